@@ -1,0 +1,376 @@
+"""Graph: a simple undirected graph as the columns of its strictly lower triangular matrix L.
+
+Column j holds the sorted neighbours i > j of vertex j: `row_idx[col_ptr[j]:col_ptr[j + 1]]`. Whatever a graph is made
+from is symmetrised and freed of loops and duplicates; `graph.cleaned` says how many of each were dropped.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import chain
+
+import numpy as np
+
+from tcgpu import columns
+
+ORDERS = ("natural", "degree", "bfs", "random")
+
+
+class GraphError(ValueError):
+    """Something given to tcgpu is not a graph, or not one that can be used here; the message says what and where."""
+
+
+@dataclass(frozen=True)
+class Cleaned:
+    """What was dropped: loops, repeats of an edge in a direction already seen, and the second direction of an edge."""
+
+    loops: int = 0
+    duplicates: int = 0
+    reversed: int = 0
+
+    def __str__(self):
+        counts = (self.loops, "loop"), (self.duplicates, "duplicate"), (self.reversed, "reversed pair")
+        said = [f"{count:,} {what}{'s' * (count != 1)}" for count, what in counts if count]
+        return "dropped " + ", ".join(said) if said else "nothing dropped"
+
+
+class Graph:
+    """A simple undirected graph on vertices 0..n-1 with m edges, kept as sorted columns.
+
+    Attributes: n, m; `col_ptr` (int64, n + 1), `row_idx` (int32, m), `col_of` (int32, m: the column of each nonzero);
+    `labels` (what the source called vertex v is `labels[v]`; None where that is v itself); `name`; `order` (how the
+    vertices are numbered) and `rank` (`rank[v]` is the number here of vertex v of the graph this one was ordered from;
+    None in natural order); `cleaned`.
+    """
+
+    def __init__(self, col_ptr, row_idx, *, labels=None, name=None, order="natural", cleaned=None, validate=True):
+        """From columns as they are: each strictly ascending, all of its rows past the diagonal, or GraphError."""
+        self.col_ptr = _integers(col_ptr, "col_ptr").astype(np.int64, copy=False)
+        self.row_idx = _narrow(_integers(row_idx, "row_idx"), "row_idx")
+        self.n, self.m = self.col_ptr.size - 1, self.row_idx.size
+        self.labels = _checked_labels(labels, self.n)
+        self.name, self.order, self.rank = name, order, None
+        self.cleaned = cleaned or Cleaned()
+        self._orders = {}
+        if validate:
+            self._validate()
+
+    @classmethod
+    def from_edges(cls, u, v=None, n=None, *, labels=None, name=None):
+        """From two arrays of vertex numbers (or one of shape (edges, 2)), in any order, direction and number.
+
+        Lists, NumPy, Arrow or pandas columns, and device arrays of any library that speaks DLPack or
+        `__cuda_array_interface__`. Vertices are 0..n-1; without `n`, up to the largest number there is.
+        """
+        if v is None:
+            u, v = _two_columns(u)
+        u, v = _alike(_integers(u, "u"), _integers(v, "v"))
+        low, high = columns.extent(u, v)
+        n = _vertex_count(n, low, high, u, v)
+        clean = columns.clean_columns(u, v, n)
+        cleaned = Cleaned(clean.loops, clean.duplicates, clean.reversed)
+        return cls(clean.col_ptr, clean.row_idx, labels=labels, name=name, cleaned=cleaned, validate=False)
+
+    @classmethod
+    def from_scipy(cls, matrix, *, name=None):
+        """From a square SciPy sparse matrix or array: every stored value but 0 is an edge, in one direction or both."""
+        if len(matrix.shape) != 2 or matrix.shape[0] != matrix.shape[1]:
+            raise GraphError(f"an adjacency matrix is square, this one has shape {tuple(matrix.shape)}")
+        coo = matrix.tocoo()
+        row, col = coo.coords if hasattr(coo, "coords") else (coo.row, coo.col)
+        stored = coo.data != 0
+        if not stored.all():
+            row, col = row[stored], col[stored]
+        return cls.from_edges(row, col, matrix.shape[0], name=name)
+
+    @classmethod
+    def from_networkx(cls, graph, *, name=None):
+        """From any NetworkX graph; its nodes become `labels`. A directed graph's edges lose their direction."""
+        nodes = list(graph)
+        neighbours = graph.succ if graph.is_directed() else graph.adj
+        count = [len(near) for near in neighbours.values()]
+        flat = chain.from_iterable(neighbours.values())
+        numbered = nodes == list(range(len(nodes))) and all(type(node) is int for node in nodes)
+        if not numbered:
+            number = {node: v for v, node in enumerate(nodes)}
+            flat = map(number.__getitem__, flat)
+        total = sum(count)
+        v = np.fromiter(flat, np.int64, total)
+        u = np.repeat(np.arange(len(nodes)), count)
+        if not graph.is_directed():  # every edge is listed by both of its ends: once is enough
+            once = u <= v
+            u, v = u[once], v[once]
+        return cls.from_edges(u, v, len(nodes), labels=None if numbered else nodes, name=name or graph.name or None)
+
+    @classmethod
+    def from_csr(cls, indptr, indices, n=None, *, labels=None, name=None):
+        """From compressed rows (or columns: the graph is the same), in one direction or both."""
+        indptr = _integers(indptr, "indptr")
+        indices = _integers(indices, "indices")
+        rows = indptr.size - 1
+        _check_pointers(indptr, indices.size, "indptr")
+        if n is not None and n < rows:
+            raise GraphError(f"indptr has {rows} rows, more than n = {n}")
+        u = np.repeat(np.arange(rows, dtype=indices.dtype), np.diff(indptr))
+        return cls.from_edges(u, indices, rows if n is None else n, labels=labels, name=name)
+
+    @cached_property
+    def col_of(self):
+        return columns.column_of_each(self.col_ptr, self.m)
+
+    @cached_property
+    def degrees(self):
+        """How many neighbours each vertex has."""
+        return columns.degrees(self.col_ptr, self.row_idx)
+
+    @property
+    def column_lengths(self):
+        return np.diff(self.col_ptr)
+
+    @property
+    def nonzeros_per_column(self):
+        return self.m / self.n if self.n else 0.0
+
+    @property
+    def max_column(self):
+        return int(self.column_lengths.max(initial=0))
+
+    @property
+    def max_degree(self):
+        return int(self.degrees.max(initial=0))
+
+    @property
+    def nbytes(self):
+        """Bytes of the columns themselves: `col_ptr` and `row_idx`."""
+        return self.col_ptr.nbytes + self.row_idx.nbytes
+
+    def column_histogram(self):
+        """How many columns have 0, 1, 2-3, 4-7, ... nonzeros: a list of (shortest, longest, columns)."""
+        exponent = np.frexp(self.column_lengths.astype(np.float64))[1]  # 0 for an empty column, else 1 + log2
+        counts = np.bincount(exponent, minlength=1)
+        return [(1 << e >> 1, max((1 << e) - 1, 0), int(count)) for e, count in enumerate(counts)]
+
+    @cached_property
+    def adjacency(self):
+        """Every vertex's whole sorted neighbourhood, as `(indptr, indices)`."""
+        return columns.adjacency(self.col_ptr, self.row_idx, self.degrees)
+
+    def column(self, j):
+        """The sorted rows of column j."""
+        return self.row_idx[self.col_ptr[j] : self.col_ptr[j + 1]]
+
+    def edges(self):
+        """The edges as two arrays, rows i and columns j with i > j, column after column."""
+        return self.row_idx, self.col_of
+
+    def ordered(self, order, seed=0):
+        """The same graph with its vertices numbered in another order; made once, then remembered.
+
+        `degree`: ascending, so that columns stay short; `bfs`: breadth first; `random`: by `seed`; `natural`: as this
+        graph came. In the result, `rank[v]` is the new number of this graph's vertex v.
+        """
+        if order not in ORDERS:
+            raise GraphError(f"no order {order!r}; there are {', '.join(ORDERS)}")
+        if order == "natural":
+            return self
+        key = (order, seed if order == "random" else 0)
+        if key not in self._orders:
+            self._orders[key] = self.reordered(self._rank(order, seed), order=order)
+        return self._orders[key]
+
+    def reordered(self, rank, *, order="given"):
+        """The same graph with vertex v called `rank[v]`, a permutation of 0..n-1."""
+        rank = _narrow(_integers(rank, "rank"), "rank")
+        if rank.size != self.n or not np.array_equal(np.bincount(rank, minlength=self.n), np.ones(self.n)):
+            raise GraphError(f"a rank is a permutation of 0..{self.n - 1}")
+        col_ptr, row_idx = columns.renumber(self.col_ptr, self.row_idx, rank)
+        moved = Graph(col_ptr, row_idx, labels=self._moved_labels(rank), name=self.name, order=order,
+                      cleaned=self.cleaned, validate=False)  # fmt: skip
+        moved.rank = rank
+        return moved
+
+    def lower(self):
+        """L as a SciPy CSC array of ones."""
+        from scipy.sparse import csc_array
+
+        return csc_array((np.ones(self.m, np.int64), self.row_idx, self.col_ptr), shape=(self.n, self.n))
+
+    def to_scipy(self):
+        """The symmetric adjacency matrix as a SciPy CSR array of ones."""
+        from scipy.sparse import csr_array
+
+        indptr, indices = self.adjacency
+        return csr_array((np.ones(2 * self.m, np.int64), indices, indptr), shape=(self.n, self.n))
+
+    def to_networkx(self):
+        """A `networkx.Graph` whose nodes are the labels."""
+        import networkx as nx
+
+        graph = nx.Graph(name=self.name) if self.name else nx.Graph()
+        label = (range(self.n) if self.labels is None else _python(self.labels)).__getitem__
+        graph.add_nodes_from(map(label, range(self.n)))
+        graph.add_edges_from(zip(map(label, self.col_of.tolist()), map(label, self.row_idx.tolist()), strict=True))
+        return graph
+
+    def equals(self, other):
+        """Whether two graphs have the same vertices (labels, too) and edges."""
+        labels = [range(g.n) if g.labels is None else _python(g.labels) for g in (self, other)]
+        return (
+            np.array_equal(self.col_ptr, other.col_ptr)
+            and np.array_equal(self.row_idx, other.row_idx)
+            and list(labels[0]) == list(labels[1])
+        )
+
+    def __len__(self):
+        return self.n
+
+    def __repr__(self):
+        name = f" {self.name!r}" if self.name else ""
+        return (
+            f"<Graph{name}: {self.n:,} vertices, {self.m:,} edges, {self.nonzeros_per_column:.2f} nonzeros per column "
+            f"(at most {self.max_column:,}), {self.order} order; {self.cleaned}>"
+        )
+
+    def __getstate__(self):
+        """What travels to another process: the columns, not what was worked out from them."""
+        derived = ("col_of", "degrees", "adjacency")
+        return {name: value for name, value in self.__dict__.items() if name not in derived} | {"_orders": {}}
+
+    def _rank(self, order, seed):
+        if order == "degree":
+            return columns.rank_by_degree(self.degrees)
+        if order == "bfs":
+            return columns.rank_by_bfs(*self.adjacency)
+        return np.random.default_rng(seed).permutation(self.n).astype(np.int32)
+
+    def _moved_labels(self, rank):
+        labels = np.arange(self.n) if self.labels is None else self.labels
+        source = np.empty(self.n, np.int64)
+        source[rank] = np.arange(self.n)
+        return [labels[v] for v in source] if isinstance(labels, list) else labels[source]
+
+    def _validate(self):
+        if self.n < 0:
+            raise GraphError("col_ptr is empty; it has one entry more than there are columns")
+        if self.n > columns.MAX_VERTICES:
+            raise GraphError(f"{self.n} vertices are more than {columns.MAX_VERTICES}")
+        _check_pointers(self.col_ptr, self.m, "col_ptr")
+        fault = columns.first_fault(self.col_ptr, self.row_idx)
+        if fault >= 0:
+            raise GraphError(f"column {fault} is not a strictly ascending list of rows in {fault + 1}..{self.n - 1}")
+
+
+def as_graph(thing):
+    """A Graph from whatever a person may have: a Graph, a NetworkX graph, a SciPy matrix, a pair of edge arrays."""
+    if isinstance(thing, Graph):
+        return thing
+    if hasattr(thing, "tocoo"):
+        return Graph.from_scipy(thing)
+    if hasattr(thing, "is_directed") and hasattr(thing, "adj"):
+        return Graph.from_networkx(thing)
+    if isinstance(thing, tuple) and len(thing) == 2:
+        return Graph.from_edges(*thing)
+    if isinstance(thing, np.ndarray) or hasattr(thing, "__cuda_array_interface__"):
+        return Graph.from_edges(thing)
+    raise GraphError(
+        f"cannot make a graph of a {type(thing).__name__}; give a Graph, a NetworkX graph, a SciPy sparse matrix, "
+        "or edge arrays (u, v); files go through tcgpu.read"
+    )
+
+
+def _integers(values, what):
+    """A one-dimensional contiguous NumPy array of a native integer type, from host or device; else GraphError."""
+    values = _to_host(values)
+    if values.size == 0 and values.ndim == 1:
+        return np.empty(0, np.int32)
+    if values.dtype.kind not in "iu":
+        raise GraphError(f"{what} must hold whole numbers, not {values.dtype}")
+    if values.ndim != 1:
+        raise GraphError(f"{what} must be one-dimensional, not of shape {values.shape}")
+    return np.ascontiguousarray(values, values.dtype.newbyteorder("="))
+
+
+def _to_host(values):
+    on_device = hasattr(values, "__cuda_array_interface__")
+    if not on_device and hasattr(values, "__dlpack_device__") and not isinstance(values, np.ndarray):
+        cpu = 1  # DLPack's number for host memory
+        on_device = values.__dlpack_device__()[0] != cpu
+    if on_device:
+        from tcgpu import _cuda
+
+        return _cuda.to_host(values)
+    return np.asarray(values)
+
+
+def _alike(u, v):
+    """Both arrays as int32 or both as int64, which is all that is compiled; unsigned ones keep their bits."""
+    if u.size != v.size:
+        raise GraphError(f"u has {u.size} entries, v has {v.size}; an edge needs one of each")
+    wide = np.int64 if max(_width(u), _width(v)) > 4 else np.int32
+    return _signed(u, wide), _signed(v, wide)
+
+
+def _width(values):
+    """The bytes that hold every value with its sign: a uint32 with its top bit set needs eight."""
+    unsigned = values.dtype.kind == "u" and values.size and int(values.max()) > np.iinfo(np.int32).max
+    return 8 if unsigned else values.dtype.itemsize
+
+
+def _signed(values, wide):
+    if values.dtype == np.uint64 and values.size and int(values.max()) > np.iinfo(np.int64).max:
+        raise GraphError(f"vertex {int(values.max())} is past the largest possible, {columns.MAX_VERTICES - 1}")
+    return values.astype(wide, copy=False)
+
+
+def _two_columns(pairs):
+    pairs = _to_host(pairs)
+    if pairs.size == 0:
+        return np.empty(0, np.int32), np.empty(0, np.int32)
+    if pairs.ndim != 2 or pairs.shape[1] != 2:
+        raise GraphError(f"edges in one array have shape (edges, 2), not {pairs.shape}")
+    return pairs[:, 0], pairs[:, 1]
+
+
+def _vertex_count(n, low, high, u, v):
+    """`n`, or what the numbers ask for; GraphError names the first edge that is out of range."""
+    if n is None:
+        n = high + 1
+    elif isinstance(n, bool) or not isinstance(n, (int, np.integer)) or n < 0:
+        raise GraphError(f"n must be a whole number of at least 0, not {n!r}")
+    if low < 0:
+        k = int(np.argmax((u < 0) | (v < 0)))
+        raise GraphError(f"edge {k} is ({u[k]}, {v[k]}); vertex numbers are not negative")
+    if high >= n:
+        k = int(np.argmax((u >= n) | (v >= n)))
+        raise GraphError(f"edge {k} is ({u[k]}, {v[k]}); with n = {n} vertex numbers end at {n - 1}")
+    if n > columns.MAX_VERTICES:
+        raise GraphError(f"{n} vertices are more than {columns.MAX_VERTICES}, the most there can be")
+    return int(n)
+
+
+def _narrow(values, what):
+    """As int32; GraphError where a value does not fit."""
+    if values.dtype == np.int32:
+        return values
+    if values.size and not 0 <= int(values.min()) <= int(values.max()) < columns.MAX_VERTICES:
+        raise GraphError(f"{what} holds numbers outside 0..{columns.MAX_VERTICES - 1}")
+    return values.astype(np.int32)
+
+
+def _check_pointers(pointers, stored, what):
+    if pointers.size == 0 or pointers[0] != 0 or pointers[-1] != stored or (np.diff(pointers) < 0).any():
+        raise GraphError(f"{what} must ascend from 0 to {stored}, the number of stored indices")
+
+
+def _checked_labels(labels, n):
+    if labels is None:
+        return None
+    if not isinstance(labels, (list, np.ndarray)):
+        labels = list(labels)
+    if len(labels) != n:
+        raise GraphError(f"{len(labels)} labels do not name {n} vertices")
+    return labels
+
+
+def _python(labels):
+    """Labels as Python objects: a NumPy integer would be another node to NetworkX's eyes when printed."""
+    return labels.tolist() if isinstance(labels, np.ndarray) else labels
