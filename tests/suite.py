@@ -1,0 +1,119 @@
+"""Everything `make test` runs, each part in a process of its own, and one summary of them all at the end.
+
+Numba decides at import whether `numba.cuda` is a GPU or its simulator, so tests of kernels are parted by kind. A part
+that fails does not keep the later ones from running. Usage: python tests/suite.py [PART ...]
+"""
+
+import os
+import subprocess
+import sys
+import time
+import xml.etree.ElementTree as ElementTree
+from collections import Counter
+from dataclasses import dataclass, field
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+RECORDS = ROOT / "report" / "tests"  # one JUnit file for each pytest process
+KINDS = "sim or ptx or gpu or browser"
+
+
+@dataclass
+class Part:
+    """A command and what its environment adds; pytest's also leave a record of each test."""
+
+    name: str
+    arguments: list
+    environment: dict = field(default_factory=dict)
+
+    @property
+    def record(self):
+        return RECORDS / f"{self.name}.xml"
+
+    def command(self):
+        extra = [f"--junitxml={self.record}", "--durations=5"] if self.arguments[0] == "pytest" else []
+        return [sys.executable, "-m", *self.arguments, *extra]
+
+
+PARTS = [
+    Part("style", ["ruff", "check", "."]),
+    Part("core", ["pytest", "-m", f"not ({KINDS})"]),
+    Part("simulator", ["pytest", "-m", "sim"], {"NUMBA_ENABLE_CUDASIM": "1"}),
+    Part("ptx", ["pytest", "-m", "ptx"], {"NUMBA_ENABLE_CUDASIM": "0"}),
+    Part("gpu", ["pytest", "-m", "gpu"], {"NUMBA_ENABLE_CUDASIM": "0"}),
+    Part("notebooks", ["pytest", "--nbval", "--nbval-current-env", "--nbval-cell-timeout=300", "notebooks"]),
+    Part("browser", ["pytest", "-m", "browser"]),
+]
+
+
+@dataclass
+class Outcome:
+    """What a part came to; `skipped` counts reasons."""
+
+    name: str
+    seconds: float
+    passed: int = 0
+    failed: list = field(default_factory=list)
+    skipped: Counter = field(default_factory=Counter)
+
+
+def run(part):
+    """Run a part with its output shown as it comes; return its Outcome."""
+    print(f"\n=== {part.name}", flush=True)
+    part.record.unlink(missing_ok=True)
+    start = time.monotonic()
+    code = subprocess.run(part.command(), cwd=ROOT, env={**os.environ, **part.environment}).returncode
+    outcome = Outcome(part.name, time.monotonic() - start)
+    if part.record.exists():
+        read_record(part.record, outcome)
+    elif code == 0:
+        outcome.passed = 1
+    if code != 0 and not outcome.failed:  # a crash, or a part without any test: the record cannot tell
+        outcome.failed.append(f"exit code {code}")
+    return outcome
+
+
+def read_record(path, outcome):
+    """Add the tests of one JUnit file to an Outcome."""
+    for test in ElementTree.parse(path).iter("testcase"):
+        name = f"{test.get('classname')}::{test.get('name')}"
+        skip = test.find("skipped")
+        if test.find("failure") is not None or test.find("error") is not None:
+            outcome.failed.append(name)
+        elif skip is not None:
+            outcome.skipped[skip.get("message")] += 1
+        else:
+            outcome.passed += 1
+
+
+def summarise(outcomes):
+    """Print the table of parts, what was not run and why, what failed, and the totals as the last line."""
+    print(f"\n{'part':<12}{'passed':>8}{'failed':>8}{'skipped':>9}{'seconds':>9}")
+    for o in outcomes:
+        print(f"{o.name:<12}{o.passed:>8}{len(o.failed):>8}{o.skipped.total():>9}{o.seconds:>9.0f}")
+    if any(o.skipped for o in outcomes):
+        print("\nNot run on this machine:")
+    for o in outcomes:
+        for reason, count in o.skipped.most_common():
+            print(f"  {o.name}: {count} skipped: {reason}")
+    if any(o.failed for o in outcomes):
+        print("\nFailed:")
+    for o in outcomes:
+        for name in o.failed:
+            print(f"  {o.name}: {name}")
+    passed, failed = sum(o.passed for o in outcomes), sum(len(o.failed) for o in outcomes)
+    print(f"\n{passed} passed, {failed} failed, {sum(o.skipped.total() for o in outcomes)} skipped")
+    return failed == 0
+
+
+def main(names):
+    unknown = set(names) - {part.name for part in PARTS}
+    if unknown:
+        sys.exit(f"no part {', '.join(sorted(unknown))}; there are {', '.join(part.name for part in PARTS)}")
+    RECORDS.mkdir(parents=True, exist_ok=True)
+    outcomes = [run(part) for part in PARTS if not names or part.name in names]
+    sys.exit(not summarise(outcomes))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
