@@ -1,0 +1,448 @@
+"""The native engine: exact counts on all cores of a CPU.
+
+`count` picks one of three designs by what the graph looks like; each marks the column of a vertex u, then asks of
+every v in it which of v's own column is marked, too:
+
+    hubs   skewed degrees, in degree order: the columns of the top vertices as rows of bits, so that a pair of hubs
+           costs an AND and a popcount of few words, or one bit test a neighbour, whichever is less; marks for the rest
+    marks  flat degrees, in the given order, whose locality is worth more than shorter columns: a byte a vertex
+    words  flat and dense, in the given order: a column as its non-zero 64-bit words, 64 neighbours at a time
+
+Per vertex, per edge and one by one (`triangles`, `support`, `list_triangles`) triangles u < v < w are found from their
+middle: v's column is marked, and of every smaller neighbour u the rows behind v are looked up. This takes the fewest
+look-ups, and the place of all three edges is at hand. All results are the same for any number of threads.
+"""
+
+import numpy as np
+
+from tcgpu._native import fetch_add, inline, jit, popcount, prefetch, run_threads, threads
+from tcgpu.columns import MANY
+
+SKEWED = 2.5  # mean squared degree over squared mean degree; above it, degree order pays
+DENSE = 24  # mean degree from which packed words beat byte marks on flat graphs
+HUB_DEGREE = 32  # a hub has at least this many neighbours
+MOST_HUBS = 1 << 16
+CHUNK = 256  # vertices a worker takes at a time
+LINE = 8  # 64-bit words in a cache line: rows of bits start at whole lines
+
+I64 = np.int64
+U64 = np.uint64
+
+
+def count(graph, order=None):
+    """The number of triangles of a Graph, as a Python int."""
+    order = order or best_order(graph)
+    graph = _in_order(graph, order)
+    if graph.order == "degree":
+        return _count_hubs(graph, *_hub_rows(graph))
+    if not skewed(graph) and 2 * graph.nonzeros_per_column >= DENSE:
+        return _count_words(graph)
+    return _count_hubs(graph, graph.n, np.zeros(1, np.int64), np.zeros(1, np.uint64))
+
+
+def triangles(graph, order=None):
+    """How many triangles each vertex is in (int64, n)."""
+    own = _in_order(graph, order or best_order(graph))
+    found = np.zeros(own.n, np.int64)
+    work = _scratch(own)
+    run_threads(_triangles, own.col_ptr, own.row_idx, own.col_of, *_wedges(own), _queue(own), *work, found,
+                workers=len(work[0]))  # fmt: skip
+    return found if own is graph else found[own.rank]
+
+
+def support(graph, order=None):
+    """How many triangles each edge is in (int64, m), edge by edge as in `row_idx`."""
+    own = _in_order(graph, order or best_order(graph))
+    found = np.zeros(own.m, np.int64)
+    work = _scratch(own)
+    run_threads(_support, own.col_ptr, own.row_idx, *_wedges(own), _queue(own), *work, found, workers=len(work[0]))
+    if own is graph:
+        return found
+    back = np.empty(graph.m, np.int64)
+    run_threads(_carry_back, graph.col_ptr, graph.row_idx, own.rank, own.col_ptr, own.row_idx, found, back,
+                workers=_workers(graph))  # fmt: skip
+    return back
+
+
+def list_triangles(graph, chunk=1 << 20, order=None):
+    """Every triangle once, as int32 arrays of shape (at most `chunk`, 3); in a row j < i < k."""
+    if chunk < 1:
+        raise ValueError(f"a chunk holds at least 1 triangle, not {chunk}")
+    own = _in_order(graph, order or best_order(graph))
+    wedges = _wedges(own)
+    marks = _scratch(own)[0]
+    found = np.zeros(own.m, np.int64)  # triangles over each wedge list, in their order
+    run_threads(_count_wedges, own.col_ptr, own.row_idx, *wedges, _queue(own), marks, found, workers=len(marks))
+    ends = np.cumsum(found)
+    source = None if own is graph else np.argsort(own.rank).astype(np.int32)
+    first = done = 0
+    while first < own.m and done < ends[-1]:
+        last = max(first + 1, int(np.searchsorted(ends, done + chunk, side="right")))
+        rows = np.empty((int(ends[last - 1]) - done, 3), np.int32)
+        _list_wedges(own.col_ptr, own.row_idx, own.col_of, *wedges, first, last, marks[0], rows)
+        if source is not None:
+            rows = np.sort(source[rows], axis=1)
+        for at in range(0, len(rows), chunk):
+            yield rows[at : at + chunk]
+        first, done = last, int(ends[last - 1])
+
+
+def best_order(graph):
+    """Degree order for skewed graphs; else the order the graph came in."""
+    return "degree" if graph.order != "degree" and skewed(graph) else "natural"
+
+
+def skewed(graph):
+    """Whether few vertices have most of the neighbours."""
+    if graph.m == 0:
+        return False
+    degree = graph.degrees.astype(np.float64)
+    return bool(np.mean(degree**2) > SKEWED * np.mean(degree) ** 2)
+
+
+def _in_order(graph, order):
+    return graph if order == graph.order else graph.ordered(order)
+
+
+def _workers(graph):
+    return threads() if graph.m >= MANY else 1
+
+
+def _queue(graph):
+    """The number of the next chunk to take, and how many chunks there are."""
+    return np.array([0, -(-graph.n // CHUNK)], np.int64)
+
+
+def _hub_rows(graph):
+    """The top vertices' columns as bits: the first hub, where each one's words start, and the words.
+
+    Vertex w is bit w - base; the row of a hub v starts at the line of words that holds v, since all of its column lies
+    behind v.
+    """
+    hubs = min(int((graph.degrees >= HUB_DEGREE).sum()), int(8 * graph.m**0.5), MOST_HUBS) // 64 * 64
+    base = graph.n - hubs
+    words = hubs // 64
+    first = np.arange(hubs, dtype=np.int64) // 64 // LINE * LINE
+    start = np.concatenate(([0], np.cumsum(words - first))) if hubs else np.zeros(1, np.int64)
+    bits = np.zeros(int(start[-1]) + LINE, np.uint64)
+    run_threads(_fill_hub_rows, graph.col_ptr, graph.row_idx, base, start, bits, workers=_workers(graph))
+    return base, start, bits
+
+
+def _count_hubs(graph, base, start, bits):
+    workers = _workers(graph)
+    marks = np.zeros((workers, graph.n), np.uint8)
+    row = np.zeros((workers, (graph.n - base) // 64 + LINE), np.uint64)
+    found = np.zeros(workers, np.int64)
+    run_threads(_hubs, graph.col_ptr, graph.row_idx, _queue(graph), base, start, bits, marks, row, found,
+                workers=workers)  # fmt: skip
+    return int(found.sum())
+
+
+def _count_words(graph):
+    workers = _workers(graph)
+    place = np.empty(graph.m, np.int32)
+    word = np.empty(graph.m, np.uint64)
+    end = np.empty(graph.n, np.int64)
+    run_threads(_pack_words, graph.col_ptr, graph.row_idx, place, word, end, workers=workers)
+    row = np.zeros((workers, graph.n // 64 + 1), np.uint64)
+    found = np.zeros(workers, np.int64)
+    run_threads(_words, graph.col_ptr, graph.row_idx, place, word, end, _queue(graph), row, found, workers=workers)
+    return int(found.sum())
+
+
+def _wedges(graph):
+    """For every vertex v, the lists to look up in its column: of each smaller neighbour u the rows behind v.
+
+    Returns `(start, lists)`: v's are `lists[start[v]:start[v + 1]]`, each the first and last position in `row_idx`;
+    the position before the first is the edge (v, u) itself.
+    """
+    start = np.zeros(graph.n + 1, np.int64)
+    np.cumsum(graph.degrees - graph.column_lengths, out=start[1:])
+    lists = np.empty((graph.m, 2), np.int32 if graph.m < 2**31 else np.int64)
+    workers = _workers(graph)
+    cuts = np.searchsorted(start, np.arange(workers + 1) * graph.m // workers)
+    cuts[0], cuts[-1] = 0, graph.n
+    run_threads(_fill_wedges, graph.col_ptr, graph.row_idx, cuts, start[:-1].copy(), lists, workers=workers)
+    return start, lists
+
+
+def _scratch(graph):
+    """For every worker: marks (a place in the column + 1 for each vertex) and a counter for each place."""
+    workers = _workers(graph)
+    return np.zeros((workers, graph.n), np.int32), np.zeros((workers, graph.max_column), np.int64)
+
+
+@inline
+def _marked(marks, row_idx, first, last):
+    """How many of `row_idx[first:last]` are marked."""
+    found = np.uint32(0)
+    for k in range(first, last):
+        found += np.uint32(marks[U64(row_idx[U64(k)])])
+    return I64(found)
+
+
+@inline
+def _common(row, bits, at, words, first):
+    """How many bits `row[first:]` and the hub row `bits[at:]` of as many words share."""
+    found = U64(0)
+    for k in range(words):
+        found += popcount(row[U64(first + k)] & bits[U64(at + k)])
+    return I64(found)
+
+
+@jit
+def _fill_hub_rows(worker, workers, col_ptr, row_idx, base, start, bits):
+    for hub in range(worker, start.size - 1, workers):
+        first = hub // 64 // LINE * LINE
+        for k in range(col_ptr[base + hub], col_ptr[base + hub + 1]):
+            bit = U64(row_idx[U64(k)] - base)
+            bits[U64(start[hub] - first) + (bit >> U64(6))] |= U64(1) << (bit & U64(63))
+
+
+@jit
+def _hubs(worker, workers, col_ptr, row_idx, queue, base, start, bits, all_marks, rows, found):
+    """Bits where the middle vertex is a hub (from `base` on), marks where it is not; chunks from the top down."""
+    marks, row = all_marks[worker], rows[worker]
+    n, m = col_ptr.size - 1, row_idx.size
+    words = (n - base) >> 6
+    total = I64(0)
+    while True:
+        chunk = queue[1] - 1 - fetch_add(queue, 0, 1)
+        if chunk < 0:
+            break
+        for u in range(chunk * CHUNK, min(n, (chunk + 1) * CHUNK)):
+            begin, end = col_ptr[U64(u)], col_ptr[U64(u + 1)]
+            if end - begin < 2:
+                continue
+            hubs = end  # where the column's hubs begin
+            while hubs > begin and row_idx[U64(hubs - 1)] >= base:
+                hubs -= 1
+            if end - hubs >= 2:
+                total += _hub_pairs(row_idx, hubs, end, base, words, start, bits, row)
+            if hubs > begin:
+                for k in range(begin, end):
+                    marks[U64(row_idx[U64(k)])] = 1
+                for k in range(begin, min(hubs, end - 1)):
+                    if k + 16 < m:
+                        prefetch(col_ptr, row_idx[U64(k + 16)])
+                        prefetch(row_idx, col_ptr[U64(row_idx[U64(k + 6)])])
+                    v = U64(row_idx[U64(k)])
+                    total += _marked(marks, row_idx, col_ptr[v], col_ptr[v + U64(1)])
+                for k in range(begin, end):
+                    marks[U64(row_idx[U64(k)])] = 0
+    found[worker] = total
+
+
+@inline
+def _hub_pairs(row_idx, begin, end, base, words, start, bits, row):
+    """How many pairs of the hubs `row_idx[begin:end]` are neighbours."""
+    total = I64(0)
+    many = end - begin > 12  # from here on it pays to have the hubs as bits
+    if many:
+        for k in range(begin, end):
+            bit = U64(row_idx[U64(k)] - base)
+            row[bit >> U64(6)] |= U64(1) << (bit & U64(63))
+    for k in range(begin, end - 1):
+        hub = I64(row_idx[U64(k)]) - base
+        first = hub // 64 // LINE * LINE
+        at = start[U64(hub)]
+        if many and (end - k) * 4 > words - first:
+            total += _common(row, bits, at, words - first, first)
+        else:
+            linked = U64(0)
+            for j in range(k + 1, end):
+                bit = U64(row_idx[U64(j)] - base)
+                linked += bits[U64(at - first) + (bit >> U64(6))] >> (bit & U64(63)) & U64(1)
+            total += I64(linked)
+    if many:
+        for k in range(begin, end):
+            row[U64(row_idx[U64(k)] - base) >> U64(6)] = U64(0)
+    return total
+
+
+@jit
+def _pack_words(worker, workers, col_ptr, row_idx, place, word, end):
+    """Each column as the non-zero words of its bit array, kept where the column starts: never more than its rows."""
+    n = col_ptr.size - 1
+    for u in range(n * worker // workers, n * (worker + 1) // workers):
+        put = col_ptr[U64(u)] - 1
+        last = np.int32(-1)
+        for k in range(col_ptr[U64(u)], col_ptr[U64(u + 1)]):
+            w = row_idx[U64(k)]
+            if w >> np.int32(6) != last:
+                last = w >> np.int32(6)
+                put += 1
+                place[U64(put)] = last
+                word[U64(put)] = U64(0)
+            word[U64(put)] |= U64(1) << U64(w & 63)
+        end[U64(u)] = put + 1
+
+
+@jit
+def _words(worker, workers, col_ptr, row_idx, place, word, end, queue, rows, found):
+    row = rows[worker]
+    n = col_ptr.size - 1
+    total = I64(0)
+    while True:
+        chunk = fetch_add(queue, 0, 1)
+        if chunk >= queue[1]:
+            break
+        for u in range(chunk * CHUNK, min(n, (chunk + 1) * CHUNK)):
+            begin = col_ptr[U64(u)]
+            for k in range(begin, end[U64(u)]):
+                row[U64(place[U64(k)])] = word[U64(k)]
+            for k in range(begin, col_ptr[U64(u + 1)] - 1):
+                v = U64(row_idx[U64(k)])
+                shared = U64(0)
+                for q in range(col_ptr[v], end[v]):
+                    shared += popcount(row[U64(place[U64(q)])] & word[U64(q)])
+                total += I64(shared)
+            for k in range(begin, end[U64(u)]):
+                row[U64(place[U64(k)])] = U64(0)
+    found[worker] = total
+
+
+@jit
+def _fill_wedges(worker, workers, col_ptr, row_idx, cuts, put, lists):
+    """Every worker reads all columns and fills the lists of its own share of the vertices, each in order of u."""
+    low, high = cuts[worker], cuts[worker + 1]
+    for u in range(min(high, col_ptr.size - 1)):
+        end = col_ptr[U64(u + 1)]
+        for k in range(col_ptr[U64(u)], end):
+            v = I64(row_idx[U64(k)])
+            if low <= v < high:
+                lists[U64(put[U64(v)]), 0] = k + 1
+                lists[U64(put[U64(v)]), 1] = end
+                put[U64(v)] += 1
+
+
+@inline
+def _mark_places(row_idx, begin, end, marks):
+    for k in range(begin, end):
+        marks[U64(row_idx[U64(k)])] = k - begin + 1
+
+
+@inline
+def _unmark(row_idx, begin, end, marks):
+    for k in range(begin, end):
+        marks[U64(row_idx[U64(k)])] = 0
+
+
+@jit
+def _triangles(worker, workers, col_ptr, row_idx, col_of, start, lists, queue, all_marks, all_counters, found):
+    marks, counters = all_marks[worker], all_counters[worker]
+    n = col_ptr.size - 1
+    while True:
+        chunk = queue[1] - 1 - fetch_add(queue, 0, 1)
+        if chunk < 0:
+            break
+        for v in range(chunk * CHUNK, min(n, (chunk + 1) * CHUNK)):
+            begin, end = col_ptr[U64(v)], col_ptr[U64(v + 1)]
+            if begin == end or start[U64(v)] == start[U64(v + 1)]:
+                continue
+            _mark_places(row_idx, begin, end, marks)
+            total = I64(0)
+            for q in range(start[U64(v)], start[U64(v + 1)]):
+                first = I64(lists[U64(q), 0])
+                closed = I64(0)
+                for k in range(first, I64(lists[U64(q), 1])):
+                    place = marks[U64(row_idx[U64(k)])]
+                    if place:
+                        closed += 1
+                        counters[U64(place - 1)] += 1
+                if closed:
+                    fetch_add(found, I64(col_of[U64(first - 1)]), closed)
+                    total += closed
+            fetch_add(found, v, total)
+            for k in range(begin, end):
+                if counters[U64(k - begin)]:
+                    fetch_add(found, I64(row_idx[U64(k)]), counters[U64(k - begin)])
+                    counters[U64(k - begin)] = 0
+            _unmark(row_idx, begin, end, marks)
+
+
+@jit
+def _support(worker, workers, col_ptr, row_idx, start, lists, queue, all_marks, all_counters, found):
+    marks, counters = all_marks[worker], all_counters[worker]
+    n = col_ptr.size - 1
+    while True:
+        chunk = queue[1] - 1 - fetch_add(queue, 0, 1)
+        if chunk < 0:
+            break
+        for v in range(chunk * CHUNK, min(n, (chunk + 1) * CHUNK)):
+            begin, end = col_ptr[U64(v)], col_ptr[U64(v + 1)]
+            if begin == end or start[U64(v)] == start[U64(v + 1)]:
+                continue
+            _mark_places(row_idx, begin, end, marks)
+            for q in range(start[U64(v)], start[U64(v + 1)]):
+                first = I64(lists[U64(q), 0])
+                closed = I64(0)
+                for k in range(first, I64(lists[U64(q), 1])):
+                    place = marks[U64(row_idx[U64(k)])]
+                    if place:
+                        closed += 1
+                        counters[U64(place - 1)] += 1
+                        fetch_add(found, k, 1)
+                if closed:
+                    fetch_add(found, first - 1, closed)
+            for k in range(begin, end):
+                if counters[U64(k - begin)]:
+                    fetch_add(found, k, counters[U64(k - begin)])
+                    counters[U64(k - begin)] = 0
+            _unmark(row_idx, begin, end, marks)
+
+
+@jit
+def _carry_back(worker, workers, col_ptr, row_idx, rank, own_ptr, own_idx, values, back):
+    """The value of each edge from another numbering's columns, found there by binary search."""
+    n = col_ptr.size - 1
+    for j in range(n * worker // workers, n * (worker + 1) // workers):
+        for k in range(col_ptr[U64(j)], col_ptr[U64(j + 1)]):
+            a, b = rank[U64(j)], rank[U64(row_idx[U64(k)])]
+            column, row = U64(min(a, b)), max(a, b)
+            low, high = own_ptr[column], own_ptr[column + U64(1)] - 1
+            while low < high:
+                middle = (low + high) >> 1
+                if own_idx[U64(middle)] < row:
+                    low = middle + 1
+                else:
+                    high = middle
+            back[U64(k)] = values[U64(low)]
+
+
+@jit
+def _count_wedges(worker, workers, col_ptr, row_idx, start, lists, queue, all_marks, found):
+    """How many triangles each list closes."""
+    marks = all_marks[worker]
+    n = col_ptr.size - 1
+    while True:
+        chunk = queue[1] - 1 - fetch_add(queue, 0, 1)
+        if chunk < 0:
+            break
+        for v in range(chunk * CHUNK, min(n, (chunk + 1) * CHUNK)):
+            begin, end = col_ptr[U64(v)], col_ptr[U64(v + 1)]
+            _mark_places(row_idx, begin, end, marks)
+            for q in range(start[U64(v)], start[U64(v + 1)]):
+                for k in range(I64(lists[U64(q), 0]), I64(lists[U64(q), 1])):
+                    found[U64(q)] += marks[U64(row_idx[U64(k)])] > 0
+            _unmark(row_idx, begin, end, marks)
+
+
+@jit
+def _list_wedges(col_ptr, row_idx, col_of, start, lists, first, last, marks, rows):
+    """The triangles over `lists[first:last]`, one a row."""
+    put = 0
+    v = np.searchsorted(start, first, side="right") - 1
+    while v < col_ptr.size - 1 and start[v] < last:
+        begin, end = col_ptr[v], col_ptr[v + 1]
+        _mark_places(row_idx, begin, end, marks)
+        for q in range(max(first, start[v]), min(last, start[v + 1])):
+            for k in range(I64(lists[q, 0]), I64(lists[q, 1])):
+                if marks[row_idx[k]]:
+                    rows[put, 0] = col_of[lists[q, 0] - 1]
+                    rows[put, 1] = v
+                    rows[put, 2] = row_idx[k]
+                    put += 1
+        _unmark(row_idx, begin, end, marks)
+        v += 1
