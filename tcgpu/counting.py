@@ -1,0 +1,132 @@
+"""The methods by name, and the public verbs over them.
+
+Every verb takes whatever `as_graph` understands: a Graph, a NetworkX graph, a SciPy sparse matrix, or edge arrays.
+"""
+
+import importlib
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from tcgpu import cpu
+from tcgpu.graph import ORDERS, Graph, GraphError, as_graph
+
+
+@dataclass(frozen=True)
+class Method:
+    """A way to count triangles: where it comes from, what its knobs are, what can run it.
+
+    `launcher` is "module:function"; the function takes a Graph in the order to count in, and the knobs. It is looked up
+    when the method is first used, so that listing methods needs no CUDA.
+    """
+
+    name: str
+    source: str
+    summary: str
+    order: str  # what its source used; "auto" where the method looks at the graph
+    engines: tuple[str, ...]
+    launcher: str
+    knobs: dict = field(default_factory=dict)  # name -> default
+
+    @property
+    def count(self) -> Callable[..., int]:
+        module, function = self.launcher.split(":")
+        return getattr(importlib.import_module(module), function)
+
+
+METHODS = {
+    method.name: method
+    for method in (
+        Method(
+            name="cpu",
+            source="ours",
+            summary="native threads: rows of bits for hubs, byte marks or packed words for the rest",
+            order="auto",
+            engines=("cpu",),
+            launcher="tcgpu.cpu:count",
+        ),
+    )
+}
+
+
+def methods():
+    """Every method there is, as a list of Method."""
+    return list(METHODS.values())
+
+
+def count(graph, method=None, *, engine=None, order=None, **knobs):
+    """How many triangles `graph` has: an exact Python int.
+
+    method: a name out of `methods()`; without one, the best this machine has.
+    engine: "gpu", "sim" or "cpu"; without one, the first of the method's that this machine has.
+    order: "natural", "degree", "bfs" or "random"; without one, what the method's source used.
+    Other keywords are the method's knobs.
+    """
+    graph = as_graph(graph)
+    chosen = choose(method, engine, order, knobs)
+    order = order or chosen.order
+    return chosen.count(graph if order == "auto" else graph.ordered(order), **knobs)
+
+
+def choose(method=None, engine=None, order=None, knobs=()):
+    """The Method that `count` would run; GraphError says what is wrong with the wish."""
+    chosen = METHODS.get(method or "cpu")
+    if chosen is None:
+        raise GraphError(f"no method {method!r}; there are {', '.join(METHODS)}")
+    if order is not None and order not in ORDERS:
+        raise GraphError(f"no order {order!r}; there are {', '.join(ORDERS)}")
+    for knob in knobs:
+        if knob not in chosen.knobs:
+            has = f"its knobs are {', '.join(chosen.knobs)}" if chosen.knobs else "it has none"
+            raise GraphError(f"method {chosen.name!r} has no knob {knob!r}; {has}")
+    if engine is not None and engine not in chosen.engines:
+        raise GraphError(f"method {chosen.name!r} runs on {' or '.join(chosen.engines)}, not on {engine!r}")
+    return chosen
+
+
+def triangles(graph):
+    """How many triangles each vertex is in: int64, one a vertex."""
+    return cpu.triangles(as_graph(graph))
+
+
+def support(graph):
+    """How many triangles each edge is in: int64, one an edge, in the order of `graph.edges()`."""
+    return cpu.support(as_graph(graph))
+
+
+def list_triangles(graph, chunk=1 << 20):
+    """Every triangle once, in int32 arrays of at most `chunk` rows; a row holds vertices j < i < k."""
+    return cpu.list_triangles(as_graph(graph), chunk)
+
+
+def clustering(graph):
+    """Each vertex's share of neighbour pairs that are neighbours themselves: float64; 0 where there is no pair."""
+    graph = as_graph(graph)
+    pairs = _pairs(graph)
+    return np.divide(cpu.triangles(graph), pairs, out=np.zeros(graph.n), where=pairs > 0)
+
+
+def average_clustering(graph):
+    """The mean of `clustering`; 0 for a graph without vertices."""
+    local = clustering(graph)
+    return float(local.mean()) if local.size else 0.0
+
+
+def transitivity(graph):
+    """The share of all paths of two edges that a third edge closes: three times triangles over paths."""
+    graph = as_graph(graph)
+    paths = sum_exactly(_pairs(graph))
+    return 3 * cpu.count(graph) / paths if paths else 0.0
+
+
+def sum_exactly(values):
+    """The sum of int64 values as a Python int, however large."""
+    halves = int((values >> 32).sum()), int((values & 0xFFFFFFFF).sum())
+    return (halves[0] << 32) + halves[1]
+
+
+def _pairs(graph: Graph):
+    """How many pairs of neighbours each vertex has."""
+    degree = np.asarray(graph.degrees, np.int64)
+    return degree * (degree - 1) // 2
