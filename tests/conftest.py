@@ -26,7 +26,7 @@ def simulating():
 
 
 def gpus():
-    """How many NVIDIA GPUs the driver reports; 0 without a driver. Imports nothing, so no engine is chosen by asking."""
+    """How many NVIDIA GPUs the driver reports, 0 without one; asked without importing what would choose an engine."""
     try:
         driver = ctypes.CDLL("libcuda.so.1")
     except OSError:
@@ -76,7 +76,7 @@ def root():
 
 @pytest.fixture(scope="session")
 def graphs_folder():
-    """The folder of well-known graphs with their counts in INDEX.tsv: beside the checkout, or where TCGPU_GRAPHS says."""
+    """The folder of well-known graphs with INDEX.tsv, their counts: beside the checkout, or where TCGPU_GRAPHS says."""
     folder = Path(os.environ.get("TCGPU_GRAPHS", ROOT.parent / "shared" / "graphs"))
     if not (folder / "INDEX.tsv").is_file():
         pytest.skip("no folder of well-known graphs beside the checkout; TCGPU_GRAPHS names one")

@@ -1,0 +1,106 @@
+"""Run the notebooks: `store` keeps their text outputs in place, `report` writes them as HTML pages with an index.
+
+Stored outputs are what strict nbval compares, so they hold text and execution counts, but no images and no widgets:
+those differ from one machine to the next. The pages of `report` show everything as this machine draws it.
+
+    python notebooks/run.py store [NOTEBOOK ...]
+    python notebooks/run.py report [--into FOLDER] [NOTEBOOK ...]
+"""
+
+import argparse
+import html
+import sys
+from pathlib import Path
+
+import nbformat
+from nbclient import NotebookClient
+
+HERE = Path(__file__).resolve().parent
+CELL_SECONDS = 300
+KERNEL = {"display_name": "Python 3", "language": "python", "name": "python3"}
+INDEX = """<!doctype html>
+<html lang="en">
+<meta charset="utf-8">
+<title>tcgpu: the notebooks</title>
+<style>body {{ font: 16px/1.5 sans-serif; max-width: 46em; margin: 3em auto; padding: 0 1em }}</style>
+<h1>tcgpu: the notebooks, as this machine ran them</h1>
+<ol>
+{entries}
+</ol>
+</html>
+"""
+
+
+def execute(path):
+    """The notebook at `path` with every cell run, from the notebooks' folder, as a new document."""
+    notebook = nbformat.read(path, as_version=4)
+    for cell in notebook.cells:
+        if cell.cell_type == "code":
+            cell.outputs, cell.execution_count = [], None
+    NotebookClient(notebook, timeout=CELL_SECONDS, resources={"metadata": {"path": str(HERE)}}).execute()
+    return notebook
+
+
+def keep_text(notebook):
+    """Drop from an executed notebook what strict nbval cannot compare; execution counts and text stay."""
+    from nbstripout import strip_output
+
+    keys = ["metadata.widgets", "metadata.language_info", "cell.metadata.execution"]
+    strip_output(notebook, keep_output=True, keep_count=True, keep_id=False, extra_keys=keys)
+    notebook.metadata.kernelspec = KERNEL
+    for output in (output for cell in notebook.cells for output in cell.get("outputs", [])):
+        for kind in list(output.get("data", {})):
+            if kind.startswith("image/") or "jupyter.widget" in kind:
+                del output.data[kind]
+        if "metadata" in output:
+            output.metadata = {}
+
+
+def store(path):
+    """Run a notebook and write it back with its text outputs."""
+    notebook = execute(path)
+    keep_text(notebook)
+    nbformat.write(notebook, path)
+
+
+def report(path, folder):
+    """Run a notebook and write it as a page of its name; return the page's entry in the index."""
+    from nbconvert import HTMLExporter
+
+    notebook = execute(path)
+    heading, opening = summary(notebook)
+    page, _ = HTMLExporter().from_notebook_node(notebook, resources={"metadata": {"name": heading}})
+    (folder / f"{path.stem}.html").write_text(page, encoding="utf-8")
+    return f'<li><a href="{path.stem}.html">{html.escape(heading)}</a><p>{html.escape(opening)}</p></li>'
+
+
+def summary(notebook):
+    """The first heading of a notebook and the first paragraph after it."""
+    text = "\n\n".join(cell.source for cell in notebook.cells if cell.cell_type == "markdown")
+    _, _, text = f"\n{text}".partition("\n# ")
+    heading, _, text = text.partition("\n")
+    return heading.strip(), " ".join(text.strip().split("\n\n")[0].split())
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("what", choices=["store", "report"])
+    parser.add_argument("notebooks", nargs="*", type=Path, metavar="NOTEBOOK", help="default: all, in reading order")
+    parser.add_argument("--into", type=Path, default=HERE.parent / "report", metavar="FOLDER", help="default: report")
+    options = parser.parse_intermixed_args()
+    entries = []
+    for path in options.notebooks or sorted(HERE.glob("*.ipynb")):
+        print(f"{options.what}: {path.name}", file=sys.stderr, flush=True)
+        if options.what == "store":
+            store(path)
+        else:
+            options.into.mkdir(parents=True, exist_ok=True)
+            entries.append(report(path, options.into))
+    if options.what == "report":
+        index = options.into / "index.html"
+        index.write_text(INDEX.format(entries="\n".join(entries)), encoding="utf-8")
+        print(index)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,132 @@
+"""The rules that every notebook keeps, so that strict nbval compares something and compares the same everywhere."""
+
+import importlib.util
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import nbformat
+import pytest
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
+
+FOLDER = Path(__file__).resolve().parent.parent / "notebooks"
+NOTEBOOKS = sorted(FOLDER.glob("*.ipynb"))
+CODE_LINES, CELL_LINES = 110, 12
+
+spec = importlib.util.spec_from_file_location("notebooks_run", FOLDER / "run.py")
+run = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(run)
+
+every_notebook = pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+
+
+def code_cells(path):
+    return [cell for cell in nbformat.read(path, as_version=4).cells if cell.cell_type == "code"]
+
+
+def lines_of(cell):
+    return [line for line in cell.source.splitlines() if line.strip()]
+
+
+@every_notebook
+def test_says_what_it_is(path):
+    first = nbformat.read(path, as_version=4).cells[0]
+    assert first.cell_type == "markdown" and first.source.startswith("# "), "the first cell is not a title"
+
+
+@every_notebook
+def test_code_is_short(path):
+    sizes = [len(lines_of(cell)) for cell in code_cells(path)]
+    assert max(sizes) <= CELL_LINES, f"cell {sizes.index(max(sizes))} has {max(sizes)} lines"
+    assert sum(sizes) <= CODE_LINES
+
+
+@every_notebook
+def test_was_run_from_top_to_bottom(path):
+    cells = code_cells(path)
+    assert [cell.execution_count for cell in cells] == list(range(1, len(cells) + 1))
+    assert any(cell.outputs for cell in cells), "no output is stored: nbval would compare nothing"
+
+
+@every_notebook
+def test_stores_text_only(path):
+    notebook = nbformat.read(path, as_version=4)
+    assert "widgets" not in notebook.metadata
+    kinds = {kind for cell in code_cells(path) for output in cell.outputs for kind in output.get("data", {})}
+    assert not {kind for kind in kinds if kind.startswith("image/") or "widget" in kind}
+
+
+@every_notebook
+def test_skips_no_check(path):
+    for cell in code_cells(path):
+        tags = cell.metadata.get("tags", [])
+        assert "nbval-skip" not in tags and "NBVAL" not in cell.source
+        assert "raises-exception" in tags or all(output.output_type != "error" for output in cell.outputs)
+
+
+@every_notebook
+def test_names_no_path_of_one_machine(path):
+    assert not re.search(r"(?<![\w.:/])/(home|root|Users|tmp|work|opt)/", path.read_text(encoding="utf-8"))
+
+
+@every_notebook
+def test_uses_no_widget_that_prints(path):
+    source = "\n".join(cell.source for cell in code_cells(path))
+    assert not re.search(r"\binteract(ive|_manual)?\(|\bOutput\(", source)
+
+
+@pytest.fixture
+def drawing(tmp_path):
+    """A notebook that prints, draws and shows a widget, not yet run."""
+    path = tmp_path / "a drawing.ipynb"
+    cells = [
+        new_markdown_cell("# Squares & lines\n\nFour squares,\nas a line.\n\nMore."),
+        new_code_cell("print([i * i for i in range(4)])"),
+        new_code_cell("import matplotlib.pyplot as plt\n\n_ = plt.plot([0, 1, 4, 9])"),
+        new_code_cell("import ipywidgets\n\nipywidgets.IntSlider(3)"),
+    ]
+    nbformat.write(new_notebook(cells=cells), path)
+    return path
+
+
+def nbval(path):
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--nbval", "--nbval-current-env", path]
+    return subprocess.run(command, capture_output=True, text=True, cwd=path.parent)
+
+
+def test_a_stored_notebook_passes_nbval_until_its_output_is_wrong(drawing):
+    run.store(drawing)
+    for rule in (test_was_run_from_top_to_bottom, test_stores_text_only):
+        rule(drawing)
+    text = drawing.read_text()
+    assert "[0, 1, 4, 9]" in text and "<Figure size" in text and "IntSlider" in text
+    result = nbval(drawing)
+    assert "3 passed" in result.stdout, result.stdout
+
+    drawing.write_text(text.replace("[0, 1, 4, 9]\\n", "[0, 1, 4, 8]\\n"))
+    assert "1 failed" in nbval(drawing).stdout
+
+
+def test_storing_again_changes_nothing(drawing):
+    run.store(drawing)
+    first = drawing.read_bytes()
+    run.store(drawing)
+    assert drawing.read_bytes() == first
+
+
+def test_report_pages_show_charts_and_are_listed(drawing, tmp_path):
+    into = tmp_path / "pages"
+    command = [sys.executable, FOLDER / "run.py", "report", "--into", into, drawing]
+    result = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert result.stdout.strip() == str(into / "index.html")
+    page = (into / "a drawing.html").read_text()
+    assert "data:image/png;base64," in page and "[0, 1, 4, 9]" in page
+    index = (into / "index.html").read_text()
+    assert 'href="a drawing.html">Squares &amp; lines</a><p>Four squares, as a line.</p>' in index
+
+
+def test_report_leaves_the_notebook_alone(drawing, tmp_path):
+    before = drawing.read_bytes()
+    run.report(drawing, tmp_path)
+    assert drawing.read_bytes() == before
