@@ -37,7 +37,9 @@ def execute(path):
     for cell in notebook.cells:
         if cell.cell_type == "code":
             cell.outputs, cell.execution_count = [], None
-    NotebookClient(notebook, timeout=CELL_SECONDS, resources={"metadata": {"path": str(HERE)}}).execute()
+    quiet = ["--IPKernelApp.log_level=ERROR"]  # a kernel of this machine warns of its unencrypted sockets
+    place = {"metadata": {"path": str(HERE)}}
+    NotebookClient(notebook, timeout=CELL_SECONDS, extra_arguments=quiet, resources=place).execute()
     return notebook
 
 
