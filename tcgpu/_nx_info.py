@@ -1,0 +1,21 @@
+"""What NetworkX asks of this backend whenever it is imported; in a module of its own that imports nothing."""
+
+FUNCTIONS = {
+    "all_triangles": "The triangles come in another order, each one once.",
+    "average_clustering": "Undirected graphs without weights.",
+    "clustering": "Undirected graphs without weights.",
+    "generalized_degree": "Undirected graphs.",
+    "transitivity": "Undirected graphs.",
+    "triangles": "Undirected graphs.",
+}
+
+
+def get_info():
+    """The facts behind the entry point `networkx.backend_info`."""
+    return {
+        "backend_name": "tcgpu",
+        "project": "tcgpu",
+        "package": "tcgpu",
+        "short_summary": "Exact triangle counts on a GPU, or on all cores of a CPU.",
+        "functions": {name: {"additional_docs": note} for name, note in FUNCTIONS.items()},
+    }

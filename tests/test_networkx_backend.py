@@ -1,0 +1,309 @@
+"""The NetworkX backend gives what NetworkX gives: the same values, keys, order, types and errors, for any labels."""
+
+import logging
+import subprocess
+import sys
+from importlib.metadata import entry_points
+
+import networkx as nx
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import tcgpu
+from tcgpu import _nx_info, counting, nx_backend
+from tcgpu.nx_backend import BackendGraph, backend
+
+pytestmark = pytest.mark.filterwarnings("ignore:Note. conversions to backend graphs are saved to cache")
+
+BY_NODE = ("triangles", "clustering", "generalized_degree")
+LABELS = st.one_of(
+    st.integers(-5, 5),
+    st.text(max_size=2),
+    st.booleans(),
+    st.floats(),
+    st.binary(max_size=1),
+    st.tuples(st.integers(0, 2), st.text(max_size=1)),
+    st.frozensets(st.integers(0, 2)),
+)
+
+
+@st.composite
+def graphs(draw):
+    """A NetworkX graph with odd labels, loops, isolated nodes and as many triangles as chance gives."""
+    nodes = draw(st.lists(LABELS, unique=True, max_size=12))
+    graph = nx.Graph()
+    graph.add_nodes_from(nodes)
+    if nodes:
+        node = st.sampled_from(nodes)
+        graph.add_edges_from(draw(st.lists(st.tuples(node, node), max_size=50)))
+    return graph
+
+
+@st.composite
+def graphs_and_nodes(draw):
+    """A graph, and what its functions take as `nodes`: nothing, a node, or several, some twice, some not in it."""
+    graph = draw(graphs())
+    several = st.lists(st.one_of(LABELS, st.sampled_from(list(graph) or [0])), max_size=8)
+    single = [st.sampled_from(list(graph))] if graph else []
+    return graph, draw(st.one_of(st.none(), several, several.map(tuple), *single))
+
+
+def same(ours, theirs):
+    """Whether two results are equal down to the types of their values and the order of their keys."""
+    if type(ours) is not type(theirs):
+        return False
+    if type(theirs) is dict:
+        return list(ours) == list(theirs) and all(map(same, ours.values(), theirs.values()))
+    return ours == theirs
+
+
+def outcome(function, *args, **kwargs):
+    """The result of a call, or the type and text of its error."""
+    try:
+        return function(*args, **kwargs)
+    except Exception as error:
+        return type(error), str(error)
+
+
+def both(name, graph, *args, **kwargs):
+    function = getattr(nx, name)
+    return outcome(function, graph, *args, backend="tcgpu", **kwargs), outcome(function, graph, *args, **kwargs)
+
+
+@pytest.fixture
+def priority():
+    """NetworkX asks this backend by itself."""
+    nx.config.backend_priority.algos = ["tcgpu"]
+    yield
+    nx.config.backend_priority.algos = []
+
+
+@pytest.fixture
+def dispatched(caplog):
+    """The names of the functions that ran here so far, in order."""
+    caplog.set_level(logging.DEBUG, logger="networkx.utils.backends")
+
+    def names():
+        prefix = "Using backend 'tcgpu' for call to '"
+        lines = (record.getMessage() for record in caplog.records)
+        return [line.removeprefix(prefix).split("'")[0] for line in lines if line.startswith(prefix)]
+
+    return names
+
+
+def test_networkx_finds_the_backend():
+    found = {group: entry_points(group=group, name="tcgpu") for group in ("networkx.backends", "networkx.backend_info")}
+    assert all(found.values()), "the package is not installed here: pip install --no-deps -e ."
+    assert found["networkx.backends"]["tcgpu"].load() is backend
+    assert nx.utils.backends.backend_info["tcgpu"] == _nx_info.get_info()
+
+
+def test_what_is_announced_is_what_there_is():
+    functions = {name for name in vars(type(backend)) if not name.startswith("_")}
+    assert functions == {*_nx_info.FUNCTIONS, "convert_from_nx", "convert_to_nx", "can_run", "should_run"}
+
+
+def test_importing_networkx_imports_nothing_of_ours_that_is_heavy():
+    code = "import networkx, sys; sys.exit('numba' in sys.modules or 'tcgpu.nx_backend' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code]).returncode == 0
+
+
+@pytest.mark.parametrize("name", BY_NODE)
+@given(graphs_and_nodes())
+@settings(max_examples=60, deadline=None)
+def test_per_node(name, case):
+    graph, nodes = case
+    ours, theirs = both(name, graph, nodes)
+    assert same(ours, theirs)
+
+
+@given(graphs_and_nodes(), st.booleans())
+@settings(max_examples=60, deadline=None)
+def test_average_clustering(case, count_zeros):
+    graph, nodes = case
+    ours, theirs = both("average_clustering", graph, nodes, count_zeros=count_zeros)
+    assert same(ours, theirs)
+
+
+@given(graphs())
+@settings(max_examples=60, deadline=None)
+def test_transitivity(graph):
+    ours, theirs = both("transitivity", graph)
+    assert same(ours, theirs)
+
+
+@given(graphs_and_nodes())
+@settings(max_examples=60, deadline=None)
+def test_all_triangles(case):
+    graph, nodes = case
+    ours = list(nx.all_triangles(graph, nodes, backend="tcgpu"))
+    theirs = list(nx.all_triangles(graph, nodes))
+    assert {frozenset(t) for t in ours} == {frozenset(t) for t in theirs}
+    assert len(ours) == len(theirs)
+    assert all(type(t) is tuple and len(t) == 3 for t in ours)
+    if nodes is None:
+        assert set(ours) == set(theirs)
+    else:
+        asked = set(graph.nbunch_iter(nodes))
+        assert all(t[0] in asked for t in ours)
+
+
+@pytest.mark.parametrize("name", _nx_info.FUNCTIONS)
+def test_a_larger_graph(name):
+    graph = nx.relabel_nodes(nx.powerlaw_cluster_graph(2000, 8, 0.5, seed=1), str)
+    ours, theirs = both(name, graph)
+    if name == "all_triangles":
+        ours, theirs = (sorted(map(sorted, found)) for found in (ours, theirs))
+    assert ours
+    assert same(ours, theirs)
+
+
+@pytest.mark.parametrize("name", [*BY_NODE, "all_triangles"])
+@pytest.mark.parametrize("nodes", ["nobody", 7.5, [["no hash"]], {0: "a", 9: "b"}, iter([1, 1, 2]), range(3)], ids=repr)
+def test_odd_wishes_end_alike(name, nodes):
+    graph = nx.karate_club_graph()
+    asked = list(nodes) if hasattr(nodes, "__next__") else nodes
+
+    def call(**where):
+        result = getattr(nx, name)(graph, iter(asked) if asked is not nodes else nodes, **where)
+        return sorted(map(sorted, result)) if name == "all_triangles" else result
+
+    assert same(outcome(call, backend="tcgpu"), outcome(call))
+
+
+@pytest.mark.parametrize(
+    "graph, arguments, reason",
+    [
+        (nx.DiGraph(), {}, "directed triangles are not counted here"),
+        (nx.MultiGraph(), {}, "multigraphs are not counted here"),
+        (nx.Graph(), {"weight": "weight"}, "edge weights are not used here"),
+        (nx.Graph(), {"speed": 3}, "these are not the function's arguments"),
+        (nx.Graph(), {"nodes": 3}, True),
+    ],
+)
+def test_can_run_says_why_not(graph, arguments, reason):
+    assert backend.can_run("clustering", (graph,), arguments) == reason
+    assert backend.can_run("clustering", (), {"G": graph, **arguments}) == reason
+
+
+def test_should_run_says_why_not():
+    few = "NetworkX looks at the neighbourhoods of few nodes alone"
+    graph = nx.gnm_random_graph(500, 2000, seed=1)
+    assert backend.should_run("triangles", (graph,), {}) is True
+    assert backend.should_run("triangles", (graph, range(100)), {}) is True
+    assert backend.should_run("triangles", (graph, 3), {}) == few
+    assert backend.should_run("all_triangles", (graph,), {"nbunch": [3, 4]}) == few
+    assert backend.should_run("triangles", (nx.path_graph(9),), {}) == "NetworkX is quick enough below 1000 edges"
+
+
+@pytest.mark.parametrize("kind", [nx.DiGraph, nx.MultiGraph, nx.Graph])
+def test_what_is_not_ours_falls_back(kind, priority, dispatched):
+    graph = kind(nx.gnm_random_graph(300, 2000, seed=1))
+    weight = {"weight": "weight"} if kind is nx.Graph else {}
+    asked = outcome(nx.clustering, graph, **weight)
+    with nx.config.backend_priority(algos=[]):
+        assert same(asked, outcome(nx.clustering, graph, **weight))
+    assert dispatched() == []
+    with pytest.raises(NotImplementedError, match="not implemented by 'tcgpu' backend for the given arguments"):
+        nx.clustering(graph, backend="tcgpu", **weight)
+
+
+def test_only_a_large_graph_comes_here_unasked(priority, dispatched):
+    nx.triangles(nx.karate_club_graph())
+    assert dispatched() == []
+    graph = nx.gnm_random_graph(300, 2000, seed=1)
+    nx.triangles(graph)
+    assert sum(1 for _ in nx.all_triangles(graph)) == tcgpu.count(graph)
+    assert dispatched() == ["triangles", "all_triangles"]
+
+
+def test_directed_graphs_are_refused_as_networkx_does():
+    for name in ("triangles", "generalized_degree", "all_triangles"):
+        ours, theirs = both(name, nx.DiGraph([(0, 1)]))
+        assert ours == theirs == (nx.NetworkXNotImplemented, "not implemented for directed type")
+    for kind in (nx.DiGraph, nx.MultiGraph):
+        with pytest.raises(NotImplementedError, match="not counted here"):
+            backend.convert_from_nx(kind())
+
+
+def test_a_graph_is_converted_and_counted_once_until_it_changes(monkeypatch):
+    counted = []
+    own = counting.triangles
+    monkeypatch.setattr(counting, "triangles", lambda graph: counted.append(graph) or own(graph))
+    graph = nx.complete_graph(5)
+    for node in graph:
+        assert nx.triangles(graph, node, backend="tcgpu") == 6
+    assert nx.clustering(graph, 0, backend="tcgpu") == 1
+    assert len(counted) == 1
+    graph.remove_edge(0, 1)
+    assert nx.triangles(graph, 0, backend="tcgpu") == 3
+    assert len(counted) == 2
+
+
+def test_an_answer_is_the_callers_to_change():
+    graph = nx.complete_graph(5)
+    for name, value in (("triangles", 6), ("clustering", 1.0), ("generalized_degree", {3: 4})):
+        first = getattr(nx, name)(graph, backend="tcgpu")
+        first[0] = None
+        if name == "generalized_degree":
+            first[1].clear()
+        assert getattr(nx, name)(graph, backend="tcgpu") == dict.fromkeys(graph, value)
+
+
+def test_views_are_read_through():
+    graph = nx.gnm_random_graph(60, 500, seed=2)
+    view = nx.subgraph_view(graph.subgraph(range(0, 60, 2)), filter_edge=lambda u, v: (u + v) % 3)
+    for name in BY_NODE:
+        ours, theirs = both(name, view)
+        assert same(ours, theirs)
+
+
+def test_all_triangles_are_listed_as_they_are_asked_for(monkeypatch):
+    taken = []
+
+    def listed(graph, chunk, own=counting.list_triangles):
+        for rows in own(graph, chunk):
+            taken.append(len(rows))
+            yield rows
+
+    monkeypatch.setattr(counting, "list_triangles", listed)
+    found = nx.all_triangles(nx.complete_graph(80), backend="tcgpu")
+    assert iter(found) is found
+    assert taken == []
+    assert len(next(found)) == 3
+    assert len(taken) == 1
+    assert 1 + sum(1 for _ in found) == sum(taken) == 82_160
+    assert len(taken) > 1
+
+
+def test_a_tcgpu_graph_goes_straight_in():
+    u, v = [0, 1, 2, 2, 3], [1, 2, 0, 3, 3]
+    graph = BackendGraph(tcgpu.Graph.from_edges(u, v, n=5, labels=list("abcde")))
+    assert nx.triangles(graph) == {"a": 1, "b": 1, "c": 1, "d": 0, "e": 0}
+    assert nx.clustering(graph, "c") == 1 / 3
+    assert list(nx.all_triangles(graph)) == [("a", "b", "c")]
+    assert (len(graph), graph.number_of_nodes(), graph.number_of_edges()) == (5, 5, 4)
+    assert list(graph) == list("abcde")
+    assert repr(graph).startswith("BackendGraph(<Graph: 5 vertices, 4 edges")
+
+
+def test_labels_in_an_array_become_python_objects():
+    array = tcgpu.Graph.from_edges([0, 1, 2], [1, 2, 0])
+    array.labels = nx_backend.np.array([10, 20, 30])
+    answer = nx.triangles(BackendGraph(array))
+    assert answer == {10: 1, 20: 1, 30: 1}
+    assert {type(node) for node in answer} == {int}
+
+
+def test_back_to_networkx():
+    graph = nx.Graph([("a", "b"), ("b", (1, 2))], name="three")
+    there = backend.convert_from_nx(graph)
+    back = backend.convert_to_nx(there)
+    assert type(back) is nx.Graph
+    assert list(back) == list(graph)
+    assert nx.utils.edges_equal(back.edges, graph.edges)
+    assert back.name == "three"
+    assert backend.convert_to_nx({"a": 1}) == {"a": 1}
+    with nx.config(fallback_to_nx=True):
+        assert nx.square_clustering(there) == nx.square_clustering(graph)
