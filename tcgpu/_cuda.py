@@ -1,0 +1,323 @@
+"""The one door to `numba.cuda`: which engine runs a kernel, how it is started and timed, what the device is.
+
+The engine is "gpu" where a driver shows a GPU and the numba-cuda package is installed, else "sim", the simulator;
+NUMBA_ENABLE_CUDASIM=1 asks for the simulator on any machine, `using("sim")` for a stretch of code. Finding out asks
+NVML and so leaves CUDA uninitialised: a process may still fork until its first kernel.
+
+Kernels are decorated with `kernel`, device functions with `cuda.jit(device=True)`; both name `cuda` as a global of
+their module. The simulator runs the very same functions, whatever Numba's global flag says, so both engines live in
+one process.
+"""
+
+import ctypes
+import importlib.util
+import os
+import threading
+import time
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import asdict, dataclass
+from functools import cached_property
+
+import numba
+import numpy as np
+from numba import cuda, int32, int64, uint32, uint64
+
+from tcgpu._simulator import simulate
+
+__all__ = ["cuda", "int32", "int64", "uint32", "uint64", "simulate"]
+
+ENGINES = ("gpu", "sim")
+
+
+# ---------------------------------------------------------------------------------------------------------- the engine
+
+
+def visible_gpus():
+    """How many GPUs this process may use. Asks NVML, which leaves CUDA uninitialised, so that forks stay possible."""
+    visible = os.environ.get("CUDA_VISIBLE_DEVICES")
+    if visible is not None and visible.split(",")[0].strip() in ("", "-1"):
+        return 0
+    nvml = _library("libnvidia-ml.so.1")
+    if nvml is not None:
+        count = ctypes.c_uint()
+        found = nvml.nvmlInit_v2() == 0 and nvml.nvmlDeviceGetCount_v2(ctypes.byref(count)) == 0
+        return count.value if found else 0
+    driver = _library("libcuda.so.1")  # a driver without NVML, as on a Jetson
+    count = ctypes.c_int()
+    found = driver is not None and driver.cuInit(0) == 0 and driver.cuDeviceGetCount(ctypes.byref(count)) == 0
+    return count.value if found else 0
+
+
+def _library(name):
+    try:
+        return ctypes.CDLL(name)
+    except OSError:
+        return None
+
+
+def _choose_engine():
+    """The engine of this process, and why it is that one."""
+    if os.environ.get("NUMBA_ENABLE_CUDASIM", "0") not in ("", "0"):
+        return "sim", "NUMBA_ENABLE_CUDASIM asks for the simulator"
+    if not visible_gpus():
+        return "sim", "there is no NVIDIA GPU here"
+    if importlib.util.find_spec("numba_cuda") is None:
+        return "sim", "there is a GPU, but not the package numba-cuda: pip install 'tcgpu[cu13]'"
+    return "gpu", "there is an NVIDIA GPU"
+
+
+ENGINE, REASON = _choose_engine()
+_engine = ContextVar("engine", default=ENGINE)
+
+
+def engine():
+    """What runs a kernel that is started now: "gpu" or "sim"."""
+    return _engine.get()
+
+
+@contextmanager
+def using(name):
+    """Start kernels on the engine `name` inside the `with`."""
+    if name not in ENGINES or (name == "gpu" and ENGINE != "gpu"):
+        raise ValueError(f"no engine {name!r} here: {REASON}")
+    token = _engine.set(name)
+    try:
+        yield
+    finally:
+        _engine.reset(token)
+
+
+# ------------------------------------------------------------------------------------------------------------- kernels
+
+
+class Kernel:
+    """A kernel for fixed signatures; compiled when it is first launched on a GPU.
+
+    `py_func` is the function as written, `signatures` what it is compiled for: tests compile it to PTX, a trace runs it
+    in a simulator of its own.
+    """
+
+    def __init__(self, py_func, signatures):
+        self.py_func, self.signatures = py_func, signatures
+        self.__name__, self.__doc__, self.__module__ = py_func.__name__, py_func.__doc__, py_func.__module__
+        self.__wrapped__ = py_func
+        self._lock = threading.Lock()
+
+    def __repr__(self):
+        return f"<kernel {self.__name__}>"
+
+    @cached_property
+    def compiled(self):
+        """Numba's dispatcher, all signatures compiled for the current device, any amount of shared memory allowed."""
+        with self._lock:
+            dispatcher = cuda.jit(list(self.signatures))(self.py_func)
+            for overload in dispatcher.overloads.values():
+                _allow_all_shared_memory(overload)
+            return dispatcher
+
+    def launch(self, blocks, threads, *args, shared=0):
+        """Run `blocks` x `threads` with `shared` bytes of dynamic shared memory a block. A GPU is not waited for."""
+        if engine() == "gpu":
+            self.compiled[blocks, threads, 0, shared](*args)
+        else:
+            simulate(self.py_func, blocks, threads, args, shared=shared)
+
+
+def kernel(*signatures):
+    """Decorate a function as a kernel for these signatures."""
+    return lambda py_func: Kernel(py_func, signatures)
+
+
+def _allow_all_shared_memory(overload):
+    """More than 48 KB of dynamic shared memory a block is only given to a kernel that asked for it beforehand."""
+    from numba.cuda.cudadrv.driver import binding, driver
+
+    device = cuda.get_current_device()
+    function = overload._codelibrary.get_cufunc()
+    attribute = binding.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+    room = device.MAX_SHARED_MEMORY_PER_BLOCK_OPTIN - function.attrs.shared
+    driver.cuKernelSetAttribute(attribute, room, function.handle, device.id)
+
+
+# -------------------------------------------------------------------------------------------------------------- arrays
+
+
+def to_device(array):
+    """A copy on the engine's device of a host array; an array that is on the GPU already is used as it is."""
+    if engine() == "sim":
+        return np.array(to_host(array), order="C")
+    if hasattr(array, "__cuda_array_interface__"):
+        return cuda.as_cuda_array(array)
+    return cuda.to_device(np.ascontiguousarray(array))
+
+
+def device_array(shape, dtype, fill=None):
+    """A new array on the engine's device; `fill` is None, or 0 or -1 for every element."""
+    if engine() == "sim":
+        return np.empty(shape, dtype) if fill is None else np.full(shape, fill, dtype)
+    array = cuda.device_array(shape, dtype)
+    if fill is not None:
+        refill(array, fill)
+    return array
+
+
+def refill(array, fill):
+    """Set every element of a device array to 0 or -1: values whose bytes are all alike, so that memset will do."""
+    if isinstance(array, np.ndarray):
+        array.fill(fill)
+    elif array.size:
+        from numba.cuda.cudadrv.driver import device_memset
+
+        device_memset(array, fill & 0xFF, array.nbytes)
+
+
+def to_host(array):
+    """Any array, on the host or on a GPU, of any library that speaks a common protocol, as a NumPy array."""
+    if isinstance(array, np.ndarray):
+        return array
+    if hasattr(array, "__cuda_array_interface__"):
+        return cuda.as_cuda_array(array).copy_to_host()
+    if hasattr(array, "__dlpack__"):
+        try:
+            return np.from_dlpack(array)
+        except (BufferError, RuntimeError, TypeError):
+            pass  # on a device that NumPy cannot read: the library's own conversion may
+    return np.asarray(array)
+
+
+def synchronize():
+    """Wait for the device."""
+    if engine() == "gpu":
+        cuda.synchronize()
+
+
+# -------------------------------------------------------------------------------------------------------------- timing
+
+
+@kernel("void(int64)")
+def _stay_busy(microseconds):
+    for _ in range(microseconds):
+        cuda.nanosleep(uint32(1000))
+
+
+def elapsed_ms(work, prepare=lambda: None):
+    """Milliseconds that the launches of `work()` keep the device busy, from the first to the last.
+
+    The events lie behind a kernel that sleeps while Python enqueues the launches: what is measured is the device, not
+    Python. Were the device idle before all was enqueued, it is done again behind a longer sleep; `prepare()` goes
+    before each try, untimed. The simulator is timed by the clock.
+    """
+    if engine() == "sim":
+        prepare()
+        begin = time.perf_counter()
+        work()
+        return (time.perf_counter() - begin) * 1e3
+    microseconds = 1000
+    while True:
+        prepare()
+        begin, end = cuda.event(), cuda.event()
+        _stay_busy.launch(1, 1, microseconds)
+        begin.record()
+        work()
+        end.record()
+        kept_busy = not begin.query()
+        end.synchronize()
+        if kept_busy or microseconds > 1_000_000:
+            return cuda.event_elapsed_time(begin, end)
+        microseconds *= 4
+
+
+# --------------------------------------------------------------------------------------------------------- the machine
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What the engine's device is; sizes in bytes. In the simulator, the figures of a common GPU (T4-like limits)."""
+
+    name: str
+    compute_capability: str
+    sms: int
+    threads_per_sm: int
+    shared_per_block: int
+    shared_per_sm: int
+    l2_bytes: int
+    memory_bytes: int
+    clock_mhz: int
+    driver: str
+    cuda: str
+    numba: str
+    numba_cuda: str
+
+    def asdict(self):
+        return asdict(self)
+
+
+def facts():
+    """The `Facts` of the engine's device."""
+    versions = {"numba": numba.__version__, "numba_cuda": _version_of("numba_cuda")}
+    if engine() == "sim":
+        return Facts(
+            name="CUDA simulator",
+            compute_capability="7.5",
+            sms=1,
+            threads_per_sm=1024,
+            shared_per_block=48 << 10,
+            shared_per_sm=64 << 10,
+            l2_bytes=4 << 20,
+            memory_bytes=_main_memory(),
+            clock_mhz=0,
+            driver="",
+            cuda="",
+            **versions,
+        )
+    device = cuda.get_current_device()
+    name = device.name.decode() if isinstance(device.name, bytes) else str(device.name)
+    return Facts(
+        name=name,
+        compute_capability=".".join(map(str, device.compute_capability)),
+        sms=device.MULTIPROCESSOR_COUNT,
+        threads_per_sm=device.MAX_THREADS_PER_MULTI_PROCESSOR,
+        shared_per_block=device.MAX_SHARED_MEMORY_PER_BLOCK_OPTIN,
+        shared_per_sm=device.MAX_SHARED_MEMORY_PER_MULTIPROCESSOR,
+        l2_bytes=device.L2_CACHE_SIZE,
+        memory_bytes=cuda.current_context().get_memory_info()[1],
+        clock_mhz=device.CLOCK_RATE // 1000,
+        driver=_driver_version(),
+        cuda=".".join(map(str, cuda.runtime.get_version())),
+        **versions,
+    )
+
+
+def memory_free():
+    """Bytes of device memory that are free now; the simulator's is the main memory."""
+    return int(cuda.current_context().get_memory_info()[0]) if engine() == "gpu" else _main_memory()
+
+
+def _main_memory():
+    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+
+
+def copy_bandwidth():
+    """Measured bytes a second, read and written together, of a device-to-device copy much larger than the caches."""
+    size = min(1 << 30, memory_free() // 8)
+    source, target = device_array(size, np.uint8, 0), device_array(size, np.uint8, 0)
+    if engine() == "sim":
+        copy = lambda: np.copyto(target, source)  # noqa: E731
+    else:
+        copy = lambda: target.copy_to_device(source)  # noqa: E731
+    copy()
+    return 2 * size / (min(elapsed_ms(copy) for _ in range(5)) * 1e-3)
+
+
+def _version_of(module):
+    found = importlib.util.find_spec(module) is not None
+    return getattr(importlib.import_module(module), "__version__", "") if found else ""
+
+
+def _driver_version():
+    """The version of NVIDIA's driver, "580.159.04" say; empty where NVML does not tell."""
+    nvml = _library("libnvidia-ml.so.1")
+    text = ctypes.create_string_buffer(96)
+    told = nvml is not None and nvml.nvmlInit_v2() == 0 and nvml.nvmlSystemGetDriverVersion(text, 96) == 0
+    return text.value.decode() if told else ""

@@ -1,0 +1,280 @@
+"""Running a CUDA kernel as Python, one thread after the other: the engine "sim".
+
+`simulate` runs the Python function of a kernel, with `cuda` standing for a `SimulatedCuda`: Numba's simulated module
+(its atomics, its bit counts), with the warp intrinsics that it lacks. Where Numba's simulator starts an operating
+system's thread for every thread of a block, here a thread is a generator: in the kernel's source, and in that of the
+device functions it calls, each call that waits for other threads becomes a `yield`. That is some fifty times faster,
+always runs in the same order, and tells at once when threads wait for each other in vain.
+
+What it cannot run is a thread that spins until another one has written something.
+"""
+
+import ast
+import inspect
+import random
+import sys
+import textwrap
+from collections.abc import Callable
+from functools import cache
+from types import CodeType, FunctionType, GeneratorType
+from typing import NamedTuple
+
+import numpy as np
+from numba import cuda
+from numba.cuda.simulator.kernelapi import Dim3, FakeCUDAModule
+
+WARP = 32
+ALL_LANES = 0xFFFFFFFF
+BLOCK = None  # the mask of a meeting of the whole block
+
+
+class Meeting(NamedTuple):
+    """What a thread waits for: that all threads of its block, or the lanes of a mask in its warp, are there.
+
+    It brings `value`; `answer(lane, said)` makes what it goes on with out of {lane: value} of all who came.
+    """
+
+    mask: int | None
+    value: object
+    answer: Callable
+
+
+def _nothing(lane, said):
+    return None
+
+
+class SimulatedCuda(FakeCUDAModule):
+    """What `cuda` is inside a simulated kernel. `thread` is the one that runs now.
+
+    There is no `activemask`: lanes do not run in lockstep, they meet where an intrinsic says so.
+    """
+
+    def __init__(self, blocks, threads, shared):
+        super().__init__((blocks, 1, 1), (threads, 1, 1), 0)
+        self.dynamic_bytes = shared
+        self.thread = None
+
+    def start_block(self):
+        self._shared = SharedMemory(self.dynamic_bytes)
+
+    @property
+    def threadIdx(self):
+        return self.thread.index
+
+    @property
+    def blockIdx(self):
+        return self.thread.block
+
+    @property
+    def laneid(self):
+        return self.thread.lane
+
+    def grid(self, dimensions):
+        if dimensions != 1:
+            raise NotImplementedError("tcgpu's kernels have one dimension")
+        return self.thread.block.x * self.blockDim.x + self.thread.index.x
+
+    def syncthreads(self):
+        return Meeting(BLOCK, None, _nothing)
+
+    def syncthreads_count(self, predicate):
+        return Meeting(BLOCK, bool(predicate), lambda lane, said: sum(said.values()))
+
+    def syncthreads_and(self, predicate):
+        return Meeting(BLOCK, bool(predicate), lambda lane, said: int(all(said.values())))
+
+    def syncthreads_or(self, predicate):
+        return Meeting(BLOCK, bool(predicate), lambda lane, said: int(any(said.values())))
+
+    def syncwarp(self, mask=ALL_LANES):
+        return Meeting(int(mask), None, _nothing)
+
+    def shfl_sync(self, mask, value, source):
+        return Meeting(int(mask), value, lambda lane, said: said.get(source % WARP, value))
+
+    def shfl_up_sync(self, mask, value, delta):
+        return Meeting(int(mask), value, lambda lane, said: said.get(lane - delta, value))
+
+    def shfl_down_sync(self, mask, value, delta):
+        return Meeting(int(mask), value, lambda lane, said: said.get(lane + delta, value))
+
+    def shfl_xor_sync(self, mask, value, bits):
+        return Meeting(int(mask), value, lambda lane, said: said.get(lane ^ bits, value))
+
+    def ballot_sync(self, mask, predicate):
+        return Meeting(int(mask), bool(predicate), lambda lane, said: sum(1 << other for other in said if said[other]))
+
+    def any_sync(self, mask, predicate):
+        return Meeting(int(mask), bool(predicate), lambda lane, said: any(said.values()))
+
+    def all_sync(self, mask, predicate):
+        return Meeting(int(mask), bool(predicate), lambda lane, said: all(said.values()))
+
+    def match_any_sync(self, mask, value):
+        return Meeting(int(mask), value, lambda lane, said: sum(1 << other for other in said if said[other] == value))
+
+    def lanemask_lt(self):
+        return (1 << self.laneid) - 1
+
+    def nanosleep(self, nanoseconds):
+        pass
+
+
+# the calls that become a `yield`
+WAITING = {name for name in vars(SimulatedCuda) if name.startswith("sync") or name.endswith("_sync")}
+
+
+class SharedMemory:
+    """A block's shared memory: full of rubbish at first, as on a GPU, so that a read before a write shows."""
+
+    RUBBISH = 0xA5
+
+    def __init__(self, dynamic_bytes):
+        self._dynamic = np.full(dynamic_bytes, self.RUBBISH, np.uint8)
+        self._static = {}
+
+    def array(self, shape, dtype):
+        """The array that this place in the source asks for; shape 0 is the dynamic memory."""
+        dtype = np.dtype(getattr(dtype, "name", dtype))
+        if shape == 0:
+            return self._dynamic[: self._dynamic.size // dtype.itemsize * dtype.itemsize].view(dtype)
+        caller = sys._getframe(1)
+        place = caller.f_code, caller.f_lasti
+        if place not in self._static:
+            raw = np.full(int(np.prod(shape)) * dtype.itemsize, self.RUBBISH, np.uint8)
+            self._static[place] = raw.view(dtype).reshape(shape)
+        return self._static[place]
+
+
+class Thread:
+    """One thread of one block: where it is, and the generator that runs it."""
+
+    def __init__(self, block, number):
+        self.block, self.index = Dim3(block, 0, 0), Dim3(number, 0, 0)
+        self.number, self.warp, self.lane = number, number // WARP, number % WARP
+        self.steps = None
+
+    def __str__(self):
+        return f"thread {self.number} of block {self.block.x}"
+
+
+def simulate(function, blocks, threads, args, *, shared=0, module=SimulatedCuda, seed=None):
+    """Run the Python function of a kernel on NumPy arrays, `module` standing for `cuda` in it.
+
+    Between two meetings the threads of a block run one after the other, in the order of their numbers; with a `seed`,
+    in an order drawn anew each time: where a barrier is missing, the count then changes.
+    """
+    blocks, threads = int(blocks), int(threads)
+    stand_in = module(blocks, threads, int(shared))
+    run = simulated(function, stand_in)
+    shuffle = random.Random(seed).shuffle if seed is not None else None
+    with np.errstate(over="ignore"):  # integers wrap around on a GPU
+        for block in range(blocks):
+            stand_in.start_block()
+            _run_block(run, args, stand_in, [Thread(block, number) for number in range(threads)], shuffle)
+
+
+def _run_block(run, args, stand_in, threads, shuffle):
+    live = {thread.number for thread in threads}
+    ready = [(thread, None) for thread in threads]
+    meetings = {}  # (warp, mask) or (BLOCK, BLOCK) -> {thread: its Meeting}
+    while ready:
+        if shuffle:
+            shuffle(ready)
+        for thread, answer in ready:
+            meeting = _advance(run, args, stand_in, thread, answer)
+            if meeting is None:
+                live.discard(thread.number)
+            else:
+                place = (BLOCK, BLOCK) if meeting.mask is BLOCK else (thread.warp, meeting.mask)
+                meetings.setdefault(place, {})[thread] = meeting
+        ready = []
+        for place in list(meetings):
+            if len(meetings[place]) == _expected(place, live):
+                ready += _answers(meetings.pop(place))
+    if meetings:
+        waiting = ", ".join(str(next(iter(came))) for came in meetings.values())
+        raise RuntimeError(f"threads wait at barriers that others of their block never reach: {waiting}")
+
+
+def _advance(run, args, stand_in, thread, answer):
+    """Let the thread run on until it waits; the Meeting that it waits for, None when it has returned."""
+    stand_in.thread = thread
+    try:
+        if thread.steps is None:
+            thread.steps = run(*args)  # does all of it, and returns no generator, in a kernel that never waits
+            return next(thread.steps) if isinstance(thread.steps, GeneratorType) else None
+        return thread.steps.send(answer)
+    except StopIteration:
+        return None
+    except Exception as error:
+        error.add_note(f"in {thread}")
+        raise
+
+
+def _expected(place, live):
+    """How many threads must come to a meeting: those of its block, or lanes of its warp, that have not returned."""
+    warp, mask = place
+    if mask is BLOCK:
+        return len(live)
+    return sum(mask >> lane & 1 for lane in range(WARP) if warp * WARP + lane in live)
+
+
+def _answers(meeting_of):
+    """What each thread of a meeting that has taken place goes on with."""
+    block = next(iter(meeting_of.values())).mask is BLOCK
+    said = {(thread.number if block else thread.lane): meeting.value for thread, meeting in meeting_of.items()}
+    return [(thread, meeting.answer(thread.lane, said)) for thread, meeting in meeting_of.items()]
+
+
+# --------------------------------------------------------------------------------------------- from kernel to generator
+
+
+def simulated(function, stand_in):
+    """The kernel or device function with `stand_in` for `cuda`; a generator function if it waits for other threads."""
+    code, names = _rewritten(function), _names(function)
+    for name, value in names.items():
+        if value is cuda:
+            names[name] = stand_in
+        elif _is_device_function(value) and name in code.co_names:
+            names[name] = simulated(value.py_func, stand_in)
+    return FunctionType(code, names, function.__name__, function.__defaults__)
+
+
+@cache
+def _rewritten(function) -> CodeType:
+    """The code of the function, with a `yield` at each call that waits for other threads."""
+    lines, first = inspect.getsourcelines(function)
+    tree = ast.parse(textwrap.dedent("".join(lines)))
+    definition = tree.body[0]
+    definition.decorator_list, definition.returns = [], None
+    definition = _YieldWhereItWaits(_names(function)).visit(definition)
+    ast.increment_lineno(ast.fix_missing_locations(tree), first - 1)  # tracebacks show the kernel's own lines
+    module = compile(tree, inspect.getsourcefile(function), "exec")
+    return next(constant for constant in module.co_consts if isinstance(constant, CodeType))
+
+
+class _YieldWhereItWaits(ast.NodeTransformer):
+    def __init__(self, names):
+        self.names = names
+
+    def visit_Call(self, call):
+        self.generic_visit(call)
+        called = call.func
+        if isinstance(called, ast.Attribute) and isinstance(called.value, ast.Name):
+            if self.names.get(called.value.id) is cuda and called.attr in WAITING:
+                return ast.copy_location(ast.Yield(call), call)
+        elif isinstance(called, ast.Name):
+            value = self.names.get(called.id)
+            if _is_device_function(value) and _rewritten(value.py_func).co_flags & inspect.CO_GENERATOR:
+                return ast.copy_location(ast.YieldFrom(call), call)
+        return call
+
+
+def _is_device_function(value):
+    return isinstance(getattr(value, "py_func", None), FunctionType)
+
+
+def _names(function):
+    """What the names in the function mean: its module's, and those of a function around it."""
+    return {**function.__globals__, **inspect.getclosurevars(function).nonlocals}

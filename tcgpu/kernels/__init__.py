@@ -1,0 +1,145 @@
+"""The GPU methods, one family a file: contract, kernels, launcher. What all launchers share is here: the `Plan`.
+
+A file's `plan(graph, **knobs)` decides everything and allocates nothing: which arrays the device will hold, which
+kernels run on them in which shape. `count(graph, **knobs)` carries the plan out. A benchmark times its stages:
+
+    plan.allocate()   memory, copies, set-up kernels      } process
+    plan.launch()     the counting kernels   } kernel     }
+    plan.result()     reads the total back                }
+"""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from tcgpu import _cuda
+from tcgpu.graph import GraphError
+
+SIMULATED_THREADS_PER_SECOND = 40_000
+SIMULATED_STEPS_PER_SECOND = 500_000
+SIMULATOR_PATIENCE = 600  # seconds that a simulated count may take before it is refused
+
+
+@dataclass(frozen=True)
+class Step:
+    """One kernel launch; a str among `args` names an array of the plan, anything else is passed as it is."""
+
+    kernel: _cuda.Kernel
+    blocks: int
+    threads: int
+    args: tuple
+    shared: int = 0  # bytes of dynamic shared memory a block
+
+    def run(self, arrays):
+        args = [arrays[arg] if isinstance(arg, str) else arg for arg in self.args]
+        self.kernel.launch(self.blocks, self.threads, *args, shared=self.shared)
+
+
+@dataclass
+class Plan:
+    """One count, decided but not begun.
+
+    Every plan has an array `total` (int64, one element), to which its steps add the number of triangles.
+    """
+
+    method: str
+    copied: dict  # name -> host array
+    created: dict  # name -> (length, dtype, fill); fill is None, 0 or -1
+    steps: list[Step]
+    setup: list[Step] = field(default_factory=list)
+    work: int = 0  # about how many rows the steps read: what the simulator's time goes by
+    arrays: dict = field(default_factory=dict, repr=False)
+
+    def __post_init__(self):
+        self.created["total"] = (1, np.int64, 0)
+        for step in (*self.setup, *self.steps):
+            check_shape(step.blocks, step.threads)
+
+    @property
+    def device_bytes(self):
+        """How much device memory `allocate` takes."""
+        made = sum(length * np.dtype(dtype).itemsize for length, dtype, _ in self.created.values())
+        return made + sum(array.nbytes for array in self.copied.values())
+
+    def allocate(self):
+        """Copy, create and set up the arrays; GraphError before the first of them if they do not fit."""
+        self.check_fits()
+        for name, array in self.copied.items():
+            self.arrays[name] = _cuda.to_device(array)
+        for name, (length, dtype, fill) in self.created.items():
+            self.arrays[name] = _cuda.device_array(length, dtype, fill)
+        for step in self.setup:
+            step.run(self.arrays)
+
+    def check_fits(self):
+        """GraphError unless the device has the memory and the simulator the time."""
+        free = _cuda.memory_free()
+        if self.device_bytes > free:
+            raise GraphError(
+                f"{self.method} needs {self.device_bytes:,} bytes on the device, which has {free:,} free: "
+                "take another method, or count the graph in parts"
+            )
+        if _cuda.engine() == "sim" and self.simulated_seconds > SIMULATOR_PATIENCE:
+            raise GraphError(
+                f"{self.method} would take about {_duration(self.simulated_seconds)} in the simulator: "
+                "take engine='cpu' or a smaller graph, or run it on a GPU"
+            )
+
+    @property
+    def simulated_seconds(self):
+        """About how long the simulator would take."""
+        threads = sum(step.blocks * step.threads for step in (*self.setup, *self.steps))
+        return threads / SIMULATED_THREADS_PER_SECOND + self.work / SIMULATED_STEPS_PER_SECOND
+
+    def launch(self):
+        """Run the counting kernels and nothing else; a GPU is not waited for."""
+        for step in self.steps:
+            step.run(self.arrays)
+
+    def reset(self):
+        """Back to before `launch`, so that it can be run and timed once more."""
+        _cuda.refill(self.arrays["total"], 0)
+
+    def result(self):
+        """The number of triangles that `launch` found, once it has."""
+        return int(_cuda.to_host(self.arrays["total"])[0])
+
+    def free(self):
+        """Let go of the device's memory."""
+        self.arrays.clear()
+
+    def count(self):
+        """The whole of it."""
+        try:
+            self.allocate()
+            self.launch()
+            return self.result()
+        finally:
+            self.free()
+
+
+def check_shape(blocks, threads):
+    """GraphError unless a GPU can launch this."""
+    if not 1 <= threads <= 1024:
+        raise GraphError(f"a block has 1 to 1024 threads, not {threads!r}")
+    if not 1 <= blocks < 2**31:
+        raise GraphError(f"a launch has 1 to 2^31 - 1 blocks, not {blocks!r}")
+
+
+def check_knob(name, value, lowest, highest):
+    """GraphError unless the knob is a whole number in this range; returns it."""
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or not lowest <= value <= highest:
+        raise GraphError(f"{name} is a whole number from {lowest:,} to {highest:,}, not {value!r}")
+    return int(value)
+
+
+def enough_blocks(blocks, tasks, tasks_per_block):
+    """`blocks`, but none that would find no task: most of a small graph's simulated time would go into those."""
+    return max(1, min(blocks, -(-tasks // tasks_per_block)))
+
+
+def _duration(seconds):
+    for unit, size in (("years", 31_557_600), ("days", 86_400), ("hours", 3600), ("minutes", 60)):
+        if seconds >= 2 * size:
+            return f"{seconds / size:,.0f} {unit}"
+    return f"{seconds:.0f} seconds"

@@ -1,0 +1,62 @@
+"""`bitmap`: a block turns a column into bits in global memory (the report, section 8, after Bisson & Fatica).
+
+Contract: the same sum as `naive`. Every block owns one array of n bits, all 0. For column j it sets the bits of the
+column's rows; then for each nonzero (i, j) the threads walk column i and look each of its rows up: one memory access
+tells whether column j has it, no search, no merge. At the end only the words that were set are cleared, so a column
+costs its length and not n.
+
+`lanes` threads share a nonzero: they read column i side by side, in one go where it is short.
+"""
+
+import numpy as np
+
+from tcgpu._cuda import cuda, int64, kernel, uint32
+from tcgpu.kernels import Plan, Step, check_knob, enough_blocks
+from tcgpu.kernels.reduction import BYTES_PER_THREAD, add_block_to
+
+
+@kernel("void(int64[::1], int32[::1], uint32[::1], int64, int64[::1])")
+def bitmap_kernel(col_ptr, row_idx, bits, lanes, total):
+    words = bits.size // cuda.gridDim.x
+    mine = cuda.blockIdx.x * words
+    groups = cuda.blockDim.x // lanes
+    group, lane = cuda.threadIdx.x // lanes, cuda.threadIdx.x % lanes
+    count = int64(0)
+    for j in range(cuda.blockIdx.x, col_ptr.size - 1, cuda.gridDim.x):
+        begin, end = col_ptr[j], col_ptr[j + 1]
+        if end - begin < 2:  # no triangle has this column's vertex as its first
+            continue
+        for p in range(begin + cuda.threadIdx.x, end, cuda.blockDim.x):
+            row = row_idx[p]
+            cuda.atomic.or_(bits, mine + (row >> 5), uint32(1) << uint32(row & 31))
+        cuda.syncthreads()
+        if group < groups:  # where `lanes` does not divide the block, the threads left over have no group
+            for e in range(begin + group, end, groups):
+                i = row_idx[e]
+                for q in range(col_ptr[i] + lane, col_ptr[i + 1], lanes):
+                    row = row_idx[q]
+                    count += (bits[mine + (row >> 5)] >> uint32(row & 31)) & uint32(1)
+        cuda.syncthreads()
+        for p in range(begin + cuda.threadIdx.x, end, cuda.blockDim.x):
+            bits[mine + (row_idx[p] >> 5)] = uint32(0)
+        cuda.syncthreads()
+    add_block_to(total, count)
+
+
+def plan(graph, *, threads=128, blocks=1024, lanes=32):
+    threads = check_knob("threads", threads, 1, 1024)
+    lanes = min(check_knob("lanes", lanes, 1, 1024), threads)
+    blocks = enough_blocks(check_knob("blocks", blocks, 1, 2**31 - 1), graph.n, 1)
+    words = (graph.n + 31) // 32
+    args = ("col_ptr", "row_idx", "bits", lanes, "total")
+    return Plan(
+        method="bitmap",
+        copied={"col_ptr": graph.col_ptr, "row_idx": graph.row_idx},
+        created={"bits": (blocks * words, np.uint32, 0)},
+        steps=[Step(bitmap_kernel, blocks, threads, args, threads * BYTES_PER_THREAD)],
+        work=int(graph.column_lengths[graph.row_idx].sum()) + 3 * graph.m + graph.n,
+    )
+
+
+def count(graph, *, threads=128, blocks=1024, lanes=32):
+    return plan(graph, threads=threads, blocks=blocks, lanes=lanes).count()
