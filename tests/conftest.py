@@ -1,15 +1,12 @@
-"""What every test may ask for, and the rule that holds them all: a skip says why.
+"""What every test may ask for, and the rule that holds them all: a skip says why."""
 
-Numba decides at import whether `numba.cuda` is the simulator, so a process runs kernels of one kind only. `make test`
-starts one process for each kind (tests/suite.py); in any other process such a test skips and says what would run it.
-"""
-
-import ctypes
 import os
 import shutil
 from pathlib import Path
 
 import pytest
+
+from tcgpu import _cuda
 
 ROOT = Path(__file__).resolve().parent.parent
 BROWSERS = (
@@ -20,40 +17,18 @@ BROWSERS = (
 )
 
 
-def simulating():
-    """Whether this process was started with Numba's CUDA simulator."""
-    return os.environ.get("NUMBA_ENABLE_CUDASIM", "0") not in ("", "0")
-
-
-def gpus():
-    """How many NVIDIA GPUs the driver reports, 0 without one; asked without importing what would choose an engine."""
-    try:
-        driver = ctypes.CDLL("libcuda.so.1")
-    except OSError:
-        return 0
-    count = ctypes.c_int()
-    ok = driver.cuInit(0) == 0 and driver.cuDeviceGetCount(ctypes.byref(count)) == 0
-    return count.value if ok else 0
-
-
 def browser():
     """Path of the first Chromium found, or None."""
     return next(filter(None, map(shutil.which, BROWSERS)), None)
 
 
 def pytest_collection_modifyitems(items):
-    """Skip, with the reason, the tests that this process cannot run."""
-    cannot = {
-        "sim": not simulating() and "needs a process with NUMBA_ENABLE_CUDASIM=1",
-        "ptx": simulating() and "needs a process without the simulator",
-        "gpu": (simulating() and "needs a process without the simulator")
-        or (not gpus() and "no NVIDIA GPU on this machine"),
-        "browser": not browser() and "no Chromium on this machine",
-    }
+    """Skip, with the reason, the tests that this machine cannot run."""
     for item in items:
-        for kind, reason in cannot.items():
-            if reason and item.get_closest_marker(kind):
-                item.add_marker(pytest.mark.skip(reason=reason))
+        if item.get_closest_marker("gpu") and _cuda.ENGINE != "gpu":
+            item.add_marker(pytest.mark.skip(reason=_cuda.REASON))
+        if item.get_closest_marker("browser") and not browser():
+            item.add_marker(pytest.mark.skip(reason="no Chromium on this machine"))
 
 
 @pytest.hookimpl(wrapper=True)

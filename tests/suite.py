@@ -1,10 +1,9 @@
-"""Everything `make test` runs, each part in a process of its own, and one summary of them all at the end.
+"""Everything `make test` runs, part after part, and one summary of them all at the end.
 
-Numba decides at import whether `numba.cuda` is a GPU or its simulator, so tests of kernels are parted by kind. A part
-that fails does not keep the later ones from running. Usage: python tests/suite.py [PART ...]
+Each part is a process of its own, so that a fault on a GPU, which spoils all later work of its process, spoils no other
+part. A part that fails does not keep the later ones from running. Usage: python tests/suite.py [PART ...]
 """
 
-import os
 import subprocess
 import sys
 import time
@@ -15,16 +14,14 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 RECORDS = ROOT / "report" / "tests"  # one JUnit file for each pytest process
-KINDS = "sim or ptx or gpu or browser"
 
 
 @dataclass
 class Part:
-    """A command and what its environment adds; pytest's also leave a record of each test."""
+    """A Python module to run, with its arguments; pytest also leaves a record of each test."""
 
     name: str
     arguments: list
-    environment: dict = field(default_factory=dict)
 
     @property
     def record(self):
@@ -37,10 +34,8 @@ class Part:
 
 PARTS = [
     Part("style", ["ruff", "check", "."]),
-    Part("core", ["pytest", "-m", f"not ({KINDS})"]),
-    Part("simulator", ["pytest", "-m", "sim"], {"NUMBA_ENABLE_CUDASIM": "1"}),
-    Part("ptx", ["pytest", "-m", "ptx"], {"NUMBA_ENABLE_CUDASIM": "0"}),
-    Part("gpu", ["pytest", "-m", "gpu"], {"NUMBA_ENABLE_CUDASIM": "0"}),
+    Part("core", ["pytest", "-m", "not gpu and not browser"]),
+    Part("gpu", ["pytest", "-m", "gpu"]),
     Part("notebooks", ["pytest", "--nbval", "--nbval-current-env", "--nbval-cell-timeout=300", "notebooks"]),
     Part("browser", ["pytest", "-m", "browser"]),
 ]
@@ -62,7 +57,7 @@ def run(part):
     print(f"\n=== {part.name}", flush=True)
     part.record.unlink(missing_ok=True)
     start = time.monotonic()
-    code = subprocess.run(part.command(), cwd=ROOT, env={**os.environ, **part.environment}).returncode
+    code = subprocess.run(part.command(), cwd=ROOT).returncode
     outcome = Outcome(part.name, time.monotonic() - start)
     if part.record.exists():
         read_record(part.record, outcome)

@@ -1,0 +1,132 @@
+"""What is declared, what the wheel holds, and that the wheel works where it is installed."""
+
+import ast
+import importlib
+import os
+import re
+import subprocess
+import sys
+import tomllib
+import zipfile
+from pathlib import Path
+
+import pytest
+import yaml
+from packaging.requirements import Requirement
+
+ROOT = Path(__file__).resolve().parent.parent
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+EXTRAS = PROJECT["optional-dependencies"]
+HEAVY = {"numba", "numpy", "scipy", "networkx", "matplotlib", "pandas", "IPython", "ipywidgets"}
+CONDA_NAMES = {"playwright-python": "playwright"}
+
+
+def versions(requirements):
+    """name -> version bounds, of requirements as text; the project's own extras are left out."""
+    parsed = [Requirement(text) for text in requirements]
+    return {r.name: str(r.specifier) for r in parsed if r.name != PROJECT["name"]}
+
+
+def test_the_core_runs_without_a_gpu_or_a_browser():
+    assert set(versions(PROJECT["dependencies"])) == {
+        "ipywidgets", "matplotlib", "networkx", "numba", "numpy", "pooch", "scipy",
+    }  # fmt: skip
+    assert PROJECT["requires-python"] == ">=3.11"
+
+
+def test_cuda_compilers_come_for_linux_and_do_not_meet():
+    """numba-cuda has wheels for Linux only, and its extras for two toolkits exclude each other."""
+    test = [Requirement(text) for text in EXTRAS["test"]]
+    compiler = next(r for r in test if r.name == "numba-cuda")
+    assert compiler.extras == {"cu13"} and not compiler.marker.evaluate({"sys_platform": "darwin"})
+    assert compiler.marker.evaluate({"sys_platform": "linux"})
+    assert "numba-cuda" not in versions(EXTRAS["tools"] + EXTRAS["lab"])
+    for toolkit in ("cu12", "cu13"):
+        assert any(Requirement(text).extras == {toolkit} for text in EXTRAS[toolkit])
+        assert f"cupy-cuda{toolkit[2:]}x" in versions(EXTRAS[toolkit])
+
+
+def test_conda_builds_the_same_environment():
+    environment = yaml.safe_load((ROOT / "environment.yml").read_text())["dependencies"]
+    by_pip = next(entry["pip"] for entry in environment if isinstance(entry, dict))
+    by_conda = [entry for entry in environment if isinstance(entry, str)]
+    assert {"pip", f"python{PROJECT['requires-python']}"} <= set(by_conda)
+    assert "--editable ." in by_pip
+
+    named = versions([entry for entry in by_conda if not entry.startswith(("python>", "pip"))])
+    named = {CONDA_NAMES.get(name, name): bounds for name, bounds in named.items()}
+    named |= versions([entry for entry in by_pip if not entry.startswith("-")])
+    wanted = versions(PROJECT["dependencies"] + EXTRAS["lab"] + EXTRAS["tools"] + EXTRAS["test"])
+    assert named == wanted
+
+
+@pytest.mark.parametrize("group", ["networkx.backends", "networkx.backend_info"])
+def test_entry_points_lead_somewhere(group):
+    module, _, name = PROJECT["entry-points"][group]["tcgpu"].partition(":")
+    assert getattr(importlib.import_module(module), name)
+
+
+def test_importing_is_quick_and_imports_nothing_heavy():
+    code = (
+        "import sys, time; start = time.perf_counter(); import tcgpu; "
+        "print(time.perf_counter() - start, *{name.partition('.')[0] for name in sys.modules})"
+    )
+    runs = [subprocess.check_output([sys.executable, "-c", code], cwd=ROOT, text=True).split() for _ in range(3)]
+    assert not HEAVY & set(runs[0])
+    assert min(float(run[0]) for run in runs) < 0.3
+
+
+def test_every_data_file_is_small():
+    sizes = {path: path.stat().st_size for path in (ROOT / "data").rglob("*") if path.is_file()}
+    assert sizes and max(sizes.values()) < 1_000_000 and sum(sizes.values()) < 10_000_000
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("wheel")
+    command = [sys.executable, "-m", "hatchling", "build", "--target", "wheel", "--directory", folder]
+    subprocess.run(command, cwd=ROOT, check=True, capture_output=True)
+    return next(folder.glob("*.whl"))
+
+
+def test_the_wheel_holds_the_package_and_its_data(wheel):
+    with zipfile.ZipFile(wheel) as archive:
+        names = set(archive.namelist())
+        entry_points = archive.read(next(name for name in names if name.endswith("entry_points.txt"))).decode()
+    data = {path.relative_to(ROOT).as_posix() for path in (ROOT / "data").rglob("*") if path.is_file()}
+    modules = {path.relative_to(ROOT).as_posix() for path in (ROOT / "tcgpu").rglob("*.py")}
+    packed = {name for name in names if ".dist-info/" not in name}
+    assert packed == modules | {f"tcgpu/{name}" for name in data}
+    assert "tcgpu = tcgpu.__main__:main" in entry_points and "[networkx.backends]" in entry_points
+
+
+def test_the_installed_wheel_counts_and_caches_its_kernels(wheel, tmp_path):
+    """Installed elsewhere, run from elsewhere: its data are found, and a second process need not compile."""
+    site = tmp_path / "site"
+    install = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--no-index", "--target", site, wheel]
+    subprocess.run(install, check=True)
+    environment = {**os.environ, "PYTHONPATH": str(site)}
+    code = "import tcgpu; print(tcgpu.__file__); print(tcgpu.count(tcgpu.generate.clique(40)))"
+    for _ in range(2):
+        out = subprocess.check_output([sys.executable, "-c", code], cwd=tmp_path, env=environment, text=True)
+        assert out.split() == [str(site / "tcgpu" / "__init__.py"), "9880"]
+        kernels = {path: path.stat().st_mtime_ns for path in (site / "tcgpu").rglob("*.nbc")}
+    assert kernels
+    subprocess.check_output([sys.executable, "-c", code], cwd=tmp_path, env=environment)
+    assert {path: path.stat().st_mtime_ns for path in (site / "tcgpu").rglob("*.nbc")} == kernels
+
+
+def test_every_docstring_of_a_room_says_what_it_owns():
+    for path in (ROOT / "tcgpu").rglob("*.py"):
+        assert ast.get_docstring(ast.parse(path.read_text())), path
+
+
+def test_the_repository_names_no_machine_and_no_package_registry():
+    """Paths of one machine and index addresses break elsewhere; installing is left to the user's own settings."""
+    listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True)
+    if listed.returncode:
+        pytest.skip("not a git checkout")
+    told = re.compile(r"--(extra-)?index-url|/(bash_jobs|home/\w+|Users/\w+)/")
+    for name in filter(None, listed.stdout.split("\0")):
+        text = (ROOT / name).read_text(encoding="utf-8", errors="replace")
+        assert not told.search(text) or name == Path(__file__).relative_to(ROOT).as_posix(), name

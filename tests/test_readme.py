@@ -1,0 +1,90 @@
+"""The README holds: its commands run, its Python says what it says, its tables are those of the code and the records."""
+
+import doctest
+import os
+import re
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+import tcgpu
+
+FENCE = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+@pytest.fixture(scope="module")
+def text(root):
+    return (root / "README.md").read_text(encoding="utf-8")
+
+
+def blocks(text, language):
+    """The fenced blocks of a language, in order."""
+    return [body for found, body in FENCE.findall(text) if found == language]
+
+
+def table_after(text, heading):
+    """The cells of the first table behind a heading, without its two header rows."""
+    section = text.partition(f"\n## {heading}\n")[2].partition("\n## ")[0]
+    rows = [line.strip("|").split("|") for line in section.splitlines() if line.startswith("|")]
+    return [[cell.strip() for cell in row] for row in rows[2:]]
+
+
+def test_the_two_commands_are_make_targets(root, text):
+    if not shutil.which("make"):
+        pytest.skip("no make on this machine")
+    commands = [line.partition("#")[0].split() for block in blocks(text, "sh") for line in block.splitlines()]
+    assert commands == [["make", "lab"], ["make", "test"]]
+    for command in commands:
+        subprocess.run([*command, "--dry-run"], cwd=root, check=True, capture_output=True)
+
+
+def test_every_other_target_it_names_exists(root, text):
+    targets = re.findall(r"^(\w+):.* ## ", (root / "Makefile").read_text(), re.MULTILINE)
+    assert set(re.findall(r"`make (\w+)`", text)) <= set(targets)
+
+
+def test_every_file_it_names_exists(root, text):
+    links = re.findall(r"\]\(([^)#:]+)\)", text) + re.findall(r"`((?:data|notebooks|tests)/[^`]+|\w+\.yml)`", text)
+    assert links and not [link for link in links if not (root / link).exists()]
+
+
+def test_its_python_says_what_it_says(text):
+    examples = doctest.DocTestParser().get_doctest("\n".join(blocks(text, "python")), {}, "README", "README.md", 0)
+    assert len(examples.examples) >= 5
+    result = doctest.DocTestRunner(optionflags=doctest.REPORT_NDIFF).run(examples)
+    assert result.failed == 0
+
+
+@pytest.fixture
+def shell(tmp_path):
+    """A folder, and an environment in which `tcgpu` is the command of this Python."""
+    command = tmp_path / "bin" / "tcgpu"
+    command.parent.mkdir()
+    command.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m tcgpu "$@"\n')
+    command.chmod(0o755)
+    return tmp_path, {**os.environ, "PATH": f"{command.parent}:{os.environ['PATH']}"}
+
+
+def test_its_shell_commands_print_what_it_prints(root, text, shell):
+    folder, environment = shell
+    environment["PYTHONPATH"] = str(root)
+    sessions = [re.split(r"^\$ ", block, flags=re.MULTILINE)[1:] for block in blocks(text, "console")]
+    steps = [step.partition("\n")[::2] for session in sessions for step in session]
+    assert steps
+    for command, printed in steps:
+        result = subprocess.run(command, shell=True, cwd=folder, env=environment, capture_output=True, text=True)
+        assert (result.returncode, result.stdout) == (0, printed), f"{command}\n{result.stderr}"
+
+
+def test_every_subcommand_it_names_exists(root, text):
+    named = set(re.findall(r"`tcgpu (\w+)", text))
+    usage = subprocess.check_output([sys.executable, "-m", "tcgpu", "--help"], cwd=root, text=True)
+    assert named and all(re.search(rf"\b{name}\b", usage) for name in named)
+
+
+def test_its_methods_are_the_methods(text):
+    expected = [[f"`{method.name}`", method.source, method.summary] for method in tcgpu.methods()]
+    lines = "\n".join(f"| {' | '.join(row)} |" for row in expected)
+    assert table_after(text, "Methods") == expected, f"the table should be\n{lines}"
