@@ -45,15 +45,17 @@ def extent(u, v):
     return int(found[:, 0].min()), int(found[:, 1].max())
 
 
-def clean_columns(u, v, n):
+def clean_columns(u, v, n, rank=None):
     """The columns of the graph with edges `u[k] - v[k]` on vertices 0..n-1, and counts of what was dropped.
 
-    `u` and `v` are contiguous arrays of one type, int32 or int64, with every number in 0..n-1 (see `extent`).
+    `u` and `v` are contiguous arrays of one type, int32 or int64, with every number in 0..n-1 (see `extent`). With a
+    `rank`, vertex v is called `rank[v]` from the start, which spares a second sort.
     """
     workers, buckets, shift = _plan(u.size, n)
     keys = np.empty(u.size, np.uint64)
     sizes = np.zeros((workers, buckets), np.int64)
-    run_threads(_pack_edges, u, v, shift, keys, sizes, workers=workers)
+    rank = np.empty(0, np.int32) if rank is None else rank
+    run_threads(_pack_edges, u, v, rank, shift, keys, sizes, workers=workers)
     loops = u.size - int(sizes.sum())
     col_ptr, row_idx, reversed_pairs = _sort(keys, sizes, shift, n)
     return Columns(col_ptr, row_idx, loops, u.size - loops - row_idx.size - reversed_pairs, reversed_pairs)
@@ -78,11 +80,31 @@ def column_of_each(col_ptr, m):
 
 def degrees(col_ptr, row_idx):
     """How many neighbours each vertex has: the length of its column and of its row of L."""
-    n = col_ptr.size - 1
-    workers = max(1, min(_workers(row_idx.size), row_idx.size // max(n, 1)))  # their counts take no more than the graph
+    return np.diff(col_ptr) + occurrences(row_idx, col_ptr.size - 1)
+
+
+def occurrences(values, n):
+    """How often each of 0..n-1 occurs (int32)."""
+    workers = max(1, min(_workers(values.size), values.size // max(n, 1)))  # their counts take no more than the values
     found = np.zeros((workers, n), np.int32)
-    run_threads(_row_lengths, row_idx, found, workers=workers)
-    return np.diff(col_ptr) + (found[0] if workers == 1 else found.sum(axis=0, dtype=np.int64))
+    run_threads(_occurrences, values, found, workers=workers)
+    for others in found[1:]:
+        found[0] += others
+    return found[0]
+
+
+def looks_skewed(u, v, n, threshold):
+    """Whether the mean squared degree is above `threshold` times the squared mean degree, judged by a sample.
+
+    Two random ends of edges are the same vertex with probability sum(d^2) / sum(d)^2: enough ends for a few hundred
+    coincidences tell. The sample is the same for the same edges.
+    """
+    draws = min(u.size, int(40 * max(n, 1) ** 0.5))
+    picked = np.random.default_rng(0).integers(0, max(u.size, 1), draws)
+    ends = np.sort(np.concatenate((u[picked[::2]], v[picked[1::2]])))
+    runs = np.diff(np.flatnonzero(np.concatenate(([True], ends[1:] != ends[:-1], [True])))) if ends.size else ends
+    coincidences = int((runs.astype(np.int64) * (runs - 1)).sum())
+    return coincidences * n > threshold * ends.size * (ends.size - 1)
 
 
 def adjacency(col_ptr, row_idx, degree):
@@ -169,7 +191,7 @@ def _extent(worker, workers, u, v, found):
 
 
 @jit
-def _pack_edges(worker, workers, u, v, shift, keys, sizes):
+def _pack_edges(worker, workers, u, v, rank, shift, keys, sizes):
     """Each worker packs its share of the edges, without the loops, from the start of its share of `keys`."""
     size = sizes[worker]
     first = u.size * worker // workers
@@ -178,6 +200,8 @@ def _pack_edges(worker, workers, u, v, shift, keys, sizes):
         a, b = U64(u[U64(k)]), U64(v[U64(k)])
         if a == b:
             continue
+        if rank.size:
+            a, b = U64(rank[a]), U64(rank[b])
         column, row = min(a, b), max(a, b)
         keys[U64(put)] = column << U64(32) | row << U64(1) | U64(a > b)
         size[column >> U64(shift)] += 1
@@ -354,10 +378,10 @@ def _column_of_each(worker, workers, col_ptr, col_of):
 
 
 @jit
-def _row_lengths(worker, workers, row_idx, found):
-    length = found[worker]
-    for k in range(row_idx.size * worker // workers, row_idx.size * (worker + 1) // workers):
-        length[U64(row_idx[U64(k)])] += 1
+def _occurrences(worker, workers, values, found):
+    count = found[worker]
+    for k in range(values.size * worker // workers, values.size * (worker + 1) // workers):
+        count[U64(values[U64(k)])] += 1
 
 
 @jit

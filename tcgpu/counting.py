@@ -60,13 +60,12 @@ def count(graph, method=None, *, engine=None, order=None, **knobs):
 
     method: a name out of `methods()`; without one, the best this machine has.
     engine: "gpu", "sim" or "cpu"; without one, the first of the method's that this machine has.
-    order: "natural", "degree", "bfs" or "random"; without one, what the method's source used.
+    order: "natural", "degree", "bfs", "random", or "auto" (by degree where the graph is skewed); without one, what
+    the method's source used.
     Other keywords are the method's knobs.
     """
-    graph = as_graph(graph)
     chosen = choose(method, engine, order, knobs)
-    order = order or chosen.order
-    return chosen.count(graph if order == "auto" else graph.ordered(order), **knobs)
+    return chosen.count(as_graph(graph, order or chosen.order), **knobs)
 
 
 def choose(method=None, engine=None, order=None, knobs=()):
@@ -117,7 +116,7 @@ def transitivity(graph):
     """The share of all paths of two edges that a third edge closes: three times triangles over paths."""
     graph = as_graph(graph)
     paths = sum_exactly(_pairs(graph))
-    return 3 * cpu.count(graph) / paths if paths else 0.0
+    return 3 * count(graph) / paths if paths else 0.0
 
 
 def sum_exactly(values):

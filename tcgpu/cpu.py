@@ -18,8 +18,7 @@ import numpy as np
 from tcgpu._native import fetch_add, inline, jit, popcount, prefetch, run_threads, threads
 from tcgpu.columns import MANY
 
-SKEWED = 2.5  # mean squared degree over squared mean degree; above it, degree order pays
-DENSE = 24  # mean degree from which packed words beat byte marks on flat graphs
+DENSE = 12  # nonzeros per column from which packed words beat byte marks, where degrees are flat
 HUB_DEGREE = 32  # a hub has at least this many neighbours
 MOST_HUBS = 1 << 16
 CHUNK = 256  # vertices a worker takes at a time
@@ -29,20 +28,18 @@ I64 = np.int64
 U64 = np.uint64
 
 
-def count(graph, order=None):
-    """The number of triangles of a Graph, as a Python int."""
-    order = order or best_order(graph)
-    graph = _in_order(graph, order)
+def count(graph):
+    """The number of triangles of a Graph, counted in the order that it has, as a Python int."""
     if graph.order == "degree":
         return _count_hubs(graph, *_hub_rows(graph))
-    if not skewed(graph) and 2 * graph.nonzeros_per_column >= DENSE:
+    if graph.nonzeros_per_column >= DENSE:
         return _count_words(graph)
     return _count_hubs(graph, graph.n, np.zeros(1, np.int64), np.zeros(1, np.uint64))
 
 
-def triangles(graph, order=None):
-    """How many triangles each vertex is in (int64, n)."""
-    own = _in_order(graph, order or best_order(graph))
+def triangles(graph, order="auto"):
+    """How many triangles each vertex is in (int64, n); `order` is the one to count in, not of the result."""
+    own = graph.ordered(order)
     found = np.zeros(own.n, np.int64)
     work = _scratch(own)
     run_threads(_triangles, own.col_ptr, own.row_idx, own.col_of, *_wedges(own), _queue(own), *work, found,
@@ -50,9 +47,9 @@ def triangles(graph, order=None):
     return found if own is graph else found[own.rank]
 
 
-def support(graph, order=None):
+def support(graph, order="auto"):
     """How many triangles each edge is in (int64, m), edge by edge as in `row_idx`."""
-    own = _in_order(graph, order or best_order(graph))
+    own = graph.ordered(order)
     found = np.zeros(own.m, np.int64)
     work = _scratch(own)
     run_threads(_support, own.col_ptr, own.row_idx, *_wedges(own), _queue(own), *work, found, workers=len(work[0]))
@@ -64,11 +61,11 @@ def support(graph, order=None):
     return back
 
 
-def list_triangles(graph, chunk=1 << 20, order=None):
+def list_triangles(graph, chunk=1 << 20, order="auto"):
     """Every triangle once, as int32 arrays of shape (at most `chunk`, 3); in a row j < i < k."""
     if chunk < 1:
         raise ValueError(f"a chunk holds at least 1 triangle, not {chunk}")
-    own = _in_order(graph, order or best_order(graph))
+    own = graph.ordered(order)
     wedges = _wedges(own)
     marks = _scratch(own)[0]
     found = np.zeros(own.m, np.int64)  # triangles over each wedge list, in their order
@@ -85,23 +82,6 @@ def list_triangles(graph, chunk=1 << 20, order=None):
         for at in range(0, len(rows), chunk):
             yield rows[at : at + chunk]
         first, done = last, int(ends[last - 1])
-
-
-def best_order(graph):
-    """Degree order for skewed graphs; else the order the graph came in."""
-    return "degree" if graph.order != "degree" and skewed(graph) else "natural"
-
-
-def skewed(graph):
-    """Whether few vertices have most of the neighbours."""
-    if graph.m == 0:
-        return False
-    degree = graph.degrees.astype(np.float64)
-    return bool(np.mean(degree**2) > SKEWED * np.mean(degree) ** 2)
-
-
-def _in_order(graph, order):
-    return graph if order == graph.order else graph.ordered(order)
 
 
 def _workers(graph):

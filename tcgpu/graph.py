@@ -12,7 +12,8 @@ import numpy as np
 
 from tcgpu import columns
 
-ORDERS = ("natural", "degree", "bfs", "random")
+ORDERS = ("natural", "degree", "bfs", "random", "auto")
+SKEWED = 2.5  # mean squared degree over squared mean degree; above it, degree order pays
 
 
 class GraphError(ValueError):
@@ -47,28 +48,40 @@ class Graph:
         self.col_ptr = _integers(col_ptr, "col_ptr").astype(np.int64, copy=False)
         self.row_idx = _narrow(_integers(row_idx, "row_idx"), "row_idx")
         self.n, self.m = self.col_ptr.size - 1, self.row_idx.size
-        self.labels = _checked_labels(labels, self.n)
         self.name, self.order, self.rank = name, order, None
         self.cleaned = cleaned or Cleaned()
+        self._source_labels = _checked_labels(labels, self.n)
         self._orders = {}
         if validate:
             self._validate()
 
     @classmethod
-    def from_edges(cls, u, v=None, n=None, *, labels=None, name=None):
+    def from_edges(cls, u, v=None, n=None, *, labels=None, name=None, order="natural"):
         """From two arrays of vertex numbers (or one of shape (edges, 2)), in any order, direction and number.
 
         Lists, NumPy, Arrow or pandas columns, and device arrays of any library that speaks DLPack or
         `__cuda_array_interface__`. Vertices are 0..n-1; without `n`, up to the largest number there is.
+
+        In another `order`, vertices are renumbered on the way, as `ordered` would later at the price of a second sort;
+        only that the degrees that rank them count every record of an edge, and "auto" judges them by a sample.
         """
         if v is None:
             u, v = _two_columns(u)
         u, v = _alike(_integers(u, "u"), _integers(v, "v"))
         low, high = columns.extent(u, v)
         n = _vertex_count(n, low, high, u, v)
-        clean = columns.clean_columns(u, v, n)
-        cleaned = Cleaned(clean.loops, clean.duplicates, clean.reversed)
-        return cls(clean.col_ptr, clean.row_idx, labels=labels, name=name, cleaned=cleaned, validate=False)
+        if _known(order) == "auto":
+            order = "degree" if columns.looks_skewed(u, v, n, SKEWED) else "natural"
+        rank = None
+        if order == "degree":
+            rank = columns.rank_by_degree(columns.occurrences(u, n) + columns.occurrences(v, n))
+        clean = columns.clean_columns(u, v, n, rank)
+        graph = cls(clean.col_ptr, clean.row_idx, labels=labels, name=name, validate=False,
+                    cleaned=Cleaned(clean.loops, clean.duplicates, clean.reversed))  # fmt: skip
+        if order != "degree":
+            return graph.ordered(order)
+        graph.order, graph.rank = order, rank
+        return graph
 
     @classmethod
     def from_scipy(cls, matrix, *, name=None):
@@ -114,6 +127,18 @@ class Graph:
         return cls.from_edges(u, indices, rows if n is None else n, labels=labels, name=name)
 
     @cached_property
+    def labels(self):
+        """What the source called each vertex; None where vertex v is simply v."""
+        if self.rank is None:
+            return self._source_labels
+        source = np.empty(self.n, np.int64)
+        source[self.rank] = np.arange(self.n)
+        labels = self._source_labels
+        if labels is None:
+            return source
+        return [labels[v] for v in source] if isinstance(labels, list) else labels[source]
+
+    @cached_property
     def col_of(self):
         return columns.column_of_each(self.col_ptr, self.m)
 
@@ -121,6 +146,12 @@ class Graph:
     def degrees(self):
         """How many neighbours each vertex has."""
         return columns.degrees(self.col_ptr, self.row_idx)
+
+    @cached_property
+    def skewed(self):
+        """Whether few vertices have most of the neighbours, so that degree order pays."""
+        degree = self.degrees.astype(np.float64)
+        return self.m > 0 and float(degree @ degree) * self.n > SKEWED * float(degree.sum()) ** 2
 
     @property
     def column_lengths(self):
@@ -166,15 +197,16 @@ class Graph:
         """The same graph with its vertices numbered in another order; made once, then remembered.
 
         `degree`: ascending, so that columns stay short; `bfs`: breadth first; `random`: by `seed`; `natural`: as this
-        graph came. In the result, `rank[v]` is the new number of this graph's vertex v.
+        graph came; `auto`: by degree where the graph is skewed, else as it came. In the result, `rank[v]` is the new
+        number of this graph's vertex v.
         """
-        if order not in ORDERS:
-            raise GraphError(f"no order {order!r}; there are {', '.join(ORDERS)}")
-        if order == "natural":
+        if _known(order) == "auto":
+            order = "degree" if self.skewed else "natural"
+        if order == "natural" or order == self.order == "degree":
             return self
         key = (order, seed if order == "random" else 0)
         if key not in self._orders:
-            self._orders[key] = self.reordered(self._rank(order, seed), order=order)
+            self._orders[key] = self._renumbered(self._rank(order, seed), order)
         return self._orders[key]
 
     def reordered(self, rank, *, order="given"):
@@ -182,11 +214,7 @@ class Graph:
         rank = _narrow(_integers(rank, "rank"), "rank")
         if rank.size != self.n or not np.array_equal(np.bincount(rank, minlength=self.n), np.ones(self.n)):
             raise GraphError(f"a rank is a permutation of 0..{self.n - 1}")
-        col_ptr, row_idx = columns.renumber(self.col_ptr, self.row_idx, rank)
-        moved = Graph(col_ptr, row_idx, labels=self._moved_labels(rank), name=self.name, order=order,
-                      cleaned=self.cleaned, validate=False)  # fmt: skip
-        moved.rank = rank
-        return moved
+        return self._renumbered(rank, order)
 
     def lower(self):
         """L as a SciPy CSC array of ones."""
@@ -232,7 +260,7 @@ class Graph:
 
     def __getstate__(self):
         """What travels to another process: the columns, not what was worked out from them."""
-        derived = ("col_of", "degrees", "adjacency")
+        derived = ("labels", "col_of", "degrees", "adjacency")
         return {name: value for name, value in self.__dict__.items() if name not in derived} | {"_orders": {}}
 
     def _rank(self, order, seed):
@@ -242,11 +270,12 @@ class Graph:
             return columns.rank_by_bfs(*self.adjacency)
         return np.random.default_rng(seed).permutation(self.n).astype(np.int32)
 
-    def _moved_labels(self, rank):
-        labels = np.arange(self.n) if self.labels is None else self.labels
-        source = np.empty(self.n, np.int64)
-        source[rank] = np.arange(self.n)
-        return [labels[v] for v in source] if isinstance(labels, list) else labels[source]
+    def _renumbered(self, rank, order):
+        col_ptr, row_idx = columns.renumber(self.col_ptr, self.row_idx, rank)
+        moved = Graph(col_ptr, row_idx, labels=self.labels, name=self.name, order=order,
+                      cleaned=self.cleaned, validate=False)  # fmt: skip
+        moved.rank = rank
+        return moved
 
     def _validate(self):
         if self.n < 0:
@@ -259,22 +288,28 @@ class Graph:
             raise GraphError(f"column {fault} is not a strictly ascending list of rows in {fault + 1}..{self.n - 1}")
 
 
-def as_graph(thing):
-    """A Graph from whatever a person may have: a Graph, a NetworkX graph, a SciPy matrix, a pair of edge arrays."""
+def as_graph(thing, order="natural"):
+    """A Graph in some order from what a person may have: a Graph, NetworkX graph, SciPy matrix or edge arrays."""
     if isinstance(thing, Graph):
-        return thing
+        return thing.ordered(order)
     if hasattr(thing, "tocoo"):
-        return Graph.from_scipy(thing)
+        return Graph.from_scipy(thing).ordered(order)
     if hasattr(thing, "is_directed") and hasattr(thing, "adj"):
-        return Graph.from_networkx(thing)
+        return Graph.from_networkx(thing).ordered(order)
     if isinstance(thing, tuple) and len(thing) == 2:
-        return Graph.from_edges(*thing)
+        return Graph.from_edges(*thing, order=order)
     if isinstance(thing, np.ndarray) or hasattr(thing, "__cuda_array_interface__"):
-        return Graph.from_edges(thing)
+        return Graph.from_edges(thing, order=order)
     raise GraphError(
         f"cannot make a graph of a {type(thing).__name__}; give a Graph, a NetworkX graph, a SciPy sparse matrix, "
         "or edge arrays (u, v); files go through tcgpu.read"
     )
+
+
+def _known(order):
+    if order not in ORDERS:
+        raise GraphError(f"no order {order!r}; there are {', '.join(ORDERS)}")
+    return order
 
 
 def _integers(values, what):
@@ -290,11 +325,12 @@ def _integers(values, what):
 
 
 def _to_host(values):
-    on_device = hasattr(values, "__cuda_array_interface__")
-    if not on_device and hasattr(values, "__dlpack_device__") and not isinstance(values, np.ndarray):
-        cpu = 1  # DLPack's number for host memory
-        on_device = values.__dlpack_device__()[0] != cpu
-    if on_device:
+    if isinstance(values, np.ndarray):
+        return values
+    speaks_dlpack = hasattr(values, "__dlpack_device__")
+    if speaks_dlpack and values.__dlpack_device__()[0] == 1:  # DLPack's number for host memory
+        return np.from_dlpack(values)
+    if speaks_dlpack or hasattr(values, "__cuda_array_interface__"):
         from tcgpu import _cuda
 
         return _cuda.to_host(values)

@@ -5,8 +5,13 @@ import shutil
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 from tcgpu import _cuda
+
+# a first call compiles, and CI machines are busy: no deadline for one example
+settings.register_profile("tcgpu", deadline=None)
+settings.load_profile("tcgpu")
 
 ROOT = Path(__file__).resolve().parent.parent
 BROWSERS = (

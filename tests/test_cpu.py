@@ -1,0 +1,197 @@
+"""The native engine and the verbs over it, against brute force, SciPy and closed forms."""
+
+import os
+import subprocess
+import sys
+import textwrap
+from concurrent.futures import ThreadPoolExecutor
+from itertools import combinations
+from math import comb
+
+import networkx as nx
+import numpy as np
+import pytest
+from hypothesis import given
+from test_graph import edge_set, multigraphs
+
+import tcgpu
+from tcgpu import Graph, GraphError, cpu
+from tcgpu._native import set_threads
+
+ORDERS = ("auto", "natural", "degree", "bfs", "random")
+
+
+def brute_force(graph):
+    """Every triangle j < i < k, by trying all."""
+    edges = edge_set(graph)
+    return [t for t in combinations(range(graph.n), 3) if all(pair in edges for pair in combinations(t, 2))]
+
+
+def skewed_graph(scale, factor, seed=1):
+    """An R-MAT graph by plain NumPy, apart from the package's generators."""
+    rng = np.random.default_rng(seed)
+    u, v = np.zeros((2, factor << scale), np.int64)
+    for _ in range(scale):
+        draw = rng.random(u.size)
+        u, v = 2 * u + (draw >= 0.76), 2 * v + (((draw >= 0.57) & (draw < 0.76)) | (draw >= 0.95))
+    return Graph.from_edges(u, v, 1 << scale)
+
+
+def families():
+    rng = np.random.default_rng(3)
+    yield "random", Graph.from_edges(rng.integers(0, 3000, 40_000), rng.integers(0, 3000, 40_000))
+    yield "dense", Graph.from_edges(rng.integers(0, 400, 70_000), rng.integers(0, 400, 70_000))
+    yield "sparse", Graph.from_edges(rng.integers(0, 90_000, 200_000), rng.integers(0, 90_000, 200_000))
+    yield "clique", Graph.from_edges(*np.triu_indices(150, 1))
+    yield "skewed", skewed_graph(12, 16)
+    yield "skewed and large", skewed_graph(14, 8)
+    yield "no edges", Graph.from_edges([], [], 7)
+    yield "nothing", Graph.from_edges([], [], 0)
+
+
+FAMILIES = dict(families())
+
+
+@pytest.fixture(params=FAMILIES)
+def graph(request):
+    return FAMILIES[request.param]
+
+
+def by_scipy(graph):
+    """The support of every edge from (A @ A) * A."""
+    adjacency = graph.to_scipy()
+    common = (adjacency @ adjacency).multiply(adjacency).tocsr()
+    return np.asarray(common[graph.row_idx, graph.col_of]).ravel() if graph.m else np.zeros(0, np.int64)
+
+
+@given(multigraphs())
+def test_every_verb_gives_the_brute_force_answer(multigraph):
+    u, v, n = multigraph
+    graph = Graph.from_edges(u, v, n)
+    expected = brute_force(graph)
+    for order in ORDERS:
+        assert tcgpu.count(graph, order=order) == len(expected)
+        assert tcgpu.count((u, v), order=order) == len(expected)
+    listed = [tuple(row) for rows in tcgpu.list_triangles(graph) for row in rows.tolist()]
+    assert sorted(listed) == expected
+    members = np.array(expected, np.int64).reshape(-1)
+    assert np.array_equal(tcgpu.triangles(graph), np.bincount(members, minlength=n))
+    assert np.array_equal(tcgpu.support(graph), by_scipy(graph))
+
+
+@given(multigraphs(most_vertices=25))
+def test_relabelling_loops_and_duplicates_change_nothing(multigraph):
+    u, v, n = multigraph
+    expected = tcgpu.count(Graph.from_edges(u, v, n))
+    rng = np.random.default_rng(n)
+    rank = rng.permutation(n)
+    assert tcgpu.count(Graph.from_edges(rank[u], rank[v], n)) == expected
+    loops = rng.integers(0, n, 5)
+    more = Graph.from_edges(np.concatenate([u, v, u, loops]), np.concatenate([v, u, v, loops]), n)
+    assert tcgpu.count(more) == expected
+
+
+def test_counts_support_and_vertices_agree_with_scipy_in_every_order(graph):
+    support = by_scipy(graph)
+    vertices = np.zeros(graph.n, np.int64)
+    np.add.at(vertices, graph.row_idx, support)
+    np.add.at(vertices, graph.col_of, support)
+    for order in ORDERS:
+        assert 3 * cpu.count(graph.ordered(order)) == support.sum()
+        assert np.array_equal(cpu.support(graph, order), support)
+        assert np.array_equal(cpu.triangles(graph, order), vertices // 2)
+
+
+@pytest.mark.parametrize("threads", [1, 2, 7])
+def test_any_number_of_threads_gives_the_same(graph, threads):
+    expected = cpu.count(graph), cpu.triangles(graph).tolist(), cpu.support(graph).tolist()
+    set_threads(threads)
+    try:
+        fresh = Graph(graph.col_ptr, graph.row_idx)
+        assert (tcgpu.count(fresh), cpu.triangles(fresh).tolist(), cpu.support(fresh).tolist()) == expected
+    finally:
+        set_threads(None)
+
+
+@pytest.mark.parametrize("chunk", [1, 1000, 1 << 20])
+@pytest.mark.parametrize("order", ["natural", "degree"])
+def test_listing_gives_each_triangle_once_in_chunks(chunk, order):
+    graph = FAMILIES["clique"] if chunk > 1 else Graph.from_edges(*np.triu_indices(12, 1))
+    chunks = list(cpu.list_triangles(graph, chunk, order))
+    rows = np.concatenate(chunks)
+    assert max(map(len, chunks)) <= chunk and rows.dtype == np.int32
+    assert len(np.unique(rows, axis=0)) == len(rows) == comb(graph.n, 3)
+    assert (np.diff(rows, axis=1) > 0).all()
+
+
+def test_listing_skewed_graphs_maps_back_to_their_own_numbers():
+    graph = FAMILIES["skewed"]
+    rows = np.concatenate(list(tcgpu.list_triangles(graph)))
+    assert np.array_equal(np.bincount(rows.ravel(), minlength=graph.n), tcgpu.triangles(graph))
+    with pytest.raises(ValueError, match="at least 1"):
+        next(tcgpu.list_triangles(graph, 0))
+
+
+def test_counts_past_32_bits():
+    clique = Graph.from_edges(*np.triu_indices(3000, 1))
+    for order in ("natural", "degree"):
+        assert tcgpu.count(clique, order=order) == comb(3000, 3) == 4_495_501_000
+    assert int(tcgpu.triangles(clique).sum()) == 3 * comb(3000, 3)
+
+
+def test_shares_agree_with_networkx():
+    for nx_graph in (nx.karate_club_graph(), nx.gnm_random_graph(60, 300, seed=2), nx.star_graph(5), nx.empty_graph(3)):
+        graph = Graph.from_networkx(nx_graph)
+        assert tcgpu.clustering(graph).tolist() == pytest.approx(list(nx.clustering(nx_graph).values()))
+        assert tcgpu.average_clustering(graph) == pytest.approx(nx.average_clustering(nx_graph))
+        assert tcgpu.transitivity(graph) == pytest.approx(nx.transitivity(nx_graph))
+    assert tcgpu.average_clustering(Graph.from_edges([], [], 0)) == 0.0
+
+
+def test_sums_past_64_bits_are_exact():
+    from tcgpu.counting import sum_exactly
+
+    assert sum_exactly(np.full(5, 2**62, np.int64)) == 5 * 2**62
+
+
+def test_verbs_take_what_people_have():
+    karate = nx.karate_club_graph()
+    assert tcgpu.count(karate) == tcgpu.count(nx.to_scipy_sparse_array(karate)) == 45
+    edges = np.array(karate.edges())
+    assert tcgpu.count(edges) == tcgpu.count((edges[:, 0], edges[:, 1])) == 45
+
+
+def test_wishes_that_cannot_be_met_are_refused_by_name():
+    graph = Graph.from_edges([0, 1, 2], [1, 2, 0])
+    with pytest.raises(GraphError, match="no method 'magic'; there are .*cpu"):
+        tcgpu.count(graph, method="magic")
+    with pytest.raises(GraphError, match="method 'cpu' has no knob 'blocks'; it has none"):
+        tcgpu.count(graph, method="cpu", blocks=3)
+    with pytest.raises(GraphError, match="runs on cpu, not on 'tpu'"):
+        tcgpu.count(graph, method="cpu", engine="tpu")
+    with pytest.raises(GraphError, match="no order 'size'"):
+        tcgpu.count(graph, order="size")
+
+
+def test_many_python_threads_may_count_at_once():
+    graph = FAMILIES["skewed and large"]
+    expected = cpu.count(graph)
+    with ThreadPoolExecutor(8) as pool:
+        assert set(pool.map(lambda _: cpu.count(graph.ordered("auto")), range(24))) == {expected}
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork")
+def test_a_forked_child_makes_threads_of_its_own():
+    code = """
+        import os, numpy as np, tcgpu
+        from tcgpu._native import set_threads
+        set_threads(3)
+        rng = np.random.default_rng(0)
+        graph = tcgpu.Graph.from_edges(rng.integers(0, 5000, 200_000), rng.integers(0, 5000, 200_000))
+        expected = tcgpu.count(graph)
+        child = os.fork()
+        if child == 0:
+            os._exit(0 if tcgpu.count(graph) == expected else 1)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    """
+    subprocess.run([sys.executable, "-c", textwrap.dedent(code)], check=True, timeout=120)

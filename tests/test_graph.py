@@ -1,0 +1,258 @@
+"""Graph: cleaning, orders, columns and conversions, against plain NumPy and set arithmetic."""
+
+import pickle
+import subprocess
+import sys
+
+import networkx as nx
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import tcgpu
+from tcgpu import Graph, GraphError
+from tcgpu._native import set_threads
+from tcgpu.graph import Cleaned
+
+
+@st.composite
+def multigraphs(draw, most_vertices=40, most_edges=150):
+    """(u, v, n): records in any direction, with loops and duplicates, and vertices without any edge."""
+    n = draw(st.integers(1, most_vertices))
+    pairs = draw(st.lists(st.tuples(st.integers(0, n - 1), st.integers(0, n - 1)), max_size=most_edges))
+    pairs = np.array(pairs, np.int64).reshape(-1, 2)
+    return pairs[:, 0], pairs[:, 1], n
+
+
+def expected_edges(u, v):
+    """The set of (smaller, larger) pairs."""
+    return {(min(a, b), max(a, b)) for a, b in zip(u.tolist(), v.tolist(), strict=True) if a != b}
+
+
+def edge_set(graph):
+    rows, cols = graph.edges()
+    return set(zip(cols.tolist(), rows.tolist(), strict=True))
+
+
+@given(multigraphs())
+def test_cleaning_keeps_every_edge_once_and_says_what_it_dropped(multigraph):
+    u, v, n = multigraph
+    graph = Graph.from_edges(u, v, n)
+    directed = {(a, b) for a, b in zip(u.tolist(), v.tolist(), strict=True) if a != b}
+    edges = expected_edges(u, v)
+    assert (graph.n, graph.m) == (n, len(edges))
+    assert edge_set(graph) == edges
+    loops = int((u == v).sum())
+    assert graph.cleaned == Cleaned(loops, u.size - loops - len(directed), len(directed) - len(edges))
+    graph._validate()
+
+
+@given(multigraphs(), st.sampled_from(["degree", "bfs", "random", "auto", "natural"]), st.integers(0, 3))
+def test_every_order_is_the_same_graph_renumbered(multigraph, order, seed):
+    u, v, n = multigraph
+    graph = Graph.from_edges(u, v, n)
+    other = graph.ordered(order, seed=seed)
+    other._validate()
+    if other is graph:
+        assert order in ("natural", "auto")
+        return
+    assert sorted(other.rank.tolist()) == list(range(n))
+    moved = {tuple(sorted((int(other.rank[a]), int(other.rank[b])))) for a, b in edge_set(graph)}
+    assert edge_set(other) == moved
+    assert np.array_equal(other.degrees[other.rank], graph.degrees)
+    assert np.array_equal(np.asarray(other.labels)[other.rank], np.arange(n))
+    assert graph.ordered(order, seed=seed) is other
+
+
+@given(multigraphs())
+def test_degree_order_ascends_and_straight_from_edges_it_counts_records(multigraph):
+    u, v, n = multigraph
+    assert (np.diff(Graph.from_edges(u, v, n).ordered("degree").degrees) >= 0).all()
+    straight = Graph.from_edges(u, v, n, order="degree")
+    straight._validate()
+    records = np.bincount(u, minlength=n) + np.bincount(v, minlength=n)
+    assert (np.diff(records[np.argsort(straight.rank)]) >= 0).all()
+    back = {tuple(sorted((int(straight.labels[a]), int(straight.labels[b])))) for a, b in edge_set(straight)}
+    assert back == expected_edges(u, v)
+
+
+def test_bfs_order_visits_level_by_level():
+    graph = tcgpu.Graph.from_networkx(nx.random_labeled_tree(200, seed=1)).ordered("bfs")
+    levels = nx.single_source_shortest_path_length(
+        nx.Graph(zip(graph.col_of.tolist(), graph.row_idx.tolist(), strict=True)), 0
+    )
+    by_number = [levels[v] for v in range(graph.n)]
+    assert by_number == sorted(by_number)
+
+
+@pytest.mark.parametrize("threads", [1, 2, 5])
+@pytest.mark.parametrize("dtype", [np.int32, np.int64, np.uint32, np.uint16, ">i4"])
+def test_large_arrays_of_any_type_on_any_number_of_threads(threads, dtype):
+    """Past the size where more than one thread starts; long columns (sorted by radix) and short ones (by insertion)."""
+    rng = np.random.default_rng(7)
+    for n, m, low in ((60_000, 200_000, 0), (300, 120_000, 0), (60_000, 120_000, 59_990)):
+        u, v = rng.integers(low, n, m), rng.integers(0, n, m)
+        set_threads(threads)
+        try:
+            graph = Graph.from_edges(u.astype(dtype), v.astype(dtype), n)
+        finally:
+            set_threads(None)
+        keys = np.unique((np.minimum(u, v) * n + np.maximum(u, v))[u != v])
+        assert np.array_equal(graph.col_of * np.int64(n) + graph.row_idx, keys)
+        ends = np.bincount(keys // n, minlength=n) + np.bincount(keys % n, minlength=n)
+        assert np.array_equal(graph.degrees, ends)
+
+
+def test_statistics():
+    star = tcgpu.Graph.from_edges([0] * 9, range(1, 10), 12)
+    assert star.degrees.tolist() == [9] + [1] * 9 + [0, 0]
+    assert (star.max_column, star.max_degree, star.nonzeros_per_column) == (9, 9, 0.75)
+    assert star.column_histogram() == [(0, 0, 11), (1, 1, 0), (2, 3, 0), (4, 7, 0), (8, 15, 1)]
+    assert star.column(0).tolist() == list(range(1, 10))
+    assert star.nbytes == 13 * 8 + 9 * 4
+    assert len(star) == 12
+    assert star.skewed and not tcgpu.Graph.from_edges([0, 1, 2], [1, 2, 0]).skewed
+
+
+def test_repr_tells_the_story_in_one_line():
+    graph = tcgpu.Graph.from_edges([0, 1, 1, 2, 3, 3], [1, 0, 2, 0, 3, 4], name="toy")
+    assert repr(graph) == (
+        "<Graph 'toy': 5 vertices, 4 edges, 0.80 nonzeros per column (at most 2), natural order; "
+        "dropped 1 loop, 1 reversed pair>"
+    )
+
+
+def test_empty_graphs():
+    for graph in (tcgpu.Graph.from_edges([], []), tcgpu.Graph.from_edges([], [], 0), tcgpu.Graph([0], [])):
+        assert (graph.n, graph.m, graph.nonzeros_per_column, graph.max_degree) == (0, 0, 0.0, 0)
+    for order in ("degree", "bfs", "random", "auto"):
+        assert tcgpu.Graph.from_edges([], [], 4).ordered(order).n == 4
+    assert tcgpu.Graph.from_networkx(nx.Graph()).n == 0
+
+
+@given(multigraphs(most_vertices=12, most_edges=40))
+@settings(max_examples=50)
+def test_round_trips_through_scipy_networkx_and_csr(multigraph):
+    graph = Graph.from_edges(*multigraph)
+    symmetric = graph.to_scipy()
+    assert (symmetric != symmetric.T).nnz == 0 and symmetric.nnz == 2 * graph.m
+    assert Graph.from_scipy(symmetric).equals(graph)
+    assert Graph.from_scipy(graph.lower()).equals(graph)
+    assert Graph.from_scipy(sp.coo_matrix(symmetric)).equals(graph)
+    assert Graph.from_networkx(graph.to_networkx()).equals(graph)
+    assert Graph.from_csr(symmetric.indptr, symmetric.indices).equals(graph)
+    assert Graph(graph.col_ptr, graph.row_idx).equals(graph)
+    again = pickle.loads(pickle.dumps(graph))
+    assert again.equals(graph) and again.cleaned == graph.cleaned
+
+
+def test_scipy_zeros_are_no_edges_and_rectangles_no_graphs():
+    matrix = sp.coo_array(([0.0, 2.0, -1.0], ([0, 1, 2], [1, 2, 0])), shape=(3, 3))
+    assert edge_set(Graph.from_scipy(matrix)) == {(1, 2), (0, 2)}
+    with pytest.raises(GraphError, match=r"square.*\(2, 3\)"):
+        Graph.from_scipy(sp.coo_array((2, 3)))
+
+
+def test_networkx_labels_directions_and_multi_edges():
+    mixed = nx.Graph([("a", 1), (1, (2, 3)), ((2, 3), "a"), ("a", "a")])
+    graph = Graph.from_networkx(mixed)
+    assert graph.labels == ["a", 1, (2, 3)] and graph.m == 3 and graph.cleaned == Cleaned(loops=1)
+    assert set(graph.to_networkx()) == {"a", 1, (2, 3)}
+    directed = nx.DiGraph([(0, 1), (1, 0), (1, 2)])
+    assert Graph.from_networkx(directed).cleaned == Cleaned(reversed=1)
+    assert Graph.from_networkx(nx.MultiGraph([(0, 1), (0, 1), (1, 2)])).m == 2
+    assert Graph.from_networkx(nx.Graph([(True, 2)])).labels == [True, 2]
+    karate = Graph.from_networkx(nx.karate_club_graph())
+    assert karate.labels is None and karate.m == 78 and karate.name == "Zachary's Karate Club"
+
+
+class OnDevice:
+    """An array of another library that hands out its memory through DLPack only."""
+
+    def __init__(self, values):
+        self.values = np.asarray(values)
+
+    def __dlpack__(self, **options):
+        return self.values.__dlpack__(**options)
+
+    def __dlpack_device__(self):
+        return self.values.__dlpack_device__()
+
+
+def test_edges_from_lists_pairs_strided_views_and_dlpack():
+    pairs = np.array([[0, 1], [1, 2], [2, 0]])
+    triangle = Graph.from_edges([0, 1, 2], (1, 2, 0))
+    for other in (
+        Graph.from_edges(pairs),
+        Graph.from_edges(np.asfortranarray(pairs)),
+        Graph.from_edges(np.repeat(pairs, 2, axis=0)[::2]),
+        Graph.from_edges(OnDevice([0, 1, 2]), OnDevice([1, 2, 0])),
+        Graph.from_edges(np.array([0, 1, 2], np.int8), np.array([1, 2, 0], np.uint64)),
+    ):
+        assert other.equals(triangle)
+
+
+@pytest.mark.parametrize(
+    ("u", "v", "n", "words"),
+    [
+        ([0, -4], [1, 2], None, r"edge 1 is \(-4, 2\).*not negative"),
+        ([0, 3], [1, 2], 3, r"edge 1 is \(3, 2\); with n = 3 vertex numbers end at 2"),
+        ([0, 1], [1], None, "u has 2 entries, v has 1"),
+        ([0.5], [1], None, "whole numbers, not float64"),
+        ([[0, 1]], [[1, 2]], None, "one-dimensional"),
+        (["a"], ["b"], None, "whole numbers"),
+        ([2**40], [1], None, "vertices are more than 2147483647"),
+        (np.array([2**63], np.uint64), [1], None, "past the largest possible"),
+        ([0], [1], -1, "n must be a whole number of at least 0"),
+        ([0], [1], 2.0, "n must be a whole number"),
+        ([0], [1], True, "n must be a whole number"),
+    ],
+)
+def test_bad_edges_are_refused_by_name(u, v, n, words):
+    with pytest.raises(GraphError, match=words):
+        Graph.from_edges(u, v, n)
+
+
+@pytest.mark.parametrize(
+    ("col_ptr", "row_idx", "words"),
+    [
+        ([], [], "col_ptr is empty"),
+        ([0, 2], [1], "ascend from 0 to 1"),
+        ([0, 2, 1, 2], [1, 2], "ascend"),
+        ([0, 2, 2, 2], [2, 1], "column 0 is not a strictly ascending"),
+        ([0, 2, 2, 2], [1, 1], "column 0"),
+        ([0, 0, 1, 1], [0], "column 1 .* rows in 2..2"),
+        ([0, 1, 1], [2], "column 0"),
+        ([0, 1, 1], [-1], "row_idx holds numbers outside"),
+        ([0, 1, 1], [2**33], "row_idx holds numbers outside"),
+    ],
+)
+def test_columns_that_are_none_are_refused(col_ptr, row_idx, words):
+    with pytest.raises(GraphError, match=words):
+        Graph(col_ptr, row_idx)
+
+
+def test_other_mistakes_are_refused_by_name():
+    graph = Graph.from_edges([0, 1], [1, 2])
+    with pytest.raises(GraphError, match="no order 'size'"):
+        graph.ordered("size")
+    with pytest.raises(GraphError, match="permutation of 0..2"):
+        graph.reordered([0, 1, 1])
+    with pytest.raises(GraphError, match="2 labels do not name 3 vertices"):
+        Graph.from_edges([0, 1], [1, 2], labels=["a", "b"])
+    with pytest.raises(GraphError, match="cannot make a graph of a dict"):
+        tcgpu.count({0: [1]})
+    with pytest.raises(GraphError, match=r"shape \(edges, 2\), not \(1, 3\)"):
+        Graph.from_edges([[0, 1, 2]])
+    with pytest.raises(GraphError, match="indptr must ascend from 0 to 1"):
+        Graph.from_csr([0, 3], [0])
+
+
+def test_import_is_quick_because_it_imports_nothing():
+    """Not a stopwatch, which a busy machine would upset: what makes an import slow must not be there."""
+    heavy = "{'numpy', 'numba', 'scipy', 'networkx', 'matplotlib'}"
+    code = f"import sys, tcgpu; assert not {heavy} & set(sys.modules); dir(tcgpu); print(tcgpu.__version__)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == tcgpu.__version__
