@@ -1,4 +1,4 @@
-"""The README holds: its commands run, its Python says what it says, its tables are those of the code and the records."""
+"""The README holds: its commands run, its Python says what it says, its tables are those of code and records."""
 
 import doctest
 import os
