@@ -42,7 +42,7 @@ def pytest_runtest_makereport(item, call):
     report = yield
     if report.skipped and isinstance(report.longrepr, tuple):
         reason = report.longrepr[2].removeprefix("Skipped:").strip()
-        if reason in ("", "unconditional skip"):
+        if reason in ("", "Skipped", "unconditional skip"):
             report.outcome = "failed"
             report.longrepr = f"{item.nodeid} skips without saying why"
     return report

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
+NO_TESTS = 5  # pytest's exit code
 RECORDS = ROOT / "report" / "tests"  # one JUnit file for each pytest process
 
 
@@ -63,8 +64,8 @@ def run(part):
         read_record(part.record, outcome)
     elif code == 0:
         outcome.passed = 1
-    if code != 0 and not outcome.failed:  # a crash, or a part without any test: the record cannot tell
-        outcome.failed.append(f"exit code {code}")
+    if code != 0 and not outcome.failed:  # a crash, or a part without any test: no record tells
+        outcome.failed.append("no test was found" if code == NO_TESTS else f"exit code {code}")
     return outcome
 
 
