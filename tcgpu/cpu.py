@@ -99,7 +99,8 @@ def _hub_rows(graph):
     Vertex w is bit w - base; the row of a hub v starts at the line of words that holds v, since all of its column lies
     behind v.
     """
-    hubs = min(int((graph.degrees >= HUB_DEGREE).sum()), int(8 * graph.m**0.5), MOST_HUBS) // 64 * 64
+    as_large = int(4 * graph.m**0.5)  # this many rows take a byte an edge
+    hubs = min(int((graph.degrees >= HUB_DEGREE).sum()), as_large, MOST_HUBS) // 64 * 64
     base = graph.n - hubs
     words = hubs // 64
     first = np.arange(hubs, dtype=np.int64) // 64 // LINE * LINE
@@ -123,11 +124,12 @@ def _count_words(graph):
     workers = _workers(graph)
     place = np.empty(graph.m, np.int32)
     word = np.empty(graph.m, np.uint64)
-    end = np.empty(graph.n, np.int64)
-    run_threads(_pack_words, graph.col_ptr, graph.row_idx, place, word, end, workers=workers)
+    range_of = np.empty((graph.n, 2), np.int64)
+    run_threads(_pack_words, graph.col_ptr, graph.row_idx, place, word, range_of, workers=workers)
     row = np.zeros((workers, graph.n // 64 + 1), np.uint64)
     found = np.zeros(workers, np.int64)
-    run_threads(_words, graph.col_ptr, graph.row_idx, place, word, end, _queue(graph), row, found, workers=workers)
+    run_threads(_words, graph.col_ptr, graph.row_idx, place, word, range_of, _queue(graph), row, found,
+                workers=workers)  # fmt: skip
     return int(found.sum())
 
 
@@ -242,11 +244,13 @@ def _hub_pairs(row_idx, begin, end, base, words, start, bits, row):
 
 
 @jit
-def _pack_words(worker, workers, col_ptr, row_idx, place, word, end):
-    """Each column as the non-zero words of its bit array, kept where the column starts: never more than its rows."""
+def _pack_words(worker, workers, col_ptr, row_idx, place, word, range_of):
+    """Each column as the non-zero words of its bit array; a worker's columns lie one close behind the other."""
     n = col_ptr.size - 1
-    for u in range(n * worker // workers, n * (worker + 1) // workers):
-        put = col_ptr[U64(u)] - 1
+    first = n * worker // workers
+    put = col_ptr[first] - 1  # never more words than rows: there is room
+    for u in range(first, n * (worker + 1) // workers):
+        range_of[U64(u), 0] = put + 1
         last = np.int32(-1)
         for k in range(col_ptr[U64(u)], col_ptr[U64(u + 1)]):
             w = row_idx[U64(k)]
@@ -256,11 +260,11 @@ def _pack_words(worker, workers, col_ptr, row_idx, place, word, end):
                 place[U64(put)] = last
                 word[U64(put)] = U64(0)
             word[U64(put)] |= U64(1) << U64(w & 63)
-        end[U64(u)] = put + 1
+        range_of[U64(u), 1] = put + 1
 
 
 @jit
-def _words(worker, workers, col_ptr, row_idx, place, word, end, queue, rows, found):
+def _words(worker, workers, col_ptr, row_idx, place, word, range_of, queue, rows, found):
     row = rows[worker]
     n = col_ptr.size - 1
     total = I64(0)
@@ -269,16 +273,16 @@ def _words(worker, workers, col_ptr, row_idx, place, word, end, queue, rows, fou
         if chunk >= queue[1]:
             break
         for u in range(chunk * CHUNK, min(n, (chunk + 1) * CHUNK)):
-            begin = col_ptr[U64(u)]
-            for k in range(begin, end[U64(u)]):
+            begin, end = range_of[U64(u), 0], range_of[U64(u), 1]
+            for k in range(begin, end):
                 row[U64(place[U64(k)])] = word[U64(k)]
-            for k in range(begin, col_ptr[U64(u + 1)] - 1):
+            for k in range(col_ptr[U64(u)], col_ptr[U64(u + 1)] - 1):
                 v = U64(row_idx[U64(k)])
                 shared = U64(0)
-                for q in range(col_ptr[v], end[v]):
+                for q in range(range_of[v, 0], range_of[v, 1]):
                     shared += popcount(row[U64(place[U64(q)])] & word[U64(q)])
                 total += I64(shared)
-            for k in range(begin, end[U64(u)]):
+            for k in range(begin, end):
                 row[U64(place[U64(k)])] = U64(0)
     found[worker] = total
 
