@@ -6,12 +6,13 @@ import sys
 from importlib.metadata import entry_points
 
 import networkx as nx
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tcgpu
-from tcgpu import _nx_info, counting, nx_backend
+from tcgpu import _nx_info, counting
 from tcgpu.nx_backend import BackendGraph, backend
 
 pytestmark = pytest.mark.filterwarnings("ignore:Note. conversions to backend graphs are saved to cache")
@@ -289,9 +290,8 @@ def test_a_tcgpu_graph_goes_straight_in():
 
 
 def test_labels_in_an_array_become_python_objects():
-    array = tcgpu.Graph.from_edges([0, 1, 2], [1, 2, 0])
-    array.labels = nx_backend.np.array([10, 20, 30])
-    answer = nx.triangles(BackendGraph(array))
+    graph = tcgpu.Graph.from_edges([0, 1, 2], [1, 2, 0], labels=np.array([10, 20, 30]))
+    answer = nx.triangles(BackendGraph(graph))
     assert answer == {10: 1, 20: 1, 30: 1}
     assert {type(node) for node in answer} == {int}
 

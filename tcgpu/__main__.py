@@ -1,0 +1,367 @@
+"""The command line: `tcgpu count FILE` and its companions; `python -m tcgpu` is the same.
+
+Results go to stdout, as text or with --json as one JSON value; everything else goes to stderr. What is wrong with a
+file or an argument is said in one line, with exit code 2. A command is a function that takes the parsed arguments and
+prints, and an entry in `_parser`. Nothing heavy is imported before a command runs, so that --help is quick.
+"""
+
+import argparse
+import inspect
+import json
+import os
+import shutil
+import sys
+import tempfile
+import threading
+import time
+from contextlib import contextmanager
+from pathlib import Path
+
+import tcgpu
+
+FORMATS = "mtx, edges, metis, npz or folder (default: by the file's name)"
+HEARTBEAT = 1.0  # seconds between signs of life
+
+
+class UsageError(Exception):
+    """An argument that makes no sense; the message says which one, and what would."""
+
+
+# ------------------------------------------------------------------------------------------------------------ commands
+
+
+def count(arguments):
+    """Count the triangles of a graph, exactly."""
+    from tcgpu import counting
+
+    knobs = _assignments(arguments.knob)
+    method = counting.choose(arguments.method, arguments.engine, arguments.order, knobs)
+    if arguments.per_vertex and (arguments.method not in (None, "cpu") or arguments.order or knobs):
+        raise UsageError("--per-vertex counts with method cpu, which picks the order itself")
+    begin = time.perf_counter()
+    graph = _read(arguments)
+    read = time.perf_counter()
+    each = None
+    with _progress(arguments, f"counting {graph.m:,} edges"):
+        if arguments.per_vertex:
+            each = counting.triangles(graph)
+            total = counting.sum_exactly(each) // 3
+        else:
+            total = counting.count(graph, method.name, engine=arguments.engine, order=arguments.order, **knobs)
+    end = time.perf_counter()
+    if arguments.json:
+        facts = {
+            "triangles": total,
+            "vertices": graph.n,
+            "edges": graph.m,
+            "method": method.name,
+            "engine": arguments.engine or method.engines[0],
+            "seconds": {"kernel": None, "process": end - read, "total": end - begin},
+            "seconds_reading": read - begin,
+        }
+        if each is not None:
+            facts["per_vertex"] = dict(zip(map(str, _labels(graph)), each.tolist()))
+        _print_json(facts)
+    elif each is not None:
+        sys.stdout.writelines(f"{label}\t{found}\n" for label, found in zip(_labels(graph), each.tolist()))
+    else:
+        print(total)
+
+
+def info(arguments):
+    """Say what a graph looks like: sizes, columns, degrees, what cleaning dropped, memory."""
+    graph = _read(arguments)
+    histogram = graph.column_histogram()
+    if arguments.json:
+        _print_json(
+            {
+                "name": graph.name,
+                "vertices": graph.n,
+                "edges": graph.m,
+                "nonzeros_per_column": {
+                    "mean": graph.nonzeros_per_column,
+                    "max": graph.max_column,
+                    "histogram": [{"from": low, "to": high, "columns": columns} for low, high, columns in histogram],
+                },
+                "degrees": {"mean": 2 * graph.nonzeros_per_column, "max": graph.max_degree},
+                "cleaned": vars(graph.cleaned),
+                "bytes": graph.nbytes,
+            }
+        )
+        return
+    rows = [
+        ("name", graph.name or "-"),
+        ("vertices", f"{graph.n:,}"),
+        ("edges", f"{graph.m:,}"),
+        ("nonzeros per column", f"{graph.nonzeros_per_column:.2f} in the mean, at most {graph.max_column:,}"),
+        ("degree", f"{2 * graph.nonzeros_per_column:.2f} in the mean, at most {graph.max_degree:,}"),
+        ("cleaned", str(graph.cleaned)),
+        ("memory", f"{graph.nbytes:,} bytes"),
+    ]
+    for low, high, columns in histogram:
+        length = str(low) if low == high else f"{low:,} to {high:,}"
+        rows.append((f"columns of {length}", f"{columns:,}"))
+    _print_table(rows)
+
+
+def methods(arguments):
+    """List the methods: what each is called, where it comes from, what runs it, its knobs."""
+    found = tcgpu.methods()
+    if arguments.json:
+        names = ("name", "source", "summary", "order", "engines", "knobs")
+        _print_json([{name: getattr(method, name) for name in names} for method in found])
+        return
+    rows = [("METHOD", "SOURCE", "ENGINES", "ORDER", "KNOBS", "WHAT IT DOES")]
+    for m in found:
+        knobs = " ".join(f"{name}={default}" for name, default in m.knobs.items())
+        rows.append((m.name, m.source, " ".join(m.engines), m.order, knobs or "-", m.summary))
+    _print_table(rows)
+
+
+def generate(arguments):
+    """Make a graph by a seeded generator and write it; without a name, list the generators and their parameters."""
+    from tcgpu.generators import GENERATORS
+
+    if arguments.name is None:
+        _print_table([(name, _parameters(generator)) for name, generator in GENERATORS.items()])
+        return
+    generator = GENERATORS.get(arguments.name)
+    if generator is None:
+        raise UsageError(f"no generator {arguments.name!r}; there are {', '.join(GENERATORS)}")
+    if arguments.output is None:
+        raise UsageError("-o FILE says where the graph goes")
+    wishes = _assignments(arguments.parameters)
+    if arguments.seed is not None:
+        wishes["seed"] = arguments.seed
+    try:
+        inspect.signature(generator).bind(**wishes)
+    except TypeError as error:
+        raise UsageError(f"{arguments.name}: {error}; it takes {_parameters(generator)}") from None
+    with _progress(arguments, f"generating {arguments.name}"):
+        graph = generator(**wishes)
+    _write(graph, arguments)
+
+
+def convert(arguments):
+    """Read a graph in one format, write it in another."""
+    _write(_read(arguments), arguments)
+
+
+def fetch(arguments):
+    """Download a named graph once and print where it is; without a name, list them."""
+    from tcgpu import datasets
+
+    if arguments.name is None:
+        raise UsageError("soon")
+    with _progress(arguments, f"fetching {arguments.name}"):
+        graph = datasets.load(arguments.name)
+    print(graph)
+
+
+# ------------------------------------------------------------------------------------------------- reading and writing
+
+
+def _read(arguments):
+    """The Graph of the file an argument names; `-` is stdin."""
+    with _progress(arguments, f"reading {arguments.file}"):
+        if arguments.file == "-":
+            return _read_stdin(arguments)
+        return tcgpu.read(arguments.file, arguments.format, base=arguments.base)
+
+
+def _read_stdin(arguments):
+    with tempfile.TemporaryDirectory(prefix="tcgpu-") as folder:
+        path = Path(folder, "stdin")
+        with path.open("wb") as file:
+            shutil.copyfileobj(sys.stdin.buffer, file)
+        try:
+            graph = tcgpu.read(path, arguments.format or "edges", base=arguments.base)
+        except tcgpu.GraphError as error:
+            raise tcgpu.GraphError(str(error).replace(str(path), "stdin")) from None
+    return graph
+
+
+def _write(graph, arguments):
+    with _progress(arguments, f"writing {arguments.output}"):
+        tcgpu.write(graph, arguments.output, arguments.to)
+
+
+def _labels(graph):
+    return range(graph.n) if graph.labels is None else graph.labels
+
+
+def _print_json(value):
+    print(json.dumps(value))
+
+
+def _print_table(rows):
+    """Columns as wide as their widest entry, the last one ragged."""
+    widths = [max(map(len, column)) for column in zip(*rows)]
+    for row in rows:
+        print("  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip())
+
+
+@contextmanager
+def _progress(arguments, what):
+    """Tell on stderr what goes on, and for how long already: to a person at a terminal, or with --progress."""
+    at_terminal = sys.stderr.isatty()
+    begin, done = time.monotonic(), threading.Event()
+    before, after = ("\r", "\033[K") if at_terminal else ("", "\n")
+
+    def tell(wait):
+        while not done.wait(wait):
+            print(f"{before}tcgpu: {what}, {time.monotonic() - begin:.0f} s", end=after, file=sys.stderr, flush=True)
+            wait = HEARTBEAT
+
+    teller = threading.Thread(target=tell, args=(0 if arguments.progress else HEARTBEAT,), daemon=True)
+    if at_terminal or arguments.progress:
+        teller.start()
+    try:
+        yield
+    finally:
+        done.set()
+        if teller.ident is not None:
+            teller.join()
+        if at_terminal:
+            print("\r\033[K", end="", file=sys.stderr, flush=True)
+
+
+# ----------------------------------------------------------------------------------------------------------- arguments
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message):
+        self.exit(2, f"tcgpu: {message}; see {self.prog} --help\n")
+
+
+def _assignments(pairs):
+    """`["a=1", "b=x"]` as `{"a": 1, "b": "x"}`."""
+    values = {}
+    for pair in pairs:
+        name, equals, text = pair.partition("=")
+        if not (equals and name.isidentifier()):
+            raise UsageError(f"{pair!r} is not NAME=VALUE")
+        if name in values:
+            raise UsageError(f"{name} is given twice")
+        values[name] = _value(text)
+    return values
+
+
+def _value(text):
+    """A whole number, a number, true or false, or else the text."""
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            pass
+    return {"true": True, "false": False}.get(text.lower(), text)
+
+
+def _parameters(function):
+    """The parameters of a generator as they are typed."""
+    given = inspect.signature(function).parameters.values()
+    return " ".join(p.name if p.default is p.empty else f"{p.name}={p.default}" for p in given)
+
+
+def _parser():
+    parser = _Parser(prog="tcgpu", description="Count the triangles of a graph: on a GPU, or on all cores of a CPU.")
+    parser.add_argument("--version", action="version", version=f"tcgpu {tcgpu.__version__}")
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+
+    option = _command(commands, count)
+    _takes_file(option)
+    option("--method", metavar="M", help="how to count; `tcgpu methods` lists them (default: the best here)")
+    option("--engine", metavar="E", help="gpu, sim or cpu (default: the first that is here)")
+    option("--order", metavar="O", help="natural, degree, bfs or random (default: the method's own)")
+    option("--knob", metavar="NAME=VALUE", action="append", default=[], help="of the method; may be repeated")
+    option("--per-vertex", action="store_true", help="print each vertex's label, a tab, and its triangles")
+    _prints_json(option)
+
+    option = _command(commands, info)
+    _takes_file(option)
+    _prints_json(option)
+
+    option = _command(commands, methods)
+    _prints_json(option)
+
+    option = _command(commands, generate)
+    option("name", metavar="NAME", nargs="?", help="the generator")
+    option("parameters", metavar="NAME=VALUE", nargs="*", default=[], help="its parameters")
+    option("--seed", metavar="N", type=int, help="another seed makes another graph")
+    option("-o", "--output", metavar="FILE", help="where to write the graph")
+    option("--to", metavar="F", help=FORMATS)
+
+    option = _command(commands, convert)
+    _takes_file(option, "--from")
+    option("output", metavar="OUT", help="where to write the graph")
+    option("--to", metavar="F", help=FORMATS)
+
+    option = _command(commands, fetch)
+    option("name", metavar="NAME", nargs="?", help="the graph")
+    return parser
+
+
+def _command(commands, function):
+    """Add a command, named and described as its function is; returns what adds its arguments."""
+    summary = inspect.getdoc(function)
+    command = commands.add_parser(function.__name__, help=summary, description=summary, allow_abbrev=False)
+    command.set_defaults(command=function)
+    command.add_argument("--progress", action="store_true", help="report on stderr even where it is no terminal")
+    return command.add_argument
+
+
+def _takes_file(option, format_option="--format"):
+    option("file", metavar="FILE", help="the graph; - reads an edge list from stdin")
+    option(format_option, dest="format", metavar="F", help=FORMATS)
+    option("--base", metavar="B", type=int, help="the first vertex number, 0 or 1 (default: as the format says)")
+
+
+def _prints_json(option):
+    option("--json", action="store_true", help="print one JSON value")
+
+
+# ---------------------------------------------------------------------------------------------------------------- main
+
+
+def main(argv=None):
+    """Run one command; returns the exit code."""
+    arguments = _parser().parse_args(argv)
+    try:
+        arguments.command(arguments)
+        sys.stdout.flush()
+    except BrokenPipeError:  # whoever read the output has seen enough, as `head` does
+        _forget_stdout()
+        return 141  # what a shell reports of a process that ended by SIGPIPE
+    except KeyboardInterrupt:
+        return 130
+    except Exception as error:
+        said = _bad_input(error)
+        if said is None:
+            raise
+        _forget_stdout()
+        print(f"tcgpu: {said}", file=sys.stderr)
+        return 2
+    return 0
+
+
+def _bad_input(error):
+    """One line about an error that its user can mend; None for any other."""
+    if isinstance(error, OSError) and error.strerror:
+        said = f"{error.filename}: {error.strerror}" if error.filename else error.strerror
+    elif isinstance(error, (UsageError, OSError, MemoryError, tcgpu.GraphError)):
+        said = str(error) or type(error).__name__
+    else:
+        return None
+    return " ".join(said.split())
+
+
+def _forget_stdout():
+    """What could not be written is not tried once more, and complained about, when Python ends."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+if __name__ == "__main__":
+    sys.exit(main())
