@@ -19,6 +19,7 @@ _ROOM_OF = {
     "write": "formats",
     "load": "datasets",
     "Method": "counting",
+    "measure": "bench",
     "methods": "counting",
     "count": "counting",
     "triangles": "counting",

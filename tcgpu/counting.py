@@ -4,7 +4,7 @@ Every verb takes whatever `as_graph` understands: a Graph, a NetworkX graph, a S
 """
 
 import importlib
-from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -12,13 +12,16 @@ import numpy as np
 from tcgpu import cpu
 from tcgpu.graph import ORDERS, Graph, GraphError, as_graph
 
+GPU = ("gpu", "sim")
+AUTOMATIC = "cpu"  # the method where none is named
+
 
 @dataclass(frozen=True)
 class Method:
     """A way to count triangles: where it comes from, what its knobs are, what can run it.
 
-    `launcher` is "module:function"; the function takes a Graph in the order to count in, and the knobs. It is looked up
-    when the method is first used, so that listing methods needs no CUDA.
+    `module` names the room that has its `plan(graph, **knobs)`: everything decided, nothing begun (see
+    `tcgpu.kernels.Plan`). It is imported when the method is first used, so that listing methods needs no CUDA.
     """
 
     name: str
@@ -26,25 +29,51 @@ class Method:
     summary: str
     order: str  # what its source used; "auto" where the method looks at the graph
     engines: tuple[str, ...]
-    launcher: str
-    knobs: dict = field(default_factory=dict)  # name -> default
+    module: str
+    knobs: dict = field(default_factory=dict)  # name -> default; held against `plan` by the tests
 
-    @property
-    def count(self) -> Callable[..., int]:
-        module, function = self.launcher.split(":")
-        return getattr(importlib.import_module(module), function)
+    def plan(self, graph, **knobs):
+        """One count of `graph` in the order that it has, decided and not begun."""
+        return importlib.import_module(self.module).plan(graph, **knobs)
 
 
 METHODS = {
     method.name: method
     for method in (
         Method(
+            name="naive",
+            source="report",
+            summary="a thread per nonzero, two-pointer dot product of two columns",
+            order="natural",
+            engines=GPU,
+            module="tcgpu.kernels.naive",
+            knobs={"threads": 512, "blocks": 256},
+        ),
+        Method(
+            name="column_block",
+            source="report",
+            summary="a block per k consecutive columns, kept in shared memory; a thread per nonzero",
+            order="natural",
+            engines=GPU,
+            module="tcgpu.kernels.column_block",
+            knobs={"threads": 128, "blocks": 1024, "columns": 27, "tile": 2048},
+        ),
+        Method(
+            name="bitmap",
+            source="report",
+            summary="a block per column, kept as an array of bits in global memory",
+            order="natural",
+            engines=GPU,
+            module="tcgpu.kernels.bitmap",
+            knobs={"threads": 128, "blocks": 1024, "lanes": 32},
+        ),
+        Method(
             name="cpu",
             source="ours",
             summary="native threads: rows of bits for hubs, byte marks or packed words for the rest",
             order="auto",
             engines=("cpu",),
-            launcher="tcgpu.cpu:count",
+            module="tcgpu.cpu",
         ),
     )
 }
@@ -65,12 +94,13 @@ def count(graph, method=None, *, engine=None, order=None, **knobs):
     Other keywords are the method's knobs.
     """
     chosen = choose(method, engine, order, knobs)
-    return chosen.count(as_graph(graph, order or chosen.order), **knobs)
+    with on_engine(chosen, engine):
+        return chosen.plan(as_graph(graph, order or chosen.order), **knobs).count()
 
 
 def choose(method=None, engine=None, order=None, knobs=()):
     """The Method that `count` would run; GraphError says what is wrong with the wish."""
-    chosen = METHODS.get(method or "cpu")
+    chosen = METHODS.get(method or AUTOMATIC)
     if chosen is None:
         raise GraphError(f"no method {method!r}; there are {', '.join(METHODS)}")
     if order is not None and order not in ORDERS:
@@ -82,6 +112,27 @@ def choose(method=None, engine=None, order=None, knobs=()):
     if engine is not None and engine not in chosen.engines:
         raise GraphError(f"method {chosen.name!r} runs on {' or '.join(chosen.engines)}, not on {engine!r}")
     return chosen
+
+
+def engine_of(method, engine=None):
+    """What would run a Method here: the engine that is asked for, or the first of its own that this machine has."""
+    if method.engines == ("cpu",):
+        return "cpu"
+    from tcgpu import _cuda
+
+    if engine == "gpu" and _cuda.ENGINE != "gpu":
+        raise GraphError(f"no engine 'gpu' here: {_cuda.REASON}; engine 'sim' is for small graphs")
+    return engine or _cuda.engine()
+
+
+def on_engine(method, engine=None):
+    """A context in which a Method's kernels run on an engine."""
+    name = engine_of(method, engine)
+    if name == "cpu":
+        return nullcontext()
+    from tcgpu import _cuda
+
+    return _cuda.using(name)
 
 
 def triangles(graph):

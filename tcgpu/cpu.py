@@ -28,6 +28,38 @@ I64 = np.int64
 U64 = np.uint64
 
 
+class Plan:
+    """One native count in the stages of a GPU's (`tcgpu.kernels.Plan`): it needs no memory but the graph's own."""
+
+    method = "cpu"
+    device_bytes = 0
+
+    def __init__(self, graph):
+        self.graph, self.total = graph, None
+
+    def allocate(self):
+        pass
+
+    def launch(self):
+        self.total = count(self.graph)
+
+    def reset(self):
+        self.total = None
+
+    def result(self):
+        return self.total
+
+    def free(self):
+        pass
+
+    def count(self):
+        return count(self.graph)
+
+
+def plan(graph):
+    return Plan(graph)
+
+
 def count(graph):
     """The number of triangles of a Graph, counted in the order that it has, as a Python int."""
     if graph.order == "degree":

@@ -1,0 +1,219 @@
+"""Measuring: methods on one graph, in three timings, every count checked, with the machine named.
+
+    kernel    from the first to the last kernel, by the device's events
+    process   kernel, allocation, set-up and reading the result back
+    total     process, and all from raw edges to the columns: cleaning, ordering
+"""
+
+import csv
+import datetime
+import html
+import json
+import os
+import platform
+import statistics
+import time
+from pathlib import Path
+from typing import NamedTuple
+
+from tcgpu import _native
+from tcgpu.counting import choose, engine_of, on_engine
+from tcgpu.graph import Graph, as_graph
+
+REPEATS = 5
+FIELDS = (
+    "graph", "vertices", "edges", "nonzeros_per_column", "triangles", "method", "engine", "order", "knobs",
+    "kernel_ms", "process_ms", "total_ms", "kernel_ms_spread", "process_ms_spread", "total_ms_spread", "repeats",
+)  # fmt: skip
+
+
+class Timing(NamedTuple):
+    """One run's three timings in milliseconds, and what it counted."""
+
+    triangles: int
+    kernel_ms: float
+    process_ms: float
+    total_ms: float
+
+
+class Rows(list):
+    """Measurements as a list of dicts, which a notebook shows as a table."""
+
+    def write_csv(self, path):
+        """Write all rows, one column for every key."""
+        path = Path(path)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open("w", newline="") as file:
+            writer = csv.DictWriter(file, list(dict.fromkeys(key for row in self for key in row)), lineterminator="\n")
+            writer.writeheader()
+            writer.writerows(self)
+
+    @classmethod
+    def read_csv(cls, path):
+        """What `write_csv` wrote, numbers as numbers."""
+        with Path(path).open(newline="") as file:
+            return cls({key: _parsed(text) for key, text in row.items()} for row in csv.DictReader(file))
+
+    def _repr_html_(self):
+        shown = [key for key in FIELDS if any(key in row for row in self)]
+        head = "".join(f"<th>{html.escape(key.replace('_', ' '))}</th>" for key in shown)
+        body = "".join(
+            "<tr>" + "".join(f"<td>{html.escape(_short(row.get(key, '')))}</td>" for key in shown) + "</tr>"
+            for row in self
+        )
+        return f"<table><tr>{head}</tr>{body}</table>"
+
+
+def measure(graph, methods=("cpu",), *, knobs=None, engine=None, order=None, repeats=REPEATS, name=None):
+    """Time `methods` on a graph; returns Rows, one for each method and setting of its knobs.
+
+    graph: a Graph or anything `as_graph` takes; `total` starts from the pair of edge arrays where one is given, else
+    from the graph's own edges. methods: names, or one name. knobs: a dict, or several to be tried in turn, of the
+    knobs that the methods have (a method leaves out what it does not know). The medians of `repeats` runs after one to
+    warm up, and their spread (largest less smallest); RuntimeError if any two counts differ.
+    """
+    graph = graph if isinstance(graph, tuple) else as_graph(graph)
+    plain = as_graph(graph)
+    about = {
+        "graph": name or plain.name or "",
+        "vertices": plain.n,
+        "edges": plain.m,
+        "nonzeros_per_column": round(plain.nonzeros_per_column, 3),
+    }
+    rows = Rows()
+    for method in [methods] if isinstance(methods, str) else methods:
+        for setting in _settings(method, knobs):
+            rows.append(about | _measured(graph, plain, method, setting, engine, order, repeats) | machine(engine))
+    counts = {row["triangles"] for row in rows}
+    if len(counts) > 1:
+        found = ", ".join(f"{row['method']} {row['triangles']}" for row in rows)
+        raise RuntimeError(f"methods disagree on {about['graph'] or 'the graph'}: {found}")
+    return rows
+
+
+def time_once(graph, method=None, *, engine=None, order=None, **knobs):
+    """Run one count, once, and return its Timing. The first run of a method compiles it."""
+    chosen = choose(method, engine, order, knobs)
+    with on_engine(chosen, engine):
+        begin = time.perf_counter()
+        ordered = as_graph(graph, order or chosen.order)
+        plan = chosen.plan(ordered, **knobs)
+        kernel, process, found = _run(plan, chosen)
+        return Timing(found, kernel, process, (time.perf_counter() - begin) * 1e3)
+
+
+def machine(engine=None):
+    """What this machine is, for a record to name: GPU, CPU, versions, and the date."""
+    facts = {
+        "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
+        "cpu": _cpu_name(),
+        "cores": os.cpu_count(),
+        "threads": _native.threads(),
+        "python": platform.python_version(),
+        "system": platform.system(),
+    }
+    if engine != "cpu":
+        from tcgpu import _cuda
+
+        if _cuda.engine() == "gpu":
+            return facts | {f"gpu_{key}": value for key, value in _cuda.facts().asdict().items()}
+    import numba
+
+    return facts | {"numba": numba.__version__}
+
+
+def _measured(graph, plain, method, knobs, engine, order, repeats):
+    """The row of one method with one setting of its knobs, without what all rows of a graph share."""
+    chosen = choose(method, engine, order, knobs)
+    wanted = order or chosen.order
+    raw = graph if isinstance(graph, tuple) else (*plain.edges(), plain.n)
+    with on_engine(chosen, engine):
+        ordered = plain.ordered(wanted)
+        _run(chosen.plan(ordered, **knobs), chosen)  # warm up: compiles, loads, fills caches
+        runs = []
+        for _ in range(repeats):
+            kernel, process, found = _run(chosen.plan(ordered, **knobs), chosen)
+            begin = time.perf_counter()
+            again = chosen.plan(Graph.from_edges(*raw, order=wanted), **knobs).count()
+            runs.append((kernel, process, (time.perf_counter() - begin) * 1e3, found, again))
+    counts = {count for run in runs for count in run[3:]}
+    if len(counts) > 1:
+        raise RuntimeError(f"{method} does not repeat itself: it counted {sorted(counts)}")
+    timings = dict(zip(("kernel_ms", "process_ms", "total_ms"), list(zip(*runs))[:3]))
+    return {
+        "triangles": counts.pop(),
+        "method": method,
+        "engine": engine_of(chosen, engine),
+        "order": ordered.order,
+        "knobs": json.dumps(chosen.knobs | knobs),
+        **{key: round(statistics.median(times), 4) for key, times in timings.items()},
+        **{f"{key}_spread": round(max(times) - min(times), 4) for key, times in timings.items()},
+        "repeats": repeats,
+    }
+
+
+def _run(plan, method):
+    """Carry a plan out by stages; returns kernel and process milliseconds and the count."""
+    timed = _by_clock if method.engines == ("cpu",) else _by_events
+    try:
+        begin = time.perf_counter()
+        plan.allocate()
+        _synchronize(method)
+        allocated = time.perf_counter()
+        kernel = timed(plan)
+        launched = time.perf_counter()
+        found = plan.result()
+        return kernel, (allocated - begin + time.perf_counter() - launched) * 1e3 + kernel, found
+    finally:
+        plan.free()
+
+
+def _by_clock(plan):
+    begin = time.perf_counter()
+    plan.launch()
+    return (time.perf_counter() - begin) * 1e3
+
+
+def _by_events(plan):
+    from tcgpu import _cuda
+
+    return _cuda.elapsed_ms(plan.launch, prepare=plan.reset)
+
+
+def _synchronize(method):
+    if method.engines != ("cpu",):
+        from tcgpu import _cuda
+
+        _cuda.synchronize()
+
+
+def _settings(method, knobs):
+    """The settings of a method's knobs to try, each without the knobs that it does not have."""
+    known = choose(method).knobs
+    given = [knobs or {}] if knobs is None or isinstance(knobs, dict) else knobs
+    settings = [{key: value for key, value in setting.items() if key in known} for setting in given]
+    return [setting for k, setting in enumerate(settings) if setting not in settings[:k]]
+
+
+def _cpu_name():
+    """The model of the processor, as the system calls it."""
+    try:
+        for line in Path("/proc/cpuinfo").read_text().splitlines():
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    except OSError:
+        pass
+    return platform.processor() or platform.machine()
+
+
+def _parsed(text):
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            pass
+    return text
+
+
+def _short(value):
+    return f"{value:,.4g}" if isinstance(value, float) else f"{value:,}" if isinstance(value, int) else str(value)

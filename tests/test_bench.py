@@ -1,0 +1,92 @@
+"""Measuring: rows with three timings and the machine's name, counts that are checked, CSV there and back."""
+
+import inspect
+import json
+
+import numpy as np
+import pytest
+
+import tcgpu
+from tcgpu import _cuda, bench, counting, cpu
+
+EDGES = np.array([0, 0, 1, 2, 3, 3, 1]), np.array([1, 2, 2, 3, 1, 3, 0])
+SMALL = {"threads": 8, "blocks": 2}
+
+
+@pytest.fixture(scope="module")
+def graph():
+    return tcgpu.Graph.from_edges(*EDGES, name="kite")
+
+
+@pytest.mark.sim
+def test_every_method_measures_the_same_count(graph):
+    names = [method.name for method in tcgpu.methods()]
+    rows = tcgpu.measure(graph, names, knobs=SMALL, repeats=2)
+    assert [row["method"] for row in rows] == names
+    for row in rows:
+        assert (row["graph"], row["vertices"], row["edges"], row["triangles"]) == ("kite", 4, 5, 2)
+        assert 0 < row["kernel_ms"] <= row["process_ms"]
+        assert row["total_ms"] > 0 and row["kernel_ms_spread"] >= 0 and row["repeats"] == 2
+        assert row["engine"] in counting.METHODS[row["method"]].engines
+        assert row["date"] and row["cpu"] and row["numba"]
+
+
+def test_knobs_may_be_swept_and_methods_take_those_they_have(graph):
+    rows = tcgpu.measure(graph, ["naive", "cpu"], knobs=[{"threads": 4}, {"threads": 8}], repeats=1)
+    assert [(row["method"], json.loads(row["knobs"]).get("threads")) for row in rows] == [
+        ("naive", 4),
+        ("naive", 8),
+        ("cpu", None),
+    ]
+
+
+def test_totals_start_from_raw_edges_where_those_are_given():
+    (row,) = tcgpu.measure(EDGES, "cpu", order="degree", repeats=1, name="raw")
+    assert (row["graph"], row["edges"], row["triangles"], row["order"]) == ("raw", 5, 2, "degree")
+
+
+def test_methods_that_disagree_are_an_error(graph, monkeypatch):
+    wrong = counting.Method("wrong", "", "", "natural", ("cpu",), __name__)
+    monkeypatch.setitem(counting.METHODS, "wrong", wrong)
+    with pytest.raises(RuntimeError, match="methods disagree on kite: cpu 2, wrong 3"):
+        tcgpu.measure(graph, ["cpu", "wrong"], repeats=1)
+
+
+def plan(graph):
+    """What the method `wrong` does: count one too many."""
+    made = cpu.plan(graph)
+    made.result = lambda: made.total + 1
+    made.count = lambda: cpu.count(graph) + 1
+    return made
+
+
+def test_a_single_run_has_three_timings(graph):
+    once = bench.time_once(graph)
+    assert once.triangles == 2 and 0 < once.kernel_ms <= once.process_ms <= once.total_ms
+
+
+def test_rows_go_to_csv_and_back_and_show_as_a_table(graph, tmp_path):
+    rows = tcgpu.measure(graph, repeats=1)
+    rows.write_csv(tmp_path / "deep" / "rows.csv")
+    assert bench.Rows.read_csv(tmp_path / "deep" / "rows.csv") == rows
+    table = rows._repr_html_()
+    assert "<th>kernel ms</th>" in table and "<td>kite</td>" in table
+
+
+@pytest.mark.parametrize("method", counting.METHODS.values(), ids=lambda method: method.name)
+def test_the_table_of_methods_has_the_knobs_of_their_plans(method):
+    module = __import__(method.module, fromlist=["plan"])
+    parameters = list(inspect.signature(module.plan).parameters.values())
+    assert {p.name: p.default for p in parameters[1:]} == method.knobs
+
+
+@pytest.mark.sim
+@pytest.mark.parametrize("method", [m.name for m in counting.METHODS.values() if "sim" in m.engines])
+def test_an_engine_may_be_asked_for_by_name(graph, method):
+    assert tcgpu.count(graph, method=method, engine="sim", **SMALL) == 2
+
+
+@pytest.mark.skipif(_cuda.ENGINE == "gpu", reason="this machine has a GPU")
+def test_a_gpu_that_is_not_there_is_refused_with_the_reason(graph):
+    with pytest.raises(tcgpu.GraphError, match="no engine 'gpu' here: .*; engine 'sim' is for small graphs"):
+        tcgpu.count(graph, method="naive", engine="gpu")
