@@ -1,0 +1,200 @@
+"""Arrays in files: `.npz` archives, ours and SciPy's, and the memory-mapped folder.
+
+Nothing here is ever unpickled. The header of an array has to fit a strict pattern, and what it promises is held against
+the bytes that are there before any memory is asked for.
+"""
+
+import json
+import mmap
+import os
+import re
+import struct
+import zipfile
+import zlib
+from pathlib import Path
+
+import numpy as np
+
+from tcgpu.formats.files import opened, opened_as_is
+from tcgpu.formats.vertices import checked_against, checked_memory
+from tcgpu.graph import Graph, GraphError
+
+MARKER = "graph.json"  # the file that makes a folder a graph folder
+DEFLATE = 1032  # a deflated byte stands for no more bytes than these
+PIECE = 1 << 24  # bytes read at a time
+
+_OURS = ("col_ptr", "row_idx", "labels")
+_SCIPY = ("format", "shape", "data", "indptr", "indices", "row", "col")
+_NPY = re.compile(
+    rb"\{'descr': '([<>|=][biufcSU][1-9]\d{0,8})', 'fortran_order': (?:True|False), 'shape': \((?:(\d{1,18}),)?\), \} *\n"
+)
+_ZIP_FAULTS = (zipfile.BadZipFile, zlib.error, struct.error, EOFError, OSError, RuntimeError, ValueError, IndexError)
+
+
+def read_npz(path, base=None, n=None):
+    """A graph that `write_npz` or `scipy.sparse.save_npz` wrote."""
+    arrays = _archive(path)
+    if "format" in arrays:
+        graph = _of_scipy_matrix(arrays, path, n)
+    else:
+        graph = _of_columns(arrays, path)
+    checked_against(n, graph.n, path)
+    return graph
+
+
+def write_npz(graph, stream):
+    np.savez(stream, **_arrays(graph))
+
+
+def read_folder(path, base=None, n=None):
+    """A graph that `write_folder` wrote; its arrays stay in their files, which are mapped into memory."""
+    folder = Path(path)
+    vertices, edges = _promise(folder / MARKER)
+    arrays = {name: _mapped(folder / f"{name}.npy") for name in _OURS if (folder / f"{name}.npy").is_file()}
+    graph = _of_columns(arrays, path)
+    if (graph.n, graph.m) != (vertices, edges):
+        promise = f"promises {vertices} vertices and {edges} edges"
+        raise GraphError(f"{folder / MARKER}: {promise}, the arrays hold {graph.n} and {graph.m}")
+    checked_against(n, graph.n, path)
+    return graph
+
+
+def write_folder(graph, folder):
+    for name, array in _arrays(graph).items():
+        np.save(folder / f"{name}.npy", array, allow_pickle=False)
+    promise = {"vertices": graph.n, "edges": graph.m}
+    (folder / MARKER).write_text(json.dumps(promise) + "\n", encoding="utf-8")
+
+
+def _arrays(graph):
+    arrays = {"col_ptr": graph.col_ptr, "row_idx": graph.row_idx}
+    if graph.labels is not None:
+        arrays["labels"] = _storable(graph.labels)
+    return arrays
+
+
+def _storable(labels):
+    """Labels as an array of numbers or of text; GraphError where that would not bring the same ones back."""
+    try:
+        array = np.asarray(labels)
+        same = array.ndim == 1 and array.dtype.kind in "iufU" and array.tolist() == list(labels)
+    except (ValueError, OverflowError):
+        same = False
+    if not same:
+        raise GraphError("labels can be stored where all are numbers or all are text; a text format leaves them out")
+    return array
+
+
+def _of_columns(arrays, path):
+    """The Graph of stored columns, every one of them checked."""
+    try:
+        return Graph(arrays["col_ptr"], arrays["row_idx"], labels=arrays.get("labels"))
+    except KeyError as missing:
+        raise GraphError(f"{path}: no array {missing} in it") from None
+    except GraphError as error:
+        raise GraphError(f"{path}: {error}") from None
+
+
+def _of_scipy_matrix(arrays, path, n):
+    """The Graph of a SciPy matrix: every stored value but 0 is an edge, in one direction or both."""
+    from scipy import sparse
+
+    try:
+        kind = arrays["format"][0].astype(str)
+        shape = tuple(arrays["shape"].tolist())
+        stored = arrays["data"] != 0
+        if kind == "coo":
+            matrix = sparse.coo_array((stored, (arrays["row"], arrays["col"])), shape=shape)
+        elif kind in ("csr", "csc"):  # read by the other direction it is the same graph
+            matrix = sparse.csr_array((stored, arrays["indices"], arrays["indptr"]), shape=shape)
+            matrix.check_format(full_check=True)
+        else:
+            raise GraphError(f"a SciPy matrix of format {kind!r}; save matrix.tocsr() instead")
+        if n is None:
+            checked_memory(shape[0], stored.size, path)
+        return Graph.from_scipy(matrix)
+    except KeyError as missing:
+        raise GraphError(f"{path}: a SciPy matrix without its array {missing}") from None
+    except (ValueError, TypeError, IndexError, OverflowError) as error:
+        raise GraphError(f"{path}: {error}") from None
+
+
+def _archive(path):
+    """The arrays in an archive that are ours or SciPy's, by name."""
+    with opened(path) as file:
+        size = file.seek(0, os.SEEK_END)
+        try:
+            with zipfile.ZipFile(file) as archive:
+                members = {info.filename: info for info in archive.infolist()}
+                known = [name for name in (*_OURS, *_SCIPY) if f"{name}.npy" in members]
+                if not known:
+                    raise GraphError(f"{path}: no graph of tcgpu and no SciPy matrix in it")
+                return {name: _member(archive, members[f"{name}.npy"], size, path) for name in known}
+        except GraphError:
+            raise
+        except _ZIP_FAULTS as error:
+            raise GraphError(f"{path}: not a whole .npz archive: {error}") from None
+
+
+def _member(archive, info, size, path):
+    what = f"{path}, {info.filename}"
+    deflated = info.compress_type == zipfile.ZIP_DEFLATED
+    if not deflated and info.compress_type != zipfile.ZIP_STORED:
+        raise GraphError(f"{what}: compressed in a way that NumPy does not use")
+    if info.compress_size > size or info.file_size > info.compress_size * (DEFLATE if deflated else 1):
+        raise GraphError(f"{what}: promises {info.file_size} bytes, more than the archive can hold")
+    with archive.open(info) as member:
+        dtype, count, _ = _npy_header(member, info.file_size, what)
+        array = np.empty(count, dtype)
+        put, room = 0, array.view(np.uint8)
+        while got := member.readinto(room[put : put + PIECE]):
+            put += got
+        if put < room.size:
+            raise EOFError("it ends too early")
+        return array
+
+
+def _mapped(path):
+    """The array of a .npy file, mapped. Pages are private to this process, so that a kernel may be given them as any
+    other array; where the system has too little memory to promise that, the array is read-only."""
+    with opened_as_is(path) as file:
+        dtype, count, offset = _npy_header(file, os.fstat(file.fileno()).st_size, path)
+        try:
+            pages = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY)
+        except OSError:
+            pages = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+    return np.require(np.frombuffer(pages, dtype, count, offset), requirements="A")
+
+
+def _npy_header(file, size, what):
+    """`(dtype, count, where the data begins)` of a one-dimensional .npy file of `size` bytes."""
+    start = file.read(8)
+    if start[:6] != b"\x93NUMPY" or len(start) < 8 or start[6] not in (1, 2):
+        raise GraphError(f"{what}: not an array as NumPy writes it")
+    width = 2 if start[6] == 1 else 4
+    length = int.from_bytes(file.read(width), "little")
+    header = _NPY.fullmatch(file.read(min(length, 1 << 16)))
+    if not header:
+        raise GraphError(f"{what}: not a one-dimensional array of plain numbers or text")
+    try:
+        dtype = np.dtype(header[1].decode())
+    except TypeError:
+        raise GraphError(f"{what}: no such type of array, {header[1].decode()!r}") from None
+    count = 1 if header[2] is None else int(header[2])
+    offset = 8 + width + length
+    if offset + count * dtype.itemsize != size:
+        raise GraphError(f"{what}: promises {count * dtype.itemsize} bytes of data, there are {size - offset}")
+    return dtype, count, offset
+
+
+def _promise(path):
+    """The numbers of vertices and edges that a folder's description names."""
+    try:
+        with opened_as_is(path) as file:
+            promise = json.loads(file.read(PIECE))
+        vertices, edges = promise["vertices"], promise["edges"]
+    except FileNotFoundError:
+        raise GraphError(f"{path.parent} is a folder, but not of a graph: no {MARKER} in it") from None
+    except (ValueError, KeyError, TypeError, RecursionError):
+        raise GraphError(f"{path}: expected a JSON object with 'vertices' and 'edges'") from None
+    return vertices, edges

@@ -1,0 +1,355 @@
+"""Compiled scanners: numbers out of text and into it, on all cores.
+
+A text is cut at line ends into chunks. A first pass counts the lines (and words) of each chunk, so that every chunk
+knows where its results go; a second one parses. What memory is asked for depends on what the file holds, never on what
+its header says. A fault is reported as the place of its line; the caller words it.
+"""
+
+import numpy as np
+
+from tcgpu._native import jit, run_threads, threads
+
+U64 = np.uint64
+CHUNK = 1 << 20  # bytes
+
+# what a line can be: the first three are no fault
+EDGE, ZERO, NOTHING = 0, 1, 2  # ZERO: a matrix entry whose value is 0
+MALFORMED, NEGATIVE, OUT_OF_RANGE, NO_VALUE, BINARY = 3, 4, 5, 6, 7
+
+TAB, NEWLINE, RETURN, SPACE = 9, 10, 13, 32
+HASH, PERCENT, PLUS, COMMA, MINUS, DOT, SLASH, SEMICOLON = 35, 37, 43, 44, 45, 46, 47, 59
+HUGE = U64(2**64 - 1)
+
+
+class Fault(Exception):
+    """A line that could not be parsed: where it begins, and which of the faults above it is."""
+
+    def __init__(self, at, kind):
+        self.at, self.kind = at, kind
+
+
+def rows(text, first, low, high, dtype, *, loose, values=0):
+    """Scan lines of two numbers in low..high from byte `first` on: `(u, v, entries)`, the numbers counted from `low`.
+
+    loose: the lines of an edge list (commas and semicolons separate too, `#`, `%` and `//` begin comments); else those
+    of a Matrix Market file. `values` numbers must follow in each line; where all of them are 0 the line is an entry
+    but no edge. Further columns are ignored. Raises Fault.
+    """
+    cuts = text.cuts(first, CHUNK)
+    starts = _starts(_count_lines, text, cuts)
+    u, v = np.empty(starts[-1], dtype), np.empty(starts[-1], dtype)
+    found = np.zeros((cuts.size - 1, 4), np.int64)  # of each chunk: edges, entries, place and kind of its first fault
+    _on_all_cores(_scan_rows, text, cuts, starts, U64(low), U64(high), loose, values, u, v, found)
+    _raise_first(found[:, 2:])
+    edges = found[:, 0]
+    return _close_gaps(u, starts, edges), _close_gaps(v, starts, edges), int(found[:, 1].sum())
+
+
+def lists(text, first, high, *, skip, weighted):
+    """Scan lines of numbers in 1..high from byte `first` on: `(lengths, numbers)`, the numbers counted from 0.
+
+    Each line but the comments (`%`) gives one length. The first `skip` words of a line are passed over, and, where
+    `weighted`, the word after each number. Raises Fault.
+    """
+    cuts = text.cuts(first, CHUNK)
+    line_starts, word_starts = _starts(_count_lines, text, cuts), _starts(_count_words, text, cuts)
+    lengths, numbers = np.empty(line_starts[-1], np.int64), np.empty(word_starts[-1], np.int32)
+    found = np.zeros((cuts.size - 1, 4), np.int64)  # of each chunk: lines, numbers, place and kind of its first fault
+    _on_all_cores(_scan_lists, text, cuts, line_starts, word_starts, U64(high), skip, weighted, lengths, numbers, found)
+    _raise_first(found[:, 2:])
+    return _close_gaps(lengths, line_starts, found[:, 0]), _close_gaps(numbers, word_starts, found[:, 1])
+
+
+def format_rows(u, v, base, between):
+    """The text of lines `u[k] + base`, the byte `between`, `v[k] + base`."""
+    out = np.empty(u.size * 42, np.uint8)  # 20 digits are the most there can be
+    return out[: _format_rows(u.astype(np.int64), v.astype(np.int64), base, ord(between), out)]
+
+
+def format_lists(indptr, indices, base):
+    """The text of lines that hold each row of compressed rows, plus `base`, separated by spaces."""
+    out = np.empty(indices.size * 11 + indptr.size, np.uint8)  # 10 digits are the most an int32 has
+    return out[: _format_lists(indptr, indices, base, out)]
+
+
+def _on_all_cores(function, text, cuts, *args):
+    run_threads(function, text.data, cuts, *args, workers=min(threads(), max(1, cuts.size - 1)))
+
+
+def _starts(count, text, cuts):
+    """Where the results of each chunk go, if every line (or word) has one; the last entry is how many that are."""
+    counts = np.zeros(cuts.size, np.int64)
+    _on_all_cores(count, text, cuts, counts[1:])
+    return np.cumsum(counts)
+
+
+def _raise_first(faults):
+    bad = np.flatnonzero(faults[:, 1])
+    if bad.size:
+        raise Fault(int(faults[bad[0], 0]), int(faults[bad[0], 1]))
+
+
+def _close_gaps(values, starts, counts):
+    """Move the results of each chunk up to those before it, where comments and blank lines have left gaps."""
+    put = 0
+    for start, count in zip(starts.tolist(), counts.tolist()):
+        if put != start:
+            values[put : put + count] = values[start : start + count]
+        put += count
+    return values[:put]
+
+
+@jit
+def _count_lines(worker, workers, data, cuts, counts):
+    for chunk in range(worker, counts.size, workers):
+        lines = 0
+        for k in range(cuts[chunk], cuts[chunk + 1]):
+            lines += data[U64(k)] == NEWLINE
+        counts[chunk] = lines
+
+
+@jit
+def _count_words(worker, workers, data, cuts, counts):
+    """Words end where a blank follows; a chunk ends with a newline, so every word ends inside its chunk."""
+    for chunk in range(worker, counts.size, workers):
+        words = 0
+        for k in range(cuts[chunk], cuts[chunk + 1] - 1):
+            words += (data[U64(k)] > SPACE) & (data[U64(k + 1)] <= SPACE)
+        counts[chunk] = words
+
+
+@jit
+def _scan_rows(worker, workers, data, cuts, starts, low, high, loose, values, u, v, found):
+    for chunk in range(worker, found.shape[0], workers):
+        put, entries = starts[chunk], 0
+        at = cuts[chunk]
+        while at < cuts[chunk + 1]:
+            kind, x, y, following = _row(data, at, loose, values)
+            if kind == EDGE and (x < low or x > high or y < low or y > high):
+                kind = OUT_OF_RANGE
+            if kind == EDGE:
+                u[U64(put)] = x - low
+                v[U64(put)] = y - low
+                put += 1
+                entries += 1
+            elif kind == ZERO:
+                entries += 1
+            elif kind != NOTHING:
+                found[chunk, 2] = at
+                found[chunk, 3] = kind
+                break
+            at = following
+        found[chunk, 0] = put - starts[chunk]
+        found[chunk, 1] = entries
+
+
+@jit
+def _scan_lists(worker, workers, data, cuts, line_starts, word_starts, high, skip, weighted, lengths, numbers, found):
+    for chunk in range(worker, found.shape[0], workers):
+        line, put = line_starts[chunk], word_starts[chunk]
+        at = cuts[chunk]
+        while at < cuts[chunk + 1]:
+            if data[U64(at)] == PERCENT:
+                at = _end_of_line(data, at) + 1
+                continue
+            kind, count, following = _list(data, at, high, skip, weighted, numbers, put)
+            if kind != NOTHING:
+                found[chunk, 2] = at
+                found[chunk, 3] = kind
+                break
+            lengths[U64(line)] = count
+            line += 1
+            put += count
+            at = following
+        found[chunk, 0] = line - line_starts[chunk]
+        found[chunk, 1] = put - word_starts[chunk]
+
+
+@jit
+def _row(data, p, loose, values):
+    """One line from byte `p` on: what it is, its two numbers, and where the next line begins."""
+    none = U64(0)
+    p = _after_blanks(data, p)
+    if _ends_line(data, p) or _is_comment(data, p, loose):
+        return NOTHING, none, none, _end_of_line(data, p) + 1
+    x, q = _number(data, p)
+    if q == p:
+        return _fault(data, p), none, none, p
+    p = _after_separator(data, q, loose)
+    if p == q:
+        return MALFORMED, none, none, p
+    y, q = _number(data, p)
+    if q == p:
+        return _fault(data, p), none, none, p
+    if values == 0 and data[U64(q)] == NEWLINE:  # most lines of most files
+        return EDGE, x, y, q + 1
+    zeros = 0
+    p = q
+    for _ in range(values):
+        q = _after_blanks(data, p)
+        sign, end = _value(data, q)
+        if q == p or sign < 0:
+            return NO_VALUE, none, none, p
+        zeros += sign == 0
+        p = end
+    if _after_separator(data, p, loose) == p and not _ends_line(data, p):
+        return MALFORMED, none, none, p
+    while data[U64(p)] != NEWLINE:
+        if data[U64(p)] < SPACE and data[U64(p)] != TAB and not _ends_line(data, p):
+            return BINARY, none, none, p
+        p += 1
+    return (ZERO if values and zeros == values else EDGE), x, y, p + 1
+
+
+@jit
+def _list(data, p, high, skip, weighted, numbers, put):
+    """One line of a METIS file from byte `p` on; its numbers go to `numbers[put:]`: kind, how many, next line."""
+    first = put
+    p = _after_blanks(data, p)
+    for _ in range(skip):
+        q = _after_word(data, p)
+        if q == p:
+            return NO_VALUE, 0, p
+        p = _after_blanks(data, q)
+    while not _ends_line(data, p):
+        x, q = _number(data, p)
+        if q == p:
+            return _fault(data, p), 0, p
+        if x < U64(1) or x > high:
+            return OUT_OF_RANGE, 0, p
+        numbers[U64(put)] = x - U64(1)
+        put += 1
+        p = _after_blanks(data, q)
+        if p == q and not _ends_line(data, p):
+            return MALFORMED, 0, p
+        if weighted:
+            q = _after_word(data, p)
+            if q == p:
+                return NO_VALUE, 0, p
+            p = _after_blanks(data, q)
+    return NOTHING, put - first, _end_of_line(data, p) + 1
+
+
+@jit
+def _number(data, p):
+    """The digits from byte `p` on, as a number, and where they end; HUGE where 64 bits do not hold it."""
+    first = p
+    x = U64(0)
+    digit = U64(data[U64(p)]) - U64(48)
+    while digit <= U64(9):
+        x = x * U64(10) + digit
+        p += 1
+        digit = U64(data[U64(p)]) - U64(48)
+    return (x if p - first <= 19 else HUGE), p
+
+
+@jit
+def _value(data, p):
+    """A number of any kind from byte `p` on: 0 where it is zero, 1 where not, -1 where it is none; and where it ends."""
+    if data[U64(p)] == PLUS or data[U64(p)] == MINUS:
+        p += 1
+    digits = nonzero = 0
+    while data[U64(p)] == DOT or 48 <= data[U64(p)] <= 57:
+        digits += data[U64(p)] != DOT
+        nonzero += 49 <= data[U64(p)] <= 57
+        p += 1
+    if digits == 0:  # nan, inf
+        letter = data[U64(p)] | SPACE
+        return (1 if letter == 110 or letter == 105 else -1), _after_word(data, p)
+    if data[U64(p)] | SPACE == 101:  # e
+        p += 1
+        if data[U64(p)] == PLUS or data[U64(p)] == MINUS:
+            p += 1
+        _, q = _number(data, p)
+        if q == p:
+            return -1, p
+        p = q
+    return (1 if nonzero else 0), p
+
+
+@jit
+def _fault(data, p):
+    """Why there is no number at byte `p`."""
+    if data[U64(p)] == MINUS and 48 <= data[U64(p + 1)] <= 57:
+        return NEGATIVE
+    return BINARY if data[U64(p)] < TAB or data[U64(p)] > 126 else MALFORMED
+
+
+@jit
+def _after_blanks(data, p):
+    while data[U64(p)] == SPACE or data[U64(p)] == TAB:
+        p += 1
+    return p
+
+
+@jit
+def _after_separator(data, p, loose):
+    """Past blanks and, in an edge list, at most one comma or semicolon."""
+    p = _after_blanks(data, p)
+    if loose and (data[U64(p)] == COMMA or data[U64(p)] == SEMICOLON):
+        p = _after_blanks(data, p + 1)
+    return p
+
+
+@jit
+def _after_word(data, p):
+    while data[U64(p)] > SPACE:
+        p += 1
+    return p
+
+
+@jit
+def _ends_line(data, p):
+    return data[U64(p)] == NEWLINE or (data[U64(p)] == RETURN and data[U64(p + 1)] == NEWLINE)
+
+
+@jit
+def _end_of_line(data, p):
+    while data[U64(p)] != NEWLINE:
+        p += 1
+    return p
+
+
+@jit
+def _is_comment(data, p, loose):
+    first = data[U64(p)]
+    return first == PERCENT or (loose and (first == HASH or (first == SLASH and data[U64(p + 1)] == SLASH)))
+
+
+@jit
+def _format_rows(u, v, base, between, out):
+    put = 0
+    for k in range(u.size):
+        put = _write_number(out, put, U64(u[U64(k)] + base))
+        out[U64(put)] = between
+        put = _write_number(out, put + 1, U64(v[U64(k)] + base))
+        out[U64(put)] = NEWLINE
+        put += 1
+    return put
+
+
+@jit
+def _format_lists(indptr, indices, base, out):
+    put = 0
+    for v in range(indptr.size - 1):
+        for k in range(indptr[v] - indptr[0], indptr[v + 1] - indptr[0]):
+            put = _write_number(out, put, U64(indices[U64(k)] + base))
+            out[U64(put)] = SPACE
+            put += 1
+        put -= indptr[v + 1] > indptr[v]  # the newline takes the last space's place
+        out[U64(put)] = NEWLINE
+        put += 1
+    return put
+
+
+@jit
+def _write_number(out, put, x):
+    width = 1
+    rest = x // U64(10)
+    while rest > U64(0):
+        rest //= U64(10)
+        width += 1
+    for k in range(put + width - 1, put - 1, -1):
+        out[U64(k)] = U64(48) + x % U64(10)
+        x //= U64(10)
+    return put + width
