@@ -277,7 +277,7 @@ def facts():
         name=name,
         compute_capability=".".join(map(str, device.compute_capability)),
         sms=device.MULTIPROCESSOR_COUNT,
-        threads_per_sm=device.MAX_THREADS_PER_MULTI_PROCESSOR,
+        threads_per_sm=device.MAX_THREADS_PER_MULTIPROCESSOR,
         shared_per_block=device.MAX_SHARED_MEMORY_PER_BLOCK_OPTIN,
         shared_per_sm=device.MAX_SHARED_MEMORY_PER_MULTIPROCESSOR,
         l2_bytes=device.L2_CACHE_SIZE,

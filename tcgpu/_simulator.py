@@ -21,6 +21,7 @@ from typing import NamedTuple
 
 import numpy as np
 from numba import cuda
+from numba.core.types import Integer
 from numba.cuda.simulator.kernelapi import Dim3, FakeCUDAModule
 
 WARP = 32
@@ -236,6 +237,8 @@ def simulated(function, stand_in):
     for name, value in names.items():
         if value is cuda:
             names[name] = stand_in
+        elif isinstance(value, Integer):  # NumPy's own is the quicker one to call
+            names[name] = getattr(np, value.name)
         elif _is_device_function(value) and name in code.co_names:
             names[name] = simulated(value.py_func, stand_in)
     return FunctionType(code, names, function.__name__, function.__defaults__)

@@ -65,7 +65,7 @@ METHODS = {
             order="natural",
             engines=GPU,
             module="tcgpu.kernels.bitmap",
-            knobs={"threads": 128, "blocks": 1024, "lanes": 32},
+            knobs={"threads": 128, "blocks": 1024, "lanes": 8},
         ),
         Method(
             name="cpu",

@@ -1,7 +1,7 @@
-"""The GPU methods, one family a file: contract, kernels, launcher. What all launchers share is here: the `Plan`.
+"""The GPU methods, one family a file: contract, kernels, launcher. What all launchers make is here: the `Plan`.
 
 A file's `plan(graph, **knobs)` decides everything and allocates nothing: which arrays the device will hold, which
-kernels run on them in which shape. `count(graph, **knobs)` carries the plan out. A benchmark times its stages:
+kernels run on them in which shape. `plan.count()` carries it out. A benchmark times its stages:
 
     plan.allocate()   memory, copies, set-up kernels      } process
     plan.launch()     the counting kernels   } kernel     }
@@ -124,6 +124,12 @@ def check_shape(blocks, threads):
         raise GraphError(f"a block has 1 to 1024 threads, not {threads!r}")
     if not 1 <= blocks < 2**31:
         raise GraphError(f"a launch has 1 to 2^31 - 1 blocks, not {blocks!r}")
+
+
+def check_positions(graph):
+    """GraphError unless the nonzeros can be numbered with 32 bits, as `merge` does."""
+    if graph.m >= 2**32:
+        raise GraphError(f"{graph.m:,} edges are too many for this method, which takes up to 2^32: count it in parts")
 
 
 def check_knob(name, value, lowest, highest):

@@ -17,33 +17,40 @@ from tcgpu.kernels.reduction import BYTES_PER_THREAD, add_block_to
 
 @kernel("void(int64[::1], int32[::1], uint32[::1], int64, int64[::1])")
 def bitmap_kernel(col_ptr, row_idx, bits, lanes, total):
+    thread, threads = cuda.threadIdx.x, cuda.blockDim.x
+    group, lane, groups = thread // lanes, thread % lanes, threads // lanes
     words = bits.size // cuda.gridDim.x
-    mine = cuda.blockIdx.x * words
-    groups = cuda.blockDim.x // lanes
-    group, lane = cuda.threadIdx.x // lanes, cuda.threadIdx.x % lanes
+    mine = cuda.blockIdx.x * words  # where this block's bits begin
     count = int64(0)
     for j in range(cuda.blockIdx.x, col_ptr.size - 1, cuda.gridDim.x):
         begin, end = col_ptr[j], col_ptr[j + 1]
         if end - begin < 2:  # no triangle has this column's vertex as its first
             continue
-        for p in range(begin + cuda.threadIdx.x, end, cuda.blockDim.x):
+        p = begin + thread
+        while p < end:
             row = row_idx[p]
             cuda.atomic.or_(bits, mine + (row >> 5), uint32(1) << uint32(row & 31))
+            p += threads
         cuda.syncthreads()
-        if group < groups:  # where `lanes` does not divide the block, the threads left over have no group
-            for e in range(begin + group, end, groups):
-                i = row_idx[e]
-                for q in range(col_ptr[i] + lane, col_ptr[i + 1], lanes):
-                    row = row_idx[q]
-                    count += (bits[mine + (row >> 5)] >> uint32(row & 31)) & uint32(1)
+        e = begin + group if group < groups else end  # threads are left over where `lanes` does not divide the block
+        while e < end:
+            i = row_idx[e]
+            q, q_end = col_ptr[i] + lane, col_ptr[i + 1]
+            while q < q_end:
+                row = row_idx[q]
+                count += (bits[mine + (row >> 5)] >> uint32(row & 31)) & uint32(1)
+                q += lanes
+            e += groups
         cuda.syncthreads()
-        for p in range(begin + cuda.threadIdx.x, end, cuda.blockDim.x):
+        p = begin + thread
+        while p < end:
             bits[mine + (row_idx[p] >> 5)] = uint32(0)
+            p += threads
         cuda.syncthreads()
     add_block_to(total, count)
 
 
-def plan(graph, *, threads=128, blocks=1024, lanes=32):
+def plan(graph, *, threads=128, blocks=1024, lanes=8):
     threads = check_knob("threads", threads, 1, 1024)
     lanes = min(check_knob("lanes", lanes, 1, 1024), threads)
     blocks = enough_blocks(check_knob("blocks", blocks, 1, 2**31 - 1), graph.n, 1)
@@ -56,7 +63,3 @@ def plan(graph, *, threads=128, blocks=1024, lanes=32):
         steps=[Step(bitmap_kernel, blocks, threads, args, threads * BYTES_PER_THREAD)],
         work=int(graph.column_lengths[graph.row_idx].sum()) + 3 * graph.m + graph.n,
     )
-
-
-def count(graph, *, threads=128, blocks=1024, lanes=32):
-    return plan(graph, threads=threads, blocks=blocks, lanes=lanes).count()

@@ -13,9 +13,11 @@ column that reaches into the tile are merged with that part.
 import numpy as np
 
 from tcgpu._cuda import cuda, int32, int64, kernel
-from tcgpu.kernels import Plan, Step, check_knob, enough_blocks
+from tcgpu.kernels import Plan, Step, check_knob, check_positions, enough_blocks
+from tcgpu.kernels.merge import common_values
 from tcgpu.kernels.reduction import BYTES_PER_THREAD, add_block_to
 
+THREADS, BLOCKS = 128, 1024  # the report's
 BYTES_PER_ROW = 4
 MAX_TILE = (48 << 10) // BYTES_PER_ROW  # what every GPU gives a block
 
@@ -32,51 +34,37 @@ def column_holding(col_ptr, first, last, e):
     return first
 
 
-@cuda.jit(device=True)
-def first_at_least(row_idx, q, q_end, row):
-    """The position in row_idx[q:q_end], which ascends, of the first element that is `row` or more."""
-    while q < q_end:
-        middle = (q + q_end) >> 1
-        if row_idx[middle] < row:
-            q = middle + 1
-        else:
-            q_end = middle
-    return q
-
-
 @kernel("void(int64[::1], int32[::1], int64, int64, int64[::1])")
 def column_block_kernel(col_ptr, row_idx, columns, tile_size, total):
     tile = cuda.shared.array(0, int32)
+    thread, threads = cuda.threadIdx.x, cuda.blockDim.x
     n = col_ptr.size - 1
     count = int64(0)
     for first in range(cuda.blockIdx.x * columns, n, cuda.gridDim.x * columns):
         last = min(first + columns, n)
-        end = col_ptr[last]
-        for tile_begin in range(col_ptr[first], end, tile_size):
+        tile_begin, end = col_ptr[first], col_ptr[last]
+        while tile_begin < end:
             tile_end = min(tile_begin + tile_size, end)
             cuda.syncthreads()  # nobody reads the tile before this one any more
-            for p in range(tile_begin + cuda.threadIdx.x, tile_end, cuda.blockDim.x):
+            p = tile_begin + thread
+            while p < tile_end:
                 tile[p - tile_begin] = row_idx[p]
+                p += threads
             cuda.syncthreads()
-            earliest = col_ptr[column_holding(col_ptr, first, last, tile_begin)]
-            for e in range(earliest + cuda.threadIdx.x, tile_end, cuda.blockDim.x):
+            e = col_ptr[column_holding(col_ptr, first, last, tile_begin)] + thread
+            while e < tile_end:
                 j = column_holding(col_ptr, first, last, e)
-                p = max(e + 1, tile_begin) - tile_begin
-                p_end = min(col_ptr[j + 1], tile_end) - tile_begin
+                p, p_end = max(e + 1, tile_begin), min(col_ptr[j + 1], tile_end)
                 i = row_idx[e]
-                q, q_end = col_ptr[i], col_ptr[i + 1]
-                if e < tile_begin and p < p_end:  # what comes before in column i met the tiles before
-                    q = first_at_least(row_idx, q, q_end, tile[p])
-                while p < p_end and q < q_end:
-                    row_j, row_i = tile[p], row_idx[q]
-                    count += row_j == row_i
-                    p += row_j <= row_i
-                    q += row_i <= row_j
+                count += common_values(tile, p - tile_begin, p_end - tile_begin, row_idx, col_ptr[i], col_ptr[i + 1])
+                e += threads
+            tile_begin = tile_end
     add_block_to(total, count)
 
 
-def plan(graph, *, threads=128, blocks=1024, columns=27, tile=2048):
+def plan(graph, *, threads=THREADS, blocks=BLOCKS, columns=27, tile=2048):
     """`tile`: how many rows fit the block's shared memory; less is taken where no block needs as much."""
+    check_positions(graph)
     threads = check_knob("threads", threads, 1, 1024)
     columns = check_knob("columns", columns, 1, 2**31 - 1)
     tile = min(check_knob("tile", tile, 1, MAX_TILE), max(1, longest_group(graph.col_ptr, columns)))
@@ -96,7 +84,3 @@ def longest_group(col_ptr, columns):
     """How many nonzeros the fullest `columns` consecutive columns hold that one block takes."""
     starts = col_ptr[np.minimum(np.arange(0, col_ptr.size - 1 + columns, columns), col_ptr.size - 1)]
     return int(np.diff(starts).max(initial=0))
-
-
-def count(graph, *, threads=128, blocks=1024, columns=27, tile=2048):
-    return plan(graph, threads=threads, blocks=blocks, columns=columns, tile=tile).count()

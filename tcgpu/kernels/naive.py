@@ -8,27 +8,26 @@ What it costs: a warp takes as long as its longest pair of columns (divergence),
 """
 
 from tcgpu._cuda import cuda, int64, kernel
-from tcgpu.kernels import Plan, Step, check_knob, columns, enough_blocks
+from tcgpu.kernels import Plan, Step, check_knob, check_positions, columns, enough_blocks
+from tcgpu.kernels.merge import common_values
 from tcgpu.kernels.reduction import BYTES_PER_THREAD, add_block_to
 
 
 @kernel("void(int64[::1], int32[::1], int32[::1], int64[::1])")
 def naive_kernel(col_ptr, row_idx, col_of, total):
     count = int64(0)
-    for e in range(cuda.grid(1), row_idx.size, cuda.gridsize(1)):
-        i = row_idx[e]
-        p, p_end = e + 1, col_ptr[col_of[e] + 1]  # column j past row i: column i has no row up to i
-        q, q_end = col_ptr[i], col_ptr[i + 1]
-        while p < p_end and q < q_end:
-            row_j, row_i = row_idx[p], row_idx[q]
-            count += row_j == row_i
-            p += row_j <= row_i
-            q += row_i <= row_j
+    e = cuda.grid(1)
+    while e < row_idx.size:
+        i, j = row_idx[e], col_of[e]
+        # column j is read from behind row i on: column i has no rows up to i
+        count += common_values(row_idx, e + 1, col_ptr[j + 1], row_idx, col_ptr[i], col_ptr[i + 1])
+        e += cuda.gridsize(1)
     add_block_to(total, count)
 
 
 def plan(graph, *, threads=512, blocks=256):
     """The report's way: rows and columns of the nonzeros go to the device, `col_ptr` is made there."""
+    check_positions(graph)
     threads = check_knob("threads", threads, 1, 1024)
     blocks = enough_blocks(check_knob("blocks", blocks, 1, 2**31 - 1), graph.m, threads)
     args = ("col_ptr", "row_idx", "col_of", "total")
@@ -40,7 +39,3 @@ def plan(graph, *, threads=512, blocks=256):
         steps=[Step(naive_kernel, blocks, threads, args, shared=threads * BYTES_PER_THREAD)],
         work=int(graph.column_lengths[graph.row_idx].sum()) + graph.m,
     )
-
-
-def count(graph, *, threads=512, blocks=256):
-    return plan(graph, threads=threads, blocks=blocks).count()

@@ -1,0 +1,26 @@
+"""The two-pointer dot product: how many values two sorted stretches share. What the report's kernels count with.
+
+Both pointers start at the front; the one at the smaller value moves on, both move on where the values agree. The moves
+are written as additions of comparisons, so that the lanes of a warp, which rarely agree on which pointer moves, all
+take the same path through the loop and differ only in how often they go round.
+"""
+
+from tcgpu._cuda import cuda, uint32
+
+MAX_POSITION = 2**32 - 1
+
+
+@cuda.jit(device=True)
+def common_values(a, p, p_end, b, q, q_end):
+    """How many values a[p:p_end] and b[q:q_end], both strictly ascending, share; positions up to MAX_POSITION.
+
+    Unsigned 32-bit positions halve the arithmetic of the loop, and spare Numba's check for indices below 0.
+    """
+    p, p_end, q, q_end = uint32(p), uint32(p_end), uint32(q), uint32(q_end)
+    common = uint32(0)
+    while p < p_end and q < q_end:
+        x, y = a[p], b[q]
+        common = uint32(common + (x == y))
+        p = uint32(p + (x <= y))
+        q = uint32(q + (y <= x))
+    return common
