@@ -9,13 +9,10 @@ import argparse
 import inspect
 import json
 import os
-import shutil
 import sys
-import tempfile
 import threading
 import time
 from contextlib import contextmanager
-from pathlib import Path
 
 import tcgpu
 
@@ -31,46 +28,54 @@ class UsageError(Exception):
 
 
 def count(arguments):
-    """Count the triangles of a graph, exactly."""
-    from tcgpu import counting
+    """Count the triangles of a graph, exactly.
+
+    With --json, `seconds` has three timings: `kernel`, from the first kernel to the last; `process`, which adds memory,
+    set-up and reading the result back; `total`, from opening the file on. `seconds_reading` is the file's part of that.
+    """
+    from tcgpu import bench, counting
 
     knobs = _assignments(arguments.knob)
-    method = counting.choose(arguments.method, arguments.engine, arguments.order, knobs)
+    wish = {"engine": arguments.engine, "order": arguments.order}
+    method = counting.choose(arguments.method, **wish, knobs=knobs)
     if arguments.per_vertex and (arguments.method not in (None, "cpu") or arguments.order or knobs):
         raise UsageError("--per-vertex counts with method cpu, which picks the order itself")
+    engine = counting.engine_of(method, arguments.engine)
+    graph, reading = _read(arguments)
     begin = time.perf_counter()
-    graph = _read(arguments)
-    read = time.perf_counter()
     each = None
-    with _progress(arguments, f"counting {graph.m:,} edges"):
+    with _progress(arguments, f"counting {graph.m:,} edges by {method.name} on {engine}"):
         if arguments.per_vertex:
             each = counting.triangles(graph)
-            total = counting.sum_exactly(each) // 3
+            found, kernel, process = counting.sum_exactly(each) // 3, None, time.perf_counter() - begin
         else:
-            total = counting.count(graph, method.name, engine=arguments.engine, order=arguments.order, **knobs)
-    end = time.perf_counter()
-    if arguments.json:
-        facts = {
-            "triangles": total,
-            "vertices": graph.n,
-            "edges": graph.m,
-            "method": method.name,
-            "engine": arguments.engine or method.engines[0],
-            "seconds": {"kernel": None, "process": end - read, "total": end - begin},
-            "seconds_reading": read - begin,
-        }
-        if each is not None:
-            facts["per_vertex"] = dict(zip(map(str, _labels(graph)), each.tolist()))
-        _print_json(facts)
-    elif each is not None:
-        sys.stdout.writelines(f"{label}\t{found}\n" for label, found in zip(_labels(graph), each.tolist()))
-    else:
-        print(total)
+            timing = bench.time_once(graph, method.name, **wish, **knobs)
+            found, kernel, process = timing.triangles, timing.kernel_ms / 1e3, timing.process_ms / 1e3
+    facts = {
+        "triangles": found,
+        "vertices": graph.n,
+        "edges": graph.m,
+        "method": method.name,
+        "engine": engine,
+        "seconds": {"kernel": kernel, "process": process, "total": reading + time.perf_counter() - begin},
+        "seconds_reading": reading,
+    }
+    _print_count(facts, graph, each, arguments.json)
+
+
+def _print_count(facts, graph, each, as_json):
+    """The count, or where `each` has one for every vertex these instead; as JSON both."""
+    if each is None:
+        return _print_json(facts) if as_json else print(facts["triangles"])
+    labels = range(graph.n) if graph.labels is None else graph.labels
+    if as_json:
+        return _print_json(facts | {"per_vertex": dict(zip(map(str, labels), each.tolist()))})
+    sys.stdout.writelines(f"{label}\t{found}\n" for label, found in zip(labels, each.tolist()))
 
 
 def info(arguments):
     """Say what a graph looks like: sizes, columns, degrees, what cleaning dropped, memory."""
-    graph = _read(arguments)
+    graph, _ = _read(arguments)
     histogram = graph.column_histogram()
     if arguments.json:
         _print_json(
@@ -144,7 +149,8 @@ def generate(arguments):
 
 def convert(arguments):
     """Read a graph in one format, write it in another."""
-    _write(_read(arguments), arguments)
+    graph, _ = _read(arguments)
+    _write(graph, arguments)
 
 
 def fetch(arguments):
@@ -162,32 +168,21 @@ def fetch(arguments):
 
 
 def _read(arguments):
-    """The Graph of the file an argument names; `-` is stdin."""
-    with _progress(arguments, f"reading {arguments.file}"):
-        if arguments.file == "-":
-            return _read_stdin(arguments)
-        return tcgpu.read(arguments.file, arguments.format, base=arguments.base)
+    """The Graph of the file an argument names (`-` is stdin), and how many seconds it took to read."""
+    from tcgpu import formats
 
-
-def _read_stdin(arguments):
-    with tempfile.TemporaryDirectory(prefix="tcgpu-") as folder:
-        path = Path(folder, "stdin")
-        with path.open("wb") as file:
-            shutil.copyfileobj(sys.stdin.buffer, file)
-        try:
-            graph = tcgpu.read(path, arguments.format or "edges", base=arguments.base)
-        except tcgpu.GraphError as error:
-            raise tcgpu.GraphError(str(error).replace(str(path), "stdin")) from None
-    return graph
+    path, format = arguments.file, arguments.format
+    if path == "-":
+        path, format = "/dev/stdin", format or "edges"
+    begin = time.perf_counter()
+    with _progress(arguments, f"reading {path}"):
+        graph = formats.read(path, format, base=arguments.base)
+    return graph, time.perf_counter() - begin
 
 
 def _write(graph, arguments):
     with _progress(arguments, f"writing {arguments.output}"):
         tcgpu.write(graph, arguments.output, arguments.to)
-
-
-def _labels(graph):
-    return range(graph.n) if graph.labels is None else graph.labels
 
 
 def _print_json(value):
@@ -272,7 +267,7 @@ def _parser():
     _takes_file(option)
     option("--method", metavar="M", help="how to count; `tcgpu methods` lists them (default: the best here)")
     option("--engine", metavar="E", help="gpu, sim or cpu (default: the first that is here)")
-    option("--order", metavar="O", help="natural, degree, bfs or random (default: the method's own)")
+    option("--order", metavar="O", help="natural, degree, bfs, random or auto (default: the method's own)")
     option("--knob", metavar="NAME=VALUE", action="append", default=[], help="of the method; may be repeated")
     option("--per-vertex", action="store_true", help="print each vertex's label, a tab, and its triangles")
     _prints_json(option)
@@ -303,8 +298,9 @@ def _parser():
 
 def _command(commands, function):
     """Add a command, named and described as its function is; returns what adds its arguments."""
-    summary = inspect.getdoc(function)
-    command = commands.add_parser(function.__name__, help=summary, description=summary, allow_abbrev=False)
+    told = inspect.getdoc(function)
+    summary = told.partition("\n")[0]
+    command = commands.add_parser(function.__name__, help=summary, description=told, allow_abbrev=False)
     command.set_defaults(command=function)
     command.add_argument("--progress", action="store_true", help="report on stderr even where it is no terminal")
     return command.add_argument
