@@ -13,6 +13,7 @@ import os
 import platform
 import statistics
 import time
+from importlib.metadata import version
 from pathlib import Path
 from typing import NamedTuple
 
@@ -117,9 +118,7 @@ def machine(engine=None):
 
         if _cuda.engine() == "gpu":
             return facts | {f"gpu_{key}": value for key, value in _cuda.facts().asdict().items()}
-    import numba
-
-    return facts | {"numba": numba.__version__}
+    return facts | {"numba": version("numba")}
 
 
 def _measured(graph, plain, method, knobs, engine, order, repeats):
