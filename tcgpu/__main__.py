@@ -128,16 +128,16 @@ def generate(arguments):
     from tcgpu.generators import GENERATORS
 
     if arguments.name is None:
-        _print_table([(name, _parameters(generator)) for name, generator in GENERATORS.items()])
+        rows = [(name, _parameters(generator), _summary(generator)) for name, generator in GENERATORS.items()]
+        _print_table([("GENERATOR", "PARAMETERS", "WHAT IT MAKES"), *rows])
         return
     generator = GENERATORS.get(arguments.name)
     if generator is None:
         raise UsageError(f"no generator {arguments.name!r}; there are {', '.join(GENERATORS)}")
     if arguments.output is None:
         raise UsageError("-o FILE says where the graph goes")
-    wishes = _assignments(arguments.parameters)
-    if arguments.seed is not None:
-        wishes["seed"] = arguments.seed
+    seed = [] if arguments.seed is None else [f"seed={arguments.seed}"]
+    wishes = _assignments(arguments.parameters + seed)
     try:
         inspect.signature(generator).bind(**wishes)
     except TypeError as error:
@@ -253,9 +253,13 @@ def _value(text):
 
 
 def _parameters(function):
-    """The parameters of a generator as they are typed."""
-    given = inspect.signature(function).parameters.values()
+    """The parameters of a generator as they are typed; all have a seed."""
+    given = [p for p in inspect.signature(function).parameters.values() if p.name != "seed"]
     return " ".join(p.name if p.default is p.empty else f"{p.name}={p.default}" for p in given)
+
+
+def _summary(function):
+    return inspect.getdoc(function).partition("\n")[0]
 
 
 def _parser():
@@ -281,7 +285,7 @@ def _parser():
 
     option = _command(commands, generate)
     option("name", metavar="NAME", nargs="?", help="the generator")
-    option("parameters", metavar="NAME=VALUE", nargs="*", default=[], help="its parameters")
+    option("parameters", metavar="NAME=VALUE", nargs="*", help="its parameters")
     option("--seed", metavar="N", type=int, help="another seed makes another graph")
     option("-o", "--output", metavar="FILE", help="where to write the graph")
     option("--to", metavar="F", help=FORMATS)
@@ -296,11 +300,22 @@ def _parser():
     return parser
 
 
+def _parsed(argv):
+    """The parsed arguments. argparse takes a list of words in one piece only: what stands behind an option is added."""
+    parser = _parser()
+    arguments, more = parser.parse_known_args(argv)
+    words = getattr(arguments, "parameters", None)
+    if more and (words is None or any(word.startswith("-") for word in more)):
+        parser.error(f"unrecognized arguments: {' '.join(more)}")
+    if more:
+        words.extend(more)
+    return arguments
+
+
 def _command(commands, function):
     """Add a command, named and described as its function is; returns what adds its arguments."""
-    told = inspect.getdoc(function)
-    summary = told.partition("\n")[0]
-    command = commands.add_parser(function.__name__, help=summary, description=told, allow_abbrev=False)
+    texts = {"help": _summary(function), "description": inspect.getdoc(function)}
+    command = commands.add_parser(function.__name__, **texts, allow_abbrev=False)
     command.set_defaults(command=function)
     command.add_argument("--progress", action="store_true", help="report on stderr even where it is no terminal")
     return command.add_argument
@@ -321,7 +336,7 @@ def _prints_json(option):
 
 def main(argv=None):
     """Run one command; returns the exit code."""
-    arguments = _parser().parse_args(argv)
+    arguments = _parsed(argv)
     try:
         arguments.command(arguments)
         sys.stdout.flush()

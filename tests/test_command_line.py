@@ -1,0 +1,340 @@
+"""The command line: what it prints, where, and how it ends when something is wrong."""
+
+import io
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+import tcgpu
+from tcgpu import __main__ as command_line
+from tcgpu import formats, generators
+
+COMMAND = [sys.executable, "-m", "tcgpu"]
+# vertices 3 to 7 in a complete graph, 7 - 9 a tail; a loop, a repetition and two reversed pairs to clean
+K5_AND_TAIL = """# five and a tail
+3 4
+3 5
+3 6
+3 7
+4 5
+4 6
+4 7
+5 6
+5 7
+6 7
+7 9
+3 3
+3 4
+4 3
+9 7
+"""
+
+
+@pytest.fixture
+def k5(tmp_path):
+    path = tmp_path / "k5.txt"
+    path.write_text(K5_AND_TAIL)
+    return str(path)
+
+
+@pytest.fixture
+def run(capsys):
+    """Run a command in this process: exit code, what it wrote to stdout, what to stderr."""
+
+    def run(*argv):
+        try:
+            code = command_line.main([str(argument) for argument in argv])
+        except SystemExit as exit:
+            code = exit.code
+        return code, *capsys.readouterr()
+
+    return run
+
+
+@pytest.fixture
+def printed(run):
+    """What a command that succeeds writes to stdout."""
+
+    def printed(*argv):
+        code, out, err = run(*argv)
+        assert (code, err) == (0, "")
+        return out
+
+    return printed
+
+
+@pytest.fixture
+def refused(run):
+    """The one line in which a command refuses its arguments or its file."""
+
+    def refused(*argv):
+        code, out, err = run(*argv)
+        assert (code, out) == (2, "")
+        assert err.startswith("tcgpu: ")
+        assert err.count("\n") == 1
+        return err.removeprefix("tcgpu: ").rstrip("\n")
+
+    return refused
+
+
+def test_count_prints_the_number(printed, k5):
+    assert printed("count", k5) == "10\n"
+
+
+def test_count_as_json(printed, k5):
+    facts = json.loads(printed("count", k5, "--json"))
+    seconds, reading = facts.pop("seconds"), facts.pop("seconds_reading")
+    assert facts == {"triangles": 10, "vertices": 6, "edges": 11, "method": "cpu", "engine": "cpu"}
+    assert list(seconds) == ["kernel", "process", "total"]
+    assert 0 < seconds["kernel"] <= seconds["process"] <= seconds["total"]
+    assert 0 < reading < seconds["total"]
+
+
+def test_count_per_vertex(printed, k5):
+    assert printed("count", k5, "--per-vertex") == "3\t6\n4\t6\n5\t6\n6\t6\n7\t6\n9\t0\n"
+    facts = json.loads(printed("count", k5, "--per-vertex", "--json"))
+    assert (facts["triangles"], facts["seconds"]["kernel"]) == (10, None)
+    assert facts["per_vertex"] == {"3": 6, "4": 6, "5": 6, "6": 6, "7": 6, "9": 0}
+
+
+@pytest.mark.parametrize("method", tcgpu.methods(), ids=lambda method: method.name)
+def test_every_method_in_every_order(printed, k5, method):
+    for order in tcgpu.graph.ORDERS:
+        facts = json.loads(printed("count", k5, "--json", "--method", method.name, "--order", order))
+        assert (facts["triangles"], facts["method"]) == (10, method.name)
+        assert facts["engine"] in method.engines
+    for knob, default in method.knobs.items():
+        assert printed("count", k5, "--method", method.name, "--knob", f"{knob}={default}") == "10\n"
+
+
+def test_info(printed, k5):
+    lines = dict(line.split("  ", 1) for line in printed("info", k5).splitlines())
+    lines = {name: text.strip() for name, text in lines.items()}
+    assert lines["vertices"] == "6"
+    assert lines["edges"] == "11"
+    assert lines["nonzeros per column"] == "1.83 in the mean, at most 4"
+    assert lines["degree"] == "3.67 in the mean, at most 5"
+    assert lines["cleaned"] == "dropped 1 loop, 1 duplicate, 2 reversed pairs"
+    assert lines["memory"] == "100 bytes"
+    assert [lines[f"columns of {length}"] for length in ("0", "1", "2 to 3", "4 to 7")] == ["1", "2", "2", "1"]
+
+
+def test_info_as_json(printed, k5):
+    facts = json.loads(printed("info", k5, "--json"))
+    assert facts.pop("name")
+    columns = facts.pop("nonzeros_per_column")
+    assert facts == {
+        "vertices": 6,
+        "edges": 11,
+        "degrees": {"mean": 11 / 3, "max": 5},
+        "cleaned": {"loops": 1, "duplicates": 1, "reversed": 2},
+        "bytes": 100,
+    }
+    assert (columns["mean"], columns["max"]) == (11 / 6, 4)
+    assert sum(step["columns"] for step in columns["histogram"]) == 6
+    assert columns["histogram"][-1] == {"from": 4, "to": 7, "columns": 1}
+
+
+def test_methods(printed):
+    header, *lines = printed("methods").splitlines()
+    assert header.split()[:2] == ["METHOD", "SOURCE"]
+    assert [line.split()[0] for line in lines] == [method.name for method in tcgpu.methods()]
+    facts = json.loads(printed("methods", "--json"))
+    assert [(fact["name"], fact["knobs"]) for fact in facts] == [(m.name, m.knobs) for m in tcgpu.methods()]
+
+
+def test_generate(printed, tmp_path):
+    def make(seed, file):
+        printed("generate", "rmat", "scale=6", "--seed", seed, "-o", tmp_path / file, "edge_factor=8")
+        return tcgpu.read(tmp_path / file)
+
+    first, again, other = make(1, "a.mtx"), make(1, "b.npz"), make(2, "c.mtx")
+    assert first.equals(tcgpu.generate.rmat(6, edge_factor=8, seed=1))
+    assert first.equals(again)
+    assert not first.equals(other)
+
+
+def test_generate_lists_the_generators(printed):
+    header, *lines = printed("generate").splitlines()
+    assert header.split()[:2] == ["GENERATOR", "PARAMETERS"]
+    assert [line.split()[0] for line in lines] == list(generators.GENERATORS)
+    assert any(line.startswith("rmat ") and " scale edge_factor=16 " in line for line in lines)
+
+
+def test_convert_there_and_back(printed, k5, tmp_path):
+    original = tcgpu.read(k5)
+    for name in ("a.mtx", "b.graph", "c.npz", "d.txt.gz", "e.mtx.xz"):
+        assert printed("convert", k5, tmp_path / name) == ""
+        assert printed("count", tmp_path / name) == "10\n"
+        assert tcgpu.read(tmp_path / name).m == original.m
+    assert printed("convert", k5, tmp_path / "folder", "--to", "folder") == ""
+    assert printed("count", tmp_path / "folder") == "10\n"
+    assert printed("convert", tmp_path / "folder", tmp_path / "plain", "--from", "folder", "--to", "edges") == ""
+    assert printed("count", tmp_path / "plain", "--format", "edges") == "10\n"
+
+
+def test_the_help_knows_the_formats():
+    named = command_line.FORMATS.split(" (")[0].replace(" or ", ", ").split(", ")
+    assert sorted(named) == sorted(formats.FORMATS)
+
+
+@pytest.mark.parametrize(
+    "arguments, said",
+    [
+        (["count", "K5", "--method", "guess"], "no method 'guess'; there are naive, "),
+        (["count", "K5", "--engine", "abacus"], "not on 'abacus'"),
+        (["count", "K5", "--order", "upwards"], "no order 'upwards'; there are natural, degree"),
+        (["count", "K5", "--method", "cpu", "--knob", "threads=3"], "method 'cpu' has no knob 'threads'"),
+        (["count", "K5", "--knob", "threads"], "'threads' is not NAME=VALUE"),
+        (["count", "K5", "--knob", "a=1", "--knob", "a=2"], "a is given twice"),
+        (["count", "K5", "--per-vertex", "--order", "bfs"], "--per-vertex counts with method cpu"),
+        (["count", "K5", "--format", "pdf"], "pdf"),
+        (["count", "K5", "--base", "x"], "argument --base: invalid int value: 'x'; see tcgpu count --help"),
+        (["count", "K5", "--base", "7"], "base"),
+        (["count", "nowhere.txt"], "nowhere.txt: No such file or directory"),
+        (["info", "nowhere.txt"], "nowhere.txt: No such file or directory"),
+        (["convert", "K5", "nowhere/out.mtx"], "No such file or directory"),
+        (["convert", "K5", "out.mtx", "--to", "pdf"], "pdf"),
+        (["count"], "the following arguments are required: FILE; see tcgpu count --help"),
+        (["count", "K5", "--speed"], "unrecognized arguments: --speed; see tcgpu --help"),
+        ([], "the following arguments are required: COMMAND; see tcgpu --help"),
+        (["guess"], "invalid choice: 'guess'"),
+        (["generate", "guess", "-o", "out.mtx"], "no generator 'guess'; there are "),
+        (["generate", "rmat", "scale=3"], "-o FILE says where the graph goes"),
+        (
+            ["generate", "rmat", "speed=3", "-o", "out.mtx"],
+            "rmat: missing a required argument: 'scale'; it takes scale ",
+        ),
+        (["generate", "rmat", "scale=3", "speed=3", "-o", "out.mtx"], "unexpected keyword argument 'speed'"),
+        (
+            ["generate", "rmat", "scale=3", "-o", "out.mtx", "--speed"],
+            "unrecognized arguments: --speed; see tcgpu --help",
+        ),
+        (["generate", "rmat", "scale=3", "--seed", "1", "-o", "out.mtx", "seed=2"], "seed is given twice"),
+        (["generate", "rmat", "scale=high", "-o", "out.mtx"], "scale"),
+        (["generate", "rmat", "scale=-3", "-o", "out.mtx"], "scale"),
+    ],
+    ids=lambda part: " ".join(part) if isinstance(part, list) else "",
+)
+def test_what_is_refused(refused, k5, tmp_path, monkeypatch, arguments, said):
+    monkeypatch.chdir(tmp_path)
+    assert said in refused(*(k5 if argument == "K5" else argument for argument in arguments))
+    assert os.listdir(tmp_path) == ["k5.txt"], "something was written"
+
+
+def test_a_broken_file_is_refused_with_its_line(refused, tmp_path):
+    path = tmp_path / "broken.txt"
+    path.write_text("0 1\n1 2\n2 x\n")
+    said = refused("count", path)
+    assert str(path) in said
+    assert "3" in said.replace(str(path), "")
+
+
+def test_a_folder_that_is_no_graph(refused, tmp_path):
+    (tmp_path / "letter.txt").write_text("dear reader")
+    assert str(tmp_path) in refused("count", tmp_path)
+
+
+@pytest.mark.parametrize(
+    "error, said",
+    [
+        (PermissionError(13, "Permission denied", "secret.txt"), "secret.txt: Permission denied"),
+        (OSError("the line\n is dead"), "the line is dead"),
+        (MemoryError(), "MemoryError"),
+    ],
+    ids=["permission", "other", "memory"],
+)
+def test_what_the_system_refuses(refused, monkeypatch, error, said):
+    def read(*args, **kwargs):
+        raise error
+
+    monkeypatch.setattr(formats, "read", read)
+    assert refused("info", "secret.txt") == said
+
+
+def test_our_own_mistakes_are_not_hidden(run, monkeypatch):
+    monkeypatch.setattr(formats, "read", lambda *args, **kwargs: 1 // 0)
+    with pytest.raises(ZeroDivisionError):
+        run("info", "any.txt")
+
+
+def test_progress_is_for_who_asks(run, k5):
+    code, out, err = run("count", k5, "--progress")
+    assert (code, out) == (0, "10\n")
+    assert err.splitlines() == [f"tcgpu: reading {k5}, 0 s", "tcgpu: counting 11 edges by cpu on cpu, 0 s"]
+
+
+def test_progress_at_a_terminal(k5, capsys, monkeypatch):
+    class Terminal(io.StringIO):
+        def isatty(self):
+            return True
+
+    def slow_read(*args, own=formats.read, **kwargs):
+        time.sleep(0.3)
+        return own(*args, **kwargs)
+
+    monkeypatch.setattr(sys, "stderr", Terminal())
+    assert command_line.main(["count", k5]) == 0
+    assert "reading" not in sys.stderr.getvalue(), "a quick read is no news"
+    monkeypatch.setattr(formats, "read", slow_read)
+    monkeypatch.setattr(command_line, "HEARTBEAT", 0.01)
+    assert command_line.main(["count", k5]) == 0
+    shown = sys.stderr.getvalue()
+    assert shown.count(f"\rtcgpu: reading {k5}, 0 s\033[K") > 3
+    assert "\n" not in shown
+    assert shown.endswith("\r\033[K")
+    assert capsys.readouterr().out == "10\n10\n"
+
+
+def test_help_and_version_are_quick():
+    """They import neither NumPy nor Numba, which take most of the time that a command does."""
+    code = "import sys, tcgpu.__main__ as m; m.main(sys.argv[1:])"
+    watch = f"import atexit, sys; atexit.register(lambda: print({{'numpy', 'numba'}} & set(sys.modules))); {code}"
+    for argument, said in (("--help", "COMMAND"), ("--version", f"tcgpu {tcgpu.__version__}")):
+        out = subprocess.run([sys.executable, "-c", watch, argument], capture_output=True, text=True, check=True).stdout
+        assert said in out
+        assert out.endswith("set()\n")
+
+
+def test_an_edge_list_on_stdin():
+    done = subprocess.run([*COMMAND, "count", "-"], input=K5_AND_TAIL, capture_output=True, text=True)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "10\n", "")
+    done = subprocess.run([*COMMAND, "count", "-"], input="0 1\nx\n", capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("tcgpu: /dev/stdin")
+
+
+def test_a_closed_pipe_is_no_error(tmp_path):
+    path = tmp_path / "path.txt"
+    path.write_text("".join(f"{v} {v + 1}\n" for v in range(200_000)))
+    running = subprocess.Popen(
+        [*COMMAND, "count", str(path), "--per-vertex"], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    assert running.stdout.readline() == b"0\t0\n"
+    running.stdout.close()
+    assert running.stderr.read() == b""
+    assert running.wait() == 141
+
+
+def test_ctrl_c_ends_quietly():
+    running = subprocess.Popen(
+        [*COMMAND, "count", "-", "--progress"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    assert running.stderr.readline() == b"tcgpu: reading /dev/stdin, 0 s\n"
+    running.send_signal(signal.SIGINT)
+    assert running.wait(60) == 130
+    assert running.stdout.read() == b""
+    assert b"Traceback" not in running.stderr.read()
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full to write to")
+def test_a_full_disk_is_said_once():
+    with open("/dev/full", "w") as full:
+        done = subprocess.run([*COMMAND, "methods"], stdout=full, stderr=subprocess.PIPE, text=True)
+    assert (done.returncode, done.stderr) == (2, "tcgpu: No space left on device\n")
