@@ -12,6 +12,7 @@ import struct
 import zipfile
 import zlib
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 
@@ -22,11 +23,13 @@ from tcgpu.graph import Graph, GraphError
 MARKER = "graph.json"  # the file that makes a folder a graph folder
 DEFLATE = 1032  # a deflated byte stands for no more bytes than these
 PIECE = 1 << 24  # bytes read at a time
+SHORT = 1 << 16  # no header or description is longer
 
 _OURS = ("col_ptr", "row_idx", "labels")
 _SCIPY = ("format", "shape", "data", "indptr", "indices", "row", "col")
 _NPY = re.compile(
-    rb"\{'descr': '([<>|=][biufcSU][1-9]\d{0,8})', 'fortran_order': (?:True|False), 'shape': \((?:(\d{1,18}),)?\), \} *\n"
+    rb"\{'descr': '([<>|=][biufcSU][1-9]\d{0,8})', 'fortran_order': (?:True|False), "
+    rb"'shape': \((?:(\d{1,18}),)?\), \} *\n"
 )
 _ZIP_FAULTS = (zipfile.BadZipFile, zlib.error, struct.error, EOFError, OSError, RuntimeError, ValueError, IndexError)
 
@@ -43,7 +46,12 @@ def read_npz(path, base=None, n=None):
 
 
 def write_npz(graph, stream):
-    np.savez(stream, **_arrays(graph))
+    """As `numpy.savez` would, but front to back: a compressed stream cannot seek."""
+    sink = SimpleNamespace(write=stream.write, flush=stream.flush)
+    with zipfile.ZipFile(sink, "w") as archive:
+        for name, array in _arrays(graph).items():
+            with archive.open(zipfile.ZipInfo(f"{name}.npy"), "w", force_zip64=True) as member:
+                np.lib.format.write_array(member, array, allow_pickle=False)
 
 
 def read_folder(path, base=None, n=None):
@@ -100,7 +108,7 @@ def _of_scipy_matrix(arrays, path, n):
     from scipy import sparse
 
     try:
-        kind = arrays["format"][0].astype(str)
+        kind = str(arrays["format"][0].astype(str))
         shape = tuple(arrays["shape"].tolist())
         stored = arrays["data"] != 0
         if kind == "coo":
@@ -173,7 +181,7 @@ def _npy_header(file, size, what):
         raise GraphError(f"{what}: not an array as NumPy writes it")
     width = 2 if start[6] == 1 else 4
     length = int.from_bytes(file.read(width), "little")
-    header = _NPY.fullmatch(file.read(min(length, 1 << 16)))
+    header = _NPY.fullmatch(file.read(min(length, SHORT)))
     if not header:
         raise GraphError(f"{what}: not a one-dimensional array of plain numbers or text")
     try:
@@ -191,7 +199,7 @@ def _promise(path):
     """The numbers of vertices and edges that a folder's description names."""
     try:
         with opened_as_is(path) as file:
-            promise = json.loads(file.read(PIECE))
+            promise = json.loads(file.read(SHORT))
         vertices, edges = promise["vertices"], promise["edges"]
     except FileNotFoundError:
         raise GraphError(f"{path.parent} is a folder, but not of a graph: no {MARKER} in it") from None

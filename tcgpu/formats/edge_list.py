@@ -18,11 +18,6 @@ BLOCK = 1 << 18  # edges formatted at a time
 
 _NAME = re.compile(r"""["']?[A-Za-z_][\w .:-]*["']?\Z""")
 _SEPARATOR = re.compile(r"[\s,;]+")
-_FAULTS = {
-    scan.MALFORMED: "expected two vertex numbers",
-    scan.NEGATIVE: "vertex numbers are not negative",
-    scan.BINARY: "expected text, but there are other bytes",
-}
 
 
 def read(path, base=None, n=None):
@@ -44,8 +39,7 @@ def read_edges(path, base=None, n=None):
     if base is None and n is None:
         u, v = _any_numbers(text, first)
     else:
-        most = columns.MAX_VERTICES if n is None else n
-        u, v = _numbers(text, first, base or 0, (base or 0) + most - 1, np.int32)
+        u, v = _numbers(text, first, base or 0, columns.MAX_VERTICES if n is None else n, np.int32)
     if u.size == 0 and n is None:
         raise text.fault_at_end("no edge in the whole file; if a graph without edges is meant, give n")
     if base is None and n is None:
@@ -86,17 +80,17 @@ def _first_row(text):
 def _any_numbers(text, first):
     """Numbers of any size, in the narrowest type that holds them."""
     try:
-        u, v, _ = scan.rows(text, first, 0, np.iinfo(np.int32).max, np.int32, loose=True)
+        u, v, _ = scan.rows(text, first, 0, 2**31, np.int32, loose=True)
         return u, v
-    except scan.Fault:  # a number may be too large; a line that is wrong otherwise is still wrong
-        return _numbers(text, first, 0, np.iinfo(np.int64).max, np.int64)
+    except scan.Fault:  # perhaps a larger number; a line that is wrong otherwise is still wrong
+        return _numbers(text, first, 0, 2**63, np.int64)
 
 
-def _numbers(text, first, low, high, dtype):
+def _numbers(text, first, low, count, dtype):
     try:
-        u, v, _ = scan.rows(text, first, low, high, dtype, loose=True)
+        u, v, _ = scan.rows(text, first, low, count, dtype, loose=True)
     except scan.Fault as fault:
-        raise text.fault(fault.at, _FAULTS.get(fault.kind, f"vertex numbers here are {low} to {high}")) from None
+        raise fault.about(text, "expected two vertex numbers", low, count) from None
     return u, v
 
 

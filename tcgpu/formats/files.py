@@ -142,17 +142,19 @@ def replacing_folder(path, marker):
 
     What is there already is replaced only where it is empty or holds the file `marker`, the sign of what we wrote.
     """
-    target = os.path.realpath(path)
-    if os.path.exists(target) and (not os.path.isdir(target) or os.listdir(target) and marker not in os.listdir(target)):
+    target = Path(os.path.realpath(path))
+    if target.exists() and not (target / marker).is_file() and not (target.is_dir() and not any(target.iterdir())):
         raise GraphError(f"{path} exists and is not a graph folder; it is left as it is")
-    part, old = _sibling(target), _sibling(target)
-    os.mkdir(part)
+    part, old = Path(_sibling(target)), Path(_sibling(target))
+    part.mkdir()
     try:
-        yield Path(part)
-        if os.path.exists(target):
-            os.rename(target, old)
-        os.rename(part, target)
+        yield part
+        if target.exists():
+            target.rename(old)
+        part.rename(target)
     except BaseException:
+        if old.exists() and not target.exists():
+            old.rename(target)
         shutil.rmtree(part, ignore_errors=True)
         raise
     shutil.rmtree(old, ignore_errors=True)

@@ -18,12 +18,6 @@ from tcgpu.graph import Graph
 BLOCK = 1 << 18  # vertices formatted at a time
 
 _HEADER = re.compile(rb"(\d+)\s+(\d+)(?:\s+([01]{1,3})(?:\s+(\d+))?)?\Z")
-_FAULTS = {
-    scan.MALFORMED: "expected vertex numbers",
-    scan.NEGATIVE: "vertex numbers are not negative",
-    scan.BINARY: "expected text, but there are other bytes",
-    scan.NO_VALUE: "a size or weight is missing that the header promises",
-}
 
 
 def read(path, base=None, n=None):
@@ -71,7 +65,7 @@ def _scan(path, n):
     try:
         lengths, neighbours = scan.lists(text, header.end, header.n, skip=header.skip, weighted=header.weighted)
     except scan.Fault as fault:
-        raise text.fault(fault.at, _FAULTS.get(fault.kind, f"vertex numbers here are 1 to {header.n}")) from None
+        raise fault.about(text, "expected vertex numbers", 1, header.n) from None
     lengths = _one_a_vertex(text, header, lengths)
     _check_edges(text, header, lengths, neighbours)
     return text, header, lengths, neighbours

@@ -21,15 +21,29 @@ HASH, PERCENT, PLUS, COMMA, MINUS, DOT, SLASH, SEMICOLON = 35, 37, 43, 44, 45, 4
 HUGE = U64(2**64 - 1)
 
 
+FAULTS = {
+    NEGATIVE: "vertex numbers are not negative",
+    BINARY: "expected text, but there are other bytes",
+    NO_VALUE: "a value is missing that the header promises",
+}
+
+
 class Fault(Exception):
     """A line that could not be parsed: where it begins, and which of the faults above it is."""
 
     def __init__(self, at, kind):
         self.at, self.kind = at, kind
 
+    def about(self, text, expected, low, count):
+        """The GraphError about that line: it is not as `expected`, or not in the `count` numbers from `low` on."""
+        allowed = f"vertex numbers here are {low} to {low + count - 1}" if count else "there are to be no vertices"
+        return text.fault(self.at, FAULTS.get(self.kind, expected if self.kind == MALFORMED else allowed))
 
-def rows(text, first, low, high, dtype, *, loose, values=0):
-    """Scan lines of two numbers in low..high from byte `first` on: `(u, v, entries)`, the numbers counted from `low`.
+
+def rows(text, first, low, count, dtype, *, loose, values=0):
+    """Scan lines of two numbers from byte `first` on: `(u, v, entries)`.
+
+    There are `count` numbers from `low` on; in `u` and `v` they are 0, 1, ...
 
     loose: the lines of an edge list (commas and semicolons separate too, `#`, `%` and `//` begin comments); else those
     of a Matrix Market file. `values` numbers must follow in each line; where all of them are 0 the line is an entry
@@ -39,14 +53,14 @@ def rows(text, first, low, high, dtype, *, loose, values=0):
     starts = _starts(_count_lines, text, cuts)
     u, v = np.empty(starts[-1], dtype), np.empty(starts[-1], dtype)
     found = np.zeros((cuts.size - 1, 4), np.int64)  # of each chunk: edges, entries, place and kind of its first fault
-    _on_all_cores(_scan_rows, text, cuts, starts, U64(low), U64(high), loose, values, u, v, found)
+    _on_all_cores(_scan_rows, text, cuts, starts, U64(low), U64(count), loose, values, u, v, found)
     _raise_first(found[:, 2:])
     edges = found[:, 0]
     return _close_gaps(u, starts, edges), _close_gaps(v, starts, edges), int(found[:, 1].sum())
 
 
-def lists(text, first, high, *, skip, weighted):
-    """Scan lines of numbers in 1..high from byte `first` on: `(lengths, numbers)`, the numbers counted from 0.
+def lists(text, first, count, *, skip, weighted):
+    """Scan lines of numbers in 1..count from byte `first` on: `(lengths, numbers)`, the numbers counted from 0.
 
     Each line but the comments (`%`) gives one length. The first `skip` words of a line are passed over, and, where
     `weighted`, the word after each number. Raises Fault.
@@ -55,7 +69,9 @@ def lists(text, first, high, *, skip, weighted):
     line_starts, word_starts = _starts(_count_lines, text, cuts), _starts(_count_words, text, cuts)
     lengths, numbers = np.empty(line_starts[-1], np.int64), np.empty(word_starts[-1], np.int32)
     found = np.zeros((cuts.size - 1, 4), np.int64)  # of each chunk: lines, numbers, place and kind of its first fault
-    _on_all_cores(_scan_lists, text, cuts, line_starts, word_starts, U64(high), skip, weighted, lengths, numbers, found)
+    _on_all_cores(
+        _scan_lists, text, cuts, line_starts, word_starts, U64(count), skip, weighted, lengths, numbers, found
+    )
     _raise_first(found[:, 2:])
     return _close_gaps(lengths, line_starts, found[:, 0]), _close_gaps(numbers, word_starts, found[:, 1])
 
@@ -119,17 +135,19 @@ def _count_words(worker, workers, data, cuts, counts):
 
 
 @jit
-def _scan_rows(worker, workers, data, cuts, starts, low, high, loose, values, u, v, found):
+def _scan_rows(worker, workers, data, cuts, starts, low, count, loose, values, u, v, found):
     for chunk in range(worker, found.shape[0], workers):
         put, entries = starts[chunk], 0
         at = cuts[chunk]
         while at < cuts[chunk + 1]:
             kind, x, y, following = _row(data, at, loose, values)
-            if kind == EDGE and (x < low or x > high or y < low or y > high):
+            x -= low  # below it, a number without a sign becomes a very large one
+            y -= low
+            if kind == EDGE and (x >= count or y >= count):
                 kind = OUT_OF_RANGE
             if kind == EDGE:
-                u[U64(put)] = x - low
-                v[U64(put)] = y - low
+                u[U64(put)] = x
+                v[U64(put)] = y
                 put += 1
                 entries += 1
             elif kind == ZERO:
@@ -144,7 +162,7 @@ def _scan_rows(worker, workers, data, cuts, starts, low, high, loose, values, u,
 
 
 @jit
-def _scan_lists(worker, workers, data, cuts, line_starts, word_starts, high, skip, weighted, lengths, numbers, found):
+def _scan_lists(worker, workers, data, cuts, line_starts, word_starts, most, skip, weighted, lengths, numbers, found):
     for chunk in range(worker, found.shape[0], workers):
         line, put = line_starts[chunk], word_starts[chunk]
         at = cuts[chunk]
@@ -152,7 +170,7 @@ def _scan_lists(worker, workers, data, cuts, line_starts, word_starts, high, ski
             if data[U64(at)] == PERCENT:
                 at = _end_of_line(data, at) + 1
                 continue
-            kind, count, following = _list(data, at, high, skip, weighted, numbers, put)
+            kind, count, following = _list(data, at, most, skip, weighted, numbers, put)
             if kind != NOTHING:
                 found[chunk, 2] = at
                 found[chunk, 3] = kind
@@ -202,7 +220,7 @@ def _row(data, p, loose, values):
 
 
 @jit
-def _list(data, p, high, skip, weighted, numbers, put):
+def _list(data, p, most, skip, weighted, numbers, put):
     """One line of a METIS file from byte `p` on; its numbers go to `numbers[put:]`: kind, how many, next line."""
     first = put
     p = _after_blanks(data, p)
@@ -215,7 +233,7 @@ def _list(data, p, high, skip, weighted, numbers, put):
         x, q = _number(data, p)
         if q == p:
             return _fault(data, p), 0, p
-        if x < U64(1) or x > high:
+        if x < U64(1) or x > most:
             return OUT_OF_RANGE, 0, p
         numbers[U64(put)] = x - U64(1)
         put += 1
@@ -245,7 +263,7 @@ def _number(data, p):
 
 @jit
 def _value(data, p):
-    """A number of any kind from byte `p` on: 0 where it is zero, 1 where not, -1 where it is none; and where it ends."""
+    """A number of any kind from byte `p` on: 0 where it is zero, else 1, -1 where there is none; and where it ends."""
     if data[U64(p)] == PLUS or data[U64(p)] == MINUS:
         p += 1
     digits = nonzero = 0
