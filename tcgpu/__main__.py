@@ -37,9 +37,9 @@ def count(arguments):
 
     knobs = _assignments(arguments.knob)
     wish = {"engine": arguments.engine, "order": arguments.order}
-    method = counting.choose(arguments.method, **wish, knobs=knobs)
-    if arguments.per_vertex and (arguments.method not in (None, "cpu") or arguments.order or knobs):
+    if arguments.per_vertex and (arguments.method not in (None, "cpu") or arguments.order):
         raise UsageError("--per-vertex counts with method cpu, which picks the order itself")
+    method = counting.choose("cpu" if arguments.per_vertex else arguments.method, **wish, knobs=knobs)
     engine = counting.engine_of(method, arguments.engine)
     graph, reading = _read(arguments)
     begin = time.perf_counter()

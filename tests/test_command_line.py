@@ -194,6 +194,8 @@ def test_the_help_knows_the_formats():
         (["count", "K5", "--knob", "threads"], "'threads' is not NAME=VALUE"),
         (["count", "K5", "--knob", "a=1", "--knob", "a=2"], "a is given twice"),
         (["count", "K5", "--per-vertex", "--order", "bfs"], "--per-vertex counts with method cpu"),
+        (["count", "K5", "--per-vertex", "--method", "naive"], "--per-vertex counts with method cpu"),
+        (["count", "K5", "--per-vertex", "--engine", "gpu"], "method 'cpu' runs on cpu, not on 'gpu'"),
         (["count", "K5", "--format", "pdf"], "pdf"),
         (["count", "K5", "--base", "x"], "argument --base: invalid int value: 'x'; see tcgpu count --help"),
         (["count", "K5", "--base", "7"], "base"),
