@@ -300,7 +300,7 @@ def _main_memory():
 
 def copy_bandwidth():
     """Measured bytes a second, read and written together, of a device-to-device copy much larger than the caches."""
-    size = min(1 << 30, memory_free() // 8)
+    size = min(1 << 30 if engine() == "gpu" else 1 << 26, memory_free() // 8)
     source, target = device_array(size, np.uint8, 0), device_array(size, np.uint8, 0)
     if engine() == "sim":
         copy = lambda: np.copyto(target, source)  # noqa: E731

@@ -68,6 +68,15 @@ METHODS = {
             knobs={"threads": 128, "blocks": 1024, "lanes": 8},
         ),
         Method(
+            name="report_auto",
+            source="report",
+            summary="naive for short columns, column_block from a threshold of nonzeros per column on",
+            order="natural",
+            engines=GPU,
+            module="tcgpu.kernels.report_auto",
+            knobs={"threshold": 7.0},
+        ),
+        Method(
             name="cpu",
             source="ours",
             summary="native threads: rows of bits for hubs, byte marks or packed words for the rest",

@@ -1,0 +1,61 @@
+"""What the kernels are tried with, in the simulator and on a GPU: graphs, launch shapes, knobs."""
+
+import csv
+
+import networkx as nx
+import numpy as np
+
+import tcgpu
+from tcgpu import Graph
+
+# odd ones too: one thread, warps that are not full, more blocks than columns, more threads than nonzeros
+SHAPES = [
+    {"threads": 1, "blocks": 1},
+    {"threads": 33, "blocks": 3},
+    {"threads": 64, "blocks": 7},
+    {"threads": 31, "blocks": 10_000},
+    {"threads": 100, "blocks": 2},
+    {"threads": 256, "blocks": 5},
+]
+KNOBS = {
+    "naive": [{}],
+    "column_block": [{"columns": 27}, {"columns": 1, "tile": 5}, {"columns": 4, "tile": 64}, {"columns": 10**6}],
+    "bitmap": [{}, {"lanes": 1}, {"lanes": 7}, {"lanes": 32}],
+}
+
+
+def settings(method):
+    """Every shape, each with one of the method's knobs in turn, and the method as it comes."""
+    if method == "report_auto":  # it chooses the shape
+        return [{}, {"threshold": 0}, {"threshold": 10**9}]
+    knobs = KNOBS.get(method, [{}])
+    return [{}] + [shape | knobs[k % len(knobs)] for k, shape in enumerate(SHAPES)]
+
+
+def small_graphs():
+    """name -> Graph: small ones that are hard in one way each."""
+    rng = np.random.default_rng(7)
+    star = np.zeros(60, np.int64), np.arange(1, 61)
+    gap = np.array([0, 0, 1, 900, 900, 901]), np.array([1, 2, 2, 901, 990, 990])
+    return {
+        "nothing": Graph.from_edges([], [], 0),
+        "no edges": Graph.from_edges([], [], 40),
+        "one edge": Graph.from_edges([0], [1]),
+        "one triangle": Graph.from_edges([0, 0, 1], [1, 2, 2]),
+        "star": Graph.from_edges(*star),
+        "wheel": Graph.from_networkx(nx.wheel_graph(50)),
+        "clique": Graph.from_edges(*np.triu_indices(70, 1)),
+        "empty columns between": Graph.from_edges(*gap, 1200),
+        "bipartite": Graph.from_networkx(nx.complete_bipartite_graph(20, 30)),
+        "random": Graph.from_edges(rng.integers(0, 300, 2500), rng.integers(0, 300, 2500)),
+        "skewed": Graph.from_networkx(nx.barabasi_albert_graph(200, 8, seed=1)),
+        "two long columns": Graph.from_edges(np.repeat([0, 1], 300), np.tile(np.arange(2, 302), 2)),
+    }
+
+
+def well_known(folder, most_edges=float("inf")):
+    """(name, Graph, triangles) of each graph in the folder that has no more edges than that."""
+    with open(folder / "INDEX.tsv", newline="") as file:
+        for row in csv.DictReader(file, delimiter="\t"):
+            if int(row["edges"]) <= most_edges:
+                yield row["name"], tcgpu.read(folder / row["file"]), int(row["triangles"])

@@ -1,0 +1,326 @@
+"""The door to numba.cuda and the simulator behind it: engines, arrays, intrinsics, and what goes wrong in kernels."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from tcgpu import Graph, GraphError, _cuda
+from tcgpu._cuda import cuda, int32, int64, kernel, uint32
+from tcgpu._simulator import simulate
+from tcgpu.kernels import Plan, Step, check_knob, enough_blocks, naive
+from tcgpu.kernels.reduction import BYTES_PER_THREAD, add_block_to
+
+THREADS = 40  # a whole warp and a part of one
+
+
+# ------------------------------------------------------------------------------------------------------------- engines
+
+
+def test_a_process_without_a_gpu_has_the_simulator_and_says_why():
+    assert _cuda.ENGINE in _cuda.ENGINES and _cuda.REASON
+    assert _cuda.engine() == _cuda.ENGINE
+
+
+def test_using_the_simulator_lasts_for_the_with():
+    with _cuda.using("sim"):
+        assert _cuda.engine() == "sim"
+        assert naive.plan(Graph.from_edges([0, 0, 1], [1, 2, 2])).count() == 1
+    assert _cuda.engine() == _cuda.ENGINE
+
+
+@pytest.mark.parametrize("name", ["cpu", "tpu", ""])
+def test_an_engine_that_is_none_is_refused(name):
+    with pytest.raises(ValueError, match="no engine"), _cuda.using(name):
+        pass
+
+
+@pytest.mark.parametrize("visible", ["", "-1", " "])
+def test_a_process_that_is_shown_no_gpu_has_none(monkeypatch, visible):
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
+    assert _cuda.visible_gpus() == 0
+
+
+@pytest.mark.parametrize("asked, engine", [("1", "sim"), ("0", _cuda.ENGINE)])
+def test_numbas_own_switch_is_honoured(asked, engine, monkeypatch):
+    monkeypatch.setenv("NUMBA_ENABLE_CUDASIM", asked)
+    code = "from tcgpu import _cuda; from tcgpu.kernels import naive; from tcgpu import Graph; " + (
+        "print(_cuda.ENGINE, naive.plan(Graph.from_edges([0, 0, 1], [1, 2, 2])).count())"
+    )
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert ran.stdout.split() == [engine, "1"]
+
+
+def test_a_child_forked_after_the_import_counts():
+    code = (
+        "import os, tcgpu\n"
+        "from tcgpu import _cuda\n"
+        "graph = tcgpu.Graph.from_edges([0, 0, 1], [1, 2, 2])\n"
+        "child = os.fork()\n"
+        "found = tcgpu.count(graph, 'naive')\n"
+        "if not child: os._exit(found)\n"
+        "print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), found)\n"
+    )
+    ran = subprocess.run([sys.executable, "-W", "ignore", "-c", code], capture_output=True, text=True, check=True)
+    assert ran.stdout.split() == ["1", "1"], ran.stderr
+
+
+def test_facts_name_the_device():
+    facts = _cuda.facts().asdict()
+    assert facts["name"] and facts["sms"] >= 1 and facts["shared_per_block"] >= 48 << 10
+    assert facts["memory_bytes"] >= _cuda.memory_free() > 0
+    assert _cuda.copy_bandwidth() > 1e8
+
+
+# -------------------------------------------------------------------------------------------------------------- arrays
+
+
+class OnlyDLPack:
+    """An array of a library that speaks nothing but DLPack."""
+
+    def __init__(self, array):
+        self.array = array
+
+    def __dlpack__(self, **options):
+        return self.array.__dlpack__(**options)
+
+    def __dlpack_device__(self):
+        return self.array.__dlpack_device__()
+
+
+@pytest.mark.parametrize("wrap", [np.asarray, list, OnlyDLPack, memoryview])
+def test_any_array_comes_to_the_host(wrap):
+    array = np.arange(7, dtype=np.int32)
+    found = _cuda.to_host(wrap(array))
+    assert isinstance(found, np.ndarray) and np.array_equal(found, array)
+
+
+@pytest.mark.parametrize("fill", [None, 0, -1])
+def test_device_arrays_are_made_filled_and_read(fill):
+    array = _cuda.device_array(5, np.int64, fill)
+    if fill is not None:
+        assert _cuda.to_host(array).tolist() == [fill] * 5
+    _cuda.refill(array, -1)
+    assert _cuda.to_host(array).tolist() == [-1] * 5
+    _cuda.refill(_cuda.device_array(0, np.int32, 0), 0)
+
+
+def test_a_device_array_is_a_copy():
+    array = np.arange(4)
+    there = _cuda.to_device(array)
+    array[:] = 9
+    assert _cuda.to_host(there).tolist() == [0, 1, 2, 3]
+
+
+# -------------------------------------------------------------------------------------------- intrinsics, on any engine
+
+
+@kernel("void(int64[:, ::1])")
+def every_intrinsic(out):
+    thread = cuda.threadIdx.x
+    lane = thread % 32
+    lanes = uint32(0xFFFFFFFF) if thread < 32 else uint32(0xFF)  # the second warp has 8 lanes
+    out[0, thread] = cuda.shfl_sync(lanes, thread, 3)
+    out[1, thread] = cuda.shfl_down_sync(lanes, thread, 2)
+    out[2, thread] = cuda.shfl_up_sync(lanes, thread, 1)
+    out[3, thread] = cuda.shfl_xor_sync(lanes, thread, 1)
+    out[4, thread] = cuda.ballot_sync(lanes, lane % 3 == 0)
+    out[5, thread] = cuda.any_sync(lanes, thread == 33)
+    out[6, thread] = cuda.all_sync(lanes, thread > 31)
+    cuda.syncwarp(lanes)
+    out[7, thread] = cuda.syncthreads_count(thread > 4)
+    out[8, thread] = cuda.syncthreads_and(thread >= 0) != 0
+    out[9, thread] = cuda.syncthreads_or(thread == 39) != 0
+    out[10, thread] = cuda.match_any_sync(lanes, int32(lane // 4))
+
+
+def test_intrinsics_do_what_cuda_says():
+    out = _cuda.device_array(11 * THREADS, np.int64, 0).reshape(11, THREADS)
+    every_intrinsic.launch(1, THREADS, out)
+    found = _cuda.to_host(out)
+    thread = np.arange(THREADS)
+    first, last = thread // 32 * 32, np.where(thread < 32, 31, 39)
+    same_four = sum(np.where(thread // 4 == other // 4, 1 << other % 32, 0) for other in range(THREADS))
+    wanted = [
+        first + 3,
+        np.where(thread + 2 > last, np.where(thread < 32, thread, found[1]), thread + 2),  # past 8 lanes: undefined
+        np.where(thread == first, thread, thread - 1),
+        thread ^ 1,
+        np.where(thread < 32, sum(1 << lane for lane in range(0, 32, 3)), 0b01001001),
+        thread > 31,
+        thread > 31,
+        np.full(THREADS, THREADS - 5),
+        np.ones(THREADS),
+        np.ones(THREADS),
+        same_four,
+    ]
+    for k, row in enumerate(wanted):
+        assert np.array_equal(found[k], row), k
+
+
+@kernel("void(int64[::1], int64[::1])")
+def add_all(values, total):
+    thread = cuda.grid(1)
+    add_block_to(total, values[thread] if thread < values.size else int64(0))
+
+
+@pytest.mark.parametrize("threads", [1, 2, 3, 31, 33, 64, 100, 255, 1024])
+def test_the_reduction_adds_up_blocks_of_any_size(threads):
+    values = np.arange(2500, dtype=np.int64) * (1 << 33)
+    total = _cuda.device_array(1, np.int64, 0)
+    blocks = -(-values.size // threads)
+    add_all.launch(blocks, threads, _cuda.to_device(values), total, shared=threads * BYTES_PER_THREAD)
+    assert _cuda.to_host(total)[0] == values.sum()
+
+
+def test_a_kernel_is_timed():
+    values, total = _cuda.to_device(np.ones(64, np.int64)), _cuda.device_array(1, np.int64, 0)
+    prepared = []
+    took = _cuda.elapsed_ms(
+        lambda: add_all.launch(1, 64, values, total, shared=64 * BYTES_PER_THREAD), lambda: prepared.append(1)
+    )
+    assert 0 < took < 5000 and prepared
+
+
+# ------------------------------------------------------------------------------------------------ what a simulator sees
+
+
+def reads_before_writing(out):
+    memory = cuda.shared.array(4, int32)
+    out[cuda.threadIdx.x] = memory[cuda.threadIdx.x]
+
+
+def forgets_the_barrier(out):
+    memory = cuda.shared.array(8, int32)
+    memory[cuda.threadIdx.x] = cuda.threadIdx.x
+    out[cuda.threadIdx.x] = memory[7 - cuda.threadIdx.x]
+
+
+def has_the_barrier(out):
+    memory = cuda.shared.array(8, int32)
+    memory[cuda.threadIdx.x] = cuda.threadIdx.x
+    cuda.syncthreads()
+    out[cuda.threadIdx.x] = memory[7 - cuda.threadIdx.x]
+
+
+def waits_in_vain(out):
+    if cuda.threadIdx.x == 0:
+        cuda.syncthreads()
+    else:
+        cuda.syncwarp()
+
+
+def writes_outside(out):
+    if cuda.grid(1) == 9:
+        out[99] = 1
+
+
+def returns_early(out):
+    if cuda.threadIdx.x >= 3:
+        return
+    cuda.syncthreads()
+    out[cuda.threadIdx.x] = cuda.ballot_sync(uint32(0xFFFFFFFF), True)
+
+
+def has_two_arrays_in_a_line(out):
+    one, two = cuda.shared.array(1, int32), cuda.shared.array(1, int32)
+    one[0] = 1
+    two[0] = 2
+    out[0] = one[0]
+
+
+def test_shared_memory_is_rubbish_until_it_is_written():
+    out = np.zeros(4, np.int32)
+    simulate(reads_before_writing, 1, 4, (out,))
+    assert (out != 0).all()
+
+
+def test_a_missing_barrier_shows_in_some_order_of_the_threads():
+    def results(function):
+        found = set()
+        for seed in range(10):
+            out = np.zeros(8, np.int32)
+            simulate(function, 1, 8, (out,), seed=seed)
+            found.add(tuple(out))
+        return found
+
+    assert len(results(forgets_the_barrier)) > 1
+    assert results(has_the_barrier) == {(7, 6, 5, 4, 3, 2, 1, 0)}
+
+
+def test_waiting_in_vain_is_told_at_once():
+    with pytest.raises(RuntimeError, match="never reach"):
+        simulate(waits_in_vain, 1, 3, (np.zeros(3),))
+
+
+def test_an_error_names_the_thread_and_the_line():
+    with pytest.raises(IndexError) as caught:
+        simulate(writes_outside, 3, 4, (np.zeros(8),))
+    assert caught.value.__notes__ == ["in thread 1 of block 2"]
+    assert caught.traceback[-1].lineno + 1 == writes_outside.__code__.co_firstlineno + 2
+
+
+def test_threads_that_have_returned_hold_nobody_up():
+    out = np.zeros(8, np.int64)
+    simulate(returns_early, 1, 8, (out,))
+    assert out.tolist() == [7, 7, 7, 0, 0, 0, 0, 0]
+
+
+def test_shared_arrays_in_one_line_are_two():
+    out = np.zeros(1, np.int32)
+    simulate(has_two_arrays_in_a_line, 1, 1, (out,))
+    assert out[0] == 1
+
+
+# --------------------------------------------------------------------------------------------------------------- plans
+
+
+@pytest.fixture
+def triangle():
+    return Graph.from_edges([0, 0, 1], [1, 2, 2])
+
+
+def test_a_plan_says_what_it_takes_and_lets_go_of_it(triangle):
+    plan = naive.plan(triangle)
+    assert plan.device_bytes == 3 * 4 + 3 * 4 + 4 * 8 + 8  # row_idx, col_of, col_ptr, total
+    plan.allocate()
+    assert sum(array.nbytes for array in plan.arrays.values()) == plan.device_bytes
+    for _ in range(2):
+        plan.launch()
+    assert plan.result() == 2
+    plan.reset()
+    plan.launch()
+    assert plan.result() == 1
+    plan.free()
+    assert not plan.arrays
+
+
+def test_what_does_not_fit_is_refused_before_any_launch(triangle, monkeypatch):
+    monkeypatch.setattr(_cuda, "memory_free", lambda: 10)
+    monkeypatch.setattr(_cuda, "to_device", lambda array: pytest.fail("copied something"))
+    with pytest.raises(GraphError, match="naive needs 64 bytes on the device, which has 10 free"):
+        naive.plan(triangle).count()
+
+
+def test_the_simulator_refuses_what_would_take_it_hours(triangle):
+    plan = naive.plan(triangle)
+    plan.work = 10**13
+    with _cuda.using("sim"), pytest.raises(GraphError, match=r"about \d+ days in the simulator.*engine='cpu'"):
+        plan.count()
+
+
+@pytest.mark.parametrize("blocks, threads", [(0, 32), (1, 0), (1, 1025), (2**31, 1)])
+def test_a_shape_that_no_gpu_launches_is_refused(blocks, threads):
+    with pytest.raises(GraphError):
+        Plan("some", {}, {}, [Step(add_all, blocks, threads, ())])
+
+
+@pytest.mark.parametrize("value", [0, -1, 11, 2.5, "3", True, None])
+def test_a_knob_out_of_range_is_refused_by_name(value):
+    with pytest.raises(GraphError, match="columns is a whole number from 1 to 10"):
+        check_knob("columns", value, 1, 10)
+
+
+def test_no_more_blocks_than_there_is_work():
+    assert [enough_blocks(256, tasks, 512) for tasks in (0, 1, 512, 513, 10**9)] == [1, 1, 1, 2, 256]

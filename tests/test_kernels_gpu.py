@@ -1,0 +1,108 @@
+"""Every kernel on a real GPU: the native engine's counts, at any launch shape; the door's timing, memory and facts."""
+
+import numpy as np
+import pytest
+from kernel_shapes import settings, small_graphs, well_known
+
+import tcgpu
+from tcgpu import Graph, GraphError, _cuda, cpu
+from tcgpu.counting import METHODS
+from tcgpu.kernels import column_block, columns
+
+pytestmark = pytest.mark.gpu
+ON_GPU = [name for name, method in METHODS.items() if "gpu" in method.engines]
+
+
+@pytest.fixture(scope="module")
+def large():
+    """A graph of a few million edges with some long columns."""
+    rng = np.random.default_rng(5)
+    n = 200_000
+    u = (n * rng.random(4_000_000) ** 3).astype(np.int64)
+    return Graph.from_edges(u, rng.integers(0, n, u.size), n)
+
+
+@pytest.mark.parametrize("name, graph", small_graphs().items())
+@pytest.mark.parametrize("method", ON_GPU)
+def test_counts_for_every_shape(method, name, graph):
+    wanted = cpu.plan(graph).count()
+    for knobs in settings(method):
+        assert METHODS[method].plan(graph, **knobs).count() == wanted, knobs
+
+
+@pytest.mark.parametrize("method", ON_GPU)
+def test_counts_of_well_known_graphs(method, graphs_folder):
+    tried = 0
+    for name, graph, wanted in well_known(graphs_folder):
+        for knobs in settings(method):
+            if graph.m <= 50_000 or knobs.get("threads") != 1:
+                assert METHODS[method].plan(graph, **knobs).count() == wanted, (name, knobs)
+        tried += 1
+    assert tried >= 20
+
+
+@pytest.mark.parametrize("order", ["natural", "degree", "random"])
+@pytest.mark.parametrize("method", ON_GPU)
+def test_counts_of_a_large_graph(method, order, large):
+    assert METHODS[method].plan(large.ordered(order)).count() == cpu.plan(large).count()
+
+
+def test_the_simulator_runs_beside_the_gpu():
+    graph = small_graphs()["skewed"]
+    assert tcgpu.count(graph, "naive", engine="sim") == tcgpu.count(graph, "naive", engine="gpu")
+
+
+def test_col_ptr_is_found_on_the_device(large):
+    col_of = _cuda.to_device(large.col_of)
+    col_ptr = _cuda.device_array(large.n + 1, np.int64, -1)
+    for step in columns.steps(large):
+        step.run({"col_of": col_of, "col_ptr": col_ptr})
+    assert np.array_equal(_cuda.to_host(col_ptr), large.col_ptr)
+
+
+def test_a_block_may_have_all_of_its_shared_memory(large):
+    step = column_block.plan(large, columns=1).steps[0]
+    plan = column_block.plan(large, columns=1)
+    plan.steps = [type(step)(step.kernel, step.blocks, step.threads, step.args, _cuda.facts().shared_per_block)]
+    assert plan.count() == cpu.plan(large).count()
+
+
+def test_what_does_not_fit_is_refused(large):
+    blocks = _cuda.memory_free() // (large.n // 8) + 1000
+    assert blocks < 2**31
+    plan = METHODS["bitmap"].plan(large, blocks=10**6)
+    plan.created["bits"] = (blocks * (large.n // 32), np.uint32, 0)
+    with pytest.raises(GraphError, match="bitmap needs .* bytes on the device"):
+        plan.count()
+
+
+def test_memory_is_let_go_of(large):
+    METHODS["naive"].plan(large).count()
+    before = _cuda.memory_free()
+    for _ in range(20):
+        METHODS["naive"].plan(large).count()
+    assert _cuda.memory_free() > before - (1 << 28)
+
+
+def test_events_measure_the_device_and_not_python(large):
+    plan = METHODS["naive"].plan(large)
+    plan.allocate()
+    plan.launch()
+    once = min(_cuda.elapsed_ms(plan.launch, plan.reset) for _ in range(5))
+    thrice = min(_cuda.elapsed_ms(lambda: [plan.launch() for _ in range(3)], plan.reset) for _ in range(5))
+    assert 2 * once < thrice < 4.5 * once
+
+
+def test_facts_and_bandwidth():
+    facts = _cuda.facts()
+    assert "NVIDIA" in facts.name or "Tesla" in facts.name or facts.name
+    assert facts.sms > 1 and facts.shared_per_block > 48 << 10 and facts.driver and facts.numba_cuda
+    assert 1e10 < _cuda.copy_bandwidth() < 1e14
+
+
+def test_arrays_of_other_libraries():
+    cupy = pytest.importorskip("cupy", reason="CuPy is not installed")
+    pairs = cupy.asarray([[0, 1], [0, 2], [1, 2]], dtype=cupy.int32)
+    assert Graph.from_edges(pairs[:, 0], pairs[:, 1]).m == 3
+    assert _cuda.to_host(pairs[:, 1]).tolist() == [1, 2, 2]
+    assert _cuda.to_device(pairs).gpu_data.device_ctypes_pointer.value == pairs.data.ptr, "used where it lies"

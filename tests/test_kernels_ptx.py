@@ -1,0 +1,78 @@
+"""Every kernel compiled for GPUs from Turing to Hopper, with no GPU: types resolve, and nothing slow has crept in."""
+
+import importlib
+import pkgutil
+import re
+from types import SimpleNamespace
+
+import pytest
+
+import tcgpu.kernels
+from tcgpu import _cuda
+
+pytestmark = pytest.mark.ptx
+CAPABILITIES = [(7, 5), (8, 0), (9, 0)]
+MOST_REGISTERS = 64  # so that at least half of an SM's threads can be there at once
+
+
+def target(capability):
+    return "sm_{}{}".format(*capability)
+
+
+def every_kernel():
+    for module in pkgutil.iter_modules(tcgpu.kernels.__path__, "tcgpu.kernels."):
+        for name, value in vars(importlib.import_module(module.name)).items():
+            if isinstance(value, _cuda.Kernel) and value.__module__ == module.name:
+                yield pytest.param(value, id=f"{module.name.rpartition('.')[2]}.{name}")
+
+
+@pytest.fixture(params=CAPABILITIES, ids=lambda capability: target(capability))
+def capability(request, monkeypatch):
+    """A compute capability, which Numba is made to believe that the device has."""
+    pytest.importorskip("cuda.bindings.nvvm", reason="no CUDA compiler here: pip install 'tcgpu[test]'")
+    from numba.cuda import dispatcher
+
+    monkeypatch.setattr(dispatcher, "get_current_device", lambda: SimpleNamespace(compute_capability=request.param))
+    return request.param
+
+
+def compiled(kernel, capability):
+    """The PTX of a kernel, for each of its signatures."""
+    from numba import cuda
+    from numba.core.sigutils import normalize_signature
+
+    assert kernel.signatures
+    for signature in kernel.signatures:
+        args, _ = normalize_signature(signature)
+        yield cuda.compile_ptx(kernel.py_func, args, cc=capability)[0]
+
+
+def assembled(ptx, capability):
+    """What CUDA's assembler says of registers and memory, in words."""
+    from cuda.bindings import nvjitlink
+
+    handle = nvjitlink.create(2, [f"-arch={target(capability)}", "-verbose"])
+    data = ptx.encode()
+    nvjitlink.add_data(handle, nvjitlink.InputType.PTX, data, len(data), "kernel")
+    nvjitlink.complete(handle)
+    said = bytearray(nvjitlink.get_info_log_size(handle))
+    nvjitlink.get_info_log(handle, said)
+    nvjitlink.destroy(handle)
+    return said.decode()
+
+
+@pytest.mark.parametrize("kernel", list(every_kernel()))
+def test_compiles_to_integers_in_registers(kernel, capability):
+    for ptx in compiled(kernel, capability):
+        assert ".entry" in ptx and f".target {target(capability)}" in ptx
+        assert not re.search(r"\.f(64|32)\b", ptx), "counts with floating point"
+        assert ".local" not in ptx, "keeps variables in local memory"
+        said = assembled(ptx, capability)
+        assert re.findall(r"(\d+) bytes spill", said) == ["0", "0"]
+        assert re.findall(r"(\d+) bytes stack frame", said) == ["0"]
+        assert int(re.search(r"Used (\d+) registers", said)[1]) <= MOST_REGISTERS
+
+
+def test_there_are_kernels():
+    names = {param.id for param in every_kernel()}
+    assert {"naive.naive_kernel", "column_block.column_block_kernel", "bitmap.bitmap_kernel"} <= names

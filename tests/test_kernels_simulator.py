@@ -1,0 +1,139 @@
+"""Every kernel in the simulator: the same count as the native engine and brute force, whatever the launch shape."""
+
+from dataclasses import replace
+from itertools import combinations
+
+import numpy as np
+import pytest
+from kernel_shapes import settings, small_graphs, well_known
+
+from tcgpu import Graph, GraphError, _cuda, cpu
+from tcgpu._simulator import simulate
+from tcgpu.counting import METHODS
+from tcgpu.kernels import Plan, column_block, columns, merge, naive, report_auto
+
+pytestmark = pytest.mark.sim
+GRAPHS = small_graphs()
+ON_GPU = [name for name, method in METHODS.items() if "sim" in method.engines]
+
+
+@pytest.fixture(autouse=True)
+def simulator():
+    with _cuda.using("sim"):
+        yield
+
+
+def brute_force(graph):
+    dense = graph.lower().toarray().astype(np.int64)
+    return int(((dense.T @ dense) * dense).sum())
+
+
+@pytest.mark.parametrize("name", GRAPHS)
+@pytest.mark.parametrize("method", ON_GPU)
+def test_counts_are_those_of_brute_force_for_every_shape(method, name):
+    graph = GRAPHS[name]
+    wanted = brute_force(graph)
+    assert cpu.plan(graph).count() == wanted
+    for knobs in settings(method):
+        assert METHODS[method].plan(graph, **knobs).count() == wanted, knobs
+
+
+@pytest.mark.parametrize("method", ON_GPU)
+def test_counts_of_well_known_graphs(method, graphs_folder):
+    tried = 0
+    for name, graph, wanted in well_known(graphs_folder, 5000):
+        for knobs in settings(method):
+            assert METHODS[method].plan(graph, **knobs).count() == wanted, (name, knobs)
+            tried += 1
+    assert tried >= 3 * len(settings(method))
+
+
+@pytest.mark.parametrize("order", ["degree", "bfs", "random"])
+@pytest.mark.parametrize("method", ON_GPU)
+def test_counts_do_not_depend_on_the_order(method, order):
+    graph = GRAPHS["skewed"]
+    assert METHODS[method].plan(graph.ordered(order)).count() == brute_force(graph)
+
+
+@pytest.mark.parametrize("method", ON_GPU)
+def test_counts_do_not_depend_on_which_thread_goes_first(method):
+    graph = GRAPHS["random"]
+    for seed in range(3):
+        plan = METHODS[method].plan(graph)
+        plan.allocate()
+        for step in plan.steps:
+            args = [plan.arrays[arg] if isinstance(arg, str) else arg for arg in step.args]
+            simulate(step.kernel.py_func, step.blocks, step.threads, args, shared=step.shared, seed=seed)
+        assert plan.result() == brute_force(graph)
+
+
+@pytest.mark.parametrize("method", ["naive", "column_block"])
+def test_blocks_without_work_do_no_harm(method):
+    graph = GRAPHS["wheel"]
+    plan = METHODS[method].plan(graph, threads=3)
+    plan.steps = [replace(step, blocks=graph.n + graph.m) for step in plan.steps]
+    assert plan.count() == brute_force(graph)
+
+
+@pytest.mark.parametrize("nonzeros, threshold, chosen", [(1, 7, naive), (8, 7, column_block), (8, 9, naive)])
+def test_report_auto_chooses_by_nonzeros_per_column(nonzeros, threshold, chosen):
+    graph = Graph.from_edges(*np.triu_indices(2 * nonzeros + 1, 1))
+    assert graph.nonzeros_per_column == nonzeros
+    assert report_auto.plan(graph, threshold=threshold).method == chosen.plan(graph).method
+
+
+@pytest.mark.parametrize("method", ON_GPU)
+def test_a_plan_runs_again_after_a_reset(method):
+    plan = METHODS[method].plan(GRAPHS["skewed"])
+    plan.allocate()
+    plan.launch()
+    first = plan.result()
+    plan.reset()
+    plan.launch()
+    assert plan.result() == first == brute_force(GRAPHS["skewed"])
+
+
+@pytest.mark.parametrize("method", ON_GPU)
+def test_knobs_are_those_that_plan_takes_and_are_checked(method):
+    graph = GRAPHS["wheel"]
+    plan = METHODS[method].plan
+    assert plan(graph, **METHODS[method].knobs).count() == plan(graph).count()
+    for knob in METHODS[method].knobs:
+        with pytest.raises(GraphError, match=knob):
+            plan(graph, **{knob: -1})
+
+
+# -------------------------------------------------------------------------------------------------- find_col_ptr, merge
+
+
+@pytest.mark.parametrize("name", GRAPHS)
+@pytest.mark.parametrize("threads, blocks", [(1, 1), (33, 2), (256, 40)])
+def test_col_ptr_is_found_from_the_columns_of_the_nonzeros(name, threads, blocks):
+    graph = GRAPHS[name]
+    col_ptr = np.full(graph.n + 1, -1)
+    simulate(columns.find_col_ptr.py_func, blocks, threads, (graph.col_of, col_ptr))
+    starts = np.flatnonzero(graph.column_lengths)
+    assert np.array_equal(np.flatnonzero(col_ptr >= 0), starts), "an empty column starts nowhere"
+    assert np.array_equal(col_ptr[starts], graph.col_ptr[starts])
+    simulate(columns.fill_empty_columns.py_func, blocks, threads, (graph.col_of, col_ptr))
+    assert np.array_equal(col_ptr, graph.col_ptr)
+
+
+def test_columns_that_cannot_be_numbered_with_32_bits_are_refused():
+    graph = GRAPHS["wheel"]
+    graph = Graph(graph.col_ptr, graph.row_idx)
+    graph.m = 2**32
+    with pytest.raises(GraphError, match="4,294,967,296 edges are too many"):
+        naive.plan(graph)
+
+
+def test_common_values_of_all_short_stretches():
+    sets = [np.array(chosen, np.int32) for size in range(5) for chosen in combinations(range(4), size)]
+    for a in sets:
+        for b in sets:
+            found = merge.common_values.py_func(a, 0, a.size, b, 0, b.size)
+            assert found == np.intersect1d(a, b).size
+
+
+def test_every_plan_is_of_the_one_kind():
+    assert all(isinstance(METHODS[method].plan(GRAPHS["wheel"]), Plan) for method in ON_GPU)
