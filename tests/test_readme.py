@@ -10,7 +10,10 @@ import sys
 import pytest
 
 import tcgpu
+from tcgpu.bench import Rows
 
+# a table of records says above itself: which file, which column is shown, by which columns its rows and columns go
+RECORDED = re.compile(r"<!-- (data/measured/\S+): (\w+) by (\w+) and (\w+) -->\n\n((?:\|.*\n)+)")
 FENCE = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
@@ -24,11 +27,19 @@ def blocks(text, language):
     return [body for found, body in FENCE.findall(text) if found == language]
 
 
-def table_after(text, heading):
-    """The cells of the first table behind a heading, without its two header rows."""
-    section = text.partition(f"\n## {heading}\n")[2].partition("\n## ")[0]
-    rows = [line.strip("|").split("|") for line in section.splitlines() if line.startswith("|")]
-    return [[cell.strip() for cell in row] for row in rows[2:]]
+def section(text, heading):
+    return text.partition(f"\n## {heading}\n")[2].partition("\n## ")[0]
+
+
+def cells(lines):
+    """A table's rows as lists of cells, without the line that separates its head."""
+    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines if line.startswith("|")]
+    return [row for row in rows if set("".join(row)) - set("-:")]
+
+
+def as_table(rows):
+    """Rows of cells as the lines of a table, to be pasted where they are missing."""
+    return "\n".join(f"| {' | '.join(row)} |" for row in rows)
 
 
 def test_the_two_commands_are_make_targets(root, text):
@@ -86,5 +97,23 @@ def test_every_subcommand_it_names_exists(root, text):
 
 def test_its_methods_are_the_methods(text):
     expected = [[f"`{method.name}`", method.source, method.summary] for method in tcgpu.methods()]
-    lines = "\n".join(f"| {' | '.join(row)} |" for row in expected)
-    assert table_after(text, "Methods") == expected, f"the table should be\n{lines}"
+    assert cells(section(text, "Methods").splitlines())[1:] == expected, f"the table should be\n{as_table(expected)}"
+
+
+def test_its_figures_are_the_recorded_ones(root, text):
+    """Every table of measurements, cell by cell; of several records for a cell, with other knobs, the best."""
+    measured = section(text, "Measured")
+    tables = RECORDED.findall(measured)
+    assert tables and sum(len(table.splitlines()) for *_, table in tables) == measured.count("\n|")
+    for file, value, down, across, table in tables:
+        records = Rows.read_csv(root / file)
+        head, *rows = cells(table.splitlines())
+        expected = [head]
+        for name, *_ in rows:
+            row = [r for r in records if r[down] == name]
+            found = [[r[value] for r in row if r[across] == column.strip("`")] for column in head[1:]]
+            expected.append([name, *(f"{min(values):.3g}" if values else "-" for values in found)])
+        assert [head, *rows] == expected, f"the table of {file} should be\n{as_table(expected)}"
+        assert f"]({file})" in measured, f"the section has no link to {file}"
+        machines = {r.get("gpu_name") or r["cpu"] for r in records}
+        assert all(machine in measured for machine in machines), f"the section does not name {machines}"
