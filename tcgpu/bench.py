@@ -22,10 +22,7 @@ from tcgpu.counting import choose, engine_of, on_engine
 from tcgpu.graph import Graph, as_graph
 
 REPEATS = 5
-FIELDS = (
-    "graph", "vertices", "edges", "nonzeros_per_column", "triangles", "method", "engine", "order", "knobs",
-    "kernel_ms", "process_ms", "total_ms", "kernel_ms_spread", "process_ms_spread", "total_ms_spread", "repeats",
-)  # fmt: skip
+SHOWN = ("graph", "method", "engine", "order", "knobs", "triangles", "kernel_ms", "process_ms", "total_ms")
 
 
 class Timing(NamedTuple):
@@ -55,14 +52,20 @@ class Rows(list):
         with Path(path).open(newline="") as file:
             return cls({key: _parsed(text) for key, text in row.items()} for row in csv.DictReader(file))
 
+    def table(self):
+        """What a person wants to see of the rows: a list of lists of strings, the first one the heading."""
+        shown = [key for key in SHOWN if any(row.get(key, "") != "" for row in self)]
+        return [[key.replace("_", " ") for key in shown], *([_short(row.get(key, "")) for key in shown] for row in self)]
+
+    def __repr__(self):
+        table = self.table()
+        widths = [max(map(len, column)) for column in zip(*table)]
+        return "\n".join("  ".join(map(str.ljust, line, widths)).rstrip() for line in table)
+
     def _repr_html_(self):
-        shown = [key for key in FIELDS if any(key in row for row in self)]
-        head = "".join(f"<th>{html.escape(key.replace('_', ' '))}</th>" for key in shown)
-        body = "".join(
-            "<tr>" + "".join(f"<td>{html.escape(_short(row.get(key, '')))}</td>" for key in shown) + "</tr>"
-            for row in self
-        )
-        return f"<table><tr>{head}</tr>{body}</table>"
+        head, *body = ([html.escape(cell) for cell in line] for line in self.table())
+        lines = ["<th>" + "</th><th>".join(head) + "</th>", *("<td>" + "</td><td>".join(line) + "</td>" for line in body)]
+        return "<table><tr>" + "</tr><tr>".join(lines) + "</tr></table>"
 
 
 def measure(graph, methods=("cpu",), *, knobs=None, engine=None, order=None, repeats=REPEATS, name=None):

@@ -1,0 +1,109 @@
+"""Pictures of graphs, columns and measurements. Each function draws one, on the axes given or on a figure of its own.
+
+Colours say the same thing in every picture: blue is what is there, orange what is looked at, grey what is not.
+"""
+
+import io
+
+import numpy as np
+from matplotlib.figure import Figure
+
+BLUE, ORANGE, GREY = "#2b6cb0", "#dd6b20", "#cbd5e0"
+
+
+class Picture(Figure):
+    """A figure that a notebook shows by itself, without pyplot and the state that it keeps."""
+
+    def _repr_png_(self):
+        memory = io.BytesIO()
+        self.savefig(memory, format="png", dpi=110)
+        return memory.getvalue()
+
+
+def axes(width=6.0, height=4.0, **grid):
+    """One pair of axes on a Picture, or an array of them with `nrows`, `ncols` and other arguments of `subplots`."""
+    return Picture(figsize=(width, height), layout="constrained").subplots(**grid)
+
+
+def draw_graph(graph, *, triangles=(), positions=None, ax=None):
+    """The graph as dots and lines, its triangles filled: all of `triangles`, rows of three vertices.
+
+    positions: an array of one point a vertex; without it, vertices that are joined are pulled together.
+    """
+    from matplotlib.collections import LineCollection, PolyCollection
+
+    ax = ax or axes(5, 5)
+    points = layout(graph) if positions is None else np.asarray(positions)
+    lines = points[np.stack(graph.edges(), axis=1)]
+    ax.add_collection(LineCollection(lines, colors=GREY, linewidths=1, zorder=1))
+    if len(triangles):
+        ax.add_collection(PolyCollection(points[np.asarray(triangles)], facecolors=ORANGE, alpha=0.25, zorder=0))
+    ax.scatter(*points.T, s=160 if graph.n <= 100 else 12, color=BLUE, zorder=2)
+    if graph.n <= 100:
+        for v, point in enumerate(points):
+            ax.annotate(str(v), point, color="white", ha="center", va="center", size=7, zorder=3)
+    ax.set_axis_off()
+    ax.set_aspect("equal")
+    return ax.figure
+
+
+def layout(graph, seed=1):
+    """A point for every vertex, by NetworkX's springs; vertices by number, whatever their labels."""
+    import networkx as nx
+
+    numbered = nx.empty_graph(graph.n)
+    numbered.add_edges_from(zip(*(ends.tolist() for ends in graph.edges())))
+    places = nx.spring_layout(numbered, seed=seed)
+    return np.array([places[v] for v in range(graph.n)]).reshape(-1, 2)
+
+
+def draw_columns(graph, *, looked_at=(), ax=None):
+    """The strictly lower triangular matrix L as squares; the columns in `looked_at` and their nonzeros stand out."""
+    ax = ax or axes(5, 5)
+    looked_at = list(looked_at)
+    rows, cols = graph.edges()
+    size = 180_000 / max(graph.n, 10) ** 2
+    chosen = np.isin(cols, looked_at)
+    for column in looked_at:
+        ax.axvspan(column - 0.5, column + 0.5, color=ORANGE, alpha=0.15, lw=0)
+    ax.scatter(cols[~chosen], rows[~chosen], s=size * 0.3, marker="s", color=BLUE, lw=0)
+    ax.scatter(cols[chosen], rows[chosen], s=size * 0.3, marker="s", color=ORANGE, lw=0)
+    ax.plot([-0.5, graph.n - 0.5], [-0.5, graph.n - 0.5], color=GREY, lw=1)
+    ax.set(xlim=(-0.5, graph.n - 0.5), ylim=(graph.n - 0.5, -0.5), xlabel="column j", ylabel="row i")
+    ax.set_aspect("equal")
+    ax.xaxis.tick_top()
+    ax.xaxis.set_label_position("top")
+    return ax.figure
+
+
+def draw_column_lengths(graphs, *, ax=None):
+    """How many columns have how many nonzeros, one line a graph: a dict of name -> Graph. Both axes logarithmic."""
+    ax = ax or axes(6, 3.5)
+    for name, graph in graphs.items():
+        lengths, columns = np.unique(graph.column_lengths, return_counts=True)
+        ax.plot(np.maximum(lengths, 0.5), columns, ".", label=f"{name}: {graph.nonzeros_per_column:.1f} in the mean")
+    ax.set(xscale="log", yscale="log", xlabel="nonzeros of a column", ylabel="columns")
+    ax.legend(frameon=False)
+    ax.spines[["top", "right"]].set_visible(False)
+    return ax.figure
+
+
+def draw_ratios(rows, *, key="raw_ratio", ax=None):
+    """How many times longer every other library takes than tcgpu, by graph: the rows that benchmarks/cpu.py records."""
+    graphs = list(dict.fromkeys(row["graph"] for row in rows))
+    others = list(dict.fromkeys(row["library"] for row in rows if row["library"] != "tcgpu"))
+    ax = ax or axes(8, 0.28 * len(rows) + 1)
+    for place, (graph, other) in enumerate((graph, other) for graph in graphs for other in others):
+        found = [row[key] for row in rows if (row["graph"], row["library"]) == (graph, other)]
+        group = place + place // len(others)  # an empty line between graphs
+        if place % len(others) == 0:
+            ax.text(0.9, group - 0.9, graph, size=9, weight="bold", va="center")
+        said = f"{found[0]:,.0f}x" if found else "not done in time"
+        ax.barh(group, found or 0, color=BLUE)
+        ax.text(max(found[0] if found else 1, 1) * 1.1, group, said, size=8, va="center")
+        ax.text(0.9, group, other, size=8, va="center", ha="right")
+    ax.axvline(1, color=ORANGE)
+    ax.set(xscale="log", xlim=(0.95, None), yticks=[], xlabel="seconds, as multiples of tcgpu's")
+    ax.invert_yaxis()
+    ax.spines[["top", "right", "left"]].set_visible(False)
+    return ax.figure

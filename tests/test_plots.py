@@ -1,0 +1,60 @@
+"""Pictures: that each draws what it is given, judged by what is on its axes."""
+
+import networkx as nx
+import numpy as np
+
+import tcgpu
+from tcgpu import plots
+
+CLUB = tcgpu.Graph.from_networkx(nx.karate_club_graph())
+
+
+def parts(picture):
+    """The line, polygon and dot collections of a picture's only axes, in order."""
+    return picture.axes[0].collections
+
+
+def test_a_picture_shows_itself_in_a_notebook():
+    picture = plots.draw_graph(CLUB)
+    assert picture._repr_png_().startswith(b"\x89PNG")
+    assert repr(picture) == "<Picture size 500x500 with 1 Axes>"
+
+
+def test_a_graph_is_a_line_an_edge_a_dot_a_vertex_a_patch_a_triangle():
+    triangles = np.concatenate(list(tcgpu.list_triangles(CLUB)))
+    lines, patches, dots = parts(plots.draw_graph(CLUB, triangles=triangles))
+    assert len(lines.get_segments()) == CLUB.m
+    assert len(patches.get_paths()) == 45
+    assert len(dots.get_offsets()) == CLUB.n
+
+
+def test_positions_may_be_given_and_labels_need_not_be_numbers():
+    named = tcgpu.Graph.from_networkx(nx.Graph([("a", "b"), ("b", "c")]))
+    places = [[0, 0], [1, 0], [1, 1]]
+    assert parts(plots.draw_graph(named, positions=places))[-1].get_offsets().tolist() == places
+    assert plots.layout(named).shape == (3, 2)
+
+
+def test_columns_are_squares_at_their_nonzeros_and_those_looked_at_stand_out():
+    others, chosen = parts(plots.draw_columns(CLUB, looked_at=[0, 1]))
+    assert len(others.get_offsets()) + len(chosen.get_offsets()) == CLUB.m
+    assert len(chosen.get_offsets()) == len(CLUB.column(0)) + len(CLUB.column(1))
+    assert {tuple(point) for point in chosen.get_offsets().tolist()} == {
+        (j, i) for j in (0, 1) for i in CLUB.column(j).tolist()
+    }
+
+
+def test_column_lengths_of_every_graph():
+    lines = plots.draw_column_lengths({"club": CLUB, "star": tcgpu.generate.star(9)}).axes[0].lines
+    assert sum(lines[0].get_ydata()) == CLUB.n and sum(lines[1].get_ydata()) == 9
+
+
+def test_ratios_have_a_bar_for_each_other_library_and_say_where_one_was_not_done():
+    rows = [
+        {"graph": graph, "library": library, "raw_ratio": ratio}
+        for graph, library, ratio in (("A", "tcgpu", 1), ("A", "slow", 12.3), ("B", "tcgpu", 1), ("B", "fast", 0.5))
+    ]
+    axes = plots.draw_ratios(rows).axes[0]
+    assert sorted(bar.get_width() for bar in axes.patches) == [0, 0, 0.5, 12.3]
+    said = [text.get_text() for text in axes.texts]
+    assert said.count("not done in time") == 2 and "12x" in said and "A" in said
