@@ -55,7 +55,8 @@ class Rows(list):
     def table(self):
         """What a person wants to see of the rows: a list of lists of strings, the first one the heading."""
         shown = [key for key in SHOWN if any(row.get(key, "") != "" for row in self)]
-        return [[key.replace("_", " ") for key in shown], *([_short(row.get(key, "")) for key in shown] for row in self)]
+        body = [[_short(row.get(key, "")) for key in shown] for row in self]
+        return [[key.replace("_", " ") for key in shown], *body]
 
     def __repr__(self):
         table = self.table()
@@ -63,8 +64,10 @@ class Rows(list):
         return "\n".join("  ".join(map(str.ljust, line, widths)).rstrip() for line in table)
 
     def _repr_html_(self):
-        head, *body = ([html.escape(cell) for cell in line] for line in self.table())
-        lines = ["<th>" + "</th><th>".join(head) + "</th>", *("<td>" + "</td><td>".join(line) + "</td>" for line in body)]
+        kinds = ["th"] + ["td"] * len(self)
+        lines = (
+            "".join(f"<{kind}>{html.escape(cell)}</{kind}>" for cell in line) for kind, line in zip(kinds, self.table())
+        )
         return "<table><tr>" + "</tr><tr>".join(lines) + "</tr></table>"
 
 
