@@ -13,6 +13,7 @@ import sys
 import threading
 import time
 from contextlib import contextmanager
+from dataclasses import asdict
 
 import tcgpu
 
@@ -154,14 +155,23 @@ def convert(arguments):
 
 
 def fetch(arguments):
-    """Download a named graph once and print where it is; without a name, list them."""
+    """Have a known graph on this machine, downloaded if need be, and print its path; without a name, list them."""
     from tcgpu import datasets
 
-    if arguments.name is None:
-        raise UsageError("soon")
-    with _progress(arguments, f"fetching {arguments.name}"):
-        graph = datasets.load(arguments.name)
-    print(graph)
+    if arguments.name is not None and not arguments.list:
+        with _progress(arguments, f"fetching {arguments.name}"):
+            path = datasets.fetch(arguments.name)
+        print(path)
+        return
+    entries = datasets.catalogue()
+    if arguments.json:
+        _print_json([asdict(entry) for entry in entries])
+        return
+    rows = [("GRAPH", "FAMILY", "VERTICES", "EDGES", "TRIANGLES", "SOURCE")]
+    for e in entries:
+        triangles = "-" if e.triangles is None else f"{e.triangles:,}"
+        rows.append((e.name, e.family, f"{e.vertices:,}", f"{e.edges:,}", triangles, e.source))
+    _print_table(rows, right=(2, 3, 4))
 
 
 # ------------------------------------------------------------------------------------------------- reading and writing
@@ -189,11 +199,12 @@ def _print_json(value):
     print(json.dumps(value))
 
 
-def _print_table(rows):
-    """Columns as wide as their widest entry, the last one ragged."""
+def _print_table(rows, right=()):
+    """Columns as wide as their widest entry; those whose positions are in `right` line up on that side."""
     widths = [max(map(len, column)) for column in zip(*rows)]
+    sides = [str.rjust if k in right else str.ljust for k in range(len(widths))]
     for row in rows:
-        print("  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip())
+        print("  ".join(side(cell, width) for side, cell, width in zip(sides, row, widths)).rstrip())
 
 
 @contextmanager
@@ -297,6 +308,8 @@ def _parser():
 
     option = _command(commands, fetch)
     option("name", metavar="NAME", nargs="?", help="the graph")
+    option("--list", action="store_true", help="list the graphs and what is published of them")
+    _prints_json(option)
     return parser
 
 

@@ -13,7 +13,7 @@ import pytest
 
 import tcgpu
 from tcgpu import __main__ as command_line
-from tcgpu import formats, generators
+from tcgpu import datasets, formats, generators
 
 COMMAND = [sys.executable, "-m", "tcgpu"]
 # vertices 3 to 7 in a complete graph, 7 - 9 a tail; a loop, a repetition and two reversed pairs to clean
@@ -179,6 +179,35 @@ def test_convert_there_and_back(printed, k5, tmp_path):
     assert printed("count", tmp_path / "plain", "--format", "edges") == "10\n"
 
 
+def test_fetch_lists_the_catalogue(printed):
+    entries = datasets.catalogue()
+    header, *lines = printed("fetch").splitlines()
+    assert header.split()[:2] == ["GRAPH", "FAMILY"]
+    assert [line.split()[0] for line in lines] == [entry.name for entry in entries]
+    assert printed("fetch", "--list").splitlines() == [header, *lines]
+    facts = json.loads(printed("fetch", "--json"))
+    assert [(fact["name"], fact["triangles"]) for fact in facts] == [(e.name, e.triangles) for e in entries]
+
+
+def test_fetch_prints_a_path_to_count(printed):
+    here = [entry for entry in datasets.catalogue() if entry.family == "generated"]
+    assert here
+    for entry in here:
+        path = printed("fetch", entry.name).removesuffix("\n")
+        assert printed("count", path) == f"{entry.triangles}\n"
+
+
+def test_fetch_says_what_to_do_without_a_network(refused, tmp_path, monkeypatch):
+    entry = next(entry for entry in datasets.catalogue() if entry.url)
+    monkeypatch.setenv("TCGPU_CACHE", str(tmp_path))
+    monkeypatch.setenv("TCGPU_GRAPHS", str(tmp_path))
+    for proxy in ("http_proxy", "https_proxy", "all_proxy", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"):
+        monkeypatch.setenv(proxy, "http://127.0.0.1:9")
+    said = refused("fetch", entry.name)
+    assert said.startswith(f"{entry.name} could not be downloaded from {entry.url}")
+    assert "TCGPU_GRAPHS" in said
+
+
 def test_the_help_knows_the_formats():
     named = command_line.FORMATS.split(" (")[0].replace(" or ", ", ").split(", ")
     assert sorted(named) == sorted(formats.FORMATS)
@@ -207,6 +236,7 @@ def test_the_help_knows_the_formats():
         (["count", "K5", "--speed"], "unrecognized arguments: --speed; see tcgpu --help"),
         ([], "the following arguments are required: COMMAND; see tcgpu --help"),
         (["guess"], "invalid choice: 'guess'"),
+        (["fetch", "nothing"], "no dataset 'nothing'; there are "),
         (["generate", "guess", "-o", "out.mtx"], "no generator 'guess'; there are "),
         (["generate", "rmat", "scale=3"], "-o FILE says where the graph goes"),
         (
