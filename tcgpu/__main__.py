@@ -211,23 +211,28 @@ def _print_table(rows, right=()):
 def _progress(arguments, what):
     """Tell on stderr what goes on, and for how long already: to a person at a terminal, or with --progress."""
     at_terminal = sys.stderr.isatty()
+    if not (at_terminal or arguments.progress):
+        yield
+        return
     begin, done = time.monotonic(), threading.Event()
     before, after = ("\r", "\033[K") if at_terminal else ("", "\n")
 
-    def tell(wait):
-        while not done.wait(wait):
-            print(f"{before}tcgpu: {what}, {time.monotonic() - begin:.0f} s", end=after, file=sys.stderr, flush=True)
-            wait = HEARTBEAT
+    def tell():
+        print(f"{before}tcgpu: {what}, {time.monotonic() - begin:.0f} s", end=after, file=sys.stderr, flush=True)
 
-    teller = threading.Thread(target=tell, args=(0 if arguments.progress else HEARTBEAT,), daemon=True)
-    if at_terminal or arguments.progress:
-        teller.start()
+    def keep_telling():
+        while not done.wait(HEARTBEAT):
+            tell()
+
+    if arguments.progress:
+        tell()
+    teller = threading.Thread(target=keep_telling, daemon=True)
+    teller.start()
     try:
         yield
     finally:
         done.set()
-        if teller.ident is not None:
-            teller.join()
+        teller.join()
         if at_terminal:
             print("\r\033[K", end="", file=sys.stderr, flush=True)
 
