@@ -29,6 +29,10 @@ __all__ = ["cuda", "int32", "int64", "uint32", "uint64", "simulate"]
 
 ENGINES = ("gpu", "sim")
 
+# A launch of few blocks is what a small graph needs: no warning. numba-cuda has a configuration of its own.
+for _config in (numba.config, getattr(cuda, "config", numba.config)):
+    _config.CUDA_LOW_OCCUPANCY_WARNINGS = 0
+
 
 # ---------------------------------------------------------------------------------------------------------- the engine
 
@@ -115,6 +119,16 @@ class Kernel:
             for overload in dispatcher.overloads.values():
                 _allow_all_shared_memory(overload)
             return dispatcher
+
+    def carve_out(self, percent):
+        """From now on give shared memory this share of an SM's fast memory, and the L1 cache the rest.
+
+        The GPU takes the next size that it has; -1 leaves it to the driver. For experiments: what if the cache were
+        smaller? The simulator has no cache.
+        """
+        if engine() == "gpu":
+            for overload in self.compiled.overloads.values():
+                overload._codelibrary.get_cufunc().set_shared_memory_carveout(percent)
 
     def launch(self, blocks, threads, *args, shared=0):
         """Run `blocks` x `threads` with `shared` bytes of dynamic shared memory a block. A GPU is not waited for."""

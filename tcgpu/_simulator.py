@@ -3,7 +3,7 @@
 `simulate` runs the Python function of a kernel, with `cuda` standing for a `SimulatedCuda`: Numba's simulated module
 (its atomics, its bit counts), with the warp intrinsics that it lacks. Where Numba's simulator starts an operating
 system's thread for every thread of a block, here a thread is a generator: in the kernel's source, and in that of the
-device functions it calls, each call that waits for other threads becomes a `yield`. That is some fifty times faster,
+device functions it calls, each call that waits for other threads becomes a `yield`. That is tens of times faster,
 always runs in the same order, and tells at once when threads wait for each other in vain.
 
 What it cannot run is a thread that spins until another one has written something.

@@ -7,7 +7,7 @@ from kernel_shapes import settings, small_graphs, well_known
 import tcgpu
 from tcgpu import Graph, GraphError, _cuda, cpu
 from tcgpu.counting import METHODS
-from tcgpu.kernels import column_block, columns
+from tcgpu.kernels import column_block, columns, naive
 
 pytestmark = pytest.mark.gpu
 ON_GPU = [name for name, method in METHODS.items() if "gpu" in method.engines]
@@ -65,6 +65,16 @@ def test_a_block_may_have_all_of_its_shared_memory(large):
     plan = column_block.plan(large, columns=1)
     plan.steps = [type(step)(step.kernel, step.blocks, step.threads, step.args, _cuda.facts().shared_per_block)]
     assert plan.count() == cpu.plan(large).count()
+
+
+def test_a_smaller_cache_changes_times_and_no_counts(large):
+    kernel = naive.naive_kernel
+    try:
+        for percent in (0, 100, 50):
+            kernel.carve_out(percent)
+            assert naive.plan(large).count() == cpu.plan(large).count()
+    finally:
+        kernel.carve_out(-1)
 
 
 def test_what_does_not_fit_is_refused(large):

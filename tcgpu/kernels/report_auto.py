@@ -16,4 +16,4 @@ def plan(graph, *, threshold=THRESHOLD):
         raise GraphError(f"threshold is a number of nonzeros per column, 0 or more, not {threshold!r}")
     if graph.nonzeros_per_column < threshold:
         return naive.plan(graph)
-    return column_block.plan(graph, columns=max(1, round(column_block.THREADS / graph.nonzeros_per_column)))
+    return column_block.plan(graph, columns=max(1, round(column_block.THREADS * graph.n / max(1, graph.m))))
