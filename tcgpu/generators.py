@@ -67,7 +67,7 @@ def rmat(scale, edge_factor=16, a=0.57, b=0.19, c=0.19, permuted=True, *, seed=0
     """
     _whole("scale", scale, high=30)
     _whole("edge_factor", edge_factor)
-    for what, share in (("a", a), ("b", b), ("c", c), ("a + b + c", a + b + c - 1e-9)):
+    for what, share in (("a", a), ("b", b), ("c", c), ("a + b + c", round(a + b + c, 9))):
         _share(what, share)
     n, m = 1 << scale, edge_factor << scale
     _check_fits(n, m)
@@ -321,7 +321,7 @@ class _Chance:
     """A stream of random numbers, drawn as arrays."""
 
     def __init__(self, seed):
-        self._key, self._drawn = _mixed(U64(seed) + GOLDEN), 0
+        self._key, self._drawn = U64(_mixed(U64(seed) + GOLDEN)), 0
 
     def numbers(self, count):
         """uint64, all of them equally likely."""

@@ -1,0 +1,387 @@
+"""Named graphs: published facts; loading from a server, a folder, the package and the cache, with and without a net."""
+
+import ast
+import csv
+import io
+import socket
+import tarfile
+import threading
+from contextlib import contextmanager
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+
+import pytest
+
+import tcgpu
+from tcgpu import datasets, formats, generators
+from tcgpu.generators import GENERATORS
+
+REPORT = ["delaunay_n22", "great-britain_osm", "auto", "coPapersCiteseer"]
+
+
+@pytest.fixture(autouse=True)
+def alone(monkeypatch, tmp_path):
+    """Every test has a cache of its own, and no folder of graphs."""
+    monkeypatch.setenv("TCGPU_CACHE", str(tmp_path / "cache"))
+    monkeypatch.delenv("TCGPU_GRAPHS", raising=False)
+
+
+# --------------------------------------------------------------------------------------------------------- the figures
+
+
+@pytest.fixture(scope="module")
+def entries():
+    return {entry.name: entry for entry in datasets.catalogue()}
+
+
+def test_families(entries):
+    families = [entry.family for entry in entries.values()]
+    assert families.count("report") == 4
+    assert families.count("graph challenge") == 61
+    assert families.count("generated") == len(datasets._index(datasets.data_path("graphs")))
+    assert len(entries) == len(datasets.catalogue())  # no name is there twice
+
+
+@pytest.mark.parametrize(
+    "name, vertices, edges, nonzeros, reported",
+    [
+        ("delaunay_n22", 4_194_304, 12_582_869, 3.00, 1.5),
+        ("great-britain_osm", 7_733_822, 8_156_517, 1.05, 3),
+        ("auto", 448_695, 3_314_611, 7.39, 7.3),
+        ("coPapersCiteseer", 434_102, 16_036_720, 36.94, 36.9),
+    ],
+)
+def test_the_reports_matrices(entries, name, vertices, edges, nonzeros, reported):
+    entry = entries[name]
+    assert (entry.family, entry.vertices, entry.edges) == ("report", vertices, edges)
+    assert entry.nonzeros_per_column == pytest.approx(nonzeros, abs=0.005)
+    assert entry.reported_nonzeros_per_column == reported
+    assert ("swapped" in entry.note) == (abs(entry.nonzeros_per_column - reported) > 0.5)
+    assert entry.url == f"https://sparse.tamu.edu/MM/DIMACS10/{name}.tar.gz"
+
+
+def test_the_reports_speedups_follow_from_its_times():
+    rows = datasets.published("report_matrices")
+    assert [row["graph"] for row in rows] == REPORT
+    for row in rows:
+        assert row["simple_ms"] / row["shared_ms"] == pytest.approx(row["speedup"], abs=0.01)
+
+
+def test_bissons_table():
+    rows = datasets.published("bisson_table1")
+    assert len(rows) == 61
+    assert {row["kernel_type"] for row in rows} == {"thr", "wrp", "bsh", "blk"}
+    for row in rows:
+        assert min(row["vertices"], row["edges"], row["triangles"]) > 0
+        for kind in "", "truss_":
+            times = [row[f"{kind}{timing}_seconds"] for timing in ("kernel", "process", "total")]
+            known = [time for time in times if time is not None]
+            assert known == sorted(known)
+            assert len(known) == 3 or row["note"], row["graph"]
+
+
+def test_bissons_table_in_the_words_of_its_paper():
+    """Its heuristic "is able to select the best kernel for 93% of the datasets", and for 90% in k-truss."""
+    rows = datasets.published("bisson_table1")
+    best = [100 * (1 - sum(row[kind] for row in rows) / len(rows)) for kind in ("suboptimal_count", "suboptimal_truss")]
+    assert best == pytest.approx([93, 90], abs=0.5)
+
+
+def test_bissons_table_keeps_to_its_heuristic():
+    """Algorithm 5: a warp owns a row below 8 edges a vertex, else a block, with shared memory up to 2^17 vertices."""
+    for row in datasets.published("bisson_table1"):
+        if row["kernel_type"] != "thr":
+            below = row["edges"] / row["vertices"] < 8
+            assert row["kernel_type"] == ("wrp" if below else "bsh" if row["vertices"] < 1024 * 128 else "blk")
+
+
+def test_published_figures_are_those_of_the_files(entries, graphs_folder):
+    index = {row["name"]: row for row in datasets._index(graphs_folder)}
+    both = set(index) & set(entries)
+    assert len(both) > 5
+    for name in both:
+        facts = tuple(int(index[name][what]) for what in ("vertices", "edges", "triangles"))
+        assert facts == (entries[name].vertices, entries[name].edges, entries[name].triangles)
+
+
+def test_urls_are_distinct_and_whole(entries):
+    urls = [entry.url for entry in entries.values() if entry.url]
+    assert len(set(urls)) == len(urls) == 65
+    assert all(url.startswith(("https://", "http://an.kaist.ac.kr/")) and "{" not in url for url in urls)
+    challenge = "https://graphchallenge.s3.amazonaws.com"
+    assert entries["ca-GrQc"].url == f"{challenge}/snap/ca-GrQc/ca-GrQc_adj.tsv"
+    name = "graph500-scale18-ef16"
+    assert entries[name].url == f"{challenge}/synthetic/{name}/{name}_adj.tsv.gz"
+
+
+# ---------------------------------------------------------------------------------------------------- in the package
+
+BUNDLED = datasets._index(datasets.data_path("graphs"))
+
+
+@pytest.mark.parametrize("row", BUNDLED, ids=lambda row: row["name"])
+def test_bundled_graphs(row):
+    """Each file holds the graph that its recorded call makes, with the recorded figures."""
+    graph = tcgpu.read(datasets.data_path("graphs", row["file"]), row["format"])
+    assert (graph.n, graph.m, tcgpu.count(graph)) == tuple(
+        int(row[what]) for what in ("vertices", "edges", "triangles")
+    )
+    call = ast.parse(row["made"], mode="eval").body
+    made = GENERATORS[call.func.id](**{word.arg: ast.literal_eval(word.value) for word in call.keywords})
+    assert made.equals(graph)
+    assert made.name == row["made"]
+    assert tcgpu.load(row["name"]).equals(graph)
+    assert tcgpu.read(datasets.fetch(row["name"])).equals(graph)
+
+
+def test_bundled_graphs_cover_the_formats():
+    assert {row["format"] for row in BUNDLED} == set(formats.FORMATS)
+    assert {".gz", ".bz2", ".xz"} <= {formats.compression(row["file"]) for row in BUNDLED}
+    headers = {
+        datasets.data_path("graphs", row["file"]).read_text().split("\n")[0]
+        for row in BUNDLED
+        if row["file"].endswith(".mtx")
+    }
+    assert headers == {
+        "%%MatrixMarket matrix coordinate pattern symmetric",
+        "%%MatrixMarket matrix coordinate integer general",
+    }
+
+
+def test_no_file_without_an_entry(root):
+    folder = root / "data" / "graphs"
+    assert {path.name for path in folder.iterdir() if path.name != "__pycache__"} == {
+        row["file"] for row in BUNDLED
+    } | {"INDEX.tsv", "make.py"}
+
+
+# -------------------------------------------------------------------------------------------------------- downloading
+
+TINY = generators.mesh(4, 5)
+
+
+@pytest.fixture
+def site(monkeypatch, tmp_path):
+    """A server on this machine, and a package whose report has one tiny matrix there: the folder that is served."""
+    folder = tmp_path / "site"
+    folder.mkdir()
+    publish(monkeypatch, tmp_path, TINY)
+    with serving(folder) as address:
+        monkeypatch.setattr(datasets, "SUITESPARSE", address + "/{name}.tar.gz")
+        yield folder
+
+
+def publish(monkeypatch, tmp_path, graph):
+    published = tmp_path / "installed" / "data" / "published"
+    (tmp_path / "installed" / "data" / "graphs").mkdir(parents=True)
+    published.mkdir()
+    for table in "report_matrices", "bisson_table1":
+        with datasets.data_path("published", f"{table}.csv").open(newline="") as file:
+            header = next(csv.reader(file))
+        row = {"graph": "tiny", "vertices": graph.n, "edges": graph.m, "nonzeros_per_column": 1.5}
+        with (published / f"{table}.csv").open("w", newline="") as file:
+            writer = csv.DictWriter(file, header)
+            writer.writeheader()
+            if table == "report_matrices":
+                writer.writerow(row)
+    monkeypatch.setattr(datasets, "_PACKAGE", tmp_path / "installed")
+
+
+@contextmanager
+def serving(folder):
+    class Quiet(SimpleHTTPRequestHandler):
+        def __init__(self, *args):
+            super().__init__(*args, directory=str(folder))
+
+        def log_message(self, *_):
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Quiet) as server:
+        thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{server.server_port}"
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+def archive(graph, tmp_path, member="tiny/tiny.mtx"):
+    """What the SuiteSparse collection serves: a .tar.gz with the matrix and others beside it."""
+    formats.write(graph, tmp_path / "plain.mtx")
+    packed = io.BytesIO()
+    with tarfile.open(fileobj=packed, mode="w:gz") as tar:
+        for name, content in (("tiny/tiny_coord.mtx", b"no graph"), (member, (tmp_path / "plain.mtx").read_bytes())):
+            info = tarfile.TarInfo(name)
+            info.size = len(content)
+            tar.addfile(info, io.BytesIO(content))
+    return packed.getvalue()
+
+
+def cached(tmp_path):
+    return sorted(path.name for path in (tmp_path / "cache").iterdir())
+
+
+def test_load_downloads_once(site, tmp_path, capfd):
+    (site / "tiny.tar.gz").write_bytes(archive(TINY, tmp_path))
+    graph = tcgpu.load("tiny")
+    assert graph.equals(TINY)
+    assert graph.name == "tiny"
+    assert cached(tmp_path) == ["tiny", "tiny.sha256"]
+    (site / "tiny.tar.gz").unlink()
+    assert tcgpu.load("tiny").equals(TINY)
+    assert datasets.fetch("tiny") == tmp_path / "cache" / "tiny"
+    assert tcgpu.read(datasets.fetch("tiny")).equals(TINY)
+    assert capfd.readouterr() == ("", "")
+
+
+def test_fetch_downloads(site, tmp_path):
+    (site / "tiny.tar.gz").write_bytes(archive(TINY, tmp_path))
+    assert tcgpu.read(datasets.fetch("tiny")).equals(TINY)
+
+
+def test_a_second_download_has_to_be_the_same(site, tmp_path):
+    (site / "tiny.tar.gz").write_bytes(archive(TINY, tmp_path))
+    tcgpu.load("tiny")
+    for path in (tmp_path / "cache" / "tiny").iterdir():
+        path.unlink()
+    (tmp_path / "cache" / "tiny").rmdir()
+    whole = archive(generators.mesh(5, 4), tmp_path)  # as many vertices and edges
+    (site / "tiny.tar.gz").write_bytes(whole)
+    with pytest.raises(
+        tcgpu.GraphError, match="tiny.tar.gz holds now is not what it held before; remove .*tiny.sha256"
+    ):
+        tcgpu.load("tiny")
+    assert cached(tmp_path) == ["tiny.sha256"]
+
+
+@pytest.mark.parametrize(
+    "content, said",
+    [
+        (lambda whole: whole[: len(whole) // 2], r"tiny.tar.gz: not a whole .tar.gz file"),
+        (lambda whole: b"<html>sorry</html>", r"tiny.tar.gz: not a whole .tar.gz file"),
+        (lambda whole: b"", r"tiny.tar.gz: not a whole .tar.gz file"),
+    ],
+    ids=["truncated", "a page", "empty"],
+)
+def test_corrupt_downloads(site, tmp_path, content, said):
+    """Nothing of them is kept: once the server is well again, so is the graph."""
+    whole = archive(TINY, tmp_path)
+    (site / "tiny.tar.gz").write_bytes(content(whole))
+    with pytest.raises(tcgpu.GraphError, match=said):
+        tcgpu.load("tiny")
+    assert cached(tmp_path) == []
+    (site / "tiny.tar.gz").write_bytes(whole)
+    assert tcgpu.load("tiny").equals(TINY)
+
+
+def test_another_graph_under_the_name(site, tmp_path):
+    (site / "tiny.tar.gz").write_bytes(archive(generators.mesh(4, 6), tmp_path))
+    with pytest.raises(
+        tcgpu.GraphError, match="tiny.tar.gz is not tiny: it has 24 vertices and 53 edges, published are 20 and 43"
+    ):
+        tcgpu.load("tiny")
+    assert cached(tmp_path) == []
+
+
+def test_an_archive_without_the_graph(site, tmp_path):
+    (site / "tiny.tar.gz").write_bytes(archive(TINY, tmp_path, member="tiny/other.mtx"))
+    with pytest.raises(tcgpu.GraphError, match="tiny.tar.gz holds no file called tiny"):
+        tcgpu.load("tiny")
+
+
+def test_a_file_that_is_not_there(site, tmp_path):
+    with pytest.raises(tcgpu.GraphError, match="tiny could not be downloaded from .*404"):
+        tcgpu.load("tiny")
+
+
+def test_no_network(site, monkeypatch, tmp_path):
+    """The message has the address, and both ways to do without it; both work."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    monkeypatch.setattr(datasets, "SUITESPARSE", f"http://127.0.0.1:{port}/{{name}}.tar.gz")
+    with pytest.raises(tcgpu.GraphError) as caught:
+        tcgpu.load("tiny")
+    said = str(caught.value)
+    assert f"tiny could not be downloaded from http://127.0.0.1:{port}/tiny.tar.gz (" in said
+    assert f"put tiny.tar.gz into {tmp_path / 'cache'} by hand, or name a folder in TCGPU_GRAPHS" in said
+    assert "\n" not in said
+
+    own = tmp_path / "own"
+    own.mkdir()
+    formats.write(TINY, own / "tiny.graph.gz")
+    monkeypatch.setenv("TCGPU_GRAPHS", str(own))
+    assert tcgpu.load("tiny").equals(TINY)
+    monkeypatch.delenv("TCGPU_GRAPHS")
+
+    (tmp_path / "cache" / "tiny.tar.gz").write_bytes(archive(TINY, tmp_path))
+    assert tcgpu.load("tiny").equals(TINY)
+    assert cached(tmp_path) == ["tiny", "tiny.sha256", "tiny.tar.gz"]  # what was put there by hand stays
+
+
+# ------------------------------------------------------------------------------------------------------- one's own
+
+
+def test_own_folder_with_an_index(graphs_folder, monkeypatch):
+    monkeypatch.setenv("TCGPU_GRAPHS", str(graphs_folder))
+    families = {entry.name: entry.family for entry in datasets.catalogue()}
+    assert families["karate"] == "local"
+    assert families["ca-GrQc"] == "graph challenge"
+    graph = tcgpu.load("ca-GrQc")
+    assert (graph.n, graph.m, tcgpu.count(graph), graph.name) == (5242, 14484, 48260, "ca-GrQc")
+    assert tcgpu.count(tcgpu.load("karate")) == 45
+    assert datasets.fetch("as20000102") == graphs_folder / "as20000102.txt"
+
+
+def test_own_folder_without_an_index(site, monkeypatch, tmp_path):
+    """A file that is called after the graph is enough."""
+    own = tmp_path / "own"
+    own.mkdir()
+    monkeypatch.setenv("TCGPU_GRAPHS", str(own))
+    for file in "tiny.mtx", "tiny.graph", "tiny_adj.tsv", "tiny.npz", "tiny/":
+        (own / "other.mtx").write_text("not asked for")
+        formats.write(TINY, f"{own}/{file}")
+        assert tcgpu.load("tiny").equals(TINY), file
+        assert datasets.fetch("tiny") == own / file
+        for path in own.rglob("*"):
+            path.is_file() and path.unlink()
+        (own / "tiny").is_dir() and (own / "tiny").rmdir()
+
+
+def test_own_folder_with_something_else(site, monkeypatch, tmp_path):
+    own = tmp_path / "own"
+    own.mkdir()
+    formats.write(generators.mesh(3, 3), own / "tiny.mtx")
+    monkeypatch.setenv("TCGPU_GRAPHS", str(own))
+    with pytest.raises(tcgpu.GraphError, match="own/tiny.mtx is not tiny: it has 9 vertices"):
+        tcgpu.load("tiny")
+
+
+@pytest.mark.parametrize(
+    "name, near", [("delaunay", "delaunay_n22"), ("copapersciteseer", "coPapersCiteseer"), ("", "delaunay_n22")]
+)
+def test_unknown_names(name, near):
+    with pytest.raises(tcgpu.GraphError, match=f"no dataset {name!r}; there are .*{near}"):
+        tcgpu.load(name)
+
+
+def test_numbers_of_vertices_with_gaps(tmp_path):
+    """Twitter's vertices are published as the largest number in its file plus 1, its edges as the lines of the file."""
+    file = tmp_path / "gaps.txt"
+    file.write_text("5 9\n9 5\n9 100\n5 100\n7 7\n")
+    whole = {"name": "gaps", "family": "local", "triangles": 1, "source": "", "url": None, "format": "edges"}
+    for vertices, edges in (101, 5), (4, 3), (101, 3):
+        datasets._checked(datasets.Dataset(vertices=vertices, edges=edges, **whole), file, "edges")
+    for vertices, edges in (100, 5), (101, 4), (3, 3):
+        with pytest.raises(tcgpu.GraphError, match="is not gaps"):
+            datasets._checked(datasets.Dataset(vertices=vertices, edges=edges, **whole), file, "edges")
+
+
+def test_data_of_a_wheel_and_of_a_checkout(monkeypatch, tmp_path):
+    monkeypatch.setattr(datasets, "_PACKAGE", tmp_path / "tcgpu")
+    with pytest.raises(tcgpu.GraphError, match="data/published/a.csv did not come with this installation"):
+        datasets.data_path("published", "a.csv")
+    for home in tmp_path, tmp_path / "tcgpu":  # beside the package, then inside it, which goes first
+        (home / "data" / "published").mkdir(parents=True)
+        (home / "data" / "published" / "a.csv").write_text("a\n")
+        assert datasets.data_path("published", "a.csv") == home / "data" / "published" / "a.csv"
