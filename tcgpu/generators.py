@@ -423,7 +423,8 @@ def _sample(possible, wanted, chance):
     found = np.empty(0, np.int64)
     while found.size < wanted:
         more = chance.below(possible, wanted - found.size + wanted // 32)
-        found = np.unique(np.concatenate((found, more)))
+        found = np.sort(np.concatenate((found, more)))
+        found = found[np.diff(found, prepend=-1) > 0]
     return found[np.sort(chance.some(found.size, wanted))]
 
 
@@ -469,6 +470,7 @@ def _rmat(worker, workers, scale, bounds, seed, permuted, u, v):
     a, ab, abc = bounds
     draws = U64((scale + 1) // 2)
     odd = U64(scale & 1)
+    rounds = _rounds(key)
     for k in range(u.size * worker // workers, u.size * (worker + 1) // workers):
         i = j = U64(0)
         for level in range(draws):
@@ -478,17 +480,24 @@ def _rmat(worker, workers, scale, bounds, seed, permuted, u, v):
                 i = i << U64(1) | U64(low)
                 j = j << U64(1) | U64((half >= a) ^ low ^ (half >= abc))
         i, j = i >> odd, j >> odd
-        u[U64(k)] = _permuted(i, scale, key) if permuted else i
-        v[U64(k)] = _permuted(j, scale, key) if permuted else j
+        u[U64(k)] = _permuted(i, scale, rounds) if permuted else i
+        v[U64(k)] = _permuted(j, scale, rounds) if permuted else j
 
 
 @jit
-def _permuted(x, bits, key):
-    """A permutation of the numbers of so many bits: three rounds of multiplying and folding, each with an inverse."""
+def _rounds(key):
+    """What each round of a permutation multiplies by."""
+    first = _mixed(key)
+    second = _mixed(first)
+    return first, second, _mixed(second)
+
+
+@jit
+def _permuted(x, bits, rounds):
+    """A permutation of the numbers of so many bits: rounds of multiplying and folding, each with an inverse."""
     mask = (U64(1) << U64(bits)) - U64(1)
     fold = U64((bits + 1) // 2)
-    for _ in range(3):
-        key = _mixed(key)
+    for key in rounds:
         x = (x * (key | U64(1)) + (key >> U64(32))) & mask
         x ^= x >> fold
     return x
