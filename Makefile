@@ -49,12 +49,13 @@ clean: ## remove what these commands made: .venv, report and caches
 	$(call install,$(TEST_EXTRAS))
 	@touch .venv/lab .venv/test
 
-# A dense, a skewed and a flat graph: between them they use every kernel of the native engine.
-FIRST_COUNTS = 'import tcgpu; make = tcgpu.generate; graphs = make.clique(64), make.star(64), make.path(64); \
+# A dense, a large skewed and a flat graph, and one of each text format: nearly all that Numba has to compile.
+FIRST_COUNTS = 'import tcgpu; make = tcgpu.generate; graphs = [make.clique(64), make.rmat(14), make.path(64)]; \
+	graphs += map(tcgpu.load, ("rmat_8", "by_nonzeros_5", "delaunay_1000")); \
 	[verb(graph) for graph in graphs for verb in (tcgpu.count, tcgpu.triangles, tcgpu.support)]'
 
-# Make the virtual environment unless it is whole, install this checkout with the extras $(1), and count: that compiles
-# the kernels into their cache, so that the first count in a notebook does not wait for the compiler.
+# Make the virtual environment unless it is whole, install this checkout with the extras $(1), and count: what that
+# compiles is kept, so that the first count in a notebook does not wait for the compiler.
 define install
 @test -n "$(PYTHON)" || { echo "tcgpu needs Python 3.11 or newer and found none; PYTHON=/path/to/python3 names one" >&2; exit 1; }
 @"$(PYTHON)" -c 'import ensurepip' 2>/dev/null || { "$(PYTHON)" -c \
