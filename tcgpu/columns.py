@@ -93,18 +93,43 @@ def occurrences(values, n):
     return found[0]
 
 
-def looks_skewed(u, v, n, threshold):
-    """Whether the mean squared degree is above `threshold` times the squared mean degree, judged by a sample.
+class Shape(NamedTuple):
+    """What a sample of edges says about a graph and the order that it is in."""
 
-    Two random ends of edges are the same vertex with probability sum(d^2) / sum(d)^2: enough ends for a few hundred
-    coincidences tell. The sample is the same for the same edges.
+    skew: float  # mean squared degree over squared mean degree: 1 where all degrees are alike
+    work: float  # look-ups an edge: the mean of len(column v) over the nonzeros (v, u)
+    spread: float  # the median difference of an edge's two numbers, as a share of n
+
+
+def shape(u, v, n, m):
+    """The Shape of a graph of m edges, judged by edges `u[k] - v[k]` drawn at random from them.
+
+    Two random ends are the same vertex with probability sum(d^2) / (2m)^2, and a random edge's smaller end is the
+    larger end of another with probability sum(column length * row length) / m^2: coincidences tell both sums.
     """
-    draws = min(u.size, int(40 * max(n, 1) ** 0.5))
-    picked = np.random.default_rng(0).integers(0, max(u.size, 1), draws)
-    ends = np.sort(np.concatenate((u[picked[::2]], v[picked[1::2]])))
-    runs = np.diff(np.flatnonzero(np.concatenate(([True], ends[1:] != ends[:-1], [True])))) if ends.size else ends
-    coincidences = int((runs.astype(np.int64) * (runs - 1)).sum())
-    return coincidences * n > threshold * ends.size * (ends.size - 1)
+    half = u.size // 2
+    if half == 0:
+        return Shape(1.0, 0.0, 0.0)
+    low, high = np.minimum(u, v), np.maximum(u, v)
+    ends = _coincidences(np.concatenate((low[:half], high[:half])), np.concatenate((low[half:], high[half:])))
+    joints = _coincidences(low[:half], high[half:])
+    pairs = half * (u.size - half)
+    return Shape(ends * n / (4 * pairs), joints * m / pairs, float(np.median(high - low)) / n)
+
+
+def _coincidences(a, b):
+    """How many pairs (k, l) have a[k] == b[l]."""
+    values, counts = np.unique(a, return_counts=True)
+    others, theirs = np.unique(b, return_counts=True)
+    _, k, l = np.intersect1d(values, others, assume_unique=True, return_indices=True)
+    return int(counts[k] @ theirs[l])
+
+
+def sample(m, n):
+    """Which of m edges `shape` should see: enough for a hundred coincidences, the same for the same sizes."""
+    enough = 2000 + int(10 * n**0.5)
+    rng = np.random.default_rng(0)
+    return rng.permutation(m) if m <= enough else rng.permutation(np.unique(rng.integers(0, m, enough)))
 
 
 def adjacency(col_ptr, row_idx, degree):

@@ -3,10 +3,11 @@
 `count` picks one of three designs by what the graph looks like; each marks the column of a vertex u, then asks of
 every v in it which of v's own column is marked, too:
 
-    hubs   skewed degrees, in degree order: the columns of the top vertices as rows of bits, so that a pair of hubs
-           costs an AND and a popcount of few words, or one bit test a neighbour, whichever is less; marks for the rest
-    marks  flat degrees, in the given order, whose locality is worth more than shorter columns: a byte a vertex
-    words  flat and dense, in the given order: a column as its non-zero 64-bit words, 64 neighbours at a time
+    hubs   in degree order: the columns of the top vertices as rows of bits, so that a pair of hubs costs an AND and a
+           popcount of few words, or one bit test a neighbour, whichever is less; marks for the rest
+    marks  in any order, columns being short: a byte a vertex
+    words  in an order that keeps neighbours close, columns being long: a column as its non-zero 64-bit words, of which
+           each holds many neighbours
 
 Per vertex, per edge and one by one (`triangles`, `support`, `list_triangles`) triangles u < v < w are found from their
 middle: v's column is marked, and of every smaller neighbour u the rows behind v are looked up. This takes the fewest
@@ -18,7 +19,9 @@ import numpy as np
 from tcgpu._native import fetch_add, inline, jit, popcount, prefetch, run_threads, threads
 from tcgpu.columns import MANY
 
-DENSE = 12  # nonzeros per column from which packed words beat byte marks, where degrees are flat
+DENSE = 12  # nonzeros per column from which packed words beat byte marks,
+CLOSE = 0.5  # if there are no more words than this for each nonzero
+LONG_COLUMN = 64  # hubs pay where some column is as long
 HUB_DEGREE = 32  # a hub has at least this many neighbours
 MOST_HUBS = 1 << 16
 CHUNK = 256  # vertices a worker takes at a time
@@ -62,10 +65,10 @@ def plan(graph):
 
 def count(graph):
     """The number of triangles of a Graph, counted in the order that it has, as a Python int."""
-    if graph.order == "degree":
-        return _count_hubs(graph, *_hub_rows(graph))
-    if graph.nonzeros_per_column >= DENSE:
+    if graph.nonzeros_per_column >= DENSE and _words_per_nonzero(graph) <= CLOSE:
         return _count_words(graph)
+    if graph.order == "degree" and graph.max_column >= LONG_COLUMN:
+        return _count_hubs(graph, *_hub_rows(graph))
     return _count_hubs(graph, graph.n, np.zeros(1, np.int64), np.zeros(1, np.uint64))
 
 
@@ -123,6 +126,13 @@ def _workers(graph):
 def _queue(graph):
     """The number of the next chunk to take, and how many chunks there are."""
     return np.array([0, -(-graph.n // CHUNK)], np.int64)
+
+
+def _words_per_nonzero(graph):
+    """How many 64-bit words hold a column's rows, for each of them: by some stretches of `row_idx`."""
+    starts = np.linspace(0, max(graph.m - 1024, 0), 64, dtype=np.int64)
+    word = np.stack([graph.row_idx[start : start + 1024] for start in starts]) >> 6
+    return np.mean(word[:, 1:] != word[:, :-1])
 
 
 def _hub_rows(graph):

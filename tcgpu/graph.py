@@ -13,7 +13,9 @@ import numpy as np
 from tcgpu import columns
 
 ORDERS = ("natural", "degree", "bfs", "random", "auto")
-SKEWED = 2.5  # mean squared degree over squared mean degree; above it, degree order pays
+SKEWED = 2.5  # degree order pays where degrees are as uneven as this (see `columns.Shape`),
+TEDIOUS = 16  # where the order that a graph comes in takes as many look-ups an edge,
+SCATTERED = 1 / 64  # and where it keeps no neighbours close, which would be worth more
 
 
 class GraphError(ValueError):
@@ -63,7 +65,7 @@ class Graph:
         `__cuda_array_interface__`. Vertices are 0..n-1; without `n`, up to the largest number there is.
 
         In another `order`, vertices are renumbered on the way, as `ordered` would later at the price of a second sort;
-        only that the degrees that rank them count every record of an edge, and "auto" judges them by a sample.
+        only that the degrees that rank them count every record of an edge.
         """
         if v is None:
             u, v = _two_columns(u)
@@ -71,7 +73,8 @@ class Graph:
         low, high = columns.extent(u, v)
         n = _vertex_count(n, low, high, u, v)
         if _known(order) == "auto":
-            order = "degree" if columns.looks_skewed(u, v, n, SKEWED) else "natural"
+            drawn = columns.sample(u.size, n)
+            order = _best_order(columns.shape(u[drawn], v[drawn], n, u.size))
         rank = None
         if order == "degree":
             rank = columns.rank_by_degree(columns.occurrences(u, n) + columns.occurrences(v, n))
@@ -148,10 +151,11 @@ class Graph:
         return columns.degrees(self.col_ptr, self.row_idx)
 
     @cached_property
-    def skewed(self):
-        """Whether few vertices have most of the neighbours, so that degree order pays."""
-        degree = self.degrees.astype(np.float64)
-        return self.m > 0 and float(degree @ degree) * self.n > SKEWED * float(degree.sum()) ** 2
+    def shape(self):
+        """What a sample of the edges says about degrees and order: a `columns.Shape`."""
+        drawn = columns.sample(self.m, self.n)
+        column = np.searchsorted(self.col_ptr, drawn, side="right") - 1
+        return columns.shape(self.row_idx[drawn], column.astype(np.int32), self.n, self.m)
 
     @property
     def column_lengths(self):
@@ -197,11 +201,11 @@ class Graph:
         """The same graph with its vertices numbered in another order; made once, then remembered.
 
         `degree`: ascending, so that columns stay short; `bfs`: breadth first; `random`: by `seed`; `natural`: as this
-        graph came; `auto`: by degree where the graph is skewed, else as it came. In the result, `rank[v]` is the new
+        graph came; `auto`: by degree where that shortens a count, else as it came. In the result, `rank[v]` is the new
         number of this graph's vertex v.
         """
         if _known(order) == "auto":
-            order = "degree" if self.skewed else "natural"
+            order = _best_order(self.shape)
         if order == "natural" or order == self.order == "degree":
             return self
         key = (order, seed if order == "random" else 0)
@@ -260,7 +264,7 @@ class Graph:
 
     def __getstate__(self):
         """What travels to another process: the columns, not what was worked out from them."""
-        derived = ("labels", "col_of", "degrees", "adjacency")
+        derived = ("labels", "col_of", "degrees", "adjacency", "shape")
         return {name: value for name, value in self.__dict__.items() if name not in derived} | {"_orders": {}}
 
     def _rank(self, order, seed):
@@ -304,6 +308,12 @@ def as_graph(thing, order="natural"):
         f"cannot make a graph of a {type(thing).__name__}; give a Graph, a NetworkX graph, a SciPy sparse matrix, "
         "or edge arrays (u, v); files go through tcgpu.read"
     )
+
+
+def _best_order(shape):
+    """Degree order shortens the columns of skewed graphs; not worth it where they are short, or neighbours close."""
+    pays = shape.skew > SKEWED and shape.work > TEDIOUS and shape.spread > SCATTERED
+    return "degree" if pays else "natural"
 
 
 def _known(order):

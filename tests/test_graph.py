@@ -78,6 +78,25 @@ def test_degree_order_ascends_and_straight_from_edges_it_counts_records(multigra
     assert back == expected_edges(u, v)
 
 
+def test_shape_estimates_what_could_be_summed_up():
+    graph = tcgpu.generate.rmat(18, seed=3)
+    degree, column = np.asarray(graph.degrees, float), graph.column_lengths
+    shape = graph.shape
+    assert shape.skew == pytest.approx(graph.n * (degree @ degree) / degree.sum() ** 2, rel=0.4)
+    assert shape.work == pytest.approx(column @ (degree - column) / graph.m, rel=0.4)
+    assert shape.spread == pytest.approx(np.median(graph.row_idx - graph.col_of) / graph.n, rel=0.1)
+
+
+def test_auto_takes_degree_order_where_it_shortens_a_count():
+    skewed = tcgpu.generate.rmat(12, seed=1)
+    growing = tcgpu.generate.barabasi_albert(20_000, 8)  # skewed, but the new have short columns as they come
+    close = tcgpu.generate.copapers(20_000, 40)  # skewed, but neighbours have close numbers
+    flat = tcgpu.generate.random(2000, 50_000)
+    assert [g.ordered("auto").order for g in (skewed, growing, close, flat)] == ["degree"] + ["natural"] * 3
+    rows, cols = skewed.edges()
+    assert Graph.from_edges(rows, cols, order="auto").order == "degree"
+
+
 def test_bfs_order_visits_level_by_level():
     graph = tcgpu.Graph.from_networkx(nx.random_labeled_tree(200, seed=1)).ordered("bfs")
     levels = nx.single_source_shortest_path_length(
@@ -113,7 +132,6 @@ def test_statistics():
     assert star.column(0).tolist() == list(range(1, 10))
     assert star.nbytes == 13 * 8 + 9 * 4
     assert len(star) == 12
-    assert star.skewed and not tcgpu.Graph.from_edges([0, 1, 2], [1, 2, 0]).skewed
 
 
 def test_repr_tells_the_story_in_one_line():
