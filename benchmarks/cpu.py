@@ -29,7 +29,7 @@ from tcgpu import _native, bench, cpu, generate
 
 GRAPHS = {
     "R-MAT scale 18, ef 16": ("rmat", {"scale": 18, "edge_factor": 16}),
-    "Delaunay, 2^20 random points": ("delaunay", {"n": 1 << 20}),
+    "Delaunay, 2^20 random points": ("delaunay", {"n": 1 << 20, "numbering": "random"}),
     "road-like, 1024 x 1024": ("road", {"rows": 1024, "cols": 1024}),
     "co-papers-like, 200k, degree 60": ("copapers", {"n": 200_000, "mean_degree": 60}),
     "Barabasi-Albert, 500k x 8": ("barabasi_albert", {"n": 500_000, "k": 8}),

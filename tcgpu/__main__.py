@@ -174,6 +174,32 @@ def fetch(arguments):
     _print_table(rows, right=(2, 3, 4))
 
 
+def bench(arguments):
+    """Measure on this machine and write the record as CSV.
+
+    WHAT is `report` (the report's four classes of graphs), `sweep` (its two kernels from 1 to 64 nonzeros per column),
+    or a graph's file. Without -o, the record goes to data/measured/, under the name of the suite and of the machine.
+    """
+    from tcgpu.bench import SUITES, measure, record_path
+
+    wish = {"engine": arguments.engine, "repeats": arguments.repeats}
+    if arguments.methods:
+        wish["methods"] = arguments.methods.split(",")
+    if arguments.what in SUITES:
+        with _progress(arguments, f"measuring {arguments.what}"):
+            rows = SUITES[arguments.what](**wish, share=arguments.share)
+    else:
+        arguments.file = arguments.what
+        graph, _ = _read(arguments)
+        with _progress(arguments, f"measuring {graph.m:,} edges"):
+            rows = measure(graph, name=graph.name or arguments.what, **wish)
+    _print_json(rows) if arguments.json else print(rows)
+    if arguments.output or arguments.what in SUITES:
+        path = arguments.output or record_path(arguments.what, rows)
+        rows.write_csv(path)
+        print(f"tcgpu: written to {path}", file=sys.stderr)
+
+
 # ------------------------------------------------------------------------------------------------- reading and writing
 
 

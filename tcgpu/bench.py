@@ -11,6 +11,7 @@ import html
 import json
 import os
 import platform
+import re
 import statistics
 import time
 from importlib.metadata import version
@@ -18,10 +19,24 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tcgpu import _native
-from tcgpu.counting import choose, engine_of, on_engine
+from tcgpu.counting import METHODS, choose, engine_of, on_engine
+from tcgpu.datasets import data_path
+from tcgpu.generators import GENERATORS
 from tcgpu.graph import Graph, as_graph
 
 REPEATS = 5
+
+# The report's four graphs, generated: the call, and how many columns the report's second kernel takes at a time.
+REPORT = {
+    "delaunay_n22": ("delaunay", {"n": 1 << 22}, 27),
+    "great-britain_osm": ("road", {"rows": 772, "cols": 772, "bends": 7}, 27),
+    "auto": ("mesh3d", {"planes": 77, "rows": 76, "cols": 77}, 27),
+    "coPapersCiteseer": ("copapers", {"n": 434_102}, 1),
+}
+REPORT_METHODS = ("naive", "column_block", "bitmap", "report_auto")
+SWEEP = (1, 1.5, 2, 3, 4, 5, 6, 7, 8, 10, 12, 16, 20, 24, 32, 40, 48, 64)  # nonzeros per column
+SWEEP_EDGES = 1 << 23
+ORDERS = ("natural", "degree")
 SHOWN = ("graph", "method", "engine", "order", "knobs", "triangles", "kernel_ms", "process_ms", "total_ms")
 
 
@@ -96,6 +111,57 @@ def measure(graph, methods=("cpu",), *, knobs=None, engine=None, order=None, rep
         found = ", ".join(f"{row['method']} {row['triangles']}" for row in rows)
         raise RuntimeError(f"methods disagree on {about['graph'] or 'the graph'}: {found}")
     return rows
+
+
+def measure_report(methods=REPORT_METHODS, *, engine=None, repeats=REPEATS, share=1.0, tell=lambda row: None):
+    """The report's table: its four classes of graphs at `share` of their size, in natural and in degree order.
+
+    `tell` is called with the rows of each graph as they come.
+    """
+    rows = Rows()
+    for name, (generator, size, columns) in REPORT.items():
+        graph = GENERATORS[generator](**_scaled(size, share))
+        for order in ORDERS:
+            found = measure(graph, methods, knobs={"columns": columns}, engine=engine, order=order, repeats=repeats,
+                            name=f"{name} class")  # fmt: skip
+            tell(found)
+            rows += found
+    return rows
+
+
+def measure_sweep(methods=REPORT_METHODS[:2], *, engine=None, repeats=REPEATS, share=1.0, tell=lambda row: None):
+    """The report's two kernels over nonzeros per column from 1 to 64, at a fixed number of edges, in both orders.
+
+    `column_block` runs with one column at a time, with 27, and with as many as give each thread a nonzero.
+    """
+    rows = Rows()
+    for nonzeros in SWEEP:
+        graph = GENERATORS["by_nonzeros"](round(SWEEP_EDGES * share), nonzeros)
+        fitting = max(1, round(METHODS["column_block"].knobs["threads"] / nonzeros))
+        knobs = [{"columns": columns} for columns in sorted({1, 27, fitting})]
+        name = f"{nonzeros:g} nonzeros per column"
+        for order in ORDERS:
+            found = measure(graph, methods, knobs=knobs, engine=engine, order=order, repeats=repeats, name=name)
+            tell(found)
+            rows += found
+    return rows
+
+
+SUITES = {"report": measure_report, "sweep": measure_sweep}
+
+
+def record_path(suite, rows):
+    """Where the record of a suite goes: `data/measured/SUITE-MACHINE.csv` of a checkout, else the current folder."""
+    machine = rows[0].get("gpu_name") if rows[0]["engine"] == "gpu" else rows[0]["cpu"]
+    folder = data_path("measured")
+    name = re.sub(r"[^a-z0-9]+", "-", f"{suite} {machine}".lower()).strip("-")
+    return (folder if folder.is_dir() else Path()) / f"{name}.csv"
+
+
+def _scaled(size, share):
+    """The sizes of a generator for a graph of `share` times as many vertices."""
+    counts = {key: value for key, value in size.items() if key in ("n", "rows", "cols", "planes")}
+    return size | {key: max(2, round(value * share ** (1 / len(counts)))) for key, value in counts.items()}
 
 
 def time_once(graph, method=None, *, engine=None, order=None, **knobs):

@@ -121,8 +121,8 @@ def _coincidences(a, b):
     """How many pairs (k, l) have a[k] == b[l]."""
     values, counts = np.unique(a, return_counts=True)
     others, theirs = np.unique(b, return_counts=True)
-    _, k, l = np.intersect1d(values, others, assume_unique=True, return_indices=True)
-    return int(counts[k] @ theirs[l])
+    _, k, other = np.intersect1d(values, others, assume_unique=True, return_indices=True)
+    return int(counts[k] @ theirs[other])
 
 
 def sample(m, n):

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import tcgpu
-from tcgpu import _cuda, bench, counting, cpu
+from tcgpu import _cuda, bench, counting, cpu, datasets
 
 EDGES = np.array([0, 0, 1, 2, 3, 3, 1]), np.array([1, 2, 2, 3, 1, 3, 0])
 SMALL = {"threads": 8, "blocks": 2}
@@ -91,3 +91,40 @@ def test_an_engine_may_be_asked_for_by_name(graph, method):
 def test_a_gpu_that_is_not_there_is_refused_with_the_reason(graph):
     with pytest.raises(tcgpu.GraphError, match="no engine 'gpu' here: .*; engine 'sim' is for small graphs"):
         tcgpu.count(graph, method="naive", engine="gpu")
+
+
+def test_the_report_is_measured_on_its_four_classes_in_two_orders():
+    seen = []
+    rows = bench.measure_report(["cpu"], share=0.01, repeats=1, tell=seen.append)
+    assert [(row["graph"], row["order"]) for row in rows] == [
+        (f"{name} class", order) for name in bench.REPORT for order in ("natural", "degree")
+    ]
+    assert sum(seen, []) == rows
+    # shares shrink a graph, and leave its nonzeros per column near what the matrix of its class has
+    published = {row["graph"]: row["edges"] / row["vertices"] for row in datasets.published("report_matrices")}
+    for row in rows:
+        assert row["nonzeros_per_column"] == pytest.approx(published[row["graph"].removesuffix(" class")], rel=0.2)
+
+
+def test_the_classes_have_the_sizes_that_the_report_used():
+    published = {row["graph"]: row["vertices"] for row in datasets.published("report_matrices")}
+    for name, (_, size, _) in bench.REPORT.items():
+        vertices = np.prod([size.get(key, 1) for key in ("n", "planes", "rows", "cols")])
+        vertices *= 1 + 1.7 * size.get("bends", 0)
+        assert vertices == pytest.approx(published[name], rel=0.1)
+
+
+@pytest.mark.sim
+def test_the_sweep_keeps_the_edges_and_varies_the_columns(monkeypatch):
+    monkeypatch.setattr(bench, "SWEEP", (2, 16))
+    rows = bench.measure_sweep(["naive", "column_block"], share=1 / (1 << 12), repeats=1, engine="sim")
+    assert {row["edges"] for row in rows} == {bench.SWEEP_EDGES >> 12}
+    assert {row["nonzeros_per_column"] for row in rows} == {2, 16}
+    columns = {json.loads(row["knobs"]).get("columns") for row in rows if row["nonzeros_per_column"] == 16}
+    assert columns == {None, 1, 27, 8}
+
+
+def test_records_are_named_after_the_suite_and_the_machine():
+    rows = [{"engine": "gpu", "gpu_name": "NVIDIA H200", "cpu": "some CPU"}]
+    assert bench.record_path("report", rows).name == "report-nvidia-h200.csv"
+    assert bench.record_path("sweep", [rows[0] | {"engine": "cpu"}]).name == "sweep-some-cpu.csv"

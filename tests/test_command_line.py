@@ -14,6 +14,7 @@ import pytest
 import tcgpu
 from tcgpu import __main__ as command_line
 from tcgpu import datasets, formats, generators
+from tcgpu.bench import Rows
 
 COMMAND = [sys.executable, "-m", "tcgpu"]
 # vertices 3 to 7 in a complete graph, 7 - 9 a tail; a loop, a repetition and two reversed pairs to clean
@@ -370,3 +371,23 @@ def test_a_full_disk_is_said_once():
     with open("/dev/full", "w") as full:
         done = subprocess.run([*COMMAND, "methods"], stdout=full, stderr=subprocess.PIPE, text=True)
     assert (done.returncode, done.stderr) == (2, "tcgpu: No space left on device\n")
+
+
+def test_bench_measures_a_file(run, k5, tmp_path):
+    record = tmp_path / "record.csv"
+    code, out, err = run("bench", k5, "--methods", "cpu,naive", "--repeats", "1", "-o", record)
+    assert (code, err) == (0, f"tcgpu: written to {record}\n")
+    heading, *body = (line.split() for line in out.splitlines())
+    assert heading[:2] == ["graph", "method"] and [line[1] for line in body] == ["cpu", "naive"]
+    assert [row["triangles"] for row in Rows.read_csv(record)] == [10, 10]
+
+
+def test_bench_measures_a_suite_and_records_it(run, tmp_path):
+    record = tmp_path / "report.csv"
+    code, out, _ = run("bench", "report", "--methods", "cpu", "--share", "0.001", "--repeats", "1", "-o", record, "--json")
+    assert code == 0 and len(json.loads(out)) == len(Rows.read_csv(record)) == 8
+
+
+def test_bench_refuses_what_it_does_not_know(refused, k5):
+    assert "no method 'magic'" in refused("bench", k5, "--methods", "magic")
+    assert "nowhere.mtx" in refused("bench", "nowhere.mtx")
