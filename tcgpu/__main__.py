@@ -341,6 +341,17 @@ def _parser():
     option("name", metavar="NAME", nargs="?", help="the graph")
     option("--list", action="store_true", help="list the graphs and what is published of them")
     _prints_json(option)
+
+    option = _command(commands, bench)
+    option("what", metavar="WHAT", help="report, sweep, or a graph's file")
+    option("--methods", metavar="M,M", help="which methods, separated by commas (default: those of the suite, or cpu)")
+    option("--engine", metavar="E", help="gpu, sim or cpu (default: the first of each method that is here)")
+    option("--repeats", metavar="N", type=int, default=5, help="runs of which the median counts (default: 5)")
+    option("--share", metavar="X", type=float, default=1.0, help="of a suite's size, 0.01 say, for smaller machines")
+    option("--format", metavar="F", help=FORMATS)
+    option("--base", metavar="B", type=int, help="the first vertex number, 0 or 1 (default: as the format says)")
+    option("-o", "--output", metavar="FILE", help="where to write the record")
+    _prints_json(option)
     return parser
 
 

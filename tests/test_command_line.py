@@ -384,7 +384,8 @@ def test_bench_measures_a_file(run, k5, tmp_path):
 
 def test_bench_measures_a_suite_and_records_it(run, tmp_path):
     record = tmp_path / "report.csv"
-    code, out, _ = run("bench", "report", "--methods", "cpu", "--share", "0.001", "--repeats", "1", "-o", record, "--json")
+    small = "--methods", "cpu", "--share", "0.001", "--repeats", "1"
+    code, out, _ = run("bench", "report", *small, "-o", record, "--json")
     assert code == 0 and len(json.loads(out)) == len(Rows.read_csv(record)) == 8
 
 
