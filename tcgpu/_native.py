@@ -104,6 +104,17 @@ def fetch_add(typing_context, array, index, value):
 
 
 @intrinsic
+def fetch_or(typing_context, array, index, bits):
+    """Set `bits` in `array[index]` in one atomic step; returns what was there before. How workers share marks."""
+
+    def generate(context, builder, signature, args):
+        data = context.make_array(signature.args[0])(context, builder, args[0]).data
+        return builder.atomic_rmw("or", builder.gep(data, [args[1]]), args[2], "monotonic")
+
+    return array.dtype(array, types.intp, array.dtype), generate
+
+
+@intrinsic
 def prefetch(typing_context, array, index):
     """Ask for the cache line of `array[index]` ahead of its use. The index is not checked and may be wrong."""
 

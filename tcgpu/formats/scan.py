@@ -140,7 +140,9 @@ def _scan_rows(worker, workers, data, cuts, starts, low, count, loose, values, u
         put, entries = starts[chunk], 0
         at = cuts[chunk]
         while at < cuts[chunk + 1]:
-            kind, x, y, following = _row(data, at, loose, values)
+            kind, x, y, following = _plain_row(data, at, loose)
+            if kind != EDGE or values:
+                kind, x, y, following = _row(data, at, loose, values)
             x -= low  # below it, a number without a sign becomes a very large one
             y -= low
             if kind == EDGE and (x >= count or y >= count):
@@ -184,6 +186,17 @@ def _scan_lists(worker, workers, data, cuts, line_starts, word_starts, most, ski
 
 
 @jit
+def _plain_row(data, p, loose):
+    """As `_row` for what most lines of most files are, a number, one separator, a number; else NOTHING."""
+    x, q = _number(data, p)
+    between = data[U64(q)]
+    if q == p or not (between == TAB or between == SPACE or loose and (between == COMMA or between == SEMICOLON)):
+        return NOTHING, x, x, p
+    y, end = _number(data, q + 1)
+    return (EDGE if end > q + 1 and data[U64(end)] == NEWLINE else NOTHING), x, y, end + 1
+
+
+@jit
 def _row(data, p, loose, values):
     """One line from byte `p` on: what it is, its two numbers, and where the next line begins."""
     none = U64(0)
@@ -199,8 +212,6 @@ def _row(data, p, loose, values):
     y, q = _number(data, p)
     if q == p:
         return _fault(data, p), none, none, p
-    if values == 0 and data[U64(q)] == NEWLINE:  # most lines of most files
-        return EDGE, x, y, q + 1
     zeros = 0
     p = q
     for _ in range(values):

@@ -3,11 +3,11 @@
 import numpy as np
 
 from tcgpu import columns
-from tcgpu._native import jit, popcount, run_threads, threads, trailing_zeros
+from tcgpu._native import fetch_or, jit, popcount, run_threads, threads, trailing_zeros
 from tcgpu.graph import GraphError
 
 U64 = np.uint64
-SPREAD = 256  # numbers up to this much wider apart than there are edges are marked in a table of bits
+SPREAD = 64  # a table of marks may be for this many more numbers than there are edges: 16 bytes an edge
 FEW = 1 << 24  # vertices that any machine has memory for
 LONELY = 256  # more vertices than this for each edge look like a mistake
 
@@ -44,30 +44,41 @@ def compact(u, v):
     span = high - low + 1
     if span > SPREAD * u.size + FEW:
         return _compact_by_sorting(u, v, low)
-    marks = np.zeros((span + 63) // 64, np.uint64)
+    marks = np.zeros((span + 63) // 64 * 2, np.uint64)  # for 64 numbers: which of them occur, how many before them do
     for ids in (u, v):
         _on_all_cores(_mark, ids, low, marks)
-    in_word = np.bitwise_count(marks)
-    n = int(in_word.sum(dtype=np.int64))
+    counts = np.zeros(threads(), np.int64)
+    run_threads(_count_marked, marks, counts, workers=counts.size)
+    n = int(counts.sum())
     if n == span and low == 0:
         return u.astype(np.int32, copy=False), v.astype(np.int32, copy=False), n, None
-    before = np.cumsum(in_word, dtype=np.int64) - in_word
     labels = np.empty(n, np.int64)
-    _on_all_cores(_list_marked, marks, before, low, labels)
-    return *(_renumbered(_rank, ids, low, marks, before) for ids in (u, v)), n, labels
+    run_threads(_number_marked, marks, np.cumsum(counts) - counts, low, labels, workers=counts.size)
+    return *(_renumbered(_rank, ids, low, marks) for ids in (u, v)), n, labels
 
 
 def _compact_by_sorting(u, v, low):
-    """For numbers spread so wide that no table has room for all between them."""
-    ids = np.sort(np.concatenate((u, v)))
-    first = np.ones(ids.size, np.bool_)
-    np.not_equal(ids[1:], ids[:-1], out=first[1:])
-    labels = ids[first].astype(np.int64)
-    # of each range of 2^shift numbers, where its labels start: most ranges have about one
+    """For numbers spread so wide that a table of all between them is too large."""
+    shares = [None] * threads()
+    run_threads(_distinct_in_share, u, v, shares, workers=len(shares))
+    labels = _distinct(np.concatenate(shares)).astype(np.int64)
+    # a table of where the labels of each range of 2^shift numbers start: most ranges have about one
     shift = max(0, (int(labels[-1]) - low).bit_length() - labels.size.bit_length())
-    ranges = (labels - low) >> shift
-    starts = np.concatenate(([0], np.cumsum(np.bincount(ranges))))
+    starts = np.concatenate(([0], np.cumsum(np.bincount((labels - low) >> shift))))
     return *(_renumbered(_search, ids, low, shift, starts, labels) for ids in (u, v)), labels.size, labels
+
+
+def _distinct_in_share(worker, workers, u, v, shares):
+    share = slice(u.size * worker // workers, u.size * (worker + 1) // workers)
+    shares[worker] = _distinct(np.concatenate((u[share], v[share])))
+
+
+def _distinct(values):
+    """The distinct ones of these values, ascending; they are sorted in place."""
+    values.sort()
+    first = np.ones(values.size, np.bool_)
+    np.not_equal(values[1:], values[:-1], out=first[1:])
+    return values[first]
 
 
 def _renumbered(function, ids, *args):
@@ -82,35 +93,42 @@ def _on_all_cores(function, values, *args):
 
 @jit
 def _mark(worker, workers, ids, low, marks):
-    """Each worker looks at all numbers and marks those in its share of the words: none waits for another."""
-    first = U64(marks.size * worker // workers)
-    share = U64(marks.size * (worker + 1) // workers) - first
-    for k in range(ids.size):
+    for k in range(ids.size * worker // workers, ids.size * (worker + 1) // workers):
         place = U64(ids[U64(k)] - low)
-        word = place >> U64(6)
-        if word - first < share:
-            marks[word] |= U64(1) << (place & U64(63))
+        word, bit = place >> U64(6) << U64(1), U64(1) << (place & U64(63))
+        if marks[word] & bit == 0:
+            fetch_or(marks, word, bit)
 
 
 @jit
-def _list_marked(worker, workers, marks, before, low, labels):
-    for k in range(marks.size * worker // workers, marks.size * (worker + 1) // workers):
-        rest = marks[U64(k)]
-        put = before[U64(k)]
+def _count_marked(worker, workers, marks, counts):
+    words = marks.size // 2
+    for k in range(words * worker // workers, words * (worker + 1) // workers):
+        counts[worker] += np.int64(popcount(marks[U64(2 * k)]))
+
+
+@jit
+def _number_marked(worker, workers, marks, before, low, labels):
+    """The occurring numbers in ascending order, and beside each word of marks how many come before it."""
+    words = marks.size // 2
+    put = before[worker]
+    for k in range(words * worker // workers, words * (worker + 1) // workers):
+        marks[U64(2 * k + 1)] = put
+        rest = marks[U64(2 * k)]
         while rest:
-            labels[U64(put)] = low + (k << 6) + np.int64(trailing_zeros(rest))
+            labels[U64(put)] = low + 64 * k + np.int64(trailing_zeros(rest))
             rest &= rest - U64(1)
             put += 1
 
 
 @jit
-def _rank(worker, workers, ids, low, marks, before, numbers):
+def _rank(worker, workers, ids, low, marks, numbers):
     """The new number of a vertex is how many marked ones come before it."""
     for k in range(ids.size * worker // workers, ids.size * (worker + 1) // workers):
         place = U64(ids[U64(k)] - low)
-        word = place >> U64(6)
+        word = place >> U64(6) << U64(1)
         below = marks[word] & ((U64(1) << (place & U64(63))) - U64(1))
-        numbers[U64(k)] = before[word] + np.int64(popcount(below))
+        numbers[U64(k)] = marks[word | U64(1)] + popcount(below)
 
 
 @jit
