@@ -58,4 +58,5 @@ def well_known(folder, most_edges=float("inf")):
     with open(folder / "INDEX.tsv", newline="") as file:
         for row in csv.DictReader(file, delimiter="\t"):
             if int(row["edges"]) <= most_edges:
-                yield row["name"], tcgpu.read(folder / row["file"]), int(row["triangles"])
+                format = {"el": "edges"}.get(row["format"], row["format"])
+                yield row["name"], tcgpu.read(folder / row["file"], format), int(row["triangles"])

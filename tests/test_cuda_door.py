@@ -125,14 +125,14 @@ def every_intrinsic(out):
     out[1, thread] = cuda.shfl_down_sync(lanes, thread, 2)
     out[2, thread] = cuda.shfl_up_sync(lanes, thread, 1)
     out[3, thread] = cuda.shfl_xor_sync(lanes, thread, 1)
-    out[4, thread] = cuda.ballot_sync(lanes, lane % 3 == 0)
+    out[4, thread] = uint32(cuda.ballot_sync(lanes, lane % 3 == 0))
     out[5, thread] = cuda.any_sync(lanes, thread == 33)
     out[6, thread] = cuda.all_sync(lanes, thread > 31)
     cuda.syncwarp(lanes)
-    out[7, thread] = cuda.syncthreads_count(thread > 4)
-    out[8, thread] = cuda.syncthreads_and(thread >= 0) != 0
-    out[9, thread] = cuda.syncthreads_or(thread == 39) != 0
-    out[10, thread] = cuda.match_any_sync(lanes, int32(lane // 4))
+    out[7, thread] = cuda.syncthreads_count(int32(thread > 4))
+    out[8, thread] = cuda.syncthreads_and(int32(thread >= 0)) != 0
+    out[9, thread] = cuda.syncthreads_or(int32(thread == 39)) != 0
+    out[10, thread] = uint32(cuda.match_any_sync(lanes, int32(lane // 4)))
 
 
 def test_intrinsics_do_what_cuda_says():
@@ -162,7 +162,10 @@ def test_intrinsics_do_what_cuda_says():
 @kernel("void(int64[::1], int64[::1])")
 def add_all(values, total):
     thread = cuda.grid(1)
-    add_block_to(total, values[thread] if thread < values.size else int64(0))
+    value = int64(0)
+    if thread < values.size:
+        value = values[thread]
+    add_block_to(total, value)
 
 
 @pytest.mark.parametrize("threads", [1, 2, 3, 31, 33, 64, 100, 255, 1024])

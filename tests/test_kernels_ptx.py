@@ -1,8 +1,11 @@
 """Every kernel compiled for GPUs from Turing to Hopper, with no GPU: types resolve, and nothing slow has crept in."""
 
+import ast
 import importlib
+import inspect
 import pkgutil
 import re
+import textwrap
 from types import SimpleNamespace
 
 import pytest
@@ -59,6 +62,26 @@ def assembled(ptx, capability):
     nvjitlink.get_info_log(handle, said)
     nvjitlink.destroy(handle)
     return said.decode()
+
+
+def barriers(function):
+    """How many times the source of a kernel, and of the device functions it calls, says that a block waits."""
+    found = 0
+    for call in ast.walk(ast.parse(textwrap.dedent(inspect.getsource(function)))):
+        if isinstance(call, ast.Call):
+            if isinstance(call.func, ast.Attribute):
+                found += call.func.attr.startswith("syncthreads")
+            elif isinstance(call.func, ast.Name) and hasattr(function.__globals__.get(call.func.id), "py_func"):
+                found += barriers(function.__globals__[call.func.id].py_func)
+    return found
+
+
+@pytest.mark.parametrize("kernel", list(every_kernel()))
+def test_barriers_are_as_many_as_written(kernel, capability):
+    """CPython copies a short end of a function into each branch that leads there, and LLVM may follow suit. Lanes of a
+    warp that then wait at two copies of one barrier wait for ever."""
+    for ptx in compiled(kernel, capability):
+        assert len(re.findall(r"\b(?:bar|barrier)\.(?:sync|red|cta)", ptx)) <= barriers(kernel.py_func)
 
 
 @pytest.mark.parametrize("kernel", list(every_kernel()))
