@@ -22,7 +22,7 @@ from tcgpu import _native
 from tcgpu.counting import METHODS, choose, engine_of, on_engine
 from tcgpu.datasets import data_path
 from tcgpu.generators import GENERATORS
-from tcgpu.graph import Graph, as_graph
+from tcgpu.graph import Graph, GraphError, as_graph
 
 REPEATS = 5
 
@@ -94,6 +94,8 @@ def measure(graph, methods=("cpu",), *, knobs=None, engine=None, order=None, rep
     knobs that the methods have (a method leaves out what it does not know). The medians of `repeats` runs after one to
     warm up, and their spread (largest less smallest); RuntimeError if any two counts differ.
     """
+    if repeats < 1:
+        raise GraphError(f"repeats must be at least 1, not {repeats}")
     graph = graph if isinstance(graph, tuple) else as_graph(graph)
     plain = as_graph(graph)
     about = {
@@ -136,15 +138,19 @@ def measure_sweep(methods=REPORT_METHODS[:2], *, engine=None, repeats=REPEATS, s
     """
     rows = Rows()
     for nonzeros in SWEEP:
-        graph = GENERATORS["by_nonzeros"](round(SWEEP_EDGES * share), nonzeros)
-        fitting = max(1, round(METHODS["column_block"].knobs["threads"] / nonzeros))
-        knobs = [{"columns": columns} for columns in sorted({1, 27, fitting})]
+        graph = GENERATORS["by_nonzeros"](**_scaled({"m": SWEEP_EDGES}, share), nonzeros_per_column=nonzeros)
+        knobs = [{"columns": columns} for columns in sorted({1, 27, fitting_columns(nonzeros)})]
         name = f"{nonzeros:g} nonzeros per column"
         for order in ORDERS:
             found = measure(graph, methods, knobs=knobs, engine=engine, order=order, repeats=repeats, name=name)
             tell(found)
             rows += found
     return rows
+
+
+def fitting_columns(nonzeros_per_column):
+    """How many columns `column_block` has to take at a time to give each of its threads a nonzero."""
+    return max(1, round(METHODS["column_block"].knobs["threads"] / nonzeros_per_column))
 
 
 SUITES = {"report": measure_report, "sweep": measure_sweep}
@@ -160,6 +166,8 @@ def record_path(suite, rows):
 
 def _scaled(size, share):
     """The sizes of a generator for a graph of `share` times as many vertices."""
+    if not 0 < share <= 1:
+        raise GraphError(f"a share of a suite's size is past 0 and at most 1, not {share!r}")
     counts = {key: value for key, value in size.items() if key in ("n", "rows", "cols", "planes")}
     return size | {key: max(2, round(value * share ** (1 / len(counts)))) for key, value in counts.items()}
 

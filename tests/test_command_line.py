@@ -392,3 +392,5 @@ def test_bench_measures_a_suite_and_records_it(run, tmp_path):
 def test_bench_refuses_what_it_does_not_know(refused, k5):
     assert "no method 'magic'" in refused("bench", k5, "--methods", "magic")
     assert "nowhere.mtx" in refused("bench", "nowhere.mtx")
+    assert "repeats must be at least 1" in refused("bench", k5, "--repeats", "0")
+    assert "at most 1, not 3.0" in refused("bench", "report", "--share", "3")

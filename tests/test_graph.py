@@ -212,6 +212,19 @@ def test_edges_from_lists_pairs_strided_views_and_dlpack():
         assert other.equals(triangle)
 
 
+@pytest.mark.gpu
+def test_edges_from_device_arrays_of_any_library():
+    from tcgpu import _cuda
+
+    cupy = pytest.importorskip("cupy", reason="CuPy is not installed")
+    u, v = np.array([0, 1, 2]), np.array([1, 2, 0])
+    triangle = Graph.from_edges(u, v)
+    assert Graph.from_edges(cupy.asarray(u), cupy.asarray(v)).equals(triangle)
+    assert Graph.from_edges(cupy.asarray(np.stack([u, v], axis=1))).equals(triangle)
+    assert Graph.from_edges(_cuda.to_device(u), _cuda.to_device(v)).equals(triangle)
+    assert tcgpu.count((cupy.asarray(u), cupy.asarray(v))) == 1
+
+
 @pytest.mark.parametrize(
     ("u", "v", "n", "words"),
     [
