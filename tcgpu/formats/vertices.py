@@ -61,7 +61,7 @@ def _compact_by_sorting(u, v, low):
     """For numbers spread so wide that a table of all between them is too large."""
     shares = [None] * threads()
     run_threads(_distinct_in_share, u, v, shares, workers=len(shares))
-    labels = _distinct(np.concatenate(shares)).astype(np.int64)
+    labels = _distinct(np.concatenate(shares), kind="stable").astype(np.int64)  # a stable sort merges sorted shares
     # a table of where the labels of each range of 2^shift numbers start: most ranges have about one
     shift = max(0, (int(labels[-1]) - low).bit_length() - labels.size.bit_length())
     starts = np.concatenate(([0], np.cumsum(np.bincount((labels - low) >> shift))))
@@ -70,12 +70,15 @@ def _compact_by_sorting(u, v, low):
 
 def _distinct_in_share(worker, workers, u, v, shares):
     share = slice(u.size * worker // workers, u.size * (worker + 1) // workers)
-    shares[worker] = _distinct(np.concatenate((u[share], v[share])))
+    ids = np.concatenate((u[share], v[share]))
+    bits = max(1, ids.size.bit_length())
+    kept = _sift(ids, np.full(1 << bits, -1, ids.dtype), U64(64 - bits))
+    shares[worker] = _distinct(ids[:kept])
 
 
-def _distinct(values):
+def _distinct(values, kind=None):
     """The distinct ones of these values, ascending; they are sorted in place."""
-    values.sort()
+    values.sort(kind=kind)
     first = np.ones(values.size, np.bool_)
     np.not_equal(values[1:], values[:-1], out=first[1:])
     return values[first]
@@ -129,6 +132,18 @@ def _rank(worker, workers, ids, low, marks, numbers):
         word = place >> U64(6) << U64(1)
         below = marks[word] & ((U64(1) << (place & U64(63))) - U64(1))
         numbers[U64(k)] = marks[word | U64(1)] + popcount(below)
+
+
+@jit
+def _sift(ids, latest, shift):
+    """Move to the front what is not the latest number with its hash: most duplicates go, so that less is sorted."""
+    kept = 0
+    for k in range(ids.size):
+        slot = U64(ids[U64(k)]) * U64(0x9E3779B97F4A7C15) >> shift
+        if latest[slot] != ids[U64(k)]:
+            latest[slot] = ids[U64(kept)] = ids[U64(k)]
+            kept += 1
+    return kept
 
 
 @jit
