@@ -6,6 +6,8 @@ import itertools
 import lzma
 import mmap
 import os
+import subprocess
+import sys
 import threading
 
 import numpy as np
@@ -206,6 +208,21 @@ def test_gaps_are_closed_in_ascending_order(written, ids, spread):
     occurring = sorted(set(itertools.chain(*ids)))
     assert (n, list(range(n)) if labels is None else labels.tolist()) == (len(occurring), occurring)
     assert [(occurring[a], occurring[b]) for a, b in zip(u, v)] == ids
+
+
+@pytest.mark.parametrize("workers", [1, 3])
+@pytest.mark.parametrize("gap", [1, 7, 10**9])
+def test_gaps_in_many_edges_on_all_cores(written, workers, gap):
+    ids = np.random.default_rng(1).integers(5, 30_000, (60_000, 2)) * gap
+    path = written("x.csv", pd.DataFrame(ids).to_csv(header=False, index=False))
+    set_threads(workers)
+    try:
+        u, v, n, labels = read_edges(path)
+    finally:
+        set_threads(None)
+    expected = np.unique(ids)
+    assert n == expected.size and np.array_equal(labels, expected)
+    assert np.array_equal(labels[np.stack((u, v), axis=1)], ids)
 
 
 def test_base_and_n_keep_vertices_without_edges(written):
@@ -468,3 +485,20 @@ def test_columns_are_not_read_as_raw_edges(tmp_path):
     write(Graph.from_edges([0], [1]), tmp_path / "x.npz")
     with pytest.raises(GraphError, match="holds columns"):
         read_edges(tmp_path / "x.npz")
+
+
+def test_the_benchmark_of_reading_runs_and_its_readers_agree(root, tmp_path):
+    command = [
+        sys.executable,
+        "benchmarks/parse.py",
+        "--megabytes",
+        "1",
+        "--repeats",
+        "1",
+        "--output",
+        tmp_path / "x.csv",
+    ]
+    subprocess.run(command, cwd=root, check=True, capture_output=True, env={**os.environ, "PYTHONPATH": str(root)})
+    record = pd.read_csv(tmp_path / "x.csv")
+    assert set(record["reader"]) == {"pandas", "SciPy", "tcgpu, edges", "tcgpu, Graph"}
+    assert (record["seconds"] > 0).all()
