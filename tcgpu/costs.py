@@ -1,0 +1,75 @@
+"""What the report's methods have to do on a graph, worked out from its columns: no kernel runs, so any size will do.
+
+Each in its own unit: rounds of a loop, look-ups, loads. The 32 lanes of a warp take neighbouring nonzeros and go on
+together, so what a warp has to do is what its busiest lane has to.
+"""
+
+import numpy as np
+
+from tcgpu._native import jit
+
+LANES = 32
+SECTOR = 32  # bytes that a GPU fetches from memory at a time
+
+
+def merge_steps(graph):
+    """How often `naive` goes round its loop for each nonzero: int64, in the order of `graph.edges()`."""
+    steps = np.zeros(graph.m, np.int64)
+    _merge_steps(graph.col_ptr, graph.row_idx, graph.col_of, steps)
+    return steps
+
+
+def lookups(graph):
+    """How many bits `bitmap` looks up for each nonzero: int64, in the order of `graph.edges()`.
+
+    Those are the rows of column i, and none where column j has but the one nonzero.
+    """
+    return np.where(graph.column_lengths[graph.col_of] > 1, graph.column_lengths[graph.row_idx], 0)
+
+
+def warps(values):
+    """One value per thread as rows of 32 lanes, the last row filled up with 0."""
+    values = np.asarray(values)
+    padded = np.zeros(-(-values.size // LANES) * LANES, values.dtype)
+    padded[: values.size] = values
+    return padded.reshape(-1, LANES)
+
+
+def active_share(steps):
+    """Of all the steps that the lanes of all warps could take, the share that they do take; 1 if there are none."""
+    longest = warps(steps).max(axis=1, initial=0)
+    return float(np.sum(steps) / (LANES * longest.sum())) if longest.any() else 1.0
+
+
+def sectors(positions, bytes_each=4):
+    """How many sectors each warp fetches when every lane loads one element: lane t the one at `positions[t]`.
+
+    32 elements of 4 bytes side by side take 4 sectors, scattered ones up to 32. Only whole warps are told of.
+    """
+    positions = np.asarray(positions)
+    touched = np.sort(warps(positions[: positions.size // LANES * LANES] * bytes_each // SECTOR), axis=1)
+    return 1 + np.count_nonzero(np.diff(touched, axis=1), axis=1)
+
+
+def groups(graph, columns):
+    """How many nonzeros each group of `columns` consecutive columns holds: what a block of `column_block` takes."""
+    first = np.arange(0, graph.n, columns)
+    return graph.col_ptr[np.minimum(first + columns, graph.n)] - graph.col_ptr[first]
+
+
+def busy_share(graph, columns, threads=128):
+    """Of the threads of `column_block` in all its rounds, the share that has a nonzero to count for."""
+    rounds = -(-groups(graph, columns) // threads)
+    return float(graph.m / (threads * rounds.sum())) if graph.m else 1.0
+
+
+@jit
+def _merge_steps(col_ptr, row_idx, col_of, steps):
+    for e in range(row_idx.size):
+        i, j = row_idx[e], col_of[e]
+        p, p_end, q, q_end = e + 1, col_ptr[j + 1], col_ptr[i], col_ptr[i + 1]
+        while p < p_end and q < q_end:
+            x, y = row_idx[p], row_idx[q]
+            p += x <= y
+            q += y <= x
+            steps[e] += 1

@@ -1,0 +1,73 @@
+"""Records of GPUs: which are found, and that the report's tables and curves are taken from the right rows."""
+
+import json
+
+import pytest
+
+from tcgpu import bench, records
+
+
+def row(method, milliseconds, *, graph="auto class", order="natural", columns=None, nonzeros=4.0, date="2026-01-01"):
+    """A row as `measure` makes it on a GPU, as far as it is read."""
+    knobs = {"threads": 128} | ({} if columns is None else {"columns": columns})
+    facts = {"vertices": 25, "edges": 100, "triangles": 7, "nonzeros_per_column": nonzeros}
+    where = {"engine": "gpu", "gpu_name": "GPU X", "date": date}
+    return {"graph": graph, "method": method, "order": order, "knobs": json.dumps(knobs)} | facts | where | {
+        "kernel_ms": milliseconds
+    }  # fmt: skip
+
+
+REPORT = bench.Rows([
+    row("naive", 3.0), row("column_block", 2.0, columns=27), row("bitmap", 5.0),
+    row("naive", 8.0, order="degree"), row("column_block", 2.0, order="degree", columns=27),
+])  # fmt: skip
+SWEEP = bench.Rows([
+    row("naive", 1.0, graph="few"), row("column_block", 4.0, graph="few", columns=1),
+    row("column_block", 2.0, graph="few", columns=27), row("column_block", 1.0, graph="few", columns=32),
+    row("naive", 9.0, graph="many", nonzeros=64.0), row("column_block", 3.0, graph="many", nonzeros=64.0, columns=2),
+])  # fmt: skip
+
+
+@pytest.fixture
+def measured(tmp_path, monkeypatch):
+    monkeypatch.setattr(records, "data_path", lambda *parts: tmp_path.joinpath(*parts[1:]))
+    return tmp_path
+
+
+def test_records_are_of_gpus_and_the_latest_of_each(measured):
+    on_cpu = bench.Rows(entry | {"engine": "cpu"} for entry in REPORT)
+    later = bench.Rows(entry | {"date": "2026-02-02"} for entry in REPORT)
+    other = bench.Rows(entry | {"gpu_name": "GPU Y"} for entry in REPORT)
+    for name, rows in {"report-a": later, "report-b": REPORT, "report-c": other, "report-d": on_cpu,
+                       "sweep-a": SWEEP}.items():  # fmt: skip
+        rows.write_csv(measured / f"{name}.csv")
+    assert records.records("report") == {"GPU X": later, "GPU Y": other}
+    assert records.records("sweep") == {"GPU X": SWEEP}
+    assert records.records("nothing") == {}
+
+
+def test_measured_and_published_tables_have_the_same_keys():
+    (found,) = records.report_table(REPORT)
+    (expected,) = [row for row in records.published_table() if row["graph"] == "auto"]
+    assert set(found) <= set(expected)
+    assert (found["simple_ms"], found["shared_ms"], found["speedup"]) == (3.0, 2.0, 1.5)
+    assert records.report_table(REPORT, order="degree")[0]["speedup"] == 4
+
+
+def test_times_of_every_method_by_graph():
+    times = {"naive": {"auto": 3.0}, "column_block": {"auto": 2.0}, "bitmap": {"auto": 5.0}}
+    assert records.method_times(REPORT) == times
+    assert set(records.method_times(REPORT, order="degree")) == {"naive", "column_block"}
+
+
+def test_curves_are_of_one_number_of_columns():
+    assert records.curve(SWEEP, 1) == [(4.0, 0.25)]
+    assert records.curve(SWEEP, 27) == [(4.0, 0.5)]
+    assert records.curve(SWEEP, "fitting") == [(4.0, 1.0), (64.0, 3.0)]
+    assert records.curve(SWEEP, 1, order="degree") == []
+
+
+def test_curves_cross_where_a_straight_line_between_logarithms_does():
+    assert records.crossings([(1, 0.5), (4, 2.0)]) == pytest.approx([2.0])
+    assert records.crossings([(1, 0.5), (2, 1.0), (4, 2.0), (8, 0.5)]) == pytest.approx([2.0, 4 * 2**0.5])
+    assert records.crossings([(1, 2.0), (2, 3.0)]) == records.crossings([(1, 0.5)]) == records.crossings([]) == []
