@@ -37,6 +37,14 @@ REPORT_METHODS = ("naive", "column_block", "bitmap", "report_auto")
 SWEEP = (1, 1.5, 2, 3, 4, 5, 6, 7, 8, 10, 12, 16, 20, 24, 32, 40, 48, 64)  # nonzeros per column
 SWEEP_EDGES = 1 << 23
 ORDERS = ("natural", "degree")
+SHARED_PERCENT = (-1, 0, 25, 50, 75)
+SHAPES = (
+    {"threads": 512, "blocks": 256, "columns": 1},
+    {"threads": 128, "blocks": 1024, "columns": 1},
+    {"threads": 128, "blocks": 1 << 16, "columns": 1},
+    {"threads": 256, "blocks": 1 << 16, "columns": 4},
+    {"threads": 512, "blocks": 1 << 16, "columns": 4},
+)
 SHOWN = ("graph", "method", "engine", "order", "knobs", "triangles", "kernel_ms", "process_ms", "total_ms")
 
 
@@ -153,7 +161,34 @@ def fitting_columns(nonzeros_per_column):
     return max(1, round(METHODS["column_block"].knobs["threads"] / nonzeros_per_column))
 
 
-SUITES = {"report": measure_report, "sweep": measure_sweep}
+def measure_cache(methods=REPORT_METHODS[:2], *, engine=None, repeats=REPEATS, share=1.0, tell=lambda row: None):
+    """The report's two kernels on its densest class, in equal launch shapes, while the L1 cache shrinks.
+
+    `shared_percent` in a row is the share of an SM's fast memory that is kept for shared memory and so taken from the
+    L1 cache; -1 where the driver chose.
+    """
+    generator, size, _ = REPORT["coPapersCiteseer"]
+    graph = GENERATORS[generator](**_scaled(size, share))
+    kernels = [step.kernel for method in methods for step in METHODS[method].plan(graph).steps]
+    rows = Rows()
+    try:
+        for percent in SHARED_PERCENT:
+            for kernel in kernels:
+                kernel.carve_out(percent)
+            for order in ORDERS:
+                found = measure(graph, methods, knobs=list(SHAPES), engine=engine, order=order, repeats=repeats,
+                                name="coPapersCiteseer class")  # fmt: skip
+                for row in found:
+                    row["shared_percent"] = percent
+                tell(found)
+                rows += found
+    finally:
+        for kernel in kernels:
+            kernel.carve_out(-1)
+    return rows
+
+
+SUITES = {"report": measure_report, "sweep": measure_sweep, "cache": measure_cache}
 
 
 def record_path(suite, rows):
@@ -168,7 +203,7 @@ def _scaled(size, share):
     """The sizes of a generator for a graph of `share` times as many vertices."""
     if not 0 < share <= 1:
         raise GraphError(f"a share of a suite's size is past 0 and at most 1, not {share!r}")
-    counts = {key: value for key, value in size.items() if key in ("n", "rows", "cols", "planes")}
+    counts = {key: value for key, value in size.items() if key in ("n", "m", "rows", "cols", "planes")}
     return size | {key: max(2, round(value * share ** (1 / len(counts)))) for key, value in counts.items()}
 
 

@@ -116,10 +116,10 @@ def test_the_classes_have_the_sizes_that_the_report_used():
 
 @pytest.mark.sim
 def test_the_sweep_keeps_the_edges_and_varies_the_columns(monkeypatch):
-    monkeypatch.setattr(bench, "SWEEP", (2, 16))
+    monkeypatch.setattr(bench, "SWEEP", (8, 16))
     rows = bench.measure_sweep(["naive", "column_block"], share=1 / (1 << 12), repeats=1, engine="sim")
     assert {row["edges"] for row in rows} == {bench.SWEEP_EDGES >> 12}
-    assert {row["nonzeros_per_column"] for row in rows} == {2, 16}
+    assert {row["nonzeros_per_column"] for row in rows} == {8, 16}
     columns = {json.loads(row["knobs"]).get("columns") for row in rows if row["nonzeros_per_column"] == 16}
     assert columns == {None, 1, 27, 8}
 
@@ -128,3 +128,18 @@ def test_records_are_named_after_the_suite_and_the_machine():
     rows = [{"engine": "gpu", "gpu_name": "NVIDIA H200", "cpu": "some CPU"}]
     assert bench.record_path("report", rows).name == "report-nvidia-h200.csv"
     assert bench.record_path("sweep", [rows[0] | {"engine": "cpu"}]).name == "sweep-some-cpu.csv"
+
+
+@pytest.mark.sim
+def test_the_cache_is_measured_in_equal_shapes(monkeypatch):
+    monkeypatch.setattr(bench, "SHARED_PERCENT", (-1, 50))
+    monkeypatch.setattr(bench, "SHAPES", ({"threads": 32, "blocks": 4, "columns": 2},))
+    rows = bench.measure_cache(share=0.001, repeats=1, engine="sim")
+    assert [(row["method"], row["order"], row["shared_percent"]) for row in rows] == [
+        (method, order, percent)
+        for percent in (-1, 50)
+        for order in ("natural", "degree")
+        for method in ("naive", "column_block")
+    ]
+    shapes = [{key: json.loads(row["knobs"])[key] for key in ("threads", "blocks")} for row in rows]
+    assert shapes == [{"threads": 32, "blocks": 4}] * len(rows)
