@@ -178,7 +178,8 @@ def bench(arguments):
     """Measure on this machine and write the record as CSV.
 
     WHAT is `report` (the report's four classes of graphs), `sweep` (its two kernels from 1 to 64 nonzeros per column),
-    `cache` (the same two while a GPU's L1 cache shrinks), or a graph's file. Without -o, the record goes to data/measured/, under the name of the suite and of the machine.
+    `cache` (the same two while a GPU's L1 cache shrinks), or a graph's file. Without -o, the record goes to
+    data/measured/, under the name of the suite and of the machine.
     """
     from tcgpu.bench import SUITES, measure, record_path
 
