@@ -4,9 +4,13 @@ Colours say the same thing in every picture: blue is what is there, orange what 
 """
 
 import io
+import re
 
 import numpy as np
 from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullLocator
+
+from tcgpu import records
 
 BLUE, ORANGE, GREY = "#2b6cb0", "#dd6b20", "#cbd5e0"
 
@@ -107,3 +111,124 @@ def draw_ratios(rows, *, key="raw_ratio", ax=None):
     ax.invert_yaxis()
     ax.spines[["top", "right", "left"]].set_visible(False)
     return ax.figure
+
+
+# -------------------------------------------------------------------------------------------------------- measurements
+
+# one look a series: told apart by hatch and marker, too, in print and by eyes that do not tell these colours
+BARS = ((BLUE, ""), (ORANGE, "///"), (GREY, "xxx"), ("#2d3748", "..."))
+LINES = ((BLUE, "o-"), (ORANGE, "s--"), ("#2d3748", "^:"), ("#718096", "D-."))
+
+
+def draw_bars(values, *, ylabel="", log=False, level=None, title="", ax=None):
+    """Bars in groups: a dict of series -> group -> number, each with its number above; None is an empty place.
+
+    level: where to draw a line across, to compare the bars with.
+    """
+    groups = list(dict.fromkeys(group for bars in values.values() for group in bars))
+    ax = ax or axes(max(5, 1.6 * len(groups)), 3.5)
+    width = 0.8 / len(values)
+    for place, ((series, bars), (color, hatch)) in enumerate(zip(values.items(), BARS)):
+        known = [(k, bars[group]) for k, group in enumerate(groups) if bars.get(group) is not None]
+        left = [k + (place - (len(values) - 1) / 2) * width for k, _ in known]
+        heights = [height for _, height in known]
+        drawn = ax.bar(left, heights, width, label=series, color=color, hatch=hatch, edgecolor="white", lw=0.5)
+        ax.bar_label(drawn, [_short(height) for height in heights], size=7, padding=1)
+    if level is not None:
+        ax.axhline(level, color="black", lw=1, zorder=0)
+    ax.set(ylabel=ylabel, title=title, yscale="log" if log else "linear", xticks=range(len(groups)))
+    ax.set_xticklabels(groups, size=8)
+    ax.margins(y=0.12)
+    ax.legend(frameon=False, fontsize=8)
+    ax.spines[["top", "right"]].set_visible(False)
+    return ax.figure
+
+
+def draw_curves(curves, *, xlabel="", ylabel="", log="xy", level=None, title="", ax=None):
+    """A line a series: a dict of series -> [(x, y), ...]. log: which axes are logarithmic; level: a line across."""
+    ax = ax or axes(6, 3.5)
+    for (series, points), (color, style) in zip(curves.items(), LINES):
+        ax.plot(*zip(*points), style, color=color, ms=4, lw=1.5, label=series) if points else None
+    if level is not None:
+        ax.axhline(level, color="black", lw=1, zorder=0)
+    for letter, axis in (("x", ax.xaxis), ("y", ax.yaxis)):
+        if letter in log:
+            getattr(ax, f"set_{letter}scale")("log")
+            axis.set_major_locator(LogLocator(base=10, subs=(1, 2, 5)))
+            axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+            axis.set_minor_locator(NullLocator())
+    ax.set(xlabel=xlabel, ylabel=ylabel, title=title)
+    ax.legend(frameon=False, fontsize=8)
+    ax.grid(color="#edf2f7", zorder=-1)
+    ax.spines[["top", "right"]].set_visible(False)
+    return ax.figure
+
+
+def draw_times(tables, *, log=True):
+    """The report's first chart: the times of its two methods by graph. A dict of machine -> table, a panel each."""
+    panels = np.atleast_1d(axes(4.8 * len(tables), 3.6, ncols=len(tables), sharey=True))
+    for panel, (machine, table) in zip(panels, tables.items()):
+        values = {
+            name: {_two_lines(row["graph"]): row[f"{key}_ms"] for row in table}
+            for name, key in (("simple (naive)", "simple"), ("shared (column_block)", "shared"))
+        }
+        draw_bars(values, ylabel="milliseconds" if panel is panels[0] else "", log=log, title=machine, ax=panel)
+    return panels[0].figure
+
+
+def draw_speedups(tables):
+    """The report's second chart: how many times faster shared is than simple, by graph; machine -> table."""
+    values = {machine: {row["graph"]: row["speedup"] for row in table} for machine, table in tables.items()}
+    return draw_bars(values, ylabel="speedup, shared over simple", level=1)
+
+
+def draw_sweep(rows, *, published=()):
+    """Speedup of `column_block` over `naive` against nonzeros per column, from the rows of `measure_sweep`.
+
+    A panel for each order, a line for each way to choose how many columns a block takes; where a line crosses 1, it is
+    marked with the nonzeros per column: the threshold. published: a table of the report, drawn as stars, natural order.
+    """
+    orders = list(dict.fromkeys(row["order"] for row in rows))
+    panels = np.atleast_1d(axes(5.2 * len(orders), 4.2, ncols=len(orders), sharey=True))
+    for panel, order in zip(panels, orders):
+        curves = {
+            name: records.curve(rows, columns, order=order)
+            for name, columns in (("1 column", 1), ("27 columns", 27), ("a nonzero for every thread", "fitting"))
+        }
+        title = f"{order} order, {rows[0]['gpu_name']}"
+        draw_curves(curves, xlabel="nonzeros per column", level=1, title=title, ax=panel)
+        for k, (points, (color, _)) in enumerate(zip(curves.values(), LINES)):
+            for place in records.crossings(points):
+                panel.plot(place, 1, "o", ms=11, mfc="none", mec=color)
+                panel.annotate(f"{place:.1f}", (place, 1), (4, -14 - 10 * k), textcoords="offset points", color=color)
+        if published and order == "natural":
+            stars = [(row["edges"] / row["vertices"], row["speedup"]) for row in published]
+            panel.plot(*zip(*stars), "*", color="black", ms=9, label="the report's graphs on its T4")
+            panel.legend(frameon=False, fontsize=8)
+    panels[0].set_ylabel("speedup, column_block over naive")
+    return panels[0].figure
+
+
+def draw_lanes(warps):
+    """What the 32 lanes of a warp do, and how long they wait: name -> the steps of each lane, a panel a warp."""
+    panels = np.atleast_1d(axes(3.4 * len(warps), 2.6, ncols=len(warps)))
+    for panel, (name, steps) in zip(panels, warps.items()):
+        steps = np.asarray(steps)
+        lanes, longest = np.arange(steps.size), steps.max(initial=0)
+        panel.bar(lanes, longest - steps, 0.8, steps, color="white", edgecolor=GREY, hatch="////", lw=0.5)
+        panel.bar(lanes, steps, 0.8, color=np.where(steps == longest, ORANGE, BLUE))
+        panel.set_title(f"{name}\n{steps.sum() / max(1, longest * steps.size):.0%} of its steps are used", size=9)
+        panel.set(xlabel="lane", xticks=[0, 8, 16, 24, 31])
+        panel.yaxis.set_major_locator(MaxNLocator(integer=True))
+        panel.spines[["top", "right"]].set_visible(False)
+    panels[0].set_ylabel("steps (hatched: waiting)")
+    return panels[0].figure
+
+
+def _two_lines(name):
+    """A long name broken once, where words begin, so that names stand side by side."""
+    return re.sub(r"[-_]|(?<=[a-z])(?=[A-Z])", lambda found: f"{found.group()}\n", name, count=1)
+
+
+def _short(number):
+    return f"{number:,.0f}" if number >= 100 else f"{number:.3g}"

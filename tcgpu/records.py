@@ -14,10 +14,19 @@ CLASS = " class"  # what `measure_report` calls a generated graph, after the nam
 
 
 def records(suite):
-    """Every record of a suite that was made on a GPU: the machine's name -> Rows; of two for a machine, the later."""
-    found = [Rows.read_csv(path) for path in sorted(data_path("measured").glob(f"{suite}-*.csv"))]
-    by_date = sorted((rows for rows in found if rows and rows[0]["engine"] == "gpu"), key=lambda rows: rows[0]["date"])
-    return {rows[0]["gpu_name"]: rows for rows in by_date}
+    """Every record of a suite that was made on a GPU, by date: the GPU's name -> Rows; of two of a GPU, the later."""
+    found = [Rows.read_csv(path) for path in data_path("measured").glob(f"{suite}-*.csv")]
+    by_date = sorted((rows for rows in found if rows and rows[0]["engine"] == "gpu"), key=_date)
+    of_gpu = {rows[0]["gpu_name"]: rows for rows in by_date}
+    return dict(sorted(of_gpu.items(), key=lambda item: _date(item[1])))
+
+
+def latest(suite):
+    """The latest record of a suite that was made on a GPU; every row names it."""
+    found = list(records(suite).values())
+    if not found:
+        raise LookupError(f"no record of {suite!r} was made on a GPU; `tcgpu bench {suite}` makes one")
+    return found[-1]
 
 
 def published_table():
@@ -27,13 +36,15 @@ def published_table():
 
 def report_table(rows, *, order="natural", key="kernel_ms"):
     """The report's table out of the rows of `measure_report`: `naive` is its simple, `column_block` its shared."""
+    times = method_times(rows, order=order, key=key)
     table = []
     for row in rows:
-        if row["method"] == "naive" and row["order"] == order:
-            shared = _of(rows, "column_block", row)[0]
+        if (row["method"], row["order"]) == ("naive", order):
+            graph = row["graph"].removesuffix(CLASS)
+            simple, shared = times["naive"][graph], times["column_block"][graph]
             facts = {name: row[name] for name in ("vertices", "edges", "triangles", "nonzeros_per_column")}
-            times = {"simple_ms": row[key], "shared_ms": shared[key], "speedup": row[key] / shared[key]}
-            table.append({"graph": row["graph"].removesuffix(CLASS), **facts, **times})
+            measured = {"simple_ms": simple, "shared_ms": shared, "speedup": simple / shared}
+            table.append({"graph": graph, **facts, **measured})
     return table
 
 
@@ -47,18 +58,32 @@ def method_times(rows, *, order="natural", key="kernel_ms"):
 
 
 def curve(rows, columns, *, order="natural", key="kernel_ms"):
-    """How much faster `column_block` is than `naive` in the rows of `measure_sweep`: (nonzeros per column, speedup).
+    """How much faster `column_block` is than `naive` in the rows of `measure_sweep`: [(nonzeros per column, speedup)].
 
     columns: how many it takes at a time: 1, 27, or "fitting", as many as give every thread a nonzero.
     """
+    shared = dict(nanoseconds(rows, "column_block", columns, order=order, key=key))
+    return [(x, simple / shared[x]) for x, simple in nanoseconds(rows, "naive", order=order, key=key) if x in shared]
+
+
+def nanoseconds(rows, method, columns=None, *, order="natural", key="kernel_ms"):
+    """What an edge costs a method in the rows of `measure_sweep`: [(nonzeros per column, nanoseconds an edge)]."""
     points = []
     for row in rows:
-        if row["method"] == "naive" and row["order"] == order:
-            nonzeros = row["nonzeros_per_column"]
-            wanted = fitting_columns(nonzeros) if columns == "fitting" else columns
-            taken = [shared for shared in _of(rows, "column_block", row) if _columns(shared) == wanted]
-            points += [(nonzeros, row[key] / shared[key]) for shared in taken]
+        wanted = fitting_columns(row["nonzeros_per_column"]) if columns == "fitting" else columns
+        if (row["method"], row["order"]) == (method, order) and json.loads(row["knobs"]).get("columns") == wanted:
+            points.append((row["nonzeros_per_column"], row[key] * 1e6 / row["edges"]))
     return sorted(points)
+
+
+def cache_curve(rows, method, *, order="natural", key="kernel_ms"):
+    """The best time of a method in the rows of `measure_cache`: [(percent of the fast memory kept from the L1, ms)]."""
+    best = {}
+    for row in rows:
+        if (row["method"], row["order"]) == (method, order) and row["shared_percent"] >= 0:
+            percent = row["shared_percent"]
+            best[percent] = min(row[key], best.get(percent, math.inf))
+    return sorted(best.items())
 
 
 def crossings(points, level=1.0):
@@ -71,10 +96,5 @@ def crossings(points, level=1.0):
     return found
 
 
-def _of(rows, method, like):
-    """The rows of a method on the same graph in the same order as another row."""
-    return [row for row in rows if row["method"] == method and all(row[k] == like[k] for k in ("graph", "order"))]
-
-
-def _columns(row):
-    return json.loads(row["knobs"])["columns"]
+def _date(rows):
+    return rows[0]["date"]

@@ -1,5 +1,7 @@
 """Pictures: that each draws what it is given, judged by what is on its axes."""
 
+import json
+
 import networkx as nx
 import numpy as np
 
@@ -58,3 +60,58 @@ def test_ratios_have_a_bar_for_each_other_library_and_say_where_one_was_not_done
     assert sorted(bar.get_width() for bar in axes.patches) == [0, 0, 0.5, 12.3]
     said = [text.get_text() for text in axes.texts]
     assert said.count("not done in time") == 2 and "12x" in said and "A" in said
+
+
+def measured(method, nonzeros, milliseconds, columns=None, order="natural"):
+    """A row of a sweep, as far as it is drawn."""
+    knobs = json.dumps({} if columns is None else {"columns": columns})
+    where = {"graph": f"graph {nonzeros}", "order": order, "gpu_name": "GPU X", "edges": 1_000_000}
+    return {"method": method, "nonzeros_per_column": nonzeros, "kernel_ms": milliseconds, "knobs": knobs} | where
+
+
+def test_bars_stand_in_groups_with_their_numbers_and_differ_by_more_than_colour():
+    picture = plots.draw_bars({"one": {"A": 1.0, "B": 2500.0}, "two": {"A": 0.125, "B": None}}, level=1)
+    (ax,) = picture.axes
+    assert sorted(bar.get_height() for bar in ax.patches) == [0.125, 1, 2500]
+    assert {text.get_text() for text in ax.texts} == {"1", "0.125", "2,500"}
+    assert [label.get_text() for label in ax.get_xticklabels()] == ["A", "B"]
+    assert len({bar.get_hatch() for bar in ax.patches}) == 2
+    assert [list(line.get_ydata()) for line in ax.lines] == [[1, 1]]
+
+
+def test_curves_differ_by_marker_and_dash_and_their_axes_say_plain_numbers():
+    picture = plots.draw_curves({name: [(1, 0.5), (k + 2, 2)] for k, name in enumerate("abcd")})
+    (ax,) = picture.axes
+    assert len({(line.get_marker(), line.get_linestyle()) for line in ax.lines}) == 4
+    picture.draw_without_rendering()
+    assert {"1", "2", "5"} <= {label.get_text() for label in ax.get_xticklabels()}
+    assert plots.draw_curves({"linear": [(0, 0), (1, 1)], "none": []}, log="").axes[0].get_xscale() == "linear"
+
+
+def test_the_reports_charts_show_every_machine():
+    table = [
+        {"graph": "auto", "vertices": 1, "edges": 7, "simple_ms": 2.0, "shared_ms": 1.0, "speedup": 2.0},
+        {"graph": "coPapersCiteseer", "vertices": 1, "edges": 37, "simple_ms": 9.0, "shared_ms": 3.0, "speedup": 3.0},
+    ]
+    times = plots.draw_times({"X": table, "Y": table[:1]})
+    assert [ax.get_title() for ax in times.axes] == ["X", "Y"]
+    assert [len(ax.patches) for ax in times.axes] == [4, 2]
+    speedups = plots.draw_speedups({"X": table, "Y": table[:1]}).axes[0]
+    assert sorted(bar.get_height() for bar in speedups.patches) == [2, 2, 3]
+
+
+def test_a_sweep_marks_where_each_line_crosses_one():
+    rows = [measured("naive", 4.0, 1.0), measured("naive", 16.0, 1.0)]
+    rows += [measured("column_block", 4.0, 2.0, columns=1), measured("column_block", 16.0, 0.5, columns=1)]
+    rows += [measured(method, 4.0, 1.0, columns, "degree") for method, columns in (("naive", None), ("column_block", 1))]
+    published = [{"edges": 37, "vertices": 1, "speedup": 1.5}]
+    natural, degree = plots.draw_sweep(rows, published=published).axes
+    assert "GPU X" in natural.get_title() and "natural" in natural.get_title() and "degree" in degree.get_title()
+    assert [text.get_text() for text in natural.texts] == ["8.0"] and not degree.texts
+    assert [37] in [list(line.get_xdata()) for line in natural.lines]
+
+
+def test_lanes_show_the_longest_and_fill_up_with_waiting():
+    mesh, even = plots.draw_lanes({"mesh": np.arange(32), "even": np.full(32, 3)}).axes
+    assert sum(bar.get_height() for bar in mesh.patches) == 31 * 32
+    assert mesh.get_title() == "mesh\n50% of its steps are used" and "100%" in even.get_title()

@@ -19,6 +19,7 @@ def row(method, milliseconds, *, graph="auto class", order="natural", columns=No
 
 REPORT = bench.Rows([
     row("naive", 3.0), row("column_block", 2.0, columns=27), row("bitmap", 5.0),
+    row("naive", 1.0, graph="road class"), row("column_block", 4.0, graph="road class", columns=27),
     row("naive", 8.0, order="degree"), row("column_block", 2.0, order="degree", columns=27),
 ])  # fmt: skip
 SWEEP = bench.Rows([
@@ -43,19 +44,23 @@ def test_records_are_of_gpus_and_the_latest_of_each(measured):
         rows.write_csv(measured / f"{name}.csv")
     assert records.records("report") == {"GPU X": later, "GPU Y": other}
     assert records.records("sweep") == {"GPU X": SWEEP}
+    assert records.latest("report") == later
     assert records.records("nothing") == {}
+    with pytest.raises(LookupError, match="no record of 'nothing' .* `tcgpu bench nothing`"):
+        records.latest("nothing")
 
 
 def test_measured_and_published_tables_have_the_same_keys():
-    (found,) = records.report_table(REPORT)
+    found, road = records.report_table(REPORT)
     (expected,) = [row for row in records.published_table() if row["graph"] == "auto"]
     assert set(found) <= set(expected)
     assert (found["simple_ms"], found["shared_ms"], found["speedup"]) == (3.0, 2.0, 1.5)
+    assert (road["graph"], road["speedup"]) == ("road", 0.25)
     assert records.report_table(REPORT, order="degree")[0]["speedup"] == 4
 
 
 def test_times_of_every_method_by_graph():
-    times = {"naive": {"auto": 3.0}, "column_block": {"auto": 2.0}, "bitmap": {"auto": 5.0}}
+    times = {"naive": {"auto": 3.0, "road": 1.0}, "column_block": {"auto": 2.0, "road": 4.0}, "bitmap": {"auto": 5.0}}
     assert records.method_times(REPORT) == times
     assert set(records.method_times(REPORT, order="degree")) == {"naive", "column_block"}
 
@@ -65,6 +70,14 @@ def test_curves_are_of_one_number_of_columns():
     assert records.curve(SWEEP, 27) == [(4.0, 0.5)]
     assert records.curve(SWEEP, "fitting") == [(4.0, 1.0), (64.0, 3.0)]
     assert records.curve(SWEEP, 1, order="degree") == []
+    assert records.nanoseconds(SWEEP, "naive") == [(4.0, 10_000.0), (64.0, 90_000.0)]
+    assert records.nanoseconds(SWEEP, "column_block", 27) == [(4.0, 20_000.0)]
+
+
+def test_the_best_launch_shape_counts_while_the_cache_shrinks():
+    rows = [row("naive", ms) | {"shared_percent": percent} for percent, ms in ((50, 4), (50, 3), (0, 2), (-1, 1))]
+    assert records.cache_curve(rows, "naive") == [(0, 2), (50, 3)]
+    assert records.cache_curve(rows, "naive", order="degree") == records.cache_curve(rows, "column_block") == []
 
 
 def test_curves_cross_where_a_straight_line_between_logarithms_does():
