@@ -103,7 +103,7 @@ def test_the_reports_charts_show_every_machine():
 def test_a_sweep_marks_where_each_line_crosses_one():
     rows = [measured("naive", 4.0, 1.0), measured("naive", 16.0, 1.0)]
     rows += [measured("column_block", 4.0, 2.0, columns=1), measured("column_block", 16.0, 0.5, columns=1)]
-    rows += [measured(method, 4.0, 1.0, columns, "degree") for method, columns in (("naive", None), ("column_block", 1))]
+    rows += [measured("naive", 4.0, 1.0, order="degree"), measured("column_block", 4.0, 1.0, 1, "degree")]
     published = [{"edges": 37, "vertices": 1, "speedup": 1.5}]
     natural, degree = plots.draw_sweep(rows, published=published).axes
     assert "GPU X" in natural.get_title() and "natural" in natural.get_title() and "degree" in degree.get_title()
