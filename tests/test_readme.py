@@ -3,6 +3,7 @@
 import doctest
 import os
 import re
+import runpy
 import shutil
 import subprocess
 import sys
@@ -117,3 +118,13 @@ def test_its_figures_are_the_recorded_ones(root, text):
         assert f"]({file})" in measured, f"the section has no link to {file}"
         machines = {r.get("gpu_name") or r["cpu"] for r in records}
         assert all(machine in measured for machine in machines), f"the section does not name {machines}"
+
+
+def test_its_picture_is_drawn_from_the_record(root, text, tmp_path):
+    """The picture that is shown names the same numbers as one that data/measured/draw.py makes now."""
+    assert "](data/measured/sweep.svg)" in text
+    draw = runpy.run_path(str(root / "data" / "measured" / "draw.py"))
+    draw["draw"](tmp_path / "again.svg")
+    again = (tmp_path / "again.svg").read_text()
+    assert f"<dc:source>{draw['source']()}</dc:source>" in again
+    assert f"<dc:source>{draw['source']()}</dc:source>" in draw["PICTURE"].read_text(), "run data/measured/draw.py"
