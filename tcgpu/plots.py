@@ -117,7 +117,7 @@ def draw_ratios(rows, *, key="raw_ratio", ax=None):
 
 # one look a series: told apart by hatch and marker, too, in print and by eyes that do not tell these colours
 BARS = ((BLUE, ""), (ORANGE, "///"), (GREY, "xxx"), ("#2d3748", "..."))
-LINES = ((BLUE, "o-"), (ORANGE, "s--"), ("#2d3748", "^:"), ("#718096", "D-."))
+LINES = ((BLUE, "o-"), (ORANGE, "s--"), ("#2d3748", "^:"), ("black", "*-"))
 
 
 def draw_bars(values, *, ylabel="", log=False, level=None, title="", ax=None):
@@ -138,7 +138,7 @@ def draw_bars(values, *, ylabel="", log=False, level=None, title="", ax=None):
         ax.axhline(level, color="black", lw=1, zorder=0)
     ax.set(ylabel=ylabel, title=title, yscale="log" if log else "linear", xticks=range(len(groups)))
     ax.set_xticklabels(groups, size=8)
-    ax.margins(y=0.12)
+    ax.margins(y=0.1 + 0.06 * len(values))  # room for the legend
     ax.legend(frameon=False, fontsize=8)
     ax.spines[["top", "right"]].set_visible(False)
     return ax.figure
@@ -148,7 +148,8 @@ def draw_curves(curves, *, xlabel="", ylabel="", log="xy", level=None, title="",
     """A line a series: a dict of series -> [(x, y), ...]. log: which axes are logarithmic; level: a line across."""
     ax = ax or axes(6, 3.5)
     for (series, points), (color, style) in zip(curves.items(), LINES):
-        ax.plot(*zip(*points), style, color=color, ms=4, lw=1.5, label=series) if points else None
+        if points:
+            ax.plot(*zip(*points), style, color=color, ms=9 if "*" in style else 4, lw=1.3, label=series)
     if level is not None:
         ax.axhline(level, color="black", lw=1, zorder=0)
     for letter, axis in (("x", ax.xaxis), ("y", ax.yaxis)):
@@ -186,25 +187,22 @@ def draw_sweep(rows, *, published=()):
     """Speedup of `column_block` over `naive` against nonzeros per column, from the rows of `measure_sweep`.
 
     A panel for each order, a line for each way to choose how many columns a block takes; where a line crosses 1, it is
-    marked with the nonzeros per column: the threshold. published: a table of the report, drawn as stars, natural order.
+    marked with the nonzeros per column: the threshold. published: a table of the report, a line in natural order.
     """
     orders = list(dict.fromkeys(row["order"] for row in rows))
     panels = np.atleast_1d(axes(5.2 * len(orders), 4.2, ncols=len(orders), sharey=True))
+    ways = {"1 column": 1, "27 columns": 27, "a nonzero for every thread": "fitting"}
     for panel, order in zip(panels, orders):
-        curves = {
-            name: records.curve(rows, columns, order=order)
-            for name, columns in (("1 column", 1), ("27 columns", 27), ("a nonzero for every thread", "fitting"))
-        }
-        title = f"{order} order, {rows[0]['gpu_name']}"
-        draw_curves(curves, xlabel="nonzeros per column", level=1, title=title, ax=panel)
-        for k, (points, (color, _)) in enumerate(zip(curves.values(), LINES)):
-            for place in records.crossings(points):
-                panel.plot(place, 1, "o", ms=11, mfc="none", mec=color)
-                panel.annotate(f"{place:.1f}", (place, 1), (4, -14 - 10 * k), textcoords="offset points", color=color)
+        curves = {way: records.curve(rows, columns, order=order) for way, columns in ways.items()}
         if published and order == "natural":
             stars = [(row["edges"] / row["vertices"], row["speedup"]) for row in published]
-            panel.plot(*zip(*stars), "*", color="black", ms=9, label="the report's graphs on its T4")
-            panel.legend(frameon=False, fontsize=8)
+            curves["the report's four graphs, on its T4"] = sorted(stars)
+        title = f"{order} order, {rows[0]['gpu_name']}"
+        draw_curves(curves, xlabel="nonzeros per column", level=1, title=title, ax=panel)
+        for points, (color, _) in zip(curves.values(), LINES):
+            for place in records.crossings(points):
+                panel.plot(place, 1, "o", ms=11, mfc="none", mec=color)
+                panel.annotate(f"{place:.1f}", (place, 1), (6, -14), textcoords="offset points", color=color)
     panels[0].set_ylabel("speedup, column_block over naive")
     return panels[0].figure
 
