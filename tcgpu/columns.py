@@ -19,7 +19,8 @@ from tcgpu._native import fetch_add, jit, run_threads, threads
 MAX_VERTICES = 2**31 - 1  # a vertex number has 31 bits of the key
 MANY = 50_000  # fewer edges than this are not worth waking the other cores
 BUCKETS = 1024
-SHORT = 24  # columns up to this length are sorted by insertion
+SHORT = 24  # columns up to this length are sorted by insertion, if they
+FEW = 4  # have no more rows than this in the mean
 
 U64 = np.uint64
 U32 = np.uint32
@@ -93,43 +94,45 @@ def occurrences(values, n):
     return found[0]
 
 
-class Shape(NamedTuple):
-    """What a sample of edges says about a graph and the order that it is in."""
-
-    skew: float  # mean squared degree over squared mean degree: 1 where all degrees are alike
-    work: float  # look-ups an edge: the mean of len(column v) over the nonzeros (v, u)
-    spread: float  # the median difference of an edge's two numbers, as a share of n
+def spread(u, v, n):
+    """The median difference between the two numbers of an edge, as a share of n: small where neighbours are close."""
+    return float(np.median(np.abs(u.astype(np.int64) - v))) / n if u.size else 0.0
 
 
-def shape(u, v, n, m):
-    """The Shape of a graph of m edges, judged by edges `u[k] - v[k]` drawn at random from them.
+def skew(u, v, n):
+    """Mean squared degree over squared mean degree, 1 where all are alike, from edges drawn at random.
 
-    Two random ends are the same vertex with probability sum(d^2) / (2m)^2, and a random edge's smaller end is the
-    larger end of another with probability sum(column length * row length) / m^2: coincidences tell both sums.
+    Two random ends of edges are the same vertex with probability sum(d^2) / (2m)^2: coincidences tell the sum.
     """
     half = u.size // 2
-    if half == 0:
-        return Shape(1.0, 0.0, 0.0)
-    low, high = np.minimum(u, v), np.maximum(u, v)
-    ends = _coincidences(np.concatenate((low[:half], high[:half])), np.concatenate((low[half:], high[half:])))
-    joints = _coincidences(low[:half], high[half:])
-    pairs = half * (u.size - half)
-    return Shape(ends * n / (4 * pairs), joints * m / pairs, float(np.median(high - low)) / n)
+    one, other = np.concatenate((u[:half], v[:half])), np.concatenate((u[half:], v[half:]))
+    return _coincidences(one, other) * n / max(one.size * other.size, 1)
+
+
+def work(u, v, m):
+    """Look-ups an edge, the mean of len(column i) over the nonzeros (i, j), from edges drawn at random out of m.
+
+    The larger end of one is the smaller end of another with probability sum(row length * column length) / m^2.
+    """
+    half = u.size // 2
+    one, other = np.minimum(u, v)[:half], np.maximum(u, v)[half:]
+    return _coincidences(one, other) * m / max(one.size * other.size, 1)
 
 
 def _coincidences(a, b):
     """How many pairs (k, l) have a[k] == b[l]."""
-    values, counts = np.unique(a, return_counts=True)
-    others, theirs = np.unique(b, return_counts=True)
-    _, k, other = np.intersect1d(values, others, assume_unique=True, return_indices=True)
-    return int(counts[k] @ theirs[other])
+    a, b = np.sort(a), np.sort(b)
+    return int((np.searchsorted(b, a, side="right") - np.searchsorted(b, a, side="left")).sum())
 
 
 def sample(m, n):
-    """Which of m edges `shape` should see: enough for a hundred coincidences, the same for the same sizes."""
-    enough = 2000 + int(10 * n**0.5)
+    """Which of m edges `spread`, `skew` and `work` should see: one out of each of many stretches, in random order.
+
+    Enough of them for a hundred coincidences; the same for the same sizes.
+    """
     rng = np.random.default_rng(0)
-    return rng.permutation(m) if m <= enough else rng.permutation(np.unique(rng.integers(0, m, enough)))
+    bounds = np.linspace(0, m, min(m, 2000 + int(8 * n**0.5)) + 1).astype(np.int64)
+    return rng.permutation(rng.integers(bounds[:-1], bounds[1:]))
 
 
 def adjacency(col_ptr, row_idx, degree):
@@ -284,7 +287,8 @@ def _sort_buckets(
         column0 = bucket << shift
         columns = min(n - column0, 1 << shift)
         longest = _start_columns(partitioned, first, last, column0, columns, ends)
-        if longest > SHORT:
+        by_insertion = longest <= SHORT and last - first <= FEW * columns
+        if not by_insertion:
             _sort_by_row(partitioned, first, last, half, digits[worker], scratch[worker])
         for k in range(first, last):
             key = partitioned[U64(k)]
@@ -294,7 +298,7 @@ def _sort_buckets(
         put = begin = first
         for j in range(columns):
             end = ends[j]
-            if longest <= SHORT:
+            if by_insertion:
                 _sort_by_insertion(sorted_rows, begin, end)
             kept_before = put
             put, pairs = _keep_once(sorted_rows, begin, end, put)

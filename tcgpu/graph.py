@@ -13,9 +13,9 @@ import numpy as np
 from tcgpu import columns
 
 ORDERS = ("natural", "degree", "bfs", "random", "auto")
-SKEWED = 2.5  # degree order pays where degrees are as uneven as this (see `columns.Shape`),
-TEDIOUS = 16  # where the order that a graph comes in takes as many look-ups an edge,
-SCATTERED = 1 / 64  # and where it keeps no neighbours close, which would be worth more
+SCATTERED = 1 / 64  # degree order pays in a graph whose order keeps no neighbours close (see `columns.spread`),
+SKEWED = 2.5  # whose degrees are uneven (`columns.skew`),
+TEDIOUS = 4  # and that takes many look-ups an edge as it is (`columns.work`)
 
 
 class GraphError(ValueError):
@@ -74,7 +74,7 @@ class Graph:
         n = _vertex_count(n, low, high, u, v)
         if _known(order) == "auto":
             drawn = columns.sample(u.size, n)
-            order = _best_order(columns.shape(u[drawn], v[drawn], n, u.size))
+            order = _best_order(u[drawn], v[drawn], n, u.size)
         rank = None
         if order == "degree":
             rank = columns.rank_by_degree(columns.occurrences(u, n) + columns.occurrences(v, n))
@@ -150,13 +150,6 @@ class Graph:
         """How many neighbours each vertex has."""
         return columns.degrees(self.col_ptr, self.row_idx)
 
-    @cached_property
-    def shape(self):
-        """What a sample of the edges says about degrees and order: a `columns.Shape`."""
-        drawn = columns.sample(self.m, self.n)
-        column = np.searchsorted(self.col_ptr, drawn, side="right") - 1
-        return columns.shape(self.row_idx[drawn], column.astype(np.int32), self.n, self.m)
-
     @property
     def column_lengths(self):
         return np.diff(self.col_ptr)
@@ -165,7 +158,7 @@ class Graph:
     def nonzeros_per_column(self):
         return self.m / self.n if self.n else 0.0
 
-    @property
+    @cached_property
     def max_column(self):
         return int(self.column_lengths.max(initial=0))
 
@@ -205,7 +198,7 @@ class Graph:
         number of this graph's vertex v.
         """
         if _known(order) == "auto":
-            order = _best_order(self.shape)
+            order = self._auto
         if order == "natural" or order == self.order == "degree":
             return self
         key = (order, seed if order == "random" else 0)
@@ -264,8 +257,15 @@ class Graph:
 
     def __getstate__(self):
         """What travels to another process: the columns, not what was worked out from them."""
-        derived = ("labels", "col_of", "degrees", "adjacency", "shape")
+        derived = ("labels", "max_column", "col_of", "degrees", "adjacency", "_auto")
         return {name: value for name, value in self.__dict__.items() if name not in derived} | {"_orders": {}}
+
+    @cached_property
+    def _auto(self):
+        """The order that "auto" stands for."""
+        drawn = columns.sample(self.m, self.n)
+        column = np.searchsorted(self.col_ptr, drawn, side="right") - 1
+        return _best_order(self.row_idx[drawn], column, self.n, self.m)
 
     def _rank(self, order, seed):
         if order == "degree":
@@ -310,9 +310,10 @@ def as_graph(thing, order="natural"):
     )
 
 
-def _best_order(shape):
-    """Degree order shortens the columns of skewed graphs; not worth it where they are short, or neighbours close."""
-    pays = shape.skew > SKEWED and shape.work > TEDIOUS and shape.spread > SCATTERED
+def _best_order(u, v, n, m):
+    """The order for a count of a graph of m edges, judged by edges drawn from it."""
+    scattered = columns.spread(u, v, n) > SCATTERED
+    pays = scattered and columns.skew(u, v, n) > SKEWED and columns.work(u, v, m) > TEDIOUS
     return "degree" if pays else "natural"
 
 
