@@ -9,6 +9,7 @@ those differ from one machine to the next. The pages of `report` show everything
 
 import argparse
 import html
+import re
 import sys
 from pathlib import Path
 
@@ -77,8 +78,9 @@ def report(path, folder):
 
 
 def summary(notebook):
-    """The first heading of a notebook and the first paragraph after it."""
+    """The first heading of a notebook and the first paragraph after it, as plain text."""
     text = "\n\n".join(cell.source for cell in notebook.cells if cell.cell_type == "markdown")
+    text = re.sub(r"[$`*]", "", text)
     _, _, text = f"\n{text}".partition("\n# ")
     heading, _, text = text.partition("\n")
     return heading.strip(), " ".join(text.strip().split("\n\n")[0].split())

@@ -81,7 +81,7 @@ def drawing(tmp_path):
     """A notebook that prints, draws and shows a widget, not yet run."""
     path = tmp_path / "a drawing.ipynb"
     cells = [
-        new_markdown_cell("# Squares & lines\n\nFour squares,\nas a line.\n\nMore."),
+        new_markdown_cell("# Squares & lines\n\nFour *squares*,\nas a `line`.\n\nMore."),
         new_code_cell("print([i * i for i in range(4)])"),
         new_code_cell("import matplotlib.pyplot as plt\n\n_ = plt.plot([0, 1, 4, 9])"),
         new_code_cell("import ipywidgets\n\nipywidgets.IntSlider(3)"),
