@@ -126,13 +126,11 @@ def _coincidences(a, b):
 
 
 def sample(m, n):
-    """Which of m edges `spread`, `skew` and `work` should see: one out of each of many stretches, in random order.
+    """Which of m edges `spread`, `skew` and `work` should see: enough, in random order, for a hundred coincidences.
 
-    Enough of them for a hundred coincidences; the same for the same sizes.
+    Drawn at random from all of them: were one taken from each stretch of a sorted list, few would coincide.
     """
-    rng = np.random.default_rng(0)
-    bounds = np.linspace(0, m, min(m, 2000 + int(8 * n**0.5)) + 1).astype(np.int64)
-    return rng.permutation(rng.integers(bounds[:-1], bounds[1:]))
+    return np.random.default_rng(0).choice(m, min(m, 2000 + int(8 * n**0.5)), replace=False)
 
 
 def adjacency(col_ptr, row_idx, degree):

@@ -91,7 +91,7 @@ def test_samples_estimate_what_could_be_summed_up():
 
 def test_auto_takes_degree_order_where_it_shortens_a_count():
     skewed = tcgpu.generate.rmat(12, seed=1)
-    growing = tcgpu.generate.barabasi_albert(20_000, 8)
+    growing = tcgpu.generate.barabasi_albert(500_000, 8)
     close = tcgpu.generate.copapers(60_000, 40)  # skewed, but neighbours have close numbers
     flat = tcgpu.generate.random(2000, 50_000)
     graphs = skewed, growing, close, flat
