@@ -28,7 +28,7 @@ def alone(monkeypatch, tmp_path):
 # --------------------------------------------------------------------------------------------------------- the figures
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def entries():
     return {entry.name: entry for entry in datasets.catalogue()}
 

@@ -24,7 +24,7 @@ def test_networkx_own_tests_pass(root, tmp_path):
     )
     assert done.returncode == 0, done.stdout + done.stderr
     summary = done.stdout.splitlines()[-1]
-    assert re.fullmatch(r"\d+ passed in .*", summary), summary
+    assert re.fullmatch(r"\d+ passed(, \d+ warnings?)? in .*", summary), summary  # warnings: of older matplotlibs
 
     calls = Counter(re.findall(r"Using backend 'tcgpu' for call to '(\w+)'", log.read_text()))
     assert set(calls) == set(_nx_info.FUNCTIONS)
