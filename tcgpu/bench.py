@@ -227,13 +227,14 @@ def machine(engine=None):
         "threads": _native.threads(),
         "python": platform.python_version(),
         "system": platform.system(),
+        "numba": version("numba"),
     }
     if engine != "cpu":
         from tcgpu import _cuda
 
         if _cuda.engine() == "gpu":
-            return facts | {f"gpu_{key}": value for key, value in _cuda.facts().asdict().items()}
-    return facts | {"numba": version("numba")}
+            facts |= {f"gpu_{key}": value for key, value in _cuda.facts().asdict().items()}
+    return facts
 
 
 def _measured(graph, plain, method, knobs, engine, order, repeats):
