@@ -76,9 +76,7 @@ def triangles(graph, order="auto"):
     """How many triangles each vertex is in (int64, n); `order` is the one to count in, not of the result."""
     own = graph.ordered(order)
     found = np.zeros(own.n, np.int64)
-    work = _scratch(own)
-    run_threads(_triangles, own.col_ptr, own.row_idx, own.col_of, *_wedges(own), _queue(own), *work, found,
-                workers=len(work[0]))  # fmt: skip
+    _tally_all(own, vertices=found, edges=np.empty(0, np.int64))
     return found if own is graph else found[own.rank]
 
 
@@ -86,8 +84,7 @@ def support(graph, order="auto"):
     """How many triangles each edge is in (int64, m), edge by edge as in `row_idx`."""
     own = graph.ordered(order)
     found = np.zeros(own.m, np.int64)
-    work = _scratch(own)
-    run_threads(_support, own.col_ptr, own.row_idx, *_wedges(own), _queue(own), *work, found, workers=len(work[0]))
+    _tally_all(own, vertices=np.empty(0, np.int64), edges=found)
     if own is graph:
         return found
     back = np.empty(graph.m, np.int64)
@@ -189,6 +186,12 @@ def _wedges(graph):
     cuts[0], cuts[-1] = 0, graph.n
     run_threads(_fill_wedges, graph.col_ptr, graph.row_idx, cuts, start[:-1].copy(), lists, workers=workers)
     return start, lists
+
+
+def _tally_all(graph, vertices, edges):
+    marks, counters = _scratch(graph)
+    run_threads(_tally, graph.col_ptr, graph.row_idx, graph.col_of, *_wedges(graph), _queue(graph), marks, counters,
+                vertices, edges, workers=len(marks))  # fmt: skip
 
 
 def _scratch(graph):
@@ -356,9 +359,16 @@ def _unmark(row_idx, begin, end, marks):
 
 
 @jit
-def _triangles(worker, workers, col_ptr, row_idx, col_of, start, lists, queue, all_marks, all_counters, found):
+def _tally(
+    worker, workers, col_ptr, row_idx, col_of, start, lists, queue, all_marks, all_counters, vertices, edges
+):  # fmt: skip
+    """Add its triangles to every vertex, or where `edges` is not empty to every edge.
+
+    Only the far edge (u, w) is added to triangle by triangle; the other two wait in a sum or in their counter.
+    """
     marks, counters = all_marks[worker], all_counters[worker]
     n = col_ptr.size - 1
+    by_edge = edges.size > 0
     while True:
         chunk = queue[1] - 1 - fetch_add(queue, 0, 1)
         if chunk < 0:
@@ -377,45 +387,22 @@ def _triangles(worker, workers, col_ptr, row_idx, col_of, start, lists, queue, a
                     if place:
                         closed += 1
                         counters[U64(place - 1)] += 1
-                if closed:
-                    fetch_add(found, I64(col_of[U64(first - 1)]), closed)
+                        if by_edge:
+                            fetch_add(edges, k, 1)
+                if closed and by_edge:
+                    fetch_add(edges, first - 1, closed)
+                elif closed:
+                    fetch_add(vertices, I64(col_of[U64(first - 1)]), closed)
                     total += closed
-            fetch_add(found, v, total)
+            if total:
+                fetch_add(vertices, v, total)
             for k in range(begin, end):
-                if counters[U64(k - begin)]:
-                    fetch_add(found, I64(row_idx[U64(k)]), counters[U64(k - begin)])
-                    counters[U64(k - begin)] = 0
-            _unmark(row_idx, begin, end, marks)
-
-
-@jit
-def _support(worker, workers, col_ptr, row_idx, start, lists, queue, all_marks, all_counters, found):
-    marks, counters = all_marks[worker], all_counters[worker]
-    n = col_ptr.size - 1
-    while True:
-        chunk = queue[1] - 1 - fetch_add(queue, 0, 1)
-        if chunk < 0:
-            break
-        for v in range(chunk * CHUNK, min(n, (chunk + 1) * CHUNK)):
-            begin, end = col_ptr[U64(v)], col_ptr[U64(v + 1)]
-            if begin == end or start[U64(v)] == start[U64(v + 1)]:
-                continue
-            _mark_places(row_idx, begin, end, marks)
-            for q in range(start[U64(v)], start[U64(v + 1)]):
-                first = I64(lists[U64(q), 0])
-                closed = I64(0)
-                for k in range(first, I64(lists[U64(q), 1])):
-                    place = marks[U64(row_idx[U64(k)])]
-                    if place:
-                        closed += 1
-                        counters[U64(place - 1)] += 1
-                        fetch_add(found, k, 1)
-                if closed:
-                    fetch_add(found, first - 1, closed)
-            for k in range(begin, end):
-                if counters[U64(k - begin)]:
-                    fetch_add(found, k, counters[U64(k - begin)])
-                    counters[U64(k - begin)] = 0
+                counted = counters[U64(k - begin)]
+                counters[U64(k - begin)] = 0
+                if counted and by_edge:
+                    fetch_add(edges, k, counted)
+                elif counted:
+                    fetch_add(vertices, I64(row_idx[U64(k)]), counted)
             _unmark(row_idx, begin, end, marks)
 
 
