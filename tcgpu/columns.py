@@ -18,7 +18,8 @@ from tcgpu._native import fetch_add, jit, run_threads, threads
 
 MAX_VERTICES = 2**31 - 1  # a vertex number has 31 bits of the key
 MANY = 50_000  # fewer edges than this are not worth waking the other cores
-BUCKETS = 1024
+BUCKETS = 256, 4096  # at least, at most; between them as many as
+BUCKET = 1 << 13  # edges in each ask for: 64 KB of keys, which a core's cache holds
 SHORT = 24  # columns up to this length are sorted by insertion, if they
 FEW = 4  # have no more rows than this in the mean
 
@@ -170,8 +171,10 @@ def _workers(edges):
 
 def _plan(edges, n):
     """How many workers and buckets, and the shift that takes a column to its bucket."""
-    shift = max(0, (max(n, 1) - 1).bit_length() - BUCKETS.bit_length() + 1)
-    return _workers(edges), (max(n, 1) - 1 >> shift) + 1, shift
+    wanted = min(max(edges // BUCKET, BUCKETS[0]), BUCKETS[1])
+    last = max(n, 1) - 1
+    shift = max(0, last.bit_length() - (wanted - 1).bit_length())
+    return _workers(edges), (last >> shift) + 1, shift
 
 
 def _sort(keys, sizes, shift, n):
