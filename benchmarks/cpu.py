@@ -35,6 +35,7 @@ GRAPHS = {
     "Barabasi-Albert, 500k x 8": ("barabasi_albert", {"n": 500_000, "k": 8}),
 }
 
+REST = 0.2  # seconds before a run: OpenMP's threads spin for a while after the work that they were started for
 SLOW = 5  # seconds for a run from which on a peer is not made to repeat it
 
 
@@ -191,6 +192,7 @@ def set_threads(count):
 
 def timed(peer, u, v, n):
     """One run: the seconds from raw edges to the count, the seconds of counting once more, the count."""
+    time.sleep(REST)
     begin = time.perf_counter()
     built = peer.build(u, v, n)
     found = int(peer.count(built))
