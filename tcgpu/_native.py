@@ -128,3 +128,31 @@ def prefetch(typing_context, array, index):
         return context.get_dummy_value()
 
     return types.void(array, types.intp), generate
+
+
+LANES = 16
+_lanes = ir.VectorType(ir.IntType(32), LANES)
+
+
+@intrinsic
+def matches(typing_context, array, index, live, value):
+    """How many of the first `live` of the LANES elements from `array[index]` (int32) on equal `value`.
+
+    All LANES are read and compared at once, in as many instructions as the processor needs for them: the array must
+    reach that far.
+    """
+
+    def generate(context, builder, signature, args):
+        def everywhere(scalar):
+            undefined = ir.Constant(_lanes, ir.Undefined)
+            first = builder.insert_element(undefined, scalar, ir.IntType(32)(0))
+            return builder.shuffle_vector(first, undefined, ir.Constant(_lanes, [0] * LANES))
+
+        data = context.make_array(signature.args[0])(context, builder, args[0]).data
+        address = builder.bitcast(builder.gep(data, [args[1]]), _lanes.as_pointer())
+        equal = builder.icmp_signed("==", builder.load(address, align=4), everywhere(args[3]))
+        alive = builder.icmp_signed("<", ir.Constant(_lanes, list(range(LANES))), everywhere(args[2]))
+        mask = builder.bitcast(builder.and_(equal, alive), ir.IntType(LANES))
+        return builder.zext(builder.ctpop(mask), ir.IntType(64))
+
+    return types.int64(array, types.intp, types.int32, types.int32), generate

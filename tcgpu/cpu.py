@@ -1,24 +1,29 @@
 """The native engine: exact counts on all cores of a CPU.
 
-`count` picks one of three designs by what the graph looks like; each marks the column of a vertex u, then asks of
-every v in it which of v's own column is marked, too:
+`count` picks one of four designs by what the columns look like; each asks, for a vertex u and every v in its column,
+what of v's own column is in u's, too:
 
+    short  where no column is long: the rest of u's column, one after the other, against sixteen rows of v's at once
+    words  where columns are long and neighbours close: u's and v's column as their non-zero 64-bit words, of which each
+           holds many neighbours
     hubs   in degree order: the columns of the top vertices as rows of bits, so that a pair of hubs costs an AND and a
            popcount of few words, or one bit test a neighbour, whichever is less; marks for the rest
-    marks  in any order, columns being short: a byte a vertex
-    words  in an order that keeps neighbours close, columns being long: a column as its non-zero 64-bit words, of which
-           each holds many neighbours
+    marks  for any other: u's column marked, a byte a vertex, and all of v's looked up
 
 Per vertex, per edge and one by one (`triangles`, `support`, `list_triangles`) triangles u < v < w are found from their
 middle: v's column is marked, and of every smaller neighbour u the rows behind v are looked up. This takes the fewest
 look-ups, and the place of all three edges is at hand. All results are the same for any number of threads.
+
+Inner loops are written out, not called: Numba counts, atomically, the references to every array that a function is
+given, even where it inlines that function, and twice as long a count is what it cost here.
 """
 
 import numpy as np
 
-from tcgpu._native import fetch_add, inline, jit, popcount, prefetch, run_threads, threads
+from tcgpu._native import LANES, fetch_add, inline, jit, matches, popcount, prefetch, run_threads, threads
 from tcgpu.columns import MANY
 
+SHORT_COLUMN = 32  # where none is longer, comparing beats marking
 DENSE = 12  # nonzeros per column from which packed words beat byte marks,
 CLOSE = 0.5  # if there are no more words than this for each nonzero
 LONG_COLUMN = 64  # hubs pay where some column is as long
@@ -26,6 +31,7 @@ HUB_DEGREE = 32  # a hub has at least this many neighbours
 MOST_HUBS = 1 << 16
 CHUNK = 256  # vertices a worker takes at a time
 LINE = 8  # 64-bit words in a cache line: rows of bits start at whole lines
+FAR, NEAR = 16, 6  # so many nonzeros ahead, ask for where a column lies, and for the column
 
 I64 = np.int64
 U64 = np.uint64
@@ -65,6 +71,8 @@ def plan(graph):
 
 def count(graph):
     """The number of triangles of a Graph, counted in the order that it has, as a Python int."""
+    if graph.max_column <= SHORT_COLUMN:
+        return _count_short(graph)
     if graph.nonzeros_per_column >= DENSE and _words_per_nonzero(graph) <= CLOSE:
         return _count_words(graph)
     if graph.order == "degree" and graph.max_column >= LONG_COLUMN:
@@ -149,6 +157,12 @@ def _hub_rows(graph):
     return base, start, bits
 
 
+def _count_short(graph):
+    found = np.zeros(_workers(graph), np.int64)
+    run_threads(_short, graph.col_ptr, graph.row_idx, _queue(graph), found, workers=found.size)
+    return int(found.sum())
+
+
 def _count_hubs(graph, base, start, bits):
     workers = _workers(graph)
     marks = np.zeros((workers, graph.n), np.uint8)
@@ -200,22 +214,32 @@ def _scratch(graph):
     return np.zeros((workers, graph.n), np.int32), np.zeros((workers, graph.max_column), np.int64)
 
 
-@inline
-def _marked(marks, row_idx, first, last):
-    """How many of `row_idx[first:last]` are marked."""
-    found = np.uint32(0)
-    for k in range(first, last):
-        found += np.uint32(marks[U64(row_idx[U64(k)])])
-    return I64(found)
-
-
-@inline
-def _common(row, bits, at, words, first):
-    """How many bits `row[first:]` and the hub row `bits[at:]` of as many words share."""
-    found = U64(0)
-    for k in range(words):
-        found += popcount(row[U64(first + k)] & bits[U64(at + k)])
-    return I64(found)
+@jit
+def _short(worker, workers, col_ptr, row_idx, queue, found):
+    n, m = col_ptr.size - 1, row_idx.size
+    total = I64(0)
+    while True:
+        chunk = fetch_add(queue, 0, 1)
+        if chunk >= queue[1]:
+            break
+        for u in range(chunk * CHUNK, min(n, (chunk + 1) * CHUNK)):
+            end = col_ptr[U64(u + 1)]
+            for k in range(col_ptr[U64(u)], end - 1):
+                if k + FAR < m:
+                    prefetch(col_ptr, row_idx[U64(k + FAR)])
+                    prefetch(row_idx, col_ptr[U64(row_idx[U64(k + NEAR)])])
+                v = U64(row_idx[U64(k)])
+                first, last = col_ptr[v], col_ptr[v + U64(1)]
+                while first < last:
+                    if first + LANES <= m:
+                        for i in range(k + 1, end):
+                            total += matches(row_idx, first, np.int32(last - first), row_idx[U64(i)])
+                    else:  # so near the end of all columns that sixteen rows are not there to be read
+                        for q in range(first, last):
+                            for i in range(k + 1, end):
+                                total += row_idx[U64(i)] == row_idx[U64(q)]
+                    first += LANES
+    found[worker] = total
 
 
 @jit
@@ -251,11 +275,14 @@ def _hubs(worker, workers, col_ptr, row_idx, queue, base, start, bits, all_marks
                 for k in range(begin, end):
                     marks[U64(row_idx[U64(k)])] = 1
                 for k in range(begin, min(hubs, end - 1)):
-                    if k + 16 < m:
-                        prefetch(col_ptr, row_idx[U64(k + 16)])
-                        prefetch(row_idx, col_ptr[U64(row_idx[U64(k + 6)])])
+                    if k + FAR < m:
+                        prefetch(col_ptr, row_idx[U64(k + FAR)])
+                        prefetch(row_idx, col_ptr[U64(row_idx[U64(k + NEAR)])])
                     v = U64(row_idx[U64(k)])
-                    total += _marked(marks, row_idx, col_ptr[v], col_ptr[v + U64(1)])
+                    marked = np.uint32(0)
+                    for q in range(col_ptr[v], col_ptr[v + U64(1)]):
+                        marked += np.uint32(marks[U64(row_idx[U64(q)])])
+                    total += I64(marked)
                 for k in range(begin, end):
                     marks[U64(row_idx[U64(k)])] = 0
     found[worker] = total
@@ -275,7 +302,10 @@ def _hub_pairs(row_idx, begin, end, base, words, start, bits, row):
         first = hub // 64 // LINE * LINE
         at = start[U64(hub)]
         if many and (end - k) * 4 > words - first:
-            total += _common(row, bits, at, words - first, first)
+            shared = U64(0)
+            for word in range(words - first):
+                shared += popcount(row[U64(first + word)] & bits[U64(at + word)])
+            total += I64(shared)
         else:
             linked = U64(0)
             for j in range(k + 1, end):

@@ -42,6 +42,8 @@ def families():
     yield "random", Graph.from_edges(rng.integers(0, 3000, 40_000), rng.integers(0, 3000, 40_000))
     yield "dense", Graph.from_edges(rng.integers(0, 400, 70_000), rng.integers(0, 400, 70_000))
     yield "sparse", Graph.from_edges(rng.integers(0, 90_000, 200_000), rng.integers(0, 90_000, 200_000))
+    yield "flat", tcgpu.generate.by_nonzeros(60_000, 5)
+    yield "flat, more than a vector", tcgpu.generate.by_nonzeros(60_000, 30)
     yield "clique", Graph.from_edges(*np.triu_indices(150, 1))
     yield "skewed", skewed_graph(12, 16)
     yield "skewed and large", skewed_graph(14, 8)
@@ -100,6 +102,20 @@ def test_counts_support_and_vertices_agree_with_scipy_in_every_order(graph):
         assert 3 * cpu.count(graph.ordered(order)) == support.sum()
         assert np.array_equal(cpu.support(graph, order), support)
         assert np.array_equal(cpu.triangles(graph, order), vertices // 2)
+
+
+@pytest.mark.parametrize("design", ["_count_short", "_count_words", "marks", "hubs"])
+def test_every_design_counts_every_graph(graph, design):
+    """Whatever `count` would pick: each of them is right for any graph, and only slow for some."""
+    for order in ("natural", "degree", "random"):
+        own = graph.ordered(order)
+        if design == "marks":
+            found = cpu._count_hubs(own, own.n, np.zeros(1, np.int64), np.zeros(1, np.uint64))
+        elif design == "hubs":
+            found = cpu._count_hubs(own, *cpu._hub_rows(own)) if order == "degree" else None
+        else:
+            found = getattr(cpu, design)(own)
+        assert found is None or 3 * found == by_scipy(graph).sum()
 
 
 @pytest.mark.parametrize("threads", [1, 2, 7])
