@@ -296,17 +296,9 @@ def _sort_buckets(
             j = (key >> U64(32)) - U64(column0)
             sorted_rows[U64(ends[j])] = U32(key)
             ends[j] += 1
-        put = begin = first
-        for j in range(columns):
-            end = ends[j]
-            if by_insertion:
-                _sort_by_insertion(sorted_rows, begin, end)
-            kept_before = put
-            put, pairs = _keep_once(sorted_rows, begin, end, put)
-            reversed_pairs[bucket] += pairs
-            col_ptr[column0 + j + 1] = put - kept_before
-            begin = end
-        kept[bucket] = put - first
+        if by_insertion:
+            _sort_by_insertion(sorted_rows, first, ends, columns)
+        kept[bucket], reversed_pairs[bucket] = _keep_once(sorted_rows, first, ends, columns, column0, col_ptr)
 
 
 @jit
@@ -353,34 +345,41 @@ def _sort_by_row(keys, first, last, half, digits, scratch):
 
 
 @jit
-def _sort_by_insertion(values, first, last):
-    for k in range(first + 1, last):
-        value = values[U64(k)]
-        hole = k
-        while hole > first and values[U64(hole - 1)] > value:
-            values[U64(hole)] = values[U64(hole - 1)]
-            hole -= 1
-        values[U64(hole)] = value
+def _sort_by_insertion(rows, first, ends, columns):
+    """Sort each of the columns that lie one behind the other in `rows[first:]`."""
+    begin = first
+    for j in range(columns):
+        for k in range(begin + 1, ends[U64(j)]):
+            row = rows[U64(k)]
+            hole = k
+            while hole > begin and rows[U64(hole - 1)] > row:
+                rows[U64(hole)] = rows[U64(hole - 1)]
+                hole -= 1
+            rows[U64(hole)] = row
+        begin = ends[U64(j)]
 
 
 @jit
-def _keep_once(rows, first, last, put):
-    """Move each row of a sorted column once, without its direction bit, to `rows[put:]`.
+def _keep_once(rows, first, ends, columns, column0, col_ptr):
+    """Move each row of a sorted column once, without its direction bit, up behind those already kept.
 
-    Returns the new `put` and how many rows came in both directions.
+    Leaves the columns' lengths in `col_ptr`; returns how many rows were kept and how many came in both directions.
     """
     pairs = np.int64(0)
-    k = first
-    while k < last:
-        row = rows[U64(k)] >> U32(1)
-        directions = U32(0)
-        while k < last and rows[U64(k)] >> U32(1) == row:
-            directions |= U32(1) << (rows[U64(k)] & U32(1))
-            k += 1
-        pairs += directions == U32(3)
-        rows[U64(put)] = row
-        put += 1
-    return put, pairs
+    put = k = first
+    for j in range(columns):
+        before, end = put, ends[U64(j)]
+        while k < end:
+            row = rows[U64(k)] >> U32(1)
+            directions = U32(0)
+            while k < end and rows[U64(k)] >> U32(1) == row:
+                directions |= U32(1) << (rows[U64(k)] & U32(1))
+                k += 1
+            pairs += directions == U32(3)
+            rows[U64(put)] = row
+            put += 1
+        col_ptr[U64(column0 + j + 1)] = put - before
+    return put - first, pairs
 
 
 @jit
