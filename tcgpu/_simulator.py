@@ -72,7 +72,7 @@ class SimulatedCuda(FakeCUDAModule):
 
     def grid(self, dimensions):
         if dimensions != 1:
-            raise NotImplementedError("tcgpu's kernels have one dimension")
+            raise ValueError("a kernel of tcgpu has one dimension")
         return self.thread.block.x * self.blockDim.x + self.thread.index.x
 
     def syncthreads(self):

@@ -1,0 +1,57 @@
+"""The benchmark of the native engine: that it compares what it says, on a graph of its own here, small and unclean."""
+
+import importlib.util
+import sys
+
+import pytest
+
+import tcgpu
+
+
+@pytest.fixture(scope="module")
+def benchmark(root):
+    spec = importlib.util.spec_from_file_location("benchmarks_cpu", root / "benchmarks" / "cpu.py")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module  # its dataclass looks itself up
+    spec.loader.exec_module(module)
+    module.REST = 0
+    return module
+
+
+@pytest.fixture(scope="module")
+def edges():
+    return tcgpu.generate.edges("rmat", scale=11, seed=2)
+
+
+def installed(benchmark):
+    return [peer for peer in benchmark.PEERS if importlib.util.find_spec(peer.package)]
+
+
+def test_every_library_that_is_here_gives_our_count(benchmark, edges):
+    rows = list(benchmark.compare("small", *edges, installed(benchmark), repeats=2))
+    names = [row["library"] for row in rows]
+    assert names[0] == "tcgpu" and {"SciPy", "NetworkX"} <= set(names)
+    graph = tcgpu.Graph.from_edges(*edges)
+    for row in rows:
+        assert (row["edges"], row["triangles"]) == (graph.m, tcgpu.count(graph))
+        assert row["count_s"] > 0 and row["raw_s"] > 0 and row["repeats"] == 2 and row["version"]
+    assert (rows[0]["count_ratio"], rows[0]["raw_ratio"]) == (1, 1)
+
+
+def test_counts_that_differ_end_it(benchmark, edges):
+    liar = benchmark.Peer("liar", "numpy", lambda u, v, n: None, lambda built: 7)
+    with pytest.raises(SystemExit, match="the counts differ on small"):
+        list(benchmark.compare("small", *edges, [liar], repeats=1))
+
+
+def test_what_is_slow_runs_once(benchmark, edges, monkeypatch):
+    monkeypatch.setattr(benchmark, "SLOW", 0)
+    assert {row["repeats"] for row in benchmark.compare("small", *edges, installed(benchmark)[:1], repeats=3)} == {1}
+
+
+def test_a_peer_is_left_out_with_the_reason(benchmark, edges):
+    absent = benchmark.Peer("absent", "no_such_package", None, None)
+    assert benchmark.why_not(absent, *edges, patience=60) == "not installed"
+    (scipy,) = (peer for peer in benchmark.PEERS if peer.name == "SciPy")
+    assert benchmark.why_not(scipy, *edges, patience=0.01) == "not done within 0.01 s"
+    assert benchmark.why_not(scipy, *edges, patience=120) is None
