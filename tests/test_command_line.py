@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -356,9 +357,9 @@ def test_a_closed_pipe_is_no_error(tmp_path):
 
 
 def test_ctrl_c_ends_quietly():
-    running = subprocess.Popen(
-        [*COMMAND, "count", "-", "--progress"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
-    )
+    pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
+    heed = partial(signal.signal, signal.SIGINT, signal.SIG_DFL)  # what runs in the background may be deaf to Ctrl-C
+    running = subprocess.Popen([*COMMAND, "count", "-", "--progress"], **pipes, preexec_fn=heed)
     assert running.stderr.readline() == b"tcgpu: reading /dev/stdin, 0 s\n"
     running.send_signal(signal.SIGINT)
     assert running.wait(60) == 130
