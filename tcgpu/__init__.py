@@ -28,6 +28,8 @@ _ROOM_OF = {
     "clustering": "counting",
     "average_clustering": "counting",
     "transitivity": "counting",
+    "k_truss": "truss",
+    "truss_numbers": "truss",
 }
 # whole rooms that are used by name
 _ROOMS = {"generate": "generators", "datasets": "datasets", "plots": "plots"}

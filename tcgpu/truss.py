@@ -1,0 +1,76 @@
+"""k-trusses: the parts of a graph that hold together by triangles, and how deep each edge is in them.
+
+The k-truss is the largest subgraph whose every edge is in at least k - 2 triangles of that subgraph; k counts as in
+NetworkX and in Bisson & Fatica, so that a clique of k vertices is a k-truss and the 2-truss is every edge. The truss
+number of an edge is the largest k whose k-truss has it.
+"""
+
+import importlib
+
+import numpy as np
+
+from tcgpu import peeling
+from tcgpu.counting import GPU, Method, on_engine
+from tcgpu.graph import Graph, GraphError, as_graph
+
+ON_GPU = Method(
+    name="k_truss",
+    source="Bisson & Fatica",
+    summary="support by bitmaps, weak edges removed and rows compacted until none is weak",
+    order="natural",
+    engines=GPU,
+    module="tcgpu.kernels.k_truss",
+)
+
+
+def k_truss(graph, k, *, engine=None):
+    """The k-truss of `graph` as a Graph of its own: only the vertices that have an edge left, by their labels.
+
+    k: a whole number of at least 2. engine: "cpu", "gpu" or "sim"; without one, "cpu". Where the graph has no labels,
+    the result's are the vertex numbers in `graph`; where nothing is lost it has none, either.
+    """
+    k = _checked(k)
+    graph = as_graph(graph)
+    return _kept(graph, _on(engine, "peel", graph, k))
+
+
+def truss_numbers(graph, *, engine=None):
+    """The largest k whose k-truss has the edge: int32, one an edge, in the order of `graph.edges()`; 2 at least."""
+    return _on(engine, "numbers", as_graph(graph))
+
+
+def _checked(k):
+    if isinstance(k, bool) or not isinstance(k, (int, np.integer)) or k < 2:
+        raise GraphError(f"k must be a whole number of at least 2, not {k!r}")
+    return int(k)
+
+
+def _on(engine, verb, *args):
+    """`peel(graph, k)`, which edges stay, or `numbers(graph)`, by the room that does it on this engine."""
+    if engine in (None, "cpu"):
+        return getattr(peeling, verb)(*args)
+    if engine not in GPU:
+        raise GraphError(f"trusses are found on cpu, gpu or sim, not on {engine!r}")
+    with on_engine(ON_GPU, engine):
+        return getattr(importlib.import_module(ON_GPU.module), verb)(*args)
+
+
+def _kept(graph, keep):
+    """The Graph of the edges that `keep` marks and of the vertices that these join."""
+    rows, cols = (ends[keep] for ends in graph.edges())
+    inside = np.zeros(graph.n, bool)
+    inside[rows] = inside[cols] = True
+    number = np.cumsum(inside, dtype=np.int64) - 1
+    col_ptr = np.zeros(int(inside.sum()) + 1, np.int64)
+    np.cumsum(np.bincount(number[cols], minlength=col_ptr.size - 1), out=col_ptr[1:])
+    row_idx = number[rows].astype(np.int32)
+    return Graph(col_ptr, row_idx, labels=_labels(graph, inside), name=graph.name, validate=False)
+
+
+def _labels(graph, inside):
+    """What the source called the vertices that are inside; None where each is called by its number."""
+    if graph.labels is None:
+        return None if inside.all() else np.flatnonzero(inside)
+    if isinstance(graph.labels, np.ndarray):
+        return graph.labels[inside]
+    return [graph.labels[v] for v in np.flatnonzero(inside)]
