@@ -1,11 +1,61 @@
-"""k-trusses on all cores of a CPU: edges are peeled off, those in the fewest triangles first."""
+"""k-trusses on all cores of a CPU: edges are peeled off, those in the fewest triangles first.
+
+What is left of the graph is kept as whole neighbourhoods, for a triangle may break at any of its edges. A round takes
+the frontier, all edges that are in too few triangles now, at once: of each, the longer neighbourhood is marked and the
+shorter looked up in it, which finds the triangles that break, and the other two edges of each lose one. Edges of the
+frontier that share their longer neighbourhood share its marks. A triangle with two edges in the frontier is the
+smaller one's to count.
+
+Truss numbers come level by level. So that not every level looks through all edges, a window of levels is opened at a
+time and its edges are kept in a list of their own; behind each window what is left is numbered anew, if it has become
+so much less that a smaller graph, closer together in the caches, pays.
+"""
+
+from typing import NamedTuple
 
 import numpy as np
 
 from tcgpu import cpu
-from tcgpu._native import jit
+from tcgpu._native import fetch_add, jit, run_threads, threads
 
+GONE = np.int32(-(1 << 30))  # in place of its support: the edge was peeled in an earlier round,
+FRONTIER = np.int32(-(1 << 29))  # or is in this one; an edge that is left may lack as many as there are threads
+SHRINK = 0.7  # with fewer edges left than this share, they are numbered anew
+LARGE = 50_000  # so many look-ups in a round are worth waking the other cores
+TAKEN = 4  # neighbourhoods a worker takes at a time
+
+I32 = np.int32
 I64 = np.int64
+U64 = np.uint64
+
+# the shared counters
+LEVEL, END, LISTED, BEGIN, PEELED, FOUND, HUBS, QUEUE = range(8)
+
+
+class Rest(NamedTuple):
+    """What is left of a graph: its edges, and every vertex's neighbourhood with the numbers of the edges."""
+
+    origin: np.ndarray  # the edge's number in the graph
+    support: np.ndarray  # int32; the triangles that it is in now, or GONE
+    first: np.ndarray
+    second: np.ndarray
+    indptr: np.ndarray
+    indices: np.ndarray
+    edge: np.ndarray
+
+
+class Scratch(NamedTuple):
+    """Memory for a Rest and all that come after it."""
+
+    counters: np.ndarray
+    near: np.ndarray  # the edges of the window
+    peeled: np.ndarray  # edges in the order in which they go; the frontier is `peeled[BEGIN:PEELED]`
+    head: np.ndarray  # of a vertex, the first of the frontier's edges that look it up,
+    link: np.ndarray  # of an edge, the next
+    hubs: np.ndarray  # the vertices that are looked up in this round
+    marks: np.ndarray  # for each worker, a place in the marked neighbourhood for every vertex
+    bases: np.ndarray  # for each worker, what that place counts from, past all earlier marks
+    hits: np.ndarray  # for each worker, the places in both neighbourhoods
 
 
 def peel(graph, k):
@@ -18,60 +68,208 @@ def peel(graph, k):
 
 def numbers(graph):
     """The truss number of each edge (int32), edge by edge as in `row_idx`."""
-    support = cpu.support(graph).astype(np.int32)
-    indptr, indices = graph.adjacency
-    edge = np.empty(indices.size, np.int64)
-    found = np.empty(graph.m, np.int32)
-    if graph.m:
-        _number_edges(graph.col_ptr, graph.row_idx, indptr, indptr[:-1].copy(), edge)
-        _peel_all(graph.col_of, graph.row_idx, indptr, indices, edge, support, found)
+    support = cpu.support(graph, "natural").astype(np.int32)
+    found = np.full(graph.m, 2, np.int32)
+    rest = _rest(np.flatnonzero(support), support, graph.col_of, graph.row_idx, graph.n)
+    scratch = _scratch(rest)
+    while rest.origin.size:
+        _open_window(rest.support, np.zeros(int(rest.support.max()) + 2, np.int64), scratch.near, scratch.counters)
+        _peel_window(rest, scratch, found)
+        left = np.flatnonzero(rest.support >= 0)
+        if left.size < SHRINK * rest.origin.size:
+            rest = _rest(left, rest.support, rest.first, rest.second, rest.indptr.size - 1, rest.origin)
     return found
 
 
-@jit
-def _number_edges(col_ptr, row_idx, indptr, put, edge):
-    for j in range(col_ptr.size - 1):
-        for k in range(col_ptr[j], col_ptr[j + 1]):
-            i = row_idx[k]
-            edge[put[i]] = k
-            put[i] += 1
-    for j in range(col_ptr.size - 1):
-        for k in range(col_ptr[j], col_ptr[j + 1]):
-            edge[put[j]] = k
-            put[j] += 1
+def _rest(left, support, first, second, n, origin=None):
+    """The edges `left` and the vertices that they join, numbered anew; `origin` is what the edges were called before."""
+    first, second = first[left], second[left]
+    number = np.zeros(n, np.int32)
+    number[first] = 1
+    number[second] = 1
+    number = np.cumsum(number, dtype=np.int32) - 1
+    first, second = number[first], number[second]
+    indptr = np.zeros(int(number[-1]) + 2 if n else 1, np.int64)
+    wide = np.int32 if left.size < 2**31 else np.int64
+    indices, edge = np.empty(2 * left.size, np.int32), np.empty(2 * left.size, wide)
+    _fill_neighbourhoods(first, second, indptr, indices, edge)
+    origin = left.astype(wide) if origin is None else origin[left]
+    return Rest(origin, support[left], first, second, indptr, indices, edge)
+
+
+def _scratch(rest):
+    m, n, wide = rest.origin.size, rest.indptr.size - 1, rest.edge.dtype
+    longest = int(np.diff(rest.indptr).max(initial=0))
+    return Scratch(
+        counters=np.zeros(8, np.int64),
+        near=np.empty(m, wide),
+        peeled=np.empty(m, wide),
+        head=np.full(n, -1, wide),
+        link=np.empty(m, wide),
+        hubs=np.empty(n, np.int32),
+        marks=np.zeros((threads(), n), np.int32),
+        bases=np.ones(threads(), np.int64),
+        hits=np.empty((threads(), 2, longest + 1), np.int32),
+    )
+
+
+def _peel_window(rest, scratch, found):
+    workers = threads()
+    while _next_round(workers, rest, scratch, found):
+        run_threads(_break_triangles, rest, scratch, workers=workers)
 
 
 @jit
-def _peel_all(ends, others, indptr, indices, edge, support, found):
-    m = support.size
-    order = np.argsort(support)
-    place = np.empty(m, np.int64)
-    start = np.zeros(support.max() + 2, np.int64)
-    for at in range(m):
-        place[order[at]] = at
-        start[support[order[at]] + 1] += 1
-    start = np.cumsum(start)
-    gone = np.zeros(m, np.bool_)
-    for at in range(m):
-        e = order[at]
-        level = support[e]
-        found[e] = level + 2
-        gone[e] = True
-        p, q = indptr[ends[e]], indptr[others[e]]
-        while p < indptr[ends[e] + 1] and q < indptr[others[e] + 1]:
-            if indices[p] < indices[q]:
-                p += 1
-            elif indices[p] > indices[q]:
-                q += 1
-            else:
-                if not gone[edge[p]] and not gone[edge[q]]:
-                    for f in (edge[p], edge[q]):
-                        if support[f] > level:
-                            first = max(start[support[f]], at + 1)
-                            other = order[first]
-                            order[place[f]], place[other] = other, place[f]
-                            order[first], place[f] = f, first
-                            start[support[f]] = first + 1
-                            support[f] -= 1
-                p += 1
-                q += 1
+def _fill_neighbourhoods(first, second, indptr, indices, edge):
+    """Edges come by ascending `first`, then `second` > `first`: neighbourhoods end up sorted."""
+    n = indptr.size - 1
+    for e in range(first.size):
+        indptr[U64(first[U64(e)]) + U64(1)] += 1
+        indptr[U64(second[U64(e)]) + U64(1)] += 1
+    for v in range(n):
+        indptr[U64(v + 1)] += indptr[U64(v)]
+    for e in range(first.size):
+        at = U64(second[U64(e)])
+        put = U64(indptr[at])
+        indices[put], edge[put] = first[U64(e)], e
+        indptr[at] += 1
+    for e in range(first.size):
+        at = U64(first[U64(e)])
+        put = U64(indptr[at])
+        indices[put], edge[put] = second[U64(e)], e
+        indptr[at] += 1
+    for v in range(n, 0, -1):
+        indptr[U64(v)] = indptr[U64(v - 1)]
+    indptr[0] = 0
+
+
+@jit
+def _open_window(support, histogram, near, counters):
+    """List the edges of the next levels: as many levels as make looking through the list once a level pay."""
+    left = I64(0)
+    for e in range(support.size):
+        if support[U64(e)] >= 0:
+            histogram[U64(support[U64(e)])] += 1
+            left += 1
+    lowest = 0
+    while left and not histogram[lowest]:
+        lowest += 1
+    end, levels, inside = lowest, 0, I64(0)
+    while end < histogram.size and (levels == 0 or (levels + 1) * (inside + histogram[end]) <= left):
+        levels += histogram[end] > 0
+        inside += histogram[end]
+        end += 1
+    listed = 0
+    for e in range(support.size):
+        if 0 <= support[U64(e)] < end:
+            near[U64(listed)] = e
+            listed += 1
+    counters[:] = 0
+    counters[LEVEL], counters[END], counters[LISTED] = lowest, end, listed
+
+
+@jit
+def _next_round(workers, rest, scratch, found):
+    """Peel until a round is so large that all workers are to do it: True. False when the window is done."""
+    support, near, peeled, head, link = rest.support, scratch.near, scratch.peeled, scratch.head, scratch.link
+    counters = scratch.counters
+    while True:
+        begin, end, level = counters[PEELED], counters[FOUND], counters[LEVEL]
+        for x in range(counters[BEGIN], begin):
+            e = U64(peeled[U64(x)])
+            support[e] = GONE
+            found[U64(rest.origin[e])] = level + 2
+        if begin == end:
+            lowest, listed = counters[END], I64(0)
+            for x in range(counters[LISTED]):
+                e = near[U64(x)]
+                s = support[U64(e)]
+                if s > level:
+                    near[U64(listed)] = e
+                    listed += 1
+                    lowest = min(lowest, I64(s))
+                elif s >= 0:
+                    peeled[U64(end)] = e
+                    end += 1
+            counters[LISTED] = listed
+            if begin == end:
+                counters[BEGIN] = begin
+                if lowest == counters[END]:
+                    return False
+                counters[LEVEL] = lowest
+                continue
+        hubs = I64(0)
+        work = I64(0)
+        for x in range(begin, end):
+            e = U64(peeled[U64(x)])
+            support[e] = FRONTIER
+            u, v = U64(rest.first[e]), U64(rest.second[e])
+            u_length, v_length = rest.indptr[u + U64(1)] - rest.indptr[u], rest.indptr[v + U64(1)] - rest.indptr[v]
+            if u_length < v_length:
+                u = v
+            work += min(u_length, v_length)
+            if head[u] < 0:
+                work += max(u_length, v_length)
+                scratch.hubs[U64(hubs)] = u
+                hubs += 1
+            link[e] = head[u]
+            head[u] = e
+        counters[BEGIN], counters[PEELED], counters[FOUND] = begin, end, end
+        counters[HUBS], counters[QUEUE] = hubs, 0
+        if workers > 1 and work > LARGE:
+            return True
+        _break_triangles(0, 1, rest, scratch)
+
+
+@jit
+def _break_triangles(worker, workers, rest, scratch):
+    """One round: every triangle with an edge in the frontier takes one off the support of its others."""
+    first, second, indptr, indices, edge = rest.first, rest.second, rest.indptr, rest.indices, rest.edge
+    support, counters, near, peeled = rest.support, scratch.counters, scratch.near, scratch.peeled
+    head, link, hubs, bases = scratch.head, scratch.link, scratch.hubs, scratch.bases
+    marks, here, there = scratch.marks[worker], scratch.hits[worker, 0], scratch.hits[worker, 1]
+    level, window = I32(counters[LEVEL]), I32(counters[END])
+    alone = workers == 1
+    while True:
+        task = fetch_add(counters, QUEUE, TAKEN)
+        if task >= counters[HUBS]:
+            break
+        for t in range(task, min(counters[HUBS], task + TAKEN)):
+            u = I64(hubs[U64(t)])
+            begin, length = indptr[U64(u)], indptr[U64(u + 1)] - indptr[U64(u)]
+            base = bases[worker]
+            if base + length >= 1 << 31:
+                marks[:] = 0
+                base = 1
+            bases[worker] = base + length
+            for k in range(length):
+                marks[U64(indices[U64(begin + k)])] = base + k
+            e = I64(head[U64(u)])
+            head[U64(u)] = -1
+            while e >= 0:
+                v = I64(first[U64(e)]) + I64(second[U64(e)]) - u
+                start, stop = indptr[U64(v)], indptr[U64(v + 1)]
+                hits = I64(0)
+                for k in range(start, stop):
+                    mark = I64(marks[U64(indices[U64(k)])])
+                    here[U64(hits)] = k - start
+                    there[U64(hits)] = mark - base
+                    hits += mark >= base
+                for hit in range(hits):
+                    f, g = I64(edge[U64(start + here[U64(hit)])]), I64(edge[U64(begin + there[U64(hit)])])
+                    f_left, g_left = support[U64(f)], support[U64(g)]
+                    for side in range(2):
+                        if f_left > level and (g_left > FRONTIER or (g_left == FRONTIER and e < g)):
+                            before = f_left
+                            if alone:
+                                support[U64(f)] = before - I32(1)
+                            else:
+                                before = fetch_add(support, f, I32(-1))
+                                if before <= level:
+                                    fetch_add(support, f, I32(1))
+                            if before == level + 1:
+                                peeled[U64(fetch_add(counters, FOUND, 1))] = f
+                            elif before == window:
+                                near[U64(fetch_add(counters, LISTED, 1))] = f
+                        f, g, f_left, g_left = g, f, g_left, f_left
+                e = I64(link[U64(e)])
