@@ -1,0 +1,92 @@
+"""Algorithm 2 on one core: every combination of three vertices of every chunk is tested for its three edges.
+
+This is what the paper sets its GPU against. The three edges are looked at in turn, up to the first that is not there.
+With `skip`, a pair that is no edge is not put together with every third vertex first: the step towards intersections.
+"""
+
+import numpy as np
+
+from tcgpu._native import inline, jit
+from tcgpu.graph import as_graph
+from tcgpu.levels.approaches import ranges
+from tcgpu.levels.combinations import unrank_into, unranked
+from tcgpu.levels.sets import split
+from tcgpu.levels.storage import LAYOUTS, bits_needed, empty_words, fill, row_of, words_needed
+
+I64 = np.int64
+U32 = np.uint32
+U64 = np.uint64
+ZERO = np.zeros(1, np.int64)
+
+
+def count_triangles(graph, chunks=None, *, skip=False, approach="B", threads=1):
+    """The number of triangles, by Algorithm 2 on the chunks of a Split (made here if not given).
+
+    approach, threads: how combinations are generated and shared out (see `approaches`). It is one core that works off
+    what threads would be given, so only the work on the way differs, and for A the memory.
+    """
+    graph = as_graph(graph)
+    chunks = split(graph) if chunks is None else chunks
+    if chunks.k != 3 or chunks.levels < 2:
+        raise ValueError("triangles are combinations of 3 vertices in 2 levels: another split is needed")
+    words = empty_words(bits_needed(int(chunks.size.max(initial=0)), chunks.layout))
+    layout = LAYOUTS.index(chunks.layout)
+    total = 0
+    for c, (n, first) in enumerate(zip(chunks.size.tolist(), chunks.first.tolist())):
+        words[: words_needed(int(chunks.bits[c]))] = 0
+        fill(words, graph, chunks.order, chunks.place, chunks.start[c : c + 1], [n], ZERO, chunks.layout)
+        bounds = ranges(approach, n, 3, threads, first)
+        if approach == "A":
+            total += _count_stored(words, layout, n, unranked(np.arange(bounds[-1]), n, 3))
+            continue
+        for begin, end in zip(bounds, bounds[1:]):
+            total += _count_range(words, layout, n, begin, end, skip)
+    return int(total)
+
+
+@inline
+def _bit(words, bit):
+    return words[U64(bit) >> U64(5)] >> U32(bit & 31) & U32(1)
+
+
+@jit
+def _count_range(words, layout, n, begin, end, skip):
+    """How many of the combinations of 3 out of n with index begin..end-1 are triangles."""
+    if begin >= end:
+        return I64(0)
+    combination = np.empty(3, np.int64)
+    unrank_into(begin, n, 3, combination)
+    a, b, c = combination
+    row_a, row_b = row_of(a, n, layout), row_of(b, n, layout)
+    found = I64(0)
+    index = begin
+    while index < end:
+        if _bit(words, row_a + b):
+            if _bit(words, row_a + c):
+                found += I64(_bit(words, row_b + c))
+        elif skip:
+            index += n - 1 - c
+            c = n - 1
+        index += 1
+        c += 1
+        if c == n:
+            b += 1
+            if b == n - 1:
+                a += 1
+                b = a + 1
+                row_a = row_of(a, n, layout)
+            c = b + 1
+            row_b = row_of(b, n, layout)
+    return found
+
+
+@jit
+def _count_stored(words, layout, n, combinations):
+    found = I64(0)
+    for row in range(combinations.shape[0]):
+        a, b, c = I64(combinations[row, 0]), I64(combinations[row, 1]), I64(combinations[row, 2])
+        row_a, row_b = row_of(a, n, layout), row_of(b, n, layout)
+        if _bit(words, row_a + b):
+            if _bit(words, row_a + c):
+                found += I64(_bit(words, row_b + c))
+    return found
