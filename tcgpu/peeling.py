@@ -18,8 +18,9 @@ import numpy as np
 from tcgpu import cpu
 from tcgpu._native import fetch_add, jit, run_threads, threads
 
-GONE = np.int32(-(1 << 30))  # in place of its support: the edge was peeled in an earlier round,
-FRONTIER = np.int32(-(1 << 29))  # or is in this one; an edge that is left may lack as many as there are threads
+GONE = np.int32(-(1 << 31))  # in place of its support: the edge was peeled in an earlier round
+LEFT = np.int32(-(1 << 20))  # below: it is in the frontier, its place there added to GONE + 1; an edge that is left may
+# be short of 0 for a moment, by no more than there are threads
 SHRINK = 0.7  # with fewer edges left than this share, they are numbered anew
 LARGE = 50_000  # so many look-ups in a round are worth waking the other cores
 TAKEN = 4  # neighbourhoods a worker takes at a time
@@ -40,8 +41,11 @@ class Rest(NamedTuple):
     first: np.ndarray
     second: np.ndarray
     indptr: np.ndarray
+    length: np.ndarray  # how many are left of a neighbourhood: its first ones, in no order
     indices: np.ndarray
     edge: np.ndarray
+    in_first: np.ndarray  # the edge's place in the neighbourhood of its first vertex
+    in_second: np.ndarray
 
 
 class Scratch(NamedTuple):
@@ -92,9 +96,11 @@ def _rest(left, support, first, second, n, origin=None):
     indptr = np.zeros(int(number[-1]) + 2 if n else 1, np.int64)
     wide = np.int32 if left.size < 2**31 else np.int64
     indices, edge = np.empty(2 * left.size, np.int32), np.empty(2 * left.size, wide)
-    _fill_neighbourhoods(first, second, indptr, indices, edge)
+    in_first, in_second = np.empty(left.size, np.int32), np.empty(left.size, np.int32)
+    length = np.zeros(indptr.size - 1, np.int32)
+    _fill_neighbourhoods(first, second, indptr, length, indices, edge, in_first, in_second)
     origin = left.astype(wide) if origin is None else origin[left]
-    return Rest(origin, support[left], first, second, indptr, indices, edge)
+    return Rest(origin, support[left], first, second, indptr, length, indices, edge, in_first, in_second)
 
 
 def _scratch(rest):
@@ -120,27 +126,22 @@ def _peel_window(rest, scratch, found):
 
 
 @jit
-def _fill_neighbourhoods(first, second, indptr, indices, edge):
-    """Edges come by ascending `first`, then `second` > `first`: neighbourhoods end up sorted."""
-    n = indptr.size - 1
+def _fill_neighbourhoods(first, second, indptr, length, indices, edge, in_first, in_second):
+    n = length.size
     for e in range(first.size):
         indptr[U64(first[U64(e)]) + U64(1)] += 1
         indptr[U64(second[U64(e)]) + U64(1)] += 1
     for v in range(n):
         indptr[U64(v + 1)] += indptr[U64(v)]
     for e in range(first.size):
-        at = U64(second[U64(e)])
-        put = U64(indptr[at])
-        indices[put], edge[put] = first[U64(e)], e
-        indptr[at] += 1
-    for e in range(first.size):
-        at = U64(first[U64(e)])
-        put = U64(indptr[at])
-        indices[put], edge[put] = second[U64(e)], e
-        indptr[at] += 1
-    for v in range(n, 0, -1):
-        indptr[U64(v)] = indptr[U64(v - 1)]
-    indptr[0] = 0
+        u, v = U64(first[U64(e)]), U64(second[U64(e)])
+        in_first[U64(e)], in_second[U64(e)] = length[u], length[v]
+        put = U64(indptr[u] + length[u])
+        indices[put], edge[put] = v, e
+        put = U64(indptr[v] + length[v])
+        indices[put], edge[put] = u, e
+        length[u] += 1
+        length[v] += 1
 
 
 @jit
@@ -173,12 +174,24 @@ def _next_round(workers, rest, scratch, found):
     """Peel until a round is so large that all workers are to do it: True. False when the window is done."""
     support, near, peeled, head, link = rest.support, scratch.near, scratch.peeled, scratch.head, scratch.link
     counters = scratch.counters
+    first, second, in_first, in_second = rest.first, rest.second, rest.in_first, rest.in_second
+    indptr, length, indices, edge = rest.indptr, rest.length, rest.indices, rest.edge
     while True:
         begin, end, level = counters[PEELED], counters[FOUND], counters[LEVEL]
         for x in range(counters[BEGIN], begin):
             e = U64(peeled[U64(x)])
             support[e] = GONE
             found[U64(rest.origin[e])] = level + 2
+            for u, place in ((U64(first[e]), in_first[e]), (U64(second[e]), in_second[e])):
+                length[u] -= 1
+                last = indptr[u] + length[u]
+                f, w = edge[U64(last)], indices[U64(last)]
+                put = indptr[u] + place
+                edge[U64(put)], indices[U64(put)] = f, w
+                if first[U64(f)] == u:
+                    in_first[U64(f)] = place
+                else:
+                    in_second[U64(f)] = place
         if begin == end:
             lowest, listed = counters[END], I64(0)
             for x in range(counters[LISTED]):
@@ -200,16 +213,15 @@ def _next_round(workers, rest, scratch, found):
                 continue
         hubs = I64(0)
         work = I64(0)
-        for x in range(begin, end):
+        for x in range(end - 1, begin - 1, -1):
             e = U64(peeled[U64(x)])
-            support[e] = FRONTIER
-            u, v = U64(rest.first[e]), U64(rest.second[e])
-            u_length, v_length = rest.indptr[u + U64(1)] - rest.indptr[u], rest.indptr[v + U64(1)] - rest.indptr[v]
-            if u_length < v_length:
-                u = v
-            work += min(u_length, v_length)
+            support[e] = GONE + 1 + (x - begin)
+            u, v = U64(first[e]), U64(second[e])
+            if length[u] < length[v]:
+                u, v = v, u
+            work += length[v]
             if head[u] < 0:
-                work += max(u_length, v_length)
+                work += length[u]
                 scratch.hubs[U64(hubs)] = u
                 hubs += 1
             link[e] = head[u]
@@ -224,7 +236,8 @@ def _next_round(workers, rest, scratch, found):
 @jit
 def _break_triangles(worker, workers, rest, scratch):
     """One round: every triangle with an edge in the frontier takes one off the support of its others."""
-    first, second, indptr, indices, edge = rest.first, rest.second, rest.indptr, rest.indices, rest.edge
+    first, second, indptr, lengths = rest.first, rest.second, rest.indptr, rest.length
+    indices, edge = rest.indices, rest.edge
     support, counters, near, peeled = rest.support, scratch.counters, scratch.near, scratch.peeled
     head, link, hubs, bases = scratch.head, scratch.link, scratch.hubs, scratch.bases
     marks, here, there = scratch.marks[worker], scratch.hits[worker, 0], scratch.hits[worker, 1]
@@ -236,7 +249,7 @@ def _break_triangles(worker, workers, rest, scratch):
             break
         for t in range(task, min(counters[HUBS], task + TAKEN)):
             u = I64(hubs[U64(t)])
-            begin, length = indptr[U64(u)], indptr[U64(u + 1)] - indptr[U64(u)]
+            begin, length = indptr[U64(u)], I64(lengths[U64(u)])
             base = bases[worker]
             if base + length >= 1 << 31:
                 marks[:] = 0
@@ -248,7 +261,9 @@ def _break_triangles(worker, workers, rest, scratch):
             head[U64(u)] = -1
             while e >= 0:
                 v = I64(first[U64(e)]) + I64(second[U64(e)]) - u
-                start, stop = indptr[U64(v)], indptr[U64(v + 1)]
+                start = indptr[U64(v)]
+                stop = start + lengths[U64(v)]
+                own = support[U64(e)]
                 hits = I64(0)
                 for k in range(start, stop):
                     mark = I64(marks[U64(indices[U64(k)])])
@@ -258,18 +273,32 @@ def _break_triangles(worker, workers, rest, scratch):
                 for hit in range(hits):
                     f, g = I64(edge[U64(start + here[U64(hit)])]), I64(edge[U64(begin + there[U64(hit)])])
                     f_left, g_left = support[U64(f)], support[U64(g)]
-                    for side in range(2):
-                        if f_left > level and (g_left > FRONTIER or (g_left == FRONTIER and e < g)):
-                            before = f_left
-                            if alone:
-                                support[U64(f)] = before - I32(1)
-                            else:
-                                before = fetch_add(support, f, I32(-1))
-                                if before <= level:
-                                    fetch_add(support, f, I32(1))
-                            if before == level + 1:
-                                peeled[U64(fetch_add(counters, FOUND, 1))] = f
-                            elif before == window:
-                                near[U64(fetch_add(counters, LISTED, 1))] = f
-                        f, g, f_left, g_left = g, f, g_left, f_left
+                    if min(f_left, g_left) < LEFT:  # in the frontier, too: the triangle is for the first to break
+                        f_left, g_left = (
+                            GONE if own > g_left else f_left,
+                            GONE if own > f_left else g_left,
+                        )
+                    if f_left > level:
+                        if alone:
+                            support[U64(f)] = f_left - I32(1)
+                        else:
+                            f_left = fetch_add(support, f, I32(-1))
+                            if f_left <= level:
+                                fetch_add(support, f, I32(1))
+                        if f_left == level + 1:
+                            peeled[U64(fetch_add(counters, FOUND, 1))] = f
+                        elif f_left == window:
+                            near[U64(fetch_add(counters, LISTED, 1))] = f
+                    if g_left > level:
+                        if alone:
+                            support[U64(g)] = g_left - I32(1)
+                        else:
+                            g_left = fetch_add(support, g, I32(-1))
+                            if g_left <= level:
+                                fetch_add(support, g, I32(1))
+                        if g_left == level + 1:
+                            peeled[U64(fetch_add(counters, FOUND, 1))] = g
+                        elif g_left == window:
+                            near[U64(fetch_add(counters, LISTED, 1))] = g
+                marks[U64(v)] = 0
                 e = I64(link[U64(e)])
