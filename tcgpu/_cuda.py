@@ -130,6 +130,17 @@ class Kernel:
             for overload in self.compiled.overloads.values():
                 overload._codelibrary.get_cufunc().set_shared_memory_carveout(percent)
 
+    def blocks_at_a_time(self, threads, shared=0):
+        """How many blocks of this shape the whole device runs at the same time."""
+        if engine() == "sim":
+            device = facts()
+            return max(1, min(device.threads_per_sm // threads, device.shared_per_sm // max(1, shared))) * device.sms
+        context = cuda.current_context()
+        functions = [overload._codelibrary.get_cufunc() for overload in self.compiled.overloads.values()]
+        return context.device.MULTIPROCESSOR_COUNT * min(
+            max(1, context.get_active_blocks_per_multiprocessor(function, threads, shared)) for function in functions
+        )
+
     def launch(self, blocks, threads, *args, shared=0):
         """Run `blocks` x `threads` with `shared` bytes of dynamic shared memory a block. A GPU is not waited for."""
         if engine() == "gpu":

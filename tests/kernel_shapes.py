@@ -21,6 +21,9 @@ KNOBS = {
     "naive": [{}],
     "column_block": [{"columns": 27}, {"columns": 1, "tile": 5}, {"columns": 4, "tile": 64}, {"columns": 10**6}],
     "bitmap": [{}, {"lanes": 1}, {"lanes": 7}, {"lanes": 32}],
+    "bitmap_warp": [{"fold": 5}, {"lanes": 7, "word": 64}, {"lanes": 32, "fold": 6}, {"lanes": 1}],
+    "bitmap_block_shared": [{}, {"lanes": 1}, {"lanes": 7}],
+    "bitmap_block_global": [{"fold": 5}, {"lanes": 7, "word": 64, "fold": 6}, {"lanes": 1, "word": 64}, {}],
 }
 
 
@@ -28,6 +31,9 @@ def settings(method):
     """Every shape, each with one of the method's knobs in turn, and the method as it comes."""
     if method == "report_auto":  # it chooses the shape
         return [{}, {"threshold": 0}, {"threshold": 10**9}]
+    if method == "bitmap_auto":  # it chooses the kernel
+        steps = {"longest_thread": 0, "mean_warp": 0, "vertices_shared": 0}
+        return [{}, {"longest_thread": 10**6}] + [dict(list(steps.items())[:k]) for k in (1, 2, 3)]
     knobs = KNOBS.get(method, [{}])
     return [{}] + [shape | knobs[k % len(knobs)] for k, shape in enumerate(SHAPES)]
 

@@ -1,0 +1,35 @@
+"""`bitmap_auto`: which of the four bitmap kernels a graph is for, by Bisson & Fatica's Algorithm 5.
+
+A thread a column where no column is longer than `longest_thread`; else a warp where the mean is below `mean_warp`; else
+a block, with its bitmap in shared memory below `vertices_shared` vertices, in global memory from there on. The knobs'
+defaults are the paper's constants, found on a Titan X; `tcgpu.calibrate()` measures those of the machine at hand.
+"""
+
+from tcgpu.graph import GraphError
+from tcgpu.kernels import bitmap_block_global, bitmap_block_shared, bitmap_thread, bitmap_warp, check_knob
+
+PAPER = {"longest_thread": 12, "mean_warp": 8.0, "vertices_shared": 128 << 10}
+
+
+def choice(vertices, edges, longest, *, longest_thread=12, mean_warp=8.0, vertices_shared=128 << 10):
+    """The name of the method for a graph of this size whose longest column is as long as that."""
+    if longest <= longest_thread:
+        return "bitmap_thread"
+    if edges < mean_warp * vertices:
+        return "bitmap_warp"
+    return "bitmap_block_shared" if vertices < vertices_shared else "bitmap_block_global"
+
+
+def plan(graph, *, longest_thread=12, mean_warp=8.0, vertices_shared=128 << 10):
+    check_knob("longest_thread", longest_thread, 0, 2**31)
+    check_knob("vertices_shared", vertices_shared, 0, 2**31)
+    if not mean_warp >= 0:
+        raise GraphError(f"mean_warp is a number of nonzeros per column, 0 or more, not {mean_warp!r}")
+    knobs = {"longest_thread": longest_thread, "mean_warp": mean_warp}
+    fits = min(vertices_shared, bitmap_block_shared.most_vertices() + 1)
+    chosen = choice(graph.n, graph.m, graph.max_column, **knobs, vertices_shared=fits)
+    methods = {module.__name__.rpartition(".")[2]: module for module in FOUR}
+    return methods[chosen].plan(graph)
+
+
+FOUR = (bitmap_thread, bitmap_warp, bitmap_block_shared, bitmap_block_global)

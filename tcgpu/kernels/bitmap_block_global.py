@@ -1,0 +1,113 @@
+"""`bitmap_block_global`: a block owns a column, written down as bits in global memory (Bisson & Fatica's, for any n).
+
+Contract: the same sum as `naive`. Works like `bitmap_block_shared`, with a bitmap of n bits a block in global memory
+and its fold in shared memory (see `bits`). There are as many blocks as the device runs at a time and has memory for,
+down to one, and they cycle over the columns. Nothing is refused but a graph that does not fit with a single bitmap.
+"""
+
+import numpy as np
+
+from tcgpu._cuda import cuda, int64, kernel, uint32
+from tcgpu.kernels import Plan, Step, check_knob, check_positions, enough_blocks
+from tcgpu.kernels.bits import (
+    WORDS,
+    batch_of,
+    belongs,
+    bitmaps_that_fit,
+    bring_lists,
+    check_shared,
+    check_word,
+    folded_hits,
+    lists_bytes,
+    set_bit,
+    set_near_bit,
+    simulated_lookups,
+    with_queue,
+)
+from tcgpu.kernels.reduction import BYTES_PER_THREAD, add_block_to
+
+ARRAYS = "int64[::1], int32[::1], {}[::1], int64, int64, int64, int64, int64[::1], int64[::1]"
+
+
+@kernel(f"void({ARRAYS.format('uint32')})", f"void({ARRAYS.format('int64')})")
+def bitmap_block_global_kernel(col_ptr, row_idx, bits, shift, fold_bits, lanes, batch, queue, total):
+    near = cuda.shared.array(0, uint32)  # two words a thread for `bring_lists`, the next task, then the fold
+    thread, threads = uint32(cuda.threadIdx.x), uint32(cuda.blockDim.x)
+    lanes = uint32(lanes)
+    group, lane, groups = uint32(thread // lanes), uint32(thread % lanes), uint32(threads // lanes)
+    next_task, at, n = uint32(2 * threads), uint32(2 * threads + 1), uint32(col_ptr.size - 1)
+    mine, mask = cuda.blockIdx.x * (bits.size // cuda.gridDim.x), uint32(fold_bits - 1)
+    word, words = thread, uint32(fold_bits >> 5)
+    while word < words:
+        near[uint32(at + word)] = uint32(0)
+        word = uint32(word + threads)
+    batch = uint32(batch)
+    batches, count = uint32(uint32(n + batch - 1) // batch), int64(0)
+    task = uint32(cuda.blockIdx.x)  # first the batches of long columns, then those of the others
+    while task < 2 * batches:
+        cuda.syncthreads()
+        if thread == 0:
+            near[next_task] = uint32(cuda.gridDim.x + cuda.atomic.add(queue, 0, 1))
+        sweep = uint32(task // batches)
+        j = uint32(uint32(task - sweep * batches) * batch)
+        j_end = uint32(min(uint32(j + batch), n))
+        while j < j_end:
+            begin, end = uint32(col_ptr[j]), uint32(col_ptr[j + 1])
+            if belongs(uint32(end - begin), sweep):
+                p = uint32(begin + thread)
+                while p < end:
+                    set_bit(bits, mine, row_idx[p], shift)
+                    set_near_bit(near, at, row_idx[p] & mask)
+                    p = uint32(p + threads)
+                last, chunk = row_idx[uint32(end - 1)], begin
+                while chunk < end:
+                    bring_lists(col_ptr, row_idx, chunk, end, near)
+                    cuda.syncthreads()
+                    size = uint32(min(threads, uint32(end - chunk)))
+                    whole = uint32(0)  # short lists by `lanes` threads each, then long ones by the whole block
+                    while whole < 2:
+                        t, apart = (uint32(0), uint32(1)) if whole else (group, groups)
+                        first, step = (thread, threads) if whole else (lane, lanes)
+                        while t < size and (whole or group < groups):
+                            q, q_end = near[uint32(2 * t)], near[uint32(2 * t + 1)]
+                            if (uint32(q_end - q) > 4 * threads) == (whole == 1):
+                                q = uint32(q + first)
+                                count += folded_hits(near, at, mask, bits, mine, shift, row_idx, q, q_end, step, last)
+                            t = uint32(t + apart)
+                        whole = uint32(whole + 1)
+                    cuda.syncthreads()
+                    chunk = uint32(chunk + threads)
+                p = uint32(begin + thread)
+                while p < end:
+                    bits[mine + (row_idx[p] >> shift)] = 0
+                    near[uint32(at + (uint32(row_idx[p] & mask) >> 5))] = uint32(0)
+                    p = uint32(p + threads)
+                cuda.syncthreads()
+            j = uint32(j + 1)
+        cuda.syncthreads()
+        task = near[next_task]
+    add_block_to(total, count)
+
+
+def plan(graph, *, threads=256, blocks=None, lanes=32, fold=17, word=32):
+    """blocks: None for as many as the device runs at a time; fold: its size, 2^fold bits; word: bits, 32 or 64."""
+    check_positions(graph)
+    threads = check_knob("threads", threads, 1, 1024)
+    lanes = min(check_knob("lanes", lanes, 1, 1024), threads)
+    fold_bits = 1 << check_knob("fold", fold, 5, 20)
+    shared = max(lists_bytes(threads) + (fold_bits >> 3), threads * BYTES_PER_THREAD)
+    check_shared("bitmap_block_global", f"fold={fold}", shared)
+    words = -(-graph.n // check_word(word))
+    if blocks is None:
+        blocks = bitmap_block_global_kernel.blocks_at_a_time(threads, shared)
+    blocks = enough_blocks(check_knob("blocks", blocks, 1, 2**31 - 1), graph.n, 1)
+    blocks = bitmaps_that_fit("bitmap_block_global", graph, blocks, words * word // 8)
+    args = ("col_ptr", "row_idx", "bits", word.bit_length() - 1, fold_bits, lanes, batch_of(graph, blocks),
+            "queue", "total")  # fmt: skip
+    return Plan(
+        method="bitmap_block_global",
+        copied={"col_ptr": graph.col_ptr, "row_idx": graph.row_idx},
+        created={"bits": (blocks * words, WORDS[word], 0), "queue": (1, np.int64, 0)},
+        steps=with_queue(Step(bitmap_block_global_kernel, blocks, threads, args, shared)),
+        work=simulated_lookups(graph),
+    )

@@ -1,0 +1,116 @@
+"""`bitmap_block_shared`: a block owns a column, written down as bits in shared memory (Bisson & Fatica's, for small n).
+
+Contract: the same sum as `naive`. A block's bitmap has n bits and lies in its shared memory, as much of that as the
+device gives a block; a graph of more vertices is refused. The block takes columns off a queue, long ones first. It sets
+a column's bits, then takes its rows in chunks of one a thread: each thread fetches where its row's column begins and
+ends, and then these columns are looked up, short ones by `lanes` threads each, long ones by the whole block.
+"""
+
+import numpy as np
+
+from tcgpu import _cuda
+from tcgpu._cuda import cuda, int64, kernel, uint32
+from tcgpu.graph import GraphError
+from tcgpu.kernels import Plan, Step, check_knob, check_positions, enough_blocks
+from tcgpu.kernels.bits import (
+    batch_of,
+    belongs,
+    bring_lists,
+    lists_bytes,
+    near_hits,
+    set_near_bit,
+    simulated_lookups,
+    with_queue,
+)
+from tcgpu.kernels.reduction import BYTES_PER_THREAD, add_block_to
+
+
+@kernel("void(int64[::1], int32[::1], int64, int64, int64[::1], int64[::1])")
+def bitmap_block_shared_kernel(col_ptr, row_idx, lanes, batch, queue, total):
+    near = cuda.shared.array(0, uint32)  # two words a thread for `bring_lists`, the next task, then the bits
+    thread, threads = uint32(cuda.threadIdx.x), uint32(cuda.blockDim.x)
+    lanes = uint32(lanes)
+    group, lane, groups = uint32(thread // lanes), uint32(thread % lanes), uint32(threads // lanes)
+    next_task, at, n = uint32(2 * threads), uint32(2 * threads + 1), uint32(col_ptr.size - 1)
+    word, words = thread, uint32(uint32(n + 31) >> 5)
+    while word < words:
+        near[uint32(at + word)] = uint32(0)
+        word = uint32(word + threads)
+    batch = uint32(batch)
+    batches, count = uint32(uint32(n + batch - 1) // batch), int64(0)
+    task = uint32(cuda.blockIdx.x)  # first the batches of long columns, then those of the others
+    while task < 2 * batches:
+        cuda.syncthreads()
+        if thread == 0:
+            near[next_task] = uint32(cuda.gridDim.x + cuda.atomic.add(queue, 0, 1))
+        sweep = uint32(task // batches)
+        j = uint32(uint32(task - sweep * batches) * batch)
+        j_end = uint32(min(uint32(j + batch), n))
+        while j < j_end:
+            begin, end = uint32(col_ptr[j]), uint32(col_ptr[j + 1])
+            if belongs(uint32(end - begin), sweep):
+                p = uint32(begin + thread)
+                while p < end:
+                    set_near_bit(near, at, row_idx[p])
+                    p = uint32(p + threads)
+                last, chunk = row_idx[uint32(end - 1)], begin
+                while chunk < end:
+                    bring_lists(col_ptr, row_idx, chunk, end, near)
+                    cuda.syncthreads()
+                    size = uint32(min(threads, uint32(end - chunk)))
+                    whole = uint32(0)  # short lists by `lanes` threads each, then long ones by the whole block
+                    while whole < 2:
+                        t, apart = (uint32(0), uint32(1)) if whole else (group, groups)
+                        first, step = (thread, threads) if whole else (lane, lanes)
+                        while t < size and (whole or group < groups):
+                            q, q_end = near[uint32(2 * t)], near[uint32(2 * t + 1)]
+                            if (uint32(q_end - q) > 4 * threads) == (whole == 1):
+                                q = uint32(q + first)
+                                count += near_hits(near, at, row_idx, q, q_end, step, last)
+                            t = uint32(t + apart)
+                        whole = uint32(whole + 1)
+                    cuda.syncthreads()
+                    chunk = uint32(chunk + threads)
+                p = uint32(begin + thread)
+                while p < end:
+                    near[uint32(at + (row_idx[p] >> 5))] = uint32(0)
+                    p = uint32(p + threads)
+                cuda.syncthreads()
+            j = uint32(j + 1)
+        cuda.syncthreads()
+        task = near[next_task]
+    add_block_to(total, count)
+
+
+def shared_bytes(n, threads):
+    """What a block takes for a graph of n vertices."""
+    return max(lists_bytes(threads) + 4 * -(-n // 32), threads * BYTES_PER_THREAD)
+
+
+def most_vertices(threads=256):
+    """How many vertices a graph may have on this device."""
+    return 8 * (_cuda.facts().shared_per_block - lists_bytes(threads)) // 32 * 32
+
+
+def plan(graph, *, threads=256, blocks=None, lanes=16):
+    """blocks: None for as many as the device runs at a time."""
+    check_positions(graph)
+    threads = check_knob("threads", threads, 1, 1024)
+    lanes = min(check_knob("lanes", lanes, 1, 1024), threads)
+    shared = shared_bytes(graph.n, threads)
+    if graph.n > most_vertices(threads):
+        raise GraphError(
+            f"bitmap_block_shared has room for {most_vertices(threads):,} vertices in the shared memory of a block "
+            f"here, not for {graph.n:,}: take bitmap_block_global"
+        )
+    if blocks is None:
+        blocks = bitmap_block_shared_kernel.blocks_at_a_time(threads, shared)
+    blocks = enough_blocks(check_knob("blocks", blocks, 1, 2**31 - 1), graph.n, 1)
+    args = ("col_ptr", "row_idx", lanes, batch_of(graph, blocks), "queue", "total")
+    return Plan(
+        method="bitmap_block_shared",
+        copied={"col_ptr": graph.col_ptr, "row_idx": graph.row_idx},
+        created={"queue": (1, np.int64, 0)},
+        steps=with_queue(Step(bitmap_block_shared_kernel, blocks, threads, args, shared)),
+        work=simulated_lookups(graph),
+    )

@@ -1,0 +1,102 @@
+"""`bitmap_thread`: a thread owns a column and holds it in registers (Bisson & Fatica's kernel for short rows).
+
+Contract: the same sum as `naive`. A thread reads a column of at most 12 rows into twelve registers and then compares
+each row of each column i, for every i in its own, with all twelve: no bitmap, no barrier, no memory but what is read.
+Twelve is where their kernel for edge support ran out of the registers that leave every thread its place on an SM.
+
+Longer columns are counted too, slowly: the thread searches its column in memory for each row. Hubs belong elsewhere.
+"""
+
+from tcgpu._cuda import cuda, int32, int64, kernel
+from tcgpu.kernels import Plan, Step, check_knob, enough_blocks
+from tcgpu.kernels.bits import simulated_lookups
+from tcgpu.kernels.reduction import BYTES_PER_THREAD, add_block_to
+
+REGISTERS = 12
+NOBODY = -1
+
+
+@cuda.jit(device=True)
+def nth(row_idx, p, end):
+    """Row p of a column that ends at `end`; NOBODY past it."""
+    return row_idx[p] if p < end else int32(NOBODY)
+
+
+@cuda.jit(device=True)
+def hits_in_registers(row_idx, begin, end, col_ptr):
+    """How many rows a column of at most REGISTERS rows shares with the columns of its rows."""
+    r0, r1, r2 = nth(row_idx, begin, end), nth(row_idx, begin + 1, end), nth(row_idx, begin + 2, end)
+    r3, r4, r5 = nth(row_idx, begin + 3, end), nth(row_idx, begin + 4, end), nth(row_idx, begin + 5, end)
+    r6, r7, r8 = nth(row_idx, begin + 6, end), nth(row_idx, begin + 7, end), nth(row_idx, begin + 8, end)
+    r9, r10, r11 = nth(row_idx, begin + 9, end), nth(row_idx, begin + 10, end), nth(row_idx, begin + 11, end)
+    last, hits = row_idx[end - 1], int64(0)
+    e = begin
+    while e < end - 1:
+        q, q_end = col_ptr[row_idx[e]], col_ptr[row_idx[e] + 1]
+        while q < q_end:
+            row = row_idx[q]
+            if row > last:
+                break
+            hits += (row == r0) | (row == r1) | (row == r2) | (row == r3) | (row == r4) | (row == r5) | (
+                row == r6) | (row == r7) | (row == r8) | (row == r9) | (row == r10) | (row == r11)  # fmt: skip
+            q += 1
+        e += 1
+    return hits
+
+
+@cuda.jit(device=True)
+def first_not_below(row_idx, low, high, row):
+    """Where in the ascending row_idx[low:high] the first row not below `row` is; `high` if there is none."""
+    while low < high:
+        middle = (low + high) >> 1
+        if row_idx[middle] < row:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+@cuda.jit(device=True)
+def hits_by_search(row_idx, begin, end, col_ptr):
+    """`hits_in_registers` for a column of any length."""
+    last, hits = row_idx[end - 1], int64(0)
+    e = begin
+    while e < end - 1:
+        low = e + 1
+        q, q_end = col_ptr[row_idx[e]], col_ptr[row_idx[e] + 1]
+        while q < q_end:
+            row = row_idx[q]
+            if row > last:
+                break
+            low = first_not_below(row_idx, low, end - 1, row)  # both ascend: what lies before is done with
+            hits += row_idx[low] == row
+            q += 1
+        e += 1
+    return hits
+
+
+@kernel("void(int64[::1], int32[::1], int64[::1])")
+def bitmap_thread_kernel(col_ptr, row_idx, total):
+    count = int64(0)
+    j = cuda.grid(1)
+    while j < col_ptr.size - 1:
+        begin, end = col_ptr[j], col_ptr[j + 1]
+        if end - begin > REGISTERS:
+            count += hits_by_search(row_idx, begin, end, col_ptr)
+        elif end - begin > 1:
+            count += hits_in_registers(row_idx, begin, end, col_ptr)
+        j += cuda.gridsize(1)
+    add_block_to(total, count)
+
+
+def plan(graph, *, threads=128, blocks=1 << 16):
+    threads = check_knob("threads", threads, 1, 1024)
+    blocks = enough_blocks(check_knob("blocks", blocks, 1, 2**31 - 1), graph.n, threads)
+    args = ("col_ptr", "row_idx", "total")
+    return Plan(
+        method="bitmap_thread",
+        copied={"col_ptr": graph.col_ptr, "row_idx": graph.row_idx},
+        created={},
+        steps=[Step(bitmap_thread_kernel, blocks, threads, args, threads * BYTES_PER_THREAD)],
+        work=simulated_lookups(graph),
+    )

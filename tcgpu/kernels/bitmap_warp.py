@@ -1,0 +1,101 @@
+"""`bitmap_warp`: a warp owns a column, written down as bits in global memory (Bisson & Fatica's for middling rows).
+
+Contract: the same sum as `naive`. Every warp has a bitmap of n bits, all 0, and a fold of it in shared memory (see
+`bits`). It cycles over the columns: sets the bits of one, looks up the rows of all columns that it names, `lanes`
+threads side by side on each, and clears what it set. Its lanes wait for each other only, never for the block. A column
+too short for a triangle is stepped over.
+
+As many warps run as the device runs at a time and has memory for; where not even a block's warps have room, the block
+gets fewer of them, down to one. A block may end in a part of a warp, which works like any other.
+"""
+
+from tcgpu._cuda import cuda, int64, kernel, uint32
+from tcgpu.kernels import Plan, Step, check_knob, check_positions, enough_blocks
+from tcgpu.kernels.bits import (
+    WORDS,
+    bitmaps_that_fit,
+    check_shared,
+    check_word,
+    folded_hits,
+    set_bit,
+    set_near_bit,
+    simulated_lookups,
+)
+from tcgpu.kernels.reduction import BYTES_PER_THREAD, add_block_to
+
+WARP = 32
+ARRAYS = "int64[::1], int32[::1], {}[::1], int64, int64, int64, int64[::1]"
+
+
+@kernel(f"void({ARRAYS.format('uint32')})", f"void({ARRAYS.format('int64')})")
+def bitmap_warp_kernel(col_ptr, row_idx, bits, shift, fold_bits, lanes, total):
+    fold = cuda.shared.array(0, uint32)
+    thread, lane = uint32(cuda.threadIdx.x), uint32(cuda.threadIdx.x & 31)
+    width = uint32(min(WARP, cuda.blockDim.x - (thread - lane)))  # the last warp of an odd block has fewer lanes
+    everyone = uint32((int64(1) << int64(width)) - 1)
+    per_block = (cuda.blockDim.x + WARP - 1) >> 5
+    warp, warps = uint32(cuda.blockIdx.x * per_block + (thread >> 5)), uint32(cuda.gridDim.x * per_block)
+    mine = int64(warp) * (bits.size // int64(warps))
+    words, mask = uint32(fold_bits >> 5), uint32(fold_bits - 1)
+    at = uint32((thread >> 5) * words)
+    word = lane
+    while word < words:
+        fold[uint32(at + word)] = uint32(0)
+        word = uint32(word + width)
+    cuda.syncwarp(everyone)
+    lanes = uint32(min(lanes, width))
+    group, groups = uint32(lane // lanes), uint32(width // lanes)
+    j, n, count = warp, uint32(col_ptr.size - 1), int64(0)
+    while j < n:
+        begin, end = uint32(col_ptr[j]), uint32(col_ptr[uint32(j + 1)])
+        if uint32(end - begin) > 1:
+            p = uint32(begin + lane)
+            while p < end:
+                set_bit(bits, mine, row_idx[p], shift)
+                set_near_bit(fold, at, row_idx[p] & mask)
+                p = uint32(p + width)
+            cuda.syncwarp(everyone)
+            last, end = row_idx[uint32(end - 1)], uint32(end - 1)  # no row of the last one's column can be in this one
+            e = uint32(begin + group) if group < groups else end  # some lanes are left over if `lanes` is an odd number
+            while e < end:
+                i = row_idx[e]
+                q, q_end = uint32(col_ptr[i] + lane % lanes), uint32(col_ptr[i + 1])
+                count += folded_hits(fold, at, mask, bits, mine, shift, row_idx, q, q_end, lanes, last)
+                e = uint32(e + groups)
+            cuda.syncwarp(everyone)
+            p = uint32(begin + lane)
+            while p <= end:
+                bits[mine + (row_idx[p] >> shift)] = 0
+                fold[uint32(at + (uint32(row_idx[p] & mask) >> 5))] = uint32(0)
+                p = uint32(p + width)
+            cuda.syncwarp(everyone)
+        j = uint32(j + warps)
+    add_block_to(total, count)
+
+
+def plan(graph, *, threads=128, blocks=None, lanes=8, fold=11, word=32):
+    """blocks: None for as many as the device runs at a time; fold: its size, 2^fold bits; word: bits, 32 or 64."""
+    check_positions(graph)
+    threads = check_knob("threads", threads, 1, 1024)
+    lanes = min(check_knob("lanes", lanes, 1, 1024), WARP)
+    fold_bytes = 1 << check_knob("fold", fold, 5, 20) >> 3
+    word = check_word(word)
+    words = -(-graph.n // word)
+    warps = -(-threads // WARP)
+    shared = max(warps * fold_bytes, threads * BYTES_PER_THREAD)
+    check_shared("bitmap_warp", f"fold={fold} for {warps} warps", shared)
+    if blocks is None:
+        blocks = bitmap_warp_kernel.blocks_at_a_time(threads, shared)
+    blocks = enough_blocks(check_knob("blocks", blocks, 1, 2**31 - 1), graph.n, warps)
+    fitting = bitmaps_that_fit("bitmap_warp", graph, blocks * warps, words * word // 8)
+    if fitting < warps:
+        threads, warps = fitting * WARP, fitting
+    blocks = fitting // warps
+    args = ("col_ptr", "row_idx", "bits", word.bit_length() - 1, 8 * fold_bytes, lanes, "total")
+    return Plan(
+        method="bitmap_warp",
+        copied={"col_ptr": graph.col_ptr, "row_idx": graph.row_idx},
+        created={"bits": (blocks * warps * words, WORDS[word], 0)},
+        steps=[Step(bitmap_warp_kernel, blocks, threads, args, shared)],
+        work=simulated_lookups(graph),
+    )

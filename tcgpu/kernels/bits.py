@@ -1,0 +1,187 @@
+"""Rows of bits that the threads of a warp or block share, and how many of them a device has room for.
+
+The bitmaps of Bisson & Fatica. Bit r of a bitmap says whether its column has row r. Setting is atomic, for threads set
+bits of one word at the same time; looking up is not, for nobody sets then. At the end only the words that were set are
+cleared, so that a column costs its length and not n.
+
+Their rows are the neighbours of lower number, our columns those of higher number: the mirror image. Call vertex v
+n - 1 - v, and one becomes the other. Whichever way, each vertex v is looked through once for each of its neighbours on
+one side, and is as long as it has neighbours on the other: the sum over all v of in(v) * out(v) look-ups either way.
+What the mirror does change is who has the long bitmap: a hub with a small number has a long column, and a short row.
+
+A bitmap in global memory has a `fold` in shared memory: 2^k bits, bit b for all rows that are b modulo 2^k. Where the
+fold has a 0, so has the bitmap, and nearly all look-ups end there, close by.
+"""
+
+import numpy as np
+
+from tcgpu import _cuda
+from tcgpu._cuda import cuda, int64, kernel, uint32
+from tcgpu.graph import GraphError
+from tcgpu.kernels import Step
+
+
+@cuda.jit(device=True)
+def set_bit(bits, mine, row, shift):
+    """Set bit `row` of the bitmap whose words begin at bits[mine]; a word has 2^shift bits, 32 or 64."""
+    cuda.atomic.or_(bits, mine + (row >> shift), int64(1) << int64(row & ((1 << shift) - 1)))
+
+
+@cuda.jit(device=True)
+def has_bit(bits, mine, row, shift):
+    """1 if bit `row` is set, else 0."""
+    return (bits[mine + (row >> shift)] >> (row & ((1 << shift) - 1))) & 1
+
+
+@cuda.jit(device=True)
+def near_bit(near, at, row):
+    """1 if bit `row` of a bitmap in shared memory is set; its 32-bit words begin at near[at]."""
+    return uint32(near[uint32(at + uint32(uint32(row) >> uint32(5)))] >> uint32(uint32(row) & uint32(31))) & uint32(1)
+
+
+@cuda.jit(device=True)
+def set_near_bit(near, at, row):
+    cuda.atomic.or_(near, uint32(at + (row >> 5)), uint32(1) << uint32(row & 31))
+
+
+@cuda.jit(device=True)
+def near_hits(near, at, row_idx, q, q_end, step, last):
+    """How many of the rows row_idx[q:q_end:step], as far as they go up to `last`, are set in the bitmap at near[at].
+
+    The rows ascend. Four loads are under way at a time; a position is unsigned and has 32 bits.
+    """
+    q, q_end, step = uint32(q), uint32(q_end), uint32(step)
+    three, hits = uint32(3 * step), uint32(0)
+    while q < q_end and uint32(q_end - q) > three:
+        a, b = row_idx[q], row_idx[uint32(q + step)]
+        c, d = row_idx[uint32(q + step + step)], row_idx[uint32(q + three)]
+        if a > last:
+            return hits
+        two = near_bit(near, at, a) + near_bit(near, at, b)
+        hits = uint32(hits + two + near_bit(near, at, c) + near_bit(near, at, d))
+        q = uint32(q + three + step)
+    while q < q_end:
+        a = row_idx[q]
+        if a > last:
+            return hits
+        hits = uint32(hits + near_bit(near, at, a))
+        q = uint32(q + step)
+    return hits
+
+
+@cuda.jit(device=True)
+def folded_hit(fold, at, mask, bits, mine, shift, row):
+    """1 if bit `row` is set in the bitmap at bits[mine], whose fold of mask + 1 bits is at fold[at]."""
+    if near_bit(fold, at, uint32(row) & mask):
+        return uint32(has_bit(bits, mine, row, shift))
+    return uint32(0)
+
+
+@cuda.jit(device=True)
+def folded_hits(fold, at, mask, bits, mine, shift, row_idx, q, q_end, step, last):
+    """`near_hits` of a bitmap in global memory and its fold."""
+    q, q_end, step = uint32(q), uint32(q_end), uint32(step)
+    three, hits = uint32(3 * step), uint32(0)
+    while q < q_end and uint32(q_end - q) > three:
+        a, b = row_idx[q], row_idx[uint32(q + step)]
+        c, d = row_idx[uint32(q + step + step)], row_idx[uint32(q + three)]
+        if a > last:
+            return hits
+        hits = uint32(hits + folded_hit(fold, at, mask, bits, mine, shift, a))
+        hits = uint32(hits + folded_hit(fold, at, mask, bits, mine, shift, b))
+        hits = uint32(hits + folded_hit(fold, at, mask, bits, mine, shift, c))
+        hits = uint32(hits + folded_hit(fold, at, mask, bits, mine, shift, d))
+        q = uint32(q + three + step)
+    while q < q_end:
+        a = row_idx[q]
+        if a > last:
+            return hits
+        hits = uint32(hits + folded_hit(fold, at, mask, bits, mine, shift, a))
+        q = uint32(q + step)
+    return hits
+
+
+# ------------------------------------------------------------------------------------------- rows, a block at a time
+
+LONG_ROW = 512  # rows of at least this length go first, so that no block is left with one at the end
+BATCH = 32  # as many rows a block takes off the queue at a time, or fewer, so that there are some for every block
+
+
+@kernel("void(int64[::1])")
+def restart(queue):
+    queue[0] = 0
+
+
+@cuda.jit(device=True)
+def belongs(length, sweep):
+    """Whether a row is looked at in a sweep: those without a triangle in neither, long ones in the first."""
+    return length > 1 and (length >= LONG_ROW) == (sweep == 0)
+
+
+@cuda.jit(device=True)
+def bring_lists(col_ptr, row_idx, e, end, lists):
+    """Thread t writes into lists[2 t] and lists[2 t + 1] where the column of row e + t begins and ends."""
+    thread = uint32(cuda.threadIdx.x)
+    if uint32(e + thread) < end:
+        i = row_idx[uint32(e + thread)]
+        lists[uint32(2 * thread)] = uint32(col_ptr[i])
+        lists[uint32(2 * thread + 1)] = uint32(col_ptr[i + 1])
+
+
+def batch_of(graph, blocks):
+    """How many rows a block takes off the queue at a time."""
+    return max(1, min(BATCH, graph.n // (4 * blocks)))
+
+
+def with_queue(step):
+    """The launches of a kernel whose blocks take rows off the array `queue`, which starts at 0 each time."""
+    return [Step(restart, 1, 1, ("queue",)), step]
+
+
+def lists_bytes(threads):
+    """Of shared memory, for what `bring_lists` writes and the number of the next batch, which comes after it."""
+    return 4 * (2 * threads + 1)
+
+
+# ----------------------------------------------------------------------------------------------- what there is room for
+
+
+def bitmaps_that_fit(method, graph, wanted, bitmap_bytes):
+    """How many bitmaps, up to `wanted`, the device has room for beside the graph; GraphError if there is not one.
+
+    A sixteenth of what is free is left alone: allocations are rounded up, and memory has gaps.
+    """
+    free = _cuda.memory_free()
+    room = free - free // 16 - graph.nbytes
+    fitting = wanted if bitmap_bytes == 0 else min(wanted, room // bitmap_bytes)
+    if room < 0 or fitting < 1:
+        raise GraphError(
+            f"{method} needs {graph.nbytes + bitmap_bytes:,} bytes on the device, for the graph and one bitmap; it has "
+            f"{free:,} free, a sixteenth of which is left alone: take another method, or count the graph in parts"
+        )
+    return fitting
+
+
+def check_shared(method, what, wanted):
+    """GraphError unless a block of this device may have that many bytes of shared memory."""
+    most = _cuda.facts().shared_per_block
+    if wanted > most:
+        raise GraphError(f"{method}: {what} takes {wanted:,} bytes of shared memory; a block has at most {most:,} here")
+    return wanted
+
+
+WORDS = {32: np.uint32, 64: np.int64}  # the type of a word; NumPy shifts no unsigned 64 bits by a signed number
+
+
+def check_word(word):
+    """GraphError unless that many bits make a word; returns it."""
+    if word not in WORDS:
+        raise GraphError(f"word is 32 or 64 bits, not {word!r}")
+    return int(word)
+
+
+def simulated_lookups(graph):
+    """About how many rows a count reads, if the simulator is to do it; a GPU does not ask, and need not wait for it."""
+    if _cuda.engine() != "sim":
+        return 0
+    return int(graph.column_lengths[graph.row_idx].sum()) + 3 * graph.m + graph.n
