@@ -1,4 +1,4 @@
-"""Who generates which combinations: the four approaches of the paper's section VIII, to be compared.
+"""Who generates which combinations: the four approaches of the paper's section VIII.
 
     A  generated beforehand and stored; a thread reads those of its share
     B  generated one after the other from the one before: one thread

@@ -124,11 +124,12 @@ def split(graph, k=3, *, levels=2, shared_bits=None, machines=None, layout="s-ut
     """Algorithm 1: a Split of `graph`, for subgraphs of k vertices that lie in `levels` consecutive levels.
 
     shared_bits, machines: what one multiprocessor's shared memory holds, and how many there are; those of the GPU at
-    hand if not given. roots: the most that are tried for a component that does not fit as a whole. whole: a
-    component that fits stays one chunk, as Algorithm 1 has it; else it is cut, too, which leaves fewer combinations.
-    search: what finds the levels; native, unless a GPU's is given (see `Search`). The result does not depend on it.
+    hand if not given. roots: the most that are tried for a component that does not fit as a whole, or an array of
+    vertices: those of them that lie in it, else its first. whole: a component that fits stays one chunk, as
+    Algorithm 1 has it; else it is cut, too, which leaves fewer combinations. search: what finds the levels; native,
+    unless a GPU's is given (see `Search`). The result does not depend on it.
     """
-    _check(k, levels, roots)
+    _check(k=k, levels=levels, **({} if isinstance(roots, np.ndarray) else {"roots": roots}))
     if shared_bits is None or machines is None:
         shared_bits, machines = _at_hand(shared_bits, machines)
     known(layout)
@@ -139,8 +140,12 @@ def split(graph, k=3, *, levels=2, shared_bits=None, machines=None, layout="s-ut
     tried = np.ones(root.size, np.int32)
     for large in np.flatnonzero(bits > shared_bits):
         members = np.flatnonzero(component == large)
-        trials = _Trials(levels, shared_bits, machines, layout)
-        trials.run(search, members, roots, np.random.default_rng([seed, int(large)]))
+        trials = _Trials(search, lambda sizes: cost(sizes, levels, shared_bits, machines, layout))
+        if isinstance(roots, np.ndarray):
+            for vertex in [v for v in roots if component[v] == large] or members[:1]:
+                trials.attempt(vertex)
+        else:
+            trials.explore(members, roots, np.random.default_rng([seed, int(large)]))
         root[large], tried[large] = trials.root, trials.tried
         level[trials.vertices] = np.repeat(np.arange(trials.level_ptr.size - 1), np.diff(trials.level_ptr))
     order, level_ptr, depth = in_levels(component, level, root.size)
@@ -148,45 +153,47 @@ def split(graph, k=3, *, levels=2, shared_bits=None, machines=None, layout="s-ut
     return Split(k, levels, layout, int(shared_bits), int(machines), order, level_ptr, root, tried, *chunks)
 
 
+def cost(sizes, levels, shared_bits, machines, layout="s-utm"):
+    """What is against a root from which the levels have these sizes: of two roots, the one with less is better.
+
+    How many chunks are too large for shared memory (equation 5), then how many bits of it the others waste. The paper's
+    waste is that of `machines` chunks side by side; more chunks than that take several rounds of as many.
+    """
+    ends = np.concatenate(([0], np.cumsum(sizes)))
+    span = min(levels, ends.size - 1)
+    bits = bits_needed(ends[span:] - ends[: ends.size - span], layout)
+    fitting = bits[bits <= shared_bits]
+    rounds = -(-fitting.size // machines)
+    return bits.size - fitting.size, shared_bits * machines * rounds - int(fitting.sum())
+
+
 class _Trials:
-    """The best root of a component so far."""
+    """The roots of one component that were tried, and the best of them."""
 
-    def __init__(self, levels, shared_bits, machines, layout):
-        self.levels, self.shared_bits, self.machines, self.layout = levels, shared_bits, machines, layout
-        self.tried, self.score = 0, None
+    def __init__(self, search, rate):
+        self.search, self.rate = search, rate
+        self.tried, self.lowest = 0, None
 
-    def run(self, search, members, roots, random):
-        """Try a number of the component's members as roots."""
-        left = np.ones(members.size, bool)
-        root = members[0]
-        while root is not None:
-            left[np.searchsorted(members, root)] = False
-            farthest = int(self.attempt(search, int(root)))
-            root = None
-            if self.tried < min(roots, members.size):
-                end = left[np.searchsorted(members, farthest)] and self.tried < 3
-                root = farthest if end else random.choice(members[left])
-
-    def attempt(self, search, root):
+    def attempt(self, root):
         """Search from a root and keep it if it is better; returns a vertex of its last level."""
-        vertices, level_ptr = search(root)
+        vertices, level_ptr = self.search(int(root))
         self.tried += 1
-        score = self.rate(np.diff(level_ptr))
-        if self.score is None or score < self.score:
-            self.score, self.root, self.vertices, self.level_ptr = score, root, vertices, level_ptr
+        cost = self.rate(np.diff(level_ptr))
+        if self.lowest is None or cost < self.lowest:
+            self.lowest, self.root, self.vertices, self.level_ptr = cost, root, vertices, level_ptr
         return vertices[level_ptr[-2] :].min()
 
-    def rate(self, sizes):
-        """How many chunks of levels of these sizes are too large, and how much shared memory the others waste.
-
-        The paper's waste is that of `machines` chunks side by side; of more, there are several rounds.
-        """
-        ends = np.concatenate(([0], np.cumsum(sizes)))
-        span = min(self.levels, sizes.size)
-        bits = bits_needed(ends[span:] - ends[: ends.size - span], self.layout)
-        fitting = bits[bits <= self.shared_bits]
-        rounds = -(-fitting.size // self.machines)
-        return bits.size - fitting.size, self.shared_bits * self.machines * rounds - int(fitting.sum())
+    def explore(self, members, most, random):
+        """Up to `most` of the component's members: the first, one at either end of it, others at random."""
+        left = np.ones(members.size, bool)
+        root = members[0]
+        while self.tried < min(most, members.size):
+            left[np.searchsorted(members, root)] = False
+            farthest = np.searchsorted(members, self.attempt(root))
+            if self.tried < 3 and left[farthest]:
+                root = members[farthest]
+            elif left.any():
+                root = random.choice(members[left])
 
 
 def in_levels(component, level, components):
@@ -220,8 +227,8 @@ def _chunks(level_ptr, depth, span, k):
             level[at][kept].astype(np.int32))  # fmt: skip
 
 
-def _check(k, levels, roots):
-    for name, value in (("k", k), ("levels", levels), ("roots", roots)):
+def _check(**numbers):
+    for name, value in numbers.items():
         if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 1:
             raise GraphError(f"{name} is a whole number of at least 1, not {value!r}")
 

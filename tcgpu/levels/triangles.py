@@ -19,11 +19,12 @@ U64 = np.uint64
 ZERO = np.zeros(1, np.int64)
 
 
-def count_triangles(graph, chunks=None, *, skip=False, approach="B", threads=1):
+def count_triangles(graph, chunks=None, *, skip=False, approach="B", threads=1, only=None):
     """The number of triangles, by Algorithm 2 on the chunks of a Split (made here if not given).
 
     approach, threads: how combinations are generated and shared out (see `approaches`). It is one core that works off
-    what threads would be given, so only the work on the way differs, and for A the memory.
+    what threads would be given, so only the work on the way differs, and for A the memory. only: the number of a thread;
+    no other thread's combinations are tested, and what is returned is its part of the count.
     """
     graph = as_graph(graph)
     chunks = split(graph) if chunks is None else chunks
@@ -36,11 +37,13 @@ def count_triangles(graph, chunks=None, *, skip=False, approach="B", threads=1):
         words[: words_needed(int(chunks.bits[c]))] = 0
         fill(words, graph, chunks.order, chunks.place, chunks.start[c : c + 1], [n], ZERO, chunks.layout)
         bounds = ranges(approach, n, 3, threads, first)
-        if approach == "A":
-            total += _count_stored(words, layout, n, unranked(np.arange(bounds[-1]), n, 3))
-            continue
-        for begin, end in zip(bounds, bounds[1:]):
-            total += _count_range(words, layout, n, begin, end, skip)
+        stored = unranked(np.arange(bounds[-1]), n, 3) if approach == "A" else None
+        for thread in range(bounds.size - 1) if only is None else [only]:
+            begin, end = bounds[thread : thread + 2]
+            if stored is None:
+                total += _count_range(words, layout, n, begin, end, skip)
+            else:
+                total += _count_stored(words, layout, n, stored[begin:end])
     return int(total)
 
 
