@@ -81,7 +81,7 @@ class Plan:
             )
         if _cuda.engine() == "sim" and self.simulated_seconds > SIMULATOR_PATIENCE:
             raise GraphError(
-                f"{self.method} would take about {_duration(self.simulated_seconds)} in the simulator: "
+                f"{self.method} would take about {duration(self.simulated_seconds)} in the simulator: "
                 "take engine='cpu' or a smaller graph, or run it on a GPU"
             )
 
@@ -144,7 +144,7 @@ def enough_blocks(blocks, tasks, tasks_per_block):
     return max(1, min(blocks, -(-tasks // tasks_per_block)))
 
 
-def _duration(seconds):
+def duration(seconds):
     for unit, size in (("years", 31_557_600), ("days", 86_400), ("hours", 3600), ("minutes", 60)):
         if seconds >= 2 * size:
             return f"{seconds / size:,.0f} {unit}"

@@ -1,0 +1,424 @@
+"""`levels`: combinations of vertices from adjacent levels, each tested by its bits (Chatterjee et al., Algorithm 2).
+
+Contract: a breadth-first search (`breadth.py`, `tcgpu.levels`) cuts the graph into chunks of two adjacent levels. The
+combinations of three vertices of a chunk whose smallest is in the first level (in a component's last chunk: anywhere)
+are the first `tests` of the lexicographic order, and every triangle is one of them in one chunk. Each is tested by its
+three bits in the chunk's adjacency matrix, and those that have all three are counted. Nothing is listed, searched or
+merged: the work is the number of combinations, whatever the edges.
+
+A task is a stretch of one chunk's combinations. Blocks take tasks from a queue, the longest first. A chunk whose matrix
+fits into shared memory is set up there by the block, out of the chunk's edges; the others lie in global memory, and
+blocks work on both kinds at once. How the threads of a block divide a task is the paper's section VIII:
+
+    A   every combination was written to global memory beforehand, thread t reads the t-th
+    B   one thread makes them one after the other, each from the one before
+    C   a thread takes all that begin with the same vertex
+    D   groups of `lanes` threads take equal stretches, found by index; the lanes take neighbouring combinations, whose
+        bits are neighbours, too: one memory access serves a whole group
+"""
+
+import numpy as np
+
+from tcgpu import _cuda
+from tcgpu._cuda import cuda, int64, kernel, uint32, uint64
+from tcgpu.graph import GraphError
+from tcgpu.kernels import Plan, Step, check_knob, duration, enough_blocks
+from tcgpu.kernels.reduction import BYTES_PER_THREAD, add_block_to
+from tcgpu.levels.sets import split
+from tcgpu.levels.storage import LAYOUTS, ROW, WORD, bits_needed, words_needed
+
+APPROACHES = ("A", "B", "C", "D")
+MEMORIES = ("auto", "shared", "global")
+ARRANGEMENTS = ("redundant", "one")
+SCHEDULES = ("longest", "given")
+TASKS_PER_BLOCK = 4  # how often a block comes back for more, so that all are done at about the same time
+SMALLEST = 1 << 16  # combinations that are worth a task
+MOST_TASKS = 1 << 24
+PATIENCE = 600  # seconds that a count may take before it is refused
+TESTS_PER_THREAD = 5_000_000  # a second, of a GPU's thread at work beside a thousand others of its SM
+THREADS_AT_WORK = 1024  # of an SM
+
+UPPER, STRICT = LAYOUTS.index("utm"), LAYOUTS.index("s-utm")
+PARTITION = ROW * WORD  # bits of a stretch of global memory of which no two chunks have a part
+TICKET = 32  # bits in front of a matrix in shared memory: the number of the block's task
+
+# What the kernels know of a chunk: its vertices are START..START+SIZE-1, its edges EDGES..EDGES_END-1 of `low` and
+# `high`. Its matrix takes WORDS words of shared memory; where that is 0, it lies in global memory: the rows and columns
+# from OFFSET on of a matrix of ROWS vertices, which begins at FIRST_BIT. And what they know of a task: its CHUNK, its
+# combinations FIRST..LAST-1, and at which PLACE these were written down.
+START, SIZE, EDGES, EDGES_END, WORDS, FIRST_BIT, ROWS, OFFSET = range(8)
+CHUNK, FIRST, LAST, PLACE = range(4)
+
+
+@cuda.jit(device=True)
+def pairs(n):
+    return n * (n - 1) // 2
+
+
+@cuda.jit(device=True)
+def triples(n):
+    return n * (n - 1) // 2 * (n - 2) // 3
+
+
+@cuda.jit(device=True)
+def combination(index, n):
+    """The combination i < j < k at an index of the lexicographic order of all triples of 0..n-1.
+
+    From the end, the order counts up: of the last C(c, 3) triples all begin with one of the last c vertices.
+    """
+    left = triples(n) - index  # this triple and those behind it
+    low, high = int64(2), int64(n)  # the triples of `low` vertices are fewer than `left`, those of `high` are not
+    while high - low > 1:
+        middle = (low + high) >> 1
+        if triples(middle) < left:
+            low = middle
+        else:
+            high = middle
+    i = n - high
+    left -= triples(low)
+    low, high = int64(1), n - i - 1
+    while high - low > 1:
+        middle = (low + high) >> 1
+        if pairs(middle) < left:
+            low = middle
+        else:
+            high = middle
+    j = n - high
+    return i, j, n - (left - pairs(low))
+
+
+@cuda.jit(device=True)
+def row_start(row, rows, layout):
+    """Where a row would have its bit of column 0, in a matrix of so many rows."""
+    if layout == STRICT:
+        return row * (rows - 1) - row * (row + 1) // 2 - 1
+    if layout == UPPER:
+        return row * rows - row * (row + 1) // 2
+    return row * rows
+
+
+@cuda.jit(device=True)
+def bit_at(bits, place):
+    return uint32(uint32(bits[uint64(place >> 5)] >> uint32(place & 31)) & uint32(1))
+
+
+@cuda.jit(device=True)
+def test_stretch(bits, zero, offset, rows, layout, n, first, last, lane, lanes, skip):
+    """How many of a chunk's combinations first..last-1 are triangles, of those that fall to one lane.
+
+    zero: where the matrix begins; offset: the chunk's first row and column in it. With `skip`, all combinations whose
+    first two vertices are not joined are passed over at once; without, each is tested.
+    """
+    count, step = int64(0), uint32(lanes)
+    left = last - first
+    if left <= 0:
+        return count
+    i, j, k = combination(first, n)
+    while left > 0:
+        here = zero + offset + row_start(offset + i, rows, layout)
+        while left > 0 and j < n - 1:  # a row of combinations: i and j stay, k goes on
+            there = zero + offset + row_start(offset + j, rows, layout)
+            length = min(left, n - k)
+            joined = bit_at(bits, here + j)
+            if joined or not skip:
+                near, far = here + k, there + k  # the bits of this lane's first combination: p and q past two words
+                words, others = uint64(near >> 5), uint64(far >> 5)
+                p, q = uint32((near & 31) + lane), uint32((far & 31) + lane)
+                end = uint32((near & 31) + length)
+                found = uint32(0)
+                while p < end:
+                    one = uint32(bits[words + uint64(uint32(p >> uint32(5)))] >> uint32(p & uint32(31)))
+                    other = uint32(bits[others + uint64(uint32(q >> uint32(5)))] >> uint32(q & uint32(31)))
+                    found = uint32(found + uint32(uint32(one & other) & joined))
+                    p = uint32(p + step)
+                    q = uint32(q + step)
+                count += found
+            left -= length
+            j += 1
+            k = j + 1
+        i += 1
+        j = i + 1
+        k = i + 2
+    return count
+
+
+@cuda.jit(device=True)
+def test_task(bits, zero, offset, rows, layout, n, first, last, lanes, groups, parts, skip):
+    """How many of a chunk's combinations first..last-1 are triangles, of those that fall to this thread.
+
+    Groups of `lanes` threads take the parts one by one. There are `parts` equal ones, or if that is 0, one for each
+    vertex that a combination may begin with.
+    """
+    count = int64(0)
+    group, lane = cuda.threadIdx.x // lanes, cuda.threadIdx.x % lanes
+    part = group if group < groups else int64(n)  # threads are left over where `lanes` does not divide the block
+    while part < (parts or n):
+        if parts:
+            begin, end = first + (last - first) * part // parts, first + (last - first) * (part + 1) // parts
+        else:
+            begin = max(first, triples(n) - triples(n - part))
+            end = min(last, triples(n) - triples(n - part - 1))
+        count += test_stretch(bits, zero, offset, rows, layout, n, begin, end, lane, lanes, skip)
+        part += groups
+    return count
+
+
+@cuda.jit(device=True)
+def set_edges(bits, zero, offset, rows, layout, start, low, high, first, last, thread, threads):
+    """The threads set the bits of the edges first..last-1, between vertices of a chunk."""
+    e = first + thread
+    while e < last:
+        row = row_start(offset + low[e] - start, rows, layout)
+        place = zero + row + offset + high[e] - start
+        cuda.atomic.or_(bits, place >> 5, uint32(1) << uint32(place & 31))
+        e += threads
+
+
+@cuda.jit(device=True)
+def set_up(shared, words, n, layout, start, low, high, first, last):
+    """Make a chunk's matrix in shared memory. It may be used when this returns."""
+    word = cuda.threadIdx.x
+    while word < words:
+        shared[1 + word] = 0
+        word += cuda.blockDim.x
+    cuda.syncthreads()
+    set_edges(shared, TICKET, 0, n, layout, start, low, high, first, last, cuda.threadIdx.x, cuda.blockDim.x)
+    cuda.syncthreads()
+
+
+@cuda.jit(device=True)
+def next_task(shared, queue, tasks):
+    """The number of the task that this block takes; `tasks` or more if none is left.
+
+    Every block asks once in vain. So the counter is back at 0, where it wraps, when the last one has.
+    """
+    cuda.syncthreads()  # nobody needs the shared memory of the task before any more
+    if cuda.threadIdx.x == 0:
+        shared[0] = cuda.atomic.inc(queue, 0, tasks + cuda.gridDim.x - 1)
+    cuda.syncthreads()
+    return int64(shared[0])
+
+
+@kernel("void(int64[:, ::1], int32[::1], int32[::1], uint32[::1], int64)")
+def matrix_kernel(chunks, low, high, bits, layout):
+    """Set the bits of the chunks that lie in global memory."""
+    thread, threads = cuda.grid(1), cuda.gridsize(1)
+    for chunk in range(chunks.shape[0]):
+        if not chunks[chunk, WORDS]:
+            zero, offset, rows = chunks[chunk, FIRST_BIT], chunks[chunk, OFFSET], chunks[chunk, ROWS]
+            start, first, last = chunks[chunk, START], chunks[chunk, EDGES], chunks[chunk, EDGES_END]
+            set_edges(bits, zero, offset, rows, layout, start, low, high, first, last, thread, threads)
+
+
+@kernel(
+    "void(int64[:, ::1], int64[:, ::1], int32[::1], int32[::1], uint32[::1], int64, int64, int64, int64, int64, "
+    "uint32[::1], int64[::1])"
+)
+def levels_kernel(chunks, tasks, low, high, bits, layout, lanes, groups, parts, skip, queue, total):
+    shared = cuda.shared.array(0, uint32)
+    count = int64(0)
+    task = next_task(shared, queue, tasks.shape[0])
+    while task < tasks.shape[0]:
+        chunk, first, last = tasks[task, CHUNK], tasks[task, FIRST], tasks[task, LAST]
+        n, words = chunks[chunk, SIZE], chunks[chunk, WORDS]
+        if words:
+            set_up(shared, words, n, layout, chunks[chunk, START], low, high,
+                   chunks[chunk, EDGES], chunks[chunk, EDGES_END])  # fmt: skip
+            count += test_task(shared, TICKET, 0, n, layout, n, first, last, lanes, groups, parts, skip)
+        else:
+            zero, offset, rows = chunks[chunk, FIRST_BIT], chunks[chunk, OFFSET], chunks[chunk, ROWS]
+            count += test_task(bits, zero, offset, rows, layout, n, first, last, lanes, groups, parts, skip)
+        task = next_task(shared, queue, tasks.shape[0])
+    add_block_to(total, count)
+
+
+# ------------------------------------------------------------------------------------ A: combinations written beforehand
+
+
+@kernel("void(int64[:, ::1], int64[:, ::1], int32[::1], int32[::1], int32[::1])")
+def write_kernel(chunks, tasks, one, two, three):
+    """Write down every combination of every task, the first of each at the task's place."""
+    task = cuda.blockIdx.x
+    while task < tasks.shape[0]:
+        first, n = tasks[task, FIRST], chunks[tasks[task, CHUNK], SIZE]
+        place, t = tasks[task, PLACE], int64(cuda.threadIdx.x)
+        while first + t < tasks[task, LAST]:
+            i, j, k = combination(first + t, n)
+            one[place + t] = i
+            two[place + t] = j
+            three[place + t] = k
+            t += cuda.blockDim.x
+        task += cuda.gridDim.x
+
+
+@cuda.jit(device=True)
+def test_written(bits, zero, offset, rows, layout, one, two, three, first, last):
+    """How many of the combinations written at first..last-1 are triangles, of those that fall to this thread."""
+    count = int64(0)
+    p = first + cuda.threadIdx.x
+    while p < last:
+        i, j, k = offset + one[p], offset + two[p], offset + three[p]
+        here, there = zero + row_start(i, rows, layout), zero + row_start(j, rows, layout)
+        count += bit_at(bits, here + j) & bit_at(bits, here + k) & bit_at(bits, there + k)
+        p += cuda.blockDim.x
+    return count
+
+
+@kernel(
+    "void(int64[:, ::1], int64[:, ::1], int32[::1], int32[::1], uint32[::1], int64, "
+    "int32[::1], int32[::1], int32[::1], uint32[::1], int64[::1])"
+)
+def written_kernel(chunks, tasks, low, high, bits, layout, one, two, three, queue, total):
+    shared = cuda.shared.array(0, uint32)
+    count = int64(0)
+    task = next_task(shared, queue, tasks.shape[0])
+    while task < tasks.shape[0]:
+        chunk, first = tasks[task, CHUNK], tasks[task, PLACE]
+        last = first + tasks[task, LAST] - tasks[task, FIRST]
+        n, words = chunks[chunk, SIZE], chunks[chunk, WORDS]
+        if words:
+            set_up(shared, words, n, layout, chunks[chunk, START], low, high,
+                   chunks[chunk, EDGES], chunks[chunk, EDGES_END])  # fmt: skip
+            count += test_written(shared, TICKET, 0, n, layout, one, two, three, first, last)
+        else:
+            zero, offset, rows = chunks[chunk, FIRST_BIT], chunks[chunk, OFFSET], chunks[chunk, ROWS]
+            count += test_written(bits, zero, offset, rows, layout, one, two, three, first, last)
+        task = next_task(shared, queue, tasks.shape[0])
+    add_block_to(total, count)
+
+
+# --------------------------------------------------------------------------------------------------------- the launcher
+
+
+def plan(
+    graph, *, threads=512, blocks=1024, lanes=32, approach="D", memory="auto", layout="s-utm", arrangement="redundant",
+    schedule="longest", piece=0, roots=8, skip=False,
+):  # fmt: skip
+    """Algorithm 1, and the tasks that Algorithm 2 makes of its chunks.
+
+    lanes: how many threads take neighbouring combinations (approach D). memory: where the chunks' bits live: "shared",
+    "global", or as they fit. arrangement: in global memory, "one" matrix for all or a "redundant" one for each chunk.
+    schedule: the "longest" task first, or as they are "given". piece: the most combinations of a task; 0 for so many
+    that every block finds a few tasks. roots: how many are tried for a component. skip: pass over all combinations
+    whose first two vertices are not joined: exact, but no longer the paper's algorithm.
+    """
+    threads = check_knob("threads", threads, 1, 1024)
+    blocks = check_knob("blocks", blocks, 1, 2**31 - 1)
+    lanes = min(check_knob("lanes", lanes, 1, 1024), threads)
+    piece = check_knob("piece", piece, 0, 2**62)
+    check_choice("approach", approach, APPROACHES)
+    check_choice("memory", memory, MEMORIES)
+    check_choice("arrangement", arrangement, ARRANGEMENTS)
+    check_choice("schedule", schedule, SCHEDULES)
+    check_choice("skip", skip, (False, True))
+    chunks = split(graph, shared_bits=8 * _cuda.facts().shared_per_block - TICKET, layout=layout, roots=roots)
+    low, high, edge_ptr = edges_by_level(graph, chunks)
+    work = effort(chunks, edge_ptr, skip)
+    check_patience(chunks, work, threads, blocks, approach)
+    table, bits = describe(chunks, edge_ptr, memory, arrangement)
+    piece = piece or max(SMALLEST, -(-work // (blocks * TASKS_PER_BLOCK)))
+    tasks = divide(chunks.tests, None if approach in "BC" else piece, schedule)
+    blocks = enough_blocks(blocks, len(tasks), 1)
+    copied = {"chunks": table, "tasks": tasks, "low": low, "high": high}
+    created = {"bits": (words_needed(bits), np.uint32, 0), "queue": (1, np.uint32, 0)}
+    shared = max(4 * (1 + int(table[:, WORDS].max(initial=0))), threads * BYTES_PER_THREAD)
+    matrix = ("low", "high", "bits", LAYOUTS.index(layout))
+    setup = [Step(matrix_kernel, blocks, threads, ("chunks", *matrix))] if bits else []
+    if approach == "A":
+        written = dict.fromkeys(("one", "two", "three"), (int(chunks.tests.sum()), np.int32, None))
+        created |= written
+        setup.append(Step(write_kernel, blocks, threads, ("chunks", "tasks", *written)))
+        step = Step(written_kernel, blocks, threads, ("chunks", "tasks", *matrix, *written, "queue", "total"), shared)
+    else:
+        groups = threads // lanes
+        division = {"B": (1, 1, 1), "C": (1, threads, 0), "D": (lanes, groups, groups)}[approach]
+        args = ("chunks", "tasks", *matrix, *division, int(skip), "queue", "total")
+        step = Step(levels_kernel, blocks, threads, args, shared)
+    return Plan("levels", copied, created, [step], setup, work)
+
+
+def check_choice(name, value, choices):
+    """GraphError unless the knob has one of these values."""
+    if value not in choices:
+        raise GraphError(f"{name} is one of {', '.join(map(repr, choices))}, not {value!r}")
+
+
+def edges_by_level(graph, chunks):
+    """The edges as places (low < high) in the order of the chunks, so that those of any chunk lie together.
+
+    First the edges inside a level, then those to the next one, then those inside that, ... Returns low, high, and where
+    the edges inside and those out of each level begin.
+    """
+    one, two = (chunks.place[end] for end in graph.edges())
+    low, high = np.minimum(one, two), np.maximum(one, two)
+    levels = chunks.level_ptr.size - 1
+    level = np.repeat(np.arange(levels), np.diff(chunks.level_ptr))
+    key = 2 * level[low] + (level[low] < level[high])
+    order = np.argsort(key, kind="stable")
+    return low[order], high[order], np.searchsorted(key[order], np.arange(2 * levels + 1))
+
+
+def describe(chunks, edge_ptr, memory, arrangement):
+    """The table of chunks that the kernels read, and how many bits of global memory the matrices take."""
+    fits = chunks.fits & (memory != "global")
+    if memory == "shared" and not fits.all():
+        raise GraphError(
+            f"{np.count_nonzero(~fits)} of {len(chunks)} chunks are too large for shared memory, the largest of "
+            f"{chunks.size.max():,} vertices: take memory='auto'"
+        )
+    first, last = (
+        np.searchsorted(chunks.level_ptr, chunks.start + more, side="right") - 1 for more in (0, chunks.size - 1)
+    )
+    table = np.zeros((len(chunks), 8), np.int64)
+    table[:, START], table[:, SIZE] = chunks.start, chunks.size
+    table[:, EDGES], table[:, EDGES_END] = edge_ptr[2 * first], edge_ptr[2 * last + 1]
+    table[:, WORDS] = np.where(fits, words_needed(chunks.bits), 0)
+    if fits.all():
+        return table, 0
+    if arrangement == "one":
+        table[:, ROWS], table[:, OFFSET] = chunks.n, chunks.start
+        return table, bits_needed(chunks.n, chunks.layout)
+    table[:, ROWS] = chunks.size
+    ends = np.cumsum(np.where(fits, 0, -(-chunks.bits // PARTITION) * PARTITION))
+    table[1:, FIRST_BIT] = ends[:-1]
+    return table, int(ends[-1])
+
+
+def effort(chunks, edge_ptr, skip):
+    """How many combinations there are to test; with `skip`, about how many pairs and then combinations."""
+    if not skip:
+        return chunks.total_tests
+    size, first = chunks.size.astype(np.int64), chunks.first.astype(np.int64)
+    return int((size * first).sum() + edge_ptr[-1] * size.max(initial=0))
+
+
+def divide(tests, piece, schedule):
+    """The table of tasks that the kernels read: equal parts of each chunk's combinations, none of more than `piece`."""
+    parts = np.ones(tests.size, np.int64) if piece is None else -(-tests // piece)
+    if parts.sum() > MOST_TASKS:
+        raise GraphError(f"{parts.sum():,} tasks are more than {MOST_TASKS:,}: take a larger piece than {piece:,}")
+    chunk = np.repeat(np.arange(tests.size), parts)
+    part = np.arange(chunk.size) - np.repeat(np.cumsum(parts) - parts, parts)
+    tasks = np.empty((chunk.size, 4), np.int64)
+    share, more = tests // parts, tests % parts  # the first `more` parts of a chunk have one combination more
+    tasks[:, CHUNK], tasks[:, FIRST] = chunk, part * share[chunk] + np.minimum(part, more[chunk])
+    tasks[:, LAST] = tasks[:, FIRST] + share[chunk] + (part < more[chunk])
+    sizes = tasks[:, LAST] - tasks[:, FIRST]
+    tasks[:, PLACE] = np.cumsum(sizes) - sizes
+    return tasks[np.argsort(-sizes, kind="stable")] if schedule == "longest" else tasks
+
+
+def check_patience(chunks, work, threads, blocks, approach):
+    """GraphError, before anything is launched, if a GPU would be busy for too long."""
+    if _cuda.engine() == "sim":
+        return  # Plan knows how long the simulator takes
+    each = 1 if approach == "B" else threads
+    device = _cuda.facts()
+    seconds = work / TESTS_PER_THREAD / min(each * blocks, THREADS_AT_WORK * device.sms)
+    if approach in "BC":
+        seconds = max(seconds, int(chunks.tests.max(initial=0)) / TESTS_PER_THREAD / each)
+    if seconds > PATIENCE:
+        raise GraphError(
+            f"levels would take about {duration(seconds)} on this GPU to test {work:,} combinations: "
+            "take skip=True, which passes over most of them, or another method"
+        )
