@@ -28,11 +28,13 @@ _ROOM_OF = {
     "clustering": "counting",
     "average_clustering": "counting",
     "transitivity": "counting",
+    "count_subgraphs": "levels",
+    "is_triangle_free": "levels",
     "k_truss": "truss",
     "truss_numbers": "truss",
 }
 # whole rooms that are used by name
-_ROOMS = {"generate": "generators", "datasets": "datasets", "plots": "plots"}
+_ROOMS = {"generate": "generators", "datasets": "datasets", "plots": "plots", "levels": "levels"}
 
 __all__ = [*_ROOM_OF, *_ROOMS]
 

@@ -10,6 +10,8 @@
     arrangement     the chunks' bits in memory: one matrix, or one each
     coalescing      what a warp's request costs by compute capability
     partitions      which partitions of memory are asked at the same time
+
+Nothing of it launches a kernel: those are in `tcgpu.kernels`, built on this.
 """
 
 from tcgpu.levels.approaches import APPROACHES, compare, ranges, share, storage_bits

@@ -7,7 +7,7 @@ With `skip`, a pair that is no edge is not put together with every third vertex 
 import numpy as np
 
 from tcgpu._native import inline, jit
-from tcgpu.graph import as_graph
+from tcgpu.graph import GraphError, as_graph
 from tcgpu.levels.approaches import ranges
 from tcgpu.levels.combinations import unrank_into, unranked
 from tcgpu.levels.sets import split
@@ -23,13 +23,13 @@ def count_triangles(graph, chunks=None, *, skip=False, approach="B", threads=1, 
     """The number of triangles, by Algorithm 2 on the chunks of a Split (made here if not given).
 
     approach, threads: how combinations are generated and shared out (see `approaches`). It is one core that works off
-    what threads would be given, so only the work on the way differs, and for A the memory. only: the number of a thread;
-    no other thread's combinations are tested, and what is returned is its part of the count.
+    what threads would be given, so only the work on the way differs, and for A the memory. only: the number of a
+    thread; no other thread's combinations are tested, and what is returned is its part of the count.
     """
     graph = as_graph(graph)
     chunks = split(graph) if chunks is None else chunks
     if chunks.k != 3 or chunks.levels < 2:
-        raise ValueError("triangles are combinations of 3 vertices in 2 levels: another split is needed")
+        raise GraphError(f"triangles are 3 vertices in 2 levels; this split is for {chunks.k} in {chunks.levels}")
     words = empty_words(bits_needed(int(chunks.size.max(initial=0)), chunks.layout))
     layout = LAYOUTS.index(chunks.layout)
     total = 0
@@ -39,7 +39,7 @@ def count_triangles(graph, chunks=None, *, skip=False, approach="B", threads=1, 
         bounds = ranges(approach, n, 3, threads, first)
         stored = unranked(np.arange(bounds[-1]), n, 3) if approach == "A" else None
         for thread in range(bounds.size - 1) if only is None else [only]:
-            begin, end = bounds[thread : thread + 2]
+            begin, end = bounds[np.minimum([thread, thread + 1], bounds.size - 1)]
             if stored is None:
                 total += _count_range(words, layout, n, begin, end, skip)
             else:
