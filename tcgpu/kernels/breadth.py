@@ -1,8 +1,8 @@
 """Breadth-first search by level, a block per root: how Algorithm 1 of Chatterjee et al. tries many roots at once.
 
 Contract: `Search(graph)(root)` gives the vertices that a root reaches, level by level, as the native search does.
-`Search(graph).scores(roots, fits)` searches from each root by itself and says how its component would be cut into
-chunks of two adjacent levels: a row of SCORE a root.
+`Search(graph).scores(roots, shared_bits, layout)` searches from each root by itself and says how its component would be
+cut into chunks of two adjacent levels: a row of SCORE a root.
 
 A block keeps what it has reached in a queue, one level behind the other. Its threads take the vertices of the last
 level, LANES of them one vertex, and whoever first marks a neighbour puts it into the queue. A mark is the number of the
@@ -14,26 +14,36 @@ import numpy as np
 from tcgpu import _cuda
 from tcgpu._cuda import cuda, int32, int64, kernel
 from tcgpu.levels import search
+from tcgpu.levels.storage import LAYOUTS
 
 LANES = 8
 THREADS, ALL_THREADS = 128, 1 << 17  # of a block, and of all: a block may have more threads where roots are few
 SCRATCH = 1 << 30  # bytes that the marks and queues of all blocks may take
 
-# chunks with more vertices than shared memory takes, pairs of vertices in the others, combinations to test, levels
-SCORE = ("large", "pairs", "tests", "levels")
+SCORE = ("large", "bits", "tests", "levels")  # chunks too large for shared memory, bits of the others, combinations
+UPPER, STRICT = LAYOUTS.index("utm"), LAYOUTS.index("s-utm")
 
 
 @cuda.jit(device=True)
-def add_chunk(score, first, second, last, fits):
+def add_chunk(score, first, second, last, shared_bits, layout):
     """Add to a search's score the chunk of two adjacent levels; in the last one every vertex may be the smallest."""
     size, spare = int64(first + second), int64(0 if last else second)
-    score[0] += size > fits
-    score[1] += size * (size - 1) // 2 if size <= fits else 0
+    bits = size * size
+    if layout == UPPER:
+        bits = size * (size + 1) // 2
+    elif layout == STRICT:
+        bits = size * (size - 1) // 2
+    if bits > shared_bits:
+        score[0] += 1
+    else:
+        score[1] += bits
     score[2] += size * (size - 1) // 2 * (size - 2) // 3 - spare * (spare - 1) // 2 * (spare - 2) // 3
 
 
-@kernel("void(int64[::1], int32[::1], int32[::1], int64, int32[:, ::1], int32[:, ::1], int32[::1], int64[:, ::1])")
-def search_kernel(indptr, indices, roots, fits, marks, queues, starts, scores):
+@kernel(
+    "void(int64[::1], int32[::1], int32[::1], int64, int64, int32[:, ::1], int32[:, ::1], int32[::1], int64[:, ::1])"
+)
+def search_kernel(indptr, indices, roots, shared_bits, layout, marks, queues, starts, scores):
     tail = cuda.shared.array(1, int32)
     thread, threads, block = cuda.threadIdx.x, cuda.blockDim.x, cuda.blockIdx.x
     search = block
@@ -59,7 +69,7 @@ def search_kernel(indptr, indices, roots, fits, marks, queues, starts, scores):
             reached = tail[0]
             if thread == 0:
                 if before or reached == end:
-                    add_chunk(scores[search], before, end - begin, reached == end, fits)
+                    add_chunk(scores[search], before, end - begin, reached == end, shared_bits, layout)
                 scores[search, 3] += 1
                 if search == 0:
                     starts[depth + 1] = end
@@ -77,15 +87,15 @@ class Search(search.Search):
         self.on_device = None
 
     def __call__(self, root):
-        (score,), vertices, starts = self.run([root], 0)
+        (score,), vertices, starts = self.run([root])
         starts = starts[: score[SCORE.index("levels")] + 1].astype(np.int64)
         return vertices[: starts[-1]], starts
 
-    def scores(self, roots, fits):
-        """What each root would make of its component, where so many vertices of a chunk fit shared memory."""
-        return self.run(roots, fits)[0]
+    def scores(self, roots, shared_bits, layout="s-utm"):
+        """What each root would make of its component: int64, a row of SCORE a root."""
+        return self.run(roots, shared_bits, LAYOUTS.index(layout))[0]
 
-    def run(self, roots, fits):
+    def run(self, roots, shared_bits=0, layout=0):
         """Search from each root; returns the scores, and of the first search its queue and where its levels start."""
         if self.on_device is None:
             self.on_device = [_cuda.to_device(array) for array in self.adjacency]
@@ -96,5 +106,6 @@ class Search(search.Search):
         starts = _cuda.device_array(self.n + 1, np.int32, 0)
         scores = _cuda.device_array((len(roots), len(SCORE)), np.int64, 0)
         roots = _cuda.to_device(np.asarray(roots, np.int32))
-        search_kernel.launch(blocks, threads, *self.on_device, roots, fits, marks, queues, starts, scores)
+        args = (*self.on_device, roots, shared_bits, layout, marks, queues, starts, scores)
+        search_kernel.launch(blocks, threads, *args)
         return _cuda.to_host(scores), _cuda.to_host(queues)[0], _cuda.to_host(starts)

@@ -22,7 +22,7 @@ import numpy as np
 from tcgpu import _cuda
 from tcgpu._cuda import cuda, int64, kernel, uint32, uint64
 from tcgpu.graph import GraphError
-from tcgpu.kernels import Plan, Step, check_knob, duration, enough_blocks
+from tcgpu.kernels import Plan, Step, breadth, check_knob, duration, enough_blocks
 from tcgpu.kernels.reduction import BYTES_PER_THREAD, add_block_to
 from tcgpu.levels.sets import split
 from tcgpu.levels.storage import LAYOUTS, ROW, WORD, bits_needed, words_needed
@@ -232,7 +232,7 @@ def levels_kernel(chunks, tasks, low, high, bits, layout, lanes, groups, parts, 
     add_block_to(total, count)
 
 
-# ------------------------------------------------------------------------------------ A: combinations written beforehand
+# ----------------------------------------------------------------------------------- A: combinations written beforehand
 
 
 @kernel("void(int64[:, ::1], int64[:, ::1], int32[::1], int32[::1], int32[::1])")
@@ -292,7 +292,7 @@ def written_kernel(chunks, tasks, low, high, bits, layout, one, two, three, queu
 
 def plan(
     graph, *, threads=512, blocks=1024, lanes=32, approach="D", memory="auto", layout="s-utm", arrangement="redundant",
-    schedule="longest", piece=0, roots=8, skip=False,
+    schedule="longest", piece=0, roots=256, skip=False,
 ):  # fmt: skip
     """Algorithm 1, and the tasks that Algorithm 2 makes of its chunks.
 
@@ -311,7 +311,7 @@ def plan(
     check_choice("arrangement", arrangement, ARRANGEMENTS)
     check_choice("schedule", schedule, SCHEDULES)
     check_choice("skip", skip, (False, True))
-    chunks = split(graph, shared_bits=8 * _cuda.facts().shared_per_block - TICKET, layout=layout, roots=roots)
+    chunks = cut(graph, layout, check_knob("roots", roots, 1, 2**31 - 1))
     low, high, edge_ptr = edges_by_level(graph, chunks)
     work = effort(chunks, edge_ptr, skip)
     check_patience(chunks, work, threads, blocks, approach)
@@ -341,6 +341,34 @@ def check_choice(name, value, choices):
     """GraphError unless the knob has one of these values."""
     if value not in choices:
         raise GraphError(f"{name} is one of {', '.join(map(repr, choices))}, not {value!r}")
+
+
+def cut(graph, layout, roots):
+    """Algorithm 1: the Split of the graph for the device's shared memory. On a GPU, all roots are tried at once."""
+    device = _cuda.facts()
+    shared = {"shared_bits": 8 * device.shared_per_block - TICKET, "machines": device.sms, "layout": layout}
+    if _cuda.engine() == "gpu":
+        search = breadth.Search(graph)
+        roots = best_roots(search, **shared, most=roots)
+        return split(graph, **shared, roots=roots, search=search)
+    return split(graph, **shared, roots=roots)
+
+
+def best_roots(search, shared_bits, machines, layout, most):
+    """The best root of each component that does not fit shared memory, of up to `most` that are tried (int32).
+
+    What makes one better is what `tcgpu.levels.cost` says; of equals, the one with fewer combinations to test.
+    """
+    component, _ = search.forest()
+    best = []
+    for large in np.flatnonzero(bits_needed(np.bincount(component), layout) > shared_bits):
+        members = np.flatnonzero(component == large)
+        tried = members[np.linspace(0, members.size - 1, min(most, members.size)).astype(np.int64)]
+        too_large, bits, tests, levels = search.scores(tried, shared_bits, layout).T
+        fitting = np.maximum(levels - 1, 1) - too_large
+        waste = shared_bits * machines * -(-fitting // machines) - bits
+        best.append(tried[np.lexsort((tests, waste, too_large))[0]])
+    return np.array(best, np.int32)
 
 
 def edges_by_level(graph, chunks):
