@@ -6,7 +6,7 @@ import networkx as nx
 import numpy as np
 
 import tcgpu
-from tcgpu import Graph
+from tcgpu import Graph, _cuda
 
 # odd ones too: one thread, warps that are not full, more blocks than columns, more threads than nonzeros
 SHAPES = [
@@ -24,18 +24,41 @@ KNOBS = {
     "bitmap_warp": [{"fold": 5}, {"lanes": 7, "word": 64}, {"lanes": 32, "fold": 6}, {"lanes": 1}],
     "bitmap_block_shared": [{}, {"lanes": 1}, {"lanes": 7}],
     "bitmap_block_global": [{"fold": 5}, {"lanes": 7, "word": 64, "fold": 6}, {"lanes": 1, "word": 64}, {}],
+    "levels": [
+        {"memory": "global"},
+        {"approach": "A", "piece": 500},
+        {"approach": "B", "memory": "global", "arrangement": "one"},
+        {"lanes": 7, "piece": 77, "layout": "matrix", "memory": "global", "arrangement": "one"},
+        {"approach": "C", "layout": "utm"},
+        {"schedule": "given", "piece": 300, "lanes": 1},
+    ],
 }
 
+# knobs with which a method is done soon, and the most edges of the well-known graphs that it is tried on
+QUICK = {"levels": {"skip": True, "lanes": 1}}
+MOST_EDGES = {"sim": {"levels": 500}, "gpu": {"levels": 20_000}}
 
-def settings(method):
-    """Every shape, each with one of the method's knobs in turn, and the method as it comes."""
+
+def settings(method, graph=None):
+    """Every shape, each with one of the method's knobs in turn, and the method as it comes; on `graph`, if it matters."""
     if method == "report_auto":  # it chooses the shape
         return [{}, {"threshold": 0}, {"threshold": 10**9}]
     if method == "bitmap_auto":  # it chooses the kernel
         steps = {"longest_thread": 0, "mean_warp": 0, "vertices_shared": 0}
         return [{}, {"longest_thread": 10**6}] + [dict(list(steps.items())[:k]) for k in (1, 2, 3)]
     knobs = KNOBS.get(method, [{}])
-    return [{}] + [shape | knobs[k % len(knobs)] for k, shape in enumerate(SHAPES)]
+    found = [{}] + [shape | knobs[k % len(knobs)] for k, shape in enumerate(SHAPES)]
+    return _levels_settings(found, graph) if method == "levels" and graph is not None else found
+
+
+def _levels_settings(found, graph):
+    """Those settings of `levels` that are done soon: its time goes by the combinations of vertices, unless it skips."""
+    simulated = _cuda.engine() == "sim"
+    if graph.n <= (70 if simulated else 1500):
+        return found
+    skipping = [knobs | QUICK["levels"] for knobs in found if knobs.get("approach") != "A"]
+    busy = [{}] + [knobs for knobs in skipping if knobs.get("threads", 512) * knobs.get("blocks", 1024) >= 400]
+    return skipping if simulated else busy
 
 
 def small_graphs():

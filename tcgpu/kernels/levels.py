@@ -310,7 +310,7 @@ def plan(
     check_choice("memory", memory, MEMORIES)
     check_choice("arrangement", arrangement, ARRANGEMENTS)
     check_choice("schedule", schedule, SCHEDULES)
-    check_choice("skip", skip, (False, True))
+    check_choice("skip", skip, (False,) if approach == "A" else (False, True))
     chunks = cut(graph, layout, check_knob("roots", roots, 1, 2**31 - 1))
     low, high, edge_ptr = edges_by_level(graph, chunks)
     work = effort(chunks, edge_ptr, skip)
