@@ -211,6 +211,32 @@ def to_host(array):
     return np.asarray(array)
 
 
+def arrays_of(array):
+    """The library for whole-array operations where an array lies: CuPy for one on a GPU, else NumPy."""
+    return _cupy() if hasattr(array, "__cuda_array_interface__") else np
+
+
+def scan(counts, starts):
+    """starts[k] = counts[0] + ... + counts[k - 1]: one more than there are counts."""
+    xp = arrays_of(starts)
+    counts, starts = xp.asarray(counts), xp.asarray(starts)
+    starts[:1] = 0
+    xp.cumsum(counts, out=starts[1:], dtype=starts.dtype)
+
+
+def sort(keys):
+    """Sort a device array in place."""
+    arrays_of(keys).asarray(keys).sort()
+
+
+def _cupy():
+    try:
+        import cupy
+    except ImportError:
+        raise ImportError("sorting and scanning on a GPU take CuPy: pip install 'tcgpu[cu13]' (or cu12)") from None
+    return cupy
+
+
 def synchronize():
     """Wait for the device."""
     if engine() == "gpu":

@@ -35,6 +35,18 @@ class Step:
         self.kernel.launch(self.blocks, self.threads, *args, shared=self.shared)
 
 
+@dataclass(frozen=True)
+class Scan:
+    """Where the parts of an array begin whose lengths are `counts`: its sums so far, from 0 on, one more than counts."""
+
+    counts: str
+    starts: str
+    blocks = threads = 1  # to the simulator it is next to nothing
+
+    def run(self, arrays):
+        _cuda.scan(arrays[self.counts], arrays[self.starts])
+
+
 @dataclass
 class Plan:
     """One count, decided but not begun.
@@ -46,7 +58,8 @@ class Plan:
     copied: dict  # name -> host array
     created: dict  # name -> (length, dtype, fill); fill is None, 0 or -1
     steps: list[Step]
-    setup: list[Step] = field(default_factory=list)
+    setup: list[Step | Scan] = field(default_factory=list)
+    views: dict = field(default_factory=dict)  # name -> (created array, dtype): the same memory as another type
     work: int = 0  # about how many rows the steps read: what the simulator's time goes by
     arrays: dict = field(default_factory=dict, repr=False)
 
@@ -68,6 +81,8 @@ class Plan:
             self.arrays[name] = _cuda.to_device(array)
         for name, (length, dtype, fill) in self.created.items():
             self.arrays[name] = _cuda.device_array(length, dtype, fill)
+        for name, (created, dtype) in self.views.items():
+            self.arrays[name] = self.arrays[created].view(dtype)
         for step in self.setup:
             step.run(self.arrays)
 
