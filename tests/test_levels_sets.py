@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from kernel_shapes import small_graphs
+from strategies import sparse_graphs
 
 import tcgpu
 from tcgpu import Graph, GraphError, _cuda, levels
@@ -17,14 +18,6 @@ from tcgpu.levels.sets import cost
 
 GRAPHS = small_graphs() | {"road": tcgpu.generate.road(12, 12, 0.7, seed=1), "path": tcgpu.generate.path(50)}
 CARD = {"shared_bits": 16 << 13, "machines": 30}  # a C1060
-
-
-@st.composite
-def sparse_graphs(draw, most_vertices=14):
-    n = draw(st.integers(1, most_vertices))
-    ends = st.integers(0, n - 1)
-    edges = draw(st.lists(st.tuples(ends, ends), max_size=2 * n))
-    return Graph.from_edges(np.array(edges, np.int64).reshape(-1, 2), n=n)
 
 
 def small(graph, **wishes):

@@ -74,7 +74,7 @@ def is_triangle_free(graph):
     found, queue = np.zeros(1, np.int64), np.zeros(1, np.int64)
     run_threads(_any_triangle, *graph.adjacency, level, queue, np.zeros((workers, graph.n), np.uint8), found,
                 workers=workers)  # fmt: skip
-    return not found[0]
+    return not found.any()
 
 
 # ---------------------------------------------------------------------------------------------------------- by growth
@@ -137,8 +137,8 @@ def _shapes(graph, k, shaped):
     """
     own = _by_level(graph)
     workers = threads() if own.m >= MANY else 1
-    found = np.zeros((workers, _first_shape(k + 1) if shaped else 1), np.int64)
-    first = np.array([_first_shape(size) for size in range(k + 1)], np.int64)
+    first = np.array([_first_shape(size) if shaped else 0 for size in range(k + 2)], np.int64)
+    found = np.zeros((workers, max(first[-1], 1)), np.int64)
     seen, links = np.zeros((2, workers, own.n), np.uint8)
     near = np.empty((workers, own.n), np.int32)
     run_threads(_grow_connected, *own.adjacency, k, shaped, first, np.zeros(1, np.int64), seen, links, near, found,

@@ -1,0 +1,15 @@
+"""What Hypothesis draws in more than one file of tests."""
+
+import numpy as np
+from hypothesis import strategies as st
+
+from tcgpu import Graph
+
+
+@st.composite
+def sparse_graphs(draw, most_vertices=14):
+    """Small graphs of about as many edges as vertices: several components, levels, a triangle now and then."""
+    n = draw(st.integers(1, most_vertices))
+    ends = st.integers(0, n - 1)
+    edges = draw(st.lists(st.tuples(ends, ends), max_size=2 * n))
+    return Graph.from_edges(np.array(edges, np.int64).reshape(-1, 2), n=n)
