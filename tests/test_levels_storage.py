@@ -40,7 +40,8 @@ def test_limits_are_those_of_a_card_and_of_the_device_at_hand():
     assert levels.limits(card)["shared"] == {"matrix": 362, "utm": 511, "s-utm": 512}
     assert levels.limits(card)["global"] == {"matrix": 185_363, "utm": 262_143, "s-utm": 262_144}
     facts = _cuda.facts()
-    here = levels.limits(facts)["shared"]["s-utm"]
+    assert levels.limits() == levels.limits(facts)
+    here = levels.limits()["shared"]["s-utm"]
     assert here * (here - 1) // 2 <= 8 * facts.shared_per_block < here * (here + 1) // 2
 
 
@@ -99,6 +100,13 @@ def test_what_the_arrangements_cost_and_where_they_put_chunks():
     for c in range(len(split)):
         i, j = np.triu_indices(split.size[c], 1)
         assert set(striped.bit(c, i, j) // 2048 % 8) == {c % 8}
+
+
+def test_the_room_and_its_verbs_are_there_without_asking():
+    assert tcgpu.levels is levels
+    assert (tcgpu.count_subgraphs, tcgpu.is_triangle_free) == (levels.count_subgraphs, levels.is_triangle_free)
+    assert {"levels", "count_subgraphs", "is_triangle_free"} <= set(dir(tcgpu))
+    assert all(hasattr(levels, name) for name in levels.__all__)
 
 
 def test_names_that_are_none_are_refused():

@@ -12,7 +12,8 @@ the smallest, which is Algorithm 2's "if this is the last set, the second level,
 Which vertex is the root decides how large the chunks are. Algorithm 1 tries every vertex of a component until all
 chunks fit shared memory; that is a search per vertex. Here at most `roots` are tried: the first vertex, one farthest
 from it, one farthest from that (long trees have narrow levels), then some at random. The best leaves the fewest chunks
-too large (equation 5), then wastes the least shared memory.
+too large (equation 5), then wastes the least shared memory. Where no root makes all chunks fit, the printed algorithm
+returns the component as it is, the text around it the best root's chunks; here it is the text that is followed.
 """
 
 from dataclasses import dataclass

@@ -35,11 +35,15 @@ def max_vertices(bits, layout):
     return n[known(layout)]
 
 
-def limits(device):
+def limits(device=None):
     """The largest graphs by memory and layout: `{"shared": {layout: vertices}, "global": ...}`.
 
-    `device` has `shared_per_block` and `memory_bytes`, as `_cuda.facts()` of the GPU at hand does.
+    device: anything with `shared_per_block` and `memory_bytes`, by default the facts of the device at hand.
     """
+    if device is None:
+        from tcgpu import _cuda
+
+        device = _cuda.facts()
     memories = {"shared": device.shared_per_block, "global": device.memory_bytes}
     return {name: {layout: max_vertices(8 * size, layout) for layout in LAYOUTS} for name, size in memories.items()}
 

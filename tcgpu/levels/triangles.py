@@ -1,7 +1,9 @@
 """Algorithm 2 on one core: every combination of three vertices of every chunk is tested for its three edges.
 
 This is what the paper sets its GPU against. The three edges are looked at in turn, up to the first that is not there.
-With `skip`, a pair that is no edge is not put together with every third vertex first: the step towards intersections.
+Algorithm 2 as it is printed asks for the combinations of the first level, then for all with at least one of the first
+level, which has those in it once more; here each is tested once. With `skip`, a pair that is no edge is not put
+together with every third vertex first: a step towards intersections.
 """
 
 import numpy as np
