@@ -93,10 +93,15 @@ def support(graph, order="auto"):
     own = graph.ordered(order)
     found = np.zeros(own.m, np.int64)
     _tally_all(own, vertices=np.empty(0, np.int64), edges=found)
+    return carried_back(graph, own, found)
+
+
+def carried_back(graph, own, values):
+    """A value for each edge of `own`, the same graph in another order, edge by edge as in `graph`."""
     if own is graph:
-        return found
-    back = np.empty(graph.m, np.int64)
-    run_threads(_carry_back, graph.col_ptr, graph.row_idx, own.rank, own.col_ptr, own.row_idx, found, back,
+        return values
+    back = np.empty_like(values)
+    run_threads(_carry_back, graph.col_ptr, graph.row_idx, own.rank, own.col_ptr, own.row_idx, values, back,
                 workers=_workers(graph))  # fmt: skip
     return back
 

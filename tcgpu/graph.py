@@ -213,6 +213,12 @@ class Graph:
             raise GraphError(f"a rank is a permutation of 0..{self.n - 1}")
         return self._renumbered(rank, order)
 
+    def kept(self, keep):
+        """The same vertices, and of the edges those that `keep` marks: a bool for each, in the order of `edges()`."""
+        before = np.zeros(self.m + 1, np.int64)
+        np.cumsum(keep, out=before[1:])
+        return Graph(before[self.col_ptr], self.row_idx[keep], labels=self.labels, name=self.name, validate=False)
+
     def lower(self):
         """L as a SciPy CSC array of ones."""
         from scipy.sparse import csc_array

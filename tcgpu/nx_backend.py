@@ -235,6 +235,4 @@ def _around(graph, vertices):
     near = inside.copy()
     near[rows[inside[cols]]] = True
     near[cols[inside[rows]]] = True
-    kept = near[rows] & near[cols]
-    col_ptr = np.concatenate(([0], np.cumsum(kept)))[graph.col_ptr]
-    return Graph(col_ptr, rows[kept], validate=False)
+    return graph.kept(near[rows] & near[cols])

@@ -21,7 +21,8 @@ from tcgpu._native import fetch_add, jit, run_threads, threads
 GONE = np.int32(-(1 << 31))  # in place of its support: the edge was peeled in an earlier round
 LEFT = np.int32(-(1 << 20))  # below: it is in the frontier, its place there added to GONE + 1; an edge that is left may
 # be short of 0 for a moment, by no more than there are threads
-SHRINK = 0.7  # with fewer edges left than this share, they are numbered anew
+SHRINK = 0.5  # with fewer edges left than this share, they are numbered anew
+FEW = 0.3  # with less than this share of weak edges, breaking their triangles beats counting all others anew
 LARGE = 50_000  # so many look-ups in a round are worth waking the other cores
 TAKEN = 4  # neighbourhoods a worker takes at a time
 
@@ -64,25 +65,63 @@ class Scratch(NamedTuple):
 
 def peel(graph, k):
     """Which edges the k-truss keeps: bool, edge by edge as in `row_idx`."""
-    support = cpu.support(graph)
-    if k <= 3:
-        return support >= k - 2
-    return numbers(graph) >= k
+    own = graph.ordered("auto")
+    left, origin = own, np.arange(own.m)
+    while k > 2:
+        left, origin = _without(left, origin, _ends_reach(left, k - 1))
+        support = cpu.support(left, "natural")
+        strong = support >= k - 2
+        weak = left.m - int(strong.sum())
+        if 0 < weak < FEW * left.m and k > 3:
+            strong = _peel_weak(left, support, k - 3)
+        left, origin = _without(left, origin, strong)
+        if weak <= FEW * left.m or k == 3:  # a weak edge of k = 3 is in no triangle: there is none to break
+            break
+    keep = np.zeros(own.m, np.int32)
+    keep[origin] = 1
+    return cpu.carried_back(graph, own, keep) > 0
 
 
 def numbers(graph):
     """The truss number of each edge (int32), edge by edge as in `row_idx`."""
-    support = cpu.support(graph, "natural").astype(np.int32)
-    found = np.full(graph.m, 2, np.int32)
-    rest = _rest(np.flatnonzero(support), support, graph.col_of, graph.row_idx, graph.n)
+    own = graph.ordered("auto")
+    support = cpu.support(own, "natural").astype(np.int32)
+    found = np.full(own.m, 2, np.int32)
+    rest = _rest(np.flatnonzero(support), support, own.col_of, own.row_idx, own.n)
     scratch = _scratch(rest)
     while rest.origin.size:
         _open_window(rest.support, np.zeros(int(rest.support.max()) + 2, np.int64), scratch.near, scratch.counters)
         _peel_window(rest, scratch, found)
         left = np.flatnonzero(rest.support >= 0)
-        if left.size < SHRINK * rest.origin.size:
+        if left.size <= SHRINK * rest.origin.size:
             rest = _rest(left, rest.support, rest.first, rest.second, rest.indptr.size - 1, rest.origin)
-    return found
+    return cpu.carried_back(graph, own, found)
+
+
+def _ends_reach(graph, degree):
+    """Which edges join two vertices that have this degree; all where hardly any edge does not."""
+    reach = graph.degrees >= degree
+    if graph.degrees[~reach].sum() < FEW * graph.m:
+        return np.ones(graph.m, bool)
+    rows, cols = graph.edges()
+    return reach[rows] & reach[cols]
+
+
+def _without(graph, origin, keep):
+    """The graph of the edges to keep, and what these were called before."""
+    return (graph, origin) if keep.all() else (graph.kept(keep), origin[keep])
+
+
+def _peel_weak(graph, support, level):
+    """Which edges stay when those in at most `level` triangles go, and those that then are, until there is none."""
+    support = support.astype(np.int32)
+    rest = _rest(np.arange(graph.m), support, graph.col_of, graph.row_idx, graph.n)
+    scratch = _scratch(rest)
+    weak = np.flatnonzero(support <= level)
+    scratch.near[: weak.size] = weak
+    scratch.counters[[LEVEL, END, LISTED]] = level, level + 1, weak.size
+    _peel_window(rest, scratch, support)
+    return rest.support >= 0
 
 
 def _rest(left, support, first, second, n, origin=None):

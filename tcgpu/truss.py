@@ -57,14 +57,11 @@ def _on(engine, verb, *args):
 
 def _kept(graph, keep):
     """The Graph of the edges that `keep` marks and of the vertices that these join."""
-    rows, cols = (ends[keep] for ends in graph.edges())
-    inside = np.zeros(graph.n, bool)
-    inside[rows] = inside[cols] = True
-    number = np.cumsum(inside, dtype=np.int64) - 1
-    col_ptr = np.zeros(int(inside.sum()) + 1, np.int64)
-    np.cumsum(np.bincount(number[cols], minlength=col_ptr.size - 1), out=col_ptr[1:])
-    row_idx = number[rows].astype(np.int32)
-    return Graph(col_ptr, row_idx, labels=_labels(graph, inside), name=graph.name, validate=False)
+    left = graph.kept(keep)
+    inside = left.degrees > 0
+    number = np.cumsum(inside, dtype=np.int32) - np.int32(1)
+    col_ptr = np.append(left.col_ptr[:-1][inside], left.m)
+    return Graph(col_ptr, number[left.row_idx], labels=_labels(graph, inside), name=graph.name, validate=False)
 
 
 def _labels(graph, inside):
