@@ -56,7 +56,7 @@ def _levels_settings(found, graph):
     simulated = _cuda.engine() == "sim"
     if graph.n <= (70 if simulated else 1500):
         return found
-    skipping = [knobs | QUICK["levels"] for knobs in found if knobs.get("approach") != "A"]
+    skipping = [knobs | QUICK["levels"] | {"piece": 0} for knobs in found if knobs.get("approach") != "A"]
     busy = [{}] + [knobs for knobs in skipping if knobs.get("threads", 512) * knobs.get("blocks", 1024) >= 400]
     return skipping if simulated else busy
 

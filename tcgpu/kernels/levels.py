@@ -151,8 +151,9 @@ def test_task(bits, zero, offset, rows, layout, n, first, last, lanes, groups, p
     """
     count = int64(0)
     group, lane = cuda.threadIdx.x // lanes, cuda.threadIdx.x % lanes
-    part = group if group < groups else int64(n)  # threads are left over where `lanes` does not divide the block
-    while part < (parts or n):
+    end_part = parts if parts else n
+    part = group if group < groups else end_part  # threads are left over where `lanes` does not divide the block
+    while part < end_part:
         if parts:
             begin, end = first + (last - first) * part // parts, first + (last - first) * (part + 1) // parts
         else:
@@ -334,7 +335,7 @@ def plan(
         division = {"B": (1, 1, 1), "C": (1, threads, 0), "D": (lanes, groups, groups)}[approach]
         args = ("chunks", "tasks", *matrix, *division, int(skip), "queue", "total")
         step = Step(levels_kernel, blocks, threads, args, shared)
-    return Plan("levels", copied, created, [step], setup, work)
+    return Plan("levels", copied, created, [step], setup=setup, work=work)
 
 
 def check_choice(name, value, choices):
