@@ -10,15 +10,16 @@ import numpy as np
 from tcgpu._cuda import cuda, int64, kernel, uint32
 from tcgpu.kernels import Plan, Step, check_knob, check_positions, enough_blocks
 from tcgpu.kernels.bits import (
+    LONG_LIST,
     WORDS,
     batch_of,
     belongs,
     bitmaps_that_fit,
-    bring_lists,
+    bring_list,
     check_shared,
     check_word,
     folded_hits,
-    lists_bytes,
+    lists_and_task_bytes,
     set_bit,
     set_near_bit,
     simulated_lookups,
@@ -26,12 +27,12 @@ from tcgpu.kernels.bits import (
 )
 from tcgpu.kernels.reduction import BYTES_PER_THREAD, add_block_to
 
-ARRAYS = "int64[::1], int32[::1], {}[::1], int64, int64, int64, int64, int64[::1], int64[::1]"
+ARRAYS = "int64[::1], int32[::1], {}[::1], int64, int64, int64, int64, int64, int64[::1], int64[::1]"
 
 
 @kernel(f"void({ARRAYS.format('uint32')})", f"void({ARRAYS.format('int64')})")
-def bitmap_block_global_kernel(col_ptr, row_idx, bits, shift, fold_bits, lanes, batch, queue, total):
-    near = cuda.shared.array(0, uint32)  # two words a thread for `bring_lists`, the next task, then the fold
+def bitmap_block_global_kernel(col_ptr, row_idx, bits, shift, fold_bits, lanes, batch, long_list, queue, total):
+    near = cuda.shared.array(0, uint32)  # two words a thread for `bring_list`, the next task, then the fold
     thread, threads = uint32(cuda.threadIdx.x), uint32(cuda.blockDim.x)
     lanes = uint32(lanes)
     group, lane, groups = uint32(thread // lanes), uint32(thread % lanes), uint32(threads // lanes)
@@ -41,7 +42,7 @@ def bitmap_block_global_kernel(col_ptr, row_idx, bits, shift, fold_bits, lanes, 
     while word < words:
         near[uint32(at + word)] = uint32(0)
         word = uint32(word + threads)
-    batch = uint32(batch)
+    batch, long_list = uint32(batch), uint32(long_list)
     batches, count = uint32(uint32(n + batch - 1) // batch), int64(0)
     task = uint32(cuda.blockIdx.x)  # first the batches of long columns, then those of the others
     while task < 2 * batches:
@@ -61,7 +62,7 @@ def bitmap_block_global_kernel(col_ptr, row_idx, bits, shift, fold_bits, lanes, 
                     p = uint32(p + threads)
                 last, chunk = row_idx[uint32(end - 1)], begin
                 while chunk < end:
-                    bring_lists(col_ptr, row_idx, chunk, end, near)
+                    bring_list(col_ptr, row_idx, uint32(chunk + thread), end, near, uint32(2 * thread))
                     cuda.syncthreads()
                     size = uint32(min(threads, uint32(end - chunk)))
                     whole = uint32(0)  # short lists by `lanes` threads each, then long ones by the whole block
@@ -70,7 +71,7 @@ def bitmap_block_global_kernel(col_ptr, row_idx, bits, shift, fold_bits, lanes, 
                         first, step = (thread, threads) if whole else (lane, lanes)
                         while t < size and (whole or group < groups):
                             q, q_end = near[uint32(2 * t)], near[uint32(2 * t + 1)]
-                            if (uint32(q_end - q) > 4 * threads) == (whole == 1):
+                            if (uint32(q_end - q) > long_list) == (whole == 1):
                                 q = uint32(q + first)
                                 count += folded_hits(near, at, mask, bits, mine, shift, row_idx, q, q_end, step, last)
                             t = uint32(t + apart)
@@ -95,7 +96,7 @@ def plan(graph, *, threads=256, blocks=None, lanes=32, fold=17, word=32):
     threads = check_knob("threads", threads, 1, 1024)
     lanes = min(check_knob("lanes", lanes, 1, 1024), threads)
     fold_bits = 1 << check_knob("fold", fold, 5, 20)
-    shared = max(lists_bytes(threads) + (fold_bits >> 3), threads * BYTES_PER_THREAD)
+    shared = max(lists_and_task_bytes(threads) + (fold_bits >> 3), threads * BYTES_PER_THREAD)
     check_shared("bitmap_block_global", f"fold={fold}", shared)
     words = -(-graph.n // check_word(word))
     if blocks is None:
@@ -103,7 +104,7 @@ def plan(graph, *, threads=256, blocks=None, lanes=32, fold=17, word=32):
     blocks = enough_blocks(check_knob("blocks", blocks, 1, 2**31 - 1), graph.n, 1)
     blocks = bitmaps_that_fit("bitmap_block_global", graph, blocks, words * word // 8)
     args = ("col_ptr", "row_idx", "bits", word.bit_length() - 1, fold_bits, lanes, batch_of(graph, blocks),
-            "queue", "total")  # fmt: skip
+            LONG_LIST * threads, "queue", "total")  # fmt: skip
     return Plan(
         method="bitmap_block_global",
         copied={"col_ptr": graph.col_ptr, "row_idx": graph.row_idx},

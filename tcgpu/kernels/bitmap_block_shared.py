@@ -13,10 +13,11 @@ from tcgpu._cuda import cuda, int64, kernel, uint32
 from tcgpu.graph import GraphError
 from tcgpu.kernels import Plan, Step, check_knob, check_positions, enough_blocks
 from tcgpu.kernels.bits import (
+    LONG_LIST,
     batch_of,
     belongs,
-    bring_lists,
-    lists_bytes,
+    bring_list,
+    lists_and_task_bytes,
     near_hits,
     set_near_bit,
     simulated_lookups,
@@ -25,9 +26,9 @@ from tcgpu.kernels.bits import (
 from tcgpu.kernels.reduction import BYTES_PER_THREAD, add_block_to
 
 
-@kernel("void(int64[::1], int32[::1], int64, int64, int64[::1], int64[::1])")
-def bitmap_block_shared_kernel(col_ptr, row_idx, lanes, batch, queue, total):
-    near = cuda.shared.array(0, uint32)  # two words a thread for `bring_lists`, the next task, then the bits
+@kernel("void(int64[::1], int32[::1], int64, int64, int64, int64[::1], int64[::1])")
+def bitmap_block_shared_kernel(col_ptr, row_idx, lanes, batch, long_list, queue, total):
+    near = cuda.shared.array(0, uint32)  # two words a thread for `bring_list`, the next task, then the bits
     thread, threads = uint32(cuda.threadIdx.x), uint32(cuda.blockDim.x)
     lanes = uint32(lanes)
     group, lane, groups = uint32(thread // lanes), uint32(thread % lanes), uint32(threads // lanes)
@@ -36,7 +37,7 @@ def bitmap_block_shared_kernel(col_ptr, row_idx, lanes, batch, queue, total):
     while word < words:
         near[uint32(at + word)] = uint32(0)
         word = uint32(word + threads)
-    batch = uint32(batch)
+    batch, long_list = uint32(batch), uint32(long_list)
     batches, count = uint32(uint32(n + batch - 1) // batch), int64(0)
     task = uint32(cuda.blockIdx.x)  # first the batches of long columns, then those of the others
     while task < 2 * batches:
@@ -55,7 +56,7 @@ def bitmap_block_shared_kernel(col_ptr, row_idx, lanes, batch, queue, total):
                     p = uint32(p + threads)
                 last, chunk = row_idx[uint32(end - 1)], begin
                 while chunk < end:
-                    bring_lists(col_ptr, row_idx, chunk, end, near)
+                    bring_list(col_ptr, row_idx, uint32(chunk + thread), end, near, uint32(2 * thread))
                     cuda.syncthreads()
                     size = uint32(min(threads, uint32(end - chunk)))
                     whole = uint32(0)  # short lists by `lanes` threads each, then long ones by the whole block
@@ -64,7 +65,7 @@ def bitmap_block_shared_kernel(col_ptr, row_idx, lanes, batch, queue, total):
                         first, step = (thread, threads) if whole else (lane, lanes)
                         while t < size and (whole or group < groups):
                             q, q_end = near[uint32(2 * t)], near[uint32(2 * t + 1)]
-                            if (uint32(q_end - q) > 4 * threads) == (whole == 1):
+                            if (uint32(q_end - q) > long_list) == (whole == 1):
                                 q = uint32(q + first)
                                 count += near_hits(near, at, row_idx, q, q_end, step, last)
                             t = uint32(t + apart)
@@ -84,12 +85,12 @@ def bitmap_block_shared_kernel(col_ptr, row_idx, lanes, batch, queue, total):
 
 def shared_bytes(n, threads):
     """What a block takes for a graph of n vertices."""
-    return max(lists_bytes(threads) + 4 * -(-n // 32), threads * BYTES_PER_THREAD)
+    return max(lists_and_task_bytes(threads) + 4 * -(-n // 32), threads * BYTES_PER_THREAD)
 
 
 def most_vertices(threads=256):
     """How many vertices a graph may have on this device."""
-    return 8 * (_cuda.facts().shared_per_block - lists_bytes(threads)) // 32 * 32
+    return 8 * (_cuda.facts().shared_per_block - lists_and_task_bytes(threads)) // 32 * 32
 
 
 def plan(graph, *, threads=256, blocks=None, lanes=16):
@@ -106,7 +107,7 @@ def plan(graph, *, threads=256, blocks=None, lanes=16):
     if blocks is None:
         blocks = bitmap_block_shared_kernel.blocks_at_a_time(threads, shared)
     blocks = enough_blocks(check_knob("blocks", blocks, 1, 2**31 - 1), graph.n, 1)
-    args = ("col_ptr", "row_idx", lanes, batch_of(graph, blocks), "queue", "total")
+    args = ("col_ptr", "row_idx", lanes, batch_of(graph, blocks), LONG_LIST * threads, "queue", "total")
     return Plan(
         method="bitmap_block_shared",
         copied={"col_ptr": graph.col_ptr, "row_idx": graph.row_idx},

@@ -14,9 +14,11 @@ from tcgpu.kernels import Plan, Step, check_knob, check_positions, enough_blocks
 from tcgpu.kernels.bits import (
     WORDS,
     bitmaps_that_fit,
+    bring_list,
     check_shared,
     check_word,
     folded_hits,
+    lists_bytes,
     set_bit,
     set_near_bit,
     simulated_lookups,
@@ -29,44 +31,46 @@ ARRAYS = "int64[::1], int32[::1], {}[::1], int64, int64, int64, int64[::1]"
 
 @kernel(f"void({ARRAYS.format('uint32')})", f"void({ARRAYS.format('int64')})")
 def bitmap_warp_kernel(col_ptr, row_idx, bits, shift, fold_bits, lanes, total):
-    fold = cuda.shared.array(0, uint32)
+    near = cuda.shared.array(0, uint32)  # for every warp: two words a lane for `bring_list`, then its fold
     thread, lane = uint32(cuda.threadIdx.x), uint32(cuda.threadIdx.x & 31)
     width = uint32(min(WARP, cuda.blockDim.x - (thread - lane)))  # the last warp of an odd block has fewer lanes
     everyone = uint32((int64(1) << int64(width)) - 1)
-    per_block = (cuda.blockDim.x + WARP - 1) >> 5
+    per_block = uint32(cuda.blockDim.x + WARP - 1) >> 5
     warp, warps = uint32(cuda.blockIdx.x * per_block + (thread >> 5)), uint32(cuda.gridDim.x * per_block)
-    mine = int64(warp) * (bits.size // int64(warps))
     words, mask = uint32(fold_bits >> 5), uint32(fold_bits - 1)
-    at = uint32((thread >> 5) * words)
+    at = uint32((thread >> 5) * (words + 2 * WARP) + 2 * WARP)
     word = lane
     while word < words:
-        fold[uint32(at + word)] = uint32(0)
+        near[uint32(at + word)] = uint32(0)
         word = uint32(word + width)
     cuda.syncwarp(everyone)
-    lanes = uint32(min(lanes, width))
+    lanes = min(uint32(lanes), width)
     group, groups = uint32(lane // lanes), uint32(width // lanes)
-    j, n, count = warp, uint32(col_ptr.size - 1), int64(0)
-    while j < n:
-        begin, end = uint32(col_ptr[j]), uint32(col_ptr[uint32(j + 1)])
+    j, count, mine = warp, int64(0), int64(warp) * (bits.size // int64(warps))
+    while j + 1 < col_ptr.size:
+        begin, end = uint32(col_ptr[j]), uint32(col_ptr[j + 1])
         if uint32(end - begin) > 1:
             p = uint32(begin + lane)
             while p < end:
                 set_bit(bits, mine, row_idx[p], shift)
-                set_near_bit(fold, at, row_idx[p] & mask)
+                set_near_bit(near, at, row_idx[p] & mask)
                 p = uint32(p + width)
-            cuda.syncwarp(everyone)
-            last, end = row_idx[uint32(end - 1)], uint32(end - 1)  # no row of the last one's column can be in this one
-            e = uint32(begin + group) if group < groups else end  # some lanes are left over if `lanes` is an odd number
-            while e < end:
-                i = row_idx[e]
-                q, q_end = uint32(col_ptr[i] + lane % lanes), uint32(col_ptr[i + 1])
-                count += folded_hits(fold, at, mask, bits, mine, shift, row_idx, q, q_end, lanes, last)
-                e = uint32(e + groups)
-            cuda.syncwarp(everyone)
+            last, chunk = row_idx[uint32(end - 1)], begin
+            while chunk < end:
+                bring_list(col_ptr, row_idx, uint32(chunk + lane), end, near, uint32(at - 2 * WARP + 2 * lane))
+                cuda.syncwarp(everyone)
+                t, size = group, min(width, uint32(end - chunk))
+                while t < size and group < groups:  # lanes are left over where `lanes` does not divide the warp
+                    q, q_end = near[uint32(at - 2 * WARP + 2 * t)], near[uint32(at - 2 * WARP + 2 * t + 1)]
+                    q = uint32(q + lane % lanes)
+                    count += folded_hits(near, at, mask, bits, mine, shift, row_idx, q, q_end, lanes, last)
+                    t = uint32(t + groups)
+                cuda.syncwarp(everyone)
+                chunk = uint32(chunk + width)
             p = uint32(begin + lane)
-            while p <= end:
+            while p < end:
                 bits[mine + (row_idx[p] >> shift)] = 0
-                fold[uint32(at + (uint32(row_idx[p] & mask) >> 5))] = uint32(0)
+                near[uint32(at + (uint32(row_idx[p] & mask) >> 5))] = uint32(0)
                 p = uint32(p + width)
             cuda.syncwarp(everyone)
         j = uint32(j + warps)
@@ -82,7 +86,7 @@ def plan(graph, *, threads=128, blocks=None, lanes=8, fold=11, word=32):
     word = check_word(word)
     words = -(-graph.n // word)
     warps = -(-threads // WARP)
-    shared = max(warps * fold_bytes, threads * BYTES_PER_THREAD)
+    shared = max(warps * (lists_bytes(WARP) + fold_bytes), threads * BYTES_PER_THREAD)
     check_shared("bitmap_warp", f"fold={fold} for {warps} warps", shared)
     if blocks is None:
         blocks = bitmap_warp_kernel.blocks_at_a_time(threads, shared)

@@ -16,7 +16,7 @@ fold has a 0, so has the bitmap, and nearly all look-ups end there, close by.
 import numpy as np
 
 from tcgpu import _cuda
-from tcgpu._cuda import cuda, int64, kernel, uint32
+from tcgpu._cuda import cuda, int64, kernel, uint32, uint64
 from tcgpu.graph import GraphError
 from tcgpu.kernels import Step
 
@@ -25,12 +25,6 @@ from tcgpu.kernels import Step
 def set_bit(bits, mine, row, shift):
     """Set bit `row` of the bitmap whose words begin at bits[mine]; a word has 2^shift bits, 32 or 64."""
     cuda.atomic.or_(bits, mine + (row >> shift), int64(1) << int64(row & ((1 << shift) - 1)))
-
-
-@cuda.jit(device=True)
-def has_bit(bits, mine, row, shift):
-    """1 if bit `row` is set, else 0."""
-    return (bits[mine + (row >> shift)] >> (row & ((1 << shift) - 1))) & 1
 
 
 @cuda.jit(device=True)
@@ -70,11 +64,15 @@ def near_hits(near, at, row_idx, q, q_end, step, last):
 
 
 @cuda.jit(device=True)
-def folded_hit(fold, at, mask, bits, mine, shift, row):
-    """1 if bit `row` is set in the bitmap at bits[mine], whose fold of mask + 1 bits is at fold[at]."""
-    if near_bit(fold, at, uint32(row) & mask):
-        return uint32(has_bit(bits, mine, row, shift))
-    return uint32(0)
+def folded_bit(fold, at, mask, bits, mine, shift, row):
+    """1 if bit `row` is set in the bitmap at bits[mine], whose fold of mask + 1 bits is at fold[at].
+
+    Every lane loads a word, those whose fold says no the first one of all: 32 lanes rarely agree, and without a branch
+    several of these loads can be under way.
+    """
+    maybe = near_bit(fold, at, uint32(row) & mask)
+    word = uint32(uint32(row) >> uint32(shift)) if maybe else uint32(0)
+    return uint32(bits[uint64(mine) + uint64(word)] >> (row & ((1 << shift) - 1))) & maybe
 
 
 @cuda.jit(device=True)
@@ -87,16 +85,15 @@ def folded_hits(fold, at, mask, bits, mine, shift, row_idx, q, q_end, step, last
         c, d = row_idx[uint32(q + step + step)], row_idx[uint32(q + three)]
         if a > last:
             return hits
-        hits = uint32(hits + folded_hit(fold, at, mask, bits, mine, shift, a))
-        hits = uint32(hits + folded_hit(fold, at, mask, bits, mine, shift, b))
-        hits = uint32(hits + folded_hit(fold, at, mask, bits, mine, shift, c))
-        hits = uint32(hits + folded_hit(fold, at, mask, bits, mine, shift, d))
+        a, b = folded_bit(fold, at, mask, bits, mine, shift, a), folded_bit(fold, at, mask, bits, mine, shift, b)
+        c, d = folded_bit(fold, at, mask, bits, mine, shift, c), folded_bit(fold, at, mask, bits, mine, shift, d)
+        hits = uint32(hits + a + b + c + d)
         q = uint32(q + three + step)
     while q < q_end:
         a = row_idx[q]
         if a > last:
             return hits
-        hits = uint32(hits + folded_hit(fold, at, mask, bits, mine, shift, a))
+        hits = uint32(hits + folded_bit(fold, at, mask, bits, mine, shift, a))
         q = uint32(q + step)
     return hits
 
@@ -104,6 +101,7 @@ def folded_hits(fold, at, mask, bits, mine, shift, row_idx, q, q_end, step, last
 # ------------------------------------------------------------------------------------------- rows, a block at a time
 
 LONG_ROW = 512  # rows of at least this length go first, so that no block is left with one at the end
+LONG_LIST = 4  # times the threads of a block: the whole block looks up a list longer than that
 BATCH = 32  # as many rows a block takes off the queue at a time, or fewer, so that there are some for every block
 
 
@@ -119,13 +117,12 @@ def belongs(length, sweep):
 
 
 @cuda.jit(device=True)
-def bring_lists(col_ptr, row_idx, e, end, lists):
-    """Thread t writes into lists[2 t] and lists[2 t + 1] where the column of row e + t begins and ends."""
-    thread = uint32(cuda.threadIdx.x)
-    if uint32(e + thread) < end:
-        i = row_idx[uint32(e + thread)]
-        lists[uint32(2 * thread)] = uint32(col_ptr[i])
-        lists[uint32(2 * thread + 1)] = uint32(col_ptr[i + 1])
+def bring_list(col_ptr, row_idx, e, end, near, at):
+    """Write into near[at] and near[at + 1] where the column that nonzero e names begins and ends; not past `end`."""
+    if e < end:
+        i = row_idx[e]
+        near[at] = uint32(col_ptr[i])
+        near[uint32(at + 1)] = uint32(col_ptr[i + 1])
 
 
 def batch_of(graph, blocks):
@@ -139,8 +136,13 @@ def with_queue(step):
 
 
 def lists_bytes(threads):
-    """Of shared memory, for what `bring_lists` writes and the number of the next batch, which comes after it."""
-    return 4 * (2 * threads + 1)
+    """Of shared memory, for what `bring_list` writes, a list a thread."""
+    return 8 * threads
+
+
+def lists_and_task_bytes(threads):
+    """The same, and the number of the next batch that the block takes."""
+    return lists_bytes(threads) + 4
 
 
 # ----------------------------------------------------------------------------------------------- what there is room for
