@@ -74,6 +74,47 @@ def _print_count(facts, graph, each, as_json):
     sys.stdout.writelines(f"{label}\t{found}\n" for label, found in zip(labels, each.tolist()))
 
 
+def truss(arguments):
+    """Find the k-truss of a graph: the largest part whose every edge is in at least k - 2 triangles of that part.
+
+    Without --k, how many edges have which truss number: the largest k whose k-truss has the edge. With --json,
+    `seconds` has two timings: `process`, of finding it; `total`, from opening the file on.
+    """
+    if arguments.output is not None and arguments.k is None:
+        raise UsageError("-o FILE takes a k-truss: --k says which")
+    from tcgpu.truss import engine_of
+
+    engine = engine_of(arguments.engine)
+    graph, reading = _read(arguments)
+    begin = time.perf_counter()
+    facts = {"vertices": graph.n, "edges": graph.m, "engine": engine}
+    with _progress(arguments, f"peeling {graph.m:,} edges on {engine}"):
+        if arguments.k is None:
+            facts["truss_numbers"] = _steps(tcgpu.truss_numbers(graph, engine=engine))
+        else:
+            found = tcgpu.k_truss(graph, arguments.k, engine=engine)
+            facts |= {"k": arguments.k, "truss_vertices": found.n, "truss_edges": found.m}
+    process = time.perf_counter() - begin
+    if arguments.output is not None:
+        _write(found, arguments)
+    if arguments.json:
+        _print_json(facts | {"seconds": {"process": process, "total": reading + process}})
+    elif arguments.k is None:
+        body = [tuple(f"{value:,}" for value in step.values()) for step in facts["truss_numbers"]]
+        _print_table([("K", "EDGES", "EDGES OF K-TRUSS"), *body], right=(0, 1, 2))
+    else:
+        _print_table([("vertices", f"{found.n:,}"), ("edges", f"{found.m:,}")])
+
+
+def _steps(numbers):
+    """For each truss number that there is: how many edges have it, and how many it or a larger one."""
+    import numpy as np
+
+    steps, edges = np.unique(numbers, return_counts=True)
+    rows = zip(steps.tolist(), edges.tolist(), edges[::-1].cumsum()[::-1].tolist())
+    return [{"k": k, "edges": exactly, "truss_edges": at_least} for k, exactly, at_least in rows]
+
+
 def info(arguments):
     """Say what a graph looks like: sizes, columns, degrees, what cleaning dropped, memory."""
     graph, _ = _read(arguments)
@@ -317,6 +358,14 @@ def _parser():
     option("--order", metavar="O", help="natural, degree, bfs, random or auto (default: the method's own)")
     option("--knob", metavar="NAME=VALUE", action="append", default=[], help="of the method; may be repeated")
     option("--per-vertex", action="store_true", help="print each vertex's label, a tab, and its triangles")
+    _prints_json(option)
+
+    option = _command(commands, truss)
+    _takes_file(option)
+    option("--k", metavar="K", type=int, help="which truss, 2 or more (default: count the edges of every one)")
+    option("--engine", metavar="E", help="gpu, sim or cpu (default: cpu)")
+    option("-o", "--output", metavar="OUT", help="where to write the truss")
+    option("--to", metavar="F", help=FORMATS)
     _prints_json(option)
 
     option = _command(commands, info)

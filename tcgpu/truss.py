@@ -9,7 +9,7 @@ import importlib
 
 import numpy as np
 
-from tcgpu import peeling
+from tcgpu import counting, peeling
 from tcgpu.counting import GPU, Method, on_engine
 from tcgpu.graph import Graph, GraphError, as_graph
 
@@ -45,12 +45,19 @@ def _checked(k):
     return int(k)
 
 
-def _on(engine, verb, *args):
-    """`peel(graph, k)`, which edges stay, or `numbers(graph)`, by the room that does it on this engine."""
+def engine_of(engine=None):
+    """What finds trusses here: the engine that is asked for, else "cpu"; GraphError where there is none such."""
     if engine in (None, "cpu"):
-        return getattr(peeling, verb)(*args)
+        return "cpu"
     if engine not in GPU:
         raise GraphError(f"trusses are found on cpu, gpu or sim, not on {engine!r}")
+    return counting.engine_of(ON_GPU, engine)
+
+
+def _on(engine, verb, *args):
+    """`peel(graph, k)`, which edges stay, or `numbers(graph)`, by the room that does it on this engine."""
+    if engine_of(engine) == "cpu":
+        return getattr(peeling, verb)(*args)
     with on_engine(ON_GPU, engine):
         return getattr(importlib.import_module(ON_GPU.module), verb)(*args)
 

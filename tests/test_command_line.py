@@ -115,6 +115,26 @@ def test_every_method_in_every_order(printed, k5, method):
         assert printed("count", k5, "--method", method.name, "--knob", f"{knob}={default}") == "10\n"
 
 
+def test_truss_prints_how_many_edges_each_has(printed, k5):
+    rows = [line.split() for line in printed("truss", k5).splitlines()]
+    assert rows == [["K", "EDGES", "EDGES", "OF", "K-TRUSS"], ["2", "1", "11"], ["5", "10", "10"]]
+    facts = json.loads(printed("truss", k5, "--json"))
+    seconds = facts.pop("seconds")
+    steps = [{"k": 2, "edges": 1, "truss_edges": 11}, {"k": 5, "edges": 10, "truss_edges": 10}]
+    assert facts == {"vertices": 6, "edges": 11, "engine": "cpu", "truss_numbers": steps}
+    assert list(seconds) == ["process", "total"] and 0 < seconds["process"] < seconds["total"]
+
+
+def test_truss_of_one_k(printed, k5, tmp_path):
+    for k, edges in ((2, 11), (3, 10), (5, 10), (6, 0)):
+        facts = json.loads(printed("truss", k5, "--k", k, "--json"))
+        assert (facts["k"], facts["truss_edges"]) == (k, edges)
+    assert printed("truss", k5, "--k", 5, "-o", tmp_path / "core.txt") == "vertices  5\nedges     10\n"
+    core = tcgpu.read(tmp_path / "core.txt")
+    assert (list(core.labels), core.m) == ([3, 4, 5, 6, 7], 10)
+    assert printed("truss", tmp_path / "core.txt", "--k", 5, "--engine", "cpu") == "vertices  5\nedges     10\n"
+
+
 def test_info(printed, k5):
     lines = dict(line.split("  ", 1) for line in printed("info", k5).splitlines())
     lines = {name: text.strip() for name, text in lines.items()}
@@ -227,6 +247,10 @@ def test_the_help_knows_the_formats():
         (["count", "K5", "--per-vertex", "--order", "bfs"], "--per-vertex counts with method cpu"),
         (["count", "K5", "--per-vertex", "--method", "naive"], "--per-vertex counts with method cpu"),
         (["count", "K5", "--per-vertex", "--engine", "gpu"], "method 'cpu' runs on cpu, not on 'gpu'"),
+        (["truss", "K5", "-o", "out.txt"], "-o FILE takes a k-truss: --k says which"),
+        (["truss", "K5", "--k", "1"], "k must be a whole number of at least 2, not 1"),
+        (["truss", "K5", "--k", "1.5"], "argument --k: invalid int value: '1.5'; see tcgpu truss --help"),
+        (["truss", "K5", "--engine", "abacus"], "trusses are found on cpu, gpu or sim, not on 'abacus'"),
         (["count", "K5", "--format", "pdf"], "pdf"),
         (["count", "K5", "--base", "x"], "argument --base: invalid int value: 'x'; see tcgpu count --help"),
         (["count", "K5", "--base", "7"], "base"),
