@@ -15,6 +15,7 @@ __version__ = "0.1.0"
 _ROOM_OF = {
     "Graph": "graph",
     "GraphError": "graph",
+    "DeviceGraph": "kernels.device_graph",
     "read": "formats",
     "write": "formats",
     "load": "datasets",

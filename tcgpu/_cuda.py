@@ -1,8 +1,6 @@
 """The one door to `numba.cuda`: which engine runs a kernel, how it is started and timed, what the device is.
 
-The engine is "gpu" where a driver shows a GPU and the numba-cuda package is installed, else "sim", the simulator;
-NUMBA_ENABLE_CUDASIM=1 asks for the simulator on any machine, `using("sim")` for a stretch of code. Finding out asks
-NVML and so leaves CUDA uninitialised: a process may still fork until its first kernel.
+The engine is the process's own (see `_engine`), but for a stretch of code under `using("sim")`.
 
 Kernels are decorated with `kernel`, device functions with `cuda.jit(device=True)`; both name `cuda` as a global of
 their module. The simulator runs the very same functions, whatever Numba's global flag says, so both engines live in
@@ -23,11 +21,10 @@ import numba
 import numpy as np
 from numba import cuda, int32, int64, uint32, uint64
 
+from tcgpu._engine import ENGINE, ENGINES, REASON, shared_library, visible_gpus
 from tcgpu._simulator import simulate
 
-__all__ = ["cuda", "int32", "int64", "uint32", "uint64", "simulate"]
-
-ENGINES = ("gpu", "sim")
+__all__ = ["cuda", "int32", "int64", "uint32", "uint64", "simulate", "visible_gpus"]
 
 # A launch of few blocks is what a small graph needs: no warning. numba-cuda has a configuration of its own.
 for _config in (numba.config, getattr(cuda, "config", numba.config)):
@@ -36,42 +33,6 @@ for _config in (numba.config, getattr(cuda, "config", numba.config)):
 
 # ---------------------------------------------------------------------------------------------------------- the engine
 
-
-def visible_gpus():
-    """How many GPUs this process may use. Asks NVML, which leaves CUDA uninitialised, so that forks stay possible."""
-    visible = os.environ.get("CUDA_VISIBLE_DEVICES")
-    if visible is not None and visible.split(",")[0].strip() in ("", "-1"):
-        return 0
-    nvml = _library("libnvidia-ml.so.1")
-    if nvml is not None:
-        count = ctypes.c_uint()
-        found = nvml.nvmlInit_v2() == 0 and nvml.nvmlDeviceGetCount_v2(ctypes.byref(count)) == 0
-        return count.value if found else 0
-    driver = _library("libcuda.so.1")  # a driver without NVML, as on a Jetson
-    count = ctypes.c_int()
-    found = driver is not None and driver.cuInit(0) == 0 and driver.cuDeviceGetCount(ctypes.byref(count)) == 0
-    return count.value if found else 0
-
-
-def _library(name):
-    try:
-        return ctypes.CDLL(name)
-    except OSError:
-        return None
-
-
-def _choose_engine():
-    """The engine of this process, and why it is that one."""
-    if os.environ.get("NUMBA_ENABLE_CUDASIM", "0") not in ("", "0"):
-        return "sim", "NUMBA_ENABLE_CUDASIM asks for the simulator"
-    if not visible_gpus():
-        return "sim", "there is no NVIDIA GPU here"
-    if importlib.util.find_spec("numba_cuda") is None:
-        return "sim", "there is a GPU, but not the package numba-cuda: pip install 'tcgpu[cu13]'"
-    return "gpu", "there is an NVIDIA GPU"
-
-
-ENGINE, REASON = _choose_engine()
 _engine = ContextVar("engine", default=ENGINE)
 
 
@@ -229,6 +190,13 @@ def sort(keys):
     arrays_of(keys).asarray(keys).sort()
 
 
+def to_device_library(array):
+    """Any array as one of the library for whole arrays on the engine's device: CuPy, or NumPy in the simulator."""
+    if engine() == "sim":
+        return np.asarray(to_host(array))
+    return _cupy().asarray(array)
+
+
 def _cupy():
     try:
         import cupy
@@ -368,7 +336,7 @@ def _version_of(module):
 
 def _driver_version():
     """The version of NVIDIA's driver, "580.159.04" say; empty where NVML does not tell."""
-    nvml = _library("libnvidia-ml.so.1")
+    nvml = shared_library("libnvidia-ml.so.1")
     text = ctypes.create_string_buffer(96)
     told = nvml is not None and nvml.nvmlInit_v2() == 0 and nvml.nvmlSystemGetDriverVersion(text, 96) == 0
     return text.value.decode() if told else ""

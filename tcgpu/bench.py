@@ -22,7 +22,7 @@ from tcgpu import _native
 from tcgpu.counting import METHODS, choose, engine_of, on_engine
 from tcgpu.datasets import data_path
 from tcgpu.generators import GENERATORS
-from tcgpu.graph import Graph, GraphError, as_graph
+from tcgpu.graph import GraphError, as_graph
 
 REPEATS = 5
 
@@ -212,7 +212,7 @@ def time_once(graph, method=None, *, engine=None, order=None, **knobs):
     chosen = choose(method, engine, order, knobs)
     with on_engine(chosen, engine):
         begin = time.perf_counter()
-        ordered = as_graph(graph, order or chosen.order)
+        ordered = chosen.prepare(graph, order)
         plan = chosen.plan(ordered, **knobs)
         kernel, process, found = _run(plan, chosen)
         return Timing(found, kernel, process, (time.perf_counter() - begin) * 1e3)
@@ -243,13 +243,13 @@ def _measured(graph, plain, method, knobs, engine, order, repeats):
     wanted = order or chosen.order
     raw = graph if isinstance(graph, tuple) else (*plain.edges(), plain.n)
     with on_engine(chosen, engine):
-        ordered = plain.ordered(wanted)
+        ordered = chosen.prepare(plain, wanted)
         _run(chosen.plan(ordered, **knobs), chosen)  # warm up: compiles, loads, fills caches
         runs = []
         for _ in range(repeats):
             kernel, process, found = _run(chosen.plan(ordered, **knobs), chosen)
             begin = time.perf_counter()
-            again = chosen.plan(Graph.from_edges(*raw, order=wanted), **knobs).count()
+            again = chosen.plan(chosen.prepare(raw, wanted), **knobs).count()
             runs.append((kernel, process, (time.perf_counter() - begin) * 1e3, found, again))
     counts = {count for run in runs for count in run[3:]}
     if len(counts) > 1:

@@ -4,16 +4,17 @@ Every verb takes whatever `as_graph` understands: a Graph, a NetworkX graph, a S
 """
 
 import importlib
+import importlib.util
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from tcgpu import cpu
+from tcgpu._engine import ENGINE
 from tcgpu.graph import ORDERS, Graph, GraphError, as_graph
 
 GPU = ("gpu", "sim")
-AUTOMATIC = "cpu"  # the method where none is named
 
 
 @dataclass(frozen=True)
@@ -31,6 +32,11 @@ class Method:
     engines: tuple[str, ...]
     module: str
     knobs: dict = field(default_factory=dict)  # name -> default; held against `plan` by the tests
+
+    def prepare(self, graph, order=None):
+        """What `plan` takes, of whatever `as_graph` takes: a Graph in an order, unless the method has its own way."""
+        own = getattr(importlib.import_module(self.module), "prepare", as_graph)
+        return own(graph, order or self.order)
 
     def plan(self, graph, **knobs):
         """One count of `graph` in the order that it has, decided and not begun."""
@@ -143,6 +149,15 @@ METHODS = {
             },
         ),
         Method(
+            name="adaptive",
+            source="ours",
+            summary="for each vertex what suits it: rows of bits, windows, hash tables, merges; cleans on the GPU",
+            order="auto",
+            engines=GPU,
+            module="tcgpu.kernels.adaptive",
+            knobs={"near": 65535, "hubs": 8192, "heavy": 48, "short": 32, "words": None},
+        ),
+        Method(
             name="cpu",
             source="ours",
             summary="native threads: rows of bits for hubs, byte marks or packed words for the rest",
@@ -170,12 +185,12 @@ def count(graph, method=None, *, engine=None, order=None, **knobs):
     """
     chosen = choose(method, engine, order, knobs)
     with on_engine(chosen, engine):
-        return chosen.plan(as_graph(graph, order or chosen.order), **knobs).count()
+        return chosen.plan(chosen.prepare(graph, order), **knobs).count()
 
 
 def choose(method=None, engine=None, order=None, knobs=()):
     """The Method that `count` would run; GraphError says what is wrong with the wish."""
-    chosen = METHODS.get(method or AUTOMATIC)
+    chosen = METHODS.get(method or automatic(engine))
     if chosen is None:
         raise GraphError(f"no method {method!r}; there are {', '.join(METHODS)}")
     if order is not None and order not in ORDERS:
@@ -187,6 +202,13 @@ def choose(method=None, engine=None, order=None, knobs=()):
     if engine is not None and engine not in chosen.engines:
         raise GraphError(f"method {chosen.name!r} runs on {' or '.join(chosen.engines)}, not on {engine!r}")
     return chosen
+
+
+def automatic(engine=None):
+    """The method where none is named: the fastest on the engine asked for, else on what this machine has."""
+    if engine in (None, "gpu") and ENGINE == "gpu" and importlib.util.find_spec("cupy"):
+        return "adaptive"
+    return "adaptive" if engine in GPU else "cpu"
 
 
 def engine_of(method, engine=None):

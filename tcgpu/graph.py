@@ -72,9 +72,9 @@ class Graph:
         u, v = _alike(_integers(u, "u"), _integers(v, "v"))
         low, high = columns.extent(u, v)
         n = _vertex_count(n, low, high, u, v)
-        if _known(order) == "auto":
+        if known_order(order) == "auto":
             drawn = columns.sample(u.size, n)
-            order = _best_order(u[drawn], v[drawn], n, u.size)
+            order = best_order(u[drawn], v[drawn], n, u.size)
         rank = None
         if order == "degree":
             rank = columns.rank_by_degree(columns.occurrences(u, n) + columns.occurrences(v, n))
@@ -197,7 +197,7 @@ class Graph:
         graph came; `auto`: by degree where that shortens a count, else as it came. In the result, `rank[v]` is the new
         number of this graph's vertex v.
         """
-        if _known(order) == "auto":
+        if known_order(order) == "auto":
             order = self._auto
         if order == "natural" or order == self.order == "degree":
             return self
@@ -271,7 +271,7 @@ class Graph:
         """The order that "auto" stands for."""
         drawn = columns.sample(self.m, self.n)
         column = np.searchsorted(self.col_ptr, drawn, side="right") - 1
-        return _best_order(self.row_idx[drawn], column, self.n, self.m)
+        return best_order(self.row_idx[drawn], column, self.n, self.m)
 
     def _rank(self, order, seed):
         if order == "degree":
@@ -302,28 +302,30 @@ def as_graph(thing, order="natural"):
     """A Graph in some order from what a person may have: a Graph, NetworkX graph, SciPy matrix or edge arrays."""
     if isinstance(thing, Graph):
         return thing.ordered(order)
+    if hasattr(thing, "to_graph"):  # columns on a device
+        return thing.to_graph().ordered(order)
     if hasattr(thing, "tocoo"):
         return Graph.from_scipy(thing).ordered(order)
     if hasattr(thing, "is_directed") and hasattr(thing, "adj"):
         return Graph.from_networkx(thing).ordered(order)
-    if isinstance(thing, tuple) and len(thing) == 2:
+    if isinstance(thing, tuple) and len(thing) in (2, 3):
         return Graph.from_edges(*thing, order=order)
     if isinstance(thing, np.ndarray) or hasattr(thing, "__cuda_array_interface__"):
         return Graph.from_edges(thing, order=order)
     raise GraphError(
         f"cannot make a graph of a {type(thing).__name__}; give a Graph, a NetworkX graph, a SciPy sparse matrix, "
-        "or edge arrays (u, v); files go through tcgpu.read"
+        "or edge arrays (u, v) or (u, v, n); files go through tcgpu.read"
     )
 
 
-def _best_order(u, v, n, m):
+def best_order(u, v, n, m):
     """The order for a count of a graph of m edges, judged by edges drawn from it."""
     scattered = columns.spread(u, v, n) > SCATTERED
     pays = scattered and columns.skew(u, v, n) > SKEWED and columns.work(u, v, m) > TEDIOUS
     return "degree" if pays else "natural"
 
 
-def _known(order):
+def known_order(order):
     if order not in ORDERS:
         raise GraphError(f"no order {order!r}; there are {', '.join(ORDERS)}")
     return order

@@ -46,6 +46,8 @@ def settings(method, graph=None):
     if method == "bitmap_auto":  # it chooses the kernel
         steps = {"longest_thread": 0, "mean_warp": 0, "vertices_shared": 0}
         return [{}, {"longest_thread": 10**6}] + [dict(list(steps.items())[:k]) for k in (1, 2, 3)]
+    if method == "adaptive":  # it chooses the shapes; its classes are forced in tests of their own
+        return [{}, {"words": 0}, {"words": 2, "short": 2}, {"words": 33, "short": 5}]
     knobs = KNOBS.get(method, [{}])
     found = [{}] + [shape | knobs[k % len(knobs)] for k, shape in enumerate(SHAPES)]
     return _levels_settings(found, graph) if method == "levels" and graph is not None else found

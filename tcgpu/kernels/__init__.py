@@ -37,7 +37,7 @@ class Step:
 
 @dataclass(frozen=True)
 class Scan:
-    """Where the parts of an array begin whose lengths are `counts`: its sums so far, from 0 on, one more than counts."""
+    """Where parts begin whose lengths are `counts`: the sums so far, from 0 on, one more than there are counts."""
 
     counts: str
     starts: str

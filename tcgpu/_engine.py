@@ -1,0 +1,50 @@
+"""Which engine this process has for kernels: "gpu" or "sim", the simulator.
+
+It is "gpu" where a driver shows a GPU and the numba-cuda package is installed; NUMBA_ENABLE_CUDASIM=1 asks for the
+simulator on any machine. Finding out asks NVML and so leaves CUDA uninitialised: a process may still fork until its
+first kernel. It imports nothing heavy, either.
+"""
+
+import ctypes
+import importlib.util
+import os
+
+ENGINES = ("gpu", "sim")
+
+
+def visible_gpus():
+    """How many GPUs this process may use. Asks NVML, which leaves CUDA uninitialised, so that forks stay possible."""
+    visible = os.environ.get("CUDA_VISIBLE_DEVICES")
+    if visible is not None and visible.split(",")[0].strip() in ("", "-1"):
+        return 0
+    nvml = shared_library("libnvidia-ml.so.1")
+    if nvml is not None:
+        count = ctypes.c_uint()
+        found = nvml.nvmlInit_v2() == 0 and nvml.nvmlDeviceGetCount_v2(ctypes.byref(count)) == 0
+        return count.value if found else 0
+    driver = shared_library("libcuda.so.1")  # a driver without NVML, as on a Jetson
+    count = ctypes.c_int()
+    found = driver is not None and driver.cuInit(0) == 0 and driver.cuDeviceGetCount(ctypes.byref(count)) == 0
+    return count.value if found else 0
+
+
+def shared_library(name):
+    """A shared library by its name; None where there is none."""
+    try:
+        return ctypes.CDLL(name)
+    except OSError:
+        return None
+
+
+def _choose_engine():
+    """The engine of this process, and why it is that one."""
+    if os.environ.get("NUMBA_ENABLE_CUDASIM", "0") not in ("", "0"):
+        return "sim", "NUMBA_ENABLE_CUDASIM asks for the simulator"
+    if not visible_gpus():
+        return "sim", "there is no NVIDIA GPU here"
+    if importlib.util.find_spec("numba_cuda") is None:
+        return "sim", "there is a GPU, but not the package numba-cuda: pip install 'tcgpu[cu13]'"
+    return "gpu", "there is an NVIDIA GPU"
+
+
+ENGINE, REASON = _choose_engine()

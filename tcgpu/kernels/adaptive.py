@@ -1,0 +1,445 @@
+"""`adaptive`: every vertex in the way that suits it. Ours, of the ideas of all four papers and a few more.
+
+Contract: the sum over all nonzeros (i, j) of L of the rows that columns i and j share, each counted by exactly one of
+the kernels below. Any knobs give the same count.
+
+Skewed graphs come in degree order: the last vertices are the ones with most neighbours. There the triangle j < i < k is
+found at column j's nonzero i, which asks for the rows k past i of column j that column i has, too. A row among the last
+65,535 vertices is *near the end* and has a number of 16 bits, its near number; the last 8,192 vertices are *hubs*; a
+column with many near rows is *heavy*.
+
+    hub_kernel      i a hub, column j heavy   a warp per heavy column: 64 hubs at a time, word AND word
+    window_kernel   k near, all other i       a block per i: column i as bits in shared memory, looked up for what
+                                              follows i in each column j that holds it, 16 bits a look-up
+    merge_kernel    k not near, column short  a thread per nonzero: two pointers
+    hash_kernel     k not near, column long   a warp per column j: its rows in a hash table, looked up for each column i
+
+Flat graphs stay in their natural order, where neighbours have close numbers. A column is *local* if it is long and all
+of its rows are within a few thousand of it.
+
+    local_kernel    column j local            a warp per column: bits relative to the column, word AND word
+    merge_kernel    all others                a thread per nonzero: two pointers
+
+The window kernel needs to know, for each vertex i, the columns that hold it: its *in-edges*, which `adaptive_setup`
+lists. Asked this way round, degree order costs the fewest look-ups: d (d - 1) / 2 for a column of length d.
+"""
+
+import numpy as np
+
+from tcgpu import _cuda
+from tcgpu._cuda import cuda, int32, int64, kernel, uint32, uint64
+from tcgpu.graph import as_graph
+from tcgpu.kernels import Plan, Scan, Step, adaptive_setup, check_knob, check_positions, enough_blocks
+from tcgpu.kernels.adaptive_setup import (
+    ALL_LANES,
+    BITS,
+    HUB_0,
+    HUBS,
+    LENGTH_BITS,
+    LENGTH_MASK,
+    NEAR,
+    ROW,
+)
+from tcgpu.kernels.device_graph import DeviceGraph
+from tcgpu.kernels.merge import common_values
+from tcgpu.kernels.reduction import BYTES_PER_THREAD, add_block_to
+
+EMPTY = -1
+GOLDEN = 2654435769  # Knuth's multiplier: 2^32 over the golden ratio
+TABLE = 512  # rows that a hash table takes at a time
+TASK = 2048  # in-edges of a task of the window kernel
+WORDS = (32, 64, 128)
+
+
+@kernel("void(uint16[::1], int32[::1], int32[::1], int32[::1], uint64[::1], int64, int64[::1])")
+def hub_kernel(near, near_ptr, heavy, listed, rows, lowest, total):
+    """A warp per heavy column j: for each hub i of it, from near number `lowest` on, row i of bits AND column j's.
+
+    Lane l holds words l, l + 32, l + 64 and l + 96 of column j's bits. A hub's row has bits only past the hub, so the
+    later a hub, the fewer of its words count: the last 2,048 hubs, which most columns know, need one word a lane.
+    """
+    bits32 = cuda.shared.array(0, uint32)
+    bits64 = cuda.shared.array(0, uint64)  # the same memory
+    lane = uint32(cuda.threadIdx.x & 31)
+    warp = uint32(uint32(cuda.threadIdx.x >> 5) * uint32(ROW))
+    own = uint32(warp + lane)
+    count = uint64(0)
+    task = cuda.grid(1) >> 5
+    while task < listed[0]:
+        j = heavy[task]
+        begin, end = uint32(4 * near_ptr[j]), uint32(4 * near_ptr[j + 1])
+        for k in range(4):
+            bits64[uint32(own + uint32(32 * k))] = uint64(0)
+        cuda.syncwarp()
+        p = uint32(begin + lane)
+        first = uint32(0)  # how many rows come before the first hub that counts
+        while uint32(p - lane) < end:
+            x = uint32(0)
+            if p < end:
+                x = uint32(near[p])
+            if x >= uint32(HUB_0):
+                h = uint32(x - uint32(HUB_0))
+                word = uint32(uint32(warp + warp) + (h >> uint32(5)))
+                cuda.atomic.or_(bits32, word, uint32(uint32(1) << (h & uint32(31))))
+            first = uint32(first + uint32(cuda.popc(uint32(cuda.ballot_sync(ALL_LANES, p < end and x < lowest)))))
+            p = uint32(p + uint32(32))
+        cuda.syncwarp()
+        own0, own1 = bits64[own], bits64[uint32(own + uint32(32))]
+        own2, own3 = bits64[uint32(own + uint32(64))], bits64[uint32(own + uint32(96))]
+        p = uint32(begin + first)
+        while p < end:  # hubs with up to four words a lane
+            x = uint32(near[p])
+            if x >= uint32(HUB_0 + 6144):
+                break
+            row = uint32(uint32(x - uint32(HUB_0)) * uint32(ROW) + lane)
+            found = uint32(cuda.popc(own3 & rows[uint32(row + uint32(96))]))
+            found = uint32(found + uint32(cuda.popc(own2 & rows[uint32(row + uint32(64))])))
+            if x < uint32(HUB_0 + 4096):
+                found = uint32(found + uint32(cuda.popc(own1 & rows[uint32(row + uint32(32))])))
+                found = uint32(found + uint32(cuda.popc(own0 & rows[row])))
+            count += uint64(found)
+            p = uint32(p + uint32(1))
+        row = uint32(uint32(96) + lane)
+        while uint32(p + uint32(4)) <= end:  # hubs with one: four at a time, so that four loads are under way
+            a = rows[uint32(uint32(uint32(near[p]) - uint32(HUB_0)) * uint32(ROW) + row)]
+            b = rows[uint32(uint32(uint32(near[uint32(p + uint32(1))]) - uint32(HUB_0)) * uint32(ROW) + row)]
+            c = rows[uint32(uint32(uint32(near[uint32(p + uint32(2))]) - uint32(HUB_0)) * uint32(ROW) + row)]
+            d = rows[uint32(uint32(uint32(near[uint32(p + uint32(3))]) - uint32(HUB_0)) * uint32(ROW) + row)]
+            found = uint32(uint32(cuda.popc(own3 & a)) + uint32(cuda.popc(own3 & b)))
+            found = uint32(found + uint32(cuda.popc(own3 & c)) + uint32(cuda.popc(own3 & d)))
+            count += uint64(found)
+            p = uint32(p + uint32(4))
+        while p < end:
+            a = rows[uint32(uint32(uint32(near[p]) - uint32(HUB_0)) * uint32(ROW) + row)]
+            count += uint64(cuda.popc(own3 & a))
+            p = uint32(p + uint32(1))
+        cuda.syncwarp()
+        task += cuda.gridsize(1) >> 5
+    add_block_to(total, int64(count))
+
+
+@cuda.jit(device=True)
+def bits_set(bits, four):
+    """How many of four near numbers, 16 bits each, are set among the bits."""
+    low, high = uint32(four), uint32(four >> uint64(32))
+    a = bits[(low >> uint32(5)) & uint32(2047)] >> (low & uint32(31))
+    b = bits[low >> uint32(21)] >> ((low >> uint32(16)) & uint32(31))
+    c = bits[(high >> uint32(5)) & uint32(2047)] >> (high & uint32(31))
+    d = bits[high >> uint32(21)] >> ((high >> uint32(16)) & uint32(31))
+    return uint32((a & uint32(1)) + (b & uint32(1)) + (c & uint32(1)) + (d & uint32(1)))
+
+
+@kernel("void(uint16[::1], uint64[::1], uint64[::1], uint64[::1], uint64[::1], int32[::1], int64, int64[::1])")
+def window_kernel(near, quads, columns, pieces, in_edges, task_ptr, lanes, total):
+    """A block per task: the near rows of a column as bits, looked up for the pieces that its in-edges name.
+
+    Near numbers are read four at a time. What a piece holds too much, at its front, are pads (0) and rows up to i
+    itself: column i has none of them. So there is no mask and no branch around a look-up. `lanes`, a power of two,
+    share a piece; the next piece is fetched while this one is looked up.
+    """
+    bits = cuda.shared.array(0, uint32)
+    thread, threads = uint32(cuda.threadIdx.x), uint32(cuda.blockDim.x)
+    lanes = uint32(lanes)
+    group, seat, groups = uint32(thread // lanes), uint32(thread % lanes), uint32(threads // lanes)
+    k = thread
+    while k < uint32(BITS):
+        bits[k] = uint32(0)
+        k = uint32(k + threads)
+    cuda.syncthreads()
+    count = int64(0)
+    task = task_ptr[task_ptr.size - 1] - 1 - cuda.blockIdx.x
+    while task >= 0:
+        column, piece = columns[task], pieces[task]
+        begin = uint32(uint32(column >> uint64(LENGTH_BITS)) * uint32(4))
+        end = uint32(begin + uint32(column & uint64(LENGTH_MASK)) * uint32(4))
+        p = uint32(begin + thread)
+        while p < end:
+            x = uint32(near[p])
+            if x != 0:
+                cuda.atomic.or_(bits, x >> uint32(5), uint32(uint32(1) << (x & uint32(31))))
+            p = uint32(p + threads)
+        i = uint32(piece >> uint64(LENGTH_BITS))
+        i_end = uint32(i + uint32(piece & uint64(LENGTH_MASK)))
+        i = uint32(i + group)
+        following = uint64(0)
+        if i < i_end and group < groups:
+            following = in_edges[i]
+        cuda.syncthreads()
+        found = uint32(0)
+        while i < i_end and group < groups:
+            q = uint32(following >> uint64(LENGTH_BITS))
+            q_end = uint32(q + uint32(following & uint64(LENGTH_MASK)))
+            i = uint32(i + groups)
+            if i < i_end:
+                following = in_edges[i]
+            q = uint32(q + seat)
+            while q < q_end:
+                r = uint32(q + lanes)
+                one = quads[q]
+                two = uint64(0)
+                if r < q_end:
+                    two = quads[r]
+                found = uint32(found + bits_set(bits, one))
+                found = uint32(found + bits_set(bits, two))
+                q = uint32(r + lanes)
+        count += int64(found)
+        cuda.syncthreads()
+        p = uint32(begin + thread)
+        while p < end:
+            bits[uint32(near[p]) >> uint32(5)] = uint32(0)
+            p = uint32(p + threads)
+        cuda.syncthreads()
+        task -= cuda.gridDim.x
+    add_block_to(total, count)
+
+
+@kernel("void(int64[::1], int32[::1], int32[::1], int32[::1], int64, int64, int64, int64[::1])")
+def merge_kernel(col_ptr, row_idx, col_of, far, short, words, whole, total):
+    """A thread per nonzero (i, j): two pointers along the first `far` rows of columns i and j.
+
+    Where `whole` is 1, all rows of a column are merged, but for columns that are local by `words`; else the `far[j]`
+    rows that are not near, but for columns that have `short` of them or more.
+    """
+    count = int64(0)
+    e = cuda.grid(1)
+    while e < row_idx.size:
+        i, j = int64(row_idx[e]), int64(col_of[e])
+        p_end = q_end = int64(0)
+        if whole == 1:
+            p_end, q_end = col_ptr[j + 1], col_ptr[i + 1]
+            if words > 0 and p_end - col_ptr[j] >= short and (row_idx[p_end - 1] >> 6) - (j >> 6) < words:
+                p_end = int64(0)
+        elif far[j] < short:
+            p_end, q_end = col_ptr[j] + far[j], col_ptr[i] + far[i]
+        if e + 1 < p_end:
+            count += common_values(row_idx, e + 1, p_end, row_idx, col_ptr[i], q_end)
+        e += cuda.gridsize(1)
+    add_block_to(total, count)
+
+
+@kernel("void(int64[::1], int32[::1], int32[::1], int32[::1], int32[::1], int64, int64, int64[::1])")
+def hash_kernel(col_ptr, row_idx, far, long, listed, most, lanes, total):
+    """A block per listed column j: its first far[j] rows in a hash table, looked up for those of each column i in it.
+
+    The table, in shared memory, takes `most` rows at a time. `lanes` threads share a column i.
+    """
+    table = cuda.shared.array(0, int32)
+    thread, threads = cuda.threadIdx.x, cuda.blockDim.x
+    group, seat, groups = thread // lanes, thread % lanes, threads // lanes
+    count = int64(0)
+    task = cuda.blockIdx.x
+    while task < listed[1]:
+        j = long[task]
+        end = col_ptr[j] + far[j]
+        first = col_ptr[j]
+        while first < end:
+            length = min(end - first, most)
+            size, shift = 64, 26
+            while size < 2 * length:
+                size, shift = 2 * size, shift - 1
+            k = thread
+            while k < size:
+                table[k] = EMPTY
+                k += threads
+            cuda.syncthreads()
+            p = first + thread
+            while p < first + length:
+                x = row_idx[p]
+                k = uint32(uint32(x) * uint32(GOLDEN)) >> uint32(shift)
+                while cuda.atomic.cas(table, k, EMPTY, x) != EMPTY:
+                    k = (k + uint32(1)) & uint32(size - 1)
+                p += threads
+            cuda.syncthreads()
+            e = col_ptr[j] + group if group < groups else end
+            while e < end:
+                i = row_idx[e]
+                q, q_end = col_ptr[i] + seat, col_ptr[i] + far[i]
+                while q < q_end:
+                    x = row_idx[q]
+                    k = uint32(uint32(x) * uint32(GOLDEN)) >> uint32(shift)
+                    y = table[k]
+                    while y != EMPTY and y != x:
+                        k = (k + uint32(1)) & uint32(size - 1)
+                        y = table[k]
+                    count += y == x
+                    q += lanes
+                e += groups
+            cuda.syncthreads()
+            first += length
+        task += cuda.gridDim.x
+    add_block_to(total, count)
+
+
+@kernel("void(int64[::1], int32[::1], uint64[::1], int64, int64, int64[::1])")
+def local_kernel(col_ptr, row_idx, rows, words, short, total):
+    """A warp per local column j: the words of its row of bits AND those of each column i in it.
+
+    Row v of bits has `words` words and begins at vertex v rounded down to a multiple of 64, so that words of two rows
+    lie one over the other. A lane holds a word of row j and asks four columns at a time for theirs.
+    """
+    lane = uint32(cuda.threadIdx.x & 31)
+    words = uint32(words)
+    count = uint64(0)
+    j = cuda.grid(1) >> 5
+    while j < col_ptr.size - 1:
+        begin, end = uint32(col_ptr[j]), uint32(col_ptr[j + 1])
+        home = uint32(j >> 6)
+        reach = uint32(0)
+        if uint32(end - begin) >= uint32(short):
+            reach = uint32(uint32(row_idx[uint32(end - uint32(1))] >> 6) - home + uint32(1))
+        if uint32(0) < reach <= words:
+            k = lane
+            while uint32(k - lane) < reach:
+                own = uint64(0)
+                if k < reach:
+                    own = rows[uint64(uint64(j) * uint64(words) + uint64(k))]
+                e = begin
+                while e < end:
+                    found = uint32(0)
+                    for s in range(4):
+                        f = uint32(e + uint32(s))
+                        i = uint32(j)
+                        if f < end:
+                            i = uint32(row_idx[f])
+                        offset = uint32((i >> uint32(6)) - home)
+                        other = uint64(0)
+                        if offset <= k < reach and i != uint32(j):
+                            other = rows[uint64(uint64(i) * uint64(words) + uint64(uint32(k - offset)))]
+                        found = uint32(found + uint32(cuda.popc(own & other)))
+                    count += uint64(found)
+                    e = uint32(e + uint32(4))
+                k = uint32(k + uint32(32))
+        j += cuda.gridsize(1) >> 5
+    add_block_to(total, int64(count))
+
+
+def prepare(graph, order):
+    """What `plan` takes: on a GPU a graph's columns there, cleaned and ordered there if it comes as edges."""
+    if _cuda.engine() == "sim" or order in ("bfs", "random"):
+        graph, order = as_graph(graph, order), "natural"
+    if _cuda.engine() == "sim":
+        return graph
+    if isinstance(graph, DeviceGraph):
+        return graph.ordered(order)
+    if isinstance(graph, tuple):
+        return DeviceGraph.from_edges(*graph, order=order)
+    return DeviceGraph.from_graph(as_graph(graph)).ordered(order)
+
+
+def plan(graph, *, near=NEAR, hubs=HUBS, heavy=48, short=32, words=None):
+    """By degree, the classes that the graph's order was made for; in any other order, local columns and the rest.
+
+    near, hubs: how many of the last vertices are near the end, how many are hubs; heavy: more near rows than that make
+    a column heavy; short: fewer far rows than that make it short, fewer rows at all keep it from being local; words:
+    how many words of 64 vertices a local column may reach over, 0 for no local columns, None for what suits the graph.
+    """
+    check_positions(graph)
+    near = check_knob("near", near, 0, NEAR)
+    hubs = check_knob("hubs", hubs, 0, HUBS)
+    heavy = check_knob("heavy", heavy, 0, 2**30)
+    short = check_knob("short", short, 2, 2**30)
+    if graph.order == "degree":
+        return _by_degree(graph, near, min(hubs, near), heavy // 4, short)
+    words = local_words(graph, short) if words is None else check_knob("words", words, 0, 1024)
+    return _as_it_comes(graph, short, words)
+
+
+def local_words(graph, short):
+    """How many words local columns should reach over so that most nonzeros lie in one; 0 if none of WORDS does it."""
+    if graph.nonzeros_per_column < short // 4:
+        return 0
+    xp = _cuda.arrays_of(graph.col_ptr)
+    lengths = xp.diff(graph.col_ptr)
+    columns = xp.flatnonzero(lengths >= short)
+    reach = (graph.row_idx[graph.col_ptr[columns + 1] - 1] >> 6) - (columns >> 6) + 1
+    for words in WORDS:
+        fits = 8 * words * graph.n <= _cuda.memory_free() // 4
+        if fits and 2 * int(lengths[columns][reach <= words].sum()) > graph.m:
+            return words
+    return 0
+
+
+def _as_it_comes(graph, short, words):
+    merging = _merge(graph, "col_of", short, words, whole=1)  # it reads no `far`
+    copied = {"col_ptr": graph.col_ptr, "row_idx": graph.row_idx, "col_of": graph.col_of}
+    if not words:
+        return Plan(method="adaptive", copied=copied, created={}, steps=[merging], work=graph.m)
+    filling = ("row_idx", "col_of", words, "rows32")
+    counting = ("col_ptr", "row_idx", "rows", words, short, "total")
+    return Plan(
+        method="adaptive",
+        copied=copied,
+        created={"rows": (graph.n * words, np.uint64, 0)},
+        views={"rows32": ("rows", np.uint32)},
+        steps=[
+            _step(adaptive_setup.fill_local_rows, graph.m, 256, filling),
+            _step(local_kernel, 32 * graph.n, 128, counting, most=8448),
+            merging,
+        ],
+        work=graph.m,
+    )
+
+
+def _by_degree(graph, near, hubs, heavy, short):
+    n, m = graph.n, graph.m
+    base, zero, lowest = n - near, n - NEAR - 1, NEAR + 1 - hubs
+    setup = adaptive_setup
+    measuring = ("col_ptr", "row_idx", base, heavy, short, "far", "quad_count", "heavy", "long", "listed")
+    laying = ("col_ptr", "row_idx", "col_of", "near_ptr", base, zero, heavy, lowest, "put", "near", "in_edges")
+    tasks = n + m // TASK + 1
+    hub_args = ("near", "near_ptr", "heavy", "listed", "rows", lowest, "total")
+    window_args = ("near", "quads", "columns", "pieces", "in_edges", "task_ptr", 8, "total")
+    hash_args = ("col_ptr", "row_idx", "far", "long", "listed", TABLE, 8, "total")
+    return Plan(
+        method="adaptive",
+        copied={"col_ptr": graph.col_ptr, "row_idx": graph.row_idx, "col_of": graph.col_of},
+        created={
+            "far": (n, np.int32, None),
+            "quad_count": (n, np.int32, None),
+            "near_ptr": (n + 1, np.int32, None),
+            "heavy": (n, np.int32, None),
+            "long": (n, np.int32, None),
+            "listed": (2, np.int32, 0),
+            "quads": (m // 4 + min(n, m) + 1, np.uint64, 0),
+            "in_count": (n, np.int32, 0),
+            "in_ptr": (n + 1, np.int64, None),
+            "put": (n + 1, np.int64, None),
+            "in_edges": (m, np.uint64, None),
+            "task_count": (n, np.int32, None),
+            "task_ptr": (n + 1, np.int32, None),
+            "columns": (tasks, np.uint64, None),
+            "pieces": (tasks, np.uint64, None),
+            "rows": (HUBS * ROW, np.uint64, 0),
+        },
+        views={"near": ("quads", np.uint16), "rows32": ("rows", np.uint32)},
+        setup=[
+            _step(setup.measure_columns, n, 256, measuring),
+            Scan("quad_count", "near_ptr"),
+            _step(setup.count_in_edges, m, 256, ("row_idx", "in_count")),
+            Scan("in_count", "in_ptr"),
+            Scan("in_count", "put"),
+            _step(setup.lay_out, m, 256, laying),
+            _step(setup.count_tasks, n, 256, ("in_ptr", "put", "near_ptr", TASK, "task_count")),
+            Scan("task_count", "task_ptr"),
+            _step(setup.fill_tasks, n, 256, ("in_ptr", "put", "near_ptr", TASK, "task_ptr", "columns", "pieces")),
+        ],
+        steps=[
+            _step(setup.fill_hub_rows, 32 * min(hubs, n), 256, ("near", "near_ptr", hubs, "rows32")),
+            _step(hub_kernel, 32 * n, 128, hub_args, most=4224, shared=4 * 8 * ROW),
+            _step(window_kernel, 128 * n, 128, window_args, most=2112, shared=4 * BITS),
+            _step(hash_kernel, 64 * n, 64, hash_args, most=4224, shared=2 * 4 * TABLE),
+            _merge(graph, "far", short, 0, whole=0),
+        ],
+        work=graph.m,
+    )
+
+
+def _merge(graph, far, short, words, whole):
+    args = ("col_ptr", "row_idx", "col_of", far, short, words, whole, "total")
+    return _step(merge_kernel, graph.m, 64, args, most=16384)
+
+
+def _step(kernel, threads_wanted, threads, args, most=2112, shared=0):
+    """A launch of as many blocks as find something to do, at most `most`."""
+    blocks = enough_blocks(most, threads_wanted, threads)
+    return Step(kernel, blocks, threads, args, max(shared, threads * BYTES_PER_THREAD))

@@ -1,0 +1,147 @@
+"""What `adaptive` lays out on the device before it counts: near numbers, in-edges, tasks, rows of bits.
+
+Near numbers: those rows of a column that are among the last NEAR vertices, counted from 1 on, in 16 bits each; columns
+one after the other, in groups of four (a *quad*), the rows at the end and 0 where none is.
+
+A *piece* of an array is a uint64: where it begins, and in the last LENGTH_BITS bits how long it is.
+"""
+
+from tcgpu._cuda import cuda, int32, int64, kernel, uint32, uint64
+
+NEAR = 65535  # vertices that are near the end
+HUBS = 8192
+HUB_0 = NEAR + 1 - HUBS  # the near number of the first hub
+ROW = HUBS // 64  # words of a hub's row of bits
+BITS = (NEAR + 1) // 32  # words of the bits of all near numbers
+LENGTH_BITS = 24
+LENGTH_MASK = (1 << LENGTH_BITS) - 1
+ALL_LANES = 0xFFFFFFFF
+
+
+@kernel("void(int64[::1], int32[::1], int64, int64, int64, int32[::1], int32[::1], int32[::1], int32[::1], int32[::1])")
+def measure_columns(col_ptr, row_idx, base, heavy_quads, long_rows, far, quads, heavy, long, listed):
+    """A thread per column: how many rows come before vertex `base`, how many quads hold the others; heavy or long?
+
+    The last columns, which have most to do, are listed first. `listed` counts the two lists.
+    """
+    lane = cuda.threadIdx.x & 31
+    n = col_ptr.size - 1
+    place = cuda.grid(1)
+    while place - lane < n:  # whole warps
+        j = n - 1 - place
+        before = after = int64(0)
+        if j >= 0:
+            low, high = col_ptr[j], col_ptr[j + 1]
+            before, after = low, high
+            while low < high:
+                middle = (low + high) >> 1
+                if row_idx[middle] < base:
+                    low = middle + 1
+                else:
+                    high = middle
+            before, after = low - before, (after - low + 3) >> 2
+            far[j], quads[j] = before, after
+        list_lanes(after > heavy_quads, j, heavy, listed, 0)
+        list_lanes(before >= long_rows, j, long, listed, 1)
+        place += cuda.gridsize(1)
+
+
+@cuda.jit(device=True)
+def list_lanes(chosen, value, into, listed, kind):
+    """Append the `value` of each chosen lane of a warp to a list, of which listed[kind] says the length."""
+    lane = cuda.threadIdx.x & 31
+    mask = uint32(cuda.ballot_sync(ALL_LANES, chosen))
+    first = int32(0)
+    if lane == 0 and mask != 0:
+        first = cuda.atomic.add(listed, kind, int32(cuda.popc(mask)))
+    first = cuda.shfl_sync(ALL_LANES, first, 0)
+    if chosen:
+        into[first + cuda.popc(mask & uint32((uint32(1) << uint32(lane)) - uint32(1)))] = value
+
+
+@kernel("void(int32[::1], int32[::1])")
+def count_in_edges(row_idx, in_count):
+    """A thread per nonzero: in how many columns every vertex lies."""
+    e = cuda.grid(1)
+    while e < row_idx.size:
+        cuda.atomic.add(in_count, row_idx[e], 1)
+        e += cuda.gridsize(1)
+
+
+@kernel(
+    "void(int64[::1], int32[::1], int32[::1], int32[::1], int64, int64, int64, int64, int64[::1], uint16[::1],"
+    " uint64[::1])"
+)
+def lay_out(col_ptr, row_idx, col_of, near_ptr, base, zero, heavy_quads, lowest, put, near, in_edges):
+    """A thread per nonzero (i, j): its near number i - zero, and what of column j has to be looked up in column i.
+
+    That is an in-edge of i: the piece of column j's quads that has all near rows past i. None where there are none, and
+    where `hub_kernel` sees to it: i a hub from near number `lowest` on, column j heavy. `put[i]` is where i's in-edges
+    go, and in the end where they end.
+    """
+    e = cuda.grid(1)
+    while e < row_idx.size:
+        i, j = row_idx[e], col_of[e]
+        x = i - zero
+        begin, end = int64(near_ptr[j]), int64(near_ptr[j + 1])
+        heavy = end - begin > heavy_quads
+        if i >= base:
+            after = col_ptr[j + 1] - e - 1
+            near[4 * end - after - 1] = x
+            begin = (4 * end - after) >> 2
+        if begin < end and (x < lowest or not heavy):
+            in_edges[cuda.atomic.add(put, i, 1)] = uint64(begin << LENGTH_BITS | end - begin)
+        e += cuda.gridsize(1)
+
+
+@kernel("void(int64[::1], int64[::1], int32[::1], int64, int32[::1])")
+def count_tasks(in_ptr, put, near_ptr, most, tasks):
+    """A thread per vertex: how many tasks of at most `most` in-edges it makes."""
+    i = cuda.grid(1)
+    while i < put.size - 1:
+        tasks[i] = 0
+        if near_ptr[i] < near_ptr[i + 1]:
+            tasks[i] = (put[i] - in_ptr[i] + most - 1) // most
+        i += cuda.gridsize(1)
+
+
+@kernel("void(int64[::1], int64[::1], int32[::1], int64, int32[::1], uint64[::1], uint64[::1])")
+def fill_tasks(in_ptr, put, near_ptr, most, task_ptr, columns, pieces):
+    """A thread per vertex: for each of its tasks the piece of the quads that is its column, and of its in-edges."""
+    i = cuda.grid(1)
+    while i < put.size - 1:
+        first, begin = in_ptr[i], int64(near_ptr[i])
+        for task in range(task_ptr[i], task_ptr[i + 1]):
+            columns[task] = uint64(begin << LENGTH_BITS | near_ptr[i + 1] - begin)
+            pieces[task] = uint64(first << LENGTH_BITS | min(most, put[i] - first))
+            first += most
+        i += cuda.gridsize(1)
+
+
+@kernel("void(uint16[::1], int32[::1], int64, uint32[::1])")
+def fill_hub_rows(near, near_ptr, hubs, rows):
+    """A warp per hub: bit k of row h says that hubs h and k > h are neighbours."""
+    lane = cuda.threadIdx.x & 31
+    n = near_ptr.size - 1
+    h = hubs - 1 - (cuda.grid(1) >> 5)
+    while h >= max(0, hubs - n):
+        v = n - hubs + h
+        p, end = 4 * int64(near_ptr[v]) + lane, 4 * int64(near_ptr[v + 1])
+        while p < end:
+            k = int64(near[p]) - HUB_0
+            if k >= 0:
+                cuda.atomic.or_(rows, 2 * (v - n + HUBS) * ROW + (k >> 5), uint32(1) << uint32(k & 31))
+            p += 32
+        h -= cuda.gridsize(1) >> 5
+
+
+@kernel("void(int32[::1], int32[::1], int64, uint32[::1])")
+def fill_local_rows(row_idx, col_of, words, rows):
+    """A thread per nonzero (i, j): its bit in row j, which begins at vertex j rounded down to a multiple of 64."""
+    e = cuda.grid(1)
+    while e < row_idx.size:
+        i, j = int64(row_idx[e]), int64(col_of[e])
+        offset = (i >> 6) - (j >> 6)
+        if offset < words:
+            cuda.atomic.or_(rows, 2 * (j * words + offset) + ((i >> 5) & 1), uint32(1) << uint32(i & 31))
+        e += cuda.gridsize(1)

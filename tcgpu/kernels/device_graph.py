@@ -1,0 +1,153 @@
+"""DeviceGraph: a graph's columns where the kernels need them, made there from raw edges.
+
+The same columns as a Graph's, from the same input; sorting and scanning are CuPy's. Two things travel to the host on
+the way: a sample of the edges, from which the order is chosen, and the number of different edges.
+"""
+
+from functools import cached_property
+
+import numpy as np
+
+from tcgpu import _cuda, columns
+from tcgpu.graph import Graph, GraphError, best_order, known_order
+from tcgpu.kernels import Step, enough_blocks, orientation
+from tcgpu.kernels import columns as column_kernels
+
+THREADS = 256
+BLOCKS = 2112
+WIDE = np.dtype(np.int64)
+
+
+class DeviceGraph:
+    """A simple undirected graph on the device: n, m, `col_ptr`, `row_idx`, `col_of`, `order`, `name`; see Graph."""
+
+    def __init__(self, n, col_ptr, row_idx, col_of, *, order="natural", name=None):
+        self.n, self.m = n, row_idx.size
+        self.col_ptr, self.row_idx, self.col_of = col_ptr, row_idx, col_of
+        self.order, self.name = order, name
+
+    @classmethod
+    def from_edges(cls, u, v, n=None, *, order="natural", clean=False, name=None):
+        """From two arrays of vertex numbers, on the device or not, in any order, direction and number.
+
+        clean: there are no loops, and no edge comes twice, in whatever direction; this is not checked.
+        """
+        u, v = _on_device(u, "u"), _on_device(v, "v")
+        if u.size != v.size:
+            raise GraphError(f"u has {u.size:,} entries and v has {v.size:,}: they are the two ends of edges")
+        if u.dtype != v.dtype:
+            u, v = u.astype(WIDE), v.astype(WIDE)
+        n = _vertices(u, v, n)
+        if known_order(order) == "auto":
+            drawn = columns.sample(u.size, n)
+            order = best_order(_cuda.to_host(u[drawn]), _cuda.to_host(v[drawn]), n, u.size)
+        if order not in ("natural", "degree"):
+            raise GraphError(f"on a device vertices are numbered by degree or as they come, not by order {order!r}")
+        rank = _rank_by_degree(u, v, n) if order == "degree" else _empty(u, 0, np.int32)
+        keys = _empty(u, u.size, np.uint64)
+        _run(orientation.pack_edges, u.size, u, v, rank, keys)
+        _cuda.sort(keys)
+        row_idx, col_of = _unpacked(keys) if clean else _unpacked_once(keys)
+        return cls(n, _pointers(col_of, n), row_idx, col_of, order=order, name=name)
+
+    @classmethod
+    def from_graph(cls, graph):
+        """A copy of a Graph's columns, in the order that it has."""
+        arrays = (_on_device(array, "columns") for array in (graph.col_ptr, graph.row_idx, graph.col_of))
+        return cls(graph.n, *arrays, order=graph.order, name=graph.name)
+
+    def to_graph(self):
+        """The same columns as a Graph; its `labels` are these numbers, whatever the vertices were called before."""
+        return Graph(*map(_cuda.to_host, (self.col_ptr, self.row_idx)), name=self.name, order=self.order)
+
+    def ordered(self, order):
+        """The same graph in degree order, or itself; `auto` looks at a sample, as `from_edges` does."""
+        if known_order(order) == "auto":
+            order = self._auto
+        if order in ("natural", self.order):
+            return self
+        return DeviceGraph.from_edges(self.row_idx, self.col_of, self.n, order=order, clean=True, name=self.name)
+
+    @cached_property
+    def _auto(self):
+        drawn = columns.sample(self.m, self.n)
+        ends = (_cuda.to_host(array[drawn]) for array in (self.row_idx, self.col_of))
+        return best_order(*ends, self.n, self.m)
+
+    @property
+    def nonzeros_per_column(self):
+        return self.m / self.n if self.n else 0.0
+
+    @property
+    def nbytes(self):
+        return self.col_ptr.nbytes + self.row_idx.nbytes + self.col_of.nbytes
+
+    def __repr__(self):
+        name = f" {self.name!r}" if self.name else ""
+        return f"<DeviceGraph{name}: {self.n:,} vertices, {self.m:,} edges, {self.order} order>"
+
+
+def _on_device(array, what):
+    """An array of the device's library for whole arrays, of whole numbers of 32 or 64 bits, contiguous."""
+    array = _cuda.to_device_library(array)
+    if array.ndim != 1 or array.dtype.kind not in "iu" and array.size:
+        raise GraphError(f"{what} must be one-dimensional and hold whole numbers, not {array.dtype} {array.shape}")
+    if array.dtype.itemsize < 4 or not array.size:
+        array = array.astype(np.int32)
+    return _cuda.arrays_of(array).ascontiguousarray(array)
+
+
+def _vertices(u, v, n):
+    """How many vertices there are; GraphError unless all numbers are among them."""
+    low = min(int(u.min()), int(v.min())) if u.size else 0
+    high = max(int(u.max()), int(v.max())) if u.size else -1
+    n = high + 1 if n is None else n
+    if low < 0 or high >= n:
+        raise GraphError(f"vertices are numbered from 0 to n - 1 = {n - 1:,}; the edges have {low:,} to {high:,}")
+    if n > columns.MAX_VERTICES:
+        raise GraphError(f"{n:,} vertices are more than {columns.MAX_VERTICES:,}")
+    return n
+
+
+def _rank_by_degree(u, v, n):
+    """rank[v]: the number of v when vertices are sorted by how often they occur."""
+    occurrences = _cuda.arrays_of(u).zeros(n, np.int32)
+    _run(orientation.count_occurrences, u.size, u, v, occurrences)
+    keys, rank = _empty(u, n, np.uint64), _empty(u, n, np.int32)
+    _run(orientation.pack_occurrences, n, occurrences, keys)
+    _cuda.sort(keys)
+    _run(orientation.number_vertices, n, keys, rank)
+    return rank
+
+
+def _unpacked(keys):
+    row_idx, col_of = _empty(keys, keys.size, np.int32), _empty(keys, keys.size, np.int32)
+    _run(orientation.unpack, keys.size, keys, row_idx, col_of)
+    return row_idx, col_of
+
+
+def _unpacked_once(keys):
+    """Rows and columns of the different edges among sorted keys."""
+    position = np.int32 if keys.size < 2**31 else np.int64
+    new, place = _empty(keys, keys.size, position), _empty(keys, keys.size + 1, position)
+    _run(orientation.mark_new, keys.size, keys, new)
+    _cuda.scan(new, place)
+    m = int(place[-1])
+    row_idx, col_of = _empty(keys, m, np.int32), _empty(keys, m, np.int32)
+    _run(orientation.unpack_new, keys.size, keys, place, row_idx, col_of)
+    return row_idx, col_of
+
+
+def _pointers(col_of, n):
+    col_ptr = _cuda.arrays_of(col_of).full(n + 1, -1, np.int64)
+    _run(column_kernels.find_col_ptr, col_of.size, col_of, col_ptr)
+    _run(column_kernels.fill_empty_columns, n + 1, col_of, col_ptr)
+    return col_ptr
+
+
+def _empty(like, length, dtype):
+    return _cuda.arrays_of(like).empty(length, dtype)
+
+
+def _run(kernel, tasks, *args):
+    Step(kernel, enough_blocks(BLOCKS, tasks, THREADS), THREADS, args).run({})

@@ -1,0 +1,85 @@
+"""From raw edges to columns on the device: what `device_graph` launches between its sorts and scans.
+
+A *key* is an edge in 64 bits, its smaller vertex above its larger one: sorted keys are column after column.
+"""
+
+from tcgpu._cuda import cuda, int32, kernel, uint32, uint64
+
+NO_EDGE = 2**64 - 1  # the key of a loop: after all others
+
+_ENDS = ("int32[::1], int32[::1]", "uint32[::1], uint32[::1]", "int64[::1], int64[::1]", "uint64[::1], uint64[::1]")
+
+
+@kernel(*(f"void({ends}, int32[::1])" for ends in _ENDS))
+def count_occurrences(u, v, occurrences):
+    """A thread per edge: how often each vertex occurs, loops and repeats included."""
+    e = cuda.grid(1)
+    while e < u.size:
+        cuda.atomic.add(occurrences, int32(u[e]), 1)
+        cuda.atomic.add(occurrences, int32(v[e]), 1)
+        e += cuda.gridsize(1)
+
+
+@kernel("void(int32[::1], uint64[::1])")
+def pack_occurrences(occurrences, keys):
+    """A thread per vertex: a key that sorts by occurrences, equal ones by the vertex."""
+    v = cuda.grid(1)
+    while v < keys.size:
+        keys[v] = (uint64(occurrences[v]) << uint64(32)) | uint64(v)
+        v += cuda.gridsize(1)
+
+
+@kernel("void(uint64[::1], int32[::1])")
+def number_vertices(keys, rank):
+    """A thread per place in the order: the vertex that has it gets it as its number."""
+    place = cuda.grid(1)
+    while place < keys.size:
+        rank[uint32(keys[place])] = place
+        place += cuda.gridsize(1)
+
+
+@kernel(*(f"void({ends}, int32[::1], uint64[::1])" for ends in _ENDS))
+def pack_edges(u, v, rank, keys):
+    """A thread per edge: its key, the vertices called by their rank; an empty `rank` calls them what they are."""
+    e = cuda.grid(1)
+    while e < keys.size:
+        a, b = int32(u[e]), int32(v[e])
+        if rank.size > 0:
+            a, b = rank[a], rank[b]
+        low, high = min(a, b), max(a, b)
+        key = (uint64(low) << uint64(32)) | uint64(high)
+        if low == high:
+            key = uint64(NO_EDGE)
+        keys[e] = key
+        e += cuda.gridsize(1)
+
+
+@kernel("void(uint64[::1], int32[::1])", "void(uint64[::1], int64[::1])")
+def mark_new(keys, new):
+    """A thread per sorted key: 1 where an edge comes for the first time, 0 at repeats and loops."""
+    e = cuda.grid(1)
+    while e < keys.size:
+        key = keys[e]
+        new[e] = key != uint64(NO_EDGE) and (e == 0 or keys[e - 1] != key)
+        e += cuda.gridsize(1)
+
+
+@kernel(*(f"void(uint64[::1], {place}[::1], int32[::1], int32[::1])" for place in ("int32", "int64")))
+def unpack_new(keys, place, row_idx, col_of):
+    """A thread per sorted key: row and column of an edge go to its place; a repeat has the place of what follows."""
+    e = cuda.grid(1)
+    while e < keys.size:
+        if place[e] != place[e + 1]:
+            row_idx[place[e]] = uint32(keys[e])
+            col_of[place[e]] = uint32(keys[e] >> uint64(32))
+        e += cuda.gridsize(1)
+
+
+@kernel("void(uint64[::1], int32[::1], int32[::1])")
+def unpack(keys, row_idx, col_of):
+    """A thread per sorted key, all of them different edges: its row and column."""
+    e = cuda.grid(1)
+    while e < keys.size:
+        row_idx[e] = uint32(keys[e])
+        col_of[e] = uint32(keys[e] >> uint64(32))
+        e += cuda.gridsize(1)
