@@ -5,6 +5,7 @@ FUNCTIONS = {
     "average_clustering": "Undirected graphs without weights.",
     "clustering": "Undirected graphs without weights.",
     "generalized_degree": "Undirected graphs.",
+    "k_truss": "Undirected graphs; k is a whole number. Unasked where `backend_priority.generators` names tcgpu.",
     "transitivity": "Undirected graphs.",
     "triangles": "Undirected graphs.",
 }

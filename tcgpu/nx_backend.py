@@ -9,12 +9,14 @@ and weights stay NetworkX's own; `can_run` says why.
 import inspect
 from collections import Counter
 from functools import cache, cached_property
+from numbers import Integral
 
 import networkx as nx
 import numpy as np
 
 from tcgpu import counting
 from tcgpu.graph import Graph
+from tcgpu.truss import k_truss
 
 SMALL = 1_000  # edges; below that NetworkX takes milliseconds
 FEW = 50  # of every so many nodes less than one: their neighbourhoods alone are less work than the graph
@@ -24,8 +26,9 @@ CHUNK = 1 << 14  # triangles listed at a time
 class BackendGraph:
     """A tcgpu Graph as NetworkX's functions take it, with what was counted on it so far. It never changes.
 
-    It has no loops and no attributes. `BackendGraph(tcgpu.read(path))` goes straight into `nx.triangles` and the
-    others, without a NetworkX graph in between.
+    It has no loops and no attributes, but may have the NetworkX graph that has them, `source`, at hand.
+    `BackendGraph(tcgpu.read(path))` goes straight into `nx.triangles` and the others, without a NetworkX graph in
+    between.
     """
 
     __networkx_backend__ = "tcgpu"
@@ -34,8 +37,8 @@ class BackendGraph:
     nbunch_iter = nx.Graph.nbunch_iter
     _adj = property(lambda self: self.number)
 
-    def __init__(self, graph):
-        self.graph = graph
+    def __init__(self, graph, source=None):
+        self.graph, self.source = graph, source
 
     def __len__(self):
         return self.graph.n
@@ -115,11 +118,11 @@ class Backend:
     """The functions that NetworkX dispatches, by their names in NetworkX; `G` is a BackendGraph."""
 
     @staticmethod
-    def convert_from_nx(graph, **attributes):
-        """A BackendGraph of an undirected nx.Graph; the functions here need no attributes, so none are kept."""
+    def convert_from_nx(graph, *, preserve_node_attrs=False, **attributes):
+        """A BackendGraph of an undirected nx.Graph; what returns a part of a graph asks for its attributes, too."""
         if reason := _unlike(graph):
             raise NotImplementedError(reason)
-        return BackendGraph(Graph.from_networkx(graph))
+        return BackendGraph(Graph.from_networkx(graph), graph if preserve_node_attrs else None)
 
     @staticmethod
     def convert_to_nx(result, *, name=None):
@@ -134,6 +137,8 @@ class Backend:
             return "these are not the function's arguments"
         if asked.get("weight") is not None:
             return "edge weights are not used here"
+        if "k" in asked and not isinstance(asked["k"], Integral):
+            return "k is no whole number"
         return _unlike(asked["G"]) or True
 
     @staticmethod
@@ -179,6 +184,13 @@ class Backend:
             for triangle in chunk.tolist():
                 yield tuple(map(G.nodes.__getitem__, triangle))
 
+    @staticmethod
+    def k_truss(G, k):
+        if G.graph.cleaned.loops and G.source is not None:
+            return nx.k_truss(G.source, k, backend="networkx")  # which refuses loops in its own words
+        found = k_truss(G.graph, max(k, 2))
+        return BackendGraph(found) if G.source is None else _part(G.source, found.to_networkx())
+
 
 backend = Backend()
 
@@ -203,6 +215,15 @@ def _unlike(graph):
     if graph.is_multigraph():
         return "multigraphs are not counted here"
     return ""
+
+
+def _part(graph, kept):
+    """A copy of the part of a NetworkX graph that another one shows, with its attributes and in its order."""
+    part = graph.__class__()
+    part.graph.update(graph.graph)
+    part.add_nodes_from((node, data.copy()) for node, data in graph.nodes.items() if node in kept)
+    part.add_edges_from((u, v, graph.adj[u][v].copy()) for u in part for v in graph.adj[u] if kept.has_edge(u, v))
+    return part
 
 
 def _few(nodes, graph):

@@ -125,7 +125,7 @@ def _peel_weak(graph, support, level):
 
 
 def _rest(left, support, first, second, n, origin=None):
-    """The edges `left` and the vertices that they join, numbered anew; `origin` is what the edges were called before."""
+    """The edges `left` and the vertices that they join, numbered anew; `origin` is what edges were called before."""
     first, second = first[left], second[left]
     number = np.zeros(n, np.int32)
     number[first] = 1

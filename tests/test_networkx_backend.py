@@ -150,7 +150,53 @@ def test_all_triangles(case):
         assert all(t[0] in asked for t in ours)
 
 
-@pytest.mark.parametrize("name", _nx_info.FUNCTIONS)
+def all_of(graph):
+    """A NetworkX graph with everything that it keeps, in the order in which it keeps it."""
+    neighbours = {node: list(near.items()) for node, near in graph.adj.items()}
+    return type(graph), graph.graph, list(graph.nodes.items()), neighbours
+
+
+@given(graphs(), st.integers(-1, 6))
+@settings(max_examples=60, deadline=None)
+def test_k_truss(graph, k):
+    ours, theirs = both("k_truss", graph, k)
+    if isinstance(theirs, nx.Graph):
+        ours, theirs = all_of(ours), all_of(theirs)
+    assert ours == theirs
+
+
+@pytest.mark.parametrize("k", range(2, 8))
+def test_a_truss_keeps_attributes_and_order(k):
+    graph = nx.relabel_nodes(nx.powerlaw_cluster_graph(300, 6, 0.7, seed=3), str)
+    graph.graph["source"] = "chance"
+    nx.set_node_attributes(graph, {node: {"number": v} for v, node in enumerate(graph)})
+    nx.set_edge_attributes(graph, {edge: {"weight": w} for w, edge in enumerate(graph.edges)})
+    ours, theirs = both("k_truss", graph, k)
+    assert all_of(ours) == all_of(theirs)
+    assert (len(theirs) > 0) == (k < 7)
+    some = next(iter(ours.edges(data=True)), None)
+    if some:
+        some[2]["weight"] = -1
+        assert graph.edges[some[:2]]["weight"] >= 0, "attributes are shared with the graph"
+
+
+def test_the_truss_of_a_tcgpu_graph_is_one():
+    graph = BackendGraph(tcgpu.Graph.from_edges([0, 1, 2, 2], [1, 2, 0, 3], labels=list("abcd")))
+    truss = nx.k_truss(graph, 3)
+    assert isinstance(truss, BackendGraph) and list(truss) == list("abc")
+    assert sorted(backend.convert_to_nx(truss).edges) == [("a", "b"), ("a", "c"), ("b", "c")]
+    assert nx.triangles(truss) == dict.fromkeys("abc", 1)
+
+
+@pytest.mark.parametrize("k", [2.5, "3", None])
+def test_trusses_of_odd_k_are_networkx_own(k):
+    graph = nx.complete_graph(4)
+    assert backend.can_run("k_truss", (graph, k), {}) == "k is no whole number"
+    with pytest.raises(NotImplementedError, match="not implemented by 'tcgpu' backend for the given arguments"):
+        nx.k_truss(graph, k, backend="tcgpu")
+
+
+@pytest.mark.parametrize("name", sorted({*_nx_info.FUNCTIONS} - {"k_truss"}))
 def test_a_larger_graph(name):
     graph = nx.relabel_nodes(nx.powerlaw_cluster_graph(2000, 8, 0.5, seed=1), str)
     ours, theirs = both(name, graph)
@@ -219,9 +265,19 @@ def test_only_a_large_graph_comes_here_unasked(priority, dispatched):
     assert dispatched() == ["triangles", "all_triangles"]
 
 
+@pytest.mark.parametrize("names", ["generators", "k_truss"])
+def test_what_returns_a_graph_comes_here_by_another_priority(names, dispatched):
+    """NetworkX keeps one for these, and one for each function."""
+    graph = nx.gnm_random_graph(300, 2000, seed=1)
+    with nx.config.backend_priority(**{names: ["tcgpu"]}):
+        truss = nx.k_truss(graph, 3)
+    assert dispatched() == ["k_truss"]
+    assert all_of(truss) == all_of(nx.k_truss(graph, 3))
+
+
 def test_directed_graphs_are_refused_as_networkx_does():
-    for name in ("triangles", "generalized_degree", "all_triangles"):
-        ours, theirs = both(name, nx.DiGraph([(0, 1)]))
+    for name, *more in (("triangles",), ("generalized_degree",), ("all_triangles",), ("k_truss", 3)):
+        ours, theirs = both(name, nx.DiGraph([(0, 1)]), *more)
         assert ours == theirs == (nx.NetworkXNotImplemented, "not implemented for directed type")
     for kind in (nx.DiGraph, nx.MultiGraph):
         with pytest.raises(NotImplementedError, match="not counted here"):
