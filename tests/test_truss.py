@@ -1,0 +1,203 @@
+"""k-trusses and truss numbers on the native engine: NetworkX's for every k, and consistent with each other."""
+
+import networkx as nx
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from test_graph import edge_set, multigraphs
+
+import tcgpu
+from tcgpu import Graph, GraphError, columns, formats, peeling
+from tcgpu._native import set_threads
+
+SHARED = ("karate.csv", "polbooks.csv", "polblogs.graph", "delaunay_n10.graph", "ca-GrQc.mtx", "as20000102.txt")
+
+
+def overlapping_cliques(seed=7):
+    """Sixty cliques of 3 to 14 vertices out of 300: edges of many truss numbers, each level a long cascade or none."""
+    rng = np.random.default_rng(seed)
+    pairs = []
+    for size in rng.integers(3, 15, 60):
+        inside = rng.choice(300, size, replace=False)
+        pairs += [(a, b) for a in inside.tolist() for b in inside.tolist() if a < b]
+    return Graph.from_edges(np.array(pairs), n=300)
+
+
+GRAPHS = {
+    "nothing": Graph.from_edges([], [], 0),
+    "no edges": Graph.from_edges([], [], 5),
+    "no triangles": tcgpu.generate.grid(8, 9),
+    "star": tcgpu.generate.star(9),
+    "clique": tcgpu.generate.clique(12),
+    "two cliques that share an edge": Graph.from_edges(
+        np.array([*nx.complete_graph(6).edges, *nx.complete_graph([4, 5, 6, 7, 8]).edges])
+    ),
+    "cliques": overlapping_cliques(),
+    "skewed": tcgpu.generate.rmat(9, 8, seed=2),
+    "clustered": tcgpu.generate.copapers(500, mean_degree=20),
+    "mesh": tcgpu.generate.delaunay(800),
+    "random": tcgpu.generate.random(150, 2500),
+    "small world": tcgpu.generate.watts_strogatz(400, 10),
+    "bundled R-MAT": tcgpu.load("rmat_8"),
+    "bundled mesh": tcgpu.load("delaunay_1000"),
+    "bundled, flat": tcgpu.load("by_nonzeros_5"),
+}
+
+
+def largest(graph):
+    """The largest k with an edge in its truss, by the numbers under test; 2 where there is no edge."""
+    return int(tcgpu.truss_numbers(graph).max(initial=2))
+
+
+def in_numbers(graph, truss):
+    """The edges of a truss by their ends' numbers in the graph that it was taken from, as `edge_set` gives them."""
+    number = dict(zip(graph.labels, range(graph.n))) if graph.labels is not None else range(graph.n)
+    labels = truss.labels if truss.labels is not None else graph.labels if graph.labels is not None else range(truss.n)
+    at = [number[label] for label in labels]
+    return {tuple(sorted((at[a], at[b]))) for a, b in edge_set(truss)}
+
+
+def by_networkx(graph, k):
+    plain = nx.Graph(edge_set(graph))
+    return {tuple(sorted(edge)) for edge in nx.k_truss(plain, k, backend="networkx").edges}
+
+
+def check_against_networkx(graph, orders=("natural",)):
+    """Every truss up to the first that is empty, in each order; each also from the numbers."""
+    for order in orders:
+        own = graph.ordered(order)
+        numbers = tcgpu.truss_numbers(own)
+        assert numbers.shape == (own.m,) and numbers.dtype == np.int32
+        rows, cols = (ends.tolist() for ends in own.edges())
+        for k in range(2, largest(own) + 2):
+            expected = by_networkx(own, k)
+            assert {(j, i) for i, j, number in zip(rows, cols, numbers.tolist()) if number >= k} == expected
+            assert in_numbers(own, tcgpu.k_truss(own, k)) == expected
+        assert not expected, "the largest number is too small"
+
+
+@pytest.mark.parametrize("name", GRAPHS)
+def test_every_truss_is_networkx_own(name):
+    check_against_networkx(GRAPHS[name], ("natural", "degree"))
+
+
+@pytest.mark.parametrize("name", SHARED)
+def test_known_graphs_have_networkx_trusses(name, graphs_folder):
+    """Of the larger ones few k, for NetworkX takes seconds for each; the numbers say which k matter."""
+    graph = formats.read(graphs_folder / name)
+    numbers = tcgpu.truss_numbers(graph)
+    top = int(numbers.max())
+    chosen = range(2, top + 2) if graph.m < 4000 else sorted({3, 4, top // 2, top, top + 1})
+    rows, cols = graph.edges()
+    for k in chosen:
+        keep = numbers >= k
+        expected = by_networkx(graph, k)
+        assert set(zip(cols[keep].tolist(), rows[keep].tolist())) == expected
+        assert in_numbers(graph, tcgpu.k_truss(graph, k)) == expected
+    assert top > 3 and not expected
+
+
+@given(multigraphs(most_vertices=16), st.sampled_from(["natural", "degree", "random", "auto"]))
+def test_random_graphs_have_networkx_trusses(multigraph, order):
+    check_against_networkx(Graph.from_edges(*multigraph), (order,))
+
+
+@pytest.mark.parametrize("name", GRAPHS)
+def test_trusses_numbers_and_support_are_consistent(name):
+    """Without another library: a truss has the triangles that it promises, and is all of its own truss."""
+    graph = GRAPHS[name]
+    numbers = tcgpu.truss_numbers(graph)
+    assert (numbers <= tcgpu.support(graph) + 2).all()
+    for k in range(2, largest(graph) + 1):
+        truss = tcgpu.k_truss(graph, k)
+        assert truss.m == (numbers >= k).sum()
+        assert (tcgpu.support(truss) >= k - 2).all() and (truss.degrees >= k - 1).all()
+        assert tcgpu.k_truss(truss, k).equals(truss)
+        assert np.array_equal(np.sort(tcgpu.truss_numbers(truss)), np.sort(numbers[numbers >= k]))
+
+
+def test_closed_forms():
+    for n in (2, 3, 4, 9):
+        assert set(tcgpu.truss_numbers(tcgpu.generate.clique(n)).tolist()) == {n}
+    assert sorted(tcgpu.truss_numbers(GRAPHS["two cliques that share an edge"]).tolist()) == [5] * 9 + [6] * 15
+    assert set(tcgpu.truss_numbers(GRAPHS["no triangles"]).tolist()) == {2}
+    assert tcgpu.truss_numbers(GRAPHS["nothing"]).size == 0
+
+
+def test_labels_go_along_and_vertices_without_an_edge_do_not():
+    u, v = [0, 1, 2, 2, 3], [1, 2, 0, 3, 4]
+    plain = Graph.from_edges(u, v, 7)
+    assert tcgpu.k_truss(plain, 2).labels.tolist() == [0, 1, 2, 3, 4]
+    assert tcgpu.k_truss(plain, 3).labels.tolist() == [0, 1, 2]
+    assert tcgpu.k_truss(Graph.from_edges(u, v), 2).labels is None, "each vertex has its own number still"
+    for labels in (list("abcdefg"), np.arange(10, 80, 10)):
+        named = Graph.from_edges(u, v, 7, labels=labels)
+        assert list(tcgpu.k_truss(named, 3).labels) == list(labels[:3])
+        assert sorted(tcgpu.k_truss(named.ordered("random", seed=3), 3).labels) == sorted(labels[:3])
+    empty = tcgpu.k_truss(plain, 4)
+    assert (empty.n, empty.m, len(empty.labels)) == (0, 0, 0)
+
+
+def test_trusses_of_what_people_have():
+    karate = nx.karate_club_graph()
+    expected = nx.k_truss(karate, 4, backend="networkx")
+    for thing in (karate, nx.to_scipy_sparse_array(karate), np.array(karate.edges())):
+        truss = tcgpu.k_truss(thing, 4)
+        assert nx.utils.edges_equal(truss.to_networkx().edges, expected.edges)
+        assert (tcgpu.truss_numbers(thing) >= 4).sum() == truss.m
+
+
+@pytest.fixture
+def every_core(monkeypatch):
+    """Even small graphs and rounds are shared out among all workers."""
+    monkeypatch.setattr(peeling, "LARGE", 0)
+    monkeypatch.setattr(columns, "MANY", 0)
+    yield
+    set_threads(None)
+
+
+@pytest.mark.parametrize("name", ["cliques", "skewed", "clustered", "random", "mesh"])
+def test_any_number_of_threads_gives_the_same(name, every_core):
+    graph = GRAPHS[name]
+    set_threads(1)
+    numbers = tcgpu.truss_numbers(graph)
+    trusses = [tcgpu.k_truss(graph, k) for k in range(2, largest(graph) + 2)]
+    for threads in (2, 5):
+        set_threads(threads)
+        for _ in range(3):
+            fresh = Graph(graph.col_ptr, graph.row_idx)
+            assert np.array_equal(tcgpu.truss_numbers(fresh), numbers)
+            assert all(tcgpu.k_truss(fresh, k).equals(truss) for k, truss in enumerate(trusses, 2))
+
+
+@pytest.mark.parametrize("few", [0.0, 1.0])
+@pytest.mark.parametrize("name", ["cliques", "skewed", "clustered"])
+def test_one_truss_comes_out_alike_on_both_ways(name, few, monkeypatch):
+    """By counting anew until nothing is weak, and by breaking the weak edges' triangles."""
+    monkeypatch.setattr(peeling, "FEW", few)
+    graph = GRAPHS[name]
+    numbers = tcgpu.truss_numbers(graph)
+    for k in range(2, largest(graph) + 2):
+        assert np.array_equal(peeling.peel(graph, k), numbers >= k)
+
+
+@pytest.mark.parametrize("shrink", [0.0, 1.0])
+def test_numbering_what_is_left_anew_changes_nothing(shrink, monkeypatch):
+    expected = {name: tcgpu.truss_numbers(graph) for name, graph in GRAPHS.items()}
+    monkeypatch.setattr(peeling, "SHRINK", shrink)
+    for name, graph in GRAPHS.items():
+        assert np.array_equal(tcgpu.truss_numbers(graph), expected[name])
+
+
+@pytest.mark.parametrize("k", [1, 0, -3, 2.5, "3", None, True])
+def test_odd_k_are_refused(k):
+    with pytest.raises(GraphError, match="k must be a whole number of at least 2, not"):
+        tcgpu.k_truss(GRAPHS["clique"], k)
+
+
+def test_engines_that_are_not_here_are_refused():
+    for call in (lambda engine: tcgpu.k_truss(GRAPHS["clique"], 3, engine=engine),
+                 lambda engine: tcgpu.truss_numbers(GRAPHS["clique"], engine=engine)):  # fmt: skip
+        with pytest.raises(GraphError, match="trusses are found on cpu, gpu or sim, not on 'tpu'"):
+            call("tpu")
