@@ -1,0 +1,188 @@
+"""The k-truss of a graph on a GPU: weak edges go, round by round (Bisson & Fatica, their Algorithm 3).
+
+Contract: `peel` says which edges are in the k-truss, the largest subgraph whose every edge is in at least k - 2 of its
+triangles; `numbers` gives each edge the largest k whose truss has it. Both in the order of the columns.
+
+A round begins with the support of every edge that is left, and goes:
+
+    mark_weak      a nonzero with less than k - 2 triangles is weak: its support becomes -1
+    mark_near      a column is near if it has a weak nonzero, or meets a column that has: triangles that break are there
+    update         walks the near columns and takes 1 off what is left of each broken triangle (see `support`)
+    compact        a warp a weak column moves what stays to the front; `length` says how much that is
+
+until no edge is weak. No array is built anew: what lies behind a column's length has the support GONE. For k = 3 there
+is one round, and nothing to update, for an edge without a triangle breaks none.
+
+The host asks once a round how many edges are weak. It also learns the least support of the others, from which `numbers`
+knows the next k at which one will be: it skips those at which none would go.
+"""
+
+import numpy as np
+
+from tcgpu import _cuda
+from tcgpu._cuda import cuda, int32, int64, kernel, uint32
+from tcgpu.kernels import Plan, Step, support
+from tcgpu.kernels.support import EVERY_LANE, HIGHEST, LISTS, LOWEST, ROUND, THREADS, WARP, WEAK, over
+
+MARKED, GONE = -1, -2  # supports of what is weak in this round, and of what went in an earlier one
+
+
+@kernel("void(int32[::1], int32[::1], int32[::1], int32[::1], int32[::1], int32[::1], int32[::1], int32)")
+def mark_weak(col_of, support, origin, number, weak, near, state, k):
+    """Mark what is weak for k; its number is k - 1. Counts it, and finds the least support of the rest."""
+    round, found, lowest = state[ROUND], int32(0), int32(HIGHEST)
+    for p in range(cuda.grid(1), support.size, cuda.gridsize(1)):
+        triangles = support[p]
+        if triangles >= k - 2:
+            lowest = int32(min(lowest, triangles))
+        elif triangles >= 0:
+            support[p] = MARKED
+            number[origin[p]] = k - 1
+            weak[col_of[p]] = round
+            near[col_of[p]] = round
+            found = int32(found + 1)
+    if found > 0:
+        cuda.atomic.add(state, WEAK, found)
+    if lowest < state[LOWEST]:
+        cuda.atomic.min(state, LOWEST, lowest)
+
+
+@kernel("void(int32[::1], int32[::1], int32[::1], int32[::1], int32[::1], int32[::1])")
+def mark_near(col_of, row_idx, support, weak, near, state):
+    round = state[ROUND]
+    for p in range(cuda.grid(1), support.size, cuda.gridsize(1)):
+        if support[p] != GONE and weak[row_idx[p]] == round:
+            near[col_of[p]] = round
+
+
+@kernel("void(int64[::1], int32[::1], int32[::1], int32[::1], int32[::1], int32[::1], int32[::1])")
+def compact(col_ptr, length, row_idx, support, origin, weak, state):
+    """What stays of each weak column moves to its front, in order; a warp looks at 32 columns, and takes those in turn."""
+    lane = uint32(cuda.laneid)
+    before = uint32(uint32(uint32(1) << lane) - uint32(1))  # the lanes before this one
+    round = state[ROUND]
+    first = int64(cuda.grid(1) // WARP * WARP)
+    while first < length.size:
+        is_weak = False
+        if first + lane < length.size:
+            is_weak = weak[first + lane] == round
+        todo = uint32(cuda.ballot_sync(EVERY_LANE, is_weak))
+        while todo:
+            j = first + cuda.ffs(todo) - 1
+            todo = uint32(todo & uint32(todo - 1))
+            begin = uint32(col_ptr[j])
+            end = uint32(begin + length[j])
+            free = p = begin  # where the next that stays goes
+            while p < end:
+                at = uint32(p + lane)
+                stays, row, triangles, source = False, int32(0), int32(0), int32(0)
+                if at < end:
+                    row, triangles, source = row_idx[at], support[at], origin[at]
+                    stays = triangles >= 0
+                staying = uint32(cuda.ballot_sync(EVERY_LANE, stays))
+                cuda.syncwarp()  # all have read what is now written over
+                if stays:
+                    to = uint32(free + cuda.popc(uint32(staying & before)))
+                    row_idx[to], support[to], origin[to] = row, triangles, source
+                free = uint32(free + cuda.popc(staying))
+                p = uint32(p + WARP)
+            cuda.syncwarp()
+            at = uint32(free + lane)
+            while at < end:
+                support[at] = GONE
+                at = uint32(at + WARP)
+            if lane == 0:
+                length[j] = free - begin
+        first += cuda.gridsize(1)
+
+
+@kernel("void(int32[::1])")
+def enumerate_all(origin):
+    for p in range(cuda.grid(1), origin.size, cuda.gridsize(1)):
+        origin[p] = p
+
+
+class TrussPlan(Plan):
+    """Algorithm 3 for one `k`, or, without one, for k = 3, 4, ... until nothing is left; counts its `rounds`.
+
+    Its result is the number of each edge that went, and 0 for those that stayed. `launch` reads back a few numbers in
+    each round, and so waits for the device.
+    """
+
+    k = None
+    edges = rounds = 0
+    update = ()
+
+    def launch(self):
+        for step in self.steps:
+            step.run(self.arrays)
+        k, left, self.rounds = self.k or 3, self.edges, 0
+        while left:
+            self.rounds += 1
+            weak, lowest, lists = self.mark(k)
+            if weak:
+                self.remove(lists)
+            left -= weak
+            settled = weak == 0 or k == 3  # an edge in no triangle breaks none
+            if settled and self.k:
+                break
+            if settled:
+                k = lowest + 3
+
+    def mark(self, k):
+        """Mark what is weak for k and list the columns that lose by it: how many weak, the others' least support, lists."""
+        self.run(support.begin_round, 1, "state", self.rounds)
+        self.run(mark_weak, over(self.edges), "col_of", "support", "origin", "number", "weak", "near", "state", k)
+        if k > 3:
+            self.run(mark_near, over(self.edges), "col_of", "row_idx", "support", "weak", "near", "state")
+            self.listing.run(self.arrays)
+        state = _cuda.to_host(self.arrays["state"])
+        return int(state[WEAK]), int(state[LOWEST]), state[:LISTS]
+
+    def remove(self, lists):
+        """Take what is marked out of the supports of what stays, and out of the columns."""
+        for step, columns in zip(self.update, lists):
+            if columns:
+                step.run(self.arrays)
+        blocks = over(self.columns)
+        self.run(compact, blocks, "col_ptr", "length", "row_idx", "support", "origin", "weak", "state")
+
+    def run(self, kernel, blocks, *args):
+        Step(kernel, blocks, THREADS, args).run(self.arrays)
+
+    def reset(self):
+        self.free()
+        self.allocate()
+
+    def result(self):
+        return _cuda.to_host(self.arrays["number"])
+
+
+def plan(graph, k=None, *, method=None):
+    """For one k of at least 3, or for all; `method` is one of those of `support`."""
+    counting = support.plan(graph, method)
+    made = TrussPlan(
+        method="k_truss",
+        copied={**counting.copied, "col_of": graph.col_of},
+        created={**counting.created, "origin": (graph.m, np.int32, None), "number": (graph.m, np.int32, 0)},
+        setup=[Step(enumerate_all, over(graph.m), THREADS, ("origin",))],
+        steps=counting.steps,
+        work=4 * counting.work,
+    )
+    made.k, made.edges, made.columns = k, graph.m, graph.n
+    _, made.listing, *made.update = counting.steps
+    return made
+
+
+def peel(graph, k, *, method=None):
+    """Which edges the k-truss keeps: bool, one a nonzero."""
+    if k < 3 or graph.m == 0:
+        return np.ones(graph.m, bool)
+    return plan(graph, k, method=method).count() == 0
+
+
+def numbers(graph, *, method=None):
+    """The truss number of each edge: int32, one a nonzero."""
+    if graph.m == 0:
+        return np.zeros(0, np.int32)
+    return plan(graph, method=method).count()

@@ -1,0 +1,479 @@
+"""How many triangles each edge is in, by the four kernels of Bisson & Fatica (their Algorithm 4), and what it loses when
+edges go (their update_support).
+
+Contract: a triangle j < i < k is found where column j, turned into bits, meets column i, walked row by row: once, by who
+owns column j, the lowest of its vertices (the paper keeps lower neighbours and finds it by the highest). Its three edges
+are nonzeros of which two are at hand, e = (i, j) and q = (k, i), and the third, f = (k, j), is looked up. The first time
+each of the three gains 1 in `support`. In a later round a nonzero that goes has a negative support, and each other
+nonzero of its triangles loses 1, once a triangle, however many of the three go: who goes is settled before the round
+begins, and nothing that stays can fall below 0.
+
+    thread        a thread a column, twelve of its rows at a time in registers
+    warp          a warp a column, its bits in global memory
+    block_shared  a block a column, its bits in shared memory
+    block_global  a block a column, its bits in global memory
+
+`find_off`, where in column j a row lies, takes one step: beside each word of bits is kept the place of the word's first
+row, and the bits below are counted.
+
+A look-up in global memory takes long and mostly finds nothing. So `warp` and `block_global` keep coarse bits beside,
+in shared memory, one for 2^shift neighbouring rows, and go on to the exact ones where these are set. `block_shared` has
+no others: where a coarse bit is set, it looks at the column itself. Few bits are enough for a short column, so that it
+runs three times: small blocks for short columns, of which a multiprocessor holds many, and a large one for those that
+need it. Blocks and warps take columns off a queue, as they become free.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from tcgpu import _cuda
+from tcgpu._cuda import cuda, int32, kernel, uint32
+from tcgpu.graph import GraphError
+from tcgpu.kernels import Plan, Step, check_knob, enough_blocks
+from tcgpu.kernels.bits import simulated_lookups
+
+WARP = 32
+EVERY_LANE = 0xFFFFFFFF
+IN_REGISTERS = 12  # rows of a column that a thread has at hand
+MOST_EDGES = 2**31 - 1
+
+# `state`: how many columns each of three lists holds, how many of them are taken, and what a round is about
+LISTS = 3
+TAKEN, WEAK, LOWEST, ROUND, STATE = LISTS, 2 * LISTS, 2 * LISTS + 1, 2 * LISTS + 2, 2 * LISTS + 3
+HIGHEST = 2**31 - 1
+
+BYTES_PER_WORD = 8  # of bits: its own four, and the place of its first row
+COARSE = 256, 4096  # words of coarse bits of a warp, of a block
+# the three sizes of `block_shared`: columns up to so many rows, threads, words of bits
+SIZES = ((64, 64, 128), (1024, 256, 2048), (HIGHEST, 768, 12288))
+
+
+class Columns(NamedTuple):
+    """What is left of a graph: column j has the `length[j]` rows from `row_idx[col_ptr[j]]` on."""
+
+    col_ptr: np.ndarray
+    length: np.ndarray
+    row_idx: np.ndarray
+    support: np.ndarray  # of each nonzero; below 0 if it goes
+    weak: np.ndarray  # of each column, the last round in which one of its nonzeros went
+    round: int  # 0 counts all triangles, a later one those that go
+
+
+class Bits(NamedTuple):
+    """A column as bits: from words[mine] on a bit for 2^shift rows; `far` words on, the place of each word's first row."""
+
+    words: np.ndarray
+    mine: int
+    shift: int
+    far: int
+
+
+# --------------------------------------------------------------------------------------------------- what all kernels do
+
+
+@cuda.jit(device=True)
+def settle(support, e, q, f, round):
+    """One triangle: the nonzeros q and f gain or lose at once, what nonzero e does is returned."""
+    if round == 0:
+        cuda.atomic.add(support, q, 1)
+        cuda.atomic.add(support, f, 1)
+        return int32(1)
+    e_stays, q_stays, f_stays = support[e] >= 0, support[q] >= 0, support[f] >= 0
+    if e_stays and q_stays and f_stays:
+        return int32(0)
+    if q_stays:
+        cuda.atomic.add(support, q, -1)
+    if f_stays:
+        cuda.atomic.add(support, f, -1)
+    return int32(-1) if e_stays else int32(0)
+
+
+@cuda.jit(device=True)
+def set_bits(row_idx, begin, end, worker, workers, bits):
+    """Set the bits of a column's rows, and note where each word's first row lies, if there is room for that."""
+    p = uint32(begin + worker)
+    while p < end:
+        bit = uint32(row_idx[p]) >> bits.shift
+        word = uint32(bits.mine + (bit >> uint32(5)))
+        cuda.atomic.or_(bits.words, word, uint32(1) << (bit & uint32(31)))
+        if bits.far > uint32(0):
+            if p == begin or uint32(row_idx[uint32(p - 1)]) >> bits.shift >> uint32(5) != bit >> uint32(5):
+                bits.words[uint32(word + bits.far)] = p
+        p = uint32(p + workers)
+
+
+@cuda.jit(device=True)
+def clear_bits(row_idx, begin, end, worker, workers, bits):
+    p = uint32(begin + worker)
+    while p < end:
+        bits.words[uint32(bits.mine + (uint32(row_idx[p]) >> bits.shift >> uint32(5)))] = uint32(0)
+        p = uint32(p + workers)
+
+
+@cuda.jit(device=True)
+def is_set(bits, row):
+    bit = uint32(row) >> bits.shift
+    return (bits.words[uint32(bits.mine + (bit >> uint32(5)))] >> (bit & uint32(31))) & uint32(1)
+
+
+@cuda.jit(device=True)
+def find_off(row_idx, row, end, bits):
+    """Where a row lies in the column of the bits, which ends before `end`; `end` if it is not there."""
+    bit = uint32(row) >> bits.shift
+    word = uint32(bits.mine + (bit >> uint32(5)))
+    set_in_word, own = bits.words[word], uint32(1) << (bit & uint32(31))
+    if set_in_word & own == uint32(0):
+        return end
+    below = uint32(set_in_word & uint32(own - uint32(1)))
+    f = uint32(bits.words[uint32(word + bits.far)] + uint32(cuda.popc(below)))
+    if bits.shift > uint32(0):  # at least so many rows lie before it, and there may be some more
+        while f < end and row_idx[f] < row:
+            f = uint32(f + 1)
+        if f < end and row_idx[f] != row:
+            f = end
+    return f
+
+
+@cuda.jit(device=True)
+def walk(graph, e, q, q_end, stride, end, near, bits):
+    """Meet a thread's share q, q + stride, ... of column i with the bits of column j; what nonzero e gains of it.
+
+    Four rows are asked for at once: what takes time is to wait for them.
+    """
+    row_idx, gain = graph.row_idx, int32(0)
+    while q < q_end:
+        last = uint32(q_end - 1)
+        q1, q2, q3 = uint32(q + stride), uint32(q + 2 * stride), uint32(q + 3 * stride)
+        row0, row1 = row_idx[q], row_idx[min(q1, last)]
+        row2, row3 = row_idx[min(q2, last)], row_idx[min(q3, last)]
+        found = is_set(near, row0)
+        found |= uint32(is_set(near, row1) & uint32(q1 < q_end)) << uint32(1)
+        found |= uint32(is_set(near, row2) & uint32(q2 < q_end)) << uint32(2)
+        found |= uint32(is_set(near, row3) & uint32(q3 < q_end)) << uint32(3)
+        while found:
+            which = uint32(cuda.ffs(found) - 1)
+            found = uint32(found & uint32(found - 1))
+            at = uint32(q + which * stride)
+            f = find_off(row_idx, row_idx[at], end, bits)
+            if f < end:
+                gain = int32(gain + settle(graph.support, e, at, f, graph.round))
+        q = uint32(q + 4 * stride)
+    return gain
+
+
+@cuda.jit(device=True)
+def sum_of_warp(value):
+    """The sum over all lanes of a whole warp, in lane 0."""
+    for distance in (16, 8, 4, 2, 1):
+        value = int32(value + cuda.shfl_down_sync(EVERY_LANE, value, distance))
+    return value
+
+
+@cuda.jit(device=True)
+def meet(graph, j, begin, end, warp, warps, near, bits):
+    """Meet column j, whose bits are set, with the column i of each of its nonzeros: a warp takes one after the other.
+
+    Where there are more warps than nonzeros, several share one. A warp reads where 32 columns lie in one go, a lane
+    each, and then walks them. All lanes of the warp must call it. In a round after the first, only a column that has
+    a weak nonzero, or meets one that has, is walked.
+    """
+    lane = uint32(cuda.laneid)
+    stop = uint32(end - 1)  # the last one's column has no row that column j has, too
+    share = max(uint32(1), uint32(warps // uint32(stop - begin)))
+    groups = uint32(warps // share)
+    group = uint32(warp // share)
+    stride = uint32(share * 32)
+    first = uint32(warp % share * 32 + lane)
+    chunk = uint32(begin + group) if group < groups else stop
+    any_way = graph.round == 0 or graph.weak[j] == graph.round
+    while chunk < stop:
+        own = uint32(chunk + lane * groups)
+        own_begin, own_end = int32(0), int32(0)
+        if own < stop:
+            i = uint32(graph.row_idx[own])
+            if any_way or graph.weak[i] == graph.round:
+                own_begin = int32(graph.col_ptr[i])
+                own_end = int32(own_begin + graph.length[i])
+        for turn in range(min(uint32(32), uint32((stop - chunk + groups - 1) // groups))):
+            q = uint32(cuda.shfl_sync(EVERY_LANE, own_begin, turn))
+            q_end = uint32(cuda.shfl_sync(EVERY_LANE, own_end, turn))
+            if q < q_end:
+                e = uint32(chunk + turn * groups)
+                gain = sum_of_warp(walk(graph, e, uint32(q + first), q_end, stride, end, near, bits))
+                if lane == 0 and gain != 0:
+                    cuda.atomic.add(graph.support, e, gain)
+        chunk = uint32(chunk + 32 * groups)
+
+
+# --------------------------------------------------------------------------------------------------------- four kernels
+
+
+@kernel("void(int64[::1], int32[::1], int32[::1], int32[::1], int32[::1], int32[::1], int32[::1])")
+def support_thread(col_ptr, length, row_idx, support, weak, columns, state):
+    round = state[ROUND]
+    at = cuda.grid(1)
+    while at < state[0]:
+        j = columns[at]
+        begin = uint32(col_ptr[j])
+        end = uint32(begin + length[j])
+        any_way = round == 0 or weak[j] == round
+        first = begin
+        while first < end:  # once, unless the column is long
+            rows = cuda.local.array(IN_REGISTERS, int32)
+            for k in range(IN_REGISTERS):
+                rows[k] = row_idx[uint32(first + k)] if uint32(first + k) < end else int32(-1)
+            highest = row_idx[uint32(min(end, first + IN_REGISTERS) - 1)]
+            e = begin
+            i = row_idx[e]
+            while i < highest:
+                if any_way or weak[i] == round:
+                    q = uint32(col_ptr[i])
+                    q_end = uint32(q + length[i])
+                    gain = int32(0)
+                    while q < q_end:
+                        row = row_idx[q]
+                        f = end
+                        for k in range(IN_REGISTERS):
+                            f = uint32(first + k) if rows[k] == row else f
+                        if f < end:
+                            gain = int32(gain + settle(support, e, q, f, round))
+                        q = uint32(q + 1) if row < highest else q_end
+                    if gain != 0:
+                        cuda.atomic.add(support, e, gain)
+                e = uint32(e + 1)
+                i = row_idx[e]
+            first = uint32(first + IN_REGISTERS)
+        at += cuda.gridsize(1)
+
+
+@kernel("void(int64[::1], int32[::1], int32[::1], int32[::1], int32[::1], int32[::1], int32[::1], uint32[::1], int64,"
+        "int64, int64)")  # fmt: skip
+def support_warp(col_ptr, length, row_idx, support, weak, columns, state, bitmap, words, coarse, shift):
+    shared = cuda.shared.array(0, uint32)
+    graph = Columns(col_ptr, length, row_idx, support, weak, state[ROUND])
+    lane, warp = uint32(cuda.laneid), uint32(cuda.threadIdx.x // 32)
+    near = Bits(shared, uint32(warp * coarse), uint32(shift), uint32(0))
+    bits = Bits(bitmap, uint32(cuda.grid(1) // 32 * 2 * words), uint32(0), uint32(words))
+    word = lane
+    while word < coarse:
+        shared[uint32(near.mine + word)] = uint32(0)
+        word = uint32(word + 32)
+    while True:
+        at = int32(0)
+        if lane == 0:
+            at = cuda.atomic.add(state, TAKEN, 1)
+        at = cuda.shfl_sync(EVERY_LANE, at, 0)
+        if at >= state[0]:
+            break
+        j = columns[at]
+        begin = uint32(col_ptr[j])
+        end = uint32(begin + length[j])
+        cuda.syncwarp()
+        set_bits(row_idx, begin, end, lane, 32, near)
+        set_bits(row_idx, begin, end, lane, 32, bits)
+        cuda.syncwarp()
+        meet(graph, j, begin, end, uint32(0), uint32(1), near, bits)
+        cuda.syncwarp()
+        clear_bits(row_idx, begin, end, lane, 32, near)
+        clear_bits(row_idx, begin, end, lane, 32, bits)
+
+
+@kernel("void(int64[::1], int32[::1], int32[::1], int32[::1], int32[::1], int32[::1], int32[::1], int64, int64, int64)")
+def support_block_shared(col_ptr, length, row_idx, support, weak, columns, state, which, words, shift):
+    shared = cuda.shared.array(0, uint32)
+    taken = cuda.shared.array(1, int32)
+    graph = Columns(col_ptr, length, row_idx, support, weak, state[ROUND])
+    bits = Bits(shared, uint32(0), uint32(shift), uint32(words))
+    thread, threads = cuda.threadIdx.x, cuda.blockDim.x
+    warp, warps = uint32(thread // 32), uint32(threads // 32)
+    for word in range(thread, words, threads):
+        shared[word] = uint32(0)
+    if thread == 0:
+        taken[0] = cuda.atomic.add(state, TAKEN + which, 1)
+    cuda.syncthreads()
+    at = taken[0]
+    while at < state[which]:
+        j = columns[which * length.size + at]
+        begin = uint32(col_ptr[j])
+        end = uint32(begin + length[j])
+        set_bits(row_idx, begin, end, thread, threads, bits)
+        cuda.syncthreads()
+        if thread == 0:  # what comes next is asked for now: the answer is there when it is needed
+            taken[0] = cuda.atomic.add(state, TAKEN + which, 1)
+        meet(graph, j, begin, end, warp, warps, bits, bits)
+        cuda.syncthreads()
+        at = taken[0]
+        clear_bits(row_idx, begin, end, thread, threads, bits)
+        cuda.syncthreads()
+
+
+@kernel("void(int64[::1], int32[::1], int32[::1], int32[::1], int32[::1], int32[::1], int32[::1], uint32[::1], int64,"
+        "int64, int64)")  # fmt: skip
+def support_block_global(col_ptr, length, row_idx, support, weak, columns, state, bitmap, words, coarse, shift):
+    shared = cuda.shared.array(0, uint32)
+    taken = cuda.shared.array(1, int32)
+    graph = Columns(col_ptr, length, row_idx, support, weak, state[ROUND])
+    near = Bits(shared, uint32(0), uint32(shift), uint32(0))
+    bits = Bits(bitmap, uint32(cuda.blockIdx.x * 2 * words), uint32(0), uint32(words))
+    thread, threads = cuda.threadIdx.x, cuda.blockDim.x
+    warp, warps = uint32(thread // 32), uint32(threads // 32)
+    for word in range(thread, coarse, threads):
+        shared[word] = uint32(0)
+    if thread == 0:
+        taken[0] = cuda.atomic.add(state, TAKEN, 1)
+    cuda.syncthreads()
+    at = taken[0]
+    while at < state[0]:
+        j = columns[at]
+        begin = uint32(col_ptr[j])
+        end = uint32(begin + length[j])
+        set_bits(row_idx, begin, end, thread, threads, near)
+        set_bits(row_idx, begin, end, thread, threads, bits)
+        cuda.syncthreads()
+        if thread == 0:
+            taken[0] = cuda.atomic.add(state, TAKEN, 1)
+        meet(graph, j, begin, end, warp, warps, near, bits)
+        cuda.syncthreads()
+        at = taken[0]
+        clear_bits(row_idx, begin, end, thread, threads, near)
+        clear_bits(row_idx, begin, end, thread, threads, bits)
+        cuda.syncthreads()
+
+
+# ------------------------------------------------------------------------------------------- a round: who is to be walked
+
+
+@kernel("void(int32[::1], int32)")
+def begin_round(state, round):
+    for place in range(cuda.grid(1), state.size, cuda.gridsize(1)):
+        state[place] = round if place == ROUND else HIGHEST if place == LOWEST else 0
+
+
+@kernel("void(int32[::1], int32[::1], int32[::1], int32[::1], int64, int64)")
+def list_columns(length, near, columns, state, short, middling):
+    """Put the columns that may lose or gain something into lists, by length: up to `short`, up to `middling`, longer."""
+    round = state[ROUND]
+    for j in range(cuda.grid(1), length.size, cuda.gridsize(1)):
+        rows = length[j]
+        if rows >= 2 and (round == 0 or near[j] == round):
+            which = 0 if rows <= short else 1 if rows <= middling else 2
+            columns[which * length.size + cuda.atomic.add(state, which, 1)] = j
+
+
+# ------------------------------------------------------------------------------------------------------------- launcher
+
+THREADS, BLOCKS = 256, 1024  # of what goes over all columns or nonzeros
+COMMON = ("col_ptr", "length", "row_idx", "support", "weak", "columns", "state")
+
+
+class SupportPlan(Plan):
+    """A plan whose result is the number of triangles of each edge: int32, one a nonzero, in the order of the columns."""
+
+    def reset(self):
+        _cuda.refill(self.arrays["support"], 0)
+
+    def result(self):
+        return _cuda.to_host(self.arrays["support"])
+
+
+def plan(graph, method=None, *, threads=None, blocks=None, **knobs):
+    """The support of every edge by one of METHODS; without `threads` and `blocks`, as many as suit the device.
+
+    knobs: `coarse`, words of coarse bits, of `warp` and `block_global`; `sizes` of `block_shared`, three as in SIZES.
+    """
+    if graph.m > MOST_EDGES:
+        raise GraphError(f"{graph.m:,} edges are too many for edge support on a GPU, which takes up to {MOST_EDGES:,}")
+    method = method or fastest(graph)
+    limits, arrays, walks = METHODS[method](graph, threads, blocks, **knobs)
+    n = graph.n
+    listing = Step(list_columns, over(n), THREADS, ("length", "near", "columns", "state", *limits))
+    return SupportPlan(
+        method=f"support by {method}",
+        copied={"col_ptr": graph.col_ptr, "length": graph.column_lengths.astype(np.int32), "row_idx": graph.row_idx},
+        created={
+            "support": (graph.m, np.int32, 0),
+            "weak": (n, np.int32, 0),
+            "near": (n, np.int32, 0),
+            "columns": (len(walks) * n, np.int32, None),
+            "state": (STATE, np.int32, 0),
+            **arrays,
+        },
+        steps=[Step(begin_round, 1, WARP, ("state", 0)), listing, *walks],
+        work=2 * simulated_lookups(graph),
+    )
+
+
+def fastest(graph):
+    """The method to take where none is named."""
+    return "thread" if graph.max_column <= IN_REGISTERS else "block_shared"
+
+
+def over(tasks):
+    """How many blocks of THREADS go over so many columns or nonzeros."""
+    return enough_blocks(BLOCKS, tasks, THREADS)
+
+
+def _thread(graph, threads, blocks):
+    threads = check_knob("threads", threads or 128, 1, 1024)
+    blocks = enough_blocks(check_knob("blocks", blocks or 2**31 - 1, 1, 2**31 - 1), graph.n, threads)
+    return (HIGHEST, HIGHEST), {}, [Step(support_thread, blocks, threads, COMMON)]
+
+
+def _warp(graph, threads, blocks, coarse=COARSE[0]):
+    threads = _whole_warps(threads or 256)
+    words, bitmaps = _bitmaps(graph, blocks and blocks * threads // WARP, _cuda.facts().threads_per_sm // WARP)
+    threads = min(threads, bitmaps * WARP)
+    warps = threads // WARP
+    blocks = bitmaps // warps
+    coarse, shift = _coarse(graph, coarse)
+    arrays = {"bitmap": (blocks * warps * 2 * words, np.uint32, 0)}
+    args = (*COMMON, "bitmap", words, coarse, shift)
+    return (HIGHEST, HIGHEST), arrays, [Step(support_warp, blocks, threads, args, shared=4 * coarse * warps)]
+
+
+def _block_global(graph, threads, blocks, coarse=COARSE[1]):
+    threads = _whole_warps(threads or 256)
+    words, blocks = _bitmaps(graph, blocks, max(1, _cuda.facts().threads_per_sm // threads))
+    coarse, shift = _coarse(graph, coarse)
+    arrays = {"bitmap": (blocks * 2 * words, np.uint32, 0)}
+    args = (*COMMON, "bitmap", words, coarse, shift)
+    return (HIGHEST, HIGHEST), arrays, [Step(support_block_global, blocks, threads, args, shared=4 * coarse)]
+
+
+def _block_shared(graph, threads, blocks, sizes=SIZES):
+    facts = _cuda.facts()
+    walks = []
+    for which, (_, usual, words) in enumerate(sizes):
+        words, shift = _coarse(graph, min(words, (facts.shared_per_block - 16) // BYTES_PER_WORD))
+        many = _whole_warps(threads or usual)
+        resident = max(1, min(facts.threads_per_sm // many, facts.shared_per_sm // (words * BYTES_PER_WORD + 1024)))
+        number = enough_blocks(check_knob("blocks", blocks or facts.sms * resident, 1, 2**31 - 1), graph.n, 1)
+        args = (*COMMON, which, words, shift)
+        walks.append(Step(support_block_shared, number, many, args, shared=words * BYTES_PER_WORD))
+    return [rows for rows, *_ in sizes[:-1]], {}, walks
+
+
+METHODS = {"thread": _thread, "warp": _warp, "block_shared": _block_shared, "block_global": _block_global}
+
+
+def _whole_warps(threads):
+    """The threads of a block, up to a whole number of warps, as lanes of a warp share out the work."""
+    return -(-check_knob("threads", threads, 1, 1024) // WARP) * WARP
+
+
+def _coarse(graph, most):
+    """How many words, up to `most`, and how many rows to a bit, as an exponent, the bits of a column need."""
+    shift = 0
+    while -(-graph.n >> shift) > 32 * most:
+        shift += 1
+    return max(1, -(-(-(-graph.n >> shift)) // 32)), shift
+
+
+def _bitmaps(graph, wanted, resident):
+    """The words of a bitmap in global memory, and how many bitmaps there are: as are wanted, or run at once, and fit."""
+    words = max(1, -(-graph.n // 32))
+    others = 4 * (8 * graph.n + 6 * graph.m)  # the rest of a k-truss
+    fit = min((_cuda.memory_free() - others) // (words * BYTES_PER_WORD), (2**32 - 1) // (2 * words))
+    wanted = check_knob("blocks", wanted or _cuda.facts().sms * resident, 1, 2**31 - 1)
+    return words, max(1, min(wanted, fit, graph.n))

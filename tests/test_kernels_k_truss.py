@@ -1,0 +1,248 @@
+"""Edge support and k-trusses by kernels: NetworkX's and brute force's on small graphs, the native engine's on large."""
+
+from dataclasses import replace
+
+import networkx as nx
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from kernel_shapes import small_graphs, well_known
+
+import tcgpu
+from tcgpu import Graph, GraphError, _cuda, cpu, peeling
+from tcgpu._simulator import simulate
+from tcgpu.kernels import k_truss, support
+
+METHODS = list(support.METHODS)
+TINY = ((2, 32, 1), (5, 64, 2), (support.HIGHEST, 96, 3))  # coarse bits, and all three sizes, on small graphs
+KNOBS = {
+    "thread": [{}, {"threads": 1, "blocks": 1}, {"threads": 33, "blocks": 3}],
+    "warp": [{}, {"threads": 1, "blocks": 1, "coarse": 1}, {"threads": 100, "blocks": 3, "coarse": 2}],
+    "block_shared": [{}, {"sizes": TINY}, {"threads": 33, "blocks": 3, "sizes": TINY}],
+    "block_global": [{"threads": 64, "blocks": 3}, {"threads": 1, "blocks": 1, "coarse": 1}],
+}
+
+
+def graphs():
+    """Ten graphs and more: real, drawn and made up, none of more than 350 edges."""
+    made = {name: graph for name, graph in small_graphs().items() if graph.m <= 350}
+    dense = nx.gnp_random_graph(26, 0.5, seed=3)
+    return made | {
+        "karate": Graph.from_networkx(nx.karate_club_graph()),
+        "les miserables": Graph.from_networkx(nx.les_miserables_graph()),
+        "florentine": Graph.from_networkx(nx.florentine_families_graph()),
+        "dense": Graph.from_networkx(dense),
+        "two cliques": Graph.from_networkx(nx.barbell_graph(7, 2)),
+        "clique": tcgpu.generate.clique(16),
+        "caveman": Graph.from_networkx(nx.relaxed_caveman_graph(6, 6, 0.2, seed=2)),
+        "R-MAT": tcgpu.generate.rmat(5, 6, seed=1),
+    }
+
+
+GRAPHS = graphs()
+
+
+def brute_force(graph):
+    """The support of each edge by a product of dense matrices."""
+    dense = graph.to_scipy().toarray()
+    rows, cols = graph.edges()
+    return (dense @ dense)[rows, cols]
+
+
+def numbers_of_networkx(graph):
+    """Each edge's truss number: how far up `nx.k_truss` keeps it, k by k."""
+    plain = nx.Graph(zip(*(ends.tolist() for ends in graph.edges())))
+    found, k = np.full(graph.m, 2), 3
+    while plain.size():
+        plain = nx.k_truss(plain, k)
+        found[[plain.has_edge(i, j) for i, j in zip(*graph.edges())]] = k
+        k += 1
+    return found
+
+
+@pytest.fixture
+def simulator():
+    with _cuda.using("sim"):
+        yield
+
+
+@pytest.mark.sim
+@pytest.mark.usefixtures("simulator")
+class TestInTheSimulator:
+    @pytest.mark.parametrize("name", GRAPHS)
+    @pytest.mark.parametrize("method", METHODS)
+    def test_support_is_that_of_brute_force_for_every_shape(self, method, name):
+        graph = GRAPHS[name]
+        wanted = brute_force(graph)
+        for knobs in KNOBS[method]:
+            assert np.array_equal(support.plan(graph, method, **knobs).count(), wanted), knobs
+
+    @pytest.mark.parametrize("name", GRAPHS)
+    def test_truss_numbers_and_trusses_are_those_of_networkx(self, name):
+        graph = GRAPHS[name]
+        wanted = numbers_of_networkx(graph)
+        found = k_truss.numbers(graph)
+        assert found.dtype == np.int32 and np.array_equal(found, wanted)
+        for k in (2, 3, 4, int(wanted.max(initial=2)), int(wanted.max(initial=2)) + 1):
+            assert np.array_equal(k_truss.peel(graph, k), wanted >= k), k
+
+    @pytest.mark.parametrize("name", ["karate", "dense", "two cliques"])
+    @pytest.mark.parametrize("method", METHODS)
+    def test_every_method_peels_alike(self, method, name):
+        assert np.array_equal(k_truss.numbers(GRAPHS[name], method=method), numbers_of_networkx(GRAPHS[name]))
+
+    @pytest.mark.parametrize("method", METHODS)
+    def test_no_order_of_threads_changes_a_support(self, method):
+        graph = GRAPHS["R-MAT"]
+        for seed in range(3):
+            plan = support.plan(graph, method, **KNOBS[method][-1])
+            plan.allocate()
+            run_shuffled(plan, plan.steps, seed)
+            assert np.array_equal(plan.result(), brute_force(graph))
+
+    @settings(max_examples=15)
+    @given(st.integers(0, 12), st.data())
+    def test_small_graphs_of_any_kind(self, n, data):
+        pairs = st.tuples(st.integers(0, max(n - 1, 0)), st.integers(0, max(n - 1, 0)))
+        edges = data.draw(st.lists(pairs, max_size=40)) if n else []
+        graph = Graph.from_edges(*np.array(edges, np.int64).reshape(-1, 2).T, n)
+        wanted = numbers_of_networkx(graph)
+        assert np.array_equal(support.plan(graph, "block_shared", sizes=TINY).count(), brute_force(graph))
+        assert np.array_equal(k_truss.numbers(graph), wanted)
+        assert np.array_equal(k_truss.peel(graph, 4), wanted >= 4)
+
+    def test_well_known_graphs(self, graphs_folder):
+        tried = [name for name, graph, triangles in well_known(graphs_folder, 500) if same_as_native(graph, triangles)]
+        assert len(tried) >= 2
+
+    def test_a_truss_is_found_again_after_a_reset(self):
+        plan = k_truss.plan(GRAPHS["karate"], 4)
+        plan.allocate()
+        plan.launch()
+        first, rounds = plan.result().copy(), plan.rounds
+        plan.reset()
+        plan.launch()
+        assert np.array_equal(plan.result(), first) and plan.rounds == rounds > 1
+
+    def test_one_round_will_do_for_3(self):
+        plan = k_truss.plan(GRAPHS["karate"], 3)
+        plan.count()
+        assert plan.rounds == 1
+
+    def test_numbers_skip_what_no_edge_is_too_weak_for(self):
+        plan = k_truss.plan(tcgpu.generate.clique(12))
+        assert (plan.count() == 12).all() and plan.rounds == 2  # k = 3, and then 13 at once
+
+    def test_compacting_keeps_what_stays_in_order(self):
+        graph = GRAPHS["R-MAT"]
+        rng = np.random.default_rng(3)
+        for seed in range(3):
+            supports = rng.integers(-1, 3, graph.m).astype(np.int32)
+            rows, origin = graph.row_idx.copy(), np.arange(graph.m, dtype=np.int32)
+            length = graph.column_lengths.astype(np.int32)
+            stays = supports >= 0
+            weak = np.zeros(graph.n, np.int32)
+            weak[graph.col_of[~stays]] = 7
+            state = np.zeros(support.STATE, np.int32)
+            state[support.ROUND] = 7
+            args = (graph.col_ptr, length, rows, supports, origin, weak, state)
+            simulate(k_truss.compact.py_func, 2, 64, args, seed=seed)
+            assert np.array_equal(length, np.bincount(graph.col_of[stays], minlength=graph.n))
+            for j in range(graph.n):
+                here = slice(graph.col_ptr[j], graph.col_ptr[j] + length[j])
+                wanted = np.flatnonzero(stays & (graph.col_of == j))
+                assert np.array_equal(origin[here], wanted) and np.array_equal(rows[here], graph.row_idx[wanted])
+                assert (supports[here] >= 0).all()
+                assert (supports[here.stop : graph.col_ptr[j + 1]] == k_truss.GONE).all()
+
+    def test_broken_triangles_count_once_however_many_of_their_edges_are_weak(self):
+        """A clique of four of whose six edges some go: what stays loses one for each triangle with one that goes."""
+        graph = tcgpu.generate.clique(4)
+        triangles = [{(1, 0), (2, 0), (2, 1)}, {(1, 0), (3, 0), (3, 1)}, {(2, 0), (3, 0), (3, 2)}, {(2, 1), (3, 1), (3, 2)}]
+        edges = list(zip(*(ends.tolist() for ends in graph.edges())))
+        for going in range(1, 64):
+            weak = {edge for k, edge in enumerate(edges) if going >> k & 1}
+            broken = [triangle for triangle in triangles if triangle & weak]
+            wanted = [-1 if edge in weak else 2 - sum(edge in triangle for triangle in broken) for edge in edges]
+            for method in METHODS:
+                assert updated(graph, method, weak, edges).tolist() == wanted, (method, weak)
+
+    def test_blocks_that_have_no_room_for_their_bits_are_fewer(self, monkeypatch):
+        graph = GRAPHS["les miserables"]
+        plan = support.plan(graph, "block_global")
+        others = 4 * (8 * graph.n + 6 * graph.m)
+        monkeypatch.setattr(_cuda, "memory_free", lambda: others + 3 * support.BYTES_PER_WORD * 3)
+        assert plan.steps[-1].blocks > 3 == support.plan(graph, "block_global").steps[-1].blocks
+        monkeypatch.setattr(_cuda, "memory_free", lambda: 100)
+        with pytest.raises(GraphError, match="support by block_global needs .* bytes"):
+            support.plan(graph, "block_global").count()
+
+    def test_more_edges_than_can_be_numbered_are_refused(self):
+        graph = Graph(GRAPHS["karate"].col_ptr, GRAPHS["karate"].row_idx)
+        graph.m = 2**31
+        with pytest.raises(GraphError, match="2,147,483,648 edges are too many"):
+            support.plan(graph)
+
+
+def run_shuffled(plan, steps, seed):
+    """Run steps of a plan in the simulator, threads in an order drawn anew."""
+    for step in steps:
+        args = [plan.arrays[arg] if isinstance(arg, str) else arg for arg in step.args]
+        simulate(step.kernel.py_func, step.blocks, step.threads, args, shared=step.shared, seed=seed)
+
+
+def updated(graph, method, weak, edges):
+    """The supports after one update, with the edges in `weak` marked."""
+    plan = k_truss.plan(graph, 5, method=method)
+    plan.allocate()
+    supports = plan.arrays["support"]
+    supports[:] = [k_truss.MARKED if edge in weak else 2 for edge in edges]
+    columns = [j for edge, (_, j) in enumerate(edges) if supports[edge] < 0]
+    plan.arrays["weak"][columns] = plan.arrays["near"][columns] = 1
+    plan.run(support.begin_round, 1, "state", 1)
+    plan.run(k_truss.mark_near, 1, "col_of", "row_idx", "support", "weak", "near", "state")
+    plan.listing.run(plan.arrays)
+    for step in plan.update:
+        step.run(plan.arrays)
+    return supports
+
+
+def same_as_native(graph, triangles):
+    """Support and truss numbers are the native engine's, and three supports make a triangle."""
+    found = support.plan(graph).count()
+    assert int(found.sum()) == 3 * triangles and np.array_equal(found, cpu.support(graph))
+    numbers = k_truss.numbers(graph)
+    assert np.array_equal(numbers, peeling.numbers(graph))
+    for k in (3, 4, int(numbers.max(initial=3))):
+        assert np.array_equal(k_truss.peel(graph, k), numbers >= k)
+    return True
+
+
+@pytest.mark.gpu
+class TestOnAGpu:
+    @pytest.mark.parametrize("name", GRAPHS)
+    @pytest.mark.parametrize("method", METHODS)
+    def test_small_graphs(self, method, name):
+        graph = GRAPHS[name]
+        for knobs in KNOBS[method]:
+            assert np.array_equal(support.plan(graph, method, **knobs).count(), brute_force(graph)), knobs
+        assert np.array_equal(k_truss.numbers(graph, method=method), peeling.numbers(graph))
+
+    def test_well_known_graphs(self, graphs_folder):
+        tried = [name for name, graph, triangles in well_known(graphs_folder) if same_as_native(graph, triangles)]
+        assert len(tried) >= 20
+
+    @pytest.mark.parametrize("order", ["natural", "degree", "random"])
+    @pytest.mark.parametrize("method", METHODS[1:])
+    def test_a_large_graph_in_any_order(self, method, order):
+        graph = tcgpu.generate.rmat(15, seed=2).ordered(order)
+        assert np.array_equal(support.plan(graph, method).count(), cpu.support(graph))
+        assert np.array_equal(k_truss.peel(graph, 8, method=method), peeling.numbers(graph) >= 8)
+
+    def test_shared_memory_has_as_many_words_as_the_device_gives(self):
+        graph = tcgpu.generate.rmat(16, seed=4)
+        sizes = [(*size[:2], 1 << 20) for size in support.SIZES]
+        plan = support.plan(graph, "block_shared", sizes=sizes)
+        plan.steps = [replace(step, blocks=min(step.blocks, 64)) for step in plan.steps]
+        assert np.array_equal(plan.count(), cpu.support(graph))
