@@ -70,9 +70,10 @@ class Plan:
 
     @property
     def device_bytes(self):
-        """How much device memory `allocate` takes."""
+        """How much device memory `allocate` takes: what lies there already is not copied."""
         made = sum(length * np.dtype(dtype).itemsize for length, dtype, _ in self.created.values())
-        return made + sum(array.nbytes for array in self.copied.values())
+        copied = (array for array in self.copied.values() if not hasattr(array, "__cuda_array_interface__"))
+        return made + sum(array.nbytes for array in copied)
 
     def allocate(self):
         """Copy, create and set up the arrays; GraphError before the first of them if they do not fit."""

@@ -28,7 +28,6 @@ import numpy as np
 
 from tcgpu import _cuda
 from tcgpu._cuda import cuda, int32, int64, kernel, uint32, uint64
-from tcgpu.graph import as_graph
 from tcgpu.kernels import Plan, Scan, Step, adaptive_setup, check_knob, check_positions, enough_blocks
 from tcgpu.kernels.adaptive_setup import (
     ALL_LANES,
@@ -40,9 +39,11 @@ from tcgpu.kernels.adaptive_setup import (
     NEAR,
     ROW,
 )
-from tcgpu.kernels.device_graph import DeviceGraph
+from tcgpu.kernels.device_graph import prepare
 from tcgpu.kernels.merge import common_values
 from tcgpu.kernels.reduction import BYTES_PER_THREAD, add_block_to
+
+__all__ = ["plan", "prepare"]
 
 EMPTY = -1
 GOLDEN = 2654435769  # Knuth's multiplier: 2^32 over the golden ratio
@@ -311,19 +312,6 @@ def local_kernel(col_ptr, row_idx, rows, words, short, total):
                 k = uint32(k + uint32(32))
         j += cuda.gridsize(1) >> 5
     add_block_to(total, int64(count))
-
-
-def prepare(graph, order):
-    """What `plan` takes: on a GPU a graph's columns there, cleaned and ordered there if it comes as edges."""
-    if _cuda.engine() == "sim" or order in ("bfs", "random"):
-        graph, order = as_graph(graph, order), "natural"
-    if _cuda.engine() == "sim":
-        return graph
-    if isinstance(graph, DeviceGraph):
-        return graph.ordered(order)
-    if isinstance(graph, tuple):
-        return DeviceGraph.from_edges(*graph, order=order)
-    return DeviceGraph.from_graph(as_graph(graph)).ordered(order)
 
 
 def plan(graph, *, near=NEAR, hubs=HUBS, heavy=48, short=32, words=None):

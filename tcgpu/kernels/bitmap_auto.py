@@ -7,6 +7,9 @@ defaults are the paper's constants, found on a Titan X; `tcgpu.calibrate()` meas
 
 from tcgpu.graph import GraphError
 from tcgpu.kernels import bitmap_block_global, bitmap_block_shared, bitmap_thread, bitmap_warp, check_knob
+from tcgpu.kernels.device_graph import prepare
+
+__all__ = ["plan", "prepare"]
 
 PAPER = {"longest_thread": 12, "mean_warp": 8.0, "vertices_shared": 128 << 10}
 

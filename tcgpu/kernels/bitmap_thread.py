@@ -10,7 +10,10 @@ Longer columns are counted too, slowly: the thread searches its column in memory
 from tcgpu._cuda import cuda, int32, int64, kernel
 from tcgpu.kernels import Plan, Step, check_knob, enough_blocks
 from tcgpu.kernels.bits import simulated_lookups
+from tcgpu.kernels.device_graph import prepare
 from tcgpu.kernels.reduction import BYTES_PER_THREAD, add_block_to
+
+__all__ = ["plan", "prepare"]
 
 REGISTERS = 12
 NOBODY = -1

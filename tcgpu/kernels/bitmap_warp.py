@@ -23,7 +23,10 @@ from tcgpu.kernels.bits import (
     set_near_bit,
     simulated_lookups,
 )
+from tcgpu.kernels.device_graph import prepare
 from tcgpu.kernels.reduction import BYTES_PER_THREAD, add_block_to
+
+__all__ = ["plan", "prepare"]
 
 WARP = 32
 ARRAYS = "int64[::1], int32[::1], {}[::1], int64, int64, int64, int64[::1]"

@@ -102,7 +102,7 @@ def folded_hits(fold, at, mask, bits, mine, shift, row_idx, q, q_end, step, last
 
 LONG_ROW = 512  # rows of at least this length go first, so that no block is left with one at the end
 LONG_LIST = 4  # times the threads of a block: the whole block looks up a list longer than that
-BATCH = 32  # as many rows a block takes off the queue at a time, or fewer, so that there are some for every block
+BATCH = 4  # as many rows a block takes off the queue at a time, or fewer, so that there are some for every block
 
 
 @kernel("void(int64[::1])")
@@ -154,11 +154,12 @@ def bitmaps_that_fit(method, graph, wanted, bitmap_bytes):
     A sixteenth of what is free is left alone: allocations are rounded up, and memory has gaps.
     """
     free = _cuda.memory_free()
-    room = free - free // 16 - graph.nbytes
+    columns = 0 if hasattr(graph.col_ptr, "__cuda_array_interface__") else graph.nbytes
+    room = free - free // 16 - columns
     fitting = wanted if bitmap_bytes == 0 else min(wanted, room // bitmap_bytes)
     if room < 0 or fitting < 1:
         raise GraphError(
-            f"{method} needs {graph.nbytes + bitmap_bytes:,} bytes on the device, for the graph and one bitmap; it has "
+            f"{method} needs {columns + bitmap_bytes:,} bytes on the device, for the graph and one bitmap; it has "
             f"{free:,} free, a sixteenth of which is left alone: take another method, or count the graph in parts"
         )
     return fitting

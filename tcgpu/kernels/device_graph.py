@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 
 from tcgpu import _cuda, columns
-from tcgpu.graph import Graph, GraphError, best_order, known_order
+from tcgpu.graph import Graph, GraphError, as_graph, best_order, known_order
 from tcgpu.kernels import Step, enough_blocks, orientation
 from tcgpu.kernels import columns as column_kernels
 
@@ -78,6 +78,10 @@ class DeviceGraph:
     def nonzeros_per_column(self):
         return self.m / self.n if self.n else 0.0
 
+    @cached_property
+    def max_column(self):
+        return int((self.col_ptr[1:] - self.col_ptr[:-1]).max()) if self.n else 0
+
     @property
     def nbytes(self):
         return self.col_ptr.nbytes + self.row_idx.nbytes + self.col_of.nbytes
@@ -85,6 +89,19 @@ class DeviceGraph:
     def __repr__(self):
         name = f" {self.name!r}" if self.name else ""
         return f"<DeviceGraph{name}: {self.n:,} vertices, {self.m:,} edges, {self.order} order>"
+
+
+def prepare(graph, order):
+    """What `plan` takes: on a GPU a graph's columns there, cleaned and ordered there if it comes as edges."""
+    if _cuda.engine() == "sim" or order in ("bfs", "random"):
+        graph, order = as_graph(graph, order), "natural"
+    if _cuda.engine() == "sim":
+        return graph
+    if isinstance(graph, DeviceGraph):
+        return graph.ordered(order)
+    if isinstance(graph, tuple):
+        return DeviceGraph.from_edges(*graph, order=order)
+    return DeviceGraph.from_graph(as_graph(graph)).ordered(order)
 
 
 def _on_device(array, what):
