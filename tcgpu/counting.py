@@ -135,7 +135,7 @@ METHODS = {
             engines=GPU,
             module="tcgpu.kernels.levels",
             knobs={
-                "threads": 512,
+                "threads": None,
                 "blocks": 1024,
                 "lanes": 32,
                 "approach": "D",

@@ -40,7 +40,7 @@ MOST_EDGES = {"sim": {"levels": 500}, "gpu": {"levels": 20_000}}
 
 
 def settings(method, graph=None):
-    """Every shape, each with one of the method's knobs in turn, and the method as it comes; on `graph`, if it matters."""
+    """Every shape, each with one of the method's knobs in turn, and the method as it comes; for `graph`, if given."""
     if method == "report_auto":  # it chooses the shape
         return [{}, {"threshold": 0}, {"threshold": 10**9}]
     if method == "bitmap_auto":  # it chooses the kernel
@@ -59,7 +59,7 @@ def _levels_settings(found, graph):
     if graph.n <= (70 if simulated else 1500):
         return found
     skipping = [knobs | QUICK["levels"] | {"piece": 0} for knobs in found if knobs.get("approach") != "A"]
-    busy = [{}] + [knobs for knobs in skipping if knobs.get("threads", 512) * knobs.get("blocks", 1024) >= 400]
+    busy = [{}] + [knobs for knobs in skipping if knobs.get("threads", 256) * knobs.get("blocks", 1024) >= 400]
     return skipping if simulated else busy
 
 

@@ -11,7 +11,7 @@ fits into shared memory is set up there by the block, out of the chunk's edges; 
 blocks work on both kinds at once. How the threads of a block divide a task is the paper's section VIII:
 
     A   every combination was written to global memory beforehand, thread t reads the t-th
-    B   one thread makes them one after the other, each from the one before
+    B   one thread makes them one after the other
     C   a thread takes all that begin with the same vertex
     D   groups of `lanes` threads take equal stretches, found by index; the lanes take neighbouring combinations, whose
         bits are neighbours, too: one memory access serves a whole group
@@ -25,12 +25,13 @@ from tcgpu.graph import GraphError
 from tcgpu.kernels import Plan, Step, breadth, check_knob, duration, enough_blocks
 from tcgpu.kernels.reduction import BYTES_PER_THREAD, add_block_to
 from tcgpu.levels.sets import split
-from tcgpu.levels.storage import LAYOUTS, ROW, WORD, bits_needed, words_needed
+from tcgpu.levels.storage import ROW, WORD, bits_needed, position, words_needed
 
 APPROACHES = ("A", "B", "C", "D")
 MEMORIES = ("auto", "shared", "global")
 ARRANGEMENTS = ("redundant", "one")
 SCHEDULES = ("longest", "given")
+FEW, MANY = 256, 1024  # threads of a block
 TASKS_PER_BLOCK = 4  # how often a block comes back for more, so that all are done at about the same time
 SMALLEST = 1 << 16  # combinations that are worth a task
 MOST_TASKS = 1 << 24
@@ -38,15 +39,14 @@ PATIENCE = 600  # seconds that a count may take before it is refused
 TESTS_PER_THREAD = 5_000_000  # a second, of a GPU's thread at work beside a thousand others of its SM
 THREADS_AT_WORK = 1024  # of an SM
 
-UPPER, STRICT = LAYOUTS.index("utm"), LAYOUTS.index("s-utm")
 PARTITION = ROW * WORD  # bits of a stretch of global memory of which no two chunks have a part
 TICKET = 32  # bits in front of a matrix in shared memory: the number of the block's task
 
 # What the kernels know of a chunk: its vertices are START..START+SIZE-1, its edges EDGES..EDGES_END-1 of `low` and
-# `high`. Its matrix takes WORDS words of shared memory; where that is 0, it lies in global memory: the rows and columns
-# from OFFSET on of a matrix of ROWS vertices, which begins at FIRST_BIT. And what they know of a task: its CHUNK, its
-# combinations FIRST..LAST-1, and at which PLACE these were written down.
-START, SIZE, EDGES, EDGES_END, WORDS, FIRST_BIT, ROWS, OFFSET = range(8)
+# `high`; its matrix takes WORDS words of shared memory, or lies in global memory where that is 0; where its rows lie
+# say ZERO and STEP (see `row_of`). And what they know of a task: its CHUNK, its combinations FIRST..LAST-1, and at
+# which PLACE these were written down.
+START, SIZE, EDGES, EDGES_END, WORDS, ZERO, STEP = range(7)
 CHUNK, FIRST, LAST, PLACE = range(4)
 
 
@@ -88,13 +88,9 @@ def combination(index, n):
 
 
 @cuda.jit(device=True)
-def row_start(row, rows, layout):
-    """Where a row would have its bit of column 0, in a matrix of so many rows."""
-    if layout == STRICT:
-        return row * (rows - 1) - row * (row + 1) // 2 - 1
-    if layout == UPPER:
-        return row * rows - row * (row + 1) // 2
-    return row * rows
+def row_of(i, zero, step, fall):
+    """Where row i would have its bit of column 0: one row is `step` from the next, and `fall` less with each."""
+    return zero + i * step - fall * (i * (i + 1) >> 1)
 
 
 @cuda.jit(device=True)
@@ -103,47 +99,52 @@ def bit_at(bits, place):
 
 
 @cuda.jit(device=True)
-def test_stretch(bits, zero, offset, rows, layout, n, first, last, lane, lanes, skip):
+def test_stretch(bits, zero, step, fall, n, first, last, lane, lanes, skip):
     """How many of a chunk's combinations first..last-1 are triangles, of those that fall to one lane.
 
-    zero: where the matrix begins; offset: the chunk's first row and column in it. With `skip`, all combinations whose
-    first two vertices are not joined are passed over at once; without, each is tested.
+    zero, step, fall: where the rows of the chunk's matrix lie. With `skip`, all combinations whose first two vertices
+    are not joined are passed over at once; without, each is tested.
+
+    Of a row of combinations, in which only the third vertex k changes, a lane takes every 32nd. From one to the next,
+    the two bits that depend on k lie at the same places of the next words: a test is two loads, two shifts and an AND.
     """
-    count, step = int64(0), uint32(lanes)
+    count = int64(0)
     left = last - first
     if left <= 0:
         return count
     i, j, k = combination(first, n)
+    here, there = row_of(i, zero, step, fall), row_of(j, zero, step, fall)
     while left > 0:
-        here = zero + offset + row_start(offset + i, rows, layout)
-        while left > 0 and j < n - 1:  # a row of combinations: i and j stay, k goes on
-            there = zero + offset + row_start(offset + j, rows, layout)
-            length = min(left, n - k)
-            joined = bit_at(bits, here + j)
-            if joined or not skip:
-                near, far = here + k, there + k  # the bits of this lane's first combination: p and q past two words
-                words, others = uint64(near >> 5), uint64(far >> 5)
-                p, q = uint32((near & 31) + lane), uint32((far & 31) + lane)
-                end = uint32((near & 31) + length)
-                found = uint32(0)
+        length = min(left, n - k)
+        joined = bit_at(bits, here + j)
+        if joined or not skip:
+            found = uint32(0)
+            ahead = lane
+            while ahead < min(length, WORD):
+                near, far = here + k + ahead, there + k + ahead
+                p, q = uint64(near >> 5), uint64(far >> 5)
+                end = uint64((near >> 5) + ((length - ahead + WORD - 1) >> 5))
+                right, further = uint32(near & 31), uint32(far & 31)
                 while p < end:
-                    one = uint32(bits[words + uint64(uint32(p >> uint32(5)))] >> uint32(p & uint32(31)))
-                    other = uint32(bits[others + uint64(uint32(q >> uint32(5)))] >> uint32(q & uint32(31)))
-                    found = uint32(found + uint32(uint32(one & other) & joined))
-                    p = uint32(p + step)
-                    q = uint32(q + step)
-                count += found
-            left -= length
-            j += 1
-            k = j + 1
-        i += 1
-        j = i + 1
-        k = i + 2
+                    found = uint32(found + uint32(uint32(bits[p] >> right) & uint32(bits[q] >> further) & joined))
+                    p += uint64(1)
+                    q += uint64(1)
+                ahead += lanes
+            count += found
+        left -= length
+        j += 1
+        if j == n - 1:
+            i += 1
+            here += step - fall * i
+            j = i + 1
+            there = here
+        there += step - fall * j
+        k = j + 1
     return count
 
 
 @cuda.jit(device=True)
-def test_task(bits, zero, offset, rows, layout, n, first, last, lanes, groups, parts, skip):
+def test_task(bits, zero, step, fall, n, first, last, lanes, groups, parts, skip):
     """How many of a chunk's combinations first..last-1 are triangles, of those that fall to this thread.
 
     Groups of `lanes` threads take the parts one by one. There are `parts` equal ones, or if that is 0, one for each
@@ -159,31 +160,31 @@ def test_task(bits, zero, offset, rows, layout, n, first, last, lanes, groups, p
         else:
             begin = max(first, triples(n) - triples(n - part))
             end = min(last, triples(n) - triples(n - part - 1))
-        count += test_stretch(bits, zero, offset, rows, layout, n, begin, end, lane, lanes, skip)
+        count += test_stretch(bits, zero, step, fall, n, begin, end, lane, lanes, skip)
         part += groups
     return count
 
 
 @cuda.jit(device=True)
-def set_edges(bits, zero, offset, rows, layout, start, low, high, first, last, thread, threads):
-    """The threads set the bits of the edges first..last-1, between vertices of a chunk."""
+def set_edges(bits, zero, step, fall, start, low, high, first, last, thread, threads):
+    """The threads set the bits of the edges first..last-1, between vertices of the chunk that begins at `start`."""
     e = first + thread
     while e < last:
-        row = row_start(offset + low[e] - start, rows, layout)
-        place = zero + row + offset + high[e] - start
+        place = row_of(low[e] - start, zero, step, fall) + high[e] - start
         cuda.atomic.or_(bits, place >> 5, uint32(1) << uint32(place & 31))
         e += threads
 
 
 @cuda.jit(device=True)
-def set_up(shared, words, n, layout, start, low, high, first, last):
+def set_up(shared, chunks, chunk, fall, low, high):
     """Make a chunk's matrix in shared memory. It may be used when this returns."""
     word = cuda.threadIdx.x
-    while word < words:
-        shared[1 + word] = 0
+    while word < chunks[chunk, WORDS]:
+        shared[TICKET // WORD + word] = 0
         word += cuda.blockDim.x
     cuda.syncthreads()
-    set_edges(shared, TICKET, 0, n, layout, start, low, high, first, last, cuda.threadIdx.x, cuda.blockDim.x)
+    set_edges(shared, chunks[chunk, ZERO], chunks[chunk, STEP], fall, chunks[chunk, START], low, high,
+              chunks[chunk, EDGES], chunks[chunk, EDGES_END], cuda.threadIdx.x, cuda.blockDim.x)  # fmt: skip
     cuda.syncthreads()
 
 
@@ -201,34 +202,32 @@ def next_task(shared, queue, tasks):
 
 
 @kernel("void(int64[:, ::1], int32[::1], int32[::1], uint32[::1], int64)")
-def matrix_kernel(chunks, low, high, bits, layout):
+def matrix_kernel(chunks, low, high, bits, fall):
     """Set the bits of the chunks that lie in global memory."""
     thread, threads = cuda.grid(1), cuda.gridsize(1)
     for chunk in range(chunks.shape[0]):
         if not chunks[chunk, WORDS]:
-            zero, offset, rows = chunks[chunk, FIRST_BIT], chunks[chunk, OFFSET], chunks[chunk, ROWS]
-            start, first, last = chunks[chunk, START], chunks[chunk, EDGES], chunks[chunk, EDGES_END]
-            set_edges(bits, zero, offset, rows, layout, start, low, high, first, last, thread, threads)
+            zero, step, start = chunks[chunk, ZERO], chunks[chunk, STEP], chunks[chunk, START]
+            first, last = chunks[chunk, EDGES], chunks[chunk, EDGES_END]
+            set_edges(bits, zero, step, fall, start, low, high, first, last, thread, threads)
 
 
 @kernel(
     "void(int64[:, ::1], int64[:, ::1], int32[::1], int32[::1], uint32[::1], int64, int64, int64, int64, int64, "
     "uint32[::1], int64[::1])"
 )
-def levels_kernel(chunks, tasks, low, high, bits, layout, lanes, groups, parts, skip, queue, total):
+def levels_kernel(chunks, tasks, low, high, bits, fall, lanes, groups, parts, skip, queue, total):
     shared = cuda.shared.array(0, uint32)
     count = int64(0)
     task = next_task(shared, queue, tasks.shape[0])
     while task < tasks.shape[0]:
         chunk, first, last = tasks[task, CHUNK], tasks[task, FIRST], tasks[task, LAST]
-        n, words = chunks[chunk, SIZE], chunks[chunk, WORDS]
-        if words:
-            set_up(shared, words, n, layout, chunks[chunk, START], low, high,
-                   chunks[chunk, EDGES], chunks[chunk, EDGES_END])  # fmt: skip
-            count += test_task(shared, TICKET, 0, n, layout, n, first, last, lanes, groups, parts, skip)
+        n, zero, step = chunks[chunk, SIZE], chunks[chunk, ZERO], chunks[chunk, STEP]
+        if chunks[chunk, WORDS]:
+            set_up(shared, chunks, chunk, fall, low, high)
+            count += test_task(shared, zero, step, fall, n, first, last, lanes, groups, parts, skip)
         else:
-            zero, offset, rows = chunks[chunk, FIRST_BIT], chunks[chunk, OFFSET], chunks[chunk, ROWS]
-            count += test_task(bits, zero, offset, rows, layout, n, first, last, lanes, groups, parts, skip)
+            count += test_task(bits, zero, step, fall, n, first, last, lanes, groups, parts, skip)
         task = next_task(shared, queue, tasks.shape[0])
     add_block_to(total, count)
 
@@ -253,13 +252,13 @@ def write_kernel(chunks, tasks, one, two, three):
 
 
 @cuda.jit(device=True)
-def test_written(bits, zero, offset, rows, layout, one, two, three, first, last):
+def test_written(bits, zero, step, fall, one, two, three, first, last):
     """How many of the combinations written at first..last-1 are triangles, of those that fall to this thread."""
     count = int64(0)
     p = first + cuda.threadIdx.x
     while p < last:
-        i, j, k = offset + one[p], offset + two[p], offset + three[p]
-        here, there = zero + row_start(i, rows, layout), zero + row_start(j, rows, layout)
+        j, k = two[p], three[p]
+        here, there = row_of(one[p], zero, step, fall), row_of(j, zero, step, fall)
         count += bit_at(bits, here + j) & bit_at(bits, here + k) & bit_at(bits, there + k)
         p += cuda.blockDim.x
     return count
@@ -269,21 +268,19 @@ def test_written(bits, zero, offset, rows, layout, one, two, three, first, last)
     "void(int64[:, ::1], int64[:, ::1], int32[::1], int32[::1], uint32[::1], int64, "
     "int32[::1], int32[::1], int32[::1], uint32[::1], int64[::1])"
 )
-def written_kernel(chunks, tasks, low, high, bits, layout, one, two, three, queue, total):
+def written_kernel(chunks, tasks, low, high, bits, fall, one, two, three, queue, total):
     shared = cuda.shared.array(0, uint32)
     count = int64(0)
     task = next_task(shared, queue, tasks.shape[0])
     while task < tasks.shape[0]:
         chunk, first = tasks[task, CHUNK], tasks[task, PLACE]
         last = first + tasks[task, LAST] - tasks[task, FIRST]
-        n, words = chunks[chunk, SIZE], chunks[chunk, WORDS]
-        if words:
-            set_up(shared, words, n, layout, chunks[chunk, START], low, high,
-                   chunks[chunk, EDGES], chunks[chunk, EDGES_END])  # fmt: skip
-            count += test_written(shared, TICKET, 0, n, layout, one, two, three, first, last)
+        zero, step = chunks[chunk, ZERO], chunks[chunk, STEP]
+        if chunks[chunk, WORDS]:
+            set_up(shared, chunks, chunk, fall, low, high)
+            count += test_written(shared, zero, step, fall, one, two, three, first, last)
         else:
-            zero, offset, rows = chunks[chunk, FIRST_BIT], chunks[chunk, OFFSET], chunks[chunk, ROWS]
-            count += test_written(bits, zero, offset, rows, layout, one, two, three, first, last)
+            count += test_written(bits, zero, step, fall, one, two, three, first, last)
         task = next_task(shared, queue, tasks.shape[0])
     add_block_to(total, count)
 
@@ -292,20 +289,21 @@ def written_kernel(chunks, tasks, low, high, bits, layout, one, two, three, queu
 
 
 def plan(
-    graph, *, threads=512, blocks=1024, lanes=32, approach="D", memory="auto", layout="s-utm", arrangement="redundant",
+    graph, *, threads=None, blocks=1024, lanes=32, approach="D", memory="auto", layout="s-utm", arrangement="redundant",
     schedule="longest", piece=0, roots=256, skip=False,
 ):  # fmt: skip
     """Algorithm 1, and the tasks that Algorithm 2 makes of its chunks.
 
+    threads: without a number, FEW, or MANY where an SM's shared memory holds but a block or two.
     lanes: how many threads take neighbouring combinations (approach D). memory: where the chunks' bits live: "shared",
     "global", or as they fit. arrangement: in global memory, "one" matrix for all or a "redundant" one for each chunk.
     schedule: the "longest" task first, or as they are "given". piece: the most combinations of a task; 0 for so many
     that every block finds a few tasks. roots: how many are tried for a component. skip: pass over all combinations
     whose first two vertices are not joined: exact, but no longer the paper's algorithm.
     """
-    threads = check_knob("threads", threads, 1, 1024)
+    threads = threads if threads is None else check_knob("threads", threads, 1, 1024)
     blocks = check_knob("blocks", blocks, 1, 2**31 - 1)
-    lanes = min(check_knob("lanes", lanes, 1, 1024), threads)
+    lanes = check_knob("lanes", lanes, 1, WORD)
     piece = check_knob("piece", piece, 0, 2**62)
     check_choice("approach", approach, APPROACHES)
     check_choice("memory", memory, MEMORIES)
@@ -315,15 +313,18 @@ def plan(
     chunks = cut(graph, layout, check_knob("roots", roots, 1, 2**31 - 1))
     low, high, edge_ptr = edges_by_level(graph, chunks)
     work = effort(chunks, edge_ptr, skip)
-    check_patience(chunks, work, threads, blocks, approach)
     table, bits = describe(chunks, edge_ptr, memory, arrangement)
+    shared = 4 * (1 + int(table[:, WORDS].max(initial=0)))
+    threads = threads or (MANY if 4 * shared > _cuda.facts().shared_per_sm else FEW)
+    lanes = min(lanes, threads)
+    check_patience(chunks, work, threads, blocks, approach)
     piece = piece or max(SMALLEST, -(-work // (blocks * TASKS_PER_BLOCK)))
     tasks = divide(chunks.tests, None if approach in "BC" else piece, schedule)
     blocks = enough_blocks(blocks, len(tasks), 1)
     copied = {"chunks": table, "tasks": tasks, "low": low, "high": high}
     created = {"bits": (words_needed(bits), np.uint32, 0), "queue": (1, np.uint32, 0)}
-    shared = max(4 * (1 + int(table[:, WORDS].max(initial=0))), threads * BYTES_PER_THREAD)
-    matrix = ("low", "high", "bits", LAYOUTS.index(layout))
+    shared = max(shared, threads * BYTES_PER_THREAD)
+    matrix = ("low", "high", "bits", int(layout != "matrix"))
     setup = [Step(matrix_kernel, blocks, threads, ("chunks", *matrix))] if bits else []
     if approach == "A":
         written = dict.fromkeys(("one", "two", "three"), (int(chunks.tests.sum()), np.int32, None))
@@ -398,19 +399,21 @@ def describe(chunks, edge_ptr, memory, arrangement):
     first, last = (
         np.searchsorted(chunks.level_ptr, chunks.start + more, side="right") - 1 for more in (0, chunks.size - 1)
     )
-    table = np.zeros((len(chunks), 8), np.int64)
+    table = np.zeros((len(chunks), 7), np.int64)
     table[:, START], table[:, SIZE] = chunks.start, chunks.size
     table[:, EDGES], table[:, EDGES_END] = edge_ptr[2 * first], edge_ptr[2 * last + 1]
     table[:, WORDS] = np.where(fits, words_needed(chunks.bits), 0)
-    if fits.all():
-        return table, 0
-    if arrangement == "one":
-        table[:, ROWS], table[:, OFFSET] = chunks.n, chunks.start
-        return table, bits_needed(chunks.n, chunks.layout)
-    table[:, ROWS] = chunks.size
-    ends = np.cumsum(np.where(fits, 0, -(-chunks.bits // PARTITION) * PARTITION))
-    table[1:, FIRST_BIT] = ends[:-1]
-    return table, int(ends[-1])
+    rows, offset, begin, bits = chunks.size.astype(np.int64), 0, 0, 0
+    if not fits.all() and arrangement == "one":
+        bits = bits_needed(chunks.n, chunks.layout)
+        rows, offset = np.where(fits, rows, chunks.n), np.where(fits, 0, chunks.start)
+    elif not fits.all():
+        taken = np.where(fits, 0, -(-chunks.bits // PARTITION) * PARTITION)
+        begin, bits = np.cumsum(taken) - taken, int(taken.sum())
+    table[:, ZERO] = np.where(fits, TICKET, begin) + position(offset, offset, rows, chunks.layout)
+    table[:, STEP] = position(offset + 1, offset, rows, chunks.layout) - position(offset, offset, rows, chunks.layout)
+    table[:, STEP] += chunks.layout != "matrix"  # row 1 has fallen already
+    return table, bits
 
 
 def effort(chunks, edge_ptr, skip):
@@ -444,8 +447,8 @@ def check_patience(chunks, work, threads, blocks, approach):
     each = 1 if approach == "B" else threads
     device = _cuda.facts()
     seconds = work / TESTS_PER_THREAD / min(each * blocks, THREADS_AT_WORK * device.sms)
-    if approach in "BC":
-        seconds = max(seconds, int(chunks.tests.max(initial=0)) / TESTS_PER_THREAD / each)
+    if approach in "BC" and work:
+        seconds = max(seconds, work * (int(max(chunks.tests)) / chunks.total_tests) / TESTS_PER_THREAD / each)
     if seconds > PATIENCE:
         raise GraphError(
             f"levels would take about {duration(seconds)} on this GPU to test {work:,} combinations: "
