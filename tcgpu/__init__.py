@@ -20,6 +20,7 @@ _ROOM_OF = {
     "write": "formats",
     "load": "datasets",
     "Method": "counting",
+    "calibrate": "calibration",
     "measure": "bench",
     "methods": "counting",
     "count": "counting",

@@ -219,8 +219,9 @@ def bench(arguments):
     """Measure on this machine and write the record as CSV.
 
     WHAT is `report` (the report's four classes of graphs), `sweep` (its two kernels from 1 to 64 nonzeros per column),
-    `cache` (the same two while a GPU's L1 cache shrinks), or a graph's file. Without -o, the record goes to
-    data/measured/, under the name of the suite and of the machine.
+    `cache` (the same two while a GPU's L1 cache shrinks), `table1` (Bisson & Fatica's four kernels on graph500's graphs
+    and on those in the folder that TCGPU_GRAPHS names), `samples` (the same four on graphs of every kind), or a graph's
+    file. Without -o, the record goes to data/measured/, under the name of the suite and of the machine.
     """
     from tcgpu.bench import SUITES, measure, record_path
 
@@ -393,7 +394,7 @@ def _parser():
     _prints_json(option)
 
     option = _command(commands, bench)
-    option("what", metavar="WHAT", help="report, sweep, cache, or a graph's file")
+    option("what", metavar="WHAT", help="report, sweep, cache, table1, samples, or a graph's file")
     option("--methods", metavar="M,M", help="which methods, separated by commas (default: those of the suite, or cpu)")
     option("--engine", metavar="E", help="gpu, sim or cpu (default: the first of each method that is here)")
     option("--repeats", metavar="N", type=int, default=5, help="runs of which the median counts (default: 5)")

@@ -9,6 +9,7 @@ import csv
 import datetime
 import html
 import json
+import math
 import os
 import platform
 import re
@@ -18,7 +19,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import NamedTuple
 
-from tcgpu import _native
+from tcgpu import _native, cpu, datasets
 from tcgpu.counting import METHODS, choose, engine_of, on_engine
 from tcgpu.datasets import data_path
 from tcgpu.generators import GENERATORS
@@ -44,6 +45,21 @@ SHAPES = (
     {"threads": 128, "blocks": 1 << 16, "columns": 1},
     {"threads": 256, "blocks": 1 << 16, "columns": 4},
     {"threads": 512, "blocks": 1 << 16, "columns": 4},
+)
+# Bisson & Fatica's four kernels; the longest column that a record leaves to a single thread or warp: it takes seconds.
+FOUR = ("bitmap_thread", "bitmap_warp", "bitmap_block_shared", "bitmap_block_global")
+LONGEST_ALONE = {"bitmap_thread": 1 << 12, "bitmap_warp": 1 << 16}
+GRAPH500 = range(18, 25)  # scales
+LARGE = 1 << 25  # edges from which on two runs are enough
+SAMPLES = (  # graphs of many mean and longest columns and sizes: what the constants of Algorithm 5 are fitted to
+    *(("by_nonzeros", {"m": 1 << 21, "nonzeros_per_column": k}) for k in (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48)),
+    *(("rmat", {"scale": scale, "edge_factor": k}) for scale in (14, 16, 18, 20) for k in (2, 4, 8, 16)),
+    *(("copapers", {"n": n, "mean_degree": d}) for n in (20_000, 200_000) for d in (8, 20, 74)),
+    *(("barabasi_albert", {"n": 1 << s, "k": k}) for s in (13, 16, 19) for k in (3, 6, 12)),
+    *(("delaunay", {"n": 1 << s}) for s in (13, 16, 19)),
+    *(("road", {"rows": r, "cols": r}) for r in (64, 256, 1024)),
+    *(("mesh3d", {"planes": r, "rows": r, "cols": r}) for r in (20, 40, 80)),
+    *(("watts_strogatz", {"n": 1 << s, "k": 20}) for s in (14, 18)),
 )
 SHOWN = ("graph", "method", "engine", "order", "knobs", "triangles", "kernel_ms", "process_ms", "total_ms")
 
@@ -188,7 +204,81 @@ def measure_cache(methods=REPORT_METHODS[:2], *, engine=None, repeats=REPEATS, s
     return rows
 
 
-SUITES = {"report": measure_report, "sweep": measure_sweep, "cache": measure_cache}
+def measure_table1(methods=(*FOUR, "bitmap_auto"), *, engine=None, repeats=REPEATS, share=1.0, tell=lambda row: None):
+    """Table I of Bisson & Fatica, in natural order: the graphs in the folder that TCGPU_GRAPHS names, and graph500's.
+
+    share: below 1, smaller scales of graph500, and none of the other graphs that has more than that share of the edges
+    of graph500's largest. A method is left out where it refuses the graph, or would leave a long column to one thread
+    or warp. Counts are checked against the native engine's. A row says how long the longest column is.
+    """
+    rows = Rows()
+    for name, raw in _table1_graphs(share):
+        graph = as_graph(raw)
+        fitting = _fitting(methods, graph, engine)
+        times = min(2, repeats) if graph.m >= LARGE else repeats
+        found = measure(raw, fitting, engine=engine, repeats=times, name=name)
+        if found[0]["triangles"] != cpu.count(graph):
+            raise RuntimeError(f"{fitting[0]} counts {found[0]['triangles']:,} on {name}, cpu {cpu.count(graph):,}")
+        for row in found:
+            row["longest_column"] = graph.max_column
+        tell(found)
+        rows += found
+    return rows
+
+
+def measure_samples(methods=FOUR, *, engine=None, repeats=REPEATS, share=1.0, tell=lambda row: None):
+    """Only the kernels' times of `methods` on generated graphs of every kind: the best of the repeats."""
+    rows = Rows()
+    for generator, size in SAMPLES:
+        try:
+            graph = GENERATORS[generator](**_scaled(size, share))
+        except GraphError:  # no graph that small has columns that long
+            continue
+        about = {"graph": graph.name, "vertices": graph.n, "edges": graph.m, "longest_column": graph.max_column}
+        for method in _fitting(methods, graph, engine):
+            chosen = choose(method, engine)
+            with on_engine(chosen, engine):
+                plan = chosen.plan(chosen.prepare(graph))
+                times = [_run(plan, chosen)[0] for _ in range(1 + repeats)][1:]
+            found = {"method": method, "engine": engine_of(chosen, engine), "kernel_ms": round(min(times), 4)}
+            rows.append(about | found | {"repeats": repeats} | machine(engine))
+        tell(rows[-1:])
+    return rows
+
+
+def _table1_graphs(share):
+    """(name, Graph or raw edges) of each."""
+    scales = [scale + round(math.log2(share)) for scale in GRAPH500]
+    for entry in datasets.own():
+        if entry.edges <= share * (16 << GRAPH500[-1]):
+            yield entry.name, datasets.load(entry.name)
+    for scale in scales:
+        if scale >= 1:
+            yield f"graph500-scale{scale}-ef16", GENERATORS["rmat"].edges(scale)[:2]
+
+
+def _fitting(methods, graph, engine):
+    """Those of the methods that take the graph, and would not leave a very long column to a single thread or warp."""
+    taken = []
+    for name in methods:
+        chosen = choose(name, engine)
+        try:
+            with on_engine(chosen, engine):
+                chosen.plan(graph)
+        except GraphError:
+            continue
+        if graph.max_column <= LONGEST_ALONE.get(name, graph.max_column):
+            taken.append(name)
+    return taken
+
+
+SUITES = {
+    "report": measure_report,
+    "sweep": measure_sweep,
+    "cache": measure_cache,
+    "table1": measure_table1,
+    "samples": measure_samples,
+}
 
 
 def record_path(suite, rows):
@@ -204,6 +294,8 @@ def _scaled(size, share):
     if not 0 < share <= 1:
         raise GraphError(f"a share of a suite's size is past 0 and at most 1, not {share!r}")
     counts = {key: value for key, value in size.items() if key in ("n", "m", "rows", "cols", "planes")}
+    if "scale" in size:
+        return size | {"scale": max(1, size["scale"] + round(math.log2(share)))}
     return size | {key: max(2, round(value * share ** (1 / len(counts)))) for key, value in counts.items()}
 
 

@@ -69,6 +69,13 @@ def catalogue():
     return entries + [entry for entry in own if entry.name not in known]
 
 
+def own():
+    """The entries of the catalogue whose files are in the folder that TCGPU_GRAPHS names: a list of Dataset."""
+    folder = _own_folder()
+    at_hand = [(entry, _at_hand(entry)[0]) for entry in catalogue()] if folder else []
+    return [entry for entry, path in at_hand if path is not None and path.parent == folder]
+
+
 def load(name):
     """The graph called `name` in the catalogue, GraphError if it is not what is published.
 

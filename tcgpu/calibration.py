@@ -1,0 +1,109 @@
+"""The constants of Bisson & Fatica's Algorithm 5, measured: which of the four bitmap kernels a graph is for, here.
+
+    tcgpu.count(graph, "bitmap_auto", **tcgpu.calibrate())
+
+Theirs were found by hand, on one card, for the graphs of one table. Here the four kernels are timed on generated graphs
+of many mean and longest columns and sizes, and the constants are those with which the algorithm's choices lose least.
+"""
+
+import itertools
+import json
+import math
+import re
+
+from tcgpu import bench, counting, datasets
+from tcgpu.kernels.bitmap_auto import PAPER, choice
+
+TIE = 1.02  # a choice counts as the best one if no other kernel is faster by more than this: what timings vary by
+LOST = 1000.0  # what it counts as to choose a kernel that refuses the graph, or was not even tried
+
+
+def calibrate(*, engine=None, again=False, share=1.0, repeats=3):
+    """The knobs of `bitmap_auto` for this machine: measured the first time, or `again`, and kept in the user's cache.
+
+    share: of the size of the graphs to measure, which takes a minute or less on a GPU; the simulator wants little.
+    """
+    kept = _kept(engine)
+    if again or not kept.exists():
+        knobs = fit(bench.measure_samples(engine=engine, repeats=repeats, share=share))
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        kept.write_text(json.dumps(knobs) + "\n")
+    return json.loads(kept.read_text())
+
+
+def fit(rows):
+    """The knobs whose choices lose least time on the graphs of `rows`, as a mean of ratios; of equals, the paper's.
+
+    rows: of `measure_samples` or `measure_table1`. Thresholds are tried between any two graphs that differ.
+    """
+    graphs = list(_times(rows).values())
+    columns = ("longest_column", "mean", "vertices")
+    tried = (_between(columns[k], graphs, paper) for k, paper in enumerate(PAPER.values()))
+    best = min(
+        (dict(zip(PAPER, constants)) for constants in itertools.product(*tried)),
+        key=lambda knobs: (round(_loss(graphs, knobs), 9), _far_from_paper(knobs)),
+    )
+    return {"longest_thread": int(best["longest_thread"]), "mean_warp": best["mean_warp"],
+            "vertices_shared": int(best["vertices_shared"])}  # fmt: skip
+
+
+def choices(rows, **knobs):
+    """For each graph of `rows`: what the algorithm chooses, the fastest kernel, and how many times longer it takes."""
+    found = []
+    for graph, facts in _times(rows).items():
+        chosen, times = _chosen(facts, PAPER | knobs), facts["times"]
+        best = min(times, key=times.get)
+        found.append({"graph": graph, "chosen": chosen, "best": best, "slowdown": _slowdown(times, chosen)})
+    return found
+
+
+def share_best(rows, **knobs):
+    """The share of the graphs of `rows` for which the algorithm chooses the fastest kernel, or one as good as that."""
+    found = choices(rows, **knobs)
+    return sum(row["slowdown"] <= TIE for row in found) / len(found)
+
+
+def _times(rows):
+    """graph -> its facts, and the milliseconds of each kernel that was timed on it."""
+    graphs = {}
+    for row in rows:
+        if row["method"] in bench.FOUR:
+            facts = {name: row[name] for name in ("vertices", "edges", "longest_column")}
+            mean = row["edges"] / max(1, row["vertices"])
+            times = graphs.setdefault(row["graph"], facts | {"mean": mean, "times": {}})["times"]
+            times[row["method"]] = row["kernel_ms"]
+    return graphs
+
+
+def _between(what, graphs, paper):
+    """Thresholds that divide the graphs in every way there is; of those that do the same, one is the paper's."""
+    values = sorted({facts[what] for facts in graphs})
+    middles = {math.sqrt(max(low, 0.5) * high) for low, high in zip(values, values[1:])}
+    ends = {0, 2 * values[-1] + 1}
+    return sorted({round(value, 3) for value in middles | ends} | {paper})
+
+
+def _loss(graphs, knobs):
+    return sum(math.log(_slowdown(facts["times"], _chosen(facts, knobs))) for facts in graphs)
+
+
+def _chosen(facts, knobs):
+    return choice(facts["vertices"], facts["edges"], facts["longest_column"], **knobs)
+
+
+def _slowdown(times, chosen):
+    return times[chosen] / min(times.values()) if chosen in times else LOST
+
+
+def _far_from_paper(knobs):
+    return sum(abs(math.log((1 + knobs[name]) / (1 + PAPER[name]))) for name in PAPER)
+
+
+def _kept(engine):
+    """The file that keeps this machine's constants."""
+    chosen = counting.choose("bitmap_auto", engine)
+    with counting.on_engine(chosen, engine):
+        from tcgpu import _cuda
+
+        name = _cuda.facts().name
+    return datasets.cache() / "calibration" / f"{re.sub('[^a-z0-9]+', '-', name.lower())}.json"
