@@ -19,12 +19,12 @@ from functools import cached_property
 
 import numba
 import numpy as np
-from numba import cuda, int32, int64, uint32, uint64
+from numba import cuda, int32, int64, uint8, uint32, uint64
 
 from tcgpu._engine import ENGINE, ENGINES, REASON, shared_library, visible_gpus
 from tcgpu._simulator import simulate
 
-__all__ = ["cuda", "int32", "int64", "uint32", "uint64", "simulate", "visible_gpus"]
+__all__ = ["cuda", "int32", "int64", "uint8", "uint32", "uint64", "simulate", "visible_gpus"]
 
 # A launch of few blocks is what a small graph needs: no warning. numba-cuda has a configuration of its own.
 for _config in (numba.config, getattr(cuda, "config", numba.config)):
@@ -142,7 +142,10 @@ def device_array(shape, dtype, fill=None):
     """A new array on the engine's device; `fill` is None, or 0 or -1 for every element."""
     if engine() == "sim":
         return np.empty(shape, dtype) if fill is None else np.full(shape, fill, dtype)
-    array = cuda.device_array(shape, dtype)
+    if importlib.util.find_spec("cupy"):  # its pool hands memory out again at once, where the driver takes milliseconds
+        array = cuda.as_cuda_array(_cupy().empty(shape, dtype))
+    else:
+        array = cuda.device_array(shape, dtype)
     if fill is not None:
         refill(array, fill)
     return array
@@ -310,7 +313,10 @@ def facts():
 
 def memory_free():
     """Bytes of device memory that are free now; the simulator's is the main memory."""
-    return int(cuda.current_context().get_memory_info()[0]) if engine() == "gpu" else _main_memory()
+    if engine() == "sim":
+        return _main_memory()
+    pooled = _cupy().get_default_memory_pool().free_bytes() if importlib.util.find_spec("cupy") else 0
+    return int(cuda.current_context().get_memory_info()[0]) + pooled
 
 
 def _main_memory():

@@ -9,8 +9,9 @@ found at column j's nonzero i, which asks for the rows k past i of column j that
 column with many near rows is *heavy*.
 
     hub_kernel      i a hub, column j heavy   a warp per heavy column: 64 hubs at a time, word AND word
-    window_kernel   k near, all other i       a block per i: column i as bits in shared memory, looked up for what
+    crowd_kernel    k near, i in many columns a block per i: column i as bytes in shared memory, looked up for what
                                               follows i in each column j that holds it, 16 bits a look-up
+    window_kernel   k near, all other i       the same with bits, and with smaller blocks
     merge_kernel    k not near, column short  a thread per nonzero: two pointers
     hash_kernel     k not near, column long   a warp per column j: its rows in a hash table, looked up for each column i
 
@@ -20,14 +21,14 @@ of its rows are within a few thousand of it.
     local_kernel    column j local            a warp per column: bits relative to the column, word AND word
     merge_kernel    all others                a thread per nonzero: two pointers
 
-The window kernel needs to know, for each vertex i, the columns that hold it: its *in-edges*, which `adaptive_setup`
-lists. Asked this way round, degree order costs the fewest look-ups: d (d - 1) / 2 for a column of length d.
+These two need to know, for each vertex i, the columns that hold it: its *in-edges*, which `adaptive_setup` lists. Asked
+this way round, degree order costs the fewest look-ups: d (d - 1) / 2 for a column of length d.
 """
 
 import numpy as np
 
 from tcgpu import _cuda
-from tcgpu._cuda import cuda, int32, int64, kernel, uint32, uint64
+from tcgpu._cuda import cuda, int32, int64, kernel, uint8, uint32, uint64
 from tcgpu.kernels import Plan, Scan, Step, adaptive_setup, check_knob, check_positions, enough_blocks
 from tcgpu.kernels.adaptive_setup import (
     ALL_LANES,
@@ -39,7 +40,7 @@ from tcgpu.kernels.adaptive_setup import (
     NEAR,
     ROW,
 )
-from tcgpu.kernels.device_graph import prepare
+from tcgpu.kernels.device_graph import SMALL, prepare
 from tcgpu.kernels.merge import common_values
 from tcgpu.kernels.reduction import BYTES_PER_THREAD, add_block_to
 
@@ -48,7 +49,8 @@ __all__ = ["plan", "prepare"]
 EMPTY = -1
 GOLDEN = 2654435769  # Knuth's multiplier: 2^32 over the golden ratio
 TABLE = 512  # rows that a hash table takes at a time
-TASK = 2048  # in-edges of a task of the window kernel
+TASK = 8192  # in-edges that a task has at most
+NO_CROWD = 2**30
 WORDS = (32, 64, 128)
 
 
@@ -72,22 +74,22 @@ def hub_kernel(near, near_ptr, heavy, listed, rows, lowest, total):
         for k in range(4):
             bits64[uint32(own + uint32(32 * k))] = uint64(0)
         cuda.syncwarp()
-        p = uint32(begin + lane)
-        first = uint32(0)  # how many rows come before the first hub that counts
-        while uint32(p - lane) < end:
+        first, hubs = end, 32
+        while hubs == 32:  # the hubs are the last rows: all of a warp's lanes found one, so there may be more
+            p = uint32(first - uint32(1) - lane)
             x = uint32(0)
-            if p < end:
+            if uint32(lane) < uint32(first - begin):
                 x = uint32(near[p])
-            if x >= uint32(HUB_0):
+            if x >= uint32(lowest):
                 h = uint32(x - uint32(HUB_0))
                 word = uint32(uint32(warp + warp) + (h >> uint32(5)))
                 cuda.atomic.or_(bits32, word, uint32(uint32(1) << (h & uint32(31))))
-            first = uint32(first + uint32(cuda.popc(uint32(cuda.ballot_sync(ALL_LANES, p < end and x < lowest)))))
-            p = uint32(p + uint32(32))
+            hubs = cuda.popc(uint32(cuda.ballot_sync(ALL_LANES, x >= uint32(lowest))))
+            first = uint32(first - uint32(hubs))
         cuda.syncwarp()
         own0, own1 = bits64[own], bits64[uint32(own + uint32(32))]
         own2, own3 = bits64[uint32(own + uint32(64))], bits64[uint32(own + uint32(96))]
-        p = uint32(begin + first)
+        p = first
         while p < end:  # hubs with up to four words a lane
             x = uint32(near[p])
             if x >= uint32(HUB_0 + 6144):
@@ -119,6 +121,70 @@ def hub_kernel(near, near_ptr, heavy, listed, rows, lowest, total):
     add_block_to(total, int64(count))
 
 
+@kernel("void(uint16[::1], uint64[::1], uint64[::1], uint64[::1], uint64[::1], int32[::1], int64, int64[::1])")
+def crowd_kernel(near, quads, columns, pieces, in_edges, task_ptr, lanes, total):
+    """A block per task: the near rows of a column as bytes, looked up for the pieces that its many in-edges name.
+
+    Near numbers are read four at a time. What a piece holds too much, at its front, are pads (0) and rows up to i
+    itself: column i has none of them. So there is no mask and no branch around a look-up. `lanes` share a piece; the
+    next piece is fetched while this one is looked up. A byte a row costs more memory than a bit, and half the
+    instructions.
+    """
+    there = cuda.shared.array(0, uint8)
+    words = cuda.shared.array(0, uint64)  # the same memory
+    thread, threads = uint32(cuda.threadIdx.x), uint32(cuda.blockDim.x)
+    lanes = uint32(lanes)
+    group, seat, groups = uint32(thread // lanes), uint32(thread % lanes), uint32(threads // lanes)
+    k = thread
+    while k < uint32((NEAR + 1) // 8):
+        words[k] = uint64(0)
+        k = uint32(k + threads)
+    cuda.syncthreads()
+    count = int64(0)
+    task = task_ptr[task_ptr.size - 1] - 1 - cuda.blockIdx.x
+    while task >= 0:
+        column, piece = columns[task], pieces[task]
+        begin = uint32(uint32(column >> uint64(LENGTH_BITS)) * uint32(4))
+        end = uint32(begin + uint32(column & uint64(LENGTH_MASK)) * uint32(4))
+        p = uint32(begin + thread)
+        while p < end:
+            x = uint32(near[p])
+            if x != 0:
+                there[x] = 1
+            p = uint32(p + threads)
+        i = uint32(piece >> uint64(LENGTH_BITS))
+        i_end = uint32(i + uint32(piece & uint64(LENGTH_MASK)))
+        i = uint32(i + group)
+        following = uint64(0)
+        if i < i_end and group < groups:
+            following = in_edges[i]
+        cuda.syncthreads()
+        found = uint32(0)
+        while i < i_end and group < groups:
+            q = uint32(following >> uint64(LENGTH_BITS))
+            q_end = uint32(q + uint32(following & uint64(LENGTH_MASK)))
+            i = uint32(i + groups)
+            if i < i_end:
+                following = in_edges[i]
+            q = uint32(q + seat)
+            while q < q_end:
+                four = quads[q]
+                low, high = uint32(four), uint32(four >> uint64(32))
+                a = uint32(there[low & uint32(NEAR)]) + uint32(there[low >> uint32(16)])
+                b = uint32(there[high & uint32(NEAR)]) + uint32(there[high >> uint32(16)])
+                found = uint32(found + a + b)
+                q = uint32(q + lanes)
+        count += int64(found)
+        cuda.syncthreads()
+        p = uint32(begin + thread)
+        while p < end:
+            there[uint32(near[p])] = 0
+            p = uint32(p + threads)
+        cuda.syncthreads()
+        task -= cuda.gridDim.x
+    add_block_to(total, count)
+
+
 @cuda.jit(device=True)
 def bits_set(bits, four):
     """How many of four near numbers, 16 bits each, are set among the bits."""
@@ -132,12 +198,7 @@ def bits_set(bits, four):
 
 @kernel("void(uint16[::1], uint64[::1], uint64[::1], uint64[::1], uint64[::1], int32[::1], int64, int64[::1])")
 def window_kernel(near, quads, columns, pieces, in_edges, task_ptr, lanes, total):
-    """A block per task: the near rows of a column as bits, looked up for the pieces that its in-edges name.
-
-    Near numbers are read four at a time. What a piece holds too much, at its front, are pads (0) and rows up to i
-    itself: column i has none of them. So there is no mask and no branch around a look-up. `lanes`, a power of two,
-    share a piece; the next piece is fetched while this one is looked up.
-    """
+    """As crowd_kernel, for few in-edges: bits instead of bytes, so that many small blocks have their own."""
     bits = cuda.shared.array(0, uint32)
     thread, threads = uint32(cuda.threadIdx.x), uint32(cuda.blockDim.x)
     lanes = uint32(lanes)
@@ -175,14 +236,8 @@ def window_kernel(near, quads, columns, pieces, in_edges, task_ptr, lanes, total
                 following = in_edges[i]
             q = uint32(q + seat)
             while q < q_end:
-                r = uint32(q + lanes)
-                one = quads[q]
-                two = uint64(0)
-                if r < q_end:
-                    two = quads[r]
-                found = uint32(found + bits_set(bits, one))
-                found = uint32(found + bits_set(bits, two))
-                q = uint32(r + lanes)
+                found = uint32(found + bits_set(bits, quads[q]))
+                q = uint32(q + lanes)
         count += int64(found)
         cuda.syncthreads()
         p = uint32(begin + thread)
@@ -205,15 +260,17 @@ def merge_kernel(col_ptr, row_idx, col_of, far, short, words, whole, total):
     e = cuda.grid(1)
     while e < row_idx.size:
         i, j = int64(row_idx[e]), int64(col_of[e])
-        p_end = q_end = int64(0)
-        if whole == 1:
-            p_end, q_end = col_ptr[j + 1], col_ptr[i + 1]
-            if words > 0 and p_end - col_ptr[j] >= short and (row_idx[p_end - 1] >> 6) - (j >> 6) < words:
-                p_end = int64(0)
-        elif far[j] < short:
-            p_end, q_end = col_ptr[j] + far[j], col_ptr[i] + far[i]
+        p_end = col_ptr[j + 1]
+        if whole == 0:
+            p_end = col_ptr[j]
+            if far[j] < short:
+                p_end += far[j]
+        elif words > 0 and p_end - col_ptr[j] >= short and (row_idx[p_end - 1] >> 6) - (j >> 6) < words:
+            p_end = int64(0)
         if e + 1 < p_end:
-            count += common_values(row_idx, e + 1, p_end, row_idx, col_ptr[i], q_end)
+            q = col_ptr[i]
+            q_end = q + far[i] if whole == 0 else col_ptr[i + 1]
+            count += common_values(row_idx, e + 1, p_end, row_idx, q, q_end)
         e += cuda.gridsize(1)
     add_block_to(total, count)
 
@@ -314,27 +371,29 @@ def local_kernel(col_ptr, row_idx, rows, words, short, total):
     add_block_to(total, int64(count))
 
 
-def plan(graph, *, near=NEAR, hubs=HUBS, heavy=48, short=32, words=None):
+def plan(graph, *, near=NEAR, hubs=HUBS, heavy=48, crowd=128, short=32, words=None):
     """By degree, the classes that the graph's order was made for; in any other order, local columns and the rest.
 
     near, hubs: how many of the last vertices are near the end, how many are hubs; heavy: more near rows than that make
-    a column heavy; short: fewer far rows than that make it short, fewer rows at all keep it from being local; words:
-    how many words of 64 vertices a local column may reach over, 0 for no local columns, None for what suits the graph.
+    a column heavy; crowd: so many in-edges make a vertex one for crowd_kernel; short: fewer far rows than that make a
+    column short, fewer rows at all keep it from being local; words: how many words of 64 vertices a local column may
+    reach over, 0 for no local columns, None for what suits the graph.
     """
     check_positions(graph)
     near = check_knob("near", near, 0, NEAR)
     hubs = check_knob("hubs", hubs, 0, HUBS)
     heavy = check_knob("heavy", heavy, 0, 2**30)
+    crowd = check_knob("crowd", crowd, 1, NO_CROWD)
     short = check_knob("short", short, 2, 2**30)
     if graph.order == "degree":
-        return _by_degree(graph, near, min(hubs, near), heavy // 4, short)
+        return _by_degree(graph, near, min(hubs, near), heavy // 4, short, crowd)
     words = local_words(graph, short) if words is None else check_knob("words", words, 0, 1024)
     return _as_it_comes(graph, short, words)
 
 
 def local_words(graph, short):
     """How many words local columns should reach over so that most nonzeros lie in one; 0 if none of WORDS does it."""
-    if graph.nonzeros_per_column < short // 4:
+    if graph.m <= SMALL or graph.nonzeros_per_column < short // 4:
         return 0
     xp = _cuda.arrays_of(graph.col_ptr)
     lengths = xp.diff(graph.col_ptr)
@@ -368,19 +427,27 @@ def _as_it_comes(graph, short, words):
     )
 
 
-def _by_degree(graph, near, hubs, heavy, short):
+def _by_degree(graph, near, hubs, heavy, short, crowd):
+    setup = adaptive_setup
     n, m = graph.n, graph.m
     base, zero, lowest = n - near, n - NEAR - 1, NEAR + 1 - hubs
-    setup = adaptive_setup
+    if NEAR + 1 + 1024 > _cuda.facts().shared_per_block:  # it has no room for a byte for each near row
+        crowd = NO_CROWD
     measuring = ("col_ptr", "row_idx", base, heavy, short, "far", "quad_count", "heavy", "long", "listed")
     laying = ("col_ptr", "row_idx", "col_of", "near_ptr", base, zero, heavy, lowest, "put", "near", "in_edges")
-    tasks = n + m // TASK + 1
     hub_args = ("near", "near_ptr", "heavy", "listed", "rows", lowest, "total")
-    window_args = ("near", "quads", "columns", "pieces", "in_edges", "task_ptr", 8, "total")
     hash_args = ("col_ptr", "row_idx", "far", "long", "listed", TABLE, 8, "total")
+    copied = {"col_ptr": graph.col_ptr, "row_idx": graph.row_idx, "col_of": graph.col_of}
+    occurrences = getattr(graph, "occurrences", None)
+    if occurrences is None:
+        in_edges, counting = m, _step(setup.count_in_edges, m, 256, ("row_idx", "in_count"))
+    else:
+        copied["occurrences"] = occurrences
+        in_edges = 2 * graph.records - m
+        counting = _step(setup.bound_in_edges, n, 256, ("occurrences", "col_ptr", "in_count"))
     return Plan(
         method="adaptive",
-        copied={"col_ptr": graph.col_ptr, "row_idx": graph.row_idx, "col_of": graph.col_of},
+        copied=copied,
         created={
             "far": (n, np.int32, None),
             "quad_count": (n, np.int32, None),
@@ -392,34 +459,57 @@ def _by_degree(graph, near, hubs, heavy, short):
             "in_count": (n, np.int32, 0),
             "in_ptr": (n + 1, np.int64, None),
             "put": (n + 1, np.int64, None),
-            "in_edges": (m, np.uint64, None),
-            "task_count": (n, np.int32, None),
-            "task_ptr": (n + 1, np.int32, None),
-            "columns": (tasks, np.uint64, None),
-            "pieces": (tasks, np.uint64, None),
+            "in_edges": (in_edges, np.uint64, None),
             "rows": (HUBS * ROW, np.uint64, 0),
+            **_tasks_created("few", n, min(n, m)),
+            **_tasks_created("crowd", n, m // crowd + m // TASK + 1),
         },
         views={"near": ("quads", np.uint16), "rows32": ("rows", np.uint32)},
         setup=[
             _step(setup.measure_columns, n, 256, measuring),
             Scan("quad_count", "near_ptr"),
-            _step(setup.count_in_edges, m, 256, ("row_idx", "in_count")),
+            counting,
             Scan("in_count", "in_ptr"),
             Scan("in_count", "put"),
             _step(setup.lay_out, m, 256, laying),
-            _step(setup.count_tasks, n, 256, ("in_ptr", "put", "near_ptr", TASK, "task_count")),
-            Scan("task_count", "task_ptr"),
-            _step(setup.fill_tasks, n, 256, ("in_ptr", "put", "near_ptr", TASK, "task_ptr", "columns", "pieces")),
+            *_tasks_listed("few", n, 1, crowd),
+            *_tasks_listed("crowd", n, crowd, NO_CROWD),
         ],
         steps=[
             _step(setup.fill_hub_rows, 32 * min(hubs, n), 256, ("near", "near_ptr", hubs, "rows32")),
             _step(hub_kernel, 32 * n, 128, hub_args, most=4224, shared=4 * 8 * ROW),
-            _step(window_kernel, 128 * n, 128, window_args, most=2112, shared=4 * BITS),
+            _step(crowd_kernel, 512 * (m // crowd), 512, _window_args("crowd"), 396, shared=NEAR + 1),
+            _step(window_kernel, 64 * n, 64, _window_args("few"), most=3432, shared=4 * BITS),
             _step(hash_kernel, 64 * n, 64, hash_args, most=4224, shared=2 * 4 * TABLE),
             _merge(graph, "far", short, 0, whole=0),
         ],
         work=graph.m,
     )
+
+
+def _tasks_created(kind, n, most):
+    """The arrays that hold at most `most` tasks of n vertices."""
+    return {
+        f"{kind}_count": (n, np.int32, None),
+        f"{kind}_ptr": (n + 1, np.int32, None),
+        f"{kind}_columns": (most, np.uint64, None),
+        f"{kind}_pieces": (most, np.uint64, None),
+    }
+
+
+def _tasks_listed(kind, n, fewest, fewer):
+    """What lists the tasks of the vertices with `fewest` in-edges or more, but `fewer`."""
+    counting = ("in_ptr", "put", "near_ptr", fewest, fewer, TASK, f"{kind}_count")
+    filling = ("in_ptr", "put", "near_ptr", TASK, f"{kind}_ptr", f"{kind}_columns", f"{kind}_pieces")
+    return [
+        _step(adaptive_setup.count_tasks, n, 256, counting),
+        Scan(f"{kind}_count", f"{kind}_ptr"),
+        _step(adaptive_setup.fill_tasks, n, 256, filling),
+    ]
+
+
+def _window_args(kind):
+    return ("near", "quads", f"{kind}_columns", f"{kind}_pieces", "in_edges", f"{kind}_ptr", 8, "total")
 
 
 def _merge(graph, far, short, words, whole):

@@ -59,6 +59,15 @@ def list_lanes(chosen, value, into, listed, kind):
         into[first + cuda.popc(mask & uint32((uint32(1) << uint32(lane)) - uint32(1)))] = value
 
 
+@kernel("void(int32[::1], int64[::1], int32[::1])")
+def bound_in_edges(occurrences, col_ptr, in_count):
+    """A thread per vertex: it lies in no more columns than it occurs in edges beyond those of its own column."""
+    v = cuda.grid(1)
+    while v < in_count.size:
+        in_count[v] = occurrences[v] - int32(col_ptr[v + 1] - col_ptr[v])
+        v += cuda.gridsize(1)
+
+
 @kernel("void(int32[::1], int32[::1])")
 def count_in_edges(row_idx, in_count):
     """A thread per nonzero: in how many columns every vertex lies."""
@@ -94,14 +103,16 @@ def lay_out(col_ptr, row_idx, col_of, near_ptr, base, zero, heavy_quads, lowest,
         e += cuda.gridsize(1)
 
 
-@kernel("void(int64[::1], int64[::1], int32[::1], int64, int32[::1])")
-def count_tasks(in_ptr, put, near_ptr, most, tasks):
-    """A thread per vertex: how many tasks of at most `most` in-edges it makes."""
+@kernel("void(int64[::1], int64[::1], int32[::1], int64, int64, int64, int32[::1])")
+def count_tasks(in_ptr, put, near_ptr, fewest, fewer, most, tasks):
+    """A thread per vertex of `fewest` in-edges or more, but `fewer`: how many tasks of at most `most` it makes."""
     i = cuda.grid(1)
-    while i < put.size - 1:
-        tasks[i] = 0
-        if near_ptr[i] < near_ptr[i + 1]:
-            tasks[i] = (put[i] - in_ptr[i] + most - 1) // most
+    while i < tasks.size:
+        in_edges = put[i] - in_ptr[i]
+        made = int64(0)
+        if fewest <= in_edges < fewer and near_ptr[i] < near_ptr[i + 1]:
+            made = (in_edges + most - 1) // most
+        tasks[i] = made
         i += cuda.gridsize(1)
 
 
@@ -109,7 +120,7 @@ def count_tasks(in_ptr, put, near_ptr, most, tasks):
 def fill_tasks(in_ptr, put, near_ptr, most, task_ptr, columns, pieces):
     """A thread per vertex: for each of its tasks the piece of the quads that is its column, and of its in-edges."""
     i = cuda.grid(1)
-    while i < put.size - 1:
+    while i < task_ptr.size - 1:
         first, begin = in_ptr[i], int64(near_ptr[i])
         for task in range(task_ptr[i], task_ptr[i + 1]):
             columns[task] = uint64(begin << LENGTH_BITS | near_ptr[i + 1] - begin)

@@ -16,15 +16,21 @@ from tcgpu.kernels import columns as column_kernels
 THREADS = 256
 BLOCKS = 2112
 WIDE = np.dtype(np.int64)
+SMALL = 1 << 17  # edges: up to so many, choosing an order costs more than it saves
 
 
 class DeviceGraph:
-    """A simple undirected graph on the device: n, m, `col_ptr`, `row_idx`, `col_of`, `order`, `name`; see Graph."""
+    """A simple undirected graph on the device: n, m, `col_ptr`, `row_idx`, `col_of`, `order`, `name`; see Graph.
 
-    def __init__(self, n, col_ptr, row_idx, col_of, *, order="natural", name=None):
+    In degree order also `occurrences`, how often each vertex occurred in the `records` that the edges came as: its
+    degree, or more if edges came more than once.
+    """
+
+    def __init__(self, n, col_ptr, row_idx, col_of, *, order="natural", occurrences=None, records=0, name=None):
         self.n, self.m = n, row_idx.size
         self.col_ptr, self.row_idx, self.col_of = col_ptr, row_idx, col_of
-        self.order, self.name = order, name
+        self.order, self.occurrences, self.records, self.name = order, occurrences, records, name
+        self._by_degree = None
 
     @classmethod
     def from_edges(cls, u, v, n=None, *, order="natural", clean=False, name=None):
@@ -41,14 +47,22 @@ class DeviceGraph:
         if known_order(order) == "auto":
             drawn = columns.sample(u.size, n)
             order = best_order(_cuda.to_host(u[drawn]), _cuda.to_host(v[drawn]), n, u.size)
+        return cls._from_checked(u, v, n, order, clean, name)
+
+    @classmethod
+    def _from_checked(cls, u, v, n, order, clean, name):
+        """From arrays on the device whose numbers are known to be good; if they are clean, the host waits for nothing."""
         if order not in ("natural", "degree"):
             raise GraphError(f"on a device vertices are numbered by degree or as they come, not by order {order!r}")
-        rank = _rank_by_degree(u, v, n) if order == "degree" else _empty(u, 0, np.int32)
+        occurrences, rank = None, _empty(u, 0, np.int32)
+        if order == "degree":
+            occurrences, rank = _rank_by_degree(u, v, n)
         keys = _empty(u, u.size, np.uint64)
         _run(orientation.pack_edges, u.size, u, v, rank, keys)
         _cuda.sort(keys)
         row_idx, col_of = _unpacked(keys) if clean else _unpacked_once(keys)
-        return cls(n, _pointers(col_of, n), row_idx, col_of, order=order, name=name)
+        return cls(n, _pointers(col_of, n), row_idx, col_of, order=order, occurrences=occurrences, records=u.size,
+                   name=name)  # fmt: skip
 
     @classmethod
     def from_graph(cls, graph):
@@ -61,12 +75,14 @@ class DeviceGraph:
         return Graph(*map(_cuda.to_host, (self.col_ptr, self.row_idx)), name=self.name, order=self.order)
 
     def ordered(self, order):
-        """The same graph in degree order, or itself; `auto` looks at a sample, as `from_edges` does."""
+        """The same graph in degree order, made once, or itself; `auto` looks at a sample, as `from_edges` does."""
         if known_order(order) == "auto":
             order = self._auto
         if order in ("natural", self.order):
             return self
-        return DeviceGraph.from_edges(self.row_idx, self.col_of, self.n, order=order, clean=True, name=self.name)
+        if self._by_degree is None:
+            self._by_degree = DeviceGraph._from_checked(self.row_idx, self.col_of, self.n, order, True, self.name)
+        return self._by_degree
 
     @cached_property
     def _auto(self):
@@ -97,11 +113,11 @@ def prepare(graph, order):
         graph, order = as_graph(graph, order), "natural"
     if _cuda.engine() == "sim":
         return graph
-    if isinstance(graph, DeviceGraph):
-        return graph.ordered(order)
-    if isinstance(graph, tuple):
-        return DeviceGraph.from_edges(*graph, order=order)
-    return DeviceGraph.from_graph(as_graph(graph)).ordered(order)
+    if not isinstance(graph, (tuple, DeviceGraph)):
+        graph = DeviceGraph.from_graph(as_graph(graph))
+    if order == "auto" and (len(graph[0]) if isinstance(graph, tuple) else graph.m) <= SMALL:
+        order = "natural"
+    return DeviceGraph.from_edges(*graph, order=order) if isinstance(graph, tuple) else graph.ordered(order)
 
 
 def _on_device(array, what):
@@ -127,14 +143,14 @@ def _vertices(u, v, n):
 
 
 def _rank_by_degree(u, v, n):
-    """rank[v]: the number of v when vertices are sorted by how often they occur."""
+    """How often vertices occur, most seldom first, and rank[v], the place of v among them."""
     occurrences = _cuda.arrays_of(u).zeros(n, np.int32)
     _run(orientation.count_occurrences, u.size, u, v, occurrences)
     keys, rank = _empty(u, n, np.uint64), _empty(u, n, np.int32)
     _run(orientation.pack_occurrences, n, occurrences, keys)
     _cuda.sort(keys)
-    _run(orientation.number_vertices, n, keys, rank)
-    return rank
+    _run(orientation.number_vertices, n, keys, rank, occurrences)
+    return occurrences, rank
 
 
 def _unpacked(keys):

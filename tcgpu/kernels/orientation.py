@@ -29,12 +29,13 @@ def pack_occurrences(occurrences, keys):
         v += cuda.gridsize(1)
 
 
-@kernel("void(uint64[::1], int32[::1])")
-def number_vertices(keys, rank):
-    """A thread per place in the order: the vertex that has it gets it as its number."""
+@kernel("void(uint64[::1], int32[::1], int32[::1])")
+def number_vertices(keys, rank, occurrences):
+    """A thread per place in the order: the vertex that has it gets it as its number, the place its occurrences."""
     place = cuda.grid(1)
     while place < keys.size:
         rank[uint32(keys[place])] = place
+        occurrences[place] = uint32(keys[place] >> uint64(32))
         place += cuda.gridsize(1)
 
 
