@@ -15,15 +15,16 @@ import platform
 import re
 import statistics
 import time
+from importlib import import_module
 from importlib.metadata import version
 from pathlib import Path
 from typing import NamedTuple
 
-from tcgpu import _native, cpu, datasets
+from tcgpu import _native, cpu, datasets, levels
 from tcgpu.counting import METHODS, choose, engine_of, on_engine
 from tcgpu.datasets import data_path
 from tcgpu.generators import GENERATORS
-from tcgpu.graph import GraphError, as_graph
+from tcgpu.graph import Graph, GraphError, as_graph
 
 REPEATS = 5
 
@@ -61,6 +62,19 @@ SAMPLES = (  # graphs of many mean and longest columns and sizes: what the const
     *(("mesh3d", {"planes": r, "rows": r, "cols": r}) for r in (20, 40, 80)),
     *(("watts_strogatz", {"n": 1 << s, "k": 20}) for s in (14, 18)),
 )
+# What Chatterjee et al. measured, by figure: how many vertices, which settings, and whether a native thread, too. Their
+# graphs of up to 1,200 vertices are not known: small worlds stand for them. Of SNAP's graphs they do not say which.
+LEVELS = (
+    ("10", (200, 400, 600, 800, 1000, 1200), ({},), True),
+    ("11", (5_000, 10_000, 15_000, 20_000, 25_000), ({},), True),
+    ("12", (200, 400, 600, 800, 1000, 1200),
+     [{"memory": "global", "arrangement": arrangement} for arrangement in ("one", "redundant")], False),
+    ("approaches", (400,), [{"approach": approach} for approach in "ABCD"], False),
+    ("memory", (1000, 10_000), [{"memory": m, "lanes": n} for m in ("auto", "global") for n in (1, 32)], False),
+    ("skip", (1000, 25_000), ({"skip": True},), False),
+)  # fmt: skip
+LEVELS_SNAP = ("as20000102", "ca-GrQc", "p2p-Gnutella04", "ca-HepPh", "ca-AstroPh", "ca-CondMat")
+LEVELS_NATIVE = 500_000_000  # combinations: of more, the native thread tests a share
 SHOWN = ("graph", "method", "engine", "order", "knobs", "triangles", "kernel_ms", "process_ms", "total_ms")
 
 
@@ -270,6 +284,73 @@ def _fitting(methods, graph, engine):
         if graph.max_column <= LONGEST_ALONE.get(name, graph.max_column):
             taken.append(name)
     return taken
+
+
+def measure_levels(methods=("levels",), *, engine=None, repeats=REPEATS, share=1.0, tell=lambda row: None):
+    """Figures 10 to 12 of Chatterjee et al., and what else there is to choose in their method: see LEVELS.
+
+    A row says which figure it is for, how many combinations there are to test, and in how many chunks of how many
+    vertices at most. A native thread that would take long tests only the `share` of them that its row names, counts no
+    triangles, and its times are what all would take at that rate.
+    """
+    rows = Rows()
+    for figure, sizes, settings, beside in LEVELS:
+        graphs = [_small_world(size, share) for size in sizes]
+        if figure == "11" and share == 1:
+            graphs += [datasets.load(name) for name in LEVELS_SNAP]
+        for graph in graphs:
+            found = measure(graph, methods, knobs=list(settings), engine=engine, repeats=repeats)
+            with on_engine(METHODS["levels"], engine):
+                chunks = import_module(METHODS["levels"].module).cut(graph)
+            if beside:
+                found.append(_native_levels(graph, chunks, found[0], repeats))
+            about = {"chunks": len(chunks), "too_large": chunks.too_large, "largest": int(chunks.size.max(initial=0))}
+            for row in found:
+                row |= {"figure": figure, "tests": chunks.total_tests, "share": 1.0} | about | row
+            tell(found)
+            rows += found
+    return rows
+
+
+def _small_world(vertices, share):
+    """A graph of `share` times so many vertices, 10 neighbours each in the mean, one edge in ten leading anywhere."""
+    size = _scaled({"n": vertices}, share) if share < 1 else {"n": vertices}
+    graph = as_graph(GENERATORS["watts_strogatz"](max(12, size["n"]), 10, 0.1))
+    graph.name = f"small world {graph.n}"
+    return graph
+
+
+def _native_levels(graph, chunks, like, repeats):
+    """The row of one native thread that works off the chunks, beside the row of a GPU that did."""
+    parts = -(-chunks.total_tests // LEVELS_NATIVE) or 1
+    share = {"approach": "D", "threads": parts, "only": parts // 2}
+    levels.count_triangles(_small_world(12, 1))  # compiles
+    runs = []
+    for _ in range(repeats):
+        begin = time.perf_counter()
+        again = Graph.from_edges(*graph.edges(), graph.n)
+        levels.split(again, shared_bits=chunks.shared_bits, machines=chunks.machines)
+        cut = time.perf_counter()
+        found = levels.count_triangles(graph, chunks, **share)
+        seconds = (time.perf_counter() - cut) * parts
+        runs.append((seconds * 1e3, seconds * 1e3, (seconds + cut - begin) * 1e3))
+    if parts == 1 and found != like["triangles"]:
+        raise RuntimeError(f"levels and its native thread disagree: {like['triangles']} and {found}")
+    same = ("graph", "vertices", "edges", "nonzeros_per_column")
+    timings = dict(zip(("kernel_ms", "process_ms", "total_ms"), zip(*runs)))
+    return {
+        **{key: like[key] for key in same},
+        "triangles": found if parts == 1 else "",
+        "method": "levels",
+        "engine": "cpu",
+        "order": like["order"],
+        "knobs": json.dumps({"threads": 1}),
+        **{key: round(statistics.median(times), 4) for key, times in timings.items()},
+        **{f"{key}_spread": round(max(times) - min(times), 4) for key, times in timings.items()},
+        "repeats": repeats,
+        "share": 1 / parts,
+        **machine("cpu"),
+    }
 
 
 SUITES = {

@@ -345,7 +345,7 @@ def check_choice(name, value, choices):
         raise GraphError(f"{name} is one of {', '.join(map(repr, choices))}, not {value!r}")
 
 
-def cut(graph, layout, roots):
+def cut(graph, layout="s-utm", roots=256):
     """Algorithm 1: the Split of the graph for the device's shared memory. On a GPU, all roots are tried at once."""
     device = _cuda.facts()
     shared = {"shared_bits": 8 * device.shared_per_block - TICKET, "machines": device.sms, "layout": layout}

@@ -1,0 +1,184 @@
+"""`levels` on a GPU or in the simulator: searches by level, chunks and tasks, where bits lie, what is refused."""
+
+import json
+from math import comb
+
+import numpy as np
+import pytest
+from kernel_shapes import small_graphs
+
+import tcgpu
+from tcgpu import Graph, GraphError, _cuda, bench, cpu
+from tcgpu.kernels import breadth, levels
+from tcgpu.levels import LAYOUTS, Search, position, split, unranked
+from tcgpu.levels.sets import cost
+
+GRAPHS = {name: graph for name, graph in small_graphs().items() if graph.m}
+every_layout = pytest.mark.parametrize("layout", LAYOUTS)
+
+
+@pytest.fixture(params=[pytest.param(name, marks=getattr(pytest.mark, name)) for name in _cuda.ENGINES], autouse=True)
+def engine(request):
+    with _cuda.using(request.param):
+        yield request.param
+
+
+@pytest.mark.parametrize("name", GRAPHS)
+def test_a_search_finds_the_native_levels(name):
+    graph = GRAPHS[name]
+    search, native = breadth.Search(graph), Search(graph)
+    for root in {0, graph.n // 2, graph.n - 1}:
+        (vertices, starts), (wanted, wanted_starts) = search(root), native(root)
+        assert np.array_equal(starts, wanted_starts)
+        for begin, end in zip(starts, starts[1:]):
+            assert np.array_equal(np.sort(vertices[begin:end]), np.sort(wanted[begin:end]))
+
+
+@every_layout
+@pytest.mark.parametrize("name", GRAPHS)
+def test_a_root_costs_what_algorithm_1_says(name, layout):
+    graph = GRAPHS[name]
+    roots = np.arange(0, graph.n, max(1, graph.n // 5))
+    scores = breadth.Search(graph).scores(roots, 4000, layout)
+    for root, (large, bits, tests, depth) in zip(roots.tolist(), scores.tolist()):
+        sizes = np.diff(Search(graph)(root)[1])
+        rounds = -(-(max(depth - 1, 1) - large) // 3)
+        assert (large, 4000 * 3 * rounds - bits) == cost(sizes, 2, 4000, 3, layout)
+        assert depth == sizes.size
+        alone = component_of(graph, root)
+        assert tests == split(alone, shared_bits=0, machines=3, roots=np.array([root_in(graph, root)])).total_tests
+
+
+def component_of(graph, root):
+    """The graph of what the root reaches."""
+    vertices = np.sort(Search(graph)(root)[0])
+    u, v = graph.edges()
+    inside = np.isin(u, vertices)
+    return Graph.from_edges(np.searchsorted(vertices, u[inside]), np.searchsorted(vertices, v[inside]), vertices.size)
+
+
+def root_in(graph, root):
+    """What the root is called in there."""
+    return int(np.searchsorted(np.sort(Search(graph)(root)[0]), root))
+
+
+def test_the_best_root_of_each_large_component_is_taken():
+    path, star = np.arange(40), np.full(30, 41)
+    both = Graph.from_edges(np.r_[path, star], np.r_[path + 1, np.arange(42, 72)], 80)
+    for graph, shared_bits, components in ((both, 300, 2), (GRAPHS["random"], 1000, 1), (GRAPHS["skewed"], 1000, 1)):
+        best = levels.best_roots(breadth.Search(graph), shared_bits, 3, "s-utm", graph.n)
+        assert best.size == components
+        for root in best.tolist():
+            reached = Search(graph)(root)[0].tolist()
+            costs = {v: cost(np.diff(Search(graph)(v)[1]), 2, shared_bits, 3) for v in reached}
+            assert costs[root] == min(costs.values())
+
+
+@pytest.mark.parametrize("n", [3, 4, 5, 11, 40, 1_500_000])
+def test_a_combination_is_found_by_its_index(n):
+    most = comb(n, 3)
+    for first in sorted({0, max(0, most // 3 - 5000), max(0, most - 10_000)}):
+        last = min(most, first + 10_000)
+        chunks, tasks = np.zeros((1, 7), np.int64), np.zeros((1, 4), np.int64)
+        chunks[0, levels.SIZE], tasks[0, levels.FIRST], tasks[0, levels.LAST] = n, first, last
+        found = [_cuda.device_array(last - first, np.int32) for _ in range(3)]
+        levels.write_kernel.launch(2, 32, _cuda.to_device(chunks), _cuda.to_device(tasks), *found)
+        wanted = unranked(np.arange(first, last), n, 3)
+        assert np.array_equal(np.stack([_cuda.to_host(array) for array in found], axis=1), wanted)
+
+
+@every_layout
+@pytest.mark.parametrize("memory, arrangement", [("shared", "redundant"), ("global", "redundant"), ("global", "one")])
+def test_every_bit_lies_where_the_layout_says(layout, memory, arrangement):
+    graph = GRAPHS["skewed"]
+    chunks = levels.cut(graph, layout)
+    table, bits = levels.describe(chunks, levels.edges_by_level(graph, chunks)[2], memory, arrangement)
+    fall = int(layout != "matrix")
+    for row, start, size in zip(table, chunks.start, chunks.size):
+        i, j = np.triu_indices(size, 1)
+        found = levels.row_of.py_func(i, row[levels.ZERO], row[levels.STEP], fall) + j
+        rows, offset = (chunks.n, start) if arrangement == "one" else (size, 0)
+        inside = position(offset + i, offset + j, int(rows), layout)
+        assert np.ptp(found - inside) == 0, "a chunk's bits lie together, as the layout has them"
+        first = int((found - inside)[0])
+        assert (first == levels.TICKET) if memory == "shared" else first % levels.PARTITION == 0
+        assert memory == "shared" or found.max() < bits
+
+
+def test_chunks_have_their_edges_and_no_others():
+    for graph in GRAPHS.values():
+        chunks = levels.cut(graph)
+        low, high, edge_ptr = levels.edges_by_level(graph, chunks)
+        table, _ = levels.describe(chunks, edge_ptr, "auto", "redundant")
+        inside = np.stack(graph.edges())
+        for row in table:
+            start, end = row[levels.START], row[levels.START] + row[levels.SIZE]
+            mine = slice(row[levels.EDGES], row[levels.EDGES_END])
+            places = chunks.place[inside]
+            wanted = ((places >= start) & (places < end)).all(axis=0).sum()
+            assert low[mine].size == wanted and (low[mine] >= start).all() and (high[mine] < end).all()
+
+
+@pytest.mark.parametrize("piece", [None, 1, 7, 1000])
+@pytest.mark.parametrize("schedule", levels.SCHEDULES)
+def test_tasks_are_all_combinations_once(piece, schedule):
+    tests = np.array([5, 1, 22, 999, 1000, 1001])
+    tasks = levels.divide(tests, piece, schedule)
+    sizes = tasks[:, levels.LAST] - tasks[:, levels.FIRST]
+    if schedule == "longest":
+        assert (np.diff(sizes) <= 0).all()
+    assert piece is None or sizes.max() <= piece
+    for chunk, wanted in enumerate(tests):
+        mine = tasks[tasks[:, levels.CHUNK] == chunk]
+        mine = mine[np.argsort(mine[:, levels.FIRST])]
+        assert [*mine[:, levels.FIRST], wanted] == [0, *mine[:, levels.LAST]]
+    places = tasks[np.argsort(tasks[:, levels.PLACE], kind="stable")]
+    ends = places[:, levels.PLACE] + places[:, levels.LAST] - places[:, levels.FIRST]
+    assert [*ends] == [*places[1:, levels.PLACE], tests.sum()]
+
+
+def test_shared_and_global_memory_serve_one_launch(monkeypatch):
+    """With shared memory for the small chunks only, both kinds are there, in one kernel."""
+    graph = GRAPHS["skewed"]
+    chunks = levels.cut(graph)
+    fits = np.sort(chunks.bits)[0]
+    small = split(graph, shared_bits=int(fits), machines=4)
+    monkeypatch.setattr(levels, "cut", lambda *args: small)
+    assert 0 < small.too_large < len(small)
+    plan = levels.plan(graph, skip=True, lanes=1)
+    assert {bool(words) for words in plan.copied["chunks"][:, levels.WORDS]} == {True, False}
+    assert len(plan.steps) == 1 and plan.count() == cpu.plan(graph).count()
+    with pytest.raises(GraphError, match="chunks are too large for shared memory, the largest of .* memory='auto'"):
+        levels.plan(graph, memory="shared")
+
+
+def test_too_many_tasks_are_refused():
+    with pytest.raises(GraphError, match="take a larger piece than 1"):
+        levels.plan(tcgpu.generate.clique(600), piece=1)
+
+
+def test_what_takes_too_long_is_refused_before_any_launch(engine):
+    graph = tcgpu.generate.clique(10_000 if engine == "gpu" else 2000)
+    what = "on this GPU to test 166,616,670,000 comb" if engine == "gpu" else "in the simulator"
+    with pytest.raises(GraphError, match=f"levels would take about .* {what}"):
+        levels.plan(graph, threads=1, blocks=1).count()
+
+
+def test_skipping_is_the_approach_of_those_that_make_combinations():
+    with pytest.raises(GraphError, match="skip is one of False, not True"):
+        levels.plan(GRAPHS["wheel"], approach="A", skip=True)
+
+
+def test_the_figures_are_measured_beside_a_native_thread(monkeypatch):
+    monkeypatch.setattr(bench, "LEVELS", (("10", (200,), ({},), True), ("12", (300,), ({"memory": "global"},), False)))
+    monkeypatch.setattr(bench, "LEVELS_NATIVE", 300)
+    rows = bench.measure_levels(share=0.1, repeats=1)
+    assert [(row["figure"], row["engine"], row["vertices"]) for row in rows] == [
+        ("10", _cuda.engine(), 20), ("10", "cpu", 20), ("12", _cuda.engine(), 30),
+    ]  # fmt: skip
+    gpu, native, other = rows
+    assert (
+        gpu["tests"] == native["tests"] > 300 and gpu["share"] == 1 and native["share"] == 1 / -(-gpu["tests"] // 300)
+    )
+    assert native["triangles"] == "" and gpu["triangles"] > 0 and native["total_ms"] > native["kernel_ms"] > 0
+    assert json.loads(other["knobs"])["memory"] == "global" and other["chunks"] > 0 and other["largest"] <= 30
