@@ -223,12 +223,13 @@ def _stay_busy(microseconds):
         cuda.nanosleep(uint32(1000))
 
 
-def elapsed_ms(work, prepare=lambda: None):
+def elapsed_ms(work, prepare=lambda: None, *, waits=False):
     """Milliseconds that the launches of `work()` keep the device busy, from the first to the last.
 
     The events lie behind a kernel that sleeps while Python enqueues the launches: what is measured is the device, not
     Python. Were the device idle before all was enqueued, it is done again behind a longer sleep; `prepare()` goes
-    before each try, untimed. The simulator is timed by the clock.
+    before each try, untimed. Work that `waits` for the device itself, and goes on by what it reads there, is timed as
+    it is, Python included. The simulator is timed by the clock.
     """
     if engine() == "sim":
         prepare()
@@ -245,7 +246,7 @@ def elapsed_ms(work, prepare=lambda: None):
         end.record()
         kept_busy = not begin.query()
         end.synchronize()
-        if kept_busy or microseconds > 1_000_000:
+        if waits or kept_busy or microseconds > 1_000_000:
             return cuda.event_elapsed_time(begin, end)
         microseconds *= 4
 

@@ -25,6 +25,7 @@ from tcgpu.counting import METHODS, choose, engine_of, on_engine
 from tcgpu.datasets import data_path
 from tcgpu.generators import GENERATORS
 from tcgpu.graph import Graph, GraphError, as_graph
+from tcgpu.truss import ON_GPU as TRUSS
 
 REPEATS = 5
 
@@ -39,6 +40,14 @@ REPORT_METHODS = ("naive", "column_block", "bitmap", "report_auto")
 SWEEP = (1, 1.5, 2, 3, 4, 5, 6, 7, 8, 10, 12, 16, 20, 24, 32, 40, 48, 64)  # nonzeros per column
 SWEEP_EDGES = 1 << 23
 ORDERS = ("natural", "degree")
+# For Figure 5 of Bisson & Fatica a graph each that is for a thread, a warp or a block a column, and the values of k.
+TRUSSES = (
+    ("road", {"rows": 1200, "cols": 1200}),
+    ("barabasi_albert", {"n": 1 << 20, "k": 7}),
+    ("copapers", {"n": 100_000}),
+    ("rmat", {"scale": 22}),
+)
+TRUSS_KS = (3, 4, 5, 6, 8, 10, 15, 20, 30, 40, 50, 75, 100)
 SHARED_PERCENT = (-1, 0, 25, 50, 75)
 SHAPES = (
     {"threads": 512, "blocks": 256, "columns": 1},
@@ -75,7 +84,7 @@ LEVELS = (
 )  # fmt: skip
 LEVELS_SNAP = ("as20000102", "ca-GrQc", "p2p-Gnutella04", "ca-HepPh", "ca-AstroPh", "ca-CondMat")
 LEVELS_NATIVE = 500_000_000  # combinations: of more, the native thread tests a share
-SHOWN = ("graph", "method", "engine", "order", "knobs", "triangles", "kernel_ms", "process_ms", "total_ms")
+SHOWN = ("graph", "method", "engine", "order", "knobs", "triangles", "k", "kept", "kernel_ms", "process_ms", "total_ms")
 
 
 class Timing(NamedTuple):
@@ -248,15 +257,17 @@ def measure_samples(methods=FOUR, *, engine=None, repeats=REPEATS, share=1.0, te
             graph = GENERATORS[generator](**_scaled(size, share))
         except GraphError:  # no graph that small has columns that long
             continue
+        found = Rows()
         about = {"graph": graph.name, "vertices": graph.n, "edges": graph.m, "longest_column": graph.max_column}
         for method in _fitting(methods, graph, engine):
             chosen = choose(method, engine)
             with on_engine(chosen, engine):
                 plan = chosen.plan(chosen.prepare(graph))
                 times = [_run(plan, chosen)[0] for _ in range(1 + repeats)][1:]
-            found = {"method": method, "engine": engine_of(chosen, engine), "kernel_ms": round(min(times), 4)}
-            rows.append(about | found | {"repeats": repeats} | machine(engine))
-        tell(rows[-1:])
+            timed = {"method": method, "engine": engine_of(chosen, engine), "kernel_ms": round(min(times), 4)}
+            found.append(about | timed | {"repeats": repeats} | machine(engine))
+        tell(found)
+        rows += found
     return rows
 
 
@@ -353,12 +364,49 @@ def _native_levels(graph, chunks, like, repeats):
     }
 
 
+def measure_truss(graph, ks=(3,), *, engine=None, repeats=REPEATS, name=None):
+    """Time the k-truss of a graph for each k; returns Rows, each with the edges that are left, as `kept`.
+
+    As `measure`, on a GPU or in the simulator. A large graph is run once for each k past 3.
+    """
+    graph = graph if isinstance(graph, tuple) else as_graph(graph)
+    plain = as_graph(graph)
+    about = {"graph": name or plain.name or "", "vertices": plain.n, "edges": plain.m}
+    rows = Rows()
+    with on_engine(TRUSS, engine):
+        own = TRUSS.prepare(plain)
+        _run(TRUSS.plan(own, k=4), TRUSS)  # warm up
+        for k in ks:
+            times = 1 if k > 3 and plain.m >= LARGE else repeats
+            runs = _runs(TRUSS, own, _raw(graph, plain), "natural", {"k": k}, times, seen=_kept)
+            found = {"k": k, "kept": _agreed(TRUSS.name, runs), "method": TRUSS.name}
+            where = {"engine": engine_of(TRUSS, engine), "order": own.order}
+            rows.append(about | found | where | _timings(runs) | {"repeats": times} | machine(engine))
+    return rows
+
+
+def _kept(number):
+    """How many edges are in the truss, by what its plan says of each: 0 where it stays."""
+    return int((number == 0).sum())
+
+
+def measure_trusses(ks=TRUSS_KS, *, engine=None, repeats=REPEATS, share=1.0, tell=lambda row: None):
+    """Figure 5 of Bisson & Fatica: trusses for k from 3 to 100, of a large graph for each of the four kernels."""
+    rows = Rows()
+    for generator, size in TRUSSES:
+        found = measure_truss(GENERATORS[generator](**_scaled(size, share)), ks, engine=engine, repeats=repeats)
+        tell(found)
+        rows += found
+    return rows
+
+
 SUITES = {
     "report": measure_report,
     "sweep": measure_sweep,
     "cache": measure_cache,
     "table1": measure_table1,
     "samples": measure_samples,
+    "trusses": measure_trusses,
 }
 
 
@@ -414,29 +462,51 @@ def _measured(graph, plain, method, knobs, engine, order, repeats):
     """The row of one method with one setting of its knobs, without what all rows of a graph share."""
     chosen = choose(method, engine, order, knobs)
     wanted = order or chosen.order
-    raw = graph if isinstance(graph, tuple) else (*plain.edges(), plain.n)
     with on_engine(chosen, engine):
         ordered = chosen.prepare(plain, wanted)
         _run(chosen.plan(ordered, **knobs), chosen)  # warm up: compiles, loads, fills caches
-        runs = []
-        for _ in range(repeats):
-            kernel, process, found = _run(chosen.plan(ordered, **knobs), chosen)
-            begin = time.perf_counter()
-            again = chosen.plan(chosen.prepare(raw, wanted), **knobs).count()
-            runs.append((kernel, process, (time.perf_counter() - begin) * 1e3, found, again))
-    counts = {count for run in runs for count in run[3:]}
-    if len(counts) > 1:
-        raise RuntimeError(f"{method} does not repeat itself: it counted {sorted(counts)}")
-    timings = dict(zip(("kernel_ms", "process_ms", "total_ms"), list(zip(*runs))[:3]))
+        runs = _runs(chosen, ordered, _raw(graph, plain), wanted, knobs, repeats)
     return {
-        "triangles": counts.pop(),
+        "triangles": _agreed(method, runs),
         "method": method,
         "engine": engine_of(chosen, engine),
         "order": ordered.order,
         "knobs": json.dumps(chosen.knobs | knobs),
+        **_timings(runs),
+        "repeats": repeats,
+    }
+
+
+def _raw(graph, plain):
+    """The arrays that `total` begins with."""
+    return graph if isinstance(graph, tuple) else (*plain.edges(), plain.n)
+
+
+def _runs(chosen, ordered, raw, wanted, knobs, repeats, seen=int):
+    """A tuple a run: its three timings, and what was `seen` of its result and of that from raw edges on."""
+    runs = []
+    for _ in range(repeats):
+        kernel, process, found = _run(chosen.plan(ordered, **knobs), chosen)
+        begin = time.perf_counter()
+        again = chosen.plan(chosen.prepare(raw, wanted), **knobs).count()
+        runs.append((kernel, process, (time.perf_counter() - begin) * 1e3, seen(found), seen(again)))
+    return runs
+
+
+def _agreed(method, runs):
+    """What all runs found; RuntimeError if that is not the same."""
+    counts = {count for run in runs for count in run[3:]}
+    if len(counts) > 1:
+        raise RuntimeError(f"{method} does not repeat itself: it counted {sorted(counts)}")
+    return counts.pop()
+
+
+def _timings(runs):
+    """Medians of the three timings, and how far they spread."""
+    timings = dict(zip(("kernel_ms", "process_ms", "total_ms"), list(zip(*runs))[:3]))
+    return {
         **{key: round(statistics.median(times), 4) for key, times in timings.items()},
         **{f"{key}_spread": round(max(times) - min(times), 4) for key, times in timings.items()},
-        "repeats": repeats,
     }
 
 
@@ -465,7 +535,7 @@ def _by_clock(plan):
 def _by_events(plan):
     from tcgpu import _cuda
 
-    return _cuda.elapsed_ms(plan.launch, prepare=plan.reset)
+    return _cuda.elapsed_ms(plan.launch, prepare=plan.reset, waits=plan.waits)
 
 
 def _synchronize(method):

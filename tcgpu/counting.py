@@ -42,6 +42,13 @@ class Method:
         """One count of `graph` in the order that it has, decided and not begun."""
         return importlib.import_module(self.module).plan(graph, **knobs)
 
+    def support_plan(self, graph, **knobs):
+        """Each edge's triangles, decided and not begun; GraphError if the method only counts."""
+        module = importlib.import_module(self.module)
+        if not hasattr(module, "support_plan"):
+            raise GraphError(f"method {self.name!r} does not tell edge from edge; cpu and the bitmap methods do")
+        return module.support_plan(graph, **knobs)
+
 
 METHODS = {
     method.name: method
@@ -232,14 +239,42 @@ def on_engine(method, engine=None):
     return _cuda.using(name)
 
 
-def triangles(graph):
-    """How many triangles each vertex is in: int64, one a vertex."""
-    return cpu.triangles(as_graph(graph))
+def triangles(graph, *, method=None, engine=None, order=None):
+    """How many triangles each vertex is in: int64, one a vertex.
+
+    method, engine, order: as in `support`, by which a GPU finds them.
+    """
+    graph = as_graph(graph)
+    if _for_edges(graph, method, engine, order).engines == ("cpu",):
+        return cpu.triangles(graph, order or "auto")
+    of_edge = support(graph, method=method, engine=engine, order=order)
+    twice = np.zeros(graph.n, np.int64)  # each triangle of a vertex has two edges there
+    for ends in graph.edges():
+        np.add.at(twice, ends, of_edge)
+    return twice // 2
 
 
-def support(graph):
-    """How many triangles each edge is in: int64, one an edge, in the order of `graph.edges()`."""
-    return cpu.support(as_graph(graph))
+def support(graph, *, method=None, engine=None, order=None):
+    """How many triangles each edge is in: int64, one an edge, in the order of `graph.edges()`.
+
+    method: "cpu" or one of the bitmap methods; without one, what is fast on the engine. engine: "gpu", "sim" or "cpu";
+    without one, a GPU if there is one. order: to find them in, whatever that of the result.
+    """
+    graph = as_graph(graph)
+    chosen = _for_edges(graph, method, engine, order)
+    if chosen.engines == ("cpu",):
+        return cpu.support(graph, order or "auto")
+    with on_engine(chosen, engine):
+        own = graph.ordered(order or chosen.order)
+        found = chosen.support_plan(own).count().astype(np.int64)
+    return cpu.carried_back(graph, own, found)
+
+
+def _for_edges(graph, method, engine, order):
+    """The Method that finds the support of edges where none is named."""
+    if method is None and (engine in GPU or engine is None and ENGINE == "gpu"):
+        method = f"bitmap_{importlib.import_module('tcgpu.kernels.support').fastest(graph)}"
+    return choose(method or "cpu", engine, order)
 
 
 def list_triangles(graph, chunk=1 << 20):

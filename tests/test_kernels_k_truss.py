@@ -1,6 +1,7 @@
 """Edge support and k-trusses by kernels: NetworkX's and brute force's on small graphs, the native engine's on large."""
 
 from dataclasses import replace
+from itertools import combinations
 
 import networkx as nx
 import numpy as np
@@ -10,7 +11,7 @@ from hypothesis import strategies as st
 from kernel_shapes import small_graphs, well_known
 
 import tcgpu
-from tcgpu import Graph, GraphError, _cuda, cpu, peeling
+from tcgpu import Graph, GraphError, _cuda, bench, cpu, peeling
 from tcgpu._simulator import simulate
 from tcgpu.kernels import k_truss, support
 
@@ -159,7 +160,7 @@ class TestInTheSimulator:
     def test_broken_triangles_count_once_however_many_of_their_edges_are_weak(self):
         """A clique of four of whose six edges some go: what stays loses one for each triangle with one that goes."""
         graph = tcgpu.generate.clique(4)
-        triangles = [{(1, 0), (2, 0), (2, 1)}, {(1, 0), (3, 0), (3, 1)}, {(2, 0), (3, 0), (3, 2)}, {(2, 1), (3, 1), (3, 2)}]
+        triangles = [{(i, j), (k, j), (k, i)} for j, i, k in combinations(range(4), 3)]
         edges = list(zip(*(ends.tolist() for ends in graph.edges())))
         for going in range(1, 64):
             weak = {edge for k, edge in enumerate(edges) if going >> k & 1}
@@ -171,7 +172,7 @@ class TestInTheSimulator:
     def test_blocks_that_have_no_room_for_their_bits_are_fewer(self, monkeypatch):
         graph = GRAPHS["les miserables"]
         plan = support.plan(graph, "block_global")
-        others = 4 * (8 * graph.n + 6 * graph.m)
+        others = 4 * (8 * graph.n + 7 * graph.m)
         monkeypatch.setattr(_cuda, "memory_free", lambda: others + 3 * support.BYTES_PER_WORD * 3)
         assert plan.steps[-1].blocks > 3 == support.plan(graph, "block_global").steps[-1].blocks
         monkeypatch.setattr(_cuda, "memory_free", lambda: 100)
@@ -246,3 +247,44 @@ class TestOnAGpu:
         plan = support.plan(graph, "block_shared", sizes=sizes)
         plan.steps = [replace(step, blocks=min(step.blocks, 64)) for step in plan.steps]
         assert np.array_equal(plan.count(), cpu.support(graph))
+
+
+# ------------------------------------------------------------------------------------------- the verbs that lead here
+
+
+@pytest.mark.sim
+@pytest.mark.parametrize("order", [None, "degree", "random"])
+@pytest.mark.parametrize("method", [None, "bitmap_thread", "bitmap_warp", "bitmap_block_shared", "bitmap_auto"])
+def test_support_and_triangles_by_methods_in_any_order(method, order):
+    graph = GRAPHS["karate"]
+    found = tcgpu.support(graph, method=method, engine="sim", order=order)
+    assert found.dtype == np.int64 and np.array_equal(found, brute_force(graph))
+    assert np.array_equal(tcgpu.triangles(graph, method=method, engine="sim", order=order), cpu.triangles(graph))
+
+
+@pytest.mark.sim
+def test_the_heuristic_chooses_for_supports_as_for_counts(simulator):
+    for graph, name in ((GRAPHS["wheel"], "block_shared"), (tcgpu.generate.road(9, 9), "thread")):
+        plan = tcgpu.counting.METHODS["bitmap_auto"].support_plan(graph, mean_warp=0)
+        assert plan.method == f"support by {name}"
+    assert tcgpu.counting.METHODS["bitmap_auto"].support_plan(GRAPHS["wheel"]).method == "support by warp"
+
+
+def test_what_cannot_be_told_by_edge_is_refused_by_name():
+    with pytest.raises(GraphError, match="method 'naive' does not tell edge from edge"):
+        tcgpu.support(GRAPHS["karate"], method="naive", engine="sim")
+    with pytest.raises(GraphError, match="'bitmap_warp' runs on gpu or sim, not on 'cpu'"):
+        tcgpu.support(GRAPHS["karate"], method="bitmap_warp", engine="cpu")
+    with pytest.raises(GraphError, match="no order 'alphabetical'"):
+        tcgpu.support(GRAPHS["karate"], order="alphabetical")
+
+
+@pytest.mark.sim
+def test_trusses_are_measured_for_each_k(simulator):
+    rows = bench.measure_trusses((3, 4), repeats=1, share=1e-4)
+    assert [row["k"] for row in rows] == [3, 4] * len(bench.TRUSSES)
+    for row in rows:
+        assert 0 <= row["kept"] <= row["edges"] and 0 < row["kernel_ms"] <= row["process_ms"] and row["total_ms"] > 0
+    (row,) = bench.measure_truss(GRAPHS["karate"], (4,), repeats=1, name="club")
+    kept = int((peeling.numbers(GRAPHS["karate"]) >= 4).sum())
+    assert (row["graph"], row["kept"], row["engine"]) == ("club", kept, "sim")

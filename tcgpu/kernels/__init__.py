@@ -62,6 +62,7 @@ class Plan:
     views: dict = field(default_factory=dict)  # name -> (created array, dtype): the same memory as another type
     work: int = 0  # about how many rows the steps read: what the simulator's time goes by
     arrays: dict = field(default_factory=dict, repr=False)
+    waits = False  # whether `launch` reads from the device, and so waits for it
 
     def __post_init__(self):
         self.created["total"] = (1, np.int64, 0)

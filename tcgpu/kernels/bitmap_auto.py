@@ -9,7 +9,7 @@ from tcgpu.graph import GraphError
 from tcgpu.kernels import bitmap_block_global, bitmap_block_shared, bitmap_thread, bitmap_warp, check_knob
 from tcgpu.kernels.device_graph import prepare
 
-__all__ = ["plan", "prepare"]
+__all__ = ["plan", "prepare", "support_plan"]
 
 PAPER = {"longest_thread": 12, "mean_warp": 8.0, "vertices_shared": 128 << 10}
 
@@ -24,15 +24,24 @@ def choice(vertices, edges, longest, *, longest_thread=12, mean_warp=8.0, vertic
 
 
 def plan(graph, *, longest_thread=12, mean_warp=8.0, vertices_shared=128 << 10):
+    fits = min(vertices_shared, bitmap_block_shared.most_vertices() + 1)
+    return chosen(graph, longest_thread, mean_warp, fits).plan(graph)
+
+
+def support_plan(graph, *, longest_thread=12, mean_warp=8.0, vertices_shared=128 << 10):
+    """Each edge's triangles by the one of the four that the paper's heuristic takes for them, too."""
+    return chosen(graph, longest_thread, mean_warp, vertices_shared).support_plan(graph)
+
+
+def chosen(graph, longest_thread, mean_warp, vertices_shared):
+    """The one of FOUR that a graph is for."""
     check_knob("longest_thread", longest_thread, 0, 2**31)
     check_knob("vertices_shared", vertices_shared, 0, 2**31)
     if not mean_warp >= 0:
         raise GraphError(f"mean_warp is a number of nonzeros per column, 0 or more, not {mean_warp!r}")
-    knobs = {"longest_thread": longest_thread, "mean_warp": mean_warp}
-    fits = min(vertices_shared, bitmap_block_shared.most_vertices() + 1)
-    chosen = choice(graph.n, graph.m, graph.max_column, **knobs, vertices_shared=fits)
-    methods = {module.__name__.rpartition(".")[2]: module for module in FOUR}
-    return methods[chosen].plan(graph)
+    knobs = {"longest_thread": longest_thread, "mean_warp": mean_warp, "vertices_shared": vertices_shared}
+    name = choice(graph.n, graph.m, graph.max_column, **knobs)
+    return {module.__name__.rpartition(".")[2]: module for module in FOUR}[name]
 
 
 FOUR = (bitmap_thread, bitmap_warp, bitmap_block_shared, bitmap_block_global)

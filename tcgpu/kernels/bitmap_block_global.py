@@ -8,7 +8,7 @@ down to one, and they cycle over the columns. Nothing is refused but a graph tha
 import numpy as np
 
 from tcgpu._cuda import cuda, int64, kernel, uint32
-from tcgpu.kernels import Plan, Step, check_knob, check_positions, enough_blocks
+from tcgpu.kernels import Plan, Step, check_knob, check_positions, enough_blocks, support
 from tcgpu.kernels.bits import (
     LONG_LIST,
     WORDS,
@@ -28,7 +28,7 @@ from tcgpu.kernels.bits import (
 from tcgpu.kernels.device_graph import prepare
 from tcgpu.kernels.reduction import BYTES_PER_THREAD, add_block_to
 
-__all__ = ["plan", "prepare"]
+__all__ = ["plan", "prepare", "support_plan"]
 
 ARRAYS = "int64[::1], int32[::1], {}[::1], int64, int64, int64, int64, int64, int64[::1], int64[::1]"
 
@@ -115,3 +115,8 @@ def plan(graph, *, threads=256, blocks=None, lanes=32, fold=17, word=32):
         steps=with_queue(Step(bitmap_block_global_kernel, blocks, threads, args, shared)),
         work=simulated_lookups(graph),
     )
+
+
+def support_plan(graph):
+    """Each edge's triangles by the same division of labour: see `tcgpu.kernels.support`."""
+    return support.plan(graph, "block_global")

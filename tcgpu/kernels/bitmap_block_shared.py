@@ -11,7 +11,7 @@ import numpy as np
 from tcgpu import _cuda
 from tcgpu._cuda import cuda, int64, kernel, uint32
 from tcgpu.graph import GraphError
-from tcgpu.kernels import Plan, Step, check_knob, check_positions, enough_blocks
+from tcgpu.kernels import Plan, Step, check_knob, check_positions, enough_blocks, support
 from tcgpu.kernels.bits import (
     LONG_LIST,
     batch_of,
@@ -26,7 +26,7 @@ from tcgpu.kernels.bits import (
 from tcgpu.kernels.device_graph import prepare
 from tcgpu.kernels.reduction import BYTES_PER_THREAD, add_block_to
 
-__all__ = ["plan", "prepare"]
+__all__ = ["plan", "prepare", "support_plan"]
 
 
 @kernel("void(int64[::1], int32[::1], int64, int64, int64, int64[::1], int64[::1])")
@@ -118,3 +118,8 @@ def plan(graph, *, threads=256, blocks=None, lanes=16):
         steps=with_queue(Step(bitmap_block_shared_kernel, blocks, threads, args, shared)),
         work=simulated_lookups(graph),
     )
+
+
+def support_plan(graph):
+    """Each edge's triangles by the same division of labour: see `tcgpu.kernels.support`."""
+    return support.plan(graph, "block_shared")

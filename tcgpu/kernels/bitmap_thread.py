@@ -8,12 +8,12 @@ Longer columns are counted too, slowly: the thread searches its column in memory
 """
 
 from tcgpu._cuda import cuda, int32, int64, kernel
-from tcgpu.kernels import Plan, Step, check_knob, enough_blocks
+from tcgpu.kernels import Plan, Step, check_knob, enough_blocks, support
 from tcgpu.kernels.bits import simulated_lookups
 from tcgpu.kernels.device_graph import prepare
 from tcgpu.kernels.reduction import BYTES_PER_THREAD, add_block_to
 
-__all__ = ["plan", "prepare"]
+__all__ = ["plan", "prepare", "support_plan"]
 
 REGISTERS = 12
 NOBODY = -1
@@ -103,3 +103,8 @@ def plan(graph, *, threads=128, blocks=1 << 16):
         steps=[Step(bitmap_thread_kernel, blocks, threads, args, threads * BYTES_PER_THREAD)],
         work=simulated_lookups(graph),
     )
+
+
+def support_plan(graph):
+    """Each edge's triangles by the same division of labour: see `tcgpu.kernels.support`."""
+    return support.plan(graph, "thread")

@@ -10,7 +10,7 @@ gets fewer of them, down to one. A block may end in a part of a warp, which work
 """
 
 from tcgpu._cuda import cuda, int64, kernel, uint32
-from tcgpu.kernels import Plan, Step, check_knob, check_positions, enough_blocks
+from tcgpu.kernels import Plan, Step, check_knob, check_positions, enough_blocks, support
 from tcgpu.kernels.bits import (
     WORDS,
     bitmaps_that_fit,
@@ -26,7 +26,7 @@ from tcgpu.kernels.bits import (
 from tcgpu.kernels.device_graph import prepare
 from tcgpu.kernels.reduction import BYTES_PER_THREAD, add_block_to
 
-__all__ = ["plan", "prepare"]
+__all__ = ["plan", "prepare", "support_plan"]
 
 WARP = 32
 ARRAYS = "int64[::1], int32[::1], {}[::1], int64, int64, int64, int64[::1]"
@@ -106,3 +106,8 @@ def plan(graph, *, threads=128, blocks=None, lanes=8, fold=11, word=32):
         steps=[Step(bitmap_warp_kernel, blocks, threads, args, shared)],
         work=simulated_lookups(graph),
     )
+
+
+def support_plan(graph):
+    """Each edge's triangles by the same division of labour: see `tcgpu.kernels.support`."""
+    return support.plan(graph, "warp")

@@ -22,7 +22,10 @@ import numpy as np
 from tcgpu import _cuda
 from tcgpu._cuda import cuda, int32, int64, kernel, uint32
 from tcgpu.kernels import Plan, Step, support
+from tcgpu.kernels.device_graph import prepare
 from tcgpu.kernels.support import EVERY_LANE, HIGHEST, LISTS, LOWEST, ROUND, THREADS, WARP, WEAK, over
+
+__all__ = ["numbers", "peel", "plan", "prepare"]
 
 MARKED, GONE = -1, -2  # supports of what is weak in this round, and of what went in an earlier one
 
@@ -57,7 +60,7 @@ def mark_near(col_of, row_idx, support, weak, near, state):
 
 @kernel("void(int64[::1], int32[::1], int32[::1], int32[::1], int32[::1], int32[::1], int32[::1])")
 def compact(col_ptr, length, row_idx, support, origin, weak, state):
-    """What stays of each weak column moves to its front, in order; a warp looks at 32 columns, and takes those in turn."""
+    """What stays of a weak column moves to its front, in order: a warp a column, of 32 that it looks at in one go."""
     lane = uint32(cuda.laneid)
     before = uint32(uint32(uint32(1) << lane) - uint32(1))  # the lanes before this one
     round = state[ROUND]
@@ -96,10 +99,11 @@ def compact(col_ptr, length, row_idx, support, origin, weak, state):
         first += cuda.gridsize(1)
 
 
-@kernel("void(int32[::1])")
-def enumerate_all(origin):
-    for p in range(cuda.grid(1), origin.size, cuda.gridsize(1)):
-        origin[p] = p
+@kernel("void(int32[::1], int32[::1], int32[::1])")
+def copy_rows(given, row_idx, origin):
+    """The rows to work on, and where each is from: what is given may be somebody's graph."""
+    for p in range(cuda.grid(1), given.size, cuda.gridsize(1)):
+        row_idx[p], origin[p] = given[p], p
 
 
 class TrussPlan(Plan):
@@ -109,6 +113,7 @@ class TrussPlan(Plan):
     each round, and so waits for the device.
     """
 
+    waits = True
     k = None
     edges = rounds = 0
     update = ()
@@ -130,7 +135,10 @@ class TrussPlan(Plan):
                 k = lowest + 3
 
     def mark(self, k):
-        """Mark what is weak for k and list the columns that lose by it: how many weak, the others' least support, lists."""
+        """Mark what is weak for k and list the columns that lose by it.
+
+        Returns how many are weak, the least support of the others, and how many columns each list has.
+        """
         self.run(support.begin_round, 1, "state", self.rounds)
         self.run(mark_weak, over(self.edges), "col_of", "support", "origin", "number", "weak", "near", "state", k)
         if k > 3:
@@ -151,8 +159,10 @@ class TrussPlan(Plan):
         Step(kernel, blocks, THREADS, args).run(self.arrays)
 
     def reset(self):
-        self.free()
-        self.allocate()
+        for name in ("support", "number", "weak", "near"):
+            _cuda.refill(self.arrays[name], 0)
+        for step in self.setup:
+            step.run(self.arrays)
 
     def result(self):
         return _cuda.to_host(self.arrays["number"])
@@ -163,9 +173,14 @@ def plan(graph, k=None, *, method=None):
     counting = support.plan(graph, method)
     made = TrussPlan(
         method="k_truss",
-        copied={**counting.copied, "col_of": graph.col_of},
-        created={**counting.created, "origin": (graph.m, np.int32, None), "number": (graph.m, np.int32, 0)},
-        setup=[Step(enumerate_all, over(graph.m), THREADS, ("origin",))],
+        copied={"col_ptr": graph.col_ptr, "given": graph.row_idx, "col_of": graph.col_of},
+        created={
+            **counting.created,
+            "row_idx": (graph.m, np.int32, None),
+            "origin": (graph.m, np.int32, None),
+            "number": (graph.m, np.int32, 0),
+        },
+        setup=[*counting.setup, Step(copy_rows, over(graph.m), THREADS, ("given", "row_idx", "origin"))],
         steps=counting.steps,
         work=4 * counting.work,
     )

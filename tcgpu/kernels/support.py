@@ -1,12 +1,11 @@
-"""How many triangles each edge is in, by the four kernels of Bisson & Fatica (their Algorithm 4), and what it loses when
-edges go (their update_support).
+"""How many triangles each edge is in, and what it loses when edges go: the four kernels of Bisson & Fatica.
 
-Contract: a triangle j < i < k is found where column j, turned into bits, meets column i, walked row by row: once, by who
-owns column j, the lowest of its vertices (the paper keeps lower neighbours and finds it by the highest). Its three edges
-are nonzeros of which two are at hand, e = (i, j) and q = (k, i), and the third, f = (k, j), is looked up. The first time
-each of the three gains 1 in `support`. In a later round a nonzero that goes has a negative support, and each other
-nonzero of its triangles loses 1, once a triangle, however many of the three go: who goes is settled before the round
-begins, and nothing that stays can fall below 0.
+Their Algorithm 4 and their update_support in one. Contract: a triangle j < i < k is found where column j, turned into
+bits, meets column i, walked row by row: once, by who owns column j, the lowest of its vertices (the paper keeps lower
+neighbours, and finds it by the highest). Its three edges are nonzeros, of which two are at hand, e = (i, j) and
+q = (k, i), and the third, f = (k, j), is looked up. The first time each of the three gains 1 in `support`. In a later
+round a nonzero that goes has a negative support, and each other nonzero of its triangles loses 1, once a triangle,
+however many of the three go: who goes is settled before the round begins, and what stays cannot fall below 0.
 
     thread        a thread a column, twelve of its rows at a time in registers
     warp          a warp a column, its bits in global memory
@@ -61,7 +60,7 @@ class Columns(NamedTuple):
 
 
 class Bits(NamedTuple):
-    """A column as bits: from words[mine] on a bit for 2^shift rows; `far` words on, the place of each word's first row."""
+    """A column as bits: from words[mine] on, each for 2^shift rows; `far` words on, the place of a word's first row."""
 
     words: np.ndarray
     mine: int
@@ -69,7 +68,7 @@ class Bits(NamedTuple):
     far: int
 
 
-# --------------------------------------------------------------------------------------------------- what all kernels do
+# -------------------------------------------------------------------------------------------------- what all kernels do
 
 
 @cuda.jit(device=True)
@@ -341,7 +340,13 @@ def support_block_global(col_ptr, length, row_idx, support, weak, columns, state
         cuda.syncthreads()
 
 
-# ------------------------------------------------------------------------------------------- a round: who is to be walked
+# ----------------------------------------------------------------------------------------- a round: who is to be walked
+
+
+@kernel("void(int64[::1], int32[::1])")
+def measure_columns(col_ptr, length):
+    for j in range(cuda.grid(1), length.size, cuda.gridsize(1)):
+        length[j] = col_ptr[j + 1] - col_ptr[j]
 
 
 @kernel("void(int32[::1], int32)")
@@ -352,7 +357,7 @@ def begin_round(state, round):
 
 @kernel("void(int32[::1], int32[::1], int32[::1], int32[::1], int64, int64)")
 def list_columns(length, near, columns, state, short, middling):
-    """Put the columns that may lose or gain something into lists, by length: up to `short`, up to `middling`, longer."""
+    """Put the columns that may gain or lose into lists, by length: up to `short`, up to `middling`, longer."""
     round = state[ROUND]
     for j in range(cuda.grid(1), length.size, cuda.gridsize(1)):
         rows = length[j]
@@ -368,7 +373,7 @@ COMMON = ("col_ptr", "length", "row_idx", "support", "weak", "columns", "state")
 
 
 class SupportPlan(Plan):
-    """A plan whose result is the number of triangles of each edge: int32, one a nonzero, in the order of the columns."""
+    """A plan whose result is the number of triangles of each edge: int32, one a nonzero, column after column."""
 
     def reset(self):
         _cuda.refill(self.arrays["support"], 0)
@@ -390,8 +395,9 @@ def plan(graph, method=None, *, threads=None, blocks=None, **knobs):
     listing = Step(list_columns, over(n), THREADS, ("length", "near", "columns", "state", *limits))
     return SupportPlan(
         method=f"support by {method}",
-        copied={"col_ptr": graph.col_ptr, "length": graph.column_lengths.astype(np.int32), "row_idx": graph.row_idx},
+        copied={"col_ptr": graph.col_ptr, "row_idx": graph.row_idx},
         created={
+            "length": (n, np.int32, None),
             "support": (graph.m, np.int32, 0),
             "weak": (n, np.int32, 0),
             "near": (n, np.int32, 0),
@@ -399,6 +405,7 @@ def plan(graph, method=None, *, threads=None, blocks=None, **knobs):
             "state": (STATE, np.int32, 0),
             **arrays,
         },
+        setup=[Step(measure_columns, over(n), THREADS, ("col_ptr", "length"))],
         steps=[Step(begin_round, 1, WARP, ("state", 0)), listing, *walks],
         work=2 * simulated_lookups(graph),
     )
@@ -463,17 +470,15 @@ def _whole_warps(threads):
 
 
 def _coarse(graph, most):
-    """How many words, up to `most`, and how many rows to a bit, as an exponent, the bits of a column need."""
-    shift = 0
-    while -(-graph.n >> shift) > 32 * most:
-        shift += 1
-    return max(1, -(-(-(-graph.n >> shift)) // 32)), shift
+    """How many words, up to `most`, the bits of a column take, and for how many rows a bit stands, as an exponent."""
+    shift = max(0, (max(graph.n, 1) - 1).bit_length() - (32 * most).bit_length() + 1)
+    return ((max(graph.n, 1) - 1) >> shift) // 32 + 1, shift
 
 
 def _bitmaps(graph, wanted, resident):
-    """The words of a bitmap in global memory, and how many bitmaps there are: as are wanted, or run at once, and fit."""
+    """The words of a bitmap in global memory, and how many bitmaps: as many as are wanted, or run at once, and fit."""
     words = max(1, -(-graph.n // 32))
-    others = 4 * (8 * graph.n + 6 * graph.m)  # the rest of a k-truss
+    others = 4 * (8 * graph.n + 7 * graph.m)  # the rest of a k-truss
     fit = min((_cuda.memory_free() - others) // (words * BYTES_PER_WORD), (2**32 - 1) // (2 * words))
     wanted = check_knob("blocks", wanted or _cuda.facts().sms * resident, 1, 2**31 - 1)
     return words, max(1, min(wanted, fit, graph.n))
