@@ -62,7 +62,7 @@ LONGEST_ALONE = {"bitmap_thread": 1 << 12, "bitmap_warp": 1 << 16}
 GRAPH500 = range(18, 25)  # scales
 LARGE = 1 << 25  # edges from which on two runs are enough
 SAMPLES = (  # graphs of many mean and longest columns and sizes: what the constants of Algorithm 5 are fitted to
-    *(("by_nonzeros", {"m": 1 << 21, "nonzeros_per_column": k}) for k in (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48)),
+    *(("by_nonzeros", {"m": m, "nonzeros_per_column": k}) for m in (1 << 15, 1 << 21) for k in (2, 4, 8, 12, 16, 32)),
     *(("rmat", {"scale": scale, "edge_factor": k}) for scale in (14, 16, 18, 20) for k in (2, 4, 8, 16)),
     *(("copapers", {"n": n, "mean_degree": d}) for n in (20_000, 200_000) for d in (8, 20, 74)),
     *(("barabasi_albert", {"n": 1 << s, "k": k}) for s in (13, 16, 19) for k in (3, 6, 12)),
