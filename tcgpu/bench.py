@@ -407,6 +407,7 @@ SUITES = {
     "table1": measure_table1,
     "samples": measure_samples,
     "trusses": measure_trusses,
+    "levels": measure_levels,
 }
 
 

@@ -59,7 +59,7 @@ def _levels_settings(found, graph):
     if graph.n <= (70 if simulated else 1500):
         return found
     skipping = [knobs | QUICK["levels"] | {"piece": 0} for knobs in found if knobs.get("approach") != "A"]
-    busy = [{}] + [knobs for knobs in skipping if knobs.get("threads", 256) * knobs.get("blocks", 1024) >= 400]
+    busy = [{}] + [knobs for knobs in skipping if knobs.get("threads", 256) * knobs.get("blocks", 1024) >= 1000]
     return skipping if simulated else busy
 
 

@@ -36,7 +36,7 @@ TASKS_PER_BLOCK = 4  # how often a block comes back for more, so that all are do
 SMALLEST = 1 << 16  # combinations that are worth a task
 MOST_TASKS = 1 << 24
 PATIENCE = 600  # seconds that a count may take before it is refused
-TESTS_PER_THREAD = 5_000_000  # a second, of a GPU's thread at work beside a thousand others of its SM
+TESTS_PER_THREAD = 10_000_000  # a second, of a GPU's thread at work beside a thousand others of its SM
 THREADS_AT_WORK = 1024  # of an SM
 
 PARTITION = ROW * WORD  # bits of a stretch of global memory of which no two chunks have a part
