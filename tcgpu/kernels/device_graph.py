@@ -51,7 +51,7 @@ class DeviceGraph:
 
     @classmethod
     def _from_checked(cls, u, v, n, order, clean, name):
-        """From arrays on the device whose numbers are known to be good; if they are clean, the host waits for nothing."""
+        """From arrays on the device whose numbers are known to be good; if clean, the host waits for nothing."""
         if order not in ("natural", "degree"):
             raise GraphError(f"on a device vertices are numbered by degree or as they come, not by order {order!r}")
         occurrences, rank = None, _empty(u, 0, np.int32)
