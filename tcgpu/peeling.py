@@ -24,6 +24,7 @@ LEFT = np.int32(-(1 << 20))  # below: it is in the frontier, its place there add
 SHRINK = 0.5  # with fewer edges left than this share, they are numbered anew
 FEW = 0.3  # with less than this share of weak edges, breaking their triangles beats counting all others anew
 LARGE = 50_000  # so many look-ups in a round are worth waking the other cores
+NEVER = 1 << 62
 TAKEN = 4  # neighbourhoods a worker takes at a time
 
 I32 = np.int32
@@ -160,7 +161,7 @@ def _scratch(rest):
 
 def _peel_window(rest, scratch, found):
     workers = threads()
-    while _next_round(workers, rest, scratch, found):
+    while _next_round(LARGE if workers > 1 else NEVER, rest, scratch, found):
         run_threads(_break_triangles, rest, scratch, workers=workers)
 
 
@@ -209,8 +210,8 @@ def _open_window(support, histogram, near, counters):
 
 
 @jit
-def _next_round(workers, rest, scratch, found):
-    """Peel until a round is so large that all workers are to do it: True. False when the window is done."""
+def _next_round(large, rest, scratch, found):
+    """Peel until a round takes so many look-ups that all workers are to do it: True. False when the window is done."""
     support, near, peeled, head, link = rest.support, scratch.near, scratch.peeled, scratch.head, scratch.link
     counters = scratch.counters
     first, second, in_first, in_second = rest.first, rest.second, rest.in_first, rest.in_second
@@ -267,7 +268,7 @@ def _next_round(workers, rest, scratch, found):
             head[u] = e
         counters[BEGIN], counters[PEELED], counters[FOUND] = begin, end, end
         counters[HUBS], counters[QUEUE] = hubs, 0
-        if workers > 1 and work > LARGE:
+        if work >= large:
             return True
         _break_triangles(0, 1, rest, scratch)
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from test_graph import edge_set, multigraphs
 
 import tcgpu
-from tcgpu import Graph, GraphError, columns, formats, peeling
+from tcgpu import Graph, GraphError, cpu, formats, peeling
 from tcgpu._native import set_threads
 
 SHARED = ("karate.csv", "polbooks.csv", "polblogs.graph", "delaunay_n10.graph", "ca-GrQc.mtx", "as20000102.txt")
@@ -149,26 +149,35 @@ def test_trusses_of_what_people_have():
 
 
 @pytest.fixture
-def every_core(monkeypatch):
-    """Even small graphs and rounds are shared out among all workers."""
+def shared_rounds(monkeypatch):
+    """Even small graphs and rounds are shared out among all workers; a list of how many each time."""
+    rounds = []
+
+    def run_threads(function, *args, workers, own=peeling.run_threads):
+        rounds.append(workers)
+        own(function, *args, workers=workers)
+
+    monkeypatch.setattr(peeling, "run_threads", run_threads)
     monkeypatch.setattr(peeling, "LARGE", 0)
-    monkeypatch.setattr(columns, "MANY", 0)
-    yield
+    monkeypatch.setattr(cpu, "MANY", 0)
+    yield rounds
     set_threads(None)
 
 
 @pytest.mark.parametrize("name", ["cliques", "skewed", "clustered", "random", "mesh"])
-def test_any_number_of_threads_gives_the_same(name, every_core):
+def test_any_number_of_threads_gives_the_same(name, shared_rounds):
     graph = GRAPHS[name]
     set_threads(1)
     numbers = tcgpu.truss_numbers(graph)
     trusses = [tcgpu.k_truss(graph, k) for k in range(2, largest(graph) + 2)]
+    assert not shared_rounds
     for threads in (2, 5):
         set_threads(threads)
         for _ in range(3):
             fresh = Graph(graph.col_ptr, graph.row_idx)
             assert np.array_equal(tcgpu.truss_numbers(fresh), numbers)
             assert all(tcgpu.k_truss(fresh, k).equals(truss) for k, truss in enumerate(trusses, 2))
+    assert set(shared_rounds) == {2, 5}
 
 
 @pytest.mark.parametrize("few", [0.0, 1.0])
