@@ -78,8 +78,10 @@ LEVELS = (
     ("11", (5_000, 10_000, 15_000, 20_000, 25_000), ({},), True),
     ("12", (200, 400, 600, 800, 1000, 1200),
      [{"memory": "global", "arrangement": arrangement} for arrangement in ("one", "redundant")], False),
-    ("approaches", (400,), [{"approach": approach} for approach in "ABCD"], False),
+    ("approaches", (400,), [{"approach": approach} for approach in levels.APPROACHES], False),
     ("memory", (1000, 10_000), [{"memory": m, "lanes": n} for m in ("auto", "global") for n in (1, 32)], False),
+    ("schedule", (("mesh", {"rows": 300, "cols": 300}),),
+     [{"schedule": order, "piece": 2**62, "threads": 1024, "blocks": 132} for order in ("longest", "given")], False),
     ("skip", (1000, 25_000), ({"skip": True},), False),
 )  # fmt: skip
 LEVELS_SNAP = ("as20000102", "ca-GrQc", "p2p-Gnutella04", "ca-HepPh", "ca-AstroPh", "ca-CondMat")
@@ -306,7 +308,7 @@ def measure_levels(methods=("levels",), *, engine=None, repeats=REPEATS, share=1
     """
     rows = Rows()
     for figure, sizes, settings, beside in LEVELS:
-        graphs = [_small_world(size, share) for size in sizes]
+        graphs = [_levels_graph(size, share) for size in sizes]
         if figure == "11" and share == 1:
             graphs += [datasets.load(name) for name in LEVELS_SNAP]
         for graph in graphs:
@@ -323,11 +325,14 @@ def measure_levels(methods=("levels",), *, engine=None, repeats=REPEATS, share=1
     return rows
 
 
-def _small_world(vertices, share):
-    """A graph of `share` times so many vertices, 10 neighbours each in the mean, one edge in ten leading anywhere."""
-    size = _scaled({"n": vertices}, share) if share < 1 else {"n": vertices}
-    graph = as_graph(GENERATORS["watts_strogatz"](max(12, size["n"]), 10, 0.1))
-    graph.name = f"small world {graph.n}"
+def _levels_graph(what, share):
+    """A graph of `share` times the size: a generator's, or of so many vertices a small world.
+
+    There each has 10 neighbours in the mean, and one edge in ten leads anywhere.
+    """
+    generator, size = what if isinstance(what, tuple) else ("watts_strogatz", {"n": what, "k": 10, "rewired": 0.1})
+    graph = as_graph(GENERATORS[generator](**_scaled(size, share, least=12)))
+    graph.name = f"{'small world' if generator == 'watts_strogatz' else generator} {graph.n}"
     return graph
 
 
@@ -335,7 +340,7 @@ def _native_levels(graph, chunks, like, repeats):
     """The row of one native thread that works off the chunks, beside the row of a GPU that did."""
     parts = -(-chunks.total_tests // LEVELS_NATIVE) or 1
     share = {"approach": "D", "threads": parts, "only": parts // 2}
-    levels.count_triangles(_small_world(12, 1))  # compiles
+    levels.count_triangles(_levels_graph(12, 1))  # compiles
     runs = []
     for _ in range(repeats):
         begin = time.perf_counter()
@@ -419,14 +424,14 @@ def record_path(suite, rows):
     return (folder if folder.is_dir() else Path()) / f"{name}.csv"
 
 
-def _scaled(size, share):
+def _scaled(size, share, least=2):
     """The sizes of a generator for a graph of `share` times as many vertices."""
     if not 0 < share <= 1:
         raise GraphError(f"a share of a suite's size is past 0 and at most 1, not {share!r}")
     counts = {key: value for key, value in size.items() if key in ("n", "m", "rows", "cols", "planes")}
     if "scale" in size:
         return size | {"scale": max(1, size["scale"] + round(math.log2(share)))}
-    return size | {key: max(2, round(value * share ** (1 / len(counts)))) for key, value in counts.items()}
+    return size | {key: max(least, round(value * share ** (1 / len(counts)))) for key, value in counts.items()}
 
 
 def time_once(graph, method=None, *, engine=None, order=None, **knobs):

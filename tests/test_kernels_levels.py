@@ -120,7 +120,7 @@ def test_chunks_have_their_edges_and_no_others():
 
 
 @pytest.mark.parametrize("piece", [None, 1, 7, 1000])
-@pytest.mark.parametrize("schedule", levels.SCHEDULES)
+@pytest.mark.parametrize("schedule", levels.ORDERS)
 def test_tasks_are_all_combinations_once(piece, schedule):
     tests = np.array([5, 1, 22, 999, 1000, 1001])
     tasks = levels.divide(tests, piece, schedule)

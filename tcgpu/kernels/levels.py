@@ -24,13 +24,13 @@ from tcgpu._cuda import cuda, int64, kernel, uint32, uint64
 from tcgpu.graph import GraphError
 from tcgpu.kernels import Plan, Step, breadth, check_knob, duration, enough_blocks
 from tcgpu.kernels.reduction import BYTES_PER_THREAD, add_block_to
+from tcgpu.levels.approaches import APPROACHES
+from tcgpu.levels.makespan import ORDERS
 from tcgpu.levels.sets import split
 from tcgpu.levels.storage import ROW, WORD, bits_needed, position, words_needed
 
-APPROACHES = ("A", "B", "C", "D")
 MEMORIES = ("auto", "shared", "global")
 ARRANGEMENTS = ("redundant", "one")
-SCHEDULES = ("longest", "given")
 FEW, MANY = 256, 1024  # threads of a block
 TASKS_PER_BLOCK = 4  # how often a block comes back for more, so that all are done at about the same time
 SMALLEST = 1 << 16  # combinations that are worth a task
@@ -308,7 +308,7 @@ def plan(
     check_choice("approach", approach, APPROACHES)
     check_choice("memory", memory, MEMORIES)
     check_choice("arrangement", arrangement, ARRANGEMENTS)
-    check_choice("schedule", schedule, SCHEDULES)
+    check_choice("schedule", schedule, ORDERS)
     check_choice("skip", skip, (False,) if approach == "A" else (False, True))
     chunks = cut(graph, layout, check_knob("roots", roots, 1, 2**31 - 1))
     low, high, edge_ptr = edges_by_level(graph, chunks)
@@ -318,7 +318,7 @@ def plan(
     threads = threads or (MANY if 4 * shared > _cuda.facts().shared_per_sm else FEW)
     lanes = min(lanes, threads)
     check_patience(chunks, work, threads, blocks, approach)
-    piece = piece or max(SMALLEST, -(-work // (blocks * TASKS_PER_BLOCK)))
+    piece = piece or max(SMALLEST, -(-chunks.total_tests // (blocks * TASKS_PER_BLOCK)))
     tasks = divide(chunks.tests, None if approach in "BC" else piece, schedule)
     blocks = enough_blocks(blocks, len(tasks), 1)
     copied = {"chunks": table, "tasks": tasks, "low": low, "high": high}
