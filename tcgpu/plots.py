@@ -113,6 +113,52 @@ def draw_ratios(rows, *, key="raw_ratio", ax=None):
     return ax.figure
 
 
+def draw_peeling(graph, numbers, *, positions=None):
+    """A truss peeled round by round, a panel each: what goes in the round stands out, and is missing from the next.
+
+    numbers: of each round the array of edges, as a `TrussPlan` has it: 0 where an edge is still there.
+    """
+    from matplotlib.collections import LineCollection
+
+    points = layout(graph) if positions is None else np.asarray(positions)
+    lines = points[np.stack(graph.edges(), axis=1)]
+    panels = np.atleast_1d(axes(3.4 * len(numbers), 3.4, ncols=len(numbers)))
+    before = np.zeros(graph.m, bool)
+    for round, (panel, number) in enumerate(zip(panels, numbers), 1):
+        gone = number != 0
+        goes, stays = gone & ~before, ~gone
+        for chosen, colour, width in ((stays, BLUE, 1.2), (goes, ORANGE, 1.6)):
+            panel.add_collection(LineCollection(lines[chosen], colors=colour, linewidths=width, zorder=1))
+        inside = np.unique(np.concatenate([ends[~before] for ends in graph.edges()]))
+        panel.scatter(*points[inside].T, s=14, color="#2d3748", zorder=2)
+        panel.set_title(f"round {round}: {goes.sum()} of {(~before).sum()} edges go", size=10)
+        panel.set(xlim=_around(points[:, 0]), ylim=_around(points[:, 1]), aspect="equal")
+        panel.set_axis_off()
+        before = gone
+    return panels[0].figure
+
+
+def draw_truss_numbers(graph, numbers, *, positions=None, ax=None):
+    """The graph with each edge the wider and darker the larger the k of the last truss that has it."""
+    from matplotlib.collections import LineCollection
+
+    ax = ax or axes(5.5, 5)
+    points = layout(graph) if positions is None else np.asarray(positions)
+    order = np.argsort(numbers, kind="stable")
+    lines = points[np.stack(graph.edges(), axis=1)][order]
+    levels = np.unique(numbers)
+    shades = {k: (GREY, "#63b3ed", BLUE, ORANGE)[min(place, 3)] for place, k in enumerate(levels)}
+    width = [0.8 + 0.8 * np.searchsorted(levels, k) for k in numbers[order]]
+    ax.add_collection(LineCollection(lines, colors=[shades[k] for k in numbers[order]], linewidths=width, zorder=1))
+    ax.scatter(*points.T, s=22, color="#2d3748", zorder=2)
+    for k in levels:
+        ax.plot([], [], color=shades[k], lw=2, label=f"{k}: {np.count_nonzero(numbers == k)} edges")
+    ax.legend(title="largest k", frameon=False, fontsize=8)
+    ax.set(xlim=_around(points[:, 0]), ylim=_around(points[:, 1]), aspect="equal")
+    ax.set_axis_off()
+    return ax.figure
+
+
 # -------------------------------------------------------------------------------------------------------- measurements
 
 # one look a series: told apart by hatch and marker, too, in print and by eyes that do not tell these colours
@@ -221,6 +267,20 @@ def draw_lanes(warps):
         panel.spines[["top", "right"]].set_visible(False)
     panels[0].set_ylabel("steps (hatched: waiting)")
     return panels[0].figure
+
+
+def draw_trusses(rows, *, key="total_ms"):
+    """Bisson and Fatica's Figure 5: how long a truss takes against k, a line a graph; the rows of `measure_trusses`."""
+    names = dict.fromkeys(row["graph"] for row in rows)
+    curves = {name: [(row["k"], row[key]) for row in rows if row["graph"] == name] for name in names}
+    title = f"k-trusses on {rows[0]['gpu_name']}, from raw edges"
+    return draw_curves(curves, xlabel="k", ylabel="milliseconds", title=title, ax=axes(7, 4.2))
+
+
+def _around(values):
+    """Limits of an axis with a margin on both sides."""
+    margin = 0.06 * (values.max() - values.min())
+    return values.min() - margin, values.max() + margin
 
 
 def _two_lines(name):

@@ -115,3 +115,28 @@ def test_lanes_show_the_longest_and_fill_up_with_waiting():
     mesh, even = plots.draw_lanes({"mesh": np.arange(32), "even": np.full(32, 3)}).axes
     assert sum(bar.get_height() for bar in mesh.patches) == 31 * 32
     assert mesh.get_title() == "mesh\n50% of its steps are used" and "100%" in even.get_title()
+
+
+def test_peeling_shows_what_goes_and_leaves_it_out_of_the_next_round():
+    numbers = np.zeros((2, CLUB.m), int)
+    numbers[:, :10] = 2
+    numbers[1, 10:15] = 3
+    first, second = plots.draw_peeling(CLUB, numbers).axes
+    stays, goes = (len(lines.get_segments()) for lines in first.collections[:2])
+    assert (stays, goes) == (CLUB.m - 10, 10) and "10 of 78 edges go" in first.get_title()
+    stays, goes = (len(lines.get_segments()) for lines in second.collections[:2])
+    assert (stays, goes) == (CLUB.m - 15, 5) and "5 of 68 edges go" in second.get_title()
+
+
+def test_truss_numbers_are_told_apart_and_counted():
+    numbers = tcgpu.truss_numbers(CLUB)
+    (ax,) = plots.draw_truss_numbers(CLUB, numbers).axes
+    assert len(ax.collections[0].get_segments()) == CLUB.m
+    said = [text.get_text() for text in ax.get_legend().get_texts()]
+    assert said == [f"{k}: {np.count_nonzero(numbers == k)} edges" for k in np.unique(numbers)]
+
+
+def test_trusses_are_a_line_a_graph():
+    rows = [{"graph": name, "k": k, "total_ms": 5.0 * k, "gpu_name": "GPU X"} for name in "AB" for k in (3, 30, 100)]
+    (ax,) = plots.draw_trusses(rows).axes
+    assert [list(line.get_xdata()) for line in ax.lines] == [[3, 30, 100]] * 2 and "GPU X" in ax.get_title()

@@ -119,11 +119,9 @@ class TrussPlan(Plan):
     update = ()
 
     def launch(self):
-        for step in self.steps:
-            step.run(self.arrays)
-        k, left, self.rounds = self.k or 3, self.edges, 0
+        self.count_supports()
+        k, left = self.k or 3, self.edges
         while left:
-            self.rounds += 1
             weak, lowest, lists = self.mark(k)
             if weak:
                 self.remove(lists)
@@ -134,11 +132,16 @@ class TrussPlan(Plan):
             if settled:
                 k = lowest + 3
 
+    def count_supports(self):
+        super().launch()
+        self.rounds = 0
+
     def mark(self, k):
         """Mark what is weak for k and list the columns that lose by it.
 
         Returns how many are weak, the least support of the others, and how many columns each list has.
         """
+        self.rounds += 1
         self.run(support.begin_round, 1, "state", self.rounds)
         self.run(mark_weak, over(self.edges), "col_of", "support", "origin", "number", "weak", "near", "state", k)
         if k > 3:
