@@ -113,6 +113,57 @@ def draw_ratios(rows, *, key="raw_ratio", ax=None):
     return ax.figure
 
 
+def draw_levels(graph, chunks):
+    """A graph by the levels of a Split, left to right, and under it which levels each chunk takes and how large it is.
+
+    Edges inside a level are arcs in orange, edges to the next level grey lines.
+    """
+    sizes = np.diff(chunks.level_ptr)
+    level = np.repeat(np.arange(sizes.size), sizes)
+    height = np.concatenate([(size - 1) / 2 - np.arange(size) for size in sizes.tolist()] or [[]])
+    panels = axes(1.6 * sizes.size + 1, 5, nrows=2, sharex=True, height_ratios=(3, 1))
+    one, two = (chunks.place[ends] for ends in graph.edges())
+    for p, q in zip(one.tolist(), two.tolist()):
+        inside = level[p] == level[q]
+        bend = {"arrowstyle": "-", "connectionstyle": f"arc3,rad={0.3 if inside else 0}"}
+        look = {"color": ORANGE if inside else GREY, "lw": 1, "zorder": 1}
+        panels[0].annotate("", (level[p], height[p]), (level[q], height[q]), arrowprops=bend | look)
+    panels[0].scatter(level, height, s=160, color=BLUE, zorder=2)
+    for v, x, y in zip(chunks.order, level, height):
+        panels[0].annotate(str(v), (x, y), color="white", ha="center", va="center", size=7, zorder=3)
+    for c, chunk in enumerate(chunks):
+        first, last = level[chunks.start[c] + [0, chunk.vertices.size - 1]]
+        panels[1].barh(c, last - first + 0.6, left=first - 0.3, color=BLUE if chunk.fits else ORANGE)
+        panels[1].text((first + last) / 2, c, f"{chunk.vertices.size} vertices, {chunks.tests[c]:,} combinations",
+                       color="white", ha="center", va="center", size=7)  # fmt: skip
+    panels[1].invert_yaxis()
+    panels[1].set(xticks=range(sizes.size), xlabel="level", ylabel="chunk")
+    panels[1].yaxis.set_major_locator(MaxNLocator(integer=True))
+    for panel in panels:
+        panel.spines[["top", "right", "left"]].set_visible(False)
+    panels[0].set(yticks=[])
+    panels[0].spines["bottom"].set_visible(False)
+    panels[0].tick_params(bottom=False)
+    return panels[0].figure
+
+
+def draw_schedules(schedules, *, unit="combinations"):
+    """Who works off which job when: a dict of name -> Schedule, a panel each. No schedule ends before the line."""
+    panels = axes(8, 1.9 * len(schedules), nrows=len(schedules), sharex=True, squeeze=False)[:, 0]
+    for panel, (name, schedule) in zip(panels, schedules.items()):
+        panel.barh(schedule.machine, schedule.weights, 0.8, schedule.begin, color=BLUE, edgecolor="white", lw=0.7)
+        for job, (machine, begin, weight) in enumerate(zip(schedule.machine, schedule.begin, schedule.weights)):
+            if weight > 0.04 * schedule.makespan:
+                panel.text(begin + weight / 2, machine, str(job), color="white", ha="center", va="center", size=7)
+        panel.axvline(schedule.bound, color=ORANGE)
+        panel.set_title(f"{name}: {schedule.above_bound:.1%} above the bound", size=9)
+        panel.set(ylabel="multiprocessor", yticks=range(schedule.loads.size))
+        panel.invert_yaxis()
+        panel.spines[["top", "right"]].set_visible(False)
+    panels[-1].set_xlabel(unit)
+    return panels[0].figure
+
+
 def draw_peeling(graph, numbers, *, positions=None):
     """A truss peeled round by round, a panel each: what goes in the round stands out, and is missing from the next.
 

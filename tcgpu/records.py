@@ -86,6 +86,19 @@ def cache_curve(rows, method, *, order="natural", key="kernel_ms"):
     return sorted(best.items())
 
 
+def level_times(rows, figure, *, engine="gpu", key="total_ms", **knobs):
+    """Times of one figure's small worlds in the rows of `measure_levels`: [(vertices, milliseconds)].
+
+    Of several settings, those rows whose knobs have these values.
+    """
+    points = []
+    for row in rows:
+        of_figure = (str(row["figure"]), row["engine"]) == (figure, engine) and row["graph"].startswith("small world")
+        if of_figure and knobs.items() <= json.loads(row["knobs"]).items():
+            points.append((row["vertices"], row[key]))
+    return sorted(points)
+
+
 def crossings(points, level=1.0):
     """Where a curve, straight between its points on logarithmic axes, goes through `level`: a list of x."""
     found = []

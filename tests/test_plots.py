@@ -6,7 +6,7 @@ import networkx as nx
 import numpy as np
 
 import tcgpu
-from tcgpu import plots
+from tcgpu import levels, plots
 
 CLUB = tcgpu.Graph.from_networkx(nx.karate_club_graph())
 
@@ -44,6 +44,27 @@ def test_columns_are_squares_at_their_nonzeros_and_those_looked_at_stand_out():
     assert {tuple(point) for point in chosen.get_offsets().tolist()} == {
         (j, i) for j in (0, 1) for i in CLUB.column(j).tolist()
     }
+
+
+def test_levels_stand_side_by_side_and_each_chunk_lies_under_its_own():
+    chunks = levels.split(CLUB, shared_bits=299, machines=2, roots=1)
+    upper, lower = plots.draw_levels(CLUB, chunks).axes
+    (dots,) = upper.collections
+    at = dict(zip(chunks.order.tolist(), dots.get_offsets().tolist()))
+    assert len({tuple(point) for point in at.values()}) == CLUB.n
+    assert {v for v, (x, _) in at.items() if x == 1} == set(CLUB.column(0).tolist()), "the neighbours of the root"
+    assert len([text for text in upper.texts if not text.get_text()]) == CLUB.m
+    assert len(lower.patches) == len(chunks) and len({bar.get_facecolor() for bar in lower.patches}) == 2
+    assert [f"{tests:,} combinations" in text.get_text() for tests, text in zip(chunks.tests, lower.texts)]
+
+
+def test_schedules_show_every_job_on_its_machine_and_the_bound():
+    schedules = {order: levels.schedule([1, 1, 4, 2], 2, order) for order in ("given", "longest")}
+    given, longest = plots.draw_schedules(schedules).axes
+    assert sorted((bar.get_x(), bar.get_width()) for bar in given.patches) == [(0, 1), (0, 1), (1, 2), (1, 4)]
+    assert max(bar.get_x() + bar.get_width() for bar in longest.patches) == 4
+    assert [list(ax.lines[0].get_xdata()) for ax in (given, longest)] == [[4, 4]] * 2
+    assert "25.0% above" in given.get_title() and "0.0% above" in longest.get_title()
 
 
 def test_column_lengths_of_every_graph():

@@ -84,3 +84,16 @@ def test_curves_cross_where_a_straight_line_between_logarithms_does():
     assert records.crossings([(1, 0.5), (4, 2.0)]) == pytest.approx([2.0])
     assert records.crossings([(1, 0.5), (2, 1.0), (4, 2.0), (8, 0.5)]) == pytest.approx([2.0, 4 * 2**0.5])
     assert records.crossings([(1, 2.0), (2, 3.0)]) == records.crossings([(1, 0.5)]) == records.crossings([]) == []
+
+
+def test_the_figures_of_the_levels_are_told_apart_by_engine_and_knobs():
+    def of(figure, engine, vertices, graph="small world", **knobs):
+        about = {"figure": figure, "engine": engine, "vertices": vertices, "graph": f"{graph} {vertices}"}
+        return about | {"knobs": json.dumps(knobs), "total_ms": 2.0 * vertices, "kernel_ms": 1.0}
+
+    rows = [of(11, "gpu", 9, lanes=1), of(11, "gpu", 5, lanes=32), of(11, "cpu", 9)]
+    rows += [of("11", "gpu", 7, "ca-Y", lanes=1), of("memory", "gpu", 9, lanes=1)]
+    assert records.level_times(rows, "11") == [(5, 10.0), (9, 18.0)]
+    assert records.level_times(rows, "11", lanes=1) == [(9, 18.0)]
+    assert records.level_times(rows, "11", engine="cpu", key="kernel_ms") == [(9, 1.0)]
+    assert records.level_times(rows, "memory") == [(9, 18.0)] and records.level_times(rows, "12") == []
