@@ -23,7 +23,7 @@ LEFT = np.int32(-(1 << 20))  # below: it is in the frontier, its place there add
 # be short of 0 for a moment, by no more than there are threads
 SHRINK = 0.5  # with fewer edges left than this share, they are numbered anew
 FEW = 0.3  # with less than this share of weak edges, breaking their triangles beats counting all others anew
-LARGE = 50_000  # so many look-ups in a round are worth waking the other cores
+LARGE = 100_000  # so many look-ups in a round are worth waking the other cores
 NEVER = 1 << 62
 TAKEN = 4  # neighbourhoods a worker takes at a time
 
