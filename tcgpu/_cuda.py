@@ -105,7 +105,7 @@ class Kernel:
     def launch(self, blocks, threads, *args, shared=0):
         """Run `blocks` x `threads` with `shared` bytes of dynamic shared memory a block. A GPU is not waited for."""
         if engine() == "gpu":
-            self.compiled[blocks, threads, 0, shared](*args)
+            self.compiled[blocks, threads, 0, shared](*map(_unordered, args))
         else:
             simulate(self.py_func, blocks, threads, args, shared=shared)
 
@@ -143,12 +143,27 @@ def device_array(shape, dtype, fill=None):
     if engine() == "sim":
         return np.empty(shape, dtype) if fill is None else np.full(shape, fill, dtype)
     if importlib.util.find_spec("cupy"):  # its pool hands memory out again at once, where the driver takes milliseconds
-        array = cuda.as_cuda_array(_cupy().empty(shape, dtype))
+        array = _unordered(_cupy().empty(shape, dtype))
     else:
         array = cuda.device_array(shape, dtype)
     if fill is not None:
         refill(array, fill)
     return array
+
+
+class _WithoutStream:
+    """A device array of another library that names no stream: all of this package's work is on the default one."""
+
+    def __init__(self, array):
+        self.owner = array
+        self.__cuda_array_interface__ = array.__cuda_array_interface__ | {"stream": None}
+
+
+def _unordered(thing):
+    """A device array as Numba's own, without the wait for a stream that its interface would ask for; else the thing."""
+    if isinstance(thing, cuda.cudadrv.devicearray.DeviceNDArray) or not hasattr(thing, "__cuda_array_interface__"):
+        return thing
+    return cuda.as_cuda_array(_WithoutStream(thing))
 
 
 def refill(array, fill):

@@ -12,7 +12,7 @@ column with many near rows is *heavy*.
     crowd_kernel    k near, i in many columns a block per i: column i as bytes in shared memory, looked up for what
                                               follows i in each column j that holds it, 16 bits a look-up
     window_kernel   k near, all other i       the same with bits, and with smaller blocks
-    merge_kernel    k not near, column short  a thread per nonzero: two pointers
+    far_kernel      k not near, column short  a thread per nonzero: two pointers
     hash_kernel     k not near, column long   a warp per column j: its rows in a hash table, looked up for each column i
 
 Flat graphs stay in their natural order, where neighbours have close numbers. A column is *local* if it is long and all
@@ -249,28 +249,39 @@ def window_kernel(near, quads, columns, pieces, in_edges, task_ptr, lanes, total
     add_block_to(total, count)
 
 
-@kernel("void(int64[::1], int32[::1], int32[::1], int32[::1], int64, int64, int64, int64[::1])")
-def merge_kernel(col_ptr, row_idx, col_of, far, short, words, whole, total):
-    """A thread per nonzero (i, j): two pointers along the first `far` rows of columns i and j.
+@kernel("void(int64[::1], int32[::1], int32[::1], int64, int64, int64[::1])")
+def merge_kernel(col_ptr, row_idx, col_of, short, words, total):
+    """A thread per nonzero (i, j): two pointers along columns i and j, unless column j is local.
 
-    Where `whole` is 1, all rows of a column are merged, but for columns that are local by `words`; else the `far[j]`
-    rows that are not near, but for columns that have `short` of them or more.
+    All pointers are asked for before any is looked at: what a mesh waits for is their way through memory.
     """
     count = int64(0)
     e = cuda.grid(1)
     while e < row_idx.size:
-        i, j = int64(row_idx[e]), int64(col_of[e])
+        i, j = row_idx[e], col_of[e]
         p_end = col_ptr[j + 1]
-        if whole == 0:
-            p_end = col_ptr[j]
-            if far[j] < short:
-                p_end += far[j]
-        elif words > 0 and p_end - col_ptr[j] >= short and (row_idx[p_end - 1] >> 6) - (j >> 6) < words:
+        if words > 0 and p_end - col_ptr[j] >= short and (row_idx[p_end - 1] >> 6) - (j >> 6) < words:
             p_end = int64(0)
-        if e + 1 < p_end:
+        count += common_values(row_idx, e + 1, p_end, row_idx, col_ptr[i], col_ptr[i + 1])
+        e += cuda.gridsize(1)
+    add_block_to(total, count)
+
+
+@kernel("void(int64[::1], int32[::1], int32[::1], int32[::1], int64, int64[::1])")
+def far_kernel(col_ptr, row_idx, col_of, far, short, total):
+    """A thread per nonzero (i, j): two pointers along the far rows of columns i and j, if j has fewer than `short`.
+
+    Most nonzeros are near and have nothing to do: only the others ask for the pointers of column i.
+    """
+    count = int64(0)
+    e = cuda.grid(1)
+    while e < row_idx.size:
+        i, j = row_idx[e], col_of[e]
+        length = far[j]
+        p_end = col_ptr[j] + length
+        if e + 1 < p_end and length < short:
             q = col_ptr[i]
-            q_end = q + far[i] if whole == 0 else col_ptr[i + 1]
-            count += common_values(row_idx, e + 1, p_end, row_idx, q, q_end)
+            count += common_values(row_idx, e + 1, p_end, row_idx, q, q + far[i])
         e += cuda.gridsize(1)
     add_block_to(total, count)
 
@@ -407,7 +418,8 @@ def local_words(graph, short):
 
 
 def _as_it_comes(graph, short, words):
-    merging = _merge(graph, "col_of", short, words, whole=1)  # it reads no `far`
+    args = ("col_ptr", "row_idx", "col_of", short, words, "total")
+    merging = _step(merge_kernel, graph.m, 64, args, most=16384)
     copied = {"col_ptr": graph.col_ptr, "row_idx": graph.row_idx, "col_of": graph.col_of}
     if not words:
         return Plan(method="adaptive", copied=copied, created={}, steps=[merging], work=graph.m)
@@ -481,7 +493,7 @@ def _by_degree(graph, near, hubs, heavy, short, crowd):
             _step(crowd_kernel, 512 * (m // crowd), 512, _window_args("crowd"), 396, shared=NEAR + 1),
             _step(window_kernel, 64 * n, 64, _window_args("few"), most=3432, shared=4 * BITS),
             _step(hash_kernel, 64 * n, 64, hash_args, most=4224, shared=2 * 4 * TABLE),
-            _merge(graph, "far", short, 0, whole=0),
+            _step(far_kernel, m, 64, ("col_ptr", "row_idx", "col_of", "far", short, "total"), most=16384),
         ],
         work=graph.m,
     )
@@ -510,11 +522,6 @@ def _tasks_listed(kind, n, fewest, fewer):
 
 def _window_args(kind):
     return ("near", "quads", f"{kind}_columns", f"{kind}_pieces", "in_edges", f"{kind}_ptr", 8, "total")
-
-
-def _merge(graph, far, short, words, whole):
-    args = ("col_ptr", "row_idx", "col_of", far, short, words, whole, "total")
-    return _step(merge_kernel, graph.m, 64, args, most=16384)
 
 
 def _step(kernel, threads_wanted, threads, args, most=2112, shared=0):
