@@ -49,6 +49,18 @@ def test_cleaning_keeps_every_edge_once_and_says_what_it_dropped(multigraph):
     graph._validate()
 
 
+@given(multigraphs(), st.randoms(use_true_random=False))
+def test_kept_has_the_edges_that_are_marked(multigraph, chance):
+    u, v, n = multigraph
+    graph = Graph.from_edges(u, v, n, labels=[f"v{k}" for k in range(n)])
+    keep = np.array([chance.random() < 0.5 for _ in range(graph.m)], bool)
+    kept = graph.kept(keep)
+    kept._validate()
+    rows, cols = graph.edges()
+    assert edge_set(kept) == set(zip(cols[keep].tolist(), rows[keep].tolist()))
+    assert (kept.n, kept.labels) == (n, graph.labels)
+
+
 @given(multigraphs(), st.sampled_from(["degree", "bfs", "random", "auto", "natural"]), st.integers(0, 3))
 def test_every_order_is_the_same_graph_renumbered(multigraph, order, seed):
     u, v, n = multigraph
