@@ -3,8 +3,8 @@
 What is left of the graph is kept as whole neighbourhoods, for a triangle may break at any of its edges. A round takes
 the frontier, all edges that are in too few triangles now, at once: of each, the longer neighbourhood is marked and the
 shorter looked up in it, which finds the triangles that break, and the other two edges of each lose one. Edges of the
-frontier that share their longer neighbourhood share its marks. A triangle with two edges in the frontier is the
-smaller one's to count.
+frontier that share their longer neighbourhood share its marks. A triangle with two edges in the frontier is for the
+first of them to break. Peeled edges leave both neighbourhoods at once, the last ones there taking their places.
 
 Truss numbers come level by level. So that not every level looks through all edges, a window of levels is opened at a
 time and its edges are kept in a list of their own; behind each window what is left is numbered anew, if it has become
@@ -24,7 +24,7 @@ LEFT = np.int32(-(1 << 20))  # below: it is in the frontier, its place there add
 SHRINK = 0.5  # with fewer edges left than this share, they are numbered anew
 FEW = 0.3  # with less than this share of weak edges, breaking their triangles beats counting all others anew
 LARGE = 100_000  # so many look-ups in a round are worth waking the other cores
-NEVER = 1 << 62
+NEVER = 1 << 62  # more than any round takes
 TAKEN = 4  # neighbourhoods a worker takes at a time
 
 I32 = np.int32
