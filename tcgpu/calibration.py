@@ -48,12 +48,12 @@ def fit(rows):
 
 
 def choices(rows, **knobs):
-    """For each graph of `rows`: what the algorithm chooses, the fastest kernel, and how many times longer it takes."""
+    """For each graph of `rows` its facts, the kernel that the algorithm chooses, the fastest one, and the slowdown."""
     found = []
     for graph, facts in _times(rows).items():
-        chosen, times = _chosen(facts, PAPER | knobs), facts["times"]
-        best = min(times, key=times.get)
-        found.append({"graph": graph, "chosen": chosen, "best": best, "slowdown": _slowdown(times, chosen)})
+        chosen, times = _chosen(facts, PAPER | knobs), facts.pop("times")
+        verdict = {"chosen": chosen, "best": min(times, key=times.get), "slowdown": _slowdown(times, chosen)}
+        found.append({"graph": graph} | facts | verdict)
     return found
 
 

@@ -334,6 +334,64 @@ def _around(values):
     return values.min() - margin, values.max() + margin
 
 
+# Bisson & Fatica's kernels: the colour and marker of each, here and in the regions of their heuristic
+KERNELS = {
+    "bitmap_thread": (GREY, "o"),
+    "bitmap_warp": (BLUE, "s"),
+    "bitmap_block_shared": (ORANGE, "^"),
+    "bitmap_block_global": ("#2d3748", "D"),
+}
+
+
+def draw_regions(found, *, longest_thread, mean_warp, vertices_shared):
+    """Algorithm 5 as regions over the mean and the longest column, and on them each graph as its fastest kernel.
+
+    found: the rows of `calibration.choices`. A panel for the graphs of fewer vertices than `vertices_shared`, one for
+    the others. A graph on the colour of another kernel is one where the algorithm chooses wrongly.
+    """
+    panels = axes(11, 4.2, ncols=2, sharex=True, sharey=True)
+    means, longest = [row["mean"] for row in found], [row["longest_column"] for row in found]
+    left, right, bottom, top = min(means) / 1.6, max(means) * 1.6, max(1, min(longest) / 1.6), max(longest) * 1.6
+    edge, corner = longest_thread + 0.5, max(left, mean_warp)
+    for panel, small in zip(panels, (True, False)):
+        block = "bitmap_block_shared" if small else "bitmap_block_global"
+        for kernel, x, y, x_end, y_end in (
+            ("bitmap_thread", left, bottom, right, edge),
+            ("bitmap_warp", left, edge, corner, top),
+            (block, corner, edge, right, top),
+        ):
+            panel.fill_between([x, x_end], y, y_end, color=KERNELS[kernel][0], alpha=0.25, lw=0)
+        for kernel, (color, marker) in KERNELS.items():
+            here = [row for row in found if (row["vertices"] < vertices_shared) == small and row["best"] == kernel]
+            places = [(row["mean"], row["longest_column"]) for row in here] or [(None, None)]
+            panel.plot(*zip(*places), marker, color=color, mec="black", ms=7, ls="", label=kernel)
+        sign = "fewer than" if small else "at least"
+        panel.set(xscale="log", yscale="log", xlim=(left, right), ylim=(bottom, top), xlabel="mean column",
+                  title=f"{sign} {vertices_shared:,} vertices")  # fmt: skip
+        panel.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    panels[0].set_ylabel("longest column")
+    handles, labels = panels[1].get_legend_handles_labels()
+    panels[0].figure.legend(handles, labels, title="marker: the fastest; area: what is chosen", ncols=4,
+                            loc="outside lower center", frameon=False)  # fmt: skip
+    return panels[0].figure
+
+
+def draw_rates(tables):
+    """Figure 6 of Bisson & Fatica: edges a second on each graph, by the kernel's speed. machine -> `records.rates`."""
+    panels = np.atleast_1d(axes(5.5 * len(tables), 5, ncols=len(tables), sharey=True))
+    for panel, (machine, rates) in zip(panels, tables.items()):
+        for name, (color, style) in zip(("kernel", "process", "total"), LINES):
+            known = [(k, rate[name]) for k, rate in enumerate(rates) if rate[name]]
+            panel.plot(*zip(*known), style, color=color, ms=4, lw=1, label=name)
+        panel.set(yscale="log", title=machine, xticks=range(len(rates)))
+        panel.set_xticklabels([rate["graph"] for rate in rates], rotation=90, size=6)
+        panel.spines[["top", "right"]].set_visible(False)
+        panel.grid(axis="y", color="#edf2f7", zorder=-1)
+    panels[0].set_ylabel("edges a second")
+    panels[0].legend(frameon=False, fontsize=8)
+    return panels[0].figure
+
+
 def _two_lines(name):
     """A long name broken once, where words begin, so that names stand side by side."""
     return re.sub(r"[-_]|(?<=[a-z])(?=[A-Z])", lambda found: f"{found.group()}\n", name, count=1)

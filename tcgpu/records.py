@@ -57,6 +57,25 @@ def method_times(rows, *, order="natural", key="kernel_ms"):
     return times
 
 
+def rates(rows, method="bitmap_auto"):
+    """Edges a second out of the rows of `measure_table1`: a dict a graph, the fastest kernel last, as in Figure 6."""
+    found = []
+    for row in rows:
+        if row["method"] == method:
+            times = {name: row["edges"] / row[f"{name}_ms"] * 1e3 for name in ("kernel", "process", "total")}
+            found.append({"graph": row["graph"], **times})
+    return sorted(found, key=lambda rate: rate["kernel"])
+
+
+def published_rates():
+    """The same out of Table I as it is printed; None where a time could not be read."""
+    found = []
+    for row in published("bisson_table1"):
+        times = {name: row[f"{name}_seconds"] for name in ("kernel", "process", "total")}
+        found.append({"graph": row["graph"], **{name: t and row["edges"] / t for name, t in times.items()}})
+    return sorted(found, key=lambda rate: rate["kernel"] or rate["process"] or 0)
+
+
 def curve(rows, columns, *, order="natural", key="kernel_ms"):
     """How much faster `column_block` is than `naive` in the rows of `measure_sweep`: [(nonzeros per column, speedup)].
 

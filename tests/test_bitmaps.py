@@ -7,7 +7,7 @@ import pytest
 from kernel_shapes import small_graphs
 
 import tcgpu
-from tcgpu import Graph, GraphError, _cuda, bench, calibration, cpu, datasets
+from tcgpu import Graph, GraphError, _cuda, bench, calibration, cpu, datasets, plots, records
 from tcgpu._simulator import simulate
 from tcgpu.counting import METHODS
 from tcgpu.kernels import bitmap_auto, bitmap_block_global, bitmap_block_shared, bitmap_thread, bitmap_warp, bits
@@ -221,6 +221,36 @@ def test_calibrated_knobs_are_measured_once_and_kept(tmp_path, monkeypatch):
     assert tcgpu.calibrate(engine="sim", again=True) == tcgpu.calibrate(engine="sim") == calibration.fit(RECORD)
     graph = GRAPHS["skewed"]
     assert tcgpu.count(graph, "bitmap_auto", engine="sim", **tcgpu.calibrate(engine="sim")) == cpu.plan(graph).count()
+
+
+# ------------------------------------------------------------------------------------------------------ its pictures
+
+
+def test_regions_show_each_graph_once_as_its_fastest_kernel():
+    knobs = bitmap_auto.PAPER
+    small, large = plots.draw_regions(calibration.choices(RECORD), **knobs).axes
+    assert small.get_title() == "fewer than 131,072 vertices" and large.get_title() == "at least 131,072 vertices"
+    shown = [{line.get_label(): line.get_xydata() for line in panel.lines} for panel in (small, large)]
+    places = {kernel: np.isfinite(np.asarray(xy, float)).all(axis=1).sum() for kernel, xy in shown[0].items()}
+    assert places == dict(zip(bench.FOUR, (2, 1, 1, 0)))
+    assert sorted(shown[1]["bitmap_block_global"].tolist()) == [[11, 5000], [12, 50]]
+    assert len(small.collections) == len(large.collections) == 3, "a region for each choice"
+
+
+def test_rates_are_sorted_by_the_kernel_and_leave_out_what_was_not_printed():
+    about = {"method": "bitmap_auto", "edges": 1000, "process_ms": 4.0, "total_ms": 8.0}
+    rates = records.rates([about | {"graph": "B", "kernel_ms": 1.0}, about | {"graph": "A", "kernel_ms": 2.0}])
+    assert rates == [
+        {"graph": "A", "kernel": 500_000, "process": 250_000, "total": 125_000},
+        {"graph": "B", "kernel": 1_000_000, "process": 250_000, "total": 125_000},
+    ]
+    printed = records.published_rates()
+    assert len(printed) == len(TABLE) and printed[-1]["graph"].startswith("roadNet")
+    ours, theirs = plots.draw_rates({"ours": rates, "theirs": printed}).axes
+    assert [label.get_text() for label in ours.get_xticklabels()] == ["A", "B"]
+    kernel = theirs.lines[0].get_ydata()
+    assert len(kernel) == sum(row["kernel_seconds"] is not None for row in TABLE.values())
+    assert (np.diff(kernel) >= 0).all()
 
 
 # ------------------------------------------------------------------------------------------------------ the suites
