@@ -78,6 +78,10 @@ def test_shared_memory_bounds_the_vertices_and_the_fold():
     path = Graph.from_edges([0, 0, 1], [1, 2, 2], most + 1)
     with pytest.raises(GraphError, match=f"room for {most:,} vertices .* not for {most + 1:,}: take"):
         bitmap_block_shared.plan(path)
+    assert [bits.fold_bits_of(fold, n) for fold, n in ((5, 1), (17, 1000), (10, 1000), (17, 1 << 20))] == [
+        32, 1024, 1024, 1 << 17,
+    ]  # fmt: skip
+    path = Graph.from_edges([0, 0, 1], [1, 2, 2], 1 << 20)
     with pytest.raises(GraphError, match="fold=20 takes [0-9,]+ bytes of shared memory; a block has at most"):
         bitmap_block_global.plan(path, fold=20)
 

@@ -18,6 +18,7 @@ from tcgpu.kernels.bits import (
     bring_list,
     check_shared,
     check_word,
+    fold_bits_of,
     folded_hits,
     lists_and_task_bytes,
     set_bit,
@@ -98,7 +99,7 @@ def plan(graph, *, threads=256, blocks=None, lanes=32, fold=17, word=32):
     check_positions(graph)
     threads = check_knob("threads", threads, 1, 1024)
     lanes = min(check_knob("lanes", lanes, 1, 1024), threads)
-    fold_bits = 1 << check_knob("fold", fold, 5, 20)
+    fold_bits = fold_bits_of(fold, graph.n)
     shared = max(lists_and_task_bytes(threads) + (fold_bits >> 3), threads * BYTES_PER_THREAD)
     check_shared("bitmap_block_global", f"fold={fold}", shared)
     words = -(-graph.n // check_word(word))

@@ -17,6 +17,7 @@ from tcgpu.kernels.bits import (
     bring_list,
     check_shared,
     check_word,
+    fold_bits_of,
     folded_hits,
     lists_bytes,
     set_bit,
@@ -85,11 +86,11 @@ def plan(graph, *, threads=128, blocks=None, lanes=8, fold=11, word=32):
     check_positions(graph)
     threads = check_knob("threads", threads, 1, 1024)
     lanes = min(check_knob("lanes", lanes, 1, 1024), WARP)
-    fold_bytes = 1 << check_knob("fold", fold, 5, 20) >> 3
+    fold_bits = fold_bits_of(fold, graph.n)
     word = check_word(word)
     words = -(-graph.n // word)
     warps = -(-threads // WARP)
-    shared = max(warps * (lists_bytes(WARP) + fold_bytes), threads * BYTES_PER_THREAD)
+    shared = max(warps * (lists_bytes(WARP) + fold_bits // 8), threads * BYTES_PER_THREAD)
     check_shared("bitmap_warp", f"fold={fold} for {warps} warps", shared)
     if blocks is None:
         blocks = bitmap_warp_kernel.blocks_at_a_time(threads, shared)
@@ -98,7 +99,7 @@ def plan(graph, *, threads=128, blocks=None, lanes=8, fold=11, word=32):
     if fitting < warps:
         threads, warps = fitting * WARP, fitting
     blocks = fitting // warps
-    args = ("col_ptr", "row_idx", "bits", word.bit_length() - 1, 8 * fold_bytes, lanes, "total")
+    args = ("col_ptr", "row_idx", "bits", word.bit_length() - 1, fold_bits, lanes, "total")
     return Plan(
         method="bitmap_warp",
         copied={"col_ptr": graph.col_ptr, "row_idx": graph.row_idx},

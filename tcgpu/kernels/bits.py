@@ -18,7 +18,7 @@ import numpy as np
 from tcgpu import _cuda
 from tcgpu._cuda import cuda, int64, kernel, uint32, uint64
 from tcgpu.graph import GraphError
-from tcgpu.kernels import Step
+from tcgpu.kernels import Step, check_knob
 
 
 @cuda.jit(device=True)
@@ -174,6 +174,12 @@ def check_shared(method, what, wanted):
 
 
 WORDS = {32: np.uint32, 64: np.int64}  # the type of a word; NumPy shifts no unsigned 64 bits by a signed number
+
+
+def fold_bits_of(fold, n):
+    """How many bits a fold of up to 2^fold has in a graph of n vertices: no more than it takes to have one for each."""
+    check_knob("fold", fold, 5, 20)
+    return 1 << min(fold, max(5, (n - 1).bit_length()))
 
 
 def check_word(word):
