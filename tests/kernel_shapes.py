@@ -56,7 +56,7 @@ def settings(method, graph=None):
 def _levels_settings(found, graph):
     """Those settings of `levels` that are done soon: its time goes by the combinations of vertices, unless it skips."""
     simulated = _cuda.engine() == "sim"
-    if graph.n <= (70 if simulated else 1500):
+    if graph.n <= (70 if simulated else 500):
         return found
     skipping = [knobs | QUICK["levels"] | {"piece": 0} for knobs in found if knobs.get("approach") != "A"]
     busy = [{}] + [knobs for knobs in skipping if knobs.get("threads", 256) * knobs.get("blocks", 1024) >= 1000]

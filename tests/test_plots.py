@@ -55,7 +55,7 @@ def test_levels_stand_side_by_side_and_each_chunk_lies_under_its_own():
     assert {v for v, (x, _) in at.items() if x == 1} == set(CLUB.column(0).tolist()), "the neighbours of the root"
     assert len([text for text in upper.texts if not text.get_text()]) == CLUB.m
     assert len(lower.patches) == len(chunks) and len({bar.get_facecolor() for bar in lower.patches}) == 2
-    assert [f"{tests:,} combinations" in text.get_text() for tests, text in zip(chunks.tests, lower.texts)]
+    assert all(f"{tests:,} combinations" in text.get_text() for tests, text in zip(chunks.tests, lower.texts))
 
 
 def test_schedules_show_every_job_on_its_machine_and_the_bound():
