@@ -121,13 +121,14 @@ def draw_levels(graph, chunks):
     sizes = np.diff(chunks.level_ptr)
     level = np.repeat(np.arange(sizes.size), sizes)
     height = np.concatenate([(size - 1) / 2 - np.arange(size) for size in sizes.tolist()] or [[]])
-    panels = axes(1.6 * sizes.size + 1, 5, nrows=2, sharex=True, height_ratios=(3, 1))
+    tall = 0.25 * sizes.max(initial=4), 0.4 * len(chunks)
+    panels = axes(1.6 * sizes.size + 1, 1 + sum(tall), nrows=2, sharex=True, height_ratios=tall)
     one, two = (chunks.place[ends] for ends in graph.edges())
     for p, q in zip(one.tolist(), two.tolist()):
         inside = level[p] == level[q]
         bend = {"arrowstyle": "-", "connectionstyle": f"arc3,rad={0.3 if inside else 0}"}
-        look = {"color": ORANGE if inside else GREY, "lw": 1, "zorder": 1}
-        panels[0].annotate("", (level[p], height[p]), (level[q], height[q]), arrowprops=bend | look)
+        look = {"color": ORANGE if inside else GREY, "lw": 1}
+        panels[0].annotate("", (level[p], height[p]), (level[q], height[q]), arrowprops=bend | look, zorder=1)
     panels[0].scatter(level, height, s=160, color=BLUE, zorder=2)
     for v, x, y in zip(chunks.order, level, height):
         panels[0].annotate(str(v), (x, y), color="white", ha="center", va="center", size=7, zorder=3)
