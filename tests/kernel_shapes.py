@@ -50,6 +50,8 @@ def settings(method, graph=None):
         return [{}, {"words": 0}, {"words": 2, "short": 2}, {"words": 33, "short": 5}]
     knobs = KNOBS.get(method, [{}])
     found = [{}] + [shape | knobs[k % len(knobs)] for k, shape in enumerate(SHAPES)]
+    if method.startswith("bitmap_block"):  # has blocks of the last shape as it comes
+        found.pop()
     return _levels_settings(found, graph) if method == "levels" and graph is not None else found
 
 
