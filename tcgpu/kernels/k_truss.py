@@ -185,7 +185,7 @@ def plan(graph, k=None, *, method=None):
         },
         setup=[*counting.setup, Step(copy_rows, over(graph.m), THREADS, ("given", "row_idx", "origin"))],
         steps=counting.steps,
-        work=4 * counting.work,
+        work=(10 if k else 50) * counting.work,  # so many rounds, about
     )
     made.k, made.edges, made.columns = k, graph.m, graph.n
     _, made.listing, *made.update = counting.steps

@@ -407,7 +407,7 @@ def plan(graph, method=None, *, threads=None, blocks=None, **knobs):
         },
         setup=[Step(measure_columns, over(n), THREADS, ("col_ptr", "length"))],
         steps=[Step(begin_round, 1, WARP, ("state", 0)), listing, *walks],
-        work=2 * simulated_lookups(graph),
+        work=5 * simulated_lookups(graph),
     )
 
 
