@@ -162,7 +162,7 @@ METHODS = {
             order="auto",
             engines=GPU,
             module="tcgpu.kernels.adaptive",
-            knobs={"near": 65535, "hubs": 8192, "heavy": 48, "crowd": 128, "short": 32, "words": None},
+            knobs={"near": 65535, "hubs": 8192, "heavy": 64, "crowd": 128, "short": 32, "words": None},
         ),
         Method(
             name="cpu",

@@ -12,7 +12,7 @@ column with many near rows is *heavy*.
     crowd_kernel    k near, i in many columns a block per i: column i as bytes in shared memory, looked up for what
                                               follows i in each column j that holds it, 16 bits a look-up
     window_kernel   k near, all other i       the same with bits, and with smaller blocks
-    far_kernel      k not near, column short  a thread per nonzero: two pointers
+    far_kernel      k not near, column short  a thread per nonzero: binary search
     hash_kernel     k not near, column long   a warp per column j: its rows in a hash table, looked up for each column i
 
 Flat graphs stay in their natural order, where neighbours have close numbers. A column is *local* if it is long and all
@@ -29,7 +29,7 @@ import numpy as np
 
 from tcgpu import _cuda
 from tcgpu._cuda import cuda, int32, int64, kernel, uint8, uint32, uint64
-from tcgpu.kernels import Plan, Scan, Step, adaptive_setup, check_knob, check_positions, enough_blocks
+from tcgpu.kernels import Plan, Scan, Step, adaptive_setup, check_knob, check_positions, enough_blocks, orientation
 from tcgpu.kernels.adaptive_setup import (
     ALL_LANES,
     BITS,
@@ -54,12 +54,13 @@ NO_CROWD = 2**30
 WORDS = (32, 64, 128)
 
 
-@kernel("void(uint16[::1], int32[::1], int32[::1], int32[::1], uint64[::1], int64, int64[::1])")
-def hub_kernel(near, near_ptr, heavy, listed, rows, lowest, total):
+@kernel("void(uint16[::1], int32[::1], int32[::1], int64[::1], int64[::1], uint64[::1], int64, int64[::1])")
+def hub_kernel(near, near_ptr, heavy, listed, queue, rows, lowest, total):
     """A warp per heavy column j: for each hub i of it, from near number `lowest` on, row i of bits AND column j's.
 
     Lane l holds words l, l + 32, l + 64 and l + 96 of column j's bits. A hub's row has bits only past the hub, so the
     later a hub, the fewer of its words count: the last 2,048 hubs, which most columns know, need one word a lane.
+    Warps take columns off a queue, the next one while they are at work on the last.
     """
     bits32 = cuda.shared.array(0, uint32)
     bits64 = cuda.shared.array(0, uint64)  # the same memory
@@ -67,8 +68,13 @@ def hub_kernel(near, near_ptr, heavy, listed, rows, lowest, total):
     warp = uint32(uint32(cuda.threadIdx.x >> 5) * uint32(ROW))
     own = uint32(warp + lane)
     count = uint64(0)
-    task = cuda.grid(1) >> 5
+    following = int64(0)
+    if lane == 0:
+        following = cuda.atomic.add(queue, 0, 1)
+    task = cuda.shfl_sync(ALL_LANES, following, 0)
     while task < listed[0]:
+        if lane == 0:
+            following = cuda.atomic.add(queue, 0, 1)
         j = heavy[task]
         begin, end = uint32(4 * near_ptr[j]), uint32(4 * near_ptr[j + 1])
         for k in range(4):
@@ -116,8 +122,7 @@ def hub_kernel(near, near_ptr, heavy, listed, rows, lowest, total):
             a = rows[uint32(uint32(uint32(near[p]) - uint32(HUB_0)) * uint32(ROW) + row)]
             count += uint64(cuda.popc(own3 & a))
             p = uint32(p + uint32(1))
-        cuda.syncwarp()
-        task += cuda.gridsize(1) >> 5
+        task = cuda.shfl_sync(ALL_LANES, following, 0)
     add_block_to(total, int64(count))
 
 
@@ -269,24 +274,38 @@ def merge_kernel(col_ptr, row_idx, col_of, short, words, total):
 
 @kernel("void(int64[::1], int32[::1], int32[::1], int32[::1], int64, int64[::1])")
 def far_kernel(col_ptr, row_idx, col_of, far, short, total):
-    """A thread per nonzero (i, j): two pointers along the far rows of columns i and j, if j has fewer than `short`.
+    """A thread per nonzero (i, j): far rows of column j past i that column i has, if j has fewer than `short` of them.
 
-    Most nonzeros are near and have nothing to do: only the others ask for the pointers of column i.
+    Most nonzeros are near and have nothing to do: only the others ask for the pointers of column i. Its far rows may be
+    many more than those asked for: each is found by halving what is left of them.
     """
     count = int64(0)
     e = cuda.grid(1)
     while e < row_idx.size:
-        i, j = row_idx[e], col_of[e]
+        j = col_of[e]
         length = far[j]
-        p_end = col_ptr[j] + length
-        if e + 1 < p_end and length < short:
-            q = col_ptr[i]
-            count += common_values(row_idx, e + 1, p_end, row_idx, q, q + far[i])
+        p, p_end = uint32(e + 1), uint32(col_ptr[j] + length)
+        if p < p_end and length < short:
+            i = row_idx[e]
+            q = uint32(col_ptr[i])
+            q_end = uint32(q + uint32(far[i]))
+            while p < p_end and q < q_end:
+                x = row_idx[p]
+                high = q_end
+                while q < high:
+                    middle = uint32((q + high) >> uint32(1))
+                    if row_idx[middle] < x:
+                        q = uint32(middle + uint32(1))
+                    else:
+                        high = middle
+                if q < q_end:
+                    count += row_idx[q] == x
+                p = uint32(p + uint32(1))
         e += cuda.gridsize(1)
     add_block_to(total, count)
 
 
-@kernel("void(int64[::1], int32[::1], int32[::1], int32[::1], int32[::1], int64, int64, int64[::1])")
+@kernel("void(int64[::1], int32[::1], int32[::1], int32[::1], int64[::1], int64, int64, int64[::1])")
 def hash_kernel(col_ptr, row_idx, far, long, listed, most, lanes, total):
     """A block per listed column j: its first far[j] rows in a hash table, looked up for those of each column i in it.
 
@@ -382,7 +401,7 @@ def local_kernel(col_ptr, row_idx, rows, words, short, total):
     add_block_to(total, int64(count))
 
 
-def plan(graph, *, near=NEAR, hubs=HUBS, heavy=48, crowd=128, short=32, words=None):
+def plan(graph, *, near=NEAR, hubs=HUBS, heavy=64, crowd=128, short=32, words=None):
     """By degree, the classes that the graph's order was made for; in any other order, local columns and the rest.
 
     near, hubs: how many of the last vertices are near the end, how many are hubs; heavy: more near rows than that make
@@ -447,12 +466,12 @@ def _by_degree(graph, near, hubs, heavy, short, crowd):
         crowd = NO_CROWD
     measuring = ("col_ptr", "row_idx", base, heavy, short, "far", "quad_count", "heavy", "long", "listed")
     laying = ("col_ptr", "row_idx", "col_of", "near_ptr", base, zero, heavy, lowest, "put", "near", "in_edges")
-    hub_args = ("near", "near_ptr", "heavy", "listed", "rows", lowest, "total")
+    hub_args = ("near", "near_ptr", "heavy", "listed", "queue", "rows", lowest, "total")
     hash_args = ("col_ptr", "row_idx", "far", "long", "listed", TABLE, 8, "total")
     copied = {"col_ptr": graph.col_ptr, "row_idx": graph.row_idx, "col_of": graph.col_of}
     occurrences = getattr(graph, "occurrences", None)
     if occurrences is None:
-        in_edges, counting = m, _step(setup.count_in_edges, m, 256, ("row_idx", "in_count"))
+        in_edges, counting = m, _step(orientation.count_rows, m, 256, ("row_idx", "in_count"))
     else:
         copied["occurrences"] = occurrences
         in_edges = 2 * graph.records - m
@@ -466,7 +485,8 @@ def _by_degree(graph, near, hubs, heavy, short, crowd):
             "near_ptr": (n + 1, np.int32, None),
             "heavy": (n, np.int32, None),
             "long": (n, np.int32, None),
-            "listed": (2, np.int32, 0),
+            "listed": (2, np.int64, 0),
+            "queue": (1, np.int64, None),
             "quads": (m // 4 + min(n, m) + 1, np.uint64, 0),
             "in_count": (n, np.int32, 0),
             "in_ptr": (n + 1, np.int64, None),
@@ -488,12 +508,12 @@ def _by_degree(graph, near, hubs, heavy, short, crowd):
             *_tasks_listed("crowd", n, crowd, NO_CROWD),
         ],
         steps=[
-            _step(setup.fill_hub_rows, 32 * min(hubs, n), 256, ("near", "near_ptr", hubs, "rows32")),
+            _step(setup.fill_hub_rows, 32 * min(hubs, n), 256, ("near", "near_ptr", hubs, "rows32", "queue")),
             _step(hub_kernel, 32 * n, 128, hub_args, most=4224, shared=4 * 8 * ROW),
             _step(crowd_kernel, 512 * (m // crowd), 512, _window_args("crowd"), 396, shared=NEAR + 1),
-            _step(window_kernel, 64 * n, 64, _window_args("few"), most=3432, shared=4 * BITS),
+            _step(window_kernel, 96 * n, 96, _window_args("few"), most=5544, shared=4 * BITS),
             _step(hash_kernel, 64 * n, 64, hash_args, most=4224, shared=2 * 4 * TABLE),
-            _step(far_kernel, m, 64, ("col_ptr", "row_idx", "col_of", "far", short, "total"), most=16384),
+            _step(far_kernel, m, 128, ("col_ptr", "row_idx", "col_of", "far", short, "total"), most=8448),
         ],
         work=graph.m,
     )

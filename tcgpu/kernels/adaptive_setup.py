@@ -18,7 +18,7 @@ LENGTH_MASK = (1 << LENGTH_BITS) - 1
 ALL_LANES = 0xFFFFFFFF
 
 
-@kernel("void(int64[::1], int32[::1], int64, int64, int64, int32[::1], int32[::1], int32[::1], int32[::1], int32[::1])")
+@kernel("void(int64[::1], int32[::1], int64, int64, int64, int32[::1], int32[::1], int32[::1], int32[::1], int64[::1])")
 def measure_columns(col_ptr, row_idx, base, heavy_quads, long_rows, far, quads, heavy, long, listed):
     """A thread per column: how many rows come before vertex `base`, how many quads hold the others; heavy or long?
 
@@ -51,9 +51,9 @@ def list_lanes(chosen, value, into, listed, kind):
     """Append the `value` of each chosen lane of a warp to a list, of which listed[kind] says the length."""
     lane = cuda.threadIdx.x & 31
     mask = uint32(cuda.ballot_sync(ALL_LANES, chosen))
-    first = int32(0)
+    first = int64(0)
     if lane == 0 and mask != 0:
-        first = cuda.atomic.add(listed, kind, int32(cuda.popc(mask)))
+        first = cuda.atomic.add(listed, kind, int64(cuda.popc(mask)))
     first = cuda.shfl_sync(ALL_LANES, first, 0)
     if chosen:
         into[first + cuda.popc(mask & uint32((uint32(1) << uint32(lane)) - uint32(1)))] = value
@@ -66,15 +66,6 @@ def bound_in_edges(occurrences, col_ptr, in_count):
     while v < in_count.size:
         in_count[v] = occurrences[v] - int32(col_ptr[v + 1] - col_ptr[v])
         v += cuda.gridsize(1)
-
-
-@kernel("void(int32[::1], int32[::1])")
-def count_in_edges(row_idx, in_count):
-    """A thread per nonzero: in how many columns every vertex lies."""
-    e = cuda.grid(1)
-    while e < row_idx.size:
-        cuda.atomic.add(in_count, row_idx[e], 1)
-        e += cuda.gridsize(1)
 
 
 @kernel(
@@ -129,10 +120,12 @@ def fill_tasks(in_ptr, put, near_ptr, most, task_ptr, columns, pieces):
         i += cuda.gridsize(1)
 
 
-@kernel("void(uint16[::1], int32[::1], int64, uint32[::1])")
-def fill_hub_rows(near, near_ptr, hubs, rows):
-    """A warp per hub: bit k of row h says that hubs h and k > h are neighbours."""
+@kernel("void(uint16[::1], int32[::1], int64, uint32[::1], int64[::1])")
+def fill_hub_rows(near, near_ptr, hubs, rows, queue):
+    """A warp per hub: bit k of row h says that hubs h and k > h are neighbours. Puts hub_kernel's queue to 0."""
     lane = cuda.threadIdx.x & 31
+    if cuda.grid(1) == 0:
+        queue[0] = 0
     n = near_ptr.size - 1
     h = hubs - 1 - (cuda.grid(1) >> 5)
     while h >= max(0, hubs - n):

@@ -47,16 +47,18 @@ class DeviceGraph:
         if known_order(order) == "auto":
             drawn = columns.sample(u.size, n)
             order = best_order(_cuda.to_host(u[drawn]), _cuda.to_host(v[drawn]), n, u.size)
-        return cls._from_checked(u, v, n, order, clean, name)
+        occurrences = None
+        if order == "degree":
+            occurrences = _cuda.arrays_of(u).zeros(n, np.int32)
+            _run(orientation.count_occurrences, u.size, u, v, occurrences)
+        return cls._from_checked(u, v, n, order, clean, name, occurrences)
 
     @classmethod
-    def _from_checked(cls, u, v, n, order, clean, name):
+    def _from_checked(cls, u, v, n, order, clean, name, occurrences):
         """From arrays on the device whose numbers are known to be good; if clean, the host waits for nothing."""
         if order not in ("natural", "degree"):
             raise GraphError(f"on a device vertices are numbered by degree or as they come, not by order {order!r}")
-        occurrences, rank = None, _empty(u, 0, np.int32)
-        if order == "degree":
-            occurrences, rank = _rank_by_degree(u, v, n)
+        rank = _empty(u, 0, np.int32) if occurrences is None else _rank(occurrences)
         keys = _empty(u, u.size, np.uint64)
         _run(orientation.pack_edges, u.size, u, v, rank, keys)
         _cuda.sort(keys)
@@ -81,7 +83,10 @@ class DeviceGraph:
         if order in ("natural", self.order):
             return self
         if self._by_degree is None:
-            self._by_degree = DeviceGraph._from_checked(self.row_idx, self.col_of, self.n, order, True, self.name)
+            degrees = _cuda.arrays_of(self.col_ptr).diff(self.col_ptr).astype(np.int32)
+            _run(orientation.count_rows, self.m, self.row_idx, degrees)
+            ends = self.row_idx, self.col_of
+            self._by_degree = DeviceGraph._from_checked(*ends, self.n, order, True, self.name, degrees)
         return self._by_degree
 
     @cached_property
@@ -142,15 +147,14 @@ def _vertices(u, v, n):
     return n
 
 
-def _rank_by_degree(u, v, n):
-    """How often vertices occur, most seldom first, and rank[v], the place of v among them."""
-    occurrences = _cuda.arrays_of(u).zeros(n, np.int32)
-    _run(orientation.count_occurrences, u.size, u, v, occurrences)
-    keys, rank = _empty(u, n, np.uint64), _empty(u, n, np.int32)
+def _rank(occurrences):
+    """rank[v]: the place of vertex v when they are sorted by how often they occur, as `occurrences` itself then is."""
+    n = occurrences.size
+    keys, rank = _empty(occurrences, n, np.uint64), _empty(occurrences, n, np.int32)
     _run(orientation.pack_occurrences, n, occurrences, keys)
     _cuda.sort(keys)
     _run(orientation.number_vertices, n, keys, rank, occurrences)
-    return occurrences, rank
+    return rank
 
 
 def _unpacked(keys):

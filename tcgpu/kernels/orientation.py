@@ -20,6 +20,15 @@ def count_occurrences(u, v, occurrences):
         e += cuda.gridsize(1)
 
 
+@kernel("void(int32[::1], int32[::1])")
+def count_rows(row_idx, counts):
+    """A thread per nonzero: one more for its row."""
+    e = cuda.grid(1)
+    while e < row_idx.size:
+        cuda.atomic.add(counts, row_idx[e], 1)
+        e += cuda.gridsize(1)
+
+
 @kernel("void(int32[::1], uint64[::1])")
 def pack_occurrences(occurrences, keys):
     """A thread per vertex: a key that sorts by occurrences, equal ones by the vertex."""
