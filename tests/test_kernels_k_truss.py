@@ -126,6 +126,9 @@ class TestInTheSimulator:
         plan.launch()
         assert np.array_equal(plan.result(), first) and plan.rounds == rounds > 1
 
+    def test_no_edge_is_in_a_truss_of_a_huge_k(self):
+        assert not k_truss.peel(GRAPHS["karate"], 10**12).any()
+
     def test_one_round_will_do_for_3(self):
         plan = k_truss.plan(GRAPHS["karate"], 3)
         plan.count()

@@ -196,7 +196,7 @@ def peel(graph, k, *, method=None):
     """Which edges the k-truss keeps: bool, one a nonzero."""
     if k < 3 or graph.m == 0:
         return np.ones(graph.m, bool)
-    return plan(graph, k, method=method).count() == 0
+    return plan(graph, min(k, HIGHEST), method=method).count() == 0
 
 
 def numbers(graph, *, method=None):
