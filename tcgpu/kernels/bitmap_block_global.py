@@ -8,7 +8,7 @@ down to one, and they cycle over the columns. Nothing is refused but a graph tha
 import numpy as np
 
 from tcgpu._cuda import cuda, int64, kernel, uint32
-from tcgpu.kernels import Plan, Step, check_knob, check_positions, enough_blocks, support
+from tcgpu.kernels import Plan, Step, check_knob, enough_blocks, support
 from tcgpu.kernels.bits import (
     LONG_LIST,
     WORDS,
@@ -16,6 +16,7 @@ from tcgpu.kernels.bits import (
     belongs,
     bitmaps_that_fit,
     bring_list,
+    check_edges,
     check_shared,
     check_word,
     fold_bits_of,
@@ -96,7 +97,7 @@ def bitmap_block_global_kernel(col_ptr, row_idx, bits, shift, fold_bits, lanes, 
 
 def plan(graph, *, threads=256, blocks=None, lanes=32, fold=17, word=32):
     """blocks: None for as many as the device runs at a time; fold: its size, 2^fold bits; word: bits, 32 or 64."""
-    check_positions(graph)
+    check_edges("bitmap_block_global", graph)
     threads = check_knob("threads", threads, 1, 1024)
     lanes = min(check_knob("lanes", lanes, 1, 1024), threads)
     fold_bits = fold_bits_of(fold, graph.n)

@@ -11,12 +11,13 @@ import numpy as np
 from tcgpu import _cuda
 from tcgpu._cuda import cuda, int64, kernel, uint32
 from tcgpu.graph import GraphError
-from tcgpu.kernels import Plan, Step, check_knob, check_positions, enough_blocks, support
+from tcgpu.kernels import Plan, Step, check_knob, enough_blocks, support
 from tcgpu.kernels.bits import (
     LONG_LIST,
     batch_of,
     belongs,
     bring_list,
+    check_edges,
     lists_and_task_bytes,
     near_hits,
     set_near_bit,
@@ -98,7 +99,7 @@ def most_vertices(threads=256):
 
 def plan(graph, *, threads=256, blocks=None, lanes=16):
     """blocks: None for as many as the device runs at a time."""
-    check_positions(graph)
+    check_edges("bitmap_block_shared", graph)
     threads = check_knob("threads", threads, 1, 1024)
     lanes = min(check_knob("lanes", lanes, 1, 1024), threads)
     shared = shared_bytes(graph.n, threads)

@@ -10,11 +10,12 @@ gets fewer of them, down to one. A block may end in a part of a warp, which work
 """
 
 from tcgpu._cuda import cuda, int64, kernel, uint32
-from tcgpu.kernels import Plan, Step, check_knob, check_positions, enough_blocks, support
+from tcgpu.kernels import Plan, Step, check_knob, enough_blocks, support
 from tcgpu.kernels.bits import (
     WORDS,
     bitmaps_that_fit,
     bring_list,
+    check_edges,
     check_shared,
     check_word,
     fold_bits_of,
@@ -83,7 +84,7 @@ def bitmap_warp_kernel(col_ptr, row_idx, bits, shift, fold_bits, lanes, total):
 
 def plan(graph, *, threads=128, blocks=None, lanes=8, fold=11, word=32):
     """blocks: None for as many as the device runs at a time; fold: its size, 2^fold bits; word: bits, 32 or 64."""
-    check_positions(graph)
+    check_edges("bitmap_warp", graph)
     threads = check_knob("threads", threads, 1, 1024)
     lanes = min(check_knob("lanes", lanes, 1, 1024), WARP)
     fold_bits = fold_bits_of(fold, graph.n)
