@@ -152,6 +152,17 @@ def test_shared_and_global_memory_serve_one_launch(monkeypatch):
         levels.plan(graph, memory="shared")
 
 
+def test_a_large_graph_is_searched_from_fewer_roots(engine, monkeypatch):
+    path = Graph.from_edges(np.arange(5000), np.arange(1, 5001))
+    assert levels.worth_trying(path, 256) == 256
+    monkeypatch.setitem(levels.SEARCHED, engine, 3 * 15_002)
+    assert levels.worth_trying(path, 256) == 3 and levels.worth_trying(path, 2) == 2
+    if engine == "sim":
+        assert levels.cut(path).tried.tolist() == [3]
+    monkeypatch.setitem(levels.SEARCHED, engine, 0)
+    assert levels.worth_trying(path, 256) == 1
+
+
 def test_too_many_tasks_are_refused():
     with pytest.raises(GraphError, match="take a larger piece than 1"):
         levels.plan(tcgpu.generate.clique(600), piece=1)

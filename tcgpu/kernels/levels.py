@@ -35,6 +35,7 @@ FEW, MANY = 256, 1024  # threads of a block
 TASKS_PER_BLOCK = 4  # how often a block comes back for more, so that all are done at about the same time
 SMALLEST = 1 << 16  # combinations that are worth a task
 MOST_TASKS = 1 << 24
+SEARCHED = {"gpu": 1 << 33, "sim": 1 << 27}  # vertices and edges that the searches for a good root may pass
 PATIENCE = 600  # seconds that a count may take before it is refused
 TESTS_PER_THREAD = 10_000_000  # a second, of a GPU's thread at work beside a thousand others of its SM
 THREADS_AT_WORK = 1024  # of an SM
@@ -294,12 +295,12 @@ def plan(
 ):  # fmt: skip
     """Algorithm 1, and the tasks that Algorithm 2 makes of its chunks.
 
-    threads: without a number, FEW, or MANY where an SM's shared memory holds but a block or two.
-    lanes: how many threads take neighbouring combinations (approach D). memory: where the chunks' bits live: "shared",
-    "global", or as they fit. arrangement: in global memory, "one" matrix for all or a "redundant" one for each chunk.
-    schedule: the "longest" task first, or as they are "given". piece: the most combinations of a task; 0 for so many
-    that every block finds a few tasks. roots: how many are tried for a component. skip: pass over all combinations
-    whose first two vertices are not joined: exact, but no longer the paper's algorithm.
+    threads: without a number, FEW, or MANY where an SM's shared memory holds but a block or two. lanes: how many of them
+    take neighbouring combinations (approach D). memory: where the chunks' bits live: "shared", "global", or as they
+    fit. arrangement: in global memory, "one" matrix for all or a "redundant" one for each chunk. schedule: the "longest"
+    task first, or as they are "given". piece: the most combinations of a task; 0 for so many that every block finds a
+    few tasks. roots: the most that are tried for a component. skip: pass over all combinations whose first two vertices
+    are not joined: exact, but no longer the paper's algorithm.
     """
     threads = threads if threads is None else check_knob("threads", threads, 1, 1024)
     blocks = check_knob("blocks", blocks, 1, 2**31 - 1)
@@ -349,11 +350,17 @@ def cut(graph, layout="s-utm", roots=256):
     """Algorithm 1: the Split of the graph for the device's shared memory. On a GPU, all roots are tried at once."""
     device = _cuda.facts()
     shared = {"shared_bits": 8 * device.shared_per_block - TICKET, "machines": device.sms, "layout": layout}
+    roots = worth_trying(graph, roots)
     if _cuda.engine() == "gpu":
         search = breadth.Search(graph)
         roots = best_roots(search, **shared, most=roots)
         return split(graph, **shared, roots=roots, search=search)
     return split(graph, **shared, roots=roots)
+
+
+def worth_trying(graph, roots):
+    """So many roots, or fewer of a graph whose searches would take long; at least one."""
+    return max(1, min(roots, SEARCHED[_cuda.engine()] // (1 + graph.n + 2 * graph.m)))
 
 
 def best_roots(search, shared_bits, machines, layout, most):
