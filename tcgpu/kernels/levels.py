@@ -295,12 +295,12 @@ def plan(
 ):  # fmt: skip
     """Algorithm 1, and the tasks that Algorithm 2 makes of its chunks.
 
-    threads: without a number, FEW, or MANY where an SM's shared memory holds but a block or two. lanes: how many of them
-    take neighbouring combinations (approach D). memory: where the chunks' bits live: "shared", "global", or as they
-    fit. arrangement: in global memory, "one" matrix for all or a "redundant" one for each chunk. schedule: the "longest"
-    task first, or as they are "given". piece: the most combinations of a task; 0 for so many that every block finds a
-    few tasks. roots: the most that are tried for a component. skip: pass over all combinations whose first two vertices
-    are not joined: exact, but no longer the paper's algorithm.
+    threads: without a number, FEW, or MANY where an SM's shared memory holds but a block or two. lanes: how many of
+    them take neighbouring combinations (approach D). memory: where the chunks' bits live: "shared", "global", or as
+    they fit. arrangement: in global memory, "one" matrix for all or a "redundant" one for each chunk. schedule: the
+    "longest" task first, or as they are "given". piece: the most combinations of a task; 0 for so many that every block
+    finds a few tasks. roots: the most that are tried for a component. skip: pass over all combinations whose first two
+    vertices are not joined: exact, but no longer the paper's algorithm.
     """
     threads = threads if threads is None else check_knob("threads", threads, 1, 1024)
     blocks = check_knob("blocks", blocks, 1, 2**31 - 1)
