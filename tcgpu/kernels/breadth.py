@@ -87,16 +87,20 @@ class Search(search.Search):
         self.on_device = None
 
     def __call__(self, root):
-        (score,), vertices, starts = self.run([root])
-        starts = starts[: score[SCORE.index("levels")] + 1].astype(np.int64)
-        return vertices[: starts[-1]], starts
+        scores, queues, starts = self.run([root])
+        levels = _cuda.to_host(scores)[0, SCORE.index("levels")]
+        starts = _cuda.to_host(starts)[: levels + 1].astype(np.int64)
+        return _cuda.to_host(queues[0])[: starts[-1]], starts
 
     def scores(self, roots, shared_bits, layout="s-utm"):
         """What each root would make of its component: int64, a row of SCORE a root."""
-        return self.run(roots, shared_bits, LAYOUTS.index(layout))[0]
+        return _cuda.to_host(self.run(roots, shared_bits, LAYOUTS.index(layout))[0])
 
     def run(self, roots, shared_bits=0, layout=0):
-        """Search from each root; returns the scores, and of the first search its queue and where its levels start."""
+        """Search from each root; returns the scores, the queues, and where the first search's levels start in its own.
+
+        All of them on the device: queues are large, and of many searches nobody reads them.
+        """
         if self.on_device is None:
             self.on_device = [_cuda.to_device(array) for array in self.adjacency]
         blocks = max(1, min(len(roots), ALL_THREADS // THREADS, SCRATCH // (8 * self.n)))
@@ -108,4 +112,4 @@ class Search(search.Search):
         roots = _cuda.to_device(np.asarray(roots, np.int32))
         args = (*self.on_device, roots, shared_bits, layout, marks, queues, starts, scores)
         search_kernel.launch(blocks, threads, *args)
-        return _cuda.to_host(scores), _cuda.to_host(queues)[0], _cuda.to_host(starts)
+        return scores, queues, starts
