@@ -12,7 +12,7 @@ column with many near rows is *heavy*.
     crowd_kernel    k near, i in many columns a block per i: column i as bytes in shared memory, looked up for what
                                               follows i in each column j that holds it, 16 bits a look-up
     window_kernel   k near, all other i       the same with bits, and with smaller blocks
-    far_kernel      k not near, column short  a thread per nonzero: binary search
+    far_kernel      k not near, column short  a thread per nonzero: two pointers
     hash_kernel     k not near, column long   a warp per column j: its rows in a hash table, looked up for each column i
 
 Flat graphs stay in their natural order, where neighbours have close numbers. A column is *local* if it is long and all
@@ -126,14 +126,22 @@ def hub_kernel(near, near_ptr, heavy, listed, queue, rows, lowest, total):
     add_block_to(total, int64(count))
 
 
+@cuda.jit(device=True)
+def bytes_set(there, four):
+    """How many of four near numbers, 16 bits each, have a byte that is 1."""
+    low, high = uint32(four), uint32(four >> uint64(32))
+    a = uint32(there[low & uint32(NEAR)]) + uint32(there[low >> uint32(16)])
+    b = uint32(there[high & uint32(NEAR)]) + uint32(there[high >> uint32(16)])
+    return uint32(a + b)
+
+
 @kernel("void(uint16[::1], uint64[::1], uint64[::1], uint64[::1], uint64[::1], int32[::1], int64, int64[::1])")
 def crowd_kernel(near, quads, columns, pieces, in_edges, task_ptr, lanes, total):
     """A block per task: the near rows of a column as bytes, looked up for the pieces that its many in-edges name.
 
     Near numbers are read four at a time. What a piece holds too much, at its front, are pads (0) and rows up to i
-    itself: column i has none of them. So there is no mask and no branch around a look-up. `lanes` share a piece; the
-    next piece is fetched while this one is looked up. A byte a row costs more memory than a bit, and half the
-    instructions.
+    itself: column i has none of them. So there is no mask and no branch around a look-up. `lanes` share a piece, each
+    with two loads under way. A byte a row costs more memory than a bit, and half the instructions.
     """
     there = cuda.shared.array(0, uint8)
     words = cuda.shared.array(0, uint64)  # the same memory
@@ -160,25 +168,22 @@ def crowd_kernel(near, quads, columns, pieces, in_edges, task_ptr, lanes, total)
         i = uint32(piece >> uint64(LENGTH_BITS))
         i_end = uint32(i + uint32(piece & uint64(LENGTH_MASK)))
         i = uint32(i + group)
-        following = uint64(0)
-        if i < i_end and group < groups:
-            following = in_edges[i]
         cuda.syncthreads()
         found = uint32(0)
         while i < i_end and group < groups:
-            q = uint32(following >> uint64(LENGTH_BITS))
-            q_end = uint32(q + uint32(following & uint64(LENGTH_MASK)))
-            i = uint32(i + groups)
-            if i < i_end:
-                following = in_edges[i]
+            other = in_edges[i]
+            q = uint32(other >> uint64(LENGTH_BITS))
+            q_end = uint32(q + uint32(other & uint64(LENGTH_MASK)))
             q = uint32(q + seat)
             while q < q_end:
-                four = quads[q]
-                low, high = uint32(four), uint32(four >> uint64(32))
-                a = uint32(there[low & uint32(NEAR)]) + uint32(there[low >> uint32(16)])
-                b = uint32(there[high & uint32(NEAR)]) + uint32(there[high >> uint32(16)])
-                found = uint32(found + a + b)
-                q = uint32(q + lanes)
+                r = uint32(q + lanes)
+                one, two = quads[q], uint64(0)
+                if r < q_end:
+                    two = quads[r]
+                found = uint32(found + bytes_set(there, one))
+                found = uint32(found + bytes_set(there, two))
+                q = uint32(r + lanes)
+            i = uint32(i + groups)
         count += int64(found)
         cuda.syncthreads()
         p = uint32(begin + thread)
@@ -228,21 +233,17 @@ def window_kernel(near, quads, columns, pieces, in_edges, task_ptr, lanes, total
         i = uint32(piece >> uint64(LENGTH_BITS))
         i_end = uint32(i + uint32(piece & uint64(LENGTH_MASK)))
         i = uint32(i + group)
-        following = uint64(0)
-        if i < i_end and group < groups:
-            following = in_edges[i]
         cuda.syncthreads()
         found = uint32(0)
         while i < i_end and group < groups:
-            q = uint32(following >> uint64(LENGTH_BITS))
-            q_end = uint32(q + uint32(following & uint64(LENGTH_MASK)))
-            i = uint32(i + groups)
-            if i < i_end:
-                following = in_edges[i]
+            other = in_edges[i]
+            q = uint32(other >> uint64(LENGTH_BITS))
+            q_end = uint32(q + uint32(other & uint64(LENGTH_MASK)))
             q = uint32(q + seat)
             while q < q_end:
                 found = uint32(found + bits_set(bits, quads[q]))
                 q = uint32(q + lanes)
+            i = uint32(i + groups)
         count += int64(found)
         cuda.syncthreads()
         p = uint32(begin + thread)
@@ -274,33 +275,19 @@ def merge_kernel(col_ptr, row_idx, col_of, short, words, total):
 
 @kernel("void(int64[::1], int32[::1], int32[::1], int32[::1], int64, int64[::1])")
 def far_kernel(col_ptr, row_idx, col_of, far, short, total):
-    """A thread per nonzero (i, j): far rows of column j past i that column i has, if j has fewer than `short` of them.
+    """A thread per nonzero (i, j): two pointers along the far rows of columns i and j, if j has fewer than `short`.
 
-    Most nonzeros are near and have nothing to do: only the others ask for the pointers of column i. Its far rows may be
-    many more than those asked for: each is found by halving what is left of them.
+    Most nonzeros are near and have nothing to do: only the others ask for the pointers of column i.
     """
     count = int64(0)
     e = cuda.grid(1)
     while e < row_idx.size:
-        j = col_of[e]
+        i, j = row_idx[e], col_of[e]
         length = far[j]
-        p, p_end = uint32(e + 1), uint32(col_ptr[j] + length)
-        if p < p_end and length < short:
-            i = row_idx[e]
-            q = uint32(col_ptr[i])
-            q_end = uint32(q + uint32(far[i]))
-            while p < p_end and q < q_end:
-                x = row_idx[p]
-                high = q_end
-                while q < high:
-                    middle = uint32((q + high) >> uint32(1))
-                    if row_idx[middle] < x:
-                        q = uint32(middle + uint32(1))
-                    else:
-                        high = middle
-                if q < q_end:
-                    count += row_idx[q] == x
-                p = uint32(p + uint32(1))
+        p_end = col_ptr[j] + length
+        if e + 1 < p_end and length < short:
+            q = col_ptr[i]
+            count += common_values(row_idx, e + 1, p_end, row_idx, q, q + far[i])
         e += cuda.gridsize(1)
     add_block_to(total, count)
 
@@ -511,9 +498,9 @@ def _by_degree(graph, near, hubs, heavy, short, crowd):
             _step(setup.fill_hub_rows, 32 * min(hubs, n), 256, ("near", "near_ptr", hubs, "rows32", "queue")),
             _step(hub_kernel, 32 * n, 128, hub_args, most=4224, shared=4 * 8 * ROW),
             _step(crowd_kernel, 512 * (m // crowd), 512, _window_args("crowd"), 396, shared=NEAR + 1),
-            _step(window_kernel, 96 * n, 96, _window_args("few"), most=5544, shared=4 * BITS),
+            _step(window_kernel, 96 * n, 96, _window_args("few"), most=11088, shared=4 * BITS),
             _step(hash_kernel, 64 * n, 64, hash_args, most=4224, shared=2 * 4 * TABLE),
-            _step(far_kernel, m, 128, ("col_ptr", "row_idx", "col_of", "far", short, "total"), most=8448),
+            _step(far_kernel, m, 64, ("col_ptr", "row_idx", "col_of", "far", short, "total"), most=16384),
         ],
         work=graph.m,
     )
