@@ -1,0 +1,244 @@
+"""`adaptive`: every class of vertices forced in turn, and the columns that are made on the device."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from kernel_shapes import small_graphs
+
+import tcgpu
+from tcgpu import DeviceGraph, Graph, GraphError, _cuda, cpu, generate
+from tcgpu.kernels import adaptive
+
+# who counts: by degree hubs, crowds, windows, hash tables or two pointers, alone or mixed; else local columns or merges
+BY_DEGREE = {
+    "as it comes": {},
+    "hubs alone": {"heavy": 0},
+    "windows alone": {"hubs": 0},
+    "crowds alone": {"hubs": 0, "crowd": 1},
+    "pointers alone": {"near": 0, "short": 2**30},
+    "hash tables alone": {"near": 0, "short": 2},
+    "pointers and hash tables": {"near": 0, "short": 7},
+    "a few near": {"near": 30},
+    "a few near, all of them hubs": {"near": 30, "hubs": 30, "heavy": 0},
+    "a few hubs": {"hubs": 20, "heavy": 8},
+    "crowds and windows": {"hubs": 0, "crowd": 6},
+    "all at once": {"near": 60, "hubs": 15, "heavy": 4, "crowd": 9, "short": 5},
+}
+AS_IT_COMES = {
+    "as it comes": {},
+    "pointers alone": {"words": 0},
+    "local columns alone": {"words": 40, "short": 2},
+    "some local columns": {"words": 2, "short": 5},
+    "long local columns": {"words": 33, "short": 9},
+}
+GRAPHS = small_graphs() | {
+    "R-MAT": generate.rmat(8, seed=2),
+    "cliques": generate.copapers(250, 20),
+}
+
+
+@pytest.fixture
+def roomy(monkeypatch):
+    """A simulated device whose blocks have the shared memory of a large GPU: enough for a byte a near row."""
+    facts = _cuda.facts()
+    if _cuda.engine() == "sim":
+        monkeypatch.setattr(_cuda, "facts", lambda: replace(facts, shared_per_block=227 << 10))
+
+
+def counted(graph, knobs, blocks=3):
+    """What a plan with these knobs counts, its launches cut down to what a small graph needs in the simulator."""
+    plan = adaptive.plan(graph, **knobs)
+    if _cuda.engine() == "sim":
+        plan.setup = [fewer(step, blocks) for step in plan.setup]
+        plan.steps = [fewer(step, blocks) for step in plan.steps]
+    return plan.count()
+
+
+def fewer(step, blocks):
+    return replace(step, blocks=min(step.blocks, blocks)) if hasattr(step, "kernel") else step
+
+
+@pytest.mark.sim
+@pytest.mark.parametrize("knobs", BY_DEGREE.values(), ids=BY_DEGREE)
+def test_each_class_by_degree_in_the_simulator(knobs, roomy):
+    with _cuda.using("sim"):
+        for name, graph in GRAPHS.items():
+            assert counted(graph.ordered("degree"), knobs) == cpu.plan(graph).count(), name
+
+
+@pytest.mark.sim
+@pytest.mark.parametrize("knobs", AS_IT_COMES.values(), ids=AS_IT_COMES)
+def test_each_class_as_it_comes_in_the_simulator(knobs):
+    with _cuda.using("sim"):
+        for name, graph in GRAPHS.items():
+            assert counted(graph, knobs) == cpu.plan(graph).count(), name
+
+
+@pytest.mark.sim
+def test_the_classes_are_not_empty(roomy):
+    """What each of the kernels finds on a graph where all have something to do adds up to the count."""
+    graph = generate.barabasi_albert(260, 9, seed=1).ordered("degree")
+    with _cuda.using("sim"):
+        plan = adaptive.plan(graph, near=40, hubs=15, heavy=4, crowd=14, short=4)
+        plan.setup, plan.steps = ([fewer(step, 3) for step in steps] for steps in (plan.setup, plan.steps))
+        plan.allocate()
+        found, before = {}, 0
+        for step in plan.steps:
+            step.run(plan.arrays)
+            found[step.kernel.__name__], before = plan.result() - before, plan.result()
+    assert found.pop("fill_hub_rows") == 0
+    assert sum(found.values()) == cpu.plan(graph).count()
+    assert set(found) == {"hub_kernel", "crowd_kernel", "window_kernel", "far_kernel", "hash_kernel"}
+    assert all(found.values()), found
+
+
+@pytest.mark.sim
+def test_a_warp_of_any_order_counts_the_same(roomy):
+    """With threads in orders drawn at random: where a barrier or a syncwarp is missing, a count changes."""
+    graph = generate.rmat(7, seed=5).ordered("degree")
+    wanted = cpu.plan(graph).count()
+    with _cuda.using("sim"):
+        for seed in range(5):
+            plan = adaptive.plan(graph, near=60, hubs=20, heavy=4, crowd=8, short=3)
+            plan.allocate()
+            for step in plan.steps:
+                args = [plan.arrays[arg] if isinstance(arg, str) else arg for arg in step.args]
+                _cuda.simulate(step.kernel.py_func, 2, step.threads, args, shared=step.shared, seed=seed)
+            assert plan.result() == wanted
+
+
+@pytest.mark.sim
+def test_a_small_device_takes_bits_for_all():
+    with _cuda.using("sim"):
+        plan = adaptive.plan(GRAPHS["R-MAT"].ordered("degree"), hubs=0, crowd=1)
+        assert 1 << 16 > _cuda.facts().shared_per_block
+        plan.allocate()
+        assert plan.arrays["crowd_ptr"][-1] == 0 < plan.arrays["few_ptr"][-1]
+
+
+@pytest.mark.parametrize(
+    "knobs", [{"near": -1}, {"near": 65536}, {"hubs": 8193}, {"short": 1}, {"crowd": 0}, {"words": -1}]
+)
+def test_knobs_out_of_range_are_refused(knobs):
+    with pytest.raises(GraphError, match="is a whole number from"):
+        adaptive.plan(GRAPHS["R-MAT"], **knobs)
+
+
+def test_words_suit_the_graph():
+    cliques, mesh = generate.copapers(20_000, 40), generate.mesh(200, 200)
+    assert adaptive.local_words(cliques, 32) > 0 == adaptive.local_words(mesh, 32)
+    assert adaptive.local_words(cliques.ordered("random"), 32) == 0
+
+
+# --------------------------------------------------------------------------------------------- columns on the device
+
+edges = st.lists(st.tuples(st.integers(0, 40), st.integers(0, 40)), max_size=120)
+WHOLE = [np.int16, np.int32, np.int64, np.uint32, np.uint64]
+
+
+@pytest.mark.sim
+@given(edges, st.sampled_from(WHOLE), st.sampled_from(["natural", "degree", "auto"]))
+@settings(max_examples=60, deadline=None)
+def test_raw_edges_become_the_columns_of_a_graph(pairs, dtype, order):
+    u, v = np.array(pairs, dtype).reshape(-1, 2).T
+    with _cuda.using("sim"):
+        made = DeviceGraph.from_edges(u, v, 41, order=order)
+    same_columns(made, Graph.from_edges(u, v, 41, order=order))
+
+
+def same_columns(made, graph):
+    assert (made.n, made.m, made.order) == (graph.n, graph.m, graph.order)
+    for name in ("col_ptr", "row_idx", "col_of"):
+        assert np.array_equal(_cuda.to_host(getattr(made, name)), getattr(graph, name)), name
+
+
+@pytest.mark.sim
+def test_a_graph_there_and_back():
+    graph = GRAPHS["R-MAT"]
+    with _cuda.using("sim"):
+        made = DeviceGraph.from_graph(graph)
+        same_columns(made, graph)
+        ordered = made.ordered("degree")
+        assert ordered is made.ordered("degree") and made is made.ordered("natural")
+        same_columns(ordered, graph.ordered("degree"))
+        assert np.array_equal(ordered.occurrences, graph.ordered("degree").degrees)
+        assert made.to_graph().equals(graph)
+        assert tcgpu.count(made, "cpu") == cpu.plan(graph).count()
+        assert "256 vertices" in repr(made)
+
+
+@pytest.mark.sim
+@pytest.mark.parametrize(
+    "u, v, n, words",
+    [
+        ([0, 1], [1], None, "two ends"),
+        ([0, -1], [1, 2], None, "numbered from 0"),
+        ([0, 5], [1, 2], 5, "n - 1 = 4"),
+        ([0.5, 1.0], [1.0, 2.0], None, "whole numbers"),
+    ],
+)
+def test_what_is_no_edges_is_refused(u, v, n, words):
+    with _cuda.using("sim"), pytest.raises(GraphError, match=words):
+        DeviceGraph.from_edges(np.array(u), np.array(v), n)
+
+
+@pytest.mark.sim
+def test_an_order_that_a_device_does_not_make_is_refused():
+    with _cuda.using("sim"), pytest.raises(GraphError, match="by degree or as they come"):
+        DeviceGraph.from_edges(np.array([0]), np.array([1]), order="bfs")
+
+
+# ----------------------------------------------------------------------------------------------------------- on a GPU
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("knobs", BY_DEGREE.values(), ids=BY_DEGREE)
+def test_each_class_by_degree_on_a_gpu(knobs):
+    """A thousand random graphs in all, and those that are hard in one way each."""
+    rng = np.random.default_rng(11)
+    for k in range(84):
+        n = int(rng.integers(3, 400))
+        size = int(rng.integers(1, 12 * n))
+        u = (n * rng.random(size) ** rng.choice([1, 2, 4])).astype(np.int64)
+        graph = Graph.from_edges(u, rng.integers(0, n, size), n)
+        assert adaptive.plan(graph.ordered("degree"), **knobs).count() == cpu.plan(graph).count(), (k, n, size)
+    for name, graph in GRAPHS.items():
+        assert adaptive.plan(graph.ordered("degree"), **knobs).count() == cpu.plan(graph).count(), name
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("knobs", AS_IT_COMES.values(), ids=AS_IT_COMES)
+def test_each_class_as_it_comes_on_a_gpu(knobs):
+    for name, graph in GRAPHS.items():
+        assert counted(graph, knobs) == cpu.plan(graph).count(), name
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("order", ["natural", "degree", "auto"])
+@pytest.mark.parametrize("dtype", WHOLE)
+def test_raw_edges_become_columns_on_a_gpu(order, dtype):
+    rng = np.random.default_rng(3)
+    u, v = rng.integers(0, 20_000, 300_000).astype(dtype), rng.integers(0, 20_000, 300_000).astype(dtype)
+    same_columns(DeviceGraph.from_edges(u, v, 20_000, order=order), Graph.from_edges(u, v, 20_000, order=order))
+
+
+@pytest.mark.gpu
+def test_it_is_what_count_takes_on_a_gpu(graphs_folder):
+    cupy = pytest.importorskip("cupy", reason="CuPy is not installed")
+    from kernel_shapes import well_known
+
+    assert tcgpu.counting.automatic() == "adaptive"
+    for name, graph, wanted in well_known(graphs_folder):
+        assert tcgpu.count(graph) == wanted, name
+        there = tuple(cupy.asarray(end) for end in graph.edges())
+        assert tcgpu.count(there) == tcgpu.count(DeviceGraph.from_edges(*there)) == wanted, name
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("knobs", BY_DEGREE.values(), ids=BY_DEGREE)
+def test_a_large_skewed_graph_on_a_gpu(knobs):
+    graph = generate.rmat(15)
+    assert adaptive.plan(graph.ordered("degree"), **knobs).count() == cpu.plan(graph).count()
