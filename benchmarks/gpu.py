@@ -1,0 +1,394 @@
+"""`adaptive` on one GPU, from raw edges to the counters of each kernel. Every count is checked by another method.
+
+A row a graph:
+
+    kernel_ms          the counting kernels, by the device's events
+    process_ms         from columns in the right order on the device to the count: plan, memory, set-up, read-back
+    order_ms           from clean columns in natural order on the device to all that the counting kernels take
+    list_ms            the same from the list of these edges, whose vertex numbers are looked over first
+    total_ms           from two arrays of raw edges in host memory to the count: copying, cleaning, ordering, counting
+    device_total_ms    the same from raw edges that are on the device
+    lookups            in degree order d (d - 1) / 2 for each column of length d; in natural order, for each nonzero
+                       (i, j), the length of the shorter one of columns i and j
+    bytes_needed       device memory of the plan, the columns themselves not included
+    columns_ms         what reading the columns once takes at the bandwidth of a copy, which is measured, too
+
+A row a kernel: what it takes alone, when the kernels before it have run, and hardware counters where `ncu` can read
+them. And a ladder on one graph: other methods, and `adaptive` without its ideas, one by one.
+
+    python benchmarks/gpu.py [--graph NAME ...] [--repeats 7] [--into FOLDER]
+
+Written to gpu-GPU.csv, kernels-GPU.csv and ladder-GPU.csv in the folder; what is there of other graphs already stays.
+"""
+
+import argparse
+import csv
+import json
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+
+from tcgpu import _cuda, bench, generate
+from tcgpu.counting import METHODS
+from tcgpu.kernels import Step
+from tcgpu.kernels.device_graph import DeviceGraph
+
+ADAPTIVE, CHECK = METHODS["adaptive"], METHODS["bitmap_auto"]
+TIMES = ("kernel_ms", "process_ms", "order_ms", "list_ms", "total_ms", "device_total_ms")
+LARGE = 1 << 28  # records from which on two repeats are enough, and counters would take too long
+
+# What ncu calls what a row has: how busy the units are, and what keeps a kernel from making them busier.
+COUNTERS = {
+    "ncu_ns": "gpu__time_duration.sum",
+    "cycles_per_second": "smsp__cycles_elapsed.avg.per_second",
+    "registers": "launch__registers_per_thread",
+    "occupancy_percent": "sm__warps_active.avg.pct_of_peak_sustained_active",
+    "threads_per_instruction": "smsp__thread_inst_executed_per_inst_executed.ratio",
+    "instructions": "smsp__inst_executed.sum",
+    "issue_percent": "smsp__issue_active.avg.pct_of_peak_sustained_elapsed",
+    "load_requests": "l1tex__t_requests_pipe_lsu_mem_global_op_ld.sum",
+    "load_sectors": "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum",
+    "shared_loads": "smsp__inst_executed_op_shared_ld.sum",
+    "shared_wavefronts": "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_ld.sum",
+    "bank_conflicts": "l1tex__data_bank_conflicts_pipe_lsu_mem_shared.sum",
+    "l1_percent": "l1tex__data_pipe_lsu_wavefronts.avg.pct_of_peak_sustained_elapsed",
+    "l1_hit_percent": "l1tex__t_sector_hit_rate.pct",
+    "l2_hit_percent": "lts__t_sector_hit_rate.pct",
+    "l2_percent": "lts__t_sectors.avg.pct_of_peak_sustained_elapsed",
+    "l2_bytes": "lts__t_bytes.sum",
+    "dram_percent": "dram__throughput.avg.pct_of_peak_sustained_elapsed",
+    "dram_read_bytes": "dram__bytes_read.sum",
+    "dram_write_bytes": "dram__bytes_write.sum",
+    "waits_for_memory": "smsp__average_warps_issue_stalled_long_scoreboard_per_issue_active.ratio",
+    "waits_for_shared": "smsp__average_warps_issue_stalled_short_scoreboard_per_issue_active.ratio",
+    "waits_for_barrier": "smsp__average_warps_issue_stalled_barrier_per_issue_active.ratio",
+}
+NCU = ("ncu", "--csv", "--page", "raw", "--print-units", "base", "--kernel-name-base", "function",
+       "--clock-control", "none", "--cache-control", "none", "--profile-from-start", "off")  # fmt: skip
+PATIENCE = 240  # seconds that ncu may take
+
+SLOW = 1 << 25  # edges from which on a skewed graph in natural order takes some methods seconds
+NO_CROWD = {"crowd": 2**30}
+LADDER = (  # what is new, method, order, knobs
+    ("two pointers", "naive", "natural", {}),
+    ("degree order", "naive", "degree", {}),
+    ("bits in global memory", "bitmap", "natural", {}),
+    ("bits in global memory", "bitmap", "degree", {}),
+    ("four bitmaps", "bitmap_auto", "natural", {}),
+    ("four bitmaps", "bitmap_auto", "degree", {}),
+    ("hash tables and short merges", "adaptive", "degree", {"near": 0}),
+    ("merges alone", "adaptive", "degree", {"near": 0, "short": 2**30}),
+    ("in-edges: windows of bits, 16 bits a look-up", "adaptive", "degree", {"hubs": 0} | NO_CROWD),
+    ("bytes for crowds", "adaptive", "degree", {"hubs": 0}),
+    ("hubs: word and word", "adaptive", "degree", {}),
+    ("hubs, no bytes", "adaptive", "degree", NO_CROWD),
+    ("a quarter of the hubs", "adaptive", "degree", {"hubs": 2048}),
+    ("half of the hubs", "adaptive", "degree", {"hubs": 4096}),
+    ("hubs for every column", "adaptive", "degree", {"heavy": 0}),
+    ("half of the near vertices", "adaptive", "degree", {"near": 32767}),
+    ("far rows: merges alone", "adaptive", "degree", {"short": 2**30}),
+    ("far rows: hash tables alone", "adaptive", "degree", {"short": 2}),
+)
+
+
+def cliques(n=434_102, count=60_000, largest=400, seed=3):
+    """Overlapping cliques: sizes by Zipf's law, each takes its vertices from a stretch four times as long as it is."""
+    chance = np.random.default_rng(seed)
+    sizes = np.minimum(3 + chance.zipf(1.75, count), largest)
+    found = []
+    for size in np.unique(sizes):
+        many = np.count_nonzero(sizes == size)
+        begin = chance.integers(0, n - 4 * size, (many, 1))
+        members = (begin + chance.integers(0, 4 * size, (many, size))).astype(np.int32)
+        found.append([members[:, end].ravel() for end in np.triu_indices(size, 1)])
+    return *map(np.concatenate, zip(*found)), n
+
+
+GRAPHS = {  # name -> raw edges; R-MAT as it is drawn, and as graph500 has it, permuted
+    "rmat20": lambda: generate.edges("rmat", 20, permuted=False),
+    "rmat22": lambda: generate.edges("rmat", 22, permuted=False),
+    "overlapping cliques": cliques,
+    "mesh 2048 x 2048": lambda: generate.edges("mesh", 2048, 2048),
+    "road-like 2048 x 2048": lambda: generate.edges("road", 2048, 2048),
+    "graph500-scale22-ef16": lambda: generate.edges("rmat", 22),
+    "graph500-scale24-ef16": lambda: generate.edges("rmat", 24),
+    "graph500-scale25-ef16": lambda: generate.edges("rmat", 25),
+}
+OF_LADDER = ("rmat20", "rmat22")
+
+
+def measured(name, u, v, n, repeats, bandwidth):
+    """The row of one graph, and its columns as the kernels take them."""
+    raw = *map(_cuda.to_device_library, (u, v)), n
+    graph = ADAPTIVE.prepare(raw)
+    natural = DeviceGraph.from_edges(*raw)
+    plan = ADAPTIVE.plan(graph)
+    plan.count()  # compiles, loads
+    bytes_needed = plan.device_bytes
+    plan.allocate()
+    kernel = [_cuda.elapsed_ms(plan.launch, plan.reset) for _ in range(repeats)]
+    plan.free()
+    times = {
+        "kernel_ms": kernel,
+        "process_ms": by_clock(lambda: ADAPTIVE.plan(graph).count(), repeats),
+        "order_ms": by_events(lambda: from_columns(natural, graph.order), repeats, graph.order == "natural"),
+        "list_ms": by_events(lambda: from_list(natural, graph.order), repeats, True),
+        "total_ms": by_clock(lambda: ADAPTIVE.plan(ADAPTIVE.prepare((u, v, n))).count(), repeats),
+        "device_total_ms": by_clock(lambda: ADAPTIVE.plan(ADAPTIVE.prepare(raw)).count(), repeats),
+    }
+    found, other = ADAPTIVE.plan(graph).count(), CHECK.plan(graph).count()
+    if found != other:
+        raise SystemExit(f"the counts differ on {name}: {ADAPTIVE.name} {found:,}, {CHECK.name} {other:,}")
+    asked = lookups(graph)
+    row = {
+        "graph": name,
+        "vertices": n,
+        "edges": graph.m,
+        "records": u.size,
+        "triangles": found,
+        "checked_by": CHECK.name,
+        "method": ADAPTIVE.name,
+        "engine": _cuda.engine(),
+        "order": graph.order,
+        **{key: round(statistics.median(ms), 4) for key, ms in times.items()},
+        **{f"{key}_spread": round(max(ms) - min(ms), 4) for key, ms in times.items()},
+        "repeats": repeats,
+        "lookups": asked,
+        "lookups_per_second": round(asked / statistics.median(kernel) * 1e3),
+        "columns_ms": round(graph.nbytes / bandwidth * 1e3, 4),
+        "copy_bytes_per_second": round(bandwidth),
+        "bytes_needed": bytes_needed,
+    }
+    return row, graph
+
+
+def by_clock(work, repeats):
+    """Milliseconds of each run, after one that does not count."""
+    times = []
+    for _ in range(1 + repeats):
+        _cuda.synchronize()
+        begin = time.perf_counter()
+        work()
+        times.append((time.perf_counter() - begin) * 1e3)
+    return times[1:]
+
+
+def by_events(work, repeats, waits):
+    """Milliseconds of the device for each run, after one that does not count; see `elapsed_ms`."""
+    return [_cuda.elapsed_ms(work, waits=waits) for _ in range(1 + repeats)][1:]
+
+
+def from_columns(natural, order):
+    """Everything that the kernels take, made of a graph's columns in natural order."""
+    fresh = DeviceGraph(natural.n, natural.col_ptr, natural.row_idx, natural.col_of)
+    ADAPTIVE.plan(fresh.ordered(order)).allocate()
+
+
+def from_list(natural, order):
+    """Everything that the kernels take, made of a list of clean edges."""
+    ends = natural.row_idx, natural.col_of
+    ADAPTIVE.plan(DeviceGraph.from_edges(*ends, natural.n, order=order, clean=True)).allocate()
+
+
+def lookups(graph):
+    """How many look-ups of single rows the count comes down to; see above."""
+    xp = _cuda.arrays_of(graph.col_ptr)
+    lengths = xp.diff(graph.col_ptr)
+    if graph.order == "degree":
+        return int((lengths * (lengths - 1) // 2).sum())
+    return int(xp.minimum(lengths[graph.row_idx], lengths[graph.col_of]).sum())
+
+
+# ------------------------------------------------------------------------------------------------------------- kernels
+
+
+def stages(plan):
+    """All that a plan launches, in order: (stage, step). Its `allocate` then sets up nothing."""
+    found = [("set-up", step) for step in plan.setup] + [("count", step) for step in plan.steps]
+    plan.setup = []
+    return found
+
+
+def begin(plan, steps):
+    """A plan's arrays as they are when these steps have run."""
+    plan.free()
+    plan.allocate()
+    for step in steps:
+        step.run(plan.arrays)
+
+
+def alone(plan, steps, repeats):
+    """Milliseconds that the last of these steps keeps the device busy, each time after all the others."""
+    run_last = lambda: steps[-1].run(plan.arrays)  # noqa: E731
+    return [_cuda.elapsed_ms(run_last, lambda: begin(plan, steps[:-1])) for _ in range(repeats)]
+
+
+def name_of(step):
+    return step.kernel.__name__ if isinstance(step, Step) else "scan"
+
+
+def kernel_rows(row, graph, repeats):
+    """A row for each kernel of `adaptive`, each timed alone, as often as the graph's."""
+    plan = ADAPTIVE.plan(graph)
+    launched = stages(plan)
+    steps = [step for _, step in launched]
+    for k, (stage, step) in enumerate(launched):
+        ms = alone(plan, steps[: k + 1], repeats)
+        shape = (step.blocks, step.threads, step.shared) if isinstance(step, Step) else ("", "", "")
+        yield {
+            **{key: row[key] for key in ("graph", "vertices", "edges", "engine", "order", "copy_bytes_per_second")},
+            "stage": stage,
+            "kernel": name_of(step),
+            "kernel_ms": round(statistics.median(ms), 4),
+            "kernel_ms_spread": round(max(ms) - min(ms), 4),
+            "repeats": repeats,
+            **dict(zip(("blocks", "threads_per_block", "shared_bytes"), shape)),
+        }
+    if plan.result() != row["triangles"]:
+        raise SystemExit(f"step by step, {row['graph']} has {plan.result():,} triangles, else {row['triangles']:,}")
+    plan.free()
+
+
+def profile(name):
+    """What the process that `ncu` watches does: every kernel of one graph once, the profiler on for these alone."""
+    graph = ADAPTIVE.prepare((*map(_cuda.to_device_library, (ends := GRAPHS[name]())[:2]), ends[2]))
+    plan = ADAPTIVE.plan(graph)
+    plan.count()
+    launched = stages(plan)
+    plan.allocate()
+    for _, step in launched:
+        if isinstance(step, Step):
+            with _cuda.cuda.profiling():
+                step.run(plan.arrays)
+                _cuda.synchronize()
+        else:
+            step.run(plan.arrays)
+
+
+def add_counters(names, rows):
+    """Into the rows of these graphs' kernels what `ncu` reads of them; why it does not, if so."""
+    rows = [row for row in rows if row["kernel"] != "scan" and row["graph"] in names]
+    for row in rows:
+        row["counters"] = "no ncu"
+    if not shutil.which(NCU[0]):
+        return "ncu is not installed"
+    with tempfile.TemporaryDirectory() as folder:
+        log = Path(folder, "counters.csv")
+        watched = [sys.executable, __file__] + [word for name in names for word in ("--profile", name)]
+        command = [*NCU, "--log-file", log, "--metrics", ",".join(COUNTERS.values()), *watched]
+        try:
+            done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE)
+        except subprocess.TimeoutExpired:
+            return f"ncu is not done within {PATIENCE} s"
+        text = log.read_text() if log.exists() else ""
+    read = read_counters(text)
+    if len(read) != len(rows):
+        said = [line for line in (text + done.stdout + done.stderr).splitlines() if line.strip()]
+        return f"ncu saw {len(read)} kernels of {len(rows)}: {' / '.join(said[-3:])}"
+    for row, (kernel, values) in zip(rows, read):
+        if row["kernel"] not in kernel:
+            raise SystemExit(f"ncu saw {kernel} where {row['kernel']} was to come")
+        row |= values | {"counters": "ncu"}
+    return ""
+
+
+def read_counters(text):
+    """What ncu wrote as CSV: [(kernel, {name: number})], with nothing for a counter that it does not have."""
+    lines = text.splitlines()
+    heads = [k for k, line in enumerate(lines) if line.startswith('"ID"')]
+    if not heads:
+        return []
+    rows = [row for row in csv.DictReader(lines[heads[0] :]) if row["ID"]]  # the line of units has none
+    return [(row["Kernel Name"], {key: number(row.get(metric)) for key, metric in COUNTERS.items()}) for row in rows]
+
+
+def number(text):
+    """A number as ncu writes it, with commas; empty if it is none."""
+    try:
+        value = float((text or "").replace(",", ""))
+    except ValueError:
+        return ""
+    return int(value) if value.is_integer() else round(value, 4)
+
+
+# -------------------------------------------------------------------------------------------------------------- ladder
+
+
+def ladder_rows(row, raw, repeats):
+    """A row for each rung of the LADDER on the graph of these raw edges, of which `row` says the count."""
+    graphs = {order: DeviceGraph.from_edges(*raw, order=order).to_graph() for order in ("natural", "degree")}
+    for idea, name, order, knobs in LADDER:
+        if order == "natural" and row["edges"] >= SLOW:
+            continue
+        plan = METHODS[name].plan(graphs[order], **knobs)
+        if plan.count() != row["triangles"]:
+            raise SystemExit(f"{name} does not find the {row['triangles']:,} triangles of {row['graph']}")
+        plan.allocate()
+        ms = [_cuda.elapsed_ms(plan.launch, plan.reset) for _ in range(repeats)]
+        plan.free()
+        yield {
+            **{key: row[key] for key in ("graph", "vertices", "edges", "triangles", "engine")},
+            "idea": idea,
+            "method": name,
+            "order": order,
+            "knobs": json.dumps(knobs),
+            "kernel_ms": round(statistics.median(ms), 4),
+            "kernel_ms_spread": round(max(ms) - min(ms), 4),
+            "repeats": repeats,
+        }
+
+
+# ---------------------------------------------------------------------------------------------------------------- main
+
+
+def keep(path, rows):
+    """Write rows, and before them what the file says of other graphs."""
+    measured = {row["graph"] for row in rows}
+    before = bench.Rows.read_csv(path) if path.exists() else []
+    bench.Rows([row for row in before if row["graph"] not in measured] + list(rows)).write_csv(path)
+    print(f"written to {path}", file=sys.stderr)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--graph", action="append", metavar="NAME", help="part of a graph's name; may be repeated")
+    parser.add_argument("--repeats", type=int, default=7)
+    parser.add_argument("--into", metavar="FOLDER", help="where the records go")
+    parser.add_argument("--profile", action="append", help=argparse.SUPPRESS)
+    wish = parser.parse_args()
+    for name in wish.profile or ():
+        profile(name)
+    if wish.profile:
+        return
+    machine, bandwidth = bench.machine("gpu"), _cuda.copy_bandwidth()
+    graphs, kernels, ladder = bench.Rows(), bench.Rows(), bench.Rows()
+    print(f"{'graph':<24}" + "".join(f"{key:>16}" for key in TIMES))
+    for name in GRAPHS:
+        if wish.graph and not any(part.lower() in name.lower() for part in wish.graph):
+            continue
+        u, v, n = GRAPHS[name]()
+        repeats = min(2, wish.repeats) if u.size >= LARGE else wish.repeats
+        row, graph = measured(name, u, v, n, repeats, bandwidth)
+        print(f"{name:<24}" + "".join(f"{row[key]:16.3f}" for key in TIMES), flush=True)
+        graphs.append(row | machine)
+        kernels += [kernel | machine for kernel in kernel_rows(row, graph, min(5, repeats))]
+        if name in OF_LADDER:
+            ladder += [rung | machine for rung in ladder_rows(row, (u, v, n), min(3, repeats))]
+        del u, v, graph
+    small = [row["graph"] for row in graphs if row["records"] < LARGE]
+    reason = small and add_counters(small, kernels)
+    if reason:
+        print(f"no hardware counters: {reason}")
+    for kind, rows in (("gpu", graphs), ("kernels", kernels), ("ladder", ladder)):
+        if rows and wish.into:
+            keep(Path(wish.into, bench.record_path(kind, rows).name), rows)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,147 @@
+"""The benchmark of `adaptive`: that it measures and checks what it says, on small graphs in the simulator."""
+
+import importlib.util
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import tcgpu
+from tcgpu import _cuda, bench
+
+# as ncu writes it: lines of its own, a head, units, a line a kernel
+LOG = """==PROF== Connected to process 7
+"ID","Process ID","Kernel Name","gpu__time_duration.sum","sm__warps_active.avg.pct_of_peak_sustained_active"
+"","","","ns","%"
+"0","7","tcgpu::kernels::adaptive::hub_kernel","1,234","62.25"
+"1","7","tcgpu::kernels::adaptive::far_kernel","99","n/a"
+"""
+
+
+@pytest.fixture(scope="module")
+def benchmark(root):
+    spec = importlib.util.spec_from_file_location("benchmarks_gpu", root / "benchmarks" / "gpu.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture(autouse=True)
+def simulator():
+    with _cuda.using("sim"):
+        yield
+
+
+@pytest.fixture(scope="module")
+def skewed():
+    return tcgpu.generate.edges("rmat", 5, 8, permuted=False)
+
+
+@pytest.fixture(scope="module")
+def row(benchmark, skewed):
+    with _cuda.using("sim"):
+        return benchmark.measured("skewed", *skewed, 1, 1e9)
+
+
+def test_a_graph_is_timed_from_every_side(benchmark, row, skewed):
+    found, graph = row
+    plain = tcgpu.Graph.from_edges(*skewed)
+    assert (found["vertices"], found["edges"], found["triangles"]) == (plain.n, plain.m, tcgpu.count(plain))
+    assert found["records"] == skewed[0].size > plain.m
+    assert (found["order"], found["checked_by"], graph.order) == ("degree", "bitmap_auto", "degree")
+    assert all(found[key] > 0 and found[f"{key}_spread"] >= 0 for key in benchmark.TIMES)
+    assert found["columns_ms"] == pytest.approx(graph.nbytes / 1e9 * 1e3, abs=1e-4)
+
+
+def test_look_ups_are_those_of_the_order(benchmark):
+    club = tcgpu.load("barabasi_albert_300")
+    by_degree = club.ordered("degree")
+    lengths = [by_degree.column(j).size for j in range(club.n)]
+    assert benchmark.lookups(by_degree) == sum(d * (d - 1) // 2 for d in lengths)
+    natural = club.ordered("natural")
+    shorter = [min(natural.column(i).size, natural.column(j).size) for i, j in zip(*natural.edges())]
+    assert benchmark.lookups(natural) == sum(shorter)
+
+
+def test_every_kernel_is_timed_alone(benchmark, row):
+    found, graph = row
+    rows = list(benchmark.kernel_rows(found, graph, 1))
+    plan = benchmark.ADAPTIVE.plan(graph)
+    assert [r["kernel"] for r in rows if r["stage"] == "count"] == [step.kernel.__name__ for step in plan.steps]
+    assert len(rows) == len(plan.setup) + len(plan.steps) and all(r["kernel_ms"] > 0 for r in rows)
+    with pytest.raises(SystemExit, match="step by step, skewed has"):
+        list(benchmark.kernel_rows(found | {"triangles": 1}, graph, 1))
+
+
+def test_each_rung_of_the_ladder_counts_the_same(benchmark, row, skewed, monkeypatch):
+    monkeypatch.setattr(benchmark, "LADDER", benchmark.LADDER[:3] + benchmark.LADDER[8:11])
+    rungs = list(benchmark.ladder_rows(row[0], skewed, 1))
+    assert [(r["method"], json.loads(r["knobs"])) for r in rungs] == [
+        (method, knobs) for _, method, _, knobs in benchmark.LADDER
+    ]
+    assert all(r["kernel_ms"] > 0 for r in rungs)
+    with pytest.raises(SystemExit, match="naive does not find the 1 triangles of skewed"):
+        list(benchmark.ladder_rows(row[0] | {"triangles": 1}, skewed, 1))
+
+
+def test_the_ladder_knows_methods_and_knobs(benchmark):
+    for _, method, order, knobs in benchmark.LADDER:
+        tcgpu.counting.choose(method, "sim", order, knobs)
+    assert set(benchmark.OF_LADDER) <= set(benchmark.GRAPHS)
+
+
+def test_cliques_overlap(benchmark):
+    u, v, n = benchmark.cliques(2000, 60, 30)
+    graph = tcgpu.Graph.from_edges(u, v, n)
+    assert u.dtype == np.int32 and 0 < graph.m < u.size and graph.n == 2000
+    assert tcgpu.average_clustering(graph) > 0.1
+
+
+def test_counters_are_read_as_the_profiler_writes_them(benchmark):
+    (hub, of_hub), (far, of_far) = benchmark.read_counters(LOG)
+    assert "hub_kernel" in hub and "far_kernel" in far
+    assert (of_hub["ncu_ns"], of_hub["occupancy_percent"], of_hub["instructions"]) == (1234, 62.25, "")
+    assert (of_far["ncu_ns"], of_far["occupancy_percent"]) == (99, "")
+    assert benchmark.read_counters("==ERROR== nothing was profiled\n") == []
+
+
+def rows_of(*kernels):
+    return bench.Rows({"graph": "g", "kernel": kernel} for kernel in kernels)
+
+
+def test_counters_go_to_their_kernels(benchmark, monkeypatch):
+    def ncu(command, **_):
+        assert command[-2:] == ["--profile", "g"]
+        command[command.index("--log-file") + 1].write_text(LOG)
+        return subprocess.CompletedProcess(command, 0, "", "")
+
+    monkeypatch.setattr(benchmark.shutil, "which", lambda name: name)
+    monkeypatch.setattr(benchmark.subprocess, "run", ncu)
+    rows = rows_of("scan", "hub_kernel", "far_kernel")
+    assert benchmark.add_counters(["g"], rows) == ""
+    assert [row.get("ncu_ns") for row in rows] == [None, 1234, 99]
+    with pytest.raises(SystemExit, match="where far_kernel was to come"):
+        benchmark.add_counters(["g"], rows_of("far_kernel", "hub_kernel"))
+    assert "2 kernels of 1" in benchmark.add_counters(["g"], rows_of("hub_kernel"))
+
+
+def test_without_a_profiler_there_are_no_counters_but_a_reason(benchmark, monkeypatch, tmp_path):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    rows = rows_of("hub_kernel")
+    assert benchmark.add_counters(["g"], rows) == "ncu is not installed"
+    assert rows[0]["counters"] == "no ncu"
+
+
+def test_a_record_keeps_what_it_says_of_other_graphs(benchmark, tmp_path):
+    path = tmp_path / "gpu.csv"
+    benchmark.keep(path, [{"graph": "a", "x": 1}, {"graph": "b", "x": 2}])
+    benchmark.keep(path, [{"graph": "a", "x": 3, "y": 4}])
+    rows = bench.Rows.read_csv(path)
+    assert [(row["graph"], row["x"], row["y"]) for row in rows] == [("b", 2, ""), ("a", 3, 4)]
+
+
+def test_it_says_what_it_takes(root):
+    command = [sys.executable, root / "benchmarks" / "gpu.py", "--help"]
+    assert "--graph" in subprocess.check_output(command, text=True, cwd=root)
