@@ -220,9 +220,10 @@ def bench(arguments):
 
     WHAT is `report` (the report's four classes of graphs), `sweep` (its two kernels from 1 to 64 nonzeros per column),
     `cache` (the same two while a GPU's L1 cache shrinks), `table1` (Bisson & Fatica's four kernels on graph500's graphs
-    and on those in the folder that TCGPU_GRAPHS names), `samples` (the same four on graphs of every kind), `levels`
-    (Chatterjee et al.'s figures, beside a native thread), or a graph's file. Without -o, the record goes to
-    data/measured/, under the name of the suite and of the machine.
+    and on those in the folder that TCGPU_GRAPHS names), `truss3` (the 3-trusses of these), `trusses` (k from 3 to 100),
+    `samples` (the same four kernels on graphs of every kind), `levels` (Chatterjee et al.'s figures, beside a native
+    thread), or a graph's file. Without -o, the record goes to data/measured/, under the name of the suite and of the
+    machine.
     """
     from tcgpu.bench import SUITES, measure, record_path
 
@@ -395,7 +396,7 @@ def _parser():
     _prints_json(option)
 
     option = _command(commands, bench)
-    option("what", metavar="WHAT", help="report, sweep, cache, table1, samples, levels, or a graph's file")
+    option("what", metavar="WHAT", help="one of the suites, or a graph's file")
     option("--methods", metavar="M,M", help="which methods, separated by commas (default: those of the suite, or cpu)")
     option("--engine", metavar="E", help="gpu, sim or cpu (default: the first of each method that is here)")
     option("--repeats", metavar="N", type=int, default=5, help="runs of which the median counts (default: 5)")

@@ -58,7 +58,8 @@ def method_times(rows, *, order="natural", key="kernel_ms"):
 
 
 def rates(rows, method="bitmap_auto"):
-    """Edges a second out of the rows of `measure_table1`: a dict a graph, the fastest kernel last, as in Figure 6."""
+    """Edges a second out of rows of `measure_table1` or, of "k_truss", `measure_truss3`: a dict a graph, the fastest
+    kernel last, as in Figure 6."""
     found = []
     for row in rows:
         if row["method"] == method:
@@ -67,11 +68,11 @@ def rates(rows, method="bitmap_auto"):
     return sorted(found, key=lambda rate: rate["kernel"])
 
 
-def published_rates():
+def published_rates(method="bitmap_auto"):
     """The same out of Table I as it is printed; None where a time could not be read."""
-    found = []
+    found, half = [], "truss_" if method == "k_truss" else ""
     for row in published("bisson_table1"):
-        times = {name: row[f"{name}_seconds"] for name in ("kernel", "process", "total")}
+        times = {name: row[f"{half}{name}_seconds"] for name in ("kernel", "process", "total")}
         found.append({"graph": row["graph"], **{name: t and row["edges"] / t for name, t in times.items()}})
     return sorted(found, key=lambda rate: rate["kernel"] or rate["process"] or 0)
 

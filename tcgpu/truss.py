@@ -10,6 +10,7 @@ import importlib
 import numpy as np
 
 from tcgpu import counting, peeling
+from tcgpu._engine import ENGINE
 from tcgpu.counting import GPU, Method, on_engine
 from tcgpu.graph import Graph, GraphError, as_graph
 
@@ -26,8 +27,8 @@ ON_GPU = Method(
 def k_truss(graph, k, *, engine=None):
     """The k-truss of `graph` as a Graph of its own: only the vertices that have an edge left, by their labels.
 
-    k: a whole number of at least 2. engine: "cpu", "gpu" or "sim"; without one, "cpu". Where the graph has no labels,
-    the result's are the vertex numbers in `graph`; where nothing is lost it has none, either.
+    k: a whole number of at least 2. engine: "cpu", "gpu" or "sim"; without one, the GPU where there is one. Where the
+    graph has no labels, the result's are the vertex numbers in `graph`; where nothing is lost it has none, either.
     """
     k = _checked(k)
     graph = as_graph(graph)
@@ -46,10 +47,10 @@ def _checked(k):
 
 
 def engine_of(engine=None):
-    """What finds trusses here: the engine that is asked for, else "cpu"; GraphError where there is none such."""
-    if engine in (None, "cpu"):
+    """What finds trusses here: the engine asked for, else the GPU or the CPU; GraphError where there is none such."""
+    if engine == "cpu" or engine is None and ENGINE != "gpu":
         return "cpu"
-    if engine not in GPU:
+    if engine not in (None, *GPU):
         raise GraphError(f"trusses are found on cpu, gpu or sim, not on {engine!r}")
     return counting.engine_of(ON_GPU, engine)
 
