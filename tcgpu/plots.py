@@ -321,6 +321,29 @@ def draw_lanes(warps):
     return panels[0].figure
 
 
+def draw_roofline(rows, *, ax=None):
+    """How many instructions a second kernels run, against how many they run for each byte that memory moves.
+
+    rows: those of benchmarks/gpu.py, a kernel each, with counters. The roofs: an instruction a cycle in each quarter of
+    a multiprocessor, and the bandwidth of a copy, measured. The larger a dot, the longer its kernel takes.
+    """
+    ax = ax or axes(6.5, 4.2)
+    moved = [max(1, row["dram_read_bytes"] + row["dram_write_bytes"]) for row in rows]
+    points = [(row["instructions"] / bytes, row["instructions"] / row["ncu_ns"]) for row, bytes in zip(rows, moved)]
+    flat = max(4 * row["gpu_sms"] * row["cycles_per_second"] for row in rows) / 1e9
+    slope = rows[0]["copy_bytes_per_second"] / 1e9
+    x = np.geomspace(min(min(x for x, _ in points) / 3, flat / slope / 3), max(x for x, _ in points) * 3, 200)
+    ax.plot(x, np.minimum(slope * x, flat), color=ORANGE, label=f"{flat:,.0f} a ns; {slope / 1000:.2f} TB/s")
+    longest = max(row["kernel_ms"] for row in rows)
+    for row, point in zip(rows, points):
+        ax.plot(*point, "o", color=BLUE, ms=4 + 16 * (row["kernel_ms"] / longest) ** 0.5, alpha=0.7)
+        ax.annotate(row["kernel"], point, (8, -9), textcoords="offset points", size=8)
+    ax.set(xscale="log", yscale="log", xlabel="warp instructions a byte from memory", ylabel="warp instructions a ns")
+    ax.legend(title="the roof", frameon=False, fontsize=8)
+    ax.spines[["top", "right"]].set_visible(False)
+    return ax.figure
+
+
 def draw_trusses(rows, *, key="total_ms"):
     """Bisson and Fatica's Figure 5: how long a truss takes against k, a line a graph; the rows of `measure_trusses`."""
     names = dict.fromkeys(row["graph"] for row in rows)

@@ -161,3 +161,18 @@ def test_trusses_are_a_line_a_graph():
     rows = [{"graph": name, "k": k, "total_ms": 5.0 * k, "gpu_name": "GPU X"} for name in "AB" for k in (3, 30, 100)]
     (ax,) = plots.draw_trusses(rows).axes
     assert [list(line.get_xdata()) for line in ax.lines] == [[3, 30, 100]] * 2 and "GPU X" in ax.get_title()
+
+
+def test_a_roofline_has_a_dot_a_kernel_under_a_roof():
+    """Two kernels: one that moves much for what it computes, one that computes."""
+    facts = {"gpu_sms": 100, "cycles_per_second": 2e9, "copy_bytes_per_second": 4e12, "dram_write_bytes": 0}
+    rows = [
+        facts | {"kernel": "moves", "kernel_ms": 1, "instructions": 10**6, "dram_read_bytes": 10**8, "ncu_ns": 10**5},
+        facts | {"kernel": "counts", "kernel_ms": 4, "instructions": 10**8, "dram_read_bytes": 10**6, "ncu_ns": 10**6},
+    ]
+    (ax,) = plots.draw_roofline(rows).axes
+    roof, moves, counts = ax.lines
+    assert max(roof.get_ydata()) == 800 and roof.get_ydata()[0] < 800
+    assert [text.get_text() for text in ax.texts] == ["moves", "counts"]
+    assert moves.get_xydata().round(4).tolist() == [[0.01, 10]]
+    assert counts.get_ydata().tolist() == [100] and counts.get_markersize() > moves.get_markersize()

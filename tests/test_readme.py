@@ -13,8 +13,9 @@ import pytest
 import tcgpu
 from tcgpu.bench import Rows
 
-# a table of records says above itself: which file, which column is shown, by which columns its rows and columns go
-RECORDED = re.compile(r"<!-- (data/measured/\S+): (\w+) by (\w+) and (\w+) -->\n\n((?:\|.*\n)+)")
+# a table of records says above itself: which file, which column is shown, by which columns its rows and columns go; or
+# which columns are shown, by which its rows go
+RECORDED = re.compile(r"<!-- (data/measured/\S+): ([\w, ]+) by (\w+)(?: and (\w+))? -->\n\n((?:\|.*\n)+)")
 FENCE = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
@@ -106,13 +107,17 @@ def test_its_figures_are_the_recorded_ones(root, text):
     measured = section(text, "Measured")
     tables = RECORDED.findall(measured)
     assert tables and sum(len(table.splitlines()) for *_, table in tables) == measured.count("\n|")
-    for file, value, down, across, table in tables:
+    for file, shown, down, across, table in tables:
         records = Rows.read_csv(root / file)
         head, *rows = cells(table.splitlines())
-        expected = [head]
+        if across:
+            columns = [(shown, {across: column.strip("`")}) for column in head[1:]]
+        else:
+            columns = [(value, {}) for value in shown.split(", ")]
+        expected = [head if across else [down, *(value.replace("_", " ") for value, _ in columns)]]
         for name, *_ in rows:
             row = [r for r in records if r[down] == name]
-            found = [[r[value] for r in row if r[across] == column.strip("`")] for column in head[1:]]
+            found = [[r[value] for r in row if where.items() <= r.items()] for value, where in columns]
             expected.append([name, *(f"{min(values):.3g}" if values else "-" for values in found)])
         assert [head, *rows] == expected, f"the table of {file} should be\n{as_table(expected)}"
         assert f"]({file})" in measured, f"the section has no link to {file}"
