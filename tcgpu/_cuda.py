@@ -134,7 +134,7 @@ def to_device(array):
     if engine() == "sim":
         return np.array(to_host(array), order="C")
     if hasattr(array, "__cuda_array_interface__"):
-        return cuda.as_cuda_array(array)
+        return _unordered(array)
     return cuda.to_device(np.ascontiguousarray(array))
 
 
