@@ -8,7 +8,7 @@ import re
 
 import numpy as np
 from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullLocator
+from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter, NullLocator
 
 from tcgpu import records
 
@@ -333,13 +333,15 @@ def draw_roofline(rows, *, ax=None):
     flat = max(4 * row["gpu_sms"] * row["cycles_per_second"] for row in rows) / 1e9
     slope = rows[0]["copy_bytes_per_second"] / 1e9
     x = np.geomspace(min(min(x for x, _ in points) / 3, flat / slope / 3), max(x for x, _ in points) * 3, 200)
-    ax.plot(x, np.minimum(slope * x, flat), color=ORANGE, label=f"{flat:,.0f} a ns; {slope / 1000:.2f} TB/s")
+    ax.plot(x, np.minimum(slope * x, flat), color=ORANGE, label=f"{flat:,.0f} instructions a ns, {slope:,.0f} bytes")
     longest = max(row["kernel_ms"] for row in rows)
     for row, point in zip(rows, points):
         ax.plot(*point, "o", color=BLUE, ms=4 + 16 * (row["kernel_ms"] / longest) ** 0.5, alpha=0.7)
         ax.annotate(row["kernel"], point, (8, -9), textcoords="offset points", size=8)
     ax.set(xscale="log", yscale="log", xlabel="warp instructions a byte from memory", ylabel="warp instructions a ns")
-    ax.legend(title="the roof", frameon=False, fontsize=8)
+    ax.set_ylim(min(y for _, y in points) / 2, 1.5 * flat)
+    ax.yaxis.set_minor_formatter(NullFormatter())
+    ax.legend(loc="lower right", frameon=False, fontsize=8)
     ax.spines[["top", "right"]].set_visible(False)
     return ax.figure
 
