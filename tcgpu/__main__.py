@@ -330,13 +330,13 @@ def _assignments(pairs):
 
 
 def _value(text):
-    """A whole number, a number, true or false, or else the text."""
+    """A whole number, a number, true, false or none, or else the text."""
     for kind in (int, float):
         try:
             return kind(text)
         except ValueError:
             pass
-    return {"true": True, "false": False}.get(text.lower(), text)
+    return {"true": True, "false": False, "none": None}.get(text.lower(), text)
 
 
 def _parameters(function):
