@@ -22,12 +22,9 @@ import numpy as np
 from numba import cuda, int32, int64, uint8, uint32, uint64
 
 from tcgpu._engine import ENGINE, ENGINES, REASON, shared_library, visible_gpus
-from tcgpu._native import run_threads
 from tcgpu._simulator import simulate
 
 __all__ = ["cuda", "int32", "int64", "uint8", "uint32", "uint64", "simulate", "visible_gpus"]
-
-STAGE = 32 << 20  # bytes of a piece of pinned memory
 
 # A launch of few blocks is what a small graph needs: no warning. numba-cuda has a configuration of its own.
 for _config in (numba.config, getattr(cuda, "config", numba.config)):
@@ -215,41 +212,7 @@ def to_device_library(array):
     """Any array as one of the library for whole arrays on the engine's device: CuPy, or NumPy in the simulator."""
     if engine() == "sim":
         return np.asarray(to_host(array))
-    if hasattr(array, "__cuda_array_interface__"):
-        return _cupy().asarray(array)
-    array = np.ascontiguousarray(to_host(array))
-    return _staged(array) if array.nbytes > STAGE else _cupy().asarray(array)
-
-
-def _staged(array):
-    """A copy on the GPU of a large host array, by way of two pieces of pinned memory.
-
-    From ordinary memory the driver copies with one thread. Here all threads bring one piece into pinned memory while
-    the last one goes from there to the device.
-    """
-    cupy = _cupy()
-    there = cupy.empty(array.shape, array.dtype)
-    source, target = array.reshape(-1).view(np.uint8), there.reshape(-1).view(np.uint8)
-    stages = [(_pinned(STAGE), cupy.cuda.Event(disable_timing=True)) for _ in range(2)]
-    for k, first in enumerate(range(0, source.size, STAGE)):
-        stage, gone = stages[k % 2]
-        gone.synchronize()  # what it held before is on the device
-        piece = source[first : first + STAGE]
-        run_threads(_copy_share, piece, stage[: piece.size])
-        target[first : first + STAGE].set(stage[: piece.size], cupy.cuda.get_current_stream())
-        gone.record()
-    for _, gone in stages:
-        gone.synchronize()  # the pinned memory may be used again
-    return there
-
-
-def _copy_share(worker, workers, source, target):
-    first, last = source.size * worker // workers, source.size * (worker + 1) // workers
-    np.copyto(target[first:last], source[first:last])
-
-
-def _pinned(size):
-    return np.frombuffer(_cupy().cuda.alloc_pinned_memory(size), np.uint8, size)
+    return _cupy().asarray(array)
 
 
 def _cupy():

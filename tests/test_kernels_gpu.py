@@ -110,16 +110,6 @@ def test_facts_and_bandwidth():
     assert 1e10 < _cuda.copy_bandwidth() < 1e14
 
 
-@pytest.mark.parametrize("size", [0, 1, 999, 1000, 1001, 2000, 12_345])
-def test_large_arrays_go_through_pinned_memory(size, monkeypatch):
-    pytest.importorskip("cupy", reason="CuPy is not installed")
-    monkeypatch.setattr(_cuda, "STAGE", 8000)
-    values = np.random.default_rng(size).integers(0, 2**62, size)
-    values.flags.writeable = False
-    assert np.array_equal(_cuda.to_host(_cuda.to_device_library(values)), values)
-    assert np.array_equal(_cuda.to_host(_cuda.to_device_library(values[::-3])), values[::-3])
-
-
 def test_arrays_of_other_libraries():
     cupy = pytest.importorskip("cupy", reason="CuPy is not installed")
     pairs = cupy.asarray([[0, 1], [0, 2], [1, 2]], dtype=cupy.int32)

@@ -137,11 +137,8 @@ def _on_device(array, what):
 
 def _vertices(u, v, n):
     """How many vertices there are; GraphError unless all numbers are among them."""
-    low, high = 0, -1
-    if u.size:
-        xp = _cuda.arrays_of(u)
-        ends = xp.stack([xp.minimum(u.min(), v.min()), xp.maximum(u.max(), v.max())])
-        low, high = map(int, _cuda.to_host(ends))  # one wait for all four
+    low = min(int(u.min()), int(v.min())) if u.size else 0
+    high = max(int(u.max()), int(v.max())) if u.size else -1
     n = high + 1 if n is None else n
     if low < 0 or high >= n:
         raise GraphError(f"vertices are numbered from 0 to n - 1 = {n - 1:,}; the edges have {low:,} to {high:,}")
