@@ -35,7 +35,7 @@ class Part:
 
 PARTS = [
     Part("style", ["ruff", "check", "."]),
-    Part("core", ["pytest", "-m", "not gpu and not browser"]),
+    Part("core", ["pytest", "-m", "not gpu and not browser", "--numprocesses=auto", "--dist=worksteal"]),
     Part("gpu", ["pytest", "-m", "gpu"]),
     Part("notebooks", ["pytest", "--nbval", "--nbval-current-env", "--nbval-cell-timeout=300", "notebooks"]),
     Part("browser", ["pytest", "-m", "browser"]),
