@@ -19,12 +19,12 @@ from functools import cached_property
 
 import numba
 import numpy as np
-from numba import cuda, int32, int64, uint8, uint32, uint64
+from numba import cuda, int32, int64, uint8, uint16, uint32, uint64
 
 from tcgpu._engine import ENGINE, ENGINES, REASON, shared_library, visible_gpus
 from tcgpu._simulator import simulate
 
-__all__ = ["cuda", "int32", "int64", "uint8", "uint32", "uint64", "simulate", "visible_gpus"]
+__all__ = ["cuda", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "simulate", "visible_gpus"]
 
 # A launch of few blocks is what a small graph needs: no warning. numba-cuda has a configuration of its own.
 for _config in (numba.config, getattr(cuda, "config", numba.config)):

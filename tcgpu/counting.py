@@ -46,8 +46,14 @@ class Method:
         """Each edge's triangles, decided and not begun; GraphError if the method only counts."""
         module = importlib.import_module(self.module)
         if not hasattr(module, "support_plan"):
-            raise GraphError(f"method {self.name!r} does not tell edge from edge; cpu and the bitmap methods do")
+            others = "cpu, adaptive and the bitmap methods do"
+            raise GraphError(f"method {self.name!r} does not tell edge from edge; {others}")
         return module.support_plan(graph, **knobs)
+
+    def triangles_plan(self, graph, **knobs):
+        """Each vertex's triangles, decided and not begun; None if the method only has those of the edges."""
+        of_vertex = getattr(importlib.import_module(self.module), "triangles_plan", None)
+        return of_vertex and of_vertex(graph, **knobs)
 
 
 METHODS = {
@@ -245,8 +251,14 @@ def triangles(graph, *, method=None, engine=None, order=None):
     method, engine, order: as in `support`, by which a GPU finds them.
     """
     graph = as_graph(graph)
-    if _for_edges(graph, method, engine, order).engines == ("cpu",):
+    chosen = _for_edges(graph, method, engine, order)
+    if chosen.engines == ("cpu",):
         return cpu.triangles(graph, order or "auto")
+    with on_engine(chosen, engine):
+        own = graph.ordered(order or chosen.order)
+        plan = chosen.triangles_plan(own)
+        if plan is not None:
+            return plan.count() if own is graph else plan.count()[own.rank]
     of_edge = support(graph, method=method, engine=engine, order=order)
     twice = np.zeros(graph.n, np.int64)  # each triangle of a vertex has two edges there
     for ends in graph.edges():
@@ -257,8 +269,8 @@ def triangles(graph, *, method=None, engine=None, order=None):
 def support(graph, *, method=None, engine=None, order=None):
     """How many triangles each edge is in: int64, one an edge, in the order of `graph.edges()`.
 
-    method: "cpu" or one of the bitmap methods; without one, what is fast on the engine. engine: "gpu", "sim" or "cpu";
-    without one, a GPU if there is one. order: to find them in, whatever that of the result.
+    method: "cpu", "adaptive" or one of the bitmap methods; without one, what is fast on the engine. engine: "gpu",
+    "sim" or "cpu"; without one, a GPU if there is one. order: to find them in, whatever that of the result.
     """
     graph = as_graph(graph)
     chosen = _for_edges(graph, method, engine, order)

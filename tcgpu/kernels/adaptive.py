@@ -29,29 +29,32 @@ import numpy as np
 
 from tcgpu import _cuda
 from tcgpu._cuda import cuda, int32, int64, kernel, uint8, uint32, uint64
-from tcgpu.kernels import Plan, Scan, Step, adaptive_setup, check_knob, check_positions, enough_blocks, orientation
+from tcgpu.kernels import Plan, Scan, adaptive_setup, check_knob, check_positions, orientation
 from tcgpu.kernels.adaptive_setup import (
     ALL_LANES,
     BITS,
+    EMPTY,
+    GOLDEN,
     HUB_0,
     HUBS,
     LENGTH_BITS,
     LENGTH_MASK,
     NEAR,
+    NO_CROWD,
     ROW,
+    TABLE,
+    TASK,
+    launch,
+    local_words,
+    tasks_created,
+    tasks_listed,
 )
-from tcgpu.kernels.device_graph import SMALL, prepare
+from tcgpu.kernels.adaptive_tally import support_plan, triangles_plan
+from tcgpu.kernels.device_graph import prepare
 from tcgpu.kernels.merge import common_values
-from tcgpu.kernels.reduction import BYTES_PER_THREAD, add_block_to
+from tcgpu.kernels.reduction import add_block_to
 
-__all__ = ["plan", "prepare"]
-
-EMPTY = -1
-GOLDEN = 2654435769  # Knuth's multiplier: 2^32 over the golden ratio
-TABLE = 512  # rows that a hash table takes at a time
-TASK = 8192  # in-edges that a task has at most
-NO_CROWD = 2**30
-WORDS = (32, 64, 128)
+__all__ = ["plan", "prepare", "support_plan", "triangles_plan"]
 
 
 @kernel("void(uint16[::1], int32[::1], int32[::1], int64[::1], int64[::1], uint64[::1], int64, int64[::1])")
@@ -408,24 +411,9 @@ def plan(graph, *, near=NEAR, hubs=HUBS, heavy=64, crowd=128, short=32, words=No
     return _as_it_comes(graph, short, words)
 
 
-def local_words(graph, short):
-    """How many words local columns should reach over so that most nonzeros lie in one; 0 if none of WORDS does it."""
-    if graph.m <= SMALL or graph.nonzeros_per_column < short // 4:
-        return 0
-    xp = _cuda.arrays_of(graph.col_ptr)
-    lengths = xp.diff(graph.col_ptr)
-    columns = xp.flatnonzero(lengths >= short)
-    reach = (graph.row_idx[graph.col_ptr[columns + 1] - 1] >> 6) - (columns >> 6) + 1
-    for words in WORDS:
-        fits = 8 * words * graph.n <= _cuda.memory_free() // 4
-        if fits and 2 * int(lengths[columns][reach <= words].sum()) > graph.m:
-            return words
-    return 0
-
-
 def _as_it_comes(graph, short, words):
     args = ("col_ptr", "row_idx", "col_of", short, words, "total")
-    merging = _step(merge_kernel, graph.m, 64, args, most=16384)
+    merging = launch(merge_kernel, graph.m, 64, args, most=16384)
     copied = {"col_ptr": graph.col_ptr, "row_idx": graph.row_idx, "col_of": graph.col_of}
     if not words:
         return Plan(method="adaptive", copied=copied, created={}, steps=[merging], work=graph.m)
@@ -437,8 +425,8 @@ def _as_it_comes(graph, short, words):
         created={"rows": (graph.n * words, np.uint64, 0)},
         views={"rows32": ("rows", np.uint32)},
         steps=[
-            _step(adaptive_setup.fill_local_rows, graph.m, 256, filling),
-            _step(local_kernel, 32 * graph.n, 128, counting, most=8448),
+            launch(adaptive_setup.fill_local_rows, graph.m, 256, filling),
+            launch(local_kernel, 32 * graph.n, 128, counting, most=8448),
             merging,
         ],
         work=graph.m,
@@ -458,11 +446,11 @@ def _by_degree(graph, near, hubs, heavy, short, crowd):
     copied = {"col_ptr": graph.col_ptr, "row_idx": graph.row_idx, "col_of": graph.col_of}
     occurrences = getattr(graph, "occurrences", None)
     if occurrences is None:
-        in_edges, counting = m, _step(orientation.count_rows, m, 256, ("row_idx", "in_count"))
+        in_edges, counting = m, launch(orientation.count_rows, m, 256, ("row_idx", "in_count"))
     else:
         copied["occurrences"] = occurrences
         in_edges = 2 * graph.records - m
-        counting = _step(setup.bound_in_edges, n, 256, ("occurrences", "col_ptr", "in_count"))
+        counting = launch(setup.bound_in_edges, n, 256, ("occurrences", "col_ptr", "in_count"))
     return Plan(
         method="adaptive",
         copied=copied,
@@ -480,58 +468,31 @@ def _by_degree(graph, near, hubs, heavy, short, crowd):
             "put": (n + 1, np.int64, None),
             "in_edges": (in_edges, np.uint64, None),
             "rows": (HUBS * ROW, np.uint64, 0),
-            **_tasks_created("few", n, min(n, m)),
-            **_tasks_created("crowd", n, m // crowd + m // TASK + 1),
+            **tasks_created("few", n, min(n, m)),
+            **tasks_created("crowd", n, m // crowd + m // TASK + 1),
         },
         views={"near": ("quads", np.uint16), "rows32": ("rows", np.uint32)},
         setup=[
-            _step(setup.measure_columns, n, 256, measuring),
+            launch(setup.measure_columns, n, 256, measuring),
             Scan("quad_count", "near_ptr"),
             counting,
             Scan("in_count", "in_ptr"),
             Scan("in_count", "put"),
-            _step(setup.lay_out, m, 256, laying),
-            *_tasks_listed("few", n, 1, crowd),
-            *_tasks_listed("crowd", n, crowd, NO_CROWD),
+            launch(setup.lay_out, m, 256, laying),
+            *tasks_listed("few", n, 1, crowd),
+            *tasks_listed("crowd", n, crowd, NO_CROWD),
         ],
         steps=[
-            _step(setup.fill_hub_rows, 32 * min(hubs, n), 256, ("near", "near_ptr", hubs, "rows32", "queue")),
-            _step(hub_kernel, 32 * n, 128, hub_args, most=4224, shared=4 * 8 * ROW),
-            _step(crowd_kernel, 512 * (m // crowd), 512, _window_args("crowd"), 396, shared=NEAR + 1),
-            _step(window_kernel, 96 * n, 96, _window_args("few"), most=11088, shared=4 * BITS),
-            _step(hash_kernel, 64 * n, 64, hash_args, most=4224, shared=2 * 4 * TABLE),
-            _step(far_kernel, m, 64, ("col_ptr", "row_idx", "col_of", "far", short, "total"), most=16384),
+            launch(setup.fill_hub_rows, 32 * min(hubs, n), 256, ("near", "near_ptr", hubs, "rows32", "queue")),
+            launch(hub_kernel, 32 * n, 128, hub_args, most=4224, shared=4 * 8 * ROW),
+            launch(crowd_kernel, 512 * (m // crowd), 512, _window_args("crowd"), 396, shared=NEAR + 1),
+            launch(window_kernel, 96 * n, 96, _window_args("few"), most=11088, shared=4 * BITS),
+            launch(hash_kernel, 64 * n, 64, hash_args, most=4224, shared=2 * 4 * TABLE),
+            launch(far_kernel, m, 64, ("col_ptr", "row_idx", "col_of", "far", short, "total"), most=16384),
         ],
         work=graph.m,
     )
 
 
-def _tasks_created(kind, n, most):
-    """The arrays that hold at most `most` tasks of n vertices."""
-    return {
-        f"{kind}_count": (n, np.int32, None),
-        f"{kind}_ptr": (n + 1, np.int32, None),
-        f"{kind}_columns": (most, np.uint64, None),
-        f"{kind}_pieces": (most, np.uint64, None),
-    }
-
-
-def _tasks_listed(kind, n, fewest, fewer):
-    """What lists the tasks of the vertices with `fewest` in-edges or more, but `fewer`."""
-    counting = ("in_ptr", "put", "near_ptr", fewest, fewer, TASK, f"{kind}_count")
-    filling = ("in_ptr", "put", "near_ptr", TASK, f"{kind}_ptr", f"{kind}_columns", f"{kind}_pieces")
-    return [
-        _step(adaptive_setup.count_tasks, n, 256, counting),
-        Scan(f"{kind}_count", f"{kind}_ptr"),
-        _step(adaptive_setup.fill_tasks, n, 256, filling),
-    ]
-
-
 def _window_args(kind):
     return ("near", "quads", f"{kind}_columns", f"{kind}_pieces", "in_edges", f"{kind}_ptr", 8, "total")
-
-
-def _step(kernel, threads_wanted, threads, args, most=2112, shared=0):
-    """A launch of as many blocks as find something to do, at most `most`."""
-    blocks = enough_blocks(most, threads_wanted, threads)
-    return Step(kernel, blocks, threads, args, max(shared, threads * BYTES_PER_THREAD))

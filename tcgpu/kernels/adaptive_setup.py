@@ -6,7 +6,13 @@ one after the other, in groups of four (a *quad*), the rows at the end and 0 whe
 A *piece* of an array is a uint64: where it begins, and in the last LENGTH_BITS bits how long it is.
 """
 
+import numpy as np
+
+from tcgpu import _cuda
 from tcgpu._cuda import cuda, int32, int64, kernel, uint32, uint64
+from tcgpu.kernels import Scan, Step, enough_blocks
+from tcgpu.kernels.device_graph import SMALL
+from tcgpu.kernels.reduction import BYTES_PER_THREAD
 
 NEAR = 65535  # vertices that are near the end
 HUBS = 8192
@@ -16,6 +22,12 @@ BITS = (NEAR + 1) // 32  # words of the bits of all near numbers
 LENGTH_BITS = 24
 LENGTH_MASK = (1 << LENGTH_BITS) - 1
 ALL_LANES = 0xFFFFFFFF
+EMPTY = -1
+GOLDEN = 2654435769  # Knuth's multiplier: 2^32 over the golden ratio
+TABLE = 512  # rows that a hash table takes at a time
+TASK = 8192  # in-edges that a task has at most
+NO_CROWD = 2**30
+WORDS = (32, 64, 128)
 
 
 @kernel("void(int64[::1], int32[::1], int64, int64, int64, int32[::1], int32[::1], int32[::1], int32[::1], int64[::1])")
@@ -149,3 +161,48 @@ def fill_local_rows(row_idx, col_of, words, rows):
         if offset < words:
             cuda.atomic.or_(rows, 2 * (j * words + offset) + ((i >> 5) & 1), uint32(1) << uint32(i & 31))
         e += cuda.gridsize(1)
+
+
+# ------------------------------------------------------------------------------------------- what of it, for whom
+
+
+def local_words(graph, short):
+    """How many words local columns should reach over so that most nonzeros lie in one; 0 if none of WORDS does it."""
+    if graph.m <= SMALL or graph.nonzeros_per_column < short // 4:
+        return 0
+    xp = _cuda.arrays_of(graph.col_ptr)
+    lengths = xp.diff(graph.col_ptr)
+    columns = xp.flatnonzero(lengths >= short)
+    reach = (graph.row_idx[graph.col_ptr[columns + 1] - 1] >> 6) - (columns >> 6) + 1
+    for words in WORDS:
+        fits = 8 * words * graph.n <= _cuda.memory_free() // 4
+        if fits and 2 * int(lengths[columns][reach <= words].sum()) > graph.m:
+            return words
+    return 0
+
+
+def tasks_created(kind, n, most):
+    """The arrays that hold at most `most` tasks of n vertices."""
+    return {
+        f"{kind}_count": (n, np.int32, None),
+        f"{kind}_ptr": (n + 1, np.int32, None),
+        f"{kind}_columns": (most, np.uint64, None),
+        f"{kind}_pieces": (most, np.uint64, None),
+    }
+
+
+def tasks_listed(kind, n, fewest, fewer):
+    """What lists the tasks of the vertices with `fewest` in-edges or more, but `fewer`."""
+    counting = ("in_ptr", "put", "near_ptr", fewest, fewer, TASK, f"{kind}_count")
+    filling = ("in_ptr", "put", "near_ptr", TASK, f"{kind}_ptr", f"{kind}_columns", f"{kind}_pieces")
+    return [
+        launch(count_tasks, n, 256, counting),
+        Scan(f"{kind}_count", f"{kind}_ptr"),
+        launch(fill_tasks, n, 256, filling),
+    ]
+
+
+def launch(kernel, threads_wanted, threads, args, most=2112, shared=0):
+    """A launch of as many blocks as find something to do, at most `most`."""
+    blocks = enough_blocks(most, threads_wanted, threads)
+    return Step(kernel, blocks, threads, args, max(shared, threads * BYTES_PER_THREAD))
