@@ -50,6 +50,7 @@ from tcgpu.kernels.adaptive_setup import (
     tasks_listed,
 )
 from tcgpu.kernels.adaptive_tally import support_plan, triangles_plan
+from tcgpu.kernels.bits import simulated_lookups
 from tcgpu.kernels.device_graph import prepare
 from tcgpu.kernels.merge import common_values
 from tcgpu.kernels.reduction import add_block_to
@@ -416,7 +417,7 @@ def _as_it_comes(graph, short, words):
     merging = launch(merge_kernel, graph.m, 64, args, most=16384)
     copied = {"col_ptr": graph.col_ptr, "row_idx": graph.row_idx, "col_of": graph.col_of}
     if not words:
-        return Plan(method="adaptive", copied=copied, created={}, steps=[merging], work=graph.m)
+        return Plan(method="adaptive", copied=copied, created={}, steps=[merging], work=simulated_lookups(graph))
     filling = ("row_idx", "col_of", words, "rows32")
     counting = ("col_ptr", "row_idx", "rows", words, short, "total")
     return Plan(
@@ -429,7 +430,7 @@ def _as_it_comes(graph, short, words):
             launch(local_kernel, 32 * graph.n, 128, counting, most=8448),
             merging,
         ],
-        work=graph.m,
+        work=simulated_lookups(graph),
     )
 
 
@@ -490,7 +491,7 @@ def _by_degree(graph, near, hubs, heavy, short, crowd):
             launch(hash_kernel, 64 * n, 64, hash_args, most=4224, shared=2 * 4 * TABLE),
             launch(far_kernel, m, 64, ("col_ptr", "row_idx", "col_of", "far", short, "total"), most=16384),
         ],
-        work=graph.m,
+        work=simulated_lookups(graph),
     )
 
 
