@@ -1,0 +1,245 @@
+"""Triangles of each edge and each vertex by `adaptive`: the native engine's, every class of vertices forced in turn."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from kernel_shapes import small_graphs, well_known
+
+import tcgpu
+from tcgpu import DeviceGraph, Graph, GraphError, _cuda, cpu, generate
+from tcgpu.kernels import adaptive, adaptive_tally
+
+BY_DEGREE = {
+    "as it comes": {},
+    "hubs alone": {"heavy": 0},
+    "windows alone": {"hubs": 0},
+    "pointers alone": {"near": 0, "short": 2**30},
+    "hash tables alone": {"near": 0, "short": 2},
+    "pointers and hash tables": {"near": 0, "short": 7},
+    "a few near": {"near": 30},
+    "a few near, all of them hubs": {"near": 30, "hubs": 30, "heavy": 0},
+    "a few hubs": {"hubs": 20, "heavy": 8},
+    "all at once": {"near": 60, "hubs": 15, "heavy": 4, "short": 5},
+}
+AS_IT_COMES = {
+    "as it comes": {},
+    "pointers alone": {"words": 0},
+    "bands alone": {"words": 40},
+    "bands of two words": {"words": 2},
+    "bands of one word": {"words": 1},
+}
+GRAPHS = small_graphs() | {
+    "R-MAT": generate.rmat(8, seed=2),
+    "cliques": generate.copapers(250, 20),
+}
+
+
+def same(graph, **knobs):
+    """Whether both plans find what the native engine does, their launches cut down to what the simulator has time for.
+
+    The launches run twice: `reset` has to bring back what they began with.
+    """
+    plan = adaptive.triangles_plan(graph, **knobs)
+    if _cuda.engine() == "sim":
+        plan.setup, plan.steps = ([fewer(step) for step in steps] for steps in (plan.setup, plan.steps))
+    plan.allocate()
+    plan.launch()
+    if graph.m < 1000:
+        plan.reset()
+        plan.launch()
+    of_edges, of_vertices = _cuda.to_host(plan.arrays["support"]), plan.result()
+    plan.free()
+    plain = graph.to_graph() if isinstance(graph, DeviceGraph) else graph
+    return np.array_equal(of_edges, cpu.support(plain, "natural")) and np.array_equal(
+        of_vertices, cpu.triangles(plain, "natural")
+    )
+
+
+def fewer(step, blocks=3):
+    return replace(step, blocks=min(step.blocks, blocks)) if hasattr(step, "kernel") else step
+
+
+def as_if_by_degree(u, v, n):
+    """A graph whose vertices keep their numbers, said to be in degree order: any numbering gives the same triangles."""
+    plain = Graph.from_edges(u, v, n)
+    return Graph(plain.col_ptr, plain.row_idx, order="degree")
+
+
+def all_stretches(n=8300, some=90):
+    """A dense graph on vertices drawn from all over the last 8,192 and a few before them."""
+    chance = np.random.default_rng(4)
+    chosen = np.sort(chance.choice(n, some, replace=False))
+    pairs = np.array(np.triu_indices(some, 1))
+    u, v = chosen[pairs[:, chance.random(pairs.shape[1]) < 0.6]]
+    return as_if_by_degree(u, v, n)
+
+
+def long_lists():
+    """Two neighbours that share 1,100 others: a hub in more columns than a warp takes at a time."""
+    ends = np.repeat([0, 1], 1100), np.tile(np.arange(2, 1102), 2)
+    return Graph.from_edges(*(np.append(end, k) for k, end in enumerate(ends))).ordered("degree")
+
+
+def long_column():
+    """The same the other way round: a column with more rows than a block has counters."""
+    ends = np.repeat([0, 1], 1100), np.tile(np.arange(2, 1102), 2)
+    return as_if_by_degree(*(np.append(end, k) for k, end in enumerate(ends)), 1102)
+
+
+@pytest.mark.sim
+@pytest.mark.parametrize("knobs", BY_DEGREE.values(), ids=BY_DEGREE)
+def test_each_class_by_degree_in_the_simulator(knobs):
+    with _cuda.using("sim"):
+        for name, graph in GRAPHS.items():
+            assert same(graph.ordered("degree"), **knobs), name
+
+
+@pytest.mark.sim
+@pytest.mark.parametrize("knobs", AS_IT_COMES.values(), ids=AS_IT_COMES)
+def test_each_class_as_it_comes_in_the_simulator(knobs):
+    with _cuda.using("sim"):
+        for name, graph in GRAPHS.items():
+            assert same(graph, **knobs), name
+
+
+@pytest.mark.sim
+@pytest.mark.parametrize("hubs", [8192, 8000, 5000, 2048, 1])
+def test_hubs_of_all_stretches(hubs):
+    graph = all_stretches()
+    stretches = (graph.row_idx - (graph.n - 8192)) // adaptive_tally.STRETCH
+    assert set(range(4)) <= set(stretches.tolist())
+    with _cuda.using("sim"):
+        assert same(graph, hubs=hubs, heavy=0)
+
+
+@pytest.mark.sim
+def test_counts_with_many_digits():
+    with _cuda.using("sim"):
+        assert same(long_lists(), heavy=0)
+        assert same(long_column(), hubs=0)
+        assert same(Graph.from_edges(*np.triu_indices(140, 1)).ordered("degree"), heavy=0)
+        assert same(Graph.from_edges(*np.triu_indices(140, 1)), words=3)
+
+
+@pytest.mark.sim
+def test_the_classes_are_not_empty():
+    """On a graph where all have something to do, each kernel adds to what the ones before it have found."""
+    graph = generate.barabasi_albert(260, 9, seed=1).ordered("degree")
+    with _cuda.using("sim"):
+        plan = adaptive.support_plan(graph, near=40, hubs=15, heavy=4, short=4)
+        plan.setup, plan.steps = ([fewer(step) for step in steps] for steps in (plan.setup, plan.steps))
+        plan.allocate()
+        found, before = {}, 0
+        for step in plan.steps:
+            step.run(plan.arrays)
+            after = int(plan.arrays["support"].sum()) + int(plan.arrays["tallies"].sum())
+            found[step.kernel.__name__], before = after - before, after
+    assert found.pop("fill_stretch_rows") == found.pop("row_tally") == 0  # the hubs are of one stretch
+    assert found.pop("gather") > 0
+    assert sum(found.values()) == 3 * cpu.plan(graph).count()
+    assert set(found) == {"column_tally", "pair_tally", "window_tally", "far_tally", "hash_tally"}
+    assert all(found.values()), found
+
+
+@pytest.mark.sim
+@pytest.mark.parametrize("order", ["degree", "natural"])
+def test_threads_of_any_order_find_the_same(order):
+    """With threads in orders drawn at random: where a barrier or a syncwarp is missing, a number changes."""
+    graph = generate.rmat(7, seed=5).ordered(order)
+    knobs = {"near": 60, "hubs": 20, "heavy": 4, "short": 3} if order == "degree" else {"words": 1}
+    with _cuda.using("sim"):
+        for seed in range(4):
+            plan = adaptive.triangles_plan(graph, **knobs)
+            plan.allocate()
+            for step in plan.steps:
+                args = [plan.arrays[arg] if isinstance(arg, str) else arg for arg in step.args]
+                _cuda.simulate(step.kernel.py_func, 2, step.threads, args, shared=step.shared, seed=seed)
+            assert np.array_equal(plan.arrays["support"], cpu.support(graph, "natural"))
+            assert np.array_equal(plan.result(), cpu.triangles(graph, "natural"))
+
+
+@pytest.mark.sim
+def test_from_columns_made_on_the_device():
+    """These come with occurrences, which leave room between the lists of in-edges."""
+    u, v, n = generate.edges("rmat", 7, 8)
+    with _cuda.using("sim"):
+        assert same(DeviceGraph.from_edges(u, v, n, order="degree"), heavy=4, hubs=20)
+
+
+@pytest.mark.sim
+def test_the_verbs_answer_in_the_order_of_the_graph():
+    graph = generate.rmat(6, seed=3)
+    for order in ("degree", "natural", None):
+        asked = {"method": "adaptive", "engine": "sim", "order": order}
+        assert np.array_equal(tcgpu.support(graph, **asked), cpu.support(graph))
+        assert np.array_equal(tcgpu.triangles(graph, **asked), cpu.triangles(graph))
+        assert tcgpu.support(graph, **asked).dtype == tcgpu.triangles(graph, **asked).dtype == np.int64
+
+
+@pytest.mark.sim
+def test_sums_past_32_bits():
+    """A vertex whose edges have more triangles than 32 bits hold, one of them more than 16."""
+    n = 3000
+    support = np.full(n - 1, 2**21, np.int32)
+    support[::3] = 2**15
+    with _cuda.using("sim"):
+        for rows, columns in ((np.arange(1, n), np.zeros(n - 1)), (np.full(n - 1, n - 1), np.arange(n - 1))):
+            twice = np.zeros(n, np.int64)
+            args = rows.astype(np.int32), columns.astype(np.int32), support, twice
+            _cuda.simulate(adaptive_tally.sum_ends.py_func, 2, 64, args, shared=4 * adaptive_tally.OWN)
+            assert twice.max() == support.sum(dtype=np.int64) > 2**31
+            assert twice.sum() == 2 * support.sum(dtype=np.int64)
+
+
+@pytest.mark.parametrize("knobs", [{"near": -1}, {"hubs": 8193}, {"heavy": -1}, {"short": 1}, {"words": -1}])
+def test_knobs_out_of_range_are_refused(knobs):
+    with pytest.raises(GraphError, match="is a whole number from"):
+        adaptive.support_plan(GRAPHS["R-MAT"], **knobs)
+
+
+def test_too_many_edges_are_refused():
+    class Large:
+        n, m, order = 10, 2**31, "degree"
+
+    with pytest.raises(GraphError, match="too many for edge support"):
+        adaptive.support_plan(Large)
+
+
+# ----------------------------------------------------------------------------------------------------------- on a GPU
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("knobs", BY_DEGREE.values(), ids=BY_DEGREE)
+def test_each_class_by_degree_on_a_gpu(knobs):
+    rng = np.random.default_rng(12)
+    for k in range(50):
+        n = int(rng.integers(3, 400))
+        size = int(rng.integers(1, 12 * n))
+        u = (n * rng.random(size) ** rng.choice([1, 2, 4])).astype(np.int64)
+        assert same(Graph.from_edges(u, rng.integers(0, n, size), n).ordered("degree"), **knobs), (k, n, size)
+    for name, graph in GRAPHS.items():
+        assert same(graph.ordered("degree"), **knobs), name
+    assert same(generate.rmat(15).ordered("degree"), **knobs)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("knobs", AS_IT_COMES.values(), ids=AS_IT_COMES)
+def test_each_class_as_it_comes_on_a_gpu(knobs):
+    graphs = GRAPHS | {"more cliques": generate.copapers(20_000, 40), "mesh": generate.mesh(200, 200)}
+    for name, graph in graphs.items():
+        assert same(graph, **knobs), name
+
+
+@pytest.mark.gpu
+def test_hubs_and_long_lists_on_a_gpu():
+    for hubs in (8192, 8000, 5000, 2048, 1):
+        assert same(all_stretches(), hubs=hubs, heavy=0)
+    assert same(long_lists(), heavy=0) and same(long_column(), hubs=0)
+    assert same(Graph.from_edges(*np.triu_indices(1500, 1)).ordered("degree"))
+
+
+@pytest.mark.gpu
+def test_well_known_graphs_on_a_gpu(graphs_folder):
+    for name, graph, _ in well_known(graphs_folder):
+        assert same(graph) and same(graph.ordered("degree")), name
