@@ -51,6 +51,7 @@ from tcgpu.kernels.adaptive_setup import (
     tasks_created,
     tasks_listed,
 )
+from tcgpu.kernels.bits import simulated_lookups
 
 STRETCH = 2048  # hubs: 32 lanes, 64 bits
 STRETCHES = HUBS // STRETCH
@@ -863,7 +864,8 @@ def _as_it_comes(kind, graph, words):
             launch(band_tally, 32 * graph.n, 128, banding, most=8448, shared=4 * 8 * 32 * planes),
             *steps,
         ]
-    return kind(method="adaptive", copied=copied, created=created, steps=steps, views=views, work=5 * graph.m)
+    work = 5 * simulated_lookups(graph)
+    return kind(method="adaptive", copied=copied, created=created, steps=steps, views=views, work=work)
 
 
 def _by_degree(kind, graph, near, hubs, heavy, short):
@@ -944,5 +946,5 @@ def _by_degree(kind, graph, near, hubs, heavy, short):
             launch(far_tally, m, 64, ("col_ptr", "row_idx", "col_of", "far", short, "support"), most=16384),
             launch(gather, m, 256, ("col_ptr", "row_idx", "col_of", "near_ptr", base, "tallies", "support"), 16384),
         ],
-        work=5 * graph.m,
+        work=5 * simulated_lookups(graph),
     )  # fmt: skip

@@ -99,9 +99,13 @@ class DeviceGraph:
     def nonzeros_per_column(self):
         return self.m / self.n if self.n else 0.0
 
+    @property
+    def column_lengths(self):
+        return self.col_ptr[1:] - self.col_ptr[:-1]
+
     @cached_property
     def max_column(self):
-        return int((self.col_ptr[1:] - self.col_ptr[:-1]).max()) if self.n else 0
+        return int(self.column_lengths.max()) if self.n else 0
 
     @property
     def nbytes(self):

@@ -1,0 +1,53 @@
+"""The benchmark of edges and vertices: that it measures and checks what it says, in the simulator."""
+
+import importlib.util
+import subprocess
+import sys
+
+import pytest
+
+import tcgpu
+from tcgpu import DeviceGraph, _cuda
+
+
+@pytest.fixture(scope="module")
+def benchmark(root):
+    sys.path.insert(0, str(root / "benchmarks"))
+    try:
+        spec = importlib.util.spec_from_file_location("benchmarks_tallies", root / "benchmarks" / "tallies.py")
+        module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+    finally:
+        sys.path.pop(0)
+    return module
+
+
+@pytest.mark.sim
+@pytest.mark.parametrize("order", ["degree", "natural"])
+def test_each_answer_and_each_kernel_has_a_row(benchmark, order):
+    with _cuda.using("sim"):
+        graph = DeviceGraph.from_edges(*tcgpu.generate.edges("rmat", 4, 8)[:2], order=order)
+        rows = list(benchmark.measured("small", graph, 1))
+        steps = [step.kernel.__name__ for step in benchmark.plans(graph)["vertices"].steps]
+    assert [row["kernel"] for row in rows] == ["all"] * 4 + steps
+    assert [row["what"] for row in rows[:4]] == list(benchmark.plans(graph))
+    assert rows[0]["triangles"] == tcgpu.count(graph.to_graph()) and rows[0]["to_count"] == 1
+    assert all(row["kernel_ms"] > 0 and row["to_count"] > 0 for row in rows)
+
+
+@pytest.mark.sim
+def test_what_does_not_agree_is_no_record(benchmark):
+    with _cuda.using("sim"):
+        graph = DeviceGraph.from_edges(*tcgpu.generate.edges("rmat", 4, 8)[:2], order="natural")
+        found = {what: plan.count() for what, plan in benchmark.plans(graph).items()}
+        benchmark.check("small", graph, found)
+        for what in ("edges", "vertices", "edges by a bitmap"):
+            with pytest.raises(SystemExit, match="on small some edges or vertices"):
+                benchmark.check("small", graph, found | {what: found[what] + 1})
+        with pytest.raises(SystemExit, match="on small edges and vertices sum up to"):
+            benchmark.check("small", graph, found | {"count": 1})
+
+
+def test_it_says_what_it_takes(root):
+    command = [sys.executable, root / "benchmarks" / "tallies.py", "--help"]
+    assert "--graph" in subprocess.check_output(command, text=True, cwd=root)
