@@ -18,6 +18,8 @@ NEAR = 65535  # vertices that are near the end
 HUBS = 8192
 HUB_0 = NEAR + 1 - HUBS  # the near number of the first hub
 ROW = HUBS // 64  # words of a hub's row of bits
+STRETCH = 2048  # hubs: as many as 32 lanes with a word each have bits
+PIECE = 512  # heavy columns of a hub that are taken at a time
 BITS = (NEAR + 1) // 32  # words of the bits of all near numbers
 LENGTH_BITS = 24
 LENGTH_MASK = (1 << LENGTH_BITS) - 1
@@ -147,6 +149,74 @@ def fill_hub_rows(near, near_ptr, hubs, rows, queue):
             k = int64(near[p]) - HUB_0
             if k >= 0:
                 cuda.atomic.or_(rows, 2 * (v - n + HUBS) * ROW + (k >> 5), uint32(1) << uint32(k & 31))
+            p += 32
+        h -= cuda.gridsize(1) >> 5
+
+
+@kernel("void(int32[::1], int64[::1], int32[::1])")
+def place_heavy(heavy, listed, place):
+    """A thread per heavy column: where in the list it is."""
+    k = cuda.grid(1)
+    while k < listed[0]:
+        place[heavy[k]] = k
+        k += cuda.gridsize(1)
+
+
+@kernel(
+    "void(int64[::1], int32[::1], int32[::1], int32[::1], int32[::1], int64, int64, int64, int64, int64[::1],"
+    " int64[::1], int32[::1], uint16[::1], uint64[::1], uint32[::1])"
+)
+def lay_out_nonzeros(
+    col_ptr, row_idx, col_of, near_ptr, place, base, zero, heavy_quads, lowest, in_ptr, put, crossed, near, in_edges,
+    origins,
+):  # fmt: skip
+    """As `lay_out`; `origins` says which nonzero an in-edge is. What is left out there, the heavy columns that have
+    hub i, is listed as well: from the end of i's in-edges on, backwards; `crossed` says how many they are."""
+    e = cuda.grid(1)
+    while e < row_idx.size:
+        i, j = row_idx[e], col_of[e]
+        x = i - zero
+        begin, end = int64(near_ptr[j]), int64(near_ptr[j + 1])
+        heavy = end - begin > heavy_quads
+        if i >= base:
+            after = col_ptr[j + 1] - e - 1
+            near[4 * end - after - 1] = x
+            begin = (4 * end - after) >> 2
+        if x >= lowest and heavy:
+            k = cuda.atomic.add(crossed, x - HUB_0, 1)
+            in_edges[in_ptr[i + 1] - 1 - k] = uint64(place[j])
+        elif begin < end:
+            k = cuda.atomic.add(put, i, 1)
+            in_edges[k] = uint64(begin << LENGTH_BITS | end - begin)
+            origins[k] = e
+        e += cuda.gridsize(1)
+
+
+@kernel("void(int32[::1], int32[::1])")
+def count_pieces(crossed, pieces):
+    h = cuda.grid(1)
+    while h < crossed.size:
+        pieces[h] = (crossed[h] + PIECE - 1) // PIECE
+        h += cuda.gridsize(1)
+
+
+@kernel("void(uint16[::1], int32[::1], int64, uint32[::1], int64[::1])")
+def fill_stretch_rows(near, near_ptr, hubs, rows, queue):
+    """A warp per hub: bit k of row h for neighbours h < k, bit h of row k if both are of one stretch. Queues to 0."""
+    lane = cuda.threadIdx.x & 31
+    if cuda.grid(1) < 2:
+        queue[cuda.grid(1)] = 0
+    n = near_ptr.size - 1
+    h = HUBS - 1 - (cuda.grid(1) >> 5)
+    while h >= max(HUBS - hubs, HUBS - n):
+        v = n - HUBS + h
+        p, end = 4 * int64(near_ptr[v]) + lane, 4 * int64(near_ptr[v + 1])
+        while p < end:
+            k = int64(near[p]) - HUB_0
+            if k >= 0:
+                cuda.atomic.or_(rows, 2 * h * ROW + (k >> 5), uint32(1) << uint32(k & 31))
+                if k // STRETCH == h // STRETCH:
+                    cuda.atomic.or_(rows, 2 * k * ROW + (h >> 5), uint32(1) << uint32(h & 31))
             p += 32
         h -= cuda.gridsize(1) >> 5
 

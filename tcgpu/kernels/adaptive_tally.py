@@ -32,6 +32,7 @@ from tcgpu import _cuda
 from tcgpu._cuda import cuda, int32, int64, kernel, uint16, uint32, uint64
 from tcgpu.graph import GraphError
 from tcgpu.kernels import Plan, Scan, adaptive_setup, check_knob, orientation
+from tcgpu.kernels.adaptive_band import band_tally, fill_band_rows, mark_open, merge_tally
 from tcgpu.kernels.adaptive_setup import (
     ALL_LANES,
     BITS,
@@ -43,7 +44,9 @@ from tcgpu.kernels.adaptive_setup import (
     LENGTH_MASK,
     NEAR,
     NO_CROWD,
+    PIECE,
     ROW,
+    STRETCH,
     TABLE,
     TASK,
     launch,
@@ -52,71 +55,15 @@ from tcgpu.kernels.adaptive_setup import (
     tasks_listed,
 )
 from tcgpu.kernels.bits import simulated_lookups
+from tcgpu.kernels.planes import IN_REGISTERS, clear_planes, keep_planes, read_counter, tally_four
 
-STRETCH = 2048  # hubs: 32 lanes, 64 bits
 STRETCHES = HUBS // STRETCH
-IN_REGISTERS = 5  # planes of a warp's counters that are there; the others are in shared memory
 COLUMN_PLANES = 13  # a column has less than 2^13 hubs beside one
-PIECE, PIECE_PLANES = 512, 10  # columns that pair_tally takes at a time; counts up to that
+PIECE_PLANES = 10  # counts up to PIECE
 LANES = 8  # share an in-edge
 ROOM = 1024  # counters of a block of window_tally; rows beyond are counted in global memory
 SUMMED, OWN = 16384, 2048  # nonzeros that a block of sum_ends takes at a time, last vertices that it has counters for
 MOST_EDGES = 2**31 - 1
-
-
-# ----------------------------------------------------------------------------------------------- counters by the plane
-
-
-@cuda.jit(device=True)
-def full_add(a, b, c):
-    """Three words: bit for bit the lower and the upper digit of their sum."""
-    half = a ^ b
-    return half ^ c, (a & b) | (half & c)
-
-
-@cuda.jit(device=True)
-def tally_four(ones, twos, fours, eights, sixteens, a, b, c, d, planes, at):
-    """Add four words to 64 counters. What carries past the registers goes to planes[at], planes[at + 32], ..."""
-    ones, x = full_add(ones, a, b)
-    ones, y = full_add(ones, c, d)
-    twos, carry = full_add(twos, x, y)
-    fours, carry = fours ^ carry, fours & carry
-    eights, carry = eights ^ carry, eights & carry
-    sixteens, carry = sixteens ^ carry, sixteens & carry
-    while carry != uint64(0):
-        plane = planes[at]
-        planes[at] = plane ^ carry
-        carry = plane & carry
-        at = uint32(at + uint32(32))
-    return ones, twos, fours, eights, sixteens
-
-
-@cuda.jit(device=True)
-def clear_planes(planes, at, count):
-    """The planes beyond the registers, of which a lane's first word is planes[at]."""
-    for k in range(IN_REGISTERS, count):
-        planes[uint32(at + uint32(32 * k))] = uint64(0)
-
-
-@cuda.jit(device=True)
-def keep_planes(planes, at, ones, twos, fours, eights, sixteens):
-    """The planes in registers, so that all lanes can read them."""
-    planes[at] = ones
-    planes[uint32(at + uint32(32))] = twos
-    planes[uint32(at + uint32(64))] = fours
-    planes[uint32(at + uint32(96))] = eights
-    planes[uint32(at + uint32(128))] = sixteens
-
-
-@cuda.jit(device=True)
-def read_counter(planes, first, place, count):
-    """Counter `place`, out of 2,048 of which planes[first] is the first word."""
-    at = uint32(first + ((place >> uint32(6)) & uint32(31)))
-    bit = uint64(place & uint32(63))
-    found = uint32(0)
-    for k in range(count):
-        found |= uint32((planes[uint32(at + uint32(32 * k))] >> bit) & uint64(1)) << uint32(k)
-    return found
 
 
 # ------------------------------------------------------------------------------------------------------ in degree order
@@ -539,208 +486,6 @@ def gather(col_ptr, row_idx, col_of, near_ptr, base, tallies, support):
         e += cuda.gridsize(1)
 
 
-# ----------------------------------------------------------------------------------------------- what it is laid out by
-
-
-@kernel("void(int32[::1], int64[::1], int32[::1])")
-def place_heavy(heavy, listed, place):
-    """A thread per heavy column: where in the list it is."""
-    k = cuda.grid(1)
-    while k < listed[0]:
-        place[heavy[k]] = k
-        k += cuda.gridsize(1)
-
-
-@kernel(
-    "void(int64[::1], int32[::1], int32[::1], int32[::1], int32[::1], int64, int64, int64, int64, int64[::1],"
-    " int64[::1], int32[::1], uint16[::1], uint64[::1], uint32[::1])"
-)
-def lay_out_nonzeros(
-    col_ptr, row_idx, col_of, near_ptr, place, base, zero, heavy_quads, lowest, in_ptr, put, crossed, near, in_edges,
-    origins,
-):  # fmt: skip
-    """As `lay_out`; `origins` says which nonzero an in-edge is. What is left out there, the heavy columns that have
-    hub i, is listed as well: from the end of i's in-edges on, backwards; `crossed` says how many they are."""
-    e = cuda.grid(1)
-    while e < row_idx.size:
-        i, j = row_idx[e], col_of[e]
-        x = i - zero
-        begin, end = int64(near_ptr[j]), int64(near_ptr[j + 1])
-        heavy = end - begin > heavy_quads
-        if i >= base:
-            after = col_ptr[j + 1] - e - 1
-            near[4 * end - after - 1] = x
-            begin = (4 * end - after) >> 2
-        if x >= lowest and heavy:
-            k = cuda.atomic.add(crossed, x - HUB_0, 1)
-            in_edges[in_ptr[i + 1] - 1 - k] = uint64(place[j])
-        elif begin < end:
-            k = cuda.atomic.add(put, i, 1)
-            in_edges[k] = uint64(begin << LENGTH_BITS | end - begin)
-            origins[k] = e
-        e += cuda.gridsize(1)
-
-
-@kernel("void(int32[::1], int32[::1])")
-def count_pieces(crossed, pieces):
-    h = cuda.grid(1)
-    while h < crossed.size:
-        pieces[h] = (crossed[h] + PIECE - 1) // PIECE
-        h += cuda.gridsize(1)
-
-
-@kernel("void(uint16[::1], int32[::1], int64, uint32[::1], int64[::1])")
-def fill_stretch_rows(near, near_ptr, hubs, rows, queue):
-    """A warp per hub: bit k of row h for neighbours h < k, bit h of row k if both are of one stretch. Queues to 0."""
-    lane = cuda.threadIdx.x & 31
-    if cuda.grid(1) < 2:
-        queue[cuda.grid(1)] = 0
-    n = near_ptr.size - 1
-    h = HUBS - 1 - (cuda.grid(1) >> 5)
-    while h >= max(HUBS - hubs, HUBS - n):
-        v = n - HUBS + h
-        p, end = 4 * int64(near_ptr[v]) + lane, 4 * int64(near_ptr[v + 1])
-        while p < end:
-            k = int64(near[p]) - HUB_0
-            if k >= 0:
-                cuda.atomic.or_(rows, 2 * h * ROW + (k >> 5), uint32(1) << uint32(k & 31))
-                if k // STRETCH == h // STRETCH:
-                    cuda.atomic.or_(rows, 2 * k * ROW + (h >> 5), uint32(1) << uint32(h & 31))
-            p += 32
-        h -= cuda.gridsize(1) >> 5
-
-
-# ----------------------------------------------------------------------------------------------------- in natural order
-
-
-@kernel("void(int32[::1], int32[::1], int64, uint32[::1], int32[::1])")
-def fill_band_rows(row_idx, col_of, words, rows, wide):
-    """A thread per nonzero (i, j): bit i of row j and bit j of row i, or both are wide: no neighbours of band rows.
-
-    Row v has 2 * `words` words, and word `words` is the one that v itself is in.
-    """
-    e = cuda.grid(1)
-    while e < row_idx.size:
-        i, j = int64(row_idx[e]), int64(col_of[e])
-        offset = (i >> 6) - (j >> 6)
-        if offset < words:
-            at = 2 * (2 * words * j + words + offset) + ((i >> 5) & 1)
-            cuda.atomic.or_(rows, at, uint32(1) << uint32(i & 31))
-            at = 2 * (2 * words * i + words - offset) + ((j >> 5) & 1)
-            cuda.atomic.or_(rows, at, uint32(1) << uint32(j & 31))
-        else:
-            wide[i] = 1
-            wide[j] = 1
-        e += cuda.gridsize(1)
-
-
-@kernel("void(int32[::1], int32[::1], int32[::1], int32[::1])")
-def mark_open(row_idx, col_of, wide, open):
-    """A thread per nonzero (i, j): column j is open if j or one of its rows is wide."""
-    e = cuda.grid(1)
-    while e < row_idx.size:
-        if wide[row_idx[e]] or wide[col_of[e]]:
-            open[col_of[e]] = 1
-        e += cuda.gridsize(1)
-
-
-@cuda.jit(device=True)
-def band_word(rows, u, at, words):
-    """Word `at` of row u, if it has it."""
-    word = uint64(0)
-    if 0 <= at < 2 * words:
-        word = rows[uint64(2 * words * u + at)]
-    return word
-
-
-@kernel("void(int64[::1], int32[::1], uint64[::1], uint32[::1], int32[::1], int64, int64, int32[::1])")
-def band_tally(col_ptr, row_idx, rows, rows32, wide, words, count, support):
-    """A warp per banded column j: the rows of all j's neighbours, counted place by place, for j's nonzeros.
-
-    Row j says who they are: one of its words after the other, four of its bits at a time. `count` is of planes.
-    """
-    planes = cuda.shared.array(0, uint64)
-    lane = uint32(cuda.threadIdx.x & 31)
-    first_plane = uint32(uint32(cuda.threadIdx.x >> 5) * uint32(32) * uint32(count))
-    plane = uint32(first_plane + lane)
-    spill = uint32(plane + uint32(32 * IN_REGISTERS))
-    j = cuda.grid(1) >> 5
-    while j < col_ptr.size - 1:
-        begin, end = col_ptr[j], col_ptr[j + 1]
-        home, reach = int64(j >> 6), int64(0)
-        if begin < end and wide[j] == 0:
-            reach = (row_idx[end - 1] >> 6) - home + 1
-        start = int64(0)
-        while start < reach:
-            clear_planes(planes, plane, count)
-            ones = twos = fours = eights = sixteens = uint64(0)
-            for k in range(2, 2 * (words + reach)):
-                todo = rows32[4 * words * j + k]
-                first = int64(((home - words) << 6) + 32 * k)  # the vertex of the word's first bit
-                at = int64(start + lane + 2 * words - (k >> 1))
-                if start + lane >= reach:
-                    at = int64(-1)
-                while todo != uint32(0):
-                    a = band_word(rows, first + cuda.ffs(todo) - 1, at, words)
-                    todo = uint32(todo & uint32(todo - uint32(1)))
-                    b = c = d = uint64(0)
-                    if todo != uint32(0):
-                        b = band_word(rows, first + cuda.ffs(todo) - 1, at, words)
-                        todo = uint32(todo & uint32(todo - uint32(1)))
-                    if todo != uint32(0):
-                        c = band_word(rows, first + cuda.ffs(todo) - 1, at, words)
-                        todo = uint32(todo & uint32(todo - uint32(1)))
-                    if todo != uint32(0):
-                        d = band_word(rows, first + cuda.ffs(todo) - 1, at, words)
-                        todo = uint32(todo & uint32(todo - uint32(1)))
-                    ones, twos, fours, eights, sixteens = tally_four(
-                        ones, twos, fours, eights, sixteens, a, b, c, d, planes, spill
-                    )
-            keep_planes(planes, plane, ones, twos, fours, eights, sixteens)
-            cuda.syncwarp()
-            p = begin + lane
-            while p < end:
-                i = row_idx[p]
-                offset = (i >> 6) - home
-                if start <= offset < start + 32 and wide[i] == 0:
-                    place = uint32(((offset - start) << 6) + (i & 63))
-                    support[p] = int32(read_counter(planes, first_plane, place, count))
-                p += 32
-            cuda.syncwarp()
-            start += 32
-        j += cuda.gridsize(1) >> 5
-
-
-@kernel("void(int64[::1], int32[::1], int32[::1], int64, int32[::1], int32[::1], int32[::1])")
-def merge_tally(col_ptr, row_idx, col_of, words, wide, open, support):
-    """A thread per nonzero (i, j) of an open column: two pointers along columns i and j, for what band_tally leaves.
-
-    Without rows of bits, that is everything.
-    """
-    e = cuda.grid(1)
-    while e < row_idx.size:
-        i, j = row_idx[e], col_of[e]
-        p, p_end = uint32(e + 1), uint32(col_ptr[j + 1])
-        q, q_end = uint32(col_ptr[i]), uint32(col_ptr[i + 1])
-        all_edges = words == 0
-        if not all_edges and open[j] == 0:
-            q_end = q
-        found = int32(0)
-        while p < p_end and q < q_end:
-            x, y = row_idx[p], row_idx[q]
-            if x == y:
-                if all_edges or wide[j] or wide[x]:
-                    cuda.atomic.add(support, p, int32(1))
-                if all_edges or wide[i] or wide[x]:
-                    cuda.atomic.add(support, q, int32(1))
-                found = int32(found + int32(1))
-            p = uint32(p + (x <= y))
-            q = uint32(q + (y <= x))
-        if found != 0 and (all_edges or wide[i] or wide[j]):
-            cuda.atomic.add(support, e, found)
-        e += cuda.gridsize(1)
-
-
 # -------------------------------------------------------------------------------------------------------- by the vertex
 
 
@@ -884,7 +629,7 @@ def _by_degree(kind, graph, near, hubs, heavy, short):
     by_hubs = []
     if hubs:
         by_hubs = [
-            launch(fill_stretch_rows, 32 * min(hubs, n), 256, ("near", "near_ptr", hubs, "rows32", "queue")),
+            launch(setup.fill_stretch_rows, 32 * min(hubs, n), 256, ("near", "near_ptr", hubs, "rows32", "queue")),
             launch(column_tally, 32 * n, 128, by_column, most=4224, shared=4 * 8 * (ROW + 32 * COLUMN_PLANES)),
             launch(row_tally, 32 * n, 128, by_row, most=4224),
             launch(pair_tally, 32 * (min(n, HUBS) + m // PIECE), 128, by_pair, 4224, shared=4 * 8 * 32 * PIECE_PLANES),
@@ -928,14 +673,14 @@ def _by_degree(kind, graph, near, hubs, heavy, short):
         views={"near": ("quads", np.uint16), "rows32": ("rows", np.uint32)},
         setup=[
             launch(setup.measure_columns, n, 256, measuring),
-            launch(place_heavy, n, 256, ("heavy", "listed", "place")),
+            launch(setup.place_heavy, n, 256, ("heavy", "listed", "place")),
             Scan("quad_count", "near_ptr"),
             counting,
             Scan("in_count", "in_ptr"),
             Scan("in_count", "put"),
-            launch(lay_out_nonzeros, m, 256, laying),
+            launch(setup.lay_out_nonzeros, m, 256, laying),
             *tasks_listed("few", n, 1, NO_CROWD),
-            launch(count_pieces, HUBS, 256, ("crossed", "pieces")),
+            launch(setup.count_pieces, HUBS, 256, ("crossed", "pieces")),
             Scan("pieces", "piece_ptr"),
         ],
         steps=[
