@@ -8,10 +8,19 @@ from hypothesis import strategies as st
 from test_graph import edge_set, multigraphs
 
 import tcgpu
-from tcgpu import Graph, GraphError, cpu, formats, peeling
+from tcgpu import Graph, GraphError, _cuda, cpu, formats, peeling
+from tcgpu import truss as verbs
 from tcgpu._native import set_threads
 
 SHARED = ("karate.csv", "polbooks.csv", "polblogs.graph", "delaunay_n10.graph", "ca-GrQc.mtx", "as20000102.txt")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def native():
+    """The native engine, on a machine with a GPU too."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(verbs, "ENGINE", "sim")
+        yield
 
 
 def overlapping_cliques(seed=7):
@@ -203,6 +212,12 @@ def test_numbering_what_is_left_anew_changes_nothing(shrink, monkeypatch):
 def test_odd_k_are_refused(k):
     with pytest.raises(GraphError, match="k must be a whole number of at least 2, not"):
         tcgpu.k_truss(GRAPHS["clique"], k)
+
+
+def test_a_gpu_is_taken_where_there_is_one(monkeypatch):
+    assert verbs.engine_of() == verbs.engine_of("cpu") == "cpu"
+    monkeypatch.setattr(verbs, "ENGINE", "gpu")
+    assert verbs.engine_of() == _cuda.engine() and verbs.engine_of("cpu") == "cpu"
 
 
 def test_engines_that_are_not_here_are_refused():
