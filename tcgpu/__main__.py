@@ -47,7 +47,7 @@ def count(arguments):
     each = None
     with _progress(arguments, f"counting {graph.m:,} edges by {method.name} on {engine}"):
         if arguments.per_vertex:
-            each = counting.triangles(graph)
+            each = counting.triangles(graph, engine="cpu")
             found, kernel, process = counting.sum_exactly(each) // 3, None, time.perf_counter() - begin
         else:
             timing = bench.time_once(graph, method.name, **wish, **knobs)
