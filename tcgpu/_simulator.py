@@ -24,6 +24,8 @@ from numba import cuda
 from numba.core.types import Integer
 from numba.cuda.simulator.kernelapi import Dim3, FakeCUDAModule
 
+from tcgpu._watch import pulse
+
 WARP = 32
 ALL_LANES = 0xFFFFFFFF
 BLOCK = None  # the mask of a meeting of the whole block
@@ -172,6 +174,7 @@ def simulate(function, blocks, threads, args, *, shared=0, module=SimulatedCuda,
     with np.errstate(over="ignore"):  # integers wrap around on a GPU
         for block in range(blocks):
             stand_in.start_block()
+            pulse(block / blocks)
             _run_block(run, args, stand_in, [Thread(block, number) for number in range(threads)], shuffle)
 
 
@@ -183,6 +186,7 @@ def _run_block(run, args, stand_in, threads, shuffle):
         if shuffle:
             shuffle(ready)
         for thread, answer in ready:
+            pulse()
             meeting = _advance(run, args, stand_in, thread, answer)
             if meeting is None:
                 live.discard(thread.number)

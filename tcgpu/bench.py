@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tcgpu import _native, cpu, datasets, levels
+from tcgpu._watch import pulse
 from tcgpu.counting import METHODS, choose, engine_of, on_engine
 from tcgpu.datasets import data_path
 from tcgpu.generators import GENERATORS
@@ -157,11 +158,15 @@ def measure(graph, methods=("cpu",), *, knobs=None, engine=None, order=None, rep
     for method in [methods] if isinstance(methods, str) else methods:
         for setting in _settings(method, knobs):
             rows.append(about | _measured(graph, plain, method, setting, engine, order, repeats) | machine(engine))
-    counts = {row["triangles"] for row in rows}
-    if len(counts) > 1:
-        found = ", ".join(f"{row['method']} {row['triangles']}" for row in rows)
-        raise RuntimeError(f"methods disagree on {about['graph'] or 'the graph'}: {found}")
+    check_agreement(rows)
     return rows
+
+
+def check_agreement(rows):
+    """RuntimeError if the rows of one graph do not all have the same count."""
+    if len({row["triangles"] for row in rows}) > 1:
+        found = ", ".join(f"{row['method']} {row['triangles']}" for row in rows)
+        raise RuntimeError(f"methods disagree on {rows[0]['graph'] or 'the graph'}: {found}")
 
 
 def measure_report(methods=REPORT_METHODS, *, engine=None, repeats=REPEATS, share=1.0, tell=lambda row: None):
@@ -509,7 +514,9 @@ def _runs(chosen, ordered, raw, wanted, knobs, repeats, seen=int):
     """A tuple a run: its three timings, and what was `seen` of its result and of that from raw edges on."""
     runs = []
     for _ in range(repeats):
+        pulse()
         kernel, process, found = _run(chosen.plan(ordered, **knobs), chosen)
+        pulse()
         begin = time.perf_counter()
         again = chosen.plan(chosen.prepare(raw, wanted), **knobs).count()
         runs.append((kernel, process, (time.perf_counter() - begin) * 1e3, seen(found), seen(again)))

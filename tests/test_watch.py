@@ -1,0 +1,56 @@
+"""Long work can be watched and ended, by what runs it and from wherever it is."""
+
+import pytest
+
+import tcgpu
+from tcgpu._watch import pulse, watched
+
+GRAPH = tcgpu.generate.mesh(8, 8)
+
+
+class Enough(Exception):
+    pass
+
+
+def test_without_a_watch_nothing_happens():
+    pulse()
+    pulse(0.5)
+
+
+def test_a_watch_ends_with_its_block():
+    told = []
+    with watched(told.append):
+        pulse(0.5)
+    pulse(1.0)
+    assert told == [0.5]
+
+
+@pytest.mark.sim
+def test_the_simulator_tells_before_each_block_and_thread():
+    told = []
+    with watched(told.append):
+        tcgpu.count(GRAPH, "naive", engine="sim", threads=8, blocks=4)
+    assert [share for share in told if share is not None][-4:] == [0, 0.25, 0.5, 0.75]
+    assert told.count(None) >= 32
+
+
+@pytest.mark.sim
+def test_a_simulated_count_ends_in_the_middle_and_the_next_one_is_right():
+    calls = []
+
+    def watch(share):
+        calls.append(share)
+        if len(calls) == 20:
+            raise Enough
+
+    with pytest.raises(Enough), watched(watch):
+        tcgpu.count(GRAPH, "column_block", engine="sim", threads=8)
+    assert len(calls) == 20
+    assert tcgpu.count(GRAPH, "column_block", engine="sim", threads=8) == 98
+
+
+def test_a_measurement_tells_before_each_run():
+    told = []
+    with watched(told.append):
+        tcgpu.measure(GRAPH, "cpu", repeats=3)
+    assert told == [None] * 6  # each run counts columns, and again from raw edges
