@@ -127,6 +127,64 @@ def test_knobs_out_of_range_are_refused(knobs):
         adaptive.plan(GRAPHS["R-MAT"], **knobs)
 
 
+@pytest.mark.sim
+@pytest.mark.parametrize("knobs", BY_DEGREE.values(), ids=BY_DEGREE)
+def test_shares_by_degree_add_up(knobs, roomy):
+    with _cuda.using("sim"):
+        for graph in (GRAPHS["R-MAT"].ordered("degree"), GRAPHS["cliques"].ordered("degree")):
+            assert_shares_add_up(graph, knobs, (2, 3))
+
+
+@pytest.mark.sim
+@pytest.mark.parametrize("knobs", AS_IT_COMES.values(), ids=AS_IT_COMES)
+def test_shares_as_it_comes_add_up(knobs):
+    with _cuda.using("sim"):
+        for graph in (GRAPHS["R-MAT"], GRAPHS["cliques"]):
+            assert_shares_add_up(graph, knobs, (2, 3))
+
+
+@pytest.mark.sim
+@pytest.mark.parametrize("order", ["degree", "natural"])
+def test_shares_of_any_number_add_up(order, roomy):
+    """Also more shares than there are tasks; and no share is the whole, where there are several tasks."""
+    mixed = BY_DEGREE["all at once"] if order == "degree" else AS_IT_COMES["some local columns"]
+    with _cuda.using("sim"):
+        assert_shares_add_up(GRAPHS["R-MAT"].ordered(order), mixed, (1, 7))
+        assert_shares_add_up(Graph.from_edges([0, 0, 1], [1, 2, 2]).ordered(order), {}, (5,))
+        shares = [counted(GRAPHS["cliques"].ordered(order), mixed | {"deal": (k, 3)}) for k in range(3)]
+        assert max(shares) < 0.5 * sum(shares)
+
+
+def assert_shares_add_up(graph, knobs, dealt):
+    for of in dealt:
+        shares = [counted(graph, knobs | {"deal": (index, of)}) for index in range(of)]
+        assert sum(shares) == cpu.plan(graph).count(), (of, shares)
+
+
+@pytest.mark.sim
+def test_a_share_can_be_counted_again():
+    """All that the counting kernels read is left as it was: a queue, too, begins anew."""
+    with _cuda.using("sim"):
+        for order in ("degree", "natural"):
+            plan = adaptive.plan(GRAPHS["R-MAT"].ordered(order), heavy=4, hubs=30, deal=(1, 3))
+            plan.setup, plan.steps = ([fewer(step, 3) for step in steps] for steps in (plan.setup, plan.steps))
+            plan.allocate()
+            found = []
+            for _ in range(2):
+                plan.reset()
+                plan.launch()
+                found.append(plan.result())
+            assert found[0] == found[1] > 0
+
+
+@pytest.mark.parametrize("deal", [3, (1,), (2, 2), (-1, 2), (0, 0), (0.5, 2), (0, 1, 2), "01", None])
+def test_deals_that_are_none_are_refused(deal):
+    with pytest.raises(GraphError, match="deal"):
+        adaptive.plan(GRAPHS["R-MAT"], deal=deal)
+    with pytest.raises(GraphError, match="has no knob 'deal'"):
+        tcgpu.count(GRAPHS["R-MAT"], "adaptive", deal=deal)
+
+
 def test_words_suit_the_graph():
     cliques, mesh = generate.copapers(20_000, 40), generate.mesh(200, 200)
     assert adaptive.local_words(cliques, 32) > 0 == adaptive.local_words(mesh, 32)
@@ -214,6 +272,17 @@ def test_each_class_by_degree_on_a_gpu(knobs):
 def test_each_class_as_it_comes_on_a_gpu(knobs):
     for name, graph in GRAPHS.items():
         assert counted(graph, knobs) == cpu.plan(graph).count(), name
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("of", [2, 3, 7, 100])
+def test_shares_add_up_on_a_gpu(of):
+    for knobs in BY_DEGREE.values():
+        assert_shares_add_up(GRAPHS["R-MAT"].ordered("degree"), knobs, (of,))
+    for knobs in AS_IT_COMES.values():
+        assert_shares_add_up(GRAPHS["cliques"], knobs, (of,))
+    assert_shares_add_up(generate.rmat(15).ordered("degree"), {}, (of,))
+    assert_shares_add_up(generate.copapers(20_000, 40), {}, (of,))
 
 
 @pytest.mark.gpu

@@ -156,6 +156,16 @@ def check_knob(name, value, lowest, highest):
     return int(value)
 
 
+def check_deal(deal):
+    """GraphError unless it says which of how many shares of the work to do, counted from 0; returns the two numbers."""
+    try:
+        index, of = deal
+    except (TypeError, ValueError):
+        raise GraphError(f"deal is two whole numbers, which of how many, not {deal!r}") from None
+    of = check_knob("the second number of deal", of, 1, 2**20)
+    return check_knob("the first number of deal", index, 0, of - 1), of
+
+
 def enough_blocks(blocks, tasks, tasks_per_block):
     """`blocks`, but none that would find no task: most of a small graph's simulated time would go into those."""
     return max(1, min(blocks, -(-tasks // tasks_per_block)))

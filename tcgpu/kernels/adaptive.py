@@ -29,7 +29,7 @@ import numpy as np
 
 from tcgpu import _cuda
 from tcgpu._cuda import cuda, int32, int64, kernel, uint8, uint32, uint64
-from tcgpu.kernels import Plan, Scan, adaptive_setup, check_knob, check_positions, orientation
+from tcgpu.kernels import Plan, Scan, adaptive_setup, check_deal, check_knob, check_positions, orientation
 from tcgpu.kernels.adaptive_setup import (
     ALL_LANES,
     BITS,
@@ -44,6 +44,7 @@ from tcgpu.kernels.adaptive_setup import (
     ROW,
     TABLE,
     TASK,
+    dealt_thread,
     launch,
     local_words,
     tasks_created,
@@ -259,32 +260,32 @@ def window_kernel(near, quads, columns, pieces, in_edges, task_ptr, lanes, total
     add_block_to(total, count)
 
 
-@kernel("void(int64[::1], int32[::1], int32[::1], int64, int64, int64[::1])")
-def merge_kernel(col_ptr, row_idx, col_of, short, words, total):
+@kernel("void(int64[::1], int32[::1], int32[::1], int64, int64, int64, int64, int64[::1])")
+def merge_kernel(col_ptr, row_idx, col_of, short, words, index, of, total):
     """A thread per nonzero (i, j): two pointers along columns i and j, unless column j is local.
 
     All pointers are asked for before any is looked at: what a mesh waits for is their way through memory.
     """
     count = int64(0)
-    e = cuda.grid(1)
+    e = dealt_thread(index, of)
     while e < row_idx.size:
         i, j = row_idx[e], col_of[e]
         p_end = col_ptr[j + 1]
         if words > 0 and p_end - col_ptr[j] >= short and (row_idx[p_end - 1] >> 6) - (j >> 6) < words:
             p_end = int64(0)
         count += common_values(row_idx, e + 1, p_end, row_idx, col_ptr[i], col_ptr[i + 1])
-        e += cuda.gridsize(1)
+        e += cuda.gridsize(1) * of
     add_block_to(total, count)
 
 
-@kernel("void(int64[::1], int32[::1], int32[::1], int32[::1], int64, int64[::1])")
-def far_kernel(col_ptr, row_idx, col_of, far, short, total):
+@kernel("void(int64[::1], int32[::1], int32[::1], int32[::1], int64, int64, int64, int64[::1])")
+def far_kernel(col_ptr, row_idx, col_of, far, short, index, of, total):
     """A thread per nonzero (i, j): two pointers along the far rows of columns i and j, if j has fewer than `short`.
 
     Most nonzeros are near and have nothing to do: only the others ask for the pointers of column i.
     """
     count = int64(0)
-    e = cuda.grid(1)
+    e = dealt_thread(index, of)
     while e < row_idx.size:
         i, j = row_idx[e], col_of[e]
         length = far[j]
@@ -292,7 +293,7 @@ def far_kernel(col_ptr, row_idx, col_of, far, short, total):
         if e + 1 < p_end and length < short:
             q = col_ptr[i]
             count += common_values(row_idx, e + 1, p_end, row_idx, q, q + far[i])
-        e += cuda.gridsize(1)
+        e += cuda.gridsize(1) * of
     add_block_to(total, count)
 
 
@@ -349,8 +350,8 @@ def hash_kernel(col_ptr, row_idx, far, long, listed, most, lanes, total):
     add_block_to(total, count)
 
 
-@kernel("void(int64[::1], int32[::1], uint64[::1], int64, int64, int64[::1])")
-def local_kernel(col_ptr, row_idx, rows, words, short, total):
+@kernel("void(int64[::1], int32[::1], uint64[::1], int64, int64, int64, int64, int64[::1])")
+def local_kernel(col_ptr, row_idx, rows, words, short, index, of, total):
     """A warp per local column j: the words of its row of bits AND those of each column i in it.
 
     Row v of bits has `words` words and begins at vertex v rounded down to a multiple of 64, so that words of two rows
@@ -359,7 +360,7 @@ def local_kernel(col_ptr, row_idx, rows, words, short, total):
     lane = uint32(cuda.threadIdx.x & 31)
     words = uint32(words)
     count = uint64(0)
-    j = cuda.grid(1) >> 5
+    j = dealt_thread(index, of) >> 5
     while j < col_ptr.size - 1:
         begin, end = uint32(col_ptr[j]), uint32(col_ptr[j + 1])
         home = uint32(j >> 6)
@@ -388,38 +389,42 @@ def local_kernel(col_ptr, row_idx, rows, words, short, total):
                     count += uint64(found)
                     e = uint32(e + uint32(4))
                 k = uint32(k + uint32(32))
-        j += cuda.gridsize(1) >> 5
+        j += (cuda.gridsize(1) >> 5) * of
     add_block_to(total, int64(count))
 
 
-def plan(graph, *, near=NEAR, hubs=HUBS, heavy=64, crowd=128, short=32, words=None):
+def plan(graph, *, near=NEAR, hubs=HUBS, heavy=64, crowd=128, short=32, words=None, deal=(0, 1)):
     """By degree, the classes that the graph's order was made for; in any other order, local columns and the rest.
 
     near, hubs: how many of the last vertices are near the end, how many are hubs; heavy: more near rows than that make
     a column heavy; crowd: so many in-edges make a vertex one for crowd_kernel; short: fewer far rows than that make a
     column short, fewer rows at all keep it from being local; words: how many words of 64 vertices a local column may
     reach over, 0 for no local columns, None for what suits the graph.
+
+    deal: (index, of) counts one share of the triangles, number `index` of `of`. The shares add up to the whole, and
+    take about as long as each other.
     """
     check_positions(graph)
+    deal = check_deal(deal)
     near = check_knob("near", near, 0, NEAR)
     hubs = check_knob("hubs", hubs, 0, HUBS)
     heavy = check_knob("heavy", heavy, 0, 2**30)
     crowd = check_knob("crowd", crowd, 1, NO_CROWD)
     short = check_knob("short", short, 2, 2**30)
     if graph.order == "degree":
-        return _by_degree(graph, near, min(hubs, near), heavy // 4, short, crowd)
+        return _by_degree(graph, near, min(hubs, near), heavy // 4, short, crowd, deal)
     words = local_words(graph, short) if words is None else check_knob("words", words, 0, 1024)
-    return _as_it_comes(graph, short, words)
+    return _as_it_comes(graph, short, words, deal)
 
 
-def _as_it_comes(graph, short, words):
-    args = ("col_ptr", "row_idx", "col_of", short, words, "total")
-    merging = launch(merge_kernel, graph.m, 64, args, most=16384)
+def _as_it_comes(graph, short, words, deal):
+    args = ("col_ptr", "row_idx", "col_of", short, words, *deal, "total")
+    merging = launch(merge_kernel, -(-graph.m // deal[1]), 64, args, most=16384)
     copied = {"col_ptr": graph.col_ptr, "row_idx": graph.row_idx, "col_of": graph.col_of}
     if not words:
         return Plan(method="adaptive", copied=copied, created={}, steps=[merging], work=simulated_lookups(graph))
     filling = ("row_idx", "col_of", words, "rows32")
-    counting = ("col_ptr", "row_idx", "rows", words, short, "total")
+    counting = ("col_ptr", "row_idx", "rows", words, short, *deal, "total")
     return Plan(
         method="adaptive",
         copied=copied,
@@ -427,22 +432,23 @@ def _as_it_comes(graph, short, words):
         views={"rows32": ("rows", np.uint32)},
         steps=[
             launch(adaptive_setup.fill_local_rows, graph.m, 256, filling),
-            launch(local_kernel, 32 * graph.n, 128, counting, most=8448),
+            launch(local_kernel, 32 * -(-graph.n // deal[1]), 128, counting, most=8448),
             merging,
         ],
         work=simulated_lookups(graph),
     )
 
 
-def _by_degree(graph, near, hubs, heavy, short, crowd):
+def _by_degree(graph, near, hubs, heavy, short, crowd, deal):
     setup = adaptive_setup
     n, m = graph.n, graph.m
     base, zero, lowest = n - near, n - NEAR - 1, NEAR + 1 - hubs
     if NEAR + 1 + 1024 > _cuda.facts().shared_per_block:  # it has no room for a byte for each near row
         crowd = NO_CROWD
-    measuring = ("col_ptr", "row_idx", base, heavy, short, "far", "quad_count", "heavy", "long", "listed")
-    laying = ("col_ptr", "row_idx", "col_of", "near_ptr", base, zero, heavy, lowest, "put", "near", "in_edges")
+    measuring = ("col_ptr", "row_idx", base, heavy, short, *deal, "far", "quad_count", "heavy", "long", "listed")
+    laying = ("col_ptr", "row_idx", "col_of", "near_ptr", base, zero, heavy, lowest, *deal, "put", "near", "in_edges")
     hub_args = ("near", "near_ptr", "heavy", "listed", "queue", "rows", lowest, "total")
+    far_args = ("col_ptr", "row_idx", "col_of", "far", short, *deal, "total")
     hash_args = ("col_ptr", "row_idx", "far", "long", "listed", TABLE, 8, "total")
     copied = {"col_ptr": graph.col_ptr, "row_idx": graph.row_idx, "col_of": graph.col_of}
     occurrences = getattr(graph, "occurrences", None)
@@ -489,7 +495,7 @@ def _by_degree(graph, near, hubs, heavy, short, crowd):
             launch(crowd_kernel, 512 * (m // crowd), 512, _window_args("crowd"), 396, shared=NEAR + 1),
             launch(window_kernel, 96 * n, 96, _window_args("few"), most=11088, shared=4 * BITS),
             launch(hash_kernel, 64 * n, 64, hash_args, most=4224, shared=2 * 4 * TABLE),
-            launch(far_kernel, m, 64, ("col_ptr", "row_idx", "col_of", "far", short, "total"), most=16384),
+            launch(far_kernel, -(-m // deal[1]), 64, far_args, most=16384),
         ],
         work=simulated_lookups(graph),
     )

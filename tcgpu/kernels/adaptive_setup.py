@@ -4,6 +4,10 @@ Near numbers: those rows of a column that are among the last NEAR vertices, coun
 one after the other, in groups of four (a *quad*), the rows at the end and 0 where none is.
 
 A *piece* of an array is a uint64: where it begins, and in the last LENGTH_BITS bits how long it is.
+
+Work can be dealt out like cards. Share `index` has every `of`-th of the listed columns, of the vertices whose in-edges
+are looked at, and of the blocks that take nonzeros: each triangle is of one share. In degree order neighbours have
+about as much to do, and so have the shares.
 """
 
 import numpy as np
@@ -32,11 +36,21 @@ NO_CROWD = 2**30
 WORDS = (32, 64, 128)
 
 
-@kernel("void(int64[::1], int32[::1], int64, int64, int64, int32[::1], int32[::1], int32[::1], int32[::1], int64[::1])")
-def measure_columns(col_ptr, row_idx, base, heavy_quads, long_rows, far, quads, heavy, long, listed):
+@cuda.jit(device=True)
+def dealt_thread(index, of):
+    """This thread's number in a grid `of` times as large whose blocks are dealt out, and this grid is share `index`."""
+    return (int64(cuda.blockIdx.x) * of + index) * cuda.blockDim.x + cuda.threadIdx.x
+
+
+@kernel(
+    "void(int64[::1], int32[::1], int64, int64, int64, int64, int64, int32[::1], int32[::1], int32[::1], int32[::1],"
+    " int64[::1])"
+)
+def measure_columns(col_ptr, row_idx, base, heavy_quads, long_rows, index, of, far, quads, heavy, long, listed):
     """A thread per column: how many rows come before vertex `base`, how many quads hold the others; heavy or long?
 
-    The last columns, which have most to do, are listed first. `listed` counts the two lists.
+    The last columns, which have most to do, are listed first. `listed` counts the two lists, which have the columns of
+    share `index` alone.
     """
     lane = cuda.threadIdx.x & 31
     n = col_ptr.size - 1
@@ -55,8 +69,9 @@ def measure_columns(col_ptr, row_idx, base, heavy_quads, long_rows, far, quads, 
                     high = middle
             before, after = low - before, (after - low + 3) >> 2
             far[j], quads[j] = before, after
-        list_lanes(after > heavy_quads, j, heavy, listed, 0)
-        list_lanes(before >= long_rows, j, long, listed, 1)
+        own = uint32(uint32(place) % uint32(of)) == uint32(index)
+        list_lanes(own and after > heavy_quads, j, heavy, listed, 0)
+        list_lanes(own and before >= long_rows, j, long, listed, 1)
         place += cuda.gridsize(1)
 
 
@@ -83,15 +98,15 @@ def bound_in_edges(occurrences, col_ptr, in_count):
 
 
 @kernel(
-    "void(int64[::1], int32[::1], int32[::1], int32[::1], int64, int64, int64, int64, int64[::1], uint16[::1],"
-    " uint64[::1])"
+    "void(int64[::1], int32[::1], int32[::1], int32[::1], int64, int64, int64, int64, int64, int64, int64[::1],"
+    " uint16[::1], uint64[::1])"
 )
-def lay_out(col_ptr, row_idx, col_of, near_ptr, base, zero, heavy_quads, lowest, put, near, in_edges):
+def lay_out(col_ptr, row_idx, col_of, near_ptr, base, zero, heavy_quads, lowest, index, of, put, near, in_edges):
     """A thread per nonzero (i, j): its near number i - zero, and what of column j has to be looked up in column i.
 
     That is an in-edge of i: the piece of column j's quads that has all near rows past i. None where there are none, and
-    where `hub_kernel` sees to it: i a hub from near number `lowest` on, column j heavy. `put[i]` is where i's in-edges
-    go, and in the end where they end.
+    where `hub_kernel` sees to it: i a hub from near number `lowest` on, column j heavy; and none where i is not of
+    share `index`. `put[i]` is where i's in-edges go, and in the end where they end.
     """
     e = cuda.grid(1)
     while e < row_idx.size:
@@ -103,7 +118,7 @@ def lay_out(col_ptr, row_idx, col_of, near_ptr, base, zero, heavy_quads, lowest,
             after = col_ptr[j + 1] - e - 1
             near[4 * end - after - 1] = x
             begin = (4 * end - after) >> 2
-        if begin < end and (x < lowest or not heavy):
+        if begin < end and (x < lowest or not heavy) and uint32(uint32(i) % uint32(of)) == uint32(index):
             in_edges[cuda.atomic.add(put, i, 1)] = uint64(begin << LENGTH_BITS | end - begin)
         e += cuda.gridsize(1)
 

@@ -618,7 +618,7 @@ def _by_degree(kind, graph, near, hubs, heavy, short):
     n, m = graph.n, graph.m
     base, zero, lowest = n - near, n - NEAR - 1, NEAR + 1 - hubs
     most = min(n, m // (4 * heavy + 1) + 1)  # heavy columns
-    measuring = ("col_ptr", "row_idx", base, heavy, short, "far", "quad_count", "heavy", "long", "listed")
+    measuring = ("col_ptr", "row_idx", base, heavy, short, 0, 1, "far", "quad_count", "heavy", "long", "listed")
     laying = ("col_ptr", "row_idx", "col_of", "near_ptr", "place", base, zero, heavy, lowest,
               "in_ptr", "put", "crossed", "near", "in_edges", "origins")  # fmt: skip
     by_column = ("near", "quads", "near_ptr", "heavy", "listed", "queue", "rows", lowest, most,
