@@ -15,7 +15,6 @@ import time
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import asdict, dataclass
-from functools import cached_property
 
 import numba
 import numpy as np
@@ -53,6 +52,14 @@ def using(name):
         _engine.reset(token)
 
 
+def use_gpu(number):
+    """From now on this thread works on the GPU of this number among those that the process sees."""
+    if ENGINE == "gpu":
+        cuda.select_device(number)
+        if importlib.util.find_spec("cupy"):
+            _cupy().cuda.Device(number).use()
+
+
 # ------------------------------------------------------------------------------------------------------------- kernels
 
 
@@ -67,19 +74,22 @@ class Kernel:
         self.py_func, self.signatures = py_func, signatures
         self.__name__, self.__doc__, self.__module__ = py_func.__name__, py_func.__doc__, py_func.__module__
         self.__wrapped__ = py_func
-        self._lock = threading.Lock()
+        self._lock, self._dispatcher, self._allowed_on = threading.Lock(), None, set()
 
     def __repr__(self):
         return f"<kernel {self.__name__}>"
 
-    @cached_property
+    @property
     def compiled(self):
-        """Numba's dispatcher, all signatures compiled for the current device, any amount of shared memory allowed."""
-        with self._lock:
-            dispatcher = cuda.jit(list(self.signatures))(self.py_func)
-            for overload in dispatcher.overloads.values():
-                _allow_all_shared_memory(overload)
-            return dispatcher
+        """Numba's dispatcher, all signatures compiled, any amount of shared memory allowed on this thread's device."""
+        device = cuda.get_current_device().id
+        if device not in self._allowed_on:
+            with self._lock:
+                self._dispatcher = self._dispatcher or cuda.jit(list(self.signatures))(self.py_func)
+                for overload in self._dispatcher.overloads.values():
+                    _allow_all_shared_memory(overload)
+                self._allowed_on.add(device)
+        return self._dispatcher
 
     def carve_out(self, percent):
         """From now on give shared memory this share of an SM's fast memory, and the L1 cache the rest.

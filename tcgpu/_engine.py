@@ -8,15 +8,27 @@ first kernel. It imports nothing heavy, either.
 import ctypes
 import importlib.util
 import os
+from itertools import takewhile
 
 ENGINES = ("gpu", "sim")
 
 
 def visible_gpus():
     """How many GPUs this process may use. Asks NVML, which leaves CUDA uninitialised, so that forks stay possible."""
+    named = named_gpus()
+    return _gpus_here() if named is None else min(len(named), _gpus_here())
+
+
+def named_gpus():
+    """What CUDA_VISIBLE_DEVICES names, up to where it ends or names none; None where it does not restrict anything."""
     visible = os.environ.get("CUDA_VISIBLE_DEVICES")
-    if visible is not None and visible.split(",")[0].strip() in ("", "-1"):
-        return 0
+    if visible is None:
+        return None
+    names = [name.strip() for name in visible.split(",")]
+    return list(takewhile(lambda name: name not in ("", "-1"), names))
+
+
+def _gpus_here():
     nvml = shared_library("libnvidia-ml.so.1")
     if nvml is not None:
         count = ctypes.c_uint()

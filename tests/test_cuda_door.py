@@ -8,6 +8,7 @@ import pytest
 
 from tcgpu import Graph, GraphError, _cuda
 from tcgpu._cuda import cuda, int32, int64, kernel, uint32
+from tcgpu._engine import named_gpus
 from tcgpu._simulator import simulate
 from tcgpu.kernels import Plan, Step, check_knob, enough_blocks, naive
 from tcgpu.kernels.reduction import BYTES_PER_THREAD, add_block_to
@@ -40,6 +41,22 @@ def test_an_engine_that_is_none_is_refused(name):
 def test_a_process_that_is_shown_no_gpu_has_none(monkeypatch, visible):
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
     assert _cuda.visible_gpus() == 0
+
+
+@pytest.mark.parametrize(
+    "visible, named", [("0", ["0"]), ("2, 3", ["2", "3"]), ("1,-1,2", ["1"]), ("-1", []), ("", [])]
+)
+def test_gpus_that_the_environment_names(visible, named, monkeypatch):
+    """The list ends where it names none."""
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
+    monkeypatch.setattr("tcgpu._engine._gpus_here", lambda: 4)
+    assert named_gpus() == named and _cuda.visible_gpus() == len(named)
+
+
+def test_all_gpus_are_visible_where_the_environment_names_none(monkeypatch):
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    monkeypatch.setattr("tcgpu._engine._gpus_here", lambda: 4)
+    assert named_gpus() is None and _cuda.visible_gpus() == 4
 
 
 @pytest.mark.parametrize("asked, engine", [("1", "sim"), ("0", _cuda.ENGINE)])
