@@ -1,10 +1,12 @@
 """Long work that can be watched and ended: who starts it gives a watch, and the work says now and then that it goes on.
 
     with watched(callback):        # callback(share) may raise, and so ends the work
-        tcgpu.measure(graph, ...)
+        for k, method in enumerate(methods):
+            with part(k, len(methods)):
+                tcgpu.measure(graph, method)
 
-`share` is how much is done of the launch under way, None where that is not known. A benchmark tells before each run,
-the simulator before each thread that it lets run. A launch on a GPU and a count by native threads cannot be ended
+`share` is how much of all parts is done, None where the work only says that it goes on. A benchmark tells before each
+run, the simulator before each thread that it lets run. A launch on a GPU and a count by native threads cannot be ended
 half-way.
 """
 
@@ -12,6 +14,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 
 _watch = ContextVar("watch", default=None)
+_stretch = ContextVar("stretch", default=(0.0, 1.0))  # of all the work, what is under way
 
 
 @contextmanager
@@ -24,8 +27,22 @@ def watched(callback):
         _watch.reset(token)
 
 
+@contextmanager
+def part(number, of):
+    """What is done inside the `with` is one of so many parts of equal length, by its number from 0 on."""
+    low, high = _stretch.get()
+    step = (high - low) / of
+    token = _stretch.set((low + number * step, low + (number + 1) * step))
+    try:
+        pulse(0.0)
+        yield
+    finally:
+        _stretch.reset(token)
+
+
 def pulse(share=None):
-    """Tell the watch, if there is one, that the work goes on."""
+    """Tell the watch, if there is one, that the work goes on, and how much of the part under way is done."""
     callback = _watch.get()
     if callback is not None:
-        callback(share)
+        low, high = _stretch.get()
+        callback(share if share is None else low + share * (high - low))

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tcgpu import _native, cpu, datasets, levels
-from tcgpu._watch import pulse
+from tcgpu._watch import part
 from tcgpu.counting import METHODS, choose, engine_of, on_engine
 from tcgpu.datasets import data_path
 from tcgpu.generators import GENERATORS
@@ -513,12 +513,12 @@ def _raw(graph, plain):
 def _runs(chosen, ordered, raw, wanted, knobs, repeats, seen=int):
     """A tuple a run: its three timings, and what was `seen` of its result and of that from raw edges on."""
     runs = []
-    for _ in range(repeats):
-        pulse()
-        kernel, process, found = _run(chosen.plan(ordered, **knobs), chosen)
-        pulse()
-        begin = time.perf_counter()
-        again = chosen.plan(chosen.prepare(raw, wanted), **knobs).count()
+    for k in range(repeats):
+        with part(2 * k, 2 * repeats):
+            kernel, process, found = _run(chosen.plan(ordered, **knobs), chosen)
+        with part(2 * k + 1, 2 * repeats):
+            begin = time.perf_counter()
+            again = chosen.plan(chosen.prepare(raw, wanted), **knobs).count()
         runs.append((kernel, process, (time.perf_counter() - begin) * 1e3, seen(found), seen(again)))
     return runs
 

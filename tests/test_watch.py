@@ -3,7 +3,7 @@
 import pytest
 
 import tcgpu
-from tcgpu._watch import pulse, watched
+from tcgpu._watch import part, pulse, watched
 
 GRAPH = tcgpu.generate.mesh(8, 8)
 
@@ -49,8 +49,29 @@ def test_a_simulated_count_ends_in_the_middle_and_the_next_one_is_right():
     assert tcgpu.count(GRAPH, "column_block", engine="sim", threads=8) == 98
 
 
+def test_parts_of_parts_share_the_whole():
+    told = []
+    with watched(told.append):
+        for k in range(2):
+            with part(k, 2):
+                for piece in range(2):
+                    with part(piece, 2):
+                        pulse(0.5)
+        pulse(1.0)
+    assert told == [0, 0, 0.125, 0.25, 0.375, 0.5, 0.5, 0.625, 0.75, 0.875, 1]
+
+
+def test_a_part_that_is_ended_leaves_no_trace():
+    told = []
+    with watched(told.append):
+        with pytest.raises(Enough), part(1, 2):
+            raise Enough
+        pulse(0.5)
+    assert told == [0.5, 0.5]
+
+
 def test_a_measurement_tells_before_each_run():
     told = []
     with watched(told.append):
-        tcgpu.measure(GRAPH, "cpu", repeats=3)
-    assert told == [None] * 6  # each run counts columns, and again from raw edges
+        tcgpu.measure(GRAPH, "cpu", repeats=2)
+    assert told == [0, 0.25, 0.5, 0.75]  # each run counts columns, and again from raw edges
