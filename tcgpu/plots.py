@@ -5,6 +5,7 @@ Colours say the same thing in every picture: blue is what is there, orange what 
 
 import io
 import re
+import threading
 
 import numpy as np
 from matplotlib.figure import Figure
@@ -13,15 +14,22 @@ from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormat
 from tcgpu import records
 
 BLUE, ORANGE, GREY = "#2b6cb0", "#dd6b20", "#cbd5e0"
+_one_at_a_time = threading.Lock()
 
 
 class Picture(Figure):
     """A figure that a notebook shows by itself, without pyplot and the state that it keeps."""
 
     def _repr_png_(self):
-        memory = io.BytesIO()
-        self.savefig(memory, format="png", dpi=110)
-        return memory.getvalue()
+        return png(self)
+
+
+def png(figure, dpi=110):
+    """A figure as the bytes of a PNG file; one figure at a time, since matplotlib's fonts are not for many threads."""
+    memory = io.BytesIO()
+    with _one_at_a_time:
+        figure.savefig(memory, format="png", dpi=dpi)
+    return memory.getvalue()
 
 
 def axes(width=6.0, height=4.0, **grid):
