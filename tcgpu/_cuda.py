@@ -112,10 +112,10 @@ class Kernel:
             max(1, context.get_active_blocks_per_multiprocessor(function, threads, shared)) for function in functions
         )
 
-    def launch(self, blocks, threads, *args, shared=0):
+    def launch(self, blocks, threads, *args, shared=0, stream=None):
         """Run `blocks` x `threads` with `shared` bytes of dynamic shared memory a block. A GPU is not waited for."""
         if engine() == "gpu":
-            self.compiled[blocks, threads, 0, shared](*map(_unordered, args))
+            self.compiled[blocks, threads, stream or 0, shared](*map(_unordered, args))
         else:
             simulate(self.py_func, blocks, threads, args, shared=shared)
 
@@ -139,6 +139,10 @@ def _allow_all_shared_memory(overload):
 # -------------------------------------------------------------------------------------------------------------- arrays
 
 
+class OutOfMemory(MemoryError):
+    """The device has no room for an array."""
+
+
 def to_device(array):
     """A copy on the engine's device of a host array; an array that is on the GPU already is used as it is."""
     if engine() == "sim":
@@ -152,10 +156,15 @@ def device_array(shape, dtype, fill=None):
     """A new array on the engine's device; `fill` is None, or 0 or -1 for every element."""
     if engine() == "sim":
         return np.empty(shape, dtype) if fill is None else np.full(shape, fill, dtype)
-    if importlib.util.find_spec("cupy"):  # its pool hands memory out again at once, where the driver takes milliseconds
-        array = _unordered(_cupy().empty(shape, dtype))
-    else:
-        array = cuda.device_array(shape, dtype)
+    try:
+        if importlib.util.find_spec("cupy"):  # its pool hands memory out again at once, the driver takes milliseconds
+            array = _unordered(_cupy().empty(shape, dtype))
+        else:
+            array = cuda.device_array(shape, dtype)
+    except Exception as error:
+        if "OUT_OF_MEMORY" in str(error) or type(error).__name__ == "OutOfMemoryError":
+            raise OutOfMemory(f"no room for an array of {shape} on the device: {error}") from error
+        raise
     if fill is not None:
         refill(array, fill)
     return array
@@ -237,6 +246,75 @@ def synchronize():
     """Wait for the device."""
     if engine() == "gpu":
         cuda.synchronize()
+
+
+def give_back():
+    """Let the driver have what nobody uses any more: device memory that was kept for the next array, pinned memory."""
+    if engine() == "gpu":
+        cuda.current_context().deallocations.clear()
+        if importlib.util.find_spec("cupy"):
+            _cupy().get_default_memory_pool().free_all_blocks()
+
+
+# ------------------------------------------------------------------------------------------------------------- streams
+
+
+class _Moment:
+    """What an event is to the simulator, where all work is done at once: a time."""
+
+    def __init__(self):
+        self.seconds = time.perf_counter()
+
+    def query(self):
+        return True
+
+    def synchronize(self):
+        pass
+
+    def wait(self, stream):
+        pass
+
+
+def stream():
+    """A queue of the device's, whose work is done in order and beside that of others; None to the simulator."""
+    return cuda.stream() if engine() == "gpu" else None
+
+
+def event(stream):
+    """When a stream has come this far: another stream may `wait` for it, the host may `synchronize` with it."""
+    if engine() == "sim":
+        return _Moment()
+    place = cuda.event()
+    place.record(stream)
+    return place
+
+
+def ms_between(begin, end):
+    """Milliseconds between two events that have come to pass."""
+    if engine() == "sim":
+        return (end.seconds - begin.seconds) * 1e3
+    return cuda.event_elapsed_time(begin, end)
+
+
+def pinned(length, dtype):
+    """A new host array that stays in its place, so that a GPU copies from and to it while the host goes on."""
+    return np.empty(length, dtype) if engine() == "sim" else cuda.pinned_array(length, dtype)
+
+
+def copy_in(array, source, stream):
+    """Into a device array a pinned one of the same length and type, when the stream has come this far."""
+    if engine() == "sim":
+        array[:] = source
+    elif source.size:
+        array.copy_to_device(source, stream=stream)
+
+
+def copy_out(array, target, stream):
+    """A device array into a pinned one, when the stream has come this far."""
+    if engine() == "sim":
+        target[:] = array
+    elif target.size:
+        array.copy_to_host(target, stream=stream)
 
 
 # -------------------------------------------------------------------------------------------------------------- timing
