@@ -29,6 +29,7 @@ from tcgpu._watch import pulse
 WARP = 32
 ALL_LANES = 0xFFFFFFFF
 BLOCK = None  # the mask of a meeting of the whole block
+STAND_IN = "__cuda__"  # what a simulated function knows its `SimulatedCuda` by, whatever it calls it itself
 
 
 class Meeting(NamedTuple):
@@ -51,6 +52,8 @@ class SimulatedCuda(FakeCUDAModule):
 
     There is no `activemask`: lanes do not run in lockstep, they meet where an intrinsic says so.
     """
+
+    rewriting = None  # what makes of a function's tree the one that runs; set below
 
     def __init__(self, blocks, threads, shared):
         super().__init__((blocks, 1, 1), (threads, 1, 1), 0)
@@ -131,22 +134,36 @@ class SharedMemory:
     """A block's shared memory: full of rubbish at first, as on a GPU, so that a read before a write shows."""
 
     RUBBISH = 0xA5
+    ALIGNED = 128
 
     def __init__(self, dynamic_bytes):
         self._dynamic = np.full(dynamic_bytes, self.RUBBISH, np.uint8)
+        self._views = {}  # of the dynamic memory, by type
         self._static = {}
 
     def array(self, shape, dtype):
         """The array that this place in the source asks for; shape 0 is the dynamic memory."""
         dtype = np.dtype(getattr(dtype, "name", dtype))
         if shape == 0:
-            return self._dynamic[: self._dynamic.size // dtype.itemsize * dtype.itemsize].view(dtype)
+            if dtype not in self._views:
+                whole = self._dynamic.size // dtype.itemsize * dtype.itemsize
+                self._views[dtype] = self._dynamic[:whole].view(dtype)
+            return self._views[dtype]
         caller = sys._getframe(1)
         place = caller.f_code, caller.f_lasti
         if place not in self._static:
             raw = np.full(int(np.prod(shape)) * dtype.itemsize, self.RUBBISH, np.uint8)
             self._static[place] = raw.view(dtype).reshape(shape)
         return self._static[place]
+
+    def begin(self, owner):
+        """How many bytes into this memory the array begins to which others are views; None if it lies elsewhere."""
+        at = 0
+        for array in (self._dynamic, *self._static.values()):
+            if owner is array or owner is array.base:
+                return at
+            at += -(-array.nbytes // self.ALIGNED) * self.ALIGNED
+        return None
 
 
 class Thread:
@@ -175,10 +192,12 @@ def simulate(function, blocks, threads, args, *, shared=0, module=SimulatedCuda,
         for block in range(blocks):
             stand_in.start_block()
             pulse(block / blocks)
-            _run_block(run, args, stand_in, [Thread(block, number) for number in range(threads)], shuffle)
+            for _ in rounds(run, args, stand_in, [Thread(block, number) for number in range(threads)], shuffle):
+                pass
 
 
-def _run_block(run, args, stand_in, threads, shuffle):
+def rounds(run, args, stand_in, threads, shuffle=None):
+    """Run the threads of a block; a pause each time that all of them wait or have returned."""
     live = {thread.number for thread in threads}
     ready = [(thread, None) for thread in threads]
     meetings = {}  # (warp, mask) or (BLOCK, BLOCK) -> {thread: its Meeting}
@@ -197,6 +216,7 @@ def _run_block(run, args, stand_in, threads, shuffle):
         for place in list(meetings):
             if len(meetings[place]) == _expected(place, live):
                 ready += _answers(meetings.pop(place))
+        yield
     if meetings:
         waiting = ", ".join(str(next(iter(came))) for came in meetings.values())
         raise RuntimeError(f"threads wait at barriers that others of their block never reach: {waiting}")
@@ -237,7 +257,8 @@ def _answers(meeting_of):
 
 def simulated(function, stand_in):
     """The kernel or device function with `stand_in` for `cuda`; a generator function if it waits for other threads."""
-    code, names = _rewritten(function), _names(function)
+    code, names = _rewritten(function, stand_in.rewriting), _names(function)
+    names[STAND_IN] = stand_in
     for name, value in names.items():
         if value is cuda:
             names[name] = stand_in
@@ -249,33 +270,48 @@ def simulated(function, stand_in):
 
 
 @cache
-def _rewritten(function) -> CodeType:
-    """The code of the function, with a `yield` at each call that waits for other threads."""
+def _rewritten(function, rewriting) -> CodeType:
+    """The code of the function as `YieldWhereItWaits`, or one that does more, rewrites it."""
     lines, first = inspect.getsourcelines(function)
     tree = ast.parse(textwrap.dedent("".join(lines)))
     definition = tree.body[0]
     definition.decorator_list, definition.returns = [], None
-    definition = _YieldWhereItWaits(_names(function)).visit(definition)
+    rewriting(function).visit(definition)
     ast.increment_lineno(ast.fix_missing_locations(tree), first - 1)  # tracebacks show the kernel's own lines
     module = compile(tree, inspect.getsourcefile(function), "exec")
     return next(constant for constant in module.co_consts if isinstance(constant, CodeType))
 
 
-class _YieldWhereItWaits(ast.NodeTransformer):
-    def __init__(self, names):
-        self.names = names
+class YieldWhereItWaits(ast.NodeTransformer):
+    """A `yield` at each call that waits for other threads."""
+
+    def __init__(self, function):
+        self.names = _names(function)
 
     def visit_Call(self, call):
         self.generic_visit(call)
-        called = call.func
-        if isinstance(called, ast.Attribute) and isinstance(called.value, ast.Name):
-            if self.names.get(called.value.id) is cuda and called.attr in WAITING:
-                return ast.copy_location(ast.Yield(call), call)
-        elif isinstance(called, ast.Name):
-            value = self.names.get(called.id)
-            if _is_device_function(value) and _rewritten(value.py_func).co_flags & inspect.CO_GENERATOR:
-                return ast.copy_location(ast.YieldFrom(call), call)
+        if self.waits(call):
+            return ast.copy_location(ast.Yield(call), call)
+        if self.calls_device_function(call) and self.callee_waits(call):
+            return ast.copy_location(ast.YieldFrom(call), call)
         return call
+
+    def waits(self, call):
+        """Whether it is one of `cuda`'s that wait for other threads."""
+        return isinstance(call.func, ast.Attribute) and self.is_cuda(call.func.value) and call.func.attr in WAITING
+
+    def is_cuda(self, node):
+        return isinstance(node, ast.Name) and self.names.get(node.id) is cuda
+
+    def calls_device_function(self, call):
+        return isinstance(call.func, ast.Name) and _is_device_function(self.names.get(call.func.id))
+
+    def callee_waits(self, call):
+        code = _rewritten(self.names[call.func.id].py_func, type(self))
+        return bool(code.co_flags & inspect.CO_GENERATOR)
+
+
+SimulatedCuda.rewriting = YieldWhereItWaits
 
 
 def _is_device_function(value):
