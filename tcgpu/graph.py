@@ -16,6 +16,7 @@ ORDERS = ("natural", "degree", "bfs", "random", "auto")
 SCATTERED = 1 / 64  # degree order pays in a graph whose order keeps no neighbours close (see `columns.spread`),
 SKEWED = 2.5  # whose degrees are uneven (`columns.skew`),
 TEDIOUS = 4  # and that takes many look-ups an edge as it is (`columns.work`)
+PIECE = 1 << 20  # pointers that are checked at a time
 
 
 class GraphError(ValueError):
@@ -42,7 +43,7 @@ class Graph:
     Attributes: n, m; `col_ptr` (int64, n + 1), `row_idx` (int32, m), `col_of` (int32, m: the column of each nonzero);
     `labels` (what the source called vertex v is `labels[v]`; None where that is v itself); `name`; `order` (how the
     vertices are numbered) and `rank` (`rank[v]` is the number here of vertex v of the graph this one was ordered from;
-    None in natural order); `cleaned`.
+    None in natural order); `cleaned`; `folder` (where its columns lie, if they are those of files, mapped into memory).
     """
 
     def __init__(self, col_ptr, row_idx, *, labels=None, name=None, order="natural", cleaned=None, validate=True):
@@ -50,7 +51,7 @@ class Graph:
         self.col_ptr = _integers(col_ptr, "col_ptr").astype(np.int64, copy=False)
         self.row_idx = _narrow(_integers(row_idx, "row_idx"), "row_idx")
         self.n, self.m = self.col_ptr.size - 1, self.row_idx.size
-        self.name, self.order, self.rank = name, order, None
+        self.name, self.order, self.rank, self.folder = name, order, None, None
         self.cleaned = cleaned or Cleaned()
         self._source_labels = _checked_labels(labels, self.n)
         self._orders = {}
@@ -412,7 +413,9 @@ def _narrow(values, what):
 
 
 def _check_pointers(pointers, stored, what):
-    if pointers.size == 0 or pointers[0] != 0 or pointers[-1] != stored or (np.diff(pointers) < 0).any():
+    pieces = (pointers[k : k + PIECE + 1] for k in range(0, pointers.size, PIECE))
+    descends = any((np.diff(piece) < 0).any() for piece in pieces)
+    if pointers.size == 0 or pointers[0] != 0 or pointers[-1] != stored or descends:
         raise GraphError(f"{what} must ascend from 0 to {stored}, the number of stored indices")
 
 

@@ -54,12 +54,16 @@ def write_npz(graph, stream):
                 np.lib.format.write_array(member, array, allow_pickle=False)
 
 
-def read_folder(path, base=None, n=None):
-    """A graph that `write_folder` wrote; its arrays stay in their files, which are mapped into memory."""
+def read_folder(path, base=None, n=None, validate=True):
+    """A graph that `write_folder` wrote; its arrays stay in their files, which are mapped into memory.
+
+    validate: False leaves the columns unread, for who knows that they were checked before.
+    """
     folder = Path(path)
     vertices, edges = _promise(folder / MARKER)
     arrays = {name: _mapped(folder / f"{name}.npy") for name in _OURS if (folder / f"{name}.npy").is_file()}
-    graph = _of_columns(arrays, path)
+    graph = _of_columns(arrays, path, validate)
+    graph.folder = folder.absolute()
     if (graph.n, graph.m) != (vertices, edges):
         promise = f"promises {vertices} vertices and {edges} edges"
         raise GraphError(f"{folder / MARKER}: {promise}, the arrays hold {graph.n} and {graph.m}")
@@ -93,10 +97,10 @@ def _storable(labels):
     return array
 
 
-def _of_columns(arrays, path):
+def _of_columns(arrays, path, validate=True):
     """The Graph of stored columns, every one of them checked."""
     try:
-        return Graph(arrays["col_ptr"], arrays["row_idx"], labels=arrays.get("labels"))
+        return Graph(arrays["col_ptr"], arrays["row_idx"], labels=arrays.get("labels"), validate=validate)
     except KeyError as missing:
         raise GraphError(f"{path}: no array {missing} in it") from None
     except GraphError as error:
