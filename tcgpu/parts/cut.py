@@ -8,8 +8,8 @@ the parts' counts add up to the graph's. To count a part takes the columns that 
     pairs(graph, stay, pass)   two ranges of vertices at a time: for who has room for some columns only
     deals(of)                  no edges at all, but "hand k of n": for methods that deal out their own tasks
 
-Work is estimated in look-ups, from column lengths: an edge's shorter column is looked up in the longer. Of a large graph
-a sample of the edges tells.
+Work is estimated in look-ups, from column lengths: an edge's shorter column is looked up in the longer. Of a large
+graph a sample of the edges tells.
 """
 
 from dataclasses import dataclass, field
@@ -21,7 +21,7 @@ from tcgpu.graph import GraphError
 SAMPLE = 1 << 18  # edges that are looked at to estimate the work of all
 EDGE = 16  # what an edge costs beside its look-ups, in look-ups
 ROW_BYTES = 4  # a nonzero of a column on a device
-POINTER_BYTES = 4  # where a column starts there, counted from the first of its range
+POINTER_BYTES = 8  # where a column starts there, counted from the first of its range
 MANY_PARTS = 64  # where nobody says how many
 
 

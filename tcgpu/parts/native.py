@@ -1,8 +1,8 @@
 """Counting a part on all cores of a CPU: byte for byte in the graph's own arrays, which may be memory-mapped.
 
 A worker takes a stretch of the part's edges. Of each column there it sets the rows behind the first of these edges as
-bits, and looks up the columns of the edges' rows. Beside the graph, a worker needs a bit for each vertex; to tell edges or
-vertices apart, an int32.
+bits, and looks up the columns of the edges' rows. Beside the graph, a worker needs a bit for each vertex; to tell edges
+or vertices apart, an int32.
 """
 
 import numpy as np
