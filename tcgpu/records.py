@@ -10,6 +10,7 @@ import math
 from tcgpu.bench import Rows, fitting_columns
 from tcgpu.datasets import data_path, published
 
+COUNTS = ("report", "table1", "levels", "gpu")  # suites that time methods on whole graphs
 CLASS = " class"  # what `measure_report` calls a generated graph, after the name of the report's
 
 
@@ -27,6 +28,21 @@ def latest(suite):
     if not found:
         raise LookupError(f"no record of {suite!r} was made on a GPU; `tcgpu bench {suite}` makes one")
     return found[-1]
+
+
+def counts():
+    """Every recorded count with its three timings: the GPU's name -> graph -> Rows, the best of a method and an order.
+
+    What the native engine took on the same machine is among them.
+    """
+    best = {}
+    for suite in COUNTS:
+        for machine, rows in records(suite).items():
+            for row in (row for row in rows if row["triangles"] != ""):
+                place = best.setdefault(machine, {}).setdefault(row["graph"], {})
+                way = row["method"], row["engine"], row["order"]
+                place[way] = min(row, place.get(way, row), key=lambda row: row["kernel_ms"])
+    return {machine: {graph: Rows(ways.values()) for graph, ways in found.items()} for machine, found in best.items()}
 
 
 def published_table():

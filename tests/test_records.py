@@ -97,3 +97,21 @@ def test_the_figures_of_the_levels_are_told_apart_by_engine_and_knobs():
     assert records.level_times(rows, "11", lanes=1) == [(9, 18.0)]
     assert records.level_times(rows, "11", engine="cpu", key="kernel_ms") == [(9, 1.0)]
     assert records.level_times(rows, "memory") == [(9, 18.0)] and records.level_times(rows, "12") == []
+
+
+def test_counts_of_all_suites_are_found_by_machine_and_graph(measured):
+    """Of a method and an order the best setting; what counted nothing is left out, the native engine is not."""
+    times = {"process_ms": 1.0, "total_ms": 1.0}
+    slow, fast = row("naive", 3.0), row("naive", 2.0, columns=5)
+    native, nothing = row("cpu", 5.0) | {"engine": "cpu"}, row("levels", 1.0) | {"triangles": ""}
+    bench.Rows(r | times for r in (slow, fast, native, nothing)).write_csv(measured / "report-gpu-x.csv")
+    bench.Rows([row("bitmap_warp", 4.0) | times]).write_csv(measured / "table1-gpu-x.csv")
+    found = records.counts()
+    assert list(found) == ["GPU X"] and list(found["GPU X"]) == ["auto class"]
+    rows = found["GPU X"]["auto class"]
+    assert [(r["method"], r["kernel_ms"]) for r in rows] == [("naive", 2.0), ("cpu", 5.0), ("bitmap_warp", 4.0)]
+
+
+def test_what_is_recorded_here_has_all_three_timings():
+    rows = [r for graphs in records.counts().values() for found in graphs.values() for r in found]
+    assert rows and all(0 < r["kernel_ms"] <= r["process_ms"] <= r["total_ms"] for r in rows)
