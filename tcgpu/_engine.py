@@ -8,6 +8,7 @@ first kernel. It imports nothing heavy, either.
 import ctypes
 import importlib.util
 import os
+import signal
 from itertools import takewhile
 
 ENGINES = ("gpu", "sim")
@@ -38,6 +39,15 @@ def _gpus_here():
     count = ctypes.c_int()
     found = driver is not None and driver.cuInit(0) == 0 and driver.cuDeviceGetCount(ctypes.byref(count)) == 0
     return count.value if found else 0
+
+
+def take_seat(variable, free):
+    """What a process of a pool does first, before anything looks for a GPU: an environment variable of its own.
+
+    free: a queue with a value for each process. Interrupts are for the process that started it.
+    """
+    os.environ[variable] = free.get()
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 def shared_library(name):

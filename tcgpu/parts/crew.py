@@ -1,0 +1,97 @@
+"""Who does the parts: the workers behind an executor, whatever kind it is."""
+
+import os
+from concurrent.futures import Executor
+from contextlib import contextmanager
+
+from tcgpu._engine import ENGINE
+from tcgpu.graph import GraphError
+from tcgpu.parts import local, worker
+
+PATIENCE = 20  # seconds to wait for a scheduler at an address
+
+
+class Crew:
+    """An executor, and what there is to know of its workers. `name` is that of one of our own pools."""
+
+    def __init__(self, executor, name=None):
+        self.executor, self.name = executor, name
+        self._dask = getattr(executor, "_client", None)
+
+    def submit(self, task, part, columns=None):
+        return self.executor.submit(worker.do, task, part, columns)
+
+    @property
+    def workers(self):
+        """How many parts are done at a time."""
+        if self._dask is not None:
+            return max(1, sum(self._dask.nthreads().values()))
+        told = getattr(self.executor, "num_workers", None) or getattr(self.executor, "_max_workers", None)
+        return told or os.cpu_count() or 1
+
+    @property
+    def threads(self):
+        """How many threads of the native engine each worker may take, if all are on one machine like this."""
+        return max(1, (os.cpu_count() or 1) // self.workers)
+
+    def engine(self):
+        """Which engine a worker has for kernels, as the first one to answer says."""
+        self._check_start()
+        return self.executor.submit(worker.engine_here).result()
+
+    def handed(self, columns):
+        """Columns as an argument of `submit`. Dask keeps them among its workers, and can make them anew of its own."""
+        if self._dask is None:
+            return columns
+        return self._dask.submit(worker.same, columns, pure=False)
+
+    def renew(self):
+        """Start workers in the place of those that have died; False where that is not ours to do."""
+        if self.name is None:
+            return False
+        self.executor = local.renewed(self.name)
+        return True
+
+    def end(self):
+        """Stop the work on parts that nobody waits for any more, where the pool is our own."""
+        if self.name is not None:
+            local.end(self.name)
+
+    def _check_start(self):
+        """GraphError for processes that would find the GPU in a state that no child can use."""
+        context = getattr(self.executor, "_mp_context", None)
+        if ENGINE == "gpu" and context is not None and context.get_start_method() == "fork":
+            raise GraphError(
+                "a forked process cannot use the GPU of its parent: give the pool "
+                "mp_context=multiprocessing.get_context('spawn'), or take executor='gpus'"
+            )
+
+
+@contextmanager
+def crew(executor):
+    """The Crew of an executor, of one of our own pools by its name, or of the Dask scheduler at an address."""
+    if isinstance(executor, Executor):
+        yield Crew(executor)
+    elif isinstance(executor, str) and "://" in executor:
+        with _dask(executor) as client:
+            yield Crew(client.get_executor(pure=False))
+    elif executor in list(local.POOLS):
+        own = Crew(local.pool(executor), executor)
+        try:
+            yield own
+        except (KeyboardInterrupt, SystemExit):
+            own.end()
+            raise
+    else:
+        raise GraphError(
+            f"an executor is one of concurrent.futures, or its name: {', '.join(local.POOLS)}, dask://HOST:PORT; "
+            f"that of a Dask client is client.get_executor(); {executor!r} is none"
+        )
+
+
+def _dask(address):
+    try:
+        from distributed import Client
+    except ImportError:
+        raise GraphError("Dask is not installed: pip install 'tcgpu[dask]'") from None
+    return Client(address.replace("dask://", "tcp://", 1), timeout=PATIENCE)

@@ -1,0 +1,108 @@
+"""The executors that are named by a str: processes or threads of this machine, kept from one verb to the next.
+
+To start a process takes seconds (imports, the GPU's context, kernels to compile), and what it then keeps is the graph
+on its device: so a pool stays until the session ends, or `close` ends it.
+
+A started process is bound to its GPU before it imports anything that could look for one. It does not run the script
+that asked for it: that needs no `if __name__ == "__main__"`.
+"""
+
+import os
+import sys
+import threading
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from contextlib import contextmanager
+from multiprocessing.context import SpawnContext, SpawnProcess
+from types import ModuleType
+
+from tcgpu._engine import ENGINE, REASON, named_gpus, take_seat, visible_gpus
+from tcgpu.graph import GraphError
+
+_pools = {}  # name -> executor
+_lock = threading.Lock()
+
+
+def pool(name):
+    """The executor of a name out of POOLS, started if it is not there."""
+    with _lock:
+        if name not in _pools:
+            _pools[name] = POOLS[name]()
+        return _pools[name]
+
+
+def renewed(name):
+    """A new executor in the place of one whose workers have died."""
+    end(name)
+    return pool(name)
+
+
+def end(name):
+    """End a pool at once, whatever its workers are doing."""
+    with _lock:
+        executor = _pools.pop(name, None)
+    if executor is not None:
+        workers = list((getattr(executor, "_processes", None) or {}).values())
+        executor.shutdown(wait=False, cancel_futures=True)
+        for process in workers:
+            process.terminate()
+
+
+def close():
+    """End all pools, and let go of the graphs on their devices."""
+    for name in list(_pools):
+        with _lock:
+            executor = _pools.pop(name, None)
+        if executor is not None:
+            executor.shutdown(cancel_futures=True)
+
+
+def _gpus():
+    if ENGINE != "gpu":
+        raise GraphError(f"executor 'gpus' has no GPU to work with: {REASON}; 'processes' are those of the CPU")
+    return _processes(named_gpus() or [str(number) for number in range(visible_gpus())], "CUDA_VISIBLE_DEVICES")
+
+
+def _cores():
+    return _processes(["1"] * (os.cpu_count() or 1), "NUMBA_NUM_THREADS")
+
+
+def _processes(seats, variable):
+    """A pool of a process for each of `seats`: what its environment says under the name `variable`."""
+    context = _Apart()
+    free = context.SimpleQueue()
+    for seat in seats:
+        free.put(seat)
+    return ProcessPoolExecutor(len(seats), mp_context=context, initializer=take_seat, initargs=(variable, free))
+
+
+def _threads():
+    return ThreadPoolExecutor(visible_gpus() if ENGINE == "gpu" else os.cpu_count(), thread_name_prefix="tcgpu-part")
+
+
+POOLS = {"gpus": _gpus, "processes": _cores, "threads": _threads}
+
+
+class _Process(SpawnProcess):
+    """A process that does not run its parent's script once more: nothing in there is for it."""
+
+    @staticmethod
+    def _Popen(process):
+        with _without_main():
+            return SpawnProcess._Popen(process)
+
+
+class _Apart(SpawnContext):
+    """Spawned processes of this kind."""
+
+    Process = _Process
+
+
+@contextmanager
+def _without_main():
+    """For as long as a process is being started, its parent has no script."""
+    main = sys.modules["__main__"]
+    sys.modules["__main__"] = ModuleType("__main__")
+    try:
+        yield
+    finally:
+        sys.modules["__main__"] = main

@@ -1,0 +1,224 @@
+"""One verb over many workers: any `concurrent.futures` executor does the parts, this adds up what they find.
+
+The executor's own scheduling balances the load: there are more parts than workers, and whoever is free takes the next.
+Where the workers have GPUs that hold the whole graph, it is one hand of a deal for each, by the fastest method.
+
+A graph is not sent along with its parts. A worker that does not know it maps it from a folder: the graph's own if it
+was read from one, else a temporary one that is there while the verb runs; a worker on another machine, without that
+folder, is sent the columns. It then keeps the graph for the next part, and for the next count.
+
+A worker that dies does not change the answer: every part is added once, whoever has done it and however often. Dask
+gives its parts to others. The pools that are named by a str are started anew, and go on with the parts that are left.
+Any other process pool is beyond use from then on, and `WorkerLost` says so; under MPI the whole job ends.
+"""
+
+import importlib
+import inspect
+import uuid
+from concurrent.futures import BrokenExecutor, CancelledError
+from contextlib import closing
+from dataclasses import replace
+from queue import SimpleQueue
+from weakref import WeakKeyDictionary
+
+import numpy as np
+
+from tcgpu import cpu
+from tcgpu.counting import choose
+from tcgpu.graph import GraphError, as_graph
+from tcgpu.parts import worker
+from tcgpu.parts.crew import crew
+from tcgpu.parts.cut import MANY_PARTS, Deal, slices
+from tcgpu.parts.journal import fingerprint, journal
+from tcgpu.parts.progress import progress
+from tcgpu.parts.share import Share
+from tcgpu.parts.worker import Missing, Task, Unfit
+
+PER_WORKER = 8  # parts: the last ones then keep the others waiting for a sixteenth of the time, in the mean
+RENEWALS = 3  # how often our own pools are started anew within a verb
+
+
+class WorkerLost(BrokenExecutor):
+    """A worker died, and its executor does not go on. What was counted was counted right, but it is not all."""
+
+
+class DoesNotFit(GraphError):
+    """A worker has no room for a whole graph on its GPU."""
+
+
+# --------------------------------------------------------------------------------------------------------------- verbs
+
+
+def count(graph, executor, *, method=None, engine=None, order=None, parts=None, show=None, resume=None, **knobs):
+    """How many triangles `graph` has; see `tcgpu.count`. parts: how many; show: the wish for a progress bar."""
+    graph = as_graph(graph)
+    with crew(executor) as workers:
+        if method is None and _fast(workers, engine):
+            method, fallback = "adaptive", True
+        else:
+            fallback = False
+        chosen = choose(method or "cpu", engine, order, knobs)
+        wish = {"method": method, "engine": engine, "knobs": knobs}
+        if _deals(chosen) and not resume:
+            hands = dealt(graph, parts or workers.workers)
+            try:
+                return _counted(workers, graph, hands, None, show, wish | {"order": order or chosen.order})
+            except DoesNotFit:
+                if not fallback:
+                    raise
+        wish["method"] = None if fallback else method
+        own = graph.ordered(order or "auto")
+        cut = slices(own, parts or (MANY_PARTS if resume else PER_WORKER * workers.workers))
+        return _counted(workers, own, cut, resume, show, wish)
+
+
+def triangles(graph, executor, *, engine=None, order=None, parts=None, show=None):
+    """How many triangles each vertex is in: int64, one a vertex."""
+    graph = as_graph(graph)
+    own = graph.ordered(order or "auto")
+    tallied = _tallied(own, executor, "triangles", own.n, engine, parts, show)
+    return tallied if own is graph else tallied[own.rank]
+
+
+def support(graph, executor, *, engine=None, order=None, parts=None, show=None):
+    """How many triangles each edge is in: int64, one an edge, in the order of `graph.edges()`."""
+    graph = as_graph(graph)
+    own = graph.ordered(order or "auto")
+    return cpu.carried_back(graph, own, _tallied(own, executor, "support", own.m, engine, parts, show))
+
+
+def found(graph, executor, parts, *, verb="count", **wish):
+    """What each part has, as it comes: Found after Found. Parts are of the graph in the order that it has."""
+    with crew(executor) as workers, closing(Errand(workers, graph, verb, **wish).founds(parts)) as founds:
+        yield from founds
+
+
+def dealt(graph, of):
+    """All hands of a deal, each with its share of the work."""
+    return [Deal(index, of, graph.m / of) for index in range(of)]
+
+
+def _fast(workers, engine):
+    """Whether the fastest method is one for these workers: it wants a GPU, or is asked for in the simulator."""
+    return engine == "sim" or engine in (None, "gpu") and workers.engine() == "gpu"
+
+
+def _deals(method):
+    """Whether a Method deals out what it does on a whole graph."""
+    return "deal" in inspect.signature(importlib.import_module(method.module).plan).parameters
+
+
+def _counted(workers, graph, parts, resume, show, wish):
+    with journal(resume, graph, "count", parts) as kept, _bar(show, graph, parts) as bar:
+        bar.add(sum(part.work for part in kept.done))
+        todo = [part for part in parts if part not in kept.done]
+        with closing(Errand(workers, graph, "count", **wish).founds(todo)) as founds:
+            for found in founds:
+                kept.add(found)
+                bar.add(found.part.work)
+        return sum(kept.done.values())
+
+
+def _tallied(own, executor, verb, length, engine, parts, show):
+    total = np.zeros(length, np.int64)
+    with crew(executor) as workers:
+        cut = slices(own, parts or PER_WORKER * workers.workers)
+        with _bar(show, own, cut) as bar, closing(Errand(workers, own, verb, engine=engine).founds(cut)) as founds:
+            for found in founds:
+                for begin, values in found.values:
+                    total[begin : begin + values.size] += values
+                bar.add(found.part.work)
+    return total
+
+
+def _bar(show, graph, parts):
+    return progress(show, sum(part.work for part in parts), f"counting {graph.m:,} edges in {len(parts)} parts")
+
+
+# -------------------------------------------------------------------------------------------------------------- errand
+
+_known = WeakKeyDictionary()  # Graph -> what it is called among workers, and its sketch
+
+
+class Errand:
+    """The parts of one verb, out among workers, until each has been found once."""
+
+    def __init__(self, crew, graph, verb, *, method=None, engine=None, order=None, knobs=()):
+        if graph not in _known:
+            _known[graph] = uuid.uuid4().hex, fingerprint(graph, whole=False)
+        token, sketch = _known[graph]
+        worker.at_home(token, graph)
+        folder = None if graph.folder is None else str(graph.folder)
+        self.task = Task(token, sketch, uuid.uuid4().hex, verb, method, engine, order, crew.threads, dict(knobs),
+                         worker.here(), folder)  # fmt: skip
+        self.crew, self.graph = crew, graph
+        self.left = {}  # parts that are not found
+        self.out = {}  # future -> the part that it is for
+        self.came = SimpleQueue()  # futures that are done
+        self.lost = 0  # how often workers had to be started anew
+        self.columns = None
+
+    def founds(self, parts):
+        """Yield what each part that is not empty has, the one with most work first if they are done in that order."""
+        self.left = {part: None for part in sorted(parts, key=lambda part: -part.work) if not part.empty}
+        with Share(self.graph) as share:
+            try:
+                while self.left:
+                    if not self.out:  # at first; later, where two workers have found the same hand
+                        self._send(self.left)
+                    answer = self._answer()
+                    if isinstance(answer, Missing):
+                        self._provide(share, answer)
+                    elif isinstance(answer, Unfit):
+                        raise DoesNotFit(answer.reason)
+                    elif answer is not None and answer.part in self.left:
+                        del self.left[answer.part]
+                        yield answer
+            finally:
+                for future in self.out:
+                    future.cancel()
+
+    def _send(self, parts, columns=None):
+        try:
+            for part in list(parts):
+                future = self.crew.submit(self.task, part, columns)
+                self.out[future] = part
+                future.add_done_callback(self.came.put)
+        except BrokenExecutor as error:
+            self._go_on(error)
+
+    def _answer(self):
+        """What the next future that is done came to; None if that is no answer."""
+        future = self.came.get()
+        if self.out.pop(future, None) is None:  # one of a pool that is no more
+            return None
+        try:
+            return future.result()
+        except (BrokenExecutor, CancelledError) as error:
+            self._go_on(error)
+        except Exception as error:
+            if not type(error).__module__.startswith("distributed."):
+                raise
+            self._go_on(error)
+
+    def _provide(self, share, missing):
+        """Send a part once more with what its worker lacks: a folder; where it has looked in vain, the columns."""
+        if self.task.folder is None:
+            self.task = replace(self.task, folder=share.folder())
+        if self.task.folder == missing.looked_in:
+            self.columns = self.columns or self.crew.handed(share.columns())
+            self._send([missing.part], self.columns)
+        else:
+            self._send([missing.part])
+
+    def _go_on(self, error):
+        """After the death of a worker: all that is left to new workers; WorkerLost where there will be none."""
+        self.out.clear()
+        self.lost += 1
+        if self.lost <= RENEWALS and self.crew.renew():
+            self._send(self.left)
+            return
+        raise WorkerLost(
+            f"a worker died (ended by someone, or out of memory), and {type(self.crew.executor).__name__} goes on no "
+            f"more: {len(self.left)} parts are not counted; resume=FILE keeps those that are. {error}"
+        ) from error
