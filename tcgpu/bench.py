@@ -8,6 +8,7 @@
 import csv
 import datetime
 import html
+import io
 import json
 import math
 import os
@@ -103,13 +104,18 @@ class Rows(list):
     """Measurements as a list of dicts, which a notebook shows as a table."""
 
     def write_csv(self, path):
-        """Write all rows, one column for every key."""
+        """Write all rows as `csv` has them."""
         path = Path(path)
         path.parent.mkdir(parents=True, exist_ok=True)
-        with path.open("w", newline="") as file:
-            writer = csv.DictWriter(file, list(dict.fromkeys(key for row in self for key in row)), lineterminator="\n")
-            writer.writeheader()
-            writer.writerows(self)
+        path.write_text(self.csv(), newline="")
+
+    def csv(self):
+        """All rows as the text of a CSV file, one column for every key."""
+        file = io.StringIO()
+        writer = csv.DictWriter(file, list(dict.fromkeys(key for row in self for key in row)), lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(self)
+        return file.getvalue()
 
     @classmethod
     def read_csv(cls, path):
