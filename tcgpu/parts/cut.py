@@ -37,7 +37,7 @@ class Part:
 
     @property
     def empty(self):
-        """Whether it has no edges for sure."""
+        """Whether it has no edges, as its ends say."""
         return self.first >= self.last or self.low >= self.high
 
     def columns(self, graph):
@@ -51,18 +51,27 @@ class Part:
     def rows(self, graph):
         """The range of vertices that its edges may have as rows: all of them lie behind their column."""
         begin, _ = self.columns(graph)
-        return max(self.low, begin + 1), min(self.high, graph.n)
+        low = min(max(self.low, begin + 1), graph.n)
+        return low, max(low, min(self.high, graph.n))
+
+    def barren(self, graph):
+        """Whether it has no edges that can be in a triangle, by the look of its ends."""
+        low, high = self.rows(graph)
+        return self.empty or low == high
 
     def ranges(self, graph):
         """The ranges of vertices whose columns it takes: two, or one where they touch."""
         (begin, end), (low, high) = self.columns(graph), self.rows(graph)
-        if low >= high:
-            return [(begin, end)]
-        return [(begin, max(end, high))] if low <= end else [(begin, end), (low, high)]
+        return [(begin, max(end, high))] if low <= end or low == high else [(begin, end), (low, high)]
 
-    def column_bytes(self, graph):
-        """Bytes on a device of all columns that it takes."""
-        return sum(column_bytes(graph, *range_) for range_ in self.ranges(graph))
+    def reach(self, graph, by_edge):
+        """The ranges of edges, or of vertices, that its triangles may have: two, or one where they touch."""
+        (begin, end), (low, high), at = self.columns(graph), self.rows(graph), graph.col_ptr
+        if by_edge:
+            near, far = (self.first, int(at[end])), (int(at[low]), int(at[max(low, high)]))
+        else:
+            near, far = (begin, end), (low, graph.n)
+        return [(near[0], max(near[1], far[1]))] if far[0] <= near[1] else [near, far]
 
     def halves(self, graph):
         """Two parts that take fewer columns at a time and are this one together; GraphError if it has but one edge."""

@@ -11,6 +11,7 @@ from tcgpu._native import fetch_add, inline, jit, run_threads, threads
 
 STRETCH = 1 << 10, 1 << 16  # edges that a worker takes at a time: at least, at most;
 TURNS = 16  # between them, so many that each worker comes for more about as often
+ALONE = 1 << 17  # elements that a thread copies by itself in the time that it takes to wake another
 MANY = 50_000  # fewer edges are not worth waking the other cores
 
 I64 = np.int64
@@ -19,6 +20,8 @@ U64 = np.uint64
 
 def count(graph, part, workers=None):
     """The number of triangles of a Part."""
+    if part.barren(graph):
+        return 0
     workers = _workers(part, workers)
     found = np.zeros(workers, np.int64)
     marks = np.zeros((workers, graph.n // 64 + 1), np.uint64)
@@ -27,30 +30,35 @@ def count(graph, part, workers=None):
     return int(found.sum())
 
 
+def copy(source, target, base=0):
+    """Copy an array, less `base` in each element."""
+    _run(_copy, source, target, base, size=target.size)
+
+
+def columns_of(graph, first, target):
+    """Fill `target` with the columns of the nonzeros from position `first` on."""
+    _run(_columns_of, graph.col_ptr, first, target, size=target.size)
+
+
+def _run(function, *args, size):
+    """By as many threads as so many elements are worth."""
+    run_threads(function, *args, workers=max(1, min(threads(), size // ALONE)))
+
+
 def tally(graph, part, by_edge, workers=None):
     """The triangles of a Part at each of their edges, or of their vertices: [(where an array begins, the array)].
 
     The arrays reach over the edges or vertices that the part's triangles may have, and no further.
     """
+    if part.barren(graph):
+        return []
     workers = _workers(part, workers)
-    near, far = reach(graph, part, by_edge)
-    apart = near[1] < far[0]
-    first = np.zeros((near[1] if apart else max(near[1], far[1])) - near[0], np.int64)
-    second = np.zeros(far[1] - far[0], np.int64) if apart else first
-    bases = near[0], far[0] if apart else near[0]
+    found = [(low, np.zeros(high - low, np.int64)) for low, high in part.reach(graph, by_edge)]
+    (near0, near), (far0, far) = found[0], found[-1]
     marks = np.zeros((workers, graph.n), np.int32)
     run_threads(_tally, graph.col_ptr, graph.row_idx, *_ends(part), _queue(part, workers), marks, by_edge,
-                *bases, first, second, workers=workers)  # fmt: skip
-    return [(bases[0], first), (bases[1], second)] if apart else [(bases[0], first)]
-
-
-def reach(graph, part, by_edge):
-    """Which edges, or vertices, the triangles of a part may have: those of its columns, those of its rows."""
-    (begin, end), (low, high) = part.columns(graph), part.rows(graph)
-    if not by_edge:
-        return (begin, end), (low, graph.n if low < high else low)
-    at = graph.col_ptr
-    return (part.first, int(at[end])), (int(at[low]), int(at[max(low, high)]))
+                near0, far0, near, far, workers=workers)  # fmt: skip
+    return found
 
 
 def _workers(part, workers):
@@ -58,7 +66,7 @@ def _workers(part, workers):
 
 
 def _ends(part):
-    return np.array([part.first, max(part.first, part.last)], np.int64), np.array([part.low, part.high], np.int64)
+    return np.array([part.first, part.last], np.int64), np.array([part.low, part.high], np.int64)
 
 
 def _queue(part, workers):
@@ -155,3 +163,22 @@ def _tally(worker, workers, col_ptr, row_idx, edges, rows, queue, all_marks, by_
                     marks[U64(row_idx[U64(k)])] = 0
             at = here
             j += 1
+
+
+@jit
+def _copy(worker, workers, source, target, base):
+    for k in range(target.size * worker // workers, target.size * (worker + 1) // workers):
+        target[U64(k)] = source[U64(k)] - base
+
+
+@jit
+def _columns_of(worker, workers, col_ptr, first, target):
+    at = first + target.size * worker // workers
+    last = first + target.size * (worker + 1) // workers
+    j = np.searchsorted(col_ptr, at, side="right") - 1
+    while at < last:
+        end = min(last, col_ptr[U64(j + 1)])
+        while at < end:
+            target[U64(at - first)] = j
+            at += 1
+        j += 1

@@ -1,24 +1,27 @@
 """The unit of work: one part of a graph, counted by whoever has it. Everything here can be pickled.
 
     count_part(graph, part) -> Found      how many triangles
-    triangles_part, support_part          the same for each vertex, for each edge: as arrays over those that it may touch
+    triangles_part, support_part          the same at each vertex, at each edge: arrays over those that it may touch
 
 `graph` is a Graph, or the path of one: a worker on the same machine, or with the same file system, opens it once, and a
 folder stays in its files. Parts are of the graph in the order that it has.
 """
 
+import importlib
 import os
 import time
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import lru_cache
 
 import numpy as np
 
 from tcgpu import counting, formats
-from tcgpu.graph import Graph, GraphError, as_graph
+from tcgpu._engine import ENGINE
+from tcgpu.graph import GraphError, as_graph
 from tcgpu.parts import native
 from tcgpu.parts.cut import Deal, Part
 
+METHODS = ("warp_search", "cpu")  # those that count an edge at a time, and so any part
 SMALLEST = (np.uint8, np.uint16, np.uint32, np.int64)
 
 
@@ -30,31 +33,38 @@ class Found:
     triangles: int
     seconds: float
     engine: str
-    halved: int = 0  # how often a piece of it did not fit the device
-    values: tuple = field(default=(), repr=False)  # (where an array begins, the array) of the edges or vertices
+    halved: int = 0  # how often it, or a piece of it, did not fit the device
+    values: tuple = field(default=(), repr=False)  # (where an array begins, the array), of edges or of vertices
 
 
-def count_part(graph, part, *, method=None, engine=None, threads=None, **knobs):
+def count_part(graph, part, *, method=None, engine=None, cores=None, **knobs):
     """The triangles of one part of a graph.
 
-    method, engine: as in `count`, of the methods that take parts; without them, what this machine has. threads: of the
-    native engine, which takes all cores if not told otherwise.
+    part: a Part, or a Deal, which any method may count that has the knob `deal`.
+    method: "warp_search" or "cpu" for a Part; engine: as in `count`. Without them, what this machine has.
+    cores: how many of them the native engine takes; without a number, all.
+    Other keywords are the method's knobs.
     """
-    return _timed(part, engine_of(engine), lambda: native.count(opened(graph), part, threads))
+    if isinstance(part, Deal):
+        return _hand(graph, part, counting.choose(method or "adaptive", engine, None, knobs), engine, knobs)
+    chosen = method_of(method, engine, knobs)
+    if chosen.engines == ("cpu",):
+        return _found(part, chosen, engine, lambda: (native.count(opened(graph), part, cores), 0))
+    return _found(part, chosen, engine, lambda: _device().count(opened(graph), part, **knobs))
 
 
-def support_part(graph, part, *, engine=None, threads=None):
-    """For each edge that the part's triangles may have, of how many of them it is one: in `values`."""
-    return _tallied(graph, part, True, engine, threads)
+def support_part(graph, part, *, method=None, engine=None, cores=None):
+    """At each edge that the part's triangles may have, how many of them have it: in `values`."""
+    return _tallied(graph, part, True, method, engine, cores)
 
 
-def triangles_part(graph, part, *, engine=None, threads=None):
-    """For each vertex that the part's triangles may have, how many of them it is in: in `values`."""
-    return _tallied(graph, part, False, engine, threads)
+def triangles_part(graph, part, *, method=None, engine=None, cores=None):
+    """At each vertex that the part's triangles may have, how many of them have it: in `values`."""
+    return _tallied(graph, part, False, method, engine, cores)
 
 
 def added(founds, length):
-    """The sum of what parts have found for each of so many edges or vertices: int64."""
+    """The sum of what parts have found at each of so many edges or vertices: int64."""
     total = np.zeros(length, np.int64)
     for found in founds:
         for begin, values in found.values:
@@ -70,32 +80,49 @@ def opened(graph):
     return _opened(path, _modified(path))
 
 
-def _modified(path):
-    """When a file, or a file of a folder, was last written."""
-    paths = [path, *(entry.path for entry in os.scandir(path))] if os.path.isdir(path) else [path]
-    return tuple(os.stat(path).st_mtime_ns for path in paths)
+def method_of(method=None, engine=None, knobs=()):
+    """The Method that counts a Part; GraphError if the one that is named does not."""
+    if method is None:
+        method = "warp_search" if engine in counting.GPU or engine is None and ENGINE == "gpu" else "cpu"
+    chosen = counting.choose(method, engine, None, knobs)
+    if chosen.name not in METHODS:
+        raise GraphError(f"method {chosen.name!r} counts whole graphs; those that count parts are {', '.join(METHODS)}")
+    return chosen
 
 
-@lru_cache(maxsize=1)
-def _opened(path, modified):
-    return formats.read(path)
+def _hand(graph, deal, method, engine, knobs):
+    def work():
+        prepared = method.prepare(opened(graph))
+        return method.plan(prepared, deal=(deal.index, deal.of), **knobs).count(), 0
+
+    return _found(deal, method, engine, work)
 
 
-def engine_of(engine):
-    return "cpu"
+def _tallied(graph, part, by_edge, method, engine, cores):
+    chosen = method_of(method, engine)
+
+    def work():
+        if chosen.engines == ("cpu",):
+            values, halved = native.tally(opened(graph), part, by_edge, cores), 0
+        else:
+            values, halved = _device().tally(opened(graph), part, by_edge)
+        total = sum(counting.sum_exactly(array.astype(np.int64, copy=False)) for _, array in values)
+        return total // 3, halved, tuple(map(_small, values))
+
+    return _found(part, chosen, engine, work)
 
 
-def _timed(part, engine, work):
-    begin = time.perf_counter()
-    triangles = 0 if part.empty else work()
-    return Found(part, triangles, time.perf_counter() - begin, engine)
+def _found(part, method, engine, work):
+    """A Found of what `work` says: triangles, how often halved, values."""
+    with counting.on_engine(method, engine):
+        begin = time.perf_counter()
+        triangles, *more = work()
+        return Found(part, triangles, time.perf_counter() - begin, counting.engine_of(method, engine), *more)
 
 
-def _tallied(graph, part, by_edge, engine, threads):
-    begin = time.perf_counter()
-    values = [] if part.empty else native.tally(opened(graph), part, by_edge, threads)
-    triangles = sum(int(array.sum()) for _, array in values) // 3
-    return Found(part, triangles, time.perf_counter() - begin, engine_of(engine), 0, tuple(map(_small, values)))
+def _device():
+    """The room that knows the GPU; imported when it is first used."""
+    return importlib.import_module("tcgpu.parts.device")
 
 
 def _small(values):
@@ -106,3 +133,14 @@ def _small(values):
     largest = int(array[first:last].max(initial=0))
     dtype = next(dtype for dtype in SMALLEST if largest <= np.iinfo(dtype).max)
     return begin + first, array[first:last].astype(dtype)
+
+
+def _modified(path):
+    """When a file, or the files of a folder, were last written."""
+    paths = [path, *(entry.path for entry in os.scandir(path))] if os.path.isdir(path) else [path]
+    return tuple(os.stat(path).st_mtime_ns for path in paths)
+
+
+@lru_cache(maxsize=1)
+def _opened(path, modified):
+    return formats.read(path)

@@ -1,0 +1,219 @@
+"""Parts on a GPU or in its simulator: ranges of columns lie there, a kernel counts the edges between two of them.
+
+Arrays go there through a `Ring` of pinned host memory: while one piece is copied the next is filled, by several
+threads. A thread of Python's keeps the columns that its last part took: another part of the graph finds them there.
+"""
+
+import threading
+import weakref
+from dataclasses import dataclass
+
+import numpy as np
+
+from tcgpu import _cuda
+from tcgpu.kernels import part_tally, warp_search
+from tcgpu.parts import native
+from tcgpu.parts.cut import column_bytes
+
+SLOT = 1 << 23  # bytes of pinned memory in each of a ring's slots, at most
+SLOTS = 3
+MOST_ROWS = 2**32 - 64  # nonzeros of one range of columns: what the kernels can number
+MARGIN = 1 << 16  # bytes of the device that are left alone: allocations are rounded up
+
+
+class Ring:
+    """Pinned host memory in slots, through which arrays go to the device in one of its streams."""
+
+    def __init__(self, stream, slot_bytes=SLOT):
+        self.stream, self.taken = stream, 0
+        self.slots = [_cuda.pinned(max(1, slot_bytes // 8), np.int64) for _ in range(SLOTS)]
+        self.events = [None] * SLOTS
+
+    @property
+    def nbytes(self):
+        return sum(slot.nbytes for slot in self.slots)
+
+    def send(self, target, fill):
+        """Copy into a device array what `fill(first, piece)` writes into pieces of it, from element `first` on."""
+        length = self.slots[0].nbytes // target.dtype.itemsize
+        for first in range(0, target.size, length):
+            last = min(first + length, target.size)
+            number = self.taken % SLOTS
+            if self.events[number] is not None:
+                self.events[number].synchronize()  # what was in this slot has been copied
+            piece = self.slots[number].view(target.dtype)[: last - first]
+            fill(first, piece)
+            _cuda.copy_in(target[first:last], piece, self.stream)
+            self.events[number] = _cuda.event(self.stream)
+            self.taken += 1
+
+    def wait(self):
+        """Until all that was sent is there."""
+        for event in filter(None, self.events):
+            event.synchronize()
+
+    def send_array(self, target, source, base=0):
+        """Copy a host array into a device array, less `base` in each element."""
+        self.send(target, lambda first, piece: native.copy(source[first : first + piece.size], piece, base))
+
+
+@dataclass(frozen=True)
+class Block:
+    """The columns of vertices begin..end - 1 on the device; positions count from `first`, where theirs begin."""
+
+    begin: int
+    end: int
+    first: int
+    pointers: object
+    rows: object
+
+    @classmethod
+    def in_memory(cls, graph, begin, end, memory):
+        """As a part of `memory`, a device array of int64 that has room for it; not filled yet."""
+        first, last = int(graph.col_ptr[begin]), int(graph.col_ptr[end])
+        pointers = end - begin + 1
+        rows = memory[pointers : pointers + (last - first + 1) // 2].view(np.int32)[: last - first]
+        return cls(begin, end, first, memory[:pointers], rows)
+
+    def fill(self, graph, ring):
+        last = self.first + self.rows.size
+        ring.send_array(self.pointers, graph.col_ptr[self.begin : self.end + 1], self.first)
+        ring.send_array(self.rows, graph.row_idx[self.first : last])
+        return self
+
+    def part_of(self, low, high):
+        """(low, pointers, rows) of some of the columns."""
+        return low, self.pointers[low - self.begin : high - self.begin + 1], self.rows
+
+
+def words(graph, begin, end):
+    """How many int64 make the memory of a Block."""
+    return end - begin + 1 + int(graph.col_ptr[end] - graph.col_ptr[begin] + 1) // 2
+
+
+def launch_count(near, far, part, total, *, columns=None, cached=True, stream=None):
+    """Add to total[0] the triangles over the part's edges: columns of block `near`, rows among `far`.
+
+    far: what `Block.part_of` gives. columns: on the device the columns of these edges, if they are at hand; else they
+    are searched for.
+    """
+    blocks, threads, shared = warp_search.shape(part.last - part.first)
+    if columns is None:
+        columns = _cuda.device_array(0, np.int32)
+    warp_search.warp_search_kernel.launch(
+        blocks, threads, columns, part.first - near.first, part.last - near.first, near.begin, near.pointers, near.rows,
+        *far, 64 if cached else warp_search.NEVER, total, shared=shared, stream=stream,
+    )  # fmt: skip
+
+
+def count(graph, part, **knobs):
+    """The number of triangles of a Part, and how often a piece of it had to be halved to fit the device."""
+
+    def whole(piece):
+        if piece.barren(graph):
+            return 0
+        near, far = _blocks(graph, piece)
+        total = _cuda.device_array(1, np.int64, 0)
+        launch_count(near, far.part_of(*piece.rows(graph)), piece, total, **knobs)
+        return int(_cuda.to_host(total)[0])
+
+    found = _in_pieces(graph, part, whole)
+    return sum(found), len(found) - 1
+
+
+def tally(graph, part, by_edge):
+    """The triangles of a Part at each of their edges, or vertices, as `native.tally` has them, and as in `count`."""
+
+    def whole(piece):
+        if piece.barren(graph):
+            return []
+        near, far = _blocks(graph, piece)
+        ranges = piece.reach(graph, by_edge)
+        arrays = [_cuda.device_array(high - low, np.int32 if by_edge else np.int64, 0) for low, high in ranges]
+        bases = [low - block.first if by_edge else low for (low, _), block in zip((ranges[0], ranges[-1]), (near, far))]
+        blocks, threads = part_tally.shape(piece.last - piece.first)
+        part_tally.part_tally.launch(
+            blocks, threads, piece.first - near.first, piece.last - near.first, near.begin, near.pointers, near.rows,
+            *far.part_of(*piece.rows(graph)), by_edge, arrays[0], bases[0], arrays[-1], bases[1],
+        )  # fmt: skip
+        return [(low, _cuda.to_host(array)) for (low, _), array in zip(ranges, arrays)]
+
+    found = _in_pieces(graph, part, whole)
+    return [values for piece in found for values in piece], len(found) - 1
+
+
+def forget():
+    """Let go of the columns that this thread keeps on its device."""
+    _mine.kept = None
+
+
+def _in_pieces(graph, part, work):
+    """What `work` says of the part, or of the pieces that it falls into until each fits the device: a list."""
+    found, pieces = [], [part]
+    while pieces:
+        piece = pieces.pop()
+        try:
+            found.append(work(piece))
+        except _cuda.OutOfMemory:
+            forget()
+            pieces += reversed(piece.halves(graph))
+    return found
+
+
+# ------------------------------------------------------------------------------------------- what a thread keeps there
+
+
+_mine = threading.local()
+
+
+class Kept:
+    """The blocks of one graph that a thread has on its device: as many as its last part took."""
+
+    def __init__(self, graph):
+        self.graph, self.engine, self.blocks = weakref.ref(graph), _cuda.engine(), []
+
+    def of(self, graph):
+        return self.graph() is graph and self.engine == _cuda.engine()
+
+    def holding(self, begin, end):
+        """The block that has these columns, or None."""
+        return next((block for block in self.blocks if block.begin <= begin and end <= block.end), None)
+
+    def have(self, graph, part):
+        """Bring in the columns that a part takes, or all of the graph's if it may have any row; let go of the rest."""
+        ranges = part.ranges(graph)
+        missing = [range_ for range_ in ranges if self.holding(*range_) is None]
+        if missing and part.high >= graph.n:
+            self.blocks = []
+            missing = [(0, graph.n)] if _fits(graph, [(0, graph.n)]) else ranges
+        elif missing:
+            self.blocks = [block for block in self.blocks if any(self.holding(*range_) is block for range_ in ranges)]
+        if not _fits(graph, missing):
+            raise _cuda.OutOfMemory("the columns of a part do not fit the device")
+        for begin, end in missing:
+            self.blocks.append(_brought(graph, begin, end))
+
+
+def _blocks(graph, part):
+    """The blocks that hold a part's columns, and the columns of its rows: of one graph two, or twice the same."""
+    kept = getattr(_mine, "kept", None)
+    if kept is None or not kept.of(graph):
+        kept = _mine.kept = Kept(graph)
+    kept.have(graph, part)
+    ranges = part.ranges(graph)
+    return kept.holding(*ranges[0]), kept.holding(*ranges[-1])
+
+
+def _fits(graph, ranges):
+    """Whether the device has room for these ranges of columns, and the kernels numbers for their nonzeros."""
+    longest = max((int(graph.col_ptr[end] - graph.col_ptr[begin]) for begin, end in ranges), default=0)
+    size = sum(column_bytes(graph, *range_) for range_ in ranges)
+    return longest <= MOST_ROWS and size + MARGIN <= _cuda.memory_free()
+
+
+def _brought(graph, begin, end):
+    memory = _cuda.device_array(words(graph, begin, end), np.int64)
+    ring = Ring(_cuda.stream(), min(SLOT, memory.nbytes))
+    block = Block.in_memory(graph, begin, end, memory).fill(graph, ring)
+    ring.wait()
+    return block
