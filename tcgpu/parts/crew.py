@@ -3,12 +3,15 @@
 import os
 from concurrent.futures import Executor
 from contextlib import contextmanager
+from weakref import WeakKeyDictionary
 
 from tcgpu._engine import ENGINE
 from tcgpu.graph import GraphError
 from tcgpu.parts import local, worker
 
 PATIENCE = 20  # seconds to wait for a scheduler at an address
+
+_engines = WeakKeyDictionary()  # executor -> the engine of its workers
 
 
 class Crew:
@@ -30,14 +33,16 @@ class Crew:
         return told or os.cpu_count() or 1
 
     @property
-    def threads(self):
-        """How many threads of the native engine each worker may take, if all are on one machine like this."""
+    def cores(self):
+        """How many cores each worker may take for the native engine, if all are on one machine like this."""
         return max(1, (os.cpu_count() or 1) // self.workers)
 
     def engine(self):
         """Which engine a worker has for kernels, as the first one to answer says."""
-        self._check_start()
-        return self.executor.submit(worker.engine_here).result()
+        if self.executor not in _engines:
+            self._check_start()
+            _engines[self.executor] = self.executor.submit(worker.engine_here).result()
+        return _engines[self.executor]
 
     def handed(self, columns):
         """Columns as an argument of `submit`. Dask keeps them among its workers, and can make them anew of its own."""

@@ -56,18 +56,20 @@ def close():
             executor.shutdown(cancel_futures=True)
 
 
-def _gpus():
+def gpus(names=None):
+    """A new pool of a process for each visible GPU, or for those with these names, as in CUDA_VISIBLE_DEVICES."""
     if ENGINE != "gpu":
         raise GraphError(f"executor 'gpus' has no GPU to work with: {REASON}; 'processes' are those of the CPU")
-    return _processes(named_gpus() or [str(number) for number in range(visible_gpus())], "CUDA_VISIBLE_DEVICES")
+    return _processes("CUDA_VISIBLE_DEVICES", names or named_gpus() or [str(gpu) for gpu in range(visible_gpus())])
 
 
-def _cores():
-    return _processes(["1"] * (os.cpu_count() or 1), "NUMBA_NUM_THREADS")
+def processes(number=None):
+    """A new pool of so many processes of one thread each, by default one for each core."""
+    return _processes("NUMBA_NUM_THREADS", ["1"] * (number or os.cpu_count() or 1))
 
 
-def _processes(seats, variable):
-    """A pool of a process for each of `seats`: what its environment says under the name `variable`."""
+def _processes(variable, seats):
+    """A process for each of `seats`: what its environment says under the name `variable`."""
     context = _Apart()
     free = context.SimpleQueue()
     for seat in seats:
@@ -75,11 +77,12 @@ def _processes(seats, variable):
     return ProcessPoolExecutor(len(seats), mp_context=context, initializer=take_seat, initargs=(variable, free))
 
 
-def _threads():
+def threads():
+    """A new pool of threads: one for each visible GPU, else for each core."""
     return ThreadPoolExecutor(visible_gpus() if ENGINE == "gpu" else os.cpu_count(), thread_name_prefix="tcgpu-part")
 
 
-POOLS = {"gpus": _gpus, "processes": _cores, "threads": _threads}
+POOLS = {"gpus": gpus, "processes": processes, "threads": threads}
 
 
 class _Process(SpawnProcess):

@@ -24,7 +24,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from tcgpu import cpu
-from tcgpu.counting import choose
+from tcgpu.counting import METHODS, choose
 from tcgpu.graph import GraphError, as_graph
 from tcgpu.parts import worker
 from tcgpu.parts.crew import crew
@@ -32,6 +32,7 @@ from tcgpu.parts.cut import MANY_PARTS, Deal, slices
 from tcgpu.parts.journal import fingerprint, journal
 from tcgpu.parts.progress import progress
 from tcgpu.parts.share import Share
+from tcgpu.parts.work import method_of
 from tcgpu.parts.worker import Missing, Task, Unfit
 
 PER_WORKER = 8  # parts: the last ones then keep the others waiting for a sixteenth of the time, in the mean
@@ -53,22 +54,18 @@ def count(graph, executor, *, method=None, engine=None, order=None, parts=None, 
     """How many triangles `graph` has; see `tcgpu.count`. parts: how many; show: the wish for a progress bar."""
     graph = as_graph(graph)
     with crew(executor) as workers:
-        if method is None and _fast(workers, engine):
-            method, fallback = "adaptive", True
-        else:
-            fallback = False
-        chosen = choose(method or "cpu", engine, order, knobs)
         wish = {"method": method, "engine": engine, "knobs": knobs}
-        if _deals(chosen) and not resume:
-            hands = dealt(graph, parts or workers.workers)
+        named = "adaptive" if method is None and _fast(workers, engine) else method
+        if named is not None and not resume and _deals(choose(named, engine, order, knobs)):
             try:
-                return _counted(workers, graph, hands, None, show, wish | {"order": order or chosen.order})
+                return _dealt_out(workers, graph, parts, show, wish | {"method": named, "order": order})
             except DoesNotFit:
-                if not fallback:
+                if method is not None:
                     raise
-        wish["method"] = None if fallback else method
+        elif named is not None:
+            method_of(method, engine, knobs)
         own = graph.ordered(order or "auto")
-        cut = slices(own, parts or (MANY_PARTS if resume else PER_WORKER * workers.workers))
+        cut = slices(own, _number(parts, MANY_PARTS if resume else PER_WORKER * workers.workers))
         return _counted(workers, own, cut, resume, show, wish)
 
 
@@ -98,6 +95,15 @@ def dealt(graph, of):
     return [Deal(index, of, graph.m / of) for index in range(of)]
 
 
+def _number(parts, usual):
+    """How many parts there are to be; GraphError for a wish that none can be."""
+    if parts is None:
+        return usual
+    if isinstance(parts, bool) or not isinstance(parts, (int, np.integer)) or parts < 1:
+        raise GraphError(f"a graph is cut into 1 part or more, not {parts!r}")
+    return int(parts)
+
+
 def _fast(workers, engine):
     """Whether the fastest method is one for these workers: it wants a GPU, or is asked for in the simulator."""
     return engine == "sim" or engine in (None, "gpu") and workers.engine() == "gpu"
@@ -106,6 +112,13 @@ def _fast(workers, engine):
 def _deals(method):
     """Whether a Method deals out what it does on a whole graph."""
     return "deal" in inspect.signature(importlib.import_module(method.module).plan).parameters
+
+
+def _dealt_out(workers, graph, parts, show, wish):
+    """The count by a method that deals: a hand for every worker."""
+    order = wish["order"] or METHODS[wish["method"]].order
+    hands = dealt(graph, _number(parts, workers.workers))
+    return _counted(workers, graph, hands, None, show, wish | {"order": order})
 
 
 def _counted(workers, graph, parts, resume, show, wish):
@@ -122,7 +135,7 @@ def _counted(workers, graph, parts, resume, show, wish):
 def _tallied(own, executor, verb, length, engine, parts, show):
     total = np.zeros(length, np.int64)
     with crew(executor) as workers:
-        cut = slices(own, parts or PER_WORKER * workers.workers)
+        cut = slices(own, _number(parts, PER_WORKER * workers.workers))
         with _bar(show, own, cut) as bar, closing(Errand(workers, own, verb, engine=engine).founds(cut)) as founds:
             for found in founds:
                 for begin, values in found.values:
@@ -149,7 +162,7 @@ class Errand:
         token, sketch = _known[graph]
         worker.at_home(token, graph)
         folder = None if graph.folder is None else str(graph.folder)
-        self.task = Task(token, sketch, uuid.uuid4().hex, verb, method, engine, order, crew.threads, dict(knobs),
+        self.task = Task(token, sketch, uuid.uuid4().hex, verb, method, engine, order, crew.cores, dict(knobs),
                          worker.here(), folder)  # fmt: skip
         self.crew, self.graph = crew, graph
         self.left = {}  # parts that are not found

@@ -27,8 +27,7 @@ class Share:
 
     def __exit__(self, *failure):
         if self._made is not None:
-            shutil.rmtree(self._made, ignore_errors=True)
-            os.close(self._lock)
+            self._remove()
 
     def folder(self):
         """The graph's own folder, or one that is made now; None where there is no room for one."""
@@ -49,7 +48,15 @@ class Share:
             return
         self._made = tempfile.mkdtemp(prefix=PREFIX, dir=place)
         self._lock = _locked(self._made)
-        binary.write_folder(self.columns(), Path(self._made))
+        try:
+            binary.write_folder(self.columns(), Path(self._made))
+        except OSError:  # someone else has taken the room
+            self._remove()
+
+    def _remove(self):
+        shutil.rmtree(self._made, ignore_errors=True)
+        os.close(self._lock)
+        self._made = None
 
 
 def _places():

@@ -1,0 +1,517 @@
+"""One verb over many workers: threads and processes that count, that know their graph, that die."""
+
+import multiprocessing
+import os
+import signal
+import subprocess
+import sys
+import time
+from concurrent.futures import CancelledError, Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+import pool_work
+import pytest
+
+import tcgpu
+from tcgpu import Graph, GraphError
+from tcgpu.parts import Deal, crew, local, pools, share, slices, worker
+from tcgpu.parts.work import Found
+from tcgpu.parts.worker import Missing, Unfit
+
+SPAWN = multiprocessing.get_context("spawn")
+GRAPHS = {
+    "R-MAT": tcgpu.generate.rmat(10),
+    "clique": tcgpu.generate.clique(40),
+    "star": Graph.from_edges(np.zeros(30, np.int32), np.arange(1, 31)),
+    "no edge": Graph.from_edges([], [], 5),
+    "no vertex": Graph.from_edges([], []),
+}
+COUNTS = {name: tcgpu.count(graph, "cpu") for name, graph in GRAPHS.items()}
+every_graph = pytest.mark.parametrize("name", GRAPHS)
+
+
+@pytest.fixture(scope="module")
+def processes():
+    """A pool of two spawned processes, as anyone may have it."""
+    with ProcessPoolExecutor(2, mp_context=SPAWN) as pool:
+        yield pool
+
+
+@pytest.fixture(scope="module", autouse=True)
+def no_pool_is_left():
+    yield
+    local.close()
+
+
+@pytest.fixture
+def folders():
+    """What temporary folders have been left since the test began."""
+    before = left_folders()
+    return lambda: left_folders() - before
+
+
+def left_folders():
+    return {folder for place in share._places() for folder in Path(place).glob(f"{share.PREFIX}*")}
+
+
+def large(scale=15):
+    """A graph that a pool is busy with for a while, and its count."""
+    graph = tcgpu.generate.rmat(scale, seed=5)
+    return graph, tcgpu.count(graph, "cpu")
+
+
+# --------------------------------------------------------------------------------------------------------------- verbs
+
+
+@every_graph
+@pytest.mark.parametrize("parts", [None, 1, 7, 100])
+def test_threads_count(name, parts):
+    with ThreadPoolExecutor(2) as pool:
+        assert pools.count(GRAPHS[name], pool, parts=parts, engine="cpu") == COUNTS[name]
+
+
+@every_graph
+def test_processes_count(name, processes):
+    assert pools.count(GRAPHS[name], processes, engine="cpu") == COUNTS[name]
+    assert pools.count(GRAPHS[name], processes, engine="cpu", parts=9, order="natural") == COUNTS[name]
+
+
+@every_graph
+@pytest.mark.parametrize("order", ["natural", "degree"])
+def test_processes_tell_edges_and_vertices_apart(name, order, processes):
+    graph = GRAPHS[name]
+    wish = {"engine": "cpu", "order": order, "parts": 5}
+    assert np.array_equal(pools.triangles(graph, processes, **wish), tcgpu.triangles(graph, method="cpu"))
+    assert np.array_equal(pools.support(graph, processes, **wish), tcgpu.support(graph, method="cpu"))
+
+
+@pytest.mark.parametrize("name", ["threads", "processes"])
+def test_named_pools_count_and_stay(name):
+    graph = GRAPHS["R-MAT"]
+    assert pools.count(graph, name, engine="cpu") == COUNTS["R-MAT"]
+    kept = local.pool(name)
+    assert pools.count(graph, name, engine="cpu") == COUNTS["R-MAT"]
+    assert local.pool(name) is kept
+
+
+def test_forked_processes_count():
+    with ProcessPoolExecutor(2, mp_context=multiprocessing.get_context("fork")) as pool:
+        assert pools.count(GRAPHS["R-MAT"], pool, engine="cpu") == COUNTS["R-MAT"]
+
+
+def test_parts_say_what_they_took(processes):
+    graph = GRAPHS["R-MAT"]
+    parts = slices(graph, 12)
+    found = list(pools.found(graph, processes, parts, engine="cpu"))
+    assert {each.part for each in found} == {part for part in parts if not part.empty}
+    assert sum(each.triangles for each in found) == COUNTS["R-MAT"]
+    assert all(each.seconds >= 0 and each.engine == "cpu" for each in found)
+
+
+def test_a_script_needs_no_guard(tmp_path):
+    """Processes are not started from the script: it would start processes itself."""
+    script = tmp_path / "script.py"
+    script.write_text(
+        "import tcgpu\nfrom tcgpu.parts import pools\n"
+        "print(pools.count(tcgpu.generate.clique(20), 'processes', engine='cpu'))\n"
+    )
+    root = Path(tcgpu.__file__).parents[1]
+    ran = subprocess.run([sys.executable, script], cwd=root, capture_output=True, text=True, timeout=120)
+    assert (ran.stdout, ran.stderr) == ("1140\n", "")
+
+
+# ---------------------------------------------------------------------------------------------------- wishes, refusals
+
+
+@pytest.mark.parametrize("executor", ["gpu", "", 3, object, Executor])
+def test_what_is_no_executor_is_refused(executor):
+    with pytest.raises(GraphError, match="an executor is one of"):
+        pools.count(GRAPHS["clique"], executor)
+
+
+@pytest.mark.skipif(local.ENGINE == "gpu", reason="there is a GPU")
+def test_gpus_are_not_there():
+    with pytest.raises(GraphError, match="no GPU to work with.*'processes'"):
+        pools.count(GRAPHS["clique"], "gpus")
+
+
+@pytest.mark.parametrize(
+    "wish, said",
+    [
+        ({"method": "naive", "engine": "sim"}, "counts whole graphs"),
+        ({"method": "nothing"}, "no method"),
+        ({"order": "nothing"}, "no order"),
+        ({"knob": 3}, "has no knob 'knob'"),
+        ({"method": "cpu", "engine": "gpu"}, "runs on cpu"),
+        ({"parts": 0}, "1 part or more"),
+    ],
+)
+def test_wishes_that_cannot_be_met_are_refused(wish, said):
+    with ThreadPoolExecutor(1) as pool, pytest.raises(GraphError, match=said):
+        pools.count(GRAPHS["clique"], pool, **({"engine": "cpu"} | wish))
+
+
+def test_forked_processes_have_no_gpu(monkeypatch):
+    monkeypatch.setattr(crew, "ENGINE", "gpu")
+    with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("fork")) as pool:
+        with pytest.raises(GraphError, match="get_context\\('spawn'\\)"):
+            pools.count(GRAPHS["clique"], pool)
+
+
+# ---------------------------------------------------------------------------------------------------------- the graph
+
+
+def test_the_graph_goes_to_processes_once(monkeypatch, processes, folders):
+    graph, triangles = large(12)
+    made = []
+    make = share.Share._make
+    monkeypatch.setattr(share.Share, "_make", lambda self: (made.append(self), make(self)))
+    for _ in range(3):
+        assert pools.count(graph, processes, engine="cpu", order="natural") == triangles
+        assert not folders()
+    assert len(made) == 1
+
+
+def test_threads_have_the_graph_as_it_is(monkeypatch):
+    monkeypatch.setattr(share.Share, "folder", None)
+    graph = tcgpu.generate.rmat(8, seed=4)
+    with ThreadPoolExecutor(2) as pool:
+        assert pools.count(graph, pool, engine="cpu", order="natural") == tcgpu.count(graph, "cpu")
+    assert worker._held[None].graph is graph
+
+
+def test_a_graph_of_a_folder_stays_there(tmp_path, monkeypatch, processes):
+    tcgpu.write(GRAPHS["R-MAT"], tmp_path / "graph", "folder")
+    graph = tcgpu.read(tmp_path / "graph")
+    monkeypatch.setattr(share.Share, "_make", None)
+    assert pools.count(graph, processes, engine="cpu", order="natural") == COUNTS["R-MAT"]
+
+
+def test_a_folder_of_another_graph_is_not_counted(tmp_path, processes):
+    """As on another machine: the folder of that name has changed since it was read."""
+    tcgpu.write(GRAPHS["R-MAT"], tmp_path / "graph", "folder")
+    graph = tcgpu.read(tmp_path / "graph")
+    tcgpu.write(GRAPHS["clique"], tmp_path / "other", "folder")
+    (tmp_path / "graph").rename(tmp_path / "old")
+    (tmp_path / "other").rename(tmp_path / "graph")
+    assert pools.count(graph, processes, engine="cpu", order="natural") == COUNTS["R-MAT"]
+
+
+def test_workers_on_another_machine_are_sent_the_columns(folders):
+    with ProcessPoolExecutor(1, mp_context=SPAWN, initializer=pool_work.go_elsewhere) as pool:
+        for name in ("R-MAT", "clique", "R-MAT"):
+            assert pools.count(GRAPHS[name], pool, engine="cpu") == COUNTS[name]
+    assert not folders()
+
+
+def test_columns_are_sent_where_no_folder_has_room(monkeypatch, processes):
+    monkeypatch.setattr(share, "_place", lambda size: None)
+    graph = tcgpu.generate.rmat(9, seed=8)
+    assert pools.count(graph, processes, engine="cpu") == tcgpu.count(graph, "cpu")
+
+
+def test_a_folder_that_cannot_be_written_leaves_nothing(monkeypatch, processes, folders):
+    def full(graph, folder):
+        raise OSError("no space left")
+
+    monkeypatch.setattr(share.binary, "write_folder", full)
+    graph = tcgpu.generate.rmat(9, seed=9)
+    assert pools.count(graph, processes, engine="cpu") == tcgpu.count(graph, "cpu")
+    assert not folders()
+
+
+def test_folders_of_ended_processes_are_removed(monkeypatch, tmp_path):
+    """Those that are locked belong to a process that runs; a young one may be about to be locked."""
+    monkeypatch.setattr(share, "_places", lambda: [str(tmp_path)])
+    for name in ("ended", "running", "young"):
+        (tmp_path / f"{share.PREFIX}{name}").mkdir()
+    (tmp_path / f"{share.PREFIX}ended" / "col_ptr.npy").write_bytes(b"x" * 100)
+    held = share._locked(tmp_path / f"{share.PREFIX}running")
+    for name in ("ended", "running"):
+        os.utime(tmp_path / f"{share.PREFIX}{name}", (0, 0))
+    share._sweep()
+    assert {path.name for path in tmp_path.iterdir()} == {f"{share.PREFIX}running", f"{share.PREFIX}young"}
+    os.close(held)
+
+
+# --------------------------------------------------------------------------------------------------------------- hands
+
+
+@pytest.mark.sim
+def test_hands_of_a_deal_add_up(processes):
+    graph = tcgpu.generate.rmat(6)
+    for _ in range(2):
+        assert pools.count(graph, processes, engine="sim") == tcgpu.count(graph, "cpu")
+
+
+@pytest.mark.sim
+def test_a_worker_keeps_its_hand():
+    """A count after the first sets up nothing: the one worker is asked for hand after hand, and keeps the last."""
+    graph = tcgpu.generate.clique(12)
+    with ThreadPoolExecutor(1) as pool:
+        for _ in range(2):
+            assert pools.count(graph, pool, method="adaptive", engine="sim") == 220
+            plans = {id(worker._held[None].plan)}
+        assert len(plans) == 1
+        assert pools.count(graph, pool, method="adaptive", engine="sim", parts=3) == 220
+        assert worker._held[None].planned[-1].of == 3
+
+
+class Scripted(Executor):
+    """An executor of one worker whose answers are written down: what `answer(task, part, columns)` gives or raises."""
+
+    _max_workers = 3
+
+    def __init__(self, answer):
+        self.answer = answer
+
+    def submit(self, function, *args):
+        future = Future()
+        if function is not worker.do:
+            future.set_result(function(*args))
+            return future
+        try:
+            future.set_result(self.answer(*args))
+        except BaseException as error:
+            future.set_exception(error)
+        return future
+
+
+def test_a_hand_that_two_workers_counted_counts_once():
+    asked = []
+
+    def answer(task, part, columns):
+        asked.append(part.index)
+        return Found(Deal(1 if len(asked) < 3 else part.index, 3), 10 ** len(asked), 0.0, "sim")
+
+    found = list(pools.found(GRAPHS["clique"], Scripted(answer), pools.dealt(GRAPHS["clique"], 3)))
+    assert {each.part.index: each.triangles for each in found} == {0: 10_000, 1: 10, 2: 1000}
+    assert asked == [0, 1, 2, 0]
+
+
+def test_a_graph_too_large_for_a_gpu_is_counted_in_slices(monkeypatch):
+    tried = []
+
+    def answer(task, part, columns):
+        if isinstance(part, Deal):
+            tried.append(part)
+            return Unfit(part, "needs 9 bytes")
+        return worker.count_part(GRAPHS["clique"], part)
+
+    monkeypatch.setattr(worker, "engine_here", lambda: "gpu")
+    assert pools.count(GRAPHS["clique"], Scripted(answer)) == COUNTS["clique"] and tried
+    with pytest.raises(GraphError, match="needs 9 bytes"):
+        pools.count(GRAPHS["clique"], Scripted(answer), method="adaptive")
+
+
+def test_a_worker_is_told_where_the_graph_is_and_then_what_it_is(folders):
+    told = []
+
+    def answer(task, part, columns):
+        told.append((task.folder is not None, columns is not None))
+        if columns is None:
+            return Missing(part, task.folder)
+        assert columns.equals(GRAPHS["clique"])
+        return worker.count_part(columns, part)
+
+    assert pools.count(GRAPHS["clique"], Scripted(answer), engine="cpu", parts=1) == COUNTS["clique"]
+    assert told == [(False, False), (True, False), (True, True)]
+    assert not folders()
+
+
+@pytest.mark.parametrize("error", [GraphError("a bad part"), RuntimeError("a fault of ours")])
+def test_what_goes_wrong_in_a_worker_is_told(error, folders):
+    def answer(task, part, columns):
+        raise error
+
+    with pytest.raises(type(error), match=str(error)):
+        pools.count(GRAPHS["clique"], Scripted(answer), engine="cpu")
+
+
+@pytest.mark.parametrize("error", [pools.BrokenExecutor("killed"), CancelledError()])
+def test_an_executor_that_ends_is_lost(error):
+    def answer(task, part, columns):
+        raise error
+
+    with pytest.raises(pools.WorkerLost, match="Scripted goes on no more: 5 parts are not counted"):
+        pools.count(GRAPHS["clique"], Scripted(answer), engine="cpu", parts=5)
+
+
+# -------------------------------------------------------------------------------------------------------- its own GPU
+
+
+def bound(monkeypatch, gpus, visible=None, home=(0, None), **environment):
+    """Which GPU a worker takes that sees so many."""
+    monkeypatch.setattr(worker, "visible_gpus", lambda: gpus)
+    for name in (*worker.LOCAL_RANKS, "CUDA_VISIBLE_DEVICES"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in (environment | ({"CUDA_VISIBLE_DEVICES": visible} if visible else {})).items():
+        monkeypatch.setenv(name, value)
+    return worker._own_gpu(home)
+
+
+def test_a_worker_that_was_bound_keeps_its_gpu(monkeypatch):
+    """Dask-CUDA shows every worker all GPUs, its own one first."""
+    assert bound(monkeypatch, 4, visible="2,3,0,1", OMPI_COMM_WORLD_LOCAL_RANK="2") == 0
+    assert bound(monkeypatch, 1, visible="3", home=(0, "0,1,2,3")) == 0
+
+
+@pytest.mark.parametrize("name", worker.LOCAL_RANKS)
+def test_ranks_of_a_machine_take_its_gpus_in_turn(name, monkeypatch):
+    assert [bound(monkeypatch, 4, **{name: str(rank)}) for rank in range(6)] == [0, 1, 2, 3, 0, 1]
+
+
+def test_threads_of_a_process_take_its_gpus_in_turn(monkeypatch):
+    monkeypatch.setattr(worker, "_seats", worker.Counter())
+    taken = [bound(monkeypatch, 3, home=worker.here()) for _ in range(7)]
+    assert taken == [0, 1, 2, 0, 1, 2, 0]
+
+
+def test_processes_of_a_pool_have_numbers(processes):
+    waits = [processes.submit(pool_work.number_after_a_while, 0.3) for _ in range(2)]
+    first, second = sorted(wait.result() for wait in waits)
+    assert second == first + 1
+
+
+def test_processes_of_a_named_pool_have_an_environment_each():
+    """As GPUs are dealt out: each process sees one, and that before it imports anything."""
+    with local._processes("TCGPU_TEST_SEAT", ["a", "b"]) as pool:
+        waits = [pool.submit(pool_work.seat_after_a_while, 0.5) for _ in range(2)]
+        assert {wait.result() for wait in waits} == {("a", True), ("b", True)}
+
+
+# ---------------------------------------------------------------------------------------------------------- the deaths
+
+
+def killing(pool, at_share):
+    """A function to be told of progress, that kills a process of a pool once a share of the work is done."""
+    killed = []
+
+    def tell(done, total):
+        if not killed and done >= at_share * total:
+            killed.append(next(iter(pool._processes)))
+            os.kill(killed[0], signal.SIGKILL)
+
+    return tell, killed
+
+
+@pytest.mark.parametrize("at_share", [0.1, 0.6])
+def test_a_named_pool_outlives_its_workers(at_share):
+    graph, triangles = large()
+    pools.count(graph, "processes", engine="cpu", parts=2)
+    before = local.pool("processes")
+    tell, killed = killing(before, at_share)
+    assert pools.count(graph, "processes", engine="cpu", parts=60, show=tell) == triangles
+    assert killed and local.pool("processes") is not before
+
+
+def test_a_named_pool_whose_workers_die_again_and_again_gives_up(monkeypatch):
+    """Each new pool is as broken as the one before."""
+    started = []
+
+    def broken(task, part, columns):
+        raise pools.BrokenExecutor("killed")
+
+    monkeypatch.setitem(local.POOLS, "processes", lambda: (started.append(1), Scripted(broken))[1])
+    local.end("processes")
+    with pytest.raises(pools.WorkerLost):
+        pools.count(GRAPHS["clique"], "processes", engine="cpu")
+    assert len(started) == 1 + pools.RENEWALS
+    local.end("processes")
+
+
+def test_any_other_pool_is_lost_and_says_so_and_a_new_one_goes_on(tmp_path, folders):
+    graph, triangles = large()
+    wish = {"engine": "cpu", "parts": 40, "resume": tmp_path / "journal"}
+    with ProcessPoolExecutor(2, mp_context=SPAWN) as pool:
+        pools.count(graph, pool, engine="cpu", parts=2)
+        tell, killed = killing(pool, 0.4)
+        with pytest.raises(pools.WorkerLost, match="a worker died.*ProcessPoolExecutor goes on no more"):
+            pools.count(graph, pool, show=tell, **wish)
+    assert killed and not folders()
+    done = len((tmp_path / "journal").read_text().splitlines()) - 1
+    assert 0 < done < 40
+    again = []
+    with ThreadPoolExecutor(2) as pool:
+        assert pools.count(graph, pool, show=lambda done, total: again.append(done), **wish) == triangles
+    assert len(again) == 1 + 40 - done  # first what was done before
+
+
+@pytest.mark.parametrize("name", ["threads", "processes"])
+def test_an_interruption_leaves_nothing_behind(name, folders):
+    graph, triangles = large(13)
+
+    def interrupt(done, total):
+        raise KeyboardInterrupt
+
+    pools.count(GRAPHS["clique"], name, engine="cpu")
+    interrupted = local.pool(name)
+    with pytest.raises(KeyboardInterrupt):
+        pools.count(graph, name, engine="cpu", parts=50, show=interrupt)
+    assert not folders()
+    for process in list((getattr(interrupted, "_processes", None) or {}).values()):
+        process.join(10)
+        assert not process.is_alive()
+    assert pools.count(graph, name, engine="cpu") == triangles
+
+
+@pytest.mark.parametrize("ending", [signal.SIGINT, signal.SIGKILL])
+def test_a_pool_ends_with_its_process(ending):
+    """Also if that has no chance to end it."""
+    script = (
+        "import tcgpu\nfrom tcgpu.parts import local, pools\n"
+        "graph = tcgpu.generate.rmat(10)\npools.count(graph, 'processes', engine='cpu', parts=2)\n"
+        "print(*local.pool('processes')._processes, flush=True)\n"
+        "while True:\n"
+        "    pools.count(graph, 'processes', engine='cpu', parts=200)\n"
+    )
+    root, command = Path(tcgpu.__file__).parents[1], [sys.executable, "-c", script]
+    with subprocess.Popen(command, cwd=root, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as process:
+        workers = [int(number) for number in process.stdout.readline().split()]
+        time.sleep(0.2)
+        process.send_signal(ending)
+        assert process.wait(30) != 0 and workers
+    deadline = time.monotonic() + 20
+    while (running := [number for number in workers if runs(number)]) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert not running
+
+
+def runs(process):
+    """Whether there is a process of this number, other than one that has ended and that nobody has asked for yet."""
+    try:
+        os.kill(process, 0)
+        stat = Path(f"/proc/{process}/stat")
+        return not stat.parent.is_dir() or stat.read_text().rpartition(")")[2].split()[0] != "Z"
+    except (ProcessLookupError, FileNotFoundError):
+        return False
+
+
+# ------------------------------------------------------------------------------------------------------- on real GPUs
+
+
+@pytest.mark.gpu
+def test_gpus_count():
+    for name, graph in GRAPHS.items():
+        assert pools.count(graph, "gpus") == COUNTS[name]
+        assert np.array_equal(pools.triangles(graph, "gpus"), tcgpu.triangles(graph, method="cpu"))
+        assert np.array_equal(pools.support(graph, "gpus"), tcgpu.support(graph, method="cpu"))
+        assert pools.count(graph, "gpus", method="warp_search", parts=5) == COUNTS[name]
+    local.close()
+
+
+@pytest.mark.gpu
+def test_threads_share_the_gpus_of_a_process():
+    with ThreadPoolExecutor(2) as pool:
+        for name, graph in GRAPHS.items():
+            assert pools.count(graph, pool) == pools.count(graph, pool, parts=3) == COUNTS[name]
+
+
+@pytest.mark.gpu
+def test_a_gpu_worker_that_is_killed_is_replaced():
+    graph, triangles = large()
+    assert pools.count(graph, "gpus") == triangles
+    os.kill(next(iter(local.pool("gpus")._processes)), signal.SIGKILL)
+    assert pools.count(graph, "gpus") == triangles
+    local.close()
