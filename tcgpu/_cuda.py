@@ -67,11 +67,12 @@ class Kernel:
     """A kernel for fixed signatures; compiled when it is first launched on a GPU.
 
     `py_func` is the function as written, `signatures` what it is compiled for: tests compile it to PTX, a trace runs it
-    in a simulator of its own.
+    in a simulator of its own. `most_threads` is how many threads a block may have for it, where it would otherwise be
+    given more registers than there are for a block of 1024.
     """
 
-    def __init__(self, py_func, signatures):
-        self.py_func, self.signatures = py_func, signatures
+    def __init__(self, py_func, signatures, most_threads=None):
+        self.py_func, self.signatures, self.most_threads = py_func, signatures, most_threads
         self.__name__, self.__doc__, self.__module__ = py_func.__name__, py_func.__doc__, py_func.__module__
         self.__wrapped__ = py_func
         self._lock, self._dispatcher, self._allowed_on = threading.Lock(), None, set()
@@ -85,7 +86,8 @@ class Kernel:
         device = cuda.get_current_device().id
         if device not in self._allowed_on:
             with self._lock:
-                self._dispatcher = self._dispatcher or cuda.jit(list(self.signatures))(self.py_func)
+                if self._dispatcher is None:
+                    self._dispatcher = cuda.jit(list(self.signatures), launch_bounds=self.most_threads)(self.py_func)
                 for overload in self._dispatcher.overloads.values():
                     _allow_all_shared_memory(overload)
                 self._allowed_on.add(device)
@@ -120,9 +122,9 @@ class Kernel:
             simulate(self.py_func, blocks, threads, args, shared=shared)
 
 
-def kernel(*signatures):
+def kernel(*signatures, most_threads=None):
     """Decorate a function as a kernel for these signatures."""
-    return lambda py_func: Kernel(py_func, signatures)
+    return lambda py_func: Kernel(py_func, signatures, most_threads)
 
 
 def _allow_all_shared_memory(overload):

@@ -24,6 +24,8 @@ KNOBS = {
     "bitmap_warp": [{"fold": 5}, {"lanes": 7, "word": 64}, {"lanes": 32, "fold": 6}, {"lanes": 1}],
     "bitmap_block_shared": [{}, {"lanes": 1}, {"lanes": 7}],
     "bitmap_block_global": [{"fold": 5}, {"lanes": 7, "word": 64, "fold": 6}, {"lanes": 1, "word": 64}, {}],
+    "merge_path": [{}, {"lanes": 1}, {"lanes": 7}, {"lanes": 64}, {"lanes": 1024}],
+    "warp_search": [{}, {"cached": False}],
     "levels": [
         {"memory": "global"},
         {"approach": "A", "piece": 500},

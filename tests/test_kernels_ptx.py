@@ -47,7 +47,7 @@ def compiled(kernel, capability):
     assert kernel.signatures
     for signature in kernel.signatures:
         args, _ = normalize_signature(signature)
-        yield cuda.compile_ptx(kernel.py_func, args, cc=capability)[0]
+        yield cuda.compile_ptx(kernel.py_func, args, cc=capability, launch_bounds=kernel.most_threads)[0]
 
 
 def assembled(ptx, capability):

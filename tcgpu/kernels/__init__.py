@@ -166,6 +166,12 @@ def check_deal(deal):
     return check_knob("the first number of deal", index, 0, of - 1), of
 
 
+def check_choice(name, value, choices):
+    """GraphError unless the knob has one of these values."""
+    if value not in choices:
+        raise GraphError(f"{name} is one of {', '.join(map(repr, choices))}, not {value!r}")
+
+
 def enough_blocks(blocks, tasks, tasks_per_block):
     """`blocks`, but none that would find no task: most of a small graph's simulated time would go into those."""
     return max(1, min(blocks, -(-tasks // tasks_per_block)))

@@ -22,7 +22,7 @@ import numpy as np
 from tcgpu import _cuda
 from tcgpu._cuda import cuda, int64, kernel, uint32, uint64
 from tcgpu.graph import GraphError
-from tcgpu.kernels import Plan, Step, breadth, check_knob, duration, enough_blocks
+from tcgpu.kernels import Plan, Step, breadth, check_choice, check_knob, duration, enough_blocks
 from tcgpu.kernels.reduction import BYTES_PER_THREAD, add_block_to
 from tcgpu.levels.approaches import APPROACHES
 from tcgpu.levels.makespan import ORDERS
@@ -338,12 +338,6 @@ def plan(
         args = ("chunks", "tasks", *matrix, *division, int(skip), "queue", "total")
         step = Step(levels_kernel, blocks, threads, args, shared)
     return Plan("levels", copied, created, [step], setup=setup, work=work)
-
-
-def check_choice(name, value, choices):
-    """GraphError unless the knob has one of these values."""
-    if value not in choices:
-        raise GraphError(f"{name} is one of {', '.join(map(repr, choices))}, not {value!r}")
 
 
 def cut(graph, layout="s-utm", roots=256):

@@ -14,11 +14,10 @@ for the device is counted: see `warp_search_kernel`. Any numbers of threads and 
 never cut, so threads are rounded up to whole warps.
 """
 
-from tcgpu._cuda import cuda, int32, int64, kernel, uint32
-from tcgpu.kernels import Plan, Step, check_knob, enough_blocks
-from tcgpu.kernels.bits import check_edges, simulated_lookups
+from tcgpu._cuda import cuda, int32, int64, kernel, uint32, uint64
+from tcgpu.kernels import check_choice, check_knob, edge_list, enough_blocks
 from tcgpu.kernels.device_graph import prepare
-from tcgpu.kernels.levels import check_choice
+from tcgpu.kernels.edge_list import columns_of, has
 from tcgpu.kernels.reduction import BYTES_PER_THREAD, add_block_to
 
 __all__ = ["plan", "prepare", "shape"]
@@ -26,27 +25,13 @@ __all__ = ["plan", "prepare", "shape"]
 WARP = 32
 ALL_LANES = 0xFFFFFFFF
 LEVELS = 5  # of the search tree in shared memory: 32 elements, one a lane
-FEW = 16  # look-ups up to which edges share the lanes
+FEW = 32  # look-ups up to which edges share the lanes
 FLIPPED = 1 << 31  # marks a length: the rows of column i are looked up in column j
 LENGTH = FLIPPED - 1
 BYTES_PER_LANE = 24  # of shared memory, for what a lane tells the others of its edge
-NEVER = 2**31
-
-
-@cuda.jit(device=True)
-def found(rows, place, length, value, key):
-    """Whether `key` is one of the `length` ascending rows from rows[place] on, the first of which is `value`.
-
-    All lanes with the same length take the same steps: the part that may hold the key is halved, whatever was found.
-    """
-    while length > uint32(1):
-        half = uint32(length >> uint32(1))
-        x = rows[uint32(place + half)]
-        if x <= key:
-            place = uint32(place + half)
-            value = x
-        length = uint32(length - half)
-    return value == key
+NO_ROW = -1
+PAST_ALL = 2**31 - 1  # past every row: a graph has at most 2^31 - 1 vertices
+NEVER = 0
 
 
 @cuda.jit(device=True)
@@ -61,21 +46,8 @@ def sums_up_to(value, lane):
     return value
 
 
-@kernel(
-    "void(int32[::1], int64, int64, int64, int64[::1], int32[::1], int64, int64[::1], int32[::1], int64, int64[::1])"
-)
-def warp_search_kernel(cols, first, last, j_low, j_ptr, j_rows, i_low, i_ptr, i_rows, cached_from, total):
-    """Add to total[0] what the edges first..last-1 have in common, as far as column i is among those at hand.
-
-    j_rows      rows of consecutive columns from vertex `j_low` on, j_ptr[j - j_low] is where column j begins, and
-                j_rows[e] the row i of edge e
-    cols        the column j of edge e at cols[e - first]; empty where it is to be searched for in `j_ptr`
-    i_rows      rows of consecutive columns from vertex `i_low` on, i_ptr[i - i_low] is where column i begins; an edge
-                whose row i is not among these is stepped over
-    cached_from how many rows an edge must look up to have the top of the search tree brought to shared memory
-
-    In memory both are the columns of the whole graph. No array may have 2^32 - 64 rows or more.
-    """
+@kernel(f"void({edge_list.ARGUMENTS}, int64, int64[::1])", most_threads=1024)
+def warp_search_kernel(cols, first, last, j_low, j_ptr, j_rows, i_low, i_ptr, i_rows, cached, total):
     told = cuda.shared.array(0, uint32)  # for every warp: five words a lane and the top of the tree
     top = cuda.shared.array(0, int32)  # the same memory
     lane = uint32(cuda.threadIdx.x & 31)
@@ -87,14 +59,9 @@ def warp_search_kernel(cols, first, last, j_low, j_ptr, j_rows, i_low, i_ptr, i_
     while e - lane < last:
         keys, looks, column, length = uint32(0), uint32(0), uint32(0), uint32(0)
         if e < last:
-            i = int64(j_rows[e]) - i_low
-            if i >= 0 and i < i_ptr.size - 1:
-                keys = uint32(e + 1)
-                looks = uint32(column_end(cols, e - first, j_low, j_ptr, e) - e - 1)
-                column = uint32(i_ptr[i])
-                length = uint32(i_ptr[i + 1] - i_ptr[i])
-                if length < looks:
-                    keys, looks, column, length = column, length, keys, uint32(looks | uint32(FLIPPED))
+            keys, looks, column, length = columns_of(e, cols, first, j_low, j_ptr, j_rows, i_low, i_ptr)
+            if length < looks:
+                keys, looks, column, length = column, length, keys, uint32(looks | uint32(FLIPPED))
         few = looks if looks <= uint32(FEW) else uint32(0)
         end = sums_up_to(few, lane)
         told[own] = end
@@ -113,10 +80,10 @@ def warp_search_kernel(cols, first, last, j_low, j_ptr, j_rows, i_low, i_ptr, i_
                     edge = uint32(edge + step)
             key = uint32(told[uint32(edge + uint32(WARP))] + t)
             place, size = told[uint32(edge + uint32(2 * WARP))], told[uint32(edge + uint32(3 * WARP))]
-            rows, others = i_rows, j_rows
             if size & uint32(FLIPPED):
-                rows, others, size = j_rows, i_rows, uint32(size & uint32(LENGTH))
-            hits = uint32(hits + found(rows, place, size, rows[place], others[key]))
+                hits = uint32(hits + has(j_rows, place, uint32(size & uint32(LENGTH)), j_rows[place], i_rows[key]))
+            else:
+                hits = uint32(hits + has(i_rows, place, size, i_rows[place], j_rows[key]))
             t = uint32(t + uint32(WARP))
         cuda.syncwarp()
         many = uint32(cuda.ballot_sync(ALL_LANES, looks > uint32(FEW)))
@@ -127,17 +94,12 @@ def warp_search_kernel(cols, first, last, j_low, j_ptr, j_rows, i_low, i_ptr, i_
             p = uint32(told[uint32(edge + uint32(WARP))] + told[edge])
             p_end = uint32(p + told[uint32(edge + uint32(4 * WARP))])
             place, size = told[uint32(edge + uint32(2 * WARP))], told[uint32(edge + uint32(3 * WARP))]
-            rows, others = i_rows, j_rows
+            near = uint32(at + uint32(5 * WARP))
             if size & uint32(FLIPPED):
-                rows, others, size = j_rows, i_rows, uint32(size & uint32(LENGTH))
-            if uint32(p_end - p) >= uint32(cached_from):
-                hits = uint32(hits + cached_hits(rows, place, size, others, p, p_end, top, uint32(at + uint32(5 * WARP)), lane))
+                size = uint32(size & uint32(LENGTH))
+                hits = uint32(hits + warp_hits(j_rows, place, size, i_rows, p, p_end, top, near, lane, cached))
             else:
-                value = rows[place]
-                p = uint32(p + lane)
-                while p < p_end:
-                    hits = uint32(hits + found(rows, place, size, value, others[p]))
-                    p = uint32(p + uint32(WARP))
+                hits = uint32(hits + warp_hits(i_rows, place, size, j_rows, p, p_end, top, near, lane, cached))
         count += int64(hits)
         cuda.syncwarp()
         e += int64(cuda.gridDim.x) * warps * WARP
@@ -145,47 +107,55 @@ def warp_search_kernel(cols, first, last, j_low, j_ptr, j_rows, i_low, i_ptr, i_
 
 
 @cuda.jit(device=True)
-def column_end(cols, k, j_low, j_ptr, e):
-    """Where the column of nonzero e ends: that of its vertex cols[k] or, without `cols`, the first end past e."""
-    if cols.size:
-        return j_ptr[cols[k] - j_low + 1]
-    low, high = int64(1), j_ptr.size - 1
-    while low < high:
-        middle = (low + high) >> 1
-        if j_ptr[middle] <= e:
-            low = middle + 1
-        else:
-            high = middle
-    return j_ptr[low]
+def warp_hits(rows, place, size, others, p, p_end, top, at, lane, cached):
+    """How many of others[p:p_end] this lane finds among the `size` rows from rows[place] on.
 
-
-@cuda.jit(device=True)
-def cached_hits(rows, place, size, others, p, p_end, top, at, lane):
-    """How many of others[p:p_end] this lane finds among the `size` rows from rows[place] on; a search in two stages.
-
-    First in the 32 elements of the column that the lanes bring to shared memory, then between two of those.
+    Two searches are under way at a time in every lane, so that the warp looks up 64 rows. A search has two stages:
+    which of the 32 elements in shared memory is the last one up to the key, then the part of the column from there on.
     """
-    part, rest = uint32(size >> uint32(LEVELS)), uint32(size & uint32(WARP - 1))
-    cuda.syncwarp()
-    top[uint32(at + lane)] = rows[uint32(place + uint32(lane * part) + (uint32(lane * rest) >> uint32(LEVELS)))]
-    cuda.syncwarp()
-    longest = uint32(uint32(size + uint32(WARP - 1)) >> uint32(LEVELS))
+    part, first = size, rows[place]
+    if cached:
+        part = uint32(uint32(size + uint32(WARP - 1)) >> uint32(LEVELS))
+        mine = uint32(lane * part)
+        cuda.syncwarp()
+        top[uint32(at + lane)] = rows[uint32(place + mine)] if mine < size else int32(PAST_ALL)
+        cuda.syncwarp()
     hits = uint32(0)
     p = uint32(p + lane)
     while p < p_end:
-        key = others[p]
-        t = uint32(0)
-        for level in range(LEVELS):
-            step = uint32(uint32(WARP // 2) >> uint32(level))
-            if top[uint32(at + t + step)] <= key:
-                t = uint32(t + step)
-        begin = uint32(place + uint32(t * part) + (uint32(t * rest) >> uint32(LEVELS)))
-        hits = uint32(hits + found(rows, begin, longest, top[uint32(at + t)], key))
-        p = uint32(p + uint32(WARP))
+        q = uint32(p + uint32(WARP))
+        key, other = others[p], int32(NO_ROW)
+        if q < p_end:
+            other = others[q]
+        a, b, x, y = place, place, first, first
+        if cached:
+            s, t = uint64(at), uint64(at)
+            for level in range(LEVELS):
+                step = uint64(uint64(WARP // 2) >> uint64(level))
+                if top[s + step] <= key:
+                    s += step
+                if top[t + step] <= other:
+                    t += step
+            x, y = top[s], top[t]
+            a = uint32(place + min(uint32(uint32(s - uint64(at)) * part), uint32(size - part)))
+            b = uint32(place + min(uint32(uint32(t - uint64(at)) * part), uint32(size - part)))
+        length = part
+        while length > uint32(1):
+            half = uint32(length >> uint32(1))
+            v, w = rows[uint32(a + half)], rows[uint32(b + half)]
+            if v <= key:
+                a = uint32(a + half)
+                x = v
+            if w <= other:
+                b = uint32(b + half)
+                y = w
+            length = uint32(length - half)
+        hits = uint32(hits + (x == key) + (y == other))
+        p = uint32(q + uint32(WARP))
     return hits
 
 
-def shape(edges, threads=128, blocks=None):
+def shape(edges, threads=64, blocks=None):
     """(blocks, threads, bytes of shared memory) to launch `warp_search_kernel` with on so many edges."""
     warps = -(-check_knob("threads", threads, 1, 1024) // WARP)
     threads = warps * WARP
@@ -193,17 +163,7 @@ def shape(edges, threads=128, blocks=None):
     return enough_blocks(most, edges, threads), threads, threads * max(BYTES_PER_LANE, BYTES_PER_THREAD)
 
 
-def plan(graph, *, threads=128, blocks=None, cached=True):
+def plan(graph, *, threads=64, blocks=None, cached=True):
     """blocks: None for as many as suit the graph; cached: False searches in global memory from the root on."""
-    check_edges("warp_search", graph)
     check_choice("cached", cached, (False, True))
-    blocks, threads, shared = shape(graph.m, threads, blocks)
-    columns = ("col_ptr", "row_idx")
-    args = ("col_of", 0, graph.m, 0, *columns, 0, *columns, 2 * WARP if cached else NEVER, "total")
-    return Plan(
-        method="warp_search",
-        copied={"col_ptr": graph.col_ptr, "row_idx": graph.row_idx, "col_of": graph.col_of},
-        created={},
-        steps=[Step(warp_search_kernel, blocks, threads, args, shared)],
-        work=simulated_lookups(graph),
-    )
+    return edge_list.plan("warp_search", graph, warp_search_kernel, shape(graph.m, threads, blocks), int(cached))

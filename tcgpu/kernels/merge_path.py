@@ -1,0 +1,77 @@
+"""`merge_path`: several lanes per edge, the merge of its two columns cut into equal parts (TriCore's baseline).
+
+Contract: the sum over nonzeros (i, j) of the rows that columns i and j share; see `edge_list` for where the columns may
+lie. `lanes` neighbouring threads share an edge, whatever the launch shape; those of all threads that are left over have
+nothing to do.
+
+A merge takes m + n steps, each of which passes over one row: a step to the right in the column j, down in the column i,
+on the way from one corner of a grid to the other. Diagonal d of the grid is where the merge has taken d steps; a binary
+search along it finds where the merge gets there. So every lane finds the beginning of its part for itself, and takes
+as many steps as any other: Green, McColl and Bader's *merge path*.
+
+What it costs: the work of a merge, the searches on the diagonals, and strided access: the lanes of a warp read places
+that are a part apart from each other.
+"""
+
+from tcgpu._cuda import cuda, int64, kernel, uint32
+from tcgpu.kernels import check_knob, edge_list, enough_blocks
+from tcgpu.kernels.device_graph import prepare
+from tcgpu.kernels.edge_list import columns_of
+from tcgpu.kernels.reduction import BYTES_PER_THREAD, add_block_to
+
+__all__ = ["plan", "prepare"]
+
+
+@kernel(f"void({edge_list.ARGUMENTS}, int64, int64[::1])")
+def merge_path_kernel(cols, first, last, j_low, j_ptr, j_rows, i_low, i_ptr, i_rows, lanes, total):
+    thread, groups = cuda.grid(1), cuda.gridsize(1) // lanes
+    group, seat = thread // lanes, uint32(thread % lanes)
+    count = int64(0)
+    e = first + group if group < groups else last
+    while e < last:
+        p, rest, q, length = columns_of(e, cols, first, j_low, j_ptr, j_rows, i_low, i_ptr)
+        if rest > 0 and length > 0:
+            all_steps = uint32(rest + length)
+            part = uint32(uint32(all_steps + uint32(lanes) - uint32(1)) // uint32(lanes))
+            d = min(uint32(seat * part), all_steps)
+            x = steps_right(j_rows, p, rest, i_rows, q, length, d)
+            a, b = uint32(p + x), uint32(q + uint32(d - x))
+            count += int64(matches(j_rows, a, uint32(p + rest), i_rows, b, uint32(q + length), part))
+        e += groups
+    add_block_to(total, count)
+
+
+@cuda.jit(device=True)
+def steps_right(a, p, a_length, b, q, b_length, d):
+    """Of the first d steps of the merge, how many pass over a row of `a`; where rows agree, that of `a` goes first."""
+    low = uint32(d - b_length) if d > b_length else uint32(0)
+    high = min(d, a_length)
+    while low < high:
+        middle = uint32(uint32(low + high) >> uint32(1))
+        if a[uint32(p + middle)] <= b[uint32(q + uint32(d - uint32(1)) - middle)]:
+            low = uint32(middle + uint32(1))
+        else:
+            high = middle
+    return low
+
+
+@cuda.jit(device=True)
+def matches(a, p, p_end, b, q, q_end, steps):
+    """How many rows agree in so many steps of the merge of a[p:p_end] and b[q:q_end]; a match counts as `a` goes on."""
+    found = uint32(0)
+    while steps > uint32(0) and p < p_end and q < q_end:
+        x, y = a[p], b[q]
+        found = uint32(found + (x == y))
+        p = uint32(p + (x <= y))
+        q = uint32(q + (x > y))
+        steps = uint32(steps - uint32(1))
+    return found
+
+
+def plan(graph, *, threads=128, blocks=1 << 16, lanes=32):
+    """lanes: how many threads share an edge; 1 is a plain merge, a thread per edge."""
+    threads = check_knob("threads", threads, 1, 1024)
+    blocks = enough_blocks(check_knob("blocks", blocks, 1, 2**31 - 1), graph.m * lanes, threads)
+    lanes = min(check_knob("lanes", lanes, 1, 1024), threads * blocks)
+    shape = blocks, threads, threads * BYTES_PER_THREAD
+    return edge_list.plan("merge_path", graph, merge_path_kernel, shape, lanes)

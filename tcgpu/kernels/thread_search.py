@@ -1,0 +1,48 @@
+"""`thread_search`: a thread per edge, every row of the shorter column looked up in the longer one (TriCore's baseline).
+
+Contract: the sum over nonzeros (i, j) of the rows that columns i and j share. Thread t takes the edges t, t + all
+threads, and so on, whatever the launch shape; see `edge_list` for where its columns may lie.
+
+What it costs: with m rows in the shorter column and n in the longer, m log n steps instead of the m + n of a merge, so
+that a short column beside a long one is cheap. But the 32 lanes of a warp search 32 different columns: every step of
+theirs reads 32 places that have nothing to do with each other, and the warp waits for its longest search.
+"""
+
+from tcgpu._cuda import cuda, int64, kernel, uint32
+from tcgpu.kernels import check_knob, edge_list, enough_blocks
+from tcgpu.kernels.device_graph import prepare
+from tcgpu.kernels.edge_list import columns_of, has
+from tcgpu.kernels.reduction import BYTES_PER_THREAD, add_block_to
+
+__all__ = ["plan", "prepare"]
+
+
+@kernel(f"void({edge_list.ARGUMENTS}, int64[::1])")
+def thread_search_kernel(cols, first, last, j_low, j_ptr, j_rows, i_low, i_ptr, i_rows, total):
+    count = int64(0)
+    e = first + cuda.grid(1)
+    while e < last:
+        p, rest, q, length = columns_of(e, cols, first, j_low, j_ptr, j_rows, i_low, i_ptr)
+        if rest <= length:
+            count += int64(lookups(i_rows, q, length, j_rows, p, rest))
+        else:
+            count += int64(lookups(j_rows, p, rest, i_rows, q, length))
+        e += cuda.gridsize(1)
+    add_block_to(total, count)
+
+
+@cuda.jit(device=True)
+def lookups(rows, place, length, keys, p, many):
+    """How many of the `many` keys from keys[p] on are among the `length` rows from rows[place] on."""
+    hits, end = uint32(0), uint32(p + many)
+    while p < end:
+        hits = uint32(hits + has(rows, place, length, rows[place], keys[p]))
+        p = uint32(p + uint32(1))
+    return hits
+
+
+def plan(graph, *, threads=128, blocks=1 << 16):
+    threads = check_knob("threads", threads, 1, 1024)
+    blocks = enough_blocks(check_knob("blocks", blocks, 1, 2**31 - 1), graph.m, threads)
+    shape = blocks, threads, threads * BYTES_PER_THREAD
+    return edge_list.plan("thread_search", graph, thread_search_kernel, shape)
