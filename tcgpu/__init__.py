@@ -32,6 +32,7 @@ _ROOM_OF = {
     "transitivity": "counting",
     "count_subgraphs": "levels",
     "is_triangle_free": "levels",
+    "explore": "explorer",
     "k_truss": "truss",
     "truss_numbers": "truss",
 }

@@ -1,0 +1,29 @@
+"""The explorer: a panel in which a person picks a graph and methods, runs them, and sees what they take and why.
+
+    explorer = tcgpu.explore()                        # a widget; as the last line of a cell it shows itself
+    explorer = tcgpu.explore("rmat_8", ["naive", "bitmap"], order="degree")
+    explorer.run(); explorer.wait(); explorer.rows    # what a click does, and what came of it
+
+    words       what may be set, in which words
+    look        style sheet, tables, pictures
+    graphs      the card that picks a graph
+    methods     the card that picks methods, knobs, order and engine
+    worker      the one thread in which an explorer works
+    views       a page; the page that compares methods on one graph
+    sweep       the page that goes over nonzeros per column
+    drawing     the charts
+    panel       all of it together
+"""
+
+from tcgpu.explorer.panel import Explorer
+
+__all__ = ["Explorer", "explore"]
+
+
+def explore(graph="mesh_16x16", methods=("naive", "column_block", "cpu"), *, order=None, engine=None):
+    """Open an explorer: a widget that shows itself as the last line of a cell.
+
+    graph: what it begins with: the name of one that comes with tcgpu, a path, or whatever `as_graph` takes. methods,
+    order, engine: likewise; a person changes them all.
+    """
+    return Explorer(graph, methods, order=order, engine=engine)
