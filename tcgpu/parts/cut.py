@@ -22,6 +22,7 @@ SAMPLE = 1 << 18  # edges that are looked at to estimate the work of all
 EDGE = 16  # what an edge costs beside its look-ups, in look-ups
 ROW_BYTES = 4  # a nonzero of a column on a device
 POINTER_BYTES = 8  # where a column starts there, counted from the first of its range
+MOST_ROWS = 2**32 - 64  # nonzeros of one range of columns: what a kernel can number
 MANY_PARTS = 64  # where nobody says how many
 
 
@@ -105,8 +106,11 @@ def deals(of):
     return [Deal(index, of) for index in range(of)]
 
 
-def slices(graph, parts=MANY_PARTS):
-    """The list of edges in so many stretches of about equal work; in a small graph some are empty."""
+def slices(graph, parts=MANY_PARTS, most_edges=None):
+    """The list of edges in so many stretches of about equal work, or in more of at most so many edges.
+
+    In a small graph some are empty.
+    """
     if parts < 1:
         raise GraphError(f"a graph is cut into 1 part or more, not {parts}")
     positions, _, _, work = sampled(graph)
@@ -114,7 +118,12 @@ def slices(graph, parts=MANY_PARTS):
     before = np.concatenate(([0.0], np.cumsum(work)))
     ends = np.interp(np.arange(1, parts) * each, before, np.append(positions, graph.m)).astype(np.int64)
     cuts = [0, *ends.tolist(), graph.m]
-    return [Part(first, last, 0, graph.n, total / parts) for first, last in zip(cuts, cuts[1:])]
+    found = []
+    for first, last in zip(cuts, cuts[1:]):
+        pieces = max(1, -(-(last - first) // (most_edges or graph.m + 1)))
+        ends = [first + (last - first) * k // pieces for k in range(pieces + 1)]
+        found += (Part(*stretch, 0, graph.n, total / parts / pieces) for stretch in zip(ends, ends[1:]))
+    return found
 
 
 def pairs(graph, stay, move):
@@ -137,6 +146,7 @@ def pairs(graph, stay, move):
 
 def ranges(graph, most_bytes):
     """Where ranges of vertices begin and end whose columns take no more than that on a device: [0, ..., n]."""
+    most_bytes = min(most_bytes, ROW_BYTES * MOST_ROWS)
     cuts = [0]
     while cuts[-1] < graph.n:
         begin = cuts[-1]
@@ -161,6 +171,11 @@ def column_bytes(graph, begin, end):
     if begin >= end:
         return 0
     return POINTER_BYTES * (end - begin + 1) + ROW_BYTES * int(graph.col_ptr[end] - graph.col_ptr[begin])
+
+
+def words(graph, begin, end):
+    """How many int64 of memory hold the columns of vertices begin..end - 1 on a device."""
+    return -(-column_bytes(graph, begin, end) // 8)
 
 
 def sampled(graph):

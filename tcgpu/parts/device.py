@@ -13,11 +13,10 @@ import numpy as np
 from tcgpu import _cuda
 from tcgpu.kernels import part_tally, warp_search
 from tcgpu.parts import native
-from tcgpu.parts.cut import column_bytes
+from tcgpu.parts.cut import MOST_ROWS, column_bytes, words
 
 SLOT = 1 << 23  # bytes of pinned memory in each of a ring's slots, at most
 SLOTS = 3
-MOST_ROWS = 2**32 - 64  # nonzeros of one range of columns: what the kernels can number
 MARGIN = 1 << 16  # bytes of the device that are left alone: allocations are rounded up
 
 
@@ -84,11 +83,6 @@ class Block:
     def part_of(self, low, high):
         """(low, pointers, rows) of some of the columns."""
         return low, self.pointers[low - self.begin : high - self.begin + 1], self.rows
-
-
-def words(graph, begin, end):
-    """How many int64 make the memory of a Block."""
-    return end - begin + 1 + int(graph.col_ptr[end] - graph.col_ptr[begin] + 1) // 2
 
 
 def launch_count(near, far, part, total, *, columns=None, cached=True, stream=None):

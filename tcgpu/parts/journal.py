@@ -1,7 +1,7 @@
 """A journal of the parts that are done, so that a count that was broken off goes on where it was.
 
-A text file: a first line says of which graph, and how it is cut; each further one what a part has. A line that was being
-written when all ended counts as not written. The same graph in the same cut goes on; any other is refused.
+A text file: a first line says of which graph, and how it is cut; each further one what a part has. A line that was
+being written when all ended counts as not written. The same graph in the same cut goes on; any other is refused.
 """
 
 import hashlib

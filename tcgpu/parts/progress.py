@@ -1,4 +1,4 @@
-"""How far a count has come, shown where it is watched: a bar at a terminal, a widget in a notebook, a function's calls."""
+"""How far a count has come, for whoever watches: a bar at a terminal, a widget in a notebook, calls of a function."""
 
 import sys
 import time

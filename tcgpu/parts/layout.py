@@ -1,0 +1,86 @@
+"""How a graph goes through a device that is smaller than it is: what stays there, what moves past it, in which parts.
+
+Where all columns fit they stay, and the list of edges moves past them in slices. Where they do not, one range of
+columns stays and smaller ones move past it, each pair a part; then the next range stays.
+"""
+
+import re
+from dataclasses import dataclass
+from itertools import groupby
+
+from tcgpu.graph import GraphError
+from tcgpu.parts.cut import MOST_ROWS, ROW_BYTES, pairs, slices, words
+
+UNITS = {"b": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "tb": 10**12,
+         "kib": 1 << 10, "mib": 1 << 20, "gib": 1 << 30, "tib": 1 << 40}  # fmt: skip
+SHARES = ((3 / 4, 2), (1 / 2, 2), (1 / 2, 1))  # of the memory, what may stay; how many ranges may move through the rest
+SLICE = 1 << 23  # edges of which a slice has no more
+BUSY = 1 << 20  # edges that keep a device busy: of fewer there is one slice
+LEAST = 1 << 10  # a slice of fewer is not worth a launch
+TOTAL = 8  # bytes of the sum of all triangles
+
+
+def byte_count(text):
+    """ "512MB" or "2GiB" or a whole number, as a number of bytes."""
+    if isinstance(text, int) and not isinstance(text, bool) and text > 0:
+        return text
+    match = isinstance(text, str) and re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([kmgt]?i?b)?\s*", text.lower())
+    size = match and round(float(match[1]) * UNITS[match[2] or "b"])
+    if not size:
+        raise GraphError(f"device_memory is a number of bytes, or a text such as '512MB' or '2GiB', not {text!r}")
+    return size
+
+
+@dataclass(frozen=True)
+class Layout:
+    """How a graph goes through so much memory: its parts, the columns that stay at a time, what moves past them."""
+
+    parts: list
+    stay: int  # int64 words of memory for the columns that stay
+    move: int  # and for each of what moves
+    places: int  # how many of these there are
+    whole: bool  # all columns stay, and what moves is the list of edges
+
+    @property
+    def device_bytes(self):
+        return 8 * (self.stay + self.places * self.move) + TOTAL
+
+
+def layout(graph, limit):
+    """The Layout of a graph in `limit` bytes of device memory; GraphError if they are too few."""
+    columns = words(graph, 0, graph.n)
+    left = limit - TOTAL - 8 * columns
+    most = min(SLICE, left // (2 * ROW_BYTES) & ~1, max(LEAST, graph.m))
+    if most >= min(LEAST, graph.m) and graph.m <= MOST_ROWS:
+        parts = slices(graph, max(1, graph.m // BUSY), most)
+        return Layout(parts, columns, (max((part.last - part.first for part in parts), default=0) + 1) // 2, 2, True)
+    for share, places in SHARES:
+        stay = int((limit - TOTAL) * share) // 8 * 8
+        try:
+            parts = pairs(graph, stay, min(stay, (limit - TOTAL - stay) // places // 8 * 8))
+        except GraphError as error:
+            reason = error
+            continue
+        near, far = longest(graph, parts)
+        return Layout(parts, near, far, places, False)
+    raise GraphError(f"{limit:,} bytes of device memory are too few for this graph: {reason}")
+
+
+def walk(parts):
+    """Pairs in an order in which what moves last past one range is what moves first past the next."""
+    for k, (_, group) in enumerate(groupby(parts, key=lambda part: part.first)):
+        own, *others = group
+        yield own
+        yield from reversed(others) if k % 2 else others
+
+
+def longest(graph, parts):
+    """The most int64 words of memory for columns that stay, and for those that move."""
+    parts = [part for part in parts if not part.barren(graph)]
+    near = max((words(graph, *part.columns(graph)) for part in parts), default=0)
+    return near, max((words(graph, part.low, part.high) for part in parts if moves(graph, part)), default=0)
+
+
+def moves(graph, part):
+    """Whether a pair's rows have their columns in another range than its edges."""
+    return part.low >= part.columns(graph)[1]
