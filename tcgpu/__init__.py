@@ -33,6 +33,7 @@ _ROOM_OF = {
     "count_subgraphs": "levels",
     "is_triangle_free": "levels",
     "explore": "explorer",
+    "step": "stepper",
     "k_truss": "truss",
     "truss_numbers": "truss",
 }

@@ -1,0 +1,336 @@
+"""Frames of the stepper: what they find is exact, what they count is what the kernels do, their layout stays."""
+
+import re
+from bisect import bisect_right
+
+import networkx as nx
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from strategies import sparse_graphs
+from test_costs import reads
+
+import tcgpu
+from tcgpu import costs, stepper
+from tcgpu.counting import METHODS
+from tcgpu.graph import GraphError
+from tcgpu.kernels.adaptive_setup import EMPTY
+from tcgpu.stepper import by_degree, frames, searches
+from tcgpu.stepper.frames import LOOKS, Cells, Lower, Matrix, Strip
+
+CLUB = tcgpu.Graph.from_networkx(nx.karate_club_graph())
+KNOBS = {
+    "column_block": [{"columns": 1}, {"tile": 3}, {"columns": 64, "threads": 1}],
+    "bitmap": [{"lanes": 1, "word": 32}],
+    "bitmap_thread": [{"registers": 3}],
+    "bitmap_warp": [{"lanes": 1, "fold": 0}, {"lanes": 32, "word": 64}],
+    "bitmap_block_global": [{"lanes": 3, "fold": 5}],
+    "merge_path": [{"lanes": 1}, {"lanes": 7}, {"lanes": 32}],
+    "warp_search": [{"cached": False}, {"lanes": 2}, {"lanes": 1}, {"lanes": 32}],
+    "levels": [{"skip": True}],
+    "adaptive": [
+        {"near": 0},
+        {"near": 64, "hubs": 0, "crowd": 1},
+        {"near": 20, "hubs": 20, "heavy": 0},
+        {"near": 5, "hubs": 2, "short": 2},
+        {"near": 0, "short": 2**30},
+        {"order": "natural", "words": 4, "short": 2},
+        {"order": "bfs", "words": 0},
+    ],
+}
+EVERY = [(method, knobs) for method in stepper.PLAYED for knobs in [{}, *KNOBS.get(method, [])]]
+every_method = pytest.mark.parametrize("method", stepper.PLAYED)
+every_setting = pytest.mark.parametrize("method, knobs", EVERY, ids=lambda value: str(value))
+
+
+def play(graph, method, **knobs):
+    return list(stepper.steps(graph, method, **knobs))
+
+
+def triangles_of(graph):
+    return sorted(tuple(triangle) for chunk in tcgpu.list_triangles(graph) for triangle in chunk.tolist())
+
+
+# ------------------------------------------------------------------------------------------ what is found, how it adds up
+
+
+@every_setting
+def test_the_triangles_of_all_steps_are_those_of_the_graph(method, knobs):
+    played = play(CLUB, method, **knobs)
+    graph = played[0].scene.graph
+    assert sorted(played[-1].triangles) == triangles_of(graph), "each once, and no other"
+    found, lookups = 0, 0
+    for frame in played:
+        found += frame.new
+        assert len(frame.triangles) == found and frame.triangles == played[-1].triangles[:found]
+        assert frame.lookups >= lookups + (frame.new > 0), "nothing is found without a look"
+        lookups = frame.lookups
+
+
+@given(sparse_graphs(20), st.sampled_from(EVERY))
+def test_the_triangles_of_any_graph_are_found(graph, setting):
+    method, knobs = setting
+    played = play(graph, method, **knobs)
+    found = list(played[-1].triangles) if played else []
+    assert sorted(found) == triangles_of(played[0].scene.graph if played else graph)
+
+
+@every_method
+def test_the_scene_says_what_is_played_and_every_vertex_has_a_place_of_its_own(method):
+    scene = play(CLUB, method)[0].scene
+    assert scene.method == method and scene.unit in ("comparisons", "look-ups", "combinations")
+    assert scene.graph.order == ("degree" if method == "adaptive" else "natural")
+    assert scene.points.shape == (CLUB.n, 2)
+    apart = np.hypot(*np.moveaxis(scene.points[:, None] - scene.points, -1, 0)) + 9 * np.eye(CLUB.n)
+    assert apart.min() > 0.18, "inches"
+
+
+@every_setting
+def test_every_look_is_one_and_stands_for_a_cell(method, knobs):
+    for frame in play(CLUB, method, **knobs):
+        assert frame.title and frame.caption.endswith(".") and "  " not in frame.caption
+        assert set(frame.vertices) <= set(range(CLUB.n)) and set(frame.vertices.values()) <= set(LOOKS)
+        for panel in frame.panels:
+            if isinstance(panel, Cells):
+                assert len(panel.values) == len(panel.looks) <= panel.room and set(panel.looks) <= set(LOOKS)
+                assert {*panel.heads, *panel.marks} <= set(range(len(panel.values)))
+                assert panel.marked or not panel.marks
+            elif isinstance(panel, Matrix):
+                assert [len(line) for line in panel.looks] == [len(panel.columns)] * len(panel.rows)
+                assert {look for line in panel.looks for look in line} <= {*LOOKS, ""}
+            elif isinstance(panel, Strip):
+                assert all(0 <= place < panel.size for place in panel.looked)
+            else:
+                assert isinstance(panel, Lower) and set(panel.looks.values()) <= set(LOOKS)
+
+
+@every_method
+def test_the_layout_stays_while_a_kernel_is_at_work(method):
+    """Panels keep their kind, their size and whether they have room for heads and marks."""
+    layouts = {}
+    for frame in play(CLUB, method):
+        phase = frame.title.split()[0] if method in ("levels", "adaptive") else method
+        layout = [(type(panel), getattr(panel, "room", 0), getattr(panel, "marked", 0)) for panel in frame.panels]
+        assert layouts.setdefault(phase, layout) == layout, frame.title
+
+
+@every_method
+def test_hits_are_the_corners_of_what_a_step_finds(method):
+    for frame in play(CLUB, method):
+        new = {v for triangle in frame.triangles[len(frame.triangles) - frame.new :] for v in triangle}
+        assert {v for v, look in frame.vertices.items() if look == "hit"} <= new
+        assert all(frame.vertices[v] in ("hit", "looked") for v in new)
+
+
+# ------------------------------------------------------------------------------------------------ what the kernels do
+
+
+def lookups(graph, method, **knobs):
+    played = play(graph, method, **knobs)
+    return played[-1].lookups if played else 0
+
+
+SMALL = {"club": CLUB, "by degree": CLUB.ordered("degree"), "rmat": tcgpu.generate.rmat(5, 6, seed=2)}
+every_graph = pytest.mark.parametrize("graph", SMALL.values(), ids=SMALL)
+
+
+@every_graph
+def test_merges_compare_as_often_as_the_kernel(graph):
+    compared = lookups(graph, "naive", order="natural")
+    assert compared == costs.merge_steps(graph).sum()
+    assert lookups(graph, "column_block", tile=400) == compared
+
+
+@pytest.mark.sim
+@every_graph
+@pytest.mark.parametrize("tile", [1, 5, 64])
+def test_a_tile_is_filled_and_merged_as_by_the_kernel(graph, tile):
+    played = play(graph, "column_block", columns=4, tile=tile)
+    begun = sum("takes nonzero" in frame.caption for frame in played)
+    plan = METHODS["column_block"].plan(graph, columns=4, tile=tile)
+    assert reads(plan, "row_idx") == graph.m + begun + played[-1].lookups  # copied, a row a nonzero, of columns i
+
+
+@pytest.mark.sim
+@every_graph
+@pytest.mark.parametrize("lanes", [1, 4, 32])
+def test_a_merge_path_takes_the_steps_of_the_kernel(graph, lanes):
+    compared = lookups(graph, "merge_path", lanes=lanes)
+    assert reads(METHODS["merge_path"].plan(graph, lanes=lanes), "row_idx") == graph.m * lanes + 2 * compared
+
+
+@every_graph
+def test_bitmaps_look_up_what_the_kernel_does(graph):
+    assert lookups(graph, "bitmap") == costs.lookups(graph).sum() == lookups(graph, "bitmap", lanes=1)
+
+
+@pytest.mark.sim
+@every_graph
+@pytest.mark.parametrize("lanes", [1, 2, 8])
+@pytest.mark.parametrize("method", ["bitmap_warp", "bitmap_block_global"])
+def test_folded_bitmaps_look_up_what_the_kernel_does(graph, method, lanes):
+    plan = METHODS[method].plan(graph, lanes=lanes, fold=5, threads=32)
+    looked_up = lookups(graph, method, lanes=lanes)
+    set_bits = graph.column_lengths[
+        graph.column_lengths > 1
+    ].sum()  # each by an atomic, which the simulator reads twice
+    assert reads(plan, "bits") - 2 * set_bits == looked_up == lookups(graph, "bitmap_block_shared", lanes=lanes)
+
+
+@pytest.mark.sim
+@every_graph
+def test_a_thread_reads_and_searches_what_the_kernel_does(graph):
+    played = play(graph, "bitmap_thread")
+    captions = [frame.caption for frame in played]
+    stopped = sum("is left out" in caption for caption in captions)
+    steps = [
+        int(found[1]) for found in (re.search(r"searched for, in (\d+) step", caption) for caption in captions) if found
+    ]
+    long = graph.column_lengths[graph.column_lengths > 1]
+    rows = long[long <= 12].sum()  # to registers
+    around = long.size + 2 * (long - 1).sum()  # a column's last row; where each list begins and ends
+    searched = sum(steps) + len(steps)  # and whether it is the row
+    plan = METHODS["bitmap_thread"].plan(graph)
+    assert reads(plan, "row_idx") == rows + around + searched + played[-1].lookups + stopped
+
+
+@pytest.mark.sim
+@every_graph
+def test_a_thread_searches_in_as_many_steps_as_the_kernel(graph):
+    played = play(graph, "thread_search")
+    steps = sum(frame.caption.startswith("Step") for frame in played)
+    every = played[-1].lookups
+    assert reads(METHODS["thread_search"].plan(graph), "row_idx") == graph.m + 2 * every + steps
+
+
+@every_graph
+@pytest.mark.parametrize("knobs", [{}, {"lanes": 32}, {"cached": False}], ids=str)
+def test_the_shorter_column_is_looked_up_in_the_longer(graph, knobs):
+    behind = graph.col_ptr[graph.col_of + 1] - np.arange(graph.m) - 1
+    shorter = np.minimum(behind, graph.column_lengths[graph.row_idx])
+    assert lookups(graph, "warp_search", **knobs) == lookups(graph, "thread_search") == shorter.sum()
+
+
+@every_graph
+def test_levels_test_every_combination_of_every_chunk(graph):
+    chunks = tcgpu.levels.split(graph, shared_bits=10**6, machines=1)
+    assert lookups(graph, "levels") == chunks.total_tests > lookups(graph, "levels", skip=True)
+
+
+@pytest.mark.sim
+@pytest.mark.parametrize("name", ["club", "rmat"])
+@pytest.mark.parametrize("crowd", [1, 4, 10**6])
+def test_windows_look_up_what_the_kernels_do(name, crowd):
+    graph = SMALL[name].ordered("degree")
+    knobs = {"near": 64, "hubs": 0, "crowd": crowd}
+    plan = METHODS["adaptive"].plan(graph, near=graph.n, hubs=0, crowd=crowd)
+    assert 4 * reads(plan, "quads") == lookups(graph, "adaptive", **knobs) > 0
+
+
+def test_near_look_ups_are_those_of_what_follows_in_the_other_column():
+    """Without filling up to four: of a column with d rows, d (d - 1) / 2, where column i has a row at all."""
+    graph = CLUB.ordered("degree")
+    asked = [
+        frame.panels[2].values[k]
+        for frame in play(CLUB, "adaptive", near=64, hubs=0)
+        if "look-ups at a time" in frame.caption
+        for k, look in enumerate(frame.panels[2].looks)
+        if look in ("looked", "hit")
+        if frame.panels[2].values[k] != "pad" and frame.panels[2].values[k] > int(frame.title.split()[-1])
+    ]
+    i, j = graph.edges()
+    after = graph.col_ptr[j + 1] - np.arange(graph.m) - 1
+    assert len(asked) == after[graph.column_lengths[i] > 0].sum()
+
+
+# ------------------------------------------------------------------------------------------------------ pieces of it
+
+
+@given(st.sets(st.integers(0, 60), min_size=1, max_size=40), st.sampled_from([1, 2, 4, 8, 32]), st.integers(0, 60))
+def test_a_search_ends_at_the_last_row_up_to_the_one_it_looks_for(rows, parts, key):
+    rows = sorted(rows)
+    parts = parts if len(rows) > parts else 1
+    steps, ends = searches.search_tree(len(rows), parts)
+    assert [len(places) for places in steps] == [2**level for level in range(len(steps))]
+    assert len(ends) == 2 ** len(steps)
+    node = 0
+    for places in steps:
+        node = 2 * node + (places[node] < len(rows) and rows[places[node]] <= key)
+    assert (rows[ends[node]] == key) == (key in rows)
+    if key >= rows[0]:
+        assert rows[ends[node]] == rows[bisect_right(rows, key) - 1]
+    near = {place for places in steps[: parts.bit_length() - 1] for place in places}
+    assert near - {len(rows)} <= set(searches.top(len(rows), parts)) and len(near - {len(rows)}) < parts
+
+
+@given(st.sets(st.integers(0, 63), max_size=30))
+def test_a_hash_table_has_its_rows_and_no_others(rows):
+    slots = by_degree.hash_table(sorted(rows))
+    assert {row for row in slots if row != EMPTY} == rows and len(slots) >= 2 * len(rows)
+    for row in range(64):
+        assert (slots[by_degree.probes(slots, row)[-1]] == row) == (row in rows)
+
+
+def test_words_for_captions():
+    assert [frames.listed(range(1, n)) for n in (2, 3, 4)] == ["1", "1 and 2", "1, 2 and 3"]
+    assert frames.counted(1, "row") == "1 row" and frames.counted(1200, "row") == "1,200 rows"
+    assert frames.said_found([(0, 1, 2)]) == " A triangle: 0, 1, 2." and frames.said_found([]) == ""
+    assert frames.said_found([(0, 1, 2), (0, 1, 3)]) == " 2 triangles: 0, 1, 2; 0, 1, 3."
+
+
+# ---------------------------------------------------------------------------------------------------- what may be asked
+
+
+@pytest.mark.parametrize("method", [method for method, played in stepper.PLAYED.items() if not played.whole])
+def test_a_column_or_an_edge_is_played_alone(method):
+    whole = set(play(CLUB, method)[-1].triangles)
+    assert set(play(CLUB, method, column=0)[-1].triangles) == {t for t in whole if t[0] == 0}
+    for edge in ((2, 0), (0, 2)):
+        assert set(play(CLUB, method, edge=edge)[-1].triangles) == {t for t in whole if t[:2] == (0, 2)}
+
+
+def test_what_chooses_is_played_as_what_it_chooses():
+    assert play(CLUB, "report_auto")[0].scene.method == "naive"
+    assert play(tcgpu.generate.clique(20), "report_auto")[0].scene.method == "column_block"
+    assert play(CLUB, "bitmap_auto")[0].scene.method == METHODS["bitmap_auto"].plan(CLUB).method
+
+
+def test_anything_that_is_a_graph_is_played():
+    assert len(play(nx.karate_club_graph(), "naive")[-1].triangles) == 45
+    assert len(play((np.array([0, 0, 1]), np.array([1, 2, 2])), "naive")[-1].triangles) == 1
+
+
+@pytest.mark.parametrize(
+    "method, knobs, complaint",
+    [
+        ("cpu", {}, "'cpu' runs on cores, not on a GPU; these can be played: naive, "),
+        ("nave", {}, "'nave' is not a method"),
+        ("naive", {"lanes": 4}, "naive is played without a knob 'lanes'; it has none"),
+        ("bitmap", {"fold": 4}, "its knobs are lanes, word"),
+        ("bitmap", {"lanes": 0}, "lanes is a whole number from 1 to 32"),
+        ("warp_search", {"lanes": 3}, "lanes is one of 1, 2, 4"),
+        ("warp_search", {"cached": "yes"}, "cached is one of False, True"),
+        ("naive", {"order": "odd"}, "no order 'odd'"),
+        ("naive", {"column": 34}, "column is a whole number from 0 to 33"),
+        ("naive", {"edge": (0, 9)}, "vertices 9 and 0 are not joined"),
+        ("naive", {"edge": (0, 1), "column": 0}, "a column or an edge, not both"),
+        ("levels", {"column": 0}, "levels is played on a whole graph"),
+        ("adaptive", {"edge": (0, 1)}, "adaptive is played on a whole graph"),
+    ],
+)
+def test_what_cannot_be_played_is_refused_in_words(method, knobs, complaint):
+    with pytest.raises(GraphError) as error:
+        stepper.steps(CLUB, method, **knobs)
+    assert complaint in str(error.value)
+
+
+def test_a_graph_that_no_picture_has_room_for_is_refused():
+    with pytest.raises(GraphError, match="room for 64 vertices and 400 edges, not for 65 and 64"):
+        stepper.steps(tcgpu.generate.path(65), "naive")
+    with pytest.raises(GraphError, match="not for 40 and 780"):
+        stepper.steps(tcgpu.generate.clique(40), "naive")
+
+
+def test_every_method_can_be_played_or_is_said_not_to_be():
+    assert set(METHODS) == {*stepper.PLAYED, "report_auto", "bitmap_auto", "cpu"}
