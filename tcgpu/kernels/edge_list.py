@@ -56,19 +56,17 @@ def column_end(e, cols, first, j_low, j_ptr):
 
 
 @cuda.jit(device=True)
-def has(rows, place, length, value, key):
-    """Whether `key` is one of the `length` ascending rows from rows[place] on, the first of which is `value`.
+def has(rows, place, length, key):
+    """Whether `key` is one of the `length` > 0 ascending rows from rows[place] on.
 
     The part that may hold the key is halved, whatever was found: lanes with the same length take the same steps.
     """
     while length > uint32(1):
         half = uint32(length >> uint32(1))
-        x = rows[uint32(place + half)]
-        if x <= key:
+        if rows[uint32(place + half)] <= key:
             place = uint32(place + half)
-            value = x
         length = uint32(length - half)
-    return value == key
+    return rows[place] == key
 
 
 def plan(method, graph, kernel, shape, *knobs):

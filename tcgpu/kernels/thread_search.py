@@ -36,7 +36,7 @@ def lookups(rows, place, length, keys, p, many):
     """How many of the `many` keys from keys[p] on are among the `length` rows from rows[place] on."""
     hits, end = uint32(0), uint32(p + many)
     while p < end:
-        hits = uint32(hits + has(rows, place, length, rows[place], keys[p]))
+        hits = uint32(hits + has(rows, place, length, keys[p]))
         p = uint32(p + uint32(1))
     return hits
 
