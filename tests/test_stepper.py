@@ -52,7 +52,7 @@ def triangles_of(graph):
     return sorted(tuple(triangle) for chunk in tcgpu.list_triangles(graph) for triangle in chunk.tolist())
 
 
-# ------------------------------------------------------------------------------------------ what is found, how it adds up
+# ---------------------------------------------------------------------------------------- what is found, how it adds up
 
 
 @every_setting
@@ -172,10 +172,8 @@ def test_bitmaps_look_up_what_the_kernel_does(graph):
 def test_folded_bitmaps_look_up_what_the_kernel_does(graph, method, lanes):
     plan = METHODS[method].plan(graph, lanes=lanes, fold=5, threads=32)
     looked_up = lookups(graph, method, lanes=lanes)
-    set_bits = graph.column_lengths[
-        graph.column_lengths > 1
-    ].sum()  # each by an atomic, which the simulator reads twice
-    assert reads(plan, "bits") - 2 * set_bits == looked_up == lookups(graph, "bitmap_block_shared", lanes=lanes)
+    written = graph.column_lengths[graph.column_lengths > 1].sum()  # each by an atomic: the simulator reads it twice
+    assert reads(plan, "bits") - 2 * written == looked_up == lookups(graph, "bitmap_block_shared", lanes=lanes)
 
 
 @pytest.mark.sim
@@ -184,9 +182,7 @@ def test_a_thread_reads_and_searches_what_the_kernel_does(graph):
     played = play(graph, "bitmap_thread")
     captions = [frame.caption for frame in played]
     stopped = sum("is left out" in caption for caption in captions)
-    steps = [
-        int(found[1]) for found in (re.search(r"searched for, in (\d+) step", caption) for caption in captions) if found
-    ]
+    steps = [int(steps) for steps in re.findall(r"searched for, in (\d+) step", " ".join(captions))]
     long = graph.column_lengths[graph.column_lengths > 1]
     rows = long[long <= 12].sum()  # to registers
     around = long.size + 2 * (long - 1).sum()  # a column's last row; where each list begins and ends
