@@ -96,7 +96,7 @@ def launch_count(near, far, part, total, *, columns=None, cached=True, stream=No
         columns = _cuda.device_array(0, np.int32)
     warp_search.warp_search_kernel.launch(
         blocks, threads, columns, part.first - near.first, part.last - near.first, near.begin, near.pointers, near.rows,
-        *far, 64 if cached else warp_search.NEVER, total, shared=shared, stream=stream,
+        *far, int(cached), total, shared=shared, stream=stream,
     )  # fmt: skip
 
 

@@ -8,6 +8,8 @@ import re
 from dataclasses import dataclass
 from itertools import groupby
 
+import numpy as np
+
 from tcgpu.graph import GraphError
 from tcgpu.parts.cut import MOST_ROWS, ROW_BYTES, pairs, slices, words
 
@@ -22,8 +24,8 @@ TOTAL = 8  # bytes of the sum of all triangles
 
 def byte_count(text):
     """ "512MB" or "2GiB" or a whole number, as a number of bytes."""
-    if isinstance(text, int) and not isinstance(text, bool) and text > 0:
-        return text
+    if isinstance(text, (int, np.integer)) and not isinstance(text, bool) and text > 0:
+        return int(text)
     match = isinstance(text, str) and re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([kmgt]?i?b)?\s*", text.lower())
     size = match and round(float(match[1]) * UNITS[match[2] or "b"])
     if not size:
