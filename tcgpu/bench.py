@@ -18,10 +18,11 @@ import statistics
 import time
 from importlib import import_module
 from importlib.metadata import version
+from itertools import combinations_with_replacement
 from pathlib import Path
 from typing import NamedTuple
 
-from tcgpu import _native, cpu, datasets, levels
+from tcgpu import _native, cpu, datasets, lengths, levels
 from tcgpu._watch import part
 from tcgpu.counting import METHODS, choose, engine_of, on_engine
 from tcgpu.datasets import data_path
@@ -86,6 +87,10 @@ LEVELS = (
      [{"schedule": order, "piece": 2**62, "threads": 1024, "blocks": 132} for order in ("longest", "given")], False),
     ("skip", (1000, 25_000), ({"skip": True},), False),
 )  # fmt: skip
+# Lengths of columns, and how many edges ask for two of them: so many rows in all, but no fewer and no more edges.
+LENGTHS = (1, 4, 16, 64, 256, 1024, 4096)
+LENGTHS_METHODS = ("naive", "merge_path", "thread_search", "warp_search")
+LENGTHS_ROWS, LENGTHS_EDGES = 1 << 30, (1 << 17, 1 << 22)
 LEVELS_SNAP = ("as20000102", "ca-GrQc", "p2p-Gnutella04", "ca-HepPh", "ca-AstroPh", "ca-CondMat")
 LEVELS_NATIVE = 500_000_000  # combinations: of more, the native thread tests a share
 SHOWN = ("graph", "method", "engine", "order", "knobs", "triangles", "k", "kept", "kernel_ms", "process_ms", "total_ms")
@@ -273,15 +278,44 @@ def measure_samples(methods=FOUR, *, engine=None, repeats=REPEATS, share=1.0, te
         found = Rows()
         about = {"graph": graph.name, "vertices": graph.n, "edges": graph.m, "longest_column": graph.max_column}
         for method in _fitting(methods, graph, engine):
-            chosen = choose(method, engine)
-            with on_engine(chosen, engine):
-                plan = chosen.plan(chosen.prepare(graph))
-                times = [_run(plan, chosen)[0] for _ in range(1 + repeats)][1:]
-            timed = {"method": method, "engine": engine_of(chosen, engine), "kernel_ms": round(min(times), 4)}
-            found.append(about | timed | {"repeats": repeats} | machine(engine))
+            found.append(about | _kernel_alone(graph, method, {}, engine, repeats)[0])
         tell(found)
         rows += found
     return rows
+
+
+def measure_lengths(methods=LENGTHS_METHODS, *, engine=None, repeats=REPEATS, share=1.0, tell=lambda row: None):
+    """What an edge costs by the lengths of its two columns, each with LENGTHS: only the kernels' times, the best of the
+    repeats, on the graphs of `tcgpu.lengths`. `warp_search` runs without the top of its search tree, too.
+
+    A row says how many edges are `asking`, which is what its time is for, and for `shorter` and `longer` columns.
+    """
+    rows = Rows()
+    for m, n in combinations_with_replacement(LENGTHS, 2):
+        edges = max(1, round(share * min(LENGTHS_EDGES[1], max(LENGTHS_EDGES[0], LENGTHS_ROWS // (m + n)))))
+        graph = lengths.graph(m, n, edges)
+        about = {"graph": graph.name, "vertices": graph.n, "edges": graph.m}
+        about |= {"shorter": m, "longer": n, "asking": lengths.asking(graph)}
+        found, wanted = Rows(), cpu.count(graph)
+        for method in methods:
+            for setting in _settings(method, [{}, {"cached": False}]):
+                row, triangles = _kernel_alone(graph, method, setting, engine, repeats)
+                if triangles != wanted:
+                    raise RuntimeError(f"{method} counts {triangles:,} on {graph.name}, cpu {wanted:,}")
+                found.append(about | {"triangles": triangles, "knobs": json.dumps(setting)} | row)
+        tell(found)
+        rows += found
+    return rows
+
+
+def _kernel_alone(graph, method, setting, engine, repeats):
+    """The best time of a method's kernels of so many runs, in natural order, as a row; and the count."""
+    chosen = choose(method, engine)
+    with on_engine(chosen, engine):
+        plan = chosen.plan(chosen.prepare(graph, "natural"), **setting)
+        times, _, counts = zip(*(_run(plan, chosen) for _ in range(1 + repeats)))
+    timed = {"method": method, "engine": engine_of(chosen, engine), "kernel_ms": round(min(times[1:]), 4)}
+    return timed | {"repeats": repeats} | machine(engine), counts[0]
 
 
 def _table1_graphs(share):
@@ -441,6 +475,7 @@ SUITES = {
     "truss3": measure_truss3,
     "trusses": measure_trusses,
     "levels": measure_levels,
+    "lengths": measure_lengths,
 }
 
 

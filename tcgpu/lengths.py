@@ -8,7 +8,7 @@ import numpy as np
 from tcgpu.graph import Graph, GraphError
 
 DENSITY = 4  # rows are drawn from so many times as many: a quarter of the shorter list is in the longer one
-ROWS = 1 << 22  # of all longer lists together: more than a first-level cache holds
+ROWS = 1 << 20  # of all longer lists together: more than a first-level cache holds
 
 
 def graph(m, n, edges=1 << 20, *, seed=0):

@@ -1,0 +1,315 @@
+"""TriCore's kernel and its two baselines: edges in slices and pairs of ranges, searches, diagonals, lists of any length."""
+
+from itertools import combinations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from kernel_shapes import small_graphs
+
+import tcgpu
+from tcgpu import Graph, GraphError, _cuda, bench, cpu, lengths
+from tcgpu.counting import METHODS
+from tcgpu.kernels import edge_list, merge_path, thread_search, warp_search
+
+GRAPHS = small_graphs()
+SHAPE = {"blocks": 3, "threads": 64}
+KERNELS = {  # of each the knobs that its kernel takes between the edges and `total`, two settings
+    "warp_search": (warp_search.warp_search_kernel, [(1,), (0,)]),
+    "merge_path": (merge_path.merge_path_kernel, [(32,), (5,)]),
+    "thread_search": (thread_search.thread_search_kernel, [()]),
+}
+every_kernel = pytest.mark.parametrize("name", KERNELS)
+
+
+@pytest.fixture
+def simulator():
+    with _cuda.using("sim"):
+        yield
+
+
+in_simulator = [pytest.mark.sim, pytest.mark.usefixtures("simulator")]
+
+
+def launch(name, *arguments, setting=0, total=0):
+    """What one launch of a kernel adds to `total`, on the engine at hand."""
+    kernel, knobs = KERNELS[name]
+    counter = _cuda.to_device(np.array([total], np.int64))
+    blocks, threads, shared = warp_search.shape(10**6, **SHAPE)
+    arguments = [_cuda.to_device(a) if isinstance(a, np.ndarray) else a for a in arguments]
+    kernel.launch(blocks, threads, *arguments, *knobs[setting % len(knobs)], counter, shared=shared)
+    return int(_cuda.to_host(counter)[0])
+
+
+def slices(name, graph, cuts, *, named=True, setting=0):
+    """The count of a graph, its edges a stretch at a time; unless `named`, the kernel finds their columns."""
+    total = 0
+    for first, last in zip([0, *cuts], [*cuts, graph.m]):
+        cols = graph.col_of[first:last] if named else graph.col_of[:0]
+        whole = (graph.col_ptr, graph.row_idx)
+        total = launch(name, cols, first, last, 0, *whole, 0, *whole, setting=setting, total=total)
+    return total
+
+
+def pairs(name, graph, ends, *, setting=0):
+    """The count of a graph by pairs of ranges of vertices, the columns of each in arrays of their own."""
+    blocks = [columns(graph, low, high) for low, high in zip([0, *ends], [*ends, graph.n])]
+    total = 0
+    for k, near in enumerate(blocks):
+        for far in blocks[k:]:
+            cols = graph.col_of[:0]
+            total = launch(name, cols, 0, near[2].size, *near, *far, setting=setting, total=total)
+    return total
+
+
+def columns(graph, low, high):
+    """The columns of vertices low..high-1: the first vertex, pointers into the rows, the rows."""
+    begin, end = graph.col_ptr[low], graph.col_ptr[high]
+    return low, graph.col_ptr[low : high + 1] - begin, graph.row_idx[begin:end].copy()
+
+
+def two_columns(one, other):
+    """A graph whose only edge that asks for two columns asks for these rows: as many triangles as they share."""
+    rows = [1, *(2 + row for row in sorted(one))], [2 + row for row in sorted(other)]
+    n = 3 + max(max(row) for row in (*rows, [0]) if row)
+    return Graph(np.concatenate([[0], np.cumsum([*map(len, rows)]), np.full(n - 2, sum(map(len, rows)))]),
+                 np.concatenate(rows).astype(np.int32))  # fmt: skip
+
+
+# ---------------------------------------------------------------------------------------------------- slices and pairs
+
+
+class TestInTheSimulator:
+    pytestmark = in_simulator
+
+    @every_kernel
+    @pytest.mark.parametrize("named", [True, False])
+    @pytest.mark.parametrize("graph", GRAPHS)
+    def test_slices_of_the_edges_add_up(self, name, graph, named):
+        graph = GRAPHS[graph]
+        wanted = cpu.plan(graph).count()
+        for setting, cuts in enumerate(([], [graph.m // 3, graph.m // 2], [graph.m // 5] * 2)):
+            assert slices(name, graph, cuts, named=named, setting=setting) == wanted
+
+    @every_kernel
+    @pytest.mark.parametrize("graph", GRAPHS)
+    def test_pairs_of_ranges_add_up(self, name, graph):
+        graph = GRAPHS[graph]
+        wanted = cpu.plan(graph).count()
+        for setting, ends in enumerate(([graph.n // 2], [1, graph.n // 4, graph.n // 4, graph.n - 1])):
+            if sorted({0, *ends, graph.n})[0] == 0 and ends == sorted(ends) and 0 <= ends[0] and ends[-1] <= graph.n:
+                assert pairs(name, graph, ends, setting=setting) == wanted
+
+    @every_kernel
+    @settings(max_examples=15)
+    @given(data=st.data())
+    def test_any_cut_of_any_graph_is_exact(self, name, data):
+        n = data.draw(st.integers(1, 20))
+        ends = st.tuples(st.integers(0, n - 1), st.integers(0, n - 1))
+        graph = Graph.from_edges(np.array(data.draw(st.lists(ends, max_size=90)), np.int64).reshape(-1, 2), n=n)
+        cuts = sorted(data.draw(st.lists(st.integers(0, graph.m), max_size=3)))
+        middle = sorted(data.draw(st.lists(st.integers(0, n), max_size=3)))
+        wanted, setting = cpu.plan(graph).count(), data.draw(st.integers(0, 1))
+        assert slices(name, graph, cuts, named=data.draw(st.booleans()), setting=setting) == wanted
+        assert pairs(name, graph, middle, setting=setting) == wanted
+
+    @every_kernel
+    @settings(max_examples=25)
+    @given(st.sets(st.integers(0, 300), max_size=150), st.sets(st.integers(0, 300), max_size=300), st.integers(0, 1))
+    def test_two_columns_of_any_length_and_rows(self, name, one, other, setting):
+        """Beyond 32 look-ups the whole warp is at one edge: the shorter list may be either, and the parts are uneven."""
+        graph = two_columns(one, other)
+        assert slices(name, graph, [], setting=setting) == len(one & other)
+
+    @pytest.mark.parametrize("long", [33, 63, 64, 65, 96, 127, 129, 1000, 1024, 1025])
+    @pytest.mark.parametrize("short", [1, 32, 33, 64, 65])
+    def test_every_row_of_a_column_is_found_and_none_between(self, short, long):
+        """Both halves of a search, at lengths about the multiples of 32: even rows are there, odd rows are not."""
+        there = np.arange(0, 2 * long, 2)
+        for begin in range(0, 2 * long - short, max(1, long // 7)):
+            keys = range(begin, begin + short)
+            wanted = sum(key % 2 == 0 for key in keys)
+            for setting in (0, 1):
+                for graph in (two_columns(keys, there), two_columns(there, keys)):
+                    assert slices("warp_search", graph, [], setting=setting) == wanted
+
+    @every_kernel
+    def test_a_total_has_64_bits(self, name):
+        graph, beyond = GRAPHS["clique"], 2**32 - 7
+        whole = (graph.col_of, 0, graph.m, 0, graph.col_ptr, graph.row_idx, 0, graph.col_ptr, graph.row_idx)
+        assert launch(name, *whole, total=beyond) == beyond + cpu.plan(graph).count()
+
+    def test_no_order_of_lanes_changes_what_a_warp_finds(self):
+        """The tops of two edges lie side by side, so that a lane may be at the next edge while another is at this one."""
+        from tcgpu._simulator import simulate
+
+        graph = tcgpu.generate.clique(70)
+        for cached in (0, 1):
+            for seed in range(4):
+                plan = warp_search.plan(graph, threads=96, blocks=2, cached=bool(cached))
+                plan.allocate()
+                (step,) = plan.steps
+                args = [plan.arrays[arg] if isinstance(arg, str) else arg for arg in step.args]
+                simulate(step.kernel.py_func, step.blocks, step.threads, args, shared=step.shared, seed=seed)
+                assert plan.result() == 54740
+
+    def test_the_top_spares_reads_of_global_memory(self):
+        """A search reads log2(512) elements of a column of 512, and one more to compare; with the top, five fewer."""
+        graph = two_columns(range(0, 1024, 8), range(0, 1024, 2))
+        reads = {cached: reads_of_rows(graph, cached) for cached in (True, False)}
+        beside = 129 + 128 + 512  # every edge's row, the keys; rows 1.. of column 1 name empty columns
+        assert reads[False] >= 128 * 10 and reads[False] - reads[True] == 5 * 128 - 32
+        assert reads[True] <= beside + 32 + 128 * 5
+
+
+def reads_of_rows(graph, cached):
+    """How many single elements of `row_idx` a count reads."""
+    seen = []
+
+    class Counted(np.ndarray):
+        def __getitem__(self, place):
+            seen.append(place)
+            return super().__getitem__(place)
+
+    plan = warp_search.plan(graph, threads=32, blocks=1, cached=cached)
+    plan.allocate()
+    plan.arrays["row_idx"] = plan.arrays["row_idx"].view(Counted)
+    plan.launch()
+    assert plan.result() == 128
+    return len(seen)
+
+
+# ------------------------------------------------------------------------------------------------- searches, diagonals
+
+
+def test_a_search_finds_what_is_there_and_nothing_else():
+    for length in range(1, 40):
+        rows = np.concatenate([[0, 5], 10 + 3 * np.arange(length), [10**6]]).astype(np.int32)
+        found = [key for key in range(8, 14 + 3 * length) if edge_list.has.py_func(rows, 2, length, key)]
+        assert found == rows[2:-1].tolist(), "and not what lies beside the stretch"
+
+
+def test_diagonals_cut_a_merge_where_it_passes():
+    sets = [np.array(chosen, np.int32) for size in range(5) for chosen in combinations(range(4), size)]
+    for a in sets:
+        for b in sets:
+            path = merged(a.tolist(), b.tolist())
+            for d in range(a.size + b.size + 1):
+                right = merge_path.steps_right.py_func(a, 0, a.size, b, 0, b.size, d)
+                assert right == path[:d].count("a")
+
+
+def merged(a, b):
+    """Whose turn it is in each step of a merge: "a" where rows agree."""
+    return [whose for _, whose in sorted([(row, "a") for row in a] + [(row, "b") for row in b])]
+
+
+@pytest.mark.parametrize("lanes", [1, 2, 3, 7, 32, 100])
+def test_parts_of_a_merge_find_every_match_once(lanes):
+    rng = np.random.default_rng(lanes)
+    for _ in range(60):
+        a, b = (np.flatnonzero(rng.random(60) < rng.random()).astype(np.int32) for _ in range(2))
+        steps = a.size + b.size
+        part = -(-steps // lanes)
+        found = 0
+        for lane in range(lanes):
+            d = min(lane * part, steps)
+            x = int(merge_path.steps_right.py_func(a, 0, a.size, b, 0, b.size, d))
+            found += int(merge_path.matches.py_func(a, x, a.size, b, d - x, b.size, part))
+        assert found == np.intersect1d(a, b).size
+
+
+# ------------------------------------------------------------------------------------------------------ limits, shapes
+
+
+@every_kernel
+def test_edges_that_cannot_be_numbered_with_32_bits_are_refused(name):
+    graph = Graph(GRAPHS["wheel"].col_ptr, GRAPHS["wheel"].row_idx)
+    graph.m = 2**32 - 1
+    with pytest.raises(GraphError, match=f"4,294,967,295 edges are too many for {name}, which takes 4,294,959,104"):
+        METHODS[name].plan(graph)
+
+
+def test_a_warp_is_never_cut():
+    assert [warp_search.shape(10**9, threads, 7)[1] for threads in (1, 32, 33, 1000, 1024)] == [32, 32, 64, 1024, 1024]
+
+
+def test_blocks_are_as_many_as_suit_the_edges():
+    assert [warp_search.shape(edges)[0] for edges in (0, 1, 64 * 6, 64 * 6 + 1, 64 * 6 * 10**6)] == [1, 1, 1, 2, 10**6]
+    assert warp_search.shape(1000, threads=64, blocks=10**9)[0] == 16
+
+
+def test_cached_is_yes_or_no():
+    with pytest.raises(GraphError, match="cached is one of False, True, not 'maybe'"):
+        warp_search.plan(GRAPHS["wheel"], cached="maybe")
+
+
+# ------------------------------------------------------------------------------------------------ edges by their lengths
+
+
+@pytest.mark.parametrize("m, n", [(1, 1), (1, 40), (2, 2), (4, 9), (16, 16), (33, 7), (64, 100)])
+def test_edges_ask_for_columns_of_these_lengths(m, n):
+    graph = lengths.graph(m, n, 500)
+    looked_up, among = asked(graph)
+    assert lengths.asking(graph) == looked_up.size == pytest.approx(500, rel=0.1)
+    assert set(among.tolist()) == {n} and looked_up.mean() == m
+    assert 2 * m // 3 <= looked_up.min() and looked_up.max() <= max(4 * m // 3 + 1, m)
+    for column in range(graph.n):
+        assert (np.diff(graph.column(column)) > 0).all()
+
+
+def asked(graph):
+    """Of each edge that asks for two columns with rows in them, how many rows of j are left, and how many i has."""
+    rest = graph.col_ptr[graph.col_of + 1] - np.arange(graph.m) - 1
+    among = graph.column_lengths[graph.row_idx]
+    return tuple(side[(rest > 0) & (among > 0)] for side in (rest, among))
+
+
+def test_lengths_and_seeds():
+    assert np.array_equal(lengths.graph(5, 9, 100).row_idx, lengths.graph(5, 9, 100).row_idx)
+    assert not np.array_equal(lengths.graph(5, 9, 100).row_idx, lengths.graph(5, 9, 100, seed=1).row_idx)
+    with pytest.raises(GraphError, match="lengths and edges are at least 1, not m=0, n=3, edges=9"):
+        lengths.graph(0, 3, 9)
+
+
+@pytest.mark.sim
+def test_the_suite_measures_every_pair_of_lengths(monkeypatch):
+    monkeypatch.setattr(bench, "LENGTHS", (2, 9))
+    rows = bench.measure_lengths(share=1e-5, repeats=1, engine="sim")
+    assert {(row["shorter"], row["longer"]) for row in rows} == {(2, 2), (2, 9), (9, 9)}
+    assert all(row["asking"] > 0 and row["kernel_ms"] > 0 for row in rows)
+    settings = {(row["method"], row["knobs"]) for row in rows}
+    assert {method for method, _ in settings} == set(bench.LENGTHS_METHODS)
+    assert len([knobs for method, knobs in settings if method == "warp_search"]) == 2, "with and without the top"
+
+
+# ------------------------------------------------------------------------------------------------------------ on a GPU
+
+
+@pytest.mark.gpu
+class TestOnAGpu:
+    @every_kernel
+    def test_slices_and_pairs_of_a_large_graph(self, name):
+        graph = tcgpu.generate.rmat(15, seed=3).ordered("degree")
+        wanted = cpu.plan(graph).count()
+        for setting in (0, 1):
+            for named in (True, False):
+                assert slices(name, graph, [7, graph.m // 3, graph.m - 5], named=named, setting=setting) == wanted
+            assert pairs(name, graph, [100, graph.n // 2, graph.n - 500], setting=setting) == wanted
+
+    @every_kernel
+    @pytest.mark.parametrize("m, n", [(1, 1), (1, 4096), (33, 65), (300, 300), (2000, 100)])
+    def test_lists_of_every_length(self, name, m, n):
+        graph = lengths.graph(m, n, 5000)
+        wanted = cpu.plan(graph).count()
+        for setting in (0, 1):
+            assert slices(name, graph, [], setting=setting) == wanted
+
+    @pytest.mark.parametrize("order", ["natural", "degree", "random"])
+    def test_with_and_without_the_top(self, order):
+        graph = tcgpu.generate.rmat(16, seed=1).ordered(order)
+        wanted = cpu.plan(graph).count()
+        for cached in (True, False):
+            for threads in (32, 64, 1024):
+                assert warp_search.plan(graph, threads=threads, cached=cached).count() == wanted
