@@ -146,12 +146,11 @@ class _Window(_Task):
         i = self.vertex
         asked = [row for row in quads[at : at + QUAD] if row is not None]
         rest, pads = [row for row in asked if row <= i], QUAD - len(asked)
-        caption = f"Column {j} has row {i}: four look-ups at a time, {listed(asked)}"
-        caption += f" and {counted(pads, 'pad')}." if pads else "."
+        padding = ["a pad" if pads == 1 else f"{pads} pads"] if pads else []
+        caption = f"Column {j} has row {i}: four look-ups at a time, {listed([*asked, *padding])}."
         if rest or pads:
-            filling = [*rest, *[counted(pads, "pad")] * (pads > 0)]
-            one = len(rest) + pads == 1
-            caption += f" {listed(filling)} {'is' if one else 'are'} there to fill the four: column {i} has none."
+            filling = f"{listed([*rest, *padding])} {'is' if len(rest) + pads == 1 else 'are'}"
+            caption += f" {filling[0].upper()}{filling[1:]} there to fill the four: column {i} has no such row."
         found = [(j, i, k) for k in asked if k in self.near]
         return self.recorder.frame(
             self.title, caption, self.panels(j, quads, at, asked), nonzero=(i, j), there=asked,

@@ -83,11 +83,12 @@ def _draw_graph(ax, frame):
     ax.scatter(*points.T, s=size, c=list(faces), edgecolors=list(borders), linewidths=1.3, zorder=3)
     for v, (x, y) in enumerate(points.tolist()):
         ax.text(x, y - 0.005, str(v), size=letters, color=inks[v], ha="center", va="center_baseline", zorder=4)
-    for place, (look, what) in enumerate(LEGEND):
+    x = 0.25
+    for look, what in LEGEND:
         face, border, _, width = STYLE[look]
-        x = 0.25 + 0.74 * place
         ax.add_patch(Rectangle((x, 0.18), 0.13, 0.13, facecolor=face, edgecolor=border, lw=width))
         ax.text(x + 0.19, 0.245, what, size=8, color=MUTED, va="center")
+        x += 0.33 + 0.056 * len(what)
 
 
 def _of_vertex(look):

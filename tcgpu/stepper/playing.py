@@ -7,8 +7,7 @@ import numpy as np
 
 from tcgpu.counting import METHODS
 from tcgpu.graph import GraphError, as_graph, known_order
-from tcgpu.kernels import check_knob
-from tcgpu.kernels.levels import check_choice
+from tcgpu.kernels import check_choice, check_knob
 from tcgpu.stepper import adaptive, bitmaps, levels, merges, paths, places, searches
 from tcgpu.stepper.frames import Recorder, Scene
 

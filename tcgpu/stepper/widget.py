@@ -49,7 +49,8 @@ class Stepper(widgets.VBox):
         self.picture = widgets.Image(format="png", layout=widgets.Layout(
             width=f"{WIDTH * PIXELS:.0f}px", max_width="100%", object_fit="contain"))  # fmt: skip
         self.caption = widgets.HTML(layout=widgets.Layout(width=f"{WIDTH * PIXELS - 40:.0f}px", max_width="100%"))
-        controls = widgets.HBox([self.play, self.slider], layout=widgets.Layout(align_items="center"))
+        last = widgets.Label(f"of {last}")
+        controls = widgets.HBox([self.play, self.slider, last], layout=widgets.Layout(align_items="center"))
         super().__init__([controls, self.picture, self.caption])
         self.add_class("tcgpu-stepper")
         traitlets.link((self, "step"), (self.slider, "value"))
