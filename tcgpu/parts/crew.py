@@ -1,8 +1,10 @@
 """Who does the parts: the workers behind an executor, whatever kind it is."""
 
+import asyncio
 import os
 from concurrent.futures import Executor
 from contextlib import contextmanager
+from functools import cached_property
 from weakref import WeakKeyDictionary
 
 from tcgpu._engine import ENGINE
@@ -20,11 +22,18 @@ class Crew:
     def __init__(self, executor, name=None):
         self.executor, self.name = executor, name
         self._dask = getattr(executor, "_client", None)
+        if self._dask is not None and self._dask.status != "running":
+            raise GraphError(f"the executor's Dask client is {self._dask.status}")
 
     def submit(self, task, part, columns=None):
-        return self.executor.submit(worker.do, task, part, columns)
+        """A future of what a worker makes of a part."""
+        if self._dask is None:
+            return self.executor.submit(worker.do, task, part, columns)
+        wish = getattr(self.executor, "_kwargs", {}) | {"pure": False}
+        future = self._dask.submit(worker.do, task, part, columns, **wish)
+        return asyncio.run_coroutine_threadsafe(_gathered(self._dask, future), self._dask.loop.asyncio_loop)
 
-    @property
+    @cached_property
     def workers(self):
         """How many parts are done at a time."""
         if self._dask is not None:
@@ -70,6 +79,14 @@ class Crew:
                 "a forked process cannot use the GPU of its parent: give the pool "
                 "mp_context=multiprocessing.get_context('spawn'), or take executor='gpus'"
             )
+
+
+async def _gathered(client, future):
+    """The result of a Dask future, found once more if it is lost with its worker on the way here.
+
+    The futures of Dask's own executor take that for an error: they look at its state after they have its result.
+    """
+    return await client.gather(future, asynchronous=True)
 
 
 @contextmanager

@@ -1,0 +1,122 @@
+"""Counting by the workers of a Dask cluster, real processes of this machine, some of them killed in the middle."""
+
+import importlib.util
+import random
+import sys
+from contextlib import nullcontext
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import tcgpu
+from tcgpu import GraphError
+from tcgpu.parts import crew, pools, slices
+
+pytest.importorskip("distributed", reason="Dask is not installed")
+BENCHMARK = Path(__file__).resolve().parent.parent / "benchmarks" / "faults.py"
+spec = importlib.util.spec_from_file_location("faults", BENCHMARK)
+faults = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(faults)
+
+GRAPH = tcgpu.generate.rmat(10, seed=6)
+TRIANGLES = tcgpu.count(GRAPH, "cpu")
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    with faults.cluster(2) as (started, client):
+        yield started, client
+
+
+@pytest.fixture
+def client(cluster):
+    return cluster[1]
+
+
+@pytest.mark.parametrize("wish", [{}, {"parts": 1}, {"parts": 100}, {"order": "natural"}])
+def test_workers_count(client, wish):
+    assert pools.count(GRAPH, client.get_executor(), engine="cpu", **wish) == TRIANGLES
+
+
+def test_workers_tell_edges_and_vertices_apart(client):
+    executor = client.get_executor(pure=False)
+    assert np.array_equal(pools.triangles(GRAPH, executor, engine="cpu"), tcgpu.triangles(GRAPH, method="cpu"))
+    assert np.array_equal(pools.support(GRAPH, executor, engine="cpu"), tcgpu.support(GRAPH, method="cpu"))
+
+
+def test_a_scheduler_is_found_at_its_address(cluster):
+    address = cluster[0].scheduler_address.replace("tcp://", "dask://")
+    assert pools.count(GRAPH, address, engine="cpu") == TRIANGLES
+
+
+def test_no_scheduler_at_an_address(monkeypatch):
+    monkeypatch.setattr(crew, "PATIENCE", 0.3)
+    with pytest.raises(OSError, match="127.0.0.1:1"):
+        pools.count(GRAPH, "dask://127.0.0.1:1", engine="cpu")
+
+
+def test_dask_may_be_missing(monkeypatch):
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    with pytest.raises(GraphError, match=r"pip install 'tcgpu\[dask\]'"):
+        pools.count(GRAPH, "dask://127.0.0.1:1")
+
+
+def test_a_client_is_no_executor_and_says_what_is(client):
+    with pytest.raises(GraphError, match="client.get_executor"):
+        pools.count(GRAPH, client)
+
+
+def test_workers_know_how_many_they_are(client):
+    own = crew.Crew(client.get_executor())
+    assert own.workers == 2 and own.engine() in ("gpu", "sim")
+
+
+def test_where_no_folder_is_seen_one_task_has_the_columns(client, monkeypatch):
+    """Dask moves them from worker to worker, and makes them anew if all are lost that had them."""
+    monkeypatch.setattr("tcgpu.parts.share._place", lambda size: None)
+    handed = []
+    hand = crew.Crew.handed
+    monkeypatch.setattr(crew.Crew, "handed", lambda self, columns: handed.append(hand(self, columns)) or handed[-1])
+    graph = tcgpu.generate.rmat(10, seed=7)
+    assert pools.count(graph, client.get_executor(), engine="cpu") == tcgpu.count(graph, "cpu")
+    assert [type(columns).__name__ for columns in handed] == ["Future"]
+
+
+def test_a_fault_in_a_worker_is_told(client):
+    with pytest.raises(GraphError, match="counts whole graphs"):
+        list(pools.found(GRAPH, client.get_executor(), slices(GRAPH, 3), method="naive"))
+
+
+@pytest.mark.parametrize("trial", range(4))
+def test_a_worker_killed_at_any_moment_does_not_change_the_count(cluster, trial):
+    """`benchmarks/faults.py` does it more often, and records it."""
+    started, client = cluster
+    chance = random.Random(trial)
+    graph = tcgpu.generate.rmat(14, seed=trial)
+    executor = client.get_executor()
+    count = lambda: pools.count(graph, executor, engine="cpu", parts=64)  # noqa: E731
+    victim, moment = chance.choice(faults.processes(started)), 0.3 * chance.random()
+    found, took, killed = faults.with_a_death(count, victim, moment)
+    assert found == tcgpu.count(graph, "cpu")
+    faults.until_whole(started, client, victim)
+
+
+def test_a_cluster_that_ends_is_lost():
+    with faults.cluster(1) as (started, client):
+        executor = client.get_executor()
+        close = lambda done, total: client.close() if done else None  # noqa: E731
+        with pytest.raises(pools.WorkerLost, match="parts are not counted"):
+            pools.count(tcgpu.generate.rmat(15), executor, engine="cpu", parts=60, show=close)
+        with pytest.raises(GraphError, match="Dask client is closed"):
+            pools.count(GRAPH, executor, engine="cpu")
+
+
+def test_the_benchmark_of_faults_tells_right_from_wrong(monkeypatch, cluster):
+    monkeypatch.setattr(faults, "cluster", lambda workers: nullcontext(cluster))
+    rows = list(faults.trials(1, 2, 12, 3))
+    assert [row["right"] for row in rows] == [True]
+    assert {"trial", "killed_ms", "count_ms", "during", "workers", "parts"} <= rows[0].keys()
+    monkeypatch.setattr(faults, "with_a_death", lambda *args: (rows[0]["triangles"] + 1, 1.0, 0.5))
+    monkeypatch.setattr(faults, "until_whole", lambda *args: None)
+    assert [row["right"] for row in faults.trials(1, 2, 12, 3)] == [False]

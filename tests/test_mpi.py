@@ -1,0 +1,90 @@
+"""Counting by the ranks of an MPI job, started as anyone starts one."""
+
+import importlib.util
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import tcgpu
+
+MPIEXEC = shutil.which("mpiexec", path=f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}")
+pytestmark = [
+    pytest.mark.skipif(importlib.util.find_spec("mpi4py") is None, reason="mpi4py is not installed"),
+    pytest.mark.skipif(MPIEXEC is None, reason="no mpiexec: no MPI is installed"),
+]
+HEAD = """
+import os, signal, sys
+from mpi4py.futures import MPIPoolExecutor
+import tcgpu
+from tcgpu.parts import pools
+
+def wish(**more):
+    return {"engine": "cpu"} | more
+
+if __name__ == "__main__":
+    graph = tcgpu.generate.rmat(10, seed=2)
+    with MPIPoolExecutor() as ranks:
+"""
+COUNTS = """
+        print(ranks.num_workers)
+        print(pools.count(graph, ranks, **wish()), pools.count(graph, ranks, **wish(parts=50, order="natural")))
+        print(int(pools.triangles(graph, ranks, **wish()).sum()), int(pools.support(graph, ranks, **wish()).sum()))
+"""
+ELSEWHERE = """
+        from tcgpu.parts import share
+        share._place = lambda size: None  # no folder that all could see
+        print(pools.count(graph, ranks, **wish()))
+"""
+KILLED = """
+        print("counting", flush=True)
+        victim = ranks.submit(os.getpid).result()
+        kill = lambda done, total: os.kill(victim, signal.SIGKILL) if done else None
+        print("counted", pools.count(graph, ranks, **wish(parts=50, show=kill)))
+"""
+
+
+@pytest.fixture(scope="module")
+def triangles():
+    return tcgpu.count(tcgpu.generate.rmat(10, seed=2), "cpu")
+
+
+@pytest.fixture
+def run(tmp_path):
+    """Run a script as an MPI job of three ranks: one that asks and two that work."""
+
+    def run(body):
+        script = tmp_path / "script.py"
+        script.write_text(HEAD + body)
+        command = [MPIEXEC, "-n", "3", sys.executable, "-m", "mpi4py.futures", script]
+        paths = [str(Path(tcgpu.__file__).parents[1]), os.environ.get("PYTHONPATH", "")]
+        # Open MPI and PRRTE refuse to run as root, or more ranks than there are cores, if not told so
+        told = ("OMPI_ALLOW_RUN_AS_ROOT", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "PRTE_ALLOW_RUN_AS_ROOT",
+                "PRTE_ALLOW_RUN_AS_ROOT_CONFIRM")  # fmt: skip
+        allowed = dict.fromkeys(told, "1")
+        allowed |= {"OMPI_MCA_rmaps_base_oversubscribe": "1", "PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe"}
+        environment = os.environ | allowed | {"PYTHONPATH": os.pathsep.join(filter(None, paths))}
+        return subprocess.run(command, env=environment, cwd=tmp_path, capture_output=True, text=True, timeout=200)
+
+    return run
+
+
+def test_ranks_count(run, triangles):
+    ran = run(COUNTS)
+    assert ran.returncode == 0, ran.stderr
+    assert ran.stdout.split() == ["2", *[str(triangles)] * 2, *[str(3 * triangles)] * 2]
+
+
+def test_ranks_are_sent_the_columns_where_they_see_no_folder(run, triangles):
+    ran = run(ELSEWHERE)
+    assert (ran.returncode, ran.stdout) == (0, f"{triangles}\n"), ran.stderr
+
+
+def test_a_rank_that_dies_ends_the_job_and_nothing_is_told(run):
+    """MPI's own way: all ranks end with it, and the exit code says so."""
+    ran = run(KILLED)
+    assert ran.returncode != 0 and "counting" in ran.stdout
+    assert "counted" not in ran.stdout
