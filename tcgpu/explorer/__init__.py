@@ -5,9 +5,10 @@
     explorer.run(); explorer.wait(); explorer.rows    # what a click does, and what came of it
 
     words       what may be set, in which words
-    look        style sheet, tables, pictures
-    graphs      the card that picks a graph
-    methods     the card that picks methods, knobs, order and engine
+    style       the style sheet
+    look        pieces: rows of a form, tables, pictures
+    graphs      the card that picks a graph and its order
+    methods     the card that picks methods and their knobs
     worker      the one thread in which an explorer works
     views       a page; the page that compares methods on one graph
     sweep       the page that goes over nonzeros per column

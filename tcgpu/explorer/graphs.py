@@ -53,7 +53,6 @@ class GraphChoice(widgets.VBox):
         if graph is not None:
             self._begin_with(graph)
         self.source.observe(self._turn, "value")
-        self.order.observe(lambda change: self._changed(), "value")
         self._changed = changed
 
     def recipe(self):
@@ -98,15 +97,21 @@ class GraphChoice(widgets.VBox):
     def _make_generated(self):
         self.generator = widgets.Dropdown(options=list(words.START), layout={"width": "250px"})
         self.generator.description, self.generator.style.description_width = "generator", look.LABEL
-        self.parameters = {name: _controls(name) for name in words.START}
+        self.parameters = look.Made(self._make_controls)
         self.about = look.text("", "tcgpu-words")
         self._sliders = look.box([], "tcgpu-scroll", height="150px")
         self.generated_page = widgets.VBox([self.generator, self.about, self._sliders])
         self.generator.observe(self._turn_generator, "value")
-        for controls in self.parameters.values():
-            for control in controls.values():
-                control.observe(lambda change: self._changed(), "value")
-        self._show_sliders()
+
+    def _make_controls(self, generator):
+        """A control for each parameter of a generator; for its seed, where chance has a part in it."""
+        made = {}
+        for name, parameter in inspect.signature(GENERATORS[generator]).parameters.items():
+            begin = words.START[generator].get(name, parameter.default)
+            if name != "seed" or generator in words.BY_CHANCE:
+                made[name] = _control(*words.PARAMETERS[name][0], begin=begin)
+                made[name].observe(lambda change: self._changed(), "value")
+        return made
 
     def _make_file(self):
         self.path = widgets.Text(placeholder="a path, such as ../data/graphs/rmat_8.mtx", continuous_update=False)
@@ -136,6 +141,8 @@ class GraphChoice(widgets.VBox):
         return {name: control.value for name, control in self.parameters[self.generator.value].items()}
 
     def _turn(self, change):
+        if change.new == "generated":
+            self._show_sliders()
         self.page.selected_index = self.source.options.index(change.new)
         self._changed()
 
@@ -167,16 +174,6 @@ class GraphChoice(widgets.VBox):
             file = change.new[0]
             self._uploaded = file["name"], bytes(file["content"])
             self._changed()
-
-
-def _controls(generator):
-    """A control for each parameter of a generator; for its seed, where chance has a part in it."""
-    made = {}
-    for name, parameter in inspect.signature(GENERATORS[generator]).parameters.items():
-        begin = words.START[generator].get(name, parameter.default)
-        if name != "seed" or generator in words.BY_CHANCE:
-            made[name] = _control(*words.PARAMETERS[name][0], begin=begin)
-    return made
 
 
 def _control(kind, *values, begin):

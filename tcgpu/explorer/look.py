@@ -12,6 +12,17 @@ LABEL = "96px"  # how wide the labels of a form are
 DPI = 200  # of a picture that is shown at half that: sharp on fine screens
 
 
+class Made(dict):
+    """Controls that are made when they are first asked for: there are hundreds, of which a person looks at few."""
+
+    def __init__(self, make):
+        self._make = make
+
+    def __missing__(self, name):
+        self[name] = self._make(name)
+        return self[name]
+
+
 def text(value="", *names, **layout):
     """A piece of HTML that carries these style names."""
     box = widgets.HTML(value, layout=layout)

@@ -42,8 +42,8 @@ class MethodChoice(widgets.VBox):
     def __init__(self, methods=(), changed=lambda: None):
         self._changed = lambda: None  # until all is there
         self.chips = {name: _chip(method) for name, method in METHODS.items()}
-        self.knobs = {name: _controls(method) for name, method in METHODS.items()}
-        self._forms = {name: _form(name, controls) for name, controls in self.knobs.items()}
+        self.knobs = look.Made(self._make_controls)
+        self._forms = look.Made(lambda method: _form(method, self.knobs[method]))
         self.of = widgets.Dropdown(description="knobs of", layout={"width": "250px"})
         self.of.style.description_width = look.LABEL
         self.shown = look.box([], "tcgpu-scroll", height="150px")
@@ -54,8 +54,6 @@ class MethodChoice(widgets.VBox):
             chip.observe(self._press, "value")
         self.choose(*methods)
         self._changed = changed
-        for control in (control for controls in self.knobs.values() for control in controls.values()):
-            control.observe(lambda change: self._changed(), "value")
 
     @property
     def chosen(self):
@@ -80,6 +78,19 @@ class MethodChoice(widgets.VBox):
         values = {name: _value(name, control) for name, control in self.knobs[method].items()}
         return {name: value for name, value in values.items() if value not in (None, METHODS[method].knobs[name])}
 
+    def _make_controls(self, method):
+        """A control for each knob of a method: a list where there are few values, else a line of text."""
+        made = {}
+        for name, default in METHODS[method].knobs.items():
+            values = words.knob(method, name)[1]
+            if values:
+                made[name] = widgets.Dropdown(options=[(str(value), value) for value in values], value=default)
+            else:
+                shown = "" if default is None else f"{default:g}"
+                made[name] = widgets.Text(shown, placeholder=shown or "automatic", continuous_update=False)
+            made[name].observe(lambda change: self._changed(), "value")
+        return made
+
     def _by_source(self):
         sources = dict.fromkeys(method.source for method in METHODS.values())
         for source in sources:
@@ -96,24 +107,11 @@ class MethodChoice(widgets.VBox):
     def _show_knobs(self, change=None):
         name = self.of.value
         none = look.text("it has no knobs" if name else "pick a method above", "tcgpu-words")
-        self.shown.children = self._forms.get(name) or [none]
+        self.shown.children = (self._forms[name] if name else []) or [none]
 
 
 def _chip(method):
     return widgets.ToggleButton(description=method.name, tooltip=f"{method.summary} ({method.source})")
-
-
-def _controls(method):
-    """A control for each knob: a dropdown where there are few values, else a line of text."""
-    made = {}
-    for name, default in method.knobs.items():
-        values = words.knob(method.name, name)[1]
-        if values:
-            made[name] = widgets.Dropdown(options=[(str(value), value) for value in values], value=default)
-        else:
-            shown = "" if default is None else f"{default:g}"
-            made[name] = widgets.Text(shown, placeholder=shown or "automatic", continuous_update=False)
-    return made
 
 
 def _form(method, controls):

@@ -15,6 +15,8 @@ from tcgpu.explorer.views import Compare
 from tcgpu.explorer.worker import Stopped, Worker
 from tcgpu.graph import GraphError
 
+FORESEEN = (GraphError, OSError)  # what is wrong with what a person gave: the words tell it all
+
 
 class Explorer(widgets.VBox):
     """A panel to count triangles with, in a notebook or on the page that Voila makes of it.
@@ -29,12 +31,14 @@ class Explorer(widgets.VBox):
 
     def __init__(self, graph=None, methods=(), *, order=None, engine=None):
         self.failure = None
+        self._picked = None  # the Recipe of the graph that is picked
         self._made = None  # the graph that was made last: its Recipe's code, and itself
         self._begun = 0.0
         self._said = ""
         self._worker = Worker(self._progress)
         self.graphs = GraphChoice(graph, order, self._follow_graph)
         self.methods = MethodChoice(methods, self._follow_methods)
+        self.graphs.order.observe(lambda change: self._follow_methods(), "value")
         self.compare, self.sweep = Compare(), Sweep()
         self.pages = widgets.Tab([self.compare, self.sweep])
         self.pages.titles = [page.title for page in self.pages.children]
@@ -102,7 +106,7 @@ class Explorer(widgets.VBox):
 
     def complain(self, wrong):
         """Tell what went wrong, under what went wrong before."""
-        said = str(wrong)
+        said = f"{wrong.filename}: {wrong.strerror}" if isinstance(wrong, OSError) and wrong.filename else str(wrong)
         if said not in self.message:
             self.message = f"{self.message}\n{said}".strip()
 
@@ -140,11 +144,10 @@ class Explorer(widgets.VBox):
             self.progress.value = 1.0
         except Stopped:
             self.progress.value = 0.0
-        except GraphError as wrong:
+        except FORESEEN as wrong:
             self.complain(wrong)
-        except Exception as failure:  # whatever it is, a person is told, and the panel stays whole
-            self.failure = failure
-            self.complain(f"{type(failure).__name__}: {failure}")
+        except Exception as failure:
+            self._fail(failure)
         finally:
             ended = "failed" if self.message and ended != "done" else ended
             count = f"{len(page.rows)} row{'s' * (len(page.rows) != 1)}"
@@ -156,21 +159,29 @@ class Explorer(widgets.VBox):
     def _look(self, recipe):
         """In the worker's thread: make the graph that was picked and show what it is."""
         try:
-            self.graphs.describe(self.graph(recipe))
-        except GraphError as wrong:
-            self.complain(wrong)
+            graph = self.graph(recipe)
+            if recipe is self._picked:  # still
+                self.graphs.describe(graph)
+        except FORESEEN as wrong:
+            if recipe is self._picked:
+                self.complain(wrong)
         except Exception as failure:
-            self.failure = failure
-            self.complain(f"{type(failure).__name__}: {failure}")
+            self._fail(failure)
         self.say("")
+
+    def _fail(self, failure):
+        """Whatever went wrong in a job, a person is told, and the panel stays whole."""
+        self.failure = failure
+        self.complain(f"{type(failure).__name__}: {failure}")
 
     def _follow_graph(self):
         if not self.busy:
             self.message = ""
         self.graphs.facts.value = ""
         try:
-            recipe = self.graphs.recipe()
+            self._picked = recipe = self.graphs.recipe()
         except GraphError as missing:
+            self._picked = None
             self.graphs.facts.value = html.escape(str(missing))
         else:
             self._worker.do("look", lambda: self._look(recipe))

@@ -31,6 +31,6 @@ STYLE = """<style>
 .tcgpu-explorer table.tcgpu-table th, .tcgpu-explorer table.tcgpu-table td { padding: 2px 6px; text-align: left; }
 .tcgpu-explorer table.tcgpu-table .number { text-align: right; }
 .tcgpu-explorer table.tcgpu-table tr.recorded { color: var(--jp-ui-font-color2); }
-.tcgpu-explorer code { font-size: 12px; white-space: pre-wrap; }
+.tcgpu-python pre { margin: 4px 2px; font: 12px/1.4 var(--jp-code-font-family, monospace); white-space: pre-wrap; }
 .tcgpu-explorer a.tcgpu-download { color: var(--jp-content-link-color, #1976d2); font-size: 13px; }
 </style>"""

@@ -70,6 +70,8 @@ KNOBS = {
     "column_block.columns": ("columns that a block takes at a time", ()),
     "column_block.tile": ("rows that fit the shared memory of a block", ()),
     "lanes": ("threads on a column that is looked up", ()),
+    "merge_path.lanes": ("threads that share an edge", ()),
+    "warp_search.cached": ("top of the search tree in shared memory", (True, False)),
     "levels.lanes": ("threads that take neighbouring combinations", ()),
     "report_auto.threshold": ("nonzeros per column that are for column_block", ()),
     "fold": ("2^fold bits of a fold in shared memory", ()),

@@ -1,0 +1,588 @@
+"""The explorer, control by control: what is set is what runs, what runs can be stopped, what goes wrong is said."""
+
+import base64
+import csv
+import datetime
+import io
+import json
+import re
+import time
+
+import ipywidgets as widgets
+import networkx as nx
+import pytest
+
+import tcgpu
+from tcgpu import datasets, records
+from tcgpu.explorer import Explorer, panel, sweep, views, words
+from tcgpu.generators import GENERATORS
+
+SOON = 30  # seconds in which anything here is done, on a machine that is busy, too
+KARATE = tcgpu.Graph.from_networkx(nx.karate_club_graph(), name="karate")
+BUNDLED = [entry for entry in datasets.catalogue() if entry.family == "generated"]
+COUNTED = [method for method in tcgpu.methods() if method.name != "cpu"]
+
+
+@pytest.fixture
+def explore():
+    """Opens explorers; whatever they still do at the end is stopped."""
+    opened = []
+
+    def explore(*args, **settings):
+        opened.append(tcgpu.explore(*args, **settings))
+        assert opened[-1].wait(SOON)
+        return opened[-1]
+
+    yield explore
+    for explorer in opened:
+        explorer.stop()
+        assert explorer.wait(SOON)
+
+
+def ran(explorer):
+    """The rows that Run brings on the page that is shown."""
+    explorer.run_button.click()
+    assert explorer.wait(SOON), f"still at it after {SOON} seconds: {explorer.status.value}"
+    assert not explorer.busy
+    if explorer.failure:
+        raise explorer.failure
+    return explorer.rows
+
+
+def facts(explorer):
+    """What the card says of its graph, once it is made."""
+    assert explorer.wait(SOON)
+    return re.sub("<[^>]*>", " ", explorer.graphs.facts.value)
+
+
+def turn_to(explorer, page):
+    explorer.pages.selected_index = explorer.pages.children.index(page)
+
+
+def until(condition, seconds=SOON):
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, f"not so after {seconds} seconds"
+        time.sleep(0.01)
+
+
+def everything(widget):
+    """The widget and all that is in it."""
+    yield widget
+    for child in getattr(widget, "children", ()):
+        yield from everything(child)
+
+
+# ------------------------------------------------------------------------------------------------------------ the graph
+
+
+def test_it_opens_with_a_small_graph_and_says_what_it_is(explore):
+    explorer = explore()
+    assert "256 vertices, 705 edges, 2.75 nonzeros per column" in facts(explorer)
+    assert explorer.rows == [] and explorer.message == ""
+    assert repr(explorer) == "<Explorer: bundled graph, naive, column_block, cpu>"
+
+
+@pytest.mark.parametrize("entry", BUNDLED, ids=lambda entry: entry.name)
+def test_a_bundled_graph_is_counted(explore, entry):
+    explorer = explore(methods=["cpu"])
+    explorer.graphs.bundled.value = entry.name
+    assert f"{entry.vertices:,} vertices, {entry.edges:,} edges" in facts(explorer)
+    [row] = ran(explorer)
+    assert (row["graph"], row["triangles"]) == (entry.name, entry.triangles)
+
+
+@pytest.mark.parametrize("name", GENERATORS)
+def test_a_generated_graph_begins_small(explore, name):
+    explorer = explore(methods=["cpu"])
+    explorer.graphs.source.value = "generated"
+    explorer.graphs.generator.value = name
+    [row] = ran(explorer)
+    graph = eval(explorer.graphs.recipe().code)
+    assert graph.m <= 2_000  # some seconds in the simulator
+    assert (row["vertices"], row["edges"], row["triangles"]) == (graph.n, graph.m, tcgpu.count(graph))
+
+
+def test_every_generator_has_its_words():
+    assert set(words.START) == set(GENERATORS)
+    for name, draw in GENERATORS.items():
+        by_seed = {tuple(draw(**words.START[name], seed=seed).row_idx) for seed in range(3)}
+        assert (len(by_seed) > 1) == (name in words.BY_CHANCE)
+
+
+def another(control):
+    """Another value for a control, near the one that it has."""
+    if isinstance(control, (widgets.SelectionSlider, widgets.Dropdown)):
+        values = [value for _, value in control._options_full]
+        return values[values.index(control.value) - 1]
+    return round(control.value - control.step, 9) if control.value > control.min else control.value + control.step
+
+
+@pytest.mark.parametrize("name", GENERATORS)
+def test_every_slider_changes_the_graph(explore, name):
+    explorer = explore(methods=["cpu"])
+    explorer.graphs.source.value = "generated"
+    explorer.graphs.generator.value = name
+    assert explorer.graphs.parameters[name]
+    for parameter, control in explorer.graphs.parameters[name].items():
+        control.value = another(control)
+        values = {each: control.value for each, control in explorer.graphs.parameters[name].items()}
+        graph = GENERATORS[name](**values)
+        assert f"{graph.n:,} vertices, {graph.m:,} edges" in facts(explorer), parameter
+        [row] = ran(explorer)
+        assert f"{parameter}={control.value}" in row["graph"]
+        assert row["triangles"] == tcgpu.count(graph)
+
+
+def test_sliders_that_do_not_fit_each_other_are_said(explore):
+    explorer = explore(methods=["cpu"])
+    explorer.graphs.source.value = "generated"
+    explorer.graphs.parameters["rmat"]["a"].value = 0.9
+    assert explorer.wait(SOON) and "a + b + c" in explorer.message
+    explorer.graphs.parameters["rmat"]["a"].value = 0.5
+    assert explorer.wait(SOON) and explorer.message == ""
+
+
+def test_a_file_by_its_path(explore, root):
+    explorer = explore(methods=["cpu"])
+    explorer.graphs.source.value = "a file"
+    assert "name a file" in facts(explorer)
+    explorer.graphs.path.value = str(root / "data" / "graphs" / "rmat_8.mtx")
+    assert "256 vertices, 1,061 edges" in facts(explorer)
+    assert ran(explorer)[0]["triangles"] == 2487
+
+
+def upload(explorer, name, content):
+    """As a browser does."""
+    file = {"name": name, "type": "", "size": len(content), "content": memoryview(content)}
+    explorer.graphs.upload.value = (file | {"last_modified": datetime.datetime.now(datetime.UTC)},)
+
+
+@pytest.mark.parametrize("name", ["rmat_8.mtx", "by_nonzeros_5.txt.gz", "copapers_500.npz"])
+def test_a_file_that_is_uploaded(explore, root, name):
+    [entry] = [entry for entry in BUNDLED if entry.name == name.partition(".")[0]]
+    explorer = explore(methods=["cpu"])
+    explorer.graphs.source.value = "a file"
+    upload(explorer, name, (root / "data" / "graphs" / name).read_bytes())
+    assert f"{entry.vertices:,} vertices, {entry.edges:,} edges" in facts(explorer)
+    assert ran(explorer)[0]["triangles"] == entry.triangles
+    explorer.graphs.path.value = str(root / "data" / "graphs" / "mesh_16x16.mtx")
+    assert ran(explorer)[0]["triangles"] == 450
+
+
+def test_a_bad_file_is_said_in_words(explore, tmp_path):
+    explorer = explore(methods=["cpu"])
+    explorer.graphs.source.value = "a file"
+    upload(explorer, "bad.mtx", b"%%MatrixMarket matrix coordinate pattern symmetric\n3 3 1\n7 1\n")
+    assert explorer.wait(SOON) and explorer.message.startswith("bad.mtx, line 3: ")
+    explorer.graphs.path.value = str(tmp_path / "nothing.mtx")
+    assert explorer.wait(SOON) and "nothing.mtx" in explorer.message
+    assert ran(explorer) == [] and "nothing.mtx" in explorer.message and explorer.complaint.value != ""
+
+
+@pytest.mark.parametrize("order", words.ORDERS.values())
+def test_an_order(explore, order):
+    explorer = explore("rmat_8", ["cpu"])
+    explorer.graphs.order.value = order
+    [row] = ran(explorer)
+    expected = None if order == words.OWN else order
+    assert row["order"] == tcgpu.measure(tcgpu.load("rmat_8"), "cpu", order=expected, repeats=1)[0]["order"]
+    assert row["triangles"] == 2487
+
+
+@pytest.mark.parametrize("given", [KARATE, nx.karate_club_graph(), KARATE.to_scipy()], ids=["Graph", "nx", "scipy"])
+def test_a_graph_that_is_given(explore, given):
+    explorer = explore(given, ["cpu"])
+    assert explorer.graphs.source.value == "given" and "34 vertices, 78 edges" in facts(explorer)
+    assert ran(explorer)[0]["triangles"] == 45
+    explorer.graphs.source.value = "bundled"
+    assert ran(explorer)[0]["triangles"] == 450
+
+
+@pytest.mark.parametrize("wrong", [{"methods": ["fast"]}, {"order": "up"}, {"engine": "tpu"}, {"graph": 7}])
+def test_a_wish_that_cannot_be_is_refused(wrong):
+    with pytest.raises(tcgpu.GraphError):
+        tcgpu.explore(**wrong)
+
+
+# -------------------------------------------------------------------------------------------------------------- methods
+
+
+@pytest.mark.sim
+@pytest.mark.parametrize("method", COUNTED, ids=lambda method: method.name)
+def test_a_method_runs_in_the_simulator(explore, method):
+    explorer = explore(KARATE, [], engine="sim")
+    explorer.methods.chips[method.name].value = True
+    [row] = ran(explorer)
+    assert (row["method"], row["engine"], row["triangles"]) == (method.name, "sim", 45)
+
+
+@pytest.mark.sim
+@pytest.mark.parametrize("method", COUNTED, ids=lambda method: method.name)
+def test_every_knob_has_words_and_is_passed_on(explore, method):
+    explorer = explore(tcgpu.generate.clique(6), [method.name], engine="sim")
+    assert explorer.methods.of.value == method.name
+    for knob, default in method.knobs.items():
+        assert words.knob(method.name, knob)[0] != knob.replace("_", " "), f"{method.name}.{knob} has no words"
+        control = explorer.methods.knobs[method.name][knob]
+        before = control.value
+        assert explorer.methods.wishes()[0].knobs == {}
+        control.value = another(control) if isinstance(control, widgets.Dropdown) else "6"
+        wanted = control.value if isinstance(control, widgets.Dropdown) else 6
+        [row] = ran(explorer)
+        assert json.loads(row["knobs"])[knob] == wanted != default
+        assert row["triangles"] == 20
+        control.value = before
+
+
+def test_knobs_with_few_values_have_all_of_them():
+    from tcgpu.kernels import levels
+
+    given = {"approach": levels.APPROACHES, "memory": levels.MEMORIES, "layout": tcgpu.levels.LAYOUTS,
+             "arrangement": levels.ARRANGEMENTS, "schedule": levels.ORDERS}  # fmt: skip
+    for knob, values in given.items():
+        assert set(words.knob("levels", knob)[1]) == set(values)
+
+
+def test_methods_are_picked_by_their_chips(explore):
+    explorer = explore()
+    assert explorer.methods.chosen == ["naive", "column_block", "cpu"]
+    explorer.methods.chips["column_block"].value = False
+    explorer.methods.chips["bitmap"].value = True
+    assert explorer.methods.chosen == ["naive", "bitmap", "cpu"] == list(explorer.methods.of.options)
+    explorer.methods.of.value = "bitmap"
+    shown = [row.children[0].description for row in explorer.methods.shown.children]
+    assert shown == ["threads", "blocks", "lanes"]
+    explorer.methods.choose()
+    assert explorer.message == "pick a method"
+    assert ran(explorer) == []
+
+
+@pytest.mark.parametrize("said, because", [("many", "threads is a number, not 'many'"), ("5000", "1 to 1,024")])
+def test_a_knob_that_cannot_be_is_said(explore, said, because):
+    explorer = explore(KARATE, ["naive", "cpu"], engine=None)
+    explorer.methods.knobs["naive"]["threads"].value = said
+    ran(explorer)
+    assert because in explorer.message
+    explorer.methods.knobs["naive"]["threads"].value = " 32 "
+    assert [row["triangles"] for row in ran(explorer)] == [45, 45] and explorer.message == ""
+
+
+def test_a_method_that_refuses_keeps_no_other_from_running(explore):
+    explorer = explore(KARATE, ["naive", "cpu"], engine="cpu")
+    assert [row["method"] for row in ran(explorer)] == ["cpu"]
+    assert explorer.message == "method 'naive' runs on gpu or sim, not on 'cpu'"
+    explorer.engine.value = "sim"
+    assert [row["method"] for row in ran(explorer)] == ["naive"]
+    assert explorer.message == "method 'cpu' runs on cpu, not on 'sim'"
+
+
+def test_there_is_no_gpu_where_there_is_none(explore, monkeypatch):
+    from tcgpu import _cuda
+
+    monkeypatch.setattr(_cuda, "ENGINE", "sim")
+    explorer = explore(KARATE, ["naive"], engine="gpu")
+    assert ran(explorer) == [] and explorer.message.startswith("no engine 'gpu' here: ")
+
+
+def test_a_graph_that_is_too_large_for_the_simulator_is_refused_at_once(explore):
+    explorer = explore(tcgpu.generate.rmat(18, seed=1), ["naive"], engine="sim")
+    assert ran(explorer) == []
+    assert re.search("would take about .* in the simulator: take engine='cpu' or a smaller graph", explorer.message)
+
+
+def test_medians_are_of_as_many_runs_as_asked_for(explore):
+    explorer = explore(KARATE, ["naive", "cpu"], engine=None)
+    explorer.repeats.value = 3
+    runs = {row["engine"]: row["repeats"] for row in ran(explorer)}
+    assert runs["cpu"] == 3 and runs.get("sim", 1) == 1
+
+
+# -------------------------------------------------------------------------------------------------------- run and stop
+
+
+@pytest.mark.sim
+def test_run_measures_and_shows(explore):
+    explorer = explore(engine=None)
+    before = bytes(explorer.compare.live_chart.value)
+    begin = time.monotonic()
+    explorer.run_button.click()
+    assert time.monotonic() - begin < 0.5  # nothing waits for it
+    assert explorer.wait(SOON)
+    rows = explorer.rows
+    assert [row["method"] for row in rows] == ["naive", "column_block", "cpu"]
+    assert {row["triangles"] for row in rows} == {450}
+    assert all(0 < row["kernel_ms"] <= row["process_ms"] and row["total_ms"] > 0 for row in rows)
+    after = bytes(explorer.compare.live_chart.value)
+    assert after.startswith(b"\x89PNG") and after != before
+    assert all(f"<td>{row['method']}</td>" in explorer.compare.table.value for row in rows)
+    assert explorer.progress.value == 1 and re.fullmatch(r"done after \d+\.\d s: 3 rows", explorer.status.value)
+    assert not explorer.run_button.disabled and explorer.stop_button.disabled
+
+
+LONG = {"graph": tcgpu.generate.clique(300), "methods": ["naive"], "engine": "sim"}  # a minute and more
+
+
+@pytest.mark.sim
+def test_a_long_run_is_stopped_in_the_middle_and_earlier_rows_stay(explore):
+    explorer = explore(**LONG)
+    explorer.compare.keep.value = True
+    explorer.graphs.source.value = "bundled"
+    ran(explorer)
+    explorer.graphs.source.value = "given"
+    assert explorer.wait(SOON)
+    explorer.run_button.click()
+    until(lambda: "naive: " in explorer.status.value)
+    assert explorer.busy and explorer.run_button.disabled and not explorer.stop_button.disabled
+    explorer.run()  # nothing while a run is under way
+    shown = explorer.compare.table.value
+    explorer.compare.graph.value = explorer.compare.graph.options[1]  # the panel goes on to answer
+    assert explorer.compare.table.value != shown
+    begin = time.monotonic()
+    explorer.stop_button.click()
+    assert explorer.wait(5) and time.monotonic() - begin < 5
+    assert explorer.status.value.startswith("stopped after") and explorer.message == ""
+    assert [row["triangles"] for row in explorer.rows] == [450]
+    assert not explorer.busy and explorer.stop_button.disabled
+    explorer.graphs.source.value = "bundled"
+    assert [row["triangles"] for row in ran(explorer)] == [450, 450]
+
+
+@pytest.mark.sim
+def test_progress_goes_on(explore):
+    explorer = explore(**LONG)
+    explorer.run()
+    until(lambda: explorer.progress.value > 0)
+    first = explorer.progress.value
+    until(lambda: explorer.progress.value > first)
+    assert explorer.progress.value < 1
+
+
+@pytest.mark.sim
+def test_explorers_do_not_know_of_each_other(explore):
+    one, two = explore(**LONG), explore("rmat_8", ["cpu"])
+    one.run()
+    until(lambda: one.busy and "naive: " in one.status.value)
+    assert [row["triangles"] for row in ran(two)] == [2487]
+    assert one.busy and one.rows == [] and one.message == ""
+    two.engine.value = "sim"
+    ran(two)
+    assert two.message and not one.message
+    two.stop()
+    assert one.busy
+    one.stop()
+    assert one.wait(5)
+
+
+def test_what_was_not_foreseen_is_said_and_the_panel_goes_on(explore, monkeypatch):
+    explorer = explore(KARATE, ["cpu"])
+    with monkeypatch.context() as broken:
+        broken.setattr(views, "measure", lambda *args, **more: 1 / 0)
+        explorer.run()
+        assert explorer.wait(SOON)
+    assert explorer.message == "ZeroDivisionError: division by zero" and not explorer.busy
+    assert isinstance(explorer.failure, ZeroDivisionError) and explorer.status.value.startswith("failed after")
+    assert ran(explorer)[0]["triangles"] == 45 and explorer.failure is None
+
+
+def test_methods_that_disagree_are_named(explore, monkeypatch):
+    def wrong(graph, method, **settings):
+        return tcgpu.measure(graph, "cpu", repeats=1)[:0] + [{**ROW, "method": method, "triangles": len(method)}]
+
+    ROW = tcgpu.measure(KARATE, "cpu", repeats=1)[0]
+    monkeypatch.setattr(views, "measure", wrong)
+    explorer = explore(KARATE, ["naive", "cpu"])
+    explorer.run()
+    assert explorer.wait(SOON)
+    assert explorer.message == "RuntimeError: methods disagree on karate: naive 5, cpu 3"
+
+
+def test_a_job_that_waits_is_not_begun_when_it_is_stopped(explore):
+    explorer = explore(KARATE, ["cpu"])
+    done = []
+    explorer._worker.do("look", lambda: time.sleep(0.3))
+    explorer._worker.do("run", lambda: done.append(1))
+    explorer.stop()
+    assert explorer.wait(SOON) and done == []
+
+
+def test_its_thread_ends_when_there_is_nothing_to_do_and_comes_back(explore, monkeypatch):
+    monkeypatch.setattr(panel.Worker.__init__.__globals__["time"], "sleep", time.sleep)
+    monkeypatch.setitem(panel.Worker.__init__.__globals__, "IDLE", 0.05)
+    explorer = explore(KARATE, ["cpu"])
+    until(lambda: explorer._worker._thread is None)
+    assert ran(explorer)[0]["triangles"] == 45
+
+
+def test_nothing_in_it_prints_into_the_notebook(explore):
+    kinds = {type(widget) for widget in everything(explore())}
+    assert widgets.Output not in kinds and len(kinds) > 10
+    assert issubclass(Explorer, widgets.VBox)
+
+
+# ------------------------------------------------------------------------------------------------ rows, code, records
+
+
+def test_rows_are_saved_as_csv(explore):
+    explorer = explore(KARATE, ["cpu"])
+    assert explorer.csv.value == ""
+    rows = ran(explorer)
+    [name] = re.findall('download="([^"]*)"', explorer.csv.value)
+    [data] = re.findall('href="data:text/csv;base64,([^"]*)"', explorer.csv.value)
+    [saved] = csv.DictReader(io.StringIO(base64.b64decode(data).decode()))
+    assert name == "tcgpu-compare.csv" and saved == {key: str(value) for key, value in rows[0].items()}
+    assert "1 rows as CSV" in explorer.csv.value
+
+
+def test_rows_of_earlier_runs_are_kept_if_wanted(explore):
+    explorer = explore("rmat_8", ["cpu"])
+    explorer.compare.keep.value = True
+    ran(explorer)
+    explorer.graphs.order.value = "degree"
+    explorer.graphs.bundled.value = "random_300"
+    assert [(row["graph"], row["order"]) for row in ran(explorer)][1:] == [("random_300", "degree")]
+    explorer.compare.keep.value = False
+    assert [row["graph"] for row in ran(explorer)] == ["random_300"]
+
+
+@pytest.mark.sim
+def test_the_code_that_is_shown_does_the_same(explore):
+    explorer = explore("rmat_8", ["naive", "cpu"], order="degree", engine=None)
+    explorer.methods.knobs["naive"]["threads"].value = "64"
+    rows = ran(explorer)
+    shown = re.sub("<[^>]*>", "", explorer.python.value).replace("&#x27;", "'")
+    lines = shown.strip().splitlines()
+    names = {"tcgpu": tcgpu}
+    exec(lines[0], names)
+    same = ("graph", "triangles", "method", "engine", "order", "knobs")
+    again = [eval(line, names)[0] for line in lines[1:]]
+    assert [[row[key] for key in same] for row in again] == [[row[key] for key in same] for row in rows]
+    assert "knobs={'threads': 64}, order='degree'" in lines[1]
+
+
+def test_records_of_gpus_lie_beside_what_is_measured(explore):
+    explorer, known = explore(), records.counts()
+    compare = explorer.compare
+    assert list(compare.machine.options) == list(known)
+    for machine in known:
+        compare.machine.value = machine
+        assert list(compare.graph.options) == list(known[machine])
+        for graph in list(known[machine])[:3]:
+            before = bytes(compare.recorded_chart.value)
+            compare.graph.value = graph
+            assert compare.recorded == known[machine][graph]
+            assert compare.table.value.count('<tr class="recorded">') == len(known[machine][graph])
+            after = bytes(compare.recorded_chart.value)
+            assert after.startswith(b"\x89PNG")
+            assert graph == list(known[machine])[0] or after != before
+    assert machine in compare.table.value and known[machine][graph][0]["date"] in compare.table.value
+    assert explorer.rows == []  # what was recorded is none of the rows that are saved
+
+
+def test_without_records_there_is_nothing_beside(explore, monkeypatch):
+    monkeypatch.setattr(records, "records", lambda suite: {})
+    explorer = explore(KARATE, ["cpu"])
+    assert explorer.compare.recorded == [] and ran(explorer)[0]["triangles"] == 45
+    turn_to(explorer, explorer.sweep)
+    assert explorer.sweep.recorded_curves() == {}
+
+
+# ---------------------------------------------------------------------------------------------------------------- sweep
+
+
+@pytest.fixture
+def sweeping(explore):
+    explorer = explore(KARATE, ["naive", "column_block"], engine="sim")
+    turn_to(explorer, explorer.sweep)
+    explorer.sweep.edges.value = 200
+    explorer.sweep.reach.value = (2, 4)
+    return explorer
+
+
+@pytest.mark.sim
+def test_a_sweep_goes_as_far_as_it_reaches(sweeping):
+    rows = ran(sweeping)
+    assert [(row["nonzeros"], row["method"]) for row in rows] == [
+        (k, method) for k in (2, 3, 4) for method in ("naive", "column_block")
+    ]
+    for row in rows:
+        graph = tcgpu.generate.by_nonzeros(200, row["nonzeros"])
+        assert (row["vertices"], row["edges"], row["triangles"]) == (graph.n, graph.m, tcgpu.count(graph))
+    [(name, points)] = sweeping.sweep.curves().items()
+    times = {(row["nonzeros"], row["method"]): row["kernel_ms"] for row in rows}
+    assert name == "column_block"
+    assert dict(points) == pytest.approx({k: times[k, "naive"] / times[k, "column_block"] for k in (2, 3, 4)})
+    assert 'download="tcgpu-sweep.csv"' in sweeping.csv.value
+
+
+@pytest.mark.sim
+def test_a_longer_reach_measures_only_what_is_new(sweeping, monkeypatch):
+    first = list(ran(sweeping))
+    measured = []
+    monkeypatch.setattr(sweep, "measured", lambda graph, *rest: measured.append(graph) or views.measured(graph, *rest))
+    sweeping.sweep.reach.value = (1.5, 5)
+    assert sorted({row["nonzeros"] for row in ran(sweeping)}) == [1.5, 2, 3, 4, 5]
+    assert len(measured) == 4 and all(row in sweeping.rows for row in first)
+    chart = bytes(sweeping.sweep.chart.value)
+    sweeping.sweep.reach.value = (3, 5)  # a shorter one shows less of it at once
+    assert [x for x, _ in sweeping.sweep.curves()["column_block"]] == [3, 4, 5]
+    assert bytes(sweeping.sweep.chart.value) != chart
+    sweeping.methods.knobs["naive"]["threads"].value = "32"
+    ran(sweeping)
+    assert len(measured) == 4 + 3  # naive anew
+
+
+@pytest.mark.sim
+def test_curves_are_against_a_method_or_say_what_an_edge_costs(sweeping):
+    rows = ran(sweeping)
+    sweeping.sweep.against.value = "column_block"
+    assert list(sweeping.sweep.curves()) == ["naive"]
+    chart = bytes(sweeping.sweep.chart.value)
+    sweeping.sweep.quantity.value = sweep.COST
+    curves = sweeping.sweep.curves()
+    assert bytes(sweeping.sweep.chart.value) != chart and set(curves) == {"naive", "column_block"}
+    assert curves["naive"][0] == (2, pytest.approx(rows[0]["kernel_ms"] * 1e6 / rows[0]["edges"]))
+
+
+@pytest.mark.sim
+def test_only_what_the_same_engine_ran_is_compared(sweeping):
+    sweeping.engine.value = words.BEST
+    sweeping.methods.choose("naive", "cpu")
+    sweeping.engine.value = "sim"
+    sweeping.methods.chips["cpu"].value = True
+    ran(sweeping)
+    assert sweeping.message == "method 'cpu' runs on cpu, not on 'sim'"
+    assert sweeping.sweep.curves() == {}
+
+
+def test_what_was_recorded_of_a_sweep_is_drawn_in_the_order_picked(explore):
+    explorer = explore()
+    turn_to(explorer, explorer.sweep)
+    rows = records.latest("sweep")
+    found = explorer.sweep.recorded_curves()
+    assert list(found.values()) == [records.curve(rows, columns) for columns in (1, 27, "fitting")]
+    explorer.graphs.order.value = "degree"
+    assert explorer.sweep.recorded_curves()["column_block, 1 column"] == records.curve(rows, 1, order="degree")
+    explorer.sweep.quantity.value = sweep.COST
+    assert set(explorer.sweep.recorded_curves()) >= {"naive", "column_block, 27 columns"}
+    explorer.sweep.machine.value = "none"
+    assert explorer.sweep.recorded_curves() == {}
+
+
+@pytest.mark.sim
+def test_a_sweep_that_no_graph_can_follow_is_said(sweeping):
+    sweeping.sweep.reach.value = (8, 16)
+    rows = ran(sweeping)
+    assert {row["nonzeros"] for row in rows} == {8}
+    assert "200 edges at 10 nonzeros per column leave 20 vertices, too few" in sweeping.message
+
+
+@pytest.mark.sim
+def test_a_sweep_is_stopped_and_keeps_its_points(sweeping):
+    sweeping.sweep.edges.value = 5_000
+    sweeping.sweep.reach.value = (1, 64)
+    sweeping.run()
+    until(lambda: len(sweeping.rows) >= 2)
+    sweeping.stop()
+    assert sweeping.wait(5)
+    assert 2 <= len(sweeping.rows) < 36 and sweeping.status.value.startswith("stopped after")
