@@ -90,7 +90,13 @@ LEVELS = (
 # Lengths of columns, and how many edges ask for two of them: so many rows in all, but no fewer and no more edges.
 LENGTHS = (1, 4, 16, 64, 256, 1024, 4096)
 LENGTHS_METHODS = ("naive", "merge_path", "thread_search", "warp_search")
-LENGTHS_ROWS, LENGTHS_EDGES = 1 << 30, (1 << 17, 1 << 22)
+LENGTHS_ROWS, LENGTHS_EDGES = 1 << 32, (1 << 19, 1 << 22)
+# R-MAT as it is drawn, and in the size of the slides' Kronecker1, where a thread per edge would take minutes.
+TRICORE = (
+    ("rmat20", {"scale": 20, "permuted": False}, ("naive", "adaptive", *LENGTHS_METHODS[1:])),
+    ("rmat22", {"scale": 22, "permuted": False}, ("naive", "adaptive", *LENGTHS_METHODS[1:])),
+    ("Kronecker1 class", {"scale": 22, "edge_factor": 64}, ("adaptive", "merge_path", "warp_search")),
+)
 LEVELS_SNAP = ("as20000102", "ca-GrQc", "p2p-Gnutella04", "ca-HepPh", "ca-AstroPh", "ca-CondMat")
 LEVELS_NATIVE = 500_000_000  # combinations: of more, the native thread tests a share
 SHOWN = ("graph", "method", "engine", "order", "knobs", "triangles", "k", "kept", "kernel_ms", "process_ms", "total_ms")
@@ -308,6 +314,23 @@ def measure_lengths(methods=LENGTHS_METHODS, *, engine=None, repeats=REPEATS, sh
     return rows
 
 
+def measure_tricore(methods=None, *, engine=None, repeats=REPEATS, share=1.0, tell=lambda row: None):
+    """TriCore's kernel, with and without the top of its search tree, and what it is compared with, in degree order.
+
+    methods: of those that are run on each graph, which ones; all, if none is named.
+    """
+    rows = Rows()
+    for name, size, runs in TRICORE:
+        raw = GENERATORS["rmat"].edges(**_scaled(size, share))
+        chosen = [method for method in runs if methods is None or method in methods]
+        times = min(2, repeats) if raw[0].size >= LARGE else repeats
+        found = measure(raw, chosen, knobs=[{}, {"cached": False}], engine=engine, order="degree", repeats=times,
+                        name=name)  # fmt: skip
+        tell(found)
+        rows += found
+    return rows
+
+
 def _kernel_alone(graph, method, setting, engine, repeats):
     """The best time of a method's kernels of so many runs, in natural order, as a row; and the count."""
     chosen = choose(method, engine)
@@ -476,6 +499,7 @@ SUITES = {
     "trusses": measure_trusses,
     "levels": measure_levels,
     "lengths": measure_lengths,
+    "tricore": measure_tricore,
 }
 
 

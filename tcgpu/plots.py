@@ -8,6 +8,7 @@ import re
 import threading
 
 import numpy as np
+from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter, NullLocator
 
@@ -360,6 +361,28 @@ def draw_trusses(rows, *, key="total_ms"):
     curves = {name: [(row["k"], row[key]) for row in rows if row["graph"] == name] for name in names}
     title = f"k-trusses on {rows[0]['gpu_name']}, from raw edges"
     return draw_curves(curves, xlabel="k", ylabel="milliseconds", title=title, ax=axes(7, 4.2))
+
+
+def draw_lengths(ratios):
+    """How much faster one method is than another, by the lengths of an edge's two columns: name -> {(m, n): times}.
+
+    A panel each; blue where the first one wins, orange where it loses, the number in every cell.
+    """
+    panels = np.atleast_1d(axes(4.4 * len(ratios), 4.2, ncols=len(ratios), sharey=True))
+    shades = LinearSegmentedColormap.from_list("", [ORANGE, "white", BLUE])
+    for panel, (name, times) in zip(panels, ratios.items()):
+        lengths = sorted({length for pair in times for length in pair})
+        cells = np.full((len(lengths), len(lengths)), np.nan)
+        for (m, n), ratio in times.items():
+            cells[lengths.index(m), lengths.index(n)] = np.log2(ratio)
+            panel.text(lengths.index(n), lengths.index(m), _short(ratio), ha="center", va="center", size=7)
+        panel.imshow(cells, cmap=shades, vmin=-4, vmax=4, origin="lower")
+        panel.set(title=name, xlabel="rows of the longer column")
+        panel.set_xticks(range(len(lengths)), lengths, size=8)
+        panel.set_yticks(range(len(lengths)), lengths, size=8)
+        panel.spines[["top", "right"]].set_visible(False)
+    panels[0].set_ylabel("rows of the shorter column")
+    return panels[0].figure
 
 
 def _around(values):

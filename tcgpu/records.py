@@ -135,6 +135,32 @@ def level_times(rows, figure, *, engine="gpu", key="total_ms", **knobs):
     return sorted(points)
 
 
+def length_times(rows):
+    """What an edge costs in the rows of `measure_lengths`: method -> {(m, n): nanoseconds an edge that asks}.
+
+    `warp_search` without the top of its search tree is a method of its own here, "warp_search, no top".
+    """
+    times = {}
+    for row in rows:
+        name = row["method"] if json.loads(row["knobs"]).get("cached", True) else f"{row['method']}, no top"
+        times.setdefault(name, {})[row["shorter"], row["longer"]] = row["kernel_ms"] * 1e6 / row["asking"]
+    return times
+
+
+def per_dollar():
+    """What TriCore's slides say of speed and price, put together: for each comparison whose processors they name, how
+    many times faster theirs was, how many times dearer, and how many times faster for the same money."""
+    price = {row["processor"]: row["dollars"] for row in published("tricore_prices")}
+    found = []
+    for row in published("tricore_speedups"):
+        if row["ours"]:
+            dearer = row["ours_count"] * price[row["ours"]] / (row["theirs_count"] * price[row["theirs"]])
+            machines = f"{row['ours_count']} x {row['ours']} over {row['theirs_count']} x {row['theirs']}"
+            found.append({"against": row["against"], "machines": machines, "faster": row["times_faster"],
+                          "dearer": dearer, "per_dollar": row["times_faster"] / dearer})  # fmt: skip
+    return found
+
+
 def crossings(points, level=1.0):
     """Where a curve, straight between its points on logarithmic axes, goes through `level`: a list of x."""
     found = []

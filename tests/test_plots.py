@@ -176,3 +176,15 @@ def test_a_roofline_has_a_dot_a_kernel_under_a_roof():
     assert [text.get_text() for text in ax.texts] == ["moves", "counts"]
     assert moves.get_xydata().round(4).tolist() == [[0.01, 10]]
     assert counts.get_ydata().tolist() == [100] and counts.get_markersize() > moves.get_markersize()
+
+
+def test_lengths_are_cells_with_their_numbers_blue_where_the_first_wins():
+    ratios = {"one over another": {(1, 1): 0.25, (1, 64): 8, (64, 64): 2.5}, "same": {(4, 4): 1}}
+    first, second = plots.draw_lengths(ratios).axes
+    numbers = {text.get_position(): text.get_text() for text in first.texts}
+    assert numbers == {(0, 0): "0.25", (1, 0): "8", (1, 1): "2.5"}
+    cells = first.images[0].get_array()
+    assert cells[0].tolist() == [-2, 3] and np.isnan(cells.filled(np.nan)[1, 0])
+    red, _, blue, _ = first.images[0].cmap(1.0)
+    assert blue > red and [tick.get_text() for tick in first.get_xticklabels()] == ["1", "64"]
+    assert second.get_title() == "same" and len(second.texts) == 1

@@ -115,3 +115,19 @@ def test_counts_of_all_suites_are_found_by_machine_and_graph(measured):
 def test_what_is_recorded_here_has_all_three_timings():
     rows = [r for graphs in records.counts().values() for found in graphs.values() for r in found]
     assert rows and all(0 < r["kernel_ms"] <= r["process_ms"] <= r["total_ms"] for r in rows)
+
+
+def test_what_an_edge_costs_by_the_lengths_of_its_columns():
+    about = {"shorter": 4, "longer": 64, "asking": 1000, "kernel_ms": 2.0}
+    rows = [about | {"method": method, "knobs": knobs} for method, knobs in
+            (("naive", "{}"), ("warp_search", "{}"), ("warp_search", '{"cached": false}'))]  # fmt: skip
+    assert records.length_times(rows) == dict.fromkeys(
+        ("naive", "warp_search", "warp_search, no top"), {(4, 64): 2000.0}
+    )
+
+
+def test_speed_for_the_same_money_follows_from_printed_speedups_and_prices():
+    found = {(row["against"], round(row["faster"], 1)): row for row in records.per_dollar()}
+    assert list(found) == [("Green", 5.9), ("Green", 2.2), ("Shun", 2.5), ("Shun", 8.5), ("PDTL", 6.5)]
+    assert found["Green", 5.9]["dearer"] == 1 and found["Shun", 8.5]["per_dollar"] == pytest.approx(85)
+    assert found["PDTL", 6.5]["dearer"] == pytest.approx(6 * 1256 / (6 * 900))

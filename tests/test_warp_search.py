@@ -1,4 +1,4 @@
-"""TriCore's kernel and its two baselines: edges in slices and pairs of ranges, searches, diagonals, lists of any length."""
+"""TriCore's kernel and its two baselines: slices of edges, pairs of ranges, searches, diagonals, lengths of lists."""
 
 from itertools import combinations
 
@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from kernel_shapes import small_graphs
 
 import tcgpu
-from tcgpu import Graph, GraphError, _cuda, bench, cpu, lengths
+from tcgpu import Graph, GraphError, _cuda, bench, cpu, datasets, lengths
 from tcgpu.counting import METHODS
 from tcgpu.kernels import edge_list, merge_path, thread_search, warp_search
 
@@ -97,9 +97,8 @@ class TestInTheSimulator:
     def test_pairs_of_ranges_add_up(self, name, graph):
         graph = GRAPHS[graph]
         wanted = cpu.plan(graph).count()
-        for setting, ends in enumerate(([graph.n // 2], [1, graph.n // 4, graph.n // 4, graph.n - 1])):
-            if sorted({0, *ends, graph.n})[0] == 0 and ends == sorted(ends) and 0 <= ends[0] and ends[-1] <= graph.n:
-                assert pairs(name, graph, ends, setting=setting) == wanted
+        for setting, ends in enumerate(([graph.n // 2], [min(1, graph.n), *[graph.n // 4] * 2, max(0, graph.n - 1)])):
+            assert pairs(name, graph, sorted(ends), setting=setting) == wanted
 
     @every_kernel
     @settings(max_examples=15)
@@ -118,7 +117,7 @@ class TestInTheSimulator:
     @settings(max_examples=25)
     @given(st.sets(st.integers(0, 300), max_size=150), st.sets(st.integers(0, 300), max_size=300), st.integers(0, 1))
     def test_two_columns_of_any_length_and_rows(self, name, one, other, setting):
-        """Beyond 32 look-ups the whole warp is at one edge: the shorter list may be either, and the parts are uneven."""
+        """Beyond 32 look-ups the whole warp is at one edge; the shorter list may be either, and parts are uneven."""
         graph = two_columns(one, other)
         assert slices(name, graph, [], setting=setting) == len(one & other)
 
@@ -141,7 +140,7 @@ class TestInTheSimulator:
         assert launch(name, *whole, total=beyond) == beyond + cpu.plan(graph).count()
 
     def test_no_order_of_lanes_changes_what_a_warp_finds(self):
-        """The tops of two edges lie side by side, so that a lane may be at the next edge while another is at this one."""
+        """The tops of two edges lie side by side, so that a lane may be an edge ahead of another."""
         from tcgpu._simulator import simulate
 
         graph = tcgpu.generate.clique(70)
@@ -245,7 +244,7 @@ def test_cached_is_yes_or_no():
         warp_search.plan(GRAPHS["wheel"], cached="maybe")
 
 
-# ------------------------------------------------------------------------------------------------ edges by their lengths
+# ----------------------------------------------------------------------------------------------- edges by their lengths
 
 
 @pytest.mark.parametrize("m, n", [(1, 1), (1, 40), (2, 2), (4, 9), (16, 16), (33, 7), (64, 100)])
@@ -282,6 +281,30 @@ def test_the_suite_measures_every_pair_of_lengths(monkeypatch):
     settings = {(row["method"], row["knobs"]) for row in rows}
     assert {method for method, _ in settings} == set(bench.LENGTHS_METHODS)
     assert len([knobs for method, knobs in settings if method == "warp_search"]) == 2, "with and without the top"
+
+
+@pytest.mark.sim
+def test_the_suite_of_the_slides_measures_what_is_done_in_time(monkeypatch):
+    small = tuple((name, size | {"scale": 6}, runs) for name, size, runs in bench.TRICORE)
+    monkeypatch.setattr(bench, "TRICORE", small)
+    rows = bench.measure_tricore(["merge_path", "thread_search", "warp_search"], repeats=1, engine="sim")
+    per_graph = {name: [row["method"] for row in rows if row["graph"] == name] for name, _, _ in bench.TRICORE}
+    every = ["merge_path", "thread_search", "warp_search", "warp_search"]
+    assert list(per_graph.values()) == [every, every, [name for name in every if name != "thread_search"]]
+    assert {row["order"] for row in rows} == {"degree"}
+
+
+def test_the_slides_tables_are_whole():
+    prices = {row["processor"]: row["dollars"] for row in datasets.published("tricore_prices")}
+    assert len(prices) == 6 and all(prices.values())
+    graphs = datasets.published("tricore_datasets")
+    assert len(graphs) == 11 and all(row["vertices"] < row["edges"] and row["triangles"] for row in graphs)
+    compared = datasets.published("tricore_speedups")
+    named = [row for row in compared if row["ours"]]
+    assert all({row["ours"], row["theirs"]} <= set(prices) for row in named)
+    assert all(row["note"] for row in compared if row not in named)
+    for row in datasets.published("tricore_scaling"):
+        assert row["processor"] in prices and 0.7 < row["speedup"] / row["gpus"] < 0.8
 
 
 # ------------------------------------------------------------------------------------------------------------ on a GPU
