@@ -32,6 +32,7 @@ _ROOM_OF = {
     "transitivity": "counting",
     "count_subgraphs": "levels",
     "is_triangle_free": "levels",
+    "trace": "tracing",
     "explore": "explorer",
     "step": "stepper",
     "k_truss": "truss",

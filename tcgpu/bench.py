@@ -112,7 +112,9 @@ class Timing(NamedTuple):
 
 
 class Rows(list):
-    """Measurements as a list of dicts, which a notebook shows as a table."""
+    """Measurements as a list of dicts, which a notebook shows as a table of those columns that are `shown`."""
+
+    shown = SHOWN
 
     def write_csv(self, path):
         """Write all rows as `csv` has them."""
@@ -136,7 +138,7 @@ class Rows(list):
 
     def table(self):
         """What a person wants to see of the rows: a list of lists of strings, the first one the heading."""
-        shown = [key for key in SHOWN if any(row.get(key, "") != "" for row in self)]
+        shown = [key for key in self.shown if any(row.get(key, "") != "" for row in self)]
         body = [[_short(row.get(key, "")) for key in shown] for row in self]
         return [[key.replace("_", " ") for key in shown], *body]
 

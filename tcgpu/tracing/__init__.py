@@ -1,0 +1,72 @@
+"""Tracing: the very same kernels in the simulator, every access written down. What the hardware would do, seen.
+
+    trace = tcgpu.trace(graph, "naive", threads=64)
+    trace.lines()                  a row for each line of the source, `trace.totals()` for all together
+    trace.show()                   the pictures; each alone is `trace.draw_source()`, `draw_raster()`, ...
+    tcgpu.trace(graph, ["naive", "bitmap"])        a row for each method
+
+Kernels know nothing of it: their source is rewritten before it runs (`rewriting`), and what lanes then do falls into
+warps' steps and requests by the rules of the hardware (`recorder`, `events`). A simple model of a GPU makes times of
+that (`machine`). All rules and times are held against the counters of a GPU by `benchmarks/trace.py`.
+"""
+
+from tcgpu import _cuda
+from tcgpu.counting import METHODS, choose
+from tcgpu.graph import GraphError
+from tcgpu.kernels import SIMULATOR_PATIENCE, Step, duration
+from tcgpu.tracing.events import Collector
+from tcgpu.tracing.machine import Machine
+from tcgpu.tracing.recorder import record
+from tcgpu.tracing.result import Launch, Trace, Traces
+
+__all__ = ["Trace", "Traces", "trace", "trace_launch", "trace_plan"]
+
+SLOWDOWN = 4  # times the simulator
+
+
+def trace(graph, method, *, order=None, **knobs):
+    """Count the triangles of a small graph in the simulator and record every access: a Trace.
+
+    method: a name out of `methods()`; or several names, for Traces, where a knob is for the methods that have it.
+    order: as in `count`. A trace takes a few times as long as the simulator: a few seconds for a few hundred edges.
+    """
+    if not isinstance(method, str):
+        of_method = {name: {knob: knobs[knob] for knob in knobs if knob in METHODS[name].knobs} for name in method}
+        return Traces(trace(graph, name, order=order, **own) for name, own in of_method.items())
+    chosen = choose(method, "sim", order, knobs)
+    with _cuda.using("sim"):
+        prepared = chosen.prepare(graph, order)
+        plan = chosen.plan(prepared, **knobs)
+        launches = trace_plan(plan)
+        return Trace(method, prepared, chosen.knobs | knobs, launches, plan.result())
+
+
+def trace_plan(plan):
+    """Carry a plan out in the simulator: its launches, traced. What it found is `plan.result()` then.
+
+    Scans, which a library does on a GPU, are carried out, but nothing is known of them.
+    """
+    seconds = SLOWDOWN * plan.simulated_seconds
+    if seconds > SIMULATOR_PATIENCE:
+        raise GraphError(f"{plan.method} would take about {duration(seconds)} to trace: take a smaller graph")
+    setup, plan.setup = plan.setup, []
+    plan.allocate()
+    launches = []
+    for stage, steps in (("setup", setup), ("count", plan.steps)):
+        for step in steps:
+            if isinstance(step, Step):
+                args = [plan.arrays[arg] if isinstance(arg, str) else arg for arg in step.args]
+                launches.append(
+                    trace_launch(step.kernel, step.blocks, step.threads, *args, shared=step.shared, stage=stage)
+                )
+            else:
+                step.run(plan.arrays)
+    return launches
+
+
+def trace_launch(kernel, blocks, threads, *args, shared=0, stage="count"):
+    """Run one kernel on NumPy arrays, which it changes, and record it: a Launch."""
+    done = Collector()
+    at_a_time = Machine.recorded().blocks_at_a_time(threads, shared)
+    memories = record(kernel.py_func, blocks, threads, args, shared=shared, at_a_time=at_a_time, done=done)
+    return Launch(stage, kernel.__name__, blocks, threads, shared, done.events(threads, memories))

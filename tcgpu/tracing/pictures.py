@@ -1,0 +1,255 @@
+"""Pictures of a trace: the source with a bar at each line, a warp step by step, one request, the balance of the work.
+
+Colours as in `tcgpu.plots`: blue is what is done, orange what stands out, grey what is idle.
+"""
+
+import ast
+import textwrap
+
+import numpy as np
+from matplotlib.colors import ListedColormap
+from matplotlib.patches import Patch, Rectangle
+
+from tcgpu._simulator import WARP
+from tcgpu.graph import GraphError
+from tcgpu.plots import BLUE, GREY, ORANGE, Picture, axes
+from tcgpu.tracing.events import SECTOR
+from tcgpu.tracing.recorder import PLACE_BITS
+
+DARK, PALE = "#2d3748", "#edf2f7"
+ROW = 128  # bytes of a line of the cache, and of one word in each of the banks of shared memory
+MOST_ROWS = 14  # of a memory map
+MOST_STEPS = 500  # of a raster
+CHARACTER = 0.064  # inches
+BARS = 1.9  # inches: the bars beside a source, and the numbers at these
+BY = {  # what the bars beside a source may say -> in words
+    "time": "share of the time of all warps",
+    "steps": "steps of warps",
+    "load_requests": "requests to read global memory",
+    "load_sectors": "sectors read from global memory",
+    "bytes_moved": "bytes to and from global memory",
+    "shared_requests": "requests for shared memory",
+    "bank_conflicts": "bank conflicts",
+    "atomics": "atomic operations of lanes",
+}
+DOES = {  # what a lane does in a step, later ones before earlier ones where several are true -> colour
+    "waits": PALE,
+    "computes": GREY,
+    "reads shared memory": "#63b3ed",
+    "writes": DARK,
+    "reads global memory": BLUE,
+    "changes memory atomically": ORANGE,
+}
+
+
+def draw_source(trace, by="time", *, stage="count", kernel=None, ax=None):
+    """The source of the kernels and of what they call, with a bar at each line: how much of `by` falls to it."""
+    if by not in BY:
+        raise GraphError(f"by is one of {', '.join(BY)}, not {by!r}")
+    found = {place: row["share" if by == "time" else by] for place, row in trace.by_line(stage, kernel).items()}
+    code = [line for function in dict.fromkeys(function for function, _ in found) for line in listing(function)]
+    width = CHARACTER * max(len(text) for *_, text in code)
+    ax = ax or axes(BARS + width + 0.1, 0.5 + 0.155 * len(code))
+    most = max(found.values())
+    for place, (function, line, text) in enumerate(code):
+        amount = found.get((function, line), 0)
+        if amount:
+            ax.barh(place, amount / most, left=-1.1, height=0.85, color=ORANGE if amount == most else BLUE)
+            said = f"{amount:.1%}" if by == "time" else f"{amount:,}"
+            ax.text(-1.15, place, said, ha="right", va="center", size=7)
+        ax.text(0, place, text, family="monospace", size=7.5, va="center", color=DARK if amount else "#718096")
+    ax.set(xlim=(-BARS, width), ylim=(len(code) - 0.3, -0.7))
+    ax.set_title(f"{trace.method}: {BY[by]}", size=10)
+    ax.set_axis_off()
+    return ax.figure
+
+
+def listing(function):
+    """The lines of a function from its `def` on, without its docstring: [(function, number, text)]; an empty one last."""
+    source = textwrap.dedent("".join(function.lines))
+    definition = ast.parse(source).body[0]
+    skipped = range(1, definition.lineno)
+    if ast.get_docstring(definition) is not None:
+        skipped = {*skipped, *range(definition.body[0].lineno, definition.body[0].end_lineno + 1)}
+    lines = enumerate(source.splitlines(), 1)
+    shown = [(function, function.first + k - 1, text) for k, text in lines if k not in skipped]
+    return [*shown, (function, 0, "")]
+
+
+def draw_raster(trace, block=None, warp=None, *, begin=0, kernel=None, ax=None):
+    """The lanes of a warp, step by step, and on which line of the source each step is; without a number, the busiest.
+
+    begin: the first step that is shown; up to 500 are. ax: two pairs of axes, one above the other.
+    """
+    events = trace.main(kernel).events
+    block, warp = busiest(events, block, warp)
+    steps = np.flatnonzero((events.block == block) & (events.warp == warp))
+    if not 0 <= begin < max(1, steps.size):
+        raise GraphError(f"warp {warp} of block {block} does {steps.size:,} steps, so begin is not {begin!r}")
+    shown = steps[begin : begin + MOST_STEPS]
+    lanes = events.mask[shown] >> np.arange(WARP, dtype=np.uint32)[:, None] & 1
+    upper, lower = ax or axes(9, 4.5, nrows=2, sharex=True, height_ratios=(3, 1))
+    edges = (begin - 0.5, begin + shown.size - 0.5)
+    upper.imshow(lanes * does(events)[shown], aspect="auto", interpolation="nearest", vmin=0, vmax=len(DOES) - 1,
+                 cmap=ListedColormap(list(DOES.values())), extent=(*edges, WARP - 0.5, -0.5))  # fmt: skip
+    upper.set(ylabel="lane", yticks=(0, 8, 16, 24, 31))
+    part = f", {begin:,} to {begin + shown.size - 1:,} shown" if shown.size < steps.size else ""
+    upper.set_title(f"warp {warp} of block {block}: {steps.size:,} steps{part}; {lanes.sum(axis=0).mean():.1f} of 32 lanes "
+                    "at work in the mean", size=9)  # fmt: skip
+    look = [Patch(color=colour, label=said) for said, colour in DOES.items()]
+    upper.legend(handles=look, loc="upper center", bbox_to_anchor=(0.5, -0.03), ncols=6, frameon=False, fontsize=7,
+                 handlelength=1, columnspacing=1)  # fmt: skip
+    sites = [events.sites[number] for number in events.step_site[shown].tolist()]
+    for k, function in enumerate(dict.fromkeys(site.function for site in sites)):
+        here = [(begin + step, site.line) for step, site in enumerate(sites) if site.function == function]
+        lower.plot(*zip(*here), "osD^v*P"[k % 7], ms=2, color=(BLUE, ORANGE, DARK)[k % 3], label=function.name, lw=0)
+    lower.set(xlabel="step of the warp", ylabel="line", xlim=edges)
+    lower.invert_yaxis()
+    lower.legend(fontsize=6, frameon=False, loc="center left", bbox_to_anchor=(1, 0.5), markerscale=2)
+    for panel in (upper, lower):
+        panel.spines[["top", "right"]].set_visible(False)
+        panel.tick_params(labelsize=7)
+    upper.tick_params(labelbottom=False, bottom=False)
+    return upper.figure
+
+
+def busiest(events, block=None, warp=None):
+    """The block and the warp, of those with these numbers, that did most steps; GraphError if there are none."""
+    block_is = events.block == block if block is not None else True
+    warp_is = events.warp == warp if warp is not None else True
+    steps = np.flatnonzero(np.ones(events.block.size, bool) & block_is & warp_is)
+    if not steps.size:
+        raise GraphError(f"the launch has no warp {warp!r} of block {block!r}")
+    unit, count = np.unique(events.block[steps].astype(np.int64) * WARP + events.warp[steps], return_counts=True)
+    return (part.item() for part in np.divmod(unit[np.argmax(count)], WARP))
+
+
+def does(events):
+    """What the lanes of each step do: a number out of the order of DOES."""
+    found = np.ones(events.step_site.size, np.int64)
+    written = events.of_kind("store") | events.of_kind("store", shared=True)
+    changed = events.of_kind("atomic") | events.of_kind("atomic", shared=True)
+    for number, requests in enumerate(
+        (events.of_kind("load", shared=True), written, events.of_kind("load"), changed), 2
+    ):
+        found[events.step[requests]] = number
+    return found
+
+
+def draw_request(trace, of="sectors", *, line=None, kernel=None, ax=None):
+    """The memory that one request asks for, 128 bytes a row, with the numbers of the lanes that ask for it.
+
+    of: "sectors" for the request that reads most sectors of global memory, "conflicts" for the one with most bank
+    conflicts in shared memory. line: only requests of this line of the source.
+    """
+    events = trace.main(kernel).events
+    request = worst(events, of, line)
+    accesses = slice(*events.first[request : request + 2])
+    size, lanes = int(events.size[request]), events.lane[accesses]
+    memory, place = np.divmod(events.address[accesses], 1 << PLACE_BITS)
+    rows, row = np.unique(place // ROW, return_inverse=True)
+    shown = min(rows.size, MOST_ROWS)
+    ax = ax or axes(9, 1.2 + 0.28 * shown)
+    for k in range(shown):
+        ax.add_patch(Rectangle((0, k + 0.05), ROW, 0.9, fc="white", ec=GREY, lw=0.5))
+        here = place[row == k] % ROW
+        if of == "sectors":
+            for sector in np.unique(here // SECTOR):
+                ax.add_patch(Rectangle((sector * SECTOR, k + 0.05), SECTOR, 0.9, fc=ORANGE, alpha=0.35, lw=0))
+        for byte in np.unique(here):
+            askers = lanes[(row == k) & (place % ROW == byte)]
+            ax.add_patch(Rectangle((byte, k + 0.05), size, 0.9, fc=BLUE, ec="white", lw=0.5))
+            said = str(askers[0]) if askers.size == 1 else f"{askers.size}x"
+            if size > 2:
+                ax.text(byte + size / 2, k + 0.52, said, color="white", size=6, ha="center", va="center")
+    site = events.sites[int(events.site[request])]
+    name = events.memories[int(memory[0])].split(",")[0]
+    ends = [(number * ROW // size, (number + 1) * ROW // size) for number in rows[:shown].tolist()]
+    ax.set(xlim=(0, ROW), ylim=(shown, 0), yticks=np.arange(shown) + 0.5, xlabel="bytes of a row")
+    ax.set_yticklabels([f"{name}[{begin:,}:{end:,}]" for begin, end in ends], size=7, family="monospace")
+    ax.set_xticks(range(0, ROW + 1, SECTOR))
+    more = f"; {rows.size - shown} more rows" if rows.size > shown else ""
+    if of == "sectors":
+        cost = f"{events.sectors[request]} sectors of 32 bytes to read {lanes.size * size} bytes"
+    else:
+        cost = f"{events.wavefronts[request]} wavefronts, {events.conflicts[request]} of them for bank conflicts"
+    ax.set_title(f"line {site.line}: {site.text}\n{lanes.size} lanes, {cost}{more}", size=8.5)
+    ax.spines[["top", "right", "left", "bottom"]].set_visible(False)
+    ax.tick_params(length=0, labelsize=7)
+    return ax.figure
+
+
+def worst(events, of, line):
+    """The request of this kind that costs most."""
+    if of not in ("sectors", "conflicts"):
+        raise GraphError(f"a request is drawn of sectors or of conflicts, not of {of!r}")
+    cost = np.where(events.of_kind("load", shared=of == "conflicts"), getattr(events, of) + 1, 0)
+    if line is not None:
+        cost = cost * np.array([events.sites[number].line == line for number in events.site.tolist()], int)
+    if not cost.any():
+        where = "shared" if of == "conflicts" else "global"
+        raise GraphError(f"nothing reads {where} memory" + (f" on line {line}" if line is not None else ""))
+    return int(np.argmax(cost))
+
+
+def draw_balance(trace, per="thread", of="loads", *, kernel=None, ax=None):
+    """How many threads, warps or blocks did how much: a histogram."""
+    done = trace.balance(per, of, kernel)
+    ax = ax or axes(5, 3)
+    most, mean = int(done.max()), done.mean()
+    bins = np.arange(most + 2) - 0.5 if most <= 40 else 40
+    ax.hist(done, bins, color=BLUE, edgecolor="white", lw=0.5)
+    ax.axvline(mean, color=ORANGE, lw=1.5)
+    ax.text(mean, 1, f" mean {mean:,.1f}", color=ORANGE, size=8, va="top", transform=ax.get_xaxis_transform())
+    above = f": the most is {most / mean:.1f} times the mean" if mean else ""
+    ax.set_title(f"{done.size:,} {per}s{above}", size=9)
+    ax.set(xlabel=f"{of} of a {per}", ylabel=f"{per}s", yscale="log" if done.size > 200 else "linear")
+    ax.spines[["top", "right"]].set_visible(False)
+    ax.tick_params(labelsize=7)
+    return ax.figure
+
+
+def draw_all(trace, by="time", *, kernel=None):
+    """The source of the kernel that takes longest, or of one that is named; beside it its busiest warp, its worst
+    request and the balance of its threads."""
+    kernel = kernel or trace.main().kernel
+    functions = dict.fromkeys(function for function, _ in trace.by_line(None, kernel))
+    code = [text for function in functions for *_, text in listing(function)]
+    left, right = BARS + CHARACTER * max(map(len, code)) + 0.1, 8
+    figure = Picture(figsize=(left + right, max(8.5, 0.5 + 0.155 * len(code))), layout="constrained")
+    grid = figure.add_gridspec(4, 2, width_ratios=(left, right), height_ratios=(3, 1, 3, 2))
+    draw_source(trace, by, stage=None, kernel=kernel, ax=figure.add_subplot(grid[:, 0]))
+    upper = figure.add_subplot(grid[0, 1])
+    draw_raster(trace, kernel=kernel, ax=(upper, figure.add_subplot(grid[1, 1], sharex=upper)))
+    draw_request(trace, kernel=kernel, ax=figure.add_subplot(grid[2, 1]))
+    draw_balance(trace, kernel=kernel, ax=figure.add_subplot(grid[3, 1]))
+    return figure
+
+
+COMPARED = {  # what methods are compared by -> in words
+    "estimated_us": "estimated time, µs",
+    "load_requests": "requests to read global memory",
+    "sectors_per_request": "sectors a request",
+    "lanes": "lanes at work in a step, of 32",
+    "shared_requests": "requests for shared memory",
+    "bank_conflicts": "bank conflicts",
+    "atomics": "atomic operations",
+    "bytes_moved": "bytes moved",
+}
+
+
+def draw_comparison(traces, measures=("estimated_us", "load_requests", "sectors_per_request", "lanes")):
+    """Methods side by side: a panel for each measure, a bar for each method."""
+    rows = traces.totals()
+    names = [row["method"] for row in rows]
+    panels = axes(2.6 * len(measures) + 1, 0.8 + 0.3 * len(rows), ncols=len(measures), sharey=True, squeeze=False)[0]
+    for panel, measure in zip(panels, measures):
+        amounts = [row[measure] or 0 for row in rows]
+        drawn = panel.barh(range(len(rows)), amounts, color=BLUE)
+        panel.bar_label(drawn, [f"{amount:,.4g}" for amount in amounts], size=7, padding=2)
+        panel.set_title(COMPARED.get(measure, measure.replace("_", " ")), size=9)
+        panel.set(xlim=(0, 1.25 * (max(amounts) or 1)), yticks=range(len(rows)), xticks=[])
+        panel.spines[["top", "right", "bottom"]].set_visible(False)
+    panels[0].set_yticklabels(names, size=8)
+    panels[0].invert_yaxis()
+    return panels[0].figure

@@ -1,0 +1,250 @@
+"""A trace: what the launches of one count did, by launch, by line of the source, by thread, and side by side."""
+
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+
+from tcgpu._simulator import WARP
+from tcgpu.bench import Rows
+from tcgpu.graph import GraphError
+from tcgpu.tracing import machine, pictures
+from tcgpu.tracing.events import SECTOR, Events
+
+STAGES = ("setup", "count")
+OF_REQUESTS = {  # measure -> kind of request, whether in shared memory, what of it is added up
+    "loads": ("load", False, "lanes"),
+    "load_requests": ("load", False, None),
+    "load_sectors": ("load", False, "sectors"),
+    "store_requests": ("store", False, None),
+    "store_sectors": ("store", False, "sectors"),
+    "atomics": ("atomic", False, "lanes"),
+    "atomic_requests": ("atomic", False, None),
+    "atomic_sectors": ("atomic", False, "sectors"),
+    "atomics_meeting": ("atomic", False, "meeting"),
+    "shared_loads": ("load", True, None),
+    "shared_load_conflicts": ("load", True, "conflicts"),
+    "shared_stores": ("store", True, None),
+    "shared_store_conflicts": ("store", True, "conflicts"),
+    "shared_atomics": ("atomic", True, None),
+    "shared_atomic_conflicts": ("atomic", True, "conflicts"),
+}
+SHOWN = ("steps", "lanes", "load_requests", "sectors_per_request", "shared_requests", "bank_conflicts", "atomics")
+PER = ("thread", "warp", "block")
+
+
+class Table(Rows):
+    """Rows of which a person wants to see certain columns."""
+
+    def __init__(self, rows, *shown):
+        super().__init__(rows)
+        self.shown = shown
+
+
+@dataclass(frozen=True, eq=False)
+class Launch:
+    """One kernel launch of a traced count."""
+
+    stage: str  # "setup", or "count" for what is timed as the kernel
+    kernel: str
+    blocks: int
+    threads: int
+    shared: int  # bytes of dynamic shared memory of a block
+    events: Events = field(repr=False)
+
+    @cached_property
+    def asked(self):
+        """What each step asks of a machine."""
+        return machine.features(self.events)
+
+    @cached_property
+    def work(self):
+        return machine.Work.of(self.events, self.asked)
+
+    def nanoseconds(self, on):
+        """How long the machine would take for it."""
+        return on.nanoseconds(self.work, self.threads, self.shared)
+
+    def measures(self, of_step, of_request, groups, costs):
+        """What is counted, by group: measure -> array. Each step and each request is in the group of this number."""
+        events = self.events
+
+        def added(of, values):
+            return np.bincount(of, values, groups).astype(np.int64)
+
+        found = {
+            "steps": added(of_step, None),
+            "lane_steps": added(of_step, events.active),
+            "barriers": added(of_step, self.asked[:, machine.BARRIER]),
+        }
+        for name, (kind, shared, what) in OF_REQUESTS.items():
+            chosen = events.of_kind(kind, shared)
+            found[name] = added(of_request, chosen if what is None else np.where(chosen, getattr(events, what), 0))
+        asked = np.where(events.shared, 0, events.lanes * events.size.astype(np.int64))
+        found["bytes_asked"] = added(of_request, asked)
+        found["warp_ns"] = np.bincount(of_step, costs.of(self.asked), groups)
+        return found
+
+    def totals(self, on):
+        """All measures of the launch, and how long the machine would take for it."""
+        events = self.events
+        zeros = np.zeros(events.step_site.size, int), np.zeros(events.site.size, int)
+        found = {name: values[0].item() for name, values in self.measures(*zeros, 1, on.costs).items()}
+        return found | {"estimated_us": self.nanoseconds(on) / 1e3}
+
+    def lines(self, costs):
+        """(Function, line) -> measures, in the order in which the functions are first come to."""
+        events = self.events
+        sites = [events.sites[number] for number in np.concatenate([events.step_site, events.site]).tolist()]
+        places = {}
+        group = [places.setdefault((site.function, site.line), len(places)) for site in sites]
+        steps = events.step_site.size
+        found = self.measures(np.array(group[:steps], int), np.array(group[steps:], int), len(places), costs)
+        return {place: {name: values[k].item() for name, values in found.items()} for place, k in places.items()}
+
+    def balance(self, per, of):
+        """How many steps, loads or atomic operations each thread, warp or block did."""
+        events, warps = self.events, -(-self.threads // WARP)
+        if of == "steps":
+            done = events.mask[:, None] >> np.arange(WARP, dtype=np.uint32) & 1
+            unit = events.block.astype(np.int64) * warps + events.warp
+        else:
+            chosen = events.of_kind(of.removesuffix("s"))[events.request]
+            step = events.step[events.request[chosen]]
+            done = np.arange(WARP) == events.lane[chosen, None]
+            unit = events.block[step].astype(np.int64) * warps + events.warp[step]
+        lanes = np.zeros((self.blocks * warps, WARP), np.int64)
+        np.add.at(lanes, unit, done)
+        if per == "thread":
+            return lanes.reshape(self.blocks, -1)[:, : self.threads].ravel()
+        of_warp = np.bincount(unit, minlength=lanes.shape[0]) if of == "steps" else lanes.sum(axis=1)
+        return of_warp if per == "warp" else of_warp.reshape(self.blocks, warps).sum(axis=1)
+
+
+def finish(measures):
+    """Measures that were added up, and those that follow from them."""
+    requests, steps = measures["load_requests"], measures["steps"]
+    return measures | {
+        "lanes": round(measures["lane_steps"] / steps, 2) if steps else "",
+        "sectors_per_request": round(measures["load_sectors"] / requests, 2) if requests else "",
+        "bytes_moved": SECTOR * sum(measures[f"{kind}_sectors"] for kind in ("load", "store", "atomic")),
+        "shared_requests": sum(measures[f"shared_{kind}s"] for kind in ("load", "store", "atomic")),
+        "bank_conflicts": sum(measures[f"shared_{kind}_conflicts"] for kind in ("load", "store", "atomic")),
+    }
+
+
+def added(many):
+    """The sum of dicts of measures."""
+    total = {}
+    for measures in many:
+        for name, value in measures.items():
+            total[name] = total.get(name, 0) + value
+    return total
+
+
+class Trace:
+    """One count, traced: what it found, and what its launches did. Prints as the table of its lines."""
+
+    def __init__(self, method, graph, knobs, launches, triangles, on=None):
+        self.method, self.graph, self.knobs = method, graph, knobs
+        self.launches, self.triangles = launches, triangles
+        self.machine = on or machine.Machine.recorded()
+
+    def chosen(self, stage=None, kernel=None):
+        """The launches of a stage, "setup" or "count", or of both; only those of a kernel, if it is named."""
+        if stage not in (*STAGES, None):
+            raise GraphError(f"stage is 'setup', 'count' or None for both, not {stage!r}")
+        found = [launch for launch in self.launches if stage in (None, launch.stage)]
+        found = [launch for launch in found if kernel in (None, launch.kernel)]
+        if kernel is not None and not found:
+            names = ", ".join(dict.fromkeys(launch.kernel for launch in self.launches))
+            raise GraphError(f"no kernel {kernel!r} in this trace; there are {names}")
+        return found
+
+    def main(self, kernel=None):
+        """The launch that takes longest: of those that count, or of those of a kernel."""
+        found = self.chosen(None if kernel else "count", kernel)
+        return max(found, key=lambda launch: launch.nanoseconds(self.machine))
+
+    def totals(self, stage="count", kernel=None):
+        """Everything measured, of all these launches together, as a dict."""
+        return finish(added(launch.totals(self.machine) for launch in self.chosen(stage, kernel)))
+
+    def kernels(self, stage=None):
+        """A row for each launch."""
+        rows = []
+        for launch in self.chosen(stage):
+            shape = {"stage": launch.stage, "kernel": launch.kernel, "blocks": launch.blocks, "threads": launch.threads}
+            rows.append(shape | finish(launch.totals(self.machine)))
+        return Table(rows, "stage", "kernel", "blocks", "threads", *SHOWN, "estimated_us")
+
+    def lines(self, stage="count", kernel=None):
+        """A row for each line of the source that did something, of the kernels and of the functions that they call.
+
+        `share` is the line's part of the time of all warps.
+        """
+        found = self.by_line(stage, kernel)
+        rows = []
+        for (function, line), measures in found.items():
+            about = {"function": function.name, "line": line, "text": function.lines[line - function.first].strip()}
+            rows.append(about | measures)
+        return Table(rows, "function", "line", *SHOWN, "share", "text")
+
+    def by_line(self, stage="count", kernel=None):
+        """(Function, number of a line) -> its measures; functions as they are come to, lines from top to bottom."""
+        many = {}
+        for launch in self.chosen(stage, kernel):
+            for place, measures in launch.lines(self.machine.costs).items():
+                many.setdefault(place, []).append(measures)
+        order = {function: k for k, function in enumerate(dict.fromkeys(function for function, _ in many))}
+        found = {place: added(many[place]) for place in sorted(many, key=lambda place: (order[place[0]], place[1]))}
+        time = sum(measures["warp_ns"] for measures in found.values())
+        for measures in found.values():
+            measures["share"] = round(measures["warp_ns"] / time, 4) if time else 0
+        return {place: finish(measures) for place, measures in found.items()}
+
+    def balance(self, per="thread", of="loads", kernel=None):
+        """How much each thread, warp or block of a launch did, as an array; of: "steps", "loads" or "atomics"."""
+        if per not in PER or of not in ("steps", "loads", "atomics"):
+            raise GraphError(f"balance is per thread, warp or block, of steps, loads or atomics, not per {per} of {of}")
+        return self.main(kernel).balance(per, of)
+
+    def show(self, by="time", kernel=None):
+        """All pictures of the launch that takes longest, or of the kernel that is named, in one."""
+        return pictures.draw_all(self, by, kernel=kernel)
+
+    draw_source = pictures.draw_source
+    draw_raster = pictures.draw_raster
+    draw_request = pictures.draw_request
+    draw_balance = pictures.draw_balance
+
+    def __repr__(self):
+        return f"{self.headline}\n{self.lines()!r}"
+
+    def _repr_html_(self):
+        return f"<p>{self.headline}</p>{self.lines()._repr_html_()}"
+
+    @property
+    def headline(self):
+        time = self.totals()["estimated_us"]
+        return (
+            f"{self.method} traced on {self.graph.m:,} edges: {self.triangles:,} triangles; its counting kernels would "
+            f"take about {time:.3g} µs on an {self.machine.name}"
+        )
+
+
+class Traces(list):
+    """Traces of one graph. Prints as a table with a row for each."""
+
+    def totals(self, stage="count"):
+        """A row for each method."""
+        rows = [{"method": trace.method, "triangles": trace.triangles} | trace.totals(stage) for trace in self]
+        return Table(rows, "method", "triangles", *SHOWN, "bytes_moved", "estimated_us")
+
+    draw = pictures.draw_comparison
+
+    def __repr__(self):
+        return repr(self.totals())
+
+    def _repr_html_(self):
+        return self.totals()._repr_html_()
