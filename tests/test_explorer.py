@@ -14,7 +14,7 @@ import pytest
 
 import tcgpu
 from tcgpu import datasets, records
-from tcgpu.explorer import Explorer, panel, sweep, views, words
+from tcgpu.explorer import Explorer, sweep, traces, views, words, worker
 from tcgpu.generators import GENERATORS
 
 SOON = 30  # seconds in which anything here is done, on a machine that is busy, too
@@ -407,8 +407,7 @@ def test_a_job_that_waits_is_not_begun_when_it_is_stopped(explore):
 
 
 def test_its_thread_ends_when_there_is_nothing_to_do_and_comes_back(explore, monkeypatch):
-    monkeypatch.setattr(panel.Worker.__init__.__globals__["time"], "sleep", time.sleep)
-    monkeypatch.setitem(panel.Worker.__init__.__globals__, "IDLE", 0.05)
+    monkeypatch.setattr(worker, "IDLE", 0.05)
     explorer = explore(KARATE, ["cpu"])
     until(lambda: explorer._worker._thread is None)
     assert ran(explorer)[0]["triangles"] == 45
@@ -494,6 +493,7 @@ def test_without_records_there_is_nothing_beside(explore, monkeypatch):
 def sweeping(explore):
     explorer = explore(KARATE, ["naive", "column_block"], engine="sim")
     turn_to(explorer, explorer.sweep)
+    explorer.sweep.way.value = sweep.RUN
     explorer.sweep.edges.value = 200
     explorer.sweep.reach.value = (2, 4)
     return explorer
@@ -574,7 +574,7 @@ def test_a_sweep_that_no_graph_can_follow_is_said(sweeping):
     sweeping.sweep.reach.value = (8, 16)
     rows = ran(sweeping)
     assert {row["nonzeros"] for row in rows} == {8}
-    assert "200 edges at 10 nonzeros per column leave 20 vertices, too few" in sweeping.message
+    assert sweeping.message == "200 edges at 10 nonzeros per column leave 20 vertices, too few"
 
 
 @pytest.mark.sim
@@ -586,3 +586,102 @@ def test_a_sweep_is_stopped_and_keeps_its_points(sweeping):
     sweeping.stop()
     assert sweeping.wait(5)
     assert 2 <= len(sweeping.rows) < 36 and sweeping.status.value.startswith("stopped after")
+
+
+@pytest.mark.sim
+def test_a_sweep_is_traced_where_no_gpu_is_to_be_timed(sweeping):
+    sweeping.sweep.way.value = sweep.TRACED
+    sweeping.methods.chips["cpu"].value = True
+    rows = ran(sweeping)
+    assert [(row["nonzeros"], row["method"]) for row in rows] == [
+        (k, method) for k in (2, 3, 4) for method in ("naive", "column_block")
+    ]
+    times = {(row["nonzeros"], row["method"]): row["estimated_us"] for row in rows}
+    assert dict(sweeping.sweep.curves()["column_block"]) == pytest.approx(
+        {k: times[k, "naive"] / times[k, "column_block"] for k in (2, 3, 4)}
+    )
+    assert "nothing to trace in cpu" in sweeping.sweep.note.value and "estimated" in sweeping.sweep.table.value
+    assert "    tcgpu.trace(graph, &#x27;naive&#x27;, order=&#x27;natural&#x27;)" in sweeping.python.value
+    sweeping.methods.choose("cpu")
+    ran(sweeping)
+    assert sweeping.message.startswith("pick a method that runs kernels")
+
+
+# --------------------------------------------------------------------------------------------------------------- traces
+
+
+@pytest.fixture
+def tracing(explore):
+    explorer = explore(KARATE, ["naive", "column_block", "cpu"])
+    turn_to(explorer, explorer.traces)
+    return explorer
+
+
+@pytest.mark.sim
+def test_methods_are_traced(tracing):
+    rows = ran(tracing)
+    expected = tcgpu.trace(KARATE, ["naive", "column_block"]).totals()
+    assert [(row["method"], row["triangles"]) for row in rows] == [("naive", 45), ("column_block", 45)]
+    assert [row["load_sectors"] for row in rows] == [row["load_sectors"] for row in expected]
+    assert list(tracing.traces.traces) == list(tracing.traces.of.options) == ["naive", "column_block"]
+    assert "nothing to trace in cpu" in tracing.traces.note.value and "estimates for" in tracing.traces.note.value
+    assert "<td>column_block</td>" in tracing.traces.table.value and 'download="tcgpu-trace.csv"' in tracing.csv.value
+    assert "tcgpu.trace(graph, &#x27;naive&#x27;)" in tracing.python.value
+
+
+@pytest.mark.sim
+def test_every_picture_of_a_trace_is_drawn(tracing):
+    empty = bytes(tracing.traces.chart.value)
+    ran(tracing)
+    seen = {empty}
+    tracing.traces.of.value = "column_block"
+    for picture in tracing.traces.picture.options:
+        tracing.traces.picture.value = picture
+        seen.add(bytes(tracing.traces.chart.value))
+    assert len(seen) == 1 + len(tracing.traces.picture.options)
+    tracing.traces.picture.value = traces.SOURCE
+    for by in tracing.traces.by.options[:3]:
+        tracing.traces.by.value = by
+        seen.add(bytes(tracing.traces.chart.value))
+    assert len(seen) == 3 + len(tracing.traces.picture.options)  # the first is by time, as before
+
+
+@pytest.mark.sim
+def test_kernels_of_a_trace_are_picked(explore):
+    explorer = explore("rmat_8", ["adaptive"], order="degree")
+    turn_to(explorer, explorer.traces)
+    ran(explorer)
+    kernels = explorer.traces.kernel.options
+    assert len(kernels) > 2 and explorer.traces.kernel.value in kernels
+    pictures = set()
+    for kernel in kernels:
+        explorer.traces.kernel.value = kernel
+        pictures.add(bytes(explorer.traces.chart.value))
+    assert len(pictures) == len(kernels)
+
+
+@pytest.mark.sim
+def test_a_picture_that_a_trace_has_not_is_said(explore):
+    explorer = explore(tcgpu.generate.path(3), ["naive"])
+    turn_to(explorer, explorer.traces)
+    ran(explorer)
+    for picture in explorer.traces.picture.options:
+        explorer.traces.picture.value = picture
+    assert explorer.message == ""
+
+
+@pytest.mark.sim
+def test_a_long_trace_is_stopped(explore):
+    explorer = explore(tcgpu.generate.clique(200), ["naive"])
+    turn_to(explorer, explorer.traces)
+    explorer.run()
+    until(lambda: "tracing naive: " in explorer.status.value)
+    explorer.stop()
+    assert explorer.wait(5) and explorer.rows == [] and explorer.status.value.startswith("stopped after")
+
+
+@pytest.mark.sim
+def test_a_graph_that_is_too_large_to_trace_is_refused(explore):
+    explorer = explore(tcgpu.generate.rmat(16, seed=1), ["naive"])
+    turn_to(explorer, explorer.traces)
+    assert ran(explorer) == [] and "to trace: take a smaller graph" in explorer.message

@@ -47,7 +47,7 @@ class GraphChoice(widgets.VBox):
         self.facts = look.text("", "tcgpu-words", height="52px")
         self.order = widgets.Dropdown(options=words.ORDERS)
         self.order.value = look.known("order", order or words.OWN, words.ORDERS.values())
-        numbered = look.row(self.order, "how vertices are numbered", "order")
+        numbered = look.row(self.order, "of the vertices", "order")
         super().__init__([look.heading("Graph"), self.source, self.page, self.facts, numbered])
         self.add_class("tcgpu-card")
         if graph is not None:
@@ -90,7 +90,7 @@ class GraphChoice(widgets.VBox):
         self.bundled.tooltip = "graphs that come with tcgpu, and those of the folder that TCGPU_GRAPHS names"
         self._made = {entry.name: entry.source for entry in entries}
         self.origin = look.text("", "tcgpu-words")
-        self.bundled_page = widgets.VBox([self.bundled, self.origin])
+        self.bundled_page = look.box([self.bundled, self.origin], width="100%")
         self.bundled.observe(self._pick_bundled, "value")
         self._tell_origin()
 
@@ -100,7 +100,7 @@ class GraphChoice(widgets.VBox):
         self.parameters = look.Made(self._make_controls)
         self.about = look.text("", "tcgpu-words")
         self._sliders = look.box([], "tcgpu-scroll", height="150px")
-        self.generated_page = widgets.VBox([self.generator, self.about, self._sliders])
+        self.generated_page = look.box([self.generator, self.about, self._sliders], width="100%")
         self.generator.observe(self._turn_generator, "value")
 
     def _make_controls(self, generator):
@@ -120,7 +120,7 @@ class GraphChoice(widgets.VBox):
         self.upload = widgets.FileUpload(description="or upload a file", layout={"width": "170px"})
         told = "Matrix Market, edge lists (SNAP, CSV), METIS and .npz files, plain or compressed (.gz .bz2 .xz). "
         told += "A large file is better named by its path: a browser hands over some megabytes at most."
-        self.file_page = widgets.VBox([self.path, self.upload, look.text(told, "tcgpu-words")])
+        self.file_page = look.box([self.path, self.upload, look.text(told, "tcgpu-words")], width="100%")
         self.path.observe(self._pick_path, "value")
         self.upload.observe(self._pick_upload, "value")
 

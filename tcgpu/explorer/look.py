@@ -9,6 +9,7 @@ from tcgpu import plots
 from tcgpu.graph import GraphError
 
 LABEL = "96px"  # how wide the labels of a form are
+PER_INCH = 88  # pixels of the screen for an inch of a picture that is shown in its own size
 DPI = 200  # of a picture that is shown at half that: sharp on fine screens
 
 
@@ -86,6 +87,13 @@ def panel(picture):
 def show(picture, figure):
     """Have an `image` show a figure."""
     picture.value = plots.png(figure, DPI)
+
+
+def show_whole(picture, figure):
+    """Have an image show a figure in the figure's own size; what is around it scrolls."""
+    width, height = (round(PER_INCH * inches) for inches in figure.get_size_inches())
+    picture.layout.width, picture.layout.height = f"{width}px", f"{height}px"
+    picture.value = plots.png(figure, 2 * PER_INCH)
 
 
 def table(head, rows):

@@ -31,6 +31,13 @@ class Wish(NamedTuple):
         more = "".join(f", {name}={value!r}" for name, value in said.items() if value is not None)
         return f"tcgpu.measure(graph, {self.method!r}{more})"
 
+    @property
+    def traced(self):
+        """What traces it, as Python."""
+        said = {"order": self.order} if self.order else {}
+        more = "".join(f", {name}={value!r}" for name, value in (said | self.knobs).items())
+        return f"tcgpu.trace(graph, {self.method!r}{more})"
+
 
 class MethodChoice(widgets.VBox):
     """Which methods, with which knobs. `wishes(...)` is what is to be run.

@@ -11,6 +11,7 @@ from tcgpu.explorer.graphs import GraphChoice
 from tcgpu.explorer.methods import MethodChoice
 from tcgpu.explorer.style import STYLE
 from tcgpu.explorer.sweep import Sweep
+from tcgpu.explorer.traces import TracePage
 from tcgpu.explorer.views import Compare
 from tcgpu.explorer.worker import Stopped, Worker
 from tcgpu.graph import GraphError
@@ -21,9 +22,9 @@ FORESEEN = (GraphError, OSError)  # what is wrong with what a person gave: the w
 class Explorer(widgets.VBox):
     """A panel to count triangles with, in a notebook or on the page that Voila makes of it.
 
-    A program may do all that a person does: `graphs`, `methods` and the pages `compare` and `sweep` hold the controls,
-    `run()` and `stop()` are the buttons, `wait()` waits until nothing runs. `rows` are those of the page that is shown,
-    `message` says in words what went wrong, and `failure` is the exception if that was not foreseen.
+    A program may do all that a person does: `graphs`, `methods` and the pages `compare`, `sweep` and `traces` hold the
+    controls, `run()` and `stop()` are the buttons, `wait()` waits until nothing runs. `rows` are those of the page that
+    is shown, `message` says in words what went wrong, and `failure` is the exception if that was not foreseen.
     """
 
     busy = traitlets.Bool(False)
@@ -39,10 +40,12 @@ class Explorer(widgets.VBox):
         self.graphs = GraphChoice(graph, order, self._follow_graph)
         self.methods = MethodChoice(methods, self._follow_methods)
         self.graphs.order.observe(lambda change: self._follow_methods(), "value")
-        self.compare, self.sweep = Compare(), Sweep()
-        self.pages = widgets.Tab([self.compare, self.sweep])
+        self.compare, self.sweep, self.traces = Compare(), Sweep(), TracePage()
+        self.pages = widgets.Tab([self.compare, self.sweep, self.traces])
         self.pages.titles = [page.title for page in self.pages.children]
         self.pages.observe(lambda change: self._turn(), "selected_index")
+        for control in (self.sweep.reach, self.sweep.edges, self.sweep.way):
+            control.observe(lambda change: self._tell(), "value")
         self.python = look.text("", "tcgpu-python")
         self.complaint = look.text("", "tcgpu-message")
         cards = look.box([self.graphs, self.methods], "tcgpu-cards", kind=widgets.Box)

@@ -11,12 +11,13 @@ STYLE = """<style>
 .tcgpu-explorer .tcgpu-words { color: var(--jp-ui-font-color2); font-size: 11.5px; min-width: 0; }
 .tcgpu-explorer .tcgpu-words .widget-html-content { line-height: 1.25; padding-top: 6px; }
 .tcgpu-explorer img { object-fit: contain; object-position: left top; max-width: 100%; }
+.tcgpu-explorer .tcgpu-rows img { max-width: none; }
 .tcgpu-chips { display: flex; flex-flow: row wrap; overflow: visible; }
 .tcgpu-chips > .jupyter-button { width: auto; height: 24px; line-height: 24px; padding: 0 8px; border-radius: 12px;
   font-size: 12px; }
 .tcgpu-scroll { overflow-y: auto; overflow-x: hidden; }
 .tcgpu-scroll > * { flex: none; }
-.tcgpu-bar { display: flex; flex-flow: row wrap; align-items: center; overflow: visible; }
+.tcgpu-bar { margin: 8px 0; display: flex; flex-flow: row wrap; align-items: center; overflow: visible; }
 .tcgpu-card .widget-select > select { width: 100%; }
 .tcgpu-message .widget-html-content { color: var(--jp-error-color1, #b00020); font-size: 13px; line-height: 1.35;
   white-space: pre-wrap; }

@@ -23,14 +23,16 @@ HEAD = ("measured", "graph", "method", "order", "runs on", "triangles", "kernel 
 
 
 class View(widgets.VBox):
-    """A page: `rows` is what was measured on it, `title` what its tab says."""
+    """A page: `rows` is what was measured on it, `title` what its tab says. Every page has a note and a table."""
 
     title = ""
 
-    def __init__(self, children):
-        super().__init__(children)
+    def __init__(self, height):
+        super().__init__()
         self.rows = Rows()
         self.shown = False
+        self.note = look.text("", "tcgpu-words", min_height="22px")
+        self.table = look.text("", "tcgpu-rows", height=f"{height}px")
 
     def turn(self, shown):
         """The page is shown, or no longer: only a page that is shown draws."""
@@ -76,6 +78,8 @@ def machine_of(row):
     """What ran a row, as a person calls it."""
     if row["engine"] == "sim":
         return "simulator"
+    if row["engine"] == "traced":
+        return f"{row['machine']}, estimated"
     cpu = re.sub(r"\(\w+\)|Processor|CPU|@.*", "", row["cpu"])
     return row["gpu_name"] if row["engine"] == "gpu" else f"{row['threads']} threads, {' '.join(cpu.split())}"
 
@@ -97,6 +101,7 @@ class Compare(View):
     title = "Compare"
 
     def __init__(self):
+        super().__init__(190)
         self._records = records.counts()
         self._drawn = None  # which record is in its chart
         self.machine = widgets.Dropdown(options=list(self._records), description="on", layout={"width": "150px"})
@@ -105,13 +110,11 @@ class Compare(View):
             control.style.description_width = "initial"
         self.keep = widgets.Checkbox(description="keep the rows of earlier runs", indent=False)
         self.live_chart, self.recorded_chart = look.image(392, 280), look.image(392, 280)
-        self.table = look.text("", "tcgpu-rows", height="190px")
-        self.note = look.text("", "tcgpu-words", height="22px")
         charts = [
             look.box([self.keep, self.live_chart]),
             look.box([look.box([self.graph, self.machine], kind=widgets.HBox), self.recorded_chart]),
         ]
-        super().__init__([look.box(charts, "tcgpu-charts", kind=widgets.Box), self.note, self.table])
+        self.children = [look.box(charts, "tcgpu-charts", kind=widgets.Box), self.note, self.table]
         self.machine.observe(self._turn, "value")
         self.graph.observe(lambda change: self.draw(), "value")
         self._turn()
