@@ -106,14 +106,14 @@ def deals(of):
     return [Deal(index, of) for index in range(of)]
 
 
-def slices(graph, parts=MANY_PARTS, most_edges=None):
+def slices(graph, parts=MANY_PARTS, most_edges=None, sample=SAMPLE):
     """The list of edges in so many stretches of about equal work, or in more of at most so many edges.
 
     In a small graph some are empty.
     """
     if parts < 1:
         raise GraphError(f"a graph is cut into 1 part or more, not {parts}")
-    positions, _, _, work = sampled(graph)
+    positions, _, _, work = sampled(graph, sample)
     total, each = float(work.sum()), float(work.sum()) / parts
     before = np.concatenate(([0.0], np.cumsum(work)))
     ends = np.interp(np.arange(1, parts) * each, before, np.append(positions, graph.m)).astype(np.int64)
@@ -126,7 +126,7 @@ def slices(graph, parts=MANY_PARTS, most_edges=None):
     return found
 
 
-def pairs(graph, stay, move):
+def pairs(graph, stay, move, sample=SAMPLE):
     """Pairs of ranges of vertices: one range takes up to `stay` bytes on a device, the other up to `move`.
 
     The parts of one first range come one after the other: its own edges, then those into each later range. GraphError
@@ -134,7 +134,7 @@ def pairs(graph, stay, move):
     """
     edges_of, cuts = graph.col_ptr, ranges(graph, move)
     groups = _grouped(graph, cuts, max(stay, move))
-    work = _work_of_pairs(graph, groups, cuts)
+    work = _work_of_pairs(graph, groups, cuts, sample)
     found = []
     for k, (begin, end) in enumerate(zip(groups, groups[1:])):
         first, last = int(edges_of[begin]), int(edges_of[end])
@@ -178,9 +178,9 @@ def words(graph, begin, end):
     return -(-column_bytes(graph, begin, end) // 8)
 
 
-def sampled(graph):
+def sampled(graph, sample=SAMPLE):
     """Some of the edges, evenly spread: (position, row, column, the work of the stretch that each stands for)."""
-    step = max(1, graph.m // SAMPLE)
+    step = max(1, graph.m // sample)
     positions = np.arange(step // 2, graph.m, step)
     rows = graph.row_idx[positions]
     columns = np.searchsorted(graph.col_ptr, positions, side="right") - 1
@@ -203,12 +203,12 @@ def _grouped(graph, cuts, most_bytes):
     return [*groups, graph.n] if graph.n else [0]
 
 
-def _work_of_pairs(graph, groups, cuts):
+def _work_of_pairs(graph, groups, cuts, sample):
     """work[k, c]: of the edges between group k's columns and the rows of the range that begins at cuts[c].
 
     A group's own rows count to its first range.
     """
-    _, rows, columns, work = sampled(graph)
+    _, rows, columns, work = sampled(graph, sample)
     group = np.searchsorted(groups, columns, side="right") - 1
     low = np.searchsorted(cuts, rows, side="right") - 1
     within = rows < np.append(groups, graph.n)[group + 1]

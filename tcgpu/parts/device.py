@@ -1,59 +1,109 @@
 """Parts on a GPU or in its simulator: ranges of columns lie there, a kernel counts the edges between two of them.
 
-Arrays go there through a `Ring` of pinned host memory: while one piece is copied the next is filled, by several
-threads. A thread of Python's keeps the columns that its last part took: another part of the graph finds them there.
+Columns go there through a `Feeder` of pinned host memory: while one piece is copied the next ones are filled. A thread
+of Python's keeps the columns that its last part took: another part of the graph finds them there.
 """
 
 import threading
 import weakref
+from collections import deque
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
 from tcgpu import _cuda
+from tcgpu._native import threads
 from tcgpu.kernels import part_tally, warp_search
 from tcgpu.parts import native
 from tcgpu.parts.cut import MOST_ROWS, column_bytes, words
 
-SLOT = 1 << 23  # bytes of pinned memory in each of a ring's slots, at most
-SLOTS = 3
+SLOT_WORDS = 1 << 19  # int64 words of pinned memory in each of a feeder's slots, at most
+SLOTS = 5
+FILLERS = 4  # threads that fill them
+BLOCKS = 1 << 16
 MARGIN = 1 << 16  # bytes of the device that are left alone: allocations are rounded up
 
 
-class Ring:
-    """Pinned host memory in slots, through which arrays go to the device in one of its streams."""
+class Load:
+    """Something that is on its way into memory on the device, in pieces."""
 
-    def __init__(self, stream, slot_bytes=SLOT):
-        self.stream, self.taken = stream, 0
-        self.slots = [_cuda.pinned(max(1, slot_bytes // 8), np.int64) for _ in range(SLOTS)]
-        self.events = [None] * SLOTS
+    def __init__(self, memory, words, fill, after=lambda: None):
+        self.memory, self.words = memory, words
+        self.fill = fill  # (first word, pinned words): writes these
+        self.after = after  # tells the event from which on the memory may be written to, or None
+        self.left = 0  # pieces that have not been copied
+        self.ready = None  # the event that all of it is there, once its last piece is under way
+
+
+class Feeder:
+    """A ring of pinned host memory in slots, through which loads go to the device in a stream, in the order asked for.
+
+    Threads of its own fill the slots, as far ahead as there are any, while the device copies and counts. A context:
+    at its end the threads are gone.
+    """
+
+    def __init__(self, stream, slot_words=SLOT_WORDS, slots=SLOTS):
+        self.stream, self.copies = stream, []  # (event, event) around each copy
+        self.slots = [_cuda.pinned(max(1, slot_words), np.int64) for _ in range(slots)]
+        self.free = [None] * slots  # the event that a slot has been copied
+        self.pieces = deque()  # (load, first word, words) that no slot has yet
+        self.filled = deque()  # (load, first word, slot's number, words, when they are filled)
+        self.taken = 0
+        self.threads = ThreadPoolExecutor(min(FILLERS, threads()), "tcgpu-feeder")
 
     @property
     def nbytes(self):
         return sum(slot.nbytes for slot in self.slots)
 
-    def send(self, target, fill):
-        """Copy into a device array what `fill(first, piece)` writes into pieces of it, from element `first` on."""
-        length = self.slots[0].nbytes // target.dtype.itemsize
-        for first in range(0, target.size, length):
-            last = min(first + length, target.size)
-            number = self.taken % SLOTS
-            if self.events[number] is not None:
-                self.events[number].synchronize()  # what was in this slot has been copied
-            piece = self.slots[number].view(target.dtype)[: last - first]
-            fill(first, piece)
-            _cuda.copy_in(target[first:last], piece, self.stream)
-            self.events[number] = _cuda.event(self.stream)
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *failure):
+        self.threads.shutdown(cancel_futures=True)
+
+    def ask(self, load):
+        """Put a Load in line."""
+        size = self.slots[0].size
+        for at in range(0, load.words, size):
+            self.pieces.append((load, at, min(size, load.words - at)))
+            load.left += 1
+        self._fill_ahead()
+        return load
+
+    def bring(self, load):
+        """Have everything up to this Load copied; returns the event that it is there."""
+        while load.left:
+            self._fill_ahead(wait=not self.filled)
+            self._copy_next()
+        return load.ready
+
+    def _fill_ahead(self, wait=False):
+        """Have slots filled that are free; if need be wait until one is."""
+        while self.pieces and len(self.filled) < len(self.slots):
+            number = self.taken % len(self.slots)
+            free = self.free[number]
+            if free is not None and not free.query():
+                if not wait:
+                    return
+                free.synchronize()
+            load, at, size = self.pieces.popleft()
+            filling = self.threads.submit(load.fill, at, self.slots[number][:size])
+            self.filled.append((load, at, number, size, filling))
             self.taken += 1
+            wait = False
 
-    def wait(self):
-        """Until all that was sent is there."""
-        for event in filter(None, self.events):
-            event.synchronize()
-
-    def send_array(self, target, source, base=0):
-        """Copy a host array into a device array, less `base` in each element."""
-        self.send(target, lambda first, piece: native.copy(source[first : first + piece.size], piece, base))
+    def _copy_next(self):
+        load, at, number, size, filling = self.filled.popleft()
+        filling.result()
+        if at == 0 and load.after() is not None:
+            load.after().wait(self.stream)
+        begin = _cuda.event(self.stream)
+        _cuda.copy_in(load.memory[at : at + size], self.slots[number][:size], self.stream)
+        load.ready = self.free[number] = _cuda.event(self.stream)
+        self.copies.append((begin, load.ready))
+        load.left -= 1
 
 
 @dataclass(frozen=True)
@@ -74,12 +124,6 @@ class Block:
         rows = memory[pointers : pointers + (last - first + 1) // 2].view(np.int32)[: last - first]
         return cls(begin, end, first, memory[:pointers], rows)
 
-    def fill(self, graph, ring):
-        last = self.first + self.rows.size
-        ring.send_array(self.pointers, graph.col_ptr[self.begin : self.end + 1], self.first)
-        ring.send_array(self.rows, graph.row_idx[self.first : last])
-        return self
-
     def part_of(self, low, high):
         """(low, pointers, rows) of some of the columns."""
         return low, self.pointers[low - self.begin : high - self.begin + 1], self.rows
@@ -91,11 +135,11 @@ def launch_count(near, far, part, total, *, columns=None, cached=True, stream=No
     far: what `Block.part_of` gives. columns: on the device the columns of these edges, if they are at hand; else they
     are searched for.
     """
-    blocks, threads, shared = warp_search.shape(part.last - part.first)
+    blocks, size, shared = warp_search.shape(part.last - part.first, blocks=BLOCKS)
     if columns is None:
         columns = _cuda.device_array(0, np.int32)
     warp_search.warp_search_kernel.launch(
-        blocks, threads, columns, part.first - near.first, part.last - near.first, near.begin, near.pointers, near.rows,
+        blocks, size, columns, part.first - near.first, part.last - near.first, near.begin, near.pointers, near.rows,
         *far, int(cached), total, shared=shared, stream=stream,
     )  # fmt: skip
 
@@ -125,9 +169,9 @@ def tally(graph, part, by_edge):
         ranges = piece.reach(graph, by_edge)
         arrays = [_cuda.device_array(high - low, np.int32 if by_edge else np.int64, 0) for low, high in ranges]
         bases = [low - block.first if by_edge else low for (low, _), block in zip((ranges[0], ranges[-1]), (near, far))]
-        blocks, threads = part_tally.shape(piece.last - piece.first)
+        blocks, size = part_tally.shape(piece.last - piece.first)
         part_tally.part_tally.launch(
-            blocks, threads, piece.first - near.first, piece.last - near.first, near.begin, near.pointers, near.rows,
+            blocks, size, piece.first - near.first, piece.last - near.first, near.begin, near.pointers, near.rows,
             *far.part_of(*piece.rows(graph)), by_edge, arrays[0], bases[0], arrays[-1], bases[1],
         )  # fmt: skip
         return [(low, _cuda.to_host(array)) for (low, _), array in zip(ranges, arrays)]
@@ -206,8 +250,8 @@ def _fits(graph, ranges):
 
 
 def _brought(graph, begin, end):
-    memory = _cuda.device_array(words(graph, begin, end), np.int64)
-    ring = Ring(_cuda.stream(), min(SLOT, memory.nbytes))
-    block = Block.in_memory(graph, begin, end, memory).fill(graph, ring)
-    ring.wait()
-    return block
+    size = words(graph, begin, end)
+    memory = _cuda.device_array(size, np.int64)
+    with Feeder(_cuda.stream(), min(SLOT_WORDS, size)) as feeder:
+        feeder.bring(feeder.ask(Load(memory, size, partial(native.fill_columns, graph, begin, end)))).synchronize()
+    return Block.in_memory(graph, begin, end, memory)

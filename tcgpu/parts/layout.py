@@ -17,7 +17,8 @@ UNITS = {"b": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "tb": 10**12,
          "kib": 1 << 10, "mib": 1 << 20, "gib": 1 << 30, "tib": 1 << 40}  # fmt: skip
 SHARES = ((3 / 4, 2), (1 / 2, 2), (1 / 2, 1))  # of the memory, what may stay; how many ranges may move through the rest
 SLICE = 1 << 23  # edges of which a slice has no more
-BUSY = 1 << 20  # edges that keep a device busy: of fewer there is one slice
+BUSY = 1 << 22  # edges that keep a device busy: of fewer there is one slice
+SAMPLE = 1 << 14  # edges that are enough to tell how far a count has come
 LEAST = 1 << 10  # a slice of fewer is not worth a launch
 TOTAL = 8  # bytes of the sum of all triangles
 
@@ -38,6 +39,7 @@ class Layout:
     """How a graph goes through so much memory: its parts, the columns that stay at a time, what moves past them."""
 
     parts: list
+    columns: dict  # the position of a part's first edge -> the range of vertices in whose columns its edges lie
     stay: int  # int64 words of memory for the columns that stay
     move: int  # and for each of what moves
     places: int  # how many of these there are
@@ -54,35 +56,29 @@ def layout(graph, limit):
     left = limit - TOTAL - 8 * columns
     most = min(SLICE, left // (2 * ROW_BYTES) & ~1, max(LEAST, graph.m))
     if most >= min(LEAST, graph.m) and graph.m <= MOST_ROWS:
-        parts = slices(graph, max(1, graph.m // BUSY), most)
-        return Layout(parts, columns, (max((part.last - part.first for part in parts), default=0) + 1) // 2, 2, True)
+        parts = slices(graph, max(1, graph.m // BUSY), most, SAMPLE)
+        longest = max((part.last - part.first for part in parts), default=0)
+        return Layout(parts, {part.first: (0, graph.n) for part in parts}, columns, (longest + 1) // 2, 2, True)
     for share, places in SHARES:
         stay = int((limit - TOTAL) * share) // 8 * 8
         try:
-            parts = pairs(graph, stay, min(stay, (limit - TOTAL - stay) // places // 8 * 8))
+            parts = pairs(graph, stay, min(stay, (limit - TOTAL - stay) // places // 8 * 8), SAMPLE)
         except GraphError as error:
             reason = error
             continue
-        near, far = longest(graph, parts)
-        return Layout(parts, near, far, places, False)
+        some = [part for part in parts if not part.empty]
+        columns = {first: next(group).columns(graph) for first, group in groupby(some, key=lambda part: part.first)}
+        stay = max((words(graph, *range_) for range_ in columns.values()), default=0)
+        moving = {(part.low, part.high) for part in some if part.low >= columns[part.first][1]}
+        return Layout(parts, columns, stay, max((words(graph, *rows) for rows in moving), default=0), places, False)
     raise GraphError(f"{limit:,} bytes of device memory are too few for this graph: {reason}")
 
 
-def walk(parts):
-    """Pairs in an order in which what moves last past one range is what moves first past the next."""
-    for k, (_, group) in enumerate(groupby(parts, key=lambda part: part.first)):
+def walk(layout):
+    """The parts that are not empty; pairs so that what moves last past one range moves first past the next."""
+    groups = groupby((part for part in layout.parts if not part.empty), key=lambda part: part.first)
+    for k, (_, group) in enumerate(groups):
         own, *others = group
         yield own
         yield from reversed(others) if k % 2 else others
 
-
-def longest(graph, parts):
-    """The most int64 words of memory for columns that stay, and for those that move."""
-    parts = [part for part in parts if not part.barren(graph)]
-    near = max((words(graph, *part.columns(graph)) for part in parts), default=0)
-    return near, max((words(graph, part.low, part.high) for part in parts if moves(graph, part)), default=0)
-
-
-def moves(graph, part):
-    """Whether a pair's rows have their columns in another range than its edges."""
-    return part.low >= part.columns(graph)[1]

@@ -11,7 +11,6 @@ from tcgpu._native import fetch_add, inline, jit, run_threads, threads
 
 STRETCH = 1 << 10, 1 << 16  # edges that a worker takes at a time: at least, at most;
 TURNS = 16  # between them, so many that each worker comes for more about as often
-ALONE = 1 << 17  # elements that a thread copies by itself in the time that it takes to wake another
 MANY = 50_000  # fewer edges are not worth waking the other cores
 
 I64 = np.int64
@@ -30,19 +29,16 @@ def count(graph, part, workers=None):
     return int(found.sum())
 
 
-def copy(source, target, base=0):
-    """Copy an array, less `base` in each element."""
-    _run(_copy, source, target, base, size=target.size)
+def fill_columns(graph, begin, end, at, words):
+    """Words of the memory of a range of columns, from word `at` on: first where each begins, then the rows, by twos."""
+    first, last = graph.col_ptr[begin], graph.col_ptr[end]
+    _fill_columns(graph.col_ptr, graph.row_idx, begin, end, first, last, at, words, words.view(np.int32))
 
 
-def columns_of(graph, first, target):
-    """Fill `target` with the columns of the nonzeros from position `first` on."""
-    _run(_columns_of, graph.col_ptr, first, target, size=target.size)
-
-
-def _run(function, *args, size):
-    """By as many threads as so many elements are worth."""
-    run_threads(function, *args, workers=max(1, min(threads(), size // ALONE)))
+def fill_columns_of(graph, first, last, at, words):
+    """Words of a list of the columns of nonzeros first..last - 1, by twos, from word `at` on."""
+    begin = first + 2 * at
+    _fill_columns_of(graph.col_ptr, begin, min(last, begin + 2 * words.size), words.view(np.int32))
 
 
 def tally(graph, part, by_edge, workers=None):
@@ -166,19 +162,24 @@ def _tally(worker, workers, col_ptr, row_idx, edges, rows, queue, all_marks, by_
 
 
 @jit
-def _copy(worker, workers, source, target, base):
-    for k in range(target.size * worker // workers, target.size * (worker + 1) // workers):
-        target[U64(k)] = source[U64(k)] - base
+def _fill_columns(col_ptr, row_idx, begin, end, first, last, at, words, halves):
+    pointers = end - begin + 1
+    stop = min(at + words.size, pointers)
+    for k in range(at, stop):
+        words[U64(k - at)] = col_ptr[U64(begin + k)] - first
+    put = 2 * max(0, pointers - at)
+    e = first + 2 * max(0, at - pointers)
+    for k in range(min(halves.size - put, last - e)):
+        halves[U64(put + k)] = row_idx[U64(e + k)]
 
 
 @jit
-def _columns_of(worker, workers, col_ptr, first, target):
-    at = first + target.size * worker // workers
-    last = first + target.size * (worker + 1) // workers
+def _fill_columns_of(col_ptr, begin, last, columns):
+    at = begin
     j = np.searchsorted(col_ptr, at, side="right") - 1
     while at < last:
         end = min(last, col_ptr[U64(j + 1)])
         while at < end:
-            target[U64(at - first)] = j
+            columns[U64(at - begin)] = j
             at += 1
         j += 1

@@ -10,8 +10,8 @@ same parts, right in the graph's arrays.
 """
 
 from collections import deque
-from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -20,11 +20,12 @@ from tcgpu.graph import GraphError
 from tcgpu.kernels import SIMULATED_STEPS_PER_SECOND, SIMULATOR_PATIENCE, duration
 from tcgpu.parts import cut, device, native
 from tcgpu.parts.journal import journal
-from tcgpu.parts.layout import byte_count, layout, moves, walk
+from tcgpu.parts.layout import byte_count, layout, walk
 from tcgpu.parts.progress import progress
 from tcgpu.parts.work import Found, count_part, method_of, opened
 
-AHEAD = 4  # parts that the device has been told to count while the host prepares the next
+EARLY = 2  # parts whose columns are asked for before they are launched
+AHEAD = 4  # parts that are launched before they are waited for
 PART_WORK = 1 << 30  # look-ups of one part natively: about a second's, so that a count can be interrupted
 
 
@@ -57,18 +58,19 @@ class Overlap:
 
 
 class Place:
-    """Memory on the device for what moves, and when it may be written to, and read."""
+    """Memory on the device for columns, or for a list of edges: what is in it, or on its way."""
 
     def __init__(self, memory):
-        self.memory, self.key, self.content = memory, None, None
-        self.ready = self.free = None  # events: it is there; nobody needs it any more
+        self.memory = memory
+        self.key = self.load = self.block = None
+        self.free = None  # the event that the last part that was launched on it is done
 
 
 class Streaming:
     """One count of a graph on the engine's device, in no more than so many bytes of its memory.
 
-    limit: None for what the device has free. After `count`, `overlap` says how well copies hid behind kernels, and
-    `device_bytes` how much memory it took.
+    limit: None for what the device has free. After `count`, `overlap` says how well copies hid behind kernels,
+    `device_bytes` and `pinned_bytes` how much memory it took.
     """
 
     def __init__(self, graph, limit=None, **knobs):
@@ -76,9 +78,8 @@ class Streaming:
         free = _cuda.memory_free() - device.MARGIN
         self.limit = free if limit is None else min(limit, free)
         self.layout = layout(graph, self.limit)
-        self.device_bytes, self.overlap = 0, None
-        self.copies, self.kernels = [], []  # (event, event)
-        self.under_way = deque()  # (part, number, events) of those that the device has been told to count
+        self.device_bytes = self.pinned_bytes = 0
+        self.overlap = None
 
     def count(self, resume=None, show=None):
         """The number of triangles. resume, show: a journal's file, how to show progress; see `tcgpu.count`."""
@@ -87,15 +88,8 @@ class Streaming:
         with journal(resume, self.graph, "count", parts) as kept, _bar(parts, kept, show) as bar:
             try:
                 self._allocate()
-                for part in _left(parts if self.layout.whole else walk(parts), kept):
-                    if part.barren(self.graph):
-                        kept.add(Found(part, 0, 0.0, _cuda.engine()))
-                        continue
-                    self._launch(part)
-                    if len(self.under_way) > AHEAD:
-                        self._finish(kept, bar)
-                while self.under_way:
-                    self._finish(kept, bar)
+                with self.feeder:
+                    self._run(kept, bar)
                 self._measure()
                 return sum(kept.done.values())
             finally:
@@ -106,12 +100,13 @@ class Streaming:
         plan = self.layout
         self.copying, self.counting = _cuda.stream(), _cuda.stream()
         self.total, self.before = self._array(1, 0), 0
-        self.sums = _cuda.pinned(AHEAD + 2, np.int64)  # the total after each part under way
         self.nothing = _cuda.device_array(0, np.int32)
         self.stay = Place(self._array(plan.stay))
         self.places = deque(Place(self._array(plan.move)) for _ in range(plan.places if plan.move else 0))
-        self.ring = device.Ring(self.copying, min(device.SLOT, 8 * max(plan.stay, plan.move)))
-        self.launched = 0
+        self.sums = _cuda.pinned(AHEAD + 2, np.int64)  # the total after each part under way
+        self.feeder = device.Feeder(self.copying, min(device.SLOT_WORDS, max(plan.stay, plan.move)))
+        self.pinned_bytes = self.feeder.nbytes + self.sums.nbytes
+        self.kernels = []  # (event, event)
 
     def _array(self, words, fill=None):
         self.device_bytes += 8 * words
@@ -119,88 +114,98 @@ class Streaming:
             raise AssertionError(f"{self.device_bytes:,} bytes of the device were to be {self.limit:,}")
         return _cuda.device_array(words, np.int64, fill)
 
-    def _launch(self, part):
-        """Have the device count a part, once what it takes is there."""
-        begin, end = (0, self.graph.n) if self.layout.whole else part.columns(self.graph)
-        near = self._brought(self.stay, (begin, end), self._columns)
-        taken, columns = [self.stay], self.nothing
-        if self.layout.whole:
-            taken.append(self._moved((part.first, part.last), self._columns_of_edges))
-            columns, far = taken[1].content, near.part_of(0, self.graph.n)
-        elif moves(self.graph, part):
-            taken.append(self._moved((part.low, part.high), self._columns))
-            far = taken[1].content.part_of(part.low, part.high)
-        else:
-            far = near.part_of(begin, end)
-        for place in taken:
-            place.ready.wait(self.counting)
-        with self._timed(self.kernels, self.counting) as events:
-            device.launch_count(near, far, part, self.total, columns=columns, stream=self.counting, **self.knobs)
-        number = self.launched % self.sums.size
-        _cuda.copy_out(self.total, self.sums[number : number + 1], self.counting)
-        done = _cuda.event(self.counting)
-        for place in taken:
-            place.free = done
-        self.launched += 1
-        self.under_way.append((part, number, events, done))
+    def _run(self, kept, bar):
+        """Ask for what parts take, some parts before they are launched; launch some before they are waited for."""
+        asked, launched = deque(), deque()
+        for part in walk(self.layout):
+            if part in kept.done:
+                continue
+            asked.append((part, *self._ask(part)))
+            if len(asked) > EARLY:
+                launched.append(self._launch(*asked.popleft()))
+            if len(launched) > AHEAD:
+                self._finish(*launched.popleft(), kept, bar)
+        while asked:
+            launched.append(self._launch(*asked.popleft()))
+            if len(launched) > AHEAD:
+                self._finish(*launched.popleft(), kept, bar)
+        while launched:
+            self._finish(*launched.popleft(), kept, bar)
 
-    def _moved(self, key, bring):
-        """The place where something is that moves; it may be there already."""
+    def _ask(self, part):
+        """(what the part's columns are brought to, what moves past them or None): places, and loads for them."""
+        begin, end = self.layout.columns[part.first]
+        near = self._on_its_way(self.stay, (begin, end), native.fill_columns)
+        if self.layout.whole:
+            return near, self._moving((part.first, part.last), native.fill_columns_of)
+        return near, self._moving((part.low, part.high), native.fill_columns) if part.low >= end else None
+
+    def _moving(self, key, fill):
+        """A place for what moves: where it is already, or the one that was taken longest ago."""
         for place in self.places:
             if place.key == key:
-                return place
+                return self._on_its_way(place, key, fill)
         self.places.rotate(1)
-        self._brought(self.places[0], key, bring)
-        return self.places[0]
+        return self._on_its_way(self.places[0], key, fill)
 
-    def _brought(self, place, key, bring):
-        """The content of a place after it was brought there, if it was not: the copies wait until the place is free."""
+    def _on_its_way(self, place, key, fill):
+        """A place and the Load that brings there what the key stands for, asked for unless it is there."""
         if place.key != key:
-            if place.free is not None:
-                place.free.wait(self.copying)
-            with self._timed(self.copies, self.copying) as events:
-                place.key, place.content = key, bring(place.memory, *key)
-            place.ready = events[1]
-        return place.content
+            size = -(-(key[1] - key[0]) // 2) if fill is native.fill_columns_of else cut.words(self.graph, *key)
+            fill = partial(fill, self.graph, *key)
+            place.key, place.load = key, self.feeder.ask(device.Load(place.memory, size, fill, lambda: place.free))
+        return place, key, place.load
 
-    def _columns(self, memory, begin, end):
-        return device.Block.in_memory(self.graph, begin, end, memory).fill(self.graph, self.ring)
+    def _launch(self, part, near, far):
+        """Have the device count a part, when what it takes is there."""
+        stay, columns, load = near
+        loads = [load] if far is None else [load, far[2]]
+        for load in loads:
+            self.feeder.bring(load).wait(self.counting)
+        block = self._block(stay, columns)
+        rows, of_edges = block.part_of(*columns), self.nothing
+        if self.layout.whole:
+            of_edges = far[0].memory.view(np.int32)[: part.last - part.first]
+        elif far is not None:
+            rows = self._block(far[0], far[1]).part_of(part.low, part.high)
+        begin = _cuda.event(self.counting)
+        device.launch_count(block, rows, part, self.total, columns=of_edges, stream=self.counting, **self.knobs)
+        number = len(self.kernels) % self.sums.size
+        _cuda.copy_out(self.total, self.sums[number : number + 1], self.counting)
+        done = _cuda.event(self.counting)
+        self.kernels.append((begin, done))
+        stay.free = done
+        if far is not None:
+            far[0].free = done
+        return part, number, begin, done
 
-    def _columns_of_edges(self, memory, first, last):
-        columns = memory.view(np.int32)[: last - first]
-        self.ring.send(columns, lambda at, piece: native.columns_of(self.graph, first + at, piece))
-        return columns
+    def _block(self, place, columns):
+        """The Block in a place; made once."""
+        if place.block is None or (place.block.begin, place.block.end) != columns:
+            place.block = device.Block.in_memory(self.graph, *columns, place.memory)
+        return place.block
 
-    @contextmanager
-    def _timed(self, times, stream):
-        """Keep the events before and after what is done in the stream."""
-        events = [_cuda.event(stream), None]
-        yield events
-        events[1] = _cuda.event(stream)
-        times.append(events)
-
-    def _finish(self, kept, bar):
-        """Wait for the part that is under way for longest, and write down what it has."""
-        part, number, (begin, end), done = self.under_way.popleft()
+    def _finish(self, part, number, begin, done, kept, bar):
+        """Wait for a part, and write down what it has."""
         done.synchronize()
         after = int(self.sums[number])
-        kept.add(Found(part, after - self.before, _cuda.ms_between(begin, end) / 1e3, _cuda.engine()))
+        kept.add(Found(part, after - self.before, _cuda.ms_between(begin, done) / 1e3, _cuda.engine()))
         self.before = after
         bar.add(part.work)
 
     def _measure(self):
         """Add up how long the device copied and counted."""
-        both = self.copies + self.kernels
-        spans = [sum(_cuda.ms_between(*events) for events in times) for times in (self.copies, self.kernels)]
+        both = self.feeder.copies + self.kernels
+        copies, kernels = (sum(_cuda.ms_between(*events) for events in times)
+                           for times in (self.feeder.copies, self.kernels))  # fmt: skip
         whole = max((_cuda.ms_between(both[0][0], end) for _, end in both), default=0.0)
-        self.overlap = Overlap(*spans, whole)
+        self.overlap = Overlap(copies, kernels, whole)
 
     def _let_go(self):
         """Whatever happened, keep no memory, neither the device's nor pinned."""
         _cuda.synchronize()
-        self.under_way.clear()
-        self.stay = self.places = self.total = self.nothing = self.ring = self.sums = None
-        self.copies, self.kernels = [], []
+        for name in ("stay", "places", "total", "nothing", "feeder", "sums", "kernels", "copying", "counting"):
+            self.__dict__.pop(name, None)
         _cuda.give_back()
 
 
