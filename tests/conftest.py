@@ -1,11 +1,13 @@
 """What every test may ask for, and the rule that holds them all: a skip says why."""
 
+import contextlib
 import os
 import shutil
 from pathlib import Path
 
 import pytest
 from hypothesis import settings
+from lab import Lab
 
 from tcgpu import _cuda
 
@@ -61,6 +63,13 @@ def graphs_folder():
     if not (folder / "INDEX.tsv").is_file():
         pytest.skip("no folder of well-known graphs beside the checkout; TCGPU_GRAPHS names one")
     return folder
+
+
+@pytest.fixture
+def lab(root, tmp_path, chromium):
+    """A `lab.Lab`: JupyterLab or Voila over a copy of the notebooks, in a real browser."""
+    with contextlib.ExitStack() as stack:
+        yield Lab(root, tmp_path, chromium, stack)
 
 
 @pytest.fixture(scope="session")

@@ -1,0 +1,142 @@
+"""JupyterLab and Voila as a person meets them: servers over a copy of the notebooks, and a Chromium to look at them.
+
+A test asks for the fixture `lab` (see conftest.py). Screenshots go to report/screenshots, for a build server to keep.
+"""
+
+import contextlib
+import json
+import os
+import socket
+import subprocess
+import sys
+import time
+
+import nbformat
+
+# Chromium as root in a container: no sandbox, no screen, no calls home.
+CHROMIUM = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+# No question whether to fetch news.
+SETTINGS = {"@jupyterlab/apputils-extension/notification": {"fetchNews": "false", "checkForUpdates": False}}
+# Where Jupyter keeps things: all in a folder of the test's own.
+PLACES = ("JUPYTER_CONFIG", "JUPYTER_DATA", "JUPYTER_RUNTIME", "JUPYTERLAB_SETTINGS", "JUPYTERLAB_WORKSPACES")
+OPENS = 60_000  # milliseconds in which a page opens, on a machine that is busy, too
+RUNS = 120_000  # and in which a notebook has run
+
+
+class Lab:
+    """A JupyterLab over a copy of the notebooks without outputs, in `folder`; `errors` are those of the console."""
+
+    def __init__(self, root, tmp_path, chromium, stack):
+        self.root, self.folder, self.errors = root, tmp_path / "notebooks", []
+        self._chromium, self._stack, self._tmp = chromium, stack, tmp_path
+        self.folder.mkdir()
+        for path in root.glob("notebooks/*.ipynb"):
+            nbformat.write(without_outputs(nbformat.read(path, as_version=4)), self.folder / path.name)
+
+    def open(self, notebook, *, width=1400, height=1000):
+        """A page with a notebook in JupyterLab, its kernel idle."""
+        from playwright.sync_api import expect
+
+        for name, values in SETTINGS.items():
+            path = self._tmp / "JUPYTERLAB_SETTINGS" / f"{name}.jupyterlab-settings"
+            path.parent.mkdir(parents=True)
+            path.write_text(json.dumps(values))
+        command = ["jupyterlab", "--no-browser", "--allow-root", "--ServerApp.port=0"]
+        facts = facts_of(self._serve(command), self._tmp)
+        page = self._page(width, height)
+        page.goto(f"{facts['url']}lab/tree/{notebook}?token={facts['token']}", timeout=OPENS)
+        expect(page.get_by_role("button", name="Python 3 (ipykernel) | Idle")).to_be_visible(timeout=OPENS)
+        return page
+
+    def render(self, notebook, *, width=1400, height=1000):
+        """A page that Voila makes of a notebook."""
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            port = free.getsockname()[1]
+        self._serve(["voila", notebook, "--no-browser", f"--port={port}", "--Voila.ip=127.0.0.1"])
+        listening("127.0.0.1", port)
+        page = self._page(width, height)
+        page.goto(f"http://127.0.0.1:{port}/", timeout=RUNS)
+        return page
+
+    def run_all(self, page, notebook):
+        """Run all cells of the notebook that is open, and wait for the last one."""
+        from playwright.sync_api import expect
+
+        page.get_by_role("menuitem", name="Run", exact=True).click()
+        page.get_by_role("menuitem", name="Run All Cells", exact=True).click()
+        cells = len(texts(self.folder / notebook))
+        expect(page.locator(".jp-InputPrompt", has_text=f"[{cells}]:")).to_be_visible(timeout=RUNS)
+
+    def screenshot(self, page, name):
+        shots = self.root / "report" / "screenshots"
+        shots.mkdir(parents=True, exist_ok=True)
+        page.screenshot(path=shots / f"{name}.png")
+
+    def _serve(self, arguments):
+        environment = {**os.environ, "PYTHONPATH": str(self.root)}
+        environment |= {f"{place}_DIR": str(self._tmp / place) for place in PLACES}
+        log = self._stack.enter_context(open(self._tmp / "log", "w"))
+        command = [sys.executable, "-m", *arguments]
+        server = subprocess.Popen(command, cwd=self.folder, env=environment, stdout=log, stderr=log)
+        self._stack.callback(server.wait, 30)
+        self._stack.callback(server.terminate)
+        return server
+
+    def _page(self, width, height):
+        from playwright.sync_api import sync_playwright
+
+        playwright = self._stack.enter_context(sync_playwright())
+        page = playwright.chromium.launch(executable_path=self._chromium, args=CHROMIUM).new_page()
+        page.set_viewport_size({"width": width, "height": height})
+        page.on("console", lambda message: message.type == "error" and self.errors.append(message.text))
+        page.on("pageerror", lambda error: self.errors.append(str(error)))
+        return page
+
+
+def without_outputs(notebook):
+    for cell in notebook.cells:
+        if cell.cell_type == "code":
+            cell.outputs, cell.execution_count = [], None
+    return notebook
+
+
+def facts_of(server, folder, seconds=60):
+    """What JupyterLab writes down about itself when it listens."""
+    until = time.monotonic() + seconds
+    while time.monotonic() < until and server.poll() is None:
+        with contextlib.suppress(StopIteration, json.JSONDecodeError):
+            return json.loads(next(folder.glob("JUPYTER_RUNTIME/jpserver-*.json")).read_text())
+        time.sleep(0.2)
+    raise AssertionError("JupyterLab did not start:\n" + (folder / "log").read_text())
+
+
+def listening(host, port, seconds=60):
+    """Wait until something listens there."""
+    until = time.monotonic() + seconds
+    while time.monotonic() < until:
+        with contextlib.suppress(OSError), socket.create_connection((host, port), 1):
+            return
+        time.sleep(0.2)
+    raise AssertionError(f"nothing listens on port {port} after {seconds} seconds")
+
+
+def texts(path):
+    """Of each code cell: its execution count, and the text of its outputs unless it is tagged as changing."""
+    cells = [cell for cell in nbformat.read(path, as_version=4).cells if cell.cell_type == "code"]
+    return [
+        (cell.execution_count, "nbval-ignore-output" in cell.metadata.get("tags", []) or text_of(cell.outputs))
+        for cell in cells
+    ]
+
+
+def text_of(outputs):
+    return "".join(output.get("text") or output.get("data", {}).get("text/plain", "") for output in outputs)
