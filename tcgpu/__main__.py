@@ -33,7 +33,12 @@ def count(arguments):
 
     With --json, `seconds` has three timings: `kernel`, from the first kernel to the last; `process`, which adds memory,
     set-up and reading the result back; `total`, from opening the file on. `seconds_reading` is the file's part of that.
+
+    With --device-memory or --resume the graph is counted in parts, and there is no timing `kernel`. A folder's graph
+    then stays in its files.
     """
+    if arguments.device_memory is not None or arguments.resume is not None:
+        return _count_in_parts(arguments)
     from tcgpu import bench, counting
 
     knobs = _assignments(arguments.knob)
@@ -62,6 +67,30 @@ def count(arguments):
         "seconds_reading": reading,
     }
     _print_count(facts, graph, each, arguments.json)
+
+
+def _count_in_parts(arguments):
+    from tcgpu import counting, parts
+
+    if arguments.per_vertex:
+        raise UsageError("--per-vertex counts the whole graph at a time, without --device-memory and --resume")
+    wish = {"engine": arguments.engine, "order": arguments.order, **_assignments(arguments.knob)}
+    method = parts.method_of(arguments.method, arguments.engine)
+    graph, reading = _read(arguments)
+    begin = time.perf_counter()
+    memory = {"device_memory": arguments.device_memory, "resume": arguments.resume}
+    found = parts.count(graph, method.name, **memory, progress=arguments.progress or None, **wish)
+    process = time.perf_counter() - begin
+    facts = {
+        "triangles": found,
+        "vertices": graph.n,
+        "edges": graph.m,
+        "method": method.name,
+        "engine": counting.engine_of(method, arguments.engine),
+        "seconds": {"kernel": None, "process": process, "total": reading + process},
+        "seconds_reading": reading,
+    }
+    _print_count(facts, graph, None, arguments.json)
 
 
 def _print_count(facts, graph, each, as_json):
@@ -360,6 +389,8 @@ def _parser():
     option("--engine", metavar="E", help="gpu, sim or cpu (default: the first that is here)")
     option("--order", metavar="O", help="natural, degree, bfs, random or auto (default: the method's own)")
     option("--knob", metavar="NAME=VALUE", action="append", default=[], help="of the method; may be repeated")
+    option("--device-memory", metavar="SIZE", help="take so much of the device, 512MB say; the rest streams through it")
+    option("--resume", metavar="JOURNAL", help="a file that keeps what is done: what was done before is not done again")
     option("--per-vertex", action="store_true", help="print each vertex's label, a tab, and its triangles")
     _prints_json(option)
 

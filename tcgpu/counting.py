@@ -214,7 +214,8 @@ def methods():
     return list(METHODS.values())
 
 
-def count(graph, method=None, *, engine=None, order=None, **knobs):
+def count(graph, method=None, *, engine=None, order=None, executor=None, device_memory=None, resume=None,
+          progress=None, **knobs):  # fmt: skip
     """How many triangles `graph` has: an exact Python int.
 
     method: a name out of `methods()`; without one, the best this machine has.
@@ -222,7 +223,20 @@ def count(graph, method=None, *, engine=None, order=None, **knobs):
     order: "natural", "degree", "bfs", "random", or "auto" (by degree where the graph is skewed); without one, what
     the method's source used.
     Other keywords are the method's knobs.
+
+    With any of these the graph is counted in parts, by method "warp_search" or "cpu", one after the other:
+
+    device_memory: so much of the device is taken, a number of bytes or a text like "512MB"; what does not fit streams
+    through it. On engine "cpu" no more columns are looked at at a time. The graph may be the path of a folder that
+    `tcgpu.write` has made: it stays in its files, and is counted in the order that they have.
+    resume: the path of a journal: what it says is done is not counted again.
+    progress: True shows a bar, False nothing; without either it is shown at a terminal. A function is called with what
+    is done and the total.
+    executor: of `concurrent.futures`, whose workers count the parts; or "gpus" for the GPUs of this machine.
     """
+    wish = {"executor": executor, "device_memory": device_memory, "resume": resume, "progress": progress}
+    if any(value is not None and value is not False for value in wish.values()):
+        return importlib.import_module("tcgpu.parts").count(graph, method, engine=engine, order=order, **wish, **knobs)
     chosen = choose(method, engine, order, knobs)
     with on_engine(chosen, engine):
         return chosen.plan(chosen.prepare(graph, order), **knobs).count()

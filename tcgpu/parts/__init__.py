@@ -1,18 +1,36 @@
 """One graph in parts of about equal work: streamed through a small device, or handed to many workers."""
 
+from importlib import import_module
+
+from tcgpu.graph import GraphError
 from tcgpu.parts.cut import Deal, Part, deals, pairs, ranges, slices
-from tcgpu.parts.work import Found, added, count_part, support_part, triangles_part
+from tcgpu.parts.work import Found, added, count_part, method_of, support_part, takes_parts, triangles_part
 
 __all__ = [
     "Deal",
     "Found",
     "Part",
     "added",
+    "count",
     "count_part",
     "deals",
+    "method_of",
     "pairs",
     "ranges",
     "slices",
     "support_part",
+    "takes_parts",
     "triangles_part",
 ]
+
+
+def count(graph, method=None, *, executor=None, device_memory=None, resume=None, progress=None, **wish):
+    """How many triangles `graph` has, part by part: what `tcgpu.count` does with these keywords."""
+    if executor is None:
+        wish |= {"method": method, "device_memory": device_memory, "resume": resume, "show": progress}
+        return import_module("tcgpu.parts.stream").count(graph, **wish)
+    if device_memory is not None:
+        raise GraphError("device_memory is for one device, and an executor for many: give one of the two")
+    return import_module("tcgpu.parts.pools").count(
+        graph, executor, method=method, resume=resume, show=progress, **wish
+    )

@@ -80,12 +80,17 @@ def opened(graph):
     return _opened(path, _modified(path))
 
 
+def takes_parts(method):
+    """Whether a method, by its name, counts a Part."""
+    return method in METHODS
+
+
 def method_of(method=None, engine=None, knobs=()):
     """The Method that counts a Part; GraphError if the one that is named does not."""
     if method is None:
         method = "warp_search" if engine in counting.GPU or engine is None and ENGINE == "gpu" else "cpu"
     chosen = counting.choose(method, engine, None, knobs)
-    if chosen.name not in METHODS:
+    if not takes_parts(chosen.name):
         raise GraphError(f"method {chosen.name!r} counts whole graphs; those that count parts are {', '.join(METHODS)}")
     return chosen
 
