@@ -110,22 +110,23 @@ class Held:
                     return Unfit(deal, reason)
                 self.planned = *wish, deal
             self.given = task.count
-            seconds = self._kernels() if task.verb == "time" else self._launch()
-            return Found(deal, self.plan.result(), seconds, task.engine or ENGINE)
+            timed = self._by_events if task.verb == "time" else self._by_clock
+            triangles, seconds = timed()
+            return Found(deal, triangles, seconds, task.engine or ENGINE)
 
-    def _launch(self):
-        """Count what is set up; the seconds that it takes this process."""
+    def _by_clock(self):
+        """Count what is set up; what it came to, and the seconds that took."""
         begin = time.perf_counter()
         self.plan.reset()
         self.plan.launch()
-        self.plan.result()
-        return time.perf_counter() - begin
+        return self.plan.result(), time.perf_counter() - begin
 
-    def _kernels(self):
-        """The same; the seconds that the kernels keep the device busy."""
+    def _by_events(self):
+        """The same; the seconds that the kernels kept the device busy."""
         from tcgpu import _cuda
 
-        return _cuda.elapsed_ms(self.plan.launch, self.plan.reset) / 1e3
+        ms = _cuda.elapsed_ms(self.plan.launch, self.plan.reset)
+        return self.plan.result(), ms / 1e3
 
     def _set_up(self, method, task, deal):
         """Plan and allocate a Deal; why that cannot be, or None."""

@@ -1,0 +1,188 @@
+"""How a count speeds up on 1, 2 and 4 GPUs of one host, each with the graph on it already; and what each part takes.
+
+Process pools of one worker a GPU count the same graph by `adaptive`, a hand of the deal for each GPU, and by
+`warp_search`, in many slices. A row a graph, method and number of GPUs:
+
+    wall_ms       all of `count(graph, executor=...)`, from the call to the count
+    worker_ms     of this what the worker takes that is at work longest, from the first launch to its result
+    kernel_ms     of this the kernels, by the device's events; of slices, which are many, neither is told
+    dispatch_ms   as many calls of an empty function as there are parts: what the pool itself takes
+
+A row a graph, method and number of parts, for the simulation of more GPUs than there are: `parts_ms`, a list of what
+each part takes; of hands the kernels alone, of slices all from the launch to the result.
+
+    python benchmarks/scaling.py [--graph NAME ...] [--gpus 1,2,4] [--repeats 15] [--seconds 600] [--into FOLDER]
+
+Both methods have to find the same. When the seconds are over nothing new is begun. Without a GPU the simulator counts
+a small graph in processes of the CPU: to try this out.
+"""
+
+import argparse
+import json
+import statistics
+import sys
+import tempfile
+import time
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from pathlib import Path
+
+import gpu
+
+from tcgpu import _cuda, bench, formats, generate
+from tcgpu._engine import ENGINE
+from tcgpu.kernels.device_graph import DeviceGraph
+from tcgpu.parts import local, pools, share, slices, worker
+
+GRAPHS = {
+    "graph500-scale24-ef16": gpu.GRAPHS["graph500-scale24-ef16"],
+    "graph500-scale25-ef16": gpu.GRAPHS["graph500-scale25-ef16"],
+}
+SMALL = {"rmat5": lambda: generate.edges("rmat", 5, 8)}  # for the simulator
+WORKERS = (8, 16, 32, 64, 128, 256, 512, 1024)  # that are simulated
+HANDS = "adaptive"
+SLICES = "warp_search"
+SHOWN = ("method", "gpus", "parts", "wall_ms", "worker_ms", "kernel_ms", "dispatch_ms")
+
+
+class Deadline:
+    """Whether the time is over."""
+
+    def __init__(self, seconds):
+        self.end = time.monotonic() + seconds
+
+    def __bool__(self):
+        return time.monotonic() > self.end
+
+
+def columns(edges, folder):
+    """Natural columns of raw edges, and the same by degree, each in a folder of its own that all processes map."""
+    u, v, n = edges
+    device = DeviceGraph.from_edges(u, v, n)
+    for order in ("natural", "degree"):
+        formats.write(device.ordered(order).to_graph(), Path(folder, order), "folder")
+    _cuda.give_back()
+    return [formats.open_folder(Path(folder, order)) for order in ("natural", "degree")]
+
+
+def pool_of(gpus):
+    """A new pool of a process for each of so many GPUs."""
+    if ENGINE != "gpu":
+        return local.processes(gpus)
+    names = local.named_gpus() or [str(number) for number in range(local.visible_gpus())]
+    return local.gpus(names[:gpus])
+
+
+def counts(graph, pool, method, parts):
+    """What `count` finds; of slices the graph is in degree order already."""
+    wish = {"engine": "sim"} if ENGINE != "gpu" else {}
+    order = {"order": "natural"} if method == SLICES else {}
+    return pools.count(graph, pool, method=method, parts=parts, **order, **wish)
+
+
+def times(graph, pool, method, parts, verb="time"):
+    """Seconds of each part, one after the other as they were cut."""
+    wish = {"engine": "sim"} if ENGINE != "gpu" else {}
+    if method == HANDS:
+        wish |= {"verb": verb, "order": "auto"}
+    found = {each.part: each for each in pools.found(graph, pool, parts, method=method, **wish)}
+    return [found[part].seconds for part in parts if part in found], sum(each.triangles for each in found.values())
+
+
+def row_of(about, graph, pool, gpus, method, repeats):
+    """One row of counts."""
+    parts = gpus if method == HANDS else pools.PER_WORKER * gpus
+    wall = []
+    for _ in range(1 + repeats):
+        begin = time.perf_counter()
+        triangles = counts(graph, pool, method, parts)
+        wall.append((time.perf_counter() - begin) * 1e3)
+    row = about | {"method": method, "gpus": gpus, "parts": parts, "triangles": triangles}
+    row |= spread("wall_ms", wall[1:]) | spread("dispatch_ms", [dispatch(pool, parts) for _ in range(1 + repeats)][1:])
+    if method == HANDS:
+        hands = pools.dealt(graph, gpus)
+        for key, verb in (("worker_ms", "count"), ("kernel_ms", "time")):
+            runs = [times(graph, pool, method, hands, verb)[0] for _ in range(repeats)]
+            row |= spread(key, [max(seconds) * 1e3 for seconds in runs])
+    return row | {"repeats": repeats}
+
+
+def dispatch(pool, parts):
+    """Milliseconds that a pool takes for parts without any work."""
+    begin = time.perf_counter()
+    for empty in [pool.submit(worker.engine_here) for _ in range(parts)]:
+        empty.result()
+    return (time.perf_counter() - begin) * 1e3
+
+
+def spread(key, ms):
+    return {key: round(statistics.median(ms), 4), f"{key}_spread": round(max(ms) - min(ms), 4)}
+
+
+def parts_row(about, graph, pool, method, parts):
+    """One row of part times; the parts are found by all workers of a pool, each for itself."""
+    seconds, triangles = times(graph, pool, method, parts)
+    ms = [round(each * 1e3, 4) for each in seconds]
+    return about | {"method": method, "parts": len(parts), "triangles": triangles, "parts_ms": json.dumps(ms)}
+
+
+def measured(name, edges, started, repeats, over):
+    """The rows of one graph, on pools by their number of GPUs."""
+    with tempfile.TemporaryDirectory(prefix="scaling-", dir=share._places()[0]) as folder:
+        natural, by_degree = columns(edges, folder)
+        about = {"graph": name, "vertices": natural.n, "edges": natural.m, "engine": _cuda.engine()}
+        told(f"{name}: {natural.m:,} edges")
+        with ThreadPoolExecutor() as starters:  # all processes start, and compile, at the same time
+            list(starters.map(lambda item: counts(natural, item[1], HANDS, item[0]), started.items()))
+        told("started")
+        for method, graph in ((HANDS, natural), (SLICES, by_degree)):
+            for gpus, pool in started.items():
+                if not over:
+                    yield row_of(about, graph, pool, gpus, method, repeats)
+            most, pool = max(started.items())
+            for workers in (1, *WORKERS):
+                if not over:
+                    cut = pools.dealt(graph, workers) if method == HANDS else slices(graph, pools.PER_WORKER * workers)
+                    yield parts_row(about, graph, pool, method, cut)
+
+
+def check(rows):
+    """SystemExit if not all rows of a graph have the same count."""
+    found = {}
+    for row in rows:
+        found.setdefault(row["graph"], {})[row["triangles"]] = row
+    for graph, by_count in found.items():
+        if len(by_count) > 1:
+            said = ", ".join(f"{row['method']} in {row['parts']} parts {count:,}" for count, row in by_count.items())
+            raise SystemExit(f"the counts of {graph} differ: {said}")
+
+
+def told(what, begin=time.monotonic()):  # noqa: B008
+    print(f"{time.monotonic() - begin:6.1f} s  {what}", file=sys.stderr, flush=True)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--graph", action="append", metavar="NAME", help="part of a graph's name; may be repeated")
+    parser.add_argument("--gpus", default="1,2,4", help="how many at a time")
+    parser.add_argument("--repeats", type=int, default=15)
+    parser.add_argument("--seconds", type=float, default=600, help="after so long nothing new is begun")
+    parser.add_argument("--into", metavar="FOLDER", help="where the record goes")
+    wish = parser.parse_args()
+    over, rows = Deadline(wish.seconds), bench.Rows()
+    graphs = GRAPHS if ENGINE == "gpu" else SMALL
+    names = [name for name in graphs if not wish.graph or any(part in name for part in wish.graph)]
+    with ExitStack() as stack:
+        started = {gpus: stack.enter_context(pool_of(gpus)) for gpus in map(int, wish.gpus.split(","))}
+        machine = bench.machine(ENGINE)
+        for name in names:
+            for row in measured(name, graphs[name](), started, wish.repeats, over):
+                rows.append(row | machine)
+                told(", ".join(f"{key} {row[key]}" for key in SHOWN if key in row))
+            check(rows)
+            if wish.into:
+                rows.write_csv(Path(wish.into, bench.record_path("scaling", rows).name))
+
+
+if __name__ == "__main__":
+    main()
