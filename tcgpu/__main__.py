@@ -251,7 +251,8 @@ def bench(arguments):
     `cache` (the same two while a GPU's L1 cache shrinks), `table1` (Bisson & Fatica's four kernels on graph500's graphs
     and on those in the folder that TCGPU_GRAPHS names), `truss3` (the 3-trusses of these), `trusses` (k from 3 to 100),
     `samples` (the same four kernels on graphs of every kind), `levels` (Chatterjee et al.'s figures, beside a native
-    thread), or a graph's file. Without -o, the record goes to data/measured/, under the name of the suite and of the
+    thread), `lengths` (merges and searches by the lengths of an edge's two columns), `tricore` (the same on R-MAT
+    graphs), or a graph's file. Without -o, the record goes to data/measured/, under the name of the suite and of the
     machine.
     """
     from tcgpu.bench import SUITES, measure, record_path

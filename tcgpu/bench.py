@@ -91,11 +91,11 @@ LEVELS = (
 LENGTHS = (1, 4, 16, 64, 256, 1024, 4096)
 LENGTHS_METHODS = ("naive", "merge_path", "thread_search", "warp_search")
 LENGTHS_ROWS, LENGTHS_EDGES = 1 << 32, (1 << 19, 1 << 22)
-# R-MAT as it is drawn, and in the size of the slides' Kronecker1, where a thread per edge would take minutes.
+# R-MAT as it is drawn; and permuted, with as many edges as the slides' Kronecker1, where a thread per edge takes long.
 TRICORE = (
     ("rmat20", {"scale": 20, "permuted": False}, ("naive", "adaptive", *LENGTHS_METHODS[1:])),
     ("rmat22", {"scale": 22, "permuted": False}, ("naive", "adaptive", *LENGTHS_METHODS[1:])),
-    ("Kronecker1 class", {"scale": 22, "edge_factor": 64}, ("adaptive", "merge_path", "warp_search")),
+    ("rmat22 of degree 64", {"scale": 22, "edge_factor": 64}, ("adaptive", "merge_path", "warp_search")),
 )
 LEVELS_SNAP = ("as20000102", "ca-GrQc", "p2p-Gnutella04", "ca-HepPh", "ca-AstroPh", "ca-CondMat")
 LEVELS_NATIVE = 500_000_000  # combinations: of more, the native thread tests a share
@@ -319,7 +319,7 @@ def measure_lengths(methods=LENGTHS_METHODS, *, engine=None, repeats=REPEATS, sh
 def measure_tricore(methods=None, *, engine=None, repeats=REPEATS, share=1.0, tell=lambda row: None):
     """TriCore's kernel, with and without the top of its search tree, and what it is compared with, in degree order.
 
-    methods: of those that are run on each graph, which ones; all, if none is named.
+    methods: of those that are run on each graph, which ones; all, if none is named. A row says what work there is.
     """
     rows = Rows()
     for name, size, runs in TRICORE:
@@ -328,6 +328,9 @@ def measure_tricore(methods=None, *, engine=None, repeats=REPEATS, share=1.0, te
         times = min(2, repeats) if raw[0].size >= LARGE else repeats
         found = measure(raw, chosen, knobs=[{}, {"cached": False}], engine=engine, order="degree", repeats=times,
                         name=name)  # fmt: skip
+        work = lengths.work(as_graph(raw).ordered("degree"))
+        for row in found:
+            row |= work
         tell(found)
         rows += found
     return rows

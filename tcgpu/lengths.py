@@ -1,10 +1,12 @@
-"""Edges that ask for two columns of given lengths: a graph of nothing else, to measure a method over (m, n).
+"""Edges by the lengths m and n of the two columns that they ask for: graphs of one kind of edge, and what edges cost.
 
-What an intersection costs goes by how long its two lists are. In a graph of the world they are of all lengths at once.
+What an intersection takes goes by how long its two lists are. In a graph of the world they are of all lengths at once;
+the graphs made here have edges of given lengths and nothing else, to measure a method over (m, n).
 """
 
 import numpy as np
 
+from tcgpu._native import jit
 from tcgpu.graph import Graph, GraphError
 
 DENSITY = 4  # rows are drawn from so many times as many: a quarter of the shorter list is in the longer one
@@ -26,7 +28,7 @@ def graph(m, n, edges=1 << 20, *, seed=0):
     firsts = max(1, 2 * (m // 3) + 1 if m > 2 else 1)  # an odd number, so that the mean of what is left is whole
     rest = m - (firsts - 1) // 2
     first = max(1, round(edges / firsts))
-    second = max(firsts, ROWS // n if edges * n > ROWS else -(-edges // 4))
+    second = max(firsts, min(edges, ROWS) // n)
     third = DENSITY * max(rest, n)
     js = np.concatenate([first + spread(chance, first, firsts, second),
                          first + second + spread(chance, first, rest, third)], axis=1)  # fmt: skip
@@ -46,3 +48,38 @@ def asking(graph):
     """How many edges (i, j) have rows to look up in both columns."""
     ends = graph.col_ptr[graph.col_of + 1]
     return int(np.count_nonzero((graph.column_lengths[graph.row_idx] > 0) & (np.arange(graph.m) + 1 < ends)))
+
+
+def steps(m, n):
+    """How many steps two lists of these lengths take: (a merge, a binary search in the longer for each of the other).
+
+    A merge passes over every row of both. A search among n rows takes as many steps as n has binary digits.
+    """
+    return _steps_of(min(m, n), max(m, n))[:2]
+
+
+def work(graph):
+    """What a graph's edges (i, j) ask for, rows of j after i and all of i: `lookups`, one for each row of the shorter
+    list, and the `merge_steps` and `search_steps` that all of these lists take; nothing, where one of them is empty."""
+    totals = _work(graph.col_ptr, graph.row_idx, graph.col_of)
+    return dict(zip(("merge_steps", "search_steps", "lookups"), totals))
+
+
+@jit
+def _steps_of(m, n):
+    if m == 0:
+        return 0, 0, 0
+    digits = 0
+    while n >> digits:
+        digits += 1
+    return m + n, m * digits, m
+
+
+@jit
+def _work(col_ptr, row_idx, col_of):
+    merge = search = lookups = 0
+    for e in range(row_idx.size):
+        rest, whole = col_ptr[col_of[e] + 1] - e - 1, col_ptr[row_idx[e] + 1] - col_ptr[row_idx[e]]
+        a, b, c = _steps_of(min(rest, whole), max(rest, whole))
+        merge, search, lookups = merge + a, search + b, lookups + c
+    return merge, search, lookups

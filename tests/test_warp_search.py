@@ -272,6 +272,22 @@ def test_lengths_and_seeds():
         lengths.graph(0, 3, 9)
 
 
+@pytest.mark.parametrize("name", GRAPHS)
+def test_the_work_of_a_graph_is_that_of_its_edges(name):
+    graph = GRAPHS[name]
+    both = [sorted(pair) for pair in zip(*(side.tolist() for side in asked(graph)))]
+    assert lengths.work(graph) == {
+        "merge_steps": sum(m + n for m, n in both),
+        "search_steps": sum(m * n.bit_length() for m, n in both),
+        "lookups": sum(m for m, _ in both),
+    }
+
+
+def test_a_search_pays_where_one_list_is_much_longer():
+    assert lengths.steps(4, 100) == lengths.steps(100, 4) == (104, 28)
+    assert lengths.steps(100, 100) == (200, 700) and lengths.steps(0, 5) == (0, 0)
+
+
 @pytest.mark.sim
 def test_the_suite_measures_every_pair_of_lengths(monkeypatch):
     monkeypatch.setattr(bench, "LENGTHS", (2, 9))
@@ -292,6 +308,8 @@ def test_the_suite_of_the_slides_measures_what_is_done_in_time(monkeypatch):
     every = ["merge_path", "thread_search", "warp_search", "warp_search"]
     assert list(per_graph.values()) == [every, every, [name for name in every if name != "thread_search"]]
     assert {row["order"] for row in rows} == {"degree"}
+    graph = tcgpu.generate.rmat(6, permuted=False).ordered("degree")
+    assert {key: rows[0][key] for key in lengths.work(graph)} == lengths.work(graph)
 
 
 def test_the_slides_tables_are_whole():
