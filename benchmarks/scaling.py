@@ -180,7 +180,7 @@ def main():
                 rows.append(row | machine)
                 told(", ".join(f"{key} {row[key]}" for key in SHOWN if key in row))
             check(rows)
-            if wish.into:
+            if rows and wish.into:
                 rows.write_csv(Path(wish.into, bench.record_path("scaling", rows).name))
 
 
