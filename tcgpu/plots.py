@@ -374,8 +374,10 @@ def draw_lengths(ratios):
         lengths = sorted({length for pair in times for length in pair})
         cells = np.full((len(lengths), len(lengths)), np.nan)
         for (m, n), ratio in times.items():
-            cells[lengths.index(m), lengths.index(n)] = np.log2(ratio)
-            panel.text(lengths.index(n), lengths.index(m), _short(ratio), ha="center", va="center", size=7)
+            y, x = lengths.index(m), lengths.index(n)
+            cells[y, x] = np.log2(ratio)
+            color = "white" if abs(cells[y, x]) > 3 else "black"
+            panel.text(x, y, _short(ratio), color=color, ha="center", va="center", size=7)
         panel.imshow(cells, cmap=shades, vmin=-4, vmax=4, origin="lower")
         panel.set(title=name, xlabel="rows of the longer column")
         panel.set_xticks(range(len(lengths)), lengths, size=8)
