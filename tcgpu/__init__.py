@@ -37,9 +37,10 @@ _ROOM_OF = {
     "step": "stepper",
     "k_truss": "truss",
     "truss_numbers": "truss",
+    "WorkerLost": "parts.pools",
 }
 # whole rooms that are used by name
-_ROOMS = {"generate": "generators", "datasets": "datasets", "plots": "plots", "levels": "levels"}
+_ROOMS = {"generate": "generators", "datasets": "datasets", "plots": "plots", "levels": "levels", "parts": "parts"}
 
 __all__ = [*_ROOM_OF, *_ROOMS]
 

@@ -12,6 +12,7 @@ import os
 import sys
 import threading
 import time
+from concurrent.futures import BrokenExecutor
 from contextlib import contextmanager
 from dataclasses import asdict
 
@@ -34,10 +35,10 @@ def count(arguments):
     With --json, `seconds` has three timings: `kernel`, from the first kernel to the last; `process`, which adds memory,
     set-up and reading the result back; `total`, from opening the file on. `seconds_reading` is the file's part of that.
 
-    With --device-memory or --resume the graph is counted in parts, and there is no timing `kernel`. A folder's graph
-    then stays in its files.
+    With --device-memory, --resume or --executor the graph is counted in parts, and there is no timing `kernel`. A
+    folder's graph then stays in its files.
     """
-    if arguments.device_memory is not None or arguments.resume is not None:
+    if any(wish is not None for wish in (arguments.device_memory, arguments.resume, arguments.executor)):
         return _count_in_parts(arguments)
     from tcgpu import bench, counting
 
@@ -71,26 +72,38 @@ def count(arguments):
 
 def _count_in_parts(arguments):
     from tcgpu import counting, parts
+    from tcgpu.parts import pools
 
-    if arguments.per_vertex:
+    executor, alone = arguments.executor, arguments.executor is None
+    if arguments.per_vertex and (arguments.device_memory is not None or arguments.resume is not None):
         raise UsageError("--per-vertex counts the whole graph at a time, without --device-memory and --resume")
-    wish = {"engine": arguments.engine, "order": arguments.order, **_assignments(arguments.knob)}
-    method = parts.method_of(arguments.method, arguments.engine)
+    wish = {"engine": arguments.engine, "order": arguments.order}
+    if alone:
+        method = parts.method_of(arguments.method, arguments.engine)
+        engine, method = counting.engine_of(method, arguments.engine), method.name
+    else:
+        engine, method = pools.engine_and_method(executor, arguments.method, arguments.engine)
     graph, reading = _read(arguments)
     begin = time.perf_counter()
-    memory = {"device_memory": arguments.device_memory, "resume": arguments.resume}
-    found = parts.count(graph, method.name, **memory, progress=arguments.progress or None, **wish)
+    each, show = None, arguments.progress or None
+    if arguments.per_vertex:
+        each = pools.triangles(graph, executor, method=arguments.method, show=show, **wish)
+        found = counting.sum_exactly(each) // 3
+    else:
+        wish |= {"device_memory": arguments.device_memory, "resume": arguments.resume, "executor": executor}
+        named = method if alone else arguments.method
+        found = parts.count(graph, named, progress=show, **wish, **_assignments(arguments.knob))
     process = time.perf_counter() - begin
     facts = {
         "triangles": found,
         "vertices": graph.n,
         "edges": graph.m,
-        "method": method.name,
-        "engine": counting.engine_of(method, arguments.engine),
+        "method": method,
+        "engine": engine,
         "seconds": {"kernel": None, "process": process, "total": reading + process},
         "seconds_reading": reading,
     }
-    _print_count(facts, graph, None, arguments.json)
+    _print_count(facts, graph, each, arguments.json)
 
 
 def _print_count(facts, graph, each, as_json):
@@ -392,6 +405,7 @@ def _parser():
     option("--knob", metavar="NAME=VALUE", action="append", default=[], help="of the method; may be repeated")
     option("--device-memory", metavar="SIZE", help="take so much of the device, 512MB say; the rest streams through it")
     option("--resume", metavar="JOURNAL", help="a file that keeps what is done: what was done before is not done again")
+    option("--executor", metavar="E", help="by many workers: gpus, processes or threads, or dask://HOST:PORT")
     option("--per-vertex", action="store_true", help="print each vertex's label, a tab, and its triangles")
     _prints_json(option)
 
@@ -499,7 +513,7 @@ def _bad_input(error):
     """One line about an error that its user can mend; None for any other."""
     if isinstance(error, OSError) and error.strerror:
         said = f"{error.filename}: {error.strerror}" if error.filename else error.strerror
-    elif isinstance(error, (UsageError, OSError, MemoryError, tcgpu.GraphError)):
+    elif isinstance(error, (UsageError, OSError, MemoryError, tcgpu.GraphError, BrokenExecutor)):
         said = str(error) or type(error).__name__
     else:
         return None

@@ -232,7 +232,12 @@ def count(graph, method=None, *, engine=None, order=None, executor=None, device_
     resume: the path of a journal: what it says is done is not counted again.
     progress: True shows a bar, False nothing; without either it is shown at a terminal. A function is called with what
     is done and the total.
-    executor: of `concurrent.futures`, whose workers count the parts; or "gpus" for the GPUs of this machine.
+
+    Or by many workers at a time; those with GPUs that hold the whole graph do so by "adaptive":
+
+    executor: of `concurrent.futures`, a Dask client's or `MPIPoolExecutor`, too; or the name of one that is kept for
+    the next count: "gpus" (a process for each GPU of this machine), "processes" (one for each core), "threads", or
+    "dask://HOST:PORT". With it, parts: how many.
     """
     wish = {"executor": executor, "device_memory": device_memory, "resume": resume, "progress": progress}
     if any(value is not None and value is not False for value in wish.values()):
@@ -286,11 +291,13 @@ def on_engine(method, engine=None):
     return _cuda.using(name)
 
 
-def triangles(graph, *, method=None, engine=None, order=None):
+def triangles(graph, *, method=None, engine=None, order=None, executor=None, progress=None):
     """How many triangles each vertex is in: int64, one a vertex.
 
-    method, engine, order: as in `support`, by which a GPU finds them.
+    All keywords: as in `support`, by which a GPU finds them.
     """
+    if executor is not None:
+        return _by_many("triangles", graph, executor, progress, method=method, engine=engine, order=order)
     graph = as_graph(graph)
     chosen = _for_edges(graph, method, engine, order)
     if chosen.engines == ("cpu",):
@@ -307,12 +314,15 @@ def triangles(graph, *, method=None, engine=None, order=None):
     return twice // 2
 
 
-def support(graph, *, method=None, engine=None, order=None):
+def support(graph, *, method=None, engine=None, order=None, executor=None, progress=None):
     """How many triangles each edge is in: int64, one an edge, in the order of `graph.edges()`.
 
     method: "cpu", "adaptive" or one of the bitmap methods; without one, what is fast on the engine. engine: "gpu",
     "sim" or "cpu"; without one, a GPU if there is one. order: to find them in, whatever that of the result.
+    executor, progress: as in `count`; the methods are then "warp_search" and "cpu".
     """
+    if executor is not None:
+        return _by_many("support", graph, executor, progress, method=method, engine=engine, order=order)
     graph = as_graph(graph)
     chosen = _for_edges(graph, method, engine, order)
     if chosen.engines == ("cpu",):
@@ -321,6 +331,11 @@ def support(graph, *, method=None, engine=None, order=None):
         own = graph.ordered(order or chosen.order)
         found = chosen.support_plan(own).count().astype(np.int64)
     return cpu.carried_back(graph, own, found)
+
+
+def _by_many(verb, graph, executor, progress, **wish):
+    """A verb by the workers of an executor."""
+    return getattr(importlib.import_module("tcgpu.parts.pools"), verb)(graph, executor, show=progress, **wish)
 
 
 def _for_edges(graph, method, engine, order):

@@ -107,6 +107,15 @@ def test_count_per_vertex(printed, k5):
     assert facts["per_vertex"] == {"3": 6, "4": 6, "5": 6, "6": 6, "7": 6, "9": 0}
 
 
+def test_count_by_many_workers(printed, k5):
+    assert printed("count", k5, "--executor", "threads", "--engine", "cpu") == "10\n"
+    facts = json.loads(printed("count", k5, "--executor", "threads", "--engine", "cpu", "--json"))
+    assert (facts["triangles"], facts["method"], facts["engine"]) == (10, "cpu", "cpu")
+    assert facts["seconds"]["kernel"] is None and facts["seconds"]["process"] > 0
+    lines = printed("count", k5, "--executor", "threads", "--engine", "cpu", "--per-vertex").splitlines()
+    assert lines == ["3\t6", "4\t6", "5\t6", "6\t6", "7\t6", "9\t0"]
+
+
 @pytest.mark.parametrize("method", tcgpu.methods(), ids=lambda method: method.name)
 def test_every_method_in_every_order(printed, k5, method):
     for order in tcgpu.graph.ORDERS:
@@ -249,6 +258,10 @@ def test_the_help_knows_the_formats():
         (["count", "K5", "--per-vertex", "--order", "bfs"], "--per-vertex counts with method cpu"),
         (["count", "K5", "--per-vertex", "--method", "naive"], "--per-vertex counts with method cpu"),
         (["count", "K5", "--per-vertex", "--engine", "gpu"], "method 'cpu' runs on cpu, not on 'gpu'"),
+        (["count", "K5", "--executor", "helpers"], "an executor is one of concurrent.futures, or its name: gpus, "),
+        (["count", "K5", "--executor", "threads", "--method", "naive", "--engine", "sim"], "counts whole graphs"),
+        (["count", "K5", "--executor", "threads", "--device-memory", "1MB", "--engine", "cpu"], "give one of the two"),
+        (["count", "K5", "--executor", "threads", "--per-vertex", "--resume", "x"], "the whole graph at a time"),
         (["truss", "K5", "-o", "out.txt"], "-o FILE takes a k-truss: --k says which"),
         (["truss", "K5", "--k", "1"], "k must be a whole number of at least 2, not 1"),
         (["truss", "K5", "--k", "1.5"], "argument --k: invalid int value: '1.5'; see tcgpu truss --help"),

@@ -25,14 +25,14 @@ import numpy as np
 
 from tcgpu import cpu
 from tcgpu.counting import METHODS, choose
-from tcgpu.graph import GraphError, as_graph
+from tcgpu.graph import GraphError
 from tcgpu.parts import worker
 from tcgpu.parts.crew import crew
 from tcgpu.parts.cut import MANY_PARTS, Deal, slices
 from tcgpu.parts.journal import fingerprint, journal
 from tcgpu.parts.progress import progress
 from tcgpu.parts.share import Share
-from tcgpu.parts.work import method_of
+from tcgpu.parts.work import method_of, opened
 from tcgpu.parts.worker import Missing, Task, Unfit
 
 PER_WORKER = 8  # parts: the last ones then keep the others waiting for a sixteenth of the time, in the mean
@@ -52,7 +52,7 @@ class DoesNotFit(GraphError):
 
 def count(graph, executor, *, method=None, engine=None, order=None, parts=None, show=None, resume=None, **knobs):
     """How many triangles `graph` has; see `tcgpu.count`. parts: how many; show: the wish for a progress bar."""
-    graph = as_graph(graph)
+    graph = opened(graph)
     with crew(executor) as workers:
         wish = {"method": method, "engine": engine, "knobs": knobs}
         named = "adaptive" if method is None and _fast(workers, engine) else method
@@ -64,24 +64,31 @@ def count(graph, executor, *, method=None, engine=None, order=None, parts=None, 
                     raise
         elif named is not None:
             method_of(method, engine, knobs)
-        own = graph.ordered(order or "auto")
+        own = _ordered(graph, order)
         cut = slices(own, _number(parts, MANY_PARTS if resume else PER_WORKER * workers.workers))
         return _counted(workers, own, cut, resume, show, wish)
 
 
-def triangles(graph, executor, *, engine=None, order=None, parts=None, show=None):
+def triangles(graph, executor, *, order=None, parts=None, show=None, **wish):
     """How many triangles each vertex is in: int64, one a vertex."""
-    graph = as_graph(graph)
-    own = graph.ordered(order or "auto")
-    tallied = _tallied(own, executor, "triangles", own.n, engine, parts, show)
+    graph = opened(graph)
+    own = _ordered(graph, order)
+    tallied = _tallied(own, executor, "triangles", own.n, parts, show, wish)
     return tallied if own is graph else tallied[own.rank]
 
 
-def support(graph, executor, *, engine=None, order=None, parts=None, show=None):
+def support(graph, executor, *, order=None, parts=None, show=None, **wish):
     """How many triangles each edge is in: int64, one an edge, in the order of `graph.edges()`."""
-    graph = as_graph(graph)
-    own = graph.ordered(order or "auto")
-    return cpu.carried_back(graph, own, _tallied(own, executor, "support", own.m, engine, parts, show))
+    graph = opened(graph)
+    own = _ordered(graph, order)
+    return cpu.carried_back(graph, own, _tallied(own, executor, "support", own.m, parts, show, wish))
+
+
+def engine_and_method(executor, method=None, engine=None):
+    """What an executor's workers count with, as far as can be said before they have."""
+    with crew(executor) as workers:
+        method = method or ("adaptive" if _fast(workers, engine) else "cpu")
+        return "cpu" if method == "cpu" else engine or workers.engine(), method
 
 
 def found(graph, executor, parts, *, verb="count", **wish):
@@ -132,16 +139,22 @@ def _counted(workers, graph, parts, resume, show, wish):
         return sum(kept.done.values())
 
 
-def _tallied(own, executor, verb, length, engine, parts, show):
+def _tallied(own, executor, verb, length, parts, show, wish):
+    method_of(**wish)
     total = np.zeros(length, np.int64)
     with crew(executor) as workers:
         cut = slices(own, _number(parts, PER_WORKER * workers.workers))
-        with _bar(show, own, cut) as bar, closing(Errand(workers, own, verb, engine=engine).founds(cut)) as founds:
+        with _bar(show, own, cut) as bar, closing(Errand(workers, own, verb, **wish).founds(cut)) as founds:
             for found in founds:
                 for begin, values in found.values:
                     total[begin : begin + values.size] += values
                 bar.add(found.part.work)
     return total
+
+
+def _ordered(graph, order):
+    """The graph in the order to count it in: one that is mapped from a folder stays there if no order is named."""
+    return graph if order is None and graph.folder is not None else graph.ordered(order or "auto")
 
 
 def _bar(show, graph, parts):

@@ -67,9 +67,7 @@ def do(task, part, columns=None):
         return Missing(part, task.folder)
     if isinstance(part, Deal):
         return held.hand(task, part)
-    wish = {"engine": task.engine, "cores": task.cores}
-    if task.verb == "count":
-        wish |= {"method": task.method} | task.knobs
+    wish = {"method": task.method, "engine": task.engine, "cores": task.cores, **task.knobs}
     if number is None:
         return VERBS[task.verb](held.graph, part, **wish)
     with held.lock:
