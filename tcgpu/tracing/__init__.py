@@ -11,7 +11,7 @@ that (`machine`). All rules and times are held against the counters of a GPU by 
 """
 
 from tcgpu import _cuda
-from tcgpu.counting import METHODS, choose
+from tcgpu.counting import choose
 from tcgpu.graph import GraphError
 from tcgpu.kernels import SIMULATOR_PATIENCE, Step, duration
 from tcgpu.tracing.events import Collector
@@ -31,14 +31,24 @@ def trace(graph, method, *, order=None, **knobs):
     order: as in `count`. A trace takes a few times as long as the simulator: a few seconds for a few hundred edges.
     """
     if not isinstance(method, str):
-        of_method = {name: {knob: knobs[knob] for knob in knobs if knob in METHODS[name].knobs} for name in method}
-        return Traces(trace(graph, name, order=order, **own) for name, own in of_method.items())
+        return Traces(trace(graph, name, order=order, **own) for name, own in _of_each(method, knobs))
     chosen = choose(method, "sim", order, knobs)
     with _cuda.using("sim"):
         prepared = chosen.prepare(graph, order)
         plan = chosen.plan(prepared, **knobs)
         launches = trace_plan(plan)
         return Trace(method, prepared, chosen.knobs | knobs, launches, plan.result())
+
+
+def _of_each(names, knobs):
+    """(name, its knobs) of each method; GraphError if there is none, or none that has a knob."""
+    known = {name: choose(name).knobs for name in names}
+    for knob in knobs:
+        if not any(knob in own for own in known.values()):
+            raise GraphError(f"none of the methods {', '.join(known)} has a knob {knob!r}")
+    if not known:
+        raise GraphError("no method to trace is named")
+    return [(name, {knob: knobs[knob] for knob in knobs if knob in own}) for name, own in known.items()]
 
 
 def trace_plan(plan):
@@ -56,9 +66,8 @@ def trace_plan(plan):
         for step in steps:
             if isinstance(step, Step):
                 args = [plan.arrays[arg] if isinstance(arg, str) else arg for arg in step.args]
-                launches.append(
-                    trace_launch(step.kernel, step.blocks, step.threads, *args, shared=step.shared, stage=stage)
-                )
+                shape = step.kernel, step.blocks, step.threads
+                launches.append(trace_launch(*shape, *args, shared=step.shared, stage=stage))
             else:
                 step.run(plan.arrays)
     return launches

@@ -1,12 +1,15 @@
 """What the lanes of one launch did, as columns: steps, the requests in them, the accesses that a request is made of.
 
-What a request costs follows from its addresses, by these rules:
+What a request costs follows from its addresses, by rules that hold to the last digit where a GPU counts the same
+(`benchmarks/trace.py`, the stage "pattern"):
 
-    sectors      memory is read and written in sectors of 32 bytes: as many as the lanes touch, each counted once
-    wavefronts   shared memory has 32 banks of 4 bytes: lanes that want different words of one bank wait for each
-                 other. Elements of 8 bytes are served to half a warp at a time
-    conflicts    wavefronts beyond those that the same lanes would need with no two words in one bank; of an atomic
-                 request, lanes beyond the first at each address
+    sectors       global memory is read and written in sectors of 32 bytes: as many as the lanes touch, each once. An
+                  atomic request touches a sector once more for each lane that comes second to the same address there
+    wavefronts    shared memory has 32 banks of 4 bytes, and takes one round for a request that wants no more than one
+                  word of each bank; else as many as it wants words of one bank. Of an atomic request each lane counts,
+                  also where two want the same word. Elements of 8 bytes are served to half a warp at a time, unless
+                  they are read, and neighbouring lanes want the same ones by twos (0 and 1, or 0 and 2, and so on)
+    conflicts     wavefronts beyond the first, of each part of the warp that is served
 """
 
 from dataclasses import dataclass
@@ -53,14 +56,23 @@ class Collector:
             steps, requests = [], []  # (site, Step), and (number of the step, site, Request)
             _walk(warp.done, None, self._many, steps, requests)
             self._many += len(steps)
-            self._steps.append(block=np.full(len(steps), block.number), warp=np.full(len(steps), number),
-                               step_site=[site for site, _ in steps], mask=[step.lanes for _, step in steps])  # fmt: skip
-            self._requests.append(step=[step for step, *_ in requests], site=[site for _, site, _ in requests],
-                                  size=[request.size for *_, request in requests],
-                                  lanes=[len(request.lanes) for *_, request in requests])  # fmt: skip
-            self._accesses.append(lane=[lane for *_, request in requests for lane in request.lanes],
-                                  address=[address for *_, request in requests for address in request.addresses])  # fmt: skip
             self.kept += warp.kept
+            self._steps.append(
+                block=np.full(len(steps), block.number),
+                warp=np.full(len(steps), number),
+                step_site=[site for site, _ in steps],
+                mask=[step.lanes for _, step in steps],
+            )
+            self._requests.append(
+                step=[step for step, *_ in requests],
+                site=[site for _, site, _ in requests],
+                size=[request.size for *_, request in requests],
+                lanes=[len(request.lanes) for *_, request in requests],
+            )
+            self._accesses.append(
+                lane=[lane for *_, request in requests for lane in request.lanes],
+                address=[address for *_, request in requests for address in request.addresses],
+            )
 
     def events(self, threads, memories):
         columns = self._steps.joined() | self._requests.joined() | self._accesses.joined()
@@ -139,7 +151,8 @@ class Events:
     def sectors(self):
         """How many sectors each request touches; an atomic one as often as lanes meet on one of its addresses."""
         request, address, lanes = distinct(self.request, self.address)
-        request, _, deepest = _most(request, address // SECTOR, np.where(self.atomic[request], lanes, 1))
+        atomic = np.where(self.atomic[request], lanes, 1)
+        request, _, deepest = _reduced(np.maximum, request, address // SECTOR, atomic)
         return np.bincount(request, deepest, self.lanes.size).astype(np.int64)
 
     @cached_property
@@ -165,60 +178,45 @@ class Events:
     @cached_property
     def _rounds(self):
         """Wavefronts of each request for shared memory, and how many parts it is served in."""
-        of = self.shared[self.request]
-        request, address, lane = self.request[of], self.address[of], self.lane[of].astype(np.int64)
-        wide = self.size[request] > BANK_BYTES
-        whole = self._kind_is("load") & (
-            self._paired(request, address, lane, 1) | self._paired(request, address, lane, 2)
-        )
-        part = 2 * request + np.where(wide & ~whole[request], lane // (WARP // 2), 0)
+        of = np.flatnonzero(self.shared)
+        place = np.cumsum(self.shared) - 1  # among those for shared memory
+        chosen = self.shared[self.request]
+        request, lane = place[self.request[chosen]], self.lane[chosen].astype(np.int64)
+        address = self.address[chosen]
+        wide = (self.size[of] > BANK_BYTES)[request]
+        pairs = _agree(request, address, lane, of.size, 1) | _agree(request, address, lane, of.size, 2)
+        split = ~(pairs & self._kind_is("load")[of])
+        part = 2 * request + np.where(wide & split[request], lane // (WARP // 2), 0)
         words = np.concatenate([address, address[wide] + BANK_BYTES]) // BANK_BYTES
         part, words, lanes = distinct(np.concatenate([part, part[wide]]), words)
-        part, _, deep = _sum(part, words % BANKS, np.where(self.atomic[part // 2], lanes, 1))
-        found = np.zeros((self.lanes.size, 2), np.int64)
-        np.maximum.at(found.reshape(-1), part, deep)
-        return found.sum(axis=1), (found > 0).sum(axis=1)
+        atomic = self.atomic[of][part // 2]
+        part, _, deep = _reduced(np.add, part, words % BANKS, np.where(atomic, lanes, 1))
+        parts = np.zeros((of.size, 2), np.int64)
+        np.maximum.at(parts.reshape(-1), part, deep)
+        found = np.zeros((2, self.lanes.size), np.int64)
+        found[:, of] = parts.sum(axis=1), (parts > 0).sum(axis=1)
+        return found
 
-    def _paired(self, request, address, lane, apart):
-        """Whether in each request the lanes whose numbers differ in this bit want the same, or one of them nothing."""
-        pair = request * WARP + (lane & ~apart)
-        low, high = (np.full(self.lanes.size * WARP, -1) for _ in range(2))
-        first = (lane & apart) == 0
-        low[pair[first]], high[pair[~first]] = address[first], address[~first]
-        same = (low == high) | (low < 0) | (high < 0)
-        return same.reshape(-1, WARP).all(axis=1)
 
-    @cached_property
-    def thread(self):
-        """Which thread of the launch made each access."""
-        step = self.step[self.request]
-        return (self.block[step].astype(np.int64) * self.threads) + self.warp[step] * WARP + self.lane
+def _agree(request, address, lane, many, bit):
+    """Whether in each request the lanes whose numbers differ in this bit want the same, or one of the two nothing."""
+    asked = np.full((many * WARP, 2), -1)
+    pair, upper = request * WARP + (lane & ~bit), (lane & bit > 0).astype(int)
+    asked[pair, upper] = address
+    same = (asked[:, 0] == asked[:, 1]) | (asked < 0).any(axis=1)
+    return same.reshape(many, WARP).all(axis=1)
 
 
 def distinct(one, two):
     """The different pairs of two arrays, sorted, and how often each occurs."""
-    order, begin = _groups(one, two)
-    return one[order][begin], two[order][begin], np.diff(begin, append=order.size)
+    return _reduced(np.add, one, two, np.ones(one.size, np.int64))
 
 
-def _most(one, two, values):
-    """The different pairs of two arrays, sorted, and the largest value of each."""
-    order, begin = _groups(one, two)
-    most = np.maximum.reduceat(values[order], begin) if begin.size else values
-    return one[order][begin], two[order][begin], most
-
-
-def _sum(one, two, values):
-    """The different pairs of two arrays, sorted, and the sum of each one's values."""
-    order, begin = _groups(one, two)
-    total = np.add.reduceat(values[order], begin) if begin.size else values
-    return one[order][begin], two[order][begin], total
-
-
-def _groups(one, two):
-    """What sorts the pairs of two arrays, and where in that order a new pair begins."""
+def _reduced(how, one, two, values):
+    """The different pairs of two arrays, sorted, and the sum, or the maximum, of each one's values."""
     order = np.lexsort((two, one))
     one, two = one[order], two[order]
     new = np.ones(one.size, bool)
     new[1:] = (one[1:] != one[:-1]) | (two[1:] != two[:-1])
-    return order, np.flatnonzero(new)
+    begin = np.flatnonzero(new)
+    return one[begin], two[begin], how.reduceat(values[order], begin) if begin.size else values

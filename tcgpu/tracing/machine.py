@@ -23,6 +23,7 @@ from tcgpu._simulator import WARP
 from tcgpu.tracing.events import SECTOR
 
 BLOCKS_PER_SM = 32  # at most, whatever they need
+SCHEDULERS = 4  # of a multiprocessor: each issues an instruction a cycle
 MOST_WARPS = 1024 // WARP  # of a block
 ROUNDS = 12  # of fitting: with other constants another warp may be the slowest
 
@@ -66,7 +67,11 @@ class Machine:
     @cache
     def recorded(cls):
         """The GPU that was calibrated last."""
-        row = records.latest("machine")[0]
+        return cls.of(records.latest("machine")[0])
+
+    @classmethod
+    def of(cls, row):
+        """By the row of a record."""
         costs = Costs(**{name: row[f"{name}_ns"] for name in NAMES})
         size = {name: row[f"gpu_{name}"] for name in ("name", "sms", "threads_per_sm", "shared_per_sm")}
         return cls(**size, issue=row["issue_ns"], costs=costs)

@@ -65,7 +65,7 @@ def draw_source(trace, by="time", *, stage="count", kernel=None, ax=None):
 
 
 def listing(function):
-    """The lines of a function from its `def` on, without its docstring: [(function, number, text)]; an empty one last."""
+    """A function's lines from its `def` on, without its docstring, an empty one last: [(function, number, text)]."""
     source = textwrap.dedent("".join(function.lines))
     definition = ast.parse(source).body[0]
     skipped = range(1, definition.lineno)
@@ -94,8 +94,8 @@ def draw_raster(trace, block=None, warp=None, *, begin=0, kernel=None, ax=None):
                  cmap=ListedColormap(list(DOES.values())), extent=(*edges, WARP - 0.5, -0.5))  # fmt: skip
     upper.set(ylabel="lane", yticks=(0, 8, 16, 24, 31))
     part = f", {begin:,} to {begin + shown.size - 1:,} shown" if shown.size < steps.size else ""
-    upper.set_title(f"warp {warp} of block {block}: {steps.size:,} steps{part}; {lanes.sum(axis=0).mean():.1f} of 32 lanes "
-                    "at work in the mean", size=9)  # fmt: skip
+    mean = f"{lanes.sum(axis=0).mean():.1f} of 32 lanes at work in the mean"
+    upper.set_title(f"warp {warp} of block {block}: {steps.size:,} steps{part}; {mean}", size=9)
     look = [Patch(color=colour, label=said) for said, colour in DOES.items()]
     upper.legend(handles=look, loc="upper center", bbox_to_anchor=(0.5, -0.03), ncols=6, frameon=False, fontsize=7,
                  handlelength=1, columnspacing=1)  # fmt: skip
@@ -170,7 +170,7 @@ def draw_request(trace, of="sectors", *, line=None, kernel=None, ax=None):
     ax.set_xticks(range(0, ROW + 1, SECTOR))
     more = f"; {rows.size - shown} more rows" if rows.size > shown else ""
     if of == "sectors":
-        cost = f"{events.sectors[request]} sectors of 32 bytes to read {lanes.size * size} bytes"
+        cost = f"{events.sectors[request]} sectors of 32 bytes for {lanes.size * size} bytes"
     else:
         cost = f"{events.wavefronts[request]} wavefronts, {events.conflicts[request]} of them for bank conflicts"
     ax.set_title(f"line {site.line}: {site.text}\n{lanes.size} lanes, {cost}{more}", size=8.5)
@@ -183,12 +183,16 @@ def worst(events, of, line):
     """The request of this kind that costs most."""
     if of not in ("sectors", "conflicts"):
         raise GraphError(f"a request is drawn of sectors or of conflicts, not of {of!r}")
-    cost = np.where(events.of_kind("load", shared=of == "conflicts"), getattr(events, of) + 1, 0)
+    shared = of == "conflicts"
+    chosen = events.of_kind("load", shared)
+    if not chosen.any():  # it only writes
+        chosen = events.shared == shared
+    cost = np.where(chosen, getattr(events, of) + 1, 0)
     if line is not None:
         cost = cost * np.array([events.sites[number].line == line for number in events.site.tolist()], int)
     if not cost.any():
-        where = "shared" if of == "conflicts" else "global"
-        raise GraphError(f"nothing reads {where} memory" + (f" on line {line}" if line is not None else ""))
+        where = "shared" if shared else "global"
+        raise GraphError(f"nothing asks for {where} memory" + (f" on line {line}" if line is not None else ""))
     return int(np.argmax(cost))
 
 

@@ -1,14 +1,17 @@
 """Running a kernel as Python and writing down what its lanes do: steps and requests, by block, warp and order.
 
-A `Lane` keeps where a thread is: at which statement, in which round of which loops, by which calls. Lanes of a warp that
-come to one statement in the same rounds of the same loops, by the same calls, do so in one *step*, and what they access
-at one place of it is one *request*. That is what the hardware does: a warp whose lanes go different ways runs one way
-after the other, and goes on together where these ways meet. A loop goes on with the lanes that have another round, while
-the others wait behind it.
+A `Lane` keeps where a thread is: at which statement, in which round of which loops, by which calls. Lanes of a warp
+that come to one statement in the same rounds of the same loops, by the same calls, do so in one *step*, and what they
+access at one place of it is one *request*. That is what the hardware does: a warp whose lanes go different ways runs
+one way after the other, and goes on together where these ways meet. A loop goes on with the lanes that have another
+round, while the others wait behind it.
 
 A value that a lane has read already by the very same expression, on its way here, in the same round of the same loops,
 is *kept* in a register if nothing was written there or waited for since: no second request. "There" is global or shared
 memory as a whole.
+
+A compiler does more than that, and then a trace counts what is written and not what is run: it reads two neighbouring
+words at once, moves a load onto the only way that needs it, and unrolls loops, whose rounds then fall apart.
 
 Blocks run in turns: the next one to go on, up to its next meeting, is the one that has done the fewest steps. So tasks
 that blocks take off a queue are dealt out as on a device, where all blocks are at work at the same time.
@@ -211,7 +214,7 @@ class Block:
         self.number, self.recorder = number, recorder
         self.begun = 0  # how many steps the device had done when it began
         self.shared = SharedMemory(recorder.dynamic_bytes)
-        self.places = dict(places)  # id of an array -> the array, its first address, its strides, bytes of an element
+        self.places = dict(places)  # id of an array -> what `place_of` says of it
         self._threads = [Thread(number, k) for k in range(recorder.blockDim.x)]
         self.warps = [Warp() for _ in range(-(-len(self._threads) // WARP))]
         for thread in self._threads:
@@ -239,15 +242,15 @@ class Block:
         place = self.places.get(id(array))
         if place is None:
             place = self.places[id(array)] = place_of(array, self.recorder.begin(array))
-        _, begin, strides, size = place
-        if type(index) is tuple:
-            return size, begin + sum(int(i) * stride for i, stride in zip(index, strides))
-        index = int(index)
-        return size, begin + (index if index >= 0 else index + array.shape[0]) * strides[0]
+        _, begin, size, lengths, strides = place
+        if type(index) is not tuple:
+            return size, begin + int(index) % lengths[0] * strides[0]  # from the end, if it is negative
+        return size, begin + sum(int(i) % length * stride for i, length, stride in zip(index, lengths, strides))
 
 
 def place_of(array, begin):
-    return array, begin, array.strides, array.itemsize
+    """The array, its first address, bytes of an element, lengths and strides."""
+    return array, begin, array.itemsize, array.shape, array.strides
 
 
 @contextmanager

@@ -29,6 +29,7 @@ OF_REQUESTS = {  # measure -> kind of request, whether in shared memory, what of
     "shared_atomics": ("atomic", True, None),
     "shared_atomic_conflicts": ("atomic", True, "conflicts"),
 }
+MEASURES = ("steps", "lane_steps", "barriers", *OF_REQUESTS, "bytes_asked", "warp_ns")  # what can be added up
 SHOWN = ("steps", "lanes", "load_requests", "sectors_per_request", "shared_requests", "bank_conflicts", "atomics")
 PER = ("thread", "warp", "block")
 
@@ -134,8 +135,8 @@ def finish(measures):
 
 
 def added(many):
-    """The sum of dicts of measures."""
-    total = {}
+    """The sum of dicts of measures; of none, all are 0."""
+    total = dict.fromkeys(MEASURES, 0)
     for measures in many:
         for name, value in measures.items():
             total[name] = total.get(name, 0) + value
@@ -168,7 +169,9 @@ class Trace:
 
     def totals(self, stage="count", kernel=None):
         """Everything measured, of all these launches together, as a dict."""
-        return finish(added(launch.totals(self.machine) for launch in self.chosen(stage, kernel)))
+        return finish(
+            {"estimated_us": 0.0} | added(launch.totals(self.machine) for launch in self.chosen(stage, kernel))
+        )
 
     def kernels(self, stage=None):
         """A row for each launch."""

@@ -1,0 +1,282 @@
+"""Is it true what a trace says? What it counts and estimates, beside what a GPU's own counters and clock say.
+
+`tcgpu.trace` runs kernels in the simulator. Here the same launches, with the same arrays and in the same shapes, run on
+a GPU under NVIDIA's profiler, and both are written down, a row a launch:
+
+    traced_X, counted_X           the same quantity out of the trace and out of the profiler
+    estimated_us, counted_us      how long it takes, by the model of `tcgpu.tracing.machine` and on the GPU
+
+Beside the launches of methods, two stages are about the rules of a trace: a `pattern` is one request of one warp to
+addresses of a certain kind, a `chain` asks over and over for what depends on the last answer. The constants of the
+model are fitted to all launches but the patterns, and make a record of their own.
+
+    python benchmarks/trace.py [--graph NAME ...] [--into FOLDER]     writes trace-GPU.csv and machine-GPU.csv
+"""
+
+import argparse
+import csv
+import json
+import math
+import multiprocessing
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from concurrent.futures import ProcessPoolExecutor
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple
+
+import gpu
+import numpy as np
+import probes
+
+from tcgpu import _cuda, bench, generate
+from tcgpu.counting import METHODS
+from tcgpu.kernels import Step
+from tcgpu.tracing import machine, trace_plan
+
+COUNTERS = {  # measure of a trace -> what ncu calls it; the sum of several
+    "load_requests": ("l1tex__t_requests_pipe_lsu_mem_global_op_ld.sum",),
+    "load_sectors": ("l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum",),
+    "store_requests": ("l1tex__t_requests_pipe_lsu_mem_global_op_st.sum",),
+    "store_sectors": ("l1tex__t_sectors_pipe_lsu_mem_global_op_st.sum",),
+    "atomic_requests": tuple(f"l1tex__t_requests_pipe_lsu_mem_global_op_{op}.sum" for op in ("red", "atom")),
+    "atomic_sectors": tuple(f"l1tex__t_sectors_pipe_lsu_mem_global_op_{op}.sum" for op in ("red", "atom")),
+    "shared_loads": ("smsp__inst_executed_op_shared_ld.sum",),
+    "shared_load_conflicts": ("l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_ld.sum",),
+    "shared_stores": ("smsp__inst_executed_op_shared_st.sum",),
+    "shared_store_conflicts": ("l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_st.sum",),
+    "shared_atomics": ("smsp__inst_executed_op_shared_atom.sum",),
+    "shared_atomic_conflicts": ("l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_atom.sum",),
+}
+BESIDE = {  # of which a trace knows nothing of the kind
+    "instructions": ("smsp__inst_executed.sum",),
+    "lane_instructions": ("smsp__thread_inst_executed.sum",),
+    "generic_loads": ("smsp__inst_executed_op_generic_ld.sum",),
+    "us": ("gpu__time_duration.sum",),
+}
+PATIENCE = 300  # seconds that ncu may take
+
+GRAPHS = {
+    "rmat 6": lambda: generate.rmat(6, 8, seed=1),
+    "delaunay 150": lambda: generate.delaunay(150, seed=1),
+    "clique 32": lambda: generate.clique(32),
+    "rmat 8": lambda: generate.rmat(8, 8, seed=1),
+    "road 20 x 20": lambda: generate.road(20, 20, seed=1),
+}
+KNOBS = {  # how each method is launched: shapes that do not depend on the device
+    "naive": ({}, {"threads": 64}, {"threads": 64, "blocks": 3}),
+    "column_block": ({}, {"columns": 1}, {"threads": 64, "blocks": 4, "columns": 8}),
+    "bitmap": ({}, {"threads": 64, "blocks": 8, "lanes": 1}),
+    "bitmap_thread": ({},),
+    "bitmap_warp": ({"blocks": 8}, {"blocks": 3, "threads": 64, "lanes": 32}),
+    "bitmap_block_shared": ({"blocks": 4}, {"blocks": 16, "threads": 64}),
+    "bitmap_block_global": ({"blocks": 4},),
+    "warp_search": ({}, {"cached": False}),
+    "thread_search": ({},),
+    "merge_path": ({},),
+    "levels": ({},),
+    "adaptive": ({"crowd": 8, "heavy": 4},),
+}
+ORDERS = {"adaptive": "degree"}
+
+
+class Case(NamedTuple):
+    """Something to launch: a method on a graph, a pattern or a chain."""
+
+    stage: str  # "count", "pattern" or "chain"
+    subject: str
+    method: str
+    knobs: str
+
+
+def cases(graphs):
+    """Everything to launch, on these graphs and on none."""
+    yield from (Case("pattern", pattern, kernel, "{}") for kernel, pattern in probes.patterns())
+    yield from (Case("chain", chain, "", "{}") for chain in probes.CHAINS)
+    for graph in graphs:
+        for method in KNOBS:
+            if method in METHODS and (method != "levels" or graph_of(graph).m <= 500):  # it tests all combinations
+                yield from (Case("count", graph, method, json.dumps(knobs)) for knobs in KNOBS[method])
+
+
+@cache
+def graph_of(name):
+    return GRAPHS[name]()
+
+
+def plan_of(case):
+    """What the case launches, decided in the simulator, where shapes do not depend on the device."""
+    with _cuda.using("sim"):
+        if case.stage == "pattern":
+            return probes.pattern_plan(case.method, case.subject)
+        if case.stage == "chain":
+            return probes.chain_plan(case.subject)
+        method = METHODS[case.method]
+        graph = method.prepare(graph_of(case.subject), ORDERS.get(case.method))
+        return method.plan(graph, **json.loads(case.knobs))
+
+
+# --------------------------------------------------------------------------------------------------- traced and counted
+
+
+def traced(case):
+    """[(row, Work)] for each kernel that the case launches: what the trace says of it."""
+    with _cuda.using("sim"):
+        launches = trace_plan(plan_of(case))
+    found = []
+    for launch in launches:
+        measures = launch.totals(machine.Machine.recorded())
+        row = {
+            "stage": "setup" if launch.stage == "setup" else case.stage,
+            "subject": case.subject,
+            "method": case.method,
+            "knobs": case.knobs,
+            "kernel": launch.kernel,
+            "blocks": launch.blocks,
+            "threads_per_block": launch.threads,
+            "shared_bytes": launch.shared,
+            "steps": measures["steps"],
+            "lanes": round(measures["lane_steps"] / measures["steps"], 3),
+            "operations": int(launch.work.operations.sum()),
+        }
+        found.append((row | {f"traced_{name}": measures[name] for name in COUNTERS}, launch.work))
+    return found
+
+
+def run_watched(wanted):
+    """What the process that `ncu` watches does: every kernel of every case once, the profiler on for these alone."""
+    for case in wanted:
+        plan = plan_of(case)
+        steps, plan.setup = [*plan.setup, *plan.steps], []
+        plan.allocate()
+        for step in steps:
+            if isinstance(step, Step):
+                with _cuda.cuda.profiling():
+                    step.run(plan.arrays)
+                    _cuda.synchronize()
+            else:
+                step.run(plan.arrays)
+        plan.free()
+
+
+def counted(graphs):
+    """[(kernel, {counter: number})] of all launches, in order; SystemExit says why there is none."""
+    metrics = [metric for names in (COUNTERS | BESIDE).values() for metric in names]
+    watched = [sys.executable, __file__, "--watched"] + [word for name in graphs for word in ("--graph", name)]
+    with tempfile.TemporaryDirectory() as folder:
+        log = Path(folder, "counters.csv")
+        command = [*gpu.NCU, "--log-file", log, "--metrics", ",".join(metrics), *watched]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE)
+        text = log.read_text() if log.exists() else ""
+    found = read_counters(text)
+    if not found:
+        said = [line for line in (text + done.stdout + done.stderr).splitlines() if line.strip()]
+        raise SystemExit(f"ncu counts nothing: {' / '.join(said[-3:])}")
+    return found
+
+
+def read_counters(text):
+    """What ncu wrote as CSV, in the words of a trace, times in microseconds."""
+    lines = text.splitlines()
+    heads = [k for k, line in enumerate(lines) if line.startswith('"ID"')]
+    rows = csv.DictReader(lines[heads[0] :]) if heads else []
+    found = []
+    for row in rows:
+        if row["ID"]:  # the line of units has none
+            sums = {name: sum(gpu.number(row[metric]) for metric in of) for name, of in (COUNTERS | BESIDE).items()}
+            found.append((row["Kernel Name"], sums | {"us": round(sums["us"] / 1e3, 3)}))
+    return found
+
+
+def compared(of_trace, of_gpu):
+    """The rows of the record: what the trace and what the GPU says of each launch."""
+    if len(of_trace) != len(of_gpu):
+        raise SystemExit(f"ncu saw {len(of_gpu)} launches, the trace has {len(of_trace)}")
+    rows = []
+    for (row, _), (kernel, sums) in zip(of_trace, of_gpu):
+        if row["kernel"] not in kernel:
+            raise SystemExit(f"ncu saw {kernel} where {row['kernel']} was to come")
+        rows.append(row | {f"counted_{name}": value for name, value in sums.items()})
+    return rows
+
+
+def calibrated(rows, works, about):
+    """The machine whose constants fit the times of all launches but the patterns best, and its record."""
+    chosen = [k for k, row in enumerate(rows) if row["stage"] != "pattern"]
+    costs = machine.fitted([works[k] for k in chosen], [1e3 * rows[k]["counted_us"] for k in chosen])
+    instructions = sum(rows[k]["counted_instructions"] for k in chosen)
+    operations = sum(rows[k]["operations"] for k in chosen)
+    each = 1e3 / about["gpu_clock_mhz"] / machine.SCHEDULERS  # nanoseconds between two instructions of an SM
+    row = {f"{name}_ns": round(getattr(costs, name), 4) for name in machine.NAMES}
+    row |= {"issue_ns": round(each * instructions / operations, 4), "launches": len(chosen)}
+    return machine.Machine.of(row | about), row | about
+
+
+def add_estimates(rows, works, on):
+    """Into the rows how long the machine would take, and by how much that is off."""
+    for row, work in zip(rows, works):
+        row["estimated_us"] = round(on.nanoseconds(work, row["threads_per_block"], row["shared_bytes"]) / 1e3, 3)
+
+
+# ----------------------------------------------------------------------------------------------------------------- main
+
+
+def summary(rows):
+    """A line for each kernel: what is traced over what is counted."""
+    names = ("load_requests", "load_sectors", "atomic_requests", "shared_loads", "shared_stores")
+    lines = [("kernel", "launches", *names, "time")]
+    for kernel in dict.fromkeys(row["kernel"] for row in rows if row["stage"] in ("setup", "count")):
+        of = [row for row in rows if row["kernel"] == kernel and row["stage"] in ("setup", "count")]
+        ratios = [_ratio(sum(row[f"{side}_{name}"] for row in of) for side in ("traced", "counted")) for name in names]
+        times = np.exp(np.mean([math.log(row["estimated_us"] / row["counted_us"]) for row in of]))
+        lines.append((kernel, str(len(of)), *ratios, f"{times:.2f}"))
+    widths = [max(map(len, column)) for column in zip(*lines)]
+    return "\n".join("  ".join(map(str.ljust, line, widths)).rstrip() for line in lines)
+
+
+def _ratio(sides):
+    traced, counted = sides
+    return f"{traced / counted:.3f}" if counted else "-" if not traced else "inf"
+
+
+def off(rows):
+    """By how much the estimated time is off, as a factor: the median, and what nine of ten launches stay below."""
+    factors = [abs(math.log(row["estimated_us"] / row["counted_us"])) for row in rows if row["stage"] != "pattern"]
+    return (math.exp(np.quantile(factors, part)) for part in (0.5, 0.9))
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--graph", action="append", choices=GRAPHS, help="only this one; may be repeated")
+    parser.add_argument("--into", metavar="FOLDER", help="where the records go")
+    parser.add_argument("--watched", action="store_true", help=argparse.SUPPRESS)
+    wish = parser.parse_args()
+    graphs = wish.graph or list(GRAPHS)
+    wanted = list(cases(graphs))
+    if wish.watched:
+        run_watched(wanted)
+        return
+    if _cuda.ENGINE != "gpu" or not shutil.which("ncu"):
+        raise SystemExit(f"nothing is counted: {_cuda.REASON if _cuda.ENGINE != 'gpu' else 'ncu is not installed'}")
+    workers = max(1, (os.cpu_count() or 1) - 2)
+    with ProcessPoolExecutor(workers, mp_context=multiprocessing.get_context("spawn")) as pool:
+        tracing = pool.map(traced, wanted)  # goes on while the GPU counts
+        of_gpu = counted(graphs)
+        of_trace = [launch for launches in tracing for launch in launches]
+    about = {"engine": "gpu", **bench.machine("gpu")}
+    rows, works = compared(of_trace, of_gpu), [work for _, work in of_trace]
+    on, constants = calibrated(rows, works, about)
+    add_estimates(rows, works, on)
+    print(summary(rows))
+    print("times off by a factor of {:.2f} in the median, {:.2f} for nine of ten".format(*off(rows)))
+    print(on.costs)
+    if wish.into:
+        for suite, found in (("trace", [row | about for row in rows]), ("machine", [constants])):
+            bench.Rows(found).write_csv(Path(wish.into, bench.record_path(suite, found).name))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,205 @@
+"""`tcgpu.trace`: every method counts right while it is watched, and what is told of it adds up."""
+
+import pickle
+
+import networkx as nx
+import numpy as np
+import pytest
+
+import tcgpu
+from tcgpu import GraphError, _cuda
+from tcgpu._watch import watched
+from tcgpu.counting import METHODS
+from tcgpu.kernels import column_block, naive
+from tcgpu.tracing import trace_plan
+from tcgpu.tracing.result import OF_REQUESTS
+
+pytestmark = pytest.mark.sim
+CLUB = tcgpu.Graph.from_networkx(nx.karate_club_graph())
+ON_GPU = [name for name, method in METHODS.items() if "sim" in method.engines]
+ADDED = ("steps", "lane_steps", "barriers", *OF_REQUESTS)
+
+
+@pytest.fixture(scope="module")
+def traces():
+    return tcgpu.trace(CLUB, ON_GPU)
+
+
+@pytest.fixture(scope="module")
+def trace():
+    return tcgpu.trace(CLUB, "naive", threads=32)
+
+
+@pytest.mark.parametrize("method", ON_GPU)
+def test_every_method_counts_right_while_it_is_traced(traces, method):
+    trace = traces[ON_GPU.index(method)]
+    assert (trace.method, trace.triangles) == (method, 45)
+    assert {launch.stage for launch in trace.launches} <= {"setup", "count"}
+    totals = trace.totals()
+    assert totals["load_requests"] > 0 and totals["atomics"] > 0, "it reads the graph and adds to the total"
+    assert 1 <= totals["lanes"] <= 32 and 1 <= totals["sectors_per_request"] <= 32
+    assert totals["estimated_us"] > 1
+
+
+@pytest.mark.parametrize("graph", ["nothing", "one edge", "star"])
+@pytest.mark.parametrize("method", ON_GPU)
+def test_graphs_with_little_in_them_are_traced(method, graph):
+    from kernel_shapes import small_graphs
+
+    trace = tcgpu.trace(small_graphs()[graph], method)
+    assert trace.triangles == 0
+    assert repr(trace) and trace.totals()["estimated_us"] > 1
+
+
+@pytest.mark.parametrize("method", ON_GPU)
+def test_what_is_told_by_line_by_launch_and_by_thread_adds_up(traces, method):
+    trace = traces[ON_GPU.index(method)]
+    for stage in ("setup", "count"):
+        totals, lines = trace.totals(stage), trace.lines(stage)
+        kernels = [row for row in trace.kernels() if row["stage"] == stage]
+        for name in ADDED:
+            wanted = totals.get(name, 0)
+            assert sum(row[name] for row in lines) == wanted, name
+            assert sum(row[name] for row in kernels) == wanted, name
+    assert sum(row["share"] for row in trace.lines()) == pytest.approx(1, abs=0.01)
+    launch = trace.main()
+    row = next(row for row in trace.kernels("count") if row["kernel"] == launch.kernel)
+    for of in ("loads", "atomics", "steps"):
+        wanted = row["lane_steps" if of == "steps" else of]
+        assert trace.balance("thread", of).sum() == wanted
+        assert trace.balance("block", of).sum() == row[of]
+    assert trace.balance("thread").size == launch.blocks * launch.threads
+
+
+@pytest.mark.parametrize("method", ON_GPU)
+def test_recording_changes_nothing(method):
+    """A plan leaves the same arrays behind whether it is traced or merely run, up to the order in lists."""
+    with _cuda.using("sim"):
+        plain, recorded = (METHODS[method].plan(METHODS[method].prepare(CLUB)) for _ in range(2))
+        plain.allocate()
+        plain.launch()
+        trace_plan(recorded)
+    assert plain.result() == recorded.result() == 45
+    assert plain.arrays.keys() == recorded.arrays.keys()
+    for name in plain.created:
+        if name not in ("queue", "in_edges", "heavy", "long"):  # in the order in which threads come
+            assert np.array_equal(np.sort(plain.arrays[name]), np.sort(recorded.arrays[name])), name
+
+
+def test_naive_reads_what_it_must():
+    """Two pointers over columns: the elements that are read, counted by walking the columns in plain Python."""
+    trace = tcgpu.trace(CLUB, "naive", threads=64, blocks=1)
+    ptr, rows = CLUB.col_ptr.tolist(), CLUB.row_idx.tolist()
+    moves = 0
+    for j in range(CLUB.n):
+        for e in range(ptr[j], ptr[j + 1]):
+            p, q = e + 1, ptr[rows[e]]
+            while p < ptr[j + 1] and q < ptr[rows[e] + 1]:
+                x, y = rows[p], rows[q]
+                p, q, moves = p + (x <= y), q + (y <= x), moves + 1
+    merge = next(row for row in trace.lines() if row["text"] == "x, y = a[p], b[q]")
+    assert merge["loads"] == 2 * moves
+    assert trace.totals()["loads"] == 2 * moves + 5 * CLUB.m  # row, column, where two columns begin and end
+    assert merge["load_requests"] == 2 * merge["steps"] and merge["lane_steps"] == moves
+
+
+def test_lines_are_those_of_the_source(trace):
+    lines = trace.lines()
+    source = open(naive.__file__).read().splitlines()
+    assert [row["text"] for row in lines if row["function"] == "naive_kernel"] == [
+        source[row["line"] - 1].strip() for row in lines if row["function"] == "naive_kernel"
+    ]
+    assert list(dict.fromkeys(row["function"] for row in lines)) == ["naive_kernel", "common_values", "add_block_to"]
+
+
+def test_a_trace_prints_as_a_table(trace):
+    assert repr(trace).startswith("naive traced on 78 edges: 45 triangles; its counting kernels would take about ")
+    head = repr(trace).splitlines()[1].split()
+    assert head[:4] == ["function", "line", "steps", "lanes"] and head[-1] == "text"
+    assert "<table>" in trace._repr_html_() and "<p>naive traced on" in trace._repr_html_()
+    assert repr(trace.kernels()).splitlines()[-1].split()[:4] == ["count", "naive_kernel", "3", "32"]
+
+
+def test_methods_stand_side_by_side():
+    traces = tcgpu.trace(CLUB, ["naive", "column_block"], columns=1, threads=32)
+    assert [trace.knobs for trace in traces] == [
+        METHODS["naive"].knobs | {"threads": 32},
+        METHODS["column_block"].knobs | {"threads": 32, "columns": 1},
+    ]
+    assert [row["method"] for row in traces.totals()] == ["naive", "column_block"]
+    assert len(repr(traces).splitlines()) == 3 and "<table>" in traces._repr_html_()
+
+
+def test_knobs_and_orders_are_those_of_the_count():
+    with _cuda.using("sim"):
+        step = column_block.plan(CLUB, columns=3, threads=64).steps[0]
+    trace = tcgpu.trace(CLUB, "column_block", order="degree", columns=3, threads=64)
+    assert (trace.main().blocks, trace.main().threads) == (step.blocks, step.threads)
+    assert trace.graph.order == "degree"
+
+
+def test_threads_side_by_side_share_a_request():
+    wide, narrow = (
+        next(row for row in tcgpu.trace(CLUB, "bitmap", lanes=lanes).lines() if "(bits[mine" in row["text"])
+        for lanes in (8, 1)
+    )
+    lengths = CLUB.column_lengths
+    looked_up = lengths[CLUB.row_idx[lengths[CLUB.col_of] > 1]]  # a column of one row is stepped over
+    assert wide["loads"] == narrow["loads"] == looked_up.sum()
+    assert wide["load_requests"] < narrow["load_requests"]
+
+
+def test_a_trace_can_be_kept(trace):
+    again = pickle.loads(pickle.dumps(trace))
+    assert again.lines() == trace.lines() and again.totals() == trace.totals()
+
+
+@pytest.mark.parametrize(
+    "method, knobs, said",
+    [
+        ("fastest", {}, "no method 'fastest'"),
+        ("cpu", {}, "method 'cpu' runs on cpu, not on 'sim'"),
+        ("naive", {"columns": 3}, "method 'naive' has no knob 'columns'"),
+        ("naive", {"order": "sideways"}, "no order 'sideways'"),
+        (["naive", "bitmap"], {"columns": 3}, "none of the methods naive, bitmap has a knob 'columns'"),
+        (["naive", "fastest"], {}, "no method 'fastest'"),
+        ([], {}, "no method to trace is named"),
+    ],
+)
+def test_wishes_that_cannot_be_met_are_refused(method, knobs, said):
+    with pytest.raises(GraphError, match=said):
+        tcgpu.trace(CLUB, method, **knobs)
+
+
+def test_a_large_graph_is_refused_before_anything_runs(monkeypatch):
+    monkeypatch.setattr(_cuda, "to_device", lambda array: pytest.fail("copied something"))
+    with pytest.raises(GraphError, match=r"naive would take about \d+ \w+ to trace: take a smaller graph"):
+        tcgpu.trace(tcgpu.generate.clique(1500), "naive")
+
+
+@pytest.mark.parametrize(
+    "ask, said",
+    [
+        (lambda trace: trace.totals("later"), "stage is 'setup', 'count' or None"),
+        (lambda trace: trace.lines(kernel="bitmap_kernel"), "no kernel 'bitmap_kernel' in this trace; there are find"),
+        (lambda trace: trace.balance("warp", "luck"), "balance is per thread, warp or block"),
+        (lambda trace: trace.balance("grid"), "balance is per thread, warp or block"),
+    ],
+)
+def test_questions_that_have_no_answer_are_told_so(trace, ask, said):
+    with pytest.raises(GraphError, match=said):
+        ask(trace)
+
+
+def test_a_trace_can_be_watched_and_ended():
+    pulses = []
+
+    def stop(share):
+        pulses.append(share)
+        if len(pulses) > 100:
+            raise KeyboardInterrupt
+
+    with watched(stop), pytest.raises(KeyboardInterrupt):
+        tcgpu.trace(CLUB, "bitmap")
+    assert len(pulses) == 101
+    assert tcgpu.trace(CLUB, "bitmap").triangles == 45

@@ -1,0 +1,198 @@
+"""The record of traces beside a GPU's counters: what is traced today is what the GPU counted."""
+
+import importlib.util
+import math
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from tcgpu import records
+from tcgpu.bench import Rows
+from tcgpu.tracing.machine import Costs, Machine, finished, fitted
+
+pytestmark = pytest.mark.sim
+LIKE_NCU = """==PROF== Connected to process 7
+"ID","Process ID","Kernel Name",{metrics}
+"","",{units}
+{rows}
+"""
+CLOSE = {  # kernels whose every global load is as written -> how far a trace may be off
+    "naive_kernel": 0,
+    "column_block_kernel": 0,
+    "bitmap_kernel": 0,
+    "bitmap_thread_kernel": 0,
+    "merge_path_kernel": 0,
+    "warp_search_kernel": 0.001,
+    "bitmap_block_shared_kernel": 0,
+    "bitmap_block_global_kernel": 0.001,
+    "bitmap_warp_kernel": 0.02,
+    "hub_kernel": 0,
+    "window_kernel": 0.001,
+}
+
+
+@pytest.fixture(scope="module")
+def benchmark(root):
+    sys.path.insert(0, str(root / "benchmarks"))
+    try:
+        spec = importlib.util.spec_from_file_location("benchmarks_trace", root / "benchmarks" / "trace.py")
+        module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+    finally:
+        sys.path.pop(0)
+    return module
+
+
+@pytest.fixture(scope="module")
+def record():
+    return records.latest("trace")
+
+
+def of(record, *stages):
+    return [row for row in record if row["stage"] in stages]
+
+
+# ---------------------------------------------------------------------------------------------------------- the record
+
+
+def test_the_rules_of_requests_hold_on_the_gpu(benchmark, record):
+    """Every pattern, traced now, against what the GPU counted: sectors, conflicts, atomic operations, to the digit."""
+    case = benchmark.Case
+    rows = of(record, "pattern")
+    assert len(rows) > 150 and len({row["method"] for row in rows}) > 10
+    off = []
+    for row in rows:
+        ((traced, _),) = benchmark.traced(case("pattern", row["subject"], row["method"], "{}"))
+        for name in benchmark.COUNTERS:
+            if traced[f"traced_{name}"] != row[f"counted_{name}"]:
+                off.append((row["method"], row["subject"], name))
+    assert off in ([], [("add and keep", "out of 1024", "atomic_sectors")]), "29 sectors, of which the GPU counted 30"
+
+
+@pytest.mark.parametrize("kernel, far", CLOSE.items())
+def test_global_loads_are_those_that_the_gpu_counted(record, kernel, far):
+    rows = [row for row in of(record, "count") if row["kernel"] == kernel]
+    assert len(rows) >= 3
+    for name in ("load_requests", "load_sectors"):
+        traced, counted = (sum(row[f"{side}_{name}"] for row in rows) for side in ("traced", "counted"))
+        assert counted > 0 and abs(traced - counted) <= far * counted
+
+
+@pytest.mark.parametrize("method", ["naive", "column_block", "bitmap", "warp_search"])
+def test_a_trace_of_today_is_as_the_gpu_counted(benchmark, record, method):
+    """The record is no picture of the past: the same launches, traced anew."""
+    chosen = [row for row in of(record, "count", "setup") if (row["method"], row["subject"]) == (method, "rmat 6")]
+    cases = dict.fromkeys(benchmark.Case("count", row["subject"], method, row["knobs"]) for row in chosen)
+    now = [row for case in cases for row, _ in benchmark.traced(case)]
+    assert [row["kernel"] for row in now] == [row["kernel"] for row in chosen]
+    for row, then in zip(now, chosen):
+        for name in ("load_requests", "load_sectors", "atomic_requests", "store_sectors"):
+            assert row[f"traced_{name}"] == pytest.approx(then[f"counted_{name}"], rel=0.1), (row["knobs"], name)
+
+
+def test_the_times_are_about_those_that_were_measured(benchmark, record):
+    rows = of(record, "count", "setup", "chain")
+    median, most = benchmark.off(rows)
+    assert median < 1.2 and most < 1.4
+    both = np.log([[row["estimated_us"], row["counted_us"]] for row in of(record, "count")])
+    assert np.corrcoef(both.T)[0, 1] > 0.95
+
+
+def test_the_machine_is_that_of_the_record(record):
+    machine = Machine.recorded()
+    assert (machine.name, machine.sms) == (record[0]["gpu_name"], record[0]["gpu_sms"])
+    assert 0 < machine.costs.operation < machine.costs.load < machine.costs.first_load < machine.costs.launch
+    assert machine.blocks_at_a_time(256) == machine.sms * 8
+    assert machine.blocks_at_a_time(32) == machine.sms * 32
+    assert machine.blocks_at_a_time(64, machine.shared_per_sm) == machine.sms
+
+
+# ------------------------------------------------------------------------------------------------------- the benchmark
+
+
+@pytest.fixture(scope="module")
+def traced(benchmark):
+    cases = [
+        case for case in benchmark.cases(["rmat 6"]) if case.stage == "chain" or case.method in ("naive", "bitmap")
+    ]
+    return [launch for case in cases for launch in benchmark.traced(case)]
+
+
+@pytest.fixture(scope="module")
+def counted(benchmark, traced):
+    """What ncu would say if a GPU did as the trace says, in the times of a made-up machine."""
+    metrics = [metric for names in (benchmark.COUNTERS | benchmark.BESIDE).values() for metric in names]
+    lines = []
+    for k, (row, work) in enumerate(traced):
+        us = MADE_UP.nanoseconds(work, row["threads_per_block"]) / 1e3
+        wanted = {name: row[f"traced_{name}"] for name in benchmark.COUNTERS}
+        wanted |= {"instructions": 3 * row["operations"], "lane_instructions": 1, "generic_loads": 0, "us": us * 1e3}
+        numbers = []
+        for name, names in (benchmark.COUNTERS | benchmark.BESIDE).items():
+            numbers += [wanted[name]] + [0] * (len(names) - 1)
+        lines.append(",".join([f'"{k}"', '"7"', f'"tcgpu::{row["kernel"]}"', *(f'"{number:,}"' for number in numbers)]))
+    heads = ",".join(f'"{metric}"' for metric in metrics)
+    units = ",".join(['""'] * (1 + len(metrics)))
+    return benchmark.read_counters(LIKE_NCU.format(metrics=heads, units=units, rows="\n".join(lines)))
+
+
+MADE_UP = Machine(
+    name="made up",
+    sms=50,
+    threads_per_sm=1024,
+    shared_per_sm=1 << 16,
+    issue=0.5,
+    costs=Costs(1000.0, 2.0, 200.0, 30.0, 0.5, 20.0, 3.0, 400.0, 1.0, 15.0),
+)
+ABOUT = {"engine": "gpu", "gpu_name": "made up", "gpu_sms": 50, "gpu_threads_per_sm": 1024,
+         "gpu_shared_per_sm": 1 << 16, "gpu_clock_mhz": 1500}  # fmt: skip
+
+
+def test_counters_are_read_and_compared(benchmark, traced, counted):
+    rows = benchmark.compared(traced, counted)
+    assert len(rows) == len(traced)
+    assert all(row[f"counted_{name}"] == row[f"traced_{name}"] for row in rows for name in benchmark.COUNTERS)
+    with pytest.raises(SystemExit, match="ncu saw .* launches, the trace has"):
+        benchmark.compared(traced, counted[1:])
+    with pytest.raises(SystemExit, match="where .* was to come"):
+        benchmark.compared(traced, counted[::-1])
+    assert benchmark.read_counters("==ERROR== nothing") == []
+
+
+def test_the_constants_of_a_machine_are_found_again(benchmark, traced, counted):
+    rows, works = benchmark.compared(traced, counted), [work for _, work in traced]
+    found, record = benchmark.calibrated(rows, works, ABOUT)
+    assert record["launches"] == len(rows) and found.sms == 50
+    assert found.issue == pytest.approx(3 / 4 / 1.5, rel=0.01)
+    for name in ("launch", "operation", "first_load", "load", "atomic", "barrier", "conflict"):
+        assert getattr(found.costs, name) == pytest.approx(getattr(MADE_UP.costs, name), rel=0.15), name
+    benchmark.add_estimates(rows, works, found)
+    assert max(abs(math.log(row["estimated_us"] / row["counted_us"])) for row in rows) < 0.1
+    table = benchmark.summary(rows).splitlines()
+    assert table[0].split()[:3] == ["kernel", "launches", "load_requests"]
+    assert any(line.split() == ["naive_kernel", "3", *["1.000"] * 5, line.split()[-1]] for line in table)
+    assert Rows(rows)[0]["stage"] == "chain"
+
+
+def test_blocks_wait_for_a_place():
+    assert finished(np.array([3.0, 1.0, 2.0]), 3) == 3
+    assert finished(np.array([3.0, 1.0, 2.0, 4.0]), 2) == 7
+    assert finished(np.array([1.0] * 10), 1) == 10
+
+
+def test_of_one_kind_of_launch_the_fit_is_that_time(traced):
+    _, work = traced[0]
+    assert fitted([work, work], [5000, 5000]).of(work.slowest(Costs(*[0.0] * 10))).sum() <= 5000
+
+
+def test_without_a_gpu_it_says_so(benchmark, root):
+    from tcgpu import _cuda
+
+    if _cuda.ENGINE == "gpu":
+        pytest.skip("there is a GPU: the benchmark would run")
+    ran = subprocess.run(
+        [sys.executable, "benchmarks/trace.py", "--graph", "rmat 6"], cwd=root, capture_output=True, text=True
+    )
+    assert ran.returncode == 1 and ran.stderr.startswith("nothing is counted: ")
