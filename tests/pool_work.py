@@ -3,19 +3,30 @@
 import os
 import signal
 import time
+from pathlib import Path
 
 
-def seat_after_a_while(seconds):
+def meet(folder, others, patience=60):
+    """Wait in a folder until so many processes are there: none of them can do the work of another in the meantime."""
+    Path(folder, str(os.getpid())).touch()
+    deadline = time.monotonic() + patience
+    while len(os.listdir(folder)) < others:
+        if time.monotonic() > deadline:
+            raise TimeoutError(f"{os.listdir(folder)} waited in vain")
+        time.sleep(0.01)
+
+
+def seat(folder, others):
     """What the environment says of this process's place, and whether it ignores interrupts."""
-    time.sleep(seconds)
+    meet(folder, others)
     return os.environ["TCGPU_TEST_SEAT"], signal.getsignal(signal.SIGINT) == signal.SIG_IGN
 
 
-def number_after_a_while(seconds):
+def number(folder, others):
     """Which one of its pool this process is."""
     from tcgpu.parts import worker
 
-    time.sleep(seconds)
+    meet(folder, others)
     return worker._number_here()
 
 

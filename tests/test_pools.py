@@ -368,17 +368,17 @@ def test_threads_of_a_process_take_its_gpus_in_turn(monkeypatch):
     assert taken == [0, 1, 2, 0, 1, 2, 0]
 
 
-def test_processes_of_a_pool_have_numbers(processes):
-    waits = [processes.submit(pool_work.number_after_a_while, 0.3) for _ in range(2)]
-    first, second = sorted(wait.result() for wait in waits)
+def test_processes_of_a_pool_have_numbers(processes, tmp_path):
+    both = [processes.submit(pool_work.number, tmp_path, 2) for _ in range(2)]
+    first, second = sorted(each.result() for each in both)
     assert second == first + 1
 
 
-def test_processes_of_a_named_pool_have_an_environment_each():
+def test_processes_of_a_named_pool_have_an_environment_each(tmp_path):
     """As GPUs are dealt out: each process sees one, and that before it imports anything."""
     with local._processes("TCGPU_TEST_SEAT", ["a", "b"]) as pool:
-        waits = [pool.submit(pool_work.seat_after_a_while, 0.5) for _ in range(2)]
-        assert {wait.result() for wait in waits} == {("a", True), ("b", True)}
+        both = [pool.submit(pool_work.seat, tmp_path, 2) for _ in range(2)]
+        assert {each.result() for each in both} == {("a", True), ("b", True)}
 
 
 # ---------------------------------------------------------------------------------------------------------- the deaths
