@@ -82,7 +82,7 @@ def test_a_request_is_shown_where_it_lies_in_memory(naive):
     worst = events.sectors[events.of_kind("load")].max()
     shaded = [patch for patch in ax.patches if patch.get_width() == 32]
     assert len(shaded) == worst <= 32
-    assert f"{worst} sectors of 32 bytes" in ax.get_title()
+    assert f"sectors of 32 bytes: {worst}" in ax.get_title()
     labels = [label.get_text() for label in ax.get_yticklabels()]
     assert all(label.endswith("]") and label.split("[")[0] in events.memories[1] for label in labels)
 
@@ -95,13 +95,18 @@ def test_a_request_of_a_line(naive):
 
 def test_bank_conflicts_are_shown_in_the_rows_of_the_banks(block):
     (ax,) = block.draw_request("conflicts").axes
-    assert "bank conflicts" in ax.get_title() and "shared memory[" in ax.get_yticklabels()[0].get_text()
+    conflicts = block.main().events.conflicts.max()
+    assert (
+        f"for bank conflicts: {conflicts}" in ax.get_title() and "shared memory[" in ax.get_yticklabels()[0].get_text()
+    )
 
 
-def test_a_histogram_has_all_threads(naive):
-    for per in ("thread", "warp", "block"):
+def test_few_have_a_bar_each_and_of_many_all_are_counted(naive, block):
+    for per in ("warp", "block"):
         (ax,) = naive.draw_balance(per, "steps").axes
-        assert sum(bar.get_height() for bar in ax.patches) == naive.balance(per, "steps").size
+        assert [bar.get_height() for bar in ax.patches] == naive.balance(per, "steps").tolist()
+    (ax,) = block.draw_balance("thread", "loads").axes
+    assert sum(bar.get_height() for bar in ax.patches) == block.balance("thread", "loads").size > pictures.FEW
 
 
 def test_all_of_it_in_one(naive):

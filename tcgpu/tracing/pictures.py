@@ -9,6 +9,7 @@ import textwrap
 import numpy as np
 from matplotlib.colors import ListedColormap
 from matplotlib.patches import Patch, Rectangle
+from matplotlib.ticker import MaxNLocator
 
 from tcgpu._simulator import WARP
 from tcgpu.graph import GraphError
@@ -18,8 +19,9 @@ from tcgpu.tracing.recorder import PLACE_BITS
 
 DARK, PALE = "#2d3748", "#edf2f7"
 ROW = 128  # bytes of a line of the cache, and of one word in each of the banks of shared memory
-MOST_ROWS = 14  # of a memory map
+LEAST_ROWS, MOST_ROWS = 4, 14  # of a memory map
 MOST_STEPS = 500  # of a raster
+FEW = 64  # threads, warps or blocks of which each has a bar
 CHARACTER = 0.064  # inches
 BARS = 1.9  # inches: the bars beside a source, and the numbers at these
 BY = {  # what the bars beside a source may say -> in words
@@ -55,7 +57,7 @@ def draw_source(trace, by="time", *, stage="count", kernel=None, ax=None):
         amount = found.get((function, line), 0)
         if amount:
             ax.barh(place, amount / most, left=-1.1, height=0.85, color=ORANGE if amount == most else BLUE)
-            said = f"{amount:.1%}" if by == "time" else f"{amount:,}"
+            said = f"{amount:,}" if by != "time" else f"{amount:.1%}" if amount >= 0.0005 else ""
             ax.text(-1.15, place, said, ha="right", va="center", size=7)
         ax.text(0, place, text, family="monospace", size=7.5, va="center", color=DARK if amount else "#718096")
     ax.set(xlim=(-BARS, width), ylim=(len(code) - 0.3, -0.7))
@@ -145,38 +147,42 @@ def draw_request(trace, of="sectors", *, line=None, kernel=None, ax=None):
     events = trace.main(kernel).events
     request = worst(events, of, line)
     accesses = slice(*events.first[request : request + 2])
-    size, lanes = int(events.size[request]), events.lane[accesses]
-    memory, place = np.divmod(events.address[accesses], 1 << PLACE_BITS)
-    rows, row = np.unique(place // ROW, return_inverse=True)
-    shown = min(rows.size, MOST_ROWS)
-    ax = ax or axes(9, 1.2 + 0.28 * shown)
-    for k in range(shown):
-        ax.add_patch(Rectangle((0, k + 0.05), ROW, 0.9, fc="white", ec=GREY, lw=0.5))
-        here = place[row == k] % ROW
-        if of == "sectors":
-            for sector in np.unique(here // SECTOR):
-                ax.add_patch(Rectangle((sector * SECTOR, k + 0.05), SECTOR, 0.9, fc=ORANGE, alpha=0.35, lw=0))
-        for byte in np.unique(here):
-            askers = lanes[(row == k) & (place % ROW == byte)]
-            ax.add_patch(Rectangle((byte, k + 0.05), size, 0.9, fc=BLUE, ec="white", lw=0.5))
-            said = str(askers[0]) if askers.size == 1 else f"{askers.size}x"
-            if size > 2:
-                ax.text(byte + size / 2, k + 0.52, said, color="white", size=6, ha="center", va="center")
+    size, lanes, address = int(events.size[request]), events.lane[accesses], events.address[accesses]
+    rows = np.unique(address // ROW)
+    shown = rows[:MOST_ROWS].tolist()
+    ax = ax or axes(9, 1.2 + 0.28 * len(shown))
+    names = []
+    for k, row in enumerate(shown):
+        here = address // ROW == row
+        _draw_row(ax, k, address[here] % ROW, lanes[here], size, of == "sectors")
+        memory, begin = divmod(row * ROW, 1 << PLACE_BITS)
+        names.append(f"{events.memories[memory].split(',')[0]}[{begin // size:,}:{(begin + ROW) // size:,}]")
     site = events.sites[int(events.site[request])]
-    name = events.memories[int(memory[0])].split(",")[0]
-    ends = [(number * ROW // size, (number + 1) * ROW // size) for number in rows[:shown].tolist()]
-    ax.set(xlim=(0, ROW), ylim=(shown, 0), yticks=np.arange(shown) + 0.5, xlabel="bytes of a row")
-    ax.set_yticklabels([f"{name}[{begin:,}:{end:,}]" for begin, end in ends], size=7, family="monospace")
-    ax.set_xticks(range(0, ROW + 1, SECTOR))
-    more = f"; {rows.size - shown} more rows" if rows.size > shown else ""
     if of == "sectors":
-        cost = f"{events.sectors[request]} sectors of 32 bytes for {lanes.size * size} bytes"
+        cost = f"{lanes.size * size} bytes; sectors of 32 bytes: {events.sectors[request]}"
     else:
-        cost = f"{events.wavefronts[request]} wavefronts, {events.conflicts[request]} of them for bank conflicts"
-    ax.set_title(f"line {site.line}: {site.text}\n{lanes.size} lanes, {cost}{more}", size=8.5)
+        cost = f"wavefronts: {events.wavefronts[request]}; for bank conflicts: {events.conflicts[request]}"
+    more = f"; {rows.size - len(shown)} more rows" if rows.size > len(shown) else ""
+    ax.set_title(f"line {site.line}: {site.text}\nlanes: {lanes.size}; {cost}{more}", size=8.5)
+    ax.set(xlim=(0, ROW), ylim=(max(len(shown), LEAST_ROWS), 0), xticks=range(0, ROW + 1, SECTOR))
+    ax.set(xlabel="bytes of a row" if of == "sectors" else "bytes of a row: 32 banks of 4 bytes")
+    ax.set_yticks(np.arange(len(shown)) + 0.5, names, family="monospace")
     ax.spines[["top", "right", "left", "bottom"]].set_visible(False)
     ax.tick_params(length=0, labelsize=7)
     return ax.figure
+
+
+def _draw_row(ax, k, bytes, lanes, size, sectors):
+    """Row k of a memory map: the bytes that lanes ask for, and the sectors that these lie in."""
+    ax.add_patch(Rectangle((0, k + 0.05), ROW, 0.9, fc="white", ec=GREY, lw=0.5))
+    for sector in np.unique(bytes // SECTOR) if sectors else ():
+        ax.add_patch(Rectangle((sector * SECTOR, k + 0.05), SECTOR, 0.9, fc=ORANGE, alpha=0.35, lw=0))
+    for byte in np.unique(bytes):
+        ax.add_patch(Rectangle((byte, k + 0.05), size, 0.9, fc=BLUE, ec="white", lw=0.5))
+        askers = lanes[bytes == byte]
+        if size > 2:  # there is room for a number
+            said = str(askers[0]) if askers.size == 1 else f"{askers.size}x"
+            ax.text(byte + size / 2, k + 0.52, said, color="white", size=6, ha="center", va="center")
 
 
 def worst(events, of, line):
@@ -197,17 +203,24 @@ def worst(events, of, line):
 
 
 def draw_balance(trace, per="thread", of="loads", *, kernel=None, ax=None):
-    """How many threads, warps or blocks did how much: a histogram."""
+    """How much each thread, warp or block did, or if they are many, how many did how much."""
     done = trace.balance(per, of, kernel)
     ax = ax or axes(5, 3)
     most, mean = int(done.max()), done.mean()
-    bins = np.arange(most + 2) - 0.5 if most <= 40 else 40
-    ax.hist(done, bins, color=BLUE, edgecolor="white", lw=0.5)
-    ax.axvline(mean, color=ORANGE, lw=1.5)
-    ax.text(mean, 1, f" mean {mean:,.1f}", color=ORANGE, size=8, va="top", transform=ax.get_xaxis_transform())
+    if done.size <= FEW:
+        ax.bar(range(done.size), done, color=BLUE)
+        ax.axhline(mean, color=ORANGE, lw=1.5)
+        ax.text(1, mean, f"mean {mean:,.1f} ", color=ORANGE, size=8, ha="right", va="bottom",
+                transform=ax.get_yaxis_transform())  # fmt: skip
+        ax.set(xlabel=f"number of the {per}", ylabel=f"{of} of a {per}")
+        ax.xaxis.set_major_locator(MaxNLocator(integer=True))
+    else:
+        ax.hist(done, np.arange(most + 2) - 0.5 if most <= 40 else 40, color=BLUE, edgecolor="white", lw=0.5)
+        ax.axvline(mean, color=ORANGE, lw=1.5)
+        ax.text(mean, 1, f" mean {mean:,.1f}", color=ORANGE, size=8, va="top", transform=ax.get_xaxis_transform())
+        ax.set(xlabel=f"{of} of a {per}", ylabel=f"{per}s", yscale="log" if done.size > 200 else "linear")
     above = f": the most is {most / mean:.1f} times the mean" if mean else ""
     ax.set_title(f"{done.size:,} {per}s{above}", size=9)
-    ax.set(xlabel=f"{of} of a {per}", ylabel=f"{per}s", yscale="log" if done.size > 200 else "linear")
     ax.spines[["top", "right"]].set_visible(False)
     ax.tick_params(labelsize=7)
     return ax.figure
