@@ -7,19 +7,17 @@ prints, and an entry in `_parser`. Nothing heavy is imported before a command ru
 
 import argparse
 import inspect
-import json
 import os
 import sys
-import threading
 import time
 from concurrent.futures import BrokenExecutor
-from contextlib import contextmanager
 from dataclasses import asdict
 
 import tcgpu
+from tcgpu._terminal import print_json, print_table, progress
 
+PICTURES = (".png", ".svg", ".pdf")
 FORMATS = "mtx, edges, metis, npz or folder (default: by the file's name)"
-HEARTBEAT = 1.0  # seconds between signs of life
 
 
 class UsageError(Exception):
@@ -51,7 +49,7 @@ def count(arguments):
     graph, reading = _read(arguments)
     begin = time.perf_counter()
     each = None
-    with _progress(arguments, f"counting {graph.m:,} edges by {method.name} on {engine}"):
+    with progress(arguments, f"counting {graph.m:,} edges by {method.name} on {engine}"):
         if arguments.per_vertex:
             each = counting.triangles(graph, engine="cpu")
             found, kernel, process = counting.sum_exactly(each) // 3, None, time.perf_counter() - begin
@@ -109,10 +107,10 @@ def _count_in_parts(arguments):
 def _print_count(facts, graph, each, as_json):
     """The count, or where `each` has one for every vertex these instead; as JSON both."""
     if each is None:
-        return _print_json(facts) if as_json else print(facts["triangles"])
+        return print_json(facts) if as_json else print(facts["triangles"])
     labels = range(graph.n) if graph.labels is None else graph.labels
     if as_json:
-        return _print_json(facts | {"per_vertex": dict(zip(map(str, labels), each.tolist()))})
+        return print_json(facts | {"per_vertex": dict(zip(map(str, labels), each.tolist()))})
     sys.stdout.writelines(f"{label}\t{found}\n" for label, found in zip(labels, each.tolist()))
 
 
@@ -130,7 +128,7 @@ def truss(arguments):
     graph, reading = _read(arguments)
     begin = time.perf_counter()
     facts = {"vertices": graph.n, "edges": graph.m, "engine": engine}
-    with _progress(arguments, f"peeling {graph.m:,} edges on {engine}"):
+    with progress(arguments, f"peeling {graph.m:,} edges on {engine}"):
         if arguments.k is None:
             facts["truss_numbers"] = _steps(tcgpu.truss_numbers(graph, engine=engine))
         else:
@@ -140,12 +138,12 @@ def truss(arguments):
     if arguments.output is not None:
         _write(found, arguments)
     if arguments.json:
-        _print_json(facts | {"seconds": {"process": process, "total": reading + process}})
+        print_json(facts | {"seconds": {"process": process, "total": reading + process}})
     elif arguments.k is None:
         body = [tuple(f"{value:,}" for value in step.values()) for step in facts["truss_numbers"]]
-        _print_table([("K", "EDGES", "EDGES OF K-TRUSS"), *body], right=(0, 1, 2))
+        print_table([("K", "EDGES", "EDGES OF K-TRUSS"), *body], right=(0, 1, 2))
     else:
-        _print_table([("vertices", f"{found.n:,}"), ("edges", f"{found.m:,}")])
+        print_table([("vertices", f"{found.n:,}"), ("edges", f"{found.m:,}")])
 
 
 def _steps(numbers):
@@ -162,7 +160,7 @@ def info(arguments):
     graph, _ = _read(arguments)
     histogram = graph.column_histogram()
     if arguments.json:
-        _print_json(
+        print_json(
             {
                 "name": graph.name,
                 "vertices": graph.n,
@@ -190,7 +188,7 @@ def info(arguments):
     for low, high, columns in histogram:
         length = str(low) if low == high else f"{low:,} to {high:,}"
         rows.append((f"columns of {length}", f"{columns:,}"))
-    _print_table(rows)
+    print_table(rows)
 
 
 def methods(arguments):
@@ -198,13 +196,13 @@ def methods(arguments):
     found = tcgpu.methods()
     if arguments.json:
         names = ("name", "source", "summary", "order", "engines", "knobs")
-        _print_json([{name: getattr(method, name) for name in names} for method in found])
+        print_json([{name: getattr(method, name) for name in names} for method in found])
         return
     rows = [("METHOD", "SOURCE", "ENGINES", "ORDER", "KNOBS", "WHAT IT DOES")]
     for m in found:
         knobs = " ".join(f"{name}={default}" for name, default in m.knobs.items())
         rows.append((m.name, m.source, " ".join(m.engines), m.order, knobs or "-", m.summary))
-    _print_table(rows)
+    print_table(rows)
 
 
 def generate(arguments):
@@ -213,7 +211,7 @@ def generate(arguments):
 
     if arguments.name is None:
         rows = [(name, _parameters(generator), _summary(generator)) for name, generator in GENERATORS.items()]
-        _print_table([("GENERATOR", "PARAMETERS", "WHAT IT MAKES"), *rows])
+        print_table([("GENERATOR", "PARAMETERS", "WHAT IT MAKES"), *rows])
         return
     generator = GENERATORS.get(arguments.name)
     if generator is None:
@@ -226,7 +224,7 @@ def generate(arguments):
         inspect.signature(generator).bind(**wishes)
     except TypeError as error:
         raise UsageError(f"{arguments.name}: {error}; it takes {_parameters(generator)}") from None
-    with _progress(arguments, f"generating {arguments.name}"):
+    with progress(arguments, f"generating {arguments.name}"):
         graph = generator(**wishes)
     _write(graph, arguments)
 
@@ -242,19 +240,19 @@ def fetch(arguments):
     from tcgpu import datasets
 
     if arguments.name is not None and not arguments.list:
-        with _progress(arguments, f"fetching {arguments.name}"):
+        with progress(arguments, f"fetching {arguments.name}"):
             path = datasets.fetch(arguments.name)
         print(path)
         return
     entries = datasets.catalogue()
     if arguments.json:
-        _print_json([asdict(entry) for entry in entries])
+        print_json([asdict(entry) for entry in entries])
         return
     rows = [("GRAPH", "FAMILY", "VERTICES", "EDGES", "TRIANGLES", "SOURCE")]
     for e in entries:
         triangles = "-" if e.triangles is None else f"{e.triangles:,}"
         rows.append((e.name, e.family, f"{e.vertices:,}", f"{e.edges:,}", triangles, e.source))
-    _print_table(rows, right=(2, 3, 4))
+    print_table(rows, right=(2, 3, 4))
 
 
 def bench(arguments):
@@ -274,18 +272,37 @@ def bench(arguments):
     if arguments.methods:
         wish["methods"] = arguments.methods.split(",")
     if arguments.what in SUITES:
-        with _progress(arguments, f"measuring {arguments.what}"):
+        with progress(arguments, f"measuring {arguments.what}"):
             rows = SUITES[arguments.what](**wish, share=arguments.share)
     else:
         arguments.file = arguments.what
         graph, _ = _read(arguments)
-        with _progress(arguments, f"measuring {graph.m:,} edges"):
+        with progress(arguments, f"measuring {graph.m:,} edges"):
             rows = measure(graph, name=graph.name or arguments.what, **wish)
-    _print_json(rows) if arguments.json else print(rows)
+    print_json(rows) if arguments.json else print(rows)
     if arguments.output or arguments.what in SUITES:
         path = arguments.output or record_path(arguments.what, rows)
         rows.write_csv(path)
         print(f"tcgpu: written to {path}", file=sys.stderr)
+
+
+def trace(arguments):
+    """Count a small graph in the simulator and tell, line by line, what its kernels would ask of a GPU.
+
+    With several methods, a line for each. -o draws the picture of the first one.
+    """
+    names = arguments.method.split(",")
+    if arguments.output and not arguments.output.endswith(PICTURES):
+        raise UsageError(f"a picture is a file that ends in {', '.join(PICTURES)}, not {arguments.output!r}")
+    graph, _ = _read(arguments)
+    with progress(arguments, f"tracing {graph.m:,} edges"):
+        traces = tcgpu.trace(graph, names, order=arguments.order, **_assignments(arguments.knob))
+        if arguments.output:
+            traces[0].show(arguments.by).savefig(arguments.output)
+    if arguments.json:
+        print_json([row | {"lines": found.lines()} for row, found in zip(traces.totals(), traces)])
+    else:
+        print(traces if len(names) > 1 else traces[0])
 
 
 # ------------------------------------------------------------------------------------------------- reading and writing
@@ -299,56 +316,14 @@ def _read(arguments):
     if path == "-":
         path, format = "/dev/stdin", format or "edges"
     begin = time.perf_counter()
-    with _progress(arguments, f"reading {path}"):
+    with progress(arguments, f"reading {path}"):
         graph = formats.read(path, format, base=arguments.base)
     return graph, time.perf_counter() - begin
 
 
 def _write(graph, arguments):
-    with _progress(arguments, f"writing {arguments.output}"):
+    with progress(arguments, f"writing {arguments.output}"):
         tcgpu.write(graph, arguments.output, arguments.to)
-
-
-def _print_json(value):
-    print(json.dumps(value))
-
-
-def _print_table(rows, right=()):
-    """Columns as wide as their widest entry; those whose positions are in `right` line up on that side."""
-    widths = [max(map(len, column)) for column in zip(*rows)]
-    sides = [str.rjust if k in right else str.ljust for k in range(len(widths))]
-    for row in rows:
-        print("  ".join(side(cell, width) for side, cell, width in zip(sides, row, widths)).rstrip())
-
-
-@contextmanager
-def _progress(arguments, what):
-    """Tell on stderr what goes on, and for how long already: to a person at a terminal, or with --progress."""
-    at_terminal = sys.stderr.isatty()
-    if not (at_terminal or arguments.progress):
-        yield
-        return
-    begin, done = time.monotonic(), threading.Event()
-    before, after = ("\r", "\033[K") if at_terminal else ("", "\n")
-
-    def tell():
-        print(f"{before}tcgpu: {what}, {time.monotonic() - begin:.0f} s", end=after, file=sys.stderr, flush=True)
-
-    def keep_telling():
-        while not done.wait(HEARTBEAT):
-            tell()
-
-    if arguments.progress:
-        tell()
-    teller = threading.Thread(target=keep_telling, daemon=True)
-    teller.start()
-    try:
-        yield
-    finally:
-        done.set()
-        teller.join()
-        if at_terminal:
-            print("\r\033[K", end="", file=sys.stderr, flush=True)
 
 
 # ----------------------------------------------------------------------------------------------------------- arguments
@@ -450,6 +425,15 @@ def _parser():
     option("--format", metavar="F", help=FORMATS)
     option("--base", metavar="B", type=int, help="the first vertex number, 0 or 1 (default: as the format says)")
     option("-o", "--output", metavar="FILE", help="where to write the record")
+    _prints_json(option)
+
+    option = _command(commands, trace)
+    _takes_file(option)
+    option("--method", metavar="M,M", required=True, help="the methods; `tcgpu methods` lists them")
+    option("--order", metavar="O", help="natural, degree, bfs, random or auto (default: the method's own)")
+    option("--knob", metavar="NAME=VALUE", action="append", default=[], help="of the methods; may be repeated")
+    option("--by", metavar="WHAT", default="time", help="what the picture's bars say: time, load_sectors, steps, ...")
+    option("-o", "--output", metavar="FILE", help=f"where to draw the picture: {', '.join(PICTURES)}")
     _prints_json(option)
     return parser
 

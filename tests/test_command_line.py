@@ -14,7 +14,7 @@ import pytest
 
 import tcgpu
 from tcgpu import __main__ as command_line
-from tcgpu import counting, datasets, formats, generators, truss
+from tcgpu import _terminal, counting, datasets, formats, generators, truss
 from tcgpu.bench import Rows
 
 COMMAND = [sys.executable, "-m", "tcgpu"]
@@ -356,7 +356,7 @@ def test_progress_at_a_terminal(k5, capsys, monkeypatch):
     assert command_line.main(["count", k5]) == 0
     assert "reading" not in sys.stderr.getvalue(), "a quick read is no news"
     monkeypatch.setattr(formats, "read", slow_read)
-    monkeypatch.setattr(command_line, "HEARTBEAT", 0.01)
+    monkeypatch.setattr(_terminal, "HEARTBEAT", 0.01)
     assert command_line.main(["count", k5]) == 0
     shown = sys.stderr.getvalue()
     assert shown.count(f"\rtcgpu: reading {k5}, 0 s\033[K") > 3

@@ -161,7 +161,7 @@ def test_a_trace_can_be_kept(trace):
         ("cpu", {}, "method 'cpu' runs on cpu, not on 'sim'"),
         ("naive", {"columns": 3}, "method 'naive' has no knob 'columns'"),
         ("naive", {"order": "sideways"}, "no order 'sideways'"),
-        (["naive", "bitmap"], {"columns": 3}, "none of the methods naive, bitmap has a knob 'columns'"),
+        (["naive", "bitmap"], {"columns": 3}, "no knob 'columns' in naive or bitmap"),
         (["naive", "fastest"], {}, "no method 'fastest'"),
         ([], {}, "no method to trace is named"),
     ],

@@ -45,7 +45,7 @@ def _of_each(names, knobs):
     known = {name: choose(name).knobs for name in names}
     for knob in knobs:
         if not any(knob in own for own in known.values()):
-            raise GraphError(f"none of the methods {', '.join(known)} has a knob {knob!r}")
+            raise GraphError(f"no knob {knob!r} in {' or '.join(known)}")
     if not known:
         raise GraphError("no method to trace is named")
     return [(name, {knob: knobs[knob] for knob in knobs if knob in own}) for name, own in known.items()]
