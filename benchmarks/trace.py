@@ -16,7 +16,6 @@ model are fitted to all launches but the patterns, and make a record of their ow
 import argparse
 import csv
 import json
-import math
 import multiprocessing
 import os
 import shutil
@@ -29,13 +28,12 @@ from pathlib import Path
 from typing import NamedTuple
 
 import gpu
-import numpy as np
 import probes
 
 from tcgpu import _cuda, bench, generate
 from tcgpu.counting import METHODS
 from tcgpu.kernels import Step
-from tcgpu.tracing import machine, trace_plan
+from tcgpu.tracing import checked, machine, trace_plan
 
 COUNTERS = {  # measure of a trace -> what ncu calls it; the sum of several
     "load_requests": ("l1tex__t_requests_pipe_lsu_mem_global_op_ld.sum",),
@@ -224,30 +222,6 @@ def add_estimates(rows, works, on):
 # ----------------------------------------------------------------------------------------------------------------- main
 
 
-def summary(rows):
-    """A line for each kernel: what is traced over what is counted."""
-    names = ("load_requests", "load_sectors", "atomic_requests", "shared_loads", "shared_stores")
-    lines = [("kernel", "launches", *names, "time")]
-    for kernel in dict.fromkeys(row["kernel"] for row in rows if row["stage"] in ("setup", "count")):
-        of = [row for row in rows if row["kernel"] == kernel and row["stage"] in ("setup", "count")]
-        ratios = [_ratio(sum(row[f"{side}_{name}"] for row in of) for side in ("traced", "counted")) for name in names]
-        times = np.exp(np.mean([math.log(row["estimated_us"] / row["counted_us"]) for row in of]))
-        lines.append((kernel, str(len(of)), *ratios, f"{times:.2f}"))
-    widths = [max(map(len, column)) for column in zip(*lines)]
-    return "\n".join("  ".join(map(str.ljust, line, widths)).rstrip() for line in lines)
-
-
-def _ratio(sides):
-    traced, counted = sides
-    return f"{traced / counted:.3f}" if counted else "-" if not traced else "inf"
-
-
-def off(rows):
-    """By how much the estimated time is off, as a factor: the median, and what nine of ten launches stay below."""
-    factors = [abs(math.log(row["estimated_us"] / row["counted_us"])) for row in rows if row["stage"] != "pattern"]
-    return (math.exp(np.quantile(factors, part)) for part in (0.5, 0.9))
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--graph", action="append", choices=GRAPHS, help="only this one; may be repeated")
@@ -270,8 +244,9 @@ def main():
     rows, works = compared(of_trace, of_gpu), [work for _, work in of_trace]
     on, constants = calibrated(rows, works, about)
     add_estimates(rows, works, on)
-    print(summary(rows))
-    print("times off by a factor of {:.2f} in the median, {:.2f} for nine of ten".format(*off(rows)))
+    print(checked.by_kernel(rows))
+    print("estimated times are off by up to {:.2f} times for half of the launches, {:.2f} for nine of ten".format(
+        *checked.times_off(rows)))  # fmt: skip
     print(on.costs)
     if wish.into:
         for suite, found in (("trace", [row | about for row in rows]), ("machine", [constants])):

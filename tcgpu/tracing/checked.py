@@ -1,0 +1,62 @@
+"""How far a trace is to be trusted: the record of launches that were traced, and counted and timed on a GPU.
+
+`benchmarks/trace.py` makes it. A `pattern` is one request of a kind, for the rules of a request; a `chain` asks over
+and over, for the constants of the machine; the other launches are those of methods.
+"""
+
+import numpy as np
+
+from tcgpu import records
+from tcgpu.plots import BLUE, ORANGE, axes
+from tcgpu.tracing.result import Table
+
+OF_METHODS = ("setup", "count")
+COMPARED = ("load_requests", "load_sectors", "shared_loads", "shared_stores", "atomic_requests")
+
+
+def by_kernel(rows=None, *names):
+    """A row for each kernel of the methods, or for those named: what is traced over what the GPU counted, of all launches
+    together. So it is 1 where they agree, and empty where there is nothing to count; `time` is the geometric mean.
+
+    rows: of the record; without them, the latest.
+    """
+    rows = [row for row in rows or records.latest("trace") if row["stage"] in OF_METHODS]
+    found = []
+    for kernel in names or dict.fromkeys(row["kernel"] for row in rows):
+        own = [row for row in rows if row["kernel"] == kernel]
+        ratios = {name: _ratio(*(sum(row[f"{side}_{name}"] for row in own) for side in ("traced", "counted")))
+                  for name in COMPARED}  # fmt: skip
+        off = float(np.exp(np.mean(np.log([row["estimated_us"] / row["counted_us"] for row in own]))))
+        found.append({"kernel": kernel, "launches": len(own), **ratios, "time": round(off, 3)})
+    return Table(found, "kernel", "launches", *COMPARED, "time")
+
+
+def _ratio(traced, counted):
+    return round(traced / counted, 3) if counted else "" if not traced else float("inf")
+
+
+def times_off(rows=None):
+    """The factors that half, and that nine of ten, of the launches' estimated times are off by at most."""
+    both = _times(rows or records.latest("trace"))
+    factors = np.exp(np.abs(np.log(both[:, 0] / both[:, 1])))
+    return tuple(np.quantile(factors, (0.5, 0.9)).tolist())
+
+
+def draw_times(rows=None, *, ax=None):
+    """Each launch's estimated time over the one that was measured; on the line they are the same."""
+    rows = rows or records.latest("trace")
+    ax = ax or axes(4.5, 4.2)
+    for stages, color, marker, said in ((OF_METHODS, BLUE, "o", "methods"), (("chain",), ORANGE, "s", "chains")):
+        ax.plot(*_times(rows, stages).T[::-1], marker, color=color, ms=4, lw=0, alpha=0.7, label=said)
+    ends = [_times(rows).min(), _times(rows).max()]
+    ax.plot(ends, ends, color="black", lw=1, zorder=0)
+    ax.set(xscale="log", yscale="log", xlabel="measured, µs", ylabel="estimated by the trace, µs")
+    ax.set_title(f"launches on an {rows[0]['gpu_name']}", size=10)
+    ax.legend(frameon=False, fontsize=8)
+    ax.spines[["top", "right"]].set_visible(False)
+    return ax.figure
+
+
+def _times(rows, stages=(*OF_METHODS, "chain")):
+    """Estimated and measured microseconds of the launches of these stages, a row each."""
+    return np.array([[row["estimated_us"], row["counted_us"]] for row in rows if row["stage"] in stages])
