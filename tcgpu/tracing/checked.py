@@ -15,8 +15,8 @@ COMPARED = ("load_requests", "load_sectors", "shared_loads", "shared_stores", "a
 
 
 def by_kernel(rows=None, *names):
-    """A row for each kernel of the methods, or for those named: what is traced over what the GPU counted, of all launches
-    together. So it is 1 where they agree, and empty where there is nothing to count; `time` is the geometric mean.
+    """A row for each kernel of the methods, or for those named: what is traced over what the GPU counted, of all its
+    launches together: 1 where they agree, empty where there is nothing to count; `time` is the geometric mean.
 
     rows: of the record; without them, the latest.
     """
