@@ -49,11 +49,6 @@ clean: ## remove what these commands made: .venv, report and caches
 	$(call install,$(TEST_EXTRAS))
 	@touch .venv/lab .venv/test
 
-# A dense, a large skewed and a flat graph, and one of each text format: nearly all that Numba has to compile.
-FIRST_COUNTS = 'import tcgpu; make = tcgpu.generate; graphs = [make.clique(64), make.rmat(14), make.path(64)]; \
-	graphs += map(tcgpu.load, ("rmat_8", "by_nonzeros_5", "delaunay_1000")); \
-	[verb(graph) for graph in graphs for verb in (tcgpu.count, tcgpu.triangles, tcgpu.support, tcgpu.truss_numbers)]'
-
 # Make the virtual environment unless it is whole, install this checkout with the extras $(1), and count: what that
 # compiles is kept, so that the first count in a notebook does not wait for the compiler.
 define install
@@ -66,5 +61,5 @@ define install
 @{ $(PY) -m pip install --disable-pip-version-check --editable '.[$(1)]' && touch .venv/installed; } | \
 	awk '/^Collecting/ { sub(/[^A-Za-z0-9_.-].*/, "", $$2); printf "%s ", $$2; fflush() } /^Installing/ { print "... unpacking" }'
 @test -f .venv/installed
-@$(PY) -c $(FIRST_COUNTS)
+@$(PY) .binder/postBuild
 endef

@@ -3,6 +3,9 @@
 Stored outputs are what strict nbval compares, so they hold text and execution counts, but no images and no widgets:
 those differ from one machine to the next. The pages of `report` show everything as this machine draws it.
 
+Under its title a notebook says where else it opens (Colab, Binder), and installs tcgpu where it is not: `store` writes
+both from the address under [project.urls] in pyproject.toml, and neither while the project has no public one.
+
     python notebooks/run.py store [NOTEBOOK ...]
     python notebooks/run.py report [--into FOLDER] [NOTEBOOK ...]
 """
@@ -11,14 +14,31 @@ import argparse
 import html
 import re
 import sys
+import tomllib
 from pathlib import Path
 
 import nbformat
 from nbclient import NotebookClient
+from nbformat.v4 import new_code_cell, new_markdown_cell
 
 HERE = Path(__file__).resolve().parent
 CELL_SECONDS = 300
 KERNEL = {"display_name": "Python 3", "language": "python", "name": "python3"}
+ELSEWHERE = "elsewhere"  # the tag of the cells that are for other places than this one
+BADGES = (
+    "[![Open in Colab](https://colab.research.google.com/assets/colab-badge.svg)]"
+    "(https://colab.research.google.com/github/{owner}/blob/main/notebooks/{name}) "
+    "[![Open in Binder](https://mybinder.org/badge_logo.svg)]"
+    "(https://mybinder.org/v2/gh/{owner}/main?urlpath=lab/tree/notebooks/{name})"
+)
+INSTALL = """\
+import importlib.util
+import shutil
+
+if importlib.util.find_spec("tcgpu") is None:  # on Colab
+    cuda = "[cu12]" if shutil.which("nvidia-smi") else ""
+    %pip install --quiet "tcgpu{{cuda}} @ git+{repository}"
+"""
 INDEX = """<!doctype html>
 <html lang="en">
 <meta charset="utf-8">
@@ -32,9 +52,30 @@ INDEX = """<!doctype html>
 """
 
 
-def execute(path):
-    """The notebook at `path` with every cell run, from the notebooks' folder, as a new document."""
-    notebook = nbformat.read(path, as_version=4)
+def address():
+    """Where the repository is public, `https://github.com/OWNER/NAME`; None while it is not."""
+    project = tomllib.loads((HERE.parent / "pyproject.toml").read_text())["project"]
+    return project.get("urls", {}).get("Repository")
+
+
+def elsewhere(name, repository):
+    """The two cells by which the notebook of that name opens elsewhere; none without a public address."""
+    if not repository:
+        return []
+    owner = repository.removeprefix("https://github.com/")
+    badges, install = BADGES.format(owner=owner, name=name), INSTALL.format(repository=repository)
+    tags = {"metadata": {"tags": [ELSEWHERE]}}
+    return [new_markdown_cell(badges, id="badges", **tags), new_code_cell(install, id="install", **tags)]
+
+
+def with_badges(notebook, name, repository):
+    """Have the cells of `elsewhere`, and no others of their kind, follow the title."""
+    own = [cell for cell in notebook.cells if ELSEWHERE not in cell.metadata.get("tags", [])]
+    notebook.cells = [*own[:1], *elsewhere(name, repository), *own[1:]]
+
+
+def execute(notebook):
+    """A notebook with every cell run, from the notebooks' folder."""
     for cell in notebook.cells:
         if cell.cell_type == "code":
             cell.outputs, cell.execution_count = [], None
@@ -61,7 +102,9 @@ def keep_text(notebook):
 
 def store(path):
     """Run a notebook and write it back with its text outputs."""
-    notebook = execute(path)
+    notebook = nbformat.read(path, as_version=4)
+    with_badges(notebook, path.name, address())
+    notebook = execute(notebook)
     keep_text(notebook)
     nbformat.write(notebook, path)
 
@@ -70,7 +113,7 @@ def report(path, folder):
     """Run a notebook and write it as a page of its name; return the page's entry in the index."""
     from nbconvert import HTMLExporter
 
-    notebook = execute(path)
+    notebook = execute(nbformat.read(path, as_version=4))
     heading, opening = summary(notebook)
     page, _ = HTMLExporter().from_notebook_node(notebook, resources={"metadata": {"name": heading}})
     (folder / f"{path.stem}.html").write_text(page, encoding="utf-8")

@@ -2,6 +2,7 @@
 
 import importlib.util
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -37,7 +38,8 @@ def test_says_what_it_is(path):
 
 @every_notebook
 def test_code_is_short(path):
-    sizes = [len(lines_of(cell)) for cell in code_cells(path)]
+    own = [cell for cell in code_cells(path) if run.ELSEWHERE not in cell.metadata.get("tags", [])]
+    sizes = [len(lines_of(cell)) for cell in own]
     assert max(sizes) <= CELL_LINES, f"cell {sizes.index(max(sizes))} has {max(sizes)} lines"
     assert sum(sizes) <= CODE_LINES
 
@@ -76,6 +78,15 @@ def test_uses_no_widget_that_prints(path):
     assert not re.search(r"\binteract(ive|_manual)?\(|\bOutput\(", source)
 
 
+@every_notebook
+def test_opens_elsewhere_as_the_project_says(path):
+    """Badges and the cell that installs are those of the address in pyproject.toml; without one there are none."""
+    notebook = nbformat.read(path, as_version=4)
+    before = [cell.source for cell in notebook.cells]
+    run.with_badges(notebook, path.name, run.address())
+    assert [cell.source for cell in notebook.cells] == before, "`make notebooks` brings them up to date"
+
+
 @pytest.fixture
 def drawing(tmp_path):
     """A notebook that prints, draws and shows a widget, not yet run."""
@@ -106,6 +117,47 @@ def test_a_stored_notebook_passes_nbval_until_its_output_is_wrong(drawing):
 
     drawing.write_text(text.replace("[0, 1, 4, 9]\\n", "[0, 1, 4, 8]\\n"))
     assert "1 failed" in nbval(drawing).stdout
+
+
+REPOSITORY = "https://github.com/somebody/tcgpu"
+
+
+def test_a_public_project_has_badges_and_a_cell_that_installs_nothing_here(drawing, monkeypatch):
+    monkeypatch.setattr(run, "address", lambda: REPOSITORY)
+    monkeypatch.setenv("PATH", "")  # no pip, no nvidia-smi
+    run.store(drawing)
+    title, badges, install, *rest = nbformat.read(drawing, as_version=4).cells
+    assert title.source.startswith("# Squares")
+    opens = re.findall(r"\]\((https://[^)]+)\)", badges.source)
+    assert opens[1::2] == [
+        "https://colab.research.google.com/github/somebody/tcgpu/blob/main/notebooks/a drawing.ipynb",
+        "https://mybinder.org/v2/gh/somebody/tcgpu/main?urlpath=lab/tree/notebooks/a drawing.ipynb",
+    ]
+    assert "tcgpu{cuda} @ git+https://github.com/somebody/tcgpu" in install.source
+    assert install.execution_count == 1 and install.outputs == []
+    assert "4 passed" in nbval(drawing).stdout
+    for rule in (test_says_what_it_is, test_was_run_from_top_to_bottom, test_stores_text_only):
+        rule(drawing)
+
+    run.store(drawing)
+    assert len(nbformat.read(drawing, as_version=4).cells) == 3 + len(rest)
+    monkeypatch.setattr(run, "address", lambda: None)
+    run.store(drawing)
+    assert len(nbformat.read(drawing, as_version=4).cells) == 1 + len(rest)
+
+
+def test_the_cell_installs_where_tcgpu_is_not(monkeypatch):
+    """Run as IPython would, where nothing is called tcgpu: pip is asked for the repository, with CUDA on a GPU."""
+    from IPython.core.interactiveshell import InteractiveShell
+
+    shell = InteractiveShell.instance()
+    asked = []
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    shell.register_magic_function(asked.append, "line", "pip")
+    for gpu, extra in (None, ""), ("/usr/bin/nvidia-smi", "[cu12]"):
+        monkeypatch.setattr(shutil, "which", lambda name, found=gpu: found)
+        shell.run_cell(run.elsewhere("x.ipynb", REPOSITORY)[1].source).raise_error()
+        assert asked.pop() == f'install --quiet "tcgpu{extra} @ git+{REPOSITORY}"'
 
 
 def test_storing_again_changes_nothing(drawing):

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 import yaml
 from packaging.requirements import Requirement
+from packaging.specifiers import SpecifierSet
 
 ROOT = Path(__file__).resolve().parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
@@ -58,6 +59,24 @@ def test_conda_builds_the_same_environment():
     named |= versions([entry for entry in by_pip if not entry.startswith("-")])
     wanted = versions(PROJECT["dependencies"] + EXTRAS["lab"] + EXTRAS["tools"] + EXTRAS["test"])
     assert named == wanted
+
+
+def test_binder_installs_what_this_checkout_declares():
+    """As repo2docker reads the folder: an editable install of the checkout, without CUDA, on a Python that will do."""
+    folder = ROOT / ".binder"
+    [line] = (folder / "requirements.txt").read_text().splitlines()
+    extras = re.fullmatch(r"-e \.\[([\w,]+)\]", line)[1].split(",")
+    assert set(extras) == {"lab", "voila"} <= set(EXTRAS)
+    python = re.fullmatch(r"python-(\d\.\d+)", (folder / "runtime.txt").read_text().strip())[1]
+    assert SpecifierSet(PROJECT["requires-python"]).contains(python)
+    first = (folder / "postBuild").read_text().splitlines()[0]
+    assert first == "#!/usr/bin/env python3" and (folder / "postBuild").stat().st_mode & 0o100
+    assert {path.name for path in folder.iterdir()} == {"requirements.txt", "runtime.txt", "postBuild"}
+
+
+def test_what_is_done_after_an_installation_can_be_done():
+    subprocess.run([sys.executable, ROOT / ".binder" / "postBuild"], cwd=ROOT, check=True, timeout=300,
+                   env={**os.environ, "PYTHONPATH": str(ROOT)})  # fmt: skip
 
 
 @pytest.mark.parametrize("group", ["networkx.backends", "networkx.backend_info"])

@@ -30,7 +30,7 @@ class Explorer(widgets.VBox):
     busy = traitlets.Bool(False)
     message = traitlets.Unicode("")
 
-    def __init__(self, graph=None, methods=(), *, order=None, engine=None):
+    def __init__(self, graph=None, methods=(), *, order=None, engine=None, page="Compare"):
         self.failure = None
         self._picked = None  # the Recipe of the graph that is picked
         self._made = None  # the graph that was made last: its Recipe's code, and itself
@@ -42,7 +42,8 @@ class Explorer(widgets.VBox):
         self.graphs.order.observe(lambda change: self._follow_methods(), "value")
         self.compare, self.sweep, self.traces = Compare(), Sweep(), TracePage()
         self.pages = widgets.Tab([self.compare, self.sweep, self.traces])
-        self.pages.titles = [page.title for page in self.pages.children]
+        self.pages.titles = titles = [page.title for page in self.pages.children]
+        self.pages.selected_index = titles.index(look.known("page", page, titles))
         self.pages.observe(lambda change: self._turn(), "selected_index")
         for control in (self.sweep.reach, self.sweep.edges, self.sweep.way):
             control.observe(lambda change: self._tell(), "value")
@@ -153,10 +154,11 @@ class Explorer(widgets.VBox):
             self._fail(failure)
         finally:
             ended = "failed" if self.message and ended != "done" else ended
-            count = f"{len(page.rows)} row{'s' * (len(page.rows) != 1)}"
-            self.say(f"{ended} after {time.monotonic() - self._begun:.1f} s: {count}")
+            seconds = time.monotonic() - self._begun
             page.draw()
             self._tell()
+            count = f"{len(page.rows)} row{'s' * (len(page.rows) != 1)}"
+            self.say(f"{ended} after {seconds:.1f} s: {count}")
             self.busy = False
 
     def _look(self, recipe):

@@ -1,0 +1,154 @@
+"""The notebook `explorer` as a person uses it: in JupyterLab, and as the page that Voila makes of it."""
+
+import csv
+import re
+
+import pytest
+
+pytestmark = pytest.mark.browser
+
+NOTEBOOK = "explorer.ipynb"
+SOON = 120_000  # milliseconds, on a machine that is busy, too
+
+
+@pytest.fixture
+def expect():
+    from playwright.sync_api import expect
+
+    expect.set_options(timeout=SOON)
+    return expect
+
+
+class Panel:
+    """The explorer that stands at this place of a page."""
+
+    def __init__(self, page, place=0):
+        self.page, self.whole = page, page.locator(".tcgpu-explorer").nth(place)
+        self.status, self.message = self.whole.locator(".tcgpu-status"), self.whole.locator(".tcgpu-message")
+        self.table = self.whole.locator(".tcgpu-table:visible")
+        self.chart = self.whole.locator("img:visible").first
+
+    def click(self, name):
+        self.whole.locator("button", has_text=re.compile(f"^\\s*{name}$")).click()
+
+    def turn_to(self, page):
+        self.whole.get_by_role("tab", name=page, exact=True).click()
+
+    def pick(self, label, option):
+        self.whole.get_by_label(label, exact=True).select_option(option)
+
+    def rows(self):
+        """The cells of the rows that were measured now."""
+        lines = self.table.locator("tr:not(.recorded)").all()[1:]
+        return [line.locator("td").all_text_contents() for line in lines]
+
+    def saved(self):
+        """The rows of the file that the link saves."""
+        with self.page.expect_download() as download:
+            self.whole.locator("a.tcgpu-download").click()
+        with open(download.value.path(), newline="") as file:
+            return list(csv.DictReader(file))
+
+
+def press(handle, *keys):
+    handle.focus()
+    for key in keys:
+        handle.press(key)
+
+
+def test_a_person_explores_in_jupyterlab(lab, expect):
+    page = lab.open(NOTEBOOK, width=1280, height=1300)
+    lab.run_all(page, NOTEBOOK)
+    panel = Panel(page)
+    expect(panel.status).to_have_text(re.compile("^done after .* 3 rows$"))
+
+    # a graph and two methods
+    panel.whole.locator("select").first.select_option(label="mesh_16x16: 705 edges")
+    expect(panel.whole).to_contain_text("256 vertices, 705 edges")
+    panel.click("cpu")
+    before = panel.chart.get_attribute("src")
+    panel.click("Run")
+    expect(panel.status).to_have_text(re.compile("^done after .* 2 rows$"))
+    assert panel.chart.get_attribute("src") != before
+    assert [(row[2], row[5]) for row in panel.rows()] == [("naive", "450"), ("warp_search", "450")]
+    assert [row["triangles"] for row in panel.saved()] == ["450", "450"]
+    lab.screenshot(page, "explorer_compare")
+
+    # what was recorded
+    recorded = panel.whole.locator("img:visible").nth(1)
+    before = recorded.get_attribute("src")
+    panel.pick("recorded", "coPapersCiteseer class")
+    expect(panel.table).to_contain_text("coPapersCiteseer class")
+    assert recorded.get_attribute("src") != before
+
+    # a sweep, and its slider
+    panel.turn_to("Sweep")
+    panel.click("Run")
+    expect(panel.status).to_have_text(re.compile("^done after .* 24 rows$"))
+    lab.screenshot(page, "explorer_sweep")
+    before = panel.chart.get_attribute("src")
+    press(panel.whole.locator(".noUi-handle-upper:visible"), "ArrowLeft", "ArrowLeft")
+    expect(panel.whole.locator(".widget-readout:visible", has_text="1-10")).to_be_visible()
+    expect(panel.chart).not_to_have_attribute("src", before)
+
+    # traces
+    panel.turn_to("Trace")
+    panel.click("Run")
+    expect(panel.status).to_have_text(re.compile("^done after .* 2 rows$"))
+    panel.pick("show", "a warp: what its lanes do")
+    expect(panel.table).to_contain_text("naive")
+    lab.screenshot(page, "explorer_trace")
+
+    # a long run, stopped
+    panel.turn_to("Compare")
+    panel.click("generated")
+    press(panel.whole.get_by_role("slider").first, *["ArrowRight"] * 5)
+    expect(panel.whole).to_contain_text("8,192 vertices")
+    panel.whole.locator(".tcgpu-bar select").select_option("simulator")
+    panel.click("Run")
+    expect(panel.status).to_have_text(re.compile(r"^naive: \d+\.\d s$"))
+    panel.click("Stop")
+    expect(panel.status).to_have_text(re.compile("^stopped after .* 0 rows$"), timeout=10_000)
+    expect(panel.message).to_have_text("")
+
+    # the other explorer has heard nothing of all this
+    other = Panel(page, 1)
+    expect(other.whole).to_contain_text("34 vertices, 78 edges")
+    expect(other.status).to_have_text("")
+    other.click("Run")
+    expect(other.status).to_have_text(re.compile("^done after .* 3 rows$"))
+    lab.screenshot(page, "explorer_karate")
+    assert lab.errors == []
+
+
+def test_a_person_steps_through_an_intersection(lab, expect):
+    page = lab.open(NOTEBOOK, width=1280, height=1300)
+    lab.run_all(page, NOTEBOOK)
+    stepper = page.locator(".tcgpu-stepper")
+    caption, picture = stepper.locator(".tcgpu-stepper-caption"), stepper.locator("img")
+    expect(picture).to_be_visible()
+    expect(caption).to_have_attribute("data-step", "0")
+    steps = int(caption.get_attribute("data-steps"))
+    before = picture.get_attribute("src")
+    press(stepper.locator(".noUi-handle").first, "ArrowRight")
+    expect(caption).to_have_attribute("data-step", "1")
+    expect(picture).not_to_have_attribute("src", before)
+    press(stepper.locator(".noUi-handle").first, "End")
+    expect(caption).to_have_attribute("data-step", str(steps - 1))
+    expect(caption).to_have_attribute("data-triangles", "7")
+    lab.screenshot(page, "stepper")
+    assert lab.errors == []
+
+
+def test_voila_makes_a_page_of_it(lab, expect):
+    page = lab.render(NOTEBOOK, width=1280, height=1300)
+    panel = Panel(page)
+    expect(panel.status).to_have_text(re.compile("^done after .* 3 rows$"))
+    expect(page.locator("body")).not_to_contain_text("import tcgpu")
+    panel.click("cpu")
+    panel.click("Run")
+    expect(panel.status).to_have_text(re.compile("^done after .* 2 rows$"))
+    assert [row["triangles"] for row in panel.saved()] == ["2487", "2487"]
+    expect(page.locator(".tcgpu-stepper img")).to_be_visible()
+    lab.screenshot(page, "explorer_voila")
+    assert lab.errors == []
