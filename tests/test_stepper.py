@@ -226,6 +226,32 @@ def test_windows_look_up_what_the_kernels_do(name, crowd):
     assert 4 * reads(plan, "quads") == lookups(graph, "adaptive", **knobs) > 0
 
 
+@pytest.mark.sim
+def test_hubs_are_looked_up_a_row_of_bits_at_a_time():
+    """Everybody is a hub and every column heavy; a row of bits is a word for each of 32 lanes."""
+    graph = CLUB.ordered("degree")
+    plan = METHODS["adaptive"].plan(graph, near=graph.n, hubs=graph.n, heavy=0)
+    assert reads(plan, "rows") == 32 * lookups(graph, "adaptive", near=64, hubs=64, heavy=0) > 0
+
+
+@pytest.mark.sim
+def test_hash_tables_are_asked_what_the_kernel_asks():
+    graph = CLUB.ordered("degree")
+    long = graph.column_lengths[graph.column_lengths > 1].sum()
+    kernel = graph.m + 9 * long  # far_kernel's nonzeros; a row goes into the table, and 8 lanes read it
+    plan = METHODS["adaptive"].plan(graph, near=0, short=2)
+    assert reads(plan, "row_idx") - kernel == lookups(graph, "adaptive", near=0, short=2) > 0
+
+
+@pytest.mark.sim
+def test_a_trace_tells_the_same_of_merges_and_of_levels():
+    def loads(method, what, **knobs):
+        return sum(line["loads"] for line in tcgpu.trace(CLUB, method, **knobs).lines() if what in line["text"])
+
+    assert loads("naive", "x, y = a[p], b[q]") == 2 * lookups(CLUB, "naive")
+    assert loads("levels", "& joined", memory="global", threads=64) == 2 * lookups(CLUB, "levels")
+
+
 def test_near_look_ups_are_those_of_what_follows_in_the_other_column():
     """Without filling up to four: of a column with d rows, d (d - 1) / 2, where column i has a row at all."""
     graph = CLUB.ordered("degree")

@@ -126,7 +126,7 @@ class _Bits:
             found = [(j, i, row) for row in keys if row in self.rows]
             hits |= {row for _, _, row in found}
             yield self.recorder.frame(
-                title, self._caption(i, keys, past), self.panels(i, asked, hits), nonzero=(i, j), there=keys,
+                title, self._caption(i, keys, past), self.panels(i, asked, hits, past=past), nonzero=(i, j), there=keys,
                 edges=[(row, i) for row in keys], found=found, lookups=len(keys),
             )  # fmt: skip
 
@@ -155,18 +155,20 @@ class _Bits:
         zeros = f"a 0 for {listed(zeros)}, " if zeros else ""
         return f"the fold has {zeros}a 1 for {listed(ones)}; {answer}"
 
-    def panels(self, i=None, asked=(), hits=(), rows=None, look="there", own=None):
+    def panels(self, i=None, asked=(), hits=(), past=None, rows=None, look="there", own=None):
         """rows: those whose bits are set, by default the column's; look: of these; own: looks of the column's cells."""
         owner, graph = self.owner, self.graph
         rows = self.rows if rows is None else rows
         others = () if i is None else tuple(graph.column(i).tolist())
         keys = [others[k] for k in asked]
         own = own or looks(len(self.rows), looked=where(self.rows, [i]))
+        stopped = where(others, [past])
         done = range(max(asked, default=0))
-        seen = looks(len(others), done=done, looked=asked, hit=[k for k in where(others, hits) if k in (*done, *asked)])
+        hit = [k for k in where(others, hits) if k in (*done, *asked)]
+        seen = looks(len(others), done=done, looked=asked, miss=stopped, hit=hit)
         lanes = {k: str(place % owner.lanes) for place, k in enumerate(asked)}
         label = "column i" if i is None else f"column {i}, and which lane looks a row up"
-        read = [int(graph.col_ptr[i]) + k for k in asked]
+        read = [int(graph.col_ptr[i]) + k for k in (*asked, *stopped)]
         panels = [
             Cells(f"column {self.j}", tuple(self.rows), own, room=graph.max_column, marked=False),
             bits("its bits", rows, 0, graph.n, owner.word, owner.bits, asked=keys, hits=set(hits).intersection(keys),

@@ -88,7 +88,7 @@ def _draw_graph(ax, frame):
         face, border, _, width = STYLE[look]
         ax.add_patch(Rectangle((x, 0.18), 0.13, 0.13, facecolor=face, edgecolor=border, lw=width))
         ax.text(x + 0.19, 0.245, what, size=8, color=MUTED, va="center")
-        x += 0.33 + 0.056 * len(what)
+        x += 0.3 + 0.05 * len(what)
 
 
 def _of_vertex(look):
