@@ -157,17 +157,17 @@ def draw_levels(graph, chunks):
     return panels[0].figure
 
 
-def draw_schedules(schedules, *, unit="combinations"):
+def draw_schedules(schedules, *, unit="combinations", machine="multiprocessor"):
     """Who works off which job when: a dict of name -> Schedule, a panel each. No schedule ends before the line."""
     panels = axes(8, 1.9 * len(schedules), nrows=len(schedules), sharex=True, squeeze=False)[:, 0]
     for panel, (name, schedule) in zip(panels, schedules.items()):
         panel.barh(schedule.machine, schedule.weights, 0.8, schedule.begin, color=BLUE, edgecolor="white", lw=0.7)
-        for job, (machine, begin, weight) in enumerate(zip(schedule.machine, schedule.begin, schedule.weights)):
+        for job, (place, begin, weight) in enumerate(zip(schedule.machine, schedule.begin, schedule.weights)):
             if weight > 0.04 * schedule.makespan:
-                panel.text(begin + weight / 2, machine, str(job), color="white", ha="center", va="center", size=7)
+                panel.text(begin + weight / 2, place, str(job), color="white", ha="center", va="center", size=7)
         panel.axvline(schedule.bound, color=ORANGE)
         panel.set_title(f"{name}: {schedule.above_bound:.1%} above the bound", size=9)
-        panel.set(ylabel="multiprocessor", yticks=range(schedule.loads.size))
+        panel.set(ylabel=machine, yticks=range(schedule.loads.size))
         panel.invert_yaxis()
         panel.spines[["top", "right"]].set_visible(False)
     panels[-1].set_xlabel(unit)
@@ -266,6 +266,32 @@ def draw_curves(curves, *, xlabel="", ylabel="", log="xy", level=None, title="",
             axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
             axis.set_minor_locator(NullLocator())
     ax.set(xlabel=xlabel, ylabel=ylabel, title=title)
+    ax.legend(frameon=False, fontsize=8)
+    ax.grid(color="#edf2f7", zorder=-1)
+    ax.spines[["top", "right"]].set_visible(False)
+    return ax.figure
+
+
+def draw_scaling(measured, simulated=None, published=None, *, title="", ax=None):
+    """How many times as fast many GPUs are as one: dicts of series -> [(GPUs, times), ...], on a line that is ideal.
+
+    What is simulated has the colour of what was measured under the same name; of what is published there are points.
+    """
+    simulated, published = simulated or {}, published or {}
+    ax = ax or axes(6.5, 4.5)
+    most = max(gpus for series in (measured, simulated, published) for points in series.values() for gpus, _ in points)
+    ax.plot([1, most], [1, most], color="#a0aec0", lw=1, label="ideal")
+    for (name, points), color in zip(measured.items(), (BLUE, ORANGE, "#2d3748")):
+        if name in simulated:
+            ax.plot(*zip(*simulated[name]), ":^", color=color, ms=4, lw=1.2, label=f"{name}, simulated")
+        ax.plot(*zip(*points), "-o", color=color, ms=6, lw=1.6, label=f"{name}, measured")
+    for (name, points), marker in zip(published.items(), "*P"):
+        ax.plot(*zip(*points), marker, color="black", ms=10, label=name)
+    ax.set_xscale("log", base=2)
+    ax.set_yscale("log", base=2)
+    for axis in (ax.xaxis, ax.yaxis):
+        axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    ax.set(xlabel="GPUs", ylabel="times as fast as one", title=title)
     ax.legend(frameon=False, fontsize=8)
     ax.grid(color="#edf2f7", zorder=-1)
     ax.spines[["top", "right"]].set_visible(False)

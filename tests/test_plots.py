@@ -188,3 +188,14 @@ def test_lengths_are_cells_with_their_numbers_blue_where_the_first_wins():
     red, _, blue, _ = first.images[0].cmap(1.0)
     assert blue > red and [tick.get_text() for tick in first.get_xticklabels()] == ["1", "64"]
     assert second.get_title() == "same" and len(second.texts) == 1
+
+
+def test_scaling_has_points_that_were_measured_simulated_and_published():
+    """A line in one colour for what was measured and simulated of one graph."""
+    measured = {"A": [(1, 1), (4, 3.7)], "B": [(1, 1), (2, 1.9)]}
+    (ax,) = plots.draw_scaling(measured, {"A": [(8, 7), (64, 40)]}, {"slides": [(6, 4.4)]}, title="GPU X").axes
+    lines = {line.get_label(): line for line in ax.lines}
+    assert list(lines) == ["ideal", "A, simulated", "A, measured", "B, measured", "slides"]
+    assert lines["ideal"].get_xydata().tolist() == [[1, 1], [64, 64]]
+    assert lines["A, simulated"].get_color() == lines["A, measured"].get_color() != lines["B, measured"].get_color()
+    assert lines["slides"].get_xydata().tolist() == [[6, 4.4]] and ax.get_title() == "GPU X"
