@@ -51,7 +51,7 @@ def draw_times(rows=None, *, ax=None):
     ends = [_times(rows).min(), _times(rows).max()]
     ax.plot(ends, ends, color="black", lw=1, zorder=0)
     ax.set(xscale="log", yscale="log", xlabel="measured, µs", ylabel="estimated by the trace, µs")
-    ax.set_title(f"launches on an {rows[0]['gpu_name']}", size=10)
+    ax.set_title(f"launches on one {rows[0]['gpu_name']}", size=10)
     ax.legend(frameon=False, fontsize=8)
     ax.spines[["top", "right"]].set_visible(False)
     return ax.figure

@@ -201,7 +201,7 @@ class Recorder(SimulatedCuda):
             return (SHARED << PLACE_BITS) + shared + into
         number = self._number_of.setdefault(id(owner), len(self.memories))
         if number == len(self.memories):
-            self.memories.append(name)
+            self.memories.append(name or "local memory")
         else:
             self.memories[number] += f", {name}"
         return (number << PLACE_BITS) + into

@@ -146,10 +146,10 @@ def added(many):
 class Trace:
     """One count, traced: what it found, and what its launches did. Prints as the table of its lines."""
 
-    def __init__(self, method, graph, knobs, launches, triangles, on=None):
+    def __init__(self, method, graph, knobs, launches, triangles):
         self.method, self.graph, self.knobs = method, graph, knobs
         self.launches, self.triangles = launches, triangles
-        self.machine = on or machine.Machine.recorded()
+        self.machine = machine.Machine.recorded()
 
     def chosen(self, stage=None, kernel=None):
         """The launches of a stage, "setup" or "count", or of both; only those of a kernel, if it is named."""
@@ -232,7 +232,7 @@ class Trace:
         time = self.totals()["estimated_us"]
         return (
             f"{self.method} traced on {self.graph.m:,} edges: {self.triangles:,} triangles; its counting kernels would "
-            f"take about {time:.3g} µs on an {self.machine.name}"
+            f"take about {time:.3g} µs on one {self.machine.name}"
         )
 
 

@@ -120,7 +120,7 @@ class Recorded(YieldWhereItWaits):
         found = 0
         for node in ast.walk(what):
             if isinstance(node, ARITHMETIC):
-                found += DIVISION if _divides(node) else 1
+                found += DIVISION if self.divides(node) else 1
             elif isinstance(node, ast.Compare):
                 found += len(node.ops)
             elif isinstance(node, ast.Subscript):
@@ -128,6 +128,13 @@ class Recorded(YieldWhereItWaits):
             elif isinstance(node, ast.Call) and not self.calls_device_function(node):
                 found += getattr(node.func, "id", "") not in FREE
         return max(1, found)
+
+    def divides(self, node):
+        """Whether it is a division by something that the compiler does not know."""
+        if not (isinstance(node, ast.BinOp) and isinstance(node.op, (ast.FloorDiv, ast.Mod))):
+            return False
+        names = [part.id for part in ast.walk(node.right) if isinstance(part, ast.Name)]
+        return any(not isinstance(self.names.get(name), int) for name in names if name not in FREE)
 
     # -------------------------------------------------------------------------------------------------------- branches
 
@@ -186,7 +193,8 @@ class Recorded(YieldWhereItWaits):
     def visit_Subscript(self, node):
         register = Register(ast.unparse(node), self.branches)
         parts = self.visit(node.value), self.visit(node.slice)
-        if isinstance(node.slice, ast.Slice) or isinstance(node.ctx, ast.Del):
+        if isinstance(node.slice, ast.Slice) or isinstance(node.ctx, ast.Del):  # no access yet
+            node.value, node.slice = parts
             return node
         if isinstance(node.ctx, ast.Store):
             return self.at(node, *parts)
@@ -231,12 +239,6 @@ def _does_nothing(statement):
     """Whether no lane spends time on it: a docstring, or a mere jump."""
     constant = isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
     return constant or isinstance(statement, (ast.Pass, ast.Break, ast.Continue, ast.Global, ast.Nonlocal))
-
-
-def _divides(node):
-    """Whether it is a division by something that the compiler does not know."""
-    divides = isinstance(node, ast.BinOp) and isinstance(node.op, (ast.FloorDiv, ast.Mod))
-    return divides and not any(isinstance(part, ast.Constant) for part in (node.right, *ast.walk(node.right)))
 
 
 def _statements(source):
