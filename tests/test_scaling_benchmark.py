@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 import tcgpu
-from tcgpu import _cuda, datasets
+from tcgpu import _cuda
 from tcgpu.bench import Rows
+from tcgpu.datasets import data_path
 from tcgpu.parts import local, scaling
 
 
@@ -30,7 +31,7 @@ def rows(benchmark):
     """Of a small graph, on one process and on two."""
     edges = tcgpu.generate.edges("rmat", 4, 6)
     with _cuda.using("sim"), local.processes(1) as one, local.processes(2) as two:
-        return list(benchmark.measured("small", edges, {1: one, 2: two}, 2, benchmark.Deadline(600)))
+        return list(benchmark.measured("small", edges, {1: one, 2: two}, 1, benchmark.Deadline(600)))
 
 
 def test_a_graph_is_timed_on_every_pool_and_in_every_cut(benchmark, rows):
@@ -88,9 +89,6 @@ def test_no_part_at_all_takes_no_time():
 
 def test_the_record_is_of_graphs_that_were_counted_before():
     """By one GPU and other methods: the counts are the same."""
-    rows = Rows.read_csv(datasets.data_path("measured") / "scaling-nvidia-h200.csv")
-    known = {
-        row["graph"]: row["triangles"] for row in Rows.read_csv(bench.data_path("measured") / "gpu-nvidia-h200.csv")
-    }
-    assert {row["graph"]: row["triangles"] for row in rows}.items() <= known.items()
-    assert len({(row["graph"], row["triangles"]) for row in rows}) == len({row["graph"] for row in rows}) == 2
+    suites = (Rows.read_csv(data_path("measured") / f"{suite}-nvidia-h200.csv") for suite in ("scaling", "gpu"))
+    rows, before = ({(row["graph"], row["triangles"]) for row in suite} for suite in suites)
+    assert len(rows) == 2 and rows <= before
