@@ -109,6 +109,8 @@ def test_the_record_is_summed_up_by_kernel(record):
         counted = sum(launch["counted_load_sectors"] for launch in own)
         wanted = round(sum(launch["traced_load_sectors"] for launch in own) / counted, 3) if counted else ""
         assert (row["launches"], row["load_sectors"]) == (len(own), wanted)
+        if row["kernel"] in CLOSE:
+            assert row["lanes"] == pytest.approx(1, abs=0.15), "as many lanes idle"
     lines = repr(table).splitlines()
     assert lines[0].split()[:4] == ["kernel", "launches", "load", "requests"] and len(lines) == 1 + len(table)
     assert [row["kernel"] for row in checked.by_kernel(None, "bitmap_kernel")] == ["bitmap_kernel"]

@@ -16,7 +16,8 @@ COMPARED = ("load_requests", "load_sectors", "shared_loads", "shared_stores", "a
 
 def by_kernel(rows=None, *names):
     """A row for each kernel of the methods, or for those named: what is traced over what the GPU counted, of all its
-    launches together: 1 where they agree, empty where there is nothing to count; `time` is the geometric mean.
+    launches together: 1 where they agree, empty where there is nothing to count. `lanes` are those at work in a step, and
+    in an instruction; `time` is the geometric mean.
 
     rows: of the record; without them, the latest.
     """
@@ -26,9 +27,12 @@ def by_kernel(rows=None, *names):
         own = [row for row in rows if row["kernel"] == kernel]
         ratios = {name: _ratio(*(sum(row[f"{side}_{name}"] for row in own) for side in ("traced", "counted")))
                   for name in COMPARED}  # fmt: skip
+        lanes = sum(row["steps"] * row["lanes"] for row in own) / sum(row["steps"] for row in own)
+        counted = [sum(row[f"counted_{name}"] for row in own) for name in ("lane_instructions", "instructions")]
+        ratios["lanes"] = round(lanes * counted[1] / counted[0], 3)
         off = float(np.exp(np.mean(np.log([row["estimated_us"] / row["counted_us"] for row in own]))))
         found.append({"kernel": kernel, "launches": len(own), **ratios, "time": round(off, 3)})
-    return Table(found, "kernel", "launches", *COMPARED, "time")
+    return Table(found, "kernel", "launches", *COMPARED, "lanes", "time")
 
 
 def _ratio(traced, counted):
