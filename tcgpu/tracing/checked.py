@@ -16,8 +16,8 @@ COMPARED = ("load_requests", "load_sectors", "shared_loads", "shared_stores", "a
 
 def by_kernel(rows=None, *names):
     """A row for each kernel of the methods, or for those named: what is traced over what the GPU counted, of all its
-    launches together: 1 where they agree, empty where there is nothing to count. `lanes` are those at work in a step, and
-    in an instruction; `time` is the geometric mean.
+    launches together: 1 where they agree, empty where there is nothing to count. `lanes` are those at work in a
+    step, and in an instruction; `time` is the geometric mean.
 
     rows: of the record; without them, the latest.
     """
