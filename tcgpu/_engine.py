@@ -7,10 +7,7 @@ first kernel. It imports nothing heavy, either.
 
 import ctypes
 import importlib.util
-import multiprocessing.connection
 import os
-import signal
-import threading
 from itertools import takewhile
 
 ENGINES = ("gpu", "sim")
@@ -41,22 +38,6 @@ def _gpus_here():
     count = ctypes.c_int()
     found = driver is not None and driver.cuInit(0) == 0 and driver.cuDeviceGetCount(ctypes.byref(count)) == 0
     return count.value if found else 0
-
-
-def take_seat(variable, free):
-    """What a process of a pool does first, before anything looks for a GPU: it has an environment variable of its own.
-
-    free: a queue with a value for each process. Interrupts are for the process that started it, and where that has
-    ended, however, this one ends, too.
-    """
-    os.environ[variable] = free.get()
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    threading.Thread(target=_end_with_parent, daemon=True).start()
-
-
-def _end_with_parent():
-    multiprocessing.connection.wait([multiprocessing.parent_process().sentinel])
-    os._exit(1)
 
 
 def shared_library(name):

@@ -1,5 +1,6 @@
 """Counting by the workers of a Dask cluster, real processes of this machine, some of them killed in the middle."""
 
+import gc
 import importlib.util
 import random
 import sys
@@ -21,6 +22,13 @@ spec.loader.exec_module(faults)
 
 GRAPH = tcgpu.generate.rmat(10, seed=6)
 TRIANGLES = tcgpu.count(GRAPH, "cpu")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def nothing_is_left_to_tell():
+    """What Dask's tasks did not get to say is said when they are collected: not in the middle of another test."""
+    yield
+    gc.collect()
 
 
 @pytest.fixture(scope="module")

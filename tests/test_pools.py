@@ -45,14 +45,11 @@ def no_pool_is_left():
 
 
 @pytest.fixture
-def folders():
-    """What temporary folders have been left since the test began."""
-    before = left_folders()
-    return lambda: left_folders() - before
-
-
-def left_folders():
-    return {folder for place in share._places() for folder in Path(place).glob(f"{share.PREFIX}*")}
+def folders(monkeypatch):
+    """Which of the temporary folders that the test has made are still there."""
+    made, make = [], share.tempfile.mkdtemp
+    monkeypatch.setattr(share.tempfile, "mkdtemp", lambda **where: made.append(make(**where)) or made[-1])
+    return lambda: [folder for folder in made if os.path.exists(folder)]
 
 
 def large(scale=15):
@@ -93,6 +90,10 @@ def test_named_pools_count_and_stay(name):
     kept = local.pool(name)
     assert pools.count(graph, name, engine="cpu") == COUNTS["R-MAT"]
     assert local.pool(name) is kept
+
+
+def test_processes_of_the_cpu_see_no_gpu():
+    assert local.pool("processes").submit(worker.engine_here).result() == "sim"
 
 
 def test_forked_processes_count():
@@ -376,7 +377,7 @@ def test_processes_of_a_pool_have_numbers(processes, tmp_path):
 
 def test_processes_of_a_named_pool_have_an_environment_each(tmp_path):
     """As GPUs are dealt out: each process sees one, and that before it imports anything."""
-    with local._processes("TCGPU_TEST_SEAT", ["a", "b"]) as pool:
+    with local._processes([{"TCGPU_TEST_SEAT": name} for name in "ab"]) as pool:
         both = [pool.submit(pool_work.seat, tmp_path, 2) for _ in range(2)]
         assert {each.result() for each in both} == {("a", True), ("b", True)}
 

@@ -11,7 +11,7 @@ import tcgpu
 from tcgpu import _cuda
 from tcgpu.bench import Rows
 from tcgpu.datasets import data_path
-from tcgpu.parts import local, scaling
+from tcgpu.parts import local, scaling, share
 
 
 @pytest.fixture(scope="module")
@@ -51,7 +51,7 @@ def test_a_graph_is_timed_on_every_pool_and_in_every_cut(benchmark, rows):
 
 
 def test_it_leaves_no_folder(rows):
-    assert not [name for name in os.listdir("/dev/shm") if name.startswith("scaling-")]
+    assert not [name for name in os.listdir(share._places()[0]) if name.startswith("scaling-")]
 
 
 def test_counts_that_differ_end_it(benchmark, rows):

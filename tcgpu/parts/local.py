@@ -15,7 +15,8 @@ from contextlib import contextmanager
 from multiprocessing.context import SpawnContext, SpawnProcess
 from types import ModuleType
 
-from tcgpu._engine import ENGINE, REASON, named_gpus, take_seat, visible_gpus
+from tcgpu._engine import ENGINE, REASON, named_gpus, visible_gpus
+from tcgpu._seat import take_seat
 from tcgpu.graph import GraphError
 
 _pools = {}  # name -> executor
@@ -60,21 +61,22 @@ def gpus(names=None):
     """A new pool of a process for each visible GPU, or for those with these names, as in CUDA_VISIBLE_DEVICES."""
     if ENGINE != "gpu":
         raise GraphError(f"executor 'gpus' has no GPU to work with: {REASON}; 'processes' are those of the CPU")
-    return _processes("CUDA_VISIBLE_DEVICES", names or named_gpus() or [str(gpu) for gpu in range(visible_gpus())])
+    names = names or named_gpus() or [str(number) for number in range(visible_gpus())]
+    return _processes([{"CUDA_VISIBLE_DEVICES": name} for name in names])
 
 
 def processes(number=None):
-    """A new pool of so many processes of one thread each, by default one for each core."""
-    return _processes("NUMBA_NUM_THREADS", ["1"] * (number or os.cpu_count() or 1))
+    """A new pool of so many processes of one thread each, by default one for each core. They see no GPU."""
+    return _processes([{"NUMBA_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": "-1"}] * (number or os.cpu_count() or 1))
 
 
-def _processes(variable, seats):
-    """A process for each of `seats`: what its environment says under the name `variable`."""
+def _processes(seats):
+    """A process for each of `seats`, the variables of its environment."""
     context = _Apart()
     free = context.SimpleQueue()
     for seat in seats:
         free.put(seat)
-    return ProcessPoolExecutor(len(seats), mp_context=context, initializer=take_seat, initargs=(variable, free))
+    return ProcessPoolExecutor(len(seats), mp_context=context, initializer=take_seat, initargs=(free,))
 
 
 def threads():
