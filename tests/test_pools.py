@@ -92,6 +92,17 @@ def test_named_pools_count_and_stay(name):
     assert local.pool(name) is kept
 
 
+def test_the_package_s_own_verbs_take_executors(processes):
+    graph = GRAPHS["R-MAT"]
+    wish = {"engine": "cpu", "executor": processes, "progress": False}
+    assert tcgpu.count(graph, "cpu", parts=5, **wish) == COUNTS["R-MAT"]
+    assert np.array_equal(tcgpu.triangles(graph, **wish), tcgpu.triangles(graph, method="cpu"))
+    assert np.array_equal(tcgpu.support(graph, **wish), tcgpu.support(graph, method="cpu"))
+    assert tcgpu.WorkerLost is pools.WorkerLost
+    with pytest.raises(GraphError, match="give one of the two"):
+        tcgpu.count(graph, device_memory="1GB", **wish)
+
+
 def test_processes_of_the_cpu_see_no_gpu():
     assert local.pool("processes").submit(worker.engine_here).result() == "sim"
 
