@@ -6,6 +6,7 @@ import datetime
 import io
 import json
 import re
+import threading
 import time
 
 import ipywidgets as widgets
@@ -99,6 +100,7 @@ def test_a_generated_graph_begins_small(explore, name):
     explorer.graphs.generator.value = name
     [row] = ran(explorer)
     graph = eval(explorer.graphs.recipe().code)
+    assert row["graph"] == graph.name
     assert graph.m <= 2_000  # some seconds in the simulator
     assert (row["vertices"], row["edges"], row["triangles"]) == (graph.n, graph.m, tcgpu.count(graph))
 
@@ -177,7 +179,11 @@ def test_a_bad_file_is_said_in_words(explore, tmp_path):
     assert explorer.wait(SOON) and explorer.message.startswith("bad.mtx, line 3: ")
     explorer.graphs.path.value = str(tmp_path / "nothing.mtx")
     assert explorer.wait(SOON) and "nothing.mtx" in explorer.message
-    assert ran(explorer) == [] and "nothing.mtx" in explorer.message and explorer.complaint.value != ""
+    explorer.methods.chips["naive"].value = True  # does not make the file any better
+    assert "nothing.mtx" in explorer.message and "nothing.mtx" in explorer.complaint.value
+    assert ran(explorer) == [] and "nothing.mtx" in explorer.message
+    explorer.graphs.source.value = "bundled"
+    assert explorer.wait(SOON) and explorer.message == ""
 
 
 @pytest.mark.parametrize("order", words.ORDERS.values())
@@ -397,13 +403,16 @@ def test_methods_that_disagree_are_named(explore, monkeypatch):
     assert explorer.message == "RuntimeError: methods disagree on karate: naive 5, cpu 3"
 
 
-def test_a_job_that_waits_is_not_begun_when_it_is_stopped(explore):
-    explorer = explore(KARATE, ["cpu"])
-    done = []
-    explorer._worker.do("look", lambda: time.sleep(0.3))
-    explorer._worker.do("run", lambda: done.append(1))
+def test_a_run_that_waits_for_its_graph_is_not_begun_when_it_is_stopped(explore):
+    explorer, made = explore(KARATE, ["cpu"]), threading.Event()
+    explorer._worker.do("look", lambda: made.wait(SOON))
+    explorer.run()
+    assert explorer.busy
     explorer.stop()
-    assert explorer.wait(SOON) and done == []
+    assert not explorer.busy and explorer.status.value == "stopped before it began"
+    made.set()
+    assert explorer.wait(SOON) and explorer.rows == []
+    assert ran(explorer)[0]["triangles"] == 45
 
 
 def test_its_thread_ends_when_there_is_nothing_to_do_and_comes_back(explore, monkeypatch):

@@ -70,7 +70,7 @@ def test_a_person_explores_in_jupyterlab(lab, expect):
     panel.click("Run")
     expect(panel.status).to_have_text(re.compile("^done after .* 2 rows$"))
     assert panel.chart.get_attribute("src") != before
-    assert [(row[2], row[5]) for row in panel.rows()] == [("naive", "450"), ("warp_search", "450")]
+    assert [(row[1], row[4]) for row in panel.rows()] == [("naive", "450"), ("warp_search", "450")]
     assert [row["triangles"] for row in panel.saved()] == ["450", "450"]
     lab.screenshot(page, "explorer_compare")
 

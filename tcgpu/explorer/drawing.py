@@ -15,6 +15,7 @@ SHADES = {
 ENGINES = {"gpu": "GPU", "cpu": "native threads", "sim": "simulator"}
 CURVES = ((BLUE, "o-"), (ORANGE, "s-"), (DARK, "^-"), ("#38a169", "D-"), ("#805ad5", "v-"), ("#d53f8c", "P-"))
 SIZE = 8  # of letters, in points
+LONGEST = 48  # letters of a title
 
 
 def draw_timings(labels, rows, *, title, ax):
@@ -22,7 +23,7 @@ def draw_timings(labels, rows, *, title, ax):
     for place, row in enumerate(rows):
         for (key, height), color in zip(NESTED, SHADES[row["engine"]]):
             ax.barh(place, row[key], height, color=color, lw=0)
-        ax.annotate(f"{row['kernel_ms']:.3g}", (row["kernel_ms"], place), (3, 0), textcoords="offset points",
+        ax.annotate(_short(row["kernel_ms"]), (row["kernel_ms"], place), (3, 0), textcoords="offset points",
                     size=SIZE, va="center")  # fmt: skip
     for engine in dict.fromkeys(row["engine"] for row in rows):
         ax.barh(0, 0, color=SHADES[engine][-1], label=ENGINES[engine])
@@ -59,8 +60,13 @@ def draw_sweep(live, recorded, *, reach, ylabel, title, ax):
     _few_ticks(ax.yaxis)
 
 
+def _short(number):
+    return f"{number:,.0f}" if number >= 1000 else f"{number:.3g}"
+
+
 def _plain(ax, title):
-    ax.set_title(title, size=SIZE + 1, loc="left")
+    shown = title if len(title) <= LONGEST else f"{title[: LONGEST - 1]}…"
+    ax.set_title(shown, size=SIZE + 1, loc="left")
     ax.tick_params(labelsize=SIZE)
     ax.spines[["top", "right"]].set_visible(False)
     for side in ("left", "bottom"):

@@ -138,7 +138,11 @@ class GraphChoice(widgets.VBox):
             self.path.value = str(graph)
 
     def _sizes(self):
-        return {name: control.value for name, control in self.parameters[self.generator.value].items()}
+        """What the generator is to be called with: its sizes, and of the rest what is not as it comes."""
+        name = self.generator.value
+        known = inspect.signature(GENERATORS[name]).parameters
+        values = {parameter: control.value for parameter, control in self.parameters[name].items()}
+        return {parameter: value for parameter, value in values.items() if value != known[parameter].default}
 
     def _turn(self, change):
         if change.new == "generated":
@@ -159,7 +163,7 @@ class GraphChoice(widgets.VBox):
 
     def _show_sliders(self):
         name = self.generator.value
-        self.about.value = html.escape(inspect.getdoc(GENERATORS[name]).splitlines()[0])
+        self.about.value = html.escape(inspect.getdoc(GENERATORS[name]).splitlines()[0].replace("`", ""))
         self._sliders.children = [
             look.row(control, words.PARAMETERS[parameter][1], parameter.replace("_", " "))
             for parameter, control in self.parameters[name].items()

@@ -32,6 +32,7 @@ class Explorer(widgets.VBox):
 
     def __init__(self, graph=None, methods=(), *, order=None, engine=None, page="Compare"):
         self.failure = None
+        self._wrong = {}  # what was said to be wrong: "graph", "methods", "run" -> words
         self._picked = None  # the Recipe of the graph that is picked
         self._made = None  # the graph that was made last: its Recipe's code, and itself
         self._begun = 0.0
@@ -67,16 +68,16 @@ class Explorer(widgets.VBox):
 
     def wishes(self):
         """What is to be run, in which way; GraphError where a control says what cannot be."""
-        order, engine = self.graphs.order.value, self.engine.value
-        return self.methods.wishes(
-            None if order == words.OWN else order, None if engine == words.BEST else engine, self.repeats.value
-        )
+        order = None if self.graphs.order.value == words.OWN else self.graphs.order.value
+        engine = None if self.engine.value == words.BEST else self.engine.value
+        return self.methods.wishes(order, engine, self.repeats.value)
 
     def run(self):
         """Begin what Run does on the page that is shown; nothing while a run is under way."""
         if self.busy:
             return
-        page, self.message, self.failure = self.page, "", None
+        page, self.failure = self.page, None
+        self._forget("methods", "run")
         try:
             job = page.begin(self.graphs, self.wishes())
         except GraphError as wrong:
@@ -88,7 +89,9 @@ class Explorer(widgets.VBox):
 
     def stop(self):
         """End the run that is under way, at its next launch or simulated thread; its rows so far stay."""
-        self._worker.stop("run")
+        if self._worker.stop("run"):
+            self.busy = False
+            self.say("stopped before it began")
 
     def wait(self, seconds=None):
         """Wait until nothing runs any more; whether that came to be in time."""
@@ -108,11 +111,13 @@ class Explorer(widgets.VBox):
         self._said = words
         self.status.value = html.escape(words)
 
-    def complain(self, wrong):
-        """Tell what went wrong, under what went wrong before."""
+    def complain(self, wrong, about="run"):
+        """Tell what is wrong, about "graph", "methods" or "run", under what else is."""
         said = f"{wrong.filename}: {wrong.strerror}" if isinstance(wrong, OSError) and wrong.filename else str(wrong)
+        known = self._wrong.get(about, "")
         if said not in self.message:
-            self.message = f"{self.message}\n{said}".strip()
+            self._wrong[about] = f"{known}\n{said}".strip()
+            self._show_wrong()
 
     # ------------------------------------------------------------------------------------------------------ inside
 
@@ -141,19 +146,19 @@ class Explorer(widgets.VBox):
 
     def _run(self, page, job):
         """In the worker's thread: the job, what is to be told of it, and the buttons as they were."""
-        ended = "stopped"
+        ended = "failed"
         try:
             job(self)
             ended = "done"
             self.progress.value = 1.0
         except Stopped:
+            ended = "stopped"
             self.progress.value = 0.0
         except FORESEEN as wrong:
             self.complain(wrong)
         except Exception as failure:
             self._fail(failure)
         finally:
-            ended = "failed" if self.message and ended != "done" else ended
             seconds = time.monotonic() - self._begun
             page.draw()
             self._tell()
@@ -169,7 +174,7 @@ class Explorer(widgets.VBox):
                 self.graphs.describe(graph)
         except FORESEEN as wrong:
             if recipe is self._picked:
-                self.complain(wrong)
+                self.complain(wrong, "graph")
         except Exception as failure:
             self._fail(failure)
         self.say("")
@@ -180,8 +185,7 @@ class Explorer(widgets.VBox):
         self.complain(f"{type(failure).__name__}: {failure}")
 
     def _follow_graph(self):
-        if not self.busy:
-            self.message = ""
+        self._forget("graph", "run")
         self.graphs.facts.value = ""
         try:
             self._picked = recipe = self.graphs.recipe()
@@ -193,16 +197,25 @@ class Explorer(widgets.VBox):
         self._tell()
 
     def _follow_methods(self):
+        self._forget("methods", "run")
         try:
             wishes = self.wishes()
         except GraphError as wrong:
-            self.message = str(wrong)
+            self.complain(wrong, "methods")
             return
-        if not self.busy:
-            self.message = ""
         for page in self.pages.children:
             page.follow(wishes)
         self._tell()
+
+    def _forget(self, *about):
+        """What was wrong with these is no longer of interest; of a run that is under way it is."""
+        for each in about:
+            if each != "run" or not self.busy:
+                self._wrong.pop(each, None)
+        self._show_wrong()
+
+    def _show_wrong(self):
+        self.message = "\n".join(self._wrong.values())
 
     def _turn(self):
         for page in self.pages.children:

@@ -25,11 +25,11 @@ STYLE = """<style>
 .tcgpu-explorer .jupyter-widget-tab > .widget-tab-contents, .tcgpu-explorer .widget-tab-contents { padding: 6px; }
 .tcgpu-charts { display: flex; flex-flow: row wrap; gap: 8px; overflow: visible; }
 .tcgpu-rows { overflow: auto; border: 1px solid var(--jp-border-color2); border-radius: 4px; }
-.tcgpu-explorer table.tcgpu-table { border-collapse: collapse; font-size: 11.5px; line-height: 1.4; width: 100%;
+.tcgpu-explorer table.tcgpu-table { border-collapse: collapse; font-size: 11px; line-height: 1.4; width: 100%;
   white-space: nowrap; font-variant-numeric: tabular-nums; }
 .tcgpu-explorer table.tcgpu-table th { position: sticky; top: 0; font-weight: 600;
   background: var(--jp-layout-color2); }
-.tcgpu-explorer table.tcgpu-table th, .tcgpu-explorer table.tcgpu-table td { padding: 2px 6px; text-align: left; }
+.tcgpu-explorer table.tcgpu-table th, .tcgpu-explorer table.tcgpu-table td { padding: 2px 5px; text-align: left; }
 .tcgpu-explorer table.tcgpu-table .number { text-align: right; }
 .tcgpu-explorer table.tcgpu-table tr.recorded { color: var(--jp-ui-font-color2); }
 .tcgpu-python pre { margin: 4px 2px; font: 12px/1.4 var(--jp-code-font-family, monospace); white-space: pre-wrap; }

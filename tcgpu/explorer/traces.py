@@ -62,7 +62,7 @@ class TracePage(View):
         self.of = widgets.Dropdown(description="of")
         self.kernel = widgets.Dropdown(description="kernel")
         self.by = widgets.Dropdown(options=list(BY), description="by")
-        for control, width in ((self.picture, 280), (self.of, 150), (self.kernel, 200), (self.by, 140)):
+        for control, width in ((self.picture, 264), (self.of, 146), (self.kernel, 190), (self.by, 130)):
             control.layout.width, control.style.description_width = f"{width}px", "initial"
         self.chart = widgets.Image(format="png", layout={"flex": "none", "max_width": "none"})
         controls = [self.picture, self.of, self.kernel, self.by]
@@ -117,7 +117,7 @@ class TracePage(View):
         if not traces:
             return _said("Run traces the methods that are picked, on the graph that is picked.")
         if self.picture.value == TOGETHER:
-            return Traces(traces.values()).draw()
+            return Traces(traces.values()).draw(("estimated_us", "load_requests", "lanes"))
         found = traces.get(self.of.value) or next(iter(traces.values()))
         kernel = self.kernel.value if self.kernel.value in _kernels(found) else found.main().kernel
         return PICTURES[self.picture.value](found, kernel, self.by.value)

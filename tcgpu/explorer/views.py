@@ -19,7 +19,7 @@ from tcgpu.graph import GraphError
 
 TIMINGS = ("kernel_ms", "process_ms", "total_ms")
 SIMULATED = "The simulator is a Python program: its milliseconds tell of the work there is, not of a GPU's time."
-HEAD = ("measured", "graph", "method", "order", "runs on", "triangles", "kernel ms", "process ms", "total ms")
+HEAD = ("graph", "method", "order", "measured on", "triangles", "kernel ms", "process ms", "total ms")
 
 
 class View(widgets.VBox):
@@ -158,8 +158,8 @@ class Compare(View):
             there = f"recorded, {self.recorded[0]['date']}" if self.recorded else "no GPU was recorded"
             _draw_bars(self.recorded_chart, self.recorded, there)
         self.tell()
-        lines = [("", ["now", *_cells(row)]) for row in rows]
-        lines += [("recorded", [row["date"], *_cells(row)]) for row in self.recorded]
+        lines = [("", _cells(row, "now")) for row in rows]
+        lines += [("recorded", _cells(row, row["date"])) for row in self.recorded]
         self.table.value = look.table(HEAD, lines)
 
     def _turn(self, change=None):
@@ -176,5 +176,6 @@ def _draw_bars(image, rows, title):
     look.show(image, ax.figure)
 
 
-def _cells(row):
-    return [row["graph"], label_of(row), row["order"], machine_of(row), row["triangles"], *map(row.get, TIMINGS)]
+def _cells(row, when):
+    about = [row["graph"], label_of(row), row["order"], f"{machine_of(row)}, {when}"]
+    return [*about, row["triangles"], *map(row.get, TIMINGS)]

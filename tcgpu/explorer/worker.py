@@ -38,11 +38,12 @@ class Worker:
             self._changed.notify_all()
 
     def stop(self, name):
-        """End the job of this name: at its next pulse if it is under way, else before it begins."""
+        """End the job of this name at its next pulse if it is under way; whether it waited, and now is not to begin."""
         with self._changed:
-            self._waiting.pop(name, None)
             self._stop = self._stop or self._name == name
+            waited = self._waiting.pop(name, None) is not None
             self._changed.notify_all()
+            return waited
 
     def wait(self, seconds=None):
         """Wait until there is nothing left to do; whether that came to be in time."""
