@@ -19,10 +19,9 @@ from tcgpu.kernels import part_tally, warp_search
 from tcgpu.parts import native
 from tcgpu.parts.cut import MOST_ROWS, column_bytes, words
 
-SLOT_WORDS = 1 << 19  # int64 words of pinned memory in each of a feeder's slots, at most
-SLOTS = 5
-FILLERS = 4  # threads that fill them
-BLOCKS = 1 << 16
+SLOT_WORDS = 1 << 20  # int64 words of pinned memory in each of a feeder's slots, at most
+SLOTS = 4
+FILLERS = 3  # threads that fill them
 MARGIN = 1 << 16  # bytes of the device that are left alone: allocations are rounded up
 
 
@@ -41,13 +40,13 @@ class Feeder:
     """A ring of pinned host memory in slots, through which loads go to the device in a stream, in the order asked for.
 
     Threads of its own fill the slots, as far ahead as there are any, while the device copies and counts. A context:
-    at its end the threads are gone.
+    at its end the threads are gone. timed: keep the events around each copy in `copies`.
     """
 
-    def __init__(self, stream, slot_words=SLOT_WORDS, slots=SLOTS):
-        self.stream, self.copies = stream, []  # (event, event) around each copy
-        self.slots = [_cuda.pinned(max(1, slot_words), np.int64) for _ in range(slots)]
-        self.free = [None] * slots  # the event that a slot has been copied
+    def __init__(self, stream, slot_words, timed=False):
+        self.stream, self.timed, self.copies = stream, timed, []
+        self.slots = [_cuda.pinned(max(1, min(slot_words, SLOT_WORDS)), np.int64) for _ in range(SLOTS)]
+        self.copied = [None] * SLOTS  # the event that what is in a slot has been copied
         self.pieces = deque()  # (load, first word, words) that no slot has yet
         self.filled = deque()  # (load, first word, slot's number, words, when they are filled)
         self.taken = 0
@@ -64,7 +63,7 @@ class Feeder:
         self.threads.shutdown(cancel_futures=True)
 
     def ask(self, load):
-        """Put a Load in line."""
+        """Put a Load in line; returns it."""
         size = self.slots[0].size
         for at in range(0, load.words, size):
             self.pieces.append((load, at, min(size, load.words - at)))
@@ -81,13 +80,13 @@ class Feeder:
 
     def _fill_ahead(self, wait=False):
         """Have slots filled that are free; if need be wait until one is."""
-        while self.pieces and len(self.filled) < len(self.slots):
-            number = self.taken % len(self.slots)
-            free = self.free[number]
-            if free is not None and not free.query():
+        while self.pieces and len(self.filled) < SLOTS:
+            number = self.taken % SLOTS
+            copied = self.copied[number]
+            if copied is not None and not copied.query():
                 if not wait:
                     return
-                free.synchronize()
+                copied.synchronize()
             load, at, size = self.pieces.popleft()
             filling = self.threads.submit(load.fill, at, self.slots[number][:size])
             self.filled.append((load, at, number, size, filling))
@@ -97,16 +96,17 @@ class Feeder:
     def _copy_next(self):
         load, at, number, size, filling = self.filled.popleft()
         filling.result()
-        if at == 0 and load.after() is not None:
-            load.after().wait(self.stream)
-        begin = _cuda.event(self.stream)
-        _cuda.copy_in(load.memory[at : at + size], self.slots[number][:size], self.stream)
-        load.ready = self.free[number] = _cuda.event(self.stream)
+        after = load.after() if at == 0 else None
+        if after is not None:
+            self.stream.wait(after)
+        begin = self.stream.event(timing=True) if self.timed else None
+        self.stream.copy_in(load.memory, at, self.slots[number][:size])
+        load.ready = self.copied[number] = self.stream.event(self.timed)
         self.copies.append((begin, load.ready))
         load.left -= 1
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Block:
     """The columns of vertices begin..end - 1 on the device; positions count from `first`, where theirs begin."""
 
@@ -125,7 +125,9 @@ class Block:
         return cls(begin, end, first, memory[:pointers], rows)
 
     def part_of(self, low, high):
-        """(low, pointers, rows) of some of the columns."""
+        """(low, pointers, rows) of some of the columns, or of all."""
+        if (low, high) == (self.begin, self.end):
+            return low, self.pointers, self.rows
         return low, self.pointers[low - self.begin : high - self.begin + 1], self.rows
 
 
@@ -135,7 +137,7 @@ def launch_count(near, far, part, total, *, columns=None, cached=True, stream=No
     far: what `Block.part_of` gives. columns: on the device the columns of these edges, if they are at hand; else they
     are searched for.
     """
-    blocks, size, shared = warp_search.shape(part.last - part.first, blocks=BLOCKS)
+    blocks, size, shared = warp_search.shape(part.last - part.first)
     if columns is None:
         columns = _cuda.device_array(0, np.int32)
     warp_search.warp_search_kernel.launch(
@@ -218,14 +220,19 @@ class Kept:
         return next((block for block in self.blocks if block.begin <= begin and end <= block.end), None)
 
     def have(self, graph, part):
-        """Bring in the columns that a part takes, or all of the graph's if it may have any row; let go of the rest."""
+        """Have the columns that a part takes, or all of the graph's if it may have any row; let go of the rest."""
         ranges = part.ranges(graph)
-        missing = [range_ for range_ in ranges if self.holding(*range_) is None]
-        if missing and part.high >= graph.n:
-            self.blocks = []
-            missing = [(0, graph.n)] if _fits(graph, [(0, graph.n)]) else ranges
-        elif missing:
-            self.blocks = [block for block in self.blocks if any(self.holding(*range_) is block for range_ in ranges)]
+        if part.high >= graph.n and any(self.holding(*range_) is None for range_ in ranges):
+            try:
+                return self._have(graph, [(0, graph.n)])
+            except _cuda.OutOfMemory:
+                pass  # then those that it takes
+        self._have(graph, ranges)
+
+    def _have(self, graph, ranges):
+        held = [self.holding(*range_) for range_ in ranges]
+        self.blocks = list(dict.fromkeys(filter(None, held)))
+        missing = [range_ for range_, block in zip(ranges, held) if block is None]
         if not _fits(graph, missing):
             raise _cuda.OutOfMemory("the columns of a part do not fit the device")
         for begin, end in missing:
@@ -252,6 +259,6 @@ def _fits(graph, ranges):
 def _brought(graph, begin, end):
     size = words(graph, begin, end)
     memory = _cuda.device_array(size, np.int64)
-    with Feeder(_cuda.stream(), min(SLOT_WORDS, size)) as feeder:
+    with Feeder(_cuda.Stream(), size) as feeder:
         feeder.bring(feeder.ask(Load(memory, size, partial(native.fill_columns, graph, begin, end)))).synchronize()
     return Block.in_memory(graph, begin, end, memory)

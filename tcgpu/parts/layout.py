@@ -20,7 +20,7 @@ SLICE = 1 << 23  # edges of which a slice has no more
 BUSY = 1 << 22  # edges that keep a device busy: of fewer there is one slice
 SAMPLE = 1 << 14  # edges that are enough to tell how far a count has come
 LEAST = 1 << 10  # a slice of fewer is not worth a launch
-TOTAL = 8  # bytes of the sum of all triangles
+SUMS = 32  # parts whose triangles are added up on the device before the host reads them
 
 
 def byte_count(text):
@@ -47,22 +47,25 @@ class Layout:
 
     @property
     def device_bytes(self):
-        return 8 * (self.stay + self.places * self.move) + TOTAL
+        return 8 * (self.stay + self.places * self.move) + 8 * SUMS
 
 
 def layout(graph, limit):
     """The Layout of a graph in `limit` bytes of device memory; GraphError if they are too few."""
-    columns = words(graph, 0, graph.n)
-    left = limit - TOTAL - 8 * columns
+    columns, reason = words(graph, 0, graph.n), f"{8 * SUMS} of them are for sums"
+    left = limit - 8 * SUMS - 8 * columns
     most = min(SLICE, left // (2 * ROW_BYTES) & ~1, max(LEAST, graph.m))
     if most >= min(LEAST, graph.m) and graph.m <= MOST_ROWS:
         parts = slices(graph, max(1, graph.m // BUSY), most, SAMPLE)
         longest = max((part.last - part.first for part in parts), default=0)
         return Layout(parts, {part.first: (0, graph.n) for part in parts}, columns, (longest + 1) // 2, 2, True)
     for share, places in SHARES:
-        stay = int((limit - TOTAL) * share) // 8 * 8
+        room = limit - 8 * SUMS
+        stay = int(room * share) // 8 * 8
+        if stay <= 0:
+            break
         try:
-            parts = pairs(graph, stay, min(stay, (limit - TOTAL - stay) // places // 8 * 8), SAMPLE)
+            parts = pairs(graph, stay, min(stay, (room - stay) // places // 8 * 8), SAMPLE)
         except GraphError as error:
             reason = error
             continue
@@ -81,4 +84,3 @@ def walk(layout):
         own, *others = group
         yield own
         yield from reversed(others) if k % 2 else others
-

@@ -9,6 +9,7 @@ The graph is read in pieces, by way of pinned memory; one in a folder stays in i
 same parts, right in the graph's arrays.
 """
 
+import time
 from collections import deque
 from dataclasses import dataclass
 from functools import partial
@@ -20,12 +21,12 @@ from tcgpu.graph import GraphError
 from tcgpu.kernels import SIMULATED_STEPS_PER_SECOND, SIMULATOR_PATIENCE, duration
 from tcgpu.parts import cut, device, native
 from tcgpu.parts.journal import journal
-from tcgpu.parts.layout import byte_count, layout, walk
+from tcgpu.parts.layout import SUMS, byte_count, layout, walk
 from tcgpu.parts.progress import progress
 from tcgpu.parts.work import Found, count_part, method_of, opened
 
 EARLY = 2  # parts whose columns are asked for before they are launched
-AHEAD = 4  # parts that are launched before they are waited for
+BATCH = 1 << 32  # look-ups after which the counts of the parts launched so far are read
 PART_WORK = 1 << 30  # look-ups of one part natively: about a second's, so that a count can be interrupted
 
 
@@ -63,18 +64,62 @@ class Place:
     def __init__(self, memory):
         self.memory = memory
         self.key = self.load = self.block = None
+        self.waited_for = None  # the load that kernels from now on are launched behind
         self.free = None  # the event that the last part that was launched on it is done
+
+
+class Sums:
+    """What the parts that were launched last have, added up on the device in a number for each; read some at a time.
+
+    Numbers are never set back: what one has is what it had when it was read last, and the triangles of a part.
+    """
+
+    def __init__(self, numbers, stream):
+        self.numbers, self.stream = numbers, stream
+        self.of_one = [numbers[k : k + 1] for k in range(numbers.size)]
+        self.read, self.before = _cuda.pinned(numbers.size, np.int64), [0] * numbers.size
+        self.batches = deque()  # (first number, parts, event): to be read when the event is done
+        self.parts, self.work = [], 0.0  # of the batch that is launched now
+        self.half = numbers.size // 2
+        self.first = 0
+
+    def next(self, part):
+        """The number that a part is to be added to."""
+        self.parts.append(part)
+        self.work += part.work
+        return self.of_one[self.first + len(self.parts) - 1]
+
+    @property
+    def full(self):
+        return len(self.parts) == self.half or self.work > BATCH
+
+    def launched(self):
+        """All parts of a batch are launched: have their numbers copied."""
+        last = self.first + len(self.parts)
+        self.stream.copy_out(self.numbers, self.first, self.read[self.first : last])
+        self.batches.append((self.first, self.parts, self.stream.event()))
+        self.first = self.half - self.first
+        self.parts, self.work = [], 0.0
+
+    def found(self):
+        """Wait for the oldest batch; each of its parts with its triangles."""
+        first, parts, copied = self.batches.popleft()
+        copied.synchronize()
+        for k, part in enumerate(parts, first):
+            after = int(self.read[k])
+            yield part, after - self.before[k]
+            self.before[k] = after
 
 
 class Streaming:
     """One count of a graph on the engine's device, in no more than so many bytes of its memory.
 
-    limit: None for what the device has free. After `count`, `overlap` says how well copies hid behind kernels,
-    `device_bytes` and `pinned_bytes` how much memory it took.
+    limit: None for what the device has free. timed: have the device time what it does. After `count`, `device_bytes`
+    and `pinned_bytes` are how much memory it took, and `overlap`, if timed, how well copies hid behind kernels.
     """
 
-    def __init__(self, graph, limit=None, **knobs):
-        self.graph, self.knobs = graph, knobs
+    def __init__(self, graph, limit=None, *, timed=False, **knobs):
+        self.graph, self.knobs, self.timed = graph, knobs, timed
         free = _cuda.memory_free() - device.MARGIN
         self.limit = free if limit is None else min(limit, free)
         self.layout = layout(graph, self.limit)
@@ -90,7 +135,8 @@ class Streaming:
                 self._allocate()
                 with self.feeder:
                     self._run(kept, bar)
-                self._measure()
+                if self.timed:
+                    self._measure()
                 return sum(kept.done.values())
             finally:
                 self._let_go()
@@ -98,15 +144,15 @@ class Streaming:
     def _allocate(self):
         """All the memory that it takes, on the device and pinned on the host."""
         plan = self.layout
-        self.copying, self.counting = _cuda.stream(), _cuda.stream()
-        self.total, self.before = self._array(1, 0), 0
+        self.copying, self.counting = _cuda.Stream(), _cuda.Stream()
+        self.sums = Sums(self._array(SUMS, 0), self.counting)
         self.nothing = _cuda.device_array(0, np.int32)
         self.stay = Place(self._array(plan.stay))
         self.places = deque(Place(self._array(plan.move)) for _ in range(plan.places if plan.move else 0))
-        self.sums = _cuda.pinned(AHEAD + 2, np.int64)  # the total after each part under way
-        self.feeder = device.Feeder(self.copying, min(device.SLOT_WORDS, max(plan.stay, plan.move)))
-        self.pinned_bytes = self.feeder.nbytes + self.sums.nbytes
+        self.feeder = device.Feeder(self.copying, plan.move or plan.stay, self.timed)
+        self.pinned_bytes = self.feeder.nbytes + self.sums.read.nbytes
         self.kernels = []  # (event, event)
+        self.read_at = time.perf_counter()  # when the last batch was read
 
     def _array(self, words, fill=None):
         self.device_bytes += 8 * words
@@ -115,25 +161,21 @@ class Streaming:
         return _cuda.device_array(words, np.int64, fill)
 
     def _run(self, kept, bar):
-        """Ask for what parts take, some parts before they are launched; launch some before they are waited for."""
-        asked, launched = deque(), deque()
-        for part in walk(self.layout):
-            if part in kept.done:
-                continue
+        """Ask for what parts take, some parts before they are launched; launch a batch before the last one is read."""
+        asked = deque()
+        for part in _left(walk(self.layout), kept):
             asked.append((part, *self._ask(part)))
             if len(asked) > EARLY:
-                launched.append(self._launch(*asked.popleft()))
-            if len(launched) > AHEAD:
-                self._finish(*launched.popleft(), kept, bar)
+                self._launch(*asked.popleft(), kept, bar)
         while asked:
-            launched.append(self._launch(*asked.popleft()))
-            if len(launched) > AHEAD:
-                self._finish(*launched.popleft(), kept, bar)
-        while launched:
-            self._finish(*launched.popleft(), kept, bar)
+            self._launch(*asked.popleft(), kept, bar)
+        if self.sums.parts:
+            self.sums.launched()
+        while self.sums.batches:
+            self._keep(kept, bar)
 
     def _ask(self, part):
-        """(what the part's columns are brought to, what moves past them or None): places, and loads for them."""
+        """Where its columns are, or will be, and what moves past them, or None: each a place, its key, and a Load."""
         begin, end = self.layout.columns[part.first]
         near = self._on_its_way(self.stay, (begin, end), native.fill_columns)
         if self.layout.whole:
@@ -149,49 +191,51 @@ class Streaming:
         return self._on_its_way(self.places[0], key, fill)
 
     def _on_its_way(self, place, key, fill):
-        """A place and the Load that brings there what the key stands for, asked for unless it is there."""
+        """A place, its key, and the Load that brings there what the key stands for: asked for unless it was before."""
         if place.key != key:
             size = -(-(key[1] - key[0]) // 2) if fill is native.fill_columns_of else cut.words(self.graph, *key)
             fill = partial(fill, self.graph, *key)
             place.key, place.load = key, self.feeder.ask(device.Load(place.memory, size, fill, lambda: place.free))
         return place, key, place.load
 
-    def _launch(self, part, near, far):
+    def _launch(self, part, near, far, kept, bar):
         """Have the device count a part, when what it takes is there."""
-        stay, columns, load = near
-        loads = [load] if far is None else [load, far[2]]
-        for load in loads:
-            self.feeder.bring(load).wait(self.counting)
-        block = self._block(stay, columns)
-        rows, of_edges = block.part_of(*columns), self.nothing
+        block, rows, columns = self._brought(*near), None, self.nothing
         if self.layout.whole:
-            of_edges = far[0].memory.view(np.int32)[: part.last - part.first]
+            self._brought(*far, as_block=False)
+            columns = far[0].memory.view(np.int32)
         elif far is not None:
-            rows = self._block(far[0], far[1]).part_of(part.low, part.high)
-        begin = _cuda.event(self.counting)
-        device.launch_count(block, rows, part, self.total, columns=of_edges, stream=self.counting, **self.knobs)
-        number = len(self.kernels) % self.sums.size
-        _cuda.copy_out(self.total, self.sums[number : number + 1], self.counting)
-        done = _cuda.event(self.counting)
-        self.kernels.append((begin, done))
-        stay.free = done
+            rows = self._brought(*far).part_of(part.low, part.high)
+        begin = self.counting.event(timing=True) if self.timed else None
+        device.launch_count(
+            block, rows or block.part_of(block.begin, block.end), part, self.sums.next(part),
+            columns=columns, stream=self.counting, **self.knobs,
+        )  # fmt: skip
+        near[0].free = done = self.counting.event(self.timed)
         if far is not None:
             far[0].free = done
-        return part, number, begin, done
+        self.kernels.append((begin, done))
+        if self.sums.full:
+            self.sums.launched()
+            if len(self.sums.batches) > 1:
+                self._keep(kept, bar)
 
-    def _block(self, place, columns):
-        """The Block in a place; made once."""
-        if place.block is None or (place.block.begin, place.block.end) != columns:
-            place.block = device.Block.in_memory(self.graph, *columns, place.memory)
+    def _brought(self, place, key, load, as_block=True):
+        """The Block in a place, made once, when the kernels may count on it."""
+        ready = self.feeder.bring(load)
+        if load is not place.waited_for:
+            self.counting.wait(ready)
+            place.waited_for = load
+            place.block = device.Block.in_memory(self.graph, *key, place.memory) if as_block else None
         return place.block
 
-    def _finish(self, part, number, begin, done, kept, bar):
-        """Wait for a part, and write down what it has."""
-        done.synchronize()
-        after = int(self.sums[number])
-        kept.add(Found(part, after - self.before, _cuda.ms_between(begin, done) / 1e3, _cuda.engine()))
-        self.before = after
-        bar.add(part.work)
+    def _keep(self, kept, bar):
+        """Wait for a batch, and write down what its parts have."""
+        batch, before = list(self.sums.found()), self.read_at
+        self.read_at = time.perf_counter()
+        for part, triangles in batch:
+            kept.add(Found(part, triangles, (self.read_at - before) / len(batch), _cuda.engine()))
+            bar.add(part.work)
 
     def _measure(self):
         """Add up how long the device copied and counted."""
@@ -204,7 +248,7 @@ class Streaming:
     def _let_go(self):
         """Whatever happened, keep no memory, neither the device's nor pinned."""
         _cuda.synchronize()
-        for name in ("stay", "places", "total", "nothing", "feeder", "sums", "kernels", "copying", "counting"):
+        for name in ("stay", "places", "sums", "nothing", "feeder", "kernels", "copying", "counting"):
             self.__dict__.pop(name, None)
         _cuda.give_back()
 
