@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 from hypothesis import settings
-from lab import Lab
 
 from tcgpu import _cuda
 
@@ -68,6 +67,8 @@ def graphs_folder():
 @pytest.fixture
 def lab(root, tmp_path, chromium):
     """A `lab.Lab`: JupyterLab or Voila over a copy of the notebooks, in a real browser."""
+    from lab import Lab
+
     with contextlib.ExitStack() as stack:
         yield Lab(root, tmp_path, chromium, stack)
 
