@@ -38,27 +38,30 @@ GRAPHS = small_graphs() | {
 def same(graph, **knobs):
     """Whether both plans find what the native engine does, their launches cut down to what the simulator has time for.
 
-    The launches run twice: `reset` has to bring back what they began with.
+    Where the vertices' plan goes by way of the edges, their triangles are in it. On a few graphs the launches run
+    twice: `reset` has to bring back what they began with.
     """
     plain = graph.to_graph() if isinstance(graph, DeviceGraph) else graph
-    of_edges = found(adaptive.support_plan(graph, **knobs), graph.m < 1000)
-    of_vertices = found(adaptive.triangles_plan(graph, **knobs), graph.m < 1000)
-    return np.array_equal(of_edges, cpu.support(plain, "natural")) and np.array_equal(
-        of_vertices, cpu.triangles(plain, "natural")
-    )
+    vertices = adaptive.triangles_plan(graph, **knobs)
+    edges = vertices if "support" in vertices.created else adaptive.support_plan(graph, **knobs)
+    right = True
+    for plan, answer, wanted in ((vertices, "twice", 2 * cpu.triangles(plain)), (edges, "support", cpu.support(plain))):
+        if not plan.arrays:
+            run(plan, again=graph.m < 300)
+        right &= np.array_equal(_cuda.to_host(plan.arrays[answer]), wanted)
+    assert np.array_equal(2 * vertices.result(), _cuda.to_host(vertices.arrays["twice"]))
+    vertices.free(), edges.free()
+    return right
 
 
-def found(plan, twice):
+def run(plan, again):
     if _cuda.engine() == "sim":
         plan.setup, plan.steps = ([fewer(step) for step in steps] for steps in (plan.setup, plan.steps))
     plan.allocate()
     plan.launch()
-    if twice:
+    if again:
         plan.reset()
         plan.launch()
-    result = plan.result()
-    plan.free()
-    return result
 
 
 def fewer(step, blocks=3):
