@@ -313,7 +313,7 @@ def test_run_measures_and_shows(explore):
     before = bytes(explorer.compare.live_chart.value)
     begin = time.monotonic()
     explorer.run_button.click()
-    assert time.monotonic() - begin < 0.5  # nothing waits for it
+    assert time.monotonic() - begin < 2  # nothing waits for it
     assert explorer.wait(SOON)
     rows = explorer.rows
     assert [row["method"] for row in rows] == ["naive", "column_block", "cpu"]

@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 import ipywidgets as widgets
 
+from tcgpu._engine import ENGINE
 from tcgpu.counting import METHODS
 from tcgpu.explorer import look, words
 from tcgpu.graph import GraphError
@@ -25,9 +26,15 @@ class Wish(NamedTuple):
         return " ".join([self.method, *(f"{name}={value}" for name, value in self.knobs.items())])
 
     @property
+    def runs(self):
+        """How many runs a median is taken of: one of the simulator's, whose time tells little."""
+        simulated = self.engine == "sim" or self.engine is None and ENGINE == "sim"
+        return 1 if simulated and "sim" in METHODS[self.method].engines else self.repeats
+
+    @property
     def code(self):
         """What measures it, as Python."""
-        said = {"knobs": self.knobs or None, "order": self.order, "engine": self.engine, "repeats": self.repeats}
+        said = {"knobs": self.knobs or None, "order": self.order, "engine": self.engine, "repeats": self.runs}
         more = "".join(f", {name}={value!r}" for name, value in said.items() if value is not None)
         return f"tcgpu.measure(graph, {self.method!r}{more})"
 

@@ -13,7 +13,7 @@ import ipywidgets as widgets
 from tcgpu import records
 from tcgpu._watch import part
 from tcgpu.bench import Rows, check_agreement, measure
-from tcgpu.counting import METHODS, engine_of
+from tcgpu.counting import METHODS
 from tcgpu.explorer import drawing, look
 from tcgpu.graph import GraphError
 
@@ -66,10 +66,8 @@ class View(widgets.VBox):
 
 
 def measured(graph, wish, name=None):
-    """The row of a Wish; the simulator, whose time tells little, runs once."""
-    simulated = engine_of(METHODS[wish.method], wish.engine) == "sim"
-    repeats = 1 if simulated else wish.repeats
-    [row] = measure(graph, wish.method, knobs=wish.knobs, engine=wish.engine, order=wish.order, repeats=repeats,
+    """The row of a Wish."""
+    [row] = measure(graph, wish.method, knobs=wish.knobs, engine=wish.engine, order=wish.order, repeats=wish.runs,
                     name=name)  # fmt: skip
     return row
 
