@@ -3,6 +3,7 @@
 import base64
 import csv
 import datetime
+import html
 import io
 import json
 import re
@@ -200,6 +201,7 @@ def test_an_order(explore, order):
 def test_a_graph_that_is_given(explore, given):
     explorer = explore(given, ["cpu"])
     assert explorer.graphs.source.value == "given" and "34 vertices, 78 edges" in facts(explorer)
+    assert (getattr(given, "name", "") or "the graph that") in html.unescape(explorer.graphs.given_page.value)
     assert ran(explorer)[0]["triangles"] == 45
     explorer.graphs.source.value = "bundled"
     assert ran(explorer)[0]["triangles"] == 450

@@ -42,7 +42,8 @@ class GraphChoice(widgets.VBox):
         self._make_bundled()
         self._make_generated()
         self._make_file()
-        pages = [self.bundled_page, self.generated_page, self.file_page, look.text()]
+        self.given_page = look.text("", "tcgpu-words")
+        pages = [self.bundled_page, self.generated_page, self.file_page, self.given_page]
         self.page = widgets.Stack(pages, selected_index=0, layout={"height": "228px"})
         self.facts = look.text("", "tcgpu-words", height="52px")
         self.order = widgets.Dropdown(options=words.ORDERS)
@@ -129,6 +130,7 @@ class GraphChoice(widgets.VBox):
     def _begin_with(self, graph):
         if not isinstance(graph, (str, Path)):
             self._given = as_graph(graph)
+            self.given_page.value = html.escape(self._given.name or "the graph that tcgpu.explore was given")
             self.source.options = (*SOURCES, GIVEN)
             self.source.value, self.page.selected_index = GIVEN, len(SOURCES)
         elif str(graph) in self._made:
