@@ -18,7 +18,7 @@ import numpy as np
 
 from tcgpu import _cuda, counting
 from tcgpu.graph import GraphError
-from tcgpu.kernels import SIMULATED_STEPS_PER_SECOND, SIMULATOR_PATIENCE, duration
+from tcgpu.kernels import SIMULATOR_PATIENCE, duration
 from tcgpu.parts import cut, device, native
 from tcgpu.parts.journal import journal
 from tcgpu.parts.layout import SUMS, byte_count, layout, walk
@@ -27,6 +27,8 @@ from tcgpu.parts.work import Found, count_part, method_of, opened
 
 EARLY = 2  # parts whose columns are asked for before they are launched
 BATCH = 1 << 32  # look-ups after which the counts of the parts launched so far are read
+SIMULATED_EDGES_PER_SECOND = 12_000  # that a part looks at, whether or not they are its own
+SIMULATED_LOOKUPS_PER_SECOND = 45_000
 PART_WORK = 1 << 30  # look-ups of one part natively: about a second's, so that a count can be interrupted
 
 
@@ -129,7 +131,7 @@ class Streaming:
     def count(self, resume=None, show=None):
         """The number of triangles. resume, show: a journal's file, how to show progress; see `tcgpu.count`."""
         parts = self.layout.parts
-        check_patience("warp_search", sum(part.work for part in parts))
+        check_patience(parts)
         with journal(resume, self.graph, "count", parts) as kept, _bar(parts, kept, show) as bar:
             try:
                 self._allocate()
@@ -281,11 +283,12 @@ def _bar(parts, kept, show):
     return bar
 
 
-def check_patience(method, lookups):
-    """GraphError if the simulator would take too long for so many look-ups."""
-    seconds = lookups / SIMULATED_STEPS_PER_SECOND
+def check_patience(parts):
+    """GraphError if the simulator would take too long for all these parts."""
+    edges = sum(part.last - part.first for part in parts)
+    seconds = edges / SIMULATED_EDGES_PER_SECOND + sum(part.work for part in parts) / SIMULATED_LOOKUPS_PER_SECOND
     if _cuda.engine() == "sim" and seconds > SIMULATOR_PATIENCE:
         raise GraphError(
-            f"{method} would take about {duration(seconds)} in the simulator: "
+            f"warp_search would take about {duration(seconds)} in the simulator: "
             "take engine='cpu' or a smaller graph, or run it on a GPU"
         )

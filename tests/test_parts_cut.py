@@ -1,0 +1,154 @@
+"""Cuts: every edge in exactly one part, parts of about equal work, ranges of columns that fit, whatever the graph."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from strategies import sparse_graphs
+
+import tcgpu
+from tcgpu import Graph, GraphError
+from tcgpu.parts import Part, cut, deals, pairs, ranges, slices
+
+CLIQUE = tcgpu.generate.clique(40)
+
+
+def times_held(graph, parts):
+    """How many parts each edge lies in."""
+    held = np.zeros(graph.m, int)
+    for part in parts:
+        rows = graph.row_idx[part.first : part.last]
+        held[part.first : part.last] += (rows >= part.low) & (rows < part.high)
+    return held
+
+
+def triangles_by_definition(graph, part):
+    """The triangles whose edge between the two smallest vertices is the part's."""
+    column = [set(graph.column(j).tolist()) for j in range(graph.n)]
+    edges = zip(graph.row_idx[part.first : part.last].tolist(), graph.col_of[part.first : part.last].tolist())
+    return sum(len(column[i] & column[j]) for i, j in edges if part.low <= i < part.high)
+
+
+def cuts(graph, draw):
+    """A cut of every kind, as Hypothesis draws it."""
+    longest = cut.column_bytes(graph, 0, 1) + 4 * graph.max_column
+    move = draw(st.integers(longest, longest + 200))
+    return {
+        "slices": slices(graph, draw(st.integers(1, 7))),
+        "short slices": slices(graph, draw(st.integers(1, 3)), most_edges=draw(st.integers(1, 9))),
+        "pairs": pairs(graph, draw(st.integers(move, move + 300)), move),
+    }
+
+
+@given(sparse_graphs(), st.data())
+def test_every_edge_lies_in_exactly_one_part(graph, data):
+    for parts in cuts(graph, data.draw).values():
+        assert times_held(graph, parts).tolist() == [1] * graph.m
+
+
+@given(sparse_graphs(), st.data())
+def test_halves_are_the_part_and_take_fewer_columns(graph, data):
+    parts = data.draw(st.sampled_from(list(cuts(graph, data.draw).values())))
+    part = data.draw(st.sampled_from(parts or [Part(0, 0, 0, 0)]))
+    if part.barren(graph) or len(set(range(*part.columns(graph))) | set(range(*part.rows(graph)))) <= 2:
+        return
+    halves = part.halves(graph)
+    assert (times_held(graph, halves) == times_held(graph, [part])).all()
+    assert sum(triangles_by_definition(graph, half) for half in halves) == triangles_by_definition(graph, part)
+
+
+def test_halving_ends_with_two_columns_at_a_time():
+    found, pieces = 0, slices(CLIQUE, 1)
+    two = cut.column_bytes(CLIQUE, 0, 1) + cut.column_bytes(CLIQUE, 1, 2)
+    while pieces:
+        piece = pieces.pop()
+        if sum(cut.column_bytes(CLIQUE, *range_) for range_ in piece.ranges(CLIQUE)) > two:
+            pieces += piece.halves(CLIQUE)
+        else:
+            found += triangles_by_definition(CLIQUE, piece)
+    assert found == tcgpu.count(CLIQUE, "cpu")
+    with pytest.raises(GraphError, match="two columns cannot be halved"):
+        Part(0, 1, 1, 2).halves(Graph.from_edges([0], [1]))
+
+
+@given(sparse_graphs(), st.data())
+def test_what_a_part_takes_is_what_its_triangles_ask_for(graph, data):
+    """The columns of all its edges' ends, in at most two ranges; and no triangle outside of its reach."""
+    for part in data.draw(st.sampled_from(list(cuts(graph, data.draw).values()))):
+        taken = {v for range_ in part.ranges(graph) for v in range(*range_)}
+        inside = [e for e in range(part.first, part.last) if part.low <= graph.row_idx[e] < part.high]
+        assert {int(v) for e in inside for v in (graph.row_idx[e], graph.col_of[e])} <= taken
+        assert len(part.ranges(graph)) <= 2
+        edges, vertices = (
+            {k for range_ in part.reach(graph, by_edge) for k in range(*range_)} for by_edge in (True, False)
+        )
+        for e in inside:
+            i, j = int(graph.row_idx[e]), int(graph.col_of[e])
+            for k in set(graph.column(i).tolist()) & set(graph.column(j).tolist()):
+                assert {i, j, k} <= vertices
+                assert {e, position(graph, i, k), position(graph, j, k)} <= edges
+
+
+def position(graph, j, i):
+    return int(graph.col_ptr[j]) + graph.column(j).tolist().index(i)
+
+
+@pytest.mark.parametrize("order", ["natural", "degree"])
+def test_slices_are_alike_in_work(order):
+    """By the work of every edge, not of the sample that the cut goes by."""
+    graph = tcgpu.generate.rmat(scale=15, seed=1).ordered(order)
+    assert graph.m > 10 * cut.EDGE * 1000
+    lengths = graph.column_lengths
+    work = cut.EDGE + np.minimum(lengths[graph.row_idx], lengths[graph.col_of])
+    for sample, tolerance in ((cut.SAMPLE, 0.02), (1 << 12, 0.25)):
+        each = [work[part.first : part.last].sum() for part in slices(graph, 16, sample=sample)]
+        assert np.abs(np.array(each) / (work.sum() / 16) - 1).max() < tolerance
+    edges = [part.last - part.first for part in slices(graph, 16)]
+    assert max(edges) > 1.2 * min(edges)  # equal numbers of edges would not have been equal work
+
+
+def test_the_work_of_pairs_is_that_of_their_edges():
+    graph = tcgpu.generate.rmat(scale=12, seed=1).ordered("degree")
+    lengths = graph.column_lengths
+    work = cut.EDGE + np.minimum(lengths[graph.row_idx], lengths[graph.col_of])
+    parts = pairs(graph, 60_000, 20_000)
+    assert len(parts) > 20
+    for part in parts:
+        rows = graph.row_idx[part.first : part.last]
+        exact = work[part.first : part.last][(rows >= part.low) & (rows < part.high)].sum()
+        assert part.work == exact  # the sample is the graph
+    assert sum(part.work for part in pairs(graph, 60_000, 20_000, sample=2000)) == pytest.approx(work.sum(), rel=0.1)
+
+
+@given(sparse_graphs(), st.integers(0, 60))
+def test_ranges_are_as_large_as_they_may_be(graph, more):
+    room = cut.column_bytes(graph, 0, 1) + 4 * graph.max_column + more
+    found = ranges(graph, room)
+    assert found[0] == 0 and found[-1] == graph.n and found == sorted(set(found))
+    for begin, end in zip(found, found[1:]):
+        assert cut.column_bytes(graph, begin, end) <= room
+        assert end == graph.n or cut.column_bytes(graph, begin, end + 1) > room
+
+
+def test_a_column_that_is_too_long_is_named():
+    with pytest.raises(GraphError, match="column 0 alone takes 172 bytes on the device, of which there are 171"):
+        ranges(CLIQUE, 171)
+    with pytest.raises(GraphError, match="column 0 alone"):
+        pairs(CLIQUE, 10_000, 100)
+
+
+@pytest.mark.parametrize("parts", [0, -1])
+def test_no_parts_are_no_cut(parts):
+    with pytest.raises(GraphError, match=f"1 part or more, not {parts}"):
+        slices(CLIQUE, parts)
+
+
+def test_a_graph_without_edges_is_cut_as_well():
+    for graph in (Graph.from_edges([], [], 0), Graph.from_edges([], [], 9)):
+        parts = slices(graph, 3) + pairs(graph, 100, 50)
+        assert all(part.empty and part.barren(graph) for part in parts) and len(slices(graph, 3)) == 3
+
+
+def test_hands_of_a_deal():
+    assert [(deal.index, deal.of) for deal in deals(3)] == [(0, 3), (1, 3), (2, 3)]
+    assert len(set(deals(3))) == 3 and not any(deal.empty for deal in deals(3))

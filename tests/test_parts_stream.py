@@ -1,0 +1,479 @@
+"""Counting through a small device: exact in every cut and every order of events, within its memory, to go on with."""
+
+import json
+import random
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import settings as hypothesis_settings
+from hypothesis import strategies as st
+from kernel_shapes import small_graphs
+from strategies import sparse_graphs
+
+import tcgpu
+from tcgpu import Graph, GraphError, _cuda
+from tcgpu import __main__ as command_line
+from tcgpu.parts import device, layout, stream
+from tcgpu.parts.stream import Overlap, Streaming
+
+KERNELS = [pytest.param("sim", marks=pytest.mark.sim), pytest.param("gpu", marks=pytest.mark.gpu)]
+ENGINES = ["cpu", *KERNELS]
+RMAT = tcgpu.generate.rmat(scale=6, seed=1).ordered("degree")
+TRIANGLES = tcgpu.count(RMAT, "cpu")
+SUMS = 8 * layout.SUMS
+BUDGETS = [SUMS + 700, SUMS + 1200, RMAT.nbytes, SUMS + 2500, 3 * RMAT.nbytes, 10**6]
+
+
+def count_by_definition(near, far, part, total, **options):
+    """What `launch_count` has the kernel do, from what lies in the arrays when it runs."""
+    low, pointers, rows = far
+    column = np.searchsorted(near.pointers, np.arange(near.rows.size), side="right")  # and one
+    for e in range(part.first - near.first, part.last - near.first):
+        i = int(near.rows[e]) - low
+        if 0 <= i < pointers.size - 1:
+            tail = near.rows[e + 1 : near.pointers[column[e]]]
+            total[0] += np.intersect1d(tail, rows[pointers[i] : pointers[i + 1]]).size
+
+
+@pytest.fixture
+def quick(monkeypatch):
+    """The kernel by definition: in the simulator, a graph is counted a hundred times in the time of one."""
+    monkeypatch.setattr(device, "launch_count", count_by_definition)
+
+
+# --------------------------------------------------------------------------------------------------------------- exact
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("budget", BUDGETS)
+def test_every_budget_gives_the_same_count(engine, budget):
+    assert tcgpu.count(RMAT, engine=engine, device_memory=budget) == TRIANGLES
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("name", small_graphs())
+def test_hard_graphs_in_little_memory(engine, name):
+    graph = small_graphs()[name]
+    least = SUMS + 2 * (24 + 4 * graph.max_column)
+    for budget in (least + graph.nbytes // 2, least + 2 * graph.nbytes):
+        assert tcgpu.count(graph, engine=engine, device_memory=budget) == tcgpu.count(graph, "cpu")
+
+
+@pytest.mark.sim
+@hypothesis_settings(max_examples=60)
+@given(sparse_graphs(25), st.integers(0, 600), st.sampled_from(["natural", "degree"]))
+def test_any_graph_in_any_memory(graph, more, order):
+    own = graph.ordered(order)
+    budget = SUMS + 2 * (24 + 4 * own.max_column) + more
+    with _cuda.using("sim"), pytest.MonkeyPatch.context() as patch:
+        patch.setattr(device, "launch_count", count_by_definition)
+        assert Streaming(own, budget).count() == tcgpu.count(graph, "cpu")
+    assert tcgpu.count(graph, "cpu", device_memory=budget, order=order) == tcgpu.count(graph, "cpu")
+
+
+class Device:
+    """Streams whose work is done later, in any order that they allow: a device that is as unkind as it may be."""
+
+    def __init__(self, seed):
+        self.chance, self.streams, self.inside = random.Random(seed), [], 0
+
+    def stream(self):
+        self.streams.append(LateStream(self))
+        return self.streams[-1]
+
+    def run(self, until):
+        """Do some work of some stream or other, as long as `until` says that there is something to wait for."""
+        while until():
+            able = [stream for stream in self.streams if stream.able()]
+            assert able, "streams wait for each other"
+            self.chance.choice(able).step()
+
+
+class LateStream:
+    def __init__(self, device):
+        self.device, self.work, self.done = device, [], 0
+
+    def able(self):
+        return self.done < len(self.work) and self.work[self.done][0]()
+
+    def step(self):
+        self.done += 1
+        self.work[self.done - 1][1]()
+
+    def do(self, work, when=lambda: True):
+        self.work.append((when, work))
+
+    def event(self, timing=False):
+        return LateEvent(self, len(self.work))
+
+    def wait(self, event):
+        self.do(lambda: None, lambda: event.stream.done >= event.place)
+
+    def copy_in(self, array, at, source):
+        self.do(lambda: array.__setitem__(slice(at, at + source.size), source))
+
+    def copy_out(self, array, at, target):
+        self.do(lambda: target.__setitem__(slice(None), array[at : at + target.size]))
+
+
+class LateEvent:
+    def __init__(self, stream, place):
+        self.stream, self.place = stream, place
+
+    def query(self):
+        if self.stream.device.chance.random() < 0.5 and self.stream.able():
+            self.stream.step()
+        return self.stream.done >= self.place
+
+    def synchronize(self):
+        self.stream.device.run(lambda: self.stream.done < self.place)
+
+
+@pytest.mark.sim
+@pytest.mark.parametrize("budget", BUDGETS)
+@pytest.mark.parametrize("seed", range(4))
+def test_no_copy_meets_a_kernel(budget, seed, monkeypatch):
+    """On a device that does everything as late as it may, in an order drawn at random, the count is the same.
+
+    So nothing is written to while it is read, and nothing is read before it is there.
+    """
+    late = Device(seed)
+    monkeypatch.setattr(_cuda, "Stream", late.stream)
+
+    def launch(near, far, part, total, stream, **options):
+        stream.do(lambda: count_by_definition(near, far, part, total))
+
+    monkeypatch.setattr(device, "launch_count", launch)
+    monkeypatch.setattr(device, "SLOT_WORDS", 50)
+    monkeypatch.setattr(layout, "BUSY", 50)
+    monkeypatch.setattr(layout, "LEAST", 10)
+    with _cuda.using("sim"):
+        streaming = Streaming(RMAT, budget)
+        assert streaming.count() == TRIANGLES
+    assert len(streaming.layout.parts) > 3 and sum(stream.done for stream in late.streams) > 20
+
+
+def test_the_unkind_device_finds_what_is_missing(monkeypatch):
+    """Without the waits between streams the count is wrong, at least sometimes."""
+    monkeypatch.setattr(LateStream, "wait", lambda stream, event: None)
+    wrong = 0
+    for seed in range(5):
+        with pytest.MonkeyPatch.context() as patch:
+            try:
+                test_no_copy_meets_a_kernel(SUMS + 1200, seed, patch)
+            except (AssertionError, IndexError):
+                wrong += 1
+    assert wrong
+
+
+# -------------------------------------------------------------------------------------------------------------- memory
+
+
+@pytest.mark.sim
+@pytest.mark.parametrize("budget", BUDGETS)
+def test_the_budget_is_held(budget, quick, monkeypatch):
+    taken, make = [], _cuda.device_array
+    monkeypatch.setattr(_cuda, "device_array", lambda *shape: taken.append(make(*shape).nbytes) or make(*shape))
+    with _cuda.using("sim"):
+        streaming = Streaming(RMAT, budget)
+        assert streaming.count() == TRIANGLES
+    assert sum(taken) == streaming.device_bytes == streaming.layout.device_bytes <= budget
+    assert streaming.layout.whole == (budget > RMAT.nbytes + 1000)
+
+
+def test_more_memory_makes_fewer_parts():
+    parts = [len(layout.layout(RMAT, budget).parts) for budget in BUDGETS]
+    assert parts == sorted(parts, reverse=True) and parts[0] > 20 and parts[-1] == 1
+
+
+def test_too_little_memory_is_refused_with_the_reason():
+    with pytest.raises(GraphError, match="500 bytes of device memory are too few for this graph: column 0 alone takes"):
+        tcgpu.count(tcgpu.generate.clique(40), "cpu", device_memory=500)
+    with pytest.raises(GraphError, match="100 bytes of device memory are too few for this graph: 256 of them are for"):
+        tcgpu.count(RMAT, device_memory=100)
+
+
+@pytest.mark.sim
+def test_less_than_the_budget_where_the_device_has_less(quick, monkeypatch):
+    monkeypatch.setattr(_cuda, "memory_free", lambda: SUMS + 2500 + device.MARGIN)
+    with _cuda.using("sim"):
+        streaming = Streaming(RMAT, 10**9)
+        assert streaming.count() == TRIANGLES and streaming.device_bytes <= SUMS + 2500
+        assert Streaming(RMAT).limit == SUMS + 2500
+
+
+@pytest.mark.sim
+def test_what_stays_is_brought_once_and_what_moves_is_used_twice(quick, monkeypatch):
+    """A range stays while others move past it; the last ones to move are the first to meet the next range."""
+    asked, ask = [], device.Feeder.ask
+
+    def asking(feeder, load):
+        asked.append(load.fill.args[1:])
+        return ask(feeder, load)
+
+    monkeypatch.setattr(device.Feeder, "ask", asking)
+    with _cuda.using("sim"):
+        streaming = Streaming(RMAT, SUMS + 700)
+        assert streaming.count() == TRIANGLES
+    plan = streaming.layout
+    stays = list(plan.columns.values())
+    assert len(stays) > 3 and not plan.whole and plan.places == 2
+    assert [range_ for range_ in asked if range_ in stays] == stays
+    moved = [(part.low, part.high) for part in layout.walk(plan) if part.low >= plan.columns[part.first][1]]
+    brought = len(asked) - len(stays)
+    assert len(moved) - 2 * len(stays) <= brought <= len(moved) - 2 * (len(stays) - 3)
+
+
+def test_the_walk_turns_round_at_each_range():
+    plan = layout.layout(RMAT, SUMS + 1200)
+    for k, (begin, end) in enumerate(plan.columns.values()):
+        lows = [part.low for part in layout.walk(plan) if plan.columns[part.first] == (begin, end)]
+        assert lows[0] <= begin and lows[1:] == sorted(lows[1:], reverse=k % 2 == 1)
+    assert sorted(map(repr, layout.walk(plan))) == sorted(repr(part) for part in plan.parts if not part.empty)
+
+
+@pytest.mark.gpu
+def test_a_gpu_has_all_its_memory_back():
+    graph = tcgpu.generate.rmat(scale=16, seed=1)
+    tcgpu.count(graph, engine="gpu", device_memory="3MB")
+    _cuda.give_back()
+    before = _cuda.memory_free()
+    tcgpu.count(graph, engine="gpu", device_memory="3MB")
+    assert _cuda.memory_free() >= before
+
+
+@pytest.mark.gpu
+def test_pinned_memory_is_pinned_until_nobody_has_it():
+    """The driver refuses to pin what is pinned already."""
+    array = _cuda.pinned(1 << 16, np.int64)
+    array[:] = 7
+    context = _cuda.cuda.current_context()
+    with pytest.raises(_cuda.cuda.cudadrv.driver.CudaAPIError):
+        context.mempin(None, array.ctypes.data, array.nbytes)
+    there, back = _cuda.device_array(1 << 16, np.int64), _cuda.pinned(1 << 16, np.int64)
+    stream = _cuda.Stream()
+    stream.copy_in(there, 0, array)
+    stream.copy_out(there, 0, back)
+    stream.event().synchronize()
+    assert np.array_equal(back, array)
+    memory = array.base.owned
+    del array
+    context.mempin(memory, memory.ctypes.data, memory.nbytes)
+
+
+# -------------------------------------------------------------------------------------------------------- what it took
+
+
+@pytest.mark.parametrize("engine", KERNELS)
+@pytest.mark.parametrize("budget", [SUMS + 2500, 10**6])
+def test_the_device_times_itself(engine, budget):
+    with _cuda.using(engine):
+        streaming = Streaming(RMAT, budget, timed=True)
+        assert streaming.count() == TRIANGLES
+    overlap = streaming.overlap
+    assert 0 < overlap.copies_ms and 0 < overlap.kernels_ms <= overlap.whole_ms
+    assert 0 <= overlap.hidden <= 1 and streaming.pinned_bytes > 0
+
+
+def test_hidden_is_the_share_of_the_copies_that_took_no_time():
+    assert Overlap(10, 50, 60).hidden == 0
+    assert Overlap(10, 50, 50).hidden == 1
+    assert Overlap(10, 50, 54).hidden == pytest.approx(0.6)
+    assert Overlap(10, 50, 100).hidden == 0 and Overlap(0, 50, 50).hidden == 0
+
+
+# ------------------------------------------------------------------------------------------- interruption, going on
+
+
+class Stop(KeyboardInterrupt):
+    """What Ctrl-C would raise."""
+
+
+def stopping_after(parts):
+    calls = []
+
+    def stop(done, total):
+        calls.append(done / total)
+        if len(calls) == parts:
+            raise Stop
+
+    return stop
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_an_interruption_leaves_nothing_behind(engine, monkeypatch, tmp_path):
+    given_back = []
+    give_back = _cuda.give_back
+    monkeypatch.setattr(_cuda, "give_back", lambda: given_back.append(give_back()))
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(Stop):
+        tcgpu.count(RMAT, engine=engine, device_memory=SUMS + 1200, progress=stopping_after(2))
+    assert not [thread for thread in threading.enumerate() if "tcgpu-feeder" in thread.name]
+    assert list(tmp_path.iterdir()) == [] and len(given_back) == (engine != "cpu")
+    assert tcgpu.count(RMAT, engine=engine, device_memory=SUMS + 1200) == TRIANGLES
+
+
+@pytest.mark.sim
+@pytest.mark.parametrize("seconds", ["allocate", "fill", "launch"])
+def test_whatever_fails_leaves_nothing_behind(seconds, quick, monkeypatch):
+    """Also an error before the first part, or in a thread that fills pinned memory."""
+
+    def fail(*anything, **more):
+        raise RuntimeError("lightning")
+
+    if seconds == "allocate":
+        monkeypatch.setattr(_cuda, "pinned", fail)
+    elif seconds == "fill":
+        monkeypatch.setattr(stream.native, "fill_columns", fail)
+    else:
+        monkeypatch.setattr(device, "launch_count", fail)
+    with _cuda.using("sim"):
+        streaming = Streaming(RMAT, SUMS + 1200)
+        with pytest.raises(RuntimeError, match="lightning"):
+            streaming.count()
+    assert not {"stay", "places", "sums", "feeder"} & set(vars(streaming))
+    assert not [thread for thread in threading.enumerate() if "tcgpu-feeder" in thread.name]
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("budget", [SUMS + 1200, 10**6])
+def test_only_what_was_not_done_is_counted_again(engine, budget, monkeypatch, tmp_path):
+    monkeypatch.setattr(layout, "BUSY", 20)
+    monkeypatch.setattr(layout, "SUMS", 4)
+    monkeypatch.setattr(stream, "SUMS", 4)
+    path = tmp_path / "journal"
+    wish = {"engine": engine, "device_memory": budget, "resume": path}
+    with pytest.raises(Stop):
+        tcgpu.count(RMAT, **wish, progress=stopping_after(3))
+    done = [json.loads(line) for line in path.read_text().splitlines()[1:]]
+    counted = []
+    launch, count_part = device.launch_count, stream.count_part
+    monkeypatch.setattr(device, "launch_count", lambda *a, **k: counted.append(a[2]) or launch(*a, **k))
+    monkeypatch.setattr(stream, "count_part", lambda *a, **k: counted.append(a[1]) or count_part(*a, **k))
+    assert tcgpu.count(RMAT, **wish) == TRIANGLES
+    limit = stream.native_parts(RMAT, budget) if engine == "cpu" else layout.layout(RMAT, budget).parts
+    before = {limit[line["part"]] for line in done}
+    assert len(before) >= 3 and counted and not before & set(counted)
+    assert before | set(counted) >= {part for part in limit if not part.empty}
+    counted.clear()
+    shares = []
+    assert tcgpu.count(RMAT, **wish, progress=lambda done, total: shares.append(done / total)) == TRIANGLES
+    assert counted == shares == []
+
+
+def test_a_journal_of_another_cut_is_refused(tmp_path):
+    path = tmp_path / "journal"
+    tcgpu.count(RMAT, "cpu", device_memory=SUMS + 1200, resume=path)
+    with pytest.raises(GraphError, match="journal: a journal of this graph in .* other parts"):
+        tcgpu.count(RMAT, "cpu", device_memory=SUMS + 2500, resume=path)
+    with pytest.raises(GraphError, match="journal: a journal of another graph, or of the same in another order"):
+        tcgpu.count(RMAT, "cpu", order="random", device_memory=SUMS + 1200, resume=path)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_progress_goes_from_nothing_to_all(engine):
+    told = []
+    tcgpu.count(RMAT, engine=engine, device_memory=SUMS + 1200, progress=lambda done, total: told.append((done, total)))
+    done, totals = zip(*told)
+    assert list(done) == sorted(done) and len(done) > 10 and len(set(totals)) == 1
+    assert done[0] < 0.5 * totals[0] and done[-1] == pytest.approx(totals[0])
+
+
+# ---------------------------------------------------------------------------------------------------- graphs in folders
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("budget", [SUMS + 1200, "1MB"])
+def test_a_folder_stays_in_its_files_and_in_its_order(engine, budget, tmp_path, monkeypatch):
+    tcgpu.write(RMAT, tmp_path / "graph", format="folder")
+    graph = tcgpu.read(tmp_path / "graph")
+    monkeypatch.setattr(Graph, "ordered", lambda graph, order: {"natural": graph}[order])
+    for thing in (tmp_path / "graph", str(tmp_path / "graph"), graph):
+        assert tcgpu.count(thing, engine=engine, device_memory=budget) == TRIANGLES
+
+
+def test_a_graph_in_memory_is_counted_in_the_methods_order(monkeypatch):
+    seen = []
+    ordered = Graph.ordered
+    monkeypatch.setattr(Graph, "ordered", lambda graph, order: seen.append(order) or ordered(graph, order))
+    tcgpu.count(RMAT, "cpu", device_memory="1MB")
+    tcgpu.count(RMAT, "cpu", device_memory="1MB", order="bfs")
+    assert [order for order in seen if order != "natural"] == ["auto", "bfs"]
+
+
+# -------------------------------------------------------------------------------------------------------------- wishes
+
+
+@pytest.mark.parametrize(
+    "text, bytes_",
+    [("512MB", 512 * 10**6), ("2GiB", 2 << 30), ("1.5kb", 1500), ("100", 100), (7, 7), (" 3 MiB ", 3 << 20),
+     (np.int64(9), 9), ("1TB", 10**12), ("64 B", 64)],
+)  # fmt: skip
+def test_sizes_are_read(text, bytes_):
+    assert layout.byte_count(text) == bytes_
+
+
+@pytest.mark.parametrize("text", ["", "x", "-5", "5 apples", 0, -1, True, 1.5, "0MB", "1e3MB", "MB", "1 2", b"1MB"])
+def test_what_is_no_size_is_refused(text):
+    with pytest.raises(GraphError, match="device_memory is a number of bytes, or a text such as '512MB'"):
+        tcgpu.count(RMAT, device_memory=text)
+
+
+def test_wishes_that_make_no_sense_are_refused():
+    with pytest.raises(GraphError, match="method 'naive' counts whole graphs"):
+        tcgpu.count(RMAT, "naive", device_memory="1MB")
+    with pytest.raises(GraphError, match="device_memory is for one device, and an executor for many"):
+        tcgpu.count(RMAT, device_memory="1MB", executor=ThreadPoolExecutor())
+    with pytest.raises(GraphError, match="cannot make a graph of a str"):
+        tcgpu.count("some/folder")
+
+
+@pytest.mark.sim
+def test_the_simulator_refuses_what_would_take_too_long():
+    graph = tcgpu.generate.rmat(scale=16, seed=1)
+    with pytest.raises(GraphError, match="warp_search would take about .* in the simulator: take engine='cpu'"):
+        tcgpu.count(graph, engine="sim", device_memory="1MB")
+
+
+def test_native_parts_are_short_enough_to_be_interrupted(monkeypatch):
+    monkeypatch.setattr(stream, "PART_WORK", 100)
+    parts = stream.native_parts(RMAT, None)
+    assert len(parts) > 80 and max(part.work for part in parts) < 200
+    assert len(stream.native_parts(RMAT, RMAT.nbytes + 100)) == len(parts)
+    assert sum(stream.count_part(RMAT, part, method="cpu").triangles for part in parts) == TRIANGLES
+
+
+# ----------------------------------------------------------------------------------------------------- the command line
+
+
+def test_the_command_line_counts_in_parts(tmp_path, capsys):
+    tcgpu.write(RMAT, tmp_path / "graph", format="folder")
+    file, journal = str(tmp_path / "graph"), str(tmp_path / "journal")
+    command = ["count", file, "--engine", "cpu", "--device-memory", str(SUMS + 1200)]
+    assert command_line.main([*command, "--resume", journal, "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["triangles"] == TRIANGLES and told["method"] == told["engine"] == "cpu"
+    assert told["seconds"]["kernel"] is None and 0 < told["seconds"]["process"] <= told["seconds"]["total"]
+    assert len(open(journal).readlines()) > 10
+    assert command_line.main([*command, "--progress"]) == 0
+    out, err = capsys.readouterr()
+    assert out == f"{TRIANGLES}\n" and "counting [" in err
+
+
+@pytest.mark.parametrize(
+    "arguments, said",
+    [
+        (["--device-memory", "lots"], "device_memory is a number of bytes"),
+        (["--device-memory", "1MB", "--method", "naive"], "'naive' counts whole graphs"),
+        (["--device-memory", "1MB", "--per-vertex"], "--per-vertex counts the whole graph at a time"),
+        (["--resume", "."], "Is a directory"),
+    ],
+)
+def test_the_command_line_says_in_a_line_what_is_wrong(arguments, said, tmp_path, capsys):
+    tcgpu.write(RMAT, tmp_path / "graph.mtx")
+    assert command_line.main(["count", str(tmp_path / "graph.mtx"), *arguments]) == 2
+    out, err = capsys.readouterr()
+    assert out == "" and said in err and err.count("\n") == 1

@@ -1,0 +1,255 @@
+"""The unit of work: a part's count, and its triangles at each edge and vertex; on every engine, and where memory ends."""
+
+import gc
+import os
+import pickle
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from kernel_shapes import small_graphs
+from strategies import sparse_graphs
+
+import tcgpu
+from tcgpu import Graph, GraphError, _cuda, formats
+from tcgpu.counting import sum_exactly
+from tcgpu.kernels.part_tally import part_tally
+from tcgpu.parts import Deal, Part, added, count_part, cut, deals, device, pairs, slices, support_part, triangles_part
+
+ENGINES = ["cpu", pytest.param("sim", marks=pytest.mark.sim), pytest.param("gpu", marks=pytest.mark.gpu)]
+KERNELS = ENGINES[1:]
+GRAPHS = small_graphs()
+RMAT = tcgpu.generate.rmat(scale=7, seed=1)
+
+
+def some_pairs(graph):
+    longest = 16 + 4 * graph.max_column
+    return pairs(graph, max(longest, graph.nbytes // 3), max(longest, graph.nbytes // 6))
+
+
+@pytest.fixture(autouse=True)
+def nothing_is_kept():
+    """No test finds columns on the device that another one left there."""
+    yield
+    device.forget()
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("name", GRAPHS)
+@pytest.mark.parametrize("cut", [lambda graph: slices(graph, 3), some_pairs], ids=["slices", "pairs"])
+def test_parts_add_up(name, cut, engine):
+    graph = GRAPHS[name]
+    parts = cut(graph)
+    found = [count_part(graph, part, engine=engine) for part in parts]
+    assert sum(part.triangles for part in found) == tcgpu.count(graph, "cpu")
+    assert [part.part for part in found] == parts and {part.engine for part in found} <= {engine}
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("name", GRAPHS)
+@pytest.mark.parametrize("cut", [lambda graph: slices(graph, 2), some_pairs], ids=["slices", "pairs"])
+def test_edges_and_vertices_add_up(name, cut, engine):
+    graph = GRAPHS[name]
+    parts = cut(graph)
+    of_edges = [support_part(graph, part, engine=engine) for part in parts]
+    of_vertices = [triangles_part(graph, part, engine=engine) for part in parts]
+    assert np.array_equal(added(of_edges, graph.m), tcgpu.support(graph, engine="cpu"))
+    assert np.array_equal(added(of_vertices, graph.n), tcgpu.triangles(graph, engine="cpu"))
+    counts = [count_part(graph, part, engine="cpu").triangles for part in parts]
+    assert [found.triangles for found in of_edges] == [found.triangles for found in of_vertices] == counts
+
+
+@given(sparse_graphs(30), st.integers(1, 5), st.booleans())
+def test_parts_of_any_graph_add_up(graph, number, by_pairs):
+    parts = some_pairs(graph) if by_pairs else slices(graph, number)
+    assert sum(count_part(graph, part).triangles for part in parts) == tcgpu.count(graph, "cpu")
+    assert np.array_equal(added([support_part(graph, part) for part in parts], graph.m), tcgpu.support(graph))
+    assert np.array_equal(added([triangles_part(graph, part) for part in parts], graph.n), tcgpu.triangles(graph))
+
+
+@pytest.mark.parametrize("cores", [1, 3])
+@pytest.mark.parametrize("order", ["natural", "degree"])
+def test_many_cores_count_what_one_does(cores, order, monkeypatch):
+    """A graph with so many edges, and columns so long, that workers share a column."""
+    graph = tcgpu.generate.rmat(scale=14, seed=2).ordered(order)
+    monkeypatch.setattr("tcgpu.parts.native.STRETCH", (50, 100))
+    parts = slices(graph, 2)
+    assert min(part.last - part.first for part in parts) > 50_000 and graph.max_column > 100
+    assert sum(count_part(graph, part, engine="cpu", cores=cores).triangles for part in parts) == tcgpu.count(graph)
+    found = [support_part(graph, part, engine="cpu", cores=cores) for part in parts]
+    assert np.array_equal(added(found, graph.m), tcgpu.support(graph, engine="cpu"))
+
+
+@pytest.mark.parametrize("engine", KERNELS)
+def test_hands_of_a_deal_add_up(engine):
+    found = [count_part(RMAT, deal, engine=engine) for deal in deals(3)]
+    assert sum(part.triangles for part in found) == tcgpu.count(RMAT, "cpu")
+    assert sum(part.triangles > 0 for part in found) > 1
+    with pytest.raises(TypeError):
+        count_part(RMAT, Deal(0, 2), method="naive", engine=engine)
+
+
+def test_everything_travels():
+    for part in [*slices(RMAT, 2), Deal(1, 3)]:
+        assert pickle.loads(pickle.dumps(part)) == part
+    found = support_part(RMAT, slices(RMAT, 1)[0], engine="cpu")
+    back = pickle.loads(pickle.dumps(found))
+    assert np.array_equal(added([back], RMAT.m), tcgpu.support(RMAT, engine="cpu"))
+
+
+def test_values_are_no_larger_than_they_must_be():
+    """Nothing but zeros before the first triangle and after the last, in the smallest type."""
+    graph = Graph.from_edges([0, 90, 90, 91, 180], [1, 91, 92, 92, 181], 200)
+    (begin, values), = support_part(graph, slices(graph, 1)[0], engine="cpu").values  # fmt: skip
+    assert (begin, values.tolist(), values.dtype) == (1, [1, 1, 1], np.uint8)
+    book = tcgpu.generate.clique(300)
+    (begin, values), = triangles_part(book, slices(book, 1)[0], engine="cpu").values  # fmt: skip
+    assert values.dtype == np.uint16 and set(values.tolist()) == {299 * 298 // 2 % 2**16} or values.dtype == np.uint32
+    assert sum_exactly(values.astype(np.int64)) == 3 * tcgpu.count(book)
+
+
+def test_a_part_of_two_ranges_sends_two_short_arrays():
+    graph = tcgpu.generate.mesh(40, 40)
+    part = next(part for part in some_pairs(graph) if len(part.ranges(graph)) == 2 and not part.barren(graph))
+    edges = support_part(graph, part, engine="cpu")
+    assert sum(values.size for _, values in edges.values) < graph.m // 2
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_path_will_do(tmp_path, engine):
+    tcgpu.write(RMAT, tmp_path / "graph", format="folder")
+    tcgpu.write(RMAT, tmp_path / "graph.npz")
+    for path in (tmp_path / "graph", str(tmp_path / "graph.npz")):
+        assert sum(count_part(path, part, engine=engine).triangles for part in slices(RMAT, 3)) == tcgpu.count(RMAT)
+
+
+def test_a_path_is_opened_once_and_again_when_it_is_another_graph(tmp_path, monkeypatch):
+    reads, read, path = [], formats.read, tmp_path / "graph"
+    monkeypatch.setattr(formats, "read", lambda path: reads.append(path) or read(path))
+    tcgpu.write(RMAT, path, format="folder")
+    whole = Part(0, RMAT.m, 0, RMAT.n)
+    assert [count_part(path, whole).triangles for _ in range(3)] == [tcgpu.count(RMAT)] * 3 and len(reads) == 1
+    other = tcgpu.generate.rmat(scale=7, seed=2)
+    tcgpu.write(other, path, format="folder")
+    assert count_part(path, Part(0, other.m, 0, other.n)).triangles == tcgpu.count(other) and len(reads) == 2
+
+
+def test_a_process_of_its_own_counts_parts(tmp_path):
+    """Nothing but the pickled parts and a path goes there."""
+    tcgpu.write(RMAT, tmp_path / "graph", format="folder")
+    work = tmp_path / "parts"
+    work.write_bytes(pickle.dumps(slices(RMAT, 4)))
+    code = (
+        "import pickle, sys; from tcgpu.parts import count_part\n"
+        "parts = pickle.load(open(sys.argv[1], 'rb'))\n"
+        "print(sum(count_part(sys.argv[2], part, engine='cpu').triangles for part in parts))"
+    )
+    command = [sys.executable, "-c", code, work, tmp_path / "graph"]
+    assert int(subprocess.check_output(command, env=os.environ)) == tcgpu.count(RMAT)
+
+
+def test_wishes_that_make_no_sense_are_refused():
+    whole = slices(RMAT, 1)[0]
+    with pytest.raises(GraphError, match="method 'naive' counts whole graphs; those that count parts are warp_search"):
+        count_part(RMAT, whole, method="naive")
+    with pytest.raises(GraphError, match="method 'cpu' has no knob 'cached'"):
+        count_part(RMAT, whole, method="cpu", cached=False)
+    with pytest.raises(GraphError, match="runs on cpu, not on 'sim'"):
+        support_part(RMAT, whole, method="cpu", engine="sim")
+
+
+@pytest.mark.parametrize("engine", KERNELS)
+def test_warp_search_counts_parts_with_and_without_its_cache(engine):
+    for cached in (True, False):
+        found = [count_part(RMAT, part, engine=engine, cached=cached) for part in some_pairs(RMAT)]
+        assert sum(part.triangles for part in found) == tcgpu.count(RMAT)
+
+
+# ------------------------------------------------------------------------------------------------- the memory's end
+
+
+@pytest.mark.parametrize("engine", KERNELS)
+@pytest.mark.parametrize("share", [1.5, 0.7, 0.3, 0.1])
+def test_what_does_not_fit_is_halved_until_it_does(engine, share, monkeypatch):
+    room = int(share * cut.column_bytes(RMAT, 0, RMAT.n)) + device.MARGIN
+    monkeypatch.setattr(_cuda, "memory_free", lambda: room)
+    whole = slices(RMAT, 1)[0]
+    device.forget()
+    found = count_part(RMAT, whole, engine=engine)
+    assert found.triangles == tcgpu.count(RMAT) and (found.halved > 0) == (share < 1)
+    device.forget()
+    edges = support_part(RMAT, whole, engine=engine)
+    assert np.array_equal(added([edges], RMAT.m), tcgpu.support(RMAT, engine="cpu"))
+    assert (edges.halved > 0) == (share < 1)
+
+
+@pytest.mark.sim
+def test_an_allocation_that_fails_is_no_end(monkeypatch):
+    """The driver's word counts, whatever was free before."""
+    make, largest = _cuda.device_array, RMAT.nbytes // 3
+
+    def scarce(shape, dtype, fill=None):
+        if shape * np.dtype(dtype).itemsize > largest:
+            raise _cuda.OutOfMemory("none left")
+        return make(shape, dtype, fill)
+
+    monkeypatch.setattr(_cuda, "device_array", scarce)
+    found = count_part(RMAT, slices(RMAT, 1)[0], engine="sim")
+    assert found.triangles == tcgpu.count(RMAT, "cpu") and found.halved > 1
+
+
+@pytest.mark.sim
+def test_two_columns_that_do_not_fit_are_the_end(monkeypatch):
+    monkeypatch.setattr(_cuda, "memory_free", lambda: device.MARGIN + 20)
+    with pytest.raises(GraphError, match="cannot be halved"):
+        count_part(RMAT, slices(RMAT, 1)[0], engine="sim")
+
+
+@pytest.mark.gpu
+def test_a_gpu_without_room_says_so_by_type():
+    with pytest.raises(_cuda.OutOfMemory):
+        _cuda.device_array(1 << 50, np.uint8)
+
+
+@pytest.mark.parametrize("engine", KERNELS)
+def test_columns_are_kept_for_the_next_part_and_no_longer(engine, monkeypatch):
+    brought = []
+    bring = device._brought
+    monkeypatch.setattr(device, "_brought", lambda *range_: brought.append(range_[1:]) or bring(*range_))
+    graph = tcgpu.generate.rmat(scale=6, seed=3)
+    for part in slices(graph, 4):
+        count_part(graph, part, engine=engine)
+    assert brought == [(0, graph.n)]
+    device.forget()
+    brought.clear()
+    parts = [part for part in some_pairs(graph) if not part.barren(graph)]
+    for part in parts:
+        count_part(graph, part, engine=engine)
+    assert len(brought) < 2 * len(parts)  # the first range of a pair stays for the next one
+    kept = device._mine.kept
+    assert 1 <= len(kept.blocks) <= 2 and kept.graph() is graph
+    del graph
+    gc.collect()
+    assert kept.graph() is None
+
+
+@pytest.mark.sim
+def test_the_tally_kernel_takes_any_stretch_of_edges():
+    """Edges first..last - 1 and no other, whatever the shape of the launch."""
+    graph = GRAPHS["random"]
+    wanted = np.zeros(graph.n, np.int64)
+    first, last = 100, 517
+    for e in range(first, last):
+        i, j = int(graph.row_idx[e]), int(graph.col_of[e])
+        for k in np.intersect1d(graph.column(i), graph.column(j)).tolist():
+            wanted[[i, j, k]] += 1
+    assert wanted.any()
+    for blocks, threads in ((1, 32), (3, 64), (200, 96)):
+        found = np.zeros(graph.n, np.int64)
+        columns = (0, graph.col_ptr, graph.row_idx)
+        with _cuda.using("sim"):
+            part_tally.launch(blocks, threads, first, last, *columns, *columns, False, found, 0, found, 0)
+        assert np.array_equal(found, wanted)
