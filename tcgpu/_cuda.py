@@ -336,7 +336,8 @@ def pinned(length, dtype):
     memory = np.empty(length, dtype)
     if engine() == "sim" or not length:
         return memory
-    return np.frombuffer(cuda.current_context().mempin(memory, memory.ctypes.data, memory.nbytes), dtype)
+    pin = cuda.current_context().mempin(memory, memory.ctypes.data, memory.nbytes)
+    return np.ndarray(length, dtype, buffer=pin)  # np.frombuffer would be read-only
 
 
 # -------------------------------------------------------------------------------------------------------------- timing
