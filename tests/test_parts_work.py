@@ -1,4 +1,4 @@
-"""The unit of work: a part's count, and its triangles at each edge and vertex; on every engine, and where memory ends."""
+"""The unit of work: a part's count, its triangles at each edge and vertex; on every engine, and where memory ends."""
 
 import gc
 import os
