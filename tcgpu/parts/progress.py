@@ -95,7 +95,7 @@ class _Widget:
         import ipywidgets
         from IPython.display import display
 
-        self.bar = ipywidgets.FloatProgress(0.0, 0.0, 1.0)
+        self.bar = ipywidgets.FloatProgress(value=0.0, min=0.0, max=1.0)
         self.text = ipywidgets.Label(what)
         self.box = ipywidgets.HBox([self.text, self.bar])
         self.what, self.begin, self.next = what, time.monotonic(), 0.0
