@@ -1,4 +1,4 @@
-"""The journal of parts: what it keeps, what it goes on from, what it refuses; and how far a count has come, as shown."""
+"""The journal of parts: what it keeps, what it goes on from, what it refuses; and how far a count is shown to be."""
 
 import io
 import json

@@ -16,7 +16,7 @@ from strategies import sparse_graphs
 import tcgpu
 from tcgpu import Graph, GraphError, _cuda
 from tcgpu import __main__ as command_line
-from tcgpu.parts import device, layout, stream
+from tcgpu.parts import device, layout, native, stream
 from tcgpu.parts.stream import Overlap, Streaming
 
 KERNELS = [pytest.param("sim", marks=pytest.mark.sim), pytest.param("gpu", marks=pytest.mark.gpu)]
@@ -225,6 +225,33 @@ def test_what_stays_is_brought_once_and_what_moves_is_used_twice(quick, monkeypa
     moved = [(part.low, part.high) for part in layout.walk(plan) if part.low >= plan.columns[part.first][1]]
     brought = len(asked) - len(stays)
     assert len(moved) - 2 * len(stays) <= brought <= len(moved) - 2 * (len(stays) - 3)
+
+
+@given(sparse_graphs(), st.integers(1, 9), st.data())
+def test_pieces_of_any_size_make_up_columns_and_lists(graph, size, data):
+    """And write to nothing beyond."""
+    begin = data.draw(st.integers(0, graph.n))
+    end = data.draw(st.integers(begin, graph.n))
+    first, last = int(graph.col_ptr[begin]), int(graph.col_ptr[end])
+    columns = filled(lambda at, piece: native.fill_columns(graph, begin, end, at, piece),
+                     end - begin + 1 + (last - first + 1) // 2, size)  # fmt: skip
+    assert np.array_equal(columns[: end - begin + 1], graph.col_ptr[begin : end + 1] - first)
+    assert np.array_equal(columns[end - begin + 1 :].view(np.int32)[: last - first], graph.row_idx[first:last])
+    of_edges = filled(lambda at, piece: native.fill_columns_of(graph, first, last, at, piece),
+                      (last - first + 1) // 2, size)  # fmt: skip
+    assert np.array_equal(of_edges.view(np.int32)[: last - first], graph.col_of[first:last])
+
+
+def filled(fill, words, size):
+    """Memory that is filled in pieces of that many words, each in the middle of some that must stay as they are."""
+    memory = np.zeros(words, np.int64)
+    for at in range(0, words, size):
+        piece = memory[at : at + size]
+        guarded = np.full(piece.size + 2, -7, np.int64)
+        fill(at, guarded[1:-1])
+        assert guarded[0] == guarded[-1] == -7
+        piece[:] = guarded[1:-1]
+    return memory
 
 
 def test_the_walk_turns_round_at_each_range():
