@@ -1,0 +1,160 @@
+"""What it costs to count a graph through a GPU that is smaller than it: columns and edges move past what stays there.
+
+A row a graph and way to count it, all from columns by degree in host memory:
+
+    in memory   all on the device, by `adaptive` and by `warp_search`, the kernel that streaming has
+    streamed    through so much device memory, a share of what the graph takes there: `col_ptr`, `row_idx`, `col_of`
+    mapped      the same with the graph in a folder that is mapped into memory
+
+    process_ms      from the call to the count
+    to_memory       process_ms over that of the same kernel in memory
+    to_default      process_ms over that of `adaptive` in memory
+    copies_ms, kernels_ms, whole_ms     by the device's events; hidden: the share of the copies behind which kernels ran
+    device_bytes, pinned_bytes          memory that was taken on the device, and pinned on the host
+    host_bytes      how much the process' own memory, which no file stands behind, grew at most meanwhile
+
+    python benchmarks/streaming.py [--graph NAME ...] [--repeats 5] [--into FOLDER]
+
+Written to streaming-GPU.csv in the folder. Without a GPU the simulator counts a small graph: to try this out.
+"""
+
+import argparse
+import re
+import statistics
+import tempfile
+import threading
+from pathlib import Path
+
+import gpu
+
+from tcgpu import _cuda, bench, counting, formats, generate
+from tcgpu.graph import Graph
+from tcgpu.parts.stream import Streaming
+
+GRAPHS = {"rmat20": gpu.GRAPHS["rmat20"], "rmat22": gpu.GRAPHS["rmat22"]}
+SMALL = {"rmat9": lambda: generate.edges("rmat", 9, 4)}  # for the simulator
+SHARES = (1 / 20, 1 / 10, 1 / 5, 1 / 2, 1.25)  # of the graph: what the device may hold of it
+MAPPED = 1 / 10
+KERNEL = "warp_search"
+SHOWN = ("way", "method", "share", "parts", "process_ms", "to_memory", "to_default", "hidden", "host_bytes")
+
+
+def measured(name, graph, folder, repeats):
+    """The rows of a graph that has been ordered."""
+    size = graph.nbytes + graph.col_of.nbytes
+    about = {"graph": name, "vertices": graph.n, "edges": graph.m, "order": graph.order, "graph_bytes": size,
+             "engine": _cuda.engine(), "repeats": repeats}  # fmt: skip
+    default, kernel = (in_memory(graph, method, repeats) for method in ("adaptive", KERNEL))
+    for row in (default, kernel):
+        yield about | row | ratios(row, default, kernel)
+    formats.write(graph, folder, "folder")
+    for share in SHARES:
+        row = streamed(graph, int(share * size), repeats) | {"way": "streamed", "share": round(share, 4)}
+        yield about | row | ratios(row, default, kernel)
+    row = streamed(formats.open_folder(folder), int(MAPPED * size), repeats) | {"way": "mapped", "share": MAPPED}
+    yield about | row | ratios(row, default, kernel)
+
+
+def in_memory(graph, method, repeats):
+    """A row of counts with all of the graph on the device, in the order that it has."""
+    found = set()
+    process = gpu.by_clock(lambda: found.add(counting.count(graph, method, order="natural")), repeats)
+    return {"way": "in memory", "method": method, "triangles": only(found)} | spread(process)
+
+
+def streamed(graph, limit, repeats):
+    """A row of counts in no more than `limit` bytes of the device; then once more, with all of it timed."""
+    found, streaming = set(), Streaming(graph, limit, timed=True)
+    process = gpu.by_clock(lambda: found.add(Streaming(graph, limit).count()), repeats)
+    with HostMemory() as memory:
+        found.add(streaming.count())
+    overlap = streaming.overlap
+    return {
+        "method": KERNEL,
+        "limit_bytes": limit,
+        "parts": sum(not part.empty for part in streaming.layout.parts),
+        "triangles": only(found),
+        "copies_ms": round(overlap.copies_ms, 3),
+        "kernels_ms": round(overlap.kernels_ms, 3),
+        "whole_ms": round(overlap.whole_ms, 3),
+        "hidden": round(overlap.hidden, 3),
+        "device_bytes": streaming.device_bytes,
+        "pinned_bytes": streaming.pinned_bytes,
+        "host_bytes": memory.grown,
+    } | spread(process)
+
+
+def only(found):
+    """The one count that all runs had."""
+    (count,) = found
+    return count
+
+
+def spread(ms):
+    return {"process_ms": round(statistics.median(ms), 3), "process_ms_spread": round(max(ms) - min(ms), 3)}
+
+
+def ratios(row, default, kernel):
+    return {
+        "to_memory": round(row["process_ms"] / kernel["process_ms"], 3),
+        "to_default": round(row["process_ms"] / default["process_ms"], 3),
+    }
+
+
+class HostMemory:
+    """A context: how much this process' own memory grew in it at most, looked at every few milliseconds."""
+
+    def __enter__(self):
+        self._begin = self._most = anonymous()
+        self._over = threading.Event()
+        self._looks = threading.Thread(target=self._look)
+        self._looks.start()
+        return self
+
+    def _look(self):
+        while not self._over.wait(0.002):
+            self._most = max(self._most, anonymous())
+
+    def __exit__(self, *failure):
+        self._over.set()
+        self._looks.join()
+
+    @property
+    def grown(self):
+        return self._most - self._begin
+
+
+def anonymous():
+    """Bytes of this process' memory that no file stands behind, as Linux counts them."""
+    return int(re.search(r"RssAnon:\s*(\d+) kB", Path("/proc/self/status").read_text())[1]) << 10
+
+
+def check(rows):
+    """SystemExit if not all rows of a graph have the same count."""
+    for graph in {row["graph"] for row in rows}:
+        if len(found := {row["triangles"] for row in rows if row["graph"] == graph}) > 1:
+            raise SystemExit(f"the counts of {graph} differ: {', '.join(f'{count:,}' for count in sorted(found))}")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--graph", action="append", metavar="NAME", help="part of a graph's name; may be repeated")
+    parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--into", metavar="FOLDER", help="where the record goes")
+    wish = parser.parse_args()
+    machine, rows = bench.machine(_cuda.ENGINE), bench.Rows()
+    for name, edges in (GRAPHS if _cuda.ENGINE == "gpu" else SMALL).items():
+        if wish.graph and not any(part in name for part in wish.graph):
+            continue
+        graph = Graph.from_edges(*edges()).ordered("degree")
+        with tempfile.TemporaryDirectory() as folder:
+            for row in measured(name, graph, Path(folder, "graph"), wish.repeats):
+                rows.append(row | machine)
+                print(", ".join(f"{key} {row[key]}" for key in SHOWN if key in row), flush=True)
+        check(rows)
+        if wish.into:
+            rows.write_csv(Path(wish.into, bench.record_path("streaming", rows).name))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,51 @@
+"""The benchmark of streaming, in the simulator."""
+
+import importlib.util
+
+import pytest
+
+import tcgpu
+from tcgpu import _cuda
+
+
+@pytest.fixture(scope="module")
+def benchmark(root):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(root / "benchmarks")
+        spec = importlib.util.spec_from_file_location("benchmarks_streaming", root / "benchmarks" / "streaming.py")
+        module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+        patch.setattr(module, "SHARES", (0.4, 2.0))
+        patch.setattr(module, "MAPPED", 0.4)
+        yield module
+
+
+@pytest.fixture(scope="module")
+def rows(benchmark, tmp_path_factory):
+    graph = tcgpu.generate.rmat(scale=6, seed=1).ordered("degree")
+    with _cuda.using("sim"):
+        return list(benchmark.measured("small", graph, tmp_path_factory.mktemp("streaming") / "graph", 1)), graph
+
+
+def test_each_way_counts_the_same_within_its_memory(rows):
+    rows, graph = rows
+    assert [row["way"] for row in rows] == ["in memory", "in memory", "streamed", "streamed", "mapped"]
+    assert {row["triangles"] for row in rows} == {tcgpu.count(graph, "cpu")}
+    for row in rows[2:]:
+        assert 0 < row["device_bytes"] <= row["limit_bytes"] and row["parts"] > 0
+        assert row["kernels_ms"] > 0 and 0 <= row["hidden"] <= 1
+    assert rows[2]["parts"] > rows[3]["parts"] >= 1
+    assert rows[1]["to_memory"] == rows[0]["to_default"] == 1
+
+
+def test_counts_that_differ_end_it(benchmark, rows):
+    benchmark.check(rows[0])
+    with pytest.raises(SystemExit, match="the counts of small differ"):
+        benchmark.check([*rows[0], rows[0][0] | {"triangles": 1}])
+
+
+def test_memory_of_the_process_is_seen_to_grow(benchmark):
+    with benchmark.HostMemory() as memory:
+        block = bytearray(b"x") * (64 << 20)
+        memory._over.wait(0.1)
+    assert memory.grown > 48 << 20 and len(block)
