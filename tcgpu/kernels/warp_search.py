@@ -169,7 +169,7 @@ def shape(edges, threads=64, blocks=None):
 
 
 def plan(graph, *, threads=64, blocks=None, cached=True):
-    """blocks: None for so many that a warp takes 32 edges a few times. cached: whether to bring the top of the search tree
-    to shared memory."""
+    """blocks: None for so many that a warp takes 32 edges a few times. cached: whether the top of the search tree is
+    brought to shared memory."""
     check_choice("cached", cached, (False, True))
     return edge_list.plan("warp_search", graph, warp_search_kernel, shape(graph.m, threads, blocks), int(cached))
