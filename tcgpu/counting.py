@@ -298,15 +298,15 @@ def triangles(graph, *, method=None, engine=None, order=None, executor=None, pro
     """
     if executor is not None:
         return _by_many("triangles", graph, executor, progress, method=method, engine=engine, order=order)
-    chosen = choose(method or automatic(engine), engine, order)
+    graph = as_graph(graph)
+    chosen = _for_edges(graph, method, engine, order)
     if chosen.engines == ("cpu",):
-        return cpu.triangles(as_graph(graph), order or "auto")
+        return cpu.triangles(graph, order or "auto")
     with on_engine(chosen, engine):
-        back, own, carry = _there_and_back(chosen, graph, order)
+        own = graph.ordered(order or chosen.order)
         plan = chosen.triangles_plan(own)
         if plan is not None:
-            return carry.vertices_back(plan, own, back).count()
-    graph = as_graph(graph)
+            return plan.count() if own is graph else plan.count()[own.rank]
     of_edge = support(graph, method=method, engine=engine, order=order)
     twice = np.zeros(graph.n, np.int64)  # each triangle of a vertex has two edges there
     for ends in graph.edges():
@@ -317,30 +317,32 @@ def triangles(graph, *, method=None, engine=None, order=None, executor=None, pro
 def support(graph, *, method=None, engine=None, order=None, executor=None, progress=None):
     """How many triangles each edge is in: int64, one an edge, in the order of `graph.edges()`.
 
-    method: "cpu", "adaptive" or one of the bitmap methods; without one, as in `count`. engine: "gpu", "sim" or "cpu";
-    without one, a GPU if there is one. order: to find them in, whatever that of the result.
+    method: "cpu", "adaptive" or one of the bitmap methods; without one, what is fast on the engine. engine: "gpu",
+    "sim" or "cpu"; without one, a GPU if there is one. order: to find them in, whatever that of the result.
     executor, progress: as in `count`; the methods are then "warp_search" and "cpu".
     """
     if executor is not None:
         return _by_many("support", graph, executor, progress, method=method, engine=engine, order=order)
-    chosen = choose(method or automatic(engine), engine, order)
+    graph = as_graph(graph)
+    chosen = _for_edges(graph, method, engine, order)
     if chosen.engines == ("cpu",):
-        return cpu.support(as_graph(graph), order or "auto")
+        return cpu.support(graph, order or "auto")
     with on_engine(chosen, engine):
-        back, own, carry = _there_and_back(chosen, graph, order)
-        found = carry.edges_back(chosen.support_plan(own), own, back).count()
-    return found.astype(np.int64, copy=False)
-
-
-def _there_and_back(method, graph, order):
-    """A graph as it came, in the order that it is to be counted in, and what brings the result back to the first."""
-    back = method.prepare(graph, "natural")
-    return back, method.prepare(back, order), importlib.import_module("tcgpu.kernels.carry")
+        own = graph.ordered(order or chosen.order)
+        found = chosen.support_plan(own).count().astype(np.int64)
+    return cpu.carried_back(graph, own, found)
 
 
 def _by_many(verb, graph, executor, progress, **wish):
     """A verb by the workers of an executor."""
     return getattr(importlib.import_module("tcgpu.parts.pools"), verb)(graph, executor, show=progress, **wish)
+
+
+def _for_edges(graph, method, engine, order):
+    """The Method that finds the support of edges where none is named."""
+    if method is None and (engine in GPU or engine is None and ENGINE == "gpu"):
+        method = f"bitmap_{importlib.import_module('tcgpu.kernels.support').fastest(graph)}"
+    return choose(method or "cpu", engine, order)
 
 
 def list_triangles(graph, chunk=1 << 20):
@@ -352,7 +354,7 @@ def clustering(graph):
     """Each vertex's share of neighbour pairs that are neighbours themselves: float64; 0 where there is no pair."""
     graph = as_graph(graph)
     pairs = _pairs(graph)
-    return np.divide(triangles(graph), pairs, out=np.zeros(graph.n), where=pairs > 0)
+    return np.divide(cpu.triangles(graph), pairs, out=np.zeros(graph.n), where=pairs > 0)
 
 
 def average_clustering(graph):

@@ -18,15 +18,12 @@ def full_add(a, b, c):
 
 
 @cuda.jit(device=True)
-def tally_eight(ones, twos, fours, eights, sixteens, a, b, c, d, e, f, g, h, planes, at):
-    """Add eight words to 64 counters. What carries past the registers goes to planes[at], planes[at + 32], ..."""
+def tally_four(ones, twos, fours, eights, sixteens, a, b, c, d, planes, at):
+    """Add four words to 64 counters. What carries past the registers goes to planes[at], planes[at + 32], ..."""
     ones, x = full_add(ones, a, b)
     ones, y = full_add(ones, c, d)
-    twos, front = full_add(twos, x, y)
-    ones, x = full_add(ones, e, f)
-    ones, y = full_add(ones, g, h)
-    twos, back = full_add(twos, x, y)
-    fours, carry = full_add(fours, front, back)
+    twos, carry = full_add(twos, x, y)
+    fours, carry = fours ^ carry, fours & carry
     eights, carry = eights ^ carry, eights & carry
     sixteens, carry = sixteens ^ carry, sixteens & carry
     while carry != uint64(0):
@@ -55,11 +52,11 @@ def keep_planes(planes, at, ones, twos, fours, eights, sixteens):
 
 
 @cuda.jit(device=True)
-def read_counter(planes32, first, place, count):
-    """Counter `place`, out of 2,048 whose first word is number `first` of those that `planes32` shows half by half."""
-    at = uint32(uint32(2) * first + (place >> uint32(5)) + uint32(64) * count)
-    bit, found = uint32(place & uint32(31)), uint32(0)
-    for _ in range(count):
-        at = uint32(at - uint32(64))
-        found = uint32(uint32(found + found) | (uint32(planes32[at] >> bit) & uint32(1)))
+def read_counter(planes, first, place, count):
+    """Counter `place`, out of 2,048 of which planes[first] is the first word."""
+    at = uint32(first + ((place >> uint32(6)) & uint32(31)))
+    bit = uint64(place & uint32(63))
+    found = uint32(0)
+    for k in range(count):
+        found |= uint32((planes[uint32(at + uint32(32 * k))] >> bit) & uint64(1)) << uint32(k)
     return found
