@@ -150,7 +150,7 @@ class Sweep(View):
         ylabel = f"speedup over {self.against.value}" if speedup else COST
         machines = " and ".join(dict.fromkeys(map(machine_of, rows)))
         title = f"now: {machines}" if rows else "now: Run shows it here"
-        title += f"; in grey, recorded: {self.machine.value}" if recorded else ""
+        title += "; grey: recorded" if recorded else ""  # of which machine is said beside it
         ax = look.panel(self.chart)
         drawing.draw_sweep(live, recorded, reach=self.reach.value, ylabel=ylabel, title=title, ax=ax)
         look.show(self.chart, ax.figure)
