@@ -1,8 +1,10 @@
 """What every test may ask for, and the rule that holds them all: a skip says why."""
 
 import contextlib
+import importlib.util
 import os
 import shutil
+import sys
 from pathlib import Path
 
 import pytest
@@ -53,6 +55,21 @@ def pytest_runtest_makereport(item, call):
 def root():
     """The top folder of the checkout."""
     return ROOT
+
+
+@pytest.fixture(scope="session")
+def load_benchmark(root):
+    """A function that makes a module of its own of a script in `benchmarks/`; scripts there may import each other."""
+
+    def load(name):
+        spec = importlib.util.spec_from_file_location(f"benchmarks_{name}", root / "benchmarks" / f"{name}.py")
+        module = sys.modules[spec.name] = importlib.util.module_from_spec(spec)  # dataclasses look themselves up there
+        with pytest.MonkeyPatch.context() as patch:
+            patch.syspath_prepend(root / "benchmarks")
+            spec.loader.exec_module(module)
+        return module
+
+    return load
 
 
 @pytest.fixture(scope="session")

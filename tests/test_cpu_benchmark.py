@@ -1,7 +1,6 @@
 """The benchmark of the native engine: that it compares what it says, on a graph of its own here, small and unclean."""
 
 import importlib.util
-import sys
 
 import pytest
 
@@ -9,11 +8,8 @@ import tcgpu
 
 
 @pytest.fixture(scope="module")
-def benchmark(root):
-    spec = importlib.util.spec_from_file_location("benchmarks_cpu", root / "benchmarks" / "cpu.py")
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module  # its dataclass looks itself up
-    spec.loader.exec_module(module)
+def benchmark(load_benchmark):
+    module = load_benchmark("cpu")
     module.REST = 0
     return module
 

@@ -1,6 +1,5 @@
 """The benchmark of `adaptive`: that it measures and checks what it says, on small graphs in the simulator."""
 
-import importlib.util
 import json
 import subprocess
 import sys
@@ -21,11 +20,8 @@ LOG = """==PROF== Connected to process 7
 
 
 @pytest.fixture(scope="module")
-def benchmark(root):
-    spec = importlib.util.spec_from_file_location("benchmarks_gpu", root / "benchmarks" / "gpu.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+def benchmark(load_benchmark):
+    return load_benchmark("gpu")
 
 
 @pytest.fixture(autouse=True)

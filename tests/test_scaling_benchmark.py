@@ -1,6 +1,5 @@
 """The benchmark of scaling, on processes of the CPU and in the simulator; and what is read from its record."""
 
-import importlib.util
 import json
 import os
 
@@ -15,12 +14,9 @@ from tcgpu.parts import local, scaling, share
 
 
 @pytest.fixture(scope="module")
-def benchmark(root):
+def benchmark(load_benchmark):
     with pytest.MonkeyPatch.context() as patch:
-        patch.syspath_prepend(root / "benchmarks")
-        spec = importlib.util.spec_from_file_location("benchmarks_scaling", root / "benchmarks" / "scaling.py")
-        module = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(module)
+        module = load_benchmark("scaling")
         patch.setattr(module, "ENGINE", "sim")
         patch.setattr(module, "WORKERS", (3,))
         yield module

@@ -1,6 +1,5 @@
 """The benchmark of streaming, in the simulator."""
 
-import importlib.util
 
 import pytest
 
@@ -9,12 +8,9 @@ from tcgpu import _cuda
 
 
 @pytest.fixture(scope="module")
-def benchmark(root):
+def benchmark(load_benchmark):
     with pytest.MonkeyPatch.context() as patch:
-        patch.syspath_prepend(root / "benchmarks")
-        spec = importlib.util.spec_from_file_location("benchmarks_streaming", root / "benchmarks" / "streaming.py")
-        module = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(module)
+        module = load_benchmark("streaming")
         patch.setattr(module, "SHARES", (0.4, 2.0))
         patch.setattr(module, "MAPPED", 0.4)
         yield module

@@ -1,6 +1,5 @@
 """The benchmark of edges and vertices: that it measures and checks what it says, in the simulator."""
 
-import importlib.util
 import subprocess
 import sys
 
@@ -11,15 +10,8 @@ from tcgpu import DeviceGraph, _cuda
 
 
 @pytest.fixture(scope="module")
-def benchmark(root):
-    sys.path.insert(0, str(root / "benchmarks"))
-    try:
-        spec = importlib.util.spec_from_file_location("benchmarks_tallies", root / "benchmarks" / "tallies.py")
-        module = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(module)
-    finally:
-        sys.path.pop(0)
-    return module
+def benchmark(load_benchmark):
+    return load_benchmark("tallies")
 
 
 @pytest.mark.sim

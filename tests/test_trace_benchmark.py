@@ -1,6 +1,5 @@
 """The record of traces beside a GPU's counters: what is traced today is what the GPU counted."""
 
-import importlib.util
 import math
 import subprocess
 import sys
@@ -34,15 +33,8 @@ CLOSE = {  # kernels whose every global load is as written -> how far a trace ma
 
 
 @pytest.fixture(scope="module")
-def benchmark(root):
-    sys.path.insert(0, str(root / "benchmarks"))
-    try:
-        spec = importlib.util.spec_from_file_location("benchmarks_trace", root / "benchmarks" / "trace.py")
-        module = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(module)
-    finally:
-        sys.path.pop(0)
-    return module
+def benchmark(load_benchmark):
+    return load_benchmark("trace")
 
 
 @pytest.fixture(scope="module")

@@ -1,7 +1,5 @@
 """The benchmark of trusses: that it compares what it says, on a small graph here."""
 
-import importlib.util
-import sys
 
 import numpy as np
 import pytest
@@ -10,12 +8,8 @@ import tcgpu
 
 
 @pytest.fixture(scope="module")
-def benchmark(root):
-    spec = importlib.util.spec_from_file_location("benchmarks_truss", root / "benchmarks" / "truss.py")
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    return module
+def benchmark(load_benchmark):
+    return load_benchmark("truss")
 
 
 @pytest.fixture(scope="module")
