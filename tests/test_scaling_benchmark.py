@@ -38,7 +38,7 @@ def test_a_graph_is_timed_on_every_pool_and_in_every_cut(benchmark, rows):
     asked = [(row["method"], row["gpus"], row["parts"]) for row in counts]
     assert asked == [("adaptive", 1, 1), ("adaptive", 2, 2), ("warp_search", 1, 8), ("warp_search", 2, 16)]
     assert all(row["wall_ms"] > 0 and row["dispatch_ms"] > 0 for row in counts)
-    assert all(row["wall_ms"] > row["worker_ms"] > 0 < row["kernel_ms"] for row in counts[:2])
+    assert all(row["worker_ms"] > 0 and row["kernel_ms"] > 0 for row in counts[:2])
     cuts = [(row["method"], row["parts"]) for row in rows if "parts_ms" in row]
     assert cuts == [("adaptive", 1), ("adaptive", 3), ("warp_search", 8), ("warp_search", 24)]
     for row in rows:
