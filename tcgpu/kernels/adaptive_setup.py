@@ -24,6 +24,7 @@ HUB_0 = NEAR + 1 - HUBS  # the near number of the first hub
 ROW = HUBS // 64  # words of a hub's row of bits
 STRETCH = 2048  # hubs: as many as 32 lanes with a word each have bits
 PIECE = 512  # heavy columns of a hub that are taken at a time
+FRONTS = 8  # parts of all lists of heavy columns that are taken one after the other
 BITS = (NEAR + 1) // 32  # words of the bits of all near numbers
 LENGTH_BITS = 24
 LENGTH_MASK = (1 << LENGTH_BITS) - 1
@@ -185,42 +186,56 @@ def lay_out_nonzeros(
     col_ptr, row_idx, col_of, near_ptr, place, base, zero, heavy_quads, lowest, in_ptr, put, crossed, near, in_edges,
     origins,
 ):  # fmt: skip
-    """As `lay_out`; `origins` says which nonzero an in-edge is. What is left out there, the heavy columns that have
-    hub i, is listed as well: from the end of i's in-edges on, backwards; `crossed` says how many they are."""
+    """As `lay_out`; `origins` says where an in-edge has its near number, or which nonzero it is if it has none. What
+    is left out there, the heavy columns that have hub i, is listed as well: from the end of i's in-edges on, backwards;
+    `crossed` says how many they are."""
     e = cuda.grid(1)
     while e < row_idx.size:
         i, j = row_idx[e], col_of[e]
-        x = i - zero
+        x, origin = i - zero, e
         begin, end = int64(near_ptr[j]), int64(near_ptr[j + 1])
         heavy = end - begin > heavy_quads
         if i >= base:
-            after = col_ptr[j + 1] - e - 1
-            near[4 * end - after - 1] = x
-            begin = (4 * end - after) >> 2
+            origin = 4 * end - (col_ptr[j + 1] - e)
+            near[origin] = x
+            begin = (origin + 1) >> 2
         if x >= lowest and heavy:
             k = cuda.atomic.add(crossed, x - HUB_0, 1)
             in_edges[in_ptr[i + 1] - 1 - k] = uint64(place[j])
         elif begin < end:
             k = cuda.atomic.add(put, i, 1)
             in_edges[k] = uint64(begin << LENGTH_BITS | end - begin)
-            origins[k] = e
+            origins[k] = origin
         e += cuda.gridsize(1)
+
+
+@cuda.jit(device=True)
+def pieces_before(front, listed):
+    """How many pieces of a hub's list come before a front: each front has about the same share of them."""
+    return front * ((listed + PIECE - 1) // PIECE) // FRONTS
 
 
 @kernel("void(int32[::1], int32[::1])")
 def count_pieces(crossed, pieces):
-    h = cuda.grid(1)
-    while h < crossed.size:
-        pieces[h] = (crossed[h] + PIECE - 1) // PIECE
-        h += cuda.gridsize(1)
+    """A thread per front and hub: how many pieces of the hub's list it has."""
+    k = cuda.grid(1)
+    while k < pieces.size:
+        front, listed = k // HUBS, crossed[k % HUBS]
+        pieces[k] = pieces_before(front + 1, listed) - pieces_before(front, listed)
+        k += cuda.gridsize(1)
 
 
-@kernel("void(uint16[::1], int32[::1], int64, uint32[::1], int64[::1])")
-def fill_stretch_rows(near, near_ptr, hubs, rows, queue):
-    """A warp per hub: bit k of row h for neighbours h < k, bit h of row k if both are of one stretch. Queues to 0."""
+@kernel("void(uint16[::1], int32[::1], int64, uint32[::1], int64[::1], uint64[::1])")
+def fill_stretch_rows(near, near_ptr, hubs, rows, queues, held):
+    """A warp per hub: bit k of row h for neighbours h < k, bit h of row k if both are of one stretch.
+
+    Puts three queues to 0, and the first bits that are held: no column's.
+    """
     lane = cuda.threadIdx.x & 31
-    if cuda.grid(1) < 2:
-        queue[cuda.grid(1)] = 0
+    if cuda.grid(1) < 3:
+        queues[cuda.grid(1)] = 0
+    if cuda.grid(1) < 32:
+        held[cuda.grid(1)] = uint64(0)
     n = near_ptr.size - 1
     h = HUBS - 1 - (cuda.grid(1) >> 5)
     while h >= max(HUBS - hubs, HUBS - n):

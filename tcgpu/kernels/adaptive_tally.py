@@ -3,17 +3,17 @@
 Contract: for a triangle j < i < k, once each, the nonzeros (i, j), (k, j) and (k, i) gain 1. Triangles come by the
 billion, so that the point is to spend no atomic addition on each of them. The rows of bits of many columns lie one over
 the other; how many of them have a 1 in each place is counted for 64 places at once, by the logic that a processor adds
-with (`tally_four`): one plane of bits for the ones, one for the twos, and so on, a few of them in registers.
+with (`tally_eight`): one plane of bits for the ones, one for the twos, and so on, a few of them in registers.
 
 Skewed graphs, in degree order; hubs come in stretches of 2,048, for each of which a lane has one word:
 
     column_tally    i and k hubs, column j heavy  a warp per heavy column j: the rows of its hubs, one over the other,
-                                                  give (k, j), and (i, j) where k is of i's stretch
-    row_tally       k of a later stretch than i   a warp per heavy column j, as `hub_kernel`: gives (i, j)
+                                                  give (k, j) and (i, j)
     pair_tally      the same triangles            a warp per hub i: the heavy columns that hold it, one over the other,
                                                   give (k, i)
     window_tally    k near, all others            a block per i, as `window_kernel`: (i, j) a sum, (k, i) counted in
                                                   shared memory, (k, j) an atomic addition
+    sieve_tally     the same, i in few columns    a warp per i, all of them atomic additions
     far_tally, hash_tally   k not near            atomic additions: there are few of these triangles
     gather          nonzeros that are near        were counted where their near numbers are; now by nonzero
 
@@ -26,27 +26,27 @@ Flat graphs, in natural order; a vertex is *banded* if all of its neighbours are
 For the triangles of a vertex, `sum_ends` adds up those of its edges: each has two there.
 """
 
+from dataclasses import replace
+
 import numpy as np
 
 from tcgpu import _cuda
-from tcgpu._cuda import cuda, int32, int64, kernel, uint16, uint32, uint64
+from tcgpu._cuda import cuda, int32, int64, kernel, uint32
 from tcgpu.graph import GraphError
-from tcgpu.kernels import Plan, Scan, adaptive_setup, check_knob, orientation
-from tcgpu.kernels.adaptive_band import band_tally, fill_band_rows, mark_open, merge_tally
+from tcgpu.kernels import Scan, adaptive_setup, check_knob, orientation
+from tcgpu.kernels.adaptive_band import BAND_LIST, band_tally, fill_band_rows, mark_open, merge_corners, merge_tally
+from tcgpu.kernels.adaptive_hubs import COLUMN_PLANES, PIECE_PLANES, STRETCHES, column_tally, pair_tally
 from tcgpu.kernels.adaptive_setup import (
     ALL_LANES,
     BITS,
     EMPTY,
+    FRONTS,
     GOLDEN,
-    HUB_0,
     HUBS,
-    LENGTH_BITS,
-    LENGTH_MASK,
     NEAR,
     NO_CROWD,
     PIECE,
     ROW,
-    STRETCH,
     TABLE,
     TASK,
     launch,
@@ -54,348 +54,19 @@ from tcgpu.kernels.adaptive_setup import (
     tasks_created,
     tasks_listed,
 )
+from tcgpu.kernels.adaptive_windows import LANES, ROOM, SIEVE, sieve_tally, window_tally
 from tcgpu.kernels.bits import simulated_lookups
-from tcgpu.kernels.planes import IN_REGISTERS, clear_planes, keep_planes, read_counter, tally_four
+from tcgpu.kernels.planes import IN_REGISTERS
+from tcgpu.kernels.support import SupportPlan
 
-STRETCHES = HUBS // STRETCH
-COLUMN_PLANES = 13  # a column has less than 2^13 hubs beside one
-PIECE_PLANES = 10  # counts up to PIECE
-LANES = 8  # share an in-edge
-ROOM = 1024  # counters of a block of window_tally; rows beyond are counted in global memory
+FEW = 32  # in-edges that make a vertex one for window_tally
 SUMMED, OWN = 16384, 2048  # nonzeros that a block of sum_ends takes at a time, last vertices that it has counters for
 MOST_EDGES = 2**31 - 1
+MOST_HEAVY = 2**25 - 1  # columns whose bits a number of 32 bits can tell apart
+LONGEST = 2**16  # rows of a column whose gains fit into 16 bits
 
 
 # ------------------------------------------------------------------------------------------------------ in degree order
-
-
-@cuda.jit(device=True)
-def row_of(rows, x, lowest, limit, at):
-    """A lane's word of the row of near number x, if that is a hub before `limit`."""
-    word = uint64(0)
-    if lowest <= x < limit:
-        word = rows[uint32(uint32(x - uint32(HUB_0)) * uint32(ROW) + at)]
-    return word
-
-
-@kernel(
-    "void(uint16[::1], uint64[::1], int32[::1], int32[::1], int64[::1], int64[::1], uint64[::1], int64, int64,"
-    " int64, uint64[::1], int32[::1])"
-)
-def column_tally(near, quads, near_ptr, heavy, listed, queue, rows, lowest, most, planes, held, tallies):
-    """A warp per heavy column j: the rows of its hubs, one over the other, counted for its hubs, place by place.
-
-    One stretch of hubs after the other. In the rows of the stretch's own hubs, bits stand for neighbours on either
-    side: what is counted is what (i, j) and (k, j) gain from two hubs of the stretch. The rows of earlier hubs give
-    (k, j); what (i, j) gains from a k of a later stretch is left to row_tally. `held` gets each column's bits.
-    """
-    words = cuda.shared.array(0, uint64)
-    bits32 = cuda.shared.array(0, uint32)  # the same memory
-    lane = uint32(cuda.threadIdx.x & 31)
-    warp = uint32(uint32(cuda.threadIdx.x >> 5) * uint32(ROW + 32 * COLUMN_PLANES))
-    first_plane = uint32(warp + uint32(ROW))
-    plane = uint32(first_plane + lane)
-    spill = uint32(plane + uint32(32 * IN_REGISTERS))
-    lowest = uint32(lowest)
-    following = int64(0)
-    if lane == 0:
-        following = cuda.atomic.add(queue, 0, 1)
-    task = cuda.shfl_sync(ALL_LANES, following, 0)
-    while task < listed[0]:
-        if lane == 0:
-            following = cuda.atomic.add(queue, 0, 1)
-        j = heavy[task]
-        begin, end = uint32(4 * near_ptr[j]), uint32(4 * near_ptr[j + 1])
-        for k in range(STRETCHES):
-            words[uint32(warp + lane + uint32(32 * k))] = uint64(0)
-        cuda.syncwarp()
-        first, hubs = end, 32
-        while hubs == 32:  # the hubs are the last rows: all of a warp's lanes found one, so there may be more
-            p = uint32(first - uint32(1) - lane)
-            x = uint32(0)
-            if uint32(lane) < uint32(first - begin):
-                x = uint32(near[p])
-            if x >= lowest:
-                h = uint32(x - uint32(HUB_0))
-                word = uint32(uint32(warp + warp) + (h >> uint32(5)))
-                cuda.atomic.or_(bits32, word, uint32(uint32(1) << (h & uint32(31))))
-            hubs = cuda.popc(uint32(cuda.ballot_sync(ALL_LANES, x >= lowest)))
-            first = uint32(first - uint32(hubs))
-        cuda.syncwarp()
-        k = uint32((lowest - uint32(HUB_0)) >> uint32(11))
-        while k < uint32(STRETCHES):
-            own = words[uint32(warp + lane + uint32(32) * k)]
-            held[uint64(uint64(uint64(k) * uint64(most) + uint64(task)) * uint64(32) + uint64(lane))] = own
-            if cuda.any_sync(ALL_LANES, own != uint64(0)):
-                clear_planes(words, plane, planes)
-                ones = twos = fours = eights = sixteens = uint64(0)
-                at = uint32(uint32(32) * k + lane)
-                home = uint32(uint32(HUB_0) + uint32(STRETCH) * k)
-                limit = uint32(home + uint32(STRETCH))
-                q, q_end = uint32(first >> uint32(2)), uint32(end >> uint32(2))
-                while q < q_end:
-                    four = quads[q]
-                    low, high = uint32(four), uint32(four >> uint64(32))
-                    x0, x1 = uint32(low & uint32(NEAR)), uint32(low >> uint32(16))
-                    x2, x3 = uint32(high & uint32(NEAR)), uint32(high >> uint32(16))
-                    if x0 >= limit:
-                        break
-                    a, b = row_of(rows, x0, lowest, limit, at), row_of(rows, x1, lowest, limit, at)
-                    c, d = row_of(rows, x2, lowest, limit, at), row_of(rows, x3, lowest, limit, at)
-                    ones, twos, fours, eights, sixteens = tally_four(
-                        ones, twos, fours, eights, sixteens, a, b, c, d, words, spill
-                    )
-                    q = uint32(q + uint32(1))
-                keep_planes(words, plane, ones, twos, fours, eights, sixteens)
-                cuda.syncwarp()
-                p = uint32(first + lane)
-                while p < end:
-                    x = uint32(near[p])
-                    if home <= x < limit:
-                        found = read_counter(words, first_plane, uint32(x - uint32(HUB_0)), planes)
-                        if found != uint32(0):
-                            cuda.atomic.add(tallies, p, int32(found))
-                    p = uint32(p + uint32(32))
-                cuda.syncwarp()
-            k = uint32(k + uint32(1))
-        task = cuda.shfl_sync(ALL_LANES, following, 0)
-
-
-@cuda.jit(device=True)
-def later_bits(rows, x, own1, own2, own3, lowest, lane):
-    """How many of a lane's bits are set in the row of near number x, in stretches after that of x; 0 if x is no hub."""
-    found = uint32(0)
-    if lowest <= x < uint32(HUB_0 + 3 * STRETCH):
-        row = uint32(uint32(uint32(x - uint32(HUB_0)) * uint32(ROW)) + lane)
-        found = uint32(cuda.popc(own3 & rows[uint32(row + uint32(96))]))
-        if x < uint32(HUB_0 + 2 * STRETCH):
-            found = uint32(found + uint32(cuda.popc(own2 & rows[uint32(row + uint32(64))])))
-            if x < uint32(HUB_0 + STRETCH):
-                found = uint32(found + uint32(cuda.popc(own1 & rows[uint32(row + uint32(32))])))
-    return found
-
-
-@kernel(
-    "void(uint16[::1], uint64[::1], int32[::1], int32[::1], int64[::1], uint64[::1], uint64[::1], int64, int64,"
-    " int32[::1])"
-)
-def row_tally(near, quads, near_ptr, heavy, listed, rows, held, lowest, most, tallies):
-    """A warp per heavy column j: for each hub i of it, how many of its hubs in later stretches i is a neighbour of.
-
-    Four hubs at a time: two sums of 16 bits in a word, and then two words, one in each half of the warp, so that five
-    exchanges add up all four.
-    """
-    lane, lowest = uint32(cuda.threadIdx.x & 31), uint32(lowest)
-    task = cuda.grid(1) >> 5
-    while task < listed[0]:
-        j = heavy[task]
-        q, q_end = uint32(near_ptr[j]), uint32(near_ptr[j + 1])
-        first = uint64(uint64(uint64(task) * uint64(32)) + uint64(lane))
-        own1 = held[uint64(first + uint64(uint64(most) * uint64(32)))]
-        own2 = held[uint64(first + uint64(uint64(most) * uint64(64)))]
-        own3 = held[uint64(first + uint64(uint64(most) * uint64(96)))]
-        above = q_end
-        while q < above:  # the first quad whose last row is a hub
-            middle = uint32(uint32(q + above) >> uint32(1))
-            if uint32(near[uint32(uint32(4) * middle + uint32(3))]) < lowest:
-                q = uint32(middle + uint32(1))
-            else:
-                above = middle
-        while q < q_end:
-            four = quads[q]
-            low, high = uint32(four), uint32(four >> uint64(32))
-            if (low & uint32(NEAR)) >= uint32(HUB_0 + 3 * STRETCH):
-                break
-            mine = later_bits(rows, uint32(low & uint32(NEAR)), own1, own2, own3, lowest, lane)
-            second = later_bits(rows, uint32(low >> uint32(16)), own1, own2, own3, lowest, lane)
-            other = later_bits(rows, uint32(high & uint32(NEAR)), own1, own2, own3, lowest, lane)
-            fourth = later_bits(rows, uint32(high >> uint32(16)), own1, own2, own3, lowest, lane)
-            mine, other = uint32(mine | second << uint32(16)), uint32(other | fourth << uint32(16))
-            if lane >= uint32(16):
-                mine, other = other, mine
-            mine = uint32(mine + uint32(cuda.shfl_xor_sync(ALL_LANES, int32(other), 16)))
-            for distance in (8, 4, 2, 1):
-                mine = uint32(mine + uint32(cuda.shfl_xor_sync(ALL_LANES, int32(mine), distance)))
-            found = uint32((mine >> uint32(uint32(16) * (lane & uint32(1)))) & uint32(0xFFFF))
-            if (lane & uint32(15)) < uint32(2) and found != uint32(0):
-                slot = uint32(uint32(4) * q + uint32(uint32(2) * (lane >> uint32(4))) + (lane & uint32(1)))
-                cuda.atomic.add(tallies, slot, int32(found))
-            q = uint32(q + uint32(1))
-        task += cuda.gridsize(1) >> 5
-
-
-@cuda.jit(device=True)
-def held_word(held, in_edges, i, end, first, lane):
-    """A lane's word of the column that entry i of a hub's list names, if there is that entry."""
-    word = uint64(0)
-    if i < end:
-        word = held[uint64(uint64(first + in_edges[i]) * uint64(32) + uint64(lane))]
-    return word
-
-
-@kernel(
-    "void(uint16[::1], int32[::1], int64[::1], uint64[::1], int32[::1], int32[::1], uint64[::1], int64, int64[::1],"
-    " int32[::1])"
-)
-def pair_tally(near, near_ptr, in_ptr, in_edges, crossed, piece_ptr, held, most, queue, tallies):
-    """A warp per piece of a hub's list of heavy columns: their bits, counted place by place, for the hub's rows."""
-    words = cuda.shared.array(0, uint64)
-    lane = uint32(cuda.threadIdx.x & 31)
-    first_plane = uint32(uint32(cuda.threadIdx.x >> 5) * uint32(32 * PIECE_PLANES))
-    plane = uint32(first_plane + lane)
-    spill = uint32(plane + uint32(32 * IN_REGISTERS))
-    n, following = near_ptr.size - 1, int64(0)
-    if lane == 0:
-        following = cuda.atomic.add(queue, 1, 1)
-    task = cuda.shfl_sync(ALL_LANES, following, 0)
-    while task < piece_ptr[HUBS]:
-        if lane == 0:
-            following = cuda.atomic.add(queue, 1, 1)
-        h, above = 0, HUBS
-        while above - h > 1:
-            middle = (h + above) >> 1
-            if piece_ptr[middle] <= task:
-                h = middle
-            else:
-                above = middle
-        u = n - HUBS + h
-        begin, end = uint32(4 * near_ptr[u]), uint32(4 * near_ptr[u + 1])
-        done = (task - piece_ptr[h]) * PIECE
-        i_end = int64(in_ptr[u + 1] - done)
-        i_begin = int64(i_end - min(PIECE, crossed[h] - done))
-        k = uint32(h >> 11)
-        while k < uint32(STRETCHES):
-            clear_planes(words, plane, PIECE_PLANES)
-            ones = twos = fours = eights = sixteens = uint64(0)
-            first = uint64(uint64(k) * uint64(most))
-            i = i_begin
-            while i < i_end:
-                a = held_word(held, in_edges, i, i_end, first, lane)
-                b = held_word(held, in_edges, i + 1, i_end, first, lane)
-                c = held_word(held, in_edges, i + 2, i_end, first, lane)
-                d = held_word(held, in_edges, i + 3, i_end, first, lane)
-                ones, twos, fours, eights, sixteens = tally_four(
-                    ones, twos, fours, eights, sixteens, a, b, c, d, words, spill
-                )
-                i += 4
-            keep_planes(words, plane, ones, twos, fours, eights, sixteens)
-            cuda.syncwarp()
-            home = uint32(uint32(HUB_0) + uint32(STRETCH) * k)
-            p = uint32(begin + lane)
-            while p < end:
-                x = uint32(near[p])
-                if home <= x < uint32(home + uint32(STRETCH)):
-                    found = read_counter(words, first_plane, uint32(x - uint32(HUB_0)), PIECE_PLANES)
-                    if found != uint32(0):
-                        cuda.atomic.add(tallies, p, int32(found))
-                p = uint32(p + uint32(32))
-            cuda.syncwarp()
-            k = uint32(k + uint32(1))
-        task = cuda.shfl_sync(ALL_LANES, following, 0)
-
-
-@cuda.jit(device=True)
-def four_bits(bits, four):
-    """Which of four near numbers, 16 bits each, are set among the bits: the last four bits of a number say so."""
-    low, high = uint32(four), uint32(four >> uint64(32))
-    a = bits[(low >> uint32(5)) & uint32(2047)] >> (low & uint32(31))
-    b = bits[low >> uint32(21)] >> ((low >> uint32(16)) & uint32(31))
-    c = bits[(high >> uint32(5)) & uint32(2047)] >> (high & uint32(31))
-    d = bits[high >> uint32(21)] >> ((high >> uint32(16)) & uint32(31))
-    front = (a & uint32(1)) | (b & uint32(1)) << uint32(1)
-    return uint32(front | (c & uint32(1)) << uint32(2) | (d & uint32(1)) << uint32(3))
-
-
-@kernel(
-    "void(uint16[::1], uint64[::1], uint64[::1], uint64[::1], uint64[::1], uint32[::1], int32[::1], int32[::1],"
-    " int32[::1])"
-)
-def window_tally(near, quads, columns, pieces, in_edges, origins, task_ptr, tallies, support):
-    """A block per task: the near rows of a column as bits, looked up for the pieces that its in-edges name.
-
-    Beside each word of bits is kept where in the column its first row is: with the bits below, that says where a row
-    is, and so which counter is its. The hits of a piece are added up by those who share it.
-    """
-    bits = cuda.shared.array(0, uint32)  # and from bits[counters] on, how often each row was hit
-    first_of = cuda.shared.array(0, uint16)  # the same memory; from first_of[2 * BITS] on
-    thread, threads = uint32(cuda.threadIdx.x), uint32(cuda.blockDim.x)
-    group, seat, groups = uint32(thread // LANES), uint32(thread % LANES), uint32(threads // LANES)
-    counters = uint32(BITS + BITS // 2)
-    k = thread
-    while k < uint32(BITS + BITS // 2 + ROOM):
-        bits[k] = uint32(0)
-        k = uint32(k + threads)
-    cuda.syncthreads()
-    task = task_ptr[task_ptr.size - 1] - 1 - cuda.blockIdx.x
-    while task >= 0:
-        column, piece = columns[task], pieces[task]
-        begin = uint32(uint32(column >> uint64(LENGTH_BITS)) * uint32(4))
-        end = uint32(begin + uint32(column & uint64(LENGTH_MASK)) * uint32(4))
-        p = uint32(begin + thread)
-        while p < end:
-            x = uint32(near[p])
-            if x != 0:
-                cuda.atomic.or_(bits, x >> uint32(5), uint32(uint32(1) << (x & uint32(31))))
-                before = uint32(0)
-                if p > begin:
-                    before = uint32(near[uint32(p - uint32(1))])
-                if before == 0 or before >> uint32(5) != x >> uint32(5):
-                    first_of[uint32(uint32(2 * BITS) + (x >> uint32(5)))] = uint32(p - begin)
-            p = uint32(p + threads)
-        i = uint32(piece >> uint64(LENGTH_BITS))
-        i_end = uint32(i + uint32(piece & uint64(LENGTH_MASK)))
-        i = uint32(i + group)
-        cuda.syncthreads()
-        while uint32(i - (group & uint32(3))) < i_end:  # whole warps
-            q, q_end = uint32(0), uint32(0)
-            if i < i_end:
-                other = in_edges[i]
-                q = uint32(other >> uint64(LENGTH_BITS))
-                q_end = uint32(q + uint32(other & uint64(LENGTH_MASK)))
-            q = uint32(q + seat)
-            found = uint32(0)
-            while q < q_end:
-                r = uint32(q + uint32(LANES))
-                one, two = quads[q], uint64(0)
-                if r < q_end:
-                    two = quads[r]
-                hits = uint32(four_bits(bits, one) | four_bits(bits, two) << uint32(4))
-                found = uint32(found + uint32(cuda.popc(hits)))
-                while hits != uint32(0):
-                    which = uint32(uint32(cuda.ffs(hits)) - uint32(1))
-                    hits = uint32(hits & uint32(hits - uint32(1)))
-                    slot = uint32(uint32(4) * q + which)
-                    x = uint32(one >> uint64(uint32(16) * (which & uint32(3)))) & uint32(NEAR)
-                    if which >= uint32(4):
-                        slot = uint32(uint32(4) * r + uint32(which - uint32(4)))
-                        x = uint32(two >> uint64(uint32(16) * (which & uint32(3)))) & uint32(NEAR)
-                    word = uint32(x >> uint32(5))
-                    below = uint32(bits[word] & uint32(uint32(uint32(1) << (x & uint32(31))) - uint32(1)))
-                    place = uint32(uint32(first_of[uint32(uint32(2 * BITS) + word)]) + uint32(cuda.popc(below)))
-                    if place < uint32(ROOM):
-                        cuda.atomic.add(bits, uint32(counters + place), uint32(1))
-                    else:
-                        cuda.atomic.add(tallies, uint32(begin + place), int32(1))
-                    cuda.atomic.add(tallies, slot, int32(1))
-                q = uint32(r + uint32(LANES))
-            for distance in (4, 2, 1):
-                found = uint32(found + uint32(cuda.shfl_xor_sync(ALL_LANES, int32(found), distance)))
-            if seat == 0 and found != uint32(0):
-                cuda.atomic.add(support, origins[i], int32(found))
-            i = uint32(i + groups)
-        cuda.syncthreads()
-        p = uint32(begin + thread)
-        while p < end:
-            bits[uint32(near[p]) >> uint32(5)] = uint32(0)
-            place = uint32(p - begin)
-            if place < uint32(ROOM):
-                found = bits[uint32(counters + place)]
-                bits[uint32(counters + place)] = uint32(0)
-                if found != uint32(0):
-                    cuda.atomic.add(tallies, p, int32(found))
-            p = uint32(p + threads)
-        cuda.syncthreads()
-        task -= cuda.gridDim.x
 
 
 @kernel("void(int64[::1], int32[::1], int32[::1], int32[::1], int64, int32[::1])")
@@ -475,14 +146,15 @@ def hash_tally(col_ptr, row_idx, far, long, listed, support):
         task += cuda.gridDim.x
 
 
-@kernel("void(int64[::1], int32[::1], int32[::1], int32[::1], int64, int32[::1], int32[::1])")
-def gather(col_ptr, row_idx, col_of, near_ptr, base, tallies, support):
+@kernel("void(int64[::1], int32[::1], int32[::1], int32[::1], uint16[::1], int32[::1], int32[::1])")
+def gather(col_ptr, col_of, near_ptr, far, gains16, tallies, support):
     """A thread per nonzero whose row is near: what was counted where its near number is."""
     e = cuda.grid(1)
-    while e < row_idx.size:
-        if row_idx[e] >= base:
-            j = col_of[e]
-            support[e] += tallies[4 * int64(near_ptr[j + 1]) - (col_ptr[j + 1] - e)]
+    while e < support.size:
+        j = col_of[e]
+        if e - col_ptr[j] >= far[j]:
+            slot = 4 * int64(near_ptr[j + 1]) - (col_ptr[j + 1] - e)
+            support[e] = tallies[slot] + int32(gains16[slot])
         e += cuda.gridsize(1)
 
 
@@ -541,23 +213,22 @@ def sum_ends(row_idx, col_of, support, twice):
 # ------------------------------------------------------------------------------------------------------------- launcher
 
 
-class TallyPlan(Plan):
-    """A plan whose result is the number of triangles of each edge: int32, one a nonzero, column after column."""
+class TallyPlan(SupportPlan):
+    """The same, with counters of its own."""
 
     def reset(self):
-        for name in ("support", "tallies", "twice"):
+        for name in ("support", "tallies", "gains", "twice"):
             if name in self.arrays:
                 _cuda.refill(self.arrays[name], 0)
-
-    def result(self):
-        return _cuda.to_host(self.arrays["support"])
 
 
 class VertexPlan(TallyPlan):
     """A plan whose result is the number of triangles of each vertex: int64."""
 
+    answer = "twice"
+
     def result(self):
-        return _cuda.to_host(self.arrays["twice"]) >> 1
+        return super().result() >> 1
 
 
 def support_plan(graph, **knobs):
@@ -569,6 +240,10 @@ def triangles_plan(graph, **knobs):
     """The triangles of each vertex; knobs as in `_checked`."""
     plan = _made(VertexPlan, graph, **knobs)
     plan.created["twice"] = (graph.n, np.int64, 0)
+    if [step.kernel for step in plan.steps] == [merge_tally]:
+        plan.steps = [replace(plan.steps[0], kernel=merge_corners, args=("col_ptr", "row_idx", "col_of", "twice"))]
+        plan.created = {name: plan.created[name] for name in ("twice", "total")}
+        return plan
     args = ("row_idx", "col_of", "support", "twice")
     plan.steps.append(launch(sum_ends, 512 * (-(-graph.m // SUMMED)), 512, args, most=2112, shared=4 * OWN))
     return plan
@@ -582,7 +257,7 @@ def _made(kind, graph, *, near=NEAR, hubs=HUBS, heavy=64, short=32, words=None):
     hubs = min(check_knob("hubs", hubs, 0, HUBS), near)
     heavy = check_knob("heavy", heavy, 0, 2**30)
     short = check_knob("short", short, 2, 2**30)
-    if graph.order == "degree":
+    if graph.order == "degree" and graph.max_column <= LONGEST:  # as columns in that order are
         return _by_degree(kind, graph, near, hubs, heavy // 4, short)
     words = local_words(graph, short) if words is None else check_knob("words", words, 0, 1024)
     return _as_it_comes(kind, graph, words)
@@ -603,10 +278,11 @@ def _as_it_comes(kind, graph, words):
         views["rows32"] = ("rows", np.uint32)
         planes = max(IN_REGISTERS, (128 * words).bit_length())
         banding = ("col_ptr", "row_idx", "rows", "rows32", "wide", words, planes, "support")
+        shared = 4 * (8 * 32 * planes + 2 * BAND_LIST)
         steps = [
             launch(fill_band_rows, graph.m, 256, ("row_idx", "col_of", words, "rows32", "wide")),
             launch(mark_open, graph.m, 256, ("row_idx", "col_of", "wide", "open")),
-            launch(band_tally, 32 * graph.n, 128, banding, most=8448, shared=4 * 8 * 32 * planes),
+            launch(band_tally, 32 * graph.n, 128, banding, most=8448, shared=shared),
             *steps,
         ]
     work = 5 * simulated_lookups(graph)
@@ -617,23 +293,25 @@ def _by_degree(kind, graph, near, hubs, heavy, short):
     setup = adaptive_setup
     n, m = graph.n, graph.m
     base, zero, lowest = n - near, n - NEAR - 1, NEAR + 1 - hubs
-    most = min(n, m // (4 * heavy + 1) + 1)  # heavy columns
+    most = min(n, m // (4 * heavy + 1) + 1) if hubs else 0  # heavy columns
+    if most >= MOST_HEAVY:
+        raise GraphError(f"heavy={4 * heavy} may make too many of {n:,} columns heavy: take the default")
+    columns = ("col_ptr", "row_idx", "col_of")
     measuring = ("col_ptr", "row_idx", base, heavy, short, 0, 1, "far", "quad_count", "heavy", "long", "listed")
-    laying = ("col_ptr", "row_idx", "col_of", "near_ptr", "place", base, zero, heavy, lowest,
+    laying = (*columns, "near_ptr", "place", base, zero, heavy, lowest,
               "in_ptr", "put", "crossed", "near", "in_edges", "origins")  # fmt: skip
-    by_column = ("near", "quads", "near_ptr", "heavy", "listed", "queue", "rows", lowest, most,
-                 COLUMN_PLANES, "held", "tallies")  # fmt: skip
-    by_row = ("near", "quads", "near_ptr", "heavy", "listed", "rows", "held", lowest, most, "tallies")
-    by_pair = ("near", "near_ptr", "in_ptr", "in_edges", "crossed", "piece_ptr", "held", most, "queue", "tallies")
-    by_window = ("near", "quads", "few_columns", "few_pieces", "in_edges", "origins", "few_ptr", "tallies", "support")
-    by_hubs = []
-    if hubs:
-        by_hubs = [
-            launch(setup.fill_stretch_rows, 32 * min(hubs, n), 256, ("near", "near_ptr", hubs, "rows32", "queue")),
-            launch(column_tally, 32 * n, 128, by_column, most=4224, shared=4 * 8 * (ROW + 32 * COLUMN_PLANES)),
-            launch(row_tally, 32 * n, 128, by_row, most=4224),
-            launch(pair_tally, 32 * (min(n, HUBS) + m // PIECE), 128, by_pair, 4224, shared=4 * 8 * 32 * PIECE_PLANES),
-        ]
+    by_stretch = ("near", "near_ptr", hubs, "rows32", "queues", "held")
+    by_column = ("near", "near_ptr", "heavy", "listed", "queues", "rows", lowest, most, "held", "tallies")
+    by_pair = ("near", "near_ptr", "in_ptr", "in_edges", "crossed", "piece_ptr", "held", most, "queues", "tallies")
+    by_window = ("near", "quads", "few_columns", "few_pieces", "in_edges", "origins", "few_ptr", "in_ptr", max(0, base),
+                 "queues", "gains", "tallies", "support")  # fmt: skip
+    by_sieve = ("near", "quads", "tiny_columns", "tiny_pieces", "in_edges", "origins", "tiny_ptr", "in_ptr",
+                max(0, base), "gains", "tallies", "support")  # fmt: skip
+    pairs = STRETCHES * 32 * (min(n, HUBS) + m // PIECE)
+    by_hubs = [
+        launch(column_tally, 32 * n, 128, by_column, most=4224, shared=4 * 8 * (ROW + 32 * COLUMN_PLANES)),
+        launch(pair_tally, pairs, 128, by_pair, most=4224, shared=4 * 8 * 32 * PIECE_PLANES),
+    ]
     copied = {"col_ptr": graph.col_ptr, "row_idx": graph.row_idx, "col_of": graph.col_of}
     occurrences = getattr(graph, "occurrences", None)
     if occurrences is None:
@@ -649,6 +327,7 @@ def _by_degree(kind, graph, near, hubs, heavy, short):
         created={
             "support": (m, np.int32, 0),
             "tallies": (4 * quads, np.int32, 0),
+            "gains": (2 * quads, np.uint32, 0),
             "far": (n, np.int32, None),
             "quad_count": (n, np.int32, None),
             "near_ptr": (n + 1, np.int32, None),
@@ -656,21 +335,26 @@ def _by_degree(kind, graph, near, hubs, heavy, short):
             "place": (n, np.int32, None),
             "long": (n, np.int32, None),
             "listed": (2, np.int64, 0),
-            "queue": (2, np.int64, None),
+            "queues": (3, np.int64, None),
             "quads": (quads, np.uint64, 0),
             "in_count": (n, np.int32, 0),
             "in_ptr": (n + 1, np.int64, None),
             "put": (n + 1, np.int64, None),
             "in_edges": (in_edges, np.uint64, None),
             "origins": (in_edges, np.uint32, None),
-            "rows": (HUBS * ROW, np.uint64, 0),
+            "rows": ((HUBS + 1) * ROW, np.uint64, 0),  # and one of zeros
             "crossed": (HUBS, np.int32, 0),
-            "pieces": (HUBS, np.int32, None),
-            "piece_ptr": (HUBS + 1, np.int32, None),
-            "held": (STRETCHES * most * 32 if hubs else 0, np.uint64, None),
-            **tasks_created("few", n, min(n, m) + m // TASK + 1),
+            "pieces": (FRONTS * HUBS, np.int32, None),
+            "piece_ptr": (FRONTS * HUBS + 1, np.int32, None),
+            "held": (32 * (1 + STRETCHES * most), np.uint64, None),
+            **tasks_created("few", n, m // FEW + m // TASK + 1),
+            **tasks_created("tiny", n, min(n, m)),
         },
-        views={"near": ("quads", np.uint16), "rows32": ("rows", np.uint32)},
+        views={
+            "near": ("quads", np.uint16),
+            "rows32": ("rows", np.uint32),
+            "gains16": ("gains", np.uint16),
+        },
         setup=[
             launch(setup.measure_columns, n, 256, measuring),
             launch(setup.place_heavy, n, 256, ("heavy", "listed", "place")),
@@ -679,17 +363,19 @@ def _by_degree(kind, graph, near, hubs, heavy, short):
             Scan("in_count", "in_ptr"),
             Scan("in_count", "put"),
             launch(setup.lay_out_nonzeros, m, 256, laying),
-            *tasks_listed("few", n, 1, NO_CROWD),
-            launch(setup.count_pieces, HUBS, 256, ("crossed", "pieces")),
+            *tasks_listed("few", n, FEW, NO_CROWD),
+            *tasks_listed("tiny", n, 1, FEW),
+            launch(setup.count_pieces, FRONTS * HUBS, 256, ("crossed", "pieces")),
             Scan("pieces", "piece_ptr"),
         ],
         steps=[
-            *by_hubs,
-            launch(window_tally, 128 * n, 128, by_window, most=11088, shared=6 * BITS + 4 * ROOM),
-            launch(hash_tally, 64 * n, 64, ("col_ptr", "row_idx", "far", "long", "listed", "support"), 4224,
-                   shared=4 * 4 * TABLE),
-            launch(far_tally, m, 64, ("col_ptr", "row_idx", "col_of", "far", short, "support"), most=16384),
-            launch(gather, m, 256, ("col_ptr", "row_idx", "col_of", "near_ptr", base, "tallies", "support"), 16384),
+            launch(setup.fill_stretch_rows, 32 * min(hubs, n), 256, by_stretch),
+            *(by_hubs if hubs else []),
+            launch(window_tally, 128 * (m // FEW), 128, by_window, shared=6 * BITS + 4 * ROOM),
+            launch(sieve_tally, 32 * n, 128, by_sieve, most=4224, shared=4 * 4 * SIEVE),
+            launch(hash_tally, 64 * n, 64, (*columns[:2], "far", "long", "listed", "support"), 4224, 4 * 4 * TABLE),
+            launch(far_tally, m, 64, (*columns, "far", short, "support"), most=16384),
+            launch(gather, m, 256, ("col_ptr", "col_of", "near_ptr", "far", "gains16", "tallies", "support"), 16384),
         ],
         work=5 * simulated_lookups(graph),
-    )  # fmt: skip
+    )

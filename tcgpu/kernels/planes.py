@@ -3,6 +3,8 @@
 Words added to the planes count, for each place, how many of them have a 1 there, by the logic that a processor adds
 with: all 64 places at once, no addition for each 1. A warp has 32 words side by side in each plane:
 2,048 counters. The first few planes are in registers, the others in shared memory, a plane 32 words after the other.
+
+Places are 64 bits wide here: to those, a distance that is known needs no addition, nor a register that keeps its sum.
 """
 
 from tcgpu._cuda import cuda, uint32, uint64
@@ -18,19 +20,23 @@ def full_add(a, b, c):
 
 
 @cuda.jit(device=True)
-def tally_four(ones, twos, fours, eights, sixteens, a, b, c, d, planes, at):
-    """Add four words to 64 counters. What carries past the registers goes to planes[at], planes[at + 32], ..."""
+def tally_eight(ones, twos, fours, eights, sixteens, a, b, c, d, e, f, g, h, planes, at):
+    """Add eight words to 64 counters. What carries past the registers goes to planes[at], planes[at + 32], ..."""
     ones, x = full_add(ones, a, b)
     ones, y = full_add(ones, c, d)
-    twos, carry = full_add(twos, x, y)
-    fours, carry = fours ^ carry, fours & carry
+    twos, front = full_add(twos, x, y)
+    ones, x = full_add(ones, e, f)
+    ones, y = full_add(ones, g, h)
+    twos, back = full_add(twos, x, y)
+    fours, carry = full_add(fours, front, back)
     eights, carry = eights ^ carry, eights & carry
     sixteens, carry = sixteens ^ carry, sixteens & carry
+    place = uint64(at)
     while carry != uint64(0):
-        plane = planes[at]
-        planes[at] = plane ^ carry
+        plane = planes[place]
+        planes[place] = plane ^ carry
         carry = plane & carry
-        at = uint32(at + uint32(32))
+        place = uint64(place + uint64(32))
     return ones, twos, fours, eights, sixteens
 
 
@@ -38,25 +44,26 @@ def tally_four(ones, twos, fours, eights, sixteens, a, b, c, d, planes, at):
 def clear_planes(planes, at, count):
     """The planes beyond the registers, of which a lane's first word is planes[at]."""
     for k in range(IN_REGISTERS, count):
-        planes[uint32(at + uint32(32 * k))] = uint64(0)
+        planes[uint64(uint64(at) + uint64(32 * k))] = uint64(0)
 
 
 @cuda.jit(device=True)
 def keep_planes(planes, at, ones, twos, fours, eights, sixteens):
     """The planes in registers, so that all lanes can read them."""
-    planes[at] = ones
-    planes[uint32(at + uint32(32))] = twos
-    planes[uint32(at + uint32(64))] = fours
-    planes[uint32(at + uint32(96))] = eights
-    planes[uint32(at + uint32(128))] = sixteens
+    place = uint64(at)
+    planes[place] = ones
+    planes[uint64(place + uint64(32))] = twos
+    planes[uint64(place + uint64(64))] = fours
+    planes[uint64(place + uint64(96))] = eights
+    planes[uint64(place + uint64(128))] = sixteens
 
 
 @cuda.jit(device=True)
-def read_counter(planes, first, place, count):
-    """Counter `place`, out of 2,048 of which planes[first] is the first word."""
-    at = uint32(first + ((place >> uint32(6)) & uint32(31)))
-    bit = uint64(place & uint32(63))
-    found = uint32(0)
-    for k in range(count):
-        found |= uint32((planes[uint32(at + uint32(32 * k))] >> bit) & uint64(1)) << uint32(k)
+def read_counter(planes32, first, place, count):
+    """Counter `place`, out of 2,048 whose first word is number `first` of those that `planes32` shows half by half."""
+    at = uint64(uint64(uint32(uint32(2) * first) + (place >> uint32(5))) + uint64(64) * uint64(count))
+    bit, found = uint32(place & uint32(31)), uint32(0)
+    for _ in range(count):
+        at = uint64(at - uint64(64))
+        found = uint32(uint32(found + found) | (uint32(planes32[at] >> bit) & uint32(1)))
     return found

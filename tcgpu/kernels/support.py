@@ -375,11 +375,13 @@ COMMON = ("col_ptr", "length", "row_idx", "support", "weak", "columns", "state")
 class SupportPlan(Plan):
     """A plan whose result is the number of triangles of each edge: int32, one a nonzero, column after column."""
 
+    answer = "support"  # the array that is the result
+
     def reset(self):
         _cuda.refill(self.arrays["support"], 0)
 
     def result(self):
-        return _cuda.to_host(self.arrays["support"])
+        return _cuda.to_host(self.arrays[self.answer])
 
 
 def plan(graph, method=None, *, threads=None, blocks=None, **knobs):
