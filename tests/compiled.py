@@ -94,13 +94,13 @@ class Processor:
         from pytest import MonkeyPatch
 
         from tcgpu import _cuda
-        from tcgpu.kernels import Plan
 
         with MonkeyPatch.context() as patch, _cuda.using("sim"):
             device = replace(_cuda.facts(), **facts)
             patch.setattr(_cuda, "facts", lambda: device)
             patch.setattr(_cuda.Kernel, "launch", lambda kernel, *args, **how: self.launch(kernel, *args, **how))
-            patch.setattr(Plan, "check_fits", lambda plan: None)  # it speaks of the simulator's time
+            for module in ("tcgpu.kernels", "tcgpu.parts.stream"):
+                patch.setattr(f"{module}.SIMULATOR_PATIENCE", float("inf"))
             patch.setattr(self, "seed", seed)
             yield self
 

@@ -185,6 +185,13 @@ uint32_t first_bit(uint32_t word) { return (uint32_t)__builtin_ffs((int)word); }
 uint32_t first_bit_of_64(uint64_t word) AS("__nv_ffsll");
 uint32_t first_bit_of_64(uint64_t word) { return (uint32_t)__builtin_ffsll((long long)word); }
 
+uint32_t increment(uint32_t *place, uint32_t last) AS("nvvm.atomic.load.inc.32.p0i32");
+uint32_t increment(uint32_t *place, uint32_t last) { /* and from the last on to 0 */
+    uint32_t old = *place;
+    *place = old < last ? old + 1 : 0;
+    return old;
+}
+
 void outside(int64_t index, int64_t length) {
     stop("index %lld of an array of %lld elements", (long long)index, (long long)length);
 }

@@ -1,0 +1,171 @@
+"""Every kernel on graphs of 10,000 edges to half a million, without a GPU: see `compiled`. The native engine's counts.
+
+Some faults show on no graph that the simulator has time for: a number taken modulo 2,048 that is right below it, a
+vertex beyond the 65,535 that are near, a second trip around a queue.
+"""
+
+from functools import cache
+
+import compiled
+import kernel_shapes
+import numpy as np
+import pytest
+import test_adaptive
+import test_adaptive_tally
+
+import tcgpu
+from tcgpu import DeviceGraph, cpu, generate, peeling
+from tcgpu.counting import METHODS
+from tcgpu.kernels import adaptive, k_truss, support
+from tcgpu.parts import added, count_part, slices, support_part
+
+pytestmark = pytest.mark.sim
+WITH_KERNELS = [name for name, method in METHODS.items() if "sim" in method.engines]
+AT_SIZE = [name for name in WITH_KERNELS if name != "levels"]  # it tests all combinations of vertices
+GRAPHS = {
+    "R-MAT": lambda: generate.rmat(13),
+    "wide R-MAT": lambda: generate.rmat(17, 1),  # more vertices than are near, and than 16 bits number
+    "co-papers": lambda: generate.copapers(1500, 60),
+    "mesh": lambda: generate.mesh(120, 120),
+    "road": lambda: generate.road(150, 150),
+}
+
+
+@cache
+def graph(name, order="natural"):
+    return GRAPHS[name]().ordered(order)
+
+
+@cache
+def triangles(name):
+    return cpu.plan(graph(name)).count()
+
+
+@pytest.fixture(scope="module")
+def processor(tmp_path_factory):
+    if compiled.missing():
+        pytest.skip(compiled.missing())
+    with compiled.Processor(tmp_path_factory.mktemp("kernels")) as processor:
+        yield processor
+
+
+@pytest.fixture
+def large(processor):
+    """Engine "sim" run by the processor, as if it were a large GPU."""
+    with processor.instead_of_the_simulator(**compiled.LARGE):
+        yield processor
+
+
+@pytest.mark.parametrize("name", GRAPHS)
+@pytest.mark.parametrize("method", AT_SIZE)
+def test_counts(method, name, large):
+    own = METHODS[method].prepare(graph(name), None)
+    assert METHODS[method].plan(own).count() == triangles(name)
+
+
+@pytest.mark.parametrize("method", AT_SIZE)
+def test_counts_on_a_small_device(method, processor):
+    with processor.instead_of_the_simulator():
+        own = METHODS[method].prepare(graph("R-MAT"), None)
+        assert METHODS[method].plan(own).count() == triangles("R-MAT")
+
+
+@pytest.mark.parametrize("knobs", kernel_shapes.KNOBS["levels"])
+@pytest.mark.parametrize("small", [generate.mesh(30, 30), generate.rmat(8)], ids=["mesh", "R-MAT"])
+def test_counts_of_levels(small, knobs, large):
+    assert METHODS["levels"].plan(small, **knobs).count() == cpu.plan(small).count()
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize("method", WITH_KERNELS)
+def test_counts_in_any_order_of_threads(method, seed, processor):
+    """Where a barrier or a syncwarp is missing, a count changes or threads wait in vain."""
+    tried = generate.rmat(8 if method == "levels" else 11, seed=3)
+    own = METHODS[method].prepare(tried, None)
+    with processor.instead_of_the_simulator(seed=seed, **compiled.LARGE):
+        assert METHODS[method].plan(own).count() == cpu.plan(tried).count()
+
+
+def same(own, **knobs):
+    """Whether `adaptive` finds the triangles of each edge and vertex that the native engine does."""
+    plain = own.to_graph() if isinstance(own, DeviceGraph) else own
+    return np.array_equal(
+        adaptive.support_plan(own, **knobs).count(), cpu.support(plain, "natural")
+    ) and np.array_equal(adaptive.triangles_plan(own, **knobs).count(), cpu.triangles(plain, "natural"))
+
+
+def cases(by_degree, as_it_comes):
+    """Knobs of `adaptive` that force a class, each with the graphs that have such columns."""
+    found = []
+    for order, knobs_of, names in (
+        ("degree", by_degree, ("R-MAT", "wide R-MAT")),
+        ("natural", as_it_comes, ("co-papers", "mesh")),
+    ):
+        for case, knobs in knobs_of.items():
+            for name in names:
+                found.append(pytest.param(name, order, knobs, id=f"{name}, {order} order: {case}"))
+    return found
+
+
+@pytest.mark.parametrize("name, order, knobs", cases(test_adaptive.BY_DEGREE, test_adaptive.AS_IT_COMES))
+def test_each_class_of_adaptive_counts(name, order, knobs, large):
+    assert adaptive.plan(graph(name, order), **knobs).count() == triangles(name)
+
+
+@pytest.mark.parametrize("name, order, knobs", cases(test_adaptive_tally.BY_DEGREE, test_adaptive_tally.AS_IT_COMES))
+def test_each_class_of_adaptive_finds_edges_and_vertices(name, order, knobs, large):
+    assert same(graph(name, order), **knobs)
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize("case", test_adaptive_tally.BY_DEGREE)
+def test_each_class_of_adaptive_in_any_order_of_threads(case, seed, processor):
+    own = generate.rmat(11, seed=4).ordered("degree")
+    with processor.instead_of_the_simulator(seed=seed, **compiled.LARGE):
+        assert same(own, **test_adaptive_tally.BY_DEGREE[case])
+        counting = test_adaptive.BY_DEGREE[case]
+        assert adaptive.plan(own, **counting).count() == cpu.plan(own).count()
+
+
+@pytest.mark.parametrize("name", GRAPHS)
+@pytest.mark.parametrize("method", support.METHODS)
+def test_support(method, name, large):
+    own = graph(name)
+    assert np.array_equal(support.plan(own, method).count(), cpu.support(own, "natural"))
+
+
+@pytest.mark.parametrize("name", GRAPHS)
+def test_trusses(name, large):
+    own = graph(name)
+    assert np.array_equal(k_truss.peel(own, 5), peeling.peel(own, 5))
+
+
+@pytest.mark.parametrize("own", [generate.rmat(9), generate.copapers(400, 30), generate.mesh(60, 60)], ids=str)
+def test_truss_numbers(own, large):
+    """Hundreds of rounds."""
+    assert np.array_equal(k_truss.numbers(own), peeling.numbers(own))
+
+
+@pytest.mark.parametrize("name", GRAPHS)
+def test_columns_made_on_a_device(name, large):
+    u, v = graph(name).edges()
+    u, v = np.append(u, v[::3]), np.append(v, u[::3])  # some edges twice, the second time reversed
+    made = DeviceGraph.from_edges(u, v, graph(name).n)
+    assert np.array_equal(made.row_idx, graph(name).row_idx) and np.array_equal(made.col_ptr, graph(name).col_ptr)
+    by_degree = DeviceGraph.from_edges(u, v, graph(name).n, order="degree")
+    assert adaptive.plan(by_degree).count() == triangles(name)
+    assert same(by_degree)
+
+
+@pytest.mark.parametrize("name", GRAPHS)
+def test_parts(name, large):
+    own = graph(name)
+    parts = slices(own, 3)
+    assert sum(count_part(own, part, engine="sim").triangles for part in parts) == triangles(name)
+    found = added([support_part(own, part, engine="sim") for part in parts], own.m)
+    assert np.array_equal(found, cpu.support(own, "natural"))
+
+
+def test_a_graph_streams_through_a_small_device(large):
+    own = graph("R-MAT")
+    assert tcgpu.count(own, engine="sim", device_memory="1MB") == triangles("R-MAT")
