@@ -161,7 +161,8 @@ class Graph:
 
     @cached_property
     def max_column(self):
-        return int(self.column_lengths.max(initial=0))
+        pieces = (self.col_ptr[k : k + PIECE + 1] for k in range(0, self.n, PIECE))
+        return max((int(np.diff(piece).max()) for piece in pieces), default=0)
 
     @property
     def max_degree(self):

@@ -12,6 +12,8 @@ import networkx as nx
 import numpy as np
 import pytest
 from hypothesis import given
+from hypothesis import strategies as st
+from strategies import sparse_graphs
 from test_graph import edge_set, multigraphs
 
 import tcgpu
@@ -104,18 +106,49 @@ def test_counts_support_and_vertices_agree_with_scipy_in_every_order(graph):
         assert np.array_equal(cpu.triangles(graph, order), vertices // 2)
 
 
-@pytest.mark.parametrize("design", ["_count_short", "_count_words", "marks", "hubs"])
-def test_every_design_counts_every_graph(graph, design):
+def designs(graph):
+    """Every design of a graph, with no hubs, some, and as many as there can be."""
+    hubs = [cpu.Design("hubs", cpu.hub_rows(graph, base)) for base in {graph.n, graph.n // 128 * 64, 0}]
+    return [cpu.Design("short"), cpu.Design("words"), *hubs]
+
+
+@pytest.mark.parametrize("order", ["natural", "degree", "random"])
+def test_every_design_counts_every_graph(graph, order):
     """Whatever `count` would pick: each of them is right for any graph, and only slow for some."""
-    for order in ("natural", "degree", "random"):
-        own = graph.ordered(order)
-        if design == "marks":
-            found = cpu._count_hubs(own, own.n, np.zeros(1, np.int64), np.zeros(1, np.uint64))
-        elif design == "hubs":
-            found = cpu._count_hubs(own, *cpu._hub_rows(own)) if order == "degree" else None
-        else:
-            found = getattr(cpu, design)(own)
-        assert found is None or 3 * found == by_scipy(graph).sum()
+    own = graph.ordered(order)
+    expected = by_scipy(graph).sum() // 3
+    assert {cpu.count_by(design, own, cpu.Edges(0, own.m, 0, own.n)) for design in designs(own)} == {expected}
+
+
+@given(sparse_graphs(30), st.data())
+def test_every_design_counts_any_edges(graph, data):
+    """A stretch of the edges whose v lies in a range, against brute force; with queues and windows that end early."""
+    low, high = sorted(data.draw(st.tuples(*[st.integers(0, graph.n)] * 2)))
+    first, last = sorted(data.draw(st.tuples(*[st.integers(0, graph.m)] * 2)))
+    part, column = cpu.Edges(first, last, low, high), [set(graph.column(j).tolist()) for j in range(graph.n)]
+    edges = zip(graph.row_idx[first:last].tolist(), graph.col_of[first:last].tolist())
+    expected = sum(len(column[v] & column[u]) for v, u in edges if low <= v < high)
+    window = data.draw(st.sampled_from([8, 64, cpu.WINDOW]))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(cpu, "WINDOW", window)
+        patch.setattr(cpu, "STRETCH", (3, 7))
+        for design in designs(graph):
+            assert cpu.count_by(design, graph, part) == expected
+
+
+def test_each_class_of_graphs_has_its_design():
+    """By a look at its columns alone, not by what its order is called."""
+    skewed = tcgpu.generate.rmat(scale=16, seed=1)
+    wanted = {
+        "short": tcgpu.generate.road(100, 100),
+        "words": tcgpu.generate.copapers(20_000),
+        "hubs": Graph(skewed.ordered("degree").col_ptr, skewed.ordered("degree").row_idx),
+    }
+    for name, graph in wanted.items():
+        assert cpu.design(graph).name == name
+    base = cpu.design(wanted["hubs"]).hubs.base
+    assert 0 < base < skewed.n and cpu.design(skewed).hubs.base == skewed.n
+    assert (wanted["hubs"].row_idx >= base).mean() > 0.5
 
 
 @pytest.mark.parametrize("threads", [1, 2, 7])

@@ -162,7 +162,7 @@ def count(graph, part, **knobs):
 
 
 def tally(graph, part, by_edge):
-    """The triangles of a Part at each of their edges, or vertices, as `native.tally` has them, and as in `count`."""
+    """The triangles of a Part at each of their edges, or vertices, as `cpu.tally` has them, and as in `count`."""
 
     def whole(piece):
         if piece.barren(graph):

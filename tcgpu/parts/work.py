@@ -15,10 +15,9 @@ from functools import lru_cache
 
 import numpy as np
 
-from tcgpu import counting, formats
+from tcgpu import counting, cpu, formats
 from tcgpu._engine import ENGINE
 from tcgpu.graph import GraphError, as_graph
-from tcgpu.parts import native
 from tcgpu.parts.cut import Deal, Part
 
 METHODS = ("warp_search", "cpu")  # those that count an edge at a time, and so any part
@@ -49,7 +48,7 @@ def count_part(graph, part, *, method=None, engine=None, cores=None, **knobs):
         return _hand(graph, part, counting.choose(method or "adaptive", engine, None, knobs), engine, knobs)
     chosen = method_of(method, engine, knobs)
     if chosen.engines == ("cpu",):
-        return _found(part, chosen, engine, lambda: (native.count(opened(graph), part, cores), 0))
+        return _found(part, chosen, engine, lambda: (cpu.count(opened(graph), part, cores), 0))
     return _found(part, chosen, engine, lambda: _device().count(opened(graph), part, **knobs))
 
 
@@ -108,11 +107,11 @@ def _tallied(graph, part, by_edge, method, engine, cores):
 
     def work():
         if chosen.engines == ("cpu",):
-            values, halved = native.tally(opened(graph), part, by_edge, cores), 0
+            values, halved = cpu.tally(opened(graph), by_edge, part, cores), 0
         else:
             values, halved = _device().tally(opened(graph), part, by_edge)
-        total = sum(counting.sum_exactly(array.astype(np.int64, copy=False)) for _, array in values)
-        return total // 3, halved, tuple(map(_small, values))
+        values = tuple(map(_small, values))
+        return sum(_sum(array) for _, array in values) // 3, halved, values
 
     return _found(part, chosen, engine, work)
 
@@ -133,11 +132,18 @@ def _device():
 def _small(values):
     """The same without zeros at the ends, in the smallest type that holds them: it may have far to go."""
     begin, array = values
-    some = np.flatnonzero(array)
-    first, last = (int(some[0]), int(some[-1]) + 1) if some.size else (0, 0)
-    largest = int(array[first:last].max(initial=0))
+    some = array != 0
+    first = int(some.argmax()) if array.size else 0
+    last = array.size - int(some[::-1].argmax()) if array.size and some[first] else first
+    array = array[first:last]
+    largest = int(array.max(initial=0))
     dtype = next(dtype for dtype in SMALLEST if largest <= np.iinfo(dtype).max)
-    return begin + first, array[first:last].astype(dtype)
+    return begin + first, array.astype(dtype)
+
+
+def _sum(array):
+    """The sum of an array in one of SMALLEST: as many as there can be of the narrow ones do not reach 64 bits."""
+    return counting.sum_exactly(array) if array.dtype == np.int64 else int(array.sum(dtype=np.int64))
 
 
 def _modified(path):
