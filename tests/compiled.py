@@ -107,9 +107,9 @@ class Processor:
     def launch(self, kernel, blocks, threads, *args, shared=0, stream=None):
         """What `Kernel.launch` does."""
         types = signature_for(kernel, args)
-        entry, areas, dynamic = self._load(kernel, types)
         words = _words(args, types)
         with self._lock:
+            entry, areas, dynamic = self._load(kernel, types)
             if dynamic is not None:
                 areas[dynamic].size = shared
             if self.seed:
@@ -123,7 +123,7 @@ class Processor:
             raise KernelFault(f"{kernel.__name__}, {fault.decode()}")
 
     def _load(self, kernel, types):
-        """The kernel's function for these types, its shared memory, and which piece of that is as large as asked for."""
+        """The kernel's function for these types, its shared memory, and the piece of it that is as large as asked for."""
         key = kernel, types
         if key not in self._loaded:
             number = kernel.signatures.index(next(text for text in kernel.signatures if types_of(text) == types))
@@ -239,9 +239,7 @@ def check_index(context, builder, index, length, axis=None):
     from numba.cuda import cgutils
 
     word = ir.IntType(64)
-    outside = cgutils.get_or_insert_function(
-        builder.module, ir.FunctionType(ir.VoidType(), [word, word]), "outside"
-    )
+    outside = cgutils.get_or_insert_function(builder.module, ir.FunctionType(ir.VoidType(), [word, word]), "outside")
     outside.attributes.add("noreturn")
     with cgutils.if_unlikely(builder, builder.icmp_unsigned(">=", index, length)):
         builder.call(outside, [index, length])

@@ -81,6 +81,17 @@ def graphs_folder():
     return folder
 
 
+@pytest.fixture(scope="session")
+def processor(tmp_path_factory):
+    """A `compiled.Processor`: this machine's own, which runs what is compiled of kernels for it."""
+    import compiled
+
+    if compiled.missing():
+        pytest.skip(compiled.missing())
+    with compiled.Processor(tmp_path_factory.mktemp("kernels")) as processor:
+        yield processor
+
+
 @pytest.fixture
 def lab(root, tmp_path, chromium):
     """A `lab.Lab`: JupyterLab or Voila over a copy of the notebooks, in a real browser."""
