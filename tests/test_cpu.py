@@ -128,10 +128,10 @@ def test_every_design_counts_any_edges(graph, data):
     part, column = cpu.Edges(first, last, low, high), [set(graph.column(j).tolist()) for j in range(graph.n)]
     edges = zip(graph.row_idx[first:last].tolist(), graph.col_of[first:last].tolist())
     expected = sum(len(column[v] & column[u]) for v, u in edges if low <= v < high)
-    window = data.draw(st.sampled_from([8, 64, cpu.WINDOW]))
+    window = data.draw(st.sampled_from([8, 64, cpu.counts.WINDOW]))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(cpu, "WINDOW", window)
-        patch.setattr(cpu, "STRETCH", (3, 7))
+        patch.setattr(cpu.counts, "WINDOW", window)
+        patch.setattr(cpu.counts, "STRETCH", (3, 7))
         for design in designs(graph):
             assert cpu.count_by(design, graph, part) == expected
 

@@ -106,14 +106,15 @@ def deals(of):
     return [Deal(index, of) for index in range(of)]
 
 
-def slices(graph, parts=MANY_PARTS, most_edges=None, sample=SAMPLE):
+def slices(graph, parts=MANY_PARTS, most_edges=None, sample=SAMPLE, work=None):
     """The list of edges in so many stretches of about equal work, or in more of at most so many edges.
 
-    In a small graph some are empty.
+    work: another estimate than that in look-ups of the shorter column, as `tcgpu.cpu.edge_work` is for the native
+    engine. In a small graph some parts are empty.
     """
     if parts < 1:
         raise GraphError(f"a graph is cut into 1 part or more, not {parts}")
-    positions, _, _, work = sampled(graph, sample)
+    positions, _, _, work = sampled(graph, sample, work)
     total, each = float(work.sum()), float(work.sum()) / parts
     before = np.concatenate(([0.0], np.cumsum(work)))
     ends = np.interp(np.arange(1, parts) * each, before, np.append(positions, graph.m)).astype(np.int64)
@@ -178,14 +179,19 @@ def words(graph, begin, end):
     return -(-column_bytes(graph, begin, end) // 8)
 
 
-def sampled(graph, sample=SAMPLE):
+def sampled(graph, sample=SAMPLE, work=None):
     """Some of the edges, evenly spread: (position, row, column, the work of the stretch that each stands for)."""
     step = max(1, graph.m // sample)
     positions = np.arange(step // 2, graph.m, step)
     rows = graph.row_idx[positions]
     columns = np.searchsorted(graph.col_ptr, positions, side="right") - 1
-    lengths = [graph.col_ptr[ends + 1] - graph.col_ptr[ends] for ends in (rows, columns)]
-    return positions - step // 2, rows, columns, step * (EDGE + np.minimum(*lengths).astype(np.float64))
+    each = (work or _look_ups)(graph, positions, rows, columns)
+    return positions - step // 2, rows, columns, step * each.astype(np.float64)
+
+
+def _look_ups(graph, positions, rows, columns):
+    """The work of single edges: their shorter column's look-ups in the longer."""
+    return EDGE + np.minimum(*(graph.col_ptr[ends + 1] - graph.col_ptr[ends] for ends in (rows, columns)))
 
 
 def _middle(graph, begin, end):

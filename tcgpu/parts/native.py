@@ -1,6 +1,4 @@
-"""The columns of a part copied to where a device can fetch them, byte for byte from the graph's own arrays, which may be
-memory-mapped.
-"""
+"""The columns of a part copied to where a device can fetch them, right from the graph's own arrays or files."""
 
 import numpy as np
 

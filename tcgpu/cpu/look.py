@@ -1,0 +1,146 @@
+"""What a graph looks like, by its longest column and a sample of its edges: by which design it is counted."""
+
+import threading
+from typing import NamedTuple
+from weakref import WeakKeyDictionary
+
+import numpy as np
+
+from tcgpu._native import LANES, jit, run_threads, threads
+
+SHORT_COLUMN = 32  # where none is longer, comparing beats marking
+DENSE = 12  # nonzeros per column from which packed words beat bits,
+CLOSE = 0.5  # if there are no more words than this for each nonzero,
+WITHIN = 0.75  # and of the edges (u, v) so many have no more than
+NEIGHBOURS = 1 << 18  # nonzeros between them and the end of v's column
+LONG_COLUMN = 64  # hubs pay where some column is as long,
+HUB_ROWS = 16  # each is the row of so many edges,
+HUB_SHARE = 0.25  # and together they are of so many
+MOST_HUBS = 1 << 16
+MOST_KEPT = 1 << 15  # with parts: 64 MB
+SAMPLE = 1 << 14  # edges that are looked at to tell hubs
+AND_WORDS = 4  # are as much work as a look-up of one bit
+SHORT_EDGE, WORDS_EDGE, HUBS_EDGE = 16, 8, 16  # what an edge costs beside its look-ups, in look-ups
+LINE = 8  # 64-bit words in a cache line: rows of bits start at whole lines
+
+U64 = np.uint64
+
+
+class Hubs(NamedTuple):
+    """The last vertices, from `base` on: their columns as bits.
+
+    Vertex w is bit w - base; the row of a hub v starts at the line of words that holds v, since all of its column lies
+    behind v: at `bits[start[v - base]]`.
+    """
+
+    base: int
+    start: np.ndarray
+    bits: np.ndarray
+
+
+class Design(NamedTuple):
+    """How a graph is counted: "short", "words" or "hubs", with hubs, of which there may be none."""
+
+    name: str
+    hubs: Hubs | None = None
+
+
+_kept = WeakKeyDictionary()  # the graph that parts were counted of last -> its Design
+_keeping = threading.Lock()
+
+
+def design(graph, most_hubs=MOST_HUBS):
+    """The Design for a graph."""
+    name, base = _chosen(graph, most_hubs)
+    return Design(name, hub_rows(graph, base) if name == "hubs" else None)
+
+
+def _chosen(graph, most_hubs):
+    """The name of the design, and the first hub, by the longest column and some stretches of the edges."""
+    if graph.max_column <= SHORT_COLUMN:
+        return "short", graph.n
+    if graph.n > _most_hubs(graph, most_hubs) and graph.nonzeros_per_column >= DENSE:
+        if _words_per_nonzero(graph) <= CLOSE and _share_close(graph) >= WITHIN:
+            return "words", graph.n
+    return "hubs", _first_hub(graph, most_hubs)
+
+
+def kept_design(graph):
+    """The same for the parts of a graph, with rows of fewer hubs, which are kept until those of another are counted."""
+    with _keeping:
+        if graph not in _kept:
+            _kept.clear()
+            _kept[graph] = design(graph, MOST_KEPT)
+        return _kept[graph]
+
+
+def hub_rows(graph, base):
+    """The Hubs from vertex `base` on, a multiple of 64 or n."""
+    hubs = graph.n - base
+    first = np.arange(hubs, dtype=np.int64) // 64 // LINE * LINE
+    start = np.concatenate(([0], np.cumsum(-(-hubs // 64) - first)))
+    bits = np.zeros(int(start[-1]) + LINE, np.uint64)
+    workers = threads() if hubs else 1
+    run_threads(_fill_hub_rows, graph.col_ptr, graph.row_idx, base, start, bits, workers=workers)
+    return Hubs(base, start, bits)
+
+
+def edge_work(graph, positions, rows, columns):
+    """The work that single edges are in a part of a graph, by the design that it is counted by, in look-ups.
+
+    Given where each is in the list, its v, and its u.
+    """
+    name, base = _chosen(graph, MOST_KEPT)
+    length = graph.col_ptr[rows + 1] - graph.col_ptr[rows]
+    behind = graph.col_ptr[columns + 1] - 1 - positions
+    if name == "short":
+        return SHORT_EDGE + behind * -(-length // LANES)
+    if name == "words":
+        return WORDS_EDGE + length * max(_words_per_nonzero(graph), 1 / 64)
+    words = (graph.n - rows) // 64 + LINE
+    return HUBS_EDGE + np.where(rows < base, length, np.minimum(behind, words // AND_WORDS))
+
+
+def _some_stretches(graph):
+    """Positions of edges: some stretches of the list."""
+    starts = np.linspace(0, max(graph.m - 1024, 0), 64, dtype=np.int64)
+    return starts[:, None] + np.arange(min(1024, graph.m))
+
+
+def _words_per_nonzero(graph):
+    """How many 64-bit words hold a column's rows, for each of them: by some stretches of `row_idx`."""
+    word = graph.row_idx[_some_stretches(graph)] >> 6
+    return np.mean(word[:, 1:] != word[:, :-1])
+
+
+def _share_close(graph):
+    """Of how many edges (u, v) the columns of u and v lie so close that a window of `counts` holds both."""
+    edges = _some_stretches(graph)[:, ::16]
+    return np.mean(graph.col_ptr[graph.row_idx[edges] + 1] - edges < NEIGHBOURS)
+
+
+def _most_hubs(graph, most):
+    return min(int(4 * graph.m**0.5), most)  # so many rows take a byte an edge
+
+
+def _first_hub(graph, most):
+    """From which vertex on they are hubs, by a sample of the edges; n if there are none worth it."""
+    if graph.max_column < LONG_COLUMN:
+        return graph.n
+    step = max(1, graph.m // SAMPLE)
+    place = np.sort(graph.n - graph.row_idx[step // 2 :: step])  # 1 is the last vertex
+    hubs = min(_most_hubs(graph, most), graph.n)
+    while hubs and step * np.diff(np.searchsorted(place, [hubs // 2, hubs], side="right"))[0] < HUB_ROWS * hubs // 2:
+        hubs = hubs * 3 // 4
+    if np.searchsorted(place, hubs, side="right") < HUB_SHARE * place.size:
+        return graph.n
+    return (graph.n - hubs) // 64 * 64
+
+
+@jit
+def _fill_hub_rows(worker, workers, col_ptr, row_idx, base, start, bits):
+    for hub in range(worker, start.size - 1, workers):
+        first = hub // 64 // LINE * LINE
+        for k in range(col_ptr[base + hub], col_ptr[base + hub + 1]):
+            bit = U64(row_idx[U64(k)] - base)
+            bits[U64(start[hub] - first) + (bit >> U64(6))] |= U64(1) << (bit & U64(63))

@@ -1,0 +1,396 @@
+"""Triangles per vertex, per edge, and one by one.
+
+Triangles u < v < w are found from their middle: v's column is marked, and of every smaller neighbour u the rows behind
+v are looked up. This takes the fewest look-ups, and the place of all three edges is at hand. All results are the same
+for any number of threads.
+
+A part of the edges (u, v) is worked off by the same code as all of them. It takes, beside the graph, an int32 for each
+vertex and worker, two for each of its edges, and one for each edge or vertex that its triangles can have.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from tcgpu._native import fetch_add, inline, jit, run_threads
+from tcgpu.cpu.edges import all_of, workers_for
+
+FEW_WORKERS = 4  # no more than these have an array of all edges each;
+FEW_IN_PART = 2  # of a part's
+CHUNK = 256  # vertices a worker takes at a time
+
+I64 = np.int64
+U64 = np.uint64
+
+
+def triangles(graph, order="auto"):
+    """How many triangles each vertex is in (int64, n); `order` is the one to count in, not of the result."""
+    own = graph.ordered(order)
+    (_, found), = tally(own, False)  # fmt: skip
+    return found if own is graph else found[own.rank]
+
+
+def support(graph, order="auto"):
+    """How many triangles each edge is in (int64, m), edge by edge as in `row_idx`."""
+    own = graph.ordered(order)
+    (_, found), = tally(own, True)  # fmt: skip
+    return carried_back(graph, own, found.astype(np.int64))
+
+
+def tally(graph, by_edge, part=None, workers=None):
+    """The triangles at each edge (int32) or vertex (int64), in the order that a graph has: [(where it begins, array)].
+
+    Of all edges it is one array from 0 on. Of a part they are those edges or vertices that its triangles can have: two
+    arrays, that of the edges' u and that of their v and beyond, or one where they touch.
+    """
+    few = FEW_WORKERS if part is None else FEW_IN_PART
+    part = all_of(graph) if part is None else part
+    workers = workers_for(part, workers)
+    reach = _reach(graph, part)
+    spans = reach.edges(graph.col_ptr) if by_edge else reach.vertices()
+    wedges = _wedges(graph, part, reach, workers, sources=not by_edge)
+    marks = np.zeros((workers, graph.n), np.int32)
+    counters = np.zeros((workers, graph.max_column + 4), np.int32)
+    kernel = (_tally_apart if workers <= few else _tally_edges) if by_edge else _tally_vertices
+    copies = workers if kernel is _tally_apart else 1
+    found = [np.zeros((copies, high - low), np.int32 if by_edge else np.int64) for low, high in spans]
+    run_threads(kernel, graph.col_ptr, graph.row_idx, *wedges, reach.v_low, _chunks(reach), marks, counters,
+                spans[0][0], found[0], spans[-1][0], found[-1], workers=workers)  # fmt: skip
+    for array in found:
+        for others in array[1:]:
+            array[0] += others
+    return [(low, array[0]) for (low, _), array in zip(spans, found)]
+
+
+def carried_back(graph, own, values):
+    """A value for each edge of `own`, the same graph in another order, edge by edge as in `graph`."""
+    if own is graph:
+        return values
+    back = np.empty_like(values)
+    run_threads(_carry_back, graph.col_ptr, graph.row_idx, own.rank, own.col_ptr, own.row_idx, values, back,
+                workers=workers_for(all_of(graph)))  # fmt: skip
+    return back
+
+
+def list_triangles(graph, chunk=1 << 20, order="auto"):
+    """Every triangle once, as int32 arrays of shape (at most `chunk`, 3); in a row j < i < k."""
+    if chunk < 1:
+        raise ValueError(f"a chunk holds at least 1 triangle, not {chunk}")
+    own = graph.ordered(order)
+    part = all_of(own)
+    reach, workers = _reach(own, part), workers_for(part)
+    start, lists, sources = _wedges(own, part, reach, workers, sources=True)
+    marks = np.zeros((workers, own.n), np.int32)
+    found = np.zeros(own.m, np.int64)  # triangles over each wedge list, in their order
+    run_threads(_count_wedges, own.col_ptr, own.row_idx, start, lists, _chunks(reach), marks, found, workers=workers)
+    ends = np.cumsum(found)
+    source = None if own is graph else np.argsort(own.rank).astype(np.int32)
+    first = done = 0
+    while first < own.m and done < ends[-1]:
+        last = max(first + 1, int(np.searchsorted(ends, done + chunk, side="right")))
+        rows = np.empty((int(ends[last - 1]) - done, 3), np.int32)
+        _list_wedges(own.col_ptr, own.row_idx, start, lists, sources, first, last, marks[0], rows)
+        if source is not None:
+            rows = np.sort(source[rows], axis=1)
+        for at in range(0, len(rows), chunk):
+            yield rows[at : at + chunk]
+        first, done = last, int(ends[last - 1])
+
+
+def _chunks(reach):
+    """The number of the next chunk of middle vertices to take, and how many chunks there are."""
+    return np.array([0, -(-(reach.v_high - reach.v_low) // CHUNK)], np.int64)
+
+
+class Reach(NamedTuple):
+    """What a part's triangles u < v < w can be made of: ranges of vertices, and the edges in the columns of u."""
+
+    u_low: int
+    u_high: int
+    v_low: int
+    v_high: int
+    w_high: int
+
+    def vertices(self):
+        """The range of u, and that of v and w; or one, if they touch."""
+        return _merged((self.u_low, self.u_high), (self.v_low, self.w_high))
+
+    def edges(self, col_ptr):
+        """The ranges of edges in the columns of u, and of v; or one."""
+        at = [int(col_ptr[end]) for end in self[:4]]
+        return _merged((at[0], at[1]), (at[2], at[3]))
+
+
+def _merged(near, far):
+    return [(near[0], max(near[1], far[1]))] if far[0] <= near[1] else [near, far]
+
+
+def _reach(graph, part):
+    if part.last - part.first == graph.m and part.low == 0 and part.high >= graph.n:
+        return Reach(0, graph.n, 0, graph.n, graph.n)
+    return Reach(*_find_reach(graph.col_ptr, graph.row_idx, part.first, part.last, part.low, part.high).tolist())
+
+
+def _wedges(graph, part, reach, workers, sources):
+    """For every vertex v, the lists to look up in its column: of each smaller neighbour u the rows behind v.
+
+    Returns `(start, lists, sources)`: those of v are `lists[start[v - v_low]:start[v - v_low + 1]]`, each the first and
+    last position in `row_idx`; the position before the first is the edge (u, v) itself. `sources` has the u of each, if
+    it is asked for.
+    """
+    start = np.zeros(reach.v_high - reach.v_low + 1, np.int64)
+    run_threads(_count_middles, graph.row_idx, part.first, part.last, reach.v_low, start, workers=workers)
+    np.cumsum(start, out=start)
+    many = int(start[-1])
+    lists = np.empty((many, 2), np.int32 if graph.m < 2**31 else np.int64)
+    sources = np.empty(many if sources else 0, np.int32)
+    cuts = np.searchsorted(start, np.arange(workers + 1) * many // workers)
+    cuts[0], cuts[-1] = 0, start.size - 1
+    run_threads(_fill_wedges, graph.col_ptr, graph.row_idx, part.first, part.last, reach.u_low, reach.u_high,
+                reach.v_low, cuts, start[:-1].copy(), lists, sources, workers=workers)  # fmt: skip
+    return start, lists, sources
+
+
+@inline
+def _first_from(row_idx, begin, end, row):
+    """The first position in begin..end - 1 whose row is `row` or more, or `end`."""
+    while begin < end:
+        middle = (begin + end) >> 1
+        if row_idx[U64(middle)] < row:
+            begin = middle + 1
+        else:
+            end = middle
+    return begin
+
+
+@jit
+def _find_reach(col_ptr, row_idx, first, last, low, high):
+    """The ends of a Reach, as small as they can be."""
+    u_low, u_high, v_low, v_high, w_high = col_ptr.size, I64(0), I64(high), I64(low), I64(0)
+    u = np.searchsorted(col_ptr, first, side="right") - 1
+    at = I64(first)
+    while at < last:
+        end = col_ptr[U64(u + 1)]
+        here = min(end, last)
+        if at < here:
+            begin, stop = at, here
+            if row_idx[U64(at)] < low or row_idx[U64(here - 1)] >= high:
+                begin = _first_from(row_idx, at, here, low)
+                stop = _first_from(row_idx, begin, here, high)
+            if begin < stop:
+                u_low, u_high = min(u_low, u), u + 1
+                v_low, v_high = min(v_low, I64(row_idx[U64(begin)])), max(v_high, I64(row_idx[U64(stop - 1)]) + 1)
+                w_high = max(w_high, I64(row_idx[U64(end - 1)]) + 1)
+        at = here
+        u += 1
+    if u_high == 0:
+        return np.zeros(5, np.int64)
+    return np.array([u_low, u_high, v_low, v_high, w_high])
+
+
+@jit
+def _count_middles(worker, workers, row_idx, first, last, v_low, start):
+    """How many lists each middle vertex has, one place behind its own; every worker counts those of its share."""
+    middles = start.size - 1
+    low, high = v_low + middles * worker // workers, v_low + middles * (worker + 1) // workers
+    for k in range(first, last):
+        v = I64(row_idx[U64(k)])
+        if low <= v < high:
+            start[U64(v - v_low + 1)] += 1
+
+
+@jit
+def _fill_wedges(worker, workers, col_ptr, row_idx, first, last, u_low, u_high, v_low, cuts, put, lists, sources):
+    """Every worker reads all edges and fills the lists of its own share of the middle vertices, each in order of u."""
+    low, high = v_low + cuts[worker], v_low + cuts[worker + 1]
+    for u in range(u_low, min(u_high, high)):
+        end = col_ptr[U64(u + 1)]
+        for k in range(max(first, col_ptr[U64(u)]), min(last, end)):
+            v = I64(row_idx[U64(k)])
+            if low <= v < high:
+                at = put[U64(v - v_low)]
+                lists[U64(at), 0] = k + 1
+                lists[U64(at), 1] = end
+                if sources.size:
+                    sources[U64(at)] = u
+                put[U64(v - v_low)] = at + 1
+
+
+@inline
+def _mark_places(row_idx, begin, end, marks):
+    for k in range(begin, end):
+        marks[U64(row_idx[U64(k)])] = k - begin + 4
+
+
+@inline
+def _unmark(row_idx, begin, end, marks):
+    for k in range(begin, end):
+        marks[U64(row_idx[U64(k)])] = 0
+
+
+@jit
+def _tally_vertices(
+    worker, workers, col_ptr, row_idx, start, lists, sources, v_low, queue, all_marks, all_counters,
+    near0, nears, far0, fars,
+):  # fmt: skip
+    """Add its triangles to every vertex: u's in `near`, from vertex `near0` on, those of v and w in `far`.
+
+    No look-up needs a branch: what is not in v's column has place 0, and goes into a counter that is never read.
+    """
+    marks, counters, near, far = all_marks[worker], all_counters[worker], nears[0], fars[0]
+    middles = start.size - 1
+    while True:
+        chunk = queue[1] - 1 - fetch_add(queue, 0, 1)
+        if chunk < 0:
+            break
+        for v in range(chunk * CHUNK, min(middles, (chunk + 1) * CHUNK)):
+            begin, end = col_ptr[U64(v_low + v)], col_ptr[U64(v_low + v + 1)]
+            if begin == end or start[U64(v)] == start[U64(v + 1)]:
+                continue
+            _mark_places(row_idx, begin, end, marks)
+            total = I64(0)
+            for q in range(start[U64(v)], start[U64(v + 1)]):
+                closed = np.int32(0)
+                for k in range(I64(lists[U64(q), 0]), I64(lists[U64(q), 1])):
+                    place = marks[U64(row_idx[U64(k)])]
+                    hit = np.int32(place > 0)
+                    counters[U64(place | np.int32(k) & np.int32(3) & (hit - np.int32(1)))] += np.int32(1)
+                    closed += hit
+                if closed:
+                    fetch_add(near, I64(sources[U64(q)]) - near0, I64(closed))
+                    total += I64(closed)
+            if total:
+                fetch_add(far, v_low + v - far0, total)
+            for k in range(begin, end):
+                counted = counters[U64(k - begin + 4)]
+                counters[U64(k - begin + 4)] = 0
+                if counted:
+                    fetch_add(far, I64(row_idx[U64(k)]) - far0, I64(counted))
+            _unmark(row_idx, begin, end, marks)
+
+
+@jit
+def _tally_edges(
+    worker, workers, col_ptr, row_idx, start, lists, sources, v_low, queue, all_marks, all_counters,
+    near0, nears, far0, fars,
+):  # fmt: skip
+    """Add its triangles to every edge: those in the columns of u in `near`, those in v's in `far`.
+
+    Only the edge (u, w) is added to triangle by triangle; the other two wait in a sum or in their counter.
+    """
+    marks, counters, near, far = all_marks[worker], all_counters[worker], nears[0], fars[0]
+    middles = start.size - 1
+    while True:
+        chunk = queue[1] - 1 - fetch_add(queue, 0, 1)
+        if chunk < 0:
+            break
+        for v in range(chunk * CHUNK, min(middles, (chunk + 1) * CHUNK)):
+            begin, end = col_ptr[U64(v_low + v)], col_ptr[U64(v_low + v + 1)]
+            if begin == end or start[U64(v)] == start[U64(v + 1)]:
+                continue
+            _mark_places(row_idx, begin, end, marks)
+            for q in range(start[U64(v)], start[U64(v + 1)]):
+                first = I64(lists[U64(q), 0])
+                closed = np.int32(0)
+                for k in range(first, I64(lists[U64(q), 1])):
+                    place = marks[U64(row_idx[U64(k)])]
+                    if place:
+                        closed += np.int32(1)
+                        counters[U64(place)] += np.int32(1)
+                        fetch_add(near, k - near0, np.int32(1))
+                if closed:
+                    fetch_add(near, first - 1 - near0, closed)
+            for k in range(begin, end):
+                counted = counters[U64(k - begin + 4)]
+                counters[U64(k - begin + 4)] = 0
+                if counted:
+                    fetch_add(far, k - far0, counted)
+            _unmark(row_idx, begin, end, marks)
+
+
+@jit
+def _tally_apart(
+    worker, workers, col_ptr, row_idx, start, lists, sources, v_low, queue, all_marks, all_counters,
+    near0, nears, far0, fars,
+):  # fmt: skip
+    """Add its triangles to every edge as `_tally_edges` does, where nothing is shared, nor needs a branch."""
+    marks, counters, near, far = all_marks[worker], all_counters[worker], nears[worker], fars[worker]
+    middles = start.size - 1
+    while True:
+        chunk = queue[1] - 1 - fetch_add(queue, 0, 1)
+        if chunk < 0:
+            break
+        for v in range(chunk * CHUNK, min(middles, (chunk + 1) * CHUNK)):
+            begin, end = col_ptr[U64(v_low + v)], col_ptr[U64(v_low + v + 1)]
+            if begin == end or start[U64(v)] == start[U64(v + 1)]:
+                continue
+            _mark_places(row_idx, begin, end, marks)
+            for q in range(start[U64(v)], start[U64(v + 1)]):
+                first = I64(lists[U64(q), 0])
+                closed = np.int32(0)
+                for k in range(first, I64(lists[U64(q), 1])):
+                    place = marks[U64(row_idx[U64(k)])]
+                    hit = np.int32(place > 0)
+                    counters[U64(place)] += np.int32(1)
+                    near[U64(k - near0)] += hit
+                    closed += hit
+                near[U64(first - 1 - near0)] += closed
+            for k in range(begin, end):
+                far[U64(k - far0)] += counters[U64(k - begin + 4)]
+                counters[U64(k - begin + 4)] = 0
+            _unmark(row_idx, begin, end, marks)
+
+
+@jit
+def _carry_back(worker, workers, col_ptr, row_idx, rank, own_ptr, own_idx, values, back):
+    """The value of each edge from another numbering's columns, found there by binary search."""
+    n = col_ptr.size - 1
+    for j in range(n * worker // workers, n * (worker + 1) // workers):
+        for k in range(col_ptr[U64(j)], col_ptr[U64(j + 1)]):
+            a, b = rank[U64(j)], rank[U64(row_idx[U64(k)])]
+            column, row = U64(min(a, b)), max(a, b)
+            low, high = own_ptr[column], own_ptr[column + U64(1)] - 1
+            while low < high:
+                middle = (low + high) >> 1
+                if own_idx[U64(middle)] < row:
+                    low = middle + 1
+                else:
+                    high = middle
+            back[U64(k)] = values[U64(low)]
+
+
+@jit
+def _count_wedges(worker, workers, col_ptr, row_idx, start, lists, queue, all_marks, found):
+    """How many triangles each list closes."""
+    marks = all_marks[worker]
+    n = col_ptr.size - 1
+    while True:
+        chunk = queue[1] - 1 - fetch_add(queue, 0, 1)
+        if chunk < 0:
+            break
+        for v in range(chunk * CHUNK, min(n, (chunk + 1) * CHUNK)):
+            begin, end = col_ptr[U64(v)], col_ptr[U64(v + 1)]
+            _mark_places(row_idx, begin, end, marks)
+            for q in range(start[U64(v)], start[U64(v + 1)]):
+                for k in range(I64(lists[U64(q), 0]), I64(lists[U64(q), 1])):
+                    found[U64(q)] += marks[U64(row_idx[U64(k)])] > 0
+            _unmark(row_idx, begin, end, marks)
+
+
+@jit
+def _list_wedges(col_ptr, row_idx, start, lists, sources, first, last, marks, rows):
+    """The triangles over `lists[first:last]`, one a row."""
+    put = 0
+    v = np.searchsorted(start, first, side="right") - 1
+    while v < col_ptr.size - 1 and start[v] < last:
+        begin, end = col_ptr[v], col_ptr[v + 1]
+        _mark_places(row_idx, begin, end, marks)
+        for q in range(max(first, start[v]), min(last, start[v + 1])):
+            for k in range(I64(lists[q, 0]), I64(lists[q, 1])):
+                if marks[row_idx[k]]:
+                    rows[put, 0] = sources[q]
+                    rows[put, 1] = v
+                    rows[put, 2] = row_idx[k]
+                    put += 1
+        _unmark(row_idx, begin, end, marks)
+        v += 1
