@@ -123,7 +123,7 @@ class Processor:
             raise KernelFault(f"{kernel.__name__}, {fault.decode()}")
 
     def _load(self, kernel, types):
-        """The kernel's function for these types, its shared memory, and the piece of it that is as large as asked for."""
+        """The kernel's function for these types, its shared memory, and the piece that is as large as asked for."""
         key = kernel, types
         if key not in self._loaded:
             number = kernel.signatures.index(next(text for text in kernel.signatures if types_of(text) == types))
