@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from strategies import sparse_graphs
 
 import tcgpu
-from tcgpu import Graph, GraphError
+from tcgpu import Graph, GraphError, cpu
 from tcgpu.parts import Part, cut, deals, pairs, ranges, slices
 
 CLIQUE = tcgpu.generate.clique(40)
@@ -105,6 +105,26 @@ def test_slices_are_alike_in_work(order):
         assert np.abs(np.array(each) / (work.sum() / 16) - 1).max() < tolerance
     edges = [part.last - part.first for part in slices(graph, 16)]
     assert max(edges) > 1.2 * min(edges)  # equal numbers of edges would not have been equal work
+
+
+def test_slices_are_alike_in_the_work_of_the_native_engine():
+    """Where hubs are rows of bits, an edge between two of them is far less work than its columns are long."""
+    graph = tcgpu.generate.rmat(scale=16, seed=1).ordered("degree")
+    assert cpu.design(graph).hubs.base < graph.n
+    work = cpu.edge_work(graph, np.arange(graph.m), graph.row_idx, graph.col_of)
+
+    def uneven(parts):
+        each = np.array([work[part.first : part.last].sum() for part in parts])
+        return np.abs(each / each.mean() - 1).max()
+
+    assert uneven(slices(graph, 16, work=cpu.edge_work)) < 0.05 and uneven(slices(graph, 16)) > 1
+
+
+@pytest.mark.parametrize("graph", [tcgpu.generate.road(30, 30), tcgpu.generate.copapers(9000), CLIQUE])
+def test_every_design_says_what_work_its_edges_are(graph):
+    work = cpu.edge_work(graph, np.arange(graph.m), graph.row_idx, graph.col_of)
+    assert work.shape == (graph.m,) and (work > 0).all()
+    assert times_held(graph, slices(graph, 5, work=cpu.edge_work)).tolist() == [1] * graph.m
 
 
 def test_the_work_of_pairs_is_that_of_their_edges():

@@ -20,7 +20,7 @@ MOST_HUBS = 1 << 16
 MOST_KEPT = 1 << 15  # with parts: 64 MB
 SAMPLE = 1 << 14  # edges that are looked at to tell hubs
 AND_WORDS = 4  # are as much work as a look-up of one bit
-SHORT_EDGE, WORDS_EDGE, HUBS_EDGE = 16, 8, 16  # what an edge costs beside its look-ups, in look-ups
+SHORT_EDGE, WORDS_EDGE, HUB_EDGE, MARKS_EDGE = 16, 16, 16, 40  # what an edge costs beside its look-ups, in look-ups
 LINE = 8  # 64-bit words in a cache line: rows of bits start at whole lines
 
 U64 = np.uint64
@@ -98,7 +98,8 @@ def edge_work(graph, positions, rows, columns):
     if name == "words":
         return WORDS_EDGE + length * max(_words_per_nonzero(graph), 1 / 64)
     words = (graph.n - rows) // 64 + LINE
-    return HUBS_EDGE + np.where(rows < base, length, np.minimum(behind, words // AND_WORDS))
+    hub = HUB_EDGE + np.where(behind * AND_WORDS > words, words // 2, behind)
+    return np.where(rows < base, MARKS_EDGE + length, hub)
 
 
 def _some_stretches(graph):

@@ -65,7 +65,9 @@ def count(graph, executor, *, method=None, engine=None, order=None, parts=None, 
         elif named is not None:
             method_of(method, engine, knobs)
         own = _ordered(graph, order)
-        cut = slices(own, _number(parts, MANY_PARTS if resume else PER_WORKER * workers.workers))
+        natively = named in (None, "cpu") and not resume  # a journal's parts are the same for every engine
+        cut = slices(own, _number(parts, MANY_PARTS if resume else PER_WORKER * workers.workers),
+                     work=cpu.edge_work if natively else None)  # fmt: skip
         return _counted(workers, own, cut, resume, show, wish)
 
 
