@@ -168,7 +168,7 @@ def shared_rounds(monkeypatch):
 
     monkeypatch.setattr(peeling, "run_threads", run_threads)
     monkeypatch.setattr(peeling, "LARGE", 0)
-    monkeypatch.setattr(cpu, "MANY", 0)
+    monkeypatch.setattr(cpu.edges, "MANY", 0)
     yield rounds
     set_threads(None)
 
