@@ -10,9 +10,10 @@ begins, and what `shfl` brings from a lane that is not there is rubbish, too. Wi
 turns at random, which shows where a barrier or a syncwarp is missing.
 
 What it cannot see: races between blocks, which run one after the other, and between threads that touch the same place
-with no meeting in between, for a thread runs until it waits. A barrier of a GPU's that waits for all lanes at one
-place in the code. The order in which memory is written and read, times, registers, memory. It cannot run a thread that
-spins until another one has written something, or one that never ends.
+with no meeting in between, for a thread runs until it waits. Memory that a GPU orders by a syncwarp only: here it is in
+order after a shuffle or a vote, too. A barrier that waits for all lanes of a warp at one place in the code. Times,
+registers, the amount of memory. It cannot run a thread that spins until another one has written something; one that
+never ends is ended by pytest's own limit. A kernel that calls what `fibers.c` has not does not load.
 """
 
 import contextlib

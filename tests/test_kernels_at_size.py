@@ -1,4 +1,4 @@
-"""Every kernel on graphs of 10,000 edges to half a million, without a GPU: see `compiled`. The native engine's counts.
+"""Every kernel on graphs of 10,000 to 130,000 edges, without a GPU: see `compiled`. What the native engine finds.
 
 Some faults show on no graph that the simulator has time for: a number taken modulo 2,048 that is right below it, a
 vertex beyond the 65,535 that are near, a second trip around a queue.
