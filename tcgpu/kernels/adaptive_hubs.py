@@ -145,11 +145,11 @@ def column_tally(near, near_ptr, heavy, listed, queue, rows, lowest, most, held,
 
 
 @kernel(
-    "void(uint16[::1], int32[::1], int64[::1], uint64[::1], int32[::1], int32[::1], uint64[::1], int64, int64[::1],"
-    " int32[::1])",
+    "void(uint16[::1], int32[::1], int64[::1], uint64[::1], int32[::1], int32[::1], int32[::1], uint64[::1], int64,"
+    " int64[::1], int32[::1])",
     most_threads=(128, 4),
 )
-def pair_tally(near, near_ptr, in_ptr, in_edges, crossed, piece_ptr, held, most, queue, tallies):
+def pair_tally(near, near_ptr, in_ptr, in_edges, crossed, piece_ptr, piece_places, held, most, queue, tallies):
     """A warp per stretch and piece of a hub's list of heavy columns: their bits, counted for the hub's rows.
 
     Lists name columns in about the same order. First come the pieces at the front of all lists, and so on, so that the
@@ -169,13 +169,7 @@ def pair_tally(near, near_ptr, in_ptr, in_edges, crossed, piece_ptr, held, most,
         if lane == 0:
             following = cuda.atomic.add(queue, 1, 1)
         piece, k = task // STRETCHES, uint32(task % STRETCHES)
-        place, above = 0, FRONTS * HUBS
-        while above - place > 1:
-            middle = (place + above) >> 1
-            if piece_ptr[middle] <= piece:
-                place = middle
-            else:
-                above = middle
+        place = piece_places[piece]
         hub = place % HUBS
         if hub // STRETCH <= k:
             u = n - HUBS + hub

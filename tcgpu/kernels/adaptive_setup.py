@@ -225,6 +225,16 @@ def count_pieces(crossed, pieces):
         k += cuda.gridsize(1)
 
 
+@kernel("void(int32[::1], int32[::1])")
+def fill_pieces(piece_ptr, piece_places):
+    """A thread per front and hub: whose each of its pieces is."""
+    k = cuda.grid(1)
+    while k < piece_ptr.size - 1:
+        for piece in range(piece_ptr[k], piece_ptr[k + 1]):
+            piece_places[piece] = k
+        k += cuda.gridsize(1)
+
+
 @kernel("void(uint16[::1], int32[::1], int64, uint32[::1], int64[::1], uint64[::1])")
 def fill_stretch_rows(near, near_ptr, hubs, rows, queues, held):
     """A warp per hub: bit k of row h for neighbours h < k, bit h of row k if both are of one stretch.

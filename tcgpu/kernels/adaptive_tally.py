@@ -54,12 +54,13 @@ from tcgpu.kernels.adaptive_setup import (
     tasks_created,
     tasks_listed,
 )
-from tcgpu.kernels.adaptive_windows import LANES, ROOM, SIEVE, sieve_tally, window_tally
+from tcgpu.kernels.adaptive_windows import DESK, ROOM, SIEVE, sieve_tally, window_tally
 from tcgpu.kernels.bits import simulated_lookups
 from tcgpu.kernels.planes import IN_REGISTERS
 from tcgpu.kernels.support import SupportPlan
 
 FEW = 32  # in-edges that make a vertex one for window_tally
+LANES = 4  # share an in-edge in hash_tally
 SUMMED, OWN = 16384, 2048  # nonzeros that a block of sum_ends takes at a time, last vertices that it has counters for
 MOST_EDGES = 2**31 - 1
 MOST_HEAVY = 2**25 - 1  # columns whose bits a number of 32 bits can tell apart
@@ -302,15 +303,16 @@ def _by_degree(kind, graph, near, hubs, heavy, short):
               "in_ptr", "put", "crossed", "near", "in_edges", "origins")  # fmt: skip
     by_stretch = ("near", "near_ptr", hubs, "rows32", "queues", "held")
     by_column = ("near", "near_ptr", "heavy", "listed", "queues", "rows", lowest, most, "held", "tallies")
-    by_pair = ("near", "near_ptr", "in_ptr", "in_edges", "crossed", "piece_ptr", "held", most, "queues", "tallies")
+    by_pair = ("near", "near_ptr", "in_ptr", "in_edges", "crossed", "piece_ptr", "piece_places", "held", most, "queues",
+               "tallies")  # fmt: skip
     by_window = ("near", "quads", "few_columns", "few_pieces", "in_edges", "origins", "few_ptr", "in_ptr", max(0, base),
                  "queues", "gains", "tallies", "support")  # fmt: skip
     by_sieve = ("near", "quads", "tiny_columns", "tiny_pieces", "in_edges", "origins", "tiny_ptr", "in_ptr",
                 max(0, base), "gains", "tallies", "support")  # fmt: skip
-    pairs = STRETCHES * 32 * (min(n, HUBS) + m // PIECE)
+    pieces = min(n, HUBS) + m // PIECE
     by_hubs = [
         launch(column_tally, 32 * n, 128, by_column, most=4224, shared=4 * 8 * (ROW + 32 * COLUMN_PLANES)),
-        launch(pair_tally, pairs, 128, by_pair, most=4224, shared=4 * 8 * 32 * PIECE_PLANES),
+        launch(pair_tally, STRETCHES * 32 * pieces, 128, by_pair, most=4224, shared=4 * 8 * 32 * PIECE_PLANES),
     ]
     copied = {"col_ptr": graph.col_ptr, "row_idx": graph.row_idx, "col_of": graph.col_of}
     occurrences = getattr(graph, "occurrences", None)
@@ -346,6 +348,7 @@ def _by_degree(kind, graph, near, hubs, heavy, short):
             "crossed": (HUBS, np.int32, 0),
             "pieces": (FRONTS * HUBS, np.int32, None),
             "piece_ptr": (FRONTS * HUBS + 1, np.int32, None),
+            "piece_places": (pieces, np.int32, None),
             "held": (32 * (1 + STRETCHES * most), np.uint64, None),
             **tasks_created("few", n, m // FEW + m // TASK + 1),
             **tasks_created("tiny", n, min(n, m)),
@@ -367,12 +370,13 @@ def _by_degree(kind, graph, near, hubs, heavy, short):
             *tasks_listed("tiny", n, 1, FEW),
             launch(setup.count_pieces, FRONTS * HUBS, 256, ("crossed", "pieces")),
             Scan("pieces", "piece_ptr"),
+            launch(setup.fill_pieces, FRONTS * HUBS, 256, ("piece_ptr", "piece_places")),
         ],
         steps=[
             launch(setup.fill_stretch_rows, 32 * min(hubs, n), 256, by_stretch),
             *(by_hubs if hubs else []),
-            launch(window_tally, 128 * (m // FEW), 128, by_window, shared=6 * BITS + 4 * ROOM),
-            launch(sieve_tally, 32 * n, 128, by_sieve, most=4224, shared=4 * 4 * SIEVE),
+            launch(window_tally, 128 * (m // FEW), 128, by_window, shared=6 * BITS + 4 * ROOM + 4 * 4 * DESK),
+            launch(sieve_tally, 32 * n, 128, by_sieve, most=4224, shared=4 * 4 * (SIEVE + DESK)),
             launch(hash_tally, 64 * n, 64, (*columns[:2], "far", "long", "listed", "support"), 4224, 4 * 4 * TABLE),
             launch(far_tally, m, 64, (*columns, "far", short, "support"), most=16384),
             launch(gather, m, 256, ("col_ptr", "col_of", "near_ptr", "far", "gains16", "tallies", "support"), 16384),

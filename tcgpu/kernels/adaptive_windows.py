@@ -4,12 +4,34 @@ For `adaptive_tally`, which says what is what. Column i is put where many can lo
 i in each column j that holds it.
 """
 
+from typing import NamedTuple
+
+import numpy as np
+
 from tcgpu._cuda import cuda, int32, int64, kernel, uint16, uint32, uint64
 from tcgpu.kernels.adaptive_setup import ALL_LANES, BITS, LENGTH_BITS, LENGTH_MASK, NEAR
 
-LANES = 4  # share an in-edge
 ROOM = 1024  # counters of a block of window_tally; rows beyond are counted in global memory
 SIEVE = 64  # words of bits of a warp of sieve_tally
+CHUNK = 1024  # quads that a warp lines up at a time: as many as 32 words have bits
+QUEUE = 160  # hits that wait to be dealt with: 31, and 4 of each lane
+DESK = 32 + 32 + QUEUE  # words of shared memory that a warp needs for `meet`
+
+
+class Column(NamedTuple):
+    """Column i, which is near[begin:end]; its bits are in `words` words, a power of 2, from bits[at] on.
+
+    Words for all near numbers are exact: first_of[word] says where in the column a word's first row is, and the first
+    `room` rows have counters behind that. Of fewer words, some rows share a bit.
+    """
+
+    begin: int
+    end: int
+    bits: np.ndarray
+    at: int
+    words: int
+    first_of: np.ndarray
+    room: int
 
 
 @cuda.jit(device=True)
@@ -20,8 +42,9 @@ def is_set(bits, at, words, x):
 
 
 @cuda.jit(device=True)
-def marked(bits, at, words, four):
-    """Which of four near numbers, 16 bits each, are set among the bits: the last four bits of a number say so."""
+def marked(column, four):
+    """Which of four near numbers, 16 bits each, are set among a column's bits: the last four bits say so."""
+    bits, at, words = column.bits, column.at, column.words
     low, high = uint32(four), uint32(four >> uint64(32))
     a, b = is_set(bits, at, words, low & uint32(NEAR)), is_set(bits, at, words, low >> uint32(16))
     c, d = is_set(bits, at, words, high & uint32(NEAR)), is_set(bits, at, words, high >> uint32(16))
@@ -29,25 +52,22 @@ def marked(bits, at, words, four):
 
 
 @cuda.jit(device=True)
-def look_up(quads, q, q_end, bits, at, words):
-    """A thread's share of a piece, up to eight quads: those near numbers of which the bits are set, as bits."""
-    hits, turn = uint32(0), uint32(0)
-    while q < q_end and turn < uint32(32):
-        r = uint32(q + uint32(LANES))
-        one, two = quads[q], uint64(0)  # both are asked for before one is looked at
-        if r < q_end:
-            two = quads[r]
-        both = uint32(marked(bits, at, words, one) | marked(bits, at, words, two) << uint32(4))
-        hits = uint32(hits | both << turn)
-        turn = uint32(turn + uint32(8))
-        q = uint32(r + uint32(LANES))
-    return hits
-
-
-@cuda.jit(device=True)
-def slot_of(q, which):
-    """Where the near number is that bit `which` of `look_up` stands for."""
-    return uint32(uint32(4) * q + (which & uint32(3)) + uint32(LANES) * (which & uint32(28)))
+def place_of(near, column, x):
+    """Where in a column's part of `near` a row is of which the bit is set; its end if the row is not there."""
+    low, high = column.begin, column.end
+    if column.words == uint32(BITS):
+        word = uint32(x >> uint32(5))
+        below = uint32(column.bits[word] & uint32(uint32(uint32(1) << (x & uint32(31))) - uint32(1)))
+        return uint32(low + uint32(column.first_of[uint32(uint32(2 * BITS) + word)]) + uint32(cuda.popc(below)))
+    while low < high:
+        middle = uint32((low + high) >> uint32(1))
+        if uint32(near[middle]) < x:
+            low = uint32(middle + uint32(1))
+        else:
+            high = middle
+    if x == uint32(0) or low == column.end or uint32(near[low]) != x:  # 0 fills up quads
+        low = column.end
+    return low
 
 
 @cuda.jit(device=True)
@@ -57,39 +77,132 @@ def gain(gains, slot, more):
 
 
 @cuda.jit(device=True)
-def gain_of_all(found, seat, i, is_near, origins, gains, support):
-    """What nonzero (i, j) gains, of which each of those who share it found some. All lanes of the warp must call it."""
-    distance = LANES >> 1
-    while distance > 0:
-        found = uint32(found + uint32(cuda.shfl_xor_sync(ALL_LANES, int32(found), distance)))
-        distance >>= 1
-    if seat == uint32(0) and found != uint32(0):
-        origin = origins[i]
+def settle(near, column, slot, gains, tallies):
+    """A hit: row near[slot] is in the column, too, if its bit speaks the truth. Whether it is."""
+    place = place_of(near, column, uint32(near[slot]))
+    if place == column.end:
+        return False
+    gain(gains, slot, uint32(1))
+    row = uint32(place - column.begin)
+    if row < column.room:
+        cuda.atomic.add(column.bits, uint32(uint32(BITS + BITS // 2) + row), uint32(1))
+    else:
+        cuda.atomic.add(tallies, place, int32(1))
+    return True
+
+
+@cuda.jit(device=True)
+def sum_up_to(value, lane):
+    """The sum of what all lanes up to this one have."""
+    for distance in (1, 2, 4, 8, 16):
+        before = uint32(cuda.shfl_up_sync(ALL_LANES, int32(value), distance))
+        if lane >= uint32(distance):
+            value = uint32(value + before)
+    return value
+
+
+@cuda.jit(device=True)
+def enqueue(bits, queue, queued, hit, four, lower):
+    """A hit for each bit of `four` that is set joins the queue; `lower` are the lanes before. How many wait there."""
+    for k in range(4):
+        mine = (four >> uint32(k)) & uint32(1) != uint32(0)
+        hits = uint32(cuda.ballot_sync(ALL_LANES, mine))
+        if mine:
+            bits[uint32(queue + queued + uint32(cuda.popc(hits & lower)))] = uint32(hit | uint32(k))
+        queued = uint32(queued + uint32(cuda.popc(hits)))
+    return queued
+
+
+@cuda.jit(device=True)
+def meet(near, quads, in_edges, i, count, column, desk, gains, tallies):
+    """A warp meets a column with the pieces that `count` in-edges, up to 32, from i on name: how many triangles a
+    lane's in-edge has. All lanes must call it.
+
+    Most pieces are short. So the warp lines them up, one after the other, and takes 32 quads at a time of that line:
+    bits say at which places a piece begins, and how many of them lie before a quad, whose it is. Hits wait in a queue
+    until there are 32, so that no lane is idle when they are settled. Of the warp's shared memory, from bits[desk] on,
+    the first 32 words are these bits, the next 32 count triangles by in-edge, the others are the queue.
+    """
+    bits, lane = column.bits, uint32(cuda.laneid)
+    sums, queue = uint32(desk + uint32(32)), uint32(desk + uint32(64))
+    upto = uint32(uint32(uint32(2) << lane) - uint32(1))  # the bits of all lanes up to this one
+    q, length = uint32(0), uint32(0)
+    if lane < count:
+        other = in_edges[uint32(i + lane)]
+        q, length = uint32(other >> uint64(LENGTH_BITS)), uint32(other & uint64(LENGTH_MASK))
+    after = sum_up_to(length, lane)
+    before = uint32(after - length)
+    total = uint32(cuda.shfl_sync(ALL_LANES, int32(after), 31))
+    ahead = int32(q - before)  # from a place in the line to the quad that is there
+    bits[uint32(sums + lane)] = uint32(0)
+    chunk = begun = uint32(0)
+    while chunk < total:
+        stop = min(uint32(CHUNK), uint32(total - chunk))
+        bits[uint32(desk + lane)] = uint32(0)
+        cuda.syncwarp()
+        begin = uint32(before - chunk)
+        if length != uint32(0) and begin < uint32(CHUNK):
+            cuda.atomic.or_(bits, uint32(desk + (begin >> uint32(5))), uint32(uint32(1) << (begin & uint32(31))))
+        cuda.syncwarp()
+        turn = queued = uint32(0)
+        while turn < stop:
+            begins = bits[uint32(desk + (turn >> uint32(5)))]
+            own = uint32(begun + uint32(cuda.popc(begins & upto)) - uint32(1))
+            begun = uint32(begun + uint32(cuda.popc(begins)))
+            place, four = uint32(turn + lane), uint32(0)
+            q = uint32(uint32(cuda.shfl_sync(ALL_LANES, ahead, own)) + chunk + place)
+            if place < stop:
+                four = marked(column, quads[q])
+            hit = uint32(own << uint32(12) | place << uint32(2))
+            queued = enqueue(bits, queue, queued, hit, four, uint32(upto >> uint32(1)))
+            turn = uint32(turn + uint32(32))
+            cuda.syncwarp()
+            while queued >= uint32(32) or (queued != uint32(0) and turn >= stop):
+                some = min(queued, uint32(32))
+                queued = uint32(queued - some)
+                hit = uint32(0)
+                if lane < some:
+                    hit = bits[uint32(queue + queued + lane)]
+                cuda.syncwarp()
+                own, place = uint32(hit >> uint32(12)), uint32((hit >> uint32(2)) & uint32(CHUNK - 1))
+                q = uint32(uint32(cuda.shfl_sync(ALL_LANES, ahead, own)) + chunk + place)
+                if lane < some and settle(near, column, uint32(uint32(4) * q + (hit & uint32(3))), gains, tallies):
+                    cuda.atomic.add(bits, uint32(sums + own), uint32(1))
+        chunk = uint32(chunk + uint32(CHUNK))
+    cuda.syncwarp()
+    return bits[uint32(sums + lane)]
+
+
+@cuda.jit(device=True)
+def gain_of_all(found, i, is_near, origins, gains, support):
+    """What the nonzero gains that in-edge i stands for."""
+    if found != uint32(0):
         if is_near:
-            gain(gains, origin, found)
+            gain(gains, origins[i], found)
         else:
-            cuda.atomic.add(support, origin, int32(found))
+            cuda.atomic.add(support, origins[i], int32(found))
 
 
 @kernel(
     "void(uint16[::1], uint64[::1], uint64[::1], uint64[::1], uint64[::1], uint32[::1], int32[::1], int64[::1], int64,"
-    " int64[::1], uint32[::1], int32[::1], int32[::1])"
+    " int64[::1], uint32[::1], int32[::1], int32[::1])",
+    most_threads=(128, 6),
 )
 def window_tally(
     near, quads, columns, pieces, in_edges, origins, task_ptr, in_ptr, base, queue, gains, tallies, support
 ):
-    """A block per task: the near rows of a column as bits, looked up for the pieces that its in-edges name.
+    """A block per task: the near rows of a column as bits, and its warps meet it with what its in-edges name.
 
     Blocks take tasks off a queue. Beside each word of bits is kept where in the column its first row is: with the bits
-    below, that says where a row is, and so which counter is its. Hits are dealt with when all of a piece is looked up:
-    then more threads of a warp have one.
+    below, that says where a row is, and so which counter is its.
     """
-    bits = cuda.shared.array(0, uint32)  # and from bits[counters] on, how often each row was hit
+    bits = cuda.shared.array(0, uint32)  # and from bits[counters] on, how often each row was hit; then the warps' desks
     first_of = cuda.shared.array(0, uint16)  # the same memory; from first_of[2 * BITS] on
     taken = cuda.shared.array(1, int64)
     thread, threads = uint32(cuda.threadIdx.x), uint32(cuda.blockDim.x)
-    group, seat, groups = uint32(thread // LANES), uint32(thread % LANES), uint32(threads // LANES)
+    warp, warps, lane = uint32(thread >> uint32(5)), uint32(threads >> uint32(5)), uint32(thread & uint32(31))
     counters = uint32(BITS + BITS // 2)
+    desk = uint32(uint32(BITS + BITS // 2 + ROOM) + warp * uint32(DESK))
     first_near = in_ptr[base]
     k = thread
     while k < uint32(BITS + BITS // 2 + ROOM):
@@ -116,38 +229,20 @@ def window_tally(
                     first_of[uint32(uint32(2 * BITS) + (x >> uint32(5)))] = uint32(p - begin)
             p = uint32(p + threads)
         i = uint32(piece >> uint64(LENGTH_BITS))
-        i_end = uint32(i + uint32(piece & uint64(LENGTH_MASK)))
+        in_edges_here = uint32(piece & uint64(LENGTH_MASK))
+        i_end = uint32(i + in_edges_here)
         is_near = i >= first_near
-        i = uint32(i + group)
+        share = min(uint32(32), uint32(uint32(in_edges_here + warps - uint32(1)) // warps))
+        i = uint32(i + warp * share)
         cuda.syncthreads()
         if thread == 0:
             taken[0] = cuda.atomic.add(queue, 2, 1)
-        while uint32(i - (group & uint32(32 // LANES - 1))) < i_end:  # whole warps
-            q, q_end = uint32(0), uint32(0)
-            if i < i_end:
-                other = in_edges[i]
-                q = uint32(other >> uint64(LENGTH_BITS))
-                q_end = uint32(q + uint32(other & uint64(LENGTH_MASK)))
-            q = uint32(q + seat)
-            found = uint32(0)
-            while q < q_end:
-                hits = look_up(quads, q, q_end, bits, uint32(0), uint32(BITS))
-                found = uint32(found + uint32(cuda.popc(hits)))
-                while hits != uint32(0):
-                    slot = slot_of(q, uint32(uint32(cuda.ffs(hits)) - uint32(1)))
-                    hits = uint32(hits & uint32(hits - uint32(1)))
-                    gain(gains, slot, uint32(1))
-                    x = uint32(near[slot])
-                    word = uint32(x >> uint32(5))
-                    below = uint32(bits[word] & uint32(uint32(uint32(1) << (x & uint32(31))) - uint32(1)))
-                    place = uint32(uint32(first_of[uint32(uint32(2 * BITS) + word)]) + uint32(cuda.popc(below)))
-                    if place < uint32(ROOM):
-                        cuda.atomic.add(bits, uint32(counters + place), uint32(1))
-                    else:
-                        cuda.atomic.add(tallies, uint32(begin + place), int32(1))
-                q = uint32(q + uint32(8 * LANES))
-            gain_of_all(found, seat, i, is_near, origins, gains, support)
-            i = uint32(i + groups)
+        while i < i_end:
+            own = Column(begin, end, bits, uint32(0), uint32(BITS), first_of, uint32(ROOM))
+            count = min(share, uint32(i_end - i))
+            found = meet(near, quads, in_edges, i, count, own, desk, gains, tallies)
+            gain_of_all(found, uint32(i + lane), is_near, origins, gains, support)
+            i = uint32(i + warps * share)
         cuda.syncthreads()
         p = uint32(begin + thread)
         while p < end:
@@ -163,35 +258,22 @@ def window_tally(
         cuda.syncthreads()
 
 
-@cuda.jit(device=True)
-def place_of(near, begin, end, x):
-    """Where among near numbers from `begin` to `end`, which ascend, x is; `end` if it is not there."""
-    low, high = begin, end
-    while low < high:
-        middle = uint32((low + high) >> uint32(1))
-        if uint32(near[middle]) < x:
-            low = uint32(middle + uint32(1))
-        else:
-            high = middle
-    if low < end and uint32(near[low]) != x:
-        low = end
-    return low
-
-
 @kernel(
     "void(uint16[::1], uint64[::1], uint64[::1], uint64[::1], uint64[::1], uint32[::1], int32[::1], int64[::1], int64,"
-    " uint32[::1], int32[::1], int32[::1])"
+    " uint32[::1], int32[::1], int32[::1])",
+    most_threads=(128, 6),
 )
 def sieve_tally(near, quads, columns, pieces, in_edges, origins, task_ptr, in_ptr, base, gains, tallies, support):
     """A warp per task of a few in-edges: as window_tally, with so few bits that several rows share one.
 
     Where a bit is set, the row is searched for. This takes longer for a hit, but spares most of what a task costs that
-    has few. Here 0, which is no row, may share its bit with one.
+    has few.
     """
     bits = cuda.shared.array(0, uint32)
+    first_of = cuda.shared.array(0, uint16)  # not used
     lane = uint32(cuda.threadIdx.x & 31)
-    mine = uint32(uint32(cuda.threadIdx.x >> 5) * uint32(SIEVE))
-    group, seat = uint32(lane // LANES), uint32(lane % LANES)
+    mine = uint32(uint32(cuda.threadIdx.x >> 5) * uint32(SIEVE + DESK))
+    desk = uint32(mine + uint32(SIEVE))
     first_near = in_ptr[base]
     for k in range(0, SIEVE, 32):
         bits[uint32(mine + lane + uint32(k))] = uint32(0)
@@ -208,36 +290,11 @@ def sieve_tally(near, quads, columns, pieces, in_edges, origins, task_ptr, in_pt
                 word = uint32(mine + ((x >> uint32(5)) & uint32(SIEVE - 1)))
                 cuda.atomic.or_(bits, word, uint32(uint32(1) << (x & uint32(31))))
             p = uint32(p + uint32(32))
-        i = uint32(piece >> uint64(LENGTH_BITS))
-        i_end = uint32(i + uint32(piece & uint64(LENGTH_MASK)))
-        is_near = i >= first_near
-        i = uint32(i + group)
+        i, count = uint32(piece >> uint64(LENGTH_BITS)), uint32(piece & uint64(LENGTH_MASK))
         cuda.syncwarp()
-        while uint32(i - group) < i_end:  # whole warps
-            q, q_end = uint32(0), uint32(0)
-            if i < i_end:
-                other = in_edges[i]
-                q = uint32(other >> uint64(LENGTH_BITS))
-                q_end = uint32(q + uint32(other & uint64(LENGTH_MASK)))
-            q = uint32(q + seat)
-            found = uint32(0)
-            while q < q_end:
-                hits = look_up(quads, q, q_end, bits, mine, uint32(SIEVE))
-                while hits != uint32(0):
-                    slot = slot_of(q, uint32(uint32(cuda.ffs(hits)) - uint32(1)))
-                    hits = uint32(hits & uint32(hits - uint32(1)))
-                    x, place = uint32(0), end
-                    if slot < uint32(uint32(4) * q_end):  # beyond are the zeros that look_up makes up
-                        x = uint32(near[slot])
-                    if x != uint32(0):  # a pad
-                        place = place_of(near, begin, end, x)
-                    if place < end:
-                        found = uint32(found + uint32(1))
-                        gain(gains, slot, uint32(1))
-                        cuda.atomic.add(tallies, place, int32(1))
-                q = uint32(q + uint32(8 * LANES))
-            gain_of_all(found, seat, i, is_near, origins, gains, support)
-            i = uint32(i + uint32(32 // LANES))
+        own = Column(begin, end, bits, mine, uint32(SIEVE), first_of, uint32(0))
+        found = meet(near, quads, in_edges, i, count, own, desk, gains, tallies)
+        gain_of_all(found, uint32(i + lane), i >= first_near, origins, gains, support)
         cuda.syncwarp()
         p = uint32(begin + lane)
         while p < end:
