@@ -3,6 +3,7 @@
 import io
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -340,7 +341,8 @@ def test_our_own_mistakes_are_not_hidden(run, monkeypatch):
 def test_progress_is_for_who_asks(run, k5):
     code, out, err = run("count", k5, "--progress")
     assert (code, out) == (0, "10\n")
-    assert err.splitlines() == [f"tcgpu: reading {k5}, 0 s", "tcgpu: counting 11 edges by cpu on cpu, 0 s"]
+    said = dict.fromkeys(re.sub(r", \d+ s$", "", line) for line in err.splitlines())  # more often where it takes long
+    assert list(said) == [f"tcgpu: reading {k5}", "tcgpu: counting 11 edges by cpu on cpu"]
 
 
 def test_progress_at_a_terminal(k5, capsys, monkeypatch):
