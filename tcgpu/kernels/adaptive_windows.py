@@ -14,7 +14,7 @@ from tcgpu.kernels.adaptive_setup import ALL_LANES, BITS, LENGTH_BITS, LENGTH_MA
 ROOM = 1024  # counters of a block of window_tally; rows beyond are counted in global memory
 SIEVE = 64  # words of bits of a warp of sieve_tally
 CHUNK = 1024  # quads that a warp lines up at a time: as many as 32 words have bits
-QUEUE = 160  # hits that wait to be dealt with: 31, and 4 of each lane
+QUEUE = 64  # quads with hits that wait to be settled: 31, and one of each lane
 DESK = 32 + 32 + QUEUE  # words of shared memory that a warp needs for `meet`
 
 
@@ -77,18 +77,22 @@ def gain(gains, slot, more):
 
 
 @cuda.jit(device=True)
-def settle(near, column, slot, gains, tallies):
-    """A hit: row near[slot] is in the column, too, if its bit speaks the truth. Whether it is."""
-    place = place_of(near, column, uint32(near[slot]))
-    if place == column.end:
-        return False
-    gain(gains, slot, uint32(1))
-    row = uint32(place - column.begin)
-    if row < column.room:
-        cuda.atomic.add(column.bits, uint32(uint32(BITS + BITS // 2) + row), uint32(1))
-    else:
-        cuda.atomic.add(tallies, place, int32(1))
-    return True
+def settle(near, quads, column, q, hits, gains, tallies):
+    """What a quad of near numbers and a column have in common, if the bits speak the truth: how many numbers."""
+    four, found = quads[q], uint32(0)
+    while hits != uint32(0):
+        which = uint32(uint32(cuda.ffs(hits)) - uint32(1))
+        hits = uint32(hits & uint32(hits - uint32(1)))
+        place = place_of(near, column, uint32(four >> uint64(uint32(16) * which)) & uint32(NEAR))
+        if place != column.end:
+            found = uint32(found + uint32(1))
+            gain(gains, uint32(uint32(4) * q + which), uint32(1))
+            row = uint32(place - column.begin)
+            if row < column.room:
+                cuda.atomic.add(column.bits, uint32(uint32(BITS + BITS // 2) + row), uint32(1))
+            else:
+                cuda.atomic.add(tallies, place, int32(1))
+    return found
 
 
 @cuda.jit(device=True)
@@ -102,26 +106,14 @@ def sum_up_to(value, lane):
 
 
 @cuda.jit(device=True)
-def enqueue(bits, queue, queued, hit, four, lower):
-    """A hit for each bit of `four` that is set joins the queue; `lower` are the lanes before. How many wait there."""
-    for k in range(4):
-        mine = (four >> uint32(k)) & uint32(1) != uint32(0)
-        hits = uint32(cuda.ballot_sync(ALL_LANES, mine))
-        if mine:
-            bits[uint32(queue + queued + uint32(cuda.popc(hits & lower)))] = uint32(hit | uint32(k))
-        queued = uint32(queued + uint32(cuda.popc(hits)))
-    return queued
-
-
-@cuda.jit(device=True)
 def meet(near, quads, in_edges, i, count, column, desk, gains, tallies):
     """A warp meets a column with the pieces that `count` in-edges, up to 32, from i on name: how many triangles a
     lane's in-edge has. All lanes must call it.
 
     Most pieces are short. So the warp lines them up, one after the other, and takes 32 quads at a time of that line:
-    bits say at which places a piece begins, and how many of them lie before a quad, whose it is. Hits wait in a queue
-    until there are 32, so that no lane is idle when they are settled. Of the warp's shared memory, from bits[desk] on,
-    the first 32 words are these bits, the next 32 count triangles by in-edge, the others are the queue.
+    bits say at which places a piece begins, and how many of them lie before a quad, whose it is. Quads with a hit wait
+    in a queue until there are 32, so that few lanes are idle when they are settled. Of the warp's shared memory, from
+    bits[desk] on, the first 32 words are these bits, the next 32 count triangles by in-edge, the others are the queue.
     """
     bits, lane = column.bits, uint32(cuda.laneid)
     sums, queue = uint32(desk + uint32(32)), uint32(desk + uint32(64))
@@ -149,25 +141,30 @@ def meet(near, quads, in_edges, i, count, column, desk, gains, tallies):
             begins = bits[uint32(desk + (turn >> uint32(5)))]
             own = uint32(begun + uint32(cuda.popc(begins & upto)) - uint32(1))
             begun = uint32(begun + uint32(cuda.popc(begins)))
-            place, four = uint32(turn + lane), uint32(0)
+            place, hits = uint32(turn + lane), uint32(0)
             q = uint32(uint32(cuda.shfl_sync(ALL_LANES, ahead, own)) + chunk + place)
             if place < stop:
-                four = marked(column, quads[q])
-            hit = uint32(own << uint32(12) | place << uint32(2))
-            queued = enqueue(bits, queue, queued, hit, four, uint32(upto >> uint32(1)))
+                hits = marked(column, quads[q])
+            lanes = uint32(cuda.ballot_sync(ALL_LANES, hits != uint32(0)))
+            if hits != uint32(0):
+                to = uint32(queue + queued + uint32(cuda.popc(lanes & uint32(upto >> uint32(1)))))
+                bits[to] = uint32(own << uint32(14) | place << uint32(4) | hits)
+            queued = uint32(queued + uint32(cuda.popc(lanes)))
             turn = uint32(turn + uint32(32))
             cuda.syncwarp()
             while queued >= uint32(32) or (queued != uint32(0) and turn >= stop):
                 some = min(queued, uint32(32))
                 queued = uint32(queued - some)
-                hit = uint32(0)
+                waiting = uint32(0)
                 if lane < some:
-                    hit = bits[uint32(queue + queued + lane)]
+                    waiting = bits[uint32(queue + queued + lane)]
                 cuda.syncwarp()
-                own, place = uint32(hit >> uint32(12)), uint32((hit >> uint32(2)) & uint32(CHUNK - 1))
+                own, place = uint32(waiting >> uint32(14)), uint32((waiting >> uint32(4)) & uint32(CHUNK - 1))
                 q = uint32(uint32(cuda.shfl_sync(ALL_LANES, ahead, own)) + chunk + place)
-                if lane < some and settle(near, column, uint32(uint32(4) * q + (hit & uint32(3))), gains, tallies):
-                    cuda.atomic.add(bits, uint32(sums + own), uint32(1))
+                if lane < some:
+                    found = settle(near, quads, column, q, uint32(waiting & uint32(15)), gains, tallies)
+                    if found != uint32(0):
+                        cuda.atomic.add(bits, uint32(sums + own), found)
         chunk = uint32(chunk + uint32(CHUNK))
     cuda.syncwarp()
     return bits[uint32(sums + lane)]
