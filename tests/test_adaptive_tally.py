@@ -123,7 +123,7 @@ def test_hubs_of_all_stretches(hubs):
 
 @pytest.mark.sim
 def test_rows_that_share_a_bit_with_the_zeros():
-    """Zeros fill up quads, and what is looked up beyond a piece; a sieve has the same bit for 2,048, 4,096, ..."""
+    """Zeros fill up quads; a sieve has the same bit for 4,096, 8,192, ..."""
     n = 8300
     graph = all_stretches(n, 40, beside=n - 2048 * np.arange(1, 5))
     with _cuda.using("sim"):

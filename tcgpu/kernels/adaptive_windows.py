@@ -12,7 +12,7 @@ from tcgpu._cuda import cuda, int32, int64, kernel, uint16, uint32, uint64
 from tcgpu.kernels.adaptive_setup import ALL_LANES, BITS, LENGTH_BITS, LENGTH_MASK, NEAR
 
 ROOM = 1024  # counters of a block of window_tally; rows beyond are counted in global memory
-SIEVE = 64  # words of bits of a warp of sieve_tally
+SIEVE = 128  # words of bits of a warp of sieve_tally
 CHUNK = 1024  # quads that a warp lines up at a time: as many as 32 words have bits
 QUEUE = 64  # quads with hits that wait to be settled: 31, and one of each lane
 DESK = 32 + 32 + QUEUE  # words of shared memory that a warp needs for `meet`
