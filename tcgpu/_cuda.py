@@ -68,7 +68,7 @@ class Kernel:
 
     `py_func` is the function as written, `signatures` what it is compiled for: tests compile it to PTX, a trace runs it
     in a simulator of its own. `most_threads` is how many threads a block may have for it, where it would otherwise be
-    given more registers than there are for a block of 1024; or that and how many such blocks an SM has to hold.
+    given more registers than there are for a block of 1024.
     """
 
     def __init__(self, py_func, signatures, most_threads=None):

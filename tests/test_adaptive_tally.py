@@ -215,6 +215,12 @@ def test_knobs_out_of_range_are_refused(knobs):
         adaptive.support_plan(GRAPHS["R-MAT"], **knobs)
 
 
+def test_bands_of_too_many_words_are_merged():
+    for n, kernels in ((2**21, 4), (2**21 + 1, 1)):
+        plan = adaptive.support_plan(Graph.from_edges([0, 1], [1, 2], n), words=1024)
+        assert len(plan.steps) == kernels and plan.steps[-1].kernel is adaptive_tally.merge_tally
+
+
 def test_too_many_edges_are_refused():
     class Large:
         n, m, order = 10, 2**31, "degree"

@@ -22,7 +22,7 @@ from tcgpu._native import LANES, fetch_add, jit, matches, popcount, prefetch, ru
 from tcgpu.cpu.edges import Edges, all_of, workers_for
 from tcgpu.cpu.look import AND_WORDS, LINE, design, kept_design
 
-WINDOW = 1 << 21  # nonzeros of the columns that are packed into words at a time, for each worker
+WINDOW = 1 << 23  # nonzeros of the columns that are packed into words at a time, for each worker
 LOOKUP = 2  # what it costs not to have a row packed, in rows to pack
 STRETCH = 1 << 10, 1 << 16  # edges that a worker takes at a time: at least, at most;
 TURNS = 64  # between them, so many that each worker comes for more about as often
@@ -54,14 +54,14 @@ def count_by(design, graph, part, workers=None):
 
 def _count_short(graph, part, workers):
     found = np.zeros(workers, np.int64)
-    run_threads(_short, graph.col_ptr, graph.row_idx, *_ends(part, workers), found, workers=workers)  # fmt: skip
+    run_threads(_short, graph.col_ptr, graph.row_idx, *_ends(graph, part, workers), found, workers=workers)  # fmt: skip
     return int(found.sum())
 
 
 def _count_hubs(graph, part, workers, base, start, bits):
     marks = np.zeros((workers, graph.n // 64 + 1), np.uint64)
     found = np.zeros(workers, np.int64)
-    run_threads(_hubs, graph.col_ptr, graph.row_idx, *_ends(part, workers), base, start, bits, marks, found,
+    run_threads(_hubs, graph.col_ptr, graph.row_idx, *_ends(graph, part, workers), base, start, bits, marks, found,
                 workers=workers)  # fmt: skip
     return int(found.sum())
 
@@ -78,8 +78,9 @@ def _count_words(graph, part, workers):
         low, high = _window(graph, stretch, most)
         range_of = np.empty((high - low, 2), np.int64)
         run_threads(_pack_words, graph.col_ptr, graph.row_idx, low, high, place, word, range_of, workers=workers)
-        run_threads(_words, graph.col_ptr, graph.row_idx, *_ends(stretch, workers), low, place, word, range_of, marks,
-                    found, workers=workers)  # fmt: skip
+        beyond = None if high - low == graph.n else high  # what tells columns that are packed is then not compiled
+        run_threads(_words, graph.col_ptr, graph.row_idx, *_ends(graph, stretch, workers), low, beyond, place, word,
+                    range_of, marks, found, workers=workers)  # fmt: skip
     return int(found.sum())
 
 
@@ -88,6 +89,8 @@ def _window(graph, part, most):
 
     Of a range that ends earlier, more columns are looked up row by row; of a later one, more are packed in vain.
     """
+    if part.last - part.first == graph.m <= most and part.low <= 0 and part.high >= graph.n:
+        return 0, graph.n
     step = max(1, (part.last - part.first) // 1024)
     v = np.sort(graph.row_idx[part.first + step // 2 : part.last : step])
     v = v[np.searchsorted(v, part.low) : np.searchsorted(v, part.high)].astype(np.int64)
@@ -101,17 +104,22 @@ def _window(graph, part, most):
     return low, int(v[np.argmin(cost[:fits])]) + 1 if fits else low
 
 
-def _ends(part, workers):
-    """What is to be counted, and the queue: the next stretch to take, how many there are, and the edges of each."""
-    first, last, low, high = part.first, part.last, part.low, part.high
-    size = min(max((last - first) // (workers * TURNS), STRETCH[0]), STRETCH[1])
-    return first, last, low, high, np.array([0, -(-(last - first) // size), size], np.int64)
+def _ends(graph, part, workers):
+    """What is to be counted, and the queue: the next stretch to take, how many there are, and the edges of each.
+
+    Where v may be any vertex, its range is None: what looks at it is then not compiled.
+    """
+    edges = part.last - part.first
+    size = min(max(edges // (workers * TURNS), STRETCH[0]), STRETCH[1])
+    queue = np.array([0, -(-edges // size), size], np.int64)
+    if part.low <= 0 and part.high >= graph.n:
+        return part.first, part.last, None, None, queue
+    return part.first, part.last, part.low, part.high, queue
 
 
 @jit
 def _short(worker, workers, col_ptr, row_idx, first, last, low, high, queue, found):
     m = row_idx.size
-    some_rows = low > 0 or high < col_ptr.size - 1
     total = I64(0)
     while True:
         stretch = fetch_add(queue, 0, 1)
@@ -119,13 +127,13 @@ def _short(worker, workers, col_ptr, row_idx, first, last, low, high, queue, fou
             break
         at = first + stretch * queue[2]
         stop = min(last, at + queue[2])
-        u = np.searchsorted(col_ptr, at, side="right") - 2
+        u = U64(np.searchsorted(col_ptr, at, side="right") - 1)
         while at < stop:
-            u += 1
-            begin, end = at, col_ptr[U64(u + 1)]
+            u += U64(1)
+            begin, end = at, col_ptr[u]
             at = end
             here = min(stop, end - 1)
-            if some_rows:
+            if low is not None:
                 while begin < here and row_idx[U64(begin)] < low:
                     begin += 1
                 while begin < here and row_idx[U64(here - 1)] >= high:
@@ -155,7 +163,6 @@ def _hubs(worker, workers, col_ptr, row_idx, first, last, low, high, queue, base
     m = row_idx.size
     words = (start.size + 62) >> 6
     marks0 = base >> 6  # the word of the first hub
-    some_rows = low > 0 or high < col_ptr.size - 1
     total = I64(0)
     while True:
         stretch = queue[1] - 1 - fetch_add(queue, 0, 1)
@@ -169,7 +176,7 @@ def _hubs(worker, workers, col_ptr, row_idx, first, last, low, high, queue, base
             begin, end = at, col_ptr[U64(u + 1)]
             at = end
             here = min(stop, end - 1)
-            if some_rows:
+            if low is not None:
                 while begin < here and row_idx[U64(begin)] < low:
                     begin += 1
                 while begin < here and row_idx[U64(here - 1)] >= high:
@@ -181,9 +188,15 @@ def _hubs(worker, workers, col_ptr, row_idx, first, last, low, high, queue, base
                 hubs -= 1
             many = end - hubs > 12  # from here on it pays to have the hubs as bits
             marked = begin if hubs > begin else hubs if many else end
-            for k in range(marked, end):
-                row = U64(row_idx[U64(k)])
-                marks[row >> U64(6)] |= U64(1) << (row & U64(63))
+            u_line = (u - base) // 64 // LINE * LINE
+            copied = many and u >= base and words - u_line < end - marked  # u's own row of bits has the marks
+            if copied:
+                for word in range(u_line, words):
+                    marks[U64(marks0 + word)] = bits[U64(start[U64(u - base)] - u_line + word)]
+            else:
+                for k in range(marked, end):
+                    row = U64(row_idx[U64(k)])
+                    marks[row >> U64(6)] |= U64(1) << (row & U64(63))
             for k in range(begin, min(hubs, here)):
                 if k + FAR < m:
                     prefetch(col_ptr, row_idx[U64(k + FAR)])
@@ -207,8 +220,12 @@ def _hubs(worker, workers, col_ptr, row_idx, first, last, low, high, queue, base
                         bit = U64(row_idx[U64(j)] - base)
                         common += bits[U64(row_at) + (bit >> U64(6))] >> (bit & U64(63)) & U64(1)
                 total += I64(common)
-            for k in range(marked, end):
-                marks[U64(row_idx[U64(k)]) >> U64(6)] = U64(0)
+            if copied:
+                for word in range(u_line, words):
+                    marks[U64(marks0 + word)] = U64(0)
+            else:
+                for k in range(marked, end):
+                    marks[U64(row_idx[U64(k)]) >> U64(6)] = U64(0)
     found[worker] = total
 
 
@@ -219,25 +236,24 @@ def _pack_words(worker, workers, col_ptr, row_idx, low, high, place, word, range
     put = col_ptr[begin] - col_ptr[low] - 1  # never more words than rows: there is room
     for u in range(begin, low + (high - low) * (worker + 1) // workers):
         range_of[U64(u - low), 0] = put + 1
-        last = np.int32(-1)
+        last, bits = np.int32(-1), U64(0)
         for k in range(col_ptr[U64(u)], col_ptr[U64(u + 1)]):
             w = row_idx[U64(k)]
             if w >> np.int32(6) != last:
-                last = w >> np.int32(6)
+                last, bits = w >> np.int32(6), U64(0)
                 put += 1
                 place[U64(put)] = last
-                word[U64(put)] = U64(0)
-            word[U64(put)] |= U64(1) << U64(w & 63)
+            bits |= U64(1) << U64(w & 63)
+            word[U64(put)] = bits
         range_of[U64(u - low), 1] = put + 1
 
 
 @jit
 def _words(
-    worker, workers, col_ptr, row_idx, first, last, low, high, queue, packed, place, word, range_of, rows, found
+    worker, workers, col_ptr, row_idx, first, last, low, high, queue, packed, beyond, place, word, range_of, rows, found
 ):  # fmt: skip
-    """Words of the columns from vertex `packed` on, as many as `range_of` has; of others row by row."""
+    """Words of the columns of vertices packed..beyond - 1, or with None of all; of others row by row."""
     marks = rows[worker]
-    some_rows = low > 0 or high < col_ptr.size - 1
     total = I64(0)
     while True:
         stretch = fetch_add(queue, 0, 1)
@@ -251,35 +267,43 @@ def _words(
             begin, end = at, col_ptr[U64(u + 1)]
             at = end
             here = min(stop, end - 1)
-            if some_rows:
+            if low is not None:
                 while begin < here and row_idx[U64(begin)] < low:
                     begin += 1
                 while begin < here and row_idx[U64(here - 1)] >= high:
                     here -= 1
             if begin >= here:
                 continue
-            mine = u - packed
-            if 0 <= mine < range_of.shape[0]:
-                for q in range(range_of[U64(mine), 0], range_of[U64(mine), 1]):
+            near, far, own = begin, here, True  # the edges whose v is packed, and whether u is
+            if beyond is not None:
+                own = packed <= u < beyond
+                while near < far and row_idx[U64(near)] < packed:
+                    near += 1
+                while near < far and row_idx[U64(far - 1)] >= beyond:
+                    far -= 1
+            if own:
+                for q in range(range_of[U64(u - packed), 0], range_of[U64(u - packed), 1]):
                     marks[U64(place[U64(q)])] = word[U64(q)]
             else:
                 for k in range(begin, end):
                     row = U64(row_idx[U64(k)])
                     marks[row >> U64(6)] |= U64(1) << (row & U64(63))
-            for k in range(begin, here):
-                v = U64(row_idx[U64(k)])
-                own = I64(v) - packed
+            for k in range(near, far):
+                v = U64(row_idx[U64(k)] - packed)
                 common = U64(0)
-                if 0 <= own < range_of.shape[0]:
-                    for q in range(range_of[U64(own), 0], range_of[U64(own), 1]):
-                        common += popcount(marks[U64(place[U64(q)])] & word[U64(q)])
-                else:
+                for q in range(range_of[v, 0], range_of[v, 1]):
+                    common += popcount(marks[U64(place[U64(q)])] & word[U64(q)])
+                total += I64(common)
+            if beyond is not None:
+                for k in range(begin, here - (far - near)):
+                    v = U64(row_idx[U64(k if k < near else k + far - near)])
+                    common = U64(0)
                     for q in range(col_ptr[v], col_ptr[v + U64(1)]):
                         row = U64(row_idx[U64(q)])
                         common += marks[row >> U64(6)] >> (row & U64(63)) & U64(1)
-                total += I64(common)
-            if 0 <= mine < range_of.shape[0]:
-                for q in range(range_of[U64(mine), 0], range_of[U64(mine), 1]):
+                    total += I64(common)
+            if own:
+                for q in range(range_of[U64(u - packed), 0], range_of[U64(u - packed), 1]):
                     marks[U64(place[U64(q)])] = U64(0)
             else:
                 for k in range(begin, end):

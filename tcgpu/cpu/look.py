@@ -18,11 +18,13 @@ HUB_ROWS = 16  # each is the row of so many edges,
 HUB_SHARE = 0.25  # and together they are of so many
 MOST_HUBS = 1 << 16
 MOST_KEPT = 1 << 15  # with parts: 64 MB
-SAMPLE = 1 << 14  # edges that are looked at to tell hubs
+STRETCHES, STRETCH = 64, 1 << 10  # of the edges that are looked at to tell words
+SAMPLE = 1 << 12  # edges that are looked at to tell hubs
 AND_WORDS = 4  # are as much work as a look-up of one bit
 SHORT_EDGE, WORDS_EDGE, HUB_EDGE, MARKS_EDGE = 16, 16, 16, 40  # what an edge costs beside its look-ups, in look-ups
 LINE = 8  # 64-bit words in a cache line: rows of bits start at whole lines
 
+I64 = np.int64
 U64 = np.uint64
 
 
@@ -77,8 +79,8 @@ def kept_design(graph):
 def hub_rows(graph, base):
     """The Hubs from vertex `base` on, a multiple of 64 or n."""
     hubs = graph.n - base
-    first = np.arange(hubs, dtype=np.int64) // 64 // LINE * LINE
-    start = np.concatenate(([0], np.cumsum(-(-hubs // 64) - first)))
+    start = np.zeros(hubs + 1, np.int64)
+    np.cumsum(-(-hubs // 64) - np.arange(hubs) // 64 // LINE * LINE, out=start[1:])
     bits = np.zeros(int(start[-1]) + LINE, np.uint64)
     workers = threads() if hubs else 1
     run_threads(_fill_hub_rows, graph.col_ptr, graph.row_idx, base, start, bits, workers=workers)
@@ -102,21 +104,16 @@ def edge_work(graph, positions, rows, columns):
     return np.where(rows < base, MARKS_EDGE + length, hub)
 
 
-def _some_stretches(graph):
-    """Positions of edges: some stretches of the list."""
-    starts = np.linspace(0, max(graph.m - 1024, 0), 64, dtype=np.int64)
-    return starts[:, None] + np.arange(min(1024, graph.m))
-
-
 def _words_per_nonzero(graph):
     """How many 64-bit words hold a column's rows, for each of them: by some stretches of `row_idx`."""
-    word = graph.row_idx[_some_stretches(graph)] >> 6
-    return np.mean(word[:, 1:] != word[:, :-1])
+    return _changes_of_word(graph.row_idx, STRETCHES, STRETCH)
 
 
 def _share_close(graph):
     """Of how many edges (u, v) the columns of u and v lie so close that a window of `counts` holds both."""
-    edges = _some_stretches(graph)[:, ::16]
+    if graph.m < NEIGHBOURS:
+        return 1.0
+    edges = np.linspace(0, graph.m - 1, SAMPLE, dtype=np.int64)
     return np.mean(graph.col_ptr[graph.row_idx[edges] + 1] - edges < NEIGHBOURS)
 
 
@@ -141,7 +138,25 @@ def _first_hub(graph, most):
 @jit
 def _fill_hub_rows(worker, workers, col_ptr, row_idx, base, start, bits):
     for hub in range(worker, start.size - 1, workers):
-        first = hub // 64 // LINE * LINE
-        for k in range(col_ptr[base + hub], col_ptr[base + hub + 1]):
-            bit = U64(row_idx[U64(k)] - base)
-            bits[U64(start[hub] - first) + (bit >> U64(6))] |= U64(1) << (bit & U64(63))
+        row_at = start[U64(hub)] - hub // 64 // LINE * LINE
+        put, word = hub >> 6, U64(0)
+        for k in range(col_ptr[U64(base + hub)], col_ptr[U64(base + hub + 1)]):
+            bit = I64(row_idx[U64(k)]) - base
+            if bit >> 6 != put:
+                bits[U64(row_at + put)] = word
+                put, word = bit >> 6, U64(0)
+            word |= U64(1) << U64(bit & 63)
+        bits[U64(row_at + put)] = word
+
+
+@jit
+def _changes_of_word(row_idx, stretches, stretch):
+    """How often a row lies in another 64-bit word than the one before it, as a share, in some stretches of the list."""
+    changes = pairs = 0
+    for number in range(stretches):
+        first = max(row_idx.size - stretch, 0) * number // max(stretches - 1, 1)
+        last = min(row_idx.size, first + stretch)
+        for k in range(first + 1, last):
+            changes += row_idx[U64(k)] >> 6 != row_idx[U64(k - 1)] >> 6
+        pairs += last - first - 1
+    return changes / max(pairs, 1)

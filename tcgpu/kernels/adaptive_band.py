@@ -50,7 +50,7 @@ def band_word(rows, own, place, row, behind, source):
     row, behind = cuda.shfl_sync(ALL_LANES, row, source), cuda.shfl_sync(ALL_LANES, behind, source)
     word = uint64(0)
     if place < behind:
-        word = rows[uint64(own + row)]
+        word = rows[uint32(own + uint32(row))]
     return word
 
 
@@ -71,10 +71,7 @@ def list_bits(todo, listed, at, lane):
     return cuda.shfl_sync(ALL_LANES, after, 31)
 
 
-@kernel(
-    "void(int64[::1], int32[::1], uint64[::1], uint32[::1], int32[::1], int64, int64, int32[::1])",
-    most_threads=(128, 4),
-)
+@kernel("void(int64[::1], int32[::1], uint64[::1], uint32[::1], int32[::1], int64, int64, int32[::1])")
 def band_tally(col_ptr, row_idx, rows, rows32, wide, words, count, support):
     """A warp per banded column j: the rows of all j's neighbours, counted place by place, for j's nonzeros.
 
@@ -106,7 +103,7 @@ def band_tally(col_ptr, row_idx, rows, rows32, wide, words, count, support):
             clear_planes(planes, plane, count)
             ones = twos = fours = eights = sixteens = uint64(0)
             place = int32(min(int32(start + int32(int32(lane) & int32(width - 1))), int32(reach - 1)))
-            own = 2 * words * j + words + place
+            own = uint32(2 * words * j + words + place)
             place = int32(place - words32)
             first, last, neighbours = int32(2), int32(2 * int32(words32 + reach)), int32(0)
             while first < last:

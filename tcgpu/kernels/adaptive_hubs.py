@@ -49,8 +49,7 @@ def eight_sums(front, back, lane):
 
 @kernel(
     "void(uint16[::1], int32[::1], int32[::1], int64[::1], int64[::1], uint64[::1], int64, int64, uint64[::1],"
-    " int32[::1])",
-    most_threads=(128, 4),
+    " int32[::1])"
 )
 def column_tally(near, near_ptr, heavy, listed, queue, rows, lowest, most, held, tallies):
     """A warp per heavy column j: the rows of its hubs, one over the other, counted for its hubs, place by place.
@@ -146,8 +145,7 @@ def column_tally(near, near_ptr, heavy, listed, queue, rows, lowest, most, held,
 
 @kernel(
     "void(uint16[::1], int32[::1], int64[::1], uint64[::1], int32[::1], int32[::1], int32[::1], uint64[::1], int64,"
-    " int64[::1], int32[::1])",
-    most_threads=(128, 4),
+    " int64[::1], int32[::1])"
 )
 def pair_tally(near, near_ptr, in_ptr, in_edges, crossed, piece_ptr, piece_places, held, most, queue, tallies):
     """A warp per stretch and piece of a hub's list of heavy columns: their bits, counted for the hub's rows.

@@ -64,6 +64,7 @@ LANES = 4  # share an in-edge in hash_tally
 SUMMED, OWN = 16384, 2048  # nonzeros that a block of sum_ends takes at a time, last vertices that it has counters for
 MOST_EDGES = 2**31 - 1
 MOST_HEAVY = 2**25 - 1  # columns whose bits a number of 32 bits can tell apart
+MOST_WORDS = 2**32  # of bands: numbers of 32 bits tell them apart
 LONGEST = 2**16  # rows of a column whose gains fit into 16 bits
 
 
@@ -265,6 +266,7 @@ def _made(kind, graph, *, near=NEAR, hubs=HUBS, heavy=64, short=32, words=None):
 
 
 def _as_it_comes(kind, graph, words):
+    words = words if 2 * words * graph.n <= MOST_WORDS else 0
     copied = {"col_ptr": graph.col_ptr, "row_idx": graph.row_idx, "col_of": graph.col_of}
     merging = ("col_ptr", "row_idx", "col_of", words, "wide", "open", "support")
     created = {

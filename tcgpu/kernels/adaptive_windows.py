@@ -182,8 +182,7 @@ def gain_of_all(found, i, is_near, origins, gains, support):
 
 @kernel(
     "void(uint16[::1], uint64[::1], uint64[::1], uint64[::1], uint64[::1], uint32[::1], int32[::1], int64[::1], int64,"
-    " int64[::1], uint32[::1], int32[::1], int32[::1])",
-    most_threads=(128, 6),
+    " int64[::1], uint32[::1], int32[::1], int32[::1])"
 )
 def window_tally(
     near, quads, columns, pieces, in_edges, origins, task_ptr, in_ptr, base, queue, gains, tallies, support
@@ -257,8 +256,7 @@ def window_tally(
 
 @kernel(
     "void(uint16[::1], uint64[::1], uint64[::1], uint64[::1], uint64[::1], uint32[::1], int32[::1], int64[::1], int64,"
-    " uint32[::1], int32[::1], int32[::1])",
-    most_threads=(128, 6),
+    " uint32[::1], int32[::1], int32[::1])"
 )
 def sieve_tally(near, quads, columns, pieces, in_edges, origins, task_ptr, in_ptr, base, gains, tallies, support):
     """A warp per task of a few in-edges: as window_tally, with so few bits that several rows share one.
