@@ -17,7 +17,8 @@ from tcgpu.cpu.edges import all_of, workers_for
 
 FEW_WORKERS = 4  # no more than these have an array of all edges each;
 FEW_IN_PART = 2  # of a part's
-CHUNK = 256  # vertices a worker takes at a time
+CHUNK = 64  # vertices a worker takes at a time
+ALIKE = 8  # one look-up in so many that finds otherwise than the rest costs more as a branch than without
 
 I64 = np.int64
 U64 = np.uint64
@@ -48,14 +49,16 @@ def tally(graph, by_edge, part=None, workers=None):
     workers = workers_for(part, workers)
     reach = _reach(graph, part)
     spans = reach.edges(graph.col_ptr) if by_edge else reach.vertices()
-    wedges = _wedges(graph, part, reach, workers, sources=not by_edge)
+    start, lists = _wedges(graph, part, reach, workers)
+    edge0, columns = (0, None) if by_edge else _columns(graph, reach)
     marks = np.zeros((workers, graph.n), np.int32)
     counters = np.zeros((workers, graph.max_column + 4), np.int32)
     kernel = (_tally_apart if workers <= few else _tally_edges) if by_edge else _tally_vertices
     copies = workers if kernel is _tally_apart else 1
     found = [np.zeros((copies, high - low), np.int32 if by_edge else np.int64) for low, high in spans]
-    run_threads(kernel, graph.col_ptr, graph.row_idx, *wedges, reach.v_low, _chunks(reach), marks, counters,
-                spans[0][0], found[0], spans[-1][0], found[-1], workers=workers)  # fmt: skip
+    origins = (reach.v_low, edge0, spans[0][0], spans[-1][0])
+    run_threads(kernel, graph.col_ptr, graph.row_idx, start, lists, columns, _chunks(reach), marks, counters, found[0],
+                found[-1], origins if any(origins) else None, workers=workers)  # fmt: skip
     for array in found:
         for others in array[1:]:
             array[0] += others
@@ -79,7 +82,7 @@ def list_triangles(graph, chunk=1 << 20, order="auto"):
     own = graph.ordered(order)
     part = all_of(own)
     reach, workers = _reach(own, part), workers_for(part)
-    start, lists, sources = _wedges(own, part, reach, workers, sources=True)
+    start, lists = _wedges(own, part, reach, workers)
     marks = np.zeros((workers, own.n), np.int32)
     found = np.zeros(own.m, np.int64)  # triangles over each wedge list, in their order
     run_threads(_count_wedges, own.col_ptr, own.row_idx, start, lists, _chunks(reach), marks, found, workers=workers)
@@ -89,7 +92,7 @@ def list_triangles(graph, chunk=1 << 20, order="auto"):
     while first < own.m and done < ends[-1]:
         last = max(first + 1, int(np.searchsorted(ends, done + chunk, side="right")))
         rows = np.empty((int(ends[last - 1]) - done, 3), np.int32)
-        _list_wedges(own.col_ptr, own.row_idx, start, lists, sources, first, last, marks[0], rows)
+        _list_wedges(own.col_ptr, own.row_idx, own.col_of, start, lists, first, last, marks[0], rows)
         if source is not None:
             rows = np.sort(source[rows], axis=1)
         for at in range(0, len(rows), chunk):
@@ -131,24 +134,34 @@ def _reach(graph, part):
     return Reach(*_find_reach(graph.col_ptr, graph.row_idx, part.first, part.last, part.low, part.high).tolist())
 
 
-def _wedges(graph, part, reach, workers, sources):
+def _wedges(graph, part, reach, workers):
     """For every vertex v, the lists to look up in its column: of each smaller neighbour u the rows behind v.
 
-    Returns `(start, lists, sources)`: those of v are `lists[start[v - v_low]:start[v - v_low + 1]]`, each the first and
-    last position in `row_idx`; the position before the first is the edge (u, v) itself. `sources` has the u of each, if
-    it is asked for.
+    Returns `(start, lists)`: those of v are `lists[start[v - v_low]:start[v - v_low + 1]]`, each the first and last
+    position in `row_idx`; the position before the first is the edge (u, v) itself.
     """
     start = np.zeros(reach.v_high - reach.v_low + 1, np.int64)
-    run_threads(_count_middles, graph.row_idx, part.first, part.last, reach.v_low, start, workers=workers)
-    np.cumsum(start, out=start)
+    if part == all_of(graph):
+        np.cumsum(graph.degrees - graph.column_lengths, out=start[1:])
+    else:
+        run_threads(_count_middles, graph.row_idx, part.first, part.last, reach.v_low, start, workers=workers)
+        np.cumsum(start, out=start)
     many = int(start[-1])
     lists = np.empty((many, 2), np.int32 if graph.m < 2**31 else np.int64)
-    sources = np.empty(many if sources else 0, np.int32)
     cuts = np.searchsorted(start, np.arange(workers + 1) * many // workers)
     cuts[0], cuts[-1] = 0, start.size - 1
     run_threads(_fill_wedges, graph.col_ptr, graph.row_idx, part.first, part.last, reach.u_low, reach.u_high,
-                reach.v_low, cuts, start[:-1].copy(), lists, sources, workers=workers)  # fmt: skip
-    return start, lists, sources
+                reach.v_low, cuts, start[:-1].copy(), lists, workers=workers)  # fmt: skip
+    return start, lists
+
+
+def _columns(graph, reach):
+    """The u of each edge in the columns that a Reach has them in, and where these edges begin."""
+    if reach.u_low == 0 and reach.u_high == graph.n:
+        return 0, graph.col_of
+    pointers = graph.col_ptr[reach.u_low : reach.u_high + 1]
+    own = np.arange(reach.u_low, reach.u_high, dtype=np.int32)
+    return int(pointers[0]), np.repeat(own, np.diff(pointers))
 
 
 @inline
@@ -200,20 +213,20 @@ def _count_middles(worker, workers, row_idx, first, last, v_low, start):
 
 
 @jit
-def _fill_wedges(worker, workers, col_ptr, row_idx, first, last, u_low, u_high, v_low, cuts, put, lists, sources):
+def _fill_wedges(worker, workers, col_ptr, row_idx, first, last, u_low, u_high, v_low, cuts, put, lists):
     """Every worker reads all edges and fills the lists of its own share of the middle vertices, each in order of u."""
     low, high = v_low + cuts[worker], v_low + cuts[worker + 1]
+    begin = max(first, col_ptr[u_low])
     for u in range(u_low, min(u_high, high)):
         end = col_ptr[U64(u + 1)]
-        for k in range(max(first, col_ptr[U64(u)]), min(last, end)):
+        for k in range(begin, min(last, end)):
             v = I64(row_idx[U64(k)])
             if low <= v < high:
                 at = put[U64(v - v_low)]
                 lists[U64(at), 0] = k + 1
                 lists[U64(at), 1] = end
-                if sources.size:
-                    sources[U64(at)] = u
                 put[U64(v - v_low)] = at + 1
+        begin = end
 
 
 @inline
@@ -230,19 +243,28 @@ def _unmark(row_idx, begin, end, marks):
 
 @jit
 def _tally_vertices(
-    worker, workers, col_ptr, row_idx, start, lists, sources, v_low, queue, all_marks, all_counters,
-    near0, nears, far0, fars,
+    worker, workers, col_ptr, row_idx, start, lists, columns, queue, all_marks, all_counters, nears, fars, origins
 ):  # fmt: skip
     """Add its triangles to every vertex: u's in `near`, from vertex `near0` on, those of v and w in `far`.
 
-    No look-up needs a branch: what is not in v's column has place 0, and goes into a counter that is never read.
+    Where about every look-up finds the same, as those of the chunk before did, it is a branch. Elsewhere it needs none:
+    what is not in v's column has place 0, and goes into a counter that is never read.
     """
-    marks, counters, near, far = all_marks[worker], all_counters[worker], nears[0], fars[0]
+    marks, counters, near = all_marks[worker], all_counters[worker], nears[0]
     middles = start.size - 1
+    if origins is None:
+        v_low = edge0 = near0 = far0 = 0
+        far = near
+    else:
+        v_low, edge0, near0, far0 = origins
+        far = fars[0]
+    looked, hits = I64(0), I64(0)  # in the chunk before
     while True:
         chunk = queue[1] - 1 - fetch_add(queue, 0, 1)
         if chunk < 0:
             break
+        alike = min(hits, looked - hits) * ALIKE <= looked
+        looked, hits = I64(0), I64(0)
         for v in range(chunk * CHUNK, min(middles, (chunk + 1) * CHUNK)):
             begin, end = col_ptr[U64(v_low + v)], col_ptr[U64(v_low + v + 1)]
             if begin == end or start[U64(v)] == start[U64(v + 1)]:
@@ -250,15 +272,25 @@ def _tally_vertices(
             _mark_places(row_idx, begin, end, marks)
             total = I64(0)
             for q in range(start[U64(v)], start[U64(v + 1)]):
+                first, last = I64(lists[U64(q), 0]), I64(lists[U64(q), 1])
                 closed = np.int32(0)
-                for k in range(I64(lists[U64(q), 0]), I64(lists[U64(q), 1])):
-                    place = marks[U64(row_idx[U64(k)])]
-                    hit = np.int32(place > 0)
-                    counters[U64(place | np.int32(k) & np.int32(3) & (hit - np.int32(1)))] += np.int32(1)
-                    closed += hit
+                if alike:
+                    for k in range(first, last):
+                        place = marks[U64(row_idx[U64(k)])]
+                        if place:
+                            counters[U64(place)] += np.int32(1)
+                            closed += np.int32(1)
+                else:
+                    for k in range(first, last):
+                        place = marks[U64(row_idx[U64(k)])]
+                        hit = np.int32(place > 0)
+                        counters[U64(place | np.int32(k) & np.int32(3) & (hit - np.int32(1)))] += np.int32(1)
+                        closed += hit
+                looked += last - first
                 if closed:
-                    fetch_add(near, I64(sources[U64(q)]) - near0, I64(closed))
+                    fetch_add(near, I64(columns[U64(first - 1 - edge0)]) - near0, I64(closed))
                     total += I64(closed)
+            hits += total
             if total:
                 fetch_add(far, v_low + v - far0, total)
             for k in range(begin, end):
@@ -271,15 +303,20 @@ def _tally_vertices(
 
 @jit
 def _tally_edges(
-    worker, workers, col_ptr, row_idx, start, lists, sources, v_low, queue, all_marks, all_counters,
-    near0, nears, far0, fars,
+    worker, workers, col_ptr, row_idx, start, lists, columns, queue, all_marks, all_counters, nears, fars, origins
 ):  # fmt: skip
     """Add its triangles to every edge: those in the columns of u in `near`, those in v's in `far`.
 
     Only the edge (u, w) is added to triangle by triangle; the other two wait in a sum or in their counter.
     """
-    marks, counters, near, far = all_marks[worker], all_counters[worker], nears[0], fars[0]
+    marks, counters, near = all_marks[worker], all_counters[worker], nears[0]
     middles = start.size - 1
+    if origins is None:
+        v_low = near0 = far0 = 0
+        far = near
+    else:
+        v_low, _, near0, far0 = origins
+        far = fars[0]
     while True:
         chunk = queue[1] - 1 - fetch_add(queue, 0, 1)
         if chunk < 0:
@@ -310,12 +347,17 @@ def _tally_edges(
 
 @jit
 def _tally_apart(
-    worker, workers, col_ptr, row_idx, start, lists, sources, v_low, queue, all_marks, all_counters,
-    near0, nears, far0, fars,
+    worker, workers, col_ptr, row_idx, start, lists, columns, queue, all_marks, all_counters, nears, fars, origins
 ):  # fmt: skip
     """Add its triangles to every edge as `_tally_edges` does, where nothing is shared, nor needs a branch."""
-    marks, counters, near, far = all_marks[worker], all_counters[worker], nears[worker], fars[worker]
+    marks, counters, near = all_marks[worker], all_counters[worker], nears[worker]
     middles = start.size - 1
+    if origins is None:
+        v_low = near0 = far0 = 0
+        far = near
+    else:
+        v_low, _, near0, far0 = origins
+        far = fars[worker]
     while True:
         chunk = queue[1] - 1 - fetch_add(queue, 0, 1)
         if chunk < 0:
@@ -378,7 +420,7 @@ def _count_wedges(worker, workers, col_ptr, row_idx, start, lists, queue, all_ma
 
 
 @jit
-def _list_wedges(col_ptr, row_idx, start, lists, sources, first, last, marks, rows):
+def _list_wedges(col_ptr, row_idx, col_of, start, lists, first, last, marks, rows):
     """The triangles over `lists[first:last]`, one a row."""
     put = 0
     v = np.searchsorted(start, first, side="right") - 1
@@ -388,7 +430,7 @@ def _list_wedges(col_ptr, row_idx, start, lists, sources, first, last, marks, ro
         for q in range(max(first, start[v]), min(last, start[v + 1])):
             for k in range(I64(lists[q, 0]), I64(lists[q, 1])):
                 if marks[row_idx[k]]:
-                    rows[put, 0] = sources[q]
+                    rows[put, 0] = col_of[lists[q, 0] - 1]
                     rows[put, 1] = v
                     rows[put, 2] = row_idx[k]
                     put += 1
