@@ -5,7 +5,8 @@ v are looked up. This takes the fewest look-ups, and the place of all three edge
 for any number of threads.
 
 A part of the edges (u, v) is worked off by the same code as all of them. It takes, beside the graph, an int32 for each
-vertex and worker, two for each of its edges, and one for each edge or vertex that its triangles can have.
+vertex and worker, two for each of its edges, and one for each edge, or two for each vertex, that its triangles can
+have and each worker, if these are few; for triangles per vertex also one for each edge in the columns of its u.
 """
 
 from typing import NamedTuple
@@ -15,9 +16,9 @@ import numpy as np
 from tcgpu._native import fetch_add, inline, jit, run_threads
 from tcgpu.cpu.edges import all_of, workers_for
 
-FEW_WORKERS = 4  # no more than these have an array of all edges each;
+FEW_WORKERS = 4  # no more than these have an array of all edges, or vertices, each;
 FEW_IN_PART = 2  # of a part's
-CHUNK = 64  # vertices a worker takes at a time
+CHUNK = 128  # vertices a worker takes at a time
 ALIKE = 8  # one look-up in so many that finds otherwise than the rest costs more as a branch than without
 
 I64 = np.int64
@@ -53,12 +54,14 @@ def tally(graph, by_edge, part=None, workers=None):
     edge0, columns = (0, None) if by_edge else _columns(graph, reach)
     marks = np.zeros((workers, graph.n), np.int32)
     counters = np.zeros((workers, graph.max_column + 4), np.int32)
-    kernel = (_tally_apart if workers <= few else _tally_edges) if by_edge else _tally_vertices
-    copies = workers if kernel is _tally_apart else 1
+    shared = None if workers <= few else True  # where nothing is, atomic steps are not compiled
+    kernel = (_tally_edges if shared else _tally_apart) if by_edge else _tally_vertices
+    copies = 1 if shared else workers
     found = [np.zeros((copies, high - low), np.int32 if by_edge else np.int64) for low, high in spans]
     origins = (reach.v_low, edge0, spans[0][0], spans[-1][0])
-    run_threads(kernel, graph.col_ptr, graph.row_idx, start, lists, columns, _chunks(reach), marks, counters, found[0],
-                found[-1], origins if any(origins) else None, workers=workers)  # fmt: skip
+    args = [start, lists, columns, _chunks(reach), marks, counters, found[0], found[-1]]
+    args += [origins if any(origins) else None, *(() if by_edge else (shared,))]
+    run_threads(kernel, graph.col_ptr, graph.row_idx, *args, workers=workers)
     for array in found:
         for others in array[1:]:
             array[0] += others
@@ -150,8 +153,9 @@ def _wedges(graph, part, reach, workers):
     lists = np.empty((many, 2), np.int32 if graph.m < 2**31 else np.int64)
     cuts = np.searchsorted(start, np.arange(workers + 1) * many // workers)
     cuts[0], cuts[-1] = 0, start.size - 1
-    run_threads(_fill_wedges, graph.col_ptr, graph.row_idx, part.first, part.last, reach.u_low, reach.u_high,
-                reach.v_low, cuts, start[:-1].copy(), lists, workers=workers)  # fmt: skip
+    last = part.last if part.last < graph.m else None  # no column is then cut
+    run_threads(_fill_wedges, graph.col_ptr, graph.row_idx, part.first, last, reach.u_low, reach.u_high, reach.v_low,
+                cuts, start[:-1].copy(), lists, workers=workers)  # fmt: skip
     return start, lists
 
 
@@ -219,7 +223,7 @@ def _fill_wedges(worker, workers, col_ptr, row_idx, first, last, u_low, u_high, 
     begin = max(first, col_ptr[u_low])
     for u in range(u_low, min(u_high, high)):
         end = col_ptr[U64(u + 1)]
-        for k in range(begin, min(last, end)):
+        for k in range(begin, end if last is None else min(last, end)):
             v = I64(row_idx[U64(k)])
             if low <= v < high:
                 at = put[U64(v - v_low)]
@@ -243,21 +247,22 @@ def _unmark(row_idx, begin, end, marks):
 
 @jit
 def _tally_vertices(
-    worker, workers, col_ptr, row_idx, start, lists, columns, queue, all_marks, all_counters, nears, fars, origins
+    worker, workers, col_ptr, row_idx, start, lists, columns, queue, all_marks, all_counters, nears, fars, origins,
+    shared,
 ):  # fmt: skip
     """Add its triangles to every vertex: u's in `near`, from vertex `near0` on, those of v and w in `far`.
 
     Where about every look-up finds the same, as those of the chunk before did, it is a branch. Elsewhere it needs none:
     what is not in v's column has place 0, and goes into a counter that is never read.
     """
-    marks, counters, near = all_marks[worker], all_counters[worker], nears[0]
+    marks, counters, near = all_marks[worker], all_counters[worker], nears[worker if shared is None else 0]
     middles = start.size - 1
     if origins is None:
         v_low = edge0 = near0 = far0 = 0
         far = near
     else:
         v_low, edge0, near0, far0 = origins
-        far = fars[0]
+        far = fars[worker if shared is None else 0]
     looked, hits = I64(0), I64(0)  # in the chunk before
     while True:
         chunk = queue[1] - 1 - fetch_add(queue, 0, 1)
@@ -288,15 +293,23 @@ def _tally_vertices(
                         closed += hit
                 looked += last - first
                 if closed:
-                    fetch_add(near, I64(columns[U64(first - 1 - edge0)]) - near0, I64(closed))
+                    u = I64(columns[U64(first - 1 - edge0)]) - near0
+                    if shared is None:
+                        near[U64(u)] += I64(closed)
+                    else:
+                        fetch_add(near, u, I64(closed))
                     total += I64(closed)
             hits += total
-            if total:
+            if shared is None:
+                far[U64(v_low + v - far0)] += total
+            elif total:
                 fetch_add(far, v_low + v - far0, total)
             for k in range(begin, end):
                 counted = counters[U64(k - begin + 4)]
                 counters[U64(k - begin + 4)] = 0
-                if counted:
+                if shared is None:
+                    far[U64(I64(row_idx[U64(k)]) - far0)] += I64(counted)
+                elif counted:
                     fetch_add(far, I64(row_idx[U64(k)]) - far0, I64(counted))
             _unmark(row_idx, begin, end, marks)
 
