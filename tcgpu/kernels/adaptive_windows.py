@@ -171,7 +171,7 @@ def meet(near, quads, in_edges, i, count, column, desk, gains, tallies):
 
 
 @cuda.jit(device=True)
-def gain_of_all(found, i, is_near, origins, gains, support):
+def gain_of_in_edge(found, i, is_near, origins, gains, support):
     """What the nonzero gains that in-edge i stands for."""
     if found != uint32(0):
         if is_near:
@@ -237,7 +237,7 @@ def window_tally(
             own = Column(begin, end, bits, uint32(0), uint32(BITS), first_of, uint32(ROOM))
             count = min(share, uint32(i_end - i))
             found = meet(near, quads, in_edges, i, count, own, desk, gains, tallies)
-            gain_of_all(found, uint32(i + lane), is_near, origins, gains, support)
+            gain_of_in_edge(found, uint32(i + lane), is_near, origins, gains, support)
             i = uint32(i + warps * share)
         cuda.syncthreads()
         p = uint32(begin + thread)
@@ -289,7 +289,7 @@ def sieve_tally(near, quads, columns, pieces, in_edges, origins, task_ptr, in_pt
         cuda.syncwarp()
         own = Column(begin, end, bits, mine, uint32(SIEVE), first_of, uint32(0))
         found = meet(near, quads, in_edges, i, count, own, desk, gains, tallies)
-        gain_of_all(found, uint32(i + lane), i >= first_near, origins, gains, support)
+        gain_of_in_edge(found, uint32(i + lane), i >= first_near, origins, gains, support)
         cuda.syncwarp()
         p = uint32(begin + lane)
         while p < end:
