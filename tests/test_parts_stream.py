@@ -16,7 +16,7 @@ from strategies import sparse_graphs
 import tcgpu
 from tcgpu import Graph, GraphError, _cuda
 from tcgpu import __main__ as command_line
-from tcgpu.parts import device, layout, native, stream
+from tcgpu.parts import copying, device, layout, stream
 from tcgpu.parts.stream import Overlap, Streaming
 
 KERNELS = [pytest.param("sim", marks=pytest.mark.sim), pytest.param("gpu", marks=pytest.mark.gpu)]
@@ -233,11 +233,11 @@ def test_pieces_of_any_size_make_up_columns_and_lists(graph, size, data):
     begin = data.draw(st.integers(0, graph.n))
     end = data.draw(st.integers(begin, graph.n))
     first, last = int(graph.col_ptr[begin]), int(graph.col_ptr[end])
-    columns = filled(lambda at, piece: native.fill_columns(graph, begin, end, at, piece),
+    columns = filled(lambda at, piece: copying.fill_columns(graph, begin, end, at, piece),
                      end - begin + 1 + (last - first + 1) // 2, size)  # fmt: skip
     assert np.array_equal(columns[: end - begin + 1], graph.col_ptr[begin : end + 1] - first)
     assert np.array_equal(columns[end - begin + 1 :].view(np.int32)[: last - first], graph.row_idx[first:last])
-    of_edges = filled(lambda at, piece: native.fill_columns_of(graph, first, last, at, piece),
+    of_edges = filled(lambda at, piece: copying.fill_columns_of(graph, first, last, at, piece),
                       (last - first + 1) // 2, size)  # fmt: skip
     assert np.array_equal(of_edges.view(np.int32)[: last - first], graph.col_of[first:last])
 
@@ -354,7 +354,7 @@ def test_whatever_fails_leaves_nothing_behind(seconds, quick, monkeypatch):
     if seconds == "allocate":
         monkeypatch.setattr(_cuda, "pinned", fail)
     elif seconds == "fill":
-        monkeypatch.setattr(stream.native, "fill_columns", fail)
+        monkeypatch.setattr(stream.copying, "fill_columns", fail)
     else:
         monkeypatch.setattr(device, "launch_count", fail)
     with _cuda.using("sim"):

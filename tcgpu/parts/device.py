@@ -16,7 +16,7 @@ import numpy as np
 from tcgpu import _cuda
 from tcgpu._native import threads
 from tcgpu.kernels import part_tally, warp_search
-from tcgpu.parts import native
+from tcgpu.parts import copying
 from tcgpu.parts.cut import MOST_ROWS, column_bytes, words
 
 SLOT_WORDS = 1 << 20  # int64 words of pinned memory in each of a feeder's slots, at most
@@ -260,5 +260,5 @@ def _brought(graph, begin, end):
     size = words(graph, begin, end)
     memory = _cuda.device_array(size, np.int64)
     with Feeder(_cuda.Stream(), size) as feeder:
-        feeder.bring(feeder.ask(Load(memory, size, partial(native.fill_columns, graph, begin, end)))).synchronize()
+        feeder.bring(feeder.ask(Load(memory, size, partial(copying.fill_columns, graph, begin, end)))).synchronize()
     return Block.in_memory(graph, begin, end, memory)

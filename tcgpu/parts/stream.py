@@ -19,7 +19,7 @@ import numpy as np
 from tcgpu import _cuda, counting
 from tcgpu.graph import GraphError
 from tcgpu.kernels import SIMULATOR_PATIENCE, duration
-from tcgpu.parts import cut, device, native
+from tcgpu.parts import copying, cut, device
 from tcgpu.parts.journal import journal
 from tcgpu.parts.layout import SUMS, byte_count, layout, walk
 from tcgpu.parts.progress import progress
@@ -179,10 +179,10 @@ class Streaming:
     def _ask(self, part):
         """Where its columns are, or will be, and what moves past them, or None: each a place, its key, and a Load."""
         begin, end = self.layout.columns[part.first]
-        near = self._on_its_way(self.stay, (begin, end), native.fill_columns)
+        near = self._on_its_way(self.stay, (begin, end), copying.fill_columns)
         if self.layout.whole:
-            return near, self._moving((part.first, part.last), native.fill_columns_of)
-        return near, self._moving((part.low, part.high), native.fill_columns) if part.low >= end else None
+            return near, self._moving((part.first, part.last), copying.fill_columns_of)
+        return near, self._moving((part.low, part.high), copying.fill_columns) if part.low >= end else None
 
     def _moving(self, key, fill):
         """A place for what moves: where it is already, or the one that was taken longest ago."""
@@ -195,7 +195,7 @@ class Streaming:
     def _on_its_way(self, place, key, fill):
         """A place, its key, and the Load that brings there what the key stands for: asked for unless it was before."""
         if place.key != key:
-            size = -(-(key[1] - key[0]) // 2) if fill is native.fill_columns_of else cut.words(self.graph, *key)
+            size = -(-(key[1] - key[0]) // 2) if fill is copying.fill_columns_of else cut.words(self.graph, *key)
             fill = partial(fill, self.graph, *key)
             place.key, place.load = key, self.feeder.ask(device.Load(place.memory, size, fill, lambda: place.free))
         return place, key, place.load
