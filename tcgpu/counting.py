@@ -51,9 +51,12 @@ class Method:
         return module.support_plan(graph, **knobs)
 
     def triangles_plan(self, graph, **knobs):
-        """Each vertex's triangles, decided and not begun; None if the method only has those of the edges."""
-        of_vertex = getattr(importlib.import_module(self.module), "triangles_plan", None)
-        return of_vertex and of_vertex(graph, **knobs)
+        """Each vertex's triangles, decided and not begun; GraphError if the method only counts."""
+        own = getattr(importlib.import_module(self.module), "triangles_plan", None)
+        if own is not None:
+            return own(graph, **knobs)
+        ends = importlib.import_module("tcgpu.kernels.ends")
+        return ends.of_vertices(self.support_plan(graph, **knobs), graph)
 
 
 METHODS = {
@@ -298,20 +301,13 @@ def triangles(graph, *, method=None, engine=None, order=None, executor=None, pro
     """
     if executor is not None:
         return _by_many("triangles", graph, executor, progress, method=method, engine=engine, order=order)
-    graph = as_graph(graph)
+    graph = _at_hand(graph)
     chosen = _for_edges(graph, method, engine, order)
     if chosen.engines == ("cpu",):
-        return cpu.triangles(graph, order or "auto")
+        return cpu.triangles(as_graph(graph), order or "auto")
     with on_engine(chosen, engine):
-        own = graph.ordered(order or chosen.order)
-        plan = chosen.triangles_plan(own)
-        if plan is not None:
-            return plan.count() if own is graph else plan.count()[own.rank]
-    of_edge = support(graph, method=method, engine=engine, order=order)
-    twice = np.zeros(graph.n, np.int64)  # each triangle of a vertex has two edges there
-    for ends in graph.edges():
-        np.add.at(twice, ends, of_edge)
-    return twice // 2
+        back, own, carry = _there_and_back(chosen, graph, order)
+        return carry.vertices_back(chosen.triangles_plan(own), own, back).count()
 
 
 def support(graph, *, method=None, engine=None, order=None, executor=None, progress=None):
@@ -323,26 +319,40 @@ def support(graph, *, method=None, engine=None, order=None, executor=None, progr
     """
     if executor is not None:
         return _by_many("support", graph, executor, progress, method=method, engine=engine, order=order)
-    graph = as_graph(graph)
+    graph = _at_hand(graph)
     chosen = _for_edges(graph, method, engine, order)
     if chosen.engines == ("cpu",):
-        return cpu.support(graph, order or "auto")
+        return cpu.support(as_graph(graph), order or "auto")
     with on_engine(chosen, engine):
-        own = graph.ordered(order or chosen.order)
-        found = chosen.support_plan(own).count().astype(np.int64)
-    return cpu.carried_back(graph, own, found)
+        back, own, carry = _there_and_back(chosen, graph, order)
+        found = carry.edges_back(chosen.support_plan(own), own, back).count()
+    return cpu.widened(found)
+
+
+def _at_hand(graph):
+    """A graph as it came, if it has columns or comes as edges, or else made a Graph."""
+    return graph if isinstance(graph, tuple) or hasattr(graph, "col_ptr") else as_graph(graph)
+
+
+def _for_edges(graph, method, engine, order):
+    """The Method that finds the triangles of edges: on a GPU, if none is named, what is fastest for a graph's size."""
+    wanted = method or automatic(engine)
+    if method is None and wanted == "adaptive" and isinstance(graph, Graph):
+        bitmaps = importlib.import_module("tcgpu.kernels.support")
+        if bitmaps.is_middling(graph):
+            wanted = f"bitmap_{bitmaps.fastest(graph)}"
+    return choose(wanted, engine, order)
+
+
+def _there_and_back(method, graph, order):
+    """A graph as it came, in the order that it is to be counted in, and what brings the result back to the first."""
+    back = method.prepare(graph, "natural")
+    return back, method.prepare(back, order), importlib.import_module("tcgpu.kernels.carry")
 
 
 def _by_many(verb, graph, executor, progress, **wish):
     """A verb by the workers of an executor."""
     return getattr(importlib.import_module("tcgpu.parts.pools"), verb)(graph, executor, show=progress, **wish)
-
-
-def _for_edges(graph, method, engine, order):
-    """The Method that finds the support of edges where none is named."""
-    if method is None and (engine in GPU or engine is None and ENGINE == "gpu"):
-        method = f"bitmap_{importlib.import_module('tcgpu.kernels.support').fastest(graph)}"
-    return choose(method or "cpu", engine, order)
 
 
 def list_triangles(graph, chunk=1 << 20):
@@ -354,7 +364,7 @@ def clustering(graph):
     """Each vertex's share of neighbour pairs that are neighbours themselves: float64; 0 where there is no pair."""
     graph = as_graph(graph)
     pairs = _pairs(graph)
-    return np.divide(cpu.triangles(graph), pairs, out=np.zeros(graph.n), where=pairs > 0)
+    return np.divide(triangles(graph), pairs, out=np.zeros(graph.n), where=pairs > 0)
 
 
 def average_clustering(graph):

@@ -8,7 +8,7 @@ from kernel_shapes import small_graphs, well_known
 
 import tcgpu
 from tcgpu import DeviceGraph, Graph, GraphError, _cuda, cpu, generate
-from tcgpu.kernels import adaptive, adaptive_setup, adaptive_tally
+from tcgpu.kernels import adaptive, adaptive_setup, adaptive_tally, ends
 
 BY_DEGREE = {
     "as it comes": {},
@@ -204,7 +204,7 @@ def test_sums_past_32_bits():
         for rows, columns in ((np.arange(1, n), np.zeros(n - 1)), (np.full(n - 1, n - 1), np.arange(n - 1))):
             twice = np.zeros(n, np.int64)
             args = rows.astype(np.int32), columns.astype(np.int32), support, twice
-            _cuda.simulate(adaptive_tally.sum_ends.py_func, 2, 64, args, shared=4 * adaptive_tally.OWN)
+            _cuda.simulate(ends.sum_ends.py_func, 2, 64, args, shared=4 * ends.OWN)
             assert twice.max() == support.sum(dtype=np.int64) > 2**31
             assert twice.sum() == 2 * support.sum(dtype=np.int64)
 

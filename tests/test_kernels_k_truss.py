@@ -134,6 +134,17 @@ class TestInTheSimulator:
         plan.count()
         assert plan.rounds == 1
 
+    @pytest.mark.parametrize("order", ["natural", "degree"])
+    def test_supports_to_begin_with_may_be_those_of_adaptive(self, monkeypatch, order):
+        graph, prepare = GRAPHS["R-MAT"], k_truss.prepare
+        monkeypatch.setattr(k_truss, "MIDDLING", (0, 0))
+        monkeypatch.setattr(k_truss, "prepare", lambda graph, wish: prepare(graph, order if wish == "auto" else wish))
+        plan = k_truss.plan(graph)
+        assert plan.start.method == "adaptive" and np.array_equal(plan.count(), peeling.numbers(graph))
+        monkeypatch.setattr(type(plan.start), "device_bytes", 2**62)  # no room, so the steps find them
+        monkeypatch.setattr(type(plan.start), "allocate", None)
+        assert np.array_equal(plan.count(), peeling.numbers(graph))
+
     def test_numbers_skip_what_no_edge_is_too_weak_for(self):
         plan = k_truss.plan(tcgpu.generate.clique(12))
         assert (plan.count() == 12).all() and plan.rounds == 2  # k = 3, and then 13 at once

@@ -8,7 +8,7 @@ tallies  triangles per vertex, per edge, and one by one
 from tcgpu.cpu.counts import count, count_by
 from tcgpu.cpu.edges import Edges
 from tcgpu.cpu.look import Design, design, edge_work, hub_rows
-from tcgpu.cpu.tallies import carried_back, list_triangles, support, tally, triangles
+from tcgpu.cpu.tallies import carried_back, list_triangles, support, tally, triangles, widened
 
 __all__ = [
     "Design",
@@ -25,6 +25,7 @@ __all__ = [
     "support",
     "tally",
     "triangles",
+    "widened",
 ]
 
 

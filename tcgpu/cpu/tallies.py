@@ -13,8 +13,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tcgpu._native import fetch_add, inline, jit, run_threads
-from tcgpu.cpu.edges import all_of, workers_for
+from tcgpu._native import fetch_add, inline, jit, run_threads, threads
+from tcgpu.cpu.edges import MANY, all_of, workers_for
 
 FEW_WORKERS = 4  # no more than these have an array of all edges, or vertices, each;
 FEW_IN_PART = 2  # of a part's
@@ -76,6 +76,18 @@ def carried_back(graph, own, values):
     run_threads(_carry_back, graph.col_ptr, graph.row_idx, own.rank, own.col_ptr, own.row_idx, values, back,
                 workers=workers_for(all_of(graph)))  # fmt: skip
     return back
+
+
+def widened(values):
+    """int32 numbers as int64, by all threads: most of that is to have the memory."""
+    wide = np.empty(values.size, np.int64)
+    run_threads(_widen, values, wide, workers=threads() if values.size >= MANY else 1)
+    return wide
+
+
+def _widen(worker, workers, values, wide):
+    part = slice(values.size * worker // workers, values.size * (worker + 1) // workers)
+    wide[part] = values[part]  # NumPy lets other threads run meanwhile
 
 
 def list_triangles(graph, chunk=1 << 20, order="auto"):

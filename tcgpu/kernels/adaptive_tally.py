@@ -23,21 +23,19 @@ Flat graphs, in natural order; a vertex is *banded* if all of its neighbours are
                                                   the other, give (i, j) for each of its nonzeros, complete
     merge_tally     all other nonzeros            two pointers, atomic additions
 
-For the triangles of a vertex, `sum_ends` adds up those of its edges: each has two there.
+For the triangles of a vertex, `ends.sum_ends` adds up those of its edges.
 """
 
 from dataclasses import replace
 
 import numpy as np
 
-from tcgpu import _cuda
 from tcgpu._cuda import cuda, int32, int64, kernel, uint32
 from tcgpu.graph import GraphError
-from tcgpu.kernels import Scan, adaptive_setup, check_knob, orientation
+from tcgpu.kernels import Scan, adaptive_setup, check_knob, ends, orientation
 from tcgpu.kernels.adaptive_band import BAND_LIST, band_tally, fill_band_rows, mark_open, merge_corners, merge_tally
 from tcgpu.kernels.adaptive_hubs import COLUMN_PLANES, PIECE_PLANES, STRETCHES, column_tally, pair_tally
 from tcgpu.kernels.adaptive_setup import (
-    ALL_LANES,
     BITS,
     EMPTY,
     FRONTS,
@@ -61,7 +59,7 @@ from tcgpu.kernels.support import SupportPlan
 
 FEW = 32  # in-edges that make a vertex one for window_tally
 LANES = 4  # share an in-edge in hash_tally
-SUMMED, OWN = 16384, 2048  # nonzeros that a block of sum_ends takes at a time, last vertices that it has counters for
+MANY = 1 << 23  # edges of a large graph
 MOST_EDGES = 2**31 - 1
 MOST_HEAVY = 2**25 - 1  # columns whose bits a number of 32 bits can tell apart
 MOST_WORDS = 2**32  # of bands: numbers of 32 bits tell them apart
@@ -160,112 +158,42 @@ def gather(col_ptr, col_of, near_ptr, far, gains16, tallies, support):
         e += cuda.gridsize(1)
 
 
-# -------------------------------------------------------------------------------------------------------- by the vertex
-
-
-@kernel("void(int32[::1], int32[::1], int32[::1], int64[::1])")
-def sum_ends(row_idx, col_of, support, twice):
-    """Blocks take nonzeros a stretch at a time; the last vertices, where most meet, have counters in shared memory.
-
-    A stretch is so short that none of these can overflow; a support that is so large as to endanger that goes past.
-    """
-    counters = cuda.shared.array(0, uint32)
-    thread, threads = cuda.threadIdx.x, cuda.blockDim.x
-    lane = thread & 31
-    base = twice.size - OWN
-    k = thread
-    while k < OWN:
-        counters[k] = uint32(0)
-        k += threads
-    begin = int64(cuda.blockIdx.x) * SUMMED
-    while begin < row_idx.size:
-        end = min(begin + SUMMED, row_idx.size)
-        cuda.syncthreads()
-        e = begin + thread
-        while e - lane < end:  # whole warps
-            i, j, triangles = int32(0), int32(-1), int32(0)
-            if e < end:
-                i, j, triangles = row_idx[e], col_of[e], support[e]
-            if triangles != 0:
-                if i >= base and triangles <= 0xFFFF:
-                    cuda.atomic.add(counters, i - base, uint32(triangles))
-                else:
-                    cuda.atomic.add(twice, i, int64(triangles))
-            total = int64(triangles)  # of the lanes from this one on that have the same column
-            for distance in (1, 2, 4, 8, 16):
-                other = cuda.shfl_down_sync(ALL_LANES, total, distance)
-                column = cuda.shfl_down_sync(ALL_LANES, j, distance)
-                if lane + distance < 32 and column == j:
-                    total += other
-            before = cuda.shfl_up_sync(ALL_LANES, j, 1)
-            if total != 0 and (lane == 0 or before != j):
-                cuda.atomic.add(twice, j, total)
-            e += threads
-        cuda.syncthreads()
-        k = thread
-        while k < OWN:
-            found = counters[k]
-            counters[k] = uint32(0)
-            if found != uint32(0):
-                cuda.atomic.add(twice, base + k, int64(found))
-            k += threads
-        begin += int64(cuda.gridDim.x) * SUMMED
-
-
 # ------------------------------------------------------------------------------------------------------------- launcher
 
 
-class TallyPlan(SupportPlan):
-    """The same, with counters of its own."""
-
-    def reset(self):
-        for name in ("support", "tallies", "gains", "twice"):
-            if name in self.arrays:
-                _cuda.refill(self.arrays[name], 0)
-
-
-class VertexPlan(TallyPlan):
-    """A plan whose result is the number of triangles of each vertex: int64."""
-
-    answer = "twice"
-
-    def result(self):
-        return super().result() >> 1
-
-
 def support_plan(graph, **knobs):
-    """The triangles of each edge; knobs as in `_checked`."""
-    return _made(TallyPlan, graph, **knobs)
+    """The triangles of each edge; knobs as in `_made`."""
+    return _made(graph, **knobs)
 
 
 def triangles_plan(graph, **knobs):
-    """The triangles of each vertex; knobs as in `_checked`."""
-    plan = _made(VertexPlan, graph, **knobs)
-    plan.created["twice"] = (graph.n, np.int64, 0)
-    if [step.kernel for step in plan.steps] == [merge_tally]:
-        plan.steps = [replace(plan.steps[0], kernel=merge_corners, args=("col_ptr", "row_idx", "col_of", "twice"))]
-        plan.created = {name: plan.created[name] for name in ("twice", "total")}
-        return plan
-    args = ("row_idx", "col_of", "support", "twice")
-    plan.steps.append(launch(sum_ends, 512 * (-(-graph.m // SUMMED)), 512, args, most=2112, shared=4 * OWN))
-    return plan
+    """The triangles of each vertex; knobs as in `_made`."""
+    plan = _made(graph, **knobs)
+    if [step.kernel for step in plan.steps] != [merge_tally]:
+        return ends.of_vertices(plan, graph)
+    plan.steps = [replace(plan.steps[0], kernel=merge_corners, args=("col_ptr", "row_idx", "col_of", "twice"))]
+    plan.created = {"twice": (graph.n, np.int64, 0), "total": plan.created["total"]}
+    return ends.halved(plan)
 
 
-def _made(kind, graph, *, near=NEAR, hubs=HUBS, heavy=64, short=32, words=None):
-    """near, hubs, heavy, short, words: as in `adaptive.plan`; words: also how far a band reaches to either side."""
+def _made(graph, *, near=NEAR, hubs=HUBS, heavy=None, short=32, words=None):
+    """near, hubs, heavy, short, words: as in `adaptive.plan`; words: also how far a band reaches to either side.
+
+    Without heavy, what was fastest on R-MAT graphs: a large one's columns are only heavy if they have twice as many.
+    """
     if graph.m > MOST_EDGES:
         raise GraphError(f"{graph.m:,} edges are too many for edge support on a GPU, which takes up to {MOST_EDGES:,}")
     near = check_knob("near", near, 0, NEAR)
     hubs = min(check_knob("hubs", hubs, 0, HUBS), near)
-    heavy = check_knob("heavy", heavy, 0, 2**30)
+    heavy = check_knob("heavy", (64 if graph.m < MANY else 128) if heavy is None else heavy, 0, 2**30)
     short = check_knob("short", short, 2, 2**30)
     if graph.order == "degree" and graph.max_column <= LONGEST:  # as columns in that order are
-        return _by_degree(kind, graph, near, hubs, heavy // 4, short)
+        return _by_degree(graph, near, hubs, heavy // 4, short)
     words = local_words(graph, short) if words is None else check_knob("words", words, 0, 1024)
-    return _as_it_comes(kind, graph, words)
+    return _as_it_comes(graph, words)
 
 
-def _as_it_comes(kind, graph, words):
+def _as_it_comes(graph, words):
     words = words if 2 * words * graph.n <= MOST_WORDS else 0
     copied = {"col_ptr": graph.col_ptr, "row_idx": graph.row_idx, "col_of": graph.col_of}
     merging = ("col_ptr", "row_idx", "col_of", words, "wide", "open", "support")
@@ -281,18 +209,18 @@ def _as_it_comes(kind, graph, words):
         views["rows32"] = ("rows", np.uint32)
         planes = max(IN_REGISTERS, (128 * words).bit_length())
         banding = ("col_ptr", "row_idx", "rows", "rows32", "wide", words, planes, "support")
-        shared = 4 * (8 * 32 * planes + 2 * BAND_LIST)
+        shared = 2 * (8 * 32 * planes + 2 * BAND_LIST)  # a warp each
         steps = [
             launch(fill_band_rows, graph.m, 256, ("row_idx", "col_of", words, "rows32", "wide")),
             launch(mark_open, graph.m, 256, ("row_idx", "col_of", "wide", "open")),
-            launch(band_tally, 32 * graph.n, 128, banding, most=8448, shared=shared),
+            launch(band_tally, 32 * graph.n, 64, banding, most=16896, shared=shared),
             *steps,
         ]
     work = 5 * simulated_lookups(graph)
-    return kind(method="adaptive", copied=copied, created=created, steps=steps, views=views, work=work)
+    return SupportPlan(method="adaptive", copied=copied, created=created, steps=steps, views=views, work=work)
 
 
-def _by_degree(kind, graph, near, hubs, heavy, short):
+def _by_degree(graph, near, hubs, heavy, short):
     setup = adaptive_setup
     n, m = graph.n, graph.m
     base, zero, lowest = n - near, n - NEAR - 1, NEAR + 1 - hubs
@@ -325,7 +253,7 @@ def _by_degree(kind, graph, near, hubs, heavy, short):
         in_edges = 2 * graph.records - m
         counting = launch(setup.bound_in_edges, n, 256, ("occurrences", "col_ptr", "in_count"))
     quads = m // 4 + min(n, m) + 1
-    return kind(
+    return SupportPlan(
         method="adaptive",
         copied=copied,
         created={

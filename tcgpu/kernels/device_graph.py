@@ -20,14 +20,16 @@ SMALL = 1 << 17  # edges: up to so many, choosing an order costs more than it sa
 
 
 class DeviceGraph:
-    """A simple undirected graph on the device: n, m, `col_ptr`, `row_idx`, `col_of`, `order`, `name`; see Graph.
+    """A simple undirected graph on the device: `n`, `m`, columns, `col_of`, `order`, `rank` and `name` as a Graph's.
 
     In degree order also `occurrences`, how often each vertex occurred in the `records` that the edges came as: its
     degree, or more if edges came more than once.
     """
 
-    def __init__(self, n, col_ptr, row_idx, col_of, *, order="natural", occurrences=None, records=0, name=None):
-        self.n, self.m = n, row_idx.size
+    def __init__(
+        self, n, col_ptr, row_idx, col_of, *, order="natural", rank=None, occurrences=None, records=0, name=None
+    ):
+        self.n, self.m, self.rank = n, row_idx.size, rank
         self.col_ptr, self.row_idx, self.col_of = col_ptr, row_idx, col_of
         self.order, self.occurrences, self.records, self.name = order, occurrences, records, name
         self._by_degree = None
@@ -58,19 +60,19 @@ class DeviceGraph:
         """From arrays on the device whose numbers are known to be good; if clean, the host waits for nothing."""
         if order not in ("natural", "degree"):
             raise GraphError(f"on a device vertices are numbered by degree or as they come, not by order {order!r}")
-        rank = _empty(u, 0, np.int32) if occurrences is None else _rank(occurrences)
+        rank = None if occurrences is None else _rank(occurrences)
         keys = _empty(u, u.size, np.uint64)
-        _run(orientation.pack_edges, u.size, u, v, rank, keys)
+        _run(orientation.pack_edges, u.size, u, v, _empty(u, 0, np.int32) if rank is None else rank, keys)
         _cuda.sort(keys)
         row_idx, col_of = _unpacked(keys) if clean else _unpacked_once(keys)
-        return cls(n, _pointers(col_of, n), row_idx, col_of, order=order, occurrences=occurrences, records=u.size,
-                   name=name)  # fmt: skip
+        return cls(n, _pointers(col_of, n), row_idx, col_of, order=order, rank=rank, occurrences=occurrences,
+                   records=u.size, name=name)  # fmt: skip
 
     @classmethod
     def from_graph(cls, graph):
         """A copy of a Graph's columns, in the order that it has."""
         arrays = (_on_device(array, "columns") for array in (graph.col_ptr, graph.row_idx, graph.col_of))
-        return cls(graph.n, *arrays, order=graph.order, name=graph.name)
+        return cls(graph.n, *arrays, order=graph.order, rank=graph.rank, name=graph.name)
 
     def to_graph(self):
         """The same columns as a Graph; its `labels` are these numbers, whatever the vertices were called before."""

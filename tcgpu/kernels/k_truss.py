@@ -3,7 +3,8 @@
 Contract: `peel` says which edges are in the k-truss, the largest subgraph whose every edge is in at least k - 2 of its
 triangles; `numbers` gives each edge the largest k whose truss has it. Both in the order of the columns.
 
-A round begins with the support of every edge that is left, and goes:
+It begins with the support of every edge: of a graph of some size that of `adaptive`, which orders it as it likes. A
+round begins with the support of every edge that is left, and goes:
 
     mark_weak      a nonzero with less than k - 2 triangles is weak: its support becomes -1
     mark_near      a column is near if it has a weak nonzero, or meets a column that has: triangles that break are there
@@ -21,9 +22,9 @@ import numpy as np
 
 from tcgpu import _cuda
 from tcgpu._cuda import cuda, int32, int64, kernel, uint32
-from tcgpu.kernels import Plan, Step, support
+from tcgpu.kernels import Plan, Step, adaptive_tally, carry, support
 from tcgpu.kernels.device_graph import prepare
-from tcgpu.kernels.support import EVERY_LANE, HIGHEST, LISTS, LOWEST, ROUND, THREADS, WARP, WEAK, over
+from tcgpu.kernels.support import EVERY_LANE, HIGHEST, LISTS, LOWEST, MIDDLING, ROUND, THREADS, WARP, WEAK, over
 
 __all__ = ["numbers", "peel", "plan", "prepare"]
 
@@ -99,6 +100,12 @@ def compact(col_ptr, length, row_idx, support, origin, weak, state):
         first += cuda.gridsize(1)
 
 
+@kernel("void(int32[::1], int32[::1])")
+def copy_supports(found, support):
+    for p in range(cuda.grid(1), support.size, cuda.gridsize(1)):
+        support[p] = found[p]
+
+
 @kernel("void(int32[::1], int32[::1], int32[::1])")
 def copy_rows(given, row_idx, origin):
     """The rows to work on, and where each is from: what is given may be somebody's graph."""
@@ -114,6 +121,7 @@ class TrussPlan(Plan):
     """
 
     waits = True
+    start = None  # a plan of the supports to begin with; without one, or room for it, the steps find them
     k = None
     edges = rounds = 0
     update = ()
@@ -133,8 +141,15 @@ class TrussPlan(Plan):
                 k = lowest + 3
 
     def count_supports(self):
-        super().launch()
         self.rounds = 0
+        if self.start is None or self.start.device_bytes > _cuda.memory_free():
+            super().launch()
+            return
+        self.start.allocate()
+        self.start.launch()
+        found = self.start.arrays[self.start.answer]
+        self.run(copy_supports, over(self.edges), found, "support")
+        self.start.free()
 
     def mark(self, k):
         """Mark what is weak for k and list the columns that lose by it.
@@ -172,7 +187,7 @@ class TrussPlan(Plan):
 
 
 def plan(graph, k=None, *, method=None):
-    """For one k of at least 3, or for all; `method` is one of those of `support`."""
+    """For one k of at least 3, or for all; `method` is one of those of `support`, for the first supports, too."""
     counting = support.plan(graph, method)
     made = TrussPlan(
         method="k_truss",
@@ -188,6 +203,10 @@ def plan(graph, k=None, *, method=None):
         work=(10 if k else 50) * counting.work,  # so many rounds, about
     )
     made.k, made.edges, made.columns = k, graph.m, graph.n
+    if method is None and graph.m > MIDDLING[1]:
+        back = prepare(graph, "natural")
+        own = prepare(back, "auto")
+        made.start = carry.edges_back(adaptive_tally.support_plan(own), own, back)
     _, made.listing, *made.update = counting.steps
     return made
 

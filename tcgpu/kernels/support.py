@@ -31,6 +31,7 @@ from tcgpu._cuda import cuda, int32, kernel, uint32
 from tcgpu.graph import GraphError
 from tcgpu.kernels import Plan, Step, check_knob, enough_blocks
 from tcgpu.kernels.bits import simulated_lookups
+from tcgpu.kernels.device_graph import SMALL
 
 WARP = 32
 EVERY_LANE = 0xFFFFFFFF
@@ -370,18 +371,23 @@ def list_columns(length, near, columns, state, short, middling):
 
 THREADS, BLOCKS = 256, 1024  # of what goes over all columns or nonzeros
 COMMON = ("col_ptr", "length", "row_idx", "support", "weak", "columns", "state")
+MIDDLING = SMALL, 1 << 21  # edges: `adaptive` goes by degree from the first on; up to the second, that does not pay
+COUNTERS = "support", "tallies", "gains", "twice"  # arrays that steps add to
 
 
 class SupportPlan(Plan):
     """A plan whose result is the number of triangles of each edge: int32, one a nonzero, column after column."""
 
-    answer = "support"  # the array that is the result
+    answer, shift = "support", 0  # the array that is the result, and how many of its last bits are not
 
     def reset(self):
-        _cuda.refill(self.arrays["support"], 0)
+        for name in COUNTERS:
+            if name in self.arrays:
+                _cuda.refill(self.arrays[name], 0)
 
     def result(self):
-        return _cuda.to_host(self.arrays[self.answer])
+        found = _cuda.to_host(self.arrays[self.answer])
+        return found >> self.shift if self.shift else found
 
 
 def plan(graph, method=None, *, threads=None, blocks=None, **knobs):
@@ -413,8 +419,13 @@ def plan(graph, method=None, *, threads=None, blocks=None, **knobs):
     )
 
 
+def is_middling(graph):
+    """Whether the bitmaps' set-up, which is next to nothing, makes them faster than `adaptive` is."""
+    return MIDDLING[0] < graph.m <= MIDDLING[1]
+
+
 def fastest(graph):
-    """The method to take where none is named."""
+    """The one of METHODS to take where none is named."""
     return "thread" if graph.max_column <= IN_REGISTERS else "block_shared"
 
 

@@ -1,0 +1,63 @@
+"""What was found for a graph's edges or vertices in one order, handed out in that of the graph it was ordered from.
+
+Counting is fastest where vertices are numbered by degree; who asked wants the answers by his own numbers. On the device
+that is a search for each edge, in a column that is short, and a look-up for each vertex.
+"""
+
+import numpy as np
+
+from tcgpu._cuda import cuda, kernel
+from tcgpu.kernels import Step, enough_blocks
+
+THREADS, BLOCKS = 256, 16384
+
+
+@kernel("void(int32[::1], int32[::1], int32[::1], int64[::1], int32[::1], int32[::1], int32[::1])")
+def carry_edges(row_idx, col_of, rank, own_ptr, own_idx, found, carried):
+    """A thread per nonzero: where it is among those of the other graph, which calls vertex v rank[v]."""
+    e = cuda.grid(1)
+    while e < row_idx.size:
+        i, j = rank[row_idx[e]], rank[col_of[e]]
+        if i < j:
+            i, j = j, i
+        low, high = own_ptr[j], own_ptr[j + 1]
+        while high - low > 1:
+            middle = (low + high) >> 1
+            if own_idx[middle] <= i:
+                low = middle
+            else:
+                high = middle
+        carried[e] = found[low]
+        e += cuda.gridsize(1)
+
+
+@kernel("void(int32[::1], int64[::1], int64[::1])")
+def carry_vertices(rank, found, carried):
+    v = cuda.grid(1)
+    while v < rank.size:
+        carried[v] = found[rank[v]]
+        v += cuda.gridsize(1)
+
+
+def edges_back(plan, own, back):
+    """A plan of a number for each edge of `own`, its result now for those of `back`, which `own` was ordered from."""
+    if own is back:
+        return plan
+    args = ("back_rows", "back_columns", "rank", "col_ptr", "row_idx", plan.answer, "carried")
+    plan.copied |= {"back_rows": back.row_idx, "back_columns": back.col_of, "rank": own.rank}
+    return _carried(plan, carry_edges, back.m, np.int32, args)
+
+
+def vertices_back(plan, own, back):
+    """The same for a plan of a number for each vertex."""
+    if own is back:
+        return plan
+    plan.copied["rank"] = own.rank
+    return _carried(plan, carry_vertices, back.n, np.int64, ("rank", plan.answer, "carried"))
+
+
+def _carried(plan, kernel, size, dtype, args):
+    plan.created["carried"] = (size, dtype, None)
+    plan.steps.append(Step(kernel, enough_blocks(BLOCKS, size, THREADS), THREADS, args))
+    plan.answer = "carried"
+    return plan
