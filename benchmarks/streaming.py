@@ -9,13 +9,15 @@ A row a graph and way to count it, all from columns by degree in host memory:
     process_ms      from the call to the count
     to_memory       process_ms over that of the same kernel in memory
     to_default      process_ms over that of `adaptive` in memory
-    copies_ms, kernels_ms, whole_ms     by the device's events; hidden: the share of the copies behind which kernels ran
+    copies_ms, kernels_ms, whole_ms     by the device's events
+    hidden          the share of the copies' time in which kernels ran
     device_bytes, pinned_bytes          memory that was taken on the device, and pinned on the host
     host_bytes      how much the process' own memory, which no file stands behind, grew at most meanwhile
 
     python benchmarks/streaming.py [--graph NAME ...] [--repeats 5] [--into FOLDER]
 
-Written to streaming-GPU.csv in the folder. Without a GPU the simulator counts a small graph: to try this out.
+Written to streaming-GPU.csv in the folder; when each copy and each kernel began and ended, for one share, to
+overlap-GPU.csv. Without a GPU the simulator counts a small graph: to try this out.
 """
 
 import argparse
@@ -34,13 +36,13 @@ from tcgpu.parts.stream import Streaming
 GRAPHS = {"rmat20": gpu.GRAPHS["rmat20"], "rmat22": gpu.GRAPHS["rmat22"]}
 SMALL = {"rmat9": lambda: generate.edges("rmat", 9, 4)}  # for the simulator
 SHARES = (1 / 20, 1 / 10, 1 / 5, 1 / 2, 1.25)  # of the graph: what the device may hold of it
-MAPPED = 1 / 10
+MAPPED = 1 / 10  # the share of the graph in a folder, and of the one whose copies and kernels are written down
 KERNEL = "warp_search"
 SHOWN = ("way", "method", "share", "parts", "process_ms", "to_memory", "to_default", "hidden", "host_bytes")
 
 
-def measured(name, graph, folder, repeats):
-    """The rows of a graph that has been ordered."""
+def measured(name, graph, folder, repeats, lanes):
+    """The rows of a graph that has been ordered; `lanes` gets the copies and kernels of one of them."""
     size = graph.nbytes + graph.col_of.nbytes
     about = {"graph": name, "vertices": graph.n, "edges": graph.m, "order": graph.order, "graph_bytes": size,
              "engine": _cuda.engine(), "repeats": repeats}  # fmt: skip
@@ -49,9 +51,13 @@ def measured(name, graph, folder, repeats):
         yield about | row | ratios(row, default, kernel)
     formats.write(graph, folder, "folder")
     for share in SHARES:
-        row = streamed(graph, int(share * size), repeats) | {"way": "streamed", "share": round(share, 4)}
+        row, overlap = streamed(graph, int(share * size), repeats)
+        row |= {"way": "streamed", "share": round(share, 4)}
         yield about | row | ratios(row, default, kernel)
-    row = streamed(formats.open_folder(folder), int(MAPPED * size), repeats) | {"way": "mapped", "share": MAPPED}
+        if share == MAPPED:
+            lanes += [about | {"share": share} | each for each in in_turn(overlap)]
+    row, _ = streamed(formats.open_folder(folder), int(MAPPED * size), repeats)
+    row |= {"way": "mapped", "share": MAPPED}
     yield about | row | ratios(row, default, kernel)
 
 
@@ -63,13 +69,13 @@ def in_memory(graph, method, repeats):
 
 
 def streamed(graph, limit, repeats):
-    """A row of counts in no more than `limit` bytes of the device; then once more, with all of it timed."""
+    """A row of counts in no more than `limit` bytes of the device, and the Overlap of one more."""
     found, streaming = set(), Streaming(graph, limit, timed=True)
     process = gpu.by_clock(lambda: found.add(Streaming(graph, limit).count()), repeats)
     with HostMemory() as memory:
         found.add(streaming.count())
     overlap = streaming.overlap
-    return {
+    row = {
         "method": KERNEL,
         "limit_bytes": limit,
         "parts": sum(not part.empty for part in streaming.layout.parts),
@@ -81,7 +87,15 @@ def streamed(graph, limit, repeats):
         "device_bytes": streaming.device_bytes,
         "pinned_bytes": streaming.pinned_bytes,
         "host_bytes": memory.grown,
-    } | spread(process)
+    }
+    return row | spread(process), overlap
+
+
+def in_turn(overlap):
+    """A row for each copy and each kernel: when it began and ended."""
+    for what in ("copies", "kernels"):
+        for begin, end in getattr(overlap, what):
+            yield {"what": what, "begin_ms": round(begin, 4), "end_ms": round(end, 4)}
 
 
 def only(found):
@@ -142,18 +156,19 @@ def main():
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--into", metavar="FOLDER", help="where the record goes")
     wish = parser.parse_args()
-    machine, rows = bench.machine(_cuda.ENGINE), bench.Rows()
+    machine, rows, lanes = bench.machine(_cuda.ENGINE), bench.Rows(), bench.Rows()
     for name, edges in (GRAPHS if _cuda.ENGINE == "gpu" else SMALL).items():
         if wish.graph and not any(part in name for part in wish.graph):
             continue
         graph = Graph.from_edges(*edges()).ordered("degree")
         with tempfile.TemporaryDirectory() as folder:
-            for row in measured(name, graph, Path(folder, "graph"), wish.repeats):
+            for row in measured(name, graph, Path(folder, "graph"), wish.repeats, lanes):
                 rows.append(row | machine)
                 print(", ".join(f"{key} {row[key]}" for key in SHOWN if key in row), flush=True)
         check(rows)
         if wish.into:
-            rows.write_csv(Path(wish.into, bench.record_path("streaming", rows).name))
+            for what, record in {"streaming": rows, "overlap": bench.Rows(row | machine for row in lanes)}.items():
+                record.write_csv(Path(wish.into, bench.record_path(what, rows).name))
 
 
 if __name__ == "__main__":

@@ -1,8 +1,10 @@
 """Counting through a small device: exact in every cut and every order of events, within its memory, to go on with."""
 
+import gc
 import json
 import random
 import threading
+import weakref
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -262,6 +264,24 @@ def test_the_walk_turns_round_at_each_range():
     assert sorted(map(repr, layout.walk(plan))) == sorted(repr(part) for part in plan.parts if not part.empty)
 
 
+def test_memory_is_let_go_at_once(monkeypatch):
+    arrays, array = [], Streaming._array
+
+    def noted(*args):
+        made = array(*args)
+        arrays.append(weakref.ref(made))
+        return made
+
+    monkeypatch.setattr(Streaming, "_array", noted)
+    gc.disable()
+    try:
+        with _cuda.using("sim"):
+            assert Streaming(RMAT, SUMS + 2500).count() == TRIANGLES
+        assert len(arrays) > 2 and not any(array() is not None for array in arrays)
+    finally:
+        gc.enable()
+
+
 @pytest.mark.gpu
 def test_a_gpu_has_all_its_memory_back():
     graph = tcgpu.generate.rmat(scale=16, seed=1)
@@ -302,14 +322,21 @@ def test_the_device_times_itself(engine, budget):
         assert streaming.count() == TRIANGLES
     overlap = streaming.overlap
     assert 0 < overlap.copies_ms and 0 < overlap.kernels_ms <= overlap.whole_ms
+    for times in (overlap.copies, overlap.kernels):
+        assert times.min() >= 0 and (np.diff(times.ravel()) >= 0).all()
     assert 0 <= overlap.hidden <= 1 and streaming.pinned_bytes > 0
 
 
-def test_hidden_is_the_share_of_the_copies_that_took_no_time():
-    assert Overlap(10, 50, 60).hidden == 0
-    assert Overlap(10, 50, 50).hidden == 1
-    assert Overlap(10, 50, 54).hidden == pytest.approx(0.6)
-    assert Overlap(10, 50, 100).hidden == 0 and Overlap(0, 50, 50).hidden == 0
+def test_hidden_is_the_share_of_the_copies_in_which_a_kernel_ran():
+    def overlap(copies, kernels):
+        return Overlap(np.array(copies, float).reshape(-1, 2), np.array(kernels, float).reshape(-1, 2))
+
+    assert overlap([(0, 2), (4, 6)], [(2, 4), (6, 9)]).hidden == 0
+    assert overlap([(3, 4), (6, 8)], [(2, 4), (5, 9)]).hidden == 1
+    some = overlap([(0, 2), (3, 6), (7, 8)], [(1, 4), (5, 7)])
+    assert some.hidden == pytest.approx(3 / 6)
+    assert (some.copies_ms, some.kernels_ms, some.whole_ms) == (6, 5, 8)
+    assert overlap([], [(1, 2)]).hidden == overlap([(0, 1)], []).hidden == overlap([], []).whole_ms == 0
 
 
 # ------------------------------------------------------------------------------------------- interruption, going on

@@ -19,12 +19,13 @@ def benchmark(load_benchmark):
 @pytest.fixture(scope="module")
 def rows(benchmark, tmp_path_factory):
     graph = tcgpu.generate.rmat(scale=6, seed=1).ordered("degree")
+    lanes, folder = [], tmp_path_factory.mktemp("streaming") / "graph"
     with _cuda.using("sim"):
-        return list(benchmark.measured("small", graph, tmp_path_factory.mktemp("streaming") / "graph", 1)), graph
+        return list(benchmark.measured("small", graph, folder, 1, lanes)), graph, lanes
 
 
 def test_each_way_counts_the_same_within_its_memory(rows):
-    rows, graph = rows
+    rows, graph, _ = rows
     assert [row["way"] for row in rows] == ["in memory", "in memory", "streamed", "streamed", "mapped"]
     assert {row["triangles"] for row in rows} == {tcgpu.count(graph, "cpu")}
     for row in rows[2:]:
@@ -32,6 +33,16 @@ def test_each_way_counts_the_same_within_its_memory(rows):
         assert row["kernels_ms"] > 0 and 0 <= row["hidden"] <= 1
     assert rows[2]["parts"] > rows[3]["parts"] >= 1
     assert rows[1]["to_memory"] == rows[0]["to_default"] == 1
+
+
+def test_copies_and_kernels_of_one_share_are_written_down(rows):
+    rows, _, lanes = rows
+    assert {lane["share"] for lane in lanes} == {0.4} and {lane["what"] for lane in lanes} == {"copies", "kernels"}
+    assert sum(lane["what"] == "kernels" for lane in lanes) == rows[2]["parts"]
+    for what in ("copies", "kernels"):
+        times = [(lane["begin_ms"], lane["end_ms"]) for lane in lanes if lane["what"] == what]
+        total = sum(end - begin for begin, end in times)
+        assert times == sorted(times) and total == pytest.approx(rows[2][f"{what}_ms"], abs=0.01 + 0.001 * len(times))
 
 
 def test_counts_that_differ_end_it(benchmark, rows):

@@ -47,17 +47,32 @@ def count(graph, *, method=None, engine=None, order=None, device_memory=None, re
 
 @dataclass(frozen=True)
 class Overlap:
-    """What the device did, in milliseconds: copying, counting, and both from the first to the last."""
+    """When the device copied, and when it counted: rows of two times each, in milliseconds, in their order."""
 
-    copies_ms: float
-    kernels_ms: float
-    whole_ms: float
+    copies: np.ndarray
+    kernels: np.ndarray
+
+    @property
+    def copies_ms(self):
+        return float(np.diff(self.copies).sum())
+
+    @property
+    def kernels_ms(self):
+        return float(np.diff(self.kernels).sum())
+
+    @property
+    def whole_ms(self):
+        """From the first of all to the last."""
+        both = np.concatenate((self.copies, self.kernels))
+        return float(np.ptp(both)) if both.size else 0.0
 
     @property
     def hidden(self):
-        """The share of the copies behind which kernels ran; 0 if there were none."""
-        both = self.copies_ms + self.kernels_ms - self.whole_ms
-        return min(1.0, max(0.0, both / self.copies_ms)) if self.copies_ms else 0.0
+        """The share of the time of the copies in which a kernel ran, too; 0 if there were none."""
+        if not self.copies_ms or not self.kernels.size:
+            return 0.0
+        counted = np.stack((np.zeros(len(self.kernels)), np.diff(self.kernels).ravel()), 1).ravel().cumsum()
+        return float(np.diff(np.interp(self.copies, self.kernels.ravel(), counted)).sum() / self.copies_ms)
 
 
 class Place:
@@ -126,7 +141,7 @@ class Streaming:
         self.limit = free if limit is None else min(limit, free)
         self.layout = layout(graph, self.limit)
         self.device_bytes = self.pinned_bytes = 0
-        self.overlap = None
+        self.all_places, self.overlap = [], None
 
     def count(self, resume=None, show=None):
         """The number of triangles. resume, show: a journal's file, how to show progress; see `tcgpu.count`."""
@@ -149,12 +164,16 @@ class Streaming:
         self.copying, self.counting = _cuda.Stream(), _cuda.Stream()
         self.sums = Sums(self._array(SUMS, 0), self.counting)
         self.nothing = _cuda.device_array(0, np.int32)
-        self.stay = Place(self._array(plan.stay))
-        self.places = deque(Place(self._array(plan.move)) for _ in range(plan.places if plan.move else 0))
+        self.stay = self._place(plan.stay)
+        self.places = deque(self._place(plan.move) for _ in range(plan.places if plan.move else 0))
         self.feeder = device.Feeder(self.copying, plan.move or plan.stay, self.timed)
         self.pinned_bytes = self.feeder.nbytes + self.sums.read.nbytes
         self.kernels = []  # (event, event)
         self.read_at = time.perf_counter()  # when the last batch was read
+
+    def _place(self, words):
+        self.all_places.append(Place(self._array(words)))
+        return self.all_places[-1]
 
     def _array(self, words, fill=None):
         self.device_bytes += 8 * words
@@ -240,16 +259,19 @@ class Streaming:
             bar.add(part.work)
 
     def _measure(self):
-        """Add up how long the device copied and counted."""
-        both = self.feeder.copies + self.kernels
-        copies, kernels = (sum(_cuda.ms_between(*events) for events in times)
-                           for times in (self.feeder.copies, self.kernels))  # fmt: skip
-        whole = max((_cuda.ms_between(both[0][0], end) for _, end in both), default=0.0)
-        self.overlap = Overlap(copies, kernels, whole)
+        """When the device copied and counted, from its first copy on."""
+        first = next((begin for begin, _ in self.feeder.copies), None)
+        self.overlap = Overlap(*(
+            np.array([[_cuda.ms_between(first, event) for event in events] for events in both]).reshape(-1, 2)
+            for both in (self.feeder.copies, self.kernels)
+        ))  # fmt: skip
 
     def _let_go(self):
         """Whatever happened, keep no memory, neither the device's nor pinned."""
         _cuda.synchronize()
+        for place in self.all_places:
+            vars(place).clear()  # its load knows it, too: two that know each other stay until Python looks for such
+        self.all_places.clear()
         for name in ("stay", "places", "sums", "nothing", "feeder", "kernels", "copying", "counting"):
             self.__dict__.pop(name, None)
         _cuda.give_back()
