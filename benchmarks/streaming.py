@@ -3,7 +3,7 @@
 A row a graph and way to count it, all from columns by degree in host memory:
 
     in memory   all on the device, by `adaptive` and by `warp_search`, the kernel that streaming has
-    streamed    through so much device memory, a share of what the graph takes there: `col_ptr`, `row_idx`, `col_of`
+    streamed    through so much device memory, in percent of what the graph takes there: `col_ptr`, `row_idx`, `col_of`
     mapped      the same with the graph in a folder that is mapped into memory
 
     process_ms      from the call to the count
@@ -52,12 +52,12 @@ def measured(name, graph, folder, repeats, lanes):
     formats.write(graph, folder, "folder")
     for share in SHARES:
         row, overlap = streamed(graph, int(share * size), repeats)
-        row |= {"way": "streamed", "share": round(share, 4)}
+        row |= {"way": f"streamed, {share:.0%}", "share": round(share, 4)}
         yield about | row | ratios(row, default, kernel)
         if share == MAPPED:
             lanes += [about | {"share": share} | each for each in in_turn(overlap)]
     row, _ = streamed(formats.open_folder(folder), int(MAPPED * size), repeats)
-    row |= {"way": "mapped", "share": MAPPED}
+    row |= {"way": f"mapped, {MAPPED:.0%}", "share": MAPPED}
     yield about | row | ratios(row, default, kernel)
 
 

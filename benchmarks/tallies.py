@@ -74,7 +74,7 @@ def measured(name, graph, repeats):
         run, before = partial(step.run, plan.arrays), partial(again, plan, k)
         kernel = [_cuda.elapsed_ms(run, before) for _ in range(repeats)]
         yield about | {
-            "what": "vertices",
+            "what": "part of vertices",
             "kernel": step.kernel.__name__,
             "kernel_ms": round(statistics.median(kernel), 4),
             "kernel_ms_spread": round(max(kernel) - min(kernel), 4),
