@@ -15,11 +15,13 @@ import time
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import asdict, dataclass
+from functools import partial
 
 import numba
 import numpy as np
 from numba import cuda, int32, int64, uint8, uint16, uint32, uint64
 
+from tcgpu import _feeder
 from tcgpu._engine import ENGINE, ENGINES, REASON, shared_library, visible_gpus
 from tcgpu._simulator import simulate
 
@@ -151,7 +153,8 @@ def to_device(array):
         return np.array(to_host(array), order="C")
     if hasattr(array, "__cuda_array_interface__"):
         return _unordered(array)
-    return cuda.to_device(np.ascontiguousarray(array))
+    array = np.asarray(array)
+    return _sent(array) if _is_large(array) else cuda.to_device(np.ascontiguousarray(array))
 
 
 def device_array(shape, dtype, fill=None):
@@ -233,7 +236,8 @@ def to_device_library(array):
     """Any array as one of the library for whole arrays on the engine's device: CuPy, or NumPy in the simulator."""
     if engine() == "sim":
         return np.asarray(to_host(array))
-    return _cupy().asarray(array)
+    library = _cupy()
+    return library.asarray(_sent(array) if isinstance(array, np.ndarray) and _is_large(array) else array)
 
 
 def _cupy():
@@ -251,7 +255,9 @@ def synchronize():
 
 
 def give_back():
-    """Let the driver have what nobody uses any more: device memory that was kept for the next array, pinned memory."""
+    """Let the driver have what nobody uses any more: device memory kept for the next array, this thread's rings."""
+    for own in vars(_mine).pop("rings", {}).values():
+        own.end()
     if engine() == "gpu":
         cuda.current_context().deallocations.clear()
         if importlib.util.find_spec("cupy"):
@@ -338,6 +344,65 @@ def pinned(length, dtype):
         return memory
     pin = cuda.current_context().mempin(memory, memory.ctypes.data, memory.nbytes)
     return np.ndarray(length, dtype, buffer=pin)  # np.frombuffer would be read-only
+
+
+# -------------------------------------------------------------------------------------------------- large host arrays
+
+LARGE = 4 << 20  # bytes: an array of fewer is there before threads could help
+
+_mine = threading.local()  # the rings that a thread keeps: to pin their memory takes longer than to fill it
+
+
+def ring(words, stream=None):
+    """A new `_feeder.Ring` for loads of up to so many int64 words, with a stream of its own unless it is given one."""
+    size = max(1, min(words, _feeder.SLOT_WORDS))
+    slots = [pinned(size, np.int64) for _ in range(_feeder.SLOTS)]
+    return _feeder.Ring(stream or Stream(), slots, _feeder.FILLERS)
+
+
+def fill_from_host(array, fill):
+    """Have `fill(first, piece)` write all elements of a one-dimensional device array, pinned piece by pinned piece.
+
+    The calls come from several threads, in any order. At return everything is there. What was launched on the default
+    stream before has come to its end when the first piece is copied: that stream and ours wait for each other.
+    """
+    if array.size:
+        with _kept_ring() as own:
+            feeder = _feeder.Feeder(own, array.dtype)
+            feeder.bring(feeder.ask(_feeder.Load(array, array.size, fill))).synchronize()
+
+
+@contextmanager
+def _kept_ring():
+    """This thread's ring for its device and no other user; one that something went wrong with is not kept."""
+    rings = vars(_mine).setdefault("rings", {})
+    place = os.getpid(), cuda.get_current_device().id if engine() == "gpu" else "sim"  # a forked child has no threads
+    own = rings.pop(place, None) or ring(_feeder.SLOT_WORDS)
+    try:
+        yield own
+    except BaseException:
+        own.end()
+        synchronize()  # its memory may go when nothing is copied from it any more
+        raise
+    rings[place] = own
+
+
+def _is_large(array):
+    """Whether a host array goes to a GPU through a ring."""
+    plain = array.dtype.kind in "biuf" and array.dtype.itemsize <= 8 and array.dtype.isnative
+    return plain and array.nbytes >= LARGE
+
+
+def _sent(array):
+    """A host array as a new one on the device, by way of this thread's ring."""
+    flat = array if array.ndim == 1 else np.ascontiguousarray(array).reshape(-1)
+    there = device_array(flat.size, flat.dtype)
+    fill_from_host(there, partial(_copy_piece, flat))
+    return there.reshape(array.shape)
+
+
+def _copy_piece(array, first, piece):
+    piece[:] = array[first : first + piece.size]  # NumPy lets other threads run meanwhile
 
 
 # -------------------------------------------------------------------------------------------------------------- timing

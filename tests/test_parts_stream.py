@@ -2,7 +2,6 @@
 
 import gc
 import json
-import random
 import threading
 import weakref
 from concurrent.futures import ThreadPoolExecutor
@@ -13,10 +12,11 @@ from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 from kernel_shapes import small_graphs
+from late_device import Device, LateStream
 from strategies import sparse_graphs
 
 import tcgpu
-from tcgpu import Graph, GraphError, _cuda
+from tcgpu import Graph, GraphError, _cuda, _feeder
 from tcgpu import __main__ as command_line
 from tcgpu.parts import copying, device, layout, stream
 from tcgpu.parts.stream import Overlap, Streaming
@@ -76,64 +76,6 @@ def test_any_graph_in_any_memory(graph, more, order):
     assert tcgpu.count(graph, "cpu", device_memory=budget, order=order) == tcgpu.count(graph, "cpu")
 
 
-class Device:
-    """Streams whose work is done later, in any order that they allow: a device that is as unkind as it may be."""
-
-    def __init__(self, seed):
-        self.chance, self.streams, self.inside = random.Random(seed), [], 0
-
-    def stream(self):
-        self.streams.append(LateStream(self))
-        return self.streams[-1]
-
-    def run(self, until):
-        """Do some work of some stream or other, as long as `until` says that there is something to wait for."""
-        while until():
-            able = [stream for stream in self.streams if stream.able()]
-            assert able, "streams wait for each other"
-            self.chance.choice(able).step()
-
-
-class LateStream:
-    def __init__(self, device):
-        self.device, self.work, self.done = device, [], 0
-
-    def able(self):
-        return self.done < len(self.work) and self.work[self.done][0]()
-
-    def step(self):
-        self.done += 1
-        self.work[self.done - 1][1]()
-
-    def do(self, work, when=lambda: True):
-        self.work.append((when, work))
-
-    def event(self, timing=False):
-        return LateEvent(self, len(self.work))
-
-    def wait(self, event):
-        self.do(lambda: None, lambda: event.stream.done >= event.place)
-
-    def copy_in(self, array, at, source):
-        self.do(lambda: array.__setitem__(slice(at, at + source.size), source))
-
-    def copy_out(self, array, at, target):
-        self.do(lambda: target.__setitem__(slice(None), array[at : at + target.size]))
-
-
-class LateEvent:
-    def __init__(self, stream, place):
-        self.stream, self.place = stream, place
-
-    def query(self):
-        if self.stream.device.chance.random() < 0.5 and self.stream.able():
-            self.stream.step()
-        return self.stream.done >= self.place
-
-    def synchronize(self):
-        self.stream.device.run(lambda: self.stream.done < self.place)
-
-
 @pytest.mark.sim
 @pytest.mark.parametrize("budget", BUDGETS)
 @pytest.mark.parametrize("seed", range(4))
@@ -149,7 +91,7 @@ def test_no_copy_meets_a_kernel(budget, seed, monkeypatch):
         stream.do(lambda: count_by_definition(near, far, part, total))
 
     monkeypatch.setattr(device, "launch_count", launch)
-    monkeypatch.setattr(device, "SLOT_WORDS", 50)
+    monkeypatch.setattr(_feeder, "SLOT_WORDS", 50)
     monkeypatch.setattr(layout, "BUSY", 50)
     monkeypatch.setattr(layout, "LEAST", 10)
     with _cuda.using("sim"):
@@ -210,13 +152,13 @@ def test_less_than_the_budget_where_the_device_has_less(quick, monkeypatch):
 @pytest.mark.sim
 def test_what_stays_is_brought_once_and_what_moves_is_used_twice(quick, monkeypatch):
     """A range stays while others move past it; the last ones to move are the first to meet the next range."""
-    asked, ask = [], device.Feeder.ask
+    asked, ask = [], _feeder.Feeder.ask
 
     def asking(feeder, load):
         asked.append(load.fill.args[1:])
         return ask(feeder, load)
 
-    monkeypatch.setattr(device.Feeder, "ask", asking)
+    monkeypatch.setattr(_feeder.Feeder, "ask", asking)
     with _cuda.using("sim"):
         streaming = Streaming(RMAT, SUMS + 700)
         assert streaming.count() == TRIANGLES

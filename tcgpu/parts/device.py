@@ -1,109 +1,22 @@
 """Parts on a GPU or in its simulator: ranges of columns lie there, a kernel counts the edges between two of them.
 
-Columns go there through a `Feeder` of pinned host memory: while one piece is copied the next ones are filled. A thread
-of Python's keeps the columns that its last part took: another part of the graph finds them there.
+Columns go there through a ring of pinned host memory: while one piece is copied the next ones are filled. A thread of
+Python's keeps the columns that its last part took: another part of the graph finds them there.
 """
 
 import threading
 import weakref
-from collections import deque
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
 
 from tcgpu import _cuda
-from tcgpu._native import threads
 from tcgpu.kernels import part_tally, warp_search
 from tcgpu.parts import copying
 from tcgpu.parts.cut import MOST_ROWS, column_bytes, words
 
-SLOT_WORDS = 1 << 20  # int64 words of pinned memory in each of a feeder's slots, at most
-SLOTS = 4
-FILLERS = 3  # threads that fill them
 MARGIN = 1 << 16  # bytes of the device that are left alone: allocations are rounded up
-
-
-class Load:
-    """Something that is on its way into memory on the device, in pieces."""
-
-    def __init__(self, memory, words, fill, after=lambda: None):
-        self.memory, self.words = memory, words
-        self.fill = fill  # (first word, pinned words): writes these
-        self.after = after  # tells the event from which on the memory may be written to, or None
-        self.left = 0  # pieces that have not been copied
-        self.ready = None  # the event that all of it is there, once its last piece is under way
-
-
-class Feeder:
-    """A ring of pinned host memory in slots, through which loads go to the device in a stream, in the order asked for.
-
-    Threads of its own fill the slots, as far ahead as there are any, while the device copies and counts. A context:
-    at its end the threads are gone. timed: keep the events around each copy in `copies`.
-    """
-
-    def __init__(self, stream, slot_words, timed=False):
-        self.stream, self.timed, self.copies = stream, timed, []
-        self.slots = [_cuda.pinned(max(1, min(slot_words, SLOT_WORDS)), np.int64) for _ in range(SLOTS)]
-        self.copied = [None] * SLOTS  # the event that what is in a slot has been copied
-        self.pieces = deque()  # (load, first word, words) that no slot has yet
-        self.filled = deque()  # (load, first word, slot's number, words, when they are filled)
-        self.taken = 0
-        self.threads = ThreadPoolExecutor(min(FILLERS, threads()), "tcgpu-feeder")
-
-    @property
-    def nbytes(self):
-        return sum(slot.nbytes for slot in self.slots)
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *failure):
-        self.threads.shutdown(cancel_futures=True)
-
-    def ask(self, load):
-        """Put a Load in line; returns it."""
-        size = self.slots[0].size
-        for at in range(0, load.words, size):
-            self.pieces.append((load, at, min(size, load.words - at)))
-            load.left += 1
-        self._fill_ahead()
-        return load
-
-    def bring(self, load):
-        """Have everything up to this Load copied; returns the event that it is there."""
-        while load.left:
-            self._fill_ahead(wait=not self.filled)
-            self._copy_next()
-        return load.ready
-
-    def _fill_ahead(self, wait=False):
-        """Have slots filled that are free; if need be wait until one is."""
-        while self.pieces and len(self.filled) < SLOTS:
-            number = self.taken % SLOTS
-            copied = self.copied[number]
-            if copied is not None and not copied.query():
-                if not wait:
-                    return
-                copied.synchronize()
-            load, at, size = self.pieces.popleft()
-            filling = self.threads.submit(load.fill, at, self.slots[number][:size])
-            self.filled.append((load, at, number, size, filling))
-            self.taken += 1
-            wait = False
-
-    def _copy_next(self):
-        load, at, number, size, filling = self.filled.popleft()
-        filling.result()
-        after = load.after() if at == 0 else None
-        if after is not None:
-            self.stream.wait(after)
-        begin = self.stream.event(timing=True) if self.timed else None
-        self.stream.copy_in(load.memory, at, self.slots[number][:size])
-        load.ready = self.copied[number] = self.stream.event(self.timed)
-        self.copies.append((begin, load.ready))
-        load.left -= 1
 
 
 @dataclass(frozen=True, eq=False)
@@ -257,8 +170,6 @@ def _fits(graph, ranges):
 
 
 def _brought(graph, begin, end):
-    size = words(graph, begin, end)
-    memory = _cuda.device_array(size, np.int64)
-    with Feeder(_cuda.Stream(), size) as feeder:
-        feeder.bring(feeder.ask(Load(memory, size, partial(copying.fill_columns, graph, begin, end)))).synchronize()
+    memory = _cuda.device_array(words(graph, begin, end), np.int64)
+    _cuda.fill_from_host(memory, partial(copying.fill_columns, graph, begin, end))
     return Block.in_memory(graph, begin, end, memory)

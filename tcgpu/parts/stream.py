@@ -17,6 +17,7 @@ from functools import partial
 import numpy as np
 
 from tcgpu import _cuda, counting
+from tcgpu._feeder import Feeder, Load
 from tcgpu.graph import GraphError
 from tcgpu.kernels import SIMULATOR_PATIENCE, duration
 from tcgpu.parts import copying, cut, device
@@ -150,7 +151,7 @@ class Streaming:
         with journal(resume, self.graph, "count", parts) as kept, _bar(parts, kept, show) as bar:
             try:
                 self._allocate()
-                with self.feeder:
+                with self.feeder.ring:
                     self._run(kept, bar)
                 if self.timed:
                     self._measure()
@@ -166,8 +167,8 @@ class Streaming:
         self.nothing = _cuda.device_array(0, np.int32)
         self.stay = self._place(plan.stay)
         self.places = deque(self._place(plan.move) for _ in range(plan.places if plan.move else 0))
-        self.feeder = device.Feeder(self.copying, plan.move or plan.stay, self.timed)
-        self.pinned_bytes = self.feeder.nbytes + self.sums.read.nbytes
+        self.feeder = Feeder(_cuda.ring(plan.move or plan.stay, self.copying), timed=self.timed)
+        self.pinned_bytes = self.feeder.ring.nbytes + self.sums.read.nbytes
         self.kernels = []  # (event, event)
         self.read_at = time.perf_counter()  # when the last batch was read
 
@@ -216,7 +217,7 @@ class Streaming:
         if place.key != key:
             size = -(-(key[1] - key[0]) // 2) if fill is copying.fill_columns_of else cut.words(self.graph, *key)
             fill = partial(fill, self.graph, *key)
-            place.key, place.load = key, self.feeder.ask(device.Load(place.memory, size, fill, lambda: place.free))
+            place.key, place.load = key, self.feeder.ask(Load(place.memory, size, fill, lambda: place.free))
         return place, key, place.load
 
     def _launch(self, part, near, far, kept, bar):

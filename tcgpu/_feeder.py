@@ -1,0 +1,117 @@
+"""Host memory on its way to a device: threads fill pinned slots with the next pieces while the device copies others.
+
+A device copies from ordinary memory by way of pinned memory of the driver's, which one thread fills: that takes several
+times as long as the link to the device does. What a slot is filled with need not be memory as it lies: whatever writes
+a piece of it may do. This module knows no device: it is given pinned arrays and a stream (see `_cuda.ring`).
+"""
+
+from collections import deque
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+
+from tcgpu._native import threads
+
+SLOT_WORDS = 1 << 20  # int64 words of pinned memory in each of a ring's slots, at most
+SLOTS = 4
+FILLERS = 3  # threads that fill them
+
+
+class Load:
+    """Something that is on its way into memory on the device, in pieces; sizes and places are counted in elements."""
+
+    def __init__(self, memory, size, fill, after=lambda: None):
+        self.memory, self.size = memory, size
+        self.fill = fill  # (first element, pinned elements): writes these
+        self.after = after  # tells the event from which on the memory may be written to, or None
+        self.in_line = 0  # pieces that no slot has yet
+        self.left = 0  # pieces that have not been copied
+        self.ready = None  # the event that all of it is there, once its last piece is under way
+
+
+class Ring:
+    """Slots of pinned memory, all of a size, a stream that copies from them, and threads that fill them.
+
+    A context: at its end the threads are gone.
+    """
+
+    def __init__(self, stream, slots, fillers):
+        self.stream, self.slots = stream, slots
+        self.threads = ThreadPoolExecutor(min(fillers, len(slots), threads()), "tcgpu-feeder")
+
+    @property
+    def nbytes(self):
+        return sum(slot.nbytes for slot in self.slots)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *failure):
+        self.end()
+
+    def end(self):
+        """No slot is filled any more."""
+        self.threads.shutdown(cancel_futures=True)
+
+
+class Feeder:
+    """Loads that go through a Ring in the order asked for, its slots filled as far ahead as there are any.
+
+    dtype: of the elements. timed: keep the events around each copy in `copies`. A ring has one feeder at a time.
+    """
+
+    def __init__(self, ring, dtype=np.int64, timed=False):
+        self.ring, self.timed, self.copies = ring, timed, []
+        self.slots = [slot.view(dtype) for slot in ring.slots]
+        self.copied = [None] * len(self.slots)  # the event that what is in a slot has been copied
+        self.pieces = deque()  # (load, first element, elements) that no slot has yet
+        self.filled = deque()  # (load, first element, slot's number, elements, when they are filled)
+        self.taken = 0
+
+    def ask(self, load):
+        """Put a Load in line; returns it."""
+        size = self.slots[0].size
+        for at in range(0, load.size, size):
+            self.pieces.append((load, at, min(size, load.size - at)))
+            load.in_line += 1
+            load.left += 1
+        self._fill_ahead()
+        return load
+
+    def bring(self, load):
+        """Have everything up to this Load copied; returns the event that it is there."""
+        while load.left:
+            self._fill_ahead(load)
+            self._copy_next()
+        return load.ready
+
+    def _fill_ahead(self, load=None):
+        """Have slots filled that are free; where a Load lacks slots and there is nothing to copy yet, wait for them."""
+        while self.pieces and len(self.filled) < len(self.slots):
+            number = self.taken % len(self.slots)
+            copied = self.copied[number]
+            if copied is not None and not copied.query():
+                if load is None or not load.in_line or (self.filled and self.filled[0][-1].done()):
+                    return
+                copied.synchronize()
+            self._fill(number)
+
+    def _fill(self, number):
+        load, at, size = self.pieces.popleft()
+        filling = self.ring.threads.submit(load.fill, at, self.slots[number][:size])
+        self.filled.append((load, at, number, size, filling))
+        load.in_line -= 1
+        self.taken += 1
+
+    def _copy_next(self):
+        load, at, number, size, filling = self.filled.popleft()
+        filling.result()
+        stream, after = self.ring.stream, load.after() if at == 0 else None
+        if after is not None:
+            stream.wait(after)
+        begin = stream.event(timing=True) if self.timed else None
+        stream.copy_in(load.memory, at, self.slots[number][:size])
+        load.ready = self.copied[number] = stream.event(self.timed)
+        if self.timed:
+            self.copies.append((begin, load.ready))
+        load.left -= 1
