@@ -14,6 +14,7 @@ from tcgpu._native import threads
 
 SLOT_WORDS = 1 << 20  # int64 words of pinned memory in each of a ring's slots, at most
 SLOTS = 4
+PIECE_WORDS = 1 << 17  # what is small is spread over all slots, but in no smaller pieces than of so many words
 FILLERS = 3  # threads that fill them
 
 
@@ -70,7 +71,8 @@ class Feeder:
 
     def ask(self, load):
         """Put a Load in line; returns it."""
-        size = self.slots[0].size
+        least = 8 * PIECE_WORDS // self.slots[0].itemsize
+        size = min(self.slots[0].size, max(least, -(-load.size // len(self.slots))))
         for at in range(0, load.size, size):
             self.pieces.append((load, at, min(size, load.size - at)))
             load.in_line += 1

@@ -228,6 +228,16 @@ def test_a_graph_there_and_back():
         assert "256 vertices" in repr(made)
 
 
+@pytest.mark.parametrize("engine", [pytest.param(name, marks=getattr(pytest.mark, name)) for name in _cuda.ENGINES])
+@pytest.mark.parametrize("name", GRAPHS)
+def test_col_of_is_made_on_the_device(name, engine):
+    graph = Graph(GRAPHS[name].col_ptr, GRAPHS[name].row_idx)  # has not made its own yet
+    with _cuda.using(engine):
+        made = DeviceGraph.from_graph(graph)
+    assert "col_of" not in vars(graph)
+    same_columns(made, graph)
+
+
 @pytest.mark.sim
 @pytest.mark.parametrize(
     "u, v, n, words",

@@ -119,6 +119,19 @@ def test_col_ptr_is_found_from_the_columns_of_the_nonzeros(name, threads, blocks
     assert np.array_equal(col_ptr, graph.col_ptr)
 
 
+COLUMN_LENGTHS = [[], [0], [0, 0, 0], [5], [0, 0, 3, 2], [3, 0, 0, 0, 2], [4, 1, 0, 0], [0, 2, 0, 0, 7, 1, 0]]
+
+
+@pytest.mark.parametrize("lengths", [graph.column_lengths for graph in GRAPHS.values()] + COLUMN_LENGTHS)
+@pytest.mark.parametrize("threads, blocks", [(1, 1), (33, 2), (256, 40)])
+def test_the_columns_of_the_nonzeros_are_found_from_col_ptr(lengths, threads, blocks):
+    """Also with empty columns at the beginning, in the middle and at the end, or a single one."""
+    col_ptr = np.concatenate(([0], np.cumsum(lengths, dtype=np.int64)))
+    col_of = np.full(col_ptr[-1], -7, np.int32)
+    simulate(columns.find_columns.py_func, blocks, threads, (col_ptr, col_of))
+    assert np.array_equal(col_of, np.repeat(np.arange(len(lengths)), lengths))
+
+
 def test_columns_that_cannot_be_numbered_with_32_bits_are_refused():
     graph = GRAPHS["wheel"]
     graph = Graph(graph.col_ptr, graph.row_idx)

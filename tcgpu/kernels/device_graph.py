@@ -70,9 +70,11 @@ class DeviceGraph:
 
     @classmethod
     def from_graph(cls, graph):
-        """A copy of a Graph's columns, in the order that it has."""
-        arrays = (_on_device(array, "columns") for array in (graph.col_ptr, graph.row_idx, graph.col_of))
-        return cls(graph.n, *arrays, order=graph.order, rank=graph.rank, name=graph.name)
+        """A copy of a Graph's columns, in the order that it has; `col_of` is made there."""
+        col_ptr, row_idx = (_on_device(array, "columns") for array in (graph.col_ptr, graph.row_idx))
+        col_of = _empty(row_idx, row_idx.size, np.int32)
+        _run(column_kernels.find_columns, row_idx.size, col_ptr, col_of)
+        return cls(graph.n, col_ptr, row_idx, col_of, order=graph.order, rank=graph.rank, name=graph.name)
 
     def to_graph(self):
         """The same columns as a Graph; its `labels` are these numbers, whatever the vertices were called before."""

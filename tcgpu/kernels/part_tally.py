@@ -10,6 +10,7 @@ two places found, atomically; what belongs to the edge (i, j) itself is added up
 
 from tcgpu._cuda import cuda, int32, int64, kernel, uint32
 from tcgpu.kernels import enough_blocks
+from tcgpu.kernels.columns import column_at
 
 WARP = 32
 ALL_LANES = 0xFFFFFFFF
@@ -28,19 +29,6 @@ def place_of(rows, begin, end, key):
         else:
             high = middle
     return low if low < end and rows[low] == key else end
-
-
-@cuda.jit(device=True)
-def column_at(ptr, e):
-    """The column, from 0 on, in which nonzero e lies: the last one that begins no later, and is not empty."""
-    low, high = int64(1), ptr.size - 1
-    while low < high:
-        middle = (low + high) >> 1
-        if ptr[middle] <= e:
-            low = middle + 1
-        else:
-            high = middle
-    return low - 1
 
 
 _SIGNATURE = (

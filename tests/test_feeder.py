@@ -1,0 +1,332 @@
+"""Large host arrays on their way to a device: all of each arrives, in any order of events, and nothing is left over."""
+
+import os
+import subprocess
+import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+
+import numpy as np
+import pytest
+from late_device import Device, LateEvent
+
+from tcgpu import _cuda, _feeder, _native
+
+WORDS, SLOTS = 16, 3
+SLOT = 8 * WORDS  # bytes
+DTYPES = [np.int32, np.int64, np.uint16, np.uint8, np.float32, bool]
+SIZES = [0, 1, SLOT - 8, SLOT, SLOT + 8, 2 * SLOT, 25 * SLOT - 8]  # bytes
+
+
+@pytest.fixture(autouse=True)
+def no_ring_of_other_tests():
+    _cuda.give_back()
+    yield
+    _cuda.give_back()
+
+
+@pytest.fixture
+def small(monkeypatch):
+    """Slots so small that every array takes many; in the simulator, whatever the machine has."""
+    monkeypatch.setattr(_feeder, "SLOT_WORDS", WORDS)
+    monkeypatch.setattr(_feeder, "SLOTS", SLOTS)
+    monkeypatch.setattr(_feeder, "PIECE_WORDS", 5)
+    with _cuda.using("sim"):
+        yield
+
+
+@pytest.fixture
+def late(monkeypatch, small, request):
+    """A device that does everything as late as it may."""
+    device = Device(getattr(request, "param", 0))
+    monkeypatch.setattr(_cuda, "Stream", device.stream)
+    return device
+
+
+def some(size, dtype=np.int64):
+    return np.random.default_rng(size).integers(0, 2 if dtype is bool else 251, size).astype(dtype)
+
+
+def feeding():
+    return [thread for thread in threading.enumerate() if "tcgpu-feeder" in thread.name]
+
+
+def kept():
+    return list(vars(_cuda._mine).get("rings", {}).values())
+
+
+# --------------------------------------------------------------------------------------------------------- all of it
+
+
+@pytest.mark.sim
+@pytest.mark.parametrize("late", range(3), indirect=True)
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("nbytes", SIZES)
+def test_all_of_an_array_arrives_in_any_order_of_events(late, nbytes, dtype):
+    for more in (-1, 0, 1):
+        array = some(max(0, nbytes // np.dtype(dtype).itemsize + more), dtype)
+        there = _cuda._sent(array)
+        assert there.dtype == dtype and np.array_equal(there, array)
+    assert len(late.streams) <= 1, "the ring is kept for the next array"
+
+
+@pytest.mark.sim
+def test_what_is_not_waited_for_is_found(late, monkeypatch):
+    """A slot that is filled again too early spoils what was in it."""
+    monkeypatch.setattr(LateEvent, "query", lambda event: True)
+    array = some(40 * WORDS)
+    assert not np.array_equal(_cuda._sent(array), array)
+
+
+@pytest.mark.sim
+@pytest.mark.parametrize(
+    "shaped",
+    [
+        lambda a: a[::3],
+        lambda a: a[::-1],
+        lambda a: a.reshape(-1, 2)[:, 1],
+        lambda a: a.reshape(10, -1),
+        lambda a: a.reshape(10, -1).T,
+        lambda a: a.reshape(5, 4, -1)[:, 1:3],
+    ],
+)
+def test_arrays_of_any_layout(late, shaped):
+    array = shaped(some(40 * WORDS))
+    there = _cuda._sent(array)
+    assert there.shape == array.shape and there.flags.c_contiguous and np.array_equal(there, array)
+
+
+@pytest.mark.sim
+def test_files_mapped_into_memory(late, tmp_path):
+    array = some(33 * WORDS, np.int32)
+    np.save(tmp_path / "array.npy", array)
+    assert np.array_equal(_cuda._sent(np.load(tmp_path / "array.npy", mmap_mode="r")), array)
+
+
+@pytest.mark.sim
+def test_loads_come_one_after_the_other_with_what_fills_them(late):
+    """Also when pieces of the next are filled before the last is brought."""
+    arrays = [some(size * WORDS + size) for size in (7, 1, 0, 12)]
+    there = [np.zeros(array.size, np.int64) for array in arrays]
+    with _cuda.ring(WORDS) as ring:
+        feeder = _feeder.Feeder(ring)
+        loads = [
+            feeder.ask(_feeder.Load(target, array.size, partial(_cuda._copy_piece, array)))
+            for target, array in zip(there, arrays)
+        ]
+        for load, target, array in zip(loads, there, arrays):
+            ready = feeder.bring(load)
+            if array.size:
+                ready.synchronize()
+            assert np.array_equal(target, array) and load.left == load.in_line == 0
+        assert feeder.copies == []
+    assert not feeding()
+
+
+def test_what_goes_through_a_ring():
+    """Large arrays of plain numbers as a GPU has them; the driver takes the others as before."""
+    large = np.zeros(_cuda.LARGE, np.uint8)
+    assert _cuda._is_large(large) and not _cuda._is_large(large[1:])
+    assert _cuda._is_large(large.view(np.int64)) and not _cuda._is_large(large.view(">i8"))
+    assert not _cuda._is_large(large.view("S8")) and not _cuda._is_large(large.view("i4,i4"))
+
+
+@pytest.mark.sim
+@pytest.mark.parametrize(
+    "words, pieces", [(0, []), (4, [4]), (6, [5, 1]), (15, [5, 5, 5]), (30, [10, 10, 10]), (50, [16, 16, 16, 2])]
+)
+def test_what_is_small_is_spread_over_the_slots(small, words, pieces):
+    filled = {}
+    _cuda.fill_from_host(np.zeros(words, np.int64), lambda at, piece: filled.setdefault(at, piece.size))
+    assert [filled[at] for at in sorted(filled)] == pieces and sorted(filled) == np.cumsum([0, *pieces])[:-1].tolist()
+    halves = {}
+    _cuda.fill_from_host(np.zeros(4 * words, np.int16), lambda at, piece: halves.setdefault(at, piece.size))
+    assert [halves[at] for at in sorted(halves)] == [4 * size for size in pieces]
+
+
+def test_a_ring_has_the_slots_and_threads_that_the_module_says(monkeypatch):
+    monkeypatch.setattr(_feeder, "SLOTS", 5)
+    for fillers, cores, wanted in ((4, 9, 4), (9, 9, 5), (4, 2, 2)):
+        monkeypatch.setattr(_feeder, "FILLERS", fillers)
+        monkeypatch.setattr(_native, "_threads", cores)
+        with _cuda.using("sim"), _cuda.ring(100) as ring:
+            assert ring.threads._max_workers == wanted and ring.nbytes == 5 * 800
+
+
+# --------------------------------------------------------------------------------------------------- nothing left over
+
+
+@pytest.mark.sim
+def test_a_ring_is_kept_until_it_is_given_back(small):
+    _cuda._sent(some(400))
+    (own,) = kept()
+    _cuda._sent(some(400, np.int32))
+    assert kept() == [own] and feeding()
+    _cuda.give_back()
+    assert not kept() and not feeding()
+
+
+@pytest.mark.sim
+@pytest.mark.parametrize("piece", [0, 1, 5, 24])
+@pytest.mark.parametrize("error", [RuntimeError, KeyboardInterrupt])
+def test_an_error_in_a_thread_that_fills_is_raised_and_leaves_nothing_behind(late, piece, error):
+    def fill(first, words):
+        if first == piece * WORDS:
+            raise error("lightning")
+
+    with pytest.raises(error, match="lightning"):
+        _cuda.fill_from_host(np.zeros(25 * WORDS, np.int64), fill)
+    assert not kept() and not feeding()
+    assert np.array_equal(_cuda._sent(some(400)), some(400))
+
+
+@pytest.mark.sim
+def test_an_interruption_leaves_nothing_behind(late, monkeypatch):
+    """Whatever the host is doing: it waits for the device here."""
+
+    def interrupted(event):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(LateEvent, "synchronize", interrupted)
+        _cuda._sent(some(400))
+    assert not kept() and not feeding()
+    assert np.array_equal(_cuda._sent(some(400)), some(400))
+
+
+@pytest.mark.sim
+def test_who_comes_in_between_has_a_ring_of_his_own(small):
+    inner = []
+
+    def fill(first, piece):
+        piece[:] = first
+
+    def after():
+        inner.append(_cuda._sent(some(300)))
+
+    there = np.zeros(4 * WORDS, np.int64)
+    with _cuda._kept_ring() as own:
+        feeder = _feeder.Feeder(own)
+        feeder.bring(feeder.ask(_feeder.Load(there, there.size, fill, after)))
+    assert np.array_equal(inner[0], some(300)) and np.array_equal(there, np.arange(4 * WORDS) // WORDS * WORDS)
+    assert kept() == [own]
+
+
+@pytest.mark.sim
+def test_threads_have_rings_of_their_own(small):
+    def send(seed):
+        arrays = [some(size, np.int32) for size in range(seed, 4000, 397)]
+        same = all(np.array_equal(_cuda._sent(array), array) for array in arrays)
+        return same, kept()[0]
+
+    with ThreadPoolExecutor(4) as pool:
+        meeting = threading.Barrier(4)
+        found = list(pool.map(lambda seed: meeting.wait() and None or send(seed), range(1, 5)))
+    assert all(same for same, _ in found) and len({id(own) for _, own in found}) == 4
+
+
+PROCESS = """
+import sys, threading
+import numpy as np
+from tcgpu import _cuda
+array = np.arange(_cuda.LARGE // 2)
+with _cuda.using(sys.argv[1]):
+    there = _cuda.to_host(_cuda._sent(array))
+print(np.array_equal(there, array), any("tcgpu-feeder" in thread.name for thread in threading.enumerate()))
+"""
+FORK = """
+import os
+import numpy as np
+from tcgpu import _cuda
+array = np.arange(_cuda.LARGE // 2)
+with _cuda.using("sim"):
+    _cuda._sent(array)
+    child = os.fork()
+    same = np.array_equal(_cuda._sent(array), array)
+if not child: os._exit(not same)
+print(same, os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"""
+
+
+@pytest.mark.parametrize("engine", [pytest.param(name, marks=getattr(pytest.mark, name)) for name in _cuda.ENGINES])
+def test_a_process_that_keeps_a_ring_ends(engine):
+    ran = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", PROCESS, engine], capture_output=True, text=True, timeout=120
+    )
+    assert (ran.returncode, ran.stdout.split(), ran.stderr) == (0, ["True", "True"], "")
+
+
+@pytest.mark.sim
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are not forked on this system")
+def test_a_forked_child_makes_a_ring_of_its_own():
+    ran = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", FORK], capture_output=True, text=True, timeout=120, check=True
+    )
+    assert ran.stdout.split() == ["True", "0"], ran.stderr
+
+
+# ----------------------------------------------------------------------------------------------------------- on a GPU
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_all_of_an_array_arrives_on_a_gpu(dtype):
+    slot = 8 * _feeder.SLOT_WORDS // np.dtype(dtype).itemsize
+    for size in (0, 1, slot - 1, slot, slot + 1, (_feeder.SLOTS + 1) * slot + 3):
+        array = some(size, dtype)
+        for there in (_cuda.to_device(array), _cuda._sent(array)):
+            found = _cuda.to_host(there)
+            assert found.dtype == dtype and np.array_equal(found, array), size
+
+
+@pytest.mark.gpu
+def test_arrays_of_any_layout_on_a_gpu(tmp_path):
+    array = some(8 << 20, np.int32)
+    np.save(tmp_path / "array.npy", array)
+    mapped = np.load(tmp_path / "array.npy", mmap_mode="r")
+    for shaped in (array.reshape(-1, 2)[:, 1], array[::-1], array.reshape(1 << 10, -1), mapped):
+        assert np.array_equal(_cuda.to_host(_cuda.to_device(shaped)), shaped)
+        library = pytest.importorskip("cupy", reason="CuPy is not installed")
+        there = _cuda.to_device_library(shaped)
+        assert isinstance(there, library.ndarray) and np.array_equal(_cuda.to_host(there), shaped)
+
+
+@pytest.mark.gpu
+def test_work_before_and_after_finds_what_it_should():
+    """Memory that a kernel still reads may be the next array's: it is written to when the kernel is done."""
+    size = 16 << 20
+    ones, twos = np.full(size, 1, np.uint8), np.full(size, 2, np.uint8)
+    for _ in range(20):
+        first, copy = _cuda.to_device(ones), _cuda.device_array(size, np.uint8)
+        _cuda._stay_busy.launch(1, 1, 3000)
+        copy.copy_to_device(first)
+        del first
+        second, again = _cuda.to_device(twos), _cuda.device_array(size, np.uint8)
+        again.copy_to_device(second)
+        assert (_cuda.to_host(copy) == 1).all() and (_cuda.to_host(again) == 2).all()
+
+
+@pytest.mark.gpu
+def test_pinned_memory_is_given_back():
+    """The driver pins again what it has unpinned, and nothing else."""
+    _cuda.to_device(np.zeros(2 * _cuda.LARGE, np.uint8))
+    (own,) = kept()
+    context, memory = _cuda.cuda.current_context(), [slot.base.owned for slot in own.slots]
+    with pytest.raises(_cuda.cuda.cudadrv.driver.CudaAPIError):
+        context.mempin(None, memory[0].ctypes.data, memory[0].nbytes)
+    del own
+    _cuda.give_back()
+    for array in memory:
+        context.mempin(array, array.ctypes.data, array.nbytes)
+    assert not kept() and not feeding()
+
+
+@pytest.mark.gpu
+def test_two_threads_at_once_on_a_gpu():
+    def send(seed):
+        arrays = [some(size, np.int32) for size in range((1 << 20) + seed, 1 << 24, (1 << 22) + 1)]
+        return all(np.array_equal(_cuda.to_host(_cuda.to_device(array)), array) for array in arrays)
+
+    with ThreadPoolExecutor(2) as pool:
+        assert all(pool.map(send, range(2)))
