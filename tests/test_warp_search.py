@@ -9,9 +9,11 @@ from hypothesis import strategies as st
 from kernel_shapes import small_graphs
 
 import tcgpu
-from tcgpu import Graph, GraphError, _cuda, bench, cpu, datasets, lengths
+from tcgpu import Graph, GraphError, _cuda, bench, cpu, datasets, lengths, tracing
+from tcgpu._simulator import simulate
 from tcgpu.counting import METHODS
 from tcgpu.kernels import edge_list, merge_path, thread_search, warp_search
+from tcgpu.tracing.machine import Machine
 
 GRAPHS = small_graphs()
 SHAPE = {"blocks": 3, "threads": 64}
@@ -141,8 +143,6 @@ class TestInTheSimulator:
 
     def test_no_order_of_lanes_changes_what_a_warp_finds(self):
         """The tops of two edges lie side by side, so that a lane may be an edge ahead of another."""
-        from tcgpu._simulator import simulate
-
         graph = tcgpu.generate.clique(70)
         for cached in (0, 1):
             for seed in range(4):
@@ -177,6 +177,133 @@ def reads_of_rows(graph, cached):
     plan.launch()
     assert plan.result() == 128
     return len(seen)
+
+
+# ---------------------------------------------------------------------------------------------- edges that wait in line
+
+
+LINES = {  # of every 32 edges in turn, how many have a row at hand -> after how many edges a warp works on some
+    "none": ([0, 0, 0], 1),
+    "one, at last": ([0, 0, 1], 1),
+    "31 and one": ([31, 1, 0], 2),
+    "31 wait at the end": ([31, 0], 1),
+    "33": ([31, 2, 0], 2),
+    "63": ([31, 32], 2),
+    "63 again and again": ([31, 32, 32, 32, 1], 4),
+    "all, but for none in between": ([32, 0, 32], 2),
+    "one before all": ([1, 32, 32, 30], 3),
+    "all, then some": ([32, 32, 7, 0, 24, 1, 31], 4),
+    "halves": ([16] * 5, 3),
+    "a tenth": ([3, 4, 2, 5, 0, 3, 1, 6, 4, 3, 2, 4], 2),
+}
+OTHERS = 40  # vertices with rows before those at hand, at hand, and behind
+
+
+def with_rows_at_hand(turns, before):
+    """A graph whose edges' rows are at hand, or not, and the first vertex at hand.
+
+    Column k has 32 rows, turns[k] of them at hand, of the others so large a share before these.
+    """
+    rng, far = np.random.default_rng(len(turns)), len(turns)
+    low, high = far + OTHERS, far + 2 * OTHERS
+    rows = []
+    for here in turns:
+        earlier = round(before * (32 - here))
+        of = ((far, earlier), (low, here), (high, 32 - here - earlier))
+        rows.append(np.concatenate([np.sort(begin + rng.permutation(OTHERS)[:some]) for begin, some in of]))
+    rows += [np.flatnonzero(rng.random(high + OTHERS) < 0.5) for _ in range(3 * OTHERS)]
+    rows[far:] = [column[column > far + k] for k, column in enumerate(rows[far:])]
+    ends = np.cumsum([0, *map(len, rows)])
+    return Graph(ends, np.concatenate(rows).astype(np.int32)), low
+
+
+def common_rows(graph, first, last, low, high):
+    """The rows after row i that columns i and j share, over the edges (i, j) of a stretch with low <= i < high."""
+    return sum(
+        np.intersect1d(graph.column(i), graph.row_idx[e + 1 : graph.col_ptr[j + 1]]).size
+        for e, i, j in zip(range(first, last), graph.row_idx[first:last].tolist(), graph.col_of[first:last].tolist())
+        if low <= i < high
+    )
+
+
+class TestEdgesThatWaitInLine:
+    pytestmark = in_simulator
+
+    @pytest.mark.parametrize("before", [0, 0.5, 1])
+    @pytest.mark.parametrize("turns, works", LINES.values(), ids=LINES)
+    def test_a_warp_gathers_edges_before_it_works(self, turns, works, before):
+        """A range in the middle, and those at the beginning and at the end, to which no row is before or behind."""
+        graph, low = with_rows_at_hand(turns, before)
+        last = 32 * len(turns)
+        far = columns(graph, low, low + OTHERS)
+        for named in (True, False):
+            cols, counter = graph.col_of[: last if named else 0], np.zeros(1, np.int64)
+            own = (0, graph.col_ptr[: len(turns) + 1], graph.row_idx[:last])
+            shape = warp_search.shape(last, threads=32, blocks=1)
+            arguments = (cols, 0, last, *own, *far, 1, counter)
+            kernel = warp_search.warp_search_kernel
+            launch = tracing.trace_launch(kernel, *shape[:2], *arguments, shared=shape[2])
+            assert counter[0] == common_rows(graph, 0, last, low, low + OTHERS)
+            assert how_often(launch, "tell(") == works
+
+    @pytest.mark.parametrize("blocks, threads", [(1, 32), (1, 64), (2, 32), (3, 96)])
+    @pytest.mark.parametrize("turns", [turns for turns, _ in LINES.values()], ids=LINES)
+    def test_any_stretch_of_edges_and_range_of_rows(self, turns, blocks, threads):
+        graph, low = with_rows_at_hand(turns * 2, 0.5)
+        end = 64 * len(turns)
+        blocks, threads, shared = warp_search.shape(10**6, threads, blocks)
+        for first, last in ((0, end), (5, end - 3), (33, 34), (end // 2, end)):
+            for begin, stop in ((0, low), (low, low + OTHERS), (low + 7, low + 8), (low + OTHERS, graph.n)):
+                counter = np.zeros(1, np.int64)
+                own = graph.col_of[first:last], first, last, 0, graph.col_ptr, graph.row_idx
+                far = columns(graph, begin, stop)
+                warp_search.warp_search_kernel.launch(blocks, threads, *own, *far, 1, counter, shared=shared)
+                assert counter[0] == common_rows(graph, first, last, begin, stop)
+
+    def test_columns_are_searched_for_only_where_an_edge_counts(self):
+        """Neither pointers of columns j nor of columns i are read where no row is at hand."""
+
+        class Unread(np.ndarray):
+            def __getitem__(self, place):
+                raise AssertionError(f"pointer {place} was read")
+
+        graph, low = with_rows_at_hand([0, 0, 0, 0], 0.5)
+        begin, pointers, rows = columns(graph, low, low + OTHERS)
+        own = graph.col_of[:0], 0, 128, 0, graph.col_ptr[:5].view(Unread), graph.row_idx
+        blocks, threads, shared = warp_search.shape(128)
+        counter = np.zeros(1, np.int64)
+        warp_search.warp_search_kernel.launch(
+            blocks, threads, *own, begin, pointers.view(Unread), rows, 1, counter, shared=shared
+        )
+        assert counter[0] == 0
+
+    @pytest.mark.parametrize("seed", [1, 2, 3])
+    def test_no_order_of_lanes_changes_who_is_in_line(self, seed):
+        graph, low = with_rows_at_hand([31, 32, 20, 0, 13, 32, 32, 1, 9], 0.5)
+        blocks, threads, shared = warp_search.shape(10**6, 64, 1)
+        counter, far = np.zeros(1, np.int64), columns(graph, low, low + OTHERS)
+        arguments = [graph.col_of, 0, 288, 0, graph.col_ptr, graph.row_idx, *far, 1, counter]
+        simulate(warp_search.warp_search_kernel.py_func, blocks, threads, arguments, shared=shared, seed=seed)
+        assert counter[0] == common_rows(graph, 0, 288, low, low + OTHERS)
+
+
+@pytest.mark.sim
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_pairs_of_ranges_of_a_larger_graph_in_any_order_of_threads(seed, processor):
+    graph = tcgpu.generate.rmat(11, 8).ordered("degree")
+    with processor.instead_of_the_simulator(seed=seed):
+        for ends in ([graph.n // 2], [20, 100, 300, graph.n // 2], list(range(100, graph.n, 150))):
+            for setting in (0, 1):
+                assert pairs("warp_search", graph, ends, setting=setting) == cpu.plan(graph).count()
+
+
+def how_often(launch, text):
+    """How often warps came to the lines of a traced kernel that begin with this."""
+    lines = launch.lines(Machine.recorded().costs)
+    steps = [measures["steps"] for (function, line), measures in lines.items()
+             if function.lines[line - function.first].strip().startswith(text)]  # fmt: skip
+    assert steps, f"no line begins with {text}"
+    return sum(steps)
 
 
 # ------------------------------------------------------------------------------------------------- searches, diagonals

@@ -29,10 +29,23 @@ def columns_of(e, cols, first, j_low, j_ptr, j_rows, i_low, i_ptr):
 
     Column i has no rows up to i, so that no others of column j can be in both.
     """
-    i = int64(j_rows[e]) - i_low
-    if i < 0 or i >= i_ptr.size - 1:
+    at = column_at(j_rows[e], i_low, i_ptr)
+    if at < 0:
         return uint32(0), uint32(0), uint32(0), uint32(0)
-    column, end = i_ptr[i], i_ptr[i + 1]
+    return stretches(e, at, cols, first, j_low, j_ptr, i_ptr)
+
+
+@cuda.jit(device=True)
+def column_at(i, i_low, i_ptr):
+    """Which of the columns from i_low on is column i: it begins at i_ptr[that]; -1 if it is not at hand."""
+    at = int64(i) - i_low
+    return at if 0 <= at < i_ptr.size - 1 else int64(-1)
+
+
+@cuda.jit(device=True)
+def stretches(e, at, cols, first, j_low, j_ptr, i_ptr):
+    """What `columns_of` says of an edge whose column i is at hand, the one that begins at i_ptr[at]."""
+    column, end = i_ptr[at], i_ptr[at + 1]
     rest = column_end(e, cols, first, j_low, j_ptr) - e - 1
     return uint32(e + 1), uint32(rest), uint32(column), uint32(end - column)
 

@@ -5,9 +5,13 @@ up in the longer one; of column j only those after row i, for column i has no ro
 that each asks for may lie in different arrays: see `edge_list`. Any numbers of threads and blocks give the same count;
 a warp is never cut, so threads are rounded up to whole warps.
 
-A warp takes 32 edges at a time, and each lane fetches where the columns of one of them begin and end. Edges with up to
-32 rows to look up then share the lanes: a look-up a lane, whatever edge it is of. The others are taken one by one by
-the whole warp, whose lanes look up neighbouring rows at the same time and so read memory side by side.
+A warp reads the rows of 32 edges at a time. Where all columns are at hand every edge counts, and each lane keeps its
+own. Where only some are, as in a part of a graph, edges that count wait in line in shared memory until there are 32 of
+them, one for each lane: what follows takes a warp as long for one edge as for many.
+
+Each lane then fetches where the two columns of its edge begin and end. Edges with up to 32 rows to look up share the
+lanes: a look-up a lane, whatever edge it is of. The others are taken one by one by the whole warp, whose lanes look up
+neighbouring rows at the same time and so read memory side by side.
 
 With `cached`, 32 elements of the longer column, evenly spaced, are brought to shared memory first: the first five
 levels of the search tree, which every search goes through. It ends in the part of the column between two of them.
@@ -16,7 +20,7 @@ levels of the search tree, which every search goes through. It ends in the part 
 from tcgpu._cuda import cuda, int32, int64, kernel, uint32, uint64
 from tcgpu.kernels import check_choice, check_knob, edge_list, enough_blocks
 from tcgpu.kernels.device_graph import prepare
-from tcgpu.kernels.edge_list import columns_of, has
+from tcgpu.kernels.edge_list import column_at, has, stretches
 from tcgpu.kernels.reduction import BYTES_PER_THREAD, add_block_to
 
 __all__ = ["plan", "prepare", "shape"]
@@ -26,8 +30,9 @@ ALL_LANES = 0xFFFFFFFF
 LEVELS = 5  # of the search tree in shared memory: 32 elements, one a lane
 FEW = 32  # look-ups up to which an edge shares the lanes with others
 TOLD = 5 * WARP  # words that the lanes of a warp tell each other of their edges, five each
-WORDS = TOLD + 2 * WARP  # of shared memory for a warp: behind those, two tops, filled in turns
-ROUNDS = 6  # how often a warp takes 32 edges
+LINE = WARP  # words of the line of edges that stay there while a warp works; the others are where it then tells
+WORDS = LINE + TOLD + 2 * WARP  # of shared memory for a warp: behind those, two tops, filled in turns
+ROUNDS = 6  # how often a warp reads 32 edges
 FLIPPED = 1 << 31  # marks a length: the rows of column i are looked up in column j
 LENGTH = FLIPPED - 1
 NO_ROW = -1
@@ -40,14 +45,17 @@ def warp_search_kernel(cols, first, last, j_low, j_ptr, j_rows, i_low, i_ptr, i_
     top = cuda.shared.array(0, int32)  # the same memory
     lane = uint32(cuda.threadIdx.x & 31)
     warp, warps = uint32(cuda.threadIdx.x >> 5), uint32(cuda.blockDim.x >> 5)
-    at = uint32(warp * uint32(WORDS))
+    line = uint32(warp * uint32(WORDS))
+    at = uint32(line + uint32(LINE))
     near = uint32(at + uint32(TOLD))
-    count = int64(0)
+    count, waiting = int64(0), uint32(0)
     e = first + (int64(cuda.blockIdx.x) * warps + warp) * WARP + lane
-    while e - lane < last:
+    step = int64(cuda.gridDim.x) * warps * WARP
+    while e - lane < last or waiting:
+        mine, i_at, e, waiting = gathered(told, line, waiting, lane, e, step, last, j_rows, i_low, i_ptr)
         keys, looks, column, length = uint32(0), uint32(0), uint32(0), uint32(0)
-        if e < last:
-            keys, looks, column, length = columns_of(e, cols, first, j_low, j_ptr, j_rows, i_low, i_ptr)
+        if i_at >= 0:
+            keys, looks, column, length = stretches(mine, i_at, cols, first, j_low, j_ptr, i_ptr)
             if length < looks:
                 keys, looks, column, length = column, length, keys, uint32(looks | uint32(FLIPPED))
         tell(told, uint32(at + lane), lane, keys, looks, column, length)
@@ -68,8 +76,38 @@ def warp_search_kernel(cols, first, last, j_low, j_ptr, j_rows, i_low, i_ptr, i_
                 hits = uint32(hits + warp_hits(i_rows, place, size, j_rows, p, p_end, top, near, lane, cached))
         count += int64(hits)
         cuda.syncwarp()
-        e += int64(cuda.gridDim.x) * warps * WARP
     add_block_to(total, count)
+
+
+@cuda.jit(device=True)
+def gathered(line, at, waiting, lane, e, step, last, j_rows, i_low, i_ptr):
+    """An edge that counts for this lane, and which of the columns at hand is its column i: -1 if no edge is left for
+    the lane. Then the next edge that the lane is to read, and how many edges wait in line.
+
+    Reads 32 edges after 32 until as many wait or there are no more; before that, at most 31 wait. The last ones in line
+    are taken, so that at most 31 words of it are to be kept. Nobody stands in line whose turn it is at once.
+    """
+    while e - lane < last and waiting < uint32(WARP):
+        mine, i_at = e, int64(-1)
+        if e < last:
+            i_at = column_at(j_rows[e], i_low, i_ptr)
+        counting = uint32(cuda.ballot_sync(ALL_LANES, i_at >= 0))
+        e += step
+        if waiting == 0 and (counting == uint32(ALL_LANES) or e - lane >= last):
+            return mine, i_at, e, waiting
+        if i_at >= 0:
+            before = uint32(counting & uint32(uint32(uint32(1) << lane) - uint32(1)))
+            line[uint32(at + waiting + uint32(cuda.popc(before)))] = uint32(mine)
+        waiting = uint32(waiting + uint32(cuda.popc(counting)))
+    cuda.syncwarp()
+    taken = min(waiting, uint32(WARP))
+    waiting = uint32(waiting - taken)
+    mine, i_at = e, int64(-1)
+    if lane < taken:
+        mine = int64(line[uint32(at + waiting + lane)])
+        i_at = column_at(j_rows[mine], i_low, i_ptr)
+    cuda.syncwarp()
+    return mine, i_at, e, waiting
 
 
 @cuda.jit(device=True)
