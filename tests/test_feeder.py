@@ -124,6 +124,25 @@ def test_loads_come_one_after_the_other_with_what_fills_them(late):
     assert not feeding()
 
 
+@pytest.mark.sim
+def test_what_has_its_slots_does_not_wait_for_those_of_the_next(late, monkeypatch):
+    """It is under way at once, however long earlier copies take, and kernels can be launched behind it."""
+    monkeypatch.setattr(LateEvent, "query", lambda event: False)
+    monkeypatch.setattr(LateEvent, "synchronize", lambda event: pytest.fail("waited for a copy"))
+    there, goes_on = np.zeros(SLOTS * WORDS, np.int64), threading.Event()
+
+    def fill(first, piece):
+        assert not first or goes_on.wait(60)
+
+    with _cuda.ring(WORDS) as ring:
+        feeder = _feeder.Feeder(ring)
+        load = feeder.ask(_feeder.Load(there, there.size, fill))
+        feeder.ask(_feeder.Load(there, there.size, fill))
+        threading.Timer(0.3, goes_on.set).start()
+        feeder.bring(load)
+    assert load.left == 0
+
+
 def test_what_goes_through_a_ring():
     """Large arrays of plain numbers as a GPU has them; the driver takes the others as before."""
     large = np.zeros(_cuda.LARGE, np.uint8)
@@ -205,6 +224,7 @@ def test_who_comes_in_between_has_a_ring_of_his_own(small):
     def after():
         inner.append(_cuda._sent(some(300)))
 
+    _cuda._sent(some(300))
     there = np.zeros(4 * WORDS, np.int64)
     with _cuda._kept_ring() as own:
         feeder = _feeder.Feeder(own)
