@@ -284,6 +284,11 @@ def test_hidden_is_the_share_of_the_copies_in_which_a_kernel_ran():
 # ------------------------------------------------------------------------------------------- interruption, going on
 
 
+def feeding():
+    """The threads that fill slots now: of rings that are kept for large arrays there may be some."""
+    return {thread for thread in threading.enumerate() if "tcgpu-feeder" in thread.name}
+
+
 class Stop(KeyboardInterrupt):
     """What Ctrl-C would raise."""
 
@@ -301,13 +306,13 @@ def stopping_after(parts):
 
 @pytest.mark.parametrize("engine", ENGINES)
 def test_an_interruption_leaves_nothing_behind(engine, monkeypatch, tmp_path):
-    given_back = []
+    given_back, before = [], feeding()
     give_back = _cuda.give_back
     monkeypatch.setattr(_cuda, "give_back", lambda: given_back.append(give_back()))
     monkeypatch.chdir(tmp_path)
     with pytest.raises(Stop):
         tcgpu.count(RMAT, engine=engine, device_memory=SUMS + 1200, progress=stopping_after(2))
-    assert not [thread for thread in threading.enumerate() if "tcgpu-feeder" in thread.name]
+    assert feeding() <= before
     assert list(tmp_path.iterdir()) == [] and len(given_back) == (engine != "cpu")
     assert tcgpu.count(RMAT, engine=engine, device_memory=SUMS + 1200) == TRIANGLES
 
@@ -316,6 +321,7 @@ def test_an_interruption_leaves_nothing_behind(engine, monkeypatch, tmp_path):
 @pytest.mark.parametrize("seconds", ["allocate", "fill", "launch"])
 def test_whatever_fails_leaves_nothing_behind(seconds, quick, monkeypatch):
     """Also an error before the first part, or in a thread that fills pinned memory."""
+    before = feeding()
 
     def fail(*anything, **more):
         raise RuntimeError("lightning")
@@ -331,7 +337,7 @@ def test_whatever_fails_leaves_nothing_behind(seconds, quick, monkeypatch):
         with pytest.raises(RuntimeError, match="lightning"):
             streaming.count()
     assert not {"stay", "places", "sums", "feeder"} & set(vars(streaming))
-    assert not [thread for thread in threading.enumerate() if "tcgpu-feeder" in thread.name]
+    assert feeding() <= before
 
 
 @pytest.mark.parametrize("engine", ENGINES)
