@@ -92,6 +92,7 @@ class Kernel:
                     self._dispatcher = cuda.jit(list(self.signatures), launch_bounds=self.most_threads)(self.py_func)
                 for overload in self._dispatcher.overloads.values():
                     _allow_all_shared_memory(overload)
+                    _unload_once(overload._codelibrary.get_cufunc().module)
                 self._allowed_on.add(device)
         return self._dispatcher
 
@@ -138,6 +139,20 @@ def _allow_all_shared_memory(overload):
     attribute = binding.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
     room = device.MAX_SHARED_MEMORY_PER_BLOCK_OPTIN - function.attrs.shared
     driver.cuKernelSetAttribute(attribute, room, function.handle, device.id)
+
+
+_loaded = set()  # the handles of all modules that are unloaded when the process ends
+
+
+def _unload_once(module):
+    """Have Numba unload a module for the first device that used it, and for no other.
+
+    Devices that are alike have one between them; to unload it again breaks the heap, and the process is aborted.
+    """
+    handle = int(module.handle)
+    if handle in _loaded:
+        module._finalizer.detach()
+    _loaded.add(handle)
 
 
 # -------------------------------------------------------------------------------------------------------------- arrays
@@ -188,6 +203,18 @@ def _unordered(thing):
     if isinstance(thing, cuda.cudadrv.devicearray.DeviceNDArray) or not hasattr(thing, "__cuda_array_interface__"):
         return thing
     return cuda.as_cuda_array(_WithoutStream(thing))
+
+
+def stretch(array, begin, size, dtype):
+    """Elements of a device array of int64, from number `begin` on, as `size` elements of another type.
+
+    On a GPU that is made of its pointer at once: NumPy's way takes Numba longer than to launch a kernel.
+    """
+    if engine() == "sim":
+        return array[begin:].view(dtype)[:size]
+    itemsize = np.dtype(dtype).itemsize
+    memory = array.gpu_data.view(8 * begin, 8 * begin + size * itemsize)
+    return type(array)((size,), (itemsize,), np.dtype(dtype), gpu_data=memory)
 
 
 def refill(array, fill):
@@ -353,11 +380,11 @@ LARGE = 4 << 20  # bytes: an array of fewer is there before threads could help
 _mine = threading.local()  # the rings that a thread keeps: to pin their memory takes longer than to fill it
 
 
-def ring(words, stream=None):
+def ring(words=None, stream=None, slots=None):
     """A new `_feeder.Ring` for loads of up to so many int64 words, with a stream of its own unless it is given one."""
-    size = max(1, min(words, _feeder.SLOT_WORDS))
-    slots = [pinned(size, np.int64) for _ in range(_feeder.SLOTS)]
-    return _feeder.Ring(stream or Stream(), slots, _feeder.FILLERS)
+    slots = slots or _feeder.SLOTS
+    size = max(1, min(words or _feeder.RING_WORDS, _feeder.RING_WORDS // slots))
+    return _feeder.Ring(stream or Stream(), [pinned(size, np.int64) for _ in range(slots)], _feeder.FILLERS)
 
 
 def fill_from_host(array, fill):
@@ -377,7 +404,7 @@ def _kept_ring():
     """This thread's ring for its device and no other user; one that something went wrong with is not kept."""
     rings = vars(_mine).setdefault("rings", {})
     place = os.getpid(), cuda.get_current_device().id if engine() == "gpu" else "sim"  # a forked child has no threads
-    own = rings.pop(place, None) or ring(_feeder.SLOT_WORDS)
+    own = rings.pop(place, None) or ring()
     try:
         yield own
     except BaseException:

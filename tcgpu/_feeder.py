@@ -12,10 +12,9 @@ import numpy as np
 
 from tcgpu._native import threads
 
-SLOT_WORDS = 1 << 20  # int64 words of pinned memory in each of a ring's slots, at most
-SLOTS = 4
-PIECE_WORDS = 1 << 17  # what is small is spread over all slots, but in no smaller pieces than of so many words
-FILLERS = 3  # threads that fill them
+RING_WORDS = 1 << 22  # int64 words of pinned memory in all slots of a ring, at most
+SLOTS = 8
+FILLERS = 4  # threads that fill them
 
 
 class Load:
@@ -71,8 +70,7 @@ class Feeder:
 
     def ask(self, load):
         """Put a Load in line; returns it."""
-        least = 8 * PIECE_WORDS // self.slots[0].itemsize
-        size = min(self.slots[0].size, max(least, -(-load.size // len(self.slots))))
+        size = self.slots[0].size
         for at in range(0, load.size, size):
             self.pieces.append((load, at, min(size, load.size - at)))
             load.in_line += 1

@@ -1,7 +1,9 @@
 """The door to numba.cuda and the simulator behind it: engines, arrays, intrinsics, and what goes wrong in kernels."""
 
+import gc
 import subprocess
 import sys
+import weakref
 
 import numpy as np
 import pytest
@@ -344,3 +346,36 @@ def test_a_knob_out_of_range_is_refused_by_name(value):
 
 def test_no_more_blocks_than_there_is_work():
     assert [enough_blocks(256, tasks, 512) for tasks in (0, 1, 512, 513, 10**9)] == [1, 1, 1, 2, 256]
+
+
+# ------------------------------------------------------------------------------------------------------- several GPUs
+
+
+def test_a_module_is_unloaded_for_one_device_alone(monkeypatch):
+    class Module:
+        def __init__(self, handle):
+            self.handle, self.unloaded = handle, []
+            self._finalizer = weakref.finalize(self, self.unloaded.append, handle)
+
+    monkeypatch.setattr(_cuda, "_loaded", set())
+    modules = [Module(handle) for handle in (7, 7, 8, 7)]
+    unloaded = [module.unloaded for module in modules]
+    for module in modules:
+        _cuda._unload_once(module)
+    del module, modules
+    gc.collect()
+    assert unloaded == [[7], [], [8], []]
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(_cuda.visible_gpus() < 2, reason="takes two GPUs")
+def test_a_process_that_used_two_gpus_ends_well():
+    code = (
+        "from concurrent.futures import ThreadPoolExecutor\n"
+        "import tcgpu\n"
+        "graph = tcgpu.generate.rmat(12, seed=1)\n"
+        "with ThreadPoolExecutor(2) as pool:\n"
+        "    print(tcgpu.count(graph, executor=pool) == tcgpu.count(graph, engine='cpu'))\n"
+    )
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert (ended.stdout, ended.returncode) == ("True\n", 0), ended.stderr

@@ -29,9 +29,8 @@ def no_ring_of_other_tests():
 @pytest.fixture
 def small(monkeypatch):
     """Slots so small that every array takes many; in the simulator, whatever the machine has."""
-    monkeypatch.setattr(_feeder, "SLOT_WORDS", WORDS)
+    monkeypatch.setattr(_feeder, "RING_WORDS", SLOTS * WORDS)
     monkeypatch.setattr(_feeder, "SLOTS", SLOTS)
-    monkeypatch.setattr(_feeder, "PIECE_WORDS", 5)
     with _cuda.using("sim"):
         yield
 
@@ -152,10 +151,8 @@ def test_what_goes_through_a_ring():
 
 
 @pytest.mark.sim
-@pytest.mark.parametrize(
-    "words, pieces", [(0, []), (4, [4]), (6, [5, 1]), (15, [5, 5, 5]), (30, [10, 10, 10]), (50, [16, 16, 16, 2])]
-)
-def test_what_is_small_is_spread_over_the_slots(small, words, pieces):
+@pytest.mark.parametrize("words, pieces", [(0, []), (4, [4]), (16, [16]), (17, [16, 1]), (50, [16, 16, 16, 2])])
+def test_a_piece_is_as_large_as_a_slot(small, words, pieces):
     filled = {}
     _cuda.fill_from_host(np.zeros(words, np.int64), lambda at, piece: filled.setdefault(at, piece.size))
     assert [filled[at] for at in sorted(filled)] == pieces and sorted(filled) == np.cumsum([0, *pieces])[:-1].tolist()
@@ -292,7 +289,7 @@ def test_a_forked_child_makes_a_ring_of_its_own():
 @pytest.mark.gpu
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_all_of_an_array_arrives_on_a_gpu(dtype):
-    slot = 8 * _feeder.SLOT_WORDS // np.dtype(dtype).itemsize
+    slot = 8 * _feeder.RING_WORDS // _feeder.SLOTS // np.dtype(dtype).itemsize
     for size in (0, 1, slot - 1, slot, slot + 1, (_feeder.SLOTS + 1) * slot + 3):
         array = some(size, dtype)
         for there in (_cuda.to_device(array), _cuda._sent(array)):

@@ -17,6 +17,7 @@ from tcgpu.parts import copying
 from tcgpu.parts.cut import MOST_ROWS, column_bytes, words
 
 MARGIN = 1 << 16  # bytes of the device that are left alone: allocations are rounded up
+FEW_ROUNDS = 24  # how often a warp takes 32 edges of which few count, so that they fill its lanes
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,23 +35,23 @@ class Block:
         """As a part of `memory`, a device array of int64 that has room for it; not filled yet."""
         first, last = int(graph.col_ptr[begin]), int(graph.col_ptr[end])
         pointers = end - begin + 1
-        rows = memory[pointers : pointers + (last - first + 1) // 2].view(np.int32)[: last - first]
-        return cls(begin, end, first, memory[:pointers], rows)
+        rows = _cuda.stretch(memory, pointers, last - first, np.int32)
+        return cls(begin, end, first, _cuda.stretch(memory, 0, pointers, np.int64), rows)
 
     def part_of(self, low, high):
         """(low, pointers, rows) of some of the columns, or of all."""
         if (low, high) == (self.begin, self.end):
             return low, self.pointers, self.rows
-        return low, self.pointers[low - self.begin : high - self.begin + 1], self.rows
+        return low, _cuda.stretch(self.pointers, low - self.begin, high - low + 1, np.int64), self.rows
 
 
-def launch_count(near, far, part, total, *, columns=None, cached=True, stream=None):
+def launch_count(near, far, part, total, *, columns=None, cached=True, few=False, stream=None):
     """Add to total[0] the triangles over the part's edges: columns of block `near`, rows among `far`.
 
     far: what `Block.part_of` gives. columns: on the device the columns of these edges, if they are at hand; else they
-    are searched for.
+    are searched for. few: whether most of the edges have their rows elsewhere.
     """
-    blocks, size, shared = warp_search.shape(part.last - part.first)
+    blocks, size, shared = warp_search.shape(part.last - part.first, rounds=FEW_ROUNDS if few else None)
     if columns is None:
         columns = _cuda.device_array(0, np.int32)
     warp_search.warp_search_kernel.launch(

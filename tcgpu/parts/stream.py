@@ -26,7 +26,8 @@ from tcgpu.parts.layout import SUMS, byte_count, layout, walk
 from tcgpu.parts.progress import progress
 from tcgpu.parts.work import Found, count_part, method_of, opened
 
-EARLY = 2  # parts whose columns are asked for before they are launched
+EARLY = 3  # parts whose columns are asked for before they are launched
+SLOTS = EARLY + 1  # a piece of pinned memory for each of them, and for the one that is launched
 BATCH = 1 << 32  # look-ups after which the counts of the parts launched so far are read
 SIMULATED_EDGES_PER_SECOND = 12_000  # that a part looks at, whether or not they are its own
 SIMULATED_LOOKUPS_PER_SECOND = 45_000
@@ -167,7 +168,7 @@ class Streaming:
         self.nothing = _cuda.device_array(0, np.int32)
         self.stay = self._place(plan.stay)
         self.places = deque(self._place(plan.move) for _ in range(plan.places if plan.move else 0))
-        self.feeder = Feeder(_cuda.ring(plan.move or plan.stay, self.copying), timed=self.timed)
+        self.feeder = Feeder(_cuda.ring(plan.move or plan.stay, self.copying, SLOTS), timed=self.timed)
         self.pinned_bytes = self.feeder.ring.nbytes + self.sums.read.nbytes
         self.kernels = []  # (event, event)
         self.read_at = time.perf_counter()  # when the last batch was read
@@ -231,7 +232,7 @@ class Streaming:
         begin = self.counting.event(timing=True) if self.timed else None
         device.launch_count(
             block, rows or block.part_of(block.begin, block.end), part, self.sums.next(part),
-            columns=columns, stream=self.counting, **self.knobs,
+            columns=columns, few=rows is not None, stream=self.counting, **self.knobs,
         )  # fmt: skip
         near[0].free = done = self.counting.event(self.timed)
         if far is not None:
