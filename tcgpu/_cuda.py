@@ -285,6 +285,11 @@ def give_back():
     """Let the driver have what nobody uses any more: device memory kept for the next array, this thread's rings."""
     for own in vars(_mine).pop("rings", {}).values():
         own.end()
+    give_device_back()
+
+
+def give_device_back():
+    """Let the driver have the device memory that nobody uses any more."""
     if engine() == "gpu":
         cuda.current_context().deallocations.clear()
         if importlib.util.find_spec("cupy"):
@@ -380,13 +385,6 @@ LARGE = 4 << 20  # bytes: an array of fewer is there before threads could help
 _mine = threading.local()  # the rings that a thread keeps: to pin their memory takes longer than to fill it
 
 
-def ring(words=None, stream=None, slots=None):
-    """A new `_feeder.Ring` for loads of up to so many int64 words, with a stream of its own unless it is given one."""
-    slots = slots or _feeder.SLOTS
-    size = max(1, min(words or _feeder.RING_WORDS, _feeder.RING_WORDS // slots))
-    return _feeder.Ring(stream or Stream(), [pinned(size, np.int64) for _ in range(slots)], _feeder.FILLERS)
-
-
 def fill_from_host(array, fill):
     """Have `fill(first, piece)` write all elements of a one-dimensional device array, pinned piece by pinned piece.
 
@@ -394,17 +392,27 @@ def fill_from_host(array, fill):
     stream before has come to its end when the first piece is copied: that stream and ours wait for each other.
     """
     if array.size:
-        with _kept_ring() as own:
-            feeder = _feeder.Feeder(own, array.dtype)
+        with kept_ring(max(_feeder.PIECE_WORDS, array.nbytes // (8 * _feeder.SLOTS))) as own:
+            feeder = _feeder.Feeder(own, array.dtype, spread=True)
             feeder.bring(feeder.ask(_feeder.Load(array, array.size, fill))).synchronize()
 
 
 @contextmanager
-def _kept_ring():
-    """This thread's ring for its device and no other user; one that something went wrong with is not kept."""
+def kept_ring(words):
+    """This thread's ring for its device and no other user, its slots of `words` int64 words or more, up to SLOT_WORDS.
+
+    It has a stream of its own. One that is too small makes way for one of the next power of 2; one that something went
+    wrong with is not kept.
+    """
     rings = vars(_mine).setdefault("rings", {})
     place = os.getpid(), cuda.get_current_device().id if engine() == "gpu" else "sim"  # a forked child has no threads
-    own = rings.pop(place, None) or ring()
+    own, words = rings.pop(place, None), min(1 << max(0, words - 1).bit_length(), _feeder.SLOT_WORDS)
+    if own is not None and own.slots[0].size < words:
+        own.end()
+        own = None
+    if own is None:
+        slots = [pinned(words, np.int64) for _ in range(_feeder.SLOTS)]
+        own = _feeder.Ring(Stream(), slots, _feeder.FILLERS)
     try:
         yield own
     except BaseException:

@@ -2,7 +2,7 @@
 
 A device copies from ordinary memory by way of pinned memory of the driver's, which one thread fills: that takes several
 times as long as the link to the device does. What a slot is filled with need not be memory as it lies: whatever writes
-a piece of it may do. This module knows no device: it is given pinned arrays and a stream (see `_cuda.ring`).
+a piece of it may do. This module knows no device: it is given pinned arrays and a stream (see `_cuda.kept_ring`).
 """
 
 from collections import deque
@@ -12,8 +12,9 @@ import numpy as np
 
 from tcgpu._native import threads
 
-RING_WORDS = 1 << 22  # int64 words of pinned memory in all slots of a ring, at most
+SLOT_WORDS = 1 << 20  # int64 words of pinned memory in each of a ring's slots, at most
 SLOTS = 8
+PIECE_WORDS = 1 << 17  # what is small is spread over all slots, but in no smaller pieces than of so many words
 FILLERS = 4  # threads that fill them
 
 
@@ -57,11 +58,12 @@ class Ring:
 class Feeder:
     """Loads that go through a Ring in the order asked for, its slots filled as far ahead as there are any.
 
-    dtype: of the elements. timed: keep the events around each copy in `copies`. A ring has one feeder at a time.
+    dtype: of the elements. timed: keep the events around each copy in `copies`. spread: a load is alone, so that many
+    small pieces are there sooner than a few large ones. A ring has one feeder at a time.
     """
 
-    def __init__(self, ring, dtype=np.int64, timed=False):
-        self.ring, self.timed, self.copies = ring, timed, []
+    def __init__(self, ring, dtype=np.int64, timed=False, spread=False):
+        self.ring, self.timed, self.spread, self.copies = ring, timed, spread, []
         self.slots = [slot.view(dtype) for slot in ring.slots]
         self.copied = [None] * len(self.slots)  # the event that what is in a slot has been copied
         self.pieces = deque()  # (load, first element, elements) that no slot has yet
@@ -71,6 +73,8 @@ class Feeder:
     def ask(self, load):
         """Put a Load in line; returns it."""
         size = self.slots[0].size
+        if self.spread:
+            size = min(size, max(8 * PIECE_WORDS // self.slots[0].itemsize, -(-load.size // len(self.slots))))
         for at in range(0, load.size, size):
             self.pieces.append((load, at, min(size, load.size - at)))
             load.in_line += 1

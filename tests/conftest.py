@@ -93,6 +93,14 @@ def processor(tmp_path_factory):
 
 
 @pytest.fixture
+def own_rings():
+    """No pinned memory that another test has kept, nor any for the next one."""
+    _cuda.give_back()
+    yield
+    _cuda.give_back()
+
+
+@pytest.fixture
 def lab(root, tmp_path, chromium):
     """A `lab.Lab`: JupyterLab or Voila over a copy of the notebooks, in a real browser."""
     from lab import Lab

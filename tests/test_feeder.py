@@ -19,18 +19,15 @@ DTYPES = [np.int32, np.int64, np.uint16, np.uint8, np.float32, bool]
 SIZES = [0, 1, SLOT - 8, SLOT, SLOT + 8, 2 * SLOT, 25 * SLOT - 8]  # bytes
 
 
-@pytest.fixture(autouse=True)
-def no_ring_of_other_tests():
-    _cuda.give_back()
-    yield
-    _cuda.give_back()
+pytestmark = pytest.mark.usefixtures("own_rings")
 
 
 @pytest.fixture
 def small(monkeypatch):
     """Slots so small that every array takes many; in the simulator, whatever the machine has."""
-    monkeypatch.setattr(_feeder, "RING_WORDS", SLOTS * WORDS)
+    monkeypatch.setattr(_feeder, "SLOT_WORDS", WORDS)
     monkeypatch.setattr(_feeder, "SLOTS", SLOTS)
+    monkeypatch.setattr(_feeder, "PIECE_WORDS", 5)
     with _cuda.using("sim"):
         yield
 
@@ -108,7 +105,7 @@ def test_loads_come_one_after_the_other_with_what_fills_them(late):
     """Also when pieces of the next are filled before the last is brought."""
     arrays = [some(size * WORDS + size) for size in (7, 1, 0, 12)]
     there = [np.zeros(array.size, np.int64) for array in arrays]
-    with _cuda.ring(WORDS) as ring:
+    with _cuda.kept_ring(WORDS) as ring:
         feeder = _feeder.Feeder(ring)
         loads = [
             feeder.ask(_feeder.Load(target, array.size, partial(_cuda._copy_piece, array)))
@@ -120,7 +117,6 @@ def test_loads_come_one_after_the_other_with_what_fills_them(late):
                 ready.synchronize()
             assert np.array_equal(target, array) and load.left == load.in_line == 0
         assert feeder.copies == []
-    assert not feeding()
 
 
 @pytest.mark.sim
@@ -133,7 +129,7 @@ def test_what_has_its_slots_does_not_wait_for_those_of_the_next(late, monkeypatc
     def fill(first, piece):
         assert not first or goes_on.wait(60)
 
-    with _cuda.ring(WORDS) as ring:
+    with _cuda.kept_ring(WORDS) as ring:
         feeder = _feeder.Feeder(ring)
         load = feeder.ask(_feeder.Load(there, there.size, fill))
         feeder.ask(_feeder.Load(there, there.size, fill))
@@ -151,8 +147,10 @@ def test_what_goes_through_a_ring():
 
 
 @pytest.mark.sim
-@pytest.mark.parametrize("words, pieces", [(0, []), (4, [4]), (16, [16]), (17, [16, 1]), (50, [16, 16, 16, 2])])
-def test_a_piece_is_as_large_as_a_slot(small, words, pieces):
+@pytest.mark.parametrize(
+    "words, pieces", [(0, []), (4, [4]), (6, [5, 1]), (15, [5, 5, 5]), (30, [10, 10, 10]), (50, [16, 16, 16, 2])]
+)
+def test_what_is_small_is_spread_over_the_slots(small, words, pieces):
     filled = {}
     _cuda.fill_from_host(np.zeros(words, np.int64), lambda at, piece: filled.setdefault(at, piece.size))
     assert [filled[at] for at in sorted(filled)] == pieces and sorted(filled) == np.cumsum([0, *pieces])[:-1].tolist()
@@ -166,8 +164,19 @@ def test_a_ring_has_the_slots_and_threads_that_the_module_says(monkeypatch):
     for fillers, cores, wanted in ((4, 9, 4), (9, 9, 5), (4, 2, 2)):
         monkeypatch.setattr(_feeder, "FILLERS", fillers)
         monkeypatch.setattr(_native, "_threads", cores)
-        with _cuda.using("sim"), _cuda.ring(100) as ring:
-            assert ring.threads._max_workers == wanted and ring.nbytes == 5 * 800
+        with _cuda.using("sim"), _cuda.kept_ring(128) as ring:
+            assert ring.threads._max_workers == wanted and ring.nbytes == 5 * 1024
+        _cuda.give_back()
+
+
+@pytest.mark.sim
+def test_a_ring_is_kept_until_a_larger_one_is_wanted(small):
+    sizes = []
+    for words in (4, 2, 5, 3, 100):
+        with _cuda.kept_ring(words) as ring:
+            sizes.append(ring.slots[0].size)
+            assert len(feeding()) <= SLOTS
+    assert sizes == [4, 4, 8, 8, WORDS]
 
 
 # --------------------------------------------------------------------------------------------------- nothing left over
@@ -223,7 +232,7 @@ def test_who_comes_in_between_has_a_ring_of_his_own(small):
 
     _cuda._sent(some(300))
     there = np.zeros(4 * WORDS, np.int64)
-    with _cuda._kept_ring() as own:
+    with _cuda.kept_ring(WORDS) as own:
         feeder = _feeder.Feeder(own)
         feeder.bring(feeder.ask(_feeder.Load(there, there.size, fill, after)))
     assert np.array_equal(inner[0], some(300)) and np.array_equal(there, np.arange(4 * WORDS) // WORDS * WORDS)
@@ -289,7 +298,7 @@ def test_a_forked_child_makes_a_ring_of_its_own():
 @pytest.mark.gpu
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_all_of_an_array_arrives_on_a_gpu(dtype):
-    slot = 8 * _feeder.RING_WORDS // _feeder.SLOTS // np.dtype(dtype).itemsize
+    slot = 8 * _feeder.SLOT_WORDS // np.dtype(dtype).itemsize
     for size in (0, 1, slot - 1, slot, slot + 1, (_feeder.SLOTS + 1) * slot + 3):
         array = some(size, dtype)
         for there in (_cuda.to_device(array), _cuda._sent(array)):

@@ -28,6 +28,8 @@ TRIANGLES = tcgpu.count(RMAT, "cpu")
 SUMS = 8 * layout.SUMS
 BUDGETS = [SUMS + 700, SUMS + 1200, RMAT.nbytes, SUMS + 2500, 3 * RMAT.nbytes, 10**6]
 
+pytestmark = pytest.mark.usefixtures("own_rings")
+
 
 def count_by_definition(near, far, part, total, **options):
     """What `launch_count` has the kernel do, from what lies in the arrays when it runs."""
@@ -91,7 +93,7 @@ def test_no_copy_meets_a_kernel(budget, seed, monkeypatch):
         stream.do(lambda: count_by_definition(near, far, part, total))
 
     monkeypatch.setattr(device, "launch_count", launch)
-    monkeypatch.setattr(_feeder, "RING_WORDS", 50 * stream.SLOTS)
+    monkeypatch.setattr(_feeder, "SLOT_WORDS", 50)
     monkeypatch.setattr(layout, "BUSY", 50)
     monkeypatch.setattr(layout, "LEAST", 10)
     with _cuda.using("sim"):
@@ -311,8 +313,8 @@ def stopping_after(parts):
 @pytest.mark.parametrize("engine", ENGINES)
 def test_an_interruption_leaves_nothing_behind(engine, monkeypatch, tmp_path):
     given_back, before = [], feeding()
-    give_back = _cuda.give_back
-    monkeypatch.setattr(_cuda, "give_back", lambda: given_back.append(give_back()))
+    give_back = _cuda.give_device_back
+    monkeypatch.setattr(_cuda, "give_device_back", lambda: given_back.append(give_back()))
     monkeypatch.chdir(tmp_path)
     with pytest.raises(Stop):
         tcgpu.count(RMAT, engine=engine, device_memory=SUMS + 1200, progress=stopping_after(2))

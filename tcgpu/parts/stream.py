@@ -26,8 +26,7 @@ from tcgpu.parts.layout import SUMS, byte_count, layout, walk
 from tcgpu.parts.progress import progress
 from tcgpu.parts.work import Found, count_part, method_of, opened
 
-EARLY = 3  # parts whose columns are asked for before they are launched
-SLOTS = EARLY + 1  # a piece of pinned memory for each of them, and for the one that is launched
+EARLY = 6  # parts whose columns are asked for before they are launched
 BATCH = 1 << 32  # look-ups after which the counts of the parts launched so far are read
 SIMULATED_EDGES_PER_SECOND = 12_000  # that a part looks at, whether or not they are its own
 SIMULATED_LOOKUPS_PER_SECOND = 45_000
@@ -151,8 +150,8 @@ class Streaming:
         check_patience(parts)
         with journal(resume, self.graph, "count", parts) as kept, _bar(parts, kept, show) as bar:
             try:
-                self._allocate()
-                with self.feeder.ring:
+                with _cuda.kept_ring(self.layout.move or self.layout.stay) as ring:
+                    self._allocate(ring)
                     self._run(kept, bar)
                 if self.timed:
                     self._measure()
@@ -160,16 +159,16 @@ class Streaming:
             finally:
                 self._let_go()
 
-    def _allocate(self):
-        """All the memory that it takes, on the device and pinned on the host."""
+    def _allocate(self, ring):
+        """All the memory that it takes on the device, and the pinned memory of `ring`, which outlives the count."""
         plan = self.layout
-        self.copying, self.counting = _cuda.Stream(), _cuda.Stream()
+        self.counting = _cuda.Stream()
         self.sums = Sums(self._array(SUMS, 0), self.counting)
         self.nothing = _cuda.device_array(0, np.int32)
         self.stay = self._place(plan.stay)
         self.places = deque(self._place(plan.move) for _ in range(plan.places if plan.move else 0))
-        self.feeder = Feeder(_cuda.ring(plan.move or plan.stay, self.copying, SLOTS), timed=self.timed)
-        self.pinned_bytes = self.feeder.ring.nbytes + self.sums.read.nbytes
+        self.feeder = Feeder(ring, timed=self.timed)
+        self.pinned_bytes = ring.nbytes + self.sums.read.nbytes
         self.kernels = []  # (event, event)
         self.read_at = time.perf_counter()  # when the last batch was read
 
@@ -269,14 +268,14 @@ class Streaming:
         ))  # fmt: skip
 
     def _let_go(self):
-        """Whatever happened, keep no memory, neither the device's nor pinned."""
+        """Whatever happened, keep no memory of the device."""
         _cuda.synchronize()
         for place in self.all_places:
             vars(place).clear()  # its load knows it, too: two that know each other stay until Python looks for such
         self.all_places.clear()
-        for name in ("stay", "places", "sums", "nothing", "feeder", "kernels", "copying", "counting"):
+        for name in ("stay", "places", "sums", "nothing", "feeder", "kernels", "counting"):
             self.__dict__.pop(name, None)
-        _cuda.give_back()
+        _cuda.give_device_back()
 
 
 def _count_natively(graph, limit, resume, show):
