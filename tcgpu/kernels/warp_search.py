@@ -197,15 +197,12 @@ def warp_hits(rows, place, size, keys, p, p_end, top, at, lane, cached):
     return hits
 
 
-def shape(edges, threads=64, blocks=None, rounds=None):
-    """(blocks, threads, bytes of shared memory) to launch `warp_search_kernel` with on so many edges.
-
-    rounds: how often a warp takes 32 of them, where `blocks` does not say so.
-    """
+def shape(edges, threads=64, blocks=None):
+    """(blocks, threads, bytes of shared memory) to launch `warp_search_kernel` with on so many edges."""
     warps = -(-check_knob("threads", threads, 1, 1024) // WARP)
     threads = warps * WARP
     most = 2**31 - 1 if blocks is None else check_knob("blocks", blocks, 1, 2**31 - 1)
-    blocks = enough_blocks(most, edges, threads * ((rounds or ROUNDS) if blocks is None else 1))
+    blocks = enough_blocks(most, edges, threads * (ROUNDS if blocks is None else 1))
     return blocks, threads, warps * max(4 * WORDS, WARP * BYTES_PER_THREAD)
 
 

@@ -17,7 +17,6 @@ from tcgpu.parts import copying
 from tcgpu.parts.cut import MOST_ROWS, column_bytes, words
 
 MARGIN = 1 << 16  # bytes of the device that are left alone: allocations are rounded up
-FEW_ROUNDS = 24  # how often a warp takes 32 edges of which few count, so that they fill its lanes
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,13 +44,13 @@ class Block:
         return low, _cuda.stretch(self.pointers, low - self.begin, high - low + 1, np.int64), self.rows
 
 
-def launch_count(near, far, part, total, *, columns=None, cached=True, few=False, stream=None):
+def launch_count(near, far, part, total, *, columns=None, cached=True, stream=None):
     """Add to total[0] the triangles over the part's edges: columns of block `near`, rows among `far`.
 
     far: what `Block.part_of` gives. columns: on the device the columns of these edges, if they are at hand; else they
-    are searched for. few: whether most of the edges have their rows elsewhere.
+    are searched for.
     """
-    blocks, size, shared = warp_search.shape(part.last - part.first, rounds=FEW_ROUNDS if few else None)
+    blocks, size, shared = warp_search.shape(part.last - part.first)
     if columns is None:
         columns = _cuda.device_array(0, np.int32)
     warp_search.warp_search_kernel.launch(

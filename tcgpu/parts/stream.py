@@ -231,7 +231,7 @@ class Streaming:
         begin = self.counting.event(timing=True) if self.timed else None
         device.launch_count(
             block, rows or block.part_of(block.begin, block.end), part, self.sums.next(part),
-            columns=columns, few=rows is not None, stream=self.counting, **self.knobs,
+            columns=columns, stream=self.counting, **self.knobs,
         )  # fmt: skip
         near[0].free = done = self.counting.event(self.timed)
         if far is not None:
