@@ -146,9 +146,13 @@ def pairs(graph, stay, move, sample=SAMPLE):
 
 
 def ranges(graph, most_bytes):
-    """Where ranges of vertices begin and end whose columns take no more than that on a device: [0, ..., n]."""
+    """Where ranges of vertices begin and end whose columns take no more than that on a device: [..., n].
+
+    They begin where the first column does that is not empty. No edge is before, and none leads there: who has a smaller
+    neighbour comes after it. In degree order that spares the vertices without any.
+    """
     most_bytes = min(most_bytes, ROW_BYTES * MOST_ROWS)
-    cuts = [0]
+    cuts = [int(np.searchsorted(graph.col_ptr[: graph.n], 0, side="right")) - 1] if graph.m else [0]
     while cuts[-1] < graph.n:
         begin = cuts[-1]
         low, high = begin, graph.n  # the largest end that fits lies in low..high
@@ -202,7 +206,7 @@ def _middle(graph, begin, end):
 
 def _grouped(graph, cuts, most_bytes):
     """Of `cuts` those with which ranges become as large as they may."""
-    groups = [0]
+    groups = cuts[:1]
     for before, cut in zip(cuts, cuts[1:]):
         if column_bytes(graph, groups[-1], cut) > most_bytes:
             groups.append(before)
