@@ -348,10 +348,11 @@ def ladder_rows(row, raw, repeats):
 
 
 def keep(path, rows):
-    """Write rows, and before them what the file says of other graphs."""
-    measured = {row["graph"] for row in rows}
-    before = bench.Rows.read_csv(path) if path.exists() else []
-    bench.Rows([row for row in before if row["graph"] not in measured] + list(rows)).write_csv(path)
+    """Write rows, and what the file says of other graphs, in the order of GRAPHS."""
+    measured, place = {row["graph"] for row in rows}, {name: k for k, name in enumerate(GRAPHS)}
+    before = [row for row in (bench.Rows.read_csv(path) if path.exists() else []) if row["graph"] not in measured]
+    rows = sorted([*before, *rows], key=lambda row: place.get(row["graph"], len(place)))
+    bench.Rows(rows).write_csv(path)
     print(f"written to {path}", file=sys.stderr)
 
 

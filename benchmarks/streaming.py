@@ -55,7 +55,7 @@ def measured(name, graph, folder, repeats, lanes):
         row |= {"way": f"streamed, {share:.0%}", "share": round(share, 4)}
         yield about | row | ratios(row, default, kernel)
         if share == MAPPED:
-            lanes += [about | {"share": share} | each for each in in_turn(overlap)]
+            lanes += [{"graph": name, "engine": about["engine"], "share": share} | each for each in in_turn(overlap)]
     row, _ = streamed(formats.open_folder(folder), int(MAPPED * size), repeats)
     row |= {"way": f"mapped, {MAPPED:.0%}", "share": MAPPED}
     yield about | row | ratios(row, default, kernel)
@@ -167,7 +167,8 @@ def main():
                 print(", ".join(f"{key} {row[key]}" for key in SHOWN if key in row), flush=True)
         check(rows)
         if wish.into:
-            for what, record in {"streaming": rows, "overlap": bench.Rows(row | machine for row in lanes)}.items():
+            where = {key: machine[key] for key in ("gpu_name", "date") if key in machine}
+            for what, record in {"streaming": rows, "overlap": bench.Rows(lane | where for lane in lanes)}.items():
                 record.write_csv(Path(wish.into, bench.record_path(what, rows).name))
 
 

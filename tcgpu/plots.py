@@ -174,6 +174,18 @@ def draw_schedules(schedules, *, unit="combinations", machine="multiprocessor"):
     return panels[0].figure
 
 
+def draw_timeline(lanes, *, unit="milliseconds", title=""):
+    """What goes on side by side: a dict of name -> rows of two times, when each piece began and ended."""
+    panel = axes(9, 0.7 * len(lanes) + 0.8)
+    for k, (name, color) in enumerate(zip(lanes, (ORANGE, BLUE, GREY))):
+        begin, end = np.asarray(lanes[name], float).reshape(-1, 2).T
+        panel.barh(np.full(begin.size, k), end - begin, 0.7, begin, color=color, edgecolor="white", lw=0.3)
+    panel.set(yticks=range(len(lanes)), yticklabels=list(lanes), xlabel=unit, title=title)
+    panel.invert_yaxis()
+    panel.spines[["top", "right"]].set_visible(False)
+    return panel.figure
+
+
 def draw_peeling(graph, numbers, *, positions=None):
     """A truss peeled round by round, a panel each: what goes in the round stands out, and is missing from the next.
 

@@ -67,6 +67,14 @@ def test_schedules_show_every_job_on_its_machine_and_the_bound():
     assert "25.0% above" in given.get_title() and "0.0% above" in longest.get_title()
 
 
+def test_a_timeline_shows_each_piece_where_it_began_and_ended():
+    (panel,) = plots.draw_timeline({"copies": [(0, 2), (3, 4)], "kernels": [(2.5, 7)], "nothing": []}).axes
+    assert [(bar.get_y() + bar.get_height() / 2, bar.get_x(), bar.get_width()) for bar in panel.patches] == [
+        (0, 0, 2), (0, 3, 1), (1, 2.5, 4.5),
+    ]  # fmt: skip
+    assert [label.get_text() for label in panel.get_yticklabels()] == ["copies", "kernels", "nothing"]
+
+
 def test_column_lengths_of_every_graph():
     lines = plots.draw_column_lengths({"club": CLUB, "star": tcgpu.generate.star(9)}).axes[0].lines
     assert sum(lines[0].get_ydata()) == CLUB.n and sum(lines[1].get_ydata()) == 9
