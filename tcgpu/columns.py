@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tcgpu._native import fetch_add, jit, run_threads, threads
+from tcgpu._native import fetch_add, inline, jit, run_threads, threads
 
 MAX_VERTICES = 2**31 - 1  # a vertex number has 31 bits of the key
 MANY = 50_000  # fewer edges than this are not worth waking the other cores
@@ -78,6 +78,23 @@ def column_of_each(col_ptr, m):
     col_of = np.empty(m, np.int32)
     run_threads(_column_of_each, col_ptr, col_of, workers=_workers(m))
     return col_of
+
+
+def kept(col_ptr, row_idx, keep):
+    """The columns with no other nonzeros than those that `keep` marks, a bool for each."""
+    starts = np.zeros(col_ptr.size, np.int64)
+    run_threads(_count_kept, col_ptr, keep, starts, workers=_workers(row_idx.size))
+    np.cumsum(starts, out=starts)
+    rows = np.empty(starts[-1], np.int32)
+    run_threads(_fill_kept, col_ptr, row_idx, keep, starts, rows, workers=_workers(row_idx.size))
+    return starts, rows
+
+
+def called(names, values):
+    """names[value] for each of the values, all of them int32."""
+    found = np.empty(values.size, np.int32)
+    run_threads(_called, names, values, found, workers=_workers(values.size))
+    return found
 
 
 def degrees(col_ptr, row_idx):
@@ -404,6 +421,39 @@ def _column_of_each(worker, workers, col_ptr, col_of):
     for j in range(n * worker // workers, n * (worker + 1) // workers):
         for k in range(col_ptr[U64(j)], col_ptr[U64(j + 1)]):
             col_of[U64(k)] = j
+
+
+@inline
+def _share(col_ptr, worker, workers):
+    """The columns of one worker out of so many: about as many nonzeros for each."""
+    m = col_ptr[-1]
+    return np.searchsorted(col_ptr, m * worker // workers), np.searchsorted(col_ptr, m * (worker + 1) // workers)
+
+
+@jit
+def _count_kept(worker, workers, col_ptr, keep, starts):
+    begin, end = _share(col_ptr, worker, workers)
+    for j in range(begin, end):
+        count = 0
+        for k in range(col_ptr[U64(j)], col_ptr[U64(j + 1)]):
+            count += keep[U64(k)]
+        starts[U64(j + 1)] = count
+
+
+@jit
+def _fill_kept(worker, workers, col_ptr, row_idx, keep, starts, rows):
+    begin, end = _share(col_ptr, worker, workers)
+    at = starts[U64(begin)]
+    for k in range(col_ptr[U64(begin)], col_ptr[U64(end)]):
+        if keep[U64(k)]:
+            rows[U64(at)] = row_idx[U64(k)]
+            at += 1
+
+
+@jit
+def _called(worker, workers, names, values, found):
+    for k in range(values.size * worker // workers, values.size * (worker + 1) // workers):
+        found[U64(k)] = names[U64(values[U64(k)])]
 
 
 @jit

@@ -217,9 +217,10 @@ class Graph:
 
     def kept(self, keep):
         """The same vertices, and of the edges those that `keep` marks: a bool for each, in the order of `edges()`."""
-        before = np.zeros(self.m + 1, np.int64)
-        np.cumsum(keep, out=before[1:])
-        return Graph(before[self.col_ptr], self.row_idx[keep], labels=self.labels, name=self.name, validate=False)
+        keep = np.ascontiguousarray(keep, bool)
+        if keep.shape != (self.m,):
+            raise GraphError(f"there is a mark for each of {self.m:,} edges, not an array of {keep.shape}")
+        return Graph(*columns.kept(self.col_ptr, self.row_idx, keep), labels=self.labels, name=self.name, validate=False)
 
     def lower(self):
         """L as a SciPy CSC array of ones."""

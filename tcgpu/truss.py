@@ -9,7 +9,7 @@ import importlib
 
 import numpy as np
 
-from tcgpu import counting, peeling
+from tcgpu import columns, counting, peeling
 from tcgpu._engine import ENGINE
 from tcgpu.counting import GPU, Method, on_engine
 from tcgpu.graph import Graph, GraphError, as_graph
@@ -69,7 +69,8 @@ def _kept(graph, keep):
     inside = left.degrees > 0
     number = np.cumsum(inside, dtype=np.int32) - np.int32(1)
     col_ptr = np.append(left.col_ptr[:-1][inside], left.m)
-    return Graph(col_ptr, number[left.row_idx], labels=_labels(graph, inside), name=graph.name, validate=False)
+    row_idx = columns.called(number, left.row_idx)
+    return Graph(col_ptr, row_idx, labels=_labels(graph, inside), name=graph.name, validate=False)
 
 
 def _labels(graph, inside):

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tcgpu
-from tcgpu import Graph, GraphError, columns
+from tcgpu import Graph, GraphError, columns, generate
 from tcgpu._native import set_threads
 from tcgpu.graph import Cleaned
 
@@ -59,6 +59,20 @@ def test_kept_has_the_edges_that_are_marked(multigraph, chance):
     rows, cols = graph.edges()
     assert edge_set(kept) == set(zip(cols[keep].tolist(), rows[keep].tolist()))
     assert (kept.n, kept.labels) == (n, graph.labels)
+    with pytest.raises(GraphError, match="a mark for each of"):
+        graph.kept(np.append(keep, True))
+
+
+@pytest.mark.parametrize("workers", [1, 2, 7, 64])
+def test_kept_is_the_same_by_any_number_of_threads(monkeypatch, workers):
+    monkeypatch.setattr(columns, "MANY", 0)
+    monkeypatch.setattr("tcgpu._native._threads", workers)
+    for graph in (generate.rmat(9, seed=1).ordered("degree"), generate.star(50), Graph.from_edges([8], [9], 20)):
+        keep = np.random.default_rng(3).random(graph.m) < 0.6
+        rows, cols = (ends[keep] for ends in graph.edges())
+        kept = graph.kept(keep)
+        assert np.array_equal(kept.row_idx, rows) and np.array_equal(kept.col_of, cols)
+        assert np.array_equal(columns.called(np.arange(graph.n, dtype=np.int32)[::-1].copy(), rows), graph.n - 1 - rows)
 
 
 @given(multigraphs(), st.sampled_from(["degree", "bfs", "random", "auto", "natural"]), st.integers(0, 3))

@@ -10,7 +10,7 @@ U64 = np.uint64
 def fill_columns(graph, begin, end, at, words):
     """Words of the memory of a range of columns, from word `at` on: first where each begins, then the rows, by twos.
 
-    NumPy does it: it lets other threads run meanwhile, and copies several times as fast as a loop.
+    NumPy does it, and lets other threads run meanwhile.
     """
     first, last = int(graph.col_ptr[begin]), int(graph.col_ptr[end])
     pointers = graph.col_ptr[begin + at : min(begin + at + words.size, end + 1)]
