@@ -220,7 +220,8 @@ class Graph:
         keep = np.ascontiguousarray(keep, bool)
         if keep.shape != (self.m,):
             raise GraphError(f"there is a mark for each of {self.m:,} edges, not an array of {keep.shape}")
-        return Graph(*columns.kept(self.col_ptr, self.row_idx, keep), labels=self.labels, name=self.name, validate=False)
+        left = columns.kept(self.col_ptr, self.row_idx, keep)
+        return Graph(*left, labels=self.labels, name=self.name, validate=False)
 
     def lower(self):
         """L as a SciPy CSC array of ones."""
