@@ -14,7 +14,7 @@ from tcgpu._native import threads
 
 SLOT_WORDS = 1 << 20  # int64 words of pinned memory in each of a ring's slots, at most
 SLOTS = 8
-PIECE_WORDS = 1 << 17  # what is small is spread over all slots, but in no smaller pieces than of so many words
+PIECE_WORDS = 1 << 17  # a load that is alone is spread over all slots, but in no smaller pieces than of so many words
 FILLERS = 4  # threads that fill them
 
 
@@ -31,10 +31,7 @@ class Load:
 
 
 class Ring:
-    """Slots of pinned memory, all of a size, a stream that copies from them, and threads that fill them.
-
-    A context: at its end the threads are gone.
-    """
+    """Slots of pinned memory, all of a size, a stream that copies from them, and threads that fill them."""
 
     def __init__(self, stream, slots, fillers):
         self.stream, self.slots = stream, slots
@@ -44,14 +41,8 @@ class Ring:
     def nbytes(self):
         return sum(slot.nbytes for slot in self.slots)
 
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *failure):
-        self.end()
-
     def end(self):
-        """No slot is filled any more."""
+        """No slot is filled any more, and the threads are gone."""
         self.threads.shutdown(cancel_futures=True)
 
 

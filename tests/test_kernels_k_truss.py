@@ -1,6 +1,7 @@
 """Edge support and k-trusses by kernels: NetworkX's and brute force's on small graphs, the native engine's on large."""
 
 from dataclasses import replace
+from functools import partial
 from itertools import combinations
 
 import networkx as nx
@@ -292,6 +293,19 @@ def test_support_and_triangles_by_methods_in_any_order(method, order):
     found = tcgpu.support(graph, method=method, engine="sim", order=order)
     assert found.dtype == np.int64 and np.array_equal(found, brute_force(graph))
     assert np.array_equal(tcgpu.triangles(graph, method=method, engine="sim", order=order), cpu.triangles(graph))
+
+
+@pytest.mark.sim
+def test_graphs_between_two_sizes_are_for_the_bitmaps(monkeypatch):
+    """Where no method is named. Edges that are in no columns yet are for adaptive, whatever their number."""
+    chosen = partial(tcgpu.counting._for_edges, engine="sim", order=None)
+    for graph, bitmap in ((GRAPHS["wheel"], "bitmap_block_shared"), (tcgpu.generate.road(5, 5), "bitmap_thread")):
+        m = graph.m
+        for sizes, name in (((m, m + 9), "adaptive"), ((m - 1, m), bitmap), ((0, m - 1), "adaptive")):
+            monkeypatch.setattr(support, "MIDDLING", sizes)
+            assert chosen(graph, None).name == name and chosen(graph, "bitmap_warp").name == "bitmap_warp"
+            assert chosen(graph.edges(), None).name == "adaptive"
+            assert np.array_equal(tcgpu.support(graph, engine="sim"), cpu.support(graph))
 
 
 @pytest.mark.sim

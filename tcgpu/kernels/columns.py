@@ -41,7 +41,10 @@ def fill_empty_columns(col_of, col_ptr):
 
 @cuda.jit(device=True)
 def column_at(ptr, e):
-    """The column, from 0 on, in which nonzero e lies: the last one that begins no later, and is not empty."""
+    """The column, from 0 on, in which nonzero e lies: the last one that begins no later, and is not empty.
+
+    Neighbouring lanes search for neighbouring nonzeros, so that they read nearly the same.
+    """
     low, high = int64(1), ptr.size - 1
     while low < high:
         middle = (low + high) >> 1

@@ -18,6 +18,7 @@ Positions have 32 bits: no array of rows may have 2^32 - 2^13 rows or more.
 from tcgpu._cuda import cuda, int64, uint32
 from tcgpu.kernels import Plan, Step
 from tcgpu.kernels.bits import check_edges, simulated_lookups
+from tcgpu.kernels.columns import column_at
 
 ARGUMENTS = "int32[::1], int64, int64, int64, int64[::1], int32[::1], int64, int64[::1], int32[::1]"
 
@@ -29,14 +30,14 @@ def columns_of(e, cols, first, j_low, j_ptr, j_rows, i_low, i_ptr):
 
     Column i has no rows up to i, so that no others of column j can be in both.
     """
-    at = column_at(j_rows[e], i_low, i_ptr)
+    at = place_at_hand(j_rows[e], i_low, i_ptr)
     if at < 0:
         return uint32(0), uint32(0), uint32(0), uint32(0)
     return stretches(e, at, cols, first, j_low, j_ptr, i_ptr)
 
 
 @cuda.jit(device=True)
-def column_at(i, i_low, i_ptr):
+def place_at_hand(i, i_low, i_ptr):
     """Which of the columns from i_low on is column i: it begins at i_ptr[that]; -1 if it is not at hand."""
     at = int64(i) - i_low
     return at if 0 <= at < i_ptr.size - 1 else int64(-1)
@@ -52,20 +53,10 @@ def stretches(e, at, cols, first, j_low, j_ptr, i_ptr):
 
 @cuda.jit(device=True)
 def column_end(e, cols, first, j_low, j_ptr):
-    """Where the column of nonzero e ends: that of the vertex which `cols` names; without `cols` the first end past e.
-
-    Neighbouring lanes search for neighbouring nonzeros, so that they read nearly the same.
-    """
+    """Where the column of nonzero e ends: that of the vertex which `cols` names; without `cols` it is searched for."""
     if cols.size:
         return j_ptr[cols[e - first] - j_low + 1]
-    low, high = int64(1), j_ptr.size - 1
-    while low < high:
-        middle = (low + high) >> 1
-        if j_ptr[middle] <= e:
-            low = middle + 1
-        else:
-            high = middle
-    return j_ptr[low]
+    return j_ptr[column_at(j_ptr, e) + 1]
 
 
 @cuda.jit(device=True)

@@ -20,7 +20,7 @@ levels of the search tree, which every search goes through. It ends in the part 
 from tcgpu._cuda import cuda, int32, int64, kernel, uint32, uint64
 from tcgpu.kernels import check_choice, check_knob, edge_list, enough_blocks
 from tcgpu.kernels.device_graph import prepare
-from tcgpu.kernels.edge_list import column_at, has, stretches
+from tcgpu.kernels.edge_list import has, place_at_hand, stretches
 from tcgpu.kernels.reduction import BYTES_PER_THREAD, add_block_to
 
 __all__ = ["plan", "prepare", "shape"]
@@ -90,7 +90,7 @@ def gathered(line, at, waiting, lane, e, step, last, j_rows, i_low, i_ptr):
     while e - lane < last and waiting < uint32(WARP):
         mine, i_at = e, int64(-1)
         if e < last:
-            i_at = column_at(j_rows[e], i_low, i_ptr)
+            i_at = place_at_hand(j_rows[e], i_low, i_ptr)
         counting = uint32(cuda.ballot_sync(ALL_LANES, i_at >= 0))
         e += step
         if waiting == 0 and (counting == uint32(ALL_LANES) or e - lane >= last):
@@ -105,7 +105,7 @@ def gathered(line, at, waiting, lane, e, step, last, j_rows, i_low, i_ptr):
     mine, i_at = e, int64(-1)
     if lane < taken:
         mine = int64(line[uint32(at + waiting + lane)])
-        i_at = column_at(j_rows[mine], i_low, i_ptr)
+        i_at = place_at_hand(j_rows[mine], i_low, i_ptr)
     cuda.syncwarp()
     return mine, i_at, e, waiting
 
