@@ -25,6 +25,9 @@ from tcgpu import _feeder
 from tcgpu._engine import ENGINE, ENGINES, REASON, shared_library, visible_gpus
 from tcgpu._simulator import simulate
 
+if ENGINE == "gpu":
+    from tcgpu import _driver
+
 __all__ = ["cuda", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "simulate", "visible_gpus"]
 
 # A launch of few blocks is what a small graph needs: no warning. numba-cuda has a configuration of its own.
@@ -77,7 +80,8 @@ class Kernel:
         self.py_func, self.signatures, self.most_threads = py_func, signatures, most_threads
         self.__name__, self.__doc__, self.__module__ = py_func.__name__, py_func.__doc__, py_func.__module__
         self.__wrapped__ = py_func
-        self._lock, self._dispatcher, self._allowed_on = threading.Lock(), None, set()
+        self._lock, self._dispatcher = threading.Lock(), None
+        self._launchers = {}  # a device's number -> what launches the kernel there, for each signature
 
     def __repr__(self):
         return f"<kernel {self.__name__}>"
@@ -85,16 +89,21 @@ class Kernel:
     @property
     def compiled(self):
         """Numba's dispatcher, all signatures compiled, any amount of shared memory allowed on this thread's device."""
-        device = cuda.get_current_device().id
-        if device not in self._allowed_on:
-            with self._lock:
-                if self._dispatcher is None:
-                    self._dispatcher = cuda.jit(list(self.signatures), launch_bounds=self.most_threads)(self.py_func)
-                for overload in self._dispatcher.overloads.values():
-                    _allow_all_shared_memory(overload)
-                    _unload_once(overload._codelibrary.get_cufunc().module)
-                self._allowed_on.add(device)
+        self._get_ready()
         return self._dispatcher
+
+    def _get_ready(self):
+        device = cuda.get_current_device().id  # Numba settles it for a thread that has none
+        with self._lock:
+            if device in self._launchers:
+                return
+            if self._dispatcher is None:
+                self._dispatcher = cuda.jit(list(self.signatures), launch_bounds=self.most_threads)(self.py_func)
+            overloads = list(self._dispatcher.overloads.values())
+            for overload in overloads:
+                _allow_all_shared_memory(overload)
+                _unload_once(overload._codelibrary.get_cufunc().module)
+            self._launchers[device] = [_driver.Launcher(overload) for overload in overloads]
 
     def carve_out(self, percent):
         """From now on give shared memory this share of an SM's fast memory, and the L1 cache the rest.
@@ -119,10 +128,18 @@ class Kernel:
 
     def launch(self, blocks, threads, *args, shared=0, stream=None):
         """Run `blocks` x `threads` with `shared` bytes of dynamic shared memory a block. A GPU is not waited for."""
-        if engine() == "gpu":
-            self.compiled[blocks, threads, stream.own if stream else 0, shared](*map(_unordered, args))
-        else:
-            simulate(self.py_func, blocks, threads, args, shared=shared)
+        if engine() == "sim":
+            return simulate(self.py_func, blocks, threads, args, shared=shared)
+        args = [_unordered(arg) for arg in args]
+        handle = stream.handle if stream else 0
+        if not any(each.launch(blocks, threads, args, shared, handle) for each in self._launchers_here()):
+            self.compiled[blocks, threads, stream.own if stream else 0, shared](*args)
+
+    def _launchers_here(self):
+        """What launches it on this thread's device."""
+        if _driver.current_device() not in self._launchers:
+            self._get_ready()
+        return self._launchers[_driver.current_device()]
 
 
 def kernel(*signatures, most_threads=None):
@@ -309,22 +326,17 @@ class Stream:
     def __init__(self):
         self.own = None
         if engine() == "gpu":
-            self.context = cuda.current_context()
-            self.own = self.context.create_stream()
-            self.handle = cuda.cudadrv.driver._stream_handle(self.own)
+            self.own = cuda.current_context().create_stream()
+            self.handle = int(self.own.handle)
 
     def event(self, timing=False):
         """What is done when the stream has come this far: the host may `synchronize` with it, and `query` it."""
-        if self.own is None:
-            return _Moment()
-        place = self.context.create_event(timing)
-        place.record(self.own)
-        return place
+        return _Moment() if self.own is None else _driver.Event(self.handle, timing)
 
     def wait(self, event):
         """Go on only when another stream's event is done."""
         if self.own is not None:
-            event.wait(self.own)
+            event.hold(self.handle)
 
     def copy_in(self, array, at, source):
         """A pinned array to elements `at` and following of a device array; both are contiguous."""
@@ -332,7 +344,7 @@ class Stream:
             array.view(source.dtype)[at : at + source.size] = source
         elif source.size:
             target = array.device_ctypes_pointer.value + at * source.itemsize
-            self._copy("cuMemcpyHtoDAsync", target, source.ctypes.data, source.nbytes)
+            _driver.copy_in(target, source.ctypes.data, source.nbytes, self.handle)
 
     def copy_out(self, array, at, target):
         """Elements `at` and following of a device array to a pinned one."""
@@ -340,10 +352,7 @@ class Stream:
             target[:] = array[at : at + target.size]
         elif target.size:
             source = array.device_ctypes_pointer.value + at * target.itemsize
-            self._copy("cuMemcpyDtoHAsync", target.ctypes.data, source, target.nbytes)
-
-    def _copy(self, name, target, source, size):
-        getattr(cuda.cudadrv.driver.driver, name)(target, source, size, self.handle)
+            _driver.copy_out(target.ctypes.data, source, target.nbytes, self.handle)
 
 
 class _Moment:
@@ -358,12 +367,8 @@ class _Moment:
     def synchronize(self):
         pass
 
-
-def ms_between(begin, end):
-    """Milliseconds between two events with timing that are done."""
-    if engine() == "sim":
-        return (end.seconds - begin.seconds) * 1e3
-    return cuda.event_elapsed_time(begin, end)
+    def ms_since(self, begin):
+        return (self.seconds - begin.seconds) * 1e3
 
 
 def pinned(length, dtype):
@@ -465,15 +470,14 @@ def elapsed_ms(work, prepare=lambda: None, *, waits=False):
     microseconds = 1000
     while True:
         prepare()
-        begin, end = cuda.event(), cuda.event()
         _stay_busy.launch(1, 1, microseconds)
-        begin.record()
+        begin = _driver.Event(timing=True)
         work()
-        end.record()
+        end = _driver.Event(timing=True)
         kept_busy = not begin.query()
         end.synchronize()
         if waits or kept_busy or microseconds > 1_000_000:
-            return cuda.event_elapsed_time(begin, end)
+            return end.ms_since(begin)
         microseconds *= 4
 
 

@@ -5,7 +5,11 @@ from graphlib import TopologicalSorter
 
 import pytest
 
-DOORS = {"numba.cuda": {"_cuda", "_simulator"}, "numba": {"_native", "_cuda", "_simulator"}}
+DOORS = {
+    "numba.cuda": {"_cuda", "_simulator"},
+    "numba": {"_native", "_cuda", "_simulator"},
+    "cuda": {"_driver"},
+}
 
 
 @pytest.fixture(scope="module")

@@ -263,7 +263,7 @@ class Streaming:
         """When the device copied and counted, from its first copy on."""
         first = next((begin for begin, _ in self.feeder.copies), None)
         self.overlap = Overlap(*(
-            np.array([[_cuda.ms_between(first, event) for event in events] for events in both]).reshape(-1, 2)
+            np.array([[event.ms_since(first) for event in events] for events in both]).reshape(-1, 2)
             for both in (self.feeder.copies, self.kernels)
         ))  # fmt: skip
 
