@@ -15,6 +15,8 @@ from cuda.bindings import driver
 # What compiled code takes of an array, before its shape and strides: two numbers that a device has no use for, how many
 # elements there are, bytes of an element, the address.
 ARRAY = "qqqqQ"
+# How a number is packed: eight bytes each, of which the code takes the lower ones where it needs fewer.
+NUMBERS = {"bool": "q", "int32": "q", "uint32": "q", "int64": "q", "uint64": "Q", "float64": "d"}
 
 
 class DriverError(RuntimeError):
@@ -91,13 +93,11 @@ class Launcher:
     """
 
     def __init__(self, overload):
-        self.overload, self.fits = overload, None  # whether Numba has the arguments like this; None: not known yet
-        self.arrays, form = [], ""  # of each argument that is an array its dtype and dimensions, else None
-        for kind in overload.argument_types:
-            array = hasattr(kind, "ndim")
-            self.arrays.append((np.dtype(str(kind.dtype)), kind.ndim) if array else None)
-            form += ARRAY + 2 * kind.ndim * "q" if array else "q" if kind.signed else "Q"
-        self.form = struct.Struct("<" + form)  # eight bytes each: of smaller numbers the code takes the lower ones
+        self.overload, self.kinds = overload, overload.argument_types
+        self.fits = None  # whether Numba has the arguments like this; None: not known yet
+        self.arrays = [(np.dtype(str(k.dtype)), k.ndim) if hasattr(k, "ndim") else None for k in self.kinds]
+        form = "".join(ARRAY + 2 * k.ndim * "q" if hasattr(k, "ndim") else NUMBERS[str(k)] for k in self.kinds)
+        self.form = struct.Struct("<" + form)
         self.memory = ctypes.create_string_buffer(self.form.size)
         first, last = ctypes.addressof(self.memory), ctypes.addressof(self.memory) + self.form.size
         self.places = (ctypes.c_void_p * len(form))(*range(first, last, 8))
@@ -134,7 +134,7 @@ class Launcher:
     def _as_numba_has_them(self, args, values):
         if self.fits is None:
             theirs = []
-            for kind, arg in zip(self.overload.argument_types, args):
+            for kind, arg in zip(self.kinds, args):
                 self.overload._prepare_args(kind, arg, 0, [], theirs)
             self.fits = [getattr(value, "value", value) or 0 for value in theirs] == values
         return self.fits

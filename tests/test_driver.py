@@ -1,22 +1,26 @@
 """The door to CUDA's driver: how arguments are packed, who launches what, events and copies in their order."""
 
 import ctypes
+import importlib
+import pkgutil
 import threading
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
+import tcgpu.kernels
 from tcgpu import _cuda
 
 pytest.importorskip("cuda.bindings.driver", reason="no bindings of CUDA's driver here: pip install 'tcgpu[test]'")
 
 from numba import types  # noqa: E402
+from numba.core.sigutils import normalize_signature  # noqa: E402
 from numba.cuda import dispatcher  # noqa: E402
 
 from tcgpu import _driver  # noqa: E402
 
-KINDS = types.int32[::1], types.uint64[:, ::1], types.int64, types.uint64, types.int32
+KINDS = types.int32[::1], types.uint64[:, ::1], types.int64, types.uint64, types.int32, types.boolean, types.float64
 
 
 class Array:
@@ -70,7 +74,7 @@ def asked(monkeypatch):
 
 
 def args(first=None, second=None, number=-5, large=2**64 - 1, small=-7):
-    return [first or Array((6,), np.int32), second or Array((3, 4), np.uint64, 4096), number, large, small]
+    return [first or Array((6,), np.int32), second or Array((3, 4), np.uint64, 4096), number, large, small, True, 0.5]
 
 
 def test_arguments_are_packed_as_compiled_code_takes_them(asked):
@@ -80,6 +84,7 @@ def test_arguments_are_packed_as_compiled_code_takes_them(asked):
     assert words[:7] == [0, 0, 6, 4, 0x7F00_1234_5678_9AB0, 6, 4]
     assert words[7:16] == [0, 0, 12, 8, 4096, 3, 4, 32, 8]
     assert words[16:18] == [2**64 - 5, 2**64 - 1] and words[18] & 0xFFFFFFFF == 2**32 - 7
+    assert words[19] == 1 and words[20] == 0x3FE0_0000_0000_0000
 
 
 def test_an_array_without_elements_is_nowhere(asked):
@@ -115,6 +120,18 @@ def test_a_numba_that_has_arguments_otherwise_launches_by_itself(asked):
 def test_too_many_arguments_are_refused(asked):
     with pytest.raises(ValueError, match="argument"):
         _driver.Launcher(Overload()).launch(1, 32, [*args(), 0], 0, 0)
+
+
+def test_what_every_kernel_takes_is_known_here():
+    found = 0
+    for module in pkgutil.iter_modules(tcgpu.kernels.__path__, "tcgpu.kernels."):
+        for kernel in vars(importlib.import_module(module.name)).values():
+            for signature in kernel.signatures if isinstance(kernel, _cuda.Kernel) else ():
+                kinds, _ = normalize_signature(signature)
+                launcher = _driver.Launcher(SimpleNamespace(argument_types=kinds, _codelibrary=Overload._codelibrary))
+                assert launcher.form.size % 8 == 0
+                found += 1
+    assert found > 50
 
 
 # ------------------------------------------------------------------------------------------------------- on a real GPU
