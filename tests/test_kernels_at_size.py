@@ -141,6 +141,20 @@ def test_trusses(name, large):
     assert np.array_equal(k_truss.peel(own, 5), peeling.peel(own, 5))
 
 
+@pytest.mark.parametrize("few", [0, 20_000])
+@pytest.mark.parametrize("order", ["natural", "degree"])
+def test_trusses_counted_anew(few, order, large, monkeypatch):
+    monkeypatch.setattr(k_truss, "MIDDLING", (0, few))
+    monkeypatch.setattr(k_truss, "prepare", lambda graph, wish: graph.ordered("degree" if wish == "auto" else wish))
+    own = graph("R-MAT").ordered(order)
+    for k in (3, 5, 12):
+        assert np.array_equal(k_truss.peel(own, k), peeling.peel(own, k))
+    if few:
+        smaller = generate.rmat(10)
+        monkeypatch.setattr(k_truss, "MIDDLING", (0, smaller.m // 3))
+        assert np.array_equal(k_truss.numbers(smaller), peeling.numbers(smaller))
+
+
 @pytest.mark.parametrize("own", [generate.rmat(8), generate.copapers(300, 30), generate.mesh(60, 60)], ids=str)
 def test_truss_numbers(own, large):
     """Hundreds of rounds."""

@@ -69,6 +69,27 @@ def simulator():
         yield
 
 
+@pytest.fixture
+def large_ones(monkeypatch):
+    """large_ones(order, few): a graph of more than a few edges, to be ordered so; `no_room` is left for `adaptive`."""
+    prepare = k_truss.prepare
+
+    def ordered(order, few=0):
+        monkeypatch.setattr(k_truss, "MIDDLING", (0, few))
+        monkeypatch.setattr(k_truss, "prepare", lambda graph, wish: prepare(graph, order if wish == "auto" else wish))
+        return GRAPHS["R-MAT"]
+
+    def no_room():
+        monkeypatch.setattr(support.SupportPlan, "allocate", None)
+        sizes = {"adaptive": 2**62}
+        real = support.SupportPlan.device_bytes
+        taken = property(lambda plan: sizes.get(plan.method) or real.fget(plan))
+        monkeypatch.setattr(support.SupportPlan, "device_bytes", taken)
+
+    ordered.no_room = no_room
+    return ordered
+
+
 @pytest.mark.sim
 @pytest.mark.usefixtures("simulator")
 class TestInTheSimulator:
@@ -135,16 +156,42 @@ class TestInTheSimulator:
         plan.count()
         assert plan.rounds == 1
 
-    @pytest.mark.parametrize("order", ["natural", "degree"])
-    def test_supports_to_begin_with_may_be_those_of_adaptive(self, monkeypatch, order):
-        graph, prepare = GRAPHS["R-MAT"], k_truss.prepare
-        monkeypatch.setattr(k_truss, "MIDDLING", (0, 0))
-        monkeypatch.setattr(k_truss, "prepare", lambda graph, wish: prepare(graph, order if wish == "auto" else wish))
+    def test_supports_to_begin_with_may_be_those_of_adaptive(self, large_ones):
+        graph = large_ones("natural")
         plan = k_truss.plan(graph)
         assert plan.start.method == "adaptive" and np.array_equal(plan.count(), peeling.numbers(graph))
-        monkeypatch.setattr(type(plan.start), "device_bytes", 2**62)  # no room, so the steps find them
-        monkeypatch.setattr(type(plan.start), "allocate", None)
+        large_ones.no_room()  # so the steps find them
         assert np.array_equal(plan.count(), peeling.numbers(graph))
+
+    @pytest.mark.parametrize("few", [0, 30, 60, 1000])
+    def test_what_stays_may_be_counted_anew(self, large_ones, few):
+        """Until few edges are left."""
+        graph = large_ones("degree", few)
+        wanted = peeling.numbers(graph)
+        for k in range(3, int(wanted.max()) + 2):
+            plan = k_truss.plan(graph, k)
+            assert isinstance(plan, k_truss.TrussAnew) is (graph.m > few)
+            assert np.array_equal(plan.count() == 0, wanted >= k)
+            assert np.array_equal(k_truss.peel(graph, k), wanted >= k)
+            assert plan.rounds == 1 or k > 3
+        assert np.array_equal(k_truss.numbers(graph), wanted)
+
+    def test_a_truss_found_anew_is_found_again_after_a_reset(self, large_ones):
+        plan = k_truss.plan(large_ones("degree"), 4)
+        plan.allocate()
+        plan.launch()
+        first, rounds = plan.result().copy(), plan.rounds
+        plan.reset()
+        assert not plan.arrays["number"].any()
+        plan.launch()
+        assert np.array_equal(plan.result(), first) and plan.rounds == rounds > 1
+
+    def test_where_a_new_graph_has_no_room_columns_are_cut_in_place(self, large_ones):
+        graph = large_ones("degree")
+        large_ones.no_room()
+        plan = k_truss.plan(graph, 4)
+        assert isinstance(plan, k_truss.TrussPlan) and plan.start
+        assert np.array_equal(plan.count() == 0, peeling.numbers(graph) >= 4)
 
     def test_numbers_skip_what_no_edge_is_too_weak_for(self):
         plan = k_truss.plan(tcgpu.generate.clique(12))
@@ -260,6 +307,18 @@ class TestOnAGpu:
         graph = tcgpu.generate.rmat(15, seed=2).ordered(order)
         assert np.array_equal(support.plan(graph, method).count(), cpu.support(graph))
         assert np.array_equal(k_truss.peel(graph, 8, method=method), peeling.numbers(graph) >= 8)
+
+    @pytest.mark.parametrize("order", ["natural", "degree", "random"])
+    @pytest.mark.parametrize("few", [0, 50_000, 400_000])
+    def test_a_large_graph_counted_anew(self, monkeypatch, few, order):
+        monkeypatch.setattr(k_truss, "MIDDLING", (0, few))
+        graph = tcgpu.generate.rmat(15, seed=2).ordered(order)
+        wanted = peeling.numbers(graph)
+        assert isinstance(k_truss.plan(k_truss.prepare(graph, "natural"), 8), k_truss.TrussAnew)
+        for k in (3, 4, 8, 30):
+            assert np.array_equal(k_truss.peel(graph, k), wanted >= k)
+        if few:
+            assert np.array_equal(k_truss.numbers(graph), wanted)
 
     def test_the_verbs_take_the_gpu(self):
         graph = tcgpu.generate.copapers(5000)

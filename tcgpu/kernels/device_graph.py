@@ -93,6 +93,12 @@ class DeviceGraph:
             self._by_degree = DeviceGraph._from_checked(*ends, self.n, order, True, self.name, degrees)
         return self._by_degree
 
+    def kept(self, keep):
+        """The same vertices, by these numbers, and of the edges those that `keep` marks: a bool for each."""
+        at = _cuda.arrays_of(keep).flatnonzero(keep)
+        row_idx, col_of = self.row_idx[at], self.col_of[at]
+        return DeviceGraph(self.n, _pointers(col_of, self.n), row_idx, col_of, order=self.order, name=self.name)
+
     @cached_property
     def _auto(self):
         drawn = columns.sample(self.m, self.n)

@@ -16,6 +16,11 @@ is one round, and nothing to update, for an edge without a triangle breaks none.
 
 The host asks once a round how many edges are weak. It also learns the least support of the others, from which `numbers`
 knows the next k at which one will be: it skips those at which none would go.
+
+A large graph with hubs goes another way, until so little of it is left that the above is faster. There next to all
+columns meet one that has lost an edge, so that to update supports is as much work as to count them by bitmaps, which
+is many times as much as `adaptive` has. It counts what stays anew in each round, as a graph of its own, whose vertices
+keep the numbers that suited it at first.
 """
 
 import numpy as np
@@ -29,6 +34,7 @@ from tcgpu.kernels.support import EVERY_LANE, HIGHEST, LISTS, LOWEST, MIDDLING, 
 __all__ = ["numbers", "peel", "plan", "prepare"]
 
 MARKED, GONE = -1, -2  # supports of what is weak in this round, and of what went in an earlier one
+BYTES_ANEW = 40  # an edge, beside what `adaptive` takes: two graphs, marks, and where the edges were
 
 
 @kernel("void(int32[::1], int32[::1], int32[::1], int32[::1], int32[::1], int32[::1], int32[::1], int32)")
@@ -113,22 +119,35 @@ def copy_rows(given, row_idx, origin):
         row_idx[p], origin[p] = given[p], p
 
 
-class TrussPlan(Plan):
-    """Algorithm 3 for one `k`, or, without one, for k = 3, 4, ... until nothing is left; counts its `rounds`.
+class Truss(Plan):
+    """A plan for one `k`, or, without one, for k = 3, 4, ... until nothing is left; counts its `rounds`.
 
     Its result is the number of each edge that went, and 0 for those that stayed. `launch` reads back a few numbers in
     each round, and so waits for the device.
     """
 
     waits = True
+    k, rounds, answer = None, 0, "number"
+
+    def result(self):
+        return _cuda.to_host(self.arrays[self.answer])
+
+    def stays(self):
+        """Of the result which edges stayed: bool, a quarter of the bytes."""
+        return _cuda.to_host(_cuda.to_device_library(self.arrays[self.answer]) == 0)
+
+
+class TrussPlan(Truss):
+    """Algorithm 3."""
+
     start = None  # a plan of the supports to begin with; without one, or room for it, the steps find them
-    k = None
-    edges = rounds = 0
+    least = 3  # the first k, where there are many
+    edges = 0
     update = ()
 
     def launch(self):
         self.count_supports()
-        k, left = self.k or 3, self.edges
+        k, left = self.k or self.least, self.edges
         while left:
             weak, lowest, lists = self.mark(k)
             if weak:
@@ -182,12 +201,84 @@ class TrussPlan(Plan):
         for step in self.setup:
             step.run(self.arrays)
 
-    def result(self):
-        return _cuda.to_host(self.arrays["number"])
+
+class TrussAnew(Truss):
+    """What stays is counted anew: by `adaptive`, round by round, until Algorithm 3 has the little that is left."""
+
+    graph = None
+
+    def reset(self):
+        _cuda.refill(self.arrays["number"], 0)
+
+    def launch(self):
+        self.rounds = 0
+        number, graph = _cuda.to_device_library(self.arrays["number"]), self.graph
+        origin, k, found = _cuda.arrays_of(number).arange(graph.m, dtype=np.int32), 3, None
+        while graph.m > MIDDLING[1]:
+            self.rounds += 1
+            found = supports(graph) if found is None else found
+            k = self.k or max(k, int(found.min()) + 3)
+            stays = found >= k - 2
+            number[origin[~stays]] = k - 1
+            before, graph, origin = graph.m, graph.kept(stays), origin[stays]
+            if self.k and (self.k == 3 or graph.m == before):
+                break
+            found = found[stays] if k == 3 else None  # an edge in no triangle breaks none
+        else:
+            self.finish(graph, origin, number, k)
+        super().launch()  # hands the numbers out in the order asked for
+
+    def finish(self, graph, origin, number, k):
+        """Algorithm 3 on what is left, from this k on."""
+        if not graph.m:
+            return
+        rest = plan(graph, self.k)
+        rest.least = k
+        try:
+            rest.allocate()
+            rest.launch()
+            number[origin] = _cuda.to_device_library(rest.arrays["number"])
+        finally:
+            rest.free()
+        self.rounds += rest.rounds
+
+
+def supports(graph):
+    """The support of each edge by `adaptive`, on the device."""
+    counting = adaptive_tally.support_plan(graph)
+    try:
+        counting.allocate()
+        counting.launch()
+        return _cuda.to_device_library(counting.arrays[counting.answer])
+    finally:
+        counting.free()
 
 
 def plan(graph, k=None, *, method=None):
     """For one k of at least 3, or for all; `method` is one of those of `support`, for the first supports, too."""
+    if method is None and graph.m > MIDDLING[1]:
+        back = prepare(graph, "natural")
+        own = prepare(back, "auto")
+        start = adaptive_tally.support_plan(own)
+        if own.order == "degree" and start.device_bytes + BYTES_ANEW * graph.m <= _cuda.memory_free():
+            return _anew(own, back, k)
+        return _in_place(graph, k, method, carry.edges_back(start, own, back))
+    return _in_place(graph, k, method)
+
+
+def _anew(own, back, k):
+    made = TrussAnew(
+        method="k_truss",
+        copied={"col_ptr": own.col_ptr, "row_idx": own.row_idx},
+        created={"number": (own.m, np.int32, 0)},
+        steps=[],
+        work=50 * support.simulated_lookups(own),
+    )
+    made.k, made.graph = k, own
+    return carry.edges_back(made, own, back)
+
+
+def _in_place(graph, k, method, start=None):
     counting = support.plan(graph, method)
     made = TrussPlan(
         method="k_truss",
@@ -202,11 +293,7 @@ def plan(graph, k=None, *, method=None):
         steps=counting.steps,
         work=(10 if k else 50) * counting.work,  # so many rounds, about
     )
-    made.k, made.edges, made.columns = k, graph.m, graph.n
-    if method is None and graph.m > MIDDLING[1]:
-        back = prepare(graph, "natural")
-        own = prepare(back, "auto")
-        made.start = carry.edges_back(adaptive_tally.support_plan(own), own, back)
+    made.k, made.edges, made.columns, made.start = k, graph.m, graph.n, start
     _, made.listing, *made.update = counting.steps
     return made
 
@@ -215,7 +302,13 @@ def peel(graph, k, *, method=None):
     """Which edges the k-truss keeps: bool, one a nonzero."""
     if k < 3 or graph.m == 0:
         return np.ones(graph.m, bool)
-    return plan(graph, min(k, HIGHEST), method=method).count() == 0
+    made = plan(graph, min(k, HIGHEST), method=method)
+    try:
+        made.allocate()
+        made.launch()
+        return made.stays()
+    finally:
+        made.free()
 
 
 def numbers(graph, *, method=None):
