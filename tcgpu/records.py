@@ -74,7 +74,7 @@ def method_times(rows, *, order="natural", key="kernel_ms"):
 
 
 def rates(rows, method="bitmap_auto"):
-    """Edges a second out of rows of `measure_table1` or, of "k_truss", `measure_truss3`: a dict a graph, the fastest
+    """Edges a second out of rows of `measure_table1` or, of "bitmaps", `measure_truss3`: a dict a graph, the fastest
     kernel last, as in Figure 6."""
     found = []
     for row in rows:

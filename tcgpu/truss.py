@@ -17,7 +17,7 @@ from tcgpu.graph import Graph, GraphError, as_graph
 ON_GPU = Method(
     name="k_truss",
     source="Bisson & Fatica",
-    summary="support by bitmaps, weak edges removed and rows compacted until none is weak",
+    summary="support by bitmaps, weak edges removed until none is weak; large graphs are counted anew each round",
     order="natural",
     engines=GPU,
     module="tcgpu.kernels.k_truss",

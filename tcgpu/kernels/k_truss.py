@@ -255,7 +255,10 @@ def supports(graph):
 
 
 def plan(graph, k=None, *, method=None):
-    """For one k of at least 3, or for all; `method` is one of those of `support`, for the first supports, too."""
+    """For one k of at least 3, or for all; `method` is one of those of `support`, for the first supports, too.
+
+    "bitmaps" is the one of these that suits the graph: Algorithm 3 as it is published, whatever the graph's size.
+    """
     if method is None and graph.m > MIDDLING[1]:
         back = prepare(graph, "natural")
         own = prepare(back, "auto")
@@ -263,7 +266,7 @@ def plan(graph, k=None, *, method=None):
         if own.order == "degree" and start.device_bytes + BYTES_ANEW * graph.m <= _cuda.memory_free():
             return _anew(own, back, k)
         return _in_place(graph, k, method, carry.edges_back(start, own, back))
-    return _in_place(graph, k, method)
+    return _in_place(graph, k, None if method == "bitmaps" else method)
 
 
 def _anew(own, back, k):
