@@ -249,7 +249,8 @@ def to_host(array):
     if isinstance(array, np.ndarray):
         return array
     if hasattr(array, "__cuda_array_interface__"):
-        return cuda.as_cuda_array(array).copy_to_host()
+        array = cuda.as_cuda_array(array)
+        return _fetched(array) if _is_large(array) and array.is_c_contiguous() else array.copy_to_host()
     if hasattr(array, "__dlpack__"):
         try:
             return np.from_dlpack(array)
@@ -397,7 +398,7 @@ def fill_from_host(array, fill):
     stream before has come to its end when the first piece is copied: that stream and ours wait for each other.
     """
     if array.size:
-        with kept_ring(max(_feeder.PIECE_WORDS, array.nbytes // (8 * _feeder.SLOTS))) as own:
+        with _ring_for(array) as own:
             feeder = _feeder.Feeder(own, array.dtype, spread=True)
             feeder.bring(feeder.ask(_feeder.Load(array, array.size, fill))).synchronize()
 
@@ -428,7 +429,7 @@ def kept_ring(words):
 
 
 def _is_large(array):
-    """Whether a host array goes to a GPU through a ring."""
+    """Whether an array goes to a GPU, or comes from there, through a ring."""
     plain = array.dtype.kind in "biuf" and array.dtype.itemsize <= 8 and array.dtype.isnative
     return plain and array.nbytes >= LARGE
 
@@ -439,6 +440,23 @@ def _sent(array):
     there = device_array(flat.size, flat.dtype)
     fill_from_host(there, partial(_copy_piece, flat))
     return there.reshape(array.shape)
+
+
+def _fetched(array):
+    """A contiguous device array as a new one on the host, by way of this thread's ring."""
+    here = np.empty(array.shape, array.dtype)
+    with _ring_for(array) as own:
+        _feeder.drain(own, array.reshape(array.size), partial(_keep_piece, here.reshape(-1)))
+    return here
+
+
+def _ring_for(array):
+    """This thread's ring, its slots as large as suits an array that has it for itself."""
+    return kept_ring(max(_feeder.PIECE_WORDS, array.nbytes // (8 * _feeder.SLOTS)))
+
+
+def _keep_piece(array, first, piece):
+    array[first : first + piece.size] = piece
 
 
 def _copy_piece(array, first, piece):

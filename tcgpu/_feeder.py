@@ -2,7 +2,8 @@
 
 A device copies from ordinary memory by way of pinned memory of the driver's, which one thread fills: that takes several
 times as long as the link to the device does. What a slot is filled with need not be memory as it lies: whatever writes
-a piece of it may do. This module knows no device: it is given pinned arrays and a stream (see `_cuda.kept_ring`).
+a piece of it may do. The way back is the same, the other way round. This module knows no device: it is given pinned
+arrays and a stream (see `_cuda.kept_ring`).
 """
 
 from collections import deque
@@ -63,9 +64,7 @@ class Feeder:
 
     def ask(self, load):
         """Put a Load in line; returns it."""
-        size = self.slots[0].size
-        if self.spread:
-            size = min(size, max(8 * PIECE_WORDS // self.slots[0].itemsize, -(-load.size // len(self.slots))))
+        size = _spread(load.size, self.slots) if self.spread else self.slots[0].size
         for at in range(0, load.size, size):
             self.pieces.append((load, at, min(size, load.size - at)))
             load.in_line += 1
@@ -110,3 +109,36 @@ class Feeder:
         if self.timed:
             self.copies.append((begin, load.ready))
         load.left -= 1
+
+
+def drain(ring, array, take):
+    """Have `take(first, pinned elements)` see all of a device array, piece by piece: several threads, in any order.
+
+    At return all has been seen. Half of the slots are for copies that are under way, the others for threads.
+    """
+    slots, flying = [slot.view(array.dtype) for slot in ring.slots], deque()
+    size, taking = _spread(array.size, slots), [None] * len(slots)
+
+    def land():
+        number, first, piece, copied = flying.popleft()
+        copied.synchronize()
+        taking[number] = ring.threads.submit(take, first, piece)
+
+    for turn, first in enumerate(range(0, array.size, size)):
+        if len(flying) >= max(1, len(slots) // 2):
+            land()
+        number = turn % len(slots)
+        if taking[number] is not None:
+            taking[number].result()
+        piece = slots[number][: min(size, array.size - first)]
+        ring.stream.copy_out(array, first, piece)
+        flying.append((number, first, piece, ring.stream.event()))
+    while flying:
+        land()
+    for taken in filter(None, taking):
+        taken.result()
+
+
+def _spread(size, slots):
+    """How large the pieces are of something of `size` elements that has all slots for itself."""
+    return min(slots[0].size, max(8 * PIECE_WORDS // slots[0].itemsize, -(-size // len(slots))))

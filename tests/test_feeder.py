@@ -4,7 +4,8 @@ import os
 import subprocess
 import sys
 import threading
-from concurrent.futures import ThreadPoolExecutor
+import time
+from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 
 import numpy as np
@@ -65,6 +66,57 @@ def test_all_of_an_array_arrives_in_any_order_of_events(late, nbytes, dtype):
         there = _cuda._sent(array)
         assert there.dtype == dtype and np.array_equal(there, array)
     assert len(late.streams) <= 1, "the ring is kept for the next array"
+
+
+@pytest.mark.sim
+@pytest.mark.parametrize("late", range(3), indirect=True)
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("nbytes", SIZES)
+def test_all_of_an_array_comes_back_in_any_order_of_events(late, nbytes, dtype):
+    for more in (-1, 0, 1):
+        array = some(max(0, nbytes // np.dtype(dtype).itemsize + more), dtype)
+        for shaped in (array, array[: array.size // 2 * 2].reshape(-1, 2)):
+            here = _cuda._fetched(shaped)
+            assert here.dtype == dtype and np.array_equal(here, shaped) and not np.shares_memory(here, shaped)
+    assert len(late.streams) <= 1, "the ring is kept for the next array"
+
+
+@pytest.mark.sim
+def test_a_slot_is_not_written_to_while_a_thread_reads_it(late):
+    """Threads that take their time see each piece as it was."""
+    array, here = some(20 * WORDS), np.zeros(20 * WORDS, np.int64)
+
+    def take(first, piece):
+        time.sleep(0.003)
+        here[first : first + piece.size] = piece
+
+    with _cuda.kept_ring(WORDS) as ring:
+        _feeder.drain(ring, array, take)
+        assert np.array_equal(here, array)
+        with pytest.raises(ZeroDivisionError):
+            _feeder.drain(ring, array, lambda first, piece: 1 // 0)
+
+
+@pytest.mark.sim
+@pytest.mark.parametrize("waits", ["event", "thread"])
+def test_what_is_not_waited_for_on_the_way_back_is_found(late, monkeypatch, waits):
+    """A piece that is read before it is there, a slot that is copied to before it was read."""
+    array = some(40 * WORDS)
+    if waits == "event":
+        monkeypatch.setattr(LateEvent, "synchronize", lambda event: None)
+        assert not np.array_equal(_cuda._fetched(array), array)
+    else:
+        seen = np.zeros(array.size, np.int64)
+
+        def take(first, piece):
+            time.sleep(0.005)
+            seen[first : first + piece.size] = piece
+
+        with _cuda.kept_ring(WORDS) as ring:
+            monkeypatch.setattr(Future, "result", lambda future: None)
+            _feeder.drain(ring, array, take)
+            ring.threads.shutdown()
+        assert not np.array_equal(seen, array)
 
 
 @pytest.mark.sim
@@ -331,6 +383,22 @@ def test_work_before_and_after_finds_what_it_should():
         second, again = _cuda.to_device(twos), _cuda.device_array(size, np.uint8)
         again.copy_to_device(second)
         assert (_cuda.to_host(copy) == 1).all() and (_cuda.to_host(again) == 2).all()
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_large_arrays_come_back(dtype):
+    """Of any library and shape; what was launched before is done when they do."""
+    cupy = pytest.importorskip("cupy")
+    array = some(5 * _cuda.LARGE // np.dtype(dtype).itemsize, dtype)
+    there = cupy.asarray(array)
+    _cuda._stay_busy.launch(1, 1, 5000)
+    twice = there ^ there if dtype is bool else there + there
+    assert np.array_equal(_cuda.to_host(twice), array ^ array if dtype is bool else array + array)
+    assert np.array_equal(_cuda.to_host(there.reshape(5, -1)), array.reshape(5, -1))
+    assert np.array_equal(_cuda.to_host(there.reshape(5, -1).T), array.reshape(5, -1).T)
+    assert np.array_equal(_cuda.to_host(there[::2]), array[::2])
+    assert np.array_equal(_cuda.to_host(_cuda.to_device(array)), array)
 
 
 @pytest.mark.gpu
