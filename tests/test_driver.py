@@ -197,6 +197,7 @@ def test_many_threads_launch_a_kernel_at_once(no_numba):
 
 @pytest.mark.gpu
 def test_events_say_how_far_a_stream_has_come():
+    _cuda._stay_busy.launch(1, 1, 0)  # compiled before time counts
     first, second = _cuda.Stream(), _cuda.Stream()
     begin = first.event(timing=True)
     _cuda._stay_busy.launch(1, 1, 30_000, stream=first)
