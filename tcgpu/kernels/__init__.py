@@ -8,6 +8,7 @@ kernels run on them in which shape. `plan.count()` carries it out. A benchmark t
     plan.result()     reads the total back                }
 """
 
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -125,14 +126,20 @@ class Plan:
         """Let go of the device's memory."""
         self.arrays.clear()
 
-    def count(self):
-        """The whole of it."""
+    @contextmanager
+    def carried_out(self):
+        """Itself, allocated and launched; at the end of the `with` the device has its memory back."""
         try:
             self.allocate()
             self.launch()
-            return self.result()
+            yield self
         finally:
             self.free()
+
+    def count(self):
+        """The whole of it."""
+        with self.carried_out():
+            return self.result()
 
 
 def check_shape(blocks, threads):

@@ -164,11 +164,8 @@ class TrussPlan(Truss):
         if self.start is None or self.start.device_bytes > _cuda.memory_free():
             super().launch()
             return
-        self.start.allocate()
-        self.start.launch()
-        found = self.start.arrays[self.start.answer]
-        self.run(copy_supports, over(self.edges), found, "support")
-        self.start.free()
+        with self.start.carried_out():
+            self.run(copy_supports, over(self.edges), self.start.arrays[self.start.answer], "support")
 
     def mark(self, k):
         """Mark what is weak for k and list the columns that lose by it.
@@ -230,28 +227,18 @@ class TrussAnew(Truss):
 
     def finish(self, graph, origin, number, k):
         """Algorithm 3 on what is left, from this k on."""
-        if not graph.m:
-            return
-        rest = plan(graph, self.k)
-        rest.least = k
-        try:
-            rest.allocate()
-            rest.launch()
-            number[origin] = _cuda.to_device_library(rest.arrays["number"])
-        finally:
-            rest.free()
-        self.rounds += rest.rounds
+        if graph.m:
+            rest = plan(graph, self.k)
+            rest.least = k
+            with rest.carried_out():
+                number[origin] = _cuda.to_device_library(rest.arrays["number"])
+            self.rounds += rest.rounds
 
 
 def supports(graph):
     """The support of each edge by `adaptive`, on the device."""
-    counting = adaptive_tally.support_plan(graph)
-    try:
-        counting.allocate()
-        counting.launch()
-        return _cuda.to_device_library(counting.arrays[counting.answer])
-    finally:
-        counting.free()
+    with adaptive_tally.support_plan(graph).carried_out() as done:
+        return _cuda.to_device_library(done.arrays[done.answer])
 
 
 def plan(graph, k=None, *, method=None):
@@ -305,13 +292,8 @@ def peel(graph, k, *, method=None):
     """Which edges the k-truss keeps: bool, one a nonzero."""
     if k < 3 or graph.m == 0:
         return np.ones(graph.m, bool)
-    made = plan(graph, min(k, HIGHEST), method=method)
-    try:
-        made.allocate()
-        made.launch()
-        return made.stays()
-    finally:
-        made.free()
+    with plan(graph, min(k, HIGHEST), method=method).carried_out() as done:
+        return done.stays()
 
 
 def numbers(graph, *, method=None):
