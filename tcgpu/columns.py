@@ -97,6 +97,13 @@ def called(names, values):
     return found
 
 
+def met(col_ptr, row_idx):
+    """Which vertices have an edge."""
+    found = np.diff(col_ptr) > 0
+    run_threads(_mark, row_idx, found, workers=_workers(row_idx.size))
+    return found
+
+
 def degrees(col_ptr, row_idx):
     """How many neighbours each vertex has: the length of its column and of its row of L."""
     return np.diff(col_ptr) + occurrences(row_idx, col_ptr.size - 1)
@@ -454,6 +461,14 @@ def _fill_kept(worker, workers, col_ptr, row_idx, keep, starts, rows):
 def _called(worker, workers, names, values, found):
     for k in range(values.size * worker // workers, values.size * (worker + 1) // workers):
         found[U64(k)] = names[U64(values[U64(k)])]
+
+
+@jit
+def _mark(worker, workers, values, found):
+    for k in range(values.size * worker // workers, values.size * (worker + 1) // workers):
+        place = U64(values[U64(k)])
+        if not found[place]:  # so that threads do not take each other's lines of the cache
+            found[place] = True
 
 
 @jit

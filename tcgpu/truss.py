@@ -66,7 +66,7 @@ def _on(engine, verb, *args):
 def _kept(graph, keep):
     """The Graph of the edges that `keep` marks and of the vertices that these join."""
     left = graph.kept(keep)
-    inside = left.degrees > 0
+    inside = columns.met(left.col_ptr, left.row_idx)
     number = np.cumsum(inside, dtype=np.int32) - np.int32(1)
     col_ptr = np.append(left.col_ptr[:-1][inside], left.m)
     row_idx = columns.called(number, left.row_idx)

@@ -73,6 +73,7 @@ def test_kept_is_the_same_by_any_number_of_threads(monkeypatch, workers):
         kept = graph.kept(keep)
         assert np.array_equal(kept.row_idx, rows) and np.array_equal(kept.col_of, cols)
         assert np.array_equal(columns.called(np.arange(graph.n, dtype=np.int32)[::-1].copy(), rows), graph.n - 1 - rows)
+        assert np.array_equal(columns.met(kept.col_ptr, kept.row_idx), kept.degrees > 0)
 
 
 @given(multigraphs(), st.sampled_from(["degree", "bfs", "random", "auto", "natural"]), st.integers(0, 3))
