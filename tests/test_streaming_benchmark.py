@@ -2,6 +2,7 @@
 
 
 import gc
+
 import pytest
 
 import tcgpu
