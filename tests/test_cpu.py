@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 import textwrap
+import time
 from concurrent.futures import ThreadPoolExecutor
 from itertools import combinations
 from math import comb
@@ -160,6 +161,104 @@ def test_any_number_of_threads_gives_the_same(graph, threads):
         assert (tcgpu.count(fresh), cpu.triangles(fresh).tolist(), cpu.support(fresh).tolist()) == expected
     finally:
         set_threads(None)
+
+
+def dense_graphs():
+    """Cliques and near-cliques, alone, beside sparse vertices that come before them, and with sparse ends behind."""
+    rng = np.random.default_rng(11)
+    u, v = np.triu_indices(90, 1)
+    sparse = rng.integers(0, 200, (2, 500))
+    kept = rng.random(u.size) < 0.5
+    return {
+        "clique": Graph.from_edges(u, v),
+        "half of a clique": Graph.from_edges(u[kept], v[kept]),
+        "complete tripartite": Graph.from_edges(u[u // 30 != v // 30], v[u // 30 != v // 30]),
+        "clique behind": Graph.from_edges(np.append(sparse[0], u + 180), np.append(sparse[1], v + 180)),
+        "clique in front": Graph.from_edges(np.append(sparse[0] + 70, u), np.append(sparse[1] + 70, v)),
+        "threshold": Graph.from_edges(u[u + v < 110], v[u + v < 110]),
+    }
+
+
+DENSE = dense_graphs()
+
+
+@pytest.mark.parametrize("threads", [1, 2, 3, 7])
+@pytest.mark.parametrize("name", DENSE)
+def test_rows_of_bits_give_each_edge_and_vertex_its_triangles_from_any_vertex_on(name, threads, monkeypatch):
+    """Wherever the dense vertices begin, in any order, whatever workers take at a time."""
+    monkeypatch.setattr(cpu.tallies, "workers_for", lambda part, wanted=None: threads)
+    monkeypatch.setattr(cpu.dense, "BLOCK", 64)
+    graph = DENSE[name]
+    for order in ("natural", "degree", "random"):
+        own = graph.ordered(order)
+        expected = by_scipy(own)
+        vertices = np.bincount(own.row_idx, expected, own.n) + np.bincount(own.col_of, expected, own.n)
+        for base in (0, 1, own.n // 3, own.n - 64, own.n - 2, own.n):
+            monkeypatch.setattr(cpu.tallies, "first_dense", lambda graph, base=base: base)
+            assert np.array_equal(cpu.tally(own, True)[0][1], expected), (order, base)
+            assert np.array_equal(cpu.tally(own, False)[0][1], vertices // 2), (order, base)
+
+
+@given(st.integers(2, 200), st.floats(0.02, 1), st.integers(0, 99), st.data())
+def test_random_dense_graphs_against_the_matrix(n, density, seed, data):
+    """Supports are (A A) * A, and triangles half its row sums, wherever the dense vertices begin."""
+    upper = np.triu(np.random.default_rng(seed).random((n, n)) < density, 1)
+    graph = Graph.from_edges(*np.nonzero(upper), n)
+    adjacency = (upper | upper.T).astype(np.int64)
+    common = (adjacency @ adjacency) * adjacency
+    base = data.draw(st.none() | st.integers(0, n))
+    with pytest.MonkeyPatch.context() as patch:
+        if base is not None:
+            patch.setattr(cpu.tallies, "first_dense", lambda graph: min(base, graph.n))
+        for order in ORDERS:
+            assert np.array_equal(cpu.support(graph, order), common[graph.row_idx, graph.col_of])
+            assert np.array_equal(cpu.triangles(graph, order), common.sum(axis=1) // 2)
+
+
+def test_rows_of_bits_are_taken_where_they_cost_less_and_never_more_memory():
+    """They take no more than the 8 bytes an edge that the lists of wedges would, and none where a graph is sparse."""
+    clique = tcgpu.generate.clique(500)
+    beside = Graph.from_edges(np.append(skewed_graph(12, 8).row_idx, clique.row_idx + 4096),
+                              np.append(skewed_graph(12, 8).col_of, clique.col_of + 4096))  # fmt: skip
+    assert cpu.dense.first_dense(clique) < 10
+    assert 4090 < cpu.dense.first_dense(beside) < 4110
+    for graph in (tcgpu.generate.road(100, 100), tcgpu.generate.mesh(100, 100), FAMILIES["flat"], FAMILIES["nothing"]):
+        assert cpu.dense.first_dense(graph) == graph.n
+    for graph in (*FAMILIES.values(), *DENSE.values(), clique, beside):
+        base = cpu.dense.first_dense(graph)
+        rows = graph.n - base
+        assert rows * cpu.dense.stride(rows) <= graph.m - graph.col_ptr[base]
+
+
+@pytest.mark.parametrize("verb", [cpu.triangles, cpu.support])
+@pytest.mark.parametrize("dense", ["clique", "half", "tripartite", "beside"])
+def test_dense_graphs_take_no_more_than_a_few_counts(verb, dense):
+    """By the processor's time; it was 60 to 100 counts where every wedge was looked up."""
+    u, v = np.triu_indices(1500, 1)
+    some = {
+        "clique": u >= 0,
+        "half": np.random.default_rng(1).random(u.size) < 0.5,
+        "tripartite": u // 500 != v // 500,
+        "beside": v < 1000,
+    }[dense]
+    graph = Graph.from_edges(u[some], v[some])
+    if dense == "beside":
+        more = skewed_graph(12, 4)
+        graph = Graph.from_edges(np.append(graph.row_idx, more.row_idx + 1000),
+                                 np.append(graph.col_of, more.col_of + 1000))  # fmt: skip
+    own = graph.ordered("degree")
+    verb(graph, "degree")
+    assert quickest(lambda: verb(own, "natural")) < 12 * quickest(lambda: cpu.count(own))
+
+
+def quickest(call):
+    """The least processor time, of all threads, of five calls in seconds."""
+    times = []
+    for _ in range(5):
+        begin = time.process_time()
+        call()
+        times.append(time.process_time() - begin)
+    return min(times)
 
 
 @pytest.mark.parametrize("chunk", [1, 1000, 1 << 20])

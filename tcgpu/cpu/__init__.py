@@ -3,6 +3,7 @@
 look     what a graph looks like, and so by which design it is counted
 counts   the designs
 tallies  triangles per vertex, per edge, and one by one
+dense    the first two where a graph is dense, by rows of bits
 """
 
 from tcgpu.cpu.counts import count, count_by

@@ -4,6 +4,8 @@ Triangles u < v < w are found from their middle: v's column is marked, and of ev
 v are looked up. This takes the fewest look-ups, and the place of all three edges is at hand. All results are the same
 for any number of threads.
 
+Where the last vertices are dense, the triangles among them are found from rows of bits instead (see `dense`).
+
 A part of the edges (u, v) is worked off by the same code as all of them. It takes, beside the graph, an int32 for each
 vertex and worker, two for each of its edges, and one for each edge, or two for each vertex, that its triangles can
 have and each worker, if these are few; for triangles per vertex also one for each edge in the columns of its u.
@@ -14,7 +16,9 @@ from typing import NamedTuple
 import numpy as np
 
 from tcgpu._native import fetch_add, inline, jit, run_threads, threads
-from tcgpu.cpu.edges import MANY, all_of, workers_for
+from tcgpu.columns import occurrences
+from tcgpu.cpu.dense import add_dense, first_dense
+from tcgpu.cpu.edges import MANY, Edges, all_of, workers_for
 
 FEW_WORKERS = 4  # no more than these have an array of all edges, or vertices, each;
 FEW_IN_PART = 2  # of a part's
@@ -46,26 +50,39 @@ def tally(graph, by_edge, part=None, workers=None):
     arrays, that of the edges' u and that of their v and beyond, or one where they touch.
     """
     few = FEW_WORKERS if part is None else FEW_IN_PART
-    part = all_of(graph) if part is None else part
-    workers = workers_for(part, workers)
-    reach = _reach(graph, part)
+    workers = workers_for(part or all_of(graph), workers)
+    if part is None:
+        base = first_dense(graph)
+        reach = Reach(0, base, 0, graph.n, graph.n)
+        part = Edges(0, int(graph.col_ptr[base]), 0, graph.n)
+    else:
+        base = graph.n
+        reach = _reach(graph, part)
     spans = reach.edges(graph.col_ptr) if by_edge else reach.vertices()
-    start, lists = _wedges(graph, part, reach, workers)
-    edge0, columns = (0, None) if by_edge else _columns(graph, reach)
-    marks = np.zeros((workers, graph.n), np.int32)
-    counters = np.zeros((workers, graph.max_column + 4), np.int32)
     shared = None if workers <= few else True  # where nothing is, atomic steps are not compiled
-    kernel = (_tally_edges if shared else _tally_apart) if by_edge else _tally_vertices
-    copies = 1 if shared else workers
+    copies = 1 if shared or base == 0 else workers
     found = [np.zeros((copies, high - low), np.int32 if by_edge else np.int64) for low, high in spans]
-    origins = (reach.v_low, edge0, spans[0][0], spans[-1][0])
-    args = [start, lists, columns, _chunks(reach), marks, counters, found[0], found[-1]]
-    args += [origins if any(origins) else None, *(() if by_edge else (shared,))]
-    run_threads(kernel, graph.col_ptr, graph.row_idx, *args, workers=workers)
+    if base < graph.n:
+        add_dense(graph, base, by_edge, found[0][0], workers)
+    if base:
+        _tally_wedges(graph, part, reach, by_edge, spans, found, shared, workers)
     for array in found:
         for others in array[1:]:
             array[0] += others
     return [(low, array[0]) for (low, _), array in zip(spans, found)]
+
+
+def _tally_wedges(graph, part, reach, by_edge, spans, found, shared, workers):
+    """Add the triangles u < v < w of the edges (u, v) of a part to `found`, the arrays of `spans`."""
+    start, lists = _wedges(graph, part, reach, workers)
+    edge0, columns = (0, None) if by_edge else _columns(graph, reach)
+    marks = np.zeros((workers, graph.n), np.int32)
+    counters = np.zeros((workers, graph.max_column + 4), np.int32)
+    kernel = (_tally_edges if shared else _tally_apart) if by_edge else _tally_vertices
+    origins = (reach.v_low, edge0, spans[0][0], spans[-1][0])
+    args = [start, lists, columns, _chunks(reach), marks, counters, found[0], found[-1]]
+    args += [origins if any(origins) else None, *(() if by_edge else (shared,))]
+    run_threads(kernel, graph.col_ptr, graph.row_idx, *args, workers=workers)
 
 
 def carried_back(graph, own, values):
@@ -158,6 +175,8 @@ def _wedges(graph, part, reach, workers):
     start = np.zeros(reach.v_high - reach.v_low + 1, np.int64)
     if part == all_of(graph):
         np.cumsum(graph.degrees - graph.column_lengths, out=start[1:])
+    elif reach.v_low == part.first == 0 and reach.v_high == graph.n:
+        np.cumsum(occurrences(graph.row_idx[: part.last], graph.n), out=start[1:])
     else:
         run_threads(_count_middles, graph.row_idx, part.first, part.last, reach.v_low, start, workers=workers)
         np.cumsum(start, out=start)
@@ -165,7 +184,7 @@ def _wedges(graph, part, reach, workers):
     lists = np.empty((many, 2), np.int32 if graph.m < 2**31 else np.int64)
     cuts = np.searchsorted(start, np.arange(workers + 1) * many // workers)
     cuts[0], cuts[-1] = 0, start.size - 1
-    last = part.last if part.last < graph.m else None  # no column is then cut
+    last = part.last if part.last < graph.col_ptr[reach.u_high] else None  # no column is then cut
     run_threads(_fill_wedges, graph.col_ptr, graph.row_idx, part.first, last, reach.u_low, reach.u_high, reach.v_low,
                 cuts, start[:-1].copy(), lists, workers=workers)  # fmt: skip
     return start, lists
@@ -173,7 +192,7 @@ def _wedges(graph, part, reach, workers):
 
 def _columns(graph, reach):
     """The u of each edge in the columns that a Reach has them in, and where these edges begin."""
-    if reach.u_low == 0 and reach.u_high == graph.n:
+    if reach.u_low == reach.v_low == 0 and reach.v_high == graph.n:
         return 0, graph.col_of
     pointers = graph.col_ptr[reach.u_low : reach.u_high + 1]
     own = np.arange(reach.u_low, reach.u_high, dtype=np.int32)
@@ -416,14 +435,12 @@ def _carry_back(worker, workers, col_ptr, row_idx, rank, own_ptr, own_idx, value
         for k in range(col_ptr[U64(j)], col_ptr[U64(j + 1)]):
             a, b = rank[U64(j)], rank[U64(row_idx[U64(k)])]
             column, row = U64(min(a, b)), max(a, b)
-            low, high = own_ptr[column], own_ptr[column + U64(1)] - 1
-            while low < high:
-                middle = (low + high) >> 1
-                if own_idx[U64(middle)] < row:
-                    low = middle + 1
-                else:
-                    high = middle
-            back[U64(k)] = values[U64(low)]
+            at, left = own_ptr[column], own_ptr[column + U64(1)] - own_ptr[column]
+            while left > 1:  # without a branch on what is found: it could not be predicted
+                half = left >> 1
+                at += half * I64(own_idx[U64(at + half - 1)] < row)
+                left -= half
+            back[U64(k)] = values[U64(at)]
 
 
 @jit
