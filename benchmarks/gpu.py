@@ -264,7 +264,7 @@ def profile(name):
     plan.allocate()
     for _, step in launched:
         if isinstance(step, Step):
-            with _cuda.cuda.profiling():
+            with _cuda.profiled():
                 step.run(plan.arrays)
                 _cuda.synchronize()
         else:

@@ -152,7 +152,7 @@ def run_watched(wanted):
         plan.allocate()
         for step in steps:
             if isinstance(step, Step):
-                with _cuda.cuda.profiling():
+                with _cuda.profiled():
                     step.run(plan.arrays)
                     _cuda.synchronize()
             else:

@@ -1,38 +1,33 @@
-"""The one door to `numba.cuda`: which engine runs a kernel, how it is started and timed, what the device is.
+"""The engine that runs kernels: how they are launched and timed, where their arrays lie, what the device is.
 
-The engine is the process's own (see `_engine`), but for a stretch of code under `using("sim")`.
+The engine is the process's own (see `_engine`), but for a stretch of code under `using("sim")`. On engine "gpu" arrays
+are CuPy's, and `_compiler` and `_driver` turn kernels into launches; on engine "sim" arrays are NumPy's, and
+`_simulator` runs kernels as Python. Both engines live in one process.
 
-Kernels are decorated with `kernel`, device functions with `cuda.jit(device=True)`; both name `cuda` as a global of
-their module. The simulator runs the very same functions, whatever Numba's global flag says, so both engines live in
-one process.
+Kernels are decorated with `kernel`, device functions with `cuda.jit(device=True)`; see `_language`.
 """
 
 import ctypes
-import importlib.util
 import os
 import threading
 import time
+import weakref
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import asdict, dataclass
 from functools import partial
 
-import numba
 import numpy as np
-from numba import cuda, int32, int64, uint8, uint16, uint32, uint64
 
-from tcgpu import _feeder
+from tcgpu import _compiler, _feeder
 from tcgpu._engine import ENGINE, ENGINES, REASON, shared_library, visible_gpus
+from tcgpu._language import cuda, int32, int64, uint8, uint16, uint32, uint64
 from tcgpu._simulator import simulate
 
 if ENGINE == "gpu":
     from tcgpu import _driver
 
 __all__ = ["cuda", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "simulate", "visible_gpus"]
-
-# A launch of few blocks is what a small graph needs: no warning. numba-cuda has a configuration of its own.
-for _config in (numba.config, getattr(cuda, "config", numba.config)):
-    _config.CUDA_LOW_OCCUPANCY_WARNINGS = 0
 
 
 # ---------------------------------------------------------------------------------------------------------- the engine
@@ -60,50 +55,74 @@ def using(name):
 def use_gpu(number):
     """From now on this thread works on the GPU of this number among those that the process sees."""
     if ENGINE == "gpu":
-        cuda.select_device(number)
-        if importlib.util.find_spec("cupy"):
-            _cupy().cuda.Device(number).use()
+        _cupy().cuda.Device(number).use()
+
+
+def this_gpu():
+    """The number of the GPU that this thread works on."""
+    device = _driver.current_device()
+    if device is None:  # a new thread works on the one that CuPy names, from its first use of the runtime on
+        use_gpu(_cupy().cuda.Device().id)
+        _cupy().cuda.runtime.free(0)
+        device = _driver.current_device()
+    return device
 
 
 # ------------------------------------------------------------------------------------------------------------- kernels
 
 
 class Kernel:
-    """A kernel for fixed signatures; compiled when it is first launched on a GPU.
+    """A kernel for fixed signatures; compiled for one when it is first launched with arguments that fit it.
 
-    `py_func` is the function as written, `signatures` what it is compiled for: tests compile it to PTX, a trace runs it
-    in a simulator of its own. `most_threads` is how many threads a block may have for it, where it would otherwise be
-    given more registers than there are for a block of 1024.
+    `py_func` is the function as written, `signatures` what it may be compiled for: tests compile it to PTX, a trace
+    runs it in a simulator of its own. `most_threads` is how many threads a block may have for it, where it would
+    otherwise be given more registers than there are for a block of 1024.
     """
 
     def __init__(self, py_func, signatures, most_threads=None):
         self.py_func, self.signatures, self.most_threads = py_func, signatures, most_threads
         self.__name__, self.__doc__, self.__module__ = py_func.__name__, py_func.__doc__, py_func.__module__
         self.__wrapped__ = py_func
-        self._lock, self._dispatcher = threading.Lock(), None
-        self._launchers = {}  # a device's number -> what launches the kernel there, for each signature
+        self._lock, self._code = threading.Lock(), {}  # (signature, compute capability) -> the driver's code
+        self._launchers = {}  # device -> {signature: its launcher}
 
     def __repr__(self):
         return f"<kernel {self.__name__}>"
 
-    @property
-    def compiled(self):
-        """Numba's dispatcher, all signatures compiled, any amount of shared memory allowed on this thread's device."""
-        self._get_ready()
-        return self._dispatcher
+    def launch(self, blocks, threads, *args, shared=0, stream=None):
+        """Run `blocks` x `threads` with `shared` bytes of dynamic shared memory a block. A GPU is not waited for."""
+        if engine() == "sim":
+            return simulate(self.py_func, blocks, threads, args, shared=shared)
+        self._launcher(args).launch(blocks, threads, args, shared, stream.handle if stream else 0)
 
-    def _get_ready(self):
-        device = cuda.get_current_device().id  # Numba settles it for a thread that has none
+    def _launcher(self, args):
+        """The launcher on this thread's device for the signature that these arguments fit."""
+        known = self._launchers.setdefault(this_gpu(), {})
+        for launcher in list(known.values()):  # another thread may add one
+            if launcher.fits(args):
+                return launcher
+        for signature in self.signatures:
+            if signature not in known and _driver.fits(signature, args):
+                return self._compiled(signature)
+        given = ", ".join(f"{arg.dtype} {arg.shape}" if hasattr(arg, "shape") else type(arg).__name__ for arg in args)
+        raise TypeError(f"kernel {self.__name__} takes {' or '.join(self.signatures)}, not ({given})")
+
+    def _compiled(self, signature):
+        """The launcher for one signature on this thread's device, from now on kept."""
+        device = this_gpu()
+        capability = _driver.compute_capability(device)
         with self._lock:
-            if device in self._launchers:
-                return
-            if self._dispatcher is None:
-                self._dispatcher = cuda.jit(list(self.signatures), launch_bounds=self.most_threads)(self.py_func)
-            overloads = list(self._dispatcher.overloads.values())
-            for overload in overloads:
-                _allow_all_shared_memory(overload)
-                _unload_once(overload._codelibrary.get_cufunc().module)
-            self._launchers[device] = [_driver.Launcher(overload) for overload in overloads]
+            code = self._code.get((signature, capability))
+            if code is None:
+                image = _compiler.image(self.py_func, signature, capability, self.most_threads)
+                code = self._code[signature, capability] = _driver.Code(image)
+            launchers = self._launchers.setdefault(device, {})
+            if signature not in launchers:
+                launchers[signature] = _driver.Launcher(code.function(device), signature)
+            return launchers[signature]
+
+    def _all_launchers(self):
+        return [self._compiled(signature) for signature in self.signatures]
 
     def carve_out(self, percent):
         """From now on give shared memory this share of an SM's fast memory, and the L1 cache the rest.
@@ -112,64 +131,20 @@ class Kernel:
         smaller? The simulator has no cache.
         """
         if engine() == "gpu":
-            for overload in self.compiled.overloads.values():
-                overload._codelibrary.get_cufunc().set_shared_memory_carveout(percent)
+            for launcher in self._all_launchers():
+                launcher.carve_out(percent)
 
     def blocks_at_a_time(self, threads, shared=0):
         """How many blocks of this shape the whole device runs at the same time."""
+        device = facts()
         if engine() == "sim":
-            device = facts()
             return max(1, min(device.threads_per_sm // threads, device.shared_per_sm // max(1, shared))) * device.sms
-        context = cuda.current_context()
-        functions = [overload._codelibrary.get_cufunc() for overload in self.compiled.overloads.values()]
-        return context.device.MULTIPROCESSOR_COUNT * min(
-            max(1, context.get_active_blocks_per_multiprocessor(function, threads, shared)) for function in functions
-        )
-
-    def launch(self, blocks, threads, *args, shared=0, stream=None):
-        """Run `blocks` x `threads` with `shared` bytes of dynamic shared memory a block. A GPU is not waited for."""
-        if engine() == "sim":
-            return simulate(self.py_func, blocks, threads, args, shared=shared)
-        args = [_unordered(arg) for arg in args]
-        handle = stream.handle if stream else 0
-        if not any(each.launch(blocks, threads, args, shared, handle) for each in self._launchers_here()):
-            self.compiled[blocks, threads, stream.own if stream else 0, shared](*args)
-
-    def _launchers_here(self):
-        """What launches it on this thread's device."""
-        if _driver.current_device() not in self._launchers:
-            self._get_ready()
-        return self._launchers[_driver.current_device()]
+        return device.sms * max(1, min(each.blocks_per_sm(threads, shared) for each in self._all_launchers()))
 
 
 def kernel(*signatures, most_threads=None):
     """Decorate a function as a kernel for these signatures."""
     return lambda py_func: Kernel(py_func, signatures, most_threads)
-
-
-def _allow_all_shared_memory(overload):
-    """More than 48 KB of dynamic shared memory a block is only given to a kernel that asked for it beforehand."""
-    from numba.cuda.cudadrv.driver import binding, driver
-
-    device = cuda.get_current_device()
-    function = overload._codelibrary.get_cufunc()
-    attribute = binding.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
-    room = device.MAX_SHARED_MEMORY_PER_BLOCK_OPTIN - function.attrs.shared
-    driver.cuKernelSetAttribute(attribute, room, function.handle, device.id)
-
-
-_loaded = set()  # the handles of all modules that are unloaded when the process ends
-
-
-def _unload_once(module):
-    """Have Numba unload a module for the first device that used it, and for no other.
-
-    Devices that are alike have one between them; to unload it again breaks the heap, and the process is aborted.
-    """
-    handle = int(module.handle)
-    if handle in _loaded:
-        module._finalizer.detach()
-    _loaded.add(handle)
 
 
 # -------------------------------------------------------------------------------------------------------------- arrays
@@ -183,55 +158,26 @@ def to_device(array):
     """A copy on the engine's device of a host array; an array that is on the GPU already is used as it is."""
     if engine() == "sim":
         return np.array(to_host(array), order="C")
-    if hasattr(array, "__cuda_array_interface__"):
-        return _unordered(array)
-    array = np.asarray(array)
-    return _sent(array) if _is_large(array) else cuda.to_device(np.ascontiguousarray(array))
+    return _cupy().ascontiguousarray(to_device_library(array))
 
 
 def device_array(shape, dtype, fill=None):
     """A new array on the engine's device; `fill` is None, or 0 or -1 for every element."""
     if engine() == "sim":
         return np.empty(shape, dtype) if fill is None else np.full(shape, fill, dtype)
+    cupy = _cupy()
     try:
-        if importlib.util.find_spec("cupy"):  # its pool hands memory out again at once, the driver takes milliseconds
-            array = _unordered(_cupy().empty(shape, dtype))
-        else:
-            array = cuda.device_array(shape, dtype)
-    except Exception as error:
-        if "OUT_OF_MEMORY" in str(error) or type(error).__name__ == "OutOfMemoryError":
-            raise OutOfMemory(f"no room for an array of {shape} on the device: {error}") from error
-        raise
+        array = cupy.empty(shape, dtype)
+    except cupy.cuda.memory.OutOfMemoryError as error:
+        raise OutOfMemory(f"no room for an array of {shape} on the device: {error}") from error
     if fill is not None:
         refill(array, fill)
     return array
 
 
-class _WithoutStream:
-    """A device array of another library that names no stream: all of this package's work is on the default one."""
-
-    def __init__(self, array):
-        self.owner = array
-        self.__cuda_array_interface__ = array.__cuda_array_interface__ | {"stream": None}
-
-
-def _unordered(thing):
-    """A device array as Numba's own, without the wait for a stream that its interface would ask for; else the thing."""
-    if isinstance(thing, cuda.cudadrv.devicearray.DeviceNDArray) or not hasattr(thing, "__cuda_array_interface__"):
-        return thing
-    return cuda.as_cuda_array(_WithoutStream(thing))
-
-
 def stretch(array, begin, size, dtype):
-    """Elements of a device array of int64, from number `begin` on, as `size` elements of another type.
-
-    On a GPU that is made of its pointer at once: NumPy's way takes Numba longer than to launch a kernel.
-    """
-    if engine() == "sim":
-        return array[begin:].view(dtype)[:size]
-    itemsize = np.dtype(dtype).itemsize
-    memory = array.gpu_data.view(8 * begin, 8 * begin + size * itemsize)
-    return type(array)((size,), (itemsize,), np.dtype(dtype), gpu_data=memory)
+    """Elements of a device array of int64, from number `begin` on, as `size` elements of another type."""
+    return array[begin:].view(dtype)[:size]
 
 
 def refill(array, fill):
@@ -239,9 +185,7 @@ def refill(array, fill):
     if isinstance(array, np.ndarray):
         array.fill(fill)
     elif array.size:
-        from numba.cuda.cudadrv.driver import device_memset
-
-        device_memset(array, fill & 0xFF, array.nbytes)
+        array.data.memset_async(fill & 0xFF, array.nbytes)
 
 
 def to_host(array):
@@ -249,8 +193,8 @@ def to_host(array):
     if isinstance(array, np.ndarray):
         return array
     if hasattr(array, "__cuda_array_interface__"):
-        array = cuda.as_cuda_array(array)
-        return _fetched(array) if _is_large(array) and array.is_c_contiguous() else array.copy_to_host()
+        array = _cupy().asarray(array)
+        return _fetched(array) if _is_large(array) and array.flags.c_contiguous else array.get()
     if hasattr(array, "__dlpack__"):
         try:
             return np.from_dlpack(array)
@@ -286,17 +230,16 @@ def to_device_library(array):
 
 
 def _cupy():
-    try:
-        import cupy
-    except ImportError:
-        raise ImportError("sorting and scanning on a GPU take CuPy: pip install 'tcgpu[cu13]' (or cu12)") from None
+    import cupy  # not at the top: engine "sim" goes without, and it looks at the machine
+
     return cupy
 
 
 def synchronize():
     """Wait for the device."""
     if engine() == "gpu":
-        cuda.synchronize()
+        this_gpu()
+        _driver.synchronize()
 
 
 def give_back():
@@ -309,26 +252,21 @@ def give_back():
 def give_device_back():
     """Let the driver have the device memory that nobody uses any more."""
     if engine() == "gpu":
-        cuda.current_context().deallocations.clear()
-        if importlib.util.find_spec("cupy"):
-            _cupy().get_default_memory_pool().free_all_blocks()
+        _cupy().get_default_memory_pool().free_all_blocks()
 
 
 # ------------------------------------------------------------------------------------------------------------- streams
 
 
 class Stream:
-    """A queue of the device's: its work is done in order, and beside that of others. The simulator's is done at once.
-
-    Copies go straight to the driver: Numba's own functions, which look at their arguments first, take longer than the
-    device does for a small piece of work.
-    """
+    """A queue of the device: its work is done in order, beside other streams. The simulator's is done at once."""
 
     def __init__(self):
         self.own = None
         if engine() == "gpu":
-            self.own = cuda.current_context().create_stream()
-            self.handle = int(self.own.handle)
+            this_gpu()
+            self.own = _cupy().cuda.Stream()
+            self.handle = self.own.ptr
 
     def event(self, timing=False):
         """What is done when the stream has come this far: the host may `synchronize` with it, and `query` it."""
@@ -344,7 +282,7 @@ class Stream:
         if self.own is None:
             array.view(source.dtype)[at : at + source.size] = source
         elif source.size:
-            target = array.device_ctypes_pointer.value + at * source.itemsize
+            target = array.data.ptr + at * source.itemsize
             _driver.copy_in(target, source.ctypes.data, source.nbytes, self.handle)
 
     def copy_out(self, array, at, target):
@@ -352,7 +290,7 @@ class Stream:
         if self.own is None:
             target[:] = array[at : at + target.size]
         elif target.size:
-            source = array.device_ctypes_pointer.value + at * target.itemsize
+            source = array.data.ptr + at * target.itemsize
             _driver.copy_out(target.ctypes.data, source, target.nbytes, self.handle)
 
 
@@ -378,10 +316,11 @@ def pinned(length, dtype):
     NumPy's memory, pinned: that is several times as fast as the driver's own, because it comes in huge pages.
     """
     memory = np.empty(length, dtype)
-    if engine() == "sim" or not length:
-        return memory
-    pin = cuda.current_context().mempin(memory, memory.ctypes.data, memory.nbytes)
-    return np.ndarray(length, dtype, buffer=pin)  # np.frombuffer would be read-only
+    if engine() == "gpu" and length:
+        this_gpu()
+        _driver.pin(memory.ctypes.data, memory.nbytes)
+        weakref.finalize(memory, _driver.unpin, memory.ctypes.data)
+    return memory
 
 
 # -------------------------------------------------------------------------------------------------- large host arrays
@@ -411,7 +350,7 @@ def kept_ring(words):
     wrong with is not kept.
     """
     rings = vars(_mine).setdefault("rings", {})
-    place = os.getpid(), cuda.get_current_device().id if engine() == "gpu" else "sim"  # a forked child has no threads
+    place = os.getpid(), this_gpu() if engine() == "gpu" else "sim"  # a forked child has no threads
     own, words = rings.pop(place, None), min(1 << max(0, words - 1).bit_length(), _feeder.SLOT_WORDS)
     if own is not None and own.slots[0].size < words:
         own.end()
@@ -499,6 +438,19 @@ def elapsed_ms(work, prepare=lambda: None, *, waits=False):
         microseconds *= 4
 
 
+@contextmanager
+def profiled():
+    """Have a profiler that waits for it, as `ncu --profile-from-start off` does, look at what the `with` launches."""
+    if engine() == "gpu":
+        _driver.start_profiler()
+    try:
+        yield
+    finally:
+        if engine() == "gpu":
+            synchronize()
+            _driver.stop_profiler()
+
+
 # --------------------------------------------------------------------------------------------------------- the machine
 
 
@@ -526,7 +478,7 @@ class Facts:
 
 def facts():
     """The `Facts` of the engine's device."""
-    versions = {"numba": numba.__version__, "numba_cuda": _version_of("numba_cuda")}
+    versions = {"numba": _compiler.version("numba"), "numba_cuda": _compiler.version("numba-cuda")}
     if engine() == "sim":
         return Facts(
             name="CUDA simulator",
@@ -542,20 +494,20 @@ def facts():
             cuda="",
             **versions,
         )
-    device = cuda.get_current_device()
-    name = device.name.decode() if isinstance(device.name, bytes) else str(device.name)
+    device = this_gpu()
+    version = _cupy().cuda.runtime.runtimeGetVersion()
     return Facts(
-        name=name,
-        compute_capability=".".join(map(str, device.compute_capability)),
-        sms=device.MULTIPROCESSOR_COUNT,
-        threads_per_sm=device.MAX_THREADS_PER_MULTIPROCESSOR,
-        shared_per_block=device.MAX_SHARED_MEMORY_PER_BLOCK_OPTIN,
-        shared_per_sm=device.MAX_SHARED_MEMORY_PER_MULTIPROCESSOR,
-        l2_bytes=device.L2_CACHE_SIZE,
-        memory_bytes=cuda.current_context().get_memory_info()[1],
-        clock_mhz=device.CLOCK_RATE // 1000,
+        name=_driver.device_name(device),
+        compute_capability="{}.{}".format(*_driver.compute_capability(device)),
+        sms=_driver.attribute(device, "MULTIPROCESSOR_COUNT"),
+        threads_per_sm=_driver.attribute(device, "MAX_THREADS_PER_MULTIPROCESSOR"),
+        shared_per_block=_driver.attribute(device, "MAX_SHARED_MEMORY_PER_BLOCK_OPTIN"),
+        shared_per_sm=_driver.attribute(device, "MAX_SHARED_MEMORY_PER_MULTIPROCESSOR"),
+        l2_bytes=_driver.attribute(device, "L2_CACHE_SIZE"),
+        memory_bytes=_cupy().cuda.runtime.memGetInfo()[1],
+        clock_mhz=_driver.attribute(device, "CLOCK_RATE") // 1000,
         driver=_driver_version(),
-        cuda=".".join(map(str, cuda.runtime.get_version())),
+        cuda=f"{version // 1000}.{version % 1000 // 10}",
         **versions,
     )
 
@@ -564,8 +516,7 @@ def memory_free():
     """Bytes of device memory that are free now; the simulator's is the main memory."""
     if engine() == "sim":
         return _main_memory()
-    pooled = _cupy().get_default_memory_pool().free_bytes() if importlib.util.find_spec("cupy") else 0
-    return int(cuda.current_context().get_memory_info()[0]) + pooled
+    return _cupy().cuda.runtime.memGetInfo()[0] + _cupy().get_default_memory_pool().free_bytes()
 
 
 def _main_memory():
@@ -576,17 +527,9 @@ def copy_bandwidth():
     """Measured bytes a second, read and written together, of a device-to-device copy much larger than the caches."""
     size = min(1 << 30 if engine() == "gpu" else 1 << 26, memory_free() // 8)
     source, target = device_array(size, np.uint8, 0), device_array(size, np.uint8, 0)
-    if engine() == "sim":
-        copy = lambda: np.copyto(target, source)  # noqa: E731
-    else:
-        copy = lambda: target.copy_to_device(source)  # noqa: E731
+    copy = partial(arrays_of(target).copyto, target, source)
     copy()
     return 2 * size / (min(elapsed_ms(copy) for _ in range(5)) * 1e-3)
-
-
-def _version_of(module):
-    found = importlib.util.find_spec(module) is not None
-    return getattr(importlib.import_module(module), "__version__", "") if found else ""
 
 
 def _driver_version():

@@ -1,34 +1,34 @@
-"""The one door to CUDA's driver: what is asked of it so often that the way through Numba takes longer than the work.
+"""The only door to CUDA's driver: contexts, compiled code, launches, events, copies, attributes of a device.
 
-A launch of a kernel with seven arrays takes Numba 55 microseconds, this module 10. Beside threads that wait for
-Python's lock, as those do that fill pinned memory, it is 104 and 17: each question to the driver lets one of them in,
-and Numba has several for each launch.
+A launch by numba-cuda takes 55 microseconds for a kernel with seven arrays, one by this module 10; beside threads that
+wait for Python's lock, as those do that fill pinned memory, 104 and 17.
 """
 
 import ctypes
 import struct
 import threading
+from functools import cache
 
-import numpy as np
 from cuda.bindings import driver
 
-# What compiled code takes of an array, before its shape and strides: two numbers that a device has no use for, how many
-# elements there are, bytes of an element, the address.
-ARRAY = "qqqqQ"
-# How a number is packed: eight bytes each, of which the code takes the lower ones where it needs fewer.
-NUMBERS = {"bool": "q", "int32": "q", "uint32": "q", "int64": "q", "uint64": "Q", "float64": "d"}
+from tcgpu._compiler import parameters
+
+ATTRIBUTES = driver.CUdevice_attribute
 
 
 class DriverError(RuntimeError):
-    """The driver refused, or tells of an error in a kernel that was launched before."""
+    """The driver refused, or reports an error of a kernel that was launched before."""
 
 
-def _asked(function, *args):
-    """What the driver answers."""
+def _call(function, *args):
+    """What a function of the driver returns; DriverError if it reports an error."""
     error, *answer = function(*args)
     if error:
         raise DriverError(f"{function.__name__}: {error.name}")
     return answer[0] if answer else None
+
+
+# ------------------------------------------------------------------------------------------------------------- devices
 
 
 def current_device():
@@ -37,26 +37,64 @@ def current_device():
     return None if error else int(device)
 
 
-# -------------------------------------------------------------------------------------------------------------- copies
+def attribute(device, name):
+    """An attribute of a device, by its name in the driver less `CU_DEVICE_ATTRIBUTE_`."""
+    return _call(driver.cuDeviceGetAttribute, getattr(ATTRIBUTES, f"CU_DEVICE_ATTRIBUTE_{name}"), device)
+
+
+def compute_capability(device):
+    """The compute capability of a device, as (major, minor)."""
+    return tuple(attribute(device, f"COMPUTE_CAPABILITY_{part}") for part in ("MAJOR", "MINOR"))
+
+
+def device_name(device):
+    """The name of a device, "NVIDIA H200" say."""
+    return _call(driver.cuDeviceGetName, 256, device).partition(b"\0")[0].decode()
+
+
+def synchronize():
+    """Wait until this thread's device has done all its work."""
+    _call(driver.cuCtxSynchronize)
+
+
+def start_profiler():
+    _call(driver.cuProfilerStart)
+
+
+def stop_profiler():
+    _call(driver.cuProfilerStop)
+
+
+# ------------------------------------------------------------------------------------------------ copies, pinned memory
 
 
 def copy_in(target, source, size, stream):
-    """`size` bytes from one address, in pinned memory of the host, to another on the device."""
-    _asked(driver.cuMemcpyHtoDAsync, target, source, size, stream)
+    """Copy `size` bytes from an address in pinned host memory to one on the device."""
+    _call(driver.cuMemcpyHtoDAsync, target, source, size, stream)
 
 
 def copy_out(target, source, size, stream):
-    """The way back."""
-    _asked(driver.cuMemcpyDtoHAsync, target, source, size, stream)
+    """Copy `size` bytes from an address on the device to one in pinned host memory."""
+    _call(driver.cuMemcpyDtoHAsync, target, source, size, stream)
+
+
+def pin(address, size):
+    """Pin host memory: it stays in its place, so that every device of the process may copy from and to it."""
+    _call(driver.cuMemHostRegister, address, size, driver.CU_MEMHOSTREGISTER_PORTABLE)
+
+
+def unpin(address):
+    """Undo `pin`; returns the driver's error, 0 if there was none: it may be gone when a process ends."""
+    return int(driver.cuMemHostUnregister(address)[0])
 
 
 class Event:
-    """What is done when a stream, of this handle, has come as far as it is filled now."""
+    """A point in a stream: done when all work is done that the stream holds now."""
 
     def __init__(self, stream=0, timing=False):
         flag = driver.CUevent_flags.CU_EVENT_DEFAULT if timing else driver.CUevent_flags.CU_EVENT_DISABLE_TIMING
-        self.handle = _asked(driver.cuEventCreate, flag)
-        _asked(driver.cuEventRecord, self.handle, stream)
+        self.handle = _call(driver.cuEventCreate, flag)
+        _call(driver.cuEventRecord, self.handle, stream)
 
     def __del__(self, destroy=driver.cuEventDestroy):
         if hasattr(self, "handle"):
@@ -70,71 +108,94 @@ class Event:
         return not error
 
     def synchronize(self):
-        """Wait until it is done; other threads of Python's may go on."""
-        _asked(driver.cuEventSynchronize, self.handle)
+        """Wait until it is done; other Python threads may run."""
+        _call(driver.cuEventSynchronize, self.handle)
 
     def hold(self, stream):
-        """Have a stream wait for it."""
-        _asked(driver.cuStreamWaitEvent, stream, self.handle, 0)
+        """Make a stream wait for it."""
+        _call(driver.cuStreamWaitEvent, stream, self.handle, 0)
 
     def ms_since(self, begin):
-        """Milliseconds from another event to this one: both have timing, and are done."""
-        return _asked(driver.cuEventElapsedTime, begin.handle, self.handle)
+        """Milliseconds from another event to this one; both have timing, and are done."""
+        return _call(driver.cuEventElapsedTime, begin.handle, self.handle)
 
 
-# ------------------------------------------------------------------------------------------------------------ launches
+# ------------------------------------------------------------------------------------------------------------- kernels
+
+
+class Code:
+    """The machine code of one kernel, in the driver; the same for all devices of one compute capability."""
+
+    def __init__(self, image):
+        self._library = _call(driver.cuLibraryLoadData, image.cubin, [], [], 0, [], [], 0)
+        self._kernel = _call(driver.cuLibraryGetKernel, self._library, image.entry.encode())
+
+    def function(self, device):
+        """The kernel on a device, which is this thread's, with all the shared memory allowed that a block may have."""
+        wanted = driver.CUfunction_attribute
+        static = _call(driver.cuKernelGetAttribute, wanted.CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES, self._kernel, device)
+        room = attribute(device, "MAX_SHARED_MEMORY_PER_BLOCK_OPTIN") - static
+        most = wanted.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+        _call(driver.cuKernelSetAttribute, most, room, self._kernel, device)
+        return _call(driver.cuKernelGetFunction, self._kernel)
+
+
+def fits(signature, args):
+    """Whether the arguments are what a signature names: contiguous arrays of its types, and numbers."""
+    return _fit(_arrays(signature), args)
+
+
+@cache
+def _arrays(signature):
+    """(dtype, dimensions) of each parameter that is an array; None for a number."""
+    return [(each.dtype, each.dimensions) if each.dimensions else None for each in parameters(signature)]
+
+
+def _fit(arrays, args):
+    return len(arrays) == len(args) and all(
+        array is None if not getattr(arg, "ndim", 0) else (arg.dtype, arg.ndim) == array and arg.flags.c_contiguous
+        for array, arg in zip(arrays, args)
+    )
 
 
 class Launcher:
-    """Launches one of the codes of a kernel that Numba has compiled, on the device that it was loaded on.
+    """Launches a kernel for one signature on one device.
 
-    overload: Numba's. The arguments are packed as its own launch would have them: held against that the first time. If
-    a later Numba has them otherwise, nothing is launched here.
+    function: the driver's, from `Code.function`. signature: the text that it was compiled for.
     """
 
-    def __init__(self, overload):
-        self.overload, self.kinds = overload, overload.argument_types
-        self.fits = None  # whether Numba has the arguments like this; None: not known yet
-        self.arrays = [(np.dtype(str(k.dtype)), k.ndim) if hasattr(k, "ndim") else None for k in self.kinds]
-        form = "".join(ARRAY + 2 * k.ndim * "q" if hasattr(k, "ndim") else NUMBERS[str(k)] for k in self.kinds)
+    def __init__(self, function, signature):
+        self.function = function
+        self.arrays = _arrays(signature)
+        form = "".join(each.form for each in parameters(signature))
         self.form = struct.Struct("<" + form)
-        self.memory = ctypes.create_string_buffer(self.form.size)
-        first, last = ctypes.addressof(self.memory), ctypes.addressof(self.memory) + self.form.size
-        self.places = (ctypes.c_void_p * len(form))(*range(first, last, 8))
-        self.function = driver.CUfunction(int(overload._codelibrary.get_cufunc().handle))
-        self.lock = threading.Lock()  # the memory is one thread's at a time; the driver has read it when it answers
+        self.memory = ctypes.create_string_buffer(max(8, self.form.size))
+        first = ctypes.addressof(self.memory)
+        self.places = (ctypes.c_void_p * len(form))(*range(first, first + self.form.size, 8))
+        self.lock = threading.Lock()  # `memory` is one thread's at a time; the driver has copied it when it returns
+
+    def fits(self, args):
+        """Whether these arguments are what the kernel was compiled for."""
+        return _fit(self.arrays, args)
 
     def launch(self, blocks, threads, args, shared, stream):
-        """Launch it, unless the arguments are for other code, or Numba has them otherwise, or the driver refuses.
-
-        Whether it was launched: if not, Numba's own launch does it, or says what is wrong.
-        """
-        values = self._values(args)
-        if values is None or not self._as_numba_has_them(args, values):
-            return False
+        """Launch it with arguments that fit; DriverError if the driver refuses."""
+        values = []
+        for array, arg in zip(self.arrays, args):
+            if array is None:
+                values.append(arg)
+            else:
+                values += (0, 0, arg.size, arg.itemsize, arg.data.ptr, *arg.shape, *arg.strides)
         with self.lock:
             self.form.pack_into(self.memory, 0, *values)
             places = ctypes.addressof(self.places)
-            (error,) = driver.cuLaunchKernel(self.function, blocks, 1, 1, threads, 1, 1, shared, stream, places, 0)
-        return not error
+            _call(driver.cuLaunchKernel, self.function, blocks, 1, 1, threads, 1, 1, shared, stream, places, 0)
 
-    def _values(self, args):
-        """What the code takes, number by number; None if some argument is not what it is compiled for."""
-        values = []
-        for array, arg in zip(self.arrays, args, strict=True):
-            if array is None:
-                values.append(arg)
-            elif (arg.dtype, arg.ndim) == array and arg.is_c_contiguous():
-                where = arg.device_ctypes_pointer.value or 0
-                values += (0, 0, arg.size, array[0].itemsize, where, *arg.shape, *arg.strides)
-            else:
-                return None
-        return values
+    def blocks_per_sm(self, threads, shared):
+        """How many blocks of this shape run on one SM at the same time."""
+        return _call(driver.cuOccupancyMaxActiveBlocksPerMultiprocessor, self.function, threads, shared)
 
-    def _as_numba_has_them(self, args, values):
-        if self.fits is None:
-            theirs = []
-            for kind, arg in zip(self.kinds, args):
-                self.overload._prepare_args(kind, arg, 0, [], theirs)
-            self.fits = [getattr(value, "value", value) or 0 for value in theirs] == values
-        return self.fits
+    def carve_out(self, percent):
+        """Give shared memory this share of an SM's fast memory, the L1 cache the rest; -1 leaves it to the driver."""
+        wanted = driver.CUfunction_attribute.CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT
+        _call(driver.cuFuncSetAttribute, self.function, wanted, percent)

@@ -1,8 +1,8 @@
 """Which engine this process has for kernels: "gpu" or "sim", the simulator.
 
-It is "gpu" where a driver shows a GPU and the numba-cuda package is installed; NUMBA_ENABLE_CUDASIM=1 asks for the
-simulator on any machine. Finding out asks NVML and so leaves CUDA uninitialised: a process may still fork until its
-first kernel. It imports nothing heavy, either.
+It is "gpu" where a driver shows a GPU and the packages numba-cuda and CuPy are installed; NUMBA_ENABLE_CUDASIM=1 asks
+for the simulator on any machine. Finding out asks NVML and so leaves CUDA uninitialised: a process may still fork until
+its first kernel. It imports nothing heavy, either.
 """
 
 import ctypes
@@ -54,8 +54,9 @@ def _choose_engine():
         return "sim", "NUMBA_ENABLE_CUDASIM asks for the simulator"
     if not visible_gpus():
         return "sim", "there is no NVIDIA GPU here"
-    if importlib.util.find_spec("numba_cuda") is None:
-        return "sim", "there is a GPU, but not the package numba-cuda: pip install 'tcgpu[cu13]'"
+    for module, package in (("numba_cuda", "numba-cuda"), ("cupy", "CuPy")):
+        if importlib.util.find_spec(module) is None:
+            return "sim", f"there is a GPU, but not the package {package}: pip install 'tcgpu[cu13]' (or cu12)"
     return "gpu", "there is an NVIDIA GPU"
 
 

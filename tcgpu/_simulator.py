@@ -1,10 +1,9 @@
 """Running a CUDA kernel as Python, one thread after the other: the engine "sim".
 
-`simulate` runs the Python function of a kernel, with `cuda` standing for a `SimulatedCuda`: Numba's simulated module
-(its atomics, its bit counts), with the warp intrinsics that it lacks. Where Numba's simulator starts an operating
-system's thread for every thread of a block, here a thread is a generator: in the kernel's source, and in that of the
-device functions it calls, each call that waits for other threads becomes a `yield`. That is tens of times faster,
-always runs in the same order, and tells at once when threads wait for each other in vain.
+`simulate` runs the Python function of a kernel with a `SimulatedCuda` in place of `cuda`. A thread is a generator: in
+the kernel's source, and in that of the device functions it calls, each call that waits for other threads becomes a
+`yield`. So threads always run in the same order, switching costs little, and a barrier that some threads never reach
+is an error at once. No CUDA package is needed.
 
 What it cannot run is a thread that spins until another one has written something.
 """
@@ -20,10 +19,8 @@ from types import CodeType, FunctionType, GeneratorType
 from typing import NamedTuple
 
 import numpy as np
-from numba import cuda
-from numba.core.types import Integer
-from numba.cuda.simulator.kernelapi import Dim3, FakeCUDAModule
 
+from tcgpu._language import is_cuda, is_device_function, names_of
 from tcgpu._watch import pulse
 
 WARP = 32
@@ -47,21 +44,101 @@ def _nothing(lane, said):
     return None
 
 
-class SimulatedCuda(FakeCUDAModule):
+class Dim3(NamedTuple):
+    """A position in a launch, or its extent."""
+
+    x: int
+    y: int = 0
+    z: int = 0
+
+
+class Atomics:
+    """`cuda.atomic`: each returns the value before. Threads run one at a time, so nothing can come between."""
+
+    def add(self, array, index, value):
+        return self._put(array, index, lambda old: old + value)
+
+    def sub(self, array, index, value):
+        return self._put(array, index, lambda old: old - value)
+
+    def and_(self, array, index, value):
+        return self._put(array, index, lambda old: old & value)
+
+    def or_(self, array, index, value):
+        return self._put(array, index, lambda old: old | value)
+
+    def xor(self, array, index, value):
+        return self._put(array, index, lambda old: old ^ value)
+
+    def max(self, array, index, value):
+        return self._put(array, index, lambda old: max(old, value))
+
+    def min(self, array, index, value):
+        return self._put(array, index, lambda old: min(old, value))
+
+    def inc(self, array, index, limit):
+        return self._put(array, index, lambda old: 0 if old >= limit else old + 1)
+
+    def dec(self, array, index, limit):
+        return self._put(array, index, lambda old: limit if old == 0 or old > limit else old - 1)
+
+    def exch(self, array, index, value):
+        return self._put(array, index, lambda old: value)
+
+    def cas(self, array, index, expected, value):
+        return self._put(array, index, lambda old: value if old == expected else old)
+
+    def compare_and_swap(self, array, expected, value):
+        return self.cas(array, (0,) * array.ndim, expected, value)
+
+    def _put(self, array, index, change):
+        old = array[index]
+        array[index] = change(old)
+        return old
+
+
+class LocalMemory:
+    """`cuda.local`: arrays of one thread."""
+
+    def array(self, shape, dtype):
+        return np.empty(shape, numpy_type(dtype))
+
+
+class ConstantMemory:
+    """`cuda.const`: arrays that no thread writes."""
+
+    def array_like(self, array):
+        return array
+
+
+def numpy_type(dtype):
+    """The NumPy type of a type that a kernel names: NumPy's or Numba's."""
+    return np.dtype(getattr(dtype, "name", dtype))
+
+
+def _bits(value):
+    """The bits of an integer as a text of 0 and 1, as many as its type has; a Python integer has 64."""
+    width = 8 * value.itemsize if isinstance(value, np.generic) else 64
+    return f"{int(value) & (1 << width) - 1:0{width}b}"
+
+
+class SimulatedCuda:
     """What `cuda` is inside a simulated kernel. `thread` is the one that runs now.
 
     There is no `activemask`: lanes do not run in lockstep, they meet where an intrinsic says so.
     """
 
     rewriting = None  # what makes of a function's tree the one that runs; set below
+    warpsize = WARP
+    atomic, local, const = Atomics(), LocalMemory(), ConstantMemory()
 
     def __init__(self, blocks, threads, shared):
-        super().__init__((blocks, 1, 1), (threads, 1, 1), 0)
+        self.gridDim, self.blockDim = Dim3(blocks, 1, 1), Dim3(threads, 1, 1)
         self.dynamic_bytes = shared
-        self.thread = None
+        self.shared = self.thread = None
 
     def start_block(self):
-        self._shared = SharedMemory(self.dynamic_bytes)
+        self.shared = SharedMemory(self.dynamic_bytes)
 
     @property
     def threadIdx(self):
@@ -79,6 +156,36 @@ class SimulatedCuda(FakeCUDAModule):
         if dimensions != 1:
             raise ValueError("a kernel of tcgpu has one dimension")
         return self.thread.block.x * self.blockDim.x + self.thread.index.x
+
+    def gridsize(self, dimensions):
+        if dimensions != 1:
+            raise ValueError("a kernel of tcgpu has one dimension")
+        return self.gridDim.x * self.blockDim.x
+
+    def popc(self, value):
+        return _bits(value).count("1")
+
+    def clz(self, value):
+        bits = _bits(value)
+        return len(bits) - len(bits.lstrip("0"))
+
+    def ffs(self, value):
+        bits = _bits(value)
+        return 0 if "1" not in bits else len(bits) - bits.rindex("1")
+
+    def brev(self, value):
+        return int(_bits(value)[::-1], 2)
+
+    def selp(self, condition, yes, no):
+        return yes if condition else no
+
+    def fma(self, a, b, c):
+        return a * b + c
+
+    def threadfence(self):
+        pass
+
+    threadfence_block = threadfence_system = threadfence
 
     def syncthreads(self):
         return Meeting(BLOCK, None, _nothing)
@@ -143,7 +250,7 @@ class SharedMemory:
 
     def array(self, shape, dtype):
         """The array that this place in the source asks for; shape 0 is the dynamic memory."""
-        dtype = np.dtype(getattr(dtype, "name", dtype))
+        dtype = numpy_type(dtype)
         if shape == 0:
             if dtype not in self._views:
                 whole = self._dynamic.size // dtype.itemsize * dtype.itemsize
@@ -170,7 +277,7 @@ class Thread:
     """One thread of one block: where it is, and the generator that runs it."""
 
     def __init__(self, block, number):
-        self.block, self.index = Dim3(block, 0, 0), Dim3(number, 0, 0)
+        self.block, self.index = Dim3(block), Dim3(number)
         self.number, self.warp, self.lane = number, number // WARP, number % WARP
         self.steps = None
 
@@ -257,14 +364,14 @@ def _answers(meeting_of):
 
 def simulated(function, stand_in):
     """The kernel or device function with `stand_in` for `cuda`; a generator function if it waits for other threads."""
-    code, names = _rewritten(function, stand_in.rewriting), _names(function)
+    code, names = _rewritten(function, stand_in.rewriting), names_of(function)
     names[STAND_IN] = stand_in
     for name, value in names.items():
-        if value is cuda:
+        if is_cuda(value):
             names[name] = stand_in
-        elif isinstance(value, Integer):  # NumPy's own is the quicker one to call
+        elif type(value).__name__ == "Integer":  # Numba's, which a kernel of somebody's may name
             names[name] = getattr(np, value.name)
-        elif _is_device_function(value) and name in code.co_names:
+        elif is_device_function(value) and name in code.co_names:
             names[name] = simulated(value.py_func, stand_in)
     return FunctionType(code, names, function.__name__, function.__defaults__)
 
@@ -286,7 +393,7 @@ class YieldWhereItWaits(ast.NodeTransformer):
     """A `yield` at each call that waits for other threads."""
 
     def __init__(self, function):
-        self.names = _names(function)
+        self.names = names_of(function)
 
     def visit_Call(self, call):
         self.generic_visit(call)
@@ -301,10 +408,10 @@ class YieldWhereItWaits(ast.NodeTransformer):
         return isinstance(call.func, ast.Attribute) and self.is_cuda(call.func.value) and call.func.attr in WAITING
 
     def is_cuda(self, node):
-        return isinstance(node, ast.Name) and self.names.get(node.id) is cuda
+        return isinstance(node, ast.Name) and is_cuda(self.names.get(node.id))
 
     def calls_device_function(self, call):
-        return isinstance(call.func, ast.Name) and _is_device_function(self.names.get(call.func.id))
+        return isinstance(call.func, ast.Name) and is_device_function(self.names.get(call.func.id))
 
     def callee_waits(self, call):
         code = _rewritten(self.names[call.func.id].py_func, type(self))
@@ -312,12 +419,3 @@ class YieldWhereItWaits(ast.NodeTransformer):
 
 
 SimulatedCuda.rewriting = YieldWhereItWaits
-
-
-def _is_device_function(value):
-    return isinstance(getattr(value, "py_func", None), FunctionType)
-
-
-def _names(function):
-    """What the names in the function mean: its module's, and those of a function around it."""
-    return {**function.__globals__, **inspect.getclosurevars(function).nonlocals}

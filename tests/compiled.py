@@ -223,6 +223,9 @@ def build(module, name, number, folder):
 
 def lowered(function, types):
     """The name of a kernel and its LLVM code, as numba-cuda would hand them to CUDA's compiler, but with checks."""
+    from tcgpu import _compiler
+
+    _compiler.numba_cuda()
     from numba.cuda import cgutils, compiler, dispatcher
 
     dispatcher.get_current_device = lambda: SimpleNamespace(compute_capability=CAPABILITY)
@@ -230,6 +233,7 @@ def lowered(function, types):
         unchecked = cgutils.get_item_pointer2
         cgutils.do_boundscheck = check_index
         cgutils.get_item_pointer2 = lambda *args, **kwargs: unchecked(*args, **kwargs | {"boundscheck": True})
+    function = _compiler.for_numba(function)
     library, _ = compiler._compile_pyfunc_with_fixup(function, types, device=False, cc=CAPABILITY, abi="numba")
     return library._entry_name, library.llvm_strs
 

@@ -1,9 +1,7 @@
-"""The door to numba.cuda and the simulator behind it: engines, arrays, intrinsics, and what goes wrong in kernels."""
+"""Both engines of kernels: engines, arrays, intrinsics, and what goes wrong in kernels."""
 
-import gc
 import subprocess
 import sys
-import weakref
 
 import numpy as np
 import pytest
@@ -349,22 +347,6 @@ def test_no_more_blocks_than_there_is_work():
 
 
 # ------------------------------------------------------------------------------------------------------- several GPUs
-
-
-def test_a_module_is_unloaded_for_one_device_alone(monkeypatch):
-    class Module:
-        def __init__(self, handle):
-            self.handle, self.unloaded = handle, []
-            self._finalizer = weakref.finalize(self, self.unloaded.append, handle)
-
-    monkeypatch.setattr(_cuda, "_loaded", set())
-    modules = [Module(handle) for handle in (7, 7, 8, 7)]
-    unloaded = [module.unloaded for module in modules]
-    for module in modules:
-        _cuda._unload_once(module)
-    del module, modules
-    gc.collect()
-    assert unloaded == [[7], [], [8], []]
 
 
 @pytest.mark.gpu

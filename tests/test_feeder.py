@@ -403,16 +403,15 @@ def test_large_arrays_come_back(dtype):
 
 @pytest.mark.gpu
 def test_pinned_memory_is_given_back():
-    """The driver pins again what it has unpinned, and nothing else."""
+    """The driver refuses to pin what is pinned, and to unpin what is not."""
     _cuda.to_device(np.zeros(2 * _cuda.LARGE, np.uint8))
     (own,) = kept()
-    context, memory = _cuda.cuda.current_context(), [slot.base.owned for slot in own.slots]
-    with pytest.raises(_cuda.cuda.cudadrv.driver.CudaAPIError):
-        context.mempin(None, memory[0].ctypes.data, memory[0].nbytes)
+    addresses = [slot.ctypes.data for slot in own.slots]
+    with pytest.raises(_cuda._driver.DriverError, match="ALREADY_REGISTERED"):
+        _cuda._driver.pin(addresses[0], own.slots[0].nbytes)
     del own
     _cuda.give_back()
-    for array in memory:
-        context.mempin(array, array.ctypes.data, array.nbytes)
+    assert all(_cuda._driver.unpin(address) for address in addresses), "they were pinned no more"
     assert not kept() and not feeding()
 
 

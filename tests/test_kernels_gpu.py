@@ -116,4 +116,4 @@ def test_arrays_of_other_libraries():
     pairs = cupy.asarray([[0, 1], [0, 2], [1, 2]], dtype=cupy.int32)
     assert Graph.from_edges(pairs[:, 0], pairs[:, 1]).m == 3
     assert _cuda.to_host(pairs[:, 1]).tolist() == [1, 2, 2]
-    assert _cuda.to_device(pairs).gpu_data.device_ctypes_pointer.value == pairs.data.ptr, "used where it lies"
+    assert _cuda.to_device(pairs).data.ptr == pairs.data.ptr, "used where it lies"

@@ -11,7 +11,7 @@ from types import SimpleNamespace
 import pytest
 
 import tcgpu.kernels
-from tcgpu import _cuda
+from tcgpu import _compiler, _cuda
 
 pytestmark = pytest.mark.ptx
 CAPABILITIES = [(7, 5), (8, 0), (9, 0)]
@@ -35,6 +35,7 @@ def every_kernel():
 def capability(request, monkeypatch):
     """A compute capability, which Numba is made to believe that the device has."""
     pytest.importorskip("cuda.bindings.nvvm", reason="no CUDA compiler here: pip install 'tcgpu[test]'")
+    _compiler.numba_cuda()
     from numba.cuda import dispatcher
 
     monkeypatch.setattr(dispatcher, "get_current_device", lambda: SimpleNamespace(compute_capability=request.param))
@@ -43,13 +44,9 @@ def capability(request, monkeypatch):
 
 def compiled(kernel, capability):
     """The PTX of a kernel, for each of its signatures."""
-    from numba import cuda
-    from numba.core.sigutils import normalize_signature
-
     assert kernel.signatures
     for signature in kernel.signatures:
-        args, _ = normalize_signature(signature)
-        yield cuda.compile_ptx(kernel.py_func, args, cc=capability, launch_bounds=kernel.most_threads)[0]
+        yield _compiler.to_ptx(kernel.py_func, signature, capability, kernel.most_threads)
 
 
 def assembled(ptx, capability):

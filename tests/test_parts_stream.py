@@ -245,18 +245,17 @@ def test_pinned_memory_is_pinned_until_nobody_has_it():
     """The driver refuses to pin what is pinned already."""
     array = _cuda.pinned(1 << 16, np.int64)
     array[:] = 7
-    context = _cuda.cuda.current_context()
-    with pytest.raises(_cuda.cuda.cudadrv.driver.CudaAPIError):
-        context.mempin(None, array.ctypes.data, array.nbytes)
+    address, size = array.ctypes.data, array.nbytes
+    with pytest.raises(_cuda._driver.DriverError, match="ALREADY_REGISTERED"):
+        _cuda._driver.pin(address, size)
     there, back = _cuda.device_array(1 << 16, np.int64), _cuda.pinned(1 << 16, np.int64)
     stream = _cuda.Stream()
     stream.copy_in(there, 0, array)
     stream.copy_out(there, 0, back)
     stream.event().synchronize()
     assert np.array_equal(back, array)
-    memory = array.base.owned
     del array
-    context.mempin(memory, memory.ctypes.data, memory.nbytes)
+    assert _cuda._driver.unpin(address) != 0, "it was pinned no more"
 
 
 # -------------------------------------------------------------------------------------------------------- what it took

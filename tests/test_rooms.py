@@ -6,9 +6,10 @@ from graphlib import TopologicalSorter
 import pytest
 
 DOORS = {
-    "numba.cuda": {"_cuda", "_simulator"},
-    "numba": {"_native", "_cuda", "_simulator"},
-    "cuda": {"_driver"},
+    "numba.cuda": {"_compiler"},
+    "numba": {"_native", "_compiler"},
+    "cuda": {"_driver", "_compiler"},
+    "cupy": {"_cuda"},
 }
 
 

@@ -188,7 +188,7 @@ class Recorder(SimulatedCuda):
 
     def enter(self, block):
         """From now on threads of this block run."""
-        self._shared = block.shared
+        self.shared = block.shared
 
     def begin(self, array, name=None):
         """The address at which an array begins: its memory's number, and where in that; views share their memory."""
@@ -196,7 +196,7 @@ class Recorder(SimulatedCuda):
         while isinstance(owner.base, np.ndarray):
             owner = owner.base
         into = array.ctypes.data - owner.ctypes.data
-        shared = None if name else self._shared.begin(owner)
+        shared = None if name else self.shared.begin(owner)
         if shared is not None:
             return (SHARED << PLACE_BITS) + shared + into
         number = self._number_of.setdefault(id(owner), len(self.memories))

@@ -1,0 +1,273 @@
+"""Kernels become machine code here: numba-cuda makes PTX, CUDA's linker makes a cubin, and a folder keeps it.
+
+The only door to `numba.cuda`. It is imported when a kernel has to be compiled, and by nothing else: a process whose
+kernels are all in the folder never needs it.
+
+A cubin is kept under a key: the bytecode of the kernel and of every device function it calls, the constants they name,
+the signature, the compute capability, and the versions of what compiles. A file holds a checksum of its content. It is
+written beside its place and renamed, so that processes may write the same one at once; one that is damaged is compiled
+anew and replaced.
+"""
+
+import hashlib
+import importlib
+import importlib.metadata
+import json
+import logging
+import os
+import platform
+import re
+import secrets
+import threading
+from contextlib import suppress
+from functools import cache
+from pathlib import Path
+from types import CellType, CodeType, FunctionType, ModuleType
+from typing import NamedTuple
+
+import numpy as np
+import pooch
+
+from tcgpu._language import DeviceFunction, is_cuda, is_device_function, names_of
+
+log = logging.getLogger("tcgpu")
+
+MAGIC = b"tcgpu cubin 1\n"
+COMPILERS = ("numba-cuda", "numba", "llvmlite", "cuda-bindings", "nvidia-nvvm", "nvidia-nvjitlink", "numpy")
+
+# The arguments of compiled code. An array is its size, address, shape and strides behind two numbers that a device does
+# not use; the letters are of `struct`. A number is packed into eight bytes, of which the code takes the lower ones.
+ARRAY = "qqqqQ"
+NUMBERS = {"bool": "q", "int32": "q", "uint32": "q", "int64": "q", "uint64": "Q", "float64": "d"}
+BITS = {"bool": 8, "int32": 32, "uint32": 32, "int64": 64, "uint64": 64, "float64": 64}
+
+_PARAMETER = re.compile(r"(\w+)(?:\[([:,1 ]*)\])?\s*(?:,|$)")
+
+
+class Parameter(NamedTuple):
+    """One parameter of a kernel: a number, or an array of `dimensions`."""
+
+    dtype: np.dtype
+    dimensions: int = 0
+
+    @property
+    def form(self):
+        """How it is packed, in letters of `struct`."""
+        return ARRAY + 2 * self.dimensions * "q" if self.dimensions else NUMBERS[self.dtype.name]
+
+    @property
+    def bits(self):
+        """The width of each number that the compiled code takes for it."""
+        return [64] * len(self.form) if self.dimensions else [BITS[self.dtype.name]]
+
+
+class Image(NamedTuple):
+    """A compiled kernel: the name of its entry, and its machine code."""
+
+    entry: str
+    cubin: bytes
+
+
+class CompilerError(RuntimeError):
+    """numba-cuda or CUDA's linker did something that this package does not expect."""
+
+
+@cache
+def parameters(signature):
+    """The parameters that a text like "void(int64[::1], int32)" lists, as a tuple of Parameter."""
+    inside = re.fullmatch(r"\s*void\s*\((.*)\)\s*", signature, re.DOTALL)
+    if not inside:
+        raise ValueError(f"a kernel's signature is void(...), not {signature!r}")
+    found, text, at = [], inside[1].strip(), 0
+    while at < len(text):
+        match = _PARAMETER.match(text, at)
+        if not match:
+            raise ValueError(f"expected a type like int64 or int32[::1] at {text[at:]!r} of {signature!r}")
+        name, dimensions = match[1].replace("boolean", "bool"), match[2]
+        found.append(Parameter(np.dtype(name), 0 if dimensions is None else dimensions.count(",") + 1))
+        at = match.end() + len(text[match.end() :]) - len(text[match.end() :].lstrip())
+    return tuple(found)
+
+
+# ---------------------------------------------------------------------------------------------------- compiled and kept
+
+
+def image(function, signature, capability, most_threads=None):
+    """The Image of a kernel for one signature and compute capability, from the folder or compiled now."""
+    key = digest(function, signature, capability, most_threads)
+    path = folder() / f"{key}.cubin"
+    found = _read(path)
+    if found is None:
+        found = compiled(function, signature, capability, most_threads)
+        _write(path, found)
+    return found
+
+
+def folder():
+    """The folder of kept cubins: `kernels` in TCGPU_CACHE, or in the user's cache of tcgpu."""
+    return Path(os.environ.get("TCGPU_CACHE") or pooch.os_cache("tcgpu")) / "kernels"
+
+
+def digest(function, signature, capability, most_threads=None):
+    """The key of a compiled kernel: 40 hexadecimal digits."""
+    said = [MAGIC, signature, capability, most_threads, platform.python_version(), versions(), _meaning(function)]
+    return hashlib.sha256(repr(said).encode()).hexdigest()[:40]
+
+
+@cache
+def versions():
+    """The version of each package that has a part in compiling; "" for one that is not installed."""
+    return tuple(f"{name} {version(name)}" for name in COMPILERS)
+
+
+def version(package):
+    """The version of an installed package; "" if it is not."""
+    try:
+        return importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:
+        return ""
+
+
+@cache
+def _meaning(function):
+    """What a function does: its bytecode without places in files, and the values of the names that it uses."""
+    names, values = names_of(function), []
+    for name in sorted(_all_names(function.__code__) & set(names)):
+        value = names[name]
+        if is_device_function(value):
+            value = _meaning(value.py_func)
+        elif is_cuda(value) or value is np:
+            value = "a library"
+        elif isinstance(value, ModuleType):
+            attributes = sorted(_all_names(function.__code__) & set(vars(value)))
+            value = [(each, getattr(value, each)) for each in attributes]
+            value = [(each, _meaning(found.py_func) if is_device_function(found) else found) for each, found in value]
+        elif isinstance(value, np.ndarray):  # a constant array: all of it, which repr would cut short
+            value = (value.dtype.str, value.shape, value.tobytes())
+        values.append((name, repr(value)))
+    return repr((_code(function.__code__), function.__defaults__, values))
+
+
+def _code(code):
+    constants = [_code(each) if isinstance(each, CodeType) else repr(each) for each in code.co_consts]
+    return (code.co_code, constants, code.co_names, code.co_varnames, code.co_freevars, code.co_argcount)
+
+
+def _all_names(code):
+    inner = (each for each in code.co_consts if isinstance(each, CodeType))
+    return {*code.co_names, *code.co_freevars}.union(*map(_all_names, inner))
+
+
+def _read(path):
+    """The Image in a file; None if there is none, or if it is damaged."""
+    try:
+        data = path.read_bytes()
+    except OSError:
+        return None
+    checksum, content = data[len(MAGIC) : len(MAGIC) + 32], data[len(MAGIC) + 32 :]
+    if not data.startswith(MAGIC) or hashlib.sha256(content).digest() != checksum:
+        return None
+    heading, _, cubin = content.partition(b"\n")
+    return Image(json.loads(heading)["entry"], cubin)
+
+
+def _write(path, image):
+    """Keep an Image, if the folder can be written to; once in a process, a log line says that it can't."""
+    content = json.dumps({"entry": image.entry}).encode() + b"\n" + image.cubin
+    part = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        part.write_bytes(MAGIC + hashlib.sha256(content).digest() + content)
+        os.replace(part, path)
+    except OSError as error:
+        with suppress(OSError):
+            part.unlink()
+        _say_once(f"compiled kernels are not kept, and each process compiles them anew: {path.parent}: {error}")
+
+
+@cache
+def _say_once(text):
+    log.warning(text)
+
+
+# ----------------------------------------------------------------------------------------------------------- numba-cuda
+
+_lock = threading.Lock()
+
+
+def compiled(function, signature, capability, most_threads=None):
+    """Compile a kernel for one signature; returns its Image."""
+    ptx = to_ptx(function, signature, capability, most_threads)
+    entry, widths = re.search(r"\.entry\s+(\S+?)\s*\((.*?)\)", ptx, re.DOTALL).groups()
+    found = [int(bits) for bits in re.findall(r"\.param\s+\.[a-z](\d+)", widths)]
+    wanted = [bits for parameter in parameters(signature) for bits in parameter.bits]
+    if found != wanted:
+        raise CompilerError(
+            f"numba-cuda {version('numba-cuda')} compiles {function.__name__} for arguments of {found} bits, and tcgpu "
+            f"packs {wanted}: install a version of numba-cuda that tcgpu's extras allow"
+        )
+    return Image(entry, link(ptx, capability))
+
+
+def to_ptx(function, signature, capability, most_threads=None):
+    """The PTX of a kernel."""
+    cuda = numba_cuda()
+    with _lock:
+        ptx, _ = cuda.compile_ptx(for_numba(function), signature, cc=capability, launch_bounds=most_threads)
+    return ptx
+
+
+def link(ptx, capability):
+    """The cubin of some PTX."""
+    from cuda.bindings import nvjitlink
+
+    handle, data = nvjitlink.create(1, ["-arch=sm_{}{}".format(*capability)]), ptx.encode()
+    try:
+        nvjitlink.add_data(handle, nvjitlink.InputType.PTX, data, len(data), "kernel")
+        nvjitlink.complete(handle)
+        cubin = bytearray(nvjitlink.get_linked_cubin_size(handle))
+        nvjitlink.get_linked_cubin(handle, cubin)
+    finally:
+        nvjitlink.destroy(handle)
+    return bytes(cubin)
+
+
+@cache
+def numba_cuda():
+    """The module `numba.cuda`.
+
+    NumPy 2.5 has removed a name that numba-cuda 0.30 uses in a module that it imports at its first compilation. The
+    name is there while that module is imported, and gone afterwards.
+    """
+    if hasattr(np, "row_stack"):
+        from numba import cuda
+    else:
+        np.row_stack = np.vstack
+        try:
+            from numba import cuda
+
+            importlib.import_module("numba.cuda.np.arrayobj")
+        finally:
+            del np.row_stack
+    return cuda
+
+
+@cache
+def for_numba(function):
+    """The function with Numba's objects for those of `_language`, as numba-cuda takes it."""
+    named = _all_names(function.__code__)
+    names = {name: _numbas(value) for name, value in function.__globals__.items() if name in named}
+    names |= {name: function.__globals__.get(name) for name in ("__builtins__", "__name__", "__file__")}
+    cells = tuple(CellType(_numbas(cell.cell_contents)) for cell in function.__closure__ or ())
+    return FunctionType(function.__code__, names, function.__name__, function.__defaults__, cells)
+
+
+@cache
+def _numba_device_function(function):
+    return numba_cuda().jit(device=True)(for_numba(function))
+
+
+def _numbas(value):
+    if isinstance(value, DeviceFunction):
+        return _numba_device_function(value.py_func)
+    return numba_cuda() if is_cuda(value) else value

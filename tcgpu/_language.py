@@ -1,0 +1,58 @@
+"""The names that kernels are written in: `cuda`, the integer types, and device functions.
+
+A module of kernels imports these names and no compiler. Inside a kernel, `cuda` means what `numba.cuda` means. Outside,
+it is only a name: the simulator puts a `SimulatedCuda` in its place, the compiler the module `numba.cuda`.
+"""
+
+import inspect
+from types import FunctionType, ModuleType
+
+import numpy as np
+
+int32, int64 = np.int32, np.int64
+uint8, uint16, uint32, uint64 = np.uint8, np.uint16, np.uint32, np.uint64
+
+
+class DeviceFunction:
+    """A function that kernels call. `py_func` is the Python function as written."""
+
+    def __init__(self, py_func):
+        self.py_func = self.__wrapped__ = py_func
+        self.__name__, self.__doc__, self.__module__ = py_func.__name__, py_func.__doc__, py_func.__module__
+
+    def __repr__(self):
+        return f"<device function {self.__name__}>"
+
+
+class CudaName:
+    """What `cuda` is outside a running kernel: the decorator of device functions, and nothing else."""
+
+    def jit(self, *, device):
+        """Decorate a device function. Kernels are decorated with `kernel`."""
+        if device is not True:
+            raise TypeError("cuda.jit(device=True) decorates a device function; tcgpu's `kernel` decorates a kernel")
+        return DeviceFunction
+
+    def __getattr__(self, name):
+        raise AttributeError(f"cuda.{name} has a meaning only inside a kernel that runs")
+
+    def __repr__(self):
+        return "<the name cuda in kernels>"
+
+
+cuda = CudaName()
+
+
+def is_cuda(value):
+    """Whether a kernel means CUDA by a name of this value: tcgpu's `cuda`, or the module `numba.cuda`."""
+    return value is cuda or (isinstance(value, ModuleType) and value.__name__ == "numba.cuda")
+
+
+def is_device_function(value):
+    """Whether the value is a device function, tcgpu's or Numba's."""
+    return isinstance(getattr(value, "py_func", None), FunctionType)
+
+
+def names_of(function):
+    """What the names in a function mean: name -> value, of its module and of the functions around it."""
+    return {**function.__globals__, **inspect.getclosurevars(function).nonlocals}

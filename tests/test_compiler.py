@@ -1,0 +1,203 @@
+"""Compiled kernels in their folder: found again, never mistaken for another's, never half written."""
+
+import os
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from tcgpu import _compiler
+from tcgpu._cuda import cuda, int64, uint32
+from tcgpu.kernels import naive
+
+pytest.importorskip("cuda.bindings.nvvm", reason="no CUDA compiler here: pip install 'tcgpu[test]'")
+
+HOPPER = 9, 0
+SIGNATURE = "void(int64[::1])"
+STEP = 3
+
+
+@cuda.jit(device=True)
+def twice(x):
+    return x + x
+
+
+def writes_numbers(out):
+    out[cuda.threadIdx.x] = twice(STEP)
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """An empty folder for compiled kernels, and numba-cuda made to believe in a GPU."""
+    monkeypatch.setenv("TCGPU_CACHE", os.fspath(tmp_path))
+    _compiler.numba_cuda()
+    from numba.cuda import dispatcher
+
+    monkeypatch.setattr(dispatcher, "get_current_device", lambda: SimpleNamespace(compute_capability=HOPPER))
+    return tmp_path / "kernels"
+
+
+@pytest.fixture
+def compilations(monkeypatch):
+    """The kernels that were compiled, by name."""
+    found, compile = [], _compiler.compiled
+    monkeypatch.setattr(_compiler, "compiled", lambda f, *rest: found.append(f.__name__) or compile(f, *rest))
+    return found
+
+
+def image():
+    return _compiler.image(writes_numbers, SIGNATURE, HOPPER)
+
+
+def test_a_kernel_is_compiled_once(folder, compilations):
+    first, second = image(), image()
+    assert first == second and compilations == ["writes_numbers"]
+    assert first.entry.encode() in first.cubin and first.cubin.startswith(b"\x7fELF")
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda data: b"",
+        lambda data: data[:-1],
+        lambda data: data + b"\0",
+        lambda data: data[:200] + bytes([data[200] ^ 1]) + data[201:],
+        lambda data: b"X" + data[1:],
+        lambda data: _compiler.MAGIC,
+    ],
+    ids=["empty", "cut", "longer", "one bit", "another file", "the beginning alone"],
+)
+def test_a_damaged_file_is_compiled_anew_and_replaced(folder, compilations, damage):
+    image()
+    (path,) = folder.iterdir()
+    path.write_bytes(damage(path.read_bytes()))
+    anew = image()
+    assert anew.entry.encode() in anew.cubin and image() == anew and compilations == 2 * ["writes_numbers"]
+
+
+def test_the_key_names_everything_that_the_code_depends_on(monkeypatch):
+    def key(function=writes_numbers, signature=SIGNATURE, capability=HOPPER, most=None):
+        _compiler._meaning.cache_clear()
+        return _compiler.digest(function, signature, capability, most)
+
+    def writes_more(out):
+        out[cuda.threadIdx.x] = twice(STEP) + 1
+
+    keys = {key(), key(writes_more), key(signature="void(int32[::1])"), key(capability=(8, 0)), key(most=256)}
+    monkeypatch.setitem(globals(), "STEP", 4)
+    keys.add(key())
+    monkeypatch.setitem(globals(), "STEP", np.int32(4))
+    keys.add(key())
+    monkeypatch.setitem(globals(), "twice", cuda.jit(device=True)(lambda x: x * 2))
+    keys.add(key())
+    monkeypatch.setattr(_compiler, "versions", lambda: ("numba-cuda 99",))
+    keys.add(key())
+    assert len(keys) == 9
+
+
+def test_the_key_is_the_same_in_every_process_and_after_an_edit_of_a_comment(tmp_path):
+    source = "from tcgpu._cuda import cuda\n{}def kernel(out):\n    {}\n    out[0] = cuda.grid(1)\n"
+    keys = set()
+    for number, comment in enumerate(["", "# a comment"]):
+        (tmp_path / f"some{number}.py").write_text(source.format(4 * number * "\n", comment))
+        code = f"import some{number}; from tcgpu import _compiler; "
+        code += f"print(_compiler.digest(some{number}.kernel, 'void()', (9, 0)))"
+        environment = {**os.environ, "PYTHONPATH": f"{tmp_path}:{os.environ.get('PYTHONPATH', '')}"}
+        ran = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
+        keys.add(ran.stdout)
+    assert len(keys) == 1
+
+
+def test_threads_that_write_one_kernel_at_once_leave_it_whole(folder):
+    found = _compiler.Image("entry", bytes(range(256)) * 4000)
+    path = folder / "some.cubin"
+    with ThreadPoolExecutor(8) as pool:
+        for _ in pool.map(lambda _: _compiler._write(path, found), range(64)):
+            assert _compiler._read(path) == found
+    assert list(folder.iterdir()) == [path], "nothing is left beside it"
+
+
+def test_a_folder_that_cannot_be_written_is_named_once(folder, caplog):
+    folder.parent.mkdir(exist_ok=True)
+    folder.write_text("a file where the folder would be")
+    _compiler._say_once.cache_clear()
+    assert image().cubin and image().cubin
+    assert len(caplog.messages) == 1 and "compiled kernels are not kept" in caplog.messages[0]
+    assert folder.read_text() == "a file where the folder would be"
+
+
+def test_a_numba_that_takes_other_arguments_is_refused(folder, monkeypatch):
+    ptx = _compiler.to_ptx(writes_numbers, SIGNATURE, HOPPER)
+    monkeypatch.setattr(_compiler, "to_ptx", lambda *_: ptx.replace("_param_6", "_param_6[8],\n.param .u64 more"))
+    with pytest.raises(_compiler.CompilerError, match="writes_numbers for arguments of"):
+        image()
+
+
+def test_numpy_without_row_stack_compiles(tmp_path):
+    """As NumPy 2.5 is, which numba-cuda 0.30 does not know."""
+    code = (
+        "import numpy as np\n"
+        "if hasattr(np, 'row_stack'): del np.row_stack\n"
+        "np.__all__ = [name for name in np.__all__ if name != 'row_stack']\n"
+        "from types import SimpleNamespace\n"
+        "from tcgpu import _compiler\n"
+        "from tcgpu.kernels import naive\n"
+        "_compiler.numba_cuda()\n"
+        "from numba.cuda import dispatcher\n"
+        "dispatcher.get_current_device = lambda: SimpleNamespace(compute_capability=(9, 0))\n"
+        "kernel = naive.naive_kernel\n"
+        "print(len(_compiler.image(kernel.py_func, kernel.signatures[0], (9, 0)).cubin) > 1000)\n"
+        "print(hasattr(np, 'row_stack'))\n"
+    )
+    environment = os.environ | {"TCGPU_CACHE": os.fspath(tmp_path)}
+    ran = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True)
+    assert ran.stdout == "True\nFalse\n", ran.stderr
+
+
+@pytest.mark.parametrize(
+    "text, message",
+    [("int64(int64)", "void"), ("void(int64[", "void"), ("void(int64[::1] int32)", "int32"), ("void(-)", "expected")],
+)
+def test_what_is_no_signature_is_refused(text, message):
+    with pytest.raises(ValueError, match=message):
+        _compiler.parameters(text)
+
+
+@pytest.mark.parametrize("code", ["tcgpu.count(graph, 'naive', engine='sim')", "tcgpu.count(graph, engine='cpu')"])
+def test_engines_without_a_gpu_import_no_cuda_package(code):
+    """Nor may they: a machine may have none."""
+    lines = (
+        "import sys\n"
+        "class Refuse:\n"
+        "    def find_spec(self, name, path=None, target=None):\n"
+        "        if name == 'numba.cuda' or name.split('.')[0] in ('cuda', 'cupy', 'numba_cuda'):\n"
+        "            raise ImportError(f'{name} was imported')\n"
+        "sys.meta_path.insert(0, Refuse())\n"
+        "import tcgpu\n"
+        "graph = tcgpu.generate.clique(6)\n"
+        f"print({code}, tcgpu.trace(graph, 'bitmap_warp').totals()['load_requests'] > 0)\n"
+    )
+    ran = subprocess.run([sys.executable, "-c", lines], capture_output=True, text=True)
+    assert ran.stdout == "20 True\n", ran.stderr
+
+
+def test_a_kernel_that_is_kept_needs_no_numba_cuda(folder, monkeypatch):
+    """A process whose kernels are all kept does not wait for its import."""
+    kernel = naive.naive_kernel
+    kept = _compiler.image(kernel.py_func, kernel.signatures[0], HOPPER)
+    monkeypatch.setattr(_compiler, "numba_cuda", lambda: pytest.fail("numba.cuda is imported"))
+    assert _compiler.image(kernel.py_func, kernel.signatures[0], HOPPER) == kept
+
+
+def test_a_closure_is_compiled_with_its_values(folder):
+    def make(step):
+        def kernel(out):
+            out[cuda.threadIdx.x] = int64(uint32(step))
+
+        return kernel
+
+    images = {_compiler.image(make(step), SIGNATURE, HOPPER).cubin for step in (1, 2)}
+    assert len(images) == 2 and len(list(folder.iterdir())) == 2
