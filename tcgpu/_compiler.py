@@ -26,7 +26,7 @@ from types import CellType, CodeType, FunctionType, ModuleType
 from typing import NamedTuple
 
 import numpy as np
-import pooch
+import platformdirs
 
 from tcgpu._language import DeviceFunction, is_cuda, is_device_function, names_of
 
@@ -105,7 +105,7 @@ def image(function, signature, capability, most_threads=None):
 
 def folder():
     """The folder of kept cubins: `kernels` in TCGPU_CACHE, or in the user's cache of tcgpu."""
-    return Path(os.environ.get("TCGPU_CACHE") or pooch.os_cache("tcgpu")) / "kernels"
+    return Path(os.environ.get("TCGPU_CACHE") or platformdirs.user_cache_dir("tcgpu")) / "kernels"
 
 
 def digest(function, signature, capability, most_threads=None):
