@@ -31,7 +31,7 @@ def number(folder, others):
 
 
 def go_elsewhere():
-    """Make this process find no folder, as on another machine."""
+    """Make this process find no folder and no shared file, as on another machine."""
     from tcgpu.parts import worker
 
-    worker._mapped = lambda folder: None
+    worker._mapped = lambda source: None

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from concurrent.futures import CancelledError, Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -45,11 +46,11 @@ def no_pool_is_left():
 
 
 @pytest.fixture
-def folders(monkeypatch):
-    """Which of the temporary folders that the test has made are still there."""
-    made, make = [], share.tempfile.mkdtemp
-    monkeypatch.setattr(share.tempfile, "mkdtemp", lambda **where: made.append(make(**where)) or made[-1])
-    return lambda: [folder for folder in made if os.path.exists(folder)]
+def shared_files(monkeypatch):
+    """A function that returns which of the files that were shared in the test are still open."""
+    made, make = [], share.tempfile.TemporaryFile
+    monkeypatch.setattr(share.tempfile, "TemporaryFile", lambda **where: made.append(make(**where)) or made[-1])
+    return lambda: [file for file in made if not file.closed]
 
 
 def large(scale=15):
@@ -174,19 +175,19 @@ def test_forked_processes_have_no_gpu(monkeypatch):
 # ---------------------------------------------------------------------------------------------------------- the graph
 
 
-def test_the_graph_goes_to_processes_once(monkeypatch, processes, folders):
+def test_the_graph_goes_to_processes_once(monkeypatch, processes, shared_files):
     graph, triangles = large(12)
     made = []
     make = share.Share._make
     monkeypatch.setattr(share.Share, "_make", lambda self: (made.append(self), make(self)))
     for _ in range(3):
         assert pools.count(graph, processes, engine="cpu", order="natural") == triangles
-        assert not folders()
+        assert not shared_files()
     assert len(made) == 1
 
 
 def test_threads_have_the_graph_as_it_is(monkeypatch):
-    monkeypatch.setattr(share.Share, "folder", None)
+    monkeypatch.setattr(share.Share, "source", None)
     graph = tcgpu.generate.rmat(8, seed=4)
     with ThreadPoolExecutor(2) as pool:
         assert pools.count(graph, pool, engine="cpu", order="natural") == tcgpu.count(graph, "cpu")
@@ -210,41 +211,95 @@ def test_a_folder_of_another_graph_is_not_counted(tmp_path, processes):
     assert pools.count(graph, processes, engine="cpu", order="natural") == COUNTS["R-MAT"]
 
 
-def test_workers_on_another_machine_are_sent_the_columns(folders):
+def test_workers_on_another_machine_are_sent_the_columns(shared_files):
     with ProcessPoolExecutor(1, mp_context=SPAWN, initializer=pool_work.go_elsewhere) as pool:
         for name in ("R-MAT", "clique", "R-MAT"):
             assert pools.count(GRAPHS[name], pool, engine="cpu") == COUNTS[name]
-    assert not folders()
+    assert not shared_files()
 
 
-def test_columns_are_sent_where_no_folder_has_room(monkeypatch, processes):
+def test_columns_are_sent_where_there_is_no_room_for_a_file(monkeypatch, processes):
     monkeypatch.setattr(share, "_place", lambda size: None)
     graph = tcgpu.generate.rmat(9, seed=8)
     assert pools.count(graph, processes, engine="cpu") == tcgpu.count(graph, "cpu")
 
 
-def test_a_folder_that_cannot_be_written_leaves_nothing(monkeypatch, processes, folders):
-    def full(graph, folder):
-        raise OSError("no space left")
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no /dev/full to write to")
+def test_a_file_that_cannot_be_written_is_closed_and_the_columns_are_sent(monkeypatch, processes):
+    tried = []
 
-    monkeypatch.setattr(share.binary, "write_folder", full)
+    def full(**where):
+        tried.append(open("/dev/full", "wb"))
+        return tried[-1]
+
+    monkeypatch.setattr(share.tempfile, "TemporaryFile", full)
     graph = tcgpu.generate.rmat(9, seed=9)
     assert pools.count(graph, processes, engine="cpu") == tcgpu.count(graph, "cpu")
-    assert not folders()
+    assert tried and all(file.closed for file in tried)
 
 
-def test_folders_of_ended_processes_are_removed(monkeypatch, tmp_path):
-    """Those that are locked belong to a process that runs; a young one may be about to be locked."""
+@every_graph
+@pytest.mark.parametrize("named", [False, True])
+def test_a_shared_file_holds_the_columns_while_it_is_open(name, named, monkeypatch, tmp_path):
+    """With /proc it never has a name; without it has one until it is closed."""
+    if named:
+        monkeypatch.setattr(share, "OPEN_FILES", "/not/there")
+    elif sys.platform != "linux":
+        pytest.skip("no /proc here")
     monkeypatch.setattr(share, "_places", lambda: [str(tmp_path)])
-    for name in ("ended", "running", "young"):
-        (tmp_path / f"{share.PREFIX}{name}").mkdir()
-    (tmp_path / f"{share.PREFIX}ended" / "col_ptr.npy").write_bytes(b"x" * 100)
-    held = share._locked(tmp_path / f"{share.PREFIX}running")
-    for name in ("ended", "running"):
-        os.utime(tmp_path / f"{share.PREFIX}{name}", (0, 0))
-    share._sweep()
-    assert {path.name for path in tmp_path.iterdir()} == {f"{share.PREFIX}running", f"{share.PREFIX}young"}
-    os.close(held)
+    graph = GRAPHS[name]
+    with share.Share(graph) as shared:
+        source = shared.source()
+        assert shared.source() is source and len(os.listdir(tmp_path)) == named
+        mapped = source.open()
+        assert mapped.equals(graph)
+        mapped.col_ptr[0] += 1  # to this process alone
+        assert source.open().equals(graph)
+        assert replace(source, token="0" * share.TOKEN).open() is replace(source, m=graph.m + 1).open() is None
+    assert not os.listdir(tmp_path)
+    with pytest.raises(OSError):
+        source.open()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="no /proc here")
+def test_another_file_under_the_number_of_a_closed_one_is_not_mapped(tmp_path):
+    """A worker that comes late may find anything there, and must neither wait for a pipe nor keep another graph."""
+    pipe = os.pipe()
+    with open(tmp_path / "other", "w+b") as file:
+        with share.Share(GRAPHS["clique"]) as shared:
+            source = shared.source()
+        file.write(b"7" * source.nbytes)
+        file.flush()
+        number = int(source.path.rpartition("/")[2])
+        for put in (file.fileno(), *pipe):
+            os.dup2(put, number)
+            try:
+                assert worker._mapped(source) is None
+            finally:
+                os.close(number)
+    for end in pipe:
+        os.close(end)
+
+
+def test_nothing_else_in_the_temporary_folders_is_touched(monkeypatch, tmp_path, processes):
+    """Folders of other programs and of the user, whatever their names and however old they are."""
+    monkeypatch.setattr(share, "_places", lambda: [str(tmp_path)])
+    for name in ("tcgpu-results", "tcgpu-x7_9a", "other"):
+        (tmp_path / name / "deep").mkdir(parents=True)
+        for file in ("graph.json", "col_ptr.npy", "row_idx.npy", "deep/mine.txt"):
+            (tmp_path / name / file).write_text("{}")
+        for path in (*(tmp_path / name).rglob("*"), tmp_path / name):
+            os.utime(path, (0, 0))
+    before = state(tmp_path)
+    graph = tcgpu.generate.rmat(9, seed=10)
+    assert pools.count(graph, processes, engine="cpu") == tcgpu.count(graph, "cpu")
+    assert state(tmp_path) == before
+
+
+def state(folder):
+    """Of all that is in a folder its mode, size, time and inode."""
+    facts = ((path, path.stat()) for path in folder.rglob("*"))
+    return {path: (fact.st_mode, fact.st_size, fact.st_mtime_ns, fact.st_ino) for path, fact in facts}
 
 
 # --------------------------------------------------------------------------------------------------------------- hands
@@ -317,23 +372,23 @@ def test_a_graph_too_large_for_a_gpu_is_counted_in_slices(monkeypatch):
         pools.count(GRAPHS["clique"], Scripted(answer), method="adaptive")
 
 
-def test_a_worker_is_told_where_the_graph_is_and_then_what_it_is(folders):
+def test_a_worker_is_told_where_the_graph_is_and_then_what_it_is(shared_files):
     told = []
 
     def answer(task, part, columns):
-        told.append((task.folder is not None, columns is not None))
+        told.append((task.source is not None, columns is not None))
         if columns is None:
-            return Missing(part, task.folder)
+            return Missing(part, task.source)
         assert columns.equals(GRAPHS["clique"])
         return worker.count_part(columns, part)
 
     assert pools.count(GRAPHS["clique"], Scripted(answer), engine="cpu", parts=1) == COUNTS["clique"]
     assert told == [(False, False), (True, False), (True, True)]
-    assert not folders()
+    assert not shared_files()
 
 
 @pytest.mark.parametrize("error", [GraphError("a bad part"), RuntimeError("a fault of ours")])
-def test_what_goes_wrong_in_a_worker_is_told(error, folders):
+def test_what_goes_wrong_in_a_worker_is_told(error, shared_files):
     def answer(task, part, columns):
         raise error
 
@@ -433,7 +488,7 @@ def test_a_named_pool_whose_workers_die_again_and_again_gives_up(monkeypatch):
     local.end("processes")
 
 
-def test_any_other_pool_is_lost_and_says_so_and_a_new_one_goes_on(tmp_path, folders):
+def test_any_other_pool_is_lost_and_says_so_and_a_new_one_goes_on(tmp_path, shared_files):
     graph, triangles = large()
     wish = {"engine": "cpu", "parts": 40, "resume": tmp_path / "journal"}
     with ProcessPoolExecutor(2, mp_context=SPAWN) as pool:
@@ -441,7 +496,7 @@ def test_any_other_pool_is_lost_and_says_so_and_a_new_one_goes_on(tmp_path, fold
         tell, killed = killing(pool, 0.4)
         with pytest.raises(pools.WorkerLost, match="a worker died.*ProcessPoolExecutor goes on no more"):
             pools.count(graph, pool, show=tell, **wish)
-    assert killed and not folders()
+    assert killed and not shared_files()
     done = len((tmp_path / "journal").read_text().splitlines()) - 1
     assert 0 < done < 40
     again = []
@@ -451,7 +506,7 @@ def test_any_other_pool_is_lost_and_says_so_and_a_new_one_goes_on(tmp_path, fold
 
 
 @pytest.mark.parametrize("name", ["threads", "processes"])
-def test_an_interruption_leaves_nothing_behind(name, folders):
+def test_an_interruption_leaves_nothing_behind(name, shared_files):
     graph, triangles = large(13)
 
     def interrupt(done, total):
@@ -461,7 +516,7 @@ def test_an_interruption_leaves_nothing_behind(name, folders):
     interrupted = local.pool(name)
     with pytest.raises(KeyboardInterrupt):
         pools.count(graph, name, engine="cpu", parts=50, show=interrupt)
-    assert not folders()
+    assert not shared_files()
     for process in list((getattr(interrupted, "_processes", None) or {}).values()):
         process.join(10)
         assert not process.is_alive()

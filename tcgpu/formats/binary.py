@@ -167,15 +167,20 @@ def _member(archive, info, size, path):
 
 
 def _mapped(path):
-    """The array of a .npy file, mapped. Pages are private to this process, so that a kernel may be given them as any
-    other array; where the system has too little memory to promise that, the array is read-only."""
+    """The array of a .npy file, mapped."""
     with opened_as_is(path) as file:
         dtype, count, offset = _npy_header(file, os.fstat(file.fileno()).st_size, path)
-        try:
-            pages = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY)
-        except OSError:
-            pages = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+        pages = mapped_pages(file)
     return np.require(np.frombuffer(pages, dtype, count, offset), requirements="A")
+
+
+def mapped_pages(file):
+    """An open file as mapped memory. Pages are private to this process, so that a kernel may be given them as any other
+    array; where the system has too little memory to promise that, they are read-only."""
+    try:
+        return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY)
+    except OSError:
+        return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
 
 
 def _npy_header(file, size, what):

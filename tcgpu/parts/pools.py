@@ -3,9 +3,9 @@
 The executor's own scheduling balances the load: there are more parts than workers, and whoever is free takes the next.
 Where the workers have GPUs that hold the whole graph, it is one hand of a deal for each, by the fastest method.
 
-A graph is not sent along with its parts. A worker that does not know it maps it from a folder: the graph's own if it
-was read from one, else a temporary one that is there while the verb runs; a worker on another machine, without that
-folder, is sent the columns. It then keeps the graph for the next part, and for the next count.
+A graph is not sent along with its parts. A worker that does not know it maps it: from the graph's own folder if it was
+read from one, else from a file without a name that is there while the verb runs. A worker on another machine can open
+neither, and is sent the columns. It then keeps the graph for the next part, and for the next count.
 
 A worker that dies does not change the answer: every part is added once, whoever has done it and however often. Dask
 gives its parts to others. The pools that are named by a str are started anew, and go on with the parts that are left.
@@ -176,9 +176,9 @@ class Errand:
             _known[graph] = uuid.uuid4().hex, fingerprint(graph, whole=False)
         token, sketch = _known[graph]
         worker.at_home(token, graph)
-        folder = None if graph.folder is None else str(graph.folder)
+        source = None if graph.folder is None else str(graph.folder)
         self.task = Task(token, sketch, uuid.uuid4().hex, verb, method, engine, order, crew.cores, dict(knobs),
-                         worker.here(), folder)  # fmt: skip
+                         worker.here(), source)  # fmt: skip
         self.crew, self.graph = crew, graph
         self.left = {}  # parts that are not found
         self.out = {}  # future -> the part that it is for
@@ -230,10 +230,10 @@ class Errand:
             self._go_on(error)
 
     def _provide(self, share, missing):
-        """Send a part once more with what its worker lacks: a folder; where it has looked in vain, the columns."""
-        if self.task.folder is None:
-            self.task = replace(self.task, folder=share.folder())
-        if self.task.folder == missing.looked_in:
+        """Send a part once more with what its worker lacks: a source to map; if it could not map that, the columns."""
+        if self.task.source is None:
+            self.task = replace(self.task, source=share.source())
+        if self.task.source == missing.tried:
             self.columns = self.columns or self.crew.handed(share.columns())
             self._send([missing.part], self.columns)
         else:

@@ -2,7 +2,7 @@
 
 A `Task` names its graph by a token. A worker keeps the last graph that it had, on its device if it has one, from part
 to part and from count to count; of one that it does not know it answers `Missing` and gets the part again with a way to
-come by it: first the path of a folder, which it maps, then, where there is no such folder, the columns themselves.
+come by it: first the path of a folder, or of a shared file, which it maps; where it cannot, the columns themselves.
 """
 
 import os
@@ -19,6 +19,7 @@ from tcgpu.counting import METHODS, on_engine
 from tcgpu.graph import Graph, GraphError
 from tcgpu.parts.cut import Deal, Part
 from tcgpu.parts.journal import fingerprint
+from tcgpu.parts.share import SharedFile
 from tcgpu.parts.work import Found, count_part, support_part, triangles_part
 
 VERBS = {"count": count_part, "support": support_part, "triangles": triangles_part}
@@ -40,7 +41,7 @@ class Task:
     cores: int  # for the native engine
     knobs: dict
     home: tuple  # process and GPUs of who asks; see `gpu`
-    folder: str | None = None
+    source: str | SharedFile | None = None  # what a worker of the same machine maps; a str is the path of a folder
 
 
 @dataclass(frozen=True)
@@ -48,7 +49,7 @@ class Missing:
     """The answer of a worker that does not have the graph."""
 
     part: Part | Deal
-    looked_in: str | None  # the folder that it could not open
+    tried: str | SharedFile | None  # the source that it could not map
 
 
 @dataclass(frozen=True)
@@ -64,7 +65,7 @@ def do(task, part, columns=None):
     number = gpu(task)
     held = _have(task, number, columns)
     if held is None:
-        return Missing(part, task.folder)
+        return Missing(part, task.source)
     if isinstance(part, Deal):
         return held.hand(task, part)
     wish = {"method": task.method, "engine": task.engine, "cores": task.cores, **task.knobs}
@@ -176,16 +177,17 @@ def _have(task, number, columns):
 
 def _come_by(task, columns):
     graph = columns if columns is not None else _at_home.get(task.graph)
-    if graph is not None or task.folder is None:
+    if graph is not None or task.source is None:
         return graph
     others = (held.graph for held in _held.values() if held.token == task.graph)
-    graph = next(others, None) or _mapped(task.folder)
+    graph = next(others, None) or _mapped(task.source)
     return graph if graph is not None and fingerprint(graph, whole=False) == task.sketch else None
 
 
-def _mapped(folder):
+def _mapped(source):
+    """The Graph of a task's source; None if it is not there."""
     try:
-        return formats.open_folder(folder)
+        return source.open() if isinstance(source, SharedFile) else formats.open_folder(source)
     except (OSError, GraphError):
         return None
 
