@@ -5,7 +5,7 @@ moment, or one of its workers, in turn. A script whose worker was killed goes on
 right. Once all processes of the trial have ended, the temporary folder and shared memory must hold what they held
 before: no new name, and folders of other programs, older and named like ours, as they were.
 
-    python benchmarks/leftovers.py [--trials 20] [--scale 14] [--seed 1]
+    python benchmarks/leftovers.py [--trials 20] [--scale 16] [--seed 1]
 """
 
 import argparse
@@ -74,7 +74,7 @@ def _trial(places, decoys, victim, scale, chance):
         for _ in range(chance.randrange(1, 4)):
             while script.stdout.readline() != "shared\n":
                 pass
-        time.sleep(chance.random() * 0.05)
+        time.sleep(chance.random() * 0.02)
         os.kill(script.pid, signal.SIGSTOP)
         shared = _shared(script.pid)
         os.kill(script.pid if victim == "parent" else chance.choice(workers), signal.SIGKILL)
@@ -85,13 +85,13 @@ def _trial(places, decoys, victim, scale, chance):
         script.send_signal(signal.SIGINT)
         script.communicate(timeout=PATIENCE)
     ended = _until(lambda: not any(map(_runs, workers)))
-    _until(lambda: not _names(places) - names)
+    _until(lambda: not _left(places, names))
     return {
         "killed": victim,
         "shared_bytes": shared,
         "right": said == ["right"] * (AFTER if victim == "worker" else 0),
         "ended": ended,
-        "left": sorted(map(str, _names(places) - names)),
+        "left": sorted(map(str, _left(places, names))),
         "touched": _state(decoys) != state,
     }
 
@@ -106,6 +106,20 @@ def _make_decoy(folder):
 
 def _names(places):
     return {path for place in places for path in place.iterdir()}
+
+
+def _left(places, names):
+    """The paths that are new and that no running process has mapped, as others' semaphores in shared memory are."""
+    new = _names(places) - names
+    maps = "".join(map(_mapped, Path("/proc").glob("[0-9]*"))) if new else ""
+    return {path for path in new if str(path) not in maps}
+
+
+def _mapped(process):
+    try:
+        return (process / "maps").read_text()
+    except OSError:  # another user's, or ended
+        return ""
 
 
 def _state(folders):
@@ -150,7 +164,7 @@ def fine(row):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--trials", type=int, default=20)
-    parser.add_argument("--scale", type=int, default=14, help="of the R-MAT graphs")
+    parser.add_argument("--scale", type=int, default=16, help="of the R-MAT graphs")
     parser.add_argument("--seed", type=int, default=1)
     wish = parser.parse_args()
     rows = []
