@@ -2,16 +2,21 @@
 
 import io
 import json
+import os
+import re
+import resource
+import subprocess
 import sys
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 import tcgpu
 from tcgpu import Graph, GraphError, _native, _watch
-from tcgpu.parts import Found, progress, slices
-from tcgpu.parts.journal import fingerprint, journal
+from tcgpu.parts import Found, count_part, pairs, progress, slices
+from tcgpu.parts.journal import MAGIC, _line, fingerprint, journal
 
 GRAPH = tcgpu.generate.rmat(scale=8, seed=1)
 PARTS = slices(GRAPH, 5)
@@ -47,7 +52,8 @@ def test_what_is_done_is_there_again(path):
 def test_what_is_done_is_in_the_file_at_once(path):
     with journal(path, GRAPH, "count", PARTS) as kept:
         kept.add(found(2))
-        assert json.loads(path.read_text().splitlines()[-1]) == {"part": 2, "triangles": 12, "seconds": 0.5}
+        entry = json.loads(path.read_text().splitlines()[-1])
+        assert len(entry.pop("check")) == 32 and entry == {"part": 2, "triangles": 12, "seconds": 0.5}
 
 
 def test_without_a_path_there_is_no_file():
@@ -56,7 +62,7 @@ def test_without_a_path_there_is_no_file():
         assert kept.done == {PARTS[2]: 12}
 
 
-@pytest.mark.parametrize("lost", range(1, 45))
+@pytest.mark.parametrize("lost", range(1, 91))
 def test_a_line_that_was_being_written_counts_as_not_written(path, lost):
     text = path.read_bytes()
     path.write_bytes(text[:-lost])
@@ -66,11 +72,17 @@ def test_a_line_that_was_being_written_counts_as_not_written(path, lost):
     assert path.read_bytes() == text
 
 
-@pytest.mark.parametrize("kept", [0, 1, 40])
-def test_half_a_first_line_is_written_anew(path, kept):
-    text = path.read_bytes()
-    path.write_bytes(text[:kept])
-    assert done(path) == {} and path.read_bytes() == text.splitlines(keepends=True)[0]
+@pytest.mark.parametrize("kept", [0, len(MAGIC), 40, -1])
+def test_half_a_heading_is_completed(path, kept):
+    heading = path.read_bytes().splitlines(keepends=True)[0]
+    path.write_bytes(heading[:kept])
+    assert done(path) == {} and path.read_bytes() == heading
+
+
+def test_a_link_to_nothing_begins_a_journal_where_it_leads(path, tmp_path):
+    (tmp_path / "link").symlink_to("elsewhere")
+    assert done(tmp_path / "link") == {}
+    assert (tmp_path / "elsewhere").read_bytes() == path.read_bytes().splitlines(keepends=True)[0]
 
 
 @pytest.mark.parametrize(
@@ -93,22 +105,166 @@ def test_a_journal_of_something_else_is_refused_by_name(path, wish, said):
     assert path.read_bytes() == before
 
 
-@pytest.mark.parametrize("text", ["1 2\n2 3\n", "no end", "{}\n", "[1]\n", "\n", '{"journal": 1}\n'])
-def test_a_file_that_is_no_journal_is_left_as_it_is(tmp_path, text):
+def archive():
+    stream = io.BytesIO()
+    np.savez(stream, x=np.arange(9))
+    return stream.getvalue()
+
+
+def refused(path, said):
+    """Check that a file is refused, and not changed in any byte, its mode or its time."""
+    path.chmod(0o604)
+    os.utime(path, ns=(10**9, 10**9))
+    before = path.read_bytes()
+    with pytest.raises(GraphError, match=said):
+        done(path)
+    state = path.stat()
+    assert (path.read_bytes(), state.st_mtime_ns, state.st_mode & 0o777) == (before, 10**9, 0o604)
+
+
+OTHERS = {
+    "an edge list": b"1 2\n2 3\n",
+    "an edge list without a last newline": b"1 2\n2 3",
+    "one line without a newline": b"no end",
+    "an archive": archive(),
+    "an object": b"{}\n",
+    "half an object": b"{",
+    "a list": b"[1]\n",
+    "deep": b"[" * 10**5,
+    "a newline": b"\n",
+    "another journal": b'{"journal": 1}\n',
+    "less of a heading than tells": MAGIC[:-1],
+    "more than a heading": MAGIC + b"x" * 10**4,
+}
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_a_file_that_is_no_journal_is_left_as_it_is(tmp_path, name):
     path = tmp_path / "data"
-    path.write_text(text)
-    with pytest.raises(GraphError, match="data: not a journal of parts that are done; it is left as it is"):
-        done(path)
-    if text.endswith("\n"):
-        assert path.read_text() == text
+    path.write_bytes(OTHERS[name])
+    refused(path, "data: not a journal of parts that are done; it is left as it is")
 
 
-@pytest.mark.parametrize("line", ["x", '{"part": 9, "triangles": 1}', '{"part": 1}', '{"part": 1, "triangles": 1.5}'])
-def test_a_line_that_makes_no_sense_is_named(path, line):
-    with open(path, "a") as file:
-        file.write(line + "\n" + '{"part": 4, "triangles": 4}\n')
-    with pytest.raises(GraphError, match="journal, line 4: expected a part and its triangles; found"):
-        done(path)
+def test_a_pipe_is_no_journal(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(GraphError, match="pipe: a pipe or a device, where a journal is a file"):
+        done(tmp_path / "pipe")
+
+
+def test_a_journal_of_an_earlier_version_is_refused_by_name(path):
+    path.write_text(re.sub('"version": [0-9]+, ', "", path.read_text()))
+    refused(path, "a journal of another version of tcgpu; name a new file")
+
+
+def written(path, **entry):
+    """Add a line as it would be written by this count."""
+    first = path.read_bytes().splitlines(keepends=True)[0]
+    with open(path, "ab") as file:
+        file.write(_line(entry, first))
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"x\n",
+        b"\n",
+        b'{"part": 1}\n',
+        b'{"part": 1, "triangles": 3, "seconds": 0.5}\n',
+        b'{"part": 1, "triangles": 3, "seconds": 0.5, "check": "' + b"0" * 32 + b'"}\n',
+        b"[" * 200 + b"\n",
+        b"1" * 10**4 + b"\n",
+        b"\xff\xfe\n",
+    ],
+)
+@pytest.mark.parametrize("last", [b"", b'{"part": 4, "tri'])
+def test_a_line_that_was_not_written_by_this_count_is_named(path, line, last):
+    with open(path, "ab") as file:
+        file.write(line + last)
+    refused(path, "journal(, line 4: damaged: expected a part with its triangles and their checksum|: longer than)")
+
+
+@pytest.mark.parametrize("end", [b"7", b"3 4", b"\0" * 40, b'{"part": ' + b"1" * 300])
+def test_an_end_that_is_no_half_of_a_line_is_refused(path, end):
+    with open(path, "ab") as file:
+        file.write(end)
+    refused(path, "journal, line 4: expected a part; found")
+
+
+@pytest.mark.parametrize(
+    "part, triangles", [(9, 1), (5, 1), (-1, 1), (True, 1), ("1", 1), (1, 1.5), (1, None), (1, True), (1, [2])]
+)
+def test_a_part_that_is_none_is_refused(path, part, triangles):
+    written(path, part=part, triangles=triangles, seconds=0.5)
+    refused(path, "journal, line 4: expected one of 5 parts and its triangles; found")
+
+
+@pytest.mark.parametrize("triangles", [-1, 10**6, 10**30])
+def test_a_count_that_cannot_be_is_refused(path, triangles):
+    written(path, part=1, triangles=triangles, seconds=0.5)
+    refused(path, "journal, line 4: expected 0 to [0-9]+ triangles in this part; found")
+
+
+@pytest.mark.parametrize("triangles", [13, 12])
+def test_a_part_that_is_there_twice_is_refused(path, triangles):
+    written(path, part=3, triangles=triangles, seconds=0.5)
+    refused(path, "journal, line 4: this part is there before; found")
+
+
+@pytest.mark.parametrize("place", range(0, 500, 7))
+def test_a_flipped_bit_is_never_believed(path, place):
+    text = bytearray(path.read_bytes())
+    text[place % len(text)] ^= 1 << place % 7
+    path.write_bytes(text)
+    if place % len(text) == len(text) - 1:
+        assert done(path) == {PARTS[3]: 13}
+    else:
+        refused(path, "journal")
+
+
+@pytest.mark.parametrize("graph", [GRAPH, tcgpu.generate.clique(30), tcgpu.generate.clique(3), tcgpu.generate.path(9)])
+def test_no_part_has_more_triangles_than_are_believed(graph, tmp_path):
+    """In a small graph some parts are empty, and equal."""
+    for order in ("natural", "degree"):
+        own = graph.ordered(order)
+        for number, parts in enumerate((slices(own, 1), slices(own, 64), pairs(own, 2000, 1000))):
+            path = tmp_path / f"{order}{number}"
+            with journal(path, own, "count", parts) as kept:
+                for part in parts:
+                    kept.add(count_part(own, part, method="cpu"))
+            assert sum(done(path, own, parts=parts).values()) == tcgpu.count(graph, "cpu")
+
+
+def test_a_line_that_finds_no_room_is_taken_back_and_the_file_is_named(path):
+    before = path.read_bytes()
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    with journal(path, GRAPH, "count", PARTS) as kept:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (len(before) + 20, limits[1]))
+        try:
+            with pytest.raises(OSError) as failure:
+                kept.add(found(1))
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+        assert failure.value.filename == str(path) and path.read_bytes() == before
+        assert PARTS[1] not in kept.done
+    assert done(path) == {PARTS[3]: 13, PARTS[0]: 10}
+
+
+def test_damaged_journals_are_counted_right_or_refused_by_the_shell(load_benchmark):
+    benchmark = load_benchmark("journals")
+    rows = list(benchmark.trials(6 * len(benchmark.DAMAGES), scale=7, seed=2))
+    assert [row for row in rows if row["outcome"] not in ("right", "refused")] == []
+    assert {row["outcome"] for row in rows} == {"right", "refused"}
+
+
+def test_the_shell_leaves_an_edge_list_as_it_is(tmp_path):
+    """In a process of its own: what is written as it ends is written, too."""
+    edges = tmp_path / "edges.txt"
+    edges.write_bytes(b"0 1\n1 2\n0 2")
+    command = [sys.executable, "-m", "tcgpu", "count", edges, "--engine", "cpu", "--resume", edges]
+    ran = subprocess.run(command, capture_output=True, text=True, cwd=Path(tcgpu.__file__).parents[1])
+    said = f"tcgpu: {edges}: not a journal of parts that are done; it is left as it is\n"
+    assert (ran.returncode, ran.stdout, ran.stderr) == (2, "", said)
+    assert edges.read_bytes() == b"0 1\n1 2\n0 2"
 
 
 def test_two_counts_do_not_write_to_one_journal(path):
