@@ -9,6 +9,7 @@ written beside its place and renamed, so that processes may write the same one a
 anew and replaced.
 """
 
+import atexit
 import hashlib
 import importlib
 import importlib.metadata
@@ -18,12 +19,16 @@ import os
 import platform
 import re
 import secrets
+import subprocess
+import sys
 import threading
+import time
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
-from types import CellType, CodeType, FunctionType, ModuleType
+from types import CellType, CodeType, FunctionType, ModuleType, SimpleNamespace
 from typing import NamedTuple
+from unittest.mock import patch
 
 import numpy as np
 import platformdirs
@@ -94,13 +99,19 @@ def parameters(signature):
 
 def image(function, signature, capability, most_threads=None):
     """The Image of a kernel for one signature and compute capability, from the folder or compiled now."""
-    key = digest(function, signature, capability, most_threads)
-    path = folder() / f"{key}.cubin"
+    path = path_of(function, signature, capability, most_threads)
     found = _read(path)
+    if found is None and path in _under_way:
+        found = _wait_for(path)
     if found is None:
         found = compiled(function, signature, capability, most_threads)
         _write(path, found)
     return found
+
+
+def path_of(function, signature, capability, most_threads=None):
+    """The file of a compiled kernel."""
+    return folder() / f"{digest(function, signature, capability, most_threads)}.cubin"
 
 
 def folder():
@@ -190,6 +201,69 @@ def _say_once(text):
     log.warning(text)
 
 
+# ------------------------------------------------------------------------------------------------- in other processes
+
+FEWEST = 4  # kernels that other processes are started for: each process takes two seconds to import numba-cuda
+MOST_PROCESSES = 8
+PROGRAM = "import sys; from tcgpu import _compiler; _compiler.compile_named(sys.argv[1:])"
+
+_under_way = {}  # the file of a kernel -> the process that compiles it
+
+
+def compile_ahead(kernels, capability):
+    """Start processes that compile the kernels that are not kept yet, each for its first signature.
+
+    kernels: of modules that another process can import, in the order in which they are needed. `image` waits for what
+    is under way. On few cores, or for few kernels, nothing is started, and `image` compiles them one by one.
+    """
+    missing = {}
+    for kernel in kernels:
+        path = path_of(kernel.py_func, kernel.signatures[0], capability, kernel.most_threads)
+        if path not in _under_way and not path.exists():
+            missing[path] = f"{kernel.__module__}:{kernel.__name__}"
+    processes = min(MOST_PROCESSES, os.cpu_count() // 2, len(missing) // 2)
+    if len(missing) < FEWEST or processes < 2 or not _writable(folder()):
+        return
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(path or os.curdir for path in sys.path)}
+    for number in range(processes):
+        share = list(missing.items())[number::processes]
+        command = [sys.executable, "-c", PROGRAM, "{}.{}".format(*capability), *(name for _, name in share)]
+        process = subprocess.Popen(
+            command, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        )
+        _under_way.update(dict.fromkeys((path for path, _ in share), process))
+
+
+def compile_named(arguments):
+    """Compile kernels and keep them: arguments are a compute capability like 9.0, and names like module:kernel."""
+    capability = tuple(map(int, arguments[0].split(".")))
+    for name in arguments[1:]:
+        module, _, kernel = name.partition(":")
+        kernel = getattr(importlib.import_module(module), kernel)
+        image(kernel.py_func, kernel.signatures[0], capability, kernel.most_threads)
+
+
+def _wait_for(path):
+    """The Image that another process compiles; None if it ends without."""
+    process = _under_way[path]
+    while not path.exists() and process.poll() is None:
+        time.sleep(0.003)
+    return _read(path)
+
+
+def _writable(path):
+    """Whether files can be made in a folder, which is made if it is not there."""
+    with suppress(OSError):
+        path.mkdir(parents=True, exist_ok=True)
+    return path.is_dir() and os.access(path, os.W_OK)
+
+
+@atexit.register
+def _stop_processes():
+    for process in set(_under_way.values()):
+        process.kill()
+
+
 # ----------------------------------------------------------------------------------------------------------- numba-cuda
 
 _lock = threading.Lock()
@@ -210,9 +284,10 @@ def compiled(function, signature, capability, most_threads=None):
 
 
 def to_ptx(function, signature, capability, most_threads=None):
-    """The PTX of a kernel."""
+    """The PTX of a kernel. No GPU is needed, and none is asked for its compute capability."""
     cuda = numba_cuda()
-    with _lock:
+    dispatcher = importlib.import_module("numba.cuda.dispatcher")
+    with _lock, patch.object(dispatcher, "get_current_device", lambda: SimpleNamespace(compute_capability=capability)):
         ptx, _ = cuda.compile_ptx(for_numba(function), signature, cc=capability, launch_bounds=most_threads)
     return ptx
 

@@ -147,6 +147,17 @@ def kernel(*signatures, most_threads=None):
     return lambda py_func: Kernel(py_func, signatures, most_threads)
 
 
+_asked_for = set()  # kernels that `compile_ahead` has seen
+
+
+def compile_ahead(kernels):
+    """Have kernels compiled by other processes, if there are many that no process has compiled before."""
+    new = [each for each in dict.fromkeys(kernels) if each not in _asked_for]
+    if new and engine() == "gpu":
+        _asked_for.update(new)
+        _compiler.compile_ahead(new, _driver.compute_capability(this_gpu()))
+
+
 # -------------------------------------------------------------------------------------------------------------- arrays
 
 

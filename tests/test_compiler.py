@@ -4,14 +4,14 @@ import os
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
-from tcgpu import _compiler
+import tcgpu
+from tcgpu import _compiler, _cuda
 from tcgpu._cuda import cuda, int64, uint32
-from tcgpu.kernels import naive
+from tcgpu.kernels import adaptive, naive
 
 pytest.importorskip("cuda.bindings.nvvm", reason="no CUDA compiler here: pip install 'tcgpu[test]'")
 
@@ -31,12 +31,8 @@ def writes_numbers(out):
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
-    """An empty folder for compiled kernels, and numba-cuda made to believe in a GPU."""
+    """An empty folder for compiled kernels."""
     monkeypatch.setenv("TCGPU_CACHE", os.fspath(tmp_path))
-    _compiler.numba_cuda()
-    from numba.cuda import dispatcher
-
-    monkeypatch.setattr(dispatcher, "get_current_device", lambda: SimpleNamespace(compute_capability=HOPPER))
     return tmp_path / "kernels"
 
 
@@ -142,12 +138,8 @@ def test_numpy_without_row_stack_compiles(tmp_path):
         "import numpy as np\n"
         "if hasattr(np, 'row_stack'): del np.row_stack\n"
         "np.__all__ = [name for name in np.__all__ if name != 'row_stack']\n"
-        "from types import SimpleNamespace\n"
         "from tcgpu import _compiler\n"
-        "from tcgpu.kernels import naive\n"
-        "_compiler.numba_cuda()\n"
-        "from numba.cuda import dispatcher\n"
-        "dispatcher.get_current_device = lambda: SimpleNamespace(compute_capability=(9, 0))\n"
+        "from tcgpu.kernels import adaptive, naive\n"
         "kernel = naive.naive_kernel\n"
         "print(len(_compiler.image(kernel.py_func, kernel.signatures[0], (9, 0)).cubin) > 1000)\n"
         "print(hasattr(np, 'row_stack'))\n"
@@ -182,6 +174,64 @@ def test_engines_without_a_gpu_import_no_cuda_package(code):
     )
     ran = subprocess.run([sys.executable, "-c", lines], capture_output=True, text=True)
     assert ran.stdout == "20 True\n", ran.stderr
+
+
+# ---------------------------------------------------------------------------------------------- in other processes
+
+
+def images(kernels):
+    return [_compiler.image(kernel.py_func, kernel.signatures[0], HOPPER) for kernel in kernels]
+
+
+@pytest.fixture
+def four_cores(monkeypatch):
+    monkeypatch.setattr(os, "cpu_count", lambda: 4)
+    monkeypatch.setattr(_compiler, "_under_way", {})
+
+
+def test_other_processes_compile_what_is_not_kept(folder, four_cores, compilations):
+    kernels = adaptive.BY_DEGREE[:5]
+    images(kernels[:1])
+    _compiler.compile_ahead(kernels, HOPPER)
+    assert len(set(_compiler._under_way.values())) == 2 and len(_compiler._under_way) == 4
+    found = images(kernels)
+    assert all(kernel.__name__ in each.entry for kernel, each in zip(kernels, found))
+    assert compilations == [kernels[0].__name__], "this process compiles the first one alone"
+    _compiler._under_way.clear()
+    _compiler.compile_ahead(kernels, HOPPER)
+    assert not _compiler._under_way, "all of them are kept"
+
+
+def test_what_another_process_fails_to_compile_is_compiled_here(folder, four_cores, compilations, monkeypatch):
+    monkeypatch.setattr(_compiler, "PROGRAM", "raise SystemExit(1)")
+    kernels = adaptive.BY_DEGREE[:4]
+    _compiler.compile_ahead(kernels, HOPPER)
+    assert len(_compiler._under_way) == 4 and len(images(kernels)) == len(compilations) == 4
+
+
+def test_few_kernels_are_worth_no_process(folder, four_cores, monkeypatch):
+    _compiler.compile_ahead(adaptive.BY_DEGREE[:3], HOPPER)
+    assert not _compiler._under_way
+    monkeypatch.setattr(os, "cpu_count", lambda: 2)
+    _compiler.compile_ahead(adaptive.BY_DEGREE, HOPPER)
+    assert not _compiler._under_way
+
+
+def test_no_process_is_started_whose_work_cannot_be_kept(folder, four_cores):
+    folder.parent.mkdir(exist_ok=True)
+    folder.write_text("a file where the folder would be")
+    _compiler.compile_ahead(adaptive.BY_DEGREE, HOPPER)
+    assert not _compiler._under_way
+
+
+@pytest.mark.sim
+def test_what_is_compiled_ahead_is_what_a_count_launches(monkeypatch):
+    launched, launch = [], _cuda.Kernel.launch
+    monkeypatch.setattr(_cuda.Kernel, "launch", lambda k, *args, **how: launched.append(k) or launch(k, *args, **how))
+    with _cuda.using("sim"):
+        u, v, _ = tcgpu.generate.edges("rmat", 4, 8)
+        assert adaptive.plan(tcgpu.DeviceGraph.from_edges(u, v, order="degree")).count() > 0
+    assert tuple(dict.fromkeys(launched)) == adaptive.BY_DEGREE
 
 
 def test_a_kernel_that_is_kept_needs_no_numba_cuda(folder, monkeypatch):

@@ -11,6 +11,7 @@ import pytest
 
 import tcgpu.kernels
 from tcgpu import _cuda
+from tcgpu._language import cuda
 
 pytest.importorskip("cuda.bindings.driver", reason="no bindings of CUDA's driver here: pip install 'tcgpu[test]'")
 
@@ -104,7 +105,7 @@ def test_every_kernel_can_be_packed():
 
 @_cuda.kernel("void(int64[::1], int64)", "void(int32[::1], int64)")
 def add_to_each(numbers, more):
-    place = _cuda.cuda.grid(1)
+    place = cuda.grid(1)
     if place < numbers.size:
         numbers[place] += more
 

@@ -378,10 +378,10 @@ def test_work_before_and_after_finds_what_it_should():
     for _ in range(20):
         first, copy = _cuda.to_device(ones), _cuda.device_array(size, np.uint8)
         _cuda._stay_busy.launch(1, 1, 3000)
-        copy.copy_to_device(first)
+        copy[:] = first
         del first
         second, again = _cuda.to_device(twos), _cuda.device_array(size, np.uint8)
-        again.copy_to_device(second)
+        again[:] = second
         assert (_cuda.to_host(copy) == 1).all() and (_cuda.to_host(again) == 2).all()
 
 

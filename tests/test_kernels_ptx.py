@@ -6,7 +6,6 @@ import inspect
 import pkgutil
 import re
 import textwrap
-from types import SimpleNamespace
 
 import pytest
 
@@ -32,13 +31,9 @@ def every_kernel():
 
 
 @pytest.fixture(params=CAPABILITIES, ids=lambda capability: target(capability))
-def capability(request, monkeypatch):
-    """A compute capability, which Numba is made to believe that the device has."""
+def capability(request):
+    """A compute capability to compile for."""
     pytest.importorskip("cuda.bindings.nvvm", reason="no CUDA compiler here: pip install 'tcgpu[test]'")
-    _compiler.numba_cuda()
-    from numba.cuda import dispatcher
-
-    monkeypatch.setattr(dispatcher, "get_current_device", lambda: SimpleNamespace(compute_capability=request.param))
     return request.param
 
 

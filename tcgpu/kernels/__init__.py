@@ -80,6 +80,7 @@ class Plan:
     def allocate(self):
         """Copy, create and set up the arrays; GraphError before the first of them if they do not fit."""
         self.check_fits()
+        _cuda.compile_ahead(step.kernel for step in (*self.setup, *self.steps) if isinstance(step, Step))
         for name, array in self.copied.items():
             self.arrays[name] = _cuda.to_device(array)
         for name, (length, dtype, fill) in self.created.items():
