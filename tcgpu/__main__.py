@@ -317,7 +317,7 @@ def _read(arguments):
         path, format = "/dev/stdin", format or "edges"
     begin = time.perf_counter()
     with progress(arguments, f"reading {path}"):
-        graph = formats.read(path, format, base=arguments.base)
+        graph = formats.read(path, format, base=arguments.base, relabel=arguments.relabel)
     return graph, time.perf_counter() - begin
 
 
@@ -423,7 +423,7 @@ def _parser():
     option("--repeats", metavar="N", type=int, default=5, help="runs of which the median counts (default: 5)")
     option("--share", metavar="X", type=float, default=1.0, help="of a suite's size, 0.01 say, for smaller machines")
     option("--format", metavar="F", help=FORMATS)
-    option("--base", metavar="B", type=int, help="the first vertex number, 0 or 1 (default: as the format says)")
+    _numbers_vertices(option)
     option("-o", "--output", metavar="FILE", help="where to write the record")
     _prints_json(option)
 
@@ -462,7 +462,13 @@ def _command(commands, function):
 def _takes_file(option, format_option="--format"):
     option("file", metavar="FILE", help="the graph; - reads an edge list from stdin")
     option(format_option, dest="format", metavar="F", help=FORMATS)
+    _numbers_vertices(option)
+
+
+def _numbers_vertices(option):
     option("--base", metavar="B", type=int, help="the first vertex number, 0 or 1 (default: as the format says)")
+    text = "the vertices of an edge list are the numbers that occur, or all up to the largest (default: without --base)"
+    option("--relabel", action=argparse.BooleanOptionalAction, help=text)
 
 
 def _prints_json(option):

@@ -10,13 +10,15 @@ from itertools import chain
 
 import numpy as np
 
-from tcgpu import columns
+from tcgpu import columns, ids
 
 ORDERS = ("natural", "degree", "bfs", "random", "auto")
 SCATTERED = 1 / 64  # degree order pays in a graph whose order keeps no neighbours close (see `columns.spread`),
 SKEWED = 2.5  # whose degrees are uneven (`columns.skew`),
 TEDIOUS = 4  # and that takes many look-ups an edge as it is (`columns.work`)
 PIECE = 1 << 20  # pointers that are checked at a time
+SPARSE = 64  # more vertices than this for each end of an edge are refused where no `n` asks for them,
+HARMLESS = 1 << 22  # unless they are no more than these, which take 40 MB and a tenth of a second
 
 
 class GraphError(ValueError):
@@ -41,9 +43,10 @@ class Graph:
     """A simple undirected graph on vertices 0..n-1 with m edges, kept as sorted columns.
 
     Attributes: n, m; `col_ptr` (int64, n + 1), `row_idx` (int32, m), `col_of` (int32, m: the column of each nonzero);
-    `labels` (what the source called vertex v is `labels[v]`; None where that is v itself); `name`; `order` (how the
-    vertices are numbered) and `rank` (`rank[v]` is the number here of vertex v of the graph this one was ordered from;
-    None in natural order); `cleaned`; `folder` (where its columns lie, if they are those of files, mapped into memory).
+    `labels` (what the source called vertex v is `labels[v]`: an integer, text, or the node of a NetworkX graph; None
+    where that is v itself); `ids` (the labels, where all are integers); `name`; `order` (how the vertices are numbered)
+    and `rank` (`rank[v]` is the number here of vertex v of the graph this one was ordered from; None in natural order);
+    `cleaned`; `folder` (where its columns lie, if they are those of files, mapped into memory).
     """
 
     def __init__(self, col_ptr, row_idx, *, labels=None, name=None, order="natural", cleaned=None, validate=True):
@@ -59,11 +62,16 @@ class Graph:
             self._validate()
 
     @classmethod
-    def from_edges(cls, u, v=None, n=None, *, labels=None, name=None, order="natural"):
+    def from_edges(cls, u, v=None, n=None, *, relabel=False, labels=None, name=None, order="natural"):
         """From two arrays of vertex numbers (or one of shape (edges, 2)), in any order, direction and number.
 
-        Lists, NumPy, Arrow or pandas columns, and device arrays of any library that speaks DLPack or
-        `__cuda_array_interface__`. Vertices are 0..n-1; without `n`, up to the largest number there is.
+        u, v: lists, NumPy, Arrow or pandas columns, and device arrays of any library that speaks DLPack or
+        `__cuda_array_interface__`. They hold integers: floats are refused, whole ones, too, and so are arrays with
+        masked entries.
+        n: the vertices are 0..n-1; without it, up to the largest number there is. Numbers that would make more than
+        64 vertices for each end of an edge (and more than 4 million) are refused then, before memory is taken.
+        relabel: the numbers are ids, any integers of 64 bits; the vertices are those that occur, in ascending order,
+        and `graph.ids[v]` is the id of vertex v (`graph.ids` is None where every id is the vertex itself).
 
         In another `order`, vertices are renumbered on the way, as `ordered` would later at the price of a second sort;
         only that the degrees that rank them count every record of an edge.
@@ -71,6 +79,9 @@ class Graph:
         if v is None:
             u, v = _two_columns(u)
         u, v = _alike(_integers(u, "u"), _integers(v, "v"))
+        if relabel:
+            check_relabel(n, labels)
+            u, v, n, labels = ids.compact(u, v)
         low, high = columns.extent(u, v)
         n = _vertex_count(n, low, high, u, v)
         if known_order(order) == "auto":
@@ -89,9 +100,22 @@ class Graph:
 
     @classmethod
     def from_scipy(cls, matrix, *, name=None):
-        """From a square SciPy sparse matrix or array: every stored value but 0 is an edge, in one direction or both."""
+        """From a square SciPy sparse matrix or array: every entry but 0 is an edge, in one direction or both.
+
+        What is stored more than once for one entry is summed up first, as SciPy does.
+        """
+        if not hasattr(matrix, "tocoo"):
+            raise GraphError(
+                f"a SciPy sparse matrix is expected, not a {type(matrix).__name__}; "
+                "scipy.sparse.csr_array(A) makes one of a dense matrix A"
+            )
         if len(matrix.shape) != 2 or matrix.shape[0] != matrix.shape[1]:
             raise GraphError(f"an adjacency matrix is square, this one has shape {tuple(matrix.shape)}")
+        if matrix.format not in ("csr", "csc"):
+            matrix = matrix.tocsr()  # which sums up
+        if not matrix.has_canonical_format:
+            matrix = matrix.copy()
+            matrix.sum_duplicates()
         coo = matrix.tocoo()
         row, col = coo.coords if hasattr(coo, "coords") else (coo.row, coo.col)
         stored = coo.data != 0
@@ -141,6 +165,20 @@ class Graph:
         if labels is None:
             return source
         return [labels[v] for v in source] if isinstance(labels, list) else labels[source]
+
+    @property
+    def ids(self):
+        """The id of each vertex, an array of integers; None where vertex v is simply v.
+
+        These are the `labels` where all of them are whole numbers, as `relabel` leaves them; GraphError where they are
+        something else.
+        """
+        if self.labels is None:
+            return None
+        numbers = np.asarray(self.labels) if self.n else np.empty(0, np.int64)
+        if numbers.ndim != 1 or numbers.dtype.kind not in "iu":
+            raise GraphError("the vertices of this graph are not called by whole numbers; graph.labels has their names")
+        return numbers
 
     @cached_property
     def col_of(self):
@@ -217,7 +255,7 @@ class Graph:
 
     def kept(self, keep):
         """The same vertices, and of the edges those that `keep` marks: a bool for each, in the order of `edges()`."""
-        keep = np.ascontiguousarray(keep, bool)
+        keep = np.ascontiguousarray(unmasked(keep, "keep"), bool)
         if keep.shape != (self.m,):
             raise GraphError(f"there is a mark for each of {self.m:,} edges, not an array of {keep.shape}")
         left = columns.kept(self.col_ptr, self.row_idx, keep)
@@ -303,7 +341,13 @@ class Graph:
 
 
 def as_graph(thing, order="natural"):
-    """A Graph in some order from what a person may have: a Graph, NetworkX graph, SciPy matrix or edge arrays."""
+    """A Graph in some order, from what a user may have.
+
+    thing: a Graph or DeviceGraph, a NetworkX graph, a SciPy sparse matrix; edges as a tuple `(u, v)` or `(u, v, n)` of
+    arrays or sequences, a list of pairs, or an array of shape (edges, 2). A tuple of two is always `(u, v)`, a list
+    always holds pairs. A square array is refused: it looks like a dense adjacency matrix. An array of shape (2, 2) may
+    be either, and is refused, too.
+    """
     if isinstance(thing, Graph):
         return thing.ordered(order)
     if hasattr(thing, "to_graph"):  # columns on a device
@@ -312,14 +356,37 @@ def as_graph(thing, order="natural"):
         return Graph.from_scipy(thing).ordered(order)
     if hasattr(thing, "is_directed") and hasattr(thing, "adj"):
         return Graph.from_networkx(thing).ordered(order)
-    if isinstance(thing, tuple) and len(thing) in (2, 3):
-        return Graph.from_edges(*thing, order=order)
+    if isinstance(thing, tuple):
+        return Graph.from_edges(*edge_arrays(thing), order=order)
+    if isinstance(thing, list):
+        return Graph.from_edges(*_pairs_in_list(thing), order=order)
     if isinstance(thing, np.ndarray) or hasattr(thing, "__cuda_array_interface__"):
+        if len(thing.shape) == 2 and thing.shape[0] == thing.shape[1]:
+            raise GraphError(
+                f"an array A of shape {tuple(thing.shape)} may be a dense adjacency matrix: if it is, give "
+                "scipy.sparse.csr_array(A); if its rows are edges, Graph.from_edges(A)"
+            )
         return Graph.from_edges(thing, order=order)
     raise GraphError(
         f"cannot make a graph of a {type(thing).__name__}; give a Graph, a NetworkX graph, a SciPy sparse matrix, "
-        "or edge arrays (u, v) or (u, v, n); files go through tcgpu.read"
+        "edge arrays (u, v) or (u, v, n), or a list of pairs; files go through tcgpu.read"
     )
+
+
+def edge_arrays(edges):
+    """The tuple itself if it is `(u, v)` or `(u, v, n)`, else GraphError."""
+    if len(edges) == 2 or len(edges) == 3 and np.ndim(edges[2]) == 0:
+        return edges
+    raise GraphError(
+        f"edges in a tuple are (u, v) or (u, v, n), not {len(edges)} things; pairs go into a list: [(0, 1), (1, 2)]"
+    )
+
+
+def _pairs_in_list(pairs):
+    """Both ends of the edges in a list of pairs."""
+    if len(pairs) == 2 and all(hasattr(item, "shape") for item in pairs):
+        raise GraphError("a list holds pairs, one for each edge; two arrays of ends go into a tuple: (u, v)")
+    return _two_columns(pairs)
 
 
 def best_order(u, v, n, m):
@@ -335,21 +402,48 @@ def known_order(order):
     return order
 
 
+def unmasked(values, what):
+    """The values themselves; GraphError if they are a NumPy array with masked entries.
+
+    Which edges to leave out is for the caller to say: a mask of `u` alone does not tell what becomes of `v`.
+    """
+    if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
+        count = int(np.ma.count_masked(values))
+        raise GraphError(f"{what} has {count} masked entries; leave them out first, in both ends of the edges")
+    return values
+
+
+def check_relabel(n, labels=None):
+    """Refuse `relabel=True` together with what numbers or names the vertices otherwise."""
+    if n is not None or labels is not None:
+        raise GraphError("relabel=True numbers and names the vertices by itself, without n and labels")
+
+
+def check_sparse(n, edges):
+    """Refuse numbers so far apart that nearly all of the n vertices up to the largest would have no edge."""
+    if n > max(2 * SPARSE * edges, HARMLESS):
+        raise GraphError(
+            f"{edges:,} edges with vertex numbers up to {n - 1:,} would make {n:,} vertices; "
+            f"Graph.from_edges(u, v, relabel=True) numbers those that occur; if all are meant, say n={n}"
+        )
+
+
 def _integers(values, what):
     """A one-dimensional contiguous NumPy array of a native integer type, from host or device; else GraphError."""
-    values = _to_host(values)
+    values = _to_host(values, what)
     if values.size == 0 and values.ndim == 1:
         return np.empty(0, np.int32)
     if values.dtype.kind not in "iu":
-        raise GraphError(f"{what} must hold whole numbers, not {values.dtype}")
+        size = " of at most 64 bits" if values.dtype == object else ""
+        raise GraphError(f"{what} must hold whole numbers{size}, not {values.dtype}")
     if values.ndim != 1:
         raise GraphError(f"{what} must be one-dimensional, not of shape {values.shape}")
     return np.ascontiguousarray(values, values.dtype.newbyteorder("="))
 
 
-def _to_host(values):
+def _to_host(values, what):
     if isinstance(values, np.ndarray):
-        return values
+        return unmasked(values, what)
     speaks_dlpack = hasattr(values, "__dlpack_device__")
     if speaks_dlpack and values.__dlpack_device__()[0] == 1:  # DLPack's number for host memory
         return np.from_dlpack(values)
@@ -357,7 +451,10 @@ def _to_host(values):
         from tcgpu import _cuda
 
         return _cuda.to_host(values)
-    return np.asarray(values)
+    try:
+        return np.asarray(values)
+    except ValueError:
+        raise GraphError(f"{what} cannot become an array: its items have different lengths") from None
 
 
 def _alike(u, v):
@@ -376,12 +473,12 @@ def _width(values):
 
 def _signed(values, wide):
     if values.dtype == np.uint64 and values.size and int(values.max()) > np.iinfo(np.int64).max:
-        raise GraphError(f"vertex {int(values.max())} is past the largest possible, {columns.MAX_VERTICES - 1}")
+        raise GraphError(f"vertex {int(values.max())} is past the largest possible id, {np.iinfo(np.int64).max}")
     return values.astype(wide, copy=False)
 
 
 def _two_columns(pairs):
-    pairs = _to_host(pairs)
+    pairs = _to_host(pairs, "the list of pairs" if isinstance(pairs, list) else "the array of edges")
     if pairs.size == 0:
         return np.empty(0, np.int32), np.empty(0, np.int32)
     if pairs.ndim != 2 or pairs.shape[1] != 2:
@@ -391,18 +488,23 @@ def _two_columns(pairs):
 
 def _vertex_count(n, low, high, u, v):
     """`n`, or what the numbers ask for; GraphError names the first edge that is out of range."""
-    if n is None:
+    inferred = n is None
+    if inferred:
         n = high + 1
     elif isinstance(n, bool) or not isinstance(n, (int, np.integer)) or n < 0:
         raise GraphError(f"n must be a whole number of at least 0, not {n!r}")
     if low < 0:
         k = int(np.argmax((u < 0) | (v < 0)))
-        raise GraphError(f"edge {k} is ({u[k]}, {v[k]}); vertex numbers are not negative")
+        hint = "; relabel=True takes any ids" if inferred else ""
+        raise GraphError(f"edge {k} is ({u[k]}, {v[k]}); vertex numbers are not negative{hint}")
     if high >= n:
         k = int(np.argmax((u >= n) | (v >= n)))
         raise GraphError(f"edge {k} is ({u[k]}, {v[k]}); with n = {n} vertex numbers end at {n - 1}")
     if n > columns.MAX_VERTICES:
-        raise GraphError(f"{n} vertices are more than {columns.MAX_VERTICES}, the most there can be")
+        hint = "; relabel=True numbers those that occur" if inferred else ""
+        raise GraphError(f"{n} vertices are more than {columns.MAX_VERTICES}, the most there can be{hint}")
+    if inferred:
+        check_sparse(n, u.size)
     return int(n)
 
 

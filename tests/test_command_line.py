@@ -60,6 +60,22 @@ def run(capsys):
     return run
 
 
+@pytest.mark.parametrize("more", [[], ["--relabel"]])
+def test_per_vertex_counts_stand_beside_the_ids_of_the_file(run, tmp_path, more):
+    (tmp_path / "far.txt").write_text("5000000000 7\n7 12\n12 5000000000\n12 40\n")
+    code, out, err = run("count", tmp_path / "far.txt", "--per-vertex", *more)
+    assert (code, out, err) == (0, "7\t1\n12\t1\n40\t0\n5000000000\t1\n", "")
+
+
+def test_numbers_of_a_file_are_the_vertices_without_relabelling(run, k5):
+    assert json.loads(run("info", k5, "--json")[1])["vertices"] == 6
+    assert json.loads(run("info", k5, "--relabel", "--json")[1])["vertices"] == 6
+    assert json.loads(run("info", k5, "--no-relabel", "--json")[1])["vertices"] == 10
+    assert json.loads(run("info", k5, "--no-relabel", "--base", "1", "--json")[1])["vertices"] == 9
+    code, out, err = run("count", k5, "--relabel", "--base", "1")
+    assert (code, out) == (2, "") and err.count("\n") == 1 and "goes without base" in err
+
+
 @pytest.fixture
 def printed(run):
     """What a command that succeeds writes to stdout."""

@@ -362,6 +362,31 @@ def test_a_matrix_that_scipy_saved(tmp_path, kind, compressed):
     assert graph.equals(Graph.from_scipy(matrix)) and graph.cleaned == Graph.from_scipy(matrix).cleaned
 
 
+@pytest.mark.parametrize("kind", ["csr", "csc", "coo"])
+def test_a_saved_matrix_is_the_graph_of_the_matrix_with_entries_stored_twice(tmp_path, kind):
+    matrix = sp.coo_array(([1, -1, 1, 1], ([0, 0, 1, 1], [1, 1, 2, 2])), shape=(3, 3))
+    if kind != "coo":  # the same entries, not summed up
+        matrix = {"csr": sp.csr_array, "csc": sp.csc_array}[kind](
+            ([1, -1, 1, 1], [1, 1, 2, 2], [0, 2, 4, 4]), shape=(3, 3)
+        )
+    sp.save_npz(tmp_path / "x.npz", matrix)
+    graph = read(tmp_path / "x.npz")
+    assert list(zip(*graph.edges())) == [(2, 1)] and graph.equals(Graph.from_scipy(matrix))
+
+
+@pytest.mark.parametrize(
+    "kind, name", [("coo", "row"), ("coo", "col"), ("csr", "indices"), ("csr", "indptr"), ("csr", "shape")]
+)
+@pytest.mark.parametrize("shift", [0.0, 0.9])
+def test_fractions_among_a_saved_matrix_s_coordinates_are_refused(tmp_path, kind, name, shift):
+    sp.save_npz(tmp_path / "x.npz", sp.csr_array(np.eye(4, k=1)).asformat(kind))
+    with np.load(tmp_path / "x.npz") as archive:
+        arrays = dict(archive)
+    np.savez(tmp_path / "x.npz", **arrays | {name: arrays[name] + shift})
+    with pytest.raises(GraphError, match=rf"x\.npz: {name} must hold whole numbers, not float64"):
+        read(tmp_path / "x.npz")
+
+
 def test_archives_carry_labels_of_one_kind(tmp_path):
     for labels in (["a", "b", "çé"], [0.5, 1.5, 2.5], [-1, 5, 7]):
         graph = Graph.from_edges([0, 1], [1, 2], labels=labels)

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import tcgpu
 from tcgpu import Graph, GraphError, columns, generate
 from tcgpu._native import set_threads
-from tcgpu.graph import Cleaned
+from tcgpu.graph import Cleaned, as_graph
 
 
 @st.composite
@@ -203,6 +203,61 @@ def test_scipy_zeros_are_no_edges_and_rectangles_no_graphs():
         Graph.from_scipy(sp.coo_array((2, 3)))
 
 
+@pytest.mark.parametrize("kind", ["coo", "csr", "csc", "bsr", "dok", "lil"])
+def test_what_is_stored_twice_for_an_entry_is_summed_up_in_every_format(kind):
+    data, row, col = [1, -1, 1, 1, 2], [0, 0, 1, 1, 2], [1, 1, 2, 2, 0]
+    matrix = sp.coo_array((data, (row, col)), shape=(3, 3)).asformat(kind)
+    stored = matrix.nnz
+    assert edge_set(Graph.from_scipy(matrix)) == {(1, 2), (0, 2)}
+    assert matrix.nnz == stored  # the caller's matrix is as it was
+
+
+def test_a_compressed_matrix_that_stores_an_entry_twice():
+    matrix = sp.csr_array(([1.0, -1.0, 2.0], [1, 1, 2], [0, 2, 3, 3]), shape=(3, 3))
+    assert edge_set(Graph.from_scipy(matrix)) == {(1, 2)} == edge_set(Graph.from_scipy(matrix.tocoo()))
+    assert matrix.nnz == 3
+
+
+@pytest.mark.parametrize("size", [2, 3, 4])
+@pytest.mark.parametrize("dtype", [int, float, bool])
+def test_a_dense_matrix_is_refused_with_the_way_out(size, dtype):
+    matrix = np.ones((size, size), dtype)
+    with pytest.raises(GraphError, match=r"may be a dense adjacency matrix: .*scipy\.sparse\.csr_array\(A\)"):
+        tcgpu.count(matrix)
+    with pytest.raises(GraphError, match=r"not a ndarray; scipy\.sparse\.csr_array\(A\)"):
+        Graph.from_scipy(matrix)
+    assert tcgpu.count(sp.csr_array(matrix)) == (0, 0, 0, 1, 4)[size]
+
+
+def test_two_pairs_in_an_array_are_taken_where_it_is_said_that_they_are():
+    pairs = np.array([[0, 1], [1, 2]])
+    assert edge_set(Graph.from_edges(pairs)) == {(0, 1), (1, 2)} == edge_set(as_graph(pairs.tolist()))
+
+
+MASKED = np.ma.array([0, 1, 2], mask=[False, True, False])
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: Graph.from_edges(MASKED, [1, 2, 0]),
+        lambda: Graph.from_edges([1, 2, 0], MASKED),
+        lambda: Graph.from_edges(np.ma.array([[0, 1], [1, 2]], mask=[[0, 0], [0, 1]])),
+        lambda: tcgpu.count((MASKED, MASKED)),
+        lambda: tcgpu.DeviceGraph.from_edges(MASKED, np.array([1, 2, 0])),
+        lambda: Graph.from_csr(np.ma.array([0, 1, 1], mask=[0, 0, 1]), [1]),
+        lambda: Graph.from_edges([0, 1], [1, 2]).kept(np.ma.array([True, True], mask=[0, 1])),
+    ],
+)
+def test_masked_entries_are_refused(make):
+    with pytest.raises(GraphError, match="masked entries"):
+        make()
+
+
+def test_a_masked_array_without_masked_entries_is_an_array():
+    assert Graph.from_edges(np.ma.array([0, 1, 2]), [1, 2, 0]).m == 3
+
+
 def test_networkx_labels_directions_and_multi_edges():
     mixed = nx.Graph([("a", 1), (1, (2, 3)), ((2, 3), "a"), ("a", "a")])
     graph = Graph.from_networkx(mixed)
@@ -262,6 +317,9 @@ def test_edges_from_device_arrays_of_any_library():
         ([0, 3], [1, 2], 3, r"edge 1 is \(3, 2\); with n = 3 vertex numbers end at 2"),
         ([0, 1], [1], None, "u has 2 entries, v has 1"),
         ([0.5], [1], None, "whole numbers, not float64"),
+        ([2.0], [1.0], None, "whole numbers, not float64"),
+        ([float("nan")], [1], None, "whole numbers, not float64"),
+        ([True], [False], None, "whole numbers, not bool"),
         ([[0, 1]], [[1, 2]], None, "one-dimensional"),
         (["a"], ["b"], None, "whole numbers"),
         ([2**40], [1], None, "vertices are more than 2147483647"),
@@ -309,6 +367,60 @@ def test_other_mistakes_are_refused_by_name():
         Graph.from_edges([[0, 1, 2]])
     with pytest.raises(GraphError, match="indptr must ascend from 0 to 1"):
         Graph.from_csr([0, 3], [0])
+
+
+PAIRS = [(0, 1), (1, 2), (2, 0), (2, 3)]
+VERBS = {
+    "count": tcgpu.count,
+    "count in parts": lambda edges: tcgpu.count(edges, executor="threads"),
+    "triangles": lambda edges: tcgpu.triangles(edges).tolist(),
+    "support": lambda edges: tcgpu.support(edges).tolist(),
+    "list_triangles": lambda edges: [block.tolist() for block in tcgpu.list_triangles(edges)],
+    "clustering": lambda edges: tcgpu.clustering(edges).tolist(),
+    "average_clustering": tcgpu.average_clustering,
+    "transitivity": tcgpu.transitivity,
+    "count_subgraphs": lambda edges: tcgpu.count_subgraphs(edges, 3, "clique"),
+    "is_triangle_free": tcgpu.is_triangle_free,
+    "k_truss": lambda edges: edge_set(tcgpu.k_truss(edges, 3)),
+    "truss_numbers": lambda edges: tcgpu.truss_numbers(edges).tolist(),
+    "measure": lambda edges: tcgpu.measure(edges, ["cpu"], repeats=1)[0]["triangles"],
+    "trace": lambda edges: tcgpu.trace(edges, "naive").triangles,
+    "step": lambda edges: len(tcgpu.step(edges, "naive").frames),
+    "count in the simulator": lambda edges: tcgpu.count(edges, "adaptive", engine="sim"),
+    "support in the simulator": lambda edges: tcgpu.support(edges, engine="sim").tolist(),
+}
+
+
+@pytest.mark.sim
+@pytest.mark.parametrize("verb", VERBS.values(), ids=VERBS)
+def test_every_verb_takes_edges_as_pairs_and_as_arrays(verb):
+    wanted = verb(Graph.from_edges([0, 1, 2, 2], [1, 2, 0, 3]))
+    u, v = ([pair[k] for pair in PAIRS] for k in (0, 1))
+    for edges in (
+        PAIRS,
+        [list(pair) for pair in PAIRS],
+        [np.array(pair) for pair in PAIRS],
+        np.array(PAIRS),
+        (u, v),
+        (np.array(u), np.array(v)),
+        (u, v, 4),
+    ):
+        assert verb(edges) == wanted
+
+
+def test_a_list_holds_pairs_and_a_tuple_both_ends():
+    two = (0, 1), (1, 2)
+    assert edge_set(as_graph(list(two))) == {(0, 1), (1, 2)}
+    assert edge_set(as_graph((two[0], (2, 3)))) == {(0, 2), (1, 3)}
+    assert as_graph([]).n == 0
+    with pytest.raises(GraphError, match=r"a tuple are \(u, v\) or \(u, v, n\), not 3 things; pairs go into a list"):
+        tcgpu.count(tuple(PAIRS[:3]))
+    with pytest.raises(GraphError, match=r"two arrays of ends go into a tuple: \(u, v\)"):
+        tcgpu.count([np.array([0, 1]), np.array([1, 2])])
+    with pytest.raises(GraphError, match="items have different lengths"):
+        tcgpu.count([(0, 1), (1, 2, 3)])
+    with pytest.raises(GraphError, match=r"shape \(edges, 2\), not \(2, 3\)"):
+        tcgpu.count([(0, 1, 5), (1, 2, 5)])
 
 
 def test_import_is_quick_because_it_imports_nothing():

@@ -41,14 +41,16 @@ FORMATS = {
 }
 
 
-def read(path, format=None, *, base=None, n=None):
+def read(path, format=None, *, base=None, n=None, relabel=None):
     """The graph in a file or folder, its name that of the file.
 
     format: a name out of FORMATS; without one, what the path's ending says.
-    base, n: for edge lists. With `base` 0 or 1 the numbers in the file are the vertices, counted from there; with `n`
-    there are that many vertices. With neither, the vertices are the numbers that occur, and `labels` keeps these.
+    base, n, relabel: for edge lists. With `base` 0 or 1 the numbers in the file are the vertices, counted from there;
+    with `n` there are that many vertices. With relabel=True, or with neither, the vertices are the numbers that occur,
+    in ascending order, and `graph.ids` keeps these; relabel=False is base 0.
     """
     path, chosen, n = _checked(path, format, base, n)
+    base = _base(path, chosen, base, n, relabel)
     graph = chosen.read(path, base, n)
     graph.name = _stem(path, chosen)
     return graph
@@ -96,6 +98,16 @@ def _checked(path, format, base, n):
     if base is not None and chosen is not FORMATS["edges"]:
         raise GraphError(f"{path}: base is for edge lists; a {chosen.title} numbers its vertices in one way only")
     return path, chosen, checked_count(n)
+
+
+def _base(path, chosen, base, n, relabel):
+    """`base`, as it has to be for what `relabel` wishes."""
+    if relabel and chosen is not FORMATS["edges"]:
+        raise GraphError(f"{path}: relabel is for edge lists; a {chosen.title} numbers its vertices in one way only")
+    if relabel and not (base is None and n is None):
+        raise GraphError(f"{path}: relabel=True numbers the vertices that occur; it goes without base and n")
+    keeps = relabel is False and chosen is FORMATS["edges"]
+    return 0 if keeps and base is None else base
 
 
 def _format(path, name):

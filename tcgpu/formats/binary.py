@@ -27,6 +27,7 @@ SHORT = 1 << 16  # no header or description is longer
 
 _OURS = ("col_ptr", "row_idx", "labels")
 _SCIPY = ("format", "shape", "data", "indptr", "indices", "row", "col")
+_WHOLE = ("shape", "indptr", "indices", "row", "col")  # of a SciPy matrix: what SciPy would cast to integers unasked
 _NPY = re.compile(
     rb"\{'descr': '([<>|=][biufcSU][1-9]\d{0,8})', 'fortran_order': (?:True|False), "
     rb"'shape': \((?:(\d{1,18}),)?\), \} *\n"
@@ -108,22 +109,25 @@ def _of_columns(arrays, path, validate=True):
 
 
 def _of_scipy_matrix(arrays, path, n):
-    """The Graph of a SciPy matrix: every stored value but 0 is an edge, in one direction or both."""
+    """The Graph of a SciPy matrix, as `Graph.from_scipy` makes it."""
     from scipy import sparse
 
+    fractions = [name for name in _WHOLE if name in arrays and arrays[name].dtype.kind not in "iu"]
+    if fractions:
+        raise GraphError(f"{path}: {fractions[0]} must hold whole numbers, not {arrays[fractions[0]].dtype}")
     try:
         kind = str(arrays["format"][0].astype(str))
         shape = tuple(arrays["shape"].tolist())
-        stored = arrays["data"] != 0
+        values = arrays["data"]
         if kind == "coo":
-            matrix = sparse.coo_array((stored, (arrays["row"], arrays["col"])), shape=shape)
+            matrix = sparse.coo_array((values, (arrays["row"], arrays["col"])), shape=shape)
         elif kind in ("csr", "csc"):  # read by the other direction it is the same graph
-            matrix = sparse.csr_array((stored, arrays["indices"], arrays["indptr"]), shape=shape)
+            matrix = sparse.csr_array((values, arrays["indices"], arrays["indptr"]), shape=shape)
             matrix.check_format(full_check=True)
         else:
             raise GraphError(f"a SciPy matrix of format {kind!r}; save matrix.tocsr() instead")
         if n is None:
-            checked_memory(shape[0], stored.size, path)
+            checked_memory(shape[0], values.size, path)
         return Graph.from_scipy(matrix)
     except KeyError as missing:
         raise GraphError(f"{path}: a SciPy matrix without its array {missing}") from None

@@ -11,8 +11,9 @@ import numpy as np
 from tcgpu import columns
 from tcgpu.formats import scan
 from tcgpu.formats.files import Text
-from tcgpu.formats.vertices import checked_memory, compact
+from tcgpu.formats.vertices import checked_memory
 from tcgpu.graph import Graph, GraphError
+from tcgpu.ids import compact
 
 BLOCK = 1 << 18  # edges formatted at a time
 
@@ -46,7 +47,7 @@ def read_edges(path, base=None, n=None):
         return compact(u, v)
     if n is None:
         n = columns.extent(u, v)[1] + 1
-        checked_memory(n, u.size, path)
+        checked_memory(n, u.size, path, ", else read it with relabel=True (--relabel) or without a base")
     return u, v, n, None
 
 

@@ -9,7 +9,17 @@ from functools import cached_property
 import numpy as np
 
 from tcgpu import _cuda, columns
-from tcgpu.graph import Graph, GraphError, as_graph, best_order, known_order
+from tcgpu.graph import (
+    Graph,
+    GraphError,
+    as_graph,
+    best_order,
+    check_relabel,
+    check_sparse,
+    edge_arrays,
+    known_order,
+    unmasked,
+)
 from tcgpu.kernels import Step, enough_blocks, orientation
 from tcgpu.kernels import columns as column_kernels
 
@@ -23,21 +33,25 @@ class DeviceGraph:
     """A simple undirected graph on the device: `n`, `m`, columns, `col_of`, `order`, `rank` and `name` as a Graph's.
 
     In degree order also `occurrences`, how often each vertex occurred in the `records` that the edges came as: its
-    degree, or more if edges came more than once.
+    degree, or more if edges came more than once. `natural_ids`: the id of each vertex in natural order, an array on the
+    device; None where the edges came with vertex numbers.
     """
 
     def __init__(
-        self, n, col_ptr, row_idx, col_of, *, order="natural", rank=None, occurrences=None, records=0, name=None
-    ):
+        self, n, col_ptr, row_idx, col_of, *, order="natural", rank=None, occurrences=None, records=0, name=None,
+        natural_ids=None,
+    ):  # fmt: skip
+        self.natural_ids = natural_ids
         self.n, self.m, self.rank = n, row_idx.size, rank
         self.col_ptr, self.row_idx, self.col_of = col_ptr, row_idx, col_of
         self.order, self.occurrences, self.records, self.name = order, occurrences, records, name
         self._by_degree = None
 
     @classmethod
-    def from_edges(cls, u, v, n=None, *, order="natural", clean=False, name=None):
+    def from_edges(cls, u, v, n=None, *, relabel=False, order="natural", clean=False, name=None):
         """From two arrays of vertex numbers, on the device or not, in any order, direction and number.
 
+        n, relabel: as in `Graph.from_edges`; the ids are sorted on the device.
         clean: there are no loops, and no edge comes twice, in whatever direction; this is not checked.
         """
         u, v = _on_device(u, "u"), _on_device(v, "v")
@@ -45,6 +59,10 @@ class DeviceGraph:
             raise GraphError(f"u has {u.size:,} entries and v has {v.size:,}: they are the two ends of edges")
         if u.dtype != v.dtype:
             u, v = u.astype(WIDE), v.astype(WIDE)
+        ids = None
+        if relabel:
+            check_relabel(n)
+            u, v, n, ids = _compact(u, v)
         n = _vertices(u, v, n)
         if known_order(order) == "auto":
             drawn = columns.sample(u.size, n)
@@ -53,7 +71,9 @@ class DeviceGraph:
         if order == "degree":
             occurrences = _cuda.arrays_of(u).zeros(n, np.int32)
             _run(orientation.count_occurrences, u.size, u, v, occurrences)
-        return cls._from_checked(u, v, n, order, clean, name, occurrences)
+        graph = cls._from_checked(u, v, n, order, clean, name, occurrences)
+        graph.natural_ids = ids
+        return graph
 
     @classmethod
     def _from_checked(cls, u, v, n, order, clean, name, occurrences):
@@ -77,8 +97,19 @@ class DeviceGraph:
         return cls(graph.n, col_ptr, row_idx, col_of, order=graph.order, rank=graph.rank, name=graph.name)
 
     def to_graph(self):
-        """The same columns as a Graph; its `labels` are these numbers, whatever the vertices were called before."""
-        return Graph(*map(_cuda.to_host, (self.col_ptr, self.row_idx)), name=self.name, order=self.order)
+        """The same columns as a Graph; its `ids` are those of edges that came with ids, else these numbers."""
+        ids = None if self.natural_ids is None else _cuda.to_host(self.ids)
+        return Graph(*map(_cuda.to_host, (self.col_ptr, self.row_idx)), labels=ids, name=self.name, order=self.order)
+
+    @cached_property
+    def ids(self):
+        """The id of each vertex, an array on the device; None where vertex v is simply v."""
+        if self.rank is None:
+            return self.natural_ids
+        xp = _cuda.arrays_of(self.rank)
+        source = xp.empty(self.n, WIDE)
+        source[xp.asarray(self.rank)] = xp.arange(self.n)
+        return source if self.natural_ids is None else self.natural_ids[source]
 
     def ordered(self, order):
         """The same graph in degree order, made once, or itself; `auto` looks at a sample, as `from_edges` does."""
@@ -91,13 +122,17 @@ class DeviceGraph:
             _run(orientation.count_rows, self.m, self.row_idx, degrees)
             ends = self.row_idx, self.col_of
             self._by_degree = DeviceGraph._from_checked(*ends, self.n, order, True, self.name, degrees)
+            self._by_degree.natural_ids = self.natural_ids
         return self._by_degree
 
     def kept(self, keep):
         """The same vertices, by these numbers, and of the edges those that `keep` marks: a bool for each."""
         at = _cuda.arrays_of(keep).flatnonzero(keep)
         row_idx, col_of = self.row_idx[at], self.col_of[at]
-        return DeviceGraph(self.n, _pointers(col_of, self.n), row_idx, col_of, order=self.order, name=self.name)
+        return DeviceGraph(
+            self.n, _pointers(col_of, self.n), row_idx, col_of, order=self.order, name=self.name,
+            natural_ids=None if self.natural_ids is None else self.ids,
+        )  # fmt: skip
 
     @cached_property
     def _auto(self):
@@ -128,6 +163,8 @@ class DeviceGraph:
 
 def prepare(graph, order):
     """What `plan` takes: on a GPU a graph's columns there, cleaned and ordered there if it comes as edges."""
+    if isinstance(graph, tuple):
+        graph = edge_arrays(graph)
     if _cuda.engine() == "sim" or order in ("bfs", "random"):
         graph, order = as_graph(graph, order), "natural"
     if _cuda.engine() == "sim":
@@ -141,11 +178,15 @@ def prepare(graph, order):
 
 def _on_device(array, what):
     """An array of the device's library for whole arrays, of whole numbers of 32 or 64 bits, contiguous."""
-    array = _cuda.to_device_library(array)
+    array = _cuda.to_device_library(unmasked(array, what))
     if array.ndim != 1 or array.dtype.kind not in "iu" and array.size:
         raise GraphError(f"{what} must be one-dimensional and hold whole numbers, not {array.dtype} {array.shape}")
     if array.dtype.itemsize < 4 or not array.size:
         array = array.astype(np.int32)
+    if array.dtype == np.uint64:
+        if int(array.max()) > np.iinfo(WIDE).max:
+            raise GraphError(f"{what} has {int(array.max())}, past the largest possible id, {np.iinfo(WIDE).max}")
+        array = array.astype(WIDE)
     return _cuda.arrays_of(array).ascontiguousarray(array)
 
 
@@ -153,12 +194,28 @@ def _vertices(u, v, n):
     """How many vertices there are; GraphError unless all numbers are among them."""
     low = min(int(u.min()), int(v.min())) if u.size else 0
     high = max(int(u.max()), int(v.max())) if u.size else -1
-    n = high + 1 if n is None else n
+    inferred, n = n is None, high + 1 if n is None else n
     if low < 0 or high >= n:
         raise GraphError(f"vertices are numbered from 0 to n - 1 = {n - 1:,}; the edges have {low:,} to {high:,}")
     if n > columns.MAX_VERTICES:
-        raise GraphError(f"{n:,} vertices are more than {columns.MAX_VERTICES:,}")
+        hint = "; relabel=True numbers those that occur" if inferred else ""
+        raise GraphError(f"{n:,} vertices are more than {columns.MAX_VERTICES:,}, the most there can be{hint}")
+    if inferred:
+        check_sparse(n, u.size)
     return n
+
+
+def _compact(u, v):
+    """Number the ids that occur in two arrays 0, 1, ... in ascending order, on the device: `(u, v, n, ids)`.
+
+    `ids` (int64) is None where every id is the vertex itself.
+    """
+    xp = _cuda.arrays_of(u)
+    ids = xp.unique(xp.concatenate((xp.unique(u), xp.unique(v))))
+    if not ids.size or int(ids[0]) == 0 and int(ids[-1]) == ids.size - 1:
+        return u, v, ids.size, None
+    u, v = (xp.searchsorted(ids, ends).astype(np.int32) for ends in (u, v))
+    return u, v, ids.size, ids.astype(WIDE)
 
 
 def _rank(occurrences):

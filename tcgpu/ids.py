@@ -1,0 +1,152 @@
+"""Vertex ids: any 64-bit integers as vertices 0..n-1, and back.
+
+`compact` numbers the ids that occur in a list of edges 0, 1, ... in ascending order. Where the ids lie close together,
+a table with a bit for each integer between the smallest and the largest marks those that occur; the vertex of an id is
+the count of marks before it. Where they lie far apart, they are sorted and searched for.
+"""
+
+import numpy as np
+
+from tcgpu import columns
+from tcgpu._native import fetch_or, jit, popcount, run_threads, threads, trailing_zeros
+
+U64 = np.uint64
+TABLE_PER_EDGE = 64  # the table may cover this many integers for each edge: 16 bytes an edge,
+TABLE_AT_LEAST = 1 << 24  # and these always
+
+
+def compact(u, v):
+    """Number the ids that occur in two arrays 0, 1, ... in ascending order: `(u, v, n, ids)`.
+
+    u, v: the ends of edges, contiguous arrays of one type, int32 or int64; negative ids are allowed. Returns both ends
+    as vertices (int32), how many vertices there are, and `ids` (int64): the id of each vertex, or None where every id
+    is the vertex itself.
+    """
+    low, high = columns.extent(u, v)
+    span = high - low + 1
+    if span > TABLE_PER_EDGE * u.size + TABLE_AT_LEAST:
+        return _compact_by_sorting(u, v, low)
+    marks = np.zeros((span + 63) // 64 * 2, np.uint64)  # for 64 ids: a bit for each that occurs, how many occur before
+    for ends in (u, v):
+        _on_all_cores(_mark, ends, low, marks)
+    counts = np.zeros(threads(), np.int64)
+    run_threads(_count_marked, marks, counts, workers=counts.size)
+    n = int(counts.sum())
+    if n == span and low == 0:
+        return u.astype(np.int32, copy=False), v.astype(np.int32, copy=False), n, None
+    ids = np.empty(n, np.int64)
+    run_threads(_number_marked, marks, np.cumsum(counts) - counts, low, ids, workers=counts.size)
+    return *(_numbers(_rank, ends, low, marks) for ends in (u, v)), n, ids
+
+
+def _compact_by_sorting(u, v, low):
+    """`compact` for ids too far apart for a table."""
+    shares = [None] * threads()
+    run_threads(_distinct_in_share, u, v, shares, workers=len(shares))
+    ids = _distinct(np.concatenate(shares), kind="stable").astype(np.int64)  # a stable sort merges sorted shares
+    # where the ids of each range of 2^shift integers start: most ranges have about one
+    shift = max(0, (int(ids[-1]) - low).bit_length() - ids.size.bit_length())
+    ranges = (ids.view(U64) - U64(low % 2**64)) >> U64(shift)  # unsigned: a span may need all 64 bits
+    starts = np.concatenate(([0], np.cumsum(np.bincount(ranges.astype(np.int64)))))
+    return *(_numbers(_search, ends, low, shift, starts, ids) for ends in (u, v)), ids.size, ids
+
+
+def _distinct_in_share(worker, workers, u, v, shares):
+    share = slice(u.size * worker // workers, u.size * (worker + 1) // workers)
+    ids = np.concatenate((u[share], v[share]))
+    bits = max(1, ids.size.bit_length())
+    latest = np.full(1 << bits, ids[0] if ids.size else 0, ids.dtype)
+    kept = _drop_repeats(ids, latest, U64(64 - bits))
+    shares[worker] = _distinct(ids[:kept])
+
+
+def _distinct(values, kind=None):
+    """The distinct values, ascending; the array is sorted in place."""
+    values.sort(kind=kind)
+    first = np.ones(values.size, np.bool_)
+    np.not_equal(values[1:], values[:-1], out=first[1:])
+    return values[first]
+
+
+def _numbers(function, ids, *args):
+    """The vertex of each id, found by `function` on all cores."""
+    numbers = np.empty(ids.size, np.int32)
+    _on_all_cores(function, ids, *args, numbers)
+    return numbers
+
+
+def _on_all_cores(function, values, *args):
+    run_threads(function, values, *args, workers=threads() if values.size > columns.MANY else 1)
+
+
+@jit
+def _mark(worker, workers, ids, low, marks):
+    """Set the bit of each id in a share of `ids`."""
+    for k in range(ids.size * worker // workers, ids.size * (worker + 1) // workers):
+        place = U64(ids[U64(k)] - low)
+        word, bit = place >> U64(6) << U64(1), U64(1) << (place & U64(63))
+        if marks[word] & bit == 0:
+            fetch_or(marks, word, bit)
+
+
+@jit
+def _count_marked(worker, workers, marks, counts):
+    """counts[worker]: how many bits are set in a share of the words."""
+    words = marks.size // 2
+    for k in range(words * worker // workers, words * (worker + 1) // workers):
+        counts[worker] += np.int64(popcount(marks[U64(2 * k)]))
+
+
+@jit
+def _number_marked(worker, workers, marks, before, low, ids):
+    """Write the marked ids in ascending order, and beside each word of marks how many come before it."""
+    words = marks.size // 2
+    put = before[worker]
+    for k in range(words * worker // workers, words * (worker + 1) // workers):
+        marks[U64(2 * k + 1)] = put
+        rest = marks[U64(2 * k)]
+        while rest:
+            ids[U64(put)] = low + 64 * k + np.int64(trailing_zeros(rest))
+            rest &= rest - U64(1)
+            put += 1
+
+
+@jit
+def _rank(worker, workers, ids, low, marks, numbers):
+    """The vertex of an id is how many marked ids come before it."""
+    for k in range(ids.size * worker // workers, ids.size * (worker + 1) // workers):
+        place = U64(ids[U64(k)] - low)
+        word = place >> U64(6) << U64(1)
+        below = marks[word] & ((U64(1) << (place & U64(63))) - U64(1))
+        numbers[U64(k)] = marks[word | U64(1)] + popcount(below)
+
+
+@jit
+def _drop_repeats(ids, latest, shift):
+    """Move to the front the ids that differ from the latest one with their hash; returns how many.
+
+    Most repeats go, so that less is sorted. `latest` holds ids[0] throughout, which stays where it is.
+    """
+    kept = min(ids.size, 1)
+    for k in range(1, ids.size):
+        slot = U64(ids[U64(k)]) * U64(0x9E3779B97F4A7C15) >> shift
+        if latest[slot] != ids[U64(k)]:
+            latest[slot] = ids[U64(kept)] = ids[U64(k)]
+            kept += 1
+    return kept
+
+
+@jit
+def _search(worker, workers, ids, low, shift, starts, distinct, numbers):
+    """The vertex of an id is its place among the distinct ids; `starts` says between which two places to look."""
+    for k in range(ids.size * worker // workers, ids.size * (worker + 1) // workers):
+        wanted = np.int64(ids[U64(k)])
+        place = (U64(wanted) - U64(low)) >> U64(shift)
+        first, last = starts[place], starts[place + U64(1)]
+        while last - first > 1:
+            middle = (first + last) >> 1
+            if distinct[U64(middle)] <= wanted:
+                first = middle
+            else:
+                last = middle
+        numbers[U64(k)] = first
