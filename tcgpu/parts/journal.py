@@ -60,13 +60,12 @@ def journal(path, graph, verb, parts):
         "parts": len(parts),
     }
     first = json.dumps(heading).encode() + b"\n"
-    target = os.path.realpath(path)
-    if os.path.exists(target):
-        if not os.path.isfile(target) and not os.path.isdir(target):
+    if os.path.exists(path):
+        if not os.path.isfile(path) and not os.path.isdir(path):
             raise GraphError(f"{path}: a pipe or a device, where a journal is a file")
         with open(path, "rb") as file:
             _check_heading(file.read(HEADING), heading, first, path)
-    with _open_to_write(target) as file:
+    with open(path, "r+b", buffering=0, opener=_open_or_create) as file:
         _lock(file, path)
         text = _content(file, len(first) + LINE * (len(parts) + 1), path)
         _check_heading(text, heading, first, path)
@@ -88,12 +87,9 @@ def fingerprint(graph, whole=True):
     return digest.hexdigest()[:32]
 
 
-def _open_to_write(path):
-    """The file, unbuffered and unchanged; a new one where there is none."""
-    try:
-        return open(path, "r+b", buffering=0)
-    except FileNotFoundError:
-        return open(path, "x+b", buffering=0)
+def _open_or_create(path, flags):
+    """Open a file as it is; a new one where there is none, even if another process makes it just now."""
+    return os.open(path, flags | os.O_CREAT, 0o666)
 
 
 def _lock(file, path):
