@@ -8,6 +8,11 @@ The entries are the four matrices of the report, all of Bisson & Fatica's Table 
 with the package. TCGPU_GRAPHS names a folder of graphs of one's own: what is there is not downloaded, and with an
 INDEX.tsv (name, file, format, vertices, edges, triangles) its graphs are in the catalogue, too. TCGPU_CACHE names the
 folder that downloads go to.
+
+A download has to have the checksum that `data/published/checksums.csv` states. For a file that is not in it, the
+numbers of vertices, edges and triangles have to be those published, and the SHA-256 of the first download that passes
+is noted: a later download has to have the same. All addresses are https but that of Twitter's graph, for which no other
+is known: its download warns.
 """
 
 import contextlib
@@ -17,13 +22,14 @@ import os
 import shutil
 import tarfile
 import tempfile
+import warnings
 import zlib
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
-from tcgpu import formats
+from tcgpu import counting, formats
 from tcgpu.graph import GraphError
 
 SUITESPARSE = "https://sparse.tamu.edu/MM/DIMACS10/{name}.tar.gz"
@@ -42,7 +48,8 @@ class Dataset:
 
     family: `report`, `graph challenge`, `generated` (in the package) or `local` (in the folder TCGPU_GRAPHS).
     triangles: None where the source gives no count. reported_nonzeros_per_column: what the report prints, if it does;
-    `note` says where that does not fit vertices and edges. url: None for what needs no download.
+    `note` says where that does not fit vertices and edges. url: None for what needs no download. checksum: of the file
+    at `url`, "sha256:..." or "md5:..."; None where it is not known.
     """
 
     name: str
@@ -55,6 +62,7 @@ class Dataset:
     format: str
     reported_nonzeros_per_column: float | None = None
     note: str = ""
+    checksum: str | None = None
 
     @property
     def nonzeros_per_column(self):
@@ -80,10 +88,10 @@ def load(name):
     """The graph called `name` in the catalogue, GraphError if it is not what is published.
 
     It is looked for in the folder that TCGPU_GRAPHS names, in the package, and among earlier downloads, and then
-    downloaded. What is read for the first time has to have the published numbers of vertices and edges: that is
-    the check, because the providers publish no checksums of these files. The SHA-256 of the first download that passes
-    is noted beside it, and a later download has to have the same. What passed is kept as a folder of memory-mapped
-    arrays, which opens at once.
+    downloaded. A file of one's own has to have the published numbers of vertices and edges. A download has to have
+    these, too, and the known checksum of its file, or, where none is known, the published number of triangles. What
+    passed is kept as a folder of memory-mapped arrays, which opens at once; of an earlier download, the columns are
+    checked to be those of a graph, not compared with the file again.
     """
     entry = _entry(name)
     path, format = _at_hand(entry)
@@ -136,7 +144,13 @@ def _parsed(text):
     return text or None
 
 
+def _checksums():
+    """The known checksums of files to download, by the name of the graph."""
+    return {row["graph"]: row["checksum"] for row in published("checksums")}
+
+
 def _report():
+    checksums = _checksums()
     for row in published("report_matrices"):
         yield Dataset(
             name=row["graph"],
@@ -149,10 +163,12 @@ def _report():
             format="mtx",
             reported_nonzeros_per_column=row["nonzeros_per_column"],
             note=row["note"] or "",
+            checksum=checksums.get(row["graph"]),
         )
 
 
 def _graph_challenge():
+    checksums = _checksums()
     for row in published("bisson_table1"):
         name = row["graph"]
         if name.startswith("graph500"):
@@ -170,6 +186,7 @@ def _graph_challenge():
             source=source,
             url=url,
             format="edges",
+            checksum=checksums.get(name),
         )
 
 
@@ -242,19 +259,21 @@ def _download(entry):
     """Download, check and keep the graph of an entry: the folder that it is in from now on."""
     folder = cache()
     file = folder / entry.url.rpartition("/")[2]
-    pinned = folder / f"{entry.name}.sha256"
+    noted = folder / f"{entry.name}.sha256"
     given = file.exists()  # put there by hand
-    _retrieve(entry, file, pinned)
+    _retrieve(entry, file, noted)
     try:
         graph = _checked(entry, file, entry.format)
+        if entry.checksum is None:
+            _check_triangles(entry, graph, file)
     except GraphError:
         if not given:
             file.unlink(missing_ok=True)
         raise
-    if not pinned.exists():
+    if not noted.exists():
         import pooch
 
-        pinned.write_text(f"{pooch.file_hash(str(file))}  {file.name}\n")
+        noted.write_text(f"{pooch.file_hash(str(file))}  {file.name}\n")
     kept = folder / entry.name
     formats.write(graph, kept, "folder")
     if not given:
@@ -262,23 +281,39 @@ def _download(entry):
     return kept
 
 
-def _retrieve(entry, file, pinned):
-    """Have the file of an entry in the cache; GraphError says what a person can do where that cannot be."""
+def _retrieve(entry, file, noted):
+    """Have the file of an entry in the cache; GraphError if its checksum is not the one that is known or noted."""
     import pooch
 
-    sha256 = f"sha256:{pinned.read_text().split()[0]}" if pinned.exists() else None
+    checksum = entry.checksum
+    if checksum is None and noted.exists():
+        checksum = f"sha256:{noted.read_text().split()[0]}"
+    by_hand = f"name a folder in TCGPU_GRAPHS that holds {entry.name} in any format"
+    if file.exists():  # pooch would replace it by a download if its checksum were wrong
+        algorithm, _, wanted = (checksum or "").partition(":")
+        if checksum and pooch.file_hash(str(file), algorithm) != wanted:
+            raise GraphError(f"{file} is not what {entry.url} held: its {checksum} is another; remove it, or {by_hand}")
+        return
+    if entry.url.startswith("http:"):
+        checks = "its checksum is" if checksum else "vertices, edges and triangles are"
+        warnings.warn(f"{entry.url} is read without encryption; {checks} checked", stacklevel=2)
     try:
         with _quiet(pooch.get_logger()):
-            pooch.retrieve(entry.url, sha256, file.name, file.parent)
-    except ValueError:  # the hash is another
+            pooch.retrieve(entry.url, checksum, file.name, file.parent)
+    except ValueError:  # the checksum is another
+        if entry.checksum is not None:
+            raise GraphError(
+                f"what {entry.url} holds is not {entry.name}: its checksum is not {checksum}; "
+                f"if another file of this graph is to be trusted, {by_hand}"
+            ) from None
         raise GraphError(
-            f"what {entry.url} holds now is not what it held before; remove {pinned} to accept it"
+            f"what {entry.url} holds now is not what it held before; remove {noted} to accept it"
         ) from None
     except OSError as error:
         said = str(error).split("\n")[0]
         raise GraphError(
             f"{entry.name} could not be downloaded from {entry.url} ({said}); put {file.name} into {file.parent} "
-            f"by hand, or name a folder in TCGPU_GRAPHS that holds {entry.name} in any format"
+            f"by hand, or {by_hand}"
         ) from None
 
 
@@ -302,6 +337,12 @@ def _checked(entry, path, format):
             f"{entry.vertices:,} and {entry.edges:,}"
         )
     return graph
+
+
+def _check_triangles(entry, graph, path):
+    """GraphError if a graph has not the published number of triangles."""
+    if entry.triangles is not None and (found := counting.count(graph)) != entry.triangles:
+        raise GraphError(f"{path} is not {entry.name}: it has {found:,} triangles, published are {entry.triangles:,}")
 
 
 def _numbers(graph):

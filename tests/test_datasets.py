@@ -2,10 +2,12 @@
 
 import ast
 import csv
+import hashlib
 import io
 import socket
 import tarfile
 import threading
+import warnings
 from contextlib import contextmanager
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 
@@ -113,6 +115,37 @@ def test_urls_are_distinct_and_whole(entries):
     assert entries[name].url == f"{challenge}/synthetic/{name}/{name}_adj.tsv.gz"
 
 
+CHECKSUMS = datasets.published("checksums")
+REBUILT = {row["graph"]: row["checksum"] for row in CHECKSUMS if row["source"] == "rebuilt from SNAP"}
+
+
+def test_checksums_are_of_files_in_the_catalogue(entries):
+    assert len({row["graph"] for row in CHECKSUMS}) == len(CHECKSUMS) == 34
+    lengths = {"sha256": 64, "md5": 32}
+    for row in CHECKSUMS:
+        algorithm, _, digest = row["checksum"].partition(":")
+        assert len(digest) == lengths[algorithm] and set(digest) <= set("0123456789abcdef")
+        assert entries[row["graph"]].url and entries[row["graph"]].checksum == row["checksum"]
+    assert all(entries[name].checksum for name in REPORT)
+    assert not any(entry.checksum for entry in entries.values() if entry.url is None)
+
+
+def test_what_has_no_checksum_has_its_triangles_checked(entries):
+    assert all(entry.checksum or entry.triangles for entry in entries.values() if entry.url)
+
+
+@pytest.mark.parametrize("name", REBUILT)
+def test_checksums_of_files_rebuilt_from_those_of_snap(graphs_folder, name):
+    """The Graph Challenge's files, byte for byte, as data/published/README.md describes them."""
+    index = {entry["name"]: entry["file"] for entry in datasets._index(graphs_folder)}
+    u, v, n, ids = formats.read_edges(graphs_folder / index[name])
+    names = range(n) if ids is None else ids.tolist()
+    number = {vertex: k for k, vertex in enumerate(sorted(range(n), key=lambda vertex: str(names[vertex])), 1)}
+    pairs = {(number[a], number[b]) for a, b in zip(u.tolist(), v.tolist()) if a != b}
+    lines = (f"{row}\t{column}\t1\n" for column, row in sorted(pairs | {(b, a) for a, b in pairs}))
+    assert f"sha256:{hashlib.sha256(''.join(lines).encode()).hexdigest()}" == REBUILT[name]
+
+
 # ---------------------------------------------------------------------------------------------------- in the package
 
 BUNDLED = datasets._index(datasets.data_path("graphs"))
@@ -165,19 +198,27 @@ def site(monkeypatch, tmp_path):
     folder = tmp_path / "site"
     folder.mkdir()
     publish(monkeypatch, tmp_path, TINY)
-    with serving(folder) as address:
+    with serving(folder) as address, warnings.catch_warnings():
+        warnings.filterwarnings("ignore", ".*without encryption")  # as this server is
         monkeypatch.setattr(datasets, "SUITESPARSE", address + "/{name}.tar.gz")
         yield folder
+
+
+def know(tmp_path, checksum):
+    """Have the package know the checksum of the tiny matrix's file."""
+    table = tmp_path / "installed" / "data" / "published" / "checksums.csv"
+    table.write_text(f"graph,checksum,source\ntiny,{checksum},here\n")
 
 
 def publish(monkeypatch, tmp_path, graph):
     published = tmp_path / "installed" / "data" / "published"
     (tmp_path / "installed" / "data" / "graphs").mkdir(parents=True)
     published.mkdir()
+    (published / "checksums.csv").write_text("graph,checksum,source\n")
     for table in "report_matrices", "bisson_table1":
         with datasets.data_path("published", f"{table}.csv").open(newline="") as file:
             header = next(csv.reader(file))
-        row = {"graph": "tiny", "vertices": graph.n, "edges": graph.m, "nonzeros_per_column": 1.5}
+        row = {"graph": "tiny", "vertices": graph.n, "edges": graph.m, "nonzeros_per_column": 1.5, "triangles": 24}
         with (published / f"{table}.csv").open("w", newline="") as file:
             writer = csv.DictWriter(file, header)
             writer.writeheader()
@@ -272,6 +313,53 @@ def test_corrupt_downloads(site, tmp_path, content, said):
     assert cached(tmp_path) == []
     (site / "tiny.tar.gz").write_bytes(whole)
     assert tcgpu.load("tiny").equals(TINY)
+
+
+@pytest.mark.parametrize("algorithm", ["sha256", "md5"])
+def test_a_known_checksum(site, tmp_path, algorithm):
+    whole = archive(TINY, tmp_path)
+    other = archive(TINY, tmp_path, member="elsewhere/tiny.mtx")  # the same graph in another file
+    know(tmp_path, f"{algorithm}:{hashlib.new(algorithm, whole).hexdigest()}")
+    (site / "tiny.tar.gz").write_bytes(other)
+    with pytest.raises(tcgpu.GraphError, match=f"holds is not tiny: its checksum is not {algorithm}:.*TCGPU_GRAPHS"):
+        tcgpu.load("tiny")
+    assert cached(tmp_path) == []
+    (site / "tiny.tar.gz").write_bytes(whole)
+    assert tcgpu.load("tiny").equals(TINY)
+    assert cached(tmp_path) == ["tiny", "tiny.sha256"]
+
+
+def test_a_file_put_there_by_hand_is_not_replaced_where_its_checksum_is_another(site, tmp_path):
+    whole, other = archive(TINY, tmp_path), archive(TINY, tmp_path, member="elsewhere/tiny.mtx")
+    know(tmp_path, f"sha256:{hashlib.sha256(whole).hexdigest()}")
+    (site / "tiny.tar.gz").write_bytes(whole)
+    (tmp_path / "cache").mkdir()
+    mine = tmp_path / "cache" / "tiny.tar.gz"
+    mine.write_bytes(other)
+    with pytest.raises(tcgpu.GraphError, match=r"cache/tiny\.tar\.gz is not what http.*; remove it, or name a folder"):
+        tcgpu.load("tiny")
+    assert mine.read_bytes() == other and cached(tmp_path) == ["tiny.tar.gz"]
+    mine.write_bytes(whole)
+    assert tcgpu.load("tiny").equals(TINY)
+
+
+def test_without_a_checksum_the_triangles_are_checked(site, tmp_path):
+    """As many vertices and edges as are published, but other triangles."""
+    ring = tcgpu.Graph.from_edges(*zip(*[(k, (k + d) % 20) for d in (1, 5) for k in range(20)], (0, 2), (1, 3), (2, 4)))
+    assert (ring.n, ring.m) == (TINY.n, TINY.m) and tcgpu.count(ring) != tcgpu.count(TINY) == 24
+    (site / "tiny.tar.gz").write_bytes(archive(ring, tmp_path))
+    with pytest.raises(tcgpu.GraphError, match="tiny.tar.gz is not tiny: it has 3 triangles, published are 24"):
+        tcgpu.load("tiny")
+    assert cached(tmp_path) == []
+
+
+def test_a_download_without_encryption_is_not_silent(site, tmp_path):
+    (site / "tiny.tar.gz").write_bytes(archive(TINY, tmp_path))
+    with pytest.warns(UserWarning, match="http://.*/tiny.tar.gz is read without encryption; vertices, edges and tri"):
+        tcgpu.load("tiny")
+    with warnings.catch_warnings():  # what is here already is not downloaded
+        warnings.simplefilter("error")
+        tcgpu.load("tiny")
 
 
 def test_another_graph_under_the_name(site, tmp_path):
