@@ -78,12 +78,18 @@ def test_the_driver_is_asked_for_its_cuda(checkout, tmp_path, version, extras):
     assert f"--editable '.[{extras}]'" in planned
 
 
-def test_the_first_new_enough_python_is_taken(checkout, tmp_path):
+PYTHONS = ("python3", "python3.14", "python3.13", "python3.12", "python3.11")  # in the order in which make tries them
+
+
+@pytest.mark.parametrize("chosen", PYTHONS)
+def test_the_first_new_enough_python_is_taken(checkout, tmp_path, chosen):
+    """Whatever the machine has: each name before it is one that is too old."""
     tools = tmp_path / "tools"
-    script(tools / "python3", "exit 1  # what an old one answers to the question whether it is new enough")
-    script(tools / "python3.12", f'exec "{sys.executable}" "$@"')
+    for name in PYTHONS[: PYTHONS.index(chosen)]:
+        script(tools / name, "exit 1  # the answer of an old Python to the question whether it is new enough")
+    script(tools / chosen, f'exec "{sys.executable}" "$@"')
     planned = make(checkout, "--dry-run", "lab", PATH=f"{tools}:{os.environ['PATH']}").stdout
-    assert '"python3.12" -m venv' in planned
+    assert f'"{chosen}" -m venv' in planned
 
 
 def test_without_a_python_one_line_says_so(checkout):
