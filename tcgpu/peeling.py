@@ -66,7 +66,7 @@ class Scratch(NamedTuple):
 
 def peel(graph, k):
     """Which edges the k-truss keeps: bool, edge by edge as in `row_idx`."""
-    own = graph.ordered("auto")
+    own = cpu.in_order(graph, "auto", "support")
     left, origin = own, np.arange(own.m)
     while k > 2:
         left, origin = _without(left, origin, _ends_reach(left, k - 1))
@@ -85,7 +85,7 @@ def peel(graph, k):
 
 def numbers(graph):
     """The truss number of each edge (int32), edge by edge as in `row_idx`."""
-    own = graph.ordered("auto")
+    own = cpu.in_order(graph, "auto", "support")
     support = cpu.support(own, "natural").astype(np.int32)
     found = np.full(own.m, 2, np.int32)
     rest = _rest(np.flatnonzero(support), support, own.col_of, own.row_idx, own.n)

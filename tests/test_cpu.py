@@ -261,6 +261,57 @@ def quickest(call):
     return min(times)
 
 
+def with_hubs():
+    """Graphs whose hubs, or dense vertices, come first: natural order is quadratic, and a sample may not show it."""
+    u, v = np.triu_indices(300, 1)
+    tail, blades = np.arange(30_000), 1 + 2 * np.arange(7000)
+    other, leaves = 2 + np.arange(40_000), 300 + np.arange(30_000)
+    first, centre = np.zeros(other.size, np.int64), np.zeros(blades.size, np.int64)
+    spokes = np.append(blades, blades + 1)
+    mesh = tcgpu.generate.mesh(150, 150)
+    return {
+        "a clique with a tail": Graph.from_edges(np.append(u, 299 + tail), np.append(v, 300 + tail)),
+        "a clique of stars": Graph.from_edges(np.append(u, np.repeat(np.arange(300), 100)), np.append(v, leaves)),
+        "two hubs": Graph.from_edges(np.concatenate([[0], first, first + 1]), np.concatenate([[1], other, other])),
+        "windmill": Graph.from_edges(np.concatenate([centre, centre, blades]), np.append(spokes, blades + 1)),
+        "a clique beside a mesh": Graph.from_edges(np.append(u, mesh.row_idx + 300), np.append(v, mesh.col_of + 300)),
+    }  # fmt: skip
+
+
+HUBS_FIRST = with_hubs()
+
+
+@pytest.mark.parametrize("name", HUBS_FIRST)
+def test_graphs_with_hubs_in_front_are_counted_by_degree(name):
+    graph = HUBS_FIRST[name]
+    verbs = {"two hubs": ["count"], "a clique beside a mesh": ["count", "triangles"]}  # the others cost little as it is
+    for verb in verbs.get(name, ["count", "triangles", "support"]):
+        assert cpu.in_order(Graph(graph.col_ptr, graph.row_idx), "auto", verb).order == "degree", verb
+    expected = cpu.support(graph, "natural")
+    assert np.array_equal(tcgpu.support(graph, method="cpu"), expected)
+    for thing in (graph, graph.to_scipy(), (graph.row_idx, graph.col_of)):
+        assert tcgpu.count(thing, "cpu") == expected.sum() // 3
+
+
+@pytest.mark.parametrize("verb", ["count", "triangles", "support"])
+def test_graphs_that_are_as_quick_as_they_come_stay_so(verb):
+    generate = tcgpu.generate
+    for graph in (generate.road(90, 90), generate.mesh(90, 90), generate.watts_strogatz(5000, 10), generate.clique(200),
+                  generate.complete_bipartite(90, 90), generate.path(50), Graph.from_edges([], [], 3)):  # fmt: skip
+        assert cpu.in_order(graph, "auto", verb) is graph
+    by_degree = FAMILIES["skewed"].ordered("degree")
+    assert cpu.in_order(by_degree, "auto", verb) is by_degree
+
+
+@pytest.mark.parametrize("verb", ["count", "triangles", "support"])
+@pytest.mark.parametrize("name", ["a clique with a tail", "windmill", "a clique beside a mesh"])
+def test_the_automatic_order_is_near_the_better_one(verb, name):
+    """By the processor's time; where a sample chose, up to 2,000 times as long."""
+    graph, call = HUBS_FIRST[name], getattr(tcgpu, verb)
+    times = {order: quickest(lambda order=order: call(graph, method="cpu", order=order)) for order in ORDERS[:3]}
+    assert times["auto"] < 2 * min(times["natural"], times["degree"]) + 0.002
+
+
 @pytest.mark.parametrize("chunk", [1, 1000, 1 << 20])
 @pytest.mark.parametrize("order", ["natural", "degree"])
 def test_listing_gives_each_triangle_once_in_chunks(chunk, order):

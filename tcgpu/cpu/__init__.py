@@ -1,15 +1,20 @@
 """The native engine: exact counts on all cores of a CPU, of a graph or of a part of its edges.
 
 look     what a graph looks like, and so by which design it is counted
+orders   in which order
 counts   the designs
 tallies  triangles per vertex, per edge, and one by one
 dense    the first two where a graph is dense, by rows of bits
 """
 
+import numpy as np
+
 from tcgpu.cpu.counts import count, count_by
 from tcgpu.cpu.edges import Edges
 from tcgpu.cpu.look import Design, design, edge_work, hub_rows
+from tcgpu.cpu.orders import in_order
 from tcgpu.cpu.tallies import carried_back, list_triangles, support, tally, triangles, widened
+from tcgpu.graph import as_graph
 
 __all__ = [
     "Design",
@@ -21,8 +26,10 @@ __all__ = [
     "design",
     "edge_work",
     "hub_rows",
+    "in_order",
     "list_triangles",
     "plan",
+    "prepare",
     "support",
     "tally",
     "triangles",
@@ -60,3 +67,14 @@ class Plan:
 
 def plan(graph):
     return Plan(graph)
+
+
+def prepare(graph, order):
+    """A Graph in the order to count it in, of whatever `as_graph` takes.
+
+    Raw edges are sorted in the order that a sample of them asks for, and once more only where that was wrong.
+    """
+    if order != "auto":
+        return as_graph(graph, order)
+    raw = isinstance(graph, (tuple, np.ndarray)) or hasattr(graph, "__cuda_array_interface__")
+    return in_order(as_graph(graph, "auto" if raw else "natural"), "auto", "count")

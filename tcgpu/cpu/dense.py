@@ -8,6 +8,7 @@ many of them as its two rows of bits have in common, one AND and popcount for 64
 import numpy as np
 
 from tcgpu._native import fetch_add, jit, popcount, run_threads
+from tcgpu.cpu.edges import all_of, workers_for
 
 LINE = 8  # 64-bit words in a cache line: rows start at whole lines
 WORD = 1 / 6  # what an AND and popcount of two words costs, in look-ups of one row,
@@ -20,19 +21,37 @@ U64 = np.uint64
 
 
 def first_dense(graph):
-    """The vertex from which on rows of bits cost least, and no more bytes than 8 for each edge there; n if none do.
+    """The vertex from which on rows of bits cost least, and no more bytes than 8 for each edge there; n if none do."""
+    lengths = np.diff(graph.col_ptr[graph.n - most_dense(graph) :])
+    dense = dense_tail(lengths, lengths * (lengths - 1) // 2)[0]
+    if dense:  # now by what wedges do cost: nothing, where their middle vertex has no column
+        dense = dense_tail(lengths[-dense:], wedge_lookups(graph, graph.n - dense))[0]
+    return graph.n - dense
 
-    Without rows, a column of d rows takes d (d - 1) / 2 look-ups. Only as many of the last vertices are looked at as
-    could fill that many bytes.
+
+def most_dense(graph):
+    """How many vertices at most have rows of bits that take no more than 8 bytes an edge."""
+    return min(graph.n, 8 * int(graph.m**0.5))
+
+
+def dense_tail(lengths, lookups):
+    """How many of the last vertices should have rows of bits, and what that costs more than without: 0 or less.
+
+    Given the lengths of their columns, and the look-ups that these take without.
     """
-    most = min(graph.n, 8 * int(graph.m**0.5))
-    lengths = np.diff(graph.col_ptr[graph.n - most :])[::-1]
-    edges, lookups = np.cumsum(lengths), np.cumsum(lengths * (lengths - 1) // 2)
-    rows = np.arange(1, most + 1)
+    edges, spared = np.cumsum(lengths[::-1]), np.cumsum(lookups[::-1])
+    rows = np.arange(1, edges.size + 1)
     words = stride(rows)
-    cost = np.where(rows * words <= edges, edges * (EDGE + WORD * words) + rows * words - lookups, 0)
-    best = int(cost.argmin()) if most else 0
-    return graph.n - best - 1 if most and cost[best] < 0 else graph.n
+    cost = np.where(rows * words <= edges, edges * (EDGE + WORD * words) + rows * words - spared, 0)
+    best = int(cost.argmin()) if cost.size else 0
+    return (best + 1, int(cost[best])) if cost.size and cost[best] < 0 else (0, 0)
+
+
+def wedge_lookups(graph, first):
+    """How many look-ups the column of each vertex from `first` on takes without rows of bits (int64)."""
+    found = np.empty(graph.n - first, np.int64)
+    run_threads(_wedge_lookups, graph.col_ptr, graph.row_idx, first, found, workers=workers_for(all_of(graph)))
+    return found
 
 
 def add_dense(graph, base, by_edge, found, workers):
@@ -52,6 +71,16 @@ def add_dense(graph, base, by_edge, found, workers):
 def stride(rows):
     """From how many words to the next row."""
     return -(-rows // (64 * LINE)) * LINE
+
+
+@jit
+def _wedge_lookups(worker, workers, col_ptr, row_idx, first, found):
+    for u in range(worker, found.size, workers):
+        end, total = col_ptr[U64(first + u + 1)], I64(0)
+        for k in range(col_ptr[U64(first + u)], end):
+            v = U64(row_idx[U64(k)])
+            total += end - 1 - k if col_ptr[v] < col_ptr[v + U64(1)] else 0
+        found[u] = total
 
 
 @jit

@@ -53,16 +53,16 @@ _keeping = threading.Lock()
 
 def design(graph, most_hubs=MOST_HUBS):
     """The Design for a graph."""
-    name, base = _chosen(graph, most_hubs)
+    name, base = chosen(graph, most_hubs)
     return Design(name, hub_rows(graph, base) if name == "hubs" else None)
 
 
-def _chosen(graph, most_hubs):
+def chosen(graph, most_hubs=MOST_HUBS):
     """The name of the design, and the first hub, by the longest column and some stretches of the edges."""
     if graph.max_column <= SHORT_COLUMN:
         return "short", graph.n
-    if graph.n > _most_hubs(graph, most_hubs) and graph.nonzeros_per_column >= DENSE:
-        if _words_per_nonzero(graph) <= CLOSE and _share_close(graph) >= WITHIN:
+    if graph.n > hub_limit(graph, most_hubs) and graph.nonzeros_per_column >= DENSE:
+        if words_per_nonzero(graph) <= CLOSE and _share_close(graph) >= WITHIN:
             return "words", graph.n
     return "hubs", _first_hub(graph, most_hubs)
 
@@ -92,19 +92,19 @@ def edge_work(graph, positions, rows, columns):
 
     Given where each is in the list, its v, and its u.
     """
-    name, base = _chosen(graph, MOST_KEPT)
+    name, base = chosen(graph, MOST_KEPT)
     length = graph.col_ptr[rows + 1] - graph.col_ptr[rows]
     behind = graph.col_ptr[columns + 1] - 1 - positions
     if name == "short":
         return SHORT_EDGE + behind * -(-length // LANES)
     if name == "words":
-        return WORDS_EDGE + length * max(_words_per_nonzero(graph), 1 / 64)
+        return WORDS_EDGE + length * max(words_per_nonzero(graph), 1 / 64)
     words = (graph.n - rows) // 64 + LINE
     hub = HUB_EDGE + np.where(behind * AND_WORDS > words, words // 2, behind)
     return np.where(rows < base, MARKS_EDGE + length, hub)
 
 
-def _words_per_nonzero(graph):
+def words_per_nonzero(graph):
     """How many 64-bit words hold a column's rows, for each of them: by some stretches of `row_idx`."""
     return _changes_of_word(graph.row_idx, STRETCHES, STRETCH)
 
@@ -117,7 +117,7 @@ def _share_close(graph):
     return np.mean(graph.col_ptr[graph.row_idx[edges] + 1] - edges < NEIGHBOURS)
 
 
-def _most_hubs(graph, most):
+def hub_limit(graph, most=MOST_HUBS):
     return min(int(4 * graph.m**0.5), most)  # so many rows take a byte an edge
 
 
@@ -127,7 +127,7 @@ def _first_hub(graph, most):
         return graph.n
     step = max(1, graph.m // SAMPLE)
     place = np.sort(graph.n - graph.row_idx[step // 2 :: step])  # 1 is the last vertex
-    hubs = min(_most_hubs(graph, most), graph.n)
+    hubs = min(hub_limit(graph, most), graph.n)
     while hubs and step * np.diff(np.searchsorted(place, [hubs // 2, hubs], side="right"))[0] < HUB_ROWS * hubs // 2:
         hubs = hubs * 3 // 4
     if np.searchsorted(place, hubs, side="right") < HUB_SHARE * place.size:

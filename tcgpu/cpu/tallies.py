@@ -19,6 +19,7 @@ from tcgpu._native import fetch_add, inline, jit, run_threads, threads
 from tcgpu.columns import occurrences
 from tcgpu.cpu.dense import add_dense, first_dense
 from tcgpu.cpu.edges import MANY, Edges, all_of, workers_for
+from tcgpu.cpu.orders import in_order
 
 FEW_WORKERS = 4  # no more than these have an array of all edges, or vertices, each;
 FEW_IN_PART = 2  # of a part's
@@ -31,14 +32,14 @@ U64 = np.uint64
 
 def triangles(graph, order="auto"):
     """How many triangles each vertex is in (int64, n); `order` is the one to count in, not of the result."""
-    own = graph.ordered(order)
+    own = in_order(graph, order, "triangles")
     (_, found), = tally(own, False)  # fmt: skip
     return found if own is graph else found[own.rank]
 
 
 def support(graph, order="auto"):
     """How many triangles each edge is in (int64, m), edge by edge as in `row_idx`."""
-    own = graph.ordered(order)
+    own = in_order(graph, order, "support")
     (_, found), = tally(own, True)  # fmt: skip
     return carried_back(graph, own, found.astype(np.int64))
 
@@ -111,7 +112,7 @@ def list_triangles(graph, chunk=1 << 20, order="auto"):
     """Every triangle once, as int32 arrays of shape (at most `chunk`, 3); in a row j < i < k."""
     if chunk < 1:
         raise ValueError(f"a chunk holds at least 1 triangle, not {chunk}")
-    own = graph.ordered(order)
+    own = in_order(graph, order, "triangles")
     part = all_of(own)
     reach, workers = _reach(own, part), workers_for(part)
     start, lists = _wedges(own, part, reach, workers)
