@@ -111,12 +111,13 @@ class Graph:
             )
         if len(matrix.shape) != 2 or matrix.shape[0] != matrix.shape[1]:
             raise GraphError(f"an adjacency matrix is square, this one has shape {tuple(matrix.shape)}")
-        if matrix.format not in ("csr", "csc"):
-            matrix = matrix.tocsr()  # which sums up
-        if not matrix.has_canonical_format:
-            matrix = matrix.copy()
-            matrix.sum_duplicates()
         coo = matrix.tocoo()
+        if _can_cancel(coo.data):
+            matrix = matrix.tocsr()  # which sums up, but what is in such a format already
+            if not matrix.has_canonical_format:
+                matrix = matrix.copy()
+                matrix.sum_duplicates()
+            coo = matrix.tocoo()
         row, col = coo.coords if hasattr(coo, "coords") else (coo.row, coo.col)
         stored = coo.data != 0
         if not stored.all():
@@ -389,6 +390,15 @@ def _pairs_in_list(pairs):
     return _two_columns(pairs)
 
 
+def _can_cancel(values):
+    """Whether the sum of some of the values may be 0 though not all of these are."""
+    if values.dtype.kind == "b" or not values.size:
+        return False
+    if values.dtype.kind not in "iuf" or not (values >= 0).all():
+        return True
+    return values.dtype.kind in "iu" and int(values.max()) * values.size > np.iinfo(values.dtype).max  # may wrap
+
+
 def best_order(u, v, n, m):
     """The order for a count of a graph of m edges, judged by edges drawn from it."""
     scattered = columns.spread(u, v, n) > SCATTERED
@@ -417,6 +427,13 @@ def check_relabel(n, labels=None):
     """Refuse `relabel=True` together with what numbers or names the vertices otherwise."""
     if n is not None or labels is not None:
         raise GraphError("relabel=True numbers and names the vertices by itself, without n and labels")
+
+
+def known_count(n):
+    """`n` if it is a number of vertices; GraphError if it is not a whole number of at least 0."""
+    if isinstance(n, bool) or not isinstance(n, (int, np.integer)) or n < 0:
+        raise GraphError(f"n must be a whole number of at least 0, not {n!r}")
+    return int(n)
 
 
 def check_sparse(n, edges):
@@ -489,10 +506,7 @@ def _two_columns(pairs):
 def _vertex_count(n, low, high, u, v):
     """`n`, or what the numbers ask for; GraphError names the first edge that is out of range."""
     inferred = n is None
-    if inferred:
-        n = high + 1
-    elif isinstance(n, bool) or not isinstance(n, (int, np.integer)) or n < 0:
-        raise GraphError(f"n must be a whole number of at least 0, not {n!r}")
+    n = high + 1 if inferred else known_count(n)
     if low < 0:
         k = int(np.argmax((u < 0) | (v < 0)))
         hint = "; relabel=True takes any ids" if inferred else ""
@@ -505,7 +519,7 @@ def _vertex_count(n, low, high, u, v):
         raise GraphError(f"{n} vertices are more than {columns.MAX_VERTICES}, the most there can be{hint}")
     if inferred:
         check_sparse(n, u.size)
-    return int(n)
+    return n
 
 
 def _narrow(values, what):

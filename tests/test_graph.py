@@ -212,6 +212,29 @@ def test_what_is_stored_twice_for_an_entry_is_summed_up_in_every_format(kind):
     assert matrix.nnz == stored  # the caller's matrix is as it was
 
 
+@pytest.mark.parametrize(
+    "dtype, values, edge",
+    [
+        (np.uint8, [128, 128], False),  # wraps, as in every sum of SciPy's
+        (np.int8, [64, 64], True),
+        (np.uint64, [2**63, 2**63], False),
+        (np.int64, [2, 3], True),
+        (np.int64, [2, -2], False),
+        (bool, [True, True], True),
+        (bool, [False, True], True),
+        (float, [0.5, 0.5], True),
+        (float, [0.5, -0.5], False),
+        (float, [0.0, 0.5], True),
+        (complex, [1j, -1j], False),
+        (complex, [1j, 1], True),
+    ],
+)
+def test_an_entry_is_what_scipy_says_it_is(dtype, values, edge):
+    coo = sp.coo_array((np.array(values, dtype), ([0, 0], [1, 1])), shape=(2, 2))
+    assert bool(coo.toarray()[0, 1]) == edge
+    assert Graph.from_scipy(coo).m == Graph.from_scipy(coo.tocsr()).m == edge
+
+
 def test_a_compressed_matrix_that_stores_an_entry_twice():
     matrix = sp.csr_array(([1.0, -1.0, 2.0], [1, 1, 2], [0, 2, 3, 3]), shape=(3, 3))
     assert edge_set(Graph.from_scipy(matrix)) == {(1, 2)} == edge_set(Graph.from_scipy(matrix.tocoo()))

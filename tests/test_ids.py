@@ -140,6 +140,13 @@ def test_ids_that_cannot_be(make):
     assert np.array_equal(make(np.array([1, 2**63 - 1], np.uint64), np.array([1, 1]), relabel=True).ids, [1, END])
 
 
+@pytest.mark.parametrize("make", [Graph.from_edges, DeviceGraph.from_edges])
+@pytest.mark.parametrize("n", [-1, 2.0, True, "3"])
+def test_numbers_of_vertices_that_are_none(make, n):
+    with pytest.raises(GraphError, match="n must be a whole number of at least 0"):
+        make(np.array([0]), np.array([1]), n)
+
+
 def test_ids_of_more_than_64_bits_are_refused_in_words():
     with pytest.raises(GraphError, match="whole numbers of at most 64 bits"):
         Graph.from_edges([2**64], [1], relabel=True)

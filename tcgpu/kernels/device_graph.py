@@ -17,6 +17,7 @@ from tcgpu.graph import (
     check_relabel,
     check_sparse,
     edge_arrays,
+    known_count,
     known_order,
     unmasked,
 )
@@ -194,7 +195,8 @@ def _vertices(u, v, n):
     """How many vertices there are; GraphError unless all numbers are among them."""
     low = min(int(u.min()), int(v.min())) if u.size else 0
     high = max(int(u.max()), int(v.max())) if u.size else -1
-    inferred, n = n is None, high + 1 if n is None else n
+    inferred = n is None
+    n = high + 1 if inferred else known_count(n)
     if low < 0 or high >= n:
         raise GraphError(f"vertices are numbered from 0 to n - 1 = {n - 1:,}; the edges have {low:,} to {high:,}")
     if n > columns.MAX_VERTICES:
