@@ -4,6 +4,7 @@ import io
 import json
 import pickle
 import re
+import shutil
 import tracemalloc
 import zipfile
 from contextlib import contextmanager
@@ -71,10 +72,24 @@ EDGES = [
     ("0 18446744073709551617\n", 1, "vertex numbers here are 0 to 9223372036854775807"),
     ("source,target\n0,1\nsource,target\n", 3, "expected two vertex numbers"),
     ("source\n0,1\n", 1, "expected two vertex numbers"),
-    ("just some prose\n", 1, "no edge in the whole file"),
+    ("just some prose\n", 1, "does not say which two are the ends of an edge"),
     ("source,target\n", 1, "no edge in the whole file"),
     ("0 1\n1 2 \x00\x01\x02\n", 2, "other bytes"),
     ("0 1\n\x00\x00\n", 2, "other bytes"),
+    ("0 1\n1 2 5 \x01\n", 2, "other bytes"),
+    ('0,1\n"1,2\n', 2, "expected two vertex numbers"),
+    ('id,source,target\n0,"1,2\n', 2, "expected two vertex numbers"),
+    ("id,source,target\n0,1,2\n1,1\n", 3, "expected two vertex numbers"),
+    ("id,source,target\n0,1,2\n1,1,-2\n", 3, "not negative"),
+    ("id,source,target\n0,1,2\n1,1,2.0\n", 3, "expected two vertex numbers"),
+    ("# Nodes: 9 Edges: 2 (tcgpu: vertices from 0)\n0\t1\n", 1, "promises 2 edges, the file holds 1"),
+    ("# Nodes: 9 Edges: 1 (tcgpu: vertices from 0)\n0\t1", 2, "the last line is cut off"),
+    ("# Nodes: 9 Edges: 1 (tcgpu: vertices from 0)\n0\t9\n", 1, "promises 9 vertices from 0 on"),
+    ("# Nodes: 9999999999 Edges: 1 (tcgpu: vertices from 0)\n0\t9\n", 1, "more than 2147483647"),
+    ("# Nodes: 3 Edges: 1 (tcgpu: labels)\n5\t9\n", 1, "promises 3 vertices, the file holds 2"),
+    ("# Nodes: 3 Edges: 1 (tcgpu: labels)\n# Isolated: 9\n5\t9\n", 1, "promises 3 vertices, the file holds 2"),
+    ("# Nodes: 3 Edges: 1 (tcgpu: labels)\n# Isolated: x\n5\t9\n", 1, "whole numbers"),
+    ("source,target,vertices=5\n0,5\n", 1, "promises 5 vertices from 0 on"),
     (b"\x89PNG\r\n\x1a\n\x00\x00\x00", 1, "other bytes"),
     ("0 1\n".encode("utf-16"), 1, "other bytes"),
     (PATTERN + "2 2 1\n2 1\n", 1, "format='mtx'"),
@@ -109,6 +124,10 @@ MATRICES = [
     (REAL + "3 3 1\n2 1 -\n", 3, "a value is missing"),
     (REAL + "3 3 1\n2 1 one\n", 3, "a value is missing"),
     (REAL + "3 3 1\n2 1 1e\n", 3, "a value is missing"),
+    (REAL + "3 3 1\n2 1 none\n", 3, "a value is missing"),
+    (REAL + "3 3 1\n2 1 index\n", 3, "a value is missing"),
+    (REAL + "3 3 1\n2 1 1.2.3\n", 3, "a value is missing"),
+    (PATTERN + "3 3 1" + " " * 200 + "2\n2 1\n", 2, "expected the size line"),
     (REAL + "3 3 1\n2 1 1x\n", 3, "expected a row number"),
     (REAL.replace("real", "complex") + "3 3 1\n2 1 0.5\n", 3, "a value is missing"),
     (PATTERN + "2147483648 2147483648 1\n2 1\n", 2, "more than 2147483647"),
@@ -135,6 +154,16 @@ METIS = [
     ("3 2\n2\n1 3 \x01\n2\n", 3, "other bytes"),
     ("3 2 1\n2 7\n1 7 3\n2 9\n", 3, "a value is missing"),
     ("3 2 10\n7 2\n7 1 3\n\n", 4, "a value is missing"),
+    ("3 1 10\n7 2\n7 1\n", 1, "promises 3 vertices, lines follow for 2"),
+    ("3 2 10\n7 2\n\n7 1 3\n7 2\n", 3, "a value is missing"),
+    ("3 2 10\n7 2\n7 1 3\n7 2\n\n7\n", 6, "a line too many"),
+    ("3 2 1\n2 7\n1 7 3 heavy\n2 9\n", 3, "a weight is not a number; found '1 7 3 heavy'"),
+    ("3 2 1\n2 7\n1 7 3 nan\n2 9\n", 3, "a weight is not a number"),
+    ("3 2 1\n2 7\n1 7 3 9kg\n2 9\n", 3, "a weight is not a number"),
+    ("3 2 10\na 2\nb 1 3\nc 2\n", 2, "a weight is not a number; found 'a 2'"),
+    ("3 2 11\n5 2 7\n5 1 7 3 x\n5 2 9\n", 3, "a weight is not a number"),
+    ("3 3 010 999999999999999999999\n2\n1\n\n", 1, "999999999999999999999 weights for each vertex"),
+    ("3 3 010 0\n2\n1\n\n", 1, "0 weights for each vertex"),
     ("%\n3 2\n2\n% 9\n1 3\n1\n", 5, "vertex 2 lists vertex 3, which does not list it"),
     ("2 1\n2 2\n\n", 2, "vertex 1 lists vertex 2, which does not list it"),
     ("2147483648 1\n2\n1\n", 1, "more than 2147483647"),
@@ -185,6 +214,12 @@ def test_base_and_n_against_a_format_that_says_it_itself(refused):
     assert "has 3 vertices, not the 4" in refused("a.graph", "3 2\n2\n1 3\n2\n", n=4)
 
 
+def test_what_our_heading_says_is_held_against_base_and_n(refused):
+    heading = "# Nodes: 9 Edges: 1 (tcgpu: vertices from 0)\n1\t2\n"
+    assert "has 9 vertices, not the 8" in refused("a.txt", heading, n=8)
+    assert "numbered from 0 here, not from 1" in refused("a.txt", heading, base=1)
+
+
 def test_a_long_line_is_shown_in_part(refused):
     assert re.search(r"; found '(1 )+1?\.\.\.'$", message := refused("a.graph", "1 " * 100_000)) and len(message) < 200
 
@@ -216,6 +251,7 @@ def test_a_folder_where_a_file_should_be(tmp_path):
         ("a.graph", "2147483647 1\n2\n1\n"),
         ("a.graph", "2 2147483647000\n2\n1\n"),
         ("a.txt", "0 2147483646\n"),
+        ("a.txt", "# Nodes: 2147483647 Edges: 1 (tcgpu: vertices from 0)\n0 1\n"),
     ],
 )
 def test_a_promise_of_much_asks_for_little(refused, name, content):
@@ -393,6 +429,7 @@ def test_random_bytes(tmp_path, ending, content):
 @given(data=st.data())
 def test_damaged_files(tmp_path, ending, data):
     edges = data.draw(st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9)), max_size=20))
+    shutil.rmtree(tmp_path / "x", ignore_errors=True)  # the damaged one before is not written over
     write(Graph.from_edges([a for a, _ in edges], [b for _, b in edges], 10), f"{tmp_path}/x{ending}")
     path = tmp_path / "x" / data.draw(st.sampled_from(["col_ptr.npy", "row_idx.npy", "graph.json"]))
     path = path if ending == "/" else tmp_path / f"x{ending}"

@@ -46,8 +46,12 @@ def read(path, format=None, *, base=None, n=None, relabel=None):
 
     format: a name out of FORMATS; without one, what the path's ending says.
     base, n, relabel: for edge lists. With `base` 0 or 1 the numbers in the file are the vertices, counted from there;
-    with `n` there are that many vertices. With relabel=True, or with neither, the vertices are the numbers that occur,
-    in ascending order, and `graph.ids` keeps these; relabel=False is base 0.
+    with `n` there are that many vertices. With relabel=True, or with neither, the vertices are those that the file's
+    heading tells of, or else the numbers that occur, in ascending order, and `graph.ids` keeps these; relabel=False is
+    base 0.
+
+    The arrays of a folder stay in its files where they are larger than 4 MB, and a text of more than 256 MB is not
+    copied before it is read. Such a file must not be cut off meanwhile: the system would end the process (SIGBUS).
     """
     path, chosen, n = _checked(path, format, base, n)
     base = _base(path, chosen, base, n, relabel)
@@ -75,21 +79,26 @@ def write(graph, path, format=None):
     """Write a graph to a file, or to a folder: a path that ends with a slash, or format="folder".
 
     All formats number vertices as the graph does; an edge list writes labels where they are distinct whole numbers,
-    `.npz` and a folder keep numbers and text. What was there before is replaced, once all is written.
+    `.npz` and a folder keep numbers and text. A file that was there before is replaced, once all is written, and its
+    mode and owner are kept; a folder only where we wrote it and everything in it. GraphError names the file that could
+    not be written.
     """
     graph = as_graph(graph)
     path = os.fspath(path)
     chosen = _format(path, format)
-    if chosen is FORMATS["folder"]:
-        with replacing_folder(path, binary.MARKER) as folder:
-            chosen.write(graph, folder)
-        return
-    with replacing(path) as stream:
-        if chosen is FORMATS["edges"]:
-            ending = _ending(path)
-            chosen.write(graph, stream, "," if ending == ".csv" else "\t", heading=ending in (".csv", ".tsv"))
-        else:
-            chosen.write(graph, stream)
+    try:
+        if chosen is FORMATS["folder"]:
+            with replacing_folder(path, binary.is_ours) as folder:
+                chosen.write(graph, folder)
+            return
+        with replacing(path) as stream:
+            if chosen is FORMATS["edges"]:
+                ending = _ending(path)
+                chosen.write(graph, stream, "," if ending == ".csv" else "\t", heading=ending in (".csv", ".tsv"))
+            else:
+                chosen.write(graph, stream)
+    except GraphError as error:
+        raise error if str(error).startswith(path) else GraphError(f"{path}: {error}") from error.__cause__
 
 
 def _checked(path, format, base, n):

@@ -8,6 +8,7 @@ import json
 import mmap
 import os
 import re
+import secrets
 import struct
 import zipfile
 import zlib
@@ -16,7 +17,7 @@ from types import SimpleNamespace
 
 import numpy as np
 
-from tcgpu.formats.files import opened, opened_as_is
+from tcgpu.formats.files import changed, mapped, opened, opened_as_is
 from tcgpu.formats.vertices import checked_against, checked_memory
 from tcgpu.graph import Graph, GraphError
 
@@ -24,6 +25,9 @@ MARKER = "graph.json"  # the file that makes a folder a graph folder
 DEFLATE = 1032  # a deflated byte stands for no more bytes than these
 PIECE = 1 << 24  # bytes read at a time
 SHORT = 1 << 16  # no header or description is longer
+SMALL = 1 << 22  # bytes; an array in a file that is larger is mapped, a smaller one copied
+
+MADE_BY = "tcgpu folder 2"  # in the description of a folder that we wrote
 
 _OURS = ("col_ptr", "row_idx", "labels")
 _SCIPY = ("format", "shape", "data", "indptr", "indices", "row", "col")
@@ -56,7 +60,9 @@ def write_npz(graph, stream):
 
 
 def read_folder(path, base=None, n=None, validate=True):
-    """A graph that `write_folder` wrote; its arrays stay in their files, which are mapped into memory.
+    """A graph that `write_folder` wrote; large arrays stay in their files, which are mapped into memory.
+
+    While the graph is in use these files have to stay as they are: where one is cut off, the system ends the process.
 
     validate: False leaves the columns unread, for who knows that they were checked before.
     """
@@ -73,10 +79,34 @@ def read_folder(path, base=None, n=None, validate=True):
 
 
 def write_folder(graph, folder):
+    sizes = {}
     for name, array in _arrays(graph).items():
-        np.save(folder / f"{name}.npy", array, allow_pickle=False)
+        path = folder / f"{name}.npy"
+        np.save(path, array, allow_pickle=False)
+        sizes[path.name] = path.stat().st_size
     promise = {"vertices": graph.n, "edges": graph.m}
+    promise |= {"made_by": MADE_BY, "token": secrets.token_hex(16), "bytes": sizes}
     (folder / MARKER).write_text(json.dumps(promise) + "\n", encoding="utf-8")
+
+
+def is_ours(folder):
+    """Whether `write_folder` wrote a folder and all that is in it: then it may be replaced."""
+    folder = Path(folder)
+    entries = {entry.name: entry for entry in os.scandir(folder)}
+    if MARKER not in entries or not all(entry.is_file(follow_symlinks=False) for entry in entries.values()):
+        return False
+    try:
+        promise = json.loads((folder / MARKER).read_bytes()[:SHORT])
+    except (ValueError, RecursionError):
+        return False
+    if not isinstance(promise, dict) or not all(type(promise.get(key)) is int for key in ("vertices", "edges")):
+        return False
+    sizes = {name: entry.stat().st_size for name, entry in entries.items() if name != MARKER}
+    if len(promise) == 2:  # what former versions wrote
+        return {"col_ptr.npy", "row_idx.npy"} <= sizes.keys() <= {f"{name}.npy" for name in _OURS}
+    token = promise.get("token")
+    written = promise.get("made_by") == MADE_BY and isinstance(token, str) and re.fullmatch(r"[0-9a-f]{32}", token)
+    return bool(written) and promise.get("bytes") == sizes
 
 
 def _arrays(graph):
@@ -171,20 +201,28 @@ def _member(archive, info, size, path):
 
 
 def _mapped(path):
-    """The array of a .npy file, mapped."""
+    """The array of a .npy file: a copy of a small one, a large one mapped."""
     with opened_as_is(path) as file:
-        dtype, count, offset = _npy_header(file, os.fstat(file.fileno()).st_size, path)
-        pages = mapped_pages(file)
+        size = os.fstat(file.fileno()).st_size
+        dtype, count, offset = _npy_header(file, size, path)
+        if size <= SMALL:
+            file.seek(0)
+            pages = bytearray(size)
+            if file.readinto(pages) < size:
+                raise changed(path)
+        else:
+            pages = mapped_pages(file, size)
     return np.require(np.frombuffer(pages, dtype, count, offset), requirements="A")
 
 
-def mapped_pages(file):
-    """An open file as mapped memory. Pages are private to this process, so that a kernel may be given them as any other
-    array; where the system has too little memory to promise that, they are read-only."""
+def mapped_pages(file, size=0):
+    """The first `size` bytes of an open file, 0 for all, as mapped memory. Pages are private to this process, so that a
+    kernel may be given them as any other array; where the system has too little memory to promise that, they are
+    read-only."""
     try:
-        return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY)
+        return mapped(file, size, file.name, mmap.ACCESS_COPY)
     except OSError:
-        return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+        return mapped(file, size, file.name)
 
 
 def _npy_header(file, size, what):

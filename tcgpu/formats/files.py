@@ -1,4 +1,9 @@
-"""Files as bytes: decompressed or memory-mapped when read, replaced in one step when written."""
+"""Files as bytes: read, decompressed or memory-mapped; replaced in one step when written.
+
+A file of at most SMALL bytes, and every compressed one, is copied into memory, and refused if it changes meanwhile. A
+larger one is mapped. A mapped file has to stay as it is until it is read: no check is made for other content, and where
+it is cut off the system ends the process (SIGBUS). To replace such a file, write another one and rename it.
+"""
 
 import bz2
 import gzip
@@ -10,7 +15,7 @@ import secrets
 import shutil
 import stat
 import zlib
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import numpy as np
@@ -21,7 +26,15 @@ COMPRESSIONS = (".gz", ".bz2", ".xz")
 
 NEWLINE = ord("\n")
 
-_OPEN = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
+SMALL = 1 << 28  # bytes; a larger file is mapped
+PIECE = 1 << 20  # compressed bytes read at a time
+
+# what makes a decompressor of one stream, and of what number of zero bytes the padding behind a stream is a multiple
+_STREAMS = {
+    ".gz": (lambda: zlib.decompressobj(zlib.MAX_WBITS | 16), 1),
+    ".bz2": (bz2.BZ2Decompressor, None),
+    ".xz": (lambda: lzma.LZMADecompressor(lzma.FORMAT_XZ), 4),
+}
 _CORRUPT = (OSError, EOFError, zlib.error, lzma.LZMAError)
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _EXCERPT = 60  # characters of a faulty line that a message shows
@@ -34,19 +47,67 @@ def compression(path):
 
 
 def contents(path):
-    """Every byte of a file, decompressed; a plain file is mapped instead of read."""
+    """Every byte of a file, decompressed; a large plain file is mapped instead of read."""
     ending = compression(path)
     with opened_as_is(path) as file:
         if ending:
             try:
-                with _OPEN[ending](file) as plain:
-                    return plain.read()
+                return _decompressed(file, *_STREAMS[ending])
             except _CORRUPT as error:
                 raise GraphError(f"{path}: not a whole {ending} file: {error}") from None
-        status = os.fstat(file.fileno())
-        if stat.S_ISREG(status.st_mode) and status.st_size:
-            return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+        try:
+            return _plain(file, path)
+        except OSError as error:
+            raise GraphError(f"{path}: cannot be read: {_reason(error)}") from None
+
+
+def mapped(file, size, path, access=mmap.ACCESS_READ):
+    """The first `size` bytes of a file, mapped; GraphError where it has become shorter."""
+    try:
+        return mmap.mmap(file.fileno(), size, access=access)
+    except ValueError:
+        raise changed(path) from None
+
+
+def changed(path):
+    return GraphError(f"{path}: the file changed while it was read")
+
+
+def _plain(file, path):
+    before = os.fstat(file.fileno())
+    if not stat.S_ISREG(before.st_mode) or before.st_size == 0:
         return file.read()
+    if before.st_size > SMALL:
+        return mapped(file, before.st_size, path)
+    content = file.read()
+    after = os.fstat(file.fileno())
+    if len(content) != before.st_size or (after.st_size, after.st_mtime_ns) != (before.st_size, before.st_mtime_ns):
+        raise changed(path)
+    return content
+
+
+def _decompressed(file, new_stream, padding):
+    """What one or more compressed streams hold that lie one behind the other; every byte has to belong to them.
+
+    padding: zero bytes may lie behind a stream if their number is a multiple of this; None: none at all.
+    """
+    content, rest = bytearray(), file.read(PIECE)
+    while True:
+        stream = new_stream()
+        while not stream.eof:
+            if not rest:
+                raise EOFError("it ends in the middle of a stream")
+            content += stream.decompress(rest)
+            rest = stream.unused_data or file.read(PIECE)
+        zeros = 0
+        while padding and rest[:1] == b"\0":
+            stripped = rest.lstrip(b"\0")
+            zeros += len(rest) - len(stripped)
+            rest = stripped or file.read(PIECE)
+        if padding and zeros % padding:
+            raise EOFError(f"{zeros} zero bytes behind a stream, which is no multiple of {padding}")
+        if not rest:
+            return content
 
 
 def opened(path):
@@ -65,7 +126,7 @@ class Text:
     """The lines of a text file, for compiled scanners and for messages about a line.
 
     `data` (uint8) holds the whole text and always ends with a newline, so that a scanner which stops at newlines needs
-    no other check for the end. `start` is where the text begins.
+    no other check for the end. `start` is where the text begins; `whole_lines` tells whether the newline was there.
     """
 
     def __init__(self, path):
@@ -73,9 +134,11 @@ class Text:
         self._buffer = contents(path)
         if len(self._buffer) == 0:
             raise GraphError(f"{path}, line 1: the file is empty")
-        if self._buffer[-1:] != b"\n":
+        self.whole_lines = self._buffer[-1:] == b"\n"
+        if not self.whole_lines:
             self._buffer = self._buffer[:] + b"\n"
         self.data = np.frombuffer(self._buffer, np.uint8)
+        self.data.flags.writeable = False  # one type of array for the scanners, whatever the buffer is
         self.start = len(_BYTE_ORDER_MARK) if self._buffer[:3] == _BYTE_ORDER_MARK else 0
 
     def __len__(self):
@@ -85,6 +148,10 @@ class Text:
         """The line that begins at byte `at`, without the blanks around it, and where the next one begins."""
         end = self._buffer.find(b"\n", at)
         return self._buffer[at:end].strip(), end + 1
+
+    def cells(self, at):
+        """The line that begins at byte `at`, without spaces around it: a tab there is the end of an empty cell."""
+        return self._buffer[at : self._buffer.find(b"\n", at)].strip(b" \r")
 
     def lines(self, at):
         """Every line from byte `at` on, as (where it begins, its bytes)."""
@@ -116,48 +183,101 @@ class Text:
 def replacing(path):
     """A binary stream, compressed as the name says, whose content becomes the file `path` when all went well.
 
-    Until then it is a file of another name beside it, so that nobody ever sees half a graph. A pipe or a device is
-    written to directly.
+    Until then it is a file of another name beside it, so that nobody ever sees half a graph. The new file has the mode
+    and, where the system lets us, the owner and group of the old one. A pipe or a device is written to directly.
     """
     target = os.path.realpath(path)
-    if os.path.exists(target) and not os.path.isfile(target):
-        if os.path.isdir(target):
-            raise GraphError(f"{path} is a folder, not a file")
-        with open(path, "wb") as file, _compressed(file, path) as stream:
-            yield stream
-        return
-    part = _sibling(target)
-    try:
-        with open(part, "xb") as file, _compressed(file, path) as stream:
-            yield stream
-        os.replace(part, target)
-    except BaseException:
-        Path(part).unlink(missing_ok=True)
-        raise
+    with _naming(path):
+        if os.path.exists(target) and not os.path.isfile(target):
+            if os.path.isdir(target):
+                raise GraphError(f"{path} is a folder, not a file")
+            with open(path, "wb") as file, _compressed(file, path) as stream:
+                yield stream
+            return
+        old = os.stat(target) if os.path.exists(target) else None
+        part = _sibling(target)
+        try:
+            with open(part, "xb", opener=lambda name, flags: os.open(name, flags, 0o600 if old else 0o666)) as file:
+                with _compressed(file, path) as stream:
+                    yield stream
+                if old:
+                    _take_access(file.fileno(), old)
+                    file.flush()
+                    os.fsync(file.fileno())  # the old content goes only when the new one is on the disk
+            os.replace(part, target)
+        except BaseException:
+            Path(part).unlink(missing_ok=True)
+            raise
 
 
 @contextmanager
-def replacing_folder(path, marker):
+def replacing_folder(path, is_ours):
     """A new empty folder that becomes `path` when all went well.
 
-    What is there already is replaced only where it is empty or holds the file `marker`, the sign of what we wrote.
+    is_ours: tells of a folder (a Path) whether we wrote it and all that is in it. What is there already is replaced
+    only where it is empty or `is_ours` says so.
     """
     target = Path(os.path.realpath(path))
-    if target.exists() and not (target / marker).is_file() and not (target.is_dir() and not any(target.iterdir())):
-        raise GraphError(f"{path} exists and is not a graph folder; it is left as it is")
-    part, old = Path(_sibling(target)), Path(_sibling(target))
-    part.mkdir()
+    with _naming(path):
+        old = target.stat() if target.exists() else None
+        if old and not (target.is_dir() and (not any(target.iterdir()) or is_ours(target))):
+            raise GraphError(f"{path} exists and holds other things than a graph of tcgpu; it is left as it is")
+        part, aside = Path(_sibling(target)), Path(_sibling(target))
+        part.mkdir()
+        try:
+            yield part
+            if old:
+                _take_access(part, old)
+                target.rename(aside)
+            part.rename(target)
+        except BaseException:
+            if aside.exists() and not target.exists():
+                aside.rename(target)
+            shutil.rmtree(part, ignore_errors=True)
+            raise
+        if old:
+            _remove(aside, is_ours, path)
+
+
+def _remove(aside, is_ours, path):
+    """Remove a folder that we wrote, its files by name: what was put into it in the meantime stays."""
+    names = [entry.name for entry in aside.iterdir()]
+    if names and not is_ours(aside):
+        raise GraphError(f"{path} is written; what was put into the old folder meanwhile is in {aside}")
+    for name in names:
+        (aside / name).unlink()
+    aside.rmdir()
+
+
+@contextmanager
+def _naming(path):
+    """Turn what the system says about a write that fails into a GraphError that names the file the user named."""
     try:
-        yield part
-        if target.exists():
-            target.rename(old)
-        part.rename(target)
-    except BaseException:
-        if old.exists() and not target.exists():
-            old.rename(target)
-        shutil.rmtree(part, ignore_errors=True)
+        yield
+    except BrokenPipeError:  # who reads it has seen enough: no fault of the file
         raise
-    shutil.rmtree(old, ignore_errors=True)
+    except OSError as error:
+        folder = os.path.dirname(os.path.realpath(path))
+        missing = "" if os.path.isdir(folder) else f": {folder}"
+        raise GraphError(f"{path}: cannot be written: {_reason(error)}{missing}") from error
+
+
+def _reason(error):
+    return error.strerror or str(error) or type(error).__name__
+
+
+def _take_access(file, old):
+    """Give a file, by its descriptor or path, the owner, group and mode that `old` (a stat result) has."""
+    mode = stat.S_IMODE(old.st_mode)
+    try:
+        os.chown(file, old.st_uid, old.st_gid)
+    except OSError:
+        try:
+            os.chown(file, -1, old.st_gid)
+        except OSError:
+            mode &= ~stat.S_IRWXG  # they were for another group
+    with suppress(OSError):  # file systems without modes
+        os.chmod(file, mode)
 
 
 @contextmanager
@@ -169,7 +289,7 @@ def _compressed(file, path):
         with gzip.GzipFile("", "wb", fileobj=file, compresslevel=6, mtime=0) as stream:
             yield stream
     else:
-        with _OPEN[ending](file, "wb") as stream:
+        with (bz2 if ending == ".bz2" else lzma).open(file, "wb") as stream:
             yield stream
 
 

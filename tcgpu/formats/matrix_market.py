@@ -30,7 +30,7 @@ def read_edges(path, base=None, n=None):
     at, size, entries, first = _size(text)
     checked_against(n, size, path)
     try:
-        u, v, found = scan.rows(text, first, 1, size, np.int32, loose=False, values=values)
+        u, v, found, _ = scan.rows(text, first, 1, size, np.int32, loose=False, values=values)
     except scan.Fault as fault:
         raise fault.about(text, "expected a row number and a column number", 1, size) from None
     if found != entries:
@@ -72,8 +72,8 @@ def _size(text):
     for at, line in text.lines(text.line(text.start)[1]):
         if not line or line.startswith(b"%"):
             continue
-        words = line[:200].split()
-        if len(words) != 3 or not all(word.isdigit() for word in words):
+        words = line.split(maxsplit=3)
+        if len(words) != 3 or len(line) > 200 or not all(word.isdigit() for word in words):
             raise text.fault(at, "expected the size line: rows, columns and entries")
         rows, cols, entries = map(int, words)
         if rows != cols:

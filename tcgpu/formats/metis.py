@@ -1,7 +1,8 @@
 """METIS files: a header `vertices edges [format [weights]]`, then a line for each vertex: its neighbours, from 1.
 
-Every edge stands in two lines, that of each end. Vertex sizes, vertex weights and edge weights are passed over; lines
-that begin with `%` are comments; an empty line is a vertex without neighbours.
+Every edge stands in two lines, that of each end. Vertex sizes, vertex weights and edge weights have to be numbers and
+are passed over. Lines that begin with `%` are comments; an empty line is a vertex without neighbours; empty lines may
+follow the last vertex.
 """
 
 import dataclasses
@@ -82,18 +83,27 @@ def _header(text):
         if n > columns.MAX_VERTICES:
             raise text.fault(at, f"{n} vertices are more than {columns.MAX_VERTICES}, the most there can be")
         sizes, weights, weighted = (digit == "1" for digit in (found[3] or b"").decode().rjust(3, "0"))
-        skip = sizes + (int(found[4] or 1) if weights else 0)
+        constraints = int(found[4] or 1)
+        if weights and not 1 <= constraints <= len(text):
+            raise text.fault(
+                at, f"{constraints} weights for each vertex: there are as many as 1 to the length of a line"
+            )
+        skip = sizes + (constraints if weights else 0)
         return _Header(at, n, edges, skip, weighted, text.line(at)[1])
     raise text.fault_at_end("the file ends before its header: vertices and edges")
 
 
 def _one_a_vertex(text, header, lengths):
     """Exactly one length for each vertex; an end of line may be missing, empty lines may follow."""
-    if lengths.size == header.n - 1:
+    if lengths.size == header.n - 1 and not header.skip:
         return np.append(lengths, 0)
     if lengths.size < header.n:
         raise text.fault(header.at, f"the header promises {header.n} vertices, lines follow for {lengths.size}")
-    beyond = np.flatnonzero(lengths[header.n :])
+    empty = np.flatnonzero(lengths[: header.n] < 0)
+    if empty.size:
+        at = _line_of_vertex(text, header, int(empty[0]))
+        raise text.fault(at, scan.FAULTS[scan.NO_VALUE])
+    beyond = np.flatnonzero(lengths[header.n :] > (-1 if header.skip else 0))
     if beyond.size:
         at = _line_of_vertex(text, header, header.n + int(beyond[0]))
         raise text.fault(at, f"the header promises {header.n} vertices, this is a line too many")

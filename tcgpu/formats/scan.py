@@ -5,6 +5,8 @@ knows where its results go; a second one parses. What memory is asked for depend
 its header says. A fault is reported as the place of its line; the caller words it.
 """
 
+from typing import NamedTuple
+
 import numpy as np
 
 from tcgpu._native import jit, run_threads, threads
@@ -14,10 +16,11 @@ CHUNK = 1 << 20  # bytes
 
 # what a line can be: the first three are no fault
 EDGE, ZERO, NOTHING = 0, 1, 2  # ZERO: a matrix entry whose value is 0
-MALFORMED, NEGATIVE, OUT_OF_RANGE, NO_VALUE, BINARY = 3, 4, 5, 6, 7
+MALFORMED, NEGATIVE, OUT_OF_RANGE, NO_VALUE, BINARY, NO_NUMBER, RAGGED, WIDER = 3, 4, 5, 6, 7, 8, 9, 10
 
 TAB, NEWLINE, RETURN, SPACE = 9, 10, 13, 32
-HASH, PERCENT, PLUS, COMMA, MINUS, DOT, SLASH, SEMICOLON = 35, 37, 43, 44, 45, 46, 47, 59
+QUOTE, HASH, PERCENT, PLUS, COMMA, MINUS, DOT, SLASH, SEMICOLON = 34, 35, 37, 43, 44, 45, 46, 47, 59
+NAN, INF, INFINITY = tuple(b"nan"), tuple(b"inf"), tuple(b"infinity")
 HUGE = U64(2**64 - 1)
 
 
@@ -25,6 +28,10 @@ FAULTS = {
     NEGATIVE: "vertex numbers are not negative",
     BINARY: "expected text, but there are other bytes",
     NO_VALUE: "a value is missing that the header promises",
+    NO_NUMBER: "a weight is not a number",
+    RAGGED: "another number of columns than in the lines before, all of whole numbers; "
+    "if this is an adjacency list, write a line for each edge",
+    WIDER: "more columns than the line of column names has",
 }
 
 
@@ -40,30 +47,52 @@ class Fault(Exception):
         return text.fault(self.at, FAULTS.get(self.kind, expected if self.kind == MALFORMED else allowed))
 
 
-def rows(text, first, low, count, dtype, *, loose, values=0):
-    """Scan lines of two numbers from byte `first` on: `(u, v, entries)`.
+class Layout(NamedTuple):
+    """What the lines of an edge list look like."""
+
+    width: int  # columns of the first line in which all are whole numbers, 0 if there is none
+    whole: int  # lines in which all columns are whole numbers
+    narrow: int  # lines of two columns
+    first: int  # columns of the first line
+
+
+def rows(text, first, low, count, dtype, *, loose, values=0, ends=None, widest=0):
+    """Scan lines of two numbers from byte `first` on: `(u, v, entries, layout)`.
 
     There are `count` numbers from `low` on; in `u` and `v` they are 0, 1, ...
 
-    loose: the lines of an edge list (commas and semicolons separate too, `#`, `%` and `//` begin comments); else those
-    of a Matrix Market file. `values` numbers must follow in each line; where all of them are 0 the line is an entry
-    but no edge. Further columns are ignored. Raises Fault.
+    loose: the lines of an edge list (commas and semicolons separate too, `#`, `%` and `//` begin comments, numbers may
+    stand in quotes); else those of a Matrix Market file. `values` numbers must follow in each line; where all of them
+    are 0 the line is an entry but no edge. Further columns are ignored, but in an edge list lines of whole numbers must
+    have equally many. widest: the most columns a line may have, 0 for any number.
+    ends: `(column, column, delimiter)`, where in each line the two numbers are; without it, at the beginning.
+    Raises Fault.
     """
     cuts = text.cuts(first, CHUNK)
     starts = _starts(_count_lines, text, cuts)
     u, v = np.empty(starts[-1], dtype), np.empty(starts[-1], dtype)
-    found = np.zeros((cuts.size - 1, 4), np.int64)  # of each chunk: edges, entries, place and kind of its first fault
-    _on_all_cores(_scan_rows, text, cuts, starts, U64(low), U64(count), loose, values, u, v, found)
-    _raise_first(found[:, 2:])
-    edges = found[:, 0]
-    return _close_gaps(u, starts, edges), _close_gaps(v, starts, edges), int(found[:, 1].sum())
+    found = np.zeros((cuts.size - 1, 9), np.int64)  # of each chunk; _scan_rows says what
+    a, b, delimiter = ends or (0, 1, 0)
+    bounds = U64(low), U64(count)
+    _on_all_cores(_scan_rows, text, cuts, starts, *bounds, loose, values, a, b, delimiter, widest, u, v, found)
+    width = 0
+    if loose:
+        some = found[:, 4] > 0
+        width = int(found[some.argmax(), 4]) if some.any() else 0
+        for chunk in np.flatnonzero(some & (found[:, 4] != width)):  # other lines than in the chunks before
+            if found[chunk, 3] == 0 or found[chunk, 5] < found[chunk, 2]:
+                found[chunk, 2:4] = found[chunk, 5], RAGGED
+    _raise_first(found[:, 2:4])
+    edges, firsts = found[:, 0], found[found[:, 8] > 0, 8]
+    layout = Layout(width, int(found[:, 6].sum()), int(found[:, 7].sum()), int(firsts[0]) if firsts.size else 0)
+    return _close_gaps(u, starts, edges), _close_gaps(v, starts, edges), int(found[:, 1].sum()), layout
 
 
 def lists(text, first, count, *, skip, weighted):
     """Scan lines of numbers in 1..count from byte `first` on: `(lengths, numbers)`, the numbers counted from 0.
 
-    Each line but the comments (`%`) gives one length. The first `skip` words of a line are passed over, and, where
-    `weighted`, the word after each number. Raises Fault.
+    Each line but the comments (`%`) gives one length. The first `skip` numbers of a line are passed over, and, where
+    `weighted`, the one after each number; an empty line that lacks them has the length -1. Raises Fault.
     """
     cuts = text.cuts(first, CHUNK)
     line_starts, word_starts = _starts(_count_lines, text, cuts), _starts(_count_words, text, cuts)
@@ -135,18 +164,38 @@ def _count_words(worker, workers, data, cuts, counts):
 
 
 @jit
-def _scan_rows(worker, workers, data, cuts, starts, low, count, loose, values, u, v, found):
+def _scan_rows(worker, workers, data, cuts, starts, low, count, loose, values, a, b, delimiter, widest, u, v, found):
+    """`found` has of each chunk: edges, entries, place and kind of its first fault; of the first line of whole numbers
+    its columns and place; lines of whole numbers, lines of two columns; the columns of its first line."""
     for chunk in range(worker, found.shape[0], workers):
         put, entries = starts[chunk], 0
+        first_width = whole_width = whole_lines = narrow_lines = 0
         at = cuts[chunk]
         while at < cuts[chunk + 1]:
-            kind, x, y, following = _plain_row(data, at, loose)
-            if kind != EDGE or values:
-                kind, x, y, following = _row(data, at, loose, values)
+            if delimiter:
+                kind, x, y, following, width, whole = _cells(data, at, delimiter, a, b)
+            else:
+                kind, x, y, following = _plain_row(data, at, loose)
+                width, whole = 2, True
+                if kind != EDGE or values:
+                    kind, x, y, following, width, whole = _row(data, at, loose, values)
             x -= low  # below it, a number without a sign becomes a very large one
             y -= low
             if kind == EDGE and (x >= count or y >= count):
                 kind = OUT_OF_RANGE
+            if kind == EDGE and loose:
+                if widest and width > widest:
+                    kind = WIDER
+                elif whole:
+                    if whole_width == 0:
+                        whole_width = width
+                        found[chunk, 5] = at
+                    elif whole_width != width:
+                        kind = RAGGED
+                    whole_lines += 1
+                narrow_lines += width == 2
+                if entries == 0:
+                    first_width = width
             if kind == EDGE:
                 u[U64(put)] = x
                 v[U64(put)] = y
@@ -161,6 +210,10 @@ def _scan_rows(worker, workers, data, cuts, starts, low, count, loose, values, u
             at = following
         found[chunk, 0] = put - starts[chunk]
         found[chunk, 1] = entries
+        found[chunk, 4] = whole_width
+        found[chunk, 6] = whole_lines
+        found[chunk, 7] = narrow_lines
+        found[chunk, 8] = first_width
 
 
 @jit
@@ -179,7 +232,7 @@ def _scan_lists(worker, workers, data, cuts, line_starts, word_starts, most, ski
                 break
             lengths[U64(line)] = count
             line += 1
-            put += count
+            put += max(count, 0)
             at = following
         found[chunk, 0] = line - line_starts[chunk]
         found[chunk, 1] = put - word_starts[chunk]
@@ -198,36 +251,84 @@ def _plain_row(data, p, loose):
 
 @jit
 def _row(data, p, loose, values):
-    """One line from byte `p` on: what it is, its two numbers, and where the next line begins."""
+    """One line from byte `p` on: what it is, its two numbers, where the next line begins, how many columns it has, and
+    whether all of them are whole numbers."""
     none = U64(0)
     p = _after_blanks(data, p)
     if _ends_line(data, p) or _is_comment(data, p, loose):
-        return NOTHING, none, none, _end_of_line(data, p) + 1
-    x, q = _number(data, p)
+        return NOTHING, none, none, _end_of_line(data, p) + 1, 0, False
+    x, q = _cell(data, p, loose)
     if q == p:
-        return _fault(data, p), none, none, p
+        return _fault(data, p), none, none, p, 0, False
+    delimiter = _delimiter(data, q)
     p = _after_separator(data, q, loose)
     if p == q:
-        return MALFORMED, none, none, p
-    y, q = _number(data, p)
+        return MALFORMED, none, none, p, 0, False
+    y, q = _cell(data, p, loose)
     if q == p:
-        return _fault(data, p), none, none, p
+        return _fault(data, p), none, none, p, 0, False
     zeros = 0
     p = q
     for _ in range(values):
         q = _after_blanks(data, p)
-        sign, end = _value(data, q)
-        if q == p or sign < 0:
-            return NO_VALUE, none, none, p
-        zeros += sign == 0
+        value, end = _value(data, q)
+        if q == p or value < 0:
+            return NO_VALUE, none, none, p, 0, False
+        zeros += value == 0
         p = end
     if _after_separator(data, p, loose) == p and not _ends_line(data, p):
-        return MALFORMED, none, none, p
-    while data[U64(p)] != NEWLINE:
+        return MALFORMED, none, none, p, 0, False
+    p = _after_separator(data, p, loose)
+    width, whole = 2, True
+    while not _ends_line(data, p):
+        width += 1
+        _, q = _number(data, p)
+        whole &= q > p and (data[U64(q)] <= SPACE or data[U64(q)] == delimiter)
+        p = _end_of_cell(data, q, delimiter)
         if data[U64(p)] < SPACE and data[U64(p)] != TAB and not _ends_line(data, p):
-            return BINARY, none, none, p
-        p += 1
-    return (ZERO if values and zeros == values else EDGE), x, y, p + 1
+            return BINARY, none, none, p, 0, False
+        if not _ends_line(data, p):
+            p = _after_blanks(data, p + 1)
+    return (ZERO if values and zeros == values else EDGE), x, y, _end_of_line(data, p) + 1, width, whole
+
+
+@jit
+def _cells(data, p, delimiter, a, b):
+    """As `_row`, the two numbers in the columns `a` and `b`, counted from 0, between delimiters."""
+    none = U64(0)
+    q = _after_blanks(data, p)
+    if _ends_line(data, q) or _is_comment(data, q, True):
+        return NOTHING, none, none, _end_of_line(data, q) + 1, 0, False
+    x = y = none
+    width = 0  # columns up to the last one that is not empty
+    column = 0
+    while True:
+        p = _after_blanks(data, p) if delimiter == SPACE else _after_spaces(data, p)
+        q = p
+        if column == a or column == b:
+            number, q = _cell(data, p, True)
+            if q == p:
+                return _fault(data, p), none, none, p, 0, False
+            end = _after_spaces(data, q)
+            if not (_ends_line(data, end) or data[U64(end)] == delimiter or (delimiter == SPACE and end > q)
+                    or (delimiter == SPACE and data[U64(end)] == TAB)):  # fmt: skip
+                return MALFORMED, none, none, p, 0, False
+            if column == a:
+                x = number
+            else:
+                y = number
+        q = _end_of_cell(data, q, delimiter)
+        if data[U64(q)] < SPACE and data[U64(q)] != TAB and not _ends_line(data, q):
+            return BINARY, none, none, p, 0, False
+        column += 1
+        if q > p:
+            width = column
+        if _ends_line(data, q):
+            break
+        p = q + 1
+    if column <= max(a, b):
+        return MALFORMED, none, none, p, 0, False
+    return EDGE, x, y, _end_of_line(data, q) + 1, width, False
 
 
 @jit
@@ -235,11 +336,12 @@ def _list(data, p, most, skip, weighted, numbers, put):
     """One line of a METIS file from byte `p` on; its numbers go to `numbers[put:]`: kind, how many, next line."""
     first = put
     p = _after_blanks(data, p)
+    if skip and _ends_line(data, p):
+        return NOTHING, -1, _end_of_line(data, p) + 1
     for _ in range(skip):
-        q = _after_word(data, p)
-        if q == p:
-            return NO_VALUE, 0, p
-        p = _after_blanks(data, q)
+        kind, p = _after_weight(data, p)
+        if kind != NOTHING:
+            return kind, 0, p
     while not _ends_line(data, p):
         x, q = _number(data, p)
         if q == p:
@@ -252,11 +354,21 @@ def _list(data, p, most, skip, weighted, numbers, put):
         if p == q and not _ends_line(data, p):
             return MALFORMED, 0, p
         if weighted:
-            q = _after_word(data, p)
-            if q == p:
-                return NO_VALUE, 0, p
-            p = _after_blanks(data, q)
+            kind, p = _after_weight(data, p)
+            if kind != NOTHING:
+                return kind, 0, p
     return NOTHING, put - first, _end_of_line(data, p) + 1
+
+
+@jit
+def _after_weight(data, p):
+    """Past a finite number and the blanks behind it: NOTHING, or what is wrong with it, and where."""
+    if _ends_line(data, p):
+        return NO_VALUE, p
+    value, q = _value(data, p)
+    if value < 0 or value > 1 or not (data[U64(q)] == SPACE or data[U64(q)] == TAB or _ends_line(data, q)):
+        return BINARY if _fault(data, p) == BINARY else NO_NUMBER, p
+    return NOTHING, _after_blanks(data, q)
 
 
 @jit
@@ -273,18 +385,33 @@ def _number(data, p):
 
 
 @jit
+def _cell(data, p, quotes):
+    """As `_number`, where `quotes` also one that stands in double quotes."""
+    if quotes and data[U64(p)] == QUOTE:
+        x, q = _number(data, p + 1)
+        return x, (q + 1 if q > p + 1 and data[U64(q)] == QUOTE else p)
+    return _number(data, p)
+
+
+@jit
 def _value(data, p):
-    """A number of any kind from byte `p` on: 0 where it is zero, else 1, -1 where there is none; and where it ends."""
+    """A number of any kind from byte `p` on, and where it ends: 0 where it is zero, 2 where it is infinite or none
+    (`nan`), else 1; -1 where there is no number."""
     if data[U64(p)] == PLUS or data[U64(p)] == MINUS:
         p += 1
     digits = nonzero = 0
+    dots = 0
     while data[U64(p)] == DOT or 48 <= data[U64(p)] <= 57:
         digits += data[U64(p)] != DOT
+        dots += data[U64(p)] == DOT
         nonzero += 49 <= data[U64(p)] <= 57
         p += 1
-    if digits == 0:  # nan, inf
-        letter = data[U64(p)] | SPACE
-        return (1 if letter == 110 or letter == 105 else -1), _after_word(data, p)
+    if digits == 0:
+        q = _after_word(data, p)
+        special = dots == 0 and (_spells(data, p, q, NAN) or _spells(data, p, q, INF) or _spells(data, p, q, INFINITY))
+        return (2 if special else -1), q
+    if dots > 1:
+        return -1, p
     if data[U64(p)] | SPACE == 101:  # e
         p += 1
         if data[U64(p)] == PLUS or data[U64(p)] == MINUS:
@@ -294,6 +421,17 @@ def _value(data, p):
             return -1, p
         p = q
     return (1 if nonzero else 0), p
+
+
+@jit
+def _spells(data, p, q, word):
+    """Whether the bytes from `p` to `q` are a word, in letters of either case."""
+    if q - p != len(word):
+        return False
+    for k in range(len(word)):
+        if data[U64(p + k)] | SPACE != word[k]:
+            return False
+    return True
 
 
 @jit
@@ -317,6 +455,39 @@ def _after_separator(data, p, loose):
     p = _after_blanks(data, p)
     if loose and (data[U64(p)] == COMMA or data[U64(p)] == SEMICOLON):
         p = _after_blanks(data, p + 1)
+    return p
+
+
+@jit
+def _after_spaces(data, p):
+    while data[U64(p)] == SPACE:
+        p += 1
+    return p
+
+
+@jit
+def _delimiter(data, p):
+    """What separates two columns, from the end of the first one on: COMMA, SEMICOLON, TAB or SPACE."""
+    found = SPACE
+    while data[U64(p)] == SPACE or data[U64(p)] == TAB:
+        if data[U64(p)] == TAB:
+            found = TAB
+        p += 1
+    if data[U64(p)] == COMMA or data[U64(p)] == SEMICOLON:
+        return np.int64(data[U64(p)])
+    return np.int64(found)
+
+
+@jit
+def _end_of_cell(data, p, delimiter):
+    """The next delimiter outside quotes, end of line or byte that is no text, from byte `p` on."""
+    quoted = False
+    while data[U64(p)] >= SPACE or data[U64(p)] == TAB:
+        here = data[U64(p)]
+        if not quoted and (here == delimiter or (delimiter == SPACE and here == TAB)):
+            break
+        quoted ^= here == QUOTE
+        p += 1
     return p
 
 
