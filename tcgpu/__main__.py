@@ -467,7 +467,7 @@ def _takes_file(option, format_option="--format"):
 
 def _numbers_vertices(option):
     option("--base", metavar="B", type=int, help="the first vertex number, 0 or 1 (default: as the format says)")
-    text = "the vertices of an edge list are the numbers that occur, or all up to the largest (default: without --base)"
+    text = "an edge list's vertices are the numbers that occur (default), or all up to the largest (with --base)"
     option("--relabel", action=argparse.BooleanOptionalAction, help=text)
 
 
