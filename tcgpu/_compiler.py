@@ -23,7 +23,7 @@ import subprocess
 import sys
 import threading
 import time
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
 from types import CellType, CodeType, FunctionType, ModuleType, SimpleNamespace
@@ -280,31 +280,45 @@ def compiled(function, signature, capability, most_threads=None):
             f"numba-cuda {version('numba-cuda')} compiles {function.__name__} for arguments of {found} bits, and tcgpu "
             f"packs {wanted}: install a version of numba-cuda that tcgpu's extras allow"
         )
-    return Image(entry, link(ptx, capability))
+    return Image(entry, to_cubin(ptx, capability))
 
 
 def to_ptx(function, signature, capability, most_threads=None):
-    """The PTX of a kernel. No GPU is needed, and none is asked for its compute capability."""
+    """The PTX of a kernel and of what it calls, optimized as a whole. No GPU is needed, and none is asked anything."""
     cuda = numba_cuda()
     dispatcher = importlib.import_module("numba.cuda.dispatcher")
     with _lock, patch.object(dispatcher, "get_current_device", lambda: SimpleNamespace(compute_capability=capability)):
-        ptx, _ = cuda.compile_ptx(for_numba(function), signature, cc=capability, launch_bounds=most_threads)
-    return ptx
+        code, _ = cuda.compile(
+            for_numba(function), signature, device=False, abi="numba", cc=capability, output="ltoir",
+            launch_bounds=most_threads,
+        )  # fmt: skip
+    with _linked("LTOIR", code, capability, "-lto", "-ptx") as (nvjitlink, handle):
+        ptx = bytearray(nvjitlink.get_linked_ptx_size(handle))
+        nvjitlink.get_linked_ptx(handle, ptx)
+    return ptx.decode().rstrip("\0")
 
 
-def link(ptx, capability):
-    """The cubin of some PTX."""
-    from cuda.bindings import nvjitlink
-
-    handle, data = nvjitlink.create(1, ["-arch=sm_{}{}".format(*capability)]), ptx.encode()
-    try:
-        nvjitlink.add_data(handle, nvjitlink.InputType.PTX, data, len(data), "kernel")
-        nvjitlink.complete(handle)
+def to_cubin(ptx, capability):
+    """The machine code of some PTX."""
+    with _linked("PTX", ptx.encode(), capability) as (nvjitlink, handle):
         cubin = bytearray(nvjitlink.get_linked_cubin_size(handle))
         nvjitlink.get_linked_cubin(handle, cubin)
+    return bytes(cubin)
+
+
+@contextmanager
+def _linked(kind, code, capability, *options):
+    """CUDA's linker and its handle, done with some code; `kind` is the linker's name for what the code is."""
+    from cuda.bindings import nvjitlink
+
+    options = ["-arch=sm_{}{}".format(*capability), *options]
+    handle = nvjitlink.create(len(options), options)
+    try:
+        nvjitlink.add_data(handle, getattr(nvjitlink.InputType, kind), code, len(code), "kernel")
+        nvjitlink.complete(handle)
+        yield nvjitlink, handle
     finally:
         nvjitlink.destroy(handle)
-    return bytes(cubin)
 
 
 @cache
