@@ -88,15 +88,27 @@ def numbers(graph):
     own = cpu.in_order(graph, "auto", "support")
     support = cpu.support(own, "natural").astype(np.int32)
     found = np.full(own.m, 2, np.int32)
-    rest = _rest(np.flatnonzero(support), support, own.col_of, own.row_idx, own.n)
+    left = np.flatnonzero(support)
+    if _alike(support[left]):  # also where there are none: no triangle need be broken
+        found[left] += support[left]
+        return cpu.carried_back(graph, own, found)
+    rest = _rest(left, support, own.col_of, own.row_idx, own.n)
     scratch = _scratch(rest)
     while rest.origin.size:
         _open_window(rest.support, np.zeros(int(rest.support.max()) + 2, np.int64), scratch.near, scratch.counters)
         _peel_window(rest, scratch, found)
         left = np.flatnonzero(rest.support >= 0)
+        if _alike(rest.support[left]):
+            found[rest.origin[left]] = rest.support[left] + 2
+            break
         if left.size <= SHRINK * rest.origin.size:
             rest = _rest(left, rest.support, rest.first, rest.second, rest.indptr.size - 1, rest.origin)
     return cpu.carried_back(graph, own, found)
+
+
+def _alike(support):
+    """Whether edges are all in as many triangles: all go in one round then, and have the same truss number."""
+    return support.size == 0 or support.min() == support.max()
 
 
 def _ends_reach(graph, degree):
