@@ -366,6 +366,11 @@ def test_a_small_archive_that_claims_to_unfold_into_much(refused):
         assert "row_idx.npy: promises 4000000128 bytes, more than" in refused("a.npz", bytes(content))
 
 
+@pytest.mark.parametrize("behind", [b"\0", b"x" * 30, archive(col_ptr=COL_PTR)[:50]])
+def test_bytes_behind_an_archive_are_refused(refused, behind):
+    assert "bytes behind its end" in refused("a.npz", archive(col_ptr=COL_PTR, row_idx=ROW_IDX) + behind)
+
+
 def test_matrices_of_scipy_that_are_no_graph(refused, tmp_path):
     def saved(matrix, **changed):
         sp.save_npz(tmp_path / "x.npz", matrix)
@@ -440,3 +445,14 @@ def test_damaged_files(tmp_path, ending, data):
         content[data.draw(st.integers(0, len(content) - 1))] = data.draw(st.integers(0, 255))
     path.write_bytes(content)
     is_valid_or_refused(tmp_path / f"x{ending.removesuffix('/')}")
+
+
+def test_the_benchmark_of_damaged_files_finds_no_wrong_count_and_would(load_benchmark, tmp_path, monkeypatch):
+    damage = load_benchmark("damage")
+    rows = list(damage.trials(210, 7, tmp_path))
+    assert {row["outcome"] for row in rows} == {"refused", "right", "other"}
+    assert sum(row["streams"] > 1 for row in rows) > 40
+    monkeypatch.setattr(damage, "shell", lambda arguments: print(5) or 0)  # counts whatever it is given
+    assert sum(row["outcome"] == "wrong" for row in damage.trials(42, 7, tmp_path)) > 20
+    monkeypatch.setattr(damage, "shell", lambda arguments: 1 // 0)
+    assert {row["outcome"] for row in damage.trials(21, 7, tmp_path)} == {"traceback"}

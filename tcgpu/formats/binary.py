@@ -23,6 +23,7 @@ from tcgpu.graph import Graph, GraphError
 
 MARKER = "graph.json"  # the file that makes a folder a graph folder
 DEFLATE = 1032  # a deflated byte stands for no more bytes than these
+END = b"PK\5\6"  # begins the last record of an archive, of 22 bytes and the archive's comment
 PIECE = 1 << 24  # bytes read at a time
 SHORT = 1 << 16  # no header or description is longer
 SMALL = 1 << 22  # bytes; an array in a file that is larger is mapped, a smaller one copied
@@ -171,6 +172,9 @@ def _archive(path):
         size = file.seek(0, os.SEEK_END)
         try:
             with zipfile.ZipFile(file) as archive:
+                file.seek(size - len(END) - 18 - len(archive.comment))
+                if file.read(len(END)) != END:
+                    raise GraphError(f"{path}: not a whole .npz archive: there are bytes behind its end")
                 members = {info.filename: info for info in archive.infolist()}
                 known = [name for name in (*_OURS, *_SCIPY) if f"{name}.npy" in members]
                 if not known:
