@@ -1,24 +1,64 @@
-"""The one door to Numba's CPU compiler: how functions are compiled, how they run on all cores, what LLVM adds.
+"""Compilation with Numba's CPU compiler, and threads that run the compiled functions on all cores.
 
-A compiled function that wants every core takes `(worker, workers, ...)` and is started with `run_threads`. Plain
-functions without the GIL on threads of our own, rather than Numba's `parallel=True`: they compile several times
-faster, need no threading layer, and may be called from many Python threads at once. Large arrays are made by NumPy and
-handed in: NumPy's come in huge pages, Numba's own do not.
+A compiled function that uses every core takes `(worker, workers, ...)` and is started with `run_threads`. It runs
+without the GIL on threads of our own rather than with Numba's `parallel=True`: that compiles several times slower,
+needs a threading layer, and may not be called from many Python threads at once. NumPy allocates large arrays, which
+are then passed in: NumPy's memory is in huge pages, Numba's is not.
+
+Every call can be stopped: Python has no way to interrupt compiled code, so the calling thread waits where Ctrl-C and
+the callback of `_watch` reach it, and tells the workers to return.
 """
 
 import os
 import threading
-from concurrent.futures import ThreadPoolExecutor
+from collections import deque
+from concurrent.futures import ThreadPoolExecutor, wait
 
 import numba
 from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
-jit = numba.njit(nogil=True, cache=True, error_model="numpy")
-inline = numba.njit(nogil=True, cache=True, error_model="numpy", inline="always")
+from tcgpu import _watch
+from tcgpu._code_cache import cached
+from tcgpu._fork import fork_safe_lock
 
-_lock = threading.Lock()
+SHARE = 1 << 20  # elements of an array that a worker passes over before it can be stopped
+MANY = 50_000  # fewer elements than this are not worth waking a second thread
+STOPPED = 1 << 62  # what `queue[0]` holds once a call is stopped
+BEAT = 0.1  # seconds between two calls of the progress callback
+GRACE = 0.3  # seconds that a stopped call waits for its workers; later they end by themselves
+
+
+def jit(function):
+    """Compile a function for the CPU at its first call; the machine code is kept on disk."""
+    return _compiled_apart(cached(numba.njit(nogil=True, error_model="numpy")(function)))
+
+
+def inline(function):
+    """As `jit`, and copied into the compiled functions that call it."""
+    return _compiled_apart(cached(numba.njit(nogil=True, error_model="numpy", inline="always")(function)))
+
+
+def _compiled_apart(dispatcher):
+    """Have a Numba dispatcher compile in a pool thread, where KeyboardInterrupt cannot leave the compiler half-way."""
+    own = dispatcher.compile
+
+    def compile(signature):
+        if not _interruptible():
+            return own(signature)
+        try:
+            future = _workers_pool().submit(own, signature)
+        except RuntimeError:  # no thread can be started
+            return own(signature)
+        _wait_for([future])
+        return future.result()
+
+    dispatcher.compile = compile
+    return dispatcher
+
+
+_lock = fork_safe_lock()
 _pool = None
 _threads = None
 
@@ -36,22 +76,98 @@ def set_threads(count):
     _threads = count
 
 
-def run_threads(function, *args, workers=None):
-    """Call the compiled `function(worker, workers, *args)` once for every worker, all at the same time; wait for all.
+def shares(size):
+    """How many workers a pass over `size` elements is cut into: a multiple of `threads()`, or 1 if it is short.
 
-    The calling thread is worker 0. Several threads may do this at once: they share one pool, and a worker never
-    waits for another, so the worst that happens is waiting in line.
+    More workers than threads wait in line, and a call is stopped between two of them. For functions that need no
+    memory for each worker.
+    """
+    return threads() * max(1, -(-size // (SHARE * threads()))) if size >= MANY else 1
+
+
+def stoppable(queue, size):
+    """`queue`, for `run_threads`, if work on so many elements may take long; None if it is short."""
+    return queue if size >= MANY else None
+
+
+def run_threads(function, *args, workers=None, queue=None):
+    """Call the compiled `function(worker, workers, *args)` once for every worker; return when all calls have.
+
+    At most `threads()` workers run at a time, in the order of their numbers; no worker may wait for another. Several
+    Python threads may do this at once: they share one pool.
+
+    KeyboardInterrupt, or what the callback of `_watch` raises, stops the call: workers that wait in line are not
+    started, and `queue[0]` becomes `STOPPED`. So a function that takes its tasks with `fetch_add(queue, 0, 1)` finds
+    no more; others poll `stopped(queue)`. What they have written until then is of no use.
+
+    One worker without a queue is called directly and cannot be stopped: that is for short work.
     """
     workers = workers or threads()
-    if workers == 1:
+    if workers == 1 and queue is None and getattr(function, "overloads", True):
         function(0, 1, *args)
         return
-    others = [_workers_pool().submit(function, worker, workers, *args) for worker in range(1, workers)]
+    waiting, others, here = deque(range(workers)), [], not _interruptible()
+
+    def stop():
+        waiting.clear()
+        if queue is not None:
+            queue[0] = STOPPED
+
     try:
-        function(0, workers, *args)
-    finally:
-        for other in others:
-            other.result()
+        for _ in range(min(workers, threads()) - here):
+            others.append(_workers_pool().submit(_work, waiting, function, workers, args))
+    except RuntimeError:  # no more threads can be started: those that there are do the work, and this one
+        here = True
+    except BaseException:
+        stop()
+        raise
+    if here:
+        _work(waiting, function, workers, args)
+    _wait_for(others, stop)
+    for other in others:
+        other.result()
+
+
+def _interruptible():
+    """Whether KeyboardInterrupt or the callback of `_watch` may want to stop what this thread does."""
+    return _watch.watching() or threading.current_thread() is threading.main_thread()
+
+
+def _wait_for(futures, stop=lambda: None):
+    """Wait for all futures. What interrupts the wait is raised after `stop()`, when all are done or GRACE is over."""
+    try:
+        for future in futures:
+            while not _done(future):
+                _watch.pulse()
+    except BaseException as error:
+        stop()
+        wait(futures, GRACE)
+        if isinstance(error, KeyboardInterrupt):
+            error.__traceback__ = None  # the frames of the wait say nothing
+        raise
+
+
+def _done(future):
+    """Wait a beat at most for a future; whether it is done. KeyboardInterrupt is raised at once."""
+    try:
+        future.exception(BEAT)
+    except TimeoutError:
+        return False
+    return True
+
+
+def _work(waiting, function, workers, args):
+    """Call the function for one waiting worker after the other; none is left when one has failed."""
+    try:
+        while True:
+            try:
+                worker = waiting.popleft()
+            except IndexError:
+                return
+            function(worker, workers, *args)
+    except BaseException:
+        waiting.clear()
+        raise
 
 
 def _workers_pool():
@@ -64,12 +180,24 @@ def _workers_pool():
 
 def _forget_pool():
     """A forked child has none of its parent's threads: it makes its own when it needs them."""
-    global _pool, _lock
-    _pool, _lock = None, threading.Lock()
+    global _pool
+    _pool = None
 
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_forget_pool)
+
+
+@intrinsic
+def stopped(typing_context, queue):
+    """Whether the `run_threads` call with this int64 array is stopped: one load, which is never optimized away."""
+
+    def generate(context, builder, signature, args):
+        data = context.make_array(signature.args[0])(context, builder, args[0]).data
+        taken = builder.load_atomic(data, "monotonic", 8)
+        return builder.icmp_signed(">=", taken, ir.Constant(taken.type, STOPPED))
+
+    return types.boolean(queue), generate
 
 
 @intrinsic

@@ -6,8 +6,8 @@
                 tcgpu.measure(graph, method)
 
 `share` is how much of all parts is done, None where the work only says that it goes on. A benchmark tells before each
-run, the simulator before each thread that it lets run. A launch on a GPU and a count by native threads cannot be ended
-half-way.
+run, the simulator before each thread that it lets run, compiled functions on the CPU ten times a second. A launch on a
+GPU cannot be ended half-way.
 """
 
 from contextlib import contextmanager
@@ -38,6 +38,11 @@ def part(number, of):
         yield
     finally:
         _stretch.reset(token)
+
+
+def watching():
+    """Whether there is a watch."""
+    return _watch.get() is not None
 
 
 def pulse(share=None):

@@ -14,14 +14,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tcgpu._native import fetch_add, inline, jit, run_threads, threads
+from tcgpu._native import MANY, fetch_add, inline, jit, run_threads, shares, stoppable, stopped, threads
 
 MAX_VERTICES = 2**31 - 1  # a vertex number has 31 bits of the key
-MANY = 50_000  # fewer edges than this are not worth waking the other cores
 BUCKETS = 256, 4096  # at least, at most; between them as many as
 BUCKET = 1 << 13  # edges in each ask for: 64 KB of keys, which a core's cache holds
 SHORT = 24  # columns up to this length are sorted by insertion, if they
 FEW = 4  # have no more rows than this in the mean
+CHUNK = 1 << 16  # elements that a worker takes from a queue at a time
 
 U64 = np.uint64
 U32 = np.uint32
@@ -41,7 +41,7 @@ def extent(u, v):
     """The smallest and the largest vertex number in two integer arrays; (0, -1) where there is none."""
     if u.size == 0:
         return 0, -1
-    workers = _workers(u.size)
+    workers = shares(u.size)
     found = np.empty((workers, 2), np.int64)
     run_threads(_extent, u, v, found, workers=workers)
     return int(found[:, 0].min()), int(found[:, 1].max())
@@ -55,7 +55,7 @@ def clean_columns(u, v, n, rank=None):
     """
     workers, buckets, shift = _plan(u.size, n)
     keys = np.empty(u.size, np.uint64)
-    sizes = np.zeros((workers, buckets), np.int64)
+    sizes = np.zeros((workers, buckets), np.int64)  # how many edges of each share belong to each bucket
     rank = np.empty(0, np.int32) if rank is None else rank
     run_threads(_pack_edges, u, v, rank, shift, keys, sizes, workers=workers)
     loops = u.size - int(sizes.sum())
@@ -76,31 +76,31 @@ def renumber(col_ptr, row_idx, rank):
 def column_of_each(col_ptr, m):
     """`col_of`: the column of each nonzero."""
     col_of = np.empty(m, np.int32)
-    run_threads(_column_of_each, col_ptr, col_of, workers=_workers(m))
+    run_threads(_column_of_each, col_ptr, col_of, workers=shares(m))
     return col_of
 
 
 def kept(col_ptr, row_idx, keep):
     """The columns with no other nonzeros than those that `keep` marks, a bool for each."""
     starts = np.zeros(col_ptr.size, np.int64)
-    run_threads(_count_kept, col_ptr, keep, starts, workers=_workers(row_idx.size))
+    run_threads(_count_kept, col_ptr, keep, starts, workers=shares(row_idx.size))
     np.cumsum(starts, out=starts)
     rows = np.empty(starts[-1], np.int32)
-    run_threads(_fill_kept, col_ptr, row_idx, keep, starts, rows, workers=_workers(row_idx.size))
+    run_threads(_fill_kept, col_ptr, row_idx, keep, starts, rows, workers=shares(row_idx.size))
     return starts, rows
 
 
 def called(names, values):
     """names[value] for each of the values, all of them int32."""
     found = np.empty(values.size, np.int32)
-    run_threads(_called, names, values, found, workers=_workers(values.size))
+    run_threads(_called, names, values, found, workers=shares(values.size))
     return found
 
 
 def met(col_ptr, row_idx):
     """Which vertices have an edge."""
     found = np.diff(col_ptr) > 0
-    run_threads(_mark, row_idx, found, workers=_workers(row_idx.size))
+    run_threads(_mark, row_idx, found, workers=shares(row_idx.size))
     return found
 
 
@@ -113,7 +113,8 @@ def occurrences(values, n):
     """How often each of 0..n-1 occurs (int32)."""
     workers = max(1, min(_workers(values.size), values.size // max(n, 1)))  # their counts take no more than the values
     found = np.zeros((workers, n), np.int32)
-    run_threads(_occurrences, values, found, workers=workers)
+    queue = np.zeros(1, np.int64)
+    run_threads(_occurrences, values, queue, found, workers=workers, queue=stoppable(queue, values.size))
     for others in found[1:]:
         found[0] += others
     return found[0]
@@ -163,7 +164,9 @@ def adjacency(col_ptr, row_idx, degree):
     indptr = np.zeros(degree.size + 1, np.int64)
     np.cumsum(degree, out=indptr[1:])
     indices = np.empty(2 * row_idx.size, np.int32)
-    _fill_adjacency(col_ptr, row_idx, indptr[:-1].copy(), indices)
+    queue = np.zeros(1, np.int64)
+    run_threads(_fill_adjacency, col_ptr, row_idx, queue, indptr[:-1].copy(), indices, workers=1,
+                queue=stoppable(queue, row_idx.size))  # fmt: skip
     return indptr, indices
 
 
@@ -177,13 +180,14 @@ def rank_by_degree(degree):
 def rank_by_bfs(indptr, indices):
     """Breadth first from vertex 0, then from the first vertex not yet reached, and so on."""
     rank = np.full(indptr.size - 1, -1, np.int32)
-    _rank_by_bfs(indptr, indices, np.empty(rank.size, np.int32), rank)
+    queue, found = np.zeros(1, np.int64), np.empty(rank.size, np.int32)
+    run_threads(_rank_by_bfs, indptr, indices, queue, found, rank, workers=1, queue=stoppable(queue, indices.size))
     return rank
 
 
 def first_fault(col_ptr, row_idx):
     """The first column that is not strictly ascending within (column, n), or -1: what validation looks for."""
-    faults = np.full(threads(), -1, np.int64)
+    faults = np.full(shares(max(row_idx.size, col_ptr.size)), -1, np.int64)
     run_threads(_first_fault, col_ptr, row_idx, faults, workers=faults.size)
     found = faults[faults >= 0]
     return int(found.min()) if found.size else -1
@@ -194,23 +198,24 @@ def _workers(edges):
 
 
 def _plan(edges, n):
-    """How many workers and buckets, and the shift that takes a column to its bucket."""
+    """How many shares and buckets, and the shift that takes a column to its bucket."""
     wanted = min(max(edges // BUCKET, BUCKETS[0]), BUCKETS[1])
     last = max(n, 1) - 1
     shift = max(0, last.bit_length() - (wanted - 1).bit_length())
-    return _workers(edges), (last >> shift) + 1, shift
+    return shares(edges), (last >> shift) + 1, shift
 
 
 def _sort(keys, sizes, shift, n):
     """Partition the packed keys into buckets, sort and clean each, and put them together."""
-    workers, buckets = sizes.shape
+    packers, buckets = sizes.shape
     ends = np.cumsum(sizes.T.ravel())
-    starts = np.ascontiguousarray((ends - sizes.T.ravel()).reshape(buckets, workers).T)
-    bounds = np.concatenate(([0], ends[workers - 1 :: workers]))
+    starts = np.ascontiguousarray((ends - sizes.T.ravel()).reshape(buckets, packers).T)
+    bounds = np.concatenate(([0], ends[packers - 1 :: packers]))
     packed = sizes.sum(axis=1)
     partitioned = np.empty(int(bounds[-1]), np.uint64)
-    run_threads(_partition, keys, packed, shift, starts, partitioned, workers=workers)
+    run_threads(_partition, keys, packed, shift, starts, partitioned, workers=packers)
 
+    workers = _workers(keys.size)
     sorted_rows = keys.view(np.uint32)  # the keys are not needed again: their memory is
     col_ptr = np.zeros(n + 1, np.int64)
     kept = np.zeros(buckets, np.int64)
@@ -222,13 +227,14 @@ def _sort(keys, sizes, shift, n):
     queue = np.zeros(1, np.int64)
     run_threads(
         _sort_buckets, partitioned, bounds, shift, half, queue, scratch, digits, lengths,
-        sorted_rows, col_ptr, kept, reversed_pairs, workers=workers,
+        sorted_rows, col_ptr, kept, reversed_pairs, workers=workers, queue=stoppable(queue, keys.size),
     )  # fmt: skip
 
     offsets = np.concatenate(([0], np.cumsum(kept)))
     row_idx = np.empty(int(offsets[-1]), np.int32)
     queue[0] = 0
-    run_threads(_put_together, bounds, offsets, shift, queue, sorted_rows, col_ptr, row_idx, workers=workers)
+    run_threads(_put_together, bounds, offsets, shift, queue, sorted_rows, col_ptr, row_idx, workers=workers,
+                queue=stoppable(queue, keys.size))  # fmt: skip
     return col_ptr, row_idx, int(reversed_pairs.sum())
 
 
@@ -472,20 +478,28 @@ def _mark(worker, workers, values, found):
 
 
 @jit
-def _occurrences(worker, workers, values, found):
+def _occurrences(worker, workers, values, queue, found):
     count = found[worker]
-    for k in range(values.size * worker // workers, values.size * (worker + 1) // workers):
-        count[U64(values[U64(k)])] += 1
+    while True:
+        first = fetch_add(queue, 0, CHUNK)
+        if first >= values.size:
+            break
+        for k in range(first, min(values.size, first + CHUNK)):
+            count[U64(values[U64(k)])] += 1
 
 
 @jit
-def _fill_adjacency(col_ptr, row_idx, put, indices):
+def _fill_adjacency(worker, workers, col_ptr, row_idx, queue, put, indices):
     for j in range(put.size):
+        if stopped(queue):
+            return
         for k in range(col_ptr[U64(j)], col_ptr[U64(j + 1)]):
             i = U64(row_idx[U64(k)])
             indices[U64(put[i])] = j
             put[i] += 1
     for j in range(put.size):  # now every smaller neighbour is in: the column comes behind them
+        if stopped(queue):
+            return
         at = put[U64(j)]
         for k in range(col_ptr[U64(j)], col_ptr[U64(j + 1)]):
             indices[U64(at)] = row_idx[U64(k)]
@@ -506,22 +520,23 @@ def _rank_by_degree(degree, start, rank):
 
 
 @jit
-def _rank_by_bfs(indptr, indices, queue, rank):
+def _rank_by_bfs(worker, workers, indptr, indices, queue, found, rank):
+    """`found` holds the vertices in the order in which they are reached."""
     seen = done = 0
     for root in range(rank.size):
         if rank[root] >= 0:
             continue
-        queue[seen] = root
+        found[seen] = root
         rank[root] = seen
         seen += 1
-        while done < seen:
-            v = queue[done]
+        while done < seen and not stopped(queue):
+            v = found[done]
             done += 1
             for k in range(indptr[v], indptr[v + 1]):
                 w = indices[k]
                 if rank[w] < 0:
                     rank[w] = seen
-                    queue[seen] = w
+                    found[seen] = w
                     seen += 1
 
 

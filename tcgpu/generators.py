@@ -16,7 +16,7 @@ import os
 import numpy as np
 
 from tcgpu import columns
-from tcgpu._native import jit, run_threads, threads
+from tcgpu._native import jit, run_threads, shares, stoppable, stopped
 from tcgpu.graph import Graph, GraphError
 
 U64 = np.uint64
@@ -98,7 +98,9 @@ def delaunay(n, numbering="multiscale", *, seed=0):
         return (*_steps((n,), (1,)), n)
     from scipy.spatial import Delaunay
 
-    corners = Delaunay(points).simplices.astype(np.int32, copy=False).T
+    found = []
+    run_threads(lambda worker, workers: found.append(Delaunay(points)), workers=1, queue=np.zeros(1, np.int64))
+    corners = found[0].simplices.astype(np.int32, copy=False).T
     return corners.ravel(), np.roll(corners, 1, axis=0).ravel(), n
 
 
@@ -230,7 +232,8 @@ def barabasi_albert(n, k, *, seed=0):
     m = max(first - 1, 0) + (n - first) * k
     _check_fits(n, m)
     ends = np.empty(2 * m, np.int32)
-    _attach(first, n, k, U64(seed), ends)
+    queue = np.zeros(1, np.int64)
+    run_threads(_attach, first, n, k, U64(seed), queue, ends, workers=1, queue=stoppable(queue, m))
     return ends[0::2].copy(), ends[1::2].copy(), n
 
 
@@ -437,7 +440,7 @@ def _pair_of(code):
 
 
 def _in_shares(function, m, *args):
-    run_threads(function, *args, workers=threads() if m > columns.MANY else 1)
+    run_threads(function, *args, workers=shares(m))
 
 
 # ----------------------------------------------------------------------------------------------------------- compiled
@@ -524,7 +527,7 @@ def _link_all(worker, workers, n, sizes, first, seed, u, v):
 
 
 @jit
-def _attach(first, n, k, seed, ends):
+def _attach(worker, workers, first, n, k, seed, queue, ends):
     """Fill `ends`, the two ends of every edge: an end drawn from them is a vertex drawn by its degree."""
     key = _mixed(seed + GOLDEN)
     put = 0
@@ -533,6 +536,8 @@ def _attach(first, n, k, seed, ends):
         put += 2
     drawn = 0
     for v in range(first, n):
+        if stopped(queue):
+            return
         before = put
         while put < before + 2 * k:
             other = ends[_draw(key, drawn) % U64(before)]

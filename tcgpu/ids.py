@@ -8,7 +8,7 @@ the count of marks before it. Where they lie far apart, they are sorted and sear
 import numpy as np
 
 from tcgpu import columns
-from tcgpu._native import fetch_or, jit, popcount, run_threads, threads, trailing_zeros
+from tcgpu._native import fetch_or, jit, popcount, run_threads, shares, threads, trailing_zeros
 
 U64 = np.uint64
 TABLE_PER_EDGE = 64  # the table may cover this many integers for each edge: 16 bytes an edge,
@@ -29,7 +29,7 @@ def compact(u, v):
     marks = np.zeros((span + 63) // 64 * 2, np.uint64)  # for 64 ids: a bit for each that occurs, how many occur before
     for ends in (u, v):
         _on_all_cores(_mark, ends, low, marks)
-    counts = np.zeros(threads(), np.int64)
+    counts = np.zeros(shares(marks.size), np.int64)
     run_threads(_count_marked, marks, counts, workers=counts.size)
     n = int(counts.sum())
     if n == span and low == 0:
@@ -76,7 +76,7 @@ def _numbers(function, ids, *args):
 
 
 def _on_all_cores(function, values, *args):
-    run_threads(function, values, *args, workers=threads() if values.size > columns.MANY else 1)
+    run_threads(function, values, *args, workers=shares(values.size))
 
 
 @jit

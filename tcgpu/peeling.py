@@ -16,23 +16,26 @@ from typing import NamedTuple
 import numpy as np
 
 from tcgpu import cpu
-from tcgpu._native import fetch_add, jit, run_threads, threads
+from tcgpu._native import fetch_add, jit, run_threads, stoppable, stopped, threads
 
 GONE = np.int32(-(1 << 31))  # in place of its support: the edge was peeled in an earlier round
 LEFT = np.int32(-(1 << 20))  # below: it is in the frontier, its place there added to GONE + 1; an edge that is left may
 # be short of 0 for a moment, by no more than there are threads
 SHRINK = 0.5  # with fewer edges left than this share, they are numbered anew
 FEW = 0.3  # with less than this share of weak edges, breaking their triangles beats counting all others anew
-LARGE = 100_000  # so many look-ups in a round are worth waking the other cores
-NEVER = 1 << 62  # more than any round takes
+LARGE = 100_000  # so many look-ups in a round are worth waking the other cores,
+LARGE_ALONE = 1 << 22  # or, where there is no other core, are to be stopped half-way
+LONGEST = 1 << 24  # look-ups after which a call returns to Python, where it can be interrupted
 TAKEN = 4  # neighbourhoods a worker takes at a time
 
 I32 = np.int32
 I64 = np.int64
 U64 = np.uint64
 
+DONE, SHARED, MORE = range(3)  # what comes after a call of `_next_round`
+
 # the shared counters
-LEVEL, END, LISTED, BEGIN, PEELED, FOUND, HUBS, QUEUE = range(8)
+STOP, LEVEL, END, LISTED, BEGIN, PEELED, FOUND, HUBS, QUEUE = range(9)  # the first one is what `stopped` looks at
 
 
 class Rest(NamedTuple):
@@ -150,7 +153,9 @@ def _rest(left, support, first, second, n, origin=None):
     indices, edge = np.empty(2 * left.size, np.int32), np.empty(2 * left.size, wide)
     in_first, in_second = np.empty(left.size, np.int32), np.empty(left.size, np.int32)
     length = np.zeros(indptr.size - 1, np.int32)
-    _fill_neighbourhoods(first, second, indptr, length, indices, edge, in_first, in_second)
+    queue = np.zeros(1, np.int64)
+    run_threads(_fill_neighbourhoods, first, second, queue, indptr, length, indices, edge, in_first, in_second,
+                workers=1, queue=stoppable(queue, left.size))  # fmt: skip
     origin = left.astype(wide) if origin is None else origin[left]
     return Rest(origin, support[left], first, second, indptr, length, indices, edge, in_first, in_second)
 
@@ -159,7 +164,7 @@ def _scratch(rest):
     m, n, wide = rest.origin.size, rest.indptr.size - 1, rest.edge.dtype
     longest = int(np.diff(rest.indptr).max(initial=0))
     return Scratch(
-        counters=np.zeros(8, np.int64),
+        counters=np.zeros(9, np.int64),
         near=np.empty(m, wide),
         peeled=np.empty(m, wide),
         head=np.full(n, -1, wide),
@@ -173,12 +178,16 @@ def _scratch(rest):
 
 def _peel_window(rest, scratch, found):
     workers = threads()
-    while _next_round(LARGE if workers > 1 else NEVER, rest, scratch, found):
-        run_threads(_break_triangles, rest, scratch, workers=workers)
+    large = LARGE if workers > 1 else LARGE_ALONE
+    while (what := _next_round(large, rest, scratch, found)) != DONE:
+        if what == SHARED:
+            run_threads(_break_triangles, rest, scratch, workers=workers, queue=scratch.counters)
 
 
 @jit
-def _fill_neighbourhoods(first, second, indptr, length, indices, edge, in_first, in_second):
+def _fill_neighbourhoods(
+    worker, workers, first, second, queue, indptr, length, indices, edge, in_first, in_second
+):  # fmt: skip
     n = length.size
     for e in range(first.size):
         indptr[U64(first[U64(e)]) + U64(1)] += 1
@@ -186,6 +195,8 @@ def _fill_neighbourhoods(first, second, indptr, length, indices, edge, in_first,
     for v in range(n):
         indptr[U64(v + 1)] += indptr[U64(v)]
     for e in range(first.size):
+        if stopped(queue):
+            return
         u, v = U64(first[U64(e)]), U64(second[U64(e)])
         in_first[U64(e)], in_second[U64(e)] = length[u], length[v]
         put = U64(indptr[u] + length[u])
@@ -223,12 +234,13 @@ def _open_window(support, histogram, near, counters):
 
 @jit
 def _next_round(large, rest, scratch, found):
-    """Peel until a round takes so many look-ups that all workers are to do it: True. False when the window is done."""
+    """Peel until the window is DONE, a round takes `large` look-ups or more (SHARED), or LONGEST are done (MORE)."""
     support, near, peeled, head, link = rest.support, scratch.near, scratch.peeled, scratch.head, scratch.link
     counters = scratch.counters
     first, second, in_first, in_second = rest.first, rest.second, rest.in_first, rest.in_second
     indptr, length, indices, edge = rest.indptr, rest.length, rest.indices, rest.edge
-    while True:
+    total = I64(0)
+    while total < LONGEST:
         begin, end, level = counters[PEELED], counters[FOUND], counters[LEVEL]
         for x in range(counters[BEGIN], begin):
             e = U64(peeled[U64(x)])
@@ -256,11 +268,12 @@ def _next_round(large, rest, scratch, found):
                 elif s >= 0:
                     peeled[U64(end)] = e
                     end += 1
+            total += counters[LISTED]
             counters[LISTED] = listed
             if begin == end:
                 counters[BEGIN] = begin
                 if lowest == counters[END]:
-                    return False
+                    return DONE
                 counters[LEVEL] = lowest
                 continue
         hubs = I64(0)
@@ -281,8 +294,10 @@ def _next_round(large, rest, scratch, found):
         counters[BEGIN], counters[PEELED], counters[FOUND] = begin, end, end
         counters[HUBS], counters[QUEUE] = hubs, 0
         if work >= large:
-            return True
+            return SHARED
         _break_triangles(0, 1, rest, scratch)
+        total += work
+    return MORE
 
 
 @jit
@@ -297,7 +312,7 @@ def _break_triangles(worker, workers, rest, scratch):
     alone = workers == 1
     while True:
         task = fetch_add(counters, QUEUE, TAKEN)
-        if task >= counters[HUBS]:
+        if task >= counters[HUBS] or stopped(counters):
             break
         for t in range(task, min(counters[HUBS], task + TAKEN)):
             u = I64(hubs[U64(t)])

@@ -5,7 +5,6 @@ Colours say the same thing in every picture: blue is what is there, orange what 
 
 import io
 import re
-import threading
 
 import numpy as np
 from matplotlib.colors import LinearSegmentedColormap
@@ -13,9 +12,10 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter, NullLocator
 
 from tcgpu import records
+from tcgpu._fork import fork_safe_lock
 
 BLUE, ORANGE, GREY = "#2b6cb0", "#dd6b20", "#cbd5e0"
-_one_at_a_time = threading.Lock()
+_one_at_a_time = fork_safe_lock()
 
 
 class Picture(Figure):

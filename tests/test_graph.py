@@ -66,6 +66,8 @@ def test_kept_has_the_edges_that_are_marked(multigraph, chance):
 @pytest.mark.parametrize("workers", [1, 2, 7, 64])
 def test_kept_is_the_same_by_any_number_of_threads(monkeypatch, workers):
     monkeypatch.setattr(columns, "MANY", 0)
+    monkeypatch.setattr("tcgpu._native.MANY", 0)
+    monkeypatch.setattr("tcgpu._native.SHARE", 100)
     monkeypatch.setattr("tcgpu._native._threads", workers)
     for graph in (generate.rmat(9, seed=1).ordered("degree"), generate.star(50), Graph.from_edges([8], [9], 20)):
         keep = np.random.default_rng(3).random(graph.m) < 0.6

@@ -7,7 +7,7 @@ import pytest
 
 DOORS = {
     "numba.cuda": {"_compiler"},
-    "numba": {"_native", "_compiler"},
+    "numba": {"_native", "_code_cache", "_compiler"},
     "cuda": {"_driver", "_compiler"},
     "cupy": {"_cuda"},
 }

@@ -18,7 +18,7 @@ given, even where it inlines that function, and twice as long a count is what it
 
 import numpy as np
 
-from tcgpu._native import LANES, fetch_add, jit, matches, popcount, prefetch, run_threads
+from tcgpu._native import LANES, fetch_add, jit, matches, popcount, prefetch, run_threads, shares, stoppable, stopped
 from tcgpu.cpu.edges import Edges, all_of, workers_for
 from tcgpu.cpu.look import AND_WORDS, LINE, design, kept_design
 
@@ -54,15 +54,18 @@ def count_by(design, graph, part, workers=None):
 
 def _count_short(graph, part, workers):
     found = np.zeros(workers, np.int64)
-    run_threads(_short, graph.col_ptr, graph.row_idx, *_ends(graph, part, workers), found, workers=workers)  # fmt: skip
+    ends = _ends(graph, part, workers)
+    run_threads(_short, graph.col_ptr, graph.row_idx, *ends, found,
+                workers=workers, queue=stoppable(ends[-1], part.last - part.first))  # fmt: skip
     return int(found.sum())
 
 
 def _count_hubs(graph, part, workers, base, start, bits):
     marks = np.zeros((workers, graph.n // 64 + 1), np.uint64)
     found = np.zeros(workers, np.int64)
-    run_threads(_hubs, graph.col_ptr, graph.row_idx, *_ends(graph, part, workers), base, start, bits, marks, found,
-                workers=workers)  # fmt: skip
+    ends = _ends(graph, part, workers)
+    run_threads(_hubs, graph.col_ptr, graph.row_idx, *ends, base, start, bits, marks, found,
+                workers=workers, queue=stoppable(ends[-1], part.last - part.first))  # fmt: skip
     return int(found.sum())
 
 
@@ -77,10 +80,12 @@ def _count_words(graph, part, workers):
         stretch = Edges(first, min(part.last, first + step), part.low, part.high)
         low, high = _window(graph, stretch, most)
         range_of = np.empty((high - low, 2), np.int64)
-        run_threads(_pack_words, graph.col_ptr, graph.row_idx, low, high, place, word, range_of, workers=workers)
+        run_threads(_pack_words, graph.col_ptr, graph.row_idx, low, high, place, word, range_of,
+                    workers=shares(int(graph.col_ptr[high] - graph.col_ptr[low])))  # fmt: skip
         beyond = None if high - low == graph.n else high  # what tells columns that are packed is then not compiled
-        run_threads(_words, graph.col_ptr, graph.row_idx, *_ends(graph, stretch, workers), low, beyond, place, word,
-                    range_of, marks, found, workers=workers)  # fmt: skip
+        ends = _ends(graph, stretch, workers)
+        run_threads(_words, graph.col_ptr, graph.row_idx, *ends, low, beyond, place, word, range_of, marks, found,
+                    workers=workers, queue=stoppable(ends[-1], part.last - part.first))  # fmt: skip
     return int(found.sum())
 
 
@@ -171,7 +176,7 @@ def _hubs(worker, workers, col_ptr, row_idx, first, last, low, high, queue, base
         at = first + stretch * queue[2]
         stop = min(last, at + queue[2])
         u = np.searchsorted(col_ptr, at, side="right") - 2
-        while at < stop:
+        while at < stop and not stopped(queue):
             u += 1
             begin, end = at, col_ptr[U64(u + 1)]
             at = end
@@ -262,7 +267,7 @@ def _words(
         at = first + stretch * queue[2]
         stop = min(last, at + queue[2])
         u = np.searchsorted(col_ptr, at, side="right") - 2
-        while at < stop:
+        while at < stop and not stopped(queue):
             u += 1
             begin, end = at, col_ptr[U64(u + 1)]
             at = end

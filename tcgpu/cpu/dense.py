@@ -7,7 +7,7 @@ many of them as its two rows of bits have in common, one AND and popcount for 64
 
 import numpy as np
 
-from tcgpu._native import fetch_add, jit, popcount, run_threads
+from tcgpu._native import fetch_add, jit, popcount, run_threads, stoppable
 from tcgpu.cpu.edges import all_of, workers_for
 
 LINE = 8  # 64-bit words in a cache line: rows start at whole lines
@@ -63,7 +63,8 @@ def add_dense(graph, base, by_edge, found, workers):
     queue = np.array([0, -(-hubs // CHUNK), max(1, BLOCK // words)], np.int64)
     totals = np.zeros((workers, 0 if by_edge else hubs), np.int64)
     edges = found if by_edge else None
-    run_threads(_meet_rows, graph.col_ptr, graph.row_idx, base, words, bits, queue, edges, totals, workers=workers)
+    run_threads(_meet_rows, graph.col_ptr, graph.row_idx, base, words, bits, queue, edges, totals, workers=workers,
+                queue=stoppable(queue, graph.m))  # fmt: skip
     if not by_edge:
         found[base:] += totals.sum(axis=0) >> 1  # each triangle of a vertex was met at two of its edges
 

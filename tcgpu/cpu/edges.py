@@ -2,8 +2,7 @@
 
 from typing import NamedTuple
 
-from tcgpu._native import threads
-from tcgpu.columns import MANY
+from tcgpu._native import MANY, threads
 
 
 class Edges(NamedTuple):

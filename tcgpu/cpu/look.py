@@ -1,12 +1,12 @@
 """What a graph looks like, by its longest column and a sample of its edges: by which design it is counted."""
 
-import threading
 from typing import NamedTuple
 from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from tcgpu._native import LANES, jit, run_threads, threads
+from tcgpu._fork import fork_safe_lock
+from tcgpu._native import LANES, jit, run_threads, shares
 
 SHORT_COLUMN = 32  # where none is longer, comparing beats marking
 DENSE = 12  # nonzeros per column from which packed words beat bits,
@@ -48,7 +48,7 @@ class Design(NamedTuple):
 
 
 _kept = WeakKeyDictionary()  # the graph that parts were counted of last -> its Design
-_keeping = threading.Lock()
+_keeping = fork_safe_lock()
 
 
 def design(graph, most_hubs=MOST_HUBS):
@@ -82,8 +82,7 @@ def hub_rows(graph, base):
     start = np.zeros(hubs + 1, np.int64)
     np.cumsum(-(-hubs // 64) - np.arange(hubs) // 64 // LINE * LINE, out=start[1:])
     bits = np.zeros(int(start[-1]) + LINE, np.uint64)
-    workers = threads() if hubs else 1
-    run_threads(_fill_hub_rows, graph.col_ptr, graph.row_idx, base, start, bits, workers=workers)
+    run_threads(_fill_hub_rows, graph.col_ptr, graph.row_idx, base, start, bits, workers=shares(bits.size))
     return Hubs(base, start, bits)
 
 

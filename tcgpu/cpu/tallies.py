@@ -15,10 +15,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tcgpu._native import fetch_add, inline, jit, run_threads, threads
+from tcgpu._native import fetch_add, inline, jit, run_threads, shares, stoppable, stopped
 from tcgpu.columns import occurrences
 from tcgpu.cpu.dense import add_dense, first_dense
-from tcgpu.cpu.edges import MANY, Edges, all_of, workers_for
+from tcgpu.cpu.edges import Edges, all_of, workers_for
 from tcgpu.cpu.orders import in_order
 
 FEW_WORKERS = 4  # no more than these have an array of all edges, or vertices, each;
@@ -81,9 +81,11 @@ def _tally_wedges(graph, part, reach, by_edge, spans, found, shared, workers):
     counters = np.zeros((workers, graph.max_column + 4), np.int32)
     kernel = (_tally_edges if shared else _tally_apart) if by_edge else _tally_vertices
     origins = (reach.v_low, edge0, spans[0][0], spans[-1][0])
-    args = [start, lists, columns, _chunks(reach), marks, counters, found[0], found[-1]]
+    queue = _chunks(reach)
+    args = [start, lists, columns, queue, marks, counters, found[0], found[-1]]
     args += [origins if any(origins) else None, *(() if by_edge else (shared,))]
-    run_threads(kernel, graph.col_ptr, graph.row_idx, *args, workers=workers)
+    stop = stoppable(queue, part.last - part.first)
+    run_threads(kernel, graph.col_ptr, graph.row_idx, *args, workers=workers, queue=stop)
 
 
 def carried_back(graph, own, values):
@@ -92,14 +94,14 @@ def carried_back(graph, own, values):
         return values
     back = np.empty_like(values)
     run_threads(_carry_back, graph.col_ptr, graph.row_idx, own.rank, own.col_ptr, own.row_idx, values, back,
-                workers=workers_for(all_of(graph)))  # fmt: skip
+                workers=shares(graph.m))  # fmt: skip
     return back
 
 
 def widened(values):
     """int32 numbers as int64, by all threads: most of that is to have the memory."""
     wide = np.empty(values.size, np.int64)
-    run_threads(_widen, values, wide, workers=threads() if values.size >= MANY else 1)
+    run_threads(_widen, values, wide, workers=shares(values.size))
     return wide
 
 
@@ -118,7 +120,9 @@ def list_triangles(graph, chunk=1 << 20, order="auto"):
     start, lists = _wedges(own, part, reach, workers)
     marks = np.zeros((workers, own.n), np.int32)
     found = np.zeros(own.m, np.int64)  # triangles over each wedge list, in their order
-    run_threads(_count_wedges, own.col_ptr, own.row_idx, start, lists, _chunks(reach), marks, found, workers=workers)
+    queue = _chunks(reach)
+    run_threads(_count_wedges, own.col_ptr, own.row_idx, start, lists, queue, marks, found, workers=workers,
+                queue=stoppable(queue, part.last - part.first))  # fmt: skip
     ends = np.cumsum(found)
     source = None if own is graph else np.argsort(own.rank).astype(np.int32)
     first = done = 0
@@ -186,8 +190,10 @@ def _wedges(graph, part, reach, workers):
     cuts = np.searchsorted(start, np.arange(workers + 1) * many // workers)
     cuts[0], cuts[-1] = 0, start.size - 1
     last = part.last if part.last < graph.col_ptr[reach.u_high] else None  # no column is then cut
+    queue = np.zeros(1, np.int64)
     run_threads(_fill_wedges, graph.col_ptr, graph.row_idx, part.first, last, reach.u_low, reach.u_high, reach.v_low,
-                cuts, start[:-1].copy(), lists, workers=workers)  # fmt: skip
+                cuts, queue, start[:-1].copy(), lists,
+                workers=workers, queue=stoppable(queue, part.last - part.first))  # fmt: skip
     return start, lists
 
 
@@ -249,11 +255,13 @@ def _count_middles(worker, workers, row_idx, first, last, v_low, start):
 
 
 @jit
-def _fill_wedges(worker, workers, col_ptr, row_idx, first, last, u_low, u_high, v_low, cuts, put, lists):
+def _fill_wedges(worker, workers, col_ptr, row_idx, first, last, u_low, u_high, v_low, cuts, queue, put, lists):
     """Every worker reads all edges and fills the lists of its own share of the middle vertices, each in order of u."""
     low, high = v_low + cuts[worker], v_low + cuts[worker + 1]
     begin = max(first, col_ptr[u_low])
     for u in range(u_low, min(u_high, high)):
+        if stopped(queue):
+            return
         end = col_ptr[U64(u + 1)]
         for k in range(begin, end if last is None else min(last, end)):
             v = I64(row_idx[U64(k)])
@@ -303,6 +311,8 @@ def _tally_vertices(
         alike = min(hits, looked - hits) * ALIKE <= looked
         looked, hits = I64(0), I64(0)
         for v in range(chunk * CHUNK, min(middles, (chunk + 1) * CHUNK)):
+            if stopped(queue):
+                return
             begin, end = col_ptr[U64(v_low + v)], col_ptr[U64(v_low + v + 1)]
             if begin == end or start[U64(v)] == start[U64(v + 1)]:
                 continue
@@ -367,6 +377,8 @@ def _tally_edges(
         if chunk < 0:
             break
         for v in range(chunk * CHUNK, min(middles, (chunk + 1) * CHUNK)):
+            if stopped(queue):
+                return
             begin, end = col_ptr[U64(v_low + v)], col_ptr[U64(v_low + v + 1)]
             if begin == end or start[U64(v)] == start[U64(v + 1)]:
                 continue
@@ -408,6 +420,8 @@ def _tally_apart(
         if chunk < 0:
             break
         for v in range(chunk * CHUNK, min(middles, (chunk + 1) * CHUNK)):
+            if stopped(queue):
+                return
             begin, end = col_ptr[U64(v_low + v)], col_ptr[U64(v_low + v + 1)]
             if begin == end or start[U64(v)] == start[U64(v + 1)]:
                 continue
@@ -454,6 +468,8 @@ def _count_wedges(worker, workers, col_ptr, row_idx, start, lists, queue, all_ma
         if chunk < 0:
             break
         for v in range(chunk * CHUNK, min(n, (chunk + 1) * CHUNK)):
+            if stopped(queue):
+                return
             begin, end = col_ptr[U64(v)], col_ptr[U64(v + 1)]
             _mark_places(row_idx, begin, end, marks)
             for q in range(start[U64(v)], start[U64(v + 1)]):

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tcgpu._native import jit, run_threads, threads
+from tcgpu._native import jit, run_threads, shares
 
 U64 = np.uint64
 CHUNK = 1 << 20  # bytes
@@ -118,7 +118,7 @@ def format_lists(indptr, indices, base):
 
 
 def _on_all_cores(function, text, cuts, *args):
-    run_threads(function, text.data, cuts, *args, workers=min(threads(), max(1, cuts.size - 1)))
+    run_threads(function, text.data, cuts, *args, workers=min(shares(text.data.size), max(1, cuts.size - 1)))
 
 
 def _starts(count, text, cuts):

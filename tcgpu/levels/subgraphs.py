@@ -19,7 +19,7 @@ from math import comb
 
 import numpy as np
 
-from tcgpu._native import fetch_add, jit, run_threads, threads
+from tcgpu._native import fetch_add, jit, run_threads, stopped, threads
 from tcgpu.columns import MANY
 from tcgpu.graph import GraphError, as_graph
 from tcgpu.levels.combinations import numbered, successor, unrank_into
@@ -73,7 +73,7 @@ def is_triangle_free(graph):
     workers = threads() if graph.m >= MANY else 1
     found, queue = np.zeros(1, np.int64), np.zeros(1, np.int64)
     run_threads(_any_triangle, *graph.adjacency, level, queue, np.zeros((workers, graph.n), np.uint8), found,
-                workers=workers)  # fmt: skip
+                workers=workers, queue=queue)  # fmt: skip
     return not found.any()
 
 
@@ -99,8 +99,9 @@ def _cliques(graph, k):
     marks = np.zeros((workers, own.n), np.uint8)
     lists = np.empty((workers, k, own.max_column), np.int32)
     found = np.zeros(workers, np.int64)
-    run_threads(_grow_cliques, own.col_ptr, own.row_idx, k, np.zeros(1, np.int64), marks, lists, found,
-                workers=workers)  # fmt: skip
+    queue = np.zeros(1, np.int64)
+    run_threads(_grow_cliques, own.col_ptr, own.row_idx, k, queue, marks, lists, found,
+                workers=workers, queue=queue)  # fmt: skip
     return int(found.sum())
 
 
@@ -141,8 +142,9 @@ def _shapes(graph, k, shaped):
     found = np.zeros((workers, max(first[-1], 1)), np.int64)
     seen, links = np.zeros((2, workers, own.n), np.uint8)
     near = np.empty((workers, own.n), np.int32)
-    run_threads(_grow_connected, *own.adjacency, k, shaped, first, np.zeros(1, np.int64), seen, links, near, found,
-                workers=workers)  # fmt: skip
+    queue = np.zeros(1, np.int64)
+    run_threads(_grow_connected, *own.adjacency, k, shaped, first, queue, seen, links, near, found,
+                workers=workers, queue=queue)  # fmt: skip
     return found.sum(axis=0)
 
 
@@ -190,7 +192,7 @@ def _grow_cliques(worker, workers, col_ptr, row_idx, k, queue, all_marks, all_li
                 lists[0, i] = row_idx[col_ptr[v] + i]
                 marks[lists[0, i]] = 1
             depth = 0  # depth + 1 vertices are chosen, lists[depth] are those that all of them see
-            while depth >= 0:
+            while depth >= 0 and not stopped(queue):
                 if at[depth] == length[depth]:
                     for i in range(length[depth]):
                         marks[lists[depth, i]] = depth
@@ -235,7 +237,7 @@ def _grow_connected(
             depth = 0  # the place of the last vertex that is chosen
             chosen[0], at[0] = root, 0
             end[0] = _look_around(indptr, indices, root, root, 0, 0, shaped, seen, links, near)
-            while depth >= 0:
+            while depth >= 0 and not stopped(queue):
                 if depth + 2 == k and not shaped:
                     total += end[depth] - at[depth]
                     at[depth] = end[depth]

@@ -14,7 +14,7 @@ from dataclasses import astuple, replace
 
 import numpy as np
 
-from tcgpu._native import jit, run_threads, threads
+from tcgpu._native import jit, run_threads, shares
 from tcgpu.graph import GraphError
 
 MAGIC = b'{"journal": "tcgpu '  # how every heading starts
@@ -215,7 +215,7 @@ def _otherwise(text, heading):
 
 def _mixed(array):
     """A number of 64 bits out of all of an integer array, the same for any number of threads."""
-    found = np.zeros(threads(), np.uint64)
+    found = np.zeros(shares(array.size), np.uint64)
     run_threads(_mix, array, found, workers=found.size)
     return int(found.sum(dtype=np.uint64))
 

@@ -9,18 +9,19 @@ that asked for it: that needs no `if __name__ == "__main__"`.
 
 import os
 import sys
-import threading
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from contextlib import contextmanager
 from multiprocessing.context import SpawnContext, SpawnProcess
 from types import ModuleType
 
 from tcgpu._engine import ENGINE, REASON, named_gpus, visible_gpus
+from tcgpu._fork import fork_safe_lock
 from tcgpu._seat import take_seat
 from tcgpu.graph import GraphError
 
 _pools = {}  # name -> executor
-_lock = threading.Lock()
+_lock = fork_safe_lock()
+_of_parent = []  # in a forked child: the parent's pools, kept, since to delete one writes to the parent's pipes
 
 
 def pool(name):
@@ -29,6 +30,17 @@ def pool(name):
         if name not in _pools:
             _pools[name] = POOLS[name]()
         return _pools[name]
+
+
+def _forget_pools():
+    """A forked child starts pools of its own."""
+    global _pools
+    _of_parent.append(_pools)
+    _pools = {}
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget_pools)
 
 
 def renewed(name):

@@ -15,6 +15,7 @@ from weakref import WeakValueDictionary
 
 from tcgpu import formats
 from tcgpu._engine import ENGINE, visible_gpus
+from tcgpu._fork import fork_safe_lock
 from tcgpu.counting import METHODS, on_engine
 from tcgpu.graph import Graph, GraphError
 from tcgpu.parts.cut import Deal, Part
@@ -150,7 +151,17 @@ class Held:
 
 _held = {}  # one for each GPU that this process uses, under its number; None is that of no GPU
 _at_home = WeakValueDictionary()  # token -> Graph: threads of the process that asks have its graphs at once
-_holding = threading.Lock()
+_holding = fork_safe_lock()
+
+
+def _release_held():
+    """In a forked child no thread of the parent counts any more."""
+    for held in _held.values():
+        held.lock._at_fork_reinit()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_release_held)
 
 
 def at_home(token, graph):

@@ -1,0 +1,219 @@
+"""Long work is stopped within a second, in compiled code, too; what comes after it works; so does a forked child."""
+
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+
+import numpy as np
+import pytest
+
+import tcgpu
+from tcgpu import _native, _watch, columns, cpu, generators, levels
+
+needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork")
+
+SCREEN = 40  # lines
+LONG = {  # of each phase: what is made ready, and work that takes many seconds on a few cores
+    "draw": ("", "tcgpu.generate.rmat(23)"),
+    "clean": ("u, v, n = tcgpu.generators.edges('rmat', 20)", "columns.clean_columns(u, v, n)"),
+    "count": ("g = tcgpu.generate.rmat(16)", "cpu.count_by(cpu.Design('hubs', cpu.hub_rows(g, g.n)), g, ALL)"),
+    "triangles": ("g = tcgpu.generate.rmat(17)", "cpu.triangles(g, 'natural')"),
+    "support": ("g = tcgpu.generate.rmat(17)", "cpu.support(g, 'natural')"),
+    "truss": ("g = tcgpu.generate.mesh(1500, 1500)", "tcgpu.truss_numbers(g)"),
+    "breadth first": ("g = tcgpu.generate.rmat(18)", "g.__dict__.pop('adjacency', 0); g._rank('bfs', 0)"),
+    "attach": ("", "tcgpu.generate.barabasi_albert(5_000_000, 8)"),
+    "subgraphs": ("g = tcgpu.generate.rmat(13)", "levels.count_subgraphs(g, 5, 'connected')"),
+}  # fmt: skip
+
+
+def interrupted(code, *, first="", seconds=1.0, timeout=60):
+    """Run Python code in a process of its own and send SIGINT while `code` runs: its exit code, stderr, and latency."""
+    program = f"{first}\nimport sys\nprint('ready', flush=True)\n{code}\n"
+    with subprocess.Popen(
+        [sys.executable, "-c", program], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout.readline() == "ready\n", process.stderr.read()
+        time.sleep(seconds)
+        assert process.poll() is None, "it was over too soon"
+        process.send_signal(signal.SIGINT)
+        begin = time.monotonic()
+        out, errors = process.communicate(timeout=timeout)
+        return process.returncode, out, errors, time.monotonic() - begin
+
+
+@pytest.mark.parametrize("phase", LONG)
+def test_compiled_work_is_interrupted_within_a_second(phase):
+    """KeyboardInterrupt comes at once, with a traceback of one screen at most, and the next call is right."""
+    ready, work = LONG[phase]
+    first = f"""
+import time
+import tcgpu, tcgpu.generators
+from tcgpu import columns, cpu, levels
+{ready}
+small = tcgpu.generate.rmat(10)
+expected = tcgpu.count(small), tcgpu.truss_numbers(small).tolist()
+if 'g' in dir():
+    ALL = cpu.Edges(0, g.m, 0, g.n)
+"""
+    code = f"""
+try:
+    while True:
+        {work}
+except KeyboardInterrupt:
+    import traceback
+    print(time.time(), flush=True)
+    lines = traceback.format_exc().count(chr(10))
+    assert lines < {SCREEN}, lines
+fresh = tcgpu.generate.rmat(10)
+assert (tcgpu.count(fresh), tcgpu.truss_numbers(fresh).tolist()) == expected
+print("right", flush=True)
+"""
+    begin = time.time()
+    returncode, out, errors, latency = interrupted(code, first=first)
+    assert returncode == 0 and out.split()[-1] == "right", errors
+    raised = float(out.split()[0]) - (time.time() - latency)
+    assert -1 < raised < 1 and begin < float(out.split()[0])
+
+
+def test_the_shell_ends_with_130_and_no_traceback(tmp_path):
+    code = f"from tcgpu.__main__ import main\nsys.exit(main(['generate', 'rmat', 'scale=23', '-o', {str(tmp_path / 'g.npz')!r}]))"  # noqa: E501
+    returncode, out, errors, latency = interrupted(code, first="import tcgpu.generators", seconds=2)
+    assert (returncode, out, errors) == (130, "", "")
+    assert latency < 3  # a process on a busy machine takes its time to end
+
+
+def test_an_interrupt_while_numba_compiles_is_one_screen(tmp_path, monkeypatch):
+    """The compiler goes on in its thread: it is never left half-way, and the next call finds what it made."""
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
+    first = "import tcgpu\nfrom tcgpu import cpu, peeling\ng = tcgpu.generate.mesh(20, 20)"
+    code = """
+try:
+    tcgpu.truss_numbers(g)
+except KeyboardInterrupt:
+    import traceback
+    print(traceback.format_exc().count(chr(10)), flush=True)
+assert tcgpu.truss_numbers(g).max() == 3
+"""
+    returncode, out, errors, latency = interrupted(code, first=first, seconds=0.7)
+    assert returncode == 0 and int(out.split()[-1]) < SCREEN, errors
+
+
+class Ended(Exception):
+    """Raised by a callback of `_watch`."""
+
+
+@pytest.mark.parametrize(
+    "work",
+    [
+        lambda: generators.edges("rmat", 22),
+        lambda: levels.count_subgraphs(tcgpu.generate.rmat(13), 5, "connected"),
+        lambda: tcgpu.truss_numbers(tcgpu.generate.mesh(1000, 1000)),
+    ],
+)
+def test_a_watch_ends_compiled_work_within_a_second(work):
+    """As the explorer does with what it is told to stop."""
+    begin = time.monotonic()
+    ended = []
+
+    def callback(share):
+        if time.monotonic() - begin > 0.5:
+            ended.append(time.monotonic())
+            raise Ended
+
+    with pytest.raises(Ended), _watch.watched(callback):
+        while True:
+            work()
+    assert time.monotonic() - ended[0] < 1
+
+
+def test_workers_in_line_are_not_started_once_one_fails():
+    done = []
+
+    def fail(worker, workers):
+        done.append(worker)
+        if worker == 3:
+            raise ValueError("worker 3")
+
+    with pytest.raises(ValueError, match="worker 3"):
+        _native.run_threads(fail, workers=1000)
+    assert 3 in done and len(done) < 1000
+
+
+def test_no_more_workers_run_at_a_time_than_there_are_threads():
+    running, most = [], []
+
+    def work(worker, workers):
+        running.append(worker)
+        most.append(len(running))
+        time.sleep(0.002)
+        running.remove(worker)
+
+    _native.set_threads(2)
+    try:
+        _native.run_threads(work, workers=20)
+    finally:
+        _native.set_threads(None)
+    assert len(most) == 20 and max(most) <= 2
+
+
+def test_where_no_thread_can_be_started_the_calling_one_works(monkeypatch):
+    class Full:
+        def submit(self, *args):
+            raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(_native, "_workers_pool", Full)
+    done = []
+    _native.run_threads(lambda worker, workers: done.append(worker), workers=4)
+    assert done == [0, 1, 2, 3]
+
+
+@pytest.mark.parametrize("share", [1 << 8, 1 << 20])
+def test_any_number_of_shares_gives_the_same(share, monkeypatch):
+    u, v, n = generators.edges("rmat", 12, seed=3)
+    expected = columns.clean_columns(u, v, n)
+    monkeypatch.setattr(_native, "SHARE", share)
+    monkeypatch.setattr(_native, "MANY", 0)
+    assert _native.shares(u.size) > 1
+    assert all(np.array_equal(a, b) for a, b in zip(generators.edges("rmat", 12, seed=3)[:2], (u, v)))
+    found = columns.clean_columns(u, v, n)
+    assert all(np.array_equal(a, b) for a, b in zip(found, expected))
+    graph = tcgpu.Graph(found.col_ptr, found.row_idx)
+    assert cpu.count(graph) == cpu.count(tcgpu.Graph(expected.col_ptr, expected.row_idx))
+
+
+@needs_fork
+def test_a_child_forked_while_a_thread_counts_in_parts_counts_too():
+    """Locks that the thread holds are free in the child, where the thread does not exist."""
+    code = """
+        import os, signal, threading, time, tcgpu
+        graphs = [tcgpu.generate.rmat(12, seed=seed).ordered("degree") for seed in range(2)]
+        expected = [tcgpu.count(graph) for graph in graphs]
+        for graph in graphs:  # Python's own locks of imports are not ours to mend
+            tcgpu.count(graph, "cpu", device_memory=1 << 30)
+            tcgpu.count(graph, executor="threads", parts=2)
+        over = threading.Event()
+
+        def count():
+            while not over.is_set():
+                for graph in graphs:  # what is kept of the last graph is made anew each time
+                    tcgpu.count(graph, "cpu", device_memory=1 << 30)
+                    tcgpu.count(graph, executor="threads", parts=2)
+
+        thread = threading.Thread(target=count)
+        thread.start()
+        for _ in range(30):
+            time.sleep(0.01)
+            child = os.fork()
+            if child == 0:
+                signal.alarm(30)
+                right = tcgpu.count(graphs[0], "cpu", device_memory=1 << 30) == expected[0]
+                right &= tcgpu.count(graphs[1], executor="threads", parts=2) == expected[1]
+                os._exit(0 if right else 1)
+            assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+        over.set()
+        thread.join()
+    """
+    subprocess.run([sys.executable, "-W", "ignore", "-c", textwrap.dedent(code)], check=True, timeout=200)
