@@ -364,7 +364,7 @@ def _parameters(function):
 
 
 def _summary(function):
-    return inspect.getdoc(function).partition("\n")[0]
+    return (inspect.getdoc(function) or "").partition("\n")[0]  # `python -OO` keeps no docstrings
 
 
 def _parser():

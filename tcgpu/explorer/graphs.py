@@ -165,7 +165,7 @@ class GraphChoice(widgets.VBox):
 
     def _show_sliders(self):
         name = self.generator.value
-        self.about.value = html.escape(inspect.getdoc(GENERATORS[name]).splitlines()[0].replace("`", ""))
+        self.about.value = html.escape((inspect.getdoc(GENERATORS[name]) or name).splitlines()[0].replace("`", ""))
         self._sliders.children = [
             look.row(control, words.PARAMETERS[parameter][1], parameter.replace("_", " "))
             for parameter, control in self.parameters[name].items()

@@ -1,0 +1,183 @@
+"""Compiled code is kept where a machine allows it; damaged files are compiled anew."""
+
+import ctypes
+import os
+import shutil
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+
+posix = pytest.mark.skipif(os.name != "posix", reason="file modes are those of POSIX systems")
+
+COUNT = """
+import numpy as np, tcgpu
+from tcgpu import columns, cpu
+graph = tcgpu.Graph.from_edges(np.array([0, 1, 2, 2], np.int32), np.array([1, 2, 0, 3], np.int32))
+assert tcgpu.count(graph) == 1
+assert columns.extent(np.array([3, 1]), np.array([2, 9])) == (1, 9)
+used = [function for function in vars(columns).values() if getattr(function, "signatures", None)]
+hits, misses = (sum(sum(getattr(f.stats, what).values()) for f in used) for what in ("cache_hits", "cache_misses"))
+print(tcgpu.__file__, hits, misses)
+"""
+
+
+SQUARES = """
+import numpy as np
+from tcgpu._native import jit
+@jit
+def square(x):
+    return x * x
+"""
+SQUARE = """
+import sys
+from squares import square
+assert square(3) == 9 and square(0.5) == 0.25
+print(sum(square.stats.cache_hits.values()), sum(square.stats.cache_misses.values()))
+"""
+
+
+def without_privileges():
+    """In a child: have file modes hold for root, too (Linux: no CAP_DAC_OVERRIDE after the next exec)."""
+    if os.geteuid() == 0:
+        ctypes.CDLL(None).prctl(24, 1, 0, 0, 0)
+
+
+def run(code=COUNT, *options, **environment):
+    """The words that a program prints, and its lines on stderr."""
+    env = {name: value for name, value in os.environ.items() if name not in ("NUMBA_CACHE_DIR", "XDG_CACHE_HOME")}
+    ran = subprocess.run(
+        [sys.executable, *options, "-c", code],
+        env=env | environment,
+        text=True,
+        capture_output=True,
+        cwd=os.sep,
+        preexec_fn=without_privileges if os.name == "posix" else None,
+        timeout=120,
+    )
+    assert ran.returncode == 0, ran.stderr
+    return ran.stdout.split(), ran.stderr.splitlines()
+
+
+@pytest.fixture
+def read_only(root, tmp_path):
+    """The environment of a read-only installation and home, and of a temporary folder that can be written to."""
+    site, home, temporary = tmp_path / "site", tmp_path / "home", tmp_path / "tmp"
+    shutil.copytree(root / "tcgpu", site / "tcgpu", ignore=shutil.ignore_patterns("__pycache__"))
+    home.mkdir()
+    temporary.mkdir()
+    locked = [home, site, *(path for path in site.rglob("*") if path.is_dir())]
+    for folder in locked:
+        folder.chmod(0o555)
+    yield {"PYTHONPATH": str(site), "HOME": str(home), "TMPDIR": str(temporary), "PYTHONDONTWRITEBYTECODE": "1"}
+    for folder in locked:
+        folder.chmod(0o755)
+
+
+@posix
+def test_a_read_only_installation_and_home_use_a_private_temporary_folder(read_only, tmp_path):
+    out, errors = run(**read_only)
+    assert out[0].startswith(str(tmp_path / "site")) and int(out[2]) > 0
+    (folder,) = (tmp_path / "tmp").iterdir()
+    assert folder.stat().st_mode & 0o777 == 0o700 and any(folder.rglob("*.nbc"))
+    assert len(errors) == 1 and str(folder) in errors[0]  # said once
+    out, _ = run(**read_only)
+    assert int(out[1]) > 0 and int(out[2]) == 0  # all of it was kept
+    assert not list((tmp_path / "site").rglob("*.nb?")) and not list((tmp_path / "home").iterdir())
+
+
+@posix
+@pytest.mark.parametrize("trap", ["open", "link", "file", "no folder"])
+def test_a_folder_that_others_may_write_to_is_not_used(read_only, tmp_path, trap):
+    """Code is read from there and run."""
+    folder = tmp_path / "tmp" / f"numba-tcgpu-{os.geteuid()}"
+    code = COUNT
+    if trap == "open":
+        folder.mkdir()
+        folder.chmod(0o777)
+    elif trap == "link":
+        (tmp_path / "elsewhere").mkdir(mode=0o700)
+        folder.symlink_to(tmp_path / "elsewhere")
+    elif trap == "file":
+        folder.touch()
+    else:
+        code = f"import tempfile\ntempfile.tempdir = {str(tmp_path / 'home')!r}" + COUNT
+    out, errors = run(code, **read_only)
+    assert int(out[2]) > 0 and len(errors) == 1 and "every process compiles anew" in errors[0]
+    assert not list(tmp_path.rglob("*.nb?"))
+
+
+@posix
+def test_a_folder_that_the_user_names_is_used(read_only, tmp_path):
+    named = tmp_path / "named"
+    out, errors = run(NUMBA_CACHE_DIR=str(named), **read_only)
+    assert not errors and any(named.rglob("*.nbc")) and not list((tmp_path / "tmp").iterdir())
+
+
+def damaged(path, how):
+    content = path.read_bytes()
+    path.write_bytes({
+        "empty": b"",
+        "garbage": np.random.default_rng(1).bytes(len(content)),
+        "cut": content[: len(content) // 2],
+        "zeros": content[: len(content) // 2] + bytes(len(content) - len(content) // 2),
+    }[how])  # fmt: skip
+
+
+@pytest.fixture
+def squares(tmp_path):
+    """A function that runs SQUARE, which compiles one function for two signatures, with a cache in `tmp_path`."""
+    (tmp_path / "squares.py").write_text(SQUARES)
+    path = os.pathsep.join(filter(None, [str(tmp_path), os.environ.get("PYTHONPATH")]))
+
+    def twice():
+        out, errors = run(SQUARE, NUMBA_CACHE_DIR=str(tmp_path / "cache"), PYTHONPATH=path)
+        assert not errors
+        return tuple(map(int, out))
+
+    assert twice() == (0, 2)
+    return twice
+
+
+@pytest.mark.parametrize("how", ["empty", "garbage", "cut", "zeros"])
+@pytest.mark.parametrize("ending", ["nbi", "nbc"])
+def test_a_damaged_file_is_compiled_anew_and_overwritten(ending, how, squares, tmp_path):
+    files = list(tmp_path.rglob(f"*.{ending}"))
+    assert len(files) == {"nbi": 1, "nbc": 2}[ending]
+    for path in files:
+        damaged(path, how)
+    with ThreadPoolExecutor(3) as pool:  # several processes find and mend it at once
+        assert all(sum(found) == 2 for found in pool.map(lambda _: squares(), range(3)))
+    squares()  # processes that write one index at once may each lose what the other has added
+    assert squares() == (2, 0)
+
+
+def test_code_of_another_signature_is_not_run(squares, tmp_path):
+    """As two processes leave it behind that compile one function for two signatures at once."""
+    one, other = tmp_path.rglob("*.nbc")
+    content = one.read_bytes(), other.read_bytes()
+    one.write_bytes(content[1])
+    other.write_bytes(content[0])
+    assert squares() == (0, 2)
+
+
+def test_everything_but_a_place_for_its_code_works_without_docstrings(tmp_path):
+    """`python -OO`: no docstrings, no assert statements."""
+    code = """
+import io, sys, contextlib
+import tcgpu, tcgpu.explorer, tcgpu.stepper
+from tcgpu.__main__ import main
+graph = tcgpu.generate.rmat(5, seed=1)
+counts = {tcgpu.count(graph), tcgpu.count(graph, "naive", engine="sim"), tcgpu.trace(graph, "naive").triangles}
+assert len(counts) == 1
+if len(counts) != 1:
+    sys.exit(f"{counts}")
+for words in (["--help"], ["count", "--help"], ["methods"], ["generate"], ["fetch", "--list"]):
+    with contextlib.suppress(SystemExit):
+        main(words)
+explorer = tcgpu.explore(graph)
+"""
+    out, errors = run(code, "-OO", NUMBA_CACHE_DIR=os.environ.get("NUMBA_CACHE_DIR", str(tmp_path)))
+    assert not errors and "None" not in out[:200]
