@@ -21,7 +21,6 @@ import re
 import secrets
 import subprocess
 import sys
-import threading
 import time
 from contextlib import contextmanager, suppress
 from functools import cache
@@ -33,6 +32,7 @@ from unittest.mock import patch
 import numpy as np
 import platformdirs
 
+from tcgpu._fork import fork_safe_lock
 from tcgpu._language import DeviceFunction, is_cuda, is_device_function, names_of
 
 log = logging.getLogger("tcgpu")
@@ -266,7 +266,7 @@ def _stop_processes():
 
 # ----------------------------------------------------------------------------------------------------------- numba-cuda
 
-_lock = threading.Lock()
+_lock = fork_safe_lock()
 
 
 def compiled(function, signature, capability, most_threads=None):
