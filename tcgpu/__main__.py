@@ -18,6 +18,7 @@ from tcgpu._terminal import print_json, print_table, progress
 
 PICTURES = (".png", ".svg", ".pdf")
 FORMATS = "mtx, edges, metis, npz or folder (default: by the file's name)"
+STARVED = "can't start new thread", "can't allocate", "failed to map segment", "Cannot allocate memory"
 
 
 class UsageError(Exception):
@@ -488,6 +489,9 @@ def main(argv=None):
         _forget_stdout()
         return 141  # what a shell reports of a process that ended by SIGPIPE
     except KeyboardInterrupt:
+        native = sys.modules.get("tcgpu._native")
+        if native is not None and native.busy():  # with what cannot be stopped: Python would wait for it
+            os._exit(130)
         return 130
     except Exception as error:
         said = _bad_input(error)
@@ -501,9 +505,11 @@ def main(argv=None):
 
 def _bad_input(error):
     """One line about an error that its user can mend; None for any other."""
+    if isinstance(error, MemoryError) or any(text in str(error) for text in STARVED):
+        return " ".join(["out of memory:", *str(error).split()]).rstrip(":")  # nothing is imported for it
     if isinstance(error, OSError) and error.strerror:
         said = f"{error.filename}: {error.strerror}" if error.filename else error.strerror
-    elif isinstance(error, (UsageError, OSError, MemoryError, tcgpu.GraphError, BrokenExecutor)):
+    elif isinstance(error, (UsageError, OSError, tcgpu.GraphError, BrokenExecutor)):
         said = str(error) or type(error).__name__
     else:
         return None

@@ -61,6 +61,7 @@ def _compiled_apart(dispatcher):
 _lock = fork_safe_lock()
 _pool = None
 _threads = None
+_unfinished = []  # futures of the call that was stopped last
 
 
 def threads():
@@ -141,10 +142,15 @@ def _wait_for(futures, stop=lambda: None):
                 _watch.pulse()
     except BaseException as error:
         stop()
-        wait(futures, GRACE)
+        _unfinished[:] = wait(futures, GRACE).not_done
         if isinstance(error, KeyboardInterrupt):
             error.__traceback__ = None  # the frames of the wait say nothing
         raise
+
+
+def busy():
+    """Whether workers of a stopped call are still at work: with what cannot be stopped, as Numba's compiler."""
+    return not all(future.done() for future in _unfinished)
 
 
 def _done(future):

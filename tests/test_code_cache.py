@@ -10,6 +10,8 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 
+import tcgpu
+
 posix = pytest.mark.skipif(os.name != "posix", reason="file modes are those of POSIX systems")
 
 COUNT = """
@@ -39,6 +41,9 @@ print(sum(square.stats.cache_hits.values()), sum(square.stats.cache_misses.value
 """
 
 
+ROOT = os.path.dirname(os.path.dirname(tcgpu.__file__))
+
+
 def without_privileges():
     """In a child: have file modes hold for root, too (Linux: no CAP_DAC_OVERRIDE after the next exec)."""
     if os.geteuid() == 0:
@@ -48,6 +53,7 @@ def without_privileges():
 def run(code=COUNT, *options, **environment):
     """The words that a program prints, and its lines on stderr."""
     env = {name: value for name, value in os.environ.items() if name not in ("NUMBA_CACHE_DIR", "XDG_CACHE_HOME")}
+    env["PYTHONPATH"] = os.pathsep.join(filter(None, [ROOT, env.get("PYTHONPATH")]))
     ran = subprocess.run(
         [sys.executable, *options, "-c", code],
         env=env | environment,
@@ -130,7 +136,7 @@ def damaged(path, how):
 def squares(tmp_path):
     """A function that runs SQUARE, which compiles one function for two signatures, with a cache in `tmp_path`."""
     (tmp_path / "squares.py").write_text(SQUARES)
-    path = os.pathsep.join(filter(None, [str(tmp_path), os.environ.get("PYTHONPATH")]))
+    path = os.pathsep.join(filter(None, [str(tmp_path), ROOT, os.environ.get("PYTHONPATH")]))
 
     def twice():
         out, errors = run(SQUARE, NUMBA_CACHE_DIR=str(tmp_path / "cache"), PYTHONPATH=path)

@@ -336,7 +336,7 @@ def test_a_folder_that_is_no_graph(refused, tmp_path):
     [
         (PermissionError(13, "Permission denied", "secret.txt"), "secret.txt: Permission denied"),
         (OSError("the line\n is dead"), "the line is dead"),
-        (MemoryError(), "MemoryError"),
+        (MemoryError(), "out of memory"),
     ],
     ids=["permission", "other", "memory"],
 )

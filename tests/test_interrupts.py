@@ -12,6 +12,7 @@ import pytest
 
 import tcgpu
 from tcgpu import _native, _watch, columns, cpu, generators, levels
+from tcgpu.__main__ import main as shell
 
 needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork")
 
@@ -217,3 +218,31 @@ def test_a_child_forked_while_a_thread_counts_in_parts_counts_too():
         thread.join()
     """
     subprocess.run([sys.executable, "-W", "ignore", "-c", textwrap.dedent(code)], check=True, timeout=200)
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        MemoryError(),
+        MemoryError("Unable to allocate 14.5 MiB"),
+        RuntimeError("can't start new thread"),
+        ImportError("libx.so: failed to map segment from shared object"),
+    ],
+)
+def test_too_little_memory_is_one_line_in_the_shell(error, monkeypatch, capsys):
+    def starve():
+        raise error
+
+    monkeypatch.setattr(tcgpu, "methods", starve)
+    assert shell(["methods"]) == 2
+    out, errors = capsys.readouterr()
+    assert errors.startswith("tcgpu: out of memory") and errors.count("\n") == 1 and not out
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the limit of a process's address space is Linux's")
+def test_the_shell_under_a_memory_limit_says_one_line(tmp_path):
+    code = "import resource\nresource.setrlimit(resource.RLIMIT_AS, (3 << 30, 3 << 30))\n"
+    code += "import sys\nfrom tcgpu.__main__ import main\n"
+    code += f"sys.exit(main(['generate', 'rmat', 'scale=24', '-o', {str(tmp_path / 'g.npz')!r}]))"
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
+    assert ran.returncode == 2 and ran.stderr.count("\n") == 1, ran.stderr
