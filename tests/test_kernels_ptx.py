@@ -38,24 +38,10 @@ def capability(request):
 
 
 def compiled(kernel, capability):
-    """The PTX of a kernel, for each of its signatures."""
+    """A kernel as the linker takes it, for each of its signatures."""
     assert kernel.signatures
     for signature in kernel.signatures:
-        yield _compiler.to_ptx(kernel.py_func, signature, capability, kernel.most_threads)
-
-
-def assembled(ptx, capability):
-    """What CUDA's assembler says of registers and memory, in words."""
-    from cuda.bindings import nvjitlink
-
-    handle = nvjitlink.create(2, [f"-arch={target(capability)}", "-verbose"])
-    data = ptx.encode()
-    nvjitlink.add_data(handle, nvjitlink.InputType.PTX, data, len(data), "kernel")
-    nvjitlink.complete(handle)
-    said = bytearray(nvjitlink.get_info_log_size(handle))
-    nvjitlink.get_info_log(handle, said)
-    nvjitlink.destroy(handle)
-    return said.decode()
+        yield _compiler.to_ltoir(kernel.py_func, signature, capability, kernel.most_threads)
 
 
 def most_registers(kernel, capability):
@@ -80,17 +66,18 @@ def barriers(function):
 def test_barriers_are_as_many_as_written(kernel, capability):
     """CPython copies a short end of a function into each branch that leads there, and LLVM may follow suit. Lanes of a
     warp that then wait at two copies of one barrier wait for ever."""
-    for ptx in compiled(kernel, capability):
+    for code in compiled(kernel, capability):
+        ptx = _compiler.to_ptx(code, capability)
         assert len(re.findall(r"\b(?:bar|barrier)\.(?:sync|red|cta)", ptx)) <= barriers(kernel.py_func)
 
 
 @pytest.mark.parametrize("kernel", list(every_kernel()))
 def test_compiles_to_integers_in_registers(kernel, capability):
-    for ptx in compiled(kernel, capability):
+    for code in compiled(kernel, capability):
+        ptx, said = _compiler.to_ptx(code, capability), _compiler.resources(code, capability)
         assert ".entry" in ptx and f".target {target(capability)}" in ptx
         assert not re.search(r"\.f(64|32)\b", ptx), "counts with floating point"
         assert ".local" not in ptx, "keeps variables in local memory"
-        said = assembled(ptx, capability)
         assert re.findall(r"(\d+) bytes spill", said) == ["0", "0"]
         assert re.findall(r"(\d+) bytes stack frame", said) == ["0"]
         assert int(re.search(r"Used (\d+) registers", said)[1]) <= most_registers(kernel, capability)
