@@ -15,7 +15,7 @@ import weakref
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import asdict, dataclass
-from functools import partial
+from functools import cache, partial
 
 import numpy as np
 
@@ -489,8 +489,14 @@ class Facts:
 
 def facts():
     """The `Facts` of the engine's device."""
+    return _facts(this_gpu() if engine() == "gpu" else None)
+
+
+@cache
+def _facts(device):
+    """The `Facts` of a GPU, by its number; None: of the simulator."""
     versions = {"numba": _compiler.version("numba"), "numba_cuda": _compiler.version("numba-cuda")}
-    if engine() == "sim":
+    if device is None:
         return Facts(
             name="CUDA simulator",
             compute_capability="7.5",
@@ -505,7 +511,6 @@ def facts():
             cuda="",
             **versions,
         )
-    device = this_gpu()
     version = _cupy().cuda.runtime.runtimeGetVersion()
     return Facts(
         name=_driver.device_name(device),
