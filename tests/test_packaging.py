@@ -30,7 +30,7 @@ def versions(requirements):
 
 def test_the_core_runs_without_a_gpu_or_a_browser():
     assert set(versions(PROJECT["dependencies"])) == {
-        "ipywidgets", "matplotlib", "networkx", "numba", "numpy", "pooch", "scipy",
+        "ipywidgets", "matplotlib", "networkx", "numba", "numpy", "platformdirs", "pooch", "scipy",
     }  # fmt: skip
     assert PROJECT["requires-python"] == ">=3.11"
 
