@@ -417,8 +417,9 @@ def unmasked(values, what):
 
     Which edges to leave out is for the caller to say: a mask of `u` alone does not tell what becomes of `v`.
     """
-    if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
-        count = int(np.ma.count_masked(values))
+    masked = getattr(values, "mask", False) if isinstance(values, np.ndarray) else False  # numpy.ma is slow to import
+    if np.any(masked):
+        count = np.count_nonzero(masked)
         raise GraphError(f"{what} has {count} masked entries; leave them out first, in both ends of the edges")
     return values
 
