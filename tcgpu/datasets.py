@@ -17,7 +17,6 @@ is known: its download warns.
 
 import contextlib
 import csv
-import difflib
 import os
 import shutil
 import tarfile
@@ -30,6 +29,7 @@ from pathlib import Path
 import numpy as np
 
 from tcgpu import counting, formats
+from tcgpu._suggest import did_you_mean
 from tcgpu.graph import GraphError
 
 SUITESPARSE = "https://sparse.tamu.edu/MM/DIMACS10/{name}.tar.gz"
@@ -208,8 +208,8 @@ def _indexed(folder, family):
 def _entry(name):
     entries = {entry.name: entry for entry in catalogue()}
     if name not in entries:
-        near = difflib.get_close_matches(str(name), entries, 3, 0.5) or list(entries)[:4]
-        raise GraphError(f"no dataset {name!r}; there are {', '.join(near)}, and more in datasets.catalogue()")
+        some = f"{', '.join(list(entries)[:4])}, and more in datasets.catalogue()"
+        raise GraphError(f"no dataset {name!r}{did_you_mean(name, entries)}; there are {some}")
     return entries[name]
 
 

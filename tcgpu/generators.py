@@ -17,6 +17,7 @@ import numpy as np
 
 from tcgpu import columns
 from tcgpu._native import jit, run_threads, shares, stoppable, stopped
+from tcgpu._suggest import unknown
 from tcgpu.graph import Graph, GraphError
 
 U64 = np.uint64
@@ -49,7 +50,7 @@ def _generator(draw):
 def edges(name, *args, **knobs):
     """The edges of generator `name` as drawn, int32 and not cleaned: `(u, v, n)`. Where raw measurements begin."""
     if name not in GENERATORS:
-        raise GraphError(f"no generator {name!r}; there are {', '.join(GENERATORS)}")
+        raise GraphError(unknown("generator", name, GENERATORS))
     return GENERATORS[name].edges(*args, **knobs)
 
 
@@ -67,8 +68,9 @@ def rmat(scale, edge_factor=16, a=0.57, b=0.19, c=0.19, permuted=True, *, seed=0
     """
     _whole("scale", scale, high=30)
     _whole("edge_factor", edge_factor)
-    for what, share in (("a", a), ("b", b), ("c", c), ("a + b + c", round(a + b + c, 9))):
+    for what, share in (("a", a), ("b", b), ("c", c)):
         _share(what, share)
+    _share("a + b + c", round(a + b + c, 9))
     n, m = 1 << scale, edge_factor << scale
     _check_fits(n, m)
     bounds = np.minimum(np.round(np.cumsum([a, b, c]) * 2**32), 2**32).astype(np.uint64)

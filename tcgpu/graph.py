@@ -11,6 +11,7 @@ from itertools import chain
 import numpy as np
 
 from tcgpu import columns, ids
+from tcgpu._suggest import unknown
 
 ORDERS = ("natural", "degree", "bfs", "random", "auto")
 SCATTERED = 1 / 64  # degree order pays in a graph whose order keeps no neighbours close (see `columns.spread`),
@@ -408,7 +409,7 @@ def best_order(u, v, n, m):
 
 def known_order(order):
     if order not in ORDERS:
-        raise GraphError(f"no order {order!r}; there are {', '.join(ORDERS)}")
+        raise GraphError(unknown("order", order, ORDERS))
     return order
 
 

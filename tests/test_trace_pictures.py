@@ -132,7 +132,7 @@ def test_methods_side_by_side():
 @pytest.mark.parametrize(
     "draw, said",
     [
-        (lambda trace: trace.draw_source("luck"), "by is one of time, steps"),
+        (lambda trace: trace.draw_source("luck"), "by: no measure .luck.; there are time, steps"),
         (lambda trace: trace.draw_raster(block=77), "no warp None of block 77"),
         (lambda trace: trace.draw_raster(begin=10**6), "begin is not 1000000"),
         (lambda trace: trace.draw_request("luck"), "of sectors or of conflicts"),

@@ -6,6 +6,7 @@ import html
 import ipywidgets as widgets
 
 from tcgpu import plots
+from tcgpu._suggest import unknown
 from tcgpu.graph import GraphError
 
 LABEL = "96px"  # how wide the labels of a form are
@@ -61,7 +62,7 @@ def field(control, words):
 def known(what, value, values):
     """The value; GraphError if it is not among those there are."""
     if value not in values:
-        raise GraphError(f"no {what} {value!r}; there are {', '.join(map(str, values))}")
+        raise GraphError(unknown(what, value, values))
     return value
 
 

@@ -4,11 +4,13 @@ A file is read whole or refused: GraphError names the file, the line (for arrays
 A file is written whole or not at all.
 """
 
+import errno
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from tcgpu._suggest import unknown
 from tcgpu.formats import binary, edge_list, matrix_market, metis
 from tcgpu.formats.files import COMPRESSIONS, compression, replacing, replacing_folder
 from tcgpu.formats.vertices import checked_count
@@ -103,6 +105,8 @@ def write(graph, path, format=None):
 
 def _checked(path, format, base, n):
     path = os.fspath(path)
+    if not os.path.exists(path):  # before its ending is found wanting
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
     chosen = _format(path, format)
     if base is not None and chosen is not FORMATS["edges"]:
         raise GraphError(f"{path}: base is for edge lists; a {chosen.title} numbers its vertices in one way only")
@@ -123,7 +127,7 @@ def _format(path, name):
     """The Format called `name`, else the one that the path's ending stands for."""
     if name is not None:
         if name not in FORMATS:
-            raise GraphError(f"no format {name!r}; there are {', '.join(FORMATS)}")
+            raise GraphError(unknown("format", name, FORMATS))
         return FORMATS[name]
     if os.path.isdir(path) or path.endswith(("/", os.sep)):
         return FORMATS["folder"]

@@ -12,6 +12,7 @@ from math import comb
 
 import numpy as np
 
+from tcgpu._suggest import unknown
 from tcgpu.graph import GraphError
 from tcgpu.levels.combinations import numbered
 
@@ -72,5 +73,5 @@ def compare(n, k, threads, first=None):
 def known(approach):
     """The name of an approach, if it is one."""
     if approach not in APPROACHES:
-        raise GraphError(f"no approach {approach!r}; there are {', '.join(APPROACHES)}")
+        raise GraphError(unknown("approach", approach, APPROACHES))
     return approach

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tcgpu._suggest import unknown
 from tcgpu.graph import GraphError
 from tcgpu.levels.storage import ROW, WORD, bits_needed, empty_words, fill, position, spread
 
@@ -51,7 +52,7 @@ class Arrangement:
 def arrange(graph, split, arrangement="redundant", partitions=PARTITIONS):
     """The bits of all chunks of a split of `graph`, as an Arrangement."""
     if arrangement not in ARRANGEMENTS:
-        raise GraphError(f"no arrangement {arrangement!r}; there are {', '.join(ARRANGEMENTS)}")
+        raise GraphError(unknown("arrangement", arrangement, ARRANGEMENTS))
     chunks = len(split)
     if arrangement == "one":
         matrices = np.zeros(1, np.int64), np.array([split.n]), np.zeros(1, np.int64)

@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from tcgpu._suggest import unknown
 from tcgpu.graph import GraphError
 
 RULES = ("1.0", "1.1", "1.2", "1.3", "2.0", "sectors")
@@ -32,7 +33,7 @@ def transactions(addresses, rule, bytes_each=4):
     A negative address is a lane that takes no part. `bytes_each`: 1, 2, 4, 8 or 16, of which addresses are multiples.
     """
     if rule not in RULES:
-        raise GraphError(f"no rule {rule!r}; there are {', '.join(RULES)}")
+        raise GraphError(unknown("rule", rule, RULES))
     if bytes_each not in (1, 2, 4, 8, 16):
         raise GraphError(f"a lane takes 1, 2, 4, 8 or 16 bytes, not {bytes_each!r}")
     addresses = np.asarray(addresses, np.int64).reshape(-1, WARP)

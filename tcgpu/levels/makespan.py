@@ -10,6 +10,7 @@ from itertools import accumulate
 
 import numpy as np
 
+from tcgpu._suggest import unknown
 from tcgpu.graph import GraphError
 
 ORDERS = ("longest", "given")
@@ -42,7 +43,7 @@ def schedule(weights, machines, order="longest"):
     order: "longest" first, or as "given", which is how a GPU hands out the blocks of a launch.
     """
     if order not in ORDERS:
-        raise GraphError(f"no order {order!r}; there are {', '.join(ORDERS)}")
+        raise GraphError(unknown("order", order, ORDERS))
     weights = np.asarray(weights)
     jobs = np.argsort(-weights, kind="stable") if order == "longest" else np.arange(weights.size)
     free = [(0, machine) for machine in range(_at_least_one(machines))]

@@ -14,6 +14,7 @@ from math import isqrt
 import numpy as np
 
 from tcgpu._native import jit
+from tcgpu._suggest import unknown
 from tcgpu.graph import GraphError
 
 LAYOUTS = ("matrix", "utm", "s-utm")
@@ -107,7 +108,7 @@ def spread(bit, stride):
 def known(layout):
     """The name of a layout, if it is one."""
     if layout not in LAYOUTS:
-        raise GraphError(f"no layout {layout!r}; there are {', '.join(LAYOUTS)}")
+        raise GraphError(unknown("layout", layout, LAYOUTS))
     return layout
 
 

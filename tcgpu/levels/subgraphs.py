@@ -20,6 +20,7 @@ from math import comb
 import numpy as np
 
 from tcgpu._native import fetch_add, jit, run_threads, stopped, threads
+from tcgpu._suggest import unknown
 from tcgpu.columns import MANY
 from tcgpu.graph import GraphError, as_graph
 from tcgpu.levels.combinations import numbered, successor, unrank_into
@@ -49,7 +50,7 @@ def count_subgraphs(graph, k, kind="clique", *, by="growth"):
     """
     graph = as_graph(graph)
     if kind not in KINDS:
-        raise GraphError(f"no kind {kind!r}; there are {', '.join(KINDS)}")
+        raise GraphError(unknown("kind", kind, KINDS))
     if by not in WAYS:
         raise GraphError(f"subgraphs are counted by {' or '.join(WAYS)}, not {by!r}")
     if isinstance(k, bool) or not isinstance(k, (int, np.integer)) or k < 1:

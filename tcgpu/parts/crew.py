@@ -116,4 +116,8 @@ def _dask(address):
         from distributed import Client
     except ImportError:
         raise GraphError("Dask is not installed: pip install 'tcgpu[dask]'") from None
-    return Client(address.replace("dask://", "tcp://", 1), timeout=PATIENCE)
+    scheme, _, place = address.partition("://")
+    try:
+        return Client(f"{'tcp' if scheme == 'dask' else scheme}://{place}", timeout=PATIENCE)
+    except ValueError as error:
+        raise GraphError(f"{address!r} is no address of a Dask scheduler, as dask://HOST:PORT: {error}") from None

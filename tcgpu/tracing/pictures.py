@@ -12,6 +12,7 @@ from matplotlib.patches import Patch, Rectangle
 from matplotlib.ticker import MaxNLocator
 
 from tcgpu._simulator import WARP
+from tcgpu._suggest import unknown
 from tcgpu.graph import GraphError
 from tcgpu.plots import BLUE, GREY, ORANGE, Picture, axes
 from tcgpu.tracing.events import SECTOR
@@ -47,7 +48,7 @@ DOES = {  # what a lane does in a step, later ones before earlier ones where sev
 def draw_source(trace, by="time", *, stage="count", kernel=None, ax=None):
     """The source of the kernels and of what they call, with a bar at each line: how much of `by` falls to it."""
     if by not in BY:
-        raise GraphError(f"by is one of {', '.join(BY)}, not {by!r}")
+        raise GraphError(f"by: {unknown('measure', by, BY)}")
     found = {place: row["share" if by == "time" else by] for place, row in trace.by_line(stage, kernel).items()}
     code = [line for function in dict.fromkeys(function for function, _ in found) for line in listing(function)]
     width = CHARACTER * max(len(text) for *_, text in code)
