@@ -19,12 +19,20 @@ _stretch = ContextVar("stretch", default=(0.0, 1.0))  # of all the work, what is
 
 @contextmanager
 def watched(callback):
-    """Have `callback(share)` called by the work inside the `with`."""
-    token = _watch.set(callback)
+    """Have `callback(share)` called by the work inside the `with`; whoever watches from outside is told, too."""
+    outer, (low, high) = _watch.get(), _stretch.get()
+
+    def tell(share):
+        callback(share)
+        if outer is not None:
+            outer(share if share is None else low + share * (high - low))
+
+    watch, stretch = _watch.set(tell), _stretch.set((0.0, 1.0))
     try:
         yield
     finally:
-        _watch.reset(token)
+        _stretch.reset(stretch)
+        _watch.reset(watch)
 
 
 @contextmanager
@@ -43,6 +51,16 @@ def part(number, of):
 def watching():
     """Whether there is a watch."""
     return _watch.get() is not None
+
+
+def each_part(works):
+    """Do several works, functions without arguments, in turn: each is one part of equal length, for who watches."""
+    for k, work in enumerate(works):
+        if watching():
+            with part(k, len(works)):
+                work()
+        else:
+            work()
 
 
 def pulse(share=None):

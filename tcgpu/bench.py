@@ -156,16 +156,18 @@ class Rows(list):
         return "<table><tr>" + "</tr><tr>".join(lines) + "</tr></table>"
 
 
-def measure(graph, methods=("cpu",), *, knobs=None, engine=None, order=None, repeats=REPEATS, name=None):
+def measure(graph, methods=("cpu",), *, knobs=None, engine=None, order=None, repeats=REPEATS, name=None,
+            max_seconds=None):  # fmt: skip
     """Time `methods` on a graph; returns Rows, one for each method and setting of its knobs.
 
     graph: a Graph or anything `as_graph` takes; `total` starts from the pair of edge arrays where one is given, else
     from the graph's own edges. methods: names, or one name. knobs: a dict, or several to be tried in turn, of the
     knobs that the methods have (a method leaves out what it does not know). The medians of `repeats` runs after one to
-    warm up, and their spread (largest less smallest); RuntimeError if any two counts differ.
+    warm up, and their spread (largest less smallest); RuntimeError if any two counts differ. max_seconds: how long all
+    runs of a method may take in the simulator; see `tcgpu.count`.
     """
-    if repeats < 1:
-        raise GraphError(f"repeats must be at least 1, not {repeats}")
+    if isinstance(repeats, bool) or not isinstance(repeats, int) or repeats < 1:
+        raise GraphError(f"repeats must be at least 1, and a whole number, not {repeats!r}")
     graph = graph if isinstance(graph, tuple) else as_graph(graph)
     plain = as_graph(graph)
     about = {
@@ -177,7 +179,8 @@ def measure(graph, methods=("cpu",), *, knobs=None, engine=None, order=None, rep
     rows = Rows()
     for method in [methods] if isinstance(methods, str) else methods:
         for setting in _settings(method, knobs):
-            rows.append(about | _measured(graph, plain, method, setting, engine, order, repeats) | machine(engine))
+            measured = _measured(graph, plain, method, setting, engine, order, repeats, max_seconds)
+            rows.append(about | measured | machine(engine))
     check_agreement(rows)
     return rows
 
@@ -531,10 +534,10 @@ def _scaled(size, share, least=2):
     return size | {key: max(least, round(value * share ** (1 / len(counts)))) for key, value in counts.items()}
 
 
-def time_once(graph, method=None, *, engine=None, order=None, **knobs):
-    """Run one count, once, and return its Timing. The first run of a method compiles it."""
+def time_once(graph, method=None, *, engine=None, order=None, max_seconds=None, **knobs):
+    """Run one count, once, and return its Timing. The first run of a method compiles it. Keywords as in `count`."""
     chosen = choose(method, engine, order, knobs)
-    with on_engine(chosen, engine):
+    with on_engine(chosen, engine, max_seconds):
         begin = time.perf_counter()
         ordered = chosen.prepare(graph, order)
         plan = chosen.plan(ordered, **knobs)
@@ -561,13 +564,15 @@ def machine(engine=None):
     return facts
 
 
-def _measured(graph, plain, method, knobs, engine, order, repeats):
+def _measured(graph, plain, method, knobs, engine, order, repeats, max_seconds):
     """The row of one method with one setting of its knobs, without what all rows of a graph share."""
     chosen = choose(method, engine, order, knobs)
     wanted = order or chosen.order
-    with on_engine(chosen, engine):
+    with on_engine(chosen, engine, max_seconds):
         ordered = chosen.prepare(plain, wanted)
-        _run(chosen.plan(ordered, **knobs), chosen)  # warm up: compiles, loads, fills caches
+        plan = chosen.plan(ordered, **knobs)
+        _check_simulated(plan, 1 + 2 * repeats)
+        _run(plan, chosen)  # warm up: compiles, loads, fills caches
         runs = _runs(chosen, ordered, _raw(graph, plain), wanted, knobs, repeats)
     return {
         "triangles": _agreed(method, runs),
@@ -578,6 +583,16 @@ def _measured(graph, plain, method, knobs, engine, order, repeats):
         **_timings(runs),
         "repeats": repeats,
     }
+
+
+def _check_simulated(plan, runs):
+    """Announce runs of a plan that take the simulator long; GraphError if they take longer than they may."""
+    if plan.method != "cpu":
+        from tcgpu import _cuda
+        from tcgpu.kernels import simulated
+
+        if _cuda.engine() == "sim":
+            simulated.check(f"{plan.method}, measured by {runs} runs,", runs * plan.simulated_seconds)
 
 
 def _raw(graph, plain):

@@ -5,16 +5,19 @@ Every verb takes whatever `as_graph` understands: a Graph, a NetworkX graph, a S
 
 import importlib
 import importlib.util
-from contextlib import nullcontext
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from tcgpu import cpu
 from tcgpu._engine import ENGINE
+from tcgpu._suggest import did_you_mean, unknown
 from tcgpu.graph import ORDERS, Graph, GraphError, as_graph
+from tcgpu.progress import underway
 
 GPU = ("gpu", "sim")
+ENGINES = (*GPU, "cpu")
 
 
 @dataclass(frozen=True)
@@ -218,13 +221,17 @@ def methods():
 
 
 def count(graph, method=None, *, engine=None, order=None, executor=None, device_memory=None, resume=None,
-          progress=None, **knobs):  # fmt: skip
+          progress=None, max_seconds=None, **knobs):  # fmt: skip
     """How many triangles `graph` has: an exact Python int.
 
     method: a name out of `methods()`; without one, the best this machine has.
     engine: "gpu", "sim" or "cpu"; without one, the first of the method's that this machine has.
     order: "natural", "degree", "bfs", "random", or "auto" (by degree where the graph is skewed); without one, what
     the method's source used.
+    progress: True shows a bar, False nothing; without either it is shown at a terminal. A function is called with what
+    is done and the total. Nothing else changes.
+    max_seconds: how long the simulator may take by its estimate; without a number, 30 seconds, and from 2 on the log
+    "tcgpu" says how long it takes.
     Other keywords are the method's knobs.
 
     With any of these the graph is counted in parts, by method "warp_search" or "cpu", one after the other:
@@ -233,8 +240,6 @@ def count(graph, method=None, *, engine=None, order=None, executor=None, device_
     through it. On engine "cpu" no more columns are looked at at a time. The graph may be the path of a folder that
     `tcgpu.write` has made: it stays in its files, and is counted in the order that they have.
     resume: the path of a journal: what it says is done is not counted again.
-    progress: True shows a bar, False nothing; without either it is shown at a terminal. A function is called with what
-    is done and the total.
 
     Or by many workers at a time; those with GPUs that hold the whole graph do so by "adaptive":
 
@@ -242,28 +247,40 @@ def count(graph, method=None, *, engine=None, order=None, executor=None, device_
     the next count: "gpus" (a process for each GPU of this machine), "processes" (one for each core), "threads", or
     "dask://HOST:PORT". With it, parts: how many.
     """
-    wish = {"executor": executor, "device_memory": device_memory, "resume": resume, "progress": progress}
-    if any(value is not None and value is not False for value in wish.values()):
-        return importlib.import_module("tcgpu.parts").count(graph, method, engine=engine, order=order, **wish, **knobs)
+    in_parts = {"executor": executor, "device_memory": device_memory, "resume": resume}
+    if any(value is not None for value in in_parts.values()):
+        wish = {"engine": engine, "order": order, "progress": progress, "max_seconds": max_seconds}
+        return importlib.import_module("tcgpu.parts").count(graph, method, **in_parts, **wish, **knobs)
     chosen = choose(method, engine, order, knobs)
-    with on_engine(chosen, engine):
+    with on_engine(chosen, engine, max_seconds), underway(progress, f"counting by {chosen.name}"):
         return chosen.plan(chosen.prepare(graph, order), **knobs).count()
 
 
 def choose(method=None, engine=None, order=None, knobs=()):
     """The Method that `count` would run; GraphError says what is wrong with the wish."""
-    chosen = METHODS.get(method or automatic(engine))
-    if chosen is None:
-        raise GraphError(f"no method {method!r}; there are {', '.join(METHODS)}")
+    if engine is not None and engine not in ENGINES:
+        raise GraphError(unknown("engine", engine, ENGINES))
+    wanted = automatic(engine) if method is None else method
+    if wanted not in METHODS:
+        raise GraphError(unknown("method", wanted, METHODS))
     if order is not None and order not in ORDERS:
-        raise GraphError(f"no order {order!r}; there are {', '.join(ORDERS)}")
+        raise GraphError(unknown("order", order, ORDERS))
+    chosen = METHODS[wanted]
     for knob in knobs:
         if knob not in chosen.knobs:
             has = f"its knobs are {', '.join(chosen.knobs)}" if chosen.knobs else "it has none"
-            raise GraphError(f"method {chosen.name!r} has no knob {knob!r}; {has}")
-    if engine is not None and engine not in chosen.engines:
-        raise GraphError(f"method {chosen.name!r} runs on {' or '.join(chosen.engines)}, not on {engine!r}")
+            hint = did_you_mean(knob, chosen.knobs)
+            raise GraphError(f"method {chosen.name!r} has no knob {knob!r}{hint}; {has}")
+    check_engine(chosen, engine)
     return chosen
+
+
+def check_engine(method, engine):
+    """GraphError unless a Method runs on an engine, or none is named."""
+    if engine is not None and engine not in ENGINES:
+        raise GraphError(unknown("engine", engine, ENGINES))
+    if engine is not None and engine not in method.engines:
+        raise GraphError(f"method {method.name!r} runs on {' or '.join(method.engines)}, not on {engine!r}")
 
 
 def automatic(engine=None):
@@ -275,6 +292,7 @@ def automatic(engine=None):
 
 def engine_of(method, engine=None):
     """What would run a Method here: the engine that is asked for, or the first of its own that this machine has."""
+    check_engine(method, engine)
     if method.engines == ("cpu",):
         return "cpu"
     from tcgpu import _cuda
@@ -284,49 +302,71 @@ def engine_of(method, engine=None):
     return engine or _cuda.engine()
 
 
-def on_engine(method, engine=None):
-    """A context in which a Method's kernels run on an engine."""
+@contextmanager
+def on_engine(method, engine=None, max_seconds=None):
+    """Run a Method's kernels on an engine inside the `with`, in the simulator for no longer than `max_seconds`.
+
+    GraphError, with the way out, where the device's memory does not suffice.
+    """
     name = engine_of(method, engine)
     if name == "cpu":
-        return nullcontext()
+        yield
+        return
     from tcgpu import _cuda
+    from tcgpu.kernels import simulated
 
-    return _cuda.using(name)
+    with simulated.limited(max_seconds), _cuda.using(name):
+        try:
+            yield
+        except Exception as error:
+            if not is_out_of_memory(error):
+                raise
+            free = _cuda.memory_free()
+            raise GraphError(
+                f"{method.name} does not fit this device, which has {free:,} bytes free: device_memory= streams the "
+                "graph through it where triangles are counted, engine='cpu' takes the memory of the host"
+            ) from error
 
 
-def triangles(graph, *, method=None, engine=None, order=None, executor=None, progress=None):
+def is_out_of_memory(error):
+    """Whether an exception says that a device has no memory left: ours, CuPy's, or the driver's by way of Numba."""
+    return type(error).__name__ in ("OutOfMemory", "OutOfMemoryError") or "OUT_OF_MEMORY" in str(error)
+
+
+def triangles(graph, *, method=None, engine=None, order=None, executor=None, progress=None, max_seconds=None):
     """How many triangles each vertex is in: int64, one a vertex.
 
     All keywords: as in `support`, by which a GPU finds them.
     """
+    wish = {"engine": engine, "order": order, "max_seconds": max_seconds}
     if executor is not None:
-        return _by_many("triangles", graph, executor, progress, method=method, engine=engine, order=order)
+        return _by_many("triangles", graph, executor, progress, method=method, **wish)
     graph = _at_hand(graph)
-    chosen = _for_edges(graph, method, engine, order)
-    if chosen.engines == ("cpu",):
-        return cpu.triangles(as_graph(graph), order or "auto")
-    with on_engine(chosen, engine):
+    chosen = for_edges(graph, method, engine, order)
+    with on_engine(chosen, engine, max_seconds), underway(progress, f"counting triangles of vertices by {chosen.name}"):
+        if chosen.engines == ("cpu",):
+            return cpu.triangles(as_graph(graph), order or "auto")
         back, own, carry = _there_and_back(chosen, graph, order)
         return carry.vertices_back(chosen.triangles_plan(own), own, back).count()
 
 
-def support(graph, *, method=None, engine=None, order=None, executor=None, progress=None):
+def support(graph, *, method=None, engine=None, order=None, executor=None, progress=None, max_seconds=None):
     """How many triangles each edge is in: int64, one an edge, in the order of `graph.edges()`.
 
     method: "cpu", "adaptive" or one of the bitmap methods; without one, what is fast on the engine. engine: "gpu",
     "sim" or "cpu"; without one, a GPU if there is one. order: to find them in, whatever that of the result.
-    executor, progress: as in `count`; the methods are then "warp_search" and "cpu".
+    executor, progress, max_seconds: as in `count`; the methods of an executor are "warp_search" and "cpu".
     """
+    wish = {"engine": engine, "order": order, "max_seconds": max_seconds}
     if executor is not None:
-        return _by_many("support", graph, executor, progress, method=method, engine=engine, order=order)
+        return _by_many("support", graph, executor, progress, method=method, **wish)
     graph = _at_hand(graph)
-    chosen = _for_edges(graph, method, engine, order)
-    if chosen.engines == ("cpu",):
-        return cpu.support(as_graph(graph), order or "auto")
-    with on_engine(chosen, engine):
+    chosen = for_edges(graph, method, engine, order)
+    with on_engine(chosen, engine, max_seconds), underway(progress, f"counting triangles of edges by {chosen.name}"):
+        if chosen.engines == ("cpu",):
+            return cpu.support(as_graph(graph), order or "auto")
         back, own, carry = _there_and_back(chosen, graph, order)
-        found = carry.edges_back(chosen.support_plan(own), own, back).count()
-    return cpu.widened(found)
+        return cpu.widened(carry.edges_back(chosen.support_plan(own), own, back).count())
 
 
 def _at_hand(graph):
@@ -334,9 +374,9 @@ def _at_hand(graph):
     return graph if isinstance(graph, tuple) or hasattr(graph, "col_ptr") else as_graph(graph)
 
 
-def _for_edges(graph, method, engine, order):
+def for_edges(graph, method, engine, order):
     """The Method that finds the triangles of edges: on a GPU, if none is named, what is fastest for a graph's size."""
-    wanted = method or automatic(engine)
+    wanted = automatic(engine) if method is None else method
     if method is None and wanted == "adaptive" and isinstance(graph, Graph):
         bitmaps = importlib.import_module("tcgpu.kernels.support")
         if bitmaps.is_middling(graph):

@@ -11,8 +11,10 @@ import numpy as np
 
 from tcgpu import columns, counting, peeling
 from tcgpu._engine import ENGINE
-from tcgpu.counting import GPU, Method, on_engine
+from tcgpu._suggest import unknown
+from tcgpu.counting import ENGINES, GPU, Method, on_engine
 from tcgpu.graph import Graph, GraphError, as_graph
+from tcgpu.progress import underway
 
 ON_GPU = Method(
     name="k_truss",
@@ -24,20 +26,24 @@ ON_GPU = Method(
 )
 
 
-def k_truss(graph, k, *, engine=None):
+def k_truss(graph, k, *, engine=None, progress=None, max_seconds=None):
     """The k-truss of `graph` as a Graph of its own: only the vertices that have an edge left, by their labels.
 
-    k: a whole number of at least 2. engine: "cpu", "gpu" or "sim"; without one, the GPU where there is one. Where the
-    graph has no labels, the result's are the vertex numbers in `graph`; where nothing is lost it has none, either.
+    k: a whole number of at least 2. engine: "cpu", "gpu" or "sim"; without one, the GPU where there is one. progress,
+    max_seconds: as in `tcgpu.count`. Where the graph has no labels, the result's are the vertex numbers in `graph`;
+    where nothing is lost it has none, either.
     """
     k = _checked(k)
     graph = as_graph(graph)
-    return _kept(graph, _on(engine, "peel", graph, k))
+    return _kept(graph, _on(engine, progress, max_seconds, "peel", graph, k))
 
 
-def truss_numbers(graph, *, engine=None):
-    """The largest k whose k-truss has the edge: int32, one an edge, in the order of `graph.edges()`; 2 at least."""
-    return _on(engine, "numbers", as_graph(graph))
+def truss_numbers(graph, *, engine=None, progress=None, max_seconds=None):
+    """The largest k whose k-truss has the edge: int32, one an edge, in the order of `graph.edges()`; 2 at least.
+
+    Keywords: as in `k_truss`.
+    """
+    return _on(engine, progress, max_seconds, "numbers", as_graph(graph))
 
 
 def _checked(k):
@@ -51,16 +57,18 @@ def engine_of(engine=None):
     if engine == "cpu" or engine is None and ENGINE != "gpu":
         return "cpu"
     if engine not in (None, *GPU):
-        raise GraphError(f"trusses are found on cpu, gpu or sim, not on {engine!r}")
+        raise GraphError(unknown("engine", engine, ENGINES))
     return counting.engine_of(ON_GPU, engine)
 
 
-def _on(engine, verb, *args):
+def _on(engine, progress, max_seconds, verb, graph, *args):
     """`peel(graph, k)`, which edges stay, or `numbers(graph)`, by the room that does it on this engine."""
-    if engine_of(engine) == "cpu":
-        return getattr(peeling, verb)(*args)
-    with on_engine(ON_GPU, engine):
-        return getattr(importlib.import_module(ON_GPU.module), verb)(*args)
+    name = engine_of(engine)
+    with underway(progress, f"peeling {graph.m:,} edges on {name}"):
+        if name == "cpu":
+            return getattr(peeling, verb)(graph, *args)
+        with on_engine(ON_GPU, engine, max_seconds):
+            return getattr(importlib.import_module(ON_GPU.module), verb)(graph, *args)
 
 
 def _kept(graph, keep):

@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 
 import tcgpu
-from tcgpu import Graph, GraphError, _native, _watch
-from tcgpu.parts import Found, count_part, pairs, progress, slices
+from tcgpu import Graph, GraphError, _native, _watch, progress
+from tcgpu.parts import Found, count_part, pairs, slices
 from tcgpu.parts.journal import MAGIC, _line, fingerprint, journal
 
 GRAPH = tcgpu.generate.rmat(scale=8, seed=1)

@@ -173,7 +173,7 @@ def test_wishes_that_cannot_be_met_are_refused(method, knobs, said):
 
 def test_a_large_graph_is_refused_before_anything_runs(monkeypatch):
     monkeypatch.setattr(_cuda, "to_device", lambda array: pytest.fail("copied something"))
-    with pytest.raises(GraphError, match=r"naive would take about \d+ \w+ to trace: take a smaller graph"):
+    with pytest.raises(GraphError, match=r"tracing naive would take about \d+ \w+ in the simulator: take a smaller"):
         tcgpu.trace(tcgpu.generate.clique(1500), "naive")
 
 

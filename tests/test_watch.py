@@ -30,7 +30,7 @@ def test_the_simulator_tells_before_each_block_and_thread():
     told = []
     with watched(told.append):
         tcgpu.count(GRAPH, "naive", engine="sim", threads=8, blocks=4)
-    assert [share for share in told if share is not None][-4:] == [0, 0.25, 0.5, 0.75]
+    assert [share for share in told if share is not None][-4:] == [0.5, 0.625, 0.75, 0.875]
     assert told.count(None) >= 32
 
 
@@ -76,3 +76,13 @@ def test_a_measurement_tells_before_each_run():
         tcgpu.measure(GRAPH, "cpu", repeats=2)
     told = [share for share in told if share is not None]  # a first call compiles, and tells that it goes on
     assert told == [0, 0.25, 0.5, 0.75]  # each run counts columns, and again from raw edges
+
+
+def test_who_watches_from_outside_is_told_too():
+    inner, outer = [], []
+    with watched(outer.append), part(1, 2):
+        with watched(inner.append):
+            pulse(0.5)
+            pulse()
+        pulse(1.0)
+    assert (inner, outer) == ([0.5, None], [0.5, 0.75, None, 1.0])

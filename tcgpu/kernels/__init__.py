@@ -10,15 +10,15 @@ kernels run on them in which shape. `plan.count()` carries it out. A benchmark t
 
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
 
 from tcgpu import _cuda
+from tcgpu._suggest import did_you_mean
+from tcgpu._watch import each_part
 from tcgpu.graph import GraphError
-
-SIMULATED_THREADS_PER_SECOND = 40_000
-SIMULATED_STEPS_PER_SECOND = 500_000
-SIMULATOR_PATIENCE = 600  # seconds that a simulated count may take before it is refused
+from tcgpu.kernels import simulated
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ class Plan:
     steps: list[Step]
     setup: list[Step | Scan] = field(default_factory=list)
     views: dict = field(default_factory=dict)  # name -> (created array, dtype): the same memory as another type
-    work: int = 0  # about how many rows the steps read: what the simulator's time goes by
+    work: int = 0  # microseconds in the simulator, beside starting threads: see `simulated.work`
     arrays: dict = field(default_factory=dict, repr=False)
     waits = False  # whether `launch` reads from the device, and so waits for it
 
@@ -87,33 +87,27 @@ class Plan:
             self.arrays[name] = _cuda.device_array(length, dtype, fill)
         for name, (created, dtype) in self.views.items():
             self.arrays[name] = self.arrays[created].view(dtype)
-        for step in self.setup:
-            step.run(self.arrays)
+        each_part([partial(step.run, self.arrays) for step in self.setup])
 
     def check_fits(self):
-        """GraphError unless the device has the memory and the simulator the time."""
+        """GraphError unless the device has the memory, and the simulator takes no longer than it may."""
         free = _cuda.memory_free()
         if self.device_bytes > free:
             raise GraphError(
                 f"{self.method} needs {self.device_bytes:,} bytes on the device, which has {free:,} free: "
                 "take another method, or count the graph in parts"
             )
-        if _cuda.engine() == "sim" and self.simulated_seconds > SIMULATOR_PATIENCE:
-            raise GraphError(
-                f"{self.method} would take about {duration(self.simulated_seconds)} in the simulator: "
-                "take engine='cpu' or a smaller graph, or run it on a GPU"
-            )
+        if _cuda.engine() == "sim":
+            simulated.check(self.method, self.simulated_seconds)
 
     @property
     def simulated_seconds(self):
-        """About how long the simulator would take."""
-        threads = sum(step.blocks * step.threads for step in (*self.setup, *self.steps))
-        return threads / SIMULATED_THREADS_PER_SECOND + self.work / SIMULATED_STEPS_PER_SECOND
+        """About how long the simulator takes."""
+        return simulated.seconds(sum(step.blocks * step.threads for step in (*self.setup, *self.steps)), self.work)
 
     def launch(self):
         """Run the counting kernels and nothing else; a GPU is not waited for."""
-        for step in self.steps:
-            step.run(self.arrays)
+        each_part([partial(step.run, self.arrays) for step in self.steps])
 
     def reset(self):
         """Back to before `launch`, so that it can be run and timed once more."""
@@ -131,8 +125,7 @@ class Plan:
     def carried_out(self):
         """Itself, allocated and launched; at the end of the `with` the device has its memory back."""
         try:
-            self.allocate()
-            self.launch()
+            each_part([self.allocate, self.launch])
             yield self
         finally:
             self.free()
@@ -164,6 +157,13 @@ def check_knob(name, value, lowest, highest):
     return int(value)
 
 
+def check_nonzeros(name, value):
+    """GraphError unless the knob is a number of nonzeros per column: 0 or more, infinity included; returns it."""
+    if isinstance(value, bool) or not isinstance(value, (int, float, np.number)) or not value >= 0:
+        raise GraphError(f"{name} is a number of nonzeros per column, 0 or more, not {value!r}")
+    return value
+
+
 def check_deal(deal):
     """GraphError unless it says which of how many shares of the work to do, counted from 0; returns the two numbers."""
     try:
@@ -177,16 +177,10 @@ def check_deal(deal):
 def check_choice(name, value, choices):
     """GraphError unless the knob has one of these values."""
     if value not in choices:
-        raise GraphError(f"{name} is one of {', '.join(map(repr, choices))}, not {value!r}")
+        hint = did_you_mean(value, choices)
+        raise GraphError(f"{name} is one of {', '.join(map(repr, choices))}, not {value!r}{hint}")
 
 
 def enough_blocks(blocks, tasks, tasks_per_block):
     """`blocks`, but none that would find no task: most of a small graph's simulated time would go into those."""
     return max(1, min(blocks, -(-tasks // tasks_per_block)))
-
-
-def duration(seconds):
-    for unit, size in (("years", 31_557_600), ("days", 86_400), ("hours", 3600), ("minutes", 60)):
-        if seconds >= 2 * size:
-            return f"{seconds / size:,.0f} {unit}"
-    return f"{seconds:.0f} seconds"

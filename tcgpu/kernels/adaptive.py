@@ -39,6 +39,7 @@ from tcgpu.kernels import (
     columns,
     device_graph,
     orientation,
+    simulated,
 )
 from tcgpu.kernels.adaptive_setup import (
     ALL_LANES,
@@ -61,7 +62,6 @@ from tcgpu.kernels.adaptive_setup import (
     tasks_listed,
 )
 from tcgpu.kernels.adaptive_tally import support_plan, triangles_plan
-from tcgpu.kernels.bits import simulated_lookups
 from tcgpu.kernels.merge import common_values
 from tcgpu.kernels.reduction import add_block_to
 
@@ -462,8 +462,9 @@ def _as_it_comes(graph, short, words, deal):
     args = ("col_ptr", "row_idx", "col_of", short, words, *deal, "total")
     merging = launch(merge_kernel, -(-graph.m // deal[1]), 64, args, most=16384)
     copied = {"col_ptr": graph.col_ptr, "row_idx": graph.row_idx, "col_of": graph.col_of}
+    work = simulated.work(graph, 3.8 * graph.m, row_us=1.0)
     if not words:
-        return Plan(method="adaptive", copied=copied, created={}, steps=[merging], work=simulated_lookups(graph))
+        return Plan(method="adaptive", copied=copied, created={}, steps=[merging], work=work)
     filling = ("row_idx", "col_of", words, "rows32")
     counting = ("col_ptr", "row_idx", "rows", words, short, *deal, "total")
     return Plan(
@@ -476,7 +477,7 @@ def _as_it_comes(graph, short, words, deal):
             launch(local_kernel, 32 * -(-graph.n // deal[1]), 128, counting, most=8448),
             merging,
         ],
-        work=simulated_lookups(graph),
+        work=work,
     )
 
 
@@ -538,7 +539,7 @@ def _by_degree(graph, near, hubs, heavy, short, crowd, deal):
             launch(hash_kernel, 64 * n, 64, hash_args, most=4224, shared=2 * 4 * TABLE),
             launch(far_kernel, -(-m // deal[1]), 64, far_args, most=16384),
         ],
-        work=simulated_lookups(graph),
+        work=simulated.work(graph, 2800 * graph.n),
     )
 
 

@@ -32,7 +32,7 @@ import numpy as np
 
 from tcgpu._cuda import cuda, int32, int64, kernel, uint32
 from tcgpu.graph import GraphError
-from tcgpu.kernels import Scan, adaptive_setup, check_knob, ends, orientation
+from tcgpu.kernels import Scan, adaptive_setup, check_knob, ends, orientation, simulated
 from tcgpu.kernels.adaptive_band import BAND_LIST, band_tally, fill_band_rows, mark_open, merge_corners, merge_tally
 from tcgpu.kernels.adaptive_hubs import COLUMN_PLANES, PIECE_PLANES, STRETCHES, column_tally, pair_tally
 from tcgpu.kernels.adaptive_setup import (
@@ -53,7 +53,6 @@ from tcgpu.kernels.adaptive_setup import (
     tasks_listed,
 )
 from tcgpu.kernels.adaptive_windows import DESK, ROOM, SIEVE, sieve_tally, window_tally
-from tcgpu.kernels.bits import simulated_lookups
 from tcgpu.kernels.planes import IN_REGISTERS
 from tcgpu.kernels.support import SupportPlan
 
@@ -216,7 +215,7 @@ def _as_it_comes(graph, words):
             launch(band_tally, 32 * graph.n, 64, banding, most=16896, shared=shared),
             *steps,
         ]
-    work = 5 * simulated_lookups(graph)
+    work = simulated.work(graph, row_us=1.8)
     return SupportPlan(method="adaptive", copied=copied, created=created, steps=steps, views=views, work=work)
 
 
@@ -311,5 +310,5 @@ def _by_degree(graph, near, hubs, heavy, short):
             launch(far_tally, m, 64, (*columns, "far", short, "support"), most=16384),
             launch(gather, m, 256, ("col_ptr", "col_of", "near_ptr", "far", "gains16", "tallies", "support"), 16384),
         ],
-        work=5 * simulated_lookups(graph),
+        work=simulated.work(graph, row_us=9.1),
     )

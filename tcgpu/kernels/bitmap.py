@@ -11,7 +11,7 @@ costs its length and not n.
 import numpy as np
 
 from tcgpu._cuda import cuda, int64, kernel, uint32
-from tcgpu.kernels import Plan, Step, check_knob, enough_blocks
+from tcgpu.kernels import Plan, Step, check_knob, enough_blocks, simulated
 from tcgpu.kernels.reduction import BYTES_PER_THREAD, add_block_to
 
 
@@ -61,5 +61,5 @@ def plan(graph, *, threads=128, blocks=1024, lanes=8):
         copied={"col_ptr": graph.col_ptr, "row_idx": graph.row_idx},
         created={"bits": (blocks * words, np.uint32, 0)},
         steps=[Step(bitmap_kernel, blocks, threads, args, threads * BYTES_PER_THREAD)],
-        work=int(graph.column_lengths[graph.row_idx].sum()) + 3 * graph.m + graph.n,
+        work=simulated.work(graph, 3.6 * threads * simulated.column_rounds(graph), row_us=1.2),
     )

@@ -5,8 +5,14 @@ a block, with its bitmap in shared memory below `vertices_shared` vertices, in g
 defaults are the paper's constants, found on a Titan X; `tcgpu.calibrate()` measures those of the machine at hand.
 """
 
-from tcgpu.graph import GraphError
-from tcgpu.kernels import bitmap_block_global, bitmap_block_shared, bitmap_thread, bitmap_warp, check_knob
+from tcgpu.kernels import (
+    bitmap_block_global,
+    bitmap_block_shared,
+    bitmap_thread,
+    bitmap_warp,
+    check_knob,
+    check_nonzeros,
+)
 from tcgpu.kernels.device_graph import prepare
 
 __all__ = ["plan", "prepare", "support_plan"]
@@ -24,7 +30,7 @@ def choice(vertices, edges, longest, *, longest_thread=12, mean_warp=8.0, vertic
 
 
 def plan(graph, *, longest_thread=12, mean_warp=8.0, vertices_shared=128 << 10):
-    fits = min(vertices_shared, bitmap_block_shared.most_vertices() + 1)
+    fits = min(check_knob("vertices_shared", vertices_shared, 0, 2**31), bitmap_block_shared.most_vertices() + 1)
     return chosen(graph, longest_thread, mean_warp, fits).plan(graph)
 
 
@@ -37,8 +43,7 @@ def chosen(graph, longest_thread, mean_warp, vertices_shared):
     """The one of FOUR that a graph is for."""
     check_knob("longest_thread", longest_thread, 0, 2**31)
     check_knob("vertices_shared", vertices_shared, 0, 2**31)
-    if not mean_warp >= 0:
-        raise GraphError(f"mean_warp is a number of nonzeros per column, 0 or more, not {mean_warp!r}")
+    check_nonzeros("mean_warp", mean_warp)
     knobs = {"longest_thread": longest_thread, "mean_warp": mean_warp, "vertices_shared": vertices_shared}
     name = choice(graph.n, graph.m, graph.max_column, **knobs)
     return {module.__name__.rpartition(".")[2]: module for module in FOUR}[name]

@@ -8,7 +8,7 @@ down to one, and they cycle over the columns. Nothing is refused but a graph tha
 import numpy as np
 
 from tcgpu._cuda import cuda, int64, kernel, uint32
-from tcgpu.kernels import Plan, Step, check_knob, enough_blocks, support
+from tcgpu.kernels import Plan, Step, check_knob, enough_blocks, simulated, support
 from tcgpu.kernels.bits import (
     LONG_LIST,
     WORDS,
@@ -24,7 +24,6 @@ from tcgpu.kernels.bits import (
     lists_and_task_bytes,
     set_bit,
     set_near_bit,
-    simulated_lookups,
     with_queue,
 )
 from tcgpu.kernels.device_graph import prepare
@@ -115,7 +114,7 @@ def plan(graph, *, threads=256, blocks=None, lanes=32, fold=17, word=32):
         copied={"col_ptr": graph.col_ptr, "row_idx": graph.row_idx},
         created={"bits": (blocks * words, WORDS[word], 0), "queue": (1, np.int64, 0)},
         steps=with_queue(Step(bitmap_block_global_kernel, blocks, threads, args, shared)),
-        work=simulated_lookups(graph),
+        work=simulated.work(graph, 18 * threads * simulated.column_rounds(graph), row_us=19),
     )
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from tcgpu import _cuda
 from tcgpu._cuda import cuda, int64, kernel, uint32
 from tcgpu.graph import GraphError
-from tcgpu.kernels import Plan, Step, check_knob, enough_blocks, support
+from tcgpu.kernels import Plan, Step, check_knob, enough_blocks, simulated, support
 from tcgpu.kernels.bits import (
     LONG_LIST,
     batch_of,
@@ -21,7 +21,6 @@ from tcgpu.kernels.bits import (
     lists_and_task_bytes,
     near_hits,
     set_near_bit,
-    simulated_lookups,
     with_queue,
 )
 from tcgpu.kernels.device_graph import prepare
@@ -117,7 +116,7 @@ def plan(graph, *, threads=256, blocks=None, lanes=16):
         copied={"col_ptr": graph.col_ptr, "row_idx": graph.row_idx},
         created={"queue": (1, np.int64, 0)},
         steps=with_queue(Step(bitmap_block_shared_kernel, blocks, threads, args, shared)),
-        work=simulated_lookups(graph),
+        work=simulated.work(graph, 18 * threads * simulated.column_rounds(graph), row_us=14),
     )
 
 

@@ -8,8 +8,7 @@ Longer columns are counted too, slowly: the thread searches its column in memory
 """
 
 from tcgpu._cuda import cuda, int32, int64, kernel
-from tcgpu.kernels import Plan, Step, check_knob, enough_blocks, support
-from tcgpu.kernels.bits import simulated_lookups
+from tcgpu.kernels import Plan, Step, check_knob, enough_blocks, simulated, support
 from tcgpu.kernels.device_graph import prepare
 from tcgpu.kernels.reduction import BYTES_PER_THREAD, add_block_to
 
@@ -101,7 +100,7 @@ def plan(graph, *, threads=128, blocks=1 << 16):
         copied={"col_ptr": graph.col_ptr, "row_idx": graph.row_idx},
         created={},
         steps=[Step(bitmap_thread_kernel, blocks, threads, args, threads * BYTES_PER_THREAD)],
-        work=simulated_lookups(graph),
+        work=simulated.work(graph, 1.7 * graph.n, row_us=0.84),
     )
 
 

@@ -10,7 +10,7 @@ gets fewer of them, down to one. A block may end in a part of a warp, which work
 """
 
 from tcgpu._cuda import cuda, int64, kernel, uint32
-from tcgpu.kernels import Plan, Step, check_knob, enough_blocks, support
+from tcgpu.kernels import Plan, Step, check_knob, enough_blocks, simulated, support
 from tcgpu.kernels.bits import (
     WORDS,
     bitmaps_that_fit,
@@ -23,7 +23,6 @@ from tcgpu.kernels.bits import (
     lists_bytes,
     set_bit,
     set_near_bit,
-    simulated_lookups,
 )
 from tcgpu.kernels.device_graph import prepare
 from tcgpu.kernels.reduction import BYTES_PER_THREAD, add_block_to
@@ -106,7 +105,7 @@ def plan(graph, *, threads=128, blocks=None, lanes=8, fold=11, word=32):
         copied={"col_ptr": graph.col_ptr, "row_idx": graph.row_idx},
         created={"bits": (blocks * warps * words, WORDS[word], 0)},
         steps=[Step(bitmap_warp_kernel, blocks, threads, args, shared)],
-        work=simulated_lookups(graph),
+        work=simulated.work(graph, 7.9 * WARP * simulated.column_rounds(graph), row_us=6.1),
     )
 
 

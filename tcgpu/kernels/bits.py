@@ -196,10 +196,3 @@ def check_word(word):
     if word not in WORDS:
         raise GraphError(f"word is 32 or 64 bits, not {word!r}")
     return int(word)
-
-
-def simulated_lookups(graph):
-    """About how many rows a count reads, if the simulator is to do it; a GPU does not ask, and need not wait for it."""
-    if _cuda.engine() != "sim":
-        return 0
-    return int(graph.column_lengths[graph.row_idx].sum()) + 3 * graph.m + graph.n

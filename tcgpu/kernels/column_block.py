@@ -13,7 +13,7 @@ column that reaches into the tile are merged with that part.
 import numpy as np
 
 from tcgpu._cuda import cuda, int32, int64, kernel
-from tcgpu.kernels import Plan, Step, check_knob, check_positions, enough_blocks
+from tcgpu.kernels import Plan, Step, check_knob, check_positions, enough_blocks, simulated
 from tcgpu.kernels.merge import common_values
 from tcgpu.kernels.reduction import BYTES_PER_THREAD, add_block_to
 
@@ -76,7 +76,7 @@ def plan(graph, *, threads=THREADS, blocks=BLOCKS, columns=27, tile=2048):
         copied={"col_ptr": graph.col_ptr, "row_idx": graph.row_idx},
         created={},
         steps=[Step(column_block_kernel, blocks, threads, args, shared)],
-        work=int(graph.column_lengths[graph.row_idx].sum()) + 2 * graph.m,
+        work=simulated.work(graph, 18 * graph.m, row_us=0.8),
     )
 
 

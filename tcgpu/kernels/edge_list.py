@@ -16,8 +16,8 @@ Positions have 32 bits: no array of rows may have 2^32 - 2^13 rows or more.
 """
 
 from tcgpu._cuda import cuda, int64, uint32
-from tcgpu.kernels import Plan, Step
-from tcgpu.kernels.bits import check_edges, simulated_lookups
+from tcgpu.kernels import Plan, Step, simulated
+from tcgpu.kernels.bits import check_edges
 from tcgpu.kernels.columns import column_at
 
 ARGUMENTS = "int32[::1], int64, int64, int64, int64[::1], int32[::1], int64, int64[::1], int32[::1]"
@@ -73,9 +73,12 @@ def has(rows, place, length, key):
     return rows[place] == key
 
 
-def plan(method, graph, kernel, shape, *knobs):
+def plan(method, graph, kernel, shape, *knobs, edge_us, step_us):
     """The Plan of a kernel that takes the edges of the whole graph, its knobs and `total`; shape: (blocks, threads,
-    bytes of shared memory)."""
+    bytes of shared memory).
+
+    edge_us, step_us: microseconds in the simulator of an edge, and of a step of the binary searches that it takes.
+    """
     check_edges(method, graph)
     blocks, threads, shared = shape
     columns = ("col_ptr", "row_idx")
@@ -85,5 +88,5 @@ def plan(method, graph, kernel, shape, *knobs):
         copied={"col_ptr": graph.col_ptr, "row_idx": graph.row_idx, "col_of": graph.col_of},
         created={},
         steps=[Step(kernel, blocks, threads, args, shared)],
-        work=simulated_lookups(graph),
+        work=simulated.search_work(graph, edge_us, step_us),
     )

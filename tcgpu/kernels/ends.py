@@ -6,7 +6,7 @@ Contract: a plan that finds every edge's triangles becomes one that finds every 
 import numpy as np
 
 from tcgpu._cuda import cuda, int32, int64, kernel, uint32
-from tcgpu.kernels import Step, enough_blocks
+from tcgpu.kernels import Step, enough_blocks, simulated
 
 SUMMED, OWN = 16384, 2048  # nonzeros that a block takes at a time, last vertices that it has counters for
 THREADS, BLOCKS = 512, 2112
@@ -66,6 +66,7 @@ def of_vertices(plan, graph):
     """The plan of every edge's triangles, which has `row_idx` and `support`, as one of every vertex's: int64."""
     plan.copied |= {"col_of": graph.col_of}
     plan.created["twice"] = (graph.n, np.int64, 0)
+    plan.work += simulated.work(graph, 27 * graph.m)
     args = ("row_idx", "col_of", "support", "twice")
     plan.steps.append(Step(sum_ends, enough_blocks(BLOCKS, graph.m, SUMMED), THREADS, args, shared=4 * OWN))
     return halved(plan)

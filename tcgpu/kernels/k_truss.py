@@ -27,13 +27,14 @@ import numpy as np
 
 from tcgpu import _cuda
 from tcgpu._cuda import cuda, int32, int64, kernel, uint32
-from tcgpu.kernels import Plan, Step, adaptive_tally, carry, support
+from tcgpu.kernels import Plan, Step, adaptive_tally, carry, simulated, support
 from tcgpu.kernels.device_graph import prepare
 from tcgpu.kernels.support import EVERY_LANE, HIGHEST, LISTS, LOWEST, MIDDLING, ROUND, THREADS, WARP, WEAK, over
 
 __all__ = ["numbers", "peel", "plan", "prepare"]
 
 MARKED, GONE = -1, -2  # supports of what is weak in this round, and of what went in an earlier one
+ROUND_US = 45  # microseconds in the simulator of an edge in each round, beside its triangles
 BYTES_ANEW = 40  # an edge, beside what `adaptive` takes: two graphs, marks, and where the edges were
 
 
@@ -262,7 +263,7 @@ def _anew(own, back, k):
         copied={"col_ptr": own.col_ptr, "row_idx": own.row_idx},
         created={"number": (own.m, np.int32, 0)},
         steps=[],
-        work=50 * support.simulated_lookups(own),
+        work=_simulated_work(own, k, simulated.work(own, row_us=9.1)),
     )
     made.k, made.graph = k, own
     return carry.edges_back(made, own, back)
@@ -281,11 +282,21 @@ def _in_place(graph, k, method, start=None):
         },
         setup=[*counting.setup, Step(copy_rows, over(graph.m), THREADS, ("given", "row_idx", "origin"))],
         steps=counting.steps,
-        work=(10 if k else 50) * counting.work,  # so many rounds, about
+        work=_simulated_work(graph, k, counting.work),
     )
     made.k, made.edges, made.columns, made.start = k, graph.m, graph.n, start
     _, made.listing, *made.update = counting.steps
     return made
+
+
+def _simulated_work(graph, k, once):
+    """Microseconds in the simulator, of which it takes `once` to count all supports.
+
+    How many rounds there will be is not known beforehand: so many as other graphs took. A mesh may take more, a clique
+    takes fewer.
+    """
+    counts, rounds = {None: (5, 20), 3: (1.4, 1)}.get(k, (2.5, 4))
+    return int(counts * once + rounds * ROUND_US * graph.m)
 
 
 def peel(graph, k, *, method=None):

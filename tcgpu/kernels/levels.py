@@ -22,7 +22,7 @@ import numpy as np
 from tcgpu import _cuda
 from tcgpu._cuda import cuda, int64, kernel, uint32, uint64
 from tcgpu.graph import GraphError
-from tcgpu.kernels import Plan, Step, breadth, check_choice, check_knob, duration, enough_blocks
+from tcgpu.kernels import Plan, Step, breadth, check_choice, check_knob, enough_blocks, simulated
 from tcgpu.kernels.reduction import BYTES_PER_THREAD, add_block_to
 from tcgpu.levels.approaches import APPROACHES
 from tcgpu.levels.makespan import ORDERS
@@ -37,6 +37,7 @@ SMALLEST = 1 << 16  # combinations that are worth a task
 MOST_TASKS = 1 << 24
 SEARCHED = {"gpu": 1 << 33, "sim": 1 << 27}  # vertices and edges that the searches for a good root may pass
 PATIENCE = 600  # seconds that a count may take before it is refused
+TEST_US = {"A": 6.0, "B": 3.2, "C": 3.2, "D": 5.0}  # microseconds of a test in the simulator
 TESTS_PER_THREAD = 10_000_000  # a second, of a GPU's thread at work beside a thousand others of its SM
 THREADS_AT_WORK = 1024  # of an SM
 
@@ -337,7 +338,8 @@ def plan(
         division = {"B": (1, 1, 1), "C": (1, threads, 0), "D": (lanes, groups, groups)}[approach]
         args = ("chunks", "tasks", *matrix, *division, int(skip), "queue", "total")
         step = Step(levels_kernel, blocks, threads, args, shared)
-    return Plan("levels", copied, created, [step], setup=setup, work=work)
+    microseconds = TEST_US[approach] * work + 15 * threads * len(tasks)
+    return Plan("levels", copied, created, [step], setup=setup, work=int(microseconds))
 
 
 def cut(graph, layout="s-utm", roots=256):
@@ -452,6 +454,6 @@ def check_patience(chunks, work, threads, blocks, approach):
         seconds = max(seconds, work * (int(max(chunks.tests)) / chunks.total_tests) / TESTS_PER_THREAD / each)
     if seconds > PATIENCE:
         raise GraphError(
-            f"levels would take about {duration(seconds)} on this GPU to test {work:,} combinations: "
+            f"levels would take about {simulated.duration(seconds)} on this GPU to test {work:,} combinations: "
             "take skip=True, which passes over most of them, or another method"
         )

@@ -71,7 +71,8 @@ def matches(a, p, p_end, b, q, q_end, steps):
 def plan(graph, *, threads=128, blocks=1 << 16, lanes=32):
     """lanes: how many threads share an edge; 1 is a plain merge, a thread per edge."""
     threads = check_knob("threads", threads, 1, 1024)
+    lanes = check_knob("lanes", lanes, 1, 1024)
     blocks = enough_blocks(check_knob("blocks", blocks, 1, 2**31 - 1), graph.m * lanes, threads)
-    lanes = min(check_knob("lanes", lanes, 1, 1024), threads * blocks)
+    lanes = min(lanes, threads * blocks)
     shape = blocks, threads, threads * BYTES_PER_THREAD
-    return edge_list.plan("merge_path", graph, merge_path_kernel, shape, lanes)
+    return edge_list.plan("merge_path", graph, merge_path_kernel, shape, lanes, edge_us=9.5 * lanes, step_us=1.5)

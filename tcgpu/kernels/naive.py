@@ -8,7 +8,7 @@ What it costs: a warp takes as long as its longest pair of columns (divergence),
 """
 
 from tcgpu._cuda import cuda, int64, kernel
-from tcgpu.kernels import Plan, Step, check_knob, check_positions, columns, enough_blocks
+from tcgpu.kernels import Plan, Step, check_knob, check_positions, columns, enough_blocks, simulated
 from tcgpu.kernels.merge import common_values
 from tcgpu.kernels.reduction import BYTES_PER_THREAD, add_block_to
 
@@ -37,5 +37,5 @@ def plan(graph, *, threads=512, blocks=256):
         created={"col_ptr": columns.created(graph)},
         setup=columns.steps(graph),
         steps=[Step(naive_kernel, blocks, threads, args, shared=threads * BYTES_PER_THREAD)],
-        work=int(graph.column_lengths[graph.row_idx].sum()) + graph.m,
+        work=simulated.work(graph, row_us=1.3),
     )

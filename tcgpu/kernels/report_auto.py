@@ -5,15 +5,12 @@ Below the threshold a block's k columns are too short to be worth the barriers a
 block, that is one at a time.
 """
 
-from tcgpu.graph import GraphError
-from tcgpu.kernels import column_block, naive
+from tcgpu.kernels import check_nonzeros, column_block, naive
 
 THRESHOLD = 7.0  # where the report's two kernels took the same time
 
 
 def plan(graph, *, threshold=THRESHOLD):
-    if not threshold >= 0:
-        raise GraphError(f"threshold is a number of nonzeros per column, 0 or more, not {threshold!r}")
-    if graph.nonzeros_per_column < threshold:
+    if graph.nonzeros_per_column < check_nonzeros("threshold", threshold):
         return naive.plan(graph)
     return column_block.plan(graph, columns=max(1, round(column_block.THREADS * graph.n / max(1, graph.m))))

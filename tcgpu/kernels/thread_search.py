@@ -45,4 +45,4 @@ def plan(graph, *, threads=128, blocks=1 << 16):
     threads = check_knob("threads", threads, 1, 1024)
     blocks = enough_blocks(check_knob("blocks", blocks, 1, 2**31 - 1), graph.m, threads)
     shape = blocks, threads, threads * BYTES_PER_THREAD
-    return edge_list.plan("thread_search", graph, thread_search_kernel, shape)
+    return edge_list.plan("thread_search", graph, thread_search_kernel, shape, edge_us=8.3, step_us=1.2)

@@ -210,4 +210,12 @@ def plan(graph, *, threads=64, blocks=None, cached=True):
     """blocks: None for so many that a warp takes 32 edges a few times. cached: whether the top of the search tree is
     brought to shared memory."""
     check_choice("cached", cached, (False, True))
-    return edge_list.plan("warp_search", graph, warp_search_kernel, shape(graph.m, threads, blocks), int(cached))
+    return edge_list.plan(
+        "warp_search",
+        graph,
+        warp_search_kernel,
+        shape(graph.m, threads, blocks),
+        int(cached),
+        edge_us=40,
+        step_us=2.1,
+    )

@@ -26,11 +26,9 @@ __all__ = [
 
 def count(graph, method=None, *, executor=None, device_memory=None, resume=None, progress=None, **wish):
     """How many triangles `graph` has, part by part: what `tcgpu.count` does with these keywords."""
+    wish |= {"method": method, "resume": resume, "show": progress}
     if executor is None:
-        wish |= {"method": method, "device_memory": device_memory, "resume": resume, "show": progress}
-        return import_module("tcgpu.parts.stream").count(graph, **wish)
+        return import_module("tcgpu.parts.stream").count(graph, device_memory=device_memory, **wish)
     if device_memory is not None:
         raise GraphError("device_memory is for one device, and an executor for many: give one of the two")
-    return import_module("tcgpu.parts.pools").count(
-        graph, executor, method=method, resume=resume, show=progress, **wish
-    )
+    return import_module("tcgpu.parts.pools").count(graph, executor, **wish)

@@ -24,16 +24,16 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from tcgpu import cpu
-from tcgpu.counting import METHODS, choose
+from tcgpu.counting import METHODS, choose, on_engine
 from tcgpu.graph import GraphError
 from tcgpu.parts import worker
 from tcgpu.parts.crew import crew
 from tcgpu.parts.cut import MANY_PARTS, Deal, slices
 from tcgpu.parts.journal import fingerprint, journal
-from tcgpu.parts.progress import progress
 from tcgpu.parts.share import Share
 from tcgpu.parts.work import method_of, opened
 from tcgpu.parts.worker import Missing, Task, Unfit
+from tcgpu.progress import progress
 
 PER_WORKER = 8  # parts: the last ones then keep the others waiting for a sixteenth of the time, in the mean
 RENEWALS = 3  # how often our own pools are started anew within a verb
@@ -50,12 +50,15 @@ class DoesNotFit(GraphError):
 # --------------------------------------------------------------------------------------------------------------- verbs
 
 
-def count(graph, executor, *, method=None, engine=None, order=None, parts=None, show=None, resume=None, **knobs):
+def count(graph, executor, *, method=None, engine=None, order=None, parts=None, show=None, resume=None,
+          max_seconds=None, **knobs):  # fmt: skip
     """How many triangles `graph` has; see `tcgpu.count`. parts: how many; show: the wish for a progress bar."""
     graph = opened(graph)
     with crew(executor) as workers:
         wish = {"method": method, "engine": engine, "knobs": knobs}
         named = "adaptive" if method is None and _fast(workers, engine) else method
+        if named is not None:
+            _check_simulated(choose(named, engine, order, knobs), graph, engine, order, knobs, workers, max_seconds)
         if named is not None and not resume and _deals(choose(named, engine, order, knobs)):
             try:
                 return _dealt_out(workers, graph, parts, show, wish | {"method": named, "order": order})
@@ -71,19 +74,20 @@ def count(graph, executor, *, method=None, engine=None, order=None, parts=None, 
         return _counted(workers, own, cut, resume, show, wish)
 
 
-def triangles(graph, executor, *, order=None, parts=None, show=None, **wish):
+def triangles(graph, executor, *, order=None, parts=None, show=None, max_seconds=None, **wish):
     """How many triangles each vertex is in: int64, one a vertex."""
     graph = opened(graph)
     own = _ordered(graph, order)
-    tallied = _tallied(own, executor, "triangles", own.n, parts, show, wish)
+    tallied = _tallied(own, executor, "triangles", own.n, parts, show, max_seconds, wish)
     return tallied if own is graph else tallied[own.rank]
 
 
-def support(graph, executor, *, order=None, parts=None, show=None, **wish):
+def support(graph, executor, *, order=None, parts=None, show=None, max_seconds=None, **wish):
     """How many triangles each edge is in: int64, one an edge, in the order of `graph.edges()`."""
     graph = opened(graph)
     own = _ordered(graph, order)
-    return cpu.carried_back(graph, own, _tallied(own, executor, "support", own.m, parts, show, wish))
+    tallied = _tallied(own, executor, "support", own.m, parts, show, max_seconds, wish)
+    return cpu.carried_back(graph, own, tallied)
 
 
 def engine_and_method(executor, method=None, engine=None):
@@ -118,6 +122,16 @@ def _fast(workers, engine):
     return engine == "sim" or engine in (None, "gpu") and workers.engine() == "gpu"
 
 
+def _check_simulated(method, graph, engine, order, knobs, workers, max_seconds):
+    """Announce a count by simulators that takes long; GraphError if it takes longer than it may."""
+    if method.engines != ("cpu",) and (engine or workers.engine()) == "sim":
+        from tcgpu.kernels import simulated
+
+        with on_engine(method, "sim", max_seconds):
+            plan = method.plan(method.prepare(graph, order), **knobs)
+            simulated.check(method.name, plan.simulated_seconds / workers.workers)
+
+
 def _deals(method):
     """Whether a Method deals out what it does on a whole graph."""
     return "deal" in inspect.signature(importlib.import_module(method.module).plan).parameters
@@ -141,10 +155,11 @@ def _counted(workers, graph, parts, resume, show, wish):
         return sum(kept.done.values())
 
 
-def _tallied(own, executor, verb, length, parts, show, wish):
-    method_of(**wish)
+def _tallied(own, executor, verb, length, parts, show, max_seconds, wish):
+    method = method_of(**wish)
     total = np.zeros(length, np.int64)
     with crew(executor) as workers:
+        _check_simulated(method, own, wish.get("engine"), None, {}, workers, max_seconds)
         cut = slices(own, _number(parts, PER_WORKER * workers.workers))
         with _bar(show, own, cut) as bar, closing(Errand(workers, own, verb, **wish).founds(cut)) as founds:
             for found in founds:

@@ -18,29 +18,29 @@ import numpy as np
 
 from tcgpu import _cuda, counting
 from tcgpu._feeder import Feeder, Load
-from tcgpu.graph import GraphError
-from tcgpu.kernels import SIMULATOR_PATIENCE, duration
+from tcgpu.kernels import simulated
 from tcgpu.parts import copying, cut, device
 from tcgpu.parts.journal import journal
 from tcgpu.parts.layout import SUMS, byte_count, layout, walk
-from tcgpu.parts.progress import progress
 from tcgpu.parts.work import Found, count_part, method_of, opened
+from tcgpu.progress import progress
 
 EARLY = 6  # parts whose columns are asked for before they are launched
 BATCH = 1 << 32  # look-ups after which the counts of the parts launched so far are read
-SIMULATED_EDGES_PER_SECOND = 12_000  # that a part looks at, whether or not they are its own
-SIMULATED_LOOKUPS_PER_SECOND = 45_000
+EDGE_US = 9  # microseconds in the simulator of an edge that a part looks at, whether or not it is its own
+PART_US = 3300
 PART_WORK = 1 << 30  # look-ups of one part natively: about a second's, so that a count can be interrupted
 
 
-def count(graph, *, method=None, engine=None, order=None, device_memory=None, resume=None, show=None, **knobs):
+def count(graph, *, method=None, engine=None, order=None, device_memory=None, resume=None, show=None, max_seconds=None,
+          **knobs):  # fmt: skip
     """How many triangles `graph` has, part by part. See `tcgpu.count`."""
     limit = None if device_memory is None else byte_count(device_memory)
     chosen = method_of(method, engine, knobs)
     graph = opened(graph)
     if graph.folder is None or order is not None:
         graph = graph.ordered(order or chosen.order)
-    with counting.on_engine(chosen, engine):
+    with counting.on_engine(chosen, engine, max_seconds):
         if chosen.engines == ("cpu",):
             return _count_natively(graph, limit, resume, show)
         return Streaming(graph, limit, **knobs).count(resume, show)
@@ -147,7 +147,7 @@ class Streaming:
     def count(self, resume=None, show=None):
         """The number of triangles. resume, show: a journal's file, how to show progress; see `tcgpu.count`."""
         parts = self.layout.parts
-        check_patience(parts)
+        check_simulated(self.graph, parts)
         with journal(resume, self.graph, "count", parts) as kept, _bar(parts, kept, show) as bar:
             try:
                 with _cuda.kept_ring(self.layout.move or self.layout.stay) as ring:
@@ -306,12 +306,9 @@ def _bar(parts, kept, show):
     return bar
 
 
-def check_patience(parts):
-    """GraphError if the simulator would take too long for all these parts."""
-    edges = sum(part.last - part.first for part in parts)
-    seconds = edges / SIMULATED_EDGES_PER_SECOND + sum(part.work for part in parts) / SIMULATED_LOOKUPS_PER_SECOND
-    if _cuda.engine() == "sim" and seconds > SIMULATOR_PATIENCE:
-        raise GraphError(
-            f"warp_search would take about {duration(seconds)} in the simulator: "
-            "take engine='cpu' or a smaller graph, or run it on a GPU"
-        )
+def check_simulated(graph, parts):
+    """Announce a simulated count of all these parts that takes long; GraphError if it takes longer than it may."""
+    if _cuda.engine() == "sim":
+        edges = sum(part.last - part.first for part in parts)
+        microseconds = simulated.search_work(graph, 40, 2.1) + EDGE_US * edges + PART_US * len(parts)
+        simulated.check("warp_search", simulated.seconds(0, microseconds))

@@ -5,6 +5,7 @@ to part and from count to count; of one that it does not know it answers `Missin
 come by it: first the path of a folder, or of a shared file, which it maps; where it cannot, the columns themselves.
 """
 
+import math
 import os
 import threading
 import time
@@ -101,7 +102,7 @@ class Held:
         a worker counts is all the same, to set up another one is work."""
         method = METHODS[task.method]
         wish = task.method, task.order, tuple(sorted(task.knobs.items())), deal.of
-        with self.lock, on_engine(method, task.engine):
+        with self.lock, on_engine(method, task.engine, math.inf):  # who asks has checked how long it takes
             if self.planned[:-1] == wish and self.given != task.count:
                 deal = self.planned[-1]
             if self.planned != (*wish, deal):

@@ -10,10 +10,9 @@ warps' steps and requests by the rules of the hardware (`recorder`, `events`). A
 that (`machine`). All rules and times are held against the counters of a GPU by `benchmarks/trace.py`.
 """
 
-from tcgpu import _cuda
-from tcgpu.counting import choose
+from tcgpu.counting import choose, on_engine
 from tcgpu.graph import GraphError
-from tcgpu.kernels import SIMULATOR_PATIENCE, Step, duration
+from tcgpu.kernels import Step, simulated
 from tcgpu.tracing.events import Collector
 from tcgpu.tracing.machine import Machine
 from tcgpu.tracing.recorder import record
@@ -24,16 +23,18 @@ __all__ = ["Trace", "Traces", "trace", "trace_launch", "trace_plan"]
 SLOWDOWN = 4  # times the simulator
 
 
-def trace(graph, method, *, order=None, **knobs):
+def trace(graph, method, *, order=None, max_seconds=None, **knobs):
     """Count the triangles of a small graph in the simulator and record every access: a Trace.
 
     method: a name out of `methods()`; or several names, for Traces, where a knob is for the methods that have it.
-    order: as in `count`. A trace takes a few times as long as the simulator: a few seconds for a few hundred edges.
+    order, max_seconds: as in `count`. A trace takes a few times as long as the simulator: a few seconds for a few
+    hundred edges.
     """
     if not isinstance(method, str):
-        return Traces(trace(graph, name, order=order, **own) for name, own in _of_each(method, knobs))
+        wish = {"order": order, "max_seconds": max_seconds}
+        return Traces(trace(graph, name, **wish, **own) for name, own in _of_each(method, knobs))
     chosen = choose(method, "sim", order, knobs)
-    with _cuda.using("sim"):
+    with on_engine(chosen, "sim", max_seconds):
         prepared = chosen.prepare(graph, order)
         plan = chosen.plan(prepared, **knobs)
         launches = trace_plan(plan)
@@ -56,9 +57,7 @@ def trace_plan(plan):
 
     Scans, which a library does on a GPU, are carried out, but nothing is known of them.
     """
-    seconds = SLOWDOWN * plan.simulated_seconds
-    if seconds > SIMULATOR_PATIENCE:
-        raise GraphError(f"{plan.method} would take about {duration(seconds)} to trace: take a smaller graph")
+    simulated.check(f"tracing {plan.method}", SLOWDOWN * plan.simulated_seconds, "take a smaller graph")
     setup, plan.setup = plan.setup, []
     plan.allocate()
     launches = []

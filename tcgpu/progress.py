@@ -1,0 +1,202 @@
+"""How far long work has come: a bar at a terminal, a widget in a notebook, lines elsewhere, calls of a function.
+
+There are two kinds of work:
+    with progress(wish, total, "counting") as bar:      # work that comes in known amounts
+        bar.add(amount)
+    with underway(wish, "counting 1,000 edges"):        # work of another kind: what it tells its watch is shown,
+        plan.count()                                    # and for how long it runs where it tells nothing
+"""
+
+import sys
+import threading
+import time
+from contextlib import contextmanager
+
+from tcgpu import _watch
+
+WIDTH = 30  # characters of the bar
+PATIENCE = 0.5  # seconds after which a bar appears that nobody asked for; most counts are done by then
+HEARTBEAT = 1.0  # seconds between lines where stderr is no terminal, and a bar was asked for
+BLINK = 0.1  # seconds between two looks of a bar
+
+
+class Progress:
+    """How much of so much work is done. A context: at its end what was shown is gone.
+
+    measured: whether work comes in known amounts, so that there is a share of it from the start, and a time that is
+    left. Without it, `share` is None until the work says something.
+    """
+
+    def __init__(self, total, show, measured=True):
+        self.total, self.done, self._show, self.measured, self.known = total, 0.0, show, measured, measured
+
+    def __enter__(self):
+        self._show.open(self)
+        return self
+
+    def __exit__(self, *failure):
+        self._show.close()
+
+    def add(self, work):
+        """Some more work is done: tell whoever watches, who may raise an exception to end it."""
+        self.reach(self.done + work)
+
+    def reach(self, done):
+        """So much of the work is done."""
+        self.done, self.known = min(max(done, self.done), self.total), True
+        if self.measured:  # else it is the watch that has told this
+            _watch.pulse(self.share)
+        self._show.tell(self)
+
+    @property
+    def share(self):
+        if not self.known:
+            return None
+        return self.done / self.total if self.total else 1.0
+
+
+def progress(wish, total, what):
+    """A `Progress` over `total` work that is shown as one may wish.
+
+    True: a widget in a notebook, a bar at a terminal, lines on any other stderr. None: a bar at a terminal, once it has
+    taken a while. False: nothing. A function is called with what is done and the total.
+    """
+    return Progress(total, _shown(wish, what))
+
+
+@contextmanager
+def underway(wish, what):
+    """Show, as `progress` does, how far the work inside the `with` is, as soon as it says so; a function gets (x, 1.0).
+
+    Until then, and where it says nothing, as a count by native threads does, it is shown for how long it has run.
+    """
+    show = _shown(wish, what)
+    if type(show) is _Quiet:
+        yield
+        return
+    with Progress(1.0, show, measured=False) as bar:
+        with _watch.watched(lambda share: None if share is None else bar.reach(share)):
+            yield
+        bar.reach(1.0)
+
+
+def _shown(wish, what):
+    """What shows progress as one may wish."""
+    if callable(wish):
+        return _Calls(wish)
+    if wish and _in_notebook():
+        return _Widget(what)
+    if wish or (wish is None and sys.stderr.isatty()):
+        return _Bar(what, 0.0 if wish else PATIENCE, sys.stderr.isatty())
+    return _Quiet()
+
+
+class _Quiet:
+    """Shows nothing."""
+
+    def open(self, progress):
+        pass
+
+    def tell(self, progress):
+        pass
+
+    def close(self):
+        pass
+
+
+class _Calls(_Quiet):
+    def __init__(self, function):
+        self.function = function
+
+    def tell(self, progress):
+        self.function(progress.done, progress.total)
+
+
+class _Bar:
+    """One line on stderr, written over and over at a terminal and wiped at the end; else now and then a line more.
+
+    A thread writes it where the work tells nothing for a while.
+    """
+
+    def __init__(self, what, patience, at_terminal):
+        self.what, self.at_terminal, self.at_once = what, at_terminal, patience == 0
+        self.pause = BLINK if at_terminal else HEARTBEAT
+        self.begin = time.monotonic()
+        self.next, self.shown = self.begin + patience, False
+        self.lock, self.closed = threading.Lock(), threading.Event()
+        self.teller = None
+
+    def open(self, progress):
+        if self.at_once and not progress.known:
+            self.tell(progress)
+        self.teller = threading.Thread(target=self._keep_telling, args=(progress,), name="tcgpu progress", daemon=True)
+        self.teller.start()
+
+    def _keep_telling(self, progress):
+        while not self.closed.wait(self.pause):
+            self.tell(progress)
+
+    def tell(self, progress):
+        now = time.monotonic()
+        with self.lock:
+            if now < self.next:
+                return
+            self.next = now + self.pause
+            self.shown = True
+            text = f"tcgpu: {self.what}{_told(progress, now - self.begin)}"
+            before, after = ("\r", "\033[K") if self.at_terminal else ("", "\n")
+            print(before + text, end=after, file=sys.stderr, flush=True)
+
+    def close(self):
+        self.closed.set()
+        if self.teller is not None:
+            self.teller.join()
+        if self.shown and self.at_terminal:
+            print("\r\033[K", end="", file=sys.stderr, flush=True)
+
+
+class _Widget(_Quiet):
+    """A bar under the notebook's cell, gone when the count is done."""
+
+    def __init__(self, what):
+        import ipywidgets
+        from IPython.display import display
+
+        self.bar = ipywidgets.FloatProgress(value=0.0, min=0.0, max=1.0)
+        self.text = ipywidgets.Label(what)
+        self.box = ipywidgets.HBox([self.text, self.bar])
+        self.what, self.begin, self.next = what, time.monotonic(), 0.0
+        display(self.box)
+
+    def tell(self, progress):
+        now = time.monotonic()
+        if now >= self.next or progress.share == 1:
+            self.next = now + BLINK
+            self.bar.value = progress.share or 0.0
+            self.text.value = f"{self.what}, {_left(progress, now - self.begin)}"
+
+    def close(self):
+        self.box.close()
+        self.bar.close()
+        self.text.close()
+
+
+def _told(progress, seconds):
+    """What a bar says behind the name of the work, which has run for so long."""
+    if progress.share is None:
+        return f", {seconds:,.0f} s"
+    full = int(progress.share * WIDTH)
+    return f" [{'=' * full}{' ' * (WIDTH - full)}] {progress.share:4.0%} {_left(progress, seconds)}"
+
+
+def _left(progress, seconds):
+    """How long it still takes, by how long it took so far; where that is not known, the latter."""
+    if progress.measured and progress.share:
+        return f"{seconds * (1 - progress.share) / progress.share:,.0f} s left"
+    return f"{seconds:,.0f} s"
+
+
+def _in_notebook():
+    """Whether a notebook's kernel runs this, which shows widgets."""
+    shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+    return hasattr(shell, "kernel")

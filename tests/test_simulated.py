@@ -1,0 +1,211 @@
+"""How long the simulator takes is told before it runs: within a factor of two, in words, and refused if too long."""
+
+import logging
+import math
+import time
+
+import pytest
+
+import tcgpu
+from tcgpu import GraphError, counting, truss
+from tcgpu.kernels import k_truss, simulated
+from tcgpu.kernels.simulated import duration
+
+SMALL = tcgpu.generate.mesh(8, 8)
+VERBS = {"count": "plan", "support": "support_plan", "triangles": "triangles_plan"}
+
+
+def cases():
+    """Each method with each verb that it has, on graphs that take the simulator about a second at most."""
+    graphs = {"R-MAT": tcgpu.generate.rmat(7, 8, seed=5), "mesh": tcgpu.generate.mesh(14, 14)}
+    graphs["clique"] = tcgpu.generate.clique(40)
+    for method in counting.methods():
+        if "sim" in method.engines:
+            for name, graph in graphs.items():
+                yield pytest.param(method, "count", graph, id=f"{method.name} {name}")
+    for name in ("bitmap_thread", "bitmap_warp", "bitmap_block_shared", "bitmap_block_global", "adaptive"):
+        for verb in ("support", "triangles"):
+            graph = graphs["mesh" if verb == "support" else "R-MAT"]
+            yield pytest.param(counting.METHODS[name], verb, graph, id=f"{name} {verb}")
+
+
+@pytest.mark.sim
+@pytest.mark.parametrize("method, verb, graph", list(cases()))
+def test_estimates_are_right_within_a_factor_of_two(method, verb, graph):
+    """By processor time, for other work on this machine does not count; a quick run may be off by 50 ms."""
+    with counting.on_engine(method, "sim", math.inf):
+        plan = getattr(method, VERBS[verb])(method.prepare(graph))
+        begin = time.thread_time()
+        plan.count()
+        seconds = time.thread_time() - begin
+        estimate = plan.simulated_seconds
+    assert seconds / 2 - 0.05 < estimate < 2 * seconds + 0.05
+
+
+@pytest.mark.sim
+def test_an_estimate_grows_with_the_graph_and_takes_no_time():
+    """Of graphs that would take hours, too."""
+    for method in counting.methods():
+        if "sim" not in method.engines or method.name == "levels":  # which looks for its chunks before it knows
+            continue
+        with counting.on_engine(method, "sim"):
+            begin = time.thread_time()
+            small, large = (method.plan(method.prepare(tcgpu.generate.rmat(k))).simulated_seconds for k in (8, 14))
+            assert time.thread_time() - begin < 5
+        assert small < 5 and large > 20 * small
+
+
+@pytest.mark.sim
+def test_streamed_parts_are_estimated_too(monkeypatch):
+    graph, told = tcgpu.generate.rmat(8, seed=3), []
+    monkeypatch.setattr(simulated, "check", lambda what, seconds, *more: told.append(seconds))
+    begin = time.thread_time()
+    tcgpu.count(graph, "warp_search", engine="sim", device_memory=4 * 8 * 1024)
+    seconds = time.thread_time() - begin
+    assert seconds / 2 - 0.1 < told[0] < 2 * seconds + 0.1
+
+
+WAYS = {
+    "count": lambda **more: tcgpu.count(SMALL, "naive", engine="sim", **more),
+    "streamed": lambda **more: tcgpu.count(SMALL, engine="sim", device_memory="1MB", **more),
+    "by workers": lambda **more: tcgpu.count(SMALL, "warp_search", engine="sim", executor="threads", **more),
+    "triangles": lambda **more: tcgpu.triangles(SMALL, method="bitmap_warp", engine="sim", **more),
+    "support": lambda **more: tcgpu.support(SMALL, engine="sim", **more),
+    "support by workers": lambda **more: tcgpu.support(SMALL, engine="sim", executor="threads", **more),
+    "measure": lambda **more: tcgpu.measure(SMALL, "naive", engine="sim", repeats=1, **more),
+    "trace": lambda **more: tcgpu.trace(SMALL, "naive", **more),
+    "k-truss": lambda **more: tcgpu.k_truss(SMALL, 3, engine="sim", **more),
+    "truss numbers": lambda **more: tcgpu.truss_numbers(SMALL, engine="sim", **more),
+}
+
+
+@pytest.mark.sim
+@pytest.mark.parametrize("way", WAYS.values(), ids=WAYS)
+def test_what_takes_long_is_announced_once_and_refused_unless_asked_for(way, monkeypatch, caplog):
+    with caplog.at_level(logging.WARNING, "tcgpu"):
+        way()
+        assert not caplog.records
+        monkeypatch.setattr(simulated, "NOTICE", 1e-9)
+        way()
+    (record,) = caplog.records
+    said = record.getMessage()
+    assert "takes about 0 seconds in the simulator; if that is too long, take " in said
+    monkeypatch.setattr(simulated, "LIMIT", 1e-9)
+    with pytest.raises(GraphError, match="in the simulator: take .* or allow it by max_seconds="):
+        way()
+    way(max_seconds=600)
+    with pytest.raises(GraphError, match="max_seconds is a number of seconds above 0, not 'long'"):
+        way(max_seconds="long")
+
+
+@pytest.mark.sim
+def test_the_seconds_that_a_refusal_names_are_enough(monkeypatch):
+    monkeypatch.setattr(simulated, "LIMIT", 1e-9)
+    monkeypatch.setattr(simulated, "slowness", lambda: 500.0)
+    with pytest.raises(GraphError) as refusal:
+        tcgpu.count(SMALL, "naive", engine="sim")
+    asked = int(str(refusal.value).rpartition("=")[2])
+    assert tcgpu.count(SMALL, "naive", engine="sim", max_seconds=asked) == 98
+
+
+def test_other_engines_are_not_limited(monkeypatch):
+    monkeypatch.setattr(simulated, "LIMIT", 1e-9)
+    assert tcgpu.count(SMALL, engine="cpu") == 98
+    assert tcgpu.truss_numbers(SMALL, engine="cpu", max_seconds=1).size == SMALL.m
+
+
+@pytest.mark.sim
+def test_a_truss_is_no_cheaper_than_its_first_round():
+    with counting.on_engine(truss.ON_GPU, "sim"):
+        rounds, once = k_truss.plan(SMALL), counting.METHODS["bitmap_thread"].support_plan(SMALL)
+        assert rounds.simulated_seconds > once.simulated_seconds > 0
+
+
+def test_durations_are_said_in_words():
+    said = [duration(seconds) for seconds in (0.4, 100, 130, 3 * 3600, 3 * 86400, 1e9)]
+    assert said == ["0 seconds", "100 seconds", "2 minutes", "3 hours", "3 days", "32 years"]
+
+
+# ------------------------------------------------------------------------------------------------------ out of memory
+
+
+class OutOfMemoryError(MemoryError):
+    """As CuPy's is called."""
+
+
+FAILURES = {
+    "CuPy": OutOfMemoryError("Out of memory allocating 17,179,869,184 bytes (allocated so far: 2 bytes)."),
+    "the driver": RuntimeError("[2] Call to cuMemAlloc results in CUDA_ERROR_OUT_OF_MEMORY"),
+}
+
+
+@pytest.mark.sim
+@pytest.mark.parametrize("failure", FAILURES.values(), ids=FAILURES)
+@pytest.mark.parametrize("verb", ("count", "triangles", "support", "k-truss", "truss numbers", "measure"))
+def test_a_device_without_room_is_told_of_with_the_way_out(verb, failure, monkeypatch):
+    from tcgpu.kernels import Plan
+
+    def launch(plan):
+        raise failure
+
+    monkeypatch.setattr(Plan, "launch", launch)
+    monkeypatch.setattr(k_truss.TrussPlan, "launch", launch)
+    with pytest.raises(GraphError, match=r"does not fit this device, .* bytes free: device_memory= .* engine='cpu'"):
+        WAYS[verb]()
+
+
+@pytest.mark.sim
+def test_a_host_without_room_and_other_faults_are_told_of_as_they_are(monkeypatch):
+    from tcgpu.kernels import Plan
+
+    for failure in (MemoryError("of the host"), RuntimeError("of another kind")):
+
+        def launch(plan, failure=failure):
+            raise failure
+
+        monkeypatch.setattr(Plan, "launch", launch)
+        with pytest.raises(type(failure), match=str(failure)):
+            WAYS["count"]()
+
+
+# ------------------------------------------------------------------------------------------------------------ progress
+
+
+@pytest.mark.parametrize("method", counting.methods(), ids=lambda method: method.name)
+@pytest.mark.parametrize("asked", ("bar", "function"))
+def test_progress_changes_nothing(method, asked, monkeypatch, capsys):
+    """The same method counts, to the same int; it was another one, or was refused."""
+    planned, shares, plan = [], [], counting.Method.plan
+
+    def watched_plan(own, graph, **knobs):
+        planned.append(own.name)
+        return plan(own, graph, **knobs)
+
+    monkeypatch.setattr(counting.Method, "plan", watched_plan)
+    engine, graph = method.engines[-1], tcgpu.generate.mesh(5, 5)
+    wish = True if asked == "bar" else lambda done, total: shares.append((done, total))
+    found = tcgpu.count(graph, method.name, engine=engine, progress=wish)
+    assert (found, type(found), planned) == (32, int, [method.name])
+    if asked == "bar":
+        assert capsys.readouterr().err.startswith(f"tcgpu: counting by {method.name}")
+    else:
+        assert shares == sorted(shares) and shares[-1] == (1.0, 1.0)
+
+
+@pytest.mark.parametrize("engine", ("cpu", "sim"))
+@pytest.mark.parametrize("verb", ("triangles", "support", "truss_numbers"))
+def test_progress_of_other_verbs(verb, engine, capsys):
+    plain = getattr(tcgpu, verb)(SMALL, engine=engine)
+    shown = getattr(tcgpu, verb)(SMALL, engine=engine, progress=True)
+    assert (plain == shown).all() and plain.dtype == shown.dtype
+    assert capsys.readouterr().err.startswith("tcgpu: ")
+
+
+@pytest.mark.sim
+def test_a_function_that_is_told_may_end_a_count():
+    def enough(done, total):
+        raise InterruptedError
+
+    with pytest.raises(InterruptedError):
+        tcgpu.count(SMALL, "naive", engine="sim", progress=enough)
+    assert tcgpu.count(SMALL, "naive", engine="sim") == 98
