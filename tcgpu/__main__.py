@@ -7,18 +7,33 @@ prints, and an entry in `_parser`. Nothing heavy is imported before a command ru
 
 import argparse
 import inspect
+import logging
 import os
 import sys
 import time
 from concurrent.futures import BrokenExecutor
+from contextlib import contextmanager, nullcontext
 from dataclasses import asdict
 
 import tcgpu
+from tcgpu._suggest import did_you_mean, unknown
 from tcgpu._terminal import print_json, print_table, progress
 
 PICTURES = (".png", ".svg", ".pdf")
 FORMATS = "mtx, edges, metis, npz or folder (default: by the file's name)"
 STARVED = "can't start new thread", "can't allocate", "failed to map segment", "Cannot allocate memory"
+
+EXAMPLES = {
+    "count": "tcgpu count graph.txt --json",
+    "truss": "tcgpu truss graph.txt --k 4 -o truss.txt",
+    "info": "tcgpu info graph.txt",
+    "methods": "tcgpu methods --json",
+    "generate": "tcgpu generate rmat scale=10 edge_factor=8 --seed 1 -o rmat.npz",
+    "convert": "tcgpu convert graph.txt graph.npz",
+    "fetch": "tcgpu fetch mesh_16x16",
+    "bench": "tcgpu bench graph.txt --methods cpu,naive --repeats 3",
+    "trace": "tcgpu trace graph.txt --method naive --knob threads=64 -o trace.png",
+}
 
 
 class UsageError(Exception):
@@ -39,34 +54,51 @@ def count(arguments):
     """
     if any(wish is not None for wish in (arguments.device_memory, arguments.resume, arguments.executor)):
         return _count_in_parts(arguments)
-    from tcgpu import bench, counting
+    from tcgpu import counting
 
     knobs = _assignments(arguments.knob)
-    wish = {"engine": arguments.engine, "order": arguments.order}
-    if arguments.per_vertex and (arguments.method not in (None, "cpu") or arguments.order):
-        raise UsageError("--per-vertex counts with method cpu, which picks the order itself")
-    method = counting.choose("cpu" if arguments.per_vertex else arguments.method, **wish, knobs=knobs)
-    engine = counting.engine_of(method, arguments.engine)
+    if arguments.per_vertex and knobs:
+        raise UsageError("--per-vertex takes its methods as they come: leave --knob out")
+    counting.engine_of(counting.choose(arguments.method, arguments.engine, arguments.order, knobs), arguments.engine)
     graph, reading = _read(arguments)
     begin = time.perf_counter()
-    each = None
-    with progress(arguments, f"counting {graph.m:,} edges by {method.name} on {engine}"):
-        if arguments.per_vertex:
-            each = counting.triangles(graph, engine="cpu")
-            found, kernel, process = counting.sum_exactly(each) // 3, None, time.perf_counter() - begin
-        else:
-            timing = bench.time_once(graph, method.name, **wish, **knobs)
-            found, kernel, process = timing.triangles, timing.kernel_ms / 1e3, timing.process_ms / 1e3
+    counted = _count_per_vertex if arguments.per_vertex else _count_once
+    method, found, kernel, process, each = counted(graph, arguments, knobs)
     facts = {
         "triangles": found,
         "vertices": graph.n,
         "edges": graph.m,
         "method": method.name,
-        "engine": engine,
+        "engine": counting.engine_of(method, arguments.engine),
         "seconds": {"kernel": kernel, "process": process, "total": reading + time.perf_counter() - begin},
         "seconds_reading": reading,
     }
     _print_count(facts, graph, each, arguments.json)
+
+
+def _count_once(graph, arguments, knobs):
+    """The Method that counts a graph, its triangles, and the seconds that its kernels and all of it took."""
+    from tcgpu import bench, counting
+
+    wish = {"engine": arguments.engine, "order": arguments.order}
+    method = counting.choose(arguments.method, **wish, knobs=knobs)
+    engine = counting.engine_of(method, arguments.engine)
+    with progress(arguments, f"counting {graph.m:,} edges by {method.name} on {engine}"):
+        timing = bench.time_once(graph, method.name, **wish, max_seconds=arguments.max_seconds, **knobs)
+    return method, timing.triangles, timing.kernel_ms / 1e3, timing.process_ms / 1e3, None
+
+
+def _count_per_vertex(graph, arguments, knobs):
+    """The same, and the triangles of each vertex; the seconds of kernels alone are not known."""
+    from tcgpu import counting
+
+    wish = {"engine": arguments.engine, "order": arguments.order}
+    method = counting.for_edges(graph, arguments.method, **wish)
+    engine = counting.engine_of(method, arguments.engine)
+    begin = time.perf_counter()
+    with progress(arguments, f"counting {graph.m:,} edges by {method.name} on {engine}"):
+        each = counting.triangles(graph, method=method.name, **wish, max_seconds=arguments.max_seconds, progress=False)
+    return method, counting.sum_exactly(each) // 3, None, time.perf_counter() - begin, each
 
 
 def _count_in_parts(arguments):
@@ -86,12 +118,15 @@ def _count_in_parts(arguments):
     begin = time.perf_counter()
     each, show = None, arguments.progress or None
     if arguments.per_vertex:
-        each = pools.triangles(graph, executor, method=arguments.method, show=show, **wish)
+        each = pools.triangles(
+            graph, executor, method=arguments.method, show=show, max_seconds=arguments.max_seconds, **wish
+        )
         found = counting.sum_exactly(each) // 3
     else:
         wish |= {"device_memory": arguments.device_memory, "resume": arguments.resume, "executor": executor}
         named = method if alone else arguments.method
-        found = parts.count(graph, named, progress=show, **wish, **_assignments(arguments.knob))
+        wish |= {"progress": show, "max_seconds": arguments.max_seconds}
+        found = parts.count(graph, named, **wish, **_assignments(arguments.knob))
     process = time.perf_counter() - begin
     facts = {
         "triangles": found,
@@ -129,11 +164,12 @@ def truss(arguments):
     graph, reading = _read(arguments)
     begin = time.perf_counter()
     facts = {"vertices": graph.n, "edges": graph.m, "engine": engine}
+    wish = {"engine": engine, "max_seconds": arguments.max_seconds, "progress": False}
     with progress(arguments, f"peeling {graph.m:,} edges on {engine}"):
         if arguments.k is None:
-            facts["truss_numbers"] = _steps(tcgpu.truss_numbers(graph, engine=engine))
+            facts["truss_numbers"] = _steps(tcgpu.truss_numbers(graph, **wish))
         else:
-            found = tcgpu.k_truss(graph, arguments.k, engine=engine)
+            found = tcgpu.k_truss(graph, arguments.k, **wish)
             facts |= {"k": arguments.k, "truss_vertices": found.n, "truss_edges": found.m}
     process = time.perf_counter() - begin
     if arguments.output is not None:
@@ -216,7 +252,7 @@ def generate(arguments):
         return
     generator = GENERATORS.get(arguments.name)
     if generator is None:
-        raise UsageError(f"no generator {arguments.name!r}; there are {', '.join(GENERATORS)}")
+        raise UsageError(unknown("generator", arguments.name, GENERATORS))
     if arguments.output is None:
         raise UsageError("-o FILE says where the graph goes")
     seed = [] if arguments.seed is None else [f"seed={arguments.seed}"]
@@ -267,19 +303,35 @@ def bench(arguments):
     graphs), or a graph's file. Without -o, the record goes to data/measured/, under the name of the suite and of the
     machine.
     """
+    from tcgpu import counting
     from tcgpu.bench import SUITES, measure, record_path
 
     wish = {"engine": arguments.engine, "repeats": arguments.repeats}
-    if arguments.methods:
+    if arguments.repeats < 1:
+        raise UsageError(f"repeats must be at least 1, not {arguments.repeats}")
+    if not 0 < arguments.share <= 1:
+        raise UsageError(f"share must be above 0 and at most 1, not {arguments.share}")
+    if arguments.methods is not None:
         wish["methods"] = arguments.methods.split(",")
+        for name in wish["methods"]:
+            counting.engine_of(counting.choose(name, arguments.engine), arguments.engine)
+    elif arguments.engine != "cpu":
+        counting.engine_of(counting.choose("adaptive", arguments.engine), arguments.engine)
     if arguments.what in SUITES:
-        with progress(arguments, f"measuring {arguments.what}"):
+        if arguments.methods is not None and "methods" not in inspect.signature(SUITES[arguments.what]).parameters:
+            raise UsageError(f"--methods: the suite {arguments.what} has methods of its own")
+        with _limited(arguments.max_seconds), progress(arguments, f"measuring {arguments.what}"):
             rows = SUITES[arguments.what](**wish, share=arguments.share)
     else:
+        if not os.path.exists(arguments.what):
+            hint = did_you_mean(arguments.what, SUITES)
+            raise UsageError(f"{arguments.what}: no such file, and no suite{hint}; there are {', '.join(SUITES)}")
+        if arguments.share != 1.0:
+            raise UsageError("--share is for a suite, not for a graph's file")
         arguments.file = arguments.what
         graph, _ = _read(arguments)
         with progress(arguments, f"measuring {graph.m:,} edges"):
-            rows = measure(graph, name=graph.name or arguments.what, **wish)
+            rows = measure(graph, name=graph.name or arguments.what, max_seconds=arguments.max_seconds, **wish)
     print_json(rows) if arguments.json else print(rows)
     if arguments.output or arguments.what in SUITES:
         path = arguments.output or record_path(arguments.what, rows)
@@ -295,15 +347,29 @@ def trace(arguments):
     names = arguments.method.split(",")
     if arguments.output and not arguments.output.endswith(PICTURES):
         raise UsageError(f"a picture is a file that ends in {', '.join(PICTURES)}, not {arguments.output!r}")
+    from tcgpu.tracing.pictures import BY
+
+    if arguments.by not in BY:
+        raise UsageError(f"--by: {unknown('measure', arguments.by, BY)}")
     graph, _ = _read(arguments)
     with progress(arguments, f"tracing {graph.m:,} edges"):
-        traces = tcgpu.trace(graph, names, order=arguments.order, **_assignments(arguments.knob))
+        wish = {"order": arguments.order, "max_seconds": arguments.max_seconds}
+        traces = tcgpu.trace(graph, names, **wish, **_assignments(arguments.knob))
         if arguments.output:
             traces[0].show(arguments.by).savefig(arguments.output)
     if arguments.json:
         print_json([row | {"lines": found.lines()} for row, found in zip(traces.totals(), traces)])
     else:
         print(traces if len(names) > 1 else traces[0])
+
+
+def _limited(max_seconds):
+    """A context in which a simulated run may take so many seconds."""
+    if max_seconds is None:
+        return nullcontext()
+    from tcgpu.kernels import simulated
+
+    return simulated.limited(max_seconds)
 
 
 # ------------------------------------------------------------------------------------------------- reading and writing
@@ -331,8 +397,14 @@ def _write(graph, arguments):
 
 
 class _Parser(argparse.ArgumentParser):
+    """A parser that says what is wrong in one line, and where the help to it is."""
+
     def error(self, message):
         self.exit(2, f"tcgpu: {message}; see {self.prog} --help\n")
+
+    def options(self):
+        """All words that begin with a dash and mean something."""
+        return [word for action in self._actions for word in action.option_strings]
 
 
 def _assignments(pairs):
@@ -371,7 +443,8 @@ def _summary(function):
 def _parser():
     parser = _Parser(prog="tcgpu", description="Count the triangles of a graph: on a GPU, or on all cores of a CPU.")
     parser.add_argument("--version", action="version", version=f"tcgpu {tcgpu.__version__}")
-    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    parser.epilog = "`tcgpu COMMAND --help` says more about a command, with an example."
+    commands = parser.commands = parser.add_subparsers(required=True, metavar="COMMAND")
 
     option = _command(commands, count)
     _takes_file(option)
@@ -383,14 +456,16 @@ def _parser():
     option("--resume", metavar="JOURNAL", help="a file that keeps what is done: what was done before is not done again")
     option("--executor", metavar="E", help="by many workers: gpus, processes or threads, or dask://HOST:PORT")
     option("--per-vertex", action="store_true", help="print each vertex's label, a tab, and its triangles")
+    _limits_simulator(option)
     _prints_json(option)
 
     option = _command(commands, truss)
     _takes_file(option)
     option("--k", metavar="K", type=int, help="which truss, 2 or more (default: count the edges of every one)")
-    option("--engine", metavar="E", help="gpu, sim or cpu (default: cpu)")
+    option("--engine", metavar="E", help="gpu, sim or cpu (default: gpu if there is one, else cpu)")
     option("-o", "--output", metavar="OUT", help="where to write the truss")
     option("--to", metavar="F", help=FORMATS)
+    _limits_simulator(option)
     _prints_json(option)
 
     option = _command(commands, info)
@@ -426,6 +501,7 @@ def _parser():
     option("--format", metavar="F", help=FORMATS)
     _numbers_vertices(option)
     option("-o", "--output", metavar="FILE", help="where to write the record")
+    _limits_simulator(option)
     _prints_json(option)
 
     option = _command(commands, trace)
@@ -435,17 +511,23 @@ def _parser():
     option("--knob", metavar="NAME=VALUE", action="append", default=[], help="of the methods; may be repeated")
     option("--by", metavar="WHAT", default="time", help="what the picture's bars say: time, load_sectors, steps, ...")
     option("-o", "--output", metavar="FILE", help=f"where to draw the picture: {', '.join(PICTURES)}")
+    _limits_simulator(option)
     _prints_json(option)
     return parser
 
 
 def _parsed(argv):
     """The parsed arguments. argparse takes a list of words in one piece only: what stands behind an option is added."""
-    parser = _parser()
+    parser, argv = _parser(), sys.argv[1:] if argv is None else argv
+    if argv and not argv[0].startswith("-") and argv[0] not in parser.commands.choices:
+        parser.error(unknown("command", argv[0], parser.commands.choices))
     arguments, more = parser.parse_known_args(argv)
     words = getattr(arguments, "parameters", None)
-    if more and (words is None or any(word.startswith("-") for word in more)):
-        parser.error(f"unrecognized arguments: {' '.join(more)}")
+    wrong = more if words is None else [word for word in more if word.startswith("-")]
+    if wrong:
+        options = arguments.parser.options()
+        hint = did_you_mean(wrong[0].partition("=")[0], options) if wrong[0].startswith("-") else ""
+        arguments.parser.error(f"unrecognized arguments: {' '.join(wrong)}{hint}")
     if more:
         words.extend(more)
     return arguments
@@ -453,9 +535,14 @@ def _parsed(argv):
 
 def _command(commands, function):
     """Add a command, named and described as its function is; returns what adds its arguments."""
-    texts = {"help": _summary(function), "description": inspect.getdoc(function)}
-    command = commands.add_parser(function.__name__, **texts, allow_abbrev=False)
-    command.set_defaults(command=function)
+    name = function.__name__
+    texts = {
+        "help": _summary(function),
+        "description": inspect.getdoc(function),
+        "epilog": f"example: {EXAMPLES[name]}",
+    }
+    command = commands.add_parser(name, **texts, allow_abbrev=False)
+    command.set_defaults(command=function, parser=command)
     command.add_argument("--progress", action="store_true", help="report on stderr even where it is no terminal")
     return command.add_argument
 
@@ -472,6 +559,19 @@ def _numbers_vertices(option):
     option("--relabel", action=argparse.BooleanOptionalAction, help=text)
 
 
+def _limits_simulator(option):
+    text = "how long the simulator may take, by its estimate (default: 30 seconds)"
+    option("--max-seconds", metavar="S", type=_seconds, help=text)
+
+
+def _seconds(text):
+    """A number of seconds above 0."""
+    seconds = float(text)
+    if not seconds > 0:
+        raise argparse.ArgumentTypeError(f"{text} is no number of seconds above 0")
+    return seconds
+
+
 def _prints_json(option):
     option("--json", action="store_true", help="print one JSON value")
 
@@ -481,9 +581,12 @@ def _prints_json(option):
 
 def main(argv=None):
     """Run one command; returns the exit code."""
+    if hasattr(sys.stdout, "reconfigure"):
+        sys.stdout.reconfigure(errors="backslashreplace")  # names of files and vertices may be of any encoding
     arguments = _parsed(argv)
     try:
-        arguments.command(arguments)
+        with _log_on_stderr():
+            arguments.command(arguments)
         sys.stdout.flush()
     except BrokenPipeError:  # whoever read the output has seen enough, as `head` does
         _forget_stdout()
@@ -501,6 +604,20 @@ def main(argv=None):
         print(f"tcgpu: {said}", file=sys.stderr)
         return 2
     return 0
+
+
+@contextmanager
+def _log_on_stderr():
+    """Have what the package logs, that a run takes long say, written to stderr as our other messages are."""
+    at_terminal = sys.stderr.isatty()
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(logging.Formatter(("\r\033[K" if at_terminal else "") + "tcgpu: %(message)s"))
+    log = logging.getLogger("tcgpu")
+    log.addHandler(handler)
+    try:
+        yield
+    finally:
+        log.removeHandler(handler)
 
 
 def _bad_input(error):

@@ -4,6 +4,7 @@ import io
 import json
 import os
 import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -15,8 +16,9 @@ import pytest
 
 import tcgpu
 from tcgpu import __main__ as command_line
-from tcgpu import _terminal, counting, datasets, formats, generators, truss
+from tcgpu import _cuda, counting, datasets, formats, generators, progress, truss
 from tcgpu.bench import Rows
+from tcgpu.kernels import simulated
 
 COMMAND = [sys.executable, "-m", "tcgpu"]
 # vertices 3 to 7 in a complete graph, 7 - 9 a tail; a loop, a repetition and two reversed pairs to clean
@@ -267,14 +269,24 @@ def test_the_help_knows_the_formats():
     "arguments, said",
     [
         (["count", "K5", "--method", "guess"], "no method 'guess'; there are naive, "),
-        (["count", "K5", "--engine", "abacus"], "not on 'abacus'"),
+        (["count", "K5", "--method", "naiv"], "no method 'naiv' (did you mean 'naive'?); there are naive, "),
+        (["count", "K5", "--method", ""], "no method ''; there are naive, "),
+        (["count", "K5", "--engine", "abacus"], "no engine 'abacus'; there are gpu, sim, cpu"),
+        (["count", "K5", "--engine", "cpuu"], "no engine 'cpuu' (did you mean 'cpu'?)"),
+        (["count", "K5", "--order", "degre"], "no order 'degre' (did you mean 'degree'?)"),
         (["count", "K5", "--order", "upwards"], "no order 'upwards'; there are natural, degree"),
         (["count", "K5", "--method", "cpu", "--knob", "threads=3"], "method 'cpu' has no knob 'threads'"),
         (["count", "K5", "--knob", "threads"], "'threads' is not NAME=VALUE"),
         (["count", "K5", "--knob", "a=1", "--knob", "a=2"], "a is given twice"),
-        (["count", "K5", "--per-vertex", "--order", "bfs"], "--per-vertex counts with method cpu"),
-        (["count", "K5", "--per-vertex", "--method", "naive"], "--per-vertex counts with method cpu"),
-        (["count", "K5", "--per-vertex", "--engine", "gpu"], "method 'cpu' runs on cpu, not on 'gpu'"),
+        (["count", "K5", "--method", "naive", "--knob", "thread=3"], "no knob 'thread' (did you mean 'threads'?)"),
+        (["count", "K5", "--per-vertex", "--method", "naive"], "method 'naive' does not tell edge from edge"),
+        (
+            ["count", "K5", "--per-vertex", "--method", "cpu", "--engine", "sim"],
+            "method 'cpu' runs on cpu, not on 'sim'",
+        ),
+        (["count", "K5", "--per-vertex", "--method", "adaptive", "--knob", "short=3"], "leave --knob out"),
+        (["count", "K5", "--max-seconds", "0"], "argument --max-seconds: 0 is no number of seconds above 0"),
+        (["count", "K5", "--max-seconds", "long"], "argument --max-seconds: invalid _seconds value: 'long'"),
         (["count", "K5", "--executor", "helpers"], "an executor is one of concurrent.futures, or its name: gpus, "),
         (["count", "K5", "--executor", "threads", "--method", "naive", "--engine", "sim"], "counts whole graphs"),
         (["count", "K5", "--executor", "threads", "--device-memory", "1MB", "--engine", "cpu"], "give one of the two"),
@@ -282,20 +294,44 @@ def test_the_help_knows_the_formats():
         (["truss", "K5", "-o", "out.txt"], "-o FILE takes a k-truss: --k says which"),
         (["truss", "K5", "--k", "1"], "k must be a whole number of at least 2, not 1"),
         (["truss", "K5", "--k", "1.5"], "argument --k: invalid int value: '1.5'; see tcgpu truss --help"),
-        (["truss", "K5", "--engine", "abacus"], "trusses are found on cpu, gpu or sim, not on 'abacus'"),
+        (["truss", "K5", "--engine", "cpuu"], "no engine 'cpuu' (did you mean 'cpu'?); there are gpu, sim, cpu"),
         (["count", "K5", "--format", "pdf"], "pdf"),
         (["count", "K5", "--base", "x"], "argument --base: invalid int value: 'x'; see tcgpu count --help"),
         (["count", "K5", "--base", "7"], "base"),
         (["count", "nowhere.txt"], "nowhere.txt: No such file or directory"),
         (["info", "nowhere.txt"], "nowhere.txt: No such file or directory"),
+        (["count", "nofile"], "nofile: No such file or directory"),
+        (["truss", "nofile"], "nofile: No such file or directory"),
+        (["convert", "nofile", "out.mtx"], "nofile: No such file or directory"),
+        (["trace", "nofile", "--method", "naive"], "nofile: No such file or directory"),
+        (["bench", "nofile"], "nofile: no such file, and no suite; there are report, "),
+        (["bench", "trus3"], "no suite (did you mean 'truss3'?)"),
+        (["bench", "truss3", "--methods", "naive"], "--methods: the suite truss3 has methods of its own"),
+        (["bench", "cache", "--methods", "naiv"], "no method 'naiv' (did you mean 'naive'?)"),
+        (["bench", "truss3", "--engine", "cpuu"], "no engine 'cpuu' (did you mean 'cpu'?)"),
+        (["bench", "truss3", "--repeats", "0"], "repeats must be at least 1, not 0"),
+        (["bench", "table1", "--share", "nan"], "share must be above 0 and at most 1, not nan"),
+        (["bench", "table1", "--share", "0"], "share must be above 0 and at most 1, not 0"),
+        (["bench", "trusses", "--engine", "cpu"], "method 'k_truss' runs on gpu or sim, not on 'cpu'"),
+        (["bench", "K5", "--share", "0.5"], "--share is for a suite"),
+        (["bench", "K5", "--methods", ""], "no method ''"),
+        (["trace", "K5", "--method", "naive", "--by", "tim"], "no measure 'tim' (did you mean 'time'?)"),
+        (["trace", "K5", "--method", "naiv"], "(did you mean 'naive'?)"),
         (["convert", "K5", "nowhere/out.mtx"], "No such file or directory"),
         (["convert", "K5", "out.mtx", "--to", "pdf"], "pdf"),
+        (["convert", "K5", "out.mtx", "--to", "metiss"], "(did you mean 'metis'?)"),
         (["count"], "the following arguments are required: FILE; see tcgpu count --help"),
-        (["count", "K5", "--speed"], "unrecognized arguments: --speed; see tcgpu --help"),
+        (["count", "K5", "--speed"], "arguments: --speed (did you mean '--base'?); see tcgpu count --help"),
+        (["count", "K5", "--ordr", "bfs"], "--ordr bfs (did you mean '--order'?); see tcgpu count --help"),
+        (["count", "K5", "K5"], "; see tcgpu count --help"),
         ([], "the following arguments are required: COMMAND; see tcgpu --help"),
-        (["guess"], "invalid choice: 'guess'"),
+        (["abacus"], "no command 'abacus'; there are count, truss, "),
+        (["cuont"], "no command 'cuont' (did you mean 'count'?); there are count, "),
         (["fetch", "nothing"], "no dataset 'nothing'; there are "),
+        (["fetch", "mesh_16x61"], "no dataset 'mesh_16x61' (did you mean 'mesh_16x16'?)"),
         (["generate", "guess", "-o", "out.mtx"], "no generator 'guess'; there are "),
+        (["generate", "rmatt", "-o", "out.mtx"], "no generator 'rmatt' (did you mean 'rmat'?)"),
+        (["generate", "rmat", "scale=3", "a=much", "-o", "out.mtx"], "a must be a number in 0..1, not 'much'"),
         (["generate", "rmat", "scale=3"], "-o FILE says where the graph goes"),
         (
             ["generate", "rmat", "speed=3", "-o", "out.mtx"],
@@ -304,7 +340,7 @@ def test_the_help_knows_the_formats():
         (["generate", "rmat", "scale=3", "speed=3", "-o", "out.mtx"], "unexpected keyword argument 'speed'"),
         (
             ["generate", "rmat", "scale=3", "-o", "out.mtx", "--speed"],
-            "unrecognized arguments: --speed; see tcgpu --help",
+            "unrecognized arguments: --speed (did you mean '--seed'?); see tcgpu generate --help",
         ),
         (["generate", "rmat", "scale=3", "--seed", "1", "-o", "out.mtx", "seed=2"], "seed is given twice"),
         (["generate", "rmat", "scale=high", "-o", "out.mtx"], "scale"),
@@ -316,6 +352,80 @@ def test_what_is_refused(refused, k5, tmp_path, monkeypatch, arguments, said):
     monkeypatch.chdir(tmp_path)
     assert said in refused(*(k5 if argument == "K5" else argument for argument in arguments))
     assert os.listdir(tmp_path) == ["k5.txt"], "something was written"
+
+
+WRONG = ("word", "-1", "0", "33.5", "nan", "1e30", "", "none", "true")
+
+
+@pytest.mark.parametrize("method", tcgpu.methods(), ids=lambda method: method.name)
+def test_no_value_of_a_knob_makes_a_traceback(run, k5, method):
+    """It counts, or says in a line what is wrong."""
+    for knob in method.knobs:
+        for value in WRONG:
+            code, out, err = run("count", k5, "--method", method.name, "--engine", "sim", "--knob", f"{knob}={value}")
+            right = (code, out) == (0, "10\n")
+            assert right or (code, out, err.count("\n"), err[:7]) == (2, "", 1, "tcgpu: "), (knob, value)
+        assert code == 0 or knob in err, (knob, err)
+
+
+@pytest.mark.parametrize("command", ("count", "truss", "info", "convert", "bench", "trace"))
+def test_no_file_makes_a_traceback(refused, tmp_path, command, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("empty.npz").touch()
+    Path("words.txt").write_text("to be or\n")
+    Path("bytes.txt").write_bytes(bytes(range(256)))
+    Path("folder").mkdir()
+    more = {"convert": ["out.npz"], "trace": ["--method", "naive"]}.get(command, [])
+    for path in ("nofile", "", ".", "folder", "empty.npz", "words.txt", "bytes.txt", "words.txt/x", "n" * 300):
+        refused(command, path, *more)
+    assert not Path("out.npz").exists()
+
+
+def test_each_help_has_an_example_that_runs(run, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("graph.txt").write_text(K5_AND_TAIL)
+    commands = command_line._parser().commands.choices
+    assert list(command_line.EXAMPLES) == list(commands)
+    for name, parser in commands.items():
+        program, *words = shlex.split(parser.epilog.removeprefix("example: "))
+        assert (program, words[0]) == ("tcgpu", name)
+        assert " ".join(words) in " ".join(parser.format_help().split())
+        code, _, err = run(*words)
+        assert (code, err) == (0, ""), words
+    assert {"truss.txt", "rmat.npz", "graph.npz", "trace.png"} <= set(os.listdir())
+
+
+def test_a_name_of_any_bytes_is_printed(tmp_path):
+    path = os.fsencode(tmp_path) + b"/g\xff.txt"
+    Path(os.fsdecode(path)).write_text(K5_AND_TAIL)
+    done = subprocess.run([*COMMAND, "info", path], capture_output=True, text=True)
+    assert done.returncode == 0 and done.stderr == "" and r"g\udcff" in done.stdout
+
+
+def test_truss_tells_what_it_runs_on(printed, k5, monkeypatch):
+    help = " ".join(command_line._parser().commands.choices["truss"].format_help().split())
+    assert "gpu, sim or cpu (default: gpu if there is one, else cpu)" in help
+    monkeypatch.setattr(truss, "ENGINE", "sim")
+    assert truss.engine_of() == "cpu"
+    monkeypatch.setattr(truss, "ENGINE", "gpu")
+    monkeypatch.setattr(counting, "engine_of", lambda method, engine: "gpu")
+    assert truss.engine_of() == "gpu"
+
+
+def test_what_takes_the_simulator_long_is_announced_or_refused(run, refused, k5, monkeypatch):
+    monkeypatch.setattr(simulated, "NOTICE", 1e-9)
+    count = "count", k5, "--method", "naive", "--engine", "sim"
+    code, out, err = run(*count)
+    assert (code, out) == (0, "10\n")
+    assert err.startswith("tcgpu: naive takes about 0 seconds in the simulator; if that is too long, take engine='cpu'")
+    assert err.count("\n") == 1
+    monkeypatch.setattr(simulated, "LIMIT", 1e-9)
+    commands = (count, (*count[:2], "--per-vertex", "--engine", "sim"), ("truss", k5, "--engine", "sim"),
+                ("trace", k5, "--method", "naive"), ("bench", k5, "--methods", "naive", "--engine", "sim"))  # fmt: skip
+    for command in commands:
+        assert "max_seconds=" in refused(*command)
+        assert run(*command, "--max-seconds", "60")[0] == 0
+    refused("bench", "report", "--share", "0.00001", "--methods", "naive", "--engine", "sim", "--repeats", "1")
 
 
 def test_a_broken_file_is_refused_with_its_line(refused, tmp_path):
@@ -357,8 +467,29 @@ def test_our_own_mistakes_are_not_hidden(run, monkeypatch):
 def test_progress_is_for_who_asks(run, k5):
     code, out, err = run("count", k5, "--progress")
     assert (code, out) == (0, "10\n")
-    said = dict.fromkeys(re.sub(r", \d+ s$", "", line) for line in err.splitlines())  # more often where it takes long
+    said = dict.fromkeys(re.sub(r"(, \d+ s| \[.*)$", "", line) for line in err.splitlines())  # more if it takes long
     assert list(said) == [f"tcgpu: reading {k5}", "tcgpu: counting 11 edges by cpu on cpu"]
+
+
+@pytest.mark.parametrize("more", ([], ["--per-vertex"], ["--executor", "threads"]), ids=" ".join)
+def test_progress_changes_nothing(run, k5, more):
+    for method in ["cpu"] if more else ["cpu", "naive"]:
+        plain = run("count", k5, "--method", method, "--json", *more)
+        code, out, err = run("count", k5, "--method", method, "--json", "--progress", *more)
+        facts, others = json.loads(plain[1]), json.loads(out)
+        assert {"triangles", "vertices", "edges", "method", "engine", "seconds"} <= set(facts)
+        for each in (facts, others):
+            del each["seconds"], each["seconds_reading"]
+        assert (code, others) == (0, facts) and facts["method"] == method and err and not plain[2]
+
+
+def test_per_vertex_takes_the_best_engine(printed, k5, monkeypatch):
+    """On a GPU what a GPU is best at, as the other verbs; here what stands for one is the simulator."""
+    with _cuda.using("sim"):
+        monkeypatch.setattr(counting, "automatic", lambda engine=None: "adaptive")
+        facts = json.loads(printed("count", k5, "--per-vertex", "--json"))
+    assert (facts["method"], facts["engine"]) == ("adaptive", "sim")
+    assert facts["per_vertex"] == {"3": 6, "4": 6, "5": 6, "6": 6, "7": 6, "9": 0}
 
 
 def test_progress_at_a_terminal(k5, capsys, monkeypatch):
@@ -374,7 +505,8 @@ def test_progress_at_a_terminal(k5, capsys, monkeypatch):
     assert command_line.main(["count", k5]) == 0
     assert "reading" not in sys.stderr.getvalue(), "a quick read is no news"
     monkeypatch.setattr(formats, "read", slow_read)
-    monkeypatch.setattr(_terminal, "HEARTBEAT", 0.01)
+    monkeypatch.setattr(progress, "PATIENCE", 0.01)
+    monkeypatch.setattr(progress, "BLINK", 0.01)
     assert command_line.main(["count", k5]) == 0
     shown = sys.stderr.getvalue()
     assert shown.count(f"\rtcgpu: reading {k5}, 0 s\033[K") > 3

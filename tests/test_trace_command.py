@@ -54,7 +54,7 @@ def test_a_picture_is_drawn(club, tmp_path, capsys):
         (["--method", "naive,fastest"], "no method 'fastest'"),
         (["--method", "naive", "--knob", "columns=3"], "no knob 'columns' in naive"),
         (["--method", "naive", "-o", "trace.jpg.x"], "a picture is a file that ends in .png, .svg, .pdf"),
-        (["--method", "naive", "-o", "trace.png", "--by", "luck"], "by is one of time, steps"),
+        (["--method", "naive", "-o", "trace.png", "--by", "luck"], "no measure 'luck'; there are time, steps"),
         (["--method", "naive", "--knob", "threads=0"], "threads is a whole number from 1 to 1,024, not 0"),
     ],
 )
