@@ -17,6 +17,7 @@ is known: its download warns.
 
 import contextlib
 import csv
+import difflib
 import os
 import shutil
 import tarfile
@@ -208,7 +209,8 @@ def _indexed(folder, family):
 def _entry(name):
     entries = {entry.name: entry for entry in catalogue()}
     if name not in entries:
-        some = f"{', '.join(list(entries)[:4])}, and more in datasets.catalogue()"
+        near = difflib.get_close_matches(str(name), entries, 3, 0.5) or list(entries)[:4]
+        some = f"{', '.join(near)}, and more in datasets.catalogue()"
         raise GraphError(f"no dataset {name!r}{did_you_mean(name, entries)}; there are {some}")
     return entries[name]
 

@@ -695,4 +695,4 @@ def test_a_long_trace_is_stopped(explore):
 def test_a_graph_that_is_too_large_to_trace_is_refused(explore):
     explorer = explore(tcgpu.generate.rmat(16, seed=1), ["naive"])
     turn_to(explorer, explorer.traces)
-    assert ran(explorer) == [] and "to trace: take a smaller graph" in explorer.message
+    assert ran(explorer) == [] and "in the simulator: take a smaller graph" in explorer.message
