@@ -39,9 +39,11 @@ if importlib.util.find_spec("tcgpu") is None:  # on Colab
     cuda = "[cu12]" if shutil.which("nvidia-smi") else ""
     %pip install --quiet "tcgpu{{cuda}} @ git+{repository}"
 """
+GENERATOR = '<meta name="generator" content="tcgpu: notebooks/run.py report">'
 INDEX = """<!doctype html>
 <html lang="en">
 <meta charset="utf-8">
+<meta name="generator" content="tcgpu: notebooks/run.py report">
 <title>tcgpu: the notebooks</title>
 <style>body {{ font: 16px/1.5 sans-serif; max-width: 46em; margin: 3em auto; padding: 0 1em }}</style>
 <h1>tcgpu: the notebooks, as this machine ran them</h1>
@@ -129,6 +131,17 @@ def summary(notebook):
     return heading.strip(), " ".join(text.strip().split("\n\n")[0].split())
 
 
+def begin_report(folder):
+    """Make a folder ready for pages. What lies in it is replaced only if its index says that this script wrote it."""
+    index = folder / "index.html"
+    if index.exists() and GENERATOR not in index.read_text(encoding="utf-8", errors="replace"):
+        sys.exit(f"{index} is not an index of these pages; it is left as it is")
+    if not index.exists() and any(folder.glob("*.html")):
+        sys.exit(f"{folder} holds pages that this script did not write; they are left as they are")
+    folder.mkdir(parents=True, exist_ok=True)
+    index.write_text(INDEX.format(entries=""), encoding="utf-8")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("what", choices=["store", "report"])
@@ -136,12 +149,13 @@ def main():
     parser.add_argument("--into", type=Path, default=HERE.parent / "report", metavar="FOLDER", help="default: report")
     options = parser.parse_intermixed_args()
     entries = []
+    if options.what == "report":
+        begin_report(options.into)
     for path in options.notebooks or sorted(HERE.glob("*.ipynb")):
         print(f"{options.what}: {path.name}", file=sys.stderr, flush=True)
         if options.what == "store":
             store(path)
         else:
-            options.into.mkdir(parents=True, exist_ok=True)
             entries.append(report(path, options.into))
     if options.what == "report":
         index = options.into / "index.html"

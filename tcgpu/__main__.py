@@ -347,6 +347,7 @@ def trace(arguments):
     names = arguments.method.split(",")
     if arguments.output and not arguments.output.endswith(PICTURES):
         raise UsageError(f"a picture is a file that ends in {', '.join(PICTURES)}, not {arguments.output!r}")
+    from tcgpu.formats.files import replacing
     from tcgpu.tracing.pictures import BY
 
     if arguments.by not in BY:
@@ -356,7 +357,8 @@ def trace(arguments):
         wish = {"order": arguments.order, "max_seconds": arguments.max_seconds}
         traces = tcgpu.trace(graph, names, **wish, **_assignments(arguments.knob))
         if arguments.output:
-            traces[0].show(arguments.by).savefig(arguments.output)
+            with replacing(arguments.output) as stream:
+                traces[0].show(arguments.by).savefig(stream, format=arguments.output.rpartition(".")[2])
     if arguments.json:
         print_json([row | {"lines": found.lines()} for row, found in zip(traces.totals(), traces)])
     else:

@@ -26,6 +26,7 @@ from tcgpu import _native, cpu, datasets, lengths, levels
 from tcgpu._watch import part
 from tcgpu.counting import METHODS, choose, engine_of, on_engine
 from tcgpu.datasets import data_path
+from tcgpu.formats.files import replacing
 from tcgpu.generators import GENERATORS
 from tcgpu.graph import Graph, GraphError, as_graph
 from tcgpu.truss import ON_GPU as TRUSS
@@ -121,7 +122,8 @@ class Rows(list):
         """Write all rows as `csv` has them."""
         path = Path(path)
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(self.csv(), newline="")
+        with replacing(path) as stream:
+            stream.write(self.csv().encode())
 
     def csv(self):
         """All rows as the text of a CSV file, one column for every key."""

@@ -12,6 +12,7 @@ import math
 import re
 
 from tcgpu import bench, counting, datasets
+from tcgpu.formats.files import replacing
 from tcgpu.kernels.bitmap_auto import PAPER, choice
 
 TIE = 1.02  # a choice counts as the best one if no other kernel is faster by more than this: what timings vary by
@@ -27,7 +28,8 @@ def calibrate(*, engine=None, again=False, share=1.0, repeats=3):
     if again or not kept.exists():
         knobs = fit(bench.measure_samples(engine=engine, repeats=repeats, share=share))
         kept.parent.mkdir(parents=True, exist_ok=True)
-        kept.write_text(json.dumps(knobs) + "\n")
+        with replacing(kept) as stream:
+            stream.write(json.dumps(knobs).encode() + b"\n")
     return json.loads(kept.read_text())
 
 

@@ -31,6 +31,7 @@ import numpy as np
 
 from tcgpu import counting, formats
 from tcgpu._suggest import did_you_mean
+from tcgpu.formats.files import replacing
 from tcgpu.graph import GraphError
 
 SUITESPARSE = "https://sparse.tamu.edu/MM/DIMACS10/{name}.tar.gz"
@@ -275,7 +276,8 @@ def _download(entry):
     if not noted.exists():
         import pooch
 
-        noted.write_text(f"{pooch.file_hash(str(file))}  {file.name}\n")
+        with replacing(noted) as stream:
+            stream.write(f"{pooch.file_hash(str(file))}  {file.name}\n".encode())
     kept = folder / entry.name
     formats.write(graph, kept, "folder")
     if not given:

@@ -149,3 +149,17 @@ def test_the_cache_is_measured_in_equal_shapes(monkeypatch):
     ]
     shapes = [{key: json.loads(row["knobs"])[key] for key in ("threads", "blocks")} for row in rows]
     assert shapes == [{"threads": 32, "blocks": 4}] * len(rows)
+
+
+def test_a_record_that_cannot_be_written_is_named_and_the_old_one_stays(tmp_path, monkeypatch):
+    path = tmp_path / "rows.csv"
+    path.write_text("old")
+    path.chmod(0o600)
+    rows = bench.Rows([{"a": 1}])
+    with monkeypatch.context() as patch:
+        patch.setattr("os.replace", lambda *_: (_ for _ in ()).throw(OSError(28, "No space left on device")))
+        with pytest.raises(tcgpu.GraphError, match="rows.csv: cannot be written: No space left"):
+            rows.write_csv(path)
+    assert path.read_text() == "old" and list(tmp_path.iterdir()) == [path]
+    rows.write_csv(path)
+    assert path.read_text() == "a\n1\n" and path.stat().st_mode & 0o777 == 0o600

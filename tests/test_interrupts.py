@@ -86,6 +86,21 @@ def test_the_shell_ends_with_130_and_no_traceback(tmp_path):
     assert latency < 3  # a process on a busy machine takes its time to end
 
 
+def test_a_part_in_another_thread_is_stopped_too():
+    """Its process would not end before the part is done."""
+    first = """
+from concurrent.futures import ThreadPoolExecutor
+import tcgpu
+from tcgpu.parts import pools
+g, pool = tcgpu.generate.rmat(20), ThreadPoolExecutor(1)
+pools.triangles(tcgpu.generate.rmat(8), pool, parts=1, order="natural", method="cpu")
+"""
+    code = "pools.triangles(g, pool, parts=1, order='natural', method='cpu')"
+    returncode, out, errors, latency = interrupted(code, first=first, seconds=2)
+    assert returncode != 0 and "KeyboardInterrupt" in errors and errors.count("\n") < SCREEN, errors
+    assert latency < 3
+
+
 def test_an_interrupt_while_numba_compiles_is_one_screen(tmp_path, monkeypatch):
     """The compiler goes on in its thread: it is never left half-way, and the next call finds what it made."""
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))

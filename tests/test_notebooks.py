@@ -182,3 +182,13 @@ def test_report_leaves_the_notebook_alone(drawing, tmp_path):
     before = drawing.read_bytes()
     run.report(drawing, tmp_path)
     assert drawing.read_bytes() == before
+
+
+@pytest.mark.parametrize("name", ["index.html", "mine.html"])
+def test_pages_of_others_are_left_as_they_are(drawing, tmp_path, name):
+    (tmp_path / "pages").mkdir()
+    (tmp_path / "pages" / name).write_text("<p>mine")
+    command = [sys.executable, FOLDER / "run.py", "report", "--into", tmp_path / "pages", drawing]
+    result = subprocess.run(command, capture_output=True, text=True)
+    assert result.returncode == 1 and "left as" in result.stderr and len(result.stderr.splitlines()) == 1
+    assert [path.read_text() for path in (tmp_path / "pages").iterdir()] == ["<p>mine"]

@@ -2,12 +2,14 @@
 
 import asyncio
 import os
-from concurrent.futures import Executor
+import threading
+from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import cached_property
 from weakref import WeakKeyDictionary
 
 from tcgpu._engine import ENGINE
+from tcgpu._watch import watched
 from tcgpu.graph import GraphError
 from tcgpu.parts import local, worker
 
@@ -21,6 +23,7 @@ class Crew:
 
     def __init__(self, executor, name=None):
         self.executor, self.name = executor, name
+        self._ended = threading.Event()
         self._dask = getattr(executor, "_client", None)
         if self._dask is not None and self._dask.status != "running":
             raise GraphError(f"the executor's Dask client is {self._dask.status}")
@@ -28,6 +31,8 @@ class Crew:
     def submit(self, task, part, columns=None):
         """A future of what a worker makes of a part."""
         if self._dask is None:
+            if isinstance(self.executor, ThreadPoolExecutor):
+                return self.executor.submit(_until, self._ended, worker.do, task, part, columns)
             return self.executor.submit(worker.do, task, part, columns)
         wish = getattr(self.executor, "_kwargs", {}) | {"pure": False}
         future = self._dask.submit(worker.do, task, part, columns, **wish)
@@ -67,7 +72,8 @@ class Crew:
         return True
 
     def end(self):
-        """Stop the work on parts that nobody waits for any more, where the pool is our own."""
+        """Stop the parts under way, whose results are not needed: in threads, and in processes of our own pools."""
+        self._ended.set()
         if self.name is not None:
             local.end(self.name)
 
@@ -79,6 +85,21 @@ class Crew:
                 "a forked process cannot use the GPU of its parent: give the pool "
                 "mp_context=multiprocessing.get_context('spawn'), or take executor='gpus'"
             )
+
+
+class Ended(Exception):
+    """The result of a part is not needed any more."""
+
+
+def _until(ended, function, *args):
+    """Call the function; it is stopped within a second once the event `ended` is set."""
+
+    def check(share):
+        if ended.is_set():
+            raise Ended
+
+    with watched(check):
+        return function(*args)
 
 
 async def _gathered(client, future):
@@ -93,7 +114,12 @@ async def _gathered(client, future):
 def crew(executor):
     """The Crew of an executor, of one of our own pools by its name, or of the Dask scheduler at an address."""
     if isinstance(executor, Executor):
-        yield Crew(executor)
+        own = Crew(executor)
+        try:
+            yield own
+        except BaseException:
+            own.end()
+            raise
     elif isinstance(executor, str) and "://" in executor:
         with _dask(executor) as client:
             yield Crew(client.get_executor(pure=False))
