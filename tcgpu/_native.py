@@ -6,7 +6,7 @@ needs a threading layer, and may not be called from many Python threads at once.
 are then passed in: NumPy's memory is in huge pages, Numba's is not.
 
 Every call can be stopped: Python has no way to interrupt compiled code, so the calling thread waits where Ctrl-C and
-the callback of `_watch` reach it, and tells the workers to return.
+the callback of `progress` reach it, and tells the workers to return.
 """
 
 import os
@@ -19,7 +19,7 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
-from tcgpu import _watch
+from tcgpu import progress
 from tcgpu._code_cache import cached
 from tcgpu._fork import fork_safe_lock
 
@@ -97,7 +97,7 @@ def run_threads(function, *args, workers=None, queue=None):
     At most `threads()` workers run at a time, in the order of their numbers; no worker may wait for another. Several
     Python threads may do this at once: they share one pool.
 
-    KeyboardInterrupt, or what the callback of `_watch` raises, stops the call: workers that wait in line are not
+    KeyboardInterrupt, or what the callback of `progress` raises, stops the call: workers that wait in line are not
     started, and `queue[0]` becomes `STOPPED`. So a function that takes its tasks with `fetch_add(queue, 0, 1)` finds
     no more; others poll `stopped(queue)`. What they have written until then is of no use.
 
@@ -130,8 +130,8 @@ def run_threads(function, *args, workers=None, queue=None):
 
 
 def _interruptible():
-    """Whether KeyboardInterrupt or the callback of `_watch` may want to stop what this thread does."""
-    return _watch.watching() or threading.current_thread() is threading.main_thread()
+    """Whether KeyboardInterrupt or the callback of `progress` may want to stop what this thread does."""
+    return progress.watching() or threading.current_thread() is threading.main_thread()
 
 
 def _wait_for(futures, stop=lambda: None):
@@ -139,7 +139,7 @@ def _wait_for(futures, stop=lambda: None):
     try:
         for future in futures:
             while not _done(future):
-                _watch.pulse()
+                progress.pulse()
     except BaseException as error:
         stop()
         _unfinished[:] = wait(futures, GRACE).not_done

@@ -21,7 +21,7 @@ from typing import NamedTuple
 import numpy as np
 
 from tcgpu._language import is_cuda, is_device_function, names_of
-from tcgpu._watch import pulse
+from tcgpu.progress import pulse
 
 WARP = 32
 ALL_LANES = 0xFFFFFFFF

@@ -23,12 +23,12 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tcgpu import _native, cpu, datasets, lengths, levels
-from tcgpu._watch import part
 from tcgpu.counting import METHODS, choose, engine_of, on_engine
 from tcgpu.datasets import data_path
 from tcgpu.formats.files import replacing
 from tcgpu.generators import GENERATORS
 from tcgpu.graph import Graph, GraphError, as_graph
+from tcgpu.progress import part
 from tcgpu.truss import ON_GPU as TRUSS
 
 REPEATS = 5

@@ -1,6 +1,17 @@
-"""How far long work has come: a bar at a terminal, a widget in a notebook, lines elsewhere, calls of a function.
+"""Progress reporting and cancellation: callbacks of long work, a bar at a terminal, a widget in a notebook.
 
-There are two kinds of work:
+Long work calls `pulse` now and then. The caller may have it call a function, which may raise and so end the work:
+
+    with watched(callback):        # callback(share)
+        for k, method in enumerate(methods):
+            with part(k, len(methods)):
+                tcgpu.measure(graph, method)
+
+A benchmark pulses before each run, the simulator before each thread that it runs, compiled functions on the CPU ten
+times a second. A launch on a GPU cannot be ended half-way.
+
+To show progress there are two ways:
+
     with progress(wish, total, "counting") as bar:      # work that comes in known amounts
         bar.add(amount)
     with underway(wish, "counting 1,000 edges"):        # work of another kind: what it tells its watch is shown,
@@ -11,13 +22,77 @@ import sys
 import threading
 import time
 from contextlib import contextmanager
-
-from tcgpu import _watch
+from contextvars import ContextVar
 
 WIDTH = 30  # characters of the bar
 PATIENCE = 0.5  # seconds after which a bar appears that nobody asked for; most counts are done by then
 HEARTBEAT = 1.0  # seconds between lines where stderr is no terminal, and a bar was asked for
 BLINK = 0.1  # seconds between two looks of a bar
+
+
+_callback = ContextVar("callback", default=None)
+_stretch = ContextVar("stretch", default=(0.0, 1.0))  # of all the work, what is under way
+
+
+@contextmanager
+def watched(callback):
+    """Call `callback(share)` while the work inside the `with` runs, and the callback of a `with` around it, too.
+
+    share: how much of the work is done, from 0 to 1; None where the work only says that it goes on. The callback may
+    raise an exception, which ends the work.
+    """
+    outer, (low, high) = _callback.get(), _stretch.get()
+
+    def tell(share):
+        callback(share)
+        if outer is not None:
+            outer(share if share is None else low + share * (high - low))
+
+    before, stretch = _callback.set(tell), _stretch.set((0.0, 1.0))
+    try:
+        yield
+    finally:
+        _stretch.reset(stretch)
+        _callback.reset(before)
+
+
+@contextmanager
+def part(number, of):
+    """The work inside the `with` is part `number`, from 0 on, of `of` parts of equal length."""
+    low, high = _stretch.get()
+    step = (high - low) / of
+    token = _stretch.set((low + number * step, low + (number + 1) * step))
+    try:
+        pulse(0.0)
+        yield
+    finally:
+        _stretch.reset(token)
+
+
+def watching():
+    """Whether there is a callback."""
+    return _callback.get() is not None
+
+
+def each_part(works):
+    """Call functions without arguments in turn; each is one part of equal length."""
+    for k, work in enumerate(works):
+        if watching():
+            with part(k, len(works)):
+                work()
+        else:
+            work()
+
+
+def pulse(share=None):
+    """Tell the callback, if there is one, that the work goes on, and how much of the part under way is done."""
+    callback = _callback.get()
+    if callback is not None:
+        low, high = _stretch.get()
+        callback(share if share is None else low + share * (high - low))
+
+
+# ------------------------------------------------------------------------------------------------------------- the bar
 
 
 class Progress:
@@ -45,7 +120,7 @@ class Progress:
         """So much of the work is done."""
         self.done, self.known = min(max(done, self.done), self.total), True
         if self.measured:  # else it is the watch that has told this
-            _watch.pulse(self.share)
+            pulse(self.share)
         self._show.tell(self)
 
     @property
@@ -75,7 +150,7 @@ def underway(wish, what):
         yield
         return
     with Progress(1.0, show, measured=False) as bar:
-        with _watch.watched(lambda share: None if share is None else bar.reach(share)):
+        with watched(lambda share: None if share is None else bar.reach(share)):
             yield
         bar.reach(1.0)
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import tcgpu
-from tcgpu import _native, _watch, columns, cpu, generators, levels
+from tcgpu import _native, columns, cpu, generators, levels, progress
 from tcgpu.__main__ import main as shell
 
 needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork")
@@ -118,7 +118,7 @@ assert tcgpu.truss_numbers(g).max() == 3
 
 
 class Ended(Exception):
-    """Raised by a callback of `_watch`."""
+    """Raised by a callback of `progress`."""
 
 
 @pytest.mark.parametrize(
@@ -139,7 +139,7 @@ def test_a_watch_ends_compiled_work_within_a_second(work):
             ended.append(time.monotonic())
             raise Ended
 
-    with pytest.raises(Ended), _watch.watched(callback):
+    with pytest.raises(Ended), progress.watched(callback):
         while True:
             work()
     assert time.monotonic() - ended[0] < 1

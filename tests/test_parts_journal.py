@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import tcgpu
-from tcgpu import Graph, GraphError, _native, _watch, progress
+from tcgpu import Graph, GraphError, _native, progress
 from tcgpu.parts import Found, count_part, pairs, slices
 from tcgpu.parts.journal import MAGIC, _line, fingerprint, journal
 
@@ -347,7 +347,7 @@ def test_a_widget_in_a_notebook_is_closed_at_the_end(monkeypatch):
 
 def test_whoever_watches_is_told_and_may_end_it():
     shares = []
-    with _watch.watched(shares.append), progress.progress(False, 4.0, "counting") as bar:
+    with progress.watched(shares.append), progress.progress(False, 4.0, "counting") as bar:
         bar.add(1.0)
         bar.add(5.0)
     assert shares == [0.25, 1.0]

@@ -8,9 +8,9 @@ import pytest
 
 import tcgpu
 from tcgpu import GraphError, _cuda
-from tcgpu._watch import watched
 from tcgpu.counting import METHODS
 from tcgpu.kernels import column_block, naive
+from tcgpu.progress import watched
 from tcgpu.tracing import trace_plan
 from tcgpu.tracing.result import OF_REQUESTS
 

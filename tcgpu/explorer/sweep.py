@@ -7,13 +7,13 @@ import ipywidgets as widgets
 
 from tcgpu import records
 from tcgpu._engine import ENGINE
-from tcgpu._watch import part
 from tcgpu.bench import SWEEP, Rows, check_agreement
 from tcgpu.explorer import drawing, look
 from tcgpu.explorer.traces import of_kernels, traced
 from tcgpu.explorer.views import View, label_of, machine_of, measured
 from tcgpu.generators import GENERATORS
 from tcgpu.graph import GraphError
+from tcgpu.progress import part
 
 EDGES = (100, 200, 500, 1_000, 2_000, 5_000, 10_000, 100_000, 1_000_000, 8_388_608)
 SPEEDUP, COST = "speedup", "nanoseconds an edge"

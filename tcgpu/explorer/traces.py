@@ -5,13 +5,13 @@ import json
 
 import ipywidgets as widgets
 
-from tcgpu._watch import part
 from tcgpu.bench import Rows, check_agreement
 from tcgpu.counting import METHODS
 from tcgpu.explorer import look
 from tcgpu.explorer.views import View, label_of
 from tcgpu.graph import GraphError
 from tcgpu.plots import axes
+from tcgpu.progress import part
 from tcgpu.tracing import Traces, trace
 from tcgpu.tracing.pictures import BY
 

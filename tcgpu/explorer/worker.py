@@ -3,7 +3,7 @@
 import threading
 import time
 
-from tcgpu import _watch
+from tcgpu import progress
 
 BETWEEN = 0.1  # seconds from one word of progress to the next
 IDLE = 5.0  # seconds without a job after which the thread ends; the next job starts another
@@ -52,7 +52,7 @@ class Worker:
 
     def _work(self):
         try:
-            with _watch.watched(self._pulse):
+            with progress.watched(self._pulse):
                 while job := self._next():
                     self._do(job)
         finally:

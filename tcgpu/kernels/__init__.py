@@ -16,9 +16,9 @@ import numpy as np
 
 from tcgpu import _cuda
 from tcgpu._suggest import did_you_mean
-from tcgpu._watch import each_part
 from tcgpu.graph import GraphError
 from tcgpu.kernels import simulated
+from tcgpu.progress import each_part
 
 
 @dataclass(frozen=True)

@@ -9,9 +9,9 @@ from functools import cached_property
 from weakref import WeakKeyDictionary
 
 from tcgpu._engine import ENGINE
-from tcgpu._watch import watched
 from tcgpu.graph import GraphError
 from tcgpu.parts import local, worker
+from tcgpu.progress import watched
 
 PATIENCE = 20  # seconds to wait for a scheduler at an address
 

@@ -25,7 +25,7 @@ from itertools import islice
 import numpy as np
 
 from tcgpu._simulator import WARP, SharedMemory, SimulatedCuda, Thread, rounds, simulated
-from tcgpu._watch import pulse
+from tcgpu.progress import pulse
 from tcgpu.tracing.rewriting import REGISTERS, Recorded
 
 SHARED = 0  # the number of the shared memory; arrays in global memory are numbered from 1 on

@@ -3,7 +3,7 @@
 import pytest
 
 import tcgpu
-from tcgpu._watch import part, pulse, watched
+from tcgpu.progress import part, pulse, watched
 
 GRAPH = tcgpu.generate.mesh(8, 8)
 
