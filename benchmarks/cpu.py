@@ -25,7 +25,8 @@ from pathlib import Path
 import numpy as np
 
 import tcgpu
-from tcgpu import _native, bench, cpu, generate
+from tcgpu import bench, cpu, generate
+from tcgpu.engines import native
 
 GRAPHS = {
     "R-MAT scale 18, ef 16": ("rmat", {"scale": 18, "edge_factor": 16}),
@@ -148,7 +149,7 @@ def scikit_network_build(u, v, n):
 def scikit_network_count(adjacency):
     from sknetwork.topology import count_triangles
 
-    return count_triangles(adjacency, parallelize=_native.threads() > 1)
+    return count_triangles(adjacency, parallelize=native.threads() > 1)
 
 
 def networkx_build(u, v, n):
@@ -179,7 +180,7 @@ PEERS = [
 
 def set_threads(count):
     """The same number of threads for everybody who has a say in it."""
-    _native.set_threads(count)
+    native.set_threads(count)
     with contextlib.suppress(ImportError):
         import graphblas
 

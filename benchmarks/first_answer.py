@@ -27,7 +27,8 @@ from pathlib import Path
 
 import numpy as np
 
-from tcgpu import _cuda, bench, generate
+from tcgpu import bench, generate
+from tcgpu.engines import runtime
 
 CACHES = ("TCGPU_CACHE", "NUMBA_CACHE_DIR", "CUPY_CACHE_DIR", "CUDA_CACHE_PATH")
 STEPS = ("python_s", "edges_s", "tcgpu_s", "count_s")
@@ -85,7 +86,8 @@ def measured(engine, scale, repeats):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--engine", choices=("gpu", "cpu"), default=_cuda.ENGINE if _cuda.ENGINE == "gpu" else "cpu")
+    best = "gpu" if runtime.ENGINE == "gpu" else "cpu"
+    parser.add_argument("--engine", choices=("gpu", "cpu"), default=best)
     parser.add_argument("--scale", type=int, default=20)
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--into", type=Path, help="folder for the record")

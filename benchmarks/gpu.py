@@ -34,8 +34,9 @@ from pathlib import Path
 
 import numpy as np
 
-from tcgpu import _cuda, bench, generate
+from tcgpu import bench, generate
 from tcgpu.counting import METHODS
+from tcgpu.engines import runtime
 from tcgpu.kernels import Step
 from tcgpu.kernels.device_graph import DeviceGraph
 
@@ -125,14 +126,14 @@ OF_LADDER = ("rmat20", "rmat22")
 
 def measured(name, u, v, n, repeats, bandwidth):
     """The row of one graph, and its columns as the kernels take them."""
-    raw = *map(_cuda.to_device_library, (u, v)), n
+    raw = *map(runtime.to_device_library, (u, v)), n
     graph = ADAPTIVE.prepare(raw)
     natural = DeviceGraph.from_edges(*raw)
     plan = ADAPTIVE.plan(graph)
     plan.count()  # compiles, loads
     bytes_needed = plan.device_bytes
     plan.allocate()
-    kernel = [_cuda.elapsed_ms(plan.launch, plan.reset) for _ in range(repeats)]
+    kernel = [runtime.elapsed_ms(plan.launch, plan.reset) for _ in range(repeats)]
     plan.free()
     times = {
         "kernel_ms": kernel,
@@ -154,7 +155,7 @@ def measured(name, u, v, n, repeats, bandwidth):
         "triangles": found,
         "checked_by": CHECK.name,
         "method": ADAPTIVE.name,
-        "engine": _cuda.engine(),
+        "engine": runtime.engine(),
         "order": graph.order,
         **{key: round(statistics.median(ms), 4) for key, ms in times.items()},
         **{f"{key}_spread": round(max(ms) - min(ms), 4) for key, ms in times.items()},
@@ -172,7 +173,7 @@ def by_clock(work, repeats):
     """Milliseconds of each run, after one that does not count."""
     times = []
     for _ in range(1 + repeats):
-        _cuda.synchronize()
+        runtime.synchronize()
         begin = time.perf_counter()
         work()
         times.append((time.perf_counter() - begin) * 1e3)
@@ -181,7 +182,7 @@ def by_clock(work, repeats):
 
 def by_events(work, repeats, waits):
     """Milliseconds of the device for each run, after one that does not count; see `elapsed_ms`."""
-    return [_cuda.elapsed_ms(work, waits=waits) for _ in range(1 + repeats)][1:]
+    return [runtime.elapsed_ms(work, waits=waits) for _ in range(1 + repeats)][1:]
 
 
 def from_columns(natural, order):
@@ -198,7 +199,7 @@ def from_list(natural, order):
 
 def lookups(graph):
     """How many look-ups of single rows the count comes down to; see above."""
-    xp = _cuda.arrays_of(graph.col_ptr)
+    xp = runtime.arrays_of(graph.col_ptr)
     lengths = xp.diff(graph.col_ptr)
     if graph.order == "degree":
         return int((lengths * (lengths - 1) // 2).sum())
@@ -226,7 +227,7 @@ def begin(plan, steps):
 def alone(plan, steps, repeats):
     """Milliseconds that the last of these steps keeps the device busy, each time after all the others."""
     run_last = lambda: steps[-1].run(plan.arrays)  # noqa: E731
-    return [_cuda.elapsed_ms(run_last, lambda: begin(plan, steps[:-1])) for _ in range(repeats)]
+    return [runtime.elapsed_ms(run_last, lambda: begin(plan, steps[:-1])) for _ in range(repeats)]
 
 
 def name_of(step):
@@ -257,16 +258,16 @@ def kernel_rows(row, graph, repeats):
 
 def profile(name):
     """What the process that `ncu` watches does: every kernel of one graph once, the profiler on for these alone."""
-    graph = ADAPTIVE.prepare((*map(_cuda.to_device_library, (ends := GRAPHS[name]())[:2]), ends[2]))
+    graph = ADAPTIVE.prepare((*map(runtime.to_device_library, (ends := GRAPHS[name]())[:2]), ends[2]))
     plan = ADAPTIVE.plan(graph)
     plan.count()
     launched = stages(plan)
     plan.allocate()
     for _, step in launched:
         if isinstance(step, Step):
-            with _cuda.profiled():
+            with runtime.profiled():
                 step.run(plan.arrays)
-                _cuda.synchronize()
+                runtime.synchronize()
         else:
             step.run(plan.arrays)
 
@@ -330,7 +331,7 @@ def ladder_rows(row, raw, repeats):
         if plan.count() != row["triangles"]:
             raise SystemExit(f"{name} does not find the {row['triangles']:,} triangles of {row['graph']}")
         plan.allocate()
-        ms = [_cuda.elapsed_ms(plan.launch, plan.reset) for _ in range(repeats)]
+        ms = [runtime.elapsed_ms(plan.launch, plan.reset) for _ in range(repeats)]
         plan.free()
         yield {
             **{key: row[key] for key in ("graph", "vertices", "edges", "triangles", "engine")},
@@ -367,7 +368,7 @@ def main():
         profile(name)
     if wish.profile:
         return
-    machine, bandwidth = bench.machine("gpu"), _cuda.copy_bandwidth()
+    machine, bandwidth = bench.machine("gpu"), runtime.copy_bandwidth()
     graphs, kernels, ladder = bench.Rows(), bench.Rows(), bench.Rows()
     print(f"{'graph':<24}" + "".join(f"{key:>16}" for key in TIMES))
     for name in GRAPHS:

@@ -22,7 +22,8 @@ import pandas as pd
 import scipy.io
 
 import tcgpu
-from tcgpu import _native, bench
+from tcgpu import bench
+from tcgpu.engines import native
 from tcgpu.formats import read_edges
 
 GAP = 10  # how far apart vertex numbers are in the list with gaps
@@ -103,7 +104,7 @@ def main():
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--output", metavar="FILE", help="write the record as CSV")
     wish = parser.parse_args()
-    _native.set_threads(wish.threads)
+    native.set_threads(wish.threads)
     machine = bench.machine("cpu")
     rows = bench.Rows()
     print(f"{'file':<22}{'MB':>6}  {'reader':<15}{'s':>8}{'MB/s':>8}{'ratio':>8}")

@@ -6,7 +6,7 @@ depends on the last answer: how long one answer takes is its time over the numbe
 
 import numpy as np
 
-from tcgpu._cuda import cuda, int32, int64, kernel, uint32
+from tcgpu.engines.runtime import cuda, int32, int64, kernel, uint32
 from tcgpu.kernels import Plan, Step
 
 # ------------------------------------------------------------------------------------------------------------ patterns

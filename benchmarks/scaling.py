@@ -29,8 +29,9 @@ from pathlib import Path
 
 import gpu
 
-from tcgpu import _cuda, bench, formats, generate
-from tcgpu._engine import ENGINE
+from tcgpu import bench, formats, generate
+from tcgpu.engines import runtime
+from tcgpu.engines.choice import ENGINE
 from tcgpu.kernels.device_graph import DeviceGraph
 from tcgpu.parts import local, pools, share, slices, worker
 
@@ -61,7 +62,7 @@ def columns(edges, folder):
     device = DeviceGraph.from_edges(u, v, n)
     for order in ("natural", "degree"):
         formats.write(device.ordered(order).to_graph(), Path(folder, order), "folder")
-    _cuda.give_back()
+    runtime.give_back()
     return [formats.open_folder(Path(folder, order)) for order in ("natural", "degree")]
 
 
@@ -130,7 +131,7 @@ def measured(name, edges, started, repeats, over):
     """The rows of one graph, on pools by their number of GPUs."""
     with tempfile.TemporaryDirectory(prefix="scaling-", dir=share._places()[0]) as folder:
         natural, by_degree = columns(edges, folder)
-        about = {"graph": name, "vertices": natural.n, "edges": natural.m, "engine": _cuda.engine()}
+        about = {"graph": name, "vertices": natural.n, "edges": natural.m, "engine": runtime.engine()}
         told(f"{name}: {natural.m:,} edges")
         with ThreadPoolExecutor() as starters:  # all processes start, and compile, at the same time
             list(starters.map(lambda item: counts(natural, item[1], HANDS, item[0]), started.items()))

@@ -29,7 +29,8 @@ from pathlib import Path
 
 import gpu
 
-from tcgpu import _cuda, bench, counting, formats, generate
+from tcgpu import bench, counting, formats, generate
+from tcgpu.engines import runtime
 from tcgpu.graph import Graph
 from tcgpu.parts.stream import Streaming
 
@@ -45,7 +46,7 @@ def measured(name, graph, folder, repeats, lanes):
     """The rows of a graph that has been ordered; `lanes` gets the copies and kernels of one of them."""
     size = graph.nbytes + graph.col_of.nbytes
     about = {"graph": name, "vertices": graph.n, "edges": graph.m, "order": graph.order, "graph_bytes": size,
-             "engine": _cuda.engine(), "repeats": repeats}  # fmt: skip
+             "engine": runtime.engine(), "repeats": repeats}  # fmt: skip
     default, kernel = (in_memory(graph, method, repeats) for method in ("adaptive", KERNEL))
     for row in (default, kernel):
         yield about | row | ratios(row, default, kernel)
@@ -156,8 +157,8 @@ def main():
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--into", metavar="FOLDER", help="where the record goes")
     wish = parser.parse_args()
-    machine, rows, lanes = bench.machine(_cuda.ENGINE), bench.Rows(), bench.Rows()
-    for name, edges in (GRAPHS if _cuda.ENGINE == "gpu" else SMALL).items():
+    machine, rows, lanes = bench.machine(runtime.ENGINE), bench.Rows(), bench.Rows()
+    for name, edges in (GRAPHS if runtime.ENGINE == "gpu" else SMALL).items():
         if wish.graph and not any(part in name for part in wish.graph):
             continue
         graph = Graph.from_edges(*edges()).ordered("degree")

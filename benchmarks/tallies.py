@@ -21,7 +21,8 @@ from pathlib import Path
 import gpu
 import numpy as np
 
-from tcgpu import _cuda, bench
+from tcgpu import bench
+from tcgpu.engines import runtime
 from tcgpu.kernels.device_graph import DeviceGraph
 
 MOST_EDGES = 1 << 27  # of more, the results alone would fill a host
@@ -43,7 +44,7 @@ def measured(name, graph, repeats):
         "graph": name,
         "vertices": graph.n,
         "edges": graph.m,
-        "engine": _cuda.engine(),
+        "engine": runtime.engine(),
         "order": graph.order,
         "repeats": repeats,
     }
@@ -52,7 +53,7 @@ def measured(name, graph, repeats):
     count_ms = None
     for what, plan in plans(graph).items():
         plan.allocate()
-        kernel = [_cuda.elapsed_ms(plan.launch, plan.reset) for _ in range(repeats)]
+        kernel = [runtime.elapsed_ms(plan.launch, plan.reset) for _ in range(repeats)]
         plan.free()
         process = gpu.by_clock(lambda what=what: plans(graph)[what].count(), repeats)
         count_ms = count_ms or statistics.median(kernel)
@@ -72,7 +73,7 @@ def measured(name, graph, repeats):
     plan.allocate()
     for k, step in enumerate(plan.steps):
         run, before = partial(step.run, plan.arrays), partial(again, plan, k)
-        kernel = [_cuda.elapsed_ms(run, before) for _ in range(repeats)]
+        kernel = [runtime.elapsed_ms(run, before) for _ in range(repeats)]
         yield about | {
             "what": "part of vertices",
             "kernel": step.kernel.__name__,
@@ -93,7 +94,7 @@ def again(plan, k):
 def check(name, graph, results):
     """SystemExit unless all of them agree."""
     edges, other = results["edges"], results["edges by a bitmap"]
-    ends = (_cuda.to_host(end) for end in (graph.row_idx, graph.col_of))
+    ends = (runtime.to_host(end) for end in (graph.row_idx, graph.col_of))
     twice = sum(np.bincount(end, edges, graph.n) for end in ends)  # below 2^53 a float64 is exact
     sums = int(edges.sum(dtype=np.int64)), int(results["vertices"].sum())
     if not np.array_equal(edges, other) or not np.array_equal(2 * results["vertices"], twice):

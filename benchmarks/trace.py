@@ -30,8 +30,9 @@ from typing import NamedTuple
 import gpu
 import probes
 
-from tcgpu import _cuda, bench, generate
+from tcgpu import bench, generate
 from tcgpu.counting import METHODS
+from tcgpu.engines import runtime
 from tcgpu.kernels import Step
 from tcgpu.tracing import checked, machine, trace_plan
 
@@ -107,7 +108,7 @@ def graph_of(name):
 
 def plan_of(case):
     """What the case launches, decided in the simulator, where shapes do not depend on the device."""
-    with _cuda.using("sim"):
+    with runtime.using("sim"):
         if case.stage == "pattern":
             return probes.pattern_plan(case.method, case.subject)
         if case.stage == "chain":
@@ -122,7 +123,7 @@ def plan_of(case):
 
 def traced(case):
     """[(row, Work)] for each kernel that the case launches: what the trace says of it."""
-    with _cuda.using("sim"):
+    with runtime.using("sim"):
         launches = trace_plan(plan_of(case))
     found = []
     for launch in launches:
@@ -152,9 +153,9 @@ def run_watched(wanted):
         plan.allocate()
         for step in steps:
             if isinstance(step, Step):
-                with _cuda.profiled():
+                with runtime.profiled():
                     step.run(plan.arrays)
-                    _cuda.synchronize()
+                    runtime.synchronize()
             else:
                 step.run(plan.arrays)
         plan.free()
@@ -233,8 +234,8 @@ def main():
     if wish.watched:
         run_watched(wanted)
         return
-    if _cuda.ENGINE != "gpu" or not shutil.which("ncu"):
-        raise SystemExit(f"nothing is counted: {_cuda.REASON if _cuda.ENGINE != 'gpu' else 'ncu is not installed'}")
+    if runtime.ENGINE != "gpu" or not shutil.which("ncu"):
+        raise SystemExit(f"nothing is counted: {runtime.REASON if runtime.ENGINE != 'gpu' else 'ncu is not installed'}")
     workers = max(1, (os.cpu_count() or 1) - 2)
     with ProcessPoolExecutor(workers, mp_context=multiprocessing.get_context("spawn")) as pool:
         tracing = pool.map(traced, wanted)  # goes on while the GPU counts

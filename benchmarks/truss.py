@@ -25,7 +25,8 @@ from pathlib import Path
 import numpy as np
 
 import tcgpu
-from tcgpu import _native, bench
+from tcgpu import bench
+from tcgpu.engines import native
 
 GRAPHS = {
     "R-MAT scale 16, ef 16": ("rmat", {"scale": 16, "edge_factor": 16}),
@@ -164,7 +165,7 @@ def main():
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--output", metavar="FILE", help="write the record as CSV")
     wish = parser.parse_args()
-    _native.set_threads(wish.threads)
+    native.set_threads(wish.threads)
     machine = bench.machine("cpu")
     rows = bench.Rows()
     with tempfile.TemporaryDirectory() as folder:

@@ -16,8 +16,8 @@ from contextlib import contextmanager, nullcontext
 from dataclasses import asdict
 
 import tcgpu
-from tcgpu._suggest import did_you_mean, unknown
-from tcgpu._terminal import print_json, print_table, progress
+from tcgpu.suggest import did_you_mean, unknown
+from tcgpu.terminal import print_json, print_table, progress
 
 PICTURES = (".png", ".svg", ".pdf")
 FORMATS = "mtx, edges, metis, npz or folder (default: by the file's name)"
@@ -594,7 +594,7 @@ def main(argv=None):
         _forget_stdout()
         return 141  # what a shell reports of a process that ended by SIGPIPE
     except KeyboardInterrupt:
-        native = sys.modules.get("tcgpu._native")
+        native = sys.modules.get("tcgpu.engines.native")
         if native is not None and native.busy():  # with what cannot be stopped: Python would wait for it
             os._exit(130)
         return 130

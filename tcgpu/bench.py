@@ -22,9 +22,10 @@ from itertools import combinations_with_replacement
 from pathlib import Path
 from typing import NamedTuple
 
-from tcgpu import _native, cpu, datasets, lengths, levels
+from tcgpu import cpu, datasets, lengths, levels
 from tcgpu.counting import METHODS, choose, engine_of, on_engine
 from tcgpu.datasets import data_path
+from tcgpu.engines import native
 from tcgpu.formats.files import replacing
 from tcgpu.generators import GENERATORS
 from tcgpu.graph import Graph, GraphError, as_graph
@@ -553,16 +554,16 @@ def machine(engine=None):
         "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
         "cpu": _cpu_name(),
         "cores": os.cpu_count(),
-        "threads": _native.threads(),
+        "threads": native.threads(),
         "python": platform.python_version(),
         "system": platform.system(),
         "numba": version("numba"),
     }
     if engine != "cpu":
-        from tcgpu import _cuda
+        from tcgpu.engines import runtime
 
-        if _cuda.engine() == "gpu":
-            facts |= {f"gpu_{key}": value for key, value in _cuda.facts().asdict().items()}
+        if runtime.engine() == "gpu":
+            facts |= {f"gpu_{key}": value for key, value in runtime.facts().asdict().items()}
     return facts
 
 
@@ -590,10 +591,10 @@ def _measured(graph, plain, method, knobs, engine, order, repeats, max_seconds):
 def _check_simulated(plan, runs):
     """Announce runs of a plan that take the simulator long; GraphError if they take longer than they may."""
     if plan.method != "cpu":
-        from tcgpu import _cuda
+        from tcgpu.engines import runtime
         from tcgpu.kernels import simulated
 
-        if _cuda.engine() == "sim":
+        if runtime.engine() == "sim":
             simulated.check(f"{plan.method}, measured by {runs} runs,", runs * plan.simulated_seconds)
 
 
@@ -655,16 +656,16 @@ def _by_clock(plan):
 
 
 def _by_events(plan):
-    from tcgpu import _cuda
+    from tcgpu.engines import runtime
 
-    return _cuda.elapsed_ms(plan.launch, prepare=plan.reset, waits=plan.waits)
+    return runtime.elapsed_ms(plan.launch, prepare=plan.reset, waits=plan.waits)
 
 
 def _synchronize(method):
     if method.engines != ("cpu",):
-        from tcgpu import _cuda
+        from tcgpu.engines import runtime
 
-        _cuda.synchronize()
+        runtime.synchronize()
 
 
 def _settings(method, knobs):

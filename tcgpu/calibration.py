@@ -105,7 +105,7 @@ def _kept(engine):
     """The file that keeps this machine's constants."""
     chosen = counting.choose("bitmap_auto", engine)
     with counting.on_engine(chosen, engine):
-        from tcgpu import _cuda
+        from tcgpu.engines import runtime
 
-        name = _cuda.facts().name
+        name = runtime.facts().name
     return datasets.cache() / "calibration" / f"{re.sub('[^a-z0-9]+', '-', name.lower())}.json"

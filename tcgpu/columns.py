@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tcgpu._native import MANY, fetch_add, inline, jit, run_threads, shares, stoppable, stopped, threads
+from tcgpu.engines.native import MANY, fetch_add, inline, jit, run_threads, shares, stoppable, stopped, threads
 
 MAX_VERTICES = 2**31 - 1  # a vertex number has 31 bits of the key
 BUCKETS = 256, 4096  # at least, at most; between them as many as

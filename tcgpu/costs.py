@@ -6,7 +6,7 @@ together, so what a warp has to do is what its busiest lane has to.
 
 import numpy as np
 
-from tcgpu._native import jit
+from tcgpu.engines.native import jit
 
 LANES = 32
 SECTOR = 32  # bytes that a GPU fetches from memory at a time

@@ -11,10 +11,10 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from tcgpu import cpu
-from tcgpu._engine import ENGINE
-from tcgpu._suggest import did_you_mean, unknown
+from tcgpu.engines.choice import ENGINE
 from tcgpu.graph import ORDERS, Graph, GraphError, as_graph
 from tcgpu.progress import underway
+from tcgpu.suggest import did_you_mean, unknown
 
 GPU = ("gpu", "sim")
 ENGINES = (*GPU, "cpu")
@@ -295,11 +295,11 @@ def engine_of(method, engine=None):
     check_engine(method, engine)
     if method.engines == ("cpu",):
         return "cpu"
-    from tcgpu import _cuda
+    from tcgpu.engines import runtime
 
-    if engine == "gpu" and _cuda.ENGINE != "gpu":
-        raise GraphError(f"no engine 'gpu' here: {_cuda.REASON}; engine 'sim' is for small graphs")
-    return engine or _cuda.engine()
+    if engine == "gpu" and runtime.ENGINE != "gpu":
+        raise GraphError(f"no engine 'gpu' here: {runtime.REASON}; engine 'sim' is for small graphs")
+    return engine or runtime.engine()
 
 
 @contextmanager
@@ -312,16 +312,16 @@ def on_engine(method, engine=None, max_seconds=None):
     if name == "cpu":
         yield
         return
-    from tcgpu import _cuda
+    from tcgpu.engines import runtime
     from tcgpu.kernels import simulated
 
-    with simulated.limited(max_seconds), _cuda.using(name):
+    with simulated.limited(max_seconds), runtime.using(name):
         try:
             yield
         except Exception as error:
             if not is_out_of_memory(error):
                 raise
-            free = _cuda.memory_free()
+            free = runtime.memory_free()
             raise GraphError(
                 f"{method.name} does not fit this device, which has {free:,} bytes free: device_memory= streams the "
                 "graph through it where triangles are counted, engine='cpu' takes the memory of the host"

@@ -30,9 +30,9 @@ from pathlib import Path
 import numpy as np
 
 from tcgpu import counting, formats
-from tcgpu._suggest import did_you_mean
 from tcgpu.formats.files import replacing
 from tcgpu.graph import GraphError
+from tcgpu.suggest import did_you_mean
 
 SUITESPARSE = "https://sparse.tamu.edu/MM/DIMACS10/{name}.tar.gz"
 SNAP = "https://graphchallenge.s3.amazonaws.com/snap/{name}/{name}_adj.tsv"

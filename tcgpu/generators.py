@@ -16,9 +16,9 @@ import os
 import numpy as np
 
 from tcgpu import columns
-from tcgpu._native import jit, run_threads, shares, stoppable, stopped
-from tcgpu._suggest import unknown
+from tcgpu.engines.native import jit, run_threads, shares, stoppable, stopped
 from tcgpu.graph import Graph, GraphError
+from tcgpu.suggest import unknown
 
 U64 = np.uint64
 GOLDEN = U64(0x9E3779B97F4A7C15)  # odd, so that its multiples pass every 64-bit number before one comes again

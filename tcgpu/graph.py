@@ -11,7 +11,7 @@ from itertools import chain
 import numpy as np
 
 from tcgpu import columns, ids
-from tcgpu._suggest import unknown
+from tcgpu.suggest import unknown
 
 ORDERS = ("natural", "degree", "bfs", "random", "auto")
 SCATTERED = 1 / 64  # degree order pays in a graph whose order keeps no neighbours close (see `columns.spread`),
@@ -467,9 +467,9 @@ def _to_host(values, what):
     if speaks_dlpack and values.__dlpack_device__()[0] == 1:  # DLPack's number for host memory
         return np.from_dlpack(values)
     if speaks_dlpack or hasattr(values, "__cuda_array_interface__"):
-        from tcgpu import _cuda
+        from tcgpu.engines import runtime
 
-        return _cuda.to_host(values)
+        return runtime.to_host(values)
     try:
         return np.asarray(values)
     except ValueError:

@@ -8,7 +8,7 @@ the count of marks before it. Where they lie far apart, they are sorted and sear
 import numpy as np
 
 from tcgpu import columns
-from tcgpu._native import fetch_or, jit, popcount, run_threads, shares, threads, trailing_zeros
+from tcgpu.engines.native import fetch_or, jit, popcount, run_threads, shares, threads, trailing_zeros
 
 U64 = np.uint64
 TABLE_PER_EDGE = 64  # the table may cover this many integers for each edge: 16 bytes an edge,

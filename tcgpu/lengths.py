@@ -6,7 +6,7 @@ the graphs made here have edges of given lengths and nothing else, to measure a 
 
 import numpy as np
 
-from tcgpu._native import jit
+from tcgpu.engines.native import jit
 from tcgpu.graph import Graph, GraphError
 
 DENSITY = 4  # rows are drawn from so many times as many: a quarter of the shorter list is in the longer one

@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 from tcgpu import cpu
-from tcgpu._native import fetch_add, jit, run_threads, stoppable, stopped, threads
+from tcgpu.engines.native import fetch_add, jit, run_threads, stoppable, stopped, threads
 
 GONE = np.int32(-(1 << 31))  # in place of its support: the edge was peeled in an earlier round
 LEFT = np.int32(-(1 << 20))  # below: it is in the frontier, its place there added to GONE + 1; an edge that is left may

@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter, NullLocator
 
 from tcgpu import records
-from tcgpu._fork import fork_safe_lock
+from tcgpu.engines.forking import fork_safe_lock
 
 BLUE, ORANGE, GREY = "#2b6cb0", "#dd6b20", "#cbd5e0"
 _one_at_a_time = fork_safe_lock()

@@ -10,11 +10,11 @@ import importlib
 import numpy as np
 
 from tcgpu import columns, counting, peeling
-from tcgpu._engine import ENGINE
-from tcgpu._suggest import unknown
 from tcgpu.counting import ENGINES, GPU, Method, on_engine
+from tcgpu.engines.choice import ENGINE
 from tcgpu.graph import Graph, GraphError, as_graph
 from tcgpu.progress import underway
+from tcgpu.suggest import unknown
 
 ON_GPU = Method(
     name="k_truss",

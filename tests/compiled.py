@@ -94,12 +94,12 @@ class Processor:
         """Engine "sim" inside the `with`, run by this processor; `facts` are what is said of the device."""
         from pytest import MonkeyPatch
 
-        from tcgpu import _cuda
+        from tcgpu.engines import runtime
 
-        with MonkeyPatch.context() as patch, _cuda.using("sim"):
-            device = replace(_cuda.facts(), **facts)
-            patch.setattr(_cuda, "facts", lambda: device)
-            patch.setattr(_cuda.Kernel, "launch", lambda kernel, *args, **how: self.launch(kernel, *args, **how))
+        with MonkeyPatch.context() as patch, runtime.using("sim"):
+            device = replace(runtime.facts(), **facts)
+            patch.setattr(runtime, "facts", lambda: device)
+            patch.setattr(runtime.Kernel, "launch", lambda kernel, *args, **how: self.launch(kernel, *args, **how))
             patch.setattr("tcgpu.kernels.simulated.check", lambda *args: None)
             patch.setattr(self, "seed", seed)
             yield self
@@ -222,9 +222,9 @@ def build(module, name, number, folder):
 
 def lowered(function, types):
     """The name of a kernel and its LLVM code, as numba-cuda would hand them to CUDA's compiler, but with checks."""
-    from tcgpu import _compiler
+    from tcgpu.engines import kernel_compiler
 
-    _compiler.numba_cuda()
+    kernel_compiler.numba_cuda()
     from numba.cuda import cgutils, compiler, dispatcher
 
     dispatcher.get_current_device = lambda: SimpleNamespace(compute_capability=CAPABILITY)
@@ -232,7 +232,7 @@ def lowered(function, types):
         unchecked = cgutils.get_item_pointer2
         cgutils.do_boundscheck = check_index
         cgutils.get_item_pointer2 = lambda *args, **kwargs: unchecked(*args, **kwargs | {"boundscheck": True})
-    function = _compiler.for_numba(function)
+    function = kernel_compiler.for_numba(function)
     library, _ = compiler._compile_pyfunc_with_fixup(function, types, device=False, cc=CAPABILITY, abi="numba")
     return library._entry_name, library.llvm_strs
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-from tcgpu import _cuda
+from tcgpu.engines import runtime
 
 # a first call compiles, and CI machines are busy: no deadline for one example
 settings.register_profile("tcgpu", deadline=None)
@@ -33,8 +33,8 @@ def browser():
 def pytest_collection_modifyitems(items):
     """Skip, with the reason, the tests that this machine cannot run."""
     for item in items:
-        if item.get_closest_marker("gpu") and _cuda.ENGINE != "gpu":
-            item.add_marker(pytest.mark.skip(reason=_cuda.REASON))
+        if item.get_closest_marker("gpu") and runtime.ENGINE != "gpu":
+            item.add_marker(pytest.mark.skip(reason=runtime.REASON))
         if item.get_closest_marker("browser") and not browser():
             item.add_marker(pytest.mark.skip(reason="no Chromium on this machine"))
 
@@ -95,9 +95,9 @@ def processor(tmp_path_factory):
 @pytest.fixture
 def own_rings():
     """No pinned memory that another test has kept, nor any for the next one."""
-    _cuda.give_back()
+    runtime.give_back()
     yield
-    _cuda.give_back()
+    runtime.give_back()
 
 
 @pytest.fixture

@@ -6,7 +6,8 @@ import networkx as nx
 import numpy as np
 
 import tcgpu
-from tcgpu import Graph, _cuda
+from tcgpu import Graph
+from tcgpu.engines import runtime
 
 # odd ones too: one thread, warps that are not full, more blocks than columns, more threads than nonzeros
 SHAPES = [
@@ -46,7 +47,7 @@ def settings(method, graph=None):
     if method == "report_auto":  # it chooses the shape
         return [{}, {"threshold": 0}, {"threshold": 10**9}]
     if method == "bitmap_auto":  # it chooses the kernel, and the simulator has tried each of them by its own name
-        if _cuda.engine() == "sim":
+        if runtime.engine() == "sim":
             return [{}, {"longest_thread": 10**6}]
         steps = {"longest_thread": 0, "mean_warp": 0, "vertices_shared": 0}
         return [{}, {"longest_thread": 10**6}] + [dict(list(steps.items())[:k]) for k in (1, 2, 3)]
@@ -61,7 +62,7 @@ def settings(method, graph=None):
 
 def _levels_settings(found, graph):
     """Those settings of `levels` that are done soon: its time goes by the combinations of vertices, unless it skips."""
-    simulated = _cuda.engine() == "sim"
+    simulated = runtime.engine() == "sim"
     if graph.n <= (70 if simulated else 500):
         return found
     skipping = [knobs | QUICK["levels"] | {"piece": 0} for knobs in found if knobs.get("approach") != "A"]

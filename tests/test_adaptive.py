@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from kernel_shapes import small_graphs
 
 import tcgpu
-from tcgpu import DeviceGraph, Graph, GraphError, _cuda, cpu, generate
+from tcgpu import DeviceGraph, Graph, GraphError, cpu, generate
+from tcgpu.engines import runtime
 from tcgpu.kernels import adaptive
 
 # who counts: by degree hubs, crowds, windows, hash tables or two pointers, alone or mixed; else local columns or merges
@@ -43,15 +44,15 @@ GRAPHS = small_graphs() | {
 @pytest.fixture
 def roomy(monkeypatch):
     """A simulated device whose blocks have the shared memory of a large GPU: enough for a byte a near row."""
-    facts = _cuda.facts()
-    if _cuda.engine() == "sim":
-        monkeypatch.setattr(_cuda, "facts", lambda: replace(facts, shared_per_block=227 << 10))
+    facts = runtime.facts()
+    if runtime.engine() == "sim":
+        monkeypatch.setattr(runtime, "facts", lambda: replace(facts, shared_per_block=227 << 10))
 
 
 def counted(graph, knobs, blocks=3):
     """What a plan with these knobs counts, its launches cut down to what a small graph needs in the simulator."""
     plan = adaptive.plan(graph, **knobs)
-    if _cuda.engine() == "sim":
+    if runtime.engine() == "sim":
         plan.setup = [fewer(step, blocks) for step in plan.setup]
         plan.steps = [fewer(step, blocks) for step in plan.steps]
     return plan.count()
@@ -64,7 +65,7 @@ def fewer(step, blocks):
 @pytest.mark.sim
 @pytest.mark.parametrize("knobs", BY_DEGREE.values(), ids=BY_DEGREE)
 def test_each_class_by_degree_in_the_simulator(knobs, roomy):
-    with _cuda.using("sim"):
+    with runtime.using("sim"):
         for name, graph in GRAPHS.items():
             assert counted(graph.ordered("degree"), knobs) == cpu.plan(graph).count(), name
 
@@ -72,7 +73,7 @@ def test_each_class_by_degree_in_the_simulator(knobs, roomy):
 @pytest.mark.sim
 @pytest.mark.parametrize("knobs", AS_IT_COMES.values(), ids=AS_IT_COMES)
 def test_each_class_as_it_comes_in_the_simulator(knobs):
-    with _cuda.using("sim"):
+    with runtime.using("sim"):
         for name, graph in GRAPHS.items():
             assert counted(graph, knobs) == cpu.plan(graph).count(), name
 
@@ -81,7 +82,7 @@ def test_each_class_as_it_comes_in_the_simulator(knobs):
 def test_the_classes_are_not_empty(roomy):
     """What each of the kernels finds on a graph where all have something to do adds up to the count."""
     graph = generate.barabasi_albert(260, 9, seed=1).ordered("degree")
-    with _cuda.using("sim"):
+    with runtime.using("sim"):
         plan = adaptive.plan(graph, near=40, hubs=15, heavy=4, crowd=14, short=4)
         plan.setup, plan.steps = ([fewer(step, 3) for step in steps] for steps in (plan.setup, plan.steps))
         plan.allocate()
@@ -100,21 +101,21 @@ def test_a_warp_of_any_order_counts_the_same(roomy):
     """With threads in orders drawn at random: where a barrier or a syncwarp is missing, a count changes."""
     graph = generate.rmat(7, seed=5).ordered("degree")
     wanted = cpu.plan(graph).count()
-    with _cuda.using("sim"):
+    with runtime.using("sim"):
         for seed in range(5):
             plan = adaptive.plan(graph, near=60, hubs=20, heavy=4, crowd=8, short=3)
             plan.allocate()
             for step in plan.steps:
                 args = [plan.arrays[arg] if isinstance(arg, str) else arg for arg in step.args]
-                _cuda.simulate(step.kernel.py_func, 2, step.threads, args, shared=step.shared, seed=seed)
+                runtime.simulate(step.kernel.py_func, 2, step.threads, args, shared=step.shared, seed=seed)
             assert plan.result() == wanted
 
 
 @pytest.mark.sim
 def test_a_small_device_takes_bits_for_all():
-    with _cuda.using("sim"):
+    with runtime.using("sim"):
         plan = adaptive.plan(GRAPHS["R-MAT"].ordered("degree"), hubs=0, crowd=1)
-        assert 1 << 16 > _cuda.facts().shared_per_block
+        assert 1 << 16 > runtime.facts().shared_per_block
         plan.allocate()
         assert plan.arrays["crowd_ptr"][-1] == 0 < plan.arrays["few_ptr"][-1]
 
@@ -130,7 +131,7 @@ def test_knobs_out_of_range_are_refused(knobs):
 @pytest.mark.sim
 @pytest.mark.parametrize("knobs", BY_DEGREE.values(), ids=BY_DEGREE)
 def test_shares_by_degree_add_up(knobs, roomy):
-    with _cuda.using("sim"):
+    with runtime.using("sim"):
         for graph in (GRAPHS["R-MAT"].ordered("degree"), GRAPHS["cliques"].ordered("degree")):
             assert_shares_add_up(graph, knobs, (2, 3))
 
@@ -138,7 +139,7 @@ def test_shares_by_degree_add_up(knobs, roomy):
 @pytest.mark.sim
 @pytest.mark.parametrize("knobs", AS_IT_COMES.values(), ids=AS_IT_COMES)
 def test_shares_as_it_comes_add_up(knobs):
-    with _cuda.using("sim"):
+    with runtime.using("sim"):
         for graph in (GRAPHS["R-MAT"], GRAPHS["cliques"]):
             assert_shares_add_up(graph, knobs, (2, 3))
 
@@ -148,7 +149,7 @@ def test_shares_as_it_comes_add_up(knobs):
 def test_shares_of_any_number_add_up(order, roomy):
     """Also more shares than there are tasks; and no share is the whole, where there are several tasks."""
     mixed = BY_DEGREE["all at once"] if order == "degree" else AS_IT_COMES["some local columns"]
-    with _cuda.using("sim"):
+    with runtime.using("sim"):
         assert_shares_add_up(GRAPHS["R-MAT"].ordered(order), mixed, (1, 7))
         assert_shares_add_up(Graph.from_edges([0, 0, 1], [1, 2, 2]).ordered(order), {}, (5,))
         shares = [counted(GRAPHS["cliques"].ordered(order), mixed | {"deal": (k, 3)}) for k in range(3)]
@@ -164,7 +165,7 @@ def assert_shares_add_up(graph, knobs, dealt):
 @pytest.mark.sim
 def test_a_share_can_be_counted_again():
     """All that the counting kernels read is left as it was: a queue, too, begins anew."""
-    with _cuda.using("sim"):
+    with runtime.using("sim"):
         for order in ("degree", "natural"):
             plan = adaptive.plan(GRAPHS["R-MAT"].ordered(order), heavy=4, hubs=30, deal=(1, 3))
             plan.setup, plan.steps = ([fewer(step, 3) for step in steps] for steps in (plan.setup, plan.steps))
@@ -202,7 +203,7 @@ WHOLE = [np.int16, np.int32, np.int64, np.uint32, np.uint64]
 @settings(max_examples=60, deadline=None)
 def test_raw_edges_become_the_columns_of_a_graph(pairs, dtype, order):
     u, v = np.array(pairs, dtype).reshape(-1, 2).T
-    with _cuda.using("sim"):
+    with runtime.using("sim"):
         made = DeviceGraph.from_edges(u, v, 41, order=order)
     same_columns(made, Graph.from_edges(u, v, 41, order=order))
 
@@ -210,13 +211,13 @@ def test_raw_edges_become_the_columns_of_a_graph(pairs, dtype, order):
 def same_columns(made, graph):
     assert (made.n, made.m, made.order) == (graph.n, graph.m, graph.order)
     for name in ("col_ptr", "row_idx", "col_of"):
-        assert np.array_equal(_cuda.to_host(getattr(made, name)), getattr(graph, name)), name
+        assert np.array_equal(runtime.to_host(getattr(made, name)), getattr(graph, name)), name
 
 
 @pytest.mark.sim
 def test_a_graph_there_and_back():
     graph = GRAPHS["R-MAT"]
-    with _cuda.using("sim"):
+    with runtime.using("sim"):
         made = DeviceGraph.from_graph(graph)
         same_columns(made, graph)
         ordered = made.ordered("degree")
@@ -228,11 +229,11 @@ def test_a_graph_there_and_back():
         assert "256 vertices" in repr(made)
 
 
-@pytest.mark.parametrize("engine", [pytest.param(name, marks=getattr(pytest.mark, name)) for name in _cuda.ENGINES])
+@pytest.mark.parametrize("engine", [pytest.param(name, marks=getattr(pytest.mark, name)) for name in runtime.ENGINES])
 @pytest.mark.parametrize("name", GRAPHS)
 def test_col_of_is_made_on_the_device(name, engine):
     graph = Graph(GRAPHS[name].col_ptr, GRAPHS[name].row_idx)  # has not made its own yet
-    with _cuda.using(engine):
+    with runtime.using(engine):
         made = DeviceGraph.from_graph(graph)
     assert "col_of" not in vars(graph)
     same_columns(made, graph)
@@ -249,13 +250,13 @@ def test_col_of_is_made_on_the_device(name, engine):
     ],
 )
 def test_what_is_no_edges_is_refused(u, v, n, words):
-    with _cuda.using("sim"), pytest.raises(GraphError, match=words):
+    with runtime.using("sim"), pytest.raises(GraphError, match=words):
         DeviceGraph.from_edges(np.array(u), np.array(v), n)
 
 
 @pytest.mark.sim
 def test_an_order_that_a_device_does_not_make_is_refused():
-    with _cuda.using("sim"), pytest.raises(GraphError, match="by degree or as they come"):
+    with runtime.using("sim"), pytest.raises(GraphError, match="by degree or as they come"):
         DeviceGraph.from_edges(np.array([0]), np.array([1]), order="bfs")
 
 

@@ -7,7 +7,8 @@ import pytest
 from kernel_shapes import small_graphs, well_known
 
 import tcgpu
-from tcgpu import DeviceGraph, Graph, GraphError, _cuda, cpu, generate
+from tcgpu import DeviceGraph, Graph, GraphError, cpu, generate
+from tcgpu.engines import runtime
 from tcgpu.kernels import adaptive, adaptive_setup, adaptive_tally, ends
 
 BY_DEGREE = {
@@ -48,14 +49,14 @@ def same(graph, **knobs):
     for plan, answer, wanted in ((vertices, "twice", 2 * cpu.triangles(plain)), (edges, "support", cpu.support(plain))):
         if not plan.arrays:
             run(plan, again=graph.m < 300)
-        right &= np.array_equal(_cuda.to_host(plan.arrays[answer]), wanted)
-    assert np.array_equal(2 * vertices.result(), _cuda.to_host(vertices.arrays["twice"]))
+        right &= np.array_equal(runtime.to_host(plan.arrays[answer]), wanted)
+    assert np.array_equal(2 * vertices.result(), runtime.to_host(vertices.arrays["twice"]))
     vertices.free(), edges.free()
     return right
 
 
 def run(plan, again):
-    if _cuda.engine() == "sim":
+    if runtime.engine() == "sim":
         plan.setup, plan.steps = ([fewer(step) for step in steps] for steps in (plan.setup, plan.steps))
     plan.allocate()
     plan.launch()
@@ -98,7 +99,7 @@ def long_column():
 @pytest.mark.sim
 @pytest.mark.parametrize("knobs", BY_DEGREE.values(), ids=BY_DEGREE)
 def test_each_class_by_degree_in_the_simulator(knobs):
-    with _cuda.using("sim"):
+    with runtime.using("sim"):
         for name, graph in GRAPHS.items():
             assert same(graph.ordered("degree"), **knobs), name
 
@@ -106,7 +107,7 @@ def test_each_class_by_degree_in_the_simulator(knobs):
 @pytest.mark.sim
 @pytest.mark.parametrize("knobs", AS_IT_COMES.values(), ids=AS_IT_COMES)
 def test_each_class_as_it_comes_in_the_simulator(knobs):
-    with _cuda.using("sim"):
+    with runtime.using("sim"):
         for name, graph in GRAPHS.items():
             assert same(graph, **knobs), name
 
@@ -117,7 +118,7 @@ def test_hubs_of_all_stretches(hubs):
     graph = all_stretches()
     stretches = (graph.row_idx - (graph.n - 8192)) // adaptive_setup.STRETCH
     assert set(range(4)) <= set(stretches.tolist())
-    with _cuda.using("sim"):
+    with runtime.using("sim"):
         assert same(graph, hubs=hubs, heavy=0)
 
 
@@ -126,13 +127,13 @@ def test_rows_that_share_a_bit_with_the_zeros():
     """Zeros fill up quads; a sieve has the same bit for 4,096, 8,192, ..."""
     n = 8300
     graph = all_stretches(n, 40, beside=n - 2048 * np.arange(1, 5))
-    with _cuda.using("sim"):
+    with runtime.using("sim"):
         assert same(graph, hubs=0)
 
 
 @pytest.mark.sim
 def test_counts_with_many_digits():
-    with _cuda.using("sim"):
+    with runtime.using("sim"):
         assert same(long_lists(), heavy=0)
         assert same(long_column(), hubs=0)
         assert same(Graph.from_edges(*np.triu_indices(140, 1)).ordered("degree"), heavy=0)
@@ -143,7 +144,7 @@ def test_counts_with_many_digits():
 def test_the_classes_are_not_empty():
     """On a graph where all have something to do, each kernel adds to what the ones before it have found."""
     graph = generate.barabasi_albert(260, 9, seed=1).ordered("degree")
-    with _cuda.using("sim"):
+    with runtime.using("sim"):
         plan = adaptive.support_plan(graph, near=40, hubs=15, heavy=4, short=4)
         plan.setup, plan.steps = ([fewer(step) for step in steps] for steps in (plan.setup, plan.steps))
         plan.allocate()
@@ -165,13 +166,13 @@ def test_threads_of_any_order_find_the_same(order):
     """With threads in orders drawn at random: where a barrier or a syncwarp is missing, a number changes."""
     graph = generate.rmat(7, seed=5).ordered(order)
     knobs = {"near": 60, "hubs": 20, "heavy": 4, "short": 3} if order == "degree" else {"words": 1}
-    with _cuda.using("sim"):
+    with runtime.using("sim"):
         for seed in range(4):
             plan = adaptive.triangles_plan(graph, **knobs)
             plan.allocate()
             for step in plan.steps:
                 args = [plan.arrays[arg] if isinstance(arg, str) else arg for arg in step.args]
-                _cuda.simulate(step.kernel.py_func, 2, step.threads, args, shared=step.shared, seed=seed)
+                runtime.simulate(step.kernel.py_func, 2, step.threads, args, shared=step.shared, seed=seed)
             assert np.array_equal(plan.arrays["support"], cpu.support(graph, "natural"))
             assert np.array_equal(plan.result(), cpu.triangles(graph, "natural"))
 
@@ -180,7 +181,7 @@ def test_threads_of_any_order_find_the_same(order):
 def test_from_columns_made_on_the_device():
     """These come with occurrences, which leave room between the lists of in-edges."""
     u, v, n = generate.edges("rmat", 7, 8)
-    with _cuda.using("sim"):
+    with runtime.using("sim"):
         assert same(DeviceGraph.from_edges(u, v, n, order="degree"), heavy=4, hubs=20)
 
 
@@ -200,11 +201,11 @@ def test_sums_past_32_bits():
     n = 3000
     support = np.full(n - 1, 2**21, np.int32)
     support[::3] = 2**15
-    with _cuda.using("sim"):
+    with runtime.using("sim"):
         for rows, columns in ((np.arange(1, n), np.zeros(n - 1)), (np.full(n - 1, n - 1), np.arange(n - 1))):
             twice = np.zeros(n, np.int64)
             args = rows.astype(np.int32), columns.astype(np.int32), support, twice
-            _cuda.simulate(ends.sum_ends.py_func, 2, 64, args, shared=4 * ends.OWN)
+            runtime.simulate(ends.sum_ends.py_func, 2, 64, args, shared=4 * ends.OWN)
             assert twice.max() == support.sum(dtype=np.int64) > 2**31
             assert twice.sum() == 2 * support.sum(dtype=np.int64)
 

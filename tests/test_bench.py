@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 import tcgpu
-from tcgpu import _cuda, bench, counting, cpu, datasets
+from tcgpu import bench, counting, cpu, datasets
+from tcgpu.engines import runtime
 
 EDGES = np.array([0, 0, 1, 2, 3, 3, 1]), np.array([1, 2, 2, 3, 1, 3, 0])
 SMALL = {"threads": 8, "blocks": 2}
@@ -93,7 +94,7 @@ def test_an_engine_may_be_asked_for_by_name(graph, method):
     assert tcgpu.count(graph, method=method, engine="sim", **knobs) == 2
 
 
-@pytest.mark.skipif(_cuda.ENGINE == "gpu", reason="this machine has a GPU")
+@pytest.mark.skipif(runtime.ENGINE == "gpu", reason="this machine has a GPU")
 def test_a_gpu_that_is_not_there_is_refused_with_the_reason(graph):
     with pytest.raises(tcgpu.GraphError, match="no engine 'gpu' here: .*; engine 'sim' is for small graphs"):
         tcgpu.count(graph, method="naive", engine="gpu")

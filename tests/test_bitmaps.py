@@ -7,9 +7,10 @@ import pytest
 from kernel_shapes import small_graphs
 
 import tcgpu
-from tcgpu import Graph, GraphError, _cuda, bench, calibration, cpu, datasets, plots, records
-from tcgpu._simulator import simulate
+from tcgpu import Graph, GraphError, bench, calibration, cpu, datasets, plots, records
 from tcgpu.counting import METHODS
+from tcgpu.engines import runtime
+from tcgpu.engines.simulator import simulate
 from tcgpu.kernels import bitmap_auto, bitmap_block_global, bitmap_block_shared, bitmap_thread, bitmap_warp, bits
 
 pytestmark = pytest.mark.sim
@@ -20,7 +21,7 @@ KERNEL_OF = {"thr": bitmap_thread, "wrp": bitmap_warp, "bsh": bitmap_block_share
 
 @pytest.fixture(autouse=True)
 def simulator():
-    with _cuda.using("sim"):
+    with runtime.using("sim"):
         yield
 
 
@@ -29,7 +30,7 @@ def free(monkeypatch):
     """Makes the device have just that much memory free for what is not the graph, after what is left alone."""
 
     def set_free(graph, room):
-        monkeypatch.setattr(_cuda, "memory_free", lambda: math.ceil((graph.nbytes + room) * 16 / 15) + 1)
+        monkeypatch.setattr(runtime, "memory_free", lambda: math.ceil((graph.nbytes + room) * 16 / 15) + 1)
 
     return set_free
 
@@ -81,8 +82,8 @@ def test_edges_that_cannot_be_numbered_with_32_bits_are_refused(module):
 
 def test_shared_memory_bounds_the_vertices_and_the_fold():
     most = bitmap_block_shared.most_vertices()
-    assert most % 32 == 0 and bitmap_block_shared.shared_bytes(most, 256) <= _cuda.facts().shared_per_block
-    assert bitmap_block_shared.shared_bytes(most + 1, 256) > _cuda.facts().shared_per_block
+    assert most % 32 == 0 and bitmap_block_shared.shared_bytes(most, 256) <= runtime.facts().shared_per_block
+    assert bitmap_block_shared.shared_bytes(most + 1, 256) > runtime.facts().shared_per_block
     path = Graph.from_edges([0, 0, 1], [1, 2, 2], most + 1)
     with pytest.raises(GraphError, match=f"room for {most:,} vertices .* not for {most + 1:,}: take"):
         bitmap_block_shared.plan(path)

@@ -28,7 +28,7 @@ print(tcgpu.__file__, hits, misses)
 
 SQUARES = """
 import numpy as np
-from tcgpu._native import jit
+from tcgpu.engines.native import jit
 @jit
 def square(x):
     return x * x

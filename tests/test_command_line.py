@@ -16,8 +16,9 @@ import pytest
 
 import tcgpu
 from tcgpu import __main__ as command_line
-from tcgpu import _cuda, counting, datasets, formats, generators, progress, truss
+from tcgpu import counting, datasets, formats, generators, progress, truss
 from tcgpu.bench import Rows
+from tcgpu.engines import runtime
 from tcgpu.kernels import simulated
 
 COMMAND = [sys.executable, "-m", "tcgpu"]
@@ -485,7 +486,7 @@ def test_progress_changes_nothing(run, k5, more):
 
 def test_per_vertex_takes_the_best_engine(printed, k5, monkeypatch):
     """On a GPU what a GPU is best at, as the other verbs; here what stands for one is the simulator."""
-    with _cuda.using("sim"):
+    with runtime.using("sim"):
         monkeypatch.setattr(counting, "automatic", lambda engine=None: "adaptive")
         facts = json.loads(printed("count", k5, "--per-vertex", "--json"))
     assert (facts["method"], facts["engine"]) == ("adaptive", "sim")

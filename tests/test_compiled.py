@@ -4,7 +4,7 @@ import compiled
 import numpy as np
 import pytest
 
-from tcgpu._cuda import cuda, int32, int64, kernel, simulate, uint32
+from tcgpu.engines.runtime import cuda, int32, int64, kernel, simulate, uint32
 from tcgpu.kernels import naive
 
 pytestmark = pytest.mark.sim

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import tcgpu
-from tcgpu import _compiler, _cuda
-from tcgpu._cuda import cuda, int64, uint32
+from tcgpu.engines import kernel_compiler, runtime
+from tcgpu.engines.runtime import cuda, int64, uint32
 from tcgpu.kernels import adaptive, naive
 
 pytest.importorskip("cuda.bindings.nvvm", reason="no CUDA compiler here: pip install 'tcgpu[test]'")
@@ -39,13 +39,13 @@ def folder(tmp_path, monkeypatch):
 @pytest.fixture
 def compilations(monkeypatch):
     """The kernels that were compiled, by name."""
-    found, compile = [], _compiler.compiled
-    monkeypatch.setattr(_compiler, "compiled", lambda f, *rest: found.append(f.__name__) or compile(f, *rest))
+    found, compile = [], kernel_compiler.compiled
+    monkeypatch.setattr(kernel_compiler, "compiled", lambda f, *rest: found.append(f.__name__) or compile(f, *rest))
     return found
 
 
 def image():
-    return _compiler.image(writes_numbers, SIGNATURE, HOPPER)
+    return kernel_compiler.image(writes_numbers, SIGNATURE, HOPPER)
 
 
 def test_a_kernel_is_compiled_once(folder, compilations):
@@ -62,7 +62,7 @@ def test_a_kernel_is_compiled_once(folder, compilations):
         lambda data: data + b"\0",
         lambda data: data[:200] + bytes([data[200] ^ 1]) + data[201:],
         lambda data: b"X" + data[1:],
-        lambda data: _compiler.MAGIC,
+        lambda data: kernel_compiler.MAGIC,
     ],
     ids=["empty", "cut", "longer", "one bit", "another file", "the beginning alone"],
 )
@@ -76,8 +76,8 @@ def test_a_damaged_file_is_compiled_anew_and_replaced(folder, compilations, dama
 
 def test_the_key_names_everything_that_the_code_depends_on(monkeypatch):
     def key(function=writes_numbers, signature=SIGNATURE, capability=HOPPER, most=None):
-        _compiler._meaning.cache_clear()
-        return _compiler.digest(function, signature, capability, most)
+        kernel_compiler._meaning.cache_clear()
+        return kernel_compiler.digest(function, signature, capability, most)
 
     def writes_more(out):
         out[cuda.threadIdx.x] = twice(STEP) + 1
@@ -89,18 +89,18 @@ def test_the_key_names_everything_that_the_code_depends_on(monkeypatch):
     keys.add(key())
     monkeypatch.setitem(globals(), "twice", cuda.jit(device=True)(lambda x: x * 2))
     keys.add(key())
-    monkeypatch.setattr(_compiler, "versions", lambda: ("numba-cuda 99",))
+    monkeypatch.setattr(kernel_compiler, "versions", lambda: ("numba-cuda 99",))
     keys.add(key())
     assert len(keys) == 9
 
 
 def test_the_key_is_the_same_in_every_process_and_after_an_edit_of_a_comment(tmp_path):
-    source = "from tcgpu._cuda import cuda\n{}def kernel(out):\n    {}\n    out[0] = cuda.grid(1)\n"
+    source = "from tcgpu.engines.runtime import cuda\n{}def kernel(out):\n    {}\n    out[0] = cuda.grid(1)\n"
     keys = set()
     for number, comment in enumerate(["", "# a comment"]):
         (tmp_path / f"some{number}.py").write_text(source.format(4 * number * "\n", comment))
-        code = f"import some{number}; from tcgpu import _compiler; "
-        code += f"print(_compiler.digest(some{number}.kernel, 'void()', (9, 0)))"
+        code = f"import some{number}; from tcgpu.engines import kernel_compiler; "
+        code += f"print(kernel_compiler.digest(some{number}.kernel, 'void()', (9, 0)))"
         environment = {**os.environ, "PYTHONPATH": f"{tmp_path}:{os.environ.get('PYTHONPATH', '')}"}
         ran = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
         keys.add(ran.stdout)
@@ -108,27 +108,27 @@ def test_the_key_is_the_same_in_every_process_and_after_an_edit_of_a_comment(tmp
 
 
 def test_threads_that_write_one_kernel_at_once_leave_it_whole(folder):
-    found = _compiler.Image("entry", bytes(range(256)) * 4000)
+    found = kernel_compiler.Image("entry", bytes(range(256)) * 4000)
     path = folder / "some.cubin"
     with ThreadPoolExecutor(8) as pool:
-        for _ in pool.map(lambda _: _compiler._write(path, found), range(64)):
-            assert _compiler._read(path) == found
+        for _ in pool.map(lambda _: kernel_compiler._write(path, found), range(64)):
+            assert kernel_compiler._read(path) == found
     assert list(folder.iterdir()) == [path], "nothing is left beside it"
 
 
 def test_a_folder_that_cannot_be_written_is_named_once(folder, caplog):
     folder.parent.mkdir(exist_ok=True)
     folder.write_text("a file where the folder would be")
-    _compiler._say_once.cache_clear()
+    kernel_compiler._say_once.cache_clear()
     assert image().cubin and image().cubin
     assert len(caplog.messages) == 1 and "compiled kernels are not kept" in caplog.messages[0]
     assert folder.read_text() == "a file where the folder would be"
 
 
 def test_a_numba_that_takes_other_arguments_is_refused(folder, monkeypatch):
-    ptx = _compiler.to_ptx(writes_numbers, SIGNATURE, HOPPER)
-    monkeypatch.setattr(_compiler, "to_ptx", lambda *_: ptx.replace("_param_6", "_param_6[8],\n.param .u64 more"))
-    with pytest.raises(_compiler.CompilerError, match="writes_numbers for arguments of"):
+    ptx = kernel_compiler.to_ptx(writes_numbers, SIGNATURE, HOPPER)
+    monkeypatch.setattr(kernel_compiler, "to_ptx", lambda *_: ptx.replace("_param_6", "_param_6[8],\n.param .u64 more"))
+    with pytest.raises(kernel_compiler.CompilerError, match="writes_numbers for arguments of"):
         image()
 
 
@@ -138,10 +138,10 @@ def test_numpy_without_row_stack_compiles(tmp_path):
         "import numpy as np\n"
         "if hasattr(np, 'row_stack'): del np.row_stack\n"
         "np.__all__ = [name for name in np.__all__ if name != 'row_stack']\n"
-        "from tcgpu import _compiler\n"
+        "from tcgpu.engines import kernel_compiler\n"
         "from tcgpu.kernels import adaptive, naive\n"
         "kernel = naive.naive_kernel\n"
-        "print(len(_compiler.image(kernel.py_func, kernel.signatures[0], (9, 0)).cubin) > 1000)\n"
+        "print(len(kernel_compiler.image(kernel.py_func, kernel.signatures[0], (9, 0)).cubin) > 1000)\n"
         "print(hasattr(np, 'row_stack'))\n"
     )
     environment = os.environ | {"TCGPU_CACHE": os.fspath(tmp_path)}
@@ -155,7 +155,7 @@ def test_numpy_without_row_stack_compiles(tmp_path):
 )
 def test_what_is_no_signature_is_refused(text, message):
     with pytest.raises(ValueError, match=message):
-        _compiler.parameters(text)
+        kernel_compiler.parameters(text)
 
 
 @pytest.mark.parametrize("code", ["tcgpu.count(graph, 'naive', engine='sim')", "tcgpu.count(graph, engine='cpu')"])
@@ -180,55 +180,55 @@ def test_engines_without_a_gpu_import_no_cuda_package(code):
 
 
 def images(kernels):
-    return [_compiler.image(kernel.py_func, kernel.signatures[0], HOPPER) for kernel in kernels]
+    return [kernel_compiler.image(kernel.py_func, kernel.signatures[0], HOPPER) for kernel in kernels]
 
 
 @pytest.fixture
 def four_cores(monkeypatch):
     monkeypatch.setattr(os, "cpu_count", lambda: 4)
-    monkeypatch.setattr(_compiler, "_under_way", {})
+    monkeypatch.setattr(kernel_compiler, "_under_way", {})
 
 
 def test_other_processes_compile_what_is_not_kept(folder, four_cores, compilations):
     kernels = adaptive.BY_DEGREE[:5]
     images(kernels[:1])
-    _compiler.compile_ahead(kernels, HOPPER)
-    assert len(set(_compiler._under_way.values())) == 2 and len(_compiler._under_way) == 4
+    kernel_compiler.compile_ahead(kernels, HOPPER)
+    assert len(set(kernel_compiler._under_way.values())) == 2 and len(kernel_compiler._under_way) == 4
     found = images(kernels)
     assert all(kernel.__name__ in each.entry for kernel, each in zip(kernels, found))
     assert compilations == [kernels[0].__name__], "this process compiles the first one alone"
-    _compiler._under_way.clear()
-    _compiler.compile_ahead(kernels, HOPPER)
-    assert not _compiler._under_way, "all of them are kept"
+    kernel_compiler._under_way.clear()
+    kernel_compiler.compile_ahead(kernels, HOPPER)
+    assert not kernel_compiler._under_way, "all of them are kept"
 
 
 def test_what_another_process_fails_to_compile_is_compiled_here(folder, four_cores, compilations, monkeypatch):
-    monkeypatch.setattr(_compiler, "PROGRAM", "raise SystemExit(1)")
+    monkeypatch.setattr(kernel_compiler, "PROGRAM", "raise SystemExit(1)")
     kernels = adaptive.BY_DEGREE[:4]
-    _compiler.compile_ahead(kernels, HOPPER)
-    assert len(_compiler._under_way) == 4 and len(images(kernels)) == len(compilations) == 4
+    kernel_compiler.compile_ahead(kernels, HOPPER)
+    assert len(kernel_compiler._under_way) == 4 and len(images(kernels)) == len(compilations) == 4
 
 
 def test_few_kernels_are_worth_no_process(folder, four_cores, monkeypatch):
-    _compiler.compile_ahead(adaptive.BY_DEGREE[:3], HOPPER)
-    assert not _compiler._under_way
+    kernel_compiler.compile_ahead(adaptive.BY_DEGREE[:3], HOPPER)
+    assert not kernel_compiler._under_way
     monkeypatch.setattr(os, "cpu_count", lambda: 2)
-    _compiler.compile_ahead(adaptive.BY_DEGREE, HOPPER)
-    assert not _compiler._under_way
+    kernel_compiler.compile_ahead(adaptive.BY_DEGREE, HOPPER)
+    assert not kernel_compiler._under_way
 
 
 def test_no_process_is_started_whose_work_cannot_be_kept(folder, four_cores):
     folder.parent.mkdir(exist_ok=True)
     folder.write_text("a file where the folder would be")
-    _compiler.compile_ahead(adaptive.BY_DEGREE, HOPPER)
-    assert not _compiler._under_way
+    kernel_compiler.compile_ahead(adaptive.BY_DEGREE, HOPPER)
+    assert not kernel_compiler._under_way
 
 
 @pytest.mark.sim
 def test_what_is_compiled_ahead_is_what_a_count_launches(monkeypatch):
-    launched, launch = [], _cuda.Kernel.launch
-    monkeypatch.setattr(_cuda.Kernel, "launch", lambda k, *args, **how: launched.append(k) or launch(k, *args, **how))
-    with _cuda.using("sim"):
+    launched, launch = [], runtime.Kernel.launch
+    monkeypatch.setattr(runtime.Kernel, "launch", lambda k, *args, **how: launched.append(k) or launch(k, *args, **how))
+    with runtime.using("sim"):
         u, v, _ = tcgpu.generate.edges("rmat", 4, 8)
         assert adaptive.plan(tcgpu.DeviceGraph.from_edges(u, v, order="degree")).count() > 0
     assert tuple(dict.fromkeys(launched)) == adaptive.BY_DEGREE
@@ -237,9 +237,9 @@ def test_what_is_compiled_ahead_is_what_a_count_launches(monkeypatch):
 def test_a_kernel_that_is_kept_needs_no_numba_cuda(folder, monkeypatch):
     """A process whose kernels are all kept does not wait for its import."""
     kernel = naive.naive_kernel
-    kept = _compiler.image(kernel.py_func, kernel.signatures[0], HOPPER)
-    monkeypatch.setattr(_compiler, "numba_cuda", lambda: pytest.fail("numba.cuda is imported"))
-    assert _compiler.image(kernel.py_func, kernel.signatures[0], HOPPER) == kept
+    kept = kernel_compiler.image(kernel.py_func, kernel.signatures[0], HOPPER)
+    monkeypatch.setattr(kernel_compiler, "numba_cuda", lambda: pytest.fail("numba.cuda is imported"))
+    assert kernel_compiler.image(kernel.py_func, kernel.signatures[0], HOPPER) == kept
 
 
 def test_a_closure_is_compiled_with_its_values(folder):
@@ -249,5 +249,5 @@ def test_a_closure_is_compiled_with_its_values(folder):
 
         return kernel
 
-    images = {_compiler.image(make(step), SIGNATURE, HOPPER).cubin for step in (1, 2)}
+    images = {kernel_compiler.image(make(step), SIGNATURE, HOPPER).cubin for step in (1, 2)}
     assert len(images) == 2 and len(list(folder.iterdir())) == 2

@@ -5,7 +5,8 @@ import numpy as np
 import pytest
 
 import tcgpu
-from tcgpu import _cuda, costs
+from tcgpu import costs
+from tcgpu.engines import runtime
 from tcgpu.kernels import bitmap, column_block, naive
 
 CLUB = tcgpu.Graph.from_networkx(nx.karate_club_graph())
@@ -22,7 +23,7 @@ class Counted(np.ndarray):
 
 def reads(plan, name):
     """How often the counting kernels read the array `name` of a plan, simulated."""
-    with _cuda.using("sim"):
+    with runtime.using("sim"):
         plan.allocate()
         counted = plan.arrays[name] = plan.arrays[name].view(Counted)
         plan.launch()

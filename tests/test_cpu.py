@@ -19,7 +19,7 @@ from test_graph import edge_set, multigraphs
 
 import tcgpu
 from tcgpu import Graph, GraphError, cpu
-from tcgpu._native import set_threads
+from tcgpu.engines.native import set_threads
 
 ORDERS = ("auto", "natural", "degree", "bfs", "random")
 
@@ -383,7 +383,7 @@ def test_many_python_threads_may_count_at_once():
 def test_a_forked_child_makes_threads_of_its_own():
     code = """
         import os, numpy as np, tcgpu
-        from tcgpu._native import set_threads
+        from tcgpu.engines.native import set_threads
         set_threads(3)
         rng = np.random.default_rng(0)
         graph = tcgpu.Graph.from_edges(rng.integers(0, 5000, 200_000), rng.integers(0, 5000, 200_000))

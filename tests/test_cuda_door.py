@@ -6,10 +6,11 @@ import sys
 import numpy as np
 import pytest
 
-from tcgpu import Graph, GraphError, _cuda
-from tcgpu._cuda import cuda, int32, int64, kernel, uint32
-from tcgpu._engine import named_gpus
-from tcgpu._simulator import simulate
+from tcgpu import Graph, GraphError
+from tcgpu.engines import runtime
+from tcgpu.engines.choice import named_gpus
+from tcgpu.engines.runtime import cuda, int32, int64, kernel, uint32
+from tcgpu.engines.simulator import simulate
 from tcgpu.kernels import Plan, Step, check_knob, enough_blocks, naive
 from tcgpu.kernels.reduction import BYTES_PER_THREAD, add_block_to
 
@@ -20,27 +21,27 @@ THREADS = 40  # a whole warp and a part of one
 
 
 def test_a_process_without_a_gpu_has_the_simulator_and_says_why():
-    assert _cuda.ENGINE in _cuda.ENGINES and _cuda.REASON
-    assert _cuda.engine() == _cuda.ENGINE
+    assert runtime.ENGINE in runtime.ENGINES and runtime.REASON
+    assert runtime.engine() == runtime.ENGINE
 
 
 def test_using_the_simulator_lasts_for_the_with():
-    with _cuda.using("sim"):
-        assert _cuda.engine() == "sim"
+    with runtime.using("sim"):
+        assert runtime.engine() == "sim"
         assert naive.plan(Graph.from_edges([0, 0, 1], [1, 2, 2])).count() == 1
-    assert _cuda.engine() == _cuda.ENGINE
+    assert runtime.engine() == runtime.ENGINE
 
 
 @pytest.mark.parametrize("name", ["cpu", "tpu", ""])
 def test_an_engine_that_is_none_is_refused(name):
-    with pytest.raises(ValueError, match="no engine"), _cuda.using(name):
+    with pytest.raises(ValueError, match="no engine"), runtime.using(name):
         pass
 
 
 @pytest.mark.parametrize("visible", ["", "-1", " "])
 def test_a_process_that_is_shown_no_gpu_has_none(monkeypatch, visible):
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
-    assert _cuda.visible_gpus() == 0
+    assert runtime.visible_gpus() == 0
 
 
 @pytest.mark.parametrize(
@@ -49,21 +50,21 @@ def test_a_process_that_is_shown_no_gpu_has_none(monkeypatch, visible):
 def test_gpus_that_the_environment_names(visible, named, monkeypatch):
     """The list ends where it names none."""
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
-    monkeypatch.setattr("tcgpu._engine._gpus_here", lambda: 4)
-    assert named_gpus() == named and _cuda.visible_gpus() == len(named)
+    monkeypatch.setattr("tcgpu.engines.choice._gpus_here", lambda: 4)
+    assert named_gpus() == named and runtime.visible_gpus() == len(named)
 
 
 def test_all_gpus_are_visible_where_the_environment_names_none(monkeypatch):
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
-    monkeypatch.setattr("tcgpu._engine._gpus_here", lambda: 4)
-    assert named_gpus() is None and _cuda.visible_gpus() == 4
+    monkeypatch.setattr("tcgpu.engines.choice._gpus_here", lambda: 4)
+    assert named_gpus() is None and runtime.visible_gpus() == 4
 
 
-@pytest.mark.parametrize("asked, engine", [("1", "sim"), ("0", _cuda.ENGINE)])
+@pytest.mark.parametrize("asked, engine", [("1", "sim"), ("0", runtime.ENGINE)])
 def test_numbas_own_switch_is_honoured(asked, engine, monkeypatch):
     monkeypatch.setenv("NUMBA_ENABLE_CUDASIM", asked)
-    code = "from tcgpu import _cuda; from tcgpu.kernels import naive; from tcgpu import Graph; " + (
-        "print(_cuda.ENGINE, naive.plan(Graph.from_edges([0, 0, 1], [1, 2, 2])).count())"
+    code = "from tcgpu.engines import runtime; from tcgpu.kernels import naive; from tcgpu import Graph; " + (
+        "print(runtime.ENGINE, naive.plan(Graph.from_edges([0, 0, 1], [1, 2, 2])).count())"
     )
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert ran.stdout.split() == [engine, "1"]
@@ -72,7 +73,7 @@ def test_numbas_own_switch_is_honoured(asked, engine, monkeypatch):
 def test_a_child_forked_after_the_import_counts():
     code = (
         "import os, tcgpu\n"
-        "from tcgpu import _cuda\n"
+        "from tcgpu.engines import runtime\n"
         "graph = tcgpu.Graph.from_edges([0, 0, 1], [1, 2, 2])\n"
         "child = os.fork()\n"
         "found = tcgpu.count(graph, 'naive')\n"
@@ -84,10 +85,10 @@ def test_a_child_forked_after_the_import_counts():
 
 
 def test_facts_name_the_device():
-    facts = _cuda.facts().asdict()
+    facts = runtime.facts().asdict()
     assert facts["name"] and facts["sms"] >= 1 and facts["shared_per_block"] >= 48 << 10
-    assert facts["memory_bytes"] >= _cuda.memory_free() > 0
-    assert _cuda.copy_bandwidth() > 1e8
+    assert facts["memory_bytes"] >= runtime.memory_free() > 0
+    assert runtime.copy_bandwidth() > 1e8
 
 
 # -------------------------------------------------------------------------------------------------------------- arrays
@@ -109,25 +110,25 @@ class OnlyDLPack:
 @pytest.mark.parametrize("wrap", [np.asarray, list, OnlyDLPack, memoryview])
 def test_any_array_comes_to_the_host(wrap):
     array = np.arange(7, dtype=np.int32)
-    found = _cuda.to_host(wrap(array))
+    found = runtime.to_host(wrap(array))
     assert isinstance(found, np.ndarray) and np.array_equal(found, array)
 
 
 @pytest.mark.parametrize("fill", [None, 0, -1])
 def test_device_arrays_are_made_filled_and_read(fill):
-    array = _cuda.device_array(5, np.int64, fill)
+    array = runtime.device_array(5, np.int64, fill)
     if fill is not None:
-        assert _cuda.to_host(array).tolist() == [fill] * 5
-    _cuda.refill(array, -1)
-    assert _cuda.to_host(array).tolist() == [-1] * 5
-    _cuda.refill(_cuda.device_array(0, np.int32, 0), 0)
+        assert runtime.to_host(array).tolist() == [fill] * 5
+    runtime.refill(array, -1)
+    assert runtime.to_host(array).tolist() == [-1] * 5
+    runtime.refill(runtime.device_array(0, np.int32, 0), 0)
 
 
 def test_a_device_array_is_a_copy():
     array = np.arange(4)
-    there = _cuda.to_device(array)
+    there = runtime.to_device(array)
     array[:] = 9
-    assert _cuda.to_host(there).tolist() == [0, 1, 2, 3]
+    assert runtime.to_host(there).tolist() == [0, 1, 2, 3]
 
 
 # -------------------------------------------------------------------------------------------- intrinsics, on any engine
@@ -153,9 +154,9 @@ def every_intrinsic(out):
 
 
 def test_intrinsics_do_what_cuda_says():
-    out = _cuda.device_array(11 * THREADS, np.int64, 0).reshape(11, THREADS)
+    out = runtime.device_array(11 * THREADS, np.int64, 0).reshape(11, THREADS)
     every_intrinsic.launch(1, THREADS, out)
-    found = _cuda.to_host(out)
+    found = runtime.to_host(out)
     thread = np.arange(THREADS)
     first, last = thread // 32 * 32, np.where(thread < 32, 31, 39)
     same_four = sum(np.where(thread // 4 == other // 4, 1 << other % 32, 0) for other in range(THREADS))
@@ -188,16 +189,16 @@ def add_all(values, total):
 @pytest.mark.parametrize("threads", [1, 2, 3, 31, 33, 64, 100, 255, 1024])
 def test_the_reduction_adds_up_blocks_of_any_size(threads):
     values = np.arange(2500, dtype=np.int64) * (1 << 33)
-    total = _cuda.device_array(1, np.int64, 0)
+    total = runtime.device_array(1, np.int64, 0)
     blocks = -(-values.size // threads)
-    add_all.launch(blocks, threads, _cuda.to_device(values), total, shared=threads * BYTES_PER_THREAD)
-    assert _cuda.to_host(total)[0] == values.sum()
+    add_all.launch(blocks, threads, runtime.to_device(values), total, shared=threads * BYTES_PER_THREAD)
+    assert runtime.to_host(total)[0] == values.sum()
 
 
 def test_a_kernel_is_timed():
-    values, total = _cuda.to_device(np.ones(64, np.int64)), _cuda.device_array(1, np.int64, 0)
+    values, total = runtime.to_device(np.ones(64, np.int64)), runtime.device_array(1, np.int64, 0)
     prepared = []
-    took = _cuda.elapsed_ms(
+    took = runtime.elapsed_ms(
         lambda: add_all.launch(1, 64, values, total, shared=64 * BYTES_PER_THREAD), lambda: prepared.append(1)
     )
     assert 0 < took < 5000 and prepared
@@ -317,8 +318,8 @@ def test_a_plan_says_what_it_takes_and_lets_go_of_it(triangle):
 
 
 def test_what_does_not_fit_is_refused_before_any_launch(triangle, monkeypatch):
-    monkeypatch.setattr(_cuda, "memory_free", lambda: 10)
-    monkeypatch.setattr(_cuda, "to_device", lambda array: pytest.fail("copied something"))
+    monkeypatch.setattr(runtime, "memory_free", lambda: 10)
+    monkeypatch.setattr(runtime, "to_device", lambda array: pytest.fail("copied something"))
     with pytest.raises(GraphError, match="naive needs 64 bytes on the device, which has 10 free"):
         naive.plan(triangle).count()
 
@@ -326,7 +327,7 @@ def test_what_does_not_fit_is_refused_before_any_launch(triangle, monkeypatch):
 def test_the_simulator_refuses_what_would_take_it_hours(triangle):
     plan = naive.plan(triangle)
     plan.work = 10**13
-    with _cuda.using("sim"), pytest.raises(GraphError, match=r"about \d+ days in the simulator.*engine='cpu'"):
+    with runtime.using("sim"), pytest.raises(GraphError, match=r"about \d+ days in the simulator.*engine='cpu'"):
         plan.count()
 
 
@@ -350,7 +351,7 @@ def test_no_more_blocks_than_there_is_work():
 
 
 @pytest.mark.gpu
-@pytest.mark.skipif(_cuda.visible_gpus() < 2, reason="takes two GPUs")
+@pytest.mark.skipif(runtime.visible_gpus() < 2, reason="takes two GPUs")
 def test_a_process_that_used_two_gpus_ends_well():
     code = (
         "from concurrent.futures import ThreadPoolExecutor\n"

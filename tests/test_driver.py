@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 
 import tcgpu.kernels
-from tcgpu import _cuda
-from tcgpu._language import cuda
+from tcgpu.engines import runtime
+from tcgpu.engines.kernel_language import cuda
 
 pytest.importorskip("cuda.bindings.driver", reason="no bindings of CUDA's driver here: pip install 'tcgpu[test]'")
 
-from tcgpu import _driver  # noqa: E402
+from tcgpu.engines import cuda_driver  # noqa: E402
 
 SIGNATURE = "void(int32[::1], uint64[:, ::1], int64, uint64, int32, boolean, float64)"
 
@@ -34,16 +34,16 @@ class Array:
 def launched(monkeypatch):
     """What the driver was given to launch: (function, shape, shared, stream, the arguments' eight bytes each)."""
     found = []
-    count = len("".join(parameter.form for parameter in _driver.parameters(SIGNATURE)))
+    count = len("".join(parameter.form for parameter in cuda_driver.parameters(SIGNATURE)))
 
     def launch(function, *rest):
         *shape, shared, stream, places, _ = rest
         pointers = (ctypes.c_void_p * count).from_address(places)
         words = [ctypes.c_uint64.from_address(pointer).value for pointer in pointers]
         found.append((function, shape, shared, stream, words))
-        return (_driver.driver.CUresult.CUDA_ERROR_INVALID_VALUE if not shape[0] else 0,)
+        return (cuda_driver.driver.CUresult.CUDA_ERROR_INVALID_VALUE if not shape[0] else 0,)
 
-    monkeypatch.setattr(_driver.driver, "cuLaunchKernel", launch)
+    monkeypatch.setattr(cuda_driver.driver, "cuLaunchKernel", launch)
     return found
 
 
@@ -52,7 +52,7 @@ def args(first=None, second=None, number=-5, large=2**64 - 1, small=-7):
 
 
 def test_arguments_are_packed_as_compiled_code_takes_them(launched):
-    _driver.Launcher(77, SIGNATURE).launch(13, 64, args(), 512, 9)
+    cuda_driver.Launcher(77, SIGNATURE).launch(13, 64, args(), 512, 9)
     ((function, shape, shared, stream, words),) = launched
     assert (function, shape, shared, stream) == (77, [13, 1, 1, 64, 1, 1], 512, 9)
     assert words[:7] == [0, 0, 6, 4, 0x7F00_1234_5678_9AB0, 6, 4]
@@ -73,29 +73,29 @@ def test_arguments_are_packed_as_compiled_code_takes_them(launched):
     ids=["wider", "unsigned", "two dimensions", "strided", "a number"],
 )
 def test_other_arguments_do_not_fit(first):
-    assert _driver.fits(SIGNATURE, args())
-    assert not _driver.fits(SIGNATURE, args(first))
+    assert cuda_driver.fits(SIGNATURE, args())
+    assert not cuda_driver.fits(SIGNATURE, args(first))
 
 
 def test_more_or_fewer_arguments_do_not_fit():
-    assert not _driver.fits(SIGNATURE, [*args(), 0]) and not _driver.fits(SIGNATURE, args()[:-1])
+    assert not cuda_driver.fits(SIGNATURE, [*args(), 0]) and not cuda_driver.fits(SIGNATURE, args()[:-1])
 
 
 def test_an_array_is_no_number():
-    assert not _driver.fits(SIGNATURE, args(number=Array((1,), np.int64)))
+    assert not cuda_driver.fits(SIGNATURE, args(number=Array((1,), np.int64)))
 
 
 def test_what_the_driver_refuses_is_an_error(launched):
-    with pytest.raises(_driver.DriverError, match="CUDA_ERROR_INVALID_VALUE"):
-        _driver.Launcher(77, SIGNATURE).launch(0, 32, args(), 0, 0)
+    with pytest.raises(cuda_driver.DriverError, match="CUDA_ERROR_INVALID_VALUE"):
+        cuda_driver.Launcher(77, SIGNATURE).launch(0, 32, args(), 0, 0)
 
 
 def test_every_kernel_can_be_packed():
     found = 0
     for module in pkgutil.iter_modules(tcgpu.kernels.__path__, "tcgpu.kernels."):
         for kernel in vars(importlib.import_module(module.name)).values():
-            for signature in kernel.signatures if isinstance(kernel, _cuda.Kernel) else ():
-                assert _driver.Launcher(0, signature).form.size % 8 == 0
+            for signature in kernel.signatures if isinstance(kernel, runtime.Kernel) else ():
+                assert cuda_driver.Launcher(0, signature).form.size % 8 == 0
                 found += 1
     assert found > 50
 
@@ -103,7 +103,7 @@ def test_every_kernel_can_be_packed():
 # ------------------------------------------------------------------------------------------------------- on a real GPU
 
 
-@_cuda.kernel("void(int64[::1], int64)", "void(int32[::1], int64)")
+@runtime.kernel("void(int64[::1], int64)", "void(int32[::1], int64)")
 def add_to_each(numbers, more):
     place = cuda.grid(1)
     if place < numbers.size:
@@ -113,30 +113,30 @@ def add_to_each(numbers, more):
 @pytest.mark.gpu
 @pytest.mark.parametrize("dtype", [np.int32, np.int64])
 def test_the_code_for_the_arguments_is_launched(dtype):
-    numbers = _cuda.device_array(100, dtype, 0)
+    numbers = runtime.device_array(100, dtype, 0)
     add_to_each.launch(4, 32, numbers, -3)
     add_to_each.launch(4, 32, numbers, np.int64(1))
-    assert (_cuda.to_host(numbers) == -2).all()
+    assert (runtime.to_host(numbers) == -2).all()
 
 
 @pytest.mark.gpu
 def test_arguments_of_no_signature_are_refused_by_name():
     with pytest.raises(TypeError, match=r"add_to_each takes void\(int64.* or void\(int32.*, not \(float64 \(3,\), int"):
-        add_to_each.launch(1, 32, _cuda.device_array(3, np.float64, 0), 1)
+        add_to_each.launch(1, 32, runtime.device_array(3, np.float64, 0), 1)
 
 
 @pytest.mark.gpu
 def test_a_launch_that_no_device_has_room_for_is_an_error():
-    with pytest.raises(_driver.DriverError, match="INVALID_VALUE"):
-        add_to_each.launch(1, 1 << 20, _cuda.device_array(1, np.int64, 0), 1)
+    with pytest.raises(cuda_driver.DriverError, match="INVALID_VALUE"):
+        add_to_each.launch(1, 1 << 20, runtime.device_array(1, np.int64, 0), 1)
 
 
 @pytest.mark.gpu
 def test_many_threads_launch_a_kernel_at_once():
-    arrays = [_cuda.device_array(1000, np.int64, 0) for _ in range(8)]
+    arrays = [runtime.device_array(1000, np.int64, 0) for _ in range(8)]
 
     def work(k):
-        stream = _cuda.Stream()
+        stream = runtime.Stream()
         for _ in range(200):
             add_to_each.launch(32, 32, arrays[k], k, stream=stream)
         stream.event().synchronize()
@@ -146,15 +146,15 @@ def test_many_threads_launch_a_kernel_at_once():
         thread.start()
     for thread in threads:
         thread.join()
-    assert all((_cuda.to_host(array) == 200 * k).all() for k, array in enumerate(arrays))
+    assert all((runtime.to_host(array) == 200 * k).all() for k, array in enumerate(arrays))
 
 
 @pytest.mark.gpu
 def test_events_tell_how_far_a_stream_is():
-    _cuda._stay_busy.launch(1, 1, 0)  # compiled before time counts
-    first, second = _cuda.Stream(), _cuda.Stream()
+    runtime._stay_busy.launch(1, 1, 0)  # compiled before time counts
+    first, second = runtime.Stream(), runtime.Stream()
     begin = first.event(timing=True)
-    _cuda._stay_busy.launch(1, 1, 30_000, stream=first)
+    runtime._stay_busy.launch(1, 1, 30_000, stream=first)
     end = first.event(timing=True)
     assert not end.query()
     second.wait(end)
@@ -166,8 +166,8 @@ def test_events_tell_how_far_a_stream_is():
 
 @pytest.mark.gpu
 def test_an_event_without_timing_has_no_time():
-    stream = _cuda.Stream()
+    stream = runtime.Stream()
     event = stream.event()
     event.synchronize()
-    with pytest.raises(_driver.DriverError, match="cuEventElapsedTime"):
+    with pytest.raises(cuda_driver.DriverError, match="cuEventElapsedTime"):
         event.ms_since(event)

@@ -286,9 +286,9 @@ def test_a_method_that_refuses_keeps_no_other_from_running(explore):
 
 
 def test_there_is_no_gpu_where_there_is_none(explore, monkeypatch):
-    from tcgpu import _cuda
+    from tcgpu.engines import runtime
 
-    monkeypatch.setattr(_cuda, "ENGINE", "sim")
+    monkeypatch.setattr(runtime, "ENGINE", "sim")
     explorer = explore(KARATE, ["naive"], engine="gpu")
     assert ran(explorer) == [] and explorer.message.startswith("no engine 'gpu' here: ")
 

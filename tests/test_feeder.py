@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from late_device import Device, LateEvent
 
-from tcgpu import _cuda, _feeder, _native
+from tcgpu.engines import native, runtime, staging
 
 WORDS, SLOTS = 16, 3
 SLOT = 8 * WORDS  # bytes
@@ -26,10 +26,10 @@ pytestmark = pytest.mark.usefixtures("own_rings")
 @pytest.fixture
 def small(monkeypatch):
     """Slots so small that every array takes many; in the simulator, whatever the machine has."""
-    monkeypatch.setattr(_feeder, "SLOT_WORDS", WORDS)
-    monkeypatch.setattr(_feeder, "SLOTS", SLOTS)
-    monkeypatch.setattr(_feeder, "PIECE_WORDS", 5)
-    with _cuda.using("sim"):
+    monkeypatch.setattr(staging, "SLOT_WORDS", WORDS)
+    monkeypatch.setattr(staging, "SLOTS", SLOTS)
+    monkeypatch.setattr(staging, "PIECE_WORDS", 5)
+    with runtime.using("sim"):
         yield
 
 
@@ -37,7 +37,7 @@ def small(monkeypatch):
 def late(monkeypatch, small, request):
     """A device that does everything as late as it may."""
     device = Device(getattr(request, "param", 0))
-    monkeypatch.setattr(_cuda, "Stream", device.stream)
+    monkeypatch.setattr(runtime, "Stream", device.stream)
     return device
 
 
@@ -50,7 +50,7 @@ def feeding():
 
 
 def kept():
-    return list(vars(_cuda._mine).get("rings", {}).values())
+    return list(vars(runtime._mine).get("rings", {}).values())
 
 
 # --------------------------------------------------------------------------------------------------------- all of it
@@ -63,7 +63,7 @@ def kept():
 def test_all_of_an_array_arrives_in_any_order_of_events(late, nbytes, dtype):
     for more in (-1, 0, 1):
         array = some(max(0, nbytes // np.dtype(dtype).itemsize + more), dtype)
-        there = _cuda._sent(array)
+        there = runtime._sent(array)
         assert there.dtype == dtype and np.array_equal(there, array)
     assert len(late.streams) <= 1, "the ring is kept for the next array"
 
@@ -76,7 +76,7 @@ def test_all_of_an_array_comes_back_in_any_order_of_events(late, nbytes, dtype):
     for more in (-1, 0, 1):
         array = some(max(0, nbytes // np.dtype(dtype).itemsize + more), dtype)
         for shaped in (array, array[: array.size // 2 * 2].reshape(-1, 2)):
-            here = _cuda._fetched(shaped)
+            here = runtime._fetched(shaped)
             assert here.dtype == dtype and np.array_equal(here, shaped) and not np.shares_memory(here, shaped)
     assert len(late.streams) <= 1, "the ring is kept for the next array"
 
@@ -90,11 +90,11 @@ def test_a_slot_is_not_written_to_while_a_thread_reads_it(late):
         time.sleep(0.003)
         here[first : first + piece.size] = piece
 
-    with _cuda.kept_ring(WORDS) as ring:
-        _feeder.drain(ring, array, take)
+    with runtime.kept_ring(WORDS) as ring:
+        staging.drain(ring, array, take)
         assert np.array_equal(here, array)
         with pytest.raises(ZeroDivisionError):
-            _feeder.drain(ring, array, lambda first, piece: 1 // 0)
+            staging.drain(ring, array, lambda first, piece: 1 // 0)
 
 
 @pytest.mark.sim
@@ -104,7 +104,7 @@ def test_what_is_not_waited_for_on_the_way_back_is_found(late, monkeypatch, wait
     array = some(40 * WORDS)
     if waits == "event":
         monkeypatch.setattr(LateEvent, "synchronize", lambda event: None)
-        assert not np.array_equal(_cuda._fetched(array), array)
+        assert not np.array_equal(runtime._fetched(array), array)
     else:
         seen = np.zeros(array.size, np.int64)
 
@@ -112,9 +112,9 @@ def test_what_is_not_waited_for_on_the_way_back_is_found(late, monkeypatch, wait
             time.sleep(0.005)
             seen[first : first + piece.size] = piece
 
-        with _cuda.kept_ring(WORDS) as ring:
+        with runtime.kept_ring(WORDS) as ring:
             monkeypatch.setattr(Future, "result", lambda future: None)
-            _feeder.drain(ring, array, take)
+            staging.drain(ring, array, take)
             ring.threads.shutdown()
         assert not np.array_equal(seen, array)
 
@@ -124,7 +124,7 @@ def test_what_is_not_waited_for_is_found(late, monkeypatch):
     """A slot that is filled again too early spoils what was in it."""
     monkeypatch.setattr(LateEvent, "query", lambda event: True)
     array = some(40 * WORDS)
-    assert not np.array_equal(_cuda._sent(array), array)
+    assert not np.array_equal(runtime._sent(array), array)
 
 
 @pytest.mark.sim
@@ -141,7 +141,7 @@ def test_what_is_not_waited_for_is_found(late, monkeypatch):
 )
 def test_arrays_of_any_layout(late, shaped):
     array = shaped(some(40 * WORDS))
-    there = _cuda._sent(array)
+    there = runtime._sent(array)
     assert there.shape == array.shape and there.flags.c_contiguous and np.array_equal(there, array)
 
 
@@ -149,7 +149,7 @@ def test_arrays_of_any_layout(late, shaped):
 def test_files_mapped_into_memory(late, tmp_path):
     array = some(33 * WORDS, np.int32)
     np.save(tmp_path / "array.npy", array)
-    assert np.array_equal(_cuda._sent(np.load(tmp_path / "array.npy", mmap_mode="r")), array)
+    assert np.array_equal(runtime._sent(np.load(tmp_path / "array.npy", mmap_mode="r")), array)
 
 
 @pytest.mark.sim
@@ -157,10 +157,10 @@ def test_loads_come_one_after_the_other_with_what_fills_them(late):
     """Also when pieces of the next are filled before the last is brought."""
     arrays = [some(size * WORDS + size) for size in (7, 1, 0, 12)]
     there = [np.zeros(array.size, np.int64) for array in arrays]
-    with _cuda.kept_ring(WORDS) as ring:
-        feeder = _feeder.Feeder(ring)
+    with runtime.kept_ring(WORDS) as ring:
+        feeder = staging.Feeder(ring)
         loads = [
-            feeder.ask(_feeder.Load(target, array.size, partial(_cuda._copy_piece, array)))
+            feeder.ask(staging.Load(target, array.size, partial(runtime._copy_piece, array)))
             for target, array in zip(there, arrays)
         ]
         for load, target, array in zip(loads, there, arrays):
@@ -181,10 +181,10 @@ def test_what_has_its_slots_does_not_wait_for_those_of_the_next(late, monkeypatc
     def fill(first, piece):
         assert not first or goes_on.wait(60)
 
-    with _cuda.kept_ring(WORDS) as ring:
-        feeder = _feeder.Feeder(ring)
-        load = feeder.ask(_feeder.Load(there, there.size, fill))
-        feeder.ask(_feeder.Load(there, there.size, fill))
+    with runtime.kept_ring(WORDS) as ring:
+        feeder = staging.Feeder(ring)
+        load = feeder.ask(staging.Load(there, there.size, fill))
+        feeder.ask(staging.Load(there, there.size, fill))
         threading.Timer(0.3, goes_on.set).start()
         feeder.bring(load)
     assert load.left == 0
@@ -192,10 +192,10 @@ def test_what_has_its_slots_does_not_wait_for_those_of_the_next(late, monkeypatc
 
 def test_what_goes_through_a_ring():
     """Large arrays of plain numbers as a GPU has them; the driver takes the others as before."""
-    large = np.zeros(_cuda.LARGE, np.uint8)
-    assert _cuda._is_large(large) and not _cuda._is_large(large[1:])
-    assert _cuda._is_large(large.view(np.int64)) and not _cuda._is_large(large.view(">i8"))
-    assert not _cuda._is_large(large.view("S8")) and not _cuda._is_large(large.view("i4,i4"))
+    large = np.zeros(runtime.LARGE, np.uint8)
+    assert runtime._is_large(large) and not runtime._is_large(large[1:])
+    assert runtime._is_large(large.view(np.int64)) and not runtime._is_large(large.view(">i8"))
+    assert not runtime._is_large(large.view("S8")) and not runtime._is_large(large.view("i4,i4"))
 
 
 @pytest.mark.sim
@@ -204,28 +204,28 @@ def test_what_goes_through_a_ring():
 )
 def test_what_is_small_is_spread_over_the_slots(small, words, pieces):
     filled = {}
-    _cuda.fill_from_host(np.zeros(words, np.int64), lambda at, piece: filled.setdefault(at, piece.size))
+    runtime.fill_from_host(np.zeros(words, np.int64), lambda at, piece: filled.setdefault(at, piece.size))
     assert [filled[at] for at in sorted(filled)] == pieces and sorted(filled) == np.cumsum([0, *pieces])[:-1].tolist()
     halves = {}
-    _cuda.fill_from_host(np.zeros(4 * words, np.int16), lambda at, piece: halves.setdefault(at, piece.size))
+    runtime.fill_from_host(np.zeros(4 * words, np.int16), lambda at, piece: halves.setdefault(at, piece.size))
     assert [halves[at] for at in sorted(halves)] == [4 * size for size in pieces]
 
 
 def test_a_ring_has_the_slots_and_threads_that_the_module_says(monkeypatch):
-    monkeypatch.setattr(_feeder, "SLOTS", 5)
+    monkeypatch.setattr(staging, "SLOTS", 5)
     for fillers, cores, wanted in ((4, 9, 4), (9, 9, 5), (4, 2, 2)):
-        monkeypatch.setattr(_feeder, "FILLERS", fillers)
-        monkeypatch.setattr(_native, "_threads", cores)
-        with _cuda.using("sim"), _cuda.kept_ring(128) as ring:
+        monkeypatch.setattr(staging, "FILLERS", fillers)
+        monkeypatch.setattr(native, "_threads", cores)
+        with runtime.using("sim"), runtime.kept_ring(128) as ring:
             assert ring.threads._max_workers == wanted and ring.nbytes == 5 * 1024
-        _cuda.give_back()
+        runtime.give_back()
 
 
 @pytest.mark.sim
 def test_a_ring_is_kept_until_a_larger_one_is_wanted(small):
     sizes = []
     for words in (4, 2, 5, 3, 100):
-        with _cuda.kept_ring(words) as ring:
+        with runtime.kept_ring(words) as ring:
             sizes.append(ring.slots[0].size)
             assert len(feeding()) <= SLOTS
     assert sizes == [4, 4, 8, 8, WORDS]
@@ -236,11 +236,11 @@ def test_a_ring_is_kept_until_a_larger_one_is_wanted(small):
 
 @pytest.mark.sim
 def test_a_ring_is_kept_until_it_is_given_back(small):
-    _cuda._sent(some(400))
+    runtime._sent(some(400))
     (own,) = kept()
-    _cuda._sent(some(400, np.int32))
+    runtime._sent(some(400, np.int32))
     assert kept() == [own] and feeding()
-    _cuda.give_back()
+    runtime.give_back()
     assert not kept() and not feeding()
 
 
@@ -253,9 +253,9 @@ def test_an_error_in_a_thread_that_fills_is_raised_and_leaves_nothing_behind(lat
             raise error("lightning")
 
     with pytest.raises(error, match="lightning"):
-        _cuda.fill_from_host(np.zeros(25 * WORDS, np.int64), fill)
+        runtime.fill_from_host(np.zeros(25 * WORDS, np.int64), fill)
     assert not kept() and not feeding()
-    assert np.array_equal(_cuda._sent(some(400)), some(400))
+    assert np.array_equal(runtime._sent(some(400)), some(400))
 
 
 @pytest.mark.sim
@@ -267,9 +267,9 @@ def test_an_interruption_leaves_nothing_behind(late, monkeypatch):
 
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
         patch.setattr(LateEvent, "synchronize", interrupted)
-        _cuda._sent(some(400))
+        runtime._sent(some(400))
     assert not kept() and not feeding()
-    assert np.array_equal(_cuda._sent(some(400)), some(400))
+    assert np.array_equal(runtime._sent(some(400)), some(400))
 
 
 @pytest.mark.sim
@@ -280,13 +280,13 @@ def test_who_comes_in_between_has_a_ring_of_his_own(small):
         piece[:] = first
 
     def after():
-        inner.append(_cuda._sent(some(300)))
+        inner.append(runtime._sent(some(300)))
 
-    _cuda._sent(some(300))
+    runtime._sent(some(300))
     there = np.zeros(4 * WORDS, np.int64)
-    with _cuda.kept_ring(WORDS) as own:
-        feeder = _feeder.Feeder(own)
-        feeder.bring(feeder.ask(_feeder.Load(there, there.size, fill, after)))
+    with runtime.kept_ring(WORDS) as own:
+        feeder = staging.Feeder(own)
+        feeder.bring(feeder.ask(staging.Load(there, there.size, fill, after)))
     assert np.array_equal(inner[0], some(300)) and np.array_equal(there, np.arange(4 * WORDS) // WORDS * WORDS)
     assert kept() == [own]
 
@@ -295,7 +295,7 @@ def test_who_comes_in_between_has_a_ring_of_his_own(small):
 def test_threads_have_rings_of_their_own(small):
     def send(seed):
         arrays = [some(size, np.int32) for size in range(seed, 4000, 397)]
-        same = all(np.array_equal(_cuda._sent(array), array) for array in arrays)
+        same = all(np.array_equal(runtime._sent(array), array) for array in arrays)
         return same, kept()[0]
 
     with ThreadPoolExecutor(4) as pool:
@@ -307,27 +307,27 @@ def test_threads_have_rings_of_their_own(small):
 PROCESS = """
 import sys, threading
 import numpy as np
-from tcgpu import _cuda
-array = np.arange(_cuda.LARGE // 2)
-with _cuda.using(sys.argv[1]):
-    there = _cuda.to_host(_cuda._sent(array))
+from tcgpu.engines import runtime
+array = np.arange(runtime.LARGE // 2)
+with runtime.using(sys.argv[1]):
+    there = runtime.to_host(runtime._sent(array))
 print(np.array_equal(there, array), any("tcgpu-feeder" in thread.name for thread in threading.enumerate()))
 """
 FORK = """
 import os
 import numpy as np
-from tcgpu import _cuda
-array = np.arange(_cuda.LARGE // 2)
-with _cuda.using("sim"):
-    _cuda._sent(array)
+from tcgpu.engines import runtime
+array = np.arange(runtime.LARGE // 2)
+with runtime.using("sim"):
+    runtime._sent(array)
     child = os.fork()
-    same = np.array_equal(_cuda._sent(array), array)
+    same = np.array_equal(runtime._sent(array), array)
 if not child: os._exit(not same)
 print(same, os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
 """
 
 
-@pytest.mark.parametrize("engine", [pytest.param(name, marks=getattr(pytest.mark, name)) for name in _cuda.ENGINES])
+@pytest.mark.parametrize("engine", [pytest.param(name, marks=getattr(pytest.mark, name)) for name in runtime.ENGINES])
 def test_a_process_that_keeps_a_ring_ends(engine):
     ran = subprocess.run(
         [sys.executable, "-W", "ignore", "-c", PROCESS, engine], capture_output=True, text=True, timeout=120
@@ -350,11 +350,11 @@ def test_a_forked_child_makes_a_ring_of_its_own():
 @pytest.mark.gpu
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_all_of_an_array_arrives_on_a_gpu(dtype):
-    slot = 8 * _feeder.SLOT_WORDS // np.dtype(dtype).itemsize
-    for size in (0, 1, slot - 1, slot, slot + 1, (_feeder.SLOTS + 1) * slot + 3):
+    slot = 8 * staging.SLOT_WORDS // np.dtype(dtype).itemsize
+    for size in (0, 1, slot - 1, slot, slot + 1, (staging.SLOTS + 1) * slot + 3):
         array = some(size, dtype)
-        for there in (_cuda.to_device(array), _cuda._sent(array)):
-            found = _cuda.to_host(there)
+        for there in (runtime.to_device(array), runtime._sent(array)):
+            found = runtime.to_host(there)
             assert found.dtype == dtype and np.array_equal(found, array), size
 
 
@@ -364,10 +364,10 @@ def test_arrays_of_any_layout_on_a_gpu(tmp_path):
     np.save(tmp_path / "array.npy", array)
     mapped = np.load(tmp_path / "array.npy", mmap_mode="r")
     for shaped in (array.reshape(-1, 2)[:, 1], array[::-1], array.reshape(1 << 10, -1), mapped):
-        assert np.array_equal(_cuda.to_host(_cuda.to_device(shaped)), shaped)
+        assert np.array_equal(runtime.to_host(runtime.to_device(shaped)), shaped)
         library = pytest.importorskip("cupy", reason="CuPy is not installed")
-        there = _cuda.to_device_library(shaped)
-        assert isinstance(there, library.ndarray) and np.array_equal(_cuda.to_host(there), shaped)
+        there = runtime.to_device_library(shaped)
+        assert isinstance(there, library.ndarray) and np.array_equal(runtime.to_host(there), shaped)
 
 
 @pytest.mark.gpu
@@ -376,13 +376,13 @@ def test_work_before_and_after_finds_what_it_should():
     size = 16 << 20
     ones, twos = np.full(size, 1, np.uint8), np.full(size, 2, np.uint8)
     for _ in range(20):
-        first, copy = _cuda.to_device(ones), _cuda.device_array(size, np.uint8)
-        _cuda._stay_busy.launch(1, 1, 3000)
+        first, copy = runtime.to_device(ones), runtime.device_array(size, np.uint8)
+        runtime._stay_busy.launch(1, 1, 3000)
         copy[:] = first
         del first
-        second, again = _cuda.to_device(twos), _cuda.device_array(size, np.uint8)
+        second, again = runtime.to_device(twos), runtime.device_array(size, np.uint8)
         again[:] = second
-        assert (_cuda.to_host(copy) == 1).all() and (_cuda.to_host(again) == 2).all()
+        assert (runtime.to_host(copy) == 1).all() and (runtime.to_host(again) == 2).all()
 
 
 @pytest.mark.gpu
@@ -390,28 +390,28 @@ def test_work_before_and_after_finds_what_it_should():
 def test_large_arrays_come_back(dtype):
     """Of any library and shape; what was launched before is done when they do."""
     cupy = pytest.importorskip("cupy")
-    array = some(5 * _cuda.LARGE // np.dtype(dtype).itemsize, dtype)
+    array = some(5 * runtime.LARGE // np.dtype(dtype).itemsize, dtype)
     there = cupy.asarray(array)
-    _cuda._stay_busy.launch(1, 1, 5000)
+    runtime._stay_busy.launch(1, 1, 5000)
     twice = there ^ there if dtype is bool else there + there
-    assert np.array_equal(_cuda.to_host(twice), array ^ array if dtype is bool else array + array)
-    assert np.array_equal(_cuda.to_host(there.reshape(5, -1)), array.reshape(5, -1))
-    assert np.array_equal(_cuda.to_host(there.reshape(5, -1).T), array.reshape(5, -1).T)
-    assert np.array_equal(_cuda.to_host(there[::2]), array[::2])
-    assert np.array_equal(_cuda.to_host(_cuda.to_device(array)), array)
+    assert np.array_equal(runtime.to_host(twice), array ^ array if dtype is bool else array + array)
+    assert np.array_equal(runtime.to_host(there.reshape(5, -1)), array.reshape(5, -1))
+    assert np.array_equal(runtime.to_host(there.reshape(5, -1).T), array.reshape(5, -1).T)
+    assert np.array_equal(runtime.to_host(there[::2]), array[::2])
+    assert np.array_equal(runtime.to_host(runtime.to_device(array)), array)
 
 
 @pytest.mark.gpu
 def test_pinned_memory_is_given_back():
     """The driver refuses to pin what is pinned, and to unpin what is not."""
-    _cuda.to_device(np.zeros(2 * _cuda.LARGE, np.uint8))
+    runtime.to_device(np.zeros(2 * runtime.LARGE, np.uint8))
     (own,) = kept()
     addresses = [slot.ctypes.data for slot in own.slots]
-    with pytest.raises(_cuda._driver.DriverError, match="ALREADY_REGISTERED"):
-        _cuda._driver.pin(addresses[0], own.slots[0].nbytes)
+    with pytest.raises(runtime.cuda_driver.DriverError, match="ALREADY_REGISTERED"):
+        runtime.cuda_driver.pin(addresses[0], own.slots[0].nbytes)
     del own
-    _cuda.give_back()
-    assert all(_cuda._driver.unpin(address) for address in addresses), "they were pinned no more"
+    runtime.give_back()
+    assert all(runtime.cuda_driver.unpin(address) for address in addresses), "they were pinned no more"
     assert not kept() and not feeding()
 
 
@@ -419,7 +419,7 @@ def test_pinned_memory_is_given_back():
 def test_two_threads_at_once_on_a_gpu():
     def send(seed):
         arrays = [some(size, np.int32) for size in range((1 << 20) + seed, 1 << 24, (1 << 22) + 1)]
-        return all(np.array_equal(_cuda.to_host(_cuda.to_device(array)), array) for array in arrays)
+        return all(np.array_equal(runtime.to_host(runtime.to_device(array)), array) for array in arrays)
 
     with ThreadPoolExecutor(2) as pool:
         assert all(pool.map(send, range(2)))

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 
 import tcgpu
 from tcgpu import Graph, GraphError, read, write
-from tcgpu._native import set_threads
+from tcgpu.engines.native import set_threads
 from tcgpu.formats import FORMATS, binary, edge_list, metis, read_edges, scan
 from tcgpu.graph import Cleaned
 

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 import tcgpu
-from tcgpu import _native, generators
+from tcgpu import generators
+from tcgpu.engines import native
 from tcgpu.generators import GENERATORS
 
 # arguments for a small graph of each generator, the seed apart
@@ -112,10 +113,10 @@ def test_threads_change_nothing(name):
     drawn = []
     try:
         for workers in 1, 2, 5:
-            _native.set_threads(workers)
+            native.set_threads(workers)
             drawn.append(generators.edges(name, *sizes, seed=8))
     finally:
-        _native.set_threads(None)
+        native.set_threads(None)
     for u, v, n in drawn[1:]:
         assert n == drawn[0][2]
         np.testing.assert_array_equal(u, drawn[0][0])

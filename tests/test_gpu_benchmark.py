@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 import tcgpu
-from tcgpu import _cuda, bench
+from tcgpu import bench
+from tcgpu.engines import runtime
 
 # as ncu writes it: lines of its own, a head, units, a line a kernel
 LOG = """==PROF== Connected to process 7
@@ -26,7 +27,7 @@ def benchmark(load_benchmark):
 
 @pytest.fixture(autouse=True)
 def simulator():
-    with _cuda.using("sim"):
+    with runtime.using("sim"):
         yield
 
 
@@ -37,7 +38,7 @@ def skewed():
 
 @pytest.fixture(scope="module")
 def row(benchmark, skewed):
-    with _cuda.using("sim"):
+    with runtime.using("sim"):
         return benchmark.measured("skewed", *skewed, 1, 1e9)
 
 

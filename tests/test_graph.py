@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import tcgpu
 from tcgpu import Graph, GraphError, columns, generate
-from tcgpu._native import set_threads
+from tcgpu.engines.native import set_threads
 from tcgpu.graph import Cleaned, as_graph
 
 
@@ -66,9 +66,9 @@ def test_kept_has_the_edges_that_are_marked(multigraph, chance):
 @pytest.mark.parametrize("workers", [1, 2, 7, 64])
 def test_kept_is_the_same_by_any_number_of_threads(monkeypatch, workers):
     monkeypatch.setattr(columns, "MANY", 0)
-    monkeypatch.setattr("tcgpu._native.MANY", 0)
-    monkeypatch.setattr("tcgpu._native.SHARE", 100)
-    monkeypatch.setattr("tcgpu._native._threads", workers)
+    monkeypatch.setattr("tcgpu.engines.native.MANY", 0)
+    monkeypatch.setattr("tcgpu.engines.native.SHARE", 100)
+    monkeypatch.setattr("tcgpu.engines.native._threads", workers)
     for graph in (generate.rmat(9, seed=1).ordered("degree"), generate.star(50), Graph.from_edges([8], [9], 20)):
         keep = np.random.default_rng(3).random(graph.m) < 0.6
         rows, cols = (ends[keep] for ends in graph.edges())
@@ -324,14 +324,14 @@ def test_edges_from_lists_pairs_strided_views_and_dlpack():
 
 @pytest.mark.gpu
 def test_edges_from_device_arrays_of_any_library():
-    from tcgpu import _cuda
+    from tcgpu.engines import runtime
 
     cupy = pytest.importorskip("cupy", reason="CuPy is not installed")
     u, v = np.array([0, 1, 2]), np.array([1, 2, 0])
     triangle = Graph.from_edges(u, v)
     assert Graph.from_edges(cupy.asarray(u), cupy.asarray(v)).equals(triangle)
     assert Graph.from_edges(cupy.asarray(np.stack([u, v], axis=1))).equals(triangle)
-    assert Graph.from_edges(_cuda.to_device(u), _cuda.to_device(v)).equals(triangle)
+    assert Graph.from_edges(runtime.to_device(u), runtime.to_device(v)).equals(triangle)
     assert tcgpu.count((cupy.asarray(u), cupy.asarray(v))) == 1
 
 

@@ -10,12 +10,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tcgpu
-from tcgpu import DeviceGraph, Graph, GraphError, _cuda
-from tcgpu._native import set_threads
+from tcgpu import DeviceGraph, Graph, GraphError
+from tcgpu.engines import runtime
+from tcgpu.engines.native import set_threads
 
 BILLION = [1_000_000_000, 1, 2], [1, 2, 1_000_000_000]
 END = 2**63 - 1
-ENGINES = [pytest.param(name, marks=getattr(pytest.mark, name)) for name in _cuda.ENGINES]
+ENGINES = [pytest.param(name, marks=getattr(pytest.mark, name)) for name in runtime.ENGINES]
 IDS = st.integers(-END - 1, END) | st.integers(-3, 12) | st.integers(END - 3, END) | st.integers(10**6, 10**6 + 9)
 
 
@@ -79,11 +80,12 @@ def test_ids_go_along_with_a_truss_and_a_count_is_that_of_the_same_graph():
 def test_ids_on_the_device(engine, pairs, order, later):
     u, v = (np.array([pair[k] for pair in pairs], np.int64) for k in (0, 1))
     wanted = Graph.from_edges(u, v, relabel=True)
-    with _cuda.using(engine):
+    with runtime.using(engine):
         made = DeviceGraph.from_edges(u, v, relabel=True, order=order).ordered(later)
-        half = made.kept(_cuda.to_device_library(np.arange(made.m) % 2 == 0))
+        half = made.kept(runtime.to_device_library(np.arange(made.m) % 2 == 0))
         row_idx, col_of, ids, ids_of_half = (
-            None if array is None else _cuda.to_host(array) for array in (made.row_idx, made.col_of, made.ids, half.ids)
+            None if array is None else runtime.to_host(array)
+            for array in (made.row_idx, made.col_of, made.ids, half.ids)
         )
         back = made.to_graph()
     ids = np.arange(made.n) if ids is None else ids
@@ -118,7 +120,7 @@ def test_numbers_far_apart_are_refused_before_memory_is_taken(make, words):
 
 @pytest.mark.parametrize("engine", ENGINES)
 def test_numbers_far_apart_are_refused_on_the_device(engine):
-    with _cuda.using(engine):
+    with runtime.using(engine):
         with pytest.raises(GraphError, match=r"3 edges .* 1,000,000,001 vertices; .*relabel=True"):
             DeviceGraph.from_edges(*map(np.array, BILLION))
         with pytest.raises(GraphError, match="more than 2,147,483,647, .*relabel=True"):
@@ -144,7 +146,7 @@ def test_ids_that_cannot_be(make):
     with pytest.raises(GraphError, match="without n"):
         make(np.array([1]), np.array([2]), 3, relabel=True)
     made = make(np.array([1, 2**63 - 1], np.uint64), np.array([1, 1]), relabel=True)
-    assert _cuda.to_host(made.ids).tolist() == [1, END]
+    assert runtime.to_host(made.ids).tolist() == [1, END]
 
 
 @pytest.mark.parametrize("make", [Graph.from_edges, DeviceGraph.from_edges])

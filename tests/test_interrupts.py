@@ -11,8 +11,9 @@ import numpy as np
 import pytest
 
 import tcgpu
-from tcgpu import _native, columns, cpu, generators, levels, progress
+from tcgpu import columns, cpu, generators, levels, progress
 from tcgpu.__main__ import main as shell
+from tcgpu.engines import native
 
 needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork")
 
@@ -41,7 +42,10 @@ def interrupted(code, *, first="", seconds=1.0, timeout=60):
         assert process.poll() is None, "it was over too soon"
         process.send_signal(signal.SIGINT)
         begin = time.monotonic()
-        out, errors = process.communicate(timeout=timeout)
+        try:
+            out, errors = process.communicate(timeout=timeout)
+        finally:
+            process.kill()  # if it did not end: the test fails, and waits for it no longer
         return process.returncode, out, errors, time.monotonic() - begin
 
 
@@ -154,7 +158,7 @@ def test_workers_in_line_are_not_started_once_one_fails():
             raise ValueError("worker 3")
 
     with pytest.raises(ValueError, match="worker 3"):
-        _native.run_threads(fail, workers=1000)
+        native.run_threads(fail, workers=1000)
     assert 3 in done and len(done) < 1000
 
 
@@ -167,11 +171,11 @@ def test_no_more_workers_run_at_a_time_than_there_are_threads():
         time.sleep(0.002)
         running.remove(worker)
 
-    _native.set_threads(2)
+    native.set_threads(2)
     try:
-        _native.run_threads(work, workers=20)
+        native.run_threads(work, workers=20)
     finally:
-        _native.set_threads(None)
+        native.set_threads(None)
     assert len(most) == 20 and max(most) <= 2
 
 
@@ -180,9 +184,9 @@ def test_where_no_thread_can_be_started_the_calling_one_works(monkeypatch):
         def submit(self, *args):
             raise RuntimeError("can't start new thread")
 
-    monkeypatch.setattr(_native, "_workers_pool", Full)
+    monkeypatch.setattr(native, "_workers_pool", Full)
     done = []
-    _native.run_threads(lambda worker, workers: done.append(worker), workers=4)
+    native.run_threads(lambda worker, workers: done.append(worker), workers=4)
     assert done == [0, 1, 2, 3]
 
 
@@ -190,9 +194,9 @@ def test_where_no_thread_can_be_started_the_calling_one_works(monkeypatch):
 def test_any_number_of_shares_gives_the_same(share, monkeypatch):
     u, v, n = generators.edges("rmat", 12, seed=3)
     expected = columns.clean_columns(u, v, n)
-    monkeypatch.setattr(_native, "SHARE", share)
-    monkeypatch.setattr(_native, "MANY", 0)
-    assert _native.shares(u.size) > 1
+    monkeypatch.setattr(native, "SHARE", share)
+    monkeypatch.setattr(native, "MANY", 0)
+    assert native.shares(u.size) > 1
     assert all(np.array_equal(a, b) for a, b in zip(generators.edges("rmat", 12, seed=3)[:2], (u, v)))
     found = columns.clean_columns(u, v, n)
     assert all(np.array_equal(a, b) for a, b in zip(found, expected))

@@ -5,8 +5,9 @@ import pytest
 from kernel_shapes import MOST_EDGES, settings, small_graphs, well_known
 
 import tcgpu
-from tcgpu import Graph, GraphError, _cuda, cpu
+from tcgpu import Graph, GraphError, cpu
 from tcgpu.counting import METHODS
+from tcgpu.engines import runtime
 from tcgpu.kernels import column_block, columns, naive
 
 pytestmark = pytest.mark.gpu
@@ -53,17 +54,17 @@ def test_the_simulator_runs_beside_the_gpu():
 
 
 def test_col_ptr_is_found_on_the_device(large):
-    col_of = _cuda.to_device(large.col_of)
-    col_ptr = _cuda.device_array(large.n + 1, np.int64, -1)
+    col_of = runtime.to_device(large.col_of)
+    col_ptr = runtime.device_array(large.n + 1, np.int64, -1)
     for step in columns.steps(large):
         step.run({"col_of": col_of, "col_ptr": col_ptr})
-    assert np.array_equal(_cuda.to_host(col_ptr), large.col_ptr)
+    assert np.array_equal(runtime.to_host(col_ptr), large.col_ptr)
 
 
 def test_a_block_may_have_all_of_its_shared_memory(large):
     step = column_block.plan(large, columns=1).steps[0]
     plan = column_block.plan(large, columns=1)
-    plan.steps = [type(step)(step.kernel, step.blocks, step.threads, step.args, _cuda.facts().shared_per_block)]
+    plan.steps = [type(step)(step.kernel, step.blocks, step.threads, step.args, runtime.facts().shared_per_block)]
     assert plan.count() == cpu.plan(large).count()
 
 
@@ -78,7 +79,7 @@ def test_a_smaller_cache_changes_times_and_no_counts(large):
 
 
 def test_what_does_not_fit_is_refused(large):
-    blocks = _cuda.memory_free() // (large.n // 8) + 1000
+    blocks = runtime.memory_free() // (large.n // 8) + 1000
     assert blocks < 2**31
     plan = METHODS["bitmap"].plan(large, blocks=10**6)
     plan.created["bits"] = (blocks * (large.n // 32), np.uint32, 0)
@@ -88,10 +89,10 @@ def test_what_does_not_fit_is_refused(large):
 
 def test_memory_is_let_go_of(large):
     METHODS["naive"].plan(large).count()
-    before = _cuda.memory_free()
+    before = runtime.memory_free()
     for _ in range(20):
         METHODS["naive"].plan(large).count()
-    assert _cuda.memory_free() > before - (1 << 28)
+    assert runtime.memory_free() > before - (1 << 28)
 
 
 def test_events_measure_the_device_and_not_python(large):
@@ -99,21 +100,21 @@ def test_events_measure_the_device_and_not_python(large):
     plan.allocate()
     plan.launch()
     times = range(25)  # the least of so many: other processes may be at work on the same GPU
-    once = min(_cuda.elapsed_ms(plan.launch, plan.reset) for _ in times)
-    thrice = min(_cuda.elapsed_ms(lambda: [plan.launch() for _ in range(3)], plan.reset) for _ in times)
+    once = min(runtime.elapsed_ms(plan.launch, plan.reset) for _ in times)
+    thrice = min(runtime.elapsed_ms(lambda: [plan.launch() for _ in range(3)], plan.reset) for _ in times)
     assert 2 * once < thrice < 4.5 * once
 
 
 def test_facts_and_bandwidth():
-    facts = _cuda.facts()
+    facts = runtime.facts()
     assert "NVIDIA" in facts.name or "Tesla" in facts.name or facts.name
     assert facts.sms > 1 and facts.shared_per_block > 48 << 10 and facts.driver and facts.numba_cuda
-    assert 1e10 < _cuda.copy_bandwidth() < 1e14
+    assert 1e10 < runtime.copy_bandwidth() < 1e14
 
 
 def test_arrays_of_other_libraries():
     cupy = pytest.importorskip("cupy", reason="CuPy is not installed")
     pairs = cupy.asarray([[0, 1], [0, 2], [1, 2]], dtype=cupy.int32)
     assert Graph.from_edges(pairs[:, 0], pairs[:, 1]).m == 3
-    assert _cuda.to_host(pairs[:, 1]).tolist() == [1, 2, 2]
-    assert _cuda.to_device(pairs).data.ptr == pairs.data.ptr, "used where it lies"
+    assert runtime.to_host(pairs[:, 1]).tolist() == [1, 2, 2]
+    assert runtime.to_device(pairs).data.ptr == pairs.data.ptr, "used where it lies"

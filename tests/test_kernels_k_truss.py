@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 from kernel_shapes import small_graphs, well_known
 
 import tcgpu
-from tcgpu import Graph, GraphError, _cuda, bench, cpu, peeling
-from tcgpu._simulator import simulate
+from tcgpu import Graph, GraphError, bench, cpu, peeling
+from tcgpu.engines import runtime
+from tcgpu.engines.simulator import simulate
 from tcgpu.kernels import k_truss, support
 
 METHODS = list(support.METHODS)
@@ -65,7 +66,7 @@ def numbers_of_networkx(graph):
 
 @pytest.fixture
 def simulator():
-    with _cuda.using("sim"):
+    with runtime.using("sim"):
         yield
 
 
@@ -235,9 +236,9 @@ class TestInTheSimulator:
         graph = GRAPHS["les miserables"]
         plan = support.plan(graph, "block_global")
         others = 4 * (8 * graph.n + 7 * graph.m)
-        monkeypatch.setattr(_cuda, "memory_free", lambda: others + 3 * support.BYTES_PER_WORD * 3)
+        monkeypatch.setattr(runtime, "memory_free", lambda: others + 3 * support.BYTES_PER_WORD * 3)
         assert plan.steps[-1].blocks > 3 == support.plan(graph, "block_global").steps[-1].blocks
-        monkeypatch.setattr(_cuda, "memory_free", lambda: 100)
+        monkeypatch.setattr(runtime, "memory_free", lambda: 100)
         with pytest.raises(GraphError, match="support by block_global needs .* bytes"):
             support.plan(graph, "block_global").count()
 
@@ -330,7 +331,7 @@ class TestOnAGpu:
         graph = tcgpu.generate.rmat(10, seed=6)
         given = k_truss.prepare(graph, "natural")
         first = k_truss.peel(given, 5)
-        assert np.array_equal(_cuda.to_host(given.row_idx), graph.row_idx)
+        assert np.array_equal(runtime.to_host(given.row_idx), graph.row_idx)
         assert np.array_equal(k_truss.peel(given, 5), first) and np.array_equal(first, peeling.numbers(graph) >= 5)
 
     def test_shared_memory_has_as_many_words_as_the_device_gives(self):

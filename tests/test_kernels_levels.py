@@ -8,7 +8,8 @@ import pytest
 from kernel_shapes import small_graphs
 
 import tcgpu
-from tcgpu import Graph, GraphError, _cuda, bench, cpu
+from tcgpu import Graph, GraphError, bench, cpu
+from tcgpu.engines import runtime
 from tcgpu.kernels import breadth, levels
 from tcgpu.levels import LAYOUTS, Search, position, split, unranked
 from tcgpu.levels.sets import cost
@@ -17,9 +18,9 @@ GRAPHS = {name: graph for name, graph in small_graphs().items() if graph.m}
 every_layout = pytest.mark.parametrize("layout", LAYOUTS)
 
 
-@pytest.fixture(params=[pytest.param(name, marks=getattr(pytest.mark, name)) for name in _cuda.ENGINES], autouse=True)
+@pytest.fixture(params=[pytest.param(name, marks=getattr(pytest.mark, name)) for name in runtime.ENGINES], autouse=True)
 def engine(request):
-    with _cuda.using(request.param):
+    with runtime.using(request.param):
         yield request.param
 
 
@@ -81,10 +82,10 @@ def test_a_combination_is_found_by_its_index(n):
         last = min(most, first + 10_000)
         chunks, tasks = np.zeros((1, 7), np.int64), np.zeros((1, 4), np.int64)
         chunks[0, levels.SIZE], tasks[0, levels.FIRST], tasks[0, levels.LAST] = n, first, last
-        found = [_cuda.device_array(last - first, np.int32) for _ in range(3)]
-        levels.write_kernel.launch(2, 32, _cuda.to_device(chunks), _cuda.to_device(tasks), *found)
+        found = [runtime.device_array(last - first, np.int32) for _ in range(3)]
+        levels.write_kernel.launch(2, 32, runtime.to_device(chunks), runtime.to_device(tasks), *found)
         wanted = unranked(np.arange(first, last), n, 3)
-        assert np.array_equal(np.stack([_cuda.to_host(array) for array in found], axis=1), wanted)
+        assert np.array_equal(np.stack([runtime.to_host(array) for array in found], axis=1), wanted)
 
 
 @every_layout
@@ -185,7 +186,7 @@ def test_the_figures_are_measured_beside_a_native_thread(monkeypatch):
     monkeypatch.setattr(bench, "LEVELS_NATIVE", 300)
     rows = bench.measure_levels(share=0.1, repeats=1)
     assert [(row["figure"], row["engine"], row["vertices"]) for row in rows] == [
-        ("10", _cuda.engine(), 20), ("10", "cpu", 20), ("12", _cuda.engine(), 30),
+        ("10", runtime.engine(), 20), ("10", "cpu", 20), ("12", runtime.engine(), 30),
     ]  # fmt: skip
     gpu, native, other = rows
     assert (

@@ -10,7 +10,7 @@ import textwrap
 import pytest
 
 import tcgpu.kernels
-from tcgpu import _compiler, _cuda
+from tcgpu.engines import kernel_compiler, runtime
 
 pytestmark = pytest.mark.ptx
 
@@ -30,7 +30,7 @@ def target(capability):
 def every_kernel():
     for module in pkgutil.iter_modules(tcgpu.kernels.__path__, "tcgpu.kernels."):
         for name, value in vars(importlib.import_module(module.name)).items():
-            if isinstance(value, _cuda.Kernel) and value.__module__ == module.name:
+            if isinstance(value, runtime.Kernel) and value.__module__ == module.name:
                 yield pytest.param(value, id=f"{module.name.rpartition('.')[2]}.{name}")
 
 
@@ -45,7 +45,7 @@ def compiled(kernel, capability):
     """A kernel as the linker takes it, for each of its signatures."""
     assert kernel.signatures
     for signature in kernel.signatures:
-        yield _compiler.to_ltoir(kernel.py_func, signature, capability, kernel.most_threads)
+        yield kernel_compiler.to_ltoir(kernel.py_func, signature, capability, kernel.most_threads)
 
 
 def most_registers(kernel, capability):
@@ -71,14 +71,14 @@ def test_barriers_are_as_many_as_written(kernel, capability):
     """CPython copies a short end of a function into each branch that leads there, and LLVM may follow suit. Lanes of a
     warp that then wait at two copies of one barrier wait for ever."""
     for code in compiled(kernel, capability):
-        ptx = _compiler.to_ptx(code, capability)
+        ptx = kernel_compiler.to_ptx(code, capability)
         assert len(re.findall(r"\b(?:bar|barrier)\.(?:sync|red|cta)", ptx)) <= barriers(kernel.py_func)
 
 
 @pytest.mark.parametrize("kernel", list(every_kernel()))
 def test_compiles_to_integers_in_registers(kernel, capability):
     for code in compiled(kernel, capability):
-        ptx, said = _compiler.to_ptx(code, capability), _compiler.resources(code, capability)
+        ptx, said = kernel_compiler.to_ptx(code, capability), kernel_compiler.resources(code, capability)
         assert ".entry" in ptx and f".target {target(capability)}" in ptx
         assert not re.search(r"\.f(64|32)\b", ptx), "counts with floating point"
         assert ".local" not in ptx, "keeps variables in local memory"

@@ -7,9 +7,10 @@ import numpy as np
 import pytest
 from kernel_shapes import MOST_EDGES, QUICK, settings, small_graphs, well_known
 
-from tcgpu import Graph, GraphError, _cuda, cpu
-from tcgpu._simulator import simulate
+from tcgpu import Graph, GraphError, cpu
 from tcgpu.counting import METHODS
+from tcgpu.engines import runtime
+from tcgpu.engines.simulator import simulate
 from tcgpu.kernels import Plan, column_block, columns, merge, naive, report_auto
 
 pytestmark = pytest.mark.sim
@@ -19,7 +20,7 @@ ON_GPU = [name for name, method in METHODS.items() if "sim" in method.engines]
 
 @pytest.fixture(autouse=True)
 def simulator():
-    with _cuda.using("sim"):
+    with runtime.using("sim"):
         yield
 
 

@@ -13,7 +13,7 @@ from strategies import sparse_graphs
 
 import tcgpu
 from tcgpu import Graph, GraphError, levels
-from tcgpu._native import set_threads
+from tcgpu.engines.native import set_threads
 from tcgpu.levels import subgraphs
 
 GRAPHS = small_graphs()

@@ -13,7 +13,8 @@ from kernel_shapes import small_graphs
 from strategies import sparse_graphs
 
 import tcgpu
-from tcgpu import Graph, GraphError, _cuda, levels
+from tcgpu import Graph, GraphError, levels
+from tcgpu.engines import runtime
 from tcgpu.levels.sets import cost
 
 GRAPHS = small_graphs() | {"road": tcgpu.generate.road(12, 12, 0.7, seed=1), "path": tcgpu.generate.path(50)}
@@ -172,7 +173,7 @@ def test_another_search_makes_the_same_split(name):
 
 
 def test_the_device_at_hand_is_what_is_not_given():
-    with _cuda.using("sim"):
+    with runtime.using("sim"):
         split = levels.split(tcgpu.generate.path(4))
     assert (split.shared_bits, split.machines) == (8 * (48 << 10), 1)
 

@@ -8,8 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import tcgpu
-from tcgpu import GraphError, _cuda, levels
+from tcgpu import GraphError, levels
 from tcgpu.datasets import published
+from tcgpu.engines import runtime
 from tcgpu.levels.storage import row_of, row_start, words_needed
 
 CARDS = {card["card"]: card for card in published("levels_cards")}
@@ -39,7 +40,7 @@ def test_limits_are_those_of_a_card_and_of_the_device_at_hand():
     card = SimpleNamespace(shared_per_block=16 << 10, memory_bytes=4 << 30)
     assert levels.limits(card)["shared"] == {"matrix": 362, "utm": 511, "s-utm": 512}
     assert levels.limits(card)["global"] == {"matrix": 185_363, "utm": 262_143, "s-utm": 262_144}
-    facts = _cuda.facts()
+    facts = runtime.facts()
     assert levels.limits() == levels.limits(facts)
     here = levels.limits()["shared"]["s-utm"]
     assert here * (here - 1) // 2 <= 8 * facts.shared_per_block < here * (here + 1) // 2

@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tcgpu
-from tcgpu import _nx_info, counting
-from tcgpu.nx_backend import BackendGraph, backend
+from tcgpu import counting, networkx_info
+from tcgpu.networkx_backend import BackendGraph, backend
 
 pytestmark = pytest.mark.filterwarnings("ignore:Note. conversions to backend graphs are saved to cache")
 
@@ -97,16 +97,16 @@ def test_networkx_finds_the_backend():
     found = {group: entry_points(group=group, name="tcgpu") for group in ("networkx.backends", "networkx.backend_info")}
     assert all(found.values()), "the package is not installed here: pip install --no-deps -e ."
     assert found["networkx.backends"]["tcgpu"].load() is backend
-    assert nx.utils.backends.backend_info["tcgpu"] == _nx_info.get_info()
+    assert nx.utils.backends.backend_info["tcgpu"] == networkx_info.get_info()
 
 
 def test_what_is_announced_is_what_there_is():
     functions = {name for name in vars(type(backend)) if not name.startswith("_")}
-    assert functions == {*_nx_info.FUNCTIONS, "convert_from_nx", "convert_to_nx", "can_run", "should_run"}
+    assert functions == {*networkx_info.FUNCTIONS, "convert_from_nx", "convert_to_nx", "can_run", "should_run"}
 
 
 def test_importing_networkx_imports_nothing_of_ours_that_is_heavy():
-    code = "import networkx, sys; sys.exit('numba' in sys.modules or 'tcgpu.nx_backend' in sys.modules)"
+    code = "import networkx, sys; sys.exit('numba' in sys.modules or 'tcgpu.networkx_backend' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code]).returncode == 0
 
 
@@ -196,7 +196,7 @@ def test_trusses_of_odd_k_are_networkx_own(k):
         nx.k_truss(graph, k, backend="tcgpu")
 
 
-@pytest.mark.parametrize("name", sorted({*_nx_info.FUNCTIONS} - {"k_truss"}))
+@pytest.mark.parametrize("name", sorted({*networkx_info.FUNCTIONS} - {"k_truss"}))
 def test_a_larger_graph(name):
     graph = nx.relabel_nodes(nx.powerlaw_cluster_graph(2000, 8, 0.5, seed=1), str)
     ours, theirs = both(name, graph)

@@ -6,7 +6,7 @@ import subprocess
 import sys
 from collections import Counter
 
-from tcgpu import _nx_info
+from tcgpu import networkx_info
 
 SUITES = ["networkx.algorithms.tests.test_cluster", "networkx.algorithms.tests.test_core"]
 
@@ -27,7 +27,7 @@ def test_networkx_own_tests_pass(root, tmp_path):
     assert re.fullmatch(r"\d+ passed(, \d+ warnings?)? in .*", summary), summary  # warnings: of older matplotlibs
 
     calls = Counter(re.findall(r"Using backend 'tcgpu' for call to '(\w+)'", log.read_text()))
-    assert set(calls) == set(_nx_info.FUNCTIONS)
+    assert set(calls) == set(networkx_info.FUNCTIONS)
     assert min(calls.values()) >= 5, calls
     reasons = set(re.findall(r"with arguments: .*, because: (.*)", log.read_text()))
     assert reasons >= {"directed triangles are not counted here", "edge weights are not used here"}

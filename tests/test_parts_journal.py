@@ -14,7 +14,8 @@ import numpy as np
 import pytest
 
 import tcgpu
-from tcgpu import Graph, GraphError, _native, progress
+from tcgpu import Graph, GraphError, progress
+from tcgpu.engines import native
 from tcgpu.parts import Found, count_part, pairs, slices
 from tcgpu.parts.journal import MAGIC, _line, fingerprint, journal
 
@@ -288,7 +289,7 @@ def test_a_fingerprint_tells_every_nonzero(monkeypatch):
     seen.add(fingerprint(Graph(np.array([0, 3, 5, 6, 6, 6]), rows)))
     assert len(seen) == 8
     alone = fingerprint(GRAPH), fingerprint(GRAPH, whole=False)
-    monkeypatch.setattr(_native, "_threads", 3)
+    monkeypatch.setattr(native, "_threads", 3)
     assert (fingerprint(GRAPH), fingerprint(GRAPH, whole=False)) == alone
 
 

@@ -16,8 +16,9 @@ from late_device import Device, LateStream
 from strategies import sparse_graphs
 
 import tcgpu
-from tcgpu import Graph, GraphError, _cuda, _feeder
+from tcgpu import Graph, GraphError
 from tcgpu import __main__ as command_line
+from tcgpu.engines import runtime, staging
 from tcgpu.parts import copying, device, layout, stream
 from tcgpu.parts.stream import Overlap, Streaming
 
@@ -72,7 +73,7 @@ def test_hard_graphs_in_little_memory(engine, name):
 def test_any_graph_in_any_memory(graph, more, order):
     own = graph.ordered(order)
     budget = SUMS + 2 * (24 + 4 * own.max_column) + more
-    with _cuda.using("sim"), pytest.MonkeyPatch.context() as patch:
+    with runtime.using("sim"), pytest.MonkeyPatch.context() as patch:
         patch.setattr(device, "launch_count", count_by_definition)
         assert Streaming(own, budget).count() == tcgpu.count(graph, "cpu")
     assert tcgpu.count(graph, "cpu", device_memory=budget, order=order) == tcgpu.count(graph, "cpu")
@@ -87,16 +88,16 @@ def test_no_copy_meets_a_kernel(budget, seed, monkeypatch):
     So nothing is written to while it is read, and nothing is read before it is there.
     """
     late = Device(seed)
-    monkeypatch.setattr(_cuda, "Stream", late.stream)
+    monkeypatch.setattr(runtime, "Stream", late.stream)
 
     def launch(near, far, part, total, stream, **options):
         stream.do(lambda: count_by_definition(near, far, part, total))
 
     monkeypatch.setattr(device, "launch_count", launch)
-    monkeypatch.setattr(_feeder, "SLOT_WORDS", 50)
+    monkeypatch.setattr(staging, "SLOT_WORDS", 50)
     monkeypatch.setattr(layout, "BUSY", 50)
     monkeypatch.setattr(layout, "LEAST", 10)
-    with _cuda.using("sim"):
+    with runtime.using("sim"):
         streaming = Streaming(RMAT, budget)
         assert streaming.count() == TRIANGLES
     assert len(streaming.layout.parts) > 3 and sum(stream.done for stream in late.streams) > 20
@@ -121,9 +122,9 @@ def test_the_unkind_device_finds_what_is_missing(monkeypatch):
 @pytest.mark.sim
 @pytest.mark.parametrize("budget", BUDGETS)
 def test_the_budget_is_held(budget, quick, monkeypatch):
-    taken, make = [], _cuda.device_array
-    monkeypatch.setattr(_cuda, "device_array", lambda *shape: taken.append(make(*shape).nbytes) or make(*shape))
-    with _cuda.using("sim"):
+    taken, make = [], runtime.device_array
+    monkeypatch.setattr(runtime, "device_array", lambda *shape: taken.append(make(*shape).nbytes) or make(*shape))
+    with runtime.using("sim"):
         streaming = Streaming(RMAT, budget)
         assert streaming.count() == TRIANGLES
     assert sum(taken) == streaming.device_bytes == streaming.layout.device_bytes <= budget
@@ -144,8 +145,8 @@ def test_too_little_memory_is_refused_with_the_reason():
 
 @pytest.mark.sim
 def test_less_than_the_budget_where_the_device_has_less(quick, monkeypatch):
-    monkeypatch.setattr(_cuda, "memory_free", lambda: SUMS + 2500 + device.MARGIN)
-    with _cuda.using("sim"):
+    monkeypatch.setattr(runtime, "memory_free", lambda: SUMS + 2500 + device.MARGIN)
+    with runtime.using("sim"):
         streaming = Streaming(RMAT, 10**9)
         assert streaming.count() == TRIANGLES and streaming.device_bytes <= SUMS + 2500
         assert Streaming(RMAT).limit == SUMS + 2500
@@ -154,14 +155,14 @@ def test_less_than_the_budget_where_the_device_has_less(quick, monkeypatch):
 @pytest.mark.sim
 def test_what_stays_is_brought_once_and_what_moves_is_used_twice(quick, monkeypatch):
     """A range stays while others move past it; the last ones to move are the first to meet the next range."""
-    asked, ask = [], _feeder.Feeder.ask
+    asked, ask = [], staging.Feeder.ask
 
     def asking(feeder, load):
         asked.append(load.fill.args[1:])
         return ask(feeder, load)
 
-    monkeypatch.setattr(_feeder.Feeder, "ask", asking)
-    with _cuda.using("sim"):
+    monkeypatch.setattr(staging.Feeder, "ask", asking)
+    with runtime.using("sim"):
         streaming = Streaming(RMAT, SUMS + 700)
         assert streaming.count() == TRIANGLES
     plan = streaming.layout
@@ -219,7 +220,7 @@ def test_memory_is_let_go_at_once(monkeypatch):
     monkeypatch.setattr(Streaming, "_array", noted)
     gc.disable()
     try:
-        with _cuda.using("sim"):
+        with runtime.using("sim"):
             assert Streaming(RMAT, SUMS + 2500).count() == TRIANGLES
         assert len(arrays) > 2 and not any(array() is not None for array in arrays)
     finally:
@@ -231,9 +232,9 @@ def test_a_gpu_has_all_its_memory_back():
     """Of what this process has there: others may be at work on the same GPU."""
     pool = pytest.importorskip("cupy").get_default_memory_pool()
     graph = tcgpu.generate.rmat(scale=16, seed=1)
-    _cuda.give_back()
+    runtime.give_back()
     before = pool.total_bytes()
-    held = _cuda.device_array(1 << 20, np.int64)
+    held = runtime.device_array(1 << 20, np.int64)
     assert pool.total_bytes() >= before + held.nbytes
     del held
     tcgpu.count(graph, engine="gpu", device_memory="3MB")
@@ -243,19 +244,19 @@ def test_a_gpu_has_all_its_memory_back():
 @pytest.mark.gpu
 def test_pinned_memory_is_pinned_until_nobody_has_it():
     """The driver refuses to pin what is pinned already."""
-    array = _cuda.pinned(1 << 16, np.int64)
+    array = runtime.pinned(1 << 16, np.int64)
     array[:] = 7
     address, size = array.ctypes.data, array.nbytes
-    with pytest.raises(_cuda._driver.DriverError, match="ALREADY_REGISTERED"):
-        _cuda._driver.pin(address, size)
-    there, back = _cuda.device_array(1 << 16, np.int64), _cuda.pinned(1 << 16, np.int64)
-    stream = _cuda.Stream()
+    with pytest.raises(runtime.cuda_driver.DriverError, match="ALREADY_REGISTERED"):
+        runtime.cuda_driver.pin(address, size)
+    there, back = runtime.device_array(1 << 16, np.int64), runtime.pinned(1 << 16, np.int64)
+    stream = runtime.Stream()
     stream.copy_in(there, 0, array)
     stream.copy_out(there, 0, back)
     stream.event().synchronize()
     assert np.array_equal(back, array)
     del array
-    assert _cuda._driver.unpin(address) != 0, "it was pinned no more"
+    assert runtime.cuda_driver.unpin(address) != 0, "it was pinned no more"
 
 
 # -------------------------------------------------------------------------------------------------------- what it took
@@ -264,7 +265,7 @@ def test_pinned_memory_is_pinned_until_nobody_has_it():
 @pytest.mark.parametrize("engine", KERNELS)
 @pytest.mark.parametrize("budget", [SUMS + 2500, 10**6])
 def test_the_device_times_itself(engine, budget):
-    with _cuda.using(engine):
+    with runtime.using(engine):
         streaming = Streaming(RMAT, budget, timed=True)
         assert streaming.count() == TRIANGLES
     overlap = streaming.overlap
@@ -312,8 +313,8 @@ def stopping_after(parts):
 @pytest.mark.parametrize("engine", ENGINES)
 def test_an_interruption_leaves_nothing_behind(engine, monkeypatch, tmp_path):
     given_back, before = [], feeding()
-    give_back = _cuda.give_device_back
-    monkeypatch.setattr(_cuda, "give_device_back", lambda: given_back.append(give_back()))
+    give_back = runtime.give_device_back
+    monkeypatch.setattr(runtime, "give_device_back", lambda: given_back.append(give_back()))
     monkeypatch.chdir(tmp_path)
     with pytest.raises(Stop):
         tcgpu.count(RMAT, engine=engine, device_memory=SUMS + 1200, progress=stopping_after(2))
@@ -332,12 +333,12 @@ def test_whatever_fails_leaves_nothing_behind(seconds, quick, monkeypatch):
         raise RuntimeError("lightning")
 
     if seconds == "allocate":
-        monkeypatch.setattr(_cuda, "pinned", fail)
+        monkeypatch.setattr(runtime, "pinned", fail)
     elif seconds == "fill":
         monkeypatch.setattr(stream.copying, "fill_columns", fail)
     else:
         monkeypatch.setattr(device, "launch_count", fail)
-    with _cuda.using("sim"):
+    with runtime.using("sim"):
         streaming = Streaming(RMAT, SUMS + 1200)
         with pytest.raises(RuntimeError, match="lightning"):
             streaming.count()

@@ -14,8 +14,9 @@ from kernel_shapes import small_graphs
 from strategies import sparse_graphs
 
 import tcgpu
-from tcgpu import Graph, GraphError, _cuda, formats
+from tcgpu import Graph, GraphError, formats
 from tcgpu.counting import sum_exactly
+from tcgpu.engines import runtime
 from tcgpu.kernels.part_tally import part_tally
 from tcgpu.parts import Deal, Part, added, count_part, cut, deals, device, pairs, slices, support_part, triangles_part
 
@@ -175,7 +176,7 @@ def test_warp_search_counts_parts_with_and_without_its_cache(engine):
 @pytest.mark.parametrize("share", [1.5, 0.7, 0.3, 0.1])
 def test_what_does_not_fit_is_halved_until_it_does(engine, share, monkeypatch):
     room = int(share * cut.column_bytes(RMAT, 0, RMAT.n)) + device.MARGIN
-    monkeypatch.setattr(_cuda, "memory_free", lambda: room)
+    monkeypatch.setattr(runtime, "memory_free", lambda: room)
     whole = slices(RMAT, 1)[0]
     device.forget()
     found = count_part(RMAT, whole, engine=engine)
@@ -189,29 +190,29 @@ def test_what_does_not_fit_is_halved_until_it_does(engine, share, monkeypatch):
 @pytest.mark.sim
 def test_an_allocation_that_fails_is_no_end(monkeypatch):
     """The driver's word counts, whatever was free before."""
-    make, largest = _cuda.device_array, RMAT.nbytes // 3
+    make, largest = runtime.device_array, RMAT.nbytes // 3
 
     def scarce(shape, dtype, fill=None):
         if shape * np.dtype(dtype).itemsize > largest:
-            raise _cuda.OutOfMemory("none left")
+            raise runtime.OutOfMemory("none left")
         return make(shape, dtype, fill)
 
-    monkeypatch.setattr(_cuda, "device_array", scarce)
+    monkeypatch.setattr(runtime, "device_array", scarce)
     found = count_part(RMAT, slices(RMAT, 1)[0], engine="sim")
     assert found.triangles == tcgpu.count(RMAT, "cpu") and found.halved > 1
 
 
 @pytest.mark.sim
 def test_two_columns_that_do_not_fit_are_the_end(monkeypatch):
-    monkeypatch.setattr(_cuda, "memory_free", lambda: device.MARGIN + 20)
+    monkeypatch.setattr(runtime, "memory_free", lambda: device.MARGIN + 20)
     with pytest.raises(GraphError, match="cannot be halved"):
         count_part(RMAT, slices(RMAT, 1)[0], engine="sim")
 
 
 @pytest.mark.gpu
 def test_a_gpu_without_room_says_so_by_type():
-    with pytest.raises(_cuda.OutOfMemory):
-        _cuda.device_array(1 << 50, np.uint8)
+    with pytest.raises(runtime.OutOfMemory):
+        runtime.device_array(1 << 50, np.uint8)
 
 
 @pytest.mark.parametrize("engine", KERNELS)
@@ -250,6 +251,6 @@ def test_the_tally_kernel_takes_any_stretch_of_edges():
     for blocks, threads in ((1, 32), (3, 64), (200, 96)):
         found = np.zeros(graph.n, np.int64)
         columns = (0, graph.col_ptr, graph.row_idx)
-        with _cuda.using("sim"):
+        with runtime.using("sim"):
             part_tally.launch(blocks, threads, first, last, *columns, *columns, False, found, 0, found, 0)
         assert np.array_equal(found, wanted)

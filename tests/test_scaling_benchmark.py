@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 import tcgpu
-from tcgpu import _cuda
 from tcgpu.bench import Rows
 from tcgpu.datasets import data_path
+from tcgpu.engines import runtime
 from tcgpu.parts import local, scaling, share
 
 
@@ -26,7 +26,7 @@ def benchmark(load_benchmark):
 def rows(benchmark):
     """Of a small graph, on one process and on two."""
     edges = tcgpu.generate.edges("rmat", 4, 6)
-    with _cuda.using("sim"), local.processes(1) as one, local.processes(2) as two:
+    with runtime.using("sim"), local.processes(1) as one, local.processes(2) as two:
         return list(benchmark.measured("small", edges, {1: one, 2: two}, 1, benchmark.Deadline(600)))
 
 
@@ -57,7 +57,7 @@ def test_counts_that_differ_end_it(benchmark, rows):
 
 
 def test_nothing_is_begun_when_the_time_is_over(benchmark):
-    with _cuda.using("sim"), local.processes(1) as one:
+    with runtime.using("sim"), local.processes(1) as one:
         edges = tcgpu.generate.edges("rmat", 4, 4)
         assert list(benchmark.measured("small", edges, {1: one}, 1, benchmark.Deadline(-1))) == []
 

@@ -5,7 +5,7 @@ import mmap
 import pytest
 
 import tcgpu
-from tcgpu import _cuda
+from tcgpu.engines import runtime
 
 
 @pytest.fixture(scope="module")
@@ -21,7 +21,7 @@ def benchmark(load_benchmark):
 def rows(benchmark, tmp_path_factory):
     graph = tcgpu.generate.rmat(scale=6, seed=1).ordered("degree")
     lanes, folder = [], tmp_path_factory.mktemp("streaming") / "graph"
-    with _cuda.using("sim"):
+    with runtime.using("sim"):
         return list(benchmark.measured("small", graph, folder, 1, lanes)), graph, lanes
 
 

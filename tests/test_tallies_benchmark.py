@@ -6,7 +6,8 @@ import sys
 import pytest
 
 import tcgpu
-from tcgpu import DeviceGraph, _cuda
+from tcgpu import DeviceGraph
+from tcgpu.engines import runtime
 
 
 @pytest.fixture(scope="module")
@@ -17,7 +18,7 @@ def benchmark(load_benchmark):
 @pytest.mark.sim
 @pytest.mark.parametrize("order", ["degree", "natural"])
 def test_each_answer_and_each_kernel_has_a_row(benchmark, order):
-    with _cuda.using("sim"):
+    with runtime.using("sim"):
         graph = DeviceGraph.from_edges(*tcgpu.generate.edges("rmat", 4, 8)[:2], order=order)
         rows = list(benchmark.measured("small", graph, 1))
         steps = [step.kernel.__name__ for step in benchmark.plans(graph)["vertices"].steps]
@@ -31,7 +32,7 @@ def test_each_answer_and_each_kernel_has_a_row(benchmark, order):
 
 @pytest.mark.sim
 def test_what_does_not_agree_is_no_record(benchmark):
-    with _cuda.using("sim"):
+    with runtime.using("sim"):
         graph = DeviceGraph.from_edges(*tcgpu.generate.edges("rmat", 4, 8)[:2], order="natural")
         found = {what: plan.count() for what, plan in benchmark.plans(graph).items()}
         benchmark.check("small", graph, found)

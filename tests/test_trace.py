@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 
 import tcgpu
-from tcgpu import GraphError, _cuda
+from tcgpu import GraphError
 from tcgpu.counting import METHODS
+from tcgpu.engines import runtime
 from tcgpu.kernels import column_block, naive
 from tcgpu.progress import watched
 from tcgpu.tracing import trace_plan
@@ -74,7 +75,7 @@ def test_what_is_told_by_line_by_launch_and_by_thread_adds_up(traces, method):
 @pytest.mark.parametrize("method", ON_GPU)
 def test_recording_changes_nothing(method):
     """A plan leaves the same arrays behind whether it is traced or merely run, up to the order in lists."""
-    with _cuda.using("sim"):
+    with runtime.using("sim"):
         plain, recorded = (METHODS[method].plan(METHODS[method].prepare(CLUB)) for _ in range(2))
         plain.allocate()
         plain.launch()
@@ -131,7 +132,7 @@ def test_methods_stand_side_by_side():
 
 
 def test_knobs_and_orders_are_those_of_the_count():
-    with _cuda.using("sim"):
+    with runtime.using("sim"):
         step = column_block.plan(CLUB, columns=3, threads=64).steps[0]
     trace = tcgpu.trace(CLUB, "column_block", order="degree", columns=3, threads=64)
     assert (trace.main().blocks, trace.main().threads) == (step.blocks, step.threads)
@@ -172,7 +173,7 @@ def test_wishes_that_cannot_be_met_are_refused(method, knobs, said):
 
 
 def test_a_large_graph_is_refused_before_anything_runs(monkeypatch):
-    monkeypatch.setattr(_cuda, "to_device", lambda array: pytest.fail("copied something"))
+    monkeypatch.setattr(runtime, "to_device", lambda array: pytest.fail("copied something"))
     with pytest.raises(GraphError, match=r"tracing naive would take about \d+ \w+ in the simulator: take a smaller"):
         tcgpu.trace(tcgpu.generate.clique(1500), "naive")
 

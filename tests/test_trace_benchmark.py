@@ -202,9 +202,9 @@ def test_of_one_kind_of_launch_the_fit_is_that_time(traced):
 
 
 def test_without_a_gpu_it_says_so(benchmark, root):
-    from tcgpu import _cuda
+    from tcgpu.engines import runtime
 
-    if _cuda.ENGINE == "gpu":
+    if runtime.ENGINE == "gpu":
         pytest.skip("there is a GPU: the benchmark would run")
     ran = subprocess.run(
         [sys.executable, "benchmarks/trace.py", "--graph", "rmat 6"], cwd=root, capture_output=True, text=True

@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tcgpu import _cuda
-from tcgpu._cuda import cuda, int32, int64, kernel, uint8
+from tcgpu.engines import runtime
+from tcgpu.engines.runtime import cuda, int32, int64, kernel, uint8
 from tcgpu.kernels.reduction import BYTES_PER_THREAD, add_block_to
 from tcgpu.tracing import trace_launch
 from tcgpu.tracing.machine import Machine
@@ -459,6 +459,6 @@ def test_the_simulator_is_as_it_was():
     """Rewriting for a trace leaves the functions that the simulator runs alone."""
     out, traced = np.zeros(32, np.int32), np.zeros(32, np.int32)
     trace_launch(rounds_by_lane, 1, 32, traced)
-    with _cuda.using("sim"):
+    with runtime.using("sim"):
         rounds_by_lane.launch(1, 32, out)
     assert np.array_equal(out, traced) and np.array_equal(out, LANE)

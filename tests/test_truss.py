@@ -10,9 +10,10 @@ from hypothesis import strategies as st
 from test_graph import edge_set, multigraphs
 
 import tcgpu
-from tcgpu import Graph, GraphError, _cuda, cpu, formats, peeling
+from tcgpu import Graph, GraphError, cpu, formats, peeling
 from tcgpu import truss as verbs
-from tcgpu._native import set_threads
+from tcgpu.engines import runtime
+from tcgpu.engines.native import set_threads
 
 SHARED = ("karate.csv", "polbooks.csv", "polblogs.graph", "delaunay_n10.graph", "ca-GrQc.mtx", "as20000102.txt")
 
@@ -247,7 +248,7 @@ def test_odd_k_are_refused(k):
 def test_a_gpu_is_taken_where_there_is_one(monkeypatch):
     assert verbs.engine_of() == verbs.engine_of("cpu") == "cpu"
     monkeypatch.setattr(verbs, "ENGINE", "gpu")
-    assert verbs.engine_of() == _cuda.engine() and verbs.engine_of("cpu") == "cpu"
+    assert verbs.engine_of() == runtime.engine() and verbs.engine_of("cpu") == "cpu"
 
 
 def test_engines_that_are_not_here_are_refused():

@@ -9,9 +9,10 @@ from hypothesis import strategies as st
 from kernel_shapes import small_graphs
 
 import tcgpu
-from tcgpu import Graph, GraphError, _cuda, bench, cpu, datasets, lengths, tracing
-from tcgpu._simulator import simulate
+from tcgpu import Graph, GraphError, bench, cpu, datasets, lengths, tracing
 from tcgpu.counting import METHODS
+from tcgpu.engines import runtime
+from tcgpu.engines.simulator import simulate
 from tcgpu.kernels import edge_list, merge_path, thread_search, warp_search
 from tcgpu.tracing.machine import Machine
 
@@ -27,7 +28,7 @@ every_kernel = pytest.mark.parametrize("name", KERNELS)
 
 @pytest.fixture
 def simulator():
-    with _cuda.using("sim"):
+    with runtime.using("sim"):
         yield
 
 
@@ -37,11 +38,11 @@ in_simulator = [pytest.mark.sim, pytest.mark.usefixtures("simulator")]
 def launch(name, *arguments, setting=0, total=0):
     """What one launch of a kernel adds to `total`, on the engine at hand."""
     kernel, knobs = KERNELS[name]
-    counter = _cuda.to_device(np.array([total], np.int64))
+    counter = runtime.to_device(np.array([total], np.int64))
     blocks, threads, shared = warp_search.shape(10**6, **SHAPE)
-    arguments = [_cuda.to_device(a) if isinstance(a, np.ndarray) else a for a in arguments]
+    arguments = [runtime.to_device(a) if isinstance(a, np.ndarray) else a for a in arguments]
     kernel.launch(blocks, threads, *arguments, *knobs[setting % len(knobs)], counter, shared=shared)
-    return int(_cuda.to_host(counter)[0])
+    return int(runtime.to_host(counter)[0])
 
 
 def slices(name, graph, cuts, *, named=True, setting=0):

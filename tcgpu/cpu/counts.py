@@ -18,9 +18,20 @@ given, even where it inlines that function, and twice as long a count is what it
 
 import numpy as np
 
-from tcgpu._native import LANES, fetch_add, jit, matches, popcount, prefetch, run_threads, shares, stoppable, stopped
 from tcgpu.cpu.edges import Edges, all_of, workers_for
 from tcgpu.cpu.look import AND_WORDS, LINE, design, kept_design
+from tcgpu.engines.native import (
+    LANES,
+    fetch_add,
+    jit,
+    matches,
+    popcount,
+    prefetch,
+    run_threads,
+    shares,
+    stoppable,
+    stopped,
+)
 
 WINDOW = 1 << 23  # nonzeros of the columns that are packed into words at a time, for each worker
 LOOKUP = 2  # what it costs not to have a row packed, in rows to pack

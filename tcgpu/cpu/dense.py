@@ -7,8 +7,8 @@ many of them as its two rows of bits have in common, one AND and popcount for 64
 
 import numpy as np
 
-from tcgpu._native import fetch_add, jit, popcount, run_threads, stoppable
 from tcgpu.cpu.edges import all_of, workers_for
+from tcgpu.engines.native import fetch_add, jit, popcount, run_threads, stoppable
 
 LINE = 8  # 64-bit words in a cache line: rows start at whole lines
 WORD = 1 / 6  # what an AND and popcount of two words costs, in look-ups of one row,

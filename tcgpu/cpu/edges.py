@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from tcgpu._native import MANY, threads
+from tcgpu.engines.native import MANY, threads
 
 
 class Edges(NamedTuple):

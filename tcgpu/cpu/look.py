@@ -5,8 +5,8 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from tcgpu._fork import fork_safe_lock
-from tcgpu._native import LANES, jit, run_threads, shares
+from tcgpu.engines.forking import fork_safe_lock
+from tcgpu.engines.native import LANES, jit, run_threads, shares
 
 SHORT_COLUMN = 32  # where none is longer, comparing beats marking
 DENSE = 12  # nonzeros per column from which packed words beat bits,

@@ -9,10 +9,10 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from tcgpu._native import jit, run_threads
 from tcgpu.cpu import look
 from tcgpu.cpu.dense import LINE, dense_tail, most_dense, wedge_lookups
 from tcgpu.cpu.edges import all_of, workers_for
+from tcgpu.engines.native import jit, run_threads
 
 COMPARED, PACKED, MARKED, HUB = 24, 20, 40, 6  # what an edge costs beside its look-ups: short, words, marks, hubs
 HUB_WORD = 0.8  # what a word of two hubs' rows costs,

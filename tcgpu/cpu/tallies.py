@@ -15,11 +15,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tcgpu._native import fetch_add, inline, jit, run_threads, shares, stoppable, stopped
 from tcgpu.columns import occurrences
 from tcgpu.cpu.dense import add_dense, first_dense
 from tcgpu.cpu.edges import Edges, all_of, workers_for
 from tcgpu.cpu.orders import in_order
+from tcgpu.engines.native import fetch_add, inline, jit, run_threads, shares, stoppable, stopped
 
 FEW_WORKERS = 4  # no more than these have an array of all edges, or vertices, each;
 FEW_IN_PART = 2  # of a part's

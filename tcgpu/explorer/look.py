@@ -6,8 +6,8 @@ import html
 import ipywidgets as widgets
 
 from tcgpu import plots
-from tcgpu._suggest import unknown
 from tcgpu.graph import GraphError
+from tcgpu.suggest import unknown
 
 LABEL = "96px"  # how wide the labels of a form are
 PER_INCH = 88  # pixels of the screen for an inch of a picture that is shown in its own size

@@ -5,8 +5,8 @@ from typing import NamedTuple
 
 import ipywidgets as widgets
 
-from tcgpu._engine import ENGINE
 from tcgpu.counting import METHODS
+from tcgpu.engines.choice import ENGINE
 from tcgpu.explorer import look, words
 from tcgpu.graph import GraphError
 

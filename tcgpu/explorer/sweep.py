@@ -6,8 +6,8 @@ Points that were measured are kept: a further reach measures only what is new.
 import ipywidgets as widgets
 
 from tcgpu import records
-from tcgpu._engine import ENGINE
 from tcgpu.bench import SWEEP, Rows, check_agreement
+from tcgpu.engines.choice import ENGINE
 from tcgpu.explorer import drawing, look
 from tcgpu.explorer.traces import of_kernels, traced
 from tcgpu.explorer.views import View, label_of, machine_of, measured

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tcgpu._native import jit, run_threads, shares
+from tcgpu.engines.native import jit, run_threads, shares
 
 U64 = np.uint64
 CHUNK = 1 << 20  # bytes

@@ -14,18 +14,18 @@ from functools import partial
 
 import numpy as np
 
-from tcgpu import _cuda
-from tcgpu._suggest import did_you_mean
+from tcgpu.engines import runtime
 from tcgpu.graph import GraphError
 from tcgpu.kernels import simulated
 from tcgpu.progress import each_part
+from tcgpu.suggest import did_you_mean
 
 
 @dataclass(frozen=True)
 class Step:
     """One kernel launch; a str among `args` names an array of the plan, anything else is passed as it is."""
 
-    kernel: _cuda.Kernel
+    kernel: runtime.Kernel
     blocks: int
     threads: int
     args: tuple
@@ -45,7 +45,7 @@ class Scan:
     blocks = threads = 1  # to the simulator it is next to nothing
 
     def run(self, arrays):
-        _cuda.scan(arrays[self.counts], arrays[self.starts])
+        runtime.scan(arrays[self.counts], arrays[self.starts])
 
 
 @dataclass
@@ -80,24 +80,24 @@ class Plan:
     def allocate(self):
         """Copy, create and set up the arrays; GraphError before the first of them if they do not fit."""
         self.check_fits()
-        _cuda.compile_ahead(step.kernel for step in (*self.setup, *self.steps) if isinstance(step, Step))
+        runtime.compile_ahead(step.kernel for step in (*self.setup, *self.steps) if isinstance(step, Step))
         for name, array in self.copied.items():
-            self.arrays[name] = _cuda.to_device(array)
+            self.arrays[name] = runtime.to_device(array)
         for name, (length, dtype, fill) in self.created.items():
-            self.arrays[name] = _cuda.device_array(length, dtype, fill)
+            self.arrays[name] = runtime.device_array(length, dtype, fill)
         for name, (created, dtype) in self.views.items():
             self.arrays[name] = self.arrays[created].view(dtype)
         each_part([partial(step.run, self.arrays) for step in self.setup])
 
     def check_fits(self):
         """GraphError unless the device has the memory, and the simulator takes no longer than it may."""
-        free = _cuda.memory_free()
+        free = runtime.memory_free()
         if self.device_bytes > free:
             raise GraphError(
                 f"{self.method} needs {self.device_bytes:,} bytes on the device, which has {free:,} free: "
                 "take another method, or count the graph in parts"
             )
-        if _cuda.engine() == "sim":
+        if runtime.engine() == "sim":
             simulated.check(self.method, self.simulated_seconds)
 
     @property
@@ -111,11 +111,11 @@ class Plan:
 
     def reset(self):
         """Back to before `launch`, so that it can be run and timed once more."""
-        _cuda.refill(self.arrays["total"], 0)
+        runtime.refill(self.arrays["total"], 0)
 
     def result(self):
         """The number of triangles that `launch` found, once it has."""
-        return int(_cuda.to_host(self.arrays["total"])[0])
+        return int(runtime.to_host(self.arrays["total"])[0])
 
     def free(self):
         """Let go of the device's memory."""

@@ -27,8 +27,8 @@ this way round, degree order costs the fewest look-ups: d (d - 1) / 2 for a colu
 
 import numpy as np
 
-from tcgpu import _cuda
-from tcgpu._cuda import cuda, int32, int64, kernel, uint8, uint32, uint64
+from tcgpu.engines import runtime
+from tcgpu.engines.runtime import cuda, int32, int64, kernel, uint8, uint32, uint64
 from tcgpu.kernels import (
     Plan,
     Scan,
@@ -430,7 +430,7 @@ BY_DEGREE = (
 def prepare(graph, order):
     """What `plan` takes, as `device_graph.prepare` makes it."""
     if order in ("auto", "degree"):
-        _cuda.compile_ahead(BY_DEGREE)
+        runtime.compile_ahead(BY_DEGREE)
     return device_graph.prepare(graph, order)
 
 
@@ -485,7 +485,7 @@ def _by_degree(graph, near, hubs, heavy, short, crowd, deal):
     setup = adaptive_setup
     n, m = graph.n, graph.m
     base, zero, lowest = n - near, n - NEAR - 1, NEAR + 1 - hubs
-    if NEAR + 1 + 1024 > _cuda.facts().shared_per_block:  # it has no room for a byte for each near row
+    if NEAR + 1 + 1024 > runtime.facts().shared_per_block:  # it has no room for a byte for each near row
         crowd = NO_CROWD
     measuring = ("col_ptr", "row_idx", base, heavy, short, *deal, "far", "quad_count", "heavy", "long", "listed")
     laying = ("col_ptr", "row_idx", "col_of", "near_ptr", base, zero, heavy, lowest, *deal, "put", "near", "in_edges")

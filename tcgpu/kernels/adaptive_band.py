@@ -3,7 +3,7 @@
 Where neighbours have close numbers, all of a vertex's neighbours, on either side, are a short row of bits: its band.
 """
 
-from tcgpu._cuda import cuda, int32, int64, kernel, uint16, uint32, uint64
+from tcgpu.engines.runtime import cuda, int32, int64, kernel, uint16, uint32, uint64
 from tcgpu.kernels.adaptive_setup import ALL_LANES
 from tcgpu.kernels.planes import IN_REGISTERS, clear_planes, keep_planes, read_counter, tally_eight
 

@@ -5,7 +5,7 @@ place, how many of them have a 1 there: see `planes`. A warp takes 32 rows at a 
 asks for eight of them at once; where fewer are left, for a row of zeros.
 """
 
-from tcgpu._cuda import cuda, int32, int64, kernel, uint32, uint64
+from tcgpu.engines.runtime import cuda, int32, int64, kernel, uint32, uint64
 from tcgpu.kernels.adaptive_setup import ALL_LANES, FRONTS, HUB_0, HUBS, PIECE, ROW, STRETCH, pieces_before
 from tcgpu.kernels.planes import IN_REGISTERS, clear_planes, keep_planes, read_counter, tally_eight
 

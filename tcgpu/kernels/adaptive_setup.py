@@ -12,8 +12,8 @@ about as much to do, and so have the shares.
 
 import numpy as np
 
-from tcgpu import _cuda
-from tcgpu._cuda import cuda, int32, int64, kernel, uint32, uint64
+from tcgpu.engines import runtime
+from tcgpu.engines.runtime import cuda, int32, int64, kernel, uint32, uint64
 from tcgpu.kernels import Scan, Step, enough_blocks
 from tcgpu.kernels.device_graph import SMALL
 from tcgpu.kernels.reduction import BYTES_PER_THREAD
@@ -280,12 +280,12 @@ def local_words(graph, short):
     """How many words local columns should reach over so that most nonzeros lie in one; 0 if none of WORDS does it."""
     if graph.m <= SMALL or graph.nonzeros_per_column < short // 4:
         return 0
-    xp = _cuda.arrays_of(graph.col_ptr)
+    xp = runtime.arrays_of(graph.col_ptr)
     lengths = xp.diff(graph.col_ptr)
     columns = xp.flatnonzero(lengths >= short)
     reach = (graph.row_idx[graph.col_ptr[columns + 1] - 1] >> 6) - (columns >> 6) + 1
     for words in WORDS:
-        fits = 8 * words * graph.n <= _cuda.memory_free() // 4
+        fits = 8 * words * graph.n <= runtime.memory_free() // 4
         if fits and 2 * int(lengths[columns][reach <= words].sum()) > graph.m:
             return words
     return 0

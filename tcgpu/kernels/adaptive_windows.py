@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tcgpu._cuda import cuda, int32, int64, kernel, uint16, uint32, uint64
+from tcgpu.engines.runtime import cuda, int32, int64, kernel, uint16, uint32, uint64
 from tcgpu.kernels.adaptive_setup import ALL_LANES, BITS, LENGTH_BITS, LENGTH_MASK, NEAR
 
 ROOM = 1024  # counters of a block of window_tally; rows beyond are counted in global memory

@@ -10,7 +10,7 @@ costs its length and not n.
 
 import numpy as np
 
-from tcgpu._cuda import cuda, int64, kernel, uint32
+from tcgpu.engines.runtime import cuda, int64, kernel, uint32
 from tcgpu.kernels import Plan, Step, check_knob, enough_blocks, simulated
 from tcgpu.kernels.reduction import BYTES_PER_THREAD, add_block_to
 

@@ -7,7 +7,7 @@ down to one, and they cycle over the columns. Nothing is refused but a graph tha
 
 import numpy as np
 
-from tcgpu._cuda import cuda, int64, kernel, uint32
+from tcgpu.engines.runtime import cuda, int64, kernel, uint32
 from tcgpu.kernels import Plan, Step, check_knob, enough_blocks, simulated, support
 from tcgpu.kernels.bits import (
     LONG_LIST,

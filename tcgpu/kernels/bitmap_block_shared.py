@@ -8,8 +8,8 @@ ends, and then these columns are looked up, short ones by `lanes` threads each, 
 
 import numpy as np
 
-from tcgpu import _cuda
-from tcgpu._cuda import cuda, int64, kernel, uint32
+from tcgpu.engines import runtime
+from tcgpu.engines.runtime import cuda, int64, kernel, uint32
 from tcgpu.graph import GraphError
 from tcgpu.kernels import Plan, Step, check_knob, enough_blocks, simulated, support
 from tcgpu.kernels.bits import (
@@ -93,7 +93,7 @@ def shared_bytes(n, threads):
 
 def most_vertices(threads=256):
     """How many vertices a graph may have on this device."""
-    return 8 * (_cuda.facts().shared_per_block - lists_and_task_bytes(threads)) // 32 * 32
+    return 8 * (runtime.facts().shared_per_block - lists_and_task_bytes(threads)) // 32 * 32
 
 
 def plan(graph, *, threads=256, blocks=None, lanes=16):

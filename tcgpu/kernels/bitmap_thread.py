@@ -7,7 +7,7 @@ Twelve is where their kernel for edge support ran out of the registers that leav
 Longer columns are counted too, slowly: the thread searches its column in memory for each row. Hubs belong elsewhere.
 """
 
-from tcgpu._cuda import cuda, int32, int64, kernel
+from tcgpu.engines.runtime import cuda, int32, int64, kernel
 from tcgpu.kernels import Plan, Step, check_knob, enough_blocks, simulated, support
 from tcgpu.kernels.device_graph import prepare
 from tcgpu.kernels.reduction import BYTES_PER_THREAD, add_block_to

@@ -9,7 +9,7 @@ As many warps run as the device runs at a time and has memory for; where not eve
 gets fewer of them, down to one. A block may end in a part of a warp, which works like any other.
 """
 
-from tcgpu._cuda import cuda, int64, kernel, uint32
+from tcgpu.engines.runtime import cuda, int64, kernel, uint32
 from tcgpu.kernels import Plan, Step, check_knob, enough_blocks, simulated, support
 from tcgpu.kernels.bits import (
     WORDS,

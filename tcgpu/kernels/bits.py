@@ -15,8 +15,8 @@ fold has a 0, so has the bitmap, and nearly all look-ups end there, close by.
 
 import numpy as np
 
-from tcgpu import _cuda
-from tcgpu._cuda import cuda, int64, kernel, uint32, uint64
+from tcgpu.engines import runtime
+from tcgpu.engines.runtime import cuda, int64, kernel, uint32, uint64
 from tcgpu.graph import GraphError
 from tcgpu.kernels import Step, check_knob
 
@@ -162,7 +162,7 @@ def bitmaps_that_fit(method, graph, wanted, bitmap_bytes):
 
     A sixteenth of what is free is left alone: allocations are rounded up, and memory has gaps.
     """
-    free = _cuda.memory_free()
+    free = runtime.memory_free()
     columns = 0 if hasattr(graph.col_ptr, "__cuda_array_interface__") else graph.nbytes
     room = free - free // 16 - columns
     fitting = wanted if bitmap_bytes == 0 else min(wanted, room // bitmap_bytes)
@@ -176,7 +176,7 @@ def bitmaps_that_fit(method, graph, wanted, bitmap_bytes):
 
 def check_shared(method, what, wanted):
     """GraphError unless a block of this device may have that many bytes of shared memory."""
-    most = _cuda.facts().shared_per_block
+    most = runtime.facts().shared_per_block
     if wanted > most:
         raise GraphError(f"{method}: {what} takes {wanted:,} bytes of shared memory; a block has at most {most:,} here")
     return wanted

@@ -11,8 +11,8 @@ search, so that nothing has to be cleared between two searches of a block.
 
 import numpy as np
 
-from tcgpu import _cuda
-from tcgpu._cuda import cuda, int32, int64, kernel
+from tcgpu.engines import runtime
+from tcgpu.engines.runtime import cuda, int32, int64, kernel
 from tcgpu.levels import search
 from tcgpu.levels.storage import LAYOUTS
 
@@ -88,13 +88,13 @@ class Search(search.Search):
 
     def __call__(self, root):
         scores, queues, starts = self.run([root])
-        levels = _cuda.to_host(scores)[0, SCORE.index("levels")]
-        starts = _cuda.to_host(starts)[: levels + 1].astype(np.int64)
-        return _cuda.to_host(queues[0])[: starts[-1]], starts
+        levels = runtime.to_host(scores)[0, SCORE.index("levels")]
+        starts = runtime.to_host(starts)[: levels + 1].astype(np.int64)
+        return runtime.to_host(queues[0])[: starts[-1]], starts
 
     def scores(self, roots, shared_bits, layout="s-utm"):
         """What each root would make of its component: int64, a row of SCORE a root."""
-        return _cuda.to_host(self.run(roots, shared_bits, LAYOUTS.index(layout))[0])
+        return runtime.to_host(self.run(roots, shared_bits, LAYOUTS.index(layout))[0])
 
     def run(self, roots, shared_bits=0, layout=0):
         """Search from each root; returns the scores, the queues, and where the first search's levels start in its own.
@@ -102,14 +102,14 @@ class Search(search.Search):
         All of them on the device: queues are large, and of many searches nobody reads them.
         """
         if self.on_device is None:
-            self.on_device = [_cuda.to_device(array) for array in self.adjacency]
+            self.on_device = [runtime.to_device(array) for array in self.adjacency]
         blocks = max(1, min(len(roots), ALL_THREADS // THREADS, SCRATCH // (8 * self.n)))
         threads = min(1024, ALL_THREADS // blocks // THREADS * THREADS)
-        marks = _cuda.device_array((blocks, self.n), np.int32, -1)
-        queues = _cuda.device_array((blocks, self.n), np.int32)
-        starts = _cuda.device_array(self.n + 1, np.int32, 0)
-        scores = _cuda.device_array((len(roots), len(SCORE)), np.int64, 0)
-        roots = _cuda.to_device(np.asarray(roots, np.int32))
+        marks = runtime.device_array((blocks, self.n), np.int32, -1)
+        queues = runtime.device_array((blocks, self.n), np.int32)
+        starts = runtime.device_array(self.n + 1, np.int32, 0)
+        scores = runtime.device_array((len(roots), len(SCORE)), np.int64, 0)
+        roots = runtime.to_device(np.asarray(roots, np.int32))
         args = (*self.on_device, roots, shared_bits, layout, marks, queues, starts, scores)
         search_kernel.launch(blocks, threads, *args)
         return scores, queues, starts

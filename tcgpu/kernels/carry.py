@@ -6,7 +6,7 @@ that is a search for each edge, in a column that is short, and a look-up for eac
 
 import numpy as np
 
-from tcgpu._cuda import cuda, kernel
+from tcgpu.engines.runtime import cuda, kernel
 from tcgpu.kernels import Step, enough_blocks
 
 THREADS, BLOCKS = 256, 16384

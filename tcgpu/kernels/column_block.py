@@ -12,7 +12,7 @@ column that reaches into the tile are merged with that part.
 
 import numpy as np
 
-from tcgpu._cuda import cuda, int32, int64, kernel
+from tcgpu.engines.runtime import cuda, int32, int64, kernel
 from tcgpu.kernels import Plan, Step, check_knob, check_positions, enough_blocks, simulated
 from tcgpu.kernels.merge import common_values
 from tcgpu.kernels.reduction import BYTES_PER_THREAD, add_block_to

@@ -11,7 +11,7 @@ are spared. A thread searches for the column of its nonzero; neighbours read nea
 
 import numpy as np
 
-from tcgpu._cuda import cuda, int64, kernel
+from tcgpu.engines.runtime import cuda, int64, kernel
 from tcgpu.kernels import Step, enough_blocks
 
 THREADS = 256

@@ -8,7 +8,8 @@ from functools import cached_property
 
 import numpy as np
 
-from tcgpu import _cuda, columns
+from tcgpu import columns
+from tcgpu.engines import runtime
 from tcgpu.graph import (
     Graph,
     GraphError,
@@ -67,10 +68,10 @@ class DeviceGraph:
         n = _vertices(u, v, n)
         if known_order(order) == "auto":
             drawn = columns.sample(u.size, n)
-            order = best_order(_cuda.to_host(u[drawn]), _cuda.to_host(v[drawn]), n, u.size)
+            order = best_order(runtime.to_host(u[drawn]), runtime.to_host(v[drawn]), n, u.size)
         occurrences = None
         if order == "degree":
-            occurrences = _cuda.arrays_of(u).zeros(n, np.int32)
+            occurrences = runtime.arrays_of(u).zeros(n, np.int32)
             _run(orientation.count_occurrences, u.size, u, v, occurrences)
         graph = cls._from_checked(u, v, n, order, clean, name, occurrences)
         graph.natural_ids = ids
@@ -84,7 +85,7 @@ class DeviceGraph:
         rank = None if occurrences is None else _rank(occurrences)
         keys = _empty(u, u.size, np.uint64)
         _run(orientation.pack_edges, u.size, u, v, _empty(u, 0, np.int32) if rank is None else rank, keys)
-        _cuda.sort(keys)
+        runtime.sort(keys)
         row_idx, col_of = _unpacked(keys) if clean else _unpacked_once(keys)
         return cls(n, _pointers(col_of, n), row_idx, col_of, order=order, rank=rank, occurrences=occurrences,
                    records=u.size, name=name)  # fmt: skip
@@ -99,15 +100,15 @@ class DeviceGraph:
 
     def to_graph(self):
         """The same columns as a Graph; its `ids` are those of edges that came with ids, else these numbers."""
-        ids = None if self.natural_ids is None else _cuda.to_host(self.ids)
-        return Graph(*map(_cuda.to_host, (self.col_ptr, self.row_idx)), labels=ids, name=self.name, order=self.order)
+        ids = None if self.natural_ids is None else runtime.to_host(self.ids)
+        return Graph(*map(runtime.to_host, (self.col_ptr, self.row_idx)), labels=ids, name=self.name, order=self.order)
 
     @cached_property
     def ids(self):
         """The id of each vertex, an array on the device; None where vertex v is simply v."""
         if self.rank is None:
             return self.natural_ids
-        xp = _cuda.arrays_of(self.rank)
+        xp = runtime.arrays_of(self.rank)
         source = xp.empty(self.n, WIDE)
         source[xp.asarray(self.rank)] = xp.arange(self.n)
         return source if self.natural_ids is None else self.natural_ids[source]
@@ -119,7 +120,7 @@ class DeviceGraph:
         if order in ("natural", self.order):
             return self
         if self._by_degree is None:
-            degrees = _cuda.arrays_of(self.col_ptr).diff(self.col_ptr).astype(np.int32)
+            degrees = runtime.arrays_of(self.col_ptr).diff(self.col_ptr).astype(np.int32)
             _run(orientation.count_rows, self.m, self.row_idx, degrees)
             ends = self.row_idx, self.col_of
             self._by_degree = DeviceGraph._from_checked(*ends, self.n, order, True, self.name, degrees)
@@ -128,7 +129,7 @@ class DeviceGraph:
 
     def kept(self, keep):
         """The same vertices, by these numbers, and of the edges those that `keep` marks: a bool for each."""
-        at = _cuda.arrays_of(keep).flatnonzero(keep)
+        at = runtime.arrays_of(keep).flatnonzero(keep)
         row_idx, col_of = self.row_idx[at], self.col_of[at]
         return DeviceGraph(
             self.n, _pointers(col_of, self.n), row_idx, col_of, order=self.order, name=self.name,
@@ -138,7 +139,7 @@ class DeviceGraph:
     @cached_property
     def _auto(self):
         drawn = columns.sample(self.m, self.n)
-        ends = (_cuda.to_host(array[drawn]) for array in (self.row_idx, self.col_of))
+        ends = (runtime.to_host(array[drawn]) for array in (self.row_idx, self.col_of))
         return best_order(*ends, self.n, self.m)
 
     @property
@@ -166,9 +167,9 @@ def prepare(graph, order):
     """What `plan` takes: on a GPU a graph's columns there, cleaned and ordered there if it comes as edges."""
     if isinstance(graph, tuple):
         graph = edge_arrays(graph)
-    if _cuda.engine() == "sim" or order in ("bfs", "random"):
+    if runtime.engine() == "sim" or order in ("bfs", "random"):
         graph, order = as_graph(graph, order), "natural"
-    if _cuda.engine() == "sim":
+    if runtime.engine() == "sim":
         return graph
     if not isinstance(graph, (tuple, DeviceGraph)):
         graph = DeviceGraph.from_graph(as_graph(graph))
@@ -179,7 +180,7 @@ def prepare(graph, order):
 
 def _on_device(array, what):
     """An array of the device's library for whole arrays, of whole numbers of 32 or 64 bits, contiguous."""
-    array = _cuda.to_device_library(unmasked(array, what))
+    array = runtime.to_device_library(unmasked(array, what))
     if array.ndim != 1 or array.dtype.kind not in "iu" and array.size:
         raise GraphError(f"{what} must be one-dimensional and hold whole numbers, not {array.dtype} {array.shape}")
     if array.dtype.itemsize < 4 or not array.size:
@@ -188,7 +189,7 @@ def _on_device(array, what):
         if int(array.max()) > np.iinfo(WIDE).max:
             raise GraphError(f"{what} has {int(array.max())}, past the largest possible id, {np.iinfo(WIDE).max}")
         array = array.astype(WIDE)
-    return _cuda.arrays_of(array).ascontiguousarray(array)
+    return runtime.arrays_of(array).ascontiguousarray(array)
 
 
 def _vertices(u, v, n):
@@ -212,7 +213,7 @@ def _compact(u, v):
 
     `ids` (int64) is None where every id is the vertex itself.
     """
-    xp = _cuda.arrays_of(u)
+    xp = runtime.arrays_of(u)
     ids = xp.unique(xp.concatenate((xp.unique(u), xp.unique(v))))
     if not ids.size or int(ids[0]) == 0 and int(ids[-1]) == ids.size - 1:
         return u, v, ids.size, None
@@ -225,7 +226,7 @@ def _rank(occurrences):
     n = occurrences.size
     keys, rank = _empty(occurrences, n, np.uint64), _empty(occurrences, n, np.int32)
     _run(orientation.pack_occurrences, n, occurrences, keys)
-    _cuda.sort(keys)
+    runtime.sort(keys)
     _run(orientation.number_vertices, n, keys, rank, occurrences)
     return rank
 
@@ -241,7 +242,7 @@ def _unpacked_once(keys):
     position = np.int32 if keys.size < 2**31 else np.int64
     new, place = _empty(keys, keys.size, position), _empty(keys, keys.size + 1, position)
     _run(orientation.mark_new, keys.size, keys, new)
-    _cuda.scan(new, place)
+    runtime.scan(new, place)
     m = int(place[-1])
     row_idx, col_of = _empty(keys, m, np.int32), _empty(keys, m, np.int32)
     _run(orientation.unpack_new, keys.size, keys, place, row_idx, col_of)
@@ -249,14 +250,14 @@ def _unpacked_once(keys):
 
 
 def _pointers(col_of, n):
-    col_ptr = _cuda.arrays_of(col_of).full(n + 1, -1, np.int64)
+    col_ptr = runtime.arrays_of(col_of).full(n + 1, -1, np.int64)
     _run(column_kernels.find_col_ptr, col_of.size, col_of, col_ptr)
     _run(column_kernels.fill_empty_columns, n + 1, col_of, col_ptr)
     return col_ptr
 
 
 def _empty(like, length, dtype):
-    return _cuda.arrays_of(like).empty(length, dtype)
+    return runtime.arrays_of(like).empty(length, dtype)
 
 
 def _run(kernel, tasks, *args):

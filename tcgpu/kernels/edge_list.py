@@ -15,7 +15,7 @@ this kind takes, by position:
 Positions have 32 bits: no array of rows may have 2^32 - 2^13 rows or more.
 """
 
-from tcgpu._cuda import cuda, int64, uint32
+from tcgpu.engines.runtime import cuda, int64, uint32
 from tcgpu.kernels import Plan, Step, simulated
 from tcgpu.kernels.bits import check_edges
 from tcgpu.kernels.columns import column_at

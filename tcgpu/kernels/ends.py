@@ -5,7 +5,7 @@ Contract: a plan that finds every edge's triangles becomes one that finds every 
 
 import numpy as np
 
-from tcgpu._cuda import cuda, int32, int64, kernel, uint32
+from tcgpu.engines.runtime import cuda, int32, int64, kernel, uint32
 from tcgpu.kernels import Step, enough_blocks, simulated
 
 SUMMED, OWN = 16384, 2048  # nonzeros that a block takes at a time, last vertices that it has counters for

@@ -25,8 +25,8 @@ keep the numbers that suited it at first.
 
 import numpy as np
 
-from tcgpu import _cuda
-from tcgpu._cuda import cuda, int32, int64, kernel, uint32
+from tcgpu.engines import runtime
+from tcgpu.engines.runtime import cuda, int32, int64, kernel, uint32
 from tcgpu.kernels import Plan, Step, adaptive_tally, carry, simulated, support
 from tcgpu.kernels.device_graph import prepare
 from tcgpu.kernels.support import EVERY_LANE, HIGHEST, LISTS, LOWEST, MIDDLING, ROUND, THREADS, WARP, WEAK, over
@@ -131,11 +131,11 @@ class Truss(Plan):
     k, rounds, answer = None, 0, "number"
 
     def result(self):
-        return _cuda.to_host(self.arrays[self.answer])
+        return runtime.to_host(self.arrays[self.answer])
 
     def stays(self):
         """Of the result which edges stayed: bool, a quarter of the bytes."""
-        return _cuda.to_host(_cuda.to_device_library(self.arrays[self.answer]) == 0)
+        return runtime.to_host(runtime.to_device_library(self.arrays[self.answer]) == 0)
 
 
 class TrussPlan(Truss):
@@ -162,7 +162,7 @@ class TrussPlan(Truss):
 
     def count_supports(self):
         self.rounds = 0
-        if self.start is None or self.start.device_bytes > _cuda.memory_free():
+        if self.start is None or self.start.device_bytes > runtime.memory_free():
             super().launch()
             return
         with self.start.carried_out():
@@ -179,7 +179,7 @@ class TrussPlan(Truss):
         if k > 3:
             self.run(mark_near, over(self.edges), "col_of", "row_idx", "support", "weak", "near", "state")
             self.listing.run(self.arrays)
-        state = _cuda.to_host(self.arrays["state"])
+        state = runtime.to_host(self.arrays["state"])
         return int(state[WEAK]), int(state[LOWEST]), state[:LISTS]
 
     def remove(self, lists):
@@ -195,7 +195,7 @@ class TrussPlan(Truss):
 
     def reset(self):
         for name in ("support", "number", "weak", "near"):
-            _cuda.refill(self.arrays[name], 0)
+            runtime.refill(self.arrays[name], 0)
         for step in self.setup:
             step.run(self.arrays)
 
@@ -206,12 +206,12 @@ class TrussAnew(Truss):
     graph = None
 
     def reset(self):
-        _cuda.refill(self.arrays["number"], 0)
+        runtime.refill(self.arrays["number"], 0)
 
     def launch(self):
         self.rounds = 0
-        number, graph = _cuda.to_device_library(self.arrays["number"]), self.graph
-        origin, k, found = _cuda.arrays_of(number).arange(graph.m, dtype=np.int32), 3, None
+        number, graph = runtime.to_device_library(self.arrays["number"]), self.graph
+        origin, k, found = runtime.arrays_of(number).arange(graph.m, dtype=np.int32), 3, None
         while graph.m > MIDDLING[1]:
             self.rounds += 1
             found = supports(graph) if found is None else found
@@ -232,14 +232,14 @@ class TrussAnew(Truss):
             rest = plan(graph, self.k)
             rest.least = k
             with rest.carried_out():
-                number[origin] = _cuda.to_device_library(rest.arrays["number"])
+                number[origin] = runtime.to_device_library(rest.arrays["number"])
             self.rounds += rest.rounds
 
 
 def supports(graph):
     """The support of each edge by `adaptive`, on the device."""
     with adaptive_tally.support_plan(graph).carried_out() as done:
-        return _cuda.to_device_library(done.arrays[done.answer])
+        return runtime.to_device_library(done.arrays[done.answer])
 
 
 def plan(graph, k=None, *, method=None):
@@ -251,7 +251,7 @@ def plan(graph, k=None, *, method=None):
         back = prepare(graph, "natural")
         own = prepare(back, "auto")
         start = adaptive_tally.support_plan(own)
-        if own.order == "degree" and start.device_bytes + BYTES_ANEW * graph.m <= _cuda.memory_free():
+        if own.order == "degree" and start.device_bytes + BYTES_ANEW * graph.m <= runtime.memory_free():
             return _anew(own, back, k)
         return _in_place(graph, k, method, carry.edges_back(start, own, back))
     return _in_place(graph, k, None if method == "bitmaps" else method)

@@ -19,8 +19,8 @@ blocks work on both kinds at once. How the threads of a block divide a task is t
 
 import numpy as np
 
-from tcgpu import _cuda
-from tcgpu._cuda import cuda, int64, kernel, uint32, uint64
+from tcgpu.engines import runtime
+from tcgpu.engines.runtime import cuda, int64, kernel, uint32, uint64
 from tcgpu.graph import GraphError
 from tcgpu.kernels import Plan, Step, breadth, check_choice, check_knob, enough_blocks, simulated
 from tcgpu.kernels.reduction import BYTES_PER_THREAD, add_block_to
@@ -317,7 +317,7 @@ def plan(
     work = effort(chunks, edge_ptr, skip)
     table, bits = describe(chunks, edge_ptr, memory, arrangement)
     shared = 4 * (1 + int(table[:, WORDS].max(initial=0)))
-    threads = threads or (MANY if 4 * shared > _cuda.facts().shared_per_sm else FEW)
+    threads = threads or (MANY if 4 * shared > runtime.facts().shared_per_sm else FEW)
     lanes = min(lanes, threads)
     check_patience(chunks, work, threads, blocks, approach)
     piece = piece or max(SMALLEST, -(-chunks.total_tests // (blocks * TASKS_PER_BLOCK)))
@@ -344,10 +344,10 @@ def plan(
 
 def cut(graph, layout="s-utm", roots=256):
     """Algorithm 1: the Split of the graph for the device's shared memory. On a GPU, all roots are tried at once."""
-    device = _cuda.facts()
+    device = runtime.facts()
     shared = {"shared_bits": 8 * device.shared_per_block - TICKET, "machines": device.sms, "layout": layout}
     roots = worth_trying(graph, roots)
-    if _cuda.engine() == "gpu":
+    if runtime.engine() == "gpu":
         search = breadth.Search(graph)
         roots = best_roots(search, **shared, most=roots)
         return split(graph, **shared, roots=roots, search=search)
@@ -356,7 +356,7 @@ def cut(graph, layout="s-utm", roots=256):
 
 def worth_trying(graph, roots):
     """So many roots, or fewer of a graph whose searches would take long; at least one."""
-    return max(1, min(roots, SEARCHED[_cuda.engine()] // (1 + graph.n + 2 * graph.m)))
+    return max(1, min(roots, SEARCHED[runtime.engine()] // (1 + graph.n + 2 * graph.m)))
 
 
 def best_roots(search, shared_bits, machines, layout, most):
@@ -445,10 +445,10 @@ def divide(tests, piece, schedule):
 
 def check_patience(chunks, work, threads, blocks, approach):
     """GraphError, before anything is launched, if a GPU would be busy for too long."""
-    if _cuda.engine() == "sim":
+    if runtime.engine() == "sim":
         return  # Plan knows how long the simulator takes
     each = 1 if approach == "B" else threads
-    device = _cuda.facts()
+    device = runtime.facts()
     seconds = work / TESTS_PER_THREAD / min(each * blocks, THREADS_AT_WORK * device.sms)
     if approach in "BC" and work:
         seconds = max(seconds, work * (int(max(chunks.tests)) / chunks.total_tests) / TESTS_PER_THREAD / each)

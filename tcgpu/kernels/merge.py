@@ -5,7 +5,7 @@ are written as additions of comparisons, so that the lanes of a warp, which rare
 take the same path through the loop and differ only in how often they go round.
 """
 
-from tcgpu._cuda import cuda, uint32
+from tcgpu.engines.runtime import cuda, uint32
 
 MAX_POSITION = 2**32 - 1
 

@@ -13,7 +13,7 @@ What it costs: the work of a merge, the searches on the diagonals, and strided a
 that are a part apart from each other.
 """
 
-from tcgpu._cuda import cuda, int64, kernel, uint32
+from tcgpu.engines.runtime import cuda, int64, kernel, uint32
 from tcgpu.kernels import check_knob, edge_list, enough_blocks
 from tcgpu.kernels.device_graph import prepare
 from tcgpu.kernels.edge_list import columns_of

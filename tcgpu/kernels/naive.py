@@ -7,7 +7,7 @@ What it costs: a warp takes as long as its longest pair of columns (divergence),
 (scattered loads), so that the natural order of a mesh, whose neighbours have close numbers, beats any other.
 """
 
-from tcgpu._cuda import cuda, int64, kernel
+from tcgpu.engines.runtime import cuda, int64, kernel
 from tcgpu.kernels import Plan, Step, check_knob, check_positions, columns, enough_blocks, simulated
 from tcgpu.kernels.merge import common_values
 from tcgpu.kernels.reduction import BYTES_PER_THREAD, add_block_to

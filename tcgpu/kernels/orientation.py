@@ -3,7 +3,7 @@
 A *key* is an edge in 64 bits, its smaller vertex above its larger one: sorted keys are column after column.
 """
 
-from tcgpu._cuda import cuda, int32, kernel, uint32, uint64
+from tcgpu.engines.runtime import cuda, int32, kernel, uint32, uint64
 
 NO_EDGE = 2**64 - 1  # the key of a loop: after all others
 

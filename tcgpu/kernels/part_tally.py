@@ -8,7 +8,7 @@ Of the two columns the rows of the shorter are looked up in the longer, 32 at a 
 two places found, atomically; what belongs to the edge (i, j) itself is added up in the warp first.
 """
 
-from tcgpu._cuda import cuda, int32, int64, kernel, uint32
+from tcgpu.engines.runtime import cuda, int32, int64, kernel, uint32
 from tcgpu.kernels import enough_blocks
 from tcgpu.kernels.columns import column_at
 

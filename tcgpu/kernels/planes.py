@@ -7,7 +7,7 @@ with: all 64 places at once, no addition for each 1. A warp has 32 words side by
 Places are 64 bits wide here: to those, a distance that is known needs no addition, nor a register that keeps its sum.
 """
 
-from tcgpu._cuda import cuda, uint32, uint64
+from tcgpu.engines.runtime import cuda, uint32, uint64
 
 IN_REGISTERS = 5  # planes of a warp's counters that are there
 

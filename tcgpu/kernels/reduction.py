@@ -5,7 +5,7 @@ stay whole as long as can be, and no two lanes meet in a bank. A block of any si
 odd, the middle one waits for the next round.
 """
 
-from tcgpu._cuda import cuda, int64
+from tcgpu.engines.runtime import cuda, int64
 
 BYTES_PER_THREAD = 8  # of dynamic shared memory
 

@@ -17,7 +17,7 @@ from functools import cache
 
 import numpy as np
 
-from tcgpu import _cuda
+from tcgpu.engines import runtime
 from tcgpu.graph import GraphError
 
 NOTICE = 2.0  # seconds from which on a simulated run is announced
@@ -78,7 +78,7 @@ def work(graph, microseconds=0, row_us=0):
     microseconds: without reading rows. row_us: of each row read, of which there is one for each row of column i of each
     nonzero (i, j). 0 on a GPU, where the column lengths may lie on the device.
     """
-    if _cuda.engine() != "sim":
+    if runtime.engine() != "sim":
         return 0
     return int(microseconds + row_us * int(graph.column_lengths[graph.row_idx].sum()))
 
@@ -88,7 +88,7 @@ def search_work(graph, edge_us, step_us):
 
     edge_us, step_us: microseconds of an edge, and of a step of a search.
     """
-    if _cuda.engine() != "sim":
+    if runtime.engine() != "sim":
         return 0
     after = graph.col_ptr[1:][graph.col_of] - np.arange(1, graph.m + 1)  # of column j only the rows after row i
     lookups = int(np.minimum(graph.column_lengths[graph.row_idx], after).sum())
@@ -100,7 +100,7 @@ def column_rounds(graph, passing=0.2):
 
     A round for each column with the two rows that a triangle takes; any column costs the share `passing` of that.
     """
-    return np.count_nonzero(graph.column_lengths > 1) + passing * graph.n if _cuda.engine() == "sim" else 0
+    return np.count_nonzero(graph.column_lengths > 1) + passing * graph.n if runtime.engine() == "sim" else 0
 
 
 def seconds(threads, microseconds):
@@ -122,7 +122,7 @@ def _trial():
     col_ptr = np.searchsorted(col_of, np.arange(17))
     arrays = col_ptr, row_idx.astype(np.int32), col_of.astype(np.int32), np.zeros(1, np.int64)
     begin = time.thread_time()
-    _cuda.simulate(naive_kernel.py_func, 2, 32, arrays, shared=8 * 32)
+    runtime.simulate(naive_kernel.py_func, 2, 32, arrays, shared=8 * 32)
     return time.thread_time() - begin
 
 

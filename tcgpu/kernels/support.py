@@ -26,8 +26,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tcgpu import _cuda
-from tcgpu._cuda import cuda, int32, kernel, uint32
+from tcgpu.engines import runtime
+from tcgpu.engines.runtime import cuda, int32, kernel, uint32
 from tcgpu.graph import GraphError
 from tcgpu.kernels import Plan, Step, check_knob, enough_blocks, simulated
 from tcgpu.kernels.device_graph import SMALL
@@ -382,10 +382,10 @@ class SupportPlan(Plan):
     def reset(self):
         for name in COUNTERS:
             if name in self.arrays:
-                _cuda.refill(self.arrays[name], 0)
+                runtime.refill(self.arrays[name], 0)
 
     def result(self):
-        found = _cuda.to_host(self.arrays[self.answer])
+        found = runtime.to_host(self.arrays[self.answer])
         return found >> self.shift if self.shift else found
 
 
@@ -421,7 +421,7 @@ def plan(graph, method=None, *, threads=None, blocks=None, **knobs):
 def _simulated_work(graph, method, walks):
     """Microseconds in the simulator: of the lanes that a nonzero takes, the threads that a column takes, the rows."""
     nonzero_us, column_us, row_us = SIMULATED_US[method]
-    if method == "thread" and _cuda.engine() == "sim":  # a column is gone over once for each twelve of its rows
+    if method == "thread" and runtime.engine() == "sim":  # a column is gone over once for each twelve of its rows
         nonzero_us *= float((graph.column_lengths[graph.col_of] / IN_REGISTERS + 1).mean()) if graph.m else 1
     columns = simulated.column_rounds(graph, passing=0) * walks[0].threads
     return simulated.work(graph, nonzero_us * graph.m + column_us * columns, row_us)
@@ -450,7 +450,7 @@ def _thread(graph, threads, blocks):
 
 def _warp(graph, threads, blocks, coarse=COARSE[0]):
     threads = _whole_warps(threads or 256)
-    words, bitmaps = _bitmaps(graph, blocks and blocks * threads // WARP, _cuda.facts().threads_per_sm // WARP)
+    words, bitmaps = _bitmaps(graph, blocks and blocks * threads // WARP, runtime.facts().threads_per_sm // WARP)
     threads = min(threads, bitmaps * WARP)
     warps = threads // WARP
     blocks = bitmaps // warps
@@ -462,7 +462,7 @@ def _warp(graph, threads, blocks, coarse=COARSE[0]):
 
 def _block_global(graph, threads, blocks, coarse=COARSE[1]):
     threads = _whole_warps(threads or 256)
-    words, blocks = _bitmaps(graph, blocks, max(1, _cuda.facts().threads_per_sm // threads))
+    words, blocks = _bitmaps(graph, blocks, max(1, runtime.facts().threads_per_sm // threads))
     coarse, shift = _coarse(graph, coarse)
     arrays = {"bitmap": (blocks * 2 * words, np.uint32, 0)}
     args = (*COMMON, "bitmap", words, coarse, shift)
@@ -470,7 +470,7 @@ def _block_global(graph, threads, blocks, coarse=COARSE[1]):
 
 
 def _block_shared(graph, threads, blocks, sizes=SIZES):
-    facts = _cuda.facts()
+    facts = runtime.facts()
     walks = []
     for which, (_, usual, words) in enumerate(sizes):
         words, shift = _coarse(graph, min(words, (facts.shared_per_block - 16) // BYTES_PER_WORD))
@@ -507,6 +507,6 @@ def _bitmaps(graph, wanted, resident):
     """The words of a bitmap in global memory, and how many bitmaps: as many as are wanted, or run at once, and fit."""
     words = max(1, -(-graph.n // 32))
     others = 4 * (8 * graph.n + 7 * graph.m)  # the rest of a k-truss
-    fit = min((_cuda.memory_free() - others) // (words * BYTES_PER_WORD), (2**32 - 1) // (2 * words))
-    wanted = check_knob("blocks", wanted or _cuda.facts().sms * resident, 1, 2**31 - 1)
+    fit = min((runtime.memory_free() - others) // (words * BYTES_PER_WORD), (2**32 - 1) // (2 * words))
+    wanted = check_knob("blocks", wanted or runtime.facts().sms * resident, 1, 2**31 - 1)
     return words, max(1, min(wanted, fit, graph.n))

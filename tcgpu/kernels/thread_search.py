@@ -8,7 +8,7 @@ that a short column beside a long one is cheap. But the 32 lanes of a warp searc
 theirs reads 32 places that have nothing to do with each other, and the warp waits for its longest search.
 """
 
-from tcgpu._cuda import cuda, int64, kernel, uint32
+from tcgpu.engines.runtime import cuda, int64, kernel, uint32
 from tcgpu.kernels import check_knob, edge_list, enough_blocks
 from tcgpu.kernels.device_graph import prepare
 from tcgpu.kernels.edge_list import columns_of, has

@@ -17,7 +17,7 @@ With `cached`, 32 elements of the longer column, evenly spaced, are brought to s
 levels of the search tree, which every search goes through. It ends in the part of the column between two of them.
 """
 
-from tcgpu._cuda import cuda, int32, int64, kernel, uint32, uint64
+from tcgpu.engines.runtime import cuda, int32, int64, kernel, uint32, uint64
 from tcgpu.kernels import check_choice, check_knob, edge_list, enough_blocks
 from tcgpu.kernels.device_graph import prepare
 from tcgpu.kernels.edge_list import has, place_at_hand, stretches

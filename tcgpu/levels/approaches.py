@@ -12,9 +12,9 @@ from math import comb
 
 import numpy as np
 
-from tcgpu._suggest import unknown
 from tcgpu.graph import GraphError
 from tcgpu.levels.combinations import numbered
+from tcgpu.suggest import unknown
 
 APPROACHES = ("A", "B", "C", "D")
 

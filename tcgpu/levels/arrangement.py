@@ -13,9 +13,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tcgpu._suggest import unknown
 from tcgpu.graph import GraphError
 from tcgpu.levels.storage import ROW, WORD, bits_needed, empty_words, fill, position, spread
+from tcgpu.suggest import unknown
 
 ARRANGEMENTS = ("one", "redundant", "striped")
 PARTITIONS = 8  # of the paper's card, and of all NVIDIA's of its generation

@@ -13,8 +13,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tcgpu._suggest import unknown
 from tcgpu.graph import GraphError
+from tcgpu.suggest import unknown
 
 RULES = ("1.0", "1.1", "1.2", "1.3", "2.0", "sectors")
 WARP = 32

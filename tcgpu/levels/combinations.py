@@ -14,7 +14,7 @@ from math import comb, prod
 
 import numpy as np
 
-from tcgpu._native import jit
+from tcgpu.engines.native import jit
 from tcgpu.graph import GraphError
 
 I64 = np.int64

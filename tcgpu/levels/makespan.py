@@ -10,8 +10,8 @@ from itertools import accumulate
 
 import numpy as np
 
-from tcgpu._suggest import unknown
 from tcgpu.graph import GraphError
+from tcgpu.suggest import unknown
 
 ORDERS = ("longest", "given")
 

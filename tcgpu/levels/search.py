@@ -5,7 +5,7 @@ Anything with the two methods of a `Search` may stand in for it in `split`: a se
 
 import numpy as np
 
-from tcgpu._native import jit
+from tcgpu.engines.native import jit
 
 
 class Search:

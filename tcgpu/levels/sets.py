@@ -23,7 +23,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tcgpu._native import jit
+from tcgpu.engines.native import jit
 from tcgpu.graph import GraphError
 from tcgpu.levels.search import Search
 from tcgpu.levels.storage import bits_needed, known
@@ -236,9 +236,9 @@ def _check(**numbers):
 
 def _at_hand(shared_bits, machines):
     """What was not given, of the device at hand."""
-    from tcgpu import _cuda
+    from tcgpu.engines import runtime
 
-    facts = _cuda.facts()
+    facts = runtime.facts()
     return 8 * facts.shared_per_block if shared_bits is None else shared_bits, machines or facts.sms
 
 

@@ -13,9 +13,9 @@ from math import isqrt
 
 import numpy as np
 
-from tcgpu._native import jit
-from tcgpu._suggest import unknown
+from tcgpu.engines.native import jit
 from tcgpu.graph import GraphError
+from tcgpu.suggest import unknown
 
 LAYOUTS = ("matrix", "utm", "s-utm")
 WORD = 32  # bits in a word
@@ -42,9 +42,9 @@ def limits(device=None):
     device: anything with `shared_per_block` and `memory_bytes`, by default the facts of the device at hand.
     """
     if device is None:
-        from tcgpu import _cuda
+        from tcgpu.engines import runtime
 
-        device = _cuda.facts()
+        device = runtime.facts()
     memories = {"shared": device.shared_per_block, "global": device.memory_bytes}
     return {name: {layout: max_vertices(8 * size, layout) for layout in LAYOUTS} for name, size in memories.items()}
 

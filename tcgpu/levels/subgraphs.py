@@ -19,14 +19,14 @@ from math import comb
 
 import numpy as np
 
-from tcgpu._native import fetch_add, jit, run_threads, stopped, threads
-from tcgpu._suggest import unknown
 from tcgpu.columns import MANY
+from tcgpu.engines.native import fetch_add, jit, run_threads, stopped, threads
 from tcgpu.graph import GraphError, as_graph
 from tcgpu.levels.combinations import numbered, successor, unrank_into
 from tcgpu.levels.search import Search
 from tcgpu.levels.sets import in_levels, split
 from tcgpu.levels.storage import LAYOUTS, bits_needed, empty_words, fill, row_of, words_needed
+from tcgpu.suggest import unknown
 
 KINDS = ("clique", "independent", "connected")
 WAYS = ("growth", "combinations")

@@ -8,7 +8,7 @@ together with every third vertex first: a step towards intersections.
 
 import numpy as np
 
-from tcgpu._native import inline, jit
+from tcgpu.engines.native import inline, jit
 from tcgpu.graph import GraphError, as_graph
 from tcgpu.levels.approaches import ranges
 from tcgpu.levels.combinations import unrank_into, unranked

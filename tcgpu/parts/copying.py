@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from tcgpu._native import jit
+from tcgpu.engines.native import jit
 
 U64 = np.uint64
 

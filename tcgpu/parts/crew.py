@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from functools import cached_property
 from weakref import WeakKeyDictionary
 
-from tcgpu._engine import ENGINE
+from tcgpu.engines.choice import ENGINE
 from tcgpu.graph import GraphError
 from tcgpu.parts import local, worker
 from tcgpu.progress import watched

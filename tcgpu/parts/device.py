@@ -11,7 +11,7 @@ from functools import partial
 
 import numpy as np
 
-from tcgpu import _cuda
+from tcgpu.engines import runtime
 from tcgpu.kernels import part_tally, warp_search
 from tcgpu.parts import copying
 from tcgpu.parts.cut import MOST_ROWS, column_bytes, words
@@ -34,14 +34,14 @@ class Block:
         """As a part of `memory`, a device array of int64 that has room for it; not filled yet."""
         first, last = int(graph.col_ptr[begin]), int(graph.col_ptr[end])
         pointers = end - begin + 1
-        rows = _cuda.stretch(memory, pointers, last - first, np.int32)
-        return cls(begin, end, first, _cuda.stretch(memory, 0, pointers, np.int64), rows)
+        rows = runtime.stretch(memory, pointers, last - first, np.int32)
+        return cls(begin, end, first, runtime.stretch(memory, 0, pointers, np.int64), rows)
 
     def part_of(self, low, high):
         """(low, pointers, rows) of some of the columns, or of all."""
         if (low, high) == (self.begin, self.end):
             return low, self.pointers, self.rows
-        return low, _cuda.stretch(self.pointers, low - self.begin, high - low + 1, np.int64), self.rows
+        return low, runtime.stretch(self.pointers, low - self.begin, high - low + 1, np.int64), self.rows
 
 
 def launch_count(near, far, part, total, *, columns=None, cached=True, stream=None):
@@ -52,7 +52,7 @@ def launch_count(near, far, part, total, *, columns=None, cached=True, stream=No
     """
     blocks, size, shared = warp_search.shape(part.last - part.first)
     if columns is None:
-        columns = _cuda.device_array(0, np.int32)
+        columns = runtime.device_array(0, np.int32)
     warp_search.warp_search_kernel.launch(
         blocks, size, columns, part.first - near.first, part.last - near.first, near.begin, near.pointers, near.rows,
         *far, int(cached), total, shared=shared, stream=stream,
@@ -66,9 +66,9 @@ def count(graph, part, **knobs):
         if piece.barren(graph):
             return 0
         near, far = _blocks(graph, piece)
-        total = _cuda.device_array(1, np.int64, 0)
+        total = runtime.device_array(1, np.int64, 0)
         launch_count(near, far.part_of(*piece.rows(graph)), piece, total, **knobs)
-        return int(_cuda.to_host(total)[0])
+        return int(runtime.to_host(total)[0])
 
     found = _in_pieces(graph, part, whole)
     return sum(found), len(found) - 1
@@ -82,14 +82,14 @@ def tally(graph, part, by_edge):
             return []
         near, far = _blocks(graph, piece)
         ranges = piece.reach(graph, by_edge)
-        arrays = [_cuda.device_array(high - low, np.int32 if by_edge else np.int64, 0) for low, high in ranges]
+        arrays = [runtime.device_array(high - low, np.int32 if by_edge else np.int64, 0) for low, high in ranges]
         bases = [low - block.first if by_edge else low for (low, _), block in zip((ranges[0], ranges[-1]), (near, far))]
         blocks, size = part_tally.shape(piece.last - piece.first)
         part_tally.part_tally.launch(
             blocks, size, piece.first - near.first, piece.last - near.first, near.begin, near.pointers, near.rows,
             *far.part_of(*piece.rows(graph)), by_edge, arrays[0], bases[0], arrays[-1], bases[1],
         )  # fmt: skip
-        return [(low, _cuda.to_host(array)) for (low, _), array in zip(ranges, arrays)]
+        return [(low, runtime.to_host(array)) for (low, _), array in zip(ranges, arrays)]
 
     found = _in_pieces(graph, part, whole)
     return [values for piece in found for values in piece], len(found) - 1
@@ -107,7 +107,7 @@ def _in_pieces(graph, part, work):
         piece = pieces.pop()
         try:
             found.append(work(piece))
-        except _cuda.OutOfMemory:
+        except runtime.OutOfMemory:
             forget()
             pieces += reversed(piece.halves(graph))
     return found
@@ -123,10 +123,10 @@ class Kept:
     """The blocks of one graph that a thread has on its device: as many as its last part took."""
 
     def __init__(self, graph):
-        self.graph, self.engine, self.blocks = weakref.ref(graph), _cuda.engine(), []
+        self.graph, self.engine, self.blocks = weakref.ref(graph), runtime.engine(), []
 
     def of(self, graph):
-        return self.graph() is graph and self.engine == _cuda.engine()
+        return self.graph() is graph and self.engine == runtime.engine()
 
     def holding(self, begin, end):
         """The block that has these columns, or None."""
@@ -138,7 +138,7 @@ class Kept:
         if part.high >= graph.n and any(self.holding(*range_) is None for range_ in ranges):
             try:
                 return self._have(graph, [(0, graph.n)])
-            except _cuda.OutOfMemory:
+            except runtime.OutOfMemory:
                 pass  # then those that it takes
         self._have(graph, ranges)
 
@@ -147,7 +147,7 @@ class Kept:
         self.blocks = list(dict.fromkeys(filter(None, held)))
         missing = [range_ for range_, block in zip(ranges, held) if block is None]
         if not _fits(graph, missing):
-            raise _cuda.OutOfMemory("the columns of a part do not fit the device")
+            raise runtime.OutOfMemory("the columns of a part do not fit the device")
         for begin, end in missing:
             self.blocks.append(_brought(graph, begin, end))
 
@@ -166,10 +166,10 @@ def _fits(graph, ranges):
     """Whether the device has room for these ranges of columns, and the kernels numbers for their nonzeros."""
     longest = max((int(graph.col_ptr[end] - graph.col_ptr[begin]) for begin, end in ranges), default=0)
     size = sum(column_bytes(graph, *range_) for range_ in ranges)
-    return longest <= MOST_ROWS and size + MARGIN <= _cuda.memory_free()
+    return longest <= MOST_ROWS and size + MARGIN <= runtime.memory_free()
 
 
 def _brought(graph, begin, end):
-    memory = _cuda.device_array(words(graph, begin, end), np.int64)
-    _cuda.fill_from_host(memory, partial(copying.fill_columns, graph, begin, end))
+    memory = runtime.device_array(words(graph, begin, end), np.int64)
+    runtime.fill_from_host(memory, partial(copying.fill_columns, graph, begin, end))
     return Block.in_memory(graph, begin, end, memory)

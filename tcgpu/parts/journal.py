@@ -14,7 +14,7 @@ from dataclasses import astuple, replace
 
 import numpy as np
 
-from tcgpu._native import jit, run_threads, shares
+from tcgpu.engines.native import jit, run_threads, shares
 from tcgpu.graph import GraphError
 
 MAGIC = b'{"journal": "tcgpu '  # how every heading starts

@@ -14,9 +14,9 @@ from contextlib import contextmanager
 from multiprocessing.context import SpawnContext, SpawnProcess
 from types import ModuleType
 
-from tcgpu._engine import ENGINE, REASON, named_gpus, visible_gpus
-from tcgpu._fork import fork_safe_lock
 from tcgpu._seat import take_seat
+from tcgpu.engines.choice import ENGINE, REASON, named_gpus, visible_gpus
+from tcgpu.engines.forking import fork_safe_lock
 from tcgpu.graph import GraphError
 
 _pools = {}  # name -> executor

@@ -16,8 +16,9 @@ from functools import partial
 
 import numpy as np
 
-from tcgpu import _cuda, counting
-from tcgpu._feeder import Feeder, Load
+from tcgpu import counting
+from tcgpu.engines import runtime
+from tcgpu.engines.staging import Feeder, Load
 from tcgpu.kernels import simulated
 from tcgpu.parts import copying, cut, device
 from tcgpu.parts.journal import journal
@@ -95,7 +96,7 @@ class Sums:
     def __init__(self, numbers, stream):
         self.numbers, self.stream = numbers, stream
         self.of_one = [numbers[k : k + 1] for k in range(numbers.size)]
-        self.read, self.before = _cuda.pinned(numbers.size, np.int64), [0] * numbers.size
+        self.read, self.before = runtime.pinned(numbers.size, np.int64), [0] * numbers.size
         self.batches = deque()  # (first number, parts, event): to be read when the event is done
         self.parts, self.work = [], 0.0  # of the batch that is launched now
         self.half = numbers.size // 2
@@ -138,7 +139,7 @@ class Streaming:
 
     def __init__(self, graph, limit=None, *, timed=False, **knobs):
         self.graph, self.knobs, self.timed = graph, knobs, timed
-        free = _cuda.memory_free() - device.MARGIN
+        free = runtime.memory_free() - device.MARGIN
         self.limit = free if limit is None else min(limit, free)
         self.layout = layout(graph, self.limit)
         self.device_bytes = self.pinned_bytes = 0
@@ -150,7 +151,7 @@ class Streaming:
         check_simulated(self.graph, parts)
         with journal(resume, self.graph, "count", parts) as kept, _bar(parts, kept, show) as bar:
             try:
-                with _cuda.kept_ring(self.layout.move or self.layout.stay) as ring:
+                with runtime.kept_ring(self.layout.move or self.layout.stay) as ring:
                     self._allocate(ring)
                     self._run(kept, bar)
                 if self.timed:
@@ -162,9 +163,9 @@ class Streaming:
     def _allocate(self, ring):
         """All the memory that it takes on the device, and the pinned memory of `ring`, which outlives the count."""
         plan = self.layout
-        self.counting = _cuda.Stream()
+        self.counting = runtime.Stream()
         self.sums = Sums(self._array(SUMS, 0), self.counting)
-        self.nothing = _cuda.device_array(0, np.int32)
+        self.nothing = runtime.device_array(0, np.int32)
         self.stay = self._place(plan.stay)
         self.places = deque(self._place(plan.move) for _ in range(plan.places if plan.move else 0))
         self.feeder = Feeder(ring, timed=self.timed)
@@ -180,7 +181,7 @@ class Streaming:
         self.device_bytes += 8 * words
         if self.device_bytes > self.limit:
             raise AssertionError(f"{self.device_bytes:,} bytes of the device were to be {self.limit:,}")
-        return _cuda.device_array(words, np.int64, fill)
+        return runtime.device_array(words, np.int64, fill)
 
     def _run(self, kept, bar):
         """Ask for what parts take, some parts before they are launched; launch a batch before the last one is read."""
@@ -256,7 +257,7 @@ class Streaming:
         batch, before = list(self.sums.found()), self.read_at
         self.read_at = time.perf_counter()
         for part, triangles in batch:
-            kept.add(Found(part, triangles, (self.read_at - before) / len(batch), _cuda.engine()))
+            kept.add(Found(part, triangles, (self.read_at - before) / len(batch), runtime.engine()))
             bar.add(part.work)
 
     def _measure(self):
@@ -269,13 +270,13 @@ class Streaming:
 
     def _let_go(self):
         """Whatever happened, keep no memory of the device."""
-        _cuda.synchronize()
+        runtime.synchronize()
         for place in self.all_places:
             vars(place).clear()  # its load knows it, too: two that know each other stay until Python looks for such
         self.all_places.clear()
         for name in ("stay", "places", "sums", "nothing", "feeder", "kernels", "counting"):
             self.__dict__.pop(name, None)
-        _cuda.give_device_back()
+        runtime.give_device_back()
 
 
 def _count_natively(graph, limit, resume, show):
@@ -308,7 +309,7 @@ def _bar(parts, kept, show):
 
 def check_simulated(graph, parts):
     """Announce a simulated count of all these parts that takes long; GraphError if it takes longer than it may."""
-    if _cuda.engine() == "sim":
+    if runtime.engine() == "sim":
         edges = sum(part.last - part.first for part in parts)
         microseconds = simulated.search_work(graph, 40, 2.1) + EDGE_US * edges + PART_US * len(parts)
         simulated.check("warp_search", simulated.seconds(0, microseconds))

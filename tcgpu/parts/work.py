@@ -16,7 +16,7 @@ from functools import lru_cache
 import numpy as np
 
 from tcgpu import counting, cpu, formats
-from tcgpu._engine import ENGINE
+from tcgpu.engines.choice import ENGINE
 from tcgpu.graph import GraphError, as_graph
 from tcgpu.parts.cut import Deal, Part
 

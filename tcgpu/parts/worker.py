@@ -15,9 +15,9 @@ from multiprocessing import current_process
 from weakref import WeakValueDictionary
 
 from tcgpu import formats
-from tcgpu._engine import ENGINE, visible_gpus
-from tcgpu._fork import fork_safe_lock
 from tcgpu.counting import METHODS, on_engine
+from tcgpu.engines.choice import ENGINE, visible_gpus
+from tcgpu.engines.forking import fork_safe_lock
 from tcgpu.graph import Graph, GraphError
 from tcgpu.parts.cut import Deal, Part
 from tcgpu.parts.journal import fingerprint
@@ -124,9 +124,9 @@ class Held:
 
     def _by_events(self):
         """The same; the seconds that the kernels kept the device busy."""
-        from tcgpu import _cuda
+        from tcgpu.engines import runtime
 
-        ms = _cuda.elapsed_ms(self.plan.launch, self.plan.reset)
+        ms = runtime.elapsed_ms(self.plan.launch, self.plan.reset)
         return self.plan.result(), ms / 1e3
 
     def _set_up(self, method, task, deal):
@@ -221,10 +221,10 @@ def gpu(task):
     if ENGINE != "gpu" or task.engine in ("cpu", "sim") or task.method == "cpu":
         return None
     if not hasattr(_seat, "gpu"):
-        from tcgpu import _cuda
+        from tcgpu.engines import runtime
 
         _seat.gpu = _own_gpu(task.home)
-        _cuda.use_gpu(_seat.gpu)
+        runtime.use_gpu(_seat.gpu)
     return _seat.gpu
 
 

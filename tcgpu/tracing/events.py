@@ -17,7 +17,7 @@ from functools import cached_property
 
 import numpy as np
 
-from tcgpu._simulator import WARP
+from tcgpu.engines.simulator import WARP
 from tcgpu.tracing.recorder import PLACE_BITS, SHARED, Request
 from tcgpu.tracing.rewriting import SITES
 

@@ -19,7 +19,7 @@ import numpy as np
 from scipy.optimize import nnls
 
 from tcgpu import records
-from tcgpu._simulator import WARP
+from tcgpu.engines.simulator import WARP
 from tcgpu.tracing.events import SECTOR
 
 BLOCKS_PER_SM = 32  # at most, whatever they need

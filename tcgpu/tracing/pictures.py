@@ -11,10 +11,10 @@ from matplotlib.colors import ListedColormap
 from matplotlib.patches import Patch, Rectangle
 from matplotlib.ticker import MaxNLocator
 
-from tcgpu._simulator import WARP
-from tcgpu._suggest import unknown
+from tcgpu.engines.simulator import WARP
 from tcgpu.graph import GraphError
 from tcgpu.plots import BLUE, GREY, ORANGE, Picture, axes
+from tcgpu.suggest import unknown
 from tcgpu.tracing.events import SECTOR
 from tcgpu.tracing.recorder import PLACE_BITS
 

@@ -24,7 +24,7 @@ from itertools import islice
 
 import numpy as np
 
-from tcgpu._simulator import WARP, SharedMemory, SimulatedCuda, Thread, rounds, simulated
+from tcgpu.engines.simulator import WARP, SharedMemory, SimulatedCuda, Thread, rounds, simulated
 from tcgpu.progress import pulse
 from tcgpu.tracing.rewriting import REGISTERS, Recorded
 

@@ -5,8 +5,8 @@ from functools import cached_property
 
 import numpy as np
 
-from tcgpu._simulator import WARP
 from tcgpu.bench import Rows
+from tcgpu.engines.simulator import WARP
 from tcgpu.graph import GraphError
 from tcgpu.tracing import machine, pictures
 from tcgpu.tracing.events import SECTOR, Events

@@ -11,7 +11,7 @@ import inspect
 import itertools
 from typing import NamedTuple
 
-from tcgpu._simulator import STAND_IN, YieldWhereItWaits
+from tcgpu.engines.simulator import STAND_IN, YieldWhereItWaits
 
 LANE = "__lane__"  # what a function that is traced calls the thread's `recorder.Lane`
 FREE = {"uint8", "uint16", "uint32", "uint64", "int32", "int64", "bool"}  # calls that change a type: no instruction

@@ -11,7 +11,7 @@ from functools import cache
 
 from cuda.bindings import driver
 
-from tcgpu._compiler import parameters
+from tcgpu.engines.kernel_compiler import parameters
 
 ATTRIBUTES = driver.CUdevice_attribute
 

@@ -3,7 +3,7 @@
 A device copies from ordinary memory by way of pinned memory of the driver's, which one thread fills: that takes several
 times as long as the link to the device does. What a slot is filled with need not be memory as it lies: whatever writes
 a piece of it may do. The way back is the same, the other way round. This module knows no device: it is given pinned
-arrays and a stream (see `_cuda.kept_ring`).
+arrays and a stream (see `runtime.kept_ring`).
 """
 
 from collections import deque
@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 
-from tcgpu._native import threads
+from tcgpu.engines.native import threads
 
 SLOT_WORDS = 1 << 20  # int64 words of pinned memory in each of a ring's slots, at most
 SLOTS = 8

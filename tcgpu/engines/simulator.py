@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tcgpu._language import is_cuda, is_device_function, names_of
+from tcgpu.engines.kernel_language import is_cuda, is_device_function, names_of
 from tcgpu.progress import pulse
 
 WARP = 32

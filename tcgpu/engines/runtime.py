@@ -1,10 +1,10 @@
 """The engine that runs kernels: how they are launched and timed, where their arrays lie, what the device is.
 
-The engine is the process's own (see `_engine`), but for a stretch of code under `using("sim")`. On engine "gpu" arrays
-are CuPy's, and `_compiler` and `_driver` turn kernels into launches; on engine "sim" arrays are NumPy's, and
-`_simulator` runs kernels as Python. Both engines live in one process.
+The engine is the process's own (see `choice`), but for a stretch of code under `using("sim")`. On engine "gpu" arrays
+are CuPy's, and `kernel_compiler` and `cuda_driver` turn kernels into launches; on engine "sim" arrays are NumPy's, and
+`simulator` runs kernels as Python. Both engines live in one process.
 
-Kernels are decorated with `kernel`, device functions with `cuda.jit(device=True)`; see `_language`.
+Kernels are decorated with `kernel`, device functions with `cuda.jit(device=True)`; see `kernel_language`.
 """
 
 import ctypes
@@ -19,13 +19,13 @@ from functools import cache, partial
 
 import numpy as np
 
-from tcgpu import _compiler, _feeder
-from tcgpu._engine import ENGINE, ENGINES, REASON, shared_library, visible_gpus
-from tcgpu._language import cuda, int32, int64, uint8, uint16, uint32, uint64
-from tcgpu._simulator import simulate
+from tcgpu.engines import kernel_compiler, staging
+from tcgpu.engines.choice import ENGINE, ENGINES, REASON, shared_library, visible_gpus
+from tcgpu.engines.kernel_language import cuda, int32, int64, uint8, uint16, uint32, uint64
+from tcgpu.engines.simulator import simulate
 
 if ENGINE == "gpu":
-    from tcgpu import _driver
+    from tcgpu.engines import cuda_driver
 
 __all__ = ["cuda", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "simulate", "visible_gpus"]
 
@@ -60,11 +60,11 @@ def use_gpu(number):
 
 def this_gpu():
     """The number of the GPU that this thread works on."""
-    device = _driver.current_device()
+    device = cuda_driver.current_device()
     if device is None:  # a new thread works on the one that CuPy names, from its first use of the runtime on
         use_gpu(_cupy().cuda.Device().id)
         _cupy().cuda.runtime.free(0)
-        device = _driver.current_device()
+        device = cuda_driver.current_device()
     return device
 
 
@@ -102,7 +102,7 @@ class Kernel:
             if launcher.fits(args):
                 return launcher
         for signature in self.signatures:
-            if signature not in known and _driver.fits(signature, args):
+            if signature not in known and cuda_driver.fits(signature, args):
                 return self._compiled(signature)
         given = ", ".join(f"{arg.dtype} {arg.shape}" if hasattr(arg, "shape") else type(arg).__name__ for arg in args)
         raise TypeError(f"kernel {self.__name__} takes {' or '.join(self.signatures)}, not ({given})")
@@ -110,15 +110,15 @@ class Kernel:
     def _compiled(self, signature):
         """The launcher for one signature on this thread's device, from now on kept."""
         device = this_gpu()
-        capability = _driver.compute_capability(device)
+        capability = cuda_driver.compute_capability(device)
         with self._lock:
             code = self._code.get((signature, capability))
             if code is None:
-                image = _compiler.image(self.py_func, signature, capability, self.most_threads)
-                code = self._code[signature, capability] = _driver.Code(image)
+                image = kernel_compiler.image(self.py_func, signature, capability, self.most_threads)
+                code = self._code[signature, capability] = cuda_driver.Code(image)
             launchers = self._launchers.setdefault(device, {})
             if signature not in launchers:
-                launchers[signature] = _driver.Launcher(code.function(device), signature)
+                launchers[signature] = cuda_driver.Launcher(code.function(device), signature)
             return launchers[signature]
 
     def _all_launchers(self):
@@ -155,7 +155,7 @@ def compile_ahead(kernels):
     new = [each for each in dict.fromkeys(kernels) if each not in _asked_for]
     if new and engine() == "gpu":
         _asked_for.update(new)
-        _compiler.compile_ahead(new, _driver.compute_capability(this_gpu()))
+        kernel_compiler.compile_ahead(new, cuda_driver.compute_capability(this_gpu()))
 
 
 # -------------------------------------------------------------------------------------------------------------- arrays
@@ -250,7 +250,7 @@ def synchronize():
     """Wait for the device."""
     if engine() == "gpu":
         this_gpu()
-        _driver.synchronize()
+        cuda_driver.synchronize()
 
 
 def give_back():
@@ -281,7 +281,7 @@ class Stream:
 
     def event(self, timing=False):
         """What is done when the stream has come this far: the host may `synchronize` with it, and `query` it."""
-        return _Moment() if self.own is None else _driver.Event(self.handle, timing)
+        return _Moment() if self.own is None else cuda_driver.Event(self.handle, timing)
 
     def wait(self, event):
         """Go on only when another stream's event is done."""
@@ -294,7 +294,7 @@ class Stream:
             array.view(source.dtype)[at : at + source.size] = source
         elif source.size:
             target = array.data.ptr + at * source.itemsize
-            _driver.copy_in(target, source.ctypes.data, source.nbytes, self.handle)
+            cuda_driver.copy_in(target, source.ctypes.data, source.nbytes, self.handle)
 
     def copy_out(self, array, at, target):
         """Elements `at` and following of a device array to a pinned one."""
@@ -302,7 +302,7 @@ class Stream:
             target[:] = array[at : at + target.size]
         elif target.size:
             source = array.data.ptr + at * target.itemsize
-            _driver.copy_out(target.ctypes.data, source, target.nbytes, self.handle)
+            cuda_driver.copy_out(target.ctypes.data, source, target.nbytes, self.handle)
 
 
 class _Moment:
@@ -329,8 +329,8 @@ def pinned(length, dtype):
     memory = np.empty(length, dtype)
     if engine() == "gpu" and length:
         this_gpu()
-        _driver.pin(memory.ctypes.data, memory.nbytes)
-        weakref.finalize(memory, _driver.unpin, memory.ctypes.data)
+        cuda_driver.pin(memory.ctypes.data, memory.nbytes)
+        weakref.finalize(memory, cuda_driver.unpin, memory.ctypes.data)
     return memory
 
 
@@ -349,8 +349,8 @@ def fill_from_host(array, fill):
     """
     if array.size:
         with _ring_for(array) as own:
-            feeder = _feeder.Feeder(own, array.dtype, spread=True)
-            feeder.bring(feeder.ask(_feeder.Load(array, array.size, fill))).synchronize()
+            feeder = staging.Feeder(own, array.dtype, spread=True)
+            feeder.bring(feeder.ask(staging.Load(array, array.size, fill))).synchronize()
 
 
 @contextmanager
@@ -362,13 +362,13 @@ def kept_ring(words):
     """
     rings = vars(_mine).setdefault("rings", {})
     place = os.getpid(), this_gpu() if engine() == "gpu" else "sim"  # a forked child has no threads
-    own, words = rings.pop(place, None), min(1 << max(0, words - 1).bit_length(), _feeder.SLOT_WORDS)
+    own, words = rings.pop(place, None), min(1 << max(0, words - 1).bit_length(), staging.SLOT_WORDS)
     if own is not None and own.slots[0].size < words:
         own.end()
         own = None
     if own is None:
-        slots = [pinned(words, np.int64) for _ in range(_feeder.SLOTS)]
-        own = _feeder.Ring(Stream(), slots, _feeder.FILLERS)
+        slots = [pinned(words, np.int64) for _ in range(staging.SLOTS)]
+        own = staging.Ring(Stream(), slots, staging.FILLERS)
     try:
         yield own
     except BaseException:
@@ -396,13 +396,13 @@ def _fetched(array):
     """A contiguous device array as a new one on the host, by way of this thread's ring."""
     here = np.empty(array.shape, array.dtype)
     with _ring_for(array) as own:
-        _feeder.drain(own, array.reshape(array.size), partial(_keep_piece, here.reshape(-1)))
+        staging.drain(own, array.reshape(array.size), partial(_keep_piece, here.reshape(-1)))
     return here
 
 
 def _ring_for(array):
     """This thread's ring, its slots as large as suits an array that has it for itself."""
-    return kept_ring(max(_feeder.PIECE_WORDS, array.nbytes // (8 * _feeder.SLOTS)))
+    return kept_ring(max(staging.PIECE_WORDS, array.nbytes // (8 * staging.SLOTS)))
 
 
 def _keep_piece(array, first, piece):
@@ -439,9 +439,9 @@ def elapsed_ms(work, prepare=lambda: None, *, waits=False):
     while True:
         prepare()
         _stay_busy.launch(1, 1, microseconds)
-        begin = _driver.Event(timing=True)
+        begin = cuda_driver.Event(timing=True)
         work()
-        end = _driver.Event(timing=True)
+        end = cuda_driver.Event(timing=True)
         kept_busy = not begin.query()
         end.synchronize()
         if waits or kept_busy or microseconds > 1_000_000:
@@ -453,13 +453,13 @@ def elapsed_ms(work, prepare=lambda: None, *, waits=False):
 def profiled():
     """Have a profiler that waits for it, as `ncu --profile-from-start off` does, look at what the `with` launches."""
     if engine() == "gpu":
-        _driver.start_profiler()
+        cuda_driver.start_profiler()
     try:
         yield
     finally:
         if engine() == "gpu":
             synchronize()
-            _driver.stop_profiler()
+            cuda_driver.stop_profiler()
 
 
 # --------------------------------------------------------------------------------------------------------- the machine
@@ -495,7 +495,7 @@ def facts():
 @cache
 def _facts(device):
     """The `Facts` of a GPU, by its number; None: of the simulator."""
-    versions = {"numba": _compiler.version("numba"), "numba_cuda": _compiler.version("numba-cuda")}
+    versions = {"numba": kernel_compiler.version("numba"), "numba_cuda": kernel_compiler.version("numba-cuda")}
     if device is None:
         return Facts(
             name="CUDA simulator",
@@ -513,15 +513,15 @@ def _facts(device):
         )
     version = _cupy().cuda.runtime.runtimeGetVersion()
     return Facts(
-        name=_driver.device_name(device),
-        compute_capability="{}.{}".format(*_driver.compute_capability(device)),
-        sms=_driver.attribute(device, "MULTIPROCESSOR_COUNT"),
-        threads_per_sm=_driver.attribute(device, "MAX_THREADS_PER_MULTIPROCESSOR"),
-        shared_per_block=_driver.attribute(device, "MAX_SHARED_MEMORY_PER_BLOCK_OPTIN"),
-        shared_per_sm=_driver.attribute(device, "MAX_SHARED_MEMORY_PER_MULTIPROCESSOR"),
-        l2_bytes=_driver.attribute(device, "L2_CACHE_SIZE"),
+        name=cuda_driver.device_name(device),
+        compute_capability="{}.{}".format(*cuda_driver.compute_capability(device)),
+        sms=cuda_driver.attribute(device, "MULTIPROCESSOR_COUNT"),
+        threads_per_sm=cuda_driver.attribute(device, "MAX_THREADS_PER_MULTIPROCESSOR"),
+        shared_per_block=cuda_driver.attribute(device, "MAX_SHARED_MEMORY_PER_BLOCK_OPTIN"),
+        shared_per_sm=cuda_driver.attribute(device, "MAX_SHARED_MEMORY_PER_MULTIPROCESSOR"),
+        l2_bytes=cuda_driver.attribute(device, "L2_CACHE_SIZE"),
         memory_bytes=_cupy().cuda.runtime.memGetInfo()[1],
-        clock_mhz=_driver.attribute(device, "CLOCK_RATE") // 1000,
+        clock_mhz=cuda_driver.attribute(device, "CLOCK_RATE") // 1000,
         driver=_driver_version(),
         cuda=f"{version // 1000}.{version % 1000 // 10}",
         **versions,

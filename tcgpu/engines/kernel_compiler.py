@@ -32,8 +32,8 @@ from unittest.mock import patch
 import numpy as np
 import platformdirs
 
-from tcgpu._fork import fork_safe_lock
-from tcgpu._language import DeviceFunction, is_cuda, is_device_function, names_of
+from tcgpu.engines.forking import fork_safe_lock
+from tcgpu.engines.kernel_language import DeviceFunction, is_cuda, is_device_function, names_of
 
 log = logging.getLogger("tcgpu")
 
@@ -205,7 +205,7 @@ def _say_once(text):
 
 FEWEST = 4  # kernels that other processes are started for: each process takes two seconds to import numba-cuda
 MOST_PROCESSES = 8
-PROGRAM = "import sys; from tcgpu import _compiler; _compiler.compile_named(sys.argv[1:])"
+PROGRAM = "import sys; from tcgpu.engines import kernel_compiler; kernel_compiler.compile_named(sys.argv[1:])"
 
 _under_way = {}  # the file of a kernel -> the process that compiles it
 
@@ -343,7 +343,7 @@ def numba_cuda():
 
 @cache
 def for_numba(function):
-    """The function with Numba's objects for those of `_language`, as numba-cuda takes it."""
+    """The function with Numba's objects for those of `kernel_language`, as numba-cuda takes it."""
     named = _all_names(function.__code__)
     names = {name: _numbas(value) for name, value in function.__globals__.items() if name in named}
     names |= {name: function.__globals__.get(name) for name in ("__builtins__", "__name__", "__file__")}

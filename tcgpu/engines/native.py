@@ -20,8 +20,8 @@ from numba import types
 from numba.extending import intrinsic
 
 from tcgpu import progress
-from tcgpu._code_cache import cached
-from tcgpu._fork import fork_safe_lock
+from tcgpu.engines.code_cache import cached
+from tcgpu.engines.forking import fork_safe_lock
 
 SHARE = 1 << 20  # elements of an array that a worker passes over before it can be stopped
 MANY = 50_000  # fewer elements than this are not worth waking a second thread
