@@ -13,7 +13,7 @@ import re
 
 from tcgpu import bench, counting, datasets
 from tcgpu.formats.files import replacing
-from tcgpu.kernels.bitmap_auto import PAPER, choice
+from tcgpu.kernels.bisson_fatica.bitmap_auto import PAPER, choice
 
 TIE = 1.02  # a choice counts as the best one if no other kernel is faster by more than this: what timings vary by
 LOST = 1000.0  # what it counts as to choose a kernel that refuses the graph, or was not even tried

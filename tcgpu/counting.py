@@ -71,7 +71,7 @@ METHODS = {
             summary="a thread per nonzero, two-pointer dot product of two columns",
             order="natural",
             engines=GPU,
-            module="tcgpu.kernels.naive",
+            module="tcgpu.kernels.report.naive",
             knobs={"threads": 512, "blocks": 256},
         ),
         Method(
@@ -80,7 +80,7 @@ METHODS = {
             summary="a block per k consecutive columns, kept in shared memory; a thread per nonzero",
             order="natural",
             engines=GPU,
-            module="tcgpu.kernels.column_block",
+            module="tcgpu.kernels.report.column_block",
             knobs={"threads": 128, "blocks": 1024, "columns": 27, "tile": 2048},
         ),
         Method(
@@ -89,7 +89,7 @@ METHODS = {
             summary="a block per column, kept as an array of bits in global memory",
             order="natural",
             engines=GPU,
-            module="tcgpu.kernels.bitmap",
+            module="tcgpu.kernels.report.bitmap",
             knobs={"threads": 128, "blocks": 1024, "lanes": 8},
         ),
         Method(
@@ -98,7 +98,7 @@ METHODS = {
             summary="naive for short columns, column_block from a threshold of nonzeros per column on",
             order="natural",
             engines=GPU,
-            module="tcgpu.kernels.report_auto",
+            module="tcgpu.kernels.report.report_auto",
             knobs={"threshold": 7.0},
         ),
         Method(
@@ -107,7 +107,7 @@ METHODS = {
             summary="a thread per column; of at most 12 rows, in registers",
             order="natural",
             engines=GPU,
-            module="tcgpu.kernels.bitmap_thread",
+            module="tcgpu.kernels.bisson_fatica.bitmap_thread",
             knobs={"threads": 128, "blocks": 1 << 16},
         ),
         Method(
@@ -116,7 +116,7 @@ METHODS = {
             summary="a warp per column, kept as bits in global memory",
             order="natural",
             engines=GPU,
-            module="tcgpu.kernels.bitmap_warp",
+            module="tcgpu.kernels.bisson_fatica.bitmap_warp",
             knobs={"threads": 128, "blocks": None, "lanes": 8, "fold": 11, "word": 32},
         ),
         Method(
@@ -125,7 +125,7 @@ METHODS = {
             summary="a block per column, kept as bits in shared memory",
             order="natural",
             engines=GPU,
-            module="tcgpu.kernels.bitmap_block_shared",
+            module="tcgpu.kernels.bisson_fatica.bitmap_block_shared",
             knobs={"threads": 256, "blocks": None, "lanes": 16},
         ),
         Method(
@@ -134,7 +134,7 @@ METHODS = {
             summary="a block per column, kept as bits in global memory, with a fold of them in shared memory",
             order="natural",
             engines=GPU,
-            module="tcgpu.kernels.bitmap_block_global",
+            module="tcgpu.kernels.bisson_fatica.bitmap_block_global",
             knobs={"threads": 256, "blocks": None, "lanes": 32, "fold": 17, "word": 32},
         ),
         Method(
@@ -143,7 +143,7 @@ METHODS = {
             summary="one of these four, by the mean and the longest column and the number of vertices",
             order="natural",
             engines=GPU,
-            module="tcgpu.kernels.bitmap_auto",
+            module="tcgpu.kernels.bisson_fatica.bitmap_auto",
             knobs={"longest_thread": 12, "mean_warp": 8.0, "vertices_shared": 128 << 10},
         ),
         Method(
@@ -152,7 +152,7 @@ METHODS = {
             summary="several lanes per edge; the merge of its two columns cut by diagonals into equal parts",
             order="degree",
             engines=GPU,
-            module="tcgpu.kernels.merge_path",
+            module="tcgpu.kernels.tricore.merge_path",
             knobs={"threads": 128, "blocks": 1 << 16, "lanes": 32},
         ),
         Method(
@@ -161,7 +161,7 @@ METHODS = {
             summary="a thread per edge; each row of the shorter column looked up in the longer by binary search",
             order="degree",
             engines=GPU,
-            module="tcgpu.kernels.thread_search",
+            module="tcgpu.kernels.tricore.thread_search",
             knobs={"threads": 128, "blocks": 1 << 16},
         ),
         Method(
@@ -170,7 +170,7 @@ METHODS = {
             summary="a warp per edge; 32 binary searches at a time, the top of the tree in shared memory",
             order="degree",
             engines=GPU,
-            module="tcgpu.kernels.warp_search",
+            module="tcgpu.kernels.tricore.warp_search",
             knobs={"threads": 64, "blocks": None, "cached": True},
         ),
         Method(
@@ -179,7 +179,7 @@ METHODS = {
             summary="two adjacent levels of a breadth-first search as a bit matrix; every combination tested, by index",
             order="natural",
             engines=GPU,
-            module="tcgpu.kernels.levels",
+            module="tcgpu.kernels.chatterjee.levels",
             knobs={
                 "threads": None,
                 "blocks": 1024,
@@ -378,7 +378,7 @@ def for_edges(graph, method, engine, order):
     """The Method that finds the triangles of edges: on a GPU, if none is named, what is fastest for a graph's size."""
     wanted = automatic(engine) if method is None else method
     if method is None and wanted == "adaptive" and isinstance(graph, Graph):
-        bitmaps = importlib.import_module("tcgpu.kernels.support")
+        bitmaps = importlib.import_module("tcgpu.kernels.bisson_fatica.support")
         if bitmaps.is_middling(graph):
             wanted = f"bitmap_{bitmaps.fastest(graph)}"
     return choose(wanted, engine, order)

@@ -22,7 +22,7 @@ ON_GPU = Method(
     summary="support by bitmaps, weak edges removed until none is weak; large graphs are counted anew each round",
     order="natural",
     engines=GPU,
-    module="tcgpu.kernels.k_truss",
+    module="tcgpu.kernels.bisson_fatica.k_truss",
 )
 
 

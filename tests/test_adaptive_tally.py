@@ -9,7 +9,8 @@ from kernel_shapes import small_graphs, well_known
 import tcgpu
 from tcgpu import DeviceGraph, Graph, GraphError, cpu, generate
 from tcgpu.engines import runtime
-from tcgpu.kernels import adaptive, adaptive_setup, adaptive_tally, ends
+from tcgpu.kernels import adaptive, ends
+from tcgpu.kernels.adaptive import setup, tally
 
 BY_DEGREE = {
     "as it comes": {},
@@ -116,7 +117,7 @@ def test_each_class_as_it_comes_in_the_simulator(knobs):
 @pytest.mark.parametrize("hubs", [8192, 8000, 5000, 2048, 1])
 def test_hubs_of_all_stretches(hubs):
     graph = all_stretches()
-    stretches = (graph.row_idx - (graph.n - 8192)) // adaptive_setup.STRETCH
+    stretches = (graph.row_idx - (graph.n - 8192)) // setup.STRETCH
     assert set(range(4)) <= set(stretches.tolist())
     with runtime.using("sim"):
         assert same(graph, hubs=hubs, heavy=0)
@@ -219,7 +220,7 @@ def test_knobs_out_of_range_are_refused(knobs):
 def test_bands_of_too_many_words_are_merged():
     for n, kernels in ((2**21, 4), (2**21 + 1, 1)):
         plan = adaptive.support_plan(Graph.from_edges([0, 1], [1, 2], n), words=1024)
-        assert len(plan.steps) == kernels and plan.steps[-1].kernel is adaptive_tally.merge_tally
+        assert len(plan.steps) == kernels and plan.steps[-1].kernel is tally.merge_tally
 
 
 def test_too_many_edges_are_refused():

@@ -11,7 +11,14 @@ from tcgpu import Graph, GraphError, bench, calibration, cpu, datasets, plots, r
 from tcgpu.counting import METHODS
 from tcgpu.engines import runtime
 from tcgpu.engines.simulator import simulate
-from tcgpu.kernels import bitmap_auto, bitmap_block_global, bitmap_block_shared, bitmap_thread, bitmap_warp, bits
+from tcgpu.kernels.bisson_fatica import (
+    bitmap_auto,
+    bitmap_block_global,
+    bitmap_block_shared,
+    bitmap_thread,
+    bitmap_warp,
+)
+from tcgpu.kernels.device import bits
 
 pytestmark = pytest.mark.sim
 GRAPHS = small_graphs()

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from tcgpu.engines.runtime import cuda, int32, int64, kernel, simulate, uint32
-from tcgpu.kernels import naive
+from tcgpu.kernels.report import naive
 
 pytestmark = pytest.mark.sim
 ALL = 0xFFFFFFFF

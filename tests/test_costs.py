@@ -7,7 +7,7 @@ import pytest
 import tcgpu
 from tcgpu import costs
 from tcgpu.engines import runtime
-from tcgpu.kernels import bitmap, column_block, naive
+from tcgpu.kernels.report import bitmap, column_block, naive
 
 CLUB = tcgpu.Graph.from_networkx(nx.karate_club_graph())
 RMAT = tcgpu.generate.rmat(7, 8, seed=3)

@@ -11,8 +11,9 @@ from tcgpu.engines import runtime
 from tcgpu.engines.choice import named_gpus
 from tcgpu.engines.runtime import cuda, int32, int64, kernel, uint32
 from tcgpu.engines.simulator import simulate
-from tcgpu.kernels import Plan, Step, check_knob, enough_blocks, naive
-from tcgpu.kernels.reduction import BYTES_PER_THREAD, add_block_to
+from tcgpu.kernels import Plan, Step, check_knob, enough_blocks
+from tcgpu.kernels.device.reduction import BYTES_PER_THREAD, add_block_to
+from tcgpu.kernels.report import naive
 
 THREADS = 40  # a whole warp and a part of one
 
@@ -63,7 +64,7 @@ def test_all_gpus_are_visible_where_the_environment_names_none(monkeypatch):
 @pytest.mark.parametrize("asked, engine", [("1", "sim"), ("0", runtime.ENGINE)])
 def test_numbas_own_switch_is_honoured(asked, engine, monkeypatch):
     monkeypatch.setenv("NUMBA_ENABLE_CUDASIM", asked)
-    code = "from tcgpu.engines import runtime; from tcgpu.kernels import naive; from tcgpu import Graph; " + (
+    code = "from tcgpu.engines import runtime; from tcgpu.kernels.report import naive; from tcgpu import Graph; " + (
         "print(runtime.ENGINE, naive.plan(Graph.from_edges([0, 0, 1], [1, 2, 2])).count())"
     )
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

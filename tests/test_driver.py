@@ -92,7 +92,7 @@ def test_what_the_driver_refuses_is_an_error(launched):
 
 def test_every_kernel_can_be_packed():
     found = 0
-    for module in pkgutil.iter_modules(tcgpu.kernels.__path__, "tcgpu.kernels."):
+    for module in pkgutil.walk_packages(tcgpu.kernels.__path__, "tcgpu.kernels."):
         for kernel in vars(importlib.import_module(module.name)).values():
             for signature in kernel.signatures if isinstance(kernel, runtime.Kernel) else ():
                 assert cuda_driver.Launcher(0, signature).form.size % 8 == 0

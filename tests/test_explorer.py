@@ -244,7 +244,7 @@ def test_every_knob_has_words_and_is_passed_on(explore, method):
 
 
 def test_knobs_with_few_values_have_all_of_them():
-    from tcgpu.kernels import levels
+    from tcgpu.kernels.chatterjee import levels
 
     given = {"approach": levels.APPROACHES, "memory": levels.MEMORIES, "layout": tcgpu.levels.LAYOUTS,
              "arrangement": levels.ARRANGEMENTS, "schedule": levels.ORDERS}  # fmt: skip

@@ -33,7 +33,8 @@ LONG = {  # of each phase: what is made ready, and work that takes many seconds 
 
 def interrupted(code, *, first="", seconds=1.0, timeout=60):
     """Run Python code in a process of its own and send SIGINT while `code` runs: its exit code, stderr, and latency."""
-    program = f"{first}\nimport sys\nprint('ready', flush=True)\n{code}\n"
+    heed = "import signal\nsignal.signal(signal.SIGINT, signal.default_int_handler)"  # ignored in a shell's background
+    program = f"{heed}\n{first}\nimport sys\nprint('ready', flush=True)\n{code}\n"
     with subprocess.Popen(
         [sys.executable, "-c", program], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     ) as process:

@@ -17,7 +17,8 @@ from test_adaptive import fewer
 import tcgpu
 from tcgpu import DeviceGraph, cpu, generate, peeling
 from tcgpu.counting import METHODS
-from tcgpu.kernels import adaptive, k_truss, support
+from tcgpu.kernels import adaptive
+from tcgpu.kernels.bisson_fatica import k_truss, support
 from tcgpu.parts import added, count_part, slices, support_part
 
 pytestmark = pytest.mark.sim

@@ -8,7 +8,8 @@ import tcgpu
 from tcgpu import Graph, GraphError, cpu
 from tcgpu.counting import METHODS
 from tcgpu.engines import runtime
-from tcgpu.kernels import column_block, columns, naive
+from tcgpu.kernels.device import columns
+from tcgpu.kernels.report import column_block, naive
 
 pytestmark = pytest.mark.gpu
 ON_GPU = [name for name, method in METHODS.items() if "gpu" in method.engines]

@@ -15,7 +15,7 @@ import tcgpu
 from tcgpu import Graph, GraphError, bench, cpu, peeling
 from tcgpu.engines import runtime
 from tcgpu.engines.simulator import simulate
-from tcgpu.kernels import k_truss, support
+from tcgpu.kernels.bisson_fatica import k_truss, support
 
 METHODS = list(support.METHODS)
 TINY = ((2, 32, 1), (5, 64, 2), (support.HIGHEST, 96, 3))  # coarse bits, and all three sizes, on small graphs

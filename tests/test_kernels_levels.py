@@ -10,7 +10,7 @@ from kernel_shapes import small_graphs
 import tcgpu
 from tcgpu import Graph, GraphError, bench, cpu
 from tcgpu.engines import runtime
-from tcgpu.kernels import breadth, levels
+from tcgpu.kernels.chatterjee import breadth, levels
 from tcgpu.levels import LAYOUTS, Search, position, split, unranked
 from tcgpu.levels.sets import cost
 

@@ -28,7 +28,7 @@ def target(capability):
 
 
 def every_kernel():
-    for module in pkgutil.iter_modules(tcgpu.kernels.__path__, "tcgpu.kernels."):
+    for module in pkgutil.walk_packages(tcgpu.kernels.__path__, "tcgpu.kernels."):
         for name, value in vars(importlib.import_module(module.name)).items():
             if isinstance(value, runtime.Kernel) and value.__module__ == module.name:
                 yield pytest.param(value, id=f"{module.name.rpartition('.')[2]}.{name}")

@@ -11,7 +11,9 @@ from tcgpu import Graph, GraphError, cpu
 from tcgpu.counting import METHODS
 from tcgpu.engines import runtime
 from tcgpu.engines.simulator import simulate
-from tcgpu.kernels import Plan, column_block, columns, merge, naive, report_auto
+from tcgpu.kernels import Plan
+from tcgpu.kernels.device import columns, merge
+from tcgpu.kernels.report import column_block, naive, report_auto
 
 pytestmark = pytest.mark.sim
 GRAPHS = small_graphs()

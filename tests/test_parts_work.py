@@ -17,7 +17,7 @@ import tcgpu
 from tcgpu import Graph, GraphError, formats
 from tcgpu.counting import sum_exactly
 from tcgpu.engines import runtime
-from tcgpu.kernels.part_tally import part_tally
+from tcgpu.kernels.tricore.part_tally import part_tally
 from tcgpu.parts import Deal, Part, added, count_part, cut, deals, device, pairs, slices, support_part, triangles_part
 
 ENGINES = ["cpu", pytest.param("sim", marks=pytest.mark.sim), pytest.param("gpu", marks=pytest.mark.gpu)]

@@ -527,6 +527,7 @@ def test_an_interruption_leaves_nothing_behind(name, shared_files):
 def test_a_pool_ends_with_its_process(ending):
     """Also if that has no chance to end it."""
     script = (
+        "import signal\nsignal.signal(signal.SIGINT, signal.default_int_handler)\n"  # ignored in a shell's background
         "import tcgpu\nfrom tcgpu.parts import local, pools\n"
         "graph = tcgpu.generate.rmat(10)\npools.count(graph, 'processes', engine='cpu', parts=2)\n"
         "print(*local.pool('processes')._processes, flush=True)\n"

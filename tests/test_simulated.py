@@ -8,7 +8,8 @@ import pytest
 
 import tcgpu
 from tcgpu import GraphError, counting, truss
-from tcgpu.kernels import k_truss, simulated
+from tcgpu.kernels import simulated
+from tcgpu.kernels.bisson_fatica import k_truss
 from tcgpu.kernels.simulated import duration
 
 SMALL = tcgpu.generate.mesh(8, 8)

@@ -15,7 +15,7 @@ import tcgpu
 from tcgpu import costs, stepper
 from tcgpu.counting import METHODS
 from tcgpu.graph import GraphError
-from tcgpu.kernels.adaptive_setup import EMPTY
+from tcgpu.kernels.adaptive.setup import EMPTY
 from tcgpu.stepper import by_degree, frames, searches
 from tcgpu.stepper.frames import LOOKS, Cells, Lower, Matrix, Strip
 

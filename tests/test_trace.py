@@ -10,7 +10,7 @@ import tcgpu
 from tcgpu import GraphError
 from tcgpu.counting import METHODS
 from tcgpu.engines import runtime
-from tcgpu.kernels import column_block, naive
+from tcgpu.kernels.report import column_block, naive
 from tcgpu.progress import watched
 from tcgpu.tracing import trace_plan
 from tcgpu.tracing.result import OF_REQUESTS

@@ -23,7 +23,7 @@ from tcgpu.graph import (
     unmasked,
 )
 from tcgpu.kernels import Step, enough_blocks, orientation
-from tcgpu.kernels import columns as column_kernels
+from tcgpu.kernels.device import columns as column_kernels
 
 THREADS = 256
 BLOCKS = 2112

@@ -116,7 +116,7 @@ def slowness():
 
 def _trial():
     """Processor seconds of a short run: a clique of 16 vertices, counted by two blocks of 32 threads."""
-    from tcgpu.kernels.naive import naive_kernel
+    from tcgpu.kernels.report.naive import naive_kernel
 
     col_of, row_idx = np.triu_indices(16, 1)
     col_ptr = np.searchsorted(col_of, np.arange(17))

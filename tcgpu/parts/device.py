@@ -12,7 +12,7 @@ from functools import partial
 import numpy as np
 
 from tcgpu.engines import runtime
-from tcgpu.kernels import part_tally, warp_search
+from tcgpu.kernels.tricore import part_tally, warp_search
 from tcgpu.parts import copying
 from tcgpu.parts.cut import MOST_ROWS, column_bytes, words
 

@@ -5,7 +5,7 @@ columns of more than `heavy` near rows, vertices in `crowd` columns or more, col
 first panel says which kernel takes which vertex, and how far they have come.
 """
 
-from tcgpu.kernels.adaptive_setup import EMPTY, GOLDEN
+from tcgpu.kernels.adaptive.setup import EMPTY, GOLDEN
 from tcgpu.stepper.frames import GLOBAL, REGISTERS, SHARED, Cells, Matrix, bits, counted, listed, looks, where
 from tcgpu.stepper.merges import Merge, two_pointers
 
@@ -26,7 +26,7 @@ def by_degree(recorder, classes, word):
 
 
 class Classes:
-    """Which vertex or column is whose, and what there is to do, as `adaptive_setup` lays it out."""
+    """Which vertex or column is whose, and what there is to do, as `setup` lays it out."""
 
     def __init__(self, graph, near, hubs, heavy, crowd, short):
         self.graph, self.near, self.hubs = graph, near, hubs

@@ -1,6 +1,6 @@
 """Methods that merge: `naive`, `column_block`. A frame is a comparison of two rows, one from either column."""
 
-from tcgpu.kernels.column_block import longest_group
+from tcgpu.kernels.report.column_block import longest_group
 from tcgpu.stepper.frames import SHARED, Cells, Lower, Strip, counted, looks, where
 
 

@@ -21,7 +21,7 @@ of its rows are within a few thousand of it.
     local_kernel    column j local            a warp per column: bits relative to the column, word AND word
     merge_kernel    all others                a thread per nonzero: two pointers
 
-These two need to know, for each vertex i, the columns that hold it: its *in-edges*, which `adaptive_setup` lists. Asked
+These two need to know, for each vertex i, the columns that hold it: its *in-edges*, which `setup` lists. Asked
 this way round, degree order costs the fewest look-ups: d (d - 1) / 2 for a column of length d.
 """
 
@@ -29,19 +29,9 @@ import numpy as np
 
 from tcgpu.engines import runtime
 from tcgpu.engines.runtime import cuda, int32, int64, kernel, uint8, uint32, uint64
-from tcgpu.kernels import (
-    Plan,
-    Scan,
-    adaptive_setup,
-    check_deal,
-    check_knob,
-    check_positions,
-    columns,
-    device_graph,
-    orientation,
-    simulated,
-)
-from tcgpu.kernels.adaptive_setup import (
+from tcgpu.kernels import Plan, Scan, check_deal, check_knob, check_positions, device_graph, orientation, simulated
+from tcgpu.kernels.adaptive import setup
+from tcgpu.kernels.adaptive.setup import (
     ALL_LANES,
     BITS,
     EMPTY,
@@ -61,9 +51,10 @@ from tcgpu.kernels.adaptive_setup import (
     tasks_created,
     tasks_listed,
 )
-from tcgpu.kernels.adaptive_tally import support_plan, triangles_plan
-from tcgpu.kernels.merge import common_values
-from tcgpu.kernels.reduction import add_block_to
+from tcgpu.kernels.adaptive.tally import support_plan, triangles_plan
+from tcgpu.kernels.device import columns
+from tcgpu.kernels.device.merge import common_values
+from tcgpu.kernels.device.reduction import add_block_to
 
 __all__ = ["plan", "prepare", "support_plan", "triangles_plan"]
 
@@ -413,12 +404,12 @@ BY_DEGREE = (
     orientation.unpack_new,
     columns.find_col_ptr,
     columns.fill_empty_columns,
-    adaptive_setup.measure_columns,
-    adaptive_setup.bound_in_edges,
-    adaptive_setup.lay_out,
-    adaptive_setup.count_tasks,
-    adaptive_setup.fill_tasks,
-    adaptive_setup.fill_hub_rows,
+    setup.measure_columns,
+    setup.bound_in_edges,
+    setup.lay_out,
+    setup.count_tasks,
+    setup.fill_tasks,
+    setup.fill_hub_rows,
     hub_kernel,
     crowd_kernel,
     window_kernel,
@@ -473,7 +464,7 @@ def _as_it_comes(graph, short, words, deal):
         created={"rows": (graph.n * words, np.uint64, 0)},
         views={"rows32": ("rows", np.uint32)},
         steps=[
-            launch(adaptive_setup.fill_local_rows, graph.m, 256, filling),
+            launch(setup.fill_local_rows, graph.m, 256, filling),
             launch(local_kernel, 32 * -(-graph.n // deal[1]), 128, counting, most=8448),
             merging,
         ],
@@ -482,7 +473,6 @@ def _as_it_comes(graph, short, words, deal):
 
 
 def _by_degree(graph, near, hubs, heavy, short, crowd, deal):
-    setup = adaptive_setup
     n, m = graph.n, graph.m
     base, zero, lowest = n - near, n - NEAR - 1, NEAR + 1 - hubs
     if NEAR + 1 + 1024 > runtime.facts().shared_per_block:  # it has no room for a byte for each near row

@@ -10,7 +10,7 @@ two places found, atomically; what belongs to the edge (i, j) itself is added up
 
 from tcgpu.engines.runtime import cuda, int32, int64, kernel, uint32
 from tcgpu.kernels import enough_blocks
-from tcgpu.kernels.columns import column_at
+from tcgpu.kernels.device.columns import column_at
 
 WARP = 32
 ALL_LANES = 0xFFFFFFFF

@@ -14,8 +14,8 @@ import numpy as np
 
 from tcgpu.engines.runtime import cuda, int32, int64, kernel
 from tcgpu.kernels import Plan, Step, check_knob, check_positions, enough_blocks, simulated
-from tcgpu.kernels.merge import common_values
-from tcgpu.kernels.reduction import BYTES_PER_THREAD, add_block_to
+from tcgpu.kernels.device.merge import common_values
+from tcgpu.kernels.device.reduction import BYTES_PER_THREAD, add_block_to
 
 THREADS, BLOCKS = 128, 1024  # the report's
 BYTES_PER_ROW = 4

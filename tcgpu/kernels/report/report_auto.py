@@ -5,7 +5,8 @@ Below the threshold a block's k columns are too short to be worth the barriers a
 block, that is one at a time.
 """
 
-from tcgpu.kernels import check_nonzeros, column_block, naive
+from tcgpu.kernels import check_nonzeros
+from tcgpu.kernels.report import column_block, naive
 
 THRESHOLD = 7.0  # where the report's two kernels took the same time
 

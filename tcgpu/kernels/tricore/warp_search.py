@@ -18,10 +18,11 @@ levels of the search tree, which every search goes through. It ends in the part 
 """
 
 from tcgpu.engines.runtime import cuda, int32, int64, kernel, uint32, uint64
-from tcgpu.kernels import check_choice, check_knob, edge_list, enough_blocks
+from tcgpu.kernels import check_choice, check_knob, enough_blocks
+from tcgpu.kernels.device.reduction import BYTES_PER_THREAD, add_block_to
 from tcgpu.kernels.device_graph import prepare
-from tcgpu.kernels.edge_list import has, place_at_hand, stretches
-from tcgpu.kernels.reduction import BYTES_PER_THREAD, add_block_to
+from tcgpu.kernels.tricore import edge_slices
+from tcgpu.kernels.tricore.edge_slices import has, place_at_hand, stretches
 
 __all__ = ["plan", "prepare", "shape"]
 
@@ -39,7 +40,7 @@ NO_ROW = -1
 PAST_ALL = 2**31 - 1  # past every row: there are at most so many vertices, and the last one has a number less
 
 
-@kernel(f"void({edge_list.ARGUMENTS}, int64, int64[::1])", most_threads=1024)
+@kernel(f"void({edge_slices.ARGUMENTS}, int64, int64[::1])", most_threads=1024)
 def warp_search_kernel(cols, first, last, j_low, j_ptr, j_rows, i_low, i_ptr, i_rows, cached, total):
     told = cuda.shared.array(0, uint32)
     top = cuda.shared.array(0, int32)  # the same memory
@@ -210,7 +211,7 @@ def plan(graph, *, threads=64, blocks=None, cached=True):
     """blocks: None for so many that a warp takes 32 edges a few times. cached: whether the top of the search tree is
     brought to shared memory."""
     check_choice("cached", cached, (False, True))
-    return edge_list.plan(
+    return edge_slices.plan(
         "warp_search",
         graph,
         warp_search_kernel,

@@ -15,8 +15,8 @@ import numpy as np
 from tcgpu.engines import runtime
 from tcgpu.engines.runtime import cuda, int32, int64, kernel, uint32, uint64
 from tcgpu.kernels import Scan, Step, enough_blocks
+from tcgpu.kernels.device.reduction import BYTES_PER_THREAD
 from tcgpu.kernels.device_graph import SMALL
-from tcgpu.kernels.reduction import BYTES_PER_THREAD
 
 NEAR = 65535  # vertices that are near the end
 HUBS = 8192

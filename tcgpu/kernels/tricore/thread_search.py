@@ -9,15 +9,16 @@ theirs reads 32 places that have nothing to do with each other, and the warp wai
 """
 
 from tcgpu.engines.runtime import cuda, int64, kernel, uint32
-from tcgpu.kernels import check_knob, edge_list, enough_blocks
+from tcgpu.kernels import check_knob, enough_blocks
+from tcgpu.kernels.device.reduction import BYTES_PER_THREAD, add_block_to
 from tcgpu.kernels.device_graph import prepare
-from tcgpu.kernels.edge_list import columns_of, has
-from tcgpu.kernels.reduction import BYTES_PER_THREAD, add_block_to
+from tcgpu.kernels.tricore import edge_slices
+from tcgpu.kernels.tricore.edge_slices import columns_of, has
 
 __all__ = ["plan", "prepare"]
 
 
-@kernel(f"void({edge_list.ARGUMENTS}, int64[::1])")
+@kernel(f"void({edge_slices.ARGUMENTS}, int64[::1])")
 def thread_search_kernel(cols, first, last, j_low, j_ptr, j_rows, i_low, i_ptr, i_rows, total):
     count = int64(0)
     e = first + cuda.grid(1)
@@ -45,4 +46,4 @@ def plan(graph, *, threads=128, blocks=1 << 16):
     threads = check_knob("threads", threads, 1, 1024)
     blocks = enough_blocks(check_knob("blocks", blocks, 1, 2**31 - 1), graph.m, threads)
     shape = blocks, threads, threads * BYTES_PER_THREAD
-    return edge_list.plan("thread_search", graph, thread_search_kernel, shape, edge_us=8.3, step_us=1.2)
+    return edge_slices.plan("thread_search", graph, thread_search_kernel, shape, edge_us=8.3, step_us=1.2)

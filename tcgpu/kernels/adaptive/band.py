@@ -1,11 +1,11 @@
-"""Rows of bits of banded vertices, and how many triangles the edges between them have: see `adaptive_tally`.
+"""Rows of bits of banded vertices, and how many triangles the edges between them have: see `tally`.
 
 Where neighbours have close numbers, all of a vertex's neighbours, on either side, are a short row of bits: its band.
 """
 
 from tcgpu.engines.runtime import cuda, int32, int64, kernel, uint16, uint32, uint64
-from tcgpu.kernels.adaptive_setup import ALL_LANES
-from tcgpu.kernels.planes import IN_REGISTERS, clear_planes, keep_planes, read_counter, tally_eight
+from tcgpu.kernels.adaptive.planes import IN_REGISTERS, clear_planes, keep_planes, read_counter, tally_eight
+from tcgpu.kernels.adaptive.setup import ALL_LANES
 
 BAND_LIST = 1024  # neighbours that a warp lists at a time: as many as 32 words have bits
 

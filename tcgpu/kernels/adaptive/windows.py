@@ -1,6 +1,6 @@
 """How many triangles with a near k, and not of two hubs and a heavy column, each nonzero is in.
 
-For `adaptive_tally`, which says what is what. Column i is put where many can look it up, and looked up for what follows
+For `tally`, which says what is what. Column i is put where many can look it up, and looked up for what follows
 i in each column j that holds it.
 """
 
@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from tcgpu.engines.runtime import cuda, int32, int64, kernel, uint16, uint32, uint64
-from tcgpu.kernels.adaptive_setup import ALL_LANES, BITS, LENGTH_BITS, LENGTH_MASK, NEAR
+from tcgpu.kernels.adaptive.setup import ALL_LANES, BITS, LENGTH_BITS, LENGTH_MASK, NEAR
 
 ROOM = 1024  # counters of a block of window_tally; rows beyond are counted in global memory
 SIEVE = 128  # words of bits of a warp of sieve_tally

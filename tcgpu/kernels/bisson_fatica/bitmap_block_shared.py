@@ -1,48 +1,43 @@
-"""`bitmap_block_global`: a block owns a column, written down as bits in global memory (Bisson & Fatica's, for any n).
+"""`bitmap_block_shared`: a block owns a column, written down as bits in shared memory (Bisson & Fatica's, for small n).
 
-Contract: the same sum as `naive`. Works like `bitmap_block_shared`, with a bitmap of n bits a block in global memory
-and its fold in shared memory (see `bits`). There are as many blocks as the device runs at a time and has memory for,
-down to one, and they cycle over the columns. Nothing is refused but a graph that does not fit with a single bitmap.
+Contract: the same sum as `naive`. A block's bitmap has n bits and lies in its shared memory, as much of that as the
+device gives a block; a graph of more vertices is refused. The block takes columns off a queue, long ones first. It sets
+a column's bits, then takes its rows in chunks of one a thread: each thread fetches where its row's column begins and
+ends, and then these columns are looked up, short ones by `lanes` threads each, long ones by the whole block.
 """
 
 import numpy as np
 
+from tcgpu.engines import runtime
 from tcgpu.engines.runtime import cuda, int64, kernel, uint32
-from tcgpu.kernels import Plan, Step, check_knob, enough_blocks, simulated, support
-from tcgpu.kernels.bits import (
+from tcgpu.graph import GraphError
+from tcgpu.kernels import Plan, Step, check_knob, enough_blocks, simulated
+from tcgpu.kernels.bisson_fatica import support
+from tcgpu.kernels.device.bits import (
     LONG_LIST,
-    WORDS,
     batch_of,
     belongs,
-    bitmaps_that_fit,
     bring_list,
     check_edges,
-    check_shared,
-    check_word,
-    fold_bits_of,
-    folded_hits,
     lists_and_task_bytes,
-    set_bit,
+    near_hits,
     set_near_bit,
     with_queue,
 )
+from tcgpu.kernels.device.reduction import BYTES_PER_THREAD, add_block_to
 from tcgpu.kernels.device_graph import prepare
-from tcgpu.kernels.reduction import BYTES_PER_THREAD, add_block_to
 
 __all__ = ["plan", "prepare", "support_plan"]
 
-ARRAYS = "int64[::1], int32[::1], {}[::1], int64, int64, int64, int64, int64, int64[::1], int64[::1]"
 
-
-@kernel(f"void({ARRAYS.format('uint32')})", f"void({ARRAYS.format('int64')})")
-def bitmap_block_global_kernel(col_ptr, row_idx, bits, shift, fold_bits, lanes, batch, long_list, queue, total):
-    near = cuda.shared.array(0, uint32)  # two words a thread for `bring_list`, the next task, then the fold
+@kernel("void(int64[::1], int32[::1], int64, int64, int64, int64[::1], int64[::1])")
+def bitmap_block_shared_kernel(col_ptr, row_idx, lanes, batch, long_list, queue, total):
+    near = cuda.shared.array(0, uint32)  # two words a thread for `bring_list`, the next task, then the bits
     thread, threads = uint32(cuda.threadIdx.x), uint32(cuda.blockDim.x)
     lanes = uint32(lanes)
     group, lane, groups = uint32(thread // lanes), uint32(thread % lanes), uint32(threads // lanes)
     next_task, at, n = uint32(2 * threads), uint32(2 * threads + 1), uint32(col_ptr.size - 1)
-    mine, mask = cuda.blockIdx.x * (bits.size // cuda.gridDim.x), uint32(fold_bits - 1)
-    word, words = thread, uint32(fold_bits >> 5)
+    word, words = thread, uint32(uint32(n + 31) >> 5)
     while word < words:
         near[uint32(at + word)] = uint32(0)
         word = uint32(word + threads)
@@ -61,8 +56,7 @@ def bitmap_block_global_kernel(col_ptr, row_idx, bits, shift, fold_bits, lanes, 
             if belongs(uint32(end - begin), sweep):
                 p = uint32(begin + thread)
                 while p < end:
-                    set_bit(bits, mine, row_idx[p], shift)
-                    set_near_bit(near, at, row_idx[p] & mask)
+                    set_near_bit(near, at, row_idx[p])
                     p = uint32(p + threads)
                 last, chunk = row_idx[uint32(end - 1)], begin
                 while chunk < end:
@@ -77,15 +71,14 @@ def bitmap_block_global_kernel(col_ptr, row_idx, bits, shift, fold_bits, lanes, 
                             q, q_end = near[uint32(2 * t)], near[uint32(2 * t + 1)]
                             if (uint32(q_end - q) > long_list) == (whole == 1):
                                 q = uint32(q + first)
-                                count += folded_hits(near, at, mask, bits, mine, shift, row_idx, q, q_end, step, last)
+                                count += near_hits(near, at, row_idx, q, q_end, step, last)
                             t = uint32(t + apart)
                         whole = uint32(whole + 1)
                     cuda.syncthreads()
                     chunk = uint32(chunk + threads)
                 p = uint32(begin + thread)
                 while p < end:
-                    bits[mine + (row_idx[p] >> shift)] = 0
-                    near[uint32(at + (uint32(row_idx[p] & mask) >> 5))] = uint32(0)
+                    near[uint32(at + (row_idx[p] >> 5))] = uint32(0)
                     p = uint32(p + threads)
                 cuda.syncthreads()
             j = uint32(j + 1)
@@ -94,30 +87,40 @@ def bitmap_block_global_kernel(col_ptr, row_idx, bits, shift, fold_bits, lanes, 
     add_block_to(total, count)
 
 
-def plan(graph, *, threads=256, blocks=None, lanes=32, fold=17, word=32):
-    """blocks: None for as many as the device runs at a time; fold: its size, 2^fold bits; word: bits, 32 or 64."""
-    check_edges("bitmap_block_global", graph)
+def shared_bytes(n, threads):
+    """What a block takes for a graph of n vertices."""
+    return max(lists_and_task_bytes(threads) + 4 * -(-n // 32), threads * BYTES_PER_THREAD)
+
+
+def most_vertices(threads=256):
+    """How many vertices a graph may have on this device."""
+    return 8 * (runtime.facts().shared_per_block - lists_and_task_bytes(threads)) // 32 * 32
+
+
+def plan(graph, *, threads=256, blocks=None, lanes=16):
+    """blocks: None for as many as the device runs at a time."""
+    check_edges("bitmap_block_shared", graph)
     threads = check_knob("threads", threads, 1, 1024)
     lanes = min(check_knob("lanes", lanes, 1, 1024), threads)
-    fold_bits = fold_bits_of(fold, graph.n)
-    shared = max(lists_and_task_bytes(threads) + (fold_bits >> 3), threads * BYTES_PER_THREAD)
-    check_shared("bitmap_block_global", f"fold={fold}", shared)
-    words = -(-graph.n // check_word(word))
+    shared = shared_bytes(graph.n, threads)
+    if graph.n > most_vertices(threads):
+        raise GraphError(
+            f"bitmap_block_shared has room for {most_vertices(threads):,} vertices in the shared memory of a block "
+            f"here, not for {graph.n:,}: take bitmap_block_global"
+        )
     if blocks is None:
-        blocks = bitmap_block_global_kernel.blocks_at_a_time(threads, shared)
+        blocks = bitmap_block_shared_kernel.blocks_at_a_time(threads, shared)
     blocks = enough_blocks(check_knob("blocks", blocks, 1, 2**31 - 1), graph.n, 1)
-    blocks = bitmaps_that_fit("bitmap_block_global", graph, blocks, words * word // 8)
-    args = ("col_ptr", "row_idx", "bits", word.bit_length() - 1, fold_bits, lanes, batch_of(graph, blocks),
-            LONG_LIST * threads, "queue", "total")  # fmt: skip
+    args = ("col_ptr", "row_idx", lanes, batch_of(graph, blocks), LONG_LIST * threads, "queue", "total")
     return Plan(
-        method="bitmap_block_global",
+        method="bitmap_block_shared",
         copied={"col_ptr": graph.col_ptr, "row_idx": graph.row_idx},
-        created={"bits": (blocks * words, WORDS[word], 0), "queue": (1, np.int64, 0)},
-        steps=with_queue(Step(bitmap_block_global_kernel, blocks, threads, args, shared)),
-        work=simulated.work(graph, 18 * threads * simulated.column_rounds(graph), row_us=19),
+        created={"queue": (1, np.int64, 0)},
+        steps=with_queue(Step(bitmap_block_shared_kernel, blocks, threads, args, shared)),
+        work=simulated.work(graph, 18 * threads * simulated.column_rounds(graph), row_us=14),
     )
 
 
 def support_plan(graph):
-    """Each edge's triangles by the same division of labour: see `tcgpu.kernels.support`."""
-    return support.plan(graph, "block_global")
+    """Each edge's triangles by the same division of labour: see `tcgpu.kernels.bisson_fatica.support`."""
+    return support.plan(graph, "block_shared")

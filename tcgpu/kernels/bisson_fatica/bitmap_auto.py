@@ -5,14 +5,8 @@ a block, with its bitmap in shared memory below `vertices_shared` vertices, in g
 defaults are the paper's constants, found on a Titan X; `tcgpu.calibrate()` measures those of the machine at hand.
 """
 
-from tcgpu.kernels import (
-    bitmap_block_global,
-    bitmap_block_shared,
-    bitmap_thread,
-    bitmap_warp,
-    check_knob,
-    check_nonzeros,
-)
+from tcgpu.kernels import check_knob, check_nonzeros
+from tcgpu.kernels.bisson_fatica import bitmap_block_global, bitmap_block_shared, bitmap_thread, bitmap_warp
 from tcgpu.kernels.device_graph import prepare
 
 __all__ = ["plan", "prepare", "support_plan"]

@@ -1,13 +1,13 @@
 """How many triangles of two hubs each nonzero of a heavy column, and each of a hub's own column, is in.
 
-For `adaptive_tally`, which says what is what. Both kernels lay rows of bits one over the other and count, place by
+For `tally`, which says what is what. Both kernels lay rows of bits one over the other and count, place by
 place, how many of them have a 1 there: see `planes`. A warp takes 32 rows at a time, of which each lane knows one, and
 asks for eight of them at once; where fewer are left, for a row of zeros.
 """
 
 from tcgpu.engines.runtime import cuda, int32, int64, kernel, uint32, uint64
-from tcgpu.kernels.adaptive_setup import ALL_LANES, FRONTS, HUB_0, HUBS, PIECE, ROW, STRETCH, pieces_before
-from tcgpu.kernels.planes import IN_REGISTERS, clear_planes, keep_planes, read_counter, tally_eight
+from tcgpu.kernels.adaptive.planes import IN_REGISTERS, clear_planes, keep_planes, read_counter, tally_eight
+from tcgpu.kernels.adaptive.setup import ALL_LANES, FRONTS, HUB_0, HUBS, PIECE, ROW, STRETCH, pieces_before
 
 STRETCHES = HUBS // STRETCH
 COLUMN_PLANES = 13  # of 2^13 hubs none is its own neighbour

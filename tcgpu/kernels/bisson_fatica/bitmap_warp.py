@@ -10,8 +10,9 @@ gets fewer of them, down to one. A block may end in a part of a warp, which work
 """
 
 from tcgpu.engines.runtime import cuda, int64, kernel, uint32
-from tcgpu.kernels import Plan, Step, check_knob, enough_blocks, simulated, support
-from tcgpu.kernels.bits import (
+from tcgpu.kernels import Plan, Step, check_knob, enough_blocks, simulated
+from tcgpu.kernels.bisson_fatica import support
+from tcgpu.kernels.device.bits import (
     WORDS,
     bitmaps_that_fit,
     bring_list,
@@ -24,8 +25,8 @@ from tcgpu.kernels.bits import (
     set_bit,
     set_near_bit,
 )
+from tcgpu.kernels.device.reduction import BYTES_PER_THREAD, add_block_to
 from tcgpu.kernels.device_graph import prepare
-from tcgpu.kernels.reduction import BYTES_PER_THREAD, add_block_to
 
 __all__ = ["plan", "prepare", "support_plan"]
 
@@ -110,5 +111,5 @@ def plan(graph, *, threads=128, blocks=None, lanes=8, fold=11, word=32):
 
 
 def support_plan(graph):
-    """Each edge's triangles by the same division of labour: see `tcgpu.kernels.support`."""
+    """Each edge's triangles by the same division of labour: see `tcgpu.kernels.bisson_fatica.support`."""
     return support.plan(graph, "warp")

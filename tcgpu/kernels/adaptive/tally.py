@@ -32,10 +32,12 @@ import numpy as np
 
 from tcgpu.engines.runtime import cuda, int32, int64, kernel, uint32
 from tcgpu.graph import GraphError
-from tcgpu.kernels import Scan, adaptive_setup, check_knob, ends, orientation, simulated
-from tcgpu.kernels.adaptive_band import BAND_LIST, band_tally, fill_band_rows, mark_open, merge_corners, merge_tally
-from tcgpu.kernels.adaptive_hubs import COLUMN_PLANES, PIECE_PLANES, STRETCHES, column_tally, pair_tally
-from tcgpu.kernels.adaptive_setup import (
+from tcgpu.kernels import Scan, check_knob, ends, orientation, simulated
+from tcgpu.kernels.adaptive import setup
+from tcgpu.kernels.adaptive.band import BAND_LIST, band_tally, fill_band_rows, mark_open, merge_corners, merge_tally
+from tcgpu.kernels.adaptive.hubs import COLUMN_PLANES, PIECE_PLANES, STRETCHES, column_tally, pair_tally
+from tcgpu.kernels.adaptive.planes import IN_REGISTERS
+from tcgpu.kernels.adaptive.setup import (
     BITS,
     EMPTY,
     FRONTS,
@@ -52,9 +54,8 @@ from tcgpu.kernels.adaptive_setup import (
     tasks_created,
     tasks_listed,
 )
-from tcgpu.kernels.adaptive_windows import DESK, ROOM, SIEVE, sieve_tally, window_tally
-from tcgpu.kernels.planes import IN_REGISTERS
-from tcgpu.kernels.support import SupportPlan
+from tcgpu.kernels.adaptive.windows import DESK, ROOM, SIEVE, sieve_tally, window_tally
+from tcgpu.kernels.bisson_fatica.support import SupportPlan
 
 FEW = 32  # in-edges that make a vertex one for window_tally
 LANES = 4  # share an in-edge in hash_tally
@@ -220,7 +221,6 @@ def _as_it_comes(graph, words):
 
 
 def _by_degree(graph, near, hubs, heavy, short):
-    setup = adaptive_setup
     n, m = graph.n, graph.m
     base, zero, lowest = n - near, n - NEAR - 1, NEAR + 1 - hubs
     most = min(n, m // (4 * heavy + 1) + 1) if hubs else 0  # heavy columns

@@ -14,15 +14,16 @@ that are a part apart from each other.
 """
 
 from tcgpu.engines.runtime import cuda, int64, kernel, uint32
-from tcgpu.kernels import check_knob, edge_list, enough_blocks
+from tcgpu.kernels import check_knob, enough_blocks
+from tcgpu.kernels.device.reduction import BYTES_PER_THREAD, add_block_to
 from tcgpu.kernels.device_graph import prepare
-from tcgpu.kernels.edge_list import columns_of
-from tcgpu.kernels.reduction import BYTES_PER_THREAD, add_block_to
+from tcgpu.kernels.tricore import edge_slices
+from tcgpu.kernels.tricore.edge_slices import columns_of
 
 __all__ = ["plan", "prepare"]
 
 
-@kernel(f"void({edge_list.ARGUMENTS}, int64, int64[::1])")
+@kernel(f"void({edge_slices.ARGUMENTS}, int64, int64[::1])")
 def merge_path_kernel(cols, first, last, j_low, j_ptr, j_rows, i_low, i_ptr, i_rows, lanes, total):
     thread, groups = cuda.grid(1), cuda.gridsize(1) // lanes
     group, seat = thread // lanes, uint32(thread % lanes)
@@ -75,4 +76,4 @@ def plan(graph, *, threads=128, blocks=1 << 16, lanes=32):
     blocks = enough_blocks(check_knob("blocks", blocks, 1, 2**31 - 1), graph.m * lanes, threads)
     lanes = min(lanes, threads * blocks)
     shape = blocks, threads, threads * BYTES_PER_THREAD
-    return edge_list.plan("merge_path", graph, merge_path_kernel, shape, lanes, edge_us=9.5 * lanes, step_us=1.5)
+    return edge_slices.plan("merge_path", graph, merge_path_kernel, shape, lanes, edge_us=9.5 * lanes, step_us=1.5)

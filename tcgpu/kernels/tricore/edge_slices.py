@@ -17,8 +17,8 @@ Positions have 32 bits: no array of rows may have 2^32 - 2^13 rows or more.
 
 from tcgpu.engines.runtime import cuda, int64, uint32
 from tcgpu.kernels import Plan, Step, simulated
-from tcgpu.kernels.bits import check_edges
-from tcgpu.kernels.columns import column_at
+from tcgpu.kernels.device.bits import check_edges
+from tcgpu.kernels.device.columns import column_at
 
 ARGUMENTS = "int32[::1], int64, int64, int64, int64[::1], int32[::1], int64, int64[::1], int32[::1]"
 

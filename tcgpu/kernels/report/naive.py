@@ -8,9 +8,10 @@ What it costs: a warp takes as long as its longest pair of columns (divergence),
 """
 
 from tcgpu.engines.runtime import cuda, int64, kernel
-from tcgpu.kernels import Plan, Step, check_knob, check_positions, columns, enough_blocks, simulated
-from tcgpu.kernels.merge import common_values
-from tcgpu.kernels.reduction import BYTES_PER_THREAD, add_block_to
+from tcgpu.kernels import Plan, Step, check_knob, check_positions, enough_blocks, simulated
+from tcgpu.kernels.device import columns
+from tcgpu.kernels.device.merge import common_values
+from tcgpu.kernels.device.reduction import BYTES_PER_THREAD, add_block_to
 
 
 @kernel("void(int64[::1], int32[::1], int32[::1], int64[::1])")

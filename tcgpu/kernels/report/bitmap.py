@@ -12,7 +12,7 @@ import numpy as np
 
 from tcgpu.engines.runtime import cuda, int64, kernel, uint32
 from tcgpu.kernels import Plan, Step, check_knob, enough_blocks, simulated
-from tcgpu.kernels.reduction import BYTES_PER_THREAD, add_block_to
+from tcgpu.kernels.device.reduction import BYTES_PER_THREAD, add_block_to
 
 
 @kernel("void(int64[::1], int32[::1], uint32[::1], int64, int64[::1])")

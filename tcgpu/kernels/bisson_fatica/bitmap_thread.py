@@ -8,9 +8,10 @@ Longer columns are counted too, slowly: the thread searches its column in memory
 """
 
 from tcgpu.engines.runtime import cuda, int32, int64, kernel
-from tcgpu.kernels import Plan, Step, check_knob, enough_blocks, simulated, support
+from tcgpu.kernels import Plan, Step, check_knob, enough_blocks, simulated
+from tcgpu.kernels.bisson_fatica import support
+from tcgpu.kernels.device.reduction import BYTES_PER_THREAD, add_block_to
 from tcgpu.kernels.device_graph import prepare
-from tcgpu.kernels.reduction import BYTES_PER_THREAD, add_block_to
 
 __all__ = ["plan", "prepare", "support_plan"]
 
@@ -105,5 +106,5 @@ def plan(graph, *, threads=128, blocks=1 << 16):
 
 
 def support_plan(graph):
-    """Each edge's triangles by the same division of labour: see `tcgpu.kernels.support`."""
+    """Each edge's triangles by the same division of labour: see `tcgpu.kernels.bisson_fatica.support`."""
     return support.plan(graph, "thread")

@@ -27,9 +27,22 @@ import numpy as np
 
 from tcgpu.engines import runtime
 from tcgpu.engines.runtime import cuda, int32, int64, kernel, uint32
-from tcgpu.kernels import Plan, Step, adaptive_tally, carry, simulated, support
+from tcgpu.kernels import Plan, Step, carry, simulated
+from tcgpu.kernels.adaptive import tally
+from tcgpu.kernels.bisson_fatica import support
+from tcgpu.kernels.bisson_fatica.support import (
+    EVERY_LANE,
+    HIGHEST,
+    LISTS,
+    LOWEST,
+    MIDDLING,
+    ROUND,
+    THREADS,
+    WARP,
+    WEAK,
+    over,
+)
 from tcgpu.kernels.device_graph import prepare
-from tcgpu.kernels.support import EVERY_LANE, HIGHEST, LISTS, LOWEST, MIDDLING, ROUND, THREADS, WARP, WEAK, over
 
 __all__ = ["numbers", "peel", "plan", "prepare"]
 
@@ -238,7 +251,7 @@ class TrussAnew(Truss):
 
 def supports(graph):
     """The support of each edge by `adaptive`, on the device."""
-    with adaptive_tally.support_plan(graph).carried_out() as done:
+    with tally.support_plan(graph).carried_out() as done:
         return runtime.to_device_library(done.arrays[done.answer])
 
 
@@ -250,7 +263,7 @@ def plan(graph, k=None, *, method=None):
     if method is None and graph.m > MIDDLING[1]:
         back = prepare(graph, "natural")
         own = prepare(back, "auto")
-        start = adaptive_tally.support_plan(own)
+        start = tally.support_plan(own)
         if own.order == "degree" and start.device_bytes + BYTES_ANEW * graph.m <= runtime.memory_free():
             return _anew(own, back, k)
         return _in_place(graph, k, method, carry.edges_back(start, own, back))
