@@ -313,24 +313,10 @@ def on_engine(method, engine=None, max_seconds=None):
         yield
         return
     from tcgpu.engines import runtime
-    from tcgpu.kernels import simulated
+    from tcgpu.kernels import fitting, simulated
 
-    with simulated.limited(max_seconds), runtime.using(name):
-        try:
-            yield
-        except Exception as error:
-            if not is_out_of_memory(error):
-                raise
-            free = runtime.memory_free()
-            raise GraphError(
-                f"{method.name} does not fit this device, which has {free:,} bytes free: device_memory= streams the "
-                "graph through it where triangles are counted, engine='cpu' takes the memory of the host"
-            ) from error
-
-
-def is_out_of_memory(error):
-    """Whether an exception says that a device has no memory left: ours, CuPy's, or the driver's by way of Numba."""
-    return type(error).__name__ in ("OutOfMemory", "OutOfMemoryError") or "OUT_OF_MEMORY" in str(error)
+    with simulated.limited(max_seconds), runtime.using(name), fitting(method.name):
+        yield
 
 
 def triangles(graph, *, method=None, engine=None, order=None, executor=None, progress=None, max_seconds=None):

@@ -8,6 +8,7 @@ import pytest
 
 import tcgpu
 from tcgpu import GraphError, counting, truss
+from tcgpu.engines import runtime
 from tcgpu.kernels import simulated
 from tcgpu.kernels.bisson_fatica import k_truss
 from tcgpu.kernels.simulated import duration
@@ -210,3 +211,17 @@ def test_a_function_that_is_told_may_end_a_count():
     with pytest.raises(InterruptedError):
         tcgpu.count(SMALL, "naive", engine="sim", progress=enough)
     assert tcgpu.count(SMALL, "naive", engine="sim") == 98
+
+
+@pytest.mark.sim
+@pytest.mark.parametrize("failure", FAILURES.values(), ids=FAILURES)
+def test_making_a_device_graph_says_so_too(monkeypatch, failure):
+    def fail(keys):
+        raise failure
+
+    with runtime.using("sim"):
+        graph = tcgpu.DeviceGraph.from_edges([0, 0, 1], [1, 2, 2])
+        monkeypatch.setattr(runtime, "sort", fail)
+        for make in (lambda: tcgpu.DeviceGraph.from_edges([0, 0, 1], [1, 2, 2]), lambda: graph.ordered("degree")):
+            with pytest.raises(GraphError, match=r"the graph.* does not fit this device, .* device_memory="):
+                make()

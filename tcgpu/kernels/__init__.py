@@ -136,6 +136,23 @@ class Plan:
             return self.result()
 
 
+@contextmanager
+def fitting(what):
+    """Raise GraphError, with the way out, where the device has no memory left for `what`: a method, columns.
+
+    The exceptions that say so are our own, CuPy's and the driver's.
+    """
+    try:
+        yield
+    except Exception as error:
+        if type(error).__name__ not in ("OutOfMemory", "OutOfMemoryError") and "OUT_OF_MEMORY" not in str(error):
+            raise
+        raise GraphError(
+            f"{what} does not fit this device, which has {runtime.memory_free():,} bytes free: device_memory= streams "
+            "the graph through it where triangles are counted, engine='cpu' takes the memory of the host"
+        ) from error
+
+
 def check_shape(blocks, threads):
     """GraphError unless a GPU can launch this."""
     if not 1 <= threads <= 1024:

@@ -22,7 +22,7 @@ from tcgpu.graph import (
     known_order,
     unmasked,
 )
-from tcgpu.kernels import Step, enough_blocks, orientation
+from tcgpu.kernels import Step, enough_blocks, fitting, orientation
 from tcgpu.kernels.device import columns as column_kernels
 
 THREADS = 256
@@ -50,6 +50,7 @@ class DeviceGraph:
         self._by_degree = None
 
     @classmethod
+    @fitting("the graph")
     def from_edges(cls, u, v, n=None, *, relabel=False, order="natural", clean=False, name=None):
         """From two arrays of vertex numbers, on the device or not, in any order, direction and number.
 
@@ -91,6 +92,7 @@ class DeviceGraph:
                    records=u.size, name=name)  # fmt: skip
 
     @classmethod
+    @fitting("the graph")
     def from_graph(cls, graph):
         """A copy of a Graph's columns, in the order that it has; `col_of` is made there."""
         col_ptr, row_idx = (_on_device(array, "columns") for array in (graph.col_ptr, graph.row_idx))
@@ -113,6 +115,7 @@ class DeviceGraph:
         source[xp.asarray(self.rank)] = xp.arange(self.n)
         return source if self.natural_ids is None else self.natural_ids[source]
 
+    @fitting("the graph in another order")
     def ordered(self, order):
         """The same graph in degree order, made once, or itself; `auto` looks at a sample, as `from_edges` does."""
         if known_order(order) == "auto":
