@@ -127,7 +127,7 @@ def test_a_folder_that_cannot_be_written_is_named_once(folder, caplog):
 
 
 def test_a_numba_that_takes_other_arguments_is_refused(folder, monkeypatch):
-    ptx = kernel_compiler.to_ptx(writes_numbers, SIGNATURE, HOPPER)
+    ptx = kernel_compiler.to_ptx(kernel_compiler.to_ltoir(writes_numbers, SIGNATURE, HOPPER), HOPPER)
     monkeypatch.setattr(kernel_compiler, "to_ptx", lambda *_: ptx.replace("_param_6", "_param_6[8],\n.param .u64 more"))
     with pytest.raises(kernel_compiler.CompilerError, match="writes_numbers for arguments of"):
         image()

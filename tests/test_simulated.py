@@ -31,15 +31,21 @@ def cases():
             yield pytest.param(counting.METHODS[name], verb, graph, id=f"{name} {verb}")
 
 
+def timed(plan):
+    begin = time.thread_time()
+    plan.count()
+    return time.thread_time() - begin
+
+
 @pytest.mark.sim
 @pytest.mark.parametrize("method, verb, graph", list(cases()))
 def test_estimates_are_right_within_a_factor_of_two(method, verb, graph):
     """By processor time, for other work on this machine does not count; a quick run may be off by 50 ms."""
     with counting.on_engine(method, "sim", math.inf):
         plan = getattr(method, VERBS[verb])(method.prepare(graph))
-        begin = time.thread_time()
-        plan.count()
-        seconds = time.thread_time() - begin
+        seconds = timed(plan)
+        if seconds < 1:  # the first run of a kernel also rewrites its source
+            seconds = min(seconds, timed(plan))
         estimate = plan.simulated_seconds
     assert seconds / 2 - 0.05 < estimate < 2 * seconds + 0.05
 

@@ -143,10 +143,12 @@ def draw_request(trace, of="sectors", *, line=None, kernel=None, ax=None):
     """The memory that one request asks for, 128 bytes a row, with the numbers of the lanes that ask for it.
 
     of: "sectors" for the request that reads most sectors of global memory, "conflicts" for the one with most bank
-    conflicts in shared memory. line: only requests of this line of the source.
+    conflicts in shared memory. line: only requests of this line of the source, the kernel's own if it has one of that
+    number.
     """
-    events = trace.main(kernel).events
-    request = worst(events, of, line)
+    launch = trace.main(kernel)
+    events = launch.events
+    request = worst(events, of, line, launch.kernel)
     accesses = slice(*events.first[request : request + 2])
     size, lanes, address = int(events.size[request]), events.lane[accesses], events.address[accesses]
     rows = np.unique(address // ROW)
@@ -186,8 +188,8 @@ def _draw_row(ax, k, bytes, lanes, size, sectors):
             ax.text(byte + size / 2, k + 0.52, said, color="white", size=6, ha="center", va="center")
 
 
-def worst(events, of, line):
-    """The request of this kind that costs most."""
+def worst(events, of, line, kernel):
+    """The request of this kind that costs most, by its number; line: of this line of the kernel or of what it calls."""
     if of not in ("sectors", "conflicts"):
         raise GraphError(f"a request is drawn of sectors or of conflicts, not of {of!r}")
     shared = of == "conflicts"
@@ -196,7 +198,9 @@ def worst(events, of, line):
         chosen = events.shared == shared
     cost = np.where(chosen, getattr(events, of) + 1, 0)
     if line is not None:
-        cost = cost * np.array([events.sites[number].line == line for number in events.site.tolist()], int)
+        sites = [events.sites[number] for number in events.site.tolist()]
+        own = any(site.line == line and site.function.name == kernel for site in sites)
+        cost = cost * np.array([site.line == line and (not own or site.function.name == kernel) for site in sites], int)
     if not cost.any():
         where = "shared" if shared else "global"
         raise GraphError(f"nothing asks for {where} memory" + (f" on line {line}" if line is not None else ""))
