@@ -328,10 +328,17 @@ def test_run_measures_and_shows(explore):
     assert not explorer.run_button.disabled and explorer.stop_button.disabled
 
 
-LONG = {"graph": tcgpu.generate.clique(300), "methods": ["naive"], "engine": "sim"}  # a minute and more
+LONG = {"graph": tcgpu.generate.clique(300), "methods": ["naive"], "engine": "sim"}  # half a minute and more
+
+
+@pytest.fixture
+def patient(monkeypatch):
+    """No simulated run is refused for its length: on a slow machine that of LONG would be."""
+    monkeypatch.setattr("tcgpu.kernels.simulated.LIMIT", float("inf"))
 
 
 @pytest.mark.sim
+@pytest.mark.usefixtures("patient")
 def test_a_long_run_is_stopped_in_the_middle_and_earlier_rows_stay(explore):
     explorer = explore(**LONG)
     explorer.compare.keep.value = True
@@ -357,6 +364,7 @@ def test_a_long_run_is_stopped_in_the_middle_and_earlier_rows_stay(explore):
 
 
 @pytest.mark.sim
+@pytest.mark.usefixtures("patient")
 def test_progress_goes_on(explore):
     explorer = explore(**LONG)
     explorer.run()
@@ -367,6 +375,7 @@ def test_progress_goes_on(explore):
 
 
 @pytest.mark.sim
+@pytest.mark.usefixtures("patient")
 def test_explorers_do_not_know_of_each_other(explore):
     one, two = explore(**LONG), explore("rmat_8", ["cpu"])
     one.run()

@@ -46,6 +46,7 @@ def test_estimates_are_right_within_a_factor_of_two(method, verb, graph):
         seconds = timed(plan)
         if seconds < 1:  # the first run of a kernel also rewrites its source
             seconds = min(seconds, timed(plan))
+        simulated.slowness.cache_clear()  # other work on this machine may come and go
         estimate = plan.simulated_seconds
     assert seconds / 2 - 0.05 < estimate < 2 * seconds + 0.05
 
