@@ -4,7 +4,6 @@ A module of kernels imports these names and no compiler. Inside a kernel, `cuda`
 it is only a name: the simulator puts a `SimulatedCuda` in its place, the compiler the module `numba.cuda`.
 """
 
-import inspect
 from types import FunctionType, ModuleType
 
 import numpy as np
@@ -55,4 +54,5 @@ def is_device_function(value):
 
 def names_of(function):
     """What the names in a function mean: name -> value, of its module and of the functions around it."""
-    return {**function.__globals__, **inspect.getclosurevars(function).nonlocals}
+    cells = zip(function.__code__.co_freevars, function.__closure__ or ())
+    return {**function.__globals__, **{name: cell.cell_contents for name, cell in cells}}

@@ -23,7 +23,7 @@ from tcgpu.graph import GraphError
 NOTICE = 2.0  # seconds from which on a simulated run is announced
 LIMIT = 30.0  # seconds that a simulated run may take, unless more is asked for
 THREAD_US = 7.0  # microseconds to start a thread, and to add up its count with the others of its block
-SECONDS_OF_TRIAL = 1.36e-3  # what `_trial` takes on the machine that the costs were measured on
+SECONDS_OF_TRIAL = 1.31e-3  # what `_trial` takes on the machine that the costs were measured on
 
 log = logging.getLogger("tcgpu")
 _limit = ContextVar("limit", default=None)  # the Limit in force; None outside of `limited`
