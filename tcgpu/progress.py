@@ -14,8 +14,8 @@ To show progress there are two ways:
 
     with progress(wish, total, "counting") as bar:      # work that comes in known amounts
         bar.add(amount)
-    with underway(wish, "counting 1,000 edges"):        # work of another kind: what it tells its watch is shown,
-        plan.count()                                    # and for how long it runs where it tells nothing
+    with underway(wish, "counting 1,000 edges"):        # work of another kind: the share that it reports by
+        plan.count()                                    # `pulse`, or the time that it has taken
 """
 
 import sys
@@ -119,7 +119,7 @@ class Progress:
     def reach(self, done):
         """So much of the work is done."""
         self.done, self.known = min(max(done, self.done), self.total), True
-        if self.measured:  # else it is the watch that has told this
+        if self.measured:  # else `pulse` has been called already
             pulse(self.share)
         self._show.tell(self)
 
@@ -131,7 +131,7 @@ class Progress:
 
 
 def progress(wish, total, what):
-    """A `Progress` over `total` work that is shown as one may wish.
+    """A `Progress` over `total` work, shown as `wish` says.
 
     True: a widget in a notebook, a bar at a terminal, lines on any other stderr. None: a bar at a terminal, once it has
     taken a while. False: nothing. A function is called with what is done and the total.
@@ -156,7 +156,7 @@ def underway(wish, what):
 
 
 def _shown(wish, what):
-    """What shows progress as one may wish."""
+    """The object that shows progress as `wish` says."""
     if callable(wish):
         return _Calls(wish)
     if wish and _in_notebook():

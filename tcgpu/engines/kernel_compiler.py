@@ -121,8 +121,8 @@ def folder():
 
 def digest(function, signature, capability, most_threads=None):
     """The key of a compiled kernel: 40 hexadecimal digits."""
-    said = [MAGIC, signature, capability, most_threads, platform.python_version(), versions(), _meaning(function)]
-    return hashlib.sha256(repr(said).encode()).hexdigest()[:40]
+    parts = [MAGIC, signature, capability, most_threads, platform.python_version(), versions(), _meaning(function)]
+    return hashlib.sha256(repr(parts).encode()).hexdigest()[:40]
 
 
 @cache
@@ -275,11 +275,11 @@ def compiled(function, signature, capability, most_threads=None):
     ptx = to_ptx(code, capability)
     entry, widths = re.search(r"\.entry\s+(\S+?)\s*\((.*?)\)", ptx, re.DOTALL).groups()
     found = [int(bits) for bits in re.findall(r"\.param\s+\.[a-z](\d+)", widths)]
-    wanted = [bits for parameter in parameters(signature) for bits in parameter.bits]
-    if found != wanted:
+    expected = [bits for parameter in parameters(signature) for bits in parameter.bits]
+    if found != expected:
         raise CompilerError(
             f"numba-cuda {version('numba-cuda')} compiles {function.__name__} for arguments of {found} bits, and tcgpu "
-            f"packs {wanted}: install a version of numba-cuda that tcgpu's extras allow"
+            f"packs {expected}: install a version of numba-cuda that tcgpu's extras allow"
         )
     return Image(entry, to_cubin(code, capability))
 
@@ -315,9 +315,9 @@ def to_cubin(code, capability):
 def resources(code, capability):
     """What the linker says of the registers and the memory that a kernel takes."""
     with _linked(code, capability, "-verbose") as (nvjitlink, handle):
-        said = bytearray(nvjitlink.get_info_log_size(handle))
-        nvjitlink.get_info_log(handle, said)
-    return said.decode()
+        text = bytearray(nvjitlink.get_info_log_size(handle))
+        nvjitlink.get_info_log(handle, text)
+    return text.decode()
 
 
 @contextmanager
