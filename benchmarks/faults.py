@@ -21,7 +21,7 @@ import dask
 from distributed import Client, LocalCluster
 
 from tcgpu import bench, cpu, generate
-from tcgpu.parts import pools
+from tcgpu.distributed import pools
 
 PARTS = 64
 

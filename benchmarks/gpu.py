@@ -35,10 +35,10 @@ from pathlib import Path
 import numpy as np
 
 from tcgpu import bench, generate
-from tcgpu.counting import METHODS
 from tcgpu.engines import runtime
 from tcgpu.kernels import Step
 from tcgpu.kernels.device_graph import DeviceGraph
+from tcgpu.registry import METHODS
 
 ADAPTIVE, CHECK = METHODS["adaptive"], METHODS["bitmap_auto"]
 TIMES = ("kernel_ms", "process_ms", "order_ms", "list_ms", "total_ms", "device_total_ms")

@@ -123,7 +123,7 @@ def add_line(chance, lines, foreign):
         entry["check"] = json.loads(lines[-1]).get("check")
     line = json.dumps(entry).encode() + b"\n"
     if how == 2 and triangles in (-5, 10**30, 1.5, None, "3"):  # whoever makes a checksum may well give a wrong count
-        from tcgpu.parts import journal
+        from tcgpu.distributed import journal
 
         line = journal._line(entry, lines[0])
     lines.insert(chance.randrange(len(lines) + 1), line)

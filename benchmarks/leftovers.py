@@ -26,7 +26,7 @@ DECOYS = ("tcgpu-results", "tcgpu-0a1b2c3d", "graph")  # folders that look like 
 SCRIPT = """
 import sys
 from tcgpu import cpu, generate
-from tcgpu.parts import local, pools, share
+from tcgpu.distributed import local, pools, share
 
 share.MEMORY = sys.argv[2]
 make = share.Share._make

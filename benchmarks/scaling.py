@@ -30,10 +30,10 @@ from pathlib import Path
 import gpu
 
 from tcgpu import bench, formats, generate
+from tcgpu.distributed import local, pools, share, slices, worker
 from tcgpu.engines import runtime
 from tcgpu.engines.choice import ENGINE
 from tcgpu.kernels.device_graph import DeviceGraph
-from tcgpu.parts import local, pools, share, slices, worker
 
 GRAPHS = {
     "graph500-scale24-ef16": gpu.GRAPHS["graph500-scale24-ef16"],

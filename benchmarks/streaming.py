@@ -29,10 +29,10 @@ from pathlib import Path
 
 import gpu
 
-from tcgpu import bench, counting, formats, generate
+from tcgpu import api, bench, formats, generate
+from tcgpu.distributed.stream import Streaming
 from tcgpu.engines import runtime
 from tcgpu.graph import Graph
-from tcgpu.parts.stream import Streaming
 
 GRAPHS = {"rmat20": gpu.GRAPHS["rmat20"], "rmat22": gpu.GRAPHS["rmat22"]}
 SMALL = {"rmat9": lambda: generate.edges("rmat", 9, 4)}  # for the simulator
@@ -65,7 +65,7 @@ def measured(name, graph, folder, repeats, lanes):
 def in_memory(graph, method, repeats):
     """A row of counts with all of the graph on the device, in the order that it has."""
     found = set()
-    process = gpu.by_clock(lambda: found.add(counting.count(graph, method, order="natural")), repeats)
+    process = gpu.by_clock(lambda: found.add(api.count(graph, method, order="natural")), repeats)
     return {"way": "in memory", "method": method, "triangles": only(found)} | spread(process)
 
 

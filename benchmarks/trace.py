@@ -31,9 +31,9 @@ import gpu
 import probes
 
 from tcgpu import bench, generate
-from tcgpu.counting import METHODS
 from tcgpu.engines import runtime
 from tcgpu.kernels import Step
+from tcgpu.registry import METHODS
 from tcgpu.tracing import checked, machine, trace_plan
 
 COUNTERS = {  # measure of a trace -> what ncu calls it; the sum of several

@@ -19,28 +19,34 @@ _ROOM_OF = {
     "read": "formats",
     "write": "formats",
     "load": "datasets",
-    "Method": "counting",
+    "Method": "registry",
     "calibrate": "calibration",
     "measure": "bench",
-    "methods": "counting",
-    "count": "counting",
-    "triangles": "counting",
-    "support": "counting",
-    "list_triangles": "counting",
-    "clustering": "counting",
-    "average_clustering": "counting",
-    "transitivity": "counting",
+    "methods": "registry",
+    "count": "api",
+    "triangles": "api",
+    "support": "api",
+    "list_triangles": "api",
+    "clustering": "api",
+    "average_clustering": "api",
+    "transitivity": "api",
     "count_subgraphs": "levels",
     "is_triangle_free": "levels",
     "trace": "tracing",
     "explore": "explorer",
     "step": "stepper",
-    "k_truss": "truss",
-    "truss_numbers": "truss",
-    "WorkerLost": "parts.pools",
+    "k_truss": "api",
+    "truss_numbers": "api",
+    "WorkerLost": "distributed.pools",
 }
 # whole rooms that are used by name
-_ROOMS = {"generate": "generators", "datasets": "datasets", "plots": "plots", "levels": "levels", "parts": "parts"}
+_ROOMS = {
+    "generate": "generators",
+    "datasets": "datasets",
+    "plots": "plots",
+    "levels": "levels",
+    "distributed": "distributed",
+}
 
 __all__ = [*_ROOM_OF, *_ROOMS]
 

@@ -54,12 +54,12 @@ def count(arguments):
     """
     if any(wish is not None for wish in (arguments.device_memory, arguments.resume, arguments.executor)):
         return _count_in_parts(arguments)
-    from tcgpu import counting
+    from tcgpu import registry
 
     knobs = _assignments(arguments.knob)
     if arguments.per_vertex and knobs:
         raise UsageError("--per-vertex takes its methods as they come: leave --knob out")
-    counting.engine_of(counting.choose(arguments.method, arguments.engine, arguments.order, knobs), arguments.engine)
+    registry.engine_of(registry.choose(arguments.method, arguments.engine, arguments.order, knobs), arguments.engine)
     graph, reading = _read(arguments)
     begin = time.perf_counter()
     counted = _count_per_vertex if arguments.per_vertex else _count_once
@@ -69,7 +69,7 @@ def count(arguments):
         "vertices": graph.n,
         "edges": graph.m,
         "method": method.name,
-        "engine": counting.engine_of(method, arguments.engine),
+        "engine": registry.engine_of(method, arguments.engine),
         "seconds": {"kernel": kernel, "process": process, "total": reading + time.perf_counter() - begin},
         "seconds_reading": reading,
     }
@@ -78,11 +78,11 @@ def count(arguments):
 
 def _count_once(graph, arguments, knobs):
     """The Method that counts a graph, its triangles, and the seconds that its kernels and all of it took."""
-    from tcgpu import bench, counting
+    from tcgpu import bench, registry
 
     wish = {"engine": arguments.engine, "order": arguments.order}
-    method = counting.choose(arguments.method, **wish, knobs=knobs)
-    engine = counting.engine_of(method, arguments.engine)
+    method = registry.choose(arguments.method, **wish, knobs=knobs)
+    engine = registry.engine_of(method, arguments.engine)
     with progress(arguments, f"counting {graph.m:,} edges by {method.name} on {engine}"):
         timing = bench.time_once(graph, method.name, **wish, max_seconds=arguments.max_seconds, **knobs)
     return method, timing.triangles, timing.kernel_ms / 1e3, timing.process_ms / 1e3, None
@@ -90,28 +90,28 @@ def _count_once(graph, arguments, knobs):
 
 def _count_per_vertex(graph, arguments, knobs):
     """The same, and the triangles of each vertex; the seconds of kernels alone are not known."""
-    from tcgpu import counting
+    from tcgpu import api, cpu, registry
 
     wish = {"engine": arguments.engine, "order": arguments.order}
-    method = counting.for_edges(graph, arguments.method, **wish)
-    engine = counting.engine_of(method, arguments.engine)
+    method = registry.for_edges(graph, arguments.method, **wish)
+    engine = registry.engine_of(method, arguments.engine)
     begin = time.perf_counter()
     with progress(arguments, f"counting {graph.m:,} edges by {method.name} on {engine}"):
-        each = counting.triangles(graph, method=method.name, **wish, max_seconds=arguments.max_seconds, progress=False)
-    return method, counting.sum_exactly(each) // 3, None, time.perf_counter() - begin, each
+        each = api.triangles(graph, method=method.name, **wish, max_seconds=arguments.max_seconds, progress=False)
+    return method, cpu.sum_exactly(each) // 3, None, time.perf_counter() - begin, each
 
 
 def _count_in_parts(arguments):
-    from tcgpu import counting, parts
-    from tcgpu.parts import pools
+    from tcgpu import cpu, distributed, registry
+    from tcgpu.distributed import pools
 
     executor, alone = arguments.executor, arguments.executor is None
     if arguments.per_vertex and (arguments.device_memory is not None or arguments.resume is not None):
         raise UsageError("--per-vertex counts the whole graph at a time, without --device-memory and --resume")
     wish = {"engine": arguments.engine, "order": arguments.order}
     if alone:
-        method = parts.method_of(arguments.method, arguments.engine)
-        engine, method = counting.engine_of(method, arguments.engine), method.name
+        method = distributed.method_of(arguments.method, arguments.engine)
+        engine, method = registry.engine_of(method, arguments.engine), method.name
     else:
         engine, method = pools.engine_and_method(executor, arguments.method, arguments.engine)
     graph, reading = _read(arguments)
@@ -121,12 +121,12 @@ def _count_in_parts(arguments):
         each = pools.triangles(
             graph, executor, method=arguments.method, show=show, max_seconds=arguments.max_seconds, **wish
         )
-        found = counting.sum_exactly(each) // 3
+        found = cpu.sum_exactly(each) // 3
     else:
         wish |= {"device_memory": arguments.device_memory, "resume": arguments.resume, "executor": executor}
         named = method if alone else arguments.method
         wish |= {"progress": show, "max_seconds": arguments.max_seconds}
-        found = parts.count(graph, named, **wish, **_assignments(arguments.knob))
+        found = distributed.count(graph, named, **wish, **_assignments(arguments.knob))
     process = time.perf_counter() - begin
     facts = {
         "triangles": found,
@@ -158,9 +158,9 @@ def truss(arguments):
     """
     if arguments.output is not None and arguments.k is None:
         raise UsageError("-o FILE takes a k-truss: --k says which")
-    from tcgpu.truss import engine_of
+    from tcgpu.api import truss_engine
 
-    engine = engine_of(arguments.engine)
+    engine = truss_engine(arguments.engine)
     graph, reading = _read(arguments)
     begin = time.perf_counter()
     facts = {"vertices": graph.n, "edges": graph.m, "engine": engine}
@@ -303,7 +303,7 @@ def bench(arguments):
     graphs), or a graph's file. Without -o, the record goes to data/measured/, under the name of the suite and of the
     machine.
     """
-    from tcgpu import counting
+    from tcgpu import registry
     from tcgpu.bench import SUITES, measure, record_path
 
     wish = {"engine": arguments.engine, "repeats": arguments.repeats}
@@ -314,9 +314,9 @@ def bench(arguments):
     if arguments.methods is not None:
         wish["methods"] = arguments.methods.split(",")
         for name in wish["methods"]:
-            counting.engine_of(counting.choose(name, arguments.engine), arguments.engine)
+            registry.engine_of(registry.choose(name, arguments.engine), arguments.engine)
     elif arguments.engine != "cpu":
-        counting.engine_of(counting.choose("adaptive", arguments.engine), arguments.engine)
+        registry.engine_of(registry.choose("adaptive", arguments.engine), arguments.engine)
     if arguments.what in SUITES:
         if arguments.methods is not None and "methods" not in inspect.signature(SUITES[arguments.what]).parameters:
             raise UsageError(f"--methods: the suite {arguments.what} has methods of its own")

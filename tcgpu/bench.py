@@ -1,8 +1,8 @@
 """Measuring: methods on one graph, in three timings, every count checked, with the machine named.
 
-    kernel    from the first to the last kernel, by the device's events
-    process   kernel, allocation, set-up and reading the result back
-    total     process, and all from raw edges to the columns: cleaning, ordering
+kernel    from the first to the last kernel, by the device's events
+process   kernel, allocation, set-up and reading the result back
+total     process, and all from raw edges to the columns: cleaning, ordering
 """
 
 import csv
@@ -23,14 +23,13 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tcgpu import cpu, datasets, lengths, levels
-from tcgpu.counting import METHODS, choose, engine_of, on_engine
 from tcgpu.datasets import data_path
 from tcgpu.engines import native
 from tcgpu.formats.files import replacing
 from tcgpu.generators import GENERATORS
 from tcgpu.graph import Graph, GraphError, as_graph
 from tcgpu.progress import part
-from tcgpu.truss import ON_GPU as TRUSS
+from tcgpu.registry import K_TRUSS, METHODS, choose, engine_of, on_engine
 
 REPEATS = 5
 
@@ -459,17 +458,17 @@ def measure_truss(graph, ks=(3,), *, engine=None, repeats=REPEATS, name=None):
     plain = as_graph(graph)
     about = {"graph": name or plain.name or "", "vertices": plain.n, "edges": plain.m}
     rows = Rows()
-    with on_engine(TRUSS, engine):
-        own = TRUSS.prepare(plain)
-        where = {"engine": engine_of(TRUSS, engine), "order": own.order}
+    with on_engine(K_TRUSS, engine):
+        own = K_TRUSS.prepare(plain)
+        where = {"engine": engine_of(K_TRUSS, engine), "order": own.order}
         for knobs in TRUSS_WAYS.values():
-            _run(TRUSS.plan(own, k=4, **knobs), TRUSS)  # warm up
+            _run(K_TRUSS.plan(own, k=4, **knobs), K_TRUSS)  # warm up
         for k in ks:
             times, every = 1 if k > 3 and plain.m >= LARGE else repeats, []
             for way, knobs in TRUSS_WAYS.items():
-                runs = _runs(TRUSS, own, _raw(graph, plain), "natural", {"k": k, **knobs}, times, seen=_kept)
+                runs = _runs(K_TRUSS, own, _raw(graph, plain), "natural", {"k": k, **knobs}, times, seen=_kept)
                 every += runs
-                found = {"k": k, "kept": _agreed(TRUSS.name, every), "method": way}
+                found = {"k": k, "kept": _agreed(K_TRUSS.name, every), "method": way}
                 rows.append(about | found | where | _timings(runs) | {"repeats": times} | machine(engine))
     return rows
 

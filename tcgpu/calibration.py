@@ -11,7 +11,7 @@ import json
 import math
 import re
 
-from tcgpu import bench, counting, datasets
+from tcgpu import bench, datasets, registry
 from tcgpu.formats.files import replacing
 from tcgpu.kernels.bisson_fatica.bitmap_auto import PAPER, choice
 
@@ -103,8 +103,8 @@ def _far_from_paper(knobs):
 
 def _kept(engine):
     """The file that keeps this machine's constants."""
-    chosen = counting.choose("bitmap_auto", engine)
-    with counting.on_engine(chosen, engine):
+    chosen = registry.choose("bitmap_auto", engine)
+    with registry.on_engine(chosen, engine):
         from tcgpu.engines import runtime
 
         name = runtime.facts().name

@@ -29,7 +29,7 @@ from pathlib import Path
 
 import numpy as np
 
-from tcgpu import counting, formats
+from tcgpu import cpu, formats
 from tcgpu.formats.files import replacing
 from tcgpu.graph import GraphError
 from tcgpu.suggest import did_you_mean
@@ -345,7 +345,7 @@ def _checked(entry, path, format):
 
 def _check_triangles(entry, graph, path):
     """GraphError if a graph has not the published number of triangles."""
-    if entry.triangles is not None and (found := counting.count(graph)) != entry.triangles:
+    if entry.triangles is not None and (found := cpu.count(graph)) != entry.triangles:
         raise GraphError(f"{path} is not {entry.name}: it has {found:,} triangles, published are {entry.triangles:,}")
 
 

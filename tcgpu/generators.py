@@ -15,7 +15,7 @@ import os
 
 import numpy as np
 
-from tcgpu import columns
+from tcgpu import cleaning
 from tcgpu.engines.native import jit, run_threads, shares, stoppable, stopped
 from tcgpu.graph import Graph, GraphError
 from tcgpu.suggest import unknown
@@ -176,7 +176,7 @@ def copapers(n, mean_degree=73.9, *, seed=0):
     pairs, u, v = wanted, np.empty(0, np.int32), np.empty(0, np.int32)
     for _ in range(8 if wanted else 0):
         u, v = _cliques(n, largest, pairs, seed)
-        found = columns.clean_columns(u, v, n).row_idx.size
+        found = cleaning.clean_columns(u, v, n).row_idx.size
         if abs(found - wanted) <= wanted // 100:
             break
         pairs = round(pairs * (wanted / found) ** 1.2)  # the more there are, the more of them are already there
@@ -555,7 +555,7 @@ def _attach(worker, workers, first, n, k, seed, queue, ends):
 # ------------------------------------------------------------------------------------------------------------- checks
 
 
-def _whole(what, value, high=columns.MAX_VERTICES):
+def _whole(what, value, high=cleaning.MAX_VERTICES):
     """Refuse what is no whole number in 0..high."""
     if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or not 0 <= value <= high:
         raise GraphError(f"{what} must be a whole number in 0..{high}, not {value!r}")
@@ -583,8 +583,8 @@ def _check_grid(**sizes):
 
 def _check_fits(n, m):
     """Refuse what has more vertices than a graph can, or takes more memory than this machine has."""
-    if n > columns.MAX_VERTICES:
-        raise GraphError(f"{n:,.0f} vertices are more than {columns.MAX_VERTICES:,}, the most there can be")
+    if n > cleaning.MAX_VERTICES:
+        raise GraphError(f"{n:,.0f} vertices are more than {cleaning.MAX_VERTICES:,}, the most there can be")
     wanted = CLEANING * m + 24 * n
     there = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     if wanted > there:

@@ -10,13 +10,13 @@ from itertools import chain
 
 import numpy as np
 
-from tcgpu import columns, ids
+from tcgpu import cleaning, ids
 from tcgpu.suggest import unknown
 
 ORDERS = ("natural", "degree", "bfs", "random", "auto")
-SCATTERED = 1 / 64  # degree order pays in a graph whose order keeps no neighbours close (see `columns.spread`),
-SKEWED = 2.5  # whose degrees are uneven (`columns.skew`),
-TEDIOUS = 4  # and that takes many look-ups an edge as it is (`columns.work`)
+SCATTERED = 1 / 64  # degree order pays in a graph whose order keeps no neighbours close (see `cleaning.spread`),
+SKEWED = 2.5  # whose degrees are uneven (`cleaning.skew`),
+TEDIOUS = 4  # and that takes many look-ups an edge as it is (`cleaning.work`)
 PIECE = 1 << 20  # pointers that are checked at a time
 SPARSE = 64  # more vertices than this for each end of an edge are refused where no `n` asks for them,
 HARMLESS = 1 << 22  # unless they are no more than these, which take 40 MB and a tenth of a second
@@ -83,15 +83,15 @@ class Graph:
         if relabel:
             check_relabel(n, labels)
             u, v, n, labels = ids.compact(u, v)
-        low, high = columns.extent(u, v)
+        low, high = cleaning.extent(u, v)
         n = _vertex_count(n, low, high, u, v)
         if known_order(order) == "auto":
-            drawn = columns.sample(u.size, n)
+            drawn = cleaning.sample(u.size, n)
             order = best_order(u[drawn], v[drawn], n, u.size)
         rank = None
         if order == "degree":
-            rank = columns.rank_by_degree(columns.occurrences(u, n) + columns.occurrences(v, n))
-        clean = columns.clean_columns(u, v, n, rank)
+            rank = cleaning.rank_by_degree(cleaning.occurrences(u, n) + cleaning.occurrences(v, n))
+        clean = cleaning.clean_columns(u, v, n, rank)
         graph = cls(clean.col_ptr, clean.row_idx, labels=labels, name=name, validate=False,
                     cleaned=Cleaned(clean.loops, clean.duplicates, clean.reversed))  # fmt: skip
         if order != "degree":
@@ -184,12 +184,12 @@ class Graph:
 
     @cached_property
     def col_of(self):
-        return columns.column_of_each(self.col_ptr, self.m)
+        return cleaning.column_of_each(self.col_ptr, self.m)
 
     @cached_property
     def degrees(self):
         """How many neighbours each vertex has."""
-        return columns.degrees(self.col_ptr, self.row_idx)
+        return cleaning.degrees(self.col_ptr, self.row_idx)
 
     @property
     def column_lengths(self):
@@ -222,7 +222,7 @@ class Graph:
     @cached_property
     def adjacency(self):
         """Every vertex's whole sorted neighbourhood, as `(indptr, indices)`."""
-        return columns.adjacency(self.col_ptr, self.row_idx, self.degrees)
+        return cleaning.adjacency(self.col_ptr, self.row_idx, self.degrees)
 
     def column(self, j):
         """The sorted rows of column j."""
@@ -260,7 +260,7 @@ class Graph:
         keep = np.ascontiguousarray(unmasked(keep, "keep"), bool)
         if keep.shape != (self.m,):
             raise GraphError(f"there is a mark for each of {self.m:,} edges, not an array of {keep.shape}")
-        left = columns.kept(self.col_ptr, self.row_idx, keep)
+        left = cleaning.kept(self.col_ptr, self.row_idx, keep)
         return Graph(*left, labels=self.labels, name=self.name, validate=False)
 
     def lower(self):
@@ -313,19 +313,19 @@ class Graph:
     @cached_property
     def _auto(self):
         """The order that "auto" stands for."""
-        drawn = columns.sample(self.m, self.n)
+        drawn = cleaning.sample(self.m, self.n)
         column = np.searchsorted(self.col_ptr, drawn, side="right") - 1
         return best_order(self.row_idx[drawn], column, self.n, self.m)
 
     def _rank(self, order, seed):
         if order == "degree":
-            return columns.rank_by_degree(self.degrees)
+            return cleaning.rank_by_degree(self.degrees)
         if order == "bfs":
-            return columns.rank_by_bfs(*self.adjacency)
+            return cleaning.rank_by_bfs(*self.adjacency)
         return np.random.default_rng(seed).permutation(self.n).astype(np.int32)
 
     def _renumbered(self, rank, order):
-        col_ptr, row_idx = columns.renumber(self.col_ptr, self.row_idx, rank)
+        col_ptr, row_idx = cleaning.renumber(self.col_ptr, self.row_idx, rank)
         moved = Graph(col_ptr, row_idx, labels=self.labels, name=self.name, order=order,
                       cleaned=self.cleaned, validate=False)  # fmt: skip
         moved.rank = rank
@@ -334,10 +334,10 @@ class Graph:
     def _validate(self):
         if self.n < 0:
             raise GraphError("col_ptr is empty; it has one entry more than there are columns")
-        if self.n > columns.MAX_VERTICES:
-            raise GraphError(f"{self.n} vertices are more than {columns.MAX_VERTICES}")
+        if self.n > cleaning.MAX_VERTICES:
+            raise GraphError(f"{self.n} vertices are more than {cleaning.MAX_VERTICES}")
         _check_pointers(self.col_ptr, self.m, "col_ptr")
-        fault = columns.first_fault(self.col_ptr, self.row_idx)
+        fault = cleaning.first_fault(self.col_ptr, self.row_idx)
         if fault >= 0:
             raise GraphError(f"column {fault} is not a strictly ascending list of rows in {fault + 1}..{self.n - 1}")
 
@@ -402,8 +402,8 @@ def _can_cancel(values):
 
 def best_order(u, v, n, m):
     """The order for a count of a graph of m edges, judged by edges drawn from it."""
-    scattered = columns.spread(u, v, n) > SCATTERED
-    pays = scattered and columns.skew(u, v, n) > SKEWED and columns.work(u, v, m) > TEDIOUS
+    scattered = cleaning.spread(u, v, n) > SCATTERED
+    pays = scattered and cleaning.skew(u, v, n) > SKEWED and cleaning.work(u, v, m) > TEDIOUS
     return "degree" if pays else "natural"
 
 
@@ -516,9 +516,9 @@ def _vertex_count(n, low, high, u, v):
     if high >= n:
         k = int(np.argmax((u >= n) | (v >= n)))
         raise GraphError(f"edge {k} is ({u[k]}, {v[k]}); with n = {n} vertex numbers end at {n - 1}")
-    if n > columns.MAX_VERTICES:
+    if n > cleaning.MAX_VERTICES:
         hint = "; relabel=True numbers those that occur" if inferred else ""
-        raise GraphError(f"{n} vertices are more than {columns.MAX_VERTICES}, the most there can be{hint}")
+        raise GraphError(f"{n} vertices are more than {cleaning.MAX_VERTICES}, the most there can be{hint}")
     if inferred:
         check_sparse(n, u.size)
     return n
@@ -528,8 +528,8 @@ def _narrow(values, what):
     """As int32; GraphError where a value does not fit."""
     if values.dtype == np.int32:
         return values
-    if values.size and not 0 <= int(values.min()) <= int(values.max()) < columns.MAX_VERTICES:
-        raise GraphError(f"{what} holds numbers outside 0..{columns.MAX_VERTICES - 1}")
+    if values.size and not 0 <= int(values.min()) <= int(values.max()) < cleaning.MAX_VERTICES:
+        raise GraphError(f"{what} holds numbers outside 0..{cleaning.MAX_VERTICES - 1}")
     return values.astype(np.int32)
 
 

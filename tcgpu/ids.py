@@ -7,7 +7,7 @@ the count of marks before it. Where they lie far apart, they are sorted and sear
 
 import numpy as np
 
-from tcgpu import columns
+from tcgpu import cleaning
 from tcgpu.engines.native import fetch_or, jit, popcount, run_threads, shares, threads, trailing_zeros
 
 U64 = np.uint64
@@ -22,7 +22,7 @@ def compact(u, v):
     as vertices (int32), how many vertices there are, and `ids` (int64): the id of each vertex, or None where every id
     is the vertex itself.
     """
-    low, high = columns.extent(u, v)
+    low, high = cleaning.extent(u, v)
     span = high - low + 1
     if span > TABLE_PER_EDGE * u.size + TABLE_AT_LEAST:
         return _compact_by_sorting(u, v, low)

@@ -14,9 +14,9 @@ from numbers import Integral
 import networkx as nx
 import numpy as np
 
-from tcgpu import counting
+from tcgpu import api
+from tcgpu.api import k_truss
 from tcgpu.graph import Graph
-from tcgpu.truss import k_truss
 
 SMALL = 1_000  # edges; below that NetworkX takes milliseconds
 FEW = 50  # of every so many nodes less than one: their neighbourhoods alone are less work than the graph
@@ -82,12 +82,12 @@ class BackendGraph:
 
     @cached_property
     def total(self):
-        return counting.count(self.graph)
+        return api.count(self.graph)
 
     @cached_property
     def triangles(self):
         """How many triangles each vertex is in: a list."""
-        return counting.triangles(self.graph).tolist()
+        return api.triangles(self.graph).tolist()
 
     @cached_property
     def clustering(self):
@@ -102,7 +102,7 @@ class BackendGraph:
         """How many triangles each edge of a vertex is in: the vertices' lists, end to end, and where each starts."""
         ends = np.concatenate(self.graph.edges())
         start = np.concatenate(([0], np.cumsum(self.graph.degrees)))
-        support = counting.support(self.graph)
+        support = api.support(self.graph)
         return np.tile(support, 2)[np.argsort(ends, kind="stable")].tolist(), start.tolist()
 
     def answer(self, nodes, value):
@@ -232,7 +232,7 @@ def _few(nodes, graph):
 
 
 def _all_triangles(G):
-    return counting.list_triangles(G.graph, chunk=CHUNK)
+    return api.list_triangles(G.graph, chunk=CHUNK)
 
 
 def _triangles_of(G, nbunch):
@@ -243,7 +243,7 @@ def _triangles_of(G, nbunch):
     asked = list(dict.fromkeys(map(G.number.__getitem__, G.nbunch_iter(nbunch))))
     place = np.arange(len(G), 2 * len(G))
     place[asked] = np.arange(len(asked))
-    for chunk in counting.list_triangles(_around(G.graph, asked), chunk=CHUNK):
+    for chunk in api.list_triangles(_around(G.graph, asked), chunk=CHUNK):
         chunk = np.take_along_axis(chunk, np.argsort(place[chunk], axis=1), axis=1)
         yield chunk[place[chunk[:, 0]] < len(asked)]
 

@@ -24,7 +24,7 @@ def seat(folder, others):
 
 def number(folder, others):
     """Which one of its pool this process is."""
-    from tcgpu.parts import worker
+    from tcgpu.distributed import worker
 
     meet(folder, others)
     return worker._number_here()
@@ -32,6 +32,6 @@ def number(folder, others):
 
 def go_elsewhere():
     """Make this process find no folder and no shared file, as on another machine."""
-    from tcgpu.parts import worker
+    from tcgpu.distributed import worker
 
     worker._mapped = lambda source: None

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import tcgpu
-from tcgpu import bench, counting, cpu, datasets
+from tcgpu import bench, cpu, datasets, registry
 from tcgpu.engines import runtime
 
 EDGES = np.array([0, 0, 1, 2, 3, 3, 1]), np.array([1, 2, 2, 3, 1, 3, 0])
@@ -28,7 +28,7 @@ def test_every_method_measures_the_same_count(graph):
         assert (row["graph"], row["vertices"], row["edges"], row["triangles"]) == ("kite", 4, 5, 2)
         assert 0 < row["kernel_ms"] <= row["process_ms"]
         assert row["total_ms"] > 0 and row["kernel_ms_spread"] >= 0 and row["repeats"] == 2
-        assert row["engine"] in counting.METHODS[row["method"]].engines
+        assert row["engine"] in registry.METHODS[row["method"]].engines
         assert row["date"] and row["cpu"] and row["numba"]
 
 
@@ -47,8 +47,8 @@ def test_totals_start_from_raw_edges_where_those_are_given():
 
 
 def test_methods_that_disagree_are_an_error(graph, monkeypatch):
-    wrong = counting.Method("wrong", "", "", "natural", ("cpu",), __name__)
-    monkeypatch.setitem(counting.METHODS, "wrong", wrong)
+    wrong = registry.Method("wrong", "", "", "natural", ("cpu",), __name__)
+    monkeypatch.setitem(registry.METHODS, "wrong", wrong)
     with pytest.raises(RuntimeError, match="methods disagree on kite: cpu 2, wrong 3"):
         tcgpu.measure(graph, ["cpu", "wrong"], repeats=1)
 
@@ -78,7 +78,7 @@ def test_rows_go_to_csv_and_back_and_show_as_a_table(graph, tmp_path):
     assert "<th>kernel ms</th>" in table and "<td>kite</td>" in table
 
 
-@pytest.mark.parametrize("method", counting.METHODS.values(), ids=lambda method: method.name)
+@pytest.mark.parametrize("method", registry.METHODS.values(), ids=lambda method: method.name)
 def test_the_table_of_methods_has_the_knobs_of_their_plans(method):
     module = __import__(method.module, fromlist=["plan"])
     parameters = list(inspect.signature(module.plan).parameters.values())
@@ -88,9 +88,9 @@ def test_the_table_of_methods_has_the_knobs_of_their_plans(method):
 
 
 @pytest.mark.sim
-@pytest.mark.parametrize("method", [m.name for m in counting.METHODS.values() if "sim" in m.engines])
+@pytest.mark.parametrize("method", [m.name for m in registry.METHODS.values() if "sim" in m.engines])
 def test_an_engine_may_be_asked_for_by_name(graph, method):
-    knobs = {name: value for name, value in SMALL.items() if name in counting.METHODS[method].knobs}
+    knobs = {name: value for name, value in SMALL.items() if name in registry.METHODS[method].knobs}
     assert tcgpu.count(graph, method=method, engine="sim", **knobs) == 2
 
 

@@ -8,7 +8,6 @@ from kernel_shapes import small_graphs
 
 import tcgpu
 from tcgpu import Graph, GraphError, bench, calibration, cpu, datasets, plots, records
-from tcgpu.counting import METHODS
 from tcgpu.engines import runtime
 from tcgpu.engines.simulator import simulate
 from tcgpu.kernels.bisson_fatica import (
@@ -19,6 +18,7 @@ from tcgpu.kernels.bisson_fatica import (
     bitmap_warp,
 )
 from tcgpu.kernels.device import bits
+from tcgpu.registry import METHODS
 
 pytestmark = pytest.mark.sim
 GRAPHS = small_graphs()

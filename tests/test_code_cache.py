@@ -16,10 +16,10 @@ posix = pytest.mark.skipif(os.name != "posix", reason="file modes are those of P
 
 COUNT = """
 import numpy as np, tcgpu
-from tcgpu import columns, cpu
+from tcgpu import cleaning, cpu
 graph = tcgpu.Graph.from_edges(np.array([0, 1, 2, 2], np.int32), np.array([1, 2, 0, 3], np.int32))
 assert tcgpu.count(graph) == 1
-assert columns.extent(np.array([3, 1]), np.array([2, 9])) == (1, 9)
+assert cleaning.extent(np.array([3, 1]), np.array([2, 9])) == (1, 9)
 used = [function for function in vars(columns).values() if getattr(function, "signatures", None)]
 hits, misses = (sum(sum(getattr(f.stats, what).values()) for f in used) for what in ("cache_hits", "cache_misses"))
 print(tcgpu.__file__, hits, misses)

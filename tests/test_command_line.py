@@ -16,7 +16,7 @@ import pytest
 
 import tcgpu
 from tcgpu import __main__ as command_line
-from tcgpu import counting, datasets, formats, generators, progress, truss
+from tcgpu import api, datasets, formats, generators, progress, registry
 from tcgpu.bench import Rows
 from tcgpu.engines import runtime
 from tcgpu.kernels import simulated
@@ -112,8 +112,8 @@ def test_count_prints_the_number(printed, k5):
 def test_count_as_json(printed, k5):
     facts = json.loads(printed("count", k5, "--json"))
     seconds, reading = facts.pop("seconds"), facts.pop("seconds_reading")
-    method = counting.automatic()
-    engine = counting.engine_of(counting.METHODS[method])
+    method = registry.automatic()
+    engine = registry.engine_of(registry.METHODS[method])
     assert facts == {"triangles": 10, "vertices": 6, "edges": 11, "method": method, "engine": engine}
     assert list(seconds) == ["kernel", "process", "total"]
     assert 0 < seconds["kernel"] <= seconds["process"] <= seconds["total"]
@@ -152,7 +152,7 @@ def test_truss_prints_how_many_edges_each_has(printed, k5):
     facts = json.loads(printed("truss", k5, "--json"))
     seconds = facts.pop("seconds")
     steps = [{"k": 2, "edges": 1, "truss_edges": 11}, {"k": 5, "edges": 10, "truss_edges": 10}]
-    assert facts == {"vertices": 6, "edges": 11, "engine": truss.engine_of(), "truss_numbers": steps}
+    assert facts == {"vertices": 6, "edges": 11, "engine": api.truss_engine(), "truss_numbers": steps}
     assert list(seconds) == ["process", "total"] and 0 < seconds["process"] < seconds["total"]
 
 
@@ -406,11 +406,11 @@ def test_a_name_of_any_bytes_is_printed(tmp_path):
 def test_truss_tells_what_it_runs_on(printed, k5, monkeypatch):
     help = " ".join(command_line._parser().commands.choices["truss"].format_help().split())
     assert "gpu, sim or cpu (default: gpu if there is one, else cpu)" in help
-    monkeypatch.setattr(truss, "ENGINE", "sim")
-    assert truss.engine_of() == "cpu"
-    monkeypatch.setattr(truss, "ENGINE", "gpu")
-    monkeypatch.setattr(counting, "engine_of", lambda method, engine: "gpu")
-    assert truss.engine_of() == "gpu"
+    monkeypatch.setattr(api, "ENGINE", "sim")
+    assert api.truss_engine() == "cpu"
+    monkeypatch.setattr(api, "ENGINE", "gpu")
+    monkeypatch.setattr(api, "engine_of", lambda method, engine: "gpu")
+    assert api.truss_engine() == "gpu"
 
 
 def test_what_takes_the_simulator_long_is_announced_or_refused(run, refused, k5, monkeypatch):
@@ -487,7 +487,7 @@ def test_progress_changes_nothing(run, k5, more):
 def test_per_vertex_takes_the_best_engine(printed, k5, monkeypatch):
     """On a GPU what a GPU is best at, as the other verbs; here what stands for one is the simulator."""
     with runtime.using("sim"):
-        monkeypatch.setattr(counting, "automatic", lambda engine=None: "adaptive")
+        monkeypatch.setattr(registry, "automatic", lambda engine=None: "adaptive")
         facts = json.loads(printed("count", k5, "--per-vertex", "--json"))
     assert (facts["method"], facts["engine"]) == ("adaptive", "sim")
     assert facts["per_vertex"] == {"3": 6, "4": 6, "5": 6, "6": 6, "7": 6, "9": 0}

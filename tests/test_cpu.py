@@ -348,7 +348,7 @@ def test_shares_agree_with_networkx():
 
 
 def test_sums_past_64_bits_are_exact():
-    from tcgpu.counting import sum_exactly
+    from tcgpu.cpu import sum_exactly
 
     assert sum_exactly(np.full(5, 2**62, np.int64)) == 5 * 2**62
 

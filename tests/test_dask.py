@@ -12,7 +12,7 @@ import pytest
 
 import tcgpu
 from tcgpu import GraphError
-from tcgpu.parts import crew, pools, slices
+from tcgpu.distributed import crew, pools, slices
 
 pytest.importorskip("distributed", reason="Dask is not installed")
 BENCHMARK = Path(__file__).resolve().parent.parent / "benchmarks" / "faults.py"
@@ -82,7 +82,7 @@ def test_workers_know_how_many_they_are(client):
 
 def test_where_no_folder_is_seen_one_task_has_the_columns(client, monkeypatch):
     """Dask moves them from worker to worker, and makes them anew if all are lost that had them."""
-    monkeypatch.setattr("tcgpu.parts.share._place", lambda size: None)
+    monkeypatch.setattr("tcgpu.distributed.share._place", lambda size: None)
     handed = []
     hand = crew.Crew.handed
     monkeypatch.setattr(crew.Crew, "handed", lambda self, columns: handed.append(hand(self, columns)) or handed[-1])

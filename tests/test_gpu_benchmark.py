@@ -85,7 +85,7 @@ def test_each_rung_of_the_ladder_counts_the_same(benchmark, row, skewed, monkeyp
 
 def test_the_ladder_knows_methods_and_knobs(benchmark):
     for _, method, order, knobs in benchmark.LADDER:
-        tcgpu.counting.choose(method, "sim", order, knobs)
+        tcgpu.registry.choose(method, "sim", order, knobs)
     assert set(benchmark.OF_LADDER) <= set(benchmark.GRAPHS)
 
 

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tcgpu
-from tcgpu import Graph, GraphError, columns, generate
+from tcgpu import Graph, GraphError, cleaning, generate
 from tcgpu.engines.native import set_threads
 from tcgpu.graph import Cleaned, as_graph
 
@@ -65,17 +65,17 @@ def test_kept_has_the_edges_that_are_marked(multigraph, chance):
 
 @pytest.mark.parametrize("workers", [1, 2, 7, 64])
 def test_kept_is_the_same_by_any_number_of_threads(monkeypatch, workers):
-    monkeypatch.setattr(columns, "MANY", 0)
+    monkeypatch.setattr(cleaning, "MANY", 0)
     monkeypatch.setattr("tcgpu.engines.native.MANY", 0)
     monkeypatch.setattr("tcgpu.engines.native.SHARE", 100)
     monkeypatch.setattr("tcgpu.engines.native._threads", workers)
     for graph in (generate.rmat(9, seed=1).ordered("degree"), generate.star(50), Graph.from_edges([8], [9], 20)):
         keep = np.random.default_rng(3).random(graph.m) < 0.6
         rows, cols = (ends[keep] for ends in graph.edges())
-        kept = graph.kept(keep)
+        kept, backwards = graph.kept(keep), np.arange(graph.n, dtype=np.int32)[::-1].copy()
         assert np.array_equal(kept.row_idx, rows) and np.array_equal(kept.col_of, cols)
-        assert np.array_equal(columns.called(np.arange(graph.n, dtype=np.int32)[::-1].copy(), rows), graph.n - 1 - rows)
-        assert np.array_equal(columns.met(kept.col_ptr, kept.row_idx), kept.degrees > 0)
+        assert np.array_equal(cleaning.called(backwards, rows), graph.n - 1 - rows)
+        assert np.array_equal(cleaning.met(kept.col_ptr, kept.row_idx), kept.degrees > 0)
 
 
 @given(multigraphs(), st.sampled_from(["degree", "bfs", "random", "auto", "natural"]), st.integers(0, 3))
@@ -110,12 +110,12 @@ def test_degree_order_ascends_and_straight_from_edges_it_counts_records(multigra
 def test_samples_estimate_what_could_be_summed_up():
     graph = tcgpu.generate.rmat(18, seed=3)
     degree, column = np.asarray(graph.degrees, float), graph.column_lengths
-    drawn = columns.sample(graph.m, graph.n)
+    drawn = cleaning.sample(graph.m, graph.n)
     assert np.unique(drawn).size == drawn.size < graph.m / 100
     u, v = graph.row_idx[drawn], graph.col_of[drawn]
-    assert columns.skew(u, v, graph.n) == pytest.approx(graph.n * (degree @ degree) / degree.sum() ** 2, rel=0.4)
-    assert columns.work(u, v, graph.m) == pytest.approx(column @ (degree - column) / graph.m, rel=0.4)
-    assert columns.spread(u, v, graph.n) == pytest.approx(np.median(graph.row_idx - graph.col_of) / graph.n, rel=0.1)
+    assert cleaning.skew(u, v, graph.n) == pytest.approx(graph.n * (degree @ degree) / degree.sum() ** 2, rel=0.4)
+    assert cleaning.work(u, v, graph.m) == pytest.approx(column @ (degree - column) / graph.m, rel=0.4)
+    assert cleaning.spread(u, v, graph.n) == pytest.approx(np.median(graph.row_idx - graph.col_of) / graph.n, rel=0.1)
 
 
 def test_auto_takes_degree_order_where_it_shortens_a_count():

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import tcgpu
-from tcgpu import columns, cpu, generators, levels, progress
+from tcgpu import cleaning, cpu, generators, levels, progress
 from tcgpu.__main__ import main as shell
 from tcgpu.engines import native
 
@@ -57,7 +57,7 @@ def test_compiled_work_is_interrupted_within_a_second(phase):
     first = f"""
 import time
 import tcgpu, tcgpu.generators
-from tcgpu import columns, cpu, levels
+from tcgpu import cleaning, cpu, levels
 {ready}
 small = tcgpu.generate.rmat(10)
 expected = tcgpu.count(small), tcgpu.truss_numbers(small).tolist()
@@ -96,7 +96,7 @@ def test_a_part_in_another_thread_is_stopped_too():
     first = """
 from concurrent.futures import ThreadPoolExecutor
 import tcgpu
-from tcgpu.parts import pools
+from tcgpu.distributed import pools
 g, pool = tcgpu.generate.rmat(20), ThreadPoolExecutor(1)
 pools.triangles(tcgpu.generate.rmat(8), pool, parts=1, order="natural", method="cpu")
 """
@@ -109,7 +109,7 @@ pools.triangles(tcgpu.generate.rmat(8), pool, parts=1, order="natural", method="
 def test_an_interrupt_while_numba_compiles_is_one_screen(tmp_path, monkeypatch):
     """The compiler goes on in its thread: it is never left half-way, and the next call finds what it made."""
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
-    first = "import tcgpu\nfrom tcgpu import cpu, peeling\ng = tcgpu.generate.mesh(20, 20)"
+    first = "import tcgpu\nfrom tcgpu import cpu\nfrom tcgpu.cpu import truss\ng = tcgpu.generate.mesh(20, 20)"
     code = """
 try:
     tcgpu.truss_numbers(g)
@@ -194,12 +194,12 @@ def test_where_no_thread_can_be_started_the_calling_one_works(monkeypatch):
 @pytest.mark.parametrize("share", [1 << 8, 1 << 20])
 def test_any_number_of_shares_gives_the_same(share, monkeypatch):
     u, v, n = generators.edges("rmat", 12, seed=3)
-    expected = columns.clean_columns(u, v, n)
+    expected = cleaning.clean_columns(u, v, n)
     monkeypatch.setattr(native, "SHARE", share)
     monkeypatch.setattr(native, "MANY", 0)
     assert native.shares(u.size) > 1
     assert all(np.array_equal(a, b) for a, b in zip(generators.edges("rmat", 12, seed=3)[:2], (u, v)))
-    found = columns.clean_columns(u, v, n)
+    found = cleaning.clean_columns(u, v, n)
     assert all(np.array_equal(a, b) for a, b in zip(found, expected))
     graph = tcgpu.Graph(found.col_ptr, found.row_idx)
     assert cpu.count(graph) == cpu.count(tcgpu.Graph(expected.col_ptr, expected.row_idx))

@@ -15,11 +15,12 @@ import test_adaptive_tally
 from test_adaptive import fewer
 
 import tcgpu
-from tcgpu import DeviceGraph, cpu, generate, peeling
-from tcgpu.counting import METHODS
+from tcgpu import DeviceGraph, cpu, generate
+from tcgpu.cpu import truss
+from tcgpu.distributed import added, count_part, slices, support_part
 from tcgpu.kernels import adaptive
 from tcgpu.kernels.bisson_fatica import k_truss, support
-from tcgpu.parts import added, count_part, slices, support_part
+from tcgpu.registry import METHODS
 
 pytestmark = pytest.mark.sim
 WITH_KERNELS = [name for name, method in METHODS.items() if "sim" in method.engines]
@@ -139,7 +140,7 @@ def test_support(method, name, large):
 @pytest.mark.parametrize("name", ["R-MAT", "co-papers"])
 def test_trusses(name, large):
     own = graph(name)
-    assert np.array_equal(k_truss.peel(own, 5), peeling.peel(own, 5))
+    assert np.array_equal(k_truss.peel(own, 5), truss.peel(own, 5))
 
 
 @pytest.mark.parametrize("few", [0, 20_000])
@@ -149,17 +150,17 @@ def test_trusses_counted_anew(few, order, large, monkeypatch):
     monkeypatch.setattr(k_truss, "prepare", lambda graph, wish: graph.ordered("degree" if wish == "auto" else wish))
     own = graph("R-MAT").ordered(order)
     for k in (3, 5, 12):
-        assert np.array_equal(k_truss.peel(own, k), peeling.peel(own, k))
+        assert np.array_equal(k_truss.peel(own, k), truss.peel(own, k))
     if few:
         smaller = generate.rmat(10)
         monkeypatch.setattr(k_truss, "MIDDLING", (0, smaller.m // 3))
-        assert np.array_equal(k_truss.numbers(smaller), peeling.numbers(smaller))
+        assert np.array_equal(k_truss.numbers(smaller), truss.numbers(smaller))
 
 
 @pytest.mark.parametrize("own", [generate.rmat(8), generate.copapers(300, 30), generate.mesh(60, 60)], ids=str)
 def test_truss_numbers(own, large):
     """Hundreds of rounds."""
-    assert np.array_equal(k_truss.numbers(own), peeling.numbers(own))
+    assert np.array_equal(k_truss.numbers(own), truss.numbers(own))
 
 
 @pytest.mark.parametrize("name", ["R-MAT", "wide R-MAT", "mesh"])

@@ -6,10 +6,10 @@ from kernel_shapes import MOST_EDGES, settings, small_graphs, well_known
 
 import tcgpu
 from tcgpu import Graph, GraphError, cpu
-from tcgpu.counting import METHODS
 from tcgpu.engines import runtime
 from tcgpu.kernels.device import columns
 from tcgpu.kernels.report import column_block, naive
+from tcgpu.registry import METHODS
 
 pytestmark = pytest.mark.gpu
 ON_GPU = [name for name, method in METHODS.items() if "gpu" in method.engines]

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from kernel_shapes import small_graphs, well_known
 
 import tcgpu
-from tcgpu import Graph, GraphError, bench, cpu, peeling
+from tcgpu import Graph, GraphError, bench, cpu
+from tcgpu.cpu import truss
 from tcgpu.engines import runtime
 from tcgpu.engines.simulator import simulate
 from tcgpu.kernels.bisson_fatica import k_truss, support
@@ -160,15 +161,15 @@ class TestInTheSimulator:
     def test_supports_to_begin_with_may_be_those_of_adaptive(self, large_ones):
         graph = large_ones("natural")
         plan = k_truss.plan(graph)
-        assert plan.start.method == "adaptive" and np.array_equal(plan.count(), peeling.numbers(graph))
+        assert plan.start.method == "adaptive" and np.array_equal(plan.count(), truss.numbers(graph))
         large_ones.no_room()  # so the steps find them
-        assert np.array_equal(plan.count(), peeling.numbers(graph))
+        assert np.array_equal(plan.count(), truss.numbers(graph))
 
     @pytest.mark.parametrize("few", [0, 30, 60, 1000])
     def test_what_stays_may_be_counted_anew(self, large_ones, few):
         """Until few edges are left."""
         graph = large_ones("degree", few)
-        wanted = peeling.numbers(graph)
+        wanted = truss.numbers(graph)
         for k in range(3, int(wanted.max()) + 2):
             plan = k_truss.plan(graph, k)
             assert isinstance(plan, k_truss.TrussAnew) is (graph.m > few)
@@ -192,7 +193,7 @@ class TestInTheSimulator:
         large_ones.no_room()
         plan = k_truss.plan(graph, 4)
         assert isinstance(plan, k_truss.TrussPlan) and plan.start
-        assert np.array_equal(plan.count() == 0, peeling.numbers(graph) >= 4)
+        assert np.array_equal(plan.count() == 0, truss.numbers(graph) >= 4)
 
     def test_numbers_skip_what_no_edge_is_too_weak_for(self):
         plan = k_truss.plan(tcgpu.generate.clique(12))
@@ -282,7 +283,7 @@ def same_as_native(graph, triangles):
     found = support.plan(graph).count()
     assert int(found.sum()) == 3 * triangles and np.array_equal(found, cpu.support(graph))
     numbers = k_truss.numbers(graph)
-    assert np.array_equal(numbers, peeling.numbers(graph))
+    assert np.array_equal(numbers, truss.numbers(graph))
     for k in (3, 4, int(numbers.max(initial=3))):
         assert np.array_equal(k_truss.peel(graph, k), numbers >= k)
     return True
@@ -296,7 +297,7 @@ class TestOnAGpu:
         graph = GRAPHS[name]
         for knobs in KNOBS[method]:
             assert np.array_equal(support.plan(graph, method, **knobs).count(), brute_force(graph)), knobs
-        assert np.array_equal(k_truss.numbers(graph, method=method), peeling.numbers(graph))
+        assert np.array_equal(k_truss.numbers(graph, method=method), truss.numbers(graph))
 
     def test_well_known_graphs(self, graphs_folder):
         tried = [name for name, graph, triangles in well_known(graphs_folder) if same_as_native(graph, triangles)]
@@ -307,14 +308,14 @@ class TestOnAGpu:
     def test_a_large_graph_in_any_order(self, method, order):
         graph = tcgpu.generate.rmat(15, seed=2).ordered(order)
         assert np.array_equal(support.plan(graph, method).count(), cpu.support(graph))
-        assert np.array_equal(k_truss.peel(graph, 8, method=method), peeling.numbers(graph) >= 8)
+        assert np.array_equal(k_truss.peel(graph, 8, method=method), truss.numbers(graph) >= 8)
 
     @pytest.mark.parametrize("order", ["natural", "degree", "random"])
     @pytest.mark.parametrize("few", [0, 50_000, 400_000])
     def test_a_large_graph_counted_anew(self, monkeypatch, few, order):
         monkeypatch.setattr(k_truss, "MIDDLING", (0, few))
         graph = tcgpu.generate.rmat(15, seed=2).ordered(order)
-        wanted = peeling.numbers(graph)
+        wanted = truss.numbers(graph)
         assert isinstance(k_truss.plan(k_truss.prepare(graph, "natural"), 8), k_truss.TrussAnew)
         for k in (3, 4, 8, 30):
             assert np.array_equal(k_truss.peel(graph, k), wanted >= k)
@@ -332,7 +333,7 @@ class TestOnAGpu:
         given = k_truss.prepare(graph, "natural")
         first = k_truss.peel(given, 5)
         assert np.array_equal(runtime.to_host(given.row_idx), graph.row_idx)
-        assert np.array_equal(k_truss.peel(given, 5), first) and np.array_equal(first, peeling.numbers(graph) >= 5)
+        assert np.array_equal(k_truss.peel(given, 5), first) and np.array_equal(first, truss.numbers(graph) >= 5)
 
     def test_shared_memory_has_as_many_words_as_the_device_gives(self):
         graph = tcgpu.generate.rmat(16, seed=4)
@@ -358,7 +359,7 @@ def test_support_and_triangles_by_methods_in_any_order(method, order):
 @pytest.mark.sim
 def test_graphs_between_two_sizes_are_for_the_bitmaps(monkeypatch):
     """Where no method is named. Edges that are in no columns yet are for adaptive, whatever their number."""
-    chosen = partial(tcgpu.counting.for_edges, engine="sim", order=None)
+    chosen = partial(tcgpu.registry.for_edges, engine="sim", order=None)
     for graph, bitmap in ((GRAPHS["wheel"], "bitmap_block_shared"), (tcgpu.generate.road(5, 5), "bitmap_thread")):
         m = graph.m
         for sizes, name in (((m, m + 9), "adaptive"), ((m - 1, m), bitmap), ((0, m - 1), "adaptive")):
@@ -371,9 +372,9 @@ def test_graphs_between_two_sizes_are_for_the_bitmaps(monkeypatch):
 @pytest.mark.sim
 def test_the_heuristic_chooses_for_supports_as_for_counts(simulator):
     for graph, name in ((GRAPHS["wheel"], "block_shared"), (tcgpu.generate.road(9, 9), "thread")):
-        plan = tcgpu.counting.METHODS["bitmap_auto"].support_plan(graph, mean_warp=0)
+        plan = tcgpu.registry.METHODS["bitmap_auto"].support_plan(graph, mean_warp=0)
         assert plan.method == f"support by {name}"
-    assert tcgpu.counting.METHODS["bitmap_auto"].support_plan(GRAPHS["wheel"]).method == "support by warp"
+    assert tcgpu.registry.METHODS["bitmap_auto"].support_plan(GRAPHS["wheel"]).method == "support by warp"
 
 
 def test_what_cannot_be_told_by_edge_is_refused_by_name():
@@ -392,6 +393,6 @@ def test_trusses_are_measured_for_each_k(simulator):
     assert [row["method"] for row in rows] == ["k_truss", "bitmaps"] * 2 * len(bench.TRUSSES)
     for row in rows:
         assert 0 <= row["kept"] <= row["edges"] and 0 < row["kernel_ms"] <= row["process_ms"] and row["total_ms"] > 0
-    kept = int((peeling.numbers(GRAPHS["karate"]) >= 4).sum())
+    kept = int((truss.numbers(GRAPHS["karate"]) >= 4).sum())
     for row in bench.measure_truss(GRAPHS["karate"], (4,), repeats=1, name="club"):
         assert (row["graph"], row["kept"], row["engine"]) == ("club", kept, "sim")

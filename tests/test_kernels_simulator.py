@@ -8,12 +8,12 @@ import pytest
 from kernel_shapes import MOST_EDGES, QUICK, settings, small_graphs, well_known
 
 from tcgpu import Graph, GraphError, cpu
-from tcgpu.counting import METHODS
 from tcgpu.engines import runtime
 from tcgpu.engines.simulator import simulate
 from tcgpu.kernels import Plan
 from tcgpu.kernels.device import columns, merge
 from tcgpu.kernels.report import column_block, naive, report_auto
+from tcgpu.registry import METHODS
 
 pytestmark = pytest.mark.sim
 GRAPHS = small_graphs()

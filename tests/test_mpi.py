@@ -20,7 +20,7 @@ HEAD = """
 import os, signal, sys
 from mpi4py.futures import MPIPoolExecutor
 import tcgpu
-from tcgpu.parts import pools
+from tcgpu.distributed import pools
 
 def wish(**more):
     return {"engine": "cpu"} | more
@@ -35,7 +35,7 @@ COUNTS = """
         print(int(pools.triangles(graph, ranks, **wish()).sum()), int(pools.support(graph, ranks, **wish()).sum()))
 """
 ELSEWHERE = """
-        from tcgpu.parts import share
+        from tcgpu.distributed import share
         share._place = lambda size: None  # no folder that all could see
         print(pools.count(graph, ranks, **wish()))
 """

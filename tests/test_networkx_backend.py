@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tcgpu
-from tcgpu import counting, networkx_info
+from tcgpu import api, networkx_info
 from tcgpu.networkx_backend import BackendGraph, backend
 
 pytestmark = pytest.mark.filterwarnings("ignore:Note. conversions to backend graphs are saved to cache")
@@ -286,8 +286,8 @@ def test_directed_graphs_are_refused_as_networkx_does():
 
 def test_a_graph_is_converted_and_counted_once_until_it_changes(monkeypatch):
     counted = []
-    own = counting.triangles
-    monkeypatch.setattr(counting, "triangles", lambda graph: counted.append(graph) or own(graph))
+    own = api.triangles
+    monkeypatch.setattr(api, "triangles", lambda graph: counted.append(graph) or own(graph))
     graph = nx.complete_graph(5)
     for node in graph:
         assert nx.triangles(graph, node, backend="tcgpu") == 6
@@ -319,12 +319,12 @@ def test_views_are_read_through():
 def test_all_triangles_are_listed_as_they_are_asked_for(monkeypatch):
     taken = []
 
-    def listed(graph, chunk, own=counting.list_triangles):
+    def listed(graph, chunk, own=api.list_triangles):
         for rows in own(graph, chunk):
             taken.append(len(rows))
             yield rows
 
-    monkeypatch.setattr(counting, "list_triangles", listed)
+    monkeypatch.setattr(api, "list_triangles", listed)
     found = nx.all_triangles(nx.complete_graph(80), backend="tcgpu")
     assert iter(found) is found
     assert taken == []

@@ -8,7 +8,7 @@ from strategies import sparse_graphs
 
 import tcgpu
 from tcgpu import Graph, GraphError, cpu
-from tcgpu.parts import Part, cut, deals, pairs, ranges, slices
+from tcgpu.distributed import Part, cut, deals, pairs, ranges, slices
 
 CLIQUE = tcgpu.generate.clique(40)
 

@@ -15,9 +15,9 @@ import pytest
 
 import tcgpu
 from tcgpu import Graph, GraphError, progress
+from tcgpu.distributed import Found, count_part, pairs, slices
+from tcgpu.distributed.journal import MAGIC, _line, fingerprint, journal
 from tcgpu.engines import native
-from tcgpu.parts import Found, count_part, pairs, slices
-from tcgpu.parts.journal import MAGIC, _line, fingerprint, journal
 
 GRAPH = tcgpu.generate.rmat(scale=8, seed=1)
 PARTS = slices(GRAPH, 5)

@@ -18,9 +18,9 @@ from strategies import sparse_graphs
 import tcgpu
 from tcgpu import Graph, GraphError
 from tcgpu import __main__ as command_line
+from tcgpu.distributed import copying, device, layout, stream
+from tcgpu.distributed.stream import Overlap, Streaming
 from tcgpu.engines import runtime, staging
-from tcgpu.parts import copying, device, layout, stream
-from tcgpu.parts.stream import Overlap, Streaming
 
 KERNELS = [pytest.param("sim", marks=pytest.mark.sim), pytest.param("gpu", marks=pytest.mark.gpu)]
 ENGINES = ["cpu", *KERNELS]

@@ -15,10 +15,22 @@ from strategies import sparse_graphs
 
 import tcgpu
 from tcgpu import Graph, GraphError, formats
-from tcgpu.counting import sum_exactly
+from tcgpu.cpu import sum_exactly
+from tcgpu.distributed import (
+    Deal,
+    Part,
+    added,
+    count_part,
+    cut,
+    deals,
+    device,
+    pairs,
+    slices,
+    support_part,
+    triangles_part,
+)
 from tcgpu.engines import runtime
 from tcgpu.kernels.tricore.part_tally import part_tally
-from tcgpu.parts import Deal, Part, added, count_part, cut, deals, device, pairs, slices, support_part, triangles_part
 
 ENGINES = ["cpu", pytest.param("sim", marks=pytest.mark.sim), pytest.param("gpu", marks=pytest.mark.gpu)]
 KERNELS = ENGINES[1:]
@@ -76,7 +88,7 @@ def test_parts_of_any_graph_add_up(graph, number, by_pairs):
 def test_many_cores_count_what_one_does(cores, order, monkeypatch):
     """A graph with so many edges, and columns so long, that workers share a column."""
     graph = tcgpu.generate.rmat(scale=14, seed=2).ordered(order)
-    monkeypatch.setattr("tcgpu.cpu.counts.STRETCH", (50, 100))
+    monkeypatch.setattr("tcgpu.cpu.counting.STRETCH", (50, 100))
     parts = slices(graph, 2)
     assert min(part.last - part.first for part in parts) > 50_000 and graph.max_column > 100
     assert sum(count_part(graph, part, engine="cpu", cores=cores).triangles for part in parts) == tcgpu.count(graph)
@@ -144,7 +156,7 @@ def test_a_process_of_its_own_counts_parts(tmp_path):
     work = tmp_path / "parts"
     work.write_bytes(pickle.dumps(slices(RMAT, 4)))
     code = (
-        "import pickle, sys; from tcgpu.parts import count_part\n"
+        "import pickle, sys; from tcgpu.distributed import count_part\n"
         "parts = pickle.load(open(sys.argv[1], 'rb'))\n"
         "print(sum(count_part(sys.argv[2], part, engine='cpu').triangles for part in parts))"
     )

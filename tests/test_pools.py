@@ -16,9 +16,9 @@ import pytest
 
 import tcgpu
 from tcgpu import Graph, GraphError
-from tcgpu.parts import Deal, crew, local, pools, share, slices, worker
-from tcgpu.parts.work import Found
-from tcgpu.parts.worker import Missing, Unfit
+from tcgpu.distributed import Deal, crew, local, pools, share, slices, worker
+from tcgpu.distributed.work import Found
+from tcgpu.distributed.worker import Missing, Unfit
 
 SPAWN = multiprocessing.get_context("spawn")
 GRAPHS = {
@@ -126,7 +126,7 @@ def test_a_script_needs_no_guard(tmp_path):
     """Processes are not started from the script: it would start processes itself."""
     script = tmp_path / "script.py"
     script.write_text(
-        "import tcgpu\nfrom tcgpu.parts import pools\n"
+        "import tcgpu\nfrom tcgpu.distributed import pools\n"
         "print(pools.count(tcgpu.generate.clique(20), 'processes', engine='cpu'))\n"
     )
     root = Path(tcgpu.__file__).parents[1]
@@ -528,7 +528,7 @@ def test_a_pool_ends_with_its_process(ending):
     """Also if that has no chance to end it."""
     script = (
         "import signal\nsignal.signal(signal.SIGINT, signal.default_int_handler)\n"  # ignored in a shell's background
-        "import tcgpu\nfrom tcgpu.parts import local, pools\n"
+        "import tcgpu\nfrom tcgpu.distributed import local, pools\n"
         "graph = tcgpu.generate.rmat(10)\npools.count(graph, 'processes', engine='cpu', parts=2)\n"
         "print(*local.pool('processes')._processes, flush=True)\n"
         "while True:\n"

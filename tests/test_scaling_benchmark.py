@@ -9,8 +9,8 @@ import pytest
 import tcgpu
 from tcgpu.bench import Rows
 from tcgpu.datasets import data_path
+from tcgpu.distributed import local, scaling, share
 from tcgpu.engines import runtime
-from tcgpu.parts import local, scaling, share
 
 
 @pytest.fixture(scope="module")

@@ -7,7 +7,7 @@ import time
 import pytest
 
 import tcgpu
-from tcgpu import GraphError, counting, truss
+from tcgpu import GraphError, registry
 from tcgpu.engines import runtime
 from tcgpu.kernels import simulated
 from tcgpu.kernels.bisson_fatica import k_truss
@@ -21,14 +21,14 @@ def cases():
     """Each method with each verb that it has, on graphs that take the simulator about a second at most."""
     graphs = {"R-MAT": tcgpu.generate.rmat(7, 8, seed=5), "mesh": tcgpu.generate.mesh(14, 14)}
     graphs["clique"] = tcgpu.generate.clique(40)
-    for method in counting.methods():
+    for method in registry.methods():
         if "sim" in method.engines:
             for name, graph in graphs.items():
                 yield pytest.param(method, "count", graph, id=f"{method.name} {name}")
     for name in ("bitmap_thread", "bitmap_warp", "bitmap_block_shared", "bitmap_block_global", "adaptive"):
         for verb in ("support", "triangles"):
             graph = graphs["mesh" if verb == "support" else "R-MAT"]
-            yield pytest.param(counting.METHODS[name], verb, graph, id=f"{name} {verb}")
+            yield pytest.param(registry.METHODS[name], verb, graph, id=f"{name} {verb}")
 
 
 def timed(plan):
@@ -41,7 +41,7 @@ def timed(plan):
 @pytest.mark.parametrize("method, verb, graph", list(cases()))
 def test_estimates_are_right_within_a_factor_of_two(method, verb, graph):
     """By processor time, for other work on this machine does not count; a quick run may be off by 50 ms."""
-    with counting.on_engine(method, "sim", math.inf):
+    with registry.on_engine(method, "sim", math.inf):
         plan = getattr(method, VERBS[verb])(method.prepare(graph))
         seconds = timed(plan)
         if seconds < 1:  # the first run of a kernel also rewrites its source
@@ -54,10 +54,10 @@ def test_estimates_are_right_within_a_factor_of_two(method, verb, graph):
 @pytest.mark.sim
 def test_an_estimate_grows_with_the_graph_and_takes_no_time():
     """Of graphs that would take hours, too."""
-    for method in counting.methods():
+    for method in registry.methods():
         if "sim" not in method.engines or method.name == "levels":  # which looks for its chunks before it knows
             continue
-        with counting.on_engine(method, "sim"):
+        with registry.on_engine(method, "sim"):
             begin = time.thread_time()
             small, large = (method.plan(method.prepare(tcgpu.generate.rmat(k))).simulated_seconds for k in (8, 14))
             assert time.thread_time() - begin < 5
@@ -125,8 +125,8 @@ def test_other_engines_are_not_limited(monkeypatch):
 
 @pytest.mark.sim
 def test_a_truss_is_no_cheaper_than_its_first_round():
-    with counting.on_engine(truss.ON_GPU, "sim"):
-        rounds, once = k_truss.plan(SMALL), counting.METHODS["bitmap_thread"].support_plan(SMALL)
+    with registry.on_engine(registry.K_TRUSS, "sim"):
+        rounds, once = k_truss.plan(SMALL), registry.METHODS["bitmap_thread"].support_plan(SMALL)
         assert rounds.simulated_seconds > once.simulated_seconds > 0
 
 
@@ -180,17 +180,17 @@ def test_a_host_without_room_and_other_faults_are_told_of_as_they_are(monkeypatc
 # ------------------------------------------------------------------------------------------------------------ progress
 
 
-@pytest.mark.parametrize("method", counting.methods(), ids=lambda method: method.name)
+@pytest.mark.parametrize("method", registry.methods(), ids=lambda method: method.name)
 @pytest.mark.parametrize("asked", ("bar", "function"))
 def test_progress_changes_nothing(method, asked, monkeypatch, capsys):
     """The same method counts, to the same int; it was another one, or was refused."""
-    planned, shares, plan = [], [], counting.Method.plan
+    planned, shares, plan = [], [], registry.Method.plan
 
     def watched_plan(own, graph, **knobs):
         planned.append(own.name)
         return plan(own, graph, **knobs)
 
-    monkeypatch.setattr(counting.Method, "plan", watched_plan)
+    monkeypatch.setattr(registry.Method, "plan", watched_plan)
     engine, graph = method.engines[-1], tcgpu.generate.mesh(5, 5)
     wish = True if asked == "bar" else lambda done, total: shares.append((done, total))
     found = tcgpu.count(graph, method.name, engine=engine, progress=wish)

@@ -13,9 +13,9 @@ from test_costs import reads
 
 import tcgpu
 from tcgpu import costs, stepper
-from tcgpu.counting import METHODS
 from tcgpu.graph import GraphError
 from tcgpu.kernels.adaptive.setup import EMPTY
+from tcgpu.registry import METHODS
 from tcgpu.stepper import by_degree, frames, searches
 from tcgpu.stepper.frames import LOOKS, Cells, Lower, Matrix, Strip
 

@@ -8,10 +8,10 @@ import pytest
 
 import tcgpu
 from tcgpu import GraphError
-from tcgpu.counting import METHODS
 from tcgpu.engines import runtime
 from tcgpu.kernels.report import column_block, naive
 from tcgpu.progress import watched
+from tcgpu.registry import METHODS
 from tcgpu.tracing import trace_plan
 from tcgpu.tracing.result import OF_REQUESTS
 

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from test_graph import edge_set, multigraphs
 
 import tcgpu
-from tcgpu import Graph, GraphError, cpu, formats, peeling
-from tcgpu import truss as verbs
+from tcgpu import Graph, GraphError, api, cpu, formats
+from tcgpu.cpu import truss
 from tcgpu.engines import runtime
 from tcgpu.engines.native import set_threads
 
@@ -22,7 +22,7 @@ SHARED = ("karate.csv", "polbooks.csv", "polblogs.graph", "delaunay_n10.graph", 
 def native():
     """The native engine, on a machine with a GPU too."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(verbs, "ENGINE", "sim")
+        patch.setattr(api, "ENGINE", "sim")
         yield
 
 
@@ -192,13 +192,13 @@ def shared_rounds(monkeypatch):
     """Even small graphs and rounds are shared out among all workers; a list of how many each time."""
     rounds = []
 
-    def run_threads(function, *args, workers, own=peeling.run_threads, **more):
-        if function is peeling._break_triangles:
+    def run_threads(function, *args, workers, own=truss.run_threads, **more):
+        if function is truss._break_triangles:
             rounds.append(workers)
         own(function, *args, workers=workers, **more)
 
-    monkeypatch.setattr(peeling, "run_threads", run_threads)
-    monkeypatch.setattr(peeling, "LARGE", 0)
+    monkeypatch.setattr(truss, "run_threads", run_threads)
+    monkeypatch.setattr(truss, "LARGE", 0)
     monkeypatch.setattr(cpu.edges, "MANY", 0)
     yield rounds
     set_threads(None)
@@ -224,17 +224,17 @@ def test_any_number_of_threads_gives_the_same(name, shared_rounds):
 @pytest.mark.parametrize("name", ["cliques", "skewed", "clustered"])
 def test_one_truss_comes_out_alike_on_both_ways(name, few, monkeypatch):
     """By counting anew until nothing is weak, and by breaking the weak edges' triangles."""
-    monkeypatch.setattr(peeling, "FEW", few)
+    monkeypatch.setattr(truss, "FEW", few)
     graph = GRAPHS[name]
     numbers = tcgpu.truss_numbers(graph)
     for k in range(2, largest(graph) + 2):
-        assert np.array_equal(peeling.peel(graph, k), numbers >= k)
+        assert np.array_equal(truss.peel(graph, k), numbers >= k)
 
 
 @pytest.mark.parametrize("shrink", [0.0, 1.0])
 def test_numbering_what_is_left_anew_changes_nothing(shrink, monkeypatch):
     expected = {name: tcgpu.truss_numbers(graph) for name, graph in GRAPHS.items()}
-    monkeypatch.setattr(peeling, "SHRINK", shrink)
+    monkeypatch.setattr(truss, "SHRINK", shrink)
     for name, graph in GRAPHS.items():
         assert np.array_equal(tcgpu.truss_numbers(graph), expected[name])
 
@@ -246,9 +246,9 @@ def test_odd_k_are_refused(k):
 
 
 def test_a_gpu_is_taken_where_there_is_one(monkeypatch):
-    assert verbs.engine_of() == verbs.engine_of("cpu") == "cpu"
-    monkeypatch.setattr(verbs, "ENGINE", "gpu")
-    assert verbs.engine_of() == runtime.engine() and verbs.engine_of("cpu") == "cpu"
+    assert api.truss_engine() == api.truss_engine("cpu") == "cpu"
+    monkeypatch.setattr(api, "ENGINE", "gpu")
+    assert api.truss_engine() == runtime.engine() and api.truss_engine("cpu") == "cpu"
 
 
 def test_engines_that_are_not_here_are_refused():

@@ -1,6 +1,5 @@
 """The benchmark of trusses: that it compares what it says, on a small graph here."""
 
-
 import numpy as np
 import pytest
 

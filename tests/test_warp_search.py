@@ -10,10 +10,10 @@ from kernel_shapes import small_graphs
 
 import tcgpu
 from tcgpu import Graph, GraphError, bench, cpu, datasets, lengths, tracing
-from tcgpu.counting import METHODS
 from tcgpu.engines import runtime
 from tcgpu.engines.simulator import simulate
 from tcgpu.kernels.tricore import edge_slices, merge_path, thread_search, warp_search
+from tcgpu.registry import METHODS
 from tcgpu.tracing.machine import Machine
 
 GRAPHS = small_graphs()

@@ -1,19 +1,20 @@
 """The native engine: exact counts on all cores of a CPU, of a graph or of a part of its edges.
 
-look     what a graph looks like, and so by which design it is counted
-orders   in which order
-counts   the designs
-tallies  triangles per vertex, per edge, and one by one
-dense    the first two where a graph is dense, by rows of bits
+choose      which design counts a graph
+orders      which vertex order costs least
+counting    the designs
+per_vertex  triangles per vertex, per edge, and listed one by one
+dense       the first two where a graph is dense, by rows of bits
+truss       k-trusses and truss numbers
 """
 
 import numpy as np
 
-from tcgpu.cpu.counts import count, count_by
+from tcgpu.cpu.choose import Design, design, edge_work, hub_rows
+from tcgpu.cpu.counting import count, count_by
 from tcgpu.cpu.edges import Edges
-from tcgpu.cpu.look import Design, design, edge_work, hub_rows
 from tcgpu.cpu.orders import in_order
-from tcgpu.cpu.tallies import carried_back, list_triangles, support, tally, triangles, widened
+from tcgpu.cpu.per_vertex import carried_back, list_triangles, sum_exactly, support, tally, triangles, widened
 from tcgpu.graph import as_graph
 
 __all__ = [
@@ -30,6 +31,7 @@ __all__ = [
     "list_triangles",
     "plan",
     "prepare",
+    "sum_exactly",
     "support",
     "tally",
     "triangles",

@@ -9,7 +9,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from tcgpu.cpu import look
+from tcgpu.cpu import choose
 from tcgpu.cpu.dense import LINE, dense_tail, most_dense, wedge_lookups
 from tcgpu.cpu.edges import all_of, workers_for
 from tcgpu.engines.native import jit, run_threads
@@ -47,14 +47,14 @@ def best_order(graph, verb):
 
 def _counts_faster(graph):
     """Whether degree order makes a count faster."""
-    if graph.max_column <= look.SHORT_COLUMN:
+    if graph.max_column <= choose.SHORT_COLUMN:
         return False
     if graph._auto == "degree":
         return True
-    name, base = look.chosen(graph)
+    name, base = choose.chosen(graph)
     lengths, degrees = graph.column_lengths, graph.degrees
     if name == "words":
-        natural = PACKED * graph.m + PACKED_WORD * look.words_per_nonzero(graph) * _sums(lengths, degrees)[1]
+        natural = PACKED * graph.m + PACKED_WORD * choose.words_per_nonzero(graph) * _sums(lengths, degrees)[1]
     else:
         edges, lookups, _ = _sums(lengths[:base], degrees)
         natural = MARKED * edges + lookups + _marks_cost(graph, _sums(lengths, degrees)[2])
@@ -63,9 +63,9 @@ def _counts_faster(graph):
         return False
     lengths = _larger_neighbours(graph)
     edges, lookups, squares = _sums(lengths, degrees)
-    if lengths.max() <= look.SHORT_COLUMN:
+    if lengths.max() <= choose.SHORT_COLUMN:
         return COMPARED * edges + squares / 2 < BETTER * natural
-    last = _last_by_degree(graph, look.hub_limit(graph))
+    last = _last_by_degree(graph, choose.hub_limit(graph))
     hubs = degrees[last] - lengths[last]
     instead = _hubs_cost(hubs) - hubs * (MARKED + lengths[last].astype(np.int64))
     cost = MARKED * edges + lookups + _marks_cost(graph, squares) + min(0, np.cumsum(instead[::-1]).min())

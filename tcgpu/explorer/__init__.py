@@ -1,20 +1,20 @@
 """The explorer: a panel in which a person picks a graph and methods, runs them, and sees what they take and why.
 
-    explorer = tcgpu.explore()                        # a widget; as the last line of a cell it shows itself
-    explorer = tcgpu.explore("rmat_8", ["naive", "bitmap"], order="degree", page="Trace")
-    explorer.run(); explorer.wait(); explorer.rows    # what a click does, and what came of it
+explorer = tcgpu.explore()                        # a widget; as the last line of a cell it shows itself
+explorer = tcgpu.explore("rmat_8", ["naive", "bitmap"], order="degree", page="Trace")
+explorer.run(); explorer.wait(); explorer.rows    # what a click does, and what came of it
 
-    words       what may be set, in which words
-    style       the style sheet
-    look        pieces: rows of a form, tables, pictures
-    graphs      the card that picks a graph and its order
-    methods     the card that picks methods and their knobs
-    worker      the one thread in which an explorer works
-    views       a page; the page that compares methods on one graph
-    traces      the page of what kernels do, access by access
-    sweep       the page that goes over nonzeros per column
-    drawing     the charts
-    panel       all of it together
+words       what may be set, in which words
+style       the style sheet
+look        pieces: rows of a form, tables, pictures
+graphs      the card that picks a graph and its order
+methods     the card that picks methods and their knobs
+worker      the one thread in which an explorer works
+views       a page; the page that compares methods on one graph
+traces      the page of what kernels do, access by access
+sweep       the page that goes over nonzeros per column
+drawing     the charts
+panel       all of it together
 """
 
 from tcgpu.explorer.panel import Explorer

@@ -5,10 +5,10 @@ from typing import NamedTuple
 
 import ipywidgets as widgets
 
-from tcgpu.counting import METHODS
 from tcgpu.engines.choice import ENGINE
 from tcgpu.explorer import look, words
 from tcgpu.graph import GraphError
+from tcgpu.registry import METHODS
 
 
 class Wish(NamedTuple):

@@ -6,12 +6,12 @@ import json
 import ipywidgets as widgets
 
 from tcgpu.bench import Rows, check_agreement
-from tcgpu.counting import METHODS
 from tcgpu.explorer import look
 from tcgpu.explorer.views import View, label_of
 from tcgpu.graph import GraphError
 from tcgpu.plots import axes
 from tcgpu.progress import part
+from tcgpu.registry import METHODS
 from tcgpu.tracing import Traces, trace
 from tcgpu.tracing.pictures import BY
 

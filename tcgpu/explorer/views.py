@@ -12,10 +12,10 @@ import ipywidgets as widgets
 
 from tcgpu import records
 from tcgpu.bench import Rows, check_agreement, measure
-from tcgpu.counting import METHODS
 from tcgpu.explorer import drawing, look
 from tcgpu.graph import GraphError
 from tcgpu.progress import part
+from tcgpu.registry import METHODS
 
 TIMINGS = ("kernel_ms", "process_ms", "total_ms")
 SIMULATED = "The simulator is a Python program: its milliseconds tell of the work there is, not of a GPU's time."

@@ -20,7 +20,7 @@ from itertools import takewhile
 
 import numpy as np
 
-from tcgpu import columns
+from tcgpu import cleaning
 from tcgpu.formats import scan
 from tcgpu.formats.files import Text
 from tcgpu.formats.vertices import FEW, LONELY, checked_against, checked_memory
@@ -72,7 +72,7 @@ def read_edges(path, base=None, n=None):
     if plain:
         u, v, layout = _any_numbers(text, head)
     else:
-        u, v, layout = _numbers(text, head, base or 0, columns.MAX_VERTICES if n is None else n, np.int32)
+        u, v, layout = _numbers(text, head, base or 0, cleaning.MAX_VERTICES if n is None else n, np.int32)
     _check_heading(text, head, u, v)
     _check_first_line(text, head, u, v, base or 0, layout)
     _check_adjacency(text, head, u, v, base or 0, layout)
@@ -89,7 +89,7 @@ def read_edges(path, base=None, n=None):
     if plain:
         return compact(u, v)
     if n is None:
-        n = columns.extent(u, v)[1] + 1
+        n = cleaning.extent(u, v)[1] + 1
         checked_memory(n, u.size, path, ", else read it with relabel=True (--relabel) or without a base")
     return u, v, n, None
 
@@ -166,8 +166,8 @@ def _heading(text):
     if not all(word.isdecimal() and len(word) < 20 and int(word) < 2**63 for word in isolated):
         raise text.fault(head.at, "labels of vertices without an edge are to follow, whole numbers")
     head.isolated = np.array(list(map(int, isolated)), np.int64)
-    if head.kind and head.n > columns.MAX_VERTICES:
-        raise text.fault(head.at, f"{head.n} vertices are more than {columns.MAX_VERTICES}, the most there can be")
+    if head.kind and head.n > cleaning.MAX_VERTICES:
+        raise text.fault(head.at, f"{head.n} vertices are more than {cleaning.MAX_VERTICES}, the most there can be")
     return head
 
 
@@ -237,7 +237,7 @@ def _check_heading(text, head, u, v):
         raise text.fault(head.at, f"the heading promises {head.edges} edges, the file holds {u.size}")
     if head.edges is not None and not text.whole_lines:
         raise text.fault_at_end("the last line is cut off: there is no end of line")
-    if head.kind == _NUMBERED and u.size and columns.extent(u, v)[1] >= head.n:
+    if head.kind == _NUMBERED and u.size and cleaning.extent(u, v)[1] >= head.n:
         raise text.fault(head.at, f"the heading promises {head.n} vertices from 0 on; there is a larger number")
 
 
@@ -245,7 +245,7 @@ def _is_plausible(head, u, v):
     """Whether a heading of others tells how many vertices there are, all of them numbered from 0 on."""
     if u.size == 0:
         return head.edges == 0 and head.n <= FEW
-    return columns.extent(u, v)[1] < head.n and head.n <= max(FEW, LONELY * u.size) and head.n <= columns.MAX_VERTICES
+    return cleaning.extent(u, v)[1] < head.n and head.n <= max(FEW, LONELY * u.size) and head.n <= cleaning.MAX_VERTICES
 
 
 def _check_first_line(text, head, u, v, base, layout):
@@ -260,7 +260,7 @@ def _check_first_line(text, head, u, v, base, layout):
     rest = u.size - 1
     if not {rest, 2 * rest, rest / 2} & set(numbers[1:]):
         return
-    low, high = (number + base for number in columns.extent(u[1:], v[1:]))
+    low, high = (number + base for number in cleaning.extent(u[1:], v[1:]))
     fits = numbers[0] > high or (low >= 1 and numbers[0] == high)
     if not fits:
         return

@@ -6,7 +6,7 @@ SciPy matrix.
 
 import numpy as np
 
-from tcgpu import columns
+from tcgpu import cleaning
 from tcgpu.formats import scan
 from tcgpu.formats.files import Text
 from tcgpu.formats.vertices import checked_against, checked_memory
@@ -78,7 +78,7 @@ def _size(text):
         rows, cols, entries = map(int, words)
         if rows != cols:
             raise text.fault(at, "an adjacency matrix is square, this one is not")
-        if rows > columns.MAX_VERTICES:
-            raise text.fault(at, f"{rows} vertices are more than {columns.MAX_VERTICES}, the most there can be")
+        if rows > cleaning.MAX_VERTICES:
+            raise text.fault(at, f"{rows} vertices are more than {cleaning.MAX_VERTICES}, the most there can be")
         return at, rows, entries, text.line(at)[1]
     raise text.fault_at_end("the file ends before its size line: rows, columns and entries")

@@ -10,7 +10,7 @@ import re
 
 import numpy as np
 
-from tcgpu import columns
+from tcgpu import cleaning
 from tcgpu.formats import scan
 from tcgpu.formats.files import Text
 from tcgpu.formats.vertices import checked_against
@@ -80,8 +80,8 @@ def _header(text):
         if not found:
             raise text.fault(at, "expected the header of a METIS file: vertices, edges, perhaps a format and a count")
         n, edges = int(found[1]), int(found[2])
-        if n > columns.MAX_VERTICES:
-            raise text.fault(at, f"{n} vertices are more than {columns.MAX_VERTICES}, the most there can be")
+        if n > cleaning.MAX_VERTICES:
+            raise text.fault(at, f"{n} vertices are more than {cleaning.MAX_VERTICES}, the most there can be")
         sizes, weights, weighted = (digit == "1" for digit in (found[3] or b"").decode().rjust(3, "0"))
         constraints = int(found[4] or 1)
         if weights and not 1 <= constraints <= len(text):

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from tcgpu import columns
+from tcgpu import cleaning
 from tcgpu.graph import GraphError
 
 FEW = 1 << 24  # vertices that any machine has memory for
@@ -13,8 +13,8 @@ def checked_count(n):
     """`n` as a count of vertices: None, or an int that a graph can have."""
     if n is None:
         return None
-    if isinstance(n, bool) or not isinstance(n, (int, np.integer)) or not 0 <= n <= columns.MAX_VERTICES:
-        raise GraphError(f"n must be a whole number in 0..{columns.MAX_VERTICES}, not {n!r}")
+    if isinstance(n, bool) or not isinstance(n, (int, np.integer)) or not 0 <= n <= cleaning.MAX_VERTICES:
+        raise GraphError(f"n must be a whole number in 0..{cleaning.MAX_VERTICES}, not {n!r}")
     return int(n)
 
 

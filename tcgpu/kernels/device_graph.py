@@ -8,7 +8,7 @@ from functools import cached_property
 
 import numpy as np
 
-from tcgpu import columns
+from tcgpu import cleaning
 from tcgpu.engines import runtime
 from tcgpu.graph import (
     Graph,
@@ -68,7 +68,7 @@ class DeviceGraph:
             u, v, n, ids = _compact(u, v)
         n = _vertices(u, v, n)
         if known_order(order) == "auto":
-            drawn = columns.sample(u.size, n)
+            drawn = cleaning.sample(u.size, n)
             order = best_order(runtime.to_host(u[drawn]), runtime.to_host(v[drawn]), n, u.size)
         occurrences = None
         if order == "degree":
@@ -141,7 +141,7 @@ class DeviceGraph:
 
     @cached_property
     def _auto(self):
-        drawn = columns.sample(self.m, self.n)
+        drawn = cleaning.sample(self.m, self.n)
         ends = (runtime.to_host(array[drawn]) for array in (self.row_idx, self.col_of))
         return best_order(*ends, self.n, self.m)
 
@@ -203,9 +203,9 @@ def _vertices(u, v, n):
     n = high + 1 if inferred else known_count(n)
     if low < 0 or high >= n:
         raise GraphError(f"vertices are numbered from 0 to n - 1 = {n - 1:,}; the edges have {low:,} to {high:,}")
-    if n > columns.MAX_VERTICES:
+    if n > cleaning.MAX_VERTICES:
         hint = "; relabel=True numbers those that occur" if inferred else ""
-        raise GraphError(f"{n:,} vertices are more than {columns.MAX_VERTICES:,}, the most there can be{hint}")
+        raise GraphError(f"{n:,} vertices are more than {cleaning.MAX_VERTICES:,}, the most there can be{hint}")
     if inferred:
         check_sparse(n, u.size)
     return n

@@ -19,7 +19,7 @@ from math import comb
 
 import numpy as np
 
-from tcgpu.columns import MANY
+from tcgpu.cleaning import MANY
 from tcgpu.engines.native import fetch_add, jit, run_threads, stopped, threads
 from tcgpu.graph import GraphError, as_graph
 from tcgpu.levels.combinations import numbered, successor, unrank_into

@@ -5,9 +5,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tcgpu.counting import METHODS
 from tcgpu.graph import GraphError, as_graph, known_order
 from tcgpu.kernels import check_choice, check_knob
+from tcgpu.registry import METHODS
 from tcgpu.stepper import adaptive, bitmaps, levels, merges, paths, places, searches
 from tcgpu.stepper.frames import Recorder, Scene
 

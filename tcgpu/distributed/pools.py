@@ -24,16 +24,16 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from tcgpu import cpu
-from tcgpu.counting import METHODS, choose, on_engine
+from tcgpu.distributed import worker
+from tcgpu.distributed.crew import crew
+from tcgpu.distributed.cut import MANY_PARTS, Deal, slices
+from tcgpu.distributed.journal import fingerprint, journal
+from tcgpu.distributed.share import Share
+from tcgpu.distributed.work import method_of, opened
+from tcgpu.distributed.worker import Missing, Task, Unfit
 from tcgpu.graph import GraphError
-from tcgpu.parts import worker
-from tcgpu.parts.crew import crew
-from tcgpu.parts.cut import MANY_PARTS, Deal, slices
-from tcgpu.parts.journal import fingerprint, journal
-from tcgpu.parts.share import Share
-from tcgpu.parts.work import method_of, opened
-from tcgpu.parts.worker import Missing, Task, Unfit
 from tcgpu.progress import progress
+from tcgpu.registry import METHODS, choose, on_engine
 
 PER_WORKER = 8  # parts: the last ones then keep the others waiting for a sixteenth of the time, in the mean
 RENEWALS = 3  # how often our own pools are started anew within a verb

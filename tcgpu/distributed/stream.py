@@ -16,14 +16,14 @@ from functools import partial
 
 import numpy as np
 
-from tcgpu import counting
+from tcgpu import registry
+from tcgpu.distributed import copying, cut, device
+from tcgpu.distributed.journal import journal
+from tcgpu.distributed.layout import SUMS, byte_count, layout, walk
+from tcgpu.distributed.work import Found, count_part, method_of, opened
 from tcgpu.engines import runtime
 from tcgpu.engines.staging import Feeder, Load
 from tcgpu.kernels import simulated
-from tcgpu.parts import copying, cut, device
-from tcgpu.parts.journal import journal
-from tcgpu.parts.layout import SUMS, byte_count, layout, walk
-from tcgpu.parts.work import Found, count_part, method_of, opened
 from tcgpu.progress import progress
 
 EARLY = 6  # parts whose columns are asked for before they are launched
@@ -41,7 +41,7 @@ def count(graph, *, method=None, engine=None, order=None, device_memory=None, re
     graph = opened(graph)
     if graph.folder is None or order is not None:
         graph = graph.ordered(order or chosen.order)
-    with counting.on_engine(chosen, engine, max_seconds):
+    with registry.on_engine(chosen, engine, max_seconds):
         if chosen.engines == ("cpu",):
             return _count_natively(graph, limit, resume, show)
         return Streaming(graph, limit, **knobs).count(resume, show)

@@ -18,8 +18,8 @@ given, even where it inlines that function, and twice as long a count is what it
 
 import numpy as np
 
+from tcgpu.cpu.choose import AND_WORDS, LINE, design, kept_design
 from tcgpu.cpu.edges import Edges, all_of, workers_for
-from tcgpu.cpu.look import AND_WORDS, LINE, design, kept_design
 from tcgpu.engines.native import (
     LANES,
     fetch_add,
@@ -46,7 +46,8 @@ U64 = np.uint64
 def count(graph, part=None, workers=None):
     """The number of triangles of a Graph, counted in the order that it has, as a Python int.
 
-    part: some of its edges, as `Edges` or a `tcgpu.parts.Part` has them; a triangle u < v < w is its edge's (u, v).
+    part: some of its edges, as `Edges` or a `tcgpu.distributed.Part` has them; a triangle u < v < w counts at its edge
+    (u, v).
     """
     if part is None:
         return count_by(design(graph), graph, all_of(graph), workers)

@@ -8,9 +8,9 @@ from contextlib import contextmanager
 from functools import cached_property
 from weakref import WeakKeyDictionary
 
+from tcgpu.distributed import local, worker
 from tcgpu.engines.choice import ENGINE
 from tcgpu.graph import GraphError
-from tcgpu.parts import local, worker
 from tcgpu.progress import watched
 
 PATIENCE = 20  # seconds to wait for a scheduler at an address

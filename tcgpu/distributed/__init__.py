@@ -2,9 +2,9 @@
 
 from importlib import import_module
 
+from tcgpu.distributed.cut import Deal, Part, deals, pairs, ranges, slices
+from tcgpu.distributed.work import Found, added, count_part, method_of, support_part, takes_parts, triangles_part
 from tcgpu.graph import GraphError
-from tcgpu.parts.cut import Deal, Part, deals, pairs, ranges, slices
-from tcgpu.parts.work import Found, added, count_part, method_of, support_part, takes_parts, triangles_part
 
 __all__ = [
     "Deal",
@@ -28,7 +28,7 @@ def count(graph, method=None, *, executor=None, device_memory=None, resume=None,
     """How many triangles `graph` has, part by part: what `tcgpu.count` does with these keywords."""
     wish |= {"method": method, "resume": resume, "show": progress}
     if executor is None:
-        return import_module("tcgpu.parts.stream").count(graph, device_memory=device_memory, **wish)
+        return import_module("tcgpu.distributed.stream").count(graph, device_memory=device_memory, **wish)
     if device_memory is not None:
         raise GraphError("device_memory is for one device, and an executor for many: give one of the two")
-    return import_module("tcgpu.parts.pools").count(graph, executor, **wish)
+    return import_module("tcgpu.distributed.pools").count(graph, executor, **wish)

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tcgpu.columns import occurrences
+from tcgpu.cleaning import occurrences
 from tcgpu.cpu.dense import add_dense, first_dense
 from tcgpu.cpu.edges import Edges, all_of, workers_for
 from tcgpu.cpu.orders import in_order
@@ -108,6 +108,12 @@ def widened(values):
 def _widen(worker, workers, values, wide):
     part = slice(values.size * worker // workers, values.size * (worker + 1) // workers)
     wide[part] = values[part]  # NumPy lets other threads run meanwhile
+
+
+def sum_exactly(values):
+    """The sum of int64 values as a Python int, however large."""
+    halves = int((values >> 32).sum()), int((values & 0xFFFFFFFF).sum())
+    return (halves[0] << 32) + halves[1]
 
 
 def list_triangles(graph, chunk=1 << 20, order="auto"):

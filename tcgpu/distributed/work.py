@@ -15,10 +15,10 @@ from functools import lru_cache
 
 import numpy as np
 
-from tcgpu import counting, cpu, formats
+from tcgpu import cpu, formats, registry
+from tcgpu.distributed.cut import Deal, Part
 from tcgpu.engines.choice import ENGINE
 from tcgpu.graph import GraphError, as_graph
-from tcgpu.parts.cut import Deal, Part
 
 METHODS = ("warp_search", "cpu")  # those that count an edge at a time, and so any part
 SMALLEST = (np.uint8, np.uint16, np.uint32, np.int64)
@@ -45,7 +45,7 @@ def count_part(graph, part, *, method=None, engine=None, cores=None, **knobs):
     Other keywords are the method's knobs.
     """
     if isinstance(part, Deal):
-        return _hand(graph, part, counting.choose(method or "adaptive", engine, None, knobs), engine, knobs)
+        return _hand(graph, part, registry.choose(method or "adaptive", engine, None, knobs), engine, knobs)
     chosen = method_of(method, engine, knobs)
     if chosen.engines == ("cpu",):
         return _found(part, chosen, engine, lambda: (cpu.count(opened(graph), part, cores), 0))
@@ -87,8 +87,8 @@ def takes_parts(method):
 def method_of(method=None, engine=None, knobs=()):
     """The Method that counts a Part; GraphError if the one that is named does not."""
     if method is None:
-        method = "warp_search" if engine in counting.GPU or engine is None and ENGINE == "gpu" else "cpu"
-    chosen = counting.choose(method, engine, None, knobs)
+        method = "warp_search" if engine in registry.GPU or engine is None and ENGINE == "gpu" else "cpu"
+    chosen = registry.choose(method, engine, None, knobs)
     if not takes_parts(chosen.name):
         raise GraphError(f"method {chosen.name!r} counts whole graphs; those that count parts are {', '.join(METHODS)}")
     return chosen
@@ -118,15 +118,15 @@ def _tallied(graph, part, by_edge, method, engine, cores):
 
 def _found(part, method, engine, work):
     """A Found of what `work` says: triangles, how often halved, values."""
-    with counting.on_engine(method, engine):
+    with registry.on_engine(method, engine):
         begin = time.perf_counter()
         triangles, *more = work()
-        return Found(part, triangles, time.perf_counter() - begin, counting.engine_of(method, engine), *more)
+        return Found(part, triangles, time.perf_counter() - begin, registry.engine_of(method, engine), *more)
 
 
 def _device():
     """The room that knows the GPU; imported when it is first used."""
-    return importlib.import_module("tcgpu.parts.device")
+    return importlib.import_module("tcgpu.distributed.device")
 
 
 def _small(values):
@@ -143,7 +143,7 @@ def _small(values):
 
 def _sum(array):
     """The sum of an array in one of SMALLEST: as many as there can be of the narrow ones do not reach 64 bits."""
-    return counting.sum_exactly(array) if array.dtype == np.int64 else int(array.sum(dtype=np.int64))
+    return cpu.sum_exactly(array) if array.dtype == np.int64 else int(array.sum(dtype=np.int64))
 
 
 def _modified(path):

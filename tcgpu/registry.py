@@ -1,19 +1,12 @@
-"""The methods by name, and the public verbs over them.
-
-Every verb takes whatever `as_graph` understands: a Graph, a NetworkX graph, a SciPy sparse matrix, or edge arrays.
-"""
+"""The methods by name, and which of them runs on which engine."""
 
 import importlib
 import importlib.util
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-import numpy as np
-
-from tcgpu import cpu
 from tcgpu.engines.choice import ENGINE
 from tcgpu.graph import ORDERS, Graph, GraphError, as_graph
-from tcgpu.progress import underway
 from tcgpu.suggest import did_you_mean, unknown
 
 GPU = ("gpu", "sim")
@@ -36,18 +29,22 @@ class Method:
     module: str
     knobs: dict = field(default_factory=dict)  # name -> default; held against `plan` by the tests
 
+    def imported(self):
+        """The module that has this method's `plan`."""
+        return importlib.import_module(self.module)
+
     def prepare(self, graph, order=None):
         """What `plan` takes, of whatever `as_graph` takes: a Graph in an order, unless the method has its own way."""
-        own = getattr(importlib.import_module(self.module), "prepare", as_graph)
+        own = getattr(self.imported(), "prepare", as_graph)
         return own(graph, order or self.order)
 
     def plan(self, graph, **knobs):
         """One count of `graph` in the order that it has, decided and not begun."""
-        return importlib.import_module(self.module).plan(graph, **knobs)
+        return self.imported().plan(graph, **knobs)
 
     def support_plan(self, graph, **knobs):
         """Each edge's triangles, decided and not begun; GraphError if the method only counts."""
-        module = importlib.import_module(self.module)
+        module = self.imported()
         if not hasattr(module, "support_plan"):
             others = "cpu, adaptive and the bitmap methods do"
             raise GraphError(f"method {self.name!r} does not tell edge from edge; {others}")
@@ -55,7 +52,7 @@ class Method:
 
     def triangles_plan(self, graph, **knobs):
         """Each vertex's triangles, decided and not begun; GraphError if the method only counts."""
-        own = getattr(importlib.import_module(self.module), "triangles_plan", None)
+        own = getattr(self.imported(), "triangles_plan", None)
         if own is not None:
             return own(graph, **knobs)
         ends = importlib.import_module("tcgpu.kernels.ends")
@@ -220,40 +217,14 @@ def methods():
     return list(METHODS.values())
 
 
-def count(graph, method=None, *, engine=None, order=None, executor=None, device_memory=None, resume=None,
-          progress=None, max_seconds=None, **knobs):  # fmt: skip
-    """How many triangles `graph` has: an exact Python int.
-
-    method: a name out of `methods()`; without one, the best this machine has.
-    engine: "gpu", "sim" or "cpu"; without one, the first of the method's that this machine has.
-    order: "natural", "degree", "bfs", "random", or "auto" (by degree where the graph is skewed); without one, what
-    the method's source used.
-    progress: True shows a bar, False nothing; without either it is shown at a terminal. A function is called with what
-    is done and the total. Nothing else changes.
-    max_seconds: how long the simulator may take by its estimate; without a number, 30 seconds, and from 2 on the log
-    "tcgpu" says how long it takes.
-    Other keywords are the method's knobs.
-
-    With any of these the graph is counted in parts, by method "warp_search" or "cpu", one after the other:
-
-    device_memory: so much of the device is taken, a number of bytes or a text like "512MB"; what does not fit streams
-    through it. On engine "cpu" no more columns are looked at at a time. The graph may be the path of a folder that
-    `tcgpu.write` has made: it stays in its files, and is counted in the order that they have.
-    resume: the path of a journal: what it says is done is not counted again.
-
-    Or by many workers at a time; those with GPUs that hold the whole graph do so by "adaptive":
-
-    executor: of `concurrent.futures`, a Dask client's or `MPIPoolExecutor`, too; or the name of one that is kept for
-    the next count: "gpus" (a process for each GPU of this machine), "processes" (one for each core), "threads", or
-    "dask://HOST:PORT". With it, parts: how many.
-    """
-    in_parts = {"executor": executor, "device_memory": device_memory, "resume": resume}
-    if any(value is not None for value in in_parts.values()):
-        wish = {"engine": engine, "order": order, "progress": progress, "max_seconds": max_seconds}
-        return importlib.import_module("tcgpu.parts").count(graph, method, **in_parts, **wish, **knobs)
-    chosen = choose(method, engine, order, knobs)
-    with on_engine(chosen, engine, max_seconds), underway(progress, f"counting by {chosen.name}"):
-        return chosen.plan(chosen.prepare(graph, order), **knobs).count()
+K_TRUSS = Method(
+    name="k_truss",
+    source="Bisson & Fatica",
+    summary="support by bitmaps, weak edges removed until none is weak; large graphs are counted anew each round",
+    order="natural",
+    engines=GPU,
+    module="tcgpu.kernels.bisson_fatica.k_truss",
+)
 
 
 def choose(method=None, engine=None, order=None, knobs=()):
@@ -319,47 +290,6 @@ def on_engine(method, engine=None, max_seconds=None):
         yield
 
 
-def triangles(graph, *, method=None, engine=None, order=None, executor=None, progress=None, max_seconds=None):
-    """How many triangles each vertex is in: int64, one a vertex.
-
-    All keywords: as in `support`, by which a GPU finds them.
-    """
-    wish = {"engine": engine, "order": order, "max_seconds": max_seconds}
-    if executor is not None:
-        return _by_many("triangles", graph, executor, progress, method=method, **wish)
-    graph = _at_hand(graph)
-    chosen = for_edges(graph, method, engine, order)
-    with on_engine(chosen, engine, max_seconds), underway(progress, f"counting triangles of vertices by {chosen.name}"):
-        if chosen.engines == ("cpu",):
-            return cpu.triangles(as_graph(graph), order or "auto")
-        back, own, carry = _there_and_back(chosen, graph, order)
-        return carry.vertices_back(chosen.triangles_plan(own), own, back).count()
-
-
-def support(graph, *, method=None, engine=None, order=None, executor=None, progress=None, max_seconds=None):
-    """How many triangles each edge is in: int64, one an edge, in the order of `graph.edges()`.
-
-    method: "cpu", "adaptive" or one of the bitmap methods; without one, what is fast on the engine. engine: "gpu",
-    "sim" or "cpu"; without one, a GPU if there is one. order: to find them in, whatever that of the result.
-    executor, progress, max_seconds: as in `count`; the methods of an executor are "warp_search" and "cpu".
-    """
-    wish = {"engine": engine, "order": order, "max_seconds": max_seconds}
-    if executor is not None:
-        return _by_many("support", graph, executor, progress, method=method, **wish)
-    graph = _at_hand(graph)
-    chosen = for_edges(graph, method, engine, order)
-    with on_engine(chosen, engine, max_seconds), underway(progress, f"counting triangles of edges by {chosen.name}"):
-        if chosen.engines == ("cpu",):
-            return cpu.support(as_graph(graph), order or "auto")
-        back, own, carry = _there_and_back(chosen, graph, order)
-        return cpu.widened(carry.edges_back(chosen.support_plan(own), own, back).count())
-
-
-def _at_hand(graph):
-    """A graph as it came, if it has columns or comes as edges, or else made a Graph."""
-    return graph if isinstance(graph, tuple) or hasattr(graph, "col_ptr") else as_graph(graph)
-
-
 def for_edges(graph, method, engine, order):
     """The Method that finds the triangles of edges: on a GPU, if none is named, what is fastest for a graph's size."""
     wanted = automatic(engine) if method is None else method
@@ -368,51 +298,3 @@ def for_edges(graph, method, engine, order):
         if bitmaps.is_middling(graph):
             wanted = f"bitmap_{bitmaps.fastest(graph)}"
     return choose(wanted, engine, order)
-
-
-def _there_and_back(method, graph, order):
-    """A graph as it came, in the order that it is to be counted in, and what brings the result back to the first."""
-    back = method.prepare(graph, "natural")
-    return back, method.prepare(back, order), importlib.import_module("tcgpu.kernels.carry")
-
-
-def _by_many(verb, graph, executor, progress, **wish):
-    """A verb by the workers of an executor."""
-    return getattr(importlib.import_module("tcgpu.parts.pools"), verb)(graph, executor, show=progress, **wish)
-
-
-def list_triangles(graph, chunk=1 << 20):
-    """Every triangle once, in int32 arrays of at most `chunk` rows; a row holds vertices j < i < k."""
-    return cpu.list_triangles(as_graph(graph), chunk)
-
-
-def clustering(graph):
-    """Each vertex's share of neighbour pairs that are neighbours themselves: float64; 0 where there is no pair."""
-    graph = as_graph(graph)
-    pairs = _pairs(graph)
-    return np.divide(triangles(graph), pairs, out=np.zeros(graph.n), where=pairs > 0)
-
-
-def average_clustering(graph):
-    """The mean of `clustering`; 0 for a graph without vertices."""
-    local = clustering(graph)
-    return float(local.mean()) if local.size else 0.0
-
-
-def transitivity(graph):
-    """The share of all paths of two edges that a third edge closes: three times triangles over paths."""
-    graph = as_graph(graph)
-    paths = sum_exactly(_pairs(graph))
-    return 3 * count(graph) / paths if paths else 0.0
-
-
-def sum_exactly(values):
-    """The sum of int64 values as a Python int, however large."""
-    halves = int((values >> 32).sum()), int((values & 0xFFFFFFFF).sum())
-    return (halves[0] << 32) + halves[1]
-
-
-def _pairs(graph: Graph):
-    """How many pairs of neighbours each vertex has."""
-    degree = np.asarray(graph.degrees, np.int64)
-    return degree * (degree - 1) // 2

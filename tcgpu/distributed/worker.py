@@ -15,14 +15,14 @@ from multiprocessing import current_process
 from weakref import WeakValueDictionary
 
 from tcgpu import formats
-from tcgpu.counting import METHODS, on_engine
+from tcgpu.distributed.cut import Deal, Part
+from tcgpu.distributed.journal import fingerprint
+from tcgpu.distributed.share import SharedFile
+from tcgpu.distributed.work import Found, count_part, support_part, triangles_part
 from tcgpu.engines.choice import ENGINE, visible_gpus
 from tcgpu.engines.forking import fork_safe_lock
 from tcgpu.graph import Graph, GraphError
-from tcgpu.parts.cut import Deal, Part
-from tcgpu.parts.journal import fingerprint
-from tcgpu.parts.share import SharedFile
-from tcgpu.parts.work import Found, count_part, support_part, triangles_part
+from tcgpu.registry import METHODS, on_engine
 
 VERBS = {"count": count_part, "support": support_part, "triangles": triangles_part}
 # where a starter of processes says which one of its machine a process is: Open MPI, MPICH and Intel MPI, Slurm, PALS

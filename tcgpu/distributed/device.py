@@ -11,10 +11,10 @@ from functools import partial
 
 import numpy as np
 
+from tcgpu.distributed import copying
+from tcgpu.distributed.cut import MOST_ROWS, column_bytes, words
 from tcgpu.engines import runtime
 from tcgpu.kernels.tricore import part_tally, warp_search
-from tcgpu.parts import copying
-from tcgpu.parts.cut import MOST_ROWS, column_bytes, words
 
 MARGIN = 1 << 16  # bytes of the device that are left alone: allocations are rounded up
 
