@@ -26,19 +26,19 @@ DECOYS = ("tcgpu-results", "tcgpu-0a1b2c3d", "graph")  # folders that look like 
 SCRIPT = """
 import sys
 from tcgpu import cpu, generate
-from tcgpu.distributed import local, pools, share
+from tcgpu.distributed import named_pools, pools, shared_graph
 
-share.MEMORY = sys.argv[2]
-make = share.Share._make
+shared_graph.MEMORY = sys.argv[2]
+make = shared_graph.Share._make
 
 def made(self):
     make(self)
     print("shared", flush=True)
 
-share.Share._make = made
+shared_graph.Share._make = made
 warm = generate.rmat(6)
 pools.count(warm, "processes", engine="cpu")
-print("workers", *local.pool("processes")._processes, flush=True)
+print("workers", *named_pools.pool("processes")._processes, flush=True)
 for seed in range(1000):
     graph = generate.rmat(int(sys.argv[1]), seed=seed)
     right = pools.count(graph, "processes", engine="cpu", order="natural", parts=8) == cpu.count(graph)

@@ -30,7 +30,7 @@ from pathlib import Path
 import gpu
 
 from tcgpu import bench, formats, generate
-from tcgpu.distributed import local, pools, share, slices, worker
+from tcgpu.distributed import named_pools, pools, shared_graph, slices, worker
 from tcgpu.engines import runtime
 from tcgpu.engines.choice import ENGINE
 from tcgpu.kernels.device_graph import DeviceGraph
@@ -69,9 +69,9 @@ def columns(edges, folder):
 def pool_of(gpus):
     """A new pool of a process for each of so many GPUs."""
     if ENGINE != "gpu":
-        return local.processes(gpus)
-    names = local.named_gpus() or [str(number) for number in range(local.visible_gpus())]
-    return local.gpus(names[:gpus])
+        return named_pools.processes(gpus)
+    names = named_pools.named_gpus() or [str(number) for number in range(named_pools.visible_gpus())]
+    return named_pools.gpus(names[:gpus])
 
 
 def counts(graph, pool, method, parts):
@@ -129,7 +129,7 @@ def parts_row(about, graph, pool, method, parts):
 
 def measured(name, edges, started, repeats, over):
     """The rows of one graph, on pools by their number of GPUs."""
-    with tempfile.TemporaryDirectory(prefix="scaling-", dir=share._places()[0]) as folder:
+    with tempfile.TemporaryDirectory(prefix="scaling-", dir=shared_graph._places()[0]) as folder:
         natural, by_degree = columns(edges, folder)
         about = {"graph": name, "vertices": natural.n, "edges": natural.m, "engine": runtime.engine()}
         told(f"{name}: {natural.m:,} edges")

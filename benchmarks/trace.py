@@ -34,7 +34,7 @@ from tcgpu import bench, generate
 from tcgpu.engines import runtime
 from tcgpu.kernels import Step
 from tcgpu.registry import METHODS
-from tcgpu.tracing import checked, machine, trace_plan
+from tcgpu.tracing import accuracy, machine, trace_plan
 
 COUNTERS = {  # measure of a trace -> what ncu calls it; the sum of several
     "load_requests": ("l1tex__t_requests_pipe_lsu_mem_global_op_ld.sum",),
@@ -245,9 +245,9 @@ def main():
     rows, works = compared(of_trace, of_gpu), [work for _, work in of_trace]
     on, constants = calibrated(rows, works, about)
     add_estimates(rows, works, on)
-    print(checked.by_kernel(rows))
+    print(accuracy.by_kernel(rows))
     print("estimated times are off by up to {:.2f} times for half of the launches, {:.2f} for nine of ten".format(
-        *checked.times_off(rows)))  # fmt: skip
+        *accuracy.times_off(rows)))  # fmt: skip
     print(on.costs)
     if wish.into:
         for suite, found in (("trace", [row | about for row in rows]), ("machine", [constants])):

@@ -14,7 +14,12 @@ __version__ = "0.1.0"
 # verb -> the room that owns it
 _ROOM_OF = {
     "Graph": "graph",
-    "GraphError": "graph",
+    "TcgpuError": "errors",
+    "GraphError": "errors",
+    "FormatError": "errors",
+    "MethodError": "errors",
+    "EngineError": "errors",
+    "WorkerLost": "errors",
     "DeviceGraph": "kernels.device_graph",
     "read": "formats",
     "write": "formats",
@@ -33,17 +38,16 @@ _ROOM_OF = {
     "count_subgraphs": "levels",
     "is_triangle_free": "levels",
     "trace": "tracing",
-    "explore": "explorer",
-    "step": "stepper",
+    "explore": "lab.explorer",
+    "step": "lab.stepper",
     "k_truss": "api",
     "truss_numbers": "api",
-    "WorkerLost": "distributed.pools",
 }
 # whole rooms that are used by name
 _ROOMS = {
     "generate": "generators",
     "datasets": "datasets",
-    "plots": "plots",
+    "plots": "lab.plots",
     "levels": "levels",
     "distributed": "distributed",
 }

@@ -8,7 +8,8 @@ import numpy as np
 from tcgpu import cleaning, cpu
 from tcgpu.cpu import truss
 from tcgpu.engines.choice import ENGINE
-from tcgpu.graph import Graph, GraphError, as_graph
+from tcgpu.errors import GraphError
+from tcgpu.graph import Graph, as_graph
 from tcgpu.progress import underway
 from tcgpu.registry import ENGINES, GPU, K_TRUSS, choose, engine_of, for_edges, on_engine
 from tcgpu.suggest import unknown

@@ -25,9 +25,10 @@ from typing import NamedTuple
 from tcgpu import cpu, datasets, lengths, levels
 from tcgpu.datasets import data_path
 from tcgpu.engines import native
+from tcgpu.errors import GraphError
 from tcgpu.formats.files import replacing
 from tcgpu.generators import GENERATORS
-from tcgpu.graph import Graph, GraphError, as_graph
+from tcgpu.graph import Graph, as_graph
 from tcgpu.progress import part
 from tcgpu.registry import K_TRUSS, METHODS, choose, engine_of, on_engine
 

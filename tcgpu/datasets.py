@@ -30,8 +30,8 @@ from pathlib import Path
 import numpy as np
 
 from tcgpu import cpu, formats
+from tcgpu.errors import GraphError
 from tcgpu.formats.files import replacing
-from tcgpu.graph import GraphError
 from tcgpu.suggest import did_you_mean
 
 SUITESPARSE = "https://sparse.tamu.edu/MM/DIMACS10/{name}.tar.gz"

@@ -17,7 +17,8 @@ import numpy as np
 
 from tcgpu import cleaning
 from tcgpu.engines.native import jit, run_threads, shares, stoppable, stopped
-from tcgpu.graph import Graph, GraphError
+from tcgpu.errors import GraphError
+from tcgpu.graph import Graph
 from tcgpu.suggest import unknown
 
 U64 = np.uint64

@@ -11,6 +11,7 @@ from itertools import chain
 import numpy as np
 
 from tcgpu import cleaning, ids
+from tcgpu.errors import GraphError
 from tcgpu.suggest import unknown
 
 ORDERS = ("natural", "degree", "bfs", "random", "auto")
@@ -20,10 +21,6 @@ TEDIOUS = 4  # and that takes many look-ups an edge as it is (`cleaning.work`)
 PIECE = 1 << 20  # pointers that are checked at a time
 SPARSE = 64  # more vertices than this for each end of an edge are refused where no `n` asks for them,
 HARMLESS = 1 << 22  # unless they are no more than these, which take 40 MB and a tenth of a second
-
-
-class GraphError(ValueError):
-    """Something given to tcgpu is not a graph, or not one that can be used here; the message says what and where."""
 
 
 @dataclass(frozen=True)

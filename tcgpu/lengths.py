@@ -7,7 +7,8 @@ the graphs made here have edges of given lengths and nothing else, to measure a 
 import numpy as np
 
 from tcgpu.engines.native import jit
-from tcgpu.graph import Graph, GraphError
+from tcgpu.errors import GraphError
+from tcgpu.graph import Graph
 
 DENSITY = 4  # rows are drawn from so many times as many: a quarter of the shorter list is in the longer one
 ROWS = 1 << 20  # of all longer lists together: more than a first-level cache holds

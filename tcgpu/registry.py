@@ -6,7 +6,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from tcgpu.engines.choice import ENGINE
-from tcgpu.graph import ORDERS, Graph, GraphError, as_graph
+from tcgpu.errors import GraphError
+from tcgpu.graph import ORDERS, Graph, as_graph
 from tcgpu.suggest import did_you_mean, unknown
 
 GPU = ("gpu", "sim")

@@ -7,7 +7,7 @@ import pytest
 from kernel_shapes import small_graphs
 
 import tcgpu
-from tcgpu import Graph, GraphError, bench, calibration, cpu, datasets, plots, records
+from tcgpu import Graph, GraphError, bench, calibration, cpu, datasets, records
 from tcgpu.engines import runtime
 from tcgpu.engines.simulator import simulate
 from tcgpu.kernels.bisson_fatica import (
@@ -18,6 +18,7 @@ from tcgpu.kernels.bisson_fatica import (
     bitmap_warp,
 )
 from tcgpu.kernels.device import bits
+from tcgpu.lab import plots
 from tcgpu.registry import METHODS
 
 pytestmark = pytest.mark.sim

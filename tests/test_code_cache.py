@@ -20,7 +20,7 @@ from tcgpu import cleaning, cpu
 graph = tcgpu.Graph.from_edges(np.array([0, 1, 2, 2], np.int32), np.array([1, 2, 0, 3], np.int32))
 assert tcgpu.count(graph) == 1
 assert cleaning.extent(np.array([3, 1]), np.array([2, 9])) == (1, 9)
-used = [function for function in vars(columns).values() if getattr(function, "signatures", None)]
+used = [function for function in vars(cleaning).values() if getattr(function, "signatures", None)]
 hits, misses = (sum(sum(getattr(f.stats, what).values()) for f in used) for what in ("cache_hits", "cache_misses"))
 print(tcgpu.__file__, hits, misses)
 """
@@ -173,7 +173,7 @@ def test_everything_but_a_place_for_its_code_works_without_docstrings(tmp_path):
     """`python -OO`: no docstrings, no assert statements."""
     code = """
 import io, sys, contextlib
-import tcgpu, tcgpu.explorer, tcgpu.stepper
+import tcgpu, tcgpu.lab.explorer, tcgpu.lab.stepper
 from tcgpu.__main__ import main
 graph = tcgpu.generate.rmat(5, seed=1)
 counts = {tcgpu.count(graph), tcgpu.count(graph, "naive", engine="sim"), tcgpu.trace(graph, "naive").triangles}

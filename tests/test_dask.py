@@ -82,7 +82,7 @@ def test_workers_know_how_many_they_are(client):
 
 def test_where_no_folder_is_seen_one_task_has_the_columns(client, monkeypatch):
     """Dask moves them from worker to worker, and makes them anew if all are lost that had them."""
-    monkeypatch.setattr("tcgpu.distributed.share._place", lambda size: None)
+    monkeypatch.setattr("tcgpu.distributed.shared_graph._place", lambda size: None)
     handed = []
     hand = crew.Crew.handed
     monkeypatch.setattr(crew.Crew, "handed", lambda self, columns: handed.append(hand(self, columns)) or handed[-1])

@@ -16,8 +16,8 @@ import pytest
 
 import tcgpu
 from tcgpu import datasets, records
-from tcgpu.explorer import Explorer, sweep, traces, views, words, worker
 from tcgpu.generators import GENERATORS
+from tcgpu.lab.explorer import Explorer, job_thread, labels, pages, sweep_page, trace_page
 
 SOON = 30  # seconds in which anything here is done, on a machine that is busy, too
 KARATE = tcgpu.Graph.from_networkx(nx.karate_club_graph(), name="karate")
@@ -107,10 +107,10 @@ def test_a_generated_graph_begins_small(explore, name):
 
 
 def test_every_generator_has_its_words():
-    assert set(words.START) == set(GENERATORS)
+    assert set(labels.START) == set(GENERATORS)
     for name, draw in GENERATORS.items():
-        by_seed = {tuple(draw(**words.START[name], seed=seed).row_idx) for seed in range(3)}
-        assert (len(by_seed) > 1) == (name in words.BY_CHANCE)
+        by_seed = {tuple(draw(**labels.START[name], seed=seed).row_idx) for seed in range(3)}
+        assert (len(by_seed) > 1) == (name in labels.BY_CHANCE)
 
 
 def another(control):
@@ -187,12 +187,12 @@ def test_a_bad_file_is_said_in_words(explore, tmp_path):
     assert explorer.wait(SOON) and explorer.message == ""
 
 
-@pytest.mark.parametrize("order", words.ORDERS.values())
+@pytest.mark.parametrize("order", labels.ORDERS.values())
 def test_an_order(explore, order):
     explorer = explore("rmat_8", ["cpu"])
     explorer.graphs.order.value = order
     [row] = ran(explorer)
-    expected = None if order == words.OWN else order
+    expected = None if order == labels.OWN else order
     assert row["order"] == tcgpu.measure(tcgpu.load("rmat_8"), "cpu", order=expected, repeats=1)[0]["order"]
     assert row["triangles"] == 2487
 
@@ -231,7 +231,7 @@ def test_every_knob_has_words_and_is_passed_on(explore, method):
     explorer = explore(tcgpu.generate.clique(6), [method.name], engine="sim")
     assert explorer.methods.of.value == method.name
     for knob, default in method.knobs.items():
-        assert words.knob(method.name, knob)[0] != knob.replace("_", " "), f"{method.name}.{knob} has no words"
+        assert labels.knob(method.name, knob)[0] != knob.replace("_", " "), f"{method.name}.{knob} has no words"
         control = explorer.methods.knobs[method.name][knob]
         before = control.value
         assert explorer.methods.wishes()[0].knobs == {}
@@ -249,7 +249,7 @@ def test_knobs_with_few_values_have_all_of_them():
     given = {"approach": levels.APPROACHES, "memory": levels.MEMORIES, "layout": tcgpu.levels.LAYOUTS,
              "arrangement": levels.ARRANGEMENTS, "schedule": levels.ORDERS}  # fmt: skip
     for knob, values in given.items():
-        assert set(words.knob("levels", knob)[1]) == set(values)
+        assert set(labels.knob("levels", knob)[1]) == set(values)
 
 
 def test_methods_are_picked_by_their_chips(explore):
@@ -394,7 +394,7 @@ def test_explorers_do_not_know_of_each_other(explore):
 def test_what_was_not_foreseen_is_said_and_the_panel_goes_on(explore, monkeypatch):
     explorer = explore(KARATE, ["cpu"])
     with monkeypatch.context() as broken:
-        broken.setattr(views, "measure", lambda *args, **more: 1 / 0)
+        broken.setattr(pages, "measure", lambda *args, **more: 1 / 0)
         explorer.run()
         assert explorer.wait(SOON)
     assert explorer.message == "ZeroDivisionError: division by zero" and not explorer.busy
@@ -407,7 +407,7 @@ def test_methods_that_disagree_are_named(explore, monkeypatch):
         return tcgpu.measure(graph, "cpu", repeats=1)[:0] + [{**ROW, "method": method, "triangles": len(method)}]
 
     ROW = tcgpu.measure(KARATE, "cpu", repeats=1)[0]
-    monkeypatch.setattr(views, "measure", wrong)
+    monkeypatch.setattr(pages, "measure", wrong)
     explorer = explore(KARATE, ["naive", "cpu"])
     explorer.run()
     assert explorer.wait(SOON)
@@ -427,7 +427,7 @@ def test_a_run_that_waits_for_its_graph_is_not_begun_when_it_is_stopped(explore)
 
 
 def test_its_thread_ends_when_there_is_nothing_to_do_and_comes_back(explore, monkeypatch):
-    monkeypatch.setattr(worker, "IDLE", 0.05)
+    monkeypatch.setattr(job_thread, "IDLE", 0.05)
     explorer = explore(KARATE, ["cpu"])
     until(lambda: explorer._worker._thread is None)
     assert ran(explorer)[0]["triangles"] == 45
@@ -513,7 +513,7 @@ def test_without_records_there_is_nothing_beside(explore, monkeypatch):
 def sweeping(explore):
     explorer = explore(KARATE, ["naive", "column_block"], engine="sim")
     turn_to(explorer, explorer.sweep)
-    explorer.sweep.way.value = sweep.RUN
+    explorer.sweep.way.value = sweep_page.RUN
     explorer.sweep.edges.value = 200
     explorer.sweep.reach.value = (2, 4)
     return explorer
@@ -539,7 +539,9 @@ def test_a_sweep_goes_as_far_as_it_reaches(sweeping):
 def test_a_longer_reach_measures_only_what_is_new(sweeping, monkeypatch):
     first = list(ran(sweeping))
     measured = []
-    monkeypatch.setattr(sweep, "measured", lambda graph, *rest: measured.append(graph) or views.measured(graph, *rest))
+    monkeypatch.setattr(
+        sweep_page, "measured", lambda graph, *rest: measured.append(graph) or pages.measured(graph, *rest)
+    )
     sweeping.sweep.reach.value = (1.5, 5)
     assert sorted({row["nonzeros"] for row in ran(sweeping)}) == [1.5, 2, 3, 4, 5]
     assert len(measured) == 4 and all(row in sweeping.rows for row in first)
@@ -558,7 +560,7 @@ def test_curves_are_against_a_method_or_say_what_an_edge_costs(sweeping):
     sweeping.sweep.against.value = "column_block"
     assert list(sweeping.sweep.curves()) == ["naive"]
     chart = bytes(sweeping.sweep.chart.value)
-    sweeping.sweep.quantity.value = sweep.COST
+    sweeping.sweep.quantity.value = sweep_page.COST
     curves = sweeping.sweep.curves()
     assert bytes(sweeping.sweep.chart.value) != chart and set(curves) == {"naive", "column_block"}
     assert curves["naive"][0] == (2, pytest.approx(rows[0]["kernel_ms"] * 1e6 / rows[0]["edges"]))
@@ -566,7 +568,7 @@ def test_curves_are_against_a_method_or_say_what_an_edge_costs(sweeping):
 
 @pytest.mark.sim
 def test_only_what_the_same_engine_ran_is_compared(sweeping):
-    sweeping.engine.value = words.BEST
+    sweeping.engine.value = labels.BEST
     sweeping.methods.choose("naive", "cpu")
     sweeping.engine.value = "sim"
     sweeping.methods.chips["cpu"].value = True
@@ -583,7 +585,7 @@ def test_what_was_recorded_of_a_sweep_is_drawn_in_the_order_picked(explore):
     assert list(found.values()) == [records.curve(rows, columns) for columns in (1, 27, "fitting")]
     explorer.graphs.order.value = "degree"
     assert explorer.sweep.recorded_curves()["column_block, 1 column"] == records.curve(rows, 1, order="degree")
-    explorer.sweep.quantity.value = sweep.COST
+    explorer.sweep.quantity.value = sweep_page.COST
     assert set(explorer.sweep.recorded_curves()) >= {"naive", "column_block, 27 columns"}
     explorer.sweep.machine.value = "none"
     assert explorer.sweep.recorded_curves() == {}
@@ -610,7 +612,7 @@ def test_a_sweep_is_stopped_and_keeps_its_points(sweeping):
 
 @pytest.mark.sim
 def test_a_sweep_is_traced_where_no_gpu_is_to_be_timed(sweeping):
-    sweeping.sweep.way.value = sweep.TRACED
+    sweeping.sweep.way.value = sweep_page.TRACED
     sweeping.methods.chips["cpu"].value = True
     rows = ran(sweeping)
     assert [(row["nonzeros"], row["method"]) for row in rows] == [
@@ -659,7 +661,7 @@ def test_every_picture_of_a_trace_is_drawn(tracing):
         tracing.traces.picture.value = picture
         seen.add(bytes(tracing.traces.chart.value))
     assert len(seen) == 1 + len(tracing.traces.picture.options)
-    tracing.traces.picture.value = traces.SOURCE
+    tracing.traces.picture.value = trace_page.SOURCE
     for by in tracing.traces.by.options[:3]:
         tracing.traces.by.value = by
         seen.add(bytes(tracing.traces.chart.value))

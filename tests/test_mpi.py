@@ -35,8 +35,8 @@ COUNTS = """
         print(int(pools.triangles(graph, ranks, **wish()).sum()), int(pools.support(graph, ranks, **wish()).sum()))
 """
 ELSEWHERE = """
-        from tcgpu.distributed import share
-        share._place = lambda size: None  # no folder that all could see
+        from tcgpu.distributed import shared_graph
+        shared_graph._place = lambda size: None  # no folder that all could see
         print(pools.count(graph, ranks, **wish()))
 """
 KILLED = """

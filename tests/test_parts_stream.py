@@ -18,7 +18,7 @@ from strategies import sparse_graphs
 import tcgpu
 from tcgpu import Graph, GraphError
 from tcgpu import __main__ as command_line
-from tcgpu.distributed import copying, device, layout, stream
+from tcgpu.distributed import copying, device_parts, layout, stream
 from tcgpu.distributed.stream import Overlap, Streaming
 from tcgpu.engines import runtime, staging
 
@@ -46,7 +46,7 @@ def count_by_definition(near, far, part, total, **options):
 @pytest.fixture
 def quick(monkeypatch):
     """The kernel by definition: in the simulator, a graph is counted a hundred times in the time of one."""
-    monkeypatch.setattr(device, "launch_count", count_by_definition)
+    monkeypatch.setattr(device_parts, "launch_count", count_by_definition)
 
 
 # --------------------------------------------------------------------------------------------------------------- exact
@@ -74,7 +74,7 @@ def test_any_graph_in_any_memory(graph, more, order):
     own = graph.ordered(order)
     budget = SUMS + 2 * (24 + 4 * own.max_column) + more
     with runtime.using("sim"), pytest.MonkeyPatch.context() as patch:
-        patch.setattr(device, "launch_count", count_by_definition)
+        patch.setattr(device_parts, "launch_count", count_by_definition)
         assert Streaming(own, budget).count() == tcgpu.count(graph, "cpu")
     assert tcgpu.count(graph, "cpu", device_memory=budget, order=order) == tcgpu.count(graph, "cpu")
 
@@ -93,7 +93,7 @@ def test_no_copy_meets_a_kernel(budget, seed, monkeypatch):
     def launch(near, far, part, total, stream, **options):
         stream.do(lambda: count_by_definition(near, far, part, total))
 
-    monkeypatch.setattr(device, "launch_count", launch)
+    monkeypatch.setattr(device_parts, "launch_count", launch)
     monkeypatch.setattr(staging, "SLOT_WORDS", 50)
     monkeypatch.setattr(layout, "BUSY", 50)
     monkeypatch.setattr(layout, "LEAST", 10)
@@ -145,7 +145,7 @@ def test_too_little_memory_is_refused_with_the_reason():
 
 @pytest.mark.sim
 def test_less_than_the_budget_where_the_device_has_less(quick, monkeypatch):
-    monkeypatch.setattr(runtime, "memory_free", lambda: SUMS + 2500 + device.MARGIN)
+    monkeypatch.setattr(runtime, "memory_free", lambda: SUMS + 2500 + device_parts.MARGIN)
     with runtime.using("sim"):
         streaming = Streaming(RMAT, 10**9)
         assert streaming.count() == TRIANGLES and streaming.device_bytes <= SUMS + 2500
@@ -337,7 +337,7 @@ def test_whatever_fails_leaves_nothing_behind(seconds, quick, monkeypatch):
     elif seconds == "fill":
         monkeypatch.setattr(stream.copying, "fill_columns", fail)
     else:
-        monkeypatch.setattr(device, "launch_count", fail)
+        monkeypatch.setattr(device_parts, "launch_count", fail)
     with runtime.using("sim"):
         streaming = Streaming(RMAT, SUMS + 1200)
         with pytest.raises(RuntimeError, match="lightning"):
@@ -358,8 +358,8 @@ def test_only_what_was_not_done_is_counted_again(engine, budget, monkeypatch, tm
         tcgpu.count(RMAT, **wish, progress=stopping_after(3))
     done = [json.loads(line) for line in path.read_text().splitlines()[1:]]
     counted = []
-    launch, count_part = device.launch_count, stream.count_part
-    monkeypatch.setattr(device, "launch_count", lambda *a, **k: counted.append(a[2]) or launch(*a, **k))
+    launch, count_part = device_parts.launch_count, stream.count_part
+    monkeypatch.setattr(device_parts, "launch_count", lambda *a, **k: counted.append(a[2]) or launch(*a, **k))
     monkeypatch.setattr(stream, "count_part", lambda *a, **k: counted.append(a[1]) or count_part(*a, **k))
     assert tcgpu.count(RMAT, **wish) == TRIANGLES
     limit = stream.native_parts(RMAT, budget) if engine == "cpu" else layout.layout(RMAT, budget).parts

@@ -23,7 +23,7 @@ from tcgpu.distributed import (
     count_part,
     cut,
     deals,
-    device,
+    device_parts,
     pairs,
     slices,
     support_part,
@@ -47,7 +47,7 @@ def some_pairs(graph):
 def nothing_is_kept():
     """No test finds columns on the device that another one left there."""
     yield
-    device.forget()
+    device_parts.forget()
 
 
 @pytest.mark.parametrize("engine", ENGINES)
@@ -187,13 +187,13 @@ def test_warp_search_counts_parts_with_and_without_its_cache(engine):
 @pytest.mark.parametrize("engine", KERNELS)
 @pytest.mark.parametrize("share", [1.5, 0.7, 0.3, 0.1])
 def test_what_does_not_fit_is_halved_until_it_does(engine, share, monkeypatch):
-    room = int(share * cut.column_bytes(RMAT, 0, RMAT.n)) + device.MARGIN
+    room = int(share * cut.column_bytes(RMAT, 0, RMAT.n)) + device_parts.MARGIN
     monkeypatch.setattr(runtime, "memory_free", lambda: room)
     whole = slices(RMAT, 1)[0]
-    device.forget()
+    device_parts.forget()
     found = count_part(RMAT, whole, engine=engine)
     assert found.triangles == tcgpu.count(RMAT) and (found.halved > 0) == (share < 1)
-    device.forget()
+    device_parts.forget()
     edges = support_part(RMAT, whole, engine=engine)
     assert np.array_equal(added([edges], RMAT.m), tcgpu.support(RMAT, engine="cpu"))
     assert (edges.halved > 0) == (share < 1)
@@ -216,7 +216,7 @@ def test_an_allocation_that_fails_is_no_end(monkeypatch):
 
 @pytest.mark.sim
 def test_two_columns_that_do_not_fit_are_the_end(monkeypatch):
-    monkeypatch.setattr(runtime, "memory_free", lambda: device.MARGIN + 20)
+    monkeypatch.setattr(runtime, "memory_free", lambda: device_parts.MARGIN + 20)
     with pytest.raises(GraphError, match="cannot be halved"):
         count_part(RMAT, slices(RMAT, 1)[0], engine="sim")
 
@@ -230,19 +230,19 @@ def test_a_gpu_without_room_says_so_by_type():
 @pytest.mark.parametrize("engine", KERNELS)
 def test_columns_are_kept_for_the_next_part_and_no_longer(engine, monkeypatch):
     brought = []
-    bring = device._brought
-    monkeypatch.setattr(device, "_brought", lambda *range_: brought.append(range_[1:]) or bring(*range_))
+    bring = device_parts._brought
+    monkeypatch.setattr(device_parts, "_brought", lambda *range_: brought.append(range_[1:]) or bring(*range_))
     graph = tcgpu.generate.rmat(scale=6, seed=3)
     for part in slices(graph, 4):
         count_part(graph, part, engine=engine)
     assert brought == [(0, graph.n)]
-    device.forget()
+    device_parts.forget()
     brought.clear()
     parts = [part for part in some_pairs(graph) if not part.barren(graph)]
     for part in parts:
         count_part(graph, part, engine=engine)
     assert len(brought) < 2 * len(parts)  # the first range of a pair stays for the next one
-    kept = device._mine.kept
+    kept = device_parts._mine.kept
     assert 1 <= len(kept.blocks) <= 2 and kept.graph() is graph
     del graph
     gc.collect()

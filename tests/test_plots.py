@@ -6,7 +6,8 @@ import networkx as nx
 import numpy as np
 
 import tcgpu
-from tcgpu import levels, plots
+from tcgpu import levels
+from tcgpu.lab import plots
 
 CLUB = tcgpu.Graph.from_networkx(nx.karate_club_graph())
 

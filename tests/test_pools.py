@@ -16,7 +16,7 @@ import pytest
 
 import tcgpu
 from tcgpu import Graph, GraphError
-from tcgpu.distributed import Deal, crew, local, pools, share, slices, worker
+from tcgpu.distributed import Deal, crew, named_pools, pools, shared_graph, slices, worker
 from tcgpu.distributed.work import Found
 from tcgpu.distributed.worker import Missing, Unfit
 
@@ -42,14 +42,14 @@ def processes():
 @pytest.fixture(scope="module", autouse=True)
 def no_pool_is_left():
     yield
-    local.close()
+    named_pools.close()
 
 
 @pytest.fixture
 def shared_files(monkeypatch):
     """A function that returns which of the files that were shared in the test are still open."""
-    made, make = [], share.tempfile.TemporaryFile
-    monkeypatch.setattr(share.tempfile, "TemporaryFile", lambda **where: made.append(make(**where)) or made[-1])
+    made, make = [], shared_graph.tempfile.TemporaryFile
+    monkeypatch.setattr(shared_graph.tempfile, "TemporaryFile", lambda **where: made.append(make(**where)) or made[-1])
     return lambda: [file for file in made if not file.closed]
 
 
@@ -88,9 +88,9 @@ def test_processes_tell_edges_and_vertices_apart(name, order, processes):
 def test_named_pools_count_and_stay(name):
     graph = GRAPHS["R-MAT"]
     assert pools.count(graph, name, engine="cpu") == COUNTS["R-MAT"]
-    kept = local.pool(name)
+    kept = named_pools.pool(name)
     assert pools.count(graph, name, engine="cpu") == COUNTS["R-MAT"]
-    assert local.pool(name) is kept
+    assert named_pools.pool(name) is kept
 
 
 def test_the_package_s_own_verbs_take_executors(processes):
@@ -105,7 +105,7 @@ def test_the_package_s_own_verbs_take_executors(processes):
 
 
 def test_processes_of_the_cpu_see_no_gpu():
-    assert local.pool("processes").submit(worker.engine_here).result() == "sim"
+    assert named_pools.pool("processes").submit(worker.engine_here).result() == "sim"
 
 
 def test_forked_processes_count():
@@ -143,7 +143,7 @@ def test_what_is_no_executor_is_refused(executor):
         pools.count(GRAPHS["clique"], executor)
 
 
-@pytest.mark.skipif(local.ENGINE == "gpu", reason="there is a GPU")
+@pytest.mark.skipif(named_pools.ENGINE == "gpu", reason="there is a GPU")
 def test_gpus_are_not_there():
     with pytest.raises(GraphError, match="no GPU to work with.*'processes'"):
         pools.count(GRAPHS["clique"], "gpus")
@@ -178,8 +178,8 @@ def test_forked_processes_have_no_gpu(monkeypatch):
 def test_the_graph_goes_to_processes_once(monkeypatch, processes, shared_files):
     graph, triangles = large(12)
     made = []
-    make = share.Share._make
-    monkeypatch.setattr(share.Share, "_make", lambda self: (made.append(self), make(self)))
+    make = shared_graph.Share._make
+    monkeypatch.setattr(shared_graph.Share, "_make", lambda self: (made.append(self), make(self)))
     for _ in range(3):
         assert pools.count(graph, processes, engine="cpu", order="natural") == triangles
         assert not shared_files()
@@ -187,7 +187,7 @@ def test_the_graph_goes_to_processes_once(monkeypatch, processes, shared_files):
 
 
 def test_threads_have_the_graph_as_it_is(monkeypatch):
-    monkeypatch.setattr(share.Share, "source", None)
+    monkeypatch.setattr(shared_graph.Share, "source", None)
     graph = tcgpu.generate.rmat(8, seed=4)
     with ThreadPoolExecutor(2) as pool:
         assert pools.count(graph, pool, engine="cpu", order="natural") == tcgpu.count(graph, "cpu")
@@ -197,7 +197,7 @@ def test_threads_have_the_graph_as_it_is(monkeypatch):
 def test_a_graph_of_a_folder_stays_there(tmp_path, monkeypatch, processes):
     tcgpu.write(GRAPHS["R-MAT"], tmp_path / "graph", "folder")
     graph = tcgpu.read(tmp_path / "graph")
-    monkeypatch.setattr(share.Share, "_make", None)
+    monkeypatch.setattr(shared_graph.Share, "_make", None)
     assert pools.count(graph, processes, engine="cpu", order="natural") == COUNTS["R-MAT"]
 
 
@@ -219,7 +219,7 @@ def test_workers_on_another_machine_are_sent_the_columns(shared_files):
 
 
 def test_columns_are_sent_where_there_is_no_room_for_a_file(monkeypatch, processes):
-    monkeypatch.setattr(share, "_place", lambda size: None)
+    monkeypatch.setattr(shared_graph, "_place", lambda size: None)
     graph = tcgpu.generate.rmat(9, seed=8)
     assert pools.count(graph, processes, engine="cpu") == tcgpu.count(graph, "cpu")
 
@@ -232,7 +232,7 @@ def test_a_file_that_cannot_be_written_is_closed_and_the_columns_are_sent(monkey
         tried.append(open("/dev/full", "wb"))
         return tried[-1]
 
-    monkeypatch.setattr(share.tempfile, "TemporaryFile", full)
+    monkeypatch.setattr(shared_graph.tempfile, "TemporaryFile", full)
     graph = tcgpu.generate.rmat(9, seed=9)
     assert pools.count(graph, processes, engine="cpu") == tcgpu.count(graph, "cpu")
     assert tried and all(file.closed for file in tried)
@@ -243,19 +243,19 @@ def test_a_file_that_cannot_be_written_is_closed_and_the_columns_are_sent(monkey
 def test_a_shared_file_holds_the_columns_while_it_is_open(name, named, monkeypatch, tmp_path):
     """With /proc it never has a name; without it has one until it is closed."""
     if named:
-        monkeypatch.setattr(share, "OPEN_FILES", "/not/there")
+        monkeypatch.setattr(shared_graph, "OPEN_FILES", "/not/there")
     elif sys.platform != "linux":
         pytest.skip("no /proc here")
-    monkeypatch.setattr(share, "_places", lambda: [str(tmp_path)])
+    monkeypatch.setattr(shared_graph, "_places", lambda: [str(tmp_path)])
     graph = GRAPHS[name]
-    with share.Share(graph) as shared:
+    with shared_graph.Share(graph) as shared:
         source = shared.source()
         assert shared.source() is source and len(os.listdir(tmp_path)) == named
         mapped = source.open()
         assert mapped.equals(graph)
         mapped.col_ptr[0] += 1  # to this process alone
         assert source.open().equals(graph)
-        assert replace(source, token="0" * share.TOKEN).open() is replace(source, m=graph.m + 1).open() is None
+        assert replace(source, token="0" * shared_graph.TOKEN).open() is replace(source, m=graph.m + 1).open() is None
     assert not os.listdir(tmp_path)
     with pytest.raises(OSError):
         source.open()
@@ -266,7 +266,7 @@ def test_another_file_under_the_number_of_a_closed_one_is_not_mapped(tmp_path):
     """A worker that comes late may find anything there, and must neither wait for a pipe nor keep another graph."""
     pipe = os.pipe()
     with open(tmp_path / "other", "w+b") as file:
-        with share.Share(GRAPHS["clique"]) as shared:
+        with shared_graph.Share(GRAPHS["clique"]) as shared:
             source = shared.source()
         file.write(b"7" * source.nbytes)
         file.flush()
@@ -283,7 +283,7 @@ def test_another_file_under_the_number_of_a_closed_one_is_not_mapped(tmp_path):
 
 def test_nothing_else_in_the_temporary_folders_is_touched(monkeypatch, tmp_path, processes):
     """Folders of other programs and of the user, whatever their names and however old they are."""
-    monkeypatch.setattr(share, "_places", lambda: [str(tmp_path)])
+    monkeypatch.setattr(shared_graph, "_places", lambda: [str(tmp_path)])
     for name in ("tcgpu-results", "tcgpu-x7_9a", "other"):
         (tmp_path / name / "deep").mkdir(parents=True)
         for file in ("graph.json", "col_ptr.npy", "row_idx.npy", "deep/mine.txt"):
@@ -443,7 +443,7 @@ def test_processes_of_a_pool_have_numbers(processes, tmp_path):
 
 def test_processes_of_a_named_pool_have_an_environment_each(tmp_path):
     """As GPUs are dealt out: each process sees one, and that before it imports anything."""
-    with local._processes([{"TCGPU_TEST_SEAT": name} for name in "ab"]) as pool:
+    with named_pools._processes([{"TCGPU_TEST_SEAT": name} for name in "ab"]) as pool:
         both = [pool.submit(pool_work.seat, tmp_path, 2) for _ in range(2)]
         assert {each.result() for each in both} == {("a", True), ("b", True)}
 
@@ -467,10 +467,10 @@ def killing(pool, at_share):
 def test_a_named_pool_outlives_its_workers(at_share):
     graph, triangles = large()
     pools.count(graph, "processes", engine="cpu", parts=2)
-    before = local.pool("processes")
+    before = named_pools.pool("processes")
     tell, killed = killing(before, at_share)
     assert pools.count(graph, "processes", engine="cpu", parts=60, show=tell) == triangles
-    assert killed and local.pool("processes") is not before
+    assert killed and named_pools.pool("processes") is not before
 
 
 def test_a_named_pool_whose_workers_die_again_and_again_gives_up(monkeypatch):
@@ -480,12 +480,12 @@ def test_a_named_pool_whose_workers_die_again_and_again_gives_up(monkeypatch):
     def broken(task, part, columns):
         raise pools.BrokenExecutor("killed")
 
-    monkeypatch.setitem(local.POOLS, "processes", lambda: (started.append(1), Scripted(broken))[1])
-    local.end("processes")
+    monkeypatch.setitem(named_pools.POOLS, "processes", lambda: (started.append(1), Scripted(broken))[1])
+    named_pools.end("processes")
     with pytest.raises(pools.WorkerLost):
         pools.count(GRAPHS["clique"], "processes", engine="cpu")
     assert len(started) == 1 + pools.RENEWALS
-    local.end("processes")
+    named_pools.end("processes")
 
 
 def test_any_other_pool_is_lost_and_says_so_and_a_new_one_goes_on(tmp_path, shared_files):
@@ -513,7 +513,7 @@ def test_an_interruption_leaves_nothing_behind(name, shared_files):
         raise KeyboardInterrupt
 
     pools.count(GRAPHS["clique"], name, engine="cpu")
-    interrupted = local.pool(name)
+    interrupted = named_pools.pool(name)
     with pytest.raises(KeyboardInterrupt):
         pools.count(graph, name, engine="cpu", parts=50, show=interrupt)
     assert not shared_files()
@@ -530,7 +530,7 @@ def test_a_pool_ends_with_its_process(ending):
         "import signal\nsignal.signal(signal.SIGINT, signal.default_int_handler)\n"  # ignored in a shell's background
         "import tcgpu\nfrom tcgpu.distributed import local, pools\n"
         "graph = tcgpu.generate.rmat(10)\npools.count(graph, 'processes', engine='cpu', parts=2)\n"
-        "print(*local.pool('processes')._processes, flush=True)\n"
+        "print(*named_pools.pool('processes')._processes, flush=True)\n"
         "while True:\n"
         "    pools.count(graph, 'processes', engine='cpu', parts=200)\n"
     )
@@ -566,7 +566,7 @@ def test_gpus_count():
         assert np.array_equal(pools.triangles(graph, "gpus"), tcgpu.triangles(graph, method="cpu"))
         assert np.array_equal(pools.support(graph, "gpus"), tcgpu.support(graph, method="cpu"))
         assert pools.count(graph, "gpus", method="warp_search", parts=5) == COUNTS[name]
-    local.close()
+    named_pools.close()
 
 
 @pytest.mark.gpu
@@ -580,6 +580,6 @@ def test_threads_share_the_gpus_of_a_process():
 def test_a_gpu_worker_that_is_killed_is_replaced():
     graph, triangles = large()
     assert pools.count(graph, "gpus") == triangles
-    os.kill(next(iter(local.pool("gpus")._processes)), signal.SIGKILL)
+    os.kill(next(iter(named_pools.pool("gpus")._processes)), signal.SIGKILL)
     assert pools.count(graph, "gpus") == triangles
-    local.close()
+    named_pools.close()

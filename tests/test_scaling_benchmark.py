@@ -9,7 +9,7 @@ import pytest
 import tcgpu
 from tcgpu.bench import Rows
 from tcgpu.datasets import data_path
-from tcgpu.distributed import local, scaling, share
+from tcgpu.distributed import named_pools, scaling, shared_graph
 from tcgpu.engines import runtime
 
 
@@ -26,7 +26,7 @@ def benchmark(load_benchmark):
 def rows(benchmark):
     """Of a small graph, on one process and on two."""
     edges = tcgpu.generate.edges("rmat", 4, 6)
-    with runtime.using("sim"), local.processes(1) as one, local.processes(2) as two:
+    with runtime.using("sim"), named_pools.processes(1) as one, named_pools.processes(2) as two:
         return list(benchmark.measured("small", edges, {1: one, 2: two}, 1, benchmark.Deadline(600)))
 
 
@@ -47,7 +47,7 @@ def test_a_graph_is_timed_on_every_pool_and_in_every_cut(benchmark, rows):
 
 
 def test_it_leaves_no_folder(rows):
-    assert not [name for name in os.listdir(share._places()[0]) if name.startswith("scaling-")]
+    assert not [name for name in os.listdir(shared_graph._places()[0]) if name.startswith("scaling-")]
 
 
 def test_counts_that_differ_end_it(benchmark, rows):
@@ -57,7 +57,7 @@ def test_counts_that_differ_end_it(benchmark, rows):
 
 
 def test_nothing_is_begun_when_the_time_is_over(benchmark):
-    with runtime.using("sim"), local.processes(1) as one:
+    with runtime.using("sim"), named_pools.processes(1) as one:
         edges = tcgpu.generate.edges("rmat", 4, 4)
         assert list(benchmark.measured("small", edges, {1: one}, 1, benchmark.Deadline(-1))) == []
 

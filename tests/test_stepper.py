@@ -12,12 +12,13 @@ from strategies import sparse_graphs
 from test_costs import reads
 
 import tcgpu
-from tcgpu import costs, stepper
-from tcgpu.graph import GraphError
+from tcgpu import costs
+from tcgpu.errors import GraphError
 from tcgpu.kernels.adaptive.setup import EMPTY
+from tcgpu.lab import stepper
+from tcgpu.lab.stepper import adaptive_degree_steps, frames, search_steps
+from tcgpu.lab.stepper.frames import LOOKS, Cells, Lower, Matrix, Strip
 from tcgpu.registry import METHODS
-from tcgpu.stepper import by_degree, frames, searches
-from tcgpu.stepper.frames import LOOKS, Cells, Lower, Matrix, Strip
 
 CLUB = tcgpu.Graph.from_networkx(nx.karate_club_graph())
 KNOBS = {
@@ -275,7 +276,7 @@ def test_near_look_ups_are_those_of_what_follows_in_the_other_column():
 def test_a_search_ends_at_the_last_row_up_to_the_one_it_looks_for(rows, parts, key):
     rows = sorted(rows)
     parts = parts if len(rows) > parts else 1
-    steps, ends = searches.search_tree(len(rows), parts)
+    steps, ends = search_steps.search_tree(len(rows), parts)
     assert [len(places) for places in steps] == [2**level for level in range(len(steps))]
     assert len(ends) == 2 ** len(steps)
     node = 0
@@ -285,15 +286,15 @@ def test_a_search_ends_at_the_last_row_up_to_the_one_it_looks_for(rows, parts, k
     if key >= rows[0]:
         assert rows[ends[node]] == rows[bisect_right(rows, key) - 1]
     near = {place for places in steps[: parts.bit_length() - 1] for place in places}
-    assert near - {len(rows)} <= set(searches.top(len(rows), parts)) and len(near - {len(rows)}) < parts
+    assert near - {len(rows)} <= set(search_steps.top(len(rows), parts)) and len(near - {len(rows)}) < parts
 
 
 @given(st.sets(st.integers(0, 63), max_size=30))
 def test_a_hash_table_has_its_rows_and_no_others(rows):
-    slots = by_degree.hash_table(sorted(rows))
+    slots = adaptive_degree_steps.hash_table(sorted(rows))
     assert {row for row in slots if row != EMPTY} == rows and len(slots) >= 2 * len(rows)
     for row in range(64):
-        assert (slots[by_degree.probes(slots, row)[-1]] == row) == (row in rows)
+        assert (slots[adaptive_degree_steps.probes(slots, row)[-1]] == row) == (row in rows)
 
 
 def test_words_for_captions():

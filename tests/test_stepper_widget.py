@@ -6,8 +6,9 @@ import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 
 import tcgpu
-from tcgpu import plots, stepper
-from tcgpu.graph import GraphError
+from tcgpu import figures
+from tcgpu.errors import GraphError
+from tcgpu.lab import stepper
 
 CLUB = tcgpu.Graph.from_networkx(nx.karate_club_graph())
 SMALL = tcgpu.generate.rmat(4, 3, seed=1)
@@ -118,7 +119,7 @@ def test_every_step_can_be_shown(naive):
 
 def test_a_picture_is_drawn_once(naive, monkeypatch):
     drawn = []
-    monkeypatch.setattr(plots, "png", lambda figure, dpi: drawn.append(figure) or b"picture %d" % len(drawn))
+    monkeypatch.setattr(figures, "png", lambda figure, dpi: drawn.append(figure) or b"picture %d" % len(drawn))
     for step in (3, 4, 3, 4, 3):
         naive.step = step
     assert len(drawn) == 2 and naive.picture.value == b"picture 1"

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tcgpu import records
-from tcgpu.tracing import checked
+from tcgpu.tracing import accuracy
 from tcgpu.tracing.machine import Costs, Machine, finished, fitted
 
 pytestmark = pytest.mark.sim
@@ -86,15 +86,15 @@ def test_a_trace_of_today_is_as_the_gpu_counted(benchmark, record, method):
 
 def test_the_times_are_about_those_that_were_measured(benchmark, record):
     rows = of(record, "count", "setup", "chain")
-    half, most = checked.times_off(rows)
+    half, most = accuracy.times_off(rows)
     assert 1 < half < 1.2 and half < most < 1.4
-    assert checked.times_off() == (half, most)
+    assert accuracy.times_off() == (half, most)
     both = np.log([[row["estimated_us"], row["counted_us"]] for row in of(record, "count")])
     assert np.corrcoef(both.T)[0, 1] > 0.95
 
 
 def test_the_record_is_summed_up_by_kernel(record):
-    table = checked.by_kernel()
+    table = accuracy.by_kernel()
     assert {row["kernel"] for row in table} >= set(CLOSE)
     for row in table:
         own = [launch for launch in of(record, "count", "setup") if launch["kernel"] == row["kernel"]]
@@ -105,11 +105,11 @@ def test_the_record_is_summed_up_by_kernel(record):
             assert row["lanes"] == pytest.approx(1, abs=0.15), "as many lanes idle"
     lines = repr(table).splitlines()
     assert lines[0].split()[:4] == ["kernel", "launches", "load", "requests"] and len(lines) == 1 + len(table)
-    assert [row["kernel"] for row in checked.by_kernel(None, "bitmap_kernel")] == ["bitmap_kernel"]
+    assert [row["kernel"] for row in accuracy.by_kernel(None, "bitmap_kernel")] == ["bitmap_kernel"]
 
 
 def test_the_times_of_the_record_are_drawn(record):
-    (ax,) = checked.draw_times().axes
+    (ax,) = accuracy.draw_times().axes
     methods, chains, _ = ax.lines
     assert len(methods.get_xdata()) == len(of(record, "count", "setup"))
     assert sorted(chains.get_xdata()) == sorted(row["counted_us"] for row in of(record, "chain"))
@@ -185,8 +185,8 @@ def test_the_constants_of_a_machine_are_found_again(benchmark, traced, counted):
         assert getattr(found.costs, name) == pytest.approx(getattr(MADE_UP.costs, name), rel=0.15), name
     benchmark.add_estimates(rows, works, found)
     assert max(abs(math.log(row["estimated_us"] / row["counted_us"])) for row in rows) < 0.1
-    (row,) = checked.by_kernel(rows, "naive_kernel")
-    assert [row[name] for name in ("launches", *checked.COMPARED)] == [3, 1, 1, 1, 1, 1]
+    (row,) = accuracy.by_kernel(rows, "naive_kernel")
+    assert [row[name] for name in ("launches", *accuracy.COMPARED)] == [3, 1, 1, 1, 1, 1]
     assert row["time"] == pytest.approx(1, abs=0.1)
 
 

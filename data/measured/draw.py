@@ -8,7 +8,8 @@ from pathlib import Path
 
 import matplotlib
 
-from tcgpu import plots, records
+from tcgpu import records
+from tcgpu.lab import plots
 
 PICTURE = Path(__file__).resolve().with_name("sweep.svg")
 

@@ -4,7 +4,7 @@ from importlib import import_module
 
 from tcgpu.distributed.cut import Deal, Part, deals, pairs, ranges, slices
 from tcgpu.distributed.work import Found, added, count_part, method_of, support_part, takes_parts, triangles_part
-from tcgpu.graph import GraphError
+from tcgpu.errors import GraphError
 
 __all__ = [
     "Deal",

@@ -8,9 +8,9 @@ from contextlib import contextmanager
 from functools import cached_property
 from weakref import WeakKeyDictionary
 
-from tcgpu.distributed import local, worker
+from tcgpu.distributed import named_pools, worker
 from tcgpu.engines.choice import ENGINE
-from tcgpu.graph import GraphError
+from tcgpu.errors import GraphError
 from tcgpu.progress import watched
 
 PATIENCE = 20  # seconds to wait for a scheduler at an address
@@ -68,14 +68,14 @@ class Crew:
         """Start workers in the place of those that have died; False where that is not ours to do."""
         if self.name is None:
             return False
-        self.executor = local.renewed(self.name)
+        self.executor = named_pools.renewed(self.name)
         return True
 
     def end(self):
         """Stop the parts under way, whose results are not needed: in threads, and in processes of our own pools."""
         self._ended.set()
         if self.name is not None:
-            local.end(self.name)
+            named_pools.end(self.name)
 
     def _check_start(self):
         """GraphError for processes that would find the GPU in a state that no child can use."""
@@ -123,8 +123,8 @@ def crew(executor):
     elif isinstance(executor, str) and "://" in executor:
         with _dask(executor) as client:
             yield Crew(client.get_executor(pure=False))
-    elif executor in list(local.POOLS):
-        own = Crew(local.pool(executor), executor)
+    elif executor in list(named_pools.POOLS):
+        own = Crew(named_pools.pool(executor), executor)
         try:
             yield own
         except (KeyboardInterrupt, SystemExit):
@@ -132,7 +132,7 @@ def crew(executor):
             raise
     else:
         raise GraphError(
-            f"an executor is one of concurrent.futures, or its name: {', '.join(local.POOLS)}, dask://HOST:PORT; "
+            f"an executor is one of concurrent.futures, or its name: {', '.join(named_pools.POOLS)}, dask://HOST:PORT; "
             f"that of a Dask client is client.get_executor(); {executor!r} is none"
         )
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from tcgpu.graph import GraphError
+from tcgpu.errors import GraphError
 
 SAMPLE = 1 << 18  # edges that are looked at to estimate the work of all
 EDGE = 16  # what an edge costs beside its look-ups, in look-ups

@@ -15,7 +15,7 @@ from dataclasses import astuple, replace
 import numpy as np
 
 from tcgpu.engines.native import jit, run_threads, shares
-from tcgpu.graph import GraphError
+from tcgpu.errors import GraphError
 
 MAGIC = b'{"journal": "tcgpu '  # how every heading starts
 VERSION = 2  # of the format

@@ -11,7 +11,7 @@ from itertools import groupby
 import numpy as np
 
 from tcgpu.distributed.cut import MOST_ROWS, ROW_BYTES, pairs, slices, words
-from tcgpu.graph import GraphError
+from tcgpu.errors import GraphError
 
 UNITS = {"b": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "tb": 10**12,
          "kib": 1 << 10, "mib": 1 << 20, "gib": 1 << 30, "tib": 1 << 40}  # fmt: skip

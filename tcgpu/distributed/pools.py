@@ -28,19 +28,15 @@ from tcgpu.distributed import worker
 from tcgpu.distributed.crew import crew
 from tcgpu.distributed.cut import MANY_PARTS, Deal, slices
 from tcgpu.distributed.journal import fingerprint, journal
-from tcgpu.distributed.share import Share
+from tcgpu.distributed.shared_graph import Share
 from tcgpu.distributed.work import method_of, opened
 from tcgpu.distributed.worker import Missing, Task, Unfit
-from tcgpu.graph import GraphError
+from tcgpu.errors import GraphError, WorkerLost
 from tcgpu.progress import progress
 from tcgpu.registry import METHODS, choose, on_engine
 
 PER_WORKER = 8  # parts: the last ones then keep the others waiting for a sixteenth of the time, in the mean
 RENEWALS = 3  # how often our own pools are started anew within a verb
-
-
-class WorkerLost(BrokenExecutor):
-    """A worker died, and its executor does not go on. What was counted was counted right, but it is not all."""
 
 
 class DoesNotFit(GraphError):

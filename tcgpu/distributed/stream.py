@@ -17,7 +17,7 @@ from functools import partial
 import numpy as np
 
 from tcgpu import registry
-from tcgpu.distributed import copying, cut, device
+from tcgpu.distributed import copying, cut, device_parts
 from tcgpu.distributed.journal import journal
 from tcgpu.distributed.layout import SUMS, byte_count, layout, walk
 from tcgpu.distributed.work import Found, count_part, method_of, opened
@@ -139,7 +139,7 @@ class Streaming:
 
     def __init__(self, graph, limit=None, *, timed=False, **knobs):
         self.graph, self.knobs, self.timed = graph, knobs, timed
-        free = runtime.memory_free() - device.MARGIN
+        free = runtime.memory_free() - device_parts.MARGIN
         self.limit = free if limit is None else min(limit, free)
         self.layout = layout(graph, self.limit)
         self.device_bytes = self.pinned_bytes = 0
@@ -230,7 +230,7 @@ class Streaming:
         elif far is not None:
             rows = self._brought(*far).part_of(part.low, part.high)
         begin = self.counting.event(timing=True) if self.timed else None
-        device.launch_count(
+        device_parts.launch_count(
             block, rows or block.part_of(block.begin, block.end), part, self.sums.next(part),
             columns=columns, stream=self.counting, **self.knobs,
         )  # fmt: skip
@@ -249,7 +249,7 @@ class Streaming:
         if load is not place.waited_for:
             self.counting.wait(ready)
             place.waited_for = load
-            place.block = device.Block.in_memory(self.graph, *key, place.memory) if as_block else None
+            place.block = device_parts.Block.in_memory(self.graph, *key, place.memory) if as_block else None
         return place.block
 
     def _keep(self, kept, bar):

@@ -18,7 +18,8 @@ import numpy as np
 from tcgpu import cpu, formats, registry
 from tcgpu.distributed.cut import Deal, Part
 from tcgpu.engines.choice import ENGINE
-from tcgpu.graph import GraphError, as_graph
+from tcgpu.errors import GraphError
+from tcgpu.graph import as_graph
 
 METHODS = ("warp_search", "cpu")  # those that count an edge at a time, and so any part
 SMALLEST = (np.uint8, np.uint16, np.uint32, np.int64)
@@ -126,7 +127,7 @@ def _found(part, method, engine, work):
 
 def _device():
     """The room that knows the GPU; imported when it is first used."""
-    return importlib.import_module("tcgpu.distributed.device")
+    return importlib.import_module("tcgpu.distributed.device_parts")
 
 
 def _small(values):

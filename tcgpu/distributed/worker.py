@@ -17,11 +17,12 @@ from weakref import WeakValueDictionary
 from tcgpu import formats
 from tcgpu.distributed.cut import Deal, Part
 from tcgpu.distributed.journal import fingerprint
-from tcgpu.distributed.share import SharedFile
+from tcgpu.distributed.shared_graph import SharedFile
 from tcgpu.distributed.work import Found, count_part, support_part, triangles_part
 from tcgpu.engines.choice import ENGINE, visible_gpus
 from tcgpu.engines.forking import fork_safe_lock
-from tcgpu.graph import Graph, GraphError
+from tcgpu.errors import GraphError
+from tcgpu.graph import Graph
 from tcgpu.registry import METHODS, on_engine
 
 VERBS = {"count": count_part, "support": support_part, "triangles": triangles_part}

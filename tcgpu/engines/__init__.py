@@ -9,5 +9,6 @@ cuda_driver        the calls of CUDA's driver
 staging            large arrays on their way to a GPU and back, by pinned memory
 native             functions compiled for the CPU, run on all cores
 code_cache         where Numba keeps what it compiles for the CPU
+worker_process     how a process of a pool starts
 forking            locks that are free in a forked child
 """

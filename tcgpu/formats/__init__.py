@@ -10,10 +10,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from tcgpu.errors import GraphError
 from tcgpu.formats import binary, edge_list, matrix_market, metis
 from tcgpu.formats.files import COMPRESSIONS, compression, replacing, replacing_folder
 from tcgpu.formats.vertices import checked_count
-from tcgpu.graph import GraphError, as_graph
+from tcgpu.graph import as_graph
 from tcgpu.suggest import unknown
 
 

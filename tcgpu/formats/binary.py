@@ -17,9 +17,10 @@ from types import SimpleNamespace
 
 import numpy as np
 
+from tcgpu.errors import GraphError
 from tcgpu.formats.files import changed, mapped, opened, opened_as_is
 from tcgpu.formats.vertices import checked_against, checked_memory
-from tcgpu.graph import Graph, GraphError
+from tcgpu.graph import Graph
 
 MARKER = "graph.json"  # the file that makes a folder a graph folder
 DEFLATE = 1032  # a deflated byte stands for no more bytes than these

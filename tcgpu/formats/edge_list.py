@@ -21,10 +21,11 @@ from itertools import takewhile
 import numpy as np
 
 from tcgpu import cleaning
+from tcgpu.errors import GraphError
 from tcgpu.formats import scan
 from tcgpu.formats.files import Text
 from tcgpu.formats.vertices import FEW, LONELY, checked_against, checked_memory
-from tcgpu.graph import Graph, GraphError
+from tcgpu.graph import Graph
 from tcgpu.ids import compact
 
 BLOCK = 1 << 18  # edges formatted at a time

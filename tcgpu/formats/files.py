@@ -20,7 +20,7 @@ from pathlib import Path
 
 import numpy as np
 
-from tcgpu.graph import GraphError
+from tcgpu.errors import GraphError
 
 COMPRESSIONS = (".gz", ".bz2", ".xz")
 

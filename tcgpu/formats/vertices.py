@@ -3,7 +3,7 @@
 import numpy as np
 
 from tcgpu import cleaning
-from tcgpu.graph import GraphError
+from tcgpu.errors import GraphError
 
 FEW = 1 << 24  # vertices that any machine has memory for
 LONELY = 256  # more vertices than this for each edge look like a mistake

@@ -15,7 +15,7 @@ from functools import partial
 import numpy as np
 
 from tcgpu.engines import runtime
-from tcgpu.graph import GraphError
+from tcgpu.errors import GraphError
 from tcgpu.kernels import simulated
 from tcgpu.progress import each_part
 from tcgpu.suggest import did_you_mean

@@ -18,7 +18,7 @@ from functools import cache
 import numpy as np
 
 from tcgpu.engines import runtime
-from tcgpu.graph import GraphError
+from tcgpu.errors import GraphError
 
 NOTICE = 2.0  # seconds from which on a simulated run is announced
 LIMIT = 30.0  # seconds that a simulated run may take, unless more is asked for

@@ -12,7 +12,7 @@ from math import comb
 
 import numpy as np
 
-from tcgpu.graph import GraphError
+from tcgpu.errors import GraphError
 from tcgpu.levels.combinations import numbered
 from tcgpu.suggest import unknown
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tcgpu.graph import GraphError
+from tcgpu.errors import GraphError
 from tcgpu.levels.storage import ROW, WORD, bits_needed, empty_words, fill, position, spread
 from tcgpu.suggest import unknown
 

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tcgpu.graph import GraphError
+from tcgpu.errors import GraphError
 from tcgpu.suggest import unknown
 
 RULES = ("1.0", "1.1", "1.2", "1.3", "2.0", "sectors")

@@ -15,7 +15,7 @@ from math import comb, prod
 import numpy as np
 
 from tcgpu.engines.native import jit
-from tcgpu.graph import GraphError
+from tcgpu.errors import GraphError
 
 I64 = np.int64
 MOST = 2**62  # so many combinations can be numbered: what is worked out on the way stays below 2^63

@@ -10,7 +10,7 @@ from itertools import accumulate
 
 import numpy as np
 
-from tcgpu.graph import GraphError
+from tcgpu.errors import GraphError
 from tcgpu.suggest import unknown
 
 ORDERS = ("longest", "given")

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tcgpu.graph import GraphError
+from tcgpu.errors import GraphError
 from tcgpu.levels.approaches import share
 from tcgpu.levels.arrangement import PARTITIONS
 from tcgpu.levels.coalescing import WARP

@@ -24,7 +24,7 @@ from typing import NamedTuple
 import numpy as np
 
 from tcgpu.engines.native import jit
-from tcgpu.graph import GraphError
+from tcgpu.errors import GraphError
 from tcgpu.levels.search import Search
 from tcgpu.levels.storage import bits_needed, known
 

@@ -14,7 +14,7 @@ from math import isqrt
 import numpy as np
 
 from tcgpu.engines.native import jit
-from tcgpu.graph import GraphError
+from tcgpu.errors import GraphError
 from tcgpu.suggest import unknown
 
 LAYOUTS = ("matrix", "utm", "s-utm")

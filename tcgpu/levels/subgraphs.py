@@ -21,7 +21,8 @@ import numpy as np
 
 from tcgpu.cleaning import MANY
 from tcgpu.engines.native import fetch_add, jit, run_threads, stopped, threads
-from tcgpu.graph import GraphError, as_graph
+from tcgpu.errors import GraphError
+from tcgpu.graph import as_graph
 from tcgpu.levels.combinations import numbered, successor, unrank_into
 from tcgpu.levels.search import Search
 from tcgpu.levels.sets import in_levels, split

@@ -9,7 +9,8 @@ together with every third vertex first: a step towards intersections.
 import numpy as np
 
 from tcgpu.engines.native import inline, jit
-from tcgpu.graph import GraphError, as_graph
+from tcgpu.errors import GraphError
+from tcgpu.graph import as_graph
 from tcgpu.levels.approaches import ranges
 from tcgpu.levels.combinations import unrank_into, unranked
 from tcgpu.levels.sets import split

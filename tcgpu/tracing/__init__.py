@@ -10,7 +10,7 @@ warps' steps and requests by the rules of the hardware (`recorder`, `events`). A
 that (`machine`). All rules and times are held against the counters of a GPU by `benchmarks/trace.py`.
 """
 
-from tcgpu.graph import GraphError
+from tcgpu.errors import GraphError
 from tcgpu.kernels import Step, simulated
 from tcgpu.registry import choose, on_engine
 from tcgpu.tracing.events import Collector

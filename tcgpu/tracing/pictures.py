@@ -1,6 +1,6 @@
 """Pictures of a trace: the source with a bar at each line, a warp step by step, one request, the balance of the work.
 
-Colours as in `tcgpu.plots`: blue is what is done, orange what stands out, grey what is idle.
+Colours as in `tcgpu.figures`: blue is what is done, orange what stands out, grey what is idle.
 """
 
 import ast
@@ -12,8 +12,8 @@ from matplotlib.patches import Patch, Rectangle
 from matplotlib.ticker import MaxNLocator
 
 from tcgpu.engines.simulator import WARP
-from tcgpu.graph import GraphError
-from tcgpu.plots import BLUE, GREY, ORANGE, Picture, axes
+from tcgpu.errors import GraphError
+from tcgpu.figures import BLUE, GREY, ORANGE, Picture, axes
 from tcgpu.suggest import unknown
 from tcgpu.tracing.events import SECTOR
 from tcgpu.tracing.recorder import PLACE_BITS

@@ -7,8 +7,8 @@ import numpy as np
 
 from tcgpu.bench import Rows
 from tcgpu.engines.simulator import WARP
-from tcgpu.graph import GraphError
-from tcgpu.tracing import machine, pictures
+from tcgpu.errors import GraphError
+from tcgpu.tracing import machine
 from tcgpu.tracing.events import SECTOR, Events
 
 STAGES = ("setup", "count")
@@ -214,12 +214,23 @@ class Trace:
 
     def show(self, by="time", kernel=None):
         """All pictures of the launch that takes longest, or of the kernel that is named, in one."""
-        return pictures.draw_all(self, by, kernel=kernel)
+        return _pictures().draw_all(self, by, kernel=kernel)
 
-    draw_source = pictures.draw_source
-    draw_raster = pictures.draw_raster
-    draw_request = pictures.draw_request
-    draw_balance = pictures.draw_balance
+    def draw_source(self, *args, **options):
+        """Draw the kernel's source with a bar at each line; see `tcgpu.tracing.pictures.draw_source`."""
+        return _pictures().draw_source(self, *args, **options)
+
+    def draw_raster(self, *args, **options):
+        """Draw the lanes of a warp, step by step; see `tcgpu.tracing.pictures.draw_raster`."""
+        return _pictures().draw_raster(self, *args, **options)
+
+    def draw_request(self, *args, **options):
+        """Draw the addresses of one memory request; see `tcgpu.tracing.pictures.draw_request`."""
+        return _pictures().draw_request(self, *args, **options)
+
+    def draw_balance(self, *args, **options):
+        """Draw how evenly the work is spread; see `tcgpu.tracing.pictures.draw_balance`."""
+        return _pictures().draw_balance(self, *args, **options)
 
     def __repr__(self):
         return f"{self.headline}\n{self.lines()!r}"
@@ -244,10 +255,19 @@ class Traces(list):
         rows = [{"method": trace.method, "triangles": trace.triangles} | trace.totals(stage) for trace in self]
         return Table(rows, "method", "triangles", *SHOWN, "bytes_moved", "estimated_us")
 
-    draw = pictures.draw_comparison
+    def draw(self, *args, **options):
+        """Draw the methods side by side; see `tcgpu.tracing.pictures.draw_comparison`."""
+        return _pictures().draw_comparison(self, *args, **options)
 
     def __repr__(self):
         return repr(self.totals())
 
     def _repr_html_(self):
         return self.totals()._repr_html_()
+
+
+def _pictures():
+    """The module that draws traces. It is imported late, because a trace without charts needs no matplotlib."""
+    from tcgpu.tracing import pictures
+
+    return pictures

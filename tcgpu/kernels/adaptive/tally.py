@@ -31,7 +31,7 @@ from dataclasses import replace
 import numpy as np
 
 from tcgpu.engines.runtime import cuda, int32, int64, kernel, uint32
-from tcgpu.graph import GraphError
+from tcgpu.errors import GraphError
 from tcgpu.kernels import Scan, check_knob, ends, orientation, simulated
 from tcgpu.kernels.adaptive import setup
 from tcgpu.kernels.adaptive.band import BAND_LIST, band_tally, fill_band_rows, mark_open, merge_corners, merge_tally

@@ -10,7 +10,7 @@ import numpy as np
 
 from tcgpu.engines import runtime
 from tcgpu.engines.runtime import cuda, int64, kernel, uint32
-from tcgpu.graph import GraphError
+from tcgpu.errors import GraphError
 from tcgpu.kernels import Plan, Step, check_knob, enough_blocks, simulated
 from tcgpu.kernels.bisson_fatica import support
 from tcgpu.kernels.device.bits import (

@@ -21,7 +21,7 @@ import numpy as np
 
 from tcgpu.engines import runtime
 from tcgpu.engines.runtime import cuda, int64, kernel, uint32, uint64
-from tcgpu.graph import GraphError
+from tcgpu.errors import GraphError
 from tcgpu.kernels import Plan, Step, check_choice, check_knob, enough_blocks, simulated
 from tcgpu.kernels.chatterjee import breadth
 from tcgpu.kernels.device.reduction import BYTES_PER_THREAD, add_block_to

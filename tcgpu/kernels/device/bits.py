@@ -17,7 +17,7 @@ import numpy as np
 
 from tcgpu.engines import runtime
 from tcgpu.engines.runtime import cuda, int64, kernel, uint32, uint64
-from tcgpu.graph import GraphError
+from tcgpu.errors import GraphError
 from tcgpu.kernels import Step, check_knob
 
 

@@ -6,10 +6,10 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.patches import Circle, Rectangle
 
+from tcgpu.figures import BLUE, GREY, ORANGE
 from tcgpu.graph import Graph
-from tcgpu.plots import BLUE, GREY, ORANGE
-from tcgpu.stepper.frames import GLOBAL, SHARED, Cells, Lower, Matrix, Strip
-from tcgpu.stepper.look import BOLD, INK, MUTED, STYLE, bars, lines, memory_box, squares, write
+from tcgpu.lab.stepper.drawing_style import BOLD, INK, MUTED, STYLE, bars, lines, memory_box, squares, write
+from tcgpu.lab.stepper.frames import GLOBAL, SHARED, Cells, Lower, Matrix, Strip
 
 CELL = 0.36  # inches, as all below
 PER_LINE = 16  # cells

@@ -4,8 +4,8 @@ A merge is a way through a grid, from the upper left corner to the lower right o
 down past a row of column i. A frame is a step of all lanes at the same time.
 """
 
-from tcgpu.stepper.frames import GLOBAL, Matrix, are, counted, listed
-from tcgpu.stepper.merges import ends, memory
+from tcgpu.lab.stepper.frames import GLOBAL, Matrix, are, counted, listed
+from tcgpu.lab.stepper.merge_steps import ends, memory
 
 
 def merge_path(recorder, nonzeros, *, lanes=4):

@@ -14,10 +14,10 @@ from contextlib import contextmanager
 from multiprocessing.context import SpawnContext, SpawnProcess
 from types import ModuleType
 
-from tcgpu._seat import take_seat
 from tcgpu.engines.choice import ENGINE, REASON, named_gpus, visible_gpus
 from tcgpu.engines.forking import fork_safe_lock
-from tcgpu.graph import GraphError
+from tcgpu.engines.worker_process import init_worker
+from tcgpu.errors import GraphError
 
 _pools = {}  # name -> executor
 _lock = fork_safe_lock()
@@ -88,7 +88,7 @@ def _processes(seats):
     free = context.SimpleQueue()
     for seat in seats:
         free.put(seat)
-    return ProcessPoolExecutor(len(seats), mp_context=context, initializer=take_seat, initargs=(free,))
+    return ProcessPoolExecutor(len(seats), mp_context=context, initializer=init_worker, initargs=(free,))
 
 
 def threads():

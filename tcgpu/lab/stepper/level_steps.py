@@ -2,9 +2,9 @@
 
 import numpy as np
 
+from tcgpu.lab.stepper.frames import SHARED, Cells, Matrix, counted, listed, looks
+from tcgpu.lab.stepper.vertex_positions import BOX
 from tcgpu.levels import split
-from tcgpu.stepper.frames import SHARED, Cells, Matrix, counted, listed, looks
-from tcgpu.stepper.places import BOX
 
 
 def levels(recorder, *, skip=False):

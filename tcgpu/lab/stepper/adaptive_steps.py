@@ -4,9 +4,9 @@ A local column is long and all of its rows are within a few words of it: rows of
 word. All other columns are merged.
 """
 
-from tcgpu.stepper.by_degree import Classes, by_degree, taken
-from tcgpu.stepper.frames import GLOBAL, REGISTERS, bits, counted, listed
-from tcgpu.stepper.merges import Merge, two_pointers
+from tcgpu.lab.stepper.adaptive_degree_steps import Classes, by_degree, taken
+from tcgpu.lab.stepper.frames import GLOBAL, REGISTERS, bits, counted, listed
+from tcgpu.lab.stepper.merge_steps import Merge, two_pointers
 
 
 def adaptive(recorder, *, near=12, hubs=6, heavy=4, crowd=4, short=3, words=2, word=8):

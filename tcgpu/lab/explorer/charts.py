@@ -2,7 +2,7 @@
 
 from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
-from tcgpu.plots import BLUE, GREY, ORANGE
+from tcgpu.figures import BLUE, GREY, ORANGE
 
 DARK, LIGHT = "#2d3748", "#e2e8f0"
 # the three timings lie in each other: kernel in process, process in total

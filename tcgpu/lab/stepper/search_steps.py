@@ -3,8 +3,8 @@
 All lanes take the same number of steps, whatever they find: a frame is a step of all searches that are under way.
 """
 
-from tcgpu.stepper.frames import Cells, Tree, are, counted, listed, looks, where
-from tcgpu.stepper.merges import ends, memory
+from tcgpu.lab.stepper.frames import Cells, Tree, are, counted, listed, looks, where
+from tcgpu.lab.stepper.merge_steps import ends, memory
 
 UNDER_WAY = 2  # searches of a lane, where a warp has an edge for itself
 

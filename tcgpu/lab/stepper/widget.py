@@ -6,10 +6,10 @@ from functools import lru_cache
 import ipywidgets as widgets
 import traitlets
 
-from tcgpu import plots
-from tcgpu.graph import GraphError
-from tcgpu.stepper.drawing import WIDTH, draw
-from tcgpu.stepper.playing import MOST_FRAMES, steps
+from tcgpu import figures
+from tcgpu.errors import GraphError
+from tcgpu.lab.stepper.drawing import WIDTH, draw
+from tcgpu.lab.stepper.players import MOST_FRAMES, steps
 
 PIXELS = 100  # an inch of the picture on the screen
 SHARPNESS = 130  # dots an inch of the picture: more than the screen's, for those that have more
@@ -76,7 +76,7 @@ class Stepper(widgets.VBox):
         )  # fmt: skip
 
     def _drawn(self, number):
-        return plots.png(draw(self.frames[number], caption=False), dpi=SHARPNESS)
+        return figures.png(draw(self.frames[number], caption=False), dpi=SHARPNESS)
 
     def __repr__(self):
         last = self.frames[-1]

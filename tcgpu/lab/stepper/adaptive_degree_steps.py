@@ -6,8 +6,8 @@ first panel says which kernel takes which vertex, and how far they have come.
 """
 
 from tcgpu.kernels.adaptive.setup import EMPTY, GOLDEN
-from tcgpu.stepper.frames import GLOBAL, REGISTERS, SHARED, Cells, Matrix, bits, counted, listed, looks, where
-from tcgpu.stepper.merges import Merge, two_pointers
+from tcgpu.lab.stepper.frames import GLOBAL, REGISTERS, SHARED, Cells, Matrix, bits, counted, listed, looks, where
+from tcgpu.lab.stepper.merge_steps import Merge, two_pointers
 
 QUAD = 4  # near numbers that are read at a time
 SMALLEST_TABLE = 8

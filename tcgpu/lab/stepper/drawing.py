@@ -9,10 +9,10 @@ import numpy as np
 from matplotlib.collections import PolyCollection
 from matplotlib.patches import Rectangle
 
-from tcgpu import plots
-from tcgpu.plots import BLUE, GREY, ORANGE
-from tcgpu.stepper import panels
-from tcgpu.stepper.look import INK, LEGEND, MUTED, PALE, STYLE, lines, write
+from tcgpu import figures
+from tcgpu.figures import BLUE, GREY, ORANGE
+from tcgpu.lab.stepper import panels
+from tcgpu.lab.stepper.drawing_style import INK, LEGEND, MUTED, PALE, STYLE, lines, write
 
 WIDTH, HEIGHT, CAPTION = 10.4, 5.4, 0.75  # inches
 MARGIN = 0.25
@@ -24,7 +24,7 @@ VERTICES = ((16, 400, 11), (40, 200, 8.5), (10**9, 110, 6))  # up to so many of 
 def draw(frame, *, caption=True):
     """The frame as a Picture; the caption under it can be left out where it is shown otherwise."""
     below = CAPTION if caption else 0.0
-    picture = plots.Picture(figsize=(WIDTH, HEIGHT + below))
+    picture = figures.Picture(figsize=(WIDTH, HEIGHT + below))
     ax = picture.add_axes((0, 0, 1, 1))
     ax.set(xlim=(0, WIDTH), ylim=(-below, HEIGHT))
     ax.set_axis_off()

@@ -8,11 +8,11 @@ import ipywidgets as widgets
 from tcgpu import records
 from tcgpu.bench import SWEEP, Rows, check_agreement
 from tcgpu.engines.choice import ENGINE
-from tcgpu.explorer import drawing, look
-from tcgpu.explorer.traces import of_kernels, traced
-from tcgpu.explorer.views import View, label_of, machine_of, measured
+from tcgpu.errors import GraphError
 from tcgpu.generators import GENERATORS
-from tcgpu.graph import GraphError
+from tcgpu.lab.explorer import charts, elements
+from tcgpu.lab.explorer.pages import View, label_of, machine_of, measured
+from tcgpu.lab.explorer.trace_page import of_kernels, traced
 from tcgpu.progress import part
 
 EDGES = (100, 200, 500, 1_000, 2_000, 5_000, 10_000, 100_000, 1_000_000, 8_388_608)
@@ -44,16 +44,16 @@ class Sweep(View):
         self.quantity = widgets.Dropdown(options=(SPEEDUP, COST))
         self.against = widgets.Dropdown()
         self.machine = widgets.Dropdown(options=[*self._records, "none"])
-        self.chart = look.image(470, 330)
-        form = look.box([
-            look.field(self.reach, "from so many nonzeros per column to so many"),
-            look.field(self.edges, "edges of every graph: some thousand without a GPU"),
-            look.field(self.way, "the kernels are"),
-            look.field(self.quantity, "the curves are"),
-            look.field(self.against, "the method that is 1"),
-            look.field(self.machine, "recorded, in grey"),
+        self.chart = elements.image(470, 330)
+        form = elements.box([
+            elements.field(self.reach, "from so many nonzeros per column to so many"),
+            elements.field(self.edges, "edges of every graph: some thousand without a GPU"),
+            elements.field(self.way, "the kernels are"),
+            elements.field(self.quantity, "the curves are"),
+            elements.field(self.against, "the method that is 1"),
+            elements.field(self.machine, "recorded, in grey"),
         ], flex="1 1 250px")  # fmt: skip
-        self.children = [look.box([self.chart, form], "tcgpu-charts", kind=widgets.Box), self.note, self.table]
+        self.children = [elements.box([self.chart, form], "tcgpu-charts", kind=widgets.Box), self.note, self.table]
         for control in (self.reach, self.quantity, self.against, self.machine):
             control.observe(lambda change: self.draw(), "value")
 
@@ -85,7 +85,7 @@ class Sweep(View):
 
     def follow(self, wishes):
         self._wishes = wishes
-        look.offer(self.against, [wish.label for wish in wishes])
+        elements.offer(self.against, [wish.label for wish in wishes])
         self.draw()
 
     def curves(self):
@@ -151,13 +151,13 @@ class Sweep(View):
         machines = " and ".join(dict.fromkeys(map(machine_of, rows)))
         title = f"now: {machines}" if rows else "now: Run shows it here"
         title += "; grey: recorded" if recorded else ""  # of which machine is said beside it
-        ax = look.panel(self.chart)
-        drawing.draw_sweep(live, recorded, reach=self.reach.value, ylabel=ylabel, title=title, ax=ax)
-        look.show(self.chart, ax.figure)
+        ax = elements.panel(self.chart)
+        charts.draw_sweep(live, recorded, reach=self.reach.value, ylabel=ylabel, title=title, ax=ax)
+        elements.show(self.chart, ax.figure)
         others = {label_of(row) for row in rows} - {*live, self.against.value}
         compared = f"Not compared, since another engine ran it: {', '.join(sorted(others))}. "
         self.tell(self._left_out + (compared if others and speedup else ""))
-        self.table.value = look.table(HEAD, [("", _cells(row)) for row in rows])
+        self.table.value = elements.table(HEAD, [("", _cells(row)) for row in rows])
 
 
 def _milliseconds(row):

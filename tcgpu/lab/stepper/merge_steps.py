@@ -1,7 +1,7 @@
 """Methods that merge: `naive`, `column_block`. A frame is a comparison of two rows, one from either column."""
 
 from tcgpu.kernels.report.column_block import longest_group
-from tcgpu.stepper.frames import SHARED, Cells, Lower, Strip, counted, looks, where
+from tcgpu.lab.stepper.frames import SHARED, Cells, Lower, Strip, counted, looks, where
 
 
 def naive(recorder, nonzeros):

@@ -6,10 +6,10 @@ import json
 import ipywidgets as widgets
 
 from tcgpu.bench import Rows, check_agreement
-from tcgpu.explorer import look
-from tcgpu.explorer.views import View, label_of
-from tcgpu.graph import GraphError
-from tcgpu.plots import axes
+from tcgpu.errors import GraphError
+from tcgpu.figures import axes
+from tcgpu.lab.explorer import elements
+from tcgpu.lab.explorer.pages import View, label_of
 from tcgpu.progress import part
 from tcgpu.registry import METHODS
 from tcgpu.tracing import Traces, trace
@@ -66,8 +66,8 @@ class TracePage(View):
             control.layout.width, control.style.description_width = f"{width}px", "initial"
         self.chart = widgets.Image(format="png", layout={"flex": "none", "max_width": "none"})
         controls = [self.picture, self.of, self.kernel, self.by]
-        shown = look.box(controls, "tcgpu-charts", kind=widgets.Box)
-        self.children = [self.note, self.table, shown, look.box([self.chart], "tcgpu-rows", height="430px")]
+        shown = elements.box(controls, "tcgpu-charts", kind=widgets.Box)
+        self.children = [self.note, self.table, shown, elements.box([self.chart], "tcgpu-rows", height="430px")]
         self.of.observe(self._turn_method, "value")
         for control in (self.picture, self.kernel, self.by):
             control.observe(lambda change: self.draw(), "value")
@@ -92,7 +92,7 @@ class TracePage(View):
                         continue
                 traces[label_of(row)] = found
                 rows.append(row)
-                look.offer(self.of, traces)
+                elements.offer(self.of, traces)
                 self.draw()
             check_agreement(rows)
 
@@ -106,12 +106,12 @@ class TracePage(View):
         rows, traces = list(self.rows), dict(self.traces)
         self.note.value = html.escape(self._left_out + _estimated(traces))
         cells = ([label_of(row), row["order"], row["triangles"], *map(row.get, MEASURES)] for row in rows)
-        self.table.value = look.table(HEAD, [("", list(line)) for line in cells])
+        self.table.value = elements.table(HEAD, [("", list(line)) for line in cells])
         try:
             figure = self._figure(traces)
         except GraphError as missing:
             figure = _said(str(missing))
-        look.show_whole(self.chart, figure)
+        elements.show_whole(self.chart, figure)
 
     def _figure(self, traces):
         if not traces:

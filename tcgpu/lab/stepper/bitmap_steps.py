@@ -6,8 +6,8 @@ groups of lanes of a block or warp take nonzeros side by side; here these come o
 
 from dataclasses import dataclass
 
-from tcgpu.stepper.frames import GLOBAL, REGISTERS, SHARED, Cells, are, bits, counted, listed, looks, where
-from tcgpu.stepper.merges import column, ends, memory
+from tcgpu.lab.stepper.frames import GLOBAL, REGISTERS, SHARED, Cells, are, bits, counted, listed, looks, where
+from tcgpu.lab.stepper.merge_steps import column, ends, memory
 
 FOUR = 4  # loads of a lane under way at a time, in Bisson and Fatica's kernels
 

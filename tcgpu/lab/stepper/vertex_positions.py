@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from tcgpu import plots
+from tcgpu.lab import plots
 
 BOX = 3.1, 4.0  # inches
 BESIDE = 0.33  # from one vertex without neighbours to the next

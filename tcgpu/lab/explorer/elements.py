@@ -5,8 +5,8 @@ import html
 
 import ipywidgets as widgets
 
-from tcgpu import plots
-from tcgpu.graph import GraphError
+from tcgpu import figures
+from tcgpu.errors import GraphError
 from tcgpu.suggest import unknown
 
 LABEL = "96px"  # how wide the labels of a form are
@@ -82,19 +82,19 @@ def image(width, height):
 def panel(picture):
     """A pair of axes for an `image`, as large as that."""
     width, height = (float(size.removesuffix("px")) for size in (picture.layout.width, picture.layout.height))
-    return plots.axes(width / DPI * 2, height / DPI * 2)
+    return figures.axes(width / DPI * 2, height / DPI * 2)
 
 
 def show(picture, figure):
     """Have an `image` show a figure."""
-    picture.value = plots.png(figure, DPI)
+    picture.value = figures.png(figure, DPI)
 
 
 def show_whole(picture, figure):
     """Have an image show a figure in the figure's own size; what is around it scrolls."""
     width, height = (round(PER_INCH * inches) for inches in figure.get_size_inches())
     picture.layout.width, picture.layout.height = f"{width}px", f"{height}px"
-    picture.value = plots.png(figure, 2 * PER_INCH)
+    picture.value = figures.png(figure, 2 * PER_INCH)
 
 
 def table(head, rows):

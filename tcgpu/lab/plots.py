@@ -1,41 +1,13 @@
-"""Pictures of graphs, columns and measurements. Each function draws one, on the axes given or on a figure of its own.
+"""Charts of graphs, columns and measurements. Each function draws one, on the axes given or on a new figure."""
 
-Colours say the same thing in every picture: blue is what is there, orange what is looked at, grey what is not.
-"""
-
-import io
 import re
 
 import numpy as np
 from matplotlib.colors import LinearSegmentedColormap
-from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter, NullLocator
 
 from tcgpu import records
-from tcgpu.engines.forking import fork_safe_lock
-
-BLUE, ORANGE, GREY = "#2b6cb0", "#dd6b20", "#cbd5e0"
-_one_at_a_time = fork_safe_lock()
-
-
-class Picture(Figure):
-    """A figure that a notebook shows by itself, without pyplot and the state that it keeps."""
-
-    def _repr_png_(self):
-        return png(self)
-
-
-def png(figure, dpi=110):
-    """A figure as the bytes of a PNG file; one figure at a time, since matplotlib's fonts are not for many threads."""
-    memory = io.BytesIO()
-    with _one_at_a_time:
-        figure.savefig(memory, format="png", dpi=dpi)
-    return memory.getvalue()
-
-
-def axes(width=6.0, height=4.0, **grid):
-    """One pair of axes on a Picture, or an array of them with `nrows`, `ncols` and other arguments of `subplots`."""
-    return Picture(figsize=(width, height), layout="constrained").subplots(**grid)
+from tcgpu.figures import BLUE, GREY, ORANGE, axes
 
 
 def draw_graph(graph, *, triangles=(), positions=None, ax=None):

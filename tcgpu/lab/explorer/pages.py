@@ -12,8 +12,8 @@ import ipywidgets as widgets
 
 from tcgpu import records
 from tcgpu.bench import Rows, check_agreement, measure
-from tcgpu.explorer import drawing, look
-from tcgpu.graph import GraphError
+from tcgpu.errors import GraphError
+from tcgpu.lab.explorer import charts, elements
 from tcgpu.progress import part
 from tcgpu.registry import METHODS
 
@@ -31,8 +31,8 @@ class View(widgets.VBox):
         super().__init__()
         self.rows = Rows()
         self.shown = False
-        self.note = look.text("", "tcgpu-words", min_height="22px")
-        self.table = look.text("", "tcgpu-rows", height=f"{height}px")
+        self.note = elements.text("", "tcgpu-words", min_height="22px")
+        self.table = elements.text("", "tcgpu-rows", height=f"{height}px")
 
     def turn(self, shown):
         """The page is shown, or no longer: only a page that is shown draws."""
@@ -107,12 +107,12 @@ class Compare(View):
         for control in (self.machine, self.graph):
             control.style.description_width = "initial"
         self.keep = widgets.Checkbox(description="keep the rows of earlier runs", indent=False)
-        self.live_chart, self.recorded_chart = look.image(392, 280), look.image(392, 280)
+        self.live_chart, self.recorded_chart = elements.image(392, 280), elements.image(392, 280)
         charts = [
-            look.box([self.keep, self.live_chart]),
-            look.box([look.box([self.graph, self.machine], kind=widgets.HBox), self.recorded_chart]),
+            elements.box([self.keep, self.live_chart]),
+            elements.box([elements.box([self.graph, self.machine], kind=widgets.HBox), self.recorded_chart]),
         ]
-        self.children = [look.box(charts, "tcgpu-charts", kind=widgets.Box), self.note, self.table]
+        self.children = [elements.box(charts, "tcgpu-charts", kind=widgets.Box), self.note, self.table]
         self.machine.observe(self._turn, "value")
         self.graph.observe(lambda change: self.draw(), "value")
         self._turn()
@@ -158,10 +158,10 @@ class Compare(View):
         self.tell()
         lines = [("", _cells(row, "now")) for row in rows]
         lines += [("recorded", _cells(row, row["date"])) for row in self.recorded]
-        self.table.value = look.table(HEAD, lines)
+        self.table.value = elements.table(HEAD, lines)
 
     def _turn(self, change=None):
-        look.offer(self.graph, self._records.get(self.machine.value, {}))
+        elements.offer(self.graph, self._records.get(self.machine.value, {}))
         self.draw()
 
 
@@ -169,9 +169,9 @@ def _draw_bars(image, rows, title):
     """Bars that are called after their method, and after their order where that makes a difference."""
     orders = len({row["order"] for row in rows}) > 1
     labels = [label_of(row) + (f", {row['order']}" if orders else "") for row in rows]
-    ax = look.panel(image)
-    drawing.draw_timings(labels, rows, title=title, ax=ax)
-    look.show(image, ax.figure)
+    ax = elements.panel(image)
+    charts.draw_timings(labels, rows, title=title, ax=ax)
+    elements.show(image, ax.figure)
 
 
 def _cells(row, when):

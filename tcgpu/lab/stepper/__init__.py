@@ -9,9 +9,9 @@ The frames follow the kernels loop by loop, with a few lanes in place of 32 and 
 ten vertices has something to show. What they find is exact, and what they count is what the kernels do.
 """
 
-from tcgpu.stepper.drawing import draw
-from tcgpu.stepper.frames import Frame
-from tcgpu.stepper.playing import PLAYED, steps
-from tcgpu.stepper.widget import Stepper, step
+from tcgpu.lab.stepper.drawing import draw
+from tcgpu.lab.stepper.frames import Frame
+from tcgpu.lab.stepper.players import PLAYED, steps
+from tcgpu.lab.stepper.widget import Stepper, step
 
 __all__ = ["PLAYED", "Frame", "Stepper", "draw", "step", "steps"]

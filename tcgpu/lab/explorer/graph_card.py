@@ -10,9 +10,10 @@ from pathlib import Path
 import ipywidgets as widgets
 
 from tcgpu import datasets, formats
-from tcgpu.explorer import look, words
+from tcgpu.errors import GraphError
 from tcgpu.generators import GENERATORS
-from tcgpu.graph import Graph, GraphError, as_graph
+from tcgpu.graph import Graph, as_graph
+from tcgpu.lab.explorer import elements, labels
 
 SOURCES = ("bundled", "generated", "a file")
 GIVEN = "given"
@@ -42,14 +43,14 @@ class GraphChoice(widgets.VBox):
         self._make_bundled()
         self._make_generated()
         self._make_file()
-        self.given_page = look.text("", "tcgpu-words")
+        self.given_page = elements.text("", "tcgpu-words")
         pages = [self.bundled_page, self.generated_page, self.file_page, self.given_page]
         self.page = widgets.Stack(pages, selected_index=0, layout={"height": "228px"})
-        self.facts = look.text("", "tcgpu-words", height="52px")
-        self.order = widgets.Dropdown(options=words.ORDERS)
-        self.order.value = look.known("order", order or words.OWN, words.ORDERS.values())
-        numbered = look.row(self.order, "of the vertices", "order")
-        super().__init__([look.heading("Graph"), self.source, self.page, self.facts, numbered])
+        self.facts = elements.text("", "tcgpu-words", height="52px")
+        self.order = widgets.Dropdown(options=labels.ORDERS)
+        self.order.value = elements.known("order", order or labels.OWN, labels.ORDERS.values())
+        numbered = elements.row(self.order, "of the vertices", "order")
+        super().__init__([elements.heading("Graph"), self.source, self.page, self.facts, numbered])
         self.add_class("tcgpu-card")
         if graph is not None:
             self._begin_with(graph)
@@ -90,27 +91,27 @@ class GraphChoice(widgets.VBox):
         self.bundled = widgets.Select(options=known, layout={"width": "calc(100% - 4px)", "height": "178px"})
         self.bundled.tooltip = "graphs that come with tcgpu, and those of the folder that TCGPU_GRAPHS names"
         self._made = {entry.name: entry.source for entry in entries}
-        self.origin = look.text("", "tcgpu-words")
-        self.bundled_page = look.box([self.bundled, self.origin], width="100%")
+        self.origin = elements.text("", "tcgpu-words")
+        self.bundled_page = elements.box([self.bundled, self.origin], width="100%")
         self.bundled.observe(self._pick_bundled, "value")
         self._tell_origin()
 
     def _make_generated(self):
-        self.generator = widgets.Dropdown(options=list(words.START), layout={"width": "250px"})
-        self.generator.description, self.generator.style.description_width = "generator", look.LABEL
-        self.parameters = look.Made(self._make_controls)
-        self.about = look.text("", "tcgpu-words")
-        self._sliders = look.box([], "tcgpu-scroll", height="150px")
-        self.generated_page = look.box([self.generator, self.about, self._sliders], width="100%")
+        self.generator = widgets.Dropdown(options=list(labels.START), layout={"width": "250px"})
+        self.generator.description, self.generator.style.description_width = "generator", elements.LABEL
+        self.parameters = elements.Made(self._make_controls)
+        self.about = elements.text("", "tcgpu-words")
+        self._sliders = elements.box([], "tcgpu-scroll", height="150px")
+        self.generated_page = elements.box([self.generator, self.about, self._sliders], width="100%")
         self.generator.observe(self._turn_generator, "value")
 
     def _make_controls(self, generator):
         """A control for each parameter of a generator; for its seed, where chance has a part in it."""
         made = {}
         for name, parameter in inspect.signature(GENERATORS[generator]).parameters.items():
-            begin = words.START[generator].get(name, parameter.default)
-            if name != "seed" or generator in words.BY_CHANCE:
-                made[name] = _control(*words.PARAMETERS[name][0], begin=begin)
+            begin = labels.START[generator].get(name, parameter.default)
+            if name != "seed" or generator in labels.BY_CHANCE:
+                made[name] = _control(*labels.PARAMETERS[name][0], begin=begin)
                 made[name].observe(lambda change: self._changed(), "value")
         return made
 
@@ -121,7 +122,7 @@ class GraphChoice(widgets.VBox):
         self.upload = widgets.FileUpload(description="or upload a file", layout={"width": "170px"})
         told = "Matrix Market, edge lists (SNAP, CSV), METIS and .npz files, plain or compressed (.gz .bz2 .xz). "
         told += "A large file is better named by its path: a browser hands over some megabytes at most."
-        self.file_page = look.box([self.path, self.upload, look.text(told, "tcgpu-words")], width="100%")
+        self.file_page = elements.box([self.path, self.upload, elements.text(told, "tcgpu-words")], width="100%")
         self.path.observe(self._pick_path, "value")
         self.upload.observe(self._pick_upload, "value")
 
@@ -167,7 +168,7 @@ class GraphChoice(widgets.VBox):
         name = self.generator.value
         self.about.value = html.escape((inspect.getdoc(GENERATORS[name]) or name).splitlines()[0].replace("`", ""))
         self._sliders.children = [
-            look.row(control, words.PARAMETERS[parameter][1], parameter.replace("_", " "))
+            elements.row(control, labels.PARAMETERS[parameter][1], parameter.replace("_", " "))
             for parameter, control in self.parameters[name].items()
         ]
 

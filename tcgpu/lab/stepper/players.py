@@ -5,11 +5,20 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tcgpu.graph import GraphError, as_graph, known_order
+from tcgpu.errors import GraphError
+from tcgpu.graph import as_graph, known_order
 from tcgpu.kernels import check_choice, check_knob
+from tcgpu.lab.stepper import (
+    adaptive_steps,
+    bitmap_steps,
+    level_steps,
+    merge_path_steps,
+    merge_steps,
+    search_steps,
+    vertex_positions,
+)
+from tcgpu.lab.stepper.frames import Recorder, Scene
 from tcgpu.registry import METHODS
-from tcgpu.stepper import adaptive, bitmaps, levels, merges, paths, places, searches
-from tcgpu.stepper.frames import Recorder, Scene
 
 MOST_VERTICES, MOST_EDGES = 64, 400  # that a picture has room for
 MOST_FRAMES = 4000
@@ -21,23 +30,23 @@ class Played(NamedTuple):
     frames: object  # a function of a Recorder, the nonzeros unless `whole`, and knobs
     unit: str
     whole: bool = False  # plays a graph and nothing less
-    points: object = places.springs
+    points: object = vertex_positions.springs
     order: str = "natural"
 
 
 PLAYED = {
-    "naive": Played(merges.naive, "comparisons"),
-    "column_block": Played(merges.column_block, "comparisons"),
-    "bitmap": Played(bitmaps.bitmap, "look-ups"),
-    "bitmap_thread": Played(bitmaps.bitmap_thread, "look-ups"),
-    "bitmap_warp": Played(bitmaps.bitmap_warp, "look-ups"),
-    "bitmap_block_shared": Played(bitmaps.bitmap_block_shared, "look-ups"),
-    "bitmap_block_global": Played(bitmaps.bitmap_block_global, "look-ups"),
-    "merge_path": Played(paths.merge_path, "comparisons"),
-    "thread_search": Played(searches.thread_search, "look-ups"),
-    "warp_search": Played(searches.warp_search, "look-ups"),
-    "levels": Played(levels.levels, "combinations", True, levels.points),
-    "adaptive": Played(adaptive.adaptive, "look-ups", True, order="degree"),
+    "naive": Played(merge_steps.naive, "comparisons"),
+    "column_block": Played(merge_steps.column_block, "comparisons"),
+    "bitmap": Played(bitmap_steps.bitmap, "look-ups"),
+    "bitmap_thread": Played(bitmap_steps.bitmap_thread, "look-ups"),
+    "bitmap_warp": Played(bitmap_steps.bitmap_warp, "look-ups"),
+    "bitmap_block_shared": Played(bitmap_steps.bitmap_block_shared, "look-ups"),
+    "bitmap_block_global": Played(bitmap_steps.bitmap_block_global, "look-ups"),
+    "merge_path": Played(merge_path_steps.merge_path, "comparisons"),
+    "thread_search": Played(search_steps.thread_search, "look-ups"),
+    "warp_search": Played(search_steps.warp_search, "look-ups"),
+    "levels": Played(level_steps.levels, "combinations", True, level_steps.points),
+    "adaptive": Played(adaptive_steps.adaptive, "look-ups", True, order="degree"),
 }
 AUTOMATIC = ("report_auto", "bitmap_auto")  # those that they choose are played
 NUMBERS = {  # knob -> the least and the most that it may be

@@ -6,8 +6,8 @@ from typing import NamedTuple
 import ipywidgets as widgets
 
 from tcgpu.engines.choice import ENGINE
-from tcgpu.explorer import look, words
-from tcgpu.graph import GraphError
+from tcgpu.errors import GraphError
+from tcgpu.lab.explorer import elements, labels
 from tcgpu.registry import METHODS
 
 
@@ -56,12 +56,12 @@ class MethodChoice(widgets.VBox):
     def __init__(self, methods=(), changed=lambda: None):
         self._changed = lambda: None  # until all is there
         self.chips = {name: _chip(method) for name, method in METHODS.items()}
-        self.knobs = look.Made(self._make_controls)
-        self._forms = look.Made(lambda method: _form(method, self.knobs[method]))
+        self.knobs = elements.Made(self._make_controls)
+        self._forms = elements.Made(lambda method: _form(method, self.knobs[method]))
         self.of = widgets.Dropdown(description="knobs of", layout={"width": "250px"})
-        self.of.style.description_width = look.LABEL
-        self.shown = look.box([], "tcgpu-scroll", height="150px")
-        super().__init__([look.heading("Methods"), *self._by_source(), self.of, self.shown])
+        self.of.style.description_width = elements.LABEL
+        self.shown = elements.box([], "tcgpu-scroll", height="150px")
+        super().__init__([elements.heading("Methods"), *self._by_source(), self.of, self.shown])
         self.add_class("tcgpu-card")
         self.of.observe(self._show_knobs, "value")
         for chip in self.chips.values():
@@ -77,7 +77,7 @@ class MethodChoice(widgets.VBox):
     def choose(self, *names):
         """Pick these methods and no others."""
         for name in names:
-            look.known("method", name, self.chips)
+            elements.known("method", name, self.chips)
         for name, chip in self.chips.items():
             chip.value = name in names
 
@@ -96,7 +96,7 @@ class MethodChoice(widgets.VBox):
         """A control for each knob of a method: a list where there are few values, else a line of text."""
         made = {}
         for name, default in METHODS[method].knobs.items():
-            values = words.knob(method, name)[1]
+            values = labels.knob(method, name)[1]
             if values:
                 made[name] = widgets.Dropdown(options=[(str(value), value) for value in values], value=default)
             else:
@@ -109,18 +109,18 @@ class MethodChoice(widgets.VBox):
         sources = dict.fromkeys(method.source for method in METHODS.values())
         for source in sources:
             chips = [self.chips[name] for name, method in METHODS.items() if method.source == source]
-            named = look.text(html.escape(source), "tcgpu-source")
-            yield look.box([named, look.box(chips, "tcgpu-chips", kind=widgets.Box)], kind=widgets.HBox)
+            named = elements.text(html.escape(source), "tcgpu-source")
+            yield elements.box([named, elements.box(chips, "tcgpu-chips", kind=widgets.Box)], kind=widgets.HBox)
 
     def _press(self, change):
         change.owner.button_style = "primary" if change.new else ""
-        look.offer(self.of, self.chosen)
+        elements.offer(self.of, self.chosen)
         self._show_knobs()
         self._changed()
 
     def _show_knobs(self, change=None):
         name = self.of.value
-        none = look.text("it has no knobs" if name else "pick a method above", "tcgpu-words")
+        none = elements.text("it has no knobs" if name else "pick a method above", "tcgpu-words")
         self.shown.children = (self._forms[name] if name else []) or [none]
 
 
@@ -129,8 +129,8 @@ def _chip(method):
 
 
 def _form(method, controls):
-    said = {name: words.knob(method, name)[0] for name in controls}
-    return [look.row(control, said[name], name.replace("_", " ")) for name, control in controls.items()]
+    said = {name: labels.knob(method, name)[0] for name in controls}
+    return [elements.row(control, said[name], name.replace("_", " ")) for name, control in controls.items()]
 
 
 def _value(name, control):

@@ -17,7 +17,7 @@ drawing     the charts
 panel       all of it together
 """
 
-from tcgpu.explorer.panel import Explorer
+from tcgpu.lab.explorer.panel import Explorer
 
 __all__ = ["Explorer", "explore"]
 

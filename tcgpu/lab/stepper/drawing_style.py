@@ -1,14 +1,14 @@
 """What pictures of frames are drawn with: sizes in inches, a colour for each look, and a few strokes.
 
-Orange is looked at, blue is there, grey is not needed, as in `tcgpu.plots`; dark is what was found. They differ in
+Orange is looked at, blue is there, grey is not needed, as in `tcgpu.figures`; dark is what was found. They differ in
 brightness, too, for eyes that do not tell these colours.
 """
 
 from matplotlib.collections import LineCollection, PatchCollection
 from matplotlib.patches import FancyBboxPatch, Rectangle
 
-from tcgpu.plots import BLUE, GREY, ORANGE
-from tcgpu.stepper.frames import SHARED
+from tcgpu.figures import BLUE, GREY, ORANGE
+from tcgpu.lab.stepper.frames import SHARED
 
 INK, PALE, MUTED = "#2d3748", "#ebf4fb", "#718096"
 STYLE = {  # look -> face, border, letters, width of the border

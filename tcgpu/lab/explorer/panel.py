@@ -6,15 +6,15 @@ import time
 import ipywidgets as widgets
 import traitlets
 
-from tcgpu.explorer import look, words
-from tcgpu.explorer.graphs import GraphChoice
-from tcgpu.explorer.methods import MethodChoice
-from tcgpu.explorer.style import STYLE
-from tcgpu.explorer.sweep import Sweep
-from tcgpu.explorer.traces import TracePage
-from tcgpu.explorer.views import Compare
-from tcgpu.explorer.worker import Stopped, Worker
-from tcgpu.graph import GraphError
+from tcgpu.errors import GraphError
+from tcgpu.lab.explorer import elements, labels
+from tcgpu.lab.explorer.graph_card import GraphChoice
+from tcgpu.lab.explorer.job_thread import Stopped, Worker
+from tcgpu.lab.explorer.method_card import MethodChoice
+from tcgpu.lab.explorer.pages import Compare
+from tcgpu.lab.explorer.style import STYLE
+from tcgpu.lab.explorer.sweep_page import Sweep
+from tcgpu.lab.explorer.trace_page import TracePage
 
 FORESEEN = (GraphError, OSError)  # what is wrong with what a person gave: the words tell it all
 
@@ -44,13 +44,13 @@ class Explorer(widgets.VBox):
         self.compare, self.sweep, self.traces = Compare(), Sweep(), TracePage()
         self.pages = widgets.Tab([self.compare, self.sweep, self.traces])
         self.pages.titles = titles = [page.title for page in self.pages.children]
-        self.pages.selected_index = titles.index(look.known("page", page, titles))
+        self.pages.selected_index = titles.index(elements.known("page", page, titles))
         self.pages.observe(lambda change: self._turn(), "selected_index")
         for control in (self.sweep.reach, self.sweep.edges, self.sweep.way):
             control.observe(lambda change: self._tell(), "value")
-        self.python = look.text("", "tcgpu-python")
-        self.complaint = look.text("", "tcgpu-message")
-        cards = look.box([self.graphs, self.methods], "tcgpu-cards", kind=widgets.Box)
+        self.python = elements.text("", "tcgpu-python")
+        self.complaint = elements.text("", "tcgpu-message")
+        cards = elements.box([self.graphs, self.methods], "tcgpu-cards", kind=widgets.Box)
         super().__init__([widgets.HTML(STYLE), cards, self._bar(engine), self.complaint, self.pages, self.python])
         self.add_class("tcgpu-explorer")
         self._follow_methods()
@@ -68,8 +68,8 @@ class Explorer(widgets.VBox):
 
     def wishes(self):
         """What is to be run, in which way; GraphError where a control says what cannot be."""
-        order = None if self.graphs.order.value == words.OWN else self.graphs.order.value
-        engine = None if self.engine.value == words.BEST else self.engine.value
+        order = None if self.graphs.order.value == labels.OWN else self.graphs.order.value
+        engine = None if self.engine.value == labels.BEST else self.engine.value
         return self.methods.wishes(order, engine, self.repeats.value)
 
     def run(self):
@@ -128,8 +128,8 @@ class Explorer(widgets.VBox):
         self.stop_button.tooltip = "end the run at its next launch or simulated thread"
         for button in (self.run_button, self.stop_button):
             button.layout = {"width": "76px", "flex": "none"}
-        self.engine = widgets.Dropdown(options=words.ENGINES, description="on", layout={"width": "150px"})
-        self.engine.value = look.known("engine", engine or words.BEST, words.ENGINES.values())
+        self.engine = widgets.Dropdown(options=labels.ENGINES, description="on", layout={"width": "150px"})
+        self.engine.value = elements.known("engine", engine or labels.BEST, labels.ENGINES.values())
         self.engine.tooltip = "what runs the kernels: a GPU where there is one, else the simulator"
         self.repeats = widgets.BoundedIntText(5, min=1, max=99, description="runs", layout={"width": "94px"})
         self.repeats.tooltip = "how many runs medians are taken of; the simulator runs once"
@@ -137,12 +137,12 @@ class Explorer(widgets.VBox):
             control.style.description_width = "initial"
             control.observe(lambda change: self._follow_methods(), "value")
         self.progress = widgets.FloatProgress(value=0.0, min=0.0, max=1.0, layout={"width": "140px", "flex": "none"})
-        self.status = look.text("", "tcgpu-status", flex="1 1 120px")
-        self.csv = look.text("", width="auto")
+        self.status = elements.text("", "tcgpu-status", flex="1 1 120px")
+        self.csv = elements.text("", width="auto")
         self.run_button.on_click(lambda button: self.run())
         self.stop_button.on_click(lambda button: self.stop())
         controls = [self.run_button, self.stop_button, self.engine, self.repeats, self.progress, self.status, self.csv]
-        return look.box(controls, "tcgpu-bar", kind=widgets.HBox)
+        return elements.box(controls, "tcgpu-bar", kind=widgets.HBox)
 
     def _run(self, page, job):
         """In the worker's thread: the job, what is to be told of it, and the buttons as they were."""
@@ -234,7 +234,7 @@ class Explorer(widgets.VBox):
             code = ""
         self.python.value = f"<pre>{html.escape(code)}</pre>" if code else ""
         name = f"tcgpu-{self.page.title.lower()}.csv"
-        self.csv.value = look.download(name, self.rows.csv(), f"{len(self.rows)} rows as CSV") if self.rows else ""
+        self.csv.value = elements.download(name, self.rows.csv(), f"{len(self.rows)} rows as CSV") if self.rows else ""
 
     @traitlets.observe("busy")
     def _switch(self, change):

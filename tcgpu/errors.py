@@ -1,0 +1,27 @@
+"""The errors that tcgpu raises: all of them are a `TcgpuError`."""
+
+from concurrent.futures import BrokenExecutor
+
+
+class TcgpuError(Exception):
+    """Something that tcgpu was given, or that it runs on, does not work; the message says what, and the way out."""
+
+
+class GraphError(TcgpuError, ValueError):
+    """Something is not a graph, or not one that can be used here; the message says what and where."""
+
+
+class FormatError(GraphError):
+    """A file does not have the format that it should have; the message names the file and the line or field."""
+
+
+class MethodError(TcgpuError, ValueError):
+    """No such method, order or knob, or one that does not do what was asked for."""
+
+
+class EngineError(TcgpuError, ValueError):
+    """No such engine, or one that this machine or this method does not have."""
+
+
+class WorkerLost(TcgpuError, BrokenExecutor):
+    """A worker died and its executor does not go on. What was counted is right, but it is not all."""
