@@ -129,10 +129,10 @@ def test_every_design_counts_any_edges(graph, data):
     part, column = cpu.Edges(first, last, low, high), [set(graph.column(j).tolist()) for j in range(graph.n)]
     edges = zip(graph.row_idx[first:last].tolist(), graph.col_of[first:last].tolist())
     expected = sum(len(column[v] & column[u]) for v, u in edges if low <= v < high)
-    window = data.draw(st.sampled_from([8, 64, cpu.counts.WINDOW]))
+    window = data.draw(st.sampled_from([8, 64, cpu.counting.WINDOW]))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(cpu.counts, "WINDOW", window)
-        patch.setattr(cpu.counts, "STRETCH", (3, 7))
+        patch.setattr(cpu.counting, "WINDOW", window)
+        patch.setattr(cpu.counting, "STRETCH", (3, 7))
         for design in designs(graph):
             assert cpu.count_by(design, graph, part) == expected
 
@@ -186,7 +186,7 @@ DENSE = dense_graphs()
 @pytest.mark.parametrize("name", DENSE)
 def test_rows_of_bits_give_each_edge_and_vertex_its_triangles_from_any_vertex_on(name, threads, monkeypatch):
     """Wherever the dense vertices begin, in any order, whatever workers take at a time."""
-    monkeypatch.setattr(cpu.tallies, "workers_for", lambda part, wanted=None: threads)
+    monkeypatch.setattr(cpu.per_vertex, "workers_for", lambda part, wanted=None: threads)
     monkeypatch.setattr(cpu.dense, "BLOCK", 64)
     graph = DENSE[name]
     for order in ("natural", "degree", "random"):
@@ -194,7 +194,7 @@ def test_rows_of_bits_give_each_edge_and_vertex_its_triangles_from_any_vertex_on
         expected = by_scipy(own)
         vertices = np.bincount(own.row_idx, expected, own.n) + np.bincount(own.col_of, expected, own.n)
         for base in (0, 1, own.n // 3, own.n - 64, own.n - 2, own.n):
-            monkeypatch.setattr(cpu.tallies, "first_dense", lambda graph, base=base: base)
+            monkeypatch.setattr(cpu.per_vertex, "first_dense", lambda graph, base=base: base)
             assert np.array_equal(cpu.tally(own, True)[0][1], expected), (order, base)
             assert np.array_equal(cpu.tally(own, False)[0][1], vertices // 2), (order, base)
 
@@ -209,7 +209,7 @@ def test_random_dense_graphs_against_the_matrix(n, density, seed, data):
     base = data.draw(st.none() | st.integers(0, n))
     with pytest.MonkeyPatch.context() as patch:
         if base is not None:
-            patch.setattr(cpu.tallies, "first_dense", lambda graph: min(base, graph.n))
+            patch.setattr(cpu.per_vertex, "first_dense", lambda graph: min(base, graph.n))
         for order in ORDERS:
             assert np.array_equal(cpu.support(graph, order), common[graph.row_idx, graph.col_of])
             assert np.array_equal(cpu.triangles(graph, order), common.sum(axis=1) // 2)

@@ -20,7 +20,7 @@ needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system can
 SCREEN = 40  # lines
 LONG = {  # of each phase: what is made ready, and work that takes many seconds on a few cores
     "draw": ("", "tcgpu.generate.rmat(23)"),
-    "clean": ("u, v, n = tcgpu.generators.edges('rmat', 20)", "columns.clean_columns(u, v, n)"),
+    "clean": ("u, v, n = tcgpu.generators.edges('rmat', 20)", "cleaning.clean_columns(u, v, n)"),
     "count": ("g = tcgpu.generate.rmat(16)", "cpu.count_by(cpu.Design('hubs', cpu.hub_rows(g, g.n)), g, ALL)"),
     "triangles": ("g = tcgpu.generate.rmat(17)", "cpu.triangles(g, 'natural')"),
     "support": ("g = tcgpu.generate.rmat(17)", "cpu.support(g, 'natural')"),
