@@ -25,7 +25,7 @@ from pathlib import Path
 import numpy as np
 
 import tcgpu
-from tcgpu import bench, cpu, generate
+from tcgpu import cpu, generate, measurement, records
 from tcgpu.engines import native
 
 GRAPHS = {
@@ -277,8 +277,8 @@ def main():
     if wish.attempt:
         return attempt(*wish.attempt)
     set_threads(wish.threads)
-    machine = bench.machine("cpu")
-    rows = bench.Rows()
+    machine = measurement.machine("cpu")
+    rows = records.Rows()
     print(f"{'graph':<34}{'library':<18}{'count s':>9}{'raw s':>9}{'count':>8}{'raw':>8}")
     for graph, (generator, size) in GRAPHS.items():
         if wish.graph and not any(part.lower() in graph.lower() for part in wish.graph):

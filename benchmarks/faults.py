@@ -20,7 +20,7 @@ from pathlib import Path
 import dask
 from distributed import Client, LocalCluster
 
-from tcgpu import bench, cpu, generate
+from tcgpu import cpu, generate, measurement, records
 from tcgpu.distributed import pools
 
 PARTS = 64
@@ -117,16 +117,16 @@ def main():
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--into", metavar="FOLDER", help="where the record goes")
     wish = parser.parse_args()
-    rows = bench.Rows()
+    rows = records.Rows()
     for row in trials(wish.trials, wish.workers, wish.scale, wish.seed):
-        rows.append(row | bench.machine("cpu"))
+        rows.append(row | measurement.machine("cpu"))
         when = "during" if row["during"] else "after"
         print(f"trial {row['trial']}: killed {row['killed_ms']} ms in, {when} a count of {row['count_ms']} ms: "
               f"{'right' if row['right'] else 'WRONG'}", flush=True)  # fmt: skip
     right, during = (sum(row[key] for row in rows) for key in ("right", "during"))
     print(f"{right} of {len(rows)} counts right; {during} workers were killed before their count was done")
     if wish.into:
-        rows.write_csv(Path(wish.into, bench.record_path("faults", rows).name))
+        rows.write_csv(Path(wish.into, records.record_path("faults", rows).name))
     raise SystemExit(right < len(rows))
 
 

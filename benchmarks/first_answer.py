@@ -27,7 +27,7 @@ from pathlib import Path
 
 import numpy as np
 
-from tcgpu import bench, generate
+from tcgpu import generate, measurement, records
 from tcgpu.engines import runtime
 
 CACHES = ("TCGPU_CACHE", "NUMBA_CACHE_DIR", "CUPY_CACHE_DIR", "CUDA_CACHE_PATH")
@@ -81,7 +81,7 @@ def measured(engine, scale, repeats):
         for number in range(repeats + 1):
             about = {"graph": f"rmat{scale}", "vertices": n, "records": u.size, "engine": engine}
             filled = "filled" if number else "empty"
-            yield about | {"caches": filled} | first_answer(folder, engine, caches) | bench.machine(engine)
+            yield about | {"caches": filled} | first_answer(folder, engine, caches) | measurement.machine(engine)
 
 
 def main():
@@ -96,9 +96,9 @@ def main():
     for row in measured(arguments.engine, arguments.scale, arguments.repeats):
         print({name: row[name] for name in ("engine", "caches", *STEPS, "answer_s", "exit_s", "triangles")}, flush=True)
         rows.append(row)
-    bench.check_agreement(rows)
+    measurement.check_agreement(rows)
     if arguments.into:
-        bench.Rows(rows).write_csv(arguments.into / bench.record_path("first-answer", rows).name)
+        records.Rows(rows).write_csv(arguments.into / records.record_path("first-answer", rows).name)
 
 
 if __name__ == "__main__":

@@ -34,7 +34,7 @@ from pathlib import Path
 
 import numpy as np
 
-from tcgpu import bench, generate
+from tcgpu import generate, measurement, records
 from tcgpu.engines import runtime
 from tcgpu.kernels import Step
 from tcgpu.kernels.device_graph import DeviceGraph
@@ -351,9 +351,9 @@ def ladder_rows(row, raw, repeats):
 def keep(path, rows):
     """Write rows, and what the file says of other graphs, in the order of GRAPHS."""
     measured, place = {row["graph"] for row in rows}, {name: k for k, name in enumerate(GRAPHS)}
-    before = [row for row in (bench.Rows.read_csv(path) if path.exists() else []) if row["graph"] not in measured]
+    before = [row for row in (records.Rows.read_csv(path) if path.exists() else []) if row["graph"] not in measured]
     rows = sorted([*before, *rows], key=lambda row: place.get(row["graph"], len(place)))
-    bench.Rows(rows).write_csv(path)
+    records.Rows(rows).write_csv(path)
     print(f"written to {path}", file=sys.stderr)
 
 
@@ -368,8 +368,8 @@ def main():
         profile(name)
     if wish.profile:
         return
-    machine, bandwidth = bench.machine("gpu"), runtime.copy_bandwidth()
-    graphs, kernels, ladder = bench.Rows(), bench.Rows(), bench.Rows()
+    machine, bandwidth = measurement.machine("gpu"), runtime.copy_bandwidth()
+    graphs, kernels, ladder = records.Rows(), records.Rows(), records.Rows()
     print(f"{'graph':<24}" + "".join(f"{key:>16}" for key in TIMES))
     for name in GRAPHS:
         if wish.graph and not any(part.lower() in name.lower() for part in wish.graph):
@@ -389,7 +389,7 @@ def main():
         print(f"no hardware counters: {reason}")
     for kind, rows in (("gpu", graphs), ("kernels", kernels), ("ladder", ladder)):
         if rows and wish.into:
-            keep(Path(wish.into, bench.record_path(kind, rows).name), rows)
+            keep(Path(wish.into, records.record_path(kind, rows).name), rows)
 
 
 if __name__ == "__main__":

@@ -22,7 +22,7 @@ import pandas as pd
 import scipy.io
 
 import tcgpu
-from tcgpu import bench
+from tcgpu import measurement, records
 from tcgpu.engines import native
 from tcgpu.formats import read_edges
 
@@ -105,8 +105,8 @@ def main():
     parser.add_argument("--output", metavar="FILE", help="write the record as CSV")
     wish = parser.parse_args()
     native.set_threads(wish.threads)
-    machine = bench.machine("cpu")
-    rows = bench.Rows()
+    machine = measurement.machine("cpu")
+    rows = records.Rows()
     print(f"{'file':<22}{'MB':>6}  {'reader':<15}{'s':>8}{'MB/s':>8}{'ratio':>8}")
     with tempfile.TemporaryDirectory() as folder:
         for what, path, readers in files(Path(folder), wish.megabytes):

@@ -29,7 +29,7 @@ from pathlib import Path
 
 import gpu
 
-from tcgpu import bench, formats, generate
+from tcgpu import formats, generate, measurement, records
 from tcgpu.distributed import named_pools, pools, shared_graph, slices, worker
 from tcgpu.engines import runtime
 from tcgpu.engines.choice import ENGINE
@@ -170,19 +170,19 @@ def main():
     parser.add_argument("--seconds", type=float, default=600, help="after so long nothing new is begun")
     parser.add_argument("--into", metavar="FOLDER", help="where the record goes")
     wish = parser.parse_args()
-    over, rows = Deadline(wish.seconds), bench.Rows()
+    over, rows = Deadline(wish.seconds), records.Rows()
     graphs = GRAPHS if ENGINE == "gpu" else SMALL
     names = [name for name in graphs if not wish.graph or any(part in name for part in wish.graph)]
     with ExitStack() as stack:
         started = {gpus: stack.enter_context(pool_of(gpus)) for gpus in map(int, wish.gpus.split(","))}
-        machine = bench.machine(ENGINE)
+        machine = measurement.machine(ENGINE)
         for name in names:
             for row in measured(name, graphs[name](), started, wish.repeats, over):
                 rows.append(row | machine)
                 told(", ".join(f"{key} {row[key]}" for key in SHOWN if key in row))
             check(rows)
             if rows and wish.into:
-                rows.write_csv(Path(wish.into, bench.record_path("scaling", rows).name))
+                rows.write_csv(Path(wish.into, records.record_path("scaling", rows).name))
 
 
 if __name__ == "__main__":

@@ -29,7 +29,7 @@ from pathlib import Path
 
 import gpu
 
-from tcgpu import api, bench, formats, generate
+from tcgpu import api, formats, generate, measurement, records
 from tcgpu.distributed.stream import Streaming
 from tcgpu.engines import runtime
 from tcgpu.graph import Graph
@@ -157,7 +157,7 @@ def main():
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--into", metavar="FOLDER", help="where the record goes")
     wish = parser.parse_args()
-    machine, rows, lanes = bench.machine(runtime.ENGINE), bench.Rows(), bench.Rows()
+    machine, rows, lanes = measurement.machine(runtime.ENGINE), records.Rows(), records.Rows()
     for name, edges in (GRAPHS if runtime.ENGINE == "gpu" else SMALL).items():
         if wish.graph and not any(part in name for part in wish.graph):
             continue
@@ -169,8 +169,8 @@ def main():
         check(rows)
         if wish.into:
             where = {key: machine[key] for key in ("gpu_name", "date") if key in machine}
-            for what, record in {"streaming": rows, "overlap": bench.Rows(lane | where for lane in lanes)}.items():
-                record.write_csv(Path(wish.into, bench.record_path(what, rows).name))
+            for what, record in {"streaming": rows, "overlap": records.Rows(lane | where for lane in lanes)}.items():
+                record.write_csv(Path(wish.into, records.record_path(what, rows).name))
 
 
 if __name__ == "__main__":

@@ -21,7 +21,7 @@ from pathlib import Path
 import gpu
 import numpy as np
 
-from tcgpu import bench
+from tcgpu import measurement, records
 from tcgpu.engines import runtime
 from tcgpu.kernels.device_graph import DeviceGraph
 
@@ -109,7 +109,7 @@ def main():
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--into", metavar="FOLDER", help="where the record goes")
     wish = parser.parse_args()
-    machine, rows = bench.machine("gpu"), bench.Rows()
+    machine, rows = measurement.machine("gpu"), records.Rows()
     for name, edges in gpu.GRAPHS.items():
         if wish.graph and not any(part.lower() in name.lower() for part in wish.graph):
             continue
@@ -122,7 +122,7 @@ def main():
                   flush=True)  # fmt: skip
             rows.append(row | machine)
     if rows and wish.into:
-        gpu.keep(Path(wish.into, bench.record_path("tallies", rows).name), rows)
+        gpu.keep(Path(wish.into, records.record_path("tallies", rows).name), rows)
 
 
 if __name__ == "__main__":

@@ -30,7 +30,7 @@ from typing import NamedTuple
 import gpu
 import probes
 
-from tcgpu import bench, generate
+from tcgpu import generate, measurement, records
 from tcgpu.engines import runtime
 from tcgpu.kernels import Step
 from tcgpu.registry import METHODS
@@ -241,7 +241,7 @@ def main():
         tracing = pool.map(traced, wanted)  # goes on while the GPU counts
         of_gpu = counted(graphs)
         of_trace = [launch for launches in tracing for launch in launches]
-    about = {"engine": "gpu", **bench.machine("gpu")}
+    about = {"engine": "gpu", **measurement.machine("gpu")}
     rows, works = compared(of_trace, of_gpu), [work for _, work in of_trace]
     on, constants = calibrated(rows, works, about)
     add_estimates(rows, works, on)
@@ -251,7 +251,7 @@ def main():
     print(on.costs)
     if wish.into:
         for suite, found in (("trace", [row | about for row in rows]), ("machine", [constants])):
-            bench.Rows(found).write_csv(Path(wish.into, bench.record_path(suite, found).name))
+            records.Rows(found).write_csv(Path(wish.into, records.record_path(suite, found).name))
 
 
 if __name__ == "__main__":

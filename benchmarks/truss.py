@@ -25,7 +25,7 @@ from pathlib import Path
 import numpy as np
 
 import tcgpu
-from tcgpu import bench
+from tcgpu import measurement, records
 from tcgpu.engines import native
 
 GRAPHS = {
@@ -166,8 +166,8 @@ def main():
     parser.add_argument("--output", metavar="FILE", help="write the record as CSV")
     wish = parser.parse_args()
     native.set_threads(wish.threads)
-    machine = bench.machine("cpu")
-    rows = bench.Rows()
+    machine = measurement.machine("cpu")
+    rows = records.Rows()
     with tempfile.TemporaryDirectory() as folder:
         try:
             program = compiled(folder)

@@ -12,7 +12,7 @@ import os
 import sys
 import time
 from concurrent.futures import BrokenExecutor
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import asdict
 
 import tcgpu
@@ -78,13 +78,13 @@ def count(arguments):
 
 def _count_once(graph, arguments, knobs):
     """The Method that counts a graph, its triangles, and the seconds that its kernels and all of it took."""
-    from tcgpu import bench, registry
+    from tcgpu import measurement, registry
 
     wish = {"engine": arguments.engine, "order": arguments.order}
     method = registry.choose(arguments.method, **wish, knobs=knobs)
     engine = registry.engine_of(method, arguments.engine)
     with progress(arguments, f"counting {graph.m:,} edges by {method.name} on {engine}"):
-        timing = bench.time_once(graph, method.name, **wish, max_seconds=arguments.max_seconds, **knobs)
+        timing = measurement.time_once(graph, method.name, **wish, max_seconds=arguments.max_seconds, **knobs)
     return method, timing.triangles, timing.kernel_ms / 1e3, timing.process_ms / 1e3, None
 
 
@@ -293,50 +293,27 @@ def fetch(arguments):
 
 
 def bench(arguments):
-    """Measure on this machine and write the record as CSV.
+    """Time methods on a graph, each count checked; -o writes the record as CSV.
 
-    WHAT is `report` (the report's four classes of graphs), `sweep` (its two kernels from 1 to 64 nonzeros per column),
-    `cache` (the same two while a GPU's L1 cache shrinks), `table1` (Bisson & Fatica's four kernels on graph500's graphs
-    and on those in the folder that TCGPU_GRAPHS names), `truss3` (the 3-trusses of these), `trusses` (k from 3 to 100),
-    `samples` (the same four kernels on graphs of every kind), `levels` (Chatterjee et al.'s figures, beside a native
-    thread), `lengths` (merges and searches by the lengths of an edge's two columns), `tricore` (the same on R-MAT
-    graphs), or a graph's file. Without -o, the record goes to data/measured/, under the name of the suite and of the
-    machine.
+    A line for each method, in milliseconds: `kernel`, from the first kernel to the last; `process`, which adds memory,
+    set-up and reading the result back; `total`, from raw edges on. The tables of the papers are measured by
+    benchmarks/papers.py of the source checkout.
     """
     from tcgpu import registry
-    from tcgpu.bench import SUITES, measure, record_path
 
-    wish = {"engine": arguments.engine, "repeats": arguments.repeats}
     if arguments.repeats < 1:
         raise UsageError(f"repeats must be at least 1, not {arguments.repeats}")
-    if not 0 < arguments.share <= 1:
-        raise UsageError(f"share must be above 0 and at most 1, not {arguments.share}")
-    if arguments.methods is not None:
-        wish["methods"] = arguments.methods.split(",")
-        for name in wish["methods"]:
-            registry.engine_of(registry.choose(name, arguments.engine), arguments.engine)
-    elif arguments.engine != "cpu":
-        registry.engine_of(registry.choose("adaptive", arguments.engine), arguments.engine)
-    if arguments.what in SUITES:
-        if arguments.methods is not None and "methods" not in inspect.signature(SUITES[arguments.what]).parameters:
-            raise UsageError(f"--methods: the suite {arguments.what} has methods of its own")
-        with _limited(arguments.max_seconds), progress(arguments, f"measuring {arguments.what}"):
-            rows = SUITES[arguments.what](**wish, share=arguments.share)
-    else:
-        if not os.path.exists(arguments.what):
-            hint = did_you_mean(arguments.what, SUITES)
-            raise UsageError(f"{arguments.what}: no such file, and no suite{hint}; there are {', '.join(SUITES)}")
-        if arguments.share != 1.0:
-            raise UsageError("--share is for a suite, not for a graph's file")
-        arguments.file = arguments.what
-        graph, _ = _read(arguments)
-        with progress(arguments, f"measuring {graph.m:,} edges"):
-            rows = measure(graph, name=graph.name or arguments.what, max_seconds=arguments.max_seconds, **wish)
+    names = ["cpu"] if arguments.methods is None else arguments.methods.split(",")
+    for name in names:
+        registry.engine_of(registry.choose(name, arguments.engine), arguments.engine)
+    graph, _ = _read(arguments)
+    with progress(arguments, f"measuring {graph.m:,} edges"):
+        rows = tcgpu.measure(graph, names, engine=arguments.engine, repeats=arguments.repeats,
+                             name=graph.name or arguments.file, max_seconds=arguments.max_seconds)  # fmt: skip
     print_json(rows) if arguments.json else print(rows)
-    if arguments.output or arguments.what in SUITES:
-        path = arguments.output or record_path(arguments.what, rows)
-        rows.write_csv(path)
-        print(f"tcgpu: written to {path}", file=sys.stderr)
+    if arguments.output:
+        rows.write_csv(arguments.output)
+        print(f"tcgpu: written to {arguments.output}", file=sys.stderr)
 
 
 def trace(arguments):
@@ -363,15 +340,6 @@ def trace(arguments):
         print_json([row | {"lines": found.lines()} for row, found in zip(traces.totals(), traces)])
     else:
         print(traces if len(names) > 1 else traces[0])
-
-
-def _limited(max_seconds):
-    """A context in which a simulated run may take so many seconds."""
-    if max_seconds is None:
-        return nullcontext()
-    from tcgpu.kernels import simulated
-
-    return simulated.limited(max_seconds)
 
 
 # ------------------------------------------------------------------------------------------------- reading and writing
@@ -495,13 +463,10 @@ def _parser():
     _prints_json(option)
 
     option = _command(commands, bench)
-    option("what", metavar="WHAT", help="one of the suites, or a graph's file")
-    option("--methods", metavar="M,M", help="which methods, separated by commas (default: those of the suite, or cpu)")
+    _takes_file(option)
+    option("--methods", metavar="M,M", help="which methods, separated by commas (default: cpu)")
     option("--engine", metavar="E", help="gpu, sim or cpu (default: the first of each method that is here)")
     option("--repeats", metavar="N", type=int, default=5, help="runs of which the median counts (default: 5)")
-    option("--share", metavar="X", type=float, default=1.0, help="of a suite's size, 0.01 say, for smaller machines")
-    option("--format", metavar="F", help=FORMATS)
-    _numbers_vertices(option)
     option("-o", "--output", metavar="FILE", help="where to write the record")
     _limits_simulator(option)
     _prints_json(option)

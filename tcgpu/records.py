@@ -1,17 +1,74 @@
-"""What was measured: the records of GPUs in `data/measured`, and what the report's charts take from them.
+"""Measurements as tables (`Rows`), and the records of them in `data/measured`, one CSV file for a suite and a machine.
 
-A table is a list of dicts with the keys of `data/published/report_matrices.csv`, so that published and measured numbers
-are drawn and printed by the same functions. Times are of the kernels, in natural order, where nothing else is said.
+A row is a dict. Times are those of the kernels, in natural order, where nothing else is said.
 """
 
+import csv
+import html
+import io
 import json
-import math
+import re
+from pathlib import Path
 
-from tcgpu.bench import Rows, fitting_columns
-from tcgpu.datasets import data_path, published
+from tcgpu.datasets import data_path
+from tcgpu.formats.files import replacing
+from tcgpu.registry import METHODS
 
 COUNTS = ("report", "table1", "levels", "gpu")  # suites that time methods on whole graphs
-CLASS = " class"  # what `measure_report` calls a generated graph, after the name of the report's
+SHOWN = ("graph", "method", "engine", "order", "knobs", "triangles", "k", "kept", "kernel_ms", "process_ms", "total_ms")
+
+
+class Rows(list):
+    """Measurements as a list of dicts, which a notebook shows as a table of those columns that are `shown`."""
+
+    shown = SHOWN
+
+    def write_csv(self, path):
+        """Write all rows as `csv` has them."""
+        path = Path(path)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with replacing(path) as stream:
+            stream.write(self.csv().encode())
+
+    def csv(self):
+        """All rows as the text of a CSV file, one column for every key."""
+        file = io.StringIO()
+        writer = csv.DictWriter(file, list(dict.fromkeys(key for row in self for key in row)), lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(self)
+        return file.getvalue()
+
+    @classmethod
+    def read_csv(cls, path):
+        """Read what `write_csv` wrote, numbers as numbers."""
+        with Path(path).open(newline="") as file:
+            return cls({key: _parsed(text) for key, text in row.items()} for row in csv.DictReader(file))
+
+    def table(self):
+        """The shown columns as text: a list of lists of strings, the first one the heading."""
+        shown = [key for key in self.shown if any(row.get(key, "") != "" for row in self)]
+        body = [[_short(row.get(key, "")) for key in shown] for row in self]
+        return [[key.replace("_", " ") for key in shown], *body]
+
+    def __repr__(self):
+        table = self.table()
+        widths = [max(map(len, column)) for column in zip(*table)]
+        return "\n".join("  ".join(map(str.ljust, line, widths)).rstrip() for line in table)
+
+    def _repr_html_(self):
+        kinds = ["th"] + ["td"] * len(self)
+        lines = (
+            "".join(f"<{kind}>{html.escape(cell)}</{kind}>" for cell in line) for kind, line in zip(kinds, self.table())
+        )
+        return "<table><tr>" + "</tr><tr>".join(lines) + "</tr></table>"
+
+
+def record_path(suite, rows):
+    """Where the record of a suite goes: `data/measured/SUITE-MACHINE.csv` of a checkout, else the current folder."""
+    machine = rows[0].get("gpu_name") if rows[0]["engine"] == "gpu" else rows[0]["cpu"]
+    folder = data_path("measured")
+    name = re.sub(r"[^a-z0-9]+", "-", f"{suite} {machine}".lower()).strip("-")
+    return (folder if folder.is_dir() else Path()) / f"{name}.csv"
 
 
 def records(suite):
@@ -26,7 +83,7 @@ def latest(suite):
     """The latest record of a suite that was made on a GPU; every row names it."""
     found = list(records(suite).values())
     if not found:
-        raise LookupError(f"no record of {suite!r} was made on a GPU; `tcgpu bench {suite}` makes one")
+        raise LookupError(f"no record of {suite!r} was made on a GPU; the scripts in benchmarks/ make records")
     return found[-1]
 
 
@@ -45,65 +102,22 @@ def counts():
     return {machine: {graph: Rows(ways.values()) for graph, ways in found.items()} for machine, found in best.items()}
 
 
-def published_table():
-    """The report's table as it is printed, with the facts of the matrices beside it."""
-    return published("report_matrices")
+def fitting_columns(nonzeros_per_column):
+    """How many columns `column_block` has to take at a time to give each of its threads a nonzero."""
+    return max(1, round(METHODS["column_block"].knobs["threads"] / nonzeros_per_column))
 
 
-def report_table(rows, *, order="natural", key="kernel_ms"):
-    """The report's table out of the rows of `measure_report`: `naive` is its simple, `column_block` its shared."""
-    times = method_times(rows, order=order, key=key)
-    table = []
-    for row in rows:
-        if (row["method"], row["order"]) == ("naive", order):
-            graph = row["graph"].removesuffix(CLASS)
-            simple, shared = times["naive"][graph], times["column_block"][graph]
-            facts = {name: row[name] for name in ("vertices", "edges", "triangles", "nonzeros_per_column")}
-            measured = {"simple_ms": simple, "shared_ms": shared, "speedup": simple / shared}
-            table.append({"graph": graph, **facts, **measured})
-    return table
-
-
-def method_times(rows, *, order="natural", key="kernel_ms"):
-    """method -> graph -> milliseconds, out of the rows of `measure_report`."""
-    times = {}
-    for row in rows:
-        if row["order"] == order:
-            times.setdefault(row["method"], {})[row["graph"].removesuffix(CLASS)] = row[key]
-    return times
-
-
-def rates(rows, method="bitmap_auto"):
-    """Edges a second out of rows of `measure_table1` or, of "bitmaps", `measure_truss3`: a dict a graph, the fastest
-    kernel last, as in Figure 6."""
-    found = []
-    for row in rows:
-        if row["method"] == method:
-            times = {name: row["edges"] / row[f"{name}_ms"] * 1e3 for name in ("kernel", "process", "total")}
-            found.append({"graph": row["graph"], **times})
-    return sorted(found, key=lambda rate: rate["kernel"])
-
-
-def published_rates(method="bitmap_auto"):
-    """The same out of Table I as it is printed; None where a time could not be read."""
-    found, half = [], "truss_" if method == "k_truss" else ""
-    for row in published("bisson_table1"):
-        times = {name: row[f"{half}{name}_seconds"] for name in ("kernel", "process", "total")}
-        found.append({"graph": row["graph"], **{name: t and row["edges"] / t for name, t in times.items()}})
-    return sorted(found, key=lambda rate: rate["kernel"] or rate["process"] or 0)
-
-
-def curve(rows, columns, *, order="natural", key="kernel_ms"):
-    """How much faster `column_block` is than `naive` in the rows of `measure_sweep`: [(nonzeros per column, speedup)].
+def speedup_curve(rows, columns, *, order="natural", key="kernel_ms"):
+    """How much faster `column_block` is than `naive` in the record "sweep": [(nonzeros per column, speedup)].
 
     columns: how many it takes at a time: 1, 27, or "fitting", as many as give every thread a nonzero.
     """
-    shared = dict(nanoseconds(rows, "column_block", columns, order=order, key=key))
-    return [(x, simple / shared[x]) for x, simple in nanoseconds(rows, "naive", order=order, key=key) if x in shared]
+    shared = dict(edge_times(rows, "column_block", columns, order=order, key=key))
+    return [(x, simple / shared[x]) for x, simple in edge_times(rows, "naive", order=order, key=key) if x in shared]
 
 
-def nanoseconds(rows, method, columns=None, *, order="natural", key="kernel_ms"):
-    """What an edge costs a method in the rows of `measure_sweep`: [(nonzeros per column, nanoseconds an edge)]."""
+def edge_times(rows, method, columns=None, *, order="natural", key="kernel_ms"):
+    """The time of a method for each edge in the record "sweep": [(nonzeros per column, nanoseconds an edge)]."""
     points = []
     for row in rows:
         wanted = fitting_columns(row["nonzeros_per_column"]) if columns == "fitting" else columns
@@ -112,64 +126,18 @@ def nanoseconds(rows, method, columns=None, *, order="natural", key="kernel_ms")
     return sorted(points)
 
 
-def cache_curve(rows, method, *, order="natural", key="kernel_ms"):
-    """The best time of a method in the rows of `measure_cache`: [(percent of the fast memory kept from the L1, ms)]."""
-    best = {}
-    for row in rows:
-        if (row["method"], row["order"]) == (method, order) and row["shared_percent"] >= 0:
-            percent = row["shared_percent"]
-            best[percent] = min(row[key], best.get(percent, math.inf))
-    return sorted(best.items())
-
-
-def level_times(rows, figure, *, engine="gpu", key="total_ms", **knobs):
-    """Times of one figure's small worlds in the rows of `measure_levels`: [(vertices, milliseconds)].
-
-    Of several settings, those rows whose knobs have these values.
-    """
-    points = []
-    for row in rows:
-        of_figure = (str(row["figure"]), row["engine"]) == (figure, engine) and row["graph"].startswith("small world")
-        if of_figure and knobs.items() <= json.loads(row["knobs"]).items():
-            points.append((row["vertices"], row[key]))
-    return sorted(points)
-
-
-def length_times(rows):
-    """What an edge costs in the rows of `measure_lengths`: method -> {(m, n): nanoseconds an edge that asks}.
-
-    `warp_search` without the top of its search tree is a method of its own here, "warp_search, no top".
-    """
-    times = {}
-    for row in rows:
-        name = row["method"] if json.loads(row["knobs"]).get("cached", True) else f"{row['method']}, no top"
-        times.setdefault(name, {})[row["shorter"], row["longer"]] = row["kernel_ms"] * 1e6 / row["asking"]
-    return times
-
-
-def per_dollar():
-    """What TriCore's slides say of speed and price, put together: for each comparison whose processors they name, how
-    many times faster theirs was, how many times dearer, and how many times faster for the same money."""
-    price = {row["processor"]: row["dollars"] for row in published("tricore_prices")}
-    found = []
-    for row in published("tricore_speedups"):
-        if row["ours"]:
-            dearer = row["ours_count"] * price[row["ours"]] / (row["theirs_count"] * price[row["theirs"]])
-            machines = f"{row['ours_count']} x {row['ours']} over {row['theirs_count']} x {row['theirs']}"
-            found.append({"against": row["against"], "machines": machines, "faster": row["times_faster"],
-                          "dearer": dearer, "per_dollar": row["times_faster"] / dearer})  # fmt: skip
-    return found
-
-
-def crossings(points, level=1.0):
-    """Where a curve, straight between its points on logarithmic axes, goes through `level`: a list of x."""
-    found = []
-    for (x, y), (next_x, next_y) in zip(points, points[1:]):
-        if (y < level) != (next_y < level):
-            part = math.log(level / y) / math.log(next_y / y)
-            found.append(x * (next_x / x) ** part)
-    return found
-
-
 def _date(rows):
     return rows[0]["date"]
+
+
+def _parsed(text):
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            pass
+    return text
+
+
+def _short(value):
+    return f"{value:,.4g}" if isinstance(value, float) else f"{value:,}" if isinstance(value, int) else str(value)

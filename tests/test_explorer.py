@@ -582,9 +582,9 @@ def test_what_was_recorded_of_a_sweep_is_drawn_in_the_order_picked(explore):
     turn_to(explorer, explorer.sweep)
     rows = records.latest("sweep")
     found = explorer.sweep.recorded_curves()
-    assert list(found.values()) == [records.curve(rows, columns) for columns in (1, 27, "fitting")]
+    assert list(found.values()) == [records.speedup_curve(rows, columns) for columns in (1, 27, "fitting")]
     explorer.graphs.order.value = "degree"
-    assert explorer.sweep.recorded_curves()["column_block, 1 column"] == records.curve(rows, 1, order="degree")
+    assert explorer.sweep.recorded_curves()["column_block, 1 column"] == records.speedup_curve(rows, 1, order="degree")
     explorer.sweep.quantity.value = sweep_page.COST
     assert set(explorer.sweep.recorded_curves()) >= {"naive", "column_block, 27 columns"}
     explorer.sweep.machine.value = "none"

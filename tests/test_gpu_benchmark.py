@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import tcgpu
-from tcgpu import bench
+from tcgpu import records
 from tcgpu.engines import runtime
 
 # as ncu writes it: lines of its own, a head, units, a line a kernel
@@ -105,7 +105,7 @@ def test_counters_are_read_as_the_profiler_writes_them(benchmark):
 
 
 def rows_of(*kernels):
-    return bench.Rows({"graph": "g", "kernel": kernel} for kernel in kernels)
+    return records.Rows({"graph": "g", "kernel": kernel} for kernel in kernels)
 
 
 def test_counters_go_to_their_kernels(benchmark, monkeypatch):
@@ -135,7 +135,7 @@ def test_a_record_keeps_what_it_says_of_other_graphs(benchmark, tmp_path):
     path = tmp_path / "gpu.csv"
     benchmark.keep(path, [{"graph": "a", "x": 1}, {"graph": "b", "x": 2}])
     benchmark.keep(path, [{"graph": "a", "x": 3, "y": 4}])
-    rows = bench.Rows.read_csv(path)
+    rows = records.Rows.read_csv(path)
     assert [(row["graph"], row["x"], row["y"]) for row in rows] == [("b", 2, ""), ("a", 3, 4)]
 
 

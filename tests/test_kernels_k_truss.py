@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from kernel_shapes import small_graphs, well_known
 
 import tcgpu
-from tcgpu import Graph, GraphError, bench, cpu
+from tcgpu import Graph, GraphError, cpu
 from tcgpu.cpu import truss
 from tcgpu.engines import runtime
 from tcgpu.engines.simulator import simulate
@@ -384,15 +384,3 @@ def test_what_cannot_be_told_by_edge_is_refused_by_name():
         tcgpu.support(GRAPHS["karate"], method="bitmap_warp", engine="cpu")
     with pytest.raises(GraphError, match="no order 'alphabetical'"):
         tcgpu.support(GRAPHS["karate"], order="alphabetical")
-
-
-@pytest.mark.sim
-def test_trusses_are_measured_for_each_k(simulator):
-    rows = bench.measure_trusses((3, 4), repeats=1, share=1e-5)
-    assert [row["k"] for row in rows] == [3, 3, 4, 4] * len(bench.TRUSSES)
-    assert [row["method"] for row in rows] == ["k_truss", "bitmaps"] * 2 * len(bench.TRUSSES)
-    for row in rows:
-        assert 0 <= row["kept"] <= row["edges"] and 0 < row["kernel_ms"] <= row["process_ms"] and row["total_ms"] > 0
-    kept = int((truss.numbers(GRAPHS["karate"]) >= 4).sum())
-    for row in bench.measure_truss(GRAPHS["karate"], (4,), repeats=1, name="club"):
-        assert (row["graph"], row["kept"], row["engine"]) == ("club", kept, "sim")

@@ -1,6 +1,5 @@
 """`levels` on a GPU or in the simulator: searches by level, chunks and tasks, where bits lie, what is refused."""
 
-import json
 from math import comb
 
 import numpy as np
@@ -8,7 +7,7 @@ import pytest
 from kernel_shapes import small_graphs
 
 import tcgpu
-from tcgpu import Graph, GraphError, bench, cpu
+from tcgpu import Graph, GraphError, cpu
 from tcgpu.engines import runtime
 from tcgpu.kernels.chatterjee import breadth, levels
 from tcgpu.levels import LAYOUTS, Search, position, split, unranked
@@ -179,18 +178,3 @@ def test_what_takes_too_long_is_refused_before_any_launch(engine):
 def test_skipping_is_the_approach_of_those_that_make_combinations():
     with pytest.raises(GraphError, match="skip is one of False, not True"):
         levels.plan(GRAPHS["wheel"], approach="A", skip=True)
-
-
-def test_the_figures_are_measured_beside_a_native_thread(monkeypatch):
-    monkeypatch.setattr(bench, "LEVELS", (("10", (200,), ({},), True), ("12", (300,), ({"memory": "global"},), False)))
-    monkeypatch.setattr(bench, "LEVELS_NATIVE", 300)
-    rows = bench.measure_levels(share=0.1, repeats=1)
-    assert [(row["figure"], row["engine"], row["vertices"]) for row in rows] == [
-        ("10", runtime.engine(), 20), ("10", "cpu", 20), ("12", runtime.engine(), 30),
-    ]  # fmt: skip
-    gpu, native, other = rows
-    assert (
-        gpu["tests"] == native["tests"] > 300 and gpu["share"] == 1 and native["share"] == 1 / -(-gpu["tests"] // 300)
-    )
-    assert native["triangles"] == "" and gpu["triangles"] > 0 and native["total_ms"] > native["kernel_ms"] > 0
-    assert json.loads(other["knobs"])["memory"] == "global" and other["chunks"] > 0 and other["largest"] <= 30

@@ -5,8 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import costs
 import tcgpu
-from tcgpu import GraphError, costs, levels
+from tcgpu import GraphError, levels
 from tcgpu.datasets import published
 from tcgpu.levels.partitions import Load
 

@@ -11,7 +11,7 @@ import sys
 import pytest
 
 import tcgpu
-from tcgpu.bench import Rows
+from tcgpu.records import Rows
 
 # a table of records says above itself: which file, which column is shown, by which columns its rows and columns go; or
 # which columns are shown, by which its rows go
@@ -126,10 +126,10 @@ def test_its_figures_are_the_recorded_ones(root, text):
 
 
 def test_its_picture_is_drawn_from_the_record(root, text, tmp_path):
-    """The picture that is shown names the same numbers as one that data/measured/draw.py makes now."""
+    """The picture that is shown names the same numbers as one that notebooks/readme_picture.py makes now."""
     assert "](data/measured/sweep.svg)" in text
-    draw = runpy.run_path(str(root / "data" / "measured" / "draw.py"))
+    draw = runpy.run_path(str(root / "notebooks" / "readme_picture.py"))
     draw["draw"](tmp_path / "again.svg")
     again = (tmp_path / "again.svg").read_text()
     assert f"<dc:source>{draw['source']()}</dc:source>" in again
-    assert f"<dc:source>{draw['source']()}</dc:source>" in draw["PICTURE"].read_text(), "run data/measured/draw.py"
+    assert f"<dc:source>{draw['source']()}</dc:source>" in draw["PICTURE"].read_text(), "draw the picture again"

@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 import tcgpu
-from tcgpu.bench import Rows
 from tcgpu.datasets import data_path
 from tcgpu.distributed import named_pools, scaling, shared_graph
 from tcgpu.engines import runtime
+from tcgpu.records import Rows
 
 
 @pytest.fixture(scope="module")

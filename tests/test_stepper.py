@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from strategies import sparse_graphs
 from test_costs import reads
 
+import costs
 import tcgpu
-from tcgpu import costs
 from tcgpu.errors import GraphError
 from tcgpu.kernels.adaptive.setup import EMPTY
 from tcgpu.lab import stepper

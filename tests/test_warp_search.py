@@ -8,8 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from kernel_shapes import small_graphs
 
+import lengths
 import tcgpu
-from tcgpu import Graph, GraphError, bench, cpu, datasets, lengths, tracing
+from tcgpu import Graph, GraphError, cpu, datasets, tracing
 from tcgpu.engines import runtime
 from tcgpu.engines.simulator import simulate
 from tcgpu.kernels.tricore import edge_slices, merge_path, thread_search, warp_search
@@ -414,30 +415,6 @@ def test_the_work_of_a_graph_is_that_of_its_edges(name):
 def test_a_search_pays_where_one_list_is_much_longer():
     assert lengths.steps(4, 100) == lengths.steps(100, 4) == (104, 28)
     assert lengths.steps(100, 100) == (200, 700) and lengths.steps(0, 5) == (0, 0)
-
-
-@pytest.mark.sim
-def test_the_suite_measures_every_pair_of_lengths(monkeypatch):
-    monkeypatch.setattr(bench, "LENGTHS", (2, 9))
-    rows = bench.measure_lengths(share=1e-5, repeats=1, engine="sim")
-    assert {(row["shorter"], row["longer"]) for row in rows} == {(2, 2), (2, 9), (9, 9)}
-    assert all(row["asking"] > 0 and row["kernel_ms"] > 0 for row in rows)
-    settings = {(row["method"], row["knobs"]) for row in rows}
-    assert {method for method, _ in settings} == set(bench.LENGTHS_METHODS)
-    assert len([knobs for method, knobs in settings if method == "warp_search"]) == 2, "with and without the top"
-
-
-@pytest.mark.sim
-def test_the_suite_of_the_slides_measures_what_is_done_in_time(monkeypatch):
-    small = tuple((name, size | {"scale": 6}, runs) for name, size, runs in bench.TRICORE)
-    monkeypatch.setattr(bench, "TRICORE", small)
-    rows = bench.measure_tricore(["merge_path", "thread_search", "warp_search"], repeats=1, engine="sim")
-    per_graph = {name: [row["method"] for row in rows if row["graph"] == name] for name, _, _ in bench.TRICORE}
-    every = ["merge_path", "thread_search", "warp_search", "warp_search"]
-    assert list(per_graph.values()) == [every, every, [name for name in every if name != "thread_search"]]
-    assert {row["order"] for row in rows} == {"degree"}
-    graph = tcgpu.generate.rmat(6, permuted=False).ordered("degree")
-    assert {key: rows[0][key] for key in lengths.work(graph)} == lengths.work(graph)
 
 
 def test_the_slides_tables_are_whole():

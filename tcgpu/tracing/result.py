@@ -5,9 +5,9 @@ from functools import cached_property
 
 import numpy as np
 
-from tcgpu.bench import Rows
 from tcgpu.engines.simulator import WARP
 from tcgpu.errors import GraphError
+from tcgpu.records import Rows
 from tcgpu.tracing import machine
 from tcgpu.tracing.events import SECTOR, Events
 

@@ -2,7 +2,7 @@
 
 A thread a column where no column is longer than `longest_thread`; else a warp where the mean is below `mean_warp`; else
 a block, with its bitmap in shared memory below `vertices_shared` vertices, in global memory from there on. The knobs'
-defaults are the paper's constants, found on a Titan X; `tcgpu.calibrate()` measures those of the machine at hand.
+defaults are the paper's constants, found on a Titan X.
 """
 
 from tcgpu.kernels import check_knob, check_nonzeros

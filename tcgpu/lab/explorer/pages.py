@@ -11,10 +11,11 @@ import re
 import ipywidgets as widgets
 
 from tcgpu import records
-from tcgpu.bench import Rows, check_agreement, measure
 from tcgpu.errors import GraphError
 from tcgpu.lab.explorer import charts, elements
+from tcgpu.measurement import check_agreement, measure
 from tcgpu.progress import part
+from tcgpu.records import Rows
 from tcgpu.registry import METHODS
 
 TIMINGS = ("kernel_ms", "process_ms", "total_ms")

@@ -6,15 +6,17 @@ Points that were measured are kept: a further reach measures only what is new.
 import ipywidgets as widgets
 
 from tcgpu import records
-from tcgpu.bench import SWEEP, Rows, check_agreement
 from tcgpu.engines.choice import ENGINE
 from tcgpu.errors import GraphError
 from tcgpu.generators import GENERATORS
 from tcgpu.lab.explorer import charts, elements
 from tcgpu.lab.explorer.pages import View, label_of, machine_of, measured
 from tcgpu.lab.explorer.trace_page import of_kernels, traced
+from tcgpu.measurement import check_agreement
 from tcgpu.progress import part
+from tcgpu.records import Rows
 
+NONZEROS = (1, 1.5, 2, 3, 4, 5, 6, 7, 8, 10, 12, 16, 20, 24, 32, 40, 48, 64)  # per column
 EDGES = (100, 200, 500, 1_000, 2_000, 5_000, 10_000, 100_000, 1_000_000, 8_388_608)
 SPEEDUP, COST = "speedup", "nanoseconds an edge"
 RUN, TRACED = "run, on the engine above", "traced: the time of a GPU, estimated"
@@ -37,7 +39,7 @@ class Sweep(View):
         self._found = {}  # what was measured: (way, edges, nonzeros per column, Wish) -> row
         self._wishes, self._left_out = [], ""
         self._records = records.records("sweep")
-        labels, sizes = [(f"{k:g}", k) for k in SWEEP], [(f"{m:,}", m) for m in EDGES]
+        labels, sizes = [(f"{k:g}", k) for k in NONZEROS], [(f"{m:,}", m) for m in EDGES]
         self.reach = widgets.SelectionRangeSlider(options=labels, value=(1, 16), continuous_update=False)
         self.edges = widgets.SelectionSlider(options=sizes, value=1_000, continuous_update=False)
         self.way = widgets.Dropdown(options=(RUN, TRACED), value=RUN if ENGINE == "gpu" else TRACED)
@@ -114,14 +116,15 @@ class Sweep(View):
         if self.quantity.value == COST:
             of_block = {f"column_block, {way}": ("column_block", columns) for way, columns in WAYS.items()}
             ways = {"naive": ("naive", None)} | of_block
-            return {name: records.nanoseconds(rows, *way, order=order) for name, way in ways.items()}
+            return {name: records.edge_times(rows, *way, order=order) for name, way in ways.items()}
         if self.against.value != "naive":
             return {}
-        return {f"column_block, {way}": records.curve(rows, columns, order=order) for way, columns in WAYS.items()}
+        curves = {way: records.speedup_curve(rows, columns, order=order) for way, columns in WAYS.items()}
+        return {f"column_block, {way}": curve for way, curve in curves.items()}
 
     def _places(self):
         low, high = self.reach.value
-        return [nonzeros for nonzeros in SWEEP if low <= nonzeros <= high]
+        return [nonzeros for nonzeros in NONZEROS if low <= nonzeros <= high]
 
     def _to_run(self, wishes):
         """The wishes in one order for all, and what is to be said of those that are left out."""

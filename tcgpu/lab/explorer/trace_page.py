@@ -5,12 +5,13 @@ import json
 
 import ipywidgets as widgets
 
-from tcgpu.bench import Rows, check_agreement
 from tcgpu.errors import GraphError
 from tcgpu.figures import axes
 from tcgpu.lab.explorer import elements
 from tcgpu.lab.explorer.pages import View, label_of
+from tcgpu.measurement import check_agreement
 from tcgpu.progress import part
+from tcgpu.records import Rows
 from tcgpu.registry import METHODS
 from tcgpu.tracing import Traces, trace
 from tcgpu.tracing.pictures import BY

@@ -1,42 +1,24 @@
-"""The constants of Bisson & Fatica's Algorithm 5, measured: which of the four bitmap kernels a graph is for, here.
+"""Fit the constants of Bisson & Fatica's Algorithm 5 to a record: which of the four bitmap kernels suits a graph.
 
-    tcgpu.count(graph, "bitmap_auto", **tcgpu.calibrate())
-
-Theirs were found by hand, on one card, for the graphs of one table. Here the four kernels are timed on generated graphs
-of many mean and longest columns and sizes, and the constants are those with which the algorithm's choices lose least.
+`python benchmarks/papers.py samples` times the four kernels on generated graphs of many mean and longest columns and
+sizes. `fit` finds the constants whose choices lose least there. The paper's were found by hand, on one card, for the
+graphs of one table.
 """
 
 import itertools
-import json
 import math
-import re
 
-from tcgpu import bench, datasets, registry
-from tcgpu.formats.files import replacing
+from charts import KERNELS
 from tcgpu.kernels.bisson_fatica.bitmap_auto import PAPER, choice
 
 TIE = 1.02  # a choice counts as the best one if no other kernel is faster by more than this: what timings vary by
 LOST = 1000.0  # what it counts as to choose a kernel that refuses the graph, or was not even tried
 
 
-def calibrate(*, engine=None, again=False, share=1.0, repeats=3):
-    """The knobs of `bitmap_auto` for this machine: measured the first time, or `again`, and kept in the user's cache.
-
-    share: of the size of the graphs to measure, which takes a minute or less on a GPU; the simulator wants little.
-    """
-    kept = _kept(engine)
-    if again or not kept.exists():
-        knobs = fit(bench.measure_samples(engine=engine, repeats=repeats, share=share))
-        kept.parent.mkdir(parents=True, exist_ok=True)
-        with replacing(kept) as stream:
-            stream.write(json.dumps(knobs).encode() + b"\n")
-    return json.loads(kept.read_text())
-
-
 def fit(rows):
     """The knobs whose choices lose least time on the graphs of `rows`, as a mean of ratios; of equals, the paper's.
 
-    rows: of `measure_samples` or `measure_table1`. Thresholds are tried between any two graphs that differ.
+    rows: of the records "samples" or "table1". Thresholds are tried between any two graphs that differ.
     """
     graphs = list(_times(rows).values())
     columns = ("longest_column", "mean", "vertices")
@@ -69,7 +51,7 @@ def _times(rows):
     """graph -> its facts, and the milliseconds of each kernel that was timed on it."""
     graphs = {}
     for row in rows:
-        if row["method"] in bench.FOUR:
+        if row["method"] in KERNELS:
             facts = {name: row[name] for name in ("vertices", "edges", "longest_column")}
             mean = row["edges"] / max(1, row["vertices"])
             times = graphs.setdefault(row["graph"], facts | {"mean": mean, "times": {}})["times"]
@@ -99,13 +81,3 @@ def _slowdown(times, chosen):
 
 def _far_from_paper(knobs):
     return sum(abs(math.log((1 + knobs[name]) / (1 + PAPER[name]))) for name in PAPER)
-
-
-def _kept(engine):
-    """The file that keeps this machine's constants."""
-    chosen = registry.choose("bitmap_auto", engine)
-    with registry.on_engine(chosen, engine):
-        from tcgpu.engines import runtime
-
-        name = runtime.facts().name
-    return datasets.cache() / "calibration" / f"{re.sub('[^a-z0-9]+', '-', name.lower())}.json"

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import tcgpu
-from tcgpu import bench, cpu, datasets, registry
+from tcgpu import cpu, measurement, records, registry
 from tcgpu.engines import runtime
 
 EDGES = np.array([0, 0, 1, 2, 3, 3, 1]), np.array([1, 2, 2, 3, 1, 3, 0])
@@ -62,14 +62,14 @@ def plan(graph):
 
 
 def test_a_single_run_has_three_timings(graph):
-    once = bench.time_once(graph)
+    once = measurement.time_once(graph)
     assert once.triangles == 2 and 0 < once.kernel_ms <= once.process_ms <= once.total_ms
 
 
 def test_rows_go_to_csv_and_back_and_show_as_a_table(graph, tmp_path):
     rows = tcgpu.measure(graph, repeats=1)
     rows.write_csv(tmp_path / "deep" / "rows.csv")
-    back = bench.Rows.read_csv(tmp_path / "deep" / "rows.csv")
+    back = records.Rows.read_csv(tmp_path / "deep" / "rows.csv")
     assert [{key: str(value) for key, value in row.items()} for row in back] == [
         {key: str(value) for key, value in row.items()} for row in rows
     ]
@@ -100,63 +100,17 @@ def test_a_gpu_that_is_not_there_is_refused_with_the_reason(graph):
         tcgpu.count(graph, method="naive", engine="gpu")
 
 
-def test_the_report_is_measured_on_its_four_classes_in_two_orders():
-    seen = []
-    rows = bench.measure_report(["cpu"], share=0.01, repeats=1, tell=seen.append)
-    assert [(row["graph"], row["order"]) for row in rows] == [
-        (f"{name} class", order) for name in bench.REPORT for order in ("natural", "degree")
-    ]
-    assert sum(seen, []) == rows
-    # shares shrink a graph, and leave its nonzeros per column near what the matrix of its class has
-    published = {row["graph"]: row["edges"] / row["vertices"] for row in datasets.published("report_matrices")}
-    for row in rows:
-        assert row["nonzeros_per_column"] == pytest.approx(published[row["graph"].removesuffix(" class")], rel=0.2)
-
-
-def test_the_classes_have_the_sizes_that_the_report_used():
-    published = {row["graph"]: row["vertices"] for row in datasets.published("report_matrices")}
-    for name, (_, size, _) in bench.REPORT.items():
-        vertices = np.prod([size.get(key, 1) for key in ("n", "planes", "rows", "cols")])
-        vertices *= 1 + 1.7 * size.get("bends", 0)
-        assert vertices == pytest.approx(published[name], rel=0.1)
-
-
-@pytest.mark.sim
-def test_the_sweep_keeps_the_edges_and_varies_the_columns(monkeypatch):
-    monkeypatch.setattr(bench, "SWEEP", (8, 16))
-    rows = bench.measure_sweep(["naive", "column_block"], share=1 / (1 << 12), repeats=1, engine="sim")
-    assert {row["edges"] for row in rows} == {bench.SWEEP_EDGES >> 12}
-    assert {row["nonzeros_per_column"] for row in rows} == {8, 16}
-    columns = {json.loads(row["knobs"]).get("columns") for row in rows if row["nonzeros_per_column"] == 16}
-    assert columns == {None, 1, 27, 8}
-
-
 def test_records_are_named_after_the_suite_and_the_machine():
     rows = [{"engine": "gpu", "gpu_name": "NVIDIA H200", "cpu": "some CPU"}]
-    assert bench.record_path("report", rows).name == "report-nvidia-h200.csv"
-    assert bench.record_path("sweep", [rows[0] | {"engine": "cpu"}]).name == "sweep-some-cpu.csv"
-
-
-@pytest.mark.sim
-def test_the_cache_is_measured_in_equal_shapes(monkeypatch):
-    monkeypatch.setattr(bench, "SHARED_PERCENT", (-1, 50))
-    monkeypatch.setattr(bench, "SHAPES", ({"threads": 32, "blocks": 4, "columns": 2},))
-    rows = bench.measure_cache(share=0.001, repeats=1, engine="sim")
-    assert [(row["method"], row["order"], row["shared_percent"]) for row in rows] == [
-        (method, order, percent)
-        for percent in (-1, 50)
-        for order in ("natural", "degree")
-        for method in ("naive", "column_block")
-    ]
-    shapes = [{key: json.loads(row["knobs"])[key] for key in ("threads", "blocks")} for row in rows]
-    assert shapes == [{"threads": 32, "blocks": 4}] * len(rows)
+    assert records.record_path("report", rows).name == "report-nvidia-h200.csv"
+    assert records.record_path("sweep", [rows[0] | {"engine": "cpu"}]).name == "sweep-some-cpu.csv"
 
 
 def test_a_record_that_cannot_be_written_is_named_and_the_old_one_stays(tmp_path, monkeypatch):
     path = tmp_path / "rows.csv"
     path.write_text("old")
     path.chmod(0o600)
-    rows = bench.Rows([{"a": 1}])
+    rows = records.Rows([{"a": 1}])
     with monkeypatch.context() as patch:
         patch.setattr("os.replace", lambda *_: (_ for _ in ()).throw(OSError(28, "No space left on device")))
         with pytest.raises(tcgpu.GraphError, match="rows.csv: cannot be written: No space left"):

@@ -1,6 +1,6 @@
-"""Draw the README's picture, sweep.svg, from the latest record of a sweep; inside, it says from which numbers.
+"""Draw the README's picture, data/measured/sweep.svg, from the latest record of a sweep, whose digest it contains.
 
-python data/measured/draw.py
+python notebooks/readme_picture.py
 """
 
 import hashlib
@@ -8,22 +8,23 @@ from pathlib import Path
 
 import matplotlib
 
+import charts
+import measured
 from tcgpu import records
-from tcgpu.lab import plots
 
-PICTURE = Path(__file__).resolve().with_name("sweep.svg")
+PICTURE = Path(__file__).resolve().parents[1] / "data" / "measured" / "sweep.svg"
 
 
 def source():
-    """What the picture is drawn from, as a digest of the numbers in it."""
+    """The record that the picture shows, and a digest of its numbers."""
     rows = records.latest("sweep")
     numbers = [(row["graph"], row["method"], row["order"], row["knobs"], row["kernel_ms"]) for row in rows]
     return f"sweep on {rows[0]['gpu_name']}, sha256 {hashlib.sha256(repr(numbers).encode()).hexdigest()}"
 
 
 def draw(path):
-    """The same record gives the same file: no date, and names inside that do not change."""
-    figure = plots.draw_sweep(records.latest("sweep"), published=records.published_table())
+    """Write the picture. The same record gives the same file: without a date, and with constant names of its parts."""
+    figure = charts.draw_sweep(records.latest("sweep"), published=measured.published_table())
     with matplotlib.rc_context({"svg.hashsalt": "tcgpu"}):
         figure.savefig(path, metadata={"Source": source(), "Date": None})
 

@@ -1,0 +1,485 @@
+"""The tables and figures of the papers, measured again: `python benchmarks/papers.py SUITE` runs a suite.
+
+    report    the report's four classes of graphs, in natural and in degree order
+    sweep     its two kernels over nonzeros per column, from 1 to 64
+    cache     the same two while a GPU's L1 cache shrinks
+    table1    Bisson & Fatica's kernels on graph500's graphs and on those in the folder that TCGPU_GRAPHS names
+    samples   their four kernels on generated graphs of every kind, to fit the constants of Algorithm 5 to
+    truss3    the 3-trusses of the graphs of `table1`
+    trusses   k-trusses for k from 3 to 100
+    levels    Chatterjee et al.'s figures, beside one native thread
+    lengths   merges and searches by the lengths of an edge's two columns
+    tricore   TriCore's kernel and its baselines on R-MAT graphs
+
+    python benchmarks/papers.py SUITE [--methods M,M] [--engine gpu] [--repeats 5] [--share 0.01] [--output FILE.csv]
+
+The record goes to data/measured/SUITE-MACHINE.csv, where the notebooks read it. --share makes the graphs of a suite
+smaller, for smaller machines.
+"""
+
+import argparse
+import inspect
+import json
+import math
+import sys
+import time
+from contextlib import nullcontext
+from importlib import import_module
+from itertools import combinations_with_replacement
+from pathlib import Path
+
+import tcgpu
+from tcgpu import cpu, datasets, levels
+from tcgpu.generators import GENERATORS
+from tcgpu.graph import Graph, GraphError, as_graph
+from tcgpu.kernels import simulated
+from tcgpu.measurement import (
+    REPEATS,
+    common_result,
+    machine,
+    measure,
+    medians,
+    raw_edges,
+    run_plan,
+    settings_of,
+    timed_runs,
+)
+from tcgpu.progress import underway
+from tcgpu.records import Rows, fitting_columns, record_path
+from tcgpu.registry import K_TRUSS, METHODS, choose, engine_of, on_engine
+
+sys.path.append(str(Path(__file__).resolve().parents[1] / "notebooks"))
+import lengths
+
+LARGE = 1 << 25  # edges of a graph that is run twice at most
+
+# The report's four graphs, generated: the call, and how many columns the report's second kernel takes at a time.
+REPORT = {
+    "delaunay_n22": ("delaunay", {"n": 1 << 22}, 27),
+    "great-britain_osm": ("road", {"rows": 772, "cols": 772, "bends": 7}, 27),
+    "auto": ("mesh3d", {"planes": 77, "rows": 76, "cols": 77}, 27),
+    "coPapersCiteseer": ("copapers", {"n": 434_102}, 1),
+}
+REPORT_METHODS = ("naive", "column_block", "bitmap", "report_auto")
+SWEEP = (1, 1.5, 2, 3, 4, 5, 6, 7, 8, 10, 12, 16, 20, 24, 32, 40, 48, 64)  # nonzeros per column
+SWEEP_EDGES = 1 << 23
+ORDERS = ("natural", "degree")
+SHARED_PERCENT = (-1, 0, 25, 50, 75)
+SHAPES = (
+    {"threads": 512, "blocks": 256, "columns": 1},
+    {"threads": 128, "blocks": 1024, "columns": 1},
+    {"threads": 128, "blocks": 1 << 16, "columns": 1},
+    {"threads": 256, "blocks": 1 << 16, "columns": 4},
+    {"threads": 512, "blocks": 1 << 16, "columns": 4},
+)
+
+# Bisson & Fatica's four kernels, and the longest column that a suite leaves to a single thread or warp.
+FOUR = ("bitmap_thread", "bitmap_warp", "bitmap_block_shared", "bitmap_block_global")
+LONGEST_ALONE = {"bitmap_thread": 1 << 12, "bitmap_warp": 1 << 16}
+GRAPH500 = range(18, 25)  # scales
+SAMPLES = (  # graphs of many mean and longest columns and sizes
+    *(("by_nonzeros", {"m": m, "nonzeros_per_column": k}) for m in (1 << 15, 1 << 21) for k in (2, 4, 8, 12, 16, 32)),
+    *(("rmat", {"scale": scale, "edge_factor": k}) for scale in (14, 16, 18, 20) for k in (2, 4, 8, 16)),
+    *(("copapers", {"n": n, "mean_degree": d}) for n in (20_000, 200_000) for d in (8, 20, 74)),
+    *(("barabasi_albert", {"n": 1 << s, "k": k}) for s in (13, 16, 19) for k in (3, 6, 12)),
+    *(("delaunay", {"n": 1 << s}) for s in (13, 16, 19)),
+    *(("road", {"rows": r, "cols": r}) for r in (64, 256, 1024)),
+    *(("mesh3d", {"planes": r, "rows": r, "cols": r}) for r in (20, 40, 80)),
+    *(("watts_strogatz", {"n": 1 << s, "k": 20}) for s in (14, 18)),
+)
+# For Figure 5 one graph each that suits a thread, a warp or a block per column, and the values of k.
+TRUSSES = (
+    ("road", {"rows": 1200, "cols": 1200}),
+    ("barabasi_albert", {"n": 1 << 20, "k": 7}),
+    ("copapers", {"n": 100_000}),
+    ("rmat", {"scale": 22}),
+)
+TRUSS_KNOBS = {"k_truss": {}, "bitmaps": {"method": "bitmaps"}}
+TRUSS_KS = (3, 4, 5, 6, 8, 10, 15, 20, 30, 40, 50, 75, 100)
+
+# Chatterjee et al., by figure: how many vertices, which settings, and whether to time a native thread, too. Their
+# graphs of up to 1,200 vertices are not published: small worlds stand for them. Of SNAP's graphs they name none.
+LEVELS = (
+    ("10", (200, 400, 600, 800, 1000, 1200), ({},), True),
+    ("11", (5_000, 10_000, 15_000, 20_000, 25_000), ({},), True),
+    ("12", (200, 400, 600, 800, 1000, 1200),
+     [{"memory": "global", "arrangement": arrangement} for arrangement in ("one", "redundant")], False),
+    ("approaches", (400,), [{"approach": approach} for approach in "ABCD"], False),
+    ("memory", (1000, 10_000), [{"memory": m, "lanes": n} for m in ("auto", "global") for n in (1, 32)], False),
+    ("schedule", (("mesh", {"rows": 300, "cols": 300}),),
+     [{"schedule": order, "piece": 2**62, "threads": 1024, "blocks": 132} for order in ("longest", "given")], False),
+    ("skip", (1000, 25_000), ({"skip": True},), False),
+)  # fmt: skip
+LEVELS_SNAP = ("as20000102", "ca-GrQc", "p2p-Gnutella04", "ca-HepPh", "ca-AstroPh", "ca-CondMat")
+LEVELS_NATIVE = 500_000_000  # combinations: of more, the native thread tests a share
+
+# TriCore: lengths of columns, and how many edges look up two of them: so many rows in all, within limits of edges.
+LENGTHS = (1, 4, 16, 64, 256, 1024, 4096)
+LENGTHS_METHODS = ("naive", "merge_path", "thread_search", "warp_search")
+LENGTHS_ROWS, LENGTHS_EDGES = 1 << 32, (1 << 19, 1 << 22)
+# R-MAT as it is drawn; and with as many edges as the slides' Kronecker1, where a thread per edge takes long.
+TRICORE = (
+    ("rmat20", {"scale": 20, "permuted": False}, ("naive", "adaptive", *LENGTHS_METHODS[1:])),
+    ("rmat22", {"scale": 22, "permuted": False}, ("naive", "adaptive", *LENGTHS_METHODS[1:])),
+    ("rmat22 of degree 64", {"scale": 22, "edge_factor": 64}, ("adaptive", "merge_path", "warp_search")),
+)
+
+
+def run(suite, methods=None, *, engine=None, repeats=REPEATS, share=1.0):
+    """Measure a suite; returns Rows. methods: names; those of the suite if None. share: of its graphs' size."""
+    wish = {} if methods is None else {"methods": methods}
+    rows = Rows()
+    for found in SUITES[suite](**wish, engine=engine, repeats=repeats, share=share):
+        rows += found
+    return rows
+
+
+# Each suite is a generator of the Rows of one graph after the other.
+
+
+# ---------------------------------------------------------------------------------------------------------- the report
+
+
+def report(methods=REPORT_METHODS, *, engine, repeats, share):
+    """The report's table: its four classes of graphs, in natural and in degree order."""
+    for name, (generator, size, columns) in REPORT.items():
+        graph = GENERATORS[generator](**scaled(size, share))
+        for order in ORDERS:
+            yield measure(graph, methods, knobs={"columns": columns}, engine=engine, order=order, repeats=repeats,
+                          name=f"{name} class")  # fmt: skip
+
+
+def sweep(methods=REPORT_METHODS[:2], *, engine, repeats, share):
+    """The report's two kernels over nonzeros per column from 1 to 64, at a fixed number of edges, in both orders.
+
+    `column_block` runs with one column at a time, with 27, and with as many as give each thread a nonzero.
+    """
+    for nonzeros in SWEEP:
+        graph = GENERATORS["by_nonzeros"](**scaled({"m": SWEEP_EDGES}, share), nonzeros_per_column=nonzeros)
+        knobs = [{"columns": columns} for columns in sorted({1, 27, fitting_columns(nonzeros)})]
+        for order in ORDERS:
+            yield measure(graph, methods, knobs=knobs, engine=engine, order=order, repeats=repeats,
+                          name=f"{nonzeros:g} nonzeros per column")  # fmt: skip
+
+
+def cache(methods=REPORT_METHODS[:2], *, engine, repeats, share):
+    """The report's two kernels on its densest class, in equal launch shapes, while the L1 cache shrinks.
+
+    `shared_percent` in a row is the share of an SM's fast memory that is kept for shared memory and so taken from the
+    L1 cache; -1 where the driver chose.
+    """
+    generator, size, _ = REPORT["coPapersCiteseer"]
+    graph = GENERATORS[generator](**scaled(size, share))
+    kernels = [step.kernel for method in methods for step in METHODS[method].plan(graph).steps]
+    try:
+        for percent in SHARED_PERCENT:
+            for kernel in kernels:
+                kernel.carve_out(percent)
+            for order in ORDERS:
+                found = measure(graph, methods, knobs=list(SHAPES), engine=engine, order=order, repeats=repeats,
+                                name="coPapersCiteseer class")  # fmt: skip
+                for row in found:
+                    row["shared_percent"] = percent
+                yield found
+    finally:
+        for kernel in kernels:
+            kernel.carve_out(-1)
+
+
+# ----------------------------------------------------------------------------------------------------- Bisson & Fatica
+
+
+def table1(methods=(*FOUR, "bitmap_auto"), *, engine, repeats, share):
+    """Table I, in natural order: the graphs in the folder that TCGPU_GRAPHS names, and graph500's.
+
+    A method is left out where it refuses the graph, or would leave a long column to one thread or warp. Counts are
+    checked against the native engine's. A row has the length of the longest column.
+    """
+    for name, raw in table1_graphs(share):
+        graph = as_graph(raw)
+        fitting = methods_that_fit(methods, graph, engine)
+        found = measure(raw, fitting, engine=engine, repeats=fewer(repeats, graph.m), name=name)
+        if found[0]["triangles"] != cpu.count(graph):
+            raise RuntimeError(f"{fitting[0]} counts {found[0]['triangles']:,} on {name}, cpu {cpu.count(graph):,}")
+        for row in found:
+            row["longest_column"] = graph.max_column
+        yield found
+
+
+def samples(methods=FOUR, *, engine, repeats, share):
+    """The kernels' times alone, on generated graphs of every kind: the best of the repeats."""
+    for generator, size in SAMPLES:
+        try:
+            graph = GENERATORS[generator](**scaled(size, share))
+        except GraphError:  # no graph that small has columns that long
+            continue
+        about = {"graph": graph.name, "vertices": graph.n, "edges": graph.m, "longest_column": graph.max_column}
+        yield Rows(
+            about | best_kernel_time(graph, method, {}, engine, repeats)[0]
+            for method in methods_that_fit(methods, graph, engine)
+        )
+
+
+def truss3(*, engine, repeats, share):
+    """Table I's other half: the 3-trusses of the graphs of `table1`; but for the largest, checked against the native
+    support."""
+    for name, raw in table1_graphs(share):
+        graph = as_graph(raw)
+        found = measure_truss(raw, (3,), engine=engine, repeats=fewer(repeats, graph.m), name=name)
+        in_triangles = int((cpu.support(graph) > 0).sum()) if graph.m < LARGE else found[0]["kept"]
+        if found[0]["kept"] != in_triangles:
+            raise RuntimeError(f"k_truss keeps {found[0]['kept']:,} edges of {name}, in triangles are {in_triangles:,}")
+        yield found
+
+
+def trusses(*, engine, repeats, share):
+    """Figure 5: trusses for k from 3 to 100, of a large graph for each of the four kernels."""
+    for generator, size in TRUSSES:
+        yield measure_truss(GENERATORS[generator](**scaled(size, share)), TRUSS_KS, engine=engine, repeats=repeats)
+
+
+def measure_truss(graph, ks, *, engine=None, repeats=REPEATS, name=None):
+    """Time the k-truss of a graph for each k; returns Rows, each with the number of edges `kept`.
+
+    Two rows for each k: as `tcgpu.k_truss` finds it, and by `bitmaps`, Algorithm 3 of Bisson & Fatica, which is the
+    same for most graphs. A large graph is run once for each k past 3.
+    """
+    graph = graph if isinstance(graph, tuple) else as_graph(graph)
+    plain = as_graph(graph)
+    about = {"graph": name or plain.name or "", "vertices": plain.n, "edges": plain.m}
+    rows = Rows()
+    with on_engine(K_TRUSS, engine):
+        own = K_TRUSS.prepare(plain)
+        where = {"engine": engine_of(K_TRUSS, engine), "order": own.order}
+        for knobs in TRUSS_KNOBS.values():
+            run_plan(K_TRUSS.plan(own, k=4, **knobs), K_TRUSS)  # warm up
+        for k in ks:
+            times, every = 1 if k > 3 and plain.m >= LARGE else repeats, []
+            for method, knobs in TRUSS_KNOBS.items():
+                knobs = {"k": k, **knobs}
+                runs = timed_runs(K_TRUSS, own, raw_edges(graph, plain), "natural", knobs, times, summary=edges_kept)
+                every += runs
+                found = {"k": k, "kept": common_result(K_TRUSS.name, every), "method": method}
+                rows.append(about | found | where | medians(runs) | {"repeats": times} | machine(engine))
+    return rows
+
+
+def edges_kept(numbers):
+    """How many edges are in the truss, by what its plan says of each: 0 where it stays."""
+    return int((numbers == 0).sum())
+
+
+def table1_graphs(share):
+    """(name, Graph or raw edges) of each graph of Table I.
+
+    share: below 1, smaller scales of graph500, and none of the other graphs that has more than that share of the edges
+    of graph500's largest.
+    """
+    for entry in datasets.own():
+        if entry.edges <= share * (16 << GRAPH500[-1]):
+            yield entry.name, datasets.load(entry.name)
+    for scale in (scale + round(math.log2(share)) for scale in GRAPH500):
+        if scale >= 1:
+            yield f"graph500-scale{scale}-ef16", GENERATORS["rmat"].edges(scale)[:2]
+
+
+def methods_that_fit(methods, graph, engine):
+    """Those of the methods that take the graph, and would not leave a very long column to a single thread or warp."""
+    fitting = []
+    for name in methods:
+        chosen = choose(name, engine)
+        try:
+            with on_engine(chosen, engine):
+                chosen.plan(graph)
+        except GraphError:
+            continue
+        if graph.max_column <= LONGEST_ALONE.get(name, graph.max_column):
+            fitting.append(name)
+    return fitting
+
+
+# --------------------------------------------------------------------------------------------------- Chatterjee et al.
+
+
+def levels_figures(methods=("levels",), *, engine, repeats, share):
+    """Figures 10 to 12, and the other choices in the method: see LEVELS.
+
+    A row has its figure, the number of combinations to test, and in how many chunks of how many vertices at most. A
+    native thread that would take long tests only the `share` of them that its row names, counts no triangles, and its
+    times are what all would take at that rate.
+    """
+    for figure, sizes, settings, beside in LEVELS:
+        graphs = [levels_graph(size, share) for size in sizes]
+        if figure == "11" and share == 1:
+            graphs += [datasets.load(name) for name in LEVELS_SNAP]
+        for graph in graphs:
+            found = measure(graph, methods, knobs=list(settings), engine=engine, repeats=repeats)
+            with on_engine(METHODS["levels"], engine):
+                chunks = import_module(METHODS["levels"].module).cut(graph)
+            if beside:
+                found.append(native_levels(graph, chunks, found[0], repeats))
+            about = {"chunks": len(chunks), "too_large": chunks.too_large, "largest": int(chunks.size.max(initial=0))}
+            for row in found:
+                row |= {"figure": figure, "tests": chunks.total_tests, "share": 1.0} | about | row
+            yield found
+
+
+def levels_graph(what, share):
+    """A graph of `share` times the size: a generator's, or of so many vertices a small world.
+
+    There each has 10 neighbours in the mean, and one edge in ten leads anywhere.
+    """
+    generator, size = what if isinstance(what, tuple) else ("watts_strogatz", {"n": what, "k": 10, "rewired": 0.1})
+    graph = as_graph(GENERATORS[generator](**scaled(size, share, least=12)))
+    graph.name = f"{'small world' if generator == 'watts_strogatz' else generator} {graph.n}"
+    return graph
+
+
+def native_levels(graph, chunks, like, repeats):
+    """The row of one native thread that tests the combinations of the chunks, beside the row of a GPU that did."""
+    parts = -(-chunks.total_tests // LEVELS_NATIVE) or 1
+    share = {"approach": "D", "threads": parts, "only": parts // 2}
+    levels.count_triangles(levels_graph(12, 1))  # compiles
+    runs = []
+    for _ in range(repeats):
+        begin = time.perf_counter()
+        again = Graph.from_edges(*graph.edges(), graph.n)
+        levels.split(again, shared_bits=chunks.shared_bits, machines=chunks.machines)
+        cut = time.perf_counter()
+        found = levels.count_triangles(graph, chunks, **share)
+        seconds = (time.perf_counter() - cut) * parts
+        runs.append((seconds * 1e3, seconds * 1e3, (seconds + cut - begin) * 1e3))
+    if parts == 1 and found != like["triangles"]:
+        raise RuntimeError(f"levels and its native thread disagree: {like['triangles']} and {found}")
+    same = ("graph", "vertices", "edges", "nonzeros_per_column")
+    return {
+        **{key: like[key] for key in same},
+        "triangles": found if parts == 1 else "",
+        "method": "levels",
+        "engine": "cpu",
+        "order": like["order"],
+        "knobs": json.dumps({"threads": 1}),
+        **medians(runs),
+        "repeats": repeats,
+        "share": 1 / parts,
+        **machine("cpu"),
+    }
+
+
+# ------------------------------------------------------------------------------------------------------------- TriCore
+
+
+def lengths_of_columns(methods=LENGTHS_METHODS, *, engine, repeats, share):
+    """The time of an edge by the lengths of its two columns: only the kernels' times, the best of the repeats.
+
+    `warp_search` runs without the top of its search tree, too. A row has the number of edges `asking`, which share the
+    time, and the lengths `shorter` and `longer` of their columns.
+    """
+    for m, n in combinations_with_replacement(LENGTHS, 2):
+        edges = max(1, round(share * min(LENGTHS_EDGES[1], max(LENGTHS_EDGES[0], LENGTHS_ROWS // (m + n)))))
+        graph = lengths.graph(m, n, edges)
+        about = {"graph": graph.name, "vertices": graph.n, "edges": graph.m}
+        about |= {"shorter": m, "longer": n, "asking": lengths.asking(graph)}
+        found, wanted = Rows(), cpu.count(graph)
+        for method in methods:
+            for setting in settings_of(method, [{}, {"cached": False}]):
+                row, triangles = best_kernel_time(graph, method, setting, engine, repeats)
+                if triangles != wanted:
+                    raise RuntimeError(f"{method} counts {triangles:,} on {graph.name}, cpu {wanted:,}")
+                found.append(about | {"triangles": triangles, "knobs": json.dumps(setting)} | row)
+        yield found
+
+
+def tricore(methods=None, *, engine, repeats, share):
+    """TriCore's kernel, with and without the top of its search tree, and its baselines, in degree order.
+
+    methods: of those that are run on each graph, which ones; all if None. A row has the amount of work.
+    """
+    for name, size, runs in TRICORE:
+        raw = GENERATORS["rmat"].edges(**scaled(size, share))
+        chosen = [method for method in runs if methods is None or method in methods]
+        found = measure(raw, chosen, knobs=[{}, {"cached": False}], engine=engine, order="degree",
+                        repeats=fewer(repeats, raw[0].size), name=name)  # fmt: skip
+        work = lengths.work(as_graph(raw).ordered("degree"))
+        for row in found:
+            row |= work
+        yield found
+
+
+# -------------------------------------------------------------------------------------------------------- all of these
+
+
+def best_kernel_time(graph, method, setting, engine, repeats):
+    """The best time of a method's kernels in so many runs, in natural order, as a row; and the count."""
+    chosen = choose(method, engine)
+    with on_engine(chosen, engine):
+        plan = chosen.plan(chosen.prepare(graph, "natural"), **setting)
+        times, _, counts = zip(*(run_plan(plan, chosen) for _ in range(1 + repeats)))
+    timed = {"method": method, "engine": engine_of(chosen, engine), "kernel_ms": round(min(times[1:]), 4)}
+    return timed | {"repeats": repeats} | machine(engine), counts[0]
+
+
+def fewer(repeats, edges):
+    """How often to repeat a run on a graph of so many edges: a large one at most twice."""
+    return min(2, repeats) if edges >= LARGE else repeats
+
+
+def scaled(size, share, least=2):
+    """The sizes of a generator for a graph of `share` times as many vertices."""
+    if not 0 < share <= 1:
+        raise GraphError(f"a share of a suite's size is above 0 and at most 1, not {share!r}")
+    counts = {key: value for key, value in size.items() if key in ("n", "m", "rows", "cols", "planes")}
+    if "scale" in size:
+        return size | {"scale": max(1, size["scale"] + round(math.log2(share)))}
+    return size | {key: max(least, round(value * share ** (1 / len(counts)))) for key, value in counts.items()}
+
+
+SUITES = {
+    "report": report,
+    "sweep": sweep,
+    "cache": cache,
+    "table1": table1,
+    "samples": samples,
+    "truss3": truss3,
+    "trusses": trusses,
+    "levels": levels_figures,
+    "lengths": lengths_of_columns,
+    "tricore": tricore,
+}
+
+
+def main(argv=None):
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False
+    )
+    parser.add_argument("suite", choices=SUITES)
+    parser.add_argument("--methods", metavar="M,M", help="which methods, separated by commas; default: the suite's")
+    parser.add_argument("--engine", metavar="E", help="gpu, sim or cpu; default: the first of each method that is here")
+    parser.add_argument("--repeats", metavar="N", type=int, default=REPEATS, help="runs of which the median counts")
+    parser.add_argument("--share", metavar="X", type=float, default=1.0, help="of the size of the suite's graphs")
+    parser.add_argument("--max-seconds", metavar="S", type=float, help="how long a run in the simulator may take")
+    parser.add_argument("--output", metavar="FILE", help="where the record goes")
+    wish = parser.parse_args(argv)
+    if wish.repeats < 1:
+        parser.error(f"repeats must be at least 1, not {wish.repeats}")
+    if not 0 < wish.share <= 1:
+        parser.error(f"share must be above 0 and at most 1, not {wish.share}")
+    methods = None if wish.methods is None else wish.methods.split(",")
+    if methods is not None and "methods" not in inspect.signature(SUITES[wish.suite]).parameters:
+        parser.error(f"--methods: the suite {wish.suite} has methods of its own")
+    try:
+        for name in methods or (() if wish.engine == "cpu" else ("adaptive",)):
+            engine_of(choose(name, wish.engine), wish.engine)
+        limited = nullcontext() if wish.max_seconds is None else simulated.limited(wish.max_seconds)
+        with limited, underway(None, f"measuring {wish.suite}"):
+            rows = run(wish.suite, methods, engine=wish.engine, repeats=wish.repeats, share=wish.share)
+    except tcgpu.GraphError as error:
+        parser.error(str(error))
+    print(rows)
+    path = wish.output or record_path(wish.suite, rows)
+    rows.write_csv(path)
+    print(f"written to {path}", file=sys.stderr)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,406 @@
+"""The charts of the notebooks, each drawn on the axes given or on a figure of its own.
+
+Colours have the same meaning in every picture, as in `tcgpu.figures`: blue is there, orange is looked at, grey is not
+there. A series has a marker or a hatch of its own, too, for print and for eyes that do not tell these colours apart.
+"""
+
+import re
+
+import numpy as np
+from matplotlib.colors import LinearSegmentedColormap
+from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter, NullLocator
+
+import measured
+from tcgpu import records
+from tcgpu.figures import BLUE, GREY, ORANGE, axes
+from tcgpu.lab.plots import layout
+
+BARS = ((BLUE, ""), (ORANGE, "///"), (GREY, "xxx"), ("#2d3748", "..."))
+LINES = ((BLUE, "o-"), (ORANGE, "s--"), ("#2d3748", "^:"), ("black", "*-"))
+
+
+# ----------------------------------------------------------------------------------------------------------- any series
+
+
+def draw_bars(values, *, ylabel="", log=False, level=None, title="", ax=None):
+    """Bars in groups: a dict of series -> group -> number, each with its number above; None is an empty place.
+
+    level: where to draw a line across, to compare the bars with.
+    """
+    groups = list(dict.fromkeys(group for bars in values.values() for group in bars))
+    ax = ax or axes(max(5, 1.6 * len(groups)), 3.5)
+    width = 0.8 / len(values)
+    for place, ((series, bars), (color, hatch)) in enumerate(zip(values.items(), BARS)):
+        known = [(k, bars[group]) for k, group in enumerate(groups) if bars.get(group) is not None]
+        left = [k + (place - (len(values) - 1) / 2) * width for k, _ in known]
+        heights = [height for _, height in known]
+        drawn = ax.bar(left, heights, width, label=series, color=color, hatch=hatch, edgecolor="white", lw=0.5)
+        ax.bar_label(drawn, [_short(height) for height in heights], size=7, padding=1)
+    if level is not None:
+        ax.axhline(level, color="black", lw=1, zorder=0)
+    ax.set(ylabel=ylabel, title=title, yscale="log" if log else "linear", xticks=range(len(groups)))
+    ax.set_xticklabels(groups, size=8)
+    ax.margins(y=0.1 + 0.06 * len(values))  # room for the legend
+    ax.legend(frameon=False, fontsize=8)
+    ax.spines[["top", "right"]].set_visible(False)
+    return ax.figure
+
+
+def draw_curves(curves, *, xlabel="", ylabel="", log="xy", level=None, title="", ax=None):
+    """A line a series: a dict of series -> [(x, y), ...]. log: which axes are logarithmic; level: a line across."""
+    ax = ax or axes(6, 3.5)
+    for (series, points), (color, style) in zip(curves.items(), LINES):
+        if points:
+            ax.plot(*zip(*points), style, color=color, ms=9 if "*" in style else 4, lw=1.3, label=series)
+    if level is not None:
+        ax.axhline(level, color="black", lw=1, zorder=0)
+    for letter, axis in (("x", ax.xaxis), ("y", ax.yaxis)):
+        if letter in log:
+            getattr(ax, f"set_{letter}scale")("log")
+            axis.set_major_locator(LogLocator(base=10, subs=(1, 2, 5)))
+            axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+            axis.set_minor_locator(NullLocator())
+    ax.set(xlabel=xlabel, ylabel=ylabel, title=title)
+    ax.legend(frameon=False, fontsize=8)
+    ax.grid(color="#edf2f7", zorder=-1)
+    ax.spines[["top", "right"]].set_visible(False)
+    return ax.figure
+
+
+def draw_lanes(warps):
+    """What the 32 lanes of a warp do, and how long they wait: name -> the steps of each lane, a panel a warp."""
+    panels = np.atleast_1d(axes(3.4 * len(warps), 2.6, ncols=len(warps)))
+    for panel, (name, steps) in zip(panels, warps.items()):
+        steps = np.asarray(steps)
+        lanes, longest = np.arange(steps.size), steps.max(initial=0)
+        panel.bar(lanes, longest - steps, 0.8, steps, color="white", edgecolor=GREY, hatch="////", lw=0.5)
+        panel.bar(lanes, steps, 0.8, color=np.where(steps == longest, ORANGE, BLUE))
+        panel.set_title(f"{name}\n{steps.sum() / max(1, longest * steps.size):.0%} of its steps are used", size=9)
+        panel.set(xlabel="lane", xticks=[0, 8, 16, 24, 31])
+        panel.yaxis.set_major_locator(MaxNLocator(integer=True))
+        panel.spines[["top", "right"]].set_visible(False)
+    panels[0].set_ylabel("steps (hatched: waiting)")
+    return panels[0].figure
+
+
+def draw_timeline(lanes, *, unit="milliseconds", title=""):
+    """What goes on side by side: a dict of name -> rows of two times, when each piece began and ended."""
+    panel = axes(9, 0.7 * len(lanes) + 0.8)
+    for k, (name, color) in enumerate(zip(lanes, (ORANGE, BLUE, GREY))):
+        begin, end = np.asarray(lanes[name], float).reshape(-1, 2).T
+        panel.barh(np.full(begin.size, k), end - begin, 0.7, begin, color=color, edgecolor="white", lw=0.3)
+    panel.set(yticks=range(len(lanes)), yticklabels=list(lanes), xlabel=unit, title=title)
+    panel.invert_yaxis()
+    panel.spines[["top", "right"]].set_visible(False)
+    return panel.figure
+
+
+def draw_schedules(schedules, *, unit="combinations", machine="multiprocessor"):
+    """Who works off which job when: a dict of name -> Schedule, a panel each. No schedule ends before the line."""
+    panels = axes(8, 1.9 * len(schedules), nrows=len(schedules), sharex=True, squeeze=False)[:, 0]
+    for panel, (name, schedule) in zip(panels, schedules.items()):
+        panel.barh(schedule.machine, schedule.weights, 0.8, schedule.begin, color=BLUE, edgecolor="white", lw=0.7)
+        for job, (place, begin, weight) in enumerate(zip(schedule.machine, schedule.begin, schedule.weights)):
+            if weight > 0.04 * schedule.makespan:
+                panel.text(begin + weight / 2, place, str(job), color="white", ha="center", va="center", size=7)
+        panel.axvline(schedule.bound, color=ORANGE)
+        panel.set_title(f"{name}: {schedule.above_bound:.1%} above the bound", size=9)
+        panel.set(ylabel=machine, yticks=range(schedule.loads.size))
+        panel.invert_yaxis()
+        panel.spines[["top", "right"]].set_visible(False)
+    panels[-1].set_xlabel(unit)
+    return panels[0].figure
+
+
+def draw_scaling(measured, simulated=None, published=None, *, title="", ax=None):
+    """How many times as fast many GPUs are as one: dicts of series -> [(GPUs, times), ...], on a line that is ideal.
+
+    What is simulated has the colour of what was measured under the same name; of what is published there are points.
+    """
+    simulated, published = simulated or {}, published or {}
+    ax = ax or axes(6.5, 4.5)
+    most = max(gpus for series in (measured, simulated, published) for points in series.values() for gpus, _ in points)
+    ax.plot([1, most], [1, most], color="#a0aec0", lw=1, label="ideal")
+    for (name, points), color in zip(measured.items(), (BLUE, ORANGE, "#2d3748")):
+        if name in simulated:
+            ax.plot(*zip(*simulated[name]), ":^", color=color, ms=4, lw=1.2, label=f"{name}, simulated")
+        ax.plot(*zip(*points), "-o", color=color, ms=6, lw=1.6, label=f"{name}, measured")
+    for (name, points), marker in zip(published.items(), "*P"):
+        ax.plot(*zip(*points), marker, color="black", ms=10, label=name)
+    ax.set_xscale("log", base=2)
+    ax.set_yscale("log", base=2)
+    for axis in (ax.xaxis, ax.yaxis):
+        axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    ax.set(xlabel="GPUs", ylabel="times as fast as one", title=title)
+    ax.legend(frameon=False, fontsize=8)
+    ax.grid(color="#edf2f7", zorder=-1)
+    ax.spines[["top", "right"]].set_visible(False)
+    return ax.figure
+
+
+def _short(number):
+    return f"{number:,.0f}" if number >= 100 else f"{number:.3g}"
+
+
+# ----------------------------------------------------------------------------------------------------------- the report
+
+
+def draw_times(tables, *, log=True):
+    """The report's first chart: the times of its two methods by graph. A dict of machine -> table, a panel each."""
+    panels = np.atleast_1d(axes(4.8 * len(tables), 3.6, ncols=len(tables), sharey=True))
+    for panel, (machine, table) in zip(panels, tables.items()):
+        values = {
+            name: {_two_lines(row["graph"]): row[f"{key}_ms"] for row in table}
+            for name, key in (("simple (naive)", "simple"), ("shared (column_block)", "shared"))
+        }
+        draw_bars(values, ylabel="milliseconds" if panel is panels[0] else "", log=log, title=machine, ax=panel)
+    return panels[0].figure
+
+
+def draw_speedups(tables):
+    """The report's second chart: how many times faster shared is than simple, by graph; machine -> table."""
+    values = {machine: {row["graph"]: row["speedup"] for row in table} for machine, table in tables.items()}
+    return draw_bars(values, ylabel="speedup, shared over simple", level=1)
+
+
+def draw_sweep(rows, *, published=()):
+    """Speedup of `column_block` over `naive` against nonzeros per column, from the rows of the record "sweep".
+
+    A panel for each order, a line for each way to choose how many columns a block takes; where a line crosses 1, it is
+    marked with the nonzeros per column: the threshold. published: a table of the report, a line in natural order.
+    """
+    orders = list(dict.fromkeys(row["order"] for row in rows))
+    panels = np.atleast_1d(axes(5.2 * len(orders), 4.2, ncols=len(orders), sharey=True))
+    ways = {"1 column": 1, "27 columns": 27, "a nonzero for every thread": "fitting"}
+    for panel, order in zip(panels, orders):
+        curves = {way: records.speedup_curve(rows, columns, order=order) for way, columns in ways.items()}
+        if published and order == "natural":
+            stars = [(row["edges"] / row["vertices"], row["speedup"]) for row in published]
+            curves["the report's four graphs, on its T4"] = sorted(stars)
+        title = f"{order} order, {rows[0]['gpu_name']}"
+        draw_curves(curves, xlabel="nonzeros per column", level=1, title=title, ax=panel)
+        for points, (color, _) in zip(curves.values(), LINES):
+            for place in measured.crossings(points):
+                panel.plot(place, 1, "o", ms=11, mfc="none", mec=color)
+                panel.annotate(f"{place:.1f}", (place, 1), (6, -14), textcoords="offset points", color=color)
+    panels[0].set_ylabel("speedup, column_block over naive")
+    return panels[0].figure
+
+
+def _two_lines(name):
+    """A long name broken once, where words begin, so that names stand side by side."""
+    return re.sub(r"[-_]|(?<=[a-z])(?=[A-Z])", lambda found: f"{found.group()}\n", name, count=1)
+
+
+# ------------------------------------------------------------------------------------------------------ Bisson & Fatica
+
+
+# the colour and marker of each of the four kernels
+KERNELS = {
+    "bitmap_thread": (GREY, "o"),
+    "bitmap_warp": (BLUE, "s"),
+    "bitmap_block_shared": (ORANGE, "^"),
+    "bitmap_block_global": ("#2d3748", "D"),
+}
+
+
+def draw_regions(found, *, longest_thread, mean_warp, vertices_shared):
+    """Algorithm 5 as regions over the mean and the longest column, and on them each graph as its fastest kernel.
+
+    found: the rows of `calibration.choices`. A panel for the graphs of fewer vertices than `vertices_shared`, one for
+    the others. A graph on the colour of another kernel is one where the algorithm chooses wrongly.
+    """
+    panels = axes(11, 4.2, ncols=2, sharex=True, sharey=True)
+    means, longest = [row["mean"] for row in found], [row["longest_column"] for row in found]
+    left, right, bottom, top = min(means) / 1.6, max(means) * 1.6, max(1, min(longest) / 1.6), max(longest) * 1.6
+    edge, corner = longest_thread + 0.5, max(left, mean_warp)
+    for panel, small in zip(panels, (True, False)):
+        block = "bitmap_block_shared" if small else "bitmap_block_global"
+        for kernel, x, y, x_end, y_end in (
+            ("bitmap_thread", left, bottom, right, edge),
+            ("bitmap_warp", left, edge, corner, top),
+            (block, corner, edge, right, top),
+        ):
+            panel.fill_between([x, x_end], y, y_end, color=KERNELS[kernel][0], alpha=0.25, lw=0)
+        for kernel, (color, marker) in KERNELS.items():
+            here = [row for row in found if (row["vertices"] < vertices_shared) == small and row["best"] == kernel]
+            places = [(row["mean"], row["longest_column"]) for row in here] or [(None, None)]
+            panel.plot(*zip(*places), marker, color=color, mec="black", ms=7, ls="", label=kernel)
+        sign = "fewer than" if small else "at least"
+        panel.set(xscale="log", yscale="log", xlim=(left, right), ylim=(bottom, top), xlabel="mean column",
+                  title=f"{sign} {vertices_shared:,} vertices")  # fmt: skip
+        panel.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    panels[0].set_ylabel("longest column")
+    handles, labels = panels[1].get_legend_handles_labels()
+    panels[0].figure.legend(handles, labels, title="marker: the fastest; area: what is chosen", ncols=4,
+                            loc="outside lower center", frameon=False)  # fmt: skip
+    return panels[0].figure
+
+
+def draw_rates(tables):
+    """Figure 6 of Bisson & Fatica: edges a second on each graph, by the kernel's speed. machine -> `measured.rates`."""
+    panels = np.atleast_1d(axes(5.5 * len(tables), 5, ncols=len(tables), sharey=True))
+    for panel, (machine, rates) in zip(panels, tables.items()):
+        for name, (color, style) in zip(("kernel", "process", "total"), LINES):
+            known = [(k, rate[name]) for k, rate in enumerate(rates) if rate[name]]
+            panel.plot(*zip(*known), style, color=color, ms=4, lw=1, label=name)
+        panel.set(yscale="log", title=machine, xticks=range(len(rates)))
+        panel.set_xticklabels([rate["graph"] for rate in rates], rotation=90, size=6)
+        panel.spines[["top", "right"]].set_visible(False)
+        panel.grid(axis="y", color="#edf2f7", zorder=-1)
+    panels[0].set_ylabel("edges a second")
+    panels[0].legend(frameon=False, fontsize=8)
+    return panels[0].figure
+
+
+def draw_peeling(graph, numbers, *, positions=None):
+    """A truss peeled round by round, a panel each: what goes in the round stands out, and is missing from the next.
+
+    numbers: of each round the array of edges, as a `TrussPlan` has it: 0 where an edge is still there.
+    """
+    from matplotlib.collections import LineCollection
+
+    points = layout(graph) if positions is None else np.asarray(positions)
+    lines = points[np.stack(graph.edges(), axis=1)]
+    panels = np.atleast_1d(axes(3.4 * len(numbers), 3.4, ncols=len(numbers)))
+    before = np.zeros(graph.m, bool)
+    for round, (panel, number) in enumerate(zip(panels, numbers), 1):
+        gone = number != 0
+        goes, stays = gone & ~before, ~gone
+        for chosen, colour, width in ((stays, BLUE, 1.2), (goes, ORANGE, 1.6)):
+            panel.add_collection(LineCollection(lines[chosen], colors=colour, linewidths=width, zorder=1))
+        inside = np.unique(np.concatenate([ends[~before] for ends in graph.edges()]))
+        panel.scatter(*points[inside].T, s=14, color="#2d3748", zorder=2)
+        panel.set_title(f"round {round}: {goes.sum()} of {(~before).sum()} edges go", size=10)
+        panel.set(xlim=_around(points[:, 0]), ylim=_around(points[:, 1]), aspect="equal")
+        panel.set_axis_off()
+        before = gone
+    return panels[0].figure
+
+
+def draw_truss_numbers(graph, numbers, *, positions=None, ax=None):
+    """The graph with each edge the wider and darker the larger the k of the last truss that has it."""
+    from matplotlib.collections import LineCollection
+
+    ax = ax or axes(5.5, 5)
+    points = layout(graph) if positions is None else np.asarray(positions)
+    order = np.argsort(numbers, kind="stable")
+    lines = points[np.stack(graph.edges(), axis=1)][order]
+    levels = np.unique(numbers)
+    shades = {k: (GREY, "#63b3ed", BLUE, ORANGE)[min(place, 3)] for place, k in enumerate(levels)}
+    width = [0.8 + 0.8 * np.searchsorted(levels, k) for k in numbers[order]]
+    ax.add_collection(LineCollection(lines, colors=[shades[k] for k in numbers[order]], linewidths=width, zorder=1))
+    ax.scatter(*points.T, s=22, color="#2d3748", zorder=2)
+    for k in levels:
+        ax.plot([], [], color=shades[k], lw=2, label=f"{k}: {np.count_nonzero(numbers == k)} edges")
+    ax.legend(title="largest k", frameon=False, fontsize=8)
+    ax.set(xlim=_around(points[:, 0]), ylim=_around(points[:, 1]), aspect="equal")
+    ax.set_axis_off()
+    return ax.figure
+
+
+def draw_trusses(rows, *, key="total_ms"):
+    """Bisson and Fatica's Figure 5: the time of a truss against k, a line a graph; rows of the record "trusses"."""
+    names = dict.fromkeys(row["graph"] for row in rows)
+    curves = {name: [(row["k"], row[key]) for row in rows if row["graph"] == name] for name in names}
+    title = f"k-trusses on {rows[0]['gpu_name']}, from raw edges"
+    return draw_curves(curves, xlabel="k", ylabel="milliseconds", title=title, ax=axes(7, 4.2))
+
+
+def _around(values):
+    """Limits of an axis with a margin on both sides."""
+    margin = 0.06 * (values.max() - values.min())
+    return values.min() - margin, values.max() + margin
+
+
+# ---------------------------------------------------------------------------------------------------- Chatterjee et al.
+
+
+def draw_levels(graph, chunks):
+    """A graph by the levels of a Split, left to right, and under it which levels each chunk takes and how large it is.
+
+    Edges inside a level are arcs in orange, edges to the next level grey lines.
+    """
+    sizes = np.diff(chunks.level_ptr)
+    level = np.repeat(np.arange(sizes.size), sizes)
+    height = np.concatenate([(size - 1) / 2 - np.arange(size) for size in sizes.tolist()] or [[]])
+    tall = 0.25 * sizes.max(initial=4), 0.4 * len(chunks)
+    panels = axes(1.6 * sizes.size + 1, 1 + sum(tall), nrows=2, sharex=True, height_ratios=tall)
+    one, two = (chunks.place[ends] for ends in graph.edges())
+    for p, q in zip(one.tolist(), two.tolist()):
+        inside = level[p] == level[q]
+        bend = {"arrowstyle": "-", "connectionstyle": f"arc3,rad={0.3 if inside else 0}"}
+        look = {"color": ORANGE if inside else GREY, "lw": 1}
+        panels[0].annotate("", (level[p], height[p]), (level[q], height[q]), arrowprops=bend | look, zorder=1)
+    panels[0].scatter(level, height, s=160, color=BLUE, zorder=2)
+    for v, x, y in zip(chunks.order, level, height):
+        panels[0].annotate(str(v), (x, y), color="white", ha="center", va="center", size=7, zorder=3)
+    for c, chunk in enumerate(chunks):
+        first, last = level[chunks.start[c] + [0, chunk.vertices.size - 1]]
+        panels[1].barh(c, last - first + 0.6, left=first - 0.3, color=BLUE if chunk.fits else ORANGE)
+        panels[1].text((first + last) / 2, c, f"{chunk.vertices.size} vertices, {chunks.tests[c]:,} combinations",
+                       color="white", ha="center", va="center", size=7)  # fmt: skip
+    panels[1].invert_yaxis()
+    panels[1].set(xticks=range(sizes.size), xlabel="level", ylabel="chunk")
+    panels[1].yaxis.set_major_locator(MaxNLocator(integer=True))
+    for panel in panels:
+        panel.spines[["top", "right", "left"]].set_visible(False)
+    panels[0].set(yticks=[])
+    panels[0].spines["bottom"].set_visible(False)
+    panels[0].tick_params(bottom=False)
+    return panels[0].figure
+
+
+# -------------------------------------------------------------------------------------------------------------- TriCore
+
+
+def draw_lengths(ratios):
+    """How much faster one method is than another, by the lengths of an edge's two columns: name -> {(m, n): times}.
+
+    A panel each; blue where the first one wins, orange where it loses, the number in every cell.
+    """
+    panels = np.atleast_1d(axes(4.4 * len(ratios), 4.2, ncols=len(ratios), sharey=True))
+    shades = LinearSegmentedColormap.from_list("", [ORANGE, "white", BLUE])
+    for panel, (name, times) in zip(panels, ratios.items()):
+        lengths = sorted({length for pair in times for length in pair})
+        cells = np.full((len(lengths), len(lengths)), np.nan)
+        for (m, n), ratio in times.items():
+            y, x = lengths.index(m), lengths.index(n)
+            cells[y, x] = np.log2(ratio)
+            color = "white" if abs(cells[y, x]) > 3 else "black"
+            panel.text(x, y, _short(ratio), color=color, ha="center", va="center", size=7)
+        panel.imshow(cells, cmap=shades, vmin=-4, vmax=4, origin="lower")
+        panel.set(title=name, xlabel="rows of the longer column")
+        panel.set_xticks(range(len(lengths)), lengths, size=8)
+        panel.set_yticks(range(len(lengths)), lengths, size=8)
+        panel.spines[["top", "right"]].set_visible(False)
+    panels[0].set_ylabel("rows of the shorter column")
+    return panels[0].figure
+
+
+# ------------------------------------------------------------------------------------------------------------- adaptive
+
+
+def draw_roofline(rows, *, ax=None):
+    """How many instructions a second kernels run, against how many they run for each byte that memory moves.
+
+    rows: those of benchmarks/gpu.py, a kernel each, with counters. The roofs: an instruction a cycle in each quarter of
+    a multiprocessor, and the bandwidth of a copy, measured. The larger a dot, the longer its kernel takes.
+    """
+    ax = ax or axes(6.5, 4.2)
+    moved = [max(1, row["dram_read_bytes"] + row["dram_write_bytes"]) for row in rows]
+    points = [(row["instructions"] / bytes, row["instructions"] / row["ncu_ns"]) for row, bytes in zip(rows, moved)]
+    flat = max(4 * row["gpu_sms"] * row["cycles_per_second"] for row in rows) / 1e9
+    slope = rows[0]["copy_bytes_per_second"] / 1e9
+    x = np.geomspace(min(min(x for x, _ in points) / 3, flat / slope / 3), max(x for x, _ in points) * 3, 200)
+    ax.plot(x, np.minimum(slope * x, flat), color=ORANGE, label=f"{flat:,.0f} instructions a ns, {slope:,.0f} bytes")
+    longest = max(row["kernel_ms"] for row in rows)
+    for row, point in zip(rows, points):
+        ax.plot(*point, "o", color=BLUE, ms=4 + 16 * (row["kernel_ms"] / longest) ** 0.5, alpha=0.7)
+        ax.annotate(row["kernel"], point, (8, -9), textcoords="offset points", size=8)
+    ax.set(xscale="log", yscale="log", xlabel="warp instructions a byte from memory", ylabel="warp instructions a ns")
+    ax.set_ylim(min(y for _, y in points) / 2, 1.5 * flat)
+    ax.yaxis.set_minor_formatter(NullFormatter())
+    ax.legend(loc="lower right", frameon=False, fontsize=8)
+    ax.spines[["top", "right"]].set_visible(False)
+    return ax.figure

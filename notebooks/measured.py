@@ -1,0 +1,119 @@
+"""The tables and curves of the notebooks, taken from the records in `data/measured` and `data/published`.
+
+A table is a list of dicts with the keys of `data/published/report_matrices.csv`, so that published and measured numbers
+are drawn and printed by the same functions. Times are of the kernels, in natural order, where nothing else is said.
+"""
+
+import json
+import math
+
+from tcgpu.datasets import published
+
+CLASS = " class"  # ends the name of a generated graph in the record "report", after the name of the report's graph
+
+
+def published_table():
+    """The report's table as it is printed, with the facts of the matrices beside it."""
+    return published("report_matrices")
+
+
+def report_table(rows, *, order="natural", key="kernel_ms"):
+    """The report's table out of the record "report": `naive` is its simple, `column_block` its shared."""
+    times = method_times(rows, order=order, key=key)
+    table = []
+    for row in rows:
+        if (row["method"], row["order"]) == ("naive", order):
+            graph = row["graph"].removesuffix(CLASS)
+            simple, shared = times["naive"][graph], times["column_block"][graph]
+            facts = {name: row[name] for name in ("vertices", "edges", "triangles", "nonzeros_per_column")}
+            measured = {"simple_ms": simple, "shared_ms": shared, "speedup": simple / shared}
+            table.append({"graph": graph, **facts, **measured})
+    return table
+
+
+def method_times(rows, *, order="natural", key="kernel_ms"):
+    """method -> graph -> milliseconds, out of the record "report"."""
+    times = {}
+    for row in rows:
+        if row["order"] == order:
+            times.setdefault(row["method"], {})[row["graph"].removesuffix(CLASS)] = row[key]
+    return times
+
+
+def cache_curve(rows, method, *, order="natural", key="kernel_ms"):
+    """The best time of a method in the record "cache": [(percent of the fast memory kept from the L1, ms)]."""
+    best = {}
+    for row in rows:
+        if (row["method"], row["order"]) == (method, order) and row["shared_percent"] >= 0:
+            percent = row["shared_percent"]
+            best[percent] = min(row[key], best.get(percent, math.inf))
+    return sorted(best.items())
+
+
+def rates(rows, method="bitmap_auto"):
+    """Edges a second out of the record "table1" or, of "bitmaps", "truss3": a dict a graph, the fastest kernel
+    last, as in Figure 6."""
+    found = []
+    for row in rows:
+        if row["method"] == method:
+            times = {name: row["edges"] / row[f"{name}_ms"] * 1e3 for name in ("kernel", "process", "total")}
+            found.append({"graph": row["graph"], **times})
+    return sorted(found, key=lambda rate: rate["kernel"])
+
+
+def published_rates(method="bitmap_auto"):
+    """The same out of Table I as it is printed; None where a time could not be read."""
+    found, half = [], "truss_" if method == "k_truss" else ""
+    for row in published("bisson_table1"):
+        times = {name: row[f"{half}{name}_seconds"] for name in ("kernel", "process", "total")}
+        found.append({"graph": row["graph"], **{name: t and row["edges"] / t for name, t in times.items()}})
+    return sorted(found, key=lambda rate: rate["kernel"] or rate["process"] or 0)
+
+
+def level_times(rows, figure, *, engine="gpu", key="total_ms", **knobs):
+    """Times of one figure's small worlds in the record "levels": [(vertices, milliseconds)].
+
+    Of several settings, those rows whose knobs have these values.
+    """
+    points = []
+    for row in rows:
+        of_figure = (str(row["figure"]), row["engine"]) == (figure, engine) and row["graph"].startswith("small world")
+        if of_figure and knobs.items() <= json.loads(row["knobs"]).items():
+            points.append((row["vertices"], row[key]))
+    return sorted(points)
+
+
+def length_times(rows):
+    """What an edge costs in the record "lengths": method -> {(m, n): nanoseconds an edge that asks}.
+
+    `warp_search` without the top of its search tree is a method of its own here, "warp_search, no top".
+    """
+    times = {}
+    for row in rows:
+        name = row["method"] if json.loads(row["knobs"]).get("cached", True) else f"{row['method']}, no top"
+        times.setdefault(name, {})[row["shorter"], row["longer"]] = row["kernel_ms"] * 1e6 / row["asking"]
+    return times
+
+
+def per_dollar():
+    """What TriCore's slides say of speed and price, put together: for each comparison whose processors they name, how
+    many times faster theirs was, how many times dearer, and how many times faster for the same money."""
+    price = {row["processor"]: row["dollars"] for row in published("tricore_prices")}
+    found = []
+    for row in published("tricore_speedups"):
+        if row["ours"]:
+            dearer = row["ours_count"] * price[row["ours"]] / (row["theirs_count"] * price[row["theirs"]])
+            machines = f"{row['ours_count']} x {row['ours']} over {row['theirs_count']} x {row['theirs']}"
+            found.append({"against": row["against"], "machines": machines, "faster": row["times_faster"],
+                          "dearer": dearer, "per_dollar": row["times_faster"] / dearer})  # fmt: skip
+    return found
+
+
+def crossings(points, level=1.0):
+    """Where a curve, straight between its points on logarithmic axes, goes through `level`: a list of x."""
+    found = []
+    for (x, y), (next_x, next_y) in zip(points, points[1:]):
+        if (y < level) != (next_y < level):
+            part = math.log(level / y) / math.log(next_y / y)
+            found.append(x * (next_x / x) ** part)
+    return found

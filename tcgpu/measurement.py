@@ -1,0 +1,225 @@
+"""Time methods on one graph: three timings of each, every count checked, the machine named.
+
+kernel    from the first to the last kernel, by the device's events
+process   kernel, plus allocation, set-up and reading the result back
+total     process, plus everything from raw edges to columns: cleaning and ordering
+"""
+
+import datetime
+import json
+import os
+import platform
+import statistics
+import time
+from importlib.metadata import version
+from pathlib import Path
+from typing import NamedTuple
+
+from tcgpu.engines import native
+from tcgpu.graph import GraphError, as_graph
+from tcgpu.progress import part
+from tcgpu.records import Rows
+from tcgpu.registry import choose, engine_of, on_engine
+
+REPEATS = 5
+
+
+class Timing(NamedTuple):
+    """One run's three timings in milliseconds, and what it counted."""
+
+    triangles: int
+    kernel_ms: float
+    process_ms: float
+    total_ms: float
+
+
+def measure(graph, methods=("cpu",), *, knobs=None, engine=None, order=None, repeats=REPEATS, name=None,
+            max_seconds=None):  # fmt: skip
+    """Time `methods` on a graph; returns Rows, one for each method and each setting of its knobs.
+
+    graph: a Graph or anything `as_graph` takes; `total` starts from the pair of edge arrays where one is given, else
+    from the graph's own edges. methods: one name, or several. knobs: a dict, or a list of dicts to try in turn; a
+    method ignores knobs that it does not have. A row has the medians of `repeats` runs, in milliseconds, after one to
+    warm up, and their spread (largest less smallest). RuntimeError if any two counts differ. max_seconds: how long all
+    runs of a method may take in the simulator; see `tcgpu.count`.
+    """
+    if isinstance(repeats, bool) or not isinstance(repeats, int) or repeats < 1:
+        raise GraphError(f"repeats must be at least 1, and a whole number, not {repeats!r}")
+    graph = graph if isinstance(graph, tuple) else as_graph(graph)
+    plain = as_graph(graph)
+    about = {
+        "graph": name or plain.name or "",
+        "vertices": plain.n,
+        "edges": plain.m,
+        "nonzeros_per_column": round(plain.nonzeros_per_column, 3),
+    }
+    rows = Rows()
+    for method in [methods] if isinstance(methods, str) else methods:
+        for setting in settings_of(method, knobs):
+            measured = _measure_method(graph, plain, method, setting, engine, order, repeats, max_seconds)
+            rows.append(about | measured | machine(engine))
+    check_agreement(rows)
+    return rows
+
+
+def check_agreement(rows):
+    """RuntimeError if the rows of one graph do not all have the same count."""
+    if len({row["triangles"] for row in rows}) > 1:
+        found = ", ".join(f"{row['method']} {row['triangles']}" for row in rows)
+        raise RuntimeError(f"methods disagree on {rows[0]['graph'] or 'the graph'}: {found}")
+
+
+def time_once(graph, method=None, *, engine=None, order=None, max_seconds=None, **knobs):
+    """Run one count, once, and return its Timing. The first run of a method compiles it. Keywords as in `count`."""
+    chosen = choose(method, engine, order, knobs)
+    with on_engine(chosen, engine, max_seconds):
+        begin = time.perf_counter()
+        ordered = chosen.prepare(graph, order)
+        plan = chosen.plan(ordered, **knobs)
+        kernel, process, found = run_plan(plan, chosen)
+        return Timing(found, kernel, process, (time.perf_counter() - begin) * 1e3)
+
+
+def machine(engine=None):
+    """The facts of this machine that a record names: date, CPU, versions and, unless engine is "cpu", the GPU."""
+    facts = {
+        "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
+        "cpu": _cpu_name(),
+        "cores": os.cpu_count(),
+        "threads": native.threads(),
+        "python": platform.python_version(),
+        "system": platform.system(),
+        "numba": version("numba"),
+    }
+    if engine != "cpu":
+        from tcgpu.engines import runtime
+
+        if runtime.engine() == "gpu":
+            facts |= {f"gpu_{key}": value for key, value in runtime.facts().asdict().items()}
+    return facts
+
+
+def settings_of(method, knobs):
+    """The distinct settings of a method's knobs to try, each without the knobs that it does not have: a list of dicts.
+
+    knobs: as in `measure`.
+    """
+    known = choose(method).knobs
+    given = [knobs or {}] if knobs is None or isinstance(knobs, dict) else knobs
+    settings = [{key: value for key, value in setting.items() if key in known} for setting in given]
+    return [setting for k, setting in enumerate(settings) if setting not in settings[:k]]
+
+
+def run_plan(plan, method):
+    """Run a plan stage by stage; returns kernel and process milliseconds and the result."""
+    timed = _kernel_ms_by_clock if method.engines == ("cpu",) else _kernel_ms_by_events
+    try:
+        begin = time.perf_counter()
+        plan.allocate()
+        _synchronize(method)
+        allocated = time.perf_counter()
+        kernel = timed(plan)
+        launched = time.perf_counter()
+        found = plan.result()
+        return kernel, (allocated - begin + time.perf_counter() - launched) * 1e3 + kernel, found
+    finally:
+        plan.free()
+
+
+def timed_runs(method, ordered, raw, order, knobs, repeats, summary=int):
+    """Run a method `repeats` times on a prepared graph, and as often from raw edges on.
+
+    A tuple for each run: its kernel, process and total milliseconds, then `summary` of the result of either way.
+    """
+    runs = []
+    for k in range(repeats):
+        with part(2 * k, 2 * repeats):
+            kernel, process, found = run_plan(method.plan(ordered, **knobs), method)
+        with part(2 * k + 1, 2 * repeats):
+            begin = time.perf_counter()
+            again = method.plan(method.prepare(raw, order), **knobs).count()
+        runs.append((kernel, process, (time.perf_counter() - begin) * 1e3, summary(found), summary(again)))
+    return runs
+
+
+def common_result(method, runs):
+    """The result that all runs of `timed_runs` found; RuntimeError if they differ."""
+    counts = {count for run in runs for count in run[3:]}
+    if len(counts) > 1:
+        raise RuntimeError(f"{method} does not repeat itself: it counted {sorted(counts)}")
+    return counts.pop()
+
+
+def medians(runs):
+    """The medians and the spreads of the three timings of runs: tuples that begin with kernel, process and total."""
+    timings = dict(zip(("kernel_ms", "process_ms", "total_ms"), list(zip(*runs))[:3]))
+    return {
+        **{key: round(statistics.median(times), 4) for key, times in timings.items()},
+        **{f"{key}_spread": round(max(times) - min(times), 4) for key, times in timings.items()},
+    }
+
+
+def raw_edges(graph, plain):
+    """The arrays that `total` starts from: those given, or the edges and the size of the Graph made of them."""
+    return graph if isinstance(graph, tuple) else (*plain.edges(), plain.n)
+
+
+def _measure_method(graph, plain, method, knobs, engine, order, repeats, max_seconds):
+    """The row of one method with one setting of its knobs, without the facts of the graph and the machine."""
+    chosen = choose(method, engine, order, knobs)
+    wanted = order or chosen.order
+    with on_engine(chosen, engine, max_seconds):
+        ordered = chosen.prepare(plain, wanted)
+        plan = chosen.plan(ordered, **knobs)
+        _check_simulated(plan, 1 + 2 * repeats)
+        run_plan(plan, chosen)  # warm up: compiles, loads, fills caches
+        runs = timed_runs(chosen, ordered, raw_edges(graph, plain), wanted, knobs, repeats)
+    return {
+        "triangles": common_result(method, runs),
+        "method": method,
+        "engine": engine_of(chosen, engine),
+        "order": ordered.order,
+        "knobs": json.dumps(chosen.knobs | knobs),
+        **medians(runs),
+        "repeats": repeats,
+    }
+
+
+def _check_simulated(plan, runs):
+    """Announce runs of a plan that take the simulator long; GraphError if they take longer than they may."""
+    if plan.method != "cpu":
+        from tcgpu.engines import runtime
+        from tcgpu.kernels import simulated
+
+        if runtime.engine() == "sim":
+            simulated.check(f"{plan.method}, measured by {runs} runs,", runs * plan.simulated_seconds)
+
+
+def _kernel_ms_by_clock(plan):
+    begin = time.perf_counter()
+    plan.launch()
+    return (time.perf_counter() - begin) * 1e3
+
+
+def _kernel_ms_by_events(plan):
+    from tcgpu.engines import runtime
+
+    return runtime.elapsed_ms(plan.launch, prepare=plan.reset, waits=plan.waits)
+
+
+def _synchronize(method):
+    if method.engines != ("cpu",):
+        from tcgpu.engines import runtime
+
+        runtime.synchronize()
+
+
+def _cpu_name():
+    """The model of the processor, as the system calls it."""
+    try:
+        for line in Path("/proc/cpuinfo").read_text().splitlines():
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    except OSError:
+        pass
+    return platform.processor() or platform.machine()

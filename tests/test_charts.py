@@ -1,0 +1,298 @@
+"""The modules beside the notebooks: what their charts draw, judged by what is on the axes, and from which rows."""
+
+import json
+
+import networkx as nx
+import numpy as np
+import pytest
+from recorded import REPORT, row
+
+import calibration
+import charts
+import measured
+import tcgpu
+from charts import KERNELS
+from tcgpu import datasets, levels
+from tcgpu.kernels.bisson_fatica import bitmap_auto
+
+CLUB = tcgpu.Graph.from_networkx(nx.karate_club_graph())
+TABLE = {row["graph"]: row for row in datasets.published("bisson_table1")}
+
+
+# ------------------------------------------------------------------------------------------------- tables and curves
+
+
+def test_measured_and_published_tables_have_the_same_keys():
+    found, road = measured.report_table(REPORT)
+    (expected,) = [row for row in measured.published_table() if row["graph"] == "auto"]
+    assert set(found) <= set(expected)
+    assert (found["simple_ms"], found["shared_ms"], found["speedup"]) == (3.0, 2.0, 1.5)
+    assert (road["graph"], road["speedup"]) == ("road", 0.25)
+    assert measured.report_table(REPORT, order="degree")[0]["speedup"] == 4
+
+
+def test_times_of_every_method_by_graph():
+    times = {"naive": {"auto": 3.0, "road": 1.0}, "column_block": {"auto": 2.0, "road": 4.0}, "bitmap": {"auto": 5.0}}
+    assert measured.method_times(REPORT) == times
+    assert set(measured.method_times(REPORT, order="degree")) == {"naive", "column_block"}
+
+
+def test_the_best_launch_shape_counts_while_the_cache_shrinks():
+    rows = [row("naive", ms) | {"shared_percent": percent} for percent, ms in ((50, 4), (50, 3), (0, 2), (-1, 1))]
+    assert measured.cache_curve(rows, "naive") == [(0, 2), (50, 3)]
+    assert measured.cache_curve(rows, "naive", order="degree") == measured.cache_curve(rows, "column_block") == []
+
+
+def test_curves_cross_where_a_straight_line_between_logarithms_does():
+    assert measured.crossings([(1, 0.5), (4, 2.0)]) == pytest.approx([2.0])
+    assert measured.crossings([(1, 0.5), (2, 1.0), (4, 2.0), (8, 0.5)]) == pytest.approx([2.0, 4 * 2**0.5])
+    assert measured.crossings([(1, 2.0), (2, 3.0)]) == measured.crossings([(1, 0.5)]) == measured.crossings([]) == []
+
+
+def test_the_figures_of_the_levels_are_told_apart_by_engine_and_knobs():
+    def of(figure, engine, vertices, graph="small world", **knobs):
+        about = {"figure": figure, "engine": engine, "vertices": vertices, "graph": f"{graph} {vertices}"}
+        return about | {"knobs": json.dumps(knobs), "total_ms": 2.0 * vertices, "kernel_ms": 1.0}
+
+    rows = [of(11, "gpu", 9, lanes=1), of(11, "gpu", 5, lanes=32), of(11, "cpu", 9)]
+    rows += [of("11", "gpu", 7, "ca-Y", lanes=1), of("memory", "gpu", 9, lanes=1)]
+    assert measured.level_times(rows, "11") == [(5, 10.0), (9, 18.0)]
+    assert measured.level_times(rows, "11", lanes=1) == [(9, 18.0)]
+    assert measured.level_times(rows, "11", engine="cpu", key="kernel_ms") == [(9, 1.0)]
+    assert measured.level_times(rows, "memory") == [(9, 18.0)] and measured.level_times(rows, "12") == []
+
+
+def test_what_an_edge_costs_by_the_lengths_of_its_columns():
+    about = {"shorter": 4, "longer": 64, "asking": 1000, "kernel_ms": 2.0}
+    rows = [about | {"method": method, "knobs": knobs} for method, knobs in
+            (("naive", "{}"), ("warp_search", "{}"), ("warp_search", '{"cached": false}'))]  # fmt: skip
+    assert measured.length_times(rows) == dict.fromkeys(
+        ("naive", "warp_search", "warp_search, no top"), {(4, 64): 2000.0}
+    )
+
+
+def test_speed_for_the_same_money_follows_from_printed_speedups_and_prices():
+    found = {(row["against"], round(row["faster"], 1)): row for row in measured.per_dollar()}
+    assert list(found) == [("Green", 5.9), ("Green", 2.2), ("Shun", 2.5), ("Shun", 8.5), ("PDTL", 6.5)]
+    assert found["Green", 5.9]["dearer"] == 1 and found["Shun", 8.5]["per_dollar"] == pytest.approx(85)
+    assert found["PDTL", 6.5]["dearer"] == pytest.approx(6 * 1256 / (6 * 900))
+
+
+# ------------------------------------------------------------------------------------------------------- calibration
+
+
+def timed(vertices, edges, longest, **milliseconds):
+    """Rows of a record about one graph, the kernels called by the last word of their names."""
+    names = {name.rpartition("_")[2]: name for name in KERNELS}
+    about = {"graph": f"{vertices} {edges}", "vertices": vertices, "edges": edges, "longest_column": longest}
+    return [about | {"method": names[name], "kernel_ms": took} for name, took in milliseconds.items()]
+
+
+RECORD = [
+    *timed(1000, 2000, 8, thread=1, warp=3, shared=4, **{"global": 5}),
+    *timed(1000, 3000, 30, thread=1, warp=2, shared=4, **{"global": 5}),
+    *timed(1000, 4000, 40, thread=9, warp=1, shared=2, **{"global": 5}),
+    *timed(1000, 6000, 40, thread=9, warp=3, shared=2, **{"global": 5}),
+    *timed(300_000, 6_000_000, 50, thread=9, warp=3, shared=1.0, **{"global": 5}),
+    *timed(500_000, 6_000_000, 50, thread=9, warp=30, shared=6, **{"global": 5}),
+    *timed(900_000, 9_900_000, 5000, **{"global": 5}),
+]
+
+
+def test_a_fit_finds_the_constants_that_choose_best():
+    found = calibration.fit(RECORD)
+    assert 30 <= found["longest_thread"] < 40
+    assert 4 < found["mean_warp"] <= 6
+    assert 300_000 < found["vertices_shared"] <= 500_000
+    assert calibration.share_best(RECORD, **found) == 1
+    assert calibration.share_best(RECORD) == pytest.approx(4 / 7)
+    slower = {row["graph"]: row["slowdown"] for row in calibration.choices(RECORD) if row["slowdown"] > 1}
+    assert slower == {"1000 3000": 2, "1000 6000": 1.5, "300000 6000000": 5}
+
+
+def test_a_fit_stays_with_the_paper_where_nothing_speaks_against_it():
+    rows = timed(10**6, 3 * 10**6, 40, thread=9, warp=1, shared=5, **{"global": 5})
+    assert calibration.fit(rows) == bitmap_auto.PAPER
+
+
+def test_what_was_not_timed_is_not_chosen():
+    rows = timed(10**6, 10**6, 5, warp=2, **{"global": 1})
+    knobs = calibration.fit(rows)
+    assert calibration.choices(rows, **knobs)[0]["chosen"] == "bitmap_block_global"
+
+
+def test_regions_show_each_graph_once_as_its_fastest_kernel():
+    knobs = bitmap_auto.PAPER
+    small, large = charts.draw_regions(calibration.choices(RECORD), **knobs).axes
+    assert small.get_title() == "fewer than 131,072 vertices" and large.get_title() == "at least 131,072 vertices"
+    shown = [{line.get_label(): line.get_xydata() for line in panel.lines} for panel in (small, large)]
+    places = {kernel: np.isfinite(np.asarray(xy, float)).all(axis=1).sum() for kernel, xy in shown[0].items()}
+    assert places == dict(zip(KERNELS, (2, 1, 1, 0)))
+    assert sorted(shown[1]["bitmap_block_global"].tolist()) == [[11, 5000], [12, 50]]
+    assert len(small.collections) == len(large.collections) == 3, "a region for each choice"
+
+
+def test_rates_are_sorted_by_the_kernel_and_leave_out_what_was_not_printed():
+    about = {"method": "bitmap_auto", "edges": 1000, "process_ms": 4.0, "total_ms": 8.0}
+    rates = measured.rates([about | {"graph": "B", "kernel_ms": 1.0}, about | {"graph": "A", "kernel_ms": 2.0}])
+    assert rates == [
+        {"graph": "A", "kernel": 500_000, "process": 250_000, "total": 125_000},
+        {"graph": "B", "kernel": 1_000_000, "process": 250_000, "total": 125_000},
+    ]
+    printed = measured.published_rates()
+    assert len(printed) == len(TABLE) and printed[-1]["graph"].startswith("roadNet")
+    ours, theirs = charts.draw_rates({"ours": rates, "theirs": printed}).axes
+    assert [label.get_text() for label in ours.get_xticklabels()] == ["A", "B"]
+    kernel = theirs.lines[0].get_ydata()
+    assert len(kernel) == sum(row["kernel_seconds"] is not None for row in TABLE.values())
+    assert (np.diff(kernel) >= 0).all()
+
+
+# ------------------------------------------------------------------------------------------------------------ charts
+
+
+def test_levels_stand_side_by_side_and_each_chunk_lies_under_its_own():
+    chunks = levels.split(CLUB, shared_bits=299, machines=2, roots=1)
+    upper, lower = charts.draw_levels(CLUB, chunks).axes
+    (dots,) = upper.collections
+    at = dict(zip(chunks.order.tolist(), dots.get_offsets().tolist()))
+    assert len({tuple(point) for point in at.values()}) == CLUB.n
+    assert {v for v, (x, _) in at.items() if x == 1} == set(CLUB.column(0).tolist()), "the neighbours of the root"
+    assert len([text for text in upper.texts if not text.get_text()]) == CLUB.m
+    assert len(lower.patches) == len(chunks) and len({bar.get_facecolor() for bar in lower.patches}) == 2
+    assert all(f"{tests:,} combinations" in text.get_text() for tests, text in zip(chunks.tests, lower.texts))
+
+
+def test_schedules_show_every_job_on_its_machine_and_the_bound():
+    schedules = {order: levels.schedule([1, 1, 4, 2], 2, order) for order in ("given", "longest")}
+    given, longest = charts.draw_schedules(schedules).axes
+    assert sorted((bar.get_x(), bar.get_width()) for bar in given.patches) == [(0, 1), (0, 1), (1, 2), (1, 4)]
+    assert max(bar.get_x() + bar.get_width() for bar in longest.patches) == 4
+    assert [list(ax.lines[0].get_xdata()) for ax in (given, longest)] == [[4, 4]] * 2
+    assert "25.0% above" in given.get_title() and "0.0% above" in longest.get_title()
+
+
+def test_a_timeline_shows_each_piece_where_it_began_and_ended():
+    (panel,) = charts.draw_timeline({"copies": [(0, 2), (3, 4)], "kernels": [(2.5, 7)], "nothing": []}).axes
+    assert [(bar.get_y() + bar.get_height() / 2, bar.get_x(), bar.get_width()) for bar in panel.patches] == [
+        (0, 0, 2), (0, 3, 1), (1, 2.5, 4.5),
+    ]  # fmt: skip
+    assert [label.get_text() for label in panel.get_yticklabels()] == ["copies", "kernels", "nothing"]
+
+
+def sweep_row(method, nonzeros, milliseconds, columns=None, order="natural"):
+    """A row of a sweep, as far as it is drawn."""
+    knobs = json.dumps({} if columns is None else {"columns": columns})
+    where = {"graph": f"graph {nonzeros}", "order": order, "gpu_name": "GPU X", "edges": 1_000_000}
+    return {"method": method, "nonzeros_per_column": nonzeros, "kernel_ms": milliseconds, "knobs": knobs} | where
+
+
+def test_bars_stand_in_groups_with_their_numbers_and_differ_by_more_than_colour():
+    picture = charts.draw_bars({"one": {"A": 1.0, "B": 2500.0}, "two": {"A": 0.125, "B": None}}, level=1)
+    (ax,) = picture.axes
+    assert sorted(bar.get_height() for bar in ax.patches) == [0.125, 1, 2500]
+    assert {text.get_text() for text in ax.texts} == {"1", "0.125", "2,500"}
+    assert [label.get_text() for label in ax.get_xticklabels()] == ["A", "B"]
+    assert len({bar.get_hatch() for bar in ax.patches}) == 2
+    assert [list(line.get_ydata()) for line in ax.lines] == [[1, 1]]
+
+
+def test_curves_differ_by_marker_and_dash_and_their_axes_say_plain_numbers():
+    picture = charts.draw_curves({name: [(1, 0.5), (k + 2, 2)] for k, name in enumerate("abcd")})
+    (ax,) = picture.axes
+    assert len({(line.get_marker(), line.get_linestyle()) for line in ax.lines}) == 4
+    picture.draw_without_rendering()
+    assert {"1", "2", "5"} <= {label.get_text() for label in ax.get_xticklabels()}
+    assert charts.draw_curves({"linear": [(0, 0), (1, 1)], "none": []}, log="").axes[0].get_xscale() == "linear"
+
+
+def test_the_reports_charts_show_every_machine():
+    table = [
+        {"graph": "auto", "vertices": 1, "edges": 7, "simple_ms": 2.0, "shared_ms": 1.0, "speedup": 2.0},
+        {"graph": "coPapersCiteseer", "vertices": 1, "edges": 37, "simple_ms": 9.0, "shared_ms": 3.0, "speedup": 3.0},
+    ]
+    times = charts.draw_times({"X": table, "Y": table[:1]})
+    assert [ax.get_title() for ax in times.axes] == ["X", "Y"]
+    assert [len(ax.patches) for ax in times.axes] == [4, 2]
+    speedups = charts.draw_speedups({"X": table, "Y": table[:1]}).axes[0]
+    assert sorted(bar.get_height() for bar in speedups.patches) == [2, 2, 3]
+
+
+def test_a_sweep_marks_where_each_line_crosses_one():
+    rows = [sweep_row("naive", 4.0, 1.0), sweep_row("naive", 16.0, 1.0)]
+    rows += [sweep_row("column_block", 4.0, 2.0, columns=1), sweep_row("column_block", 16.0, 0.5, columns=1)]
+    rows += [sweep_row("naive", 4.0, 1.0, order="degree"), sweep_row("column_block", 4.0, 1.0, 1, "degree")]
+    published = [{"edges": 37, "vertices": 1, "speedup": 1.5}]
+    natural, degree = charts.draw_sweep(rows, published=published).axes
+    assert "GPU X" in natural.get_title() and "natural" in natural.get_title() and "degree" in degree.get_title()
+    assert [text.get_text() for text in natural.texts] == ["8.0"] and not degree.texts
+    assert [37] in [list(line.get_xdata()) for line in natural.lines]
+
+
+def test_lanes_show_the_longest_and_fill_up_with_waiting():
+    mesh, even = charts.draw_lanes({"mesh": np.arange(32), "even": np.full(32, 3)}).axes
+    assert sum(bar.get_height() for bar in mesh.patches) == 31 * 32
+    assert mesh.get_title() == "mesh\n50% of its steps are used" and "100%" in even.get_title()
+
+
+def test_peeling_shows_what_goes_and_leaves_it_out_of_the_next_round():
+    numbers = np.zeros((2, CLUB.m), int)
+    numbers[:, :10] = 2
+    numbers[1, 10:15] = 3
+    first, second = charts.draw_peeling(CLUB, numbers).axes
+    stays, goes = (len(lines.get_segments()) for lines in first.collections[:2])
+    assert (stays, goes) == (CLUB.m - 10, 10) and "10 of 78 edges go" in first.get_title()
+    stays, goes = (len(lines.get_segments()) for lines in second.collections[:2])
+    assert (stays, goes) == (CLUB.m - 15, 5) and "5 of 68 edges go" in second.get_title()
+
+
+def test_truss_numbers_are_told_apart_and_counted():
+    numbers = tcgpu.truss_numbers(CLUB)
+    (ax,) = charts.draw_truss_numbers(CLUB, numbers).axes
+    assert len(ax.collections[0].get_segments()) == CLUB.m
+    said = [text.get_text() for text in ax.get_legend().get_texts()]
+    assert said == [f"{k}: {np.count_nonzero(numbers == k)} edges" for k in np.unique(numbers)]
+
+
+def test_trusses_are_a_line_a_graph():
+    rows = [{"graph": name, "k": k, "total_ms": 5.0 * k, "gpu_name": "GPU X"} for name in "AB" for k in (3, 30, 100)]
+    (ax,) = charts.draw_trusses(rows).axes
+    assert [list(line.get_xdata()) for line in ax.lines] == [[3, 30, 100]] * 2 and "GPU X" in ax.get_title()
+
+
+def test_a_roofline_has_a_dot_a_kernel_under_a_roof():
+    """Two kernels: one that moves much for what it computes, one that computes."""
+    facts = {"gpu_sms": 100, "cycles_per_second": 2e9, "copy_bytes_per_second": 4e12, "dram_write_bytes": 0}
+    rows = [
+        facts | {"kernel": "moves", "kernel_ms": 1, "instructions": 10**6, "dram_read_bytes": 10**8, "ncu_ns": 10**5},
+        facts | {"kernel": "counts", "kernel_ms": 4, "instructions": 10**8, "dram_read_bytes": 10**6, "ncu_ns": 10**6},
+    ]
+    (ax,) = charts.draw_roofline(rows).axes
+    roof, moves, counts = ax.lines
+    assert max(roof.get_ydata()) == 800 and roof.get_ydata()[0] < 800
+    assert [text.get_text() for text in ax.texts] == ["moves", "counts"]
+    assert moves.get_xydata().round(4).tolist() == [[0.01, 10]]
+    assert counts.get_ydata().tolist() == [100] and counts.get_markersize() > moves.get_markersize()
+
+
+def test_lengths_are_cells_with_their_numbers_blue_where_the_first_wins():
+    ratios = {"one over another": {(1, 1): 0.25, (1, 64): 8, (64, 64): 2.5}, "same": {(4, 4): 1}}
+    first, second = charts.draw_lengths(ratios).axes
+    numbers = {text.get_position(): text.get_text() for text in first.texts}
+    assert numbers == {(0, 0): "0.25", (1, 0): "8", (1, 1): "2.5"}
+    cells = first.images[0].get_array()
+    assert cells[0].tolist() == [-2, 3] and np.isnan(cells.filled(np.nan)[1, 0])
+    red, _, blue, _ = first.images[0].cmap(1.0)
+    assert blue > red and [tick.get_text() for tick in first.get_xticklabels()] == ["1", "64"]
+    assert second.get_title() == "same" and len(second.texts) == 1
+
+
+def test_scaling_has_points_that_were_measured_simulated_and_published():
+    """A line in one colour for what was measured and simulated of one graph."""
+    measured = {"A": [(1, 1), (4, 3.7)], "B": [(1, 1), (2, 1.9)]}
+    (ax,) = charts.draw_scaling(measured, {"A": [(8, 7), (64, 40)]}, {"slides": [(6, 4.4)]}, title="GPU X").axes
+    lines = {line.get_label(): line for line in ax.lines}
+    assert list(lines) == ["ideal", "A, simulated", "A, measured", "B, measured", "slides"]
+    assert lines["ideal"].get_xydata().tolist() == [[1, 1], [64, 64]]
+    assert lines["A, simulated"].get_color() == lines["A, measured"].get_color() != lines["B, measured"].get_color()
+    assert lines["slides"].get_xydata().tolist() == [[6, 4.4]] and ax.get_title() == "GPU X"

@@ -1,0 +1,195 @@
+"""The suites of benchmarks/papers.py: that each measures its graphs, methods and settings, and checks the counts."""
+
+import json
+
+import networkx as nx
+import numpy as np
+import pytest
+from kernel_shapes import small_graphs
+
+import lengths
+import tcgpu
+from tcgpu import cpu, datasets
+from tcgpu.cpu import truss
+from tcgpu.engines import runtime
+from tcgpu.kernels.bisson_fatica import bitmap_block_shared
+from tcgpu.records import Rows
+
+pytestmark = pytest.mark.sim
+GRAPHS = small_graphs()
+CLUB = tcgpu.Graph.from_networkx(nx.karate_club_graph())
+
+
+@pytest.fixture(autouse=True)
+def simulator():
+    with runtime.using("sim"):
+        yield
+
+
+@pytest.fixture(scope="module")
+def papers(load_benchmark):
+    return load_benchmark("papers")
+
+
+def test_the_report_is_measured_on_its_four_classes_in_two_orders(papers):
+    rows = papers.run("report", ["cpu"], share=0.01, repeats=1)
+    assert [(row["graph"], row["order"]) for row in rows] == [
+        (f"{name} class", order) for name in papers.REPORT for order in ("natural", "degree")
+    ]
+    # shares shrink a graph, and leave its nonzeros per column near what the matrix of its class has
+    published = {row["graph"]: row["edges"] / row["vertices"] for row in datasets.published("report_matrices")}
+    for row in rows:
+        assert row["nonzeros_per_column"] == pytest.approx(published[row["graph"].removesuffix(" class")], rel=0.2)
+
+
+def test_the_classes_have_the_sizes_that_the_report_used(papers):
+    published = {row["graph"]: row["vertices"] for row in datasets.published("report_matrices")}
+    for name, (_, size, _) in papers.REPORT.items():
+        vertices = np.prod([size.get(key, 1) for key in ("n", "planes", "rows", "cols")])
+        vertices *= 1 + 1.7 * size.get("bends", 0)
+        assert vertices == pytest.approx(published[name], rel=0.1)
+
+
+def test_the_sweep_keeps_the_edges_and_varies_the_columns(papers, monkeypatch):
+    monkeypatch.setattr(papers, "SWEEP", (8, 16))
+    rows = papers.run("sweep", ["naive", "column_block"], share=1 / (1 << 12), repeats=1, engine="sim")
+    assert {row["edges"] for row in rows} == {papers.SWEEP_EDGES >> 12}
+    assert {row["nonzeros_per_column"] for row in rows} == {8, 16}
+    columns = {json.loads(row["knobs"]).get("columns") for row in rows if row["nonzeros_per_column"] == 16}
+    assert columns == {None, 1, 27, 8}
+
+
+def test_the_cache_is_measured_in_equal_shapes(papers, monkeypatch):
+    monkeypatch.setattr(papers, "SHARED_PERCENT", (-1, 50))
+    monkeypatch.setattr(papers, "SHAPES", ({"threads": 32, "blocks": 4, "columns": 2},))
+    rows = papers.run("cache", share=0.001, repeats=1, engine="sim")
+    assert [(row["method"], row["order"], row["shared_percent"]) for row in rows] == [
+        (method, order, percent)
+        for percent in (-1, 50)
+        for order in ("natural", "degree")
+        for method in ("naive", "column_block")
+    ]
+    shapes = [{key: json.loads(row["knobs"])[key] for key in ("threads", "blocks")} for row in rows]
+    assert shapes == [{"threads": 32, "blocks": 4}] * len(rows)
+
+
+def test_table_1_is_measured_on_known_graphs_and_generated_ones(papers, graphs_folder, monkeypatch):
+    monkeypatch.setenv("TCGPU_GRAPHS", str(graphs_folder))
+    monkeypatch.setattr(papers, "GRAPH500", (18,))
+    rows = papers.run("table1", engine="sim", share=2**-15, repeats=1)
+    graphs = list(dict.fromkeys(row["graph"] for row in rows))
+    assert graphs == ["karate", "graph500-scale3-ef16"]
+    assert [row["method"] for row in rows if row["graph"] == "karate"] == [*papers.FOUR, "bitmap_auto"]
+    assert {row["longest_column"] for row in rows if row["graph"] == "karate"} == {16}
+    assert {row["triangles"] for row in rows if row["graph"] == "karate"} == {45}
+
+
+def test_table_1_needs_no_known_graphs(papers, monkeypatch):
+    monkeypatch.delenv("TCGPU_GRAPHS", raising=False)
+    monkeypatch.setattr(papers, "GRAPH500", (18, 19))
+    rows = papers.run("table1", ["bitmap_thread"], engine="sim", share=2**-14, repeats=1)
+    assert [row["graph"] for row in rows] == ["graph500-scale4-ef16", "graph500-scale5-ef16"]
+
+
+def test_the_3_trusses_of_table_1(papers, graphs_folder, monkeypatch):
+    monkeypatch.setenv("TCGPU_GRAPHS", str(graphs_folder))
+    monkeypatch.setattr(papers, "GRAPH500", (18,))
+    rows = papers.run("truss3", engine="sim", share=2**-15, repeats=1)
+    assert [row["graph"] for row in rows] == 2 * ["karate"] + 2 * ["graph500-scale3-ef16"]
+    assert [(row["method"], row["k"]) for row in rows] == 2 * [("k_truss", 3), ("bitmaps", 3)]
+    assert rows[0]["kept"] == tcgpu.k_truss(datasets.load("karate"), 3, engine="cpu").m < rows[0]["edges"]
+    monkeypatch.setattr(cpu, "support", lambda graph: np.zeros(graph.m, np.int64))
+    with pytest.raises(RuntimeError, match="k_truss keeps .* edges of karate, in triangles are 0"):
+        papers.run("truss3", engine="sim", share=2**-15, repeats=1)
+
+
+def test_a_method_that_refuses_a_graph_or_would_take_for_ever_is_left_out(papers, monkeypatch):
+    graph = GRAPHS["two long columns"]
+    assert papers.methods_that_fit(papers.FOUR, graph, "sim") == list(papers.FOUR)
+    monkeypatch.setitem(papers.LONGEST_ALONE, "bitmap_thread", 100)
+    monkeypatch.setattr(bitmap_block_shared, "most_vertices", lambda threads=256: 10)
+    assert papers.methods_that_fit(papers.FOUR, graph, "sim") == ["bitmap_warp", "bitmap_block_global"]
+
+
+def test_a_wrong_count_in_table_1_is_an_error(papers, monkeypatch):
+    monkeypatch.setattr(papers, "GRAPH500", (18,))
+    monkeypatch.delenv("TCGPU_GRAPHS", raising=False)
+    monkeypatch.setattr(cpu, "count", lambda graph: -1)
+    with pytest.raises(RuntimeError, match="bitmap_thread counts .* on graph500-scale4-ef16, cpu -1"):
+        papers.run("table1", ["bitmap_thread"], engine="sim", share=2**-14, repeats=1)
+
+
+def test_trusses_are_measured_for_each_k(papers, monkeypatch):
+    monkeypatch.setattr(papers, "TRUSS_KS", (3, 4))
+    rows = papers.run("trusses", repeats=1, share=1e-5)
+    assert [row["k"] for row in rows] == [3, 3, 4, 4] * len(papers.TRUSSES)
+    assert [row["method"] for row in rows] == ["k_truss", "bitmaps"] * 2 * len(papers.TRUSSES)
+    for row in rows:
+        assert 0 <= row["kept"] <= row["edges"] and 0 < row["kernel_ms"] <= row["process_ms"] and row["total_ms"] > 0
+    kept = int((truss.numbers(CLUB) >= 4).sum())
+    for row in papers.measure_truss(CLUB, (4,), repeats=1, name="club"):
+        assert (row["graph"], row["kept"], row["engine"]) == ("club", kept, "sim")
+
+
+def test_the_figures_are_measured_beside_a_native_thread(papers, monkeypatch):
+    monkeypatch.setattr(papers, "LEVELS", (("10", (200,), ({},), True), ("12", (300,), ({"memory": "global"},), False)))
+    monkeypatch.setattr(papers, "LEVELS_NATIVE", 300)
+    rows = papers.run("levels", share=0.1, repeats=1)
+    assert [(row["figure"], row["engine"], row["vertices"]) for row in rows] == [
+        ("10", runtime.engine(), 20), ("10", "cpu", 20), ("12", runtime.engine(), 30),
+    ]  # fmt: skip
+    gpu, native, other = rows
+    assert (
+        gpu["tests"] == native["tests"] > 300 and gpu["share"] == 1 and native["share"] == 1 / -(-gpu["tests"] // 300)
+    )
+    assert native["triangles"] == "" and gpu["triangles"] > 0 and native["total_ms"] > native["kernel_ms"] > 0
+    assert json.loads(other["knobs"])["memory"] == "global" and other["chunks"] > 0 and other["largest"] <= 30
+
+
+def test_the_suite_measures_every_pair_of_lengths(papers, monkeypatch):
+    monkeypatch.setattr(papers, "LENGTHS", (2, 9))
+    rows = papers.run("lengths", share=1e-5, repeats=1, engine="sim")
+    assert {(row["shorter"], row["longer"]) for row in rows} == {(2, 2), (2, 9), (9, 9)}
+    assert all(row["asking"] > 0 and row["kernel_ms"] > 0 for row in rows)
+    settings = {(row["method"], row["knobs"]) for row in rows}
+    assert {method for method, _ in settings} == set(papers.LENGTHS_METHODS)
+    assert len([knobs for method, knobs in settings if method == "warp_search"]) == 2, "with and without the top"
+
+
+def test_the_suite_of_the_slides_measures_what_is_done_in_time(papers, monkeypatch):
+    small = tuple((name, size | {"scale": 6}, runs) for name, size, runs in papers.TRICORE)
+    monkeypatch.setattr(papers, "TRICORE", small)
+    rows = papers.run("tricore", ["merge_path", "thread_search", "warp_search"], repeats=1, engine="sim")
+    per_graph = {name: [row["method"] for row in rows if row["graph"] == name] for name, _, _ in papers.TRICORE}
+    every = ["merge_path", "thread_search", "warp_search", "warp_search"]
+    assert list(per_graph.values()) == [every, every, [name for name in every if name != "thread_search"]]
+    assert {row["order"] for row in rows} == {"degree"}
+    graph = tcgpu.generate.rmat(6, permuted=False).ordered("degree")
+    assert {key: rows[0][key] for key in lengths.work(graph)} == lengths.work(graph)
+
+
+def test_a_suite_writes_its_record(papers, tmp_path, capsys):
+    record = tmp_path / "report.csv"
+    papers.main(["report", "--methods", "cpu", "--share", "0.001", "--repeats", "1", "--output", str(record)])
+    assert len(Rows.read_csv(record)) == 8
+    out, err = capsys.readouterr()
+    assert len(out.splitlines()) == 9 and err == f"written to {record}\n"
+
+
+@pytest.mark.parametrize(
+    "words, said",
+    [
+        (["nothing"], "invalid choice: 'nothing'"),
+        (["truss3", "--methods", "naive"], "--methods: the suite truss3 has methods of its own"),
+        (["cache", "--methods", "naiv"], "no method 'naiv' (did you mean 'naive'?)"),
+        (["truss3", "--engine", "cpuu"], "no engine 'cpuu' (did you mean 'cpu'?)"),
+        (["trusses", "--engine", "cpu"], "method 'k_truss' runs on gpu or sim, not on 'cpu'"),
+        (["truss3", "--repeats", "0"], "repeats must be at least 1, not 0"),
+        (["table1", "--share", "nan"], "share must be above 0 and at most 1, not nan"),
+        ("report --share 1e-5 --methods naive --engine sim --max-seconds 1e-9".split(), "max_seconds="),
+    ],
+)
+def test_a_suite_refuses_what_it_does_not_know(papers, capsys, words, said):
+    with pytest.raises(SystemExit) as end:
+        papers.main(words)
+    assert end.value.code == 2 and said in capsys.readouterr().err
