@@ -16,7 +16,7 @@ import tcgpu
 from tcgpu.errors import GraphError
 from tcgpu.kernels.adaptive.setup import EMPTY
 from tcgpu.lab import stepper
-from tcgpu.lab.stepper import adaptive_degree_steps, frames, search_steps
+from tcgpu.lab.stepper import adaptive_steps, frames, search_steps
 from tcgpu.lab.stepper.frames import LOOKS, Cells, Lower, Matrix, Strip
 from tcgpu.registry import METHODS
 
@@ -40,8 +40,8 @@ KNOBS = {
         {"order": "bfs", "words": 0},
     ],
 }
-EVERY = [(method, knobs) for method in stepper.PLAYED for knobs in [{}, *KNOBS.get(method, [])]]
-every_method = pytest.mark.parametrize("method", stepper.PLAYED)
+EVERY = [(method, knobs) for method in stepper.SHOWN for knobs in [{}, *KNOBS.get(method, [])]]
+every_method = pytest.mark.parametrize("method", stepper.SHOWN)
 every_setting = pytest.mark.parametrize("method, knobs", EVERY, ids=lambda value: str(value))
 
 
@@ -95,8 +95,7 @@ def test_every_look_is_one_and_stands_for_a_cell(method, knobs):
         for panel in frame.panels:
             if isinstance(panel, Cells):
                 assert len(panel.values) == len(panel.looks) <= panel.room and set(panel.looks) <= set(LOOKS)
-                assert {*panel.heads, *panel.marks} <= set(range(len(panel.values)))
-                assert panel.marked or not panel.marks
+                assert {*panel.heads, *(panel.marks or ())} <= set(range(len(panel.values)))
             elif isinstance(panel, Matrix):
                 assert [len(line) for line in panel.looks] == [len(panel.columns)] * len(panel.rows)
                 assert {look for line in panel.looks for look in line} <= {*LOOKS, ""}
@@ -112,7 +111,9 @@ def test_the_layout_stays_while_a_kernel_is_at_work(method):
     layouts = {}
     for frame in play(CLUB, method):
         phase = frame.title.split()[0] if method in ("levels", "adaptive") else method
-        layout = [(type(panel), getattr(panel, "room", 0), getattr(panel, "marked", 0)) for panel in frame.panels]
+        layout = [
+            (type(panel), getattr(panel, "room", 0), getattr(panel, "marks", 0) is None) for panel in frame.panels
+        ]
         assert layouts.setdefault(phase, layout) == layout, frame.title
 
 
@@ -285,29 +286,29 @@ def test_a_search_ends_at_the_last_row_up_to_the_one_it_looks_for(rows, parts, k
     assert (rows[ends[node]] == key) == (key in rows)
     if key >= rows[0]:
         assert rows[ends[node]] == rows[bisect_right(rows, key) - 1]
-    near = {place for places in steps[: parts.bit_length() - 1] for place in places}
-    assert near - {len(rows)} <= set(search_steps.top(len(rows), parts)) and len(near - {len(rows)}) < parts
+    probed = {place for places in steps[: parts.bit_length() - 1] for place in places} - {len(rows)}
+    assert probed <= set(search_steps.cached_positions(len(rows), parts)) and len(probed) < parts
 
 
 @given(st.sets(st.integers(0, 63), max_size=30))
 def test_a_hash_table_has_its_rows_and_no_others(rows):
-    slots = adaptive_degree_steps.hash_table(sorted(rows))
+    slots = adaptive_steps.hash_table(sorted(rows))
     assert {row for row in slots if row != EMPTY} == rows and len(slots) >= 2 * len(rows)
     for row in range(64):
-        assert (slots[adaptive_degree_steps.probes(slots, row)[-1]] == row) == (row in rows)
+        assert (slots[adaptive_steps.probes(slots, row)[-1]] == row) == (row in rows)
 
 
 def test_words_for_captions():
     assert [frames.listed(range(1, n)) for n in (2, 3, 4)] == ["1", "1 and 2", "1, 2 and 3"]
     assert frames.counted(1, "row") == "1 row" and frames.counted(1200, "row") == "1,200 rows"
-    assert frames.said_found([(0, 1, 2)]) == " A triangle: 0, 1, 2." and frames.said_found([]) == ""
-    assert frames.said_found([(0, 1, 2), (0, 1, 3)]) == " 2 triangles: 0, 1, 2; 0, 1, 3."
+    assert frames.triangles_text([(0, 1, 2)]) == " A triangle: 0, 1, 2." and frames.triangles_text([]) == ""
+    assert frames.triangles_text([(0, 1, 2), (0, 1, 3)]) == " 2 triangles: 0, 1, 2; 0, 1, 3."
 
 
 # ---------------------------------------------------------------------------------------------------- what may be asked
 
 
-@pytest.mark.parametrize("method", [method for method, played in stepper.PLAYED.items() if not played.whole])
+@pytest.mark.parametrize("method", [method for method, played in stepper.SHOWN.items() if not played.whole])
 def test_a_column_or_an_edge_is_played_alone(method):
     whole = set(play(CLUB, method)[-1].triangles)
     assert set(play(CLUB, method, column=0)[-1].triangles) == {t for t in whole if t[0] == 0}
@@ -358,4 +359,4 @@ def test_a_graph_that_no_picture_has_room_for_is_refused():
 
 
 def test_every_method_can_be_played_or_is_said_not_to_be():
-    assert set(METHODS) == {*stepper.PLAYED, "report_auto", "bitmap_auto", "cpu"}
+    assert set(METHODS) == {*stepper.SHOWN, "report_auto", "bitmap_auto", "cpu"}

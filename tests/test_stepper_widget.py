@@ -27,7 +27,7 @@ def texts(picture):
 
 
 @pytest.mark.parametrize("graph", [CLUB, SMALL], ids=["club", "rmat"])
-@pytest.mark.parametrize("method", stepper.PLAYED)
+@pytest.mark.parametrize("method", stepper.SHOWN)
 def test_all_that_is_said_is_inside_the_picture_and_no_two_labels_meet(method, graph):
     for frame in some(list(stepper.steps(graph, method)), 5):
         picture = stepper.draw(frame)
@@ -41,7 +41,7 @@ def test_all_that_is_said_is_inside_the_picture_and_no_two_labels_meet(method, g
             assert not any(boxes[one].overlaps(boxes[other]) for other in large[k + 1 :]), one.get_text()
 
 
-@pytest.mark.parametrize("method", stepper.PLAYED)
+@pytest.mark.parametrize("method", stepper.SHOWN)
 def test_pictures_are_of_one_size_and_say_what_the_frame_says(method):
     frames = list(stepper.steps(SMALL, method))
     for frame in some(frames, 3):

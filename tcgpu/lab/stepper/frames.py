@@ -1,13 +1,13 @@
-"""What a stepper shows, as plain data: a `Frame` a step, made of a few kinds of panels. Nothing here draws.
+"""What the stepper shows, as plain data: a `Frame` per step, made of panels of a few kinds. Nothing here draws.
 
-Each cell, vertex or bit of a frame has a *look*, which says the same thing everywhere:
+Every cell, vertex and bit of a frame has a *look*, which means the same everywhere:
 
-    there    what is there
-    looked   what is looked at in this step
-    miss     where one looks in this step, and nothing is there
-    hit      what closes a triangle
-    done     what is not needed any more
-    empty    where nothing is
+    there    stored here
+    looked   read in this step
+    miss     looked up in this step, and not there
+    hit      part of a triangle
+    done     no longer needed
+    empty    nothing is stored here
 """
 
 from dataclasses import dataclass, field
@@ -16,17 +16,16 @@ import numpy as np
 
 from tcgpu.graph import Graph
 
-LOOKS = ("there", "looked", "miss", "hit", "done", "empty")
+LOOKS = ("there", "done", "looked", "miss", "hit", "empty")
 GLOBAL, SHARED, REGISTERS = "global memory", "shared memory", "registers"
 
 
 @dataclass(frozen=True)
 class Cells:
-    """Cells in a row: a column, some stretch of memory, a row of bits. With a `tree`, a search tree over them.
+    """A line of cells: a column, a range of memory, bits. With a `tree`, a search tree above them.
 
-    heads and marks are texts over and under cells: a dict of place -> text. `room`: how many cells there are to be in
-    the longest of such panels, so that it keeps its size. gaps: after which cells there is one. marked: whether marks
-    may come.
+    heads: position -> text above the cell. marks: position -> text below it; None where no frame has any. gaps: the
+    positions after which a gap is drawn. room: the most cells that such a panel has, so that it keeps its size.
     """
 
     label: str
@@ -34,29 +33,29 @@ class Cells:
     looks: tuple
     memory: str = GLOBAL
     heads: dict = field(default_factory=dict)
-    marks: dict = field(default_factory=dict)
+    marks: dict | None = None
     gaps: tuple = ()
     room: int = 0
     tree: object = None
-    marked: bool = True
 
 
 @dataclass(frozen=True)
 class Tree:
-    """A search tree over cells: complete, level by level, left to right; the top `cached` ones in shared memory."""
+    """A search tree over cells: complete, level by level, left to right; the top `cached` levels in shared memory."""
 
-    nodes: tuple  # (level, the place of the cell that the node stands for)
+    nodes: tuple  # (level, position of the cell that the node stands for)
     looks: tuple
-    lanes: tuple  # the lanes that are at each node, as text
+    lanes: tuple  # the lanes at each node, as text
     cached: int
-    levels: int  # how many there are to be in the deepest tree
+    levels: int  # of the deepest tree that the panel has room for
 
 
 @dataclass(frozen=True)
 class Matrix:
-    """Rows and columns of cells: bits of a matrix, or where two lists meet. `looks[r][c]` is "" where there is no cell.
+    """Rows and columns of cells: a bit matrix, or the grid of a merge. `looks[r][c]` is "" where there is no cell.
 
-    paths: lines along the borders of cells, each a list of (row, column) corners; dots: (row, column) corner -> text.
+    paths: lines along the borders of cells, each a list of (row, column) corners. cuts: diagonals, by the number of
+    steps from the upper left corner. dots: (row, column) corner -> text. room: the most rows and columns.
     """
 
     label: str
@@ -64,16 +63,15 @@ class Matrix:
     columns: tuple
     looks: tuple
     memory: str = GLOBAL
-    values: tuple = ()
     paths: tuple = ()
-    cuts: tuple = ()  # diagonals: how many steps along the path each lies from its beginning
+    cuts: tuple = ()
     dots: dict = field(default_factory=dict)
     room: tuple = (0, 0)
 
 
 @dataclass(frozen=True)
 class Strip:
-    """A long array, seen from afar: `size` elements, parts that begin at `starts`; which parts and places stand out."""
+    """A whole array in small: `size` elements, parts that begin at `starts`, and which parts and elements stand out."""
 
     label: str
     size: int
@@ -84,7 +82,7 @@ class Strip:
 
 @dataclass(frozen=True)
 class Lower:
-    """The strictly lower triangular matrix L, seen from afar: the columns that stand out, and looks of nonzeros."""
+    """The strictly lower triangular matrix L in small: columns that stand out, and the looks of nonzeros."""
 
     columns: tuple
     looks: dict = field(default_factory=dict)  # (i, j) -> look
@@ -93,7 +91,7 @@ class Lower:
 
 @dataclass(frozen=True)
 class Scene:
-    """What stays the same from the first frame to the last: the graph as its method numbers it, a point a vertex."""
+    """What all frames share: the graph in the method's order, and a point per vertex in inches."""
 
     graph: Graph
     method: str
@@ -109,23 +107,24 @@ class Frame:
     title: str
     caption: str
     panels: tuple
-    triangles: tuple  # (j, i, k), j < i < k: all that were found so far
-    new: int  # so many of them, the last ones, in this step
+    triangles: tuple  # (j, i, k), j < i < k: all found so far
+    new: int  # how many of them, the last ones, this step found
     lookups: int  # so far
-    vertices: dict  # vertex -> look, for those that stand out
-    edges: tuple  # pairs of vertices, for those that do
+    vertices: dict  # vertex -> look, of those that stand out
+    edges: tuple  # pairs of vertices that stand out
 
 
-class Recorder:
-    """Makes the frames of one scene and keeps the tally: what was found, and after how many look-ups."""
+class FrameBuilder:
+    """Makes the frames of a scene, and the panels that most methods share; adds up triangles and look-ups."""
 
     def __init__(self, scene):
-        self.scene, self.triangles, self.lookups = scene, [], 0
+        self.scene, self.graph = scene, scene.graph
+        self.triangles, self.lookups = [], 0
 
     def frame(self, title, caption, panels, *, nonzero=(), looked=(), there=(), edges=(), found=(), lookups=0):
-        """The next frame. What it found, and the look-ups that this took, are added to the tally.
+        """The next frame; triangles `found` in this step and its look-ups are added to the totals.
 
-        nonzero: (i, j), if one is at work; looked, there, edges: other vertices and edges that stand out.
+        nonzero: the (i, j) that is worked on, if any; looked, there, edges: other vertices and edges that stand out.
         """
         self.triangles += found
         self.lookups += int(lookups)
@@ -135,65 +134,80 @@ class Recorder:
         vertices |= dict.fromkeys(corners - looked, "hit")
         if nonzero:
             edges = (nonzero, *edges)
-        return Frame(self.scene, title, caption + said_found(found), tuple(panels), tuple(self.triangles), len(found),
-                     self.lookups, vertices, tuple(edges))  # fmt: skip
+        return Frame(self.scene, title, caption + triangles_text(found), tuple(panels), tuple(self.triangles),
+                     len(found), self.lookups, vertices, tuple(edges))  # fmt: skip
+
+    def ends(self, e):
+        """Row and column of nonzero e."""
+        return int(self.graph.row_idx[e]), int(self.graph.col_of[e])
+
+    def column(self, v, label, at=None, mark="", hits=(), begin=0):
+        """Column v as cells with a pointer; an empty line where v is None. See `pointed`."""
+        rows = () if v is None else self.graph.column(v).tolist()
+        return self.pointed(label, rows, at, mark, hits, begin)
+
+    def pointed(self, label, rows, at=None, mark="", hits=(), begin=0):
+        """Sorted rows with a pointer at position `at`; what lies before it, or before position `begin`, is done."""
+        here = [] if at is None else [at]
+        done = range(max([begin, *here]))
+        return cells(label, rows, done=done, looked=here, hit=positions(rows, hits, begin),
+                     marks=dict.fromkeys(here, mark), room=self.graph.max_column)  # fmt: skip
+
+    def row_idx(self, columns, read=()):
+        """The array `row_idx`: these columns stand out, and the elements that are read."""
+        begins = self.graph.col_ptr.tolist()
+        parts = tuple((begins[v], begins[v + 1]) for v in columns)
+        return Strip("row_idx", self.graph.m, tuple(begins[:-1]), parts, tuple(read))
 
 
-# ------------------------------------------------------------------------------------------------------ looks of cells
+def cells(label, values, look="there", *, there=(), done=(), looked=(), miss=(), hit=(), **more):
+    """Cells with these values, all of one look except at the positions given by look; `more`: other fields of Cells."""
+    looks = [look] * len(values)
+    for other, at in zip(LOOKS, (there, done, looked, miss, hit)):
+        for position in at:
+            looks[position] = other
+    return Cells(label, tuple(values), tuple(looks), **more)
 
 
-def looks(size, look="there", **places):
-    """So many looks: `look`, but others at the places that these name, the later ones before the earlier."""
-    found = [look] * size
-    for other, at in places.items():
-        for place in at:
-            found[place] = other
-    return tuple(found)
-
-
-def where(rows, wanted, begin=0):
-    """At which places, from `begin` on, the rows are that are wanted."""
+def positions(rows, wanted, begin=0):
+    """The positions, from `begin` on, of the rows that are in `wanted`."""
     return [k for k, row in enumerate(rows) if k >= begin and row in wanted]
 
 
-def bits(label, rows, first, size, word, memory, *, asked=(), hits=(), look="there"):
-    """Cells that say of `size` rows from `first` on whether they are among `rows`, in words of so many bits.
+def bits(label, rows, first, size, word, memory, *, asked=(), hits=(), written=False):
+    """Cells that say which of the `size` rows from `first` on are in `rows`: bits in words of `word` bits.
 
-    asked: rows that are looked up; hits: those of them that close triangles. word: 0 for bytes.
+    asked: rows that are looked up; hits: those of them that close triangles. written: whether this step writes the
+    bits. word: 0 for bytes.
     """
-    ones = {row - first for row in rows if first <= row < first + size}
-    seen = ["empty"] * size
-    for place in ones:
-        seen[place] = look
-    for row in asked:
-        seen[row - first] = "looked" if row - first in ones else "miss"
-    for row in hits:
-        seen[row - first] = "hit"
-    values = tuple(str(int(place in ones)) for place in range(size))
-    heads = {place: str(place + first) for place in range(size)}
-    gaps = tuple(range(word - 1, size - 1, word)) if word else ()
-    return Cells(label, values, tuple(seen), memory, heads, gaps=gaps, room=size, marked=False)
+    ones, asked = {row - first for row in rows if first <= row < first + size}, {row - first for row in asked}
+    return cells(
+        label, [str(int(k in ones)) for k in range(size)], "empty", memory=memory, room=size,
+        heads={k: str(k + first) for k in range(size)}, gaps=tuple(range(word - 1, size - 1, word)) if word else (),
+        there=ones, looked=ones if written else asked & ones, miss=asked - ones, hit=[row - first for row in hits],
+    )  # fmt: skip
 
 
 # --------------------------------------------------------------------------------------------------- words for captions
 
 
 def listed(values):
-    """Some values as they are said: "2", "2 and 3", "2, 3 and 7"."""
+    """Values as a sentence names them: "2", "2 and 3", "2, 3 and 7"."""
     *before, last = [str(value) for value in values]
     return f"{', '.join(before)} and {last}" if before else last
 
 
-def counted(number, what):
-    return f"{number:,} {what}{'s' * (number != 1)}"
+def counted(number, noun):
+    """A number and its noun, in the plural unless it is 1."""
+    return f"{number:,} {noun}{'s' * (number != 1)}"
 
 
 def are(values):
     return "is" if len(values) == 1 else "are"
 
 
-def said_found(found):
-    """The end of a caption: which triangles a step found, or nothing."""
+def triangles_text(found):
+    """The end of a caption: the triangles that a step found; empty if there are none."""
     if not found:
         return ""
     each = [f"{j}, {i}, {k}" for j, i, k in found]

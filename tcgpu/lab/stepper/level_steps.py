@@ -1,130 +1,128 @@
-"""`levels`: levels of a breadth-first search, two adjacent ones as a bit matrix, every combination tested by bits."""
+"""`levels`: two adjacent levels of a breadth-first search as a bit matrix; every combination is tested by its bits."""
 
 import numpy as np
 
-from tcgpu.lab.stepper.frames import SHARED, Cells, Matrix, counted, listed, looks
+from tcgpu.lab.stepper.frames import SHARED, Matrix, cells, counted, listed
 from tcgpu.lab.stepper.vertex_positions import BOX
 from tcgpu.levels import split
 
 
-def levels(recorder, *, skip=False):
-    """A frame a level, a frame for each chunk's bits, then one for all combinations with the same first two vertices.
+def levels(builder, *, skip=False):
+    """A frame per level, one for each chunk's bits, then one for all combinations with the same first two vertices.
 
-    With `skip`, all combinations of two vertices that are not joined are passed over at once.
+    skip: whether all combinations of two vertices that are not joined are skipped at once.
     """
-    chunks = cut(recorder.scene.graph)
-    yield from _searched(recorder, chunks)
+    chunks = split_small(builder.graph)
+    yield from search_levels(builder, chunks)
     for c in range(len(chunks)):
-        chunk = _Chunk(recorder, chunks, c)
-        yield chunk.written()
+        chunk = _Chunk(builder, chunks, c)
+        yield chunk.write()
         for i in range(chunk.first):
             for j in range(i + 1, len(chunk.vertices) - 1):
-                yield chunk.tested(i, j, skip)
+                yield chunk.test(i, j, skip)
 
 
-def cut(graph):
-    """The chunks that the kernel has of a small graph: of every component from its first vertex on."""
+def split_small(graph):
+    """The chunks that the kernel makes of a small graph: of every component from its first vertex on."""
     return split(graph, shared_bits=8 * 48 * 1024, machines=1, roots=1)
 
 
 def level_of(chunks):
-    """The level in its component of each vertex, as the split lists them."""
+    """The level of each vertex in its component, in the order of `chunks.order`."""
     sizes = np.diff(chunks.level_ptr)
     number = np.repeat(np.arange(sizes.size), sizes)
     begins = np.isin(chunks.order, chunks.roots)  # a component begins with its root
     return number - number[begins][np.cumsum(begins) - 1]
 
 
-def points(graph):
-    """A point a vertex, in inches: levels from the top down, a level's vertices side by side on an arc."""
-    chunks = cut(graph)
+def vertices_by_level(chunks):
+    """The vertices of each level, of all components together."""
     level = level_of(chunks)
-    deepest = level.max(initial=0) + 1
-    found = np.zeros((graph.n, 2))
-    for depth in range(deepest):
-        here = chunks.order[level == depth]
+    return [chunks.order[level == depth] for depth in range(level.max(initial=-1) + 1)]
+
+
+def level_points(graph):
+    """A point per vertex, in inches: levels from the top down, the vertices of a level side by side on an arc."""
+    found, every = np.zeros((graph.n, 2)), vertices_by_level(split_small(graph))
+    for depth, here in enumerate(every):
         across = (np.arange(here.size) + 0.5) / here.size
-        bent = (here.size > 2) * 0.45 * ((2 * across - 1) ** 2 - 0.5)  # so that edges inside a level show, too
-        found[here] = np.stack([across, 1 - (depth + 0.5 + bent) / deepest], axis=1)
+        bent = (here.size > 2) * 0.45 * ((2 * across - 1) ** 2 - 0.5)  # so that edges inside a level can be seen
+        found[here] = np.stack([across, 1 - (depth + 0.5 + bent) / len(every)], axis=1)
     return found * BOX
 
 
-def _searched(recorder, chunks):
-    """The levels of all components, side by side: a frame a level."""
-    level = level_of(chunks)
-    every = [chunks.order[level == depth].tolist() for depth in range(level.max(initial=-1) + 1)]
+def search_levels(builder, chunks):
+    """The levels of all components, side by side: a frame per level."""
+    every = [vertices.tolist() for vertices in vertices_by_level(chunks)]
     for depth, here in enumerate(every):
         if depth == 0:
             roots = f"vertex {here[0]}" if len(here) == 1 else f"vertices {listed(here)}, one in each component"
             caption = f"A breadth-first search begins at {roots}: that is level 0."
         else:
-            caption = f"Level {depth} is what is joined to level {depth - 1} and was not reached before: "
-            caption += f"{counted(len(here), 'vertex')}.".replace("vertexs", "vertices")
-        panels = []
-        for number, vertices in enumerate(every):
-            shown = tuple(vertices) if number <= depth else ()
-            seen = looks(len(shown), "looked" if number == depth else "there")
-            panels.append(Cells(f"level {number}", shown, seen, memory="", room=len(vertices), marked=False))
+            size = "1 vertex" if len(here) == 1 else f"{len(here)} vertices"
+            caption = f"Level {depth} is what is joined to level {depth - 1} and was not reached before: {size}."
+        panels = [
+            cells(f"level {number}", vertices if number <= depth else (), "looked" if number == depth else "there",
+                  memory="", room=len(vertices))
+            for number, vertices in enumerate(every)
+        ]  # fmt: skip
         there = [v for vertices in every[:depth] for v in vertices]
-        yield recorder.frame(f"level {depth}", caption, panels, looked=here, there=there)
+        yield builder.frame(f"level {depth}", caption, panels, looked=here, there=there)
 
 
 class _Chunk:
     """One chunk: its matrix, and its combinations. Its vertices are numbered 0, 1, ... from its first level on."""
 
-    def __init__(self, recorder, chunks, c):
-        self.recorder, self.tests = recorder, int(chunks.tests[c])
+    def __init__(self, builder, chunks, c):
+        self.builder, self.tests = builder, int(chunks.tests[c])
         self.vertices, self.first = chunks.vertices(c).tolist(), int(chunks.first[c])
         self.largest = int(chunks.size.max())
-        place = {v: p for p, v in enumerate(self.vertices)}
-        edges = zip(*(end.tolist() for end in recorder.scene.graph.edges()))
-        self.bits = {tuple(sorted((place[v], place[w]))) for v, w in edges if v in place and w in place}
+        number = {v: k for k, v in enumerate(self.vertices)}
+        edges = zip(*(end.tolist() for end in builder.graph.edges()))
+        self.bits = {tuple(sorted((number[v], number[w]))) for v, w in edges if v in number and w in number}
         level = int(chunks.level[c])
         deepest = max(level_of(chunks)[chunks.start[c] : chunks.start[c] + chunks.size[c]])
-        self.whose = f"levels {level} and {deepest}" if deepest > level else f"level {level}"
+        self.name = f"levels {level} and {deepest}" if deepest > level else f"level {level}"
 
-    def written(self):
+    def write(self):
         size = len(self.vertices)
         caption = (
-            f"The {size} vertices of {self.whose} are a chunk. A block writes its {counted(len(self.bits), 'edge')} "
+            f"The {size} vertices of {self.name} are a chunk. A block writes its {counted(len(self.bits), 'edge')} "
             f"as bits above the diagonal of a matrix: {size * (size - 1) // 2} bits in shared memory. Then it tests "
             f"{counted(self.tests, 'combination')} of three vertices: those that begin with one of the first "
             f"{self.first}."
         )
         panels = [self._matrix(dict.fromkeys(self.bits, "looked"))]
-        return self.recorder.frame(f"chunk of {self.whose}", caption, panels, looked=self.vertices)
+        return self.builder.frame(f"chunk of {self.name}", caption, panels, looked=self.vertices)
 
-    def tested(self, i, j, skip):
+    def test(self, i, j, skip):
         """The combinations of i < j and all k past j: the lanes take neighbouring ones."""
-        bits, v = self.bits, self.vertices
-        ks = range(j + 1, len(v))
-        joined = (i, j) in bits
-        passed = skip and not joined
-        here = [k for k in ks if {(i, j), (i, k), (j, k)} <= bits]
-        asked = {(i, j)} if passed else {(i, j), *((p, k) for k in ks for p in (i, j))}
-        seen = (
-            dict.fromkeys(bits, "there") | dict.fromkeys(asked - bits, "miss") | dict.fromkeys(asked & bits, "looked")
-        )
-        seen |= {bit: "hit" for k in here for bit in ((i, j), (i, k), (j, k))}
-        third = counted(len(ks), "combination")
-        if passed:
-            caption = f"Vertices {v[i]} and {v[j]} are not joined: all {third} of them and a third one are passed over."
+        v, last = self.vertices, range(j + 1, len(self.vertices))
+        joined = (i, j) in self.bits
+        skipped = skip and not joined
+        closed = [k for k in last if {(i, j), (i, k), (j, k)} <= self.bits]
+        asked = {(i, j)} if skipped else {(i, j), *((p, k) for k in last for p in (i, j))}
+        looks = dict.fromkeys(self.bits, "there") | {bit: "looked" if bit in self.bits else "miss" for bit in asked}
+        looks |= {bit: "hit" for k in closed for bit in ((i, j), (i, k), (j, k))}
+        tests = counted(len(last), "combination")
+        if skipped:
+            caption = f"Vertices {v[i]} and {v[j]} are not joined: all {tests} of them and a third one are passed over."
         else:
-            caption = f"Vertices {v[i]} and {v[j]} with each that follows: {third}, three bits of each are looked at. "
-            if here:
-                caption += f"All three are set for {listed(v[k] for k in here)}."
+            caption = f"Vertices {v[i]} and {v[j]} with each that follows: {tests}, three bits of each are looked at. "
+            if closed:
+                caption += f"All three are set for {listed(v[k] for k in closed)}."
+            elif joined:
+                caption += "Never are all three set."
             else:
-                caption += (
-                    "Never are all three set." if joined else "The first says already that the two are not joined."
-                )
-        return self.recorder.frame(
-            f"chunk of {self.whose}: {v[i]}, {v[j]} and a third", caption, [self._matrix(seen)],
+                caption += "The first says already that the two are not joined."
+        return self.builder.frame(
+            f"chunk of {self.name}: {v[i]}, {v[j]} and a third", caption, [self._matrix(looks)],
             looked=(v[i], v[j]), there=v, edges=[(v[i], v[j])] * joined,
-            found=[tuple(sorted((v[i], v[j], v[k]))) for k in here], lookups=0 if passed else len(ks),
+            found=[tuple(sorted((v[i], v[j], v[k]))) for k in closed], lookups=0 if skipped else len(last),
         )  # fmt: skip
 
-    def _matrix(self, seen):
-        vertices, places = tuple(self.vertices), range(len(self.vertices))
-        cells = tuple(tuple(seen.get((p, q), "empty") if p < q else "" for q in places) for p in places)
+    def _matrix(self, looks):
+        vertices, numbers = tuple(self.vertices), range(len(self.vertices))
+        lines = tuple(tuple(looks.get((p, q), "empty") if p < q else "" for q in numbers) for p in numbers)
         label = "the chunk's bits, a row and a column a vertex"
-        return Matrix(label, vertices, vertices, cells, SHARED, room=(self.largest, self.largest))
+        return Matrix(label, vertices, vertices, lines, SHARED, room=(self.largest, self.largest))

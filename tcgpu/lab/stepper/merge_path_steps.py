@@ -1,43 +1,41 @@
-"""`merge_path`: several lanes an edge, the merge of its two columns cut by diagonals into equal parts.
+"""`merge_path`: several lanes per edge; diagonals cut the merge of its two columns into equal parts.
 
-A merge is a way through a grid, from the upper left corner to the lower right one: to the right past a row of column j,
-down past a row of column i. A frame is a step of all lanes at the same time.
+A merge is a path through a grid, from the upper left corner to the lower right one: to the right past a row of column
+j, down past a row of column i. A frame is a step of all lanes at the same time.
 """
 
-from tcgpu.lab.stepper.frames import GLOBAL, Matrix, are, counted, listed
-from tcgpu.lab.stepper.merge_steps import ends, memory
+from tcgpu.lab.stepper.frames import Matrix, are, counted, listed
 
 
-def merge_path(recorder, nonzeros, *, lanes=4):
-    """`lanes` lanes a nonzero, 32 on a GPU. The nonzeros are played one after the other."""
-    graph = recorder.scene.graph
-    i, j = graph.row_idx[nonzeros], graph.col_of[nonzeros]
-    room = int(graph.column_lengths[i].max(initial=0)), int((graph.col_ptr[j + 1] - nonzeros - 1).max(initial=0))
-    for e in nonzeros.tolist():
-        path = _Path(recorder, e, lanes, room)
-        yield path.begun()
+def merge_path(builder, nonzeros, *, lanes=4):
+    """`lanes` lanes per nonzero, 32 on a GPU. The nonzeros are shown one after the other."""
+    paths = [_Path(builder, e, lanes) for e in nonzeros]
+    room = max((len(path.down) for path in paths), default=0), max((len(path.right) for path in paths), default=0)
+    for path in paths:
+        path.room = room
+        yield path.begin()
         if path.right and path.down:
-            yield from path.cut()
-            yield from path.walked()
+            yield from path.find_starts()
+            yield from path.walk()
 
 
 class _Path:
-    """The way through the grid of one nonzero (i, j): past the rows `right` of column j and `down` of column i."""
+    """The path through the grid of one nonzero (i, j): past the rows `right` of column j and `down` of column i."""
 
-    def __init__(self, recorder, e, lanes, room):
-        self.recorder, self.graph, self.lanes, self.room = recorder, recorder.scene.graph, lanes, room
-        self.nonzero = i, j = ends(self.graph, e)
-        col_ptr = self.graph.col_ptr
-        self.right_at, self.down_at = e + 1, int(col_ptr[i])
-        self.right = self.graph.row_idx[e + 1 : col_ptr[j + 1]].tolist()
-        self.down = self.graph.column(i).tolist()
+    def __init__(self, builder, e, lanes):
+        self.builder, self.lanes, self.nonzero = builder, lanes, builder.ends(e)
+        i, j = self.nonzero
+        col_ptr, row_idx = builder.graph.col_ptr, builder.graph.row_idx
+        self.right_begin, self.down_begin = e + 1, int(col_ptr[i])
+        self.right, self.down = row_idx[e + 1 : col_ptr[j + 1]].tolist(), builder.graph.column(i).tolist()
         self.steps = len(self.right) + len(self.down)
         self.part = -(-self.steps // lanes)
         self.cuts = [min(lane * self.part, self.steps) for lane in range(lanes)]
-        self.title = f"{counted(lanes, 'lane')}, nonzero ({i}, {j})"
+        self.low = [max(0, cut - len(self.down)) for cut in self.cuts]  # where each lane may start on its diagonal:
+        self.high = [min(cut, len(self.right)) for cut in self.cuts]  # columns from low to high of the grid
         self.hits = set()
 
-    def begun(self):
+    def begin(self):
         i, j = self.nonzero
         if not self.right or not self.down:
             empty = f"Column {i} is empty" if self.right else f"Nothing follows row {i} in column {j}"
@@ -48,14 +46,13 @@ class _Path:
                 f"{len(self.right)} to the right, past rows of column {j}, and {len(self.down)} down, past rows of "
                 f"column {i}. Each lane is to take {self.part} of them, from the diagonal on that has its number."
             )
-        return self._frame(caption, self.panels())
+        return self._frame(caption, {}, self._middles())
 
-    def cut(self):
-        """Every lane finds by binary search where the merge crosses its diagonal."""
-        low = [max(0, d - len(self.down)) for d in self.cuts]
-        high = [min(d, len(self.right)) for d in self.cuts]
-        step = 0
-        while any(a < b for a, b in zip(low, high)):
+    def find_starts(self):
+        """Each lane finds by binary search where the path crosses its diagonal."""
+        low, high, step = self.low, self.high, 0
+        while low != high:
+            step += 1
             middle = {lane: (low[lane] + high[lane]) >> 1 for lane in range(self.lanes) if low[lane] < high[lane]}
             cells = {lane: (self.cuts[lane] - 1 - x, x) for lane, x in middle.items()}  # row, column
             for lane, (y, x) in cells.items():
@@ -63,7 +60,6 @@ class _Path:
                     low[lane] = x + 1
                 else:
                     high[lane] = x
-            step += 1
             (i, j), one = self.nonzero, len(cells) == 1
             who = f"{'Lane' if one else 'Lanes'} {listed(cells)} {'compares' if one else 'compare'}"
             caption = (
@@ -71,66 +67,54 @@ class _Path:
                 f"column {j} with one of column {i}: where the former is not past the latter, the crossing is further "
                 "right, else further left."
             )
-            ranges = {lane: (low[lane], high[lane]) for lane in range(self.lanes)}
-            yield self._frame(caption, self.panels(cells, ranges), cells)
-        self.begins = [(d - x, x) for d, x in zip(self.cuts, low)]
+            yield self._frame(caption, cells, self._middles())
 
-    def walked(self):
-        """The lanes take their parts of the way, all at the same time."""
-        at, ways = list(self.begins), [[begin] for begin in self.begins]
+    def walk(self):
+        """The lanes take their parts of the path, all at the same time."""
+        at = [(cut - x, x) for cut, x in zip(self.cuts, self.low)]
+        paths = [[corner] for corner in at]
         for step in range(1, self.part + 1):
-            cells = {
-                lane: (y, x) for lane, (y, x) in enumerate(at) if y < len(self.down) and x < len(self.right)
-            }  # the others are at the end of a column
+            cells = {lane: (y, x) for lane, (y, x) in enumerate(at) if y < len(self.down) and x < len(self.right)}
             if not cells:
-                return
+                return  # all lanes are at the end of a column
             found = []
             for lane, (y, x) in cells.items():
                 if self.right[x] == self.down[y]:
                     found.append((self.nonzero[1], self.nonzero[0], self.right[x]))
                 at[lane] = (y, x + 1) if self.right[x] <= self.down[y] else (y + 1, x)
-                ways[lane].append(at[lane])
+                paths[lane].append(at[lane])
             self.hits |= {row for _, _, row in found}
-            said = [f"{self.right[x]} with {self.down[y]}" for y, x in cells.values()]
+            pairs = [f"{self.right[x]} with {self.down[y]}" for y, x in cells.values()]
             caption = f"Step {step} of {self.part}, all lanes at the same time: "
-            caption += (
-                f"{listed(said)} {are(said)} compared. " if len(said) < self.lanes else f"they compare {listed(said)}. "
-            )
+            caption += f"they compare {listed(pairs)}. " if len(pairs) == self.lanes else (
+                f"{listed(pairs)} {are(pairs)} compared. ")  # fmt: skip
             caption += "A lane goes right past the row of its column j, unless that is larger: then it goes down."
-            yield self._frame(caption, self.panels(cells, ways=ways, at=dict(enumerate(at))), cells, found)
+            yield self._frame(caption, cells, at, paths, found)
 
-    def _frame(self, caption, panels, cells=(), found=()):
-        rows = {row for y, x in dict(cells).values() for row in (self.right[x], self.down[y])}
-        return self.recorder.frame(self.title, caption, panels, nonzero=self.nonzero, there=rows, found=list(found),
-                                   lookups=len(cells))  # fmt: skip
+    def _middles(self):
+        """The corner of the grid in the middle of what is left of each lane's diagonal."""
+        columns = [(low + high) // 2 for low, high in zip(self.low, self.high)]
+        return [(cut - x, x) for cut, x in zip(self.cuts, columns)]
 
-    def panels(self, cells=(), ranges=None, ways=(), at=None):
-        """cells: which lane compares which rows; ranges: between which columns its crossing is; at: its corner."""
-        (i, j), graph = self.nonzero, self.graph
-        compared = dict(cells)
-        seen = [["empty"] * len(self.right) for _ in self.down]
-        for y, x in compared.values():
-            seen[y][x] = "looked"
-        for y, row in enumerate(self.down):
-            if row in self.hits:
-                seen[y][self.right.index(row)] = "hit"
-        if at is None:
-            at = {lane: self._middle(lane, (ranges or {}).get(lane)) for lane in range(self.lanes)}
+    def _frame(self, caption, cells, corners, paths=(), found=()):
+        """cells: lane -> the cell (row, column) of the grid whose rows it compares; corners: where each lane is."""
+        (i, j), compared = self.nonzero, cells.values()
+        looks = [["empty"] * len(self.right) for _ in self.down]
+        for y, x in compared:
+            looks[y][x] = "looked"
+        for row in self.hits:
+            looks[self.down.index(row)][self.right.index(row)] = "hit"
         dots = {}
-        for lane, corner in at.items():
+        for lane, corner in enumerate(corners):
             dots[corner] = f"{dots[corner]} {lane}" if corner in dots else str(lane)
-        read = [place for y, x in compared.values() for place in (self.right_at + x, self.down_at + y)]
-        return (
-            Matrix(f"column {j} behind row {i}, to the right, and column {i}, down", tuple(self.down),
-                   tuple(self.right), tuple(tuple(line) for line in seen), GLOBAL,
-                   paths=tuple(tuple(way) for way in ways),
-                   cuts=tuple(self.cuts) if self.right and self.down else (), dots=dots, room=self.room),
-            memory(graph, (j, i), read),
+        grid = Matrix(
+            f"column {j} behind row {i}, to the right, and column {i}, down", tuple(self.down), tuple(self.right),
+            tuple(map(tuple, looks)), paths=tuple(map(tuple, paths)), dots=dots, room=self.room,
+            cuts=tuple(self.cuts) if self.right and self.down else (),
         )  # fmt: skip
-
-    def _middle(self, lane, between):
-        """A corner on the lane's diagonal: the middle of what is left of it."""
-        d = self.cuts[lane]
-        low, high = between or (max(0, d - len(self.down)), min(d, len(self.right)))
-        x = (low + high) // 2
-        return d - x, x
+        read = [position for y, x in compared for position in (self.right_begin + x, self.down_begin + y)]
+        return self.builder.frame(
+            f"{counted(self.lanes, 'lane')}, nonzero ({i}, {j})", caption, (grid, self.builder.row_idx((j, i), read)),
+            nonzero=self.nonzero, there={row for y, x in compared for row in (self.right[x], self.down[y])},
+            found=list(found), lookups=len(cells),
+        )  # fmt: skip

@@ -9,8 +9,9 @@ import traitlets
 from tcgpu import figures
 from tcgpu.errors import GraphError
 from tcgpu.lab.stepper.drawing import WIDTH, draw
-from tcgpu.lab.stepper.players import MOST_FRAMES, steps
+from tcgpu.lab.stepper.stepping import steps
 
+MAX_FRAMES = 4000
 PIXELS = 100  # an inch of the picture on the screen
 SHARPNESS = 130  # dots an inch of the picture: more than the screen's, for those that have more
 PAUSE = 1200  # milliseconds a step while it plays
@@ -26,8 +27,8 @@ def step(graph, method="naive", *, order=None, column=None, edge=None, **knobs):
     """A Stepper: the method at work on a small graph, to step through. For what may be asked see `steps`."""
     frames = []
     for frame in steps(graph, method, order=order, column=column, edge=edge, **knobs):
-        if len(frames) == MOST_FRAMES:
-            raise GraphError(f"this takes more than {MOST_FRAMES:,} steps: take a smaller graph, or a column of it")
+        if len(frames) == MAX_FRAMES:
+            raise GraphError(f"this takes more than {MAX_FRAMES:,} steps: take a smaller graph, or a column of it")
         frames.append(frame)
     if not frames:
         raise GraphError("there is nothing to step through: the graph has no edge, or the column no row")
