@@ -188,10 +188,10 @@ def _on(engine, progress, max_seconds, verb, graph, *args):
 def _kept(graph, keep):
     """The Graph of the edges that `keep` marks and of the vertices that these join."""
     left = graph.kept(keep)
-    inside = cleaning.met(left.col_ptr, left.row_idx)
+    inside = cleaning.has_edge(left.col_ptr, left.row_idx)
     number = np.cumsum(inside, dtype=np.int32) - np.int32(1)
     col_ptr = np.append(left.col_ptr[:-1][inside], left.m)
-    row_idx = cleaning.called(number, left.row_idx)
+    row_idx = cleaning.relabel(number, left.row_idx)
     return Graph(col_ptr, row_idx, labels=_labels(graph, inside), name=graph.name, validate=False)
 
 

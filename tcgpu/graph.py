@@ -15,9 +15,10 @@ from tcgpu.errors import GraphError
 from tcgpu.suggest import unknown
 
 ORDERS = ("natural", "degree", "bfs", "random", "auto")
-SCATTERED = 1 / 64  # degree order pays in a graph whose order keeps no neighbours close (see `cleaning.spread`),
-SKEWED = 2.5  # whose degrees are uneven (`cleaning.skew`),
-TEDIOUS = 4  # and that takes many look-ups an edge as it is (`cleaning.work`)
+# degree order pays if all three of these, as `cleaning` estimates them, exceed
+MIN_RELATIVE_DISTANCE = 1 / 64
+MIN_DEGREE_SKEW = 2.5
+MIN_LOOKUPS_PER_EDGE = 4
 PIECE = 1 << 20  # pointers that are checked at a time
 SPARSE = 64  # more vertices than this for each end of an edge are refused where no `n` asks for them,
 HARMLESS = 1 << 22  # unless they are no more than these, which take 40 MB and a tenth of a second
@@ -80,10 +81,10 @@ class Graph:
         if relabel:
             check_relabel(n, labels)
             u, v, n, labels = ids.compact(u, v)
-        low, high = cleaning.extent(u, v)
+        low, high = cleaning.min_max(u, v)
         n = _vertex_count(n, low, high, u, v)
         if known_order(order) == "auto":
-            drawn = cleaning.sample(u.size, n)
+            drawn = cleaning.sample_edges(u.size, n)
             order = best_order(u[drawn], v[drawn], n, u.size)
         rank = None
         if order == "degree":
@@ -257,7 +258,7 @@ class Graph:
         keep = np.ascontiguousarray(unmasked(keep, "keep"), bool)
         if keep.shape != (self.m,):
             raise GraphError(f"there is a mark for each of {self.m:,} edges, not an array of {keep.shape}")
-        left = cleaning.kept(self.col_ptr, self.row_idx, keep)
+        left = cleaning.select_edges(self.col_ptr, self.row_idx, keep)
         return Graph(*left, labels=self.labels, name=self.name, validate=False)
 
     def lower(self):
@@ -310,7 +311,7 @@ class Graph:
     @cached_property
     def _auto(self):
         """The order that "auto" stands for."""
-        drawn = cleaning.sample(self.m, self.n)
+        drawn = cleaning.sample_edges(self.m, self.n)
         column = np.searchsorted(self.col_ptr, drawn, side="right") - 1
         return best_order(self.row_idx[drawn], column, self.n, self.m)
 
@@ -334,7 +335,7 @@ class Graph:
         if self.n > cleaning.MAX_VERTICES:
             raise GraphError(f"{self.n} vertices are more than {cleaning.MAX_VERTICES}")
         _check_pointers(self.col_ptr, self.m, "col_ptr")
-        fault = cleaning.first_fault(self.col_ptr, self.row_idx)
+        fault = cleaning.first_invalid_column(self.col_ptr, self.row_idx)
         if fault >= 0:
             raise GraphError(f"column {fault} is not a strictly ascending list of rows in {fault + 1}..{self.n - 1}")
 
@@ -399,8 +400,11 @@ def _can_cancel(values):
 
 def best_order(u, v, n, m):
     """The order for a count of a graph of m edges, judged by edges drawn from it."""
-    scattered = cleaning.spread(u, v, n) > SCATTERED
-    pays = scattered and cleaning.skew(u, v, n) > SKEWED and cleaning.work(u, v, m) > TEDIOUS
+    pays = (
+        cleaning.relative_distance(u, v, n) > MIN_RELATIVE_DISTANCE
+        and cleaning.degree_skew(u, v, n) > MIN_DEGREE_SKEW
+        and cleaning.lookups_per_edge(u, v, m) > MIN_LOOKUPS_PER_EDGE
+    )
     return "degree" if pays else "natural"
 
 

@@ -22,7 +22,7 @@ def compact(u, v):
     as vertices (int32), how many vertices there are, and `ids` (int64): the id of each vertex, or None where every id
     is the vertex itself.
     """
-    low, high = cleaning.extent(u, v)
+    low, high = cleaning.min_max(u, v)
     span = high - low + 1
     if span > TABLE_PER_EDGE * u.size + TABLE_AT_LEAST:
         return _compact_by_sorting(u, v, low)

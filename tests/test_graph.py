@@ -74,8 +74,8 @@ def test_kept_is_the_same_by_any_number_of_threads(monkeypatch, workers):
         rows, cols = (ends[keep] for ends in graph.edges())
         kept, backwards = graph.kept(keep), np.arange(graph.n, dtype=np.int32)[::-1].copy()
         assert np.array_equal(kept.row_idx, rows) and np.array_equal(kept.col_of, cols)
-        assert np.array_equal(cleaning.called(backwards, rows), graph.n - 1 - rows)
-        assert np.array_equal(cleaning.met(kept.col_ptr, kept.row_idx), kept.degrees > 0)
+        assert np.array_equal(cleaning.relabel(backwards, rows), graph.n - 1 - rows)
+        assert np.array_equal(cleaning.has_edge(kept.col_ptr, kept.row_idx), kept.degrees > 0)
 
 
 @given(multigraphs(), st.sampled_from(["degree", "bfs", "random", "auto", "natural"]), st.integers(0, 3))
@@ -110,12 +110,15 @@ def test_degree_order_ascends_and_straight_from_edges_it_counts_records(multigra
 def test_samples_estimate_what_could_be_summed_up():
     graph = tcgpu.generate.rmat(18, seed=3)
     degree, column = np.asarray(graph.degrees, float), graph.column_lengths
-    drawn = cleaning.sample(graph.m, graph.n)
+    drawn = cleaning.sample_edges(graph.m, graph.n)
     assert np.unique(drawn).size == drawn.size < graph.m / 100
     u, v = graph.row_idx[drawn], graph.col_of[drawn]
-    assert cleaning.skew(u, v, graph.n) == pytest.approx(graph.n * (degree @ degree) / degree.sum() ** 2, rel=0.4)
-    assert cleaning.work(u, v, graph.m) == pytest.approx(column @ (degree - column) / graph.m, rel=0.4)
-    assert cleaning.spread(u, v, graph.n) == pytest.approx(np.median(graph.row_idx - graph.col_of) / graph.n, rel=0.1)
+    skew = graph.n * (degree @ degree) / degree.sum() ** 2
+    lookups = column @ (degree - column) / graph.m
+    distance = np.median(graph.row_idx - graph.col_of) / graph.n
+    assert cleaning.degree_skew(u, v, graph.n) == pytest.approx(skew, rel=0.4)
+    assert cleaning.lookups_per_edge(u, v, graph.m) == pytest.approx(lookups, rel=0.4)
+    assert cleaning.relative_distance(u, v, graph.n) == pytest.approx(distance, rel=0.1)
 
 
 def test_auto_takes_degree_order_where_it_shortens_a_count():

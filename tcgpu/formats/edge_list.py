@@ -90,7 +90,7 @@ def read_edges(path, base=None, n=None):
     if plain:
         return compact(u, v)
     if n is None:
-        n = cleaning.extent(u, v)[1] + 1
+        n = cleaning.min_max(u, v)[1] + 1
         checked_memory(n, u.size, path, ", else read it with relabel=True (--relabel) or without a base")
     return u, v, n, None
 
@@ -238,7 +238,7 @@ def _check_heading(text, head, u, v):
         raise text.fault(head.at, f"the heading promises {head.edges} edges, the file holds {u.size}")
     if head.edges is not None and not text.whole_lines:
         raise text.fault_at_end("the last line is cut off: there is no end of line")
-    if head.kind == _NUMBERED and u.size and cleaning.extent(u, v)[1] >= head.n:
+    if head.kind == _NUMBERED and u.size and cleaning.min_max(u, v)[1] >= head.n:
         raise text.fault(head.at, f"the heading promises {head.n} vertices from 0 on; there is a larger number")
 
 
@@ -246,7 +246,8 @@ def _is_plausible(head, u, v):
     """Whether a heading of others tells how many vertices there are, all of them numbered from 0 on."""
     if u.size == 0:
         return head.edges == 0 and head.n <= FEW
-    return cleaning.extent(u, v)[1] < head.n and head.n <= max(FEW, LONELY * u.size) and head.n <= cleaning.MAX_VERTICES
+    largest = cleaning.min_max(u, v)[1]
+    return largest < head.n <= min(max(FEW, LONELY * u.size), cleaning.MAX_VERTICES)
 
 
 def _check_first_line(text, head, u, v, base, layout):
@@ -261,7 +262,7 @@ def _check_first_line(text, head, u, v, base, layout):
     rest = u.size - 1
     if not {rest, 2 * rest, rest / 2} & set(numbers[1:]):
         return
-    low, high = (number + base for number in cleaning.extent(u[1:], v[1:]))
+    low, high = (number + base for number in cleaning.min_max(u[1:], v[1:]))
     fits = numbers[0] > high or (low >= 1 and numbers[0] == high)
     if not fits:
         return

@@ -68,7 +68,7 @@ class DeviceGraph:
             u, v, n, ids = _compact(u, v)
         n = _vertices(u, v, n)
         if known_order(order) == "auto":
-            drawn = cleaning.sample(u.size, n)
+            drawn = cleaning.sample_edges(u.size, n)
             order = best_order(runtime.to_host(u[drawn]), runtime.to_host(v[drawn]), n, u.size)
         occurrences = None
         if order == "degree":
@@ -141,7 +141,7 @@ class DeviceGraph:
 
     @cached_property
     def _auto(self):
-        drawn = cleaning.sample(self.m, self.n)
+        drawn = cleaning.sample_edges(self.m, self.n)
         ends = (runtime.to_host(array[drawn]) for array in (self.row_idx, self.col_of))
         return best_order(*ends, self.n, self.m)
 

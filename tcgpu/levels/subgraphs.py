@@ -19,8 +19,7 @@ from math import comb
 
 import numpy as np
 
-from tcgpu.cleaning import MANY
-from tcgpu.engines.native import fetch_add, jit, run_threads, stopped, threads
+from tcgpu.engines.native import MANY, fetch_add, jit, run_threads, stopped, threads
 from tcgpu.errors import GraphError
 from tcgpu.graph import as_graph
 from tcgpu.levels.combinations import numbered, successor, unrank_into
