@@ -29,10 +29,11 @@ from itertools import combinations_with_replacement
 from pathlib import Path
 
 import tcgpu
-from tcgpu import cpu, datasets, levels
+from tcgpu import cpu, datasets
 from tcgpu.generators import GENERATORS
 from tcgpu.graph import Graph, GraphError, as_graph
 from tcgpu.kernels import simulated
+from tcgpu.kernels.chatterjee.chunks import split
 from tcgpu.measurement import (
     REPEATS,
     common_result,
@@ -50,6 +51,7 @@ from tcgpu.registry import K_TRUSS, METHODS, choose, engine_of, on_engine
 
 sys.path.append(str(Path(__file__).resolve().parents[1] / "notebooks"))
 import lengths
+import level_models
 
 LARGE = 1 << 25  # edges of a graph that is run twice at most
 
@@ -339,14 +341,15 @@ def native_levels(graph, chunks, like, repeats):
     """The row of one native thread that tests the combinations of the chunks, beside the row of a GPU that did."""
     parts = -(-chunks.total_tests // LEVELS_NATIVE) or 1
     share = {"approach": "D", "threads": parts, "only": parts // 2}
-    levels.count_triangles(levels_graph(12, 1))  # compiles
+    small = levels_graph(12, 1)
+    level_models.count_triangles(small, split(small, shared_bits=0, machines=1))  # compiles
     runs = []
     for _ in range(repeats):
         begin = time.perf_counter()
         again = Graph.from_edges(*graph.edges(), graph.n)
-        levels.split(again, shared_bits=chunks.shared_bits, machines=chunks.machines)
+        split(again, shared_bits=chunks.shared_bits, machines=chunks.machines)
         cut = time.perf_counter()
-        found = levels.count_triangles(graph, chunks, **share)
+        found = level_models.count_triangles(graph, chunks, **share)
         seconds = (time.perf_counter() - cut) * parts
         runs.append((seconds * 1e3, seconds * 1e3, (seconds + cut - begin) * 1e3))
     if parts == 1 and found != like["triangles"]:

@@ -335,10 +335,10 @@ def draw_levels(graph, chunks):
     panels[0].scatter(level, height, s=160, color=BLUE, zorder=2)
     for v, x, y in zip(chunks.order, level, height):
         panels[0].annotate(str(v), (x, y), color="white", ha="center", va="center", size=7, zorder=3)
-    for c, chunk in enumerate(chunks):
-        first, last = level[chunks.start[c] + [0, chunk.vertices.size - 1]]
-        panels[1].barh(c, last - first + 0.6, left=first - 0.3, color=BLUE if chunk.fits else ORANGE)
-        panels[1].text((first + last) / 2, c, f"{chunk.vertices.size} vertices, {chunks.tests[c]:,} combinations",
+    for c, (size, tests, fits) in enumerate(zip(chunks.size, chunks.tests, chunks.fits)):
+        first, last = level[chunks.start[c] + [0, size - 1]]
+        panels[1].barh(c, last - first + 0.6, left=first - 0.3, color=BLUE if fits else ORANGE)
+        panels[1].text((first + last) / 2, c, f"{size} vertices, {tests:,} combinations",
                        color="white", ha="center", va="center", size=7)  # fmt: skip
     panels[1].invert_yaxis()
     panels[1].set(xticks=range(sizes.size), xlabel="level", ylabel="chunk")

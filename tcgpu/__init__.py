@@ -34,8 +34,8 @@ _ROOM_OF = {
     "clustering": "api",
     "average_clustering": "api",
     "transitivity": "api",
-    "count_subgraphs": "levels",
-    "is_triangle_free": "levels",
+    "is_triangle_free": "api",
+    "count_subgraphs": "subgraphs",
     "trace": "tracing",
     "explore": "lab.explorer",
     "step": "lab.stepper",
@@ -43,13 +43,7 @@ _ROOM_OF = {
     "truss_numbers": "api",
 }
 # whole rooms that are used by name
-_ROOMS = {
-    "generate": "generators",
-    "datasets": "datasets",
-    "plots": "lab.plots",
-    "levels": "levels",
-    "distributed": "distributed",
-}
+_ROOMS = {"generate": "generators", "datasets": "datasets", "plots": "lab.plots", "distributed": "distributed"}
 
 __all__ = [*_ROOM_OF, *_ROOMS]
 

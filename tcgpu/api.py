@@ -140,6 +140,11 @@ def _pairs(graph: Graph):
     return degree * (degree - 1) // 2
 
 
+def is_triangle_free(graph):
+    """Whether no three vertices are neighbours of each other."""
+    return count(graph) == 0
+
+
 def k_truss(graph, k, *, engine=None, progress=None, max_seconds=None):
     """The k-truss of `graph` as a Graph of its own: only the vertices that have an edge left, by their labels.
 

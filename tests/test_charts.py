@@ -12,8 +12,10 @@ import charts
 import measured
 import tcgpu
 from charts import KERNELS
-from tcgpu import datasets, levels
+from level_models import schedule
+from tcgpu import datasets
 from tcgpu.kernels.bisson_fatica import bitmap_auto
+from tcgpu.kernels.chatterjee.chunks import split
 
 CLUB = tcgpu.Graph.from_networkx(nx.karate_club_graph())
 TABLE = {row["graph"]: row for row in datasets.published("bisson_table1")}
@@ -152,7 +154,7 @@ def test_rates_are_sorted_by_the_kernel_and_leave_out_what_was_not_printed():
 
 
 def test_levels_stand_side_by_side_and_each_chunk_lies_under_its_own():
-    chunks = levels.split(CLUB, shared_bits=299, machines=2, roots=1)
+    chunks = split(CLUB, shared_bits=299, machines=2, roots=1)
     upper, lower = charts.draw_levels(CLUB, chunks).axes
     (dots,) = upper.collections
     at = dict(zip(chunks.order.tolist(), dots.get_offsets().tolist()))
@@ -164,7 +166,7 @@ def test_levels_stand_side_by_side_and_each_chunk_lies_under_its_own():
 
 
 def test_schedules_show_every_job_on_its_machine_and_the_bound():
-    schedules = {order: levels.schedule([1, 1, 4, 2], 2, order) for order in ("given", "longest")}
+    schedules = {order: schedule([1, 1, 4, 2], 2, order) for order in ("given", "longest")}
     given, longest = charts.draw_schedules(schedules).axes
     assert sorted((bar.get_x(), bar.get_width()) for bar in given.patches) == [(0, 1), (0, 1), (1, 2), (1, 4)]
     assert max(bar.get_x() + bar.get_width() for bar in longest.patches) == 4

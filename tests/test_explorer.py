@@ -244,9 +244,9 @@ def test_every_knob_has_words_and_is_passed_on(explore, method):
 
 
 def test_knobs_with_few_values_have_all_of_them():
-    from tcgpu.kernels.chatterjee import levels
+    from tcgpu.kernels.chatterjee import chunks, levels
 
-    given = {"approach": levels.APPROACHES, "memory": levels.MEMORIES, "layout": tcgpu.levels.LAYOUTS,
+    given = {"approach": levels.APPROACHES, "memory": levels.MEMORIES, "layout": chunks.LAYOUTS,
              "arrangement": levels.ARRANGEMENTS, "schedule": levels.ORDERS}  # fmt: skip
     for knob, values in given.items():
         assert set(labels.knob("levels", knob)[1]) == set(values)

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import tcgpu
-from tcgpu import cleaning, cpu, generators, levels, progress
+from tcgpu import cleaning, cpu, generators, progress, subgraphs
 from tcgpu.__main__ import main as shell
 from tcgpu.engines import native
 
@@ -27,7 +27,7 @@ LONG = {  # of each phase: what is made ready, and work that takes many seconds 
     "truss": ("g = tcgpu.generate.mesh(1500, 1500)", "tcgpu.truss_numbers(g)"),
     "breadth first": ("g = tcgpu.generate.rmat(18)", "g.__dict__.pop('adjacency', 0); g._rank('bfs', 0)"),
     "attach": ("", "tcgpu.generate.barabasi_albert(5_000_000, 8)"),
-    "subgraphs": ("g = tcgpu.generate.rmat(13)", "levels.count_subgraphs(g, 5, 'connected')"),
+    "subgraphs": ("g = tcgpu.generate.rmat(13)", "subgraphs.count_subgraphs(g, 5, 'connected')"),
 }  # fmt: skip
 
 
@@ -57,7 +57,7 @@ def test_compiled_work_is_interrupted_within_a_second(phase):
     first = f"""
 import time
 import tcgpu, tcgpu.generators
-from tcgpu import cleaning, cpu, levels
+from tcgpu import cleaning, cpu, subgraphs
 {ready}
 small = tcgpu.generate.rmat(10)
 expected = tcgpu.count(small), tcgpu.truss_numbers(small).tolist()
@@ -130,7 +130,7 @@ class Ended(Exception):
     "work",
     [
         lambda: generators.edges("rmat", 22),
-        lambda: levels.count_subgraphs(tcgpu.generate.rmat(13), 5, "connected"),
+        lambda: subgraphs.count_subgraphs(tcgpu.generate.rmat(13), 5, "connected"),
         lambda: tcgpu.truss_numbers(tcgpu.generate.mesh(1000, 1000)),
     ],
 )

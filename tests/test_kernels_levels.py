@@ -7,11 +7,11 @@ import pytest
 from kernel_shapes import small_graphs
 
 import tcgpu
+from level_models import unranked
 from tcgpu import Graph, GraphError, cpu
 from tcgpu.engines import runtime
 from tcgpu.kernels.chatterjee import breadth, levels
-from tcgpu.levels import LAYOUTS, Search, position, split, unranked
-from tcgpu.levels.sets import cost
+from tcgpu.kernels.chatterjee.chunks import LAYOUTS, Search, cost, position, split
 
 GRAPHS = {name: graph for name, graph in small_graphs().items() if graph.m}
 every_layout = pytest.mark.parametrize("layout", LAYOUTS)
@@ -43,7 +43,7 @@ def test_a_root_costs_what_algorithm_1_says(name, layout):
     for root, (large, bits, tests, depth) in zip(roots.tolist(), scores.tolist()):
         sizes = np.diff(Search(graph)(root)[1])
         rounds = -(-(max(depth - 1, 1) - large) // 3)
-        assert (large, 4000 * 3 * rounds - bits) == cost(sizes, 2, 4000, 3, layout)
+        assert (large, 4000 * 3 * rounds - bits) == cost(sizes, 4000, 3, layout)
         assert depth == sizes.size
         alone = component_of(graph, root)
         assert tests == split(alone, shared_bits=0, machines=3, roots=np.array([root_in(graph, root)])).total_tests
@@ -70,7 +70,7 @@ def test_the_best_root_of_each_large_component_is_taken():
         assert best.size == components
         for root in best.tolist():
             reached = Search(graph)(root)[0].tolist()
-            costs = {v: cost(np.diff(Search(graph)(v)[1]), 2, shared_bits, 3) for v in reached}
+            costs = {v: cost(np.diff(Search(graph)(v)[1]), shared_bits, 3) for v in reached}
             assert costs[root] == min(costs.values())
 
 

@@ -6,9 +6,10 @@ import os
 import numpy as np
 import pytest
 
+import measured
 import tcgpu
 from tcgpu.datasets import data_path
-from tcgpu.distributed import named_pools, scaling, shared_graph
+from tcgpu.distributed import named_pools, shared_graph
 from tcgpu.engines import runtime
 from tcgpu.records import Rows
 
@@ -67,20 +68,20 @@ def test_speedups_and_simulations_of_a_record():
     rows = Rows([about | {"gpus": gpus, "wall_ms": ms, "kernel_ms": ms - 1} for gpus, ms in ((4, 3), (1, 9), (2, 5))])
     rows += [about | {"parts": 1, "parts_ms": "[8.0]"}, about | {"parts": 4, "parts_ms": "[2.0, 1.0, 2.5, 2.0]"}]
     rows += [{"graph": "A", "method": "warp_search", "parts": 4, "parts_ms": "[1.0, 1.0, 4.0, 2.0]"}]
-    assert scaling.speedups(rows) == {"A": [(1, 1), (2, 1.8), (4, 3)]}
-    assert scaling.speedups(rows, key="kernel_ms") == {"A": [(1, 1), (2, 2), (4, 4)]}
-    assert scaling.beyond(rows, "A") == [(1, 1), (4, 3.2)]
-    assert scaling.part_times(rows, "A", "warp_search")[4].tolist() == [1, 1, 4, 2]
+    assert measured.speedups(rows) == {"A": [(1, 1), (2, 1.8), (4, 3)]}
+    assert measured.speedups(rows, key="kernel_ms") == {"A": [(1, 1), (2, 2), (4, 4)]}
+    assert measured.beyond(rows, "A") == [(1, 1), (4, 3.2)]
+    assert measured.part_times(rows, "A", "warp_search")[4].tolist() == [1, 1, 4, 2]
 
 
 @pytest.mark.parametrize("workers, over", [(1, 1), (2, 1.25), (4, 2), (8, 4)])
 def test_parts_in_the_order_of_a_queue(workers, over):
     """1 and 1 first, then 4 beside 2 as soon as a worker is free."""
-    assert scaling.above_ideal(np.array([1.0, 1, 4, 2]), workers) == pytest.approx(over)
+    assert measured.above_ideal(np.array([1.0, 1, 4, 2]), workers) == pytest.approx(over)
 
 
 def test_no_part_at_all_takes_no_time():
-    assert scaling.above_ideal(np.zeros(0), 3) == 1
+    assert measured.above_ideal(np.zeros(0), 3) == 1
 
 
 def test_the_record_is_of_graphs_that_were_counted_before():

@@ -15,6 +15,7 @@ import costs
 import tcgpu
 from tcgpu.errors import GraphError
 from tcgpu.kernels.adaptive.setup import EMPTY
+from tcgpu.kernels.chatterjee.chunks import split
 from tcgpu.lab import stepper
 from tcgpu.lab.stepper import adaptive_steps, frames, search_steps
 from tcgpu.lab.stepper.frames import LOOKS, Cells, Lower, Matrix, Strip
@@ -214,7 +215,7 @@ def test_the_shorter_column_is_looked_up_in_the_longer(graph, knobs):
 
 @every_graph
 def test_levels_test_every_combination_of_every_chunk(graph):
-    chunks = tcgpu.levels.split(graph, shared_bits=10**6, machines=1)
+    chunks = split(graph, shared_bits=10**6, machines=1)
     assert lookups(graph, "levels") == chunks.total_tests > lookups(graph, "levels", skip=True)
 
 

@@ -1,2 +1,2 @@
-"""The kernels of Chatterjee et al.: the levels of a breadth-first search (`breadth`), and every combination of vertices
-of two adjacent levels, tested by its index (`levels`)."""
+"""The method of Chatterjee et al.: chunks of two adjacent levels (`chunks`), the breadth-first search that finds levels
+(`breadth`), and the kernels that test every combination of three vertices of a chunk by its index (`levels`)."""

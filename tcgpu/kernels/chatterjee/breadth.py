@@ -13,8 +13,8 @@ import numpy as np
 
 from tcgpu.engines import runtime
 from tcgpu.engines.runtime import cuda, int32, int64, kernel
-from tcgpu.levels import search
-from tcgpu.levels.storage import LAYOUTS
+from tcgpu.kernels.chatterjee import chunks
+from tcgpu.kernels.chatterjee.chunks import LAYOUTS
 
 LANES = 8
 THREADS, ALL_THREADS = 128, 1 << 17  # of a block, and of all: a block may have more threads where roots are few
@@ -78,7 +78,7 @@ def search_kernel(indptr, indices, roots, shared_bits, layout, marks, queues, st
         search += cuda.gridDim.x
 
 
-class Search(search.Search):
+class Search(chunks.Search):
     """The native search, but that the levels are found by a kernel."""
 
     def __init__(self, graph):

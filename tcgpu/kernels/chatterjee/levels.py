@@ -1,6 +1,6 @@
 """`levels`: combinations of vertices from adjacent levels, each tested by its bits (Chatterjee et al., Algorithm 2).
 
-Contract: a breadth-first search (`breadth.py`, `tcgpu.levels`) cuts the graph into chunks of two adjacent levels. The
+Contract: a breadth-first search (`breadth.py`, `chunks.py`) cuts the graph into chunks of two adjacent levels. The
 combinations of three vertices of a chunk whose smallest is in the first level (in a component's last chunk: anywhere)
 are the first `tests` of the lexicographic order, and every triangle is one of them in one chunk. Each is tested by its
 three bits in the chunk's adjacency matrix, and those that have all three are counted. Nothing is listed, searched or
@@ -24,14 +24,13 @@ from tcgpu.engines.runtime import cuda, int64, kernel, uint32, uint64
 from tcgpu.errors import GraphError
 from tcgpu.kernels import Plan, Step, check_choice, check_knob, enough_blocks, simulated
 from tcgpu.kernels.chatterjee import breadth
+from tcgpu.kernels.chatterjee.chunks import ROW, WORD, bits_needed, position, split, words_needed
 from tcgpu.kernels.device.reduction import BYTES_PER_THREAD, add_block_to
-from tcgpu.levels.approaches import APPROACHES
-from tcgpu.levels.makespan import ORDERS
-from tcgpu.levels.sets import split
-from tcgpu.levels.storage import ROW, WORD, bits_needed, position, words_needed
 
+APPROACHES = ("A", "B", "C", "D")
 MEMORIES = ("auto", "shared", "global")
 ARRANGEMENTS = ("redundant", "one")
+ORDERS = ("longest", "given")
 FEW, MANY = 256, 1024  # threads of a block
 TASKS_PER_BLOCK = 4  # how often a block comes back for more, so that all are done at about the same time
 SMALLEST = 1 << 16  # combinations that are worth a task
@@ -363,7 +362,7 @@ def worth_trying(graph, roots):
 def best_roots(search, shared_bits, machines, layout, most):
     """The best root of each component that does not fit shared memory, of up to `most` that are tried (int32).
 
-    What makes one better is what `tcgpu.levels.cost` says; of equals, the one with fewer combinations to test.
+    What makes one better is what `chunks.cost` says; of equals, the one with fewer combinations to test.
     """
     component, _ = search.forest()
     best = []

@@ -2,9 +2,9 @@
 
 import numpy as np
 
+from tcgpu.kernels.chatterjee.chunks import split
 from tcgpu.lab.stepper.frames import SHARED, Matrix, cells, counted, listed
 from tcgpu.lab.stepper.vertex_positions import BOX
-from tcgpu.levels import split
 
 
 def levels(builder, *, skip=False):

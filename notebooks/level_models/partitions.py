@@ -1,4 +1,4 @@
-"""Which partitions of global memory wait while others rest (the paper, section X), for every arrangement of the bits.
+"""The partitions of global memory that are read at the same time (section X), for every arrangement of the bits.
 
 A model of the start of a count: one warp a chunk, each on its own multiprocessor, all in step. A combination takes
 three requests, one for each of its edges; what they touch is worked out from the arrangement, nothing is run.
@@ -8,12 +8,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from level_models.approaches import share
+from level_models.arrangement import PARTITIONS
+from level_models.coalescing import WARP
+from level_models.combinations import unranked
 from tcgpu.errors import GraphError
-from tcgpu.levels.approaches import share
-from tcgpu.levels.arrangement import PARTITIONS
-from tcgpu.levels.coalescing import WARP
-from tcgpu.levels.combinations import unranked
-from tcgpu.levels.storage import WORD
+from tcgpu.kernels.chatterjee.chunks import WORD
 
 HAND_OUTS = ("ranges", "turns")
 SEGMENT = 128  # bytes of a transaction

@@ -1,4 +1,4 @@
-"""Chunks over multiprocessors as makespan scheduling (the paper, section VI): identical machines, one job a chunk.
+"""Jobs on identical machines, for chunks on multiprocessors (section VI): makespan scheduling.
 
 The best schedule is NP-hard to find. Taking the longest job first, always to the machine that is free first, is never
 more than a third above it, and mostly much nearer.
@@ -11,14 +11,13 @@ from itertools import accumulate
 import numpy as np
 
 from tcgpu.errors import GraphError
+from tcgpu.kernels.chatterjee.levels import ORDERS
 from tcgpu.suggest import unknown
-
-ORDERS = ("longest", "given")
 
 
 @dataclass(frozen=True)
 class Schedule:
-    """Who works off which job when: arrays by job, but for `loads`, which is by machine."""
+    """The machine and the begin of each job: arrays by job, but for `loads`, which is by machine."""
 
     weights: np.ndarray
     machine: np.ndarray

@@ -1,22 +1,21 @@
-"""Who generates which combinations: the four approaches of the paper's section VIII.
+"""The four approaches of section VIII to generate combinations and to divide them between threads.
 
     A  generated beforehand and stored; a thread reads those of its share
     B  generated one after the other from the one before: one thread
     C  by starting number: thread t takes all combinations whose smallest element is t
     D  equal division: thread t takes the t-th part of all indices and unranks the first of it
 
-All are ranges of the lexicographic order, so that one function counts by any of them (`triangles.count_triangles`).
+All are ranges of the lexicographic order, so that one function counts by any of them (`algorithm2.count_triangles`).
 """
 
 from math import comb
 
 import numpy as np
 
+from level_models.combinations import numbered
 from tcgpu.errors import GraphError
-from tcgpu.levels.combinations import numbered
+from tcgpu.kernels.chatterjee.levels import APPROACHES
 from tcgpu.suggest import unknown
-
-APPROACHES = ("A", "B", "C", "D")
 
 
 def share(total, threads, thread):
@@ -27,7 +26,7 @@ def share(total, threads, thread):
 def ranges(approach, n, k, threads, first=None):
     """Where each thread's range of indices begins, and at last how many there are: int64, one more than threads.
 
-    first: only combinations with one of the first so many elements are wanted (see `sets`). B has one thread, and C
+    first: only combinations with one of the first so many elements are wanted (see `chunks`). B has one thread, and C
     one for each element that may be the smallest, whatever is asked for.
     """
     smallest = min(n if first is None else first, max(n - k + 1, 0))

@@ -1,4 +1,4 @@
-"""How many memory transactions a warp's request takes (the paper, section IX and Table III), by compute capability.
+"""The memory transactions of a warp's request, by compute capability (section IX and Table III).
 
 The rules are those of NVIDIA's CUDA C Programming Guide, version 3.2, appendix G:
 

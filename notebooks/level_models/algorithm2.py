@@ -1,6 +1,7 @@
-"""Algorithm 2 on one core: every combination of three vertices of every chunk is tested for its three edges.
+"""Algorithm 2 on one core, which the paper compares its GPU with: every combination of three vertices of every chunk is
+tested for its three edges.
 
-This is what the paper sets its GPU against. The three edges are looked at in turn, up to the first that is not there.
+The three edges are looked at in turn, up to the first that is not there.
 Algorithm 2 as it is printed asks for the combinations of the first level, then for all with at least one of the first
 level, which has those in it once more; here each is tested once. With `skip`, a pair that is no edge is not put
 together with every third vertex first: a step towards intersections.
@@ -8,13 +9,12 @@ together with every third vertex first: a step towards intersections.
 
 import numpy as np
 
+from level_models.approaches import ranges
+from level_models.arrangement import empty_words, fill, row_of
+from level_models.combinations import unrank_into, unranked
 from tcgpu.engines.native import inline, jit
-from tcgpu.errors import GraphError
 from tcgpu.graph import as_graph
-from tcgpu.levels.approaches import ranges
-from tcgpu.levels.combinations import unrank_into, unranked
-from tcgpu.levels.sets import split
-from tcgpu.levels.storage import LAYOUTS, bits_needed, empty_words, fill, row_of, words_needed
+from tcgpu.kernels.chatterjee.chunks import LAYOUTS, bits_needed, words_needed
 
 I64 = np.int64
 U32 = np.uint32
@@ -22,17 +22,14 @@ U64 = np.uint64
 ZERO = np.zeros(1, np.int64)
 
 
-def count_triangles(graph, chunks=None, *, skip=False, approach="B", threads=1, only=None):
-    """The number of triangles, by Algorithm 2 on the chunks of a Split (made here if not given).
+def count_triangles(graph, chunks, *, skip=False, approach="B", threads=1, only=None):
+    """The number of triangles, by Algorithm 2 on the chunks of a Split.
 
-    approach, threads: how combinations are generated and shared out (see `approaches`). It is one core that works off
-    what threads would be given, so only the work on the way differs, and for A the memory. only: the number of a
+    approach, threads: how combinations are generated and divided (see `approaches`). One core does the work of all
+    threads, so only the generation differs, and for A the memory. only: the number of a
     thread; no other thread's combinations are tested, and what is returned is its part of the count.
     """
     graph = as_graph(graph)
-    chunks = split(graph) if chunks is None else chunks
-    if chunks.k != 3 or chunks.levels < 2:
-        raise GraphError(f"triangles are 3 vertices in 2 levels; this split is for {chunks.k} in {chunks.levels}")
     words = empty_words(bits_needed(int(chunks.size.max(initial=0)), chunks.layout))
     layout = LAYOUTS.index(chunks.layout)
     total = 0

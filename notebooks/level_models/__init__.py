@@ -1,0 +1,27 @@
+"""Models of Chatterjee, Radhakrishnan & Antonio's method on the hardware of its time; nothing of them runs on a GPU.
+
+    combinations   the i-th combination of k elements (section VIII)
+    approaches     four ways to generate combinations and to divide them between threads
+    algorithm2     Algorithm 2 on one core
+    schedules      jobs on identical machines, for chunks on multiprocessors (section VI)
+    arrangement    the chunks' bits in global memory: one matrix, or one for each chunk (section X)
+    coalescing     the memory transactions of a warp's request, by compute capability (section IX)
+    partitions     the partitions of memory that are read at the same time (section X)
+
+The kernels, and Algorithm 1, are in `tcgpu.kernels.chatterjee`.
+"""
+
+from level_models.algorithm2 import count_triangles
+from level_models.approaches import compare, ranges, share, storage_bits
+from level_models.arrangement import ARRANGEMENTS, arrange, max_vertices
+from level_models.coalescing import RULES, access_pattern, transactions
+from level_models.combinations import unrank, unranked
+from level_models.partitions import Load, partition_load, requests
+from level_models.schedules import estimate, lower_bound, schedule
+from tcgpu.kernels.chatterjee.chunks import split
+
+__all__ = [
+    "ARRANGEMENTS", "RULES", "Load", "access_pattern", "arrange", "compare", "count_triangles", "estimate",
+    "lower_bound", "max_vertices", "partition_load", "ranges", "requests", "schedule", "share", "split",
+    "storage_bits", "transactions", "unrank", "unranked",
+]  # fmt: skip

@@ -1,0 +1,127 @@
+"""Subgraphs of k vertices: against brute force, formulas, and one way against another."""
+
+import itertools
+from math import comb
+
+import networkx as nx
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from kernel_shapes import small_graphs
+from strategies import sparse_graphs
+
+import tcgpu
+from tcgpu import Graph, GraphError, subgraphs
+from tcgpu.engines.native import set_threads
+
+GRAPHS = small_graphs()
+
+
+def brute_force(graph, k, kind):
+    """Every combination of k vertices, tested with NetworkX."""
+    nx_graph = graph.to_networkx()
+    test = {
+        "clique": lambda part: part.number_of_edges() == comb(k, 2),
+        "independent": lambda part: part.number_of_edges() == 0,
+        "connected": nx.is_connected,
+    }[kind]
+    return sum(test(nx_graph.subgraph(chosen)) for chosen in itertools.combinations(nx_graph, k))
+
+
+@settings(max_examples=40)
+@given(sparse_graphs(most_vertices=9), st.integers(1, 9), st.sampled_from(subgraphs.KINDS))
+def test_counts_are_those_of_brute_force(graph, k, kind):
+    assert tcgpu.count_subgraphs(graph, k, kind) == brute_force(graph, k, kind)
+
+
+@pytest.mark.parametrize("name", ["random", "skewed", "clique", "bipartite", "wheel", "star", "empty columns between"])
+def test_independent_sets_by_shape_are_those_that_are_found_one_by_one(name, monkeypatch):
+    graph = GRAPHS[name]
+    sizes = [k for k in (2, 3, 4) if comb(graph.n, k) < 10**7]
+    by_shape = [tcgpu.count_subgraphs(graph, k, "independent") for k in sizes]
+    monkeypatch.setattr(subgraphs, "MOST_BY_SHAPE", 1)
+    assert [tcgpu.count_subgraphs(graph, k, "independent") for k in sizes] == by_shape
+
+
+@given(sparse_graphs(), st.integers(1, 6))
+def test_cliques_are_independent_in_the_complement(graph, k):
+    complement = Graph.from_networkx(nx.complement(graph.to_networkx()))
+    assert tcgpu.count_subgraphs(graph, k, "clique") == tcgpu.count_subgraphs(complement, k, "independent")
+
+
+def test_triples_from_degrees_and_triangles():
+    """Of three vertices: no edge, one, two or three; the four numbers follow from m, the paths and the triangles."""
+    graph = tcgpu.generate.rmat(13, 8, seed=4)  # large enough for several threads
+    triangles = tcgpu.count(graph)
+    degree = graph.degrees.astype(np.int64)
+    paths = int((degree * (degree - 1) // 2).sum())
+    assert tcgpu.count_subgraphs(graph, 3) == triangles
+    assert tcgpu.count_subgraphs(graph, 3, "connected") == paths - 2 * triangles
+    independent = comb(graph.n, 3) - graph.m * (graph.n - 2) + paths - triangles
+    assert tcgpu.count_subgraphs(graph, 3, "independent") == independent
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_any_number_of_threads_finds_the_same(threads, monkeypatch):
+    monkeypatch.setattr(subgraphs, "MANY", 1)
+    graph = tcgpu.generate.watts_strogatz(900, 6, 0.1, seed=2)
+    expected = [tcgpu.count_subgraphs(graph, 4, kind) for kind in subgraphs.KINDS]
+    set_threads(threads)
+    try:
+        assert [tcgpu.count_subgraphs(graph, 4, kind) for kind in subgraphs.KINDS] == expected
+        assert not tcgpu.is_triangle_free(graph)
+    finally:
+        set_threads(None)
+
+
+def test_known_numbers():
+    assert tcgpu.count_subgraphs(tcgpu.generate.clique(12), 5) == comb(12, 5)
+    assert tcgpu.count_subgraphs(tcgpu.generate.clique(12), 13) == 0
+    assert tcgpu.count_subgraphs(tcgpu.generate.path(100), 20, "connected") == 81
+    assert tcgpu.count_subgraphs(tcgpu.generate.cycle(100), 32, "connected") == 100
+    assert tcgpu.count_subgraphs(tcgpu.generate.star(20), 4, "connected") == comb(19, 3)
+    for k in range(1, 7):  # on a path of n, C(n - k + 1, k) sets of k have no two side by side
+        assert tcgpu.count_subgraphs(tcgpu.generate.path(500), k, "independent") == comb(501 - k, k)
+        assert tcgpu.count_subgraphs(tcgpu.generate.empty(10**6), k, "independent") == comb(10**6, k)
+    assert tcgpu.count_subgraphs(tcgpu.generate.path(30), 10, "independent") == comb(21, 10)
+
+
+@given(sparse_graphs())
+def test_triangle_free_is_to_have_none(graph):
+    assert tcgpu.is_triangle_free(graph) == (tcgpu.count(graph) == 0)
+
+
+def test_graphs_with_and_without_triangles():
+    generate = tcgpu.generate
+    for graph in (generate.empty(3), generate.cycle(5), generate.complete_bipartite(30, 40), generate.grid(300, 200),
+                  nx.mycielski_graph(6), nx.petersen_graph()):  # fmt: skip
+        assert tcgpu.is_triangle_free(graph) is True
+    for graph in (generate.clique(3), generate.mesh(200, 200), nx.karate_club_graph()):
+        assert tcgpu.is_triangle_free(graph) is False
+
+
+def test_one_triangle_anywhere_is_found():
+    grid = tcgpu.generate.grid(30, 30)
+    u, v = grid.edges()
+    for corner, across in ((0, 31), (433, 464), (898, 869)):
+        extra = Graph.from_edges(np.append(u, corner), np.append(v, across), grid.n)
+        assert tcgpu.count(extra) == 2
+        assert not tcgpu.is_triangle_free(extra)
+
+
+@pytest.mark.parametrize("wish, said", [
+    ({"k": 0}, "k is a whole number of at least 1, not 0"),
+    ({"k": True}, "k is a whole number of at least 1, not True"),
+    ({"k": 3, "kind": "cycle"}, "no kind 'cycle'; there are clique, independent, connected"),
+    ({"k": 33, "kind": "independent"}, "subgraphs of kind 'independent' are counted up to 32 vertices, not 33"),
+    ({"k": 256}, "subgraphs of kind 'clique' are counted up to 255 vertices, not 256"),
+])  # fmt: skip
+def test_wishes_that_make_no_sense_are_refused(wish, said):
+    with pytest.raises(GraphError, match=said):
+        tcgpu.count_subgraphs(GRAPHS["wheel"], **wish)
+
+
+def test_large_independent_sets_of_a_large_graph_are_refused():
+    with pytest.raises(GraphError, match="more than 6 vertices are found one by one: .* combinations of 7, more than"):
+        tcgpu.count_subgraphs(tcgpu.generate.star(40_000), 7, "independent")
