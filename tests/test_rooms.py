@@ -7,8 +7,13 @@ import pytest
 
 # a library -> the files that import it
 DOORS = {
-    "numba.cuda": {"engines/kernel_compiler.py"},
-    "numba": {"engines/native.py", "engines/code_cache.py", "engines/kernel_compiler.py"},
+    "numba.cuda": {"engines/kernel_compiler.py", "engines/integer_operations.py"},
+    "numba": {
+        "engines/integer_operations.py",
+        "engines/native.py",
+        "engines/code_cache.py",
+        "engines/kernel_compiler.py",
+    },
     "cuda": {"engines/cuda_driver.py", "engines/kernel_compiler.py"},
     "cupy": {"engines/runtime.py"},
 }

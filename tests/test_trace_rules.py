@@ -188,7 +188,7 @@ def swap(out):
     one = cuda.shared.array(4, int32)
     two = cuda.shared.array(4, int32)
     thread = cuda.threadIdx.x
-    one[thread], two[thread] = thread, -thread
+    one[thread], two[thread] = thread, -int32(thread)
     cuda.syncthreads()
     out[thread] = one[3 - thread] + two[thread]
 

@@ -22,10 +22,11 @@ import secrets
 import subprocess
 import sys
 import time
+import traceback
 from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
-from types import CellType, CodeType, FunctionType, ModuleType, SimpleNamespace
+from types import CodeType, FunctionType, ModuleType, SimpleNamespace
 from typing import NamedTuple
 from unittest.mock import patch
 
@@ -33,7 +34,15 @@ import numpy as np
 import platformdirs
 
 from tcgpu.engines.forking import fork_safe_lock
-from tcgpu.engines.kernel_language import DeviceFunction, is_cuda, is_device_function, names_of
+from tcgpu.engines.integers import CompiledIntegers
+from tcgpu.engines.kernel_language import (
+    DeviceFunction,
+    compiled_tree,
+    is_cuda,
+    is_device_function,
+    names_of,
+    source_tree,
+)
 
 log = logging.getLogger("tcgpu")
 
@@ -121,8 +130,17 @@ def folder():
 
 def digest(function, signature, capability, most_threads=None):
     """The key of a compiled kernel: 40 hexadecimal digits."""
-    parts = [MAGIC, signature, capability, most_threads, platform.python_version(), versions(), _meaning(function)]
+    parts = [MAGIC, signature, capability, most_threads, platform.python_version(), versions(), _rewriting()]
+    parts.append(_meaning(function))
     return hashlib.sha256(repr(parts).encode()).hexdigest()[:40]
+
+
+@cache
+def _rewriting():
+    """What says how integers are rewritten: a digest of the two modules that do."""
+    folder = Path(__file__).parent
+    sources = [(folder / name).read_bytes() for name in ("integers.py", "integer_operations.py")]
+    return hashlib.sha256(b"".join(sources)).hexdigest()
 
 
 @cache
@@ -289,11 +307,22 @@ def to_ltoir(function, signature, capability, most_threads=None):
     cuda = numba_cuda()
     dispatcher = importlib.import_module("numba.cuda.dispatcher")
     with _lock, patch.object(dispatcher, "get_current_device", lambda: SimpleNamespace(compute_capability=capability)):
-        code, _ = cuda.compile(
-            for_numba(function), signature, device=False, abi="numba", cc=capability, output="ltoir",
-            launch_bounds=most_threads,
-        )  # fmt: skip
+        try:
+            code, _ = cuda.compile(
+                for_numba(function), signature, device=False, abi="numba", cc=capability, output="ltoir",
+                launch_bounds=most_threads,
+            )  # fmt: skip
+        except Exception as error:
+            error.add_note(f"in {_place(error) or function}")
+            raise
     return code
+
+
+def _place(error):
+    """The line of a kernel or device function that an error of Numba's is about, which Numba itself rarely says."""
+    places = [frame.f_locals.get("loc") for frame, _ in traceback.walk_tb(error.__traceback__)]
+    places = [place for place in places if hasattr(place, "filename") and hasattr(place, "line")]
+    return f'File "{places[-1].filename}", line {places[-1].line}' if places else None
 
 
 def to_ptx(code, capability):
@@ -357,12 +386,20 @@ def numba_cuda():
 
 @cache
 def for_numba(function):
-    """The function with Numba's objects for those of `kernel_language`, as numba-cuda takes it."""
-    named = _all_names(function.__code__)
-    names = {name: _numbas(value) for name, value in function.__globals__.items() if name in named}
-    names |= {name: function.__globals__.get(name) for name in ("__builtins__", "__name__", "__file__")}
-    cells = tuple(CellType(_numbas(cell.cell_contents)) for cell in function.__closure__ or ())
-    return FunctionType(function.__code__, names, function.__name__, function.__defaults__, cells)
+    """The function as numba-cuda takes it: Numba's objects for those of `kernel_language`, integers as in NumPy."""
+    tree, rewriting = source_tree(function), CompiledIntegers(function)
+    code = compiled_tree(rewriting.visit(tree), function)
+    used = {*_all_names(code), "__builtins__", "__name__", "__file__"}
+    names = {name: _numbas(value) for name, value in names_of(function).items() if name in used}
+    operations = _integer_operations()
+    names |= {name: operations.helper(*what) for name, what in rewriting.helpers.items()} | {"__uint32": np.uint32}
+    return FunctionType(code, names, function.__name__, function.__defaults__)
+
+
+@cache
+def _integer_operations():
+    numba_cuda()
+    return importlib.import_module("tcgpu.engines.integer_operations")
 
 
 @cache

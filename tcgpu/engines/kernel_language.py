@@ -4,7 +4,10 @@ A module of kernels imports these names and no compiler. Inside a kernel, `cuda`
 it is only a name: the simulator puts a `SimulatedCuda` in its place, the compiler the module `numba.cuda`.
 """
 
-from types import FunctionType, ModuleType
+import ast
+import inspect
+import textwrap
+from types import CodeType, FunctionType, ModuleType
 
 import numpy as np
 
@@ -56,3 +59,20 @@ def names_of(function):
     """What the names in a function mean: name -> value, of its module and of the functions around it."""
     cells = zip(function.__code__.co_freevars, function.__closure__ or ())
     return {**function.__globals__, **{name: cell.cell_contents for name, cell in cells}}
+
+
+def source_tree(function):
+    """The syntax tree of a function, without decorators and annotations; the first line has the number 1."""
+    tree = ast.parse(textwrap.dedent(inspect.getsource(function)))
+    definition = tree.body[0]
+    if not isinstance(definition, ast.FunctionDef):
+        raise TypeError(f"a kernel or device function is written with def: {function}")
+    definition.decorator_list, definition.returns = [], None
+    return tree
+
+
+def compiled_tree(tree, function):
+    """The code of a rewritten `source_tree`; tracebacks show the function's own lines."""
+    ast.increment_lineno(ast.fix_missing_locations(tree), function.__code__.co_firstlineno - 1)
+    module = compile(tree, inspect.getsourcefile(function), "exec")
+    return next(constant for constant in module.co_consts if isinstance(constant, CodeType))

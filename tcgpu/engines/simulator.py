@@ -12,7 +12,6 @@ import ast
 import inspect
 import random
 import sys
-import textwrap
 from collections.abc import Callable
 from functools import cache
 from types import CodeType, FunctionType, GeneratorType
@@ -20,7 +19,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tcgpu.engines.kernel_language import is_cuda, is_device_function, names_of
+from tcgpu.engines.integers import SIMULATED_NAMES, SimulatedIntegers, typed_int
+from tcgpu.engines.kernel_language import compiled_tree, is_cuda, is_device_function, names_of, source_tree
 from tcgpu.progress import pulse
 
 WARP = 32
@@ -47,9 +47,9 @@ def _nothing(lane, said):
 class Dim3(NamedTuple):
     """A position in a launch, or its extent."""
 
-    x: int
-    y: int = 0
-    z: int = 0
+    x: np.uint32
+    y: np.uint32 = np.uint32(0)
+    z: np.uint32 = np.uint32(0)
 
 
 class Atomics:
@@ -122,6 +122,11 @@ def _bits(value):
     return f"{int(value) & (1 << width) - 1:0{width}b}"
 
 
+def _mask(lanes):
+    """The bits of these lanes."""
+    return np.uint32(sum(1 << int(lane) for lane in lanes))
+
+
 class SimulatedCuda:
     """What `cuda` is inside a simulated kernel. `thread` is the one that runs now.
 
@@ -129,11 +134,12 @@ class SimulatedCuda:
     """
 
     rewriting = None  # what makes of a function's tree the one that runs; set below
-    warpsize = WARP
+    warpsize = np.uint32(WARP)
     atomic, local, const = Atomics(), LocalMemory(), ConstantMemory()
 
     def __init__(self, blocks, threads, shared):
-        self.gridDim, self.blockDim = Dim3(blocks, 1, 1), Dim3(threads, 1, 1)
+        one = np.uint32(1)
+        self.gridDim, self.blockDim = Dim3(np.uint32(blocks), one, one), Dim3(np.uint32(threads), one, one)
         self.dynamic_bytes = shared
         self.shared = self.thread = None
 
@@ -150,31 +156,31 @@ class SimulatedCuda:
 
     @property
     def laneid(self):
-        return self.thread.lane
+        return np.uint32(self.thread.lane)
 
     def grid(self, dimensions):
         if dimensions != 1:
             raise ValueError("a kernel of tcgpu has one dimension")
-        return self.thread.block.x * self.blockDim.x + self.thread.index.x
+        return np.int64(self.thread.block.x) * self.blockDim.x + self.thread.index.x
 
     def gridsize(self, dimensions):
         if dimensions != 1:
             raise ValueError("a kernel of tcgpu has one dimension")
-        return self.gridDim.x * self.blockDim.x
+        return np.int64(self.gridDim.x) * self.blockDim.x
 
     def popc(self, value):
-        return _bits(value).count("1")
+        return np.uint32(_bits(value).count("1"))
 
     def clz(self, value):
         bits = _bits(value)
-        return len(bits) - len(bits.lstrip("0"))
+        return np.uint32(len(bits) - len(bits.lstrip("0")))
 
     def ffs(self, value):
         bits = _bits(value)
-        return 0 if "1" not in bits else len(bits) - bits.rindex("1")
+        return np.uint32(0 if "1" not in bits else len(bits) - bits.rindex("1"))
 
     def brev(self, value):
-        return int(_bits(value)[::-1], 2)
+        return type(value)(int(_bits(value)[::-1], 2))
 
     def selp(self, condition, yes, no):
         return yes if condition else no
@@ -191,13 +197,13 @@ class SimulatedCuda:
         return Meeting(BLOCK, None, _nothing)
 
     def syncthreads_count(self, predicate):
-        return Meeting(BLOCK, bool(predicate), lambda lane, said: sum(said.values()))
+        return Meeting(BLOCK, bool(predicate), lambda lane, said: np.uint32(sum(said.values())))
 
     def syncthreads_and(self, predicate):
-        return Meeting(BLOCK, bool(predicate), lambda lane, said: int(all(said.values())))
+        return Meeting(BLOCK, bool(predicate), lambda lane, said: np.uint32(all(said.values())))
 
     def syncthreads_or(self, predicate):
-        return Meeting(BLOCK, bool(predicate), lambda lane, said: int(any(said.values())))
+        return Meeting(BLOCK, bool(predicate), lambda lane, said: np.uint32(any(said.values())))
 
     def syncwarp(self, mask=ALL_LANES):
         return Meeting(int(mask), None, _nothing)
@@ -215,7 +221,7 @@ class SimulatedCuda:
         return Meeting(int(mask), value, lambda lane, said: said.get(lane ^ bits, value))
 
     def ballot_sync(self, mask, predicate):
-        return Meeting(int(mask), bool(predicate), lambda lane, said: sum(1 << other for other in said if said[other]))
+        return Meeting(int(mask), bool(predicate), lambda lane, said: _mask(o for o in said if said[o]))
 
     def any_sync(self, mask, predicate):
         return Meeting(int(mask), bool(predicate), lambda lane, said: any(said.values()))
@@ -224,10 +230,10 @@ class SimulatedCuda:
         return Meeting(int(mask), bool(predicate), lambda lane, said: all(said.values()))
 
     def match_any_sync(self, mask, value):
-        return Meeting(int(mask), value, lambda lane, said: sum(1 << other for other in said if said[other] == value))
+        return Meeting(int(mask), value, lambda lane, said: _mask(o for o in said if said[o] == value))
 
     def lanemask_lt(self):
-        return (1 << self.laneid) - 1
+        return np.uint32((1 << self.thread.lane) - 1)
 
     def nanosleep(self, nanoseconds):
         pass
@@ -277,7 +283,7 @@ class Thread:
     """One thread of one block: where it is, and the generator that runs it."""
 
     def __init__(self, block, number):
-        self.block, self.index = Dim3(block), Dim3(number)
+        self.block, self.index = Dim3(np.uint32(block)), Dim3(np.uint32(number))
         self.number, self.warp, self.lane = number, number // WARP, number % WARP
         self.steps = None
 
@@ -295,7 +301,7 @@ def simulate(function, blocks, threads, args, *, shared=0, module=SimulatedCuda,
     stand_in = module(blocks, threads, int(shared))
     run = simulated(function, stand_in)
     shuffle = random.Random(seed).shuffle if seed is not None else None
-    with np.errstate(over="ignore"):  # integers wrap around on a GPU
+    with np.errstate(over="ignore", divide="ignore"):  # integers wrap around on a GPU
         for block in range(blocks):
             stand_in.start_block()
             pulse(block / blocks)
@@ -334,7 +340,9 @@ def _advance(run, args, stand_in, thread, answer):
     stand_in.thread = thread
     try:
         if thread.steps is None:
-            thread.steps = run(*args)  # does all of it, and returns no generator, in a kernel that never waits
+            thread.steps = run(
+                *map(typed_int, args)
+            )  # does all of it, and returns no generator, in a kernel that never waits
             return next(thread.steps) if isinstance(thread.steps, GeneratorType) else None
         return thread.steps.send(answer)
     except StopIteration:
@@ -365,6 +373,7 @@ def _answers(meeting_of):
 def simulated(function, stand_in):
     """The kernel or device function with `stand_in` for `cuda`; a generator function if it waits for other threads."""
     code, names = _rewritten(function, stand_in.rewriting), names_of(function)
+    names.update(SIMULATED_NAMES)
     names[STAND_IN] = stand_in
     for name, value in names.items():
         if is_cuda(value):
@@ -373,20 +382,17 @@ def simulated(function, stand_in):
             names[name] = getattr(np, value.name)
         elif is_device_function(value) and name in code.co_names:
             names[name] = simulated(value.py_func, stand_in)
-    return FunctionType(code, names, function.__name__, function.__defaults__)
+    return FunctionType(code, names, function.__name__, tuple(map(typed_int, function.__defaults__ or ())))
 
 
 @cache
 def _rewritten(function, rewriting) -> CodeType:
-    """The code of the function as `YieldWhereItWaits`, or one that does more, rewrites it."""
-    lines, first = inspect.getsourcelines(function)
-    tree = ast.parse(textwrap.dedent("".join(lines)))
+    """The code of the function with typed integers, and as `YieldWhereItWaits`, or one that does more, rewrites it."""
+    tree = source_tree(function)
     definition = tree.body[0]
-    definition.decorator_list, definition.returns = [], None
+    SimulatedIntegers(function).visit(definition)
     rewriting(function).visit(definition)
-    ast.increment_lineno(ast.fix_missing_locations(tree), first - 1)  # tracebacks show the kernel's own lines
-    module = compile(tree, inspect.getsourcefile(function), "exec")
-    return next(constant for constant in module.co_consts if isinstance(constant, CodeType))
+    return compiled_tree(tree, function)
 
 
 class YieldWhereItWaits(ast.NodeTransformer):

@@ -276,7 +276,7 @@ def record(function, blocks, threads, args, *, shared=0, at_a_time=1024, done=la
     places = {id(array): place_of(array, recorder.begin(array, name)) for name, array in arrays}
     waiting = (Block(number, recorder, run, args, places) for number in range(int(blocks)))
     at_work = [(0, block.number, block) for block in islice(waiting, at_a_time)]  # a heap: (clock, number, block)
-    with np.errstate(over="ignore"), _no_collection():  # integers wrap around on a GPU
+    with np.errstate(over="ignore", divide="ignore"), _no_collection():  # integers wrap around on a GPU
         while at_work:
             clock, number, block = at_work[0]
             if block.go_on():

@@ -14,7 +14,16 @@ from typing import NamedTuple
 from tcgpu.engines.simulator import STAND_IN, YieldWhereItWaits
 
 LANE = "__lane__"  # what a function that is traced calls the thread's `recorder.Lane`
-FREE = {"uint8", "uint16", "uint32", "uint64", "int32", "int64", "bool"}  # calls that change a type: no instruction
+FREE = {
+    "uint8",
+    "uint16",
+    "uint32",
+    "uint64",
+    "int32",
+    "int64",
+    "bool",
+    "__int64",
+}  # calls that change a type: no instruction
 ARITHMETIC = (ast.BinOp, ast.UnaryOp, ast.BoolOp, ast.IfExp)
 DIVISION = 20  # instructions that it takes to divide by what is not a constant
 

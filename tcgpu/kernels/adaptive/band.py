@@ -115,7 +115,7 @@ def band_tally(col_ptr, row_idx, rows, rows32, wide, words, count, support):
                 cuda.syncwarp()
                 neighbours = int32(neighbours + listing)
                 beyond = int32(int32(32 * int32(first - 2 * words32)) - in_home)  # from j to these words' first vertex
-                for done in range(0, listing, 32):
+                for done in range(0, int64(listing), 32):
                     row, behind = int32(0), int32(-words32)  # none
                     if done + lane < listing:
                         offset = int32(beyond + int32(listed[uint32(first_listed + uint32(done) + lane)]))
@@ -139,8 +139,8 @@ def band_tally(col_ptr, row_idx, rows, rows32, wide, words, count, support):
             keep_planes(planes, plane, ones, twos, fours, eights, sixteens)
             cuda.syncwarp()
             digits = max(uint32(IN_REGISTERS), uint32(uint32(32) - uint32(cuda.clz(uint32(neighbours)))))
-            p = begin + lane
-            while p < end:
+            p = uint32(begin) + lane
+            while p < uint32(end):
                 i = row_idx[p]
                 word = int32((i >> 6) - home - start)
                 if 0 <= word < width and wide[i] == 0:

@@ -17,7 +17,7 @@ With `cached`, 32 elements of the longer column, evenly spaced, are brought to s
 levels of the search tree, which every search goes through. It ends in the part of the column between two of them.
 """
 
-from tcgpu.engines.runtime import cuda, int32, int64, kernel, uint32, uint64
+from tcgpu.engines.runtime import cuda, int32, int64, kernel, uint32
 from tcgpu.kernels import check_choice, check_knob, enough_blocks
 from tcgpu.kernels.device.reduction import BYTES_PER_THREAD, add_block_to
 from tcgpu.kernels.device_graph import prepare
@@ -176,15 +176,15 @@ def warp_hits(rows, place, size, keys, p, p_end, top, at, lane, cached):
             y = keys[q]
         a, b = place, place
         if cached:
-            s, t = uint64(at), uint64(at)
+            s, t = at, at
             for level in range(LEVELS):
-                step = uint64(uint64(WARP // 2) >> uint64(level))
+                step = uint32(WARP // 2 >> level)
                 if top[s + step] <= x:
                     s += step
                 if top[t + step] <= y:
                     t += step
-            a = uint32(place + min(uint32(uint32(s - uint64(at)) * part), uint32(size - part)))
-            b = uint32(place + min(uint32(uint32(t - uint64(at)) * part), uint32(size - part)))
+            a = uint32(place + min(uint32(uint32(s - at) * part), uint32(size - part)))
+            b = uint32(place + min(uint32(uint32(t - at) * part), uint32(size - part)))
         length = part
         while length > uint32(1):
             half = uint32(length >> uint32(1))

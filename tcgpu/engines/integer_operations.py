@@ -1,0 +1,237 @@
+"""Integer operations of compiled kernels, by NumPy's rule: see `integers`, which has a kernel call them.
+
+Numba computes uint32 + uint32 in 64 bits and makes a float of uint64 + int64. These compute in the type that
+`np.result_type` names. What has an operand that is no integer is left to Numba.
+"""
+
+import operator
+from functools import cache
+
+import numpy as np
+from llvmlite import ir
+from numba import cuda
+from numba.cuda import types
+from numba.cuda.extending import errors, intrinsic
+
+from tcgpu.engines.integers import SIGNED_CALLS
+
+
+def integer_type(kind):
+    """NumPy's type of a Numba type; None if it is no integer and no bool."""
+    return np.dtype(str(kind)) if isinstance(kind, (types.Integer, types.Boolean)) else None
+
+
+def result_type(name, kinds, literals=(), kept=False):
+    """Numba's type of the operation on values of these types and on literals; None if one of them is no integer.
+
+    kept: whether it must be the type of the first one.
+    """
+    known = [integer_type(kind) for kind in kinds]
+    if None in known:
+        return None
+    given = " and ".join(map(str, known))
+    found = np.result_type(*known, *(0 for literal in literals if literal is not None))
+    if found.kind == "f":
+        raise errors.TypingError(f"{name}: {given} have no common integer type; convert one of them")
+    if found.kind == "b":
+        raise errors.TypingError(f"{name}: of bool; convert it to an integer type")
+    if kept and found != known[0]:
+        raise errors.TypingError(
+            f"{name}: a variable of {known[0]} would become {found}; begin it as {found}, or convert the operand"
+        )
+    for literal in literals:
+        if literal is not None and not np.iinfo(found).min <= literal <= np.iinfo(found).max:
+            raise errors.TypingError(f"{name}: {literal} is out of the bounds of {found}")
+    return getattr(types, found.name)
+
+
+@cache
+def helper(name, literals):
+    """The function that computes an operation on the operands that are no literals: None among `literals`."""
+    if name == "bound":
+        return intrinsic(_bound)
+    if name in SIGNED_CALLS:
+        return intrinsic(_match if name == "match_any_sync" else _shuffle(getattr(cuda, name)))
+    if name == "narrow":
+        return intrinsic([_narrow_by_one, _narrow_by_two, _narrow_by_three][len(literals) - 2])
+    return intrinsic(_one_operand(name, literals) if literals.count(None) == 1 else _two_operands(name))
+
+
+def _one_operand(name, literals):
+    def typing(context, x):
+        return _typed(context, name, literals, [types.unliteral(x)])
+
+    typing.__qualname__ = name
+    return typing
+
+
+def _two_operands(name):
+    def typing(context, x, y):
+        return _typed(context, name, (None, None), [types.unliteral(x), types.unliteral(y)])
+
+    typing.__qualname__ = name
+    return typing
+
+
+def _typed(context, name, literals, given):
+    """The signature of an operation and what generates its code."""
+    name, kept = name.removeprefix("same_"), name.startswith("same_")
+    logical = name in ("and_", "or_", "xor") and given == [types.boolean, types.boolean]
+    kind = None if logical else result_type(name, given, literals, kept)
+    if kind is None:
+        return _left_to_numba(context, name, literals, given)
+
+    def generate(context, builder, signature, values):
+        operands = _operands(context, builder, zip(values, given), literals, len(literals) * [kind])
+        return CODE[name](builder, kind.signed, literals, *operands)
+
+    return kind(*given), generate
+
+
+def _left_to_numba(context, name, literals, given):
+    function = {"min": min, "max": max}.get(name) or getattr(operator, name)
+    values = iter(given)
+    kinds = tuple(next(values) if literal is None else types.int64 for literal in literals)
+    signature = context.resolve_function_type(function, kinds, {})
+    if signature is None:
+        raise errors.TypingError(f"{name}: no such operation on {' and '.join(map(str, given))}")
+
+    def generate(context, builder, _, values):
+        operands = list(_operands(context, builder, zip(values, given), literals, signature.args))
+        return context.get_function(function, signature)(builder, operands)
+
+    return signature.return_type(*given), generate
+
+
+def _operands(context, builder, values, literals, kinds):
+    """All operands, literals included, each as one of `kinds`; values: the others and their types."""
+    for literal, kind in zip(literals, kinds):
+        if literal is None:
+            yield context.cast(builder, *next(values), kind)
+        elif isinstance(kind, types.Integer):
+            yield ir.Constant(context.get_value_type(kind), literal)
+        else:
+            yield context.cast(builder, context.get_constant(types.int64, literal), types.int64, kind)
+
+
+# ------------------------------------------------------------------------------------------------------------ the code
+
+
+def _divide(builder, signed, literals, a, b):
+    """Quotient and remainder, rounded down as in Python; 0 and 0 where b is 0."""
+    divisor = literals[1]
+    zero, one = ir.Constant(a.type, 0), ir.Constant(a.type, 1)
+    if divisor is not None and divisor > 0 and divisor & (divisor - 1) == 0:
+        shift, mask = ir.Constant(a.type, divisor.bit_length() - 1), ir.Constant(a.type, divisor - 1)
+        return (builder.ashr if signed else builder.lshr)(a, shift), builder.and_(a, mask)
+    if not divisor:
+        none = builder.icmp_unsigned("==", b, zero)
+        b = builder.select(none, one, b)
+    quotient, remainder = (builder.sdiv, builder.srem) if signed else (builder.udiv, builder.urem)
+    quotient, remainder = quotient(a, b), remainder(a, b)
+    if signed:
+        opposite = builder.icmp_signed("<", builder.xor(remainder, b), zero)
+        down = builder.and_(opposite, builder.icmp_unsigned("!=", remainder, zero))
+        quotient = builder.sub(quotient, builder.zext(down, a.type))
+        remainder = builder.select(down, builder.add(remainder, b), remainder)
+    if not divisor:
+        quotient, remainder = builder.select(none, zero, quotient), builder.select(none, zero, remainder)
+    return quotient, remainder
+
+
+def _either(order):
+    def generate(builder, signed, literals, a, b):
+        compare = builder.icmp_signed if signed else builder.icmp_unsigned
+        return builder.select(compare(order, a, b), a, b)
+
+    return generate
+
+
+def _plain(name):
+    return lambda builder, signed, literals, *operands: getattr(builder, name)(*operands)
+
+
+def _arithmetic(name):
+    """An addition, subtraction or multiplication. That no int64 overflows lets the compiler unroll loops."""
+
+    def generate(builder, signed, literals, a, b):
+        return getattr(builder, name)(a, b, flags=["nsw"] if signed and a.type.width == 64 else [])
+
+    return generate
+
+
+CODE = {
+    "add": _arithmetic("add"),
+    "sub": _arithmetic("sub"),
+    "mul": _arithmetic("mul"),
+    "and_": _plain("and_"),
+    "or_": _plain("or_"),
+    "xor": _plain("xor"),
+    "neg": _plain("neg"),
+    "invert": _plain("not_"),
+    "lshift": _plain("shl"),
+    "rshift": lambda builder, signed, literals, a, b: (builder.ashr if signed else builder.lshr)(a, b),
+    "floordiv": lambda *given: _divide(*given)[0],
+    "mod": lambda *given: _divide(*given)[1],
+    "min": _either("<"),
+    "max": _either(">"),
+}
+
+
+# ---------------------------------------------------------------------------------------------------------------- range
+
+
+def _bound(context, x):
+    """A bound of a range: int64, or uint64."""
+    kind = types.uint64 if types.unliteral(x) == types.uint64 else types.int64
+    return kind(x), lambda context, builder, signature, values: context.cast(builder, values[0], x, kind)
+
+
+def _narrow_by_one(context, x, a):
+    return _narrow(x, a)
+
+
+def _narrow_by_two(context, x, a, b):
+    return _narrow(x, a, b)
+
+
+def _narrow_by_three(context, x, a, b, c):
+    return _narrow(x, a, b, c)
+
+
+def _narrow(x, *bounds):
+    """The variable of a range: the type of its bounds together."""
+    kind = result_type("range", [types.unliteral(bound) for bound in bounds])
+    return kind(x, *bounds), lambda context, builder, signature, values: context.cast(builder, values[0], x, kind)
+
+
+# ---------------------------------------------------------------------------------------- functions of signed integers
+
+
+def _shuffle(function):
+    """A shuffle of 32 or 64 bits, which returns the type that it takes."""
+
+    def typing(context, mask, value, lane):
+        return _signed(context, function, types.unliteral(value), mask, value, lane)
+
+    typing.__qualname__ = function.__name__
+    return typing
+
+
+def _match(context, mask, value):
+    return _signed(context, cuda.match_any_sync, types.uint32, mask, value)
+
+
+def _signed(context, function, kind, mask, value, *rest):
+    """A function of `cuda` on the bits of its second argument, as a signed integer; what it returns becomes `kind`."""
+    given = types.unliteral(value)
+    taken = getattr(types, given.name.removeprefix("u")) if isinstance(given, types.Integer) else given
+    signature = context.resolve_function_type(function, (mask, taken, *rest), {})
+    function = context.resolve_value_type(function)
+
+    def generate(context, builder, _, values):
+        arguments = [context.cast(builder, *each) for each in zip(values, (mask, value, *rest), signature.args)]
+        found = context.get_function(function, signature)(builder, arguments)
+        return context.cast(builder, found, signature.return_type, kind)
+
+    return kind(mask, value, *rest), generate

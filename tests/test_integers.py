@@ -1,0 +1,259 @@
+"""Integers in kernels: one rule, whether a kernel is compiled or simulated, and what NumPy says."""
+
+import inspect
+import operator
+import re
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tcgpu.engines import kernel_compiler
+from tcgpu.engines.runtime import cuda, int64, kernel, simulate, uint32, uint64
+
+pytest.importorskip("cuda.bindings.nvvm", reason="no CUDA compiler here: pip install 'tcgpu[test]'")
+
+TYPES = ["int32", "uint32", "int64", "uint64"]
+# results are written as int64: the type that they had shows in what wrapped around; >> 1 has a uint64 fit
+STEP, MASK = 7, (1 << 5) - 1
+
+
+def every_pair(function):
+    """A kernel for two arrays of each two types that have a common integer type."""
+    pairs = [(a, b) for a in TYPES for b in TYPES if np.result_type(a, b).kind != "f"]
+    return kernel(*(f"void({a}[::1], {b}[::1], int64[::1])" for a, b in pairs))(function)
+
+
+def of_each_type(function):
+    return kernel(*(f"void({a}[::1], int64[::1])" for a in TYPES))(function)
+
+
+@every_pair
+def two_operands(a, b, out):
+    x, y = a[0], b[0]
+    out[0] = x + y
+    out[1] = (x - y) >> 1
+    out[2] = x * y
+    out[3] = x // y
+    out[4] = x % y
+    out[5] = x & y
+    out[6] = x | y
+    out[7] = x ^ y
+    out[8] = min(x, y)
+    out[9] = max(x, y)
+    out[10] = (x < y) + 2 * (x <= y) + 4 * (x == y) + int64(8) * (x != y) + 16 * (x > y) + int64(32) * (x >= y)
+    out[11] = (x + y) // 2 + (min(x - y, 9) >> 1)
+    out[12] = x << (y & 31)
+    out[13] = x >> (y & 31)
+    a[0] = x // 2
+    a[0] += y & 1
+
+
+@of_each_type
+def one_operand(a, out):
+    x = a[0]
+    out[0] = -x >> 1
+    out[1] = ~x >> 1
+    out[2] = x + 1
+    out[3] = (1 - x) >> 1
+    out[4] = x * STEP
+    out[5] = x // 3 + x // 8
+    out[6] = x % 3 + x % MASK
+    out[7] = x >> 5 | 1 << 3
+    out[8] = min(x, STEP, MASK)
+    out[9] = max(STEP, x + STEP)
+    out[10] = x << 4 & MASK
+    out[11] = 5 * (x == 0) + (x != STEP)
+    out[12] = (-(1 + x) - STEP) >> 1
+    a[0] += 1
+    a[cuda.threadIdx.x] *= 2
+    count = x
+    count += STEP
+    count <<= 2
+    count -= 1
+    out[13] = count
+
+
+@cuda.jit(device=True)
+def halved(x, by, least=2):
+    return max(x // by, least) + x
+
+
+@kernel(*(f"void({a}[::1], int64[::1])" for a in TYPES[:3]))
+def variables(a, out):
+    """What begins as a literal is an int64, whatever is added to it."""
+    total = 0
+    for k in range(2, a[0] % 9):
+        total += 5
+        out[0] += k
+    low, high = 0, a[0]
+    while low < 100:
+        low += max(high, 60)
+        high = high // 2 * 3
+    out[1] = low
+    out[2] = total + a[0] * a[0]
+    out[3] = (7 if total == 0 else 8) + a[0] * 2
+    out[4] = halved(a[0], 3) + halved(5, a[0] % 4 + 2, least=1)
+    last = a[0] % 5
+    for _ in range(last):
+        last = last * a[0]
+    out[5] = last
+
+
+@kernel("void(int64[::1], int64, uint32[::1])")
+def positions(out, number, words):
+    """The types of what CUDA names: each difference below 0 shows whether its type has a sign, and 32 or 64 bits."""
+    thread = cuda.threadIdx.x
+    out[16 * thread] = thread - 64
+    out[16 * thread + 1] = cuda.blockIdx.x - cuda.blockDim.x
+    out[16 * thread + 2] = cuda.gridDim.x - 99
+    out[16 * thread + 3] = cuda.grid(1) - 999
+    out[16 * thread + 4] = cuda.gridsize(1) - 999
+    out[16 * thread + 5] = cuda.laneid - 32
+    out[16 * thread + 6] = words.size - 99
+    out[16 * thread + 7] = cuda.popc(words[0]) - 99
+    out[16 * thread + 8] = cuda.clz(words[0]) + cuda.ffs(words[0]) - 99
+    out[16 * thread + 9] = cuda.ballot_sync(0xFFFFFFFF, thread > 3) - 0xFFFFFFFF - 1
+    out[16 * thread + 10] = cuda.shfl_xor_sync(0xFFFFFFFF, thread, 1) - 64
+    out[16 * thread + 11] = cuda.shfl_sync(0xFFFFFFFF, uint64(thread), 3) - 64 >> 1
+    out[16 * thread + 12] = uint32(3) - number
+    out[16 * thread + 13] = words.shape[0] - 99
+    out[16 * thread + 14] = cuda.threadIdx.y - 99
+
+
+def numbers(name):
+    """Numbers of a type, often near its bounds; of 64 bits, none whose product or sum with another is beyond them."""
+    info = np.iinfo(name)
+    if info.bits == 64:
+        return st.integers(max(info.min, -(2**30)), 2**30) | st.integers(0, 2**31 - 1)
+    near = st.integers(0, 9)
+    return st.integers(info.min, info.max) | near | near.map(lambda k: info.max - k) | near.map(lambda k: info.min + k)
+
+
+def both(launched, processor, *arrays, **scalars):
+    """What a kernel leaves in its arrays, compiled and simulated."""
+    compiled, simulated = ([array.copy() for array in arrays] for _ in range(2))
+    processor.launch(launched, 1, 1, *compiled)
+    simulate(launched.py_func, 1, 1, simulated)
+    return compiled, simulated
+
+
+def assert_alike(launched, processor, *arrays):
+    for found, wanted in zip(*both(launched, processor, *arrays)):
+        assert found.tolist() == wanted.tolist()
+
+
+@pytest.mark.sim
+class TestBothEngines:
+    @given(data=st.data())
+    def test_two_operands(self, processor, data):
+        a, b = data.draw(st.sampled_from(sorted({types_of(text) for text in two_operands.signatures})))
+        x, y = data.draw(numbers(a)), data.draw(numbers(b))
+        if (x, y) == (-(2**31), -1):  # the one quotient that no type holds
+            y = 1
+        assert_alike(two_operands, processor, np.array([x], a), np.array([y], b), np.zeros(14, np.int64))
+
+    @given(data=st.data())
+    def test_one_operand(self, processor, data):
+        a = data.draw(st.sampled_from(TYPES))
+        assert_alike(one_operand, processor, np.array([data.draw(numbers(a))], a), np.zeros(14, np.int64))
+
+    @given(data=st.data())
+    def test_variables(self, processor, data):
+        a = data.draw(st.sampled_from(TYPES[:3]))
+        assert_alike(variables, processor, np.array([data.draw(numbers(a))], a), np.zeros(6, np.int64))
+
+    def test_positions(self, processor):
+        found, wanted = (np.zeros(16 * 64, np.int64) for _ in range(2))
+        words = np.array([12, 0, 7], np.uint32)
+        processor.launch(positions, 3, 64, found, 5, words)
+        simulate(positions.py_func, 3, 64, (wanted, 5, words))
+        assert found.tolist() == wanted.tolist()
+        assert found[0] == 2**32 - 64 and found[3] < 0 and found[6] == 3 - 99 and found[12] == -2
+
+
+def types_of(signature):
+    return tuple(re.findall(r"u?int\d+", signature)[:2])
+
+
+@pytest.mark.parametrize("a", TYPES)
+@pytest.mark.parametrize("b", TYPES)
+def test_the_simulator_computes_as_numpy(a, b):
+    kinds = np.dtype(a).type(200), np.dtype(b).type(3)
+    if np.result_type(a, b).kind == "f":
+        return
+    out = np.zeros(14, np.int64)
+    simulate(two_operands.py_func, 1, 1, (np.array([200], a), np.array([3], b), out))
+    operations = [operator.add, operator.mul, operator.floordiv, operator.mod, operator.and_]
+    assert out[[0, 2, 3, 4, 5]].tolist() == [int(each(*kinds)) for each in operations]
+
+
+# ------------------------------------------------------------------------------------------- what the compiler refuses
+
+
+def mixes_signs(out, a, b):
+    out[0] = 1
+    out[1] = a[0] + b[0]
+
+
+def grows(out, a, b):
+    count = uint32(0)
+    for k in range(3):
+        count += a[k]
+
+
+def is_out_of_bounds(out, a, b):
+    x = uint32(a[0])
+
+    out[0] = x + 2**40
+
+
+def adds_truths(out, a, b):
+    out[0] = (a[0] == a[1]) + (a[1] == a[2])
+
+
+REFUSED = {
+    mixes_signs: (2, "int64 and uint64 have no common integer type"),
+    grows: (3, "a variable of uint32 would become int64"),
+    is_out_of_bounds: (3, "1099511627776 is out of the bounds of uint32"),
+    adds_truths: (1, "of bool"),
+}
+
+
+@pytest.mark.parametrize("function", REFUSED, ids=lambda function: function.__name__)
+def test_what_is_refused_is_told_with_its_line(function):
+    line, message = REFUSED[function]
+    with pytest.raises(Exception, match=message) as caught:
+        kernel_compiler.to_ltoir(function, "void(int64[::1], int64[::1], uint64[::1])", (9, 0))
+    assert f'test_integers.py", line {function.__code__.co_firstlineno + line}' in str(caught.value.__notes__)
+
+
+def test_the_source_is_what_was_written():
+    assert "a[cuda.threadIdx.x] *= 2" in inspect.getsource(one_operand)
+
+
+def test_the_key_of_a_compiled_kernel_names_the_rewriting(monkeypatch):
+    def key():
+        return kernel_compiler.digest(adds_bits, "void(uint32[::1], int64[::1])", (9, 0))
+
+    before = key()
+    monkeypatch.setattr(kernel_compiler, "_rewriting", lambda: "another")
+    assert key() != before
+
+
+def adds_bits(words, a):
+    count = uint32(0)
+    p = cuda.threadIdx.x
+    while p < words.size:
+        count += words[p] >> 5 & 1
+        words[p] = (count + 1) * 3
+        p += cuda.blockDim.x
+
+
+def test_nothing_is_widened():
+    """Only places in arrays have 64 bits."""
+    code = kernel_compiler.to_ltoir(adds_bits, "void(uint32[::1], int64[::1])", (9, 0))
+    ptx = kernel_compiler.to_ptx(code, (9, 0))
+    assert not re.search(r"\b(?:shr|and|mul\.lo|or|sub)\.[busi]64", ptx)
+    assert not re.search(r"\.f(64|32)\b", ptx)
