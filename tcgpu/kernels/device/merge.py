@@ -20,7 +20,7 @@ def common_values(a, p, p_end, b, q, q_end):
     common = uint32(0)
     while p < p_end and q < q_end:
         x, y = a[p], b[q]
-        common = uint32(common + (x == y))
-        p = uint32(p + (x <= y))
-        q = uint32(q + (y <= x))
+        common += x == y
+        p += x <= y
+        q += y <= x
     return common

@@ -29,7 +29,7 @@ def bitmap_kernel(col_ptr, row_idx, bits, lanes, total):
         p = begin + thread
         while p < end:
             row = row_idx[p]
-            cuda.atomic.or_(bits, mine + (row >> 5), uint32(1) << uint32(row & 31))
+            cuda.atomic.or_(bits, mine + (row >> 5), 1 << (uint32(row) & 31))
             p += threads
         cuda.syncthreads()
         e = begin + group if group < groups else end  # threads are left over where `lanes` does not divide the block
@@ -38,13 +38,13 @@ def bitmap_kernel(col_ptr, row_idx, bits, lanes, total):
             q, q_end = col_ptr[i] + lane, col_ptr[i + 1]
             while q < q_end:
                 row = row_idx[q]
-                count += (bits[mine + (row >> 5)] >> uint32(row & 31)) & uint32(1)
+                count += bits[mine + (row >> 5)] >> (uint32(row) & 31) & 1
                 q += lanes
             e += groups
         cuda.syncthreads()
         p = begin + thread
         while p < end:
-            bits[mine + (row_idx[p] >> 5)] = uint32(0)
+            bits[mine + (row_idx[p] >> 5)] = 0
             p += threads
         cuda.syncthreads()
     add_block_to(total, count)
