@@ -310,7 +310,7 @@ def test_it_is_what_count_takes_on_a_gpu(graphs_folder):
     cupy = pytest.importorskip("cupy", reason="CuPy is not installed")
     from kernel_shapes import well_known
 
-    assert tcgpu.registry.automatic() == "adaptive"
+    assert tcgpu.registry.fastest() == "adaptive"
     for name, graph, wanted in well_known(graphs_folder):
         assert tcgpu.count(graph) == wanted, name
         there = tuple(cupy.asarray(end) for end in graph.edges())

@@ -362,7 +362,7 @@ def test_verbs_take_what_people_have():
 
 def test_wishes_that_cannot_be_met_are_refused_by_name():
     graph = Graph.from_edges([0, 1, 2], [1, 2, 0])
-    with pytest.raises(GraphError, match="no method 'magic'; there are .*cpu"):
+    with pytest.raises(MethodError, match="no method 'magic'; there are .*cpu"):
         tcgpu.count(graph, method="magic")
     with pytest.raises(GraphError, match="method 'cpu' has no knob 'blocks'; it has none"):
         tcgpu.count(graph, method="cpu", blocks=3)

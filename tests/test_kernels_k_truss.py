@@ -359,7 +359,7 @@ def test_support_and_triangles_by_methods_in_any_order(method, order):
 @pytest.mark.sim
 def test_graphs_between_two_sizes_are_for_the_bitmaps(monkeypatch):
     """Where no method is named. Edges that are in no columns yet are for adaptive, whatever their number."""
-    chosen = partial(tcgpu.registry.for_edges, engine="sim", order=None)
+    chosen = partial(tcgpu.registry.choose_for_edges, engine="sim", order=None)
     for graph, bitmap in ((GRAPHS["wheel"], "bitmap_block_shared"), (tcgpu.generate.road(5, 5), "bitmap_thread")):
         m = graph.m
         for sizes, name in (((m, m + 9), "adaptive"), ((m - 1, m), bitmap), ((0, m - 1), "adaptive")):

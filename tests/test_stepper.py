@@ -347,7 +347,7 @@ def test_anything_that_is_a_graph_is_played():
     ],
 )
 def test_what_cannot_be_played_is_refused_in_words(method, knobs, complaint):
-    with pytest.raises(GraphError) as error:
+    with pytest.raises(MethodError) as error:
         stepper.steps(CLUB, method, **knobs)
     assert complaint in str(error.value)
 

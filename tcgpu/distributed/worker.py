@@ -21,7 +21,7 @@ from tcgpu.distributed.shared_graph import SharedFile
 from tcgpu.distributed.work import Found, count_part, support_part, triangles_part
 from tcgpu.engines.choice import ENGINE, visible_gpus
 from tcgpu.engines.forking import fork_safe_lock
-from tcgpu.errors import GraphError
+from tcgpu.errors import GraphError, TcgpuError
 from tcgpu.graph import Graph
 from tcgpu.registry import METHODS, on_engine
 
@@ -144,7 +144,7 @@ class Held:
             return str(error)
         try:
             plan.allocate()
-        except (MemoryError, GraphError) as error:  # the latter by its own estimate
+        except (MemoryError, TcgpuError) as error:  # the latter by its own estimate
             plan.free()
             return str(error)
         self.plan = plan
