@@ -33,7 +33,17 @@ from tcgpu.engines.choice import ENGINE
 from tcgpu.errors import EngineError, MethodError
 from tcgpu.graph import Graph, as_graph
 from tcgpu.progress import underway
-from tcgpu.registry import ENGINES, GPU, K_TRUSS, METHODS, choose, choose_for_edges, engine_of, on_engine
+from tcgpu.registry import (
+    ENGINES,
+    GPU,
+    K_TRUSS,
+    METHODS,
+    choose,
+    choose_for_edges,
+    engine_of,
+    on_engine,
+    triangles_plan,
+)
 from tcgpu.suggest import unknown
 
 Progress = bool | Callable[[float, float], Any] | None
@@ -129,7 +139,7 @@ def triangles(
 
         given = chosen.prepare(graph, "natural")
         own = chosen.prepare(given, order)
-        return carry.vertices_back(chosen.triangles_plan(own), own, given).count()
+        return carry.vertices_back(triangles_plan(chosen, own), own, given).count()
 
 
 def support(

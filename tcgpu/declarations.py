@@ -112,13 +112,6 @@ class Method:
             raise MethodError(f"method {self.name!r} does not tell edge from edge; {others}")
         return self.imported().support_plan(graph, **knobs)
 
-    def triangles_plan(self, graph, **knobs):
-        """The plan that finds each vertex's triangles; MethodError if the method only counts."""
-        if hasattr(self.imported(), "triangles_plan"):
-            return self.imported().triangles_plan(graph, **knobs)
-        ends = importlib.import_module("tcgpu.kernels.ends")
-        return ends.of_vertices(self.support_plan(graph, **knobs), graph)
-
 
 def check_integer(name, value, low, high):
     """Return `value` as an int; MethodError unless it is a whole number in this range."""

@@ -6,7 +6,7 @@ import sys
 import numpy as np
 import pytest
 
-from tcgpu import Graph, GraphError
+from tcgpu import Graph, GraphError, MethodError
 from tcgpu.declarations import check_integer
 from tcgpu.engines import runtime
 from tcgpu.engines.choice import named_gpus

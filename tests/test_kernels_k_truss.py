@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from kernel_shapes import small_graphs, well_known
 
 import tcgpu
-from tcgpu import Graph, GraphError, cpu
+from tcgpu import EngineError, Graph, GraphError, MethodError, cpu
 from tcgpu.cpu import truss
 from tcgpu.engines import runtime
 from tcgpu.engines.simulator import simulate
@@ -378,9 +378,9 @@ def test_the_heuristic_chooses_for_supports_as_for_counts(simulator):
 
 
 def test_what_cannot_be_told_by_edge_is_refused_by_name():
-    with pytest.raises(GraphError, match="method 'naive' does not tell edge from edge"):
+    with pytest.raises(MethodError, match="method 'naive' does not tell edge from edge"):
         tcgpu.support(GRAPHS["karate"], method="naive", engine="sim")
-    with pytest.raises(GraphError, match="'bitmap_warp' runs on gpu or sim, not on 'cpu'"):
+    with pytest.raises(EngineError, match="'bitmap_warp' runs on gpu or sim, not on 'cpu'"):
         tcgpu.support(GRAPHS["karate"], method="bitmap_warp", engine="cpu")
-    with pytest.raises(GraphError, match="no order 'alphabetical'"):
+    with pytest.raises(MethodError, match="no order 'alphabetical'"):
         tcgpu.support(GRAPHS["karate"], order="alphabetical")

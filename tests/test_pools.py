@@ -15,7 +15,7 @@ import pool_work
 import pytest
 
 import tcgpu
-from tcgpu import Graph, GraphError
+from tcgpu import Graph, GraphError, MethodError
 from tcgpu.distributed import Deal, crew, named_pools, pools, shared_graph, slices, worker
 from tcgpu.distributed.work import Found
 from tcgpu.distributed.worker import Missing, Unfit
@@ -139,7 +139,7 @@ def test_a_script_needs_no_guard(tmp_path):
 
 @pytest.mark.parametrize("executor", ["gpu", "", 3, object, Executor])
 def test_what_is_no_executor_is_refused(executor):
-    with pytest.raises(GraphError, match="an executor is one of"):
+    with pytest.raises(MethodError, match="an executor is one of"):
         pools.count(GRAPHS["clique"], executor)
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from test_graph import edge_set, multigraphs
 
 import tcgpu
-from tcgpu import Graph, api, cpu, formats
+from tcgpu import EngineError, Graph, MethodError, api, cpu, formats
 from tcgpu.cpu import truss
 from tcgpu.engines import runtime
 from tcgpu.engines.native import set_threads
