@@ -15,7 +15,7 @@ import pool_work
 import pytest
 
 import tcgpu
-from tcgpu import Graph, GraphError, MethodError
+from tcgpu import EngineError, Graph, GraphError, TcgpuError
 from tcgpu.distributed import Deal, crew, named_pools, pools, shared_graph, slices, worker
 from tcgpu.distributed.work import Found
 from tcgpu.distributed.worker import Missing, Unfit
@@ -139,7 +139,7 @@ def test_a_script_needs_no_guard(tmp_path):
 
 @pytest.mark.parametrize("executor", ["gpu", "", 3, object, Executor])
 def test_what_is_no_executor_is_refused(executor):
-    with pytest.raises(MethodError, match="an executor is one of"):
+    with pytest.raises(EngineError, match="an executor is one of"):
         pools.count(GRAPHS["clique"], executor)
 
 
@@ -161,7 +161,7 @@ def test_gpus_are_not_there():
     ],
 )
 def test_wishes_that_cannot_be_met_are_refused(wish, said):
-    with ThreadPoolExecutor(1) as pool, pytest.raises(GraphError, match=said):
+    with ThreadPoolExecutor(1) as pool, pytest.raises(TcgpuError, match=said):
         pools.count(GRAPHS["clique"], pool, **({"engine": "cpu"} | wish))
 
 

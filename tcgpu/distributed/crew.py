@@ -10,7 +10,7 @@ from weakref import WeakKeyDictionary
 
 from tcgpu.distributed import named_pools, worker
 from tcgpu.engines.choice import ENGINE
-from tcgpu.errors import GraphError
+from tcgpu.errors import EngineError, GraphError
 from tcgpu.progress import watched
 
 PATIENCE = 20  # seconds to wait for a scheduler at an address
@@ -131,7 +131,7 @@ def crew(executor):
             own.end()
             raise
     else:
-        raise GraphError(
+        raise EngineError(
             f"an executor is one of concurrent.futures, or its name: {', '.join(named_pools.POOLS)}, dask://HOST:PORT; "
             f"that of a Dask client is client.get_executor(); {executor!r} is none"
         )

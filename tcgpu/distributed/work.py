@@ -18,7 +18,7 @@ import numpy as np
 from tcgpu import cpu, formats, registry
 from tcgpu.distributed.cut import Deal, Part
 from tcgpu.engines.choice import ENGINE
-from tcgpu.errors import GraphError
+from tcgpu.errors import MethodError
 from tcgpu.graph import as_graph
 
 METHODS = ("warp_search", "cpu")  # those that count an edge at a time, and so any part
@@ -91,7 +91,8 @@ def method_of(method=None, engine=None, knobs=()):
         method = "warp_search" if engine in registry.GPU or engine is None and ENGINE == "gpu" else "cpu"
     chosen = registry.choose(method, engine, None, knobs)
     if not takes_parts(chosen.name):
-        raise GraphError(f"method {chosen.name!r} counts whole graphs; those that count parts are {', '.join(METHODS)}")
+        parts = ", ".join(METHODS)
+        raise MethodError(f"method {chosen.name!r} counts whole graphs; those that count parts are {parts}")
     return chosen
 
 

@@ -16,7 +16,7 @@ import numpy as np
 
 from tcgpu.declarations import check_integer
 from tcgpu.engines import runtime
-from tcgpu.errors import GraphError
+from tcgpu.errors import GraphError, MethodError
 from tcgpu.kernels import simulated
 from tcgpu.progress import each_part
 
@@ -154,11 +154,11 @@ def fitting(what):
 
 
 def check_shape(blocks, threads):
-    """GraphError unless a GPU can launch this."""
+    """MethodError unless a GPU can launch this."""
     if not 1 <= threads <= 1024:
-        raise GraphError(f"a block has 1 to 1024 threads, not {threads!r}")
+        raise MethodError(f"a block has 1 to 1024 threads, not {threads!r}")
     if not 1 <= blocks < 2**31:
-        raise GraphError(f"a launch has 1 to 2^31 - 1 blocks, not {blocks!r}")
+        raise MethodError(f"a launch has 1 to 2^31 - 1 blocks, not {blocks!r}")
 
 
 def check_positions(graph):
@@ -168,11 +168,11 @@ def check_positions(graph):
 
 
 def check_deal(deal):
-    """GraphError unless it says which of how many shares of the work to do, counted from 0; returns the two numbers."""
+    """Return the two numbers of a share, (index, of), counted from 0; MethodError if they are none."""
     try:
         index, of = deal
     except (TypeError, ValueError):
-        raise GraphError(f"deal is two whole numbers, which of how many, not {deal!r}") from None
+        raise MethodError(f"deal is two whole numbers, which of how many, not {deal!r}") from None
     of = check_integer("the second number of deal", of, 1, 2**20)
     return check_integer("the first number of deal", index, 0, of - 1), of
 
