@@ -16,7 +16,6 @@ from functools import cache
 from typing import NamedTuple
 
 import numpy as np
-from scipy.optimize import nnls
 
 from tcgpu import records
 from tcgpu.engines.simulator import WARP
@@ -25,7 +24,6 @@ from tcgpu.tracing.events import SECTOR
 BLOCKS_PER_SM = 32  # at most, whatever they need
 SCHEDULERS = 4  # of a multiprocessor: each issues an instruction a cycle
 MOST_WARPS = 1024 // WARP  # of a block
-ROUNDS = 12  # of fitting: with other constants another warp may be the slowest
 
 
 @dataclass(frozen=True)
@@ -163,22 +161,3 @@ def finished(times, at_a_time):
         begin = heapq.heappop(places) if len(places) == at_a_time else 0
         heapq.heappush(places, begin + time)
     return max(places)
-
-
-def fitted(works, nanoseconds):
-    """The Costs with which the slowest blocks of launches come closest to these times.
-
-    Launches whose blocks do not all run at the same time say less than they are to say.
-    """
-    times = np.array(nanoseconds, float)
-    costs = Costs(*[1.0] * len(NAMES))
-    for _ in range(ROUNDS):
-        rows = []
-        for work in works:
-            blocks = work.slowest(costs)
-            rows.append(blocks[np.argmax(costs.of(blocks))])
-        rows = np.array(rows)
-        rows[:, LAUNCH] = 1
-        found, _ = nnls(rows / times[:, None], np.ones(times.size))
-        costs = Costs(*((np.array(astuple(costs)) + found) / 2).tolist())
-    return Costs(*found.tolist())
