@@ -64,6 +64,7 @@ BESIDE = {  # of which a trace knows nothing of the kind
 }
 PATIENCE = 300  # seconds that ncu may take
 FITS = 12  # of the constants of a machine
+SCHEDULERS = 4  # of a multiprocessor: each issues an instruction a cycle
 
 GRAPHS = {
     "rmat 6": lambda: generate.rmat(6, 8, seed=1),
@@ -235,7 +236,7 @@ def calibrated(rows, works, about):
     costs = fit_costs([works[k] for k in chosen], [1e3 * rows[k]["counted_us"] for k in chosen])
     instructions = sum(rows[k]["counted_instructions"] for k in chosen)
     operations = sum(rows[k]["operations"] for k in chosen)
-    each = 1e3 / about["gpu_clock_mhz"] / machine.SCHEDULERS  # nanoseconds between two instructions of an SM
+    each = 1e3 / about["gpu_clock_mhz"] / SCHEDULERS  # nanoseconds between two instructions of an SM
     row = {f"{name}_ns": round(getattr(costs, name), 4) for name in machine.NAMES}
     row |= {"issue_ns": round(each * instructions / operations, 4), "launches": len(chosen)}
     return machine.Machine.of(row | about), row | about
