@@ -143,7 +143,7 @@ def test_knobs_and_orders_are_those_of_the_count():
 
 def test_threads_side_by_side_share_a_request():
     wide, narrow = (
-        next(row for row in tcgpu.trace(CLUB, "bitmap", lanes=lanes).lines() if "(bits[mine" in row["text"])
+        next(row for row in tcgpu.trace(CLUB, "bitmap", lanes=lanes).lines() if "+= bits[mine" in row["text"])
         for lanes in (8, 1)
     )
     lengths = CLUB.column_lengths
