@@ -21,7 +21,7 @@ import dask
 from distributed import Client, LocalCluster
 
 from tcgpu import cpu, generate, measurement, records
-from tcgpu.distributed import pools
+from tcgpu.distributed import pool
 
 PARTS = 64
 
@@ -33,7 +33,7 @@ def trials(number, workers, scale, seed):
     triangles = cpu.count(graph.ordered("auto"))
     with cluster(workers) as (dask_cluster, client):
         executor = client.get_executor(pure=False)
-        count = lambda: pools.count(graph, executor, engine="cpu", parts=PARTS)  # noqa: E731
+        count = lambda: pool.count(graph, executor, engine="cpu", parts=PARTS)  # noqa: E731
         usual = statistics.median(seconds(count)[1] for _ in range(4))
         for trial in range(number):
             victim, moment = chance.choice(processes(dask_cluster)), chance.random() * usual

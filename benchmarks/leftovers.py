@@ -26,22 +26,22 @@ DECOYS = ("tcgpu-results", "tcgpu-0a1b2c3d", "graph")  # folders that look like 
 SCRIPT = """
 import sys
 from tcgpu import cpu, generate
-from tcgpu.distributed import named_pools, pools, shared_graph
+from tcgpu.distributed import executors, pool, shared_graph
 
 shared_graph.MEMORY = sys.argv[2]
-make = shared_graph.Share._make
+create = shared_graph.SharedGraph._create
 
-def made(self):
-    make(self)
+def announced(self):
+    create(self)
     print("shared", flush=True)
 
-shared_graph.Share._make = made
+shared_graph.SharedGraph._create = announced
 warm = generate.rmat(6)
-pools.count(warm, "processes", engine="cpu")
-print("workers", *named_pools.pool("processes")._processes, flush=True)
+pool.count(warm, "processes", engine="cpu")
+print("workers", *executors.own_pool("processes")._processes, flush=True)
 for seed in range(1000):
     graph = generate.rmat(int(sys.argv[1]), seed=seed)
-    right = pools.count(graph, "processes", engine="cpu", order="natural", parts=8) == cpu.count(graph)
+    right = pool.count(graph, "processes", engine="cpu", order="natural", parts=8) == cpu.count(graph)
     print("right" if right else "WRONG", flush=True)
 """
 

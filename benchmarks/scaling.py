@@ -1,6 +1,6 @@
 """How a count speeds up on 1, 2 and 4 GPUs of one host, each with the graph on it already; and what each part takes.
 
-Process pools of one worker a GPU count the same graph by `adaptive`, a hand of the deal for each GPU, and by
+Process pools of one worker a GPU count the same graph by `adaptive`, a share for each GPU, and by
 `warp_search`, in many slices. A row a graph, method and number of GPUs:
 
     wall_ms       all of `count(graph, executor=...)`, from the call to the count
@@ -9,7 +9,7 @@ Process pools of one worker a GPU count the same graph by `adaptive`, a hand of 
     dispatch_ms   as many calls of an empty function as there are parts: what the pool itself takes
 
 A row a graph, method and number of parts, for the simulation of more GPUs than there are: `parts_ms`, a list of what
-each part takes; of hands the kernels alone, of slices all from the launch to the result.
+each part takes; of shares the kernels alone, of slices all from the launch to the result.
 
     python benchmarks/scaling.py [--graph NAME ...] [--gpus 1,2,4] [--repeats 15] [--seconds 600] [--into FOLDER]
 
@@ -30,8 +30,8 @@ from pathlib import Path
 import gpu
 
 from tcgpu import formats, generate, measurement, records
-from tcgpu.distributed import named_pools, pools, shared_graph, slices, worker
-from tcgpu.engines import runtime
+from tcgpu.distributed import executors, pool, shared_graph, shares, slices, worker
+from tcgpu.engines import choice, runtime
 from tcgpu.engines.choice import ENGINE
 from tcgpu.kernels.device_graph import DeviceGraph
 
@@ -41,7 +41,7 @@ GRAPHS = {
 }
 SMALL = {"rmat5": lambda: generate.edges("rmat", 5, 8)}  # for the simulator
 WORKERS = (8, 16, 32, 64, 128, 256, 512, 1024)  # that are simulated
-HANDS = "adaptive"
+SHARES = "adaptive"
 SLICES = "warp_search"
 SHOWN = ("method", "gpus", "parts", "wall_ms", "worker_ms", "kernel_ms", "dispatch_ms")
 
@@ -69,49 +69,51 @@ def columns(edges, folder):
 def pool_of(gpus):
     """A new pool of a process for each of so many GPUs."""
     if ENGINE != "gpu":
-        return named_pools.processes(gpus)
-    names = named_pools.named_gpus() or [str(number) for number in range(named_pools.visible_gpus())]
-    return named_pools.gpus(names[:gpus])
+        return executors.processes(gpus)
+    names = choice.named_gpus() or [str(number) for number in range(choice.visible_gpus())]
+    return executors.gpus(names[:gpus])
 
 
-def counts(graph, pool, method, parts):
+def counts(graph, executor, method, parts):
     """What `count` finds; of slices the graph is in degree order already."""
     wish = {"engine": "sim"} if ENGINE != "gpu" else {}
     order = {"order": "natural"} if method == SLICES else {}
-    return pools.count(graph, pool, method=method, parts=parts, **order, **wish)
+    return pool.count(graph, executor, method=method, parts=parts, **order, **wish)
 
 
-def times(graph, pool, method, parts, verb="time"):
+def times(graph, executor, method, parts, verb="time"):
     """Seconds of each part, one after the other as they were cut."""
     wish = {"engine": "sim"} if ENGINE != "gpu" else {}
-    if method == HANDS:
+    if method == SHARES:
         wish |= {"verb": verb, "order": "auto"}
-    found = {each.part: each for each in pools.found(graph, pool, parts, method=method, **wish)}
+    found = {each.part: each for each in pool.results(graph, executor, parts, method=method, **wish)}
     return [found[part].seconds for part in parts if part in found], sum(each.triangles for each in found.values())
 
 
-def row_of(about, graph, pool, gpus, method, repeats):
+def row_of(about, graph, executor, gpus, method, repeats):
     """One row of counts."""
-    parts = gpus if method == HANDS else pools.PER_WORKER * gpus
+    parts = gpus if method == SHARES else pool.PER_WORKER * gpus
     wall = []
     for _ in range(1 + repeats):
         begin = time.perf_counter()
-        triangles = counts(graph, pool, method, parts)
+        triangles = counts(graph, executor, method, parts)
         wall.append((time.perf_counter() - begin) * 1e3)
     row = about | {"method": method, "gpus": gpus, "parts": parts, "triangles": triangles}
-    row |= spread("wall_ms", wall[1:]) | spread("dispatch_ms", [dispatch(pool, parts) for _ in range(1 + repeats)][1:])
-    if method == HANDS:
-        hands = pools.dealt(graph, gpus)
+    row |= spread("wall_ms", wall[1:]) | spread(
+        "dispatch_ms", [dispatch(executor, parts) for _ in range(1 + repeats)][1:]
+    )
+    if method == SHARES:
+        each_share = shares(gpus, graph.m)
         for key, verb in (("worker_ms", "count"), ("kernel_ms", "time")):
-            runs = [times(graph, pool, method, hands, verb)[0] for _ in range(repeats)]
+            runs = [times(graph, executor, method, each_share, verb)[0] for _ in range(repeats)]
             row |= spread(key, [max(seconds) * 1e3 for seconds in runs])
     return row | {"repeats": repeats}
 
 
-def dispatch(pool, parts):
+def dispatch(executor, parts):
     """Milliseconds that a pool takes for parts without any work."""
     begin = time.perf_counter()
-    for empty in [pool.submit(worker.engine_here) for _ in range(parts)]:
+    for empty in [executor.submit(worker.engine_here) for _ in range(parts)]:
         empty.result()
     return (time.perf_counter() - begin) * 1e3
 
@@ -120,31 +122,31 @@ def spread(key, ms):
     return {key: round(statistics.median(ms), 4), f"{key}_spread": round(max(ms) - min(ms), 4)}
 
 
-def parts_row(about, graph, pool, method, parts):
+def parts_row(about, graph, executor, method, parts):
     """One row of part times; the parts are found by all workers of a pool, each for itself."""
-    seconds, triangles = times(graph, pool, method, parts)
+    seconds, triangles = times(graph, executor, method, parts)
     ms = [round(each * 1e3, 4) for each in seconds]
     return about | {"method": method, "parts": len(parts), "triangles": triangles, "parts_ms": json.dumps(ms)}
 
 
 def measured(name, edges, started, repeats, over):
     """The rows of one graph, on pools by their number of GPUs."""
-    with tempfile.TemporaryDirectory(prefix="scaling-", dir=shared_graph._places()[0]) as folder:
+    with tempfile.TemporaryDirectory(prefix="scaling-", dir=shared_graph._folders()[0]) as folder:
         natural, by_degree = columns(edges, folder)
         about = {"graph": name, "vertices": natural.n, "edges": natural.m, "engine": runtime.engine()}
         told(f"{name}: {natural.m:,} edges")
         with ThreadPoolExecutor() as starters:  # all processes start, and compile, at the same time
-            list(starters.map(lambda item: counts(natural, item[1], HANDS, item[0]), started.items()))
+            list(starters.map(lambda item: counts(natural, item[1], SHARES, item[0]), started.items()))
         told("started")
-        for method, graph in ((HANDS, natural), (SLICES, by_degree)):
-            for gpus, pool in started.items():
+        for method, graph in ((SHARES, natural), (SLICES, by_degree)):
+            for gpus, executor in started.items():
                 if not over:
-                    yield row_of(about, graph, pool, gpus, method, repeats)
-            most, pool = max(started.items())
+                    yield row_of(about, graph, executor, gpus, method, repeats)
+            most, executor = max(started.items())
             for workers in (1, *WORKERS):
                 if not over:
-                    cut = pools.dealt(graph, workers) if method == HANDS else slices(graph, pools.PER_WORKER * workers)
-                    yield parts_row(about, graph, pool, method, cut)
+                    cut = shares(workers, graph.m) if method == SHARES else slices(graph, pool.PER_WORKER * workers)
+                    yield parts_row(about, graph, executor, method, cut)
 
 
 def check(rows):

@@ -1,4 +1,4 @@
-"""What it costs to count a graph through a GPU that is smaller than it: columns and edges move past what stays there.
+"""What it costs to count a graph on a GPU that may hold less than the graph: columns are copied there in turn.
 
 A row a graph and way to count it, all from columns by degree in host memory:
 
@@ -23,16 +23,23 @@ overlap-GPU.csv. Without a GPU the simulator counts a small graph: to try this o
 import argparse
 import re
 import statistics
+import sys
 import tempfile
 import threading
 from pathlib import Path
+from unittest import mock
 
 import gpu
+import numpy as np
 
 from tcgpu import api, formats, generate, measurement, records
+from tcgpu.distributed import device_parts
 from tcgpu.distributed.stream import Streaming
 from tcgpu.engines import runtime
 from tcgpu.graph import Graph
+
+sys.path.append(str(Path(__file__).resolve().parents[1] / "notebooks"))
+from measured import Overlap
 
 GRAPHS = {"rmat20": gpu.GRAPHS["rmat20"], "rmat22": gpu.GRAPHS["rmat22"]}
 SMALL = {"rmat9": lambda: generate.edges("rmat", 9, 4)}  # for the simulator
@@ -71,11 +78,11 @@ def in_memory(graph, method, repeats):
 
 def streamed(graph, limit, repeats):
     """A row of counts in no more than `limit` bytes of the device, and the Overlap of one more."""
-    found, streaming = set(), Streaming(graph, limit, timed=True)
+    found, streaming = set(), Streaming(graph, limit)
     process = gpu.by_clock(lambda: found.add(Streaming(graph, limit).count()), repeats)
-    with HostMemory() as memory:
+    with HostMemory() as memory, Timeline() as timeline:
         found.add(streaming.count())
-    overlap = streaming.overlap
+    overlap = timeline.overlap()
     row = {
         "method": KERNEL,
         "limit_bytes": limit,
@@ -90,6 +97,45 @@ def streamed(graph, limit, repeats):
         "host_bytes": memory.grown,
     }
     return row | spread(process), overlap
+
+
+class Timeline:
+    """A context manager: while it is active, the device times each copy to it and each kernel that counts a part."""
+
+    def __enter__(self):
+        self.copies, self.kernels = [], []
+        copy_in = self._timed(runtime.Stream.copy_in, self.copies, lambda *args, **named: args[0])
+        launch = self._timed(device_parts.launch_count, self.kernels, lambda *args, **named: named["stream"])
+        self._patches = (
+            mock.patch.object(runtime.Stream, "copy_in", copy_in),
+            mock.patch.object(device_parts, "launch_count", launch),
+        )
+        for patch in self._patches:
+            patch.start()
+        return self
+
+    def __exit__(self, *failure):
+        for patch in self._patches:
+            patch.stop()
+
+    @staticmethod
+    def _timed(work, events, stream_of):
+        """`work` between two events of its stream."""
+
+        def timed(*args, **named):
+            begin = stream_of(*args, **named).event(timing=True)
+            work(*args, **named)
+            events.append((begin, stream_of(*args, **named).event(timing=True)))
+
+        return timed
+
+    def overlap(self):
+        """When the device copied and counted, from its first copy on."""
+        first = self.copies[0][0] if self.copies else None
+        return Overlap(*(
+            np.array([[event.ms_since(first) for event in events] for events in each]).reshape(-1, 2)
+            for each in (self.copies, self.kernels)
+        ))  # fmt: skip
 
 
 def in_turn(overlap):

@@ -6,13 +6,14 @@ are drawn and printed by the same functions. Times are of the kernels, in natura
 
 import json
 import math
+from dataclasses import dataclass
 
 import numpy as np
 
 from level_models.schedules import schedule
 from tcgpu.datasets import published
 
-HANDS, SLICES = "adaptive", "warp_search"  # the methods of the record "scaling": dealt out, and cut
+SHARES, SLICES = "adaptive", "warp_search"  # the methods of the record "scaling", by how the work is divided
 CLASS = " class"  # ends the name of a generated graph in the record "report", after the name of the report's graph
 
 
@@ -126,8 +127,8 @@ def crossings(points, level=1.0):
 # ------------------------------------------------------------------------------------------------------- many workers
 
 
-def speedups(rows, method=HANDS, key="wall_ms"):
-    """How many times as fast a count was on several GPUs as on one: graph -> [(GPUs, times)]."""
+def speedups(rows, method=SHARES, key="wall_ms"):
+    """How many times as fast a count is on several GPUs as on one: graph -> [(GPUs, speedup)]."""
     found = {}
     for row in rows:
         if row["method"] == method and row.get(key, "") != "":
@@ -136,24 +137,51 @@ def speedups(rows, method=HANDS, key="wall_ms"):
 
 
 def part_times(rows, graph, method):
-    """What each part took: number of parts -> milliseconds in the order of the cut."""
+    """Number of parts -> milliseconds of each, in the order of the cut."""
     own = (row for row in rows if (row["graph"], row["method"]) == (graph, method) and row.get("parts_ms"))
     return {row["parts"]: np.array(json.loads(row["parts_ms"])) for row in own}
 
 
-def beyond(rows, graph):
-    """How many times as fast the kernels of so many GPUs would be as those of one, a hand each: [(GPUs, times)].
-
-    All begin at once, so the longest hand takes the time.
-    """
-    times = part_times(rows, graph, HANDS)
-    return [(gpus, float(times[1].max() / hands.max())) for gpus, hands in sorted(times.items())]
+def projected_speedups(rows, graph):
+    """[(GPUs, speedup)] of the kernels alone, one share for each GPU: the longest share determines the time."""
+    times = part_times(rows, graph, SHARES)
+    return [(gpus, float(times[1].max() / shares.max())) for gpus, shares in sorted(times.items())]
 
 
 def above_ideal(times, workers):
-    """How many times as long as ideal it takes so many workers to do parts that take these times, in this order.
+    """The time of parts on so many workers, over the ideal: the sum of all divided evenly.
 
-    Ideal is the sum of all shared out evenly. A worker that is free takes the next part, as from an executor's queue.
+    times: of the parts, in the order of the queue from which each worker takes the next when it is free.
     """
     ideal = times.sum() / workers
     return float(schedule(times, workers, "given").makespan / ideal) if ideal else 1.0
+
+
+@dataclass(frozen=True)
+class Overlap:
+    """When a device copied and when it counted: rows of begin and end in milliseconds, ascending."""
+
+    copies: np.ndarray
+    kernels: np.ndarray
+
+    @property
+    def copies_ms(self):
+        return float(np.diff(self.copies).sum())
+
+    @property
+    def kernels_ms(self):
+        return float(np.diff(self.kernels).sum())
+
+    @property
+    def whole_ms(self):
+        """From the first begin to the last end."""
+        both = np.concatenate((self.copies, self.kernels))
+        return float(np.ptp(both)) if both.size else 0.0
+
+    @property
+    def hidden(self):
+        """The share of the copies' time in which a kernel ran; 0 without copies."""
+        if not self.copies_ms or not self.kernels.size:
+            return 0.0
+        counted = np.stack((np.zeros(len(self.kernels)), np.diff(self.kernels).ravel()), 1).ravel().cumsum()
+        return float(np.diff(np.interp(self.copies, self.kernels.ravel(), counted)).sum() / self.copies_ms)

@@ -93,7 +93,7 @@ def _count_per_vertex(graph, arguments, knobs):
     from tcgpu import api, cpu, registry
 
     wish = {"engine": arguments.engine, "order": arguments.order}
-    method = registry.choose_for_edges(graph, arguments.method, **wish)
+    method = registry.for_edges(graph, arguments.method, **wish)
     engine = registry.engine_of(method, arguments.engine)
     begin = time.perf_counter()
     with progress(arguments, f"counting {graph.m:,} edges by {method.name} on {engine}"):
@@ -103,7 +103,7 @@ def _count_per_vertex(graph, arguments, knobs):
 
 def _count_in_parts(arguments):
     from tcgpu import cpu, distributed, registry
-    from tcgpu.distributed import pools
+    from tcgpu.distributed import pool
 
     executor, alone = arguments.executor, arguments.executor is None
     if arguments.per_vertex and (arguments.device_memory is not None or arguments.resume is not None):
@@ -113,13 +113,13 @@ def _count_in_parts(arguments):
         method = distributed.method_of(arguments.method, arguments.engine)
         engine, method = registry.engine_of(method, arguments.engine), method.name
     else:
-        engine, method = pools.engine_and_method(executor, arguments.method, arguments.engine)
+        engine, method = pool.engine_and_method(executor, arguments.method, arguments.engine)
     graph, reading = _read(arguments)
     begin = time.perf_counter()
     each, show = None, arguments.progress or None
     if arguments.per_vertex:
-        each = pools.triangles(
-            graph, executor, method=arguments.method, show=show, max_seconds=arguments.max_seconds, **wish
+        each = pool.triangles(
+            graph, executor, method=arguments.method, progress=show, max_seconds=arguments.max_seconds, **wish
         )
         found = cpu.sum_exactly(each) // 3
     else:
@@ -593,7 +593,7 @@ def _bad_input(error):
         return " ".join(["out of memory:", *str(error).split()]).rstrip(":")  # nothing is imported for it
     if isinstance(error, OSError) and error.strerror:
         said = f"{error.filename}: {error.strerror}" if error.filename else error.strerror
-    elif isinstance(error, (UsageError, OSError, tcgpu.TcgpuError, BrokenExecutor)):
+    elif isinstance(error, (UsageError, OSError, tcgpu.GraphError, BrokenExecutor)):
         said = str(error) or type(error).__name__
     else:
         return None

@@ -7,23 +7,23 @@ from pathlib import Path
 
 
 def meet(folder, others, patience=60):
-    """Wait in a folder until so many processes are there: none of them can do the work of another in the meantime."""
+    """Wait until so many processes have called this with the folder, so that none does the work of another."""
     Path(folder, str(os.getpid())).touch()
     deadline = time.monotonic() + patience
     while len(os.listdir(folder)) < others:
         if time.monotonic() > deadline:
-            raise TimeoutError(f"{os.listdir(folder)} waited in vain")
+            raise TimeoutError(f"{os.listdir(folder)} waited too long")
         time.sleep(0.01)
 
 
-def seat(folder, others):
-    """What the environment says of this process's place, and whether it ignores interrupts."""
+def environment(folder, others):
+    """A variable of this process's environment, and whether it ignores SIGINT."""
     meet(folder, others)
-    return os.environ["TCGPU_TEST_SEAT"], signal.getsignal(signal.SIGINT) == signal.SIG_IGN
+    return os.environ["TCGPU_TEST_VALUE"], signal.getsignal(signal.SIGINT) == signal.SIG_IGN
 
 
 def number(folder, others):
-    """Which one of its pool this process is."""
+    """This process's number in its pool."""
     from tcgpu.distributed import worker
 
     meet(folder, others)

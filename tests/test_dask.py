@@ -11,8 +11,9 @@ import numpy as np
 import pytest
 
 import tcgpu
-from tcgpu import GraphError, MethodError
-from tcgpu.distributed import crew, pools, slices
+from tcgpu import GraphError
+from tcgpu.distributed import executors, pool, slices
+from tcgpu.errors import WorkerLost
 
 pytest.importorskip("distributed", reason="Dask is not installed")
 BENCHMARK = Path(__file__).resolve().parent.parent / "benchmarks" / "faults.py"
@@ -44,56 +45,56 @@ def client(cluster):
 
 @pytest.mark.parametrize("wish", [{}, {"parts": 1}, {"parts": 100}, {"order": "natural"}])
 def test_workers_count(client, wish):
-    assert pools.count(GRAPH, client.get_executor(), engine="cpu", **wish) == TRIANGLES
+    assert pool.count(GRAPH, client.get_executor(), engine="cpu", **wish) == TRIANGLES
 
 
 def test_workers_tell_edges_and_vertices_apart(client):
     executor = client.get_executor(pure=False)
-    assert np.array_equal(pools.triangles(GRAPH, executor, engine="cpu"), tcgpu.triangles(GRAPH, method="cpu"))
-    assert np.array_equal(pools.support(GRAPH, executor, engine="cpu"), tcgpu.support(GRAPH, method="cpu"))
+    assert np.array_equal(pool.triangles(GRAPH, executor, engine="cpu"), tcgpu.triangles(GRAPH, method="cpu"))
+    assert np.array_equal(pool.support(GRAPH, executor, engine="cpu"), tcgpu.support(GRAPH, method="cpu"))
 
 
 def test_a_scheduler_is_found_at_its_address(cluster):
     address = cluster[0].scheduler_address.replace("tcp://", "dask://")
-    assert pools.count(GRAPH, address, engine="cpu") == TRIANGLES
+    assert pool.count(GRAPH, address, engine="cpu") == TRIANGLES
 
 
 def test_no_scheduler_at_an_address(monkeypatch):
-    monkeypatch.setattr(crew, "PATIENCE", 0.3)
+    monkeypatch.setattr(executors, "CONNECT_SECONDS", 0.3)
     with pytest.raises(OSError, match="127.0.0.1:1"):
-        pools.count(GRAPH, "dask://127.0.0.1:1", engine="cpu")
+        pool.count(GRAPH, "dask://127.0.0.1:1", engine="cpu")
 
 
 def test_dask_may_be_missing(monkeypatch):
     monkeypatch.setitem(sys.modules, "distributed", None)
     with pytest.raises(GraphError, match=r"pip install 'tcgpu\[dask\]'"):
-        pools.count(GRAPH, "dask://127.0.0.1:1")
+        pool.count(GRAPH, "dask://127.0.0.1:1")
 
 
 def test_a_client_is_no_executor_and_says_what_is(client):
     with pytest.raises(GraphError, match="client.get_executor"):
-        pools.count(GRAPH, client)
+        pool.count(GRAPH, client)
 
 
 def test_workers_know_how_many_they_are(client):
-    own = crew.Crew(client.get_executor())
-    assert own.workers == 2 and own.engine() in ("gpu", "sim")
+    own = executors.Workers(client.get_executor())
+    assert own.number == 2 and own.engine() in ("gpu", "sim")
 
 
 def test_where_no_folder_is_seen_one_task_has_the_columns(client, monkeypatch):
     """Dask moves them from worker to worker, and makes them anew if all are lost that had them."""
-    monkeypatch.setattr("tcgpu.distributed.shared_graph._place", lambda size: None)
-    handed = []
-    hand = crew.Crew.handed
-    monkeypatch.setattr(crew.Crew, "handed", lambda self, columns: handed.append(hand(self, columns)) or handed[-1])
+    monkeypatch.setattr("tcgpu.distributed.shared_graph._folder_with_space", lambda size: None)
+    sent = []
+    send = executors.Workers.sendable
+    monkeypatch.setattr(executors.Workers, "sendable", lambda self, each: sent.append(send(self, each)) or sent[-1])
     graph = tcgpu.generate.rmat(10, seed=7)
-    assert pools.count(graph, client.get_executor(), engine="cpu") == tcgpu.count(graph, "cpu")
-    assert [type(columns).__name__ for columns in handed] == ["Future"]
+    assert pool.count(graph, client.get_executor(), engine="cpu") == tcgpu.count(graph, "cpu")
+    assert [type(columns).__name__ for columns in sent] == ["Future"]
 
 
 def test_a_fault_in_a_worker_is_told(client):
-    with pytest.raises(MethodError, match="counts whole graphs"):
-        list(pools.found(GRAPH, client.get_executor(), slices(GRAPH, 3), method="naive"))
+    with pytest.raises(GraphError, match="counts whole graphs"):
+        list(pool.results(GRAPH, client.get_executor(), slices(GRAPH, 3), method="naive"))
 
 
 @pytest.mark.parametrize("trial", range(4))
@@ -103,7 +104,7 @@ def test_a_worker_killed_at_any_moment_does_not_change_the_count(cluster, trial)
     chance = random.Random(trial)
     graph = tcgpu.generate.rmat(14, seed=trial)
     executor = client.get_executor()
-    count = lambda: pools.count(graph, executor, engine="cpu", parts=64)  # noqa: E731
+    count = lambda: pool.count(graph, executor, engine="cpu", parts=64)  # noqa: E731
     victim, moment = chance.choice(faults.processes(started)), 0.3 * chance.random()
     found, took, killed = faults.with_a_death(count, victim, moment)
     assert found == tcgpu.count(graph, "cpu")
@@ -114,10 +115,10 @@ def test_a_cluster_that_ends_is_lost():
     with faults.cluster(1) as (started, client):
         executor = client.get_executor()
         close = lambda done, total: client.close() if done else None  # noqa: E731
-        with pytest.raises(pools.WorkerLost, match="parts are not counted"):
-            pools.count(tcgpu.generate.rmat(15), executor, engine="cpu", parts=60, show=close)
+        with pytest.raises(WorkerLost, match="parts are not counted"):
+            pool.count(tcgpu.generate.rmat(15), executor, engine="cpu", parts=60, progress=close)
         with pytest.raises(GraphError, match="Dask client is closed"):
-            pools.count(GRAPH, executor, engine="cpu")
+            pool.count(GRAPH, executor, engine="cpu")
 
 
 def test_the_benchmark_of_faults_tells_right_from_wrong(monkeypatch, cluster):

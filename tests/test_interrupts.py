@@ -96,11 +96,11 @@ def test_a_part_in_another_thread_is_stopped_too():
     first = """
 from concurrent.futures import ThreadPoolExecutor
 import tcgpu
-from tcgpu.distributed import pools
-g, pool = tcgpu.generate.rmat(20), ThreadPoolExecutor(1)
-pools.triangles(tcgpu.generate.rmat(8), pool, parts=1, order="natural", method="cpu")
+from tcgpu.distributed import pool
+g, executor = tcgpu.generate.rmat(20), ThreadPoolExecutor(1)
+pool.triangles(tcgpu.generate.rmat(8), executor, parts=1, order="natural", method="cpu")
 """
-    code = "pools.triangles(g, pool, parts=1, order='natural', method='cpu')"
+    code = "pool.triangles(g, executor, parts=1, order='natural', method='cpu')"
     returncode, out, errors, latency = interrupted(code, first=first, seconds=2)
     assert returncode != 0 and "KeyboardInterrupt" in errors and errors.count("\n") < SCREEN, errors
     assert latency < 3

@@ -20,7 +20,7 @@ HEAD = """
 import os, signal, sys
 from mpi4py.futures import MPIPoolExecutor
 import tcgpu
-from tcgpu.distributed import pools
+from tcgpu.distributed import pool
 
 def wish(**more):
     return {"engine": "cpu"} | more
@@ -31,19 +31,19 @@ if __name__ == "__main__":
 """
 COUNTS = """
         print(ranks.num_workers)
-        print(pools.count(graph, ranks, **wish()), pools.count(graph, ranks, **wish(parts=50, order="natural")))
-        print(int(pools.triangles(graph, ranks, **wish()).sum()), int(pools.support(graph, ranks, **wish()).sum()))
+        print(pool.count(graph, ranks, **wish()), pool.count(graph, ranks, **wish(parts=50, order="natural")))
+        print(int(pool.triangles(graph, ranks, **wish()).sum()), int(pool.support(graph, ranks, **wish()).sum()))
 """
 ELSEWHERE = """
         from tcgpu.distributed import shared_graph
-        shared_graph._place = lambda size: None  # no folder that all could see
-        print(pools.count(graph, ranks, **wish()))
+        shared_graph._folder_with_space = lambda size: None  # no folder that all could see
+        print(pool.count(graph, ranks, **wish()))
 """
 KILLED = """
         print("counting", flush=True)
         victim = ranks.submit(os.getpid).result()
         kill = lambda done, total: os.kill(victim, signal.SIGKILL) if done else None
-        print("counted", pools.count(graph, ranks, **wish(parts=50, show=kill)))
+        print("counted", pool.count(graph, ranks, **wish(parts=50, progress=kill)))
 """
 
 

@@ -8,7 +8,7 @@ from strategies import sparse_graphs
 
 import tcgpu
 from tcgpu import Graph, GraphError, cpu
-from tcgpu.distributed import Part, cut, deals, pairs, ranges, slices
+from tcgpu.distributed import Part, cut, pairs, shares, slices
 
 CLIQUE = tcgpu.generate.clique(40)
 
@@ -35,7 +35,6 @@ def cuts(graph, draw):
     move = draw(st.integers(longest, longest + 200))
     return {
         "slices": slices(graph, draw(st.integers(1, 7))),
-        "short slices": slices(graph, draw(st.integers(1, 3)), most_edges=draw(st.integers(1, 9))),
         "pairs": pairs(graph, draw(st.integers(move, move + 300)), move),
     }
 
@@ -50,7 +49,7 @@ def test_every_edge_lies_in_exactly_one_part(graph, data):
 def test_halves_are_the_part_and_take_fewer_columns(graph, data):
     parts = data.draw(st.sampled_from(list(cuts(graph, data.draw).values())))
     part = data.draw(st.sampled_from(parts or [Part(0, 0, 0, 0)]))
-    if part.barren(graph) or len(set(range(*part.columns(graph))) | set(range(*part.rows(graph)))) <= 2:
+    if part.has_no_triangles(graph) or len(set(range(*part.columns(graph))) | set(range(*part.rows(graph)))) <= 2:
         return
     halves = part.halves(graph)
     assert (times_held(graph, halves) == times_held(graph, [part])).all()
@@ -62,7 +61,7 @@ def test_halving_ends_with_two_columns_at_a_time():
     two = cut.column_bytes(CLIQUE, 0, 1) + cut.column_bytes(CLIQUE, 1, 2)
     while pieces:
         piece = pieces.pop()
-        if sum(cut.column_bytes(CLIQUE, *range_) for range_ in piece.ranges(CLIQUE)) > two:
+        if sum(cut.column_bytes(CLIQUE, *range_) for range_ in piece.column_ranges(CLIQUE)) > two:
             pieces += piece.halves(CLIQUE)
         else:
             found += triangles_by_definition(CLIQUE, piece)
@@ -75,12 +74,12 @@ def test_halving_ends_with_two_columns_at_a_time():
 def test_what_a_part_takes_is_what_its_triangles_ask_for(graph, data):
     """The columns of all its edges' ends, in at most two ranges; and no triangle outside of its reach."""
     for part in data.draw(st.sampled_from(list(cuts(graph, data.draw).values()))):
-        taken = {v for range_ in part.ranges(graph) for v in range(*range_)}
+        taken = {v for range_ in part.column_ranges(graph) for v in range(*range_)}
         inside = [e for e in range(part.first, part.last) if part.low <= graph.row_idx[e] < part.high]
         assert {int(v) for e in inside for v in (graph.row_idx[e], graph.col_of[e])} <= taken
-        assert len(part.ranges(graph)) <= 2
+        assert len(part.column_ranges(graph)) <= 2
         edges, vertices = (
-            {k for range_ in part.reach(graph, by_edge) for k in range(*range_)} for by_edge in (True, False)
+            {k for range_ in part.result_ranges(graph, by_edge) for k in range(*range_)} for by_edge in (True, False)
         )
         for e in inside:
             i, j = int(graph.row_idx[e]), int(graph.col_of[e])
@@ -143,7 +142,7 @@ def test_the_work_of_pairs_is_that_of_their_edges():
 @given(sparse_graphs(), st.integers(0, 60))
 def test_ranges_are_as_large_as_they_may_be(graph, more):
     room = cut.column_bytes(graph, 0, 1) + 4 * graph.max_column + more
-    found = ranges(graph, room)
+    found = cut.ranges(graph, room)
     assert found[0] == min(graph.col_of, default=0) and found[-1] == graph.n and found == sorted(set(found))
     for begin, end in zip(found, found[1:]):
         assert cut.column_bytes(graph, begin, end) <= room
@@ -152,7 +151,7 @@ def test_ranges_are_as_large_as_they_may_be(graph, more):
 
 def test_a_column_that_is_too_long_is_named():
     with pytest.raises(GraphError, match="column 0 alone takes 172 bytes on the device, of which there are 171"):
-        ranges(CLIQUE, 171)
+        cut.ranges(CLIQUE, 171)
     with pytest.raises(GraphError, match="column 0 alone"):
         pairs(CLIQUE, 10_000, 100)
 
@@ -166,9 +165,9 @@ def test_no_parts_are_no_cut(parts):
 def test_a_graph_without_edges_is_cut_as_well():
     for graph in (Graph.from_edges([], [], 0), Graph.from_edges([], [], 9)):
         parts = slices(graph, 3) + pairs(graph, 100, 50)
-        assert all(part.empty and part.barren(graph) for part in parts) and len(slices(graph, 3)) == 3
+        assert all(part.empty and part.has_no_triangles(graph) for part in parts) and len(slices(graph, 3)) == 3
 
 
-def test_hands_of_a_deal():
-    assert [(deal.index, deal.of) for deal in deals(3)] == [(0, 3), (1, 3), (2, 3)]
-    assert len(set(deals(3))) == 3 and not any(deal.empty for deal in deals(3))
+def test_shares_of_a_graph():
+    assert [(share.index, share.of, share.work) for share in shares(3, 6.0)] == [(0, 3, 2), (1, 3, 2), (2, 3, 2)]
+    assert len(set(shares(3))) == 3 and not any(share.empty for share in shares(3))

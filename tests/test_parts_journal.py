@@ -15,8 +15,8 @@ import pytest
 
 import tcgpu
 from tcgpu import Graph, GraphError, progress
-from tcgpu.distributed import Found, count_part, pairs, slices
-from tcgpu.distributed.journal import MAGIC, _line, fingerprint, journal
+from tcgpu.distributed import PartResult, count_part, pairs, slices
+from tcgpu.distributed.journal import MAGIC, _line, fingerprint, open_journal
 from tcgpu.engines import native
 
 GRAPH = tcgpu.generate.rmat(scale=8, seed=1)
@@ -24,41 +24,41 @@ PARTS = slices(GRAPH, 5)
 
 
 def found(k):
-    return Found(PARTS[k], 10 + k, 0.5, "cpu")
+    return PartResult(PARTS[k], 10 + k, 0.5, "cpu")
 
 
 @pytest.fixture
 def path(tmp_path):
     """A journal in which two parts of five are done."""
     path = tmp_path / "journal"
-    with journal(path, GRAPH, "count", PARTS) as kept:
+    with open_journal(path, GRAPH, "count", PARTS) as kept:
         kept.add(found(3))
         kept.add(found(0))
     return path
 
 
 def done(path, graph=GRAPH, verb="count", parts=PARTS):
-    with journal(path, graph, verb, parts) as kept:
+    with open_journal(path, graph, verb, parts) as kept:
         return dict(kept.done)
 
 
 def test_what_is_done_is_there_again(path):
     assert done(path) == {PARTS[3]: 13, PARTS[0]: 10}
-    with journal(path, GRAPH, "count", PARTS) as kept:
+    with open_journal(path, GRAPH, "count", PARTS) as kept:
         kept.add(found(1))
     assert done(path) == {PARTS[3]: 13, PARTS[0]: 10, PARTS[1]: 11}
     assert len(path.read_text().splitlines()) == 4
 
 
 def test_what_is_done_is_in_the_file_at_once(path):
-    with journal(path, GRAPH, "count", PARTS) as kept:
+    with open_journal(path, GRAPH, "count", PARTS) as kept:
         kept.add(found(2))
         entry = json.loads(path.read_text().splitlines()[-1])
         assert len(entry.pop("check")) == 32 and entry == {"part": 2, "triangles": 12, "seconds": 0.5}
 
 
 def test_without_a_path_there_is_no_file():
-    with journal(None, GRAPH, "count", PARTS) as kept:
+    with open_journal(None, GRAPH, "count", PARTS) as kept:
         kept.add(found(2))
         assert kept.done == {PARTS[2]: 12}
 
@@ -68,7 +68,7 @@ def test_a_line_that_was_being_written_counts_as_not_written(path, lost):
     text = path.read_bytes()
     path.write_bytes(text[:-lost])
     assert done(path) == {PARTS[3]: 13}
-    with journal(path, GRAPH, "count", PARTS) as kept:
+    with open_journal(path, GRAPH, "count", PARTS) as kept:
         kept.add(found(0))
     assert path.read_bytes() == text
 
@@ -208,7 +208,7 @@ def test_a_count_that_cannot_be_is_refused(path, triangles):
 @pytest.mark.parametrize("triangles", [13, 12])
 def test_a_part_that_is_there_twice_is_refused(path, triangles):
     written(path, part=3, triangles=triangles, seconds=0.5)
-    refused(path, "journal, line 4: this part is there before; found")
+    refused(path, "journal, line 4: this part is on an earlier line, too; found")
 
 
 @pytest.mark.parametrize("place", range(0, 500, 7))
@@ -229,7 +229,7 @@ def test_no_part_has_more_triangles_than_are_believed(graph, tmp_path):
         own = graph.ordered(order)
         for number, parts in enumerate((slices(own, 1), slices(own, 64), pairs(own, 2000, 1000))):
             path = tmp_path / f"{order}{number}"
-            with journal(path, own, "count", parts) as kept:
+            with open_journal(path, own, "count", parts) as kept:
                 for part in parts:
                     kept.add(count_part(own, part, method="cpu"))
             assert sum(done(path, own, parts=parts).values()) == tcgpu.count(graph, "cpu")
@@ -238,7 +238,7 @@ def test_no_part_has_more_triangles_than_are_believed(graph, tmp_path):
 def test_a_line_that_finds_no_room_is_taken_back_and_the_file_is_named(path):
     before = path.read_bytes()
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
-    with journal(path, GRAPH, "count", PARTS) as kept:
+    with open_journal(path, GRAPH, "count", PARTS) as kept:
         resource.setrlimit(resource.RLIMIT_FSIZE, (len(before) + 20, limits[1]))
         try:
             with pytest.raises(OSError) as failure:
@@ -269,7 +269,7 @@ def test_the_shell_leaves_an_edge_list_as_it_is(tmp_path):
 
 
 def test_two_counts_do_not_write_to_one_journal(path):
-    with journal(path, GRAPH, "count", PARTS):
+    with open_journal(path, GRAPH, "count", PARTS):
         with pytest.raises(GraphError, match="another count writes to this journal"):
             done(path)
     assert len(done(path)) == 2

@@ -6,7 +6,7 @@ import signal
 import subprocess
 import sys
 import time
-from concurrent.futures import CancelledError, Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
+from concurrent.futures import BrokenExecutor, CancelledError, Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,10 +15,10 @@ import pool_work
 import pytest
 
 import tcgpu
-from tcgpu import EngineError, Graph, GraphError, TcgpuError
-from tcgpu.distributed import Deal, crew, named_pools, pools, shared_graph, slices, worker
-from tcgpu.distributed.work import Found
-from tcgpu.distributed.worker import Missing, Unfit
+from tcgpu import Graph, GraphError
+from tcgpu.distributed import PartResult, Share, executors, pool, shared_graph, shares, slices, worker
+from tcgpu.distributed.worker import DoesNotFit, GraphMissing
+from tcgpu.errors import WorkerLost
 
 SPAWN = multiprocessing.get_context("spawn")
 GRAPHS = {
@@ -35,14 +35,14 @@ every_graph = pytest.mark.parametrize("name", GRAPHS)
 @pytest.fixture(scope="module")
 def processes():
     """A pool of two spawned processes, as anyone may have it."""
-    with ProcessPoolExecutor(2, mp_context=SPAWN) as pool:
-        yield pool
+    with ProcessPoolExecutor(2, mp_context=SPAWN) as executor:
+        yield executor
 
 
 @pytest.fixture(scope="module", autouse=True)
 def no_pool_is_left():
     yield
-    named_pools.close()
+    executors.close()
 
 
 @pytest.fixture
@@ -65,14 +65,14 @@ def large(scale=15):
 @every_graph
 @pytest.mark.parametrize("parts", [None, 1, 7, 100])
 def test_threads_count(name, parts):
-    with ThreadPoolExecutor(2) as pool:
-        assert pools.count(GRAPHS[name], pool, parts=parts, engine="cpu") == COUNTS[name]
+    with ThreadPoolExecutor(2) as executor:
+        assert pool.count(GRAPHS[name], executor, parts=parts, engine="cpu") == COUNTS[name]
 
 
 @every_graph
 def test_processes_count(name, processes):
-    assert pools.count(GRAPHS[name], processes, engine="cpu") == COUNTS[name]
-    assert pools.count(GRAPHS[name], processes, engine="cpu", parts=9, order="natural") == COUNTS[name]
+    assert pool.count(GRAPHS[name], processes, engine="cpu") == COUNTS[name]
+    assert pool.count(GRAPHS[name], processes, engine="cpu", parts=9, order="natural") == COUNTS[name]
 
 
 @every_graph
@@ -80,17 +80,17 @@ def test_processes_count(name, processes):
 def test_processes_tell_edges_and_vertices_apart(name, order, processes):
     graph = GRAPHS[name]
     wish = {"engine": "cpu", "order": order, "parts": 5}
-    assert np.array_equal(pools.triangles(graph, processes, **wish), tcgpu.triangles(graph, method="cpu"))
-    assert np.array_equal(pools.support(graph, processes, **wish), tcgpu.support(graph, method="cpu"))
+    assert np.array_equal(pool.triangles(graph, processes, **wish), tcgpu.triangles(graph, method="cpu"))
+    assert np.array_equal(pool.support(graph, processes, **wish), tcgpu.support(graph, method="cpu"))
 
 
 @pytest.mark.parametrize("name", ["threads", "processes"])
 def test_named_pools_count_and_stay(name):
     graph = GRAPHS["R-MAT"]
-    assert pools.count(graph, name, engine="cpu") == COUNTS["R-MAT"]
-    kept = named_pools.pool(name)
-    assert pools.count(graph, name, engine="cpu") == COUNTS["R-MAT"]
-    assert named_pools.pool(name) is kept
+    assert pool.count(graph, name, engine="cpu") == COUNTS["R-MAT"]
+    kept = executors.own_pool(name)
+    assert pool.count(graph, name, engine="cpu") == COUNTS["R-MAT"]
+    assert executors.own_pool(name) is kept
 
 
 def test_the_package_s_own_verbs_take_executors(processes):
@@ -99,24 +99,24 @@ def test_the_package_s_own_verbs_take_executors(processes):
     assert tcgpu.count(graph, "cpu", parts=5, **wish) == COUNTS["R-MAT"]
     assert np.array_equal(tcgpu.triangles(graph, **wish), tcgpu.triangles(graph, method="cpu"))
     assert np.array_equal(tcgpu.support(graph, **wish), tcgpu.support(graph, method="cpu"))
-    assert tcgpu.WorkerLost is pools.WorkerLost
+    assert tcgpu.WorkerLost is WorkerLost
     with pytest.raises(GraphError, match="give one of the two"):
         tcgpu.count(graph, device_memory="1GB", **wish)
 
 
 def test_processes_of_the_cpu_see_no_gpu():
-    assert named_pools.pool("processes").submit(worker.engine_here).result() == "sim"
+    assert executors.own_pool("processes").submit(worker.engine_here).result() == "sim"
 
 
 def test_forked_processes_count():
-    with ProcessPoolExecutor(2, mp_context=multiprocessing.get_context("fork")) as pool:
-        assert pools.count(GRAPHS["R-MAT"], pool, engine="cpu") == COUNTS["R-MAT"]
+    with ProcessPoolExecutor(2, mp_context=multiprocessing.get_context("fork")) as executor:
+        assert pool.count(GRAPHS["R-MAT"], executor, engine="cpu") == COUNTS["R-MAT"]
 
 
 def test_parts_say_what_they_took(processes):
     graph = GRAPHS["R-MAT"]
     parts = slices(graph, 12)
-    found = list(pools.found(graph, processes, parts, engine="cpu"))
+    found = list(pool.results(graph, processes, parts, engine="cpu"))
     assert {each.part for each in found} == {part for part in parts if not part.empty}
     assert sum(each.triangles for each in found) == COUNTS["R-MAT"]
     assert all(each.seconds >= 0 and each.engine == "cpu" for each in found)
@@ -126,8 +126,8 @@ def test_a_script_needs_no_guard(tmp_path):
     """Processes are not started from the script: it would start processes itself."""
     script = tmp_path / "script.py"
     script.write_text(
-        "import tcgpu\nfrom tcgpu.distributed import pools\n"
-        "print(pools.count(tcgpu.generate.clique(20), 'processes', engine='cpu'))\n"
+        "import tcgpu\nfrom tcgpu.distributed import pool\n"
+        "print(pool.count(tcgpu.generate.clique(20), 'processes', engine='cpu'))\n"
     )
     root = Path(tcgpu.__file__).parents[1]
     ran = subprocess.run([sys.executable, script], cwd=root, capture_output=True, text=True, timeout=120)
@@ -139,14 +139,14 @@ def test_a_script_needs_no_guard(tmp_path):
 
 @pytest.mark.parametrize("executor", ["gpu", "", 3, object, Executor])
 def test_what_is_no_executor_is_refused(executor):
-    with pytest.raises(EngineError, match="an executor is one of"):
-        pools.count(GRAPHS["clique"], executor)
+    with pytest.raises(GraphError, match="an executor is one of"):
+        pool.count(GRAPHS["clique"], executor)
 
 
-@pytest.mark.skipif(named_pools.ENGINE == "gpu", reason="there is a GPU")
+@pytest.mark.skipif(executors.ENGINE == "gpu", reason="there is a GPU")
 def test_gpus_are_not_there():
     with pytest.raises(GraphError, match="no GPU to work with.*'processes'"):
-        pools.count(GRAPHS["clique"], "gpus")
+        pool.count(GRAPHS["clique"], "gpus")
 
 
 @pytest.mark.parametrize(
@@ -161,15 +161,15 @@ def test_gpus_are_not_there():
     ],
 )
 def test_wishes_that_cannot_be_met_are_refused(wish, said):
-    with ThreadPoolExecutor(1) as pool, pytest.raises(TcgpuError, match=said):
-        pools.count(GRAPHS["clique"], pool, **({"engine": "cpu"} | wish))
+    with ThreadPoolExecutor(1) as executor, pytest.raises(GraphError, match=said):
+        pool.count(GRAPHS["clique"], executor, **({"engine": "cpu"} | wish))
 
 
 def test_forked_processes_have_no_gpu(monkeypatch):
-    monkeypatch.setattr(crew, "ENGINE", "gpu")
-    with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("fork")) as pool:
+    monkeypatch.setattr(executors, "ENGINE", "gpu")
+    with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("fork")) as executor:
         with pytest.raises(GraphError, match="get_context\\('spawn'\\)"):
-            pools.count(GRAPHS["clique"], pool)
+            pool.count(GRAPHS["clique"], executor)
 
 
 # ---------------------------------------------------------------------------------------------------------- the graph
@@ -178,27 +178,27 @@ def test_forked_processes_have_no_gpu(monkeypatch):
 def test_the_graph_goes_to_processes_once(monkeypatch, processes, shared_files):
     graph, triangles = large(12)
     made = []
-    make = shared_graph.Share._make
-    monkeypatch.setattr(shared_graph.Share, "_make", lambda self: (made.append(self), make(self)))
+    make = shared_graph.SharedGraph._create
+    monkeypatch.setattr(shared_graph.SharedGraph, "_create", lambda self: (made.append(self), make(self)))
     for _ in range(3):
-        assert pools.count(graph, processes, engine="cpu", order="natural") == triangles
+        assert pool.count(graph, processes, engine="cpu", order="natural") == triangles
         assert not shared_files()
     assert len(made) == 1
 
 
 def test_threads_have_the_graph_as_it_is(monkeypatch):
-    monkeypatch.setattr(shared_graph.Share, "source", None)
+    monkeypatch.setattr(shared_graph.SharedGraph, "source", None)
     graph = tcgpu.generate.rmat(8, seed=4)
-    with ThreadPoolExecutor(2) as pool:
-        assert pools.count(graph, pool, engine="cpu", order="natural") == tcgpu.count(graph, "cpu")
+    with ThreadPoolExecutor(2) as executor:
+        assert pool.count(graph, executor, engine="cpu", order="natural") == tcgpu.count(graph, "cpu")
     assert worker._held[None].graph is graph
 
 
 def test_a_graph_of_a_folder_stays_there(tmp_path, monkeypatch, processes):
     tcgpu.write(GRAPHS["R-MAT"], tmp_path / "graph", "folder")
     graph = tcgpu.read(tmp_path / "graph")
-    monkeypatch.setattr(shared_graph.Share, "_make", None)
-    assert pools.count(graph, processes, engine="cpu", order="natural") == COUNTS["R-MAT"]
+    monkeypatch.setattr(shared_graph.SharedGraph, "_create", None)
+    assert pool.count(graph, processes, engine="cpu", order="natural") == COUNTS["R-MAT"]
 
 
 def test_a_folder_of_another_graph_is_not_counted(tmp_path, processes):
@@ -208,20 +208,20 @@ def test_a_folder_of_another_graph_is_not_counted(tmp_path, processes):
     tcgpu.write(GRAPHS["clique"], tmp_path / "other", "folder")
     (tmp_path / "graph").rename(tmp_path / "old")
     (tmp_path / "other").rename(tmp_path / "graph")
-    assert pools.count(graph, processes, engine="cpu", order="natural") == COUNTS["R-MAT"]
+    assert pool.count(graph, processes, engine="cpu", order="natural") == COUNTS["R-MAT"]
 
 
 def test_workers_on_another_machine_are_sent_the_columns(shared_files):
-    with ProcessPoolExecutor(1, mp_context=SPAWN, initializer=pool_work.go_elsewhere) as pool:
+    with ProcessPoolExecutor(1, mp_context=SPAWN, initializer=pool_work.go_elsewhere) as executor:
         for name in ("R-MAT", "clique", "R-MAT"):
-            assert pools.count(GRAPHS[name], pool, engine="cpu") == COUNTS[name]
+            assert pool.count(GRAPHS[name], executor, engine="cpu") == COUNTS[name]
     assert not shared_files()
 
 
 def test_columns_are_sent_where_there_is_no_room_for_a_file(monkeypatch, processes):
-    monkeypatch.setattr(shared_graph, "_place", lambda size: None)
+    monkeypatch.setattr(shared_graph, "_folder_with_space", lambda size: None)
     graph = tcgpu.generate.rmat(9, seed=8)
-    assert pools.count(graph, processes, engine="cpu") == tcgpu.count(graph, "cpu")
+    assert pool.count(graph, processes, engine="cpu") == tcgpu.count(graph, "cpu")
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no /dev/full to write to")
@@ -234,7 +234,7 @@ def test_a_file_that_cannot_be_written_is_closed_and_the_columns_are_sent(monkey
 
     monkeypatch.setattr(shared_graph.tempfile, "TemporaryFile", full)
     graph = tcgpu.generate.rmat(9, seed=9)
-    assert pools.count(graph, processes, engine="cpu") == tcgpu.count(graph, "cpu")
+    assert pool.count(graph, processes, engine="cpu") == tcgpu.count(graph, "cpu")
     assert tried and all(file.closed for file in tried)
 
 
@@ -246,9 +246,9 @@ def test_a_shared_file_holds_the_columns_while_it_is_open(name, named, monkeypat
         monkeypatch.setattr(shared_graph, "OPEN_FILES", "/not/there")
     elif sys.platform != "linux":
         pytest.skip("no /proc here")
-    monkeypatch.setattr(shared_graph, "_places", lambda: [str(tmp_path)])
+    monkeypatch.setattr(shared_graph, "_folders", lambda: [str(tmp_path)])
     graph = GRAPHS[name]
-    with shared_graph.Share(graph) as shared:
+    with shared_graph.SharedGraph(graph) as shared:
         source = shared.source()
         assert shared.source() is source and len(os.listdir(tmp_path)) == named
         mapped = source.open()
@@ -266,7 +266,7 @@ def test_another_file_under_the_number_of_a_closed_one_is_not_mapped(tmp_path):
     """A worker that comes late may find anything there, and must neither wait for a pipe nor keep another graph."""
     pipe = os.pipe()
     with open(tmp_path / "other", "w+b") as file:
-        with shared_graph.Share(GRAPHS["clique"]) as shared:
+        with shared_graph.SharedGraph(GRAPHS["clique"]) as shared:
             source = shared.source()
         file.write(b"7" * source.nbytes)
         file.flush()
@@ -283,7 +283,7 @@ def test_another_file_under_the_number_of_a_closed_one_is_not_mapped(tmp_path):
 
 def test_nothing_else_in_the_temporary_folders_is_touched(monkeypatch, tmp_path, processes):
     """Folders of other programs and of the user, whatever their names and however old they are."""
-    monkeypatch.setattr(shared_graph, "_places", lambda: [str(tmp_path)])
+    monkeypatch.setattr(shared_graph, "_folders", lambda: [str(tmp_path)])
     for name in ("tcgpu-results", "tcgpu-x7_9a", "other"):
         (tmp_path / name / "deep").mkdir(parents=True)
         for file in ("graph.json", "col_ptr.npy", "row_idx.npy", "deep/mine.txt"):
@@ -292,7 +292,7 @@ def test_nothing_else_in_the_temporary_folders_is_touched(monkeypatch, tmp_path,
             os.utime(path, (0, 0))
     before = state(tmp_path)
     graph = tcgpu.generate.rmat(9, seed=10)
-    assert pools.count(graph, processes, engine="cpu") == tcgpu.count(graph, "cpu")
+    assert pool.count(graph, processes, engine="cpu") == tcgpu.count(graph, "cpu")
     assert state(tmp_path) == before
 
 
@@ -309,19 +309,19 @@ def state(folder):
 def test_hands_of_a_deal_add_up(processes):
     graph = tcgpu.generate.rmat(6)
     for _ in range(2):
-        assert pools.count(graph, processes, engine="sim") == tcgpu.count(graph, "cpu")
+        assert pool.count(graph, processes, engine="sim") == tcgpu.count(graph, "cpu")
 
 
 @pytest.mark.sim
 def test_a_worker_keeps_its_hand():
     """A count after the first sets up nothing: the one worker is asked for hand after hand, and keeps the last."""
     graph = tcgpu.generate.clique(12)
-    with ThreadPoolExecutor(1) as pool:
+    with ThreadPoolExecutor(1) as executor:
         for _ in range(2):
-            assert pools.count(graph, pool, method="adaptive", engine="sim") == 220
+            assert pool.count(graph, executor, method="adaptive", engine="sim") == 220
             plans = {id(worker._held[None].plan)}
         assert len(plans) == 1
-        assert pools.count(graph, pool, method="adaptive", engine="sim", parts=3) == 220
+        assert pool.count(graph, executor, method="adaptive", engine="sim", parts=3) == 220
         assert worker._held[None].planned[-1].of == 3
 
 
@@ -335,7 +335,7 @@ class Scripted(Executor):
 
     def submit(self, function, *args):
         future = Future()
-        if function is not worker.do:
+        if function is not worker.run:
             future.set_result(function(*args))
             return future
         try:
@@ -350,9 +350,9 @@ def test_a_hand_that_two_workers_counted_counts_once():
 
     def answer(task, part, columns):
         asked.append(part.index)
-        return Found(Deal(1 if len(asked) < 3 else part.index, 3), 10 ** len(asked), 0.0, "sim")
+        return PartResult(Share(1 if len(asked) < 3 else part.index, 3), 10 ** len(asked), 0.0, "sim")
 
-    found = list(pools.found(GRAPHS["clique"], Scripted(answer), pools.dealt(GRAPHS["clique"], 3)))
+    found = list(pool.results(GRAPHS["clique"], Scripted(answer), shares(3)))
     assert {each.part.index: each.triangles for each in found} == {0: 10_000, 1: 10, 2: 1000}
     assert asked == [0, 1, 2, 0]
 
@@ -361,15 +361,15 @@ def test_a_graph_too_large_for_a_gpu_is_counted_in_slices(monkeypatch):
     tried = []
 
     def answer(task, part, columns):
-        if isinstance(part, Deal):
+        if isinstance(part, Share):
             tried.append(part)
-            return Unfit(part, "needs 9 bytes")
+            raise DoesNotFit("needs 9 bytes")
         return worker.count_part(GRAPHS["clique"], part)
 
     monkeypatch.setattr(worker, "engine_here", lambda: "gpu")
-    assert pools.count(GRAPHS["clique"], Scripted(answer)) == COUNTS["clique"] and tried
+    assert pool.count(GRAPHS["clique"], Scripted(answer)) == COUNTS["clique"] and tried
     with pytest.raises(GraphError, match="needs 9 bytes"):
-        pools.count(GRAPHS["clique"], Scripted(answer), method="adaptive")
+        pool.count(GRAPHS["clique"], Scripted(answer), method="adaptive")
 
 
 def test_a_worker_is_told_where_the_graph_is_and_then_what_it_is(shared_files):
@@ -378,11 +378,11 @@ def test_a_worker_is_told_where_the_graph_is_and_then_what_it_is(shared_files):
     def answer(task, part, columns):
         told.append((task.source is not None, columns is not None))
         if columns is None:
-            return Missing(part, task.source)
+            return GraphMissing(task.source)
         assert columns.equals(GRAPHS["clique"])
         return worker.count_part(columns, part)
 
-    assert pools.count(GRAPHS["clique"], Scripted(answer), engine="cpu", parts=1) == COUNTS["clique"]
+    assert pool.count(GRAPHS["clique"], Scripted(answer), engine="cpu", parts=1) == COUNTS["clique"]
     assert told == [(False, False), (True, False), (True, True)]
     assert not shared_files()
 
@@ -393,16 +393,16 @@ def test_what_goes_wrong_in_a_worker_is_told(error, shared_files):
         raise error
 
     with pytest.raises(type(error), match=str(error)):
-        pools.count(GRAPHS["clique"], Scripted(answer), engine="cpu")
+        pool.count(GRAPHS["clique"], Scripted(answer), engine="cpu")
 
 
-@pytest.mark.parametrize("error", [pools.BrokenExecutor("killed"), CancelledError()])
+@pytest.mark.parametrize("error", [BrokenExecutor("killed"), CancelledError()])
 def test_an_executor_that_ends_is_lost(error):
     def answer(task, part, columns):
         raise error
 
-    with pytest.raises(pools.WorkerLost, match="Scripted goes on no more: 5 parts are not counted"):
-        pools.count(GRAPHS["clique"], Scripted(answer), engine="cpu", parts=5)
+    with pytest.raises(WorkerLost, match="Scripted cannot continue: 5 parts are not counted"):
+        pool.count(GRAPHS["clique"], Scripted(answer), engine="cpu", parts=5)
 
 
 # -------------------------------------------------------------------------------------------------------- its own GPU
@@ -415,7 +415,7 @@ def bound(monkeypatch, gpus, visible=None, home=(0, None), **environment):
         monkeypatch.delenv(name, raising=False)
     for name, value in (environment | ({"CUDA_VISIBLE_DEVICES": visible} if visible else {})).items():
         monkeypatch.setenv(name, value)
-    return worker._own_gpu(home)
+    return worker._choose_gpu(home)
 
 
 def test_a_worker_that_was_bound_keeps_its_gpu(monkeypatch):
@@ -430,8 +430,8 @@ def test_ranks_of_a_machine_take_its_gpus_in_turn(name, monkeypatch):
 
 
 def test_threads_of_a_process_take_its_gpus_in_turn(monkeypatch):
-    monkeypatch.setattr(worker, "_seats", worker.Counter())
-    taken = [bound(monkeypatch, 3, home=worker.here()) for _ in range(7)]
+    monkeypatch.setattr(worker, "_threads_on", worker.Counter())
+    taken = [bound(monkeypatch, 3, home=worker.process_and_gpus()) for _ in range(7)]
     assert taken == [0, 1, 2, 0, 1, 2, 0]
 
 
@@ -443,21 +443,21 @@ def test_processes_of_a_pool_have_numbers(processes, tmp_path):
 
 def test_processes_of_a_named_pool_have_an_environment_each(tmp_path):
     """As GPUs are dealt out: each process sees one, and that before it imports anything."""
-    with named_pools._processes([{"TCGPU_TEST_SEAT": name} for name in "ab"]) as pool:
-        both = [pool.submit(pool_work.seat, tmp_path, 2) for _ in range(2)]
+    with executors._process_pool([{"TCGPU_TEST_VALUE": name} for name in "ab"]) as executor:
+        both = [executor.submit(pool_work.environment, tmp_path, 2) for _ in range(2)]
         assert {each.result() for each in both} == {("a", True), ("b", True)}
 
 
 # ---------------------------------------------------------------------------------------------------------- the deaths
 
 
-def killing(pool, at_share):
+def killing(executor, at_share):
     """A function to be told of progress, that kills a process of a pool once a share of the work is done."""
     killed = []
 
     def tell(done, total):
         if not killed and done >= at_share * total:
-            killed.append(next(iter(pool._processes)))
+            killed.append(next(iter(executor._processes)))
             os.kill(killed[0], signal.SIGKILL)
 
     return tell, killed
@@ -466,11 +466,11 @@ def killing(pool, at_share):
 @pytest.mark.parametrize("at_share", [0.1, 0.6])
 def test_a_named_pool_outlives_its_workers(at_share):
     graph, triangles = large()
-    pools.count(graph, "processes", engine="cpu", parts=2)
-    before = named_pools.pool("processes")
+    pool.count(graph, "processes", engine="cpu", parts=2)
+    before = executors.own_pool("processes")
     tell, killed = killing(before, at_share)
-    assert pools.count(graph, "processes", engine="cpu", parts=60, show=tell) == triangles
-    assert killed and named_pools.pool("processes") is not before
+    assert pool.count(graph, "processes", engine="cpu", parts=60, progress=tell) == triangles
+    assert killed and executors.own_pool("processes") is not before
 
 
 def test_a_named_pool_whose_workers_die_again_and_again_gives_up(monkeypatch):
@@ -478,30 +478,30 @@ def test_a_named_pool_whose_workers_die_again_and_again_gives_up(monkeypatch):
     started = []
 
     def broken(task, part, columns):
-        raise pools.BrokenExecutor("killed")
+        raise BrokenExecutor("killed")
 
-    monkeypatch.setitem(named_pools.POOLS, "processes", lambda: (started.append(1), Scripted(broken))[1])
-    named_pools.end("processes")
-    with pytest.raises(pools.WorkerLost):
-        pools.count(GRAPHS["clique"], "processes", engine="cpu")
-    assert len(started) == 1 + pools.RENEWALS
-    named_pools.end("processes")
+    monkeypatch.setitem(executors.POOLS, "processes", lambda: (started.append(1), Scripted(broken))[1])
+    executors.terminate("processes")
+    with pytest.raises(WorkerLost):
+        pool.count(GRAPHS["clique"], "processes", engine="cpu")
+    assert len(started) == 1 + pool.RESTARTS
+    executors.terminate("processes")
 
 
 def test_any_other_pool_is_lost_and_says_so_and_a_new_one_goes_on(tmp_path, shared_files):
     graph, triangles = large()
     wish = {"engine": "cpu", "parts": 40, "resume": tmp_path / "journal"}
-    with ProcessPoolExecutor(2, mp_context=SPAWN) as pool:
-        pools.count(graph, pool, engine="cpu", parts=2)
-        tell, killed = killing(pool, 0.4)
-        with pytest.raises(pools.WorkerLost, match="a worker died.*ProcessPoolExecutor goes on no more"):
-            pools.count(graph, pool, show=tell, **wish)
+    with ProcessPoolExecutor(2, mp_context=SPAWN) as executor:
+        pool.count(graph, executor, engine="cpu", parts=2)
+        tell, killed = killing(executor, 0.4)
+        with pytest.raises(WorkerLost, match="a worker died.*ProcessPoolExecutor cannot continue"):
+            pool.count(graph, executor, progress=tell, **wish)
     assert killed and not shared_files()
     done = len((tmp_path / "journal").read_text().splitlines()) - 1
     assert 0 < done < 40
     again = []
-    with ThreadPoolExecutor(2) as pool:
-        assert pools.count(graph, pool, show=lambda done, total: again.append(done), **wish) == triangles
+    with ThreadPoolExecutor(2) as executor:
+        assert pool.count(graph, executor, progress=lambda done, total: again.append(done), **wish) == triangles
     assert len(again) == 1 + 40 - done  # first what was done before
 
 
@@ -512,15 +512,15 @@ def test_an_interruption_leaves_nothing_behind(name, shared_files):
     def interrupt(done, total):
         raise KeyboardInterrupt
 
-    pools.count(GRAPHS["clique"], name, engine="cpu")
-    interrupted = named_pools.pool(name)
+    pool.count(GRAPHS["clique"], name, engine="cpu")
+    interrupted = executors.own_pool(name)
     with pytest.raises(KeyboardInterrupt):
-        pools.count(graph, name, engine="cpu", parts=50, show=interrupt)
+        pool.count(graph, name, engine="cpu", parts=50, progress=interrupt)
     assert not shared_files()
     for process in list((getattr(interrupted, "_processes", None) or {}).values()):
         process.join(10)
         assert not process.is_alive()
-    assert pools.count(graph, name, engine="cpu") == triangles
+    assert pool.count(graph, name, engine="cpu") == triangles
 
 
 @pytest.mark.parametrize("ending", [signal.SIGINT, signal.SIGKILL])
@@ -528,11 +528,11 @@ def test_a_pool_ends_with_its_process(ending):
     """Also if that has no chance to end it."""
     script = (
         "import signal\nsignal.signal(signal.SIGINT, signal.default_int_handler)\n"  # ignored in a shell's background
-        "import tcgpu\nfrom tcgpu.distributed import local, pools\n"
-        "graph = tcgpu.generate.rmat(10)\npools.count(graph, 'processes', engine='cpu', parts=2)\n"
-        "print(*named_pools.pool('processes')._processes, flush=True)\n"
+        "import tcgpu\nfrom tcgpu.distributed import executors, pool\n"
+        "graph = tcgpu.generate.rmat(10)\npool.count(graph, 'processes', engine='cpu', parts=2)\n"
+        "print(*executors.own_pool('processes')._processes, flush=True)\n"
         "while True:\n"
-        "    pools.count(graph, 'processes', engine='cpu', parts=200)\n"
+        "    pool.count(graph, 'processes', engine='cpu', parts=200)\n"
     )
     root, command = Path(tcgpu.__file__).parents[1], [sys.executable, "-c", script]
     with subprocess.Popen(command, cwd=root, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as process:
@@ -562,24 +562,24 @@ def runs(process):
 @pytest.mark.gpu
 def test_gpus_count():
     for name, graph in GRAPHS.items():
-        assert pools.count(graph, "gpus") == COUNTS[name]
-        assert np.array_equal(pools.triangles(graph, "gpus"), tcgpu.triangles(graph, method="cpu"))
-        assert np.array_equal(pools.support(graph, "gpus"), tcgpu.support(graph, method="cpu"))
-        assert pools.count(graph, "gpus", method="warp_search", parts=5) == COUNTS[name]
-    named_pools.close()
+        assert pool.count(graph, "gpus") == COUNTS[name]
+        assert np.array_equal(pool.triangles(graph, "gpus"), tcgpu.triangles(graph, method="cpu"))
+        assert np.array_equal(pool.support(graph, "gpus"), tcgpu.support(graph, method="cpu"))
+        assert pool.count(graph, "gpus", method="warp_search", parts=5) == COUNTS[name]
+    executors.close()
 
 
 @pytest.mark.gpu
 def test_threads_share_the_gpus_of_a_process():
-    with ThreadPoolExecutor(2) as pool:
+    with ThreadPoolExecutor(2) as executor:
         for name, graph in GRAPHS.items():
-            assert pools.count(graph, pool) == pools.count(graph, pool, parts=3) == COUNTS[name]
+            assert pool.count(graph, executor) == pool.count(graph, executor, parts=3) == COUNTS[name]
 
 
 @pytest.mark.gpu
 def test_a_gpu_worker_that_is_killed_is_replaced():
     graph, triangles = large()
-    assert pools.count(graph, "gpus") == triangles
-    os.kill(next(iter(named_pools.pool("gpus")._processes)), signal.SIGKILL)
-    assert pools.count(graph, "gpus") == triangles
-    named_pools.close()
+    assert pool.count(graph, "gpus") == triangles
+    os.kill(next(iter(executors.own_pool("gpus")._processes)), signal.SIGKILL)
+    assert pool.count(graph, "gpus") == triangles
+    executors.close()

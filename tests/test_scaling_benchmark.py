@@ -9,7 +9,7 @@ import pytest
 import measured
 import tcgpu
 from tcgpu.datasets import data_path
-from tcgpu.distributed import named_pools, shared_graph
+from tcgpu.distributed import executors, shared_graph
 from tcgpu.engines import runtime
 from tcgpu.records import Rows
 
@@ -27,7 +27,7 @@ def benchmark(load_benchmark):
 def rows(benchmark):
     """Of a small graph, on one process and on two."""
     edges = tcgpu.generate.edges("rmat", 4, 6)
-    with runtime.using("sim"), named_pools.processes(1) as one, named_pools.processes(2) as two:
+    with runtime.using("sim"), executors.processes(1) as one, executors.processes(2) as two:
         return list(benchmark.measured("small", edges, {1: one, 2: two}, 1, benchmark.Deadline(600)))
 
 
@@ -48,7 +48,7 @@ def test_a_graph_is_timed_on_every_pool_and_in_every_cut(benchmark, rows):
 
 
 def test_it_leaves_no_folder(rows):
-    assert not [name for name in os.listdir(shared_graph._places()[0]) if name.startswith("scaling-")]
+    assert not [name for name in os.listdir(shared_graph._folders()[0]) if name.startswith("scaling-")]
 
 
 def test_counts_that_differ_end_it(benchmark, rows):
@@ -58,7 +58,7 @@ def test_counts_that_differ_end_it(benchmark, rows):
 
 
 def test_nothing_is_begun_when_the_time_is_over(benchmark):
-    with runtime.using("sim"), named_pools.processes(1) as one:
+    with runtime.using("sim"), executors.processes(1) as one:
         edges = tcgpu.generate.edges("rmat", 4, 4)
         assert list(benchmark.measured("small", edges, {1: one}, 1, benchmark.Deadline(-1))) == []
 
@@ -70,7 +70,7 @@ def test_speedups_and_simulations_of_a_record():
     rows += [{"graph": "A", "method": "warp_search", "parts": 4, "parts_ms": "[1.0, 1.0, 4.0, 2.0]"}]
     assert measured.speedups(rows) == {"A": [(1, 1), (2, 1.8), (4, 3)]}
     assert measured.speedups(rows, key="kernel_ms") == {"A": [(1, 1), (2, 2), (4, 4)]}
-    assert measured.beyond(rows, "A") == [(1, 1), (4, 3.2)]
+    assert measured.projected_speedups(rows, "A") == [(1, 1), (4, 3.2)]
     assert measured.part_times(rows, "A", "warp_search")[4].tolist() == [1, 1, 4, 2]
 
 

@@ -1,34 +1,37 @@
-"""Cutting a graph into parts of about equal work, without ever loading one that is memory-mapped.
+"""Cutting a graph into parts of about equal work. A memory-mapped graph is never loaded whole.
 
-A `Part` is some of the edges (i, j): a stretch of the list, and of that those whose row i lies in a range of vertices.
-Every edge of a cut lies in exactly one part, and a triangle belongs to its edge between the two smallest vertices, so
-the parts' counts add up to the graph's. To count a part takes the columns that its edges lie in and those of its rows.
+A `Part` is a range of the edge list, and of these edges (i, j) those whose row i is in a range of vertices. Every edge
+is in exactly one part of a cut, and a triangle belongs to the edge between its two smallest vertices. So the counts of
+the parts add up to that of the graph. Counting a part takes the columns that its edges are in, and those of its rows.
 
-    slices(graph, parts)       stretches of the list, any rows: for who has all columns
-    pairs(graph, stay, pass)   two ranges of vertices at a time: for who has room for some columns only
-    deals(of)                  no edges at all, but "hand k of n": for methods that deal out their own tasks
+    slices(graph, parts)         ranges of the edge list, with any rows: where all columns are in memory
+    pairs(graph, stay, move)     two ranges of vertices at a time: where memory holds only some columns
+    shares(of)                   no edges, but "number k of n": for methods that distribute their tasks themselves
 
-Work is estimated in look-ups, from column lengths: an edge's shorter column is looked up in the longer. Of a large
-graph a sample of the edges tells.
+Work is estimated in look-ups, from the lengths of columns: the rows of an edge's shorter column are looked up in the
+longer one. Of a large graph a sample of the edges is examined.
 """
 
-from dataclasses import dataclass, field
+from bisect import bisect_right
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from tcgpu.errors import GraphError
+from tcgpu.graph import Graph
 
-SAMPLE = 1 << 18  # edges that are looked at to estimate the work of all
-EDGE = 16  # what an edge costs beside its look-ups, in look-ups
-ROW_BYTES = 4  # a nonzero of a column on a device
-POINTER_BYTES = 8  # where a column starts there, counted from the first of its range
-MOST_ROWS = 2**32 - 64  # nonzeros of one range of columns: what a kernel can number
-MANY_PARTS = 64  # where nobody says how many
+SAMPLE = 1 << 18  # edges that are examined to estimate the work of all
+EDGE = 16  # the cost of an edge apart from its look-ups, in look-ups
+ROW_BYTES = 4  # of a nonzero on a device
+POINTER_BYTES = 8  # of a column's offset there
+MAX_ROWS = 2**32 - 64  # nonzeros of one range of columns that a kernel can number
+MANY_PARTS = 64  # the default number of parts
 
 
 @dataclass(frozen=True)
 class Part:
-    """Of a graph's edges (i, j) those at positions first..last - 1 of its list whose row i is in low..high - 1."""
+    """The edges (i, j) at positions first..last - 1 of a graph's edge list whose row i is in low..high - 1."""
 
     first: int
     last: int
@@ -37,62 +40,58 @@ class Part:
     work: float = field(default=0.0, compare=False)  # estimated look-ups
 
     @property
-    def empty(self):
-        """Whether it has no edges, as its ends say."""
+    def empty(self) -> bool:
+        """Whether one of its ranges is empty."""
         return self.first >= self.last or self.low >= self.high
 
-    def columns(self, graph):
-        """The range of vertices in whose columns its edges lie."""
+    def columns(self, graph: Graph) -> tuple[int, int]:
+        """The range of vertices in whose columns its edges are."""
         if self.first >= self.last:
             return 0, 0
-        pointers = graph.col_ptr
-        after = int(np.searchsorted(pointers, self.last))
-        return int(np.searchsorted(pointers, self.first, side="right")) - 1, after
+        begin = int(np.searchsorted(graph.col_ptr, self.first, side="right")) - 1
+        return begin, int(np.searchsorted(graph.col_ptr, self.last))
 
-    def rows(self, graph):
-        """The range of vertices that its edges may have as rows: all of them lie behind their column."""
+    def rows(self, graph: Graph) -> tuple[int, int]:
+        """The range of vertices that its edges may have as rows, all of them larger than the edge's column."""
         begin, _ = self.columns(graph)
         low = min(max(self.low, begin + 1), graph.n)
         return low, max(low, min(self.high, graph.n))
 
-    def barren(self, graph):
-        """Whether it has no edges that can be in a triangle, by the look of its ends."""
+    def has_no_triangles(self, graph: Graph) -> bool:
+        """Whether its ranges alone show that it has no triangles."""
         low, high = self.rows(graph)
         return self.empty or low == high
 
-    def ranges(self, graph):
-        """The ranges of vertices whose columns it takes: two, or one where they touch."""
+    def column_ranges(self, graph: Graph) -> list[tuple[int, int]]:
+        """The ranges of vertices whose columns it takes to count it: two, or one if they touch."""
         (begin, end), (low, high) = self.columns(graph), self.rows(graph)
         return [(begin, max(end, high))] if low <= end or low == high else [(begin, end), (low, high)]
 
-    def reach(self, graph, by_edge):
-        """The ranges of edges, or of vertices, that its triangles may have: two, or one where they touch."""
-        (begin, end), (low, high), at = self.columns(graph), self.rows(graph), graph.col_ptr
+    def result_ranges(self, graph: Graph, by_edge: bool) -> list[tuple[int, int]]:
+        """The ranges of edges, or of vertices, that its triangles may have: two, or one if they touch."""
+        (begin, end), (low, high), offset = self.columns(graph), self.rows(graph), graph.col_ptr
         if by_edge:
-            near, far = (self.first, int(at[end])), (int(at[low]), int(at[max(low, high)]))
+            near, far = (self.first, int(offset[end])), (int(offset[low]), int(offset[max(low, high)]))
         else:
             near, far = (begin, end), (low, graph.n)
         return [(near[0], max(near[1], far[1]))] if far[0] <= near[1] else [near, far]
 
-    def halves(self, graph):
-        """Two parts that take fewer columns at a time and are this one together; GraphError if it has but one edge."""
+    def halves(self, graph: Graph) -> tuple["Part", "Part"]:
+        """Two parts that make up this one and take fewer columns at a time; GraphError if it cannot be divided."""
         (begin, end), (low, high) = self.columns(graph), self.rows(graph)
+        half = replace(self, work=self.work / 2)
         if end - begin > 1 and column_bytes(graph, begin, end) >= column_bytes(graph, low, high):
             middle = int(graph.col_ptr[_middle(graph, begin, end)])
-            return self._with(last=middle), self._with(first=middle)
+            return replace(half, last=middle), replace(half, first=middle)
         if high - low > 1:
             middle = _middle(graph, low, high)
-            return self._with(high=middle), self._with(low=middle)
+            return replace(half, high=middle), replace(half, low=middle)
         raise GraphError("a part that takes two columns cannot be halved")
-
-    def _with(self, **ends):
-        return Part(**{"first": self.first, "last": self.last, "low": self.low, "high": self.high} | ends,
-                    work=self.work / 2)  # fmt: skip
 
 
 @dataclass(frozen=True)
-class Deal:
-    """The `index`-th of `of` hands into which a method deals the tasks that it makes of a whole graph."""
+class Share:
+    """Share number `index` of `of`, for a method that distributes the tasks it makes of a whole graph."""
 
     index: int
     of: int
@@ -101,90 +100,89 @@ class Deal:
     empty = False
 
 
-def deals(of):
-    """All hands of a deal."""
-    return [Deal(index, of) for index in range(of)]
+def shares(of: int, work: float = 0.0) -> list[Share]:
+    """All `of` shares of a graph, each with the same part of `work`."""
+    return [Share(index, of, work / of) for index in range(of)]
 
 
-def slices(graph, parts=MANY_PARTS, most_edges=None, sample=SAMPLE, work=None):
-    """The list of edges in so many stretches of about equal work, or in more of at most so many edges.
+def slices(graph: Graph, parts: int = MANY_PARTS, sample: int = SAMPLE, work: Callable | None = None) -> list[Part]:
+    """Cut the edge list into ranges of about equal work.
 
-    work: another estimate than that in look-ups of the shorter column, as `tcgpu.cpu.edge_work` is for the native
-    engine. In a small graph some parts are empty.
+    Parameters
+    ----------
+    graph : Graph
+        In the order in which it will be counted.
+    parts : int
+        How many. In a small graph some are empty.
+    sample : int
+        How many edges to examine.
+    work : function, optional
+        Another estimate than the look-ups of the shorter column, such as `tcgpu.cpu.edge_work`: called with the graph
+        and the positions, rows and columns of edges, it returns the work of each.
     """
     if parts < 1:
         raise GraphError(f"a graph is cut into 1 part or more, not {parts}")
     positions, _, _, work = sampled(graph, sample, work)
-    total, each = float(work.sum()), float(work.sum()) / parts
+    total = float(work.sum())
     before = np.concatenate(([0.0], np.cumsum(work)))
-    ends = np.interp(np.arange(1, parts) * each, before, np.append(positions, graph.m)).astype(np.int64)
+    ends = np.interp(np.arange(1, parts) * (total / parts), before, np.append(positions, graph.m)).astype(np.int64)
     cuts = [0, *ends.tolist(), graph.m]
-    found = []
-    for first, last in zip(cuts, cuts[1:]):
-        pieces = max(1, -(-(last - first) // (most_edges or graph.m + 1)))
-        ends = [first + (last - first) * k // pieces for k in range(pieces + 1)]
-        found += (Part(*stretch, 0, graph.n, total / parts / pieces) for stretch in zip(ends, ends[1:]))
-    return found
+    return [Part(first, last, 0, graph.n, total / parts) for first, last in zip(cuts, cuts[1:])]
 
 
-def pairs(graph, stay, move, sample=SAMPLE):
-    """Pairs of ranges of vertices: one range takes up to `stay` bytes on a device, the other up to `move`.
+def pairs(graph: Graph, stay: int, move: int, sample: int = SAMPLE) -> list[Part]:
+    """Cut a graph into pairs of ranges of vertices.
 
-    The parts of one first range come one after the other: its own edges, then those into each later range. GraphError
-    if some column alone is too long.
+    The columns of the first range of a pair take up to `stay` bytes on a device, those of the second up to `move`. The
+    parts of one first range are consecutive: its own edges, then those to each later range. Raises GraphError if a
+    single column is too long.
     """
-    edges_of, cuts = graph.col_ptr, ranges(graph, move)
-    groups = _grouped(graph, cuts, max(stay, move))
+    cuts = ranges(graph, move)
+    groups = _merged(graph, cuts, max(stay, move))
     work = _work_of_pairs(graph, groups, cuts, sample)
-    found = []
+    parts = []
     for k, (begin, end) in enumerate(zip(groups, groups[1:])):
-        first, last = int(edges_of[begin]), int(edges_of[end])
+        first, last = int(graph.col_ptr[begin]), int(graph.col_ptr[end])
         lows = [begin, *(cut for cut in cuts if cut >= end)]
         for low, high in zip(lows, [end, *lows[2:]]):
-            found.append(Part(first, last, low, high, float(work[k, np.searchsorted(cuts, low)])))
-    return found
+            parts.append(Part(first, last, low, high, float(work[k, np.searchsorted(cuts, low)])))
+    return parts
 
 
-def ranges(graph, most_bytes):
-    """Where ranges of vertices begin and end whose columns take no more than that on a device: [..., n].
+def ranges(graph: Graph, max_bytes: int) -> list[int]:
+    """The bounds of ranges of vertices whose columns take at most `max_bytes` on a device: [first, ..., n].
 
-    They begin where the first column does that is not empty. No edge is before, and none leads there: who has a smaller
-    neighbour comes after it. In degree order that spares the vertices without any.
+    The first is the first vertex with a column that is not empty. No smaller vertex has an edge.
     """
-    most_bytes = min(most_bytes, ROW_BYTES * MOST_ROWS)
+    max_bytes = min(max_bytes, ROW_BYTES * MAX_ROWS)
     cuts = [int(np.searchsorted(graph.col_ptr[: graph.n], 0, side="right")) - 1] if graph.m else [0]
     while cuts[-1] < graph.n:
         begin = cuts[-1]
-        low, high = begin, graph.n  # the largest end that fits lies in low..high
-        while low < high:
-            middle = (low + high + 1) >> 1
-            if column_bytes(graph, begin, middle) <= most_bytes:
-                low = middle
-            else:
-                high = middle - 1
-        if low == begin:
+        ends = range(begin + 1, graph.n + 1)
+        fitting = bisect_right(ends, max_bytes, key=lambda end, begin=begin: column_bytes(graph, begin, end))
+        if not fitting:
             raise GraphError(
                 f"column {begin} alone takes {column_bytes(graph, begin, begin + 1):,} bytes on the device, "
-                f"of which there are {int(most_bytes):,} for a range of columns"
+                f"of which there are {int(max_bytes):,} for a range of columns"
             )
-        cuts.append(low)
+        cuts.append(begin + fitting)
     return cuts
 
 
-def column_bytes(graph, begin, end):
+def column_bytes(graph: Graph, begin: int, end: int) -> int:
     """Bytes on a device of the columns of vertices begin..end - 1, as a range of its own."""
     if begin >= end:
         return 0
     return POINTER_BYTES * (end - begin + 1) + ROW_BYTES * int(graph.col_ptr[end] - graph.col_ptr[begin])
 
 
-def words(graph, begin, end):
-    """How many int64 of memory hold the columns of vertices begin..end - 1 on a device."""
+def column_words(graph: Graph, begin: int, end: int) -> int:
+    """The same in int64 words, rounded up."""
     return -(-column_bytes(graph, begin, end) // 8)
 
 
 def sampled(graph, sample=SAMPLE, work=None):
-    """Some of the edges, evenly spread: (position, row, column, the work of the stretch that each stands for)."""
+    """(position, row, column, work) of evenly spaced edges; the work is that of all edges which each stands for."""
     step = max(1, graph.m // sample)
     positions = np.arange(step // 2, graph.m, step)
     rows = graph.row_idx[positions]
@@ -194,29 +192,29 @@ def sampled(graph, sample=SAMPLE, work=None):
 
 
 def _look_ups(graph, positions, rows, columns):
-    """The work of single edges: their shorter column's look-ups in the longer."""
+    """The work of single edges: the look-ups of the shorter column in the longer one."""
     return EDGE + np.minimum(*(graph.col_ptr[ends + 1] - graph.col_ptr[ends] for ends in (rows, columns)))
 
 
 def _middle(graph, begin, end):
-    """The vertex in begin + 1..end - 1 where the columns of begin..end - 1 are halved."""
+    """The vertex in begin + 1..end - 1 that divides the nonzeros of columns begin..end - 1 in half."""
     half = (int(graph.col_ptr[begin]) + int(graph.col_ptr[end])) // 2
     return min(max(int(np.searchsorted(graph.col_ptr[begin : end + 1], half)) + begin, begin + 1), end - 1)
 
 
-def _grouped(graph, cuts, most_bytes):
-    """Of `cuts` those with which ranges become as large as they may."""
+def _merged(graph, cuts, max_bytes):
+    """The bounds of larger ranges, which merge as many of those between `cuts` as fit in `max_bytes`."""
     groups = cuts[:1]
     for before, cut in zip(cuts, cuts[1:]):
-        if column_bytes(graph, groups[-1], cut) > most_bytes:
+        if column_bytes(graph, groups[-1], cut) > max_bytes:
             groups.append(before)
     return [*groups, graph.n] if graph.n else [0]
 
 
 def _work_of_pairs(graph, groups, cuts, sample):
-    """work[k, c]: of the edges between group k's columns and the rows of the range that begins at cuts[c].
+    """work[k, c]: of the edges in group k's columns with rows in the range that begins at cuts[c].
 
-    A group's own rows count to its first range.
+    Rows within a group count for the first range of the group.
     """
     _, rows, columns, work = sampled(graph, sample)
     group = np.searchsorted(groups, columns, side="right") - 1

@@ -1,7 +1,7 @@
-"""Parts on a GPU or in its simulator: ranges of columns lie there, a kernel counts the edges between two of them.
+"""Counting a part on a GPU or in its simulator, with only the columns on the device that the part takes.
 
-Columns go there through a ring of pinned host memory: while one piece is copied the next ones are filled. A thread of
-Python's keeps the columns that its last part took: another part of the graph finds them there.
+Columns are copied there through a ring of pinned host memory: while one piece is copied, threads fill the next ones.
+Each thread keeps the columns of its last part on the device, where the next part of the same graph may find them.
 """
 
 import threading
@@ -11,165 +11,170 @@ from functools import partial
 
 import numpy as np
 
-from tcgpu.distributed import copying
-from tcgpu.distributed.cut import MOST_ROWS, column_bytes, words
+from tcgpu.distributed.cut import MAX_ROWS, column_bytes, column_words
 from tcgpu.engines import runtime
 from tcgpu.kernels.tricore import part_tally, warp_search
 
-MARGIN = 1 << 16  # bytes of the device that are left alone: allocations are rounded up
+MARGIN = 1 << 16  # bytes of the device that are left free: allocations are rounded up
 
 
 @dataclass(frozen=True, eq=False)
-class Block:
-    """The columns of vertices begin..end - 1 on the device; positions count from `first`, where theirs begin."""
+class DeviceColumns:
+    """The columns of vertices begin..end - 1 on the device. Their nonzeros are numbered from `first`."""
 
     begin: int
     end: int
-    first: int
+    first: int  # position in the graph's edge list of the first nonzero
     pointers: object
     rows: object
 
     @classmethod
     def in_memory(cls, graph, begin, end, memory):
-        """As a part of `memory`, a device array of int64 that has room for it; not filled yet."""
+        """As views of `memory`, a device array of int64 with room for them; `fill_columns` says what to write there."""
         first, last = int(graph.col_ptr[begin]), int(graph.col_ptr[end])
         pointers = end - begin + 1
         rows = runtime.stretch(memory, pointers, last - first, np.int32)
         return cls(begin, end, first, runtime.stretch(memory, 0, pointers, np.int64), rows)
 
-    def part_of(self, low, high):
-        """(low, pointers, rows) of some of the columns, or of all."""
-        if (low, high) == (self.begin, self.end):
-            return low, self.pointers, self.rows
+    def only(self, low, high):
+        """(low, pointers, rows) of the columns of vertices low..high - 1 among them, as kernels take them."""
         return low, runtime.stretch(self.pointers, low - self.begin, high - low + 1, np.int64), self.rows
 
 
-def launch_count(near, far, part, total, *, columns=None, cached=True, stream=None):
-    """Add to total[0] the triangles over the part's edges: columns of block `near`, rows among `far`.
+def fill_columns(graph, begin, end, at, words):
+    """Write words `at` and following of the memory of a range of columns: the pointers, then the rows, two to a word.
 
-    far: what `Block.part_of` gives. columns: on the device the columns of these edges, if they are at hand; else they
-    are searched for.
+    NumPy does the copying, and lets other threads run meanwhile.
     """
-    blocks, size, shared = warp_search.shape(part.last - part.first)
-    if columns is None:
-        columns = runtime.device_array(0, np.int32)
+    first, last = int(graph.col_ptr[begin]), int(graph.col_ptr[end])
+    pointers = graph.col_ptr[begin + at : min(begin + at + words.size, end + 1)]
+    np.subtract(pointers, first, out=words[: pointers.size])
+    row_words = words[pointers.size :].view(np.int32)
+    row = first + 2 * max(0, at - (end - begin + 1))
+    rows = graph.row_idx[row : min(last, row + row_words.size)]
+    row_words[: rows.size] = rows
+
+
+def launch_count(near, far, part, total, *, cached=True, stream=None):
+    """Add to total[0] the triangles of the part's edges.
+
+    near: the DeviceColumns that the edges are in. far: what `DeviceColumns.only` returns for their rows.
+    """
+    blocks, threads, shared = warp_search.shape(part.last - part.first)
+    search_for_columns = runtime.device_array(0, np.int32)
     warp_search.warp_search_kernel.launch(
-        blocks, size, columns, part.first - near.first, part.last - near.first, near.begin, near.pointers, near.rows,
-        *far, int(cached), total, shared=shared, stream=stream,
+        blocks, threads, search_for_columns, part.first - near.first, part.last - near.first,
+        near.begin, near.pointers, near.rows, *far, int(cached), total, shared=shared, stream=stream,
     )  # fmt: skip
 
 
 def count(graph, part, **knobs):
-    """The number of triangles of a Part, and how often a piece of it had to be halved to fit the device."""
+    """(triangles of a Part, how often a piece of it was halved to fit the device)."""
 
-    def whole(piece):
-        if piece.barren(graph):
+    def count_piece(piece):
+        if piece.has_no_triangles(graph):
             return 0
-        near, far = _blocks(graph, piece)
+        near, far = _columns_of(graph, piece)
         total = runtime.device_array(1, np.int64, 0)
-        launch_count(near, far.part_of(*piece.rows(graph)), piece, total, **knobs)
+        launch_count(near, far.only(*piece.rows(graph)), piece, total, **knobs)
         return int(runtime.to_host(total)[0])
 
-    found = _in_pieces(graph, part, whole)
-    return sum(found), len(found) - 1
+    results = _in_pieces(graph, part, count_piece)
+    return sum(results), len(results) - 1
 
 
 def tally(graph, part, by_edge):
-    """The triangles of a Part at each of their edges, or vertices, as `cpu.tally` has them, and as in `count`."""
+    """(the triangles of a Part at each of their edges, or vertices, as `cpu.tally` returns them; halvings as above)."""
 
-    def whole(piece):
-        if piece.barren(graph):
+    def tally_piece(piece):
+        if piece.has_no_triangles(graph):
             return []
-        near, far = _blocks(graph, piece)
-        ranges = piece.reach(graph, by_edge)
+        near, far = _columns_of(graph, piece)
+        ranges = piece.result_ranges(graph, by_edge)
         arrays = [runtime.device_array(high - low, np.int32 if by_edge else np.int64, 0) for low, high in ranges]
-        bases = [low - block.first if by_edge else low for (low, _), block in zip((ranges[0], ranges[-1]), (near, far))]
-        blocks, size = part_tally.shape(piece.last - piece.first)
+        bases = [low - held.first if by_edge else low for (low, _), held in zip((ranges[0], ranges[-1]), (near, far))]
+        blocks, threads = part_tally.shape(piece.last - piece.first)
         part_tally.part_tally.launch(
-            blocks, size, piece.first - near.first, piece.last - near.first, near.begin, near.pointers, near.rows,
-            *far.part_of(*piece.rows(graph)), by_edge, arrays[0], bases[0], arrays[-1], bases[1],
+            blocks, threads, piece.first - near.first, piece.last - near.first, near.begin, near.pointers, near.rows,
+            *far.only(*piece.rows(graph)), by_edge, arrays[0], bases[0], arrays[-1], bases[1],
         )  # fmt: skip
         return [(low, runtime.to_host(array)) for (low, _), array in zip(ranges, arrays)]
 
-    found = _in_pieces(graph, part, whole)
-    return [values for piece in found for values in piece], len(found) - 1
+    results = _in_pieces(graph, part, tally_piece)
+    return [values for piece in results for values in piece], len(results) - 1
 
 
 def forget():
-    """Let go of the columns that this thread keeps on its device."""
-    _mine.kept = None
+    """Free the columns that this thread keeps on its device."""
+    _thread.cache = None
 
 
 def _in_pieces(graph, part, work):
-    """What `work` says of the part, or of the pieces that it falls into until each fits the device: a list."""
-    found, pieces = [], [part]
+    """The results of `work(part)`, or of the pieces into which the part is halved until each fits the device."""
+    results, pieces = [], [part]
     while pieces:
         piece = pieces.pop()
         try:
-            found.append(work(piece))
+            results.append(work(piece))
         except runtime.OutOfMemory:
             forget()
             pieces += reversed(piece.halves(graph))
-    return found
+    return results
 
 
-# ------------------------------------------------------------------------------------------- what a thread keeps there
+# --------------------------------------------------------------------------------------- columns that are on the device
+
+_thread = threading.local()
 
 
-_mine = threading.local()
-
-
-class Kept:
-    """The blocks of one graph that a thread has on its device: as many as its last part took."""
+class ColumnCache:
+    """The columns of one graph that a thread has on its device: those that its last part took."""
 
     def __init__(self, graph):
-        self.graph, self.engine, self.blocks = weakref.ref(graph), runtime.engine(), []
+        self.graph, self.engine, self.held = weakref.ref(graph), runtime.engine(), []
 
-    def of(self, graph):
-        return self.graph() is graph and self.engine == runtime.engine()
+    def find(self, begin, end):
+        """The DeviceColumns that include these columns, or None."""
+        return next((held for held in self.held if held.begin <= begin and end <= held.end), None)
 
-    def holding(self, begin, end):
-        """The block that has these columns, or None."""
-        return next((block for block in self.blocks if block.begin <= begin and end <= block.end), None)
-
-    def have(self, graph, part):
-        """Have the columns that a part takes, or all of the graph's if it may have any row; let go of the rest."""
-        ranges = part.ranges(graph)
-        if part.high >= graph.n and any(self.holding(*range_) is None for range_ in ranges):
+    def load(self, graph, part):
+        """Copy the columns that a part takes, or the whole graph's if the part may have any row; free the others."""
+        ranges = part.column_ranges(graph)
+        if part.high >= graph.n and any(self.find(*each) is None for each in ranges):
             try:
-                return self._have(graph, [(0, graph.n)])
+                return self._load(graph, [(0, graph.n)])
             except runtime.OutOfMemory:
-                pass  # then those that it takes
-        self._have(graph, ranges)
+                pass  # only those that the part takes, then
+        self._load(graph, ranges)
 
-    def _have(self, graph, ranges):
-        held = [self.holding(*range_) for range_ in ranges]
-        self.blocks = list(dict.fromkeys(filter(None, held)))
-        missing = [range_ for range_, block in zip(ranges, held) if block is None]
+    def _load(self, graph, ranges):
+        found = [self.find(*each) for each in ranges]
+        self.held = list(dict.fromkeys(filter(None, found)))
+        missing = [each for each, held in zip(ranges, found) if held is None]
         if not _fits(graph, missing):
             raise runtime.OutOfMemory("the columns of a part do not fit the device")
         for begin, end in missing:
-            self.blocks.append(_brought(graph, begin, end))
+            self.held.append(_copied(graph, begin, end))
 
 
-def _blocks(graph, part):
-    """The blocks that hold a part's columns, and the columns of its rows: of one graph two, or twice the same."""
-    kept = getattr(_mine, "kept", None)
-    if kept is None or not kept.of(graph):
-        kept = _mine.kept = Kept(graph)
-    kept.have(graph, part)
-    ranges = part.ranges(graph)
-    return kept.holding(*ranges[0]), kept.holding(*ranges[-1])
+def _columns_of(graph, part):
+    """The DeviceColumns of a part's edges and of their rows, which may be the same."""
+    cache = getattr(_thread, "cache", None)
+    if cache is None or cache.graph() is not graph or cache.engine != runtime.engine():
+        cache = _thread.cache = ColumnCache(graph)
+    cache.load(graph, part)
+    ranges = part.column_ranges(graph)
+    return cache.find(*ranges[0]), cache.find(*ranges[-1])
 
 
 def _fits(graph, ranges):
-    """Whether the device has room for these ranges of columns, and the kernels numbers for their nonzeros."""
+    """Whether the device has memory for these ranges of columns, and kernels can number their nonzeros."""
     longest = max((int(graph.col_ptr[end] - graph.col_ptr[begin]) for begin, end in ranges), default=0)
-    size = sum(column_bytes(graph, *range_) for range_ in ranges)
-    return longest <= MOST_ROWS and size + MARGIN <= runtime.memory_free()
+    size = sum(column_bytes(graph, *each) for each in ranges)
+    return longest <= MAX_ROWS and size + MARGIN <= runtime.memory_free()
 
 
-def _brought(graph, begin, end):
-    memory = runtime.device_array(words(graph, begin, end), np.int64)
-    runtime.fill_from_host(memory, partial(copying.fill_columns, graph, begin, end))
-    return Block.in_memory(graph, begin, end, memory)
+def _copied(graph, begin, end):
+    memory = runtime.device_array(column_words(graph, begin, end), np.int64)
+    runtime.fill_from_host(memory, partial(fill_columns, graph, begin, end))
+    return DeviceColumns.in_memory(graph, begin, end, memory)

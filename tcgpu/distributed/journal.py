@@ -1,9 +1,9 @@
-"""A journal: a file that keeps which parts of a count are done, so that a count that ended early can be resumed.
+"""A journal: a file that records which parts of a count are done, so that a later count can resume.
 
-It is a text file. Its first line, the heading, names the graph and the cut; each further line is one part with its
-triangles and a checksum over the heading and the line. Only a file that starts with this count's own heading is
-changed; an empty or missing one is begun. A last line without its end was being written when the process ended: it is
-cut off. Any other line that is damaged, impossible or there twice is refused.
+It is a text file. The first line, the heading, identifies the graph and the cut. Each further line is one part with its
+triangles and a checksum over the heading and the line. A file is only changed if it starts with the heading of this
+very count, or is empty. An incomplete last line is cut off: the process ended while it was written. Any other line that
+is damaged or repeated is refused, and the file is left as it is.
 """
 
 import hashlib
@@ -14,40 +14,38 @@ from dataclasses import astuple, replace
 
 import numpy as np
 
-from tcgpu.engines.native import jit, run_threads, shares
 from tcgpu.errors import GraphError
 
-MAGIC = b'{"journal": "tcgpu '  # how every heading starts
-VERSION = 2  # of the format
-HEADING = 1 << 12  # bytes; no heading is longer
-PART = b'{"part": '  # how every line of a part starts
-LINE = 256  # bytes; no line of a part is longer
-SKETCH = 1 << 12  # columns, and nonzeros, that are drawn from a graph where a sketch of it will do
-
-U64 = np.uint64
+MAGIC = b'{"journal": "tcgpu '  # the start of every heading
+VERSION = 3  # of the format
+MAX_HEADING = 1 << 12  # bytes
+PART = b'{"part": '  # the start of every line of a part
+MAX_LINE = 256  # bytes of a line of a part
+SAMPLE = 1 << 12  # columns, and nonzeros, that a fingerprint of a sample covers
+HASH_BYTES = 1 << 26  # hashed at a time: a count can be interrupted in between
 
 
 class Journal:
-    """The parts that are done: `done` has the triangles of each. `add` makes a part one of them, in the file, too."""
+    """The parts that are done: `done` maps each to its triangles. `add` also writes it to the file, if there is one."""
 
     def __init__(self, parts, done, write=lambda entry: None):
         self.done, self._write = done, write
         self._number = {part: number for number, part in enumerate(parts)}
 
-    def add(self, found):
-        """A part that was Found is done."""
-        if found.part in self.done:  # parts without edges can be equal
+    def add(self, result):
+        """Record a PartResult."""
+        if result.part in self.done:  # parts without edges can be equal
             return
-        number, seconds = self._number[found.part], round(found.seconds, 6)
-        self._write({"part": number, "triangles": found.triangles, "seconds": seconds})
-        self.done[found.part] = found.triangles
+        number, seconds = self._number[result.part], round(result.seconds, 6)
+        self._write({"part": number, "triangles": result.triangles, "seconds": seconds})
+        self.done[result.part] = result.triangles
 
 
 @contextmanager
-def journal(path, graph, verb, parts):
-    """The Journal in the file `path`, begun if there is none, of a verb's parts of a graph; without a path, in none.
+def open_journal(path, graph, verb, parts):
+    """The Journal of a verb's parts of a graph in the file `path`, which is created if missing; None: in memory only.
 
-    GraphError for a file that is not this count's journal, or is damaged; it is left as it is, to the last byte.
+    Raises GraphError for a file that is damaged, or is not the journal of this count; the file is left as it is.
     """
     if path is None:
         yield Journal(parts, {})
@@ -56,7 +54,7 @@ def journal(path, graph, verb, parts):
         "journal": f"tcgpu {verb}",
         "version": VERSION,
         "graph": fingerprint(graph),
-        "cut": hashlib.sha256(repr([astuple(replace(part, work=0.0)) for part in parts]).encode()).hexdigest()[:32],
+        "cut": _digest(repr([astuple(replace(part, work=0.0)) for part in parts]).encode()),
         "parts": len(parts),
     }
     first = json.dumps(heading).encode() + b"\n"
@@ -64,12 +62,14 @@ def journal(path, graph, verb, parts):
         if not os.path.isfile(path) and not os.path.isdir(path):
             raise GraphError(f"{path}: a pipe or a device, where a journal is a file")
         with open(path, "rb") as file:
-            _check_heading(file.read(HEADING), heading, first, path)
+            _check_heading(file.read(MAX_HEADING), heading, first, path)
     with open(path, "r+b", buffering=0, opener=_open_or_create) as file:
         _lock(file, path)
-        text = _content(file, len(first) + LINE * (len(parts) + 1), path)
+        if os.fstat(file.fileno()).st_size > len(first) + MAX_LINE * (len(parts) + 1):
+            raise GraphError(f"{path}: longer than a journal of these parts can be; it is left as it is")
+        text = file.readall()
         _check_heading(text, heading, first, path)
-        done, end = _done(text, first, graph, parts, path)
+        done, end = _read_parts(text, first, graph, parts, path)
         if len(text) < len(first):
             _append(file, first[len(text) :], path)
         elif end < len(text):
@@ -78,22 +78,28 @@ def journal(path, graph, verb, parts):
 
 
 def fingerprint(graph, whole=True):
-    """Some digits that tell a graph's columns from any other's; if not `whole`, by the look of some of them."""
-    pointers, rows = graph.col_ptr, graph.row_idx
-    if not whole:
-        pointers, rows = (array[np.linspace(0, array.size - 1, min(array.size, SKETCH)).astype(np.int64)]
-                          for array in (pointers, rows))  # fmt: skip
-    digest = hashlib.sha256(f"{graph.n} {graph.m} {_mixed(pointers)} {_mixed(rows)}".encode())
-    return digest.hexdigest()[:32]
+    """A hash of a graph's columns, 32 hexadecimal digits; if not `whole`, of a sample of them."""
+    digest = hashlib.blake2b(f"{graph.n} {graph.m}".encode(), digest_size=16)
+    for array in (graph.col_ptr, graph.row_idx):
+        if not whole:
+            array = array[np.linspace(0, array.size - 1, min(array.size, SAMPLE)).astype(np.int64)]
+        step = HASH_BYTES // array.itemsize
+        for begin in range(0, array.size, step):
+            digest.update(np.ascontiguousarray(array[begin : begin + step]))
+    return digest.hexdigest()
+
+
+def _digest(data):
+    return hashlib.sha256(data).hexdigest()[:32]
 
 
 def _open_or_create(path, flags):
-    """Open a file as it is; a new one where there is none, even if another process makes it just now."""
+    """Open a file without emptying it, even if another process creates it at this moment."""
     return os.open(path, flags | os.O_CREAT, 0o666)
 
 
 def _lock(file, path):
-    """GraphError if another process writes to it."""
+    """Lock the file; raises GraphError if another process has."""
     try:
         import fcntl
 
@@ -104,34 +110,27 @@ def _lock(file, path):
         pass  # a system, or a file system, without locks
 
 
-def _content(file, most, path):
-    """All bytes of the file; GraphError where there are more than `most`."""
-    if os.fstat(file.fileno()).st_size > most:
-        raise GraphError(f"{path}: longer than a journal of these parts can be; it is left as it is")
-    return file.readall()
-
-
 def _append(file, data, path):
-    """Add bytes to the end of the file: all of them, or none and OSError with the file's name."""
+    """Append bytes to the file. If not all can be written, none are, and OSError names the file."""
     end = file.seek(0, os.SEEK_END)
-    left = memoryview(data)
+    rest = memoryview(data)
     try:
-        while left:
-            left = left[file.write(left) :]
+        while rest:
+            rest = rest[file.write(rest) :]
     except OSError as error:
         file.truncate(end)
         raise OSError(error.errno, error.strerror, os.fspath(path)) from None
 
 
 def _line(entry, first):
-    """The line of a part, with a checksum that holds for this entry under this heading only."""
-    check = hashlib.sha256(first + json.dumps(entry).encode()).hexdigest()[:32]
+    """The line of an entry, with its checksum under this heading."""
+    check = _digest(first + json.dumps(entry).encode())
     return json.dumps(entry | {"check": check}).encode() + b"\n"
 
 
 def _entry(line, first):
-    """What a line says, if it is one that was written under this heading, byte for byte; else None."""
-    if len(line) >= LINE:
+    """The entry in a line, or None unless the line is exactly what `_line` writes under this heading."""
+    if len(line) >= MAX_LINE:
         return None
     try:
         entry = json.loads(line)
@@ -141,44 +140,30 @@ def _entry(line, first):
         return None
 
 
-def _done(text, first, graph, parts, path):
-    """({part: triangles}, how many bytes say so): behind these is at most a line that was not written to its end."""
+def _read_parts(text, first, graph, parts, path):
+    """({part: triangles}, number of bytes up to an incomplete last line); GraphError for any damage."""
     *lines, rest = text[len(first) :].split(b"\n")
     done = {}
     for number, line in enumerate(lines, 2):
-        where = f"{path}, line {number}"
-        part, triangles = _checked(_entry(line, first), line, graph, parts, where)
-        if part in done:
-            raise GraphError(f"{where}: this part is there before; found {_shown(line)}")
-        done[part] = triangles
-    if len(rest) >= LINE or not (rest.startswith(PART) or PART.startswith(rest)):
+        where, shown = f"{path}, line {number}", f"found {_shown(line)}"
+        entry = _entry(line, first)
+        if entry is None:
+            raise GraphError(
+                f"{where}: damaged: expected a part with its triangles and their checksum; {shown}; "
+                "without this line the part is counted again"
+            )
+        part, triangles = entry.get("part"), entry.get("triangles")
+        if type(part) is not int or type(triangles) is not int or not 0 <= part < len(parts):
+            raise GraphError(f"{where}: expected one of {len(parts)} parts and its triangles; {shown}")
+        most = (parts[part].last - parts[part].first) * graph.max_column
+        if not 0 <= triangles <= most:
+            raise GraphError(f"{where}: expected 0 to {most} triangles in this part; {shown}")
+        if parts[part] in done:
+            raise GraphError(f"{where}: this part is on an earlier line, too; {shown}")
+        done[parts[part]] = triangles
+    if len(rest) >= MAX_LINE or not (rest.startswith(PART) or PART.startswith(rest)):
         raise GraphError(f"{path}, line {len(lines) + 2}: expected a part; found {_shown(rest)}")
     return done, len(text) - len(rest)
-
-
-def _checked(entry, line, graph, parts, where):
-    """The part and the triangles of an entry; GraphError unless it is one, and they can be."""
-    if entry is None:
-        raise GraphError(
-            f"{where}: damaged: expected a part with its triangles and their checksum; found {_shown(line)}; "
-            "without this line the part is counted again"
-        )
-    number, triangles = entry.get("part"), entry.get("triangles")
-    if type(number) is not int or type(triangles) is not int or not 0 <= number < len(parts):
-        raise GraphError(f"{where}: expected one of {len(parts)} parts and its triangles; found {_shown(line)}")
-    most = _most_triangles(graph, parts[number])
-    if not 0 <= triangles <= most:
-        raise GraphError(f"{where}: expected 0 to {most} triangles in this part; found {_shown(line)}")
-    return parts[number], triangles
-
-
-def _most_triangles(graph, part):
-    """A bound: a part's edge (i, j) has a triangle at most with each other row of column j."""
-    if part.empty:
-        return 0
-    begin, end = part.columns(graph)
-    longest = int(np.diff(graph.col_ptr[begin : end + 1]).max())
-    return (part.last - part.first) * (longest - 1)
 
 
 def _shown(line):
@@ -186,22 +171,22 @@ def _shown(line):
 
 
 def _check_heading(text, heading, first, path):
-    """GraphError unless a file's first bytes are this heading, a large part of it, or none at all."""
+    """GraphError unless the file's first bytes are this heading, a recognizable part of it, or nothing."""
     started = not text or len(text) >= len(MAGIC) and first.startswith(text)
     if not started and not text.startswith(first):
-        raise GraphError(f"{path}: {_otherwise(text, heading)}")
+        raise GraphError(f"{path}: {_difference(text, heading)}")
 
 
-def _otherwise(text, heading):
-    """Why a file's first line is not this heading."""
+def _difference(text, heading):
+    """In which way the file's first line is not this heading."""
     try:
-        found = json.loads(text[:HEADING].split(b"\n")[0])
+        found = json.loads(text[:MAX_HEADING].split(b"\n")[0])
         if text.startswith(MAGIC) and found.get("version") != VERSION:
             return "a journal of another version of tcgpu; name a new file"
-        ours = all(isinstance(found[key], type(value)) for key, value in heading.items())
+        known = all(isinstance(found[key], type(value)) for key, value in heading.items())
     except (ValueError, KeyError, TypeError, RecursionError):
-        ours = False
-    if not ours:
+        known = False
+    if not known:
         return "not a journal of parts that are done; it is left as it is"
     if found["journal"] != heading["journal"]:
         return f"a journal of {found['journal']}, not of {heading['journal']}"
@@ -209,24 +194,5 @@ def _otherwise(text, heading):
         return "a journal of another graph, or of the same in another order"
     return (
         f"a journal of this graph in {found['parts']} other parts, not these {heading['parts']}: "
-        "go on with the memory and the workers that it was begun with"
+        "resume it with the memory and the workers that it was begun with"
     )
-
-
-def _mixed(array):
-    """A number of 64 bits out of all of an integer array, the same for any number of threads."""
-    found = np.zeros(shares(array.size), np.uint64)
-    run_threads(_mix, array, found, workers=found.size)
-    return int(found.sum(dtype=np.uint64))
-
-
-@jit
-def _mix(worker, workers, array, found):
-    """Sum up a hash of each element and its place, as SplitMix64 makes it."""
-    total = U64(0)
-    for k in range(array.size * worker // workers, array.size * (worker + 1) // workers):
-        x = U64(array[U64(k)]) + U64(k) * U64(0x9E3779B97F4A7C15)
-        x = (x ^ x >> U64(30)) * U64(0xBF58476D1CE4E5B9)
-        x = (x ^ x >> U64(27)) * U64(0x94D049BB133111EB)
-        total += x ^ x >> U64(31)
-    found[worker] = total

@@ -1,41 +1,51 @@
-"""Counting on a device that is smaller than the graph: parts one after the other, the next one's copies behind kernels.
+"""Counting a graph part by part on one device that may be smaller than the graph. Copies run while kernels count.
 
-Where all columns fit, they stay on the device, and the list of edges streams past them: of each edge its column, made
-from `col_ptr` slice by slice; its row is there already. Where they do not, one range of columns stays and smaller ones
-move past it, each pair a part; then the next range stays. So at most two ranges are counted at a time, and one more is
-on its way. Copies and kernels have a stream each, and what moves has two places to lie in, in turns.
+If all columns fit, they are copied once, and the parts are ranges of the edge list. If not, one range of columns stays
+on the device while smaller ones are copied there in turn, and each pair of ranges is a part; then the next range stays.
+Copies and kernels have a stream each. The ranges that move have two buffers, so that one can be filled while kernels
+read the other.
 
-The graph is read in pieces, by way of pinned memory; one in a folder stays in its files. The native engine takes the
-same parts, right in the graph's arrays.
+The graph is read in pieces, through pinned memory; one in a folder stays in its files. The engine "cpu" counts the same
+parts directly in the graph's arrays.
 """
 
+import re
 import time
 from collections import deque
 from dataclasses import dataclass
 from functools import partial
+from itertools import cycle, groupby
+from typing import NamedTuple
 
 import numpy as np
 
 from tcgpu import registry
-from tcgpu.distributed import copying, cut, device_parts
-from tcgpu.distributed.journal import journal
-from tcgpu.distributed.layout import SUMS, byte_count, layout, walk
-from tcgpu.distributed.work import Found, count_part, method_of, opened
+from tcgpu.distributed import cut, device_parts
+from tcgpu.distributed.journal import open_journal
+from tcgpu.distributed.worker import PartResult, count_part, method_of, opened
 from tcgpu.engines import runtime
 from tcgpu.engines.staging import Feeder, Load
+from tcgpu.errors import GraphError
 from tcgpu.kernels import simulated
-from tcgpu.progress import progress
+from tcgpu.progress import progress as progress_bar
 
-EARLY = 6  # parts whose columns are asked for before they are launched
-BATCH = 1 << 32  # look-ups after which the counts of the parts launched so far are read
-EDGE_US = 9  # microseconds in the simulator of an edge that a part looks at, whether or not it is its own
+UNITS = {"b": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "tb": 10**12,
+         "kib": 1 << 10, "mib": 1 << 20, "gib": 1 << 30, "tib": 1 << 40}  # fmt: skip
+DIVISIONS = ((3 / 4, 2), (1 / 2, 2), (1 / 2, 1))  # to try: the share of memory that stays; buffers in the rest
+SLICE = 1 << 22  # edges of a part where all columns fit: enough to keep a device busy
+SAMPLE = 1 << 14  # edges that are examined to estimate the work of parts
+TOTAL_BYTES = 8  # of the number on the device that kernels add triangles to
+AHEAD = 6  # parts whose columns are requested before they are launched
+MAX_PENDING = 32  # parts that are launched before the oldest result is read
+MAX_PENDING_WORK = 1 << 33  # look-ups of these
+EDGE_US = 9  # microseconds in the simulator of an edge that a part examines, counted or not
 PART_US = 3300
-PART_WORK = 1 << 30  # look-ups of one part natively: about a second's, so that a count can be interrupted
+NATIVE_WORK = 1 << 30  # look-ups of a part on the CPU: about a second, so that the count can be interrupted
 
 
-def count(graph, *, method=None, engine=None, order=None, device_memory=None, resume=None, show=None, max_seconds=None,
-          **knobs):  # fmt: skip
-    """How many triangles `graph` has, part by part. See `tcgpu.count`."""
+def count(graph, *, method=None, engine=None, order=None, device_memory=None, resume=None, progress=None,
+          max_seconds=None, **knobs):  # fmt: skip
+    """The number of triangles of a graph, counted part by part; see `tcgpu.count`."""
     limit = None if device_memory is None else byte_count(device_memory)
     chosen = method_of(method, engine, knobs)
     graph = opened(graph)
@@ -43,273 +53,230 @@ def count(graph, *, method=None, engine=None, order=None, device_memory=None, re
         graph = graph.ordered(order or chosen.order)
     with registry.on_engine(chosen, engine, max_seconds):
         if chosen.engines == ("cpu",):
-            return _count_natively(graph, limit, resume, show)
-        return Streaming(graph, limit, **knobs).count(resume, show)
+            return _count_natively(graph, limit, resume, progress)
+        return Streaming(graph, limit, **knobs).count(resume, progress)
+
+
+def byte_count(size):
+    """The bytes of "512MB", "2GiB" or a whole number."""
+    if isinstance(size, (int, np.integer)) and not isinstance(size, bool) and size > 0:
+        return int(size)
+    match = isinstance(size, str) and re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([kmgt]?i?b)?\s*", size.lower())
+    found = match and round(float(match[1]) * UNITS[match[2] or "b"])
+    if not found:
+        raise GraphError(f"device_memory is a number of bytes, or a text such as '512MB' or '2GiB', not {size!r}")
+    return found
+
+
+def _count_natively(graph, limit, resume, progress):
+    parts = native_parts(graph, limit)
+    with open_journal(resume, graph, "count", parts) as journal, _progress(progress, parts, journal) as bar:
+        for part in parts:
+            if part not in journal.done:
+                journal.add(count_part(graph, part, method="cpu"))
+                bar.add(part.work)
+        return sum(journal.done.values())
+
+
+def native_parts(graph, limit):
+    """The parts that the engine "cpu" counts, with at most `limit` bytes of columns at a time."""
+    if limit is None or cut.column_bytes(graph, 0, graph.n) <= limit:
+        work = cut.slices(graph, 1)[0].work
+        return cut.slices(graph, max(cut.MANY_PARTS, int(work / NATIVE_WORK)))
+    return layout(graph, limit).parts
+
+
+# ------------------------------------------------------------------------------------------------------------- layout
 
 
 @dataclass(frozen=True)
-class Overlap:
-    """When the device copied, and when it counted: rows of two times each, in milliseconds, in their order."""
+class Layout:
+    """How a graph goes through limited memory: its parts, and the device buffers that they take."""
 
-    copies: np.ndarray
-    kernels: np.ndarray
-
-    @property
-    def copies_ms(self):
-        return float(np.diff(self.copies).sum())
-
-    @property
-    def kernels_ms(self):
-        return float(np.diff(self.kernels).sum())
+    parts: list
+    staying: dict  # a part's `first` -> the range of vertices whose columns stay while it is counted
+    stay_words: int  # int64 words of the buffer for the columns that stay
+    move_words: int = 0  # of each buffer for columns that move
+    buffers: int = 0  # how many of these
 
     @property
-    def whole_ms(self):
-        """From the first of all to the last."""
-        both = np.concatenate((self.copies, self.kernels))
-        return float(np.ptp(both)) if both.size else 0.0
+    def device_bytes(self):
+        return 8 * (self.stay_words + self.buffers * self.move_words) + TOTAL_BYTES
 
-    @property
-    def hidden(self):
-        """The share of the time of the copies in which a kernel ran, too; 0 if there were none."""
-        if not self.copies_ms or not self.kernels.size:
-            return 0.0
-        counted = np.stack((np.zeros(len(self.kernels)), np.diff(self.kernels).ravel()), 1).ravel().cumsum()
-        return float(np.diff(np.interp(self.copies, self.kernels.ravel(), counted)).sum() / self.copies_ms)
+    def in_turn(self):
+        """The parts that are not empty. Every second group is reversed: it starts with the range that moved last."""
+        groups = groupby((part for part in self.parts if not part.empty), key=lambda part: part.first)
+        for k, (_, (own, *others)) in enumerate(groups):
+            yield own
+            yield from reversed(others) if k % 2 else others
 
 
-class Place:
-    """Memory on the device for columns, or for a list of edges: what is in it, or on its way."""
+def layout(graph, limit):
+    """The Layout of a graph in `limit` bytes of device memory; GraphError if they are too few."""
+    memory = limit - TOTAL_BYTES
+    all_words = cut.column_words(graph, 0, graph.n)
+    if 8 * all_words <= memory and graph.m <= cut.MAX_ROWS:
+        parts = cut.slices(graph, max(1, graph.m // SLICE), SAMPLE)
+        return Layout(parts, {part.first: (0, graph.n) for part in parts}, all_words)
+    reason = f"{TOTAL_BYTES} of them are for the result"
+    for share, buffers in DIVISIONS:
+        stay = int(memory * share) // 8 * 8
+        if stay <= 0:
+            break
+        try:
+            parts = cut.pairs(graph, stay, min(stay, (memory - stay) // buffers // 8 * 8), SAMPLE)
+        except GraphError as error:
+            reason = error
+            continue
+        some = [part for part in parts if not part.empty]
+        staying = {first: next(group).columns(graph) for first, group in groupby(some, key=lambda part: part.first)}
+        moving = {(part.low, part.high) for part in some if part.low >= staying[part.first][1]}
+        stay_words = max((cut.column_words(graph, *each) for each in staying.values()), default=0)
+        move_words = max((cut.column_words(graph, *each) for each in moving), default=0)
+        return Layout(parts, staying, stay_words, move_words, buffers)
+    raise GraphError(f"{limit:,} bytes of device memory are too few for this graph: {reason}")
+
+
+# ---------------------------------------------------------------------------------------------------------- streaming
+
+
+class Buffer:
+    """Device memory for a range of columns, and what was requested last for it."""
 
     def __init__(self, memory):
         self.memory = memory
-        self.key = self.load = self.block = None
-        self.waited_for = None  # the load that kernels from now on are launched behind
-        self.free = None  # the event that the last part that was launched on it is done
+        self.range = self.load = self.columns = None
+        self.released = None  # the event that the last part which reads it is done
 
 
-class Sums:
-    """What the parts that were launched last have, added up on the device in a number for each; read some at a time.
+class Request(NamedTuple):
+    """Columns that are in a buffer, or on their way there."""
 
-    Numbers are never set back: what one has is what it had when it was read last, and the triangles of a part.
-    """
-
-    def __init__(self, numbers, stream):
-        self.numbers, self.stream = numbers, stream
-        self.of_one = [numbers[k : k + 1] for k in range(numbers.size)]
-        self.read, self.before = runtime.pinned(numbers.size, np.int64), [0] * numbers.size
-        self.batches = deque()  # (first number, parts, event): to be read when the event is done
-        self.parts, self.work = [], 0.0  # of the batch that is launched now
-        self.half = numbers.size // 2
-        self.first = 0
-
-    def next(self, part):
-        """The number that a part is to be added to."""
-        self.parts.append(part)
-        self.work += part.work
-        return self.of_one[self.first + len(self.parts) - 1]
-
-    @property
-    def full(self):
-        return len(self.parts) == self.half or self.work > BATCH
-
-    def launched(self):
-        """All parts of a batch are launched: have their numbers copied."""
-        last = self.first + len(self.parts)
-        self.stream.copy_out(self.numbers, self.first, self.read[self.first : last])
-        self.batches.append((self.first, self.parts, self.stream.event()))
-        self.first = self.half - self.first
-        self.parts, self.work = [], 0.0
-
-    def found(self):
-        """Wait for the oldest batch; each of its parts with its triangles."""
-        first, parts, copied = self.batches.popleft()
-        copied.synchronize()
-        for k, part in enumerate(parts, first):
-            after = int(self.read[k])
-            yield part, after - self.before[k]
-            self.before[k] = after
+    buffer: Buffer
+    load: Load
+    columns: device_parts.DeviceColumns
 
 
 class Streaming:
-    """One count of a graph on the engine's device, in no more than so many bytes of its memory.
+    """One count of a graph on the engine's device, in at most `limit` bytes of its memory; None: in what is free.
 
-    limit: None for what the device has free. timed: have the device time what it does. After `count`, `device_bytes`
-    and `pinned_bytes` are how much memory it took, and `overlap`, if timed, how well copies hid behind kernels.
+    After `count`, `device_bytes` and `pinned_bytes` tell how much memory it took.
     """
 
-    def __init__(self, graph, limit=None, *, timed=False, **knobs):
-        self.graph, self.knobs, self.timed = graph, knobs, timed
+    def __init__(self, graph, limit=None, **knobs):
+        self.graph, self.knobs = graph, knobs
         free = runtime.memory_free() - device_parts.MARGIN
         self.limit = free if limit is None else min(limit, free)
         self.layout = layout(graph, self.limit)
         self.device_bytes = self.pinned_bytes = 0
-        self.all_places, self.overlap = [], None
 
-    def count(self, resume=None, show=None):
-        """The number of triangles. resume, show: a journal's file, how to show progress; see `tcgpu.count`."""
+    def count(self, resume=None, progress=None):
+        """The number of triangles. resume: the path of a journal; progress: as in `tcgpu.count`."""
         parts = self.layout.parts
         check_simulated(self.graph, parts)
-        with journal(resume, self.graph, "count", parts) as kept, _bar(parts, kept, show) as bar:
+        with open_journal(resume, self.graph, "count", parts) as journal, _progress(progress, parts, journal) as bar:
             try:
-                with runtime.kept_ring(self.layout.move or self.layout.stay) as ring:
+                with runtime.kept_ring(self.layout.move_words or self.layout.stay_words) as ring:
                     self._allocate(ring)
-                    self._run(kept, bar)
-                if self.timed:
-                    self._measure()
-                return sum(kept.done.values())
+                    self._run(journal, bar)
+                return sum(journal.done.values())
             finally:
-                self._let_go()
+                self._free()
 
     def _allocate(self, ring):
-        """All the memory that it takes on the device, and the pinned memory of `ring`, which outlives the count."""
-        plan = self.layout
-        self.counting = runtime.Stream()
-        self.sums = Sums(self._array(SUMS, 0), self.counting)
-        self.nothing = runtime.device_array(0, np.int32)
-        self.stay = self._place(plan.stay)
-        self.places = deque(self._place(plan.move) for _ in range(plan.places if plan.move else 0))
-        self.feeder = Feeder(ring, timed=self.timed)
-        self.pinned_bytes = ring.nbytes + self.sums.read.nbytes
-        self.kernels = []  # (event, event)
-        self.read_at = time.perf_counter()  # when the last batch was read
-
-    def _place(self, words):
-        self.all_places.append(Place(self._array(words)))
-        return self.all_places[-1]
+        self.stream, self.feeder = runtime.Stream(), Feeder(ring)
+        self.total, self.totals = self._array(1, 0), runtime.pinned(MAX_PENDING, np.int64)
+        self.pending = deque()  # (part, where its total is copied to, event), of the parts that are launched
+        self.staying = Buffer(self._array(self.layout.stay_words))
+        self.moving = deque(Buffer(self._array(self.layout.move_words)) for _ in range(self.layout.buffers))
+        self.pinned_bytes = ring.nbytes + self.totals.nbytes
 
     def _array(self, words, fill=None):
         self.device_bytes += 8 * words
         if self.device_bytes > self.limit:
-            raise AssertionError(f"{self.device_bytes:,} bytes of the device were to be {self.limit:,}")
+            raise AssertionError(f"{self.device_bytes:,} bytes of the device are more than the limit of {self.limit:,}")
         return runtime.device_array(words, np.int64, fill)
 
-    def _run(self, kept, bar):
-        """Ask for what parts take, some parts before they are launched; launch a batch before the last one is read."""
-        asked = deque()
-        for part in _left(walk(self.layout), kept):
-            asked.append((part, *self._ask(part)))
-            if len(asked) > EARLY:
-                self._launch(*asked.popleft(), kept, bar)
-        while asked:
-            self._launch(*asked.popleft(), kept, bar)
-        if self.sums.parts:
-            self.sums.launched()
-        while self.sums.batches:
-            self._keep(kept, bar)
+    def _run(self, journal, bar):
+        """Count all parts that are not done. Columns are requested some parts ahead of the launch."""
+        todo = deque(part for part in self.layout.in_turn() if part not in journal.done)
+        requested, places = deque(), cycle(np.split(self.totals, self.totals.size))
+        self.total_read, self.time_read = 0, time.perf_counter()
+        while todo or requested:
+            while todo and len(requested) <= AHEAD:
+                requested.append((todo[0], *self._request_columns(todo.popleft())))
+            self._launch(*requested.popleft(), next(places))
+            self._read_results(journal, bar)
+        while self.pending:
+            self._read_oldest(journal, bar)
 
-    def _ask(self, part):
-        """Where its columns are, or will be, and what moves past them, or None: each a place, its key, and a Load."""
-        begin, end = self.layout.columns[part.first]
-        near = self._on_its_way(self.stay, (begin, end), copying.fill_columns)
-        if self.layout.whole:
-            return near, self._moving((part.first, part.last), copying.fill_columns_of)
-        return near, self._moving((part.low, part.high), copying.fill_columns) if part.low >= end else None
+    def _request_columns(self, part):
+        """The Requests of the columns that the part's edges are in, and of those of its rows, which may be the same."""
+        stays = self.layout.staying[part.first]
+        near = self._request(self.staying, stays)
+        if part.low < stays[1]:
+            return near, near
+        for buffer in self.moving:
+            if buffer.range == (part.low, part.high):
+                return near, self._request(buffer, buffer.range)
+        self.moving.rotate(1)  # the buffer that was requested first
+        return near, self._request(self.moving[0], (part.low, part.high))
 
-    def _moving(self, key, fill):
-        """A place for what moves: where it is already, or the one that was taken longest ago."""
-        for place in self.places:
-            if place.key == key:
-                return self._on_its_way(place, key, fill)
-        self.places.rotate(1)
-        return self._on_its_way(self.places[0], key, fill)
+    def _request(self, buffer, range_):
+        """Have a range of columns copied to a buffer, unless it is there or on its way."""
+        if buffer.range != range_:
+            fill = partial(device_parts.fill_columns, self.graph, *range_)
+            buffer.load = self.feeder.request(Load(buffer.memory, cut.column_words(self.graph, *range_), fill))
+            buffer.columns = device_parts.DeviceColumns.in_memory(self.graph, *range_, buffer.memory)
+            buffer.range = range_
+        return Request(buffer, buffer.load, buffer.columns)
 
-    def _on_its_way(self, place, key, fill):
-        """A place, its key, and the Load that brings there what the key stands for: asked for unless it was before."""
-        if place.key != key:
-            size = -(-(key[1] - key[0]) // 2) if fill is copying.fill_columns_of else cut.words(self.graph, *key)
-            fill = partial(fill, self.graph, *key)
-            place.key, place.load = key, self.feeder.ask(Load(place.memory, size, fill, lambda: place.free))
-        return place, key, place.load
+    def _launch(self, part, near, far, place):
+        """Launch the kernel of a part as soon as its columns are copied, and the copy of the total after it."""
+        for buffer, load, _ in (near, far):
+            self.stream.wait(self.feeder.copy(load, after=buffer.released))
+        columns = far.columns
+        rows = columns.only(columns.begin, columns.end) if near is far else columns.only(part.low, part.high)
+        device_parts.launch_count(near.columns, rows, part, self.total, stream=self.stream, **self.knobs)
+        self.stream.copy_out(self.total, 0, place)
+        near.buffer.released = far.buffer.released = done = self.stream.event()
+        self.pending.append((part, place, done))
 
-    def _launch(self, part, near, far, kept, bar):
-        """Have the device count a part, when what it takes is there."""
-        block, rows, columns = self._brought(*near), None, self.nothing
-        if self.layout.whole:
-            self._brought(*far, as_block=False)
-            columns = far[0].memory.view(np.int32)
-        elif far is not None:
-            rows = self._brought(*far).part_of(part.low, part.high)
-        begin = self.counting.event(timing=True) if self.timed else None
-        device_parts.launch_count(
-            block, rows or block.part_of(block.begin, block.end), part, self.sums.next(part),
-            columns=columns, stream=self.counting, **self.knobs,
-        )  # fmt: skip
-        near[0].free = done = self.counting.event(self.timed)
-        if far is not None:
-            far[0].free = done
-        self.kernels.append((begin, done))
-        if self.sums.full:
-            self.sums.launched()
-            if len(self.sums.batches) > 1:
-                self._keep(kept, bar)
+    def _read_results(self, journal, bar):
+        """Read the results that are there; wait for the oldest ones if too many are pending."""
+        while self.pending:
+            work = sum(part.work for part, _, _ in self.pending)
+            waits = len(self.pending) >= MAX_PENDING or work > MAX_PENDING_WORK
+            if not waits and not self.pending[0][-1].query():
+                return
+            self._read_oldest(journal, bar)
 
-    def _brought(self, place, key, load, as_block=True):
-        """The Block in a place, made once, when the kernels may count on it."""
-        ready = self.feeder.bring(load)
-        if load is not place.waited_for:
-            self.counting.wait(ready)
-            place.waited_for = load
-            place.block = device_parts.Block.in_memory(self.graph, *key, place.memory) if as_block else None
-        return place.block
+    def _read_oldest(self, journal, bar):
+        """Wait for the oldest part and record its triangles: the difference of two totals."""
+        part, place, done = self.pending.popleft()
+        done.synchronize()
+        total, now = int(place[0]), time.perf_counter()
+        journal.add(PartResult(part, total - self.total_read, now - self.time_read, runtime.engine()))
+        bar.add(part.work)
+        self.total_read, self.time_read = total, now
 
-    def _keep(self, kept, bar):
-        """Wait for a batch, and write down what its parts have."""
-        batch, before = list(self.sums.found()), self.read_at
-        self.read_at = time.perf_counter()
-        for part, triangles in batch:
-            kept.add(Found(part, triangles, (self.read_at - before) / len(batch), runtime.engine()))
-            bar.add(part.work)
-
-    def _measure(self):
-        """When the device copied and counted, from its first copy on."""
-        first = next((begin for begin, _ in self.feeder.copies), None)
-        self.overlap = Overlap(*(
-            np.array([[event.ms_since(first) for event in events] for events in both]).reshape(-1, 2)
-            for both in (self.feeder.copies, self.kernels)
-        ))  # fmt: skip
-
-    def _let_go(self):
-        """Whatever happened, keep no memory of the device."""
+    def _free(self):
+        """Free all memory of the device, even after an error."""
         runtime.synchronize()
-        for place in self.all_places:
-            vars(place).clear()  # its load knows it, too: two that know each other stay until Python looks for such
-        self.all_places.clear()
-        for name in ("stay", "places", "sums", "nothing", "feeder", "kernels", "counting"):
+        for name in ("staying", "moving", "total", "totals", "pending", "feeder", "stream"):
             self.__dict__.pop(name, None)
         runtime.give_device_back()
 
 
-def _count_natively(graph, limit, resume, show):
-    """Part by part in the graph's own arrays; with a limit, no more columns than that at a time."""
-    parts = native_parts(graph, limit)
-    with journal(resume, graph, "count", parts) as kept, _bar(parts, kept, show) as bar:
-        for part in _left(parts, kept):
-            kept.add(count_part(graph, part, method="cpu"))
-            bar.add(part.work)
-        return sum(kept.done.values())
-
-
-def native_parts(graph, limit):
-    """The parts that the native engine counts one after the other."""
-    if limit is None or cut.column_bytes(graph, 0, graph.n) <= limit:
-        work = sum(part.work for part in cut.slices(graph, 1))
-        return cut.slices(graph, max(cut.MANY_PARTS, int(work / PART_WORK)))
-    return layout(graph, limit).parts
-
-
-def _left(parts, kept):
-    return (part for part in parts if part not in kept.done)
-
-
-def _bar(parts, kept, show):
-    bar = progress(show, sum(part.work for part in parts), "counting")
-    bar.done = sum(part.work for part in parts if part in kept.done)
-    return bar
-
-
 def check_simulated(graph, parts):
-    """Announce a simulated count of all these parts that takes long; GraphError if it takes longer than it may."""
+    """Announce a count of these parts by the simulator that takes long; GraphError if it takes longer than it may."""
     if runtime.engine() == "sim":
         edges = sum(part.last - part.first for part in parts)
         microseconds = simulated.search_work(graph, 40, 2.1) + EDGE_US * edges + PART_US * len(parts)
         simulated.check("warp_search", simulated.seconds(0, microseconds))
+
+
+def _progress(progress, parts, journal):
+    bar = progress_bar(progress, sum(part.work for part in parts), "counting")
+    bar.done = sum(part.work for part in parts if part in journal.done)
+    return bar

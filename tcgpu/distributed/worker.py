@@ -1,259 +1,375 @@
-"""What a worker does and keeps: any process or thread that an executor has, on this machine or on another.
+"""Counting one part of a graph; and what the workers of an executor do, threads or processes on any machine.
 
-A `Task` names its graph by a token. A worker keeps the last graph that it had, on its device if it has one, from part
-to part and from count to count; of one that it does not know it answers `Missing` and gets the part again with a way to
-come by it: first the path of a folder, or of a shared file, which it maps; where it cannot, the columns themselves.
+    count_part(graph, part) -> PartResult      the number of triangles
+    triangles_part, support_part               the same at each vertex, or at each edge that they may have
+
+An executor's workers are sent a `Task` with each part. It names the graph by a token. A worker keeps its last graph, on
+its device if it has one, from part to part and from count to count. If it does not have the graph, it returns
+`GraphMissing`, and is sent the part again with a source: a folder or shared file, which it maps, or if it can't, the
+columns themselves. All of this can be pickled.
 """
 
+import importlib
 import math
 import os
 import threading
 import time
 from collections import Counter
 from dataclasses import dataclass, field
+from functools import lru_cache
 from multiprocessing import current_process
 from weakref import WeakValueDictionary
 
-from tcgpu import formats
-from tcgpu.distributed.cut import Deal, Part
+import numpy as np
+
+from tcgpu import cpu, formats, registry
+from tcgpu.distributed.cut import Part, Share
 from tcgpu.distributed.journal import fingerprint
 from tcgpu.distributed.shared_graph import SharedFile
-from tcgpu.distributed.work import Found, count_part, support_part, triangles_part
 from tcgpu.engines.choice import ENGINE, visible_gpus
 from tcgpu.engines.forking import fork_safe_lock
-from tcgpu.errors import GraphError, TcgpuError
-from tcgpu.graph import Graph
-from tcgpu.registry import METHODS, on_engine
+from tcgpu.errors import GraphError
+from tcgpu.graph import Graph, as_graph
 
-VERBS = {"count": count_part, "support": support_part, "triangles": triangles_part}
-# where a starter of processes says which one of its machine a process is: Open MPI, MPICH and Intel MPI, Slurm, PALS
+METHODS = ("warp_search", "cpu")  # those that count single edges, and so any part
+DTYPES = (np.uint8, np.uint16, np.uint32, np.int64)  # of values that are returned
+# Variables that hold a process's number on its machine: of Open MPI, MPICH and Intel MPI, Slurm, PALS
 LOCAL_RANKS = ("OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID", "SLURM_LOCALID", "PALS_LOCAL_RANKID")
 
 
 @dataclass(frozen=True)
-class Task:
-    """What there is to do with each part. It goes with every one of them, so it is small."""
+class PartResult:
+    """The result of counting a part.
 
-    graph: str  # the token of the graph
-    sketch: str  # its fingerprint: on another machine a folder of the same name may be of another graph
-    count: str  # which one of all counts this is
-    verb: str  # of VERBS; of a Deal "count", or "time" to have its kernels timed
+    halved: how often the part, or a piece of it, was halved to fit the device.
+    values: (first, array) pairs: the triangles of edges, or vertices, from number `first` on.
+    """
+
+    part: Part | Share
+    triangles: int
+    seconds: float
+    engine: str
+    halved: int = 0
+    values: tuple = field(default=(), repr=False)
+
+
+def count_part(graph, part: Part | Share, *, method: str | None = None, engine: str | None = None,
+               cores: int | None = None, **knobs) -> PartResult:  # fmt: skip
+    """Count the triangles of one part of a graph.
+
+    Parameters
+    ----------
+    graph : Graph, or path of one
+        The part is of this graph in the order that it has. The last path stays open.
+    part : Part or Share
+        A Share is counted by a method that distributes its tasks, which "adaptive" does.
+    method, engine : str, optional
+        "warp_search" or "cpu" for a Part; by default what this machine has.
+    cores : int, optional
+        How many the engine "cpu" may use; by default all.
+    **knobs
+        Of the method.
+    """
+    if isinstance(part, Share):
+        chosen = registry.choose(method or "adaptive", engine, None, knobs)
+        share = part.index, part.of
+        plan = lambda: chosen.plan(chosen.prepare(opened(graph)), deal=share, **knobs)  # noqa: E731
+        return _timed(part, chosen, engine, lambda: (plan().count(),))
+    chosen = method_of(method, engine, knobs)
+    if chosen.engines == ("cpu",):
+        return _timed(part, chosen, engine, lambda: (cpu.count(opened(graph), part, cores),))
+    return _timed(part, chosen, engine, lambda: _device().count(opened(graph), part, **knobs))
+
+
+def support_part(graph, part: Part, *, method: str | None = None, engine: str | None = None,
+                 cores: int | None = None) -> PartResult:  # fmt: skip
+    """Count the part's triangles at each edge, in `values`. Parameters: as of `count_part`."""
+    return _tally(graph, part, True, method, engine, cores)
+
+
+def triangles_part(graph, part: Part, *, method: str | None = None, engine: str | None = None,
+                   cores: int | None = None) -> PartResult:  # fmt: skip
+    """Count the part's triangles at each vertex, in `values`. Parameters: as of `count_part`."""
+    return _tally(graph, part, False, method, engine, cores)
+
+
+def sum_values(results, length: int) -> np.ndarray:
+    """Add up the `values` of PartResults: int64, one for each of `length` edges or vertices."""
+    total = np.zeros(length, np.int64)
+    for result in results:
+        add_values(total, result)
+    return total
+
+
+def add_values(total, result):
+    """Add the `values` of a PartResult to an array."""
+    for first, values in result.values:
+        total[first : first + values.size] += values
+
+
+def method_of(method=None, engine=None, knobs=()):
+    """The Method that counts a Part; GraphError if the one that is named does not."""
+    if method is None:
+        method = "warp_search" if engine in registry.GPU or engine is None and ENGINE == "gpu" else "cpu"
+    chosen = registry.choose(method, engine, None, knobs)
+    if chosen.name not in METHODS:
+        raise GraphError(f"method {chosen.name!r} counts whole graphs; those that count parts are {', '.join(METHODS)}")
+    return chosen
+
+
+def opened(graph):
+    """The Graph itself, or the one at a path: the last one stays open."""
+    if not isinstance(graph, (str, os.PathLike)):
+        return as_graph(graph)
+    path = os.path.abspath(graph)
+    paths = [path, *(entry.path for entry in os.scandir(path))] if os.path.isdir(path) else [path]
+    return _opened(path, tuple(os.stat(each).st_mtime_ns for each in paths))
+
+
+@lru_cache(maxsize=1)
+def _opened(path, modified):
+    return formats.read(path)
+
+
+def _tally(graph, part, by_edge, method, engine, cores):
+    chosen = method_of(method, engine)
+
+    def work():
+        if chosen.engines == ("cpu",):
+            values, halved = cpu.tally(opened(graph), by_edge, part, cores), 0
+        else:
+            values, halved = _device().tally(opened(graph), part, by_edge)
+        values = tuple(_compact(*each) for each in values)
+        return sum(int(array.sum(dtype=np.int64)) for _, array in values) // 3, halved, values
+
+    return _timed(part, chosen, engine, work)
+
+
+def _timed(part, method, engine, work):
+    """The PartResult of `work()`, which returns triangles, halvings and perhaps values."""
+    with registry.on_engine(method, engine):
+        begin = time.perf_counter()
+        triangles, *more = work()
+        return PartResult(part, triangles, time.perf_counter() - begin, registry.engine_of(method, engine), *more)
+
+
+def _device():
+    """The module that needs a GPU or the simulator, imported at its first use."""
+    return importlib.import_module("tcgpu.distributed.device_parts")
+
+
+def _compact(first, array):
+    """The same values for a long way: without zeros at the ends, in the smallest type."""
+    nonzero = array != 0
+    begin = int(nonzero.argmax()) if array.size else 0
+    end = array.size - int(nonzero[::-1].argmax()) if array.size and nonzero[begin] else begin
+    array = array[begin:end]
+    largest = int(array.max(initial=0))
+    return first + begin, array.astype(next(dtype for dtype in DTYPES if largest <= np.iinfo(dtype).max))
+
+
+# ------------------------------------------------------------------------------------------- the workers of an executor
+
+
+@dataclass(frozen=True)
+class Task:
+    """What to do with each part of one count. It is sent with every part, so it is small."""
+
+    graph: str  # token
+    fingerprint: str  # of a sample of the graph: on another machine, a folder of this name may be of another graph
+    count: str  # token of this count
+    verb: str  # "count", "support", "triangles"; "time" is "count" of a Share, timed by the device
     method: str | None
     engine: str | None
-    order: str | None  # that a Deal is counted in; Parts are of the graph as it comes
-    cores: int  # for the native engine
+    order: str | None  # in which a Share is counted; Parts are of the graph as it is sent
+    cores: int  # for the engine "cpu"
     knobs: dict
-    home: tuple  # process and GPUs of who asks; see `gpu`
-    source: str | SharedFile | None = None  # what a worker of the same machine maps; a str is the path of a folder
+    home: tuple  # `process_and_gpus` of the process that asks
+    source: str | SharedFile | None = None  # what a worker on the same machine maps; a str is the path of a folder
 
 
 @dataclass(frozen=True)
-class Missing:
-    """The answer of a worker that does not have the graph."""
+class GraphMissing:
+    """Returned by a worker that does not have the graph, and could not map the source."""
 
-    part: Part | Deal
-    tried: str | SharedFile | None  # the source that it could not map
-
-
-@dataclass(frozen=True)
-class Unfit:
-    """The answer of a worker that cannot count a Deal, for which the whole graph has to be on one GPU."""
-
-    part: Deal
-    reason: str
+    source: str | SharedFile | None
 
 
-def do(task, part, columns=None):
-    """Count a part: Found, Missing or Unfit. columns: the graph, for who cannot come by it otherwise."""
+class DoesNotFit(GraphError):
+    """Raised by a worker whose GPU has no memory for a whole graph."""
+
+
+VERBS = {"count": count_part, "support": support_part, "triangles": triangles_part}
+
+
+def run(task, part, columns=None):
+    """Count a part: PartResult or GraphMissing. columns: the graph, for a worker that cannot map it."""
     number = gpu(task)
-    held = _have(task, number, columns)
+    held = _find_graph(task, number, columns)
     if held is None:
-        return Missing(part, task.source)
-    if isinstance(part, Deal):
-        return held.hand(task, part)
-    wish = {"method": task.method, "engine": task.engine, "cores": task.cores, **task.knobs}
+        return GraphMissing(task.source)
+    if isinstance(part, Share):
+        return held.count_share(task, part)
+    options = {"method": task.method, "engine": task.engine, "cores": task.cores, **task.knobs}
     if number is None:
-        return VERBS[task.verb](held.graph, part, **wish)
+        return VERBS[task.verb](held.graph, part, **options)
     with held.lock:
-        return VERBS[task.verb](held.graph, part, **wish)
+        return VERBS[task.verb](held.graph, part, **options)
 
 
 def engine_here():
-    """Which engine a worker has for kernels."""
+    """The engine that this process has for kernels."""
     return ENGINE
 
 
-# ------------------------------------------------------------------------------------------------------ what it keeps
-
-
 @dataclass
-class Held:
-    """A graph as one worker has it, and of one Deal everything that a count needs, allocated and set up."""
+class HeldGraph:
+    """A graph that a worker keeps, and for one Share of it a plan that is allocated and set up."""
 
     token: str
     graph: Graph
     lock: threading.Lock = field(default_factory=threading.Lock)
-    columns: object = None  # what the method's `prepare` made of the graph
-    planned: tuple = ()  # of what `plan` is: method, order, knobs, Deal
+    prepared: object = None  # what the method's `prepare` returned
+    planned: tuple = ()  # (method, order, knobs, of, Share) of the plan
     plan: object = None
-    given: str = ""  # the count that the Deal was last counted for
+    counted_for: str = ""  # the token of the count that the plan was last used for
 
-    def hand(self, task, deal):
-        """Count a Deal. It is the one that is planned already, if that was not counted for this task before: which one
-        a worker counts is all the same, to set up another one is work."""
-        method = METHODS[task.method]
-        wish = task.method, task.order, tuple(sorted(task.knobs.items())), deal.of
-        with self.lock, on_engine(method, task.engine, math.inf):  # who asks has checked how long it takes
-            if self.planned[:-1] == wish and self.given != task.count:
-                deal = self.planned[-1]
-            if self.planned != (*wish, deal):
-                reason = self._set_up(method, task, deal)
-                if reason:
-                    return Unfit(deal, reason)
-                self.planned = *wish, deal
-            self.given = task.count
-            timed = self._by_events if task.verb == "time" else self._by_clock
-            triangles, seconds = timed()
-            return Found(deal, triangles, seconds, task.engine or ENGINE)
+    def count_share(self, task, share):
+        """Count a Share: the one that is planned, if this count has not used it yet. Any other takes a new plan; which
+        Share a worker counts makes no difference."""
+        method = registry.METHODS[task.method]
+        options = task.method, task.order, tuple(sorted(task.knobs.items())), share.of
+        with self.lock, registry.on_engine(method, task.engine, math.inf):  # the caller has checked the time it takes
+            if self.planned[:-1] == options and self.counted_for != task.count:
+                share = self.planned[-1]
+            if self.planned != (*options, share):
+                self._make_plan(method, task, share)
+                self.planned = *options, share
+            self.counted_for = task.count
+            triangles, seconds = self._run_timed() if task.verb == "time" else self._run()
+            return PartResult(share, triangles, seconds, task.engine or ENGINE)
 
-    def _by_clock(self):
-        """Count what is set up; what it came to, and the seconds that took."""
+    def _run(self):
         begin = time.perf_counter()
         self.plan.reset()
         self.plan.launch()
         return self.plan.result(), time.perf_counter() - begin
 
-    def _by_events(self):
-        """The same; the seconds that the kernels kept the device busy."""
+    def _run_timed(self):
+        """The same, with the seconds that the kernels kept the device busy."""
         from tcgpu.engines import runtime
 
         ms = runtime.elapsed_ms(self.plan.launch, self.plan.reset)
         return self.plan.result(), ms / 1e3
 
-    def _set_up(self, method, task, deal):
-        """Plan and allocate a Deal; why that cannot be, or None."""
+    def _make_plan(self, method, task, share):
+        """Plan and allocate a Share; raises DoesNotFit."""
         if self.planned[:2] != (task.method, task.order):
-            self.columns = None
+            self.prepared = None
         self.planned, self.plan = (), None
         try:
-            if self.columns is None:
-                self.columns = method.prepare(self.graph, task.order)
-            plan = method.plan(self.columns, deal=(deal.index, deal.of), **task.knobs)
+            if self.prepared is None:
+                self.prepared = method.prepare(self.graph, task.order)
+            plan = method.plan(self.prepared, deal=(share.index, share.of), **task.knobs)
         except MemoryError as error:
-            self.columns = None
-            return str(error)
+            self.prepared = None
+            raise DoesNotFit(str(error)) from error
         try:
             plan.allocate()
-        except (MemoryError, TcgpuError) as error:  # the latter by its own estimate
+        except (MemoryError, GraphError) as error:  # GraphError: by the plan's own estimate
             plan.free()
-            return str(error)
+            raise DoesNotFit(str(error)) from error
         self.plan = plan
-        return None
 
 
-_held = {}  # one for each GPU that this process uses, under its number; None is that of no GPU
-_at_home = WeakValueDictionary()  # token -> Graph: threads of the process that asks have its graphs at once
-_holding = fork_safe_lock()
+_held = {}  # GPU number, or None for no GPU -> HeldGraph
+_of_this_process = WeakValueDictionary()  # token -> Graph: workers that are threads of this process need no copy
+_lock = fork_safe_lock()
 
 
-def _release_held():
-    """In a forked child no thread of the parent counts any more."""
+def _unlock_held():
+    """In a forked child, free the locks that the parent's threads hold."""
     for held in _held.values():
         held.lock._at_fork_reinit()
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_release_held)
+    os.register_at_fork(after_in_child=_unlock_held)
 
 
-def at_home(token, graph):
-    """Let the workers that are threads of this process have a graph."""
-    _at_home[token] = graph
+def offer(token, graph):
+    """Let workers that are threads of this process use a graph."""
+    _of_this_process[token] = graph
 
 
-def forget():
-    """Let go of every graph that this process keeps."""
-    _held.clear()
-
-
-def _have(task, number, columns):
-    """What this worker keeps of the task's graph, having come by it if need be; None if it cannot."""
-    with _holding:
+def _find_graph(task, number, columns):
+    """The HeldGraph of the task for a GPU, which replaces that of another graph; None if the graph is missing."""
+    with _lock:
         held = _held.get(number)
         if held is None or held.token != task.graph:
-            graph = _come_by(task, columns)
+            graph = columns if columns is not None else _of_this_process.get(task.graph)
+            if graph is None and task.source is not None:
+                graph = _from_source(task)
             if graph is None:
                 return None
-            _held[number] = held = Held(task.graph, graph)
+            _held[number] = held = HeldGraph(task.graph, graph)
         return held
 
 
-def _come_by(task, columns):
-    graph = columns if columns is not None else _at_home.get(task.graph)
-    if graph is not None or task.source is None:
-        return graph
-    others = (held.graph for held in _held.values() if held.token == task.graph)
-    graph = next(others, None) or _mapped(task.source)
-    return graph if graph is not None and fingerprint(graph, whole=False) == task.sketch else None
+def _from_source(task):
+    """The graph as it is held for another GPU, or mapped; None if the source is missing or of another graph."""
+    graph = next((held.graph for held in _held.values() if held.token == task.graph), None) or _mapped(task.source)
+    return graph if graph is not None and fingerprint(graph, whole=False) == task.fingerprint else None
 
 
 def _mapped(source):
-    """The Graph of a task's source; None if it is not there."""
     try:
         return source.open() if isinstance(source, SharedFile) else formats.open_folder(source)
     except (OSError, GraphError):
         return None
 
 
-# ---------------------------------------------------------------------------------------------------------- its own GPU
+# ----------------------------------------------------------------------------------------------- the GPU of each worker
+
+_thread = threading.local()
+_threads_on = Counter()  # GPU number -> threads of this process that use it
 
 
-_seat = threading.local()
-_seats = Counter()  # how many threads of this process have taken each GPU
-
-
-def here():
-    """What a worker is told of the process that asks: which one it is, and which GPUs it sees."""
+def process_and_gpus():
+    """This process's number, and which GPUs its environment names."""
     return os.getpid(), os.environ.get("CUDA_VISIBLE_DEVICES")
 
 
 def gpu(task):
-    """The number of the GPU that this worker is bound to, from its first task on; None if it is to use none."""
+    """The number of the GPU that this worker uses from its first task on; None if it uses none."""
     if ENGINE != "gpu" or task.engine in ("cpu", "sim") or task.method == "cpu":
         return None
-    if not hasattr(_seat, "gpu"):
+    if not hasattr(_thread, "gpu"):
         from tcgpu.engines import runtime
 
-        _seat.gpu = _own_gpu(task.home)
-        runtime.use_gpu(_seat.gpu)
-    return _seat.gpu
+        _thread.gpu = _choose_gpu(task.home)
+        runtime.use_gpu(_thread.gpu)
+    return _thread.gpu
 
 
-def _own_gpu(home):
-    """Which one of the GPUs that this process sees is to be this worker's.
+def _choose_gpu(home):
+    """Which of the visible GPUs this worker uses.
 
-    Who has been shown other GPUs than the process that asks was bound by whoever started it: to the first one that it
-    sees. Threads of one process take the GPUs in turn. Processes go by their number on this machine.
+    home: `process_and_gpus` of the process that asks. Threads of that process take its GPUs in turn. A process that
+    sees other GPUs was given them on purpose and takes the first. Others go by their number on this machine.
     """
-    gpus = visible_gpus()
     process, visible = home
     if process == os.getpid():
-        with _holding:
-            number = min(range(gpus), key=_seats.__getitem__)
-            _seats[number] += 1
+        with _lock:
+            number = min(range(visible_gpus()), key=_threads_on.__getitem__)
+            _threads_on[number] += 1
             return number
-    bound = visible != os.environ.get("CUDA_VISIBLE_DEVICES")
-    return 0 if bound else _number_here() % gpus
+    return 0 if visible != os.environ.get("CUDA_VISIBLE_DEVICES") else _number_here() % visible_gpus()
 
 
 def _number_here():
-    """Which one of its kind this process is on its machine, as those say that started it; else 0."""
+    """This process's number among those started with it on its machine, from 0 on."""
     for name in LOCAL_RANKS:
         if os.environ.get(name, "").isdecimal():
             return int(os.environ[name])
     return (getattr(current_process(), "_identity", None) or (1,))[0] - 1
-
-
-def same(columns):
-    """The columns themselves: what a scheduler keeps, and can make again, is the result of a task."""
-    return columns

@@ -350,7 +350,7 @@ def fill_from_host(array, fill):
     if array.size:
         with _ring_for(array) as own:
             feeder = staging.Feeder(own, array.dtype, spread=True)
-            feeder.bring(feeder.ask(staging.Load(array, array.size, fill))).synchronize()
+            feeder.copy(feeder.request(staging.Load(array, array.size, fill))).synchronize()
 
 
 @contextmanager
@@ -396,7 +396,7 @@ def _fetched(array):
     """A contiguous device array as a new one on the host, by way of this thread's ring."""
     here = np.empty(array.shape, array.dtype)
     with _ring_for(array) as own:
-        staging.drain(own, array.reshape(array.size), partial(_keep_piece, here.reshape(-1)))
+        staging.fetch(own, array.reshape(array.size), partial(_keep_piece, here.reshape(-1)))
     return here
 
 

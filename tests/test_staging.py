@@ -91,10 +91,10 @@ def test_a_slot_is_not_written_to_while_a_thread_reads_it(late):
         here[first : first + piece.size] = piece
 
     with runtime.kept_ring(WORDS) as ring:
-        staging.drain(ring, array, take)
+        staging.fetch(ring, array, take)
         assert np.array_equal(here, array)
         with pytest.raises(ZeroDivisionError):
-            staging.drain(ring, array, lambda first, piece: 1 // 0)
+            staging.fetch(ring, array, lambda first, piece: 1 // 0)
 
 
 @pytest.mark.sim
@@ -114,7 +114,7 @@ def test_what_is_not_waited_for_on_the_way_back_is_found(late, monkeypatch, wait
 
         with runtime.kept_ring(WORDS) as ring:
             monkeypatch.setattr(Future, "result", lambda future: None)
-            staging.drain(ring, array, take)
+            staging.fetch(ring, array, take)
             ring.threads.shutdown()
         assert not np.array_equal(seen, array)
 
@@ -160,15 +160,14 @@ def test_loads_come_one_after_the_other_with_what_fills_them(late):
     with runtime.kept_ring(WORDS) as ring:
         feeder = staging.Feeder(ring)
         loads = [
-            feeder.ask(staging.Load(target, array.size, partial(runtime._copy_piece, array)))
+            feeder.request(staging.Load(target, array.size, partial(runtime._copy_piece, array)))
             for target, array in zip(there, arrays)
         ]
         for load, target, array in zip(loads, there, arrays):
-            ready = feeder.bring(load)
+            ready = feeder.copy(load)
             if array.size:
                 ready.synchronize()
-            assert np.array_equal(target, array) and load.left == load.in_line == 0
-        assert feeder.copies == []
+            assert np.array_equal(target, array) and load.not_copied == load.without_slot == 0
 
 
 @pytest.mark.sim
@@ -183,11 +182,11 @@ def test_what_has_its_slots_does_not_wait_for_those_of_the_next(late, monkeypatc
 
     with runtime.kept_ring(WORDS) as ring:
         feeder = staging.Feeder(ring)
-        load = feeder.ask(staging.Load(there, there.size, fill))
-        feeder.ask(staging.Load(there, there.size, fill))
+        load = feeder.request(staging.Load(there, there.size, fill))
+        feeder.request(staging.Load(there, there.size, fill))
         threading.Timer(0.3, goes_on.set).start()
-        feeder.bring(load)
-    assert load.left == 0
+        feeder.copy(load)
+    assert load.not_copied == 0
 
 
 def test_what_goes_through_a_ring():
@@ -279,14 +278,13 @@ def test_who_comes_in_between_has_a_ring_of_his_own(small):
     def fill(first, piece):
         piece[:] = first
 
-    def after():
-        inner.append(runtime._sent(some(300)))
-
     runtime._sent(some(300))
     there = np.zeros(4 * WORDS, np.int64)
     with runtime.kept_ring(WORDS) as own:
         feeder = staging.Feeder(own)
-        feeder.bring(feeder.ask(staging.Load(there, there.size, fill, after)))
+        load = feeder.request(staging.Load(there, there.size, fill))
+        inner.append(runtime._sent(some(300)))
+        feeder.copy(load)
     assert np.array_equal(inner[0], some(300)) and np.array_equal(there, np.arange(4 * WORDS) // WORDS * WORDS)
     assert kept() == [own]
 

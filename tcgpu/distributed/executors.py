@@ -1,0 +1,253 @@
+"""The executors that count parts: any of `concurrent.futures`, Dask's and MPI's, too, and our own pools by name.
+
+Our own pools stay until the session ends, or `close` ends them: starting a process takes seconds (imports, the GPU's
+context, compilation), and it keeps the last graph on its device. A process is bound to its GPU before it imports
+anything that could look for one. It does not run the script that started it, which needs no `if __name__ ==
+"__main__"`.
+"""
+
+import asyncio
+import os
+import sys
+import threading
+from concurrent.futures import Executor, ProcessPoolExecutor, ThreadPoolExecutor
+from contextlib import contextmanager
+from functools import cached_property
+from multiprocessing.context import SpawnContext, SpawnProcess
+from types import ModuleType
+from weakref import WeakKeyDictionary
+
+from tcgpu.distributed import worker
+from tcgpu.engines.choice import ENGINE, REASON, named_gpus, visible_gpus
+from tcgpu.engines.forking import fork_safe_lock
+from tcgpu.engines.worker_process import init_worker
+from tcgpu.errors import GraphError
+from tcgpu.progress import watched
+
+CONNECT_SECONDS = 20  # to wait for a Dask scheduler
+
+_engines = WeakKeyDictionary()  # executor -> the engine of its workers
+
+
+class Workers:
+    """The workers of an executor. `name` is that of one of our own pools."""
+
+    def __init__(self, executor, name=None):
+        self.executor, self.name = executor, name
+        self._cancelled = threading.Event()
+        self._dask = getattr(executor, "_client", None)
+        if self._dask is not None and self._dask.status != "running":
+            raise GraphError(f"the executor's Dask client is {self._dask.status}")
+
+    def submit(self, task, part, columns=None):
+        """A future of `worker.run(task, part, columns)`."""
+        if isinstance(self.executor, ThreadPoolExecutor):
+            return self.executor.submit(_run_until, self._cancelled, task, part, columns)
+        if self._dask is None:
+            return self.executor.submit(worker.run, task, part, columns)
+        options = getattr(self.executor, "_kwargs", {}) | {"pure": False}
+        future = self._dask.submit(worker.run, task, part, columns, **options)
+        return asyncio.run_coroutine_threadsafe(_gathered(self._dask, future), self._dask.loop.asyncio_loop)
+
+    @cached_property
+    def number(self):
+        """How many parts are counted at a time."""
+        if self._dask is not None:
+            return max(1, sum(self._dask.nthreads().values()))
+        known = getattr(self.executor, "num_workers", None) or getattr(self.executor, "_max_workers", None)
+        return known or os.cpu_count() or 1
+
+    @property
+    def cores(self):
+        """How many cores each worker may use, if all are on one machine like this one."""
+        return max(1, (os.cpu_count() or 1) // self.number)
+
+    def engine(self):
+        """The engine that the workers have for kernels, as the first to answer says."""
+        if self.executor not in _engines:
+            self._check_start_method()
+            _engines[self.executor] = self.executor.submit(worker.engine_here).result()
+        return _engines[self.executor]
+
+    def sendable(self, columns):
+        """Columns as an argument of `submit`. Dask then moves them between workers, and restores them if one dies."""
+        return columns if self._dask is None else self._dask.submit(_identity, columns, pure=False)
+
+    def restart(self):
+        """Replace workers that died; returns whether that was possible: for our own pools it is."""
+        if self.name is None:
+            return False
+        terminate(self.name)
+        self.executor = own_pool(self.name)
+        return True
+
+    def cancel(self, interrupted):
+        """Stop the parts under way in threads; if the user interrupts the count, one of our own pools as a whole."""
+        self._cancelled.set()
+        if interrupted and self.name is not None:
+            terminate(self.name)
+
+    def _check_start_method(self):
+        """GraphError for forked processes, which could not use the GPU."""
+        context = getattr(self.executor, "_mp_context", None)
+        if ENGINE == "gpu" and context is not None and context.get_start_method() == "fork":
+            raise GraphError(
+                "a forked process cannot use the GPU of its parent: give the pool "
+                "mp_context=multiprocessing.get_context('spawn'), or take executor='gpus'"
+            )
+
+
+class Cancelled(Exception):
+    """The result of a part is not needed any more."""
+
+
+def _run_until(cancelled, *args):
+    """`worker.run`, stopped within a second once the event `cancelled` is set."""
+
+    def check(share):
+        if cancelled.is_set():
+            raise Cancelled
+
+    with watched(check):
+        return worker.run(*args)
+
+
+def _identity(columns):
+    """The columns themselves. Dask keeps the result of a task, and can compute it again."""
+    return columns
+
+
+async def _gathered(client, future):
+    """The result of a Dask future; it is computed again if it is lost with its worker on the way here.
+
+    Futures of Dask's own executor take that for an error.
+    """
+    return await client.gather(future, asynchronous=True)
+
+
+@contextmanager
+def workers_of(executor):
+    """The Workers of an executor, of one of our own pools by its name, or of the Dask scheduler at an address."""
+    if isinstance(executor, str) and "://" in executor:
+        with _dask_client(executor) as client:
+            yield Workers(client.get_executor(pure=False))
+        return
+    if isinstance(executor, Executor):
+        workers = Workers(executor)
+    elif executor in list(POOLS):
+        workers = Workers(own_pool(executor), executor)
+    else:
+        raise GraphError(
+            f"an executor is one of concurrent.futures, or its name: {', '.join(POOLS)}, dask://HOST:PORT; "
+            f"that of a Dask client is client.get_executor(); {executor!r} is none"
+        )
+    try:
+        yield workers
+    except BaseException as error:
+        workers.cancel(isinstance(error, (KeyboardInterrupt, SystemExit)))
+        raise
+
+
+def _dask_client(address):
+    try:
+        from distributed import Client
+    except ImportError:
+        raise GraphError("Dask is not installed: pip install 'tcgpu[dask]'") from None
+    scheme, _, host = address.partition("://")
+    try:
+        return Client(f"{'tcp' if scheme == 'dask' else scheme}://{host}", timeout=CONNECT_SECONDS)
+    except ValueError as error:
+        raise GraphError(f"{address!r} is not the address of a Dask scheduler, dask://HOST:PORT: {error}") from None
+
+
+# -------------------------------------------------------------------------------------------------------- our own pools
+
+
+def gpus(names=None):
+    """A new pool with a process for each visible GPU, or for those with these names, as in CUDA_VISIBLE_DEVICES."""
+    if ENGINE != "gpu":
+        raise GraphError(f"executor 'gpus' has no GPU to work with: {REASON}; 'processes' are those of the CPU")
+    names = names or named_gpus() or [str(number) for number in range(visible_gpus())]
+    return _process_pool([{"CUDA_VISIBLE_DEVICES": name} for name in names])
+
+
+def processes(number=None):
+    """A new pool of `number` processes of one thread, by default one for each core. They see no GPU."""
+    return _process_pool([{"NUMBA_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": "-1"}] * (number or os.cpu_count() or 1))
+
+
+def threads():
+    """A new pool of threads: one for each visible GPU, or else for each core."""
+    return ThreadPoolExecutor(visible_gpus() if ENGINE == "gpu" else os.cpu_count(), thread_name_prefix="tcgpu-part")
+
+
+POOLS = {"gpus": gpus, "processes": processes, "threads": threads}
+
+_pools = {}  # name -> executor
+_lock = fork_safe_lock()
+_of_parent = []  # in a forked child, the parent's pools: deleting them would write to the parent's pipes
+
+
+def own_pool(name):
+    """The executor of a name from POOLS, started at its first use."""
+    with _lock:
+        if name not in _pools:
+            _pools[name] = POOLS[name]()
+        return _pools[name]
+
+
+def terminate(name):
+    """Stop one of our own pools at once."""
+    with _lock:
+        executor = _pools.pop(name, None)
+    if executor is not None:
+        running = list((getattr(executor, "_processes", None) or {}).values())
+        executor.shutdown(wait=False, cancel_futures=True)
+        for process in running:
+            process.terminate()
+
+
+def close():
+    """Stop all our own pools, and free the memory of their devices."""
+    with _lock:
+        executors = list(_pools.values())
+        _pools.clear()
+    for executor in executors:
+        executor.shutdown(cancel_futures=True)
+
+
+def _forget_pools():
+    """A forked child starts its own."""
+    global _pools
+    _of_parent.append(_pools)
+    _pools = {}
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget_pools)
+
+
+def _process_pool(environments):
+    """A pool with a process for each dict of environment variables."""
+    context = _ContextWithoutMain()
+    queue = context.SimpleQueue()
+    for environment in environments:
+        queue.put(environment)
+    return ProcessPoolExecutor(len(environments), mp_context=context, initializer=init_worker, initargs=(queue,))
+
+
+class _ProcessWithoutMain(SpawnProcess):
+    """A spawned process that does not run its parent's script."""
+
+    @staticmethod
+    def _Popen(process):
+        main = sys.modules["__main__"]
+        sys.modules["__main__"] = ModuleType("__main__")  # while it starts, its parent seems to have no script
+        try:
+            return SpawnProcess._Popen(process)
+        finally:
+            sys.modules["__main__"] = main
+
+
+class _ContextWithoutMain(SpawnContext):
+    Process = _ProcessWithoutMain

@@ -1,0 +1,241 @@
+"""Counting one graph by the workers of an executor.
+
+There are more parts than workers, and the executor gives the next part to whichever is free: that balances the load. If
+the workers have GPUs that hold the whole graph, each instead counts one share of it by the fastest method.
+
+The graph is not sent with the parts. A worker that does not have it maps it: from the graph's own folder, or else from
+a file without a name that exists while the verb runs. A worker on another machine is sent the columns. It then keeps
+the graph for the next part, and for the next count.
+
+If a worker dies, the result is still right: each part is added once, however often it was counted. Dask counts the
+parts again elsewhere. Our own pools are restarted and continue with the parts that are left. Any other process pool
+cannot be used after that, and `WorkerLost` says so; under MPI the whole job ends.
+"""
+
+import inspect
+import uuid
+from concurrent.futures import BrokenExecutor, CancelledError
+from contextlib import closing
+from dataclasses import replace
+from queue import SimpleQueue
+from weakref import WeakKeyDictionary
+
+import numpy as np
+
+from tcgpu import cpu
+from tcgpu.distributed import worker
+from tcgpu.distributed.cut import MANY_PARTS, shares, slices
+from tcgpu.distributed.executors import workers_of
+from tcgpu.distributed.journal import fingerprint, open_journal
+from tcgpu.distributed.shared_graph import SharedGraph
+from tcgpu.distributed.worker import DoesNotFit, GraphMissing, Task, method_of, opened
+from tcgpu.errors import GraphError, WorkerLost
+from tcgpu.progress import progress as progress_bar
+from tcgpu.registry import choose, on_engine
+
+PER_WORKER = 8  # parts: while the last ones are counted, the others wait for about a sixteenth of the time
+RESTARTS = 3  # of our own pools in one call
+
+
+def count(graph, executor, *, method=None, engine=None, order=None, parts=None, progress=None, resume=None,
+          max_seconds=None, **knobs):  # fmt: skip
+    """The number of triangles of a graph; see `tcgpu.count`."""
+    graph = opened(graph)
+    with workers_of(executor) as workers:
+        options = {"method": method, "engine": engine, "knobs": knobs}
+        name = "adaptive" if method is None and _fast(workers, engine) else method
+        if name is not None:
+            chosen = choose(name, engine, order, knobs)
+            _check_simulated(chosen, graph, engine, order, knobs, workers, max_seconds)
+            if not resume and "deal" in inspect.signature(chosen.imported().plan).parameters:
+                of_share = options | {"method": name, "order": order or chosen.order}
+                each = shares(_number(parts, workers.number), graph.m)
+                try:
+                    return _count(workers, graph, each, None, progress, of_share)
+                except DoesNotFit:
+                    if method is not None:
+                        raise
+            else:
+                method_of(method, engine, knobs)
+        own = _ordered(graph, order)
+        natively = name in (None, "cpu") and not resume  # the parts of a journal are the same for all engines
+        number = _number(parts, MANY_PARTS if resume else PER_WORKER * workers.number)
+        cut = slices(own, number, work=cpu.edge_work if natively else None)
+        return _count(workers, own, cut, resume, progress, options)
+
+
+def triangles(graph, executor, *, order=None, parts=None, progress=None, max_seconds=None, **options):
+    """The number of triangles of each vertex: int64; see `tcgpu.triangles`."""
+    graph = opened(graph)
+    own = _ordered(graph, order)
+    tally = _tally(own, executor, "triangles", own.n, parts, progress, max_seconds, options)
+    return tally if own is graph else tally[own.rank]
+
+
+def support(graph, executor, *, order=None, parts=None, progress=None, max_seconds=None, **options):
+    """The number of triangles of each edge, in the order of `graph.edges()`: int64; see `tcgpu.support`."""
+    graph = opened(graph)
+    own = _ordered(graph, order)
+    tally = _tally(own, executor, "support", own.m, parts, progress, max_seconds, options)
+    return cpu.carried_back(graph, own, tally)
+
+
+def engine_and_method(executor, method=None, engine=None):
+    """What the workers of an executor count with, as far as is known before they have."""
+    with workers_of(executor) as workers:
+        method = method or ("adaptive" if _fast(workers, engine) else "cpu")
+        return "cpu" if method == "cpu" else engine or workers.engine(), method
+
+
+def results(graph, executor, parts, *, verb="count", **options):
+    """Yield the PartResult of each part as soon as it is there. Parts are of the graph in the order that it has.
+
+    options: method, engine, order and knobs, a dict.
+    """
+    with workers_of(executor) as workers, closing(Job(workers, graph, verb, **options).run(parts)) as each:
+        yield from each
+
+
+def _number(parts, default):
+    """The number of parts; GraphError for one that is not possible."""
+    if parts is None:
+        return default
+    if isinstance(parts, bool) or not isinstance(parts, (int, np.integer)) or parts < 1:
+        raise GraphError(f"a graph is cut into 1 part or more, not {parts!r}")
+    return int(parts)
+
+
+def _fast(workers, engine):
+    """Whether to use "adaptive" if no method is named: on GPUs, and in the simulator if that is asked for."""
+    return engine == "sim" or engine in (None, "gpu") and workers.engine() == "gpu"
+
+
+def _check_simulated(method, graph, engine, order, knobs, workers, max_seconds):
+    """Announce a count by simulators that takes long; GraphError if it takes longer than it may."""
+    if method.engines != ("cpu",) and (engine or workers.engine()) == "sim":
+        from tcgpu.kernels import simulated
+
+        with on_engine(method, "sim", max_seconds):
+            plan = method.plan(method.prepare(graph, order), **knobs)
+            simulated.check(method.name, plan.simulated_seconds / workers.number)
+
+
+def _count(workers, graph, parts, resume, progress, options):
+    with open_journal(resume, graph, "count", parts) as journal, _progress(progress, graph, parts) as bar:
+        bar.add(sum(part.work for part in journal.done))
+        todo = [part for part in parts if part not in journal.done]
+        with closing(Job(workers, graph, "count", **options).run(todo)) as each:
+            for result in each:
+                journal.add(result)
+                bar.add(result.part.work)
+        return sum(journal.done.values())
+
+
+def _tally(graph, executor, verb, length, parts, progress, max_seconds, options):
+    """The triangles of each vertex or edge of a graph, in the order that it has."""
+    method = method_of(**options)
+    total = np.zeros(length, np.int64)
+    with workers_of(executor) as workers:
+        _check_simulated(method, graph, options.get("engine"), None, {}, workers, max_seconds)
+        cut = slices(graph, _number(parts, PER_WORKER * workers.number))
+        job = Job(workers, graph, verb, **options)
+        with _progress(progress, graph, cut) as bar, closing(job.run(cut)) as each:
+            for result in each:
+                worker.add_values(total, result)
+                bar.add(result.part.work)
+    return total
+
+
+def _ordered(graph, order):
+    """The graph in the order to count it in. One in a folder stays there if no order is named."""
+    return graph if order is None and graph.folder is not None else graph.ordered(order or "auto")
+
+
+def _progress(progress, graph, parts):
+    work = sum(part.work for part in parts)
+    return progress_bar(progress, work, f"counting {graph.m:,} edges in {len(parts)} parts")
+
+
+_names = WeakKeyDictionary()  # Graph -> its token and the fingerprint of a sample of it
+
+
+class Job:
+    """One verb on one graph: has the workers count each part until there is one result for it."""
+
+    def __init__(self, workers, graph, verb, *, method=None, engine=None, order=None, knobs=()):
+        if graph not in _names:
+            _names[graph] = uuid.uuid4().hex, fingerprint(graph, whole=False)
+        token, sample = _names[graph]
+        worker.offer(token, graph)
+        source = None if graph.folder is None else str(graph.folder)
+        self.task = Task(token, sample, uuid.uuid4().hex, verb, method, engine, order, workers.cores, dict(knobs),
+                         worker.process_and_gpus(), source)  # fmt: skip
+        self.workers, self.graph = workers, graph
+        self.left = {}  # parts without a result
+        self.submitted = {}  # future -> part
+        self.finished = SimpleQueue()  # futures
+        self.restarts = 0
+        self.columns = None
+
+    def run(self, parts):
+        """Yield a PartResult for each part that is not empty. Those with the most work are submitted first."""
+        self.left = dict.fromkeys(sorted((part for part in parts if not part.empty), key=lambda part: -part.work))
+        with SharedGraph(self.graph) as shared:
+            try:
+                while self.left:
+                    if not self.submitted:  # at first, and when two workers have counted the same Share
+                        self._submit(self.left)
+                    future = self.finished.get()
+                    if future not in self.submitted:  # of a pool that has been replaced
+                        continue
+                    part, result = self.submitted.pop(future), self._result(future)
+                    if isinstance(result, GraphMissing):
+                        self._submit_with_graph(part, shared, result.source)
+                    elif result is not None and result.part in self.left:
+                        del self.left[result.part]
+                        yield result
+            finally:
+                for future in self.submitted:
+                    future.cancel()
+
+    def _submit(self, parts, columns=None):
+        try:
+            for part in list(parts):
+                future = self.workers.submit(self.task, part, columns)
+                self.submitted[future] = part
+                future.add_done_callback(self.finished.put)
+        except BrokenExecutor as error:
+            self._restart(error)
+
+    def _result(self, future):
+        """The result of a finished future, or None if its part has been submitted again."""
+        try:
+            return future.result()
+        except (BrokenExecutor, CancelledError) as error:
+            self._restart(error)
+        except Exception as error:
+            if not type(error).__module__.startswith("distributed."):  # Dask's own
+                raise
+            self._restart(error)
+
+    def _submit_with_graph(self, part, shared, tried):
+        """Submit a part again, with a source of the graph, or with the columns if the worker could not map that."""
+        if self.task.source is None:
+            self.task = replace(self.task, source=shared.source())
+        if self.task.source == tried:
+            self.columns = self.columns or self.workers.sendable(shared.columns())
+            self._submit([part], self.columns)
+        else:
+            self._submit([part])
+
+    def _restart(self, error):
+        """Submit all parts that are left to new workers, after one died; WorkerLost if there are none."""
+        self.submitted.clear()
+        self.restarts += 1
+        if self.restarts <= RESTARTS and self.workers.restart():
+            self._submit(self.left)
+            return
+        raise WorkerLost(
+            f"a worker died (killed, or out of memory), and {type(self.workers.executor).__name__} cannot continue: "
+            f"{len(self.left)} parts are not counted; resume=FILE keeps those that are. {error}"
+        ) from error
