@@ -28,7 +28,7 @@ help: ## list these commands
 lab: .venv/lab ## open JupyterLab at the first notebook; LAB="--port=9000" passes options on
 	@$(PY) -m jupyterlab --allow-root --LabApp.default_url=/lab/tree/$(FIRST) $(LAB)
 
-test: .venv/test ## run everything that this machine can test; PARTS="core notebooks" runs some of it
+test: .venv/test ## run everything that this machine can test; PARTS="core notebooks" runs some of it, FULL=1 all combinations
 	@$(PY) tests/suite.py $(PARTS)
 
 report: .venv/lab ## run every notebook and write them as HTML pages, charts included, into report/

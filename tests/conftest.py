@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+import sampling
 from hypothesis import settings
 
 from tcgpu.engines import runtime
@@ -28,6 +29,14 @@ BROWSERS = (
 def browser():
     """Path of the first Chromium found, or None."""
     return next(filter(None, map(shutil.which, BROWSERS)), None)
+
+
+def pytest_addoption(parser):
+    parser.addoption("--full", action="store_true", help="try all combinations of knobs and graphs, not a sample")
+
+
+def pytest_configure(config):
+    sampling.full = config.getoption("full")
 
 
 def pytest_collection_modifyitems(items):

@@ -1,9 +1,10 @@
 """Everything `make test` runs, part after part, and one summary of them all at the end.
 
 Each part is a process of its own, so that a fault on a GPU, which spoils all later work of its process, spoils no other
-part. A part that fails does not keep the later ones from running. Usage: python tests/suite.py [PART ...]
+part. A part that fails does not keep the later ones from running. Usage: [FULL=1] python tests/suite.py [PART ...]
 """
 
+import os
 import subprocess
 import sys
 import time
@@ -14,6 +15,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 NO_TESTS = 5  # pytest's exit code
+FULL = bool(os.environ.get("FULL"))  # all combinations of knobs and graphs, not a sample
 RECORDS = ROOT / "report" / "tests"  # one JUnit file for each pytest process
 
 
@@ -23,6 +25,7 @@ class Part:
 
     name: str
     arguments: list
+    minutes: float  # about how long it takes on 2 cores without a GPU
 
     @property
     def record(self):
@@ -30,15 +33,16 @@ class Part:
 
     def command(self):
         extra = [f"--junitxml={self.record}", "--durations=5"] if self.arguments[0] == "pytest" else []
+        extra += ["--full"] if FULL and self.name in ("core", "gpu") else []
         return [sys.executable, "-m", *self.arguments, *extra]
 
 
 PARTS = [
-    Part("style", ["ruff", "check", "."]),
-    Part("core", ["pytest", "-m", "not gpu and not browser", "--numprocesses=auto", "--dist=worksteal"]),
-    Part("gpu", ["pytest", "-m", "gpu"]),
-    Part("notebooks", ["pytest", "--nbval", "--nbval-current-env", "--nbval-cell-timeout=300", "notebooks"]),
-    Part("browser", ["pytest", "-m", "browser"]),
+    Part("style", ["ruff", "check", "."], 0),
+    Part("core", ["pytest", "-m", "not gpu and not browser", "--numprocesses=auto", "--dist=worksteal"], 9),
+    Part("gpu", ["pytest", "-m", "gpu"], 0.2),
+    Part("notebooks", ["pytest", "--nbval", "--nbval-current-env", "--nbval-cell-timeout=300", "notebooks"], 1.5),
+    Part("browser", ["pytest", "-m", "browser"], 1.5),
 ]
 
 
@@ -55,7 +59,7 @@ class Outcome:
 
 def run(part):
     """Run a part with its output shown as it comes; return its Outcome."""
-    print(f"\n=== {part.name}", flush=True)
+    print(f"\n=== {part.name}: about {part.minutes:g} minutes on 2 cores", flush=True)
     part.record.unlink(missing_ok=True)
     start = time.monotonic()
     code = subprocess.run(part.command(), cwd=ROOT).returncode

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from kernel_shapes import small_graphs
+from sampling import share
 
 import tcgpu
 from tcgpu import DeviceGraph, Graph, GraphError, cpu, generate
@@ -66,7 +67,7 @@ def fewer(step, blocks):
 @pytest.mark.parametrize("knobs", BY_DEGREE.values(), ids=BY_DEGREE)
 def test_each_class_by_degree_in_the_simulator(knobs, roomy):
     with runtime.using("sim"):
-        for name, graph in GRAPHS.items():
+        for name, graph in share(GRAPHS.items(), knobs):
             assert counted(graph.ordered("degree"), knobs) == cpu.plan(graph).count(), name
 
 
@@ -74,7 +75,7 @@ def test_each_class_by_degree_in_the_simulator(knobs, roomy):
 @pytest.mark.parametrize("knobs", AS_IT_COMES.values(), ids=AS_IT_COMES)
 def test_each_class_as_it_comes_in_the_simulator(knobs):
     with runtime.using("sim"):
-        for name, graph in GRAPHS.items():
+        for name, graph in share(GRAPHS.items(), knobs):
             assert counted(graph, knobs) == cpu.plan(graph).count(), name
 
 
@@ -132,16 +133,16 @@ def test_knobs_out_of_range_are_refused(knobs):
 @pytest.mark.parametrize("knobs", BY_DEGREE.values(), ids=BY_DEGREE)
 def test_shares_by_degree_add_up(knobs, roomy):
     with runtime.using("sim"):
-        for graph in (GRAPHS["R-MAT"].ordered("degree"), GRAPHS["cliques"].ordered("degree")):
-            assert_shares_add_up(graph, knobs, (2, 3))
+        for name, of in share([("R-MAT", 2), ("cliques", 3), ("cliques", 2), ("R-MAT", 3)], knobs, of=4):
+            assert_shares_add_up(GRAPHS[name].ordered("degree"), knobs, (of,))
 
 
 @pytest.mark.sim
 @pytest.mark.parametrize("knobs", AS_IT_COMES.values(), ids=AS_IT_COMES)
 def test_shares_as_it_comes_add_up(knobs):
     with runtime.using("sim"):
-        for graph in (GRAPHS["R-MAT"], GRAPHS["cliques"]):
-            assert_shares_add_up(graph, knobs, (2, 3))
+        for name, of in share([("R-MAT", 2), ("cliques", 3), ("cliques", 2), ("R-MAT", 3)], knobs, of=2):
+            assert_shares_add_up(GRAPHS[name], knobs, (of,))
 
 
 @pytest.mark.sim

@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from kernel_shapes import small_graphs, well_known
+from sampling import share
 
 import tcgpu
 from tcgpu import DeviceGraph, Graph, GraphError, cpu, generate
@@ -101,7 +102,7 @@ def long_column():
 @pytest.mark.parametrize("knobs", BY_DEGREE.values(), ids=BY_DEGREE)
 def test_each_class_by_degree_in_the_simulator(knobs):
     with runtime.using("sim"):
-        for name, graph in GRAPHS.items():
+        for name, graph in share(GRAPHS.items(), knobs):
             assert same(graph.ordered("degree"), **knobs), name
 
 
@@ -109,7 +110,7 @@ def test_each_class_by_degree_in_the_simulator(knobs):
 @pytest.mark.parametrize("knobs", AS_IT_COMES.values(), ids=AS_IT_COMES)
 def test_each_class_as_it_comes_in_the_simulator(knobs):
     with runtime.using("sim"):
-        for name, graph in GRAPHS.items():
+        for name, graph in share(GRAPHS.items(), knobs):
             assert same(graph, **knobs), name
 
 

@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
+from sampling import share
 
 import tcgpu
 
@@ -147,8 +148,10 @@ def squares(tmp_path):
     return twice
 
 
-@pytest.mark.parametrize("how", ["empty", "garbage", "cut", "zeros"])
-@pytest.mark.parametrize("ending", ["nbi", "nbc"])
+@pytest.mark.parametrize(
+    "ending, how",
+    share(((ending, how) for ending in ("nbi", "nbc") for how in ("empty", "garbage", "cut", "zeros")), "damage", of=3),
+)
 def test_a_damaged_file_is_compiled_anew_and_overwritten(ending, how, squares, tmp_path):
     files = list(tmp_path.rglob(f"*.{ending}"))
     assert len(files) == {"nbi": 1, "nbc": 2}[ending]

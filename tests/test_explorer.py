@@ -13,6 +13,7 @@ import time
 import ipywidgets as widgets
 import networkx as nx
 import pytest
+from sampling import share
 
 import tcgpu
 from tcgpu import datasets, records
@@ -121,7 +122,7 @@ def another(control):
     return round(control.value - control.step, 9) if control.value > control.min else control.value + control.step
 
 
-@pytest.mark.parametrize("name", GENERATORS)
+@pytest.mark.parametrize("name", share(GENERATORS, "sliders", of=3))
 def test_every_slider_changes_the_graph(explore, name):
     explorer = explore(methods=["cpu"])
     explorer.graphs.source.value = "generated"

@@ -67,18 +67,12 @@ def barriers(function):
 
 
 @pytest.mark.parametrize("kernel", list(every_kernel()))
-def test_barriers_are_as_many_as_written(kernel, capability):
+def test_compiles_to_integers_in_registers_with_the_barriers_as_written(kernel, capability):
     """CPython copies a short end of a function into each branch that leads there, and LLVM may follow suit. Lanes of a
     warp that then wait at two copies of one barrier wait for ever."""
     for code in compiled(kernel, capability):
-        ptx = kernel_compiler.to_ptx(code, capability)
-        assert len(re.findall(r"\b(?:bar|barrier)\.(?:sync|red|cta)", ptx)) <= barriers(kernel.py_func)
-
-
-@pytest.mark.parametrize("kernel", list(every_kernel()))
-def test_compiles_to_integers_in_registers(kernel, capability):
-    for code in compiled(kernel, capability):
         ptx, said = kernel_compiler.to_ptx(code, capability), kernel_compiler.resources(code, capability)
+        assert len(re.findall(r"\b(?:bar|barrier)\.(?:sync|red|cta)", ptx)) <= barriers(kernel.py_func)
         assert ".entry" in ptx and f".target {target(capability)}" in ptx
         assert not re.search(r"\.f(64|32)\b", ptx), "counts with floating point"
         assert ".local" not in ptx, "keeps variables in local memory"

@@ -6,6 +6,7 @@ from itertools import combinations
 import numpy as np
 import pytest
 from kernel_shapes import MOST_EDGES, QUICK, settings, small_graphs, well_known
+from sampling import default_and_share, share
 
 from tcgpu import Graph, GraphError, cpu
 from tcgpu.engines import runtime
@@ -37,7 +38,7 @@ def test_counts_are_those_of_brute_force_for_every_shape(method, name):
     graph = GRAPHS[name]
     wanted = brute_force(graph)
     assert cpu.plan(graph).count() == wanted
-    for knobs in settings(method, graph):
+    for knobs in default_and_share(settings(method, graph), name + method):
         assert METHODS[method].plan(graph, **knobs).count() == wanted, knobs
 
 
@@ -45,7 +46,7 @@ def test_counts_are_those_of_brute_force_for_every_shape(method, name):
 def test_counts_of_well_known_graphs(method, graphs_folder):
     tried = 0
     for name, graph, wanted in well_known(graphs_folder, MOST_EDGES["sim"].get(method, 5000)):
-        for knobs in settings(method, graph):
+        for knobs in default_and_share(settings(method, graph), name + method, of=6):
             assert METHODS[method].plan(graph, **knobs).count() == wanted, (name, knobs)
         tried += 1
     assert tried >= (2 if method in MOST_EDGES["sim"] else 3)
@@ -61,7 +62,7 @@ def test_counts_do_not_depend_on_the_order(method, order):
 @pytest.mark.parametrize("method", ON_GPU)
 def test_counts_do_not_depend_on_which_thread_goes_first(method):
     graph = GRAPHS["random"]
-    for seed in range(3):
+    for seed in share(range(3), method):
         plan = METHODS[method].plan(graph, **QUICK.get(method, {}))
         plan.allocate()
         for step in plan.steps:

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from kernel_shapes import small_graphs
+from sampling import share
 from strategies import sparse_graphs
 
 import tcgpu
@@ -63,10 +64,13 @@ def test_parts_add_up(name, cut, engine):
 
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("name", GRAPHS)
-@pytest.mark.parametrize("cut", [lambda graph: slices(graph, 2), some_pairs], ids=["slices", "pairs"])
-def test_edges_and_vertices_add_up(name, cut, engine):
+def test_edges_and_vertices_add_up(name, engine):
+    for parts in share([lambda graph: slices(graph, 2), some_pairs], (name, engine), of=2):
+        assert_edges_and_vertices_add_up(name, parts(GRAPHS[name]), engine)
+
+
+def assert_edges_and_vertices_add_up(name, parts, engine):
     graph = GRAPHS[name]
-    parts = cut(graph)
     of_edges = [support_part(graph, part, engine=engine) for part in parts]
     of_vertices = [triangles_part(graph, part, engine=engine) for part in parts]
     assert np.array_equal(sum_values(of_edges, graph.m), tcgpu.support(graph, engine="cpu"))

@@ -35,7 +35,8 @@ def test_errs(broken): pass
 @pytest.fixture
 def record(root, tmp_path):
     """The record of a pytest run over TESTS under the rules of this folder's conftest."""
-    shutil.copy(root / "tests" / "conftest.py", tmp_path)
+    for name in ("conftest.py", "sampling.py"):
+        shutil.copy(root / "tests" / name, tmp_path)
     (tmp_path / "test_weather.py").write_text(TESTS)
     command = [sys.executable, "-m", "pytest", "--rootdir", tmp_path, "--junitxml=record.xml", "-p", "no:cacheprovider"]
     subprocess.run([*command, tmp_path], cwd=tmp_path, capture_output=True, env={"PYTHONPATH": str(root)})
@@ -71,7 +72,7 @@ def test_the_summary_lists_skips_and_failures_and_ends_with_totals(record, capsy
 )
 def test_a_part_without_a_record_counts_by_its_exit_code(tmp_path, monkeypatch, arguments, passed, failed):
     monkeypatch.setattr(suite, "RECORDS", tmp_path)
-    outcome = suite.run(suite.Part("part", arguments))
+    outcome = suite.run(suite.Part("part", arguments, 1))
     assert (outcome.passed, outcome.failed) == (passed, failed)
 
 

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from kernel_shapes import small_graphs
+from sampling import share
 
 import lengths
 import tcgpu
@@ -93,7 +94,8 @@ class TestInTheSimulator:
     def test_slices_of_the_edges_add_up(self, name, graph, named):
         graph = GRAPHS[graph]
         wanted = cpu.plan(graph).count()
-        for setting, cuts in enumerate(([], [graph.m // 3, graph.m // 2], [graph.m // 5] * 2)):
+        cuts_of_settings = enumerate(([], [graph.m // 3, graph.m // 2], [graph.m // 5] * 2))
+        for setting, cuts in share(cuts_of_settings, (name, named, graph.m)):
             assert slices(name, graph, cuts, named=named, setting=setting) == wanted
 
     @every_kernel
@@ -101,7 +103,8 @@ class TestInTheSimulator:
     def test_pairs_of_ranges_add_up(self, name, graph):
         graph = GRAPHS[graph]
         wanted = cpu.plan(graph).count()
-        for setting, ends in enumerate(([graph.n // 2], [min(1, graph.n), *[graph.n // 4] * 2, max(0, graph.n - 1)])):
+        several = [min(1, graph.n), *[graph.n // 4] * 2, max(0, graph.n - 1)]
+        for setting, ends in share(enumerate(([graph.n // 2], several)), (name, graph.m), of=2):
             assert pairs(name, graph, sorted(ends), setting=setting) == wanted
 
     @every_kernel
@@ -130,7 +133,7 @@ class TestInTheSimulator:
     def test_every_row_of_a_column_is_found_and_none_between(self, short, long):
         """Both halves of a search, at lengths about the multiples of 32: even rows are there, odd rows are not."""
         there = np.arange(0, 2 * long, 2)
-        for begin in range(0, 2 * long - short, max(1, long // 7)):
+        for begin in share(range(0, 2 * long - short, max(1, long // 7)), (short, long), of=4):
             keys = range(begin, begin + short)
             wanted = sum(key % 2 == 0 for key in keys)
             for setting in (0, 1):
@@ -254,7 +257,7 @@ class TestEdgesThatWaitInLine:
         graph, low = with_rows_at_hand(turns * 2, 0.5)
         end = 64 * len(turns)
         blocks, threads, shared = warp_search.shape(10**6, threads, blocks)
-        for first, last in ((0, end), (5, end - 3), (33, 34), (end // 2, end)):
+        for first, last in share(((0, end), (5, end - 3), (33, 34), (end // 2, end)), (turns, threads), of=2):
             for begin, stop in ((0, low), (low, low + OTHERS), (low + 7, low + 8), (low + OTHERS, graph.n)):
                 counter = np.zeros(1, np.int64)
                 own = graph.col_of[first:last], first, last, 0, graph.col_ptr, graph.row_idx
