@@ -30,8 +30,9 @@ from pathlib import Path
 
 import tcgpu
 from tcgpu import cpu, datasets
+from tcgpu.errors import GraphError, TcgpuError
 from tcgpu.generators import GENERATORS
-from tcgpu.graph import Graph, GraphError, as_graph
+from tcgpu.graph import Graph, as_graph
 from tcgpu.kernels import simulated
 from tcgpu.kernels.chatterjee.chunks import split
 from tcgpu.measurement import (
@@ -293,7 +294,7 @@ def methods_that_fit(methods, graph, engine):
         try:
             with on_engine(chosen, engine):
                 chosen.plan(graph)
-        except GraphError:
+        except TcgpuError:
             continue
         if graph.max_column <= LONGEST_ALONE.get(name, graph.max_column):
             fitting.append(name)
@@ -476,7 +477,7 @@ def main(argv=None):
         limited = nullcontext() if wish.max_seconds is None else simulated.limited(wish.max_seconds)
         with limited, underway(None, f"measuring {wish.suite}"):
             rows = run(wish.suite, methods, engine=wish.engine, repeats=wish.repeats, share=wish.share)
-    except tcgpu.GraphError as error:
+    except tcgpu.TcgpuError as error:
         parser.error(str(error))
     print(rows)
     path = wish.output or record_path(wish.suite, rows)

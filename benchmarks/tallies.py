@@ -21,7 +21,7 @@ from pathlib import Path
 import gpu
 import numpy as np
 
-from tcgpu import measurement, records
+from tcgpu import measurement, records, registry
 from tcgpu.engines import runtime
 from tcgpu.kernels.device_graph import DeviceGraph
 
@@ -33,7 +33,7 @@ def plans(graph):
     return {
         "count": gpu.ADAPTIVE.plan(graph),
         "edges": gpu.ADAPTIVE.support_plan(graph),
-        "vertices": gpu.ADAPTIVE.triangles_plan(graph),
+        "vertices": registry.triangles_plan(gpu.ADAPTIVE, graph),
         "edges by a bitmap": gpu.CHECK.support_plan(graph),
     }
 

@@ -93,7 +93,7 @@ def _count_per_vertex(graph, arguments, knobs):
     from tcgpu import api, cpu, registry
 
     wish = {"engine": arguments.engine, "order": arguments.order}
-    method = registry.for_edges(graph, arguments.method, **wish)
+    method = registry.choose_for_edges(graph, arguments.method, **wish)
     engine = registry.engine_of(method, arguments.engine)
     begin = time.perf_counter()
     with progress(arguments, f"counting {graph.m:,} edges by {method.name} on {engine}"):
@@ -593,7 +593,7 @@ def _bad_input(error):
         return " ".join(["out of memory:", *str(error).split()]).rstrip(":")  # nothing is imported for it
     if isinstance(error, OSError) and error.strerror:
         said = f"{error.filename}: {error.strerror}" if error.filename else error.strerror
-    elif isinstance(error, (UsageError, OSError, tcgpu.GraphError, BrokenExecutor)):
+    elif isinstance(error, (UsageError, OSError, tcgpu.TcgpuError, BrokenExecutor)):
         said = str(error) or type(error).__name__
     else:
         return None

@@ -1,209 +1,416 @@
 """The verbs: count, triangles, support, clustering, k_truss and the others.
 
-Every verb takes whatever `as_graph` takes: a Graph, a NetworkX graph, a SciPy sparse matrix, edge arrays, or pairs.
+Every verb takes the same graphs and the same keywords.
+
+Graphs: a `Graph`, a NetworkX graph, a SciPy sparse matrix, edge arrays `(u, v)`, a list of pairs, or the path of a file
+or folder that `tcgpu.read` reads.
+
+Keywords:
+
+    method       a name out of `methods()`; without one, what is fastest on the engine
+    engine       "gpu", "sim" (the simulator, for small graphs) or "cpu"; without one, the fastest that the machine has
+    order        the vertex order to work in: "natural", "degree", "bfs", "random" or "auto"; without one, the method's.
+                 Results are always in the caller's numbering.
+    executor     workers: an executor of `concurrent.futures`, a Dask client's, an `MPIPoolExecutor`, or the name of one
+                 that tcgpu keeps: "gpus", "processes", "threads", "dask://HOST:PORT"
+    parts        into how many parts the work is cut for the executor
+    progress     True shows a bar, False none, None one at a terminal only; a function is called with (done, total).
+                 Nothing else changes.
+    max_seconds  how long the simulator may take by its estimate; 30 seconds without a number. An estimate of 2 seconds
+                 or more is logged (logger "tcgpu").
 """
+
+import os
+from collections.abc import Callable, Iterator
+from concurrent.futures import Executor
+from typing import Any
 
 import numpy as np
 
-from tcgpu import cleaning, cpu
+from tcgpu import cleaning, cpu, formats
 from tcgpu.cpu import truss
 from tcgpu.engines.choice import ENGINE
-from tcgpu.errors import GraphError
+from tcgpu.errors import EngineError, MethodError
 from tcgpu.graph import Graph, as_graph
 from tcgpu.progress import underway
-from tcgpu.registry import ENGINES, GPU, K_TRUSS, choose, engine_of, for_edges, on_engine
+from tcgpu.registry import (
+    ENGINES,
+    GPU,
+    K_TRUSS,
+    METHODS,
+    choose,
+    choose_for_edges,
+    engine_of,
+    on_engine,
+    triangles_plan,
+)
 from tcgpu.suggest import unknown
 
+Progress = bool | Callable[[float, float], Any] | None
+Workers = Executor | str | None
 
-def count(graph, method=None, *, engine=None, order=None, executor=None, device_memory=None, resume=None,
-          progress=None, max_seconds=None, **knobs):  # fmt: skip
-    """How many triangles `graph` has: an exact Python int.
 
-    method: a name out of `methods()`; without one, the best this machine has.
-    engine: "gpu", "sim" or "cpu"; without one, the first of the method's that this machine has.
-    order: "natural", "degree", "bfs", "random", or "auto" (by degree where the graph is skewed); without one, what
-    the method's source used.
-    progress: True shows a bar, False nothing; without either it is shown at a terminal. A function is called with what
-    is done and the total. Nothing else changes.
-    max_seconds: how long the simulator may take by its estimate; without a number, 30 seconds, and from 2 on the log
-    "tcgpu" says how long it takes.
-    Other keywords are the method's knobs.
+def count(
+    graph: Any,
+    method: str | None = None,
+    *,
+    engine: str | None = None,
+    order: str | None = None,
+    executor: Workers = None,
+    parts: int | None = None,
+    progress: Progress = None,
+    max_seconds: float | None = None,
+    device_memory: int | str | None = None,
+    resume: str | os.PathLike | None = None,
+    **knobs: Any,
+) -> int:
+    """Count the triangles of a graph, exactly.
 
-    With any of these the graph is counted in parts, by method "warp_search" or "cpu", one after the other:
+    Parameters
+    ----------
+    graph, method, engine, order, executor, parts, progress, max_seconds
+        As in every verb: see `tcgpu.api`.
+    device_memory
+        At most so much memory of the device is used: bytes, or text like "512MB". A graph that needs more is streamed
+        through it, part by part. On engine "cpu", so much of the graph is read at a time. A graph in a folder that
+        `tcgpu.write` made stays in its files, and is counted in the order that they have.
+    resume
+        The path of a journal. Parts that it holds are not counted again; new parts are added to it.
+    knobs
+        Those of the method: `tcgpu.methods()` lists them.
 
-    device_memory: so much of the device is taken, a number of bytes or a text like "512MB"; what does not fit streams
-    through it. On engine "cpu" no more columns are looked at at a time. The graph may be the path of a folder that
-    `tcgpu.write` has made: it stays in its files, and is counted in the order that they have.
-    resume: the path of a journal: what it says is done is not counted again.
+    Returns
+    -------
+    int
+        The number of triangles.
 
-    Or by many workers at a time; those with GPUs that hold the whole graph do so by "adaptive":
-
-    executor: of `concurrent.futures`, a Dask client's or `MPIPoolExecutor`, too; or the name of one that is kept for
-    the next count: "gpus" (a process for each GPU of this machine), "processes" (one for each core), "threads", or
-    "dask://HOST:PORT". With it, parts: how many.
+    Examples
+    --------
+    >>> tcgpu.count([(0, 1), (1, 2), (2, 0)])
+    1
     """
-    in_parts = {"executor": executor, "device_memory": device_memory, "resume": resume}
-    if any(value is not None for value in in_parts.values()):
-        wish = {"engine": engine, "order": order, "progress": progress, "max_seconds": max_seconds}
+    options: dict[str, Any] = {"engine": engine, "order": order, "progress": progress, "max_seconds": max_seconds}
+    _check_parts(executor, parts)
+    if executor is not None or device_memory is not None or resume is not None:
         from tcgpu import distributed
 
-        return distributed.count(graph, method, **in_parts, **wish, **knobs)
+        options |= {"executor": executor, "device_memory": device_memory, "resume": resume}
+        options |= {} if executor is None else {"parts": parts}
+        return distributed.count(graph, method, **options, **knobs)
     chosen = choose(method, engine, order, knobs)
     with on_engine(chosen, engine, max_seconds), underway(progress, f"counting by {chosen.name}"):
-        return chosen.plan(chosen.prepare(graph, order), **knobs).count()
+        return chosen.plan(chosen.prepare(_opened(graph), order), **knobs).count()
 
 
-def triangles(graph, *, method=None, engine=None, order=None, executor=None, progress=None, max_seconds=None):
-    """How many triangles each vertex is in: int64, one a vertex.
+def triangles(
+    graph: Any,
+    *,
+    method: str | None = None,
+    engine: str | None = None,
+    order: str | None = None,
+    executor: Workers = None,
+    parts: int | None = None,
+    progress: Progress = None,
+    max_seconds: float | None = None,
+) -> np.ndarray:
+    """Count the triangles at each vertex.
 
-    All keywords: as in `support`, by which a GPU finds them.
+    Parameters
+    ----------
+    graph, method, engine, order, executor, parts, progress, max_seconds
+        As in every verb: see `tcgpu.api`. Methods are "cpu", "adaptive" and the bitmap methods; with an executor,
+        "cpu" and "warp_search".
+
+    Returns
+    -------
+    numpy.ndarray
+        int64, one number a vertex.
     """
-    wish = {"engine": engine, "order": order, "max_seconds": max_seconds}
+    options = {"engine": engine, "order": order, "max_seconds": max_seconds}
+    graph = _opened(graph)
     if executor is not None:
-        return _by_many("triangles", graph, executor, progress, method=method, **wish)
-    graph = _at_hand(graph)
-    chosen = for_edges(graph, method, engine, order)
+        return _on_executor("triangles", graph, executor, parts, progress, method=method, **options)
+    _check_parts(executor, parts)
+    chosen = choose_for_edges(graph, method, engine, order)
     with on_engine(chosen, engine, max_seconds), underway(progress, f"counting triangles of vertices by {chosen.name}"):
         if chosen.engines == ("cpu",):
             return cpu.triangles(as_graph(graph), order or "auto")
-        back, own, carry = _there_and_back(chosen, graph, order)
-        return carry.vertices_back(chosen.triangles_plan(own), own, back).count()
+        from tcgpu.kernels import carry
+
+        given = chosen.prepare(graph, "natural")
+        own = chosen.prepare(given, order)
+        return carry.vertices_back(triangles_plan(chosen, own), own, given).count()
 
 
-def support(graph, *, method=None, engine=None, order=None, executor=None, progress=None, max_seconds=None):
-    """How many triangles each edge is in: int64, one an edge, in the order of `graph.edges()`.
+def support(
+    graph: Any,
+    *,
+    method: str | None = None,
+    engine: str | None = None,
+    order: str | None = None,
+    executor: Workers = None,
+    parts: int | None = None,
+    progress: Progress = None,
+    max_seconds: float | None = None,
+) -> np.ndarray:
+    """Count the triangles at each edge.
 
-    method: "cpu", "adaptive" or one of the bitmap methods; without one, what is fast on the engine. engine: "gpu",
-    "sim" or "cpu"; without one, a GPU if there is one. order: to find them in, whatever that of the result.
-    executor, progress, max_seconds: as in `count`; the methods of an executor are "warp_search" and "cpu".
+    Parameters
+    ----------
+    graph, method, engine, order, executor, parts, progress, max_seconds
+        As in every verb: see `tcgpu.api`. Methods are "cpu", "adaptive" and the bitmap methods; with an executor,
+        "cpu" and "warp_search".
+
+    Returns
+    -------
+    numpy.ndarray
+        int64, one number an edge, in the order of `graph.edges()`.
     """
-    wish = {"engine": engine, "order": order, "max_seconds": max_seconds}
+    options = {"engine": engine, "order": order, "max_seconds": max_seconds}
+    graph = _opened(graph)
     if executor is not None:
-        return _by_many("support", graph, executor, progress, method=method, **wish)
-    graph = _at_hand(graph)
-    chosen = for_edges(graph, method, engine, order)
+        return _on_executor("support", graph, executor, parts, progress, method=method, **options)
+    _check_parts(executor, parts)
+    chosen = choose_for_edges(graph, method, engine, order)
     with on_engine(chosen, engine, max_seconds), underway(progress, f"counting triangles of edges by {chosen.name}"):
         if chosen.engines == ("cpu",):
             return cpu.support(as_graph(graph), order or "auto")
-        back, own, carry = _there_and_back(chosen, graph, order)
-        return cpu.widened(carry.edges_back(chosen.support_plan(own), own, back).count())
+        from tcgpu.kernels import carry
+
+        given = chosen.prepare(graph, "natural")
+        own = chosen.prepare(given, order)
+        return cpu.widened(carry.edges_back(chosen.support_plan(own), own, given).count())
 
 
-def _at_hand(graph):
-    """A graph as it came, if it has columns or comes as edges, or else made a Graph."""
-    return graph if isinstance(graph, tuple) or hasattr(graph, "col_ptr") else as_graph(graph)
+def list_triangles(
+    graph: Any,
+    chunk: int = 1 << 20,
+    *,
+    method: str | None = None,
+    engine: str | None = None,
+    order: str | None = None,
+    executor: Workers = None,
+    parts: int | None = None,
+    progress: Progress = None,
+    max_seconds: float | None = None,
+) -> Iterator[np.ndarray]:
+    """List every triangle once.
+
+    Parameters
+    ----------
+    graph, order, progress
+        As in every verb: see `tcgpu.api`.
+    chunk
+        At most so many triangles come at a time.
+    method, engine
+        "cpu": only the native engine lists triangles.
+    executor, parts, max_seconds
+        An executor can't list triangles; the simulator does not.
+
+    Yields
+    ------
+    numpy.ndarray
+        int32, a row a triangle: vertices j < i < k.
+    """
+    _check_only("list_triangles", executor, parts, {"cpu"}, method, {"cpu"}, engine)
+    choose("cpu", order=order)
+    graph = as_graph(_opened(graph))
+    return _listed(graph, cpu.list_triangles(graph, chunk, order or "auto"), progress)
 
 
-def _there_and_back(method, graph, order):
-    """A graph as it came, in the order that it is to be counted in, and what brings the result back to the first."""
-    from tcgpu.kernels import carry
+def clustering(graph: Any, **options: Any) -> np.ndarray:
+    """Compute each vertex's clustering coefficient: the share of pairs of its neighbours that are joined.
 
-    back = method.prepare(graph, "natural")
-    return back, method.prepare(back, order), carry
+    Parameters
+    ----------
+    graph, options
+        As in `triangles`.
 
-
-def _by_many(verb, graph, executor, progress, **wish):
-    """A verb by the workers of an executor."""
-    from tcgpu.distributed import pool
-
-    return getattr(pool, verb)(graph, executor, progress=progress, **wish)
-
-
-def list_triangles(graph, chunk=1 << 20):
-    """Every triangle once, in int32 arrays of at most `chunk` rows; a row holds vertices j < i < k."""
-    return cpu.list_triangles(as_graph(graph), chunk)
+    Returns
+    -------
+    numpy.ndarray
+        float64, one number a vertex; 0 where a vertex has fewer than two neighbours.
+    """
+    graph = as_graph(_opened(graph))
+    pairs = _neighbour_pairs(graph)
+    return np.divide(triangles(graph, **options), pairs, out=np.zeros(graph.n), where=pairs > 0)
 
 
-def clustering(graph):
-    """Each vertex's share of neighbour pairs that are neighbours themselves: float64; 0 where there is no pair."""
-    graph = as_graph(graph)
-    pairs = _pairs(graph)
-    return np.divide(triangles(graph), pairs, out=np.zeros(graph.n), where=pairs > 0)
-
-
-def average_clustering(graph):
-    """The mean of `clustering`; 0 for a graph without vertices."""
-    local = clustering(graph)
+def average_clustering(graph: Any, **options: Any) -> float:
+    """Compute the mean of `clustering` over all vertices; 0 for a graph without vertices. Options as in `triangles`."""
+    local = clustering(graph, **options)
     return float(local.mean()) if local.size else 0.0
 
 
-def transitivity(graph):
-    """The share of all paths of two edges that a third edge closes: three times triangles over paths."""
-    graph = as_graph(graph)
-    paths = cpu.sum_exactly(_pairs(graph))
-    return 3 * count(graph) / paths if paths else 0.0
+def transitivity(graph: Any, **options: Any) -> float:
+    """Compute three times the triangles over the paths of two edges; 0 without such paths. Options as in `count`."""
+    graph = as_graph(_opened(graph))
+    paths = cpu.sum_exactly(_neighbour_pairs(graph))
+    return 3 * count(graph, **options) / paths if paths else 0.0
 
 
-def _pairs(graph: Graph):
+def is_triangle_free(graph: Any, **options: Any) -> bool:
+    """Return whether no three vertices are neighbours of each other. Options as in `count`."""
+    return count(graph, **options) == 0
+
+
+def k_truss(
+    graph: Any,
+    k: int,
+    *,
+    method: str | None = None,
+    engine: str | None = None,
+    order: str | None = None,
+    executor: Workers = None,
+    parts: int | None = None,
+    progress: Progress = None,
+    max_seconds: float | None = None,
+) -> Graph:
+    """Find the k-truss: the largest subgraph whose every edge is in at least k - 2 of its triangles.
+
+    Parameters
+    ----------
+    k
+        2 or more. A clique of k vertices is a k-truss; the 2-truss is every edge.
+    graph, engine, progress, max_seconds
+        As in every verb: see `tcgpu.api`.
+    method
+        "cpu" or "k_truss" (GPU); without a name, what is fastest on the engine.
+    order, executor, parts
+        Trusses are found in the graph's own order, and not by an executor.
+
+    Returns
+    -------
+    Graph
+        Only the vertices that have an edge left. Its labels are those of `graph`, or the vertex numbers in `graph` if
+        that has none; without labels if no vertex is lost.
+    """
+    if isinstance(k, bool) or not isinstance(k, (int, np.integer)) or k < 2:
+        raise MethodError(f"k must be a whole number of at least 2, not {k!r}")
+    engine = _truss_options("k_truss", method, engine, order, executor, parts)
+    graph = as_graph(_opened(graph))
+    return _without_isolated(graph, _peel("peel", engine, progress, max_seconds, graph, int(k)))
+
+
+def truss_numbers(
+    graph: Any,
+    *,
+    method: str | None = None,
+    engine: str | None = None,
+    order: str | None = None,
+    executor: Workers = None,
+    parts: int | None = None,
+    progress: Progress = None,
+    max_seconds: float | None = None,
+) -> np.ndarray:
+    """Find each edge's truss number: the largest k whose k-truss has the edge.
+
+    Parameters
+    ----------
+    graph, method, engine, order, executor, parts, progress, max_seconds
+        As in `k_truss`.
+
+    Returns
+    -------
+    numpy.ndarray
+        int32, one number of at least 2 an edge, in the order of `graph.edges()`.
+    """
+    engine = _truss_options("truss_numbers", method, engine, order, executor, parts)
+    return _peel("numbers", engine, progress, max_seconds, as_graph(_opened(graph)))
+
+
+def truss_engine(engine: str | None = None) -> str:
+    """Return what finds trusses here: the engine that is named, else the GPU if there is one, else "cpu"."""
+    if engine == "cpu" or engine is None and ENGINE != "gpu":
+        return "cpu"
+    if engine not in (None, *GPU):
+        raise EngineError(unknown("engine", engine, ENGINES))
+    return engine_of(K_TRUSS, engine)
+
+
+def _opened(graph):
+    """Read a graph that is given by its path; return any other as it is."""
+    return formats.read(graph) if isinstance(graph, (str, os.PathLike)) else graph
+
+
+def _listed(graph, chunks, progress):
+    """Yield the chunks. All triangles are counted before the first one, which is most of the work."""
+    with underway(progress, f"finding triangles of {graph.m:,} edges"):
+        first = next(chunks, None)
+    if first is not None:
+        yield first
+        yield from chunks
+
+
+def _check_parts(executor, parts):
+    if parts is not None and executor is None:
+        raise MethodError("parts= says into how many parts an executor's work is cut: give executor=, too")
+
+
+def _check_only(verb, executor, parts, methods, method, engines, engine):
+    """MethodError or EngineError where a verb does not have what was asked for."""
+    if executor is not None or parts is not None:
+        raise MethodError(f"{verb} does not run on an executor: leave executor= and parts= out")
+    if method is not None and method not in methods:
+        raise MethodError(
+            f"{verb} has the methods {', '.join(sorted(methods))}, not {method!r}"
+            if method in METHODS
+            else unknown("method", method, methods)
+        )
+    if engine is not None and engine not in engines:
+        if engine not in ENGINES:
+            raise EngineError(unknown("engine", engine, ENGINES))
+        raise EngineError(f"{verb} runs on {' or '.join(sorted(engines))}, not on {engine!r}")
+
+
+def _on_executor(verb, graph, executor, parts, progress, **options):
+    from tcgpu.distributed import pool
+
+    return getattr(pool, verb)(graph, executor, parts=parts, progress=progress, **options)
+
+
+def _neighbour_pairs(graph):
     """How many pairs of neighbours each vertex has."""
     degree = np.asarray(graph.degrees, np.int64)
     return degree * (degree - 1) // 2
 
 
-def is_triangle_free(graph):
-    """Whether no three vertices are neighbours of each other."""
-    return count(graph) == 0
+def _truss_options(verb, method, engine, order, executor, parts):
+    """Check the keywords of a truss verb; return the engine that is asked for, or None."""
+    _check_only(verb, executor, parts, {"cpu", K_TRUSS.name}, method, set(ENGINES), engine)
+    if order not in (None, "natural"):
+        raise MethodError(f"{verb} works in the graph's own order, not in {order!r}: leave order= out")
+    if method == "cpu" and engine in GPU or method == K_TRUSS.name and engine == "cpu":
+        raise EngineError(f"method {method!r} does not run on {engine!r}")
+    if method is None:
+        return engine
+    return "cpu" if method == "cpu" else engine_of(K_TRUSS, engine)
 
 
-def k_truss(graph, k, *, engine=None, progress=None, max_seconds=None):
-    """The k-truss of `graph` as a Graph of its own: only the vertices that have an edge left, by their labels.
-
-    k: a whole number of at least 2. engine: "cpu", "gpu" or "sim"; without one, the GPU where there is one. progress,
-    max_seconds: as in `tcgpu.count`. Where the graph has no labels, the result's are the vertex numbers in `graph`;
-    where nothing is lost it has none, either.
-    """
-    k = _checked(k)
-    graph = as_graph(graph)
-    return _kept(graph, _on(engine, progress, max_seconds, "peel", graph, k))
-
-
-def truss_numbers(graph, *, engine=None, progress=None, max_seconds=None):
-    """The largest k whose k-truss has the edge: int32, one an edge, in the order of `graph.edges()`; 2 at least.
-
-    Keywords: as in `k_truss`.
-    """
-    return _on(engine, progress, max_seconds, "numbers", as_graph(graph))
-
-
-def _checked(k):
-    if isinstance(k, bool) or not isinstance(k, (int, np.integer)) or k < 2:
-        raise GraphError(f"k must be a whole number of at least 2, not {k!r}")
-    return int(k)
-
-
-def truss_engine(engine=None):
-    """What finds trusses here: the engine asked for, else the GPU or the CPU; GraphError where there is none such."""
-    if engine == "cpu" or engine is None and ENGINE != "gpu":
-        return "cpu"
-    if engine not in (None, *GPU):
-        raise GraphError(unknown("engine", engine, ENGINES))
-    return engine_of(K_TRUSS, engine)
-
-
-def _on(engine, progress, max_seconds, verb, graph, *args):
-    """`peel(graph, k)`, which edges stay, or `numbers(graph)`, by the room that does it on this engine."""
+def _peel(function, engine, progress, max_seconds, graph, *args):
+    """Call `peel(graph, k)`, which marks the edges that stay, or `numbers(graph)`, of the module of the engine."""
     name = truss_engine(engine)
     with underway(progress, f"peeling {graph.m:,} edges on {name}"):
         if name == "cpu":
-            return getattr(truss, verb)(graph, *args)
+            return getattr(truss, function)(graph, *args)
         with on_engine(K_TRUSS, engine, max_seconds):
-            return getattr(K_TRUSS.imported(), verb)(graph, *args)
+            return getattr(K_TRUSS.imported(), function)(graph, *args)
 
 
-def _kept(graph, keep):
-    """The Graph of the edges that `keep` marks and of the vertices that these join."""
+def _without_isolated(graph, keep):
+    """The Graph of the edges that `keep` marks, and of the vertices that have one."""
     left = graph.kept(keep)
-    inside = cleaning.has_edge(left.col_ptr, left.row_idx)
-    number = np.cumsum(inside, dtype=np.int32) - np.int32(1)
-    col_ptr = np.append(left.col_ptr[:-1][inside], left.m)
+    joined = cleaning.has_edge(left.col_ptr, left.row_idx)
+    number = np.cumsum(joined, dtype=np.int32) - np.int32(1)
+    col_ptr = np.append(left.col_ptr[:-1][joined], left.m)
     row_idx = cleaning.relabel(number, left.row_idx)
-    return Graph(col_ptr, row_idx, labels=_labels(graph, inside), name=graph.name, validate=False)
+    return Graph(col_ptr, row_idx, labels=_labels_of(graph, joined), name=graph.name, validate=False)
 
 
-def _labels(graph, inside):
-    """What the source called the vertices that are inside; None where each is called by its number."""
+def _labels_of(graph, joined):
+    """The labels of the vertices that `joined` marks; None where each one's is its number."""
     if graph.labels is None:
-        return None if inside.all() else np.flatnonzero(inside)
+        return None if joined.all() else np.flatnonzero(joined)
     if isinstance(graph.labels, np.ndarray):
-        return graph.labels[inside]
-    return [graph.labels[v] for v in np.flatnonzero(inside)]
+        return graph.labels[joined]
+    return [graph.labels[v] for v in np.flatnonzero(joined)]

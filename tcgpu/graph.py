@@ -11,7 +11,7 @@ from itertools import chain
 import numpy as np
 
 from tcgpu import cleaning, ids
-from tcgpu.errors import GraphError
+from tcgpu.errors import GraphError, MethodError
 from tcgpu.suggest import unknown
 
 ORDERS = ("natural", "degree", "bfs", "random", "auto")
@@ -410,7 +410,7 @@ def best_order(u, v, n, m):
 
 def known_order(order):
     if order not in ORDERS:
-        raise GraphError(unknown("order", order, ORDERS))
+        raise MethodError(unknown("order", order, ORDERS))
     return order
 
 

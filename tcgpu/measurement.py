@@ -16,7 +16,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tcgpu.engines import native
-from tcgpu.graph import GraphError, as_graph
+from tcgpu.errors import GraphError
+from tcgpu.graph import as_graph
 from tcgpu.progress import part
 from tcgpu.records import Rows
 from tcgpu.registry import choose, engine_of, on_engine

@@ -13,7 +13,7 @@ from kernel_shapes import small_graphs
 from strategies import sparse_graphs
 
 import tcgpu
-from tcgpu import Graph, GraphError
+from tcgpu import Graph, GraphError, MethodError
 from tcgpu.kernels.chatterjee.chunks import LAYOUTS, Search, bits_needed, cost, position, split
 
 GRAPHS = small_graphs() | {"road": tcgpu.generate.road(12, 12, 0.7, seed=1), "path": tcgpu.generate.path(50)}
@@ -156,7 +156,7 @@ def test_tests_past_63_bits_are_told_but_not_numbered():
 
 @pytest.mark.parametrize("roots", [0, 1.5, True])
 def test_numbers_of_roots_that_make_no_sense_are_refused(roots):
-    with pytest.raises(GraphError, match="roots is a whole number from 1"):
+    with pytest.raises(MethodError, match="roots is a whole number from 1"):
         small(GRAPHS["road"], roots=roots)
 
 

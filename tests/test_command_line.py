@@ -112,7 +112,7 @@ def test_count_prints_the_number(printed, k5):
 def test_count_as_json(printed, k5):
     facts = json.loads(printed("count", k5, "--json"))
     seconds, reading = facts.pop("seconds"), facts.pop("seconds_reading")
-    method = registry.automatic()
+    method = registry.fastest()
     engine = registry.engine_of(registry.METHODS[method])
     assert facts == {"triangles": 10, "vertices": 6, "edges": 11, "method": method, "engine": engine}
     assert list(seconds) == ["kernel", "process", "total"]
@@ -481,7 +481,7 @@ def test_progress_changes_nothing(run, k5, more):
 def test_per_vertex_takes_the_best_engine(printed, k5, monkeypatch):
     """On a GPU what a GPU is best at, as the other verbs; here what stands for one is the simulator."""
     with runtime.using("sim"):
-        monkeypatch.setattr(registry, "automatic", lambda engine=None: "adaptive")
+        monkeypatch.setattr(registry, "fastest", lambda engine=None: "adaptive")
         facts = json.loads(printed("count", k5, "--per-vertex", "--json"))
     assert (facts["method"], facts["engine"]) == ("adaptive", "sim")
     assert facts["per_vertex"] == {"3": 6, "4": 6, "5": 6, "6": 6, "7": 6, "9": 0}

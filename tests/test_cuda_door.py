@@ -6,12 +6,13 @@ import sys
 import numpy as np
 import pytest
 
-from tcgpu import Graph, GraphError
+from tcgpu import Graph, GraphError, MethodError
+from tcgpu.declarations import check_integer
 from tcgpu.engines import runtime
 from tcgpu.engines.choice import named_gpus
 from tcgpu.engines.runtime import cuda, int32, int64, kernel, uint32
 from tcgpu.engines.simulator import simulate
-from tcgpu.kernels import Plan, Step, check_knob, enough_blocks
+from tcgpu.kernels import Plan, Step, enough_blocks
 from tcgpu.kernels.device.reduction import BYTES_PER_THREAD, add_block_to
 from tcgpu.kernels.report import naive
 
@@ -340,8 +341,8 @@ def test_a_shape_that_no_gpu_launches_is_refused(blocks, threads):
 
 @pytest.mark.parametrize("value", [0, -1, 11, 2.5, "3", True, None])
 def test_a_knob_out_of_range_is_refused_by_name(value):
-    with pytest.raises(GraphError, match="columns is a whole number from 1 to 10"):
-        check_knob("columns", value, 1, 10)
+    with pytest.raises(MethodError, match="columns is a whole number from 1 to 10"):
+        check_integer("columns", value, 1, 10)
 
 
 def test_no_more_blocks_than_there_is_work():

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import tcgpu
-from tcgpu import GraphError
+from tcgpu import GraphError, MethodError
 from tcgpu.distributed import executors, pool, slices
 from tcgpu.errors import WorkerLost
 
@@ -93,7 +93,7 @@ def test_where_no_folder_is_seen_one_task_has_the_columns(client, monkeypatch):
 
 
 def test_a_fault_in_a_worker_is_told(client):
-    with pytest.raises(GraphError, match="counts whole graphs"):
+    with pytest.raises(MethodError, match="counts whole graphs"):
         list(pool.results(GRAPH, client.get_executor(), slices(GRAPH, 3), method="naive"))
 
 

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tcgpu
-from tcgpu import Graph, GraphError, cleaning, generate
+from tcgpu import Graph, GraphError, MethodError, cleaning, generate
 from tcgpu.engines.native import set_threads
 from tcgpu.graph import Cleaned, as_graph
 
@@ -383,7 +383,7 @@ def test_columns_that_are_none_are_refused(col_ptr, row_idx, words):
 
 def test_other_mistakes_are_refused_by_name():
     graph = Graph.from_edges([0, 1], [1, 2])
-    with pytest.raises(GraphError, match="no order 'size'"):
+    with pytest.raises(MethodError, match="no order 'size'"):
         graph.ordered("size")
     with pytest.raises(GraphError, match="permutation of 0..2"):
         graph.reordered([0, 1, 1])

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from kernel_shapes import small_graphs, well_known
 
 import tcgpu
-from tcgpu import Graph, GraphError, cpu
+from tcgpu import EngineError, Graph, GraphError, MethodError, cpu
 from tcgpu.cpu import truss
 from tcgpu.engines import runtime
 from tcgpu.engines.simulator import simulate
@@ -359,7 +359,7 @@ def test_support_and_triangles_by_methods_in_any_order(method, order):
 @pytest.mark.sim
 def test_graphs_between_two_sizes_are_for_the_bitmaps(monkeypatch):
     """Where no method is named. Edges that are in no columns yet are for adaptive, whatever their number."""
-    chosen = partial(tcgpu.registry.for_edges, engine="sim", order=None)
+    chosen = partial(tcgpu.registry.choose_for_edges, engine="sim", order=None)
     for graph, bitmap in ((GRAPHS["wheel"], "bitmap_block_shared"), (tcgpu.generate.road(5, 5), "bitmap_thread")):
         m = graph.m
         for sizes, name in (((m, m + 9), "adaptive"), ((m - 1, m), bitmap), ((0, m - 1), "adaptive")):
@@ -378,9 +378,9 @@ def test_the_heuristic_chooses_for_supports_as_for_counts(simulator):
 
 
 def test_what_cannot_be_told_by_edge_is_refused_by_name():
-    with pytest.raises(GraphError, match="method 'naive' does not tell edge from edge"):
+    with pytest.raises(MethodError, match="method 'naive' does not tell edge from edge"):
         tcgpu.support(GRAPHS["karate"], method="naive", engine="sim")
-    with pytest.raises(GraphError, match="'bitmap_warp' runs on gpu or sim, not on 'cpu'"):
+    with pytest.raises(EngineError, match="'bitmap_warp' runs on gpu or sim, not on 'cpu'"):
         tcgpu.support(GRAPHS["karate"], method="bitmap_warp", engine="cpu")
-    with pytest.raises(GraphError, match="no order 'alphabetical'"):
+    with pytest.raises(MethodError, match="no order 'alphabetical'"):
         tcgpu.support(GRAPHS["karate"], order="alphabetical")

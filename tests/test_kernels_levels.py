@@ -8,7 +8,7 @@ from kernel_shapes import small_graphs
 
 import tcgpu
 from level_models import unranked
-from tcgpu import Graph, GraphError, cpu
+from tcgpu import Graph, GraphError, MethodError, cpu
 from tcgpu.engines import runtime
 from tcgpu.kernels.chatterjee import breadth, levels
 from tcgpu.kernels.chatterjee.chunks import LAYOUTS, Search, cost, position, split
@@ -176,5 +176,5 @@ def test_what_takes_too_long_is_refused_before_any_launch(engine):
 
 
 def test_skipping_is_the_approach_of_those_that_make_combinations():
-    with pytest.raises(GraphError, match="skip is one of False, not True"):
+    with pytest.raises(MethodError, match="skip is one of False, not True"):
         levels.plan(GRAPHS["wheel"], approach="A", skip=True)

@@ -8,7 +8,7 @@ import pytest
 from kernel_shapes import MOST_EDGES, QUICK, settings, small_graphs, well_known
 from sampling import default_and_share, share
 
-from tcgpu import Graph, GraphError, cpu
+from tcgpu import Graph, GraphError, MethodError, cpu
 from tcgpu.engines import runtime
 from tcgpu.engines.simulator import simulate
 from tcgpu.kernels import Plan
@@ -103,7 +103,7 @@ def test_knobs_are_those_that_plan_takes_and_are_checked(method):
     plan = METHODS[method].plan
     assert plan(graph, **METHODS[method].knobs).count() == plan(graph).count()
     for knob in METHODS[method].knobs:
-        with pytest.raises(GraphError, match=knob):
+        with pytest.raises(MethodError, match=knob):
             plan(graph, **{knob: -1})
 
 

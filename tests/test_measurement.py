@@ -79,12 +79,17 @@ def test_rows_go_to_csv_and_back_and_show_as_a_table(graph, tmp_path):
 
 
 @pytest.mark.parametrize("method", registry.METHODS.values(), ids=lambda method: method.name)
-def test_the_table_of_methods_has_the_knobs_of_their_plans(method):
-    module = __import__(method.module, fromlist=["plan"])
-    parameters = list(inspect.signature(module.plan).parameters.values())
-    defaults = {p.name: p.default for p in parameters[1:]}
-    assert defaults.pop("deal", (0, 1)) == (0, 1)  # no knob: a share of the work, for `parts`, is no count
-    assert defaults == method.knobs
+def test_each_plan_takes_the_knobs_that_its_method_declares(method):
+    parameters = list(inspect.signature(method.imported().plan).parameters)
+    assert [name for name in parameters[1:] if name != "deal"] == list(method.knobs)  # deal is a share, not a knob
+
+
+@pytest.mark.parametrize("method", registry.METHODS.values(), ids=lambda method: method.name)
+def test_each_declared_default_is_a_value_that_the_knob_can_have(method):
+    for knob in method.declared:
+        assert knob.check(knob.default) == knob.default and knob.help
+        with pytest.raises(tcgpu.MethodError, match=knob.name):
+            knob.check("nonsense")
 
 
 @pytest.mark.sim
@@ -96,7 +101,7 @@ def test_an_engine_may_be_asked_for_by_name(graph, method):
 
 @pytest.mark.skipif(runtime.ENGINE == "gpu", reason="this machine has a GPU")
 def test_a_gpu_that_is_not_there_is_refused_with_the_reason(graph):
-    with pytest.raises(tcgpu.GraphError, match="no engine 'gpu' here: .*; engine 'sim' is for small graphs"):
+    with pytest.raises(tcgpu.EngineError, match="no engine 'gpu' here: .*; engine 'sim' is for small graphs"):
         tcgpu.count(graph, method="naive", engine="gpu")
 
 

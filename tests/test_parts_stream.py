@@ -16,7 +16,7 @@ from late_device import Device, LateStream
 from strategies import sparse_graphs
 
 import tcgpu
-from tcgpu import Graph, GraphError
+from tcgpu import Graph, GraphError, MethodError
 from tcgpu import __main__ as command_line
 from tcgpu.distributed import device_parts, stream
 from tcgpu.distributed.stream import Streaming
@@ -400,7 +400,7 @@ def test_what_is_no_size_is_refused(text):
 
 
 def test_wishes_that_make_no_sense_are_refused():
-    with pytest.raises(GraphError, match="method 'naive' counts whole graphs"):
+    with pytest.raises(MethodError, match="method 'naive' counts whole graphs"):
         tcgpu.count(RMAT, "naive", device_memory="1MB")
     with pytest.raises(GraphError, match="device_memory is for one device, and an executor for many"):
         tcgpu.count(RMAT, device_memory="1MB", executor=ThreadPoolExecutor())

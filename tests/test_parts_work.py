@@ -15,7 +15,7 @@ from sampling import share
 from strategies import sparse_graphs
 
 import tcgpu
-from tcgpu import Graph, GraphError, formats
+from tcgpu import EngineError, Graph, GraphError, MethodError, formats
 from tcgpu.cpu import sum_exactly
 from tcgpu.distributed import (
     Part,
@@ -172,11 +172,11 @@ def test_a_process_of_its_own_counts_parts(tmp_path):
 
 def test_wishes_that_make_no_sense_are_refused():
     whole = slices(RMAT, 1)[0]
-    with pytest.raises(GraphError, match="method 'naive' counts whole graphs; those that count parts are warp_search"):
+    with pytest.raises(MethodError, match="method 'naive' counts whole graphs; those that count parts are warp_search"):
         count_part(RMAT, whole, method="naive")
-    with pytest.raises(GraphError, match="method 'cpu' has no knob 'cached'"):
+    with pytest.raises(MethodError, match="method 'cpu' has no knob 'cached'"):
         count_part(RMAT, whole, method="cpu", cached=False)
-    with pytest.raises(GraphError, match="runs on cpu, not on 'sim'"):
+    with pytest.raises(EngineError, match="runs on cpu, not on 'sim'"):
         support_part(RMAT, whole, method="cpu", engine="sim")
 
 

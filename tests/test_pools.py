@@ -15,7 +15,7 @@ import pool_work
 import pytest
 
 import tcgpu
-from tcgpu import Graph, GraphError
+from tcgpu import EngineError, Graph, GraphError, TcgpuError
 from tcgpu.distributed import PartResult, Share, executors, pool, shared_graph, shares, slices, worker
 from tcgpu.distributed.worker import DoesNotFit, GraphMissing
 from tcgpu.errors import WorkerLost
@@ -139,7 +139,7 @@ def test_a_script_needs_no_guard(tmp_path):
 
 @pytest.mark.parametrize("executor", ["gpu", "", 3, object, Executor])
 def test_what_is_no_executor_is_refused(executor):
-    with pytest.raises(GraphError, match="an executor is one of"):
+    with pytest.raises(EngineError, match="an executor is one of"):
         pool.count(GRAPHS["clique"], executor)
 
 
@@ -161,7 +161,7 @@ def test_gpus_are_not_there():
     ],
 )
 def test_wishes_that_cannot_be_met_are_refused(wish, said):
-    with ThreadPoolExecutor(1) as executor, pytest.raises(GraphError, match=said):
+    with ThreadPoolExecutor(1) as executor, pytest.raises(TcgpuError, match=said):
         pool.count(GRAPHS["clique"], executor, **({"engine": "cpu"} | wish))
 
 

@@ -1,6 +1,8 @@
 """`tcgpu.trace`: every method counts right while it is watched, and what is told of it adds up."""
 
 import pickle
+import subprocess
+import sys
 
 import networkx as nx
 import numpy as np
@@ -13,12 +15,12 @@ from tcgpu.kernels.report import column_block, naive
 from tcgpu.progress import watched
 from tcgpu.registry import METHODS
 from tcgpu.tracing import trace_plan
-from tcgpu.tracing.result import OF_REQUESTS
+from tcgpu.tracing.result import REQUEST_MEASURES
 
 pytestmark = pytest.mark.sim
 CLUB = tcgpu.Graph.from_networkx(nx.karate_club_graph())
 ON_GPU = [name for name, method in METHODS.items() if "sim" in method.engines]
-ADDED = ("steps", "lane_steps", "barriers", *OF_REQUESTS)
+ADDED = ("steps", "lane_steps", "barriers", *REQUEST_MEASURES)
 
 
 @pytest.fixture(scope="module")
@@ -141,7 +143,7 @@ def test_knobs_and_orders_are_those_of_the_count():
 
 def test_threads_side_by_side_share_a_request():
     wide, narrow = (
-        next(row for row in tcgpu.trace(CLUB, "bitmap", lanes=lanes).lines() if "(bits[mine" in row["text"])
+        next(row for row in tcgpu.trace(CLUB, "bitmap", lanes=lanes).lines() if "+= bits[mine" in row["text"])
         for lanes in (8, 1)
     )
     lengths = CLUB.column_lengths
@@ -204,3 +206,13 @@ def test_a_trace_can_be_watched_and_ended():
         tcgpu.trace(CLUB, "bitmap")
     assert len(pulses) == 101
     assert tcgpu.trace(CLUB, "bitmap").triangles == 45
+
+
+def test_a_trace_needs_no_matplotlib():
+    program = (
+        "import sys, tcgpu\n"
+        "trace = tcgpu.trace(tcgpu.generate.clique(5), 'naive')\n"
+        "print(trace.triangles, repr(trace) != '', 'matplotlib' in sys.modules)\n"
+    )
+    ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert ran.stdout == "10 True False\n", ran.stderr

@@ -7,9 +7,9 @@ import sys
 import numpy as np
 import pytest
 
+import trace_accuracy
 from tcgpu import records
-from tcgpu.tracing import accuracy
-from tcgpu.tracing.machine import Costs, Machine, finished, fitted
+from tcgpu.tracing.machine import Costs, Machine, finished
 
 pytestmark = pytest.mark.sim
 LIKE_NCU = """==PROF== Connected to process 7
@@ -86,15 +86,15 @@ def test_a_trace_of_today_is_as_the_gpu_counted(benchmark, record, method):
 
 def test_the_times_are_about_those_that_were_measured(benchmark, record):
     rows = of(record, "count", "setup", "chain")
-    half, most = accuracy.times_off(rows)
+    half, most = trace_accuracy.times_off(rows)
     assert 1 < half < 1.2 and half < most < 1.4
-    assert accuracy.times_off() == (half, most)
+    assert trace_accuracy.times_off() == (half, most)
     both = np.log([[row["estimated_us"], row["counted_us"]] for row in of(record, "count")])
     assert np.corrcoef(both.T)[0, 1] > 0.95
 
 
 def test_the_record_is_summed_up_by_kernel(record):
-    table = accuracy.by_kernel()
+    table = trace_accuracy.by_kernel()
     assert {row["kernel"] for row in table} >= set(CLOSE)
     for row in table:
         own = [launch for launch in of(record, "count", "setup") if launch["kernel"] == row["kernel"]]
@@ -105,11 +105,11 @@ def test_the_record_is_summed_up_by_kernel(record):
             assert row["lanes"] == pytest.approx(1, abs=0.15), "as many lanes idle"
     lines = repr(table).splitlines()
     assert lines[0].split()[:4] == ["kernel", "launches", "load", "requests"] and len(lines) == 1 + len(table)
-    assert [row["kernel"] for row in accuracy.by_kernel(None, "bitmap_kernel")] == ["bitmap_kernel"]
+    assert [row["kernel"] for row in trace_accuracy.by_kernel(None, "bitmap_kernel")] == ["bitmap_kernel"]
 
 
 def test_the_times_of_the_record_are_drawn(record):
-    (ax,) = accuracy.draw_times().axes
+    (ax,) = trace_accuracy.draw_times().axes
     methods, chains, _ = ax.lines
     assert len(methods.get_xdata()) == len(of(record, "count", "setup"))
     assert sorted(chains.get_xdata()) == sorted(row["counted_us"] for row in of(record, "chain"))
@@ -185,8 +185,8 @@ def test_the_constants_of_a_machine_are_found_again(benchmark, traced, counted):
         assert getattr(found.costs, name) == pytest.approx(getattr(MADE_UP.costs, name), rel=0.15), name
     benchmark.add_estimates(rows, works, found)
     assert max(abs(math.log(row["estimated_us"] / row["counted_us"])) for row in rows) < 0.1
-    (row,) = accuracy.by_kernel(rows, "naive_kernel")
-    assert [row[name] for name in ("launches", *accuracy.COMPARED)] == [3, 1, 1, 1, 1, 1]
+    (row,) = trace_accuracy.by_kernel(rows, "naive_kernel")
+    assert [row[name] for name in ("launches", *trace_accuracy.COMPARED)] == [3, 1, 1, 1, 1, 1]
     assert row["time"] == pytest.approx(1, abs=0.1)
 
 
@@ -196,9 +196,9 @@ def test_blocks_wait_for_a_place():
     assert finished(np.array([1.0] * 10), 1) == 10
 
 
-def test_of_one_kind_of_launch_the_fit_is_that_time(traced):
+def test_of_one_kind_of_launch_the_fit_is_that_time(benchmark, traced):
     _, work = traced[0]
-    assert fitted([work, work], [5000, 5000]).of(work.slowest(Costs(*[0.0] * 10))).sum() <= 5000
+    assert benchmark.fit_costs([work, work], [5000, 5000]).of(work.slowest(Costs(*[0.0] * 10))).sum() <= 5000
 
 
 def test_without_a_gpu_it_says_so(benchmark, root):

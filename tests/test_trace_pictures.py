@@ -54,7 +54,7 @@ def test_a_raster_has_the_lanes_of_each_step(naive):
     steps = (events.block == 1) & (events.warp == 0)
     assert shown.shape == (32, steps.sum())
     assert ((shown > 0).sum(axis=0) == events.active[steps]).all()
-    reads = list(pictures.DOES).index("reads global memory")
+    reads = list(pictures.ACTIVITIES).index("reads global memory")
     assert (shown == reads).any(axis=0).sum() == np.unique(
         events.step[events.of_kind("load") & steps[events.step]]
     ).size
@@ -63,7 +63,7 @@ def test_a_raster_has_the_lanes_of_each_step(naive):
 
 
 def test_a_raster_of_many_steps_shows_a_part(monkeypatch, naive):
-    monkeypatch.setattr(pictures, "MOST_STEPS", 20)
+    monkeypatch.setattr(pictures, "MAX_STEPS", 20)
     upper, _ = naive.draw_raster(block=0, warp=0, begin=10).axes
     assert upper.images[0].get_array().shape == (32, 20)
     assert "10 to 29 shown" in upper.get_title()

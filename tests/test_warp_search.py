@@ -11,7 +11,7 @@ from sampling import share
 
 import lengths
 import tcgpu
-from tcgpu import Graph, GraphError, cpu, datasets, tracing
+from tcgpu import Graph, GraphError, MethodError, cpu, datasets, tracing
 from tcgpu.engines import runtime
 from tcgpu.engines.simulator import simulate
 from tcgpu.kernels.tricore import edge_slices, merge_path, thread_search, warp_search
@@ -372,7 +372,7 @@ def test_blocks_are_as_many_as_suit_the_edges():
 
 
 def test_cached_is_yes_or_no():
-    with pytest.raises(GraphError, match="cached is one of False, True, not 'maybe'"):
+    with pytest.raises(MethodError, match="cached is one of False, True, not 'maybe'"):
         warp_search.plan(GRAPHS["wheel"], cached="maybe")
 
 

@@ -15,6 +15,7 @@ from tcgpu.cpu.counting import count, count_by
 from tcgpu.cpu.edges import Edges
 from tcgpu.cpu.orders import in_order
 from tcgpu.cpu.per_vertex import carried_back, list_triangles, sum_exactly, support, tally, triangles, widened
+from tcgpu.declarations import Method
 from tcgpu.graph import as_graph
 
 __all__ = [
@@ -37,6 +38,16 @@ __all__ = [
     "triangles",
     "widened",
 ]
+
+
+METHOD = Method(
+    name="cpu",
+    source="ours",
+    summary="native threads: rows of bits for hubs, byte marks or packed words for the rest",
+    order="auto",
+    engines=("cpu",),
+    module=__name__,
+)
 
 
 class Plan:

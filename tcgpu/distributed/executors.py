@@ -21,7 +21,7 @@ from tcgpu.distributed import worker
 from tcgpu.engines.choice import ENGINE, REASON, named_gpus, visible_gpus
 from tcgpu.engines.forking import fork_safe_lock
 from tcgpu.engines.worker_process import init_worker
-from tcgpu.errors import GraphError
+from tcgpu.errors import EngineError, GraphError
 from tcgpu.progress import watched
 
 CONNECT_SECONDS = 20  # to wait for a Dask scheduler
@@ -137,7 +137,7 @@ def workers_of(executor):
     elif executor in list(POOLS):
         workers = Workers(own_pool(executor), executor)
     else:
-        raise GraphError(
+        raise EngineError(
             f"an executor is one of concurrent.futures, or its name: {', '.join(POOLS)}, dask://HOST:PORT; "
             f"that of a Dask client is client.get_executor(); {executor!r} is none"
         )

@@ -28,7 +28,7 @@ from tcgpu.distributed.journal import fingerprint
 from tcgpu.distributed.shared_graph import SharedFile
 from tcgpu.engines.choice import ENGINE, visible_gpus
 from tcgpu.engines.forking import fork_safe_lock
-from tcgpu.errors import GraphError
+from tcgpu.errors import GraphError, MethodError, TcgpuError
 from tcgpu.graph import Graph, as_graph
 
 METHODS = ("warp_search", "cpu")  # those that count single edges, and so any part
@@ -113,7 +113,8 @@ def method_of(method=None, engine=None, knobs=()):
         method = "warp_search" if engine in registry.GPU or engine is None and ENGINE == "gpu" else "cpu"
     chosen = registry.choose(method, engine, None, knobs)
     if chosen.name not in METHODS:
-        raise GraphError(f"method {chosen.name!r} counts whole graphs; those that count parts are {', '.join(METHODS)}")
+        parts = ", ".join(METHODS)
+        raise MethodError(f"method {chosen.name!r} counts whole graphs; those that count parts are {parts}")
     return chosen
 
 
@@ -276,7 +277,7 @@ class HeldGraph:
             raise DoesNotFit(str(error)) from error
         try:
             plan.allocate()
-        except (MemoryError, GraphError) as error:  # GraphError: by the plan's own estimate
+        except (MemoryError, TcgpuError) as error:  # TcgpuError: by the plan's own estimate
             plan.free()
             raise DoesNotFit(str(error)) from error
         self.plan = plan

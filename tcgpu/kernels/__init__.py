@@ -14,11 +14,11 @@ from functools import partial
 
 import numpy as np
 
+from tcgpu.declarations import check_integer
 from tcgpu.engines import runtime
-from tcgpu.errors import GraphError
+from tcgpu.errors import GraphError, MethodError
 from tcgpu.kernels import simulated
 from tcgpu.progress import each_part
-from tcgpu.suggest import did_you_mean
 
 
 @dataclass(frozen=True)
@@ -154,11 +154,11 @@ def fitting(what):
 
 
 def check_shape(blocks, threads):
-    """GraphError unless a GPU can launch this."""
+    """MethodError unless a GPU can launch this."""
     if not 1 <= threads <= 1024:
-        raise GraphError(f"a block has 1 to 1024 threads, not {threads!r}")
+        raise MethodError(f"a block has 1 to 1024 threads, not {threads!r}")
     if not 1 <= blocks < 2**31:
-        raise GraphError(f"a launch has 1 to 2^31 - 1 blocks, not {blocks!r}")
+        raise MethodError(f"a launch has 1 to 2^31 - 1 blocks, not {blocks!r}")
 
 
 def check_positions(graph):
@@ -167,35 +167,14 @@ def check_positions(graph):
         raise GraphError(f"{graph.m:,} edges are too many for this method, which takes up to 2^32: count it in parts")
 
 
-def check_knob(name, value, lowest, highest):
-    """GraphError unless the knob is a whole number in this range; returns it."""
-    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or not lowest <= value <= highest:
-        raise GraphError(f"{name} is a whole number from {lowest:,} to {highest:,}, not {value!r}")
-    return int(value)
-
-
-def check_nonzeros(name, value):
-    """GraphError unless the knob is a number of nonzeros per column: 0 or more, infinity included; returns it."""
-    if isinstance(value, bool) or not isinstance(value, (int, float, np.number)) or not value >= 0:
-        raise GraphError(f"{name} is a number of nonzeros per column, 0 or more, not {value!r}")
-    return value
-
-
 def check_deal(deal):
-    """GraphError unless it says which of how many shares of the work to do, counted from 0; returns the two numbers."""
+    """Return the two numbers of a share, (index, of), counted from 0; MethodError if they are none."""
     try:
         index, of = deal
     except (TypeError, ValueError):
-        raise GraphError(f"deal is two whole numbers, which of how many, not {deal!r}") from None
-    of = check_knob("the second number of deal", of, 1, 2**20)
-    return check_knob("the first number of deal", index, 0, of - 1), of
-
-
-def check_choice(name, value, choices):
-    """GraphError unless the knob has one of these values."""
-    if value not in choices:
-        hint = did_you_mean(value, choices)
-        raise GraphError(f"{name} is one of {', '.join(map(repr, choices))}, not {value!r}{hint}")
+        raise MethodError(f"deal is two whole numbers, which of how many, not {deal!r}") from None
+    of = check_integer("the second number of deal", of, 1, 2**20)
+    return check_integer("the first number of deal", index, 0, of - 1), of
 
 
 def enough_blocks(blocks, tasks, tasks_per_block):

@@ -1,6 +1,5 @@
 """Charts of graphs and their columns. Each function draws one, on the axes given or on a new figure."""
 
-
 import numpy as np
 
 from tcgpu.figures import BLUE, GREY, ORANGE, axes

@@ -1,38 +1,62 @@
-"""Tracing: the very same kernels in the simulator, every access written down. What the hardware would do, seen.
+"""Tracing: run the kernels in the simulator and record every memory access, to see what the hardware would do.
 
     trace = tcgpu.trace(graph, "naive", threads=64)
-    trace.lines()                  a row for each line of the source, `trace.totals()` for all together
-    trace.show()                   the pictures; each alone is `trace.draw_source()`, `draw_raster()`, ...
-    tcgpu.trace(graph, ["naive", "bitmap"])        a row for each method
+    trace.lines()                  a row per line of the source; `trace.totals()` for all together
+    trace.show()                   all charts; each alone is `trace.draw_source()`, `draw_raster()`, ...
+    tcgpu.trace(graph, ["naive", "bitmap"])        a row per method
 
-Kernels know nothing of it: their source is rewritten before it runs (`rewriting`), and what lanes then do falls into
-warps' steps and requests by the rules of the hardware (`recorder`, `events`). A simple model of a GPU makes times of
-that (`machine`). All rules and times are held against the counters of a GPU by `benchmarks/trace.py`.
+The kernels are not changed for it: their source is instrumented before it runs (`rewriting`), and what lanes do is
+grouped into steps and requests of warps by the rules of the hardware (`recorder`, `events`). From those a simple model
+of a GPU estimates times (`machine`). `benchmarks/trace.py` compares both with the counters and the clock of a GPU.
 """
+
+from collections.abc import Sequence
 
 from tcgpu.errors import GraphError
 from tcgpu.kernels import Step, simulated
 from tcgpu.registry import choose, on_engine
-from tcgpu.tracing.events import Collector
 from tcgpu.tracing.machine import Machine
 from tcgpu.tracing.recorder import record
 from tcgpu.tracing.result import Launch, Trace, Traces
 
 __all__ = ["Trace", "Traces", "trace", "trace_launch", "trace_plan"]
 
-SLOWDOWN = 4  # times the simulator
+SLOWDOWN = 4  # of the simulator while it records
 
 
-def trace(graph, method, *, order=None, max_seconds=None, **knobs):
-    """Count the triangles of a small graph in the simulator and record every access: a Trace.
+def trace(
+    graph, method: str | Sequence[str], *, order: str | None = None, max_seconds: float | None = None, **knobs
+) -> Trace | Traces:
+    """Count the triangles of a small graph in the simulator and record every memory access.
 
-    method: a name out of `methods()`; or several names, for Traces, where a knob is for the methods that have it.
-    order, max_seconds: as in `count`. A trace takes a few times as long as the simulator: a few seconds for a few
-    hundred edges.
+    It takes a few seconds for a few hundred edges.
+
+    Parameters
+    ----------
+    graph
+        A Graph, or anything else that `tcgpu.count` takes.
+    method
+        A name from `tcgpu.methods()`, or several.
+    order
+        How the vertices are numbered; without it, as the method's source did.
+    max_seconds
+        How many seconds it may take by its estimate; see `tcgpu.count`.
+    **knobs
+        Knobs of the method. With several methods, a knob is for those that have it.
+
+    Returns
+    -------
+    Trace or Traces
+        A Trace, or Traces if `method` is not a single name.
+
+    Raises
+    ------
+    GraphError
+        If there is no such method or knob, or the graph is too large.
     """
     if not isinstance(method, str):
-        wish = {"order": order, "max_seconds": max_seconds}
-        return Traces(trace(graph, name, **wish, **own) for name, own in _of_each(method, knobs))
+        own = knobs_by_method(method, knobs)
+        return Traces(trace(graph, name, order=order, max_seconds=max_seconds, **own[name]) for name in method)
     chosen = choose(method, "sim", order, knobs)
     with on_engine(chosen, "sim", max_seconds):
         prepared = chosen.prepare(graph, order)
@@ -41,21 +65,21 @@ def trace(graph, method, *, order=None, max_seconds=None, **knobs):
         return Trace(method, prepared, chosen.knobs | knobs, launches, plan.result())
 
 
-def _of_each(names, knobs):
-    """(name, its knobs) of each method; GraphError if there is none, or none that has a knob."""
+def knobs_by_method(names, knobs):
+    """Method -> those of the knobs that it has; GraphError if no method is named, or none has one of the knobs."""
     known = {name: choose(name).knobs for name in names}
     for knob in knobs:
         if not any(knob in own for own in known.values()):
             raise GraphError(f"no knob {knob!r} in {' or '.join(known)}")
     if not known:
         raise GraphError("no method to trace is named")
-    return [(name, {knob: knobs[knob] for knob in knobs if knob in own}) for name, own in known.items()]
+    return {name: {knob: value for knob, value in knobs.items() if knob in own} for name, own in known.items()}
 
 
-def trace_plan(plan):
-    """Carry a plan out in the simulator: its launches, traced. What it found is `plan.result()` then.
+def trace_plan(plan) -> list[Launch]:
+    """Run a plan in the simulator and trace its launches; afterwards `plan.result()` has the count.
 
-    Scans, which a library does on a GPU, are carried out, but nothing is known of them.
+    Its scans, which a library does on a GPU, are run, but not traced.
     """
     simulated.check(f"tracing {plan.method}", SLOWDOWN * plan.simulated_seconds, "take a smaller graph")
     setup, plan.setup = plan.setup, []
@@ -72,9 +96,8 @@ def trace_plan(plan):
     return launches
 
 
-def trace_launch(kernel, blocks, threads, *args, shared=0, stage="count"):
-    """Run one kernel on NumPy arrays, which it changes, and record it: a Launch."""
-    done = Collector()
+def trace_launch(kernel, blocks: int, threads: int, *args, shared: int = 0, stage: str = "count") -> Launch:
+    """Run one kernel on NumPy arrays, which it changes, and trace it; `shared`: bytes of dynamic shared memory."""
     at_a_time = Machine.recorded().blocks_at_a_time(threads, shared)
-    memories = record(kernel.py_func, blocks, threads, args, shared=shared, at_a_time=at_a_time, done=done)
-    return Launch(stage, kernel.__name__, blocks, threads, shared, done.events(threads, memories))
+    events = record(kernel.py_func, blocks, threads, args, shared=shared, at_a_time=at_a_time)
+    return Launch(stage, kernel.__name__, blocks, threads, shared, events)

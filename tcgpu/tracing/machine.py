@@ -1,13 +1,13 @@
-"""What a launch would take on a GPU: a simple model of one, of few constants, applied to what a trace has seen.
+"""How long a launch would take on a GPU: a simple model with few constants, applied to a launch's Events.
 
-A warp does its steps one after the other. A step takes its time for each operation, and once for each kind of memory
-that it waits for: longer where the warp reads a sector for the first time, which is not in the L1 cache yet. Between
-two barriers a block takes as long as its slowest warp, and all in all no less than its multiprocessor needs to issue
-its instructions; a block begins when there is room for it.
+A warp runs its steps one after the other. A step takes time for each operation, and once for each kind of memory that
+it waits for: longer if the warp reads a sector for the first time, which is not in the L1 cache yet. Between two
+barriers a block takes as long as its slowest warp, and at least as long as its multiprocessor needs to issue its
+instructions; a block begins when there is room for it.
 
-The constants are the least squares of the relative error over launches that were traced, and timed on a GPU
-(`benchmarks/trace.py`); they are recorded under the GPU's name. What is left out: how full the caches are, how
-multiprocessors get in each other's way, how the waits of several statements overlap.
+The constants are the least-squares fit of the relative error over launches that were traced, and timed on a GPU
+(`benchmarks/trace.py`); they are recorded under the GPU's name. The model leaves out how full the caches are, how
+multiprocessors slow each other down, and how the waits of several statements overlap.
 """
 
 import heapq
@@ -16,16 +16,13 @@ from functools import cache
 from typing import NamedTuple
 
 import numpy as np
-from scipy.optimize import nnls
 
 from tcgpu import records
 from tcgpu.engines.simulator import WARP
-from tcgpu.tracing.events import SECTOR
+from tcgpu.tracing.events import SECTOR, Events
 
 BLOCKS_PER_SM = 32  # at most, whatever they need
-SCHEDULERS = 4  # of a multiprocessor: each issues an instruction a cycle
-MOST_WARPS = 1024 // WARP  # of a block
-ROUNDS = 12  # of fitting: with other constants another warp may be the slowest
+MAX_WARPS = 1024 // WARP  # of a block
 
 
 @dataclass(frozen=True)
@@ -43,9 +40,9 @@ class Costs:
     meeting: float  # each sector of their request after the first
     barrier: float
 
-    def of(self, asked):
-        """The nanoseconds of each row of `features`."""
-        return asked @ np.array(astuple(self))
+    def of(self, demand):
+        """The nanoseconds of each row of `demand`."""
+        return demand @ np.array(astuple(self))
 
 
 NAMES = tuple(field.name for field in fields(Costs))
@@ -59,7 +56,7 @@ class Machine:
     name: str
     sms: int
     threads_per_sm: int
-    shared_per_sm: int
+    shared_per_sm: int  # bytes
     issue: float  # nanoseconds in which a multiprocessor issues the instructions of one operation
     costs: Costs
 
@@ -71,7 +68,7 @@ class Machine:
 
     @classmethod
     def of(cls, row):
-        """By the row of a record."""
+        """The GPU of a row of the record "machine"."""
         costs = Costs(**{name: row[f"{name}_ns"] for name in NAMES})
         size = {name: row[f"gpu_{name}"] for name in ("name", "sms", "threads_per_sm", "shared_per_sm")}
         return cls(**size, issue=row["issue_ns"], costs=costs)
@@ -85,100 +82,84 @@ class Machine:
         """How long a launch takes, by its Work, the threads of a block, and its bytes of dynamic shared memory."""
         issued = self.issue * work.operations
         blocks = np.maximum(self.costs.of(work.slowest(self.costs)), issued)
-        at_work = self.blocks_at_a_time(threads, shared)
-        return self.costs.launch + max(finished(blocks, at_work), issued.sum() / self.sms)
+        at_a_time = self.blocks_at_a_time(threads, shared)
+        return self.costs.launch + max(finished(blocks, at_a_time), issued.sum() / self.sms)
 
 
 class Work(NamedTuple):
-    """What the warps of a launch ask of a machine, from barrier to barrier: a row for each warp and part."""
+    """What the warps of a launch do from barrier to barrier: a row for each warp and part."""
 
     block: np.ndarray
-    part: np.ndarray  # behind so many barriers
-    asked: np.ndarray  # a column for each of the Costs
+    part: np.ndarray  # how many barriers come before it
+    demand: np.ndarray  # a column for each of the Costs
     operations: np.ndarray  # of each block
 
     @classmethod
-    def of(cls, events, asked):
-        """Of the events of a launch, and what its steps ask for: `features`."""
-        warp = events.block.astype(np.int64) * MOST_WARPS + events.warp
-        barriers = np.cumsum(asked[:, BARRIER]) - asked[:, BARRIER]
+    def of(cls, events, demand):
+        """The work of a launch; `demand` is that of its steps."""
+        warp = warps_of(events)
+        barriers = np.cumsum(demand[:, BARRIER]) - demand[:, BARRIER]
         begins = np.flatnonzero(np.diff(warp, prepend=-1))
         part = (barriers - np.repeat(barriers[begins], np.diff(begins, append=warp.size))).astype(np.int64)
-        of_part = np.flatnonzero(np.diff(warp, prepend=-1) | np.diff(part, prepend=-1))
-        operations = np.bincount(events.block, asked[:, OPERATION])
-        return cls(events.block[of_part], part[of_part], np.add.reduceat(asked, of_part, axis=0), operations)
+        rows = np.flatnonzero(np.diff(warp, prepend=-1) | np.diff(part, prepend=-1))
+        operations = np.bincount(events.block, demand[:, OPERATION])
+        return cls(events.block[rows], part[rows], np.add.reduceat(demand, rows, axis=0), operations)
 
     def slowest(self, costs):
-        """What each block asks for: in each part, what its slowest warp asks."""
-        order = np.lexsort((-costs.of(self.asked), self.part, self.block))
+        """The demand of each block: in each part, that of its slowest warp."""
+        order = np.lexsort((-costs.of(self.demand), self.part, self.block))
         block, part = self.block[order], self.part[order]
         first = np.flatnonzero(np.diff(block, prepend=-1) | np.diff(part, prepend=-1))
-        blocks = np.zeros((self.operations.size, self.asked.shape[1]))
-        np.add.at(blocks, block[first], self.asked[order[first]])
+        blocks = np.zeros((self.operations.size, self.demand.shape[1]))
+        np.add.at(blocks, block[first], self.demand[order[first]])
         return blocks
 
 
-def features(events):
-    """What each step asks of a machine: a row a step, a column for each of the Costs."""
+def warps_of(events):
+    """A number for the warp of each step, over all blocks."""
+    return events.block.astype(np.int64) * MAX_WARPS + events.warp
+
+
+def demand_of(events: Events):
+    """What each step needs of a machine: a row per step, a column for each of the Costs."""
     steps = events.step_site.size
-    asked = np.zeros((steps, len(NAMES)))
-    numbers, place = np.unique(events.step_site, return_inverse=True)
+    demand = np.zeros((steps, len(NAMES)))
+    numbers, position = np.unique(events.step_site, return_inverse=True)
     sites = [events.sites[number] for number in numbers.tolist()]
-    asked[:, OPERATION] = np.array([site.operations for site in sites])[place]
-    asked[:, BARRIER] = np.array([site.barrier for site in sites])[place]
+    demand[:, OPERATION] = np.array([site.operations for site in sites])[position]
+    demand[:, BARRIER] = np.array([site.barrier for site in sites])[position]
     load, atomic = events.of_kind("load"), events.of_kind("atomic")
-    waits = events.of_kind("load", shared=True) | events.of_kind("atomic", shared=True)
     sums = {
-        FIRST_LOAD: load & first_time(events),
+        FIRST_LOAD: load & first_loads(events),
         LOAD: load,
         SECTORS: np.where(events.shared | atomic, 0, events.sectors - 1),
-        SHARED: waits,
+        SHARED: events.of_kind("load", shared=True) | events.of_kind("atomic", shared=True),
         CONFLICT: np.where(events.shared, events.wavefronts - 1, 0),
         ATOMIC: atomic,
         MEETING: np.where(atomic, events.sectors - 1, 0),
     }
     for column, values in sums.items():
-        asked[:, column] = np.bincount(events.step, values, steps)
-    for column in (FIRST_LOAD, LOAD, SHARED, ATOMIC):  # what a step waits for several times, it waits for once
-        asked[:, column] = asked[:, column] > 0
-    asked[:, LOAD] -= asked[:, FIRST_LOAD]
-    return asked
+        demand[:, column] = np.bincount(events.step, values, steps)
+    for column in (FIRST_LOAD, LOAD, SHARED, ATOMIC):  # a step waits once for all its requests of a kind
+        demand[:, column] = demand[:, column] > 0
+    demand[:, LOAD] -= demand[:, FIRST_LOAD]
+    return demand
 
 
-def first_time(events):
-    """Which requests read a sector that no request of the same warp has read before."""
-    warp = events.block.astype(np.int64) * MOST_WARPS + events.warp
+def first_loads(events):
+    """Which requests read a sector that no earlier request of the same warp has read."""
     load = events.of_kind("load")[events.request]
     request, sector = events.request[load], events.address[load] // SECTOR
-    _, first = np.unique(np.stack([warp[events.step[request]], sector]), axis=1, return_index=True)
+    _, first = np.unique(np.stack([warps_of(events)[events.step[request]], sector]), axis=1, return_index=True)
     found = np.zeros(events.lanes.size, bool)
     found[request[first]] = True
     return found
 
 
 def finished(times, at_a_time):
-    """When all blocks are done, if each begins as soon as one of so many places is free."""
-    places = []
+    """When all blocks are done, if only so many run at a time and each begins as soon as one has ended."""
+    ends = []
     for time in times.tolist():
-        begin = heapq.heappop(places) if len(places) == at_a_time else 0
-        heapq.heappush(places, begin + time)
-    return max(places)
-
-
-def fitted(works, nanoseconds):
-    """The Costs with which the slowest blocks of launches come closest to these times.
-
-    Launches whose blocks do not all run at the same time say less than they are to say.
-    """
-    times = np.array(nanoseconds, float)
-    costs = Costs(*[1.0] * len(NAMES))
-    for _ in range(ROUNDS):
-        rows = []
-        for work in works:
-            blocks = work.slowest(costs)
-            rows.append(blocks[np.argmax(costs.of(blocks))])
-        rows = np.array(rows)
-        rows[:, LAUNCH] = 1
-        found, _ = nnls(rows / times[:, None], np.ones(times.size))
-        costs = Costs(*((np.array(astuple(costs)) + found) / 2).tolist())
-    return Costs(*found.tolist())
+        begin = heapq.heappop(ends) if len(ends) == at_a_time else 0
+        heapq.heappush(ends, begin + time)
+    return max(ends)

@@ -1,44 +1,46 @@
-"""Running a kernel as Python and writing down what its lanes do: steps and requests, by block, warp and order.
+"""Run a kernel as Python and record what its lanes do, as Events.
 
-A `Lane` keeps where a thread is: at which statement, in which round of which loops, by which calls. Lanes of a warp
-that come to one statement in the same rounds of the same loops, by the same calls, do so in one *step*, and what they
-access at one place of it is one *request*. That is what the hardware does: a warp whose lanes go different ways runs
-one way after the other, and goes on together where these ways meet. A loop goes on with the lanes that have another
-round, while the others wait behind it.
+A `Lane` knows where a thread is: at which statement, in which round of which loops, in which calls. Lanes of a warp
+that come to a statement in the same rounds of the same loops, in the same calls, run it in one *step*, and what they
+access at one place in it is one *request*. So does the hardware: a warp whose lanes diverge runs one branch after the
+other, and goes on together where they meet. A loop goes on with the lanes that have another round; the others wait.
 
-A value that a lane has read already by the very same expression, on its way here, in the same round of the same loops,
-is *kept* in a register if nothing was written there or waited for since: no second request. "There" is global or shared
-memory as a whole.
+A lane that has read a value by the same expression before, in the same round and on its way here, has *kept* it in a
+register, and makes no second request, unless something was written to that memory (global or shared) since, or the lane
+has waited for others.
 
-A compiler does more than that, and then a trace counts what is written and not what is run: it reads two neighbouring
-words at once, moves a load onto the only way that needs it, and unrolls loops, whose rounds then fall apart.
+A compiler does more, and then a trace counts what is written and not what runs: it reads two neighbouring words at
+once, moves a load into the only branch that needs it, and unrolls loops, whose rounds then diverge.
 
-Blocks run in turns: the next one to go on, up to its next meeting, is the one that has done the fewest steps. So tasks
-that blocks take off a queue are dealt out as on a device, where all blocks are at work at the same time.
+Blocks take turns: the next to run, up to its next wait, is the one that has done the fewest steps. So blocks that take
+tasks from a queue share them as on a GPU, where all blocks run at the same time.
 """
 
 import gc
 import heapq
-from contextlib import contextmanager
+from array import array as typed_array
 from itertools import islice
 
 import numpy as np
 
 from tcgpu.engines.simulator import WARP, SharedMemory, SimulatedCuda, Thread, rounds, simulated
 from tcgpu.progress import pulse
-from tcgpu.tracing.rewriting import REGISTERS, Recorded
+from tcgpu.tracing.events import MEMORY_SHIFT, SHARED, Events
+from tcgpu.tracing.rewriting import SITES, Instrument
 
-SHARED = 0  # the number of the shared memory; arrays in global memory are numbered from 1 on
-PLACE_BITS = 44  # of an address, below the number of the memory
+COLUMNS = {  # of Events -> type code of the standard library's `array`
+    "block": "i", "warp": "h", "step_site": "i", "mask": "I", "step": "q", "site": "i", "size": "B", "lanes": "B",
+    "lane": "B", "address": "q",
+}  # fmt: skip
 
 
 class Step(dict):
     """What the lanes of a warp did at one place: number of a site, or of a round -> Step or Request.
 
-    Sorted by these numbers, all of it is in the order in which a warp does it.
+    Sorted by these numbers it is in the order in which the warp does it.
     """
 
-    __slots__ = ("lanes",)  # those that ran it, as bits; none if it is a loop, a round or a call
+    __slots__ = ("lanes",)  # those that ran it, as bits; 0 if it is a loop, a round or a call
 
     def __missing__(self, number):
         step = self[number] = Step()
@@ -57,19 +59,19 @@ class Warp:
     def __init__(self):
         self.done = Step()
         self.steps = 0
-        self.kept = 0  # loads that a register spared
+        self.kept = 0
 
 
 class Lane:
-    """What a traced kernel talks to: where one thread is, and what it does there."""
+    """Where one thread is and what it does there; an instrumented kernel calls its methods."""
 
     def __init__(self, block, thread):
         self.block, self.warp = block, block.warps[thread.warp]
         self.number, self.bit = thread.lane, 1 << thread.lane
         self.inside = self.warp.done  # the round or call that the thread is in
-        self.here = None  # the step that it does
-        self.loops = []  # around it: what each is inside of, its own place, the number of the round
-        self.registers = {}, {}  # of global and of shared memory: (expression, place) -> address, branches
+        self.here = None  # the step that it runs
+        self.loops = []  # around it in this call: [what the loop is inside of, the loop, number of the round]
+        self.registers = {}, {}  # global, shared: (expression, id of the round or call) -> (address, branches)
         self.pending = None
 
     def step(self, site):
@@ -82,7 +84,7 @@ class Lane:
         self.loops.append([self.inside, self.inside[loop], -1])
 
     def again(self, site):
-        """One more round of a `while` begins, or its test says that there is none."""
+        """Begin another round of a `while`, or its last test."""
         loop = self.loops[-1]
         loop[2] += 1
         self.inside = loop[1][loop[2]]
@@ -90,7 +92,7 @@ class Lane:
         return True
 
     def rounds(self, site, items):
-        """The items of a `for`, a round each."""
+        """The items of a `for`, one per round."""
         for item in items:
             self.again(site)
             yield item
@@ -99,25 +101,24 @@ class Lane:
         self.inside = self.loops.pop()[0]
 
     def call(self, site, function, *args, **named):
-        inside, here, loops = self._go_into(site)
+        caller = self._enter_call(site)
         result = function(*args, **named)
-        self.inside, self.here, self.loops = inside, here, loops
+        self.inside, self.here, self.loops = caller
         return result
 
     def call_waiting(self, site, function, *args, **named):
-        inside, here, loops = self._go_into(site)
+        caller = self._enter_call(site)
         result = yield from function(*args, **named)
-        self.inside, self.here, self.loops = inside, here, loops
+        self.inside, self.here, self.loops = caller
         return result
 
-    def _go_into(self, site):
-        """Go into a function; what to come back to."""
-        back = self.inside, self.here, self.loops
+    def _enter_call(self, site):
+        caller = self.inside, self.here, self.loops
         self.inside, self.loops = self.here[site], []
-        return back
+        return caller
 
-    def met(self, answer):
-        """The thread goes on with what a meeting answered: others may have written meanwhile."""
+    def waited(self, answer):
+        """Go on with the answer of a barrier or a shuffle: other threads may have written to memory."""
         for registers in self.registers:
             registers.clear()
         return answer
@@ -126,9 +127,9 @@ class Lane:
         value = array[index]
         if type(array) is np.ndarray and type(value) is not np.ndarray:
             size, address = self.block.address(array, index)
-            expression, branches = REGISTERS[site]
-            register = expression, id(self.inside)
-            registers = self.registers[address >> PLACE_BITS == SHARED]
+            branches = SITES[site].branches
+            registers = self.registers[address >> MEMORY_SHIFT == SHARED]
+            register = SITES[site].expression, id(self.inside)
             known = registers.get(register)
             if known and known[0] == address and branches[: len(known[1])] == known[1]:
                 self.warp.kept += 1
@@ -138,7 +139,7 @@ class Lane:
         return value
 
     def at(self, stored, loaded, array):
-        """Stands for an array one of whose elements is about to be written, and read before if `loaded` is a site."""
+        """Stand for an array of which an element is about to be written, and read before unless `loaded` is None."""
         self.pending = stored, loaded, array
         return self
 
@@ -153,13 +154,12 @@ class Lane:
         self._write(stored, array, index)
 
     def atomic(self, site, operation, array, index, *values):
-        at = 0 if operation.__name__ == "compare_and_swap" else index
-        self._write(site, array, at)
+        self._write(site, array, 0 if operation.__name__ == "compare_and_swap" else index)
         return operation(array, index, *values)
 
     def _write(self, site, array, index):
         size, address = self.block.address(array, index)
-        self.registers[address >> PLACE_BITS == SHARED].clear()
+        self.registers[address >> MEMORY_SHIFT == SHARED].clear()
         self._request(site, size, address)
 
     def _request(self, site, size, address):
@@ -171,63 +171,97 @@ class Lane:
 
 
 class Recorder(SimulatedCuda):
-    """A `SimulatedCuda` whose threads write down what they do.
+    """A `SimulatedCuda` that collects what its blocks do.
 
     `memories` are the names of the arrays in global memory, by number: those of the kernel's parameters.
     """
 
-    rewriting = Recorded
+    rewriting = Instrument
 
     def __init__(self, blocks, threads, shared):
         super().__init__(blocks, threads, shared)
-        self.memories, self._number_of = ["shared memory"], {}
+        self.memories, self._numbers = ["shared memory"], {}
+        self.columns = {name: typed_array(code) for name, code in COLUMNS.items()}
+        self.kept = 0
 
     @property
     def lane(self):
         return self.thread.record
 
-    def enter(self, block):
-        """From now on threads of this block run."""
-        self.shared = block.shared
-
     def begin(self, array, name=None):
-        """The address at which an array begins: its memory's number, and where in that; views share their memory."""
+        """The address of an array: its memory and where it begins in that; views share the memory of their array."""
         owner = array
         while isinstance(owner.base, np.ndarray):
             owner = owner.base
-        into = array.ctypes.data - owner.ctypes.data
+        offset = array.ctypes.data - owner.ctypes.data
         shared = None if name else self.shared.begin(owner)
         if shared is not None:
-            return (SHARED << PLACE_BITS) + shared + into
-        number = self._number_of.setdefault(id(owner), len(self.memories))
+            return (SHARED << MEMORY_SHIFT) + shared + offset
+        number = self._numbers.setdefault(id(owner), len(self.memories))
         if number == len(self.memories):
             self.memories.append(name or "local memory")
         else:
             self.memories[number] += f", {name}"
-        return (number << PLACE_BITS) + into
+        return (number << MEMORY_SHIFT) + offset
+
+    def collect(self, block):
+        """Add what a block has done to the columns."""
+        columns = self.columns
+        for number, warp in enumerate(block.warps):
+            before = len(columns["mask"])
+            self._collect(warp.done, None)
+            steps = len(columns["mask"]) - before
+            columns["block"].extend([block.number] * steps)
+            columns["warp"].extend([number] * steps)
+            self.kept += warp.kept
+
+    def _collect(self, inside, step):
+        """Add what was done in a step, round or call, in the order in which it ran; `step`: the number of the step."""
+        columns = self.columns
+        for site in sorted(inside):
+            found = inside[site]
+            if type(found) is Request:
+                columns["step"].append(step)
+                columns["site"].append(site)
+                columns["size"].append(found.size)
+                columns["lanes"].append(len(found.lanes))
+                columns["lane"].extend(found.lanes)
+                columns["address"].extend(found.addresses)
+            elif found.lanes:
+                columns["step_site"].append(site)
+                columns["mask"].append(found.lanes)
+                self._collect(found, len(columns["mask"]) - 1)
+            else:
+                self._collect(found, step)
+
+    def events(self):
+        columns = {name: np.array(column) for name, column in self.columns.items()}
+        numbers = np.unique(np.concatenate([columns["step_site"], columns["site"]])).tolist()
+        sites = {number: SITES[number] for number in numbers}
+        return Events(self.blockDim.x, self.memories, sites, self.kept, **columns)
 
 
 class Block:
-    """A block at work: its threads, what their warps have done, its shared memory."""
+    """A block that runs: its threads, what their warps have done, its shared memory."""
 
-    def __init__(self, number, recorder, run, args, places):
+    def __init__(self, number, recorder, run, args, arrays):
         self.number, self.recorder = number, recorder
         self.begun = 0  # how many steps the device had done when it began
         self.shared = SharedMemory(recorder.dynamic_bytes)
-        self.places = dict(places)  # id of an array -> what `place_of` says of it
+        self.arrays = dict(arrays)  # id of an array -> what `layout_of` says of it
         self._threads = [Thread(number, k) for k in range(recorder.blockDim.x)]
         self.warps = [Warp() for _ in range(-(-len(self._threads) // WARP))]
         for thread in self._threads:
             thread.record = Lane(self, thread)
         self._turns = rounds(run, args, recorder, self._threads)
 
-    def go_on(self):
-        """Run up to the next meeting; False if there is nothing left to do."""
-        self.recorder.enter(self)
+    def run(self):
+        """Run up to the next wait; False if all threads have returned."""
+        self.recorder.shared = self.shared
         return next(self._turns, self) is not self
 
     def forget(self):
-        """Let go of what was done, which refers to itself in circles."""
+        """Drop what was done: it refers to itself in cycles, and the garbage collector is off."""
         for thread in self._threads:
             del thread.record
         del self.warps, self._turns, self._threads
@@ -239,54 +273,48 @@ class Block:
 
     def address(self, array, index):
         """Bytes of an element, and its address."""
-        place = self.places.get(id(array))
-        if place is None:
-            place = self.places[id(array)] = place_of(array, self.recorder.begin(array))
-        _, begin, size, lengths, strides = place
+        known = self.arrays.get(id(array))
+        if known is None:
+            known = self.arrays[id(array)] = layout_of(array, self.recorder.begin(array))
+        _, begin, size, lengths, strides = known
         if type(index) is not tuple:
-            return size, begin + int(index) % lengths[0] * strides[0]  # from the end, if it is negative
+            return size, begin + int(index) % lengths[0] * strides[0]  # a negative index counts from the end
         return size, begin + sum(int(i) % length * stride for i, length, stride in zip(index, lengths, strides))
 
 
-def place_of(array, begin):
-    """The array, its first address, bytes of an element, lengths and strides."""
+def layout_of(array, begin):
+    """The array, which must stay alive, its first address, bytes of an element, lengths and strides."""
     return array, begin, array.itemsize, array.shape, array.strides
 
 
-@contextmanager
-def _no_collection():
-    """Keep Python from looking for garbage among millions of small objects, none of which is: half of the time."""
-    was_on = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_on:
-            gc.enable()
+def record(function, blocks, threads, args, *, shared=0, at_a_time=1024):
+    """Run the Python function of a kernel on NumPy arrays, which it changes; returns its Events.
 
-
-def record(function, blocks, threads, args, *, shared=0, at_a_time=1024, done=lambda block: None):
-    """Run the Python function of a kernel and call `done` with each Block that has returned.
-
-    at_a_time: how many blocks are at work at the same time. Returns the names of the memories, by number.
+    shared: bytes of dynamic shared memory of a block. at_a_time: how many blocks run at the same time.
     """
     recorder = Recorder(int(blocks), int(threads), int(shared))
     run = simulated(function, recorder)
-    arrays = [(name, array) for name, array in zip(function.__code__.co_varnames, args) if type(array) is np.ndarray]
-    places = {id(array): place_of(array, recorder.begin(array, name)) for name, array in arrays}
-    waiting = (Block(number, recorder, run, args, places) for number in range(int(blocks)))
-    at_work = [(0, block.number, block) for block in islice(waiting, at_a_time)]  # a heap: (clock, number, block)
-    with np.errstate(over="ignore", divide="ignore"), _no_collection():  # integers wrap around on a GPU
-        while at_work:
-            clock, number, block = at_work[0]
-            if block.go_on():
-                heapq.heapreplace(at_work, (block.clock, number, block))
-                continue
-            pulse(1 - len(at_work) / blocks)
-            heapq.heappop(at_work)
-            done(block)
-            block.forget()
-            for following in islice(waiting, 1):  # in the place of the one that has returned
-                following.begun = clock
-                heapq.heappush(at_work, (clock, following.number, following))
-    return recorder.memories
+    named = [(name, array) for name, array in zip(function.__code__.co_varnames, args) if type(array) is np.ndarray]
+    arrays = {id(array): layout_of(array, recorder.begin(array, name)) for name, array in named}
+    waiting = (Block(number, recorder, run, args, arrays) for number in range(int(blocks)))
+    running = [(0, block.number, block) for block in islice(waiting, at_a_time)]  # a heap: (clock, number, block)
+    collects = gc.isenabled()
+    gc.disable()  # it would look at millions of small objects, none of which is garbage: half of the time
+    try:
+        with np.errstate(over="ignore", divide="ignore"):  # integers wrap around on a GPU
+            while running:
+                clock, number, block = running[0]
+                if block.run():
+                    heapq.heapreplace(running, (block.clock, number, block))
+                    continue
+                pulse(1 - len(running) / blocks)
+                heapq.heappop(running)
+                recorder.collect(block)
+                block.forget()
+                for following in islice(waiting, 1):  # takes the place of the one that has returned
+                    following.begun = clock
+                    heapq.heappush(running, (clock, following.number, following))
+    finally:
+        if collects:
+            gc.enable()
+    return recorder.events()

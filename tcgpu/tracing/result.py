@@ -1,4 +1,4 @@
-"""A trace: what the launches of one count did, by launch, by line of the source, by thread, and side by side."""
+"""A trace: what the launches of one count did, by launch, by line of the source, and by thread."""
 
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -7,12 +7,13 @@ import numpy as np
 
 from tcgpu.engines.simulator import WARP
 from tcgpu.errors import GraphError
+from tcgpu.graph import Graph
 from tcgpu.records import Rows
-from tcgpu.tracing import machine
 from tcgpu.tracing.events import SECTOR, Events
+from tcgpu.tracing.machine import BARRIER, Machine, Work, demand_of
 
 STAGES = ("setup", "count")
-OF_REQUESTS = {  # measure -> kind of request, whether in shared memory, what of it is added up
+REQUEST_MEASURES = {  # measure -> kind of request, whether for shared memory, which column of Events is added up
     "loads": ("load", False, "lanes"),
     "load_requests": ("load", False, None),
     "load_sectors": ("load", False, "sectors"),
@@ -29,13 +30,12 @@ OF_REQUESTS = {  # measure -> kind of request, whether in shared memory, what of
     "shared_atomics": ("atomic", True, None),
     "shared_atomic_conflicts": ("atomic", True, "conflicts"),
 }
-MEASURES = ("steps", "lane_steps", "barriers", *OF_REQUESTS, "bytes_asked", "warp_ns")  # what can be added up
+MEASURES = ("steps", "lane_steps", "barriers", *REQUEST_MEASURES, "bytes_asked", "warp_ns")  # that can be added up
 SHOWN = ("steps", "lanes", "load_requests", "sectors_per_request", "shared_requests", "bank_conflicts", "atomics")
-PER = ("thread", "warp", "block")
 
 
 class Table(Rows):
-    """Rows of which a person wants to see certain columns."""
+    """Rows with their own choice of columns to show."""
 
     def __init__(self, rows, *shown):
         super().__init__(rows)
@@ -54,84 +54,62 @@ class Launch:
     events: Events = field(repr=False)
 
     @cached_property
-    def asked(self):
-        """What each step asks of a machine."""
-        return machine.features(self.events)
+    def demand(self):
+        """What each step needs of a machine; see `machine.demand_of`."""
+        return demand_of(self.events)
 
     @cached_property
     def work(self):
-        return machine.Work.of(self.events, self.asked)
+        return Work.of(self.events, self.demand)
 
     def nanoseconds(self, on):
         """How long the machine would take for it."""
         return on.nanoseconds(self.work, self.threads, self.shared)
 
-    def measures(self, of_step, of_request, groups, costs):
-        """What is counted, by group: measure -> array. Each step and each request is in the group of this number."""
+    def lines(self, costs):
+        """(Function, line) -> measures, in the order in which the functions are first reached."""
         events = self.events
+        sites = [events.sites[number] for number in np.concatenate([events.step_site, events.site]).tolist()]
+        places = {}
+        group = np.array([places.setdefault((site.function, site.line), len(places)) for site in sites], int)
+        of_step, of_request = group[: events.step_site.size], group[events.step_site.size :]
 
-        def added(of, values):
-            return np.bincount(of, values, groups).astype(np.int64)
+        def added(groups, values):
+            return np.bincount(groups, values, len(places)).astype(np.int64)
 
         found = {
             "steps": added(of_step, None),
             "lane_steps": added(of_step, events.active),
-            "barriers": added(of_step, self.asked[:, machine.BARRIER]),
+            "barriers": added(of_step, self.demand[:, BARRIER]),
         }
-        for name, (kind, shared, what) in OF_REQUESTS.items():
-            chosen = events.of_kind(kind, shared)
-            found[name] = added(of_request, chosen if what is None else np.where(chosen, getattr(events, what), 0))
-        asked = np.where(events.shared, 0, events.lanes * events.size.astype(np.int64))
-        found["bytes_asked"] = added(of_request, asked)
-        found["warp_ns"] = np.bincount(of_step, costs.of(self.asked), groups)
-        return found
+        for name, (kind, shared, column) in REQUEST_MEASURES.items():
+            values = 1 if column is None else getattr(events, column)
+            found[name] = added(of_request, np.where(events.of_kind(kind, shared), values, 0))
+        asked = events.lanes * events.size.astype(np.int64)
+        found["bytes_asked"] = added(of_request, np.where(events.shared, 0, asked))
+        found["warp_ns"] = np.bincount(of_step, costs.of(self.demand), len(places))
+        return {place: {name: values[k].item() for name, values in found.items()} for place, k in places.items()}
 
     def totals(self, on):
         """All measures of the launch, and how long the machine would take for it."""
-        events = self.events
-        zeros = np.zeros(events.step_site.size, int), np.zeros(events.site.size, int)
-        found = {name: values[0].item() for name, values in self.measures(*zeros, 1, on.costs).items()}
-        return found | {"estimated_us": self.nanoseconds(on) / 1e3}
-
-    def lines(self, costs):
-        """(Function, line) -> measures, in the order in which the functions are first come to."""
-        events = self.events
-        sites = [events.sites[number] for number in np.concatenate([events.step_site, events.site]).tolist()]
-        places = {}
-        group = [places.setdefault((site.function, site.line), len(places)) for site in sites]
-        steps = events.step_site.size
-        found = self.measures(np.array(group[:steps], int), np.array(group[steps:], int), len(places), costs)
-        return {place: {name: values[k].item() for name, values in found.items()} for place, k in places.items()}
+        return added(self.lines(on.costs).values()) | {"estimated_us": self.nanoseconds(on) / 1e3}
 
     def balance(self, per, of):
         """How many steps, loads or atomic operations each thread, warp or block did."""
         events, warps = self.events, -(-self.threads // WARP)
+        warp = events.block.astype(np.int64) * warps + events.warp  # of each step
         if of == "steps":
             done = events.mask[:, None] >> np.arange(WARP, dtype=np.uint32) & 1
-            unit = events.block.astype(np.int64) * warps + events.warp
         else:
             chosen = events.of_kind(of.removesuffix("s"))[events.request]
-            step = events.step[events.request[chosen]]
+            warp = warp[events.step[events.request[chosen]]]
             done = np.arange(WARP) == events.lane[chosen, None]
-            unit = events.block[step].astype(np.int64) * warps + events.warp[step]
         lanes = np.zeros((self.blocks * warps, WARP), np.int64)
-        np.add.at(lanes, unit, done)
+        np.add.at(lanes, warp, done)
         if per == "thread":
             return lanes.reshape(self.blocks, -1)[:, : self.threads].ravel()
-        of_warp = np.bincount(unit, minlength=lanes.shape[0]) if of == "steps" else lanes.sum(axis=1)
+        of_warp = np.bincount(warp, minlength=lanes.shape[0]) if of == "steps" else lanes.sum(axis=1)
         return of_warp if per == "warp" else of_warp.reshape(self.blocks, warps).sum(axis=1)
-
-
-def finish(measures):
-    """Measures that were added up, and those that follow from them."""
-    requests, steps = measures["load_requests"], measures["steps"]
-    return measures | {
-        "lanes": round(measures["lane_steps"] / steps, 2) if steps else "",
-        "sectors_per_request": round(measures["load_sectors"] / requests, 2) if requests else "",
-        "bytes_moved": SECTOR * sum(measures[f"{kind}_sectors"] for kind in ("load", "store", "atomic")),
-        "shared_requests": sum(measures[f"shared_{kind}s"] for kind in ("load", "store", "atomic")),
-        "bank_conflicts": sum(measures[f"shared_{kind}_conflicts"] for kind in ("load", "store", "atomic")),
-    }
 
 
 def added(many):
@@ -143,16 +121,44 @@ def added(many):
     return total
 
 
+def finish(measures):
+    """Measures that were added up, and those that follow from them."""
+    requests, steps = measures["load_requests"], measures["steps"]
+    kinds = ("load", "store", "atomic")
+    return measures | {
+        "lanes": round(measures["lane_steps"] / steps, 2) if steps else "",
+        "sectors_per_request": round(measures["load_sectors"] / requests, 2) if requests else "",
+        "bytes_moved": SECTOR * sum(measures[f"{kind}_sectors"] for kind in kinds),
+        "shared_requests": sum(measures[f"shared_{kind}s"] for kind in kinds),
+        "bank_conflicts": sum(measures[f"shared_{kind}_conflicts"] for kind in kinds),
+    }
+
+
+@dataclass(eq=False, repr=False)
 class Trace:
-    """One count, traced: what it found, and what its launches did. Prints as the table of its lines."""
+    """One traced count. Prints as the table of its lines.
 
-    def __init__(self, method, graph, knobs, launches, triangles):
-        self.method, self.graph, self.knobs = method, graph, knobs
-        self.launches, self.triangles = launches, triangles
-        self.machine = machine.Machine.recorded()
+    Attributes
+    ----------
+    method : str
+    graph : Graph
+        In the order in which it was counted.
+    knobs : dict
+    launches : list of Launch
+    triangles : int
+    machine : Machine
+        The GPU whose times are estimated.
+    """
 
-    def chosen(self, stage=None, kernel=None):
-        """The launches of a stage, "setup" or "count", or of both; only those of a kernel, if it is named."""
+    method: str
+    graph: Graph
+    knobs: dict
+    launches: list[Launch]
+    triangles: int
+    machine: Machine = field(default_factory=Machine.recorded)
+
+    def chosen(self, stage: str | None = None, kernel: str | None = None) -> list[Launch]:
+        """The launches of a stage, "setup" or "count", or of both; with `kernel`, only those of that kernel."""
         if stage not in (*STAGES, None):
             raise GraphError(f"stage is 'setup', 'count' or None for both, not {stage!r}")
         found = [launch for launch in self.launches if stage in (None, launch.stage)]
@@ -162,39 +168,37 @@ class Trace:
             raise GraphError(f"no kernel {kernel!r} in this trace; there are {names}")
         return found
 
-    def main(self, kernel=None):
-        """The launch that takes longest: of those that count, or of those of a kernel."""
+    def main(self, kernel: str | None = None) -> Launch:
+        """The counting launch that takes longest; with `kernel`, that kernel's launch that takes longest."""
         found = self.chosen(None if kernel else "count", kernel)
         return max(found, key=lambda launch: launch.nanoseconds(self.machine))
 
-    def totals(self, stage="count", kernel=None):
-        """Everything measured, of all these launches together, as a dict."""
-        return finish(
-            {"estimated_us": 0.0} | added(launch.totals(self.machine) for launch in self.chosen(stage, kernel))
-        )
+    def totals(self, stage: str | None = "count", kernel: str | None = None) -> dict:
+        """All measures of these launches together; `estimated_us` is in microseconds."""
+        launches = self.chosen(stage, kernel)
+        return finish({"estimated_us": 0.0} | added(launch.totals(self.machine) for launch in launches))
 
-    def kernels(self, stage=None):
-        """A row for each launch."""
+    def kernels(self, stage: str | None = None) -> Table:
+        """A row per launch."""
         rows = []
         for launch in self.chosen(stage):
             shape = {"stage": launch.stage, "kernel": launch.kernel, "blocks": launch.blocks, "threads": launch.threads}
             rows.append(shape | finish(launch.totals(self.machine)))
         return Table(rows, "stage", "kernel", "blocks", "threads", *SHOWN, "estimated_us")
 
-    def lines(self, stage="count", kernel=None):
-        """A row for each line of the source that did something, of the kernels and of the functions that they call.
+    def lines(self, stage: str | None = "count", kernel: str | None = None) -> Table:
+        """A row per line of the source that did something, of kernels and of the functions that they call.
 
-        `share` is the line's part of the time of all warps.
+        `share` is the line's part of the time of all warps, from 0 to 1.
         """
-        found = self.by_line(stage, kernel)
-        rows = []
-        for (function, line), measures in found.items():
-            about = {"function": function.name, "line": line, "text": function.lines[line - function.first].strip()}
-            rows.append(about | measures)
+        rows = [
+            {"function": function.name, "line": line, "text": function.text(line)} | measures
+            for (function, line), measures in self.by_line(stage, kernel).items()
+        ]
         return Table(rows, "function", "line", *SHOWN, "share", "text")
 
     def by_line(self, stage="count", kernel=None):
-        """(Function, number of a line) -> its measures; functions as they are come to, lines from top to bottom."""
+        """(Function, line) -> measures; functions in the order in which they are reached, lines from top to bottom."""
         many = {}
         for launch in self.chosen(stage, kernel):
             for place, measures in launch.lines(self.machine.costs).items():
@@ -206,14 +210,14 @@ class Trace:
             measures["share"] = round(measures["warp_ns"] / time, 4) if time else 0
         return {place: finish(measures) for place, measures in found.items()}
 
-    def balance(self, per="thread", of="loads", kernel=None):
-        """How much each thread, warp or block of a launch did, as an array; of: "steps", "loads" or "atomics"."""
-        if per not in PER or of not in ("steps", "loads", "atomics"):
+    def balance(self, per: str = "thread", of: str = "loads", kernel: str | None = None) -> np.ndarray:
+        """How much each "thread", "warp" or "block" of the main launch did of the "steps", "loads" or "atomics"."""
+        if per not in ("thread", "warp", "block") or of not in ("steps", "loads", "atomics"):
             raise GraphError(f"balance is per thread, warp or block, of steps, loads or atomics, not per {per} of {of}")
         return self.main(kernel).balance(per, of)
 
-    def show(self, by="time", kernel=None):
-        """All pictures of the launch that takes longest, or of the kernel that is named, in one."""
+    def show(self, by: str = "time", kernel: str | None = None):
+        """All charts of the kernel that takes longest, or of `kernel`, in one picture."""
         return _pictures().draw_all(self, by, kernel=kernel)
 
     def draw_source(self, *args, **options):
@@ -239,7 +243,7 @@ class Trace:
         return f"<p>{self.headline}</p>{self.lines()._repr_html_()}"
 
     @property
-    def headline(self):
+    def headline(self) -> str:
         time = self.totals()["estimated_us"]
         return (
             f"{self.method} traced on {self.graph.m:,} edges: {self.triangles:,} triangles; its counting kernels would "
@@ -248,10 +252,10 @@ class Trace:
 
 
 class Traces(list):
-    """Traces of one graph. Prints as a table with a row for each."""
+    """Traces of one graph, one per method. Prints as a table with a row for each."""
 
-    def totals(self, stage="count"):
-        """A row for each method."""
+    def totals(self, stage: str | None = "count") -> Table:
+        """A row per method."""
         rows = [{"method": trace.method, "triangles": trace.triangles} | trace.totals(stage) for trace in self]
         return Table(rows, "method", "triangles", *SHOWN, "bytes_moved", "estimated_us")
 
@@ -267,7 +271,7 @@ class Traces(list):
 
 
 def _pictures():
-    """The module that draws traces. It is imported late, because a trace without charts needs no matplotlib."""
+    """The module that draws traces, imported only when something is drawn: a trace needs no matplotlib."""
     from tcgpu.tracing import pictures
 
     return pictures

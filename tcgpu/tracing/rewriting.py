@@ -1,9 +1,9 @@
-"""What a trace makes of a kernel's source: the same statements, each of which says that it runs, and what it accesses.
+"""Instrument a kernel's source: the same statements, each of which reports that it runs, and what it accesses.
 
 A statement gets a call of the lane's `step` before it; an element that is read, written or changed atomically goes
 through the lane's `load`, `at` and `atomic`; loops and calls of device functions tell the lane where it is (see
-`recorder.Lane`). Every such place is a `Site` with a number. Within a function the numbers ascend in the order in which
-Python runs the sites, so that a lane's way through the kernel is a list of numbers that sorts as it ran.
+`recorder.Lane`). Each such place is a `Site` with a number. Within a function the numbers ascend in the order in which
+Python runs the sites, so that what a lane did, sorted by number, is in the order in which it did it.
 """
 
 import ast
@@ -13,28 +13,21 @@ from typing import NamedTuple
 
 from tcgpu.engines.simulator import STAND_IN, YieldWhereItWaits
 
-LANE = "__lane__"  # what a function that is traced calls the thread's `recorder.Lane`
-FREE = {
-    "uint8",
-    "uint16",
-    "uint32",
-    "uint64",
-    "int32",
-    "int64",
-    "bool",
-    "__int64",
-}  # calls that change a type: no instruction
+LANE = "__lane__"  # the name of the thread's `recorder.Lane` in an instrumented function
+FREE = {"uint8", "uint16", "uint32", "uint64", "int32", "int64", "bool", "__int64"}  # casts: no instruction
 ARITHMETIC = (ast.BinOp, ast.UnaryOp, ast.BoolOp, ast.IfExp)
-DIVISION = 20  # instructions that it takes to divide by what is not a constant
+DIVISION = 20  # instructions of a division by a number that is not a constant
 
 
 class Function(NamedTuple):
     """The source of a kernel or device function."""
 
     name: str
-    file: str
     first: int  # the number of its first line
     lines: tuple[str, ...]
+
+    def text(self, line):
+        return self.lines[line - self.first].strip()
 
 
 class Site(NamedTuple):
@@ -43,38 +36,33 @@ class Site(NamedTuple):
     kind: str  # "step", "loop", "call", "load", "store" or "atomic"
     function: Function
     line: int
-    operations: int = 0  # of a step: about how many instructions a lane does
+    operations: int = 0  # of a step: about how many instructions
     barrier: bool = False  # of a step: whether it waits for the block
-
-    @property
-    def text(self):
-        return self.function.lines[self.line - self.function.first].strip()
+    expression: str = ""  # of a load: what is read, as source
+    branches: tuple = ()  # of a load: the branches that it is in, a number each
 
 
 SITES = {}  # number -> Site, of every function that was traced in this process
-REGISTERS = {}  # number of a load -> Register
 _numbers = itertools.count()
 
 
-class Register(NamedTuple):
-    """Where a compiler would keep what a load reads."""
-
-    expression: str  # what is read, in words of the source
-    branches: tuple  # that the load stands in: a number for each
-
-
-class Recorded(YieldWhereItWaits):
-    """Rewrites a kernel or device function so that its lanes say what they do."""
+class Instrument(YieldWhereItWaits):
+    """Rewrites a kernel or device function so that its lanes report what they do."""
 
     def __init__(self, function):
         super().__init__(function)
         lines, first = inspect.getsourcelines(function)
-        self.function = Function(function.__name__, inspect.getsourcefile(function), first, tuple(lines))
-        self.branches = ()  # around what is visited: a number for each that need not be run
+        self.function = Function(function.__name__, first, tuple(lines))
+        self.branches = ()  # around what is visited: a number for each
+
+    def site(self, kind, node, **more):
+        """A number for this place, larger than those before."""
+        number = next(_numbers)
+        SITES[number] = Site(kind, self.function, self.function.first + node.lineno - 1, **more)
+        return number
 
     def visit_FunctionDef(self, definition):
-        definition.body = self.block(definition.body)
-        definition.body[:0] = _statements(f"{LANE} = {STAND_IN}.lane")
+        definition.body = [*_statements(f"{LANE} = {STAND_IN}.lane"), *self.block(definition.body)]
         return definition
 
     # ------------------------------------------------------------------------------------------------------ statements
@@ -88,20 +76,20 @@ class Recorded(YieldWhereItWaits):
             elif isinstance(statement, (ast.While, ast.For)):
                 found += self.loop(statement)
             elif isinstance(statement, ast.If):
-                found.append(self.step(statement, statement.test))
+                found += self.step(statement, statement.test)
                 statement.test, if_true = self.test(statement.test)
                 statement.body = self.branch(self.block, statement.body, if_true)
                 statement.orelse = self.branch(self.block, statement.orelse)
                 found.append(statement)
             else:
-                found += [self.step(statement, statement), self.visit(statement)]
+                found += [*self.step(statement, statement), self.visit(statement)]
         return found
 
     def loop(self, loop):
-        """A loop that says when it is entered, when each round begins, and when it is left."""
+        """A loop that reports when it is entered, when each round begins, and when it is left."""
         before, if_true = [], ()
         if isinstance(loop, ast.For):
-            before.append(self.step(loop, loop.iter))
+            before = self.step(loop, loop.iter)
             loop.iter = self.visit(loop.iter)
         number = self.site("loop", loop)
         if isinstance(loop, ast.For):
@@ -115,31 +103,31 @@ class Recorded(YieldWhereItWaits):
         loop.orelse = self.branch(self.block, loop.orelse)
         return [*before, *_statements(f"{LANE}.enter({number})"), loop, *_statements(f"{LANE}.leave()")]
 
-    def step(self, statement, what):
-        """The statement that says that a lane comes to this one."""
-        return _statements(f"{LANE}.step({self.step_site(statement, what)})")[0]
+    def step(self, statement, counted):
+        """Report that a lane comes to a statement, of which the part `counted` is its work."""
+        return _statements(f"{LANE}.step({self.step_site(statement, counted)})")
 
-    def step_site(self, statement, what):
-        waits = [call.func.attr for call in ast.walk(what) if isinstance(call, ast.Call) and self.waits(call)]
+    def step_site(self, statement, counted):
+        waits = [call.func.attr for call in ast.walk(counted) if isinstance(call, ast.Call) and self.waits(call)]
         barrier = any(name.startswith("syncthreads") for name in waits)
-        return self.site("step", statement, operations=self.operations(what), barrier=barrier)
+        return self.site("step", statement, operations=self.operations(counted), barrier=barrier)
 
-    def operations(self, what):
-        """About how many instructions a statement is, its calls of device functions not counted."""
+    def operations(self, tree):
+        """About how many instructions a piece of source takes, without those in the device functions that it calls."""
         found = 0
-        for node in ast.walk(what):
+        for node in ast.walk(tree):
             if isinstance(node, ARITHMETIC):
                 found += DIVISION if self.divides(node) else 1
             elif isinstance(node, ast.Compare):
                 found += len(node.ops)
             elif isinstance(node, ast.Subscript):
-                found += 2  # where it is, and the access
+                found += 2  # its address, and the access
             elif isinstance(node, ast.Call) and not self.calls_device_function(node):
                 found += getattr(node.func, "id", "") not in FREE
         return max(1, found)
 
     def divides(self, node):
-        """Whether it is a division by something that the compiler does not know."""
+        """Whether it is a division by a number that the compiler does not know."""
         if not (isinstance(node, ast.BinOp) and isinstance(node.op, (ast.FloorDiv, ast.Mod))):
             return False
         names = [part.id for part in ast.walk(node.right) if isinstance(part, ast.Name)]
@@ -148,7 +136,7 @@ class Recorded(YieldWhereItWaits):
     # -------------------------------------------------------------------------------------------------------- branches
 
     def branch(self, visit, node, inside=()):
-        """Visit what need not be run whenever the code around it is; `inside`: of which branches it is one."""
+        """Visit a part that may not run although the code around it does; `inside`: other branches that it is in."""
         around = self.branches
         self.branches = (*around, *inside, next(_numbers))
         node = visit(node)
@@ -156,24 +144,26 @@ class Recorded(YieldWhereItWaits):
         return node
 
     def test(self, node):
-        """Visit the test of a statement; also the branches in it that were run if it says yes."""
+        """Visit a test; also returns the branches in it that have run if it is true."""
+        around = self.branches
         if not (isinstance(node, ast.BoolOp) and isinstance(node.op, ast.And)):
             return self.visit(node), ()
-        around = self.branches
-        node = self.visit_BoolOp(node, stay=True)
+        self.visit_values(node)
         taken, self.branches = self.branches[len(around) :], around
         return node, taken
 
-    def visit_BoolOp(self, node, stay=False):
-        """Each value after the first is evaluated only if those before it leave the question open."""
+    def visit_BoolOp(self, node):
         around = self.branches
-        node.values[0] = self.visit(node.values[0])
-        for k in range(1, len(node.values)):
-            self.branches = (*self.branches, next(_numbers))
-            node.values[k] = self.visit(node.values[k])
-        if not stay:
-            self.branches = around
+        self.visit_values(node)
+        self.branches = around
         return node
+
+    def visit_values(self, node):
+        """Visit the values of `and` or `or`: each after the first is in another branch, inside those before it."""
+        for k, value in enumerate(node.values):
+            if k:
+                self.branches = (*self.branches, next(_numbers))
+            node.values[k] = self.visit(value)
 
     def visit_IfExp(self, node):
         node.test, if_true = self.test(node.test)
@@ -189,8 +179,8 @@ class Recorded(YieldWhereItWaits):
         return statement
 
     def visit_AugAssign(self, statement):
-        if isinstance(statement.target, ast.Subscript):
-            target = statement.target
+        target = statement.target
+        if isinstance(target, ast.Subscript):
             parts = self.visit(target.value), self.visit(target.slice)
             loaded = self.site("load", target)
             statement.value = self.visit(statement.value)
@@ -200,52 +190,44 @@ class Recorded(YieldWhereItWaits):
         return statement
 
     def visit_Subscript(self, node):
-        register = Register(ast.unparse(node), self.branches)
+        expression, branches = ast.unparse(node), self.branches
         parts = self.visit(node.value), self.visit(node.slice)
         if isinstance(node.slice, ast.Slice) or isinstance(node.ctx, ast.Del):  # no access yet
             node.value, node.slice = parts
             return node
         if isinstance(node.ctx, ast.Store):
             return self.at(node, *parts)
-        number = self.site("load", node)
-        REGISTERS[number] = register
+        number = self.site("load", node, expression=expression, branches=branches)
         return ast.copy_location(_expression(f"{LANE}.load({number})", *parts), node)
 
     def at(self, node, array, index, loaded=None):
-        """An element that is written: the lane stands for its array, until Python hands it index and value."""
+        """An element that is written: the lane stands for its array, until Python gives it index and value."""
         lane = _expression(f"{LANE}.at({self.site('store', node)}, {loaded})", array)
         return ast.copy_location(ast.Subscript(lane, index, node.ctx), node)
 
     def visit_Call(self, call):
-        if self.is_atomic(call):
-            self.generic_visit(call)
-            number = self.site("atomic", call)
-            return ast.copy_location(_expression(f"{LANE}.atomic({number})", call.func, *call.args), call)
         self.generic_visit(call)
-        if self.waits(call):
-            return ast.copy_location(_expression(f"{LANE}.met()", ast.Yield(call)), call)
-        if not self.calls_device_function(call):
-            return call
-        waits = self.callee_waits(call)
-        number = self.site("call", call)
-        told = _expression(f"{LANE}.{'call_waiting' if waits else 'call'}({number})", call.func, *call.args)
-        told.keywords = call.keywords
-        return ast.copy_location(ast.YieldFrom(told) if waits else told, call)
+        found = call
+        if self.is_atomic(call):
+            found = _expression(f"{LANE}.atomic({self.site('atomic', call)})", call.func, *call.args)
+        elif self.waits(call):
+            found = _expression(f"{LANE}.waited()", ast.Yield(call))
+        elif self.calls_device_function(call):
+            waits = self.callee_waits(call)
+            method = "call_waiting" if waits else "call"
+            found = _expression(f"{LANE}.{method}({self.site('call', call)})", call.func, *call.args)
+            found.keywords = call.keywords
+            found = ast.YieldFrom(found) if waits else found
+        return ast.copy_location(found, call)
 
     def is_atomic(self, call):
         """Whether it is one of `cuda.atomic`'s functions."""
         of = getattr(call.func, "value", None)
         return isinstance(of, ast.Attribute) and of.attr == "atomic" and self.is_cuda(of.value)
 
-    def site(self, kind, node, **more):
-        """A number for this place, larger than those before."""
-        number = next(_numbers)
-        SITES[number] = Site(kind, self.function, self.function.first + node.lineno - 1, **more)
-        return number
-
 
 def _does_nothing(statement):
-    """Whether no lane spends time on it: a docstring, or a mere jump."""
+    """Whether it takes a lane no time: a docstring, or a mere jump."""
     constant = isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
     return constant or isinstance(statement, (ast.Pass, ast.Break, ast.Continue, ast.Global, ast.Nonlocal))
 
@@ -255,7 +237,7 @@ def _statements(source):
 
 
 def _expression(source, *more):
-    """An expression; if it is a call, with more arguments that are trees already."""
+    """An expression; if it is a call, with more arguments, which are trees already."""
     tree = ast.parse(source, mode="eval").body
     tree.args.extend(more)
     return tree

@@ -27,9 +27,10 @@ this way round, degree order costs the fewest look-ups: d (d - 1) / 2 for a colu
 
 import numpy as np
 
+from tcgpu.declarations import Knob, Method
 from tcgpu.engines import runtime
 from tcgpu.engines.runtime import cuda, int32, int64, kernel, uint8, uint32, uint64
-from tcgpu.kernels import Plan, Scan, check_deal, check_knob, check_positions, device_graph, orientation, simulated
+from tcgpu.kernels import Plan, Scan, check_deal, check_positions, device_graph, orientation, simulated
 from tcgpu.kernels.adaptive import setup
 from tcgpu.kernels.adaptive.setup import (
     ALL_LANES,
@@ -418,6 +419,23 @@ BY_DEGREE = (
 )
 
 
+METHOD = Method(
+    name="adaptive",
+    source="ours",
+    summary="for each vertex what suits it: rows of bits, windows, hash tables, merges; cleans on the GPU",
+    order="auto",
+    module=__name__,
+    declared=(
+        Knob("near", NEAR, "last vertices that have a 16-bit number", 0, NEAR),
+        Knob("hubs", HUBS, "last vertices that are hubs", 0, HUBS),
+        Knob("heavy", 64, "near rows from which on a column is heavy", 0, 2**30),
+        Knob("crowd", 128, "in-edges from which on a vertex is for a block", 1, NO_CROWD),
+        Knob("short", 32, "rows up to which a column is short", 2, 2**30),
+        Knob("words", None, "words of 64 that a local column reaches over", 0, 1024),
+    ),
+)
+
+
 def prepare(graph, order):
     """What `plan` takes, as `device_graph.prepare` makes it."""
     if order in ("auto", "degree"):
@@ -425,7 +443,8 @@ def prepare(graph, order):
     return device_graph.prepare(graph, order)
 
 
-def plan(graph, *, near=NEAR, hubs=HUBS, heavy=64, crowd=128, short=32, words=None, deal=(0, 1)):
+@METHOD.planner
+def plan(graph, *, near, hubs, heavy, crowd, short, words, deal=(0, 1)):
     """By degree, the classes that the graph's order was made for; in any other order, local columns and the rest.
 
     near, hubs: how many of the last vertices are near the end, how many are hubs; heavy: more near rows than that make
@@ -438,14 +457,9 @@ def plan(graph, *, near=NEAR, hubs=HUBS, heavy=64, crowd=128, short=32, words=No
     """
     check_positions(graph)
     deal = check_deal(deal)
-    near = check_knob("near", near, 0, NEAR)
-    hubs = check_knob("hubs", hubs, 0, HUBS)
-    heavy = check_knob("heavy", heavy, 0, 2**30)
-    crowd = check_knob("crowd", crowd, 1, NO_CROWD)
-    short = check_knob("short", short, 2, 2**30)
     if graph.order == "degree":
         return _by_degree(graph, near, min(hubs, near), heavy // 4, short, crowd, deal)
-    words = local_words(graph, short) if words is None else check_knob("words", words, 0, 1024)
+    words = local_words(graph, short) if words is None else words
     return _as_it_comes(graph, short, words, deal)
 
 

@@ -30,9 +30,10 @@ from dataclasses import replace
 
 import numpy as np
 
+from tcgpu.declarations import check_integer
 from tcgpu.engines.runtime import cuda, int32, int64, kernel, uint32
 from tcgpu.errors import GraphError
-from tcgpu.kernels import Scan, check_knob, ends, orientation, simulated
+from tcgpu.kernels import Scan, ends, orientation, simulated
 from tcgpu.kernels.adaptive import setup
 from tcgpu.kernels.adaptive.band import BAND_LIST, band_tally, fill_band_rows, mark_open, merge_corners, merge_tally
 from tcgpu.kernels.adaptive.hubs import COLUMN_PLANES, PIECE_PLANES, STRETCHES, column_tally, pair_tally
@@ -183,13 +184,13 @@ def _made(graph, *, near=NEAR, hubs=HUBS, heavy=None, short=32, words=None):
     """
     if graph.m > MOST_EDGES:
         raise GraphError(f"{graph.m:,} edges are too many for edge support on a GPU, which takes up to {MOST_EDGES:,}")
-    near = check_knob("near", near, 0, NEAR)
-    hubs = min(check_knob("hubs", hubs, 0, HUBS), near)
-    heavy = check_knob("heavy", (64 if graph.m < MANY else 128) if heavy is None else heavy, 0, 2**30)
-    short = check_knob("short", short, 2, 2**30)
+    near = check_integer("near", near, 0, NEAR)
+    hubs = min(check_integer("hubs", hubs, 0, HUBS), near)
+    heavy = check_integer("heavy", (64 if graph.m < MANY else 128) if heavy is None else heavy, 0, 2**30)
+    short = check_integer("short", short, 2, 2**30)
     if graph.order == "degree" and graph.max_column <= LONGEST:  # as columns in that order are
         return _by_degree(graph, near, hubs, heavy // 4, short)
-    words = local_words(graph, short) if words is None else check_knob("words", words, 0, 1024)
+    words = local_words(graph, short) if words is None else check_integer("words", words, 0, 1024)
     return _as_it_comes(graph, words)
 
 

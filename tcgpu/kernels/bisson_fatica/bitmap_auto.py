@@ -5,13 +5,25 @@ a block, with its bitmap in shared memory below `vertices_shared` vertices, in g
 defaults are the paper's constants, found on a Titan X.
 """
 
-from tcgpu.kernels import check_knob, check_nonzeros
+from tcgpu.declarations import Knob, Method
 from tcgpu.kernels.bisson_fatica import bitmap_block_global, bitmap_block_shared, bitmap_thread, bitmap_warp
 from tcgpu.kernels.device_graph import prepare
 
 __all__ = ["plan", "prepare", "support_plan"]
 
 PAPER = {"longest_thread": 12, "mean_warp": 8.0, "vertices_shared": 128 << 10}
+
+METHOD = Method(
+    name="bitmap_auto",
+    source="Bisson & Fatica",
+    summary="one of these four, by the mean and the longest column and the number of vertices",
+    module=__name__,
+    declared=(
+        Knob("longest_thread", PAPER["longest_thread"], "longest column that bitmap_thread is for"),
+        Knob("mean_warp", PAPER["mean_warp"], "mean column up to which it is bitmap_warp", real=True),
+        Knob("vertices_shared", PAPER["vertices_shared"], "vertices up to which bits lie in shared memory"),
+    ),
+)
 
 
 def choice(vertices, edges, longest, *, longest_thread=12, mean_warp=8.0, vertices_shared=128 << 10):
@@ -23,21 +35,20 @@ def choice(vertices, edges, longest, *, longest_thread=12, mean_warp=8.0, vertic
     return "bitmap_block_shared" if vertices < vertices_shared else "bitmap_block_global"
 
 
-def plan(graph, *, longest_thread=12, mean_warp=8.0, vertices_shared=128 << 10):
-    fits = min(check_knob("vertices_shared", vertices_shared, 0, 2**31), bitmap_block_shared.most_vertices() + 1)
+@METHOD.planner
+def plan(graph, *, longest_thread, mean_warp, vertices_shared):
+    fits = min(vertices_shared, bitmap_block_shared.most_vertices() + 1)
     return chosen(graph, longest_thread, mean_warp, fits).plan(graph)
 
 
-def support_plan(graph, *, longest_thread=12, mean_warp=8.0, vertices_shared=128 << 10):
+@METHOD.planner
+def support_plan(graph, *, longest_thread, mean_warp, vertices_shared):
     """Each edge's triangles by the one of the four that the paper's heuristic takes for them, too."""
     return chosen(graph, longest_thread, mean_warp, vertices_shared).support_plan(graph)
 
 
 def chosen(graph, longest_thread, mean_warp, vertices_shared):
     """The one of FOUR that a graph is for."""
-    check_knob("longest_thread", longest_thread, 0, 2**31)
-    check_knob("vertices_shared", vertices_shared, 0, 2**31)
-    check_nonzeros("mean_warp", mean_warp)
     knobs = {"longest_thread": longest_thread, "mean_warp": mean_warp, "vertices_shared": vertices_shared}
     name = choice(graph.n, graph.m, graph.max_column, **knobs)
     return {module.__name__.rpartition(".")[2]: module for module in FOUR}[name]

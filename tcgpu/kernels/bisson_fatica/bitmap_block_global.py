@@ -7,11 +7,13 @@ down to one, and they cycle over the columns. Nothing is refused but a graph tha
 
 import numpy as np
 
+from tcgpu.declarations import Knob, Method, blocks_knob, threads_knob
 from tcgpu.engines.runtime import cuda, int64, kernel, uint32
-from tcgpu.kernels import Plan, Step, check_knob, enough_blocks, simulated
+from tcgpu.kernels import Plan, Step, enough_blocks, simulated
 from tcgpu.kernels.bisson_fatica import support
 from tcgpu.kernels.device.bits import (
     LONG_LIST,
+    WORD_KNOB,
     WORDS,
     batch_of,
     belongs,
@@ -19,8 +21,8 @@ from tcgpu.kernels.device.bits import (
     bring_list,
     check_edges,
     check_shared,
-    check_word,
     fold_bits_of,
+    fold_knob,
     folded_hits,
     lists_and_task_bytes,
     set_bit,
@@ -33,6 +35,21 @@ from tcgpu.kernels.device_graph import prepare
 __all__ = ["plan", "prepare", "support_plan"]
 
 ARRAYS = "int64[::1], int32[::1], {}[::1], int64, int64, int64, int64, int64, int64[::1], int64[::1]"
+
+
+METHOD = Method(
+    name="bitmap_block_global",
+    source="Bisson & Fatica",
+    summary="a block per column, kept as bits in global memory, with a fold of them in shared memory",
+    module=__name__,
+    declared=(
+        threads_knob(256),
+        blocks_knob(None),
+        Knob("lanes", 32, "threads on a column that is looked up", 1, 1024),
+        fold_knob(17),
+        WORD_KNOB,
+    ),
+)
 
 
 @kernel(f"void({ARRAYS.format('uint32')})", f"void({ARRAYS.format('int64')})")
@@ -95,18 +112,18 @@ def bitmap_block_global_kernel(col_ptr, row_idx, bits, shift, fold_bits, lanes, 
     add_block_to(total, count)
 
 
-def plan(graph, *, threads=256, blocks=None, lanes=32, fold=17, word=32):
-    """blocks: None for as many as the device runs at a time; fold: its size, 2^fold bits; word: bits, 32 or 64."""
+@METHOD.planner
+def plan(graph, *, threads, blocks, lanes, fold, word):
+    """blocks: None for as many as the device runs at a time."""
     check_edges("bitmap_block_global", graph)
-    threads = check_knob("threads", threads, 1, 1024)
-    lanes = min(check_knob("lanes", lanes, 1, 1024), threads)
+    lanes = min(lanes, threads)
     fold_bits = fold_bits_of(fold, graph.n)
     shared = max(lists_and_task_bytes(threads) + (fold_bits >> 3), threads * BYTES_PER_THREAD)
     check_shared("bitmap_block_global", f"fold={fold}", shared)
-    words = -(-graph.n // check_word(word))
+    words = -(-graph.n // word)
     if blocks is None:
         blocks = bitmap_block_global_kernel.blocks_at_a_time(threads, shared)
-    blocks = enough_blocks(check_knob("blocks", blocks, 1, 2**31 - 1), graph.n, 1)
+    blocks = enough_blocks(blocks, graph.n, 1)
     blocks = bitmaps_that_fit("bitmap_block_global", graph, blocks, words * word // 8)
     args = ("col_ptr", "row_idx", "bits", word.bit_length() - 1, fold_bits, lanes, batch_of(graph, blocks),
             LONG_LIST * threads, "queue", "total")  # fmt: skip

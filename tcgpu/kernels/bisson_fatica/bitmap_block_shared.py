@@ -8,10 +8,11 @@ ends, and then these columns are looked up, short ones by `lanes` threads each, 
 
 import numpy as np
 
+from tcgpu.declarations import Knob, Method, blocks_knob, threads_knob
 from tcgpu.engines import runtime
 from tcgpu.engines.runtime import cuda, int64, kernel, uint32
 from tcgpu.errors import GraphError
-from tcgpu.kernels import Plan, Step, check_knob, enough_blocks, simulated
+from tcgpu.kernels import Plan, Step, enough_blocks, simulated
 from tcgpu.kernels.bisson_fatica import support
 from tcgpu.kernels.device.bits import (
     LONG_LIST,
@@ -28,6 +29,19 @@ from tcgpu.kernels.device.reduction import BYTES_PER_THREAD, add_block_to
 from tcgpu.kernels.device_graph import prepare
 
 __all__ = ["plan", "prepare", "support_plan"]
+
+
+METHOD = Method(
+    name="bitmap_block_shared",
+    source="Bisson & Fatica",
+    summary="a block per column, kept as bits in shared memory",
+    module=__name__,
+    declared=(
+        threads_knob(256),
+        blocks_knob(None),
+        Knob("lanes", 16, "threads on a column that is looked up", 1, 1024),
+    ),
+)
 
 
 @kernel("void(int64[::1], int32[::1], int64, int64, int64, int64[::1], int64[::1])")
@@ -97,11 +111,11 @@ def most_vertices(threads=256):
     return 8 * (runtime.facts().shared_per_block - lists_and_task_bytes(threads)) // 32 * 32
 
 
-def plan(graph, *, threads=256, blocks=None, lanes=16):
+@METHOD.planner
+def plan(graph, *, threads, blocks, lanes):
     """blocks: None for as many as the device runs at a time."""
     check_edges("bitmap_block_shared", graph)
-    threads = check_knob("threads", threads, 1, 1024)
-    lanes = min(check_knob("lanes", lanes, 1, 1024), threads)
+    lanes = min(lanes, threads)
     shared = shared_bytes(graph.n, threads)
     if graph.n > most_vertices(threads):
         raise GraphError(
@@ -110,7 +124,7 @@ def plan(graph, *, threads=256, blocks=None, lanes=16):
         )
     if blocks is None:
         blocks = bitmap_block_shared_kernel.blocks_at_a_time(threads, shared)
-    blocks = enough_blocks(check_knob("blocks", blocks, 1, 2**31 - 1), graph.n, 1)
+    blocks = enough_blocks(blocks, graph.n, 1)
     args = ("col_ptr", "row_idx", lanes, batch_of(graph, blocks), LONG_LIST * threads, "queue", "total")
     return Plan(
         method="bitmap_block_shared",

@@ -7,8 +7,9 @@ Twelve is where their kernel for edge support ran out of the registers that leav
 Longer columns are counted too, slowly: the thread searches its column in memory for each row. Hubs belong elsewhere.
 """
 
+from tcgpu.declarations import Method, blocks_knob, threads_knob
 from tcgpu.engines.runtime import cuda, int32, int64, kernel
-from tcgpu.kernels import Plan, Step, check_knob, enough_blocks, simulated
+from tcgpu.kernels import Plan, Step, enough_blocks, simulated
 from tcgpu.kernels.bisson_fatica import support
 from tcgpu.kernels.device.reduction import BYTES_PER_THREAD, add_block_to
 from tcgpu.kernels.device_graph import prepare
@@ -17,6 +18,15 @@ __all__ = ["plan", "prepare", "support_plan"]
 
 REGISTERS = 12
 NOBODY = -1
+
+
+METHOD = Method(
+    name="bitmap_thread",
+    source="Bisson & Fatica",
+    summary="a thread per column; of at most 12 rows, in registers",
+    module=__name__,
+    declared=(threads_knob(128), blocks_knob(1 << 16)),
+)
 
 
 @cuda.jit(device=True)
@@ -92,9 +102,9 @@ def bitmap_thread_kernel(col_ptr, row_idx, total):
     add_block_to(total, count)
 
 
-def plan(graph, *, threads=128, blocks=1 << 16):
-    threads = check_knob("threads", threads, 1, 1024)
-    blocks = enough_blocks(check_knob("blocks", blocks, 1, 2**31 - 1), graph.n, threads)
+@METHOD.planner
+def plan(graph, *, threads, blocks):
+    blocks = enough_blocks(blocks, graph.n, threads)
     args = ("col_ptr", "row_idx", "total")
     return Plan(
         method="bitmap_thread",

@@ -9,17 +9,19 @@ As many warps run as the device runs at a time and has memory for; where not eve
 gets fewer of them, down to one. A block may end in a part of a warp, which works like any other.
 """
 
+from tcgpu.declarations import Knob, Method, blocks_knob, threads_knob
 from tcgpu.engines.runtime import cuda, int64, kernel, uint32
-from tcgpu.kernels import Plan, Step, check_knob, enough_blocks, simulated
+from tcgpu.kernels import Plan, Step, enough_blocks, simulated
 from tcgpu.kernels.bisson_fatica import support
 from tcgpu.kernels.device.bits import (
+    WORD_KNOB,
     WORDS,
     bitmaps_that_fit,
     bring_list,
     check_edges,
     check_shared,
-    check_word,
     fold_bits_of,
+    fold_knob,
     folded_hits,
     lists_bytes,
     set_bit,
@@ -32,6 +34,21 @@ __all__ = ["plan", "prepare", "support_plan"]
 
 WARP = 32
 ARRAYS = "int64[::1], int32[::1], {}[::1], int64, int64, int64, int64[::1]"
+
+
+METHOD = Method(
+    name="bitmap_warp",
+    source="Bisson & Fatica",
+    summary="a warp per column, kept as bits in global memory",
+    module=__name__,
+    declared=(
+        threads_knob(128),
+        blocks_knob(None),
+        Knob("lanes", 8, "threads on a column that is looked up", 1, 1024),
+        fold_knob(11),
+        WORD_KNOB,
+    ),
+)
 
 
 @kernel(f"void({ARRAYS.format('uint32')})", f"void({ARRAYS.format('int64')})")
@@ -82,20 +99,19 @@ def bitmap_warp_kernel(col_ptr, row_idx, bits, shift, fold_bits, lanes, total):
     add_block_to(total, count)
 
 
-def plan(graph, *, threads=128, blocks=None, lanes=8, fold=11, word=32):
-    """blocks: None for as many as the device runs at a time; fold: its size, 2^fold bits; word: bits, 32 or 64."""
+@METHOD.planner
+def plan(graph, *, threads, blocks, lanes, fold, word):
+    """blocks: None for as many as the device runs at a time."""
     check_edges("bitmap_warp", graph)
-    threads = check_knob("threads", threads, 1, 1024)
-    lanes = min(check_knob("lanes", lanes, 1, 1024), WARP)
+    lanes = min(lanes, WARP)
     fold_bits = fold_bits_of(fold, graph.n)
-    word = check_word(word)
     words = -(-graph.n // word)
     warps = -(-threads // WARP)
     shared = max(warps * (lists_bytes(WARP) + fold_bits // 8), threads * BYTES_PER_THREAD)
     check_shared("bitmap_warp", f"fold={fold} for {warps} warps", shared)
     if blocks is None:
         blocks = bitmap_warp_kernel.blocks_at_a_time(threads, shared)
-    blocks = enough_blocks(check_knob("blocks", blocks, 1, 2**31 - 1), graph.n, warps)
+    blocks = enough_blocks(blocks, graph.n, warps)
     fitting = bitmaps_that_fit("bitmap_warp", graph, blocks * warps, words * word // 8)
     if fitting < warps:
         threads, warps = fitting * WARP, fitting

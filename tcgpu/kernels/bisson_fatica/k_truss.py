@@ -25,6 +25,7 @@ keep the numbers that suited it at first.
 
 import numpy as np
 
+from tcgpu.declarations import Method
 from tcgpu.engines import runtime
 from tcgpu.engines.runtime import cuda, int32, int64, kernel, uint32
 from tcgpu.kernels import Plan, Step, carry, simulated
@@ -49,6 +50,14 @@ __all__ = ["numbers", "peel", "plan", "prepare"]
 MARKED, GONE = -1, -2  # supports of what is weak in this round, and of what went in an earlier one
 ROUND_US = 45  # microseconds in the simulator of an edge in each round, beside its triangles
 BYTES_ANEW = 40  # an edge, beside what `adaptive` takes: two graphs, marks, and where the edges were
+
+
+METHOD = Method(
+    name="k_truss",
+    source="Bisson & Fatica",
+    summary="support by bitmaps, weak edges removed until none is weak; large graphs are counted anew each round",
+    module=__name__,
+)
 
 
 @kernel("void(int32[::1], int32[::1], int32[::1], int32[::1], int32[::1], int32[::1], int32[::1], int32)")

@@ -26,10 +26,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from tcgpu.declarations import check_integer
 from tcgpu.engines import runtime
 from tcgpu.engines.runtime import cuda, int32, kernel, uint32
 from tcgpu.errors import GraphError
-from tcgpu.kernels import Plan, Step, check_knob, enough_blocks, simulated
+from tcgpu.kernels import Plan, Step, enough_blocks, simulated
 from tcgpu.kernels.device_graph import SMALL
 
 WARP = 32
@@ -443,8 +444,8 @@ def over(tasks):
 
 
 def _thread(graph, threads, blocks):
-    threads = check_knob("threads", threads or 128, 1, 1024)
-    blocks = enough_blocks(check_knob("blocks", blocks or 2**31 - 1, 1, 2**31 - 1), graph.n, threads)
+    threads = check_integer("threads", threads or 128, 1, 1024)
+    blocks = enough_blocks(check_integer("blocks", blocks or 2**31 - 1, 1, 2**31 - 1), graph.n, threads)
     return (HIGHEST, HIGHEST), {}, [Step(support_thread, blocks, threads, COMMON)]
 
 
@@ -476,7 +477,7 @@ def _block_shared(graph, threads, blocks, sizes=SIZES):
         words, shift = _coarse(graph, min(words, (facts.shared_per_block - 16) // BYTES_PER_WORD))
         many = _whole_warps(threads or usual)
         resident = max(1, min(facts.threads_per_sm // many, facts.shared_per_sm // (words * BYTES_PER_WORD + 1024)))
-        number = enough_blocks(check_knob("blocks", blocks or facts.sms * resident, 1, 2**31 - 1), graph.n, 1)
+        number = enough_blocks(check_integer("blocks", blocks or facts.sms * resident, 1, 2**31 - 1), graph.n, 1)
         args = (*COMMON, which, words, shift)
         walks.append(Step(support_block_shared, number, many, args, shared=words * BYTES_PER_WORD))
     return [rows for rows, *_ in sizes[:-1]], {}, walks
@@ -494,7 +495,7 @@ METHODS = {"thread": _thread, "warp": _warp, "block_shared": _block_shared, "blo
 
 def _whole_warps(threads):
     """The threads of a block, up to a whole number of warps, as lanes of a warp share out the work."""
-    return -(-check_knob("threads", threads, 1, 1024) // WARP) * WARP
+    return -(-check_integer("threads", threads, 1, 1024) // WARP) * WARP
 
 
 def _coarse(graph, most):
@@ -508,5 +509,5 @@ def _bitmaps(graph, wanted, resident):
     words = max(1, -(-graph.n // 32))
     others = 4 * (8 * graph.n + 7 * graph.m)  # the rest of a k-truss
     fit = min((runtime.memory_free() - others) // (words * BYTES_PER_WORD), (2**32 - 1) // (2 * words))
-    wanted = check_knob("blocks", wanted or runtime.facts().sms * resident, 1, 2**31 - 1)
+    wanted = check_integer("blocks", wanted or runtime.facts().sms * resident, 1, 2**31 - 1)
     return words, max(1, min(wanted, fit, graph.n))

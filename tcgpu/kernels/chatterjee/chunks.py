@@ -27,9 +27,9 @@ from math import comb
 
 import numpy as np
 
+from tcgpu.declarations import check_integer
 from tcgpu.engines.native import jit
 from tcgpu.errors import GraphError
-from tcgpu.kernels import check_knob
 from tcgpu.suggest import unknown
 
 LAYOUTS = ("matrix", "utm", "s-utm")
@@ -225,7 +225,7 @@ def split(graph, *, shared_bits, machines, layout="s-utm", roots=8, search=None,
     does not depend on it.
     """
     if not isinstance(roots, np.ndarray):
-        check_knob("roots", roots, 1, 2**31 - 1)
+        check_integer("roots", roots, 1, 2**31 - 1)
     checked(layout)
     search = search or Search(graph)
     component, level = search.forest()

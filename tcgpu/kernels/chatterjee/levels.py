@@ -19,12 +19,13 @@ blocks work on both kinds at once. How the threads of a block divide a task is t
 
 import numpy as np
 
+from tcgpu.declarations import Knob, Method, blocks_knob, check_choice, threads_knob
 from tcgpu.engines import runtime
 from tcgpu.engines.runtime import cuda, int64, kernel, uint32, uint64
 from tcgpu.errors import GraphError
-from tcgpu.kernels import Plan, Step, check_choice, check_knob, enough_blocks, simulated
+from tcgpu.kernels import Plan, Step, enough_blocks, simulated
 from tcgpu.kernels.chatterjee import breadth
-from tcgpu.kernels.chatterjee.chunks import ROW, WORD, bits_needed, position, split, words_needed
+from tcgpu.kernels.chatterjee.chunks import LAYOUTS, ROW, WORD, bits_needed, position, split, words_needed
 from tcgpu.kernels.device.reduction import BYTES_PER_THREAD, add_block_to
 
 APPROACHES = ("A", "B", "C", "D")
@@ -50,6 +51,27 @@ TICKET = 32  # bits in front of a matrix in shared memory: the number of the blo
 # which PLACE these were written down.
 START, SIZE, EDGES, EDGES_END, WORDS, ZERO, STEP = range(7)
 CHUNK, FIRST, LAST, PLACE = range(4)
+
+
+METHOD = Method(
+    name="levels",
+    source="Chatterjee et al.",
+    summary="two adjacent levels of a breadth-first search as a bit matrix; every combination tested, by index",
+    module=__name__,
+    declared=(
+        threads_knob(None),
+        blocks_knob(1024),
+        Knob("lanes", 32, "threads that take neighbouring combinations", 1, WORD),
+        Knob("approach", "D", "which thread takes which combinations", choices=tuple(APPROACHES)),
+        Knob("memory", "auto", "where the bits of a chunk lie", choices=MEMORIES),
+        Knob("layout", "s-utm", "how a symmetric matrix of bits is stored", choices=LAYOUTS),
+        Knob("arrangement", "redundant", "a matrix for each chunk, or one for all", choices=ARRANGEMENTS),
+        Knob("schedule", "longest", "which tasks go first", choices=tuple(ORDERS)),
+        Knob("piece", 0, "most combinations of a task; 0: what suits", 0, 2**62),
+        Knob("roots", 256, "roots that are tried for a component", 1),
+        Knob("skip", False, "pass over pairs that are not joined", choices=(False, True)),
+    ),
+)
 
 
 @cuda.jit(device=True)
@@ -290,10 +312,8 @@ def written_kernel(chunks, tasks, low, high, bits, fall, one, two, three, queue,
 # --------------------------------------------------------------------------------------------------------- the launcher
 
 
-def plan(
-    graph, *, threads=None, blocks=1024, lanes=32, approach="D", memory="auto", layout="s-utm", arrangement="redundant",
-    schedule="longest", piece=0, roots=256, skip=False,
-):  # fmt: skip
+@METHOD.planner
+def plan(graph, *, threads, blocks, lanes, approach, memory, layout, arrangement, schedule, piece, roots, skip):
     """Algorithm 1, and the tasks that Algorithm 2 makes of its chunks.
 
     threads: without a number, FEW, or MANY where an SM's shared memory holds but a block or two. lanes: how many of
@@ -303,16 +323,8 @@ def plan(
     finds a few tasks. roots: the most that are tried for a component. skip: pass over all combinations whose first two
     vertices are not joined: exact, but no longer the paper's algorithm.
     """
-    threads = threads if threads is None else check_knob("threads", threads, 1, 1024)
-    blocks = check_knob("blocks", blocks, 1, 2**31 - 1)
-    lanes = check_knob("lanes", lanes, 1, WORD)
-    piece = check_knob("piece", piece, 0, 2**62)
-    check_choice("approach", approach, APPROACHES)
-    check_choice("memory", memory, MEMORIES)
-    check_choice("arrangement", arrangement, ARRANGEMENTS)
-    check_choice("schedule", schedule, ORDERS)
     check_choice("skip", skip, (False,) if approach == "A" else (False, True))
-    chunks = cut(graph, layout, check_knob("roots", roots, 1, 2**31 - 1))
+    chunks = cut(graph, layout, roots)
     low, high, edge_ptr = edges_by_level(graph, chunks)
     work = effort(chunks, edge_ptr, skip)
     table, bits = describe(chunks, edge_ptr, memory, arrangement)

@@ -15,10 +15,11 @@ fold has a 0, so has the bitmap, and nearly all look-ups end there, close by.
 
 import numpy as np
 
+from tcgpu.declarations import Knob
 from tcgpu.engines import runtime
 from tcgpu.engines.runtime import cuda, int64, kernel, uint32, uint64
 from tcgpu.errors import GraphError
-from tcgpu.kernels import Step, check_knob
+from tcgpu.kernels import Step
 
 
 @cuda.jit(device=True)
@@ -187,12 +188,12 @@ WORDS = {32: np.uint32, 64: np.int64}  # the type of a word; NumPy shifts no uns
 
 def fold_bits_of(fold, n):
     """How many bits a fold of up to 2^fold has in a graph of n vertices: no more than it takes to have one for each."""
-    check_knob("fold", fold, 5, 20)
     return 1 << min(fold, max(5, (n - 1).bit_length()))
 
 
-def check_word(word):
-    """GraphError unless that many bits make a word; returns it."""
-    if word not in WORDS:
-        raise GraphError(f"word is 32 or 64 bits, not {word!r}")
-    return int(word)
+def fold_knob(default):
+    """The knob `fold`."""
+    return Knob("fold", default, "2^fold bits of a fold in shared memory", 5, 20)
+
+
+WORD_KNOB = Knob("word", 32, "bits of a word", choices=tuple(WORDS))

@@ -10,9 +10,18 @@ costs its length and not n.
 
 import numpy as np
 
+from tcgpu.declarations import Knob, Method, blocks_knob, threads_knob
 from tcgpu.engines.runtime import cuda, int64, kernel, uint32
-from tcgpu.kernels import Plan, Step, check_knob, enough_blocks, simulated
+from tcgpu.kernels import Plan, Step, enough_blocks, simulated
 from tcgpu.kernels.device.reduction import BYTES_PER_THREAD, add_block_to
+
+METHOD = Method(
+    name="bitmap",
+    source="report",
+    summary="a block per column, kept as an array of bits in global memory",
+    module=__name__,
+    declared=(threads_knob(128), blocks_knob(1024), Knob("lanes", 8, "threads on a column that is looked up", 1, 1024)),
+)
 
 
 @kernel("void(int64[::1], int32[::1], uint32[::1], int64, int64[::1])")
@@ -50,10 +59,10 @@ def bitmap_kernel(col_ptr, row_idx, bits, lanes, total):
     add_block_to(total, count)
 
 
-def plan(graph, *, threads=128, blocks=1024, lanes=8):
-    threads = check_knob("threads", threads, 1, 1024)
-    lanes = min(check_knob("lanes", lanes, 1, 1024), threads)
-    blocks = enough_blocks(check_knob("blocks", blocks, 1, 2**31 - 1), graph.n, 1)
+@METHOD.planner
+def plan(graph, *, threads, blocks, lanes):
+    lanes = min(lanes, threads)
+    blocks = enough_blocks(blocks, graph.n, 1)
     words = (graph.n + 31) // 32
     args = ("col_ptr", "row_idx", "bits", lanes, "total")
     return Plan(

@@ -12,14 +12,28 @@ column that reaches into the tile are merged with that part.
 
 import numpy as np
 
+from tcgpu.declarations import Knob, Method, blocks_knob, threads_knob
 from tcgpu.engines.runtime import cuda, int32, int64, kernel
-from tcgpu.kernels import Plan, Step, check_knob, check_positions, enough_blocks, simulated
+from tcgpu.kernels import Plan, Step, check_positions, enough_blocks, simulated
 from tcgpu.kernels.device.merge import common_values
 from tcgpu.kernels.device.reduction import BYTES_PER_THREAD, add_block_to
 
-THREADS, BLOCKS = 128, 1024  # the report's
+THREADS = 128  # of a block, as in the report
 BYTES_PER_ROW = 4
 MAX_TILE = (48 << 10) // BYTES_PER_ROW  # what every GPU gives a block
+
+METHOD = Method(
+    name="column_block",
+    source="report",
+    summary="a block per k consecutive columns, kept in shared memory; a thread per nonzero",
+    module=__name__,
+    declared=(
+        threads_knob(THREADS),
+        blocks_knob(1024),
+        Knob("columns", 27, "columns that a block takes at a time", 1),
+        Knob("tile", 2048, "rows that fit the shared memory of a block", 1, MAX_TILE),
+    ),
+)
 
 
 @cuda.jit(device=True)
@@ -62,13 +76,11 @@ def column_block_kernel(col_ptr, row_idx, columns, tile_size, total):
     add_block_to(total, count)
 
 
-def plan(graph, *, threads=THREADS, blocks=BLOCKS, columns=27, tile=2048):
-    """`tile`: how many rows fit the block's shared memory; less is taken where no block needs as much."""
+@METHOD.planner
+def plan(graph, *, threads, blocks, columns, tile):
     check_positions(graph)
-    threads = check_knob("threads", threads, 1, 1024)
-    columns = check_knob("columns", columns, 1, 2**31 - 1)
-    tile = min(check_knob("tile", tile, 1, MAX_TILE), max(1, longest_group(graph.col_ptr, columns)))
-    blocks = enough_blocks(check_knob("blocks", blocks, 1, 2**31 - 1), graph.n, columns)
+    tile = min(tile, max(1, longest_group(graph.col_ptr, columns)))  # no more than some block needs
+    blocks = enough_blocks(blocks, graph.n, columns)
     shared = max(tile * BYTES_PER_ROW, threads * BYTES_PER_THREAD)
     args = ("col_ptr", "row_idx", columns, tile, "total")
     return Plan(

@@ -7,11 +7,20 @@ What it costs: a warp takes as long as its longest pair of columns (divergence),
 (scattered loads), so that the natural order of a mesh, whose neighbours have close numbers, beats any other.
 """
 
+from tcgpu.declarations import Method, blocks_knob, threads_knob
 from tcgpu.engines.runtime import cuda, int64, kernel
-from tcgpu.kernels import Plan, Step, check_knob, check_positions, enough_blocks, simulated
+from tcgpu.kernels import Plan, Step, check_positions, enough_blocks, simulated
 from tcgpu.kernels.device import columns
 from tcgpu.kernels.device.merge import common_values
 from tcgpu.kernels.device.reduction import BYTES_PER_THREAD, add_block_to
+
+METHOD = Method(
+    name="naive",
+    source="report",
+    summary="a thread per nonzero, two-pointer dot product of two columns",
+    module=__name__,
+    declared=(threads_knob(512), blocks_knob(256)),
+)
 
 
 @kernel("void(int64[::1], int32[::1], int32[::1], int64[::1])")
@@ -26,11 +35,11 @@ def naive_kernel(col_ptr, row_idx, col_of, total):
     add_block_to(total, count)
 
 
-def plan(graph, *, threads=512, blocks=256):
+@METHOD.planner
+def plan(graph, *, threads, blocks):
     """The report's way: rows and columns of the nonzeros go to the device, `col_ptr` is made there."""
     check_positions(graph)
-    threads = check_knob("threads", threads, 1, 1024)
-    blocks = enough_blocks(check_knob("blocks", blocks, 1, 2**31 - 1), graph.m, threads)
+    blocks = enough_blocks(blocks, graph.m, threads)
     args = ("col_ptr", "row_idx", "col_of", "total")
     return Plan(
         method="naive",

@@ -5,13 +5,22 @@ Below the threshold a block's k columns are too short to be worth the barriers a
 block, that is one at a time.
 """
 
-from tcgpu.kernels import check_nonzeros
+from tcgpu.declarations import Knob, Method
 from tcgpu.kernels.report import column_block, naive
 
 THRESHOLD = 7.0  # where the report's two kernels took the same time
 
+METHOD = Method(
+    name="report_auto",
+    source="report",
+    summary="naive for short columns, column_block from a threshold of nonzeros per column on",
+    module=__name__,
+    declared=(Knob("threshold", THRESHOLD, "nonzeros per column that are for column_block", real=True),),
+)
 
-def plan(graph, *, threshold=THRESHOLD):
-    if graph.nonzeros_per_column < check_nonzeros("threshold", threshold):
+
+@METHOD.planner
+def plan(graph, *, threshold):
+    if graph.nonzeros_per_column < threshold:
         return naive.plan(graph)
     return column_block.plan(graph, columns=max(1, round(column_block.THREADS * graph.n / max(1, graph.m))))

@@ -13,14 +13,25 @@ What it costs: the work of a merge, the searches on the diagonals, and strided a
 that are a part apart from each other.
 """
 
+from tcgpu.declarations import Knob, Method, blocks_knob, threads_knob
 from tcgpu.engines.runtime import cuda, int64, kernel, uint32
-from tcgpu.kernels import check_knob, enough_blocks
+from tcgpu.kernels import enough_blocks
 from tcgpu.kernels.device.reduction import BYTES_PER_THREAD, add_block_to
 from tcgpu.kernels.device_graph import prepare
 from tcgpu.kernels.tricore import edge_slices
 from tcgpu.kernels.tricore.edge_slices import columns_of
 
 __all__ = ["plan", "prepare"]
+
+
+METHOD = Method(
+    name="merge_path",
+    source="TriCore's baseline",
+    summary="several lanes per edge; the merge of its two columns cut by diagonals into equal parts",
+    order="degree",
+    module=__name__,
+    declared=(threads_knob(128), blocks_knob(1 << 16), Knob("lanes", 32, "threads that share an edge", 1, 1024)),
+)
 
 
 @kernel(f"void({edge_slices.ARGUMENTS}, int64, int64[::1])")
@@ -69,11 +80,10 @@ def matches(a, p, p_end, b, q, q_end, steps):
     return found
 
 
-def plan(graph, *, threads=128, blocks=1 << 16, lanes=32):
-    """lanes: how many threads share an edge; 1 is a plain merge, a thread per edge."""
-    threads = check_knob("threads", threads, 1, 1024)
-    lanes = check_knob("lanes", lanes, 1, 1024)
-    blocks = enough_blocks(check_knob("blocks", blocks, 1, 2**31 - 1), graph.m * lanes, threads)
+@METHOD.planner
+def plan(graph, *, threads, blocks, lanes):
+    """lanes: 1 is a plain merge, a thread per edge."""
+    blocks = enough_blocks(blocks, graph.m * lanes, threads)
     lanes = min(lanes, threads * blocks)
     shape = blocks, threads, threads * BYTES_PER_THREAD
     return edge_slices.plan("merge_path", graph, merge_path_kernel, shape, lanes, edge_us=9.5 * lanes, step_us=1.5)

@@ -8,14 +8,25 @@ that a short column beside a long one is cheap. But the 32 lanes of a warp searc
 theirs reads 32 places that have nothing to do with each other, and the warp waits for its longest search.
 """
 
+from tcgpu.declarations import Method, blocks_knob, threads_knob
 from tcgpu.engines.runtime import cuda, int64, kernel, uint32
-from tcgpu.kernels import check_knob, enough_blocks
+from tcgpu.kernels import enough_blocks
 from tcgpu.kernels.device.reduction import BYTES_PER_THREAD, add_block_to
 from tcgpu.kernels.device_graph import prepare
 from tcgpu.kernels.tricore import edge_slices
 from tcgpu.kernels.tricore.edge_slices import columns_of, has
 
 __all__ = ["plan", "prepare"]
+
+
+METHOD = Method(
+    name="thread_search",
+    source="TriCore's baseline",
+    summary="a thread per edge; each row of the shorter column looked up in the longer by binary search",
+    order="degree",
+    module=__name__,
+    declared=(threads_knob(128), blocks_knob(1 << 16)),
+)
 
 
 @kernel(f"void({edge_slices.ARGUMENTS}, int64[::1])")
@@ -42,8 +53,8 @@ def lookups(rows, place, length, keys, p, many):
     return hits
 
 
-def plan(graph, *, threads=128, blocks=1 << 16):
-    threads = check_knob("threads", threads, 1, 1024)
-    blocks = enough_blocks(check_knob("blocks", blocks, 1, 2**31 - 1), graph.m, threads)
+@METHOD.planner
+def plan(graph, *, threads, blocks):
+    blocks = enough_blocks(blocks, graph.m, threads)
     shape = blocks, threads, threads * BYTES_PER_THREAD
     return edge_slices.plan("thread_search", graph, thread_search_kernel, shape, edge_us=8.3, step_us=1.2)

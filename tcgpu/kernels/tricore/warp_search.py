@@ -17,8 +17,9 @@ With `cached`, 32 elements of the longer column, evenly spaced, are brought to s
 levels of the search tree, which every search goes through. It ends in the part of the column between two of them.
 """
 
+from tcgpu.declarations import Knob, Method, blocks_knob, threads_knob
 from tcgpu.engines.runtime import cuda, int32, int64, kernel, uint32
-from tcgpu.kernels import check_choice, check_knob, enough_blocks
+from tcgpu.kernels import enough_blocks
 from tcgpu.kernels.device.reduction import BYTES_PER_THREAD, add_block_to
 from tcgpu.kernels.device_graph import prepare
 from tcgpu.kernels.tricore import edge_slices
@@ -38,6 +39,20 @@ FLIPPED = 1 << 31  # marks a length: the rows of column i are looked up in colum
 LENGTH = FLIPPED - 1
 NO_ROW = -1
 PAST_ALL = 2**31 - 1  # past every row: there are at most so many vertices, and the last one has a number less
+
+
+METHOD = Method(
+    name="warp_search",
+    source="TriCore",
+    summary="a warp per edge; 32 binary searches at a time, the top of the tree in shared memory",
+    order="degree",
+    module=__name__,
+    declared=(
+        threads_knob(64),
+        blocks_knob(None),
+        Knob("cached", True, "top of the search tree in shared memory", choices=(True, False)),
+    ),
+)
 
 
 @kernel(f"void({edge_slices.ARGUMENTS}, int64, int64[::1])", most_threads=1024)
@@ -200,17 +215,16 @@ def warp_hits(rows, place, size, keys, p, p_end, top, at, lane, cached):
 
 def shape(edges, threads=64, blocks=None):
     """(blocks, threads, bytes of shared memory) to launch `warp_search_kernel` with on so many edges."""
-    warps = -(-check_knob("threads", threads, 1, 1024) // WARP)
+    warps = -(-threads // WARP)
     threads = warps * WARP
-    most = 2**31 - 1 if blocks is None else check_knob("blocks", blocks, 1, 2**31 - 1)
+    most = 2**31 - 1 if blocks is None else blocks
     blocks = enough_blocks(most, edges, threads * (ROUNDS if blocks is None else 1))
     return blocks, threads, warps * max(4 * WORDS, WARP * BYTES_PER_THREAD)
 
 
-def plan(graph, *, threads=64, blocks=None, cached=True):
-    """blocks: None for so many that a warp takes 32 edges a few times. cached: whether the top of the search tree is
-    brought to shared memory."""
-    check_choice("cached", cached, (False, True))
+@METHOD.planner
+def plan(graph, *, threads, blocks, cached):
+    """blocks: None for so many that a warp takes 32 edges a few times."""
     return edge_slices.plan(
         "warp_search",
         graph,

@@ -10,7 +10,7 @@ from pathlib import Path
 import ipywidgets as widgets
 
 from tcgpu import datasets, formats
-from tcgpu.errors import GraphError
+from tcgpu.errors import GraphError, TcgpuError
 from tcgpu.generators import GENERATORS
 from tcgpu.graph import Graph, as_graph
 from tcgpu.lab.explorer import elements, labels
@@ -209,5 +209,5 @@ def _read_content(name, content):
         path.write_bytes(content)
         try:
             return formats.read(path)
-        except GraphError as error:
+        except TcgpuError as error:
             raise GraphError(str(error).replace(f"{folder}/", "")) from None

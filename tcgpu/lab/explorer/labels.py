@@ -1,5 +1,7 @@
 """What may be set in the panel, and in which words: the parameters of generators, the knobs of methods, the orders."""
 
+from tcgpu.registry import METHODS
+
 # A parameter of a generator is set by a control of one of these kinds: ("sizes", smallest, largest) steps 1, 2, 5, 10,
 # 20, ...; ("whole", smallest, largest), ("any", smallest, largest), ("share",) and ("number", smallest, largest, step)
 # are even; ("one of", ...) is a list.
@@ -63,39 +65,8 @@ ORDERS = {
 }
 ENGINES = {"best here": BEST, "GPU": "gpu", "simulator": "sim", "native threads": "cpu"}
 
-# Of a knob: a sentence, and the values there are where these are few. Under "method.knob" where methods differ.
-KNOBS = {
-    "threads": ("threads of a block", ()),
-    "blocks": ("blocks of a launch, at most", ()),
-    "column_block.columns": ("columns that a block takes at a time", ()),
-    "column_block.tile": ("rows that fit the shared memory of a block", ()),
-    "lanes": ("threads on a column that is looked up", ()),
-    "merge_path.lanes": ("threads that share an edge", ()),
-    "warp_search.cached": ("top of the search tree in shared memory", (True, False)),
-    "levels.lanes": ("threads that take neighbouring combinations", ()),
-    "report_auto.threshold": ("nonzeros per column that are for column_block", ()),
-    "fold": ("2^fold bits of a fold in shared memory", ()),
-    "word": ("bits of a word", (32, 64)),
-    "bitmap_auto.longest_thread": ("longest column that bitmap_thread is for", ()),
-    "bitmap_auto.mean_warp": ("mean column up to which it is bitmap_warp", ()),
-    "bitmap_auto.vertices_shared": ("vertices up to which bits lie in shared memory", ()),
-    "levels.approach": ("which thread takes which combinations", ("A", "B", "C", "D")),
-    "levels.memory": ("where the bits of a chunk lie", ("auto", "shared", "global")),
-    "levels.layout": ("how a symmetric matrix of bits is stored", ("matrix", "utm", "s-utm")),
-    "levels.arrangement": ("a matrix for each chunk, or one for all", ("redundant", "one")),
-    "levels.schedule": ("which tasks go first", ("longest", "given")),
-    "levels.piece": ("most combinations of a task; 0: what suits", ()),
-    "levels.roots": ("roots that are tried for a component", ()),
-    "levels.skip": ("pass over pairs that are not joined", (False, True)),
-    "adaptive.near": ("last vertices that have a 16-bit number", ()),
-    "adaptive.hubs": ("last vertices that are hubs", ()),
-    "adaptive.heavy": ("near rows from which on a column is heavy", ()),
-    "adaptive.crowd": ("in-edges from which on a vertex is for a block", ()),
-    "adaptive.short": ("rows up to which a column is short", ()),
-    "adaptive.words": ("words of 64 that a local column reaches over", ()),
-}
-
 
 def knob(method, name):
-    """(sentence, values) of a knob; values are empty where there are many."""
-    return KNOBS.get(f"{method}.{name}") or KNOBS.get(name) or (name.replace("_", " "), ())
+    """(help, choices) of a knob, as its method declares them; choices are empty for a number."""
+    declared = next(knob for knob in METHODS[method].declared if knob.name == name)
+    return declared.help, declared.choices

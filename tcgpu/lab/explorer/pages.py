@@ -11,7 +11,7 @@ import re
 import ipywidgets as widgets
 
 from tcgpu import records
-from tcgpu.errors import GraphError
+from tcgpu.errors import TcgpuError
 from tcgpu.lab.explorer import charts, elements
 from tcgpu.measurement import check_agreement, measure
 from tcgpu.progress import part
@@ -136,7 +136,7 @@ class Compare(View):
                 with part(k, len(wishes)):
                     try:
                         found.append(measured(graph, wish, graph.name or recipe.code))
-                    except GraphError as refusal:
+                    except TcgpuError as refusal:
                         run.complain(refusal)
                         continue
                 rows.append(found[-1])

@@ -6,7 +6,7 @@ import time
 import ipywidgets as widgets
 import traitlets
 
-from tcgpu.errors import GraphError
+from tcgpu.errors import GraphError, TcgpuError
 from tcgpu.lab.explorer import elements, labels
 from tcgpu.lab.explorer.graph_card import GraphChoice
 from tcgpu.lab.explorer.job_thread import Stopped, Worker
@@ -80,7 +80,7 @@ class Explorer(widgets.VBox):
         self._forget("methods", "run")
         try:
             job = page.begin(self.graphs, self.wishes())
-        except GraphError as wrong:
+        except TcgpuError as wrong:
             self.complain(wrong)
             return
         self.busy = True
@@ -189,7 +189,7 @@ class Explorer(widgets.VBox):
         self.graphs.facts.value = ""
         try:
             self._picked = recipe = self.graphs.recipe()
-        except GraphError as missing:
+        except TcgpuError as missing:
             self._picked = None
             self.graphs.facts.value = html.escape(str(missing))
         else:
@@ -200,7 +200,7 @@ class Explorer(widgets.VBox):
         self._forget("methods", "run")
         try:
             wishes = self.wishes()
-        except GraphError as wrong:
+        except TcgpuError as wrong:
             self.complain(wrong, "methods")
             return
         for page in self.pages.children:
@@ -230,7 +230,7 @@ class Explorer(widgets.VBox):
         """Bring the code and the link to the rows up to date with the page that is shown."""
         try:
             code = self.page.code(self.graphs, self.wishes())
-        except GraphError:
+        except TcgpuError:
             code = ""
         self.python.value = f"<pre>{html.escape(code)}</pre>" if code else ""
         name = f"tcgpu-{self.page.title.lower()}.csv"

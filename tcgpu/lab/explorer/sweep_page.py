@@ -7,7 +7,7 @@ import ipywidgets as widgets
 
 from tcgpu import records
 from tcgpu.engines.choice import ENGINE
-from tcgpu.errors import GraphError
+from tcgpu.errors import GraphError, TcgpuError
 from tcgpu.generators import GENERATORS
 from tcgpu.lab.explorer import charts, elements
 from tcgpu.lab.explorer.pages import View, label_of, machine_of, measured
@@ -140,7 +140,7 @@ class Sweep(View):
                     if key not in self._found:
                         row = traced(graph, wish)[1] if way == TRACED else measured(graph, wish, graph.name)
                         self._found[key] = row | {"nonzeros": nonzeros}
-                except GraphError as refusal:
+                except TcgpuError as refusal:
                     run.complain(refusal)
                 else:
                     found.append(self._found[key])

@@ -5,7 +5,7 @@ import json
 
 import ipywidgets as widgets
 
-from tcgpu.errors import GraphError
+from tcgpu.errors import GraphError, TcgpuError
 from tcgpu.figures import axes
 from tcgpu.lab.explorer import elements
 from tcgpu.lab.explorer.pages import View, label_of
@@ -88,7 +88,7 @@ class TracePage(View):
                 with part(k, len(kept)):
                     try:
                         found, row = traced(graph, wish)
-                    except GraphError as refusal:
+                    except TcgpuError as refusal:
                         run.complain(refusal)
                         continue
                 traces[label_of(row)] = found
@@ -110,7 +110,7 @@ class TracePage(View):
         self.table.value = elements.table(HEAD, [("", list(line)) for line in cells])
         try:
             figure = self._figure(traces)
-        except GraphError as missing:
+        except TcgpuError as missing:
             figure = _said(str(missing))
         elements.show_whole(self.chart, figure)
 

@@ -6,9 +6,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from tcgpu.declarations import check_choice, check_integer
 from tcgpu.errors import GraphError
 from tcgpu.graph import as_graph, known_order
-from tcgpu.kernels import check_choice, check_knob
 from tcgpu.lab.stepper import adaptive_steps, bitmap_steps, level_steps, merge_path_steps, merge_steps, search_steps
 from tcgpu.lab.stepper.frames import Frame, FrameBuilder, Scene
 from tcgpu.lab.stepper.vertex_positions import spring_points
@@ -80,7 +80,7 @@ def check_knobs(method, frames, knobs):
             has = f"its knobs are {', '.join(known)}" if known else "it has none"
             raise GraphError(f"{method} is played without a knob {name!r}; {has}")
         if name in RANGES:
-            check_knob(name, value, *RANGES[name])
+            check_integer(name, value, *RANGES[name])
         else:
             check_choice(name, value, (False, True))
         if method == "warp_search" and name == "lanes":
@@ -92,11 +92,11 @@ def chosen_nonzeros(graph, column, edge):
     if column is not None and edge is not None:
         raise GraphError("a column or an edge, not both")
     if column is not None:
-        column = check_knob("column", column, 0, graph.n - 1)
+        column = check_integer("column", column, 0, graph.n - 1)
         return list(range(graph.col_ptr[column], graph.col_ptr[column + 1]))
     if edge is None:
         return list(range(graph.m))
-    j, i = sorted(check_knob("edge", v, 0, graph.n - 1) for v in edge)
+    j, i = sorted(check_integer("edge", v, 0, graph.n - 1) for v in edge)
     found = np.flatnonzero((graph.row_idx == i) & (graph.col_of == j)).tolist()
     if not found:
         raise GraphError(f"vertices {i} and {j} are not joined")

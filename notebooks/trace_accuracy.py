@@ -7,6 +7,7 @@ and over, for the constants of the machine; the other launches are those of meth
 import numpy as np
 
 from tcgpu import records
+from tcgpu.figures import BLUE, ORANGE, axes
 from tcgpu.tracing.result import Table
 
 OF_METHODS = ("setup", "count")
@@ -47,8 +48,6 @@ def times_off(rows=None):
 
 def draw_times(rows=None, *, ax=None):
     """Each launch's estimated time over the one that was measured; on the line they are the same."""
-    from tcgpu.figures import BLUE, ORANGE, axes
-
     rows = rows or records.latest("trace")
     ax = ax or axes(4.5, 4.2)
     for stages, color, marker, said in ((OF_METHODS, BLUE, "o", "methods"), (("chain",), ORANGE, "s", "chains")):
