@@ -1,4 +1,4 @@
-"""Progress reporting and cancellation: callbacks of long work, a bar at a terminal, a widget in a notebook.
+"""Progress reporting and cancellation: callbacks of long work, and a bar by tqdm, at a terminal or in a notebook.
 
 Long work calls `pulse` now and then. The caller may have it call a function, which may raise and so end the work:
 
@@ -18,17 +18,17 @@ To show progress there are two ways:
         plan.count()                                    # `pulse`, or the time that it has taken
 """
 
+import os
 import sys
 import threading
-import time
 from contextlib import contextmanager
 from contextvars import ContextVar
 
-WIDTH = 30  # characters of the bar
-PATIENCE = 0.5  # seconds after which a bar appears that nobody asked for; most counts are done by then
-HEARTBEAT = 1.0  # seconds between lines where stderr is no terminal, and a bar was asked for
-BLINK = 0.1  # seconds between two looks of a bar
-
+PATIENCE = 0.5  # seconds after which a bar appears that was not asked for; most counts are done by then
+REFRESH = 0.1  # seconds between two updates of a bar
+REFRESH_ELSEWHERE = 1.0  # the same where stderr is neither a terminal nor a notebook's
+KNOWN = "{desc}: {percentage:3.0f}%|{bar}| {elapsed}<{remaining}"  # tqdm's format of a share of the work
+UNKNOWN = "{desc}: {elapsed}"  # and of work that has reported none
 
 _callback = ContextVar("callback", default=None)
 _stretch = ContextVar("stretch", default=(0.0, 1.0))  # of all the work, what is under way
@@ -96,179 +96,123 @@ def pulse(share=None):
 
 
 class Progress:
-    """How much of so much work is done. A context: at its end what was shown is gone.
+    """How much of `total` work is done; show(done, total), if not None, is called with each change."""
 
-    measured: whether work comes in known amounts, so that there is a share of it from the start, and a time that is
-    left. Without it, `share` is None until the work says something.
-    """
-
-    def __init__(self, total, show, measured=True):
-        self.total, self.done, self._show, self.measured, self.known = total, 0.0, show, measured, measured
-
-    def __enter__(self):
-        self._show.open(self)
-        return self
-
-    def __exit__(self, *failure):
-        self._show.close()
+    def __init__(self, total, show, done=0.0):
+        self.total, self.done, self._show = total, done, show
 
     def add(self, work):
-        """Some more work is done: tell whoever watches, who may raise an exception to end it."""
-        self.reach(self.done + work)
+        """Some more work is done: call the callback of `watched`, which may raise an exception, and show it."""
+        done = min(self.done + work, self.total)
+        pulse(done / self.total if self.total else 1.0)
+        self.reach(done)
 
     def reach(self, done):
-        """So much of the work is done."""
-        self.done, self.known = min(max(done, self.done), self.total), True
-        if self.measured:  # else `pulse` has been called already
-            pulse(self.share)
-        self._show.tell(self)
-
-    @property
-    def share(self):
-        if not self.known:
-            return None
-        return self.done / self.total if self.total else 1.0
+        """So much of the work is done, or more: show it."""
+        self.done = min(max(done, self.done), self.total)
+        if self._show is not None:
+            self._show(self.done, self.total)
 
 
-def progress(wish, total, what):
-    """A `Progress` over `total` work, shown as `wish` says.
+@contextmanager
+def progress(wish, total, what, done=0.0):
+    """A `Progress` over `total` work, of which `done` is done before, shown as `wish` says.
 
-    True: a widget in a notebook, a bar at a terminal, lines on any other stderr. None: a bar at a terminal, once it has
-    taken a while. False: nothing. A function is called with what is done and the total.
+    True: a bar, in a notebook or on stderr. None: a bar if stderr is a terminal, once the work has taken a while.
+    False: nothing. A function is called with what is done and the total.
     """
-    return Progress(total, _shown(wish, what))
+    with _shown(wish, what, total, KNOWN) as show:
+        yield Progress(total, show, done)
 
 
 @contextmanager
 def underway(wish, what):
-    """Show, as `progress` does, how far the work inside the `with` is, as soon as it says so; a function gets (x, 1.0).
+    """Show, as `progress` does, the share of the work inside the `with` that it reports by `pulse`: of a total of 1.0.
 
-    Until then, and where it says nothing, as a count by native threads does, it is shown for how long it has run.
+    Until it reports one, the bar shows for how long it has run.
     """
-    show = _shown(wish, what)
-    if type(show) is _Quiet:
-        yield
-        return
-    with Progress(1.0, show, measured=False) as bar:
+    with _shown(wish, what, 1.0, UNKNOWN) as show:
+        if show is None:
+            yield
+            return
+        bar = Progress(1.0, show)
         with watched(lambda share: None if share is None else bar.reach(share)):
             yield
         bar.reach(1.0)
 
 
-def _shown(wish, what):
-    """The object that shows progress as `wish` says."""
+@contextmanager
+def _shown(wish, what, total, form):
+    """A function of what is done and the total that shows them as `wish` says; None if nothing is shown."""
     if callable(wish):
-        return _Calls(wish)
-    if wish and _in_notebook():
-        return _Widget(what)
-    if wish or (wish is None and sys.stderr.isatty()):
-        return _Bar(what, 0.0 if wish else PATIENCE, sys.stderr.isatty())
-    return _Quiet()
-
-
-class _Quiet:
-    """Shows nothing."""
-
-    def open(self, progress):
-        pass
-
-    def tell(self, progress):
-        pass
-
-    def close(self):
-        pass
-
-
-class _Calls(_Quiet):
-    def __init__(self, function):
-        self.function = function
-
-    def tell(self, progress):
-        self.function(progress.done, progress.total)
+        yield wish
+    elif wish or (wish is None and sys.stderr.isatty()):
+        bar = _Bar(what, total, form, 0.0 if wish else PATIENCE)
+        try:
+            yield bar.show
+        finally:
+            bar.close()
+    else:
+        yield None
 
 
 class _Bar:
-    """One line on stderr, written over and over at a terminal and wiped at the end; else now and then a line more.
+    """A tqdm bar that appears after `patience` seconds; a thread updates it while the work reports nothing."""
 
-    A thread writes it where the work tells nothing for a while.
-    """
+    def __init__(self, what, total, form, patience):
+        self.what, self.total, self.form, self.patience = what, total, form, patience
+        self.tqdm, self.done = None, 0.0
+        self.pause = REFRESH if _in_notebook() or sys.stderr.isatty() else REFRESH_ELSEWHERE
+        self.lock, self.closed = threading.RLock(), threading.Event()
+        if not patience:
+            self._open()
+        self.thread = threading.Thread(target=self._refresh, name="tcgpu progress", daemon=True)
+        self.thread.start()
 
-    def __init__(self, what, patience, at_terminal):
-        self.what, self.at_terminal, self.at_once = what, at_terminal, patience == 0
-        self.pause = BLINK if at_terminal else HEARTBEAT
-        self.begin = time.monotonic()
-        self.next, self.shown = self.begin + patience, False
-        self.lock, self.closed = threading.Lock(), threading.Event()
-        self.teller = None
-
-    def open(self, progress):
-        if self.at_once and not progress.known:
-            self.tell(progress)
-        self.teller = threading.Thread(target=self._keep_telling, args=(progress,), name="tcgpu progress", daemon=True)
-        self.teller.start()
-
-    def _keep_telling(self, progress):
-        while not self.closed.wait(self.pause):
-            self.tell(progress)
-
-    def tell(self, progress):
-        now = time.monotonic()
+    def show(self, done, total):
         with self.lock:
-            if now < self.next:
-                return
-            self.next = now + self.pause
-            self.shown = True
-            text = f"tcgpu: {self.what}{_told(progress, now - self.begin)}"
-            before, after = ("\r", "\033[K") if self.at_terminal else ("", "\n")
-            print(before + text, end=after, file=sys.stderr, flush=True)
+            self.done, self.form = done, KNOWN
+            if self.tqdm is not None:
+                self.tqdm.bar_format = KNOWN
+                self.tqdm.update(done - self.tqdm.n)
+
+    def _open(self):
+        if _in_notebook():
+            from tqdm.notebook import tqdm
+        else:
+            from tqdm.std import tqdm
+
+        class Bar(tqdm):
+            _lock = self.lock  # tqdm's own is a semaphore of the system
+            monitor_interval = 0  # no second thread
+
+        columns = None if _in_notebook() else _columns()
+        with self.lock:
+            self.tqdm = Bar(desc=f"tcgpu: {self.what}", total=self.total, initial=self.done, leave=False, miniters=0,
+                            mininterval=self.pause, ncols=columns, nrows=20, bar_format=self.form)  # fmt: skip
+            self.tqdm.start_t -= self.patience
+
+    def _refresh(self):
+        if self.closed.wait(self.patience):
+            return
+        if self.tqdm is None:
+            self._open()
+        while not self.closed.wait(self.pause):
+            self.tqdm.refresh()
 
     def close(self):
         self.closed.set()
-        if self.teller is not None:
-            self.teller.join()
-        if self.shown and self.at_terminal:
-            print("\r\033[K", end="", file=sys.stderr, flush=True)
+        self.thread.join()
+        if self.tqdm is not None:
+            self.tqdm.close()
 
 
-class _Widget(_Quiet):
-    """A bar under the notebook's cell, gone when the count is done."""
-
-    def __init__(self, what):
-        import ipywidgets
-        from IPython.display import display
-
-        self.bar = ipywidgets.FloatProgress(value=0.0, min=0.0, max=1.0)
-        self.text = ipywidgets.Label(what)
-        self.box = ipywidgets.HBox([self.text, self.bar])
-        self.what, self.begin, self.next = what, time.monotonic(), 0.0
-        display(self.box)
-
-    def tell(self, progress):
-        now = time.monotonic()
-        if now >= self.next or progress.share == 1:
-            self.next = now + BLINK
-            self.bar.value = progress.share or 0.0
-            self.text.value = f"{self.what}, {_left(progress, now - self.begin)}"
-
-    def close(self):
-        self.box.close()
-        self.bar.close()
-        self.text.close()
-
-
-def _told(progress, seconds):
-    """What a bar says behind the name of the work, which has run for so long."""
-    if progress.share is None:
-        return f", {seconds:,.0f} s"
-    full = int(progress.share * WIDTH)
-    return f" [{'=' * full}{' ' * (WIDTH - full)}] {progress.share:4.0%} {_left(progress, seconds)}"
-
-
-def _left(progress, seconds):
-    """How long it still takes, by how long it took so far; where that is not known, the latter."""
-    if progress.measured and progress.share:
-        return f"{seconds * (1 - progress.share) / progress.share:,.0f} s left"
-    return f"{seconds:,.0f} s"
+def _columns():
+    """The width of stderr's terminal, 80 if it says 0, where tqdm would show nothing; None if it is no terminal."""
+    try:
+        return os.get_terminal_size(sys.stderr.fileno()).columns or 80
+    except (OSError, ValueError):
+        return None
 
 
 def _in_notebook():

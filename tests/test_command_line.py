@@ -462,8 +462,8 @@ def test_our_own_mistakes_are_not_hidden(run, monkeypatch):
 def test_progress_is_for_who_asks(run, k5):
     code, out, err = run("count", k5, "--progress")
     assert (code, out) == (0, "10\n")
-    said = dict.fromkeys(re.sub(r"(, \d+ s| \[.*)$", "", line) for line in err.splitlines())  # more if it takes long
-    assert list(said) == [f"tcgpu: reading {k5}", "tcgpu: counting 11 edges by cpu on cpu"]
+    said = dict.fromkeys(re.sub(r": .{4}%?.*$", "", line[7:]) for line in err.split("\r") if line.strip())
+    assert list(said) == [f"reading {k5}", "counting 11 edges by cpu on cpu"] and "\n" not in err
 
 
 @pytest.mark.parametrize("more", ([], ["--per-vertex"], ["--executor", "threads"]), ids=" ".join)
@@ -501,12 +501,11 @@ def test_progress_at_a_terminal(k5, capsys, monkeypatch):
     assert "reading" not in sys.stderr.getvalue(), "a quick read is no news"
     monkeypatch.setattr(formats, "read", slow_read)
     monkeypatch.setattr(progress, "PATIENCE", 0.01)
-    monkeypatch.setattr(progress, "BLINK", 0.01)
+    monkeypatch.setattr(progress, "REFRESH", 0.01)
     assert command_line.main(["count", k5]) == 0
     shown = sys.stderr.getvalue()
-    assert shown.count(f"\rtcgpu: reading {k5}, 0 s\033[K") > 3
-    assert "\n" not in shown
-    assert shown.endswith("\r\033[K")
+    assert shown.count("\rtcgpu: reading ") > 3
+    assert "\n" not in shown and shown.endswith("\r")
     assert capsys.readouterr().out == "10\n10\n"
 
 
@@ -544,7 +543,7 @@ def test_ctrl_c_ends_quietly():
     pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
     heed = partial(signal.signal, signal.SIGINT, signal.SIG_DFL)  # what runs in the background may be deaf to Ctrl-C
     running = subprocess.Popen([*COMMAND, "count", "-", "--progress"], **pipes, preexec_fn=heed)
-    assert running.stderr.readline() == b"tcgpu: reading /dev/stdin, 0 s\n"
+    assert b"\rtcgpu: reading /dev/stdin: 00:00".startswith(running.stderr.read1(100))
     running.send_signal(signal.SIGINT)
     assert running.wait(60) == 130
     assert running.stdout.read() == b""

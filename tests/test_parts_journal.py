@@ -7,6 +7,7 @@ import re
 import resource
 import subprocess
 import sys
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -304,9 +305,11 @@ class Terminal(io.StringIO):
 def shown(wish, stream, monkeypatch, patience=0.0):
     monkeypatch.setattr(sys, "stderr", stream)
     monkeypatch.setattr(progress, "PATIENCE", patience)
-    monkeypatch.setattr(progress, "BLINK", 0.0)
+    for name in ("REFRESH", "REFRESH_ELSEWHERE"):
+        monkeypatch.setattr(progress, name, 0.001)
     with progress.progress(wish, 4.0, "counting") as bar:
         for _ in range(4):
+            time.sleep(0.02)
             bar.add(1.0)
     return stream.getvalue()
 
@@ -320,30 +323,40 @@ def test_a_function_is_told(monkeypatch):
 @pytest.mark.parametrize("wish", [None, True])
 def test_a_bar_at_a_terminal_is_gone_at_the_end(wish, monkeypatch):
     text = shown(wish, Terminal(), monkeypatch)
-    assert "25%" in text and "100%" in text and "\n" not in text and text.endswith("\r\033[K")
+    assert "\rtcgpu: counting:  25%|" in text and "100%|" in text and "\n" not in text
+    *_, wiped, nothing = text.split("\r")
+    assert not wiped.strip() and not nothing
 
 
 def test_a_count_that_takes_no_time_shows_nothing(monkeypatch):
     assert shown(None, Terminal(), monkeypatch, patience=60.0) == ""
 
 
-def test_elsewhere_there_are_lines_if_asked_for(monkeypatch):
+def test_elsewhere_there_is_a_bar_if_asked_for(monkeypatch):
     assert shown(None, io.StringIO(), monkeypatch) == shown(False, Terminal(), monkeypatch) == ""
-    assert shown(True, io.StringIO(), monkeypatch).startswith("tcgpu: counting [=======                       ]  25%")
+    assert "\rtcgpu: counting:  50%|" in shown(True, io.StringIO(), monkeypatch)
+
+
+def test_a_bar_begins_where_an_earlier_count_ended(monkeypatch):
+    told = []
+    with progress.progress(lambda *share: told.append(share), 4.0, "counting", done=3.0) as bar:
+        bar.add(0.5)
+    assert told == [(3.5, 4.0)]
 
 
 def test_a_widget_in_a_notebook_is_closed_at_the_end(monkeypatch):
-    import IPython.display
+    from tqdm import notebook
 
     displayed = []
     monkeypatch.setattr(progress, "_in_notebook", lambda: True)
-    monkeypatch.setattr(IPython.display, "display", displayed.append)
+    monkeypatch.setattr(notebook, "display", displayed.append)
+    monkeypatch.setattr(progress, "REFRESH", 0.0)
     with progress.progress(True, 4.0, "counting") as bar:
         bar.add(4.0)
         (box,) = displayed
-        text, gauge = box.children
-        assert gauge.value == 1.0 and "counting" in text.value
-    assert box.comm is None and gauge.comm is None
+        text, gauge, _ = box.children
+        assert gauge.value == gauge.max == 4.0 and "counting" in text.value
+    assert box.comm is None
 
 
 def test_whoever_watches_is_told_and_may_end_it():
@@ -352,4 +365,10 @@ def test_whoever_watches_is_told_and_may_end_it():
         bar.add(1.0)
         bar.add(5.0)
     assert shares == [0.25, 1.0]
-    assert progress.progress(False, 0.0, "nothing").share == 1.0
+
+
+def test_no_work_at_all_is_done():
+    shares = []
+    with progress.watched(shares.append), progress.progress(False, 0.0, "counting") as bar:
+        bar.add(0.0)
+    assert shares == [1.0]

@@ -277,6 +277,5 @@ def check_simulated(graph, parts):
 
 
 def _progress(progress, parts, journal):
-    bar = progress_bar(progress, sum(part.work for part in parts), "counting")
-    bar.done = sum(part.work for part in parts if part in journal.done)
-    return bar
+    done = sum(part.work for part in parts if part in journal.done)
+    return progress_bar(progress, sum(part.work for part in parts), "counting", done)
