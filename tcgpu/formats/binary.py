@@ -1,15 +1,18 @@
 """Arrays in files: `.npz` archives, ours and SciPy's, and the memory-mapped folder.
 
-Nothing here is ever unpickled. The header of an array has to fit a strict pattern, and what it promises is held against
-the bytes that are there before any memory is asked for.
+Nothing here is ever unpickled. The size that an array's header promises is compared with the bytes that are there
+before memory is allocated.
 """
 
+import io
 import json
+import math
 import mmap
 import os
 import re
 import secrets
 import struct
+import warnings
 import zipfile
 import zlib
 from pathlib import Path
@@ -34,10 +37,7 @@ MADE_BY = "tcgpu folder 2"  # in the description of a folder that we wrote
 _OURS = ("col_ptr", "row_idx", "labels")
 _SCIPY = ("format", "shape", "data", "indptr", "indices", "row", "col")
 _WHOLE = ("shape", "indptr", "indices", "row", "col")  # of a SciPy matrix: what SciPy would cast to integers unasked
-_NPY = re.compile(
-    rb"\{'descr': '([<>|=][biufcSU][1-9]\d{0,8})', 'fortran_order': (?:True|False), "
-    rb"'shape': \((?:(\d{1,18}),)?\), \} *\n"
-)
+_HEADERS = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
 _ZIP_FAULTS = (zipfile.BadZipFile, zlib.error, struct.error, EOFError, OSError, RuntimeError, ValueError, IndexError)
 
 
@@ -195,7 +195,9 @@ def _member(archive, info, size, path):
     if info.compress_size > size or info.file_size > info.compress_size * (DEFLATE if deflated else 1):
         raise GraphError(f"{what}: promises {info.file_size} bytes, more than the archive can hold")
     with archive.open(info) as member:
-        dtype, count, _ = _npy_header(member, info.file_size, what)
+        dtype, count, offset = _npy_header(member, info.file_size, what)
+    with archive.open(info) as member:  # anew: a seek back would end the check of its checksum
+        member.read(offset)
         array = np.empty(count, dtype)
         put, room = 0, array.view(np.uint8)
         while got := member.readinto(room[put : put + PIECE]):
@@ -231,22 +233,17 @@ def mapped_pages(file, size=0):
 
 
 def _npy_header(file, size, what):
-    """`(dtype, count, where the data begins)` of a one-dimensional .npy file of `size` bytes."""
-    start = file.read(8)
-    if start[:6] != b"\x93NUMPY" or len(start) < 8 or start[6] not in (1, 2):
-        raise GraphError(f"{what}: not an array as NumPy writes it")
-    width = 2 if start[6] == 1 else 4
-    length = int.from_bytes(file.read(width), "little")
-    header = _NPY.fullmatch(file.read(min(length, SHORT)))
-    if not header:
-        raise GraphError(f"{what}: not a one-dimensional array of plain numbers or text")
+    """`(dtype, count, offset of the data)` of a one-dimensional .npy file of `size` bytes, read from its beginning."""
+    start = io.BytesIO(file.read(SHORT))  # NumPy would read as long a header as the file promises
     try:
-        dtype = np.dtype(header[1].decode())
-    except TypeError:
-        raise GraphError(f"{what}: no such type of array, {header[1].decode()!r}") from None
-    count = 1 if header[2] is None else int(header[2])
-    offset = 8 + width + length
-    if offset + count * dtype.itemsize != size:
+        with warnings.catch_warnings(action="error"):  # NumPy warns of what only Python 2 wrote
+            shape, _, dtype = _HEADERS[np.lib.format.read_magic(start)](start)
+    except Exception as error:  # a damaged header makes its parser raise nearly anything
+        raise GraphError(f"{what}: not an array as NumPy writes it: {error}") from None
+    if len(shape) > 1 or dtype.kind not in "biufcSU" or not dtype.itemsize:
+        raise GraphError(f"{what}: not a one-dimensional array of plain numbers or text")
+    count, offset = math.prod(shape), start.tell()
+    if count < 0 or offset + count * dtype.itemsize != size:
         raise GraphError(f"{what}: promises {count * dtype.itemsize} bytes of data, there are {size - offset}")
     return dtype, count, offset
 
