@@ -37,7 +37,9 @@ import shutil
 
 if importlib.util.find_spec("tcgpu") is None:  # on Colab
     cuda = "[cu12]" if shutil.which("nvidia-smi") else ""
-    %pip install --quiet "tcgpu{{cuda}} @ git+{repository}"
+    !git clone --quiet --depth 1 {repository} checkout
+    %cd -q checkout/notebooks
+    %pip install --quiet "..{{cuda}}"
 """
 GENERATOR = '<meta name="generator" content="tcgpu: notebooks/run.py report">'
 INDEX = """<!doctype html>

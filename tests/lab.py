@@ -6,6 +6,7 @@ A test asks for the fixture `lab` (see conftest.py). Screenshots go to report/sc
 import contextlib
 import json
 import os
+import shutil
 import socket
 import subprocess
 import sys
@@ -37,7 +38,7 @@ class Lab:
     def __init__(self, root, tmp_path, chromium, stack):
         self.root, self.folder, self.errors = root, tmp_path / "notebooks", []
         self._chromium, self._stack, self._tmp = chromium, stack, tmp_path
-        self.folder.mkdir()
+        shutil.copytree(root / "notebooks", self.folder, ignore=shutil.ignore_patterns("*.ipynb", "__pycache__"))
         for path in root.glob("notebooks/*.ipynb"):
             nbformat.write(without_outputs(nbformat.read(path, as_version=4)), self.folder / path.name)
 

@@ -133,7 +133,7 @@ def test_a_public_project_has_badges_and_a_cell_that_installs_nothing_here(drawi
         "https://colab.research.google.com/github/somebody/tcgpu/blob/main/notebooks/a drawing.ipynb",
         "https://mybinder.org/v2/gh/somebody/tcgpu/main?urlpath=lab/tree/notebooks/a drawing.ipynb",
     ]
-    assert "tcgpu{cuda} @ git+https://github.com/somebody/tcgpu" in install.source
+    assert "git clone --quiet --depth 1 https://github.com/somebody/tcgpu checkout" in install.source
     assert install.execution_count == 1 and install.outputs == []
     assert "4 passed" in nbval(drawing).stdout
     for rule in (test_says_what_it_is, test_was_run_from_top_to_bottom, test_stores_text_only):
@@ -147,17 +147,21 @@ def test_a_public_project_has_badges_and_a_cell_that_installs_nothing_here(drawi
 
 
 def test_the_cell_installs_where_tcgpu_is_not(monkeypatch):
-    """Run as IPython would, where nothing is called tcgpu: pip is asked for the repository, with CUDA on a GPU."""
+    """Run as IPython would, where nothing is called tcgpu: a clone of the repository, installed with CUDA on a GPU."""
     from IPython.core.interactiveshell import InteractiveShell
 
     shell = InteractiveShell.instance()
     asked = []
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
-    shell.register_magic_function(asked.append, "line", "pip")
+    monkeypatch.setattr(shell, "system", asked.append)
+    for magic in ("cd", "pip"):
+        shell.register_magic_function(asked.append, "line", magic)
     for gpu, extra in (None, ""), ("/usr/bin/nvidia-smi", "[cu12]"):
         monkeypatch.setattr(shutil, "which", lambda name, found=gpu: found)
         shell.run_cell(run.elsewhere("x.ipynb", REPOSITORY)[1].source).raise_error()
-        assert asked.pop() == f'install --quiet "tcgpu{extra} @ git+{REPOSITORY}"'
+        assert asked == [f"git clone --quiet --depth 1 {REPOSITORY} checkout", "-q checkout/notebooks",
+                         f'install --quiet "..{extra}"']  # fmt: skip
+        asked.clear()
 
 
 def test_storing_again_changes_nothing(drawing):
