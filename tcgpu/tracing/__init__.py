@@ -12,7 +12,7 @@ of a GPU estimates times (`machine`). `benchmarks/trace.py` compares both with t
 
 from collections.abc import Sequence
 
-from tcgpu.errors import GraphError
+from tcgpu.errors import MethodError
 from tcgpu.kernels import Step, simulated
 from tcgpu.registry import choose, on_engine
 from tcgpu.tracing.machine import Machine
@@ -51,8 +51,10 @@ def trace(
 
     Raises
     ------
+    MethodError
+        If there is no such method or knob.
     GraphError
-        If there is no such method or knob, or the graph is too large.
+        If the graph is too large.
     """
     if not isinstance(method, str):
         own = knobs_by_method(method, knobs)
@@ -66,13 +68,13 @@ def trace(
 
 
 def knobs_by_method(names, knobs):
-    """Method -> those of the knobs that it has; GraphError if no method is named, or none has one of the knobs."""
+    """Method -> those of the knobs that it has; MethodError if no method is named, or none has one of the knobs."""
     known = {name: choose(name).knobs for name in names}
     for knob in knobs:
         if not any(knob in own for own in known.values()):
-            raise GraphError(f"no knob {knob!r} in {' or '.join(known)}")
+            raise MethodError(f"no knob {knob!r} in {' or '.join(known)}")
     if not known:
-        raise GraphError("no method to trace is named")
+        raise MethodError("no method to trace is named")
     return {name: {knob: value for knob, value in knobs.items() if knob in own} for name, own in known.items()}
 
 

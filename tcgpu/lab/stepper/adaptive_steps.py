@@ -47,8 +47,8 @@ class Kernels:
 
     def taken(self, what, nothing):
         """A sentence: how many vertices or columns each kernel takes."""
-        some = [f"{kernel}_kernel {len(tasks)}" for kernel, tasks in self.tasks.items() if tasks]
-        return f"{what} taken by {listed(some)}." if some else nothing
+        some = [f"{len(tasks)} by {kernel}_kernel" for kernel, tasks in self.tasks.items() if tasks]
+        return f"{what} taken: {listed(some)}." if some else nothing
 
     def and_bits(self, title, table, j, own, labels, window, beginning, others):
         """The frames of a warp that has column j's row of bits, and ANDs those of other columns with it.
@@ -98,7 +98,7 @@ class AsGiven(Kernels):
     def overview(self):
         taken = self.taken("Columns", "No column has a row.")
         caption = (
-            "Neighbours may have close numbers in this order. A column that is long and reaches over few words, here "
+            "Neighbours may have close numbers in this order. A column that is long and spans few words, here "
             f"of {self.word} bits, is local. {taken}"
         )
         return self.builder.frame(f"{self.graph.order} order", caption, (self.table(),))
@@ -184,7 +184,7 @@ class ByDegree(Kernels):
 
     def crowd(self, i, table):
         """As `window`, with bytes in place of bits."""
-        why = ": there is a crowd to ask, and a byte takes fewer instructions than a bit"
+        why = ": there are many look-ups, and reading a byte takes fewer instructions than a bit"
         return self._look_up(i, table, "crowd", "byte", why, 0)
 
     def window(self, i, table):
@@ -206,10 +206,9 @@ class ByDegree(Kernels):
                       hit=[k for k in now if quads[k] in hits], gaps=tuple(range(QUAD - 1, len(quads) - 1, QUAD))),
             )  # fmt: skip
 
-        many = f"{counted(len(in_edges), 'in-edge')}, {counted(len(in_edges), 'column')} with row {i}"
         beginning = (
-            f"A block takes vertex {i} with its {many}. The near rows of column {i}, {listed(near)}, "
-            f"become {unit}s{why}. Then what follows {i} in these columns is looked up."
+            f"A block takes vertex {i} with its {counted(len(in_edges), 'in-edge')}. The near rows of column {i}, "
+            f"{listed(near)}, become {unit}s{why}. Then the rows after {i} of the columns with row {i} are looked up."
         )
         yield self.builder.frame(title, beginning, panels(), looked=[i], there=near)
         for j, quads in in_edges:
@@ -221,7 +220,7 @@ class ByDegree(Kernels):
                 if rest or pads:
                     filling = f"{listed([*rest, *padding])} {'is' if len(rest) + pads == 1 else 'are'}"
                     caption += f" {filling[0].upper()}{filling[1:]} there to fill the four: column {i} has no such row."
-                shown = panels(f"column {j}, the part with what follows row {i}", quads, at, asked)
+                shown = panels(f"column {j}, the part with the rows after {i}", quads, at, asked)
                 yield self.builder.frame(
                     title, caption, shown, nonzero=(i, j), there=asked, edges=[(k, j) for k in asked if k > i],
                     found=[(j, i, k) for k in asked if k in near], lookups=QUAD,
@@ -251,8 +250,8 @@ class ByDegree(Kernels):
             for at, k in enumerate(self.far_rows[i]):
                 probed = probes(slots, k)
                 there = slots[probed[-1]] == k
-                caption = f"Row {k} of column {i} is looked up at place {listed(probed)}: "
-                caption += "there it is." if there else f"an empty place, so that column {j} does not have it."
+                caption = f"Row {k} of column {i} is looked up in slot {listed(probed)}: "
+                caption += "found." if there else f"an empty slot, so column {j} does not have it."
                 yield self.builder.frame(title, caption, panels(i, self.far_rows[i], at, probed, there), nonzero=(i, j),
                                          there=[k], edges=[(k, i)], found=[(j, i, k)] * there, lookups=1)  # fmt: skip
 

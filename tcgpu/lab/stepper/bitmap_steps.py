@@ -115,16 +115,16 @@ class _Bits(_Column):
         self.layout = layout
 
     def skip(self):
-        caption = f"Column {self.j} has a single row, and no triangle begins there: the {self.layout.owner} steps over "
+        caption = f"Column {self.j} has a single row, so no triangle begins there: the {self.layout.owner} skips it."
         panels = *self.panels(rows=()), self.builder.row_idx((self.j,))
-        return self.builder.frame(self.title, f"{caption}it.", panels, looked=[self.j])
+        return self.builder.frame(self.title, caption, panels, looked=[self.j])
 
     def write(self):
         layout = self.layout
         fold = f" In the fold, row r has bit r modulo {layout.fold}." if layout.fold else ""
         caption = (
             f"A {layout.owner} takes column {self.j} and sets a bit for each of its rows, all at the same time. "
-            f"Several share a word, here of {layout.word} bits, so that each is set by an atomic OR.{fold}"
+            f"Several bits share a word, here of {layout.word} bits, so each is set by an atomic OR.{fold}"
         )
         own = self.own_cells(looked=range(len(self.rows)))
         return self.frame_of_column(caption, self.panels(own=own, written=True))
@@ -132,8 +132,8 @@ class _Bits(_Column):
     def clear(self):
         words = len({row // self.layout.word for row in self.rows})
         caption = (
-            f"Column {self.j} is done with. Only the words that have a bit of it are cleared, {words} of "
-            f"{-(-self.graph.n // self.layout.word)}: a column costs its length, however many vertices there are."
+            f"Column {self.j} is done. Only the words that have one of its bits are cleared, {words} of "
+            f"{-(-self.graph.n // self.layout.word)}: the cost depends on the column's length, not on the graph's size."
         )
         own = self.own_cells(done=range(len(self.rows)))
         return self.frame_of_column(caption, self.panels(own=own, rows=()))
@@ -154,11 +154,11 @@ class _Bits(_Column):
 
     def _caption(self, i, keys, past):
         lanes = self.layout.lanes
-        left_out = f"Row {past} is past the last row of column {self.j}: the rest of column {i} is left out."
+        left_out = f"Row {past} is past the last row of column {self.j}: the rest of column {i} is skipped."
         if not keys:
             return left_out
         if len(keys) > lanes:
-            who = f"{counted(lanes, 'lane')}, with up to {LOADS} loads each under way, look"
+            who = f"{counted(lanes, 'lane')}, with up to {LOADS} loads each in flight, look"
         else:
             who = f"{len(keys)} lanes look" if len(keys) > 1 else "A lane looks"
         said = f"{who} up {listed(keys)} of column {i}: {self._answer(keys)}"
@@ -236,9 +236,9 @@ class _Registers(_Column):
     def load(self):
         j, rows = self.j, self.rows
         if len(rows) < 2:
-            caption = f"Column {j} has a single row, and no triangle begins there: the thread has nothing to do."
+            caption = f"Column {j} has a single row, so no triangle begins there: the thread has nothing to do."
         elif self.kept:
-            caption = f"Thread {j} reads column {j} into its registers, of which it has {self.registers} for that."
+            caption = f"Thread {j} reads column {j} into registers: it has {self.registers} for that."
         else:
             caption = (
                 f"Column {j} has {len(rows)} rows, too many for {self.registers} registers. "
@@ -256,7 +256,7 @@ class _Registers(_Column):
             yield self.frame_of_empty(i, self.panels(i))
         for k, row in enumerate(others):
             if row > last:
-                caption = f"Row {row} of column {i} is past {last}, the last row of column {j}: the rest is left out."
+                caption = f"Row {row} of column {i} is past {last}, the last row of column {j}: the rest is skipped."
                 yield self.frame_of_nonzero(i, caption, self.panels(i, k, hits), [k], there=[row])
                 return
             found, own = [(j, i, row)] if row in self.rows else [], None
@@ -267,7 +267,7 @@ class _Registers(_Column):
             else:
                 low, steps = first_not_below(self.rows, low, row)
                 caption = f"Row {row} of column {i} is searched for, in {counted(steps, 'step')}, "
-                caption += "and found." if found else "in vain."
+                caption += "and found." if found else "and not found."
                 own = self.own_cells(done=range(low), looked=[low], hit=positions(self.rows, hits))
             panels = self.panels(i, k, hits, own, compared=self.kept)
             yield self.frame_of_nonzero(i, caption, panels, [k], keys=[row], found=found)

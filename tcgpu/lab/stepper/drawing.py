@@ -26,7 +26,7 @@ STYLE = {  # look -> face, border, letters, width of the border
     "done": ("white", GREY, "#a0aec0", 0.8),
     "empty": ("white", "#e2e8f0", "#cbd5e0", 0.8),
 }
-LEGEND = {"there": "there", "looked": "looked at", "miss": "in vain", "hit": "a triangle", "done": "done with"}
+LEGEND = {"there": "stored", "looked": "looked at", "miss": "not found", "hit": "triangle", "done": "done"}
 BOLD = ("looked", "hit")
 
 # inches, all that follows
@@ -100,7 +100,7 @@ def draw_legend(ax):
         face, border, _, width = STYLE[look]
         ax.add_patch(Rectangle((x, 0.18), 0.13, 0.13, facecolor=face, edgecolor=border, lw=width))
         write(ax, x + 0.19, 0.245, meaning, 8, MUTED, ha="left", va="center")
-        x += 0.3 + 0.05 * len(meaning)
+        x += 0.32 + 0.058 * len(meaning)
 
 
 # -------------------------------------------------------------------------------------------------------------- strokes

@@ -59,8 +59,8 @@ def search_levels(builder, chunks):
             roots = f"vertex {here[0]}" if len(here) == 1 else f"vertices {listed(here)}, one in each component"
             caption = f"A breadth-first search begins at {roots}: that is level 0."
         else:
-            size = "1 vertex" if len(here) == 1 else f"{len(here)} vertices"
-            caption = f"Level {depth} is what is joined to level {depth - 1} and was not reached before: {size}."
+            size = "vertex" if len(here) == 1 else f"{len(here)} vertices"
+            caption = f"Level {depth}: the {size} joined to level {depth - 1} and not reached before."
         panels = [
             cells(f"level {number}", vertices if number <= depth else (), "looked" if number == depth else "there",
                   memory="", room=len(vertices))
@@ -106,15 +106,15 @@ class _Chunk:
         looks |= {bit: "hit" for k in closed for bit in ((i, j), (i, k), (j, k))}
         tests = counted(len(last), "combination")
         if skipped:
-            caption = f"Vertices {v[i]} and {v[j]} are not joined: all {tests} of them and a third one are passed over."
+            caption = f"Vertices {v[i]} and {v[j]} are not joined: their {tests} with a third one are not tested."
         else:
-            caption = f"Vertices {v[i]} and {v[j]} with each that follows: {tests}, three bits of each are looked at. "
+            caption = f"Vertices {v[i]} and {v[j]} with each later one: {tests}, three bits each. "
             if closed:
                 caption += f"All three are set for {listed(v[k] for k in closed)}."
             elif joined:
-                caption += "Never are all three set."
+                caption += "None has all three set."
             else:
-                caption += "The first says already that the two are not joined."
+                caption += "The first bit says that these two are not joined."
         return self.builder.frame(
             f"chunk of {self.name}: {v[i]}, {v[j]} and a third", caption, [self._matrix(looks)],
             looked=(v[i], v[j]), there=v, edges=[(v[i], v[j])] * joined,

@@ -44,7 +44,7 @@ class _Path:
             caption = (
                 f"{counted(self.lanes, 'lane')} take nonzero ({i}, {j}). Its merge takes {self.steps} steps: "
                 f"{len(self.right)} to the right, past rows of column {j}, and {len(self.down)} down, past rows of "
-                f"column {i}. Each lane is to take {self.part} of them, from the diagonal on that has its number."
+                f"column {i}. Each lane takes {self.part} of them, from where the merge crosses its diagonal."
             )
         return self._frame(caption, {}, self._middles())
 
@@ -63,9 +63,9 @@ class _Path:
             (i, j), one = self.nonzero, len(cells) == 1
             who = f"{'Lane' if one else 'Lanes'} {listed(cells)} {'compares' if one else 'compare'}"
             caption = (
-                f"Where does the merge cross a diagonal? Step {step} of a binary search along each. {who} a row of "
-                f"column {j} with one of column {i}: where the former is not past the latter, the crossing is further "
-                "right, else further left."
+                f"Each lane searches its diagonal for the point where the merge crosses it: step {step}. {who} a row "
+                f"of column {j} with a row of column {i}. If the latter is smaller, the point is further left, else "
+                "further right."
             )
             yield self._frame(caption, cells, self._middles())
 
@@ -88,7 +88,7 @@ class _Path:
             caption = f"Step {step} of {self.part}, all lanes at the same time: "
             caption += f"they compare {listed(pairs)}. " if len(pairs) == self.lanes else (
                 f"{listed(pairs)} {are(pairs)} compared. ")  # fmt: skip
-            caption += "A lane goes right past the row of its column j, unless that is larger: then it goes down."
+            caption += f"If the row of column {self.nonzero[0]} is smaller, the lane goes down, else right."
             yield self._frame(caption, cells, at, paths, found)
 
     def _middles(self):
@@ -108,7 +108,7 @@ class _Path:
         for lane, corner in enumerate(corners):
             dots[corner] = f"{dots[corner]} {lane}" if corner in dots else str(lane)
         grid = Matrix(
-            f"column {j} behind row {i}, to the right, and column {i}, down", tuple(self.down), tuple(self.right),
+            f"column {j} after row {i}, to the right, and column {i}, down", tuple(self.down), tuple(self.right),
             tuple(map(tuple, looks)), paths=tuple(map(tuple, paths)), dots=dots, room=self.room,
             cuts=tuple(self.cuts) if self.right and self.down else (),
         )  # fmt: skip

@@ -47,7 +47,7 @@ class _Block:
         part = "" if len(self.rows) == every else f", as many of {every} as fit the tile,"
         caption = (
             f"A block takes {self.name}. Its {counted(self.threads, 'thread')} copy {counted(len(self.rows), 'row')}"
-            f"{part} into shared memory, side by side. Then they wait for each other: a barrier."
+            f"{part} into shared memory. Then they wait for each other at a barrier."
         )
         panels = (
             self._tile("looked"),
@@ -116,8 +116,8 @@ def merge(builder, title, beginning, nonzero, of_j, of_i, panels):
     elif not of_i:
         beginning += f" Column {i} is empty: there is nothing to do."
     else:
-        beginning += f" Pointer p goes to row {of_j[0]}, which follows row {i} in column {j}; "
-        beginning += f"q to the front of column {i}, row {of_i[0]}."
+        beginning += f" Pointer p begins at row {of_j[0]}, the first after row {i} in column {j}; "
+        beginning += f"q at row {of_i[0]}, the first of column {i}."
     yield builder.frame(title, beginning, panels(), nonzero=nonzero)
     p, q, hits = 0, 0, set()
     while p < len(of_j) and q < len(of_i):
@@ -125,10 +125,10 @@ def merge(builder, title, beginning, nonzero, of_j, of_i, panels):
         p, q = p + (x <= y), q + (y <= x)
         if x == y:
             hits.add(x)
-            caption = f"p and q are both at row {x}: columns {j} and {i} share it. Both move on."
+            caption = f"p and q are both at row {x}: columns {j} and {i} share it. Both advance."
         else:
             behind, ahead = ("p", y) if x < y else ("q", x)
-            caption = f"p is at row {x}, q at row {y}. {min(x, y)} is smaller than {ahead}, so {behind} moves on."
+            caption = f"p is at row {x}, q at row {y}. {min(x, y)} is smaller than {ahead}, so {behind} advances."
         if p == len(of_j) and q == len(of_i):
             caption += f" Columns {j} and {i} both end there."
         elif p == len(of_j) or q == len(of_i):
@@ -147,9 +147,9 @@ def merge_columns(builder, title, beginning, e, table=None):
     of_j, of_i = graph.column(j).tolist()[first:], graph.column(i).tolist()
 
     def panels(p=None, q=None, hits=()):
-        begun = p is not None
+        begun, label = p is not None, f"column {j}, merged from after row {i} on"
         found = (
-            builder.column(j, f"column {j}, from behind row {i} on", first + p if begun else None, "p", hits, first),
+            builder.column(j, label, first + p if begun else None, "p", hits, first),
             builder.column(i, f"column {i}", q, "q", hits),
             builder.row_idx((j, i), (e + 1 + p, int(graph.col_ptr[i]) + q) if begun else ()),
         )

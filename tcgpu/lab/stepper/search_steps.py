@@ -30,7 +30,7 @@ class _Searches:
         self.builder, self.graph, self.owner, self.lanes = builder, builder.graph, owner, lanes
         self.nonzero = i, j = builder.ends(e)
         col_ptr = self.graph.col_ptr.tolist()
-        after = f"column {j} behind row {i}", range(e + 1, col_ptr[j + 1])
+        after = f"column {j} after row {i}", range(e + 1, col_ptr[j + 1])
         whole = f"column {i}", range(col_ptr[i], col_ptr[i + 1])
         (self.short, short), (self.long, long) = (whole, after) if len(whole[1]) < len(after[1]) else (after, whole)
         self.keys, self.rows = (self.graph.row_idx[part.start : part.stop].tolist() for part in (short, long))
@@ -61,8 +61,8 @@ class _Searches:
             at_a_time = "one at a time" if self.lanes == 1 else f"{min(self.at_a_time, keys)} at a time"
             steps = f"each in {counted(len(self.steps), 'step')}" if self.steps else "each at once"
             caption += (
-                f"{self.short} has {counted(keys, 'row')}, {self.long} has {len(self.rows)}. The rows of the former "
-                f"are looked up in the latter, {at_a_time}, {steps}."
+                f"{self.short} has {counted(keys, 'row')}, {self.long} has {len(self.rows)}. The rows of the first "
+                f"are looked up in the second, {at_a_time}, {steps}."
             )
         else:
             caption += f"{self.short} has no row, so there is nothing to look up."
@@ -70,10 +70,10 @@ class _Searches:
 
     def _cache(self):
         brought = cached_positions(len(self.rows), self.parts)
+        first = "first step" if self.cached == 1 else f"first {self.cached} steps"
         caption = (
-            f"The {self.lanes} lanes bring evenly spaced rows of {self.long} to shared memory, one each: all that the "
-            f"first {counted(self.cached, 'step')} of any search can ask for. The other steps are in the part that "
-            "follows one of these."
+            f"The {self.lanes} lanes copy evenly spaced rows of {self.long} to shared memory, one each: all that the "
+            f"{first} of any search can read. The other steps search the part after one of these rows."
         )
         return self._frame(caption, reached=brought, read=brought)
 
@@ -87,7 +87,7 @@ class _Searches:
         moves = [f"{listed(some)} {'go' if len(some) > 1 else 'goes'} {side}"
                  for some, side in ((left, "left"), (right, "right")) if some]  # fmt: skip
         probed = sorted({nodes[node] for node in at if nodes[node] < len(self.rows)})
-        against = f"row {self.rows[probed[0]]}" if len(probed) == 1 else "the middle of what is left"
+        against = f"row {self.rows[probed[0]]}" if len(probed) == 1 else "the middle of its part"
         shared = level < self.cached
         caption = (
             f"Step {level + 1} of {len(self.steps)}, in {'shared' if shared else 'global'} memory. "

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from tcgpu.declarations import check_choice, check_integer
-from tcgpu.errors import GraphError
+from tcgpu.errors import GraphError, MethodError
 from tcgpu.graph import as_graph, known_order
 from tcgpu.lab.stepper import adaptive_steps, bitmap_steps, level_steps, merge_path_steps, merge_steps, search_steps
 from tcgpu.lab.stepper.frames import Frame, FrameBuilder, Scene
@@ -55,7 +55,7 @@ def steps(graph, method="naive", *, order=None, column=None, edge=None, **knobs)
         method = METHODS[method].plan(as_graph(graph)).method
     if method not in SHOWN:
         what = "runs on cores, not on a GPU" if method in METHODS else "is not a method"
-        raise GraphError(f"{method!r} {what}; these can be played: {', '.join([*SHOWN, *AUTOMATIC])}")
+        raise MethodError(f"{method!r} {what}; the stepper shows {', '.join([*SHOWN, *AUTOMATIC])}")
     shown = SHOWN[method]
     check_knobs(method, shown.frames, knobs)
     graph = as_graph(graph).ordered(known_order(order or shown.order))
@@ -65,20 +65,20 @@ def steps(graph, method="naive", *, order=None, column=None, edge=None, **knobs)
             f"{graph.m:,}: take a smaller graph"
         )
     if shown.whole and (column is not None or edge is not None):
-        raise GraphError(f"{method} is played on a whole graph: it takes neither a column nor an edge")
+        raise MethodError(f"{method} is shown on a whole graph: it takes neither a column nor an edge")
     nonzeros = () if shown.whole else (chosen_nonzeros(graph, column, edge),)
     builder = FrameBuilder(Scene(graph, method, shown.unit, shown.points(graph)))
     return shown.frames(builder, *nonzeros, **knobs)
 
 
 def check_knobs(method, frames, knobs):
-    """GraphError unless `frames` takes these knobs with these values."""
+    """MethodError unless `frames` takes these knobs with these values."""
     parameters = inspect.signature(frames).parameters.values()
     known = [parameter.name for parameter in parameters if parameter.kind == parameter.KEYWORD_ONLY]
     for name, value in knobs.items():
         if name not in known:
             has = f"its knobs are {', '.join(known)}" if known else "it has none"
-            raise GraphError(f"{method} is played without a knob {name!r}; {has}")
+            raise MethodError(f"the stepper shows {method} without a knob {name!r}; {has}")
         if name in RANGES:
             check_integer(name, value, *RANGES[name])
         else:
