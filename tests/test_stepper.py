@@ -1,4 +1,4 @@
-"""Frames of the stepper: what they find is exact, what they count is what the kernels do, their layout stays."""
+"""Frames of the stepper: triangles are exact, look-ups are as many as the kernels make, the layout does not change."""
 
 import re
 from bisect import bisect_right
@@ -47,7 +47,7 @@ every_method = pytest.mark.parametrize("method", stepper.SHOWN)
 every_setting = pytest.mark.parametrize("method, knobs", EVERY, ids=lambda value: str(value))
 
 
-def play(graph, method, **knobs):
+def frames_of(graph, method, **knobs):
     return list(stepper.steps(graph, method, **knobs))
 
 
@@ -55,33 +55,33 @@ def triangles_of(graph):
     return sorted(tuple(triangle) for chunk in tcgpu.list_triangles(graph) for triangle in chunk.tolist())
 
 
-# ---------------------------------------------------------------------------------------- what is found, how it adds up
+# ------------------------------------------------------------------------------------------------ triangles and totals
 
 
 @every_setting
 def test_the_triangles_of_all_steps_are_those_of_the_graph(method, knobs):
-    played = play(CLUB, method, **knobs)
-    graph = played[0].scene.graph
-    assert sorted(played[-1].triangles) == triangles_of(graph), "each once, and no other"
+    shown = frames_of(CLUB, method, **knobs)
+    graph = shown[0].scene.graph
+    assert sorted(shown[-1].triangles) == triangles_of(graph), "each once, and no other"
     found, lookups = 0, 0
-    for frame in played:
+    for frame in shown:
         found += frame.new
-        assert len(frame.triangles) == found and frame.triangles == played[-1].triangles[:found]
-        assert frame.lookups >= lookups + (frame.new > 0), "nothing is found without a look"
+        assert len(frame.triangles) == found and frame.triangles == shown[-1].triangles[:found]
+        assert frame.lookups >= lookups + (frame.new > 0), "a step that finds triangles makes look-ups"
         lookups = frame.lookups
 
 
 @given(sparse_graphs(20), st.sampled_from(EVERY))
 def test_the_triangles_of_any_graph_are_found(graph, setting):
     method, knobs = setting
-    played = play(graph, method, **knobs)
-    found = list(played[-1].triangles) if played else []
-    assert sorted(found) == triangles_of(played[0].scene.graph if played else graph)
+    shown = frames_of(graph, method, **knobs)
+    found = list(shown[-1].triangles) if shown else []
+    assert sorted(found) == triangles_of(shown[0].scene.graph if shown else graph)
 
 
 @every_method
-def test_the_scene_says_what_is_played_and_every_vertex_has_a_place_of_its_own(method):
-    scene = play(CLUB, method)[0].scene
+def test_the_scene_names_the_method_and_vertices_do_not_overlap(method):
+    scene = frames_of(CLUB, method)[0].scene
     assert scene.method == method and scene.unit in ("comparisons", "look-ups", "combinations")
     assert scene.graph.order == ("degree" if method == "adaptive" else "natural")
     assert scene.points.shape == (CLUB.n, 2)
@@ -90,8 +90,8 @@ def test_the_scene_says_what_is_played_and_every_vertex_has_a_place_of_its_own(m
 
 
 @every_setting
-def test_every_look_is_one_and_stands_for_a_cell(method, knobs):
-    for frame in play(CLUB, method, **knobs):
+def test_every_cell_has_a_known_look(method, knobs):
+    for frame in frames_of(CLUB, method, **knobs):
         assert frame.title and frame.caption.endswith(".") and "  " not in frame.caption
         assert set(frame.vertices) <= set(range(CLUB.n)) and set(frame.vertices.values()) <= set(LOOKS)
         for panel in frame.panels:
@@ -108,10 +108,10 @@ def test_every_look_is_one_and_stands_for_a_cell(method, knobs):
 
 
 @every_method
-def test_the_layout_stays_while_a_kernel_is_at_work(method):
+def test_panels_keep_their_layout_while_a_kernel_runs(method):
     """Panels keep their kind, their size and whether they have room for heads and marks."""
     layouts = {}
-    for frame in play(CLUB, method):
+    for frame in frames_of(CLUB, method):
         phase = frame.title.split()[0] if method in ("levels", "adaptive") else method
         layout = [
             (type(panel), getattr(panel, "room", 0), getattr(panel, "marks", 0) is None) for panel in frame.panels
@@ -120,19 +120,19 @@ def test_the_layout_stays_while_a_kernel_is_at_work(method):
 
 
 @every_method
-def test_hits_are_the_corners_of_what_a_step_finds(method):
-    for frame in play(CLUB, method):
+def test_hits_are_the_corners_of_new_triangles(method):
+    for frame in frames_of(CLUB, method):
         new = {v for triangle in frame.triangles[len(frame.triangles) - frame.new :] for v in triangle}
         assert {v for v, look in frame.vertices.items() if look == "hit"} <= new
         assert all(frame.vertices[v] in ("hit", "looked") for v in new)
 
 
-# ------------------------------------------------------------------------------------------------ what the kernels do
+# ------------------------------------------------------------------------------- against costs and simulated kernels
 
 
 def lookups(graph, method, **knobs):
-    played = play(graph, method, **knobs)
-    return played[-1].lookups if played else 0
+    shown = frames_of(graph, method, **knobs)
+    return shown[-1].lookups if shown else 0
 
 
 SMALL = {"club": CLUB, "by degree": CLUB.ordered("degree"), "rmat": tcgpu.generate.rmat(5, 6, seed=2)}
@@ -140,7 +140,7 @@ every_graph = pytest.mark.parametrize("graph", SMALL.values(), ids=SMALL)
 
 
 @every_graph
-def test_merges_compare_as_often_as_the_kernel(graph):
+def test_merges_compare_as_often_as_the_kernels(graph):
     compared = lookups(graph, "naive", order="natural")
     assert compared == costs.merge_steps(graph).sum()
     assert lookups(graph, "column_block", tile=400) == compared
@@ -149,23 +149,23 @@ def test_merges_compare_as_often_as_the_kernel(graph):
 @pytest.mark.sim
 @every_graph
 @pytest.mark.parametrize("tile", [1, 5, 64])
-def test_a_tile_is_filled_and_merged_as_by_the_kernel(graph, tile):
-    played = play(graph, "column_block", columns=4, tile=tile)
-    begun = sum("takes nonzero" in frame.caption for frame in played)
+def test_column_block_reads_as_often_as_the_kernel(graph, tile):
+    shown = frames_of(graph, "column_block", columns=4, tile=tile)
+    begun = sum("takes nonzero" in frame.caption for frame in shown)
     plan = METHODS["column_block"].plan(graph, columns=4, tile=tile)
-    assert reads(plan, "row_idx") == graph.m + begun + played[-1].lookups  # copied, a row a nonzero, of columns i
+    assert reads(plan, "row_idx") == graph.m + begun + shown[-1].lookups  # copied, a row a nonzero, of columns i
 
 
 @pytest.mark.sim
 @every_graph
 @pytest.mark.parametrize("lanes", [1, 4, 32])
-def test_a_merge_path_takes_the_steps_of_the_kernel(graph, lanes):
+def test_merge_path_compares_as_often_as_the_kernel(graph, lanes):
     compared = lookups(graph, "merge_path", lanes=lanes)
     assert reads(METHODS["merge_path"].plan(graph, lanes=lanes), "row_idx") == graph.m * lanes + 2 * compared
 
 
 @every_graph
-def test_bitmaps_look_up_what_the_kernel_does(graph):
+def test_bitmap_looks_up_as_often_as_the_kernel(graph):
     assert lookups(graph, "bitmap") == costs.lookups(graph).sum() == lookups(graph, "bitmap", lanes=1)
 
 
@@ -173,7 +173,7 @@ def test_bitmaps_look_up_what_the_kernel_does(graph):
 @every_graph
 @pytest.mark.parametrize("lanes", [1, 2, 8])
 @pytest.mark.parametrize("method", ["bitmap_warp", "bitmap_block_global"])
-def test_folded_bitmaps_look_up_what_the_kernel_does(graph, method, lanes):
+def test_bitmaps_with_a_fold_look_up_as_often_as_the_kernels(graph, method, lanes):
     plan = METHODS[method].plan(graph, lanes=lanes, fold=5, threads=32)
     looked_up = lookups(graph, method, lanes=lanes)
     written = graph.column_lengths[graph.column_lengths > 1].sum()  # each by an atomic, which reads it too
@@ -182,26 +182,26 @@ def test_folded_bitmaps_look_up_what_the_kernel_does(graph, method, lanes):
 
 @pytest.mark.sim
 @every_graph
-def test_a_thread_reads_and_searches_what_the_kernel_does(graph):
-    played = play(graph, "bitmap_thread")
-    captions = [frame.caption for frame in played]
-    stopped = sum("is left out" in caption for caption in captions)
+def test_bitmap_thread_reads_as_often_as_the_kernel(graph):
+    shown = frames_of(graph, "bitmap_thread")
+    captions = [frame.caption for frame in shown]
+    stopped = sum("is skipped" in caption for caption in captions)
     steps = [int(steps) for steps in re.findall(r"searched for, in (\d+) step", " ".join(captions))]
     long = graph.column_lengths[graph.column_lengths > 1]
     rows = long[long <= 12].sum()  # to registers
     around = long.size + 2 * (long - 1).sum()  # a column's last row; where each list begins and ends
     searched = sum(steps) + len(steps)  # and whether it is the row
     plan = METHODS["bitmap_thread"].plan(graph)
-    assert reads(plan, "row_idx") == rows + around + searched + played[-1].lookups + stopped
+    assert reads(plan, "row_idx") == rows + around + searched + shown[-1].lookups + stopped
 
 
 @pytest.mark.sim
 @every_graph
-def test_searches_take_as_many_steps_as_in_the_kernels(graph):
-    """A warp's, too, where no edge has more look-ups than 32 and so all share the lanes."""
-    played = play(graph, "thread_search")
-    steps = sum(frame.caption.startswith("Step") for frame in played)
-    read = graph.m + 2 * played[-1].lookups + steps  # a row i an edge; of each look-up the key and the row it ends at
+def test_searches_take_as_many_steps_as_the_kernels(graph):
+    """Also those of warps, if no edge has more than 32 look-ups, so that edges share a warp."""
+    shown = frames_of(graph, "thread_search")
+    steps = sum(frame.caption.startswith("Step") for frame in shown)
+    read = graph.m + 2 * shown[-1].lookups + steps  # a row i an edge; of each look-up the key and the row it ends at
     assert reads(METHODS["thread_search"].plan(graph), "row_idx") == read
     assert reads(METHODS["warp_search"].plan(graph), "row_idx") == read
 
@@ -223,7 +223,7 @@ def test_levels_test_every_combination_of_every_chunk(graph):
 @pytest.mark.sim
 @pytest.mark.parametrize("name", ["club", "rmat"])
 @pytest.mark.parametrize("crowd", [1, 4, 10**6])
-def test_windows_look_up_what_the_kernels_do(name, crowd):
+def test_windows_look_up_as_often_as_the_kernels(name, crowd):
     graph = SMALL[name].ordered("degree")
     knobs = {"near": 64, "hubs": 0, "crowd": crowd}
     plan = METHODS["adaptive"].plan(graph, near=graph.n, hubs=0, crowd=crowd)
@@ -231,15 +231,15 @@ def test_windows_look_up_what_the_kernels_do(name, crowd):
 
 
 @pytest.mark.sim
-def test_hubs_are_looked_up_a_row_of_bits_at_a_time():
-    """Everybody is a hub and every column heavy; a row of bits is a word for each of 32 lanes."""
+def test_hubs_read_as_many_rows_of_bits_as_the_kernel():
+    """All vertices are hubs and all columns heavy; a row of bits is a word for each of 32 lanes."""
     graph = CLUB.ordered("degree")
     plan = METHODS["adaptive"].plan(graph, near=graph.n, hubs=graph.n, heavy=0)
     assert reads(plan, "rows") == 32 * lookups(graph, "adaptive", near=64, hubs=64, heavy=0) > 0
 
 
 @pytest.mark.sim
-def test_hash_tables_are_asked_what_the_kernel_asks():
+def test_hash_tables_are_read_as_often_as_by_the_kernel():
     graph = CLUB.ordered("degree")
     long = graph.column_lengths[graph.column_lengths > 1].sum()
     kernel = graph.m + 9 * long  # far_kernel's nonzeros; a row goes into the table, and 8 lanes read it
@@ -248,7 +248,7 @@ def test_hash_tables_are_asked_what_the_kernel_asks():
 
 
 @pytest.mark.sim
-def test_a_trace_tells_the_same_of_merges_and_of_levels():
+def test_a_trace_counts_as_many_loads_as_the_steps_show():
     def loads(method, what, **knobs):
         return sum(line["loads"] for line in tcgpu.trace(CLUB, method, **knobs).lines() if what in line["text"])
 
@@ -256,12 +256,12 @@ def test_a_trace_tells_the_same_of_merges_and_of_levels():
     assert loads("levels", "& joined", memory="global", threads=64) == 2 * lookups(CLUB, "levels")
 
 
-def test_near_look_ups_are_those_of_what_follows_in_the_other_column():
-    """Without filling up to four: of a column with d rows, d (d - 1) / 2, where column i has a row at all."""
+def test_windows_look_up_the_rows_after_i_of_each_column():
+    """Without those that fill up four: d (d - 1) / 2 for a column with d rows, where column i has a row."""
     graph = CLUB.ordered("degree")
     asked = [
         frame.panels[2].values[k]
-        for frame in play(CLUB, "adaptive", near=64, hubs=0)
+        for frame in frames_of(CLUB, "adaptive", near=64, hubs=0)
         if "look-ups at a time" in frame.caption
         for k, look in enumerate(frame.panels[2].looks)
         if look in ("looked", "hit")
@@ -272,11 +272,11 @@ def test_near_look_ups_are_those_of_what_follows_in_the_other_column():
     assert len(asked) == after[graph.column_lengths[i] > 0].sum()
 
 
-# ------------------------------------------------------------------------------------------------------ pieces of it
+# -------------------------------------------------------------------------------------------------------------- pieces
 
 
 @given(st.sets(st.integers(0, 60), min_size=1, max_size=40), st.sampled_from([1, 2, 4, 8, 32]), st.integers(0, 60))
-def test_a_search_ends_at_the_last_row_up_to_the_one_it_looks_for(rows, parts, key):
+def test_a_search_ends_at_the_last_row_not_past_its_key(rows, parts, key):
     rows = sorted(rows)
     parts = parts if len(rows) > parts else 1
     steps, ends = search_steps.search_tree(len(rows), parts)
@@ -307,34 +307,34 @@ def test_words_for_captions():
     assert frames.triangles_text([(0, 1, 2), (0, 1, 3)]) == " 2 triangles: 0, 1, 2; 0, 1, 3."
 
 
-# ---------------------------------------------------------------------------------------------------- what may be asked
+# ----------------------------------------------------------------------------------------------------------- arguments
 
 
-@pytest.mark.parametrize("method", [method for method, played in stepper.SHOWN.items() if not played.whole])
-def test_a_column_or_an_edge_is_played_alone(method):
-    whole = set(play(CLUB, method)[-1].triangles)
-    assert set(play(CLUB, method, column=0)[-1].triangles) == {t for t in whole if t[0] == 0}
+@pytest.mark.parametrize("method", [method for method, shown in stepper.SHOWN.items() if not shown.whole])
+def test_one_column_or_one_edge_can_be_shown(method):
+    whole = set(frames_of(CLUB, method)[-1].triangles)
+    assert set(frames_of(CLUB, method, column=0)[-1].triangles) == {t for t in whole if t[0] == 0}
     for edge in ((2, 0), (0, 2)):
-        assert set(play(CLUB, method, edge=edge)[-1].triangles) == {t for t in whole if t[:2] == (0, 2)}
+        assert set(frames_of(CLUB, method, edge=edge)[-1].triangles) == {t for t in whole if t[:2] == (0, 2)}
 
 
-def test_what_chooses_is_played_as_what_it_chooses():
-    assert play(CLUB, "report_auto")[0].scene.method == "naive"
-    assert play(tcgpu.generate.clique(20), "report_auto")[0].scene.method == "column_block"
-    assert play(CLUB, "bitmap_auto")[0].scene.method == METHODS["bitmap_auto"].plan(CLUB).method
+def test_automatic_methods_are_shown_as_the_method_they_choose():
+    assert frames_of(CLUB, "report_auto")[0].scene.method == "naive"
+    assert frames_of(tcgpu.generate.clique(20), "report_auto")[0].scene.method == "column_block"
+    assert frames_of(CLUB, "bitmap_auto")[0].scene.method == METHODS["bitmap_auto"].plan(CLUB).method
 
 
-def test_anything_that_is_a_graph_is_played():
-    assert len(play(nx.karate_club_graph(), "naive")[-1].triangles) == 45
-    assert len(play((np.array([0, 0, 1]), np.array([1, 2, 2])), "naive")[-1].triangles) == 1
+def test_any_kind_of_graph_is_shown():
+    assert len(frames_of(nx.karate_club_graph(), "naive")[-1].triangles) == 45
+    assert len(frames_of((np.array([0, 0, 1]), np.array([1, 2, 2])), "naive")[-1].triangles) == 1
 
 
 @pytest.mark.parametrize(
     "method, knobs, complaint",
     [
-        ("cpu", {}, "'cpu' runs on cores, not on a GPU; these can be played: naive, "),
+        ("cpu", {}, "'cpu' runs on cores, not on a GPU; the stepper shows naive, "),
         ("nave", {}, "'nave' is not a method"),
-        ("naive", {"lanes": 4}, "naive is played without a knob 'lanes'; it has none"),
+        ("naive", {"lanes": 4}, "the stepper shows naive without a knob 'lanes'; it has none"),
         ("bitmap", {"fold": 4}, "its knobs are lanes, word"),
         ("bitmap", {"lanes": 0}, "lanes is a whole number from 1 to 32"),
         ("warp_search", {"lanes": 3}, "lanes is one of 1, 2, 4"),
@@ -343,22 +343,22 @@ def test_anything_that_is_a_graph_is_played():
         ("naive", {"column": 34}, "column is a whole number from 0 to 33"),
         ("naive", {"edge": (0, 9)}, "vertices 9 and 0 are not joined"),
         ("naive", {"edge": (0, 1), "column": 0}, "a column or an edge, not both"),
-        ("levels", {"column": 0}, "levels is played on a whole graph"),
-        ("adaptive", {"edge": (0, 1)}, "adaptive is played on a whole graph"),
+        ("levels", {"column": 0}, "levels is shown on a whole graph"),
+        ("adaptive", {"edge": (0, 1)}, "adaptive is shown on a whole graph"),
     ],
 )
-def test_what_cannot_be_played_is_refused_in_words(method, knobs, complaint):
+def test_bad_arguments_are_refused(method, knobs, complaint):
     with pytest.raises(TcgpuError) as error:
         stepper.steps(CLUB, method, **knobs)
     assert complaint in str(error.value)
 
 
-def test_a_graph_that_no_picture_has_room_for_is_refused():
+def test_a_graph_too_large_for_a_picture_is_refused():
     with pytest.raises(GraphError, match="room for 64 vertices and 400 edges, not for 65 and 64"):
         stepper.steps(tcgpu.generate.path(65), "naive")
     with pytest.raises(GraphError, match="not for 40 and 780"):
         stepper.steps(tcgpu.generate.clique(40), "naive")
 
 
-def test_every_method_can_be_played_or_is_said_not_to_be():
+def test_every_method_that_runs_kernels_is_shown():
     assert set(METHODS) == {*stepper.SHOWN, "report_auto", "bitmap_auto", "cpu"}

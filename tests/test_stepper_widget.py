@@ -1,4 +1,4 @@
-"""The stepper as a picture and as a widget: everything is inside the picture, and all controls agree."""
+"""The pictures and the widget of the stepper: everything is inside the picture, and all controls agree."""
 
 import networkx as nx
 import numpy as np
@@ -28,7 +28,7 @@ def texts(picture):
 
 @pytest.mark.parametrize("graph", [CLUB, SMALL], ids=["club", "rmat"])
 @pytest.mark.parametrize("method", stepper.SHOWN)
-def test_all_that_is_said_is_inside_the_picture_and_no_two_labels_meet(method, graph):
+def test_all_text_is_inside_the_picture_and_labels_do_not_overlap(method, graph):
     for frame in some(list(stepper.steps(graph, method)), 5):
         picture = stepper.draw(frame)
         renderer = FigureCanvasAgg(picture).get_renderer()
@@ -42,7 +42,7 @@ def test_all_that_is_said_is_inside_the_picture_and_no_two_labels_meet(method, g
 
 
 @pytest.mark.parametrize("method", stepper.SHOWN)
-def test_pictures_are_of_one_size_and_say_what_the_frame_says(method):
+def test_pictures_have_one_size_and_the_texts_of_the_frame(method):
     frames = list(stepper.steps(SMALL, method))
     for frame in some(frames, 3):
         picture = stepper.draw(frame)
@@ -55,7 +55,7 @@ def test_pictures_are_of_one_size_and_say_what_the_frame_says(method):
         assert [str(v) for v in range(SMALL.n)] == [text for text in said if text.isdigit()][: SMALL.n]
 
 
-def test_a_caption_may_be_left_to_others():
+def test_a_picture_without_its_caption():
     frame = next(stepper.steps(SMALL, "naive"))
     with_words, without = stepper.draw(frame), stepper.draw(frame, caption=False)
     assert frame.caption not in texts(without) and with_words.get_figheight() > without.get_figheight()
@@ -78,7 +78,7 @@ def naive():
     return tcgpu.step(SMALL, "naive")
 
 
-def test_the_verb_makes_a_stepper_that_says_what_it_is(naive):
+def test_step_returns_a_stepper_whose_repr_counts_steps_and_triangles(naive):
     assert isinstance(naive, stepper.Stepper)
     steps, last = len(naive.frames), naive.frames[-1]
     found = f"{len(last.triangles)} triangles, {last.lookups} comparisons"
@@ -88,7 +88,7 @@ def test_the_verb_makes_a_stepper_that_says_what_it_is(naive):
 
 
 @pytest.mark.parametrize("control", ["step", "slider", "play"])
-def test_each_control_moves_the_others_the_picture_and_the_words(naive, control):
+def test_each_control_moves_the_others_the_picture_and_the_caption(naive, control):
     before = naive.picture.value
     if control == "step":
         naive.step = 5
@@ -117,7 +117,7 @@ def test_every_step_can_be_shown(naive):
     assert len(seen) == len(naive.frames), "no two steps look alike"
 
 
-def test_a_picture_is_drawn_once(naive, monkeypatch):
+def test_each_picture_is_drawn_once(naive, monkeypatch):
     drawn = []
     monkeypatch.setattr(figures, "png", lambda figure, dpi: drawn.append(figure) or b"picture %d" % len(drawn))
     for step in (3, 4, 3, 4, 3):
@@ -132,7 +132,7 @@ def test_steppers_do_not_disturb_each_other():
     assert (other.step, other.picture.value, other.caption.value) == (0, *before)
 
 
-def test_words_are_no_markup():
+def test_captions_are_escaped():
     frames = list(stepper.steps(SMALL, "naive"))
     odd = stepper.Frame(**{**vars(frames[0]), "caption": "1 < 2 & <b>3</b>"})
     assert "1 &lt; 2 &amp; &lt;b&gt;3&lt;/b&gt;" in stepper.Stepper([odd]).caption.value
@@ -146,6 +146,6 @@ def test_words_are_no_markup():
         (tcgpu.generate.clique(28), {"method": "thread_search"}, "more than 4,000 steps"),
     ],
 )
-def test_too_little_or_too_much_is_refused(graph, knobs, complaint):
+def test_too_few_or_too_many_steps_are_refused(graph, knobs, complaint):
     with pytest.raises(GraphError, match=complaint):
         tcgpu.step(graph, **knobs)

@@ -1,4 +1,4 @@
-"""`tcgpu.trace`: every method counts right while it is watched, and what is told of it adds up."""
+"""`tcgpu.trace`: every method counts right while it is traced, and the measures add up."""
 
 import pickle
 import subprocess
@@ -46,7 +46,7 @@ def test_every_method_counts_right_while_it_is_traced(traces, method):
 
 @pytest.mark.parametrize("graph", ["nothing", "one edge", "star"])
 @pytest.mark.parametrize("method", ON_GPU)
-def test_graphs_with_little_in_them_are_traced(method, graph):
+def test_graphs_without_triangles_are_traced(method, graph):
     from kernel_shapes import small_graphs
 
     trace = tcgpu.trace(small_graphs()[graph], method)
@@ -55,7 +55,7 @@ def test_graphs_with_little_in_them_are_traced(method, graph):
 
 
 @pytest.mark.parametrize("method", ON_GPU)
-def test_what_is_told_by_line_by_launch_and_by_thread_adds_up(traces, method):
+def test_lines_launches_and_threads_add_up_to_the_totals(traces, method):
     trace = traces[ON_GPU.index(method)]
     for stage in ("setup", "count"):
         totals, lines = trace.totals(stage), trace.lines(stage)
@@ -75,8 +75,8 @@ def test_what_is_told_by_line_by_launch_and_by_thread_adds_up(traces, method):
 
 
 @pytest.mark.parametrize("method", ON_GPU)
-def test_recording_changes_nothing(method):
-    """A plan leaves the same arrays behind whether it is traced or merely run, up to the order in lists."""
+def test_tracing_does_not_change_what_a_plan_computes(method):
+    """A traced plan computes the same arrays as one that runs, up to the order in lists."""
     with runtime.using("sim"):
         plain, recorded = (METHODS[method].plan(METHODS[method].prepare(CLUB)) for _ in range(2))
         plain.allocate()
@@ -89,8 +89,8 @@ def test_recording_changes_nothing(method):
             assert np.array_equal(np.sort(plain.arrays[name]), np.sort(recorded.arrays[name])), name
 
 
-def test_naive_reads_what_it_must():
-    """Two pointers over columns: the elements that are read, counted by walking the columns in plain Python."""
+def test_naive_reads_as_many_elements_as_two_pointers_do():
+    """The elements that two pointers read, counted in plain Python."""
     trace = tcgpu.trace(CLUB, "naive", threads=64, blocks=1)
     ptr, rows = CLUB.col_ptr.tolist(), CLUB.row_idx.tolist()
     moves = 0
@@ -123,7 +123,7 @@ def test_a_trace_prints_as_a_table(trace):
     assert repr(trace.kernels()).splitlines()[-1].split()[:4] == ["count", "naive_kernel", "3", "32"]
 
 
-def test_methods_stand_side_by_side():
+def test_several_methods_are_traced():
     traces = tcgpu.trace(CLUB, ["naive", "column_block"], columns=1, threads=32)
     assert [trace.knobs for trace in traces] == [
         METHODS["naive"].knobs | {"threads": 32},
@@ -133,7 +133,7 @@ def test_methods_stand_side_by_side():
     assert len(repr(traces).splitlines()) == 3 and "<table>" in traces._repr_html_()
 
 
-def test_knobs_and_orders_are_those_of_the_count():
+def test_knobs_and_orders_are_as_in_count():
     with runtime.using("sim"):
         step = column_block.plan(CLUB, columns=3, threads=64).steps[0]
     trace = tcgpu.trace(CLUB, "column_block", order="degree", columns=3, threads=64)
@@ -141,7 +141,7 @@ def test_knobs_and_orders_are_those_of_the_count():
     assert trace.graph.order == "degree"
 
 
-def test_threads_side_by_side_share_a_request():
+def test_neighbouring_lanes_share_a_request():
     wide, narrow = (
         next(row for row in tcgpu.trace(CLUB, "bitmap", lanes=lanes).lines() if "+= bits[mine" in row["text"])
         for lanes in (8, 1)
@@ -152,7 +152,7 @@ def test_threads_side_by_side_share_a_request():
     assert wide["load_requests"] < narrow["load_requests"]
 
 
-def test_a_trace_can_be_kept(trace):
+def test_a_trace_can_be_pickled(trace):
     again = pickle.loads(pickle.dumps(trace))
     assert again.lines() == trace.lines() and again.totals() == trace.totals()
 
@@ -169,7 +169,7 @@ def test_a_trace_can_be_kept(trace):
         ([], {}, "no method to trace is named"),
     ],
 )
-def test_wishes_that_cannot_be_met_are_refused(method, knobs, said):
+def test_unknown_methods_knobs_and_orders_are_refused(method, knobs, said):
     with pytest.raises(GraphError, match=said):
         tcgpu.trace(CLUB, method, **knobs)
 
@@ -189,12 +189,12 @@ def test_a_large_graph_is_refused_before_anything_runs(monkeypatch):
         (lambda trace: trace.balance("grid"), "balance is per thread, warp or block"),
     ],
 )
-def test_questions_that_have_no_answer_are_told_so(trace, ask, said):
+def test_unknown_stages_kernels_and_units_are_refused(trace, ask, said):
     with pytest.raises(GraphError, match=said):
         ask(trace)
 
 
-def test_a_trace_can_be_watched_and_ended():
+def test_a_trace_reports_progress_and_can_be_cancelled():
     pulses = []
 
     def stop(share):

@@ -1,4 +1,4 @@
-"""The record of traces beside a GPU's counters: what is traced today is what the GPU counted."""
+"""The record of traces and of a GPU's counters: what is traced today is what the GPU counted."""
 
 import math
 import subprocess
@@ -50,7 +50,7 @@ def of(record, *stages):
 
 
 def test_the_rules_of_requests_hold_on_the_gpu(benchmark, record):
-    """Every pattern, traced now, against what the GPU counted: sectors, conflicts, atomic operations, to the digit."""
+    """Every pattern, traced now, against what the GPU counted: sectors, conflicts, atomic operations, exactly."""
     case = benchmark.Case
     rows = of(record, "pattern")
     assert len(rows) > 150 and len({row["method"] for row in rows}) > 10
@@ -73,8 +73,8 @@ def test_global_loads_are_those_that_the_gpu_counted(record, kernel, far):
 
 
 @pytest.mark.parametrize("method", ["naive", "column_block", "bitmap", "warp_search"])
-def test_a_trace_of_today_is_as_the_gpu_counted(benchmark, record, method):
-    """The record is no picture of the past: the same launches, traced anew."""
+def test_a_new_trace_agrees_with_the_recorded_counters(benchmark, record, method):
+    """The same launches as in the record, traced now."""
     chosen = [row for row in of(record, "count", "setup") if (row["method"], row["subject"]) == (method, "rmat 6")]
     cases = dict.fromkeys(benchmark.Case("count", row["subject"], method, row["knobs"]) for row in chosen)
     now = [row for case in cases for row, _ in benchmark.traced(case)]
@@ -84,7 +84,7 @@ def test_a_trace_of_today_is_as_the_gpu_counted(benchmark, record, method):
             assert row[f"traced_{name}"] == pytest.approx(then[f"counted_{name}"], rel=0.1), (row["knobs"], name)
 
 
-def test_the_times_are_about_those_that_were_measured(benchmark, record):
+def test_estimated_times_are_close_to_measured_ones(benchmark, record):
     rows = of(record, "count", "setup", "chain")
     half, most = trace_accuracy.times_off(rows)
     assert 1 < half < 1.2 and half < most < 1.4
@@ -93,7 +93,7 @@ def test_the_times_are_about_those_that_were_measured(benchmark, record):
     assert np.corrcoef(both.T)[0, 1] > 0.95
 
 
-def test_the_record_is_summed_up_by_kernel(record):
+def test_the_record_is_added_up_by_kernel(record):
     table = trace_accuracy.by_kernel()
     assert {row["kernel"] for row in table} >= set(CLOSE)
     for row in table:
@@ -137,7 +137,7 @@ def traced(benchmark):
 
 @pytest.fixture(scope="module")
 def counted(benchmark, traced):
-    """What ncu would say if a GPU did as the trace says, in the times of a made-up machine."""
+    """What ncu would print for a GPU that does as the trace says, in the times of a made-up machine."""
     metrics = [metric for names in (benchmark.COUNTERS | benchmark.BESIDE).values() for metric in names]
     lines = []
     for k, (row, work) in enumerate(traced):
@@ -176,7 +176,7 @@ def test_counters_are_read_and_compared(benchmark, traced, counted):
     assert benchmark.read_counters("==ERROR== nothing") == []
 
 
-def test_the_constants_of_a_machine_are_found_again(benchmark, traced, counted):
+def test_the_fit_finds_the_constants_of_a_machine(benchmark, traced, counted):
     rows, works = benchmark.compared(traced, counted), [work for _, work in traced]
     found, record = benchmark.calibrated(rows, works, ABOUT)
     assert record["launches"] == len(rows) and found.sms == 50
@@ -190,18 +190,18 @@ def test_the_constants_of_a_machine_are_found_again(benchmark, traced, counted):
     assert row["time"] == pytest.approx(1, abs=0.1)
 
 
-def test_blocks_wait_for_a_place():
+def test_blocks_wait_until_another_has_ended():
     assert finished(np.array([3.0, 1.0, 2.0]), 3) == 3
     assert finished(np.array([3.0, 1.0, 2.0, 4.0]), 2) == 7
     assert finished(np.array([1.0] * 10), 1) == 10
 
 
-def test_of_one_kind_of_launch_the_fit_is_that_time(benchmark, traced):
+def test_a_fit_to_one_kind_of_launch_does_not_exceed_its_time(benchmark, traced):
     _, work = traced[0]
     assert benchmark.fit_costs([work, work], [5000, 5000]).of(work.slowest(Costs(*[0.0] * 10))).sum() <= 5000
 
 
-def test_without_a_gpu_it_says_so(benchmark, root):
+def test_without_a_gpu_the_benchmark_exits_with_a_message(benchmark, root):
     from tcgpu.engines import runtime
 
     if runtime.ENGINE == "gpu":

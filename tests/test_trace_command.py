@@ -1,4 +1,4 @@
-"""`tcgpu trace`: tables, JSON, a picture, and what it says when it cannot."""
+"""`tcgpu trace`: tables, JSON, a picture, and messages about bad arguments."""
 
 import json
 
@@ -21,14 +21,14 @@ def run(*words):
     return command_line.main(["trace", *words])
 
 
-def test_one_method_is_told_line_by_line(club, capsys):
+def test_one_method_prints_a_row_per_line(club, capsys):
     assert run(club, "--method", "naive", "--knob", "threads=32") == 0
     said = capsys.readouterr().out.splitlines()
     assert said[0].startswith("naive traced on 36 edges: 84 triangles; ")
     assert said[1].split()[:2] == ["function", "line"] and any("x, y = a[p], b[q]" in line for line in said)
 
 
-def test_several_methods_are_a_line_each(club, capsys):
+def test_several_methods_print_a_row_each(club, capsys):
     assert run(club, "--method", "naive,bitmap") == 0
     assert [line.split()[0] for line in capsys.readouterr().out.splitlines()] == ["method", "naive", "bitmap"]
 
@@ -58,7 +58,7 @@ def test_a_picture_is_drawn(club, tmp_path, capsys):
         (["--method", "naive", "--knob", "threads=0"], "threads is a whole number from 1 to 1,024, not 0"),
     ],
 )
-def test_what_is_wrong_is_said_in_a_line(club, tmp_path, monkeypatch, capsys, words, said):
+def test_bad_arguments_print_one_line(club, tmp_path, monkeypatch, capsys, words, said):
     monkeypatch.chdir(tmp_path)
     assert run(club, *words) == 2
     found = capsys.readouterr()

@@ -1,4 +1,4 @@
-"""Pictures of a trace, judged by what is on their axes."""
+"""Charts of a trace, tested by what is on their axes."""
 
 import networkx as nx
 import numpy as np
@@ -62,21 +62,21 @@ def test_a_raster_has_the_lanes_of_each_step(naive):
     assert {line.get_label() for line in lower.lines} == {"naive_kernel", "common_values", "add_block_to"}
 
 
-def test_a_raster_of_many_steps_shows_a_part(monkeypatch, naive):
+def test_a_raster_shows_a_part_of_many_steps(monkeypatch, naive):
     monkeypatch.setattr(pictures, "MAX_STEPS", 20)
     upper, _ = naive.draw_raster(block=0, warp=0, begin=10).axes
     assert upper.images[0].get_array().shape == (32, 20)
     assert "10 to 29 shown" in upper.get_title()
 
 
-def test_without_a_number_the_busiest_warp_is_shown(naive):
+def test_the_busiest_warp_is_shown_by_default(naive):
     steps = naive.balance("warp", "steps")
     title = naive.draw_raster().axes[0].get_title()
     block, warp = divmod(int(np.argmax(steps)), 2)
     assert title.startswith(f"warp {warp} of block {block}: {steps.max()} steps")
 
 
-def test_a_request_is_shown_where_it_lies_in_memory(naive):
+def test_a_request_is_drawn_at_its_addresses(naive):
     (ax,) = naive.draw_request().axes
     events = naive.main().events
     worst = events.sectors[events.of_kind("load")].max()
@@ -93,7 +93,7 @@ def test_a_request_of_a_line(naive):
     assert ax.get_title().startswith(f"line {line}: i, j = row_idx[e], col_of[e]")
 
 
-def test_bank_conflicts_are_shown_in_the_rows_of_the_banks(block):
+def test_bank_conflicts_are_drawn_in_rows_of_banks(block):
     (ax,) = block.draw_request("conflicts").axes
     conflicts = block.main().events.conflicts.max()
     assert (
@@ -101,7 +101,7 @@ def test_bank_conflicts_are_shown_in_the_rows_of_the_banks(block):
     )
 
 
-def test_few_have_a_bar_each_and_of_many_all_are_counted(naive, block):
+def test_few_units_have_a_bar_each_and_many_a_histogram(naive, block):
     for per in ("warp", "block"):
         (ax,) = naive.draw_balance(per, "steps").axes
         assert [bar.get_height() for bar in ax.patches] == naive.balance(per, "steps").tolist()
@@ -109,13 +109,13 @@ def test_few_have_a_bar_each_and_of_many_all_are_counted(naive, block):
     assert sum(bar.get_height() for bar in ax.patches) == block.balance("thread", "loads").size > pictures.FEW
 
 
-def test_all_of_it_in_one(naive):
+def test_all_charts_in_one_picture(naive):
     figure = naive.show()
     assert len(figure.axes) == 5 and figure._repr_png_().startswith(b"\x89PNG")
     assert len(naive.show(kernel="find_col_ptr").axes) == 5
 
 
-def test_a_launch_that_reads_nothing_has_its_pictures():
+def test_a_launch_that_reads_nothing_is_drawn():
     trace = tcgpu.trace(CLUB, "bitmap_block_shared", blocks=1, threads=32)
     assert len(trace.show(kernel="restart").axes) == 5
 
@@ -139,6 +139,6 @@ def test_methods_side_by_side():
         (lambda trace: trace.draw_request(line=1), "nothing asks for global memory on line 1"),
     ],
 )
-def test_what_cannot_be_drawn_is_refused(naive, draw, said):
+def test_bad_arguments_are_refused(naive, draw, said):
     with pytest.raises(GraphError, match=said):
         draw(naive)

@@ -16,7 +16,7 @@ LANE = np.arange(32)
 
 
 def measures(kernel, *args, blocks=1, threads=32, shared=0):
-    """Everything that is measured of one launch."""
+    """All measures of one launch."""
     launch = trace_launch(kernel, blocks, threads, *args, shared=shared)
     return launch.totals(Machine.recorded())
 
@@ -43,7 +43,7 @@ def gather(values, index, out):
 
 
 def gathered(index, kind=np.int32, size=4096):
-    """Requests and sectors of the values that the lanes read, the index that they read first taken off."""
+    """Requests and sectors of the values that the lanes read, without those of the indices."""
     found = measures(gather, np.zeros(size, kind), np.asarray(index, np.int32), np.zeros(32, np.int32))
     return found["load_requests"] - 1, found["load_sectors"] - 4
 
@@ -75,12 +75,12 @@ def test_lanes_that_read_nothing_make_no_request():
 
 
 @given(st.lists(st.integers(-1, 4095), min_size=32, max_size=32), st.sampled_from([np.uint8, np.int32, np.int64]))
-def test_sectors_are_those_of_a_set(index, kind):
+def test_each_sector_is_counted_once(index, kind):
     wanted = {i * np.dtype(kind).itemsize // 32 for i in index if i >= 0}
     assert gathered(index, kind) == (bool(wanted), len(wanted))
 
 
-def test_arrays_lie_apart_and_views_together():
+def test_views_share_the_memory_of_their_array():
     @kernel("void(int32[::1], int64[::1], int32[::1])")
     def read_two(one, two, out):
         if cuda.threadIdx.x % 2:
@@ -154,7 +154,7 @@ def conflicts(kernel, index):
         (LANE % 2 * 32, 1),  # two words of one bank, each for 16 lanes
     ],
 )
-def test_words_of_one_bank_wait_for_each_other(index, wanted):
+def test_words_of_one_bank_conflict(index, wanted):
     assert conflicts(gather_near, index) == wanted
 
 
@@ -168,7 +168,7 @@ def test_words_of_one_bank_wait_for_each_other(index, wanted):
         (np.where(LANE % 2, LANE, -1), 1),  # so are lanes whose neighbours want nothing
     ],
 )
-def test_wide_elements_are_served_by_halves_of_a_warp(index, wanted):
+def test_wide_elements_are_served_to_half_a_warp_at_a_time(index, wanted):
     assert conflicts(gather_near_wide, index) == wanted
 
 
@@ -217,7 +217,7 @@ def scatter_near(index):
         (np.where(LANE < 30, LANE, 0), 6, 2),  # three lanes at the first word
     ],
 )
-def test_lanes_that_change_one_element_meet(index, sectors, meeting):
+def test_atomics_on_one_element_take_more_sectors(index, sectors, meeting):
     values = np.zeros(1024, np.int32)
     found = measures(scatter, values, np.asarray(index, np.int32))
     assert (found["atomics"], found["atomic_requests"]) == (32, 1)
@@ -226,7 +226,7 @@ def test_lanes_that_change_one_element_meet(index, sectors, meeting):
 
 
 @pytest.mark.parametrize("index, wanted", [(LANE, 0), (0 * LANE, 31), (32 * LANE, 31), (LANE // 4, 3)])
-def test_in_shared_memory_also_lanes_at_one_word_wait(index, wanted):
+def test_shared_atomics_on_one_word_conflict(index, wanted):
     found = measures(scatter_near, np.asarray(index, np.int32), shared=4096)
     assert (found["shared_atomics"], found["shared_atomic_conflicts"]) == (1, wanted)
 
@@ -258,7 +258,7 @@ def two_ways(out):
     out[cuda.threadIdx.x] = x
 
 
-def test_ways_that_part_run_one_after_the_other_and_meet_again():
+def test_branches_run_one_after_the_other():
     found = by_line(two_ways, np.zeros(32, np.int32))
     assert (found["x = 1"], found["x = 2"], found["out[cuda.threadIdx.x] = x"]) == ((1, 10), (1, 22), (1, 32))
 
@@ -277,7 +277,7 @@ def factors(out, again):
     again[cuda.threadIdx.x] = first_factor(9)
 
 
-def test_lanes_that_return_early_wait_behind_the_call():
+def test_lanes_that_return_early_wait_after_the_call():
     found = by_line(factors, np.zeros(8, np.int32), np.zeros(8, np.int32), threads=8)
     # of 8..15 the even four and, later, 9, 12 and 15 are done by a factor up to 3; 11 and 13 try every number
     assert found["if n % factor == 0:"] == (11 + 2, (8 + 4 + 2 + 2 + 2 + 2 + 2 + 2 + 2 + 1 + 1 + 8 + 8) / 13)
@@ -285,7 +285,7 @@ def test_lanes_that_return_early_wait_behind_the_call():
     assert found["again[cuda.threadIdx.x] = first_factor(9)"] == (1, 8)
 
 
-def test_warps_are_apart():
+def test_each_warp_has_its_own_steps():
     assert by_line(two_ways, np.zeros(80, np.int32), threads=80)["out[cuda.threadIdx.x] = x"] == (3, 80 / 3)
 
 
@@ -410,7 +410,7 @@ def changes_in_place(values, out):
         (changes_in_place, 2),
     ],
 )
-def test_what_a_register_keeps_is_not_read_again(kernel, loads):
+def test_a_value_in_a_register_is_not_read_again(kernel, loads):
     found = measures(kernel, np.ones(32, np.int32), np.zeros(32, np.int32), shared=128)
     assert found["load_requests"] == loads
 
@@ -434,7 +434,7 @@ def takes_tasks(queue, done_by, tasks):
                 task += 0
 
 
-def test_blocks_take_tasks_off_a_queue_as_if_all_were_at_work():
+def test_blocks_share_the_tasks_of_a_queue_evenly():
     done_by = np.zeros(400, np.int32)
     launch = trace_launch(takes_tasks, 4, 2, np.zeros(1, np.int64), done_by, 400)
     assert np.bincount(done_by).min() > 90
@@ -442,7 +442,7 @@ def test_blocks_take_tasks_off_a_queue_as_if_all_were_at_work():
     assert steps.max() < 1.02 * steps.min()
 
 
-def test_threads_that_wait_in_vain_are_told_of():
+def test_threads_that_wait_forever_raise():
     with pytest.raises(RuntimeError, match="never reach"):
         trace_launch(waits_in_vain, 1, 3)
 
@@ -455,8 +455,8 @@ def waits_in_vain():
         cuda.syncwarp()
 
 
-def test_the_simulator_is_as_it_was():
-    """Rewriting for a trace leaves the functions that the simulator runs alone."""
+def test_tracing_does_not_change_the_simulator():
+    """Instrumented functions are copies: the simulator runs the others."""
     out, traced = np.zeros(32, np.int32), np.zeros(32, np.int32)
     trace_launch(rounds_by_lane, 1, 32, traced)
     with runtime.using("sim"):
