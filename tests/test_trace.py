@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import tcgpu
-from tcgpu import GraphError
+from tcgpu import GraphError, TcgpuError
 from tcgpu.engines import runtime
 from tcgpu.kernels.report import column_block, naive
 from tcgpu.progress import watched
@@ -170,7 +170,7 @@ def test_a_trace_can_be_pickled(trace):
     ],
 )
 def test_unknown_methods_knobs_and_orders_are_refused(method, knobs, said):
-    with pytest.raises(GraphError, match=said):
+    with pytest.raises(TcgpuError, match=said):
         tcgpu.trace(CLUB, method, **knobs)
 
 
