@@ -132,7 +132,7 @@ def test_every_design_counts_any_edges(graph, data):
     window = data.draw(st.sampled_from([8, 64, cpu.counting.WINDOW]))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(cpu.counting, "WINDOW", window)
-        patch.setattr(cpu.counting, "STRETCH", (3, 7))
+        patch.setattr(cpu.counting, "CHUNK", (3, 7))
         for design in designs(graph):
             assert cpu.count_by(design, graph, part) == expected
 
@@ -227,7 +227,7 @@ def test_rows_of_bits_are_taken_where_they_cost_less_and_never_more_memory():
     for graph in (*FAMILIES.values(), *DENSE.values(), clique, beside):
         base = cpu.dense.first_dense(graph)
         rows = graph.n - base
-        assert rows * cpu.dense.stride(rows) <= graph.m - graph.col_ptr[base]
+        assert rows * cpu.dense.words_per_row(rows) <= graph.m - graph.col_ptr[base]
 
 
 @pytest.mark.parametrize("verb", [cpu.triangles, cpu.support])

@@ -198,7 +198,7 @@ def shared_rounds(monkeypatch):
         own(function, *args, workers=workers, **more)
 
     monkeypatch.setattr(truss, "run_threads", run_threads)
-    monkeypatch.setattr(truss, "LARGE", 0)
+    monkeypatch.setattr(truss, "LARGE_ROUND", 0)
     monkeypatch.setattr(cpu.edges, "MANY", 0)
     yield rounds
     set_threads(None)
@@ -224,7 +224,7 @@ def test_any_number_of_threads_gives_the_same(name, shared_rounds):
 @pytest.mark.parametrize("name", ["cliques", "skewed", "clustered"])
 def test_one_truss_comes_out_alike_on_both_ways(name, few, monkeypatch):
     """By counting anew until nothing is weak, and by breaking the weak edges' triangles."""
-    monkeypatch.setattr(truss, "FEW", few)
+    monkeypatch.setattr(truss, "FEW_WEAK", few)
     graph = GRAPHS[name]
     numbers = tcgpu.truss_numbers(graph)
     for k in range(2, largest(graph) + 2):

@@ -1,4 +1,7 @@
-"""What a graph looks like, by its longest column and a sample of its edges: by which design it is counted."""
+"""Which design counts a graph: decided by its longest column and a sample of its edges.
+
+Costs here and in `orders` are in look-ups: the time that it takes to test one row in a bitmap is 1.
+"""
 
 from typing import NamedTuple
 from weakref import WeakKeyDictionary
@@ -6,33 +9,35 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from tcgpu.engines.forking import fork_safe_lock
-from tcgpu.engines.native import LANES, jit, run_threads, shares
+from tcgpu.engines.native import CACHE_LINE, LANES, jit, run_threads, shares
 
-SHORT_COLUMN = 32  # where none is longer, comparing beats marking
-DENSE = 12  # nonzeros per column from which packed words beat bits,
-CLOSE = 0.5  # if there are no more words than this for each nonzero,
-WITHIN = 0.75  # and of the edges (u, v) so many have no more than
-NEIGHBOURS = 1 << 18  # nonzeros between them and the end of v's column
-LONG_COLUMN = 64  # hubs pay where some column is as long,
-HUB_ROWS = 16  # each is the row of so many edges,
-HUB_SHARE = 0.25  # and together they are of so many
-MOST_HUBS = 1 << 16
-MOST_KEPT = 1 << 15  # with parts: 64 MB
-STRETCHES, STRETCH = 64, 1 << 10  # of the edges that are looked at to tell words
-SAMPLE = 1 << 12  # edges that are looked at to tell hubs
-AND_WORDS = 4  # are as much work as a look-up of one bit
-SHORT_EDGE, WORDS_EDGE, HUB_EDGE, MARKS_EDGE = 16, 16, 16, 40  # what an edge costs beside its look-ups, in look-ups
-LINE = 8  # 64-bit words in a cache line: rows of bits start at whole lines
+SHORT_COLUMN = 32  # "short" counts graphs whose longest column is no longer
+# "words" counts graphs with at least
+WORDS_COLUMN = 12  # nonzeros per column,
+WORDS_PER_NONZERO = 0.5  # at most so many non-zero words for each nonzero,
+NEIGHBOURS = 1 << 18  # and no more nonzeros than this between an edge (u, v) and the end of v's column,
+SHARE_NEAR = 0.75  # for this share of the edges
+# hubs pay where
+LONG_COLUMN = 64  # some column is as long,
+EDGES_PER_HUB = 16  # each is the v of so many edges,
+HUB_SHARE = 0.25  # and together they are the v of this share of the edges
+MAX_HUBS = 1 << 16
+MAX_KEPT_HUBS = 1 << 15  # for counts in parts, which keep the rows: 64 MB
+SAMPLES, SAMPLE_ROWS = 64, 1 << 10  # runs of `row_idx` that are read to estimate words per nonzero
+SAMPLE_EDGES = 1 << 12  # edges that are read to estimate the other shares
+# costs, in look-ups
+AND_WORDS = 4  # ANDs and popcounts of two words cost as much as so many single bits, in a hub's row
+PART_EDGE, BITMAP_EDGE = 16, 40  # an edge's besides its look-ups, in a count in parts; if u's bitmap is made for it
 
 I64 = np.int64
 U64 = np.uint64
 
 
 class Hubs(NamedTuple):
-    """The last vertices, from `base` on: their columns as bits.
+    """The columns of the last vertices, from `base` on, as rows of bits.
 
-    Vertex w is bit w - base; the row of a hub v starts at the line of words that holds v, since all of its column lies
-    behind v: at `bits[start[v - base]]`.
+    Vertex w is bit w - base. All rows of hub v's column lie behind v, so the hub's row of bits begins with the cache
+    line that holds bit v - base, at `bits[start[v - base]]`.
     """
 
     base: int
@@ -41,121 +46,123 @@ class Hubs(NamedTuple):
 
 
 class Design(NamedTuple):
-    """How a graph is counted: "short", "words" or "hubs", with hubs, of which there may be none."""
+    """How a graph is counted: "short", "words" or "hubs", the last one with Hubs (which may be none)."""
 
     name: str
     hubs: Hubs | None = None
 
 
-_kept = WeakKeyDictionary()  # the graph that parts were counted of last -> its Design
-_keeping = fork_safe_lock()
+_kept = WeakKeyDictionary()  # the graph whose parts were counted last -> its Design
+_kept_lock = fork_safe_lock()
 
 
-def design(graph, most_hubs=MOST_HUBS):
+def design(graph, max_hubs=MAX_HUBS):
     """The Design for a graph."""
-    name, base = chosen(graph, most_hubs)
+    name, base = design_name(graph, max_hubs)
     return Design(name, hub_rows(graph, base) if name == "hubs" else None)
 
 
-def chosen(graph, most_hubs=MOST_HUBS):
-    """The name of the design, and the first hub, by the longest column and some stretches of the edges."""
-    if graph.max_column <= SHORT_COLUMN:
-        return "short", graph.n
-    if graph.n > hub_limit(graph, most_hubs) and graph.nonzeros_per_column >= DENSE:
-        if words_per_nonzero(graph) <= CLOSE and _share_close(graph) >= WITHIN:
-            return "words", graph.n
-    return "hubs", _first_hub(graph, most_hubs)
-
-
 def kept_design(graph):
-    """The same for the parts of a graph, with rows of fewer hubs, which are kept until those of another are counted."""
-    with _keeping:
+    """The Design for the parts of a graph; kept until the parts of another graph are counted."""
+    with _kept_lock:
         if graph not in _kept:
             _kept.clear()
-            _kept[graph] = design(graph, MOST_KEPT)
+            _kept[graph] = design(graph, MAX_KEPT_HUBS)
         return _kept[graph]
 
 
-def hub_rows(graph, base):
-    """The Hubs from vertex `base` on, a multiple of 64 or n."""
-    hubs = graph.n - base
-    start = np.zeros(hubs + 1, np.int64)
-    np.cumsum(-(-hubs // 64) - np.arange(hubs) // 64 // LINE * LINE, out=start[1:])
-    bits = np.zeros(int(start[-1]) + LINE, np.uint64)
-    run_threads(_fill_hub_rows, graph.col_ptr, graph.row_idx, base, start, bits, workers=shares(bits.size))
-    return Hubs(base, start, bits)
+def design_name(graph, max_hubs=MAX_HUBS):
+    """The name of a graph's design, and its first hub (n if there is none)."""
+    if graph.max_column <= SHORT_COLUMN:
+        return "short", graph.n
+    if graph.n > hub_limit(graph, max_hubs) and graph.nonzeros_per_column >= WORDS_COLUMN:
+        if words_per_nonzero(graph) <= WORDS_PER_NONZERO and _share_near(graph) >= SHARE_NEAR:
+            return "words", graph.n
+    return "hubs", _first_hub(graph, max_hubs)
 
 
-def edge_work(graph, positions, rows, columns):
-    """The work that single edges are in a part of a graph, by the design that it is counted by, in look-ups.
-
-    Given where each is in the list, its v, and its u.
-    """
-    name, base = chosen(graph, MOST_KEPT)
-    length = graph.col_ptr[rows + 1] - graph.col_ptr[rows]
-    behind = graph.col_ptr[columns + 1] - 1 - positions
-    if name == "short":
-        return SHORT_EDGE + behind * -(-length // LANES)
-    if name == "words":
-        return WORDS_EDGE + length * max(words_per_nonzero(graph), 1 / 64)
-    words = (graph.n - rows) // 64 + LINE
-    hub = HUB_EDGE + np.where(behind * AND_WORDS > words, words // 2, behind)
-    return np.where(rows < base, MARKS_EDGE + length, hub)
+def hub_limit(graph, max_hubs=MAX_HUBS):
+    """How many hubs a graph has at most: their rows of bits then take no more than a byte for each edge."""
+    return min(int(4 * graph.m**0.5), max_hubs)
 
 
 def words_per_nonzero(graph):
-    """How many 64-bit words hold a column's rows, for each of them: by some stretches of `row_idx`."""
-    return _changes_of_word(graph.row_idx, STRETCHES, STRETCH)
+    """How many non-zero 64-bit words the bitmaps of all columns have, for each nonzero: an estimate."""
+    rows = min(SAMPLE_ROWS, graph.m)
+    first = np.linspace(0, graph.m - rows, SAMPLES).astype(np.int64)
+    words = np.lib.stride_tricks.sliding_window_view(graph.row_idx, rows)[first] >> 6
+    return np.count_nonzero(np.diff(words)) / (SAMPLES * max(rows - 1, 1))
 
 
-def _share_close(graph):
-    """Of how many edges (u, v) the columns of u and v lie so close that a window of `counts` holds both."""
+def _share_near(graph):
+    """The share of edges (u, v) with at most NEIGHBOURS nonzeros up to the end of v's column."""
     if graph.m < NEIGHBOURS:
         return 1.0
-    edges = np.linspace(0, graph.m - 1, SAMPLE, dtype=np.int64)
+    edges = np.linspace(0, graph.m - 1, SAMPLE_EDGES, dtype=np.int64)
     return np.mean(graph.col_ptr[graph.row_idx[edges] + 1] - edges < NEIGHBOURS)
 
 
-def hub_limit(graph, most=MOST_HUBS):
-    return min(int(4 * graph.m**0.5), most)  # so many rows take a byte an edge
-
-
-def _first_hub(graph, most):
-    """From which vertex on they are hubs, by a sample of the edges; n if there are none worth it."""
+def _first_hub(graph, max_hubs):
+    """The first hub, a multiple of 64, by a sample of the edges; n if hubs do not pay."""
     if graph.max_column < LONG_COLUMN:
         return graph.n
-    step = max(1, graph.m // SAMPLE)
+    step = max(1, graph.m // SAMPLE_EDGES)
     place = np.sort(graph.n - graph.row_idx[step // 2 :: step])  # 1 is the last vertex
-    hubs = min(hub_limit(graph, most), graph.n)
-    while hubs and step * np.diff(np.searchsorted(place, [hubs // 2, hubs], side="right"))[0] < HUB_ROWS * hubs // 2:
+    hubs = min(hub_limit(graph, max_hubs), graph.n)
+    while hubs:
+        in_first_half = step * np.diff(np.searchsorted(place, [hubs // 2, hubs], side="right"))[0]
+        if in_first_half >= EDGES_PER_HUB * hubs // 2:
+            break
         hubs = hubs * 3 // 4
     if np.searchsorted(place, hubs, side="right") < HUB_SHARE * place.size:
         return graph.n
     return (graph.n - hubs) // 64 * 64
 
 
+def hub_rows(graph, base):
+    """The Hubs from vertex `base` on, a multiple of 64 or n."""
+    hubs = graph.n - base
+    start = np.zeros(hubs + 1, np.int64)
+    np.cumsum(-(-hubs // 64) - np.arange(hubs) // 64 // CACHE_LINE * CACHE_LINE, out=start[1:])
+    bits = np.zeros(int(start[-1]) + CACHE_LINE, np.uint64)
+    run_threads(_fill_hub_rows, graph.col_ptr, graph.row_idx, base, start, bits, workers=shares(bits.size))
+    return Hubs(base, start, bits)
+
+
+def edge_work(graph, positions, rows, columns):
+    """The estimated cost of single edges (u, v) in a count in parts, in look-ups.
+
+    Parameters
+    ----------
+    graph : Graph
+    positions, rows, columns : arrays of int
+        For each edge its position in `row_idx`, its v, and its u.
+
+    Returns
+    -------
+    array of int64 or float64
+    """
+    name, base = design_name(graph, MAX_KEPT_HUBS)
+    length = graph.col_ptr[rows + 1] - graph.col_ptr[rows]
+    behind = graph.col_ptr[columns + 1] - 1 - positions  # rows of u's column behind v
+    if name == "short":
+        return PART_EDGE + behind * -(-length // LANES)
+    if name == "words":
+        return PART_EDGE + length * max(words_per_nonzero(graph), 1 / 64)
+    words = (graph.n - rows) // 64 + CACHE_LINE
+    hub = PART_EDGE + np.where(behind * AND_WORDS > words, words // 2, behind)
+    return np.where(rows < base, BITMAP_EDGE + length, hub)
+
+
 @jit
 def _fill_hub_rows(worker, workers, col_ptr, row_idx, base, start, bits):
     for hub in range(worker, start.size - 1, workers):
-        row_at = start[U64(hub)] - hub // 64 // LINE * LINE
+        bits_at = start[U64(hub)] - hub // 64 // CACHE_LINE * CACHE_LINE
         put, word = hub >> 6, U64(0)
         for k in range(col_ptr[U64(base + hub)], col_ptr[U64(base + hub + 1)]):
             bit = I64(row_idx[U64(k)]) - base
             if bit >> 6 != put:
-                bits[U64(row_at + put)] = word
+                bits[U64(bits_at + put)] = word
                 put, word = bit >> 6, U64(0)
             word |= U64(1) << U64(bit & 63)
-        bits[U64(row_at + put)] = word
-
-
-@jit
-def _changes_of_word(row_idx, stretches, stretch):
-    """How often a row lies in another 64-bit word than the one before it, as a share, in some stretches of the list."""
-    changes = pairs = 0
-    for number in range(stretches):
-        first = max(row_idx.size - stretch, 0) * number // max(stretches - 1, 1)
-        last = min(row_idx.size, first + stretch)
-        for k in range(first + 1, last):
-            changes += row_idx[U64(k)] >> 6 != row_idx[U64(k - 1)] >> 6
-        pairs += last - first - 1
-    return changes / max(pairs, 1)
+        bits[U64(bits_at + put)] = word

@@ -1,28 +1,22 @@
-"""Counting: four designs, each of which is right for any graph, and only slow for some.
+"""The three designs of a count. Each is right for every graph; `tcgpu.cpu` says which one is fast for which.
 
-All ask, for a vertex u and every v in its column, what of v's own column is in u's, too:
+For every edge (u, v), u < v, a design counts the rows w > v that the columns of u and v share: triangles u < v < w.
+A part of the edges is counted by the same code as all of them. A worker needs a bit for each vertex, with "words" also
+12 bytes for each of WINDOW nonzeros; the rows of bits of the hubs are shared.
 
-    short  where no column is long: the rest of u's column, one after the other, against sixteen rows of v's at once
-    words  where columns are long and neighbours close: u's column as bits, v's as its non-zero 64-bit words, of which
-           each holds many neighbours
-    hubs   where most edges lead to few vertices, the last ones, as in degree order: their columns as rows of bits, so
-           that a pair of hubs costs an AND and a popcount of few words, or one bit test a neighbour, whichever is less;
-           where v is no hub, or there are none, u's column as bits, and all of v's looked up
-
-A part of the edges (u, v) is counted by the same code as all of them. Beside the graph, which may be memory-mapped, a
-worker then needs a bit for each vertex, and with words a WINDOW; all together the hubs' rows.
-
-Inner loops are written out, not called: Numba counts, atomically, the references to every array that a function is
-given, even where it inlines that function, and twice as long a count is what it cost here.
+The loops over a column are written out in each kernel. As functions they would take arrays, and Numba counts the
+references to every array argument atomically, even of an inlined function: counts took twice as long.
 """
 
 import numpy as np
 
-from tcgpu.cpu.choose import AND_WORDS, LINE, design, kept_design
-from tcgpu.cpu.edges import Edges, all_of, workers_for
+from tcgpu.cpu.choose import AND_WORDS, NEIGHBOURS, design, kept_design
+from tcgpu.cpu.edges import Edges, all_edges, takes_any_v, workers_for
 from tcgpu.engines.native import (
+    CACHE_LINE,
     LANES,
     fetch_add,
+    inline,
     jit,
     matches,
     popcount,
@@ -33,140 +27,131 @@ from tcgpu.engines.native import (
     stopped,
 )
 
-WINDOW = 1 << 23  # nonzeros of the columns that are packed into words at a time, for each worker
-LOOKUP = 2  # what it costs not to have a row packed, in rows to pack
-STRETCH = 1 << 10, 1 << 16  # edges that a worker takes at a time: at least, at most;
-TURNS = 64  # between them, so many that each worker comes for more about as often
-FAR, NEAR = 16, 6  # so many nonzeros ahead, ask for where a column lies, and for the column
+WINDOW = 1 << 23  # nonzeros, for each worker, of the columns that are packed into words at a time
+CHUNK = 1 << 10, 1 << 16  # edges that a worker takes at a time: at least, at most,
+CHUNKS = 64  # and between these limits so many chunks for each worker
+FAR, NEAR = 16, 6  # prefetch v's column pointer so many nonzeros ahead, and the start of its column
+FEW_HUBS = 12  # a column with no more hubs tests single bits instead of ANDing rows
 
 I64 = np.int64
 U64 = np.uint64
 
 
 def count(graph, part=None, workers=None):
-    """The number of triangles of a Graph, counted in the order that it has, as a Python int.
+    """The number of triangles of a Graph, counted in the order that it has.
 
-    part: some of its edges, as `Edges` or a `tcgpu.distributed.Part` has them; a triangle u < v < w counts at its edge
-    (u, v).
+    Parameters
+    ----------
+    graph : Graph
+    part : Edges or tcgpu.distributed.Part, optional
+        Count only the triangles u < v < w whose edge (u, v) is in this part.
+    workers : int, optional
+        The number of threads; all by default.
+
+    Returns
+    -------
+    int
     """
     if part is None:
-        return count_by(design(graph), graph, all_of(graph), workers)
+        return count_by(design(graph), graph, all_edges(graph), workers)
     return count_by(kept_design(graph), graph, part, workers)
 
 
 def count_by(design, graph, part, workers=None):
-    """The same by a Design, whichever it is."""
+    """As `count`, by the given Design."""
     workers = workers_for(part, workers)
     if design.name == "short":
-        return _count_short(graph, part, workers)
-    if design.name == "words":
-        return _count_words(graph, part, workers)
-    return _count_hubs(graph, part, workers, *design.hubs)
+        return _run(_short, graph, part, workers)
+    bitmaps = np.zeros((workers, graph.n // 64 + 1), np.uint64)
+    if design.name == "hubs":
+        return _run(_hubs, graph, part, workers, *design.hubs, bitmaps)
+    return _count_words(graph, part, workers, bitmaps)
 
 
-def _count_short(graph, part, workers):
-    found = np.zeros(workers, np.int64)
-    ends = _ends(graph, part, workers)
-    run_threads(_short, graph.col_ptr, graph.row_idx, *ends, found,
-                workers=workers, queue=stoppable(ends[-1], part.last - part.first))  # fmt: skip
-    return int(found.sum())
-
-
-def _count_hubs(graph, part, workers, base, start, bits):
-    marks = np.zeros((workers, graph.n // 64 + 1), np.uint64)
-    found = np.zeros(workers, np.int64)
-    ends = _ends(graph, part, workers)
-    run_threads(_hubs, graph.col_ptr, graph.row_idx, *ends, base, start, bits, marks, found,
-                workers=workers, queue=stoppable(ends[-1], part.last - part.first))  # fmt: skip
-    return int(found.sum())
-
-
-def _count_words(graph, part, workers):
-    """Window after window: the columns that most edges of a stretch lead to are packed, then the stretch is counted."""
+def _count_words(graph, part, workers, bitmaps):
+    """Count chunks of edges in turn, each after packing the columns that most of its edges lead to."""
     most = min(graph.m, WINDOW * workers)
-    place, word = np.empty(most, np.int32), np.empty(most, np.uint64)
-    marks = np.zeros((workers, graph.n // 64 + 1), np.uint64)
-    found = np.zeros(workers, np.int64)
-    step = max(1, most if most == graph.m else most * 7 // 8)
+    word_index, words = np.empty(most, np.int32), np.empty(most, np.uint64)
+    total, step = 0, max(1, most if most == graph.m else most * 7 // 8)
     for first in range(part.first, part.last, step):
-        stretch = Edges(first, min(part.last, first + step), part.low, part.high)
-        low, high = _window(graph, stretch, most)
-        range_of = np.empty((high - low, 2), np.int64)
-        run_threads(_pack_words, graph.col_ptr, graph.row_idx, low, high, place, word, range_of,
+        chunk = Edges(first, min(part.last, first + step), part.low, part.high)
+        low, high = _window(graph, chunk, most)
+        span = np.empty((high - low, 2), np.int64)
+        run_threads(_pack_words, graph.col_ptr, graph.row_idx, low, high, word_index, words, span,
                     workers=shares(int(graph.col_ptr[high] - graph.col_ptr[low])))  # fmt: skip
-        beyond = None if high - low == graph.n else high  # what tells columns that are packed is then not compiled
-        ends = _ends(graph, stretch, workers)
-        run_threads(_words, graph.col_ptr, graph.row_idx, *ends, low, beyond, place, word, range_of, marks, found,
-                    workers=workers, queue=stoppable(ends[-1], part.last - part.first))  # fmt: skip
+        packed_end = None if high - low == graph.n else high  # None: code for unpacked columns is not compiled
+        total += _run(_words, graph, chunk, workers, low, packed_end, word_index, words, span, bitmaps)
+    return total
+
+
+def _window(graph, chunk, most):
+    """The range of vertices whose columns to pack, with at most `most` nonzeros.
+
+    From the first u of the chunk (or its least v) on; "words" is chosen where most columns of v end within NEIGHBOURS
+    nonzeros of the edge (u, v).
+    """
+    if most == graph.m and chunk.last - chunk.first == graph.m and takes_any_v(chunk, graph):
+        return 0, graph.n
+    u = int(np.searchsorted(graph.col_ptr, chunk.first, side="right")) - 1
+    low = min(max(chunk.low, u), graph.n)
+    end = graph.col_ptr[low] + min(most, chunk.last - chunk.first + NEIGHBOURS)
+    high = int(np.searchsorted(graph.col_ptr, end, side="right")) - 1
+    return low, max(low, min(chunk.high, high))
+
+
+def _run(kernel, graph, part, workers, *args):
+    """Run a counting kernel over the edges of a part: the sum of what its workers find."""
+    edges = part.last - part.first
+    chunk = min(max(edges // (workers * CHUNKS), CHUNK[0]), CHUNK[1])
+    queue = np.array([0, -(-edges // chunk), chunk], np.int64)  # the next chunk, how many there are, edges of each
+    v_range = (None, None) if takes_any_v(part, graph) else (part.low, part.high)  # None: not compared, nor compiled
+    found = np.zeros(workers, np.int64)
+    run_threads(kernel, graph.col_ptr, graph.row_idx, part.first, part.last, *v_range, queue, *args, found,
+                workers=workers, queue=stoppable(queue, edges))  # fmt: skip
     return int(found.sum())
 
 
-def _window(graph, part, most):
-    """The range of vertices whose columns are to be packed, with no more nonzeros than `most`: by a sample of edges.
-
-    Of a range that ends earlier, more columns are looked up row by row; of a later one, more are packed in vain.
-    """
-    if part.last - part.first == graph.m <= most and part.low <= 0 and part.high >= graph.n:
-        return 0, graph.n
-    step = max(1, (part.last - part.first) // 1024)
-    v = np.sort(graph.row_idx[part.first + step // 2 : part.last : step])
-    v = v[np.searchsorted(v, part.low) : np.searchsorted(v, part.high)].astype(np.int64)
-    if v.size == 0:
-        return 0, 0
-    u = int(np.searchsorted(graph.col_ptr, part.first, side="right")) - 1
-    low = u if part.low <= u else int(v[0])  # with the columns of u, if they come right before
-    length, packed = graph.col_ptr[v + 1] - graph.col_ptr[v], graph.col_ptr[v + 1] - graph.col_ptr[low]
-    cost = packed + LOOKUP * step * (length.sum() - np.cumsum(length))
-    fits = int(np.searchsorted(packed, most, side="right"))
-    return low, int(v[np.argmin(cost[:fits])]) + 1 if fits else low
-
-
-def _ends(graph, part, workers):
-    """What is to be counted, and the queue: the next stretch to take, how many there are, and the edges of each.
-
-    Where v may be any vertex, its range is None: what looks at it is then not compiled.
-    """
-    edges = part.last - part.first
-    size = min(max(edges // (workers * TURNS), STRETCH[0]), STRETCH[1])
-    queue = np.array([0, -(-edges // size), size], np.int64)
-    if part.low <= 0 and part.high >= graph.n:
-        return part.first, part.last, None, None, queue
-    return part.first, part.last, part.low, part.high, queue
+@inline
+def _within(row_idx, begin, end, low, high):
+    """The positions in begin..end - 1 whose rows are in low..high - 1: the first, and the one after the last."""
+    while begin < end and row_idx[U64(begin)] < low:
+        begin += 1
+    while begin < end and row_idx[U64(end - 1)] >= high:
+        end -= 1
+    return begin, end
 
 
 @jit
 def _short(worker, workers, col_ptr, row_idx, first, last, low, high, queue, found):
+    """Compare each row of u's column behind v with LANES rows of v's column at once."""
     m = row_idx.size
     total = I64(0)
     while True:
-        stretch = fetch_add(queue, 0, 1)
-        if stretch >= queue[1]:
+        chunk = fetch_add(queue, 0, 1)
+        if chunk >= queue[1]:
             break
-        at = first + stretch * queue[2]
+        at = first + chunk * queue[2]
         stop = min(last, at + queue[2])
         u = U64(np.searchsorted(col_ptr, at, side="right") - 1)
         while at < stop:
             u += U64(1)
             begin, end = at, col_ptr[u]
             at = end
-            here = min(stop, end - 1)
+            last_v = min(stop, end - 1)
             if low is not None:
-                while begin < here and row_idx[U64(begin)] < low:
-                    begin += 1
-                while begin < here and row_idx[U64(here - 1)] >= high:
-                    here -= 1
-            for k in range(begin, here):
+                begin, last_v = _within(row_idx, begin, last_v, low, high)
+            for k in range(begin, last_v):
                 if k + FAR < m:
                     prefetch(col_ptr, row_idx[U64(k + FAR)])
                     prefetch(row_idx, col_ptr[U64(row_idx[U64(k + NEAR)])])
                 v = U64(row_idx[U64(k)])
-                q, after = col_ptr[v], col_ptr[v + U64(1)]
-                while q < after:
+                q, v_end = col_ptr[v], col_ptr[v + U64(1)]
+                while q < v_end:
                     if q + LANES <= m:
                         for i in range(k + 1, end):
-                            total += matches(row_idx, q, np.int32(after - q), row_idx[U64(i)])
-                    else:  # so near the end of all columns that sixteen rows are not there to be read
-                        for j in range(q, after):
+                            total += matches(row_idx, q, np.int32(v_end - q), row_idx[U64(i)])
+                    else:  # fewer than LANES rows are left to read in the whole array
+                        for j in range(q, v_end):
                             for i in range(k + 1, end):
                                 total += row_idx[U64(i)] == row_idx[U64(j)]
                     q += LANES
@@ -174,47 +159,44 @@ def _short(worker, workers, col_ptr, row_idx, first, last, low, high, queue, fou
 
 
 @jit
-def _hubs(worker, workers, col_ptr, row_idx, first, last, low, high, queue, base, start, bits, all_marks, found):
-    """Rows of bits where the middle vertex is a hub (from `base` on), marks where it is not."""
-    marks = all_marks[worker]
+def _hubs(worker, workers, col_ptr, row_idx, first, last, low, high, queue, base, start, bits, bitmaps, found):
+    """AND rows of bits if v is a hub (from vertex `base` on); else test v's rows in the bitmap of u's column."""
+    bitmap = bitmaps[worker]
     m = row_idx.size
     words = (start.size + 62) >> 6
-    marks0 = base >> 6  # the word of the first hub
+    first_hub_word = base >> 6
     total = I64(0)
     while True:
-        stretch = queue[1] - 1 - fetch_add(queue, 0, 1)
-        if stretch < 0:
+        chunk = queue[1] - 1 - fetch_add(queue, 0, 1)
+        if chunk < 0:
             break
-        at = first + stretch * queue[2]
+        at = first + chunk * queue[2]
         stop = min(last, at + queue[2])
         u = np.searchsorted(col_ptr, at, side="right") - 2
         while at < stop and not stopped(queue):
             u += 1
             begin, end = at, col_ptr[U64(u + 1)]
             at = end
-            here = min(stop, end - 1)
+            last_v = min(stop, end - 1)
             if low is not None:
-                while begin < here and row_idx[U64(begin)] < low:
-                    begin += 1
-                while begin < here and row_idx[U64(here - 1)] >= high:
-                    here -= 1
-            if begin >= here:
+                begin, last_v = _within(row_idx, begin, last_v, low, high)
+            if begin >= last_v:
                 continue
-            hubs = end  # where the column's hubs begin, or the edges
+            hubs = end  # the position of the column's first hub, or `begin`
             while hubs > begin and row_idx[U64(hubs - 1)] >= base:
                 hubs -= 1
-            many = end - hubs > 12  # from here on it pays to have the hubs as bits
-            marked = begin if hubs > begin else hubs if many else end
-            u_line = (u - base) // 64 // LINE * LINE
-            copied = many and u >= base and words - u_line < end - marked  # u's own row of bits has the marks
+            many = end - hubs > FEW_HUBS
+            marked = begin if hubs > begin else hubs if many else end  # the bitmap holds the rows from here on
+            u_line = (u - base) // 64 // CACHE_LINE * CACHE_LINE
+            copied = many and u >= base and words - u_line < end - marked  # copying u's own row of bits is quicker
             if copied:
                 for word in range(u_line, words):
-                    marks[U64(marks0 + word)] = bits[U64(start[U64(u - base)] - u_line + word)]
+                    bitmap[U64(first_hub_word + word)] = bits[U64(start[U64(u - base)] - u_line + word)]
             else:
                 for k in range(marked, end):
                     row = U64(row_idx[U64(k)])
-                    marks[row >> U64(6)] |= U64(1) << (row & U64(63))
-            for k in range(begin, min(hubs, here)):
+                    bitmap[row >> U64(6)] |= U64(1) << (row & U64(63))
+            for k in range(begin, min(hubs, last_v)):
                 if k + FAR < m:
                     prefetch(col_ptr, row_idx[U64(k + FAR)])
                     prefetch(row_idx, col_ptr[U64(row_idx[U64(k + NEAR)])])
@@ -222,107 +204,106 @@ def _hubs(worker, workers, col_ptr, row_idx, first, last, low, high, queue, base
                 common = U64(0)
                 for q in range(col_ptr[v], col_ptr[v + U64(1)]):
                     row = U64(row_idx[U64(q)])
-                    common += marks[row >> U64(6)] >> (row & U64(63)) & U64(1)
+                    common += bitmap[row >> U64(6)] >> (row & U64(63)) & U64(1)
                 total += I64(common)
-            for k in range(hubs, here):
+            for k in range(hubs, last_v):
                 hub = I64(row_idx[U64(k)]) - base
-                line = hub // 64 // LINE * LINE
-                row_at = start[U64(hub)] - line
+                line = hub // 64 // CACHE_LINE * CACHE_LINE
+                bits_at = start[U64(hub)] - line
                 common = U64(0)
                 if many and (end - k) * AND_WORDS > words - line:
                     for word in range(line, words):
-                        common += popcount(marks[U64(marks0 + word)] & bits[U64(row_at + word)])
+                        common += popcount(bitmap[U64(first_hub_word + word)] & bits[U64(bits_at + word)])
                 else:
                     for j in range(k + 1, end):
                         bit = U64(row_idx[U64(j)] - base)
-                        common += bits[U64(row_at) + (bit >> U64(6))] >> (bit & U64(63)) & U64(1)
+                        common += bits[U64(bits_at) + (bit >> U64(6))] >> (bit & U64(63)) & U64(1)
                 total += I64(common)
             if copied:
                 for word in range(u_line, words):
-                    marks[U64(marks0 + word)] = U64(0)
+                    bitmap[U64(first_hub_word + word)] = U64(0)
             else:
                 for k in range(marked, end):
-                    marks[U64(row_idx[U64(k)]) >> U64(6)] = U64(0)
+                    bitmap[U64(row_idx[U64(k)]) >> U64(6)] = U64(0)
     found[worker] = total
 
 
 @jit
-def _pack_words(worker, workers, col_ptr, row_idx, low, high, place, word, range_of):
-    """Each column as the non-zero words of its bit array; a worker's columns lie one close behind the other."""
+def _pack_words(worker, workers, col_ptr, row_idx, low, high, word_index, words, span):
+    """Pack the columns of vertices low..high - 1: the non-zero words of each column's bitmap, and their indices there.
+
+    The words of vertex u are those at positions span[u - low, 0]..span[u - low, 1] - 1. A column has no more words than
+    nonzeros, so each worker writes where the nonzeros of its columns begin.
+    """
     begin = low + (high - low) * worker // workers
-    put = col_ptr[begin] - col_ptr[low] - 1  # never more words than rows: there is room
+    put = col_ptr[begin] - col_ptr[low] - 1
     for u in range(begin, low + (high - low) * (worker + 1) // workers):
-        range_of[U64(u - low), 0] = put + 1
+        span[U64(u - low), 0] = put + 1
         last, bits = np.int32(-1), U64(0)
         for k in range(col_ptr[U64(u)], col_ptr[U64(u + 1)]):
-            w = row_idx[U64(k)]
-            if w >> np.int32(6) != last:
-                last, bits = w >> np.int32(6), U64(0)
+            row = row_idx[U64(k)]
+            if row >> np.int32(6) != last:
+                last, bits = row >> np.int32(6), U64(0)
                 put += 1
-                place[U64(put)] = last
-            bits |= U64(1) << U64(w & 63)
-            word[U64(put)] = bits
-        range_of[U64(u - low), 1] = put + 1
+                word_index[U64(put)] = last
+            bits |= U64(1) << U64(row & 63)
+            words[U64(put)] = bits
+        span[U64(u - low), 1] = put + 1
 
 
 @jit
 def _words(
-    worker, workers, col_ptr, row_idx, first, last, low, high, queue, packed, beyond, place, word, range_of, rows, found
+    worker, workers, col_ptr, row_idx, first, last, low, high, queue, packed, packed_end, word_index, words, span,
+    bitmaps, found,
 ):  # fmt: skip
-    """Words of the columns of vertices packed..beyond - 1, or with None of all; of others row by row."""
-    marks = rows[worker]
+    """AND the words of v's column with u's bitmap if v is in packed..packed_end - 1 (None: always); else test rows."""
+    bitmap = bitmaps[worker]
     total = I64(0)
     while True:
-        stretch = fetch_add(queue, 0, 1)
-        if stretch >= queue[1]:
+        chunk = fetch_add(queue, 0, 1)
+        if chunk >= queue[1]:
             break
-        at = first + stretch * queue[2]
+        at = first + chunk * queue[2]
         stop = min(last, at + queue[2])
         u = np.searchsorted(col_ptr, at, side="right") - 2
         while at < stop and not stopped(queue):
             u += 1
             begin, end = at, col_ptr[U64(u + 1)]
             at = end
-            here = min(stop, end - 1)
+            last_v = min(stop, end - 1)
             if low is not None:
-                while begin < here and row_idx[U64(begin)] < low:
-                    begin += 1
-                while begin < here and row_idx[U64(here - 1)] >= high:
-                    here -= 1
-            if begin >= here:
+                begin, last_v = _within(row_idx, begin, last_v, low, high)
+            if begin >= last_v:
                 continue
-            near, far, own = begin, here, True  # the edges whose v is packed, and whether u is
-            if beyond is not None:
-                own = packed <= u < beyond
-                while near < far and row_idx[U64(near)] < packed:
-                    near += 1
-                while near < far and row_idx[U64(far - 1)] >= beyond:
-                    far -= 1
-            if own:
-                for q in range(range_of[U64(u - packed), 0], range_of[U64(u - packed), 1]):
-                    marks[U64(place[U64(q)])] = word[U64(q)]
+            near, far, u_packed = begin, last_v, True  # edges near..far - 1 have a packed v
+            if packed_end is not None:
+                near, far = _within(row_idx, begin, last_v, packed, packed_end)
+                u_packed = packed <= u < packed_end
+            if u_packed:
+                for q in range(span[U64(u - packed), 0], span[U64(u - packed), 1]):
+                    bitmap[U64(word_index[U64(q)])] = words[U64(q)]
             else:
                 for k in range(begin, end):
                     row = U64(row_idx[U64(k)])
-                    marks[row >> U64(6)] |= U64(1) << (row & U64(63))
+                    bitmap[row >> U64(6)] |= U64(1) << (row & U64(63))
             for k in range(near, far):
                 v = U64(row_idx[U64(k)] - packed)
                 common = U64(0)
-                for q in range(range_of[v, 0], range_of[v, 1]):
-                    common += popcount(marks[U64(place[U64(q)])] & word[U64(q)])
+                for q in range(span[v, 0], span[v, 1]):
+                    common += popcount(bitmap[U64(word_index[U64(q)])] & words[U64(q)])
                 total += I64(common)
-            if beyond is not None:
-                for k in range(begin, here - (far - near)):
+            if packed_end is not None:
+                for k in range(begin, last_v - (far - near)):
                     v = U64(row_idx[U64(k if k < near else k + far - near)])
                     common = U64(0)
                     for q in range(col_ptr[v], col_ptr[v + U64(1)]):
                         row = U64(row_idx[U64(q)])
-                        common += marks[row >> U64(6)] >> (row & U64(63)) & U64(1)
+                        common += bitmap[row >> U64(6)] >> (row & U64(63)) & U64(1)
                     total += I64(common)
-            if own:
-                for q in range(range_of[U64(u - packed), 0], range_of[U64(u - packed), 1]):
-                    marks[U64(place[U64(q)])] = U64(0)
+            if u_packed:
+                for q in range(span[U64(u - packed), 0], span[U64(u - packed), 1]):
+                    bitmap[U64(word_index[U64(q)])] = U64(0)
             else:
                 for k in range(begin, end):
-                    marks[U64(row_idx[U64(k)]) >> U64(6)] = U64(0)
-    found[worker] += total
+                    bitmap[U64(row_idx[U64(k)]) >> U64(6)] = U64(0)
+    found[worker] = total

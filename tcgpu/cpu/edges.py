@@ -1,4 +1,4 @@
-"""Some of a graph's edges, and how many threads they are worth."""
+"""A part of a graph's edges, and how many threads it keeps busy."""
 
 from typing import NamedTuple
 
@@ -6,7 +6,10 @@ from tcgpu.engines.native import MANY, threads
 
 
 class Edges(NamedTuple):
-    """Of a graph's edges (u, v), u < v, those at positions first..last - 1 of its list whose v is in low..high - 1."""
+    """The edges (u, v), u < v, at positions first..last - 1 of a graph's `row_idx` whose v is in low..high - 1.
+
+    A `tcgpu.distributed.Part` has the same fields and can stand wherever Edges can.
+    """
 
     first: int
     last: int
@@ -14,11 +17,15 @@ class Edges(NamedTuple):
     high: int
 
 
-def all_of(graph):
-    """All edges of a graph."""
+def all_edges(graph):
     return Edges(0, graph.m, 0, graph.n)
 
 
+def takes_any_v(part, graph):
+    """Whether the edges (u, v) of a part may have any v."""
+    return part.low <= 0 and part.high >= graph.n
+
+
 def workers_for(part, wanted=None):
-    """How many threads count so many edges: `wanted`, or all there are, if they are worth waking."""
+    """The number of threads for a part: `wanted`, or all; 1 if there are too few edges to wake more."""
     return (wanted or threads()) if part.last - part.first >= MANY else 1

@@ -1,8 +1,8 @@
-"""The order in which the native engine finds a graph's triangles soonest: by what both orders cost, not by a sample.
+"""Which vertex order is fastest: natural or by degree, by estimates of what a verb costs in both.
 
-Costs are in look-ups: sums over the lengths of columns and how often vertices are rows. Those of degree order are known
-from the degrees before anything is sorted. Where natural order costs no more than degree order would at the least,
-nothing more is looked at.
+The costs, in look-ups, are sums over the lengths of columns and over how many edges lead to a vertex. Those in degree
+order follow from the degrees; nothing is sorted for them. If natural order costs less than degree order at its best,
+nothing more is computed.
 """
 
 from weakref import WeakKeyDictionary
@@ -10,16 +10,18 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from tcgpu.cpu import choose
-from tcgpu.cpu.dense import LINE, dense_tail, most_dense, wedge_lookups
-from tcgpu.cpu.edges import all_of, workers_for
-from tcgpu.engines.native import jit, run_threads
+from tcgpu.cpu.dense import best_dense, max_dense, wedge_lookups
+from tcgpu.cpu.edges import all_edges, workers_for
+from tcgpu.engines.native import CACHE_LINE, jit, run_threads
 
-COMPARED, PACKED, MARKED, HUB = 24, 20, 40, 6  # what an edge costs beside its look-ups: short, words, marks, hubs
-HUB_WORD = 0.8  # what a word of two hubs' rows costs,
-PACKED_WORD = 1.5  # and one of a packed column
-STRETCHES = 128  # a column is marked once in each of the stretches that a count is cut into: at most so many
-APART = {"count": 0, "triangles": 8, "support": 40}  # what an edge costs more by degree: far apart, carried back
+# costs in look-ups
+SHORT_EDGE, WORDS_EDGE, HUB_EDGE = 24, 20, 6  # an edge's, besides its look-ups
+HUB_WORD = 0.8  # a word of two hubs' rows
+PACKED_WORD = 1.5  # a word of a packed column
+# what degree order costs more for each edge: neighbours are far apart, and results are returned in natural order
+DEGREE_EDGE = {"count": 0, "triangles": 8, "support": 40}
 BETTER = 0.85  # degree order has to cost less than this share of natural order
+CHUNKS = 128  # a count takes the edges in chunks, and marks a column anew in each chunk: the most chunks there are
 
 U64 = np.uint64
 
@@ -27,89 +29,90 @@ _known = WeakKeyDictionary()  # a Graph -> {verb: order}
 
 
 def in_order(graph, order, verb):
-    """A Graph in an order; in that which suits a verb best where the order is "auto"."""
+    """The Graph in an order; for "auto", in the best order for a verb."""
     return graph.ordered(best_order(graph, verb) if order == "auto" else order)
 
 
 def best_order(graph, verb):
-    """In which order a Graph's "count", "triangles" or "support" takes less time: "natural" or "degree".
+    """The order, "natural" or "degree", in which "count", "triangles" or "support" is fastest for a Graph.
 
-    Where a sample of its edges tells already that degree order pays, that is believed.
+    If `graph.ordered("auto")` chooses degree order by its sample, and natural order is not cheap, that is final.
     """
     if graph.order == "degree" or not graph.m:
         return "natural"
     known = _known.setdefault(graph, {})
     if verb not in known:
-        better = _counts_faster(graph) if verb == "count" else _tallies_faster(graph, APART[verb] * graph.m)
-        known[verb] = "degree" if better else "natural"
+        by_degree = _count_by_degree(graph) if verb == "count" else _tally_by_degree(graph, DEGREE_EDGE[verb] * graph.m)
+        known[verb] = "degree" if by_degree else "natural"
     return known[verb]
 
 
-def _counts_faster(graph):
+def _count_by_degree(graph):
     """Whether degree order makes a count faster."""
     if graph.max_column <= choose.SHORT_COLUMN:
         return False
     if graph._auto == "degree":
         return True
-    name, base = choose.chosen(graph)
+    name, base = choose.design_name(graph)
     lengths, degrees = graph.column_lengths, graph.degrees
     if name == "words":
-        natural = PACKED * graph.m + PACKED_WORD * choose.words_per_nonzero(graph) * _sums(lengths, degrees)[1]
+        words = choose.words_per_nonzero(graph) * _sums(lengths, degrees)[1]
+        natural = WORDS_EDGE * graph.m + PACKED_WORD * words
     else:
         edges, lookups, _ = _sums(lengths[:base], degrees)
-        natural = MARKED * edges + lookups + _marks_cost(graph, _sums(lengths, degrees)[2])
+        natural = choose.BITMAP_EDGE * edges + lookups + _bitmap_cost(graph, _sums(lengths, degrees)[2])
         natural += _hubs_cost(degrees[base:] - lengths[base:]).sum()
-    if BETTER * natural <= HUB * graph.m:
+    if BETTER * natural <= HUB_EDGE * graph.m:
         return False
-    lengths = _larger_neighbours(graph)
+    lengths = _lengths_by_degree(graph)
     edges, lookups, squares = _sums(lengths, degrees)
     if lengths.max() <= choose.SHORT_COLUMN:
-        return COMPARED * edges + squares / 2 < BETTER * natural
+        return SHORT_EDGE * edges + squares / 2 < BETTER * natural
     last = _last_by_degree(graph, choose.hub_limit(graph))
-    hubs = degrees[last] - lengths[last]
-    instead = _hubs_cost(hubs) - hubs * (MARKED + lengths[last].astype(np.int64))
-    cost = MARKED * edges + lookups + _marks_cost(graph, squares) + min(0, np.cumsum(instead[::-1]).min())
+    smaller = degrees[last] - lengths[last]
+    saved = smaller * (choose.BITMAP_EDGE + lengths[last].astype(np.int64)) - _hubs_cost(smaller)
+    cost = choose.BITMAP_EDGE * edges + lookups + _bitmap_cost(graph, squares) - max(0, np.cumsum(saved[::-1]).max())
     return cost < BETTER * natural
 
 
-def _tallies_faster(graph, apart):
-    """Whether degree order makes finding each vertex's or edge's triangles faster, by more than `apart` look-ups."""
-    lengths, most = graph.column_lengths, most_dense(graph)
+def _tally_by_degree(graph, extra):
+    """Whether degree order makes tallies (triangles, support) faster by more than `extra` look-ups."""
+    lengths, most = graph.column_lengths, max_dense(graph)
     natural = _tally_cost(lengths, lengths[graph.n - most :])
-    if natural <= apart:
+    if natural <= extra:
         return False
     if graph._auto == "degree":
         return True
-    natural = min(natural, int(wedge_lookups(graph, 0).sum()))  # less where middle vertices have no column
-    if natural <= apart:
+    natural = min(natural, int(wedge_lookups(graph, 0).sum()))  # fewer where the middle of a wedge has no column
+    if natural <= extra:
         return False
-    lengths = _larger_neighbours(graph)
-    return _tally_cost(lengths, lengths[_last_by_degree(graph, most)].astype(np.int64)) + apart < natural
+    lengths = _lengths_by_degree(graph)
+    return _tally_cost(lengths, lengths[_last_by_degree(graph, most)].astype(np.int64)) + extra < natural
 
 
 def _hubs_cost(smaller):
-    """What the last vertices cost as hubs, each the larger end of so many edges."""
-    return smaller * (HUB + HUB_WORD * (np.arange(smaller.size, 0, -1) // 64 + LINE // 2))
+    """The cost of the last vertices as hubs; each is the larger end of `smaller` edges."""
+    return smaller * (HUB_EDGE + HUB_WORD * (np.arange(smaller.size, 0, -1) // 64 + CACHE_LINE // 2))
 
 
-def _marks_cost(graph, squares):
-    """What it takes to mark each column in every stretch of edges that it reaches into; `squares` of their lengths."""
-    return squares * (STRETCHES / 2 / graph.m)
+def _bitmap_cost(graph, squares):
+    """The cost of marking each column in a bitmap, once in every chunk of edges that it reaches into."""
+    return squares * (CHUNKS / 2 / graph.m)
 
 
 def _tally_cost(lengths, last):
-    """What wedges and rows of bits cost together where columns have these lengths, those of the `last` vertices too."""
+    """The cost of tallies with columns of these lengths, the dense ones of the `last` vertices by rows of bits."""
     squares = _sums(lengths, lengths)[2]
-    return (squares - float(lengths.sum())) / 2 + dense_tail(last, last * (last - 1) // 2)[1]
+    return (squares - float(lengths.sum())) / 2 + best_dense(last, last * (last - 1) // 2)[1]
 
 
-def _larger_neighbours(graph):
-    """How many neighbours each vertex has behind it in degree order: the length of its column there (int32)."""
-    workers = max(1, min(workers_for(all_of(graph)), graph.m // graph.n))  # together no more numbers than edges
+def _lengths_by_degree(graph):
+    """The length of each vertex's column in degree order (int32)."""
+    workers = max(1, min(workers_for(all_edges(graph)), graph.m // graph.n))  # all counts take no more than the edges
     found = np.zeros((workers, graph.n), np.int32)
     run_threads(_count_larger, graph.col_ptr, graph.row_idx, graph.degrees, found, workers=workers)
-    for others in found[1:]:
-        found[0] += others
+    for other in found[1:]:
+        found[0] += other
     return found[0]
 
 
@@ -122,9 +125,9 @@ def _last_by_degree(graph, most):
 
 @jit
 def _sums(lengths, degrees):
-    """Of the first columns, of these lengths: how many edges lead to their vertices, the look-ups there, the squares.
+    """For the first columns, of the given lengths: their edges (u, v), counted at v; the look-ups; the squared lengths.
 
-    The look-ups are an edge's times the length of the column that it leads to; squares are of lengths; all as floats.
+    The look-ups of an edge (u, v) are the length of v's column. All three are floats.
     """
     edges = lookups = squares = 0.0
     for v in range(lengths.size):
@@ -137,7 +140,7 @@ def _sums(lengths, degrees):
 
 @jit
 def _count_larger(worker, workers, col_ptr, row_idx, degrees, found):
-    """How many neighbours each vertex has behind it in degree order, by each worker's share of the columns."""
+    """For each vertex, how many neighbours come behind it in degree order, in one worker's share of the columns."""
     n = col_ptr.size - 1
     for u in range(n * worker // workers, n * (worker + 1) // workers):
         for k in range(col_ptr[U64(u)], col_ptr[U64(u + 1)]):

@@ -1,14 +1,14 @@
-"""k-trusses on all cores of a CPU: edges are peeled off, those in the fewest triangles first.
+"""k-trusses and truss numbers on all cores of a CPU: edges are peeled off, those in the fewest triangles first.
 
-What is left of the graph is kept as whole neighbourhoods, for a triangle may break at any of its edges. A round takes
-the frontier, all edges that are in too few triangles now, at once: of each, the longer neighbourhood is marked and the
-shorter looked up in it, which finds the triangles that break, and the other two edges of each lose one. Edges of the
-frontier that share their longer neighbourhood share its marks. A triangle with two edges in the frontier is for the
-first of them to break. Peeled edges leave both neighbourhoods at once, the last ones there taking their places.
+The remaining graph is kept as whole neighbourhoods, because a triangle may break at any of its edges. A round peels the
+frontier, which is all edges that are in too few triangles now. For each of its edges the longer neighbourhood is marked
+and the shorter looked up in the marks. This finds the triangles that break, and the other two edges of each lose one.
+Edges of the frontier with the same longer neighbourhood share its marks. A triangle with two edges in the frontier is
+broken by the first of them. Peeled edges are removed from both neighbourhoods by moving the last entry to their place.
 
-Truss numbers come level by level. So that not every level looks through all edges, a window of levels is opened at a
-time and its edges are kept in a list of their own; behind each window what is left is numbered anew, if it has become
-so much less that a smaller graph, closer together in the caches, pays.
+Truss numbers come level by level (a level is a number of triangles). A window of levels is opened at a time, and its
+edges are listed, so that a level does not read all edges. After a window, the remaining edges and vertices are numbered
+anew if they have become few enough for a smaller graph, with better use of the caches, to pay.
 """
 
 from typing import NamedTuple
@@ -18,146 +18,147 @@ import numpy as np
 from tcgpu import cpu
 from tcgpu.engines.native import fetch_add, jit, run_threads, stoppable, stopped, threads
 
-GONE = np.int32(-(1 << 31))  # in place of its support: the edge was peeled in an earlier round
-LEFT = np.int32(-(1 << 20))  # below: it is in the frontier, its place there added to GONE + 1; an edge that is left may
-# be short of 0 for a moment, by no more than there are threads
-SHRINK = 0.5  # with fewer edges left than this share, they are numbered anew
-FEW = 0.3  # with less than this share of weak edges, breaking their triangles beats counting all others anew
-LARGE = 100_000  # so many look-ups in a round are worth waking the other cores,
-LARGE_ALONE = 1 << 22  # or, where there is no other core, are to be stopped half-way
-LONGEST = 1 << 24  # look-ups after which a call returns to Python, where it can be interrupted
-TAKEN = 4  # neighbourhoods a worker takes at a time
+GONE = np.int32(-(1 << 31))  # the support of an edge that an earlier round peeled
+IN_FRONTIER = np.int32(-(1 << 20))  # a support below this: GONE + 1 + the edge's place in the frontier. A remaining
+# edge may be below 0 for a moment, by no more than the number of threads
+SHRINK = 0.5  # number the edges anew when no more than this share is left
+FEW_WEAK = 0.3  # with a smaller share of weak edges, breaking their triangles is faster than counting all support anew
+LARGE_ROUND = 100_000  # a round with so many look-ups is shared by all threads,
+LARGE_ROUND_ALONE = 1 << 22  # or, if there is only one thread, runs where it can be stopped
+MAX_LOOKUPS = 1 << 24  # then a call returns to Python, where it can be interrupted
+CHUNK = 4  # neighbourhoods that a worker takes at a time
 
 I32 = np.int32
 I64 = np.int64
 U64 = np.uint64
 
-DONE, SHARED, MORE = range(3)  # what comes after a call of `_next_round`
+DONE, LARGE, PAUSED = range(3)  # why `_peel_rounds` returns
 
-# the shared counters
-STOP, LEVEL, END, LISTED, BEGIN, PEELED, FOUND, HUBS, QUEUE = range(9)  # the first one is what `stopped` looks at
+# Counters that all workers share; `stopped` reads the first one. The frontier is `peeled[BEGIN:PEELED]`, the next one
+# `peeled[PEELED:FOUND]`; `window[:LISTED]` lists the edges of levels LEVEL to END - 1; NEXT is the next of HUBS hubs.
+STOP, LEVEL, END, LISTED, BEGIN, PEELED, FOUND, HUBS, NEXT = range(9)
 
 
-class Rest(NamedTuple):
-    """What is left of a graph: its edges, and every vertex's neighbourhood with the numbers of the edges."""
+class Remaining(NamedTuple):
+    """The remaining edges, and every vertex's neighbourhood with the numbers of the edges."""
 
-    origin: np.ndarray  # the edge's number in the graph
-    support: np.ndarray  # int32; the triangles that it is in now, or GONE
-    first: np.ndarray
+    origin: np.ndarray  # the edge's number in the whole graph
+    support: np.ndarray  # int32: the triangles that it is in now, or see GONE and IN_FRONTIER
+    first: np.ndarray  # the edge's ends
     second: np.ndarray
     indptr: np.ndarray
-    length: np.ndarray  # how many are left of a neighbourhood: its first ones, in no order
+    length: np.ndarray  # how many entries of a neighbourhood remain: its first ones, in no order
     indices: np.ndarray
     edge: np.ndarray
-    in_first: np.ndarray  # the edge's place in the neighbourhood of its first vertex
+    in_first: np.ndarray  # the edge's place in the neighbourhood of its first end
     in_second: np.ndarray
 
 
 class Scratch(NamedTuple):
-    """Memory for a Rest and all that come after it."""
+    """Memory for the rounds."""
 
     counters: np.ndarray
-    near: np.ndarray  # the edges of the window
-    peeled: np.ndarray  # edges in the order in which they go; the frontier is `peeled[BEGIN:PEELED]`
-    head: np.ndarray  # of a vertex, the first of the frontier's edges that look it up,
-    link: np.ndarray  # of an edge, the next
-    hubs: np.ndarray  # the vertices that are looked up in this round
-    marks: np.ndarray  # for each worker, a place in the marked neighbourhood for every vertex
-    bases: np.ndarray  # for each worker, what that place counts from, past all earlier marks
+    window: np.ndarray  # the edges of the open window
+    peeled: np.ndarray  # edges in the order in which they are peeled
+    head: np.ndarray  # for a vertex, the first edge of the frontier that uses its marks, or -1
+    link: np.ndarray  # for an edge, the next one after it
+    hubs: np.ndarray  # the vertices whose neighbourhoods are marked in this round
+    marks: np.ndarray  # for each worker and vertex, its place in the marked neighbourhood, from `bases` on
+    bases: np.ndarray  # for each worker; higher than all marks of earlier neighbourhoods, which need no clearing
     hits: np.ndarray  # for each worker, the places in both neighbourhoods
 
 
 def peel(graph, k):
-    """Which edges the k-truss keeps: bool, edge by edge as in `row_idx`."""
+    """Which edges are in the k-truss: an array of bool, in the order of `row_idx`."""
     own = cpu.in_order(graph, "auto", "support")
     left, origin = own, np.arange(own.m)
     while k > 2:
-        left, origin = _without(left, origin, _ends_reach(left, k - 1))
+        left, origin = _kept(left, origin, _between_degrees(left, k - 1))
         support = cpu.support(left, "natural")
         strong = support >= k - 2
         weak = left.m - int(strong.sum())
-        if 0 < weak < FEW * left.m and k > 3:
+        if 0 < weak < FEW_WEAK * left.m and k > 3:
             strong = _peel_weak(left, support, k - 3)
-        left, origin = _without(left, origin, strong)
-        if weak <= FEW * left.m or k == 3:  # a weak edge of k = 3 is in no triangle: there is none to break
+        left, origin = _kept(left, origin, strong)
+        if weak <= FEW_WEAK * left.m or k == 3:  # for k = 3 weak edges are in no triangle: no others become weak
             break
     keep = np.zeros(own.m, np.int32)
     keep[origin] = 1
-    return cpu.carried_back(graph, own, keep) > 0
+    return cpu.in_edge_order_of(graph, own, keep) > 0
 
 
 def numbers(graph):
-    """The truss number of each edge (int32), edge by edge as in `row_idx`."""
+    """The truss number of each edge (int32), in the order of `row_idx`."""
     own = cpu.in_order(graph, "auto", "support")
     support = cpu.support(own, "natural").astype(np.int32)
     found = np.full(own.m, 2, np.int32)
     left = np.flatnonzero(support)
-    if _alike(support[left]):  # also where there are none: no triangle need be broken
+    if _all_equal(support[left]):  # also if there are none: no triangles need to be broken
         found[left] += support[left]
-        return cpu.carried_back(graph, own, found)
-    rest = _rest(left, support, own.col_of, own.row_idx, own.n)
+        return cpu.in_edge_order_of(graph, own, found)
+    rest = _remaining(left, support, own.col_of, own.row_idx, own.n)
     scratch = _scratch(rest)
     while rest.origin.size:
-        _open_window(rest.support, np.zeros(int(rest.support.max()) + 2, np.int64), scratch.near, scratch.counters)
+        _open_window(rest.support, np.zeros(int(rest.support.max()) + 2, np.int64), scratch.window, scratch.counters)
         _peel_window(rest, scratch, found)
         left = np.flatnonzero(rest.support >= 0)
-        if _alike(rest.support[left]):
+        if _all_equal(rest.support[left]):
             found[rest.origin[left]] = rest.support[left] + 2
             break
         if left.size <= SHRINK * rest.origin.size:
-            rest = _rest(left, rest.support, rest.first, rest.second, rest.indptr.size - 1, rest.origin)
-    return cpu.carried_back(graph, own, found)
+            rest = _remaining(left, rest.support, rest.first, rest.second, rest.indptr.size - 1, rest.origin)
+    return cpu.in_edge_order_of(graph, own, found)
 
 
-def _alike(support):
-    """Whether edges are all in as many triangles: all go in one round then, and have the same truss number."""
+def _all_equal(support):
+    """Whether all edges are in equally many triangles: one round peels them, and they have one truss number."""
     return support.size == 0 or support.min() == support.max()
 
 
-def _ends_reach(graph, degree):
-    """Which edges join two vertices that have this degree; all where hardly any edge does not."""
-    reach = graph.degrees >= degree
-    if graph.degrees[~reach].sum() < FEW * graph.m:
+def _between_degrees(graph, degree):
+    """Which edges join two vertices of at least this degree; all, if hardly any do not."""
+    high = graph.degrees >= degree
+    if graph.degrees[~high].sum() < FEW_WEAK * graph.m:
         return np.ones(graph.m, bool)
     rows, cols = graph.edges()
-    return reach[rows] & reach[cols]
+    return high[rows] & high[cols]
 
 
-def _without(graph, origin, keep):
-    """The graph of the edges to keep, and what these were called before."""
+def _kept(graph, origin, keep):
+    """The graph of the edges to keep, and their numbers in the whole graph."""
     return (graph, origin) if keep.all() else (graph.kept(keep), origin[keep])
 
 
 def _peel_weak(graph, support, level):
-    """Which edges stay when those in at most `level` triangles go, and those that then are, until there is none."""
+    """Which edges remain when those in at most `level` triangles are peeled, and again, until there are none."""
     support = support.astype(np.int32)
-    rest = _rest(np.arange(graph.m), support, graph.col_of, graph.row_idx, graph.n)
+    rest = _remaining(np.arange(graph.m), support, graph.col_of, graph.row_idx, graph.n)
     scratch = _scratch(rest)
     weak = np.flatnonzero(support <= level)
-    scratch.near[: weak.size] = weak
+    scratch.window[: weak.size] = weak
     scratch.counters[[LEVEL, END, LISTED]] = level, level + 1, weak.size
     _peel_window(rest, scratch, support)
     return rest.support >= 0
 
 
-def _rest(left, support, first, second, n, origin=None):
-    """The edges `left` and the vertices that they join, numbered anew; `origin` is what edges were called before."""
+def _remaining(left, support, first, second, n, origin=None):
+    """The edges `left` and their vertices, numbered anew. origin: the numbers of all edges in the whole graph."""
     first, second = first[left], second[left]
     number = np.zeros(n, np.int32)
     number[first] = 1
     number[second] = 1
     number = np.cumsum(number, dtype=np.int32) - 1
     first, second = number[first], number[second]
-    indptr = np.zeros(int(number[-1]) + 2 if n else 1, np.int64)
     wide = np.int32 if left.size < 2**31 else np.int64
+    indptr = np.zeros(int(number[-1]) + 2 if n else 1, np.int64)
+    length = np.zeros(indptr.size - 1, np.int32)
     indices, edge = np.empty(2 * left.size, np.int32), np.empty(2 * left.size, wide)
     in_first, in_second = np.empty(left.size, np.int32), np.empty(left.size, np.int32)
-    length = np.zeros(indptr.size - 1, np.int32)
     queue = np.zeros(1, np.int64)
     run_threads(_fill_neighbourhoods, first, second, queue, indptr, length, indices, edge, in_first, in_second,
                 workers=1, queue=stoppable(queue, left.size))  # fmt: skip
     origin = left.astype(wide) if origin is None else origin[left]
-    return Rest(origin, support[left], first, second, indptr, length, indices, edge, in_first, in_second)
+    return Remaining(origin, support[left], first, second, indptr, length, indices, edge, in_first, in_second)
 
 
 def _scratch(rest):
@@ -165,7 +166,7 @@ def _scratch(rest):
     longest = int(np.diff(rest.indptr).max(initial=0))
     return Scratch(
         counters=np.zeros(9, np.int64),
-        near=np.empty(m, wide),
+        window=np.empty(m, wide),
         peeled=np.empty(m, wide),
         head=np.full(n, -1, wide),
         link=np.empty(m, wide),
@@ -177,10 +178,11 @@ def _scratch(rest):
 
 
 def _peel_window(rest, scratch, found):
+    """Peel all edges of the window; write their truss numbers to `found`."""
     workers = threads()
-    large = LARGE if workers > 1 else LARGE_ALONE
-    while (what := _next_round(large, rest, scratch, found)) != DONE:
-        if what == SHARED:
+    large = LARGE_ROUND if workers > 1 else LARGE_ROUND_ALONE
+    while (why := _peel_rounds(large, rest, scratch, found)) != DONE:
+        if why == LARGE:
             run_threads(_break_triangles, rest, scratch, workers=workers, queue=scratch.counters)
 
 
@@ -188,11 +190,10 @@ def _peel_window(rest, scratch, found):
 def _fill_neighbourhoods(
     worker, workers, first, second, queue, indptr, length, indices, edge, in_first, in_second
 ):  # fmt: skip
-    n = length.size
     for e in range(first.size):
         indptr[U64(first[U64(e)]) + U64(1)] += 1
         indptr[U64(second[U64(e)]) + U64(1)] += 1
-    for v in range(n):
+    for v in range(length.size):
         indptr[U64(v + 1)] += indptr[U64(v)]
     for e in range(first.size):
         if stopped(queue):
@@ -208,8 +209,8 @@ def _fill_neighbourhoods(
 
 
 @jit
-def _open_window(support, histogram, near, counters):
-    """List the edges of the next levels: as many levels as make looking through the list once a level pay."""
+def _open_window(support, histogram, window, counters):
+    """List the edges of the next levels: as many levels as make up for reading all edges once a level."""
     left = I64(0)
     for e in range(support.size):
         if support[U64(e)] >= 0:
@@ -226,23 +227,23 @@ def _open_window(support, histogram, near, counters):
     listed = 0
     for e in range(support.size):
         if 0 <= support[U64(e)] < end:
-            near[U64(listed)] = e
+            window[U64(listed)] = e
             listed += 1
     counters[:] = 0
     counters[LEVEL], counters[END], counters[LISTED] = lowest, end, listed
 
 
 @jit
-def _next_round(large, rest, scratch, found):
-    """Peel until the window is DONE, a round takes `large` look-ups or more (SHARED), or LONGEST are done (MORE)."""
-    support, near, peeled, head, link = rest.support, scratch.near, scratch.peeled, scratch.head, scratch.link
+def _peel_rounds(large, rest, scratch, found):
+    """Peel until the window is DONE, a LARGE round of at least `large` look-ups comes, or MAX_LOOKUPS are done."""
+    support, window, peeled, head, link = rest.support, scratch.window, scratch.peeled, scratch.head, scratch.link
     counters = scratch.counters
     first, second, in_first, in_second = rest.first, rest.second, rest.in_first, rest.in_second
     indptr, length, indices, edge = rest.indptr, rest.length, rest.indices, rest.edge
     total = I64(0)
-    while total < LONGEST:
+    while total < MAX_LOOKUPS:
         begin, end, level = counters[PEELED], counters[FOUND], counters[LEVEL]
-        for x in range(counters[BEGIN], begin):
+        for x in range(counters[BEGIN], begin):  # remove the edges of the frontier before
             e = U64(peeled[U64(x)])
             support[e] = GONE
             found[U64(rest.origin[e])] = level + 2
@@ -256,13 +257,13 @@ def _next_round(large, rest, scratch, found):
                     in_first[U64(f)] = place
                 else:
                     in_second[U64(f)] = place
-        if begin == end:
+        if begin == end:  # no edge has become weak: find those of this level in the window
             lowest, listed = counters[END], I64(0)
             for x in range(counters[LISTED]):
-                e = near[U64(x)]
+                e = window[U64(x)]
                 s = support[U64(e)]
                 if s > level:
-                    near[U64(listed)] = e
+                    window[U64(listed)] = e
                     listed += 1
                     lowest = min(lowest, I64(s))
                 elif s >= 0:
@@ -278,7 +279,7 @@ def _next_round(large, rest, scratch, found):
                 continue
         hubs = I64(0)
         work = I64(0)
-        for x in range(end - 1, begin - 1, -1):
+        for x in range(end - 1, begin - 1, -1):  # link the edges of the frontier to their longer neighbourhoods
             e = U64(peeled[U64(x)])
             support[e] = GONE + 1 + (x - begin)
             u, v = U64(first[e]), U64(second[e])
@@ -292,30 +293,30 @@ def _next_round(large, rest, scratch, found):
             link[e] = head[u]
             head[u] = e
         counters[BEGIN], counters[PEELED], counters[FOUND] = begin, end, end
-        counters[HUBS], counters[QUEUE] = hubs, 0
+        counters[HUBS], counters[NEXT] = hubs, 0
         if work >= large:
-            return SHARED
+            return LARGE
         _break_triangles(0, 1, rest, scratch)
         total += work
-    return MORE
+    return PAUSED
 
 
 @jit
 def _break_triangles(worker, workers, rest, scratch):
-    """One round: every triangle with an edge in the frontier takes one off the support of its others."""
+    """One round: each triangle with an edge in the frontier takes one off the support of its other edges."""
     first, second, indptr, lengths = rest.first, rest.second, rest.indptr, rest.length
     indices, edge = rest.indices, rest.edge
-    support, counters, near, peeled = rest.support, scratch.counters, scratch.near, scratch.peeled
+    support, counters, window, peeled = rest.support, scratch.counters, scratch.window, scratch.peeled
     head, link, hubs, bases = scratch.head, scratch.link, scratch.hubs, scratch.bases
     marks, here, there = scratch.marks[worker], scratch.hits[worker, 0], scratch.hits[worker, 1]
-    level, window = I32(counters[LEVEL]), I32(counters[END])
+    level, window_end = I32(counters[LEVEL]), I32(counters[END])
     alone = workers == 1
     while True:
-        task = fetch_add(counters, QUEUE, TAKEN)
-        if task >= counters[HUBS] or stopped(counters):
+        chunk = fetch_add(counters, NEXT, CHUNK)
+        if chunk >= counters[HUBS] or stopped(counters):
             break
-        for t in range(task, min(counters[HUBS], task + TAKEN)):
-            u = I64(hubs[U64(t)])
+        for hub in range(chunk, min(counters[HUBS], chunk + CHUNK)):
+            u = I64(hubs[U64(hub)])
             begin, length = indptr[U64(u)], I64(lengths[U64(u)])
             base = bases[worker]
             if base + length >= 1 << 31:
@@ -340,32 +341,24 @@ def _break_triangles(worker, workers, rest, scratch):
                 for hit in range(hits):
                     f, g = I64(edge[U64(start + here[U64(hit)])]), I64(edge[U64(begin + there[U64(hit)])])
                     f_left, g_left = support[U64(f)], support[U64(g)]
-                    if min(f_left, g_left) < LEFT:  # in the frontier, too: the triangle is for the first to break
+                    if min(f_left, g_left) < IN_FRONTIER:  # the first edge of the frontier breaks the triangle
                         f_left, g_left = (
                             GONE if own > g_left else f_left,
                             GONE if own > f_left else g_left,
                         )
-                    if f_left > level:
+                    for side in range(2):
+                        other, left = (f, f_left) if side == 0 else (g, g_left)
+                        if left <= level:
+                            continue
                         if alone:
-                            support[U64(f)] = f_left - I32(1)
+                            support[U64(other)] = left - I32(1)
                         else:
-                            f_left = fetch_add(support, f, I32(-1))
-                            if f_left <= level:
-                                fetch_add(support, f, I32(1))
-                        if f_left == level + 1:
-                            peeled[U64(fetch_add(counters, FOUND, 1))] = f
-                        elif f_left == window:
-                            near[U64(fetch_add(counters, LISTED, 1))] = f
-                    if g_left > level:
-                        if alone:
-                            support[U64(g)] = g_left - I32(1)
-                        else:
-                            g_left = fetch_add(support, g, I32(-1))
-                            if g_left <= level:
-                                fetch_add(support, g, I32(1))
-                        if g_left == level + 1:
-                            peeled[U64(fetch_add(counters, FOUND, 1))] = g
-                        elif g_left == window:
-                            near[U64(fetch_add(counters, LISTED, 1))] = g
-                marks[U64(v)] = 0
+                            left = fetch_add(support, other, I32(-1))
+                            if left <= level:
+                                fetch_add(support, other, I32(1))
+                        if left == level + 1:
+                            peeled[U64(fetch_add(counters, FOUND, 1))] = other
+                        elif left == window_end:
+                            window[U64(fetch_add(counters, LISTED, 1))] = other
+                marks[U64(v)] = 0  # v is no neighbour of u from now on
                 e = I64(link[U64(e)])

@@ -77,7 +77,7 @@ def support(graph, executor, *, order=None, parts=None, progress=None, max_secon
     graph = opened(graph)
     own = _ordered(graph, order)
     tally = _tally(own, executor, "support", own.m, parts, progress, max_seconds, options)
-    return cpu.carried_back(graph, own, tally)
+    return cpu.in_edge_order_of(graph, own, tally)
 
 
 def engine_and_method(executor, method=None, engine=None):

@@ -264,7 +264,8 @@ def prefetch(typing_context, array, index):
     return types.void(array, types.intp), generate
 
 
-LANES = 16
+CACHE_LINE = 8  # 64-bit words
+LANES = 16  # int32 elements that `matches` compares at once
 _lanes = ir.VectorType(ir.IntType(32), LANES)
 
 
