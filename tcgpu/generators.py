@@ -1,17 +1,20 @@
-"""Graphs made to measure: the classes that the sources use at any size, and some whose triangles are known in advance.
+"""Generated graphs: the classes that the papers use, at any size, and graphs whose number of triangles is known.
 
-    tcgpu.generate.rmat(16, seed=1)           a Graph
-    GENERATORS["rmat"](scale=16, seed=1)      the same, by name
-    edges("rmat", scale=16, seed=1)           its edges as drawn, with loops and duplicates: (u, v, n)
+    tcgpu.generate.rmat(16, seed=1)                       a Graph
+    tcgpu.generate.GENERATORS["rmat"](16, seed=1)         the same, by name
+    tcgpu.generate.edges("rmat", 16, seed=1)              its edges as drawn, with loops and duplicates: (u, v, n)
 
-Sizes come first, `seed=0` by keyword. The same arguments give the same graph, whatever the machine, its number of
-threads or its NumPy (whose random numbers may change from version to version; ours are counted, see `_draw`). A graph's
-name is the call that made it. No size is too small: what has no room for edges has none.
+Every generator takes sizes and `seed=0` by keyword. The same arguments give the same graph on every machine, with any
+number of threads and any version of NumPy, whose own random numbers may change (see `_random_at`). The name of a graph
+is the call that made it. No size is too small: a graph without room for edges has none.
 """
 
 import functools
 import inspect
+import math
 import os
+from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 
@@ -22,155 +25,188 @@ from tcgpu.graph import Graph
 from tcgpu.suggest import unknown
 
 U64 = np.uint64
-GOLDEN = U64(0x9E3779B97F4A7C15)  # odd, so that its multiples pass every 64-bit number before one comes again
-CLEANING = 32  # bytes that each edge takes while a Graph is made of it
+GOLDEN = U64(0x9E3779B97F4A7C15)  # odd, so its multiples pass all 64-bit numbers before one repeats
+EDGE_BYTES, VERTEX_BYTES = 32, 24  # memory for each while a Graph is made
 
-GENERATORS = {}  # name -> function: its signature says what it takes, the first line of its docstring what it makes
+GENERATORS: dict[str, Callable[..., Graph]] = {}  # by name
+
+
+class RawEdges(NamedTuple):
+    """Edges as drawn: both ends (int32), with loops and duplicates, and the number of vertices."""
+
+    u: np.ndarray
+    v: np.ndarray
+    n: int
 
 
 def _generator(draw):
-    """Enter into GENERATORS, and return, what makes a Graph of the edges `(u, v, n)` that `draw` draws."""
-    signature = inspect.signature(draw)
+    """Decorate a function that draws RawEdges: it then returns a Graph. Its attribute `edges` still draws edges."""
+    signature = inspect.signature(draw).replace(return_annotation=Graph)
 
     @functools.wraps(draw)
     def raw(*args, **knobs):
-        _whole("seed", knobs.get("seed", 0), high=2**63 - 1)
-        return draw(*args, **knobs)
+        _check_whole("seed", knobs.get("seed", 0), high=2**63 - 1)
+        return RawEdges(*draw(*args, **knobs))
 
     @functools.wraps(draw)
     def generate(*args, **knobs):
         given = signature.bind(*args, **knobs).arguments
-        said = ", ".join(f"{what}={value}" for what, value in given.items())
-        return Graph.from_edges(*raw(*args, **knobs), name=f"{draw.__name__}({said})")
+        call = ", ".join(f"{name}={value}" for name, value in given.items())
+        return Graph.from_edges(*raw(*args, **knobs), name=f"{draw.__name__}({call})")
 
-    generate.edges = raw
+    generate.__signature__, generate.edges = signature, raw
     GENERATORS[draw.__name__] = generate
     return generate
 
 
-def edges(name, *args, **knobs):
-    """The edges of generator `name` as drawn, int32 and not cleaned: `(u, v, n)`. Where raw measurements begin."""
+def edges(name: str, *args, **knobs) -> RawEdges:
+    """The edges that a generator draws, not cleaned: what measurements from raw edges start with.
+
+    Parameters
+    ----------
+    name : str
+        A key of `GENERATORS`; the other arguments are that generator's.
+    """
     if name not in GENERATORS:
         raise GraphError(unknown("generator", name, GENERATORS))
     return GENERATORS[name].edges(*args, **knobs)
 
 
-# -------------------------------------------------------------------------------------------- classes of the sources
+# Classes of graphs that the papers use
 
 
 @_generator
-def rmat(scale, edge_factor=16, a=0.57, b=0.19, c=0.19, permuted=True, *, seed=0):
-    """R-MAT, as graph500 has it: 2^scale vertices, edge_factor edges drawn for each, a few of very high degree.
+def rmat(
+    scale: int,
+    edge_factor: int = 16,
+    a: float = 0.57,
+    b: float = 0.19,
+    c: float = 0.19,
+    permuted: bool = True,
+    *,
+    seed: int = 0,
+):
+    """R-MAT, as in graph500: 2^scale vertices, edge_factor edges drawn for each, a few of very high degree.
 
-    The adjacency matrix is halved both ways, `scale` times over; an edge falls into the upper left quarter with
-    probability a, upper right b, lower left c, else lower right. Numbers are then permuted, as graph500 wants it,
-    so that a number tells nothing of a degree; `permuted=False` leaves the hubs in front. Loops and repeated edges
-    come out of this, and vertices that no edge touches stay: graph500-scale20-ef16 counts only the others.
+    The adjacency matrix is halved both ways, `scale` times; each time an edge falls into one of four quarters. Loops
+    and repeated edges are drawn, too. Vertices without an edge stay; graph500-scale20-ef16 counts only the others.
+
+    Parameters
+    ----------
+    a, b, c : float
+        The probabilities of the upper left, upper right and lower left quarter; the lower right has the rest.
+    permuted : bool
+        Permute the vertex numbers, as graph500 does; otherwise high degrees come first.
     """
-    _whole("scale", scale, high=30)
-    _whole("edge_factor", edge_factor)
-    for what, share in (("a", a), ("b", b), ("c", c)):
-        _share(what, share)
-    _share("a + b + c", round(a + b + c, 9))
+    _check_whole("scale", scale, high=30)
+    _check_whole("edge_factor", edge_factor)
+    for name, share in (("a", a), ("b", b), ("c", c), ("a + b + c", round(a + b + c, 9))):
+        _check_number(name, share, high=1)
     n, m = 1 << scale, edge_factor << scale
     _check_fits(n, m)
     bounds = np.minimum(np.round(np.cumsum([a, b, c]) * 2**32), 2**32).astype(np.uint64)
     u, v = np.empty(m, np.int32), np.empty(m, np.int32)
-    _in_shares(_rmat, m, scale, bounds, U64(seed), bool(permuted), u, v)
+    run_threads(_draw_rmat, scale, bounds, U64(seed), bool(permuted), u, v, workers=shares(m))
     return u, v, n
 
 
 @_generator
-def delaunay(n, numbering="multiscale", *, seed=0):
+def delaunay(n: int, numbering: str = "multiscale", *, seed: int = 0):
     """The Delaunay triangulation of n random points in the unit square: 3 nonzeros per column.
 
-    numbering `multiscale` is that of the DIMACS challenge's delaunay_n10 to n24: each quarter of the points, and the
-    quarter of that, and so on, comes before the rest, which follows a space-filling curve. `spatial` follows the curve
-    with all points; `random` follows nothing.
+    Parameters
+    ----------
+    numbering : {"multiscale", "spatial", "random"}
+        "multiscale" is that of the DIMACS challenge's delaunay_n10 to n24: a quarter of the points, of which again a
+        quarter comes first, and so on, comes before the rest; each follows a space-filling curve. "spatial": all points
+        follow the curve.
     """
-    _whole("n", n)
+    _check_whole("n", n)
     _check_fits(n, 6 * n)
-    points = _Chance(seed).shares(2 * n).reshape(n, 2)
+    points = _Random(seed).uniform(2 * n).reshape(n, 2)
     if numbering == "multiscale":
-        points = points[np.lexsort((_morton(points), -_scale_of(n)))]
+        points = points[np.lexsort((_morton(points), -_coarseness(n)))]
     elif numbering == "spatial":
         points = points[np.argsort(_morton(points), kind="stable")]
     elif numbering != "random":
         raise GraphError(f"numbering must be multiscale, spatial or random, not {numbering!r}")
     if n < 3:
-        return (*_steps((n,), (1,)), n)
+        return *_grid_edges((n,), (1,)), n
     from scipy.spatial import Delaunay
 
-    found = []
+    found = []  # in a pool thread, so that Ctrl-C is heeded
     run_threads(lambda worker, workers: found.append(Delaunay(points)), workers=1, queue=np.zeros(1, np.int64))
     corners = found[0].simplices.astype(np.int32, copy=False).T
     return corners.ravel(), np.roll(corners, 1, axis=0).ravel(), n
 
 
 @_generator
-def mesh(rows, cols, *, seed=0):
+def mesh(rows: int, cols: int, *, seed: int = 0):
     """A flat mesh: a grid, numbered by rows, whose cells have one diagonal each: 2 (rows - 1) (cols - 1) triangles."""
     _check_grid(rows=rows, cols=cols)
-    return *_joined(_steps((rows, cols), step) for step in ((0, 1), (1, 0), (1, 1))), rows * cols
+    return *_grid_edges((rows, cols), (0, 1), (1, 0), (1, 1)), rows * cols
 
 
 @_generator
-def mesh3d(planes, rows, cols, nonzeros_per_column=7.39, *, seed=0):
-    """A solid mesh: a grid of cubes cut into tetrahedra, made uneven; 7.39 nonzeros per column are those of `auto`.
+def mesh3d(planes: int, rows: int, cols: int, nonzeros_per_column: float = 7.39, *, seed: int = 0):
+    """A solid mesh: a grid of cubes, numbered by planes and rows, cut into six tetrahedra each and made uneven.
 
-    Six tetrahedra fill a cube: 7 nonzeros per column, less at the surface. Further diagonals of cubes and of their
-    faces are added at random, or edges left out, until there are as many as asked for or no more to be had. Vertices
-    are numbered row by row, plane by plane.
+    Parameters
+    ----------
+    nonzeros_per_column : float
+        The tetrahedra alone have 7 edges a vertex, fewer at the surface. Random diagonals of cubes and faces are added,
+        or random edges left out, until there are so many (or all diagonals). 7.39 is that of the matrix `auto`.
     """
     sizes = _check_grid(planes=planes, rows=rows, cols=cols)
-    _number("nonzeros_per_column", nonzeros_per_column)
-    n, chance = planes * rows * cols, _Chance(seed)
-    cuts = (0, 0, 1), (0, 1, 0), (1, 0, 0), (0, 1, 1), (1, 0, 1), (1, 1, 0), (1, 1, 1)
-    others = (0, 1, -1), (1, 0, -1), (1, -1, 0), (1, 1, -1), (1, -1, 1), (1, -1, -1)
-    u, v = _joined(_steps(sizes, step) for step in cuts)
+    _check_number("nonzeros_per_column", nonzeros_per_column)
+    n, random = planes * rows * cols, _Random(seed)
+    u, v = _grid_edges(sizes, (0, 0, 1), (0, 1, 0), (1, 0, 0), (0, 1, 1), (1, 0, 1), (1, 1, 0), (1, 1, 1))
     wanted = round(nonzeros_per_column * n)
     if wanted < u.size:
-        return *_some(u, v, wanted, chance), n
-    further = _joined(_steps(sizes, step) for step in others)
-    return *_joined([(u, v), _some(*further, wanted - u.size, chance)]), n
+        return *_subset(u, v, wanted, random), n
+    more = _grid_edges(sizes, (0, 1, -1), (1, 0, -1), (1, -1, 0), (1, 1, -1), (1, -1, 1), (1, -1, -1))
+    return *np.concatenate([(u, v), _subset(*more, wanted - u.size, random)], axis=1), n
 
 
 @_generator
-def road(rows, cols, kept=0.8, bends=0, *, seed=0):
+def road(rows: int, cols: int, kept: float = 0.8, bends: float = 0, *, seed: int = 0):
     """Road-like: junctions on a grid, a share of the roads between neighbours kept, each with some bends along it.
 
-    Of the roads to the right and down the share `kept` is there, of the diagonal ones an eighth of that share: 1.7
-    nonzeros per column. A road has `bends` vertices of degree 2 in the mean, geometrically distributed: with 7 there
-    are 13 times as many vertices and 1.05 nonzeros per column, as in great-britain_osm. Junctions are numbered by
-    rows, the bends of a road after the junction where it begins.
+    Parameters
+    ----------
+    rows, cols : int
+        The junctions, numbered by rows; the bends of a road follow the junction where it begins.
+    kept : float
+        The share of the roads to the right and down; of the diagonals an eighth of it is kept: 1.7 nonzeros per column.
+    bends : float
+        The mean number of vertices of degree 2 along a road, geometrically distributed. With 7 there are 13 times as
+        many vertices and 1.05 nonzeros per column, as in great-britain_osm.
     """
     _check_grid(rows=rows, cols=cols)
-    _share("kept", kept)
-    _number("bends", bends)
-    n, chance = rows * cols, _Chance(seed)
+    _check_number("kept", kept, high=1)
+    _check_number("bends", bends)
+    n, random = rows * cols, _Random(seed)
     _check_fits(n + 2.2 * n * bends, 2.2 * n * (1 + bends))
     roads = []
     for step, share in ((0, 1), kept), ((1, 0), kept), ((1, 1), kept / 8):
-        u, v = _steps((rows, cols), step)
-        there = chance.shares(u.size) < share
-        roads.append((u[there], v[there]))
-    u, v = _joined(roads)
+        both = np.array(_grid_edges((rows, cols), step))
+        roads.append(both[:, random.uniform(both.shape[1]) < share])
+    u, v = np.concatenate(roads, axis=1)
     if not bends:
         return u, v, n
-    count = np.log(1 - chance.shares(u.size)) / np.log(bends / (1 + bends))
-    return _bent(u, v, n, count.astype(np.int64))
+    count = np.log(1 - random.uniform(u.size)) / np.log(bends / (1 + bends))
+    return _with_bends(u, v, n, count.astype(np.int64))
 
 
 @_generator
-def copapers(n, mean_degree=73.9, *, seed=0):
+def copapers(n: int, mean_degree: float = 73.9, *, seed: int = 0):
     """Overlapping cliques of very different sizes, as in coPapersCiteseer: 37 nonzeros per column, many triangles.
 
-    A clique of s vertices (as frequent as s^-2.5, up to 6.5 * mean_degree) takes one out of every four numbers from
-    a random place on. Cliques are drawn until the mean degree is within 1 % of what is wanted; it never gets past half
-    of n.
+    A clique of s vertices (s^-2.5 is its frequency, 6.5 * mean_degree its largest size) takes one of every four numbers
+    from a random one on. Cliques are drawn until the mean degree is within 1 % of `mean_degree`, or half of n.
     """
-    _whole("n", n)
-    _number("mean_degree", mean_degree)
+    _check_whole("n", n)
+    _check_number("mean_degree", mean_degree)
     wanted = round(min(mean_degree, (n - 1) / 2) * n / 2) if n > 2 else 0
     _check_fits(n, 2 * wanted)
     largest = min(max(3, int(6.5 * mean_degree)), n)
@@ -180,21 +216,20 @@ def copapers(n, mean_degree=73.9, *, seed=0):
         found = cleaning.clean_columns(u, v, n).row_idx.size
         if abs(found - wanted) <= wanted // 100:
             break
-        pairs = round(pairs * (wanted / found) ** 1.2)  # the more there are, the more of them are already there
+        pairs = round(pairs * (wanted / found) ** 1.2)  # the more there are, the more of them are duplicates
     return u, v, n
 
 
 @_generator
-def by_nonzeros(m, nonzeros_per_column, *, seed=0):
+def by_nonzeros(m: int, nonzeros_per_column: float, *, seed: int = 0):
     """m edges at any number of nonzeros per column: for sweeps where nothing else changes.
 
-    Each of the m / nonzeros_per_column vertices has that many edges (or, where that is no whole number, the one below
-    or above) to vertices after it: a random one of the next four, one of the four after these, and so on, past the
-    last vertex back to the first. So columns are as long as one another, but for some of the first ones, neighbours
-    share neighbours, and the graph looks the same everywhere.
+    Each of the m / nonzeros_per_column vertices has that many edges (rounded down or up) to vertices after it, past the
+    last one back to the first: to a random one of the next four, one of the four after these, and so on. So columns
+    have equal lengths, but for some of the first ones, neighbours share neighbours, and no region is special.
     """
-    _whole("m", m)
-    _number("nonzeros_per_column", nonzeros_per_column)
+    _check_whole("m", m)
+    _check_number("nonzeros_per_column", nonzeros_per_column)
     n = round(m / nonzeros_per_column) if m and nonzeros_per_column else 0
     _check_fits(n, m)
     longest = -(-m // n) if n else 0
@@ -204,33 +239,33 @@ def by_nonzeros(m, nonzeros_per_column, *, seed=0):
     first = np.arange(n + 1) * m // max(n, 1)
     u = np.repeat(np.arange(n, dtype=np.int32), np.diff(first))
     place = np.arange(m) - first[u]
-    reach = 1 + place * spread + _Chance(seed).below(spread, m)
+    reach = 1 + place * spread + _Random(seed).below(spread, m)
     return u, ((u + reach) % max(n, 1)).astype(np.int32), n
 
 
-# ------------------------------------------------------------------------------------------------------ random graphs
+# Random graphs
 
 
 @_generator
-def random(n, m, *, seed=0):
+def random(n: int, m: int, *, seed: int = 0):
     """Erdos-Renyi G(n, m): m different edges, all sets of m equally likely."""
-    _whole("n", n)
-    _whole("m", m)
+    _check_whole("n", n)
+    _check_whole("m", m)
     possible = n * (n - 1) // 2
     if m > possible:
         raise GraphError(f"{n} vertices have no more than {possible} edges, not {m}")
     _check_fits(n, m)
-    return *_pair_of(_sample(possible, m, _Chance(seed))), n
+    return *_pair_of(_sample(possible, m, _Random(seed))), n
 
 
 @_generator
-def barabasi_albert(n, k, *, seed=0):
+def barabasi_albert(n: int, k: int, *, seed: int = 0):
     """Preferential attachment: each new vertex links to k different earlier ones, likelier the higher their degree.
 
     The first k + 1 vertices are a star; k * (n - k) edges in all.
     """
-    _whole("n", n)
-    _whole("k", k)
+    _check_whole("n", n)
+    _check_whole("k", k)
     first = min(n, k + 1)
     m = max(first - 1, 0) + (n - first) * k
     _check_fits(n, m)
@@ -241,51 +276,54 @@ def barabasi_albert(n, k, *, seed=0):
 
 
 @_generator
-def watts_strogatz(n, k, rewired=0.1, *, seed=0):
-    """A small world: a ring where each vertex has its k nearest, and the share `rewired` of the edges goes anywhere.
+def watts_strogatz(n: int, k: int, rewired: float = 0.1, *, seed: int = 0):
+    """A small world: a ring where each vertex is linked to its k nearest, and a share of the edges leads anywhere.
 
-    A rewired edge that becomes a loop or meets another is drawn all the same: cleaning drops it.
+    Parameters
+    ----------
+    rewired : float
+        The share of edges that lead to a random vertex; loops and duplicates among them are drawn, then dropped.
     """
-    _whole("n", n)
-    _whole("k", k)
-    _share("rewired", rewired)
+    _check_whole("n", n)
+    _check_whole("k", k)
+    _check_number("rewired", rewired, high=1)
     reach = min(k // 2, n // 2)
     _check_fits(n, n * reach)
-    chance = _Chance(seed)
+    random = _Random(seed)
     u = np.tile(np.arange(n, dtype=np.int32), reach)
     v = (u + np.repeat(np.arange(1, reach + 1, dtype=np.int32), n)) % np.int32(max(n, 1))
-    anywhere = chance.shares(u.size) < rewired
-    v[anywhere] = chance.below(n, np.count_nonzero(anywhere))
+    anywhere = random.uniform(u.size) < rewired
+    v[anywhere] = random.below(n, np.count_nonzero(anywhere))
     return u, v, n
 
 
-# ---------------------------------------------------------------------------------------------------- without a chance
+# Graphs without randomness: the seed changes nothing
 
 
 @_generator
-def empty(n, *, seed=0):
+def empty(n: int, *, seed: int = 0):
     """No edges at all."""
-    _whole("n", n)
+    _check_whole("n", n)
     return np.empty(0, np.int32), np.empty(0, np.int32), n
 
 
 @_generator
-def path(n, *, seed=0):
+def path(n: int, *, seed: int = 0):
     """Vertices in a row."""
     _check_grid(n=n)
-    return *_steps((n,), (1,)), n
+    return *_grid_edges((n,), (1,)), n
 
 
 @_generator
-def cycle(n, *, seed=0):
+def cycle(n: int, *, seed: int = 0):
     """Vertices in a circle, from three on; fewer are a path."""
     _check_grid(n=n)
-    u, v = _steps((n,), (1,))
+    u, v = _grid_edges((n,), (1,))
     return (np.append(u, np.int32(n - 1)), np.append(v, np.int32(0)), n) if n > 2 else (u, v, n)
 
 
 @_generator
-def star(n, *, seed=0):
+def star(n: int, *, seed: int = 0):
     """Vertex 0 linked to the n - 1 others."""
     _check_grid(n=n)
     leaves = np.arange(1, n, dtype=np.int32)
@@ -293,9 +331,9 @@ def star(n, *, seed=0):
 
 
 @_generator
-def clique(n, *, seed=0):
+def clique(n: int, *, seed: int = 0):
     """Every vertex linked to every other: n (n - 1) (n - 2) / 6 triangles."""
-    _whole("n", n)
+    _check_whole("n", n)
     _check_fits(n, n * (n - 1) // 2)
     first = np.arange(n, dtype=np.int32)
     u = np.repeat(first, np.arange(n)[::-1])
@@ -304,26 +342,26 @@ def clique(n, *, seed=0):
 
 
 @_generator
-def complete_bipartite(left, right, *, seed=0):
+def complete_bipartite(left: int, right: int, *, seed: int = 0):
     """Every one of the `left` first vertices linked to each of the `right` others: no triangle."""
-    _whole("left", left)
-    _whole("right", right)
+    _check_whole("left", left)
+    _check_whole("right", right)
     _check_fits(left + right, left * right)
     u = np.repeat(np.arange(left, dtype=np.int32), right)
     return u, np.tile(np.arange(left, left + right, dtype=np.int32), left), left + right
 
 
 @_generator
-def grid(rows, cols, *, seed=0):
+def grid(rows: int, cols: int, *, seed: int = 0):
     """A square grid, numbered by rows: no triangle."""
     _check_grid(rows=rows, cols=cols)
-    return *_joined(_steps((rows, cols), step) for step in ((0, 1), (1, 0))), rows * cols
+    return *_grid_edges((rows, cols), (0, 1), (1, 0)), rows * cols
 
 
-# ------------------------------------------------------------------------------------------------------------- pieces
+# What generators share
 
 
-class _Chance:
+class _Random:
     """A stream of random numbers, drawn as arrays."""
 
     def __init__(self, seed):
@@ -332,11 +370,11 @@ class _Chance:
     def numbers(self, count):
         """uint64, all of them equally likely."""
         drawn = np.empty(count, np.uint64)
-        _in_shares(_draw_all, count, self._key, self._drawn, drawn)
+        run_threads(_draw_all, self._key, self._drawn, drawn, workers=shares(count))
         self._drawn += count
         return drawn
 
-    def shares(self, count):
+    def uniform(self, count):
         """float64 in 0 <= x < 1."""
         return (self.numbers(count) >> U64(11)) * 2.0**-53
 
@@ -344,49 +382,42 @@ class _Chance:
         """int64 in 0 <= x < bound."""
         return (self.numbers(count) % U64(max(bound, 1))).astype(np.int64)
 
-    def some(self, of, wanted):
-        """`wanted` different ones of the first `of` numbers, in no order."""
-        return np.argpartition(self.numbers(of), wanted)[:wanted] if wanted < of else np.arange(of)
+    def choice(self, size, wanted):
+        """`wanted` different numbers below `size`, in no order; all if there are no more."""
+        return np.argpartition(self.numbers(size), wanted)[:wanted] if wanted < size else np.arange(size)
 
 
-def _steps(sizes, step):
-    """The edges of a grid that lead `step` further: along its axes, forwards or (-1) backwards."""
+def _grid_edges(sizes, *steps):
+    """The edges of a grid that lead one of the `steps` further: 1 forwards and -1 backwards along an axis."""
     number = np.arange(np.prod(sizes, dtype=np.int64), dtype=np.int32).reshape(sizes)
-    here = tuple(slice(max(0, -by), size - max(0, by)) for size, by in zip(sizes, step))
-    there = tuple(slice(max(0, by), size - max(0, -by)) for size, by in zip(sizes, step))
-    if any(part.start >= size or part.stop <= 0 for parts in (here, there) for part, size in zip(parts, sizes)):
-        return np.empty(0, np.int32), np.empty(0, np.int32)
-    return number[here].ravel(), number[there].ravel()
-
-
-def _joined(pieces):
-    u, v = zip(*pieces)
+    u, v = [], []
+    for step in steps:
+        u.append(number[tuple(slice(max(0, -by), max(0, size - max(0, by))) for size, by in zip(sizes, step))].ravel())
+        v.append(number[tuple(slice(max(0, by), max(0, size + min(0, by))) for size, by in zip(sizes, step))].ravel())
     return np.concatenate(u), np.concatenate(v)
 
 
-def _some(u, v, wanted, chance):
-    """`wanted` of the edges at random, or all of them where there are fewer, in their order."""
-    if wanted >= u.size:
-        return u, v
-    chosen = np.sort(chance.some(u.size, wanted))
+def _subset(u, v, wanted, random):
+    """`wanted` of the edges at random, or all of them if there are fewer, in their order."""
+    chosen = np.sort(random.choice(u.size, wanted))
     return u[chosen], v[chosen]
 
 
-def _bent(u, v, n, count):
-    """Put count[e] new vertices along edge e; numbers grow along the edges, in the order of where these begin."""
+def _with_bends(u, v, n, count):
+    """Put count[e] new vertices along edge e. A junction's bends are numbered after it, edge by edge."""
     order = np.argsort(u, kind="stable")
     u, v, count = u[order], v[order], count[order]
     before = np.cumsum(count) - count  # bends along earlier edges
-    moved = np.arange(n) + np.append(before, count.sum())[np.searchsorted(u, np.arange(n))]
+    moved = np.arange(n) + np.append(before, count.sum())[np.searchsorted(u, np.arange(n))]  # new junction numbers
     edge = np.repeat(np.arange(u.size), count + 1)
-    place = np.arange(edge.size) - (before + np.arange(u.size))[edge]  # 0 at the begin of the edge
-    bend = u[edge] + before[edge] + place  # the number of the bend before this place
+    place = np.arange(edge.size) - (before + np.arange(u.size))[edge]  # 0 at the start of the edge
+    bend = u[edge] + before[edge] + place  # the bend before this place
     start = np.where(place == 0, moved[u[edge]], bend)
     end = np.where(place == count[edge], moved[v[edge]], bend + 1)
     return start.astype(np.int32), end.astype(np.int32), n + int(count.sum())
 
 
-def _scale_of(n):
+def _coarseness(n):
     """How coarse each of n random points is: 0 for the last three quarters, 1 for three quarters of the rest, ..."""
     coarse = np.zeros(n, np.int8)
     while n := n // 4:
@@ -395,7 +426,7 @@ def _scale_of(n):
 
 
 def _morton(points):
-    """The place of each point of the unit square on the Z-shaped curve: the bits of its coordinates, interleaved."""
+    """The place of each point of the unit square on the Z-order curve: the bits of its coordinates, interleaved."""
     code = np.zeros(len(points), np.uint32)
     for axis in 0, 1:
         bits = (points[:, axis] * 2**16).astype(np.uint32)
@@ -406,32 +437,31 @@ def _morton(points):
 
 
 def _cliques(n, largest, pairs, seed):
-    """The edges of random cliques that have `pairs` edges together, or a few more."""
-    chance = _Chance(seed)
-    sizes, have = [], 0
-    while have < pairs:
-        tail = 2**-1.5 + chance.shares(1 << 12) * ((largest + 1) ** -1.5 - 2**-1.5)
+    """The edges of random cliques that have about `pairs` edges together."""
+    random = _Random(seed)
+    sizes, drawn = [], 0
+    while drawn < pairs:
+        tail = 2**-1.5 + random.uniform(1 << 12) * ((largest + 1) ** -1.5 - 2**-1.5)
         sizes.append((tail ** (-1 / 1.5)).astype(np.int64))
-        have += int((sizes[-1] * (sizes[-1] - 1) // 2).sum())
+        drawn += int((sizes[-1] * (sizes[-1] - 1) // 2).sum())
     sizes = np.concatenate(sizes)
     first = np.concatenate(([0], np.cumsum(sizes * (sizes - 1) // 2)))
     cliques = int(np.searchsorted(first, pairs))
     m = int(first[cliques])
     u, v = np.empty(m, np.int32), np.empty(m, np.int32)
-    _in_shares(_link_all, m, n, sizes[:cliques], first[: cliques + 1], U64(seed), u, v)
+    run_threads(_draw_cliques, n, sizes[:cliques], first[: cliques + 1], U64(seed), u, v, workers=shares(m))
     return u, v
 
 
-def _sample(possible, wanted, chance):
+def _sample(possible, wanted, random):
     """`wanted` different numbers below `possible`."""
     if wanted > possible // 4:
-        return chance.some(possible, wanted)
+        return random.choice(possible, wanted)
     found = np.empty(0, np.int64)
     while found.size < wanted:
-        more = chance.below(possible, wanted - found.size + wanted // 32)
-        found = np.sort(np.concatenate((found, more)))
-        found = found[np.diff(found, prepend=-1) > 0]
-    return found[np.sort(chance.some(found.size, wanted))]
+        more = random.below(possible, wanted - found.size + wanted // 32)
+        found = np.unique(np.concatenate((found, more)))
+    return found[np.sort(random.choice(found.size, wanted))]
 
 
 def _pair_of(code):
@@ -442,45 +472,41 @@ def _pair_of(code):
     return (code - i * (i - 1) // 2).astype(np.int32), i.astype(np.int32)
 
 
-def _in_shares(function, m, *args):
-    run_threads(function, *args, workers=shares(m))
-
-
-# ----------------------------------------------------------------------------------------------------------- compiled
+# Compiled functions
 
 
 @jit
 def _mixed(x):
-    """A 64-bit number that tells nothing of x: the finisher of splitmix64."""
+    """Scramble a 64-bit number: the finisher of splitmix64."""
     x = (x ^ (x >> U64(30))) * U64(0xBF58476D1CE4E5B9)
     x = (x ^ (x >> U64(27))) * U64(0x94D049BB133111EB)
     return x ^ (x >> U64(31))
 
 
 @jit
-def _draw(key, k):
-    """The k-th random number of a stream: no state, so that every worker can begin anywhere."""
+def _random_at(key, k):
+    """The k-th random number of a stream. There is no state, so every worker can begin anywhere."""
     return _mixed(key + U64(k) * GOLDEN)
 
 
 @jit
 def _draw_all(worker, workers, key, first, drawn):
     for k in range(drawn.size * worker // workers, drawn.size * (worker + 1) // workers):
-        drawn[k] = _draw(key, first + k)
+        drawn[k] = _random_at(key, first + k)
 
 
 @jit
-def _rmat(worker, workers, scale, bounds, seed, permuted, u, v):
-    """Draw a share of the edges, two levels from each random number."""
+def _draw_rmat(worker, workers, scale, bounds, seed, permuted, u, v):
+    """Draw a share of the edges; each random number decides two levels."""
     key = _mixed(seed + GOLDEN)
     a, ab, abc = bounds
     draws = U64((scale + 1) // 2)
     odd = U64(scale & 1)
-    rounds = _rounds(key)
+    rounds = _permutation_rounds(key)
     for k in range(u.size * worker // workers, u.size * (worker + 1) // workers):
         i = j = U64(0)
         for level in range(draws):
-            x = _draw(key, U64(k) * draws + U64(level))
+            x = _random_at(key, U64(k) * draws + U64(level))
             for half in (x >> U64(32), x & U64(0xFFFFFFFF)):
                 low = half >= ab
                 i = i << U64(1) | U64(low)
@@ -491,8 +517,8 @@ def _rmat(worker, workers, scale, bounds, seed, permuted, u, v):
 
 
 @jit
-def _rounds(key):
-    """What each round of a permutation multiplies by."""
+def _permutation_rounds(key):
+    """The keys of the three rounds of `_permuted`."""
     first = _mixed(key)
     second = _mixed(first)
     return first, second, _mixed(second)
@@ -510,19 +536,19 @@ def _permuted(x, bits, rounds):
 
 
 @jit
-def _link_all(worker, workers, n, sizes, first, seed, u, v):
-    """Draw a share of the cliques: each links everyone of s numbers, from a random one on, to all before it."""
+def _draw_cliques(worker, workers, n, sizes, first, seed, u, v):
+    """Draw a share of the cliques: each links s vertices, from a random one on, each to all before it."""
     key = _mixed(seed + GOLDEN)
     members = np.empty(sizes.max(), np.int64)
     begin = np.searchsorted(first, u.size * worker // workers)
     end = np.searchsorted(first, u.size * (worker + 1) // workers)
     for clique in range(begin, end):
-        own = _draw(key, clique)
-        start = np.int64(_mixed(own) % U64(n))
+        clique_key = _random_at(key, clique)
+        start = np.int64(_mixed(clique_key) % U64(n))
         spread = max(1, min(4, n // sizes[clique]))
         put = first[clique]
         for s in range(sizes[clique]):
-            members[s] = (start + s * spread + np.int64(_draw(own, s + 1) % U64(spread))) % n
+            members[s] = (start + s * spread + np.int64(_random_at(clique_key, s + 1) % U64(spread))) % n
             for r in range(s):
                 u[put] = members[r]
                 v[put] = members[s]
@@ -531,7 +557,7 @@ def _link_all(worker, workers, n, sizes, first, seed, u, v):
 
 @jit
 def _attach(worker, workers, first, n, k, seed, queue, ends):
-    """Fill `ends`, the two ends of every edge: an end drawn from them is a vertex drawn by its degree."""
+    """Fill `ends` with both ends of every edge. An end drawn from it is a vertex drawn in proportion to its degree."""
     key = _mixed(seed + GOLDEN)
     put = 0
     for v in range(1, first):
@@ -543,51 +569,49 @@ def _attach(worker, workers, first, n, k, seed, queue, ends):
             return
         before = put
         while put < before + 2 * k:
-            other = ends[_draw(key, drawn) % U64(before)]
+            other = ends[_random_at(key, drawn) % U64(before)]
             drawn += 1
-            again = False
-            for taken in range(before, put, 2):
-                again |= ends[taken] == other
-            if not again:
+            taken = False
+            for earlier in range(before, put, 2):
+                taken |= ends[earlier] == other
+            if not taken:
                 ends[put], ends[put + 1] = other, v
                 put += 2
 
 
-# ------------------------------------------------------------------------------------------------------------- checks
+# Checks of arguments
 
 
-def _whole(what, value, high=cleaning.MAX_VERTICES):
-    """Refuse what is no whole number in 0..high."""
+def _check_whole(name, value, high=cleaning.MAX_VERTICES):
+    """GraphError unless the value is a whole number in 0..high."""
     if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or not 0 <= value <= high:
-        raise GraphError(f"{what} must be a whole number in 0..{high}, not {value!r}")
+        raise GraphError(f"{name} must be a whole number in 0..{high}, not {value!r}")
 
 
-def _number(what, value):
-    if isinstance(value, bool) or not isinstance(value, (int, float, np.number)) or not 0 <= value < np.inf:
-        raise GraphError(f"{what} must be a number of at least 0, not {value!r}")
-
-
-def _share(what, value):
-    if isinstance(value, bool) or not isinstance(value, (int, float, np.number)) or not 0 <= value <= 1:
-        raise GraphError(f"{what} must be a number in 0..1, not {value!r}")
+def _check_number(name, value, high=np.inf):
+    """GraphError unless the value is a finite number in 0..high."""
+    valid = isinstance(value, (int, float, np.number)) and not isinstance(value, bool)
+    if not valid or not 0 <= value <= high or value == np.inf:
+        raise GraphError(
+            f"{name} must be a number {'of at least 0' if high == np.inf else f'in 0..{high}'}, not {value!r}"
+        )
 
 
 def _check_grid(**sizes):
-    """Refuse a grid whose sizes are no whole numbers or that is too large; returns the sizes."""
-    n = 1
-    for what, size in sizes.items():
-        _whole(what, size)
-        n *= int(size)
+    """GraphError unless all sizes are whole numbers and the grid is not too large; returns the sizes."""
+    for name, size in sizes.items():
+        _check_whole(name, size)
+    n = math.prod(map(int, sizes.values()))
     _check_fits(n, 7 * n)
     return tuple(sizes.values())
 
 
 def _check_fits(n, m):
-    """Refuse what has more vertices than a graph can, or takes more memory than this machine has."""
+    """GraphError if there are more vertices than a graph can have, or the graph would not fit this machine's memory."""
     if n > cleaning.MAX_VERTICES:
         raise GraphError(f"{n:,.0f} vertices are more than {cleaning.MAX_VERTICES:,}, the most there can be")
-    wanted = CLEANING * m + 24 * n
-    there = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    if wanted > there:
-        told = f"{wanted / 1e9:,.0f} GB to make, and this machine has {there / 1e9:,.0f}"
-        raise GraphError(f"{n:,.0f} vertices and {m:,.0f} edges take {told}")
+    wanted = EDGE_BYTES * m + VERTEX_BYTES * n
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    if wanted > memory:
+        needs = f"{wanted / 1e9:,.0f} GB to make, and this machine has {memory / 1e9:,.0f}"
+        raise GraphError(f"{n:,.0f} vertices and {m:,.0f} edges take {needs}")

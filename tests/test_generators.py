@@ -282,7 +282,7 @@ def test_rmat_is_permuted():
 
 @pytest.mark.parametrize("scale", range(12))
 def test_permutations_are_permutations(scale):
-    rounds = tuple(map(np.uint64, generators._rounds(np.uint64(12345))))
+    rounds = tuple(map(np.uint64, generators._permutation_rounds(np.uint64(12345))))
     ids = [generators._permuted(np.uint64(x), scale, rounds) for x in range(1 << scale)]
     assert sorted(ids) == list(range(1 << scale))
 
