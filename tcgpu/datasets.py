@@ -1,18 +1,17 @@
-"""Datasets: graphs by name, with what is published of them; downloaded once, when first asked for.
+"""Datasets: published graphs by name, downloaded once, when they are first asked for.
 
     catalogue()     every graph there is, as Dataset entries
     load(name)      the Graph
-    fetch(name)     where its file or folder is
+    fetch(name)     the path of its file or folder
 
-The entries are the four matrices of the report, all of Bisson & Fatica's Table I, and small generated graphs that come
-with the package. TCGPU_GRAPHS names a folder of graphs of one's own: what is there is not downloaded, and with an
-INDEX.tsv (name, file, format, vertices, edges, triangles) its graphs are in the catalogue, too. TCGPU_CACHE names the
-folder that downloads go to.
+The catalogue has the four matrices of the report, all graphs of Bisson & Fatica's Table I, and small generated graphs
+that come with the package. TCGPU_GRAPHS names a folder with graphs of the user's: those are not downloaded, and if it
+has an INDEX.tsv (name, file, format, vertices, edges, triangles), its graphs are in the catalogue, too. TCGPU_CACHE
+names the folder for downloads.
 
-A download has to have the checksum that `data/published/checksums.csv` states. For a file that is not in it, the
-numbers of vertices, edges and triangles have to be those published, and the SHA-256 of the first download that passes
-is noted: a later download has to have the same. All addresses are https but that of Twitter's graph, for which no other
-is known: its download warns.
+A download must have the checksum in `data/published/checksums.csv`. A file that is not listed there must have the
+published numbers of vertices, edges and triangles; its SHA-256 is then noted, and later downloads must have the same.
+All addresses are https but that of Twitter's graph, of which no other is known; its download warns.
 """
 
 import contextlib
@@ -32,6 +31,7 @@ import numpy as np
 from tcgpu import cpu, formats
 from tcgpu.errors import GraphError
 from tcgpu.formats.files import replacing
+from tcgpu.graph import Graph
 from tcgpu.suggest import did_you_mean
 
 SUITESPARSE = "https://sparse.tamu.edu/MM/DIMACS10/{name}.tar.gz"
@@ -41,17 +41,25 @@ TWITTER = "http://an.kaist.ac.kr/~haewoon/release/twitter_social_graph/twitter_r
 ARCHIVE = ".tar.gz"
 
 _PACKAGE = Path(__file__).resolve().parent
-_CORRUPT = (tarfile.TarError, zlib.error, EOFError, OSError)
+_DAMAGED = (tarfile.TarError, zlib.error, EOFError, OSError)  # what reading a damaged archive raises
 
 
 @dataclass(frozen=True)
 class Dataset:
-    """What is published of a graph, and where it comes from.
+    """What is published about a graph, and where it comes from.
 
-    family: `report`, `graph challenge`, `generated` (in the package) or `local` (in the folder TCGPU_GRAPHS).
-    triangles: None where the source gives no count. reported_nonzeros_per_column: what the report prints, if it does;
-    `note` says where that does not fit vertices and edges. url: None for what needs no download. checksum: of the file
-    at `url`, "sha256:..." or "md5:..."; None where it is not known.
+    Attributes
+    ----------
+    family : str
+        "report", "graph challenge", "generated" (in the package) or "local" (in the folder TCGPU_GRAPHS).
+    triangles : int or None
+        None if the source gives no count.
+    url : str or None
+        None if no download is needed.
+    reported_nonzeros_per_column : float or None
+        What the report prints; `note` says where that contradicts vertices and edges.
+    checksum : str or None
+        Of the file at `url`, "sha256:..." or "md5:..."; None if it is not known.
     """
 
     name: str
@@ -67,62 +75,64 @@ class Dataset:
     checksum: str | None = None
 
     @property
-    def nonzeros_per_column(self):
+    def nonzeros_per_column(self) -> float:
         return self.edges / self.vertices if self.vertices else 0.0
 
 
-def catalogue():
-    """Every graph that `load` knows: a list of Dataset."""
-    entries = [*_report(), *_graph_challenge(), *_indexed(data_path("graphs"), "generated")]
-    known = {entry.name for entry in entries}
-    own = _indexed(_own_folder(), "local") if _own_folder() else []
-    return entries + [entry for entry in own if entry.name not in known]
+def catalogue() -> list[Dataset]:
+    """Every graph that `load` knows."""
+    entries = [*_published(), *_indexed(data_path("graphs"), "generated")]
+    names = {entry.name for entry in entries}
+    local = _indexed(_user_folder(), "local") if _user_folder() else []
+    return entries + [entry for entry in local if entry.name not in names]
 
 
-def own():
-    """The entries of the catalogue whose files are in the folder that TCGPU_GRAPHS names: a list of Dataset."""
-    folder = _own_folder()
-    at_hand = [(entry, _at_hand(entry)[0]) for entry in catalogue()] if folder else []
-    return [entry for entry, path in at_hand if path is not None and path.parent == folder]
+def own() -> list[Dataset]:
+    """The entries of the catalogue whose files are in the folder that TCGPU_GRAPHS names."""
+    folder = _user_folder()
+    found = [(entry, _local_file(entry)[0]) for entry in catalogue()] if folder else []
+    return [entry for entry, path in found if path is not None and path.parent == folder]
 
 
-def load(name):
-    """The graph called `name` in the catalogue, GraphError if it is not what is published.
+def load(name: str) -> Graph:
+    """Load a graph of the catalogue; download it if it is not on this machine.
 
-    It is looked for in the folder that TCGPU_GRAPHS names, in the package, and among earlier downloads, and then
-    downloaded. A file of one's own has to have the published numbers of vertices and edges. A download has to have
-    these, too, and the known checksum of its file, or, where none is known, the published number of triangles. What
-    passed is kept as a folder of memory-mapped arrays, which opens at once; of an earlier download, the columns are
-    checked to be those of a graph, not compared with the file again.
+    It is looked for in the folder that TCGPU_GRAPHS names, in the package, and among earlier downloads. A file of the
+    user's must have the published numbers of vertices and edges. A download must have these, too, and the known
+    checksum, or, if none is known, the published number of triangles. It is kept as a folder of memory-mapped arrays,
+    which opens at once; these are later checked to be valid columns, not compared with the download again.
+
+    Returns
+    -------
+    Graph
+
+    Raises
+    ------
+    GraphError
+        If there is no such graph, it cannot be downloaded, or it is not the published one.
     """
     entry = _entry(name)
-    path, format = _at_hand(entry)
-    if path is not None:
-        graph = _checked(entry, path, format)
-    else:
-        kept = cache() / entry.name
-        graph = formats.read(kept if kept.is_dir() else _download(entry), "folder")
+    path, format = _local_file(entry)
+    graph = formats.read(_downloaded(entry), "folder") if path is None else _checked(entry, path, format)
     graph.name = entry.name
     return graph
 
 
-def fetch(name):
-    """Where the graph called `name` is, downloaded if need be: a path that `tcgpu.read` takes."""
+def fetch(name: str) -> Path:
+    """The path of a graph of the catalogue, for `tcgpu.read`; downloaded if need be, as by `load`."""
     entry = _entry(name)
-    path, _ = _at_hand(entry)
-    kept = cache() / entry.name
-    return path or (kept if kept.is_dir() else _download(entry))
+    return _local_file(entry)[0] or _downloaded(entry)
 
 
-def cache():
-    """The folder that downloads go to: what TCGPU_CACHE says, else where this system keeps such things."""
+def cache() -> Path:
+    """The folder for downloads: TCGPU_CACHE, or the user's cache folder on this system."""
     import pooch
 
     return Path(os.environ.get("TCGPU_CACHE") or pooch.os_cache("tcgpu"))
 
 
-def data_path(*parts):
-    """Where a file of the package's `data` is: inside an installed package, beside the package in a checkout."""
+def data_path(*parts: str) -> Path:
+    """The path of a file of the package's `data`: inside an installed package, beside the package in a checkout."""
     for home in _PACKAGE, _PACKAGE.parent:
         path = home.joinpath("data", *parts)
         if path.exists():
@@ -130,11 +140,8 @@ def data_path(*parts):
     raise GraphError(f"{Path('data', *parts)} did not come with this installation of tcgpu")
 
 
-# ------------------------------------------------------------------------------------------------------------- entries
-
-
-def published(table):
-    """The rows of data/published/<table>.csv as dicts: whole numbers, numbers, text, None where nothing is printed."""
+def published(table: str) -> list[dict]:
+    """The rows of data/published/<table>.csv. Values are int, float or str, or None for an empty field."""
     with data_path("published", f"{table}.csv").open(newline="", encoding="utf-8") as file:
         return [{key: _parsed(text) for key, text in row.items()} for row in csv.DictReader(file)]
 
@@ -146,53 +153,40 @@ def _parsed(text):
     return text or None
 
 
-def _checksums():
-    """The known checksums of files to download, by the name of the graph."""
-    return {row["graph"]: row["checksum"] for row in published("checksums")}
+# Entries of the catalogue
 
 
-def _report():
-    checksums = _checksums()
-    for row in published("report_matrices"):
-        yield Dataset(
-            name=row["graph"],
-            family="report",
-            vertices=row["vertices"],
-            edges=row["edges"],
-            triangles=row["triangles"],
-            source="SuiteSparse Matrix Collection, DIMACS10",
-            url=SUITESPARSE.format(name=row["graph"]),
-            format="mtx",
-            reported_nonzeros_per_column=row["nonzeros_per_column"],
-            note=row["note"] or "",
-            checksum=checksums.get(row["graph"]),
-        )
-
-
-def _graph_challenge():
-    checksums = _checksums()
-    for row in published("bisson_table1"):
-        name = row["graph"]
-        if name.startswith("graph500"):
-            source, url = "Graph Challenge, graph500", GRAPH500.format(name=name)
-        elif name.startswith("twitter"):
-            source, url = "Kwak et al., WWW 2010", TWITTER
-        else:
-            source, url = "Graph Challenge, SNAP", SNAP.format(name=name)
-        yield Dataset(
-            name=name,
-            family="graph challenge",
-            vertices=row["vertices"],
-            edges=row["edges"],
-            triangles=row["triangles"],
-            source=source,
-            url=url,
-            format="edges",
-            checksum=checksums.get(name),
-        )
+def _published():
+    """The entries for the tables of the report and of Bisson & Fatica."""
+    checksums = {row["graph"]: row["checksum"] for row in published("checksums")}
+    for table, family in ("report_matrices", "report"), ("bisson_table1", "graph challenge"):
+        for row in published(table):
+            name = row["graph"]
+            if family == "report":
+                source, url, format = "SuiteSparse Matrix Collection, DIMACS10", SUITESPARSE, "mtx"
+            elif name.startswith("graph500"):
+                source, url, format = "Graph Challenge, graph500", GRAPH500, "edges"
+            elif name.startswith("twitter"):
+                source, url, format = "Kwak et al., WWW 2010", TWITTER, "edges"
+            else:
+                source, url, format = "Graph Challenge, SNAP", SNAP, "edges"
+            yield Dataset(
+                name=name,
+                family=family,
+                vertices=row["vertices"],
+                edges=row["edges"],
+                triangles=row["triangles"],
+                source=source,
+                url=url.format(name=name),
+                format=format,
+                reported_nonzeros_per_column=row.get("nonzeros_per_column"),
+                note=(row["note"] or "") if family == "report" else "",
+                checksum=checksums.get(name),
+            )
 
 
 def _indexed(folder, family):
+    """The entries for a folder's INDEX.tsv."""
     for row in _index(folder):
         yield Dataset(
             name=row["name"],
@@ -216,16 +210,16 @@ def _entry(name):
     return entries[name]
 
 
-# ------------------------------------------------------------------------------------------------------- what is there
+# Files on this machine
 
 
-def _own_folder():
+def _user_folder():
     folder = os.environ.get("TCGPU_GRAPHS")
     return Path(folder) if folder else None
 
 
 def _index(folder):
-    """The rows of a folder's INDEX.tsv; none where it has none."""
+    """The rows of a folder's INDEX.tsv; none if it has none."""
     try:
         with (folder / "INDEX.tsv").open(newline="", encoding="utf-8") as file:
             return list(csv.DictReader(file, delimiter="\t"))
@@ -237,40 +231,43 @@ def _format(row):
     return {"el": "edges"}.get(row["format"], row["format"])
 
 
-def _at_hand(entry):
-    """The file of an entry that needs no download, and its format: `(path, format)`, or `(None, None)`."""
-    for folder in filter(None, (_own_folder(), data_path("graphs"))):
+def _local_file(entry):
+    """The file of an entry and its format (None: by its name), or `(None, None)` if it has to be downloaded."""
+    for folder in filter(None, (_user_folder(), data_path("graphs"))):
         for row in _index(folder):
             if row["name"] == entry.name:
                 return folder / row["file"], _format(row)
         if folder.is_dir():
             for path in sorted(folder.iterdir()):
-                if _called(path.name, entry.name) and not path.name.endswith(ARCHIVE):
-                    return path, None  # its ending says the format
+                if _is_named(path.name, entry.name) and not path.name.endswith(ARCHIVE):
+                    return path, None
     return None, None
 
 
-def _called(file, name):
-    """Whether a file is called after a graph: `name.mtx`, `name.txt.gz`; `name_adj.tsv`, as in the Graph Challenge."""
+def _is_named(file, name):
+    """Whether a file has a graph's name: `name.mtx`, `name.txt.gz`; `name_adj.tsv`, as in the Graph Challenge."""
     return file.partition(".")[0].removesuffix("_adj") == name
 
 
-# ------------------------------------------------------------------------------------------------------------ download
+# Downloads
 
 
-def _download(entry):
-    """Download, check and keep the graph of an entry: the folder that it is in from now on."""
+def _downloaded(entry):
+    """The folder that keeps the graph of an entry; downloaded and checked if it is not there."""
     folder = cache()
+    kept = folder / entry.name
+    if kept.is_dir():
+        return kept
     file = folder / entry.url.rpartition("/")[2]
     noted = folder / f"{entry.name}.sha256"
-    given = file.exists()  # put there by hand
+    by_hand = file.exists()  # the user has put it there, and may want to keep it
     _retrieve(entry, file, noted)
     try:
         graph = _checked(entry, file, entry.format)
         if entry.checksum is None:
             _check_triangles(entry, graph, file)
     except GraphError:
-        if not given:
+        if not by_hand:
             file.unlink(missing_ok=True)
         raise
     if not noted.exists():
@@ -278,64 +275,58 @@ def _download(entry):
 
         with replacing(noted) as stream:
             stream.write(f"{pooch.file_hash(str(file))}  {file.name}\n".encode())
-    kept = folder / entry.name
     formats.write(graph, kept, "folder")
-    if not given:
+    if not by_hand:
         file.unlink()
     return kept
 
 
 def _retrieve(entry, file, noted):
-    """Have the file of an entry in the cache; GraphError if its checksum is not the one that is known or noted."""
+    """Download the file of an entry if it is not there; GraphError if its checksum is not the known or noted one."""
     import pooch
 
     checksum = entry.checksum
     if checksum is None and noted.exists():
         checksum = f"sha256:{noted.read_text().split()[0]}"
-    by_hand = f"name a folder in TCGPU_GRAPHS that holds {entry.name} in any format"
-    if file.exists():  # pooch would replace it by a download if its checksum were wrong
+    remedy = f"name a folder in TCGPU_GRAPHS that holds {entry.name} in any format"
+    if file.exists():  # pooch would replace a file with another checksum
         algorithm, _, wanted = (checksum or "").partition(":")
         if checksum and pooch.file_hash(str(file), algorithm) != wanted:
-            raise GraphError(f"{file} is not what {entry.url} held: its {checksum} is another; remove it, or {by_hand}")
+            raise GraphError(
+                f"{file} is not the file at {entry.url}: its checksum is not {checksum}; remove it, or {remedy}"
+            )
         return
     if entry.url.startswith("http:"):
         checks = "its checksum is" if checksum else "vertices, edges and triangles are"
         warnings.warn(f"{entry.url} is read without encryption; {checks} checked", stacklevel=2)
-    try:
-        with _quiet(pooch.get_logger()):
-            pooch.retrieve(entry.url, checksum, file.name, file.parent)
-    except ValueError:  # the checksum is another
-        if entry.checksum is not None:
-            raise GraphError(
-                f"what {entry.url} holds is not {entry.name}: its checksum is not {checksum}; "
-                f"if another file of this graph is to be trusted, {by_hand}"
-            ) from None
-        raise GraphError(
-            f"what {entry.url} holds now is not what it held before; remove {noted} to accept it"
-        ) from None
-    except OSError as error:
-        said = str(error).split("\n")[0]
-        raise GraphError(
-            f"{entry.name} could not be downloaded from {entry.url} ({said}); put {file.name} into {file.parent} "
-            f"by hand, or {by_hand}"
-        ) from None
-
-
-@contextlib.contextmanager
-def _quiet(logger):
+    logger = pooch.get_logger()
     level = logger.level
     logger.setLevel("WARNING")
     try:
-        yield
+        pooch.retrieve(entry.url, checksum, file.name, file.parent)
+    except ValueError:  # another checksum
+        if entry.checksum is None:
+            message = f"{entry.url} now holds another file than before; remove {noted} to accept it"
+        else:
+            message = (
+                f"the file at {entry.url} is not {entry.name}: its checksum is not {checksum}; to use it, {remedy}"
+            )
+        raise GraphError(message) from None
+    except OSError as error:
+        reason = str(error).split("\n")[0]
+        raise GraphError(
+            f"{entry.name} could not be downloaded from {entry.url} ({reason}); put {file.name} into {file.parent} "
+            f"by hand, or {remedy}"
+        ) from None
     finally:
         logger.setLevel(level)
 
 
 def _checked(entry, path, format):
-    """The graph in a file, GraphError unless it has the vertices and edges that are published."""
-    graph = _unpacked(entry, path) if path.name.endswith(ARCHIVE) else formats.read(path, format)
+    """The graph in a file; GraphError unless it has the published numbers of vertices and edges."""
+    graph = _from_archive(entry, path) if path.name.endswith(ARCHIVE) else formats.read(path, format)
     dropped = graph.cleaned.loops + graph.cleaned.duplicates + graph.cleaned.reversed
-    if entry.vertices not in (graph.n, _numbers(graph)) or entry.edges not in (graph.m, graph.m + dropped):
+    if entry.vertices not in (graph.n, _largest_number(graph) + 1) or entry.edges not in (graph.m, graph.m + dropped):
         raise GraphError(
             f"{path} is not {entry.name}: it has {graph.n:,} vertices and {graph.m:,} edges, published are "
             f"{entry.vertices:,} and {entry.edges:,}"
@@ -344,30 +335,29 @@ def _checked(entry, path, format):
 
 
 def _check_triangles(entry, graph, path):
-    """GraphError if a graph has not the published number of triangles."""
     if entry.triangles is not None and (found := cpu.count(graph)) != entry.triangles:
         raise GraphError(f"{path} is not {entry.name}: it has {found:,} triangles, published are {entry.triangles:,}")
 
 
-def _numbers(graph):
-    """The largest number that the source has for a vertex, plus 1: some count that as vertices."""
-    return int(np.max(graph.labels)) + 1 if graph.n and np.asarray(graph.labels).dtype.kind in "iu" else graph.n
+def _largest_number(graph):
+    """The largest vertex number in the source. Some publish it, plus 1, as the number of vertices."""
+    return int(np.max(graph.labels)) if graph.n and np.asarray(graph.labels).dtype.kind in "iu" else graph.n - 1
 
 
-def _unpacked(entry, path):
-    """The graph in an archive: in the member that is called as the entry is."""
+def _from_archive(entry, path):
+    """The graph in an archive, in the member that has the entry's name."""
     cache().mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=cache()) as folder:
         try:
             with tarfile.open(path) as archive:
                 for member in archive:
-                    if member.isfile() and _called(Path(member.name).name, entry.name):
+                    if member.isfile() and _is_named(Path(member.name).name, entry.name):
                         plain = Path(folder, Path(member.name).name)
                         with archive.extractfile(member) as packed, plain.open("wb") as file:
                             shutil.copyfileobj(packed, file)
                         break
                 else:
                     raise GraphError(f"{path} holds no file called {entry.name}")
-        except _CORRUPT as error:
+        except _DAMAGED as error:
             raise GraphError(f"{path}: not a whole {ARCHIVE} file: {error}") from None
         return formats.read(plain, entry.format)
