@@ -1,9 +1,9 @@
-"""The NetworkX backend: `nx.triangles(G, backend="tcgpu")`, or unasked once `nx.config.backend_priority` names it.
+"""The NetworkX backend: `nx.triangles(G, backend="tcgpu")`, or by default if `nx.config.backend_priority` names it.
 
-NetworkX finds `backend` through the entry point `networkx.backends`. It hands over its graphs as BackendGraphs, made by
-`convert_from_nx` and kept in NetworkX's own cache for as long as the graph is not changed. Every answer is the one that
-NetworkX gives: the same keys in the same order, the same Python types, the same errors. Directed graphs, multigraphs
-and weights stay NetworkX's own; `can_run` says why.
+NetworkX finds `backend` through the entry point `networkx.backends`. It converts its graphs to BackendGraphs with
+`convert_from_nx`, and caches them until a graph is changed. Every result is the one that NetworkX returns: the same
+keys in the same order, the same Python types, the same errors. Directed graphs, multigraphs and weights are left to
+NetworkX; `can_run` says why.
 """
 
 import inspect
@@ -18,26 +18,30 @@ from tcgpu import api
 from tcgpu.api import k_truss
 from tcgpu.graph import Graph
 
-SMALL = 1_000  # edges; below that NetworkX takes milliseconds
-FEW = 50  # of every so many nodes less than one: their neighbourhoods alone are less work than the graph
+MIN_EDGES = 1_000  # NetworkX takes milliseconds for fewer edges (and nodes)
+MIN_SHARE = 1 / 50  # for a smaller share of the nodes, their neighbourhoods are less work than the graph
 CHUNK = 1 << 14  # triangles listed at a time
 
 
 class BackendGraph:
-    """A tcgpu Graph as NetworkX's functions take it, with what was counted on it so far. It never changes.
+    """An immutable tcgpu Graph that NetworkX's functions take, with the results that were computed for it.
 
-    It has no loops and no attributes, but may have the NetworkX graph that has them, `source`, at hand.
-    `BackendGraph(tcgpu.read(path))` goes straight into `nx.triangles` and the others, without a NetworkX graph in
-    between.
+    `nx.triangles(BackendGraph(tcgpu.read(path)))` needs no NetworkX graph in between.
+
+    Parameters
+    ----------
+    graph : Graph
+    source : networkx.Graph, optional
+        The graph it was converted from, which has the loops and attributes.
     """
 
     __networkx_backend__ = "tcgpu"
 
-    # NetworkX's own, for its errors; all it asks of `_adj` is which nodes there are
+    # NetworkX's method, for its error messages; it uses `_adj` only to look up nodes
     nbunch_iter = nx.Graph.nbunch_iter
     _adj = property(lambda self: self.number)
 
-    def __init__(self, graph, source=None):
+    def __init__(self, graph: Graph, source: nx.Graph | None = None):
         self.graph, self.source = graph, source
 
     def __len__(self):
@@ -49,7 +53,7 @@ class BackendGraph:
     def __contains__(self, node):
         try:
             return node in self.number
-        except TypeError:  # what has no hash, such as a list of nodes, is no node
+        except TypeError:  # not hashable, such as a list of nodes
             return False
 
     def __repr__(self):
@@ -86,12 +90,12 @@ class BackendGraph:
 
     @cached_property
     def triangles(self):
-        """How many triangles each vertex is in: a list."""
+        """How many triangles each vertex is in, as a list."""
         return api.triangles(self.graph).tolist()
 
     @cached_property
     def clustering(self):
-        """The clustering of each vertex: a list, in which a vertex of no triangles has NetworkX's int 0."""
+        """The clustering of each vertex, as a list; a vertex without triangles has an int 0, as in NetworkX."""
         closed = 2 * np.array(self.triangles, np.int64)
         pairs = self.graph.degrees * (self.graph.degrees - 1)
         share = np.divide(closed, pairs, out=np.zeros(len(self)), where=closed > 0)
@@ -99,14 +103,14 @@ class BackendGraph:
 
     @cached_property
     def supports(self):
-        """How many triangles each edge of a vertex is in: the vertices' lists, end to end, and where each starts."""
+        """The triangles of each edge of vertex 0, then of vertex 1, ..., and the start of each vertex: two lists."""
         ends = np.concatenate(self.graph.edges())
         start = np.concatenate(([0], np.cumsum(self.graph.degrees)))
         support = api.support(self.graph)
         return np.tile(support, 2)[np.argsort(ends, kind="stable")].tolist(), start.tolist()
 
-    def answer(self, nodes, value):
-        """`value(v)` as NetworkX returns it: of one node its value, of several or (None) of all a dict."""
+    def per_node(self, nodes, value):
+        """`value(v)` as NetworkX returns it: the value of one node, or a dict for several, or for all (None)."""
         if nodes is None:
             return dict(zip(self.nodes, map(value, range(len(self)))))
         if nodes in self:
@@ -115,54 +119,56 @@ class BackendGraph:
 
 
 class Backend:
-    """The functions that NetworkX dispatches, by their names in NetworkX; `G` is a BackendGraph."""
+    """The functions that NetworkX dispatches, under NetworkX's names and parameters. `G` is a BackendGraph."""
 
     @staticmethod
     def convert_from_nx(graph, *, preserve_node_attrs=False, **attributes):
-        """A BackendGraph of an undirected nx.Graph; what returns a part of a graph asks for its attributes, too."""
-        if reason := _unlike(graph):
+        """Convert an undirected nx.Graph; it is kept as the source if the function called needs attributes."""
+        if reason := _unsupported(graph):
             raise NotImplementedError(reason)
         return BackendGraph(Graph.from_networkx(graph), graph if preserve_node_attrs else None)
 
     @staticmethod
     def convert_to_nx(result, *, name=None):
-        """An nx.Graph of a BackendGraph; any other result is NetworkX's kind already."""
+        """Convert a BackendGraph to an nx.Graph; other results are returned unchanged."""
         return result.graph.to_networkx() if isinstance(result, BackendGraph) else result
 
     @staticmethod
     def can_run(name, args, kwargs):
-        """Whether the answer is the same here: True, or the reason why not."""
-        asked = _arguments(name, args, kwargs)
-        if asked is None:
+        """Whether this backend returns NetworkX's result: True, or the reason why not."""
+        try:
+            given = _arguments(name, args, kwargs)
+        except TypeError:
             return "these are not the function's arguments"
-        if asked.get("weight") is not None:
-            return "edge weights are not used here"
-        if "k" in asked and not isinstance(asked["k"], Integral):
-            return "k is no whole number"
-        return _unlike(asked["G"]) or True
+        if given.get("weight") is not None:
+            return "edge weights are not supported"
+        if "k" in given and not isinstance(given["k"], Integral):
+            return "k is not a whole number"
+        return _unsupported(given["G"]) or True
 
     @staticmethod
     def should_run(name, args, kwargs):
-        """Whether the answer comes sooner from here, conversion included: True, or the reason why not."""
-        asked = _arguments(name, args, kwargs)
-        graph, nodes = asked["G"], asked.get("nodes", asked.get("nbunch"))
-        if nodes is not None and _few(nodes, graph):
-            return "NetworkX looks at the neighbourhoods of few nodes alone"
-        if len(graph) < SMALL and graph.number_of_edges() < SMALL:
-            return f"NetworkX is quick enough below {SMALL} edges"
+        """Whether this backend is faster, conversion included: True, or the reason why not."""
+        given = _arguments(name, args, kwargs)
+        graph, nodes = given["G"], given.get("nodes", given.get("nbunch"))
+        if nodes is not None:
+            if nodes in graph or hasattr(nodes, "__len__") and len(nodes) < MIN_SHARE * len(graph):
+                return "NetworkX reads only the neighbourhoods of these few nodes"
+        if len(graph) < MIN_EDGES and graph.number_of_edges() < MIN_EDGES:
+            return f"NetworkX is fast enough below {MIN_EDGES} edges"
         return True
 
     @staticmethod
     def triangles(G, nodes=None):
-        return G.answer(nodes, G.triangles.__getitem__)
+        return G.per_node(nodes, G.triangles.__getitem__)
 
     @staticmethod
     def clustering(G, nodes=None, weight=None):
-        return G.answer(nodes, G.clustering.__getitem__)
+        return G.per_node(nodes, G.clustering.__getitem__)
 
     @staticmethod
     def average_clustering(G, nodes=None, weight=None, count_zeros=True):
-        values = G.answer(nodes, G.clustering.__getitem__).values()
+        values = G.per_node(nodes, G.clustering.__getitem__).values()
         if not count_zeros:
             values = [value for value in values if value]
         return sum(values) / len(values)
@@ -175,11 +181,11 @@ class Backend:
     @staticmethod
     def generalized_degree(G, nodes=None):
         supports, start = G.supports
-        return G.answer(nodes, lambda v: Counter(supports[start[v] : start[v + 1]]))
+        return G.per_node(nodes, lambda v: Counter(supports[start[v] : start[v + 1]]))
 
     @staticmethod
     def all_triangles(G, nbunch=None):
-        chunks = _all_triangles(G) if nbunch is None else _triangles_of(G, nbunch)
+        chunks = api.list_triangles(G.graph, chunk=CHUNK) if nbunch is None else _triangles_of(G, nbunch)
         for chunk in chunks:
             for triangle in chunk.tolist():
                 yield tuple(map(G.nodes.__getitem__, triangle))
@@ -187,9 +193,9 @@ class Backend:
     @staticmethod
     def k_truss(G, k):
         if G.graph.cleaned.loops and G.source is not None:
-            return nx.k_truss(G.source, k, backend="networkx")  # which refuses loops in its own words
+            return nx.k_truss(G.source, k, backend="networkx")  # for NetworkX's error message
         found = k_truss(G.graph, max(k, 2))
-        return BackendGraph(found) if G.source is None else _part(G.source, found.to_networkx())
+        return BackendGraph(found) if G.source is None else _copied_part(G.source, found.to_networkx())
 
 
 backend = Backend()
@@ -201,24 +207,19 @@ def _signature(name):
 
 
 def _arguments(name, args, kwargs):
-    """The arguments of a call by their names; None if they do not fit."""
-    try:
-        return _signature(name).bind(*args, **kwargs).arguments
-    except TypeError:
-        return None
+    """The arguments of a call by their names; TypeError if they do not fit."""
+    return _signature(name).bind(*args, **kwargs).arguments
 
 
-def _unlike(graph):
-    """Why a graph is not one of ours; empty if it is."""
+def _unsupported(graph):
+    """Why this backend does not take a graph; empty if it does."""
     if graph.is_directed():
-        return "directed triangles are not counted here"
-    if graph.is_multigraph():
-        return "multigraphs are not counted here"
-    return ""
+        return "directed graphs are not supported"
+    return "multigraphs are not supported" if graph.is_multigraph() else ""
 
 
-def _part(graph, kept):
-    """A copy of the part of a NetworkX graph that another one shows, with its attributes and in its order."""
+def _copied_part(graph, kept):
+    """A copy of the nodes and edges of a NetworkX graph that `kept` has, with their attributes and in their order."""
     part = graph.__class__()
     part.graph.update(graph.graph)
     part.add_nodes_from((node, data.copy()) for node, data in graph.nodes.items() if node in kept)
@@ -226,30 +227,18 @@ def _part(graph, kept):
     return part
 
 
-def _few(nodes, graph):
-    """Whether `nodes` is one node of the graph, or a small container of them."""
-    return nodes in graph or (hasattr(nodes, "__len__") and len(nodes) * FEW < len(graph))
-
-
-def _all_triangles(G):
-    return api.list_triangles(G.graph, chunk=CHUNK)
-
-
 def _triangles_of(G, nbunch):
-    """The triangles with a node of `nbunch`, which are found among these nodes and their neighbours.
-
-    In each, the nodes of `nbunch` come first, in the order in which they were given.
-    """
-    asked = list(dict.fromkeys(map(G.number.__getitem__, G.nbunch_iter(nbunch))))
+    """The triangles with a node of `nbunch`; in each, these nodes come first, in the order in `nbunch`."""
+    given = list(dict.fromkeys(map(G.number.__getitem__, G.nbunch_iter(nbunch))))
     place = np.arange(len(G), 2 * len(G))
-    place[asked] = np.arange(len(asked))
-    for chunk in api.list_triangles(_around(G.graph, asked), chunk=CHUNK):
+    place[given] = np.arange(len(given))
+    for chunk in api.list_triangles(_around(G.graph, given), chunk=CHUNK):
         chunk = np.take_along_axis(chunk, np.argsort(place[chunk], axis=1), axis=1)
-        yield chunk[place[chunk[:, 0]] < len(asked)]
+        yield chunk[place[chunk[:, 0]] < len(given)]
 
 
 def _around(graph, vertices):
-    """The graph without the edges that join anything but these vertices and their neighbours."""
+    """The graph with only the edges between these vertices and their neighbours."""
     rows, cols = graph.edges()
     inside = np.zeros(graph.n, bool)
     inside[vertices] = True
