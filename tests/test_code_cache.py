@@ -112,7 +112,7 @@ def test_a_folder_that_others_may_write_to_is_not_used(read_only, tmp_path, trap
     else:
         code = f"import tempfile\ntempfile.tempdir = {str(tmp_path / 'home')!r}" + COUNT
     out, errors = run(code, **read_only)
-    assert int(out[2]) > 0 and len(errors) == 1 and "every process compiles anew" in errors[0]
+    assert int(out[2]) > 0 and len(errors) == 1 and "every process compiles again" in errors[0]
     assert not list(tmp_path.rglob("*.nb?"))
 
 

@@ -1,12 +1,12 @@
-"""Compilation with Numba's CPU compiler, and threads that run the compiled functions on all cores.
+"""Numba's CPU compiler, and threads that run the compiled functions on all cores.
 
-A compiled function that uses every core takes `(worker, workers, ...)` and is started with `run_threads`. It runs
-without the GIL on threads of our own rather than with Numba's `parallel=True`: that compiles several times slower,
-needs a threading layer, and may not be called from many Python threads at once. NumPy allocates large arrays, which
-are then passed in: NumPy's memory is in huge pages, Numba's is not.
+A compiled function for all cores takes `(worker, workers, ...)`, and `run_threads` runs it. It releases the GIL and
+runs in threads of this module, not with Numba's `parallel=True`: that compiles several times slower, needs a threading
+layer, and may not be called from several Python threads at once. Large arrays are allocated by NumPy, in huge pages,
+which Numba's own are not, and passed in.
 
-Every call can be stopped: Python has no way to interrupt compiled code, so the calling thread waits where Ctrl-C and
-the callback of `progress` reach it, and tells the workers to return.
+Every call can be stopped. Python cannot interrupt compiled code, so the calling thread waits, where Ctrl-C and the
+callback of `progress` can interrupt it, and then tells the workers to return.
 """
 
 import os
@@ -23,39 +23,38 @@ from tcgpu import progress
 from tcgpu.engines.code_cache import cached
 from tcgpu.engines.forking import fork_safe_lock
 
-SHARE = 1 << 20  # elements of an array that a worker passes over before it can be stopped
-MANY = 50_000  # fewer elements than this are not worth waking a second thread
-STOPPED = 1 << 62  # what `queue[0]` holds once a call is stopped
-BEAT = 0.1  # seconds between two calls of the progress callback
-GRACE = 0.3  # seconds that a stopped call waits for its workers; later they end by themselves
+SHARE = 1 << 20  # elements of an array that a worker reads before it can be stopped
+MANY = 50_000  # waking a second thread does not pay for fewer elements
+STOPPED = 1 << 62  # `queue[0]` of a stopped call
+POLL = 0.1  # seconds between two calls of the progress callback
+GRACE = 0.3  # seconds that a stopped call waits for its workers, which otherwise end later
 
 
-def jit(function):
-    """Compile a function for the CPU at its first call; the machine code is kept on disk."""
-    return _compiled_apart(cached(numba.njit(nogil=True, error_model="numpy")(function)))
+def jit(function, **options):
+    """Compile a function for the CPU at its first call; the machine code is kept on disk.
 
-
-def inline(function):
-    """As `jit`, and copied into the compiled functions that call it."""
-    return _compiled_apart(cached(numba.njit(nogil=True, error_model="numpy", inline="always")(function)))
-
-
-def _compiled_apart(dispatcher):
-    """Have a Numba dispatcher compile in a pool thread, where KeyboardInterrupt cannot leave the compiler half-way."""
-    own = dispatcher.compile
+    It is compiled in a pool thread, so that KeyboardInterrupt does not interrupt the compiler.
+    """
+    dispatcher = cached(numba.njit(nogil=True, error_model="numpy", **options)(function))
+    compile_here = dispatcher.compile
 
     def compile(signature):
         if not _interruptible():
-            return own(signature)
+            return compile_here(signature)
         try:
-            future = _workers_pool().submit(own, signature)
+            future = _workers_pool().submit(compile_here, signature)
         except RuntimeError:  # no thread can be started
-            return own(signature)
+            return compile_here(signature)
         _wait_for([future])
         return future.result()
 
     dispatcher.compile = compile
     return dispatcher
+
+
+def inline(function):
+    """As `jit`, and copied into the compiled functions that call it."""
+    return jit(function, inline="always")
 
 
 _lock = fork_safe_lock()
@@ -65,7 +64,7 @@ _unfinished = []  # futures of the call that was stopped last
 
 
 def threads():
-    """How many worker threads the compiled functions use: `set_threads`, else NUMBA_NUM_THREADS, else every core."""
+    """The number of worker threads: that of `set_threads`, or NUMBA_NUM_THREADS, or the number of cores."""
     return _threads or numba.config.NUMBA_NUM_THREADS
 
 
@@ -78,36 +77,41 @@ def set_threads(count):
 
 
 def shares(size):
-    """How many workers a pass over `size` elements is cut into: a multiple of `threads()`, or 1 if it is short.
+    """The number of workers for a pass over `size` elements: a multiple of `threads()`, or 1 if it is short.
 
-    More workers than threads wait in line, and a call is stopped between two of them. For functions that need no
-    memory for each worker.
+    If there are more workers than threads, a call can be stopped between two of them. For functions that need no memory
+    for each worker.
     """
     return threads() * max(1, -(-size // (SHARE * threads()))) if size >= MANY else 1
 
 
 def stoppable(queue, size):
-    """`queue`, for `run_threads`, if work on so many elements may take long; None if it is short."""
+    """The `queue` for `run_threads`, or None if there are so few elements that the work is short."""
     return queue if size >= MANY else None
 
 
 def run_threads(function, *args, workers=None, queue=None):
-    """Call the compiled `function(worker, workers, *args)` once for every worker; return when all calls have.
+    """Call the compiled `function(worker, workers, *args)` once for each worker; return when all calls have returned.
 
-    At most `threads()` workers run at a time, in the order of their numbers; no worker may wait for another. Several
-    Python threads may do this at once: they share one pool.
+    At most `threads()` workers run at a time, in the order of their numbers, so no worker may wait for another. Several
+    Python threads may call this at once; they share one pool.
 
-    KeyboardInterrupt, or what the callback of `progress` raises, stops the call: workers that wait in line are not
-    started, and `queue[0]` becomes `STOPPED`. So a function that takes its tasks with `fetch_add(queue, 0, 1)` finds
-    no more; others poll `stopped(queue)`. What they have written until then is of no use.
+    KeyboardInterrupt, or an exception of the callback of `progress`, stops the call: workers that have not begun are
+    not started, and `queue[0]` becomes STOPPED. A function that takes its tasks with `fetch_add(queue, 0, 1)` then
+    finds no more; others have to test `stopped(queue)`. Their results are incomplete.
 
-    One worker without a queue is called directly and cannot be stopped: that is for short work.
+    Parameters
+    ----------
+    workers : int, optional
+        `threads()` by default.
+    queue : array of int64, optional
+        One of the arguments. Without it a single worker is called directly and cannot be stopped: for short work.
     """
     workers = workers or threads()
     if workers == 1 and queue is None and getattr(function, "overloads", True):
         function(0, 1, *args)
         return
-    waiting, others, here = deque(range(workers)), [], not _interruptible()
+    waiting, futures, here = deque(range(workers)), [], not _interruptible()
 
     def stop():
         waiting.clear()
@@ -116,54 +120,48 @@ def run_threads(function, *args, workers=None, queue=None):
 
     try:
         for _ in range(min(workers, threads()) - here):
-            others.append(_workers_pool().submit(_work, waiting, function, workers, args))
-    except RuntimeError:  # no more threads can be started: those that there are do the work, and this one
+            futures.append(_workers_pool().submit(_work, waiting, function, workers, args))
+    except RuntimeError:  # no more threads can be started: those that have been do the work, and this one
         here = True
     except BaseException:
         stop()
         raise
     if here:
         _work(waiting, function, workers, args)
-    _wait_for(others, stop)
-    for other in others:
-        other.result()
+    _wait_for(futures, stop)
+    for future in futures:
+        future.result()
 
 
 def _interruptible():
-    """Whether KeyboardInterrupt or the callback of `progress` may want to stop what this thread does."""
+    """Whether KeyboardInterrupt or the callback of `progress` may interrupt this thread."""
     return progress.watching() or threading.current_thread() is threading.main_thread()
 
 
 def _wait_for(futures, stop=lambda: None):
-    """Wait for all futures. What interrupts the wait is raised after `stop()`, when all are done or GRACE is over."""
+    """Wait for all futures. An interrupt is raised after `stop()`, when all are done or GRACE is over."""
     try:
         for future in futures:
-            while not _done(future):
-                progress.pulse()
+            while not future.done():
+                try:
+                    future.exception(POLL)
+                except TimeoutError:
+                    progress.pulse()
     except BaseException as error:
         stop()
         _unfinished[:] = wait(futures, GRACE).not_done
         if isinstance(error, KeyboardInterrupt):
-            error.__traceback__ = None  # the frames of the wait say nothing
+            error.__traceback__ = None  # the frames of the wait are of no interest
         raise
 
 
 def busy():
-    """Whether workers of a stopped call are still at work: with what cannot be stopped, as Numba's compiler."""
+    """Whether workers of a stopped call still run something that cannot be stopped, such as Numba's compiler."""
     return not all(future.done() for future in _unfinished)
 
 
-def _done(future):
-    """Wait a beat at most for a future; whether it is done. KeyboardInterrupt is raised at once."""
-    try:
-        future.exception(BEAT)
-    except TimeoutError:
-        return False
-    return True
-
-
 def _work(waiting, function, workers, args):
-    """Call the function for one waiting worker after the other; none is left when one has failed."""
+    """Call the function for one waiting worker after the other, until one fails."""
     try:
         while True:
             try:
@@ -185,7 +183,7 @@ def _workers_pool():
 
 
 def _forget_pool():
-    """A forked child has none of its parent's threads: it makes its own when it needs them."""
+    """A forked child has none of its parent's threads; it starts its own."""
     global _pool
     _pool = None
 
@@ -194,13 +192,27 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_forget_pool)
 
 
-@intrinsic
-def stopped(typing_context, queue):
-    """Whether the `run_threads` call with this int64 array is stopped: one load, which is never optimized away."""
+def _address(context, builder, signature, args):
+    """The address of `array[index]`, given (array, index, ...); of `array[0]`, given only the array."""
+    data = context.make_array(signature.args[0])(context, builder, args[0]).data
+    return builder.gep(data, [args[1]]) if len(args) > 1 else data
+
+
+def _atomic(operation):
+    """Generate code for an atomic operation on (array, index, value)."""
 
     def generate(context, builder, signature, args):
-        data = context.make_array(signature.args[0])(context, builder, args[0]).data
-        taken = builder.load_atomic(data, "monotonic", 8)
+        return builder.atomic_rmw(operation, _address(context, builder, signature, args), args[2], "monotonic")
+
+    return generate
+
+
+@intrinsic
+def stopped(typing_context, queue):
+    """Whether the `run_threads` call with this queue is stopped: one load, which is never optimized away."""
+
+    def generate(context, builder, signature, args):
+        taken = builder.load_atomic(_address(context, builder, signature, args), "monotonic", 8)
         return builder.icmp_signed(">=", taken, ir.Constant(taken.type, STOPPED))
 
     return types.boolean(queue), generate
@@ -228,33 +240,22 @@ def trailing_zeros(typing_context, word):
 
 @intrinsic
 def fetch_add(typing_context, array, index, value):
-    """Add `value` to `array[index]` in one atomic step; returns what was there before. How workers take tasks."""
-
-    def generate(context, builder, signature, args):
-        data = context.make_array(signature.args[0])(context, builder, args[0]).data
-        return builder.atomic_rmw("add", builder.gep(data, [args[1]]), args[2], "monotonic")
-
-    return array.dtype(array, types.intp, array.dtype), generate
+    """Add `value` to `array[index]` atomically and return the value before. Workers take tasks with it."""
+    return array.dtype(array, types.intp, array.dtype), _atomic("add")
 
 
 @intrinsic
 def fetch_or(typing_context, array, index, bits):
-    """Set `bits` in `array[index]` in one atomic step; returns what was there before. How workers share marks."""
-
-    def generate(context, builder, signature, args):
-        data = context.make_array(signature.args[0])(context, builder, args[0]).data
-        return builder.atomic_rmw("or", builder.gep(data, [args[1]]), args[2], "monotonic")
-
-    return array.dtype(array, types.intp, array.dtype), generate
+    """Set `bits` in `array[index]` atomically and return the value before. Workers share bitmaps with it."""
+    return array.dtype(array, types.intp, array.dtype), _atomic("or")
 
 
 @intrinsic
 def prefetch(typing_context, array, index):
-    """Ask for the cache line of `array[index]` ahead of its use. The index is not checked and may be wrong."""
+    """Load the cache line of `array[index]` ahead of its use. The index may be out of range."""
 
     def generate(context, builder, signature, args):
-        data = context.make_array(signature.args[0])(context, builder, args[0]).data
-        address = builder.gep(data, [args[1]])
+        address = _address(context, builder, signature, args)
         word = ir.IntType(32)
         kind = ir.FunctionType(ir.VoidType(), [address.type, word, word, word])
         function = builder.module.declare_intrinsic("llvm.prefetch", [address.type], kind)
@@ -271,22 +272,20 @@ _lanes = ir.VectorType(ir.IntType(32), LANES)
 
 @intrinsic
 def matches(typing_context, array, index, live, value):
-    """How many of the first `live` of the LANES elements from `array[index]` (int32) on equal `value`.
+    """How many of the first `live` (any number) of the LANES elements from `array[index]` (int32) on equal `value`.
 
-    All LANES are read and compared at once, in as many instructions as the processor needs for them: the array must
-    reach that far.
+    All LANES are read and compared at once, so the array must reach that far.
     """
 
     def generate(context, builder, signature, args):
-        def everywhere(scalar):
+        def in_all_lanes(scalar):
             undefined = ir.Constant(_lanes, ir.Undefined)
             first = builder.insert_element(undefined, scalar, ir.IntType(32)(0))
             return builder.shuffle_vector(first, undefined, ir.Constant(_lanes, [0] * LANES))
 
-        data = context.make_array(signature.args[0])(context, builder, args[0]).data
-        address = builder.bitcast(builder.gep(data, [args[1]]), _lanes.as_pointer())
-        equal = builder.icmp_signed("==", builder.load(address, align=4), everywhere(args[3]))
-        alive = builder.icmp_signed("<", ir.Constant(_lanes, list(range(LANES))), everywhere(args[2]))
+        address = builder.bitcast(_address(context, builder, signature, args), _lanes.as_pointer())
+        equal = builder.icmp_signed("==", builder.load(address, align=4), in_all_lanes(args[3]))
+        alive = builder.icmp_signed("<", ir.Constant(_lanes, list(range(LANES))), in_all_lanes(args[2]))
         mask = builder.bitcast(builder.and_(equal, alive), ir.IntType(LANES))
         return builder.zext(builder.ctpop(mask), ir.IntType(64))
 
