@@ -11,10 +11,8 @@ is the call that made it. No size is too small: a graph without room for edges h
 
 import functools
 import inspect
-import math
 import os
 from collections.abc import Callable
-from typing import NamedTuple
 
 import numpy as np
 
@@ -26,27 +24,22 @@ from tcgpu.suggest import unknown
 
 U64 = np.uint64
 GOLDEN = U64(0x9E3779B97F4A7C15)  # odd, so its multiples pass all 64-bit numbers before one repeats
+LARGEST = {"seed": 2**63 - 1, "scale": 30, "a": 1, "b": 1, "c": 1, "a + b + c": 1, "kept": 1, "rewired": 1}  # arguments
 EDGE_BYTES, VERTEX_BYTES = 32, 24  # memory for each while a Graph is made
 
 GENERATORS: dict[str, Callable[..., Graph]] = {}  # by name
 
 
-class RawEdges(NamedTuple):
-    """Edges as drawn: both ends (int32), with loops and duplicates, and the number of vertices."""
-
-    u: np.ndarray
-    v: np.ndarray
-    n: int
-
-
 def _generator(draw):
-    """Decorate a function that draws RawEdges: it then returns a Graph. Its attribute `edges` still draws edges."""
+    """Decorate a function that draws edges `(u, v, n)`: it then returns a Graph. Its attribute `edges` draws edges."""
     signature = inspect.signature(draw).replace(return_annotation=Graph)
 
     @functools.wraps(draw)
     def raw(*args, **knobs):
-        _check_whole("seed", knobs.get("seed", 0), high=2**63 - 1)
-        return RawEdges(*draw(*args, **knobs))
+        given = signature.bind(*args, **knobs).arguments
+        for name, value in given.items():
+            given[name] = _checked(name, value, signature.parameters[name].annotation)
+        return draw(**given)
 
     @functools.wraps(draw)
     def generate(*args, **knobs):
@@ -59,13 +52,20 @@ def _generator(draw):
     return generate
 
 
-def edges(name: str, *args, **knobs) -> RawEdges:
+def edges(name: str, *args, **knobs) -> tuple[np.ndarray, np.ndarray, int]:
     """The edges that a generator draws, not cleaned: what measurements from raw edges start with.
 
     Parameters
     ----------
     name : str
         A key of `GENERATORS`; the other arguments are that generator's.
+
+    Returns
+    -------
+    u, v : arrays of int32
+        Both ends of each edge, with loops and duplicates.
+    n : int
+        The number of vertices.
     """
     if name not in GENERATORS:
         raise GraphError(unknown("generator", name, GENERATORS))
@@ -98,10 +98,7 @@ def rmat(
     permuted : bool
         Permute the vertex numbers, as graph500 does; otherwise high degrees come first.
     """
-    _check_whole("scale", scale, high=30)
-    _check_whole("edge_factor", edge_factor)
-    for name, share in (("a", a), ("b", b), ("c", c), ("a + b + c", round(a + b + c, 9))):
-        _check_number(name, share, high=1)
+    _checked("a + b + c", round(a + b + c, 9), float)
     n, m = 1 << scale, edge_factor << scale
     _check_fits(n, m)
     bounds = np.minimum(np.round(np.cumsum([a, b, c]) * 2**32), 2**32).astype(np.uint64)
@@ -121,7 +118,6 @@ def delaunay(n: int, numbering: str = "multiscale", *, seed: int = 0):
         quarter comes first, and so on, comes before the rest; each follows a space-filling curve. "spatial": all points
         follow the curve.
     """
-    _check_whole("n", n)
     _check_fits(n, 6 * n)
     points = _Random(seed).uniform(2 * n).reshape(n, 2)
     if numbering == "multiscale":
@@ -143,7 +139,7 @@ def delaunay(n: int, numbering: str = "multiscale", *, seed: int = 0):
 @_generator
 def mesh(rows: int, cols: int, *, seed: int = 0):
     """A flat mesh: a grid, numbered by rows, whose cells have one diagonal each: 2 (rows - 1) (cols - 1) triangles."""
-    _check_grid(rows=rows, cols=cols)
+    _check_fits(rows * cols, 7 * rows * cols)
     return *_grid_edges((rows, cols), (0, 1), (1, 0), (1, 1)), rows * cols
 
 
@@ -157,9 +153,8 @@ def mesh3d(planes: int, rows: int, cols: int, nonzeros_per_column: float = 7.39,
         The tetrahedra alone have 7 edges a vertex, fewer at the surface. Random diagonals of cubes and faces are added,
         or random edges left out, until there are so many (or all diagonals). 7.39 is that of the matrix `auto`.
     """
-    sizes = _check_grid(planes=planes, rows=rows, cols=cols)
-    _check_number("nonzeros_per_column", nonzeros_per_column)
-    n, random = planes * rows * cols, _Random(seed)
+    sizes, n, random = (planes, rows, cols), planes * rows * cols, _Random(seed)
+    _check_fits(n, 7 * n)
     u, v = _grid_edges(sizes, (0, 0, 1), (0, 1, 0), (1, 0, 0), (0, 1, 1), (1, 0, 1), (1, 1, 0), (1, 1, 1))
     wanted = round(nonzeros_per_column * n)
     if wanted < u.size:
@@ -182,9 +177,7 @@ def road(rows: int, cols: int, kept: float = 0.8, bends: float = 0, *, seed: int
         The mean number of vertices of degree 2 along a road, geometrically distributed. With 7 there are 13 times as
         many vertices and 1.05 nonzeros per column, as in great-britain_osm.
     """
-    _check_grid(rows=rows, cols=cols)
-    _check_number("kept", kept, high=1)
-    _check_number("bends", bends)
+    _check_fits(rows * cols, 7 * rows * cols)
     n, random = rows * cols, _Random(seed)
     _check_fits(n + 2.2 * n * bends, 2.2 * n * (1 + bends))
     roads = []
@@ -205,8 +198,6 @@ def copapers(n: int, mean_degree: float = 73.9, *, seed: int = 0):
     A clique of s vertices (s^-2.5 is its frequency, 6.5 * mean_degree its largest size) takes one of every four numbers
     from a random one on. Cliques are drawn until the mean degree is within 1 % of `mean_degree`, or half of n.
     """
-    _check_whole("n", n)
-    _check_number("mean_degree", mean_degree)
     wanted = round(min(mean_degree, (n - 1) / 2) * n / 2) if n > 2 else 0
     _check_fits(n, 2 * wanted)
     largest = min(max(3, int(6.5 * mean_degree)), n)
@@ -228,8 +219,6 @@ def by_nonzeros(m: int, nonzeros_per_column: float, *, seed: int = 0):
     last one back to the first: to a random one of the next four, one of the four after these, and so on. So columns
     have equal lengths, but for some of the first ones, neighbours share neighbours, and no region is special.
     """
-    _check_whole("m", m)
-    _check_number("nonzeros_per_column", nonzeros_per_column)
     n = round(m / nonzeros_per_column) if m and nonzeros_per_column else 0
     _check_fits(n, m)
     longest = -(-m // n) if n else 0
@@ -249,8 +238,6 @@ def by_nonzeros(m: int, nonzeros_per_column: float, *, seed: int = 0):
 @_generator
 def random(n: int, m: int, *, seed: int = 0):
     """Erdos-Renyi G(n, m): m different edges, all sets of m equally likely."""
-    _check_whole("n", n)
-    _check_whole("m", m)
     possible = n * (n - 1) // 2
     if m > possible:
         raise GraphError(f"{n} vertices have no more than {possible} edges, not {m}")
@@ -264,8 +251,6 @@ def barabasi_albert(n: int, k: int, *, seed: int = 0):
 
     The first k + 1 vertices are a star; k * (n - k) edges in all.
     """
-    _check_whole("n", n)
-    _check_whole("k", k)
     first = min(n, k + 1)
     m = max(first - 1, 0) + (n - first) * k
     _check_fits(n, m)
@@ -284,9 +269,6 @@ def watts_strogatz(n: int, k: int, rewired: float = 0.1, *, seed: int = 0):
     rewired : float
         The share of edges that lead to a random vertex; loops and duplicates among them are drawn, then dropped.
     """
-    _check_whole("n", n)
-    _check_whole("k", k)
-    _check_number("rewired", rewired, high=1)
     reach = min(k // 2, n // 2)
     _check_fits(n, n * reach)
     random = _Random(seed)
@@ -303,21 +285,20 @@ def watts_strogatz(n: int, k: int, rewired: float = 0.1, *, seed: int = 0):
 @_generator
 def empty(n: int, *, seed: int = 0):
     """No edges at all."""
-    _check_whole("n", n)
     return np.empty(0, np.int32), np.empty(0, np.int32), n
 
 
 @_generator
 def path(n: int, *, seed: int = 0):
     """Vertices in a row."""
-    _check_grid(n=n)
+    _check_fits(n, 7 * n)
     return *_grid_edges((n,), (1,)), n
 
 
 @_generator
 def cycle(n: int, *, seed: int = 0):
     """Vertices in a circle, from three on; fewer are a path."""
-    _check_grid(n=n)
+    _check_fits(n, 7 * n)
     u, v = _grid_edges((n,), (1,))
     return (np.append(u, np.int32(n - 1)), np.append(v, np.int32(0)), n) if n > 2 else (u, v, n)
 
@@ -325,7 +306,7 @@ def cycle(n: int, *, seed: int = 0):
 @_generator
 def star(n: int, *, seed: int = 0):
     """Vertex 0 linked to the n - 1 others."""
-    _check_grid(n=n)
+    _check_fits(n, 7 * n)
     leaves = np.arange(1, n, dtype=np.int32)
     return np.zeros_like(leaves), leaves, n
 
@@ -333,7 +314,6 @@ def star(n: int, *, seed: int = 0):
 @_generator
 def clique(n: int, *, seed: int = 0):
     """Every vertex linked to every other: n (n - 1) (n - 2) / 6 triangles."""
-    _check_whole("n", n)
     _check_fits(n, n * (n - 1) // 2)
     first = np.arange(n, dtype=np.int32)
     u = np.repeat(first, np.arange(n)[::-1])
@@ -344,8 +324,6 @@ def clique(n: int, *, seed: int = 0):
 @_generator
 def complete_bipartite(left: int, right: int, *, seed: int = 0):
     """Every one of the `left` first vertices linked to each of the `right` others: no triangle."""
-    _check_whole("left", left)
-    _check_whole("right", right)
     _check_fits(left + right, left * right)
     u = np.repeat(np.arange(left, dtype=np.int32), right)
     return u, np.tile(np.arange(left, left + right, dtype=np.int32), left), left + right
@@ -354,7 +332,7 @@ def complete_bipartite(left: int, right: int, *, seed: int = 0):
 @_generator
 def grid(rows: int, cols: int, *, seed: int = 0):
     """A square grid, numbered by rows: no triangle."""
-    _check_grid(rows=rows, cols=cols)
+    _check_fits(rows * cols, 7 * rows * cols)
     return *_grid_edges((rows, cols), (0, 1), (1, 0)), rows * cols
 
 
@@ -582,28 +560,16 @@ def _attach(worker, workers, first, n, k, seed, queue, ends):
 # Checks of arguments
 
 
-def _check_whole(name, value, high=cleaning.MAX_VERTICES):
-    """GraphError unless the value is a whole number in 0..high."""
-    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or not 0 <= value <= high:
-        raise GraphError(f"{name} must be a whole number in 0..{high}, not {value!r}")
-
-
-def _check_number(name, value, high=np.inf):
-    """GraphError unless the value is a finite number in 0..high."""
-    valid = isinstance(value, (int, float, np.number)) and not isinstance(value, bool)
-    if not valid or not 0 <= value <= high or value == np.inf:
-        raise GraphError(
-            f"{name} must be a number {'of at least 0' if high == np.inf else f'in 0..{high}'}, not {value!r}"
-        )
-
-
-def _check_grid(**sizes):
-    """GraphError unless all sizes are whole numbers and the grid is not too large; returns the sizes."""
-    for name, size in sizes.items():
-        _check_whole(name, size)
-    n = math.prod(map(int, sizes.values()))
-    _check_fits(n, 7 * n)
-    return tuple(sizes.values())
+def _checked(name, value, kind):
+    """The value of an argument; GraphError unless an int is whole, and a float finite, and both in their range."""
+    if kind not in (int, float):
+        return value
+    high = LARGEST.get(name, cleaning.MAX_VERTICES if kind is int else np.inf)
+    number = isinstance(value, (int, np.integer) if kind is int else (int, float, np.number))
+    if isinstance(value, bool) or not number or not 0 <= value <= high or value == np.inf:
+        allowed = "of at least 0" if high == np.inf else f"in 0..{high}"
+        raise GraphError(f"{name} must be a {'whole ' if kind is int else ''}number {allowed}, not {value!r}")
+    return int(value) if kind is int else value
 
 
 def _check_fits(n, m):

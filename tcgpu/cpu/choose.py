@@ -130,17 +130,9 @@ def hub_rows(graph, base):
 
 
 def edge_work(graph, positions, rows, columns):
-    """The estimated cost of single edges (u, v) in a count in parts, in look-ups.
+    """The estimated cost of single edges (u, v) in a count in parts, in look-ups: an array.
 
-    Parameters
-    ----------
-    graph : Graph
-    positions, rows, columns : arrays of int
-        For each edge its position in `row_idx`, its v, and its u.
-
-    Returns
-    -------
-    array of int64 or float64
+    positions, rows, columns: arrays of each edge's position in `row_idx`, its v, and its u.
     """
     name, base = design_name(graph, MAX_KEPT_HUBS)
     length = graph.col_ptr[rows + 1] - graph.col_ptr[rows]

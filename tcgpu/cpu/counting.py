@@ -38,19 +38,9 @@ U64 = np.uint64
 
 
 def count(graph, part=None, workers=None):
-    """The number of triangles of a Graph, counted in the order that it has.
+    """The number of triangles of a Graph (int), counted in the order that it has.
 
-    Parameters
-    ----------
-    graph : Graph
-    part : Edges or tcgpu.distributed.Part, optional
-        Count only the triangles u < v < w whose edge (u, v) is in this part.
-    workers : int, optional
-        The number of threads; all by default.
-
-    Returns
-    -------
-    int
+    part: count only the triangles u < v < w whose edge (u, v) is in it. workers: the number of threads (default: all).
     """
     if part is None:
         return count_by(design(graph), graph, all_edges(graph), workers)

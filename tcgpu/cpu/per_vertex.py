@@ -32,48 +32,24 @@ U64 = np.uint64
 
 
 def triangles(graph, order="auto"):
-    """How many triangles each vertex is in.
-
-    Parameters
-    ----------
-    graph : Graph
-    order : str
-        The vertex order to count in. The result is in the graph's own order.
-
-    Returns
-    -------
-    array of int64, shape (n,)
-    """
+    """How many triangles each vertex is in (int64). order: to count in; the result is in the graph's own order."""
     own = in_order(graph, order, "triangles")
     [(_, found)] = tally(own, False)
     return found if own is graph else found[own.rank]
 
 
 def support(graph, order="auto"):
-    """How many triangles each edge is in (int64, shape (m,)), in the order of `row_idx`. `order`: as in `triangles`."""
+    """How many triangles each edge is in (int64), in the order of `row_idx`. order: as in `triangles`."""
     own = in_order(graph, order, "support")
     [(_, found)] = tally(own, True)
     return in_edge_order_of(graph, own, found.astype(np.int64))
 
 
 def tally(graph, by_edge, part=None, workers=None):
-    """The triangles at each edge (int32) or vertex (int64), in the graph's own order.
+    """The triangles at each edge (int32) or vertex (int64), in the graph's own order: a list of (first, array).
 
-    Parameters
-    ----------
-    graph : Graph
-    by_edge : bool
-        Tally edges; otherwise vertices.
-    part : Edges or tcgpu.distributed.Part, optional
-        Only the triangles u < v < w whose edge (u, v) is in this part.
-    workers : int, optional
-        The number of threads; all by default.
-
-    Returns
-    -------
-    list of (int, array)
-        The first edge or vertex of each array. Of all edges there is one array, from 0 on. Of a part there are two, of
-        what its triangles can touch near u and near v, or one where these touch.
+    Without a part there is one array, from 0 on. With one, only triangles u < v < w whose edge (u, v) is in it are
+    tallied; there are then two arrays, for what they can touch near u and near v, or one if these overlap.
     """
     copies = workers = workers_for(part or all_edges(graph), workers)
     if part is None:

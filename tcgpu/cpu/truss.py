@@ -99,7 +99,7 @@ def numbers(graph):
     rest = _remaining(left, support, own.col_of, own.row_idx, own.n)
     scratch = _scratch(rest)
     while rest.origin.size:
-        _open_window(rest.support, np.zeros(int(rest.support.max()) + 2, np.int64), scratch.window, scratch.counters)
+        _open_window(rest.support, scratch)
         _peel_window(rest, scratch, found)
         left = np.flatnonzero(rest.support >= 0)
         if _all_equal(rest.support[left]):
@@ -177,6 +177,19 @@ def _scratch(rest):
     )
 
 
+def _open_window(support, scratch):
+    """List the edges of the next levels: as many levels as make up for reading all edges once a level."""
+    edges = np.bincount(support[support >= 0])  # of each level
+    levels = np.flatnonzero(edges)
+    listed = np.cumsum(edges[levels])
+    number = max(1, np.count_nonzero(np.arange(1, levels.size + 1) * listed <= listed[-1]))
+    end = int(levels[number - 1]) + 1
+    window = np.flatnonzero((support >= 0) & (support < end))
+    scratch.window[: window.size] = window
+    scratch.counters[:] = 0
+    scratch.counters[[LEVEL, END, LISTED]] = levels[0], end, window.size
+
+
 def _peel_window(rest, scratch, found):
     """Peel all edges of the window; write their truss numbers to `found`."""
     workers = threads()
@@ -206,31 +219,6 @@ def _fill_neighbourhoods(
         indices[put], edge[put] = u, e
         length[u] += 1
         length[v] += 1
-
-
-@jit
-def _open_window(support, histogram, window, counters):
-    """List the edges of the next levels: as many levels as make up for reading all edges once a level."""
-    left = I64(0)
-    for e in range(support.size):
-        if support[U64(e)] >= 0:
-            histogram[U64(support[U64(e)])] += 1
-            left += 1
-    lowest = 0
-    while left and not histogram[lowest]:
-        lowest += 1
-    end, levels, inside = lowest, 0, I64(0)
-    while end < histogram.size and (levels == 0 or (levels + 1) * (inside + histogram[end]) <= left):
-        levels += histogram[end] > 0
-        inside += histogram[end]
-        end += 1
-    listed = 0
-    for e in range(support.size):
-        if 0 <= support[U64(e)] < end:
-            window[U64(listed)] = e
-            listed += 1
-    counters[:] = 0
-    counters[LEVEL], counters[END], counters[LISTED] = lowest, end, listed
 
 
 @jit

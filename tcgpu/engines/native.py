@@ -100,12 +100,8 @@ def run_threads(function, *args, workers=None, queue=None):
     not started, and `queue[0]` becomes STOPPED. A function that takes its tasks with `fetch_add(queue, 0, 1)` then
     finds no more; others have to test `stopped(queue)`. Their results are incomplete.
 
-    Parameters
-    ----------
-    workers : int, optional
-        `threads()` by default.
-    queue : array of int64, optional
-        One of the arguments. Without it a single worker is called directly and cannot be stopped: for short work.
+    workers: their number, `threads()` by default. queue: an int64 array among the arguments. Without it a single worker
+    is called directly and cannot be stopped: for short work.
     """
     workers = workers or threads()
     if workers == 1 and queue is None and getattr(function, "overloads", True):
