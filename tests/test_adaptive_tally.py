@@ -11,7 +11,7 @@ import tcgpu
 from tcgpu import DeviceGraph, Graph, GraphError, MethodError, cpu, generate
 from tcgpu.engines import runtime
 from tcgpu.kernels import adaptive, ends
-from tcgpu.kernels.adaptive import setup, tally
+from tcgpu.kernels.adaptive import layout, support_bands
 
 BY_DEGREE = {
     "as it comes": {},
@@ -118,7 +118,7 @@ def test_each_class_as_it_comes_in_the_simulator(knobs):
 @pytest.mark.parametrize("hubs", [8192, 8000, 5000, 2048, 1])
 def test_hubs_of_all_stretches(hubs):
     graph = all_stretches()
-    stretches = (graph.row_idx - (graph.n - 8192)) // setup.STRETCH
+    stretches = (graph.row_idx - (graph.n - 8192)) // layout.HUB_GROUP
     assert set(range(4)) <= set(stretches.tolist())
     with runtime.using("sim"):
         assert same(graph, hubs=hubs, heavy=0)
@@ -153,9 +153,9 @@ def test_the_classes_are_not_empty():
         found, before = {}, 0
         for step in plan.steps:
             step.run(plan.arrays)
-            after = sum(int(plan.arrays[name].sum()) for name in ("support", "tallies", "gains16"))
+            after = sum(int(plan.arrays[name].sum()) for name in ("support", "slot_support", "by_slot16"))
             found[step.kernel.__name__], before = after - before, after
-    assert found.pop("fill_stretch_rows") == 0
+    assert found.pop("fill_group_rows") == 0
     assert found.pop("gather") > 0
     assert sum(found.values()) == 3 * cpu.plan(graph).count()
     assert set(found) == {"column_tally", "pair_tally", "window_tally", "sieve_tally", "far_tally", "hash_tally"}
@@ -221,7 +221,7 @@ def test_knobs_out_of_range_are_refused(knobs):
 def test_bands_of_too_many_words_are_merged():
     for n, kernels in ((2**21, 4), (2**21 + 1, 1)):
         plan = adaptive.support_plan(Graph.from_edges([0, 1], [1, 2], n), words=1024)
-        assert len(plan.steps) == kernels and plan.steps[-1].kernel is tally.merge_tally
+        assert len(plan.steps) == kernels and plan.steps[-1].kernel is support_bands.merge_tally
 
 
 def test_too_many_edges_are_refused():

@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -230,6 +231,8 @@ def test_what_is_compiled_ahead_is_what_a_count_launches(monkeypatch):
     launched, launch = [], runtime.Kernel.launch
     monkeypatch.setattr(runtime.Kernel, "launch", lambda k, *args, **how: launched.append(k) or launch(k, *args, **how))
     with runtime.using("sim"):
+        large = replace(runtime.facts(), shared_per_block=227 << 10)
+        monkeypatch.setattr(runtime, "facts", lambda: large)
         u, v, _ = tcgpu.generate.edges("rmat", 4, 8)
         assert adaptive.plan(tcgpu.DeviceGraph.from_edges(u, v, order="degree")).count() > 0
     assert tuple(dict.fromkeys(launched)) == adaptive.BY_DEGREE

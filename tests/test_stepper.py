@@ -15,7 +15,7 @@ import costs
 import tcgpu
 from tcgpu import TcgpuError
 from tcgpu.errors import GraphError
-from tcgpu.kernels.adaptive.setup import EMPTY
+from tcgpu.kernels.adaptive.far import EMPTY
 from tcgpu.kernels.chatterjee.chunks import split
 from tcgpu.lab import stepper
 from tcgpu.lab.stepper import adaptive_steps, frames, search_steps
@@ -235,7 +235,7 @@ def test_hubs_read_as_many_rows_of_bits_as_the_kernel():
     """All vertices are hubs and all columns heavy; a row of bits is a word for each of 32 lanes."""
     graph = CLUB.ordered("degree")
     plan = METHODS["adaptive"].plan(graph, near=graph.n, hubs=graph.n, heavy=0)
-    assert reads(plan, "rows") == 32 * lookups(graph, "adaptive", near=64, hubs=64, heavy=0) > 0
+    assert reads(plan, "hub_rows") == 32 * lookups(graph, "adaptive", near=64, hubs=64, heavy=0) > 0
 
 
 @pytest.mark.sim

@@ -28,8 +28,7 @@ import numpy as np
 from tcgpu.declarations import Method
 from tcgpu.engines import runtime
 from tcgpu.engines.runtime import cuda, int32, int64, kernel, uint32
-from tcgpu.kernels import Plan, Step, carry, simulated
-from tcgpu.kernels.adaptive import tally
+from tcgpu.kernels import Plan, Step, adaptive, carry, simulated
 from tcgpu.kernels.bisson_fatica import support
 from tcgpu.kernels.bisson_fatica.support import (
     EVERY_LANE,
@@ -260,7 +259,7 @@ class TrussAnew(Truss):
 
 def supports(graph):
     """The support of each edge by `adaptive`, on the device."""
-    with tally.support_plan(graph).carried_out() as done:
+    with adaptive.support_plan(graph).carried_out() as done:
         return runtime.to_device_library(done.arrays[done.answer])
 
 
@@ -272,7 +271,7 @@ def plan(graph, k=None, *, method=None):
     if method is None and graph.m > MIDDLING[1]:
         back = prepare(graph, "natural")
         own = prepare(back, "auto")
-        start = tally.support_plan(own)
+        start = adaptive.support_plan(own)
         if own.order == "degree" and start.device_bytes + BYTES_ANEW * graph.m <= runtime.memory_free():
             return _anew(own, back, k)
         return _in_place(graph, k, method, carry.edges_back(start, own, back))

@@ -372,7 +372,7 @@ def list_columns(length, near, columns, state, short, middling):
 THREADS, BLOCKS = 256, 1024  # of what goes over all columns or nonzeros
 COMMON = ("col_ptr", "length", "row_idx", "support", "weak", "columns", "state")
 MIDDLING = SMALL, 1 << 21  # edges: `adaptive` goes by degree from the first on; up to the second, that does not pay
-COUNTERS = "support", "tallies", "gains", "twice"  # arrays that steps add to
+COUNTERS = "support", "slot_support", "slot_support16", "twice"  # arrays that steps add to
 
 
 class SupportPlan(Plan):

@@ -6,7 +6,7 @@ In other orders a column is local if it has `short` rows or more and all of them
 others are merged. The first panel says which kernel takes which vertex, and which of them are done.
 """
 
-from tcgpu.kernels.adaptive.setup import EMPTY, GOLDEN
+from tcgpu.kernels.adaptive.far import EMPTY, HASH_FACTOR
 from tcgpu.lab.stepper.frames import GLOBAL, REGISTERS, SHARED, Matrix, bits, cells, counted, listed
 from tcgpu.lab.stepper.merge_steps import merge, merge_columns
 
@@ -129,7 +129,7 @@ class AsGiven(Kernels):
 
 
 class ByDegree(Kernels):
-    """Near vertices, hubs and heavy columns, and what there is to do, as `setup` lays it out."""
+    """Near vertices, hubs and heavy columns, and what there is to do, as `layout` lays it out."""
 
     def __init__(self, builder, near, hubs, heavy, crowd, short, word):
         super().__init__(builder, word)
@@ -288,7 +288,7 @@ def hash_table(rows):
 
 def probes(slots, row):
     """The slots where a row is looked for, up to the one that has it or is empty."""
-    slot = (row * GOLDEN & 0xFFFFFFFF) >> (33 - len(slots).bit_length())
+    slot = (row * HASH_FACTOR & 0xFFFFFFFF) >> (33 - len(slots).bit_length())
     probed = [slot]
     while slots[slot] not in (EMPTY, row):
         slot = (slot + 1) % len(slots)

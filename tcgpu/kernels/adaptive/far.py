@@ -1,0 +1,150 @@
+"""Triangles j < i < k with a far k: short columns are merged, a long column becomes a hash table.
+
+The *_kernel functions count; the *_tally functions count for each edge, as `support_plan` says.
+"""
+
+from tcgpu.engines.runtime import cuda, int32, int64, kernel, uint32
+from tcgpu.kernels.adaptive.layout import LONG, shared_thread
+from tcgpu.kernels.device.merge import common_values
+from tcgpu.kernels.device.reduction import add_block_to
+
+EMPTY = -1
+HASH_FACTOR = 2654435769  # Knuth's multiplier: 2^32 over the golden ratio
+TABLE_ROWS = 512  # that a hash table takes at a time; a longer column takes turns
+TABLE_BYTES = 4 * 2 * TABLE_ROWS  # of shared memory: at most half of a table is full
+TALLY_BYTES = 2 * TABLE_BYTES  # and which nonzero each row is
+
+
+@kernel("void(int64[::1], int32[::1], int32[::1], int32[::1], int64, int64, int64, int64[::1])")
+def far_kernel(col_ptr, row_idx, col_of, far_count, short, index, of, total):
+    """A thread per nonzero (i, j): merge the far rows of columns i and j, if j has fewer than `short`.
+
+    Most nonzeros are near and have nothing to do. Only the others read where column i begins.
+    """
+    count = int64(0)
+    e = shared_thread(index, of)
+    while e < row_idx.size:
+        i, j = row_idx[e], col_of[e]
+        length = far_count[j]
+        p_end = col_ptr[j] + length
+        if e + 1 < p_end and length < short:
+            q = col_ptr[i]
+            count += common_values(row_idx, e + 1, p_end, row_idx, q, q + far_count[i])
+        e += cuda.gridsize(1) * of
+    add_block_to(total, count)
+
+
+@cuda.jit(device=True)
+def tally_common_values(row_idx, p, p_end, q, q_end, support):
+    """Merge row_idx[p:p_end] and row_idx[q:q_end]: 1 more for both nonzeros of each common row. Returns how many."""
+    p, p_end, q, q_end = uint32(p), uint32(p_end), uint32(q), uint32(q_end)
+    found = int32(0)
+    while p < p_end and q < q_end:
+        x, y = row_idx[p], row_idx[q]
+        if x == y:
+            cuda.atomic.add(support, p, int32(1))
+            cuda.atomic.add(support, q, int32(1))
+            found += 1
+        p += x <= y
+        q += y <= x
+    return found
+
+
+@kernel("void(int64[::1], int32[::1], int32[::1], int32[::1], int64, int32[::1])")
+def far_tally(col_ptr, row_idx, col_of, far_count, short, support):
+    """As far_kernel, for each edge."""
+    e = cuda.grid(1)
+    while e < row_idx.size:
+        i, j = row_idx[e], col_of[e]
+        length = far_count[j]
+        p_end = col_ptr[j] + length
+        if e + 1 < p_end and length < short:
+            q = col_ptr[i]
+            found = tally_common_values(row_idx, e + 1, p_end, q, q + far_count[i], support)
+            if found != 0:
+                cuda.atomic.add(support, e, found)
+        e += cuda.gridsize(1)
+
+
+@cuda.jit(device=True)
+def insert(table, mask, shift, row):
+    """Put a row into a hash table of mask + 1 places, 2^(32 - shift); returns its place."""
+    k = (uint32(row) * HASH_FACTOR) >> shift
+    while cuda.atomic.cas(table, k, EMPTY, row) != EMPTY:
+        k = (k + 1) & mask
+    return k
+
+
+@cuda.jit(device=True)
+def place_of(table, mask, shift, row):
+    """The place that has the row, or the EMPTY one that says that none has."""
+    k = (uint32(row) * HASH_FACTOR) >> shift
+    while table[k] != EMPTY and table[k] != row:
+        k = (k + 1) & mask
+    return k
+
+
+@cuda.jit(device=True)
+def look_up_long_columns(col_ptr, row_idx, far_count, long_columns, list_sizes, lanes, support, tally):
+    """A block per long column j: its far rows in a hash table, those of each column i in it looked up there.
+
+    lanes: threads that share a column i. tally: add to the support of all three edges; the table then has a second
+    half, that says which nonzero each row is. Returns how many triangles this thread has found.
+    """
+    table = cuda.shared.array(0, int32)
+    thread, threads = cuda.threadIdx.x, cuda.blockDim.x
+    count = int64(0)
+    task = cuda.blockIdx.x
+    while task < list_sizes[LONG]:
+        j = long_columns[task]
+        first, end = col_ptr[j], col_ptr[j] + far_count[j]
+        while first < end:
+            length = min(end - first, TABLE_ROWS)
+            size, shift = uint32(64), uint32(26)
+            while size < 2 * length:
+                size, shift = 2 * size, shift - 1
+            k = thread
+            while k < size:
+                table[k] = EMPTY
+                k += threads
+            cuda.syncthreads()
+            p = first + thread
+            while p < first + length:
+                place = insert(table, size - 1, shift, row_idx[p])
+                if tally:
+                    table[size + place] = p - first
+                p += threads
+            cuda.syncthreads()
+            e = col_ptr[j] + thread // lanes
+            while e < end:
+                i = row_idx[e]
+                q, q_end, found = col_ptr[i] + thread % lanes, col_ptr[i] + far_count[i], int32(0)
+                while q < q_end:
+                    place = place_of(table, size - 1, shift, row_idx[q])
+                    if table[place] != EMPTY:
+                        found += 1
+                        if tally:
+                            cuda.atomic.add(support, first + table[size + place], int32(1))
+                            cuda.atomic.add(support, q, int32(1))
+                    q += lanes
+                if tally and found != 0:
+                    cuda.atomic.add(support, e, found)
+                count += found
+                e += threads // lanes
+            cuda.syncthreads()
+            first += length
+        task += cuda.gridDim.x
+    return count
+
+
+@kernel("void(int64[::1], int32[::1], int32[::1], int32[::1], int64[::1], int64[::1])")
+def hash_kernel(col_ptr, row_idx, far_count, long_columns, list_sizes, total):
+    """A block per long column: count."""
+    count = look_up_long_columns(col_ptr, row_idx, far_count, long_columns, list_sizes, 8, row_idx, False)
+    add_block_to(total, count)
+
+
+@kernel("void(int64[::1], int32[::1], int32[::1], int32[::1], int64[::1], int32[::1])")
+def hash_tally(col_ptr, row_idx, far_count, long_columns, list_sizes, support):
+    """A block per long column: count for each edge."""
+    look_up_long_columns(col_ptr, row_idx, far_count, long_columns, list_sizes, 4, support, True)

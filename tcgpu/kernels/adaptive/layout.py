@@ -1,0 +1,296 @@
+"""What `adaptive` lays out on the device before it counts: near numbers, in-edges, tasks, rows of bits.
+
+quads         four near numbers to a uint64, column after column; `near` is the same memory as uint16. A position in
+              `near` is a slot. A column's numbers ascend up to the end of its last quad; zeros fill up its first one.
+quad_ptr      quad_ptr[j] to quad_ptr[j + 1]: the quads of column j
+in_edges      in_ptr[i] to in_end[i]: the in-edges of vertex i. An in-edge is column j, which holds i; what is stored is
+              the piece of `quads` that has all of j's near numbers past i's
+columns,      a task is a vertex i and some of its in-edges: columns[task] is the piece of `quads` that is column i,
+  pieces      pieces[task] the piece of `in_edges`
+hub_rows      HUB_WORDS uint64 for each hub h: bit k says that hubs h and k > h are neighbours
+
+A piece is where a part of an array begins, and its length, in a uint64. `pack_piece` makes it, `unpack_piece` reads it.
+
+Share `index` of `of` has every `of`-th of the listed columns, of the vertices whose in-edges are looked up, and of the
+blocks that take nonzeros: each triangle is counted by one share. In degree order neighbouring columns have about as
+much to do, and so have the shares.
+"""
+
+from inspect import signature
+from typing import NamedTuple
+
+import numpy as np
+
+from tcgpu.engines.runtime import cuda, int32, int64, kernel, uint32, uint64
+from tcgpu.kernels import Scan, Step, enough_blocks, orientation
+from tcgpu.kernels.device.reduction import BYTES_PER_THREAD
+from tcgpu.kernels.device.search import first_from
+from tcgpu.kernels.device.warp import append_lanes
+
+NEAR = 65535  # vertices that are near
+HUBS = 8192
+FIRST_HUB = NEAR + 1 - HUBS  # the near number of the first hub
+HUB_WORDS = HUBS // 64  # words of a hub's row of bits
+HUB_GROUP = 2048  # hubs: as many as 32 lanes with a word each have bits
+LENGTH_BITS = 24  # of a piece; the bits above are its offset
+MAX_TASK_IN_EDGES = 8192
+HEAVY, LONG = 0, 1  # which of list_sizes counts heavy_columns and long_columns
+
+
+@cuda.jit(device=True)
+def pack_piece(offset, length):
+    """The piece of `length` elements from element `offset` on."""
+    return uint64((int64(offset) << LENGTH_BITS) | int64(length))
+
+
+@cuda.jit(device=True)
+def unpack_piece(piece):
+    """Where a piece begins and ends."""
+    begin = uint32(piece >> LENGTH_BITS)
+    return begin, begin + uint32(piece & ((1 << LENGTH_BITS) - 1))
+
+
+@cuda.jit(device=True)
+def column_slots(quad_ptr, j):
+    """The slots of column j, zeros included: where they begin and end."""
+    return 4 * uint32(quad_ptr[j]), 4 * uint32(quad_ptr[j + 1])
+
+
+@cuda.jit(device=True)
+def shared_thread(index, of):
+    """This thread's number in a grid `of` times as large, of whose blocks this grid is share `index`."""
+    return (int64(cuda.blockIdx.x) * of + index) * cuda.blockDim.x + cuda.threadIdx.x
+
+
+@cuda.jit(device=True)
+def in_share(number, index, of):
+    """Whether this vertex, or column, is of share `index`."""
+    return uint32(number) % uint32(of) == uint32(index)
+
+
+@kernel(
+    "void(int64[::1], int32[::1], int64, int64, int64, int64, int64, int32[::1], int32[::1], int32[::1], int32[::1],"
+    " int64[::1])"
+)
+def measure_columns(
+    col_ptr, row_idx, first_near, heavy_quads, long_rows, index, of, far_count, quad_count, heavy_columns,
+    long_columns, list_sizes,
+):  # fmt: skip
+    """A thread per column: how many far rows it has, how many quads hold its near ones; is it heavy, or long?
+
+    The last columns, which have most to do, are listed first. The lists have the columns of share `index` alone.
+    """
+    lane = cuda.threadIdx.x & 31
+    n = col_ptr.size - 1
+    place = cuda.grid(1)
+    while place - lane < n:  # whole warps
+        j = n - 1 - place
+        far = quads = int64(0)
+        if j >= 0:
+            begin, end = col_ptr[j], col_ptr[j + 1]
+            far = first_from(row_idx, begin, end, first_near) - begin
+            quads = (end - begin - far + 3) >> 2
+            far_count[j], quad_count[j] = far, quads
+        own = in_share(place, index, of)
+        append_lanes(own and quads > heavy_quads, j, heavy_columns, list_sizes, HEAVY)
+        append_lanes(own and far >= long_rows, j, long_columns, list_sizes, LONG)
+        place += cuda.gridsize(1)
+
+
+@kernel("void(int32[::1], int64[::1], int32[::1])")
+def bound_in_edges(occurrences, col_ptr, in_count):
+    """A thread per vertex: it lies in no more columns than it occurs in edges beyond those of its own column."""
+    v = cuda.grid(1)
+    while v < in_count.size:
+        in_count[v] = occurrences[v] - int32(col_ptr[v + 1] - col_ptr[v])
+        v += cuda.gridsize(1)
+
+
+@cuda.jit(device=True)
+def slot_of_nonzero(col_ptr, quad_ptr, e, j):
+    """The slot of nonzero e of column j, whose row is near."""
+    return 4 * int64(quad_ptr[j + 1]) - (col_ptr[j + 1] - e)
+
+
+@kernel(
+    "void(int64[::1], int32[::1], int32[::1], int32[::1], int64, int64, int64, int64, int64, int64[::1],"
+    " uint16[::1], uint64[::1])"
+)
+def lay_out(
+    col_ptr, row_idx, col_of, quad_ptr, first_near, first_hub, heavy_quads, index, of, in_end, near, in_edges
+):  # fmt: skip
+    """A thread per nonzero (i, j): i's near number in column j's quads, and the in-edge of i that column j is.
+
+    No in-edge where nothing is past i, where `hub_kernel` counts (i a hub, j heavy), or where i is of another share.
+    in_end[i] is where i's next in-edge goes.
+    """
+    e = cuda.grid(1)
+    while e < row_idx.size:
+        i, j = row_idx[e], col_of[e]
+        begin, end = int64(quad_ptr[j]), int64(quad_ptr[j + 1])
+        by_hubs = i >= first_hub and end - begin > heavy_quads
+        if i >= first_near:
+            slot = slot_of_nonzero(col_ptr, quad_ptr, e, j)
+            near[slot] = i - (col_ptr.size - 2 - NEAR)
+            begin = (slot + 1) >> 2
+        if begin < end and not by_hubs and in_share(i, index, of):
+            in_edges[cuda.atomic.add(in_end, i, 1)] = pack_piece(begin, end - begin)
+        e += cuda.gridsize(1)
+
+
+@kernel("void(int64[::1], int64[::1], int32[::1], int64, int64, int32[::1])")
+def count_tasks(in_ptr, in_end, quad_ptr, fewest, fewer, tasks):
+    """A thread per vertex i with at least `fewest` in-edges, but `fewer`, and a near row: how many tasks it has."""
+    i = cuda.grid(1)
+    while i < tasks.size:
+        in_edges = in_end[i] - in_ptr[i]
+        made = int64(0)
+        if fewest <= in_edges < fewer and quad_ptr[i] < quad_ptr[i + 1]:
+            made = (in_edges + MAX_TASK_IN_EDGES - 1) // MAX_TASK_IN_EDGES
+        tasks[i] = made
+        i += cuda.gridsize(1)
+
+
+@kernel("void(int64[::1], int64[::1], int32[::1], int32[::1], uint64[::1], uint64[::1])")
+def fill_tasks(in_ptr, in_end, quad_ptr, task_ptr, columns, pieces):
+    """A thread per vertex i: each of its tasks."""
+    i = cuda.grid(1)
+    while i < task_ptr.size - 1:
+        first = in_ptr[i]
+        for task in range(task_ptr[i], task_ptr[i + 1]):
+            columns[task] = pack_piece(quad_ptr[i], quad_ptr[i + 1] - quad_ptr[i])
+            pieces[task] = pack_piece(first, min(MAX_TASK_IN_EDGES, in_end[i] - first))
+            first += MAX_TASK_IN_EDGES
+        i += cuda.gridsize(1)
+
+
+@cuda.jit(device=True)
+def set_hub_bit(hub_rows32, h, k):
+    """Set bit k of hub h's row."""
+    cuda.atomic.or_(hub_rows32, 2 * HUB_WORDS * h + (k >> 5), 1 << (k & 31))
+
+
+@cuda.jit(device=True)
+def fill_rows(near, quad_ptr, hubs, hub_rows32, queues, symmetric):
+    """A warp per hub h: bit k of row h for each hub k > h that is a neighbour. Sets all queues to 0.
+
+    symmetric: also bit h of row k, if both hubs are of one group.
+    """
+    thread, lane = cuda.grid(1), cuda.threadIdx.x & 31
+    if thread < queues.size:
+        queues[thread] = 0
+    n = quad_ptr.size - 1
+    h, first = HUBS - 1 - (thread >> 5), HUBS - min(hubs, n)
+    while h >= first:
+        v = n - HUBS + h
+        p, end = column_slots(quad_ptr, v)
+        p += lane
+        while p < end:
+            k = int64(near[p]) - FIRST_HUB
+            if k >= 0:
+                set_hub_bit(hub_rows32, h, k)
+                if symmetric and k // HUB_GROUP == h // HUB_GROUP:
+                    set_hub_bit(hub_rows32, k, h)
+            p += 32
+        h -= cuda.gridsize(1) >> 5
+
+
+@kernel("void(uint16[::1], int32[::1], int64, uint32[::1], int64[::1])")
+def fill_hub_rows(near, quad_ptr, hubs, hub_rows32, queues):
+    """A warp per hub: its row of bits, for `hub_kernel`."""
+    fill_rows(near, quad_ptr, hubs, hub_rows32, queues, False)
+
+
+@kernel("void(uint16[::1], int32[::1], int64, uint32[::1], int64[::1])")
+def fill_group_rows(near, quad_ptr, hubs, hub_rows32, queues):
+    """A warp per hub: its row of bits, symmetric within each group of hubs, for `column_tally`."""
+    fill_rows(near, quad_ptr, hubs, hub_rows32, queues, True)
+
+
+# ------------------------------------------------------------------------------- what plans launch and create for these
+
+
+def launch(kernel, wanted, threads, max_blocks=2112, shared=0, **given):
+    """A launch of as many blocks of `threads` as `wanted` threads make, but at most `max_blocks`.
+
+    shared: bytes of shared memory a block. given: values for parameters of the kernel, or names of arrays; any other
+    parameter is the plan's array of that name.
+    """
+    args = tuple(given.get(name, name) for name in signature(kernel.py_func).parameters)
+    blocks = enough_blocks(max_blocks, wanted, threads)
+    return Step(kernel, blocks, threads, args, max(shared, threads * BYTES_PER_THREAD))
+
+
+def columns_of(graph):
+    """The arrays of a graph that plans copy to the device."""
+    return {"col_ptr": graph.col_ptr, "row_idx": graph.row_idx, "col_of": graph.col_of}
+
+
+def most_quads(graph):
+    """How many quads the near numbers of a graph take at most."""
+    return graph.m // 4 + min(graph.n, graph.m) + 1
+
+
+class Layout(NamedTuple):
+    """Arrays and set-up steps that a plan begins with, as in `Plan`."""
+
+    copied: dict
+    created: dict
+    setup: list
+
+
+def in_edges_by_degree(graph, first_near, heavy_quads, short, deal=(0, 1)):
+    """The Layout up to where `lay_out` fills quads and in-edges: both lists of columns, and room for the rest."""
+    n, m = graph.n, graph.m
+    copied = columns_of(graph)
+    in_edges, counting = m, launch(orientation.count_rows, m, 256, counts="in_count")
+    occurrences = getattr(graph, "occurrences", None)
+    if occurrences is not None:
+        copied["occurrences"] = occurrences
+        in_edges, counting = 2 * graph.records - m, launch(bound_in_edges, n, 256)
+    created = {
+        "far_count": (n, np.int32, None),
+        "quad_count": (n, np.int32, None),
+        "quad_ptr": (n + 1, np.int32, None),
+        "heavy_columns": (n, np.int32, None),
+        "long_columns": (n, np.int32, None),
+        "list_sizes": (2, np.int64, 0),
+        "quads": (most_quads(graph), np.uint64, 0),
+        "in_count": (n, np.int32, 0),
+        "in_ptr": (n + 1, np.int64, None),
+        "in_end": (n + 1, np.int64, None),
+        "in_edges": (in_edges, np.uint64, None),
+    }
+    known = {"first_near": first_near, "heavy_quads": heavy_quads, "long_rows": short, "index": deal[0], "of": deal[1]}
+    setup = [
+        launch(measure_columns, n, 256, **known),
+        Scan("quad_count", "quad_ptr"),
+        counting,
+        Scan("in_count", "in_ptr"),
+        Scan("in_count", "in_end"),
+    ]
+    return Layout(copied, created, setup)
+
+
+def tasks_by_in_edges(kind, graph, fewest, fewer):
+    """The Layout of the tasks of vertices with at least `fewest` in-edges, but `fewer`."""
+    n, m = graph.n, graph.m
+    most = (min(n, m) if fewest == 1 else m // fewest) + m // MAX_TASK_IN_EDGES + 1
+    counts, arrays = f"{kind}_count", task_arrays(kind)
+    created = {
+        counts: (n, np.int32, None),
+        arrays["task_ptr"]: (n + 1, np.int32, None),
+        arrays["columns"]: (most, np.uint64, None),
+        arrays["pieces"]: (most, np.uint64, None),
+    }
+    setup = [
+        launch(count_tasks, n, 256, fewest=fewest, fewer=fewer, tasks=counts),
+        Scan(counts, arrays["task_ptr"]),
+        launch(fill_tasks, n, 256, **arrays),
+    ]
+    return Layout({}, created, setup)
+
+
+def task_arrays(kind):
+    """The names of the arrays that hold tasks of one kind, by the parameters that kernels have for them."""
+    return {name: f"{kind}_{name}" for name in ("task_ptr", "columns", "pieces")}

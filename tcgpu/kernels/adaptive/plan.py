@@ -1,0 +1,139 @@
+"""The plan of a count: which kernels, in which order and shape, on which arrays."""
+
+import numpy as np
+
+from tcgpu.declarations import Knob, Method
+from tcgpu.engines import runtime
+from tcgpu.kernels import Plan, check_deal, check_positions, device_graph, orientation, simulated
+from tcgpu.kernels.adaptive import far, layout, local, windows
+from tcgpu.kernels.adaptive.hubs import HUB_BYTES, hub_kernel
+from tcgpu.kernels.adaptive.layout import HUB_WORDS, HUBS, NEAR, launch
+from tcgpu.kernels.device import columns
+
+NO_CROWD = 2**30  # `crowd` for no crowd_kernel
+NO_TABLE = 2**30  # `short` for no hash_kernel
+
+# What a count of raw edges in degree order launches, in this order. A process that is the first to do so has them
+# compiled in other processes: one after the other they take five seconds.
+BY_DEGREE = (
+    orientation.count_occurrences,
+    orientation.pack_occurrences,
+    orientation.number_vertices,
+    orientation.pack_edges,
+    orientation.mark_new,
+    orientation.unpack_new,
+    columns.find_col_ptr,
+    columns.fill_empty_columns,
+    layout.measure_columns,
+    layout.bound_in_edges,
+    layout.lay_out,
+    layout.count_tasks,
+    layout.fill_tasks,
+    layout.fill_hub_rows,
+    hub_kernel,
+    windows.crowd_kernel,
+    windows.window_kernel,
+    far.hash_kernel,
+    far.far_kernel,
+)
+
+
+METHOD = Method(
+    name="adaptive",
+    source="ours",
+    summary="for each vertex what suits it: rows of bits, windows, hash tables, merges; cleans on the GPU",
+    order="auto",
+    module=__package__,
+    declared=(
+        Knob("near", NEAR, "last vertices that have a 16-bit number", 0, NEAR),
+        Knob("hubs", HUBS, "last vertices that are hubs", 0, HUBS),
+        Knob("heavy", 64, "a column with more near rows is heavy", 0, 2**30),
+        Knob("crowd", 128, "in-edges from which on a vertex is for crowd_kernel; 2^30 for none", 1, NO_CROWD),
+        Knob("short", 32, "far rows from which on a column is long, 2^30 for none; or rows, to be local", 2, NO_TABLE),
+        Knob("words", None, "words of 64 vertices that a local column may reach over; 0 for none", 0, 1024),
+    ),
+)
+
+
+def prepare(graph, order):
+    """What `plan` takes, as `device_graph.prepare` makes it."""
+    if order in ("auto", "degree"):
+        runtime.compile_ahead(BY_DEGREE)
+    return device_graph.prepare(graph, order)
+
+
+@METHOD.planner
+def plan(graph, *, near, hubs, heavy, crowd, short, words, deal=(0, 1)):
+    """The count of a graph: hubs, windows and far rows in degree order, local columns and merges in any other.
+
+    near, hubs, heavy, crowd, short, words: the knobs of METHOD. deal: (index, of) counts share number `index` of `of`;
+    shares add up to the whole and take about equally long.
+    """
+    check_positions(graph)
+    deal = check_deal(deal)
+    if graph.order == "degree":
+        return _by_degree(graph, near, min(hubs, near), heavy // 4, short, crowd, deal)
+    return _as_it_comes(graph, short, local.local_words(graph, short) if words is None else words, deal)
+
+
+def _as_it_comes(graph, short, words, deal):
+    known = {"short": short, "words": words, "index": deal[0], "of": deal[1]}
+    merging = launch(local.merge_kernel, -(-graph.m // deal[1]), 64, 16384, **known)
+    work = simulated.work(graph, 3.8 * graph.m, row_us=1.0)
+    if not words:
+        return Plan(method="adaptive", copied=layout.columns_of(graph), created={}, steps=[merging], work=work)
+    return Plan(
+        method="adaptive",
+        copied=layout.columns_of(graph),
+        created={"local_rows": (graph.n * words, np.uint64, 0)},
+        views={"local_rows32": ("local_rows", np.uint32)},
+        steps=[
+            launch(local.fill_local_rows, graph.m, 256, words=words),
+            launch(local.local_kernel, 32 * -(-graph.n // deal[1]), 128, 8448, **known),
+            merging,
+        ],
+        work=work,
+    )
+
+
+def _by_degree(graph, near, hubs, heavy_quads, short, crowd, deal):
+    n, m = graph.n, graph.m
+    if windows.CROWD_BYTES + 1024 > runtime.facts().shared_per_block:  # it has no room for a byte for each near row
+        crowd = NO_CROWD
+    dealt = {"index": deal[0], "of": deal[1]}
+    cuts = {"first_near": n - near, "first_hub": n - hubs, "heavy_quads": heavy_quads}
+    made = layout.in_edges_by_degree(graph, n - near, heavy_quads, short, deal)
+    tasks = [layout.tasks_by_in_edges("window", graph, 1, crowd)]
+    crowds, tables = [], []
+    if crowd < NO_CROWD:
+        tasks.append(layout.tasks_by_in_edges("crowd", graph, crowd, NO_CROWD))
+        arrays = layout.task_arrays("crowd")
+        crowds = [launch(windows.crowd_kernel, 512 * (m // crowd), 512, 396, windows.CROWD_BYTES, lanes=8, **arrays)]
+    if short < NO_TABLE:
+        tables = [launch(far.hash_kernel, 64 * n, 64, 4224, far.TABLE_BYTES)]
+    arrays = layout.task_arrays("window")
+    return Plan(
+        method="adaptive",
+        copied=made.copied,
+        created={
+            **made.created,
+            **{name: array for kind in tasks for name, array in kind.created.items()},
+            "hub_rows": (HUBS * HUB_WORDS, np.uint64, 0),
+            "queues": (1, np.int64, None),
+        },
+        views={"near": ("quads", np.uint16), "hub_rows32": ("hub_rows", np.uint32)},
+        setup=[
+            *made.setup,
+            launch(layout.lay_out, m, 256, **cuts, **dealt),
+            *(step for kind in tasks for step in kind.setup),
+        ],
+        steps=[
+            launch(layout.fill_hub_rows, 32 * min(hubs, n), 256, hubs=hubs),
+            launch(hub_kernel, 32 * n, 128, 4224, HUB_BYTES, first_hub=NEAR + 1 - hubs),
+            *crowds,
+            launch(windows.window_kernel, 96 * n, 96, 11088, windows.WINDOW_BYTES, lanes=8, **arrays),
+            *tables,
+            launch(far.far_kernel, -(-m // deal[1]), 64, 16384, short=short, **dealt),
+        ],
+        work=simulated.work(graph, 2800 * graph.n),
+    )

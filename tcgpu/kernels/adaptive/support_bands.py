@@ -1,0 +1,226 @@
+"""Graphs in natural order, where neighbours have close numbers: the triangles of each edge. See `support_plan`.
+
+A vertex is banded if all of its neighbours, on either side, are within `words` words of 64 vertices; the others are
+wide. Row v of `band_rows` has 2 * `words` uint64 with a bit for each of its neighbours; v itself is in word `words`.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from tcgpu.engines.runtime import cuda, int32, int64, kernel, uint16, uint32, uint64
+from tcgpu.kernels.adaptive.support_counters import IN_REGISTERS, Planes, add_eight, cleared, counter, store
+from tcgpu.kernels.device.warp import ALL_LANES, sum_up_to
+
+LISTED = 1024  # neighbours that a warp lists at a time: as many as 32 words have bits
+
+
+@kernel("void(int32[::1], int32[::1], int64, uint32[::1], int32[::1])")
+def fill_band_rows(row_idx, col_of, words, band_rows32, wide):
+    """A thread per nonzero (i, j): bit i of row j and bit j of row i, or both vertices are wide."""
+    e = cuda.grid(1)
+    while e < row_idx.size:
+        i, j = int64(row_idx[e]), int64(col_of[e])
+        offset = (i >> 6) - (j >> 6)
+        if offset < words:
+            at = 2 * (2 * words * j + words + offset) + ((i >> 5) & 1)
+            cuda.atomic.or_(band_rows32, at, 1 << (i & 31))
+            at = 2 * (2 * words * i + words - offset) + ((j >> 5) & 1)
+            cuda.atomic.or_(band_rows32, at, 1 << (j & 31))
+        else:
+            wide[i] = 1
+            wide[j] = 1
+        e += cuda.gridsize(1)
+
+
+@kernel("void(int32[::1], int32[::1], int32[::1], int32[::1])")
+def mark_open(row_idx, col_of, wide, open):
+    """A thread per nonzero (i, j): column j is open if j or one of its rows is wide."""
+    e = cuda.grid(1)
+    while e < row_idx.size:
+        if wide[row_idx[e]] or wide[col_of[e]]:
+            open[col_of[e]] = 1
+        e += cuda.gridsize(1)
+
+
+class Bands(NamedTuple):
+    """All rows of bits, and where a warp lists the neighbours of a vertex."""
+
+    rows: np.ndarray  # uint64
+    rows32: np.ndarray  # the same memory as uint32
+    words: int  # int32: half of the words of a row
+    listed: np.ndarray  # uint16, in shared memory
+    at: int  # where this warp's part of it begins
+
+
+@cuda.jit(device=True)
+def list_bits(bits, bands, lane):
+    """List which bits of the warp's 32 words are set, as numbers up to LISTED - 1; returns how many."""
+    count = cuda.popc(bits)
+    after = sum_up_to(count)
+    at = bands.at + after - count
+    cuda.syncwarp()
+    while bits != 0:
+        bands.listed[at] = 32 * lane + cuda.ffs(bits) - 1
+        bits &= bits - 1
+        at += 1
+    cuda.syncwarp()
+    return int32(cuda.shfl_sync(ALL_LANES, after, 31))
+
+
+@cuda.jit(device=True)
+def band_word(rows, mine, word, row, ahead, source):
+    """This lane's word of another vertex's row, which lane `source` passes; 0 beyond the end of that row.
+
+    mine: the position of the lane's word in row j. word: its number there, from j's own on, less `words`. row: how far
+    the same word of the other row is from it. ahead: how many words the other vertex is ahead of j.
+    """
+    row, ahead = cuda.shfl_sync(ALL_LANES, row, source), cuda.shfl_sync(ALL_LANES, ahead, source)
+    found = uint64(0)
+    if word < ahead:
+        found = rows[mine + row]
+    return found
+
+
+@cuda.jit(device=True)
+def add_band_rows(bands, j, start, reach, fold, planes):
+    """Add the rows of all neighbours of j to a warp's counters, of words `start` to `reach` from j's own on.
+
+    2^fold lanes share a row. The warp lists the neighbours, of 32 words of row j at a time, then adds eight words a
+    lane. Returns how many neighbours there are.
+    """
+    rows, words, lane = bands.rows, bands.words, int32(cuda.threadIdx.x & 31)
+    at_once, turn, in_word = 32 >> fold, lane >> fold, int32(j & 63)
+    word = min(start + (lane & ((1 << fold) - 1)), reach - 1)
+    mine = uint32(2 * words * j + words + word)
+    word -= words
+    registers = cleared(planes)
+    neighbours, first, last = int32(0), int32(2), 2 * (words + reach)
+    while first < last:
+        bits = uint32(0)
+        if first + lane < last:
+            bits = bands.rows32[4 * words * j + first + lane]
+        listed = list_bits(bits, bands, uint32(lane))
+        neighbours += listed
+        begin = 32 * (first - 2 * words) - in_word  # from j to the first vertex of these words
+        done = int32(0)
+        while done < listed:
+            row, ahead = uint32(0), -words  # none
+            if done + lane < listed:
+                distance = begin + int32(bands.listed[bands.at + uint32(done + lane)])
+                ahead = (distance + in_word) >> 6
+                row = uint32(2 * words * distance - ahead)
+            s = turn
+            while s - turn < min(listed - done, 32):
+                a = band_word(rows, mine, word, row, ahead, s)
+                b = band_word(rows, mine, word, row, ahead, s + at_once)
+                c = band_word(rows, mine, word, row, ahead, s + 2 * at_once)
+                d = band_word(rows, mine, word, row, ahead, s + 3 * at_once)
+                e = band_word(rows, mine, word, row, ahead, s + 4 * at_once)
+                f = band_word(rows, mine, word, row, ahead, s + 5 * at_once)
+                g = band_word(rows, mine, word, row, ahead, s + 6 * at_once)
+                h = band_word(rows, mine, word, row, ahead, s + 7 * at_once)
+                registers = add_eight(planes, registers, (a, b, c, d, e, f, g, h))
+                s += 8 * at_once
+            done += 32
+        first += 32
+    store(planes, registers)
+    cuda.syncwarp()
+    return neighbours
+
+
+@kernel("void(int64[::1], int32[::1], uint64[::1], uint32[::1], int32[::1], int64, int64, int32[::1])")
+def band_tally(col_ptr, row_idx, band_rows, band_rows32, wide, words, most_planes, support):
+    """A warp per banded column j: the rows of all neighbours of j, counted place by place for j's nonzeros.
+
+    Where these reach over few words, 8 or 16 lanes are enough for a row, and the warp adds up several sets of counters.
+    """
+    shared = cuda.shared.array(0, uint64)
+    shared32 = cuda.shared.array(0, uint32)  # the same memory
+    listed = cuda.shared.array(0, uint16)  # the same memory, behind the planes of all warps
+    lane, warp = cuda.threadIdx.x & 31, cuda.threadIdx.x >> 5
+    plane_words = 32 * uint32(most_planes)
+    first_plane = uint64(warp * plane_words)
+    planes = Planes(shared, shared32, first_plane, uint32(most_planes))
+    at = 4 * plane_words * (cuda.blockDim.x >> 5) + warp * LISTED
+    bands = Bands(band_rows, band_rows32, int32(words), listed, at)
+    j = cuda.grid(1) >> 5
+    while j < col_ptr.size - 1:
+        begin, end = uint32(col_ptr[j]), uint32(col_ptr[j + 1])
+        reach = int32(0)
+        if begin < end and wide[j] == 0:
+            reach = int32((row_idx[end - 1] >> 6) - (j >> 6) + 1)
+        fold = int32(3)
+        while fold < 5 and reach > 1 << fold:
+            fold += 1
+        start = int32(0)
+        while start < reach:
+            neighbours = add_band_rows(bands, j, start, reach, fold, planes)
+            digits = max(IN_REGISTERS, 32 - cuda.clz(uint32(neighbours)))
+            used = Planes(shared, shared32, first_plane, digits)
+            p = begin + lane
+            while p < end:
+                i = row_idx[p]
+                word = int32((i >> 6) - (j >> 6) - start)
+                if 0 <= word and word < 1 << fold and wide[i] == 0:
+                    number, found = 64 * uint32(word) + uint32(i & 63), uint32(0)
+                    for _ in range(32 >> fold):
+                        found += counter(used, number)
+                        number += uint32(64) << uint32(fold)
+                    support[p] = found
+                p += 32
+            cuda.syncwarp()
+            start += 32
+        j += cuda.gridsize(1) >> 5
+
+
+@kernel("void(int64[::1], int32[::1], int32[::1], int64, int32[::1], int32[::1], int32[::1])")
+def merge_tally(col_ptr, row_idx, col_of, words, wide, open, support):
+    """A thread per nonzero (i, j): merge columns i and j for the edges that band_tally leaves, those of a wide vertex.
+
+    words: 0 where there are no bands, so that all edges are left.
+    """
+    e = cuda.grid(1)
+    while e < row_idx.size:
+        i, j = row_idx[e], col_of[e]
+        p, p_end = uint32(e + 1), uint32(col_ptr[j + 1])
+        q, q_end = uint32(col_ptr[i]), uint32(col_ptr[i + 1])
+        all_edges = words == 0
+        if not all_edges and open[j] == 0:
+            q_end = q
+        found = int32(0)
+        while p < p_end and q < q_end:
+            x, y = row_idx[p], row_idx[q]
+            if x == y:
+                if all_edges or wide[j] or wide[x]:
+                    cuda.atomic.add(support, p, int32(1))
+                if all_edges or wide[i] or wide[x]:
+                    cuda.atomic.add(support, q, int32(1))
+                found += 1
+            p += x <= y
+            q += y <= x
+        if found != 0 and (all_edges or wide[i] or wide[j]):
+            cuda.atomic.add(support, e, found)
+        e += cuda.gridsize(1)
+
+
+@kernel("void(int64[::1], int32[::1], int32[::1], int64[::1])")
+def merge_corners(col_ptr, row_idx, col_of, twice):
+    """A thread per nonzero (i, j): merge columns i and j, and add 2 for each corner of each triangle."""
+    e = cuda.grid(1)
+    while e < row_idx.size:
+        i, j = row_idx[e], col_of[e]
+        p, p_end = uint32(e + 1), uint32(col_ptr[j + 1])
+        q, q_end = uint32(col_ptr[i]), uint32(col_ptr[i + 1])
+        found = int64(0)
+        while p < p_end and q < q_end:
+            x, y = row_idx[p], row_idx[q]
+            if x == y:
+                cuda.atomic.add(twice, x, 2)
+                found += 2
+            p += x <= y
+            q += y <= x
+        if found != 0:
+            cuda.atomic.add(twice, i, found)
+            cuda.atomic.add(twice, j, found)
+        e += cuda.gridsize(1)

@@ -1,0 +1,321 @@
+"""Other triangles with a near k, for each of their edges: see `support_plan`.
+
+Column i is in shared memory, as in `windows`. A warp intersects it with the pieces of up to 32 in-edges. Pieces are
+short. So the warp concatenates them, and looks up 32 quads of the sequence at a time. Quads with a hit go to a queue
+until there are 32 of them, so that few lanes are idle when hits are counted.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from tcgpu.engines.runtime import cuda, int32, int64, kernel, uint16, uint32
+from tcgpu.kernels.adaptive.layout import NEAR, unpack_piece
+from tcgpu.kernels.adaptive.windows import WINDOW_WORDS
+from tcgpu.kernels.device.search import first_from
+from tcgpu.kernels.device.warp import ALL_LANES, sum_up_to
+
+MAX_SHARED_COUNTERS = 1024  # of a block of window_tally; rows beyond are counted in global memory
+COUNTERS = WINDOW_WORDS + WINDOW_WORDS // 2  # where they begin, behind the bits and `first_of`
+SIEVE_WORDS = 128  # of bits of a warp of sieve_tally
+CHUNK = 1024  # quads that a warp concatenates at a time: as many as 32 words have bits
+SUMS, QUEUE = 32, 64  # in a warp's scratch: bits where pieces begin, then a sum for each in-edge, then the queue
+WARP_SCRATCH_WORDS = QUEUE + 31 + 32 + 1  # the queue has 31 quads that wait, and one of each lane
+WINDOW_BYTES = 4 * (COUNTERS + MAX_SHARED_COUNTERS + 4 * WARP_SCRATCH_WORDS)  # for a block of four warps
+SIEVE_BYTES = 4 * 4 * (SIEVE_WORDS + WARP_SCRATCH_WORDS)
+
+
+class Column(NamedTuple):
+    """Column i, which is near[begin:end], as bits: word k of `words`, a power of 2, is bits[at + k].
+
+    WINDOW_WORDS words have a bit for each near number: first_of[2 * WINDOW_WORDS + k] is then where in the column the
+    first row of word k is, and the first `counters` rows have counters, from bits[COUNTERS] on. In fewer words several
+    near numbers share a bit.
+    """
+
+    begin: int
+    end: int
+    bits: np.ndarray
+    at: int
+    words: int
+    first_of: np.ndarray
+    counters: int
+
+
+class Slots(NamedTuple):
+    """The slots of all columns: their near numbers, and the triangles found for each."""
+
+    near: np.ndarray
+    quads: np.ndarray  # the same memory
+    support16: np.ndarray  # 16 bits for each slot, two slots to a uint32
+    support: np.ndarray  # int32, of the same slots: added up in the end
+
+
+@cuda.jit(device=True)
+def bit_of(column, x):
+    """1 if the bit of near number x is set, else 0."""
+    return (column.bits[column.at + ((x >> 5) & (column.words - 1))] >> (x & 31)) & 1
+
+
+@cuda.jit(device=True)
+def hits_of(column, quad):
+    """Which of a quad's four near numbers have their bit set: bits 0 to 3."""
+    low, high = uint32(quad), uint32(quad >> 32)
+    a, b = bit_of(column, low & NEAR), bit_of(column, low >> 16)
+    c, d = bit_of(column, high & NEAR), bit_of(column, high >> 16)
+    return a | (b << 1) | (c << 2) | (d << 3)
+
+
+@cuda.jit(device=True)
+def slot_of(near, column, x):
+    """The slot of near number x, whose bit is set, in a column; the column's end if x is not there."""
+    if column.words == WINDOW_WORDS:
+        word = x >> 5
+        below = column.bits[word] & ((1 << (x & 31)) - 1)
+        return column.begin + uint32(column.first_of[2 * WINDOW_WORDS + word]) + cuda.popc(below)
+    slot = first_from(near, column.begin, column.end, x)
+    if x == 0 or slot == column.end or near[slot] != x:  # zeros fill up quads
+        slot = column.end
+    return slot
+
+
+@cuda.jit(device=True)
+def add16(support16, slot, more):
+    """Add to a slot's 16 bits."""
+    cuda.atomic.add(support16, slot >> 1, more << (16 * (slot & 1)))
+
+
+@cuda.jit(device=True)
+def count_hits(slots, column, q, hits):
+    """Check the candidates of quad q exactly: the bits may give false positives. Returns how many there are.
+
+    Each is a triangle: one more for its slot in the quad, (k, j), and one for its slot in column i, (k, i).
+    """
+    quad, found = slots.quads[q], uint32(0)
+    while hits != 0:
+        which = cuda.ffs(hits) - 1
+        hits &= hits - 1
+        slot = slot_of(slots.near, column, uint32(quad >> (16 * which)) & NEAR)
+        if slot != column.end:
+            found += 1
+            add16(slots.support16, 4 * q + which, uint32(1))
+            row = slot - column.begin
+            if row < column.counters:
+                cuda.atomic.add(column.bits, COUNTERS + row, uint32(1))
+            else:
+                cuda.atomic.add(slots.support, slot, int32(1))
+    return found
+
+
+@cuda.jit(device=True)
+def mark_begins(bits, scratch, begin, length):
+    """Bits of a chunk: 1 where the piece of a lane, of this length, begins."""
+    bits[scratch + (cuda.threadIdx.x & 31)] = 0
+    cuda.syncwarp()
+    if length != 0 and begin < CHUNK:
+        cuda.atomic.or_(bits, scratch + (begin >> 5), 1 << (begin & 31))
+    cuda.syncwarp()
+
+
+@cuda.jit(device=True)
+def count_queue(slots, column, scratch, queued, ahead):
+    """Count the hits of the last 32 entries of the queue, or of all there are; returns how many are left.
+
+    ahead: for a lane's in-edge, its first quad less its place in the chunk.
+    """
+    lane = cuda.threadIdx.x & 31
+    taken = min(queued, 32)
+    queued -= taken
+    entry = uint32(0)
+    if lane < taken:
+        entry = column.bits[scratch + QUEUE + queued + lane]
+    cuda.syncwarp()
+    owner, place = entry >> 14, (entry >> 4) & (CHUNK - 1)
+    q = cuda.shfl_sync(ALL_LANES, ahead, owner) + place
+    if lane < taken:
+        found = count_hits(slots, column, q, entry & 15)
+        if found != 0:
+            cuda.atomic.add(column.bits, scratch + SUMS + owner, found)
+    return queued
+
+
+@cuda.jit(device=True)
+def intersect_pieces(slots, column, scratch, in_edges, i, count):
+    """A warp intersects a column with the pieces of in_edges[i : i + count], 32 at most, one a lane.
+
+    Returns how many triangles this lane's in-edge has. scratch: where the warp's WARP_SCRATCH_WORDS begin in
+    column.bits. In each chunk, how many pieces begin up to a place says whose the quad there is: that of lane `owner`.
+    """
+    bits, lane = column.bits, cuda.threadIdx.x & 31
+    up_to = (2 << lane) - 1  # the bits of all lanes up to this one
+    q = length = uint32(0)
+    if lane < count:
+        q, q_end = unpack_piece(in_edges[i + lane])
+        length = q_end - q
+    after = sum_up_to(length)
+    total = cuda.shfl_sync(ALL_LANES, after, 31)
+    ahead = q - (after - length)  # from a place in the sequence to the quad that is there
+    bits[scratch + SUMS + lane] = 0
+    chunk = begun = uint32(0)
+    while chunk < total:
+        stop = min(CHUNK, total - chunk)
+        mark_begins(bits, scratch, after - length - chunk, length)
+        turn = queued = uint32(0)
+        while turn < stop:
+            begins = bits[scratch + (turn >> 5)]
+            owner = begun + cuda.popc(begins & up_to) - 1
+            begun += cuda.popc(begins)
+            place, hits = turn + lane, uint32(0)
+            at = cuda.shfl_sync(ALL_LANES, ahead, owner) + chunk + place
+            if place < stop:
+                hits = hits_of(column, slots.quads[at])
+            mask = cuda.ballot_sync(ALL_LANES, hits != 0)
+            if hits != 0:
+                entry = (owner << 14) | (place << 4) | hits
+                bits[scratch + QUEUE + queued + cuda.popc(mask & (up_to >> 1))] = entry
+            queued += cuda.popc(mask)
+            turn += 32
+            cuda.syncwarp()
+            while queued >= 32 or (queued != 0 and turn >= stop):
+                queued = count_queue(slots, column, scratch, queued, ahead + chunk)
+        chunk += CHUNK
+    cuda.syncwarp()
+    return bits[scratch + SUMS + lane]
+
+
+@cuda.jit(device=True)
+def add_to_edge(found, edge_slot, is_near, slots, support):
+    """Add an in-edge's triangles to its nonzero, which is near or not: see `edge_slots`."""
+    if is_near:
+        add16(slots.support16, edge_slot, found)
+    else:
+        cuda.atomic.add(support, edge_slot, int32(found))
+
+
+@cuda.jit(device=True)
+def write_column(near, begin, end, bits, first_of):
+    """A block writes column near[begin:end] as bits, and where in the column the first row of each word is."""
+    p = begin + cuda.threadIdx.x
+    while p < end:
+        x = uint32(near[p])
+        if x != 0:
+            cuda.atomic.or_(bits, x >> 5, 1 << (x & 31))
+            before = uint32(0)
+            if p > begin:
+                before = uint32(near[p - 1])
+            if before == 0 or before >> 5 != x >> 5:
+                first_of[2 * WINDOW_WORDS + (x >> 5)] = p - begin
+        p += cuda.blockDim.x
+
+
+@cuda.jit(device=True)
+def clear_column(near, begin, end, bits, slot_support):
+    """A block clears a column's bits, and moves what its counters say to the column's slots."""
+    p = begin + cuda.threadIdx.x
+    while p < end:
+        bits[uint32(near[p]) >> 5] = 0
+        row = p - begin
+        if row < MAX_SHARED_COUNTERS:
+            found = bits[COUNTERS + row]
+            bits[COUNTERS + row] = 0
+            if found != 0:
+                cuda.atomic.add(slot_support, p, int32(found))
+        p += cuda.blockDim.x
+
+
+@kernel(
+    "void(uint16[::1], uint64[::1], uint64[::1], uint64[::1], uint64[::1], uint32[::1], int32[::1], int64[::1], int64,"
+    " int64[::1], uint32[::1], int32[::1], int32[::1])"
+)
+def window_tally(
+    near, quads, columns, pieces, in_edges, edge_slots, task_ptr, in_ptr, first_near, queues, slot_support16,
+    slot_support, support,
+):  # fmt: skip
+    """A block per task: column i as bits, its warps intersect it with the pieces that the in-edges name.
+
+    Blocks take tasks off a queue; the last tasks, which have most to do, come first.
+    """
+    bits = cuda.shared.array(0, uint32)  # also the counters, and each warp's scratch
+    first_of = cuda.shared.array(0, uint16)  # the same memory
+    taken = cuda.shared.array(1, int64)
+    thread, threads = cuda.threadIdx.x, cuda.blockDim.x
+    warp, warps, lane = thread >> 5, threads >> 5, thread & 31
+    scratch = COUNTERS + MAX_SHARED_COUNTERS + warp * WARP_SCRATCH_WORDS
+    slots = Slots(near, quads, slot_support16, slot_support)
+    near_in_edges = in_ptr[first_near]
+    k = thread
+    while k < COUNTERS + MAX_SHARED_COUNTERS:
+        bits[k] = 0
+        k += threads
+    if thread == 0:
+        taken[0] = cuda.atomic.add(queues, 2, 1)
+    cuda.syncthreads()
+    tasks = task_ptr[task_ptr.size - 1]
+    task = tasks - 1 - taken[0]
+    while task >= 0:
+        begin, end = unpack_piece(columns[task])
+        begin, end = 4 * begin, 4 * end
+        column = Column(begin, end, bits, uint32(0), uint32(WINDOW_WORDS), first_of, uint32(MAX_SHARED_COUNTERS))
+        write_column(near, begin, end, bits, first_of)
+        i, i_end = unpack_piece(pieces[task])
+        is_near = i >= near_in_edges
+        share = min(32, (i_end - i + warps - 1) // warps)
+        i += warp * share
+        cuda.syncthreads()
+        if thread == 0:
+            taken[0] = cuda.atomic.add(queues, 2, 1)
+        while i < i_end:
+            found = intersect_pieces(slots, column, scratch, in_edges, i, min(share, i_end - i))
+            if found != 0:
+                add_to_edge(found, edge_slots[i + lane], is_near, slots, support)
+            i += warps * share
+        cuda.syncthreads()
+        clear_column(near, begin, end, bits, slot_support)
+        task = tasks - 1 - taken[0]
+        cuda.syncthreads()
+
+
+@kernel(
+    "void(uint16[::1], uint64[::1], uint64[::1], uint64[::1], uint64[::1], uint32[::1], int32[::1], int64[::1], int64,"
+    " uint32[::1], int32[::1], int32[::1])"
+)
+def sieve_tally(
+    near, quads, columns, pieces, in_edges, edge_slots, task_ptr, in_ptr, first_near, slot_support16, slot_support,
+    support,
+):  # fmt: skip
+    """A warp per task of a few in-edges: as window_tally, with so few words of bits that near numbers share one.
+
+    Where a bit is set, the row is searched for. A hit takes longer, a task with few of them less.
+    """
+    bits = cuda.shared.array(0, uint32)
+    first_of = cuda.shared.array(0, uint16)  # not used
+    lane = cuda.threadIdx.x & 31
+    mine = (cuda.threadIdx.x >> 5) * (SIEVE_WORDS + WARP_SCRATCH_WORDS)
+    slots = Slots(near, quads, slot_support16, slot_support)
+    near_in_edges = in_ptr[first_near]
+    for k in range(0, SIEVE_WORDS, 32):
+        bits[mine + lane + uint32(k)] = 0
+    cuda.syncwarp()
+    task = task_ptr[task_ptr.size - 1] - 1 - (cuda.grid(1) >> 5)
+    while task >= 0:
+        begin, end = unpack_piece(columns[task])
+        begin, end = 4 * begin, 4 * end
+        column = Column(begin, end, bits, mine, uint32(SIEVE_WORDS), first_of, uint32(0))
+        p = begin + lane
+        while p < end:
+            x = uint32(near[p])
+            if x != 0:
+                cuda.atomic.or_(bits, mine + ((x >> 5) & (SIEVE_WORDS - 1)), 1 << (x & 31))
+            p += 32
+        i, i_end = unpack_piece(pieces[task])
+        cuda.syncwarp()
+        found = intersect_pieces(slots, column, mine + SIEVE_WORDS, in_edges, i, i_end - i)
+        if found != 0:
+            add_to_edge(found, edge_slots[i + lane], i >= near_in_edges, slots, support)
+        cuda.syncwarp()
+        p = begin + lane
+        while p < end:
+            bits[mine + ((uint32(near[p]) >> 5) & (SIEVE_WORDS - 1))] = 0
+            p += 32
+        cuda.syncwarp()
+        task -= cuda.gridsize(1) >> 5

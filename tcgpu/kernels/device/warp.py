@@ -1,0 +1,50 @@
+"""What the lanes of a warp do together."""
+
+from tcgpu.engines.runtime import cuda, int64
+
+WARP = 32  # lanes
+ALL_LANES = 0xFFFFFFFF  # the mask of a whole warp
+
+
+@cuda.jit(device=True)
+def sum_of_warp(value):
+    """The sum of all 32 lanes' values, in lane 0."""
+    for distance in (16, 8, 4, 2, 1):
+        value += cuda.shfl_down_sync(ALL_LANES, value, distance)
+    return value
+
+
+@cuda.jit(device=True)
+def sum_up_to(value):
+    """The sum of the values of lanes 0 to this one."""
+    lane = cuda.threadIdx.x & 31
+    for distance in (1, 2, 4, 8, 16):
+        before = cuda.shfl_up_sync(ALL_LANES, value, distance)
+        if lane >= distance:
+            value += before
+    return value
+
+
+@cuda.jit(device=True)
+def append_lanes(chosen, value, values, sizes, which):
+    """Append the value of each chosen lane to `values`, whose size is sizes[which]."""
+    lane = cuda.threadIdx.x & 31
+    mask = cuda.ballot_sync(ALL_LANES, chosen)
+    first = int64(0)
+    if lane == 0 and mask != 0:
+        first = cuda.atomic.add(sizes, which, int64(cuda.popc(mask)))
+    first = cuda.shfl_sync(ALL_LANES, first, 0)
+    if chosen:
+        values[first + cuda.popc(mask & ((1 << lane) - 1))] = value
+
+
+@cuda.jit(device=True)
+def take_task(queues, which):
+    """The next number of a queue, to lane 0 of a warp; 0 to the others.
+
+    A warp takes its next task before it begins the present one, so that it does not wait for the atomic addition.
+    """
+    task = int64(0)
+    if cuda.threadIdx.x & 31 == 0:
+        task = cuda.atomic.add(queues, which, 1)
+    return task
