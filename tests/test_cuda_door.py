@@ -90,7 +90,6 @@ def test_facts_name_the_device():
     facts = runtime.facts().asdict()
     assert facts["name"] and facts["sms"] >= 1 and facts["shared_per_block"] >= 48 << 10
     assert facts["memory_bytes"] >= runtime.memory_free() > 0
-    assert runtime.copy_bandwidth() > 1e8
 
 
 # -------------------------------------------------------------------------------------------------------------- arrays
@@ -335,7 +334,7 @@ def test_the_simulator_refuses_what_would_take_it_hours(triangle):
 
 @pytest.mark.parametrize("blocks, threads", [(0, 32), (1, 0), (1, 1025), (2**31, 1)])
 def test_a_shape_that_no_gpu_launches_is_refused(blocks, threads):
-    with pytest.raises(GraphError):
+    with pytest.raises(MethodError):
         Plan("some", {}, {}, [Step(add_all, blocks, threads, ())])
 
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import tcgpu
-from tcgpu import GraphError, MethodError
+from tcgpu import EngineError, GraphError, MethodError
 from tcgpu.distributed import executors, pool, slices
 from tcgpu.errors import WorkerLost
 
@@ -72,7 +72,7 @@ def test_dask_may_be_missing(monkeypatch):
 
 
 def test_a_client_is_no_executor_and_says_what_is(client):
-    with pytest.raises(GraphError, match="client.get_executor"):
+    with pytest.raises(EngineError, match="client.get_executor"):
         pool.count(GRAPH, client)
 
 
