@@ -2,10 +2,10 @@
 
 `simulate` runs the Python function of a kernel with a `SimulatedCuda` in place of `cuda`. A thread is a generator: in
 the kernel's source, and in that of the device functions it calls, each call that waits for other threads becomes a
-`yield`. So threads always run in the same order, switching costs little, and a barrier that some threads never reach
-is an error at once. No CUDA package is needed.
+`yield`. So threads always run in the same order, switching is fast, and a barrier that some threads never reach is an
+error at once. No CUDA package is needed.
 
-What it cannot run is a thread that spins until another one has written something.
+It cannot run a thread that spins until another one has written something.
 """
 
 import ast
@@ -25,23 +25,19 @@ from tcgpu.progress import pulse
 
 WARP = 32
 ALL_LANES = 0xFFFFFFFF
-BLOCK = None  # the mask of a meeting of the whole block
-STAND_IN = "__cuda__"  # what a simulated function knows its `SimulatedCuda` by, whatever it calls it itself
+BLOCK = None  # the mask of a barrier of the whole block
+STAND_IN = "__cuda__"  # the name of the SimulatedCuda in every simulated function, beside the function's own
 
 
-class Meeting(NamedTuple):
-    """What a thread waits for: that all threads of its block, or the lanes of a mask in its warp, are there.
+class Barrier(NamedTuple):
+    """Where a thread waits for all threads of its block, or for those lanes of its warp that are in a mask.
 
-    It brings `value`; `answer(lane, said)` makes what it goes on with out of {lane: value} of all who came.
+    value: what it shares with them. result(values, lane): what it continues with; values: {lane: value} of all.
     """
 
     mask: int | None
     value: object
-    answer: Callable
-
-
-def _nothing(lane, said):
-    return None
+    result: Callable
 
 
 class Dim3(NamedTuple):
@@ -52,53 +48,38 @@ class Dim3(NamedTuple):
     z: np.uint32 = np.uint32(0)
 
 
+def _atomic(change):
+    """An operation of `cuda.atomic`: stores `change(old, *operands)` in an element and returns the old value."""
+
+    def operation(self, array, index, *operands):
+        old = array[index]
+        array[index] = change(old, *operands)
+        return old
+
+    return operation
+
+
 class Atomics:
-    """`cuda.atomic`: each returns the value before. Threads run one at a time, so nothing can come between."""
+    """`cuda.atomic`. Threads run one at a time, so that no operation is interrupted."""
 
-    def add(self, array, index, value):
-        return self._put(array, index, lambda old: old + value)
-
-    def sub(self, array, index, value):
-        return self._put(array, index, lambda old: old - value)
-
-    def and_(self, array, index, value):
-        return self._put(array, index, lambda old: old & value)
-
-    def or_(self, array, index, value):
-        return self._put(array, index, lambda old: old | value)
-
-    def xor(self, array, index, value):
-        return self._put(array, index, lambda old: old ^ value)
-
-    def max(self, array, index, value):
-        return self._put(array, index, lambda old: max(old, value))
-
-    def min(self, array, index, value):
-        return self._put(array, index, lambda old: min(old, value))
-
-    def inc(self, array, index, limit):
-        return self._put(array, index, lambda old: 0 if old >= limit else old + 1)
-
-    def dec(self, array, index, limit):
-        return self._put(array, index, lambda old: limit if old == 0 or old > limit else old - 1)
-
-    def exch(self, array, index, value):
-        return self._put(array, index, lambda old: value)
-
-    def cas(self, array, index, expected, value):
-        return self._put(array, index, lambda old: value if old == expected else old)
+    add = _atomic(lambda old, value: old + value)
+    sub = _atomic(lambda old, value: old - value)
+    and_ = _atomic(lambda old, value: old & value)
+    or_ = _atomic(lambda old, value: old | value)
+    xor = _atomic(lambda old, value: old ^ value)
+    max = _atomic(max)
+    min = _atomic(min)
+    inc = _atomic(lambda old, limit: 0 if old >= limit else old + 1)
+    dec = _atomic(lambda old, limit: limit if old == 0 or old > limit else old - 1)
+    exch = _atomic(lambda old, value: value)
+    cas = _atomic(lambda old, expected, value: value if old == expected else old)
 
     def compare_and_swap(self, array, expected, value):
         return self.cas(array, (0,) * array.ndim, expected, value)
 
-    def _put(self, array, index, change):
-        old = array[index]
-        array[index] = change(old)
-        return old
-
 
 class LocalMemory:
-    """`cuda.local`: arrays of one thread."""
+    """`cuda.local`: arrays of a thread."""
 
     def array(self, shape, dtype):
         return np.empty(shape, numpy_type(dtype))
@@ -112,28 +93,47 @@ class ConstantMemory:
 
 
 def numpy_type(dtype):
-    """The NumPy type of a type that a kernel names: NumPy's or Numba's."""
+    """The NumPy type of a type in a kernel, NumPy's or Numba's."""
     return np.dtype(getattr(dtype, "name", dtype))
 
 
 def _bits(value):
-    """The bits of an integer as a text of 0 and 1, as many as its type has; a Python integer has 64."""
+    """The bits of an integer as a text of 0 and 1: as many as its type has, 64 for a Python integer."""
     width = 8 * value.itemsize if isinstance(value, np.generic) else 64
     return f"{int(value) & (1 << width) - 1:0{width}b}"
 
 
 def _mask(lanes):
-    """The bits of these lanes."""
+    """A mask of these lanes."""
     return np.uint32(sum(1 << int(lane) for lane in lanes))
 
 
-class SimulatedCuda:
-    """What `cuda` is inside a simulated kernel. `thread` is the one that runs now.
+def _of_block(result):
+    """A method of SimulatedCuda: the block's threads share `predicate`, and continue with `result(values)`."""
+    return lambda self, predicate: Barrier(BLOCK, bool(predicate), lambda values, lane: np.uint32(result(values)))
 
-    There is no `activemask`: lanes do not run in lockstep, they meet where an intrinsic says so.
+
+def _of_warp(result, kind=lambda value: value):
+    """A method of SimulatedCuda: the lanes of `mask` share `kind(value)`, and each continues with `result(values, lane,
+    value, *args)`."""
+
+    def method(self, mask, value, *args):
+        return Barrier(int(mask), kind(value), lambda values, lane: result(values, lane, value, *args))
+
+    return method
+
+
+def _nothing(values, lane):
+    return None
+
+
+class SimulatedCuda:
+    """What `cuda` means inside a simulated kernel. `thread` is the one that runs now.
+
+    There is no `activemask`: lanes do not run in lockstep, and wait for each other only where an intrinsic says so.
     """
 
-    rewriting = None  # what makes of a function's tree the one that runs; set below
+    rewriting = None  # the transformer of a function's syntax tree, set below
     warpsize = np.uint32(WARP)
     atomic, local, const = Atomics(), LocalMemory(), ConstantMemory()
 
@@ -194,43 +194,22 @@ class SimulatedCuda:
     threadfence_block = threadfence_system = threadfence
 
     def syncthreads(self):
-        return Meeting(BLOCK, None, _nothing)
-
-    def syncthreads_count(self, predicate):
-        return Meeting(BLOCK, bool(predicate), lambda lane, said: np.uint32(sum(said.values())))
-
-    def syncthreads_and(self, predicate):
-        return Meeting(BLOCK, bool(predicate), lambda lane, said: np.uint32(all(said.values())))
-
-    def syncthreads_or(self, predicate):
-        return Meeting(BLOCK, bool(predicate), lambda lane, said: np.uint32(any(said.values())))
+        return Barrier(BLOCK, None, _nothing)
 
     def syncwarp(self, mask=ALL_LANES):
-        return Meeting(int(mask), None, _nothing)
+        return Barrier(int(mask), None, _nothing)
 
-    def shfl_sync(self, mask, value, source):
-        return Meeting(int(mask), value, lambda lane, said: said.get(source % WARP, value))
-
-    def shfl_up_sync(self, mask, value, delta):
-        return Meeting(int(mask), value, lambda lane, said: said.get(lane - delta, value))
-
-    def shfl_down_sync(self, mask, value, delta):
-        return Meeting(int(mask), value, lambda lane, said: said.get(lane + delta, value))
-
-    def shfl_xor_sync(self, mask, value, bits):
-        return Meeting(int(mask), value, lambda lane, said: said.get(lane ^ bits, value))
-
-    def ballot_sync(self, mask, predicate):
-        return Meeting(int(mask), bool(predicate), lambda lane, said: _mask(o for o in said if said[o]))
-
-    def any_sync(self, mask, predicate):
-        return Meeting(int(mask), bool(predicate), lambda lane, said: any(said.values()))
-
-    def all_sync(self, mask, predicate):
-        return Meeting(int(mask), bool(predicate), lambda lane, said: all(said.values()))
-
-    def match_any_sync(self, mask, value):
-        return Meeting(int(mask), value, lambda lane, said: _mask(o for o in said if said[o] == value))
+    syncthreads_count = _of_block(lambda values: sum(values.values()))
+    syncthreads_and = _of_block(lambda values: all(values.values()))
+    syncthreads_or = _of_block(lambda values: any(values.values()))
+    shfl_sync = _of_warp(lambda values, lane, own, source: values.get(source % WARP, own))
+    shfl_up_sync = _of_warp(lambda values, lane, own, delta: values.get(lane - delta, own))
+    shfl_down_sync = _of_warp(lambda values, lane, own, delta: values.get(lane + delta, own))
+    shfl_xor_sync = _of_warp(lambda values, lane, own, bits: values.get(lane ^ bits, own))
+    ballot_sync = _of_warp(lambda values, lane, own: _mask(other for other in values if values[other]), bool)
+    any_sync = _of_warp(lambda values, lane, own: any(values.values()), bool)
+    all_sync = _of_warp(lambda values, lane, own: all(values.values()), bool)
+    match_any_sync = _of_warp(lambda values, lane, own: _mask(other for other in values if values[other] == own))
 
     def lanemask_lt(self):
         return np.uint32((1 << self.thread.lane) - 1)
@@ -244,18 +223,18 @@ WAITING = {name for name in vars(SimulatedCuda) if name.startswith("sync") or na
 
 
 class SharedMemory:
-    """A block's shared memory: full of rubbish at first, as on a GPU, so that a read before a write shows."""
+    """A block's shared memory, filled with arbitrary bytes as on a GPU, so that a read before a write shows."""
 
-    RUBBISH = 0xA5
-    ALIGNED = 128
+    UNINITIALIZED = 0xA5
+    ALIGNMENT = 128
 
     def __init__(self, dynamic_bytes):
-        self._dynamic = np.full(dynamic_bytes, self.RUBBISH, np.uint8)
+        self._dynamic = np.full(dynamic_bytes, self.UNINITIALIZED, np.uint8)
         self._views = {}  # of the dynamic memory, by type
         self._static = {}
 
     def array(self, shape, dtype):
-        """The array that this place in the source asks for; shape 0 is the dynamic memory."""
+        """The array of this call in the source, the same for all threads; shape 0 is the dynamic memory."""
         dtype = numpy_type(dtype)
         if shape == 0:
             if dtype not in self._views:
@@ -263,24 +242,24 @@ class SharedMemory:
                 self._views[dtype] = self._dynamic[:whole].view(dtype)
             return self._views[dtype]
         caller = sys._getframe(1)
-        place = caller.f_code, caller.f_lasti
-        if place not in self._static:
-            raw = np.full(int(np.prod(shape)) * dtype.itemsize, self.RUBBISH, np.uint8)
-            self._static[place] = raw.view(dtype).reshape(shape)
-        return self._static[place]
+        call = caller.f_code, caller.f_lasti
+        if call not in self._static:
+            raw = np.full(int(np.prod(shape)) * dtype.itemsize, self.UNINITIALIZED, np.uint8)
+            self._static[call] = raw.view(dtype).reshape(shape)
+        return self._static[call]
 
     def begin(self, owner):
-        """How many bytes into this memory the array begins to which others are views; None if it lies elsewhere."""
+        """The offset in this memory, in bytes, of the array that views have as `base`; None if it is elsewhere."""
         at = 0
         for array in (self._dynamic, *self._static.values()):
             if owner is array or owner is array.base:
                 return at
-            at += -(-array.nbytes // self.ALIGNED) * self.ALIGNED
+            at += -(-array.nbytes // self.ALIGNMENT) * self.ALIGNMENT
         return None
 
 
 class Thread:
-    """One thread of one block: where it is, and the generator that runs it."""
+    """A thread of a block: its indices, and the generator that runs it."""
 
     def __init__(self, block, number):
         self.block, self.index = Dim3(np.uint32(block)), Dim3(np.uint32(number))
@@ -292,10 +271,10 @@ class Thread:
 
 
 def simulate(function, blocks, threads, args, *, shared=0, module=SimulatedCuda, seed=None):
-    """Run the Python function of a kernel on NumPy arrays, `module` standing for `cuda` in it.
+    """Run the Python function of a kernel on NumPy arrays; `module` replaces `cuda` in it.
 
-    Between two meetings the threads of a block run one after the other, in the order of their numbers; with a `seed`,
-    in an order drawn anew each time: where a barrier is missing, the count then changes.
+    Between two barriers the threads of a block run one after the other, in the order of their numbers. With a `seed`
+    the order is random: if a barrier is missing, the result changes.
     """
     blocks, threads = int(blocks), int(threads)
     stand_in = module(blocks, threads, int(shared))
@@ -310,41 +289,39 @@ def simulate(function, blocks, threads, args, *, shared=0, module=SimulatedCuda,
 
 
 def rounds(run, args, stand_in, threads, shuffle=None):
-    """Run the threads of a block; a pause each time that all of them wait or have returned."""
+    """Run the threads of a block; yields each time that all of them wait or have returned."""
     live = {thread.number for thread in threads}
     ready = [(thread, None) for thread in threads]
-    meetings = {}  # (warp, mask) or (BLOCK, BLOCK) -> {thread: its Meeting}
+    waiting = {}  # (warp, mask) or (BLOCK, BLOCK) -> {thread: its Barrier}
     while ready:
         if shuffle:
             shuffle(ready)
-        for thread, answer in ready:
+        for thread, result in ready:
             pulse()
-            meeting = _advance(run, args, stand_in, thread, answer)
-            if meeting is None:
+            barrier = _advance(run, args, stand_in, thread, result)
+            if barrier is None:
                 live.discard(thread.number)
             else:
-                place = (BLOCK, BLOCK) if meeting.mask is BLOCK else (thread.warp, meeting.mask)
-                meetings.setdefault(place, {})[thread] = meeting
+                key = (BLOCK, BLOCK) if barrier.mask is BLOCK else (thread.warp, barrier.mask)
+                waiting.setdefault(key, {})[thread] = barrier
         ready = []
-        for place in list(meetings):
-            if len(meetings[place]) == _expected(place, live):
-                ready += _answers(meetings.pop(place))
+        for key in list(waiting):
+            if len(waiting[key]) == _expected(key, live):
+                ready += _results(waiting.pop(key))
         yield
-    if meetings:
-        waiting = ", ".join(str(next(iter(came))) for came in meetings.values())
-        raise RuntimeError(f"threads wait at barriers that others of their block never reach: {waiting}")
+    if waiting:
+        threads = ", ".join(str(next(iter(barrier_of))) for barrier_of in waiting.values())
+        raise RuntimeError(f"threads wait at barriers that others of their block never reach: {threads}")
 
 
-def _advance(run, args, stand_in, thread, answer):
-    """Let the thread run on until it waits; the Meeting that it waits for, None when it has returned."""
+def _advance(run, args, stand_in, thread, result):
+    """Run a thread until it waits; returns its Barrier, or None if the thread has returned."""
     stand_in.thread = thread
     try:
         if thread.steps is None:
-            thread.steps = run(
-                *map(typed_int, args)
-            )  # does all of it, and returns no generator, in a kernel that never waits
+            thread.steps = run(*map(typed_int, args))  # no generator if the kernel never waits: it has run then
             return next(thread.steps) if isinstance(thread.steps, GeneratorType) else None
-        return thread.steps.send(answer)
+        return thread.steps.send(result)
     except StopIteration:
         return None
     except Exception as error:
@@ -352,33 +329,33 @@ def _advance(run, args, stand_in, thread, answer):
         raise
 
 
-def _expected(place, live):
-    """How many threads must come to a meeting: those of its block, or lanes of its warp, that have not returned."""
-    warp, mask = place
+def _expected(key, live):
+    """How many threads a barrier waits for: those of the block, or of the mask, that have not returned."""
+    warp, mask = key
     if mask is BLOCK:
         return len(live)
     return sum(mask >> lane & 1 for lane in range(WARP) if warp * WARP + lane in live)
 
 
-def _answers(meeting_of):
-    """What each thread of a meeting that has taken place goes on with."""
-    block = next(iter(meeting_of.values())).mask is BLOCK
-    said = {(thread.number if block else thread.lane): meeting.value for thread, meeting in meeting_of.items()}
-    return [(thread, meeting.answer(thread.lane, said)) for thread, meeting in meeting_of.items()]
+def _results(barrier_of):
+    """(thread, what it continues with) of all threads at a complete barrier."""
+    block = next(iter(barrier_of.values())).mask is BLOCK
+    values = {(thread.number if block else thread.lane): barrier.value for thread, barrier in barrier_of.items()}
+    return [(thread, barrier.result(values, thread.lane)) for thread, barrier in barrier_of.items()]
 
 
-# --------------------------------------------------------------------------------------------- from kernel to generator
+# ----------------------------------------------------------------------------------------------- kernels as generators
 
 
 def simulated(function, stand_in):
-    """The kernel or device function with `stand_in` for `cuda`; a generator function if it waits for other threads."""
+    """A kernel or device function in which `cuda` is `stand_in`; a generator function if it waits for threads."""
     code, names = _rewritten(function, stand_in.rewriting), names_of(function)
     names.update(SIMULATED_NAMES)
     names[STAND_IN] = stand_in
     for name, value in names.items():
         if is_cuda(value):
             names[name] = stand_in
-        elif type(value).__name__ == "Integer":  # Numba's, which a kernel of somebody's may name
+        elif type(value).__name__ == "Integer":  # Numba's: a user's kernel may use these
             names[name] = getattr(np, value.name)
         elif is_device_function(value) and name in code.co_names:
             names[name] = simulated(value.py_func, stand_in)
@@ -387,7 +364,7 @@ def simulated(function, stand_in):
 
 @cache
 def _rewritten(function, rewriting) -> CodeType:
-    """The code of the function with typed integers, and as `YieldWhereItWaits`, or one that does more, rewrites it."""
+    """The code of the function with typed integers, rewritten by `YieldWhereItWaits` or a subclass."""
     tree = source_tree(function)
     definition = tree.body[0]
     SimulatedIntegers(function).visit(definition)
@@ -396,7 +373,7 @@ def _rewritten(function, rewriting) -> CodeType:
 
 
 class YieldWhereItWaits(ast.NodeTransformer):
-    """A `yield` at each call that waits for other threads."""
+    """Makes each call that waits for other threads a `yield`."""
 
     def __init__(self, function):
         self.names = names_of(function)
@@ -410,7 +387,7 @@ class YieldWhereItWaits(ast.NodeTransformer):
         return call
 
     def waits(self, call):
-        """Whether it is one of `cuda`'s that wait for other threads."""
+        """Whether it is a call of `cuda` that waits for other threads."""
         return isinstance(call.func, ast.Attribute) and self.is_cuda(call.func.value) and call.func.attr in WAITING
 
     def is_cuda(self, node):
