@@ -30,6 +30,9 @@ import subprocess
 import sys
 import tempfile
 import time
+from contextlib import nullcontext
+from functools import partial
+from importlib import import_module
 from pathlib import Path
 
 import numpy as np
@@ -256,6 +259,20 @@ def kernel_rows(row, graph, repeats):
     plan.free()
 
 
+def profiled():
+    """A context in which ncu, started with `--profile-from-start off`, records the launches."""
+    return import_module("cupyx.profiler").profile() if runtime.engine() == "gpu" else nullcontext()
+
+
+def copy_bandwidth():
+    """Measured bytes a second, read and written together, of a device-to-device copy much larger than the caches."""
+    size = min(1 << 30 if runtime.engine() == "gpu" else 1 << 26, runtime.memory_free() // 8)
+    source, target = (runtime.device_array(size, np.uint8, 0) for _ in range(2))
+    copy = partial(runtime.arrays_of(target).copyto, target, source)
+    copy()
+    return 2 * size / (min(runtime.elapsed_ms(copy) for _ in range(5)) * 1e-3)
+
+
 def profile(name):
     """What the process that `ncu` watches does: every kernel of one graph once, the profiler on for these alone."""
     graph = ADAPTIVE.prepare((*map(runtime.to_device_library, (ends := GRAPHS[name]())[:2]), ends[2]))
@@ -265,7 +282,7 @@ def profile(name):
     plan.allocate()
     for _, step in launched:
         if isinstance(step, Step):
-            with runtime.profiled():
+            with profiled():
                 step.run(plan.arrays)
                 runtime.synchronize()
         else:
@@ -368,7 +385,7 @@ def main():
         profile(name)
     if wish.profile:
         return
-    machine, bandwidth = measurement.machine("gpu"), runtime.copy_bandwidth()
+    machine, bandwidth = measurement.machine("gpu"), copy_bandwidth()
     graphs, kernels, ladder = records.Rows(), records.Rows(), records.Rows()
     print(f"{'graph':<24}" + "".join(f"{key:>16}" for key in TIMES))
     for name in GRAPHS:

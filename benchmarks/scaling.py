@@ -62,7 +62,7 @@ def columns(edges, folder):
     device = DeviceGraph.from_edges(u, v, n)
     for order in ("natural", "degree"):
         formats.write(device.ordered(order).to_graph(), Path(folder, order), "folder")
-    runtime.give_back()
+    runtime.release_memory()
     return [formats.open_folder(Path(folder, order)) for order in ("natural", "degree")]
 
 

@@ -161,7 +161,7 @@ def run_watched(wanted):
         plan.allocate()
         for step in steps:
             if isinstance(step, Step):
-                with runtime.profiled():
+                with gpu.profiled():
                     step.run(plan.arrays)
                     runtime.synchronize()
             else:

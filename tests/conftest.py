@@ -104,9 +104,9 @@ def processor(tmp_path_factory):
 @pytest.fixture
 def own_rings():
     """No pinned memory that another test has kept, nor any for the next one."""
-    runtime.give_back()
+    runtime.release_memory()
     yield
-    runtime.give_back()
+    runtime.release_memory()
 
 
 @pytest.fixture

@@ -52,6 +52,16 @@ def test_a_graph_is_timed_from_every_side(benchmark, row, skewed):
     assert found["columns_ms"] == pytest.approx(graph.nbytes / 1e9 * 1e3, abs=1e-4)
 
 
+def test_the_bandwidth_of_copies_is_plausible(benchmark):
+    assert 1e8 < benchmark.copy_bandwidth() < 1e14
+
+
+@pytest.mark.gpu
+def test_the_bandwidth_of_copies_on_a_gpu_is_plausible(benchmark):
+    with runtime.using("gpu"):
+        assert 1e10 < benchmark.copy_bandwidth() < 1e14
+
+
 def test_look_ups_are_those_of_the_order(benchmark):
     club = tcgpu.load("barabasi_albert_300")
     by_degree = club.ordered("degree")

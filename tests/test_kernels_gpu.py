@@ -106,11 +106,10 @@ def test_events_measure_the_device_and_not_python(large):
     assert 2 * once < thrice < 4.5 * once
 
 
-def test_facts_and_bandwidth():
+def test_facts_of_a_gpu():
     facts = runtime.facts()
     assert "NVIDIA" in facts.name or "Tesla" in facts.name or facts.name
     assert facts.sms > 1 and facts.shared_per_block > 48 << 10 and facts.driver and facts.numba_cuda
-    assert 1e10 < runtime.copy_bandwidth() < 1e14
 
 
 def test_arrays_of_other_libraries():

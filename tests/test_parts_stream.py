@@ -228,7 +228,7 @@ def test_a_gpu_has_all_its_memory_back():
     """Of what this process has there: others may be at work on the same GPU."""
     pool = pytest.importorskip("cupy").get_default_memory_pool()
     graph = tcgpu.generate.rmat(scale=16, seed=1)
-    runtime.give_back()
+    runtime.release_memory()
     before = pool.total_bytes()
     held = runtime.device_array(1 << 20, np.int64)
     assert pool.total_bytes() >= before + held.nbytes
@@ -280,14 +280,14 @@ def stopping_after(parts):
 
 @pytest.mark.parametrize("engine", ENGINES)
 def test_an_interruption_leaves_nothing_behind(engine, monkeypatch, tmp_path):
-    given_back, before = [], feeding()
-    give_back = runtime.give_device_back
-    monkeypatch.setattr(runtime, "give_device_back", lambda: given_back.append(give_back()))
+    released, before = [], feeding()
+    release = runtime.release_device_memory
+    monkeypatch.setattr(runtime, "release_device_memory", lambda: released.append(release()))
     monkeypatch.chdir(tmp_path)
     with pytest.raises(Stop):
         tcgpu.count(RMAT, engine=engine, device_memory=TOTAL + 1200, progress=stopping_after(2))
     assert feeding() <= before
-    assert list(tmp_path.iterdir()) == [] and len(given_back) == (engine != "cpu")
+    assert list(tmp_path.iterdir()) == [] and len(released) == (engine != "cpu")
     assert tcgpu.count(RMAT, engine=engine, device_memory=TOTAL + 1200) == TRIANGLES
 
 

@@ -50,7 +50,7 @@ def feeding():
 
 
 def kept():
-    return list(vars(runtime._mine).get("rings", {}).values())
+    return list(vars(runtime._thread).get("rings", {}).values())
 
 
 # --------------------------------------------------------------------------------------------------------- all of it
@@ -63,7 +63,7 @@ def kept():
 def test_all_of_an_array_arrives_in_any_order_of_events(late, nbytes, dtype):
     for more in (-1, 0, 1):
         array = some(max(0, nbytes // np.dtype(dtype).itemsize + more), dtype)
-        there = runtime._sent(array)
+        there = runtime._upload(array)
         assert there.dtype == dtype and np.array_equal(there, array)
     assert len(late.streams) <= 1, "the ring is kept for the next array"
 
@@ -76,7 +76,7 @@ def test_all_of_an_array_comes_back_in_any_order_of_events(late, nbytes, dtype):
     for more in (-1, 0, 1):
         array = some(max(0, nbytes // np.dtype(dtype).itemsize + more), dtype)
         for shaped in (array, array[: array.size // 2 * 2].reshape(-1, 2)):
-            here = runtime._fetched(shaped)
+            here = runtime._download(shaped)
             assert here.dtype == dtype and np.array_equal(here, shaped) and not np.shares_memory(here, shaped)
     assert len(late.streams) <= 1, "the ring is kept for the next array"
 
@@ -104,7 +104,7 @@ def test_what_is_not_waited_for_on_the_way_back_is_found(late, monkeypatch, wait
     array = some(40 * WORDS)
     if waits == "event":
         monkeypatch.setattr(LateEvent, "synchronize", lambda event: None)
-        assert not np.array_equal(runtime._fetched(array), array)
+        assert not np.array_equal(runtime._download(array), array)
     else:
         seen = np.zeros(array.size, np.int64)
 
@@ -124,7 +124,7 @@ def test_what_is_not_waited_for_is_found(late, monkeypatch):
     """A slot that is filled again too early spoils what was in it."""
     monkeypatch.setattr(LateEvent, "query", lambda event: True)
     array = some(40 * WORDS)
-    assert not np.array_equal(runtime._sent(array), array)
+    assert not np.array_equal(runtime._upload(array), array)
 
 
 @pytest.mark.sim
@@ -141,7 +141,7 @@ def test_what_is_not_waited_for_is_found(late, monkeypatch):
 )
 def test_arrays_of_any_layout(late, shaped):
     array = shaped(some(40 * WORDS))
-    there = runtime._sent(array)
+    there = runtime._upload(array)
     assert there.shape == array.shape and there.flags.c_contiguous and np.array_equal(there, array)
 
 
@@ -149,7 +149,7 @@ def test_arrays_of_any_layout(late, shaped):
 def test_files_mapped_into_memory(late, tmp_path):
     array = some(33 * WORDS, np.int32)
     np.save(tmp_path / "array.npy", array)
-    assert np.array_equal(runtime._sent(np.load(tmp_path / "array.npy", mmap_mode="r")), array)
+    assert np.array_equal(runtime._upload(np.load(tmp_path / "array.npy", mmap_mode="r")), array)
 
 
 @pytest.mark.sim
@@ -160,7 +160,7 @@ def test_loads_come_one_after_the_other_with_what_fills_them(late):
     with runtime.kept_ring(WORDS) as ring:
         feeder = staging.Feeder(ring)
         loads = [
-            feeder.request(staging.Load(target, array.size, partial(runtime._copy_piece, array)))
+            feeder.request(staging.Load(target, array.size, partial(runtime._read_piece, array)))
             for target, array in zip(there, arrays)
         ]
         for load, target, array in zip(loads, there, arrays):
@@ -217,7 +217,7 @@ def test_a_ring_has_the_slots_and_threads_that_the_module_says(monkeypatch):
         monkeypatch.setattr(native, "_threads", cores)
         with runtime.using("sim"), runtime.kept_ring(128) as ring:
             assert ring.threads._max_workers == wanted and ring.nbytes == 5 * 1024
-        runtime.give_back()
+        runtime.release_memory()
 
 
 @pytest.mark.sim
@@ -235,11 +235,11 @@ def test_a_ring_is_kept_until_a_larger_one_is_wanted(small):
 
 @pytest.mark.sim
 def test_a_ring_is_kept_until_it_is_given_back(small):
-    runtime._sent(some(400))
+    runtime._upload(some(400))
     (own,) = kept()
-    runtime._sent(some(400, np.int32))
+    runtime._upload(some(400, np.int32))
     assert kept() == [own] and feeding()
-    runtime.give_back()
+    runtime.release_memory()
     assert not kept() and not feeding()
 
 
@@ -254,7 +254,7 @@ def test_an_error_in_a_thread_that_fills_is_raised_and_leaves_nothing_behind(lat
     with pytest.raises(error, match="lightning"):
         runtime.fill_from_host(np.zeros(25 * WORDS, np.int64), fill)
     assert not kept() and not feeding()
-    assert np.array_equal(runtime._sent(some(400)), some(400))
+    assert np.array_equal(runtime._upload(some(400)), some(400))
 
 
 @pytest.mark.sim
@@ -266,9 +266,9 @@ def test_an_interruption_leaves_nothing_behind(late, monkeypatch):
 
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
         patch.setattr(LateEvent, "synchronize", interrupted)
-        runtime._sent(some(400))
+        runtime._upload(some(400))
     assert not kept() and not feeding()
-    assert np.array_equal(runtime._sent(some(400)), some(400))
+    assert np.array_equal(runtime._upload(some(400)), some(400))
 
 
 @pytest.mark.sim
@@ -278,12 +278,12 @@ def test_who_comes_in_between_has_a_ring_of_his_own(small):
     def fill(first, piece):
         piece[:] = first
 
-    runtime._sent(some(300))
+    runtime._upload(some(300))
     there = np.zeros(4 * WORDS, np.int64)
     with runtime.kept_ring(WORDS) as own:
         feeder = staging.Feeder(own)
         load = feeder.request(staging.Load(there, there.size, fill))
-        inner.append(runtime._sent(some(300)))
+        inner.append(runtime._upload(some(300)))
         feeder.copy(load)
     assert np.array_equal(inner[0], some(300)) and np.array_equal(there, np.arange(4 * WORDS) // WORDS * WORDS)
     assert kept() == [own]
@@ -293,7 +293,7 @@ def test_who_comes_in_between_has_a_ring_of_his_own(small):
 def test_threads_have_rings_of_their_own(small):
     def send(seed):
         arrays = [some(size, np.int32) for size in range(seed, 4000, 397)]
-        same = all(np.array_equal(runtime._sent(array), array) for array in arrays)
+        same = all(np.array_equal(runtime._upload(array), array) for array in arrays)
         return same, kept()[0]
 
     with ThreadPoolExecutor(4) as pool:
@@ -308,7 +308,7 @@ import numpy as np
 from tcgpu.engines import runtime
 array = np.arange(runtime.LARGE // 2)
 with runtime.using(sys.argv[1]):
-    there = runtime.to_host(runtime._sent(array))
+    there = runtime.to_host(runtime._upload(array))
 print(np.array_equal(there, array), any("tcgpu-feeder" in thread.name for thread in threading.enumerate()))
 """
 FORK = """
@@ -317,9 +317,9 @@ import numpy as np
 from tcgpu.engines import runtime
 array = np.arange(runtime.LARGE // 2)
 with runtime.using("sim"):
-    runtime._sent(array)
+    runtime._upload(array)
     child = os.fork()
-    same = np.array_equal(runtime._sent(array), array)
+    same = np.array_equal(runtime._upload(array), array)
 if not child: os._exit(not same)
 print(same, os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
 """
@@ -351,7 +351,7 @@ def test_all_of_an_array_arrives_on_a_gpu(dtype):
     slot = 8 * staging.SLOT_WORDS // np.dtype(dtype).itemsize
     for size in (0, 1, slot - 1, slot, slot + 1, (staging.SLOTS + 1) * slot + 3):
         array = some(size, dtype)
-        for there in (runtime.to_device(array), runtime._sent(array)):
+        for there in (runtime.to_device(array), runtime._upload(array)):
             found = runtime.to_host(there)
             assert found.dtype == dtype and np.array_equal(found, array), size
 
@@ -375,7 +375,7 @@ def test_work_before_and_after_finds_what_it_should():
     ones, twos = np.full(size, 1, np.uint8), np.full(size, 2, np.uint8)
     for _ in range(20):
         first, copy = runtime.to_device(ones), runtime.device_array(size, np.uint8)
-        runtime._stay_busy.launch(1, 1, 3000)
+        runtime._sleep.launch(1, 1, 3000)
         copy[:] = first
         del first
         second, again = runtime.to_device(twos), runtime.device_array(size, np.uint8)
@@ -390,7 +390,7 @@ def test_large_arrays_come_back(dtype):
     cupy = pytest.importorskip("cupy")
     array = some(5 * runtime.LARGE // np.dtype(dtype).itemsize, dtype)
     there = cupy.asarray(array)
-    runtime._stay_busy.launch(1, 1, 5000)
+    runtime._sleep.launch(1, 1, 5000)
     twice = there ^ there if dtype is bool else there + there
     assert np.array_equal(runtime.to_host(twice), array ^ array if dtype is bool else array + array)
     assert np.array_equal(runtime.to_host(there.reshape(5, -1)), array.reshape(5, -1))
@@ -408,7 +408,7 @@ def test_pinned_memory_is_given_back():
     with pytest.raises(runtime.cuda_driver.DriverError, match="ALREADY_REGISTERED"):
         runtime.cuda_driver.pin(addresses[0], own.slots[0].nbytes)
     del own
-    runtime.give_back()
+    runtime.release_memory()
     assert all(runtime.cuda_driver.unpin(address) for address in addresses), "they were pinned no more"
     assert not kept() and not feeding()
 

@@ -33,12 +33,17 @@ class DeviceColumns:
         """As views of `memory`, a device array of int64 with room for them; `fill_columns` says what to write there."""
         first, last = int(graph.col_ptr[begin]), int(graph.col_ptr[end])
         pointers = end - begin + 1
-        rows = runtime.stretch(memory, pointers, last - first, np.int32)
-        return cls(begin, end, first, runtime.stretch(memory, 0, pointers, np.int64), rows)
+        rows = _part_of(memory, pointers, last - first, np.int32)
+        return cls(begin, end, first, _part_of(memory, 0, pointers, np.int64), rows)
 
     def only(self, low, high):
         """(low, pointers, rows) of the columns of vertices low..high - 1 among them, as kernels take them."""
-        return low, runtime.stretch(self.pointers, low - self.begin, high - low + 1, np.int64), self.rows
+        return low, _part_of(self.pointers, low - self.begin, high - low + 1, np.int64), self.rows
+
+
+def _part_of(words, begin, size, dtype):
+    """`size` elements of `dtype` in the memory of int64 words, from word `begin` on."""
+    return words[begin:].view(dtype)[:size]
 
 
 def fill_columns(graph, begin, end, at, words):

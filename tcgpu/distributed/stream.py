@@ -265,7 +265,7 @@ class Streaming:
         runtime.synchronize()
         for name in ("staying", "moving", "total", "totals", "pending", "feeder", "stream"):
             self.__dict__.pop(name, None)
-        runtime.give_device_back()
+        runtime.release_device_memory()
 
 
 def check_simulated(graph, parts):

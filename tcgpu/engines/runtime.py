@@ -1,8 +1,8 @@
-"""The engine that runs kernels: how they are launched and timed, where their arrays lie, what the device is.
+"""Kernels, arrays, streams and timing on the engines "gpu" and "sim", and the properties of the device.
 
-The engine is the process's own (see `choice`), but for a stretch of code under `using("sim")`. On engine "gpu" arrays
-are CuPy's, and `kernel_compiler` and `cuda_driver` turn kernels into launches; on engine "sim" arrays are NumPy's, and
-`simulator` runs kernels as Python. Both engines live in one process.
+Each process has an engine (see `choice`); inside `with using("sim")` it is the simulator. On "gpu", arrays are CuPy's,
+and `kernel_compiler` and `cuda_driver` compile and launch kernels. On "sim", arrays are NumPy's, and `simulator` runs
+kernels as Python.
 
 Kernels are decorated with `kernel`, device functions with `cuda.jit(device=True)`; see `kernel_language`.
 """
@@ -36,13 +36,13 @@ _engine = ContextVar("engine", default=ENGINE)
 
 
 def engine():
-    """What runs a kernel that is started now: "gpu" or "sim"."""
+    """The engine that runs kernels now: "gpu" or "sim"."""
     return _engine.get()
 
 
 @contextmanager
 def using(name):
-    """Start kernels on the engine `name` inside the `with`."""
+    """Run kernels on the engine `name` inside the `with`."""
     if name not in ENGINES or (name == "gpu" and ENGINE != "gpu"):
         raise ValueError(f"no engine {name!r} here: {REASON}")
     token = _engine.set(name)
@@ -53,15 +53,15 @@ def using(name):
 
 
 def use_gpu(number):
-    """From now on this thread works on the GPU of this number among those that the process sees."""
+    """Make this thread use a GPU, by its number among those visible to the process."""
     if ENGINE == "gpu":
         _cupy().cuda.Device(number).use()
 
 
 def this_gpu():
-    """The number of the GPU that this thread works on."""
+    """The number of the GPU that this thread uses."""
     device = cuda_driver.current_device()
-    if device is None:  # a new thread works on the one that CuPy names, from its first use of the runtime on
+    if device is None:  # in a new thread, CuPy's choice takes effect at the first call of the CUDA runtime
         use_gpu(_cupy().cuda.Device().id)
         _cupy().cuda.runtime.free(0)
         device = cuda_driver.current_device()
@@ -72,31 +72,30 @@ def this_gpu():
 
 
 class Kernel:
-    """A kernel for fixed signatures; compiled for one when it is first launched with arguments that fit it.
+    """A kernel with fixed signatures, compiled for each at the first launch with arguments that fit it.
 
-    `py_func` is the function as written, `signatures` what it may be compiled for: tests compile it to PTX, a trace
-    runs it in a simulator of its own. `most_threads` is how many threads a block may have for it, where it would
-    otherwise be given more registers than there are for a block of 1024.
+    py_func: the function as written. signatures: texts such as "void(int32[::1])". most_threads: the maximum threads
+    of a block, for a kernel that could otherwise be compiled with too many registers for a block of 1024.
     """
 
     def __init__(self, py_func, signatures, most_threads=None):
         self.py_func, self.signatures, self.most_threads = py_func, signatures, most_threads
         self.__name__, self.__doc__, self.__module__ = py_func.__name__, py_func.__doc__, py_func.__module__
         self.__wrapped__ = py_func
-        self._lock, self._code = threading.Lock(), {}  # (signature, compute capability) -> the driver's code
-        self._launchers = {}  # device -> {signature: its launcher}
+        self._lock, self._code = threading.Lock(), {}  # (signature, compute capability) -> Code
+        self._launchers = {}  # device -> {signature: Launcher}
 
     def __repr__(self):
         return f"<kernel {self.__name__}>"
 
     def launch(self, blocks, threads, *args, shared=0, stream=None):
-        """Run `blocks` x `threads` with `shared` bytes of dynamic shared memory a block. A GPU is not waited for."""
+        """Run `blocks` x `threads` with `shared` bytes of dynamic shared memory a block, without waiting for a GPU."""
         if engine() == "sim":
             return simulate(self.py_func, blocks, threads, args, shared=shared)
         self._launcher(args).launch(blocks, threads, args, shared, stream.handle if stream else 0)
 
     def _launcher(self, args):
-        """The launcher on this thread's device for the signature that these arguments fit."""
+        """The Launcher on this thread's device for the signature that the arguments fit."""
         known = self._launchers.setdefault(this_gpu(), {})
         for launcher in list(known.values()):  # another thread may add one
             if launcher.fits(args):
@@ -108,7 +107,7 @@ class Kernel:
         raise TypeError(f"kernel {self.__name__} takes {' or '.join(self.signatures)}, not ({given})")
 
     def _compiled(self, signature):
-        """The launcher for one signature on this thread's device, from now on kept."""
+        """The Launcher for a signature on this thread's device, compiled at its first use."""
         device = this_gpu()
         capability = cuda_driver.compute_capability(device)
         with self._lock:
@@ -125,10 +124,9 @@ class Kernel:
         return [self._compiled(signature) for signature in self.signatures]
 
     def carve_out(self, percent):
-        """From now on give shared memory this share of an SM's fast memory, and the L1 cache the rest.
+        """Set the percentage of an SM's fast memory that is shared memory; the rest is the L1 cache.
 
-        The GPU takes the next size that it has; -1 leaves it to the driver. For experiments: what if the cache were
-        smaller? The simulator has no cache.
+        The GPU rounds it to a size that it supports; -1 is the driver's default. The simulator has no cache.
         """
         if engine() == "gpu":
             for launcher in self._all_launchers():
@@ -147,14 +145,14 @@ def kernel(*signatures, most_threads=None):
     return lambda py_func: Kernel(py_func, signatures, most_threads)
 
 
-_asked_for = set()  # kernels that `compile_ahead` has seen
+_compiled_ahead = set()  # kernels that were passed to `compile_ahead`
 
 
 def compile_ahead(kernels):
-    """Have kernels compiled by other processes, if there are many that no process has compiled before."""
-    new = [each for each in dict.fromkeys(kernels) if each not in _asked_for]
+    """Compile kernels in other processes, if many of them are not in the cache on disk."""
+    new = [each for each in dict.fromkeys(kernels) if each not in _compiled_ahead]
     if new and engine() == "gpu":
-        _asked_for.update(new)
+        _compiled_ahead.update(new)
         kernel_compiler.compile_ahead(new, cuda_driver.compute_capability(this_gpu()))
 
 
@@ -166,7 +164,7 @@ class OutOfMemory(MemoryError):
 
 
 def to_device(array):
-    """A copy on the engine's device of a host array; an array that is on the GPU already is used as it is."""
+    """A copy of a host array on the engine's device; an array that is on the GPU already is not copied."""
     if engine() == "sim":
         return np.array(to_host(array), order="C")
     return _cupy().ascontiguousarray(to_device_library(array))
@@ -186,13 +184,8 @@ def device_array(shape, dtype, fill=None):
     return array
 
 
-def stretch(array, begin, size, dtype):
-    """Elements of a device array of int64, from number `begin` on, as `size` elements of another type."""
-    return array[begin:].view(dtype)[:size]
-
-
 def refill(array, fill):
-    """Set every element of a device array to 0 or -1: values whose bytes are all alike, so that memset will do."""
+    """Set every element of a device array to 0 or -1, whose bytes are all equal, as memset needs."""
     if isinstance(array, np.ndarray):
         array.fill(fill)
     elif array.size:
@@ -200,27 +193,27 @@ def refill(array, fill):
 
 
 def to_host(array):
-    """Any array, on the host or on a GPU, of any library that speaks a common protocol, as a NumPy array."""
+    """An array on the host or a GPU as a NumPy array; it may be of any library with a common protocol."""
     if isinstance(array, np.ndarray):
         return array
     if hasattr(array, "__cuda_array_interface__"):
         array = _cupy().asarray(array)
-        return _fetched(array) if _is_large(array) and array.flags.c_contiguous else array.get()
+        return _download(array) if _is_large(array) and array.flags.c_contiguous else array.get()
     if hasattr(array, "__dlpack__"):
         try:
             return np.from_dlpack(array)
         except (BufferError, RuntimeError, TypeError):
-            pass  # on a device that NumPy cannot read: the library's own conversion may
+            pass  # NumPy cannot read that device; the library's own conversion may
     return np.asarray(array)
 
 
 def arrays_of(array):
-    """The library for whole-array operations where an array lies: CuPy for one on a GPU, else NumPy."""
+    """The library for operations on a whole array: CuPy for one on a GPU, else NumPy."""
     return _cupy() if hasattr(array, "__cuda_array_interface__") else np
 
 
 def scan(counts, starts):
-    """starts[k] = counts[0] + ... + counts[k - 1]: one more than there are counts."""
+    """Exclusive prefix sum: starts[k] = counts[0] + ... + counts[k - 1]; `starts` has one element more."""
     xp = arrays_of(starts)
     counts, starts = xp.asarray(counts), xp.asarray(starts)
     starts[:1] = 0
@@ -233,35 +226,35 @@ def sort(keys):
 
 
 def to_device_library(array):
-    """Any array as one of the library for whole arrays on the engine's device: CuPy, or NumPy in the simulator."""
+    """An array as one of CuPy on the GPU, or in the simulator of NumPy."""
     if engine() == "sim":
         return np.asarray(to_host(array))
     library = _cupy()
-    return library.asarray(_sent(array) if isinstance(array, np.ndarray) and _is_large(array) else array)
+    return library.asarray(_upload(array) if isinstance(array, np.ndarray) and _is_large(array) else array)
 
 
 def _cupy():
-    import cupy  # not at the top: engine "sim" goes without, and it looks at the machine
+    import cupy  # not at the top: the engine "sim" works without it
 
     return cupy
 
 
 def synchronize():
-    """Wait for the device."""
+    """Wait until the device is idle."""
     if engine() == "gpu":
         this_gpu()
         cuda_driver.synchronize()
 
 
-def give_back():
-    """Let the driver have what nobody uses any more: device memory kept for the next array, this thread's rings."""
-    for own in vars(_mine).pop("rings", {}).values():
-        own.end()
-    give_device_back()
+def release_memory():
+    """Return unused memory to the driver: what CuPy keeps for the next array, and this thread's pinned rings."""
+    for ring in vars(_thread).pop("rings", {}).values():
+        ring.end()
+    release_device_memory()
 
 
-def give_device_back():
-    """Let the driver have the device memory that nobody uses any more."""
+def release_device_memory():
+    """Return the device memory that CuPy keeps for the next array to the driver."""
     if engine() == "gpu":
         _cupy().get_default_memory_pool().free_all_blocks()
 
@@ -270,7 +263,7 @@ def give_device_back():
 
 
 class Stream:
-    """A queue of the device: its work is done in order, beside other streams. The simulator's is done at once."""
+    """A queue of work on the device, in order, concurrent with other streams. The simulator works at once."""
 
     def __init__(self):
         self.own = None
@@ -280,16 +273,16 @@ class Stream:
             self.handle = self.own.ptr
 
     def event(self, timing=False):
-        """What is done when the stream has come this far: the host may `synchronize` with it, and `query` it."""
-        return _Moment() if self.own is None else cuda_driver.Event(self.handle, timing)
+        """A new event that is done when all work in the stream until now is: the host may `synchronize` or `query`."""
+        return _SimulatedEvent() if self.own is None else cuda_driver.Event(self.handle, timing)
 
     def wait(self, event):
-        """Go on only when another stream's event is done."""
+        """Make later work in this stream wait for another stream's event."""
         if self.own is not None:
-            event.hold(self.handle)
+            event.delay(self.handle)
 
     def copy_in(self, array, at, source):
-        """A pinned array to elements `at` and following of a device array; both are contiguous."""
+        """Copy a pinned array to elements `at` and following of a device array; both are contiguous."""
         if self.own is None:
             array.view(source.dtype)[at : at + source.size] = source
         elif source.size:
@@ -297,7 +290,7 @@ class Stream:
             cuda_driver.copy_in(target, source.ctypes.data, source.nbytes, self.handle)
 
     def copy_out(self, array, at, target):
-        """Elements `at` and following of a device array to a pinned one."""
+        """Copy elements `at` and following of a device array to a pinned one."""
         if self.own is None:
             target[:] = array[at : at + target.size]
         elif target.size:
@@ -305,8 +298,8 @@ class Stream:
             cuda_driver.copy_out(target.ctypes.data, source, target.nbytes, self.handle)
 
 
-class _Moment:
-    """What an event is to the simulator, where all work is done at once: a time."""
+class _SimulatedEvent:
+    """An event of the simulator, where all work is done at once: a time."""
 
     def __init__(self):
         self.seconds = time.perf_counter()
@@ -322,9 +315,9 @@ class _Moment:
 
 
 def pinned(length, dtype):
-    """A new host array that stays in its place, so that a GPU copies from and to it while the host goes on.
+    """A new host array in pinned memory, which a GPU copies asynchronously.
 
-    NumPy's memory, pinned: that is several times as fast as the driver's own, because it comes in huge pages.
+    It is memory of NumPy's that is then pinned: in huge pages, several times as fast as the driver's own.
     """
     memory = np.empty(length, dtype)
     if engine() == "gpu" and length:
@@ -336,99 +329,98 @@ def pinned(length, dtype):
 
 # -------------------------------------------------------------------------------------------------- large host arrays
 
-LARGE = 4 << 20  # bytes: an array of fewer is there before threads could help
+LARGE = 4 << 20  # bytes of an array from which on several threads copy it faster
 
-_mine = threading.local()  # the rings that a thread keeps: to pin their memory takes longer than to fill it
+_thread = threading.local()  # `rings`: each thread keeps its own, as pinning the memory takes longer than filling it
 
 
 def fill_from_host(array, fill):
-    """Have `fill(first, piece)` write all elements of a one-dimensional device array, pinned piece by pinned piece.
+    """Write a one-dimensional device array: `fill(first, piece)` writes a pinned piece, the elements from `first` on.
 
-    The calls come from several threads, in any order. At return everything is there. What was launched on the default
-    stream before has come to its end when the first piece is copied: that stream and ours wait for each other.
+    It is called from several threads, in any order. Returns when all is copied. The default stream and that of the ring
+    wait for each other: kernels launched before are done when the first piece is copied.
     """
     if array.size:
-        with _ring_for(array) as own:
-            feeder = staging.Feeder(own, array.dtype, spread=True)
+        with _ring_for(array) as ring:
+            feeder = staging.Feeder(ring, array.dtype, spread=True)
             feeder.copy(feeder.request(staging.Load(array, array.size, fill))).synchronize()
 
 
 @contextmanager
 def kept_ring(words):
-    """This thread's ring for its device and no other user, its slots of `words` int64 words or more, up to SLOT_WORDS.
+    """This thread's ring for its device; inside the `with` no other code uses it. It is kept for the next call.
 
-    It has a stream of its own. One that is too small makes way for one of the next power of 2; one that something went
-    wrong with is not kept.
+    words: the minimum int64 words of a slot, up to SLOT_WORDS. A ring that is too small is replaced by one of the next
+    power of 2. After an exception the ring is not kept.
     """
-    rings = vars(_mine).setdefault("rings", {})
-    place = os.getpid(), this_gpu() if engine() == "gpu" else "sim"  # a forked child has no threads
-    own, words = rings.pop(place, None), min(1 << max(0, words - 1).bit_length(), staging.SLOT_WORDS)
-    if own is not None and own.slots[0].size < words:
-        own.end()
-        own = None
-    if own is None:
+    rings = vars(_thread).setdefault("rings", {})
+    key = os.getpid(), this_gpu() if engine() == "gpu" else "sim"  # a forked child lacks the ring's threads
+    ring, words = rings.pop(key, None), min(1 << max(0, words - 1).bit_length(), staging.SLOT_WORDS)
+    if ring is not None and ring.slots[0].size < words:
+        ring.end()
+        ring = None
+    if ring is None:
         slots = [pinned(words, np.int64) for _ in range(staging.SLOTS)]
-        own = staging.Ring(Stream(), slots, staging.FILLERS)
+        ring = staging.Ring(Stream(), slots, staging.FILLERS)
     try:
-        yield own
+        yield ring
     except BaseException:
-        own.end()
-        synchronize()  # its memory may go when nothing is copied from it any more
+        ring.end()
+        synchronize()  # copies from its memory may be under way
         raise
-    rings[place] = own
+    rings[key] = ring
+
+
+def _ring_for(array):
+    """This thread's ring, with slots for an array that uses all of them."""
+    return kept_ring(max(staging.PIECE_WORDS, array.nbytes // (8 * staging.SLOTS)))
 
 
 def _is_large(array):
-    """Whether an array goes to a GPU, or comes from there, through a ring."""
+    """Whether an array is copied through a ring."""
     plain = array.dtype.kind in "biuf" and array.dtype.itemsize <= 8 and array.dtype.isnative
     return plain and array.nbytes >= LARGE
 
 
-def _sent(array):
-    """A host array as a new one on the device, by way of this thread's ring."""
+def _upload(array):
+    """A new device array, copied from a host array through this thread's ring."""
     flat = array if array.ndim == 1 else np.ascontiguousarray(array).reshape(-1)
-    there = device_array(flat.size, flat.dtype)
-    fill_from_host(there, partial(_copy_piece, flat))
-    return there.reshape(array.shape)
+    uploaded = device_array(flat.size, flat.dtype)
+    fill_from_host(uploaded, partial(_read_piece, flat))
+    return uploaded.reshape(array.shape)
 
 
-def _fetched(array):
-    """A contiguous device array as a new one on the host, by way of this thread's ring."""
-    here = np.empty(array.shape, array.dtype)
-    with _ring_for(array) as own:
-        staging.fetch(own, array.reshape(array.size), partial(_keep_piece, here.reshape(-1)))
-    return here
+def _download(array):
+    """A new host array, copied from a contiguous device array through this thread's ring."""
+    downloaded = np.empty(array.shape, array.dtype)
+    with _ring_for(array) as ring:
+        staging.fetch(ring, array.reshape(array.size), partial(_write_piece, downloaded.reshape(-1)))
+    return downloaded
 
 
-def _ring_for(array):
-    """This thread's ring, its slots as large as suits an array that has it for itself."""
-    return kept_ring(max(staging.PIECE_WORDS, array.nbytes // (8 * staging.SLOTS)))
-
-
-def _keep_piece(array, first, piece):
-    array[first : first + piece.size] = piece
-
-
-def _copy_piece(array, first, piece):
+def _read_piece(array, first, piece):
     piece[:] = array[first : first + piece.size]  # NumPy lets other threads run meanwhile
+
+
+def _write_piece(array, first, piece):
+    array[first : first + piece.size] = piece
 
 
 # -------------------------------------------------------------------------------------------------------------- timing
 
 
 @kernel("void(int64)")
-def _stay_busy(microseconds):
+def _sleep(microseconds):
     for _ in range(microseconds):
         cuda.nanosleep(uint32(1000))
 
 
 def elapsed_ms(work, prepare=lambda: None, *, waits=False):
-    """Milliseconds that the launches of `work()` keep the device busy, from the first to the last.
+    """Milliseconds from the start of the first launch of `work()` to the end of the last.
 
-    The events lie behind a kernel that sleeps while Python enqueues the launches: what is measured is the device, not
-    Python. Were the device idle before all was enqueued, it is done again behind a longer sleep; `prepare()` goes
-    before each try, untimed. Work that `waits` for the device itself, and goes on by what it reads there, is timed as
-    it is, Python included. The simulator is timed by the clock.
+    A kernel that sleeps runs first, while Python enqueues the launches, so that Python's time is not measured. If it
+    ends too soon, all is repeated with a longer sleep. `prepare()` is called before each try, untimed. If `work` itself
+    `waits` for the device, Python's time is included. The simulator is timed by the clock.
     """
     if engine() == "sim":
         prepare()
@@ -438,7 +430,7 @@ def elapsed_ms(work, prepare=lambda: None, *, waits=False):
     microseconds = 1000
     while True:
         prepare()
-        _stay_busy.launch(1, 1, microseconds)
+        _sleep.launch(1, 1, microseconds)
         begin = cuda_driver.Event(timing=True)
         work()
         end = cuda_driver.Event(timing=True)
@@ -449,25 +441,12 @@ def elapsed_ms(work, prepare=lambda: None, *, waits=False):
         microseconds *= 4
 
 
-@contextmanager
-def profiled():
-    """Have a profiler that waits for it, as `ncu --profile-from-start off` does, look at what the `with` launches."""
-    if engine() == "gpu":
-        cuda_driver.start_profiler()
-    try:
-        yield
-    finally:
-        if engine() == "gpu":
-            synchronize()
-            cuda_driver.stop_profiler()
-
-
-# --------------------------------------------------------------------------------------------------------- the machine
+# ---------------------------------------------------------------------------------------------------------- the device
 
 
 @dataclass(frozen=True)
 class Facts:
-    """What the engine's device is; sizes in bytes. In the simulator, the figures of a common GPU (T4-like limits)."""
+    """Properties of the engine's device; sizes in bytes. The simulator has the limits of a common GPU, a T4."""
 
     name: str
     compute_capability: str
@@ -529,7 +508,7 @@ def _facts(device):
 
 
 def memory_free():
-    """Bytes of device memory that are free now; the simulator's is the main memory."""
+    """Bytes of device memory that are free; the simulator has the main memory."""
     if engine() == "sim":
         return _main_memory()
     return _cupy().cuda.runtime.memGetInfo()[0] + _cupy().get_default_memory_pool().free_bytes()
@@ -539,17 +518,8 @@ def _main_memory():
     return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
 
 
-def copy_bandwidth():
-    """Measured bytes a second, read and written together, of a device-to-device copy much larger than the caches."""
-    size = min(1 << 30 if engine() == "gpu" else 1 << 26, memory_free() // 8)
-    source, target = device_array(size, np.uint8, 0), device_array(size, np.uint8, 0)
-    copy = partial(arrays_of(target).copyto, target, source)
-    copy()
-    return 2 * size / (min(elapsed_ms(copy) for _ in range(5)) * 1e-3)
-
-
 def _driver_version():
-    """The version of NVIDIA's driver, "580.159.04" say; empty where NVML does not tell."""
+    """The version of NVIDIA's driver, such as "580.159.04"; empty if NVML does not tell."""
     nvml = shared_library("libnvidia-ml.so.1")
     text = ctypes.create_string_buffer(96)
     told = nvml is not None and nvml.nvmlInit_v2() == 0 and nvml.nvmlSystemGetDriverVersion(text, 96) == 0
