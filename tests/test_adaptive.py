@@ -154,13 +154,13 @@ def test_shares_of_any_number_add_up(order, roomy):
     with runtime.using("sim"):
         assert_shares_add_up(GRAPHS["R-MAT"].ordered(order), mixed, (1, 7))
         assert_shares_add_up(Graph.from_edges([0, 0, 1], [1, 2, 2]).ordered(order), {}, (5,))
-        shares = [counted(GRAPHS["cliques"].ordered(order), mixed | {"deal": (k, 3)}) for k in range(3)]
+        shares = [counted(GRAPHS["cliques"].ordered(order), mixed | {"share": (k, 3)}) for k in range(3)]
         assert max(shares) < 0.5 * sum(shares)
 
 
-def assert_shares_add_up(graph, knobs, dealt):
-    for of in dealt:
-        shares = [counted(graph, knobs | {"deal": (index, of)}) for index in range(of)]
+def assert_shares_add_up(graph, knobs, numbers):
+    for of in numbers:
+        shares = [counted(graph, knobs | {"share": (index, of)}) for index in range(of)]
         assert sum(shares) == cpu.plan(graph).count(), (of, shares)
 
 
@@ -169,7 +169,7 @@ def test_a_share_can_be_counted_again():
     """All that the counting kernels read is left as it was: a queue, too, begins anew."""
     with runtime.using("sim"):
         for order in ("degree", "natural"):
-            plan = adaptive.plan(GRAPHS["R-MAT"].ordered(order), heavy=4, hubs=30, deal=(1, 3))
+            plan = adaptive.plan(GRAPHS["R-MAT"].ordered(order), heavy=4, hubs=30, share=(1, 3))
             plan.setup, plan.steps = ([fewer(step, 3) for step in steps] for steps in (plan.setup, plan.steps))
             plan.allocate()
             found = []
@@ -180,12 +180,12 @@ def test_a_share_can_be_counted_again():
             assert found[0] == found[1] > 0
 
 
-@pytest.mark.parametrize("deal", [3, (1,), (2, 2), (-1, 2), (0, 0), (0.5, 2), (0, 1, 2), "01", None])
-def test_deals_that_are_none_are_refused(deal):
-    with pytest.raises(MethodError, match="deal"):
-        adaptive.plan(GRAPHS["R-MAT"], deal=deal)
-    with pytest.raises(MethodError, match="has no knob 'deal'"):
-        tcgpu.count(GRAPHS["R-MAT"], "adaptive", deal=deal)
+@pytest.mark.parametrize("share", [3, (1,), (2, 2), (-1, 2), (0, 0), (0.5, 2), (0, 1, 2), "01", None])
+def test_an_invalid_share_is_refused(share):
+    with pytest.raises(MethodError, match="share"):
+        adaptive.plan(GRAPHS["R-MAT"], share=share)
+    with pytest.raises(MethodError, match="has no knob 'share'"):
+        tcgpu.count(GRAPHS["R-MAT"], "adaptive", share=share)
 
 
 def test_words_suit_the_graph():

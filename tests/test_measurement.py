@@ -81,7 +81,7 @@ def test_rows_go_to_csv_and_back_and_show_as_a_table(graph, tmp_path):
 @pytest.mark.parametrize("method", registry.METHODS.values(), ids=lambda method: method.name)
 def test_each_plan_takes_the_knobs_that_its_method_declares(method):
     parameters = list(inspect.signature(method.imported().plan).parameters)
-    assert [name for name in parameters[1:] if name != "deal"] == list(method.knobs)  # deal is a share, not a knob
+    assert [name for name in parameters[1:] if name != "share"] == list(method.knobs)  # a share is no knob
 
 
 @pytest.mark.parametrize("method", registry.METHODS.values(), ids=lambda method: method.name)

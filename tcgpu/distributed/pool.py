@@ -47,7 +47,7 @@ def count(graph, executor, *, method=None, engine=None, order=None, parts=None, 
         if name is not None:
             chosen = choose(name, engine, order, knobs)
             _check_simulated(chosen, graph, engine, order, knobs, workers, max_seconds)
-            if not resume and "deal" in inspect.signature(chosen.imported().plan).parameters:
+            if not resume and "share" in inspect.signature(chosen.imported().plan).parameters:
                 of_share = options | {"method": name, "order": order or chosen.order}
                 each = shares(_number(parts, workers.number), graph.m)
                 try:

@@ -73,7 +73,7 @@ def count_part(graph, part: Part | Share, *, method: str | None = None, engine: 
     if isinstance(part, Share):
         chosen = registry.choose(method or "adaptive", engine, None, knobs)
         share = part.index, part.of
-        plan = lambda: chosen.plan(chosen.prepare(opened(graph)), deal=share, **knobs)  # noqa: E731
+        plan = lambda: chosen.plan(chosen.prepare(opened(graph)), share=share, **knobs)  # noqa: E731
         return _timed(part, chosen, engine, lambda: (plan().count(),))
     chosen = method_of(method, engine, knobs)
     if chosen.engines == ("cpu",):
@@ -271,7 +271,7 @@ class HeldGraph:
         try:
             if self.prepared is None:
                 self.prepared = method.prepare(self.graph, task.order)
-            plan = method.plan(self.prepared, deal=(share.index, share.of), **task.knobs)
+            plan = method.plan(self.prepared, share=(share.index, share.of), **task.knobs)
         except MemoryError as error:
             self.prepared = None
             raise DoesNotFit(str(error)) from error

@@ -167,14 +167,14 @@ def check_positions(graph):
         raise GraphError(f"{graph.m:,} edges are too many for this method, which takes up to 2^32: count it in parts")
 
 
-def check_deal(deal):
+def check_share(share):
     """Return the two numbers of a share, (index, of), counted from 0; MethodError if they are none."""
     try:
-        index, of = deal
+        index, of = share
     except (TypeError, ValueError):
-        raise MethodError(f"deal is two whole numbers, which of how many, not {deal!r}") from None
-    of = check_integer("the second number of deal", of, 1, 2**20)
-    return check_integer("the first number of deal", index, 0, of - 1), of
+        raise MethodError(f"share is two whole numbers, which of how many, not {share!r}") from None
+    of = check_integer("the second number of share", of, 1, 2**20)
+    return check_integer("the first number of share", index, 0, of - 1), of
 
 
 def enough_blocks(blocks, tasks, tasks_per_block):

@@ -239,7 +239,7 @@ class Layout(NamedTuple):
     setup: list
 
 
-def in_edges_by_degree(graph, first_near, heavy_quads, short, deal=(0, 1)):
+def in_edges_by_degree(graph, first_near, heavy_quads, short, share=(0, 1)):
     """The Layout up to where `lay_out` fills quads and in-edges: both lists of columns, and room for the rest."""
     n, m = graph.n, graph.m
     copied = columns_of(graph)
@@ -261,7 +261,13 @@ def in_edges_by_degree(graph, first_near, heavy_quads, short, deal=(0, 1)):
         "in_end": (n + 1, np.int64, None),
         "in_edges": (in_edges, np.uint64, None),
     }
-    known = {"first_near": first_near, "heavy_quads": heavy_quads, "long_rows": short, "index": deal[0], "of": deal[1]}
+    known = {
+        "first_near": first_near,
+        "heavy_quads": heavy_quads,
+        "long_rows": short,
+        "index": share[0],
+        "of": share[1],
+    }
     setup = [
         launch(measure_columns, n, 256, **known),
         Scan("quad_count", "quad_ptr"),

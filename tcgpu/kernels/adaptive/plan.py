@@ -4,7 +4,7 @@ import numpy as np
 
 from tcgpu.declarations import Knob, Method
 from tcgpu.engines import runtime
-from tcgpu.kernels import Plan, check_deal, check_positions, device_graph, orientation, simulated
+from tcgpu.kernels import Plan, check_positions, check_share, device_graph, orientation, simulated
 from tcgpu.kernels.adaptive import far, layout, local, windows
 from tcgpu.kernels.adaptive.hubs import HUB_BYTES, hub_kernel
 from tcgpu.kernels.adaptive.layout import HUB_WORDS, HUBS, NEAR, launch
@@ -63,22 +63,22 @@ def prepare(graph, order):
 
 
 @METHOD.planner
-def plan(graph, *, near, hubs, heavy, crowd, short, words, deal=(0, 1)):
+def plan(graph, *, near, hubs, heavy, crowd, short, words, share=(0, 1)):
     """The count of a graph: hubs, windows and far rows in degree order, local columns and merges in any other.
 
-    near, hubs, heavy, crowd, short, words: the knobs of METHOD. deal: (index, of) counts share number `index` of `of`;
+    near, hubs, heavy, crowd, short, words: the knobs of METHOD. share: (index, of) counts share number `index` of `of`;
     shares add up to the whole and take about equally long.
     """
     check_positions(graph)
-    deal = check_deal(deal)
+    share = check_share(share)
     if graph.order == "degree":
-        return _by_degree(graph, near, min(hubs, near), heavy // 4, short, crowd, deal)
-    return _as_it_comes(graph, short, local.local_words(graph, short) if words is None else words, deal)
+        return _by_degree(graph, near, min(hubs, near), heavy // 4, short, crowd, share)
+    return _as_it_comes(graph, short, local.local_words(graph, short) if words is None else words, share)
 
 
-def _as_it_comes(graph, short, words, deal):
-    known = {"short": short, "words": words, "index": deal[0], "of": deal[1]}
-    merging = launch(local.merge_kernel, -(-graph.m // deal[1]), 64, 16384, **known)
+def _as_it_comes(graph, short, words, share):
+    known = {"short": short, "words": words, "index": share[0], "of": share[1]}
+    merging = launch(local.merge_kernel, -(-graph.m // share[1]), 64, 16384, **known)
     work = simulated.work(graph, 3.8 * graph.m, row_us=1.0)
     if not words:
         return Plan(method="adaptive", copied=layout.columns_of(graph), created={}, steps=[merging], work=work)
@@ -89,20 +89,20 @@ def _as_it_comes(graph, short, words, deal):
         views={"local_rows32": ("local_rows", np.uint32)},
         steps=[
             launch(local.fill_local_rows, graph.m, 256, words=words),
-            launch(local.local_kernel, 32 * -(-graph.n // deal[1]), 128, 8448, **known),
+            launch(local.local_kernel, 32 * -(-graph.n // share[1]), 128, 8448, **known),
             merging,
         ],
         work=work,
     )
 
 
-def _by_degree(graph, near, hubs, heavy_quads, short, crowd, deal):
+def _by_degree(graph, near, hubs, heavy_quads, short, crowd, share):
     n, m = graph.n, graph.m
     if windows.CROWD_BYTES + 1024 > runtime.facts().shared_per_block:  # it has no room for a byte for each near row
         crowd = NO_CROWD
-    dealt = {"index": deal[0], "of": deal[1]}
+    of_share = {"index": share[0], "of": share[1]}
     cuts = {"first_near": n - near, "first_hub": n - hubs, "heavy_quads": heavy_quads}
-    made = layout.in_edges_by_degree(graph, n - near, heavy_quads, short, deal)
+    made = layout.in_edges_by_degree(graph, n - near, heavy_quads, short, share)
     tasks = [layout.tasks_by_in_edges("window", graph, 1, crowd)]
     crowds, tables = [], []
     if crowd < NO_CROWD:
@@ -124,7 +124,7 @@ def _by_degree(graph, near, hubs, heavy_quads, short, crowd, deal):
         views={"near": ("quads", np.uint16), "hub_rows32": ("hub_rows", np.uint32)},
         setup=[
             *made.setup,
-            launch(layout.lay_out, m, 256, **cuts, **dealt),
+            launch(layout.lay_out, m, 256, **cuts, **of_share),
             *(step for kind in tasks for step in kind.setup),
         ],
         steps=[
@@ -133,7 +133,7 @@ def _by_degree(graph, near, hubs, heavy_quads, short, crowd, deal):
             *crowds,
             launch(windows.window_kernel, 96 * n, 96, 11088, windows.WINDOW_BYTES, lanes=8, **arrays),
             *tables,
-            launch(far.far_kernel, -(-m // deal[1]), 64, 16384, short=short, **dealt),
+            launch(far.far_kernel, -(-m // share[1]), 64, 16384, short=short, **of_share),
         ],
         work=simulated.work(graph, 2800 * graph.n),
     )
