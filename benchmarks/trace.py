@@ -1,14 +1,14 @@
-"""Is it true what a trace says? What it counts and estimates, beside what a GPU's own counters and clock say.
+"""Compare traces with a GPU: what `tcgpu.trace` counts and estimates, and what the GPU's counters and clock say.
 
-`tcgpu.trace` runs kernels in the simulator. Here the same launches, with the same arrays and in the same shapes, run on
-a GPU under NVIDIA's profiler, and both are written down, a row a launch:
+A trace runs kernels in the simulator. Here the same launches, with the same arrays and shapes, run on a GPU under
+NVIDIA's profiler too, and the record has a row per launch:
 
-    traced_X, counted_X           the same quantity out of the trace and out of the profiler
+    traced_X, counted_X           the same quantity from the trace and from the profiler
     estimated_us, counted_us      how long it takes, by the model of `tcgpu.tracing.machine` and on the GPU
 
-Beside the launches of methods, two stages are about the rules of a trace: a `pattern` is one request of one warp to
-addresses of a certain kind, a `chain` asks over and over for what depends on the last answer. The constants of the
-model are fitted to all launches but the patterns, and make a record of their own.
+Besides launches of methods, two stages test the rules of a trace: a "pattern" is one request of one warp to addresses
+of a certain kind, a "chain" is a loop of requests, each of which depends on the one before. The constants of the model
+are fitted to all launches except the patterns, and make a record of their own.
 
     python benchmarks/trace.py [--graph NAME ...] [--into FOLDER]     writes trace-GPU.csv and machine-GPU.csv
 """
@@ -42,7 +42,7 @@ from tcgpu.tracing import machine, trace_plan
 sys.path.append(str(Path(__file__).resolve().parents[1] / "notebooks"))
 import trace_accuracy
 
-COUNTERS = {  # measure of a trace -> what ncu calls it; the sum of several
+COUNTERS = {  # measure of a trace -> the metrics of ncu that add up to it
     "load_requests": ("l1tex__t_requests_pipe_lsu_mem_global_op_ld.sum",),
     "load_sectors": ("l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum",),
     "store_requests": ("l1tex__t_requests_pipe_lsu_mem_global_op_st.sum",),
@@ -56,7 +56,7 @@ COUNTERS = {  # measure of a trace -> what ncu calls it; the sum of several
     "shared_atomics": ("smsp__inst_executed_op_shared_atom.sum",),
     "shared_atomic_conflicts": ("l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_atom.sum",),
 }
-BESIDE = {  # of which a trace knows nothing of the kind
+EXTRA_COUNTERS = {  # that a trace does not have
     "instructions": ("smsp__inst_executed.sum",),
     "lane_instructions": ("smsp__thread_inst_executed.sum",),
     "generic_loads": ("smsp__inst_executed_op_generic_ld.sum",),
@@ -100,7 +100,7 @@ class Case(NamedTuple):
 
 
 def cases(graphs):
-    """Everything to launch, on these graphs and on none."""
+    """Everything to launch: patterns, chains, and the methods on these graphs."""
     yield from (Case("pattern", pattern, kernel, "{}") for kernel, pattern in probes.patterns())
     yield from (Case("chain", chain, "", "{}") for chain in probes.CHAINS)
     for graph in graphs:
@@ -115,7 +115,7 @@ def graph_of(name):
 
 
 def plan_of(case):
-    """What the case launches, decided in the simulator, where shapes do not depend on the device."""
+    """The plan of a case, made for the simulator, whose launch shapes do not depend on the device."""
     with runtime.using("sim"):
         if case.stage == "pattern":
             return probes.pattern_plan(case.method, case.subject)
@@ -130,7 +130,7 @@ def plan_of(case):
 
 
 def traced(case):
-    """[(row, Work)] for each kernel that the case launches: what the trace says of it."""
+    """[(row, Work)] for each kernel that the case launches: what the trace measures."""
     with runtime.using("sim"):
         launches = trace_plan(plan_of(case))
     found = []
@@ -153,8 +153,8 @@ def traced(case):
     return found
 
 
-def run_watched(wanted):
-    """What the process that `ncu` watches does: every kernel of every case once, the profiler on for these alone."""
+def run_profiled(wanted):
+    """Run every kernel of every case once, with the profiler on; in the process that `ncu` profiles."""
     for case in wanted:
         plan = plan_of(case)
         steps, plan.setup = [*plan.setup, *plan.steps], []
@@ -171,11 +171,11 @@ def run_watched(wanted):
 
 def counted(graphs):
     """[(kernel, {counter: number})] of all launches, in order; SystemExit says why there is none."""
-    metrics = [metric for names in (COUNTERS | BESIDE).values() for metric in names]
-    watched = [sys.executable, __file__, "--watched"] + [word for name in graphs for word in ("--graph", name)]
+    metrics = [metric for names in (COUNTERS | EXTRA_COUNTERS).values() for metric in names]
+    profiled = [sys.executable, __file__, "--profiled"] + [word for name in graphs for word in ("--graph", name)]
     with tempfile.TemporaryDirectory() as folder:
         log = Path(folder, "counters.csv")
-        command = [*gpu.NCU, "--log-file", log, "--metrics", ",".join(metrics), *watched]
+        command = [*gpu.NCU, "--log-file", log, "--metrics", ",".join(metrics), *profiled]
         done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE)
         text = log.read_text() if log.exists() else ""
     found = read_counters(text)
@@ -186,20 +186,22 @@ def counted(graphs):
 
 
 def read_counters(text):
-    """What ncu wrote as CSV, in the words of a trace, times in microseconds."""
+    """[(kernel, measures)] from the CSV file of ncu, with the names of a trace, times in microseconds."""
     lines = text.splitlines()
     heads = [k for k, line in enumerate(lines) if line.startswith('"ID"')]
     rows = csv.DictReader(lines[heads[0] :]) if heads else []
     found = []
     for row in rows:
         if row["ID"]:  # the line of units has none
-            sums = {name: sum(gpu.number(row[metric]) for metric in of) for name, of in (COUNTERS | BESIDE).items()}
+            sums = {
+                name: sum(gpu.number(row[metric]) for metric in of) for name, of in (COUNTERS | EXTRA_COUNTERS).items()
+            }
             found.append((row["Kernel Name"], sums | {"us": round(sums["us"] / 1e3, 3)}))
     return found
 
 
 def compared(of_trace, of_gpu):
-    """The rows of the record: what the trace and what the GPU says of each launch."""
+    """The rows of the record: the measures of the trace and of the GPU for each launch."""
     if len(of_trace) != len(of_gpu):
         raise SystemExit(f"ncu saw {len(of_gpu)} launches, the trace has {len(of_trace)}")
     rows = []
@@ -231,7 +233,7 @@ def fit_costs(works, nanoseconds):
 
 
 def calibrated(rows, works, about):
-    """The machine whose constants fit the times of all launches but the patterns best, and its record."""
+    """The machine whose constants fit the times of all launches except the patterns, and its record."""
     chosen = [k for k, row in enumerate(rows) if row["stage"] != "pattern"]
     costs = fit_costs([works[k] for k in chosen], [1e3 * rows[k]["counted_us"] for k in chosen])
     instructions = sum(rows[k]["counted_instructions"] for k in chosen)
@@ -243,7 +245,7 @@ def calibrated(rows, works, about):
 
 
 def add_estimates(rows, works, on):
-    """Into the rows how long the machine would take, and by how much that is off."""
+    """Add to each row how long the machine would take."""
     for row, work in zip(rows, works):
         row["estimated_us"] = round(on.nanoseconds(work, row["threads_per_block"], row["shared_bytes"]) / 1e3, 3)
 
@@ -255,12 +257,12 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--graph", action="append", choices=GRAPHS, help="only this one; may be repeated")
     parser.add_argument("--into", metavar="FOLDER", help="where the records go")
-    parser.add_argument("--watched", action="store_true", help=argparse.SUPPRESS)
+    parser.add_argument("--profiled", action="store_true", help=argparse.SUPPRESS)
     wish = parser.parse_args()
     graphs = wish.graph or list(GRAPHS)
     wanted = list(cases(graphs))
-    if wish.watched:
-        run_watched(wanted)
+    if wish.profiled:
+        run_profiled(wanted)
         return
     if runtime.ENGINE != "gpu" or not shutil.which("ncu"):
         raise SystemExit(f"nothing is counted: {runtime.REASON if runtime.ENGINE != 'gpu' else 'ncu is not installed'}")

@@ -1,7 +1,7 @@
-"""How far a trace is to be trusted: the record of launches that were traced, and counted and timed on a GPU.
+"""How well traces agree with a GPU: the record of launches that were traced, and counted and timed on a GPU.
 
-`benchmarks/trace.py` makes it. A `pattern` is one request of a kind, for the rules of a request; a `chain` asks over
-and over, for the constants of the machine; the other launches are those of methods.
+`benchmarks/trace.py` makes it. The stage "pattern" is one request of a kind, to test the rules of requests; "chain" is
+a loop of dependent requests, to fit the constants of the model; "setup" and "count" are the launches of methods.
 """
 
 import numpy as np
@@ -15,11 +15,11 @@ COMPARED = ("load_requests", "load_sectors", "shared_loads", "shared_stores", "a
 
 
 def by_kernel(rows=None, *names):
-    """A row for each kernel of the methods, or for those named: what is traced over what the GPU counted, of all its
-    launches together: 1 where they agree, empty where there is nothing to count. `lanes` are those at work in a
-    step, and in an instruction; `time` is the geometric mean.
+    """The ratio of traced to counted numbers for each kernel of the methods, or for the named ones.
 
-    rows: of the record; without them, the latest.
+    It is 1 where both agree, and empty where there is nothing to count; launches of a kernel are added up. `lanes`
+    compares the active lanes of a step with those of an instruction; `time` is the geometric mean over launches.
+    rows: of the record, by default the latest.
     """
     rows = [row for row in rows or records.latest("trace") if row["stage"] in OF_METHODS]
     found = []
@@ -40,14 +40,14 @@ def _ratio(traced, counted):
 
 
 def times_off(rows=None):
-    """The factors that half, and that nine of ten, of the launches' estimated times are off by at most."""
+    """By which factors the estimated times are off: the median of all launches, and the 90th percentile."""
     both = _times(rows or records.latest("trace"))
     factors = np.exp(np.abs(np.log(both[:, 0] / both[:, 1])))
     return tuple(np.quantile(factors, (0.5, 0.9)).tolist())
 
 
 def draw_times(rows=None, *, ax=None):
-    """Each launch's estimated time over the one that was measured; on the line they are the same."""
+    """Estimated against measured time, a point per launch; on the line they are equal."""
     rows = rows or records.latest("trace")
     ax = ax or axes(4.5, 4.2)
     for stages, color, marker, said in ((OF_METHODS, BLUE, "o", "methods"), (("chain",), ORANGE, "s", "chains")):

@@ -138,14 +138,14 @@ def traced(benchmark):
 @pytest.fixture(scope="module")
 def counted(benchmark, traced):
     """What ncu would print for a GPU that does as the trace says, in the times of a made-up machine."""
-    metrics = [metric for names in (benchmark.COUNTERS | benchmark.BESIDE).values() for metric in names]
+    metrics = [metric for names in (benchmark.COUNTERS | benchmark.EXTRA_COUNTERS).values() for metric in names]
     lines = []
     for k, (row, work) in enumerate(traced):
         us = MADE_UP.nanoseconds(work, row["threads_per_block"]) / 1e3
         wanted = {name: row[f"traced_{name}"] for name in benchmark.COUNTERS}
         wanted |= {"instructions": 3 * row["operations"], "lane_instructions": 1, "generic_loads": 0, "us": us * 1e3}
         numbers = []
-        for name, names in (benchmark.COUNTERS | benchmark.BESIDE).items():
+        for name, names in (benchmark.COUNTERS | benchmark.EXTRA_COUNTERS).items():
             numbers += [wanted[name]] + [0] * (len(names) - 1)
         lines.append(",".join([f'"{k}"', '"7"', f'"tcgpu::{row["kernel"]}"', *(f'"{number:,}"' for number in numbers)]))
     heads = ",".join(f'"{metric}"' for metric in metrics)

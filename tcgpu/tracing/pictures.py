@@ -45,8 +45,8 @@ ACTIVITIES = {  # of a lane in a step -> colour; where several are true, the las
 COMPARED = {  # measure that methods are compared by -> in words
     "estimated_us": "estimated time, µs",
     "load_requests": "requests to read global memory",
-    "sectors_per_request": "sectors a request",
-    "lanes": "lanes at work in a step, of 32",
+    "sectors_per_request": "sectors per request",
+    "lanes": "active lanes of a step, of 32",
     "shared_requests": "requests for shared memory",
     "bank_conflicts": "bank conflicts",
     "atomics": "atomic operations",
@@ -113,7 +113,7 @@ def draw_raster(trace, block=None, warp=None, *, begin=0, kernel=None, ax=None):
                  extent=(*edges, WARP - 0.5, -0.5))  # fmt: skip
     upper.set(ylabel="lane", yticks=(0, 8, 16, 24, 31))
     part = f", {begin:,} to {begin + shown.size - 1:,} shown" if shown.size < steps.size else ""
-    mean = f"{lanes.sum(axis=0).mean():.1f} of 32 lanes at work in the mean"
+    mean = f"{lanes.sum(axis=0).mean():.1f} of 32 lanes active on average"
     upper.set_title(f"warp {warp} of block {block}: {steps.size:,} steps{part}; {mean}", size=9)
     upper.legend(handles=[Patch(color=colour, label=activity) for activity, colour in ACTIVITIES.items()], ncols=6,
                  loc="upper center", bbox_to_anchor=(0.5, -0.03), frameon=False, fontsize=7, handlelength=1,
@@ -237,7 +237,7 @@ def draw_balance(trace, per="thread", of="loads", *, kernel=None, ax=None):
         ax.axvline(mean, color=ORANGE, lw=1.5)
         ax.text(mean, 1, f" mean {mean:,.1f}", color=ORANGE, size=8, va="top", transform=ax.get_xaxis_transform())
         ax.set(xlabel=f"{of} of a {per}", ylabel=f"{per}s", yscale="log" if done.size > 200 else "linear")
-    above = f": the most is {most / mean:.1f} times the mean" if mean else ""
+    above = f": the maximum is {most / mean:.1f} times the mean" if mean else ""
     ax.set_title(f"{done.size:,} {per}s{above}", size=9)
     clean(ax, "top", "right")
     return ax.figure

@@ -35,9 +35,10 @@ COLUMNS = {  # of Events -> type code of the standard library's `array`
 
 
 class Step(dict):
-    """What the lanes of a warp did at one place: number of a site, or of a round -> Step or Request.
+    """What the lanes of a warp did at one place: number of a site, or of a round -> Step or request.
 
-    Sorted by these numbers it is in the order in which the warp does it.
+    Sorted by these numbers it is in the order in which the warp does it. A request is a tuple: the bytes of an element,
+    the lanes, and the address that each of them accesses.
     """
 
     __slots__ = ("lanes",)  # those that ran it, as bits; 0 if it is a loop, a round or a call
@@ -46,13 +47,6 @@ class Step(dict):
         step = self[number] = Step()
         step.lanes = 0
         return step
-
-
-class Request:
-    __slots__ = ("size", "lanes", "addresses")
-
-    def __init__(self, size):
-        self.size, self.lanes, self.addresses = size, [], []
 
 
 class Warp:
@@ -165,9 +159,9 @@ class Lane:
     def _request(self, site, size, address):
         request = self.here.get(site)
         if request is None:
-            request = self.here[site] = Request(size)
-        request.lanes.append(self.number)
-        request.addresses.append(address)
+            request = self.here[site] = size, [], []
+        request[1].append(self.number)
+        request[2].append(address)
 
 
 class Recorder(SimulatedCuda):
@@ -220,13 +214,12 @@ class Recorder(SimulatedCuda):
         columns = self.columns
         for site in sorted(inside):
             found = inside[site]
-            if type(found) is Request:
-                columns["step"].append(step)
-                columns["site"].append(site)
-                columns["size"].append(found.size)
-                columns["lanes"].append(len(found.lanes))
-                columns["lane"].extend(found.lanes)
-                columns["address"].extend(found.addresses)
+            if type(found) is tuple:
+                size, lanes, addresses = found
+                for name, value in (("step", step), ("site", site), ("size", size), ("lanes", len(lanes))):
+                    columns[name].append(value)
+                columns["lane"].extend(lanes)
+                columns["address"].extend(addresses)
             elif found.lanes:
                 columns["step_site"].append(site)
                 columns["mask"].append(found.lanes)

@@ -79,14 +79,14 @@ class _Column:
         self.builder, self.graph, self.j, self.title = builder, builder.graph, j, title
         self.rows = self.graph.column(j).tolist()
 
-    def frame_of_column(self, caption, panels):
-        """A frame that reads the whole column."""
+    def frame(self, caption, panels, read=(), there=()):
+        """A frame for the whole column. read: positions of the rows that are read."""
         begin = int(self.graph.col_ptr[self.j])
-        panels = *panels, self.builder.row_idx((self.j,), range(begin, begin + len(self.rows)))
-        return self.builder.frame(self.title, caption, panels, looked=[self.j], there=self.rows)
+        panels = *panels, self.builder.row_idx((self.j,), [begin + k for k in read])
+        return self.builder.frame(self.title, caption, panels, looked=[self.j], there=there)
 
     def frame_of_nonzero(self, i, caption, panels, read=(), there=(), keys=(), found=()):
-        """A frame for nonzero (i, j). read: positions of column i; keys: the rows that are looked up."""
+        """A frame for nonzero (i, j). read: positions of rows of column i; keys: the rows that are looked up."""
         begin = int(self.graph.col_ptr[i])
         panels = *panels, self.builder.row_idx((self.j, i), [begin + k for k in read])
         return self.builder.frame(
@@ -94,14 +94,14 @@ class _Column:
             edges=[(row, i) for row in keys], found=found, lookups=len(keys),
         )  # fmt: skip
 
-    def frame_of_empty(self, i, panels):
-        caption = f"Nonzero ({i}, {self.j}): column {i} is empty, there is nothing to look up."
-        return self.frame_of_nonzero(i, caption, panels)
-
     def own_cells(self, i=None, **looks):
         """The column's own cells; row i is at work unless `looks` say otherwise."""
         looks = looks or {"looked": positions(self.rows, [i])}
         return cells(f"column {self.j}", self.rows, **looks, room=self.graph.max_column)
+
+
+def nothing_in(i, j):
+    return f"Nonzero ({i}, {j}): column {i} is empty, there is nothing to look up."
 
 
 # ----------------------------------------------------------------------------------------------------- a column as bits
@@ -116,8 +116,7 @@ class _Bits(_Column):
 
     def skip(self):
         caption = f"Column {self.j} has a single row, so no triangle begins there: the {self.layout.owner} skips it."
-        panels = *self.panels(rows=()), self.builder.row_idx((self.j,))
-        return self.builder.frame(self.title, caption, panels, looked=[self.j])
+        return self.frame(caption, self.panels(rows=()))
 
     def write(self):
         layout = self.layout
@@ -126,8 +125,8 @@ class _Bits(_Column):
             f"A {layout.owner} takes column {self.j} and sets a bit for each of its rows, all at the same time. "
             f"Several bits share a word, here of {layout.word} bits, so each is set by an atomic OR.{fold}"
         )
-        own = self.own_cells(looked=range(len(self.rows)))
-        return self.frame_of_column(caption, self.panels(own=own, written=True))
+        every = range(len(self.rows))
+        return self.frame(caption, self.panels(own=self.own_cells(looked=every), written=True), every, self.rows)
 
     def clear(self):
         words = len({row // self.layout.word for row in self.rows})
@@ -135,15 +134,15 @@ class _Bits(_Column):
             f"Column {self.j} is done. Only the words that have one of its bits are cleared, {words} of "
             f"{-(-self.graph.n // self.layout.word)}: the cost depends on the column's length, not on the graph's size."
         )
-        own = self.own_cells(done=range(len(self.rows)))
-        return self.frame_of_column(caption, self.panels(own=own, rows=()))
+        every = range(len(self.rows))
+        return self.frame(caption, self.panels(own=self.own_cells(done=every), rows=()), every, self.rows)
 
     def look_up(self, e):
         """Look up the rows of column i of nonzero e, a round of the lanes at a time."""
         i, _ = self.builder.ends(e)
         others, hits = self.graph.column(i).tolist(), set()
         if not others:
-            yield self.frame_of_empty(i, self.panels(i))
+            yield self.frame_of_nonzero(i, nothing_in(i, self.j), self.panels(i))
         for asked, past in rounds_of_lanes(others, self.layout.lanes, self.rows[-1] if self.layout.stops else None):
             keys = [others[k] for k in asked]
             found = [(self.j, i, row) for row in keys if row in self.rows]
@@ -244,7 +243,8 @@ class _Registers(_Column):
                 f"Column {j} has {len(rows)} rows, too many for {self.registers} registers. "
                 f"Thread {j} will search it in memory for each row that it looks up."
             )
-        return self.frame_of_column(caption, self.panels(own=self.own_cells(looked=range(len(rows)))))
+        every = range(len(rows))
+        return self.frame(caption, self.panels(own=self.own_cells(looked=every)), every, rows)
 
     def look_up(self, e):
         """Look up the rows of column i of nonzero e one by one, up to the last row of the thread's own column."""
@@ -253,7 +253,7 @@ class _Registers(_Column):
         if i == last:
             return  # nothing follows
         if not others:
-            yield self.frame_of_empty(i, self.panels(i))
+            yield self.frame_of_nonzero(i, nothing_in(i, self.j), self.panels(i))
         for k, row in enumerate(others):
             if row > last:
                 caption = f"Row {row} of column {i} is past {last}, the last row of column {j}: the rest is skipped."
