@@ -11,8 +11,8 @@ import math
 from charts import KERNELS
 from tcgpu.kernels.bisson_fatica.bitmap_auto import PAPER, choice
 
-TIE = 1.02  # a choice counts as the best one if no other kernel is faster by more than this: what timings vary by
-LOST = 1000.0  # what it counts as to choose a kernel that refuses the graph, or was not even tried
+TIE = 1.02  # a choice counts as the best if no other kernel is faster by more than this, the noise of timings
+LOST = 1000.0  # slowdown of a choice that refuses the graph, or was not timed
 
 
 def fit(rows):

@@ -68,7 +68,7 @@ def draw_curves(curves, *, xlabel="", ylabel="", log="xy", level=None, title="",
 
 
 def draw_lanes(warps):
-    """What the 32 lanes of a warp do, and how long they wait: name -> the steps of each lane, a panel a warp."""
+    """The steps of the 32 lanes of a warp, and how long each waits: name -> steps of each lane, a panel per warp."""
     panels = np.atleast_1d(axes(3.4 * len(warps), 2.6, ncols=len(warps)))
     for panel, (name, steps) in zip(panels, warps.items()):
         steps = np.asarray(steps)
@@ -84,7 +84,7 @@ def draw_lanes(warps):
 
 
 def draw_timeline(lanes, *, unit="milliseconds", title=""):
-    """What goes on side by side: a dict of name -> rows of two times, when each piece began and ended."""
+    """Pieces of work over time: a dict of name -> rows of two times, when each piece began and ended."""
     panel = axes(9, 0.7 * len(lanes) + 0.8)
     for k, (name, color) in enumerate(zip(lanes, (ORANGE, BLUE, GREY))):
         begin, end = np.asarray(lanes[name], float).reshape(-1, 2).T
@@ -96,7 +96,7 @@ def draw_timeline(lanes, *, unit="milliseconds", title=""):
 
 
 def draw_schedules(schedules, *, unit="combinations", machine="multiprocessor"):
-    """Who works off which job when: a dict of name -> Schedule, a panel each. No schedule ends before the line."""
+    """The jobs of each machine over time: a dict of name -> Schedule, a panel each. The line is the lower bound."""
     panels = axes(8, 1.9 * len(schedules), nrows=len(schedules), sharex=True, squeeze=False)[:, 0]
     for panel, (name, schedule) in zip(panels, schedules.items()):
         panel.barh(schedule.machine, schedule.weights, 0.8, schedule.begin, color=BLUE, edgecolor="white", lw=0.7)
@@ -254,7 +254,7 @@ def draw_rates(tables):
 
 
 def draw_peeling(graph, numbers, *, positions=None):
-    """A truss peeled round by round, a panel each: what goes in the round stands out, and is missing from the next.
+    """A truss peeled round by round, a panel each: the edges that a round removes stand out, and are then missing.
 
     numbers: of each round the array of edges, as a `TrussPlan` has it: 0 where an edge is still there.
     """

@@ -1,7 +1,7 @@
-"""What the report's methods have to do on a graph, worked out from its columns: no kernel runs, so any size will do.
+"""The work of the report's methods on a graph, computed from its columns: no kernel runs, so any size will do.
 
-Each in its own unit: rounds of a loop, look-ups, loads. The 32 lanes of a warp take neighbouring nonzeros and go on
-together, so what a warp has to do is what its busiest lane has to.
+Each has its own unit: iterations of a loop, look-ups, loads. The 32 lanes of a warp take neighbouring nonzeros and run
+in step, so the work of a warp is that of its busiest lane.
 """
 
 import numpy as np
@@ -13,7 +13,7 @@ SECTOR = 32  # bytes that a GPU fetches from memory at a time
 
 
 def merge_steps(graph):
-    """How often `naive` goes round its loop for each nonzero: int64, in the order of `graph.edges()`."""
+    """Iterations of the loop of `naive` for each nonzero: int64, in the order of `graph.edges()`."""
     steps = np.zeros(graph.m, np.int64)
     _merge_steps(graph.col_ptr, graph.row_idx, graph.col_of, steps)
     return steps
@@ -36,7 +36,7 @@ def warps(values):
 
 
 def active_share(steps):
-    """Of all the steps that the lanes of all warps could take, the share that they do take; 1 if there are none."""
+    """The share of all steps of the lanes of all warps in which the lane works; 1 if there are none."""
     longest = warps(steps).max(axis=1, initial=0)
     return float(np.sum(steps) / (LANES * longest.sum())) if longest.any() else 1.0
 
@@ -44,7 +44,7 @@ def active_share(steps):
 def sectors(positions, bytes_each=4):
     """How many sectors each warp fetches when every lane loads one element: lane t the one at `positions[t]`.
 
-    32 elements of 4 bytes side by side take 4 sectors, scattered ones up to 32. Only whole warps are told of.
+    32 neighbouring elements of 4 bytes take 4 sectors, scattered ones up to 32. An incomplete last warp is left out.
     """
     positions = np.asarray(positions)
     touched = np.sort(warps(positions[: positions.size // LANES * LANES] * bytes_each // SECTOR), axis=1)
@@ -58,7 +58,7 @@ def groups(graph, columns):
 
 
 def busy_share(graph, columns, threads=128):
-    """Of the threads of `column_block` in all its rounds, the share that has a nonzero to count for."""
+    """The share of the threads of `column_block`, in all its rounds, that have a nonzero to count."""
     rounds = -(-groups(graph, columns) // threads)
     return float(graph.m / (threads * rounds.sum())) if graph.m else 1.0
 

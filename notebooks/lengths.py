@@ -1,7 +1,6 @@
-"""Edges by the lengths m and n of the two columns that they ask for: graphs of one kind of edge, and what edges cost.
+"""Graphs whose edges all intersect two lists of given lengths m and n, to time a method by the lengths alone.
 
-What an intersection takes goes by how long its two lists are. In a graph of the world they are of all lengths at once;
-the graphs made here have edges of given lengths and nothing else, to measure a method over (m, n).
+The time of an intersection depends on the lengths of its two lists. Real graphs have all lengths at once.
 """
 
 import numpy as np
@@ -11,13 +10,13 @@ from tcgpu.errors import GraphError
 from tcgpu.graph import Graph
 
 DENSITY = 4  # rows are drawn from so many times as many: a quarter of the shorter list is in the longer one
-ROWS = 1 << 20  # of all longer lists together: more than a first-level cache holds
+ROWS = 1 << 20  # in all longer lists together: more than a first-level cache holds
 
 
 def graph(m, n, edges=1 << 20, *, seed=0):
     """A Graph with about so many edges (i, j) whose column j has m rows after row i, in the mean, and column i n.
 
-    Its other edges have nothing to be looked up in: their columns i are empty. `asking(graph)` says how many ask.
+    The columns i of its other edges are empty. `asking(graph)` is the number of edges with an intersection.
 
     Vertices come in three kinds, in this order. A j has a few i as its first rows, neighbouring in number, and then
     about as many rows k. So at its first i more than m rows are left, at its last i fewer, and m in the mean. An i has
@@ -46,7 +45,7 @@ def spread(chance, lists, length, among):
 
 
 def asking(graph):
-    """How many edges (i, j) have rows to look up in both columns."""
+    """The number of edges (i, j) whose intersection has two lists that are not empty."""
     ends = graph.col_ptr[graph.col_of + 1]
     return int(np.count_nonzero((graph.column_lengths[graph.row_idx] > 0) & (np.arange(graph.m) + 1 < ends)))
 
@@ -60,8 +59,8 @@ def steps(m, n):
 
 
 def work(graph):
-    """What a graph's edges (i, j) ask for, rows of j after i and all of i: `lookups`, one for each row of the shorter
-    list, and the `merge_steps` and `search_steps` that all of these lists take; nothing, where one of them is empty."""
+    """The work of intersecting, for each edge (i, j), the rows of column j after i with all of column i: `lookups`, one
+    for each row of the shorter list, `merge_steps` and `search_steps`; none where one of the lists is empty."""
     totals = _work(graph.col_ptr, graph.row_idx, graph.col_of)
     return dict(zip(("merge_steps", "search_steps", "lookups"), totals))
 
