@@ -291,13 +291,10 @@ class _Trials:
 
 def in_levels(component, level, components):
     """The vertices by component and level, where each level begins, and how many levels each component has."""
-    depth = np.zeros(components, np.int64)
-    _depths(component, level, depth)
-    base = np.concatenate(([0], np.cumsum(depth)))
-    level_ptr = np.zeros(base[-1] + 1, np.int64)
-    order = np.empty(component.size, np.int32)
-    _order(component, level, base, level_ptr, order)
-    return order, level_ptr, depth
+    order = np.lexsort((level, component))
+    begins = np.flatnonzero(np.diff(component[order], prepend=-1) | np.diff(level[order], prepend=-1))
+    depth = np.bincount(component[order[begins]], minlength=components)
+    return order.astype(np.int32), np.append(begins, order.size), depth
 
 
 def _chunks(level_ptr, depth):
@@ -318,23 +315,3 @@ def _chunks(level_ptr, depth):
     kept = size >= 3
     return (level_ptr[at][kept], size[kept].astype(np.int32), first[kept].astype(np.int32), owner[kept],
             level[at][kept].astype(np.int32))  # fmt: skip
-
-
-@jit
-def _depths(component, level, depth):
-    for v in range(component.size):
-        depth[component[v]] = max(depth[component[v]], level[v] + 1)
-
-
-@jit
-def _order(component, level, base, level_ptr, order):
-    """Counting sort of the vertices by component and level."""
-    for v in range(component.size):
-        level_ptr[base[component[v]] + level[v] + 1] += 1
-    for at in range(1, level_ptr.size):
-        level_ptr[at] += level_ptr[at - 1]
-    put = level_ptr[:-1].copy()
-    for v in range(component.size):
-        at = base[component[v]] + level[v]
-        order[put[at]] = v
-        put[at] += 1
