@@ -1,4 +1,4 @@
-"""Compiled code is kept where a machine allows it; damaged files are compiled anew."""
+"""Compiled code is kept on disk wherever that is possible; damaged files are replaced."""
 
 import ctypes
 import os
@@ -46,13 +46,13 @@ ROOT = os.path.dirname(os.path.dirname(tcgpu.__file__))
 
 
 def without_privileges():
-    """In a child: have file modes hold for root, too (Linux: no CAP_DAC_OVERRIDE after the next exec)."""
+    """In a child: make file modes apply to root, too (Linux: no CAP_DAC_OVERRIDE after the next exec)."""
     if os.geteuid() == 0:
         ctypes.CDLL(None).prctl(24, 1, 0, 0, 0)
 
 
 def run(code=COUNT, *options, **environment):
-    """The words that a program prints, and its lines on stderr."""
+    """Run a program: the words that it prints, and its lines on stderr."""
     env = {name: value for name, value in os.environ.items() if name not in ("NUMBA_CACHE_DIR", "XDG_CACHE_HOME")}
     env["PYTHONPATH"] = os.pathsep.join(filter(None, [ROOT, env.get("PYTHONPATH")]))
     ran = subprocess.run(
@@ -98,7 +98,7 @@ def test_a_read_only_installation_and_home_use_a_private_temporary_folder(read_o
 @posix
 @pytest.mark.parametrize("trap", ["open", "link", "file", "no folder"])
 def test_a_folder_that_others_may_write_to_is_not_used(read_only, tmp_path, trap):
-    """Code is read from there and run."""
+    """Because code from there would be run."""
     folder = tmp_path / "tmp" / f"numba-tcgpu-{os.geteuid()}"
     code = COUNT
     if trap == "open":
@@ -117,7 +117,7 @@ def test_a_folder_that_others_may_write_to_is_not_used(read_only, tmp_path, trap
 
 
 @posix
-def test_a_folder_that_the_user_names_is_used(read_only, tmp_path):
+def test_the_folder_in_numba_cache_dir_is_used(read_only, tmp_path):
     named = tmp_path / "named"
     out, errors = run(NUMBA_CACHE_DIR=str(named), **read_only)
     assert not errors and any(named.rglob("*.nbc")) and not list((tmp_path / "tmp").iterdir())
@@ -152,7 +152,7 @@ def squares(tmp_path):
     "ending, how",
     share(((ending, how) for ending in ("nbi", "nbc") for how in ("empty", "garbage", "cut", "zeros")), "damage", of=3),
 )
-def test_a_damaged_file_is_compiled_anew_and_overwritten(ending, how, squares, tmp_path):
+def test_a_damaged_file_is_overwritten_with_new_code(ending, how, squares, tmp_path):
     files = list(tmp_path.rglob(f"*.{ending}"))
     assert len(files) == {"nbi": 1, "nbc": 2}[ending]
     for path in files:
@@ -164,7 +164,7 @@ def test_a_damaged_file_is_compiled_anew_and_overwritten(ending, how, squares, t
 
 
 def test_code_of_another_signature_is_not_run(squares, tmp_path):
-    """As two processes leave it behind that compile one function for two signatures at once."""
+    """Two processes that compile one function for two signatures at once can leave such files."""
     one, other = tmp_path.rglob("*.nbc")
     content = one.read_bytes(), other.read_bytes()
     one.write_bytes(content[1])

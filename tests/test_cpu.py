@@ -1,4 +1,4 @@
-"""The native engine and the verbs over it, against brute force, SciPy and closed forms."""
+"""The native engine, and the verbs that use it, against brute force, SciPy and closed forms."""
 
 import os
 import subprocess
@@ -25,13 +25,13 @@ ORDERS = ("auto", "natural", "degree", "bfs", "random")
 
 
 def brute_force(graph):
-    """Every triangle j < i < k, by trying all."""
+    """Every triangle j < i < k, found by testing all triples."""
     edges = edge_set(graph)
     return [t for t in combinations(range(graph.n), 3) if all(pair in edges for pair in combinations(t, 2))]
 
 
 def skewed_graph(scale, factor, seed=1):
-    """An R-MAT graph by plain NumPy, apart from the package's generators."""
+    """An R-MAT graph drawn by NumPy, independent of the package's generators."""
     rng = np.random.default_rng(seed)
     u, v = np.zeros((2, factor << scale), np.int64)
     for _ in range(scale):
@@ -108,14 +108,14 @@ def test_counts_support_and_vertices_agree_with_scipy_in_every_order(graph):
 
 
 def designs(graph):
-    """Every design of a graph, with no hubs, some, and as many as there can be."""
+    """Every design for a graph; "hubs" with no hubs, with some, and with all vertices."""
     hubs = [cpu.Design("hubs", cpu.hub_rows(graph, base)) for base in {graph.n, graph.n // 128 * 64, 0}]
     return [cpu.Design("short"), cpu.Design("words"), *hubs]
 
 
 @pytest.mark.parametrize("order", ["natural", "degree", "random"])
 def test_every_design_counts_every_graph(graph, order):
-    """Whatever `count` would pick: each of them is right for any graph, and only slow for some."""
+    """Not only the one that `count` would choose: each is right for every graph, and only slow for some."""
     own = graph.ordered(order)
     expected = by_scipy(graph).sum() // 3
     assert {cpu.count_by(design, own, cpu.Edges(0, own.m, 0, own.n)) for design in designs(own)} == {expected}
@@ -123,7 +123,7 @@ def test_every_design_counts_every_graph(graph, order):
 
 @given(sparse_graphs(30), st.data())
 def test_every_design_counts_any_edges(graph, data):
-    """A stretch of the edges whose v lies in a range, against brute force; with queues and windows that end early."""
+    """A part of the edges against brute force, with small chunks and windows."""
     low, high = sorted(data.draw(st.tuples(*[st.integers(0, graph.n)] * 2)))
     first, last = sorted(data.draw(st.tuples(*[st.integers(0, graph.m)] * 2)))
     part, column = cpu.Edges(first, last, low, high), [set(graph.column(j).tolist()) for j in range(graph.n)]
@@ -138,7 +138,7 @@ def test_every_design_counts_any_edges(graph, data):
 
 
 def test_each_class_of_graphs_has_its_design():
-    """By a look at its columns alone, not by what its order is called."""
+    """It is chosen by the columns alone, not by the name of the order."""
     skewed = tcgpu.generate.rmat(scale=16, seed=1)
     wanted = {
         "short": tcgpu.generate.road(100, 100),
@@ -164,7 +164,7 @@ def test_any_number_of_threads_gives_the_same(graph, threads):
 
 
 def dense_graphs():
-    """Cliques and near-cliques, alone, beside sparse vertices that come before them, and with sparse ends behind."""
+    """Cliques and near-cliques, alone, and with sparse vertices before or behind them."""
     rng = np.random.default_rng(11)
     u, v = np.triu_indices(90, 1)
     sparse = rng.integers(0, 200, (2, 500))
@@ -184,8 +184,8 @@ DENSE = dense_graphs()
 
 @pytest.mark.parametrize("threads", [1, 2, 3, 7])
 @pytest.mark.parametrize("name", DENSE)
-def test_rows_of_bits_give_each_edge_and_vertex_its_triangles_from_any_vertex_on(name, threads, monkeypatch):
-    """Wherever the dense vertices begin, in any order, whatever workers take at a time."""
+def test_rows_of_bits_from_any_vertex_on_give_the_right_tallies(name, threads, monkeypatch):
+    """For any first dense vertex, any order, and any number of workers."""
     monkeypatch.setattr(cpu.per_vertex, "workers_for", lambda part, wanted=None: threads)
     monkeypatch.setattr(cpu.dense, "BLOCK", 64)
     graph = DENSE[name]
@@ -215,8 +215,8 @@ def test_random_dense_graphs_against_the_matrix(n, density, seed, data):
             assert np.array_equal(cpu.triangles(graph, order), common.sum(axis=1) // 2)
 
 
-def test_rows_of_bits_are_taken_where_they_cost_less_and_never_more_memory():
-    """They take no more than the 8 bytes an edge that the lists of wedges would, and none where a graph is sparse."""
+def test_rows_of_bits_are_used_where_they_cost_less_time_and_no_more_memory():
+    """They take at most 8 bytes an edge, as the wedge lists do; sparse graphs have none."""
     clique = tcgpu.generate.clique(500)
     beside = Graph.from_edges(np.append(skewed_graph(12, 8).row_idx, clique.row_idx + 4096),
                               np.append(skewed_graph(12, 8).col_of, clique.col_of + 4096))  # fmt: skip
@@ -232,8 +232,8 @@ def test_rows_of_bits_are_taken_where_they_cost_less_and_never_more_memory():
 
 @pytest.mark.parametrize("verb", [cpu.triangles, cpu.support])
 @pytest.mark.parametrize("dense", ["clique", "half", "tripartite", "beside"])
-def test_dense_graphs_take_no_more_than_a_few_counts(verb, dense):
-    """By the processor's time; it was 60 to 100 counts where every wedge was looked up."""
+def test_tallies_of_dense_graphs_take_no_longer_than_a_few_counts(verb, dense):
+    """Measured in processor time. Looking up every wedge takes 60 to 100 counts."""
     u, v = np.triu_indices(1500, 1)
     some = {
         "clique": u >= 0,
@@ -252,7 +252,7 @@ def test_dense_graphs_take_no_more_than_a_few_counts(verb, dense):
 
 
 def quickest(call):
-    """The least processor time, of all threads, of five calls in seconds."""
+    """The shortest of five calls, in seconds of processor time of all threads."""
     times = []
     for _ in range(5):
         begin = time.process_time()
@@ -262,7 +262,7 @@ def quickest(call):
 
 
 def with_hubs():
-    """Graphs whose hubs, or dense vertices, come first: natural order is quadratic, and a sample may not show it."""
+    """Graphs whose hubs or dense vertices come first: natural order is quadratic, and a sample may not show it."""
     u, v = np.triu_indices(300, 1)
     tail, blades = np.arange(30_000), 1 + 2 * np.arange(7000)
     other, leaves = 2 + np.arange(40_000), 300 + np.arange(30_000)
@@ -282,9 +282,12 @@ HUBS_FIRST = with_hubs()
 
 
 @pytest.mark.parametrize("name", HUBS_FIRST)
-def test_graphs_with_hubs_in_front_are_counted_by_degree(name):
+def test_graphs_whose_hubs_come_first_are_counted_in_degree_order(name):
     graph = HUBS_FIRST[name]
-    verbs = {"two hubs": ["count"], "a clique beside a mesh": ["count", "triangles"]}  # the others cost little as it is
+    verbs = {
+        "two hubs": ["count"],
+        "a clique beside a mesh": ["count", "triangles"],
+    }  # others are cheap as it is
     for verb in verbs.get(name, ["count", "triangles", "support"]):
         assert cpu.in_order(Graph(graph.col_ptr, graph.row_idx), "auto", verb).order == "degree", verb
     expected = cpu.support(graph, "natural")
@@ -294,7 +297,7 @@ def test_graphs_with_hubs_in_front_are_counted_by_degree(name):
 
 
 @pytest.mark.parametrize("verb", ["count", "triangles", "support"])
-def test_graphs_that_are_as_quick_as_they_come_stay_so(verb):
+def test_graphs_that_are_fast_in_natural_order_stay_in_it(verb):
     generate = tcgpu.generate
     for graph in (generate.road(90, 90), generate.mesh(90, 90), generate.watts_strogatz(5000, 10), generate.clique(200),
                   generate.complete_bipartite(90, 90), generate.path(50), Graph.from_edges([], [], 3)):  # fmt: skip
@@ -305,8 +308,8 @@ def test_graphs_that_are_as_quick_as_they_come_stay_so(verb):
 
 @pytest.mark.parametrize("verb", ["count", "triangles", "support"])
 @pytest.mark.parametrize("name", ["a clique with a tail", "windmill", "a clique beside a mesh"])
-def test_the_automatic_order_is_near_the_better_one(verb, name):
-    """By the processor's time; where a sample chose, up to 2,000 times as long."""
+def test_the_automatic_order_is_nearly_as_fast_as_the_better_one(verb, name):
+    """Measured in processor time. When a sample chose the order, it took up to 2,000 times as long."""
     graph, call = HUBS_FIRST[name], getattr(tcgpu, verb)
     times = {order: quickest(lambda order=order: call(graph, method="cpu", order=order)) for order in ORDERS[:3]}
     assert times["auto"] < 2 * min(times["natural"], times["degree"]) + 0.002
@@ -314,7 +317,7 @@ def test_the_automatic_order_is_near_the_better_one(verb, name):
 
 @pytest.mark.parametrize("chunk", [1, 1000, 1 << 20])
 @pytest.mark.parametrize("order", ["natural", "degree"])
-def test_listing_gives_each_triangle_once_in_chunks(chunk, order):
+def test_every_triangle_is_listed_once_in_chunks(chunk, order):
     graph = FAMILIES["clique"] if chunk > 1 else Graph.from_edges(*np.triu_indices(12, 1))
     chunks = list(cpu.list_triangles(graph, chunk, order))
     rows = np.concatenate(chunks)
@@ -323,7 +326,7 @@ def test_listing_gives_each_triangle_once_in_chunks(chunk, order):
     assert (np.diff(rows, axis=1) > 0).all()
 
 
-def test_listing_skewed_graphs_maps_back_to_their_own_numbers():
+def test_triangles_of_skewed_graphs_are_listed_with_the_graphs_own_numbers():
     graph = FAMILIES["skewed"]
     rows = np.concatenate(list(tcgpu.list_triangles(graph)))
     assert np.array_equal(np.bincount(rows.ravel(), minlength=graph.n), tcgpu.triangles(graph))
@@ -338,7 +341,7 @@ def test_counts_past_32_bits():
     assert int(tcgpu.triangles(clique).sum()) == 3 * comb(3000, 3)
 
 
-def test_shares_agree_with_networkx():
+def test_clustering_and_transitivity_agree_with_networkx():
     for nx_graph in (nx.karate_club_graph(), nx.gnm_random_graph(60, 300, seed=2), nx.star_graph(5), nx.empty_graph(3)):
         graph = Graph.from_networkx(nx_graph)
         assert tcgpu.clustering(graph).tolist() == pytest.approx(list(nx.clustering(nx_graph).values()))
@@ -353,14 +356,14 @@ def test_sums_past_64_bits_are_exact():
     assert sum_exactly(np.full(5, 2**62, np.int64)) == 5 * 2**62
 
 
-def test_verbs_take_what_people_have():
+def test_verbs_take_networkx_scipy_and_edge_arrays():
     karate = nx.karate_club_graph()
     assert tcgpu.count(karate) == tcgpu.count(nx.to_scipy_sparse_array(karate)) == 45
     edges = np.array(karate.edges())
     assert tcgpu.count(edges) == tcgpu.count((edges[:, 0], edges[:, 1])) == 45
 
 
-def test_wishes_that_cannot_be_met_are_refused_by_name():
+def test_unknown_methods_knobs_engines_and_orders_are_refused_by_name():
     graph = Graph.from_edges([0, 1, 2], [1, 2, 0])
     with pytest.raises(MethodError, match="no method 'magic'; there are .*cpu"):
         tcgpu.count(graph, method="magic")
@@ -372,7 +375,7 @@ def test_wishes_that_cannot_be_met_are_refused_by_name():
         tcgpu.count(graph, order="size")
 
 
-def test_many_python_threads_may_count_at_once():
+def test_several_python_threads_can_count_at_once():
     graph = FAMILIES["skewed and large"]
     expected = cpu.count(graph)
     with ThreadPoolExecutor(8) as pool:
@@ -380,7 +383,7 @@ def test_many_python_threads_may_count_at_once():
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork")
-def test_a_forked_child_makes_threads_of_its_own():
+def test_a_forked_child_starts_threads_of_its_own():
     code = """
         import os, numpy as np, tcgpu
         from tcgpu.engines.native import set_threads

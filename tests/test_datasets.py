@@ -1,4 +1,4 @@
-"""Named graphs: published facts; loading from a server, a folder, the package and the cache, with and without a net."""
+"""Named graphs: published numbers; loading from a server, a folder, the package and the cache."""
 
 import ast
 import csv
@@ -21,8 +21,8 @@ REPORT = ["delaunay_n22", "great-britain_osm", "auto", "coPapersCiteseer"]
 
 
 @pytest.fixture(autouse=True)
-def alone(monkeypatch, tmp_path):
-    """Every test has a cache of its own, and no folder of graphs."""
+def own_cache(monkeypatch, tmp_path):
+    """Give every test a cache of its own, and no folder of graphs."""
     monkeypatch.setenv("TCGPU_CACHE", str(tmp_path / "cache"))
     monkeypatch.delenv("TCGPU_GRAPHS", raising=False)
 
@@ -81,14 +81,14 @@ def test_bissons_table():
             assert len(known) == 3 or row["note"], row["graph"]
 
 
-def test_bissons_table_in_the_words_of_its_paper():
+def test_bissons_table_agrees_with_the_text_of_its_paper():
     """Its heuristic "is able to select the best kernel for 93% of the datasets", and for 90% in k-truss."""
     rows = datasets.published("bisson_table1")
     best = [100 * (1 - sum(row[kind] for row in rows) / len(rows)) for kind in ("suboptimal_count", "suboptimal_truss")]
     assert best == pytest.approx([93, 90], abs=0.5)
 
 
-def test_bissons_table_keeps_to_its_heuristic():
+def test_bissons_table_follows_its_heuristic():
     """Algorithm 5: a warp owns a row below 8 edges a vertex, else a block, with shared memory up to 2^17 vertices."""
     for row in datasets.published("bisson_table1"):
         if row["kernel_type"] != "thr":
@@ -194,7 +194,7 @@ TINY = generators.mesh(4, 5)
 
 @pytest.fixture
 def site(monkeypatch, tmp_path):
-    """A server on this machine, and a package whose report has one tiny matrix there: the folder that is served."""
+    """The folder of a local server, for a package whose report has one tiny matrix."""
     folder = tmp_path / "site"
     folder.mkdir()
     publish(monkeypatch, tmp_path, TINY)
@@ -204,8 +204,8 @@ def site(monkeypatch, tmp_path):
         yield folder
 
 
-def know(tmp_path, checksum):
-    """Have the package know the checksum of the tiny matrix's file."""
+def list_checksum(tmp_path, checksum):
+    """List the checksum of the tiny matrix's file in the package."""
     table = tmp_path / "installed" / "data" / "published" / "checksums.csv"
     table.write_text(f"graph,checksum,source\ntiny,{checksum},here\n")
 
@@ -247,7 +247,7 @@ def serving(folder):
 
 
 def archive(graph, tmp_path, member="tiny/tiny.mtx"):
-    """What the SuiteSparse collection serves: a .tar.gz with the matrix and others beside it."""
+    """An archive as SuiteSparse serves it: a .tar.gz with the matrix and other files."""
     formats.write(graph, tmp_path / "plain.mtx")
     packed = io.BytesIO()
     with tarfile.open(fileobj=packed, mode="w:gz") as tar:
@@ -303,7 +303,7 @@ def test_a_second_download_has_to_be_the_same(site, tmp_path):
     ids=["truncated", "a page", "empty"],
 )
 def test_corrupt_downloads(site, tmp_path, content, said):
-    """Nothing of them is kept: once the server is well again, so is the graph."""
+    """Nothing of them is kept: the next download can succeed."""
     whole = archive(TINY, tmp_path)
     (site / "tiny.tar.gz").write_bytes(content(whole))
     with pytest.raises(tcgpu.GraphError, match=said):
@@ -317,7 +317,7 @@ def test_corrupt_downloads(site, tmp_path, content, said):
 def test_a_known_checksum(site, tmp_path, algorithm):
     whole = archive(TINY, tmp_path)
     other = archive(TINY, tmp_path, member="elsewhere/tiny.mtx")  # the same graph in another file
-    know(tmp_path, f"{algorithm}:{hashlib.new(algorithm, whole).hexdigest()}")
+    list_checksum(tmp_path, f"{algorithm}:{hashlib.new(algorithm, whole).hexdigest()}")
     (site / "tiny.tar.gz").write_bytes(other)
     with pytest.raises(tcgpu.GraphError, match=f"at .* is not tiny: its checksum is not {algorithm}:.*TCGPU_GRAPHS"):
         tcgpu.load("tiny")
@@ -327,9 +327,9 @@ def test_a_known_checksum(site, tmp_path, algorithm):
     assert cached(tmp_path) == ["tiny", "tiny.sha256"]
 
 
-def test_a_file_put_there_by_hand_is_not_replaced_where_its_checksum_is_another(site, tmp_path):
+def test_a_file_of_the_users_with_another_checksum_is_not_replaced(site, tmp_path):
     whole, other = archive(TINY, tmp_path), archive(TINY, tmp_path, member="elsewhere/tiny.mtx")
-    know(tmp_path, f"sha256:{hashlib.sha256(whole).hexdigest()}")
+    list_checksum(tmp_path, f"sha256:{hashlib.sha256(whole).hexdigest()}")
     (site / "tiny.tar.gz").write_bytes(whole)
     (tmp_path / "cache").mkdir()
     mine = tmp_path / "cache" / "tiny.tar.gz"
@@ -381,7 +381,7 @@ def test_a_file_that_is_not_there(site, tmp_path):
 
 
 def test_no_network(site, monkeypatch, tmp_path):
-    """The message has the address, and both ways to do without it; both work."""
+    """The message has the address and both remedies; both work."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -451,7 +451,7 @@ def test_unknown_names(name, near):
         tcgpu.load(name)
 
 
-def test_numbers_of_vertices_with_gaps(tmp_path):
+def test_vertex_numbers_with_gaps(tmp_path):
     """Twitter's vertices are published as the largest number in its file plus 1, its edges as the lines of the file."""
     file = tmp_path / "gaps.txt"
     file.write_text("5 9\n9 5\n9 100\n5 100\n7 7\n")

@@ -1,4 +1,4 @@
-"""Generated graphs: known counts, known sizes, the same for the same arguments, and refused when they make no sense."""
+"""Generated graphs: known counts and sizes, reproducible, and errors for invalid arguments."""
 
 import inspect
 import math
@@ -13,7 +13,7 @@ from tcgpu import generators
 from tcgpu.engines import native
 from tcgpu.generators import GENERATORS
 
-# arguments for a small graph of each generator, the seed apart
+# arguments for a small graph of each generator, without the seed
 SMALL = {
     "rmat": (7, 4),
     "delaunay": (200,),
@@ -33,8 +33,8 @@ SMALL = {
     "complete_bipartite": (4, 5),
     "grid": (6, 7),
 }
-BY_CHANCE = list(SMALL)[: list(SMALL).index("empty")]
-BY_CHANCE.remove("mesh")
+RANDOM = list(SMALL)[: list(SMALL).index("empty")]
+RANDOM.remove("mesh")
 
 LIKE_NETWORKX = {
     "empty": lambda: nx.empty_graph(5),
@@ -58,12 +58,12 @@ def by_networkx(graph):
     return sum(nx.triangles(graph.to_networkx()).values()) // 3
 
 
-def test_every_generator_is_tried():
+def test_every_generator_is_tested():
     assert set(SMALL) == set(GENERATORS)
 
 
 @pytest.mark.parametrize("name", GENERATORS)
-def test_one_signature(name):
+def test_all_signatures_are_alike(name):
     signature = inspect.signature(GENERATORS[name])
     *sizes, seed = signature.parameters.values()
     assert (seed.name, seed.kind, seed.default) == ("seed", seed.KEYWORD_ONLY, 0)
@@ -83,7 +83,7 @@ def test_counts_and_edges(name):
 
 
 @pytest.mark.parametrize("name", LIKE_NETWORKX)
-def test_the_certain_ones_are_those_of_networkx(name):
+def test_graphs_without_randomness_are_those_of_networkx(name):
     graph, expected = GENERATORS[name](*SMALL[name]), LIKE_NETWORKX[name]()
     assert graph.n == len(expected)
     assert {frozenset(edge) for edge in zip(*map(list, graph.edges()))} == {frozenset(edge) for edge in expected.edges}
@@ -104,11 +104,11 @@ def test_the_name_is_the_call(name):
 def test_seeds(name):
     one, again, other = (GENERATORS[name](*SMALL[name], seed=seed) for seed in (1, 1, 2))
     assert one.equals(again)
-    assert one.equals(other) == (name not in BY_CHANCE)
+    assert one.equals(other) == (name not in RANDOM)
 
 
 @pytest.mark.parametrize("name", ["rmat", "copapers", "random", "delaunay"])
-def test_threads_change_nothing(name):
+def test_any_number_of_threads_draws_the_same(name):
     sizes = {"rmat": (13, 16), "copapers": (4000, 60), "random": (9000, 90_000), "delaunay": (40_000,)}[name]
     drawn = []
     try:
@@ -163,7 +163,7 @@ def test_mesh(rows, cols):
 
 
 def test_mesh3d_of_tetrahedra():
-    """The cut of cubes into six tetrahedra each, with nothing added: every triangle is a face."""
+    """Cubes cut into six tetrahedra each, with nothing added: every triangle is a face."""
     x, y, z = 4, 5, 6
     cubes, n = (x - 1) * (y - 1) * (z - 1), x * y * z
     squares = (x - 1) * (y - 1) * z + (x - 1) * y * (z - 1) + x * (y - 1) * (z - 1)
@@ -242,7 +242,7 @@ def test_road_knobs():
 
 
 def test_numberings_of_delaunay():
-    """How far apart the numbers of neighbours are: the multiscale numbers are as local as those of delaunay_n13."""
+    """How far apart the numbers of neighbours are; multiscale numbers are as close as those of delaunay_n13."""
     apart = {}
     for numbering in "multiscale", "spatial", "random":
         graph = generators.delaunay(8192, numbering, seed=1)
@@ -256,8 +256,8 @@ def test_numberings_of_delaunay():
 # ------------------------------------------------------------------------------------------------------------- R-MAT
 
 
-def test_rmat_falls_into_quarters_as_it_should():
-    """At every level the quarters get a, b, c and d of the edges, and no level knows of another."""
+def test_rmat_edges_fall_into_quarters_with_the_given_probabilities():
+    """At every level, and independently of the other levels."""
     scale, a, b, c = 10, 0.5, 0.25, 0.15
     u, v, n = generators.edges("rmat", scale, 256, a, b, c, permuted=False, seed=6)
     quarter = np.array([2 * (u >> level & 1) + (v >> level & 1) for level in range(scale)])
@@ -334,7 +334,7 @@ def test_random_has_as_many_edges_as_asked_for(n, m):
 
 @pytest.mark.parametrize("m", [3, 12])
 def test_random_prefers_no_pair(m):
-    """Every pair of 6 vertices comes up in m of 15 graphs, by either way of drawing them."""
+    """Every pair of 6 vertices is drawn in m of 15 graphs, in both ways of drawing them."""
     graphs = 3000
     found = np.zeros((6, 6))
     for seed in range(graphs):
@@ -346,8 +346,8 @@ def test_random_prefers_no_pair(m):
     assert np.abs(pairs - expected).max() < 5 * math.sqrt(expected * (1 - m / 15))
 
 
-def test_pairs_at_the_far_end():
-    """The largest numbers of edges there can be need more digits than a float has."""
+def test_the_last_pairs_of_large_graphs():
+    """Their numbers need more digits than a float has."""
     for n in 2**26, 2**31 - 1:
         last = n * (n - 1) // 2 - 1
         first = (n - 1) * (n - 2) // 2
@@ -405,7 +405,7 @@ def test_watts_strogatz():
     ],
     ids=str,
 )  # fmt: skip
-def test_sizes_that_make_no_sense(name, sizes, said):
+def test_invalid_arguments_are_refused(name, sizes, said):
     with pytest.raises(tcgpu.GraphError, match=said):
         GENERATORS[name](**sizes)
     with pytest.raises(tcgpu.GraphError, match=said):

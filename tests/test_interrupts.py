@@ -1,4 +1,4 @@
-"""Long work is stopped within a second, in compiled code, too; what comes after it works; so does a forked child."""
+"""Long work stops within a second, in compiled code, too; later calls and forked children work."""
 
 import os
 import signal
@@ -18,7 +18,7 @@ from tcgpu.engines import native
 needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork")
 
 SCREEN = 40  # lines
-LONG = {  # of each phase: what is made ready, and work that takes many seconds on a few cores
+LONG = {  # for each phase: preparation, and work that takes many seconds on a few cores
     "draw": ("", "tcgpu.generate.rmat(23)"),
     "clean": ("u, v, n = tcgpu.generators.edges('rmat', 20)", "cleaning.clean_columns(u, v, n)"),
     "count": ("g = tcgpu.generate.rmat(16)", "cpu.count_by(cpu.Design('hubs', cpu.hub_rows(g, g.n)), g, ALL)"),
@@ -92,7 +92,7 @@ def test_the_shell_ends_with_130_and_no_traceback(tmp_path):
 
 
 def test_a_part_in_another_thread_is_stopped_too():
-    """Its process would not end before the part is done."""
+    """Otherwise its process would not end before the part is done."""
     first = """
 from concurrent.futures import ThreadPoolExecutor
 import tcgpu
@@ -107,7 +107,7 @@ pool.triangles(tcgpu.generate.rmat(8), executor, parts=1, order="natural", metho
 
 
 def test_an_interrupt_while_numba_compiles_is_one_screen(tmp_path, monkeypatch):
-    """The compiler goes on in its thread: it is never left half-way, and the next call finds what it made."""
+    """The compiler finishes in its thread, and the next call uses the result."""
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
     first = "import tcgpu\nfrom tcgpu import cpu\nfrom tcgpu.cpu import truss\ng = tcgpu.generate.mesh(20, 20)"
     code = """
@@ -134,8 +134,8 @@ class Ended(Exception):
         lambda: tcgpu.truss_numbers(tcgpu.generate.mesh(1000, 1000)),
     ],
 )
-def test_a_watch_ends_compiled_work_within_a_second(work):
-    """As the explorer does with what it is told to stop."""
+def test_a_progress_callback_stops_compiled_work_within_a_second(work):
+    """As the explorer stops work."""
     begin = time.monotonic()
     ended = []
 
@@ -150,7 +150,7 @@ def test_a_watch_ends_compiled_work_within_a_second(work):
     assert time.monotonic() - ended[0] < 1
 
 
-def test_workers_in_line_are_not_started_once_one_fails():
+def test_waiting_workers_are_not_started_after_one_fails():
     done = []
 
     def fail(worker, workers):
@@ -207,7 +207,7 @@ def test_any_number_of_shares_gives_the_same(share, monkeypatch):
 
 @needs_fork
 def test_a_child_forked_while_a_thread_counts_in_parts_counts_too():
-    """Locks that the thread holds are free in the child, where the thread does not exist."""
+    """Locks that the thread holds are free in the child, which does not have the thread."""
     code = """
         import os, signal, threading, time, tcgpu
         graphs = [tcgpu.generate.rmat(12, seed=seed).ordered("degree") for seed in range(2)]

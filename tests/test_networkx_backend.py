@@ -1,4 +1,4 @@
-"""The NetworkX backend gives what NetworkX gives: the same values, keys, order, types and errors, for any labels."""
+"""The NetworkX backend returns what NetworkX returns: the same values, keys, order, types and errors."""
 
 import logging
 import subprocess
@@ -31,7 +31,7 @@ LABELS = st.one_of(
 
 @st.composite
 def graphs(draw):
-    """A NetworkX graph with odd labels, loops, isolated nodes and as many triangles as chance gives."""
+    """A NetworkX graph with unusual labels, loops and isolated nodes."""
     nodes = draw(st.lists(LABELS, unique=True, max_size=12))
     graph = nx.Graph()
     graph.add_nodes_from(nodes)
@@ -43,7 +43,7 @@ def graphs(draw):
 
 @st.composite
 def graphs_and_nodes(draw):
-    """A graph, and what its functions take as `nodes`: nothing, a node, or several, some twice, some not in it."""
+    """A graph and a `nodes` argument: None, a node, or several, some of them twice or not in the graph."""
     graph = draw(graphs())
     several = st.lists(st.one_of(LABELS, st.sampled_from(list(graph) or [0])), max_size=8)
     single = [st.sampled_from(list(graph))] if graph else []
@@ -74,7 +74,7 @@ def both(name, graph, *args, **kwargs):
 
 @pytest.fixture
 def priority():
-    """NetworkX asks this backend by itself."""
+    """NetworkX uses this backend by default."""
     nx.config.backend_priority.algos = ["tcgpu"]
     yield
     nx.config.backend_priority.algos = []
@@ -100,12 +100,12 @@ def test_networkx_finds_the_backend():
     assert nx.utils.backends.backend_info["tcgpu"] == networkx_info.get_info()
 
 
-def test_what_is_announced_is_what_there_is():
+def test_all_functions_are_announced():
     functions = {name for name in vars(type(backend)) if not name.startswith("_")}
     assert functions == {*networkx_info.FUNCTIONS, "convert_from_nx", "convert_to_nx", "can_run", "should_run"}
 
 
-def test_importing_networkx_imports_nothing_of_ours_that_is_heavy():
+def test_importing_networkx_imports_neither_numba_nor_the_backend():
     code = "import networkx, sys; sys.exit('numba' in sys.modules or 'tcgpu.networkx_backend' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code]).returncode == 0
 
@@ -151,7 +151,7 @@ def test_all_triangles(case):
 
 
 def all_of(graph):
-    """A NetworkX graph with everything that it keeps, in the order in which it keeps it."""
+    """All data of a NetworkX graph, in its order."""
     neighbours = {node: list(near.items()) for node, near in graph.adj.items()}
     return type(graph), graph.graph, list(graph.nodes.items()), neighbours
 
@@ -189,7 +189,7 @@ def test_the_truss_of_a_tcgpu_graph_is_one():
 
 
 @pytest.mark.parametrize("k", [2.5, "3", None])
-def test_trusses_of_odd_k_are_networkx_own(k):
+def test_trusses_of_invalid_k_are_left_to_networkx(k):
     graph = nx.complete_graph(4)
     assert backend.can_run("k_truss", (graph, k), {}) == "k is not a whole number"
     with pytest.raises(NotImplementedError, match="not implemented by 'tcgpu' backend for the given arguments"):
@@ -209,7 +209,7 @@ def test_a_larger_graph(name):
 @pytest.mark.parametrize("name", [*BY_NODE, "all_triangles"])
 @pytest.mark.parametrize("once", [False, True], ids=["at will", "once"])  # whether they can be asked for only once
 @pytest.mark.parametrize("nodes", ["nobody", 7.5, [["no hash"]], {0: "a", 9: "b"}, [1, 1, 2], range(3)], ids=repr)
-def test_odd_wishes_end_alike(name, nodes, once):
+def test_invalid_nodes_give_the_same_results_or_errors(name, nodes, once):
     graph = nx.karate_club_graph()
 
     def call(**where):
@@ -245,7 +245,7 @@ def test_should_run_says_why_not():
 
 
 @pytest.mark.parametrize("kind", [nx.DiGraph, nx.MultiGraph, nx.Graph])
-def test_what_is_not_ours_falls_back(kind, priority, dispatched):
+def test_unsupported_graphs_fall_back_to_networkx(kind, priority, dispatched):
     graph = kind(nx.gnm_random_graph(300, 2000, seed=1))
     weight = {"weight": "weight"} if kind is nx.Graph else {}
     asked = outcome(nx.clustering, graph, **weight)
@@ -256,7 +256,7 @@ def test_what_is_not_ours_falls_back(kind, priority, dispatched):
         nx.clustering(graph, backend="tcgpu", **weight)
 
 
-def test_only_a_large_graph_comes_here_unasked(priority, dispatched):
+def test_only_large_graphs_are_dispatched_by_default(priority, dispatched):
     nx.triangles(nx.karate_club_graph())
     assert dispatched() == []
     graph = nx.gnm_random_graph(300, 2000, seed=1)
@@ -266,8 +266,8 @@ def test_only_a_large_graph_comes_here_unasked(priority, dispatched):
 
 
 @pytest.mark.parametrize("names", ["generators", "k_truss"])
-def test_what_returns_a_graph_comes_here_by_another_priority(names, dispatched):
-    """NetworkX keeps one for these, and one for each function."""
+def test_functions_that_return_graphs_have_another_priority(names, dispatched):
+    """NetworkX has one priority for these, and one for each function."""
     graph = nx.gnm_random_graph(300, 2000, seed=1)
     with nx.config.backend_priority(**{names: ["tcgpu"]}):
         truss = nx.k_truss(graph, 3)
@@ -298,7 +298,7 @@ def test_a_graph_is_converted_and_counted_once_until_it_changes(monkeypatch):
     assert len(counted) == 2
 
 
-def test_an_answer_is_the_callers_to_change():
+def test_results_may_be_changed_by_the_caller():
     graph = nx.complete_graph(5)
     for name, value in (("triangles", 6), ("clustering", 1.0), ("generalized_degree", {3: 4})):
         first = getattr(nx, name)(graph, backend="tcgpu")
@@ -308,7 +308,7 @@ def test_an_answer_is_the_callers_to_change():
         assert getattr(nx, name)(graph, backend="tcgpu") == dict.fromkeys(graph, value)
 
 
-def test_views_are_read_through():
+def test_views_are_converted():
     graph = nx.gnm_random_graph(60, 500, seed=2)
     view = nx.subgraph_view(graph.subgraph(range(0, 60, 2)), filter_edge=lambda u, v: (u + v) % 3)
     for name in BY_NODE:
@@ -316,7 +316,7 @@ def test_views_are_read_through():
         assert same(ours, theirs)
 
 
-def test_all_triangles_are_listed_as_they_are_asked_for(monkeypatch):
+def test_triangles_are_listed_lazily(monkeypatch):
     taken = []
 
     def listed(graph, chunk, own=api.list_triangles):
@@ -334,7 +334,7 @@ def test_all_triangles_are_listed_as_they_are_asked_for(monkeypatch):
     assert len(taken) > 1
 
 
-def test_a_tcgpu_graph_goes_straight_in():
+def test_a_tcgpu_graph_needs_no_networkx_graph():
     u, v = [0, 1, 2, 2, 3], [1, 2, 0, 3, 3]
     graph = BackendGraph(tcgpu.Graph.from_edges(u, v, n=5, labels=list("abcde")))
     assert nx.triangles(graph) == {"a": 1, "b": 1, "c": 1, "d": 0, "e": 0}

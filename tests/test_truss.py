@@ -1,4 +1,4 @@
-"""k-trusses and truss numbers on the native engine: NetworkX's for every k, and consistent with each other."""
+"""k-trusses and truss numbers of the native engine: equal to NetworkX's, and consistent with each other."""
 
 import time
 
@@ -20,14 +20,14 @@ SHARED = ("karate.csv", "polbooks.csv", "polblogs.graph", "delaunay_n10.graph", 
 
 @pytest.fixture(scope="module", autouse=True)
 def native():
-    """The native engine, on a machine with a GPU too."""
+    """Use the native engine even on a machine with a GPU."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(api, "ENGINE", "sim")
         yield
 
 
 def overlapping_cliques(seed=7):
-    """Sixty cliques of 3 to 14 vertices out of 300: edges of many truss numbers, each level a long cascade or none."""
+    """Sixty cliques of 3 to 14 of 300 vertices: many truss numbers, and levels with long cascades or none."""
     rng = np.random.default_rng(seed)
     pairs = []
     for size in rng.integers(3, 15, 60):
@@ -58,7 +58,7 @@ GRAPHS = {
 
 
 def largest(graph):
-    """The largest k with an edge in its truss, by the numbers under test; 2 where there is no edge."""
+    """The largest k with an edge in its truss, by the numbers under test; 2 if there is no edge."""
     return int(tcgpu.truss_numbers(graph).max(initial=2))
 
 
@@ -90,13 +90,13 @@ def check_against_networkx(graph, orders=("natural",)):
 
 
 @pytest.mark.parametrize("name", GRAPHS)
-def test_every_truss_is_networkx_own(name):
+def test_every_truss_equals_networkx(name):
     check_against_networkx(GRAPHS[name], ("natural", "degree"))
 
 
 @pytest.mark.parametrize("name", SHARED)
 def test_known_graphs_have_networkx_trusses(name, graphs_folder):
-    """Of the larger ones few k, for NetworkX takes seconds for each; the numbers say which k matter."""
+    """For the larger ones only a few k, because NetworkX takes seconds for each."""
     graph = formats.read(graphs_folder / name)
     numbers = tcgpu.truss_numbers(graph)
     top = int(numbers.max())
@@ -117,7 +117,7 @@ def test_random_graphs_have_networkx_trusses(multigraph, order):
 
 @pytest.mark.parametrize("name", GRAPHS)
 def test_trusses_numbers_and_support_are_consistent(name):
-    """Without another library: a truss has the triangles that it promises, and is all of its own truss."""
+    """Every edge of a k-truss is in k - 2 triangles of it, and its k-truss is itself."""
     graph = GRAPHS[name]
     numbers = tcgpu.truss_numbers(graph)
     assert (numbers <= tcgpu.support(graph) + 2).all()
@@ -139,7 +139,7 @@ def test_closed_forms():
 
 @pytest.mark.parametrize("tail", [0, 3000])
 def test_truss_numbers_of_a_clique_take_no_more_than_some_supports(tail):
-    """By the processor's time: all edges go in one round, and no triangle need be broken; it was a thousand times."""
+    """In processor time: one round peels all edges. Breaking every triangle takes a thousand supports."""
     u, v = np.triu_indices(700, 1)
     graph = Graph.from_edges(np.append(u, 699 + np.arange(tail)), np.append(v, 700 + np.arange(tail)))
     times = {}
@@ -154,8 +154,8 @@ def test_truss_numbers_of_a_clique_take_no_more_than_some_supports(tail):
     assert times[tcgpu.truss_numbers] < 12 * times[tcgpu.support]
 
 
-def test_edges_that_are_alike_behind_a_window_have_one_number():
-    """Triangles that hang on a clique's vertices go first; then all edges left are in as many triangles."""
+def test_edges_with_equal_support_after_a_window_have_one_number():
+    """Triangles at a clique's vertices are peeled first; the remaining edges are then in equally many triangles."""
     clique = nx.complete_graph(9)
     for v in range(9):
         clique.add_edges_from([(v, 9 + 2 * v), (v, 10 + 2 * v), (9 + 2 * v, 10 + 2 * v)])
@@ -164,7 +164,7 @@ def test_edges_that_are_alike_behind_a_window_have_one_number():
     assert np.array_equal(tcgpu.truss_numbers(graph), np.where(inside, 9, 3))
 
 
-def test_labels_go_along_and_vertices_without_an_edge_do_not():
+def test_trusses_keep_labels_and_drop_vertices_without_an_edge():
     u, v = [0, 1, 2, 2, 3], [1, 2, 0, 3, 4]
     plain = Graph.from_edges(u, v, 7)
     assert tcgpu.k_truss(plain, 2).labels.tolist() == [0, 1, 2, 3, 4]
@@ -178,7 +178,7 @@ def test_labels_go_along_and_vertices_without_an_edge_do_not():
     assert (empty.n, empty.m, len(empty.labels)) == (0, 0, 0)
 
 
-def test_trusses_of_what_people_have():
+def test_trusses_of_networkx_scipy_and_edge_arrays():
     karate = nx.karate_club_graph()
     expected = nx.k_truss(karate, 4, backend="networkx")
     for thing in (karate, nx.to_scipy_sparse_array(karate), np.array(karate.edges())):
@@ -189,7 +189,7 @@ def test_trusses_of_what_people_have():
 
 @pytest.fixture
 def shared_rounds(monkeypatch):
-    """Even small graphs and rounds are shared out among all workers; a list of how many each time."""
+    """Have all workers share even small rounds; yields a list of how many worked each time."""
     rounds = []
 
     def run_threads(function, *args, workers, own=truss.run_threads, **more):
@@ -222,8 +222,7 @@ def test_any_number_of_threads_gives_the_same(name, shared_rounds):
 
 @pytest.mark.parametrize("few", [0.0, 1.0])
 @pytest.mark.parametrize("name", ["cliques", "skewed", "clustered"])
-def test_one_truss_comes_out_alike_on_both_ways(name, few, monkeypatch):
-    """By counting anew until nothing is weak, and by breaking the weak edges' triangles."""
+def test_counting_again_and_breaking_triangles_give_the_same_truss(name, few, monkeypatch):
     monkeypatch.setattr(truss, "FEW_WEAK", few)
     graph = GRAPHS[name]
     numbers = tcgpu.truss_numbers(graph)
@@ -232,7 +231,7 @@ def test_one_truss_comes_out_alike_on_both_ways(name, few, monkeypatch):
 
 
 @pytest.mark.parametrize("shrink", [0.0, 1.0])
-def test_numbering_what_is_left_anew_changes_nothing(shrink, monkeypatch):
+def test_numbering_the_remaining_edges_anew_changes_nothing(shrink, monkeypatch):
     expected = {name: tcgpu.truss_numbers(graph) for name, graph in GRAPHS.items()}
     monkeypatch.setattr(truss, "SHRINK", shrink)
     for name, graph in GRAPHS.items():
@@ -240,18 +239,18 @@ def test_numbering_what_is_left_anew_changes_nothing(shrink, monkeypatch):
 
 
 @pytest.mark.parametrize("k", [1, 0, -3, 2.5, "3", None, True])
-def test_odd_k_are_refused(k):
+def test_invalid_k_are_refused(k):
     with pytest.raises(MethodError, match="k must be a whole number of at least 2, not"):
         tcgpu.k_truss(GRAPHS["clique"], k)
 
 
-def test_a_gpu_is_taken_where_there_is_one(monkeypatch):
+def test_a_gpu_is_used_if_there_is_one(monkeypatch):
     assert api.truss_engine() == api.truss_engine("cpu") == "cpu"
     monkeypatch.setattr(api, "ENGINE", "gpu")
     assert api.truss_engine() == runtime.engine() and api.truss_engine("cpu") == "cpu"
 
 
-def test_engines_that_are_not_here_are_refused():
+def test_unknown_engines_are_refused():
     for call in (lambda engine: tcgpu.k_truss(GRAPHS["clique"], 3, engine=engine),
                  lambda engine: tcgpu.truss_numbers(GRAPHS["clique"], engine=engine)):  # fmt: skip
         with pytest.raises(EngineError, match="no engine 'tpu'"):
