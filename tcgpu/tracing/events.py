@@ -5,10 +5,10 @@ What a request costs follows from its addresses, by rules that agree exactly wit
 
     sectors       Global memory is read and written in sectors of 32 bytes: as many as the lanes touch, each once. An
                   atomic request touches a sector once more for each lane that comes second to the same address in it.
-    wavefronts    Shared memory has 32 banks of 4 bytes. A request takes one wavefront if it wants at most one word of
-                  each bank, else as many as it wants words of one bank. In an atomic request every lane counts, also
-                  where two want the same word. Elements of 8 bytes are served to half a warp at a time, unless they are
-                  read, and neighbouring lanes want the same ones in pairs (0 and 1, or 0 and 2, and so on).
+    wavefronts    Shared memory has 32 banks of 4 bytes. A request takes as many wavefronts as it accesses words of one
+                  bank, and at least one. In an atomic request every lane counts, also if two access the same word.
+                  Elements of 8 bytes are served to half a warp at a time, unless they are read, and neighbouring lanes
+                  read the same ones in pairs (0 and 1, or 0 and 2, and so on).
     conflicts     wavefronts beyond the first, of each part of the warp that is served.
 """
 
@@ -128,11 +128,11 @@ class Events:
 
 
 def agree(request, address, lane, requests, bit):
-    """Whether in each request the lanes whose numbers differ in this bit want the same, or one of them nothing."""
-    wanted = np.full((requests * WARP, 2), -1)
+    """Whether in each request the lanes whose numbers differ in this bit access one address, if both access any."""
+    accessed = np.full((requests * WARP, 2), -1)
     pair, upper = request * WARP + (lane & ~bit), (lane & bit > 0).astype(int)
-    wanted[pair, upper] = address
-    same = (wanted[:, 0] == wanted[:, 1]) | (wanted < 0).any(axis=1)
+    accessed[pair, upper] = address
+    same = (accessed[:, 0] == accessed[:, 1]) | (accessed < 0).any(axis=1)
     return same.reshape(requests, WARP).all(axis=1)
 
 

@@ -1,6 +1,6 @@
 """Charts of a trace: the source with a bar at each line, a warp step by step, one request, the balance of the work.
 
-Colours as in `tcgpu.figures`: blue is what is done, orange what stands out, grey what is idle.
+Colours as in `tcgpu.figures`: blue is work, orange is the largest or the most costly, grey is idle.
 """
 
 import ast

@@ -241,7 +241,7 @@ class Block:
         self.number, self.recorder = number, recorder
         self.begun = 0  # how many steps the device had done when it began
         self.shared = SharedMemory(recorder.dynamic_bytes)
-        self.arrays = dict(arrays)  # id of an array -> what `layout_of` says of it
+        self.arrays = dict(arrays)  # id of an array -> its `layout_of`
         self._threads = [Thread(number, k) for k in range(recorder.blockDim.x)]
         self.warps = [Warp() for _ in range(-(-len(self._threads) // WARP))]
         for thread in self._threads:

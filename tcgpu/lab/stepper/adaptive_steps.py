@@ -31,14 +31,14 @@ def adaptive(builder, *, near=12, hubs=6, heavy=4, crowd=4, short=3, words=2, wo
 
 
 class Kernels:
-    """The kernels of one order. `tasks`: kernel -> its vertices in turn. A method per kernel makes its frames."""
+    """The kernels of one order. `tasks`: kernel -> its vertices, in order. A method per kernel makes its frames."""
 
     def __init__(self, builder, word):
         self.builder, self.graph, self.word = builder, builder.graph, word
         self.columns = [self.graph.column(v).tolist() for v in range(self.graph.n)]
 
     def table(self, done=(), now=None):
-        """Which kernel has work for which vertex: what is done, and what is at work now."""
+        """Which kernel has work for which vertex: what is done, and what runs now."""
         looks = {(kernel, v): "there" for kernel, vertices in self.tasks.items() for v in vertices}
         looks |= dict.fromkeys(done, "done") | dict.fromkeys([now] if now else [], "looked")
         every = tuple(range(self.graph.n))
@@ -92,7 +92,7 @@ class AsGiven(Kernels):
         return v // self.word * self.word
 
     def _words(self, j, row):
-        """How many words lie between column j's first and this row, both included."""
+        """How many words there are from column j's first word to that of this row."""
         return (row - self._begin(j)) // self.word + 1
 
     def overview(self):
@@ -110,7 +110,7 @@ class AsGiven(Kernels):
         beginning = f"A warp takes column {j}, which is local: all its rows lie within {reach}, a word a lane."
         others = []
         for i in own:
-            over = self._words(i, own[-1])  # words that lie one over the other
+            over = self._words(i, own[-1])  # words that both rows of bits have
             label = f"column {i}'s row of bits, shifted by {self._begin(i) - begin}"
             caption = f"Column {i}'s row of bits, {counted(over, 'word')} of it, over column {j}'s: word AND word."
             rows = [row for row in self.columns[i] if row < self._begin(i) + self.bits_of_row]
@@ -145,14 +145,14 @@ class ByDegree(Kernels):
             begin = (len(self.quads[j]) - after) // QUAD * QUAD if i >= self.first_near else 0
             if self.quads[j][begin:] and not (i >= self.first_hub and heavy[j]):
                 self.in_edges[i].append((j, self.quads[j][begin:]))
-        turn = range(n - 1, -1, -1)  # the last vertices have most to do and come first
-        asked = [i for i in turn if self.in_edges[i] and self.near_rows[i]]
+        order = range(n - 1, -1, -1)  # the last vertices have most to do and come first
+        looked_up = [i for i in order if self.in_edges[i] and self.near_rows[i]]
         self.tasks = {
-            "hub": [j for j in turn if heavy[j]],
-            "crowd": [i for i in asked if len(self.in_edges[i]) >= crowd],
-            "window": [i for i in asked if len(self.in_edges[i]) < crowd],
-            "hash": [j for j in turn if len(self.far_rows[j]) >= short],
-            "far": [j for j in turn if 1 < len(self.far_rows[j]) < short],
+            "hub": [j for j in order if heavy[j]],
+            "crowd": [i for i in looked_up if len(self.in_edges[i]) >= crowd],
+            "window": [i for i in looked_up if len(self.in_edges[i]) < crowd],
+            "hash": [j for j in order if len(self.far_rows[j]) >= short],
+            "far": [j for j in order if 1 < len(self.far_rows[j]) < short],
         }
 
     def overview(self):
@@ -196,11 +196,11 @@ class ByDegree(Kernels):
         room = max(len(quads) for quads in self.quads)
         title = f"{kernel}_kernel, vertex {i}"
 
-        def panels(label="column j", quads=(), at=0, asked=()):
-            now, hits = range(at, min(at + QUAD, len(quads))), [row for row in asked if row in near]
+        def panels(label="column j", quads=(), at=0, keys=()):
+            now, hits = range(at, min(at + QUAD, len(quads))), [row for row in keys if row in near]
             return (
                 table,
-                bits(f"column {i}'s near rows as {unit}s", near, self.first_near, self.near, word, SHARED, asked=asked,
+                bits(f"column {i}'s near rows as {unit}s", near, self.first_near, self.near, word, SHARED, keys=keys,
                      hits=hits),
                 cells(label, ["pad" if row is None else row for row in quads], done=range(at), looked=now, room=room,
                       hit=[k for k in now if quads[k] in hits], gaps=tuple(range(QUAD - 1, len(quads) - 1, QUAD))),
@@ -213,17 +213,17 @@ class ByDegree(Kernels):
         yield self.builder.frame(title, beginning, panels(), looked=[i], there=near)
         for j, quads in in_edges:
             for at in range(0, len(quads), QUAD):
-                asked = [row for row in quads[at : at + QUAD] if row is not None]
-                rest, pads = [row for row in asked if row <= i], QUAD - len(asked)
+                keys = [row for row in quads[at : at + QUAD] if row is not None]
+                rest, pads = [row for row in keys if row <= i], QUAD - len(keys)
                 padding = ["a pad" if pads == 1 else f"{pads} pads"] if pads else []
-                caption = f"Column {j} has row {i}: four look-ups at a time, {listed([*asked, *padding])}."
+                caption = f"Column {j} has row {i}: four look-ups at a time, {listed([*keys, *padding])}."
                 if rest or pads:
                     filling = f"{listed([*rest, *padding])} {'is' if len(rest) + pads == 1 else 'are'}"
                     caption += f" {filling[0].upper()}{filling[1:]} there to fill the four: column {i} has no such row."
-                shown = panels(f"column {j}, the part with the rows after {i}", quads, at, asked)
+                shown = panels(f"column {j}, the part with the rows after {i}", quads, at, keys)
                 yield self.builder.frame(
-                    title, caption, shown, nonzero=(i, j), there=asked, edges=[(k, j) for k in asked if k > i],
-                    found=[(j, i, k) for k in asked if k in near], lookups=QUAD,
+                    title, caption, shown, nonzero=(i, j), there=keys, edges=[(k, j) for k in keys if k > i],
+                    found=[(j, i, k) for k in keys if k in near], lookups=QUAD,
                 )  # fmt: skip
 
     def hash(self, j, table):

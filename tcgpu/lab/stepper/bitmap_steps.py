@@ -4,48 +4,39 @@ A frame is one round of some lanes, each with one row or, where the kernel has f
 The groups of lanes of a block or warp take nonzeros side by side; here these come one after the other.
 """
 
-from dataclasses import dataclass
-
 from tcgpu.lab.stepper.frames import GLOBAL, REGISTERS, SHARED, are, bits, cells, counted, listed, positions
 
 LOADS = 4  # of a lane in flight at a time, in Bisson and Fatica's kernels
 
 
-@dataclass(frozen=True)
-class Layout:
-    """Who takes a column, where its bits are, and how they are looked up."""
-
-    owner: str
-    memory: str
-    lanes: int  # that share a nonzero
-    word: int  # bits of a word
-    fold: int = 0  # bits of the fold; 0 if there is none
-    stops: bool = False  # whether a lane stops at the first row past the column's last one
-
-
 def bitmap(builder, nonzeros, *, lanes=4, word=8):
     """A block per column: its bits in global memory."""
-    return bit_steps(builder, nonzeros, Layout("block", GLOBAL, lanes, word))
+    return bit_steps(builder, nonzeros, "block", GLOBAL, lanes, word)
 
 
 def bitmap_warp(builder, nonzeros, *, lanes=4, word=8, fold=3):
     """A warp per column: its bits in global memory, their fold, of 2^fold bits, in shared memory."""
-    return bit_steps(builder, nonzeros, Layout("warp", GLOBAL, lanes, word, 1 << fold, stops=True))
+    return bit_steps(builder, nonzeros, "warp", GLOBAL, lanes, word, fold=1 << fold, stops=True)
 
 
 def bitmap_block_shared(builder, nonzeros, *, lanes=4, word=8):
     """A block per column: its bits in shared memory."""
-    return bit_steps(builder, nonzeros, Layout("block", SHARED, lanes, word, stops=True))
+    return bit_steps(builder, nonzeros, "block", SHARED, lanes, word, stops=True)
 
 
 def bitmap_block_global(builder, nonzeros, *, lanes=4, word=8, fold=3):
     """A block per column: its bits in global memory, their fold, of 2^fold bits, in shared memory."""
-    return bit_steps(builder, nonzeros, Layout("block", GLOBAL, lanes, word, 1 << fold, stops=True))
+    return bit_steps(builder, nonzeros, "block", GLOBAL, lanes, word, fold=1 << fold, stops=True)
 
 
-def bit_steps(builder, nonzeros, layout):
+def bit_steps(builder, nonzeros, owner, memory, lanes, word, *, fold=0, stops=False):
+    """The frames of a bitmap method.
+
+    owner, memory: who takes a column, and where its bits are. lanes: how many share a nonzero. word: bits of a word.
+    fold: bits of the fold, 0 for none. stops: whether a lane stops at the first row past the column's last one.
+    """
     for j, edges in by_column(builder, nonzeros):
-        column = _Bits(builder, j, layout)
+        column = _Bits(builder, j, owner, memory, lanes, word, fold, stops)
         if len(column.rows) < 2:
             yield column.skip()
             continue
@@ -95,7 +86,7 @@ class _Column:
         )  # fmt: skip
 
     def own_cells(self, i=None, **looks):
-        """The column's own cells; row i is at work unless `looks` say otherwise."""
+        """The column's own cells; row i is looked at unless `looks` say otherwise."""
         looks = looks or {"looked": positions(self.rows, [i])}
         return cells(f"column {self.j}", self.rows, **looks, room=self.graph.max_column)
 
@@ -110,29 +101,29 @@ def nothing_in(i, j):
 class _Bits(_Column):
     """A column stored as bits."""
 
-    def __init__(self, builder, j, layout):
-        super().__init__(builder, j, f"{layout.owner} of column {j}")
-        self.layout = layout
+    def __init__(self, builder, j, owner, memory, lanes, word, fold, stops):
+        super().__init__(builder, j, f"{owner} of column {j}")
+        self.owner, self.memory, self.lanes = owner, memory, lanes
+        self.word, self.fold, self.stops = word, fold, stops
 
     def skip(self):
-        caption = f"Column {self.j} has a single row, so no triangle begins there: the {self.layout.owner} skips it."
+        caption = f"Column {self.j} has a single row, so no triangle begins there: the {self.owner} skips it."
         return self.frame(caption, self.panels(rows=()))
 
     def write(self):
-        layout = self.layout
-        fold = f" In the fold, row r has bit r modulo {layout.fold}." if layout.fold else ""
+        fold = f" In the fold, row r has bit r modulo {self.fold}." if self.fold else ""
         caption = (
-            f"A {layout.owner} takes column {self.j} and sets a bit for each of its rows, all at the same time. "
-            f"Several bits share a word, here of {layout.word} bits, so each is set by an atomic OR.{fold}"
+            f"A {self.owner} takes column {self.j} and sets a bit for each of its rows, all at the same time. "
+            f"Several bits share a word, here of {self.word} bits, so each is set by an atomic OR.{fold}"
         )
         every = range(len(self.rows))
         return self.frame(caption, self.panels(own=self.own_cells(looked=every), written=True), every, self.rows)
 
     def clear(self):
-        words = len({row // self.layout.word for row in self.rows})
+        words = len({row // self.word for row in self.rows})
         caption = (
             f"Column {self.j} is done. Only the words that have one of its bits are cleared, {words} of "
-            f"{-(-self.graph.n // self.layout.word)}: the cost depends on the column's length, not on the graph's size."
+            f"{-(-self.graph.n // self.word)}: the cost depends on the column's length, not on the graph's size."
         )
         every = range(len(self.rows))
         return self.frame(caption, self.panels(own=self.own_cells(done=every), rows=()), every, self.rows)
@@ -143,16 +134,16 @@ class _Bits(_Column):
         others, hits = self.graph.column(i).tolist(), set()
         if not others:
             yield self.frame_of_nonzero(i, nothing_in(i, self.j), self.panels(i))
-        for asked, past in rounds_of_lanes(others, self.layout.lanes, self.rows[-1] if self.layout.stops else None):
-            keys = [others[k] for k in asked]
+        for now, past in rounds_of_lanes(others, self.lanes, self.rows[-1] if self.stops else None):
+            keys = [others[k] for k in now]
             found = [(self.j, i, row) for row in keys if row in self.rows]
             hits |= {row for _, _, row in found}
             stopped = positions(others, [past])
-            panels = self.panels(i, asked, hits, stopped)
-            yield self.frame_of_nonzero(i, self._caption(i, keys, past), panels, [*asked, *stopped], (), keys, found)
+            panels = self.panels(i, now, hits, stopped)
+            yield self.frame_of_nonzero(i, self._caption(i, keys, past), panels, [*now, *stopped], (), keys, found)
 
     def _caption(self, i, keys, past):
-        lanes = self.layout.lanes
+        lanes = self.lanes
         left_out = f"Row {past} is past the last row of column {self.j}: the rest of column {i} is skipped."
         if not keys:
             return left_out
@@ -164,7 +155,7 @@ class _Bits(_Column):
         return said if past is None else f"{said} {left_out}"
 
     def _answer(self, keys):
-        here, fold = [row for row in keys if row in self.rows], self.layout.fold
+        here, fold = [row for row in keys if row in self.rows], self.fold
         if here:
             answer = f"{'bit' if len(here) == 1 else 'bits'} {listed(here)} {are(here)} set."
         else:
@@ -178,26 +169,26 @@ class _Bits(_Column):
         zeros = f"a 0 for {listed(zeros)}, " if zeros else ""
         return f"the fold has {zeros}a 1 for {listed(ones)}; {answer}"
 
-    def panels(self, i=None, asked=(), hits=(), stopped=(), *, rows=None, own=None, written=False):
-        """asked, stopped: positions of column i that lanes look up, and at which one stops; hits: rows found so far.
+    def panels(self, i=None, now=(), hits=(), stopped=(), *, rows=None, own=None, written=False):
+        """now, stopped: positions of column i that lanes look up, and at which one stops; hits: rows found so far.
 
         rows: those whose bits are set, by default the column's; own: the column's cells.
         """
-        layout, graph = self.layout, self.graph
+        graph = self.graph
         rows = self.rows if rows is None else rows
         others = [] if i is None else graph.column(i).tolist()
-        keys, done = [others[k] for k in asked], range(max(asked, default=0))
+        keys, done = [others[k] for k in now], range(max(now, default=0))
         yield own or self.own_cells(i)
-        yield bits("its bits", rows, 0, graph.n, layout.word, layout.memory, asked=keys,
+        yield bits("its bits", rows, 0, graph.n, self.word, self.memory, keys=keys,
                    hits=set(hits).intersection(keys), written=written)  # fmt: skip
-        if layout.fold:
-            folded, asked_of_fold = ({row % layout.fold for row in some} for some in (rows, keys))
-            label = f"their fold: row r has bit r modulo {layout.fold}"
-            yield bits(label, folded, 0, layout.fold, layout.word, SHARED, asked=asked_of_fold, written=written)
+        if self.fold:
+            folded, keys_of_fold = ({row % self.fold for row in some} for some in (rows, keys))
+            label = f"their fold: row r has bit r modulo {self.fold}"
+            yield bits(label, folded, 0, self.fold, self.word, SHARED, keys=keys_of_fold, written=written)
         label = "column i" if i is None else f"column {i}, and which lane looks a row up"
-        hit = [k for k in positions(others, hits) if k in (*done, *asked)]
-        lanes = {k: str(number % layout.lanes) for number, k in enumerate(asked)}
-        yield cells(label, others, done=done, looked=asked, miss=stopped, hit=hit, marks=lanes, room=graph.max_column)
+        hit = [k for k in positions(others, hits) if k in (*done, *now)]
+        lanes = {k: str(number % self.lanes) for number, k in enumerate(now)}
+        yield cells(label, others, done=done, looked=now, miss=stopped, hit=hit, marks=lanes, room=graph.max_column)
 
 
 def rounds_of_lanes(rows, lanes, last=None):
@@ -208,17 +199,17 @@ def rounds_of_lanes(rows, lanes, last=None):
     """
     begins = list(range(min(lanes, len(rows))))
     while begins:
-        asked, following, past = [], [], None
+        now, following, past = [], [], None
         for begin in begins:
             if last is not None and rows[begin] > last:
                 past = rows[begin] if past is None else min(past, rows[begin])
                 continue
             several = last is not None and len(rows) - begin > 3 * lanes
             own = range(begin, begin + (LOADS if several else 1) * lanes, lanes)
-            asked += own
+            now += own
             if own.stop < len(rows):
                 following.append(own.stop)
-        yield sorted(asked), past
+        yield sorted(now), past
         begins = following
 
 

@@ -66,7 +66,7 @@ def draw(frame: Frame, *, caption: bool = True) -> Picture:
 
 
 def draw_title(ax, frame):
-    """The method, what is at work, and the totals."""
+    """The method, the title of the step, and the totals."""
     y, scene, found = HEIGHT - 0.33, frame.scene, len(frame.triangles)
     name = write(ax, MARGIN, y, scene.method, 17, ha="left", va="center", bold=True)
     ax.annotate(frame.title, (1, 0.5), (12, 0), xycoords=name, textcoords="offset points", size=12.5, color=INK,
@@ -77,7 +77,7 @@ def draw_title(ax, frame):
 
 
 def draw_graph(ax, frame):
-    """Triangles under edges under vertices; new triangles and what stands out are in front of the rest."""
+    """Triangles under edges under vertices; new triangles and highlighted edges are in front of the rest."""
     graph, points = frame.scene.graph, frame.scene.points + CORNER
     triangles = np.array(frame.triangles, np.int64).reshape(-1, 3)
     old, new = np.split(triangles, [len(triangles) - frame.new])
@@ -260,7 +260,7 @@ def draw_strip(strip, area):
 
 
 def draw_lower(lower, area):
-    """L beside its label: nonzeros as squares, the columns that stand out as bands."""
+    """L beside its label: nonzeros as squares, highlighted columns as bands."""
     ax, graph, whole = area.ax, area.graph, LOWER * area.scale
     area.label(lower)
     side, left, top = whole / max(1, graph.n), area.x + LABEL, area.top - 0.05

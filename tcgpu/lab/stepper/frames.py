@@ -71,7 +71,7 @@ class Matrix:
 
 @dataclass(frozen=True)
 class Strip:
-    """A whole array in small: `size` elements, parts that begin at `starts`, and which parts and elements stand out."""
+    """A whole array in small: `size` elements, parts that begin at `starts`, and which of them are highlighted."""
 
     label: str
     size: int
@@ -82,7 +82,7 @@ class Strip:
 
 @dataclass(frozen=True)
 class Lower:
-    """The strictly lower triangular matrix L in small: columns that stand out, and the looks of nonzeros."""
+    """The strictly lower triangular matrix L in small: highlighted columns, and the looks of nonzeros."""
 
     columns: tuple
     looks: dict = field(default_factory=dict)  # (i, j) -> look
@@ -110,8 +110,8 @@ class Frame:
     triangles: tuple  # (j, i, k), j < i < k: all found so far
     new: int  # how many of them, the last ones, this step found
     lookups: int  # so far
-    vertices: dict  # vertex -> look, of those that stand out
-    edges: tuple  # pairs of vertices that stand out
+    vertices: dict  # vertex -> look, of highlighted ones
+    edges: tuple  # highlighted ones, pairs of vertices
 
 
 class FrameBuilder:
@@ -124,7 +124,7 @@ class FrameBuilder:
     def frame(self, title, caption, panels, *, nonzero=(), looked=(), there=(), edges=(), found=(), lookups=0):
         """The next frame; triangles `found` in this step and its look-ups are added to the totals.
 
-        nonzero: the (i, j) that is worked on, if any; looked, there, edges: other vertices and edges that stand out.
+        nonzero: the (i, j) that is worked on, if any; looked, there, edges: other vertices and edges to highlight.
         """
         self.triangles += found
         self.lookups += int(lookups)
@@ -147,14 +147,14 @@ class FrameBuilder:
         return self.pointed(label, rows, at, mark, hits, begin)
 
     def pointed(self, label, rows, at=None, mark="", hits=(), begin=0):
-        """Sorted rows with a pointer at position `at`; what lies before it, or before position `begin`, is done."""
+        """Sorted rows with a pointer at position `at`; what is before it, or before position `begin`, is done."""
         here = [] if at is None else [at]
         done = range(max([begin, *here]))
         return cells(label, rows, done=done, looked=here, hit=positions(rows, hits, begin),
                      marks=dict.fromkeys(here, mark), room=self.graph.max_column)  # fmt: skip
 
     def row_idx(self, columns, read=()):
-        """The array `row_idx`: these columns stand out, and the elements that are read."""
+        """The array `row_idx`: these columns and the elements that are read are highlighted."""
         begins = self.graph.col_ptr.tolist()
         parts = tuple((begins[v], begins[v + 1]) for v in columns)
         return Strip("row_idx", self.graph.m, tuple(begins[:-1]), parts, tuple(read))
@@ -174,17 +174,17 @@ def positions(rows, wanted, begin=0):
     return [k for k, row in enumerate(rows) if k >= begin and row in wanted]
 
 
-def bits(label, rows, first, size, word, memory, *, asked=(), hits=(), written=False):
+def bits(label, rows, first, size, word, memory, *, keys=(), hits=(), written=False):
     """Cells that say which of the `size` rows from `first` on are in `rows`: bits in words of `word` bits.
 
-    asked: rows that are looked up; hits: those of them that close triangles. written: whether this step writes the
+    keys: rows that are looked up; hits: those of them that close triangles. written: whether this step writes the
     bits. word: 0 for bytes.
     """
-    ones, asked = {row - first for row in rows if first <= row < first + size}, {row - first for row in asked}
+    ones, keys = {row - first for row in rows if first <= row < first + size}, {row - first for row in keys}
     return cells(
         label, [str(int(k in ones)) for k in range(size)], "empty", memory=memory, room=size,
         heads={k: str(k + first) for k in range(size)}, gaps=tuple(range(word - 1, size - 1, word)) if word else (),
-        there=ones, looked=ones if written else asked & ones, miss=asked - ones, hit=[row - first for row in hits],
+        there=ones, looked=ones if written else keys & ones, miss=keys - ones, hit=[row - first for row in hits],
     )  # fmt: skip
 
 

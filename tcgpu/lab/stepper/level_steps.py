@@ -101,8 +101,8 @@ class _Chunk:
         joined = (i, j) in self.bits
         skipped = skip and not joined
         closed = [k for k in last if {(i, j), (i, k), (j, k)} <= self.bits]
-        asked = {(i, j)} if skipped else {(i, j), *((p, k) for k in last for p in (i, j))}
-        looks = dict.fromkeys(self.bits, "there") | {bit: "looked" if bit in self.bits else "miss" for bit in asked}
+        tested = {(i, j)} if skipped else {(i, j), *((p, k) for k in last for p in (i, j))}
+        looks = dict.fromkeys(self.bits, "there") | {bit: "looked" if bit in self.bits else "miss" for bit in tested}
         looks |= {bit: "hit" for k in closed for bit in ((i, j), (i, k), (j, k))}
         tests = counted(len(last), "combination")
         if skipped:

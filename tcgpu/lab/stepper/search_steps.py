@@ -113,7 +113,7 @@ class _Searches:
     def _frame(self, caption, now=range(0), *, at=(), reached=(), read=(), **more):
         """now: positions of the keys that are looked up; at: the node of the tree that each search is at.
 
-        reached: positions of rows that stand out; read: of those that are read from global memory.
+        reached: positions of highlighted rows; read: of those that are read from global memory.
         """
         (i, j), room = self.nonzero, self.graph.max_column
         marks = {k: str(number % self.lanes) if self.lanes > 1 else "▲" for number, k in enumerate(now)}

@@ -26,7 +26,7 @@ def spring_points(graph):
 
 
 def push_apart(points, width, height, rounds=200):
-    """The points stretched to fill a box, then pushed apart until each has some space; one line lies in the middle."""
+    """The points stretched to fill a box, then pushed apart until each has some space; a line of points is centred."""
     low, size = points.min(axis=0), np.ptp(points, axis=0)
     points = np.divide(points - low, size, out=np.full(points.shape, 0.5), where=size > 1e-6) * [width, height]
     space = min(0.55, 0.8 * np.sqrt(width * height / max(len(points), 1)))
