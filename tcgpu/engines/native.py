@@ -215,6 +215,19 @@ def stopped(typing_context, queue):
 
 
 @intrinsic
+def uncounted(typing_context, array):
+    """The same array without reference counting: many calls from many threads would contend for one counter."""
+
+    def generate(context, builder, signature, args):
+        own = context.make_array(signature.args[0])(context, builder, args[0])
+        own.meminfo = own.meminfo.type(None)
+        own.parent = own.parent.type(None)
+        return own._getvalue()
+
+    return array(array), generate
+
+
+@intrinsic
 def popcount(typing_context, word):
     """How many bits of a uint64 are set."""
 
