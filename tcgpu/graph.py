@@ -433,9 +433,10 @@ def check_relabel(n, labels=None):
 
 
 def known_count(n):
-    """`n` if it is a number of vertices; GraphError if it is not a whole number of at least 0."""
-    if isinstance(n, bool) or not isinstance(n, (int, np.integer)) or n < 0:
-        raise GraphError(f"n must be a whole number of at least 0, not {n!r}")
+    """`n` as an int if it can be a number of vertices, else GraphError."""
+    most = cleaning.MAX_VERTICES
+    if isinstance(n, bool) or not isinstance(n, (int, np.integer)) or not 0 <= n <= most:
+        raise GraphError(f"n must be a whole number of at least 0 and at most {most}, not {n!r}")
     return int(n)
 
 

@@ -320,9 +320,9 @@ COMPRESS = {".gz": gzip.compress, ".bz2": bz2.compress, ".xz": lzma.compress}
 TEXT = "".join(f"{a} {b}\n" for a, b in itertools.combinations(range(60), 2)).encode()  # 60 * 59 * 58 / 6 triangles
 
 
-@pytest.fixture(params=[1, 7, files.PIECE])
+@pytest.fixture(params=[1, 7, files.BLOCK])
 def piece(request, monkeypatch):
-    monkeypatch.setattr(files, "PIECE", request.param)
+    monkeypatch.setattr(files, "BLOCK", request.param)
 
 
 @pytest.mark.parametrize("ending", COMPRESS)

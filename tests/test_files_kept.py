@@ -212,7 +212,7 @@ def test_a_write_that_fails_leaves_what_was_there_and_names_the_file(tmp_path, m
 
     write(PATH, f"{tmp_path}/x{ending}")
     before = content(tmp_path)
-    for owner, name in ((scan, "format_rows"), (scan, "format_lists"), (np.lib.format, "write_array"), (np, "save")):
+    for owner, name in ((scan, "format_lines"), (np.lib.format, "write_array"), (np, "save")):
         monkeypatch.setattr(owner, name, fail)
     with pytest.raises(GraphError, match=f"^{tmp_path}/x{ending}: cannot be written: no room$"):
         write(EDGE, f"{tmp_path}/x{ending}")
@@ -271,20 +271,20 @@ def shrinking(monkeypatch, path, size):
 
 
 @pytest.mark.parametrize("name", ["x.txt", "x.mtx", "x.graph"])
-@pytest.mark.parametrize("small", [files.SMALL, 0])
+@pytest.mark.parametrize("small", [files.MAX_COPIED, 0])
 def test_a_text_that_is_cut_off_while_it_is_opened_is_refused(tmp_path, monkeypatch, name, small):
     u, v = np.random.default_rng(1).integers(0, 2000, (2, 4000))
     write(Graph.from_edges(u, v, 2000), tmp_path / name)
-    monkeypatch.setattr(files, "SMALL", small)
+    monkeypatch.setattr(files, "MAX_COPIED", small)
     shrinking(monkeypatch, tmp_path / name, 5000)
     with pytest.raises(GraphError, match=f"{name}: the file changed while it was read"):
         read(tmp_path / name)
 
 
-@pytest.mark.parametrize("small", [binary.SMALL, 0])
+@pytest.mark.parametrize("small", [binary.MAX_COPIED, 0])
 def test_an_array_that_is_cut_off_while_it_is_opened_is_refused(tmp_path, monkeypatch, small):
     write(PATH, tmp_path / "g", format="folder")
-    monkeypatch.setattr(binary, "SMALL", small)
+    monkeypatch.setattr(binary, "MAX_COPIED", small)
     shrinking(monkeypatch, tmp_path / "g" / "row_idx.npy", 130)
     with pytest.raises(GraphError, match="row_idx.npy: the file changed while it was read"):
         read(tmp_path / "g")

@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 import tcgpu
 from tcgpu import Graph, GraphError, read, write
 from tcgpu.engines.native import set_threads
-from tcgpu.formats import FORMATS, binary, edge_list, metis, read_edges, scan
+from tcgpu.formats import FORMATS, binary, read_edges, scan
 from tcgpu.graph import Cleaned
 
 COMPRESS = {"": bytes, ".gz": gzip.compress, ".bz2": bz2.compress, ".xz": lzma.compress}
@@ -419,7 +419,7 @@ def base_of(array):
 
 
 def test_a_folder_is_mapped_and_never_changed(tmp_path, monkeypatch):
-    monkeypatch.setattr(binary, "SMALL", 0)
+    monkeypatch.setattr(binary, "MAX_COPIED", 0)
     graph = some_graph(300, 2000)
     write(graph, tmp_path / "g", format="folder")
     again = read(tmp_path / "g")
@@ -471,8 +471,7 @@ def test_blocks_of_text_fit_together(tmp_path, monkeypatch):
     graph = some_graph(50, 200)
     write(graph, tmp_path / "a.graph")
     write(graph, tmp_path / "a.txt")
-    for room in (edge_list, metis):
-        monkeypatch.setattr(room, "BLOCK", 7)
+    monkeypatch.setattr(scan, "BLOCK", 7)
     write(graph, tmp_path / "b.graph")
     write(graph, tmp_path / "b.txt")
     assert (tmp_path / "a.graph").read_bytes() == (tmp_path / "b.graph").read_bytes()

@@ -47,7 +47,7 @@ class SharedFile:
         if not stat.S_ISREG(found.st_mode) or found.st_size != self.nbytes:
             return None
         with open(self.path, "rb") as file:
-            pages = binary.mapped_pages(file)
+            pages = binary.map_pages(file)
         if pages[:TOKEN] != self.token.encode():
             return None
         col_ptr = np.frombuffer(pages, np.int64, self.n + 1, TOKEN)

@@ -1,6 +1,6 @@
-"""Graphs in files: Matrix Market, edge lists, METIS, `.npz` and a memory-mapped folder; `.gz .bz2 .xz` transparently.
+"""Graphs in files: Matrix Market, edge lists, METIS, `.npz` and memory-mapped folders; also `.gz`, `.bz2`, `.xz`.
 
-A file is read whole or refused: GraphError names the file, the line (for arrays the member), and what was expected.
+A file is read whole or refused: FormatError names the file, the line (for arrays the member), and what was expected.
 A file is written whole or not at all.
 """
 
@@ -9,18 +9,18 @@ import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from tcgpu.errors import GraphError
 from tcgpu.formats import binary, edge_list, matrix_market, metis
 from tcgpu.formats.files import COMPRESSIONS, compression, replacing, replacing_folder
-from tcgpu.formats.vertices import checked_count
-from tcgpu.graph import as_graph
+from tcgpu.graph import Graph, as_graph, known_count
 from tcgpu.suggest import unknown
 
 
 @dataclass(frozen=True)
 class Format:
-    """A file format: what it is called, the endings of its names, and what reads and writes it."""
+    """A file format: its title, the endings of its names, and the functions that read and write it."""
 
     title: str
     endings: tuple[str, ...]
@@ -29,73 +29,109 @@ class Format:
     read_edges: Callable | None = None  # (path, base, n) -> (u, v, n, labels)
 
 
+EDGE_LIST = Format(
+    "edge list",
+    (".txt", ".el", ".edges", ".edgelist", ".csv", ".tsv"),
+    edge_list.read,
+    edge_list.write,
+    edge_list.read_edges,
+)
+FOLDER = Format("folder of memory-mapped arrays", (), binary.read_folder, binary.write_folder)
 FORMATS = {
     "mtx": Format("Matrix Market", (".mtx",), matrix_market.read, matrix_market.write, matrix_market.read_edges),
-    "edges": Format(
-        "edge list",
-        (".txt", ".el", ".edges", ".edgelist", ".csv", ".tsv"),
-        edge_list.read,
-        edge_list.write,
-        edge_list.read_edges,
-    ),
+    "edges": EDGE_LIST,
     "metis": Format("METIS", (".graph", ".metis"), metis.read, metis.write, metis.read_edges),
-    "npz": Format("NumPy archive, ours or of scipy.sparse.save_npz", (".npz",), binary.read_npz, binary.write_npz),
-    "folder": Format("folder of memory-mapped arrays", (), binary.read_folder, binary.write_folder),
+    "npz": Format("NumPy archive, of tcgpu or of scipy.sparse.save_npz", (".npz",), binary.read_npz, binary.write_npz),
+    "folder": FOLDER,
 }
 
 
-def read(path, format=None, *, base=None, n=None, relabel=None):
-    """The graph in a file or folder, its name that of the file.
+def read(
+    path: str | os.PathLike[str],
+    format: str | None = None,
+    *,
+    base: int | None = None,
+    n: int | None = None,
+    relabel: bool | None = None,
+) -> Graph:
+    """Read the graph in a file or folder; its name is that of the file.
 
-    format: a name out of FORMATS; without one, what the path's ending says.
-    base, n, relabel: for edge lists. With `base` 0 or 1 the numbers in the file are the vertices, counted from there;
-    with `n` there are that many vertices. With relabel=True, or with neither, the vertices are those that the file's
-    heading tells of, or else the numbers that occur, in ascending order, and `graph.ids` keeps these; relabel=False is
-    base 0.
+    Parameters
+    ----------
+    path
+        Arrays larger than 4 MB of a folder are mapped into memory, and so is a text of more than 256 MB while it is
+        read. Such a file must not be truncated meanwhile: the system would end the process (SIGBUS).
+    format
+        A name in FORMATS; by default the ending of the path decides.
+    base
+        For an edge list: 0 or 1, the number of the first vertex. The numbers in the file are the vertices.
+    n
+        The number of vertices, counted from `base` or 0.
+    relabel
+        For an edge list: True numbers the vertices that occur in ascending order, and `graph.ids` keeps their numbers
+        in the file; so does the default, unless the file's heading says how many vertices there are, or `base` or `n`
+        is given. False means `base=0`.
 
-    The arrays of a folder stay in its files where they are larger than 4 MB, and a text of more than 256 MB is not
-    copied before it is read. Such a file must not be cut off meanwhile: the system would end the process (SIGBUS).
+    Raises
+    ------
+    FormatError
+        The file does not have the format; the message names the line and what was expected.
     """
-    path, chosen, n = _checked(path, format, base, n)
-    base = _base(path, chosen, base, n, relabel)
-    graph = chosen.read(path, base, n)
-    graph.name = _stem(path, chosen)
+    name, chosen, n = _checked(path, format, base, n)
+    if relabel and chosen is not EDGE_LIST:
+        raise GraphError(f"{name}: relabel is for edge lists; a {chosen.title} numbers its vertices in one way only")
+    if relabel and not (base is None and n is None):
+        raise GraphError(f"{name}: relabel=True numbers the vertices that occur; it goes without base and n")
+    if relabel is False and base is None and chosen is EDGE_LIST:
+        base = 0
+    graph = chosen.read(name, base, n)
+    graph.name = _stem(name, chosen)
     return graph
 
 
-def open_folder(path):
-    """The graph in a folder, as `read` gives it, but unread: for who knows that its columns were checked before."""
+def open_folder(path: str | os.PathLike[str]) -> Graph:
+    """As `read` for a folder, but without reading its columns, for callers who know that they were checked before."""
     graph = binary.read_folder(path, validate=False)
-    graph.name = _stem(os.fspath(path), FORMATS["folder"])
+    graph.name = _stem(os.fspath(path), FOLDER)
     return graph
 
 
-def read_edges(path, format=None, *, base=None, n=None):
-    """What a text file lists, as it stands: `(u, v, n, labels)`, with loops, duplicates and both directions."""
-    path, chosen, n = _checked(path, format, base, n)
+def read_edges(
+    path: str | os.PathLike[str], format: str | None = None, *, base: int | None = None, n: int | None = None
+) -> tuple[Any, Any, int, Any]:
+    """The edges that a text file lists, `(u, v, n, labels)`, with loops, duplicates and both directions."""
+    name, chosen, n = _checked(path, format, base, n)
     if chosen.read_edges is None:
-        raise GraphError(f"{path}: a {chosen.title} holds columns, not edges; tcgpu.read(...).edges() has them")
-    return chosen.read_edges(path, base, n)
+        raise GraphError(f"{name}: a {chosen.title} holds columns, not edges; tcgpu.read(...).edges() has them")
+    return chosen.read_edges(name, base, n)
 
 
-def write(graph, path, format=None):
-    """Write a graph to a file, or to a folder: a path that ends with a slash, or format="folder".
+def write(graph: Any, path: str | os.PathLike[str], format: str | None = None) -> None:
+    """Write a graph to a file or folder.
 
-    All formats number vertices as the graph does; an edge list writes labels where they are distinct whole numbers,
-    `.npz` and a folder keep numbers and text. A file that was there before is replaced, once all is written, and its
-    mode and owner are kept; a folder only where we wrote it and everything in it. GraphError names the file that could
-    not be written.
+    A file that exists is replaced once all is written, and its mode and owner are kept; a folder is replaced only if
+    tcgpu wrote it and everything in it. All formats number the vertices as the graph does; an edge list writes labels
+    if they are distinct whole numbers, `.npz` and a folder keep numbers and text.
+
+    Parameters
+    ----------
+    graph
+        A Graph or anything that `as_graph` takes.
+    path
+        Its ending says the format and the compression; a path that ends with a slash is a folder.
+    format
+        A name in FORMATS, for a path whose ending does not say it.
     """
     graph = as_graph(graph)
     path = os.fspath(path)
     chosen = _format(path, format)
     try:
-        if chosen is FORMATS["folder"]:
+        if chosen is FOLDER:
             with replacing_folder(path, binary.is_ours) as folder:
                 chosen.write(graph, folder)
             return
         with replacing(path) as stream:
-            if chosen is FORMATS["edges"]:
+            if chosen is EDGE_LIST:
                 ending = _ending(path)
                 chosen.write(graph, stream, "," if ending == ".csv" else "\t", heading=ending in (".csv", ".tsv"))
             else:
@@ -105,33 +141,24 @@ def write(graph, path, format=None):
 
 
 def _checked(path, format, base, n):
+    """`(path as text, Format, n)`; FileNotFoundError comes before what is wrong with the ending."""
     path = os.fspath(path)
-    if not os.path.exists(path):  # before its ending is found wanting
+    if not os.path.exists(path):
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
     chosen = _format(path, format)
-    if base is not None and chosen is not FORMATS["edges"]:
+    if base is not None and chosen is not EDGE_LIST:
         raise GraphError(f"{path}: base is for edge lists; a {chosen.title} numbers its vertices in one way only")
-    return path, chosen, checked_count(n)
-
-
-def _base(path, chosen, base, n, relabel):
-    """`base`, as it has to be for what `relabel` wishes."""
-    if relabel and chosen is not FORMATS["edges"]:
-        raise GraphError(f"{path}: relabel is for edge lists; a {chosen.title} numbers its vertices in one way only")
-    if relabel and not (base is None and n is None):
-        raise GraphError(f"{path}: relabel=True numbers the vertices that occur; it goes without base and n")
-    keeps = relabel is False and chosen is FORMATS["edges"]
-    return 0 if keeps and base is None else base
+    return path, chosen, None if n is None else known_count(n)
 
 
 def _format(path, name):
-    """The Format called `name`, else the one that the path's ending stands for."""
+    """The Format with this name, else the one of the path's ending."""
     if name is not None:
         if name not in FORMATS:
             raise GraphError(unknown("format", name, FORMATS))
         return FORMATS[name]
     if os.path.isdir(path) or path.endswith(("/", os.sep)):
-        return FORMATS["folder"]
+        return FOLDER
     ending = _ending(path)
     for chosen in FORMATS.values():
         if ending in chosen.endings:
@@ -144,7 +171,7 @@ def _format(path, name):
 
 
 def _ending(path):
-    """The ending of the name, in lower case, that says the format: the one before `.gz` and the like."""
+    """The ending that says the format, in lower case: the one before `.gz` and the like."""
     path = Path(path)
     return (path.with_suffix("") if compression(path) else path).suffix.lower()
 
@@ -152,7 +179,7 @@ def _ending(path):
 def _stem(path, chosen):
     """The name of the file without the endings that say how it is written."""
     name = os.path.basename(os.path.abspath(path))
-    if chosen is FORMATS["folder"]:
+    if chosen is FOLDER:
         return name
     name = name.removesuffix(Path(name).suffix) if compression(name) else name
     known = any(_ending(name) in other.endings for other in FORMATS.values())

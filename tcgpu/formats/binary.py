@@ -1,7 +1,7 @@
-"""Arrays in files: `.npz` archives, ours and SciPy's, and the memory-mapped folder.
+"""Arrays in files: `.npz` archives, those of tcgpu and of SciPy, and folders of memory-mapped arrays.
 
-Nothing here is ever unpickled. The size that an array's header promises is compared with the bytes that are there
-before memory is allocated.
+Nothing is unpickled, and the size that a header promises is compared with the bytes that are there before any memory is
+allocated.
 """
 
 import io
@@ -20,40 +20,34 @@ from types import SimpleNamespace
 
 import numpy as np
 
-from tcgpu.errors import GraphError
-from tcgpu.formats.files import changed, mapped, opened, opened_as_is
-from tcgpu.formats.vertices import checked_against, checked_memory
+from tcgpu.errors import FormatError, GraphError
+from tcgpu.formats.files import changed, map_file, open_decompressed, open_plain
+from tcgpu.formats.vertices import check_count, check_memory
 from tcgpu.graph import Graph
 
-MARKER = "graph.json"  # the file that makes a folder a graph folder
-DEFLATE = 1032  # a deflated byte stands for no more bytes than these
-END = b"PK\5\6"  # begins the last record of an archive, of 22 bytes and the archive's comment
-PIECE = 1 << 24  # bytes read at a time
-SHORT = 1 << 16  # no header or description is longer
-SMALL = 1 << 22  # bytes; an array in a file that is larger is mapped, a smaller one copied
-
+DESCRIPTION = "graph.json"  # the file that makes a folder a graph folder
 MADE_BY = "tcgpu folder 2"  # in the description of a folder that we wrote
+MAX_DEFLATE = 1032  # a deflated byte stands for at most this many bytes
+MAX_COPIED = 1 << 22  # bytes; a larger array of a folder is mapped
+MAX_DESCRIPTION = MAX_HEADER = 1 << 16  # bytes
+END_RECORD = b"PK\5\6"  # begins the last record of an archive: 22 bytes and the archive's comment
 
-_OURS = ("col_ptr", "row_idx", "labels")
-_SCIPY = ("format", "shape", "data", "indptr", "indices", "row", "col")
-_WHOLE = ("shape", "indptr", "indices", "row", "col")  # of a SciPy matrix: what SciPy would cast to integers unasked
-_HEADERS = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
-_ZIP_FAULTS = (zipfile.BadZipFile, zlib.error, struct.error, EOFError, OSError, RuntimeError, ValueError, IndexError)
+_OUR_ARRAYS = ("col_ptr", "row_idx", "labels")
+_SCIPY_ARRAYS = ("format", "shape", "data", "indptr", "indices", "row", "col")
+_INTEGER_ARRAYS = ("shape", "indptr", "indices", "row", "col")  # SciPy would cast fractions in these without a word
+_CORRUPT = (zipfile.BadZipFile, zlib.error, struct.error, EOFError, OSError, RuntimeError, ValueError, IndexError)
 
 
 def read_npz(path, base=None, n=None):
-    """A graph that `write_npz` or `scipy.sparse.save_npz` wrote."""
-    arrays = _archive(path)
-    if "format" in arrays:
-        graph = _of_scipy_matrix(arrays, path, n)
-    else:
-        graph = _of_columns(arrays, path)
-    checked_against(n, graph.n, path)
+    """The graph in an archive that `write_npz` or `scipy.sparse.save_npz` wrote."""
+    arrays = _read_archive(path)
+    graph = _from_scipy_arrays(arrays, path, n) if "format" in arrays else _from_columns(arrays, path)
+    check_count(n, graph.n, path)
     return graph
 
 
 def write_npz(graph, stream):
-    """As `numpy.savez` would, but front to back: a compressed stream cannot seek."""
+    """As `numpy.savez`, but front to back: a compressed stream cannot seek."""
     sink = SimpleNamespace(write=stream.write, flush=stream.flush)
     with zipfile.ZipFile(sink, "w") as archive:
         for name, array in _arrays(graph).items():
@@ -62,200 +56,193 @@ def write_npz(graph, stream):
 
 
 def read_folder(path, base=None, n=None, validate=True):
-    """A graph that `write_folder` wrote; large arrays stay in their files, which are mapped into memory.
+    """The graph in a folder that `write_folder` wrote; large arrays are mapped from their files.
 
-    While the graph is in use these files have to stay as they are: where one is cut off, the system ends the process.
+    While the graph is in use these files must stay as they are: if one is truncated, the system ends the process.
 
-    validate: False leaves the columns unread, for who knows that they were checked before.
+    validate: False leaves the columns unread, for callers who know that they were checked before.
     """
     folder = Path(path)
-    vertices, edges = _promise(folder / MARKER)
-    arrays = {name: _mapped(folder / f"{name}.npy") for name in _OURS if (folder / f"{name}.npy").is_file()}
-    graph = _of_columns(arrays, path, validate)
+    vertices, edges = _read_description(folder / DESCRIPTION)
+    files = {name: folder / f"{name}.npy" for name in _OUR_ARRAYS}
+    arrays = {name: _map_array(file) for name, file in files.items() if file.is_file()}
+    graph = _from_columns(arrays, path, validate)
     graph.folder = folder.absolute()
     if (graph.n, graph.m) != (vertices, edges):
         promise = f"promises {vertices} vertices and {edges} edges"
-        raise GraphError(f"{folder / MARKER}: {promise}, the arrays hold {graph.n} and {graph.m}")
-    checked_against(n, graph.n, path)
+        raise FormatError(f"{folder / DESCRIPTION}: {promise}, the arrays hold {graph.n} and {graph.m}")
+    check_count(n, graph.n, path)
     return graph
 
 
 def write_folder(graph, folder):
+    """One `.npy` file for each array, and a description by which `is_ours` knows the folder again."""
     sizes = {}
     for name, array in _arrays(graph).items():
         path = folder / f"{name}.npy"
         np.save(path, array, allow_pickle=False)
         sizes[path.name] = path.stat().st_size
-    promise = {"vertices": graph.n, "edges": graph.m}
-    promise |= {"made_by": MADE_BY, "token": secrets.token_hex(16), "bytes": sizes}
-    (folder / MARKER).write_text(json.dumps(promise) + "\n", encoding="utf-8")
+    description = {"vertices": graph.n, "edges": graph.m}
+    description |= {"made_by": MADE_BY, "token": secrets.token_hex(16), "bytes": sizes}
+    (folder / DESCRIPTION).write_text(json.dumps(description) + "\n", encoding="utf-8")
 
 
 def is_ours(folder):
-    """Whether `write_folder` wrote a folder and all that is in it: then it may be replaced."""
+    """Whether `write_folder` wrote a folder and all that is in it, so that it may be replaced."""
     folder = Path(folder)
     entries = {entry.name: entry for entry in os.scandir(folder)}
-    if MARKER not in entries or not all(entry.is_file(follow_symlinks=False) for entry in entries.values()):
+    if DESCRIPTION not in entries or not all(entry.is_file(follow_symlinks=False) for entry in entries.values()):
         return False
     try:
-        promise = json.loads((folder / MARKER).read_bytes()[:SHORT])
+        description = json.loads((folder / DESCRIPTION).read_bytes()[:MAX_DESCRIPTION])
     except (ValueError, RecursionError):
         return False
-    if not isinstance(promise, dict) or not all(type(promise.get(key)) is int for key in ("vertices", "edges")):
+    if not isinstance(description, dict) or not all(type(description.get(key)) is int for key in ("vertices", "edges")):
         return False
-    sizes = {name: entry.stat().st_size for name, entry in entries.items() if name != MARKER}
-    if len(promise) == 2:  # what former versions wrote
-        return {"col_ptr.npy", "row_idx.npy"} <= sizes.keys() <= {f"{name}.npy" for name in _OURS}
-    token = promise.get("token")
-    written = promise.get("made_by") == MADE_BY and isinstance(token, str) and re.fullmatch(r"[0-9a-f]{32}", token)
-    return bool(written) and promise.get("bytes") == sizes
+    sizes = {name: entry.stat().st_size for name, entry in entries.items() if name != DESCRIPTION}
+    if len(description) == 2:  # former versions wrote no more
+        return {"col_ptr.npy", "row_idx.npy"} <= sizes.keys() <= {f"{name}.npy" for name in _OUR_ARRAYS}
+    token = re.fullmatch(r"[0-9a-f]{32}", str(description.get("token")))
+    return description.get("made_by") == MADE_BY and token is not None and description.get("bytes") == sizes
+
+
+def map_pages(file, size=0):
+    """The first `size` bytes of an open file, 0 for all, as mapped memory that is private to this process.
+
+    So a kernel may be given it as any other array. If the system has too little memory to promise private pages, they
+    are read-only.
+    """
+    try:
+        return map_file(file, size, file.name, mmap.ACCESS_COPY)
+    except OSError:
+        return map_file(file, size, file.name)
 
 
 def _arrays(graph):
+    """The arrays to store. GraphError if labels stored in an array would not come back as they are."""
     arrays = {"col_ptr": graph.col_ptr, "row_idx": graph.row_idx}
-    if graph.labels is not None:
-        arrays["labels"] = _storable(graph.labels)
-    return arrays
-
-
-def _storable(labels):
-    """Labels as an array of numbers or of text; GraphError where that would not bring the same ones back."""
+    if graph.labels is None:
+        return arrays
     try:
-        array = np.asarray(labels)
-        same = array.ndim == 1 and array.dtype.kind in "iufU" and array.tolist() == list(labels)
+        labels = np.asarray(graph.labels)
+        same = labels.ndim == 1 and labels.dtype.kind in "iufU" and labels.tolist() == list(graph.labels)
     except (ValueError, OverflowError):
         same = False
     if not same:
-        raise GraphError("labels can be stored where all are numbers or all are text; a text format leaves them out")
-    return array
+        raise GraphError("labels can be stored if all are numbers or all are text; a text format leaves them out")
+    return arrays | {"labels": labels}
 
 
-def _of_columns(arrays, path, validate=True):
-    """The Graph of stored columns, every one of them checked."""
+def _from_columns(arrays, path, validate=True):
     try:
         return Graph(arrays["col_ptr"], arrays["row_idx"], labels=arrays.get("labels"), validate=validate)
     except KeyError as missing:
-        raise GraphError(f"{path}: no array {missing} in it") from None
+        raise FormatError(f"{path}: no array {missing} in it") from None
     except GraphError as error:
-        raise GraphError(f"{path}: {error}") from None
+        raise FormatError(f"{path}: {error}") from None
 
 
-def _of_scipy_matrix(arrays, path, n):
-    """The Graph of a SciPy matrix, as `Graph.from_scipy` makes it."""
+def _from_scipy_arrays(arrays, path, n):
+    """The graph of a SciPy matrix, as `Graph.from_scipy` makes it."""
     from scipy import sparse
 
-    fractions = [name for name in _WHOLE if name in arrays and arrays[name].dtype.kind not in "iu"]
-    if fractions:
-        raise GraphError(f"{path}: {fractions[0]} must hold whole numbers, not {arrays[fractions[0]].dtype}")
+    for name in _INTEGER_ARRAYS:
+        if name in arrays and arrays[name].dtype.kind not in "iu":
+            raise FormatError(f"{path}: {name} must hold whole numbers, not {arrays[name].dtype}")
     try:
-        kind = str(arrays["format"][0].astype(str))
+        kind = str(arrays["format"].astype(str))
         shape = tuple(arrays["shape"].tolist())
         values = arrays["data"]
         if kind == "coo":
             matrix = sparse.coo_array((values, (arrays["row"], arrays["col"])), shape=shape)
-        elif kind in ("csr", "csc"):  # read by the other direction it is the same graph
+        elif kind in ("csr", "csc"):  # columns read as rows give the same graph
             matrix = sparse.csr_array((values, arrays["indices"], arrays["indptr"]), shape=shape)
             matrix.check_format(full_check=True)
         else:
             raise GraphError(f"a SciPy matrix of format {kind!r}; save matrix.tocsr() instead")
         if n is None:
-            checked_memory(shape[0], values.size, path)
+            check_memory(shape[0], values.size, path)
         return Graph.from_scipy(matrix)
     except KeyError as missing:
-        raise GraphError(f"{path}: a SciPy matrix without its array {missing}") from None
+        raise FormatError(f"{path}: a SciPy matrix without its array {missing}") from None
+    except FormatError:
+        raise
     except (ValueError, TypeError, IndexError, OverflowError) as error:
-        raise GraphError(f"{path}: {error}") from None
+        raise FormatError(f"{path}: {error}") from None
 
 
-def _archive(path):
-    """The arrays in an archive that are ours or SciPy's, by name."""
-    with opened(path) as file:
+def _read_archive(path):
+    """The arrays of tcgpu or SciPy in an archive, by name."""
+    with open_decompressed(path) as file:
         size = file.seek(0, os.SEEK_END)
         try:
             with zipfile.ZipFile(file) as archive:
-                file.seek(size - len(END) - 18 - len(archive.comment))
-                if file.read(len(END)) != END:
-                    raise GraphError(f"{path}: not a whole .npz archive: there are bytes behind its end")
+                file.seek(size - len(END_RECORD) - 18 - len(archive.comment))
+                if file.read(len(END_RECORD)) != END_RECORD:
+                    raise FormatError(f"{path}: not a whole .npz archive: there are bytes after its end")
                 members = {info.filename: info for info in archive.infolist()}
-                known = [name for name in (*_OURS, *_SCIPY) if f"{name}.npy" in members]
+                known = [name for name in (*_OUR_ARRAYS, *_SCIPY_ARRAYS) if f"{name}.npy" in members]
                 if not known:
-                    raise GraphError(f"{path}: no graph of tcgpu and no SciPy matrix in it")
-                return {name: _member(archive, members[f"{name}.npy"], size, path) for name in known}
-        except GraphError:
+                    raise FormatError(f"{path}: no graph of tcgpu and no SciPy matrix in it")
+                return {name: _read_member(archive, members[f"{name}.npy"], size, path) for name in known}
+        except FormatError:
             raise
-        except _ZIP_FAULTS as error:
-            raise GraphError(f"{path}: not a whole .npz archive: {error}") from None
+        except _CORRUPT as error:
+            raise FormatError(f"{path}: not a whole .npz archive: {error}") from None
 
 
-def _member(archive, info, size, path):
+def _read_member(archive, info, size, path):
     what = f"{path}, {info.filename}"
     deflated = info.compress_type == zipfile.ZIP_DEFLATED
     if not deflated and info.compress_type != zipfile.ZIP_STORED:
-        raise GraphError(f"{what}: compressed in a way that NumPy does not use")
-    if info.compress_size > size or info.file_size > info.compress_size * (DEFLATE if deflated else 1):
-        raise GraphError(f"{what}: promises {info.file_size} bytes, more than the archive can hold")
+        raise FormatError(f"{what}: compressed in a way that NumPy does not use")
+    if info.compress_size > size or info.file_size > info.compress_size * (MAX_DEFLATE if deflated else 1):
+        raise FormatError(f"{what}: promises {info.file_size} bytes, more than the archive can hold")
     with archive.open(info) as member:
-        dtype, count, offset = _npy_header(member, info.file_size, what)
-    with archive.open(info) as member:  # anew: a seek back would end the check of its checksum
-        member.read(offset)
-        array = np.empty(count, dtype)
-        put, room = 0, array.view(np.uint8)
-        while got := member.readinto(room[put : put + PIECE]):
-            put += got
-        if put < room.size:
-            raise EOFError("it ends too early")
-        return array
+        _read_header(member, info.file_size, what)
+    with archive.open(info) as member:
+        return np.lib.format.read_array(member, allow_pickle=False)
 
 
-def _mapped(path):
-    """The array of a .npy file: a copy of a small one, a large one mapped."""
-    with opened_as_is(path) as file:
+def _map_array(path):
+    """The array in a .npy file: a small one is copied, a large one mapped."""
+    with open_plain(path) as file:
         size = os.fstat(file.fileno()).st_size
-        dtype, count, offset = _npy_header(file, size, path)
-        if size <= SMALL:
+        dtype, count, offset = _read_header(file, size, path)
+        if size <= MAX_COPIED:
             file.seek(0)
             pages = bytearray(size)
             if file.readinto(pages) < size:
                 raise changed(path)
         else:
-            pages = mapped_pages(file, size)
+            pages = map_pages(file, size)
     return np.require(np.frombuffer(pages, dtype, count, offset), requirements="A")
 
 
-def mapped_pages(file, size=0):
-    """The first `size` bytes of an open file, 0 for all, as mapped memory. Pages are private to this process, so that a
-    kernel may be given them as any other array; where the system has too little memory to promise that, they are
-    read-only."""
-    try:
-        return mapped(file, size, file.name, mmap.ACCESS_COPY)
-    except OSError:
-        return mapped(file, size, file.name)
-
-
-def _npy_header(file, size, what):
-    """`(dtype, count, offset of the data)` of a one-dimensional .npy file of `size` bytes, read from its beginning."""
-    start = io.BytesIO(file.read(SHORT))  # NumPy would read as long a header as the file promises
+def _read_header(file, size, what):
+    """`(dtype, entries, offset of the data)` of a .npy file of `size` bytes with at most one dimension."""
+    start = io.BytesIO(file.read(MAX_HEADER))  # NumPy would read as long a header as the file promises
+    readers = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
     try:
         with warnings.catch_warnings(action="error"):  # NumPy warns of what only Python 2 wrote
-            shape, _, dtype = _HEADERS[np.lib.format.read_magic(start)](start)
-    except Exception as error:  # a damaged header makes its parser raise nearly anything
-        raise GraphError(f"{what}: not an array as NumPy writes it: {error}") from None
-    if len(shape) > 1 or dtype.kind not in "biufcSU" or not dtype.itemsize:
-        raise GraphError(f"{what}: not a one-dimensional array of plain numbers or text")
+            shape, _, dtype = readers[np.lib.format.read_magic(start)](start)
+    except Exception:  # NumPy hands the header to Python's parser, which raises errors of many types
+        raise FormatError(f"{what}: not an array as NumPy writes it") from None
+    if len(shape) > 1 or dtype.kind not in "biufcSU" or dtype.itemsize == 0:
+        raise FormatError(f"{what}: not a one-dimensional array of plain numbers or text")
     count, offset = math.prod(shape), start.tell()
     if count < 0 or offset + count * dtype.itemsize != size:
-        raise GraphError(f"{what}: promises {count * dtype.itemsize} bytes of data, there are {size - offset}")
+        raise FormatError(f"{what}: promises {count * dtype.itemsize} bytes of data, there are {size - offset}")
     return dtype, count, offset
 
 
-def _promise(path):
-    """The numbers of vertices and edges that a folder's description names."""
+def _read_description(path):
+    """The numbers of vertices and edges in a folder's description."""
     try:
-        with opened_as_is(path) as file:
-            promise = json.loads(file.read(SHORT))
-        vertices, edges = promise["vertices"], promise["edges"]
+        with open_plain(path) as file:
+            description = json.loads(file.read(MAX_DESCRIPTION))
+        return description["vertices"], description["edges"]
     except FileNotFoundError:
-        raise GraphError(f"{path.parent} is a folder, but not of a graph: no {MARKER} in it") from None
+        raise FormatError(f"{path.parent} is a folder, but not of a graph: no {DESCRIPTION} in it") from None
     except (ValueError, KeyError, TypeError, RecursionError):
-        raise GraphError(f"{path}: expected a JSON object with 'vertices' and 'edges'") from None
-    return vertices, edges
+        raise FormatError(f"{path}: expected a JSON object with 'vertices' and 'edges'") from None

@@ -1,37 +1,35 @@
 """Edge lists: a line for each edge, two vertex numbers in it (SNAP, CSV, TSV).
 
-Numbers are separated by blanks, tabs, a comma or a semicolon, and may stand in double quotes; lines that begin with
-`#`, `%` or `//` are comments. The first line may name the columns: then the two that are called `source` and `target`,
-or by another pair of PAIRS, are the ends of an edge; two columns may have any names. Without names they are the first
-two columns. Further columns, weights for example, are ignored.
+Numbers are separated by blanks, tabs, a comma or a semicolon, and may be in double quotes; lines that begin with `#`,
+`%` or `//` are comments. The first line may name the columns: then the two that are called `source` and `target`, or by
+another pair of END_NAMES, are the ends of an edge; if there are only two columns, they may have any names. Without
+names the first two columns are the ends. Further columns, weights for example, are ignored.
 
-What may be something else than a list of edges is refused: an adjacency list, lines of whole numbers of which some have
-more than others, and a first line of sizes (`vertices edges`) before the edges.
+A file that may be something else than a list of edges is refused: an adjacency list, lines of whole numbers of which
+some have more than others, and a first line of sizes (`vertices edges`) before the edges.
 
-In a comment (`.csv` and `.tsv`: among the names of the columns) `write` says how many vertices there are, and `read`
-takes it from there: vertices without an edge come back. The heading of a SNAP file, `# Nodes: N Edges: M`, counts
-where all vertex numbers are below N. Other readers pass over both.
+`write` says in a comment (in `.csv` and `.tsv` among the names of the columns) how many vertices there are, and `read`
+takes it from there: vertices without an edge come back. The heading of a SNAP file, `# Nodes: N Edges: M`, counts if
+all vertex numbers are below N. Other readers skip both.
 """
 
 import csv
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import takewhile
 
 import numpy as np
 
 from tcgpu import cleaning
-from tcgpu.errors import GraphError
+from tcgpu.errors import FormatError, GraphError
 from tcgpu.formats import scan
 from tcgpu.formats.files import Text
-from tcgpu.formats.vertices import FEW, LONELY, checked_against, checked_memory
+from tcgpu.formats.vertices import ALWAYS_ALLOWED, MAX_PER_EDGE, check_count, check_memory
 from tcgpu.graph import Graph
 from tcgpu.ids import compact
 
-BLOCK = 1 << 18  # edges formatted at a time
-
-# what the columns of an edge's two ends are called, without case, punctuation and a last "id" or "node"
-PAIRS = (
+# names of the columns of an edge's two ends, without case, punctuation and a last "id" or "node"
+END_NAMES = (
     ("source", "target"), ("source", "destination"), ("source", "dest"), ("src", "dst"), ("src", "dest"),
     ("src", "tgt"), ("from", "to"), ("u", "v"), ("i", "j"), ("v1", "v2"), ("id1", "id2"), ("node1", "node2"),
     ("vertex1", "vertex2"), ("row", "col"), ("row", "column"),
@@ -40,12 +38,12 @@ PAIRS = (
 _SUFFIX = re.compile(r"(?<=.)(?:node|vertex)?(?:id|idx)?\Z")
 _FIRST = re.compile(rb"\s*(\"?)\d+\1([ \t]*)([,;]?)")  # the first number of a line, and what separates it from the next
 _SNAP = re.compile(rb"[#%]\s*Nodes:\s*(\d{1,18})\s+Edges:\s*(\d{1,18})\b")
-# our own heading, behind that of SNAP: what the numbers are
+# what our own heading adds to that of SNAP: what the numbers are
 _NUMBERED, _LABELLED = b"(tcgpu: vertices from 0)", b"(tcgpu: labels)"
-_ISOLATED = b"# Isolated:"  # labels of vertices without an edge follow
-_COUNT = "vertices="  # their number follows, as the name of a column without entries
-_PER_LINE = 1000  # labels of isolated vertices
-_WIDEST = 64  # columns of an adjacency list in which all vertices have equally many neighbours
+_ISOLATED = b"# Isolated:"  # begins a line of labels of vertices without an edge
+_COUNT = "vertices="  # begins the name of an empty column: the number of vertices follows
+_LABELS_PER_LINE = 1000
+_MAX_ADJACENCY_COLUMNS = 64  # of an adjacency list in which all vertices have equally many neighbours
 
 
 def read(path, base=None, n=None):
@@ -54,61 +52,56 @@ def read(path, base=None, n=None):
 
 
 def read_edges(path, base=None, n=None):
-    """The edges as they stand: `(u, v, n, labels)`.
+    """The edges as they are in the file: `(u, v, n, labels)`.
 
     With `base` (0 or 1) the numbers in the file are the vertices, counted from there. With `n` there are that many
-    vertices, counted from 0 unless `base` says 1. With neither, the vertices are those that the heading tells of, or
-    else those that occur, in ascending order; `labels[v]` is then the number of vertex v in the file (None where that
-    is v itself).
+    vertices, counted from 0 unless `base` is 1. With neither, the vertices are those that the heading promises, or
+    else the numbers that occur, in ascending order; `labels[v]` is then the number of vertex v in the file (None if
+    that is v itself).
     """
     if base not in (None, 0, 1):
         raise GraphError(f"base must be 0 or 1, not {base!r}")
     text = Text(path)
-    head = _heading(text)
+    head = _read_heading(text)
     if head.kind == _NUMBERED:
         if base == 1:
-            raise text.fault(head.at, "vertices are numbered from 0 here, not from 1")
-        checked_against(n, head.n, path)
+            raise text.error(head.at, "vertices are numbered from 0 here, not from 1")
+        check_count(n, head.n, path)
     plain = base is None and n is None
-    if plain:
-        u, v, layout = _any_numbers(text, head)
-    else:
-        u, v, layout = _numbers(text, head, base or 0, cleaning.MAX_VERTICES if n is None else n, np.int32)
-    _check_heading(text, head, u, v)
+    count = 2**63 if plain else cleaning.MAX_VERTICES if n is None else n
+    u, v, layout = _scan(text, head, base or 0, count)
+    largest = None if plain and head.n is None else cleaning.min_max(u, v)[1]
+    _check_heading(text, head, u.size, largest)
     _check_first_line(text, head, u, v, base or 0, layout)
     _check_adjacency(text, head, u, v, base or 0, layout)
-    if head.kind == _NUMBERED:
-        if n is None:
-            checked_memory(head.n, u.size, path)
+    if head.kind == _NUMBERED and n is None:
+        check_memory(head.n, u.size, path)
+    if head.kind == _NUMBERED or plain and head.kind is None and _is_plausible(head, u.size, largest):
         return u.astype(np.int32, copy=False), v.astype(np.int32, copy=False), head.n, None
     if plain and head.kind == _LABELLED:
-        return _labelled(text, head, u, v)
-    if plain and head.n is not None and _is_plausible(head, u, v):
-        return u.astype(np.int32, copy=False), v.astype(np.int32, copy=False), head.n, None
+        return _with_isolated(text, head, u, v)
     if u.size == 0 and n is None:
-        raise text.fault_at_end("no edge in the whole file; if a graph without edges is meant, give n")
+        raise text.error_at_end("no edge in the whole file; if a graph without edges is meant, give n")
     if plain:
         return compact(u, v)
     if n is None:
-        n = cleaning.min_max(u, v)[1] + 1
-        checked_memory(n, u.size, path, ", else read it with relabel=True (--relabel) or without a base")
+        n = largest + 1
+        check_memory(n, u.size, path, ", else read it with relabel=True (--relabel) or without a base")
     return u, v, n, None
 
 
 def write(graph, stream, separator, heading):
-    """Lines `column separator row`, by labels where these are distinct whole numbers, else by vertex.
+    """Write lines `column separator row`: labels if these are distinct whole numbers, else vertices.
 
-    heading: name the columns in the first line, as CSV readers like it; else a comment tells the size, as SNAP's do.
+    heading: name the columns in the first line, as CSV readers expect; else a comment tells the size, as SNAP's do.
     """
     labels = _numeric_labels(graph.labels)
     isolated = np.flatnonzero(graph.degrees == 0)
     if not heading:
-        kind = _NUMBERED if labels is None else _LABELLED
-        stream.write(b"# Nodes: %d Edges: %d %b\n" % (graph.n, graph.m, kind))
-        if labels is not None:
-            for first in range(0, isolated.size, _PER_LINE):
-                names = " ".join(map(str, labels[isolated[first : first + _PER_LINE]].tolist()))
-                stream.write(b"%b %b\n" % (_ISOLATED, names.encode()))
+        stream.write(b"# Nodes: %d Edges: %d %b\n" % (graph.n, graph.m, _NUMBERED if labels is None else _LABELLED))
+        for first in range(0, 0 if labels is None else isolated.size, _LABELS_PER_LINE):
+            names = " ".join(map(str, labels[isolated[first : first + _LABELS_PER_LINE]].tolist()))
+            stream.write(b"%b %b\n" % (_ISOLATED, names.encode()))
     elif isolated.size and labels is not None:
         raise GraphError(
             f"{isolated.size} vertices have no edge, and a table of edges (.csv, .tsv) has no place for their labels; "
@@ -117,11 +110,7 @@ def write(graph, stream, separator, heading):
     else:
         count = f"{separator}{_COUNT}{graph.n}" if isolated.size or graph.n == 0 else ""
         stream.write(f"source{separator}target{count}\n".encode())
-    for first in range(0, graph.m, BLOCK):
-        u, v = graph.col_of[first : first + BLOCK], graph.row_idx[first : first + BLOCK]
-        if labels is not None:
-            u, v = labels[u], labels[v]
-        stream.write(scan.format_rows(u, v, 0, separator))
+    scan.write_pairs(stream, graph.col_of, graph.row_idx, separator, None if labels is None else labels.__getitem__)
 
 
 # ------------------------------------------------------------------------------------------------------------- heading
@@ -129,46 +118,42 @@ def write(graph, stream, separator, heading):
 
 @dataclass
 class _Heading:
-    """What stands before the edges."""
+    """What comes before the edges."""
 
-    at: int = 0  # where the line begins that says the most
-    first: int = 0  # where the lines of edges begin
-    named: bool = False  # a line of column names is there
+    at: int  # offset of the line that says the most
+    first: int  # offset of the first edge
+    named: bool = False  # there is a line of column names
     ends: tuple | None = None  # as `scan.rows` takes it
     widest: int = 0  # columns that have a name, 0 if none has
     n: int | None = None  # vertices
     edges: int | None = None
-    kind: bytes | None = None  # _NUMBERED or _LABELLED where it is our own, None for another one
-    isolated: np.ndarray | None = None  # labels of vertices without an edge
+    kind: bytes | None = None  # _NUMBERED or _LABELLED if it is our own
+    isolated: list = field(default_factory=list)  # labels of vertices without an edge
 
 
-def _heading(text):
-    """The _Heading of a text: comments, and perhaps a line of column names."""
+def _read_heading(text):
     head = _Heading(at=text.start, first=len(text))
-    isolated = []
     for at, line in text.lines(text.start):
         if line.startswith(b"%%MatrixMarket"):
-            raise text.fault(at, "this is a Matrix Market file; read it with format='mtx', not as an edge list")
+            raise text.error(at, "this is a Matrix Market file; read it with format='mtx', not as an edge list")
         if not line:
             continue
         if not line.startswith((b"#", b"%", b"//")):
-            names, delimiter = _column_names(text.cells(at))
-            head.first = at
+            names, delimiter = _column_names(text.line(at, b" \r")[0])  # a tab at an end delimits an empty cell
+            head.first = text.line(at)[1] if names else at
             if names:
-                head.first = text.line(at)[1]
-                _take_names(text, at, head, names, delimiter)
+                _find_ends(text, at, head, names, delimiter)
             break
         if line.startswith(_ISOLATED) and head.kind == _LABELLED:
-            isolated += line[len(_ISOLATED) :].decode("ascii", "replace").split()
+            head.isolated += line[len(_ISOLATED) :].decode("ascii", "replace").split()
         elif head.n is None and (found := _SNAP.match(line[:200])):
             kind = bytes(line[found.end() :].strip())
             head.at, head.n, head.edges = at, int(found[1]), int(found[2])
             head.kind = kind if kind in (_NUMBERED, _LABELLED) else None
-    if not all(word.isdecimal() and len(word) < 20 and int(word) < 2**63 for word in isolated):
-        raise text.fault(head.at, "labels of vertices without an edge are to follow, whole numbers")
-    head.isolated = np.array(list(map(int, isolated)), np.int64)
+    if not all(word.isdecimal() and len(word) < 20 and int(word) < 2**63 for word in head.isolated):
+        raise text.error(head.at, "labels of vertices without an edge are to follow, whole numbers")
     if head.kind and head.n > cleaning.MAX_VERTICES:
-        raise text.fault(head.at, f"{head.n} vertices are more than {cleaning.MAX_VERTICES}, the most there can be")
+        raise text.error(head.at, f"{head.n} vertices are more than {cleaning.MAX_VERTICES}, the most there can be")
     return head
 
 
@@ -179,7 +164,7 @@ def _column_names(line):
     splits = [split for split in splits if len(split[0]) > 1]
     if not splits:
         return None, 0
-    # a comma may be part of a name between tabs: what gives two ends is right, else the first that divides the line
+    # a comma may be part of a name between tabs: a split that gives two ends is right, else the first one
     names, delimiter = next((split for split in splits if _pairs(split[0])), splits[0])
     named = any(names) and all(name == "" or name[0].isalpha() or name[0] == "_" for name in names[:2])
     return (names, delimiter) if named else (None, 0)
@@ -190,29 +175,33 @@ def _split(line, delimiter):
     if delimiter == " ":
         return [cell.strip("\"'") for cell in re.findall(r'"[^"]*"|\S+', line)]
     try:
-        return [
-            cell.strip().strip("'") for cell in next(csv.reader([line], delimiter=delimiter, skipinitialspace=True))
-        ]
+        cells = next(csv.reader([line], delimiter=delimiter, skipinitialspace=True))
     except csv.Error:
         return []
+    return [cell.strip().strip("'") for cell in cells]
 
 
 def _pairs(names):
-    """Which of PAIRS these names of columns have."""
+    """Which of END_NAMES are among these names of columns."""
     short = set(map(_short, names))
-    return [pair for pair in PAIRS if short.issuperset(pair)]
+    return [pair for pair in END_NAMES if short.issuperset(pair)]
 
 
-def _take_names(text, at, head, names, delimiter):
-    """Find the columns of an edge's two ends by their names; GraphError where there are none or too many."""
+def _short(name):
+    """The name of a column as in END_NAMES."""
+    return _SUFFIX.sub("", re.sub(r"[\W_]", "", name.casefold()), count=1)
+
+
+def _find_ends(text, at, head, names, delimiter):
+    """Set the columns of an edge's two ends by their names; an error if there are none or too many."""
     short, pairs = [_short(name) for name in names], _pairs(names)
     shown = "a line of column names"
     if len(pairs) > 1 or any(short.count(name) > 1 for pair in pairs for name in pair):
-        raise text.fault(
+        raise text.error(
             at, f"{shown} with more than one column for an end of an edge; leave one source and one target"
         )
     if not pairs and (len(names) > 2 or "" in names):
-        raise text.fault(
+        raise text.error(
             at, f"{shown} that does not say which two are the ends of an edge; call them source and target"
         )
     a, b = sorted(short.index(name) for name in pairs[0]) if pairs else (0, 1)
@@ -222,65 +211,57 @@ def _take_names(text, at, head, names, delimiter):
         head.at, head.n, head.edges, head.kind = at, int(names[2].removeprefix(_COUNT)), None, _NUMBERED
 
 
-def _short(name):
-    """The name of a column as PAIRS has it."""
-    return _SUFFIX.sub("", re.sub(r"[\W_]", "", name.casefold()), count=1)
-
-
 # -------------------------------------------------------------------------------------------------------------- checks
 
 
-def _check_heading(text, head, u, v):
-    """What our own heading promises has to be there. That of others may count in another way."""
+def _check_heading(text, head, edges, largest):
+    """What our own heading promises must be there. The headings of others may count in another way."""
     if head.kind is None:
         return
-    if head.edges is not None and u.size != head.edges:
-        raise text.fault(head.at, f"the heading promises {head.edges} edges, the file holds {u.size}")
-    if head.edges is not None and not text.whole_lines:
-        raise text.fault_at_end("the last line is cut off: there is no end of line")
-    if head.kind == _NUMBERED and u.size and cleaning.min_max(u, v)[1] >= head.n:
-        raise text.fault(head.at, f"the heading promises {head.n} vertices from 0 on; there is a larger number")
+    if head.edges is not None and edges != head.edges:
+        raise text.error(head.at, f"the heading promises {head.edges} edges, the file holds {edges}")
+    if head.edges is not None and not text.ends_with_newline:
+        raise text.error_at_end("the last line is cut off: there is no end of line")
+    if head.kind == _NUMBERED and largest >= head.n:
+        raise text.error(head.at, f"the heading promises {head.n} vertices from 0 on; there is a larger number")
 
 
-def _is_plausible(head, u, v):
-    """Whether a heading of others tells how many vertices there are, all of them numbered from 0 on."""
-    if u.size == 0:
-        return head.edges == 0 and head.n <= FEW
-    largest = cleaning.min_max(u, v)[1]
-    return largest < head.n <= min(max(FEW, LONELY * u.size), cleaning.MAX_VERTICES)
+def _is_plausible(head, edges, largest):
+    """Whether the heading of another program tells how many vertices there are, all of them numbered from 0 on."""
+    if head.n is None or edges == 0:
+        return head.n is not None and head.edges == 0 and head.n <= ALWAYS_ALLOWED
+    return largest < head.n <= min(max(ALWAYS_ALLOWED, MAX_PER_EDGE * edges), cleaning.MAX_VERTICES)
 
 
 def _check_first_line(text, head, u, v, base, layout):
-    """Refuse a first line that is unlike all others, or that fits as the sizes of the graph in the others."""
+    """Refuse a first line that has other columns than all others, or that may be the sizes of the graph in them."""
     if head.named or head.kind or u.size < 2:
         return
     at = head.first
     if u.size > 2 and layout.narrow == (1 if layout.first == 2 else u.size - 1):
-        raise text.fault(at, "the first line has another number of columns than all lines behind it")
+        raise text.error(at, "the first line has another number of columns than all lines after it")
     words = re.split(rb"[\s,;]+", text.line(at)[0].replace(b'"', b""))
-    numbers = [int(word) for word in takewhile(lambda word: word.isdigit() and len(word) < 20, words)]
-    rest = u.size - 1
-    if not {rest, 2 * rest, rest / 2} & set(numbers[1:]):
+    n, *sizes = [int(word) for word in takewhile(lambda word: word.isdigit() and len(word) < 20, words)]
+    edges = u.size - 1
+    if not {edges, 2 * edges, edges / 2} & set(sizes):
         return
     low, high = (number + base for number in cleaning.min_max(u[1:], v[1:]))
-    fits = numbers[0] > high or (low >= 1 and numbers[0] == high)
-    if not fits:
-        return
+    counts_vertices = n > high or (low >= 1 and n == high)
     counts_edges = (
-        rest in numbers[1:]
-        or (2 * rest in numbers[1:] and 2 * rest > high)
-        or (rest / 2 in numbers[1:] and _is_symmetric(u[1:], v[1:]))
+        edges in sizes
+        or (2 * edges in sizes and 2 * edges > high)
+        or (edges / 2 in sizes and _is_symmetric(u[1:], v[1:]))
     )
-    if counts_edges:
-        raise text.fault(
+    if counts_vertices and counts_edges:
+        raise text.error(
             at,
-            f"this may be an edge, or sizes, as {rest} edges with vertices up to {high} follow; "
+            f"this may be an edge, or sizes, as {edges} edges with vertices up to {high} follow; "
             "leave it out if it is sizes, move it to the end if it is an edge",
         )
 
 
 def _is_symmetric(u, v):
-    """Whether every edge stands there in both directions."""
+    """Whether every edge is there in both directions."""
     forward, backward = np.lexsort((v, u)), np.lexsort((u, v))
     return np.array_equal(u[forward], v[backward]) and np.array_equal(v[forward], u[backward])
 
@@ -288,22 +269,23 @@ def _is_symmetric(u, v):
 def _check_adjacency(text, head, u, v, base, layout):
     """Refuse lines `vertex neighbour neighbour ...`, equally many in each, which could be edges with further columns.
 
-    They are an adjacency list if no vertex has two lines and the vertices of a line list its vertex, too; where some
-    of them have no line, all numbers have to make up one range, or else they are more likely weights.
+    They are an adjacency list if no vertex has two lines and the vertices of a line list its vertex, too; if some of
+    them have no line, all numbers must make up one range, or else they are more likely weights.
     """
-    if head.named or head.kind or not 3 <= layout.width <= _WIDEST or layout.whole != u.size or u.size < 2:
+    if head.named or head.kind or not 3 <= layout.width <= _MAX_ADJACENCY_COLUMNS or u.size < 2:
         return
-    if np.unique(u[:1000]).size < min(u.size, 1000) or np.unique(u).size < u.size:
+    if layout.whole != u.size or any(np.unique(some).size < some.size for some in (u[:1000], u)):
         return
     _, blanks, mark = _FIRST.match(text.line(head.first)[0]).groups()
     delimiter = ord(mark or (b"\t" if b"\t" in blanks else b" "))
-    try:
-        further = [scan.rows(text, head.first, 0, 2**63, np.int64, loose=True, ends=(0, column, delimiter))[1]
-                   for column in range(2, layout.width)]  # fmt: skip
-    except scan.Fault:
-        return
-    near = np.stack([v.astype(np.int64) + base, *further], axis=1)
     own = u.astype(np.int64) + base
+    near = [v.astype(np.int64) + base]
+    try:
+        for column in range(2, layout.width):
+            near.append(scan.rows(text, head.first, 0, 2**63, expected="", loose=True, ends=(0, column, delimiter))[1])
+    except FormatError:
+        return
+    near = np.stack(near, axis=1)
     ascending = np.sort(near, axis=1)
     if (ascending[:, 1:] == ascending[:, :-1]).any() or (near == own[:, None]).any():
         return
@@ -314,44 +296,30 @@ def _check_adjacency(text, head, u, v, base, layout):
     has_line = np.isin(near, own)
     one_range = numbers[-1] <= numbers.size
     if has_line.any() and np.isin(backward[has_line], forward).all() and (has_line.all() or one_range):
-        raise text.fault(head.first, "this looks like an adjacency list; write a line for each edge")
+        raise text.error(head.first, "this looks like an adjacency list; write a line for each edge")
 
 
 # ------------------------------------------------------------------------------------------------------------- numbers
 
 
-def _any_numbers(text, head):
-    """Numbers of any size, in the narrowest type that holds them."""
-    try:
-        u, v, _, layout = scan.rows(
-            text, head.first, 0, 2**31, np.int32, loose=True, ends=head.ends, widest=head.widest
-        )
-        return u, v, layout
-    except scan.Fault:  # perhaps a larger number; a line that is wrong otherwise is still wrong
-        return _numbers(text, head, 0, 2**63, np.int64)
-
-
-def _numbers(text, head, low, count, dtype):
-    try:
-        u, v, _, layout = scan.rows(text, head.first, low, count, dtype, loose=True, ends=head.ends, widest=head.widest)
-    except scan.Fault as fault:
-        raise fault.about(text, "expected two vertex numbers", low, count) from None
+def _scan(text, head, low, count):
+    u, v, _, layout = scan.rows(
+        text, head.first, low, count, expected="expected two vertex numbers", loose=True, ends=head.ends,
+        widest=head.widest,
+    )  # fmt: skip
     return u, v, layout
 
 
-def _labelled(text, head, u, v):
+def _with_isolated(text, head, u, v):
     """The edges between labels, and the vertices without any edge."""
-    if head.isolated.size:
-        one, other = (np.concatenate((ends.astype(np.int64), head.isolated)) for ends in (u, v))
-    else:
-        one, other = u, v
-    if one.size == 0:
-        n, labels = 0, None
-    else:
-        one, other, n, labels = compact(one, other)
+    edges = u.size
+    if head.isolated:  # as loops, which are cut off again below
+        isolated = np.array(list(map(int, head.isolated)), np.int64)
+        u, v = np.append(u, isolated), np.append(v, isolated)
+    u, v, n, labels = compact(u, v) if u.size else (u, v, 0, None)
     if n != head.n:
-        raise text.fault(head.at, f"the heading promises {head.n} vertices, the file holds {n}")
-    return one[: u.size], other[: u.size], n, labels
+        raise text.error(head.at, f"the heading promises {head.n} vertices, the file holds {n}")
+    return u[:edges], v[:edges], n, labels
 
 
 def _numeric_labels(labels):

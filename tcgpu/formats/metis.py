@@ -1,8 +1,8 @@
 """METIS files: a header `vertices edges [format [weights]]`, then a line for each vertex: its neighbours, from 1.
 
-Every edge stands in two lines, that of each end. Vertex sizes, vertex weights and edge weights have to be numbers and
-are passed over. Lines that begin with `%` are comments; an empty line is a vertex without neighbours; empty lines may
-follow the last vertex.
+Every edge is in two lines, those of its two ends. Vertex sizes, vertex weights and edge weights must be numbers and are
+skipped. Lines that begin with `%` are comments; an empty line is a vertex without neighbours; empty lines may follow
+the last vertex.
 """
 
 import dataclasses
@@ -12,13 +12,21 @@ import numpy as np
 
 from tcgpu import cleaning
 from tcgpu.formats import scan
-from tcgpu.formats.files import Text
-from tcgpu.formats.vertices import checked_against
+from tcgpu.formats.files import NEWLINE, Text
+from tcgpu.formats.vertices import check_count
 from tcgpu.graph import Graph
 
-BLOCK = 1 << 18  # vertices formatted at a time
-
 _HEADER = re.compile(rb"(\d+)\s+(\d+)(?:\s+([01]{1,3})(?:\s+(\d+))?)?\Z")
+
+
+@dataclasses.dataclass(frozen=True)
+class _Header:
+    at: int  # offset of its line
+    n: int
+    edges: int
+    skip: int  # words before the neighbours in each line
+    weighted: bool  # a weight follows each neighbour
+    end: int  # offset of the first vertex's line
 
 
 def read(path, base=None, n=None):
@@ -26,112 +34,96 @@ def read(path, base=None, n=None):
     graph = Graph.from_csr(np.concatenate(([0], np.cumsum(lengths))), neighbours)
     if graph.cleaned.reversed != graph.m:
         raise _one_sided(text, header, lengths, neighbours)
-    # both directions of an edge are how this format is, not something that was dropped
+    # both directions of an edge belong to the format and were not dropped from the graph
     graph.cleaned = dataclasses.replace(graph.cleaned, reversed=0)
     return graph
 
 
 def read_edges(path, base=None, n=None):
-    """What the lines list, as it stands: `(u, v, n, None)`, every edge in both directions."""
+    """The edges as they are in the file: `(u, v, n, None)`, each in both directions."""
     _, header, lengths, neighbours = _scan(path, n)
     return np.repeat(np.arange(header.n, dtype=np.int32), lengths), neighbours, header.n, None
 
 
 def write(graph, stream):
-    """Whole neighbourhoods; vertex v is the line v + 1 after the header."""
+    """Write the neighbours of each vertex; vertex v is the line v + 1 after the header."""
     stream.write(f"{graph.n} {graph.m}\n".encode())
     indptr, indices = graph.adjacency
-    for first in range(0, graph.n, BLOCK):
-        part = indptr[first : first + BLOCK + 1]
-        stream.write(scan.format_lists(part, indices[part[0] : part[-1]], 1))
-
-
-@dataclasses.dataclass(frozen=True)
-class _Header:
-    at: int  # where its line begins
-    n: int
-    edges: int
-    skip: int  # words before the neighbours in each line
-    weighted: bool  # a weight follows each neighbour
-    end: int  # where the vertices' lines begin
+    for first in range(0, graph.n, scan.BLOCK):
+        part = indptr[first : first + scan.BLOCK + 1]
+        stream.write(scan.format_lines(part[1:] - part[0], indices[part[0] : part[-1]] + np.int64(1), " "))
 
 
 def _scan(path, n):
-    """The text, its header, how many neighbours each vertex has, and all neighbours."""
+    """`(text, header, number of neighbours of each vertex, all neighbours)`."""
     text = Text(path)
-    header = _header(text)
-    checked_against(n, header.n, path)
+    header = _read_header(text)
+    check_count(n, header.n, path)
     if header.n > len(text) - header.end + 1:
-        raise text.fault(header.at, f"{header.n} vertices need as many lines, which do not fit into this file")
-    try:
-        lengths, neighbours = scan.lists(text, header.end, header.n, skip=header.skip, weighted=header.weighted)
-    except scan.Fault as fault:
-        raise fault.about(text, "expected vertex numbers", 1, header.n) from None
-    lengths = _one_a_vertex(text, header, lengths)
+        raise text.error(header.at, f"{header.n} vertices need as many lines, which do not fit into this file")
+    lengths, neighbours = scan.lists(
+        text, header.end, header.n, expected="expected vertex numbers", skip=header.skip, weighted=header.weighted
+    )
+    lengths = _check_lines(text, header, lengths)
     _check_edges(text, header, lengths, neighbours)
     return text, header, lengths, neighbours
 
 
-def _header(text):
+def _read_header(text):
     for at, line in text.lines(text.start):
         if not line or line.startswith(b"%"):
             continue
         found = _HEADER.match(line[:200])
         if not found:
-            raise text.fault(at, "expected the header of a METIS file: vertices, edges, perhaps a format and a count")
+            raise text.error(at, "expected the header of a METIS file: vertices, edges, perhaps a format and a count")
         n, edges = int(found[1]), int(found[2])
         if n > cleaning.MAX_VERTICES:
-            raise text.fault(at, f"{n} vertices are more than {cleaning.MAX_VERTICES}, the most there can be")
+            raise text.error(at, f"{n} vertices are more than {cleaning.MAX_VERTICES}, the most there can be")
         sizes, weights, weighted = (digit == "1" for digit in (found[3] or b"").decode().rjust(3, "0"))
-        constraints = int(found[4] or 1)
-        if weights and not 1 <= constraints <= len(text):
-            raise text.fault(
-                at, f"{constraints} weights for each vertex: there are as many as 1 to the length of a line"
-            )
-        skip = sizes + (constraints if weights else 0)
-        return _Header(at, n, edges, skip, weighted, text.line(at)[1])
-    raise text.fault_at_end("the file ends before its header: vertices and edges")
+        count = int(found[4] or 1)
+        if weights and not 1 <= count <= len(text):
+            raise text.error(at, f"{count} weights for each vertex: there are as many as 1 to the length of a line")
+        return _Header(at, n, edges, sizes + weights * count, weighted, text.line(at)[1])
+    raise text.error_at_end("the file ends before its header: vertices and edges")
 
 
-def _one_a_vertex(text, header, lengths):
-    """Exactly one length for each vertex; an end of line may be missing, empty lines may follow."""
+def _check_lines(text, header, lengths):
+    """Exactly one length for each vertex: the last line may be missing if it is empty, empty lines may follow."""
     if lengths.size == header.n - 1 and not header.skip:
         return np.append(lengths, 0)
     if lengths.size < header.n:
-        raise text.fault(header.at, f"the header promises {header.n} vertices, lines follow for {lengths.size}")
+        raise text.error(header.at, f"the header promises {header.n} vertices, lines follow for {lengths.size}")
     empty = np.flatnonzero(lengths[: header.n] < 0)
     if empty.size:
-        at = _line_of_vertex(text, header, int(empty[0]))
-        raise text.fault(at, scan.FAULTS[scan.NO_VALUE])
+        raise text.error(_line_of(text, header, empty[0]), scan.MESSAGES[scan.NO_VALUE])
     beyond = np.flatnonzero(lengths[header.n :] > (-1 if header.skip else 0))
     if beyond.size:
-        at = _line_of_vertex(text, header, header.n + int(beyond[0]))
-        raise text.fault(at, f"the header promises {header.n} vertices, this is a line too many")
+        at = _line_of(text, header, header.n + beyond[0])
+        raise text.error(at, f"the header promises {header.n} vertices, this is a line too many")
     return lengths[: header.n]
 
 
 def _check_edges(text, header, lengths, neighbours):
-    """The header's count of edges against the lines, with loops written once, twice, or not counted."""
+    """Compare the header's number of edges with the lines; programs count a loop as one entry, as two, or not."""
     listed = neighbours.size
     if listed == 2 * header.edges:
         return
     loops = int(np.count_nonzero(np.repeat(np.arange(header.n, dtype=np.int32), lengths) == neighbours))
     if 2 * header.edges not in (listed + loops, listed - loops):
         promise = f"the header promises {header.edges} edges, so {2 * header.edges} numbers"
-        raise text.fault(header.at, f"{promise}; the vertices list {listed}")
+        raise text.error(header.at, f"{promise}; the vertices list {listed}")
 
 
 def _one_sided(text, header, lengths, neighbours):
-    """The GraphError about the first vertex that lists another one which does not list it."""
+    """The error about the first vertex that lists another one which does not list it."""
     u = np.repeat(np.arange(header.n, dtype=np.int64), lengths)
     v = neighbours.astype(np.int64)
-    alone = int(np.flatnonzero(~np.isin(u * header.n + v, v * header.n + u))[0])
-    return text.fault(
-        _line_of_vertex(text, header, int(u[alone])),
-        f"vertex {u[alone] + 1} lists vertex {v[alone] + 1}, which does not list it",
-    )
+    k = np.flatnonzero(~np.isin(u * header.n + v, v * header.n + u))[0]
+    at = _line_of(text, header, u[k])
+    return text.error(at, f"vertex {u[k] + 1} lists vertex {v[k] + 1}, which does not list it")
 
 
-def _line_of_vertex(text, header, vertex):
-    starts = np.concatenate(([header.end], np.flatnonzero(text.data[header.end : -1] == ord("\n")) + header.end + 1))
-    return int(starts[text.data[starts] != ord("%")][vertex])
+def _line_of(text, header, vertex):
+    """The offset of a vertex's line."""
+    starts = np.concatenate(([header.end], np.flatnonzero(text.data[header.end : -1] == NEWLINE) + header.end + 1))
+    return int(starts[text.data[starts] != scan.PERCENT][vertex])
