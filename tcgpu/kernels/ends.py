@@ -56,7 +56,7 @@ def sum_ends(row_idx, col_of, support, twice):
         while k < OWN:
             found = counters[k]
             counters[k] = uint32(0)
-            if found != uint32(0):
+            if found != 0:
                 cuda.atomic.add(twice, base + k, int64(found))
             k += threads
         begin += int64(cuda.gridDim.x) * SUMMED

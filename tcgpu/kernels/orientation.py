@@ -34,7 +34,7 @@ def pack_occurrences(occurrences, keys):
     """A thread per vertex: a key that sorts by occurrences, equal ones by the vertex."""
     v = cuda.grid(1)
     while v < keys.size:
-        keys[v] = (uint64(occurrences[v]) << uint64(32)) | uint64(v)
+        keys[v] = (uint64(occurrences[v]) << 32) | uint64(v)
         v += cuda.gridsize(1)
 
 
@@ -44,7 +44,7 @@ def number_vertices(keys, rank, occurrences):
     place = cuda.grid(1)
     while place < keys.size:
         rank[uint32(keys[place])] = place
-        occurrences[place] = uint32(keys[place] >> uint64(32))
+        occurrences[place] = uint32(keys[place] >> 32)
         place += cuda.gridsize(1)
 
 
@@ -57,7 +57,7 @@ def pack_edges(u, v, rank, keys):
         if rank.size > 0:
             a, b = rank[a], rank[b]
         low, high = min(a, b), max(a, b)
-        key = (uint64(low) << uint64(32)) | uint64(high)
+        key = (uint64(low) << 32) | uint64(high)
         if low == high:
             key = uint64(NO_EDGE)
         keys[e] = key
@@ -70,7 +70,7 @@ def mark_new(keys, new):
     e = cuda.grid(1)
     while e < keys.size:
         key = keys[e]
-        new[e] = key != uint64(NO_EDGE) and (e == 0 or keys[e - 1] != key)
+        new[e] = key != NO_EDGE and (e == 0 or keys[e - 1] != key)
         e += cuda.gridsize(1)
 
 
@@ -81,7 +81,7 @@ def unpack_new(keys, place, row_idx, col_of):
     while e < keys.size:
         if place[e] != place[e + 1]:
             row_idx[place[e]] = uint32(keys[e])
-            col_of[place[e]] = uint32(keys[e] >> uint64(32))
+            col_of[place[e]] = uint32(keys[e] >> 32)
         e += cuda.gridsize(1)
 
 
@@ -91,5 +91,5 @@ def unpack(keys, row_idx, col_of):
     e = cuda.grid(1)
     while e < keys.size:
         row_idx[e] = uint32(keys[e])
-        col_of[e] = uint32(keys[e] >> uint64(32))
+        col_of[e] = uint32(keys[e] >> 32)
         e += cuda.gridsize(1)

@@ -55,58 +55,58 @@ METHOD = Method(
 @kernel(f"void({ARRAYS.format('uint32')})", f"void({ARRAYS.format('int64')})")
 def bitmap_block_global_kernel(col_ptr, row_idx, bits, shift, fold_bits, lanes, batch, long_list, queue, total):
     near = cuda.shared.array(0, uint32)  # two words a thread for `bring_list`, the next task, then the fold
-    thread, threads = uint32(cuda.threadIdx.x), uint32(cuda.blockDim.x)
+    thread, threads = cuda.threadIdx.x, cuda.blockDim.x
     lanes = uint32(lanes)
-    group, lane, groups = uint32(thread // lanes), uint32(thread % lanes), uint32(threads // lanes)
-    next_task, at, n = uint32(2 * threads), uint32(2 * threads + 1), uint32(col_ptr.size - 1)
+    group, lane, groups = thread // lanes, thread % lanes, threads // lanes
+    next_task, at, n = 2 * threads, 2 * threads + 1, uint32(col_ptr.size - 1)
     mine, mask = cuda.blockIdx.x * (bits.size // cuda.gridDim.x), uint32(fold_bits - 1)
     word, words = thread, uint32(fold_bits >> 5)
     while word < words:
-        near[uint32(at + word)] = uint32(0)
-        word = uint32(word + threads)
+        near[at + word] = uint32(0)
+        word += threads
     batch, long_list = uint32(batch), uint32(long_list)
-    batches, count = uint32(uint32(n + batch - 1) // batch), int64(0)
-    task = uint32(cuda.blockIdx.x)  # first the batches of long columns, then those of the others
+    batches, count = (n + batch - 1) // batch, int64(0)
+    task = cuda.blockIdx.x  # first the batches of long columns, then those of the others
     while task < 2 * batches:
         cuda.syncthreads()
         if thread == 0:
             near[next_task] = uint32(cuda.gridDim.x + cuda.atomic.add(queue, 0, 1))
-        sweep = uint32(task // batches)
-        j = uint32(uint32(task - sweep * batches) * batch)
-        j_end = uint32(min(uint32(j + batch), n))
+        sweep = task // batches
+        j = (task - sweep * batches) * batch
+        j_end = min(j + batch, n)
         while j < j_end:
             begin, end = uint32(col_ptr[j]), uint32(col_ptr[j + 1])
-            if belongs(uint32(end - begin), sweep):
-                p = uint32(begin + thread)
+            if belongs(end - begin, sweep):
+                p = begin + thread
                 while p < end:
                     set_bit(bits, mine, row_idx[p], shift)
                     set_near_bit(near, at, row_idx[p] & mask)
-                    p = uint32(p + threads)
-                last, chunk = row_idx[uint32(end - 1)], begin
+                    p += threads
+                last, chunk = row_idx[end - 1], begin
                 while chunk < end:
-                    bring_list(col_ptr, row_idx, uint32(chunk + thread), end, near, uint32(2 * thread))
+                    bring_list(col_ptr, row_idx, chunk + thread, end, near, 2 * thread)
                     cuda.syncthreads()
-                    size = uint32(min(threads, uint32(end - chunk)))
+                    size = min(threads, end - chunk)
                     whole = uint32(0)  # short lists by `lanes` threads each, then long ones by the whole block
                     while whole < 2:
                         t, apart = (uint32(0), uint32(1)) if whole else (group, groups)
                         first, step = (thread, threads) if whole else (lane, lanes)
                         while t < size and (whole or group < groups):
-                            q, q_end = near[uint32(2 * t)], near[uint32(2 * t + 1)]
-                            if (uint32(q_end - q) > long_list) == (whole == 1):
-                                q = uint32(q + first)
+                            q, q_end = near[2 * t], near[2 * t + 1]
+                            if (q_end - q > long_list) == (whole == 1):
+                                q += first
                                 count += folded_hits(near, at, mask, bits, mine, shift, row_idx, q, q_end, step, last)
-                            t = uint32(t + apart)
-                        whole = uint32(whole + 1)
+                            t += apart
+                        whole += 1
                     cuda.syncthreads()
-                    chunk = uint32(chunk + threads)
-                p = uint32(begin + thread)
+                    chunk += threads
+                p = begin + thread
                 while p < end:
                     bits[mine + (row_idx[p] >> shift)] = 0
-                    near[uint32(at + (uint32(row_idx[p] & mask) >> 5))] = uint32(0)
-                    p = uint32(p + threads)
+                    near[at + (uint32(row_idx[p] & mask) >> 5)] = uint32(0)
+                    p += threads
                 cuda.syncthreads()
-            j = uint32(j + 1)
+            j += 1
         cuda.syncthreads()
         task = near[next_task]
     add_block_to(total, count)

@@ -54,48 +54,48 @@ METHOD = Method(
 @kernel(f"void({ARRAYS.format('uint32')})", f"void({ARRAYS.format('int64')})")
 def bitmap_warp_kernel(col_ptr, row_idx, bits, shift, fold_bits, lanes, total):
     near = cuda.shared.array(0, uint32)  # for every warp: two words a lane for `bring_list`, then its fold
-    thread, lane = uint32(cuda.threadIdx.x), uint32(cuda.threadIdx.x & 31)
-    width = uint32(min(WARP, cuda.blockDim.x - (thread - lane)))  # the last warp of an odd block has fewer lanes
-    everyone = uint32((int64(1) << int64(width)) - 1)
-    per_block = uint32(cuda.blockDim.x + WARP - 1) >> 5
-    warp, warps = uint32(cuda.blockIdx.x * per_block + (thread >> 5)), uint32(cuda.gridDim.x * per_block)
+    thread, lane = cuda.threadIdx.x, cuda.threadIdx.x & 31
+    width = min(WARP, cuda.blockDim.x - (thread - lane))  # the last warp of an odd block has fewer lanes
+    everyone = uint32((1 << int64(width)) - 1)
+    per_block = cuda.blockDim.x + WARP - 1 >> 5
+    warp, warps = cuda.blockIdx.x * per_block + (thread >> 5), cuda.gridDim.x * per_block
     words, mask = uint32(fold_bits >> 5), uint32(fold_bits - 1)
-    at = uint32((thread >> 5) * (words + 2 * WARP) + 2 * WARP)
+    at = (thread >> 5) * (words + 2 * WARP) + 2 * WARP
     word = lane
     while word < words:
-        near[uint32(at + word)] = uint32(0)
-        word = uint32(word + width)
+        near[at + word] = uint32(0)
+        word += width
     cuda.syncwarp(everyone)
     lanes = min(uint32(lanes), width)
-    group, groups = uint32(lane // lanes), uint32(width // lanes)
+    group, groups = lane // lanes, width // lanes
     j, count, mine = warp, int64(0), int64(warp) * (bits.size // int64(warps))
     while j + 1 < col_ptr.size:
         begin, end = uint32(col_ptr[j]), uint32(col_ptr[j + 1])
-        if uint32(end - begin) > 1:
-            p = uint32(begin + lane)
+        if end - begin > 1:
+            p = begin + lane
             while p < end:
                 set_bit(bits, mine, row_idx[p], shift)
                 set_near_bit(near, at, row_idx[p] & mask)
-                p = uint32(p + width)
-            last, chunk = row_idx[uint32(end - 1)], begin
+                p += width
+            last, chunk = row_idx[end - 1], begin
             while chunk < end:
-                bring_list(col_ptr, row_idx, uint32(chunk + lane), end, near, uint32(at - 2 * WARP + 2 * lane))
+                bring_list(col_ptr, row_idx, chunk + lane, end, near, at - 2 * WARP + 2 * lane)
                 cuda.syncwarp(everyone)
-                t, size = group, min(width, uint32(end - chunk))
+                t, size = group, min(width, end - chunk)
                 while t < size and group < groups:  # lanes are left over where `lanes` does not divide the warp
-                    q, q_end = near[uint32(at - 2 * WARP + 2 * t)], near[uint32(at - 2 * WARP + 2 * t + 1)]
-                    q = uint32(q + lane % lanes)
+                    q, q_end = near[at - 2 * WARP + 2 * t], near[at - 2 * WARP + 2 * t + 1]
+                    q += lane % lanes
                     count += folded_hits(near, at, mask, bits, mine, shift, row_idx, q, q_end, lanes, last)
-                    t = uint32(t + groups)
+                    t += groups
                 cuda.syncwarp(everyone)
-                chunk = uint32(chunk + width)
-            p = uint32(begin + lane)
+                chunk += width
+            p = begin + lane
             while p < end:
                 bits[mine + (row_idx[p] >> shift)] = 0
-                near[uint32(at + (uint32(row_idx[p] & mask) >> 5))] = uint32(0)
-                p = uint32(p + width)
+                near[at + (uint32(row_idx[p] & mask) >> 5)] = uint32(0)
+                p += width
             cuda.syncwarp(everyone)
-        j = uint32(j + warps)
+        j += warps
     add_block_to(total, count)
 
 

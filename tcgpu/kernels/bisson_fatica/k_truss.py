@@ -27,7 +27,7 @@ import numpy as np
 
 from tcgpu.declarations import Method
 from tcgpu.engines import runtime
-from tcgpu.engines.runtime import cuda, int32, int64, kernel, uint32
+from tcgpu.engines.runtime import cuda, int32, kernel, uint32
 from tcgpu.kernels import Plan, Step, adaptive, carry, simulated
 from tcgpu.kernels.bisson_fatica import support
 from tcgpu.kernels.bisson_fatica.support import (
@@ -66,13 +66,13 @@ def mark_weak(col_of, support, origin, number, weak, near, state, k):
     for p in range(cuda.grid(1), support.size, cuda.gridsize(1)):
         triangles = support[p]
         if triangles >= k - 2:
-            lowest = int32(min(lowest, triangles))
+            lowest = min(lowest, triangles)
         elif triangles >= 0:
             support[p] = MARKED
             number[origin[p]] = k - 1
             weak[col_of[p]] = round
             near[col_of[p]] = round
-            found = int32(found + 1)
+            found += 1
     if found > 0:
         cuda.atomic.add(state, WEAK, found)
     if lowest < state[LOWEST]:
@@ -90,39 +90,39 @@ def mark_near(col_of, row_idx, support, weak, near, state):
 @kernel("void(int64[::1], int32[::1], int32[::1], int32[::1], int32[::1], int32[::1], int32[::1])")
 def compact(col_ptr, length, row_idx, support, origin, weak, state):
     """What stays of a weak column moves to its front, in order: a warp a column, of 32 that it looks at in one go."""
-    lane = uint32(cuda.laneid)
-    before = uint32(uint32(uint32(1) << lane) - uint32(1))  # the lanes before this one
+    lane = cuda.laneid
+    before = (1 << lane) - 1  # the lanes before this one
     round = state[ROUND]
-    first = int64(cuda.grid(1) // WARP * WARP)
+    first = cuda.grid(1) // WARP * WARP
     while first < length.size:
         is_weak = False
         if first + lane < length.size:
             is_weak = weak[first + lane] == round
-        todo = uint32(cuda.ballot_sync(EVERY_LANE, is_weak))
+        todo = cuda.ballot_sync(EVERY_LANE, is_weak)
         while todo:
             j = first + cuda.ffs(todo) - 1
-            todo = uint32(todo & uint32(todo - 1))
+            todo &= todo - 1
             begin = uint32(col_ptr[j])
             end = uint32(begin + length[j])
             free = p = begin  # where the next that stays goes
             while p < end:
-                at = uint32(p + lane)
+                at = p + lane
                 stays, row, triangles, source = False, int32(0), int32(0), int32(0)
                 if at < end:
                     row, triangles, source = row_idx[at], support[at], origin[at]
                     stays = triangles >= 0
-                staying = uint32(cuda.ballot_sync(EVERY_LANE, stays))
+                staying = cuda.ballot_sync(EVERY_LANE, stays)
                 cuda.syncwarp()  # all have read what is now written over
                 if stays:
-                    to = uint32(free + cuda.popc(uint32(staying & before)))
+                    to = free + cuda.popc(staying & before)
                     row_idx[to], support[to], origin[to] = row, triangles, source
-                free = uint32(free + cuda.popc(staying))
-                p = uint32(p + WARP)
+                free += cuda.popc(staying)
+                p += WARP
             cuda.syncwarp()
-            at = uint32(free + lane)
+            at = free + lane
             while at < end:
                 support[at] = GONE
-                at = uint32(at + WARP)
+                at += WARP
             if lane == 0:
                 length[j] = free - begin
         first += cuda.gridsize(1)

@@ -92,44 +92,44 @@ def settle(support, e, q, f, round):
 @cuda.jit(device=True)
 def set_bits(row_idx, begin, end, worker, workers, bits):
     """Set the bits of a column's rows, and note where each word's first row lies, if there is room for that."""
-    p = uint32(begin + worker)
+    p = begin + worker
     while p < end:
         bit = uint32(row_idx[p]) >> bits.shift
-        word = uint32(bits.mine + (bit >> uint32(5)))
-        cuda.atomic.or_(bits.words, word, uint32(1) << (bit & uint32(31)))
-        if bits.far > uint32(0):
-            if p == begin or uint32(row_idx[uint32(p - 1)]) >> bits.shift >> uint32(5) != bit >> uint32(5):
-                bits.words[uint32(word + bits.far)] = p
+        word = bits.mine + (bit >> 5)
+        cuda.atomic.or_(bits.words, word, 1 << (bit & 31))
+        if bits.far > 0:
+            if p == begin or uint32(row_idx[p - 1]) >> bits.shift >> 5 != bit >> 5:
+                bits.words[word + bits.far] = p
         p = uint32(p + workers)
 
 
 @cuda.jit(device=True)
 def clear_bits(row_idx, begin, end, worker, workers, bits):
-    p = uint32(begin + worker)
+    p = begin + worker
     while p < end:
-        bits.words[uint32(bits.mine + (uint32(row_idx[p]) >> bits.shift >> uint32(5)))] = uint32(0)
+        bits.words[bits.mine + (uint32(row_idx[p]) >> bits.shift >> 5)] = uint32(0)
         p = uint32(p + workers)
 
 
 @cuda.jit(device=True)
 def is_set(bits, row):
     bit = uint32(row) >> bits.shift
-    return (bits.words[uint32(bits.mine + (bit >> uint32(5)))] >> (bit & uint32(31))) & uint32(1)
+    return (bits.words[bits.mine + (bit >> 5)] >> (bit & 31)) & 1
 
 
 @cuda.jit(device=True)
 def find_off(row_idx, row, end, bits):
     """Where a row lies in the column of the bits, which ends before `end`; `end` if it is not there."""
     bit = uint32(row) >> bits.shift
-    word = uint32(bits.mine + (bit >> uint32(5)))
-    set_in_word, own = bits.words[word], uint32(1) << (bit & uint32(31))
-    if set_in_word & own == uint32(0):
+    word = bits.mine + (bit >> 5)
+    set_in_word, own = bits.words[word], 1 << (bit & 31)
+    if set_in_word & own == 0:
         return end
-    below = uint32(set_in_word & uint32(own - uint32(1)))
-    f = uint32(bits.words[uint32(word + bits.far)] + uint32(cuda.popc(below)))
-    if bits.shift > uint32(0):  # at least so many rows lie before it, and there may be some more
+    below = set_in_word & own - 1
+    f = bits.words[word + bits.far] + cuda.popc(below)
+    if bits.shift > 0:  # at least so many rows lie before it, and there may be some more
         while f < end and row_idx[f] < row:
-            f = uint32(f + 1)
+            f += 1
         if f < end and row_idx[f] != row:
             f = end
     return f
@@ -143,22 +143,22 @@ def walk(graph, e, q, q_end, stride, end, near, bits):
     """
     row_idx, gain = graph.row_idx, int32(0)
     while q < q_end:
-        last = uint32(q_end - 1)
-        q1, q2, q3 = uint32(q + stride), uint32(q + 2 * stride), uint32(q + 3 * stride)
+        last = q_end - 1
+        q1, q2, q3 = q + stride, q + 2 * stride, q + 3 * stride
         row0, row1 = row_idx[q], row_idx[min(q1, last)]
         row2, row3 = row_idx[min(q2, last)], row_idx[min(q3, last)]
         found = is_set(near, row0)
-        found |= uint32(is_set(near, row1) & uint32(q1 < q_end)) << uint32(1)
-        found |= uint32(is_set(near, row2) & uint32(q2 < q_end)) << uint32(2)
-        found |= uint32(is_set(near, row3) & uint32(q3 < q_end)) << uint32(3)
+        found |= (is_set(near, row1) & uint32(q1 < q_end)) << 1
+        found |= (is_set(near, row2) & uint32(q2 < q_end)) << 2
+        found |= (is_set(near, row3) & uint32(q3 < q_end)) << 3
         while found:
-            which = uint32(cuda.ffs(found) - 1)
-            found = uint32(found & uint32(found - 1))
-            at = uint32(q + which * stride)
+            which = cuda.ffs(found) - 1
+            found &= found - 1
+            at = q + which * stride
             f = find_off(row_idx, row_idx[at], end, bits)
             if f < end:
-                gain = int32(gain + settle(graph.support, e, at, f, graph.round))
-        q = uint32(q + 4 * stride)
+                gain += settle(graph.support, e, at, f, graph.round)
+        q += 4 * stride
     return gain
 
 
@@ -166,7 +166,7 @@ def walk(graph, e, q, q_end, stride, end, near, bits):
 def sum_of_warp(value):
     """The sum over all lanes of a whole warp, in lane 0."""
     for distance in (16, 8, 4, 2, 1):
-        value = int32(value + cuda.shfl_down_sync(EVERY_LANE, value, distance))
+        value += cuda.shfl_down_sync(EVERY_LANE, value, distance)
     return value
 
 
@@ -178,32 +178,32 @@ def meet(graph, j, begin, end, warp, warps, near, bits):
     each, and then walks them. All lanes of the warp must call it. In a round after the first, only a column that has
     a weak nonzero, or meets one that has, is walked.
     """
-    lane = uint32(cuda.laneid)
-    stop = uint32(end - 1)  # the last one's column has no row that column j has, too
-    share = max(uint32(1), uint32(warps // uint32(stop - begin)))
-    groups = uint32(warps // share)
-    group = uint32(warp // share)
-    stride = uint32(share * 32)
-    first = uint32(warp % share * 32 + lane)
-    chunk = uint32(begin + group) if group < groups else stop
+    lane = cuda.laneid
+    stop = end - 1  # the last one's column has no row that column j has, too
+    share = max(1, warps // (stop - begin))
+    groups = warps // share
+    group = warp // share
+    stride = share * 32
+    first = warp % share * 32 + lane
+    chunk = begin + group if group < groups else stop
     any_way = graph.round == 0 or graph.weak[j] == graph.round
     while chunk < stop:
-        own = uint32(chunk + lane * groups)
+        own = chunk + lane * groups
         own_begin, own_end = int32(0), int32(0)
         if own < stop:
             i = uint32(graph.row_idx[own])
             if any_way or graph.weak[i] == graph.round:
                 own_begin = int32(graph.col_ptr[i])
-                own_end = int32(own_begin + graph.length[i])
-        for turn in range(min(uint32(32), uint32((stop - chunk + groups - 1) // groups))):
+                own_end = own_begin + graph.length[i]
+        for turn in range(min(32, (stop - chunk + groups - 1) // groups)):
             q = uint32(cuda.shfl_sync(EVERY_LANE, own_begin, turn))
             q_end = uint32(cuda.shfl_sync(EVERY_LANE, own_end, turn))
             if q < q_end:
-                e = uint32(chunk + turn * groups)
-                gain = sum_of_warp(walk(graph, e, uint32(q + first), q_end, stride, end, near, bits))
+                e = chunk + turn * groups
+                gain = sum_of_warp(walk(graph, e, q + first, q_end, stride, end, near, bits))
                 if lane == 0 and gain != 0:
                     cuda.atomic.add(graph.support, e, gain)
-        chunk = uint32(chunk + 32 * groups)
+        chunk += 32 * groups
 
 
 # --------------------------------------------------------------------------------------------------------- four kernels
@@ -223,7 +223,7 @@ def support_thread(col_ptr, length, row_idx, support, weak, columns, state):
             rows = cuda.local.array(IN_REGISTERS, int32)
             for k in range(IN_REGISTERS):
                 rows[k] = row_idx[uint32(first + k)] if uint32(first + k) < end else int32(-1)
-            highest = row_idx[uint32(min(end, first + IN_REGISTERS) - 1)]
+            highest = row_idx[min(end, first + IN_REGISTERS) - 1]
             e = begin
             i = row_idx[e]
             while i < highest:
@@ -237,13 +237,13 @@ def support_thread(col_ptr, length, row_idx, support, weak, columns, state):
                         for k in range(IN_REGISTERS):
                             f = uint32(first + k) if rows[k] == row else f
                         if f < end:
-                            gain = int32(gain + settle(support, e, q, f, round))
-                        q = uint32(q + 1) if row < highest else q_end
+                            gain += settle(support, e, q, f, round)
+                        q = q + 1 if row < highest else q_end
                     if gain != 0:
                         cuda.atomic.add(support, e, gain)
-                e = uint32(e + 1)
+                e += 1
                 i = row_idx[e]
-            first = uint32(first + IN_REGISTERS)
+            first += IN_REGISTERS
         at += cuda.gridsize(1)
 
 
@@ -252,13 +252,13 @@ def support_thread(col_ptr, length, row_idx, support, weak, columns, state):
 def support_warp(col_ptr, length, row_idx, support, weak, columns, state, bitmap, words, coarse, shift):
     shared = cuda.shared.array(0, uint32)
     graph = Columns(col_ptr, length, row_idx, support, weak, state[ROUND])
-    lane, warp = uint32(cuda.laneid), uint32(cuda.threadIdx.x // 32)
+    lane, warp = cuda.laneid, cuda.threadIdx.x // 32
     near = Bits(shared, uint32(warp * coarse), uint32(shift), uint32(0))
     bits = Bits(bitmap, uint32(cuda.grid(1) // 32 * 2 * words), uint32(0), uint32(words))
     word = lane
     while word < coarse:
-        shared[uint32(near.mine + word)] = uint32(0)
-        word = uint32(word + 32)
+        shared[near.mine + word] = uint32(0)
+        word += 32
     while True:
         at = int32(0)
         if lane == 0:
@@ -286,7 +286,7 @@ def support_block_shared(col_ptr, length, row_idx, support, weak, columns, state
     graph = Columns(col_ptr, length, row_idx, support, weak, state[ROUND])
     bits = Bits(shared, uint32(0), uint32(shift), uint32(words))
     thread, threads = cuda.threadIdx.x, cuda.blockDim.x
-    warp, warps = uint32(thread // 32), uint32(threads // 32)
+    warp, warps = thread // 32, threads // 32
     for word in range(thread, words, threads):
         shared[word] = uint32(0)
     if thread == 0:
@@ -317,7 +317,7 @@ def support_block_global(col_ptr, length, row_idx, support, weak, columns, state
     near = Bits(shared, uint32(0), uint32(shift), uint32(0))
     bits = Bits(bitmap, uint32(cuda.blockIdx.x * 2 * words), uint32(0), uint32(words))
     thread, threads = cuda.threadIdx.x, cuda.blockDim.x
-    warp, warps = uint32(thread // 32), uint32(threads // 32)
+    warp, warps = thread // 32, threads // 32
     for word in range(thread, coarse, threads):
         shared[word] = uint32(0)
     if thread == 0:

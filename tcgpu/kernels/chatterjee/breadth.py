@@ -12,7 +12,7 @@ search, so that nothing has to be cleared between two searches of a block.
 import numpy as np
 
 from tcgpu.engines import runtime
-from tcgpu.engines.runtime import cuda, int32, int64, kernel
+from tcgpu.engines.runtime import cuda, int32, kernel
 from tcgpu.kernels.chatterjee import chunks
 from tcgpu.kernels.chatterjee.chunks import LAYOUTS
 
@@ -27,7 +27,7 @@ UPPER, STRICT = LAYOUTS.index("utm"), LAYOUTS.index("s-utm")
 @cuda.jit(device=True)
 def add_chunk(score, first, second, last, shared_bits, layout):
     """Add to a search's score the chunk of two adjacent levels; in the last one every vertex may be the smallest."""
-    size, spare = int64(first + second), int64(0 if last else second)
+    size, spare = first + second, 0 if last else second
     bits = size * size
     if layout == UPPER:
         bits = size * (size + 1) // 2

@@ -91,7 +91,7 @@ def combination(index, n):
     From the end, the order counts up: of the last C(c, 3) triples all begin with one of the last c vertices.
     """
     left = triples(n) - index  # this triple and those behind it
-    low, high = int64(2), int64(n)  # the triples of `low` vertices are fewer than `left`, those of `high` are not
+    low, high = int64(2), n  # the triples of `low` vertices are fewer than `left`, those of `high` are not
     while high - low > 1:
         middle = (low + high) >> 1
         if triples(middle) < left:
@@ -119,7 +119,7 @@ def row_of(i, zero, step, fall):
 
 @cuda.jit(device=True)
 def bit_at(bits, place):
-    return uint32(uint32(bits[uint64(place >> 5)] >> uint32(place & 31)) & uint32(1))
+    return bits[uint64(place >> 5)] >> uint32(place & 31) & 1
 
 
 @cuda.jit(device=True)
@@ -150,9 +150,9 @@ def test_stretch(bits, zero, step, fall, n, first, last, lane, lanes, skip):
                 end = uint64((near >> 5) + ((length - ahead + WORD - 1) >> 5))
                 right, further = uint32(near & 31), uint32(far & 31)
                 while p < end:
-                    found = uint32(found + uint32(uint32(bits[p] >> right) & uint32(bits[q] >> further) & joined))
-                    p += uint64(1)
-                    q += uint64(1)
+                    found += bits[p] >> right & bits[q] >> further & joined
+                    p += 1
+                    q += 1
                 ahead += lanes
             count += found
         left -= length
@@ -195,7 +195,7 @@ def set_edges(bits, zero, step, fall, start, low, high, first, last, thread, thr
     e = first + thread
     while e < last:
         place = row_of(low[e] - start, zero, step, fall) + high[e] - start
-        cuda.atomic.or_(bits, place >> 5, uint32(1) << uint32(place & 31))
+        cuda.atomic.or_(bits, place >> 5, 1 << uint32(place & 31))
         e += threads
 
 

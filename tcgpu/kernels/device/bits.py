@@ -17,7 +17,7 @@ import numpy as np
 
 from tcgpu.declarations import Knob
 from tcgpu.engines import runtime
-from tcgpu.engines.runtime import cuda, int64, kernel, uint32, uint64
+from tcgpu.engines.runtime import cuda, kernel, uint32, uint64
 from tcgpu.errors import GraphError
 from tcgpu.kernels import Step
 
@@ -25,18 +25,18 @@ from tcgpu.kernels import Step
 @cuda.jit(device=True)
 def set_bit(bits, mine, row, shift):
     """Set bit `row` of the bitmap whose words begin at bits[mine]; a word has 2^shift bits, 32 or 64."""
-    cuda.atomic.or_(bits, mine + (row >> shift), int64(1) << int64(row & ((1 << shift) - 1)))
+    cuda.atomic.or_(bits, mine + (row >> shift), 1 << (row & ((1 << shift) - 1)))
 
 
 @cuda.jit(device=True)
 def near_bit(near, at, row):
     """1 if bit `row` of a bitmap in shared memory is set; its 32-bit words begin at near[at]."""
-    return uint32(near[uint32(at + uint32(uint32(row) >> uint32(5)))] >> uint32(uint32(row) & uint32(31))) & uint32(1)
+    return near[at + (uint32(row) >> 5)] >> (uint32(row) & 31) & 1
 
 
 @cuda.jit(device=True)
 def set_near_bit(near, at, row):
-    cuda.atomic.or_(near, uint32(at + (row >> 5)), uint32(1) << uint32(row & 31))
+    cuda.atomic.or_(near, uint32(at + (row >> 5)), 1 << uint32(row & 31))
 
 
 @cuda.jit(device=True)
@@ -45,22 +45,21 @@ def near_hits(near, at, row_idx, q, q_end, step, last):
 
     The rows ascend. Four loads are under way at a time; a position is unsigned and has 32 bits.
     """
-    q, q_end, step = uint32(q), uint32(q_end), uint32(step)
-    three, hits = uint32(3 * step), uint32(0)
-    while q < q_end and uint32(q_end - q) > three:
-        a, b = row_idx[q], row_idx[uint32(q + step)]
-        c, d = row_idx[uint32(q + step + step)], row_idx[uint32(q + three)]
+    three, hits = 3 * step, uint32(0)
+    while q < q_end and q_end - q > three:
+        a, b = row_idx[q], row_idx[q + step]
+        c, d = row_idx[q + step + step], row_idx[q + three]
         if a > last:
             return hits
         two = near_bit(near, at, a) + near_bit(near, at, b)
-        hits = uint32(hits + two + near_bit(near, at, c) + near_bit(near, at, d))
-        q = uint32(q + three + step)
+        hits += two + near_bit(near, at, c) + near_bit(near, at, d)
+        q += three + step
     while q < q_end:
         a = row_idx[q]
         if a > last:
             return hits
-        hits = uint32(hits + near_bit(near, at, a))
-        q = uint32(q + step)
+        hits += near_bit(near, at, a)
+        q += step
     return hits
 
 
@@ -72,30 +71,29 @@ def folded_bit(fold, at, mask, bits, mine, shift, row):
     several of these loads can be under way.
     """
     maybe = near_bit(fold, at, uint32(row) & mask)
-    word = uint32(uint32(row) >> uint32(shift)) if maybe else uint32(0)
+    word = uint32(row) >> uint32(shift) if maybe else uint32(0)
     return uint32(bits[uint64(mine) + uint64(word)] >> (row & ((1 << shift) - 1))) & maybe
 
 
 @cuda.jit(device=True)
 def folded_hits(fold, at, mask, bits, mine, shift, row_idx, q, q_end, step, last):
     """`near_hits` of a bitmap in global memory and its fold."""
-    q, q_end, step = uint32(q), uint32(q_end), uint32(step)
-    three, hits = uint32(3 * step), uint32(0)
-    while q < q_end and uint32(q_end - q) > three:
-        a, b = row_idx[q], row_idx[uint32(q + step)]
-        c, d = row_idx[uint32(q + step + step)], row_idx[uint32(q + three)]
+    three, hits = 3 * step, uint32(0)
+    while q < q_end and q_end - q > three:
+        a, b = row_idx[q], row_idx[q + step]
+        c, d = row_idx[q + step + step], row_idx[q + three]
         if a > last:
             return hits
         a, b = folded_bit(fold, at, mask, bits, mine, shift, a), folded_bit(fold, at, mask, bits, mine, shift, b)
         c, d = folded_bit(fold, at, mask, bits, mine, shift, c), folded_bit(fold, at, mask, bits, mine, shift, d)
-        hits = uint32(hits + a + b + c + d)
-        q = uint32(q + three + step)
+        hits += a + b + c + d
+        q += three + step
     while q < q_end:
         a = row_idx[q]
         if a > last:
             return hits
-        hits = uint32(hits + folded_bit(fold, at, mask, bits, mine, shift, a))
-        q = uint32(q + step)
+        hits += folded_bit(fold, at, mask, bits, mine, shift, a)
+        q += step
     return hits
 
 
@@ -123,7 +121,7 @@ def bring_list(col_ptr, row_idx, e, end, near, at):
     if e < end:
         i = row_idx[e]
         near[at] = uint32(col_ptr[i])
-        near[uint32(at + 1)] = uint32(col_ptr[i + 1])
+        near[at + 1] = uint32(col_ptr[i + 1])
 
 
 def batch_of(graph, blocks):

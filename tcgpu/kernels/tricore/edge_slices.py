@@ -65,11 +65,11 @@ def has(rows, place, length, key):
 
     The part that may hold the key is halved, whatever was found: lanes with the same length take the same steps.
     """
-    while length > uint32(1):
-        half = uint32(length >> uint32(1))
-        if rows[uint32(place + half)] <= key:
-            place = uint32(place + half)
-        length = uint32(length - half)
+    while length > 1:
+        half = length >> 1
+        if rows[place + half] <= key:
+            place += half
+        length -= half
     return rows[place] == key
 
 

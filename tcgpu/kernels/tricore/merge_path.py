@@ -43,12 +43,12 @@ def merge_path_kernel(cols, first, last, j_low, j_ptr, j_rows, i_low, i_ptr, i_r
     while e < last:
         p, rest, q, length = columns_of(e, cols, first, j_low, j_ptr, j_rows, i_low, i_ptr)
         if rest > 0 and length > 0:
-            all_steps = uint32(rest + length)
-            part = uint32(uint32(all_steps + uint32(lanes) - uint32(1)) // uint32(lanes))
-            d = min(uint32(seat * part), all_steps)
+            all_steps = rest + length
+            part = (all_steps + uint32(lanes) - 1) // uint32(lanes)
+            d = min(seat * part, all_steps)
             x = steps_right(j_rows, p, rest, i_rows, q, length, d)
-            a, b = uint32(p + x), uint32(q + uint32(d - x))
-            count += int64(matches(j_rows, a, uint32(p + rest), i_rows, b, uint32(q + length), part))
+            a, b = p + x, q + (d - x)
+            count += int64(matches(j_rows, a, p + rest, i_rows, b, q + length, part))
         e += groups
     add_block_to(total, count)
 
@@ -56,12 +56,12 @@ def merge_path_kernel(cols, first, last, j_low, j_ptr, j_rows, i_low, i_ptr, i_r
 @cuda.jit(device=True)
 def steps_right(a, p, a_length, b, q, b_length, d):
     """Of the first d steps of the merge, how many pass over a row of `a`; where rows agree, that of `a` goes first."""
-    low = uint32(d - b_length) if d > b_length else uint32(0)
+    low = d - b_length if d > b_length else uint32(0)
     high = min(d, a_length)
     while low < high:
-        middle = uint32(uint32(low + high) >> uint32(1))
-        if a[uint32(p + middle)] <= b[uint32(q + uint32(d - uint32(1)) - middle)]:
-            low = uint32(middle + uint32(1))
+        middle = low + high >> 1
+        if a[p + middle] <= b[q + (d - 1) - middle]:
+            low = middle + 1
         else:
             high = middle
     return low
@@ -71,12 +71,12 @@ def steps_right(a, p, a_length, b, q, b_length, d):
 def matches(a, p, p_end, b, q, q_end, steps):
     """How many rows agree in so many steps of the merge of a[p:p_end] and b[q:q_end]; a match counts as `a` goes on."""
     found = uint32(0)
-    while steps > uint32(0) and p < p_end and q < q_end:
+    while steps > 0 and p < p_end and q < q_end:
         x, y = a[p], b[q]
-        found = uint32(found + (x == y))
-        p = uint32(p + (x <= y))
-        q = uint32(q + (x > y))
-        steps = uint32(steps - uint32(1))
+        found += x == y
+        p += x <= y
+        q += x > y
+        steps -= 1
     return found
 
 

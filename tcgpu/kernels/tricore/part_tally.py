@@ -23,9 +23,9 @@ def place_of(rows, begin, end, key):
     """Where `key` is among the ascending rows[begin:end], or `end` if it is not."""
     low, high = begin, end
     while low < high:
-        middle = uint32((low + high) >> uint32(1))
+        middle = (low + high) >> 1
         if rows[middle] < key:
-            low = uint32(middle + uint32(1))
+            low = middle + 1
         else:
             high = middle
     return low if low < end and rows[low] == key else end
@@ -56,34 +56,34 @@ def part_tally(first, last, j_low, j_ptr, j_rows, i_low, i_ptr, i_rows, by_edge,
             q, q_end = uint32(i_ptr[i]), uint32(i_ptr[i + 1])
             hits = uint32(0)
             if p_end - p <= q_end - q:
-                p = uint32(p + lane)
+                p += lane
                 while p < p_end:
                     key = j_rows[p]
                     place = place_of(i_rows, q, q_end, key)
                     if place < q_end:
-                        hits = uint32(hits + uint32(1))
+                        hits += 1
                         if by_edge:
                             cuda.atomic.add(near, int64(p) - near_base, 1)
                             cuda.atomic.add(far, int64(place) - far_base, 1)
                         else:
                             cuda.atomic.add(far, int64(key) - far_base, 1)
-                    p = uint32(p + uint32(WARP))
+                    p += WARP
             else:
-                q = uint32(q + lane)
+                q += lane
                 while q < q_end:
                     key = i_rows[q]
                     place = place_of(j_rows, p, p_end, key)
                     if place < p_end:
-                        hits = uint32(hits + uint32(1))
+                        hits += 1
                         if by_edge:
                             cuda.atomic.add(near, int64(place) - near_base, 1)
                             cuda.atomic.add(far, int64(q) - far_base, 1)
                         else:
                             cuda.atomic.add(far, int64(key) - far_base, 1)
-                    q = uint32(q + uint32(WARP))
+                    q += WARP
             step = 16
             while step:
-                hits = uint32(hits + uint32(cuda.shfl_xor_sync(ALL_LANES, int32(hits), step)))
+                hits += uint32(cuda.shfl_xor_sync(ALL_LANES, int32(hits), step))
                 step >>= 1
             if lane == 0 and hits:
                 if by_edge:

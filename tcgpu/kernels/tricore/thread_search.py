@@ -46,10 +46,10 @@ def thread_search_kernel(cols, first, last, j_low, j_ptr, j_rows, i_low, i_ptr, 
 @cuda.jit(device=True)
 def lookups(rows, place, length, keys, p, many):
     """How many of the `many` keys from keys[p] on are among the `length` rows from rows[place] on."""
-    hits, end = uint32(0), uint32(p + many)
+    hits, end = uint32(0), p + many
     while p < end:
-        hits = uint32(hits + has(rows, place, length, keys[p]))
-        p = uint32(p + uint32(1))
+        hits += has(rows, place, length, keys[p])
+        p += 1
     return hits
 
 

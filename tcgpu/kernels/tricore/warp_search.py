@@ -59,11 +59,11 @@ METHOD = Method(
 def warp_search_kernel(cols, first, last, j_low, j_ptr, j_rows, i_low, i_ptr, i_rows, cached, total):
     told = cuda.shared.array(0, uint32)
     top = cuda.shared.array(0, int32)  # the same memory
-    lane = uint32(cuda.threadIdx.x & 31)
-    warp, warps = uint32(cuda.threadIdx.x >> 5), uint32(cuda.blockDim.x >> 5)
-    line = uint32(warp * uint32(WORDS))
-    at = uint32(line + uint32(LINE))
-    near = uint32(at + uint32(TOLD))
+    lane = cuda.threadIdx.x & 31
+    warp, warps = cuda.threadIdx.x >> 5, cuda.blockDim.x >> 5
+    line = warp * WORDS
+    at = line + LINE
+    near = at + TOLD
     count, waiting = int64(0), uint32(0)
     e = first + (int64(cuda.blockIdx.x) * warps + warp) * WARP + lane
     step = int64(cuda.gridDim.x) * warps * WARP
@@ -73,23 +73,23 @@ def warp_search_kernel(cols, first, last, j_low, j_ptr, j_rows, i_low, i_ptr, i_
         if i_at >= 0:
             keys, looks, column, length = stretches(mine, i_at, cols, first, j_low, j_ptr, i_ptr)
             if length < looks:
-                keys, looks, column, length = column, length, keys, uint32(looks | uint32(FLIPPED))
-        tell(told, uint32(at + lane), lane, keys, looks, column, length)
+                keys, looks, column, length = column, length, keys, looks | FLIPPED
+        tell(told, at + lane, lane, keys, looks, column, length)
         cuda.syncwarp()
         hits = shared_hits(told, at, lane, j_rows, i_rows)
-        many = uint32(cuda.ballot_sync(ALL_LANES, looks > uint32(FEW)))
+        many = cuda.ballot_sync(ALL_LANES, looks > FEW)
         while many:
-            edge = uint32(at + uint32(cuda.ffs(many)) - uint32(1))
-            many = uint32(many & uint32(many - uint32(1)))
-            p = uint32(told[edge] + told[uint32(edge + uint32(WARP))])
-            p_end = uint32(p + told[uint32(edge + uint32(4 * WARP))])
-            place, size = told[uint32(edge + uint32(2 * WARP))], told[uint32(edge + uint32(3 * WARP))]
-            near = uint32(at + at + uint32(2 * TOLD + WARP) - near)  # the other one: lanes may still read the last
-            if size & uint32(FLIPPED):
-                size = uint32(size & uint32(LENGTH))
-                hits = uint32(hits + warp_hits(j_rows, place, size, i_rows, p, p_end, top, near, lane, cached))
+            edge = at + cuda.ffs(many) - 1
+            many &= many - 1
+            p = told[edge] + told[edge + WARP]
+            p_end = p + told[edge + 4 * WARP]
+            place, size = told[edge + 2 * WARP], told[edge + 3 * WARP]
+            near = at + at + 2 * TOLD + WARP - near  # the other one: lanes may still read the last
+            if size & FLIPPED:
+                size &= LENGTH
+                hits += warp_hits(j_rows, place, size, i_rows, p, p_end, top, near, lane, cached)
             else:
-                hits = uint32(hits + warp_hits(i_rows, place, size, j_rows, p, p_end, top, near, lane, cached))
+                hits += warp_hits(i_rows, place, size, j_rows, p, p_end, top, near, lane, cached)
         count += int64(hits)
         cuda.syncwarp()
     add_block_to(total, count)
@@ -103,24 +103,24 @@ def gathered(line, at, waiting, lane, e, step, last, j_rows, i_low, i_ptr):
     Reads 32 edges after 32 until as many wait or there are no more; before that, at most 31 wait. The last ones in line
     are taken, so that at most 31 words of it are to be kept. Nobody stands in line whose turn it is at once.
     """
-    while e - lane < last and waiting < uint32(WARP):
+    while e - lane < last and waiting < WARP:
         mine, i_at = e, int64(-1)
         if e < last:
             i_at = place_at_hand(j_rows[e], i_low, i_ptr)
-        counting = uint32(cuda.ballot_sync(ALL_LANES, i_at >= 0))
+        counting = cuda.ballot_sync(ALL_LANES, i_at >= 0)
         e += step
-        if waiting == 0 and (counting == uint32(ALL_LANES) or e - lane >= last):
+        if waiting == 0 and (counting == ALL_LANES or e - lane >= last):
             return mine, i_at, e, waiting
         if i_at >= 0:
-            before = uint32(counting & uint32(uint32(uint32(1) << lane) - uint32(1)))
-            line[uint32(at + waiting + uint32(cuda.popc(before)))] = uint32(mine)
-        waiting = uint32(waiting + uint32(cuda.popc(counting)))
+            before = counting & (1 << lane) - 1
+            line[at + waiting + cuda.popc(before)] = uint32(mine)
+        waiting += cuda.popc(counting)
     cuda.syncwarp()
-    taken = min(waiting, uint32(WARP))
-    waiting = uint32(waiting - taken)
+    taken = min(waiting, WARP)
+    waiting -= taken
     mine, i_at = e, int64(-1)
     if lane < taken:
-        mine = int64(line[uint32(at + waiting + lane)])
+        mine = int64(line[at + waiting + lane])
         i_at = place_at_hand(j_rows[mine], i_low, i_ptr)
     cuda.syncwarp()
     return mine, i_at, e, waiting
@@ -133,38 +133,38 @@ def tell(told, own, lane, keys, looks, column, length):
     Five words, 32 apart: how many look-ups the edges up to this one have that share the lanes; where its keys begin,
     less that sum before it; where the column to search begins, its length; how many look-ups it has itself.
     """
-    few = looks if looks <= uint32(FEW) else uint32(0)
+    few = looks if looks <= FEW else uint32(0)
     end, step = few, uint32(1)
-    while step < uint32(WARP):
+    while step < WARP:
         other = cuda.shfl_up_sync(ALL_LANES, int32(end), step)
         if lane >= step:
-            end = uint32(end + uint32(other))
-        step = uint32(step + step)
+            end += uint32(other)
+        step += step
     told[own] = end
-    told[uint32(own + uint32(WARP))] = uint32(keys - uint32(end - few))
-    told[uint32(own + uint32(2 * WARP))] = column
-    told[uint32(own + uint32(3 * WARP))] = length
-    told[uint32(own + uint32(4 * WARP))] = looks
+    told[own + WARP] = keys - (end - few)
+    told[own + 2 * WARP] = column
+    told[own + 3 * WARP] = length
+    told[own + 4 * WARP] = looks
 
 
 @cuda.jit(device=True)
 def shared_hits(told, at, lane, j_rows, i_rows):
     """How many rows this lane finds of those that edges with few of them look up: number `lane`, `lane` + 32, ..."""
-    looked_up = told[uint32(at + uint32(WARP - 1))]
+    looked_up = told[at + (WARP - 1)]
     t, hits = lane, uint32(0)
     while t < looked_up:
         edge = at  # it is of the first edge whose sum is past t
         for level in range(LEVELS):
-            step = uint32(uint32(WARP // 2) >> uint32(level))
-            if told[uint32(edge + step - uint32(1))] <= t:
-                edge = uint32(edge + step)
-        key = uint32(told[uint32(edge + uint32(WARP))] + t)
-        place, size = told[uint32(edge + uint32(2 * WARP))], told[uint32(edge + uint32(3 * WARP))]
-        if size & uint32(FLIPPED):
-            hits = uint32(hits + has(j_rows, place, uint32(size & uint32(LENGTH)), i_rows[key]))
+            step = WARP // 2 >> uint32(level)
+            if told[edge + step - 1] <= t:
+                edge += step
+        key = told[edge + WARP] + t
+        place, size = told[edge + 2 * WARP], told[edge + 3 * WARP]
+        if size & FLIPPED:
+            hits += has(j_rows, place, size & LENGTH, i_rows[key])
         else:
-            hits = uint32(hits + has(i_rows, place, size, j_rows[key]))
-        t = uint32(t + uint32(WARP))
+            hits += has(i_rows, place, size, j_rows[key])
+        t += WARP
     return hits
 
 
@@ -178,14 +178,14 @@ def warp_hits(rows, place, size, keys, p, p_end, top, at, lane, cached):
     """
     part = size
     if cached:
-        part = uint32(uint32(size + uint32(WARP - 1)) >> uint32(LEVELS))
-        mine = uint32(lane * part)
-        top[uint32(at + lane)] = rows[uint32(place + mine)] if mine < size else int32(PAST_ALL)
+        part = size + (WARP - 1) >> LEVELS
+        mine = lane * part
+        top[at + lane] = rows[place + mine] if mine < size else int32(PAST_ALL)
         cuda.syncwarp()
     hits = uint32(0)
-    p = uint32(p + lane)
+    p += lane
     while p < p_end:
-        q = uint32(p + uint32(WARP))
+        q = p + WARP
         x, y = keys[p], int32(NO_ROW)
         if q < p_end:
             y = keys[q]
@@ -198,18 +198,19 @@ def warp_hits(rows, place, size, keys, p, p_end, top, at, lane, cached):
                     s += step
                 if top[t + step] <= y:
                     t += step
-            a = uint32(place + min(uint32(uint32(s - at) * part), uint32(size - part)))
-            b = uint32(place + min(uint32(uint32(t - at) * part), uint32(size - part)))
+            a = place + min((s - at) * part, size - part)
+            b = place + min((t - at) * part, size - part)
         length = part
-        while length > uint32(1):
-            half = uint32(length >> uint32(1))
-            if rows[uint32(a + half)] <= x:
-                a = uint32(a + half)
-            if rows[uint32(b + half)] <= y:
-                b = uint32(b + half)
-            length = uint32(length - half)
-        hits = uint32(hits + (rows[a] == x) + (rows[b] == y))
-        p = uint32(q + uint32(WARP))
+        while length > 1:
+            half = length >> 1
+            if rows[a + half] <= x:
+                a += half
+            if rows[b + half] <= y:
+                b += half
+            length -= half
+        hits += rows[a] == x
+        hits += rows[b] == y
+        p = q + WARP
     return hits
 
 
