@@ -14,7 +14,8 @@ import tcgpu
 from tcgpu import Graph, GraphError, MethodError, cpu, datasets, tracing
 from tcgpu.engines import runtime
 from tcgpu.engines.simulator import simulate
-from tcgpu.kernels.tricore import edge_slices, merge_path, thread_search, warp_search
+from tcgpu.kernels.device import search
+from tcgpu.kernels.tricore import merge_path, thread_search, warp_search
 from tcgpu.registry import METHODS
 from tcgpu.tracing.machine import Machine
 
@@ -317,7 +318,7 @@ def how_often(launch, text):
 def test_a_search_finds_what_is_there_and_nothing_else():
     for length in range(1, 40):
         rows = np.concatenate([[0, 5], 10 + 3 * np.arange(length), [10**6]]).astype(np.int32)
-        found = [key for key in range(8, 14 + 3 * length) if edge_slices.has.py_func(rows, 2, length, key)]
+        found = [key for key in range(8, 14 + 3 * length) if search.contains.py_func(rows, 2, length, key)]
         assert found == rows[2:-1].tolist(), "and not what lies beside the stretch"
 
 

@@ -8,6 +8,7 @@ import numpy as np
 
 from tcgpu.engines.runtime import cuda, kernel
 from tcgpu.kernels import Step, enough_blocks
+from tcgpu.kernels.device.search import last_up_to
 
 THREADS, BLOCKS = 256, 16384
 
@@ -20,14 +21,7 @@ def carry_edges(row_idx, col_of, rank, own_ptr, own_idx, found, carried):
         i, j = rank[row_idx[e]], rank[col_of[e]]
         if i < j:
             i, j = j, i
-        low, high = own_ptr[j], own_ptr[j + 1]
-        while high - low > 1:
-            middle = (low + high) >> 1
-            if own_idx[middle] <= i:
-                low = middle
-            else:
-                high = middle
-        carried[e] = found[low]
+        carried[e] = found[last_up_to(own_idx, own_ptr[j], own_ptr[j + 1], i)]
         e += cuda.gridsize(1)
 
 

@@ -7,10 +7,10 @@ import numpy as np
 
 from tcgpu.engines.runtime import cuda, int32, int64, kernel, uint32
 from tcgpu.kernels import Step, enough_blocks, simulated
+from tcgpu.kernels.device.warp import ALL_LANES
 
 SUMMED, OWN = 16384, 2048  # nonzeros that a block takes at a time, last vertices that it has counters for
 THREADS, BLOCKS = 512, 2112
-ALL_LANES = 0xFFFFFFFF
 
 
 @kernel("void(int32[::1], int32[::1], int32[::1], int64[::1])")

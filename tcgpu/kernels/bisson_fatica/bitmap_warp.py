@@ -28,11 +28,11 @@ from tcgpu.kernels.device.bits import (
     set_near_bit,
 )
 from tcgpu.kernels.device.reduction import BYTES_PER_THREAD, add_block_to
+from tcgpu.kernels.device.warp import WARP
 from tcgpu.kernels.device_graph import prepare
 
 __all__ = ["plan", "prepare", "support_plan"]
 
-WARP = 32
 ARRAYS = "int64[::1], int32[::1], {}[::1], int64, int64, int64, int64[::1]"
 
 

@@ -31,17 +31,16 @@ from tcgpu.engines.runtime import cuda, int32, kernel, uint32
 from tcgpu.kernels import Plan, Step, adaptive, carry, simulated
 from tcgpu.kernels.bisson_fatica import support
 from tcgpu.kernels.bisson_fatica.support import (
-    EVERY_LANE,
     HIGHEST,
     LISTS,
     LOWEST,
     MIDDLING,
     ROUND,
     THREADS,
-    WARP,
     WEAK,
     over,
 )
+from tcgpu.kernels.device.warp import ALL_LANES, WARP
 from tcgpu.kernels.device_graph import prepare
 
 __all__ = ["numbers", "peel", "plan", "prepare"]
@@ -98,7 +97,7 @@ def compact(col_ptr, length, row_idx, support, origin, weak, state):
         is_weak = False
         if first + lane < length.size:
             is_weak = weak[first + lane] == round
-        todo = cuda.ballot_sync(EVERY_LANE, is_weak)
+        todo = cuda.ballot_sync(ALL_LANES, is_weak)
         while todo:
             j = first + cuda.ffs(todo) - 1
             todo &= todo - 1
@@ -111,7 +110,7 @@ def compact(col_ptr, length, row_idx, support, origin, weak, state):
                 if at < end:
                     row, triangles, source = row_idx[at], support[at], origin[at]
                     stays = triangles >= 0
-                staying = cuda.ballot_sync(EVERY_LANE, stays)
+                staying = cuda.ballot_sync(ALL_LANES, stays)
                 cuda.syncwarp()  # all have read what is now written over
                 if stays:
                     to = free + cuda.popc(staying & before)

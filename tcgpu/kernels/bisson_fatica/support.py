@@ -31,10 +31,9 @@ from tcgpu.engines import runtime
 from tcgpu.engines.runtime import cuda, int32, kernel, uint32
 from tcgpu.errors import GraphError
 from tcgpu.kernels import Plan, Step, enough_blocks, simulated
+from tcgpu.kernels.device.warp import ALL_LANES, WARP, sum_of_warp
 from tcgpu.kernels.device_graph import SMALL
 
-WARP = 32
-EVERY_LANE = 0xFFFFFFFF
 IN_REGISTERS = 12  # rows of a column that a thread has at hand
 MOST_EDGES = 2**31 - 1
 
@@ -163,14 +162,6 @@ def walk(graph, e, q, q_end, stride, end, near, bits):
 
 
 @cuda.jit(device=True)
-def sum_of_warp(value):
-    """The sum over all lanes of a whole warp, in lane 0."""
-    for distance in (16, 8, 4, 2, 1):
-        value += cuda.shfl_down_sync(EVERY_LANE, value, distance)
-    return value
-
-
-@cuda.jit(device=True)
 def meet(graph, j, begin, end, warp, warps, near, bits):
     """Meet column j, whose bits are set, with the column i of each of its nonzeros: a warp takes one after the other.
 
@@ -196,8 +187,8 @@ def meet(graph, j, begin, end, warp, warps, near, bits):
                 own_begin = int32(graph.col_ptr[i])
                 own_end = own_begin + graph.length[i]
         for turn in range(min(32, (stop - chunk + groups - 1) // groups)):
-            q = uint32(cuda.shfl_sync(EVERY_LANE, own_begin, turn))
-            q_end = uint32(cuda.shfl_sync(EVERY_LANE, own_end, turn))
+            q = uint32(cuda.shfl_sync(ALL_LANES, own_begin, turn))
+            q_end = uint32(cuda.shfl_sync(ALL_LANES, own_end, turn))
             if q < q_end:
                 e = chunk + turn * groups
                 gain = sum_of_warp(walk(graph, e, q + first, q_end, stride, end, near, bits))
@@ -263,7 +254,7 @@ def support_warp(col_ptr, length, row_idx, support, weak, columns, state, bitmap
         at = int32(0)
         if lane == 0:
             at = cuda.atomic.add(state, TAKEN, 1)
-        at = cuda.shfl_sync(EVERY_LANE, at, 0)
+        at = cuda.shfl_sync(ALL_LANES, at, 0)
         if at >= state[0]:
             break
         j = columns[at]

@@ -11,8 +11,9 @@ are spared. A thread searches for the column of its nonzero; neighbours read nea
 
 import numpy as np
 
-from tcgpu.engines.runtime import cuda, int64, kernel
+from tcgpu.engines.runtime import cuda, kernel
 from tcgpu.kernels import Step, enough_blocks
+from tcgpu.kernels.device.search import first_from, last_up_to
 
 THREADS = 256
 BLOCKS = 1024
@@ -29,36 +30,13 @@ def find_col_ptr(col_of, col_ptr):
 def fill_empty_columns(col_of, col_ptr):
     for j in range(cuda.grid(1), col_ptr.size, cuda.gridsize(1)):
         if col_ptr[j] < 0:
-            low, high = 0, col_of.size  # the first nonzero of a column past j lies in low..high
-            while low < high:
-                middle = (low + high) >> 1
-                if col_of[middle] < j:
-                    low = middle + 1
-                else:
-                    high = middle
-            col_ptr[j] = low
-
-
-@cuda.jit(device=True)
-def column_at(ptr, e):
-    """The column, from 0 on, in which nonzero e lies: the last one that begins no later, and is not empty.
-
-    Neighbouring lanes search for neighbouring nonzeros, so that they read nearly the same.
-    """
-    low, high = int64(1), ptr.size - 1
-    while low < high:
-        middle = (low + high) >> 1
-        if ptr[middle] <= e:
-            low = middle + 1
-        else:
-            high = middle
-    return low - 1
+            col_ptr[j] = first_from(col_of, 0, col_of.size, j)  # the first nonzero of a later column
 
 
 @kernel("void(int64[::1], int32[::1])")
 def find_columns(col_ptr, col_of):
     for e in range(cuda.grid(1), col_of.size, cuda.gridsize(1)):
-        col_of[e] = column_at(col_ptr, e)
+        col_of[e] = last_up_to(col_ptr, 0, col_ptr.size - 1, e)
 
 
 def steps(graph, col_of="col_of", col_ptr="col_ptr"):

@@ -17,6 +17,7 @@ from tcgpu.engines.runtime import cuda, int32, int64, kernel
 from tcgpu.kernels import Plan, Step, check_positions, enough_blocks, simulated
 from tcgpu.kernels.device.merge import common_values
 from tcgpu.kernels.device.reduction import BYTES_PER_THREAD, add_block_to
+from tcgpu.kernels.device.search import last_up_to
 
 THREADS = 128  # of a block, as in the report
 BYTES_PER_ROW = 4
@@ -36,18 +37,6 @@ METHOD = Method(
 )
 
 
-@cuda.jit(device=True)
-def column_holding(col_ptr, first, last, e):
-    """Which of the columns first..last-1 nonzero e lies in."""
-    while last - first > 1:
-        middle = (first + last) >> 1
-        if col_ptr[middle] <= e:
-            first = middle
-        else:
-            last = middle
-    return first
-
-
 @kernel("void(int64[::1], int32[::1], int64, int64, int64[::1])")
 def column_block_kernel(col_ptr, row_idx, columns, tile_size, total):
     tile = cuda.shared.array(0, int32)
@@ -65,9 +54,9 @@ def column_block_kernel(col_ptr, row_idx, columns, tile_size, total):
                 tile[p - tile_begin] = row_idx[p]
                 p += threads
             cuda.syncthreads()
-            e = col_ptr[column_holding(col_ptr, first, last, tile_begin)] + thread
+            e = col_ptr[last_up_to(col_ptr, first, last, tile_begin)] + thread
             while e < tile_end:
-                j = column_holding(col_ptr, first, last, e)
+                j = last_up_to(col_ptr, first, last, e)
                 p, p_end = max(e + 1, tile_begin), min(col_ptr[j + 1], tile_end)
                 i = row_idx[e]
                 count += common_values(tile, p - tile_begin, p_end - tile_begin, row_idx, col_ptr[i], col_ptr[i + 1])

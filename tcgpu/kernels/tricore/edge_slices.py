@@ -18,7 +18,7 @@ Positions have 32 bits: no array of rows may have 2^32 - 2^13 rows or more.
 from tcgpu.engines.runtime import cuda, int64, uint32
 from tcgpu.kernels import Plan, Step, simulated
 from tcgpu.kernels.device.bits import check_edges
-from tcgpu.kernels.device.columns import column_at
+from tcgpu.kernels.device.search import last_up_to
 
 ARGUMENTS = "int32[::1], int64, int64, int64, int64[::1], int32[::1], int64, int64[::1], int32[::1]"
 
@@ -56,21 +56,7 @@ def column_end(e, cols, first, j_low, j_ptr):
     """Where the column of nonzero e ends: that of the vertex which `cols` names; without `cols` it is searched for."""
     if cols.size:
         return j_ptr[cols[e - first] - j_low + 1]
-    return j_ptr[column_at(j_ptr, e) + 1]
-
-
-@cuda.jit(device=True)
-def has(rows, place, length, key):
-    """Whether `key` is one of the `length` > 0 ascending rows from rows[place] on.
-
-    The part that may hold the key is halved, whatever was found: lanes with the same length take the same steps.
-    """
-    while length > 1:
-        half = length >> 1
-        if rows[place + half] <= key:
-            place += half
-        length -= half
-    return rows[place] == key
+    return j_ptr[last_up_to(j_ptr, 0, j_ptr.size - 1, e) + 1]
 
 
 def plan(method, graph, kernel, shape, *knobs, edge_us, step_us):

@@ -8,27 +8,33 @@ Of the two columns the rows of the shorter are looked up in the longer, 32 at a 
 two places found, atomically; what belongs to the edge (i, j) itself is added up in the warp first.
 """
 
-from tcgpu.engines.runtime import cuda, int32, int64, kernel, uint32
+from tcgpu.engines.runtime import cuda, kernel, uint32
 from tcgpu.kernels import enough_blocks
-from tcgpu.kernels.device.columns import column_at
+from tcgpu.kernels.device.search import first_from, last_up_to
+from tcgpu.kernels.device.warp import WARP, sum_of_warp
 
-WARP = 32
-ALL_LANES = 0xFFFFFFFF
 THREADS = 128
 BLOCKS = 1 << 16
 
 
 @cuda.jit(device=True)
-def place_of(rows, begin, end, key):
-    """Where `key` is among the ascending rows[begin:end], or `end` if it is not."""
-    low, high = begin, end
-    while low < high:
-        middle = (low + high) >> 1
-        if rows[middle] < key:
-            low = middle + 1
-        else:
-            high = middle
-    return low if low < end and rows[low] == key else end
+def count_common(keys, p, p_end, key_counts, rows, q, q_end, row_counts, lane, by_edge, vertex_counts):
+    """How many of keys[p:p_end] this lane finds in rows[q:q_end]: every 32nd. One more for each of its two places, or
+    for the vertex, in a pair of an array and the number of its first element."""
+    hits = uint32(0)
+    p += lane
+    while p < p_end:
+        key = keys[p]
+        place = first_from(rows, q, q_end, key)
+        if place < q_end and rows[place] == key:
+            hits += 1
+            if by_edge:
+                cuda.atomic.add(key_counts[0], p - key_counts[1], 1)
+                cuda.atomic.add(row_counts[0], place - row_counts[1], 1)
+            else:
+                cuda.atomic.add(vertex_counts[0], key - vertex_counts[1], 1)
+        p += WARP
+    return hits
 
 
 _SIGNATURE = (
@@ -45,53 +51,26 @@ def part_tally(first, last, j_low, j_ptr, j_rows, i_low, i_ptr, i_rows, by_edge,
     j at near[j - near_base], and vertices i and k at far[i - far_base] and far[k - far_base].
     """
     lane = cuda.threadIdx.x & 31
-    warps = cuda.gridsize(1) >> 5
     e = first + (cuda.grid(1) >> 5)
+    of_j, of_i = (near, near_base), (far, far_base)
     while e < last:
-        row = int64(j_rows[e])
-        i = row - i_low
-        if i >= 0 and i < i_ptr.size - 1:
-            j = column_at(j_ptr, e)
+        i = j_rows[e] - i_low
+        if 0 <= i < i_ptr.size - 1:
+            j = last_up_to(j_ptr, 0, j_ptr.size - 1, e)
             p, p_end = uint32(e + 1), uint32(j_ptr[j + 1])
             q, q_end = uint32(i_ptr[i]), uint32(i_ptr[i + 1])
-            hits = uint32(0)
             if p_end - p <= q_end - q:
-                p += lane
-                while p < p_end:
-                    key = j_rows[p]
-                    place = place_of(i_rows, q, q_end, key)
-                    if place < q_end:
-                        hits += 1
-                        if by_edge:
-                            cuda.atomic.add(near, int64(p) - near_base, 1)
-                            cuda.atomic.add(far, int64(place) - far_base, 1)
-                        else:
-                            cuda.atomic.add(far, int64(key) - far_base, 1)
-                    p += WARP
+                hits = count_common(j_rows, p, p_end, of_j, i_rows, q, q_end, of_i, lane, by_edge, of_i)
             else:
-                q += lane
-                while q < q_end:
-                    key = i_rows[q]
-                    place = place_of(j_rows, p, p_end, key)
-                    if place < p_end:
-                        hits += 1
-                        if by_edge:
-                            cuda.atomic.add(near, int64(place) - near_base, 1)
-                            cuda.atomic.add(far, int64(q) - far_base, 1)
-                        else:
-                            cuda.atomic.add(far, int64(key) - far_base, 1)
-                    q += WARP
-            step = 16
-            while step:
-                hits += uint32(cuda.shfl_xor_sync(ALL_LANES, int32(hits), step))
-                step >>= 1
+                hits = count_common(i_rows, q, q_end, of_i, j_rows, p, p_end, of_j, lane, by_edge, of_i)
+            hits = sum_of_warp(hits)
             if lane == 0 and hits:
                 if by_edge:
                     cuda.atomic.add(near, e - near_base, hits)
                 else:
                     cuda.atomic.add(near, j + j_low - near_base, hits)
-                    cuda.atomic.add(far, row - far_base, hits)
-        e += warps
+                    cuda.atomic.add(far, i + i_low - far_base, hits)
+        e += cuda.gridsize(1) >> 5
 
 
 def shape(edges):

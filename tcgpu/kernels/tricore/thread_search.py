@@ -12,9 +12,10 @@ from tcgpu.declarations import Method, blocks_knob, threads_knob
 from tcgpu.engines.runtime import cuda, int64, kernel, uint32
 from tcgpu.kernels import enough_blocks
 from tcgpu.kernels.device.reduction import BYTES_PER_THREAD, add_block_to
+from tcgpu.kernels.device.search import contains
 from tcgpu.kernels.device_graph import prepare
 from tcgpu.kernels.tricore import edge_slices
-from tcgpu.kernels.tricore.edge_slices import columns_of, has
+from tcgpu.kernels.tricore.edge_slices import columns_of
 
 __all__ = ["plan", "prepare"]
 
@@ -48,7 +49,7 @@ def lookups(rows, place, length, keys, p, many):
     """How many of the `many` keys from keys[p] on are among the `length` rows from rows[place] on."""
     hits, end = uint32(0), p + many
     while p < end:
-        hits += has(rows, place, length, keys[p])
+        hits += contains(rows, place, length, keys[p])
         p += 1
     return hits
 

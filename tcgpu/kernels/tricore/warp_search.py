@@ -21,14 +21,14 @@ from tcgpu.declarations import Knob, Method, blocks_knob, threads_knob
 from tcgpu.engines.runtime import cuda, int32, int64, kernel, uint32
 from tcgpu.kernels import enough_blocks
 from tcgpu.kernels.device.reduction import BYTES_PER_THREAD, add_block_to
+from tcgpu.kernels.device.search import contains
+from tcgpu.kernels.device.warp import ALL_LANES, WARP
 from tcgpu.kernels.device_graph import prepare
 from tcgpu.kernels.tricore import edge_slices
-from tcgpu.kernels.tricore.edge_slices import has, place_at_hand, stretches
+from tcgpu.kernels.tricore.edge_slices import place_at_hand, stretches
 
 __all__ = ["plan", "prepare", "shape"]
 
-WARP = 32
-ALL_LANES = 0xFFFFFFFF
 LEVELS = 5  # of the search tree in shared memory: 32 elements, one a lane
 FEW = 32  # look-ups up to which an edge shares the lanes with others
 TOLD = 5 * WARP  # words that the lanes of a warp tell each other of their edges, five each
@@ -161,9 +161,9 @@ def shared_hits(told, at, lane, j_rows, i_rows):
         key = told[edge + WARP] + t
         place, size = told[edge + 2 * WARP], told[edge + 3 * WARP]
         if size & FLIPPED:
-            hits += has(j_rows, place, size & LENGTH, i_rows[key])
+            hits += contains(j_rows, place, size & LENGTH, i_rows[key])
         else:
-            hits += has(i_rows, place, size, j_rows[key])
+            hits += contains(i_rows, place, size, j_rows[key])
         t += WARP
     return hits
 
