@@ -9,7 +9,7 @@ kernels run on them in which shape. `plan.count()` carries it out. A benchmark t
 """
 
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 import numpy as np
@@ -134,6 +134,37 @@ class Plan:
         """The whole of it."""
         with self.carried_out():
             return self.result()
+
+
+@dataclass
+class ArrayPlan(Plan):
+    """A plan whose result is an array: a number for each edge or vertex."""
+
+    output: str = "support"  # the array that is the result
+    halved: bool = False  # whether the result is half of what that array has
+
+    sums = "support", "slot_support", "slot_support16", "twice"  # what `launch` adds to, where a plan has it
+
+    def reset(self):
+        for name in self.sums:
+            if name in self.arrays:
+                runtime.refill(self.arrays[name], 0)
+
+    def result(self):
+        found = runtime.to_host(self.arrays[self.output])
+        return found >> 1 if self.halved else found
+
+    def then(self, step, output, *, copied=None, created=None, work=0, halved=None):
+        """A plan of the same launches and one more, which makes the array `output` of this plan's.
+
+        copied, created: the arrays that it needs beside this plan's; work: microseconds in the simulator; halved: None
+        for what this plan says.
+        """
+        return replace(
+            self, copied=self.copied | (copied or {}), created=self.created | (created or {}), arrays={},
+            steps=[*self.steps, step], work=self.work + work, output=output,
+            halved=self.halved if halved is None else halved,
+        )  # fmt: skip
 
 
 @contextmanager

@@ -1,7 +1,7 @@
-"""What was found for a graph's edges or vertices in one order, handed out in that of the graph it was ordered from.
+"""Return results for edges or vertices in the caller's vertex numbering.
 
-Counting is fastest where vertices are numbered by degree; who asked wants the answers by his own numbers. On the device
-that is a search for each edge, in a column that is short, and a look-up for each vertex.
+Counting is fastest where vertices are numbered by degree. To go back takes a search for each edge, in a short column,
+and a look-up for each vertex.
 """
 
 import numpy as np
@@ -37,21 +37,22 @@ def edges_back(plan, own, back):
     """A plan of a number for each edge of `own`, its result now for those of `back`, which `own` was ordered from."""
     if own is back:
         return plan
-    args = ("back_rows", "back_columns", "rank", "col_ptr", "row_idx", plan.answer, "carried")
-    plan.copied |= {"back_rows": back.row_idx, "back_columns": back.col_of, "rank": own.rank}
-    return _carried(plan, carry_edges, back.m, np.int32, args)
+    arrays = {"back_rows": back.row_idx, "back_columns": back.col_of, "rank": own.rank}
+    args = (*arrays, "col_ptr", "row_idx", plan.output, "carried")
+    return plan.then(_step(carry_edges, back.m, args), "carried", copied=arrays, created=_created(back.m, np.int32))
 
 
 def vertices_back(plan, own, back):
     """The same for a plan of a number for each vertex."""
     if own is back:
         return plan
-    plan.copied["rank"] = own.rank
-    return _carried(plan, carry_vertices, back.n, np.int64, ("rank", plan.answer, "carried"))
+    step = _step(carry_vertices, back.n, ("rank", plan.output, "carried"))
+    return plan.then(step, "carried", copied={"rank": own.rank}, created=_created(back.n, np.int64))
 
 
-def _carried(plan, kernel, size, dtype, args):
-    plan.created["carried"] = (size, dtype, None)
-    plan.steps.append(Step(kernel, enough_blocks(BLOCKS, size, THREADS), THREADS, args))
-    plan.answer = "carried"
-    return plan
+def _step(kernel, size, args):
+    return Step(kernel, enough_blocks(BLOCKS, size, THREADS), THREADS, args)
+
+
+def _created(size, dtype):
+    return {"carried": (size, dtype, None)}

@@ -3,6 +3,8 @@
 Contract: a plan that finds every edge's triangles becomes one that finds every vertex's.
 """
 
+from dataclasses import replace
+
 import numpy as np
 
 from tcgpu.engines.runtime import cuda, int32, int64, kernel, uint32
@@ -64,15 +66,17 @@ def sum_ends(row_idx, col_of, support, twice):
 
 def of_vertices(plan, graph):
     """The plan of every edge's triangles, which has `row_idx` and `support`, as one of every vertex's: int64."""
-    plan.copied |= {"col_of": graph.col_of}
-    plan.created["twice"] = (graph.n, np.int64, 0)
-    plan.work += simulated.work(graph, 27 * graph.m)
     args = ("row_idx", "col_of", "support", "twice")
-    plan.steps.append(Step(sum_ends, enough_blocks(BLOCKS, graph.m, SUMMED), THREADS, args, shared=4 * OWN))
-    return halved(plan)
+    return plan.then(
+        Step(sum_ends, enough_blocks(BLOCKS, graph.m, SUMMED), THREADS, args, shared=4 * OWN),
+        "twice",
+        copied={"col_of": graph.col_of},
+        created={"twice": (graph.n, np.int64, 0)},
+        work=simulated.work(graph, 27 * graph.m),
+        halved=True,
+    )
 
 
 def halved(plan):
     """The plan, its result half of what its array `twice` has."""
-    plan.answer, plan.shift = "twice", 1
-    return plan
+    return replace(plan, output="twice", halved=True)

@@ -23,12 +23,14 @@ is many times as much as `adaptive` has. It counts what stays anew in each round
 keep the numbers that suited it at first.
 """
 
+from dataclasses import dataclass, replace
+
 import numpy as np
 
 from tcgpu.declarations import Method
 from tcgpu.engines import runtime
 from tcgpu.engines.runtime import cuda, int32, kernel, uint32
-from tcgpu.kernels import Plan, Step, adaptive, carry, simulated
+from tcgpu.kernels import ArrayPlan, Plan, Step, adaptive, carry, simulated
 from tcgpu.kernels.bisson_fatica import support
 from tcgpu.kernels.bisson_fatica.support import (
     HIGHEST,
@@ -140,7 +142,8 @@ def copy_rows(given, row_idx, origin):
         row_idx[p], origin[p] = given[p], p
 
 
-class Truss(Plan):
+@dataclass
+class Truss(ArrayPlan):
     """A plan for one `k`, or, without one, for k = 3, 4, ... until nothing is left; counts its `rounds`.
 
     Its result is the number of each edge that went, and 0 for those that stayed. `launch` reads back a few numbers in
@@ -148,23 +151,29 @@ class Truss(Plan):
     """
 
     waits = True
-    k, rounds, answer = None, 0, "number"
-
-    def result(self):
-        return runtime.to_host(self.arrays[self.answer])
+    output: str = "number"
+    k: int | None = None
+    rounds: int = 0
 
     def stays(self):
         """Of the result which edges stayed: bool, a quarter of the bytes."""
-        return runtime.to_host(runtime.to_device_library(self.arrays[self.answer]) == 0)
+        return runtime.to_host(runtime.to_device_library(self.arrays[self.output]) == 0)
 
 
+@dataclass
 class TrussPlan(Truss):
-    """Algorithm 3."""
+    """Algorithm 3 on a graph of so many edges and columns.
 
-    start = None  # a plan of the supports to begin with; without one, or room for it, the steps find them
-    least = 3  # the first k, where there are many
-    edges = 0
-    update = ()
+    start: a plan of the supports to begin with; without one, or room for it, the steps find them. least: the first k,
+    where there are many. listing: the launch that lists columns. update: those that walk the columns of each list.
+    """
+
+    edges: int = 0
+    columns: int = 0
+    start: Plan | None = None
+    least: int = 3
+    listing: Step | None = None
+    update: tuple = ()
 
     def launch(self):
         self.count_supports()
@@ -186,7 +195,7 @@ class TrussPlan(Truss):
             super().launch()
             return
         with self.start.carried_out():
-            self.run(copy_supports, over(self.edges), self.start.arrays[self.start.answer], "support")
+            self.run(copy_supports, over(self.edges), self.start.arrays[self.start.output], "support")
 
     def mark(self, k):
         """Mark what is weak for k and list the columns that lose by it.
@@ -220,10 +229,11 @@ class TrussPlan(Truss):
             step.run(self.arrays)
 
 
+@dataclass
 class TrussAnew(Truss):
     """What stays is counted anew: by `adaptive`, round by round, until Algorithm 3 has the little that is left."""
 
-    graph = None
+    graph: object = None
 
     def reset(self):
         runtime.refill(self.arrays["number"], 0)
@@ -249,8 +259,7 @@ class TrussAnew(Truss):
     def finish(self, graph, origin, number, k):
         """Algorithm 3 on what is left, from this k on."""
         if graph.m:
-            rest = plan(graph, self.k)
-            rest.least = k
+            rest = replace(plan(graph, self.k), least=k)
             with rest.carried_out():
                 number[origin] = runtime.to_device_library(rest.arrays["number"])
             self.rounds += rest.rounds
@@ -259,7 +268,7 @@ class TrussAnew(Truss):
 def supports(graph):
     """The support of each edge by `adaptive`, on the device."""
     with adaptive.support_plan(graph).carried_out() as done:
-        return runtime.to_device_library(done.arrays[done.answer])
+        return runtime.to_device_library(done.arrays[done.output])
 
 
 def plan(graph, k=None, *, method=None):
@@ -284,14 +293,15 @@ def _anew(own, back, k):
         created={"number": (own.m, np.int32, 0)},
         steps=[],
         work=_simulated_work(own, k, simulated.work(own, row_us=9.1)),
+        k=k,
+        graph=own,
     )
-    made.k, made.graph = k, own
     return carry.edges_back(made, own, back)
 
 
 def _in_place(graph, k, method, start=None):
     counting = support.plan(graph, method)
-    made = TrussPlan(
+    return TrussPlan(
         method="k_truss",
         copied={"col_ptr": graph.col_ptr, "given": graph.row_idx, "col_of": graph.col_of},
         created={
@@ -303,10 +313,13 @@ def _in_place(graph, k, method, start=None):
         setup=[*counting.setup, Step(copy_rows, over(graph.m), THREADS, ("given", "row_idx", "origin"))],
         steps=counting.steps,
         work=_simulated_work(graph, k, counting.work),
+        k=k,
+        edges=graph.m,
+        columns=graph.n,
+        start=start,
+        listing=counting.listing,
+        update=counting.walks,
     )
-    made.k, made.edges, made.columns, made.start = k, graph.m, graph.n, start
-    _, made.listing, *made.update = counting.steps
-    return made
 
 
 def _simulated_work(graph, k, once):

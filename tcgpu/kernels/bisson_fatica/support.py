@@ -22,6 +22,7 @@ runs three times: small blocks for short columns, of which a multiprocessor hold
 need it. Blocks and warps take columns off a queue, as they become free.
 """
 
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -30,7 +31,7 @@ from tcgpu.declarations import check_integer
 from tcgpu.engines import runtime
 from tcgpu.engines.runtime import cuda, int32, kernel, uint32
 from tcgpu.errors import GraphError
-from tcgpu.kernels import Plan, Step, enough_blocks, simulated
+from tcgpu.kernels import ArrayPlan, Step, enough_blocks, simulated
 from tcgpu.kernels.device.warp import ALL_LANES, WARP, sum_of_warp
 from tcgpu.kernels.device_graph import SMALL
 
@@ -197,10 +198,45 @@ def meet(graph, j, begin, end, warp, warps, near, bits):
         chunk += 32 * groups
 
 
+@cuda.jit(device=True)
+def walk_columns(graph, columns, state, which, near, bits, words, apart):
+    """A block takes columns off list `which`, one after the other, sets their bits and meets them.
+
+    `near` has `words` words. `bits` are `apart`, or the same.
+    """
+    taken = cuda.shared.array(1, int32)
+    thread, threads = cuda.threadIdx.x, cuda.blockDim.x
+    for word in range(thread, words, threads):
+        near.words[near.mine + word] = uint32(0)
+    if thread == 0:
+        taken[0] = cuda.atomic.add(state, TAKEN + which, 1)
+    cuda.syncthreads()
+    at = taken[0]
+    while at < state[which]:
+        j = columns[which * graph.length.size + at]
+        begin = uint32(graph.col_ptr[j])
+        end = uint32(begin + graph.length[j])
+        set_bits(graph.row_idx, begin, end, thread, threads, near)
+        if apart:
+            set_bits(graph.row_idx, begin, end, thread, threads, bits)
+        cuda.syncthreads()
+        if thread == 0:  # what comes next is asked for now: the answer is there when it is needed
+            taken[0] = cuda.atomic.add(state, TAKEN + which, 1)
+        meet(graph, j, begin, end, thread // 32, threads // 32, near, bits)
+        cuda.syncthreads()
+        at = taken[0]
+        clear_bits(graph.row_idx, begin, end, thread, threads, near)
+        if apart:
+            clear_bits(graph.row_idx, begin, end, thread, threads, bits)
+        cuda.syncthreads()
+
+
 # --------------------------------------------------------------------------------------------------------- four kernels
 
+ARRAYS = "int64[::1], int32[::1], int32[::1], int32[::1], int32[::1], int32[::1], int32[::1]"
 
-@kernel("void(int64[::1], int32[::1], int32[::1], int32[::1], int32[::1], int32[::1], int32[::1])")
+
+@kernel(f"void({ARRAYS})")
 def support_thread(col_ptr, length, row_idx, support, weak, columns, state):
     round = state[ROUND]
     at = cuda.grid(1)
@@ -238,8 +274,7 @@ def support_thread(col_ptr, length, row_idx, support, weak, columns, state):
         at += cuda.gridsize(1)
 
 
-@kernel("void(int64[::1], int32[::1], int32[::1], int32[::1], int32[::1], int32[::1], int32[::1], uint32[::1], int64,"
-        "int64, int64)")  # fmt: skip
+@kernel(f"void({ARRAYS}, uint32[::1], int64, int64, int64)")
 def support_warp(col_ptr, length, row_idx, support, weak, columns, state, bitmap, words, coarse, shift):
     shared = cuda.shared.array(0, uint32)
     graph = Columns(col_ptr, length, row_idx, support, weak, state[ROUND])
@@ -270,66 +305,19 @@ def support_warp(col_ptr, length, row_idx, support, weak, columns, state, bitmap
         clear_bits(row_idx, begin, end, lane, 32, bits)
 
 
-@kernel("void(int64[::1], int32[::1], int32[::1], int32[::1], int32[::1], int32[::1], int32[::1], int64, int64, int64)")
+@kernel(f"void({ARRAYS}, int64, int64, int64)")
 def support_block_shared(col_ptr, length, row_idx, support, weak, columns, state, which, words, shift):
-    shared = cuda.shared.array(0, uint32)
-    taken = cuda.shared.array(1, int32)
     graph = Columns(col_ptr, length, row_idx, support, weak, state[ROUND])
-    bits = Bits(shared, uint32(0), uint32(shift), uint32(words))
-    thread, threads = cuda.threadIdx.x, cuda.blockDim.x
-    warp, warps = thread // 32, threads // 32
-    for word in range(thread, words, threads):
-        shared[word] = uint32(0)
-    if thread == 0:
-        taken[0] = cuda.atomic.add(state, TAKEN + which, 1)
-    cuda.syncthreads()
-    at = taken[0]
-    while at < state[which]:
-        j = columns[which * length.size + at]
-        begin = uint32(col_ptr[j])
-        end = uint32(begin + length[j])
-        set_bits(row_idx, begin, end, thread, threads, bits)
-        cuda.syncthreads()
-        if thread == 0:  # what comes next is asked for now: the answer is there when it is needed
-            taken[0] = cuda.atomic.add(state, TAKEN + which, 1)
-        meet(graph, j, begin, end, warp, warps, bits, bits)
-        cuda.syncthreads()
-        at = taken[0]
-        clear_bits(row_idx, begin, end, thread, threads, bits)
-        cuda.syncthreads()
+    bits = Bits(cuda.shared.array(0, uint32), uint32(0), uint32(shift), uint32(words))
+    walk_columns(graph, columns, state, which, bits, bits, words, False)
 
 
-@kernel("void(int64[::1], int32[::1], int32[::1], int32[::1], int32[::1], int32[::1], int32[::1], uint32[::1], int64,"
-        "int64, int64)")  # fmt: skip
+@kernel(f"void({ARRAYS}, uint32[::1], int64, int64, int64)")
 def support_block_global(col_ptr, length, row_idx, support, weak, columns, state, bitmap, words, coarse, shift):
-    shared = cuda.shared.array(0, uint32)
-    taken = cuda.shared.array(1, int32)
     graph = Columns(col_ptr, length, row_idx, support, weak, state[ROUND])
-    near = Bits(shared, uint32(0), uint32(shift), uint32(0))
+    near = Bits(cuda.shared.array(0, uint32), uint32(0), uint32(shift), uint32(0))
     bits = Bits(bitmap, uint32(cuda.blockIdx.x * 2 * words), uint32(0), uint32(words))
-    thread, threads = cuda.threadIdx.x, cuda.blockDim.x
-    warp, warps = thread // 32, threads // 32
-    for word in range(thread, coarse, threads):
-        shared[word] = uint32(0)
-    if thread == 0:
-        taken[0] = cuda.atomic.add(state, TAKEN, 1)
-    cuda.syncthreads()
-    at = taken[0]
-    while at < state[0]:
-        j = columns[at]
-        begin = uint32(col_ptr[j])
-        end = uint32(begin + length[j])
-        set_bits(row_idx, begin, end, thread, threads, near)
-        set_bits(row_idx, begin, end, thread, threads, bits)
-        cuda.syncthreads()
-        if thread == 0:
-            taken[0] = cuda.atomic.add(state, TAKEN, 1)
-        meet(graph, j, begin, end, warp, warps, near, bits)
-        cuda.syncthreads()
-        at = taken[0]
-        clear_bits(row_idx, begin, end, thread, threads, near)
-        clear_bits(row_idx, begin, end, thread, threads, bits)
-        cuda.syncthreads()
+    walk_columns(graph, columns, state, 0, near, bits, coarse, True)
 
 
 # ----------------------------------------------------------------------------------------- a round: who is to be walked
@@ -363,22 +351,17 @@ def list_columns(length, near, columns, state, short, middling):
 THREADS, BLOCKS = 256, 1024  # of what goes over all columns or nonzeros
 COMMON = ("col_ptr", "length", "row_idx", "support", "weak", "columns", "state")
 MIDDLING = SMALL, 1 << 21  # edges: `adaptive` goes by degree from the first on; up to the second, that does not pay
-COUNTERS = "support", "slot_support", "slot_support16", "twice"  # arrays that steps add to
 
 
-class SupportPlan(Plan):
-    """A plan whose result is the number of triangles of each edge: int32, one a nonzero, column after column."""
+@dataclass
+class SupportPlan(ArrayPlan):
+    """A plan whose result is the number of triangles of each edge: int32, one a nonzero, column after column.
 
-    answer, shift = "support", 0  # the array that is the result, and how many of its last bits are not
+    `listing` and `walks` are its launches that list columns, and that walk those of each list.
+    """
 
-    def reset(self):
-        for name in COUNTERS:
-            if name in self.arrays:
-                runtime.refill(self.arrays[name], 0)
-
-    def result(self):
-        found = runtime.to_host(self.arrays[self.answer])
-        return found >> self.shift if self.shift else found
+    listing: Step | None = None
+    walks: tuple = ()
 
 
 def plan(graph, method=None, *, threads=None, blocks=None, **knobs):
@@ -406,6 +389,8 @@ def plan(graph, method=None, *, threads=None, blocks=None, **knobs):
         },
         setup=[Step(measure_columns, over(n), THREADS, ("col_ptr", "length"))],
         steps=[Step(begin_round, 1, WARP, ("state", 0)), listing, *walks],
+        listing=listing,
+        walks=tuple(walks),
         work=_simulated_work(graph, method, walks),
     )
 
