@@ -3,8 +3,6 @@
 Contract: a plan that finds every edge's triangles becomes one that finds every vertex's.
 """
 
-from dataclasses import replace
-
 import numpy as np
 
 from tcgpu.engines.runtime import cuda, int32, int64, kernel, uint32
@@ -75,8 +73,3 @@ def of_vertices(plan, graph):
         work=simulated.work(graph, 27 * graph.m),
         halved=True,
     )
-
-
-def halved(plan):
-    """The plan, its result half of what its array `twice` has."""
-    return replace(plan, output="twice", halved=True)

@@ -25,6 +25,8 @@ In natural order, where a vertex is banded if all of its neighbours are within a
 For the triangles of each vertex, `ends.sum_ends` adds up those of its edges; without bands `merge_corners` counts them.
 """
 
+from dataclasses import replace
+
 import numpy as np
 
 from tcgpu.declarations import check_integer
@@ -83,9 +85,8 @@ def triangles_plan(graph, **knobs):
     plan = support_plan(graph, **knobs)
     if [step.kernel for step in plan.steps] != [bands.merge_tally]:
         return ends.of_vertices(plan, graph)
-    plan.steps = [launch(bands.merge_corners, graph.m, 64, 16384)]
-    plan.created = {"twice": (graph.n, np.int64, 0), "total": plan.created["total"]}
-    return ends.halved(plan)
+    steps, created = [launch(bands.merge_corners, graph.m, 64, 16384)], {"twice": (graph.n, np.int64, 0)}
+    return replace(plan, steps=steps, created=created, output="twice", halved=True)
 
 
 def _as_it_comes(graph, words):

@@ -8,25 +8,22 @@ down to one, and they cycle over the columns. Nothing is refused but a graph tha
 import numpy as np
 
 from tcgpu.declarations import Knob, Method, blocks_knob, threads_knob
-from tcgpu.engines.runtime import cuda, int64, kernel, uint32
+from tcgpu.engines.runtime import cuda, kernel, uint32
 from tcgpu.kernels import Plan, Step, enough_blocks, simulated
 from tcgpu.kernels.bisson_fatica import support
 from tcgpu.kernels.device.bits import (
     LONG_LIST,
     WORD_KNOB,
     WORDS,
+    Bitmap,
     batch_of,
-    belongs,
     bitmaps_that_fit,
-    bring_list,
     check_edges,
     check_shared,
+    count_by_block,
     fold_bits_of,
     fold_knob,
-    folded_hits,
     lists_and_task_bytes,
-    set_bit,
-    set_near_bit,
     with_queue,
 )
 from tcgpu.kernels.device.reduction import BYTES_PER_THREAD, add_block_to
@@ -54,61 +51,10 @@ METHOD = Method(
 
 @kernel(f"void({ARRAYS.format('uint32')})", f"void({ARRAYS.format('int64')})")
 def bitmap_block_global_kernel(col_ptr, row_idx, bits, shift, fold_bits, lanes, batch, long_list, queue, total):
-    near = cuda.shared.array(0, uint32)  # two words a thread for `bring_list`, the next task, then the fold
-    thread, threads = cuda.threadIdx.x, cuda.blockDim.x
-    lanes = uint32(lanes)
-    group, lane, groups = thread // lanes, thread % lanes, threads // lanes
-    next_task, at, n = 2 * threads, 2 * threads + 1, uint32(col_ptr.size - 1)
-    mine, mask = cuda.blockIdx.x * (bits.size // cuda.gridDim.x), uint32(fold_bits - 1)
-    word, words = thread, uint32(fold_bits >> 5)
-    while word < words:
-        near[at + word] = uint32(0)
-        word += threads
-    batch, long_list = uint32(batch), uint32(long_list)
-    batches, count = (n + batch - 1) // batch, int64(0)
-    task = cuda.blockIdx.x  # first the batches of long columns, then those of the others
-    while task < 2 * batches:
-        cuda.syncthreads()
-        if thread == 0:
-            near[next_task] = uint32(cuda.gridDim.x + cuda.atomic.add(queue, 0, 1))
-        sweep = task // batches
-        j = (task - sweep * batches) * batch
-        j_end = min(j + batch, n)
-        while j < j_end:
-            begin, end = uint32(col_ptr[j]), uint32(col_ptr[j + 1])
-            if belongs(end - begin, sweep):
-                p = begin + thread
-                while p < end:
-                    set_bit(bits, mine, row_idx[p], shift)
-                    set_near_bit(near, at, row_idx[p] & mask)
-                    p += threads
-                last, chunk = row_idx[end - 1], begin
-                while chunk < end:
-                    bring_list(col_ptr, row_idx, chunk + thread, end, near, 2 * thread)
-                    cuda.syncthreads()
-                    size = min(threads, end - chunk)
-                    whole = uint32(0)  # short lists by `lanes` threads each, then long ones by the whole block
-                    while whole < 2:
-                        t, apart = (uint32(0), uint32(1)) if whole else (group, groups)
-                        first, step = (thread, threads) if whole else (lane, lanes)
-                        while t < size and (whole or group < groups):
-                            q, q_end = near[2 * t], near[2 * t + 1]
-                            if (q_end - q > long_list) == (whole == 1):
-                                q += first
-                                count += folded_hits(near, at, mask, bits, mine, shift, row_idx, q, q_end, step, last)
-                            t += apart
-                        whole += 1
-                    cuda.syncthreads()
-                    chunk += threads
-                p = begin + thread
-                while p < end:
-                    bits[mine + (row_idx[p] >> shift)] = 0
-                    near[at + (uint32(row_idx[p] & mask) >> 5)] = uint32(0)
-                    p += threads
-                cuda.syncthreads()
-            j += 1
-        cuda.syncthreads()
-        task = near[next_task]
+    near, begin = cuda.shared.array(0, uint32), cuda.blockIdx.x * (bits.size // cuda.gridDim.x)
+    bitmap = Bitmap(near, 2 * cuda.blockDim.x + 1, uint32(fold_bits - 1), bits, begin, shift)
+    words, lanes, batch, long_list = uint32(fold_bits >> 5), uint32(lanes), uint32(batch), uint32(long_list)
+    count = count_by_block(col_ptr, row_idx, bitmap, words, lanes, batch, long_list, queue, True)
     add_block_to(total, count)
 
 

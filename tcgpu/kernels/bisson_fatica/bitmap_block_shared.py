@@ -10,19 +10,17 @@ import numpy as np
 
 from tcgpu.declarations import Knob, Method, blocks_knob, threads_knob
 from tcgpu.engines import runtime
-from tcgpu.engines.runtime import cuda, int64, kernel, uint32
+from tcgpu.engines.runtime import cuda, kernel, uint32
 from tcgpu.errors import GraphError
 from tcgpu.kernels import Plan, Step, enough_blocks, simulated
 from tcgpu.kernels.bisson_fatica import support
 from tcgpu.kernels.device.bits import (
     LONG_LIST,
+    Bitmap,
     batch_of,
-    belongs,
-    bring_list,
     check_edges,
+    count_by_block,
     lists_and_task_bytes,
-    near_hits,
-    set_near_bit,
     with_queue,
 )
 from tcgpu.kernels.device.reduction import BYTES_PER_THREAD, add_block_to
@@ -46,58 +44,10 @@ METHOD = Method(
 
 @kernel("void(int64[::1], int32[::1], int64, int64, int64, int64[::1], int64[::1])")
 def bitmap_block_shared_kernel(col_ptr, row_idx, lanes, batch, long_list, queue, total):
-    near = cuda.shared.array(0, uint32)  # two words a thread for `bring_list`, the next task, then the bits
-    thread, threads = cuda.threadIdx.x, cuda.blockDim.x
-    lanes = uint32(lanes)
-    group, lane, groups = thread // lanes, thread % lanes, threads // lanes
-    next_task, at, n = 2 * threads, 2 * threads + 1, uint32(col_ptr.size - 1)
-    word, words = thread, n + 31 >> 5
-    while word < words:
-        near[at + word] = uint32(0)
-        word += threads
-    batch, long_list = uint32(batch), uint32(long_list)
-    batches, count = (n + batch - 1) // batch, int64(0)
-    task = cuda.blockIdx.x  # first the batches of long columns, then those of the others
-    while task < 2 * batches:
-        cuda.syncthreads()
-        if thread == 0:
-            near[next_task] = uint32(cuda.gridDim.x + cuda.atomic.add(queue, 0, 1))
-        sweep = task // batches
-        j = (task - sweep * batches) * batch
-        j_end = min(j + batch, n)
-        while j < j_end:
-            begin, end = uint32(col_ptr[j]), uint32(col_ptr[j + 1])
-            if belongs(end - begin, sweep):
-                p = begin + thread
-                while p < end:
-                    set_near_bit(near, at, row_idx[p])
-                    p += threads
-                last, chunk = row_idx[end - 1], begin
-                while chunk < end:
-                    bring_list(col_ptr, row_idx, chunk + thread, end, near, 2 * thread)
-                    cuda.syncthreads()
-                    size = min(threads, end - chunk)
-                    whole = uint32(0)  # short lists by `lanes` threads each, then long ones by the whole block
-                    while whole < 2:
-                        t, apart = (uint32(0), uint32(1)) if whole else (group, groups)
-                        first, step = (thread, threads) if whole else (lane, lanes)
-                        while t < size and (whole or group < groups):
-                            q, q_end = near[2 * t], near[2 * t + 1]
-                            if (q_end - q > long_list) == (whole == 1):
-                                q += first
-                                count += near_hits(near, at, row_idx, q, q_end, step, last)
-                            t += apart
-                        whole += 1
-                    cuda.syncthreads()
-                    chunk += threads
-                p = begin + thread
-                while p < end:
-                    near[uint32(at + (row_idx[p] >> 5))] = uint32(0)
-                    p += threads
-                cuda.syncthreads()
-            j += 1
-        cuda.syncthreads()
-        task = near[next_task]
+    near, words = cuda.shared.array(0, uint32), uint32(col_ptr.size + 30 >> 5)
+    bitmap = Bitmap(near, 2 * cuda.blockDim.x + 1, uint32(0xFFFFFFFF), near, 0, 5)
+    lanes, batch, long_list = uint32(lanes), uint32(batch), uint32(long_list)
+    count = count_by_block(col_ptr, row_idx, bitmap, words, lanes, batch, long_list, queue, False)
     add_block_to(total, count)
 
 

@@ -16,16 +16,17 @@ from tcgpu.kernels.bisson_fatica import support
 from tcgpu.kernels.device.bits import (
     WORD_KNOB,
     WORDS,
+    Bitmap,
     bitmaps_that_fit,
     bring_list,
     check_edges,
     check_shared,
+    clear_row,
     fold_bits_of,
     fold_knob,
-    folded_hits,
+    hits,
     lists_bytes,
-    set_bit,
-    set_near_bit,
+    set_row,
 )
 from tcgpu.kernels.device.reduction import BYTES_PER_THREAD, add_block_to
 from tcgpu.kernels.device.warp import WARP
@@ -59,7 +60,7 @@ def bitmap_warp_kernel(col_ptr, row_idx, bits, shift, fold_bits, lanes, total):
     everyone = uint32((1 << int64(width)) - 1)
     per_block = cuda.blockDim.x + WARP - 1 >> 5
     warp, warps = cuda.blockIdx.x * per_block + (thread >> 5), cuda.gridDim.x * per_block
-    words, mask = uint32(fold_bits >> 5), uint32(fold_bits - 1)
+    words = uint32(fold_bits >> 5)
     at = (thread >> 5) * (words + 2 * WARP) + 2 * WARP
     word = lane
     while word < words:
@@ -68,14 +69,15 @@ def bitmap_warp_kernel(col_ptr, row_idx, bits, shift, fold_bits, lanes, total):
     cuda.syncwarp(everyone)
     lanes = min(uint32(lanes), width)
     group, groups = lane // lanes, width // lanes
-    j, count, mine = warp, int64(0), int64(warp) * (bits.size // int64(warps))
+    begin_bits = int64(warp) * (bits.size // int64(warps))
+    bitmap = Bitmap(near, at, uint32(fold_bits - 1), bits, begin_bits, shift)
+    j, count = warp, int64(0)
     while j + 1 < col_ptr.size:
         begin, end = uint32(col_ptr[j]), uint32(col_ptr[j + 1])
         if end - begin > 1:
             p = begin + lane
             while p < end:
-                set_bit(bits, mine, row_idx[p], shift)
-                set_near_bit(near, at, row_idx[p] & mask)
+                set_row(bitmap, row_idx[p], True)
                 p += width
             last, chunk = row_idx[end - 1], begin
             while chunk < end:
@@ -84,15 +86,13 @@ def bitmap_warp_kernel(col_ptr, row_idx, bits, shift, fold_bits, lanes, total):
                 t, size = group, min(width, end - chunk)
                 while t < size and group < groups:  # lanes are left over where `lanes` does not divide the warp
                     q, q_end = near[at - 2 * WARP + 2 * t], near[at - 2 * WARP + 2 * t + 1]
-                    q += lane % lanes
-                    count += folded_hits(near, at, mask, bits, mine, shift, row_idx, q, q_end, lanes, last)
+                    count += hits(bitmap, row_idx, q + lane % lanes, q_end, lanes, last, True)
                     t += groups
                 cuda.syncwarp(everyone)
                 chunk += width
             p = begin + lane
             while p < end:
-                bits[mine + (row_idx[p] >> shift)] = 0
-                near[at + (uint32(row_idx[p] & mask) >> 5)] = uint32(0)
+                clear_row(bitmap, row_idx[p], True)
                 p += width
             cuda.syncwarp(everyone)
         j += warps

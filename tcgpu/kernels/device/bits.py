@@ -13,88 +13,97 @@ A bitmap in global memory has a `fold` in shared memory: 2^k bits, bit b for all
 fold has a 0, so has the bitmap, and nearly all look-ups end there, close by.
 """
 
+from typing import NamedTuple
+
 import numpy as np
 
 from tcgpu.declarations import Knob
 from tcgpu.engines import runtime
-from tcgpu.engines.runtime import cuda, kernel, uint32, uint64
+from tcgpu.engines.runtime import cuda, int64, kernel, uint32, uint64
 from tcgpu.errors import GraphError
 from tcgpu.kernels import Step
 
 
-@cuda.jit(device=True)
-def set_bit(bits, mine, row, shift):
-    """Set bit `row` of the bitmap whose words begin at bits[mine]; a word has 2^shift bits, 32 or 64."""
-    cuda.atomic.or_(bits, mine + (row >> shift), 1 << (row & ((1 << shift) - 1)))
+class Bitmap(NamedTuple):
+    """A column as bits: that of `row` is in words[begin + (row >> shift)].
 
-
-@cuda.jit(device=True)
-def near_bit(near, at, row):
-    """1 if bit `row` of a bitmap in shared memory is set; its 32-bit words begin at near[at]."""
-    return near[at + (uint32(row) >> 5)] >> (uint32(row) & 31) & 1
-
-
-@cuda.jit(device=True)
-def set_near_bit(near, at, row):
-    cuda.atomic.or_(near, uint32(at + (row >> 5)), 1 << uint32(row & 31))
-
-
-@cuda.jit(device=True)
-def near_hits(near, at, row_idx, q, q_end, step, last):
-    """How many of the rows row_idx[q:q_end:step], as far as they go up to `last`, are set in the bitmap at near[at].
-
-    The rows ascend. Four loads are under way at a time; a position is unsigned and has 32 bits.
+    Close by, in shared memory, are 32-bit words from near[at] on: the whole bitmap if it is not `folded`, else its fold
+    of mask + 1 bits.
     """
-    three, hits = 3 * step, uint32(0)
-    while q < q_end and q_end - q > three:
-        a, b = row_idx[q], row_idx[q + step]
-        c, d = row_idx[q + step + step], row_idx[q + three]
-        if a > last:
-            return hits
-        two = near_bit(near, at, a) + near_bit(near, at, b)
-        hits += two + near_bit(near, at, c) + near_bit(near, at, d)
-        q += three + step
-    while q < q_end:
-        a = row_idx[q]
-        if a > last:
-            return hits
-        hits += near_bit(near, at, a)
-        q += step
-    return hits
+
+    near: np.ndarray
+    at: int  # uint32
+    mask: int  # uint32
+    words: np.ndarray  # of uint32 or int64
+    begin: int
+    shift: int  # a word has 2^shift bits
 
 
 @cuda.jit(device=True)
-def folded_bit(fold, at, mask, bits, mine, shift, row):
-    """1 if bit `row` is set in the bitmap at bits[mine], whose fold of mask + 1 bits is at fold[at].
+def set_row(bitmap, row, folded):
+    """Set the bit of a row."""
+    if folded:
+        shift = bitmap.shift
+        cuda.atomic.or_(bitmap.words, bitmap.begin + (row >> shift), 1 << (row & ((1 << shift) - 1)))
+    bit = uint32(row) & bitmap.mask
+    cuda.atomic.or_(bitmap.near, bitmap.at + (bit >> 5), 1 << (bit & 31))
+
+
+@cuda.jit(device=True)
+def clear_row(bitmap, row, folded):
+    """Clear the word that has the bit of a row."""
+    if folded:
+        bitmap.words[bitmap.begin + (row >> bitmap.shift)] = 0
+    bitmap.near[bitmap.at + ((uint32(row) & bitmap.mask) >> 5)] = uint32(0)
+
+
+@cuda.jit(device=True)
+def near_bit(bitmap, row):
+    """The bit of a row in shared memory."""
+    bit = uint32(row) & bitmap.mask
+    return bitmap.near[bitmap.at + (bit >> 5)] >> (bit & 31) & 1
+
+
+@cuda.jit(device=True)
+def folded_bit(bitmap, row):
+    """The bit of a row in the bitmap itself, looked up where the fold has it.
 
     Every lane loads a word, those whose fold says no the first one of all: 32 lanes rarely agree, and without a branch
     several of these loads can be under way.
     """
-    maybe = near_bit(fold, at, uint32(row) & mask)
-    word = uint32(row) >> uint32(shift) if maybe else uint32(0)
-    return uint32(bits[uint64(mine) + uint64(word)] >> (row & ((1 << shift) - 1))) & maybe
+    maybe = near_bit(bitmap, row)
+    word = uint32(row) >> uint32(bitmap.shift) if maybe else uint32(0)
+    return uint32(bitmap.words[uint64(bitmap.begin) + word] >> (row & ((1 << bitmap.shift) - 1))) & maybe
 
 
 @cuda.jit(device=True)
-def folded_hits(fold, at, mask, bits, mine, shift, row_idx, q, q_end, step, last):
-    """`near_hits` of a bitmap in global memory and its fold."""
-    three, hits = 3 * step, uint32(0)
+def bit_of(bitmap, row, folded):
+    return folded_bit(bitmap, row) if folded else near_bit(bitmap, row)
+
+
+@cuda.jit(device=True)
+def hits(bitmap, row_idx, q, q_end, step, last, folded):
+    """How many of the rows row_idx[q:q_end:step], as far as they go up to `last`, are set.
+
+    The rows ascend. Four loads are under way at a time; positions are uint32.
+    """
+    three, found = 3 * step, uint32(0)
     while q < q_end and q_end - q > three:
         a, b = row_idx[q], row_idx[q + step]
         c, d = row_idx[q + step + step], row_idx[q + three]
         if a > last:
-            return hits
-        a, b = folded_bit(fold, at, mask, bits, mine, shift, a), folded_bit(fold, at, mask, bits, mine, shift, b)
-        c, d = folded_bit(fold, at, mask, bits, mine, shift, c), folded_bit(fold, at, mask, bits, mine, shift, d)
-        hits += a + b + c + d
+            return found
+        a, b = bit_of(bitmap, a, folded), bit_of(bitmap, b, folded)
+        c, d = bit_of(bitmap, c, folded), bit_of(bitmap, d, folded)
+        found += a + b + c + d
         q += three + step
     while q < q_end:
         a = row_idx[q]
         if a > last:
-            return hits
-        hits += folded_bit(fold, at, mask, bits, mine, shift, a)
+            return found
+        found += bit_of(bitmap, a, folded)
         q += step
-    return hits
+    return found
 
 
 # ------------------------------------------------------------------------------------------- rows, a block at a time
@@ -122,6 +131,76 @@ def bring_list(col_ptr, row_idx, e, end, near, at):
         i = row_idx[e]
         near[at] = uint32(col_ptr[i])
         near[at + 1] = uint32(col_ptr[i + 1])
+
+
+@cuda.jit(device=True)
+def hits_of_chunk(bitmap, row_idx, size, lanes, long_list, last, folded):
+    """A block looks up the lists that `bring_list` wrote, one a thread; how many rows this thread finds.
+
+    Short lists are looked up by `lanes` threads each, long ones by the whole block.
+    """
+    near, thread, threads, count = bitmap.near, cuda.threadIdx.x, cuda.blockDim.x, uint32(0)
+    group, lane, groups = thread // lanes, thread % lanes, threads // lanes
+    t = group if group < groups else size
+    while t < size:
+        q, q_end = near[2 * t], near[2 * t + 1]
+        if q_end - q <= long_list:
+            count += hits(bitmap, row_idx, q + lane, q_end, lanes, last, folded)
+        t += groups
+    t = uint32(0)
+    while t < size:
+        q, q_end = near[2 * t], near[2 * t + 1]
+        if q_end - q > long_list:
+            count += hits(bitmap, row_idx, q + thread, q_end, threads, last, folded)
+        t += 1
+    return count
+
+
+@cuda.jit(device=True)
+def count_by_block(col_ptr, row_idx, bitmap, words, lanes, batch, long_list, queue, folded):
+    """A block takes batches of columns off a queue, sets the bits of each column, and looks up the columns it names.
+
+    First the batches of long columns, then those of the others. In shared memory there are two words a thread for
+    `bring_list`, the next batch, then the `words` words of bits. Returns what this thread finds.
+    """
+    near, thread, threads = bitmap.near, cuda.threadIdx.x, cuda.blockDim.x
+    next_task, n, count = 2 * threads, uint32(col_ptr.size - 1), int64(0)
+    word = thread
+    while word < words:
+        near[bitmap.at + word] = uint32(0)
+        word += threads
+    batches = (n + batch - 1) // batch
+    task = cuda.blockIdx.x
+    while task < 2 * batches:
+        cuda.syncthreads()
+        if thread == 0:
+            near[next_task] = uint32(cuda.gridDim.x + cuda.atomic.add(queue, 0, 1))
+        sweep = task // batches
+        j = (task - sweep * batches) * batch
+        j_end = min(j + batch, n)
+        while j < j_end:
+            begin, end = uint32(col_ptr[j]), uint32(col_ptr[j + 1])
+            if belongs(end - begin, sweep):
+                p = begin + thread
+                while p < end:
+                    set_row(bitmap, row_idx[p], folded)
+                    p += threads
+                last, chunk = row_idx[end - 1], begin
+                while chunk < end:
+                    bring_list(col_ptr, row_idx, chunk + thread, end, near, 2 * thread)
+                    cuda.syncthreads()
+                    count += hits_of_chunk(bitmap, row_idx, min(threads, end - chunk), lanes, long_list, last, folded)
+                    cuda.syncthreads()
+                    chunk += threads
+                p = begin + thread
+                while p < end:
+                    clear_row(bitmap, row_idx[p], folded)
+                    p += threads
+                cuda.syncthreads()
+            j += 1
+        cuda.syncthreads()
+        task = near[next_task]
+    return count
 
 
 def batch_of(graph, blocks):
