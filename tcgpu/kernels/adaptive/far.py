@@ -42,8 +42,8 @@ def tally_common_values(row_idx, p, p_end, q, q_end, support):
     while p < p_end and q < q_end:
         x, y = row_idx[p], row_idx[q]
         if x == y:
-            cuda.atomic.add(support, p, int32(1))
-            cuda.atomic.add(support, q, int32(1))
+            cuda.atomic.add(support, p, 1)
+            cuda.atomic.add(support, q, 1)
             found += 1
         p += x <= y
         q += y <= x
@@ -124,8 +124,8 @@ def look_up_long_columns(col_ptr, row_idx, far_count, long_columns, list_sizes, 
                     if table[place] != EMPTY:
                         found += 1
                         if tally:
-                            cuda.atomic.add(support, first + table[size + place], int32(1))
-                            cuda.atomic.add(support, q, int32(1))
+                            cuda.atomic.add(support, first + table[size + place], 1)
+                            cuda.atomic.add(support, q, 1)
                     q += lanes
                 if tally and found != 0:
                     cuda.atomic.add(support, e, found)

@@ -1,7 +1,7 @@
 """Triangles j < i < k with hubs i and k and a heavy column j: word AND word, 64 hubs at a time."""
 
 from tcgpu.engines.runtime import cuda, int64, kernel, uint32, uint64
-from tcgpu.kernels.adaptive.layout import FIRST_HUB, HEAVY, HUB_WORDS, column_slots
+from tcgpu.kernels.adaptive.layout import FIRST_HUB, HEAVY, HUB_GROUP, HUB_WORDS, column_slots, near_number
 from tcgpu.kernels.device.reduction import add_block_to
 from tcgpu.kernels.device.warp import ALL_LANES, take_task
 
@@ -23,7 +23,7 @@ def write_hub_bits(near, begin, end, first_hub, words, words32, at):
     while hubs == 32:  # hubs come last: where all lanes have found one, there may be more before
         x = uint32(0)
         if lane < first - begin:
-            x = uint32(near[first - 1 - lane])
+            x = near_number(near, first - 1 - lane)
         if x >= first_hub:
             h = x - FIRST_HUB
             cuda.atomic.or_(words32, 2 * at + (h >> 5), 1 << (h & 31))
@@ -42,24 +42,24 @@ def common_bits(a, b):
 @cuda.jit(device=True)
 def row_of(near, p):
     """Where in hub_rows the row of the hub in slot p begins."""
-    return (uint32(near[p]) - FIRST_HUB) * HUB_WORDS
+    return (near_number(near, p) - FIRST_HUB) * HUB_WORDS
 
 
 @cuda.jit(device=True)
 def common_hubs(near, first, end, hub_rows, own):
     """Bits that a lane's words of a column, `own`, share with those of the rows of its hubs, near[first:end].
 
-    Row h has bits only past hub h: of the four words of a lane, a late hub has only the last one or the last two.
+    A lane has a word of each of the four groups of hubs. Row h has bits only past hub h: in the group of h and later.
     """
     lane = cuda.threadIdx.x & 31
     count = uint64(0)
     p = first
     while p < end:
         at = row_of(near, p) + lane
-        if at >= 6144 * HUB_WORDS:
+        if at >= 3 * HUB_GROUP * HUB_WORDS:
             break
         found = common_bits(own[3], hub_rows[at + 96]) + common_bits(own[2], hub_rows[at + 64])
-        if at < 4096 * HUB_WORDS:
+        if at < 2 * HUB_GROUP * HUB_WORDS:
             found += common_bits(own[1], hub_rows[at + 32]) + common_bits(own[0], hub_rows[at])
         count += found
         p += 1

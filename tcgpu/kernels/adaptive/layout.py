@@ -57,6 +57,25 @@ def column_slots(quad_ptr, j):
 
 
 @cuda.jit(device=True)
+def near_number(near, slot):
+    """The near number in a slot."""
+    return uint32(near[slot])
+
+
+@cuda.jit(device=True)
+def unpack_quad(quad):
+    """The four near numbers of a quad."""
+    low, high = uint32(quad), uint32(quad >> 32)
+    return low & 0xFFFF, low >> 16, high & 0xFFFF, high >> 16
+
+
+@cuda.jit(device=True)
+def column_range(col_ptr, j):
+    """Where column j begins and ends in row_idx."""
+    return uint32(col_ptr[j]), uint32(col_ptr[j + 1])
+
+
+@cuda.jit(device=True)
 def shared_thread(index, of):
     """This thread's number in a grid `of` times as large, of whose blocks this grid is share `index`."""
     return (int64(cuda.blockIdx.x) * of + index) * cuda.blockDim.x + cuda.threadIdx.x

@@ -16,27 +16,11 @@ NO_TABLE = 2**30  # `short` for no hash_kernel
 # What a count of raw edges in degree order launches, in this order. A process that is the first to do so has them
 # compiled in other processes: one after the other they take five seconds.
 BY_DEGREE = (
-    orientation.count_occurrences,
-    orientation.pack_occurrences,
-    orientation.number_vertices,
-    orientation.pack_edges,
-    orientation.mark_new,
-    orientation.unpack_new,
-    columns.find_col_ptr,
-    columns.fill_empty_columns,
-    layout.measure_columns,
-    layout.bound_in_edges,
-    layout.lay_out,
-    layout.count_tasks,
-    layout.fill_tasks,
-    layout.fill_hub_rows,
-    hub_kernel,
-    windows.crowd_kernel,
-    windows.window_kernel,
-    far.hash_kernel,
-    far.far_kernel,
-)
-
+    orientation.count_occurrences, orientation.pack_occurrences, orientation.number_vertices, orientation.pack_edges,
+    orientation.mark_new, orientation.unpack_new, columns.find_col_ptr, columns.fill_empty_columns,
+    layout.measure_columns, layout.bound_in_edges, layout.lay_out, layout.count_tasks, layout.fill_tasks,
+    layout.fill_hub_rows, hub_kernel, windows.crowd_kernel, windows.window_kernel, far.hash_kernel, far.far_kernel,
+)  # fmt: skip
 
 METHOD = Method(
     name="adaptive",

@@ -5,9 +5,9 @@ time; each lane knows the position of one, and all lanes read eight rows at once
 row of zeros.
 """
 
-from tcgpu.engines.runtime import cuda, int32, kernel, uint32, uint64
+from tcgpu.engines.runtime import cuda, kernel, uint32, uint64
 from tcgpu.kernels.adaptive.hubs import common_bits, write_hub_bits
-from tcgpu.kernels.adaptive.layout import FIRST_HUB, HEAVY, HUB_GROUP, HUB_WORDS, HUBS, column_slots
+from tcgpu.kernels.adaptive.layout import FIRST_HUB, HEAVY, HUB_GROUP, HUB_WORDS, HUBS, column_slots, near_number
 from tcgpu.kernels.adaptive.support_counters import (
     IN_REGISTERS,
     Planes,
@@ -69,7 +69,7 @@ def add_hub_rows(near, first, end, hub_rows, group, own, planes, slot_support):
     while p < end and count == 32:
         x = limit
         if p + lane < end:
-            x = uint32(near[p + lane])
+            x = near_number(near, p + lane)
         count = cuda.popc(cuda.ballot_sync(ALL_LANES, x < limit))
         before = cuda.popc(cuda.ballot_sync(ALL_LANES, x < home))
         row = uint32(HUBS * HUB_WORDS)  # the row of zeros
@@ -81,7 +81,7 @@ def add_hub_rows(near, first, end, hub_rows, group, own, planes, slot_support):
             if s < before:
                 found = sum_eight(common_bytes(own, a, b, c, d), common_bytes(own, e, f, g, h), lane)
                 if lane & 6 == 0 and s + number < before and found != 0:
-                    cuda.atomic.add(slot_support, p + s + number, int32(found))
+                    cuda.atomic.add(slot_support, p + s + number, found)
         p += 32
     store(planes, registers)
     cuda.syncwarp()
@@ -92,11 +92,11 @@ def add_counters(near, begin, end, group, planes, slot_support):
     """Add each hub's counter to its slot, for the hubs of this group among near[begin:end]."""
     p = begin + (cuda.threadIdx.x & 31)
     while p < end:
-        place = uint32(near[p]) - FIRST_HUB - HUB_GROUP * group
+        place = near_number(near, p) - FIRST_HUB - HUB_GROUP * group
         if place < HUB_GROUP:
             found = counter(planes, place)
             if found != 0:
-                cuda.atomic.add(slot_support, p, int32(found))
+                cuda.atomic.add(slot_support, p, found)
         p += 32
     cuda.syncwarp()
 

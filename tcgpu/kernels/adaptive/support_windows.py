@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tcgpu.engines.runtime import cuda, int32, int64, kernel, uint16, uint32
-from tcgpu.kernels.adaptive.layout import NEAR, unpack_piece
+from tcgpu.engines.runtime import cuda, int64, kernel, uint16, uint32
+from tcgpu.kernels.adaptive.layout import NEAR, near_number, unpack_piece, unpack_quad
 from tcgpu.kernels.adaptive.windows import WINDOW_WORDS
 from tcgpu.kernels.device.search import first_from
 from tcgpu.kernels.device.warp import ALL_LANES, sum_up_to
@@ -52,7 +52,7 @@ class Slots(NamedTuple):
 
 
 @cuda.jit(device=True)
-def bit_of(column, x):
+def candidate(column, x):
     """1 if the bit of near number x is set, else 0."""
     return (column.bits[column.at + ((x >> 5) & (column.words - 1))] >> (x & 31)) & 1
 
@@ -60,9 +60,8 @@ def bit_of(column, x):
 @cuda.jit(device=True)
 def hits_of(column, quad):
     """Which of a quad's four near numbers have their bit set: bits 0 to 3."""
-    low, high = uint32(quad), uint32(quad >> 32)
-    a, b = bit_of(column, low & NEAR), bit_of(column, low >> 16)
-    c, d = bit_of(column, high & NEAR), bit_of(column, high >> 16)
+    a, b, c, d = unpack_quad(quad)
+    a, b, c, d = candidate(column, a), candidate(column, b), candidate(column, c), candidate(column, d)
     return a | (b << 1) | (c << 2) | (d << 3)
 
 
@@ -72,7 +71,7 @@ def slot_of(near, column, x):
     if column.words == WINDOW_WORDS:
         word = x >> 5
         below = column.bits[word] & ((1 << (x & 31)) - 1)
-        return column.begin + uint32(column.first_of[2 * WINDOW_WORDS + word]) + cuda.popc(below)
+        return column.begin + column.first_of[2 * WINDOW_WORDS + word] + cuda.popc(below)
     slot = first_from(near, column.begin, column.end, x)
     if x == 0 or slot == column.end or near[slot] != x:  # zeros fill up quads
         slot = column.end
@@ -101,9 +100,9 @@ def count_hits(slots, column, q, hits):
             add16(slots.support16, 4 * q + which, uint32(1))
             row = slot - column.begin
             if row < column.counters:
-                cuda.atomic.add(column.bits, COUNTERS + row, uint32(1))
+                cuda.atomic.add(column.bits, COUNTERS + row, 1)
             else:
-                cuda.atomic.add(slots.support, slot, int32(1))
+                cuda.atomic.add(slots.support, slot, 1)
     return found
 
 
@@ -189,7 +188,7 @@ def add_to_edge(found, edge_slot, is_near, slots, support):
     if is_near:
         add16(slots.support16, edge_slot, found)
     else:
-        cuda.atomic.add(support, edge_slot, int32(found))
+        cuda.atomic.add(support, edge_slot, found)
 
 
 @cuda.jit(device=True)
@@ -197,12 +196,12 @@ def write_column(near, begin, end, bits, first_of):
     """A block writes column near[begin:end] as bits, and where in the column the first row of each word is."""
     p = begin + cuda.threadIdx.x
     while p < end:
-        x = uint32(near[p])
+        x = near_number(near, p)
         if x != 0:
             cuda.atomic.or_(bits, x >> 5, 1 << (x & 31))
             before = uint32(0)
             if p > begin:
-                before = uint32(near[p - 1])
+                before = near_number(near, p - 1)
             if before == 0 or before >> 5 != x >> 5:
                 first_of[2 * WINDOW_WORDS + (x >> 5)] = p - begin
         p += cuda.blockDim.x
@@ -213,13 +212,13 @@ def clear_column(near, begin, end, bits, slot_support):
     """A block clears a column's bits, and moves what its counters say to the column's slots."""
     p = begin + cuda.threadIdx.x
     while p < end:
-        bits[uint32(near[p]) >> 5] = 0
+        bits[near_number(near, p) >> 5] = 0
         row = p - begin
         if row < MAX_SHARED_COUNTERS:
             found = bits[COUNTERS + row]
             bits[COUNTERS + row] = 0
             if found != 0:
-                cuda.atomic.add(slot_support, p, int32(found))
+                cuda.atomic.add(slot_support, p, found)
         p += cuda.blockDim.x
 
 
@@ -303,7 +302,7 @@ def sieve_tally(
         column = Column(begin, end, bits, mine, uint32(SIEVE_WORDS), first_of, uint32(0))
         p = begin + lane
         while p < end:
-            x = uint32(near[p])
+            x = near_number(near, p)
             if x != 0:
                 cuda.atomic.or_(bits, mine + ((x >> 5) & (SIEVE_WORDS - 1)), 1 << (x & 31))
             p += 32
@@ -315,7 +314,7 @@ def sieve_tally(
         cuda.syncwarp()
         p = begin + lane
         while p < end:
-            bits[mine + ((uint32(near[p]) >> 5) & (SIEVE_WORDS - 1))] = 0
+            bits[mine + ((near_number(near, p) >> 5) & (SIEVE_WORDS - 1))] = 0
             p += 32
         cuda.syncwarp()
         task -= cuda.gridsize(1) >> 5

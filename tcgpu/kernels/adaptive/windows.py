@@ -7,7 +7,7 @@ these, so no number is masked and no look-up branches.
 """
 
 from tcgpu.engines.runtime import cuda, int64, kernel, uint8, uint32, uint64
-from tcgpu.kernels.adaptive.layout import NEAR, unpack_piece
+from tcgpu.kernels.adaptive.layout import NEAR, near_number, unpack_piece, unpack_quad
 from tcgpu.kernels.device.reduction import add_block_to
 
 WINDOW_WORDS = (NEAR + 1) // 32  # of 32 bits: a bit for each near number
@@ -17,19 +17,25 @@ CROWD_BYTES = 8 * CROWD_WORDS
 
 
 @cuda.jit(device=True)
+def bit_of(bits, x):
+    """1 if the bit of near number x is set, else 0."""
+    return (bits[x >> 5] >> (x & 31)) & 1
+
+
+@cuda.jit(device=True)
 def bits_set(bits, quad):
     """How many of a quad's four near numbers have their bit set."""
-    low, high = uint32(quad), uint32(quad >> 32)
-    a = bits[(low >> 5) & 2047] >> (low & 31)
-    b = bits[low >> 21] >> ((low >> 16) & 31)
-    c = bits[(high >> 5) & 2047] >> (high & 31)
-    d = bits[high >> 21] >> ((high >> 16) & 31)
-    return (a & 1) + (b & 1) + (c & 1) + (d & 1)
+    a, b, c, d = unpack_quad(quad)
+    return bit_of(bits, a) + bit_of(bits, b) + bit_of(bits, c) + bit_of(bits, d)
 
 
 @kernel("void(uint16[::1], uint64[::1], uint64[::1], uint64[::1], uint64[::1], int32[::1], int64, int64[::1])")
 def window_kernel(near, quads, columns, pieces, in_edges, task_ptr, lanes, total):
-    """A block per task: column i as bits. The last tasks, which have most to do, come first."""
+    """A block per task: column i as bits. The last tasks, which have most to do, come first.
+
+    `lanes` threads share an in-edge. With a constant the compiler would unroll the loop over quads, which is mostly of
+    one turn.
+    """
     bits = cuda.shared.array(0, uint32)
     thread, threads, lanes = cuda.threadIdx.x, cuda.blockDim.x, uint32(lanes)
     k = thread
@@ -43,7 +49,7 @@ def window_kernel(near, quads, columns, pieces, in_edges, task_ptr, lanes, total
         begin, end = unpack_piece(columns[task])
         p = 4 * begin + thread
         while p < 4 * end:
-            x = uint32(near[p])
+            x = near_number(near, p)
             if x != 0:
                 cuda.atomic.or_(bits, x >> 5, 1 << (x & 31))
             p += threads
@@ -62,7 +68,7 @@ def window_kernel(near, quads, columns, pieces, in_edges, task_ptr, lanes, total
         cuda.syncthreads()
         p = 4 * begin + thread
         while p < 4 * end:
-            bits[uint32(near[p]) >> 5] = 0
+            bits[near_number(near, p) >> 5] = 0
             p += threads
         cuda.syncthreads()
         task -= cuda.gridDim.x
@@ -72,10 +78,8 @@ def window_kernel(near, quads, columns, pieces, in_edges, task_ptr, lanes, total
 @cuda.jit(device=True)
 def bytes_set(present, quad):
     """How many of a quad's four near numbers have a byte that is 1."""
-    low, high = uint32(quad), uint32(quad >> 32)
-    a, b = uint32(present[low & NEAR]), uint32(present[low >> 16])
-    c, d = uint32(present[high & NEAR]), uint32(present[high >> 16])
-    return a + b + c + d
+    a, b, c, d = unpack_quad(quad)
+    return present[a] + present[b] + present[c] + present[d]
 
 
 @kernel("void(uint16[::1], uint64[::1], uint64[::1], uint64[::1], uint64[::1], int32[::1], int64, int64[::1])")
@@ -96,7 +100,7 @@ def crowd_kernel(near, quads, columns, pieces, in_edges, task_ptr, lanes, total)
         begin, end = unpack_piece(columns[task])
         p = 4 * begin + thread
         while p < 4 * end:
-            x = uint32(near[p])
+            x = near_number(near, p)
             if x != 0:
                 present[x] = 1
             p += threads
@@ -118,7 +122,7 @@ def crowd_kernel(near, quads, columns, pieces, in_edges, task_ptr, lanes, total)
         cuda.syncthreads()
         p = 4 * begin + thread
         while p < 4 * end:
-            present[uint32(near[p])] = 0
+            present[near[p]] = 0
             p += threads
         cuda.syncthreads()
         task -= cuda.gridDim.x
