@@ -1,10 +1,10 @@
-"""A device that does everything as late as it may, in an order drawn at random: it finds what was not waited for."""
+"""A simulated device that does all work as late as allowed, in random order, to detect missing waits."""
 
 import random
 
 
 class Device:
-    """Streams whose work is done later, in any order that they allow: a device that is as unkind as it may be."""
+    """Streams whose work is done later, in a random order that their events allow."""
 
     def __init__(self, seed):
         self.chance, self.streams, self.inside = random.Random(seed), [], 0
@@ -14,7 +14,7 @@ class Device:
         return self.streams[-1]
 
     def run(self, until):
-        """Do some work of some stream or other, as long as `until` says that there is something to wait for."""
+        """Do work of randomly chosen streams while `until()` is true."""
         while until():
             able = [stream for stream in self.streams if stream.able()]
             assert able, "streams wait for each other"

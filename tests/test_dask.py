@@ -1,4 +1,4 @@
-"""Counting by the workers of a Dask cluster, real processes of this machine, some of them killed in the middle."""
+"""Counting by a Dask cluster of real processes on this machine, some of which are killed."""
 
 import gc
 import importlib.util
@@ -26,8 +26,8 @@ TRIANGLES = tcgpu.count(GRAPH, "cpu")
 
 
 @pytest.fixture(scope="module", autouse=True)
-def nothing_is_left_to_tell():
-    """What Dask's tasks did not get to say is said when they are collected: not in the middle of another test."""
+def collect_tasks():
+    """Dask's tasks may log when they are collected: not during another test."""
     yield
     gc.collect()
 
@@ -43,12 +43,12 @@ def client(cluster):
     return cluster[1]
 
 
-@pytest.mark.parametrize("wish", [{}, {"parts": 1}, {"parts": 100}, {"order": "natural"}])
-def test_workers_count(client, wish):
-    assert pool.count(GRAPH, client.get_executor(), engine="cpu", **wish) == TRIANGLES
+@pytest.mark.parametrize("options", [{}, {"parts": 1}, {"parts": 100}, {"order": "natural"}])
+def test_workers_count(client, options):
+    assert pool.count(GRAPH, client.get_executor(), engine="cpu", **options) == TRIANGLES
 
 
-def test_workers_tell_edges_and_vertices_apart(client):
+def test_workers_count_per_edge_and_vertex(client):
     executor = client.get_executor(pure=False)
     assert np.array_equal(pool.triangles(GRAPH, executor, engine="cpu"), tcgpu.triangles(GRAPH, method="cpu"))
     assert np.array_equal(pool.support(GRAPH, executor, engine="cpu"), tcgpu.support(GRAPH, method="cpu"))
@@ -59,7 +59,7 @@ def test_a_scheduler_is_found_at_its_address(cluster):
     assert pool.count(GRAPH, address, engine="cpu") == TRIANGLES
 
 
-def test_no_scheduler_at_an_address(monkeypatch):
+def test_an_address_without_a_scheduler(monkeypatch):
     monkeypatch.setattr(executors, "CONNECT_SECONDS", 0.3)
     with pytest.raises(OSError, match="127.0.0.1:1"):
         pool.count(GRAPH, "dask://127.0.0.1:1", engine="cpu")
@@ -71,18 +71,18 @@ def test_dask_may_be_missing(monkeypatch):
         pool.count(GRAPH, "dask://127.0.0.1:1")
 
 
-def test_a_client_is_no_executor_and_says_what_is(client):
+def test_a_client_is_refused_with_a_hint(client):
     with pytest.raises(EngineError, match="client.get_executor"):
         pool.count(GRAPH, client)
 
 
-def test_workers_know_how_many_they_are(client):
+def test_the_number_and_engine_of_workers(client):
     own = executors.Workers(client.get_executor())
     assert own.number == 2 and own.engine() in ("gpu", "sim")
 
 
-def test_where_no_folder_is_seen_one_task_has_the_columns(client, monkeypatch):
-    """Dask moves them from worker to worker, and makes them anew if all are lost that had them."""
+def test_columns_are_sent_as_a_task(client, monkeypatch):
+    """Dask moves them between workers, and restores them if their workers die."""
     monkeypatch.setattr("tcgpu.distributed.shared_graph._folder_with_space", lambda size: None)
     sent = []
     send = executors.Workers.sendable
@@ -92,13 +92,13 @@ def test_where_no_folder_is_seen_one_task_has_the_columns(client, monkeypatch):
     assert [type(columns).__name__ for columns in sent] == ["Future"]
 
 
-def test_a_fault_in_a_worker_is_told(client):
+def test_an_error_in_a_worker_is_raised(client):
     with pytest.raises(MethodError, match="counts whole graphs"):
         list(pool.results(GRAPH, client.get_executor(), slices(GRAPH, 3), method="naive"))
 
 
 @pytest.mark.parametrize("trial", range(4))
-def test_a_worker_killed_at_any_moment_does_not_change_the_count(cluster, trial):
+def test_the_count_is_right_if_a_worker_is_killed(cluster, trial):
     """`benchmarks/faults.py` does it more often, and records it."""
     started, client = cluster
     chance = random.Random(trial)
@@ -111,7 +111,7 @@ def test_a_worker_killed_at_any_moment_does_not_change_the_count(cluster, trial)
     faults.until_whole(started, client, victim)
 
 
-def test_a_cluster_that_ends_is_lost():
+def test_a_closed_client_raises_worker_lost():
     with faults.cluster(1) as (started, client):
         executor = client.get_executor()
         close = lambda done, total: client.close() if done else None  # noqa: E731
@@ -121,7 +121,7 @@ def test_a_cluster_that_ends_is_lost():
             pool.count(GRAPH, executor, engine="cpu")
 
 
-def test_the_benchmark_of_faults_tells_right_from_wrong(monkeypatch, cluster):
+def test_the_benchmark_of_faults_detects_a_wrong_count(monkeypatch, cluster):
     monkeypatch.setattr(faults, "cluster", lambda workers: nullcontext(cluster))
     rows = list(faults.trials(1, 2, 12, 3))
     assert [row["right"] for row in rows] == [True]

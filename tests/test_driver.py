@@ -1,4 +1,4 @@
-"""The door to CUDA's driver: how arguments are packed, which code is launched for them, events in their order."""
+"""Calls of CUDA's driver: how arguments are packed, which code is launched for them, the order of events."""
 
 import ctypes
 import importlib
@@ -21,7 +21,7 @@ SIGNATURE = "void(int32[::1], uint64[:, ::1], int64, uint64, int32, boolean, flo
 
 
 class Array:
-    """A CuPy array, as far as a launch looks at it; no memory stands behind it."""
+    """What a launch uses of a CuPy array; it has no memory."""
 
     def __init__(self, shape, dtype, address=0x7F00_1234_5678_9AB0, contiguous=True):
         like = np.empty(shape, dtype)
@@ -32,7 +32,7 @@ class Array:
 
 @pytest.fixture
 def launched(monkeypatch):
-    """What the driver was given to launch: (function, shape, shared, stream, the arguments' eight bytes each)."""
+    """The launches that the driver was asked for: (function, shape, shared, stream, eight bytes of each argument)."""
     found = []
     count = len("".join(parameter.form for parameter in cuda_driver.parameters(SIGNATURE)))
 
@@ -81,11 +81,11 @@ def test_more_or_fewer_arguments_do_not_fit():
     assert not cuda_driver.fits(SIGNATURE, [*args(), 0]) and not cuda_driver.fits(SIGNATURE, args()[:-1])
 
 
-def test_an_array_is_no_number():
+def test_an_array_does_not_fit_a_number():
     assert not cuda_driver.fits(SIGNATURE, args(number=Array((1,), np.int64)))
 
 
-def test_what_the_driver_refuses_is_an_error(launched):
+def test_a_refused_launch_is_an_error(launched):
     with pytest.raises(cuda_driver.DriverError, match="CUDA_ERROR_INVALID_VALUE"):
         cuda_driver.Launcher(77, SIGNATURE).launch(0, 32, args(), 0, 0)
 
@@ -120,13 +120,13 @@ def test_the_code_for_the_arguments_is_launched(dtype):
 
 
 @pytest.mark.gpu
-def test_arguments_of_no_signature_are_refused_by_name():
+def test_arguments_that_fit_no_signature_are_refused():
     with pytest.raises(TypeError, match=r"add_to_each takes void\(int64.* or void\(int32.*, not \(float64 \(3,\), int"):
         add_to_each.launch(1, 32, runtime.device_array(3, np.float64, 0), 1)
 
 
 @pytest.mark.gpu
-def test_a_launch_that_no_device_has_room_for_is_an_error():
+def test_a_launch_that_is_too_large_is_an_error():
     with pytest.raises(cuda_driver.DriverError, match="INVALID_VALUE"):
         add_to_each.launch(1, 1 << 20, runtime.device_array(1, np.int64, 0), 1)
 

@@ -1,4 +1,4 @@
-"""What killed processes leave behind, and what a count touches in the folders of temporary files."""
+"""Killed processes leave no files behind, and a count changes no other files in the temporary folders."""
 
 import os
 import sys
@@ -26,7 +26,7 @@ def test_killed_parents_and_workers_leave_nothing_and_touch_nothing(load_benchma
     assert not list(memory.iterdir())
 
 
-def test_the_benchmark_sees_what_is_left_and_what_is_touched(load_benchmark, memory, monkeypatch):
+def test_the_benchmark_detects_files_that_are_left_or_changed(load_benchmark, memory, monkeypatch):
     """With a script that leaves a file and changes a folder of others."""
     benchmark = load_benchmark("leftovers")
     spoiling = (

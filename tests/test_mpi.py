@@ -1,4 +1,4 @@
-"""Counting by the ranks of an MPI job, started as anyone starts one."""
+"""Counting by the ranks of an MPI job."""
 
 import importlib.util
 import os
@@ -22,7 +22,7 @@ from mpi4py.futures import MPIPoolExecutor
 import tcgpu
 from tcgpu.distributed import pool
 
-def wish(**more):
+def options(**more):
     return {"engine": "cpu"} | more
 
 if __name__ == "__main__":
@@ -31,19 +31,19 @@ if __name__ == "__main__":
 """
 COUNTS = """
         print(ranks.num_workers)
-        print(pool.count(graph, ranks, **wish()), pool.count(graph, ranks, **wish(parts=50, order="natural")))
-        print(int(pool.triangles(graph, ranks, **wish()).sum()), int(pool.support(graph, ranks, **wish()).sum()))
+        print(pool.count(graph, ranks, **options()), pool.count(graph, ranks, **options(parts=50, order="natural")))
+        print(int(pool.triangles(graph, ranks, **options()).sum()), int(pool.support(graph, ranks, **options()).sum()))
 """
 ELSEWHERE = """
         from tcgpu.distributed import shared_graph
         shared_graph._folder_with_space = lambda size: None  # no folder that all could see
-        print(pool.count(graph, ranks, **wish()))
+        print(pool.count(graph, ranks, **options()))
 """
 KILLED = """
         print("counting", flush=True)
         victim = ranks.submit(os.getpid).result()
         kill = lambda done, total: os.kill(victim, signal.SIGKILL) if done else None
-        print("counted", pool.count(graph, ranks, **wish(parts=50, progress=kill)))
+        print("counted", pool.count(graph, ranks, **options(parts=50, progress=kill)))
 """
 
 
@@ -54,17 +54,17 @@ def triangles():
 
 @pytest.fixture
 def run(tmp_path):
-    """Run a script as an MPI job of three ranks: one that asks and two that work."""
+    """Run a script as an MPI job of three ranks: a main one and two workers."""
 
     def run(body):
         script = tmp_path / "script.py"
         script.write_text(HEAD + body)
         command = [MPIEXEC, "-n", "3", sys.executable, "-m", "mpi4py.futures", script]
         paths = [str(Path(tcgpu.__file__).parents[1]), os.environ.get("PYTHONPATH", "")]
-        # Open MPI and PRRTE refuse to run as root, or more ranks than there are cores, if not told so
-        told = ("OMPI_ALLOW_RUN_AS_ROOT", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "PRTE_ALLOW_RUN_AS_ROOT",
+        # Open MPI and PRRTE refuse to run as root, or more ranks than there are cores, unless these are set
+        variables = ("OMPI_ALLOW_RUN_AS_ROOT", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "PRTE_ALLOW_RUN_AS_ROOT",
                 "PRTE_ALLOW_RUN_AS_ROOT_CONFIRM")  # fmt: skip
-        allowed = dict.fromkeys(told, "1")
+        allowed = dict.fromkeys(variables, "1")
         allowed |= {"OMPI_MCA_rmaps_base_oversubscribe": "1", "PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe"}
         environment = os.environ | allowed | {"PYTHONPATH": os.pathsep.join(filter(None, paths))}
         return subprocess.run(command, env=environment, cwd=tmp_path, capture_output=True, text=True, timeout=200)
@@ -78,7 +78,7 @@ def test_ranks_count(run, triangles):
     assert ran.stdout.split() == ["2", *[str(triangles)] * 2, *[str(3 * triangles)] * 2]
 
 
-def test_ranks_are_sent_the_columns_where_they_see_no_folder(run, triangles):
+def test_ranks_are_sent_the_columns_if_there_is_no_file(run, triangles):
     ran = run(ELSEWHERE)
     assert (ran.returncode, ran.stdout) == (0, f"{triangles}\n"), ran.stderr
 
@@ -101,7 +101,7 @@ def readable(path):
 
 
 @pytest.mark.usefixtures("no_memory_is_left")
-def test_a_rank_that_dies_ends_the_job_and_nothing_is_told(run):
+def test_a_rank_that_dies_ends_the_job_without_a_result(run):
     """MPI's own way: all ranks end with it, and the exit code says so."""
     ran = run(KILLED)
     assert ran.returncode != 0 and "counting" in ran.stdout

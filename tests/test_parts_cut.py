@@ -1,4 +1,4 @@
-"""Cuts: every edge in exactly one part, parts of about equal work, ranges of columns that fit, whatever the graph."""
+"""Cuts of any graph: every edge in exactly one part, parts of about equal work, ranges of columns that fit."""
 
 import numpy as np
 import pytest
@@ -14,7 +14,7 @@ CLIQUE = tcgpu.generate.clique(40)
 
 
 def times_held(graph, parts):
-    """How many parts each edge lies in."""
+    """The number of parts that each edge is in."""
     held = np.zeros(graph.m, int)
     for part in parts:
         rows = graph.row_idx[part.first : part.last]
@@ -40,13 +40,13 @@ def cuts(graph, draw):
 
 
 @given(sparse_graphs(), st.data())
-def test_every_edge_lies_in_exactly_one_part(graph, data):
+def test_every_edge_is_in_exactly_one_part(graph, data):
     for parts in cuts(graph, data.draw).values():
         assert times_held(graph, parts).tolist() == [1] * graph.m
 
 
 @given(sparse_graphs(), st.data())
-def test_halves_are_the_part_and_take_fewer_columns(graph, data):
+def test_halves_make_up_the_part(graph, data):
     parts = data.draw(st.sampled_from(list(cuts(graph, data.draw).values())))
     part = data.draw(st.sampled_from(parts or [Part(0, 0, 0, 0)]))
     if part.has_no_triangles(graph) or len(set(range(*part.columns(graph))) | set(range(*part.rows(graph)))) <= 2:
@@ -56,7 +56,7 @@ def test_halves_are_the_part_and_take_fewer_columns(graph, data):
     assert sum(triangles_by_definition(graph, half) for half in halves) == triangles_by_definition(graph, part)
 
 
-def test_halving_ends_with_two_columns_at_a_time():
+def test_parts_can_be_halved_down_to_two_columns():
     found, pieces = 0, slices(CLIQUE, 1)
     two = cut.column_bytes(CLIQUE, 0, 1) + cut.column_bytes(CLIQUE, 1, 2)
     while pieces:
@@ -71,8 +71,8 @@ def test_halving_ends_with_two_columns_at_a_time():
 
 
 @given(sparse_graphs(), st.data())
-def test_what_a_part_takes_is_what_its_triangles_ask_for(graph, data):
-    """The columns of all its edges' ends, in at most two ranges; and no triangle outside of its reach."""
+def test_the_ranges_of_a_part_include_its_triangles(graph, data):
+    """At most two ranges of columns include both ends of its edges; its result ranges include its triangles."""
     for part in data.draw(st.sampled_from(list(cuts(graph, data.draw).values()))):
         taken = {v for range_ in part.column_ranges(graph) for v in range(*range_)}
         inside = [e for e in range(part.first, part.last) if part.low <= graph.row_idx[e] < part.high]
@@ -93,8 +93,8 @@ def position(graph, j, i):
 
 
 @pytest.mark.parametrize("order", ["natural", "degree"])
-def test_slices_are_alike_in_work(order):
-    """By the work of every edge, not of the sample that the cut goes by."""
+def test_slices_have_about_equal_work(order):
+    """By the work of all edges, not only of the sample that is examined."""
     graph = tcgpu.generate.rmat(scale=15, seed=1).ordered(order)
     assert graph.m > 10 * cut.EDGE * 1000
     lengths = graph.column_lengths
@@ -106,8 +106,8 @@ def test_slices_are_alike_in_work(order):
     assert max(edges) > 1.2 * min(edges)  # equal numbers of edges would not have been equal work
 
 
-def test_slices_are_alike_in_the_work_of_the_native_engine():
-    """Where hubs are rows of bits, an edge between two of them is far less work than its columns are long."""
+def test_slices_have_about_equal_work_on_the_cpu():
+    """There, an edge between two hubs is far less work than its columns are long."""
     graph = tcgpu.generate.rmat(scale=16, seed=1).ordered("degree")
     assert cpu.design(graph).hubs.base < graph.n
     work = cpu.edge_work(graph, np.arange(graph.m), graph.row_idx, graph.col_of)
@@ -120,7 +120,7 @@ def test_slices_are_alike_in_the_work_of_the_native_engine():
 
 
 @pytest.mark.parametrize("graph", [tcgpu.generate.road(30, 30), tcgpu.generate.copapers(9000), CLIQUE])
-def test_every_design_says_what_work_its_edges_are(graph):
+def test_every_design_estimates_the_work_of_edges(graph):
     work = cpu.edge_work(graph, np.arange(graph.m), graph.row_idx, graph.col_of)
     assert work.shape == (graph.m,) and (work > 0).all()
     assert times_held(graph, slices(graph, 5, work=cpu.edge_work)).tolist() == [1] * graph.m
@@ -149,7 +149,7 @@ def test_ranges_are_as_large_as_they_may_be(graph, more):
         assert end == graph.n or cut.column_bytes(graph, begin, end + 1) > room
 
 
-def test_a_column_that_is_too_long_is_named():
+def test_a_column_that_is_too_long_is_an_error():
     with pytest.raises(GraphError, match="column 0 alone takes 172 bytes on the device, of which there are 171"):
         cut.ranges(CLIQUE, 171)
     with pytest.raises(GraphError, match="column 0 alone"):
@@ -157,12 +157,12 @@ def test_a_column_that_is_too_long_is_named():
 
 
 @pytest.mark.parametrize("parts", [0, -1])
-def test_no_parts_are_no_cut(parts):
+def test_fewer_than_one_part_are_refused(parts):
     with pytest.raises(GraphError, match=f"1 part or more, not {parts}"):
         slices(CLIQUE, parts)
 
 
-def test_a_graph_without_edges_is_cut_as_well():
+def test_a_graph_without_edges_can_be_cut():
     for graph in (Graph.from_edges([], [], 0), Graph.from_edges([], [], 9)):
         parts = slices(graph, 3) + pairs(graph, 100, 50)
         assert all(part.empty and part.has_no_triangles(graph) for part in parts) and len(slices(graph, 3)) == 3

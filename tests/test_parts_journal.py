@@ -1,4 +1,4 @@
-"""The journal of parts: what it keeps, what it goes on from, what it refuses; and how far a count is shown to be."""
+"""The journal of parts: what it records, resumes from and refuses; and the progress that is shown."""
 
 import io
 import json
@@ -43,7 +43,7 @@ def done(path, graph=GRAPH, verb="count", parts=PARTS):
         return dict(kept.done)
 
 
-def test_what_is_done_is_there_again(path):
+def test_done_parts_are_read_again(path):
     assert done(path) == {PARTS[3]: 13, PARTS[0]: 10}
     with open_journal(path, GRAPH, "count", PARTS) as kept:
         kept.add(found(1))
@@ -51,7 +51,7 @@ def test_what_is_done_is_there_again(path):
     assert len(path.read_text().splitlines()) == 4
 
 
-def test_what_is_done_is_in_the_file_at_once(path):
+def test_a_part_is_written_at_once(path):
     with open_journal(path, GRAPH, "count", PARTS) as kept:
         kept.add(found(2))
         entry = json.loads(path.read_text().splitlines()[-1])
@@ -65,7 +65,7 @@ def test_without_a_path_there_is_no_file():
 
 
 @pytest.mark.parametrize("lost", range(1, 91))
-def test_a_line_that_was_being_written_counts_as_not_written(path, lost):
+def test_an_incomplete_last_line_is_ignored(path, lost):
     text = path.read_bytes()
     path.write_bytes(text[:-lost])
     assert done(path) == {PARTS[3]: 13}
@@ -75,20 +75,20 @@ def test_a_line_that_was_being_written_counts_as_not_written(path, lost):
 
 
 @pytest.mark.parametrize("kept", [0, len(MAGIC), 40, -1])
-def test_half_a_heading_is_completed(path, kept):
+def test_an_incomplete_heading_is_completed(path, kept):
     heading = path.read_bytes().splitlines(keepends=True)[0]
     path.write_bytes(heading[:kept])
     assert done(path) == {} and path.read_bytes() == heading
 
 
-def test_a_link_to_nothing_begins_a_journal_where_it_leads(path, tmp_path):
+def test_a_journal_is_created_where_a_dangling_link_leads(path, tmp_path):
     (tmp_path / "link").symlink_to("elsewhere")
     assert done(tmp_path / "link") == {}
     assert (tmp_path / "elsewhere").read_bytes() == path.read_bytes().splitlines(keepends=True)[0]
 
 
 @pytest.mark.parametrize(
-    "wish, said",
+    "options, message",
     [
         (
             {"graph": tcgpu.generate.rmat(scale=8, seed=2)},
@@ -100,10 +100,10 @@ def test_a_link_to_nothing_begins_a_journal_where_it_leads(path, tmp_path):
         ({"parts": slices(GRAPH, 5, sample=7)}, "a journal of this graph in 5 other parts, not these 5"),
     ],
 )
-def test_a_journal_of_something_else_is_refused_by_name(path, wish, said):
+def test_a_journal_of_another_count_is_refused(path, options, message):
     before = path.read_bytes()
-    with pytest.raises(GraphError, match=f"{path}: {said}"):
-        done(path, **wish)
+    with pytest.raises(GraphError, match=f"{path}: {message}"):
+        done(path, **options)
     assert path.read_bytes() == before
 
 
@@ -113,12 +113,12 @@ def archive():
     return stream.getvalue()
 
 
-def refused(path, said):
+def refused(path, message):
     """Check that a file is refused, and not changed in any byte, its mode or its time."""
     path.chmod(0o604)
     os.utime(path, ns=(10**9, 10**9))
     before = path.read_bytes()
-    with pytest.raises(GraphError, match=said):
+    with pytest.raises(GraphError, match=message):
         done(path)
     state = path.stat()
     assert (path.read_bytes(), state.st_mtime_ns, state.st_mode & 0o777) == (before, 10**9, 0o604)
@@ -141,7 +141,7 @@ OTHERS = {
 
 
 @pytest.mark.parametrize("name", OTHERS)
-def test_a_file_that_is_no_journal_is_left_as_it_is(tmp_path, name):
+def test_a_file_that_is_no_journal_is_not_changed(tmp_path, name):
     path = tmp_path / "data"
     path.write_bytes(OTHERS[name])
     refused(path, "data: not a journal of parts that are done; it is left as it is")
@@ -153,13 +153,13 @@ def test_a_pipe_is_no_journal(tmp_path):
         done(tmp_path / "pipe")
 
 
-def test_a_journal_of_an_earlier_version_is_refused_by_name(path):
+def test_a_journal_of_an_earlier_version_is_refused(path):
     path.write_text(re.sub('"version": [0-9]+, ', "", path.read_text()))
     refused(path, "a journal of another version of tcgpu; name a new file")
 
 
 def written(path, **entry):
-    """Add a line as it would be written by this count."""
+    """Append a line with a correct checksum."""
     first = path.read_bytes().splitlines(keepends=True)[0]
     with open(path, "ab") as file:
         file.write(_line(entry, first))
@@ -179,14 +179,14 @@ def written(path, **entry):
     ],
 )
 @pytest.mark.parametrize("last", [b"", b'{"part": 4, "tri'])
-def test_a_line_that_was_not_written_by_this_count_is_named(path, line, last):
+def test_a_damaged_or_foreign_line_is_refused(path, line, last):
     with open(path, "ab") as file:
         file.write(line + last)
     refused(path, "journal(, line 4: damaged: expected a part with its triangles and their checksum|: longer than)")
 
 
 @pytest.mark.parametrize("end", [b"7", b"3 4", b"\0" * 40, b'{"part": ' + b"1" * 300])
-def test_an_end_that_is_no_half_of_a_line_is_refused(path, end):
+def test_a_damaged_last_line_is_refused(path, end):
     with open(path, "ab") as file:
         file.write(end)
     refused(path, "journal, line 4: expected a part; found")
@@ -195,25 +195,25 @@ def test_an_end_that_is_no_half_of_a_line_is_refused(path, end):
 @pytest.mark.parametrize(
     "part, triangles", [(9, 1), (5, 1), (-1, 1), (True, 1), ("1", 1), (1, 1.5), (1, None), (1, True), (1, [2])]
 )
-def test_a_part_that_is_none_is_refused(path, part, triangles):
+def test_an_invalid_part_is_refused(path, part, triangles):
     written(path, part=part, triangles=triangles, seconds=0.5)
     refused(path, "journal, line 4: expected one of 5 parts and its triangles; found")
 
 
 @pytest.mark.parametrize("triangles", [-1, 10**6, 10**30])
-def test_a_count_that_cannot_be_is_refused(path, triangles):
+def test_an_impossible_count_is_refused(path, triangles):
     written(path, part=1, triangles=triangles, seconds=0.5)
     refused(path, "journal, line 4: expected 0 to [0-9]+ triangles in this part; found")
 
 
 @pytest.mark.parametrize("triangles", [13, 12])
-def test_a_part_that_is_there_twice_is_refused(path, triangles):
+def test_a_repeated_part_is_refused(path, triangles):
     written(path, part=3, triangles=triangles, seconds=0.5)
     refused(path, "journal, line 4: this part is on an earlier line, too; found")
 
 
 @pytest.mark.parametrize("place", range(0, 500, 7))
-def test_a_flipped_bit_is_never_believed(path, place):
+def test_a_flipped_bit_is_detected(path, place):
     text = bytearray(path.read_bytes())
     text[place % len(text)] ^= 1 << place % 7
     path.write_bytes(text)
@@ -224,7 +224,7 @@ def test_a_flipped_bit_is_never_believed(path, place):
 
 
 @pytest.mark.parametrize("graph", [GRAPH, tcgpu.generate.clique(30), tcgpu.generate.clique(3), tcgpu.generate.path(9)])
-def test_no_part_has_more_triangles_than_are_believed(graph, tmp_path):
+def test_the_bound_on_triangles_admits_every_part(graph, tmp_path):
     """In a small graph some parts are empty, and equal."""
     for order in ("natural", "degree"):
         own = graph.ordered(order)
@@ -236,7 +236,7 @@ def test_no_part_has_more_triangles_than_are_believed(graph, tmp_path):
             assert sum(done(path, own, parts=parts).values()) == tcgpu.count(graph, "cpu")
 
 
-def test_a_line_that_finds_no_room_is_taken_back_and_the_file_is_named(path):
+def test_a_line_that_does_not_fit_the_disk_is_removed_and_the_error_names_the_file(path):
     before = path.read_bytes()
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     with open_journal(path, GRAPH, "count", PARTS) as kept:
@@ -258,29 +258,29 @@ def test_damaged_journals_are_counted_right_or_refused_by_the_shell(load_benchma
     assert {row["outcome"] for row in rows} == {"right", "refused"}
 
 
-def test_the_shell_leaves_an_edge_list_as_it_is(tmp_path):
-    """In a process of its own: what is written as it ends is written, too."""
+def test_the_shell_does_not_change_an_edge_list(tmp_path):
+    """In another process: also not when that ends."""
     edges = tmp_path / "edges.txt"
     edges.write_bytes(b"0 1\n1 2\n0 2")
     command = [sys.executable, "-m", "tcgpu", "count", edges, "--engine", "cpu", "--resume", edges]
     ran = subprocess.run(command, capture_output=True, text=True, cwd=Path(tcgpu.__file__).parents[1])
-    said = f"tcgpu: {edges}: not a journal of parts that are done; it is left as it is\n"
-    assert (ran.returncode, ran.stdout, ran.stderr) == (2, "", said)
+    message = f"tcgpu: {edges}: not a journal of parts that are done; it is left as it is\n"
+    assert (ran.returncode, ran.stdout, ran.stderr) == (2, "", message)
     assert edges.read_bytes() == b"0 1\n1 2\n0 2"
 
 
-def test_two_counts_do_not_write_to_one_journal(path):
+def test_two_counts_cannot_use_one_journal(path):
     with open_journal(path, GRAPH, "count", PARTS):
         with pytest.raises(GraphError, match="another count writes to this journal"):
             done(path)
     assert len(done(path)) == 2
 
 
-def test_the_work_of_a_part_is_not_its_name(path):
+def test_estimates_of_work_do_not_identify_a_cut(path):
     assert len(done(path, parts=[replace(part, work=1.0) for part in PARTS])) == 2
 
 
-def test_a_fingerprint_tells_every_nonzero(monkeypatch):
+def test_a_fingerprint_depends_on_every_nonzero(monkeypatch):
     rows = np.array([1, 2, 3, 2, 3, 3], np.int32)
     graph = Graph(np.array([0, 3, 5, 6, 6]), rows)
     seen = {fingerprint(graph)}
@@ -302,12 +302,12 @@ class Terminal(io.StringIO):
         return True
 
 
-def shown(wish, stream, monkeypatch, patience=0.0):
+def shown(options, stream, monkeypatch, patience=0.0):
     monkeypatch.setattr(sys, "stderr", stream)
     monkeypatch.setattr(progress, "PATIENCE", patience)
     for name in ("REFRESH", "REFRESH_ELSEWHERE"):
         monkeypatch.setattr(progress, name, 0.001)
-    with progress.progress(wish, 4.0, "counting") as bar:
+    with progress.progress(options, 4.0, "counting") as bar:
         for _ in range(4):
             time.sleep(0.02)
             bar.add(1.0)
@@ -320,9 +320,9 @@ def test_a_function_is_told(monkeypatch):
     assert told == [(1, 4), (2, 4), (3, 4), (4, 4)]
 
 
-@pytest.mark.parametrize("wish", [None, True])
-def test_a_bar_at_a_terminal_is_gone_at_the_end(wish, monkeypatch):
-    text = shown(wish, Terminal(), monkeypatch)
+@pytest.mark.parametrize("options", [None, True])
+def test_a_bar_at_a_terminal_is_gone_at_the_end(options, monkeypatch):
+    text = shown(options, Terminal(), monkeypatch)
     assert "\rtcgpu: counting:  25%|" in text and "100%|" in text and "\n" not in text
     *_, wiped, nothing = text.split("\r")
     assert not wiped.strip() and not nothing

@@ -1,4 +1,4 @@
-"""A graph in a folder is never loaded whole: counted by a process that may not have as much memory as it takes."""
+"""A graph in a folder is never loaded whole: a process counts it with less memory than the graph takes."""
 
 import json
 import subprocess
@@ -39,7 +39,7 @@ print(found, max(peak[0], anonymous) - anonymous, loads)
 
 
 def write_band(folder, n):
-    """The graph of a band matrix, written without ever being made; returns how many triangles it has."""
+    """Write the graph of a band matrix without a Graph; returns its triangles and bytes."""
     folder.mkdir()
     length = np.minimum(NEAR, n - 1 - np.arange(n))
     col_ptr = np.concatenate(([0], np.cumsum(length)))

@@ -1,4 +1,4 @@
-"""Counting through a small device: exact in every cut and every order of events, within its memory, to go on with."""
+"""Counting on a small device: exact for every cut and order of events, within its memory, resumable."""
 
 import gc
 import json
@@ -33,7 +33,7 @@ pytestmark = pytest.mark.usefixtures("own_rings")
 
 
 def count_by_definition(near, far, part, total, **options):
-    """What `launch_count` has the kernel do, from what lies in the arrays when it runs."""
+    """The result of `launch_count`, computed from what the arrays hold when it runs."""
     low, pointers, rows = far
     column = np.searchsorted(near.pointers, np.arange(near.rows.size), side="right")  # and one
     for e in range(part.first - near.first, part.last - near.first):
@@ -45,7 +45,7 @@ def count_by_definition(near, far, part, total, **options):
 
 @pytest.fixture
 def quick(monkeypatch):
-    """The kernel by definition: in the simulator, a graph is counted a hundred times in the time of one."""
+    """Replace the kernel by its definition in NumPy, a hundred times as fast as the simulator."""
     monkeypatch.setattr(device_parts, "launch_count", count_by_definition)
 
 
@@ -82,10 +82,10 @@ def test_any_graph_in_any_memory(graph, more, order):
 @pytest.mark.sim
 @pytest.mark.parametrize("budget", BUDGETS)
 @pytest.mark.parametrize("seed", range(4))
-def test_no_copy_meets_a_kernel(budget, seed, monkeypatch):
-    """On a device that does everything as late as it may, in an order drawn at random, the count is the same.
+def test_copies_never_overwrite_what_a_kernel_reads(budget, seed, monkeypatch):
+    """The count is right on a device that does all work as late as allowed, in random order.
 
-    So nothing is written to while it is read, and nothing is read before it is there.
+    So nothing is overwritten while it is read, and nothing is read before it is copied.
     """
     late = Device(seed)
     monkeypatch.setattr(runtime, "Stream", late.stream)
@@ -102,14 +102,14 @@ def test_no_copy_meets_a_kernel(budget, seed, monkeypatch):
     assert len(streaming.layout.parts) > 3 and sum(stream.done for stream in late.streams) > 20
 
 
-def test_the_unkind_device_finds_what_is_missing(monkeypatch):
+def test_the_late_device_detects_missing_waits(monkeypatch):
     """Without the waits between streams the count is wrong, at least sometimes."""
     monkeypatch.setattr(LateStream, "wait", lambda stream, event: None)
     wrong = 0
     for seed in range(5):
         with pytest.MonkeyPatch.context() as patch:
             try:
-                test_no_copy_meets_a_kernel(TOTAL + 1200, seed, patch)
+                test_copies_never_overwrite_what_a_kernel_reads(TOTAL + 1200, seed, patch)
             except (AssertionError, IndexError):
                 wrong += 1
     assert wrong
@@ -120,7 +120,7 @@ def test_the_unkind_device_finds_what_is_missing(monkeypatch):
 
 @pytest.mark.sim
 @pytest.mark.parametrize("budget", BUDGETS)
-def test_the_budget_is_held(budget, quick, monkeypatch):
+def test_no_more_device_memory_is_used_than_allowed(budget, quick, monkeypatch):
     taken, make = [], runtime.device_array
     monkeypatch.setattr(runtime, "device_array", lambda *shape: taken.append(make(*shape).nbytes) or make(*shape))
     with runtime.using("sim"):
@@ -143,7 +143,7 @@ def test_too_little_memory_is_refused_with_the_reason():
 
 
 @pytest.mark.sim
-def test_less_than_the_budget_where_the_device_has_less(quick, monkeypatch):
+def test_the_limit_is_what_the_device_has_free(quick, monkeypatch):
     monkeypatch.setattr(runtime, "memory_free", lambda: TOTAL + 2500 + device_parts.MARGIN)
     with runtime.using("sim"):
         streaming = Streaming(RMAT, 10**9)
@@ -152,8 +152,8 @@ def test_less_than_the_budget_where_the_device_has_less(quick, monkeypatch):
 
 
 @pytest.mark.sim
-def test_what_stays_is_brought_once_and_what_moves_is_used_twice(quick, monkeypatch):
-    """A range stays while others move past it; the last ones to move are the first to meet the next range."""
+def test_columns_that_stay_are_copied_once_and_moving_ones_are_reused(quick, monkeypatch):
+    """The ranges that were copied last are the first that are counted with the next range that stays."""
     asked, ask = [], staging.Feeder.request
 
     def asking(feeder, load):
@@ -174,8 +174,8 @@ def test_what_stays_is_brought_once_and_what_moves_is_used_twice(quick, monkeypa
 
 
 @given(sparse_graphs(), st.integers(1, 9), st.data())
-def test_pieces_of_any_size_make_up_columns_and_lists(graph, size, data):
-    """And write to nothing beyond."""
+def test_columns_are_filled_in_pieces_of_any_size(graph, size, data):
+    """And nothing beyond the piece is written."""
     begin = data.draw(st.integers(0, graph.n))
     end = data.draw(st.integers(begin, graph.n))
     first, last = int(graph.col_ptr[begin]), int(graph.col_ptr[end])
@@ -186,7 +186,7 @@ def test_pieces_of_any_size_make_up_columns_and_lists(graph, size, data):
 
 
 def filled(fill, words, size):
-    """Memory that is filled in pieces of that many words, each in the middle of some that must stay as they are."""
+    """Memory that is filled in pieces of `size` words; checks that the words around each piece do not change."""
     memory = np.zeros(words, np.int64)
     for at in range(0, words, size):
         piece = memory[at : at + size]
@@ -197,7 +197,7 @@ def filled(fill, words, size):
     return memory
 
 
-def test_the_walk_turns_round_at_each_range():
+def test_every_second_group_of_parts_is_reversed():
     plan = stream.layout(RMAT, TOTAL + 1200)
     for k, (begin, end) in enumerate(plan.staying.values()):
         lows = [part.low for part in plan.in_turn() if plan.staying[part.first] == (begin, end)]
@@ -205,7 +205,7 @@ def test_the_walk_turns_round_at_each_range():
     assert sorted(map(repr, plan.in_turn())) == sorted(repr(part) for part in plan.parts if not part.empty)
 
 
-def test_memory_is_let_go_at_once(monkeypatch):
+def test_memory_is_freed_without_the_garbage_collector(monkeypatch):
     arrays, array = [], Streaming._array
 
     def noted(*args):
@@ -224,8 +224,8 @@ def test_memory_is_let_go_at_once(monkeypatch):
 
 
 @pytest.mark.gpu
-def test_a_gpu_has_all_its_memory_back():
-    """Of what this process has there: others may be at work on the same GPU."""
+def test_all_gpu_memory_is_freed():
+    """Of this process: others may use the same GPU."""
     pool = pytest.importorskip("cupy").get_default_memory_pool()
     graph = tcgpu.generate.rmat(scale=16, seed=1)
     runtime.release_memory()
@@ -238,7 +238,7 @@ def test_a_gpu_has_all_its_memory_back():
 
 
 @pytest.mark.gpu
-def test_pinned_memory_is_pinned_until_nobody_has_it():
+def test_pinned_memory_is_unpinned_when_it_is_freed():
     """The driver refuses to pin what is pinned already."""
     array = runtime.pinned(1 << 16, np.int64)
     array[:] = 7
@@ -259,12 +259,12 @@ def test_pinned_memory_is_pinned_until_nobody_has_it():
 
 
 def feeding():
-    """The threads that fill slots now: of rings that are kept for large arrays there may be some."""
+    """The threads of rings; rings that are kept for large arrays may have some."""
     return {thread for thread in threading.enumerate() if "tcgpu-feeder" in thread.name}
 
 
 class Stop(KeyboardInterrupt):
-    """What Ctrl-C would raise."""
+    """Raised as if by Ctrl-C."""
 
 
 def stopping_after(parts):
@@ -279,7 +279,7 @@ def stopping_after(parts):
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-def test_an_interruption_leaves_nothing_behind(engine, monkeypatch, tmp_path):
+def test_an_interrupted_count_frees_everything(engine, monkeypatch, tmp_path):
     released, before = [], feeding()
     release = runtime.release_device_memory
     monkeypatch.setattr(runtime, "release_device_memory", lambda: released.append(release()))
@@ -293,12 +293,12 @@ def test_an_interruption_leaves_nothing_behind(engine, monkeypatch, tmp_path):
 
 @pytest.mark.sim
 @pytest.mark.parametrize("seconds", ["allocate", "fill", "launch"])
-def test_whatever_fails_leaves_nothing_behind(seconds, quick, monkeypatch):
+def test_a_failed_count_frees_everything(seconds, quick, monkeypatch):
     """Also an error before the first part, or in a thread that fills pinned memory."""
     before = feeding()
 
     def fail(*anything, **more):
-        raise RuntimeError("lightning")
+        raise RuntimeError("a fault")
 
     if seconds == "allocate":
         monkeypatch.setattr(runtime, "pinned", fail)
@@ -308,7 +308,7 @@ def test_whatever_fails_leaves_nothing_behind(seconds, quick, monkeypatch):
         monkeypatch.setattr(device_parts, "launch_count", fail)
     with runtime.using("sim"):
         streaming = Streaming(RMAT, TOTAL + 1200)
-        with pytest.raises(RuntimeError, match="lightning"):
+        with pytest.raises(RuntimeError, match="a fault"):
             streaming.count()
     assert not {"staying", "moving", "total", "feeder"} & set(vars(streaming))
     assert feeding() <= before
@@ -316,26 +316,26 @@ def test_whatever_fails_leaves_nothing_behind(seconds, quick, monkeypatch):
 
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("budget", [TOTAL + 1200, 10**6])
-def test_only_what_was_not_done_is_counted_again(engine, budget, monkeypatch, tmp_path):
+def test_a_resumed_count_skips_parts_that_are_done(engine, budget, monkeypatch, tmp_path):
     monkeypatch.setattr(stream, "SLICE", 20)
     monkeypatch.setattr(stream, "MAX_PENDING", 4)
     path = tmp_path / "journal"
-    wish = {"engine": engine, "device_memory": budget, "resume": path}
+    options = {"engine": engine, "device_memory": budget, "resume": path}
     with pytest.raises(Stop):
-        tcgpu.count(RMAT, **wish, progress=stopping_after(3))
+        tcgpu.count(RMAT, **options, progress=stopping_after(3))
     done = [json.loads(line) for line in path.read_text().splitlines()[1:]]
     counted = []
     launch, count_part = device_parts.launch_count, stream.count_part
     monkeypatch.setattr(device_parts, "launch_count", lambda *a, **k: counted.append(a[2]) or launch(*a, **k))
     monkeypatch.setattr(stream, "count_part", lambda *a, **k: counted.append(a[1]) or count_part(*a, **k))
-    assert tcgpu.count(RMAT, **wish) == TRIANGLES
+    assert tcgpu.count(RMAT, **options) == TRIANGLES
     limit = stream.native_parts(RMAT, budget) if engine == "cpu" else stream.layout(RMAT, budget).parts
     before = {limit[line["part"]] for line in done}
     assert len(before) >= 3 and counted and not before & set(counted)
     assert before | set(counted) >= {part for part in limit if not part.empty}
     counted.clear()
     shares = []
-    assert tcgpu.count(RMAT, **wish, progress=lambda done, total: shares.append(done / total)) == TRIANGLES
+    assert tcgpu.count(RMAT, **options, progress=lambda done, total: shares.append(done / total)) == TRIANGLES
     assert counted == shares == []
 
 
@@ -349,12 +349,12 @@ def test_a_journal_of_another_cut_is_refused(tmp_path):
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-def test_progress_goes_from_nothing_to_all(engine):
-    told = []
+def test_progress_grows_to_the_total(engine):
+    reported = []
     tcgpu.count(
-        RMAT, engine=engine, device_memory=TOTAL + 1200, progress=lambda done, total: told.append((done, total))
+        RMAT, engine=engine, device_memory=TOTAL + 1200, progress=lambda done, total: reported.append((done, total))
     )
-    done, totals = zip(*told)
+    done, totals = zip(*reported)
     assert list(done) == sorted(done) and len(done) > 10 and len(set(totals)) == 1
     assert done[0] < 0.5 * totals[0] and done[-1] == pytest.approx(totals[0])
 
@@ -394,12 +394,12 @@ def test_sizes_are_read(text, bytes_):
 
 
 @pytest.mark.parametrize("text", ["", "x", "-5", "5 apples", 0, -1, True, 1.5, "0MB", "1e3MB", "MB", "1 2", b"1MB"])
-def test_what_is_no_size_is_refused(text):
+def test_an_invalid_size_is_refused(text):
     with pytest.raises(GraphError, match="device_memory is a number of bytes, or a text such as '512MB'"):
         tcgpu.count(RMAT, device_memory=text)
 
 
-def test_wishes_that_make_no_sense_are_refused():
+def test_contradictory_options_are_refused():
     with pytest.raises(MethodError, match="method 'naive' counts whole graphs"):
         tcgpu.count(RMAT, "naive", device_memory="1MB")
     with pytest.raises(GraphError, match="device_memory is for one device, and an executor for many"):
@@ -431,9 +431,9 @@ def test_the_command_line_counts_in_parts(tmp_path, capsys):
     file, journal = str(tmp_path / "graph"), str(tmp_path / "journal")
     command = ["count", file, "--engine", "cpu", "--device-memory", str(TOTAL + 1200)]
     assert command_line.main([*command, "--resume", journal, "--json"]) == 0
-    told = json.loads(capsys.readouterr().out)
-    assert told["triangles"] == TRIANGLES and told["method"] == told["engine"] == "cpu"
-    assert told["seconds"]["kernel"] is None and 0 < told["seconds"]["process"] <= told["seconds"]["total"]
+    reported = json.loads(capsys.readouterr().out)
+    assert reported["triangles"] == TRIANGLES and reported["method"] == reported["engine"] == "cpu"
+    assert reported["seconds"]["kernel"] is None and 0 < reported["seconds"]["process"] <= reported["seconds"]["total"]
     assert len(open(journal).readlines()) > 10
     assert command_line.main([*command, "--progress"]) == 0
     out, err = capsys.readouterr()
@@ -441,7 +441,7 @@ def test_the_command_line_counts_in_parts(tmp_path, capsys):
 
 
 @pytest.mark.parametrize(
-    "arguments, said",
+    "arguments, message",
     [
         (["--device-memory", "lots"], "device_memory is a number of bytes"),
         (["--device-memory", "1MB", "--method", "naive"], "'naive' counts whole graphs"),
@@ -449,8 +449,8 @@ def test_the_command_line_counts_in_parts(tmp_path, capsys):
         (["--resume", "."], "Is a directory"),
     ],
 )
-def test_the_command_line_says_in_a_line_what_is_wrong(arguments, said, tmp_path, capsys):
+def test_the_command_line_reports_an_error_in_one_line(arguments, message, tmp_path, capsys):
     tcgpu.write(RMAT, tmp_path / "graph.mtx")
     assert command_line.main(["count", str(tmp_path / "graph.mtx"), *arguments]) == 2
     out, err = capsys.readouterr()
-    assert out == "" and said in err and err.count("\n") == 1
+    assert out == "" and message in err and err.count("\n") == 1

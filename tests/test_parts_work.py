@@ -1,4 +1,4 @@
-"""The unit of work: a part's count, its triangles at each edge and vertex; on every engine, and where memory ends."""
+"""One part: its count, its triangles at each edge and vertex, on every engine and with little memory."""
 
 import gc
 import os
@@ -45,8 +45,8 @@ def some_pairs(graph):
 
 
 @pytest.fixture(autouse=True)
-def nothing_is_kept():
-    """No test finds columns on the device that another one left there."""
+def no_columns_are_kept():
+    """Free the columns that a test leaves on the device."""
     yield
     device_parts.forget()
 
@@ -90,7 +90,7 @@ def test_parts_of_any_graph_add_up(graph, number, by_pairs):
 @pytest.mark.parametrize("cores", [1, 3])
 @pytest.mark.parametrize("order", ["natural", "degree"])
 def test_many_cores_count_what_one_does(cores, order, monkeypatch):
-    """A graph with so many edges, and columns so long, that workers share a column."""
+    """A graph with so many edges and columns so long that several workers count the same column."""
     graph = tcgpu.generate.rmat(scale=14, seed=2).ordered(order)
     monkeypatch.setattr("tcgpu.cpu.counting.CHUNK", (50, 100))
     parts = slices(graph, 2)
@@ -101,7 +101,7 @@ def test_many_cores_count_what_one_does(cores, order, monkeypatch):
 
 
 @pytest.mark.parametrize("engine", KERNELS)
-def test_hands_of_a_deal_add_up(engine):
+def test_shares_add_up(engine):
     found = [count_part(RMAT, share, engine=engine) for share in shares(3)]
     assert sum(part.triangles for part in found) == tcgpu.count(RMAT, "cpu")
     assert sum(part.triangles > 0 for part in found) > 1
@@ -109,7 +109,7 @@ def test_hands_of_a_deal_add_up(engine):
         count_part(RMAT, Share(0, 2), method="naive", engine=engine)
 
 
-def test_everything_travels():
+def test_parts_and_results_can_be_pickled():
     for part in [*slices(RMAT, 2), Share(1, 3)]:
         assert pickle.loads(pickle.dumps(part)) == part
     found = support_part(RMAT, slices(RMAT, 1)[0], engine="cpu")
@@ -117,8 +117,8 @@ def test_everything_travels():
     assert np.array_equal(sum_values([back], RMAT.m), tcgpu.support(RMAT, engine="cpu"))
 
 
-def test_values_are_no_larger_than_they_must_be():
-    """Nothing but zeros before the first triangle and after the last, in the smallest type."""
+def test_values_are_compact():
+    """They start and end with a triangle, in the smallest type."""
     graph = Graph.from_edges([0, 90, 90, 91, 180], [1, 91, 92, 92, 181], 200)
     (begin, values), = support_part(graph, slices(graph, 1)[0], engine="cpu").values  # fmt: skip
     assert (begin, values.tolist(), values.dtype) == (1, [1, 1, 1], np.uint8)
@@ -128,7 +128,7 @@ def test_values_are_no_larger_than_they_must_be():
     assert sum_exactly(values.astype(np.int64)) == 3 * tcgpu.count(book)
 
 
-def test_a_part_of_two_ranges_sends_two_short_arrays():
+def test_a_part_of_two_ranges_returns_two_short_arrays():
     graph = tcgpu.generate.mesh(40, 40)
     part = next(
         part for part in some_pairs(graph) if len(part.column_ranges(graph)) == 2 and not part.has_no_triangles(graph)
@@ -138,14 +138,14 @@ def test_a_part_of_two_ranges_sends_two_short_arrays():
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-def test_a_path_will_do(tmp_path, engine):
+def test_a_graph_may_be_a_path(tmp_path, engine):
     tcgpu.write(RMAT, tmp_path / "graph", format="folder")
     tcgpu.write(RMAT, tmp_path / "graph.npz")
     for path in (tmp_path / "graph", str(tmp_path / "graph.npz")):
         assert sum(count_part(path, part, engine=engine).triangles for part in slices(RMAT, 3)) == tcgpu.count(RMAT)
 
 
-def test_a_path_is_opened_once_and_again_when_it_is_another_graph(tmp_path, monkeypatch):
+def test_a_path_is_opened_again_only_if_it_changed(tmp_path, monkeypatch):
     reads, read, path = [], formats.read, tmp_path / "graph"
     monkeypatch.setattr(formats, "read", lambda path: reads.append(path) or read(path))
     tcgpu.write(RMAT, path, format="folder")
@@ -156,8 +156,8 @@ def test_a_path_is_opened_once_and_again_when_it_is_another_graph(tmp_path, monk
     assert count_part(path, Part(0, other.m, 0, other.n)).triangles == tcgpu.count(other) and len(reads) == 2
 
 
-def test_a_process_of_its_own_counts_parts(tmp_path):
-    """Nothing but the pickled parts and a path goes there."""
+def test_another_process_counts_parts(tmp_path):
+    """It is given only the pickled parts and a path."""
     tcgpu.write(RMAT, tmp_path / "graph", format="folder")
     work = tmp_path / "parts"
     work.write_bytes(pickle.dumps(slices(RMAT, 4)))
@@ -170,7 +170,7 @@ def test_a_process_of_its_own_counts_parts(tmp_path):
     assert int(subprocess.check_output(command, env=os.environ)) == tcgpu.count(RMAT)
 
 
-def test_wishes_that_make_no_sense_are_refused():
+def test_unsuitable_methods_are_refused():
     whole = slices(RMAT, 1)[0]
     with pytest.raises(MethodError, match="method 'naive' counts whole graphs; those that count parts are warp_search"):
         count_part(RMAT, whole, method="naive")
@@ -187,12 +187,12 @@ def test_warp_search_counts_parts_with_and_without_its_cache(engine):
         assert sum(part.triangles for part in found) == tcgpu.count(RMAT)
 
 
-# ------------------------------------------------------------------------------------------------- the memory's end
+# ------------------------------------------------------------------------------------------------------ little memory
 
 
 @pytest.mark.parametrize("engine", KERNELS)
 @pytest.mark.parametrize("share", [1.5, 0.7, 0.3, 0.1])
-def test_what_does_not_fit_is_halved_until_it_does(engine, share, monkeypatch):
+def test_a_part_that_does_not_fit_is_halved(engine, share, monkeypatch):
     room = int(share * cut.column_bytes(RMAT, 0, RMAT.n)) + device_parts.MARGIN
     monkeypatch.setattr(runtime, "memory_free", lambda: room)
     whole = slices(RMAT, 1)[0]
@@ -206,8 +206,8 @@ def test_what_does_not_fit_is_halved_until_it_does(engine, share, monkeypatch):
 
 
 @pytest.mark.sim
-def test_an_allocation_that_fails_is_no_end(monkeypatch):
-    """The driver's word counts, whatever was free before."""
+def test_a_part_is_halved_if_an_allocation_fails(monkeypatch):
+    """Even if enough memory seemed to be free."""
     make, largest = runtime.device_array, RMAT.nbytes // 3
 
     def scarce(shape, dtype, fill=None):
@@ -221,20 +221,20 @@ def test_an_allocation_that_fails_is_no_end(monkeypatch):
 
 
 @pytest.mark.sim
-def test_two_columns_that_do_not_fit_are_the_end(monkeypatch):
+def test_two_columns_that_do_not_fit_are_an_error(monkeypatch):
     monkeypatch.setattr(runtime, "memory_free", lambda: device_parts.MARGIN + 20)
     with pytest.raises(GraphError, match="cannot be halved"):
         count_part(RMAT, slices(RMAT, 1)[0], engine="sim")
 
 
 @pytest.mark.gpu
-def test_a_gpu_without_room_says_so_by_type():
+def test_a_gpu_without_memory_raises_our_own_error():
     with pytest.raises(runtime.OutOfMemory):
         runtime.device_array(1 << 50, np.uint8)
 
 
 @pytest.mark.parametrize("engine", KERNELS)
-def test_columns_are_kept_for_the_next_part_and_no_longer(engine, monkeypatch):
+def test_columns_are_kept_for_the_next_part_only(engine, monkeypatch):
     brought = []
     bring = device_parts._copied
     monkeypatch.setattr(device_parts, "_copied", lambda *range_: brought.append(range_[1:]) or bring(*range_))
@@ -256,7 +256,7 @@ def test_columns_are_kept_for_the_next_part_and_no_longer(engine, monkeypatch):
 
 
 @pytest.mark.sim
-def test_the_tally_kernel_takes_any_stretch_of_edges():
+def test_the_tally_kernel_takes_any_range_of_edges():
     """Edges first..last - 1 and no other, whatever the shape of the launch."""
     graph = GRAPHS["random"]
     wanted = np.zeros(graph.n, np.int64)

@@ -1,4 +1,4 @@
-"""One verb over many workers: threads and processes that count, that know their graph, that die."""
+"""Counting by threads and processes: results, how they get the graph, and what happens when they die."""
 
 import multiprocessing
 import os
@@ -34,7 +34,7 @@ every_graph = pytest.mark.parametrize("name", GRAPHS)
 
 @pytest.fixture(scope="module")
 def processes():
-    """A pool of two spawned processes, as anyone may have it."""
+    """A user's pool of two spawned processes."""
     with ProcessPoolExecutor(2, mp_context=SPAWN) as executor:
         yield executor
 
@@ -47,14 +47,14 @@ def no_pool_is_left():
 
 @pytest.fixture
 def shared_files(monkeypatch):
-    """A function that returns which of the files that were shared in the test are still open."""
+    """A function that returns the shared files of the test that are still open."""
     made, make = [], shared_graph.tempfile.TemporaryFile
     monkeypatch.setattr(shared_graph.tempfile, "TemporaryFile", lambda **where: made.append(make(**where)) or made[-1])
     return lambda: [file for file in made if not file.closed]
 
 
 def large(scale=15):
-    """A graph that a pool is busy with for a while, and its count."""
+    """A graph that takes a pool a while to count, and its triangles."""
     graph = tcgpu.generate.rmat(scale, seed=5)
     return graph, tcgpu.count(graph, "cpu")
 
@@ -77,11 +77,11 @@ def test_processes_count(name, processes):
 
 @every_graph
 @pytest.mark.parametrize("order", ["natural", "degree"])
-def test_processes_tell_edges_and_vertices_apart(name, order, processes):
+def test_processes_count_per_edge_and_vertex(name, order, processes):
     graph = GRAPHS[name]
-    wish = {"engine": "cpu", "order": order, "parts": 5}
-    assert np.array_equal(pool.triangles(graph, processes, **wish), tcgpu.triangles(graph, method="cpu"))
-    assert np.array_equal(pool.support(graph, processes, **wish), tcgpu.support(graph, method="cpu"))
+    options = {"engine": "cpu", "order": order, "parts": 5}
+    assert np.array_equal(pool.triangles(graph, processes, **options), tcgpu.triangles(graph, method="cpu"))
+    assert np.array_equal(pool.support(graph, processes, **options), tcgpu.support(graph, method="cpu"))
 
 
 @pytest.mark.parametrize("name", ["threads", "processes"])
@@ -93,15 +93,15 @@ def test_named_pools_count_and_stay(name):
     assert executors.own_pool(name) is kept
 
 
-def test_the_package_s_own_verbs_take_executors(processes):
+def test_the_verbs_of_the_package_take_executors(processes):
     graph = GRAPHS["R-MAT"]
-    wish = {"engine": "cpu", "executor": processes, "progress": False}
-    assert tcgpu.count(graph, "cpu", parts=5, **wish) == COUNTS["R-MAT"]
-    assert np.array_equal(tcgpu.triangles(graph, **wish), tcgpu.triangles(graph, method="cpu"))
-    assert np.array_equal(tcgpu.support(graph, **wish), tcgpu.support(graph, method="cpu"))
+    options = {"engine": "cpu", "executor": processes, "progress": False}
+    assert tcgpu.count(graph, "cpu", parts=5, **options) == COUNTS["R-MAT"]
+    assert np.array_equal(tcgpu.triangles(graph, **options), tcgpu.triangles(graph, method="cpu"))
+    assert np.array_equal(tcgpu.support(graph, **options), tcgpu.support(graph, method="cpu"))
     assert tcgpu.WorkerLost is WorkerLost
     with pytest.raises(GraphError, match="give one of the two"):
-        tcgpu.count(graph, device_memory="1GB", **wish)
+        tcgpu.count(graph, device_memory="1GB", **options)
 
 
 def test_processes_of_the_cpu_see_no_gpu():
@@ -113,7 +113,7 @@ def test_forked_processes_count():
         assert pool.count(GRAPHS["R-MAT"], executor, engine="cpu") == COUNTS["R-MAT"]
 
 
-def test_parts_say_what_they_took(processes):
+def test_results_have_times_and_engines(processes):
     graph = GRAPHS["R-MAT"]
     parts = slices(graph, 12)
     found = list(pool.results(graph, processes, parts, engine="cpu"))
@@ -122,8 +122,8 @@ def test_parts_say_what_they_took(processes):
     assert all(each.seconds >= 0 and each.engine == "cpu" for each in found)
 
 
-def test_a_script_needs_no_guard(tmp_path):
-    """Processes are not started from the script: it would start processes itself."""
+def test_a_script_needs_no_main_guard(tmp_path):
+    """Processes do not run the script again, which would start processes itself."""
     script = tmp_path / "script.py"
     script.write_text(
         "import tcgpu\nfrom tcgpu.distributed import pool\n"
@@ -138,19 +138,19 @@ def test_a_script_needs_no_guard(tmp_path):
 
 
 @pytest.mark.parametrize("executor", ["gpu", "", 3, object, Executor])
-def test_what_is_no_executor_is_refused(executor):
+def test_an_invalid_executor_is_refused(executor):
     with pytest.raises(EngineError, match="an executor is one of"):
         pool.count(GRAPHS["clique"], executor)
 
 
 @pytest.mark.skipif(executors.ENGINE == "gpu", reason="there is a GPU")
-def test_gpus_are_not_there():
+def test_executor_gpus_is_refused_without_a_gpu():
     with pytest.raises(GraphError, match="no GPU to work with.*'processes'"):
         pool.count(GRAPHS["clique"], "gpus")
 
 
 @pytest.mark.parametrize(
-    "wish, said",
+    "options, message",
     [
         ({"method": "naive", "engine": "sim"}, "counts whole graphs"),
         ({"method": "nothing"}, "no method"),
@@ -160,12 +160,12 @@ def test_gpus_are_not_there():
         ({"parts": 0}, "1 part or more"),
     ],
 )
-def test_wishes_that_cannot_be_met_are_refused(wish, said):
-    with ThreadPoolExecutor(1) as executor, pytest.raises(TcgpuError, match=said):
-        pool.count(GRAPHS["clique"], executor, **({"engine": "cpu"} | wish))
+def test_invalid_options_are_refused(options, message):
+    with ThreadPoolExecutor(1) as executor, pytest.raises(TcgpuError, match=message):
+        pool.count(GRAPHS["clique"], executor, **({"engine": "cpu"} | options))
 
 
-def test_forked_processes_have_no_gpu(monkeypatch):
+def test_forked_processes_cannot_use_a_gpu(monkeypatch):
     monkeypatch.setattr(executors, "ENGINE", "gpu")
     with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("fork")) as executor:
         with pytest.raises(GraphError, match="get_context\\('spawn'\\)"):
@@ -175,7 +175,7 @@ def test_forked_processes_have_no_gpu(monkeypatch):
 # ---------------------------------------------------------------------------------------------------------- the graph
 
 
-def test_the_graph_goes_to_processes_once(monkeypatch, processes, shared_files):
+def test_the_graph_is_shared_with_processes_once(monkeypatch, processes, shared_files):
     graph, triangles = large(12)
     made = []
     make = shared_graph.SharedGraph._create
@@ -186,7 +186,7 @@ def test_the_graph_goes_to_processes_once(monkeypatch, processes, shared_files):
     assert len(made) == 1
 
 
-def test_threads_have_the_graph_as_it_is(monkeypatch):
+def test_threads_use_the_same_graph(monkeypatch):
     monkeypatch.setattr(shared_graph.SharedGraph, "source", None)
     graph = tcgpu.generate.rmat(8, seed=4)
     with ThreadPoolExecutor(2) as executor:
@@ -194,7 +194,7 @@ def test_threads_have_the_graph_as_it_is(monkeypatch):
     assert worker._held[None].graph is graph
 
 
-def test_a_graph_of_a_folder_stays_there(tmp_path, monkeypatch, processes):
+def test_a_graph_in_a_folder_is_mapped_from_there(tmp_path, monkeypatch, processes):
     tcgpu.write(GRAPHS["R-MAT"], tmp_path / "graph", "folder")
     graph = tcgpu.read(tmp_path / "graph")
     monkeypatch.setattr(shared_graph.SharedGraph, "_create", None)
@@ -202,7 +202,7 @@ def test_a_graph_of_a_folder_stays_there(tmp_path, monkeypatch, processes):
 
 
 def test_a_folder_of_another_graph_is_not_counted(tmp_path, processes):
-    """As on another machine: the folder of that name has changed since it was read."""
+    """As on another machine: the folder of that name holds another graph than the one that was read."""
     tcgpu.write(GRAPHS["R-MAT"], tmp_path / "graph", "folder")
     graph = tcgpu.read(tmp_path / "graph")
     tcgpu.write(GRAPHS["clique"], tmp_path / "other", "folder")
@@ -218,7 +218,7 @@ def test_workers_on_another_machine_are_sent_the_columns(shared_files):
     assert not shared_files()
 
 
-def test_columns_are_sent_where_there_is_no_room_for_a_file(monkeypatch, processes):
+def test_columns_are_sent_if_there_is_no_space_for_a_file(monkeypatch, processes):
     monkeypatch.setattr(shared_graph, "_folder_with_space", lambda size: None)
     graph = tcgpu.generate.rmat(9, seed=8)
     assert pool.count(graph, processes, engine="cpu") == tcgpu.count(graph, "cpu")
@@ -240,8 +240,8 @@ def test_a_file_that_cannot_be_written_is_closed_and_the_columns_are_sent(monkey
 
 @every_graph
 @pytest.mark.parametrize("named", [False, True])
-def test_a_shared_file_holds_the_columns_while_it_is_open(name, named, monkeypatch, tmp_path):
-    """With /proc it never has a name; without it has one until it is closed."""
+def test_a_shared_file_can_be_mapped_while_it_is_open(name, named, monkeypatch, tmp_path):
+    """With /proc it has no name; without, until it is closed."""
     if named:
         monkeypatch.setattr(shared_graph, "OPEN_FILES", "/not/there")
     elif sys.platform != "linux":
@@ -263,7 +263,7 @@ def test_a_shared_file_holds_the_columns_while_it_is_open(name, named, monkeypat
 
 @pytest.mark.skipif(sys.platform != "linux", reason="no /proc here")
 def test_another_file_under_the_number_of_a_closed_one_is_not_mapped(tmp_path):
-    """A worker that comes late may find anything there, and must neither wait for a pipe nor keep another graph."""
+    """A late worker may find anything there: it must not wait for a pipe or map another file."""
     pipe = os.pipe()
     with open(tmp_path / "other", "w+b") as file:
         with shared_graph.SharedGraph(GRAPHS["clique"]) as shared:
@@ -281,8 +281,8 @@ def test_another_file_under_the_number_of_a_closed_one_is_not_mapped(tmp_path):
         os.close(end)
 
 
-def test_nothing_else_in_the_temporary_folders_is_touched(monkeypatch, tmp_path, processes):
-    """Folders of other programs and of the user, whatever their names and however old they are."""
+def test_nothing_else_in_the_temporary_folders_is_changed(monkeypatch, tmp_path, processes):
+    """Folders of other programs and of the user, whatever their names and ages."""
     monkeypatch.setattr(shared_graph, "_folders", lambda: [str(tmp_path)])
     for name in ("tcgpu-results", "tcgpu-x7_9a", "other"):
         (tmp_path / name / "deep").mkdir(parents=True)
@@ -297,7 +297,7 @@ def test_nothing_else_in_the_temporary_folders_is_touched(monkeypatch, tmp_path,
 
 
 def state(folder):
-    """Of all that is in a folder its mode, size, time and inode."""
+    """The mode, size, time and inode of everything in a folder."""
     facts = ((path, path.stat()) for path in folder.rglob("*"))
     return {path: (fact.st_mode, fact.st_size, fact.st_mtime_ns, fact.st_ino) for path, fact in facts}
 
@@ -306,15 +306,15 @@ def state(folder):
 
 
 @pytest.mark.sim
-def test_hands_of_a_deal_add_up(processes):
+def test_shares_add_up(processes):
     graph = tcgpu.generate.rmat(6)
     for _ in range(2):
         assert pool.count(graph, processes, engine="sim") == tcgpu.count(graph, "cpu")
 
 
 @pytest.mark.sim
-def test_a_worker_keeps_its_hand():
-    """A count after the first sets up nothing: the one worker is asked for hand after hand, and keeps the last."""
+def test_a_worker_keeps_its_plan():
+    """A second count makes no new plan."""
     graph = tcgpu.generate.clique(12)
     with ThreadPoolExecutor(1) as executor:
         for _ in range(2):
@@ -326,7 +326,7 @@ def test_a_worker_keeps_its_hand():
 
 
 class Scripted(Executor):
-    """An executor of one worker whose answers are written down: what `answer(task, part, columns)` gives or raises."""
+    """An executor of a fake worker: a result is what `answer(task, part, columns)` returns or raises."""
 
     _max_workers = 3
 
@@ -345,7 +345,7 @@ class Scripted(Executor):
         return future
 
 
-def test_a_hand_that_two_workers_counted_counts_once():
+def test_a_share_that_two_workers_counted_is_added_once():
     asked = []
 
     def answer(task, part, columns):
@@ -372,23 +372,23 @@ def test_a_graph_too_large_for_a_gpu_is_counted_in_slices(monkeypatch):
         pool.count(GRAPHS["clique"], Scripted(answer), method="adaptive")
 
 
-def test_a_worker_is_told_where_the_graph_is_and_then_what_it_is(shared_files):
-    told = []
+def test_a_worker_is_sent_the_source_of_the_graph_and_then_the_columns(shared_files):
+    reported = []
 
     def answer(task, part, columns):
-        told.append((task.source is not None, columns is not None))
+        reported.append((task.source is not None, columns is not None))
         if columns is None:
             return GraphMissing(task.source)
         assert columns.equals(GRAPHS["clique"])
         return worker.count_part(columns, part)
 
     assert pool.count(GRAPHS["clique"], Scripted(answer), engine="cpu", parts=1) == COUNTS["clique"]
-    assert told == [(False, False), (True, False), (True, True)]
+    assert reported == [(False, False), (True, False), (True, True)]
     assert not shared_files()
 
 
 @pytest.mark.parametrize("error", [GraphError("a bad part"), RuntimeError("a fault of ours")])
-def test_what_goes_wrong_in_a_worker_is_told(error, shared_files):
+def test_an_error_in_a_worker_is_raised(error, shared_files):
     def answer(task, part, columns):
         raise error
 
@@ -397,7 +397,7 @@ def test_what_goes_wrong_in_a_worker_is_told(error, shared_files):
 
 
 @pytest.mark.parametrize("error", [BrokenExecutor("killed"), CancelledError()])
-def test_an_executor_that_ends_is_lost(error):
+def test_a_broken_executor_raises_worker_lost(error):
     def answer(task, part, columns):
         raise error
 
@@ -409,7 +409,7 @@ def test_an_executor_that_ends_is_lost(error):
 
 
 def bound(monkeypatch, gpus, visible=None, home=(0, None), **environment):
-    """Which GPU a worker takes that sees so many."""
+    """The GPU that a worker chooses out of so many."""
     monkeypatch.setattr(worker, "visible_gpus", lambda: gpus)
     for name in (*worker.LOCAL_RANKS, "CUDA_VISIBLE_DEVICES"):
         monkeypatch.delenv(name, raising=False)
@@ -418,7 +418,7 @@ def bound(monkeypatch, gpus, visible=None, home=(0, None), **environment):
     return worker._choose_gpu(home)
 
 
-def test_a_worker_that_was_bound_keeps_its_gpu(monkeypatch):
+def test_a_worker_with_its_own_gpus_takes_the_first(monkeypatch):
     """Dask-CUDA shows every worker all GPUs, its own one first."""
     assert bound(monkeypatch, 4, visible="2,3,0,1", OMPI_COMM_WORLD_LOCAL_RANK="2") == 0
     assert bound(monkeypatch, 1, visible="3", home=(0, "0,1,2,3")) == 0
@@ -442,7 +442,7 @@ def test_processes_of_a_pool_have_numbers(processes, tmp_path):
 
 
 def test_processes_of_a_named_pool_have_an_environment_each(tmp_path):
-    """As GPUs are dealt out: each process sees one, and that before it imports anything."""
+    """It is set before the process imports anything: so each sees only its own GPU."""
     with executors._process_pool([{"TCGPU_TEST_VALUE": name} for name in "ab"]) as executor:
         both = [executor.submit(pool_work.environment, tmp_path, 2) for _ in range(2)]
         assert {each.result() for each in both} == {("a", True), ("b", True)}
@@ -452,7 +452,7 @@ def test_processes_of_a_named_pool_have_an_environment_each(tmp_path):
 
 
 def killing(executor, at_share):
-    """A function to be told of progress, that kills a process of a pool once a share of the work is done."""
+    """A progress function that kills a process of a pool when a share of the work is done."""
     killed = []
 
     def tell(done, total):
@@ -464,7 +464,7 @@ def killing(executor, at_share):
 
 
 @pytest.mark.parametrize("at_share", [0.1, 0.6])
-def test_a_named_pool_outlives_its_workers(at_share):
+def test_a_named_pool_is_restarted_when_a_worker_dies(at_share):
     graph, triangles = large()
     pool.count(graph, "processes", engine="cpu", parts=2)
     before = executors.own_pool("processes")
@@ -473,8 +473,8 @@ def test_a_named_pool_outlives_its_workers(at_share):
     assert killed and executors.own_pool("processes") is not before
 
 
-def test_a_named_pool_whose_workers_die_again_and_again_gives_up(monkeypatch):
-    """Each new pool is as broken as the one before."""
+def test_a_named_pool_is_not_restarted_forever(monkeypatch):
+    """Every restarted pool breaks again."""
     started = []
 
     def broken(task, part, columns):
@@ -488,25 +488,25 @@ def test_a_named_pool_whose_workers_die_again_and_again_gives_up(monkeypatch):
     executors.terminate("processes")
 
 
-def test_any_other_pool_is_lost_and_says_so_and_a_new_one_goes_on(tmp_path, shared_files):
+def test_any_other_pool_raises_worker_lost_and_a_new_one_resumes(tmp_path, shared_files):
     graph, triangles = large()
-    wish = {"engine": "cpu", "parts": 40, "resume": tmp_path / "journal"}
+    options = {"engine": "cpu", "parts": 40, "resume": tmp_path / "journal"}
     with ProcessPoolExecutor(2, mp_context=SPAWN) as executor:
         pool.count(graph, executor, engine="cpu", parts=2)
         tell, killed = killing(executor, 0.4)
         with pytest.raises(WorkerLost, match="a worker died.*ProcessPoolExecutor cannot continue"):
-            pool.count(graph, executor, progress=tell, **wish)
+            pool.count(graph, executor, progress=tell, **options)
     assert killed and not shared_files()
     done = len((tmp_path / "journal").read_text().splitlines()) - 1
     assert 0 < done < 40
     again = []
     with ThreadPoolExecutor(2) as executor:
-        assert pool.count(graph, executor, progress=lambda done, total: again.append(done), **wish) == triangles
+        assert pool.count(graph, executor, progress=lambda done, total: again.append(done), **options) == triangles
     assert len(again) == 1 + 40 - done  # first what was done before
 
 
 @pytest.mark.parametrize("name", ["threads", "processes"])
-def test_an_interruption_leaves_nothing_behind(name, shared_files):
+def test_an_interrupted_count_stops_its_workers(name, shared_files):
     graph, triangles = large(13)
 
     def interrupt(done, total):
@@ -525,7 +525,7 @@ def test_an_interruption_leaves_nothing_behind(name, shared_files):
 
 @pytest.mark.parametrize("ending", [signal.SIGINT, signal.SIGKILL])
 def test_a_pool_ends_with_its_process(ending):
-    """Also if that has no chance to end it."""
+    """Even if that is killed."""
     script = (
         "import signal\nsignal.signal(signal.SIGINT, signal.default_int_handler)\n"  # ignored in a shell's background
         "import tcgpu\nfrom tcgpu.distributed import executors, pool\n"
@@ -547,7 +547,7 @@ def test_a_pool_ends_with_its_process(ending):
 
 
 def runs(process):
-    """Whether there is a process of this number, other than one that has ended and that nobody has asked for yet."""
+    """Whether there is a process of this number that is not a zombie."""
     try:
         os.kill(process, 0)
         stat = Path(f"/proc/{process}/stat")

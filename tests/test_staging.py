@@ -1,4 +1,4 @@
-"""Large host arrays on their way to a device: all of each arrives, in any order of events, and nothing is left over."""
+"""Copies of large arrays to and from a device: complete, in any order of events, and all resources are freed."""
 
 import os
 import subprocess
@@ -25,7 +25,7 @@ pytestmark = pytest.mark.usefixtures("own_rings")
 
 @pytest.fixture
 def small(monkeypatch):
-    """Slots so small that every array takes many; in the simulator, whatever the machine has."""
+    """Slots so small that every array takes many, in the simulator."""
     monkeypatch.setattr(staging, "SLOT_WORDS", WORDS)
     monkeypatch.setattr(staging, "SLOTS", SLOTS)
     monkeypatch.setattr(staging, "PIECE_WORDS", 5)
@@ -35,7 +35,7 @@ def small(monkeypatch):
 
 @pytest.fixture
 def late(monkeypatch, small, request):
-    """A device that does everything as late as it may."""
+    """A device that does all work as late as allowed."""
     device = Device(getattr(request, "param", 0))
     monkeypatch.setattr(runtime, "Stream", device.stream)
     return device
@@ -53,14 +53,14 @@ def kept():
     return list(vars(runtime._thread).get("rings", {}).values())
 
 
-# --------------------------------------------------------------------------------------------------------- all of it
+# --------------------------------------------------------------------------------------------------------- the copies
 
 
 @pytest.mark.sim
 @pytest.mark.parametrize("late", range(3), indirect=True)
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("nbytes", SIZES)
-def test_all_of_an_array_arrives_in_any_order_of_events(late, nbytes, dtype):
+def test_an_upload_is_complete_in_any_order_of_events(late, nbytes, dtype):
     for more in (-1, 0, 1):
         array = some(max(0, nbytes // np.dtype(dtype).itemsize + more), dtype)
         there = runtime._upload(array)
@@ -72,7 +72,7 @@ def test_all_of_an_array_arrives_in_any_order_of_events(late, nbytes, dtype):
 @pytest.mark.parametrize("late", range(3), indirect=True)
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("nbytes", SIZES)
-def test_all_of_an_array_comes_back_in_any_order_of_events(late, nbytes, dtype):
+def test_a_download_is_complete_in_any_order_of_events(late, nbytes, dtype):
     for more in (-1, 0, 1):
         array = some(max(0, nbytes // np.dtype(dtype).itemsize + more), dtype)
         for shaped in (array, array[: array.size // 2 * 2].reshape(-1, 2)):
@@ -83,7 +83,7 @@ def test_all_of_an_array_comes_back_in_any_order_of_events(late, nbytes, dtype):
 
 @pytest.mark.sim
 def test_a_slot_is_not_written_to_while_a_thread_reads_it(late):
-    """Threads that take their time see each piece as it was."""
+    """Slow threads still read the right piece."""
     array, here = some(20 * WORDS), np.zeros(20 * WORDS, np.int64)
 
     def take(first, piece):
@@ -99,8 +99,8 @@ def test_a_slot_is_not_written_to_while_a_thread_reads_it(late):
 
 @pytest.mark.sim
 @pytest.mark.parametrize("waits", ["event", "thread"])
-def test_what_is_not_waited_for_on_the_way_back_is_found(late, monkeypatch, waits):
-    """A piece that is read before it is there, a slot that is copied to before it was read."""
+def test_the_late_device_detects_missing_waits_of_downloads(late, monkeypatch, waits):
+    """A piece is read before it is copied, or a slot is overwritten before it is read."""
     array = some(40 * WORDS)
     if waits == "event":
         monkeypatch.setattr(LateEvent, "synchronize", lambda event: None)
@@ -120,8 +120,8 @@ def test_what_is_not_waited_for_on_the_way_back_is_found(late, monkeypatch, wait
 
 
 @pytest.mark.sim
-def test_what_is_not_waited_for_is_found(late, monkeypatch):
-    """A slot that is filled again too early spoils what was in it."""
+def test_the_late_device_detects_missing_waits_of_uploads(late, monkeypatch):
+    """A slot is filled again before it is copied."""
     monkeypatch.setattr(LateEvent, "query", lambda event: True)
     array = some(40 * WORDS)
     assert not np.array_equal(runtime._upload(array), array)
@@ -153,8 +153,8 @@ def test_files_mapped_into_memory(late, tmp_path):
 
 
 @pytest.mark.sim
-def test_loads_come_one_after_the_other_with_what_fills_them(late):
-    """Also when pieces of the next are filled before the last is brought."""
+def test_loads_are_copied_in_order(late):
+    """Even if pieces of the next one are filled before."""
     arrays = [some(size * WORDS + size) for size in (7, 1, 0, 12)]
     there = [np.zeros(array.size, np.int64) for array in arrays]
     with runtime.kept_ring(WORDS) as ring:
@@ -171,8 +171,8 @@ def test_loads_come_one_after_the_other_with_what_fills_them(late):
 
 
 @pytest.mark.sim
-def test_what_has_its_slots_does_not_wait_for_those_of_the_next(late, monkeypatch):
-    """It is under way at once, however long earlier copies take, and kernels can be launched behind it."""
+def test_a_load_with_slots_does_not_wait_for_the_next_load(late, monkeypatch):
+    """It is enqueued at once, even if earlier copies take long, so that kernels can be launched after it."""
     monkeypatch.setattr(LateEvent, "query", lambda event: False)
     monkeypatch.setattr(LateEvent, "synchronize", lambda event: pytest.fail("waited for a copy"))
     there, goes_on = np.zeros(SLOTS * WORDS, np.int64), threading.Event()
@@ -189,8 +189,8 @@ def test_what_has_its_slots_does_not_wait_for_those_of_the_next(late, monkeypatc
     assert load.not_copied == 0
 
 
-def test_what_goes_through_a_ring():
-    """Large arrays of plain numbers as a GPU has them; the driver takes the others as before."""
+def test_which_arrays_are_copied_through_a_ring():
+    """Large arrays of plain numbers; CuPy copies the others."""
     large = np.zeros(runtime.LARGE, np.uint8)
     assert runtime._is_large(large) and not runtime._is_large(large[1:])
     assert runtime._is_large(large.view(np.int64)) and not runtime._is_large(large.view(">i8"))
@@ -201,7 +201,7 @@ def test_what_goes_through_a_ring():
 @pytest.mark.parametrize(
     "words, pieces", [(0, []), (4, [4]), (6, [5, 1]), (15, [5, 5, 5]), (30, [10, 10, 10]), (50, [16, 16, 16, 2])]
 )
-def test_what_is_small_is_spread_over_the_slots(small, words, pieces):
+def test_a_small_load_is_spread_over_the_slots(small, words, pieces):
     filled = {}
     runtime.fill_from_host(np.zeros(words, np.int64), lambda at, piece: filled.setdefault(at, piece.size))
     assert [filled[at] for at in sorted(filled)] == pieces and sorted(filled) == np.cumsum([0, *pieces])[:-1].tolist()
@@ -210,7 +210,7 @@ def test_what_is_small_is_spread_over_the_slots(small, words, pieces):
     assert [halves[at] for at in sorted(halves)] == [4 * size for size in pieces]
 
 
-def test_a_ring_has_the_slots_and_threads_that_the_module_says(monkeypatch):
+def test_the_number_of_slots_and_threads_of_a_ring(monkeypatch):
     monkeypatch.setattr(staging, "SLOTS", 5)
     for fillers, cores, wanted in ((4, 9, 4), (9, 9, 5), (4, 2, 2)):
         monkeypatch.setattr(staging, "FILLERS", fillers)
@@ -221,7 +221,7 @@ def test_a_ring_has_the_slots_and_threads_that_the_module_says(monkeypatch):
 
 
 @pytest.mark.sim
-def test_a_ring_is_kept_until_a_larger_one_is_wanted(small):
+def test_a_ring_is_kept_until_a_larger_one_is_needed(small):
     sizes = []
     for words in (4, 2, 5, 3, 100):
         with runtime.kept_ring(words) as ring:
@@ -230,11 +230,11 @@ def test_a_ring_is_kept_until_a_larger_one_is_wanted(small):
     assert sizes == [4, 4, 8, 8, WORDS]
 
 
-# --------------------------------------------------------------------------------------------------- nothing left over
+# ----------------------------------------------------------------------------------------------- resources are freed
 
 
 @pytest.mark.sim
-def test_a_ring_is_kept_until_it_is_given_back(small):
+def test_a_ring_is_kept_until_memory_is_released(small):
     runtime._upload(some(400))
     (own,) = kept()
     runtime._upload(some(400, np.int32))
@@ -246,20 +246,20 @@ def test_a_ring_is_kept_until_it_is_given_back(small):
 @pytest.mark.sim
 @pytest.mark.parametrize("piece", [0, 1, 5, 24])
 @pytest.mark.parametrize("error", [RuntimeError, KeyboardInterrupt])
-def test_an_error_in_a_thread_that_fills_is_raised_and_leaves_nothing_behind(late, piece, error):
+def test_an_error_in_a_thread_is_raised_and_the_ring_is_freed(late, piece, error):
     def fill(first, words):
         if first == piece * WORDS:
-            raise error("lightning")
+            raise error("a fault")
 
-    with pytest.raises(error, match="lightning"):
+    with pytest.raises(error, match="a fault"):
         runtime.fill_from_host(np.zeros(25 * WORDS, np.int64), fill)
     assert not kept() and not feeding()
     assert np.array_equal(runtime._upload(some(400)), some(400))
 
 
 @pytest.mark.sim
-def test_an_interruption_leaves_nothing_behind(late, monkeypatch):
-    """Whatever the host is doing: it waits for the device here."""
+def test_the_ring_is_freed_after_an_interruption(late, monkeypatch):
+    """Here while the host waits for the device."""
 
     def interrupted(event):
         raise KeyboardInterrupt
@@ -272,7 +272,7 @@ def test_an_interruption_leaves_nothing_behind(late, monkeypatch):
 
 
 @pytest.mark.sim
-def test_who_comes_in_between_has_a_ring_of_his_own(small):
+def test_a_copy_during_another_one_has_its_own_ring(small):
     inner = []
 
     def fill(first, piece):
@@ -290,7 +290,7 @@ def test_who_comes_in_between_has_a_ring_of_his_own(small):
 
 
 @pytest.mark.sim
-def test_threads_have_rings_of_their_own(small):
+def test_each_thread_has_its_own_ring(small):
     def send(seed):
         arrays = [some(size, np.int32) for size in range(seed, 4000, 397)]
         same = all(np.array_equal(runtime._upload(array), array) for array in arrays)
@@ -326,7 +326,7 @@ print(same, os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
 
 
 @pytest.mark.parametrize("engine", [pytest.param(name, marks=getattr(pytest.mark, name)) for name in runtime.ENGINES])
-def test_a_process_that_keeps_a_ring_ends(engine):
+def test_a_process_with_a_ring_can_end(engine):
     ran = subprocess.run(
         [sys.executable, "-W", "ignore", "-c", PROCESS, engine], capture_output=True, text=True, timeout=120
     )
@@ -335,7 +335,7 @@ def test_a_process_that_keeps_a_ring_ends(engine):
 
 @pytest.mark.sim
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are not forked on this system")
-def test_a_forked_child_makes_a_ring_of_its_own():
+def test_a_forked_child_makes_its_own_ring():
     ran = subprocess.run(
         [sys.executable, "-W", "ignore", "-c", FORK], capture_output=True, text=True, timeout=120, check=True
     )
@@ -347,7 +347,7 @@ def test_a_forked_child_makes_a_ring_of_its_own():
 
 @pytest.mark.gpu
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_all_of_an_array_arrives_on_a_gpu(dtype):
+def test_uploads_to_a_gpu_are_complete(dtype):
     slot = 8 * staging.SLOT_WORDS // np.dtype(dtype).itemsize
     for size in (0, 1, slot - 1, slot, slot + 1, (staging.SLOTS + 1) * slot + 3):
         array = some(size, dtype)
@@ -369,8 +369,8 @@ def test_arrays_of_any_layout_on_a_gpu(tmp_path):
 
 
 @pytest.mark.gpu
-def test_work_before_and_after_finds_what_it_should():
-    """Memory that a kernel still reads may be the next array's: it is written to when the kernel is done."""
+def test_uploads_are_ordered_with_kernels():
+    """Memory may be reused for the next array while a kernel still reads it: the copy waits for the kernel."""
     size = 16 << 20
     ones, twos = np.full(size, 1, np.uint8), np.full(size, 2, np.uint8)
     for _ in range(20):
@@ -385,8 +385,8 @@ def test_work_before_and_after_finds_what_it_should():
 
 @pytest.mark.gpu
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_large_arrays_come_back(dtype):
-    """Of any library and shape; what was launched before is done when they do."""
+def test_large_arrays_are_downloaded(dtype):
+    """Of any library and shape, after the kernels that were launched before."""
     cupy = pytest.importorskip("cupy")
     array = some(5 * runtime.LARGE // np.dtype(dtype).itemsize, dtype)
     there = cupy.asarray(array)
@@ -400,7 +400,7 @@ def test_large_arrays_come_back(dtype):
 
 
 @pytest.mark.gpu
-def test_pinned_memory_is_given_back():
+def test_pinned_memory_is_released():
     """The driver refuses to pin what is pinned, and to unpin what is not."""
     runtime.to_device(np.zeros(2 * runtime.LARGE, np.uint8))
     (own,) = kept()
