@@ -325,6 +325,16 @@ def test_a_worker_keeps_its_plan():
         assert worker._held[None].planned[-1].of == 3
 
 
+@pytest.mark.sim
+def test_a_worker_without_memory_for_a_share_says_so(monkeypatch):
+    def full(plan):
+        raise MemoryError("CUDA_ERROR_OUT_OF_MEMORY")
+
+    monkeypatch.setattr("tcgpu.kernels.Plan.allocate", full)
+    with ThreadPoolExecutor(1) as executor, pytest.raises(DoesNotFit, match="OUT_OF_MEMORY"):
+        pool.count(tcgpu.generate.clique(9), executor, method="adaptive", engine="sim")
+
+
 class Scripted(Executor):
     """An executor of a fake worker: a result is what `answer(task, part, columns)` returns or raises."""
 

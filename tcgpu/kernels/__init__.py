@@ -16,7 +16,7 @@ import numpy as np
 
 from tcgpu.declarations import check_integer
 from tcgpu.engines import runtime
-from tcgpu.errors import GraphError, MethodError
+from tcgpu.errors import GraphError, MethodError, TcgpuError
 from tcgpu.kernels import simulated
 from tcgpu.progress import each_part
 
@@ -175,6 +175,8 @@ def fitting(what):
     """
     try:
         yield
+    except TcgpuError:  # its message names the way out already
+        raise
     except Exception as error:
         if type(error).__name__ not in ("OutOfMemory", "OutOfMemoryError") and "OUT_OF_MEMORY" not in str(error):
             raise
