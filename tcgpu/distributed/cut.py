@@ -15,6 +15,7 @@ longer one. Of a large graph a sample of the edges is examined.
 from bisect import bisect_right
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 import numpy as np
 
@@ -122,9 +123,9 @@ def slices(graph: Graph, parts: int = MANY_PARTS, sample: int = SAMPLE, work: Ca
     """
     if parts < 1:
         raise GraphError(f"a graph is cut into 1 part or more, not {parts}")
-    positions, _, _, work = sampled(graph, sample, work)
-    total = float(work.sum())
-    before = np.concatenate(([0.0], np.cumsum(work)))
+    positions, _, _, works = sampled(graph, sample, work)
+    total = float(works.sum())
+    before: np.ndarray = np.append(0.0, np.cumsum(works))
     ends = np.interp(np.arange(1, parts) * (total / parts), before, np.append(positions, graph.m)).astype(np.int64)
     cuts = [0, *ends.tolist(), graph.m]
     return [Part(first, last, 0, graph.n, total / parts) for first, last in zip(cuts, cuts[1:])]
@@ -159,7 +160,7 @@ def ranges(graph: Graph, max_bytes: int) -> list[int]:
     while cuts[-1] < graph.n:
         begin = cuts[-1]
         ends = range(begin + 1, graph.n + 1)
-        fitting = bisect_right(ends, max_bytes, key=lambda end, begin=begin: column_bytes(graph, begin, end))
+        fitting = bisect_right(ends, max_bytes, key=partial(column_bytes, graph, begin))
         if not fitting:
             raise GraphError(
                 f"column {begin} alone takes {column_bytes(graph, begin, begin + 1):,} bytes on the device, "

@@ -26,7 +26,7 @@ from tcgpu.progress import watched
 
 CONNECT_SECONDS = 20  # to wait for a Dask scheduler
 
-_engines = WeakKeyDictionary()  # executor -> the engine of its workers
+_engines: WeakKeyDictionary[Executor, str] = WeakKeyDictionary()  # of the workers of an executor
 
 
 class Workers:
@@ -183,9 +183,9 @@ def threads():
 
 POOLS = {"gpus": gpus, "processes": processes, "threads": threads}
 
-_pools = {}  # name -> executor
+_pools: dict[str, Executor] = {}  # by name
 _lock = fork_safe_lock()
-_of_parent = []  # in a forked child, the parent's pools: deleting them would write to the parent's pipes
+_of_parent: list[dict] = []  # in a forked child, the parent's pools: deleting them would write to the parent's pipes
 
 
 def own_pool(name):

@@ -30,6 +30,7 @@ from tcgpu.distributed.journal import fingerprint, open_journal
 from tcgpu.distributed.shared_graph import SharedGraph
 from tcgpu.distributed.worker import DoesNotFit, GraphMissing, Task, method_of, opened
 from tcgpu.errors import GraphError, WorkerLost
+from tcgpu.graph import Graph
 from tcgpu.progress import progress as progress_bar
 from tcgpu.registry import choose, on_engine
 
@@ -156,7 +157,7 @@ def _progress(progress, graph, parts):
     return progress_bar(progress, work, f"counting {graph.m:,} edges in {len(parts)} parts")
 
 
-_names = WeakKeyDictionary()  # Graph -> its token and the fingerprint of a sample of it
+_names: WeakKeyDictionary[Graph, tuple[str, str]] = WeakKeyDictionary()  # token, and fingerprint of a sample
 
 
 class Job:

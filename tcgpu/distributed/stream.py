@@ -160,7 +160,7 @@ class Request(NamedTuple):
 class Streaming:
     """One count of a graph on the engine's device, in at most `limit` bytes of its memory; None: in what is free.
 
-    After `count`, `device_bytes` and `pinned_bytes` tell how much memory it took.
+    `device_bytes` is the memory that it takes there, and after `count`, `pinned_bytes` that on the host.
     """
 
     def __init__(self, graph, limit=None, **knobs):
@@ -168,7 +168,7 @@ class Streaming:
         free = runtime.memory_free() - device_parts.MARGIN
         self.limit = free if limit is None else min(limit, free)
         self.layout = layout(graph, self.limit)
-        self.device_bytes = self.pinned_bytes = 0
+        self.device_bytes, self.pinned_bytes = self.layout.device_bytes, 0
 
     def count(self, resume=None, progress=None):
         """The number of triangles. resume: the path of a journal; progress: as in `tcgpu.count`."""
@@ -185,17 +185,12 @@ class Streaming:
 
     def _allocate(self, ring):
         self.stream, self.feeder = runtime.Stream(), Feeder(ring)
-        self.total, self.totals = self._array(1, 0), runtime.pinned(MAX_PENDING, np.int64)
+        self.total, self.totals = runtime.device_array(1, np.int64, 0), runtime.pinned(MAX_PENDING, np.int64)
         self.pending = deque()  # (part, where its total is copied to, event), of the parts that are launched
-        self.staying = Buffer(self._array(self.layout.stay_words))
-        self.moving = deque(Buffer(self._array(self.layout.move_words)) for _ in range(self.layout.buffers))
+        self.staying = Buffer(runtime.device_array(self.layout.stay_words, np.int64))
+        sizes = [self.layout.move_words] * self.layout.buffers
+        self.moving = deque(Buffer(runtime.device_array(words, np.int64)) for words in sizes)
         self.pinned_bytes = ring.nbytes + self.totals.nbytes
-
-    def _array(self, words, fill=None):
-        self.device_bytes += 8 * words
-        if self.device_bytes > self.limit:
-            raise AssertionError(f"{self.device_bytes:,} bytes of the device are more than the limit of {self.limit:,}")
-        return runtime.device_array(words, np.int64, fill)
 
     def _run(self, journal, bar):
         """Count all parts that are not done. Columns are requested some parts ahead of the launch."""

@@ -283,8 +283,8 @@ class HeldGraph:
         self.plan = plan
 
 
-_held = {}  # GPU number, or None for no GPU -> HeldGraph
-_of_this_process = WeakValueDictionary()  # token -> Graph: workers that are threads of this process need no copy
+_held: dict[int | None, HeldGraph] = {}  # by the number of the GPU; None for no GPU
+_of_this_process: WeakValueDictionary[str, Graph] = WeakValueDictionary()  # by token: for workers that are threads
 _lock = fork_safe_lock()
 
 
@@ -333,7 +333,7 @@ def _mapped(source):
 # ----------------------------------------------------------------------------------------------- the GPU of each worker
 
 _thread = threading.local()
-_threads_on = Counter()  # GPU number -> threads of this process that use it
+_threads_on: Counter[int] = Counter()  # GPU number -> threads of this process that use it
 
 
 def process_and_gpus():
