@@ -42,15 +42,10 @@ ACTIVITIES = {  # of a lane in a step -> colour; where several are true, the las
     "reads global memory": BLUE,
     "changes memory atomically": ORANGE,
 }
-COMPARED = {  # measure that methods are compared by -> in words
+COMPARED = BY | {  # measure that methods are compared by -> in words
     "estimated_us": "estimated time, µs",
-    "load_requests": "requests to read global memory",
     "sectors_per_request": "sectors per request",
     "lanes": "active lanes of a step, of 32",
-    "shared_requests": "requests for shared memory",
-    "bank_conflicts": "bank conflicts",
-    "atomics": "atomic operations",
-    "bytes_moved": "bytes moved",
 }
 
 

@@ -158,7 +158,7 @@ class Trace:
     machine: Machine = field(default_factory=Machine.recorded)
 
     def chosen(self, stage: str | None = None, kernel: str | None = None) -> list[Launch]:
-        """The launches of a stage, "setup" or "count", or of both; with `kernel`, only those of that kernel."""
+        """Return the launches of a stage, "setup" or "count", or of both; with `kernel`, only those of that kernel."""
         if stage not in (*STAGES, None):
             raise GraphError(f"stage is 'setup', 'count' or None for both, not {stage!r}")
         found = [launch for launch in self.launches if stage in (None, launch.stage)]
@@ -169,17 +169,17 @@ class Trace:
         return found
 
     def main(self, kernel: str | None = None) -> Launch:
-        """The counting launch that takes longest; with `kernel`, that kernel's launch that takes longest."""
+        """Return the counting launch that takes longest; with `kernel`, the longest launch of that kernel."""
         found = self.chosen(None if kernel else "count", kernel)
         return max(found, key=lambda launch: launch.nanoseconds(self.machine))
 
     def totals(self, stage: str | None = "count", kernel: str | None = None) -> dict:
-        """All measures of these launches together; `estimated_us` is in microseconds."""
+        """Return all measures of these launches together; `estimated_us` is in microseconds."""
         launches = self.chosen(stage, kernel)
         return finish({"estimated_us": 0.0} | added(launch.totals(self.machine) for launch in launches))
 
     def kernels(self, stage: str | None = None) -> Table:
-        """A row per launch."""
+        """Return a row per launch."""
         rows = []
         for launch in self.chosen(stage):
             shape = {"stage": launch.stage, "kernel": launch.kernel, "blocks": launch.blocks, "threads": launch.threads}
@@ -187,7 +187,7 @@ class Trace:
         return Table(rows, "stage", "kernel", "blocks", "threads", *SHOWN, "estimated_us")
 
     def lines(self, stage: str | None = "count", kernel: str | None = None) -> Table:
-        """A row per line of the source that did something, of kernels and of the functions that they call.
+        """Return a row per line of the source that did something, of kernels and of the functions that they call.
 
         `share` is the line's part of the time of all warps, from 0 to 1.
         """
@@ -211,13 +211,13 @@ class Trace:
         return {place: finish(measures) for place, measures in found.items()}
 
     def balance(self, per: str = "thread", of: str = "loads", kernel: str | None = None) -> np.ndarray:
-        """How much each "thread", "warp" or "block" of the main launch did of the "steps", "loads" or "atomics"."""
+        """Return how many "steps", "loads" or "atomics" each "thread", "warp" or "block" of the main launch did."""
         if per not in ("thread", "warp", "block") or of not in ("steps", "loads", "atomics"):
             raise GraphError(f"balance is per thread, warp or block, of steps, loads or atomics, not per {per} of {of}")
         return self.main(kernel).balance(per, of)
 
     def show(self, by: str = "time", kernel: str | None = None):
-        """All charts of the kernel that takes longest, or of `kernel`, in one picture."""
+        """Draw all charts of the kernel that takes longest, or of `kernel`, in one picture."""
         return _pictures().draw_all(self, by, kernel=kernel)
 
     def draw_source(self, *args, **options):
@@ -244,6 +244,7 @@ class Trace:
 
     @property
     def headline(self) -> str:
+        """The triangles and the estimated time, in a sentence."""
         time = self.totals()["estimated_us"]
         return (
             f"{self.method} traced on {self.graph.m:,} edges: {self.triangles:,} triangles; its counting kernels would "
@@ -255,7 +256,7 @@ class Traces(list):
     """Traces of one graph, one per method. Prints as a table with a row for each."""
 
     def totals(self, stage: str | None = "count") -> Table:
-        """A row per method."""
+        """Return a row per method."""
         rows = [{"method": trace.method, "triangles": trace.triangles} | trace.totals(stage) for trace in self]
         return Table(rows, "method", "triangles", *SHOWN, "bytes_moved", "estimated_us")
 

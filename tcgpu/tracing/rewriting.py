@@ -42,7 +42,7 @@ class Site(NamedTuple):
     branches: tuple = ()  # of a load: the branches that it is in, a number each
 
 
-SITES = {}  # number -> Site, of every function that was traced in this process
+SITES: dict[int, Site] = {}  # number -> Site, of every function that was traced in this process
 _numbers = itertools.count()
 
 

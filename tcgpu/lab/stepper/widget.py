@@ -61,7 +61,7 @@ def step(
     GraphError
         If the graph is too large, or there is nothing to show.
     """
-    frames = []
+    frames: list[Frame] = []
     for frame in steps(graph, method, order=order, column=column, edge=edge, **knobs):
         if len(frames) == MAX_FRAMES:
             raise GraphError(f"this takes more than {MAX_FRAMES:,} steps: take a smaller graph, or a column of it")
