@@ -1,4 +1,4 @@
-"""Both engines of kernels: engines, arrays, intrinsics, and what goes wrong in kernels."""
+"""Both engines of kernels: arrays, intrinsics, timing, plans, and errors in kernels."""
 
 import subprocess
 import sys
@@ -22,12 +22,12 @@ THREADS = 40  # a whole warp and a part of one
 # ------------------------------------------------------------------------------------------------------------- engines
 
 
-def test_a_process_without_a_gpu_has_the_simulator_and_says_why():
+def test_the_engine_of_the_process_has_a_reason():
     assert runtime.ENGINE in runtime.ENGINES and runtime.REASON
     assert runtime.engine() == runtime.ENGINE
 
 
-def test_using_the_simulator_lasts_for_the_with():
+def test_using_an_engine_ends_with_the_with():
     with runtime.using("sim"):
         assert runtime.engine() == "sim"
         assert naive.plan(Graph.from_edges([0, 0, 1], [1, 2, 2])).count() == 1
@@ -35,13 +35,13 @@ def test_using_the_simulator_lasts_for_the_with():
 
 
 @pytest.mark.parametrize("name", ["cpu", "tpu", ""])
-def test_an_engine_that_is_none_is_refused(name):
+def test_an_unknown_engine_is_refused(name):
     with pytest.raises(ValueError, match="no engine"), runtime.using(name):
         pass
 
 
 @pytest.mark.parametrize("visible", ["", "-1", " "])
-def test_a_process_that_is_shown_no_gpu_has_none(monkeypatch, visible):
+def test_no_gpu_is_visible_if_the_environment_hides_them(monkeypatch, visible):
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
     assert runtime.visible_gpus() == 0
 
@@ -49,21 +49,21 @@ def test_a_process_that_is_shown_no_gpu_has_none(monkeypatch, visible):
 @pytest.mark.parametrize(
     "visible, named", [("0", ["0"]), ("2, 3", ["2", "3"]), ("1,-1,2", ["1"]), ("-1", []), ("", [])]
 )
-def test_gpus_that_the_environment_names(visible, named, monkeypatch):
-    """The list ends where it names none."""
+def test_the_environment_restricts_visible_gpus(visible, named, monkeypatch):
+    """The list ends at -1."""
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
     monkeypatch.setattr("tcgpu.engines.choice._gpus_here", lambda: 4)
     assert named_gpus() == named and runtime.visible_gpus() == len(named)
 
 
-def test_all_gpus_are_visible_where_the_environment_names_none(monkeypatch):
+def test_all_gpus_are_visible_by_default(monkeypatch):
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
     monkeypatch.setattr("tcgpu.engines.choice._gpus_here", lambda: 4)
     assert named_gpus() is None and runtime.visible_gpus() == 4
 
 
 @pytest.mark.parametrize("asked, engine", [("1", "sim"), ("0", runtime.ENGINE)])
-def test_numbas_own_switch_is_honoured(asked, engine, monkeypatch):
+def test_numbas_variable_selects_the_simulator(asked, engine, monkeypatch):
     monkeypatch.setenv("NUMBA_ENABLE_CUDASIM", asked)
     code = "from tcgpu.engines import runtime; from tcgpu.kernels.report import naive; from tcgpu import Graph; " + (
         "print(runtime.ENGINE, naive.plan(Graph.from_edges([0, 0, 1], [1, 2, 2])).count())"
@@ -86,7 +86,7 @@ def test_a_child_forked_after_the_import_counts():
     assert ran.stdout.split() == ["1", "1"], ran.stderr
 
 
-def test_facts_name_the_device():
+def test_facts_of_the_device():
     facts = runtime.facts().asdict()
     assert facts["name"] and facts["sms"] >= 1 and facts["shared_per_block"] >= 48 << 10
     assert facts["memory_bytes"] >= runtime.memory_free() > 0
@@ -96,7 +96,7 @@ def test_facts_name_the_device():
 
 
 class OnlyDLPack:
-    """An array of a library that speaks nothing but DLPack."""
+    """An array of a library that supports DLPack only."""
 
     def __init__(self, array):
         self.array = array
@@ -109,14 +109,14 @@ class OnlyDLPack:
 
 
 @pytest.mark.parametrize("wrap", [np.asarray, list, OnlyDLPack, memoryview])
-def test_any_array_comes_to_the_host(wrap):
+def test_arrays_of_any_library_are_copied_to_the_host(wrap):
     array = np.arange(7, dtype=np.int32)
     found = runtime.to_host(wrap(array))
     assert isinstance(found, np.ndarray) and np.array_equal(found, array)
 
 
 @pytest.mark.parametrize("fill", [None, 0, -1])
-def test_device_arrays_are_made_filled_and_read(fill):
+def test_device_arrays_are_created_filled_and_read(fill):
     array = runtime.device_array(5, np.int64, fill)
     if fill is not None:
         assert runtime.to_host(array).tolist() == [fill] * 5
@@ -154,7 +154,7 @@ def every_intrinsic(out):
     out[10, thread] = uint32(cuda.match_any_sync(lanes, int32(lane // 4)))
 
 
-def test_intrinsics_do_what_cuda_says():
+def test_intrinsics_follow_cuda():
     out = runtime.device_array(11 * THREADS, np.int64, 0).reshape(11, THREADS)
     every_intrinsic.launch(1, THREADS, out)
     found = runtime.to_host(out)
@@ -226,7 +226,7 @@ def has_the_barrier(out):
     out[cuda.threadIdx.x] = memory[7 - cuda.threadIdx.x]
 
 
-def waits_in_vain(out):
+def waits_forever(out):
     if cuda.threadIdx.x == 0:
         cuda.syncthreads()
     else:
@@ -252,13 +252,13 @@ def has_two_arrays_in_a_line(out):
     out[0] = one[0]
 
 
-def test_shared_memory_is_rubbish_until_it_is_written():
+def test_shared_memory_is_uninitialized():
     out = np.zeros(4, np.int32)
     simulate(reads_before_writing, 1, 4, (out,))
     assert (out != 0).all()
 
 
-def test_a_missing_barrier_shows_in_some_order_of_the_threads():
+def test_a_missing_barrier_changes_results_in_some_order_of_the_threads():
     def results(function):
         found = set()
         for seed in range(10):
@@ -271,9 +271,9 @@ def test_a_missing_barrier_shows_in_some_order_of_the_threads():
     assert results(has_the_barrier) == {(7, 6, 5, 4, 3, 2, 1, 0)}
 
 
-def test_waiting_in_vain_is_told_at_once():
+def test_a_barrier_that_is_never_reached_is_an_error():
     with pytest.raises(RuntimeError, match="never reach"):
-        simulate(waits_in_vain, 1, 3, (np.zeros(3),))
+        simulate(waits_forever, 1, 3, (np.zeros(3),))
 
 
 def test_an_error_names_the_thread_and_the_line():
@@ -283,13 +283,13 @@ def test_an_error_names_the_thread_and_the_line():
     assert caught.traceback[-1].lineno + 1 == writes_outside.__code__.co_firstlineno + 2
 
 
-def test_threads_that_have_returned_hold_nobody_up():
+def test_barriers_do_not_wait_for_threads_that_have_returned():
     out = np.zeros(8, np.int64)
     simulate(returns_early, 1, 8, (out,))
     assert out.tolist() == [7, 7, 7, 0, 0, 0, 0, 0]
 
 
-def test_shared_arrays_in_one_line_are_two():
+def test_two_shared_arrays_in_one_line_are_different():
     out = np.zeros(1, np.int32)
     simulate(has_two_arrays_in_a_line, 1, 1, (out,))
     assert out[0] == 1
@@ -303,7 +303,7 @@ def triangle():
     return Graph.from_edges([0, 0, 1], [1, 2, 2])
 
 
-def test_a_plan_says_what_it_takes_and_lets_go_of_it(triangle):
+def test_a_plan_allocates_what_it_says_and_frees_it(triangle):
     plan = naive.plan(triangle)
     assert plan.device_bytes == 3 * 4 + 3 * 4 + 4 * 8 + 8  # row_idx, col_of, col_ptr, total
     plan.allocate()
@@ -318,14 +318,14 @@ def test_a_plan_says_what_it_takes_and_lets_go_of_it(triangle):
     assert not plan.arrays
 
 
-def test_what_does_not_fit_is_refused_before_any_launch(triangle, monkeypatch):
+def test_a_plan_that_does_not_fit_is_refused_before_any_copy(triangle, monkeypatch):
     monkeypatch.setattr(runtime, "memory_free", lambda: 10)
     monkeypatch.setattr(runtime, "to_device", lambda array: pytest.fail("copied something"))
     with pytest.raises(GraphError, match="naive needs 64 bytes on the device, which has 10 free"):
         naive.plan(triangle).count()
 
 
-def test_the_simulator_refuses_what_would_take_it_hours(triangle):
+def test_the_simulator_refuses_a_plan_that_takes_hours(triangle):
     plan = naive.plan(triangle)
     plan.work = 10**13
     with runtime.using("sim"), pytest.raises(GraphError, match=r"about \d+ days in the simulator.*engine='cpu'"):
@@ -333,13 +333,13 @@ def test_the_simulator_refuses_what_would_take_it_hours(triangle):
 
 
 @pytest.mark.parametrize("blocks, threads", [(0, 32), (1, 0), (1, 1025), (2**31, 1)])
-def test_a_shape_that_no_gpu_launches_is_refused(blocks, threads):
+def test_an_invalid_launch_shape_is_refused(blocks, threads):
     with pytest.raises(MethodError):
         Plan("some", {}, {}, [Step(add_all, blocks, threads, ())])
 
 
 @pytest.mark.parametrize("value", [0, -1, 11, 2.5, "3", True, None])
-def test_a_knob_out_of_range_is_refused_by_name(value):
+def test_a_knob_out_of_range_is_refused(value):
     with pytest.raises(MethodError, match="columns is a whole number from 1 to 10"):
         check_integer("columns", value, 1, 10)
 
@@ -353,7 +353,7 @@ def test_no_more_blocks_than_there_is_work():
 
 @pytest.mark.gpu
 @pytest.mark.skipif(runtime.visible_gpus() < 2, reason="takes two GPUs")
-def test_a_process_that_used_two_gpus_ends_well():
+def test_a_process_that_used_two_gpus_can_end():
     code = (
         "from concurrent.futures import ThreadPoolExecutor\n"
         "import tcgpu\n"
