@@ -32,6 +32,7 @@ import tcgpu
 from tcgpu import cpu, datasets
 from tcgpu.errors import GraphError, TcgpuError
 from tcgpu.generators import GENERATORS
+from tcgpu.generators import edges as drawn_edges
 from tcgpu.graph import Graph, as_graph
 from tcgpu.kernels import simulated
 from tcgpu.kernels.chatterjee.chunks import split
@@ -283,7 +284,7 @@ def table1_graphs(share):
             yield entry.name, datasets.load(entry.name)
     for scale in (scale + round(math.log2(share)) for scale in GRAPH500):
         if scale >= 1:
-            yield f"graph500-scale{scale}-ef16", GENERATORS["rmat"].edges(scale)[:2]
+            yield f"graph500-scale{scale}-ef16", drawn_edges("rmat", scale)[:2]
 
 
 def methods_that_fit(methods, graph, engine):
@@ -400,7 +401,7 @@ def tricore(methods=None, *, engine, repeats, share):
     methods: of those that are run on each graph, which ones; all if None. A row has the amount of work.
     """
     for name, size, runs in TRICORE:
-        raw = GENERATORS["rmat"].edges(**scaled(size, share))
+        raw = drawn_edges("rmat", **scaled(size, share))
         chosen = [method for method in runs if methods is None or method in methods]
         found = measure(raw, chosen, knobs=[{}, {"cached": False}], engine=engine, order="degree",
                         repeats=fewer(repeats, raw[0].size), name=name)  # fmt: skip

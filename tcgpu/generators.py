@@ -28,10 +28,11 @@ LARGEST = {"seed": 2**63 - 1, "scale": 30, "a": 1, "b": 1, "c": 1, "a + b + c": 
 EDGE_BYTES, VERTEX_BYTES = 32, 24  # memory for each while a Graph is made
 
 GENERATORS: dict[str, Callable[..., Graph]] = {}  # by name
+_EDGES: dict[str, Callable[..., tuple[np.ndarray, np.ndarray, int]]] = {}  # what draws their edges
 
 
 def _generator(draw):
-    """Decorate a function that draws edges `(u, v, n)`: it then returns a Graph. Its attribute `edges` draws edges."""
+    """Decorate a function that draws edges `(u, v, n)`, so that it returns a Graph; `edges` still draws its edges."""
     signature = inspect.signature(draw).replace(return_annotation=Graph)
 
     @functools.wraps(draw)
@@ -47,8 +48,8 @@ def _generator(draw):
         call = ", ".join(f"{name}={value}" for name, value in given.items())
         return Graph.from_edges(*raw(*args, **knobs), name=f"{draw.__name__}({call})")
 
-    generate.__signature__, generate.edges = signature, raw
-    GENERATORS[draw.__name__] = generate
+    generate.__signature__ = signature
+    GENERATORS[draw.__name__], _EDGES[draw.__name__] = generate, raw
     return generate
 
 
@@ -69,7 +70,7 @@ def edges(name: str, *args, **knobs) -> tuple[np.ndarray, np.ndarray, int]:
     """
     if name not in GENERATORS:
         raise GraphError(unknown("generator", name, GENERATORS))
-    return GENERATORS[name].edges(*args, **knobs)
+    return _EDGES[name](*args, **knobs)
 
 
 # Classes of graphs that the papers use
@@ -158,9 +159,9 @@ def mesh3d(planes: int, rows: int, cols: int, nonzeros_per_column: float = 7.39,
     u, v = _grid_edges(sizes, (0, 0, 1), (0, 1, 0), (1, 0, 0), (0, 1, 1), (1, 0, 1), (1, 1, 0), (1, 1, 1))
     wanted = round(nonzeros_per_column * n)
     if wanted < u.size:
-        return *_subset(u, v, wanted, random), n
+        return *_subset((u, v), wanted, random), n
     more = _grid_edges(sizes, (0, 1, -1), (1, 0, -1), (1, -1, 0), (1, 1, -1), (1, -1, 1), (1, -1, -1))
-    return *np.concatenate([(u, v), _subset(*more, wanted - u.size, random)], axis=1), n
+    return *np.concatenate([(u, v), _subset(more, wanted - u.size, random)], axis=1), n
 
 
 @_generator
@@ -375,10 +376,10 @@ def _grid_edges(sizes, *steps):
     return np.concatenate(u), np.concatenate(v)
 
 
-def _subset(u, v, wanted, random):
-    """`wanted` of the edges at random, or all of them if there are fewer, in their order."""
-    chosen = np.sort(random.choice(u.size, wanted))
-    return u[chosen], v[chosen]
+def _subset(ends, wanted, random):
+    """`wanted` of the edges at random, or all of them if there are fewer, in their order; `ends` is their (u, v)."""
+    chosen = np.sort(random.choice(ends[0].size, wanted))
+    return ends[0][chosen], ends[1][chosen]
 
 
 def _with_bends(u, v, n, count):

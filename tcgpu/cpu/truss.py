@@ -98,16 +98,16 @@ def numbers(graph):
         return cpu.in_edge_order_of(graph, own, found)
     rest = _remaining(left, support, own.col_of, own.row_idx, own.n)
     scratch = _scratch(rest)
-    while rest.origin.size:
-        _open_window(rest.support, scratch)
+    while True:
+        _open_window(rest.support, np.zeros(int(rest.support.max()) + 2, np.int64), scratch.window, scratch.counters)
         _peel_window(rest, scratch, found)
         left = np.flatnonzero(rest.support >= 0)
-        if _all_equal(rest.support[left]):
-            found[rest.origin[left]] = rest.support[left] + 2
-            break
+        support = rest.support[left]
+        if _all_equal(support):
+            found[rest.origin[left]] = support + 2
+            return cpu.in_edge_order_of(graph, own, found)
         if left.size <= SHRINK * rest.origin.size:
             rest = _remaining(left, rest.support, rest.first, rest.second, rest.indptr.size - 1, rest.origin)
-    return cpu.in_edge_order_of(graph, own, found)
 
 
 def _all_equal(support):
@@ -177,19 +177,6 @@ def _scratch(rest):
     )
 
 
-def _open_window(support, scratch):
-    """List the edges of the next levels: as many levels as make up for reading all edges once a level."""
-    edges = np.bincount(support[support >= 0])  # of each level
-    levels = np.flatnonzero(edges)
-    listed = np.cumsum(edges[levels])
-    number = max(1, np.count_nonzero(np.arange(1, levels.size + 1) * listed <= listed[-1]))
-    end = int(levels[number - 1]) + 1
-    window = np.flatnonzero((support >= 0) & (support < end))
-    scratch.window[: window.size] = window
-    scratch.counters[:] = 0
-    scratch.counters[[LEVEL, END, LISTED]] = levels[0], end, window.size
-
-
 def _peel_window(rest, scratch, found):
     """Peel all edges of the window; write their truss numbers to `found`."""
     workers = threads()
@@ -219,6 +206,34 @@ def _fill_neighbourhoods(
         indices[put], edge[put] = u, e
         length[u] += 1
         length[v] += 1
+
+
+@jit
+def _open_window(support, edges, window, counters):
+    """List the edges of the next levels: as many levels as make up for reading all edges once a level.
+
+    edges: zeros, one for each level and one more; filled with the number of edges.
+    """
+    left = I64(0)
+    for e in range(support.size):
+        if support[U64(e)] >= 0:
+            edges[U64(support[U64(e)])] += 1
+            left += 1
+    lowest = 0
+    while left and not edges[lowest]:
+        lowest += 1
+    end, levels, inside = lowest, 0, I64(0)
+    while end < edges.size and (levels == 0 or (levels + 1) * (inside + edges[end]) <= left):
+        levels += edges[end] > 0
+        inside += edges[end]
+        end += 1
+    listed = 0
+    for e in range(support.size):
+        if 0 <= support[U64(e)] < end:
+            window[U64(listed)] = e
+            listed += 1
+    counters[:] = 0
+    counters[LEVEL], counters[END], counters[LISTED] = lowest, end, listed
 
 
 @jit
