@@ -1,6 +1,6 @@
 """What all charts share: figures that a notebook shows without pyplot, and three colours.
 
-Colours have one meaning everywhere: blue is data, orange is what the chart points out, grey is the rest.
+Blue is data, orange is what the chart points out, grey is the rest.
 """
 
 import io
@@ -14,20 +14,20 @@ _font_lock = fork_safe_lock()
 
 
 class Picture(Figure):
-    """A figure that a notebook shows by itself, without pyplot and its global state."""
+    """A figure that a notebook shows as the last line of a cell, without pyplot and its global state."""
 
     def _repr_png_(self):
         return png(self)
 
 
-def png(figure, dpi=110):
-    """A figure as the bytes of a PNG file. One at a time: matplotlib's fonts are not safe for threads."""
+def png(figure: Figure, dpi: float = 110) -> bytes:
+    """Return a figure as a PNG file. Threads take turns: matplotlib's fonts are not thread-safe."""
     memory = io.BytesIO()
     with _font_lock:
         figure.savefig(memory, format="png", dpi=dpi)
     return memory.getvalue()
 
 
-def axes(width=6.0, height=4.0, **grid):
-    """Axes on a new Picture of `width` x `height` inches; `grid`: arguments of `Figure.subplots`, like `ncols`."""
+def axes(width: float = 6.0, height: float = 4.0, **grid):
+    """Return axes on a new Picture of `width` x `height` inches. grid: arguments of `Figure.subplots`, like `ncols`."""
     return Picture(figsize=(width, height), layout="constrained").subplots(**grid)

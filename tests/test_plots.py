@@ -1,4 +1,4 @@
-"""Pictures: that each draws what it is given, judged by what is on its axes."""
+"""The charts: each draws what it is given, as its axes show."""
 
 import networkx as nx
 import numpy as np
@@ -10,7 +10,7 @@ CLUB = tcgpu.Graph.from_networkx(nx.karate_club_graph())
 
 
 def parts(picture):
-    """The line, polygon and dot collections of a picture's only axes, in order."""
+    """The collections of lines, polygons and dots on a picture's only axes."""
     return picture.axes[0].collections
 
 
@@ -20,7 +20,7 @@ def test_a_picture_shows_itself_in_a_notebook():
     assert repr(picture) == "<Picture size 500x500 with 1 Axes>"
 
 
-def test_a_graph_is_a_line_an_edge_a_dot_a_vertex_a_patch_a_triangle():
+def test_a_graph_has_a_line_per_edge_a_dot_per_vertex_and_a_patch_per_triangle():
     triangles = np.concatenate(list(tcgpu.list_triangles(CLUB)))
     lines, patches, dots = parts(plots.draw_graph(CLUB, triangles=triangles))
     assert len(lines.get_segments()) == CLUB.m
@@ -28,14 +28,14 @@ def test_a_graph_is_a_line_an_edge_a_dot_a_vertex_a_patch_a_triangle():
     assert len(dots.get_offsets()) == CLUB.n
 
 
-def test_positions_may_be_given_and_labels_need_not_be_numbers():
+def test_positions_can_be_given_and_vertex_labels_can_be_text():
     named = tcgpu.Graph.from_networkx(nx.Graph([("a", "b"), ("b", "c")]))
     places = [[0, 0], [1, 0], [1, 1]]
     assert parts(plots.draw_graph(named, positions=places))[-1].get_offsets().tolist() == places
     assert plots.layout(named).shape == (3, 2)
 
 
-def test_columns_are_squares_at_their_nonzeros_and_those_looked_at_stand_out():
+def test_columns_are_squares_at_their_nonzeros_in_two_colours():
     others, chosen = parts(plots.draw_columns(CLUB, looked_at=[0, 1]))
     assert len(others.get_offsets()) + len(chosen.get_offsets()) == CLUB.m
     assert len(chosen.get_offsets()) == len(CLUB.column(0)) + len(CLUB.column(1))
@@ -44,6 +44,6 @@ def test_columns_are_squares_at_their_nonzeros_and_those_looked_at_stand_out():
     }
 
 
-def test_column_lengths_of_every_graph():
+def test_column_lengths_have_a_line_per_graph():
     lines = plots.draw_column_lengths({"club": CLUB, "star": tcgpu.generate.star(9)}).axes[0].lines
     assert sum(lines[0].get_ydata()) == CLUB.n and sum(lines[1].get_ydata()) == 9

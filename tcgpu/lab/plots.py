@@ -1,17 +1,24 @@
 """Charts of graphs and their columns. Each function draws one, on the axes given or on a new figure."""
 
+from collections.abc import Iterable, Mapping
+
 import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.collections import LineCollection, PolyCollection
+from matplotlib.figure import Figure
+from numpy.typing import ArrayLike
 
 from tcgpu.figures import BLUE, GREY, ORANGE, axes
+from tcgpu.graph import Graph
 
 
-def draw_graph(graph, *, triangles=(), positions=None, ax=None):
-    """The graph as dots and lines, its triangles filled: all of `triangles`, rows of three vertices.
+def draw_graph(
+    graph: Graph, *, triangles: ArrayLike = (), positions: ArrayLike | None = None, ax: Axes | None = None
+) -> Figure:
+    """Draw a graph: vertices as dots, edges as lines, and `triangles`, rows of three vertices, as filled areas.
 
-    positions: an array of one point a vertex; without it, vertices that are joined are pulled together.
+    positions: an array with a point for each vertex; without it, those of `layout`.
     """
-    from matplotlib.collections import LineCollection, PolyCollection
-
     ax = ax or axes(5, 5)
     points = layout(graph) if positions is None else np.asarray(positions)
     lines = points[np.stack(graph.edges(), axis=1)]
@@ -27,8 +34,8 @@ def draw_graph(graph, *, triangles=(), positions=None, ax=None):
     return ax.figure
 
 
-def layout(graph, seed=1):
-    """A point for every vertex, by NetworkX's springs; vertices by number, whatever their labels."""
+def layout(graph: Graph, seed: int = 1) -> np.ndarray:
+    """Return an array with a point for each vertex, by NetworkX's spring layout."""
     import networkx as nx
 
     numbered = nx.empty_graph(graph.n)
@@ -37,8 +44,8 @@ def layout(graph, seed=1):
     return np.array([places[v] for v in range(graph.n)]).reshape(-1, 2)
 
 
-def draw_columns(graph, *, looked_at=(), ax=None):
-    """The strictly lower triangular matrix L as squares; the columns in `looked_at` and their nonzeros stand out."""
+def draw_columns(graph: Graph, *, looked_at: Iterable[int] = (), ax: Axes | None = None) -> Figure:
+    """Draw the nonzeros of L, the strictly lower triangular matrix; the columns in `looked_at` are orange."""
     ax = ax or axes(5, 5)
     looked_at = list(looked_at)
     rows, cols = graph.edges()
@@ -56,8 +63,8 @@ def draw_columns(graph, *, looked_at=(), ax=None):
     return ax.figure
 
 
-def draw_column_lengths(graphs, *, ax=None):
-    """How many columns have how many nonzeros, one line a graph: a dict of name -> Graph. Both axes logarithmic."""
+def draw_column_lengths(graphs: Mapping[str, Graph], *, ax: Axes | None = None) -> Figure:
+    """Draw how many columns have how many nonzeros, on logarithmic axes. graphs: a dict of name -> Graph."""
     ax = ax or axes(6, 3.5)
     for name, graph in graphs.items():
         lengths, columns = np.unique(graph.column_lengths, return_counts=True)
