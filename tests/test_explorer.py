@@ -1,4 +1,4 @@
-"""The explorer, control by control: what is set is what runs, what runs can be stopped, what goes wrong is said."""
+"""The explorer, control by control: what is set runs, what runs can be stopped, what goes wrong is reported."""
 
 import base64
 import csv
@@ -18,9 +18,9 @@ from sampling import share
 import tcgpu
 from tcgpu import datasets, records
 from tcgpu.generators import GENERATORS
-from tcgpu.lab.explorer import Explorer, job_thread, labels, pages, sweep_page, trace_page
+from tcgpu.lab.explorer import Explorer, labels, method_run, sweep_page, trace_page
 
-SOON = 30  # seconds in which anything here is done, on a machine that is busy, too
+SOON = 30  # seconds that anything here may take, on a busy machine, too
 KARATE = tcgpu.Graph.from_networkx(nx.karate_club_graph(), name="karate")
 BUNDLED = [entry for entry in datasets.catalogue() if entry.family == "generated"]
 COUNTED = [method for method in tcgpu.methods() if method.name != "cpu"]
@@ -28,7 +28,7 @@ COUNTED = [method for method in tcgpu.methods() if method.name != "cpu"]
 
 @pytest.fixture
 def explore():
-    """Opens explorers; whatever they still do at the end is stopped."""
+    """A function that opens explorers; at the end of the test their runs are stopped."""
     opened = []
 
     def explore(*args, **settings):
@@ -43,9 +43,9 @@ def explore():
 
 
 def ran(explorer):
-    """The rows that Run brings on the page that is shown."""
+    """Press Run and wait: the rows of the page that is shown."""
     explorer.run_button.click()
-    assert explorer.wait(SOON), f"still at it after {SOON} seconds: {explorer.status.value}"
+    assert explorer.wait(SOON), f"still running after {SOON} seconds: {explorer.status.value}"
     assert not explorer.busy
     if explorer.failure:
         raise explorer.failure
@@ -53,7 +53,7 @@ def ran(explorer):
 
 
 def facts(explorer):
-    """What the card says of its graph, once it is made."""
+    """What the card shows of its graph, once the graph is made."""
     assert explorer.wait(SOON)
     return re.sub("<[^>]*>", " ", explorer.graphs.facts.value)
 
@@ -65,12 +65,12 @@ def turn_to(explorer, page):
 def until(condition, seconds=SOON):
     end = time.monotonic() + seconds
     while not condition():
-        assert time.monotonic() < end, f"not so after {seconds} seconds"
+        assert time.monotonic() < end, f"not true after {seconds} seconds"
         time.sleep(0.01)
 
 
 def everything(widget):
-    """The widget and all that is in it."""
+    """The widget and all that it contains."""
     yield widget
     for child in getattr(widget, "children", ()):
         yield from everything(child)
@@ -79,7 +79,7 @@ def everything(widget):
 # ------------------------------------------------------------------------------------------------------------ the graph
 
 
-def test_it_opens_with_a_small_graph_and_says_what_it_is(explore):
+def test_it_opens_with_a_small_graph_and_shows_its_size(explore):
     explorer = explore()
     assert "256 vertices, 705 edges, 2.75 nonzeros per column" in facts(explorer)
     assert explorer.rows == [] and explorer.message == ""
@@ -96,26 +96,26 @@ def test_a_bundled_graph_is_counted(explore, entry):
 
 
 @pytest.mark.parametrize("name", GENERATORS)
-def test_a_generated_graph_begins_small(explore, name):
+def test_a_generated_graph_is_small_at_first(explore, name):
     explorer = explore(methods=["cpu"])
     explorer.graphs.source.value = "generated"
     explorer.graphs.generator.value = name
     [row] = ran(explorer)
-    graph = eval(explorer.graphs.recipe().code)
+    graph = eval(explorer.graphs.picked().code)
     assert row["graph"] == graph.name
-    assert graph.m <= 2_000  # some seconds in the simulator
+    assert graph.m <= 2_000  # takes seconds in the simulator
     assert (row["vertices"], row["edges"], row["triangles"]) == (graph.n, graph.m, tcgpu.count(graph))
 
 
-def test_every_generator_has_its_words():
-    assert set(labels.START) == set(GENERATORS)
+def test_every_generator_has_first_values_and_a_seed_if_it_uses_one():
+    assert set(labels.FIRST_VALUES) == set(GENERATORS)
     for name, draw in GENERATORS.items():
-        by_seed = {tuple(draw(**labels.START[name], seed=seed).row_idx) for seed in range(3)}
-        assert (len(by_seed) > 1) == (name in labels.BY_CHANCE)
+        by_seed = {tuple(draw(**labels.FIRST_VALUES[name], seed=seed).row_idx) for seed in range(3)}
+        assert (len(by_seed) > 1) == (name not in labels.WITHOUT_SEED)
 
 
 def another(control):
-    """Another value for a control, near the one that it has."""
+    """Another value for a control, near its own."""
     if isinstance(control, (widgets.SelectionSlider, widgets.Dropdown)):
         values = [value for _, value in control._options_full]
         return values[values.index(control.value) - 1]
@@ -138,7 +138,7 @@ def test_every_slider_changes_the_graph(explore, name):
         assert row["triangles"] == tcgpu.count(graph)
 
 
-def test_sliders_that_do_not_fit_each_other_are_said(explore):
+def test_parameters_that_contradict_each_other_are_reported(explore):
     explorer = explore(methods=["cpu"])
     explorer.graphs.source.value = "generated"
     explorer.graphs.parameters["rmat"]["a"].value = 0.9
@@ -157,13 +157,13 @@ def test_a_file_by_its_path(explore, root):
 
 
 def upload(explorer, name, content):
-    """As a browser does."""
+    """Upload a file as a browser does."""
     file = {"name": name, "type": "", "size": len(content), "content": memoryview(content)}
     explorer.graphs.upload.value = (file | {"last_modified": datetime.datetime.now(datetime.UTC)},)
 
 
 @pytest.mark.parametrize("name", ["rmat_8.mtx", "by_nonzeros_5.txt.gz", "copapers_500.npz"])
-def test_a_file_that_is_uploaded(explore, root, name):
+def test_an_uploaded_file(explore, root, name):
     [entry] = [entry for entry in BUNDLED if entry.name == name.partition(".")[0]]
     explorer = explore(methods=["cpu"])
     explorer.graphs.source.value = "a file"
@@ -174,15 +174,15 @@ def test_a_file_that_is_uploaded(explore, root, name):
     assert ran(explorer)[0]["triangles"] == 450
 
 
-def test_a_bad_file_is_said_in_words(explore, tmp_path):
+def test_a_bad_file_is_reported_until_another_graph_is_picked(explore, tmp_path):
     explorer = explore(methods=["cpu"])
     explorer.graphs.source.value = "a file"
     upload(explorer, "bad.mtx", b"%%MatrixMarket matrix coordinate pattern symmetric\n3 3 1\n7 1\n")
     assert explorer.wait(SOON) and explorer.message.startswith("bad.mtx, line 3: ")
     explorer.graphs.path.value = str(tmp_path / "nothing.mtx")
     assert explorer.wait(SOON) and "nothing.mtx" in explorer.message
-    explorer.methods.chips["naive"].value = True  # does not make the file any better
-    assert "nothing.mtx" in explorer.message and "nothing.mtx" in explorer.complaint.value
+    explorer.methods.chips["naive"].value = True  # the file is still bad
+    assert "nothing.mtx" in explorer.message and "nothing.mtx" in explorer.problems.value
     assert ran(explorer) == [] and "nothing.mtx" in explorer.message
     explorer.graphs.source.value = "bundled"
     assert explorer.wait(SOON) and explorer.message == ""
@@ -193,13 +193,13 @@ def test_an_order(explore, order):
     explorer = explore("rmat_8", ["cpu"])
     explorer.graphs.order.value = order
     [row] = ran(explorer)
-    expected = None if order == labels.OWN else order
+    expected = None if order == labels.DEFAULT else order
     assert row["order"] == tcgpu.measure(tcgpu.load("rmat_8"), "cpu", order=expected, repeats=1)[0]["order"]
     assert row["triangles"] == 2487
 
 
 @pytest.mark.parametrize("given", [KARATE, nx.karate_club_graph(), KARATE.to_scipy()], ids=["Graph", "nx", "scipy"])
-def test_a_graph_that_is_given(explore, given):
+def test_a_graph_that_is_passed(explore, given):
     explorer = explore(given, ["cpu"])
     assert explorer.graphs.source.value == "given" and "34 vertices, 78 edges" in facts(explorer)
     assert (getattr(given, "name", "") or "the graph that") in html.unescape(explorer.graphs.given_page.value)
@@ -209,8 +209,8 @@ def test_a_graph_that_is_given(explore, given):
 
 
 @pytest.mark.parametrize("wrong", [{"methods": ["fast"]}, {"order": "up"}, {"engine": "tpu"}, {"graph": 7}])
-def test_a_wish_that_cannot_be_is_refused(wrong):
-    with pytest.raises(tcgpu.GraphError):
+def test_unknown_names_are_refused(wrong):
+    with pytest.raises(tcgpu.TcgpuError):
         tcgpu.explore(**wrong)
 
 
@@ -228,14 +228,15 @@ def test_a_method_runs_in_the_simulator(explore, method):
 
 @pytest.mark.sim
 @pytest.mark.parametrize("method", COUNTED, ids=lambda method: method.name)
-def test_every_knob_has_words_and_is_passed_on(explore, method):
+def test_every_knob_is_passed_on(explore, method):
     explorer = explore(tcgpu.generate.clique(6), [method.name], engine="sim")
-    assert explorer.methods.of.value == method.name
+    assert explorer.methods.knobs_of.value == method.name
     for knob, default in method.knobs.items():
-        assert labels.knob(method.name, knob)[0] != knob.replace("_", " "), f"{method.name}.{knob} has no words"
         control = explorer.methods.knobs[method.name][knob]
+        declared = next(each for each in method.declared if each.name == knob)
+        assert declared.help in control.tooltip and declared.values in control.tooltip
         before = control.value
-        assert explorer.methods.wishes()[0].knobs == {}
+        assert explorer.method_runs()[0].knobs == {}
         control.value = another(control) if isinstance(control, widgets.Dropdown) else "6"
         wanted = control.value if isinstance(control, widgets.Dropdown) else 6
         [row] = ran(explorer)
@@ -244,31 +245,30 @@ def test_every_knob_has_words_and_is_passed_on(explore, method):
         control.value = before
 
 
-def test_knobs_with_few_values_have_all_of_them():
-    from tcgpu.kernels.chatterjee import chunks, levels
+def test_a_knob_with_few_choices_is_a_list_of_all_of_them(explore):
+    explorer = explore(KARATE, ["levels"])
+    for knob in tcgpu.registry.METHODS["levels"].declared:
+        control = explorer.methods.knobs["levels"][knob.name]
+        assert isinstance(control, widgets.Dropdown) == bool(knob.choices)
+        assert tuple(getattr(control, "_options_values", ())) == knob.choices
 
-    given = {"approach": levels.APPROACHES, "memory": levels.MEMORIES, "layout": chunks.LAYOUTS,
-             "arrangement": levels.ARRANGEMENTS, "schedule": levels.ORDERS}  # fmt: skip
-    for knob, values in given.items():
-        assert set(labels.knob("levels", knob)[1]) == set(values)
 
-
-def test_methods_are_picked_by_their_chips(explore):
+def test_methods_are_picked_by_their_buttons(explore):
     explorer = explore()
     assert explorer.methods.chosen == ["naive", "column_block", "cpu"]
     explorer.methods.chips["column_block"].value = False
     explorer.methods.chips["bitmap"].value = True
-    assert explorer.methods.chosen == ["naive", "bitmap", "cpu"] == list(explorer.methods.of.options)
-    explorer.methods.of.value = "bitmap"
-    shown = [row.children[0].description for row in explorer.methods.shown.children]
+    assert explorer.methods.chosen == ["naive", "bitmap", "cpu"] == list(explorer.methods.knobs_of.options)
+    explorer.methods.knobs_of.value = "bitmap"
+    shown = [row.children[0].description for row in explorer.methods.shown_knobs.children]
     assert shown == ["threads", "blocks", "lanes"]
     explorer.methods.choose()
     assert explorer.message == "pick a method"
-    assert ran(explorer) == []
+    assert ran(explorer) == [] and explorer.status.value == "not started: see below"
 
 
 @pytest.mark.parametrize("said, because", [("many", "threads is a number, not 'many'"), ("5000", "1 to 1,024")])
-def test_a_knob_that_cannot_be_is_said(explore, said, because):
+def test_a_bad_value_of_a_knob_is_reported(explore, said, because):
     explorer = explore(KARATE, ["naive", "cpu"], engine=None)
     explorer.methods.knobs["naive"]["threads"].value = said
     ran(explorer)
@@ -277,30 +277,34 @@ def test_a_knob_that_cannot_be_is_said(explore, said, because):
     assert [row["triangles"] for row in ran(explorer)] == [45, 45] and explorer.message == ""
 
 
-def test_a_method_that_refuses_keeps_no_other_from_running(explore):
+def test_a_refused_method_is_reported_and_the_others_run(explore):
     explorer = explore(KARATE, ["naive", "cpu"], engine="cpu")
     assert [row["method"] for row in ran(explorer)] == ["cpu"]
-    assert explorer.message == "method 'naive' runs on gpu or sim, not on 'cpu'"
+    assert explorer.message == "naive was refused: method 'naive' runs on gpu or sim, not on 'cpu'"
+    assert re.fullmatch(r"done after \d+\.\d s: 1 row; refused: naive", explorer.status.value)
     explorer.engine.value = "sim"
     assert [row["method"] for row in ran(explorer)] == ["naive"]
-    assert explorer.message == "method 'cpu' runs on cpu, not on 'sim'"
+    assert explorer.message == "cpu was refused: method 'cpu' runs on cpu, not on 'sim'"
 
 
-def test_there_is_no_gpu_where_there_is_none(explore, monkeypatch):
+def test_the_engine_gpu_is_refused_without_a_gpu(explore, monkeypatch):
     from tcgpu.engines import runtime
 
     monkeypatch.setattr(runtime, "ENGINE", "sim")
     explorer = explore(KARATE, ["naive"], engine="gpu")
-    assert ran(explorer) == [] and explorer.message.startswith("no engine 'gpu' here: ")
+    assert ran(explorer) == [] and explorer.message.startswith("naive was refused: no engine 'gpu' here: ")
 
 
-def test_a_graph_that_is_too_large_for_the_simulator_is_refused_at_once(explore):
+def test_a_graph_too_large_for_the_simulator_is_refused(explore):
     explorer = explore(tcgpu.generate.rmat(18, seed=1), ["naive"], engine="sim")
     assert ran(explorer) == []
-    assert re.search("would take about .* in the simulator: take engine='cpu' or a smaller graph", explorer.message)
+    reason = "naive was refused: .* would take about .* in the simulator: take engine='cpu' or a smaller graph"
+    assert re.match(reason, explorer.message)
+    assert re.fullmatch(r"refused after \d+\.\d s: 0 rows", explorer.status.value)
+    assert explorer.progress.value == 0
 
 
-def test_medians_are_of_as_many_runs_as_asked_for(explore):
+def test_medians_are_of_the_number_of_runs_asked_for(explore):
     explorer = explore(KARATE, ["naive", "cpu"], engine=None)
     explorer.repeats.value = 3
     runs = {row["engine"]: row["repeats"] for row in ran(explorer)}
@@ -316,7 +320,7 @@ def test_run_measures_and_shows(explore):
     before = bytes(explorer.compare.live_chart.value)
     begin = time.monotonic()
     explorer.run_button.click()
-    assert time.monotonic() - begin < 2  # nothing waits for it
+    assert time.monotonic() - begin < 2  # it runs in the background
     assert explorer.wait(SOON)
     rows = explorer.rows
     assert [row["method"] for row in rows] == ["naive", "column_block", "cpu"]
@@ -329,12 +333,12 @@ def test_run_measures_and_shows(explore):
     assert not explorer.run_button.disabled and explorer.stop_button.disabled
 
 
-LONG = {"graph": tcgpu.generate.clique(300), "methods": ["naive"], "engine": "sim"}  # half a minute and more
+LONG = {"graph": tcgpu.generate.clique(300), "methods": ["naive"], "engine": "sim"}  # takes more than half a minute
 
 
 @pytest.fixture
 def patient(monkeypatch):
-    """No simulated run is refused for its length: on a slow machine that of LONG would be."""
+    """No simulated run is refused because it takes long, as LONG would be on a slow machine."""
     monkeypatch.setattr("tcgpu.kernels.simulated.LIMIT", float("inf"))
 
 
@@ -350,9 +354,9 @@ def test_a_long_run_is_stopped_in_the_middle_and_earlier_rows_stay(explore):
     explorer.run_button.click()
     until(lambda: "naive: " in explorer.status.value)
     assert explorer.busy and explorer.run_button.disabled and not explorer.stop_button.disabled
-    explorer.run()  # nothing while a run is under way
+    explorer.run()  # does nothing while a run is in progress
     shown = explorer.compare.table.value
-    explorer.compare.graph.value = explorer.compare.graph.options[1]  # the panel goes on to answer
+    explorer.compare.graph.value = explorer.compare.graph.options[1]  # the panel still answers
     assert explorer.compare.table.value != shown
     begin = time.monotonic()
     explorer.stop_button.click()
@@ -366,7 +370,7 @@ def test_a_long_run_is_stopped_in_the_middle_and_earlier_rows_stay(explore):
 
 @pytest.mark.sim
 @pytest.mark.usefixtures("patient")
-def test_progress_goes_on(explore):
+def test_progress_grows(explore):
     explorer = explore(**LONG)
     explorer.run()
     until(lambda: explorer.progress.value > 0)
@@ -377,7 +381,7 @@ def test_progress_goes_on(explore):
 
 @pytest.mark.sim
 @pytest.mark.usefixtures("patient")
-def test_explorers_do_not_know_of_each_other(explore):
+def test_explorers_are_independent(explore):
     one, two = explore(**LONG), explore("rmat_8", ["cpu"])
     one.run()
     until(lambda: one.busy and "naive: " in one.status.value)
@@ -392,10 +396,10 @@ def test_explorers_do_not_know_of_each_other(explore):
     assert one.wait(5)
 
 
-def test_what_was_not_foreseen_is_said_and_the_panel_goes_on(explore, monkeypatch):
+def test_an_unexpected_error_is_reported_and_the_panel_still_works(explore, monkeypatch):
     explorer = explore(KARATE, ["cpu"])
     with monkeypatch.context() as broken:
-        broken.setattr(pages, "measure", lambda *args, **more: 1 / 0)
+        broken.setattr(method_run, "measure", lambda *args, **more: 1 / 0)
         explorer.run()
         assert explorer.wait(SOON)
     assert explorer.message == "ZeroDivisionError: division by zero" and not explorer.busy
@@ -408,16 +412,16 @@ def test_methods_that_disagree_are_named(explore, monkeypatch):
         return tcgpu.measure(graph, "cpu", repeats=1)[:0] + [{**ROW, "method": method, "triangles": len(method)}]
 
     ROW = tcgpu.measure(KARATE, "cpu", repeats=1)[0]
-    monkeypatch.setattr(pages, "measure", wrong)
+    monkeypatch.setattr(method_run, "measure", wrong)
     explorer = explore(KARATE, ["naive", "cpu"])
     explorer.run()
     assert explorer.wait(SOON)
     assert explorer.message == "RuntimeError: methods disagree on karate: naive 5, cpu 3"
 
 
-def test_a_run_that_waits_for_its_graph_is_not_begun_when_it_is_stopped(explore):
+def test_a_run_that_still_waits_can_be_stopped(explore):
     explorer, made = explore(KARATE, ["cpu"]), threading.Event()
-    explorer._worker.do("look", lambda: made.wait(SOON))
+    explorer._thread.submit("describe", lambda: made.wait(SOON))
     explorer.run()
     assert explorer.busy
     explorer.stop()
@@ -427,14 +431,13 @@ def test_a_run_that_waits_for_its_graph_is_not_begun_when_it_is_stopped(explore)
     assert ran(explorer)[0]["triangles"] == 45
 
 
-def test_its_thread_ends_when_there_is_nothing_to_do_and_comes_back(explore, monkeypatch):
-    monkeypatch.setattr(job_thread, "IDLE", 0.05)
+def test_the_thread_ends_with_the_last_job_and_another_one_starts(explore):
     explorer = explore(KARATE, ["cpu"])
-    until(lambda: explorer._worker._thread is None)
+    until(lambda: all(thread.name != "tcgpu explorer" for thread in threading.enumerate()))
     assert ran(explorer)[0]["triangles"] == 45
 
 
-def test_nothing_in_it_prints_into_the_notebook(explore):
+def test_nothing_prints_into_the_notebook(explore):
     kinds = {type(widget) for widget in everything(explore())}
     assert widgets.Output not in kinds and len(kinds) > 10
     assert issubclass(Explorer, widgets.VBox)
@@ -454,7 +457,7 @@ def test_rows_are_saved_as_csv(explore):
     assert "1 rows as CSV" in explorer.csv.value
 
 
-def test_rows_of_earlier_runs_are_kept_if_wanted(explore):
+def test_rows_of_earlier_runs_are_kept_on_request(explore):
     explorer = explore("rmat_8", ["cpu"])
     explorer.compare.keep.value = True
     ran(explorer)
@@ -480,7 +483,7 @@ def test_the_code_that_is_shown_does_the_same(explore):
     assert "knobs={'threads': 64}, order='degree'" in lines[1]
 
 
-def test_records_of_gpus_lie_beside_what_is_measured(explore):
+def test_records_of_gpus_are_shown_beside_what_is_measured(explore):
     explorer, known = explore(), records.counts()
     compare = explorer.compare
     assert list(compare.machine.options) == list(known)
@@ -496,10 +499,10 @@ def test_records_of_gpus_lie_beside_what_is_measured(explore):
             assert after.startswith(b"\x89PNG")
             assert graph == list(known[machine])[0] or after != before
     assert machine in compare.table.value and known[machine][graph][0]["date"] in compare.table.value
-    assert explorer.rows == []  # what was recorded is none of the rows that are saved
+    assert explorer.rows == []  # recorded rows are not among those that are saved
 
 
-def test_without_records_there_is_nothing_beside(explore, monkeypatch):
+def test_without_records_nothing_is_shown_beside(explore, monkeypatch):
     monkeypatch.setattr(records, "records", lambda suite: {})
     explorer = explore(KARATE, ["cpu"])
     assert explorer.compare.recorded == [] and ran(explorer)[0]["triangles"] == 45
@@ -516,12 +519,12 @@ def sweeping(explore):
     turn_to(explorer, explorer.sweep)
     explorer.sweep.way.value = sweep_page.RUN
     explorer.sweep.edges.value = 200
-    explorer.sweep.reach.value = (2, 4)
+    explorer.sweep.limits.value = (2, 4)
     return explorer
 
 
 @pytest.mark.sim
-def test_a_sweep_goes_as_far_as_it_reaches(sweeping):
+def test_a_sweep_measures_the_graphs_in_its_range(sweeping):
     rows = ran(sweeping)
     assert [(row["nonzeros"], row["method"]) for row in rows] == [
         (k, method) for k in (2, 3, 4) for method in ("naive", "column_block")
@@ -537,17 +540,19 @@ def test_a_sweep_goes_as_far_as_it_reaches(sweeping):
 
 
 @pytest.mark.sim
-def test_a_longer_reach_measures_only_what_is_new(sweeping, monkeypatch):
+def test_a_wider_range_measures_only_what_is_new(sweeping, monkeypatch):
     first = list(ran(sweeping))
     measured = []
     monkeypatch.setattr(
-        sweep_page, "measured", lambda graph, *rest: measured.append(graph) or pages.measured(graph, *rest)
+        method_run,
+        "measure",
+        lambda graph, *rest, **more: measured.append(graph) or tcgpu.measure(graph, *rest, **more),
     )
-    sweeping.sweep.reach.value = (1.5, 5)
+    sweeping.sweep.limits.value = (1.5, 5)
     assert sorted({row["nonzeros"] for row in ran(sweeping)}) == [1.5, 2, 3, 4, 5]
     assert len(measured) == 4 and all(row in sweeping.rows for row in first)
     chart = bytes(sweeping.sweep.chart.value)
-    sweeping.sweep.reach.value = (3, 5)  # a shorter one shows less of it at once
+    sweeping.sweep.limits.value = (3, 5)  # a narrower range shows less of the same rows
     assert [x for x, _ in sweeping.sweep.curves()["column_block"]] == [3, 4, 5]
     assert bytes(sweeping.sweep.chart.value) != chart
     sweeping.methods.knobs["naive"]["threads"].value = "32"
@@ -556,29 +561,29 @@ def test_a_longer_reach_measures_only_what_is_new(sweeping, monkeypatch):
 
 
 @pytest.mark.sim
-def test_curves_are_against_a_method_or_say_what_an_edge_costs(sweeping):
+def test_curves_are_speedups_or_times_per_edge(sweeping):
     rows = ran(sweeping)
-    sweeping.sweep.against.value = "column_block"
+    sweeping.sweep.baseline.value = "column_block"
     assert list(sweeping.sweep.curves()) == ["naive"]
     chart = bytes(sweeping.sweep.chart.value)
-    sweeping.sweep.quantity.value = sweep_page.COST
+    sweeping.sweep.quantity.value = sweep_page.EDGE_TIME
     curves = sweeping.sweep.curves()
     assert bytes(sweeping.sweep.chart.value) != chart and set(curves) == {"naive", "column_block"}
     assert curves["naive"][0] == (2, pytest.approx(rows[0]["kernel_ms"] * 1e6 / rows[0]["edges"]))
 
 
 @pytest.mark.sim
-def test_only_what_the_same_engine_ran_is_compared(sweeping):
-    sweeping.engine.value = labels.BEST
+def test_only_methods_that_the_same_engine_ran_are_compared(sweeping):
+    sweeping.engine.value = labels.DEFAULT
     sweeping.methods.choose("naive", "cpu")
     sweeping.engine.value = "sim"
     sweeping.methods.chips["cpu"].value = True
     ran(sweeping)
-    assert sweeping.message == "method 'cpu' runs on cpu, not on 'sim'"
+    assert sweeping.message == "cpu was refused: method 'cpu' runs on cpu, not on 'sim'"
     assert sweeping.sweep.curves() == {}
 
 
-def test_what_was_recorded_of_a_sweep_is_drawn_in_the_order_picked(explore):
+def test_a_recorded_sweep_is_drawn_in_the_picked_order(explore):
     explorer = explore()
     turn_to(explorer, explorer.sweep)
     rows = records.latest("sweep")
@@ -586,15 +591,15 @@ def test_what_was_recorded_of_a_sweep_is_drawn_in_the_order_picked(explore):
     assert list(found.values()) == [records.speedup_curve(rows, columns) for columns in (1, 27, "fitting")]
     explorer.graphs.order.value = "degree"
     assert explorer.sweep.recorded_curves()["column_block, 1 column"] == records.speedup_curve(rows, 1, order="degree")
-    explorer.sweep.quantity.value = sweep_page.COST
+    explorer.sweep.quantity.value = sweep_page.EDGE_TIME
     assert set(explorer.sweep.recorded_curves()) >= {"naive", "column_block, 27 columns"}
     explorer.sweep.machine.value = "none"
     assert explorer.sweep.recorded_curves() == {}
 
 
 @pytest.mark.sim
-def test_a_sweep_that_no_graph_can_follow_is_said(sweeping):
-    sweeping.sweep.reach.value = (8, 16)
+def test_a_sweep_ends_where_no_graph_can_be_made(sweeping):
+    sweeping.sweep.limits.value = (8, 16)
     rows = ran(sweeping)
     assert {row["nonzeros"] for row in rows} == {8}
     assert sweeping.message == "200 edges at 10 nonzeros per column leave 20 vertices, too few"
@@ -603,7 +608,7 @@ def test_a_sweep_that_no_graph_can_follow_is_said(sweeping):
 @pytest.mark.sim
 def test_a_sweep_is_stopped_and_keeps_its_points(sweeping):
     sweeping.sweep.edges.value = 5_000
-    sweeping.sweep.reach.value = (1, 64)
+    sweeping.sweep.limits.value = (1, 64)
     sweeping.run()
     until(lambda: len(sweeping.rows) >= 2)
     sweeping.stop()
@@ -612,7 +617,7 @@ def test_a_sweep_is_stopped_and_keeps_its_points(sweeping):
 
 
 @pytest.mark.sim
-def test_a_sweep_is_traced_where_no_gpu_is_to_be_timed(sweeping):
+def test_a_sweep_can_be_traced(sweeping):
     sweeping.sweep.way.value = sweep_page.TRACED
     sweeping.methods.chips["cpu"].value = True
     rows = ran(sweeping)
@@ -623,7 +628,7 @@ def test_a_sweep_is_traced_where_no_gpu_is_to_be_timed(sweeping):
     assert dict(sweeping.sweep.curves()["column_block"]) == pytest.approx(
         {k: times[k, "naive"] / times[k, "column_block"] for k in (2, 3, 4)}
     )
-    assert "nothing to trace in cpu" in sweeping.sweep.note.value and "estimated" in sweeping.sweep.table.value
+    assert "runs no kernel: cpu" in sweeping.sweep.note.value and "estimated" in sweeping.sweep.table.value
     assert "    tcgpu.trace(graph, &#x27;naive&#x27;, order=&#x27;natural&#x27;)" in sweeping.python.value
     sweeping.methods.choose("cpu")
     ran(sweeping)
@@ -647,7 +652,9 @@ def test_methods_are_traced(tracing):
     assert [(row["method"], row["triangles"]) for row in rows] == [("naive", 45), ("column_block", 45)]
     assert [row["load_sectors"] for row in rows] == [row["load_sectors"] for row in expected]
     assert list(tracing.traces.traces) == list(tracing.traces.of.options) == ["naive", "column_block"]
-    assert "nothing to trace in cpu" in tracing.traces.note.value and "estimates for" in tracing.traces.note.value
+    assert (
+        "runs no kernel: cpu" in tracing.traces.note.value and "estimated from the trace" in tracing.traces.note.value
+    )
     assert "<td>column_block</td>" in tracing.traces.table.value and 'download="tcgpu-trace.csv"' in tracing.csv.value
     assert "tcgpu.trace(graph, &#x27;naive&#x27;)" in tracing.python.value
 
@@ -670,8 +677,8 @@ def test_every_picture_of_a_trace_is_drawn(tracing):
 
 
 @pytest.mark.sim
-def test_kernels_of_a_trace_are_picked(explore):
-    explorer = explore("rmat_8", ["adaptive"], order="degree")
+def test_the_kernel_of_a_trace_can_be_picked(explore):
+    explorer = explore(tcgpu.generate.rmat(6, edge_factor=6, seed=1), ["adaptive"], order="degree")
     turn_to(explorer, explorer.traces)
     ran(explorer)
     kernels = explorer.traces.kernel.options
@@ -684,7 +691,7 @@ def test_kernels_of_a_trace_are_picked(explore):
 
 
 @pytest.mark.sim
-def test_a_picture_that_a_trace_has_not_is_said(explore):
+def test_a_picture_that_a_trace_cannot_show_is_no_error(explore):
     explorer = explore(tcgpu.generate.path(3), ["naive"])
     turn_to(explorer, explorer.traces)
     ran(explorer)

@@ -20,7 +20,7 @@ def expect():
 
 
 class Panel:
-    """The explorer that stands at this place of a page."""
+    """The explorer at this place of a page."""
 
     def __init__(self, page, place=0):
         self.page, self.whole = page, page.locator(".tcgpu-explorer").nth(place)
@@ -38,12 +38,12 @@ class Panel:
         self.whole.get_by_label(label, exact=True).select_option(option)
 
     def rows(self):
-        """The cells of the rows that were measured now."""
+        """The cells of the measured rows, without the recorded ones."""
         lines = self.table.locator("tr:not(.recorded)").all()[1:]
         return [line.locator("td").all_text_contents() for line in lines]
 
     def saved(self):
-        """The rows of the file that the link saves."""
+        """Click the link that saves the rows: the rows of the file."""
         with self.page.expect_download() as download:
             self.whole.locator("a.tcgpu-download").click()
         with open(download.value.path(), newline="") as file:
@@ -74,7 +74,7 @@ def test_a_person_explores_in_jupyterlab(lab, expect):
     assert [row["triangles"] for row in panel.saved()] == ["450", "450"]
     lab.screenshot(page, "explorer_compare")
 
-    # what was recorded
+    # another record
     recorded = panel.whole.locator("img:visible").nth(1)
     before = recorded.get_attribute("src")
     panel.pick("recorded", "coPapersCiteseer class")
@@ -111,7 +111,7 @@ def test_a_person_explores_in_jupyterlab(lab, expect):
     expect(panel.status).to_have_text(re.compile("^stopped after .* 0 rows$"), timeout=10_000)
     expect(panel.message).to_have_text("")
 
-    # the other explorer has heard nothing of all this
+    # the other explorer is unchanged
     other = Panel(page, 1)
     expect(other.whole).to_contain_text("34 vertices, 78 edges")
     expect(other.status).to_have_text("")

@@ -114,9 +114,10 @@ def test_the_wheel_holds_the_package_and_its_data(wheel):
         names = set(archive.namelist())
         entry_points = archive.read(next(name for name in names if name.endswith("entry_points.txt"))).decode()
     data = {path.relative_to(ROOT).as_posix() for path in (ROOT / "data").rglob("*") if path.is_file()}
-    modules = {path.relative_to(ROOT).as_posix() for path in (ROOT / "tcgpu").rglob("*.py")}
+    paths = [*(ROOT / "tcgpu").rglob("*.py"), *(ROOT / "tcgpu").rglob("*.css")]
+    package = {path.relative_to(ROOT).as_posix() for path in paths}
     packed = {name for name in names if ".dist-info/" not in name}
-    assert packed == modules | {f"tcgpu/{name}" for name in data}
+    assert packed == package | {f"tcgpu/{name}" for name in data}
     assert "tcgpu = tcgpu.__main__:main" in entry_points and "[networkx.backends]" in entry_points
 
 

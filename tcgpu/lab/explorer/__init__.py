@@ -1,31 +1,47 @@
-"""The explorer: a panel in which a person picks a graph and methods, runs them, and sees what they take and why.
+"""The explorer: a panel in which a person picks a graph and methods, runs them, and sees times, counts and traces.
 
-explorer = tcgpu.explore()                        # a widget; as the last line of a cell it shows itself
-explorer = tcgpu.explore("rmat_8", ["naive", "bitmap"], order="degree", page="Trace")
-explorer.run(); explorer.wait(); explorer.rows    # what a click does, and what came of it
+    explorer = tcgpu.explore()                        # a widget, shown as the last line of a cell
+    explorer = tcgpu.explore("rmat_8", ["naive", "bitmap"], order="degree", page="Trace")
+    explorer.run(); explorer.wait(); explorer.rows    # what a click on Run does, and its results
 
-words       what may be set, in which words
-style       the style sheet
-look        pieces: rows of a form, tables, pictures
-graphs      the card that picks a graph and its order
-methods     the card that picks methods and their knobs
-worker      the one thread in which an explorer works
-views       a page; the page that compares methods on one graph
-traces      the page of what kernels do, access by access
-sweep       the page that goes over nonzeros per column
-drawing     the charts
-panel       all of it together
+panel        the Explorer: all of the panel, Run and Stop
+graph_card   the card that picks a graph and its order
+method_card  the card that picks methods and sets their knobs
+method_run   one method with its settings: how it is measured and traced
+pages        what the pages share; the page that compares methods on one graph
+sweep_page   the page that compares methods over nonzeros per column
+trace_page   the page that shows what kernels do, access by access
+job_thread   the thread that runs the jobs of an explorer
+charts, elements, labels, style.css    charts; building blocks; help texts of generators; the style sheet
 """
+
+from collections.abc import Sequence
+from typing import Any
 
 from tcgpu.lab.explorer.panel import Explorer
 
 __all__ = ["Explorer", "explore"]
 
 
-def explore(graph="mesh_16x16", methods=("naive", "column_block", "cpu"), *, order=None, engine=None, page="Compare"):
-    """Open an explorer: a widget that shows itself as the last line of a cell.
+def explore(
+    graph: Any = "mesh_16x16",
+    methods: Sequence[str] = ("naive", "column_block", "cpu"),
+    *,
+    order: str | None = None,
+    engine: str | None = None,
+    page: str = "Compare",
+) -> Explorer:
+    """Open an explorer: a widget that is shown as the last line of a cell.
 
-    graph: what it begins with: the name of one that comes with tcgpu, a path, or whatever `as_graph` takes. methods,
-    order, engine: likewise; a person changes them all. page: "Compare", "Sweep" or "Trace".
+    Parameters
+    ----------
+    graph : str, path or graph
+        The graph that is picked at first: the name of a bundled one, a path, or anything that `tcgpu.count` takes.
+    methods : sequence of str
+        The methods that are picked at first.
+    order, engine : str, optional
+        The order and the engine that are picked at first; without them, the defaults of each method and machine.
+    page : {"Compare", "Sweep", "Trace"}
+        The page that is shown at first.
     """
     return Explorer(graph, methods, order=order, engine=engine, page=page)

@@ -1,81 +1,72 @@
-"""The explorer's charts: timings as nested bars, and sweeps as curves. Blue is measured now, grey was recorded."""
+"""The charts of the explorer: timings as nested bars, sweeps as curves. What was recorded is grey in a sweep."""
 
 from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
 from tcgpu.figures import BLUE, GREY, ORANGE
 
-DARK, LIGHT = "#2d3748", "#e2e8f0"
-# the three timings lie in each other: kernel in process, process in total
-NESTED = (("total_ms", 0.86), ("process_ms", 0.62), ("kernel_ms", 0.38))
-SHADES = {
-    "gpu": ("#bee3f8", "#63b3ed", BLUE),
-    "cpu": ("#feebc8", "#f6ad55", ORANGE),
-    "sim": ("#edf2f7", "#a0aec0", DARK),
+DARK = "#2d3748"
+BARS = (("total_ms", 0.86), ("process_ms", 0.62), ("kernel_ms", 0.38))  # nested: timing, height of its bar
+SHADES = {  # engine -> its name, the colours of the nested bars
+    "gpu": ("GPU", ("#bee3f8", "#63b3ed", BLUE)),
+    "cpu": ("native threads", ("#feebc8", "#f6ad55", ORANGE)),
+    "sim": ("simulator", ("#edf2f7", "#a0aec0", DARK)),
 }
-ENGINES = {"gpu": "GPU", "cpu": "native threads", "sim": "simulator"}
 CURVES = ((BLUE, "o-"), (ORANGE, "s-"), (DARK, "^-"), ("#38a169", "D-"), ("#805ad5", "v-"), ("#d53f8c", "P-"))
-SIZE = 8  # of letters, in points
-LONGEST = 48  # letters of a title
+POINTS = 8  # size of the letters
+MAX_TITLE = 48  # letters
 
 
-def draw_timings(labels, rows, *, title, ax):
-    """A bar a row: its total, in it its process, in that its kernel; all on one logarithmic axis."""
+def draw_timings(names, rows, *, title, ax):
+    """Draw a bar for each row: its total time, in it the process time, in that the kernel time."""
     for place, row in enumerate(rows):
-        for (key, height), color in zip(NESTED, SHADES[row["engine"]]):
-            ax.barh(place, row[key], height, color=color, lw=0)
-        ax.annotate(_short(row["kernel_ms"]), (row["kernel_ms"], place), (3, 0), textcoords="offset points",
-                    size=SIZE, va="center")  # fmt: skip
+        for (timing, height), color in zip(BARS, SHADES[row["engine"]][1]):
+            ax.barh(place, row[timing], height, color=color, lw=0)
+        kernel = row["kernel_ms"]
+        words = f"{kernel:,.0f}" if kernel >= 1000 else f"{kernel:.3g}"
+        ax.annotate(words, (kernel, place), (3, 0), textcoords="offset points", size=POINTS, va="center")
     for engine in dict.fromkeys(row["engine"] for row in rows):
-        ax.barh(0, 0, color=SHADES[engine][-1], label=ENGINES[engine])
+        name, shades = SHADES[engine]
+        ax.barh(0, 0, color=shades[-1], label=name)
     if rows:
-        ax.figure.legend(frameon=False, fontsize=SIZE, loc="outside lower right", ncols=3)
-    times = [row[key] for row in rows for key, _ in NESTED if row[key] > 0]
+        ax.figure.legend(frameon=False, fontsize=POINTS, loc="outside lower right", ncols=3)
+    times = [row[timing] for row in rows for timing, _ in BARS if row[timing] > 0]
     low, high = (min(times) / 3, max(times) * 4) if times else (0.1, 100)
     ax.set(xscale="log", xlim=(low, high), ylim=(max(len(rows), 4) - 0.5, -0.5), yticks=range(len(rows)))
-    ax.set_yticklabels(labels, size=SIZE)
-    ax.set_xlabel("milliseconds: kernel (dark) in process in total", size=SIZE)
-    _plain(ax, title)
-    _few_ticks(ax.xaxis)
+    ax.set_yticklabels(names)
+    ax.set_xlabel("milliseconds: kernel (dark), process, total (light)", size=POINTS)
+    _finish(ax, title, ax.xaxis)
 
 
-def draw_sweep(live, recorded, *, reach, ylabel, title, ax):
-    """Curves over nonzeros per column, those within `reach`: measured now in colour, recorded in grey and dashed."""
-    for (name, points), style in zip(recorded.items(), ("--", ":", "-.")):
-        shown = [point for point in points if reach[0] <= point[0] <= reach[1]]
+def draw_sweep(live, recorded, *, limits, ylabel, title, ax):
+    """Draw curves over nonzeros per column: what was measured now in colour, what was recorded in grey and dashed.
+
+    live, recorded: name -> [(nonzeros per column, value)]. limits: the least and the most nonzeros per column shown.
+    """
+    grey = zip(recorded.items(), [("#718096", style) for style in ("--", ":", "-.")])
+    for (name, points), (color, style) in [*grey, *zip(live.items(), CURVES * 3)]:
+        shown = [point for point in points if limits[0] <= point[0] <= limits[1]]
         if shown:
-            ax.plot(*zip(*shown), style, color="#718096", lw=1.4, label=name)
-    for (name, points), (color, style) in zip(live.items(), CURVES * 3):
-        if points:
-            ax.plot(*zip(*points), style, color=color, lw=1.4, ms=4, label=name)
+            ax.plot(*zip(*shown), style, color=color, lw=1.4, ms=4, label=name)
+    if ax.lines:
+        ax.legend(frameon=False, fontsize=POINTS)
     if ylabel.startswith("speedup"):
         ax.axhline(1, color="black", lw=0.8, zorder=0)
-    ax.set(xscale="log", yscale="log", xlim=(reach[0] / 1.15, reach[1] * 1.15))
-    ax.set_xlabel("nonzeros per column", size=SIZE)
-    ax.set_ylabel(ylabel, size=SIZE)
-    if ax.lines[ylabel.startswith("speedup") :]:
-        ax.legend(frameon=False, fontsize=SIZE)
+    ax.set(xscale="log", yscale="log", xlim=(limits[0] / 1.15, limits[1] * 1.15))
+    ax.set_xlabel("nonzeros per column", size=POINTS)
+    ax.set_ylabel(ylabel, size=POINTS)
     ax.grid(color="#edf2f7", zorder=-1)
-    _plain(ax, title)
-    _few_ticks(ax.xaxis)
-    _few_ticks(ax.yaxis)
+    _finish(ax, title, ax.xaxis, ax.yaxis)
 
 
-def _short(number):
-    return f"{number:,.0f}" if number >= 1000 else f"{number:.3g}"
-
-
-def _plain(ax, title):
-    shown = title if len(title) <= LONGEST else f"{title[: LONGEST - 1]}…"
-    ax.set_title(shown, size=SIZE + 1, loc="left")
-    ax.tick_params(labelsize=SIZE)
+def _finish(ax, title, *logarithmic):
+    """Set the title and the looks; the ticks of logarithmic axes are plain numbers."""
+    shown = title if len(title) <= MAX_TITLE else f"{title[: MAX_TITLE - 1]}…"
+    ax.set_title(shown, size=POINTS + 1, loc="left")
+    ax.tick_params(labelsize=POINTS)
     ax.spines[["top", "right"]].set_visible(False)
-    for side in ("left", "bottom"):
-        ax.spines[side].set_color(GREY)
-
-
-def _few_ticks(axis):
-    """A logarithmic axis whose ticks are plain numbers."""
-    low, high = sorted(axis.get_view_interval())
-    axis.set_major_locator(LogLocator(base=10, subs=(1,) if high / low > 300 else (1, 2, 5)))
-    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,g}"))
-    axis.set_minor_locator(NullLocator())
+    ax.spines[["left", "bottom"]].set_color(GREY)
+    for axis in logarithmic:
+        low, high = sorted(axis.get_view_interval())
+        axis.set_major_locator(LogLocator(base=10, subs=(1,) if high / low > 300 else (1, 2, 5)))
+        axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,g}"))
+        axis.set_minor_locator(NullLocator())

@@ -1,4 +1,4 @@
-"""Pieces that the panel is made of: rows of a form, tables, pictures of a fixed size, a link to save rows by."""
+"""Building blocks of the panel: boxes, rows of a form, charts, tables, a link that saves a file."""
 
 import base64
 import html
@@ -6,114 +6,97 @@ import html
 import ipywidgets as widgets
 
 from tcgpu import figures
-from tcgpu.errors import GraphError
+from tcgpu.errors import MethodError
 from tcgpu.suggest import unknown
 
-LABEL = "96px"  # how wide the labels of a form are
-PER_INCH = 88  # pixels of the screen for an inch of a picture that is shown in its own size
-DPI = 200  # of a picture that is shown at half that: sharp on fine screens
+LABEL_WIDTH = "96px"  # of the labels in a form
 
 
-class Made(dict):
-    """Controls that are made when they are first asked for: there are hundreds, of which a person looks at few."""
+class LazyDict(dict):
+    """A dict that makes each value with `make(key)` when it is first looked up: most controls are never shown."""
 
     def __init__(self, make):
         self._make = make
 
-    def __missing__(self, name):
-        self[name] = self._make(name)
-        return self[name]
+    def __missing__(self, key):
+        self[key] = self._make(key)
+        return self[key]
 
 
-def text(value="", *names, **layout):
-    """A piece of HTML that carries these style names."""
-    box = widgets.HTML(value, layout=layout)
-    for name in names:
-        box.add_class(name)
-    return box
+def text(value="", *classes, **layout):
+    """A widget that shows HTML, with these CSS classes."""
+    widget = widgets.HTML(value, layout=layout)
+    for name in classes:
+        widget.add_class(name)
+    return widget
 
 
-def heading(words):
-    return text(html.escape(words), "tcgpu-heading")
+def box(children, *classes, kind=widgets.VBox, **layout):
+    """A box of widgets, with these CSS classes."""
+    widget = kind(children, layout=layout)
+    for name in classes:
+        widget.add_class(name)
+    return widget
 
 
-def box(children, *names, kind=widgets.VBox, **layout):
-    """A box of widgets that carries these style names."""
-    made = kind(children, layout=layout)
-    for name in names:
-        made.add_class(name)
-    return made
-
-
-def row(control, words, label):
-    """A row of a form: a control with its label on the left, and on the right what it means."""
+def row(control, label, help_text):
+    """A row of a form: label, control, help text."""
     wide = not isinstance(control, (widgets.Text, widgets.BoundedIntText))
-    control.description, control.tooltip, control.style.description_width = label, words, LABEL
+    control.description, control.style.description_width = label, LABEL_WIDTH
+    control.tooltip = control.tooltip or help_text
     control.layout = {"width": "262px" if wide else "200px", "flex": "0 0 auto"}
-    return box([control, text(html.escape(words), "tcgpu-words", flex="1 1 0")], kind=widgets.HBox, flex="none")
+    return box([control, text(html.escape(help_text), "tcgpu-help", flex="1 1 0")], kind=widgets.HBox, flex="none")
 
 
-def field(control, words):
-    """A control under what it means."""
-    control.tooltip, control.layout.width = words, "auto"
-    return box([text(html.escape(words), "tcgpu-words"), control])
+def field(control, help_text):
+    """A control below its help text."""
+    control.tooltip, control.layout.width = help_text, "auto"
+    return box([text(html.escape(help_text), "tcgpu-help"), control])
 
 
-def known(what, value, values):
-    """The value; GraphError if it is not among those there are."""
+def check_known(what, value, values):
+    """Return the value; MethodError if it is not one of `values`."""
     if value not in values:
-        raise GraphError(unknown(what, value, values))
+        raise MethodError(unknown(what, value, values))
     return value
 
 
-def offer(dropdown, options):
-    """Give a dropdown other options; it keeps what it shows if that is still among them, and else shows the first."""
-    kept, options = dropdown.value, tuple(options)
+def set_options(dropdown, options):
+    """Replace a dropdown's options. It keeps its value if that is still an option; else it shows the first."""
+    value, options = dropdown.value, tuple(options)
     if dropdown.options != options:
         dropdown.options = options
-        dropdown.value = kept if kept in options else next(iter(options), None)
+        dropdown.value = value if value in options else next(iter(options), None)
 
 
-def image(width, height):
-    """An image that keeps its place, whatever it shows; sizes in pixels."""
-    return widgets.Image(format="png", layout={"width": f"{width}px", "height": f"{height}px", "flex": "0 0 auto"})
+class Chart(widgets.Image):
+    """Shows a figure at so many pixels per inch. The picture has twice as many, for screens that show them."""
 
+    def __init__(self, pixels_per_inch=100):
+        super().__init__(format="png", layout={"flex": "none"})
+        self._pixels = pixels_per_inch
 
-def panel(picture):
-    """A pair of axes for an `image`, as large as that."""
-    width, height = (float(size.removesuffix("px")) for size in (picture.layout.width, picture.layout.height))
-    return figures.axes(width / DPI * 2, height / DPI * 2)
-
-
-def show(picture, figure):
-    """Have an `image` show a figure."""
-    picture.value = figures.png(figure, DPI)
-
-
-def show_whole(picture, figure):
-    """Have an image show a figure in the figure's own size; what is around it scrolls."""
-    width, height = (round(PER_INCH * inches) for inches in figure.get_size_inches())
-    picture.layout.width, picture.layout.height = f"{width}px", f"{height}px"
-    picture.value = figures.png(figure, 2 * PER_INCH)
+    def show(self, figure):
+        width, height = (round(inches * self._pixels) for inches in figure.get_size_inches())
+        self.layout.width, self.layout.height = f"{width}px", f"{height}px"
+        self.value = figures.png(figure, 2 * self._pixels)
 
 
 def table(head, rows):
-    """An HTML table: `rows` are (name of a style, cells); numbers stand on the right."""
-    lines = [_line("th", "", head, [not isinstance(cell, str) for cell in rows[0][1]] if rows else [])]
-    lines += [_line("td", name, cells, [not isinstance(cell, str) for cell in cells]) for name, cells in rows]
+    """An HTML table: `rows` are pairs (CSS class, cells). Columns of numbers are aligned on the right."""
+    first = rows[0][1] if rows else head
+    aligned = ["" if isinstance(cell, str) else " class=number" for cell in first]
+
+    def line(css_class, cells, tag):
+        inside = (f"<{tag}{side}>{html.escape(formatted(cell))}</{tag}>" for side, cell in zip(aligned, cells))
+        return f'<tr class="{css_class}">{"".join(inside)}</tr>'
+
+    lines = [line("", head, "th"), *(line(css_class, cells, "td") for css_class, cells in rows)]
     return f'<table class="tcgpu-table">{"".join(lines)}</table>'
 
 
-def _line(kind, name, cells, numbers):
-    numbers = [*numbers, *[False] * (len(cells) - len(numbers))]
-    inside = "".join(
-        f"<{kind}{' class=number' * right}>{html.escape(short(cell))}</{kind}>" for cell, right in zip(cells, numbers)
-    )
-    return f'<tr class="{name}">{inside}</tr>'
-
-
-def short(value):
-    """A number as a person reads it; None, where there is none."""
+def formatted(value):
+    """A value as a table shows it: four digits of a small float, thousands separated, nothing for None."""
     if value is None:
         return ""
     if isinstance(value, float):
@@ -121,7 +104,7 @@ def short(value):
     return f"{value:,}" if isinstance(value, int) else str(value)
 
 
-def download(name, content, words):
-    """A link that saves `content` as a file: in JupyterLab and in Voila, without the server's help."""
+def download_link(name, content, words):
+    """A link that saves `content` as a CSV file. The link holds the data, so that it works in Voila, too."""
     data = base64.b64encode(content.encode()).decode()
     return f'<a class="tcgpu-download" download="{name}" href="data:text/csv;base64,{data}">{html.escape(words)}</a>'

@@ -1,88 +1,75 @@
-"""The one thread of an explorer: it does a job at a time, and ends the one under way when asked to."""
+"""One background thread per explorer: it runs jobs one at a time, reports their progress, and can stop one."""
 
 import threading
 import time
 
 from tcgpu import progress
 
-BETWEEN = 0.1  # seconds from one word of progress to the next
-IDLE = 5.0  # seconds without a job after which the thread ends; the next job starts another
+INTERVAL = 0.1  # seconds between two progress reports
 
 
 class Stopped(Exception):
-    """Raised inside a job that is to end."""
+    """Raised inside a job that is being stopped."""
 
 
-class Worker:
-    """Jobs by name: of those that wait, a new one takes the place of the one that has its name.
+class JobThread:
+    """Runs jobs by name, in the order in which they were submitted. The thread ends when no job is left.
 
-    progress: called from the thread, now and then, with how much of the job is done.
+    report: called from the thread with the share of the job that is done, from 0 to 1.
     """
 
-    def __init__(self, progress=lambda share: None):
-        self._progress = progress
+    def __init__(self, report=lambda share: None):
+        self._report = report
         self._changed = threading.Condition()
         self._waiting = {}  # name -> job
         self._thread = None
-        self._name = None  # of the job under way
+        self._running = None  # the name of the job that runs
         self._stop = False
-        self._told, self._share = 0.0, 0.0  # when progress was last told, and what it is
+        self._share, self._reported = 0.0, 0.0  # the job's progress, and when it was last reported
 
-    def do(self, name, job):
-        """Have `job()` done in the thread, after the one under way."""
+    def submit(self, name, job):
+        """Run `job()` after the jobs that wait; it replaces a waiting job of the same name."""
         with self._changed:
             self._waiting[name] = job
             if self._thread is None:
-                self._thread = threading.Thread(target=self._work, name="tcgpu explorer", daemon=True)
+                self._thread = threading.Thread(target=self._run, name="tcgpu explorer", daemon=True)
                 self._thread.start()
-            self._changed.notify_all()
 
     def stop(self, name):
-        """End the job of this name at its next pulse if it is under way; whether it waited, and now is not to begin."""
+        """Stop the job of this name at its next progress report; returns whether it had not begun and never will."""
         with self._changed:
-            self._stop = self._stop or self._name == name
-            waited = self._waiting.pop(name, None) is not None
-            self._changed.notify_all()
-            return waited
+            self._stop = self._stop or self._running == name
+            return self._waiting.pop(name, None) is not None
 
     def wait(self, seconds=None):
-        """Wait until there is nothing left to do; whether that came to be in time."""
+        """Wait until no job is left, for at most so many seconds; returns whether none is left."""
         with self._changed:
-            return self._changed.wait_for(lambda: not self._waiting and self._name is None, seconds)
+            return self._changed.wait_for(lambda: self._thread is None, seconds)
 
-    def _work(self):
-        try:
-            with progress.watched(self._pulse):
-                while job := self._next():
-                    self._do(job)
-        finally:
-            self._thread = None
-
-    def _do(self, job):
-        try:
-            job()
-        except Stopped:
-            pass
-        finally:
-            with self._changed:
-                self._name, self._stop, self._share = None, False, 0.0
-                self._changed.notify_all()
+    def _run(self):
+        with progress.watched(self._pulse):
+            while job := self._next():
+                try:
+                    job()
+                except Stopped:
+                    pass
 
     def _next(self):
-        """The next job; None when none came for a while, and the thread is to end."""
+        """The next job; None if there is none, and the thread ends."""
         with self._changed:
-            if not self._changed.wait_for(lambda: self._waiting, IDLE):
+            self._running = next(iter(self._waiting), None)
+            self._stop, self._share = False, 0.0
+            if self._running is None:
                 self._thread = None
+                self._changed.notify_all()
                 return None
-            self._name = next(iter(self._waiting))
-            return self._waiting.pop(self._name)
+            return self._waiting.pop(self._running)
 
     def _pulse(self, share):
         if self._stop:
             raise Stopped
-        if share is not None:
-            self._share = max(share, self._share)
+        self._share = max(self._share, share or 0.0)
         now = time.monotonic()
-        if now - self._told > BETWEEN:
-            self._told = now
-            self._progress(self._share)
+        if now - self._reported > INTERVAL:
+            self._reported = now
+            self._report(self._share)

@@ -1,36 +1,37 @@
-"""What may be set in the panel, and in which words: the parameters of generators, the knobs of methods, the orders."""
+"""The controls of generators and their help texts; the names that the panel shows for orders and engines.
 
-from tcgpu.registry import METHODS
+The help texts and choices of knobs come from the methods' own declarations.
+"""
 
-# A parameter of a generator is set by a control of one of these kinds: ("sizes", smallest, largest) steps 1, 2, 5, 10,
-# 20, ...; ("whole", smallest, largest), ("any", smallest, largest), ("share",) and ("number", smallest, largest, step)
-# are even; ("one of", ...) is a list.
+# The control of a generator's parameter, and its help text. Controls: ("scale", least, most) is a slider with the
+# steps 1, 2, 5, 10, 20, ...; ("integer", least, most) and ("number", least, most, step) are even sliders;
+# ("field", least, most) is a field to type a whole number into; ("choice", ...) is a list.
 PARAMETERS = {
-    "scale": (("whole", 1, 22), "2^scale vertices"),
-    "edge_factor": (("whole", 1, 64), "edges drawn for each vertex"),
-    "a": (("share",), "chance of the upper left quarter"),
-    "b": (("share",), "chance of the upper right quarter"),
-    "c": (("share",), "chance of the lower left quarter"),
-    "permuted": (("one of", True, False), "hubs anywhere, or in front"),
-    "n": (("sizes", 1, 5_000_000), "vertices"),
-    "m": (("sizes", 1, 20_000_000), "edges"),
-    "k": (("whole", 1, 64), "neighbours that each vertex begins with"),
-    "rows": (("sizes", 1, 2_000), "rows of the grid"),
-    "cols": (("sizes", 1, 2_000), "columns of the grid"),
-    "planes": (("sizes", 1, 200), "planes of the grid"),
-    "left": (("sizes", 1, 5_000), "vertices of one side"),
-    "right": (("sizes", 1, 5_000), "vertices of the other side"),
-    "kept": (("share",), "share of the roads that are there"),
-    "bends": (("number", 0, 20, 0.5), "vertices along a road, in the mean"),
-    "rewired": (("share",), "share of the edges that lead anywhere"),
-    "mean_degree": (("number", 1, 150, 0.5), "neighbours of a vertex, in the mean"),
-    "nonzeros_per_column": (("number", 1, 64, 0.5), "nonzeros of a column, in the mean"),
-    "seed": (("any", 0, 2**31 - 1), "another graph of the kind"),
-    "numbering": (("one of", "multiscale", "spatial", "random"), "how the points are numbered"),
+    "scale": (("integer", 1, 22), "2^scale vertices"),
+    "edge_factor": (("integer", 1, 64), "edges drawn per vertex"),
+    "a": (("number", 0, 1, 0.01), "probability of the upper left quarter"),
+    "b": (("number", 0, 1, 0.01), "probability of the upper right quarter"),
+    "c": (("number", 0, 1, 0.01), "probability of the lower left quarter"),
+    "permuted": (("choice", True, False), "number the vertices at random"),
+    "n": (("scale", 1, 5_000_000), "vertices"),
+    "m": (("scale", 1, 20_000_000), "edges"),
+    "k": (("integer", 1, 64), "neighbours that a vertex starts with"),
+    "rows": (("scale", 1, 2_000), "rows of the grid"),
+    "cols": (("scale", 1, 2_000), "columns of the grid"),
+    "planes": (("scale", 1, 200), "planes of the grid"),
+    "left": (("scale", 1, 5_000), "vertices on one side"),
+    "right": (("scale", 1, 5_000), "vertices on the other side"),
+    "kept": (("number", 0, 1, 0.01), "fraction of the roads that are kept"),
+    "bends": (("number", 0, 20, 0.5), "mean number of vertices along a road"),
+    "rewired": (("number", 0, 1, 0.01), "fraction of the edges with a random end"),
+    "mean_degree": (("number", 1, 150, 0.5), "mean number of neighbours"),
+    "nonzeros_per_column": (("number", 1, 64, 0.5), "mean number of nonzeros in a column"),
+    "seed": (("field", 0, 2**31 - 1), "seed of the random numbers"),
+    "numbering": (("choice", "multiscale", "spatial", "random"), "how the points are numbered"),
 }
 
-# Where the controls of a generator begin: small enough for the simulator.
-START = {
+# The first values of each generator's controls: graphs that are small enough for the simulator.
+FIRST_VALUES = {
     "rmat": {"scale": 8, "edge_factor": 6},
     "delaunay": {"n": 500},
     "mesh": {"rows": 20, "cols": 20},
@@ -49,24 +50,16 @@ START = {
     "complete_bipartite": {"left": 20, "right": 20},
     "grid": {"rows": 20, "cols": 20},
 }
-BY_CHANCE = {  # generators whose graphs differ by their seed
-    "rmat", "delaunay", "mesh3d", "road", "copapers", "by_nonzeros", "random", "barabasi_albert", "watts_strogatz",
-}  # fmt: skip
+WITHOUT_SEED = {"mesh", "empty", "path", "cycle", "star", "clique", "complete_bipartite", "grid"}  # it changes nothing
 
-# Orders and engines by what a person calls them; OWN is that of the method's source, BEST what this machine has.
-OWN, BEST = "own", "best"
+# label -> order or engine; DEFAULT leaves the choice to the method, or to tcgpu
+DEFAULT = "default"
 ORDERS = {
-    "each method's own": OWN,
+    "each method's own": DEFAULT,
     "natural": "natural",
     "by degree": "degree",
     "breadth first": "bfs",
     "random": "random",
     "automatic": "auto",
 }
-ENGINES = {"best here": BEST, "GPU": "gpu", "simulator": "sim", "native threads": "cpu"}
-
-
-def knob(method, name):
-    """(help, choices) of a knob, as its method declares them; choices are empty for a number."""
-    declared = next(knob for knob in METHODS[method].declared if knob.name == name)
-    return declared.help, declared.choices
+ENGINES = {"best available": DEFAULT, "GPU": "gpu", "simulator": "sim", "native threads": "cpu"}

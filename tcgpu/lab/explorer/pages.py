@@ -1,180 +1,156 @@
-"""The pages below the cards. Each knows what Run does on it, keeps the rows that came of it, and draws them.
+"""The pages below the cards: what Run measures on each, the rows that it keeps, the charts of them.
 
-A run goes through three steps: `begin` in the notebook's thread, which reads the controls; the job that it returns, in
-the explorer's thread; `draw`, whenever there is more to see.
+Run calls `begin`, which reads the controls. Then, in the explorer's thread, it calls `measure` for each method on each
+graph, and `draw` after each row.
 """
 
 import html
-import json
-import re
 
 import ipywidgets as widgets
 
-from tcgpu import records
-from tcgpu.errors import TcgpuError
+from tcgpu import figures, records
 from tcgpu.lab.explorer import charts, elements
-from tcgpu.measurement import check_agreement, measure
-from tcgpu.progress import part
+from tcgpu.lab.explorer.method_run import label_of, machine_of
 from tcgpu.records import Rows
-from tcgpu.registry import METHODS
 
 TIMINGS = ("kernel_ms", "process_ms", "total_ms")
-SIMULATED = "The simulator is a Python program: its milliseconds tell of the work there is, not of a GPU's time."
-HEAD = ("graph", "method", "order", "measured on", "triangles", "kernel ms", "process ms", "total ms")
+SIMULATOR_NOTE = "The simulator is a Python program: its times grow with the work, but they are not a GPU's times."
 
 
-class View(widgets.VBox):
-    """A page: `rows` is what was measured on it, `title` what its tab says. Every page has a note and a table."""
+class Page(widgets.VBox):
+    """A page with charts, a note and a table. `rows` is what was measured."""
 
-    title = ""
+    title = ""  # of the tab
+    head = ()  # of the table
 
-    def __init__(self, height):
+    def __init__(self, table_height):
         super().__init__()
         self.rows = Rows()
-        self.shown = False
-        self.note = elements.text("", "tcgpu-words", min_height="22px")
-        self.table = elements.text("", "tcgpu-rows", height=f"{height}px")
+        self._shown = False
+        self._left_out = ""  # which methods were not traced
+        self.note = elements.text("", "tcgpu-help", min_height="22px")
+        self.table = elements.text("", "tcgpu-rows", height=f"{table_height}px")
 
-    def turn(self, shown):
-        """The page is shown, or no longer: only a page that is shown draws."""
-        self.shown = shown
+    def plan(self, graphs, runs):
+        """Read the controls: the sources of the graphs and the method runs that Run measures on each of them."""
+        return [graphs.picked()], runs
+
+    def begin(self, graphs, runs):
+        """Begin a run without rows; returns what `plan` does."""
+        sources, planned = self.plan(graphs, runs)
+        left_out = {run.method for run in runs} - {run.method for run in planned}
+        self._left_out = f"Not traced, because it runs no kernel: {', '.join(sorted(left_out))}. " if left_out else ""
+        self.rows = Rows()
+        return sources, planned
+
+    def describe(self, source, run):
+        """What a measurement is called while it runs."""
+        return run.label
+
+    def measure(self, source, graph, run):
+        """The row of a method on the graph of a source."""
+        return run.measure(graph, graph.name or source.code)
+
+    def code(self, graphs, runs):
+        """What Run does, as Python code."""
+        [source], runs = self.plan(graphs, runs)
+        return "\n".join([f"graph = {source.code}", *map(self.line_of_code, runs)])
+
+    def line_of_code(self, run):
+        return run.measure_code
+
+    def methods_changed(self, runs):
+        """Called when other methods, knobs, orders or engines are picked."""
+
+    def show(self, shown):
+        """Show the page, or no longer. A page that is not shown does not draw."""
+        self._shown = shown
         self.draw()
 
-    def begin(self, graphs, wishes):
-        """Read the controls, and the graph's if it matters; returns the job `job(run)`: `run` is the Explorer."""
-        raise NotImplementedError
-
-    def follow(self, wishes):
-        """Other methods were picked: show those that can be shown already."""
-
     def draw(self):
-        """Show the rows that there are."""
-        if self.shown:
-            self._draw()
+        """Bring charts, note and table up to date."""
+        if self._shown:
+            rows = list(self.rows)
+            self.draw_charts(rows)
+            self.note.value = html.escape(self.note_of(rows))
+            self.table.value = elements.table(self.head, self.lines(rows))
 
-    def _draw(self):
-        raise NotImplementedError
+    def draw_charts(self, rows):
+        """Draw the charts of the rows."""
 
-    def tell(self, words=""):
-        """Show a note under the charts, and what the times of a simulator are."""
-        if any(row["engine"] == "sim" for row in list(self.rows)):
-            words += SIMULATED
-        self.note.value = html.escape(words)
+    def note_of(self, rows):
+        """The note below the charts."""
+        simulated = any(row["engine"] == "sim" for row in rows)
+        return self._left_out + (SIMULATOR_NOTE if simulated else "")
 
-    def code(self, graphs, wishes):
-        """What Run does, as Python."""
-        raise NotImplementedError
-
-
-def measured(graph, wish, name=None):
-    """The row of a Wish."""
-    [row] = measure(graph, wish.method, knobs=wish.knobs, engine=wish.engine, order=wish.order, repeats=wish.runs,
-                    name=name)  # fmt: skip
-    return row
+    def lines(self, rows):
+        """The table's lines, as pairs (CSS class, cells)."""
+        return []
 
 
-def machine_of(row):
-    """What ran a row, as a person calls it."""
-    if row["engine"] == "sim":
-        return "simulator"
-    if row["engine"] == "traced":
-        return f"{row['machine']}, estimated"
-    cpu = re.sub(r"\(\w+\)|Processor|CPU|@.*", "", row["cpu"])
-    return row["gpu_name"] if row["engine"] == "gpu" else f"{row['threads']} threads, {' '.join(cpu.split())}"
+class ComparePage(Page):
+    """Compares methods on one graph, beside what was recorded on GPUs.
 
-
-def label_of(row):
-    """A row's method, and which of its knobs are not as they come."""
-    method = METHODS.get(row["method"])
-    set_here = json.loads(row.get("knobs") or "{}").items()
-    own = {name: value for name, value in set_here if method is None or method.knobs.get(name, value) != value}
-    return " ".join([row["method"], *(f"{name}={value}" for name, value in own.items())])
-
-
-class Compare(View):
-    """Methods on one graph: their three timings and counts, beside what was recorded of GPUs.
-
-    machine, graph: of which record. keep: whether a run adds to the rows of the runs before it.
+    machine, graph: the GPU and the graph of the record that is shown. keep: whether a run keeps earlier rows.
     """
 
     title = "Compare"
+    head = ("graph", "method", "order", "measured on", "triangles", "kernel ms", "process ms", "total ms")
 
     def __init__(self):
         super().__init__(190)
         self._records = records.counts()
-        self._drawn = None  # which record is in its chart
+        self._drawn = None  # the record that is in its chart
         self.machine = widgets.Dropdown(options=list(self._records), description="on", layout={"width": "150px"})
         self.graph = widgets.Dropdown(description="recorded", layout={"width": "234px"})
         for control in (self.machine, self.graph):
             control.style.description_width = "initial"
         self.keep = widgets.Checkbox(description="keep the rows of earlier runs", indent=False)
-        self.live_chart, self.recorded_chart = elements.image(392, 280), elements.image(392, 280)
-        charts = [
-            elements.box([self.keep, self.live_chart]),
-            elements.box([elements.box([self.graph, self.machine], kind=widgets.HBox), self.recorded_chart]),
-        ]
-        self.children = [elements.box(charts, "tcgpu-charts", kind=widgets.Box), self.note, self.table]
-        self.machine.observe(self._turn, "value")
+        self.live_chart, self.recorded_chart = elements.Chart(), elements.Chart()
+        picks = elements.box([self.graph, self.machine], kind=widgets.HBox)
+        columns = [elements.box([self.keep, self.live_chart]), elements.box([picks, self.recorded_chart])]
+        self.children = [elements.box(columns, "tcgpu-charts", kind=widgets.Box), self.note, self.table]
+        self.machine.observe(lambda change: self._show_machine(), "value")
         self.graph.observe(lambda change: self.draw(), "value")
-        self._turn()
+        self._show_machine()
 
     @property
-    def recorded(self):
+    def recorded(self) -> Rows:
         """The recorded rows that are shown."""
         return self._records.get(self.machine.value, {}).get(self.graph.value, Rows())
 
-    def begin(self, graphs, wishes):
-        recipe = graphs.recipe()
-        if not self.keep.value:
-            self.rows = Rows()
-        rows = self.rows
+    def begin(self, graphs, runs):
+        kept = self.rows if self.keep.value else Rows()
+        planned = super().begin(graphs, runs)
+        self.rows = kept
+        return planned
 
-        def job(run):
-            graph, found = run.graph(recipe), []
-            for k, wish in enumerate(wishes):
-                run.say(wish.label)
-                with part(k, len(wishes)):
-                    try:
-                        found.append(measured(graph, wish, graph.name or recipe.code))
-                    except TcgpuError as refusal:
-                        run.complain(refusal)
-                        continue
-                rows.append(found[-1])
-                self.draw()
-            check_agreement(found)
-
-        return job
-
-    def code(self, graphs, wishes):
-        return "\n".join([f"graph = {graphs.recipe().code}", *(wish.code for wish in wishes)])
-
-    def _draw(self):
-        rows = list(self.rows)
-        title = f"measured now: {rows[-1]['graph']}" if rows else "measured now: Run shows it here"
-        _draw_bars(self.live_chart, rows, title)
+    def draw_charts(self, rows):
+        title = f"measured now: {rows[-1]['graph']}" if rows else "measured now: press Run"
+        _draw_timings(self.live_chart, rows, title)
         if self._drawn != (self.machine.value, self.graph.value):
             self._drawn = self.machine.value, self.graph.value
-            there = f"recorded, {self.recorded[0]['date']}" if self.recorded else "no GPU was recorded"
-            _draw_bars(self.recorded_chart, self.recorded, there)
-        self.tell()
-        lines = [("", _cells(row, "now")) for row in rows]
-        lines += [("recorded", _cells(row, row["date"])) for row in self.recorded]
-        self.table.value = elements.table(HEAD, lines)
+            title = f"recorded on {self.recorded[0]['date']}" if self.recorded else "nothing was recorded"
+            _draw_timings(self.recorded_chart, self.recorded, title)
 
-    def _turn(self, change=None):
-        elements.offer(self.graph, self._records.get(self.machine.value, {}))
+    def lines(self, rows):
+        now = [("", _cells(row, "now")) for row in rows]
+        return now + [("recorded", _cells(row, row["date"])) for row in self.recorded]
+
+    def _show_machine(self):
+        elements.set_options(self.graph, self._records.get(self.machine.value, {}))
         self.draw()
 
 
-def _draw_bars(image, rows, title):
-    """Bars that are called after their method, and after their order where that makes a difference."""
-    orders = len({row["order"] for row in rows}) > 1
-    labels = [label_of(row) + (f", {row['order']}" if orders else "") for row in rows]
-    ax = elements.panel(image)
-    charts.draw_timings(labels, rows, title=title, ax=ax)
-    elements.show(image, ax.figure)
+def _draw_timings(chart, rows, title):
+    """Draw a bar for each row. Its label names the order only if the rows differ in it."""
+    several = len({row["order"] for row in rows}) > 1
+    names = [f"{label_of(row)}, {row['order']}" if several else label_of(row) for row in rows]
+    ax = figures.axes(3.92, 2.8)
+    charts.draw_timings(names, rows, title=title, ax=ax)
+    chart.show(ax.figure)
 
 
 def _cells(row, when):
-    about = [row["graph"], label_of(row), row["order"], f"{machine_of(row)}, {when}"]
-    return [*about, row["triangles"], *map(row.get, TIMINGS)]
+    about = [row["graph"], label_of(row), row["order"], f"{machine_of(row)}, {when}", row["triangles"]]
+    return about + [row[key] for key in TIMINGS]

@@ -1,141 +1,248 @@
-"""The explorer: cards to pick a graph and methods, Run and Stop, and pages of what came of it."""
+"""The Explorer: two cards that pick a graph and methods, Run and Stop, three pages of results, the code of the run."""
 
 import html
 import time
+from pathlib import Path
 
 import ipywidgets as widgets
 import traitlets
 
-from tcgpu.errors import GraphError, TcgpuError
+from tcgpu.errors import TcgpuError
+from tcgpu.graph import Graph
 from tcgpu.lab.explorer import elements, labels
-from tcgpu.lab.explorer.graph_card import GraphChoice
-from tcgpu.lab.explorer.job_thread import Stopped, Worker
-from tcgpu.lab.explorer.method_card import MethodChoice
-from tcgpu.lab.explorer.pages import Compare
-from tcgpu.lab.explorer.style import STYLE
-from tcgpu.lab.explorer.sweep_page import Sweep
+from tcgpu.lab.explorer.graph_card import GraphCard, GraphSource
+from tcgpu.lab.explorer.job_thread import JobThread, Stopped
+from tcgpu.lab.explorer.method_card import MethodCard
+from tcgpu.lab.explorer.method_run import MethodRun
+from tcgpu.lab.explorer.pages import ComparePage, Page
+from tcgpu.lab.explorer.sweep_page import SweepPage
 from tcgpu.lab.explorer.trace_page import TracePage
+from tcgpu.measurement import check_agreement
+from tcgpu.progress import part
+from tcgpu.records import Rows
 
-FORESEEN = (GraphError, OSError)  # what is wrong with what a person gave: the words tell it all
+STYLE = f"<style>{Path(__file__).with_name('style.css').read_text()}</style>"
+EXPECTED = (TcgpuError, OSError)  # errors whose message says all that a person has to know
 
 
 class Explorer(widgets.VBox):
-    """A panel to count triangles with, in a notebook or on the page that Voila makes of it.
+    """A panel that counts triangles, in a notebook or on a page made by Voila.
 
-    A program may do all that a person does: `graphs`, `methods` and the pages `compare`, `sweep` and `traces` hold the
-    controls, `run()` and `stop()` are the buttons, `wait()` waits until nothing runs. `rows` are those of the page that
-    is shown, `message` says in words what went wrong, and `failure` is the exception if that was not foreseen.
+    A program can do all that a person can: set the controls, call `run` and `stop`, read `rows`.
+
+    Attributes
+    ----------
+    graphs : GraphCard
+        The controls that pick the graph and its order.
+    methods : MethodCard
+        The controls that pick the methods and set their knobs.
+    compare, sweep, traces : ComparePage, SweepPage, TracePage
+        The pages.
+    busy : bool
+        Whether a run is in progress.
+    message : str
+        What went wrong, in words; empty if nothing did.
+    failure : Exception or None
+        What ended the last run, if it was an error that nobody expects.
     """
 
-    busy = traitlets.Bool(False)
-    message = traitlets.Unicode("")
+    busy: bool = traitlets.Bool(False)
+    message: str = traitlets.Unicode("")
 
-    def __init__(self, graph=None, methods=(), *, order=None, engine=None, page="Compare"):
-        self.failure = None
-        self._wrong = {}  # what was said to be wrong: "graph", "methods", "run" -> words
-        self._picked = None  # the Recipe of the graph that is picked
-        self._made = None  # the graph that was made last: its Recipe's code, and itself
-        self._begun = 0.0
-        self._said = ""
-        self._worker = Worker(self._progress)
-        self.graphs = GraphChoice(graph, order, self._follow_graph)
-        self.methods = MethodChoice(methods, self._follow_methods)
-        self.graphs.order.observe(lambda change: self._follow_methods(), "value")
-        self.compare, self.sweep, self.traces = Compare(), Sweep(), TracePage()
+    def __init__(self, graph, methods, *, order, engine, page):
+        self.failure: Exception | None = None
+        self._problems = {}  # "graph", "methods" or "run" -> what is wrong with it
+        self._picked = None  # the GraphSource that is picked
+        self._made = None, None  # the GraphSource that was picked and made last, and its graph
+        self._started = 0.0  # when the run began, in seconds
+        self._activity = ""  # what is being done
+        self._thread = JobThread(self._show_progress)
+        self.graphs = GraphCard(graph, order, self._graph_changed)
+        self.methods = MethodCard(methods, self._methods_changed)
+        self.graphs.order.observe(lambda change: self._methods_changed(), "value")
+        self.compare, self.sweep, self.traces = ComparePage(), SweepPage(), TracePage()
         self.pages = widgets.Tab([self.compare, self.sweep, self.traces])
         self.pages.titles = titles = [page.title for page in self.pages.children]
-        self.pages.selected_index = titles.index(elements.known("page", page, titles))
-        self.pages.observe(lambda change: self._turn(), "selected_index")
-        for control in (self.sweep.reach, self.sweep.edges, self.sweep.way):
-            control.observe(lambda change: self._tell(), "value")
+        self.pages.selected_index = titles.index(elements.check_known("page", page, titles))
+        self.pages.observe(lambda change: self._page_changed(), "selected_index")
+        for control in (self.sweep.limits, self.sweep.edges, self.sweep.way):
+            control.observe(lambda change: self._show_code(), "value")
         self.python = elements.text("", "tcgpu-python")
-        self.complaint = elements.text("", "tcgpu-message")
+        self.problems = elements.text("", "tcgpu-message")
         cards = elements.box([self.graphs, self.methods], "tcgpu-cards", kind=widgets.Box)
-        super().__init__([widgets.HTML(STYLE), cards, self._bar(engine), self.complaint, self.pages, self.python])
+        super().__init__([widgets.HTML(STYLE), cards, self._bar(engine), self.problems, self.pages, self.python])
         self.add_class("tcgpu-explorer")
-        self._follow_methods()
-        self._follow_graph()
-        self._turn()
+        self._methods_changed()
+        self._graph_changed()
+        self._page_changed()
 
     @property
-    def page(self):
+    def page(self) -> Page:
         """The page that is shown."""
         return self.pages.children[self.pages.selected_index]
 
     @property
-    def rows(self):
+    def rows(self) -> Rows:
+        """The rows of the page that is shown."""
         return self.page.rows
 
-    def wishes(self):
-        """What is to be run, in which way; GraphError where a control says what cannot be."""
-        order = None if self.graphs.order.value == labels.OWN else self.graphs.order.value
-        engine = None if self.engine.value == labels.BEST else self.engine.value
-        return self.methods.wishes(order, engine, self.repeats.value)
+    def method_runs(self) -> list[MethodRun]:
+        """The picked methods with their settings; TcgpuError if a control has a value that cannot be."""
+        order, engine = self.graphs.order.value, self.engine.value
+        return self.methods.runs(
+            None if order == labels.DEFAULT else order,
+            None if engine == labels.DEFAULT else engine,
+            self.repeats.value,
+        )
 
-    def run(self):
-        """Begin what Run does on the page that is shown; nothing while a run is under way."""
+    def run(self) -> None:
+        """Start the run of the page that is shown, in the background; does nothing while a run is in progress."""
         if self.busy:
             return
         page, self.failure = self.page, None
-        self._forget("methods", "run")
+        self._clear_problems("methods", "run")
         try:
-            job = page.begin(self.graphs, self.wishes())
-        except TcgpuError as wrong:
-            self.complain(wrong)
+            sources, runs = page.begin(self.graphs, self.method_runs())
+        except TcgpuError as reason:
+            self._add_problem(reason)
+            self._show_activity("not started: see below")
             return
         self.busy = True
-        self._begun, self.progress.value = time.monotonic(), 0.0
-        self._worker.do("run", lambda: self._run(page, job))
+        self._started, self.progress.value = time.monotonic(), 0.0
+        self._thread.submit("run", lambda: self._run(page, sources, runs))
 
-    def stop(self):
-        """End the run that is under way, at its next launch or simulated thread; its rows so far stay."""
-        if self._worker.stop("run"):
+    def stop(self) -> None:
+        """Stop the run at its next launch or simulated thread. The rows that it has measured stay."""
+        if self._thread.stop("run"):
             self.busy = False
-            self.say("stopped before it began")
+            self._show_activity("stopped before it began")
 
-    def wait(self, seconds=None):
-        """Wait until nothing runs any more; whether that came to be in time."""
-        return self._worker.wait(seconds)
+    def wait(self, seconds: float | None = None) -> bool:
+        """Wait until nothing runs, for at most `seconds`; returns whether nothing runs."""
+        return self._thread.wait(seconds)
 
-    # --------------------------------------------------------------------------------------- what a job asks for
+    def __repr__(self) -> str:
+        return f"<Explorer: {self.graphs.source.value} graph, {', '.join(self.methods.chosen)}>"
 
-    def graph(self, recipe):
-        """The graph of a recipe: the last one again, if it is the same."""
-        if self._made is None or self._made[0] != recipe:
-            self.say(f"making {recipe.code}")
-            self._made = recipe, recipe.make()
-        return self._made[1]
+    # ----------------------------------------------------------------------------------- jobs, in the explorer's thread
 
-    def say(self, words):
-        """Tell what is under way."""
-        self._said = words
-        self.status.value = html.escape(words)
+    def _run(self, page, sources, runs):
+        """Measure the methods on the graphs, then say how it ended and which methods were refused."""
+        outcome, share, refused, rows_before = "failed", 0.0, {}, len(page.rows)
+        try:
+            for k, source in enumerate(sources):
+                with part(k, len(sources)):
+                    self._measure_all(page, source, runs, refused)
+            measured = len(page.rows) - rows_before
+            outcome, share = ("done", 1.0) if measured or not refused else ("refused", 0.0)
+        except Stopped:
+            outcome = "stopped"
+        except EXPECTED as reason:
+            self._add_problem(reason)
+        except Exception as failure:
+            self._unexpected(failure)
+        finally:
+            seconds = time.monotonic() - self._started
+            self.progress.value = share
+            page.draw()
+            self._show_code()
+            count = f"{len(page.rows)} row{'s' * (len(page.rows) != 1)}"
+            names = f"; refused: {', '.join(refused)}" if refused and outcome != "refused" else ""
+            self._show_activity(f"{outcome} after {seconds:.1f} s: {count}{names}")
+            self.busy = False
 
-    def complain(self, wrong, about="run"):
-        """Tell what is wrong, about "graph", "methods" or "run", under what else is."""
-        said = f"{wrong.filename}: {wrong.strerror}" if isinstance(wrong, OSError) and wrong.filename else str(wrong)
-        known = self._wrong.get(about, "")
-        if said not in self.message:
-            self._wrong[about] = f"{known}\n{said}".strip()
-            self._show_wrong()
+    def _measure_all(self, page, source, runs, refused):
+        """Measure each method on one graph; `refused` collects the methods that cannot run, each with the reason."""
+        graph, rows = self._graph(source), []
+        for k, run in enumerate(runs):
+            self._show_activity(page.describe(source, run))
+            with part(k, len(runs)):
+                try:
+                    rows.append(page.measure(source, graph, run))
+                except TcgpuError as reason:
+                    if run.label not in refused:
+                        refused[run.label] = reason
+                        self._add_problem(f"{run.label} was refused: {reason}")
+                    continue
+            page.rows.append(rows[-1])
+            page.draw()
+        check_agreement(rows)
 
-    # ------------------------------------------------------------------------------------------------------ inside
+    def _describe_graph(self, source):
+        """Make the picked graph and show its size."""
+        try:
+            graph = self._graph(source)
+            if source is self._picked:  # still
+                self.graphs.show_facts(graph)
+        except EXPECTED as reason:
+            if source is self._picked:
+                self._add_problem(reason, "graph")
+        except Exception as failure:
+            self._unexpected(failure)
+        self._show_activity("")
+
+    def _graph(self, source: GraphSource) -> Graph:
+        """Make the graph of a source. The one that is picked is made once."""
+        if self._made[0] == source:
+            return self._made[1]
+        self._show_activity(f"making {source.code}")
+        graph = source.make()
+        if source == self._picked:
+            self._made = source, graph
+        return graph
+
+    def _unexpected(self, failure):
+        self.failure = failure
+        self._add_problem(f"{type(failure).__name__}: {failure}")
+
+    # ------------------------------------------------------------------------------------------- when a control changes
+
+    def _graph_changed(self):
+        self._clear_problems("graph", "run")
+        self.graphs.facts.value = ""
+        try:
+            self._picked = source = self.graphs.picked()
+        except TcgpuError as reason:  # no file is named yet
+            self._picked = None
+            self.graphs.facts.value = html.escape(str(reason))
+        else:
+            self._thread.submit("describe", lambda: self._describe_graph(source))
+        self._show_code()
+
+    def _methods_changed(self):
+        self._clear_problems("methods", "run")
+        try:
+            runs = self.method_runs()
+        except TcgpuError as reason:
+            self._add_problem(reason, "methods")
+            return
+        for page in self.pages.children:
+            page.methods_changed(runs)
+        self._show_code()
+
+    def _page_changed(self):
+        for page in self.pages.children:
+            page.show(page is self.page)
+        self._show_code()
+
+    # ---------------------------------------------------------------------------------------------- what the panel says
 
     def _bar(self, engine):
+        """Run, Stop, what they depend on, and how far the run is."""
         self.run_button = widgets.Button(description="Run", icon="play", button_style="primary")
-        self.run_button.tooltip = "measure, as the page below says"
+        self.run_button.tooltip = "measure or trace the picked methods, as the page below says"
         self.stop_button = widgets.Button(description="Stop", icon="stop", disabled=True)
-        self.stop_button.tooltip = "end the run at its next launch or simulated thread"
+        self.stop_button.tooltip = "stop the run at its next launch or simulated thread"
         for button in (self.run_button, self.stop_button):
             button.layout = {"width": "76px", "flex": "none"}
         self.engine = widgets.Dropdown(options=labels.ENGINES, description="on", layout={"width": "150px"})
-        self.engine.value = elements.known("engine", engine or labels.BEST, labels.ENGINES.values())
-        self.engine.tooltip = "what runs the kernels: a GPU where there is one, else the simulator"
+        self.engine.value = elements.check_known("engine", engine or labels.DEFAULT, labels.ENGINES.values())
+        self.engine.tooltip = "what runs the kernels: a GPU if there is one, else the simulator"
         self.repeats = widgets.BoundedIntText(5, min=1, max=99, description="runs", layout={"width": "94px"})
-        self.repeats.tooltip = "how many runs medians are taken of; the simulator runs once"
+        self.repeats.tooltip = "the number of runs that a time is the median of; the simulator runs once"
         for control in (self.engine, self.repeats):
             control.style.description_width = "initial"
-            control.observe(lambda change: self._follow_methods(), "value")
+            control.observe(lambda change: self._methods_changed(), "value")
         self.progress = widgets.FloatProgress(value=0.0, min=0.0, max=1.0, layout={"width": "140px", "flex": "none"})
         self.status = elements.text("", "tcgpu-status", flex="1 1 120px")
         self.csv = elements.text("", width="auto")
@@ -144,105 +251,44 @@ class Explorer(widgets.VBox):
         controls = [self.run_button, self.stop_button, self.engine, self.repeats, self.progress, self.status, self.csv]
         return elements.box(controls, "tcgpu-bar", kind=widgets.HBox)
 
-    def _run(self, page, job):
-        """In the worker's thread: the job, what is to be told of it, and the buttons as they were."""
-        ended = "failed"
-        try:
-            job(self)
-            ended = "done"
-            self.progress.value = 1.0
-        except Stopped:
-            ended = "stopped"
-            self.progress.value = 0.0
-        except FORESEEN as wrong:
-            self.complain(wrong)
-        except Exception as failure:
-            self._fail(failure)
-        finally:
-            seconds = time.monotonic() - self._begun
-            page.draw()
-            self._tell()
-            count = f"{len(page.rows)} row{'s' * (len(page.rows) != 1)}"
-            self.say(f"{ended} after {seconds:.1f} s: {count}")
-            self.busy = False
+    def _show_activity(self, words):
+        self._activity = words
+        self.status.value = html.escape(words)
 
-    def _look(self, recipe):
-        """In the worker's thread: make the graph that was picked and show what it is."""
-        try:
-            graph = self.graph(recipe)
-            if recipe is self._picked:  # still
-                self.graphs.describe(graph)
-        except FORESEEN as wrong:
-            if recipe is self._picked:
-                self.complain(wrong, "graph")
-        except Exception as failure:
-            self._fail(failure)
-        self.say("")
-
-    def _fail(self, failure):
-        """Whatever went wrong in a job, a person is told, and the panel stays whole."""
-        self.failure = failure
-        self.complain(f"{type(failure).__name__}: {failure}")
-
-    def _follow_graph(self):
-        self._forget("graph", "run")
-        self.graphs.facts.value = ""
-        try:
-            self._picked = recipe = self.graphs.recipe()
-        except TcgpuError as missing:
-            self._picked = None
-            self.graphs.facts.value = html.escape(str(missing))
-        else:
-            self._worker.do("look", lambda: self._look(recipe))
-        self._tell()
-
-    def _follow_methods(self):
-        self._forget("methods", "run")
-        try:
-            wishes = self.wishes()
-        except TcgpuError as wrong:
-            self.complain(wrong, "methods")
-            return
-        for page in self.pages.children:
-            page.follow(wishes)
-        self._tell()
-
-    def _forget(self, *about):
-        """What was wrong with these is no longer of interest; of a run that is under way it is."""
-        for each in about:
-            if each != "run" or not self.busy:
-                self._wrong.pop(each, None)
-        self._show_wrong()
-
-    def _show_wrong(self):
-        self.message = "\n".join(self._wrong.values())
-
-    def _turn(self):
-        for page in self.pages.children:
-            page.turn(page is self.page)
-        self._tell()
-
-    def _progress(self, share):
+    def _show_progress(self, share):
         self.progress.value = share
-        self.status.value = html.escape(f"{self._said}: {time.monotonic() - self._begun:.1f} s")
+        self.status.value = html.escape(f"{self._activity}: {time.monotonic() - self._started:.1f} s")
 
-    def _tell(self):
-        """Bring the code and the link to the rows up to date with the page that is shown."""
+    def _show_code(self):
+        """Show the code of the page's run, and the link to its rows."""
         try:
-            code = self.page.code(self.graphs, self.wishes())
+            code = self.page.code(self.graphs, self.method_runs())
         except TcgpuError:
             code = ""
         self.python.value = f"<pre>{html.escape(code)}</pre>" if code else ""
-        name = f"tcgpu-{self.page.title.lower()}.csv"
-        self.csv.value = elements.download(name, self.rows.csv(), f"{len(self.rows)} rows as CSV") if self.rows else ""
+        name, rows = f"tcgpu-{self.page.title.lower()}.csv", self.rows
+        self.csv.value = elements.download_link(name, rows.csv(), f"{len(rows)} rows as CSV") if rows else ""
+
+    def _add_problem(self, problem, about="run"):
+        """Say what is wrong with the "graph", the "methods" or the "run", below what was said before."""
+        words = str(problem)
+        if isinstance(problem, OSError) and problem.filename:
+            words = f"{problem.filename}: {problem.strerror}"
+        if words not in self.message:
+            self._problems[about] = f"{self._problems.get(about, '')}\n{words}".strip()
+            self.message = "\n".join(self._problems.values())
+
+    def _clear_problems(self, *about):
+        """Forget what was wrong with these; what is wrong with a run that is in progress stays."""
+        for each in about:
+            if each != "run" or not self.busy:
+                self._problems.pop(each, None)
+        self.message = "\n".join(self._problems.values())
 
     @traitlets.observe("busy")
-    def _switch(self, change):
+    def _switch_buttons(self, change):
         self.run_button.disabled, self.stop_button.disabled = change.new, not change.new
 
     @traitlets.observe("message")
     def _show_message(self, change):
-        self.complaint.value = html.escape(change.new)
-
-    def __repr__(self):
-        return f"<Explorer: {self.graphs.source.value} graph, {', '.join(self.methods.chosen)}>"
+        self.problems.value = html.escape(change.new)

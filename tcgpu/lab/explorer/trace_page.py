@@ -1,147 +1,132 @@
-"""The page of traces: the picked kernels run in a simulator that writes every access down, which needs no GPU."""
-
-import html
-import json
+"""The page that traces kernels: a simulator records every memory access, on any machine."""
 
 import ipywidgets as widgets
 
-from tcgpu.errors import GraphError, TcgpuError
-from tcgpu.figures import axes
+from tcgpu import figures
+from tcgpu.errors import MethodError, TcgpuError
 from tcgpu.lab.explorer import elements
-from tcgpu.lab.explorer.pages import View, label_of
-from tcgpu.measurement import check_agreement
-from tcgpu.progress import part
-from tcgpu.records import Rows
+from tcgpu.lab.explorer.method_run import label_of
+from tcgpu.lab.explorer.pages import Page
 from tcgpu.registry import METHODS
-from tcgpu.tracing import Traces, trace
+from tcgpu.tracing import Traces
 from tcgpu.tracing.pictures import BY
 
-SOURCE, TOGETHER = "the source: where its time goes", "the methods side by side"
+SOURCE, ALL_METHODS = "the source: where its time goes", "the methods side by side"
 PICTURES = {
-    SOURCE: lambda traced, kernel, by: traced.draw_source(by, stage=None, kernel=kernel),
-    "a warp: what its lanes do": lambda traced, kernel, by: traced.draw_raster(kernel=kernel),
-    "a request that reads most sectors": lambda traced, kernel, by: traced.draw_request(kernel=kernel),
-    "a request with most bank conflicts": lambda traced, kernel, by: traced.draw_request("conflicts", kernel=kernel),
-    "the work of each thread": lambda traced, kernel, by: traced.draw_balance("thread", "steps", kernel=kernel),
-    "the work of each block": lambda traced, kernel, by: traced.draw_balance("block", "steps", kernel=kernel),
+    SOURCE: lambda trace, kernel, by: trace.draw_source(by, stage=None, kernel=kernel),
+    "a warp: what its lanes do": lambda trace, kernel, by: trace.draw_raster(kernel=kernel),
+    "the request with the most sectors": lambda trace, kernel, by: trace.draw_request(kernel=kernel),
+    "the request with the most bank conflicts": lambda trace, kernel, by: trace.draw_request(
+        "conflicts", kernel=kernel
+    ),
+    "the work of each thread": lambda trace, kernel, by: trace.draw_balance("thread", "steps", kernel=kernel),
+    "the work of each block": lambda trace, kernel, by: trace.draw_balance("block", "steps", kernel=kernel),
 }
-MEASURES = ("estimated_us", "steps", "lanes", "load_requests", "sectors_per_request", "bytes_moved", "bank_conflicts",
-            "atomics")  # fmt: skip
-HEAD = ("method", "order", "triangles", "estimated µs", "steps", "lanes", "load requests", "sectors each",
-        "bytes moved", "bank conflicts", "atomics")  # fmt: skip
+COLUMNS = {  # column of the table -> key of a row
+    "estimated µs": "estimated_us",
+    "steps": "steps",
+    "lanes": "lanes",
+    "load requests": "load_requests",
+    "sectors each": "sectors_per_request",
+    "bytes moved": "bytes_moved",
+    "bank conflicts": "bank_conflicts",
+    "atomics": "atomics",
+}
 
 
-def traced(graph, wish):
-    """The Trace of a Wish, and its row."""
-    found = trace(graph, wish.method, order=wish.order, **wish.knobs)
-    about = {"graph": graph.name or "", "vertices": graph.n, "edges": graph.m}
-    about |= {"nonzeros_per_column": round(graph.nonzeros_per_column, 3), "triangles": found.triangles}
-    way = {"method": wish.method, "engine": "traced", "order": found.graph.order, "knobs": json.dumps(found.knobs)}
-    return found, about | way | {"machine": found.machine.name} | found.totals()
+def with_kernels(runs):
+    """The method runs that have kernels to trace; MethodError if none has."""
+    kept = [run for run in runs if "sim" in METHODS[run.method].engines]
+    if not kept:
+        raise MethodError("pick a method that runs kernels: native threads cannot be traced")
+    return kept
 
 
-def of_kernels(wishes):
-    """Those of the wishes that run kernels, and what is to be said of the others."""
-    kept = [wish for wish in wishes if "sim" in METHODS[wish.method].engines]
-    left = ", ".join(wish.method for wish in wishes if wish not in kept)
-    return kept, f"There is nothing to trace in {left}, which runs no kernels. " if left else ""
+class TracePage(Page):
+    """Shows what the kernels do on a small graph, line by line and lane by lane.
 
-
-class TracePage(View):
-    """What the methods' kernels do on a small graph, line by line and lane by lane.
-
-    picture: which one is drawn. of: of which method. kernel: of which of its kernels. by: what the bars beside the
-    source tell. traces: method -> its Trace.
+    traces: method -> Trace. picture, of, kernel: the picture, the method and the kernel that are shown. by: the
+    quantity beside the source.
     """
 
     title = "Trace"
+    head = ("method", "order", "triangles", *COLUMNS)
 
     def __init__(self):
         super().__init__(130)
-        self.traces, self._left_out = {}, ""
-        self.picture = widgets.Dropdown(options=[*PICTURES, TOGETHER], description="show")
+        self.traces = {}
+        self.picture = widgets.Dropdown(options=[*PICTURES, ALL_METHODS], description="show")
         self.of = widgets.Dropdown(description="of")
         self.kernel = widgets.Dropdown(description="kernel")
         self.by = widgets.Dropdown(options=list(BY), description="by")
-        for control, width in ((self.picture, 264), (self.of, 146), (self.kernel, 190), (self.by, 130)):
+        controls = {self.picture: 264, self.of: 146, self.kernel: 190, self.by: 130}
+        for control, width in controls.items():
             control.layout.width, control.style.description_width = f"{width}px", "initial"
-        self.chart = widgets.Image(format="png", layout={"flex": "none", "max_width": "none"})
-        controls = [self.picture, self.of, self.kernel, self.by]
-        shown = elements.box(controls, "tcgpu-charts", kind=widgets.Box)
-        self.children = [self.note, self.table, shown, elements.box([self.chart], "tcgpu-rows", height="430px")]
-        self.of.observe(self._turn_method, "value")
+        self.chart = elements.Chart(88)
+        picks = elements.box(list(controls), "tcgpu-charts", kind=widgets.Box)
+        self.children = [self.note, self.table, picks, elements.box([self.chart], "tcgpu-rows", height="430px")]
+        self.of.observe(self._method_changed, "value")
         for control in (self.picture, self.kernel, self.by):
             control.observe(lambda change: self.draw(), "value")
 
-    def begin(self, graphs, wishes):
-        recipe = graphs.recipe()
-        kept, self._left_out = of_kernels(wishes)
-        if not kept:
-            raise GraphError("pick a method that runs kernels: there is nothing to trace in native threads")
-        self.rows, self.traces = Rows(), {}
-        rows, traces = self.rows, self.traces
+    def plan(self, graphs, runs):
+        return [graphs.picked()], with_kernels(runs)
 
-        def job(run):
-            graph = run.graph(recipe)
-            for k, wish in enumerate(kept):
-                run.say(f"tracing {wish.label}")
-                with part(k, len(kept)):
-                    try:
-                        found, row = traced(graph, wish)
-                    except TcgpuError as refusal:
-                        run.complain(refusal)
-                        continue
-                traces[label_of(row)] = found
-                rows.append(row)
-                elements.offer(self.of, traces)
-                self.draw()
-            check_agreement(rows)
+    def begin(self, graphs, runs):
+        planned = super().begin(graphs, runs)
+        self.traces = {}
+        return planned
 
-        return job
+    def describe(self, source, run):
+        return f"tracing {run.label}"
 
-    def code(self, graphs, wishes):
-        kept, _ = of_kernels(wishes)
-        return "\n".join([f"graph = {graphs.recipe().code}", *(wish.traced for wish in kept)])
+    def measure(self, source, graph, run):
+        trace, row = run.trace(graph)
+        self.traces[label_of(row)] = trace
+        elements.set_options(self.of, self.traces)
+        return row
 
-    def _draw(self):
-        rows, traces = list(self.rows), dict(self.traces)
-        self.note.value = html.escape(self._left_out + _estimated(traces))
-        cells = ([label_of(row), row["order"], row["triangles"], *map(row.get, MEASURES)] for row in rows)
-        self.table.value = elements.table(HEAD, [("", list(line)) for line in cells])
+    def line_of_code(self, run):
+        return run.trace_code
+
+    def note_of(self, rows):
+        machines = dict.fromkeys(row["machine"] for row in rows)
+        estimated = f"Times are estimated from the trace, for an {' and '.join(machines)}." if machines else ""
+        return self._left_out + estimated
+
+    def lines(self, rows):
+        about = ("triangles", *COLUMNS.values())
+        return [("", [label_of(row), row["order"], *(row.get(key) for key in about)]) for row in rows]
+
+    def draw_charts(self, rows):
         try:
-            figure = self._figure(traces)
-        except TcgpuError as missing:
-            figure = _said(str(missing))
-        elements.show_whole(self.chart, figure)
+            figure = self._figure(dict(self.traces))
+        except TcgpuError as reason:  # the trace has nothing that the picture shows
+            figure = _figure_of_words(str(reason))
+        self.chart.show(figure)
 
     def _figure(self, traces):
         if not traces:
-            return _said("Run traces the methods that are picked, on the graph that is picked.")
-        if self.picture.value == TOGETHER:
+            return _figure_of_words("Press Run to trace the picked methods on the picked graph.")
+        if self.picture.value == ALL_METHODS:
             return Traces(traces.values()).draw(("estimated_us", "load_requests", "lanes"))
-        found = traces.get(self.of.value) or next(iter(traces.values()))
-        kernel = self.kernel.value if self.kernel.value in _kernels(found) else found.main().kernel
-        return PICTURES[self.picture.value](found, kernel, self.by.value)
+        trace = traces.get(self.of.value) or next(iter(traces.values()))
+        kernel = self.kernel.value if self.kernel.value in _kernels(trace) else trace.main().kernel
+        return PICTURES[self.picture.value](trace, kernel, self.by.value)
 
-    def _turn_method(self, change):
-        found = self.traces.get(change.new)
-        self.kernel.options = _kernels(found) if found else ()
-        self.kernel.value = found.main().kernel if found else None
+    def _method_changed(self, change):
+        trace = self.traces.get(change.new)
+        self.kernel.options = _kernels(trace) if trace else ()
+        self.kernel.value = trace.main().kernel if trace else None
         self.draw()
 
 
-def _kernels(found):
-    return tuple(dict.fromkeys(launch.kernel for launch in found.launches))
+def _kernels(trace):
+    return tuple(dict.fromkeys(launch.kernel for launch in trace.launches))
 
 
-def _estimated(traces):
-    machines = {found.machine.name for found in traces.values()}
-    return f"Times are estimates for an {' and '.join(machines)}, made of what was traced." if machines else ""
-
-
-def _said(words):
-    """A picture of nothing but these words."""
-    ax = axes(6, 0.6)
+def _figure_of_words(words):
+    ax = figures.axes(6, 0.6)
     ax.text(0, 0.5, words, size=9, color="#718096")
     ax.set_axis_off()
     return ax.figure
