@@ -1,8 +1,7 @@
-"""Vertex ids: any 64-bit integers as vertices 0..n-1, and back.
+"""Number the ids of vertices, any 64-bit integers, as 0..n-1.
 
-`compact` numbers the ids that occur in a list of edges 0, 1, ... in ascending order. Where the ids lie close together,
-a table with a bit for each integer between the smallest and the largest marks those that occur; the vertex of an id is
-the count of marks before it. Where they lie far apart, they are sorted and searched for.
+If the ids are close together, a table with a bit for each integer between the smallest and the largest marks those that
+occur; the vertex of an id is the number of marks before it. Otherwise the ids are sorted and looked up.
 """
 
 import numpy as np
@@ -11,24 +10,24 @@ from tcgpu import cleaning
 from tcgpu.engines.native import fetch_or, jit, popcount, run_threads, shares, threads, trailing_zeros
 
 U64 = np.uint64
-TABLE_PER_EDGE = 64  # the table may cover this many integers for each edge: 16 bytes an edge,
-TABLE_AT_LEAST = 1 << 24  # and these always
+MAX_SPAN_PER_EDGE = 64  # the table may cover this many integers for each edge: 16 bytes an edge,
+ALWAYS_ALLOWED = 1 << 24  # and always this many
 
 
 def compact(u, v):
-    """Number the ids that occur in two arrays 0, 1, ... in ascending order: `(u, v, n, ids)`.
+    """Number the ids that occur in two arrays in ascending order: `(u, v, n, ids)`.
 
-    u, v: the ends of edges, contiguous arrays of one type, int32 or int64; negative ids are allowed. Returns both ends
-    as vertices (int32), how many vertices there are, and `ids` (int64): the id of each vertex, or None where every id
-    is the vertex itself.
+    u, v: the ends of edges, contiguous arrays of one type, int32 or int64; ids may be negative. Returns both ends as
+    vertices (int32), the number of vertices, and the id of each vertex (int64), or None if every id is the vertex
+    itself.
     """
     low, high = cleaning.min_max(u, v)
     span = high - low + 1
-    if span > TABLE_PER_EDGE * u.size + TABLE_AT_LEAST:
+    if span > MAX_SPAN_PER_EDGE * u.size + ALWAYS_ALLOWED:
         return _compact_by_sorting(u, v, low)
-    marks = np.zeros((span + 63) // 64 * 2, np.uint64)  # for 64 ids: a bit for each that occurs, how many occur before
+    marks = np.zeros((span + 63) // 64 * 2, np.uint64)  # for each 64 ids: a word of marks, and how many come before it
     for ends in (u, v):
-        _on_all_cores(_mark, ends, low, marks)
+        _run(_mark, ends, low, marks)
     counts = np.zeros(shares(marks.size), np.int64)
     run_threads(_count_marked, marks, counts, workers=counts.size)
     n = int(counts.sum())
@@ -36,28 +35,29 @@ def compact(u, v):
         return u.astype(np.int32, copy=False), v.astype(np.int32, copy=False), n, None
     ids = np.empty(n, np.int64)
     run_threads(_number_marked, marks, np.cumsum(counts) - counts, low, ids, workers=counts.size)
-    return *(_numbers(_rank, ends, low, marks) for ends in (u, v)), n, ids
+    return *(_vertices(_rank, ends, low, marks) for ends in (u, v)), n, ids
 
 
 def _compact_by_sorting(u, v, low):
     """`compact` for ids too far apart for a table."""
-    shares = [None] * threads()
-    run_threads(_distinct_in_share, u, v, shares, workers=len(shares))
-    ids = _distinct(np.concatenate(shares), kind="stable").astype(np.int64)  # a stable sort merges sorted shares
-    # where the ids of each range of 2^shift integers start: most ranges have about one
+    parts = [None] * threads()
+    run_threads(_distinct_in_share, u, v, parts, workers=len(parts))
+    ids = _distinct(np.concatenate(parts), kind="stable").astype(np.int64)  # a stable sort merges sorted parts
+    # `starts`: where the ids of each range of 2^shift integers start; most ranges have about one id
     shift = max(0, (int(ids[-1]) - low).bit_length() - ids.size.bit_length())
     ranges = (ids.view(U64) - U64(low % 2**64)) >> U64(shift)  # unsigned: a span may need all 64 bits
     starts = np.concatenate(([0], np.cumsum(np.bincount(ranges.astype(np.int64)))))
-    return *(_numbers(_search, ends, low, shift, starts, ids) for ends in (u, v)), ids.size, ids
+    return *(_vertices(_search, ends, low, shift, starts, ids) for ends in (u, v)), ids.size, ids
 
 
-def _distinct_in_share(worker, workers, u, v, shares):
+def _distinct_in_share(worker, workers, u, v, parts):
+    """Write the distinct ids of a share of the edges to `parts[worker]`, ascending."""
     share = slice(u.size * worker // workers, u.size * (worker + 1) // workers)
     ids = np.concatenate((u[share], v[share]))
     bits = max(1, ids.size.bit_length())
     latest = np.full(1 << bits, ids[0] if ids.size else 0, ids.dtype)
     kept = _drop_repeats(ids, latest, U64(64 - bits))
-    shares[worker] = _distinct(ids[:kept])
+    parts[worker] = _distinct(ids[:kept])
 
 
 def _distinct(values, kind=None):
@@ -68,14 +68,14 @@ def _distinct(values, kind=None):
     return values[first]
 
 
-def _numbers(function, ids, *args):
-    """The vertex of each id, found by `function` on all cores."""
-    numbers = np.empty(ids.size, np.int32)
-    _on_all_cores(function, ids, *args, numbers)
-    return numbers
+def _vertices(function, ids, *args):
+    """The vertex of each id, looked up by `function`."""
+    vertices = np.empty(ids.size, np.int32)
+    _run(function, ids, *args, vertices)
+    return vertices
 
 
-def _on_all_cores(function, values, *args):
+def _run(function, values, *args):
     run_threads(function, values, *args, workers=shares(values.size))
 
 
@@ -91,7 +91,7 @@ def _mark(worker, workers, ids, low, marks):
 
 @jit
 def _count_marked(worker, workers, marks, counts):
-    """counts[worker]: how many bits are set in a share of the words."""
+    """Write how many ids are marked in a share of the table to `counts[worker]`."""
     words = marks.size // 2
     for k in range(words * worker // workers, words * (worker + 1) // workers):
         counts[worker] += np.int64(popcount(marks[U64(2 * k)]))
@@ -99,7 +99,7 @@ def _count_marked(worker, workers, marks, counts):
 
 @jit
 def _number_marked(worker, workers, marks, before, low, ids):
-    """Write the marked ids in ascending order, and beside each word of marks how many come before it."""
+    """Write the marked ids in ascending order, and after each word of marks how many come before it."""
     words = marks.size // 2
     put = before[worker]
     for k in range(words * worker // workers, words * (worker + 1) // workers):
@@ -112,20 +112,20 @@ def _number_marked(worker, workers, marks, before, low, ids):
 
 
 @jit
-def _rank(worker, workers, ids, low, marks, numbers):
-    """The vertex of an id is how many marked ids come before it."""
+def _rank(worker, workers, ids, low, marks, vertices):
+    """The vertex of an id is the number of marked ids before it."""
     for k in range(ids.size * worker // workers, ids.size * (worker + 1) // workers):
         place = U64(ids[U64(k)] - low)
         word = place >> U64(6) << U64(1)
         below = marks[word] & ((U64(1) << (place & U64(63))) - U64(1))
-        numbers[U64(k)] = marks[word | U64(1)] + popcount(below)
+        vertices[U64(k)] = marks[word | U64(1)] + popcount(below)
 
 
 @jit
 def _drop_repeats(ids, latest, shift):
-    """Move to the front the ids that differ from the latest one with their hash; returns how many.
+    """Move ids that differ from the latest id of their hash to the front; returns how many.
 
-    Most repeats go, so that less is sorted. `latest` holds ids[0] throughout, which stays where it is.
+    This drops most repeats, so that less is sorted. `latest` holds ids[0] at first, which stays in its place.
     """
     kept = min(ids.size, 1)
     for k in range(1, ids.size):
@@ -137,16 +137,16 @@ def _drop_repeats(ids, latest, shift):
 
 
 @jit
-def _search(worker, workers, ids, low, shift, starts, distinct, numbers):
-    """The vertex of an id is its place among the distinct ids; `starts` says between which two places to look."""
+def _search(worker, workers, ids, low, shift, starts, distinct, vertices):
+    """The vertex of an id is its index among the distinct ids; `starts` says between which two indices to look."""
     for k in range(ids.size * worker // workers, ids.size * (worker + 1) // workers):
         wanted = np.int64(ids[U64(k)])
-        place = (U64(wanted) - U64(low)) >> U64(shift)
-        first, last = starts[place], starts[place + U64(1)]
+        part = (U64(wanted) - U64(low)) >> U64(shift)
+        first, last = starts[part], starts[part + U64(1)]
         while last - first > 1:
             middle = (first + last) >> 1
             if distinct[U64(middle)] <= wanted:
                 first = middle
             else:
                 last = middle
-        numbers[U64(k)] = first
+        vertices[U64(k)] = first

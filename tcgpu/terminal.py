@@ -1,4 +1,4 @@
-"""What the command line shows: values, tables, how far a command has come."""
+"""Output of the command line: values, tables, progress."""
 
 import json
 
@@ -10,7 +10,7 @@ def print_json(value):
 
 
 def print_table(rows, right=()):
-    """Columns as wide as their widest entry; those whose positions are in `right` line up on that side."""
+    """Print columns as wide as their widest entry; those whose indices are in `right` are aligned right."""
     widths = [max(map(len, column)) for column in zip(*rows)]
     sides = [str.rjust if k in right else str.ljust for k in range(len(widths))]
     for row in rows:
@@ -18,5 +18,5 @@ def print_table(rows, right=()):
 
 
 def progress(arguments, what):
-    """Tell on stderr what goes on, and how far or for how long: at a terminal, or with --progress."""
+    """Show progress on stderr, at a terminal or with --progress."""
     return underway(True if arguments.progress else None, what)
