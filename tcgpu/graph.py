@@ -1,12 +1,15 @@
 """Graph: a simple undirected graph as the columns of its strictly lower triangular matrix L.
 
 Column j holds the sorted neighbours i > j of vertex j: `row_idx[col_ptr[j]:col_ptr[j + 1]]`. Whatever a graph is made
-from is symmetrised and freed of loops and duplicates; `graph.cleaned` says how many of each were dropped.
+from, it has no loops, and each edge once; `graph.cleaned` says how many edges of each kind were dropped.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
+from pathlib import Path
+from typing import Any, Self
 
 import numpy as np
 
@@ -19,9 +22,12 @@ ORDERS = ("natural", "degree", "bfs", "random", "auto")
 MIN_RELATIVE_DISTANCE = 1 / 64
 MIN_DEGREE_SKEW = 2.5
 MIN_LOOKUPS_PER_EDGE = 4
-PIECE = 1 << 20  # pointers that are checked at a time
-SPARSE = 64  # more vertices than this for each end of an edge are refused where no `n` asks for them,
-HARMLESS = 1 << 22  # unless they are no more than these, which take 40 MB and a tenth of a second
+BLOCK = 1 << 20  # pointers whose differences are in memory at a time
+MAX_PER_END = 64  # more vertices than this for each end of an edge are refused if no `n` asks for them,
+ALWAYS_ALLOWED = 1 << 22  # unless they are no more than these, which take 40 MB and a tenth of a second
+
+
+Labels = Sequence | np.ndarray | None
 
 
 @dataclass(frozen=True)
@@ -32,76 +38,129 @@ class Cleaned:
     duplicates: int = 0
     reversed: int = 0
 
-    def __str__(self):
+    def __str__(self) -> str:
         counts = (self.loops, "loop"), (self.duplicates, "duplicate"), (self.reversed, "reversed pair")
-        said = [f"{count:,} {what}{'s' * (count != 1)}" for count, what in counts if count]
-        return "dropped " + ", ".join(said) if said else "nothing dropped"
+        dropped = [f"{count:,} {what}{'s' * (count != 1)}" for count, what in counts if count]
+        return "dropped " + ", ".join(dropped) if dropped else "nothing dropped"
 
 
 class Graph:
-    """A simple undirected graph on vertices 0..n-1 with m edges, kept as sorted columns.
+    """A simple undirected graph on vertices 0..n-1 with m edges, stored as sorted columns.
 
-    Attributes: n, m; `col_ptr` (int64, n + 1), `row_idx` (int32, m), `col_of` (int32, m: the column of each nonzero);
-    `labels` (what the source called vertex v is `labels[v]`: an integer, text, or the node of a NetworkX graph; None
-    where that is v itself); `ids` (the labels, where all are integers); `name`; `order` (how the vertices are numbered)
-    and `rank` (`rank[v]` is the number here of vertex v of the graph this one was ordered from; None in natural order);
-    `cleaned`; `folder` (where its columns lie, if they are those of files, mapped into memory).
+    Parameters
+    ----------
+    col_ptr, row_idx
+        The columns: each strictly ascending, with all rows larger than the column's number.
+    labels
+        The source's name of each vertex.
+    validate
+        Whether to check the columns; GraphError names the first wrong one.
+
+    Attributes
+    ----------
+    n, m : int
+        The number of vertices and of edges.
+    col_ptr : numpy.ndarray
+        int64, n + 1 offsets of the columns in `row_idx`.
+    row_idx : numpy.ndarray
+        int32, the m nonzeros of L.
+    name : str or None
+        The name of the graph.
+    order : str
+        How the vertices are numbered.
+    rank : numpy.ndarray or None
+        `rank[v]` is the number here of vertex v of the graph that this one was ordered from; None in natural order.
+    cleaned : Cleaned
+        What was dropped from the source.
+    folder : pathlib.Path or None
+        The folder whose files hold the columns, mapped into memory.
     """
 
-    def __init__(self, col_ptr, row_idx, *, labels=None, name=None, order="natural", cleaned=None, validate=True):
-        """From columns as they are: each strictly ascending, all of its rows past the diagonal, or GraphError."""
-        self.col_ptr = _integers(col_ptr, "col_ptr").astype(np.int64, copy=False)
-        self.row_idx = _narrow(_integers(row_idx, "row_idx"), "row_idx")
-        self.n, self.m = self.col_ptr.size - 1, self.row_idx.size
-        self.name, self.order, self.rank, self.folder = name, order, None, None
+    def __init__(
+        self,
+        col_ptr: Any,
+        row_idx: Any,
+        *,
+        labels: Labels = None,
+        name: str | None = None,
+        order: str = "natural",
+        cleaned: Cleaned | None = None,
+        validate: bool = True,
+    ) -> None:
+        self.col_ptr: np.ndarray = _integers(col_ptr, "col_ptr").astype(np.int64, copy=False)
+        self.row_idx: np.ndarray = _as_int32(_integers(row_idx, "row_idx"), "row_idx")
+        self.n: int = self.col_ptr.size - 1
+        self.m: int = self.row_idx.size
+        self.name, self.order = name, order
+        self.rank: np.ndarray | None = None
+        self.folder: Path | None = None
         self.cleaned = cleaned or Cleaned()
         self._source_labels = _checked_labels(labels, self.n)
-        self._orders = {}
+        self._orders: dict[tuple[str, int], Graph] = {}
         if validate:
             self._validate()
 
     @classmethod
-    def from_edges(cls, u, v=None, n=None, *, relabel=False, labels=None, name=None, order="natural"):
-        """From two arrays of vertex numbers (or one of shape (edges, 2)), in any order, direction and number.
+    def from_edges(
+        cls,
+        u: Any,
+        v: Any = None,
+        n: int | None = None,
+        *,
+        relabel: bool = False,
+        labels: Labels = None,
+        name: str | None = None,
+        order: str = "natural",
+    ) -> Self:
+        """Make a graph from edges `u[k] - v[k]`, in any order and direction, with loops and duplicates.
 
-        u, v: lists, NumPy, Arrow or pandas columns, and device arrays of any library that speaks DLPack or
-        `__cuda_array_interface__`. They hold integers: floats are refused, whole ones, too, and so are arrays with
-        masked entries.
-        n: the vertices are 0..n-1; without it, up to the largest number there is. Numbers that would make more than
-        64 vertices for each end of an edge (and more than 4 million) are refused then, before memory is taken.
-        relabel: the numbers are ids, any integers of 64 bits; the vertices are those that occur, in ascending order,
-        and `graph.ids[v]` is the id of vertex v (`graph.ids` is None where every id is the vertex itself).
+        Parameters
+        ----------
+        u, v
+            Integers: lists, NumPy, Arrow or pandas columns, and device arrays of any library that has DLPack or
+            `__cuda_array_interface__`. Floats are refused, even whole ones, and so are arrays with masked entries.
+            Without `v`, `u` is one array of shape (edges, 2).
+        n
+            The number of vertices; by default the largest number and one. Then numbers that would make more than 64
+            vertices for each end of an edge (and more than 4 million) are refused before memory is allocated.
+        relabel
+            The numbers are ids, any integers of 64 bits; the vertices are those that occur, in ascending order, and
+            `graph.ids[v]` is the id of vertex v (`graph.ids` is None if every id is the vertex itself).
+        order
+            Number the vertices in this order at once, which saves the second sort of `ordered`. Here the degrees that
+            rank vertices count an edge as often as it comes.
 
-        In another `order`, vertices are renumbered on the way, as `ordered` would later at the price of a second sort;
-        only that the degrees that rank them count every record of an edge.
+        Examples
+        --------
+        >>> Graph.from_edges([0, 1, 2], [1, 2, 0])
+        <Graph: 3 vertices, 3 edges, 1.00 nonzeros per column (at most 2), natural order; nothing dropped>
         """
         if v is None:
             u, v = _two_columns(u)
-        u, v = _alike(_integers(u, "u"), _integers(v, "v"))
+        u, v = _same_type(_integers(u, "u"), _integers(v, "v"))
         if relabel:
             check_relabel(n, labels)
             u, v, n, labels = ids.compact(u, v)
-        low, high = cleaning.min_max(u, v)
-        n = _vertex_count(n, low, high, u, v)
+        n = _vertex_count(n, u, v)
         if known_order(order) == "auto":
             drawn = cleaning.sample_edges(u.size, n)
             order = best_order(u[drawn], v[drawn], n, u.size)
         rank = None
         if order == "degree":
             rank = cleaning.rank_by_degree(cleaning.occurrences(u, n) + cleaning.occurrences(v, n))
-        clean = cleaning.clean_columns(u, v, n, rank)
-        graph = cls(clean.col_ptr, clean.row_idx, labels=labels, name=name, validate=False,
-                    cleaned=Cleaned(clean.loops, clean.duplicates, clean.reversed))  # fmt: skip
+        col_ptr, row_idx, *dropped = cleaning.clean_columns(u, v, n, rank)
+        graph = cls(col_ptr, row_idx, labels=labels, name=name, cleaned=Cleaned(*dropped), validate=False)
         if order != "degree":
             return graph.ordered(order)
         graph.order, graph.rank = order, rank
         return graph
 
     @classmethod
-    def from_scipy(cls, matrix, *, name=None):
-        """From a square SciPy sparse matrix or array: every entry but 0 is an edge, in one direction or both.
+    def from_scipy(cls, matrix: Any, *, name: str | None = None) -> Self:
+        """Make a graph from a square SciPy sparse matrix or array.
 
-        What is stored more than once for one entry is summed up first, as SciPy does.
+        Every entry but 0 is an edge, in one direction or both. What is stored more than once for one entry is added up
+        first, as SciPy does.
         """
         if not hasattr(matrix, "tocoo"):
             raise GraphError(
@@ -112,7 +171,7 @@ class Graph:
             raise GraphError(f"an adjacency matrix is square, this one has shape {tuple(matrix.shape)}")
         coo = matrix.tocoo()
         if _can_cancel(coo.data):
-            matrix = matrix.tocsr()  # which sums up, but what is in such a format already
+            matrix = matrix.tocsr()  # which adds up, unless the matrix has such a format already
             if not matrix.has_canonical_format:
                 matrix = matrix.copy()
                 matrix.sum_duplicates()
@@ -124,8 +183,8 @@ class Graph:
         return cls.from_edges(row, col, matrix.shape[0], name=name)
 
     @classmethod
-    def from_networkx(cls, graph, *, name=None):
-        """From any NetworkX graph; its nodes become `labels`. A directed graph's edges lose their direction."""
+    def from_networkx(cls, graph: Any, *, name: str | None = None) -> Self:
+        """Make a graph from any NetworkX graph; its nodes become `labels`, directed edges lose their direction."""
         nodes = list(graph)
         neighbours = graph.succ if graph.is_directed() else graph.adj
         count = [len(near) for near in neighbours.values()]
@@ -134,8 +193,7 @@ class Graph:
         if not numbered:
             number = {node: v for v, node in enumerate(nodes)}
             flat = map(number.__getitem__, flat)
-        total = sum(count)
-        v = np.fromiter(flat, np.int64, total)
+        v = np.fromiter(flat, np.int64, sum(count))
         u = np.repeat(np.arange(len(nodes)), count)
         if not graph.is_directed():  # every edge is listed by both of its ends: once is enough
             once = u <= v
@@ -143,8 +201,10 @@ class Graph:
         return cls.from_edges(u, v, len(nodes), labels=None if numbered else nodes, name=name or graph.name or None)
 
     @classmethod
-    def from_csr(cls, indptr, indices, n=None, *, labels=None, name=None):
-        """From compressed rows (or columns: the graph is the same), in one direction or both."""
+    def from_csr(
+        cls, indptr: Any, indices: Any, n: int | None = None, *, labels: Labels = None, name: str | None = None
+    ) -> Self:
+        """Make a graph from compressed rows (or columns: the graph is the same), in one direction or both."""
         indptr = _integers(indptr, "indptr")
         indices = _integers(indices, "indices")
         rows = indptr.size - 1
@@ -155,24 +215,20 @@ class Graph:
         return cls.from_edges(u, indices, rows if n is None else n, labels=labels, name=name)
 
     @cached_property
-    def labels(self):
-        """What the source called each vertex; None where vertex v is simply v."""
+    def labels(self) -> list | np.ndarray | None:
+        """The source's name of each vertex (an integer, text, or a node of NetworkX); None if vertex v is just v."""
+        labels = self._source_labels
         if self.rank is None:
-            return self._source_labels
+            return labels
         source = np.empty(self.n, np.int64)
         source[self.rank] = np.arange(self.n)
-        labels = self._source_labels
         if labels is None:
             return source
         return [labels[v] for v in source] if isinstance(labels, list) else labels[source]
 
     @property
-    def ids(self):
-        """The id of each vertex, an array of integers; None where vertex v is simply v.
-
-        These are the `labels` where all of them are whole numbers, as `relabel` leaves them; GraphError where they are
-        something else.
-        """
+    def ids(self) -> np.ndarray | None:
+        """The `labels` as an array of integers; None if vertex v is just v, GraphError if they are something else."""
         if self.labels is None:
             return None
         numbers = np.asarray(self.labels) if self.n else np.empty(0, np.int64)
@@ -181,61 +237,72 @@ class Graph:
         return numbers
 
     @cached_property
-    def col_of(self):
+    def col_of(self) -> np.ndarray:
+        """The column of each nonzero (int32, m)."""
         return cleaning.column_of_each(self.col_ptr, self.m)
 
     @cached_property
-    def degrees(self):
-        """How many neighbours each vertex has."""
+    def degrees(self) -> np.ndarray:
+        """The number of neighbours of each vertex."""
         return cleaning.degrees(self.col_ptr, self.row_idx)
 
     @property
-    def column_lengths(self):
+    def column_lengths(self) -> np.ndarray:
+        """The number of nonzeros in each column."""
         return np.diff(self.col_ptr)
 
     @property
-    def nonzeros_per_column(self):
+    def nonzeros_per_column(self) -> float:
+        """The mean length of the columns, m / n."""
         return self.m / self.n if self.n else 0.0
 
     @cached_property
-    def max_column(self):
-        pieces = (self.col_ptr[k : k + PIECE + 1] for k in range(0, self.n, PIECE))
-        return max((int(np.diff(piece).max()) for piece in pieces), default=0)
+    def max_column(self) -> int:
+        """The length of the longest column."""
+        return max((int(lengths.max()) for lengths in _differences(self.col_ptr)), default=0)
 
     @property
-    def max_degree(self):
+    def max_degree(self) -> int:
+        """The largest number of neighbours."""
         return int(self.degrees.max(initial=0))
 
     @property
-    def nbytes(self):
+    def nbytes(self) -> int:
         """Bytes of the columns themselves: `col_ptr` and `row_idx`."""
         return self.col_ptr.nbytes + self.row_idx.nbytes
 
-    def column_histogram(self):
+    def column_histogram(self) -> list[tuple[int, int, int]]:
         """How many columns have 0, 1, 2-3, 4-7, ... nonzeros: a list of (shortest, longest, columns)."""
         exponent = np.frexp(self.column_lengths.astype(np.float64))[1]  # 0 for an empty column, else 1 + log2
         counts = np.bincount(exponent, minlength=1)
         return [(1 << e >> 1, max((1 << e) - 1, 0), int(count)) for e, count in enumerate(counts)]
 
     @cached_property
-    def adjacency(self):
-        """Every vertex's whole sorted neighbourhood, as `(indptr, indices)`."""
+    def adjacency(self) -> tuple[np.ndarray, np.ndarray]:
+        """All neighbours of each vertex, sorted, as CSR `(indptr, indices)`."""
         return cleaning.adjacency(self.col_ptr, self.row_idx, self.degrees)
 
-    def column(self, j):
+    def column(self, j: int) -> np.ndarray:
         """The sorted rows of column j."""
         return self.row_idx[self.col_ptr[j] : self.col_ptr[j + 1]]
 
-    def edges(self):
+    def edges(self) -> tuple[np.ndarray, np.ndarray]:
         """The edges as two arrays, rows i and columns j with i > j, column after column."""
         return self.row_idx, self.col_of
 
-    def ordered(self, order, seed=0):
+    def ordered(self, order: str, seed: int = 0) -> Self:
         """The same graph with its vertices numbered in another order; made once, then remembered.
 
-        `degree`: ascending, so that columns stay short; `bfs`: breadth first; `random`: by `seed`; `natural`: as this
-        graph came; `auto`: by degree where that shortens a count, else as it came. In the result, `rank[v]` is the new
-        number of this graph's vertex v.
+        Parameters
+        ----------
+        order
+            `degree`: ascending, so that columns stay short; `bfs`: breadth first; `random`: by `seed`; `natural`: as
+            this graph came; `auto`: by degree if a sample of edges says that this shortens a count, else as it came.
+
+        Returns
+        -------
+        Graph
+            Its `rank[v]` is the new number of this graph's vertex v.
         """
         if known_order(order) == "auto":
             order = self._auto
@@ -246,65 +313,67 @@ class Graph:
             self._orders[key] = self._renumbered(self._rank(order, seed), order)
         return self._orders[key]
 
-    def reordered(self, rank, *, order="given"):
-        """The same graph with vertex v called `rank[v]`, a permutation of 0..n-1."""
-        rank = _narrow(_integers(rank, "rank"), "rank")
+    def reordered(self, rank: Any, *, order: str = "given") -> Self:
+        """The same graph in which vertex v has the number `rank[v]`, a permutation of 0..n-1."""
+        rank = _as_int32(_integers(rank, "rank"), "rank")
         if rank.size != self.n or not np.array_equal(np.bincount(rank, minlength=self.n), np.ones(self.n)):
             raise GraphError(f"a rank is a permutation of 0..{self.n - 1}")
         return self._renumbered(rank, order)
 
-    def kept(self, keep):
-        """The same vertices, and of the edges those that `keep` marks: a bool for each, in the order of `edges()`."""
+    def kept(self, keep: Any) -> Self:
+        """The graph with the same vertices and only some of the edges.
+
+        Parameters
+        ----------
+        keep
+            A bool for each edge, in the order of `edges()`.
+        """
         keep = np.ascontiguousarray(unmasked(keep, "keep"), bool)
         if keep.shape != (self.m,):
             raise GraphError(f"there is a mark for each of {self.m:,} edges, not an array of {keep.shape}")
-        left = cleaning.select_edges(self.col_ptr, self.row_idx, keep)
-        return Graph(*left, labels=self.labels, name=self.name, validate=False)
+        columns = cleaning.select_edges(self.col_ptr, self.row_idx, keep)
+        return type(self)(*columns, labels=self.labels, name=self.name, validate=False)
 
-    def lower(self):
+    def lower(self) -> Any:
         """L as a SciPy CSC array of ones."""
         from scipy.sparse import csc_array
 
         return csc_array((np.ones(self.m, np.int64), self.row_idx, self.col_ptr), shape=(self.n, self.n))
 
-    def to_scipy(self):
+    def to_scipy(self) -> Any:
         """The symmetric adjacency matrix as a SciPy CSR array of ones."""
         from scipy.sparse import csr_array
 
         indptr, indices = self.adjacency
         return csr_array((np.ones(2 * self.m, np.int64), indices, indptr), shape=(self.n, self.n))
 
-    def to_networkx(self):
+    def to_networkx(self) -> Any:
         """A `networkx.Graph` whose nodes are the labels."""
         import networkx as nx
 
         graph = nx.Graph(name=self.name) if self.name else nx.Graph()
-        label = (range(self.n) if self.labels is None else _python(self.labels)).__getitem__
+        label = _names(self).__getitem__
         graph.add_nodes_from(map(label, range(self.n)))
         graph.add_edges_from(zip(map(label, self.col_of.tolist()), map(label, self.row_idx.tolist()), strict=True))
         return graph
 
-    def equals(self, other):
+    def equals(self, other: "Graph") -> bool:
         """Whether two graphs have the same vertices (labels, too) and edges."""
-        labels = [range(g.n) if g.labels is None else _python(g.labels) for g in (self, other)]
-        return (
-            np.array_equal(self.col_ptr, other.col_ptr)
-            and np.array_equal(self.row_idx, other.row_idx)
-            and list(labels[0]) == list(labels[1])
-        )
+        columns = (self.col_ptr, other.col_ptr), (self.row_idx, other.row_idx)
+        return all(np.array_equal(*pair) for pair in columns) and list(_names(self)) == list(_names(other))
 
-    def __len__(self):
+    def __len__(self) -> int:
         return self.n
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         name = f" {self.name!r}" if self.name else ""
         return (
             f"<Graph{name}: {self.n:,} vertices, {self.m:,} edges, {self.nonzeros_per_column:.2f} nonzeros per column "
             f"(at most {self.max_column:,}), {self.order} order; {self.cleaned}>"
         )
 
-    def __getstate__(self):
-        """What travels to another process: the columns, not what was worked out from them."""
+    def __getstate__(self) -> dict[str, Any]:
+        """What is sent to another process: the columns, not what was computed from them."""
         derived = ("labels", "max_column", "col_of", "degrees", "adjacency", "_auto")
         return {name: value for name, value in self.__dict__.items() if name not in derived} | {"_orders": {}}
 
@@ -324,8 +393,8 @@ class Graph:
 
     def _renumbered(self, rank, order):
         col_ptr, row_idx = cleaning.renumber(self.col_ptr, self.row_idx, rank)
-        moved = Graph(col_ptr, row_idx, labels=self.labels, name=self.name, order=order,
-                      cleaned=self.cleaned, validate=False)  # fmt: skip
+        moved = type(self)(col_ptr, row_idx, labels=self.labels, name=self.name, order=order,
+                           cleaned=self.cleaned, validate=False)  # fmt: skip
         moved.rank = rank
         return moved
 
@@ -335,18 +404,20 @@ class Graph:
         if self.n > cleaning.MAX_VERTICES:
             raise GraphError(f"{self.n} vertices are more than {cleaning.MAX_VERTICES}")
         _check_pointers(self.col_ptr, self.m, "col_ptr")
-        fault = cleaning.first_invalid_column(self.col_ptr, self.row_idx)
-        if fault >= 0:
-            raise GraphError(f"column {fault} is not a strictly ascending list of rows in {fault + 1}..{self.n - 1}")
+        j = cleaning.first_invalid_column(self.col_ptr, self.row_idx)
+        if j >= 0:
+            raise GraphError(f"column {j} is not a strictly ascending list of rows in {j + 1}..{self.n - 1}")
 
 
-def as_graph(thing, order="natural"):
-    """A Graph in some order, from what a user may have.
+def as_graph(thing: Any, order: str = "natural") -> Graph:
+    """Make a Graph in some order from what a user may have.
 
-    thing: a Graph or DeviceGraph, a NetworkX graph, a SciPy sparse matrix; edges as a tuple `(u, v)` or `(u, v, n)` of
-    arrays or sequences, a list of pairs, or an array of shape (edges, 2). A tuple of two is always `(u, v)`, a list
-    always holds pairs. A square array is refused: it looks like a dense adjacency matrix. An array of shape (2, 2) may
-    be either, and is refused, too.
+    Parameters
+    ----------
+    thing
+        A Graph or DeviceGraph, a NetworkX graph, a SciPy sparse matrix; edges as a tuple `(u, v)` or `(u, v, n)` of
+        arrays or sequences, a list of pairs, or an array of shape (edges, 2). A tuple of two is always `(u, v)`, a list
+        always holds pairs. A square array is refused, even of shape (2, 2): it may be a dense adjacency matrix.
     """
     if isinstance(thing, Graph):
         return thing.ordered(order)
@@ -359,7 +430,9 @@ def as_graph(thing, order="natural"):
     if isinstance(thing, tuple):
         return Graph.from_edges(*edge_arrays(thing), order=order)
     if isinstance(thing, list):
-        return Graph.from_edges(*_pairs_in_list(thing), order=order)
+        if len(thing) == 2 and all(hasattr(item, "shape") for item in thing):
+            raise GraphError("a list holds pairs, one for each edge; two arrays of ends go into a tuple: (u, v)")
+        return Graph.from_edges(thing, order=order)
     if isinstance(thing, np.ndarray) or hasattr(thing, "__cuda_array_interface__"):
         if len(thing.shape) == 2 and thing.shape[0] == thing.shape[1]:
             raise GraphError(
@@ -382,15 +455,8 @@ def edge_arrays(edges):
     )
 
 
-def _pairs_in_list(pairs):
-    """Both ends of the edges in a list of pairs."""
-    if len(pairs) == 2 and all(hasattr(item, "shape") for item in pairs):
-        raise GraphError("a list holds pairs, one for each edge; two arrays of ends go into a tuple: (u, v)")
-    return _two_columns(pairs)
-
-
 def _can_cancel(values):
-    """Whether the sum of some of the values may be 0 though not all of these are."""
+    """Whether values that are not all 0 may add up to 0."""
     if values.dtype.kind == "b" or not values.size:
         return False
     if values.dtype.kind not in "iuf" or not (values >= 0).all():
@@ -399,7 +465,7 @@ def _can_cancel(values):
 
 
 def best_order(u, v, n, m):
-    """The order for a count of a graph of m edges, judged by edges drawn from it."""
+    """The order in which to count a graph of m edges, estimated from random edges of it."""
     pays = (
         cleaning.relative_distance(u, v, n) > MIN_RELATIVE_DISTANCE
         and cleaning.degree_skew(u, v, n) > MIN_DEGREE_SKEW
@@ -409,6 +475,7 @@ def best_order(u, v, n, m):
 
 
 def known_order(order):
+    """`order` if there is one of this name, else MethodError."""
     if order not in ORDERS:
         raise MethodError(unknown("order", order, ORDERS))
     return order
@@ -417,7 +484,7 @@ def known_order(order):
 def unmasked(values, what):
     """The values themselves; GraphError if they are a NumPy array with masked entries.
 
-    Which edges to leave out is for the caller to say: a mask of `u` alone does not tell what becomes of `v`.
+    The caller must leave them out: a mask of `u` alone does not say what becomes of `v`.
     """
     masked = getattr(values, "mask", False) if isinstance(values, np.ndarray) else False  # numpy.ma is slow to import
     if np.any(masked):
@@ -442,7 +509,7 @@ def known_count(n):
 
 def check_sparse(n, edges):
     """Refuse numbers so far apart that nearly all of the n vertices up to the largest would have no edge."""
-    if n > max(2 * SPARSE * edges, HARMLESS):
+    if n > max(2 * MAX_PER_END * edges, ALWAYS_ALLOWED):
         raise GraphError(
             f"{edges:,} edges with vertex numbers up to {n - 1:,} would make {n:,} vertices; "
             f"Graph.from_edges(u, v, relabel=True) numbers those that occur; if all are meant, say n={n}"
@@ -463,12 +530,13 @@ def _integers(values, what):
 
 
 def _to_host(values, what):
+    """A NumPy array of the values, from host or device."""
     if isinstance(values, np.ndarray):
         return unmasked(values, what)
-    speaks_dlpack = hasattr(values, "__dlpack_device__")
-    if speaks_dlpack and values.__dlpack_device__()[0] == 1:  # DLPack's number for host memory
+    has_dlpack = hasattr(values, "__dlpack_device__")
+    if has_dlpack and values.__dlpack_device__()[0] == 1:  # DLPack's number for host memory
         return np.from_dlpack(values)
-    if speaks_dlpack or hasattr(values, "__cuda_array_interface__"):
+    if has_dlpack or hasattr(values, "__cuda_array_interface__"):
         from tcgpu.engines import runtime
 
         return runtime.to_host(values)
@@ -478,27 +546,22 @@ def _to_host(values, what):
         raise GraphError(f"{what} cannot become an array: its items have different lengths") from None
 
 
-def _alike(u, v):
-    """Both arrays as int32 or both as int64, which is all that is compiled; unsigned ones keep their bits."""
+def _same_type(u, v):
+    """Both arrays as int32, or both as int64 if a type or an unsigned value asks for it: only these are compiled."""
     if u.size != v.size:
         raise GraphError(f"u has {u.size} entries, v has {v.size}; an edge needs one of each")
-    wide = np.int64 if max(_width(u), _width(v)) > 4 else np.int32
-    return _signed(u, wide), _signed(v, wide)
-
-
-def _width(values):
-    """The bytes that hold every value with its sign: a uint32 with its top bit set needs eight."""
-    unsigned = values.dtype.kind == "u" and values.size and int(values.max()) > np.iinfo(np.int32).max
-    return 8 if unsigned else values.dtype.itemsize
-
-
-def _signed(values, wide):
-    if values.dtype == np.uint64 and values.size and int(values.max()) > np.iinfo(np.int64).max:
-        raise GraphError(f"vertex {int(values.max())} is past the largest possible id, {np.iinfo(np.int64).max}")
-    return values.astype(wide, copy=False)
+    wide = False
+    for ends in (u, v):
+        largest = int(ends.max(initial=0)) if ends.dtype.kind == "u" else 0
+        if largest > np.iinfo(np.int64).max:
+            raise GraphError(f"vertex {largest} is past the largest possible id, {np.iinfo(np.int64).max}")
+        wide |= ends.dtype.itemsize > 4 or largest > np.iinfo(np.int32).max
+    dtype = np.int64 if wide else np.int32
+    return u.astype(dtype, copy=False), v.astype(dtype, copy=False)
 
 
 def _two_columns(pairs):
+    """Both ends of the edges in a list of pairs or in an array of shape (edges, 2)."""
     pairs = _to_host(pairs, "the list of pairs" if isinstance(pairs, list) else "the array of edges")
     if pairs.size == 0:
         return np.empty(0, np.int32), np.empty(0, np.int32)
@@ -507,8 +570,9 @@ def _two_columns(pairs):
     return pairs[:, 0], pairs[:, 1]
 
 
-def _vertex_count(n, low, high, u, v):
-    """`n`, or what the numbers ask for; GraphError names the first edge that is out of range."""
+def _vertex_count(n, u, v):
+    """`n`, or by default the largest number and one; GraphError names the first edge that is out of range."""
+    low, high = cleaning.min_max(u, v)
     inferred = n is None
     n = high + 1 if inferred else known_count(n)
     if low < 0:
@@ -519,15 +583,16 @@ def _vertex_count(n, low, high, u, v):
         k = int(np.argmax((u >= n) | (v >= n)))
         raise GraphError(f"edge {k} is ({u[k]}, {v[k]}); with n = {n} vertex numbers end at {n - 1}")
     if n > cleaning.MAX_VERTICES:
-        hint = "; relabel=True numbers those that occur" if inferred else ""
-        raise GraphError(f"{n} vertices are more than {cleaning.MAX_VERTICES}, the most there can be{hint}")
+        most = cleaning.MAX_VERTICES
+        hint = "relabel=True numbers those that occur"
+        raise GraphError(f"{n} vertices are more than {most}, the most there can be; {hint}")
     if inferred:
         check_sparse(n, u.size)
     return n
 
 
-def _narrow(values, what):
-    """As int32; GraphError where a value does not fit."""
+def _as_int32(values, what):
+    """The values as int32; GraphError if one of them is no vertex number."""
     if values.dtype == np.int32:
         return values
     if values.size and not 0 <= int(values.min()) <= int(values.max()) < cleaning.MAX_VERTICES:
@@ -535,9 +600,13 @@ def _narrow(values, what):
     return values.astype(np.int32)
 
 
+def _differences(pointers):
+    """`numpy.diff(pointers)` in blocks, which need little memory."""
+    return (np.diff(pointers[k : k + BLOCK + 1]) for k in range(0, pointers.size - 1, BLOCK))
+
+
 def _check_pointers(pointers, stored, what):
-    pieces = (pointers[k : k + PIECE + 1] for k in range(0, pointers.size, PIECE))
-    descends = any((np.diff(piece) < 0).any() for piece in pieces)
+    descends = any((lengths < 0).any() for lengths in _differences(pointers))
     if pointers.size == 0 or pointers[0] != 0 or pointers[-1] != stored or descends:
         raise GraphError(f"{what} must ascend from 0 to {stored}, the number of stored indices")
 
@@ -552,6 +621,8 @@ def _checked_labels(labels, n):
     return labels
 
 
-def _python(labels):
-    """Labels as Python objects: a NumPy integer would be another node to NetworkX's eyes when printed."""
-    return labels.tolist() if isinstance(labels, np.ndarray) else labels
+def _names(graph):
+    """The names of all vertices as Python objects: NetworkX shows a NumPy integer as another node."""
+    if graph.labels is None:
+        return range(graph.n)
+    return graph.labels.tolist() if isinstance(graph.labels, np.ndarray) else graph.labels
