@@ -84,7 +84,7 @@ def shared_thread(index, of):
 @cuda.jit(device=True)
 def in_share(number, index, of):
     """Whether this vertex, or column, is of share `index`."""
-    return uint32(number) % uint32(of) == uint32(index)
+    return uint32(number) % uint32(of) == index
 
 
 @kernel(

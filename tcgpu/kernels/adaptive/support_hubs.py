@@ -155,7 +155,7 @@ def pair_tally(
     words = cuda.shared.array(0, uint64)
     words32 = cuda.shared.array(0, uint32)  # the same memory
     lane = cuda.threadIdx.x & 31
-    planes = Planes(words, words32, uint64(cuda.threadIdx.x >> 5) * (32 * BATCH_PLANES), uint32(BATCH_PLANES))
+    planes = Planes(words, words32, uint64(cuda.threadIdx.x >> 5) * (32 * BATCH_PLANES), BATCH_PLANES)
     n = quad_ptr.size - 1
     following = take_task(queues, 1)
     task = cuda.shfl_sync(ALL_LANES, following, 0)

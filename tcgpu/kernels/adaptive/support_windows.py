@@ -97,7 +97,7 @@ def count_hits(slots, column, q, hits):
         slot = slot_of(slots.near, column, uint32(quad >> (16 * which)) & NEAR)
         if slot != column.end:
             found += 1
-            add16(slots.support16, 4 * q + which, uint32(1))
+            add16(slots.support16, 4 * q + which, 1)
             row = slot - column.begin
             if row < column.counters:
                 cuda.atomic.add(column.bits, COUNTERS + row, 1)
@@ -254,7 +254,7 @@ def window_tally(
     while task >= 0:
         begin, end = unpack_piece(columns[task])
         begin, end = 4 * begin, 4 * end
-        column = Column(begin, end, bits, uint32(0), uint32(WINDOW_WORDS), first_of, uint32(MAX_SHARED_COUNTERS))
+        column = Column(begin, end, bits, 0, WINDOW_WORDS, first_of, MAX_SHARED_COUNTERS)
         write_column(near, begin, end, bits, first_of)
         i, i_end = unpack_piece(pieces[task])
         is_near = i >= near_in_edges
@@ -299,7 +299,7 @@ def sieve_tally(
     while task >= 0:
         begin, end = unpack_piece(columns[task])
         begin, end = 4 * begin, 4 * end
-        column = Column(begin, end, bits, mine, uint32(SIEVE_WORDS), first_of, uint32(0))
+        column = Column(begin, end, bits, mine, SIEVE_WORDS, first_of, 0)
         p = begin + lane
         while p < end:
             x = near_number(near, p)
