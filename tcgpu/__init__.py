@@ -4,15 +4,44 @@
     >>> tcgpu.count(tcgpu.generate.clique(5))
     10
 
-Importing the package imports nothing heavy: each name below is fetched from its room when it is first used.
+Importing the package imports nothing heavy: each name is imported when it is first used.
 """
 
 import importlib
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from tcgpu import datasets, distributed
+    from tcgpu import generators as generate
+    from tcgpu.api import (
+        average_clustering,
+        clustering,
+        count,
+        is_triangle_free,
+        k_truss,
+        list_triangles,
+        support,
+        transitivity,
+        triangles,
+        truss_numbers,
+    )
+    from tcgpu.datasets import load
+    from tcgpu.errors import EngineError, FormatError, GraphError, MethodError, TcgpuError, WorkerLost
+    from tcgpu.formats import read, write
+    from tcgpu.graph import Graph
+    from tcgpu.kernels.device_graph import DeviceGraph
+    from tcgpu.lab import plots
+    from tcgpu.lab.explorer import explore
+    from tcgpu.lab.stepper import step
+    from tcgpu.measurement import measure
+    from tcgpu.registry import Method, methods
+    from tcgpu.subgraphs import count_subgraphs
+    from tcgpu.tracing import trace
 
 __version__ = "0.1.0"
 
-# verb -> the room that owns it
-_ROOM_OF = {
+# public name -> its module
+_MODULE_OF = {
     "Graph": "graph",
     "TcgpuError": "errors",
     "GraphError": "errors",
@@ -42,17 +71,22 @@ _ROOM_OF = {
     "k_truss": "api",
     "truss_numbers": "api",
 }
-# whole rooms that are used by name
-_ROOMS = {"generate": "generators", "datasets": "datasets", "plots": "lab.plots", "distributed": "distributed"}
+# public name -> the module that it is
+_MODULES = {"generate": "generators", "datasets": "datasets", "plots": "lab.plots", "distributed": "distributed"}
 
-__all__ = [*_ROOM_OF, *_ROOMS]
+__all__ = [
+    "DeviceGraph", "EngineError", "FormatError", "Graph", "GraphError", "Method", "MethodError", "TcgpuError",
+    "WorkerLost", "average_clustering", "clustering", "count", "count_subgraphs", "datasets", "distributed",
+    "explore", "generate", "is_triangle_free", "k_truss", "list_triangles", "load", "measure", "methods", "plots",
+    "read", "step", "support", "trace", "transitivity", "triangles", "truss_numbers", "write",
+]  # fmt: skip
 
 
 def __getattr__(name):
-    if name in _ROOM_OF:
-        value = getattr(importlib.import_module(f"tcgpu.{_ROOM_OF[name]}"), name)
-    elif name in _ROOMS:
-        value = importlib.import_module(f"tcgpu.{_ROOMS[name]}")
+    if name in _MODULE_OF:
+        value = getattr(importlib.import_module(f"tcgpu.{_MODULE_OF[name]}"), name)
+    elif name in _MODULES:
+        value = importlib.import_module(f"tcgpu.{_MODULES[name]}")
     else:
         raise AttributeError(f"module 'tcgpu' has no attribute {name!r}")
     globals()[name] = value

@@ -125,7 +125,7 @@ def _shapes(graph, k, shaped):
 
 
 def _added_to_log(size, shape, k):
-    """j times what each shape (connected graphs of `size` vertices) adds to the x^j of log I, j = 1..k: (shapes, k)."""
+    """J times what each shape (connected graphs of `size` vertices) adds to the x^j of log I, j = 1..k: (shapes, k)."""
     if shape.size > 2048:  # so much memory at a time
         half = shape.size // 2
         return np.concatenate([_added_to_log(size, part, k) for part in (shape[:half], shape[half:])])
@@ -241,7 +241,7 @@ def _grow_connected(
 
 @jit
 def _reach(indptr, indices, v, root, depth, end, shaped, seen, links, near):
-    """v was chosen: append its neighbours above `root` to `near`, each once. Returns how many there are."""
+    """V was chosen: append its neighbours above `root` to `near`, each once. Returns how many there are."""
     for q in range(indptr[v], indptr[v + 1]):
         u = indices[q]
         if u > root:

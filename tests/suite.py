@@ -39,6 +39,7 @@ class Part:
 
 PARTS = [
     Part("style", ["ruff", "check", "."], 0),
+    Part("types", ["mypy"], 0.5),
     Part("core", ["pytest", "-m", "not gpu and not browser", "--numprocesses=auto", "--dist=worksteal"], 9),
     Part("gpu", ["pytest", "-m", "gpu"], 0.2),
     Part("notebooks", ["pytest", "--nbval", "--nbval-current-env", "--nbval-cell-timeout=300", "notebooks"], 1.5),

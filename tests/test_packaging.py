@@ -2,6 +2,7 @@
 
 import ast
 import importlib
+import inspect
 import os
 import re
 import subprocess
@@ -14,6 +15,8 @@ import pytest
 import yaml
 from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
+
+import tcgpu
 
 ROOT = Path(__file__).resolve().parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
@@ -84,6 +87,17 @@ def test_what_is_done_after_an_installation_can_be_done():
 def test_entry_points_lead_somewhere(group):
     module, _, name = PROJECT["entry-points"][group]["tcgpu"].partition(":")
     assert getattr(importlib.import_module(module), name)
+
+
+def test_every_public_name_is_there_and_typed():
+    """`tcgpu/py.typed` promises types: every public function has one for each parameter and for what it returns."""
+    assert set(tcgpu.__all__) == set(tcgpu._MODULE_OF) | set(tcgpu._MODULES)
+    for name in tcgpu.__all__:
+        value = getattr(tcgpu, name)
+        if inspect.isfunction(value):
+            signature = inspect.signature(value)
+            assert signature.return_annotation is not inspect.Signature.empty, name
+            assert all(p.annotation is not inspect.Parameter.empty for p in signature.parameters.values()), name
 
 
 def test_importing_is_quick_and_imports_nothing_heavy():
