@@ -261,7 +261,7 @@ def measure_truss(graph, ks, *, engine=None, repeats=REPEATS, name=None):
             times, every = 1 if k > 3 and plain.m >= LARGE else repeats, []
             for method, knobs in TRUSS_KNOBS.items():
                 knobs = {"k": k, **knobs}
-                runs = timed_runs(K_TRUSS, own, raw_edges(graph, plain), "natural", knobs, times, summary=edges_kept)
+                runs = timed_runs(K_TRUSS, raw_edges(graph, plain), "natural", knobs, times, summary=edges_kept)
                 every += runs
                 found = {"k": k, "kept": common_result(K_TRUSS.name, every), "method": method}
                 rows.append(about | found | where | medians(runs) | {"repeats": times} | machine(engine))

@@ -10,17 +10,21 @@ import json
 import os
 import platform
 import statistics
+import subprocess
+import sys
 import time
+from collections.abc import Iterable
+from functools import cache
 from importlib.metadata import version
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from tcgpu.engines import native
 from tcgpu.errors import GraphError
 from tcgpu.graph import as_graph
 from tcgpu.progress import part
 from tcgpu.records import Rows
-from tcgpu.registry import choose, engine_of, on_engine
+from tcgpu.registry import choose, engine_of, fastest, on_engine
 
 REPEATS = 5
 
@@ -34,16 +38,44 @@ class Timing(NamedTuple):
     total_ms: float
 
 
-def measure(graph, methods=("cpu",), *, knobs=None, engine=None, order=None, repeats=REPEATS, name=None,
-            max_seconds=None):  # fmt: skip
-    """Time `methods` on a graph; returns Rows, one for each method and each setting of its knobs.
+def measure(
+    graph: Any,
+    methods: str | Iterable[str] | None = None,
+    *,
+    knobs: dict[str, Any] | list[dict[str, Any]] | None = None,
+    engine: str | None = None,
+    order: str | None = None,
+    repeats: int = REPEATS,
+    name: str | None = None,
+    max_seconds: float | None = None,
+) -> Rows:
+    """Time methods on a graph, and check that their counts agree.
 
-    graph: a Graph or anything `as_graph` takes; `total` starts from the pair of edge arrays where one is given, else
-    from the graph's own edges. methods: one name, or several. knobs: a dict, or a list of dicts to try in turn; a
-    method ignores knobs that it does not have. A row has the medians of `repeats` runs, in milliseconds, after one to
-    warm up, and their spread (largest less smallest). RuntimeError if any two counts differ. max_seconds: how long all
-    runs of a method may take in the simulator; see `tcgpu.count`.
+    Parameters
+    ----------
+    graph, engine, order, max_seconds
+        As in every verb: see `tcgpu.api`. `total_ms` starts from the edge arrays if `graph` is a pair of them.
+    methods
+        One name or several; without one, the fastest method that this machine has.
+    knobs
+        A dict, or a list of dicts to try in turn. A method ignores knobs that it does not have.
+    repeats
+        So many runs are timed, after one to warm up.
+    name
+        What the rows call the graph.
+
+    Returns
+    -------
+    Rows
+        A row for each method and each setting of its knobs: `kernel_ms`, `process_ms` and `total_ms` are medians in
+        milliseconds, `*_spread` the largest less the smallest. A row names the machine and tcgpu's revision.
+
+    Raises
+    ------
+    RuntimeError
+        If any two counts differ.
     """
+    methods = [fastest(engine)] if methods is None else [methods] if isinstance(methods, str) else methods
     if isinstance(repeats, bool) or not isinstance(repeats, int) or repeats < 1:
         raise GraphError(f"repeats must be at least 1, and a whole number, not {repeats!r}")
     graph = graph if isinstance(graph, tuple) else as_graph(graph)
@@ -55,7 +87,7 @@ def measure(graph, methods=("cpu",), *, knobs=None, engine=None, order=None, rep
         "nonzeros_per_column": round(plain.nonzeros_per_column, 3),
     }
     rows = Rows()
-    for method in [methods] if isinstance(methods, str) else methods:
+    for method in methods:
         for setting in settings_of(method, knobs):
             measured = _measure_method(graph, plain, method, setting, engine, order, repeats, max_seconds)
             rows.append(about | measured | machine(engine))
@@ -91,6 +123,7 @@ def machine(engine=None):
         "python": platform.python_version(),
         "system": platform.system(),
         "numba": version("numba"),
+        "tcgpu": revision(),
     }
     if engine != "cpu":
         from tcgpu.engines import runtime
@@ -98,6 +131,20 @@ def machine(engine=None):
         if runtime.engine() == "gpu":
             facts |= {f"gpu_{key}": value for key, value in runtime.facts().asdict().items()}
     return facts
+
+
+@cache
+def revision():
+    """Tcgpu's version, and the commit if it runs from a checkout, with a "+" behind where files are changed."""
+    root = Path(__file__).resolve().parent.parent
+    released = sys.modules["tcgpu"].__version__
+    if not (root / ".git").exists():
+        return released
+    try:
+        git = ["git", "-C", str(root), "describe", "--always", "--abbrev=12", "--dirty=+", "--exclude=*"]
+        return f"{released} {subprocess.run(git, capture_output=True, text=True, check=True).stdout.strip()}"
+    except (OSError, subprocess.CalledProcessError):  # no git here, or a checkout that it does not trust
+        return released
 
 
 def settings_of(method, knobs):
@@ -127,25 +174,26 @@ def run_plan(plan, method):
         plan.free()
 
 
-def timed_runs(method, ordered, raw, order, knobs, repeats, summary=int):
-    """Run a method `repeats` times on a prepared graph, and as often from raw edges on.
+def timed_runs(method, raw, order, knobs, repeats, summary=int):
+    """Run a method `repeats` times from raw edges on.
 
-    A tuple for each run: its kernel, process and total milliseconds, then `summary` of the result of either way.
+    Returns a tuple for each run: its kernel, process and total milliseconds, all of this run, and `summary` of the
+    result.
     """
     runs = []
     for k in range(repeats):
-        with part(2 * k, 2 * repeats):
-            kernel, process, found = run_plan(method.plan(ordered, **knobs), method)
-        with part(2 * k + 1, 2 * repeats):
+        with part(k, repeats):
             begin = time.perf_counter()
-            again = method.plan(method.prepare(raw, order), **knobs).count()
-        runs.append((kernel, process, (time.perf_counter() - begin) * 1e3, summary(found), summary(again)))
+            plan = method.plan(method.prepare(raw, order), **knobs)
+            prepared_ms = (time.perf_counter() - begin) * 1e3
+            kernel, process, found = run_plan(plan, method)
+        runs.append((kernel, process, prepared_ms + process, summary(found)))
     return runs
 
 
 def common_result(method, runs):
     """The result that all runs of `timed_runs` found; RuntimeError if they differ."""
-    counts = {count for run in runs for count in run[3:]}
+    counts = {run[3] for run in runs}
     if len(counts) > 1:
         raise RuntimeError(f"{method} does not repeat itself: it counted {sorted(counts)}")
     return counts.pop()
@@ -172,9 +220,9 @@ def _measure_method(graph, plain, method, knobs, engine, order, repeats, max_sec
     with on_engine(chosen, engine, max_seconds):
         ordered = chosen.prepare(plain, wanted)
         plan = chosen.plan(ordered, **knobs)
-        _check_simulated(plan, 1 + 2 * repeats)
+        _check_simulated(plan, 1 + repeats)
         run_plan(plan, chosen)  # warm up: compiles, loads, fills caches
-        runs = timed_runs(chosen, ordered, raw_edges(graph, plain), wanted, knobs, repeats)
+        runs = timed_runs(chosen, raw_edges(graph, plain), wanted, knobs, repeats)
     return {
         "triangles": common_result(method, runs),
         "method": method,
