@@ -76,6 +76,7 @@ class Dataset:
 
     @property
     def nonzeros_per_column(self) -> float:
+        """The mean length of a column."""
         return self.edges / self.vertices if self.vertices else 0.0
 
 

@@ -214,7 +214,7 @@ def copapers(n: int, mean_degree: float = 73.9, *, seed: int = 0):
 
 @_generator
 def by_nonzeros(m: int, nonzeros_per_column: float, *, seed: int = 0):
-    """m edges at any number of nonzeros per column: for sweeps where nothing else changes.
+    """M edges at any number of nonzeros per column: for sweeps where nothing else changes.
 
     Each of the m / nonzeros_per_column vertices has that many edges (rounded down or up) to vertices after it, past the
     last one back to the first: to a random one of the next four, one of the four after these, and so on. So columns

@@ -4,7 +4,7 @@ Column j holds the sorted neighbours i > j of vertex j: `row_idx[col_ptr[j]:col_
 from, it has no loops, and each edge once; `graph.cleaned` says how many edges of each kind were dropped.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
@@ -188,7 +188,7 @@ class Graph:
         nodes = list(graph)
         neighbours = graph.succ if graph.is_directed() else graph.adj
         count = [len(near) for near in neighbours.values()]
-        flat = chain.from_iterable(neighbours.values())
+        flat: Iterable[Any] = chain.from_iterable(neighbours.values())
         numbered = nodes == list(range(len(nodes))) and all(type(node) is int for node in nodes)
         if not numbered:
             number = {node: v for v, node in enumerate(nodes)}

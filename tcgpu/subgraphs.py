@@ -11,6 +11,7 @@ counted by shape, log I is summed up, and its exponential taken. Larger independ
 """
 
 from math import comb
+from typing import Any
 
 import numpy as np
 
@@ -28,8 +29,8 @@ TAKEN = 64  # vertices a worker takes at a time
 I64 = np.int64
 
 
-def count_subgraphs(graph, k, kind="clique"):
-    """How many sets of k vertices are a "clique", "independent" (no two are neighbours), or "connected": a Python int.
+def count_subgraphs(graph: Any, k: int, kind: str = "clique") -> int:
+    """Count the sets of k vertices that are a "clique", "independent" (no two are neighbours), or "connected".
 
     It takes about as long as there are cliques of k - 1 vertices, or connected sets of up to k, to find; connected sets
     are very many where some vertex has thousands of neighbours. Independent sets of more than 6 vertices are for small

@@ -83,5 +83,5 @@ def test_every_mark_has_a_part_that_runs_it():
 
 
 def test_an_unknown_part_is_refused():
-    with pytest.raises(SystemExit, match="no part cores; there are style, core"):
+    with pytest.raises(SystemExit, match="no part cores; there are style, types, core"):
         suite.main(["cores"])
