@@ -96,7 +96,7 @@ class Graph:
         self.folder: Path | None = None
         self.cleaned = cleaned or Cleaned()
         self._source_labels = _checked_labels(labels, self.n)
-        self._orders: dict[tuple[str, int], Graph] = {}
+        self._orders: dict[tuple[str, int], Self] = {}
         if validate:
             self._validate()
 
