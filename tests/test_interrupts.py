@@ -191,6 +191,21 @@ def test_where_no_thread_can_be_started_the_calling_one_works(monkeypatch):
     assert done == [0, 1, 2, 3]
 
 
+def test_a_stopped_call_does_no_work_where_no_thread_can_be_started(monkeypatch):
+    """As in a thread of a process that ends after an interrupt."""
+
+    class Full:
+        def submit(self, *args):
+            raise RuntimeError("cannot schedule new futures after interpreter shutdown")
+
+    def callback(share):
+        raise Ended
+
+    monkeypatch.setattr(native, "_workers_pool", Full)
+    with pytest.raises(Ended), progress.watched(callback):
+        native.run_threads(lambda worker, workers: pytest.fail("it worked"), workers=4)
+
+
 @pytest.mark.parametrize("share", [1 << 8, 1 << 20])
 def test_any_number_of_shares_gives_the_same(share, monkeypatch):
     u, v, n = generators.edges("rmat", 12, seed=3)

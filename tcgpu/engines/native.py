@@ -115,10 +115,12 @@ def run_threads(function, *args, workers=None, queue=None):
             queue[0] = STOPPED
 
     try:
-        for _ in range(min(workers, threads()) - here):
-            futures.append(_workers_pool().submit(_work, waiting, function, workers, args))
-    except RuntimeError:  # no more threads can be started: those that have been do the work, and this one
-        here = True
+        try:
+            for _ in range(min(workers, threads()) - here):
+                futures.append(_workers_pool().submit(_work, waiting, function, workers, args))
+        except RuntimeError:  # no more threads can be started: those that have been do the work, and this one
+            progress.pulse()  # unless the call is stopped, and so perhaps the process, which then starts no threads
+            here = True
     except BaseException:
         stop()
         raise
