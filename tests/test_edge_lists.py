@@ -132,7 +132,7 @@ def test_a_line_with_more_columns_than_there_are_names_is_refused(written, text)
     ],
 )
 @pytest.mark.parametrize("chunk", [3, scan.CHUNK])
-def test_lines_of_whole_numbers_that_are_not_equally_many_are_refused(written, monkeypatch, text, line, chunk):
+def test_lines_of_whole_numbers_of_different_lengths_are_refused(written, monkeypatch, text, line, chunk):
     monkeypatch.setattr(scan, "CHUNK", chunk)
     with pytest.raises(GraphError, match=f"line {line}: another number of columns than in the lines before"):
         read(written(text, "x.txt"))
@@ -150,14 +150,14 @@ def test_adjacency_lists_of_equally_many_neighbours_are_refused(written, graph, 
         read(written("\n".join(lines), "x.txt"))
 
 
-def test_an_adjacency_list_with_a_line_too_few_is_refused(written):
+def test_an_adjacency_list_with_a_missing_line_is_refused(written):
     with pytest.raises(GraphError, match="adjacency list"):
         read(written("0 1 2\n1 0 2\n", "x.txt"))
 
 
 @given(graph=st.integers(3, 40).flatmap(lambda n: st.sets(st.tuples(*[st.integers(0, n - 1)] * 2), min_size=3)))
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60, deadline=None)
-def test_no_adjacency_list_is_read_as_edges_unless_it_is_one(written, graph):
+def test_adjacency_lists_are_refused_unless_every_line_is_an_edge(written, graph):
     """Both directions, as NetworkX's and METIS's users write them: refused, or every line is an edge indeed."""
     near = nx.Graph([(a, b) for a, b in graph if a != b])
     lines = [" ".join(map(str, (v, *sorted(near[v])))) for v in sorted(near)]
@@ -184,7 +184,7 @@ def test_no_adjacency_list_is_read_as_edges_unless_it_is_one(written, graph):
         ["0 1 1082040961", "1 2 1082155839", "0 1 1082414391"],  # times
     ],
 )
-def test_weights_and_times_stay_weights_and_times(written, lines):
+def test_columns_of_weights_and_times_are_ignored(written, lines):
     path = written("\n".join(lines) + "\n", "x.txt")
     pairs = [line.replace(",", " ").split()[:2] for line in lines]
     assert edges(path) == {frozenset(map(int, pair)) for pair in pairs}
@@ -219,7 +219,7 @@ def test_sizes_of_a_few_lines_are_refused(written, text):
         read(written(text, "x.txt"))
 
 
-def test_a_tree_behind_its_sizes_gets_no_edge_from_them(written):
+def test_sizes_before_a_tree_do_not_become_an_edge(written):
     """A star: both sizes are vertex numbers, too, and as an edge they would close a triangle."""
     with pytest.raises(GraphError, match="leave it out if it is sizes, move it to the end if it is an edge"):
         read(written("5 4\n1 2\n1 3\n1 4\n1 5\n", "x.txt"))
@@ -240,12 +240,12 @@ def test_a_tree_behind_its_sizes_gets_no_edge_from_them(written):
         ["0 1 x", "1 2"],
     ],
 )
-def test_a_first_line_that_only_looks_a_little_like_sizes_is_an_edge(written, lines):
+def test_a_first_line_that_cannot_be_sizes_is_an_edge(written, lines):
     assert edges(written("\n".join(lines), "x.txt")) == {frozenset(map(int, line.split()[:2])) for line in lines}
 
 
 @pytest.mark.parametrize("graph", [nx.karate_club_graph(), nx.gnm_random_graph(300, 2000, seed=2), nx.path_graph(500)])
-def test_an_edge_list_of_another_program_is_read_whatever_edge_is_first(written, graph, tmp_path):
+def test_edge_lists_of_networkx_are_read_whichever_edge_is_first(written, graph, tmp_path):
     nx.write_edgelist(graph, tmp_path / "x.txt")
     lines = (tmp_path / "x.txt").read_text().splitlines(keepends=True)
     for k in range(0, len(lines), 1 + len(lines) // 60):
@@ -275,7 +275,7 @@ def test_labels_of_vertices_without_edges_come_back(tmp_path):
     assert sorted(zip(again.labels.tolist(), again.degrees.tolist())) == sorted(zip(graph.labels, graph.degrees))
 
 
-def test_a_loop_alone_is_a_vertex_that_survives(written, tmp_path):
+def test_a_vertex_with_only_a_loop_is_written_and_read(written, tmp_path):
     graph = read(written("5 5\n7 9\n", "x.txt"))
     write(graph, tmp_path / "y.txt")
     assert read(tmp_path / "y.txt").labels.tolist() == [5, 7, 9]
@@ -309,12 +309,12 @@ def test_other_programs_read_what_we_write(tmp_path):
         ("# Nodes: 4 Edges: 0\n", 4, None),
     ],
 )
-def test_the_heading_of_others_counts_where_it_fits(written, text, n, labels):
+def test_headings_of_other_programs_are_used_if_they_fit(written, text, n, labels):
     graph = read(written(text, "x.txt"))
     assert (graph.n, graph.labels if labels is None else graph.labels.tolist()) == (n, labels)
 
 
-# compressed streams, one behind the other
+# concatenated compressed streams
 
 COMPRESS = {".gz": gzip.compress, ".bz2": bz2.compress, ".xz": lzma.compress}
 TEXT = "".join(f"{a} {b}\n" for a, b in itertools.combinations(range(60), 2)).encode()  # 60 * 59 * 58 / 6 triangles
@@ -342,7 +342,7 @@ def test_all_streams_of_a_file_are_read(written, piece, ending, cuts):
     ],
 )  # fmt: skip
 @pytest.mark.parametrize("behind", [True, False])
-def test_padding_behind_a_stream(written, piece, ending, padding, valid, behind):
+def test_padding_after_a_stream(written, piece, ending, padding, valid, behind):
     """As the tools `xz`, `bzip2` and `gzip` take it: xz by fours, bzip2 none, gzip any."""
     one, other = COMPRESS[ending](TEXT[:700]), COMPRESS[ending](TEXT[700:])
     zeros = bytes(padding)
@@ -358,13 +358,13 @@ def test_padding_behind_a_stream(written, piece, ending, padding, valid, behind)
 @pytest.mark.parametrize(
     "garbage", [b"x", b"\0x", bytes(4) + b"x", b"0 1\n", TEXT, b"\xfd7zXZ\0", b"BZh9", b"\x1f\x8b"]
 )
-def test_bytes_behind_the_last_stream_are_refused(written, piece, ending, garbage):
+def test_bytes_after_the_last_stream_are_refused(written, piece, ending, garbage):
     with pytest.raises(GraphError, match=f"not a whole {ending} file"):
         read(written(COMPRESS[ending](TEXT) + garbage, f"x.txt{ending}"))
 
 
 @pytest.mark.parametrize("ending", COMPRESS)
-def test_a_stream_that_is_cut_off_is_refused_wherever(written, ending):
+def test_streams_truncated_anywhere_are_refused(written, ending):
     one = COMPRESS[ending](TEXT[:700])
     whole = one + COMPRESS[ending](TEXT[700:])
     for size in [*range(1, len(one)), *range(len(one) + 1, len(whole), 13), len(whole) - 1]:

@@ -112,7 +112,7 @@ def test_a_file_is_not_replaced_by_a_folder(tmp_path):
     assert (tmp_path / "g").read_text() == "meow"
 
 
-def test_our_own_folders_are_replaced_and_so_are_empty_ones(tmp_path):
+def test_our_own_folders_and_empty_ones_are_replaced(tmp_path):
     (tmp_path / "g").mkdir()
     for graph in (EDGE, PATH, Graph.from_edges([0], [1], labels=["a", "b"]), EDGE):
         write(graph, tmp_path / "g", format="folder")
@@ -137,7 +137,7 @@ def test_folders_of_former_versions_are_read_and_replaced(tmp_path):
     assert (tmp_path / "g" / "notes.txt").read_text() == "dear" and read(tmp_path / "g").equals(EDGE)
 
 
-def test_what_is_put_into_a_folder_while_it_is_replaced_is_kept(tmp_path, monkeypatch):
+def test_files_put_into_a_folder_while_it_is_replaced_are_kept(tmp_path, monkeypatch):
     write(EDGE, tmp_path / "g", format="folder")
     save = np.save
 
@@ -194,7 +194,7 @@ def test_a_file_that_is_written_over_keeps_its_owner_and_group(tmp_path):
     assert (status.st_uid, status.st_gid, status.st_mode & 0o777) == (1234, 2345, 0o640)
 
 
-def test_where_the_group_cannot_be_kept_another_group_gets_nothing(tmp_path, monkeypatch):
+def test_if_the_group_cannot_be_kept_group_rights_are_removed(tmp_path, monkeypatch):
     def refuse(*args):
         raise PermissionError(1, "Operation not permitted")
 
@@ -220,7 +220,7 @@ def test_a_write_that_fails_leaves_what_was_there_and_names_the_file(tmp_path, m
 
 
 @pytest.mark.parametrize("name", ["y.txt", "y.mtx.gz", "y.graph.bz2", "y.mtx.xz", "y.npz", "y/"])
-def test_the_shell_names_the_file_that_a_full_disk_does_not_take(tmp_path, name):
+def test_the_command_line_names_the_file_if_the_disk_is_full(tmp_path, name):
     """A limit on the size of files fails as a full disk does: in the middle of a write, with a number of the system."""
     u, v = np.random.default_rng(1).integers(0, 20_000, (2, 40_000))
     write(Graph.from_edges(u, v, 20_000), tmp_path / "x.mtx")
@@ -272,7 +272,7 @@ def shrinking(monkeypatch, path, size):
 
 @pytest.mark.parametrize("name", ["x.txt", "x.mtx", "x.graph"])
 @pytest.mark.parametrize("small", [files.MAX_COPIED, 0])
-def test_a_text_that_is_cut_off_while_it_is_opened_is_refused(tmp_path, monkeypatch, name, small):
+def test_a_text_truncated_while_it_is_opened_is_refused(tmp_path, monkeypatch, name, small):
     u, v = np.random.default_rng(1).integers(0, 2000, (2, 4000))
     write(Graph.from_edges(u, v, 2000), tmp_path / name)
     monkeypatch.setattr(files, "MAX_COPIED", small)
@@ -282,7 +282,7 @@ def test_a_text_that_is_cut_off_while_it_is_opened_is_refused(tmp_path, monkeypa
 
 
 @pytest.mark.parametrize("small", [binary.MAX_COPIED, 0])
-def test_an_array_that_is_cut_off_while_it_is_opened_is_refused(tmp_path, monkeypatch, small):
+def test_an_array_truncated_while_it_is_opened_is_refused(tmp_path, monkeypatch, small):
     write(PATH, tmp_path / "g", format="folder")
     monkeypatch.setattr(binary, "MAX_COPIED", small)
     shrinking(monkeypatch, tmp_path / "g" / "row_idx.npy", 130)
@@ -308,7 +308,7 @@ def test_a_text_that_is_written_to_while_it_is_read_is_refused(tmp_path, monkeyp
 
 
 @pytest.mark.parametrize("name", ["x.txt", "g"])
-def test_a_small_graph_outlives_files_that_are_cut_off(tmp_path, name):
+def test_a_small_graph_stays_valid_if_its_files_are_truncated(tmp_path, name):
     """Mapped pages of a file that is cut off end the process, so this runs in one of its own."""
     write(PATH, tmp_path / name, format="folder" if name == "g" else None)
     program = f"""
@@ -327,7 +327,7 @@ print(found.edges()[0].tolist() if path.is_dir() else found.line(found.line(0)[1
     assert (done.returncode, done.stdout) == (0, "[1, 2]\n" if name == "g" else "b'0\\t1'\n")
 
 
-def test_compressed_data_that_is_cut_off_is_refused(tmp_path):
+def test_truncated_compressed_data_is_refused(tmp_path):
     write(PATH, tmp_path / "x.txt.gz")
     whole = (tmp_path / "x.txt.gz").read_bytes()
     shutil.copy(tmp_path / "x.txt.gz", tmp_path / "y.txt.gz")

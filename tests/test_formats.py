@@ -85,7 +85,7 @@ def written(tmp_path):
 @pytest.mark.parametrize("ending", ENDINGS)
 @files
 @given(graph=graphs())
-def test_what_is_written_is_read_again(tmp_path, ending, graph):
+def test_every_format_reads_back_what_it_writes(tmp_path, ending, graph):
     path = f"{tmp_path}/a graph{ending}"
     table = ending.startswith((".csv", ".tsv"))
     if table and graph.labels is not None and 0 in graph.degrees:
@@ -115,7 +115,7 @@ def test_what_is_written_is_read_again(tmp_path, ending, graph):
 @pytest.mark.parametrize("packed", COMPRESS)
 @files
 @given(multigraph=multigraphs())
-def test_raw_edges_in_text_are_cleaned_as_arrays_are(written, packed, multigraph):
+def test_edges_in_text_are_cleaned_like_edges_in_arrays(written, packed, multigraph):
     u, v, n = multigraph
     graph = Graph.from_edges(u, v, n)
     lines = "".join(f"{a}\t{b}\n" for a, b in zip(u, v))
@@ -130,7 +130,7 @@ def test_raw_edges_in_text_are_cleaned_as_arrays_are(written, packed, multigraph
 
 @files
 @given(multigraph=multigraphs())
-def test_metis_lists_every_edge_twice_and_drops_what_is_too_much(written, multigraph):
+def test_metis_reports_loops_and_duplicates_as_dropped(written, multigraph):
     u, v, n = multigraph
     graph = Graph.from_edges(u, v, n)
     near = [[] for _ in range(n)]
@@ -160,9 +160,7 @@ def test_metis_lists_every_edge_twice_and_drops_what_is_too_much(written, multig
     chunk=st.integers(1, 50),
     workers=st.integers(1, 3),
 )
-def test_however_an_edge_list_is_laid_out_and_cut(
-    written, monkeypatch, rows, between, separator, first, chunk, workers
-):
+def test_edge_lists_in_any_layout_and_any_chunks(written, monkeypatch, rows, between, separator, first, chunk, workers):
     if len(between.split(" ")) > 1 and between[0] == " ":
         first = "source target one two three four five\n"
     text = first + "".join(f"{a}{separator}{b}{between}" for a, b in rows)
@@ -180,7 +178,7 @@ def test_however_an_edge_list_is_laid_out_and_cut(
 
 @files
 @given(graph=graphs(), chunk=st.integers(1, 50), comments=st.booleans())
-def test_however_a_metis_file_is_cut(written, tmp_path, monkeypatch, graph, chunk, comments):
+def test_metis_files_in_any_chunks(written, tmp_path, monkeypatch, graph, chunk, comments):
     write(graph, tmp_path / "x.graph")
     text = (tmp_path / "x.graph").read_text()
     path = written("x.graph", "%\n" + text.replace("\n", "\n% 1 2 3\n") if comments else text)
@@ -213,7 +211,7 @@ def test_without_base_the_vertices_are_those_that_occur(written, text, n, labels
     ids=st.lists(st.tuples(*[st.integers(0, 2**62) | st.integers(1000, 9000)] * 2), min_size=1, max_size=50),
     spread=st.sampled_from([2**62, 10**6, 300, 9]),
 )
-def test_gaps_are_closed_in_ascending_order(written, ids, spread):
+def test_vertex_numbers_with_gaps_are_relabelled_in_ascending_order(written, ids, spread):
     ids = [(a % spread, b % spread) for a, b in ids]
     u, v, n, labels = read_edges(written("x.el", "source target\n" + "".join(f"{a} {b}\n" for a, b in ids)))
     assert u.dtype == v.dtype == np.int32
@@ -224,7 +222,7 @@ def test_gaps_are_closed_in_ascending_order(written, ids, spread):
 
 @pytest.mark.parametrize("workers", [1, 3])
 @pytest.mark.parametrize("gap", [1, 7, 10**9])
-def test_gaps_in_many_edges_on_all_cores(written, workers, gap):
+def test_relabelling_of_many_edges_on_all_cores(written, workers, gap):
     ids = np.random.default_rng(1).integers(5, 30_000, (60_000, 2)) * gap
     path = written("x.csv", pd.DataFrame(ids).to_csv(header=False, index=False))
     set_threads(workers)
@@ -247,11 +245,11 @@ def test_base_and_n_keep_vertices_without_edges(written):
     assert read(path, n=9).labels is None
 
 
-def test_weights_make_no_difference_to_an_edge_list(written):
+def test_weights_in_an_edge_list_are_ignored(written):
     assert read(written("x.csv", "0,1,0\n1,2,-3.5e4\n2,0,nan,more\n")).m == 3
 
 
-def test_no_edge_at_all_needs_n(written):
+def test_an_edge_list_without_edges_needs_n(written):
     for text in ("# nothing\n", "source,target\n", "\n\n"):
         path = written("x.csv", text)
         with pytest.raises(GraphError, match="no edge"):
@@ -352,13 +350,13 @@ def test_metis_with_weights_of_every_kind(written, text):
     assert graph.cleaned == Cleaned()
 
 
-def test_an_empty_line_of_metis_is_a_vertex_alone(written):
+def test_an_empty_line_of_metis_is_a_vertex_without_neighbours(written):
     for text in ("4 1\n\n4\n\n2\n", "4 1\n2\n1\n\n\n", "4 1\n2\n1\n\n"):
         graph = read(written("x.graph", text))
         assert (graph.n, graph.m) == (4, 1)
 
 
-def test_edges_of_a_metis_file_stand_in_both_directions(written):
+def test_read_edges_of_metis_gives_both_directions(written):
     u, v, n, labels = read_edges(written("x.graph", "3 2\n2\n1 3\n2\n"))
     assert (u.tolist(), v.tolist(), n, labels) == ([0, 1, 1, 2], [1, 0, 2, 1], 3, None)
 
@@ -392,7 +390,7 @@ def test_a_saved_matrix_is_the_graph_of_the_matrix_with_entries_stored_twice(tmp
     "kind, name", [("coo", "row"), ("coo", "col"), ("csr", "indices"), ("csr", "indptr"), ("csr", "shape")]
 )
 @pytest.mark.parametrize("shift", [0.0, 0.9])
-def test_fractions_among_a_saved_matrix_s_coordinates_are_refused(tmp_path, kind, name, shift):
+def test_saved_matrices_with_fractional_coordinates_are_refused(tmp_path, kind, name, shift):
     sp.save_npz(tmp_path / "x.npz", sp.csr_array(np.eye(4, k=1)).asformat(kind))
     with np.load(tmp_path / "x.npz") as archive:
         arrays = dict(archive)
@@ -467,7 +465,7 @@ def test_the_same_graph_is_the_same_bytes(tmp_path):
         assert (tmp_path / f"a{ending}").read_bytes() == (tmp_path / f"b{ending}").read_bytes()
 
 
-def test_blocks_of_text_fit_together(tmp_path, monkeypatch):
+def test_text_written_in_blocks_is_the_same(tmp_path, monkeypatch):
     graph = some_graph(50, 200)
     write(graph, tmp_path / "a.graph")
     write(graph, tmp_path / "a.txt")

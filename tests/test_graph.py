@@ -50,7 +50,7 @@ def test_cleaning_keeps_every_edge_once_and_says_what_it_dropped(multigraph):
 
 
 @given(multigraphs(), st.randoms(use_true_random=False))
-def test_kept_has_the_edges_that_are_marked(multigraph, chance):
+def test_kept_has_exactly_the_marked_edges(multigraph, chance):
     u, v, n = multigraph
     graph = Graph.from_edges(u, v, n, labels=[f"v{k}" for k in range(n)])
     keep = np.array([chance.random() < 0.5 for _ in range(graph.m)], bool)
@@ -64,7 +64,7 @@ def test_kept_has_the_edges_that_are_marked(multigraph, chance):
 
 
 @pytest.mark.parametrize("workers", [1, 2, 7, 64])
-def test_kept_is_the_same_by_any_number_of_threads(monkeypatch, workers):
+def test_kept_is_the_same_on_any_number_of_threads(monkeypatch, workers):
     monkeypatch.setattr(cleaning, "MANY", 0)
     monkeypatch.setattr("tcgpu.engines.native.MANY", 0)
     monkeypatch.setattr("tcgpu.engines.native.SHARE", 100)
@@ -96,7 +96,7 @@ def test_every_order_is_the_same_graph_renumbered(multigraph, order, seed):
 
 
 @given(multigraphs())
-def test_degree_order_ascends_and_straight_from_edges_it_counts_records(multigraph):
+def test_degrees_ascend_in_degree_order_also_when_made_from_edges(multigraph):
     u, v, n = multigraph
     assert (np.diff(Graph.from_edges(u, v, n).ordered("degree").degrees) >= 0).all()
     straight = Graph.from_edges(u, v, n, order="degree")
@@ -107,7 +107,7 @@ def test_degree_order_ascends_and_straight_from_edges_it_counts_records(multigra
     assert back == expected_edges(u, v)
 
 
-def test_samples_estimate_what_could_be_summed_up():
+def test_statistics_of_a_sample_estimate_those_of_the_graph():
     graph = tcgpu.generate.rmat(18, seed=3)
     degree, column = np.asarray(graph.degrees, float), graph.column_lengths
     drawn = cleaning.sample_edges(graph.m, graph.n)
@@ -121,7 +121,7 @@ def test_samples_estimate_what_could_be_summed_up():
     assert cleaning.relative_distance(u, v, graph.n) == pytest.approx(distance, rel=0.1)
 
 
-def test_auto_takes_degree_order_where_it_shortens_a_count():
+def test_auto_chooses_degree_order_if_it_shortens_a_count():
     skewed = tcgpu.generate.rmat(12, seed=1)
     growing = tcgpu.generate.barabasi_albert(500_000, 8)
     close = tcgpu.generate.copapers(60_000, 40)  # skewed, but neighbours have close numbers
@@ -169,7 +169,7 @@ def test_statistics():
     assert len(star) == 12
 
 
-def test_repr_tells_the_story_in_one_line():
+def test_repr_is_one_line():
     graph = tcgpu.Graph.from_edges([0, 1, 1, 2, 3, 3], [1, 0, 2, 0, 3, 4], name="toy")
     assert repr(graph) == (
         "<Graph 'toy': 5 vertices, 4 edges, 0.80 nonzeros per column (at most 2), natural order; "
@@ -201,7 +201,7 @@ def test_round_trips_through_scipy_networkx_and_csr(multigraph):
     assert again.equals(graph) and again.cleaned == graph.cleaned
 
 
-def test_scipy_zeros_are_no_edges_and_rectangles_no_graphs():
+def test_scipy_zeros_are_no_edges_and_other_shapes_are_refused():
     matrix = sp.coo_array(([0.0, 2.0, -1.0], ([0, 1, 2], [1, 2, 0])), shape=(3, 3))
     assert edge_set(Graph.from_scipy(matrix)) == {(1, 2), (0, 2)}
     with pytest.raises(GraphError, match=r"square.*\(2, 3\)"):
@@ -209,7 +209,7 @@ def test_scipy_zeros_are_no_edges_and_rectangles_no_graphs():
 
 
 @pytest.mark.parametrize("kind", ["coo", "csr", "csc", "bsr", "dok", "lil"])
-def test_what_is_stored_twice_for_an_entry_is_summed_up_in_every_format(kind):
+def test_duplicate_entries_are_added_up_in_every_format(kind):
     data, row, col = [1, -1, 1, 1, 2], [0, 0, 1, 1, 2], [1, 1, 2, 2, 0]
     matrix = sp.coo_array((data, (row, col)), shape=(3, 3)).asformat(kind)
     stored = matrix.nnz
@@ -234,7 +234,7 @@ def test_what_is_stored_twice_for_an_entry_is_summed_up_in_every_format(kind):
         (complex, [1j, 1], True),
     ],
 )
-def test_an_entry_is_what_scipy_says_it_is(dtype, values, edge):
+def test_duplicate_entries_have_the_value_that_scipy_computes(dtype, values, edge):
     coo = sp.coo_array((np.array(values, dtype), ([0, 0], [1, 1])), shape=(2, 2))
     assert bool(coo.toarray()[0, 1]) == edge
     assert Graph.from_scipy(coo).m == Graph.from_scipy(coo.tocsr()).m == edge
@@ -257,7 +257,7 @@ def test_a_dense_matrix_is_refused_with_the_way_out(size, dtype):
     assert tcgpu.count(sp.csr_array(matrix)) == (0, 0, 0, 1, 4)[size]
 
 
-def test_two_pairs_in_an_array_are_taken_where_it_is_said_that_they_are():
+def test_from_edges_takes_two_pairs_in_an_array():
     pairs = np.array([[0, 1], [1, 2]])
     assert edge_set(Graph.from_edges(pairs)) == {(0, 1), (1, 2)} == edge_set(as_graph(pairs.tolist()))
 
@@ -376,12 +376,12 @@ def test_bad_edges_are_refused_by_name(u, v, n, words):
         ([0, 1, 1], [2**33], "row_idx holds numbers outside"),
     ],
 )
-def test_columns_that_are_none_are_refused(col_ptr, row_idx, words):
+def test_invalid_columns_are_refused(col_ptr, row_idx, words):
     with pytest.raises(GraphError, match=words):
         Graph(col_ptr, row_idx)
 
 
-def test_other_mistakes_are_refused_by_name():
+def test_other_invalid_arguments_are_refused_by_name():
     graph = Graph.from_edges([0, 1], [1, 2])
     with pytest.raises(MethodError, match="no order 'size'"):
         graph.ordered("size")
@@ -436,7 +436,7 @@ def test_every_verb_takes_edges_as_pairs_and_as_arrays(verb):
         assert verb(edges) == wanted
 
 
-def test_a_list_holds_pairs_and_a_tuple_both_ends():
+def test_a_list_holds_pairs_and_a_tuple_two_arrays():
     two = (0, 1), (1, 2)
     assert edge_set(as_graph(list(two))) == {(0, 1), (1, 2)}
     assert edge_set(as_graph((two[0], (2, 3)))) == {(0, 2), (1, 3)}

@@ -202,19 +202,19 @@ def test_edge_lists_with_base_or_n(refused, content, keywords, line, says):
 
 
 @pytest.mark.parametrize("keywords", [{"base": 2}, {"base": "0"}, {"n": -1}, {"n": 2**31}, {"n": 1.5}, {"n": True}])
-def test_base_and_n_must_make_sense(tmp_path, keywords):
+def test_invalid_base_and_n_are_refused(tmp_path, keywords):
     (tmp_path / "a.txt").write_text("0 1\n")
     with pytest.raises(GraphError, match="base must|n must"):
         read(tmp_path / "a.txt", **keywords)
 
 
-def test_base_and_n_against_a_format_that_says_it_itself(refused):
+def test_base_and_n_are_refused_if_the_format_says_otherwise(refused):
     assert "base is for edge lists" in refused("a.mtx", PATTERN + "3 3 1\n2 1\n", base=1)
     assert "has 3 vertices, not the 4" in refused("a.mtx", PATTERN + "3 3 1\n2 1\n", n=4)
     assert "has 3 vertices, not the 4" in refused("a.graph", "3 2\n2\n1 3\n2\n", n=4)
 
 
-def test_what_our_heading_says_is_held_against_base_and_n(refused):
+def test_base_and_n_are_refused_if_our_heading_says_otherwise(refused):
     heading = "# Nodes: 9 Edges: 1 (tcgpu: vertices from 0)\n1\t2\n"
     assert "has 9 vertices, not the 8" in refused("a.txt", heading, n=8)
     assert "numbered from 0 here, not from 1" in refused("a.txt", heading, base=1)
@@ -240,7 +240,7 @@ def test_a_folder_where_a_file_should_be(tmp_path):
         write(Graph.from_edges([0], [1]), tmp_path, format="mtx")
 
 
-# promises
+# sizes in headers
 
 
 @pytest.mark.parametrize(
@@ -254,7 +254,7 @@ def test_a_folder_where_a_file_should_be(tmp_path):
         ("a.txt", "# Nodes: 2147483647 Edges: 1 (tcgpu: vertices from 0)\n0 1\n"),
     ],
 )
-def test_a_promise_of_much_asks_for_little(refused, name, content):
+def test_large_sizes_in_a_header_allocate_little_memory(refused, name, content):
     refused(name, PATTERN + "1 1 1\n2 1\n" if name == "a.mtx" else "1 1\nx\n")  # compiles what it needs
     with little_memory():
         refused(name, content, **({"base": 0} if name == "a.txt" else {}))
@@ -364,7 +364,7 @@ def test_nothing_is_unpickled(refused, tmp_path):
     assert not (tmp_path / "bang").exists()
 
 
-def test_a_small_archive_that_claims_to_unfold_into_much(refused):
+def test_a_small_archive_that_claims_a_large_member_is_refused(refused):
     """The size of a member is claimed in the archive's directory, where anything can be written."""
     content = bytearray(archive(col_ptr=COL_PTR, row_idx=npy("'<i4'", "(1000000000,)", bytes(4))))
     with zipfile.ZipFile(io.BytesIO(content)) as file:
@@ -375,7 +375,7 @@ def test_a_small_archive_that_claims_to_unfold_into_much(refused):
 
 
 @pytest.mark.parametrize("behind", [b"\0", b"x" * 30, archive(col_ptr=COL_PTR)[:50]])
-def test_bytes_behind_an_archive_are_refused(refused, behind):
+def test_bytes_after_an_archive_are_refused(refused, behind):
     assert "bytes after its end" in refused("a.npz", archive(col_ptr=COL_PTR, row_idx=ROW_IDX) + behind)
 
 
@@ -455,7 +455,7 @@ def test_damaged_files(tmp_path, ending, data):
     is_valid_or_refused(tmp_path / f"x{ending.removesuffix('/')}")
 
 
-def test_the_benchmark_of_damaged_files_finds_no_wrong_count_and_would(load_benchmark, tmp_path, monkeypatch):
+def test_the_benchmark_of_damaged_files_detects_wrong_counts_and_finds_none(load_benchmark, tmp_path, monkeypatch):
     if missing := [tool for tool in ("gzip", "bzip2", "xz") if not shutil.which(tool)]:
         pytest.skip(f"no {' and no '.join(missing)} here, which judge compressed files")
     damage = load_benchmark("damage")
