@@ -42,7 +42,7 @@ Degree order:
         |
         no
         |
-    has i at least 128 in-edges? ----------- yes --> crowd_kernel    a block of 512 per i: column i as bytes
+    has i at least 512 in-edges? ----------- yes --> crowd_kernel    a block of 512 per i: column i as bytes
         |
         no -----------------------------------------> window_kernel   a block of 96 per i: column i as bits
 

@@ -32,7 +32,7 @@ METHOD = Method(
         Knob("near", NEAR, "last vertices that have a 16-bit number", 0, NEAR),
         Knob("hubs", HUBS, "last vertices that are hubs", 0, HUBS),
         Knob("heavy", 64, "a column with more near rows is heavy", 0, 2**30),
-        Knob("crowd", 128, "in-edges from which on a vertex is for crowd_kernel; 2^30 for none", 1, NO_CROWD),
+        Knob("crowd", 512, "in-edges from which on a vertex is for crowd_kernel; 2^30 for none", 1, NO_CROWD),
         Knob("short", 32, "far rows from which on a column is long, 2^30 for none; or rows, to be local", 2, NO_TABLE),
         Knob("words", None, "words of 64 vertices that a local column may reach over; 0 for none", 0, 1024),
     ),
