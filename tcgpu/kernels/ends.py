@@ -25,7 +25,7 @@ def sum_ends(row_idx, col_of, support, twice):
     base = twice.size - OWN
     k = thread
     while k < OWN:
-        counters[k] = uint32(0)
+        counters[k] = 0
         k += threads
     begin = int64(cuda.blockIdx.x) * SUMMED
     while begin < row_idx.size:
@@ -55,7 +55,7 @@ def sum_ends(row_idx, col_of, support, twice):
         k = thread
         while k < OWN:
             found = counters[k]
-            counters[k] = uint32(0)
+            counters[k] = 0
             if found != 0:
                 cuda.atomic.add(twice, base + k, int64(found))
             k += threads

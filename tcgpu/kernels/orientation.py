@@ -7,6 +7,17 @@ from tcgpu.engines.runtime import cuda, int32, kernel, uint32, uint64
 
 NO_EDGE = 2**64 - 1  # the key of a loop: after all others
 
+
+@cuda.jit(device=True)
+def larger(key):
+    return uint32(key)
+
+
+@cuda.jit(device=True)
+def smaller(key):
+    return uint32(key >> 32)
+
+
 _ENDS = ("int32[::1], int32[::1]", "uint32[::1], uint32[::1]", "int64[::1], int64[::1]", "uint64[::1], uint64[::1]")
 
 
@@ -43,8 +54,8 @@ def number_vertices(keys, rank, occurrences):
     """A thread per place in the order: the vertex that has it gets it as its number, the place its occurrences."""
     place = cuda.grid(1)
     while place < keys.size:
-        rank[uint32(keys[place])] = place
-        occurrences[place] = uint32(keys[place] >> 32)
+        rank[larger(keys[place])] = place
+        occurrences[place] = smaller(keys[place])
         place += cuda.gridsize(1)
 
 
@@ -80,8 +91,8 @@ def unpack_new(keys, place, row_idx, col_of):
     e = cuda.grid(1)
     while e < keys.size:
         if place[e] != place[e + 1]:
-            row_idx[place[e]] = uint32(keys[e])
-            col_of[place[e]] = uint32(keys[e] >> 32)
+            row_idx[place[e]] = larger(keys[e])
+            col_of[place[e]] = smaller(keys[e])
         e += cuda.gridsize(1)
 
 
@@ -90,6 +101,6 @@ def unpack(keys, row_idx, col_of):
     """A thread per sorted key, all of them different edges: its row and column."""
     e = cuda.grid(1)
     while e < keys.size:
-        row_idx[e] = uint32(keys[e])
-        col_of[e] = uint32(keys[e] >> 32)
+        row_idx[e] = larger(keys[e])
+        col_of[e] = smaller(keys[e])
         e += cuda.gridsize(1)

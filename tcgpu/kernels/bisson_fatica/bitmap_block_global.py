@@ -31,7 +31,7 @@ from tcgpu.kernels.device_graph import prepare
 
 __all__ = ["plan", "prepare", "support_plan"]
 
-ARRAYS = "int64[::1], int32[::1], {}[::1], int64, int64, int64, int64, int64, int64[::1], int64[::1]"
+ARRAYS = "int64[::1], int32[::1], {}[::1], uint32, uint32, uint32, uint32, uint32, int64[::1], int64[::1]"
 
 
 METHOD = Method(
@@ -52,9 +52,8 @@ METHOD = Method(
 @kernel(f"void({ARRAYS.format('uint32')})", f"void({ARRAYS.format('int64')})")
 def bitmap_block_global_kernel(col_ptr, row_idx, bits, shift, fold_bits, lanes, batch, long_list, queue, total):
     near, begin = cuda.shared.array(0, uint32), cuda.blockIdx.x * (bits.size // cuda.gridDim.x)
-    bitmap = Bitmap(near, 2 * cuda.blockDim.x + 1, uint32(fold_bits - 1), bits, begin, shift)
-    words, lanes, batch, long_list = uint32(fold_bits >> 5), uint32(lanes), uint32(batch), uint32(long_list)
-    count = count_by_block(col_ptr, row_idx, bitmap, words, lanes, batch, long_list, queue, True)
+    bitmap = Bitmap(near, 2 * cuda.blockDim.x + 1, fold_bits - 1, bits, begin, shift)
+    count = count_by_block(col_ptr, row_idx, bitmap, fold_bits >> 5, lanes, batch, long_list, queue, True)
     add_block_to(total, count)
 
 

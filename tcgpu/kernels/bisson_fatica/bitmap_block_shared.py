@@ -42,11 +42,10 @@ METHOD = Method(
 )
 
 
-@kernel("void(int64[::1], int32[::1], int64, int64, int64, int64[::1], int64[::1])")
+@kernel("void(int64[::1], int32[::1], uint32, uint32, uint32, int64[::1], int64[::1])")
 def bitmap_block_shared_kernel(col_ptr, row_idx, lanes, batch, long_list, queue, total):
     near, words = cuda.shared.array(0, uint32), uint32(col_ptr.size + 30 >> 5)
-    bitmap = Bitmap(near, 2 * cuda.blockDim.x + 1, uint32(0xFFFFFFFF), near, 0, 5)
-    lanes, batch, long_list = uint32(lanes), uint32(batch), uint32(long_list)
+    bitmap = Bitmap(near, 2 * cuda.blockDim.x + 1, uint32(0xFFFFFFFF), near, 0, uint32(5))
     count = count_by_block(col_ptr, row_idx, bitmap, words, lanes, batch, long_list, queue, False)
     add_block_to(total, count)
 

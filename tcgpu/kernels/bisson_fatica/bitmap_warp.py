@@ -34,7 +34,7 @@ from tcgpu.kernels.device_graph import prepare
 
 __all__ = ["plan", "prepare", "support_plan"]
 
-ARRAYS = "int64[::1], int32[::1], {}[::1], int64, int64, int64, int64[::1]"
+ARRAYS = "int64[::1], int32[::1], {}[::1], uint32, uint32, uint32, int64[::1]"
 
 
 METHOD = Method(
@@ -60,17 +60,17 @@ def bitmap_warp_kernel(col_ptr, row_idx, bits, shift, fold_bits, lanes, total):
     everyone = uint32((1 << int64(width)) - 1)
     per_block = cuda.blockDim.x + WARP - 1 >> 5
     warp, warps = cuda.blockIdx.x * per_block + (thread >> 5), cuda.gridDim.x * per_block
-    words = uint32(fold_bits >> 5)
+    words = fold_bits >> 5
     at = (thread >> 5) * (words + 2 * WARP) + 2 * WARP
     word = lane
     while word < words:
-        near[at + word] = uint32(0)
+        near[at + word] = 0
         word += width
     cuda.syncwarp(everyone)
-    lanes = min(uint32(lanes), width)
+    lanes = min(lanes, width)
     group, groups = lane // lanes, width // lanes
     begin_bits = int64(warp) * (bits.size // int64(warps))
-    bitmap = Bitmap(near, at, uint32(fold_bits - 1), bits, begin_bits, shift)
+    bitmap = Bitmap(near, at, fold_bits - 1, bits, begin_bits, shift)
     j, count = warp, int64(0)
     while j + 1 < col_ptr.size:
         begin, end = uint32(col_ptr[j]), uint32(col_ptr[j + 1])

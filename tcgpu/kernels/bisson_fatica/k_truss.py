@@ -29,7 +29,7 @@ import numpy as np
 
 from tcgpu.declarations import Method
 from tcgpu.engines import runtime
-from tcgpu.engines.runtime import cuda, int32, kernel, uint32
+from tcgpu.engines.runtime import cuda, int32, kernel
 from tcgpu.kernels import ArrayPlan, Plan, Step, adaptive, carry, simulated
 from tcgpu.kernels.bisson_fatica import support
 from tcgpu.kernels.bisson_fatica.support import (
@@ -40,6 +40,7 @@ from tcgpu.kernels.bisson_fatica.support import (
     ROUND,
     THREADS,
     WEAK,
+    bounds,
     over,
 )
 from tcgpu.kernels.device.warp import ALL_LANES, WARP
@@ -103,8 +104,7 @@ def compact(col_ptr, length, row_idx, support, origin, weak, state):
         while todo:
             j = first + cuda.ffs(todo) - 1
             todo &= todo - 1
-            begin = uint32(col_ptr[j])
-            end = uint32(begin + length[j])
+            begin, end = bounds(col_ptr, length, j)
             free = p = begin  # where the next that stays goes
             while p < end:
                 at = p + lane

@@ -90,6 +90,13 @@ def settle(support, e, q, f, round):
 
 
 @cuda.jit(device=True)
+def bounds(col_ptr, length, j):
+    """Where column j begins and ends."""
+    begin = uint32(col_ptr[j])
+    return begin, begin + uint32(length[j])
+
+
+@cuda.jit(device=True)
 def set_bits(row_idx, begin, end, worker, workers, bits):
     """Set the bits of a column's rows, and note where each word's first row lies, if there is room for that."""
     p = begin + worker
@@ -100,15 +107,15 @@ def set_bits(row_idx, begin, end, worker, workers, bits):
         if bits.far > 0:
             if p == begin or uint32(row_idx[p - 1]) >> bits.shift >> 5 != bit >> 5:
                 bits.words[word + bits.far] = p
-        p = uint32(p + workers)
+        p += workers
 
 
 @cuda.jit(device=True)
 def clear_bits(row_idx, begin, end, worker, workers, bits):
     p = begin + worker
     while p < end:
-        bits.words[bits.mine + (uint32(row_idx[p]) >> bits.shift >> 5)] = uint32(0)
-        p = uint32(p + workers)
+        bits.words[bits.mine + (uint32(row_idx[p]) >> bits.shift >> 5)] = 0
+        p += workers
 
 
 @cuda.jit(device=True)
@@ -148,9 +155,9 @@ def walk(graph, e, q, q_end, stride, end, near, bits):
         row0, row1 = row_idx[q], row_idx[min(q1, last)]
         row2, row3 = row_idx[min(q2, last)], row_idx[min(q3, last)]
         found = is_set(near, row0)
-        found |= (is_set(near, row1) & uint32(q1 < q_end)) << 1
-        found |= (is_set(near, row2) & uint32(q2 < q_end)) << 2
-        found |= (is_set(near, row3) & uint32(q3 < q_end)) << 3
+        found |= (is_set(near, row1) & (q1 < q_end)) << 1
+        found |= (is_set(near, row2) & (q2 < q_end)) << 2
+        found |= (is_set(near, row3) & (q3 < q_end)) << 3
         while found:
             which = cuda.ffs(found) - 1
             found &= found - 1
@@ -207,15 +214,14 @@ def walk_columns(graph, columns, state, which, near, bits, words, apart):
     taken = cuda.shared.array(1, int32)
     thread, threads = cuda.threadIdx.x, cuda.blockDim.x
     for word in range(thread, words, threads):
-        near.words[near.mine + word] = uint32(0)
+        near.words[near.mine + word] = 0
     if thread == 0:
         taken[0] = cuda.atomic.add(state, TAKEN + which, 1)
     cuda.syncthreads()
     at = taken[0]
     while at < state[which]:
         j = columns[which * graph.length.size + at]
-        begin = uint32(graph.col_ptr[j])
-        end = uint32(begin + graph.length[j])
+        begin, end = bounds(graph.col_ptr, graph.length, j)
         set_bits(graph.row_idx, begin, end, thread, threads, near)
         if apart:
             set_bits(graph.row_idx, begin, end, thread, threads, bits)
@@ -242,27 +248,25 @@ def support_thread(col_ptr, length, row_idx, support, weak, columns, state):
     at = cuda.grid(1)
     while at < state[0]:
         j = columns[at]
-        begin = uint32(col_ptr[j])
-        end = uint32(begin + length[j])
+        begin, end = bounds(col_ptr, length, j)
         any_way = round == 0 or weak[j] == round
         first = begin
         while first < end:  # once, unless the column is long
             rows = cuda.local.array(IN_REGISTERS, int32)
-            for k in range(IN_REGISTERS):
-                rows[k] = row_idx[uint32(first + k)] if uint32(first + k) < end else int32(-1)
+            for k in range(uint32(IN_REGISTERS)):
+                rows[k] = row_idx[first + k] if first + k < end else int32(-1)
             highest = row_idx[min(end, first + IN_REGISTERS) - 1]
             e = begin
             i = row_idx[e]
             while i < highest:
                 if any_way or weak[i] == round:
-                    q = uint32(col_ptr[i])
-                    q_end = uint32(q + length[i])
+                    q, q_end = bounds(col_ptr, length, i)
                     gain = int32(0)
                     while q < q_end:
                         row = row_idx[q]
                         f = end
-                        for k in range(IN_REGISTERS):
-                            f = uint32(first + k) if rows[k] == row else f
+                        for k in range(uint32(IN_REGISTERS)):
+                            f = first + k if rows[k] == row else f
                         if f < end:
                             gain += settle(support, e, q, f, round)
                         q = q + 1 if row < highest else q_end
@@ -274,16 +278,16 @@ def support_thread(col_ptr, length, row_idx, support, weak, columns, state):
         at += cuda.gridsize(1)
 
 
-@kernel(f"void({ARRAYS}, uint32[::1], int64, int64, int64)")
+@kernel(f"void({ARRAYS}, uint32[::1], uint32, uint32, uint32)")
 def support_warp(col_ptr, length, row_idx, support, weak, columns, state, bitmap, words, coarse, shift):
     shared = cuda.shared.array(0, uint32)
     graph = Columns(col_ptr, length, row_idx, support, weak, state[ROUND])
-    lane, warp = cuda.laneid, cuda.threadIdx.x // 32
-    near = Bits(shared, uint32(warp * coarse), uint32(shift), uint32(0))
-    bits = Bits(bitmap, uint32(cuda.grid(1) // 32 * 2 * words), uint32(0), uint32(words))
+    lane, lanes, warp = cuda.laneid, uint32(WARP), cuda.threadIdx.x // WARP
+    near = Bits(shared, warp * coarse, shift, uint32(0))
+    bits = Bits(bitmap, uint32(cuda.grid(1) // 32) * 2 * words, uint32(0), words)
     word = lane
     while word < coarse:
-        shared[near.mine + word] = uint32(0)
+        shared[near.mine + word] = 0
         word += 32
     while True:
         at = int32(0)
@@ -293,30 +297,29 @@ def support_warp(col_ptr, length, row_idx, support, weak, columns, state, bitmap
         if at >= state[0]:
             break
         j = columns[at]
-        begin = uint32(col_ptr[j])
-        end = uint32(begin + length[j])
+        begin, end = bounds(col_ptr, length, j)
         cuda.syncwarp()
-        set_bits(row_idx, begin, end, lane, 32, near)
-        set_bits(row_idx, begin, end, lane, 32, bits)
+        set_bits(row_idx, begin, end, lane, lanes, near)
+        set_bits(row_idx, begin, end, lane, lanes, bits)
         cuda.syncwarp()
         meet(graph, j, begin, end, uint32(0), uint32(1), near, bits)
         cuda.syncwarp()
-        clear_bits(row_idx, begin, end, lane, 32, near)
-        clear_bits(row_idx, begin, end, lane, 32, bits)
+        clear_bits(row_idx, begin, end, lane, lanes, near)
+        clear_bits(row_idx, begin, end, lane, lanes, bits)
 
 
-@kernel(f"void({ARRAYS}, int64, int64, int64)")
+@kernel(f"void({ARRAYS}, uint32, uint32, uint32)")
 def support_block_shared(col_ptr, length, row_idx, support, weak, columns, state, which, words, shift):
     graph = Columns(col_ptr, length, row_idx, support, weak, state[ROUND])
-    bits = Bits(cuda.shared.array(0, uint32), uint32(0), uint32(shift), uint32(words))
+    bits = Bits(cuda.shared.array(0, uint32), uint32(0), shift, words)
     walk_columns(graph, columns, state, which, bits, bits, words, False)
 
 
-@kernel(f"void({ARRAYS}, uint32[::1], int64, int64, int64)")
+@kernel(f"void({ARRAYS}, uint32[::1], uint32, uint32, uint32)")
 def support_block_global(col_ptr, length, row_idx, support, weak, columns, state, bitmap, words, coarse, shift):
     graph = Columns(col_ptr, length, row_idx, support, weak, state[ROUND])
-    near = Bits(cuda.shared.array(0, uint32), uint32(0), uint32(shift), uint32(0))
-    bits = Bits(bitmap, uint32(cuda.blockIdx.x * 2 * words), uint32(0), uint32(words))
+    near = Bits(cuda.shared.array(0, uint32), uint32(0), shift, uint32(0))
+    bits = Bits(bitmap, cuda.blockIdx.x * 2 * words, uint32(0), words)
     walk_columns(graph, columns, state, 0, near, bits, coarse, True)
 
 

@@ -54,7 +54,7 @@ def clear_row(bitmap, row, folded):
     """Clear the word that has the bit of a row."""
     if folded:
         bitmap.words[bitmap.begin + (row >> bitmap.shift)] = 0
-    bitmap.near[bitmap.at + ((uint32(row) & bitmap.mask) >> 5)] = uint32(0)
+    bitmap.near[bitmap.at + ((uint32(row) & bitmap.mask) >> 5)] = 0
 
 
 @cuda.jit(device=True)
@@ -72,7 +72,7 @@ def folded_bit(bitmap, row):
     several of these loads can be under way.
     """
     maybe = near_bit(bitmap, row)
-    word = uint32(row) >> uint32(bitmap.shift) if maybe else uint32(0)
+    word = uint32(row) >> bitmap.shift if maybe else uint32(0)
     return uint32(bitmap.words[uint64(bitmap.begin) + word] >> (row & ((1 << bitmap.shift) - 1))) & maybe
 
 
@@ -167,7 +167,7 @@ def count_by_block(col_ptr, row_idx, bitmap, words, lanes, batch, long_list, que
     next_task, n, count = 2 * threads, uint32(col_ptr.size - 1), int64(0)
     word = thread
     while word < words:
-        near[bitmap.at + word] = uint32(0)
+        near[bitmap.at + word] = 0
         word += threads
     batches = (n + batch - 1) // batch
     task = cuda.blockIdx.x

@@ -32,7 +32,8 @@ def columns_of(e, cols, first, j_low, j_ptr, j_rows, i_low, i_ptr):
     """
     at = place_at_hand(j_rows[e], i_low, i_ptr)
     if at < 0:
-        return uint32(0), uint32(0), uint32(0), uint32(0)
+        nothing = uint32(0)
+        return nothing, nothing, nothing, nothing
     return stretches(e, at, cols, first, j_low, j_ptr, i_ptr)
 
 

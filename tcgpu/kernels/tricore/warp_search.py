@@ -69,7 +69,7 @@ def warp_search_kernel(cols, first, last, j_low, j_ptr, j_rows, i_low, i_ptr, i_
     step = int64(cuda.gridDim.x) * warps * WARP
     while e - lane < last or waiting:
         mine, i_at, e, waiting = gathered(told, line, waiting, lane, e, step, last, j_rows, i_low, i_ptr)
-        keys, looks, column, length = uint32(0), uint32(0), uint32(0), uint32(0)
+        keys = looks = column = length = uint32(0)
         if i_at >= 0:
             keys, looks, column, length = stretches(mine, i_at, cols, first, j_low, j_ptr, i_ptr)
             if length < looks:
@@ -113,7 +113,7 @@ def gathered(line, at, waiting, lane, e, step, last, j_rows, i_low, i_ptr):
             return mine, i_at, e, waiting
         if i_at >= 0:
             before = counting & (1 << lane) - 1
-            line[at + waiting + cuda.popc(before)] = uint32(mine)
+            line[at + waiting + cuda.popc(before)] = mine
         waiting += cuda.popc(counting)
     cuda.syncwarp()
     taken = min(waiting, WARP)
@@ -136,9 +136,9 @@ def tell(told, own, lane, keys, looks, column, length):
     few = looks if looks <= FEW else uint32(0)
     end, step = few, uint32(1)
     while step < WARP:
-        other = cuda.shfl_up_sync(ALL_LANES, int32(end), step)
+        other = cuda.shfl_up_sync(ALL_LANES, end, step)
         if lane >= step:
-            end += uint32(other)
+            end += other
         step += step
     told[own] = end
     told[own + WARP] = keys - (end - few)
