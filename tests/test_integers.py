@@ -95,6 +95,8 @@ def variables(a, out):
     out[2] = total + a[0] * a[0]
     out[3] = (7 if total == 0 else 8) + a[0] * 2
     out[4] = halved(a[0], 3) + halved(5, a[0] % 4 + 2, least=1)
+    for step in (1, 2**31 + 1):
+        out[6] += a[0] // 2 * step
     last = a[0] % 5
     for _ in range(last):
         last = last * a[0]
@@ -162,7 +164,7 @@ class TestBothEngines:
     @given(data=st.data())
     def test_variables(self, processor, data):
         a = data.draw(st.sampled_from(TYPES[:3]))
-        assert_alike(variables, processor, np.array([data.draw(numbers(a))], a), np.zeros(6, np.int64))
+        assert_alike(variables, processor, np.array([data.draw(numbers(a))], a), np.zeros(7, np.int64))
 
     def test_positions(self, processor):
         found, wanted = (np.zeros(16 * 64, np.int64) for _ in range(2))

@@ -218,6 +218,11 @@ class SimulatedIntegers(Integers):
         node.value = self.typed(node.value)
         return node
 
+    def visit_For(self, node):
+        self.generic_visit(node)
+        node.iter = self.typed(node.iter)
+        return node
+
     def visit_Return(self, node):
         self.generic_visit(node)
         node.value = node.value and self.typed(node.value)

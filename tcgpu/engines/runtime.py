@@ -91,10 +91,10 @@ class Kernel:
     def launch(self, blocks, threads, *args, shared=0, stream=None):
         """Run `blocks` x `threads` with `shared` bytes of dynamic shared memory a block, without waiting for a GPU."""
         if engine() == "sim":
-            return simulate(self.py_func, blocks, threads, self._typed(args), shared=shared)
+            return simulate(self.py_func, blocks, threads, self.typed(args), shared=shared)
         self._launcher(args).launch(blocks, threads, args, shared, stream.handle if stream else 0)
 
-    def _typed(self, args):
+    def typed(self, args):
         """The arguments, numbers as the types that the first signature gives them."""
         typed = zip(args, kernel_compiler.parameters(self.signatures[0]))
         return [each.dtype.type(arg) if isinstance(arg, int) else arg for arg, each in typed]

@@ -101,5 +101,5 @@ def trace_plan(plan) -> list[Launch]:
 def trace_launch(kernel, blocks: int, threads: int, *args, shared: int = 0, stage: str = "count") -> Launch:
     """Run one kernel on NumPy arrays, which it changes, and trace it; `shared`: bytes of dynamic shared memory."""
     at_a_time = Machine.recorded().blocks_at_a_time(threads, shared)
-    events = record(kernel.py_func, blocks, threads, args, shared=shared, at_a_time=at_a_time)
+    events = record(kernel.py_func, blocks, threads, kernel.typed(args), shared=shared, at_a_time=at_a_time)
     return Launch(stage, kernel.__name__, blocks, threads, shared, events)

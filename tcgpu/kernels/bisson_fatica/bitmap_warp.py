@@ -28,6 +28,7 @@ from tcgpu.kernels.device.bits import (
     lists_bytes,
     set_row,
 )
+from tcgpu.kernels.device.columns import column_bounds
 from tcgpu.kernels.device.reduction import BYTES_PER_THREAD, add_block_to
 from tcgpu.kernels.device.warp import WARP
 from tcgpu.kernels.device_graph import prepare
@@ -73,7 +74,7 @@ def bitmap_warp_kernel(col_ptr, row_idx, bits, shift, fold_bits, lanes, total):
     bitmap = Bitmap(near, at, fold_bits - 1, bits, begin_bits, shift)
     j, count = warp, int64(0)
     while j + 1 < col_ptr.size:
-        begin, end = uint32(col_ptr[j]), uint32(col_ptr[j + 1])
+        begin, end = column_bounds(col_ptr, j)
         if end - begin > 1:
             p = begin + lane
             while p < end:

@@ -97,15 +97,21 @@ def bounds(col_ptr, length, j):
 
 
 @cuda.jit(device=True)
+def place_of(bits, row):
+    """In which word a row has its bit, and that bit."""
+    bit = uint32(row) >> bits.shift
+    return bits.mine + (bit >> 5), 1 << (bit & 31)
+
+
+@cuda.jit(device=True)
 def set_bits(row_idx, begin, end, worker, workers, bits):
     """Set the bits of a column's rows, and note where each word's first row lies, if there is room for that."""
     p = begin + worker
     while p < end:
-        bit = uint32(row_idx[p]) >> bits.shift
-        word = bits.mine + (bit >> 5)
-        cuda.atomic.or_(bits.words, word, 1 << (bit & 31))
+        word, own = place_of(bits, row_idx[p])
+        cuda.atomic.or_(bits.words, word, own)
         if bits.far > 0:
-            if p == begin or uint32(row_idx[p - 1]) >> bits.shift >> 5 != bit >> 5:
+            if p == begin or place_of(bits, row_idx[p - 1])[0] != word:
                 bits.words[word + bits.far] = p
         p += workers
 
@@ -114,22 +120,21 @@ def set_bits(row_idx, begin, end, worker, workers, bits):
 def clear_bits(row_idx, begin, end, worker, workers, bits):
     p = begin + worker
     while p < end:
-        bits.words[bits.mine + (uint32(row_idx[p]) >> bits.shift >> 5)] = 0
+        bits.words[place_of(bits, row_idx[p])[0]] = 0
         p += workers
 
 
 @cuda.jit(device=True)
 def is_set(bits, row):
-    bit = uint32(row) >> bits.shift
-    return (bits.words[bits.mine + (bit >> 5)] >> (bit & 31)) & 1
+    word, own = place_of(bits, row)
+    return uint32(bits.words[word] & own != 0)
 
 
 @cuda.jit(device=True)
 def find_off(row_idx, row, end, bits):
     """Where a row lies in the column of the bits, which ends before `end`; `end` if it is not there."""
-    bit = uint32(row) >> bits.shift
-    word = bits.mine + (bit >> 5)
-    set_in_word, own = bits.words[word], 1 << (bit & 31)
+    word, own = place_of(bits, row)
+    set_in_word = bits.words[word]
     if set_in_word & own == 0:
         return end
     below = set_in_word & own - 1

@@ -22,6 +22,7 @@ from tcgpu.engines import runtime
 from tcgpu.engines.runtime import cuda, int64, kernel, uint32, uint64
 from tcgpu.errors import GraphError
 from tcgpu.kernels import Step
+from tcgpu.kernels.device.columns import column_bounds
 
 
 class Bitmap(NamedTuple):
@@ -72,7 +73,7 @@ def folded_bit(bitmap, row):
     several of these loads can be under way.
     """
     maybe = near_bit(bitmap, row)
-    word = uint32(row) >> bitmap.shift if maybe else uint32(0)
+    word = uint32(row) >> uint32(bitmap.shift) if maybe else uint32(0)
     return uint32(bitmap.words[uint64(bitmap.begin) + word] >> (row & ((1 << bitmap.shift) - 1))) & maybe
 
 
@@ -129,8 +130,7 @@ def bring_list(col_ptr, row_idx, e, end, near, at):
     """Write into near[at] and near[at + 1] where the column that nonzero e names begins and ends; not past `end`."""
     if e < end:
         i = row_idx[e]
-        near[at] = uint32(col_ptr[i])
-        near[at + 1] = uint32(col_ptr[i + 1])
+        near[at], near[at + 1] = column_bounds(col_ptr, i)
 
 
 @cuda.jit(device=True)
@@ -174,12 +174,12 @@ def count_by_block(col_ptr, row_idx, bitmap, words, lanes, batch, long_list, que
     while task < 2 * batches:
         cuda.syncthreads()
         if thread == 0:
-            near[next_task] = uint32(cuda.gridDim.x + cuda.atomic.add(queue, 0, 1))
+            near[next_task] = cuda.gridDim.x + cuda.atomic.add(queue, 0, 1)
         sweep = task // batches
         j = (task - sweep * batches) * batch
         j_end = min(j + batch, n)
         while j < j_end:
-            begin, end = uint32(col_ptr[j]), uint32(col_ptr[j + 1])
+            begin, end = column_bounds(col_ptr, j)
             if belongs(end - begin, sweep):
                 p = begin + thread
                 while p < end:

@@ -11,7 +11,7 @@ are spared. A thread searches for the column of its nonzero; neighbours read nea
 
 import numpy as np
 
-from tcgpu.engines.runtime import cuda, kernel
+from tcgpu.engines.runtime import cuda, kernel, uint32
 from tcgpu.kernels import Step, enough_blocks
 from tcgpu.kernels.device.search import first_from, last_up_to
 
@@ -31,6 +31,12 @@ def fill_empty_columns(col_of, col_ptr):
     for j in range(cuda.grid(1), col_ptr.size, cuda.gridsize(1)):
         if col_ptr[j] < 0:
             col_ptr[j] = first_from(col_of, 0, col_of.size, j)  # the first nonzero of a later column
+
+
+@cuda.jit(device=True)
+def column_bounds(col_ptr, j):
+    """Where column j begins and ends: two uint32."""
+    return uint32(col_ptr[j]), uint32(col_ptr[j + 1])
 
 
 @kernel("void(int64[::1], int32[::1])")

@@ -10,6 +10,7 @@ two places found, atomically; what belongs to the edge (i, j) itself is added up
 
 from tcgpu.engines.runtime import cuda, kernel, uint32
 from tcgpu.kernels import enough_blocks
+from tcgpu.kernels.device.columns import column_bounds
 from tcgpu.kernels.device.search import first_from, last_up_to
 from tcgpu.kernels.device.warp import WARP, sum_of_warp
 
@@ -58,7 +59,7 @@ def part_tally(first, last, j_low, j_ptr, j_rows, i_low, i_ptr, i_rows, by_edge,
         if 0 <= i < i_ptr.size - 1:
             j = last_up_to(j_ptr, 0, j_ptr.size - 1, e)
             p, p_end = uint32(e + 1), uint32(j_ptr[j + 1])
-            q, q_end = uint32(i_ptr[i]), uint32(i_ptr[i + 1])
+            q, q_end = column_bounds(i_ptr, i)
             if p_end - p <= q_end - q:
                 hits = count_common(j_rows, p, p_end, of_j, i_rows, q, q_end, of_i, lane, by_edge, of_i)
             else:
