@@ -483,10 +483,9 @@ def _end_of_cell(data, p, delimiter):
     """The next delimiter outside quotes, end of line or byte that is no text."""
     quoted = False
     while data[U64(p)] >= SPACE or data[U64(p)] == TAB:
-        here = data[U64(p)]
-        if not quoted and (here == delimiter or (delimiter == SPACE and here == TAB)):
+        if not quoted and _is_delimiter(data, p, delimiter):
             break
-        quoted ^= here == QUOTE
+        quoted ^= data[U64(p)] == QUOTE
         p += 1
     return p
 
