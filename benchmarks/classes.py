@@ -55,6 +55,7 @@ def measured(name, u, v, n, repeats):
             "vertices": graph.n,
             "edges": graph.m,
             "triangles": min(counts),
+            "engine": runtime.engine(),
             "crowd": chosen["crowd"],
             "short": chosen["short"],
             "kernel_ms": round(statistics.median(times), 4),
