@@ -84,7 +84,7 @@ def _tally_wedges(graph, part, reach, by_edge, found, shared, workers):
         run_threads(_tally_edges, graph.col_ptr, graph.row_idx, *args, workers=workers, queue=stop)
     else:
         col_of = _col_of(graph, reach)
-        run_threads(_tally_vertices, graph.col_ptr, graph.row_idx, col_of, *args, workers=workers, queue=stop)
+        run_threads(_tally_vertices, graph.col_ptr, graph.row_idx, *col_of, *args, workers=workers, queue=stop)
 
 
 def in_edge_order_of(graph, own, values):
@@ -163,8 +163,8 @@ def _reach(graph, part):
         return Reach(0, 0, 0, 0, 0)
     u_low = int(np.searchsorted(graph.col_ptr, part.first, side="right")) - 1
     u_high = int(np.searchsorted(graph.col_ptr, part.last))
-    last_rows = graph.row_idx[graph.col_ptr[u_low + 1 : u_high + 1] - 1]  # of an empty column, that of the one before
-    return Reach(u_low, u_high, int(rows.min()), int(rows.max()) + 1, int(last_rows.max()) + 1)
+    columns = graph.row_idx[graph.col_ptr[u_low] : graph.col_ptr[u_high]]
+    return Reach(u_low, u_high, int(rows.min()), int(rows.max()) + 1, int(columns.max()) + 1)
 
 
 def _rows(graph, part):
@@ -198,14 +198,11 @@ def _wedges(graph, part, reach, workers):
 
 
 def _col_of(graph, reach):
-    """The column of each edge, as `graph.col_of`, of a part only in the columns of its u."""
+    """The column of each edge in the columns of a part's u (as `graph.col_of`), and the first of these edges."""
     if reach.v_low == 0 and reach.v_high == graph.n:
-        return graph.col_of
-    begin, end = graph.col_ptr[reach.u_low], graph.col_ptr[reach.u_high]
-    col_of = np.empty(graph.m, np.int32)
-    lengths = np.diff(graph.col_ptr[reach.u_low : reach.u_high + 1])
-    col_of[begin:end] = np.repeat(np.arange(reach.u_low, reach.u_high, dtype=np.int32), lengths)
-    return col_of
+        return graph.col_of, 0
+    pointers = graph.col_ptr[reach.u_low : reach.u_high + 1]
+    return np.repeat(np.arange(reach.u_low, reach.u_high, dtype=np.int32), np.diff(pointers)), int(pointers[0])
 
 
 @jit
@@ -241,7 +238,8 @@ def _unmark(row_idx, begin, end, marks):
 
 @jit
 def _tally_vertices(
-    worker, workers, col_ptr, row_idx, col_of, start, lists, v_low, queue, all_marks, all_counters, all_found, shared
+    worker, workers, col_ptr, row_idx, col_of, first_edge, start, lists, v_low, queue, all_marks, all_counters,
+    all_found, shared,
 ):  # fmt: skip
     """Add its triangles to every vertex: those of u list by list, those of v in a sum, those of w in its counter.
 
@@ -283,7 +281,7 @@ def _tally_vertices(
                         closed += hit
                 lookups += last - first
                 if closed:
-                    u = I64(col_of[U64(first - 1)])
+                    u = I64(col_of[U64(first - 1 - first_edge)])
                     if shared is None:
                         found[U64(u)] += I64(closed)
                     else:
