@@ -190,17 +190,18 @@ def _wedges(graph, part, reach, workers):
     lists = np.empty((many, 2), np.int32 if graph.m < 2**31 else np.int64)
     cuts = np.searchsorted(start, np.arange(workers + 1) * many // workers)  # each worker's share of the v
     cuts[0], cuts[-1] = 0, start.size - 1
+    last = part.last if part.last < graph.col_ptr[reach.u_high] else None  # None: no column ends later
     queue = np.zeros(1, np.int64)
-    run_threads(_fill_wedges, graph.col_ptr, graph.row_idx, part.first, part.last, reach.u_low, reach.u_high,
+    run_threads(_fill_wedges, graph.col_ptr, graph.row_idx, part.first, last, reach.u_low, reach.u_high,
                 reach.v_low, cuts, queue, start[:-1].copy(), lists,
                 workers=workers, queue=stoppable(queue, part.last - part.first))  # fmt: skip
     return start, lists
 
 
 def _col_of(graph, reach):
-    """The column of each edge in the columns of a part's u (as `graph.col_of`), and the first of these edges."""
+    """The column of each edge in the columns of a part's u, and the first of these edges (None: subtract nothing)."""
     if reach.v_low == 0 and reach.v_high == graph.n:
-        return graph.col_of, 0
+        return graph.col_of, None
     pointers = graph.col_ptr[reach.u_low : reach.u_high + 1]
     return np.repeat(np.arange(reach.u_low, reach.u_high, dtype=np.int32), np.diff(pointers)), int(pointers[0])
 
@@ -214,7 +215,7 @@ def _fill_wedges(worker, workers, col_ptr, row_idx, first, last, u_low, u_high, 
         if stopped(queue):
             return
         end = col_ptr[U64(u + 1)]
-        for k in range(begin, min(last, end)):
+        for k in range(begin, end if last is None else min(last, end)):
             v = I64(row_idx[U64(k)])
             if low <= v < high:
                 at = put[U64(v - v_low)]
@@ -281,7 +282,7 @@ def _tally_vertices(
                         closed += hit
                 lookups += last - first
                 if closed:
-                    u = I64(col_of[U64(first - 1 - first_edge)])
+                    u = I64(col_of[U64(first - 1 if first_edge is None else first - 1 - first_edge)])
                     if shared is None:
                         found[U64(u)] += I64(closed)
                     else:
