@@ -110,7 +110,7 @@ def write(graph, stream, separator, heading):
     else:
         count = f"{separator}{_COUNT}{graph.n}" if isolated.size or graph.n == 0 else ""
         stream.write(f"source{separator}target{count}\n".encode())
-    scan.write_pairs(stream, graph.col_of, graph.row_idx, separator, None if labels is None else labels.__getitem__)
+    scan.write_pairs(stream, graph.col_of, graph.row_idx, 0, separator, labels)
 
 
 # ------------------------------------------------------------------------------------------------------------- heading

@@ -3,8 +3,6 @@
 An entry is an edge, in one direction or both, whatever its value, unless the value is 0, as in a SciPy matrix.
 """
 
-import numpy as np
-
 from tcgpu import cleaning
 from tcgpu.formats import scan
 from tcgpu.formats.files import Text
@@ -39,7 +37,7 @@ def write(graph, stream):
     """Write the lower triangle; vertex v is row v + 1."""
     header = f"%%MatrixMarket matrix coordinate pattern symmetric\n{graph.n} {graph.n} {graph.m}\n"
     stream.write(header.encode())
-    scan.write_pairs(stream, graph.row_idx, graph.col_of, " ", lambda vertices: vertices + np.int64(1))
+    scan.write_pairs(stream, graph.row_idx, graph.col_of, 1, " ")
 
 
 def _values_in_header(text):

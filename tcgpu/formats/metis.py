@@ -51,7 +51,7 @@ def write(graph, stream):
     indptr, indices = graph.adjacency
     for first in range(0, graph.n, scan.BLOCK):
         part = indptr[first : first + scan.BLOCK + 1]
-        stream.write(scan.format_lines(part[1:] - part[0], indices[part[0] : part[-1]] + np.int64(1), " "))
+        stream.write(scan.format_lines(part[1:] - part[0], indices[part[0] : part[-1]], 1, " "))
 
 
 def _scan(path, n):

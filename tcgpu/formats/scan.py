@@ -95,20 +95,19 @@ def lists(text, first, count, *, expected, skip, weighted):
     return _close_gaps(lengths, line_starts, found[:, 0]), _close_gaps(numbers, word_starts, found[:, 1])
 
 
-def format_lines(ends, numbers, separator):
-    """The text of lines of numbers: line k holds those up to `ends[k]`, with the separator between them."""
-    numbers = numbers.astype(np.int64, copy=False)
-    digits = len(str(numbers.max(initial=0)))
+def format_lines(ends, numbers, base, separator):
+    """The text of lines of numbers plus base: line k holds those up to `ends[k]`, with the separator between them."""
+    digits = len(str(int(numbers.max(initial=0)) + base))
     out = np.empty(numbers.size * (digits + 1) + ends.size, np.uint8)
-    return out[: _format_lines(ends, numbers, ord(separator), out)]
+    return out[: _format_lines(ends, numbers, base, ord(separator), out)]
 
 
-def write_pairs(stream, u, v, separator, number_of=None):
-    """Write lines `u[k] separator v[k]`; `number_of` gives the numbers to write for vertices, default themselves."""
+def write_pairs(stream, u, v, base, separator, labels=None):
+    """Write lines of pairs of vertices, counted from `base`, or of their labels."""
     for first in range(0, u.size, BLOCK):
         pairs = np.stack((u[first : first + BLOCK], v[first : first + BLOCK]), axis=1).ravel()
-        numbers = number_of(pairs) if number_of else pairs
-        stream.write(format_lines(np.arange(2, numbers.size + 1, 2), numbers, separator))
+        numbers = pairs if labels is None else labels[pairs]
+        stream.write(format_lines(np.arange(2, numbers.size + 1, 2), numbers, base, separator))
 
 
 def _layout(found):
@@ -523,16 +522,17 @@ def _is_comment(data, p, loose):
 
 
 @jit
-def _format_lines(ends, numbers, separator, out):
+def _format_lines(ends, numbers, base, separator, out):
+    out = uncounted(out)
     put = k = 0
     for line in range(ends.size):
-        begin = k
-        while k < ends[U64(line)]:
-            if k > begin:
-                out[U64(put)] = separator
-                put += 1
-            put = _write_number(out, put, U64(numbers[U64(k)]))
+        begin, last = put, ends[U64(line)]
+        while k < last:
+            put = _write_number(out, put, U64(numbers[U64(k)] + base))
+            out[U64(put)] = separator
+            put += 1
             k += 1
+        put -= put > begin  # the newline replaces the last separator
         out[U64(put)] = NEWLINE
         put += 1
     return put
