@@ -42,7 +42,19 @@ PARTS = [
     Part("types", ["mypy"], 0.5),
     Part("core", ["pytest", "-m", "not gpu and not browser", "--numprocesses=auto", "--dist=worksteal"], 9),
     Part("gpu", ["pytest", "-m", "gpu"], 0.2),
-    Part("notebooks", ["pytest", "--nbval", "--nbval-current-env", "--nbval-cell-timeout=300", "notebooks"], 1.5),
+    Part(
+        "notebooks",
+        [
+            "pytest",
+            "--nbval",
+            "--nbval-current-env",
+            "--nbval-cell-timeout=300",
+            "notebooks",
+            "--numprocesses=auto",
+            "--dist=loadfile",
+        ],
+        1,
+    ),
     Part("browser", ["pytest", "-m", "browser"], 1.5),
 ]
 
