@@ -7,7 +7,7 @@ import pytest
 from kernel_shapes import small_graphs
 
 import tcgpu
-from tcgpu import Graph, GraphError, cpu, datasets, records
+from tcgpu import Graph, GraphError, MethodError, cpu, datasets, records
 from tcgpu.engines import runtime
 from tcgpu.engines.simulator import simulate
 from tcgpu.kernels.bisson_fatica import (
@@ -168,7 +168,7 @@ def test_a_graph_too_large_for_shared_memory_goes_to_global_memory_whatever_the_
 
 def test_its_constants_are_checked():
     for knobs in ({"longest_thread": -1}, {"vertices_shared": 0.5}, {"mean_warp": float("nan")}):
-        with pytest.raises(GraphError, match=next(iter(knobs))):
+        with pytest.raises(MethodError, match=next(iter(knobs))):
             bitmap_auto.plan(GRAPHS["wheel"], **knobs)
 
 

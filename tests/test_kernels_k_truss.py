@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from kernel_shapes import small_graphs, well_known
+from sampling import default_and_share, share
 
 import tcgpu
 from tcgpu import EngineError, Graph, GraphError, MethodError, cpu
@@ -100,7 +101,7 @@ class TestInTheSimulator:
     def test_support_is_that_of_brute_force_for_every_shape(self, method, name):
         graph = GRAPHS[name]
         wanted = brute_force(graph)
-        for knobs in KNOBS[method]:
+        for knobs in default_and_share(KNOBS[method], method + name):
             assert np.array_equal(support.plan(graph, method, **knobs).count(), wanted), knobs
 
     @pytest.mark.parametrize("name", GRAPHS)
@@ -170,7 +171,7 @@ class TestInTheSimulator:
         """Until few edges are left."""
         graph = large_ones("degree", few)
         wanted = truss.numbers(graph)
-        for k in range(3, int(wanted.max()) + 2):
+        for k in share(range(3, int(wanted.max()) + 2), few, of=4):
             plan = k_truss.plan(graph, k)
             assert isinstance(plan, k_truss.TrussAnew) is (graph.m > few)
             assert np.array_equal(plan.count() == 0, wanted >= k)

@@ -45,8 +45,16 @@ def some(size, dtype=np.int64):
     return np.random.default_rng(size).integers(0, 2 if dtype is bool else 251, size).astype(dtype)
 
 
+@pytest.fixture(autouse=True)
+def earlier_threads():
+    """The threads that other tests have left, like those of a pool that is kept."""
+    global _earlier
+    _earlier = set(threading.enumerate())
+
+
 def feeding():
-    return [thread for thread in threading.enumerate() if "tcgpu-feeder" in thread.name]
+    """The threads that fill rings, of this test."""
+    return [thread for thread in set(threading.enumerate()) - _earlier if "tcgpu-feeder" in thread.name]
 
 
 def kept():

@@ -77,7 +77,7 @@ def plan(graph, *, threads, blocks, lanes, fold, word):
         copied={"col_ptr": graph.col_ptr, "row_idx": graph.row_idx},
         created={"bits": (blocks * words, WORDS[word], 0), "queue": (1, np.int64, 0)},
         steps=with_queue(Step(bitmap_block_global_kernel, blocks, threads, args, shared)),
-        work=simulated.work(graph, 18 * threads * simulated.column_rounds(graph), row_us=19),
+        work=simulated.work(graph, 9 * threads * simulated.column_rounds(graph), row_us=19),
     )
 
 

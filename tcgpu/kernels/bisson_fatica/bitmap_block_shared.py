@@ -80,7 +80,7 @@ def plan(graph, *, threads, blocks, lanes):
         copied={"col_ptr": graph.col_ptr, "row_idx": graph.row_idx},
         created={"queue": (1, np.int64, 0)},
         steps=with_queue(Step(bitmap_block_shared_kernel, blocks, threads, args, shared)),
-        work=simulated.work(graph, 18 * threads * simulated.column_rounds(graph), row_us=14),
+        work=simulated.work(graph, 9 * threads * simulated.column_rounds(graph), row_us=14),
     )
 
 

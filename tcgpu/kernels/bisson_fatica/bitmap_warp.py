@@ -69,7 +69,7 @@ def bitmap_warp_kernel(col_ptr, row_idx, bits, shift, fold_bits, lanes, total):
         word += width
     cuda.syncwarp(everyone)
     lanes = min(lanes, width)
-    group, groups = lane // lanes, width // lanes
+    group, groups, place = lane // lanes, width // lanes, lane % lanes
     begin_bits = int64(warp) * (bits.size // int64(warps))
     bitmap = Bitmap(near, at, fold_bits - 1, bits, begin_bits, shift)
     j, count = warp, int64(0)
@@ -87,7 +87,7 @@ def bitmap_warp_kernel(col_ptr, row_idx, bits, shift, fold_bits, lanes, total):
                 t, size = group, min(width, end - chunk)
                 while t < size and group < groups:  # lanes are left over where `lanes` does not divide the warp
                     q, q_end = near[at - 2 * WARP + 2 * t], near[at - 2 * WARP + 2 * t + 1]
-                    count += hits(bitmap, row_idx, q + lane % lanes, q_end, lanes, last, True)
+                    count += hits(bitmap, row_idx, q + place, q_end, lanes, last, True)
                     t += groups
                 cuda.syncwarp(everyone)
                 chunk += width

@@ -134,13 +134,14 @@ def bring_list(col_ptr, row_idx, e, end, near, at):
 
 
 @cuda.jit(device=True)
-def hits_of_chunk(bitmap, row_idx, size, lanes, long_list, last, folded):
+def hits_of_chunk(bitmap, row_idx, size, team, long_list, last, folded):
     """A block looks up the lists that `bring_list` wrote, one a thread; how many rows this thread finds.
 
-    Short lists are looked up by `lanes` threads each, long ones by the whole block.
+    Short lists are looked up by `lanes` threads each, long ones by the whole block. team: (group, lane, groups, lanes),
+    which of how many groups this thread is in, and which of its lanes it is.
     """
     near, thread, threads, count = bitmap.near, cuda.threadIdx.x, cuda.blockDim.x, uint32(0)
-    group, lane, groups = thread // lanes, thread % lanes, threads // lanes
+    group, lane, groups, lanes = team
     t = group if group < groups else size
     while t < size:
         q, q_end = near[2 * t], near[2 * t + 1]
@@ -165,6 +166,7 @@ def count_by_block(col_ptr, row_idx, bitmap, words, lanes, batch, long_list, que
     """
     near, thread, threads = bitmap.near, cuda.threadIdx.x, cuda.blockDim.x
     next_task, n, count = 2 * threads, uint32(col_ptr.size - 1), int64(0)
+    team = thread // lanes, thread % lanes, threads // lanes, lanes  # divided once: it takes longer than a short column
     word = thread
     while word < words:
         near[bitmap.at + word] = 0
@@ -189,7 +191,7 @@ def count_by_block(col_ptr, row_idx, bitmap, words, lanes, batch, long_list, que
                 while chunk < end:
                     bring_list(col_ptr, row_idx, chunk + thread, end, near, 2 * thread)
                     cuda.syncthreads()
-                    count += hits_of_chunk(bitmap, row_idx, min(threads, end - chunk), lanes, long_list, last, folded)
+                    count += hits_of_chunk(bitmap, row_idx, min(threads, end - chunk), team, long_list, last, folded)
                     cuda.syncthreads()
                     chunk += threads
                 p = begin + thread

@@ -70,5 +70,5 @@ def plan(graph, *, threads, blocks, lanes):
         copied={"col_ptr": graph.col_ptr, "row_idx": graph.row_idx},
         created={"bits": (blocks * words, np.uint32, 0)},
         steps=[Step(bitmap_kernel, blocks, threads, args, threads * BYTES_PER_THREAD)],
-        work=simulated.work(graph, 3.6 * threads * simulated.column_rounds(graph), row_us=1.2),
+        work=simulated.work(graph, 9 * threads * simulated.column_rounds(graph), row_us=1.2),
     )

@@ -50,7 +50,7 @@ METHOD = Method(
     declared=(
         threads_knob(64),
         blocks_knob(None),
-        Knob("cached", True, "top of the search tree in shared memory", choices=(True, False)),
+        Knob("cached", True, "top of the search tree in shared memory", choices=(False, True)),
     ),
 )
 
