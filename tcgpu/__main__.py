@@ -52,7 +52,7 @@ def count(arguments):
     With --device-memory, --resume or --executor the graph is counted in parts, and there is no timing `kernel`. A
     folder's graph then stays in its files.
     """
-    if any(wish is not None for wish in (arguments.device_memory, arguments.resume, arguments.executor)):
+    if any(value is not None for value in (arguments.device_memory, arguments.resume, arguments.executor)):
         return _count_in_parts(arguments)
     from tcgpu import registry
 
@@ -80,11 +80,11 @@ def _count_once(graph, arguments, knobs):
     """The Method that counts a graph, its triangles, and the seconds that its kernels and all of it took."""
     from tcgpu import measurement, registry
 
-    wish = {"engine": arguments.engine, "order": arguments.order}
-    method = registry.choose(arguments.method, **wish, knobs=knobs)
+    options = {"engine": arguments.engine, "order": arguments.order}
+    method = registry.choose(arguments.method, **options, knobs=knobs)
     engine = registry.engine_of(method, arguments.engine)
     with progress(arguments, f"counting {graph.m:,} edges by {method.name} on {engine}"):
-        timing = measurement.time_once(graph, method.name, **wish, max_seconds=arguments.max_seconds, **knobs)
+        timing = measurement.time_once(graph, method.name, **options, max_seconds=arguments.max_seconds, **knobs)
     return method, timing.triangles, timing.kernel_ms / 1e3, timing.process_ms / 1e3, None
 
 
@@ -92,12 +92,12 @@ def _count_per_vertex(graph, arguments, knobs):
     """The same, and the triangles of each vertex; the seconds of kernels alone are not known."""
     from tcgpu import api, cpu, registry
 
-    wish = {"engine": arguments.engine, "order": arguments.order}
-    method = registry.choose_for_edges(graph, arguments.method, **wish)
+    options = {"engine": arguments.engine, "order": arguments.order}
+    method = registry.choose_for_edges(graph, arguments.method, **options)
     engine = registry.engine_of(method, arguments.engine)
     begin = time.perf_counter()
     with progress(arguments, f"counting {graph.m:,} edges by {method.name} on {engine}"):
-        each = api.triangles(graph, method=method.name, **wish, max_seconds=arguments.max_seconds, progress=False)
+        each = api.triangles(graph, method=method.name, **options, max_seconds=arguments.max_seconds, progress=False)
     return method, cpu.sum_exactly(each) // 3, None, time.perf_counter() - begin, each
 
 
@@ -108,7 +108,7 @@ def _count_in_parts(arguments):
     executor, alone = arguments.executor, arguments.executor is None
     if arguments.per_vertex and (arguments.device_memory is not None or arguments.resume is not None):
         raise UsageError("--per-vertex counts the whole graph at a time, without --device-memory and --resume")
-    wish = {"engine": arguments.engine, "order": arguments.order}
+    options = {"engine": arguments.engine, "order": arguments.order}
     if alone:
         method = distributed.method_of(arguments.method, arguments.engine)
         engine, method = registry.engine_of(method, arguments.engine), method.name
@@ -119,14 +119,14 @@ def _count_in_parts(arguments):
     each, show = None, arguments.progress or None
     if arguments.per_vertex:
         each = pool.triangles(
-            graph, executor, method=arguments.method, progress=show, max_seconds=arguments.max_seconds, **wish
+            graph, executor, method=arguments.method, progress=show, max_seconds=arguments.max_seconds, **options
         )
         found = cpu.sum_exactly(each) // 3
     else:
-        wish |= {"device_memory": arguments.device_memory, "resume": arguments.resume, "executor": executor}
+        options |= {"device_memory": arguments.device_memory, "resume": arguments.resume, "executor": executor}
         named = method if alone else arguments.method
-        wish |= {"progress": show, "max_seconds": arguments.max_seconds}
-        found = distributed.count(graph, named, **wish, **_assignments(arguments.knob))
+        options |= {"progress": show, "max_seconds": arguments.max_seconds}
+        found = distributed.count(graph, named, **options, **_assignments(arguments.knob))
     process = time.perf_counter() - begin
     facts = {
         "triangles": found,
@@ -164,12 +164,12 @@ def truss(arguments):
     graph, reading = _read(arguments)
     begin = time.perf_counter()
     facts = {"vertices": graph.n, "edges": graph.m, "engine": engine}
-    wish = {"engine": engine, "max_seconds": arguments.max_seconds, "progress": False}
+    options = {"engine": engine, "max_seconds": arguments.max_seconds, "progress": False}
     with progress(arguments, f"peeling {graph.m:,} edges on {engine}"):
         if arguments.k is None:
-            facts["truss_numbers"] = _steps(tcgpu.truss_numbers(graph, **wish))
+            facts["truss_numbers"] = _steps(tcgpu.truss_numbers(graph, **options))
         else:
-            found = tcgpu.k_truss(graph, arguments.k, **wish)
+            found = tcgpu.k_truss(graph, arguments.k, **options)
             facts |= {"k": arguments.k, "truss_vertices": found.n, "truss_edges": found.m}
     process = time.perf_counter() - begin
     if arguments.output is not None:
@@ -232,14 +232,20 @@ def methods(arguments):
     """List the methods: what each is called, where it comes from, what runs it, its knobs."""
     found = tcgpu.methods()
     if arguments.json:
-        names = ("name", "source", "summary", "order", "engines", "knobs")
-        print_json([{name: getattr(method, name) for name in names} for method in found])
+        names = ("name", "source", "summary", "order", "engines")
+        facts = ({name: getattr(method, name) for name in names} for method in found)
+        print_json([{**fact, "knobs": _knobs(method)} for fact, method in zip(facts, found)])
         return
     rows = [("METHOD", "SOURCE", "ENGINES", "ORDER", "KNOBS", "WHAT IT DOES")]
     for m in found:
         knobs = " ".join(f"{name}={default}" for name, default in m.knobs.items())
         rows.append((m.name, m.source, " ".join(m.engines), m.order, knobs or "-", m.summary))
     print_table(rows)
+
+
+def _knobs(method):
+    """What a method declares of each knob, by name; `values` in words."""
+    return {knob.name: {"default": knob.default, "values": knob.values, "help": knob.help} for knob in method.declared}
 
 
 def generate(arguments):
@@ -256,13 +262,13 @@ def generate(arguments):
     if arguments.output is None:
         raise UsageError("-o FILE says where the graph goes")
     seed = [] if arguments.seed is None else [f"seed={arguments.seed}"]
-    wishes = _assignments(arguments.parameters + seed)
+    parameters = _assignments(arguments.parameters + seed)
     try:
-        inspect.signature(generator).bind(**wishes)
+        inspect.signature(generator).bind(**parameters)
     except TypeError as error:
         raise UsageError(f"{arguments.name}: {error}; it takes {_parameters(generator)}") from None
     with progress(arguments, f"generating {arguments.name}"):
-        graph = generator(**wishes)
+        graph = generator(**parameters)
     _write(graph, arguments)
 
 
@@ -303,7 +309,7 @@ def bench(arguments):
 
     if arguments.repeats < 1:
         raise UsageError(f"repeats must be at least 1, not {arguments.repeats}")
-    names = ["cpu"] if arguments.methods is None else arguments.methods.split(",")
+    names = [registry.fastest(arguments.engine)] if arguments.methods is None else arguments.methods.split(",")
     for name in names:
         registry.engine_of(registry.choose(name, arguments.engine), arguments.engine)
     graph, _ = _read(arguments)
@@ -331,8 +337,8 @@ def trace(arguments):
         raise UsageError(f"--by: {unknown('measure', arguments.by, BY)}")
     graph, _ = _read(arguments)
     with progress(arguments, f"tracing {graph.m:,} edges"):
-        wish = {"order": arguments.order, "max_seconds": arguments.max_seconds}
-        traces = tcgpu.trace(graph, names, **wish, **_assignments(arguments.knob))
+        options = {"order": arguments.order, "max_seconds": arguments.max_seconds}
+        traces = tcgpu.trace(graph, names, **options, **_assignments(arguments.knob))
         if arguments.output:
             with replacing(arguments.output) as stream:
                 traces[0].show(arguments.by).savefig(stream, format=arguments.output.rpartition(".")[2])
@@ -464,7 +470,7 @@ def _parser():
 
     option = _command(commands, bench)
     _takes_file(option)
-    option("--methods", metavar="M,M", help="which methods, separated by commas (default: cpu)")
+    option("--methods", metavar="M,M", help="which methods, separated by commas (default: the fastest here)")
     option("--engine", metavar="E", help="gpu, sim or cpu (default: the first of each method that is here)")
     option("--repeats", metavar="N", type=int, default=5, help="runs of which the median counts (default: 5)")
     option("-o", "--output", metavar="FILE", help="where to write the record")

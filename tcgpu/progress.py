@@ -12,9 +12,9 @@ times a second. A launch on a GPU cannot be ended half-way.
 
 To show progress there are two ways:
 
-    with progress(wish, total, "counting") as bar:      # work that comes in known amounts
+    with progress(wanted, total, "counting") as bar:      # work that comes in known amounts
         bar.add(amount)
-    with underway(wish, "counting 1,000 edges"):        # work of another kind: the share that it reports by
+    with underway(wanted, "counting 1,000 edges"):        # work of another kind: the share that it reports by
         plan.count()                                    # `pulse`, or the time that it has taken
 """
 
@@ -31,7 +31,7 @@ KNOWN = "{desc}: {percentage:3.0f}%|{bar}| {elapsed}<{remaining}"  # tqdm's form
 UNKNOWN = "{desc}: {elapsed}"  # and of work that has reported none
 
 _callback = ContextVar("callback", default=None)
-_stretch = ContextVar("stretch", default=(0.0, 1.0))  # of all the work, what is under way
+_part = ContextVar("part", default=(0.0, 1.0))  # the part of all the work that runs now, as two shares
 
 
 @contextmanager
@@ -41,32 +41,32 @@ def watched(callback):
     share: how much of the work is done, from 0 to 1; None where the work only says that it goes on. The callback may
     raise an exception, which ends the work.
     """
-    outer, (low, high) = _callback.get(), _stretch.get()
+    outer, (low, high) = _callback.get(), _part.get()
 
-    def tell(share):
+    def report(share):
         callback(share)
         if outer is not None:
             outer(share if share is None else low + share * (high - low))
 
-    before, stretch = _callback.set(tell), _stretch.set((0.0, 1.0))
+    before, part_before = _callback.set(report), _part.set((0.0, 1.0))
     try:
         yield
     finally:
-        _stretch.reset(stretch)
+        _part.reset(part_before)
         _callback.reset(before)
 
 
 @contextmanager
 def part(number, of):
     """The work inside the `with` is part `number`, from 0 on, of `of` parts of equal length."""
-    low, high = _stretch.get()
+    low, high = _part.get()
     step = (high - low) / of
-    token = _stretch.set((low + number * step, low + (number + 1) * step))
+    token = _part.set((low + number * step, low + (number + 1) * step))
     try:
         pulse(0.0)
         yield
     finally:
-        _stretch.reset(token)
+        _part.reset(token)
 
 
 def watching():
@@ -75,7 +75,7 @@ def watching():
 
 
 def each_part(works):
-    """Call functions without arguments in turn; each is one part of equal length."""
+    """Call the functions in turn; each is one part of equal length."""
     for k, work in enumerate(works):
         if watching():
             with part(k, len(works)):
@@ -85,10 +85,10 @@ def each_part(works):
 
 
 def pulse(share=None):
-    """Tell the callback, if there is one, that the work goes on, and how much of the part under way is done."""
+    """Call the callback, if any, with the share of all work that is done. share: of the part that runs."""
     callback = _callback.get()
     if callback is not None:
-        low, high = _stretch.get()
+        low, high = _part.get()
         callback(share if share is None else low + share * (high - low))
 
 
@@ -115,23 +115,23 @@ class Progress:
 
 
 @contextmanager
-def progress(wish, total, what, done=0.0):
-    """A `Progress` over `total` work, of which `done` is done before, shown as `wish` says.
+def progress(wanted, total, what, done=0.0):
+    """A `Progress` over `total` work, of which `done` is done before, shown as `wanted` says.
 
     True: a bar, in a notebook or on stderr. None: a bar if stderr is a terminal, once the work has taken a while.
     False: nothing. A function is called with what is done and the total.
     """
-    with _shown(wish, what, total, KNOWN) as show:
+    with _shown(wanted, what, total, KNOWN) as show:
         yield Progress(total, show, done)
 
 
 @contextmanager
-def underway(wish, what):
+def underway(wanted, what):
     """Show, as `progress` does, the share of the work inside the `with` that it reports by `pulse`: of a total of 1.0.
 
     Until it reports one, the bar shows for how long it has run.
     """
-    with _shown(wish, what, 1.0, UNKNOWN) as show:
+    with _shown(wanted, what, 1.0, UNKNOWN) as show:
         if show is None:
             yield
             return
@@ -142,12 +142,12 @@ def underway(wish, what):
 
 
 @contextmanager
-def _shown(wish, what, total, form):
-    """A function of what is done and the total that shows them as `wish` says; None if nothing is shown."""
-    if callable(wish):
-        yield wish
-    elif wish or (wish is None and sys.stderr.isatty()):
-        bar = _Bar(what, total, form, 0.0 if wish else PATIENCE)
+def _shown(wanted, what, total, form):
+    """A function of what is done and the total that shows them as `wanted` says; None if nothing is shown."""
+    if callable(wanted):
+        yield wanted
+    elif wanted or (wanted is None and sys.stderr.isatty()):
+        bar = _Bar(what, total, form, 0.0 if wanted else PATIENCE)
         try:
             yield bar.show
         finally:

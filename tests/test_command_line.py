@@ -199,7 +199,10 @@ def test_methods(printed):
     assert header.split()[:2] == ["METHOD", "SOURCE"]
     assert [line.split()[0] for line in lines] == [method.name for method in tcgpu.methods()]
     facts = json.loads(printed("methods", "--json"))
-    assert [(fact["name"], fact["knobs"]) for fact in facts] == [(m.name, m.knobs) for m in tcgpu.methods()]
+    assert [fact["name"] for fact in facts] == [method.name for method in tcgpu.methods()]
+    for fact, method in zip(facts, tcgpu.methods()):
+        assert {name: knob["default"] for name, knob in fact["knobs"].items()} == method.knobs
+        assert all(knob["help"] and knob["values"] for knob in fact["knobs"].values())
 
 
 def test_generate(printed, tmp_path):
