@@ -115,7 +115,7 @@ def test_each_class_as_it_comes_in_the_simulator(knobs):
 
 
 @pytest.mark.sim
-@pytest.mark.parametrize("hubs", [8192, 8000, 5000, 2048, 1])
+@pytest.mark.parametrize("hubs", share([8192, 8000, 5000, 2048, 1], "hubs", of=2))
 def test_hubs_of_all_stretches(hubs):
     graph = all_stretches()
     stretches = (graph.row_idx - (graph.n - 8192)) // layout.HUB_GROUP

@@ -95,7 +95,7 @@ def test_a_bundled_graph_is_counted(explore, entry):
     assert (row["graph"], row["triangles"]) == (entry.name, entry.triangles)
 
 
-@pytest.mark.parametrize("name", GENERATORS)
+@pytest.mark.parametrize("name", share(GENERATORS, "small", of=2))
 def test_a_generated_graph_is_small_at_first(explore, name):
     explorer = explore(methods=["cpu"])
     explorer.graphs.source.value = "generated"
@@ -218,7 +218,7 @@ def test_unknown_names_are_refused(wrong):
 
 
 @pytest.mark.sim
-@pytest.mark.parametrize("method", COUNTED, ids=lambda method: method.name)
+@pytest.mark.parametrize("method", share(COUNTED, "runs"), ids=lambda method: method.name)
 def test_a_method_runs_in_the_simulator(explore, method):
     explorer = explore(KARATE, [], engine="sim")
     explorer.methods.chips[method.name].value = True
@@ -227,7 +227,7 @@ def test_a_method_runs_in_the_simulator(explore, method):
 
 
 @pytest.mark.sim
-@pytest.mark.parametrize("method", COUNTED, ids=lambda method: method.name)
+@pytest.mark.parametrize("method", share(COUNTED, "knobs", of=2), ids=lambda method: method.name)
 def test_every_knob_is_passed_on(explore, method):
     explorer = explore(tcgpu.generate.clique(6), [method.name], engine="sim")
     assert explorer.methods.knobs_of.value == method.name

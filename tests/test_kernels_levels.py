@@ -5,7 +5,7 @@ from math import comb
 import numpy as np
 import pytest
 from kernel_shapes import small_graphs
-from sampling import share
+from sampling import default_and_share
 
 import tcgpu
 from level_models import unranked
@@ -66,10 +66,11 @@ def root_in(graph, root):
 def test_the_best_root_of_each_large_component_is_taken():
     path, star = np.arange(40), np.full(30, 41)
     both = Graph.from_edges(np.r_[path, star], np.r_[path + 1, np.arange(42, 72)], 80)
-    for graph, shared_bits, components in ((both, 300, 2), (GRAPHS["random"], 1000, 1), (GRAPHS["skewed"], 1000, 1)):
+    cases = [(both, 300, 2), (GRAPHS["skewed"], 1000, 1), (GRAPHS["random"], 1000, 1)]
+    for graph, shared_bits, components in default_and_share(cases, "best root", of=2):
         best = levels.best_roots(breadth.Search(graph), shared_bits, 3, "s-utm", graph.n)
         assert best.size == components
-        for root in share(best.tolist(), components, of=2):
+        for root in best.tolist():
             reached = Search(graph)(root)[0].tolist()
             costs = {v: cost(np.diff(Search(graph)(v)[1]), shared_bits, 3) for v in reached}
             assert costs[root] == min(costs.values())

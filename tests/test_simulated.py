@@ -5,6 +5,7 @@ import math
 import time
 
 import pytest
+from sampling import share
 
 import tcgpu
 from tcgpu import GraphError, registry
@@ -23,7 +24,7 @@ def cases():
     graphs["clique"] = tcgpu.generate.clique(40)
     for method in registry.methods():
         if "sim" in method.engines:
-            for name, graph in graphs.items():
+            for name, graph in share(graphs.items(), method.name, of=2):
                 yield pytest.param(method, "count", graph, id=f"{method.name} {name}")
     for name in ("bitmap_thread", "bitmap_warp", "bitmap_block_shared", "bitmap_block_global", "adaptive"):
         for verb in ("support", "triangles"):
