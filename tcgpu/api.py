@@ -126,20 +126,7 @@ def triangles(
     numpy.ndarray
         int64, one number a vertex.
     """
-    options = {"engine": engine, "order": order, "max_seconds": max_seconds}
-    graph = _opened(graph)
-    if executor is not None:
-        return _on_executor("triangles", graph, executor, parts, progress, method=method, **options)
-    _check_parts(executor, parts)
-    chosen = choose_for_edges(graph, method, engine, order)
-    with on_engine(chosen, engine, max_seconds), underway(progress, f"counting triangles of vertices by {chosen.name}"):
-        if chosen.engines == ("cpu",):
-            return cpu.triangles(as_graph(graph), order or "auto")
-        from tcgpu.kernels import carry
-
-        given = chosen.prepare(graph, "natural")
-        own = chosen.prepare(given, order)
-        return carry.vertices_back(triangles_plan(chosen, own), own, given).count()
+    return _tally("triangles", graph, method, engine, order, executor, parts, progress, max_seconds)
 
 
 def support(
@@ -166,20 +153,7 @@ def support(
     numpy.ndarray
         int64, one number an edge, in the order of `graph.edges()`.
     """
-    options = {"engine": engine, "order": order, "max_seconds": max_seconds}
-    graph = _opened(graph)
-    if executor is not None:
-        return _on_executor("support", graph, executor, parts, progress, method=method, **options)
-    _check_parts(executor, parts)
-    chosen = choose_for_edges(graph, method, engine, order)
-    with on_engine(chosen, engine, max_seconds), underway(progress, f"counting triangles of edges by {chosen.name}"):
-        if chosen.engines == ("cpu",):
-            return cpu.support(as_graph(graph), order or "auto")
-        from tcgpu.kernels import carry
-
-        given = chosen.prepare(graph, "natural")
-        own = chosen.prepare(given, order)
-        return cpu.widened(carry.edges_back(chosen.support_plan(own), own, given).count())
+    return _tally("support", graph, method, engine, order, executor, parts, progress, max_seconds)
 
 
 def list_triangles(
@@ -363,10 +337,27 @@ def _check_only(verb, executor, parts, methods, method, engines, engine):
         raise EngineError(f"{verb} runs on {' or '.join(sorted(engines))}, not on {engine!r}")
 
 
-def _on_executor(verb, graph, executor, parts, progress, **options):
-    from tcgpu.distributed import pool
+def _tally(verb, graph, method, engine, order, executor, parts, progress, max_seconds):
+    """Count the triangles at each vertex (verb "triangles") or edge ("support")."""
+    graph = _opened(graph)
+    _check_parts(executor, parts)
+    if executor is not None:
+        from tcgpu.distributed import pool
 
-    return getattr(pool, verb)(graph, executor, parts=parts, progress=progress, **options)
+        options = {"method": method, "engine": engine, "order": order, "max_seconds": max_seconds}
+        return getattr(pool, verb)(graph, executor, parts=parts, progress=progress, **options)
+    chosen = choose_for_edges(graph, method, engine, order)
+    what = "vertices" if verb == "triangles" else "edges"
+    with on_engine(chosen, engine, max_seconds), underway(progress, f"counting triangles of {what} by {chosen.name}"):
+        if chosen.engines == ("cpu",):
+            return getattr(cpu, verb)(as_graph(graph), order or "auto")
+        from tcgpu.kernels import carry
+
+        given = chosen.prepare(graph, "natural")
+        own = chosen.prepare(given, order)
+        if verb == "triangles":
+            return carry.vertices_back(triangles_plan(chosen, own), own, given).count()
+        return cpu.widened(carry.edges_back(chosen.support_plan(own), own, given).count())
 
 
 def _neighbour_pairs(graph):

@@ -1,0 +1,54 @@
+"""The verbs take the same graphs and the same keywords, and refuse by name what they do not have."""
+
+import inspect
+
+import numpy as np
+import pytest
+
+import tcgpu
+from tcgpu import EngineError, MethodError
+
+KITE = [(0, 1), (1, 2), (2, 0), (2, 3)]
+VERBS = (tcgpu.count, tcgpu.triangles, tcgpu.support, tcgpu.list_triangles, tcgpu.k_truss, tcgpu.truss_numbers)
+SAME = {"method", "engine", "order", "executor", "parts", "progress", "max_seconds"}
+
+
+@pytest.mark.parametrize("verb", VERBS, ids=lambda verb: verb.__name__)
+def test_every_verb_takes_the_same_keywords(verb):
+    assert set(inspect.signature(verb).parameters) >= SAME
+
+
+def test_a_graph_may_be_a_path(tmp_path):
+    path = tmp_path / "kite.mtx"
+    tcgpu.write(tcgpu.Graph.from_edges(np.array(KITE)), path)
+    assert tcgpu.count(path) == tcgpu.count(str(path)) == 1
+    assert tcgpu.triangles(path).tolist() == [1, 1, 1, 0]
+    assert tcgpu.support(path).sum() == 3 and tcgpu.truss_numbers(path).max() == 3
+    assert tcgpu.transitivity(path, engine="cpu") == 3 / 5 and not tcgpu.is_triangle_free(path)
+    assert [rows.tolist() for rows in tcgpu.list_triangles(path)] == [[[0, 1, 2]]]
+    assert tcgpu.clustering(path, method="cpu", order="degree").tolist() == [1, 1, 1 / 3, 0]
+
+
+@pytest.mark.parametrize(
+    "call, error, words",
+    [
+        (lambda: tcgpu.count(KITE, parts=3), MethodError, "give executor="),
+        (lambda: tcgpu.triangles(KITE, parts=3), MethodError, "give executor="),
+        (lambda: tcgpu.list_triangles(KITE, executor="threads"), MethodError, "does not run on an executor"),
+        (lambda: tcgpu.list_triangles(KITE, method="naive"), MethodError, "list_triangles has the methods cpu, not"),
+        (lambda: tcgpu.list_triangles(KITE, engine="sim"), EngineError, "list_triangles runs on cpu, not on 'sim'"),
+        (lambda: tcgpu.truss_numbers(KITE, order="degree"), MethodError, "works in the graph's own order"),
+        (lambda: tcgpu.k_truss(KITE, 3, method="naive"), MethodError, "k_truss has the methods cpu, k_truss, not"),
+        (lambda: tcgpu.k_truss(KITE, 3, method="cpu", engine="sim"), EngineError, "does not run on 'sim'"),
+        (lambda: tcgpu.k_truss(KITE, 3, executor="threads"), MethodError, "does not run on an executor"),
+    ],
+)
+def test_what_a_verb_does_not_have_is_refused_by_name(call, error, words):
+    with pytest.raises(error, match=words):
+        call()
+
+
+@pytest.mark.sim
+def test_a_truss_may_name_its_method():
+    assert tcgpu.truss_numbers(KITE, method="cpu").tolist() == [3, 3, 3, 2]
+    assert tcgpu.truss_numbers(KITE, method="k_truss", engine="sim").tolist() == [3, 3, 3, 2]
