@@ -351,13 +351,13 @@ def _tally(verb, graph, method, engine, order, executor, parts, progress, max_se
     with on_engine(chosen, engine, max_seconds), underway(progress, f"counting triangles of {what} by {chosen.name}"):
         if chosen.engines == ("cpu",):
             return getattr(cpu, verb)(as_graph(graph), order or "auto")
-        from tcgpu.kernels import carry
+        from tcgpu.kernels import results
 
         given = chosen.prepare(graph, "natural")
         own = chosen.prepare(given, order)
         if verb == "triangles":
-            return carry.vertices_back(triangles_plan(chosen, own), own, given).count()
-        return cpu.widened(carry.edges_back(chosen.support_plan(own), own, given).count())
+            return results.vertices_in_order_of(given, triangles_plan(chosen, own), own).count()
+        return cpu.widened(results.edges_in_order_of(given, chosen.support_plan(own), own).count())
 
 
 def _neighbour_pairs(graph):

@@ -11,7 +11,7 @@ from tcgpu.engines import runtime
 from tcgpu.engines.choice import ENGINE
 from tcgpu.errors import EngineError, MethodError
 from tcgpu.graph import ORDERS, Graph
-from tcgpu.kernels import ends, fitting, simulated
+from tcgpu.kernels import fitting, results, simulated
 from tcgpu.kernels.bisson_fatica import support
 from tcgpu.kernels.bisson_fatica.k_truss import METHOD as K_TRUSS
 from tcgpu.suggest import did_you_mean, unknown
@@ -88,7 +88,7 @@ def choose_for_edges(graph: Any, method: str | None, engine: str | None, order: 
 def triangles_plan(method: Method, graph: Graph, **knobs: Any) -> Any:
     """Return the plan that finds each vertex's triangles; MethodError if the method only counts."""
     own = getattr(method.imported(), "triangles_plan", None)
-    return own(graph, **knobs) if own else ends.of_vertices(method.support_plan(graph, **knobs), graph)
+    return own(graph, **knobs) if own else results.sums_at_vertices(method.support_plan(graph, **knobs), graph)
 
 
 def fastest(engine: str | None = None) -> str:

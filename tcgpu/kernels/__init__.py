@@ -11,6 +11,7 @@ kernels run on them in which shape. `plan.count()` carries it out. A benchmark t
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
+from inspect import signature
 
 import numpy as np
 
@@ -18,6 +19,7 @@ from tcgpu.declarations import check_integer
 from tcgpu.engines import runtime
 from tcgpu.errors import GraphError, MethodError, TcgpuError
 from tcgpu.kernels import simulated
+from tcgpu.kernels.device.reduction import BYTES_PER_THREAD
 from tcgpu.progress import each_part
 
 
@@ -34,6 +36,17 @@ class Step:
     def run(self, arrays):
         args = [arrays[arg] if isinstance(arg, str) else arg for arg in self.args]
         self.kernel.launch(self.blocks, self.threads, *args, shared=self.shared)
+
+
+def launch(kernel, wanted, threads, max_blocks=2112, shared=0, **given):
+    """A launch of as many blocks of `threads` as `wanted` threads make, but at most `max_blocks`.
+
+    shared: bytes of shared memory a block. given: values for parameters of the kernel, or names of arrays; any other
+    parameter is the plan's array of that name.
+    """
+    args = tuple(given.get(name, name) for name in signature(kernel.py_func).parameters)
+    blocks = enough_blocks(max_blocks, wanted, threads)
+    return Step(kernel, blocks, threads, args, max(shared, threads * BYTES_PER_THREAD))
 
 
 @dataclass(frozen=True)

@@ -16,14 +16,12 @@ blocks that take nonzeros: each triangle is counted by one share. In degree orde
 much to do, and so have the shares.
 """
 
-from inspect import signature
 from typing import NamedTuple
 
 import numpy as np
 
 from tcgpu.engines.runtime import cuda, int32, int64, kernel, uint32, uint64
-from tcgpu.kernels import Scan, Step, enough_blocks, orientation
-from tcgpu.kernels.device.reduction import BYTES_PER_THREAD
+from tcgpu.kernels import Scan, launch, orientation
 from tcgpu.kernels.device.search import first_from
 from tcgpu.kernels.device.warp import append_lanes
 
@@ -67,12 +65,6 @@ def unpack_quad(quad):
     """The four near numbers of a quad."""
     low, high = uint32(quad), uint32(quad >> 32)
     return low & 0xFFFF, low >> 16, high & 0xFFFF, high >> 16
-
-
-@cuda.jit(device=True)
-def column_range(col_ptr, j):
-    """Where column j begins and ends in row_idx."""
-    return uint32(col_ptr[j]), uint32(col_ptr[j + 1])
 
 
 @cuda.jit(device=True)
@@ -227,17 +219,6 @@ def fill_group_rows(near, quad_ptr, hubs, hub_rows32, queues):
 
 
 # ------------------------------------------------------------------------------- what plans launch and create for these
-
-
-def launch(kernel, wanted, threads, max_blocks=2112, shared=0, **given):
-    """A launch of as many blocks of `threads` as `wanted` threads make, but at most `max_blocks`.
-
-    shared: bytes of shared memory a block. given: values for parameters of the kernel, or names of arrays; any other
-    parameter is the plan's array of that name.
-    """
-    args = tuple(given.get(name, name) for name in signature(kernel.py_func).parameters)
-    blocks = enough_blocks(max_blocks, wanted, threads)
-    return Step(kernel, blocks, threads, args, max(shared, threads * BYTES_PER_THREAD))
 
 
 def columns_of(graph):

@@ -7,7 +7,8 @@ that the words of two rows can be laid one over the other.
 
 from tcgpu.engines import runtime
 from tcgpu.engines.runtime import cuda, int64, kernel, uint32, uint64
-from tcgpu.kernels.adaptive.layout import column_range, shared_thread
+from tcgpu.kernels.adaptive.layout import shared_thread
+from tcgpu.kernels.device.columns import column_bounds
 from tcgpu.kernels.device.merge import common_values
 from tcgpu.kernels.device.reduction import add_block_to
 from tcgpu.kernels.device_graph import SMALL
@@ -64,7 +65,7 @@ def local_kernel(col_ptr, row_idx, local_rows, words, short, index, of, total):
     count = uint64(0)
     j = shared_thread(index, of) >> 5
     while j < col_ptr.size - 1:
-        begin, end = column_range(col_ptr, j)
+        begin, end = column_bounds(col_ptr, j)
         home, reach = uint32(j >> 6), uint32(0)
         if end - begin >= short:
             reach = uint32(row_idx[end - 1] >> 6) - home + 1

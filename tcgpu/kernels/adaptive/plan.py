@@ -4,10 +4,10 @@ import numpy as np
 
 from tcgpu.declarations import Knob, Method
 from tcgpu.engines import runtime
-from tcgpu.kernels import Plan, check_positions, check_share, device_graph, orientation, simulated
+from tcgpu.kernels import Plan, check_positions, check_share, device_graph, launch, orientation, simulated
 from tcgpu.kernels.adaptive import far, layout, local, windows
 from tcgpu.kernels.adaptive.hubs import HUB_BYTES, hub_kernel
-from tcgpu.kernels.adaptive.layout import HUB_WORDS, HUBS, NEAR, launch
+from tcgpu.kernels.adaptive.layout import HUB_WORDS, HUBS, NEAR
 from tcgpu.kernels.device import columns
 
 NO_CROWD = 2**30  # `crowd` for no crowd_kernel

@@ -9,8 +9,8 @@ from typing import NamedTuple
 import numpy as np
 
 from tcgpu.engines.runtime import cuda, int32, int64, kernel, uint16, uint32, uint64
-from tcgpu.kernels.adaptive.layout import column_range
 from tcgpu.kernels.adaptive.support_counters import IN_REGISTERS, Planes, add_eight, cleared, counter, store
+from tcgpu.kernels.device.columns import column_bounds
 from tcgpu.kernels.device.warp import ALL_LANES, sum_up_to
 
 LISTED = 1024  # neighbours that a warp lists at a time: as many as 32 words have bits
@@ -147,7 +147,7 @@ def band_tally(col_ptr, row_idx, band_rows, band_rows32, wide, words, most_plane
     bands = Bands(band_rows, band_rows32, int32(words), listed, at)
     j = cuda.grid(1) >> 5
     while j < col_ptr.size - 1:
-        begin, end = column_range(col_ptr, j)
+        begin, end = column_bounds(col_ptr, j)
         reach = int32(0)
         if begin < end and wide[j] == 0:
             reach = int32((row_idx[end - 1] >> 6) - (j >> 6) + 1)
@@ -185,7 +185,7 @@ def merge_tally(col_ptr, row_idx, col_of, words, wide, open, support):
     while e < row_idx.size:
         i, j = row_idx[e], col_of[e]
         p, p_end = uint32(e + 1), uint32(col_ptr[j + 1])
-        q, q_end = column_range(col_ptr, i)
+        q, q_end = column_bounds(col_ptr, i)
         all_edges = words == 0
         if not all_edges and open[j] == 0:
             q_end = q
@@ -212,7 +212,7 @@ def merge_corners(col_ptr, row_idx, col_of, twice):
     while e < row_idx.size:
         i, j = row_idx[e], col_of[e]
         p, p_end = uint32(e + 1), uint32(col_ptr[j + 1])
-        q, q_end = column_range(col_ptr, i)
+        q, q_end = column_bounds(col_ptr, i)
         found = int64(0)
         while p < p_end and q < q_end:
             x, y = row_idx[p], row_idx[q]

@@ -11,8 +11,8 @@ batch_list    hubs' lists of heavy columns in batches of BATCH. All lists are cu
 import numpy as np
 
 from tcgpu.engines.runtime import cuda, int64, kernel, uint64
-from tcgpu.kernels import Scan
-from tcgpu.kernels.adaptive.layout import HUBS, NEAR, Layout, launch, pack_piece, slot_of_nonzero
+from tcgpu.kernels import Scan, launch
+from tcgpu.kernels.adaptive.layout import HUBS, NEAR, Layout, pack_piece, slot_of_nonzero
 
 BATCH = 512  # heavy columns of a hub that are taken at a time
 PHASES = 8

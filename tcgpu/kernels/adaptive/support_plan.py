@@ -22,7 +22,8 @@ In natural order, where a vertex is banded if all of its neighbours are within a
     band_tally      banded i and j       a warp per j adds up the rows of all its neighbours: that gives all of (i, j)
     merge_tally     other edges          two pointers, atomic additions
 
-For the triangles of each vertex, `ends.sum_ends` adds up those of its edges; without bands `merge_corners` counts them.
+For the triangles of each vertex, `results.sum_ends` adds up those of its edges; without bands, `merge_corners` counts
+them.
 """
 
 from dataclasses import replace
@@ -32,11 +33,11 @@ import numpy as np
 from tcgpu.declarations import check_integer
 from tcgpu.engines.runtime import cuda, int32, kernel
 from tcgpu.errors import GraphError
-from tcgpu.kernels import ends, simulated
+from tcgpu.kernels import launch, results, simulated
 from tcgpu.kernels.adaptive import far, layout, local, support_layout
 from tcgpu.kernels.adaptive import support_bands as bands
 from tcgpu.kernels.adaptive import support_windows as windows
-from tcgpu.kernels.adaptive.layout import HUB_WORDS, HUBS, NEAR, launch, most_quads, slot_of_nonzero
+from tcgpu.kernels.adaptive.layout import HUB_WORDS, HUBS, NEAR, most_quads, slot_of_nonzero
 from tcgpu.kernels.adaptive.support_counters import IN_REGISTERS
 from tcgpu.kernels.adaptive.support_hubs import BATCH_BYTES, COLUMN_BYTES, HUB_GROUPS, column_tally, pair_tally
 from tcgpu.kernels.bisson_fatica.support import SupportPlan
@@ -84,7 +85,7 @@ def triangles_plan(graph, **knobs):
     """The plan of each vertex's triangles; knobs as in `support_plan`."""
     plan = support_plan(graph, **knobs)
     if [step.kernel for step in plan.steps] != [bands.merge_tally]:
-        return ends.of_vertices(plan, graph)
+        return results.sums_at_vertices(plan, graph)
     steps, created = [launch(bands.merge_corners, graph.m, 64, 16384)], {"twice": (graph.n, np.int64, 0)}
     return replace(plan, steps=steps, created=created, output="twice", halved=True)
 

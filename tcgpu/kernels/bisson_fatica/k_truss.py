@@ -30,7 +30,7 @@ import numpy as np
 from tcgpu.declarations import Method
 from tcgpu.engines import runtime
 from tcgpu.engines.runtime import cuda, int32, kernel
-from tcgpu.kernels import ArrayPlan, Plan, Step, adaptive, carry, simulated
+from tcgpu.kernels import ArrayPlan, Plan, Step, adaptive, results, simulated
 from tcgpu.kernels.bisson_fatica import support
 from tcgpu.kernels.bisson_fatica.support import (
     HIGHEST,
@@ -282,7 +282,7 @@ def plan(graph, k=None, *, method=None):
         start = adaptive.support_plan(own)
         if own.order == "degree" and start.device_bytes + BYTES_ANEW * graph.m <= runtime.memory_free():
             return _anew(own, back, k)
-        return _in_place(graph, k, method, carry.edges_back(start, own, back))
+        return _in_place(graph, k, method, results.edges_in_order_of(back, start, own))
     return _in_place(graph, k, None if method == "bitmaps" else method)
 
 
@@ -296,7 +296,7 @@ def _anew(own, back, k):
         k=k,
         graph=own,
     )
-    return carry.edges_back(made, own, back)
+    return results.edges_in_order_of(back, made, own)
 
 
 def _in_place(graph, k, method, start=None):

@@ -1,0 +1,110 @@
+"""Launches that a plan of each edge's triangles appends: their sums at vertices, results in the caller's numbering."""
+
+import numpy as np
+
+from tcgpu.engines.runtime import cuda, int32, int64, kernel, uint32
+from tcgpu.kernels import launch, simulated
+from tcgpu.kernels.device.search import last_up_to
+from tcgpu.kernels.device.warp import ALL_LANES
+
+CHUNK = 16384  # nonzeros that a block takes at a time: so few that no counter in shared memory overflows
+SHARED_COUNTERS = 2048  # for the last vertices, which in degree order have the most edges
+
+
+@kernel("void(int32[::1], int32[::1], int32[::1], int64[::1])")
+def sum_ends(row_idx, col_of, support, twice):
+    """A thread per nonzero (i, j): add its triangles to twice[i] and twice[j]. Each triangle has two edges at a vertex.
+
+    The lanes of a warp that have the same column add up their triangles first.
+    """
+    counters = cuda.shared.array(0, uint32)
+    thread, threads = cuda.threadIdx.x, cuda.blockDim.x
+    lane = thread & 31
+    base = twice.size - SHARED_COUNTERS
+    k = thread
+    while k < SHARED_COUNTERS:
+        counters[k] = 0
+        k += threads
+    begin = int64(cuda.blockIdx.x) * CHUNK
+    while begin < row_idx.size:
+        end = min(begin + CHUNK, row_idx.size)
+        cuda.syncthreads()
+        e = begin + thread
+        while e - lane < end:  # whole warps
+            i, j, triangles = int32(0), int32(-1), int32(0)
+            if e < end:
+                i, j, triangles = row_idx[e], col_of[e], support[e]
+            if triangles != 0:
+                if i >= base and triangles <= 0xFFFF:
+                    cuda.atomic.add(counters, i - base, uint32(triangles))
+                else:
+                    cuda.atomic.add(twice, i, int64(triangles))
+            total = int64(triangles)  # of the lanes from this one on that have the same column
+            for distance in (1, 2, 4, 8, 16):
+                other = cuda.shfl_down_sync(ALL_LANES, total, distance)
+                column = cuda.shfl_down_sync(ALL_LANES, j, distance)
+                if lane + distance < 32 and column == j:
+                    total += other
+            before = cuda.shfl_up_sync(ALL_LANES, j, 1)
+            if total != 0 and (lane == 0 or before != j):
+                cuda.atomic.add(twice, j, total)
+            e += threads
+        cuda.syncthreads()
+        k = thread
+        while k < SHARED_COUNTERS:
+            found = counters[k]
+            counters[k] = 0
+            if found != 0:
+                cuda.atomic.add(twice, base + k, int64(found))
+            k += threads
+        begin += int64(cuda.gridDim.x) * CHUNK
+
+
+def sums_at_vertices(plan, graph):
+    """The plan of each edge's triangles, as one of each vertex's (int64)."""
+    return plan.then(
+        launch(sum_ends, -(-graph.m // CHUNK) * 512, 512, shared=4 * SHARED_COUNTERS),
+        "twice",
+        copied={"col_of": graph.col_of},
+        created={"twice": (graph.n, np.int64, 0)},
+        work=simulated.work(graph, 27 * graph.m),
+        halved=True,
+    )
+
+
+@kernel("void(int32[::1], int32[::1], int32[::1], int64[::1], int32[::1], int32[::1], int32[::1])")
+def reorder_edges(given_rows, given_columns, rank, col_ptr, row_idx, found, reordered):
+    """A thread per nonzero of the given graph, whose vertex v is rank[v] in the graph of `found`: look up its value."""
+    e = cuda.grid(1)
+    while e < given_rows.size:
+        i, j = rank[given_rows[e]], rank[given_columns[e]]
+        if i < j:
+            i, j = j, i
+        reordered[e] = found[last_up_to(row_idx, col_ptr[j], col_ptr[j + 1], i)]
+        e += cuda.gridsize(1)
+
+
+@kernel("void(int32[::1], int64[::1], int64[::1])")
+def reorder_vertices(rank, found, reordered):
+    """A thread per vertex of the given graph: look up its value."""
+    v = cuda.grid(1)
+    while v < rank.size:
+        reordered[v] = found[rank[v]]
+        v += cuda.gridsize(1)
+
+
+def edges_in_order_of(given, plan, own):
+    """The plan of a number for each edge of `own`, with the result for those of `given`, of which `own` was made."""
+    if own is given:
+        return plan
+    arrays = {"given_rows": given.row_idx, "given_columns": given.col_of, "rank": own.rank}
+    step = launch(reorder_edges, given.m, 256, 16384, found=plan.output)
+    return plan.then(step, "reordered", copied=arrays, created={"reordered": (given.m, np.int32, None)})
+
+
+def vertices_in_order_of(given, plan, own):
+    """The same for a plan of a number (int64) for each vertex."""
+    if own is given:
+        return plan
+    step = launch(reorder_vertices, given.n, 256, 16384, found=plan.output)
+    return plan.then(step, "reordered", copied={"rank": own.rank}, created={"reordered": (given.n, np.int64, None)})
