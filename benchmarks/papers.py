@@ -319,7 +319,7 @@ def levels_figures(methods=("levels",), *, engine, repeats, share):
         for graph in graphs:
             found = measure(graph, methods, knobs=list(settings), engine=engine, repeats=repeats)
             with on_engine(METHODS["levels"], engine):
-                chunks = import_module(METHODS["levels"].module).cut(graph)
+                chunks = import_module(METHODS["levels"].module).split_for_device(graph)
             if beside:
                 found.append(native_levels(graph, chunks, found[0], repeats))
             about = {"chunks": len(chunks), "too_large": chunks.too_large, "largest": int(chunks.size.max(initial=0))}

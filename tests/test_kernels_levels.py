@@ -12,7 +12,7 @@ from level_models import unranked
 from tcgpu import Graph, GraphError, MethodError, cpu
 from tcgpu.engines import runtime
 from tcgpu.kernels.chatterjee import breadth, levels
-from tcgpu.kernels.chatterjee.chunks import LAYOUTS, Search, cost, position, split
+from tcgpu.kernels.chatterjee.chunks import LAYOUTS, Search, position, split
 
 GRAPHS = {name: graph for name, graph in small_graphs().items() if graph.m}
 every_layout = pytest.mark.parametrize("layout", LAYOUTS)
@@ -24,28 +24,15 @@ def engine(request):
         yield request.param
 
 
-@pytest.mark.parametrize("name", GRAPHS)
-def test_a_search_finds_the_native_levels(name):
-    graph = GRAPHS[name]
-    search, native = breadth.Search(graph), Search(graph)
-    for root in {0, graph.n // 2, graph.n - 1}:
-        (vertices, starts), (wanted, wanted_starts) = search(root), native(root)
-        assert np.array_equal(starts, wanted_starts)
-        for begin, end in zip(starts, starts[1:]):
-            assert np.array_equal(np.sort(vertices[begin:end]), np.sort(wanted[begin:end]))
-
-
 @every_layout
 @pytest.mark.parametrize("name", GRAPHS)
-def test_a_root_costs_what_algorithm_1_says(name, layout):
+def test_a_search_scores_roots_as_the_native_one_does(name, layout):
     graph = GRAPHS[name]
     roots = np.arange(0, graph.n, max(1, graph.n // 5))
     scores = breadth.Search(graph).scores(roots, 4000, layout)
-    for root, (large, bits, tests, depth) in zip(roots.tolist(), scores.tolist()):
-        sizes = np.diff(Search(graph)(root)[1])
-        rounds = -(-(max(depth - 1, 1) - large) // 3)
-        assert (large, 4000 * 3 * rounds - bits) == cost(sizes, 4000, 3, layout)
-        assert depth == sizes.size
+    assert np.array_equal(scores, Search(graph).scores(roots, 4000, layout))
+    for root, (_, _, tests, depth) in zip(roots.tolist(), scores.tolist()):
+        assert depth == Search(graph)(root)[1].max() + 1
         alone = component_of(graph, root)
         assert tests == split(alone, shared_bits=0, machines=3, roots=np.array([root_in(graph, root)])).total_tests
 
@@ -59,21 +46,22 @@ def component_of(graph, root):
 
 
 def root_in(graph, root):
-    """What the root is called in there."""
+    """The number of the root in there."""
     return int(np.searchsorted(np.sort(Search(graph)(root)[0]), root))
 
 
-def test_the_best_root_of_each_large_component_is_taken():
+def test_either_search_makes_the_same_split():
     path, star = np.arange(40), np.full(30, 41)
     both = Graph.from_edges(np.r_[path, star], np.r_[path + 1, np.arange(42, 72)], 80)
     cases = [(both, 300, 2), (GRAPHS["skewed"], 1000, 1), (GRAPHS["random"], 1000, 1)]
     for graph, shared_bits, components in default_and_share(cases, "best root", of=2):
-        best = levels.best_roots(breadth.Search(graph), shared_bits, 3, "s-utm", graph.n)
-        assert best.size == components
-        for root in best.tolist():
-            reached = Search(graph)(root)[0].tolist()
-            costs = {v: cost(np.diff(Search(graph)(v)[1]), shared_bits, 3) for v in reached}
-            assert costs[root] == min(costs.values())
+        here, native = (
+            split(graph, shared_bits=shared_bits, machines=3, roots=graph.n, search=search(graph))
+            for search in (breadth.Search, Search)
+        )
+        assert np.count_nonzero(here.tried > 1) == components
+        for field in ("order", "level_ptr", "roots", "tried", "start", "size", "first"):
+            assert getattr(here, field).tolist() == getattr(native, field).tolist()
 
 
 @pytest.mark.parametrize("n", [3, 4, 5, 11, 40, 1_500_000])
@@ -93,25 +81,25 @@ def test_a_combination_is_found_by_its_index(n):
 @pytest.mark.parametrize("memory, arrangement", [("shared", "redundant"), ("global", "redundant"), ("global", "one")])
 def test_every_bit_lies_where_the_layout_says(layout, memory, arrangement):
     graph = GRAPHS["skewed"]
-    chunks = levels.cut(graph, layout)
-    table, bits = levels.describe(chunks, levels.edges_by_level(graph, chunks)[2], memory, arrangement)
-    fall = int(layout != "matrix")
+    chunks = levels.split_for_device(graph, layout)
+    table, bits = levels.chunk_table(chunks, levels.edges_by_level(graph, chunks)[2], memory, arrangement)
+    shrink = int(layout != "matrix")
     for row, start, size in zip(table, chunks.start, chunks.size):
         i, j = np.triu_indices(size, 1)
-        found = levels.row_of.py_func(i, row[levels.ZERO], row[levels.STEP], fall) + j
+        found = levels.row_start.py_func(i, row[levels.ORIGIN], row[levels.STRIDE], shrink) + j
         rows, offset = (chunks.n, start) if arrangement == "one" else (size, 0)
         inside = position(offset + i, offset + j, int(rows), layout)
         assert np.ptp(found - inside) == 0, "a chunk's bits lie together, as the layout has them"
         first = int((found - inside)[0])
-        assert (first == levels.TICKET) if memory == "shared" else first % levels.PARTITION == 0
+        assert (first == levels.TASK_BITS) if memory == "shared" else first % levels.PARTITION == 0
         assert memory == "shared" or found.max() < bits
 
 
 def test_chunks_have_their_edges_and_no_others():
     for graph in GRAPHS.values():
-        chunks = levels.cut(graph)
+        chunks = levels.split_for_device(graph)
         low, high, edge_ptr = levels.edges_by_level(graph, chunks)
-        table, _ = levels.describe(chunks, edge_ptr, "auto", "redundant")
+        table, _ = levels.chunk_table(chunks, edge_ptr, "auto", "redundant")
         inside = np.stack(graph.edges())
         for row in table:
             start, end = row[levels.START], row[levels.START] + row[levels.SIZE]
@@ -125,7 +113,7 @@ def test_chunks_have_their_edges_and_no_others():
 @pytest.mark.parametrize("schedule", levels.ORDERS)
 def test_tasks_are_all_combinations_once(piece, schedule):
     tests = np.array([5, 1, 22, 999, 1000, 1001])
-    tasks = levels.divide(tests, piece, schedule)
+    tasks = levels.task_table(tests, piece, schedule)
     sizes = tasks[:, levels.LAST] - tasks[:, levels.FIRST]
     if schedule == "longest":
         assert (np.diff(sizes) <= 0).all()
@@ -134,18 +122,18 @@ def test_tasks_are_all_combinations_once(piece, schedule):
         mine = tasks[tasks[:, levels.CHUNK] == chunk]
         mine = mine[np.argsort(mine[:, levels.FIRST])]
         assert [*mine[:, levels.FIRST], wanted] == [0, *mine[:, levels.LAST]]
-    places = tasks[np.argsort(tasks[:, levels.PLACE], kind="stable")]
-    ends = places[:, levels.PLACE] + places[:, levels.LAST] - places[:, levels.FIRST]
-    assert [*ends] == [*places[1:, levels.PLACE], tests.sum()]
+    places = tasks[np.argsort(tasks[:, levels.OFFSET], kind="stable")]
+    ends = places[:, levels.OFFSET] + places[:, levels.LAST] - places[:, levels.FIRST]
+    assert [*ends] == [*places[1:, levels.OFFSET], tests.sum()]
 
 
 def test_shared_and_global_memory_serve_one_launch(monkeypatch):
     """With shared memory for the small chunks only, both kinds are there, in one kernel."""
     graph = GRAPHS["skewed"]
-    chunks = levels.cut(graph)
+    chunks = levels.split_for_device(graph)
     fits = np.sort(chunks.bits)[0]
     small = split(graph, shared_bits=int(fits), machines=4)
-    monkeypatch.setattr(levels, "cut", lambda *args: small)
+    monkeypatch.setattr(levels, "split_for_device", lambda *args: small)
     assert 0 < small.too_large < len(small)
     plan = levels.plan(graph, skip=True, lanes=1)
     assert {bool(words) for words in plan.copied["chunks"][:, levels.WORDS]} == {True, False}
@@ -156,13 +144,9 @@ def test_shared_and_global_memory_serve_one_launch(monkeypatch):
 
 def test_a_large_graph_is_searched_from_fewer_roots(engine, monkeypatch):
     path = Graph.from_edges(np.arange(5000), np.arange(1, 5001))
-    assert levels.worth_trying(path, 256) == 256
-    monkeypatch.setitem(levels.SEARCHED, engine, 3 * 15_002)
-    assert levels.worth_trying(path, 256) == 3 and levels.worth_trying(path, 2) == 2
-    if engine == "sim":
-        assert levels.cut(path).tried.tolist() == [3]
-    monkeypatch.setitem(levels.SEARCHED, engine, 0)
-    assert levels.worth_trying(path, 256) == 1
+    for budget, roots, tried in ((3 * 15_002, 256, 3), (3 * 15_002, 2, 2), (0, 256, 1)):
+        monkeypatch.setitem(levels.SEARCH_BUDGET, engine, budget)
+        assert levels.split_for_device(path, roots=roots).tried.tolist() == [tried]
 
 
 def test_too_many_tasks_are_refused():

@@ -16,7 +16,7 @@ import level_models as models
 import tcgpu
 from level_models.arrangement import empty_words, row_of
 from level_models.combinations import binomial, numbered
-from tcgpu import GraphError
+from tcgpu import GraphError, MethodError
 from tcgpu.datasets import published
 from tcgpu.kernels.chatterjee.chunks import LAYOUTS, bits_needed, position, words_needed
 from tcgpu.kernels.chatterjee.levels import APPROACHES
@@ -446,10 +446,11 @@ def test_names_that_are_none_are_refused():
     for call in (
         lambda: models.max_vertices(8, "lower"),
         lambda: models.split(PARTS, shared_bits=500, machines=4, layout="lower"),
-        lambda: models.arrange(PARTS, split, "lower"),
     ):
-        with pytest.raises(GraphError, match="no (layout|arrangement) 'lower'; there are .*, "):
+        with pytest.raises(MethodError, match="layout is one of 'matrix', 'utm', 's-utm', not 'lower'"):
             call()
+    with pytest.raises(GraphError, match="no arrangement 'lower'; there are .*, "):
+        models.arrange(PARTS, split, "lower")
     with pytest.raises(GraphError, match="at least 0 bits, not -1"):
         models.max_vertices(-1, "utm")
 

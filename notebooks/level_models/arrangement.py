@@ -15,9 +15,10 @@ from math import isqrt
 
 import numpy as np
 
+from tcgpu.declarations import check_choice
 from tcgpu.engines.native import jit
 from tcgpu.errors import GraphError
-from tcgpu.kernels.chatterjee.chunks import LAYOUTS, ROW, WORD, bits_needed, checked, position, words_needed
+from tcgpu.kernels.chatterjee.chunks import LAYOUTS, ROW, WORD, bits_needed, position, words_needed
 from tcgpu.suggest import unknown
 
 ARRANGEMENTS = ("one", "redundant", "striped")
@@ -95,7 +96,7 @@ def max_vertices(bits, layout):
     if bits < 0:
         raise GraphError(f"a memory has at least 0 bits, not {bits}")
     n = {"matrix": isqrt(bits), "utm": (isqrt(8 * bits + 1) - 1) // 2, "s-utm": (isqrt(8 * bits + 1) + 1) // 2}
-    return n[checked(layout)]
+    return n[check_choice("layout", layout, LAYOUTS)]
 
 
 def empty_words(bits):
@@ -113,7 +114,7 @@ def fill(words, graph, order, place, start, size, first_bit, layout, stride=ROW)
     matrix to its next; ROW, where they follow each other.
     """
     numbers = (np.asarray(array, np.int64) for array in (start, size, first_bit))
-    _fill(words, *graph.adjacency, order, place, *numbers, LAYOUTS.index(checked(layout)), stride)
+    _fill(words, *graph.adjacency, order, place, *numbers, LAYOUTS.index(layout), stride)
 
 
 def spread(bit, stride):

@@ -1,22 +1,22 @@
-"""Algorithm 1 of Chatterjee et al.: cut a graph into chunks, the vertices of two adjacent breadth-first levels.
+"""Algorithm 1 of Chatterjee et al.: split a graph into chunks, each the vertices of two adjacent breadth-first levels.
 
-An edge joins vertices of one level or of two adjacent ones. So every triangle lies in two adjacent levels. It is found
-once, in the chunk whose first level is the first that it touches.
+An edge joins vertices of one level or of two adjacent levels. So every triangle lies in two adjacent levels. It is
+counted once, in the chunk whose first level has at least one of its vertices.
 
-A chunk's vertices are numbered 0, 1, ... from its first level on. Then the combinations of three vertices with at least
-one in the first level are those whose smallest number is below `first`, and they are the first `tests` of all
-combinations in lexicographic order: an index below `tests` is all that a thread needs. In a component's last chunk any
-vertex may be the smallest, which is Algorithm 2's "if this is the last set, the second level, too".
+The vertices of a chunk are numbered 0, 1, ... from its first level on. The combinations of three vertices with at least
+one in the first level are those whose smallest number is below `first`. They are the first `tests` combinations in
+lexicographic order, so a thread needs only an index below `tests`. In the last chunk of a component every combination
+is tested, as in Algorithm 2: "if this is the last set, the second level, too".
 
 The root decides how large the chunks are. Algorithm 1 tries every vertex of a component until all chunks fit shared
-memory; that is a search for each vertex. Here at most `roots` are tried: the first vertex, one farthest from it, one
-farthest from that (long trees have narrow levels), then some at random. The best leaves the fewest chunks too large
-(equation 5), then wastes the least shared memory. Where no root makes all chunks fit, the printed algorithm returns the
-component as it is, the text around it the best root's chunks; this module follows the text.
+memory: a search for each vertex. Here at most `roots` are tried: the first vertex, one farthest from it (long trees
+have narrow levels), and others at equal distances. The best root leaves the fewest chunks too large (equation 5), then
+wastes the least shared memory, then has the fewest combinations. Where no root makes all chunks fit, the printed
+algorithm returns the whole component, the text around it the best root's chunks; this module follows the text.
 
-A chunk's adjacency is a matrix of bits, stored row after row (the paper, section IV) in one of three layouts:
+The edges of a chunk are a matrix of bits, stored row after row (section IV of the paper) in one of three layouts:
 
-    matrix   all n x n bits; every edge is there twice
+    matrix   all n x n bits
     utm      the upper triangle with the diagonal: n (n + 1) / 2 bits
     s-utm    the upper triangle without the diagonal: n (n - 1) / 2 bits
 """
@@ -27,29 +27,28 @@ from math import comb
 
 import numpy as np
 
-from tcgpu.declarations import check_integer
+from tcgpu.declarations import check_choice, check_integer
 from tcgpu.engines.native import jit
 from tcgpu.errors import GraphError
-from tcgpu.suggest import unknown
 
 LAYOUTS = ("matrix", "utm", "s-utm")
 WORD = 32  # bits in a word
 ROW = 64  # words in 256 bytes, the width of a partition of memory
-MOST_TESTS = 2**63 - 1
+MAX_TESTS = 2**63 - 1
 
 
 # ------------------------------------------------------------------------------------------------------------- layouts
 
 
 def bits_needed(n, layout):
-    """How many bits the adjacency of n vertices takes (equations 1 and 2)."""
-    return {"matrix": n * n, "utm": n * (n + 1) // 2, "s-utm": n * (n - 1) // 2}[checked(layout)]
+    """How many bits the matrix of n vertices takes (equations 1 and 2)."""
+    check_choice("layout", layout, LAYOUTS)
+    return {"matrix": n * n, "utm": n * (n + 1) // 2, "s-utm": n * (n - 1) // 2}[layout]
 
 
 def position(i, j, n, layout):
-    """Which bit tells whether i and j, i < j, are neighbours in a graph of n vertices; numbers or int64 arrays."""
-    row = {"matrix": i * n, "utm": i * n - i * (i + 1) // 2, "s-utm": i * (n - 1) - i * (i + 1) // 2 - 1}
-    return row[checked(layout)] + j
+    """The index of the bit for vertices i < j in the matrix of n vertices; numbers or int64 arrays."""
+    return j + {"matrix": i * n, "utm": i * n - i * (i + 1) // 2, "s-utm": i * (n - 1) - i * (i + 1) // 2 - 1}[layout]
 
 
 def words_needed(bits):
@@ -57,90 +56,83 @@ def words_needed(bits):
     return -(-bits // WORD)
 
 
-def checked(layout):
-    """The layout; GraphError if there is none of that name."""
-    if layout not in LAYOUTS:
-        raise GraphError(unknown("layout", layout, LAYOUTS))
-    return layout
-
-
 # ------------------------------------------------------------------------------------------------------------ searches
 
 
 class Search:
-    """Breadth-first searches on one core. The search on a GPU (`breadth.Search`) has the same methods, and may find a
-    level's vertices in another order: the chunks do not depend on it."""
+    """Breadth-first searches on one core; `breadth.Search` computes the scores of many roots on a GPU."""
 
     def __init__(self, graph):
         self.adjacency = graph.adjacency
-        self.seen = np.zeros(graph.n, np.uint8)
-        self.queue = np.empty(graph.n, np.int32)
-        self.level_ptr = np.empty(graph.n + 1, np.int64)
+        self.level, self.queue = np.full(graph.n, -1, np.int32), np.empty(graph.n, np.int32)
 
     def forest(self):
-        """`(component, level)` of every vertex (int32): a tree from the first vertex of each component.
-
-        Components are numbered 0, 1, ... by their first vertices.
-        """
-        component, level = np.full((2, self.seen.size), -1, np.int32)
-        _forest(*self.adjacency, self.queue, component, level)
+        """`(component, level)` of each vertex (int32), by a search from the first vertex of each component."""
+        component, level = np.full((2, self.queue.size), -1, np.int32)
+        _search_all(*self.adjacency, level, self.queue, component)
         return component, level
 
     def __call__(self, root):
-        """`(vertices, level_ptr)`: the vertices that `root` reaches, level by level (int32), and where levels begin.
+        """The vertices that `root` reaches, level by level, and the level of each (both int32)."""
+        reached = _search(*self.adjacency, root, self.level, self.queue)
+        vertices = self.queue[:reached].copy()
+        levels = self.level[vertices]
+        self.level[vertices] = -1
+        return vertices, levels
 
-        Level l is `vertices[level_ptr[l]:level_ptr[l + 1]]`, level 0 the root. It costs what it reaches, not n.
-        """
-        levels = _search(*self.adjacency, root, self.seen, self.queue, self.level_ptr)
-        level_ptr = self.level_ptr[: levels + 1].copy()
-        return self.queue[: level_ptr[-1]].copy(), level_ptr
+    def scores(self, roots, shared_bits, layout):
+        """What each root makes of its component: int64, a row `score` a root."""
+        return np.array([score(np.bincount(self(root)[1]), shared_bits, layout) for root in roots])
 
 
 @jit
-def _search(indptr, indices, root, seen, queue, level_ptr):
-    """Fill the queue and where its levels begin; returns how many there are. `seen` comes and leaves as zeros."""
+def _search(indptr, indices, root, level, queue):
+    """Write the vertices reached into `queue`, their levels into `level` (-1 before); return how many there are."""
     queue[0] = root
-    seen[root] = 1
-    levels, begin, end = 0, 0, 1
-    while begin < end:
-        level_ptr[levels] = begin
-        levels += 1
-        put = end
-        for at in range(begin, end):
-            for k in range(indptr[queue[at]], indptr[queue[at] + 1]):
-                w = indices[k]
-                if not seen[w]:
-                    seen[w] = 1
-                    queue[put] = w
-                    put += 1
-        begin, end = end, put
-    level_ptr[levels] = end
-    for at in range(end):
-        seen[queue[at]] = 0
-    return levels
+    level[root] = 0
+    done, reached = 0, 1
+    while done < reached:
+        v = queue[done]
+        done += 1
+        for k in range(indptr[v], indptr[v + 1]):
+            w = indices[k]
+            if level[w] < 0:
+                level[w] = level[v] + 1
+                queue[reached] = w
+                reached += 1
+    return reached
 
 
 @jit
-def _forest(indptr, indices, queue, component, level):
-    found = 0
-    for root in range(component.size):
-        if component[root] >= 0:
-            continue
-        queue[0] = root
-        component[root] = found
-        level[root] = 0
-        done, seen = 0, 1
-        while done < seen:
-            v = queue[done]
-            done += 1
-            for k in range(indptr[v], indptr[v + 1]):
-                w = indices[k]
-                if component[w] < 0:
-                    component[w] = found
-                    level[w] = level[v] + 1
-                    queue[seen] = w
-                    seen += 1
-        found += 1
+def _search_all(indptr, indices, level, queue, component):
+    components = 0
+    for root in range(level.size):
+        if level[root] < 0:
+            for k in range(_search(indptr, indices, root, level, queue)):
+                component[queue[k]] = components
+            components += 1
+
+
+def score(sizes, shared_bits, layout):
+    """How levels of these sizes are split into chunks: how many chunks are too large for shared memory, how many bits
+    the others take, how many combinations there are to test, and how many levels."""
+    size, second = sizes, np.zeros(1, np.int64)  # a single level is a chunk; in the last chunk all levels are the first
+    if sizes.size > 1:
+        size, second = sizes[:-1] + sizes[1:], np.append(sizes[1:-1], 0)
+    bits = bits_needed(size, layout)
+    fits = bits <= shared_bits
+    tests = size * (size - 1) // 2 * (size - 2) // 3 - second * (second - 1) // 2 * (second - 2) // 3
+    return np.count_nonzero(~fits), bits[fits].sum(), tests.sum(), sizes.size
+
+
+def costs(scores, shared_bits, machines):
+    """How many chunks are too large for shared memory (equation 5), and how many bits of it the others waste.
+
+    The paper's waste is that of `machines` chunks side by side; more chunks than that take several rounds.
+    """
+    too_large, bits, _, levels = scores.T
+    fitting = np.maximum(levels - 1, 1) - too_large
+    return too_large, shared_bits * machines * -(-fitting // machines) - bits
 
 
 # -------------------------------------------------------------------------------------------------------------- chunks
@@ -150,8 +142,8 @@ def _forest(indptr, indices, queue, component, level):
 class Split:
     """A graph in chunks: an array for each property of a chunk.
 
-    `order` lists the vertices component after component, level after level, ascending inside a level; `place` is where
-    each stands in it. Chunk c is `order[start[c] : start[c] + size[c]]`. Chunks of fewer than 3 vertices are left out.
+    `order` lists the vertices by component, level and number. Chunk c is `order[start[c] : start[c] + size[c]]`. Chunks
+    of fewer than 3 vertices are left out.
     """
 
     layout: str
@@ -162,8 +154,8 @@ class Split:
     roots: np.ndarray  # int32, one a component
     tried: np.ndarray  # int32, one a component: how many roots were tried
     start: np.ndarray  # int64
-    size: np.ndarray  # int32
-    first: np.ndarray  # int32: so many of its vertices may be the smallest of a combination
+    size: np.ndarray  # int64
+    first: np.ndarray  # int64: so many of its vertices may be the smallest of a combination
     component: np.ndarray  # int32
     level: np.ndarray  # int32: the number of its first level
 
@@ -179,139 +171,94 @@ class Split:
 
     @cached_property
     def place(self):
-        """Where each vertex stands in `order` (int32)."""
+        """The index of each vertex in `order` (int32)."""
         place = np.empty(self.n, np.int32)
         place[self.order] = np.arange(self.n, dtype=np.int32)
         return place
 
     @cached_property
     def bits(self):
-        """The size of each chunk's adjacency (int64)."""
-        return bits_needed(self.size.astype(np.int64), self.layout)
+        """The bits of each chunk's matrix (int64)."""
+        return bits_needed(self.size, self.layout)
 
     @property
     def fits(self):
-        """Whether each chunk's adjacency fits shared memory."""
+        """Whether each chunk's matrix fits shared memory."""
         return self.bits <= self.shared_bits
-
-    @cached_property
-    def tests(self):
-        """How many combinations each chunk has to test (int64)."""
-        tests = self._tests()
-        if max(tests, default=0) > MOST_TESTS:
-            raise GraphError(f"a chunk has {max(tests):,} combinations to test, more than 2^63")
-        return np.array(tests, np.int64)
-
-    @property
-    def total_tests(self):
-        """How many combinations there are to test in all, however many."""
-        return sum(self._tests())
 
     @property
     def too_large(self):
         """How many chunks do not fit shared memory (equation 5)."""
         return int(np.count_nonzero(~self.fits))
 
+    @cached_property
+    def tests(self):
+        """How many combinations of each chunk are tested (int64)."""
+        tests = self._tests()
+        if max(tests, default=0) > MAX_TESTS:
+            raise GraphError(f"a chunk has {max(tests):,} combinations to test, more than 2^63")
+        return np.array(tests, np.int64)
+
+    @property
+    def total_tests(self):
+        """How many combinations are tested in all (int, of any size)."""
+        return sum(self._tests())
+
     def _tests(self):
         return [comb(n, 3) - comb(n - first, 3) for n, first in zip(self.size.tolist(), self.first.tolist())]
 
 
-def split(graph, *, shared_bits, machines, layout="s-utm", roots=8, search=None, seed=0):
+def split(graph, *, shared_bits, machines, layout="s-utm", roots=8, search=None):
     """Algorithm 1: a Split of `graph`.
 
     shared_bits, machines: the bits of one multiprocessor's shared memory, and how many multiprocessors there are.
-    roots: the most that are tried for a component that does not fit as a whole, or an array of vertices: those of them
-    that lie in it, else its first. search: what finds the levels; a native Search, unless a GPU's is given. The result
-    does not depend on it.
+    roots: how many are tried for a component that does not fit as a whole, or an array of vertices: those of them that
+    lie in it, else its first. search: a Search of the graph.
     """
     if not isinstance(roots, np.ndarray):
         check_integer("roots", roots, 1, 2**31 - 1)
-    checked(layout)
     search = search or Search(graph)
     component, level = search.forest()
-    bits = bits_needed(np.bincount(component).astype(np.int64), layout)
-    root = np.flatnonzero(np.diff(np.maximum.accumulate(component), prepend=-1)).astype(np.int32)
-    tried = np.ones(root.size, np.int32)
-    for large in np.flatnonzero(bits > shared_bits):
-        members = np.flatnonzero(component == large)
-        trials = _Trials(search, lambda sizes: cost(sizes, shared_bits, machines, layout))
-        if isinstance(roots, np.ndarray):
-            for vertex in [v for v in roots if component[v] == large] or members[:1]:
-                trials.attempt(vertex)
-        else:
-            trials.explore(members, roots, np.random.default_rng([seed, int(large)]))
-        root[large], tried[large] = trials.root, trials.tried
-        level[trials.vertices] = np.repeat(np.arange(trials.level_ptr.size - 1), np.diff(trials.level_ptr))
-    order, level_ptr, depth = in_levels(component, level, root.size)
-    return Split(layout, int(shared_bits), int(machines), order, level_ptr, root, tried, *_chunks(level_ptr, depth))
+    best = np.flatnonzero(np.diff(np.maximum.accumulate(component), prepend=-1)).astype(np.int32)
+    tried = np.ones(best.size, np.int32)
+    for large in np.flatnonzero(bits_needed(np.bincount(component), layout) > shared_bits):
+        candidates = _candidates(search, np.flatnonzero(component == large), roots)
+        scores = search.scores(candidates, shared_bits, layout)
+        too_large, waste = costs(scores, shared_bits, machines)
+        root = candidates[np.lexsort((scores[:, 2], waste, too_large))[0]]
+        best[large], tried[large] = root, candidates.size
+        vertices, levels = search(root)
+        level[vertices] = levels
+    order = np.lexsort((level, component)).astype(np.int32)
+    level_ptr, *chunks = _chunks(order, component, level)
+    return Split(layout, int(shared_bits), int(machines), order, level_ptr, best, tried, *chunks)
 
 
-def cost(sizes, shared_bits, machines, layout="s-utm"):
-    """The cost of a root from which the levels have these sizes: of two roots, the one with less is better.
+def _candidates(search, members, roots):
+    """The roots to try, of the component that has the vertices `members`."""
+    if isinstance(roots, np.ndarray):
+        chosen = roots[np.isin(roots, members)]
+        return chosen if chosen.size else members[:1]
+    if roots >= members.size:
+        return members
+    chosen = members[np.linspace(0, members.size - 1, roots).astype(np.int64)]
+    vertices, levels = search(members[0])
+    chosen[1:2] = vertices[levels == levels[-1]].min()
+    return chosen
 
-    How many chunks are too large for shared memory (equation 5), then how many bits of it the others waste. The paper's
-    waste is that of `machines` chunks side by side; more chunks than that take several rounds of as many.
+
+def _chunks(order, component, level):
+    """Where each level begins in `order`, then start, size, first, component and level of each chunk.
+
+    A chunk begins at each level of a component but the last, and at the only level of a component of one.
     """
-    ends = np.concatenate(([0], np.cumsum(sizes)))
-    span = min(2, ends.size - 1)
-    bits = bits_needed(ends[span:] - ends[: ends.size - span], layout)
-    fitting = bits[bits <= shared_bits]
-    rounds = -(-fitting.size // machines)
-    return bits.size - fitting.size, shared_bits * machines * rounds - int(fitting.sum())
-
-
-class _Trials:
-    """The roots of one component that were tried, and the best of them."""
-
-    def __init__(self, search, rate):
-        self.search, self.rate = search, rate
-        self.tried, self.lowest = 0, None
-
-    def attempt(self, root):
-        """Search from a root and keep it if it is better; returns a vertex of its last level."""
-        vertices, level_ptr = self.search(int(root))
-        self.tried += 1
-        cost = self.rate(np.diff(level_ptr))
-        if self.lowest is None or cost < self.lowest:
-            self.lowest, self.root, self.vertices, self.level_ptr = cost, root, vertices, level_ptr
-        return vertices[level_ptr[-2] :].min()
-
-    def explore(self, members, most, random):
-        """Up to `most` of the component's members: the first, one at either end of it, others at random."""
-        left = np.ones(members.size, bool)
-        root = members[0]
-        while self.tried < min(most, members.size):
-            left[np.searchsorted(members, root)] = False
-            farthest = np.searchsorted(members, self.attempt(root))
-            if self.tried < 3 and left[farthest]:
-                root = members[farthest]
-            elif left.any():
-                root = random.choice(members[left])
-
-
-def in_levels(component, level, components):
-    """The vertices by component and level, where each level begins, and how many levels each component has."""
-    order = np.lexsort((level, component))
-    begins = np.flatnonzero(np.diff(component[order], prepend=-1) | np.diff(level[order], prepend=-1))
-    depth = np.bincount(component[order[begins]], minlength=components)
-    return order.astype(np.int32), np.append(begins, order.size), depth
-
-
-def _chunks(level_ptr, depth):
-    """start, size, first, component and level of every chunk of at least 3 vertices.
-
-    A chunk begins at each level of a component but the last, and at the only level of a component of one. In the last
-    chunk of a component every vertex counts as one of the first level.
-    """
-    component = np.repeat(np.arange(depth.size, dtype=np.int32), depth)
-    begins = np.cumsum(depth) - depth
-    level = np.arange(component.size) - begins[component]
-    last = np.maximum(depth - 2, 0)[component]
-    at = np.flatnonzero(level <= last)
-    owner = component[at]
-    end = np.minimum(at + 2, begins[owner] + depth[owner])
-    size = level_ptr[end] - level_ptr[at]
-    first = np.where(level[at] == last[at], size, level_ptr[at + 1] - level_ptr[at])
+    component, level = component[order], level[order]
+    begins = np.flatnonzero(np.diff(component, prepend=-1) | np.diff(level, prepend=-1))
+    level_ptr = np.append(begins, order.size)
+    component, level = component[begins], level[begins]
+    levels = np.bincount(component)[component]  # of the component that a level is in
+    at = np.flatnonzero(level <= np.maximum(levels - 2, 0))
+    start, size = level_ptr[at], level_ptr[at + np.minimum(levels[at], 2)] - level_ptr[at]
+    first = np.where(level[at] + 2 >= levels[at], size, level_ptr[at + 1] - start)
     kept = size >= 3
-    return (level_ptr[at][kept], size[kept].astype(np.int32), first[kept].astype(np.int32), owner[kept],
-            level[at][kept].astype(np.int32))  # fmt: skip
+    return level_ptr, *(array[kept] for array in (start, size, first, component[at], level[at]))

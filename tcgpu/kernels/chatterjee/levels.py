@@ -1,19 +1,18 @@
 """`levels`: combinations of vertices from adjacent levels, each tested by its bits (Chatterjee et al., Algorithm 2).
 
-Contract: a breadth-first search (`breadth.py`, `chunks.py`) cuts the graph into chunks of two adjacent levels. The
-combinations of three vertices of a chunk whose smallest is in the first level (in a component's last chunk: anywhere)
-are the first `tests` of the lexicographic order, and every triangle is one of them in one chunk. Each is tested by its
-three bits in the chunk's adjacency matrix, and those that have all three are counted. Nothing is listed, searched or
-merged: the work is the number of combinations, whatever the edges.
+Contract: Algorithm 1 (`chunks.py`) splits the graph into chunks of two adjacent levels of a breadth-first search. The
+combinations of three vertices of a chunk that must be tested are the first `tests` in lexicographic order; every
+triangle is one of them in one chunk. A combination is a triangle if its three bits in the chunk's adjacency matrix are
+set. The work is the number of combinations, whatever the edges.
 
-A task is a stretch of one chunk's combinations. Blocks take tasks from a queue, the longest first. A chunk whose matrix
-fits into shared memory is set up there by the block, out of the chunk's edges; the others lie in global memory, and
-blocks work on both kinds at once. How the threads of a block divide a task is the paper's section VIII:
+A task is a range of one chunk's combinations. Blocks take tasks from a queue, the longest first. If a chunk's matrix
+fits shared memory, the block makes it there from the chunk's edges; the other matrices are in global memory. One launch
+works on both kinds. How the threads of a block share a task (section VIII of the paper):
 
     A   every combination was written to global memory beforehand, thread t reads the t-th
     B   one thread makes them one after the other
     C   a thread takes all that begin with the same vertex
-    D   groups of `lanes` threads take equal stretches, found by index; the lanes take neighbouring combinations, whose
+    D   groups of `lanes` threads take equal ranges, found by index; the lanes take neighbouring combinations, whose
         bits are neighbours, too: one memory access serves a whole group
 """
 
@@ -24,33 +23,31 @@ from tcgpu.engines import runtime
 from tcgpu.engines.runtime import cuda, int64, kernel, uint32, uint64
 from tcgpu.errors import GraphError
 from tcgpu.kernels import Plan, Step, enough_blocks, simulated
-from tcgpu.kernels.chatterjee import breadth
-from tcgpu.kernels.chatterjee.chunks import LAYOUTS, ROW, WORD, bits_needed, position, split, words_needed
+from tcgpu.kernels.chatterjee import breadth, chunks
+from tcgpu.kernels.chatterjee.chunks import LAYOUTS, ROW, WORD, bits_needed, position, words_needed
 from tcgpu.kernels.device.reduction import BYTES_PER_THREAD, add_block_to
 
 APPROACHES = ("A", "B", "C", "D")
 MEMORIES = ("auto", "shared", "global")
 ARRANGEMENTS = ("redundant", "one")
 ORDERS = ("longest", "given")
-FEW, MANY = 256, 1024  # threads of a block
-TASKS_PER_BLOCK = 4  # how often a block comes back for more, so that all are done at about the same time
-SMALLEST = 1 << 16  # combinations that are worth a task
-MOST_TASKS = 1 << 24
-SEARCHED = {"gpu": 1 << 33, "sim": 1 << 27}  # vertices and edges that the searches for a good root may pass
-PATIENCE = 600  # seconds that a count may take before it is refused
+THREADS, MORE_THREADS = 256, 1024  # of a block; more where the shared memory of an SM holds only one or two blocks
+TASKS_PER_BLOCK = 4  # so that all blocks end at about the same time
+MIN_TASK, MAX_TASKS = 1 << 16, 1 << 24  # combinations that are worth a task; how many tasks there may be
+SEARCH_BUDGET = {"gpu": 1 << 33, "sim": 1 << 27}  # vertices and edges that the searches for a good root may visit
+MAX_SECONDS = 600  # that a count may take before it is refused
 TEST_US = {"A": 6.0, "B": 3.2, "C": 3.2, "D": 5.0}  # microseconds of a test in the simulator
-TESTS_PER_THREAD = 10_000_000  # a second, of a GPU's thread at work beside a thousand others of its SM
-THREADS_AT_WORK = 1024  # of an SM
+TESTS_PER_SECOND = 10_000_000  # of a GPU's thread while its SM runs ACTIVE_THREADS
+ACTIVE_THREADS = 1024
 
-PARTITION = ROW * WORD  # bits of a stretch of global memory of which no two chunks have a part
-TICKET = 32  # bits in front of a matrix in shared memory: the number of the block's task
+PARTITION = ROW * WORD  # bits of a stretch of global memory that no two chunks share
+TASK_BITS = 32  # in front of a matrix in shared memory: the number of the block's task
 
-# What the kernels know of a chunk: its vertices are START..START+SIZE-1, its edges EDGES..EDGES_END-1 of `low` and
-# `high`; its matrix takes WORDS words of shared memory, or lies in global memory where that is 0; where its rows lie
-# say ZERO and STEP (see `row_of`). And what they know of a task: its CHUNK, its combinations FIRST..LAST-1, and at
-# which PLACE these were written down.
-START, SIZE, EDGES, EDGES_END, WORDS, ZERO, STEP = range(7)
-CHUNK, FIRST, LAST, PLACE = range(4)
+# Columns of the table of chunks: the vertices are START..START+SIZE-1, the edges EDGES..EDGES_END-1 of `low` and
+# `high`. The matrix takes WORDS words of shared memory, or is in global memory where that is 0. ORIGIN and STRIDE: see
+# `row_start`. Columns of the table of tasks: the combinations FIRST..LAST-1 of CHUNK, written from OFFSET on (A).
+START, SIZE, EDGES, EDGES_END, WORDS, ORIGIN, STRIDE = range(7)
+CHUNK, FIRST, LAST, OFFSET = range(4)
 
 
 METHOD = Method(
@@ -88,9 +85,9 @@ def triples(n):
 def combination(index, n):
     """The combination i < j < k at an index of the lexicographic order of all triples of 0..n-1.
 
-    From the end, the order counts up: of the last C(c, 3) triples all begin with one of the last c vertices.
+    Counted from the end: the last C(c, 3) triples are those of the last c vertices.
     """
-    left = triples(n) - index  # this triple and those behind it
+    left = triples(n) - index  # this triple and those after it
     low, high = int64(2), n  # the triples of `low` vertices are fewer than `left`, those of `high` are not
     while high - low > 1:
         middle = (low + high) >> 1
@@ -112,113 +109,112 @@ def combination(index, n):
 
 
 @cuda.jit(device=True)
-def row_of(i, zero, step, fall):
-    """Where row i would have its bit of column 0: one row is `step` from the next, and `fall` less with each."""
-    return zero + i * step - fall * (i * (i + 1) >> 1)
+def row_start(i, origin, stride, shrink):
+    """The index of the bit of row i and column 0: row 1 is `stride - shrink` bits after row 0, row 2 `shrink` less."""
+    return origin + i * stride - shrink * (i * (i + 1) >> 1)
 
 
 @cuda.jit(device=True)
-def bit_at(bits, place):
-    return bits[uint64(place >> 5)] >> uint32(place & 31) & 1
+def bit_at(bits, index):
+    return bits[uint64(index >> 5)] >> uint32(index & 31) & 1
 
 
 @cuda.jit(device=True)
-def test_stretch(bits, zero, step, fall, n, first, last, lane, lanes, skip):
-    """How many of a chunk's combinations first..last-1 are triangles, of those that fall to one lane.
+def test_range(bits, origin, stride, shrink, n, first, last, lane, lanes, skip):
+    """How many of the chunk's combinations first..last-1 are triangles, of those that this lane tests.
 
-    zero, step, fall: where the rows of the chunk's matrix lie. With `skip`, all combinations whose first two vertices
-    are not joined are passed over at once; without, each is tested.
+    origin, stride, shrink: see `row_start`. skip: skip all combinations whose first two vertices are not joined.
 
-    Of a row of combinations, in which only the third vertex k changes, a lane takes every 32nd. From one to the next,
-    the two bits that depend on k lie at the same places of the next words: a test is two loads, two shifts and an AND.
+    While only the third vertex k changes, a lane takes every 32nd combination. The two bits that depend on k then lie
+    at the same places of the next words: a test is two loads, two shifts and an AND.
     """
     count = int64(0)
     left = last - first
     if left <= 0:
         return count
     i, j, k = combination(first, n)
-    here, there = row_of(i, zero, step, fall), row_of(j, zero, step, fall)
+    row_i, row_j = row_start(i, origin, stride, shrink), row_start(j, origin, stride, shrink)
     while left > 0:
         length = min(left, n - k)
-        joined = bit_at(bits, here + j)
+        joined = bit_at(bits, row_i + j)
         if joined or not skip:
             found = uint32(0)
-            ahead = lane
-            while ahead < min(length, WORD):
-                near, far = here + k + ahead, there + k + ahead
-                p, q = uint64(near >> 5), uint64(far >> 5)
-                end = uint64((near >> 5) + ((length - ahead + WORD - 1) >> 5))
-                right, further = uint32(near & 31), uint32(far & 31)
-                while p < end:
-                    found += bits[p] >> right & bits[q] >> further & joined
+            t = lane
+            while t < min(length, WORD):
+                bit_i, bit_j = row_i + k + t, row_j + k + t
+                p, q = uint64(bit_i >> 5), uint64(bit_j >> 5)
+                p_end = uint64((bit_i >> 5) + ((length - t + WORD - 1) >> 5))
+                shift_i, shift_j = uint32(bit_i & 31), uint32(bit_j & 31)
+                while p < p_end:
+                    found += bits[p] >> shift_i & bits[q] >> shift_j & joined
                     p += 1
                     q += 1
-                ahead += lanes
+                t += lanes
             count += found
         left -= length
         j += 1
         if j == n - 1:
             i += 1
-            here += step - fall * i
+            row_i += stride - shrink * i
             j = i + 1
-            there = here
-        there += step - fall * j
+            row_j = row_i
+        row_j += stride - shrink * j
         k = j + 1
     return count
 
 
 @cuda.jit(device=True)
-def test_task(bits, zero, step, fall, n, first, last, lanes, groups, parts, skip):
-    """How many of a chunk's combinations first..last-1 are triangles, of those that fall to this thread.
+def test_task(bits, origin, stride, shrink, n, first, last, lanes, groups, parts, skip):
+    """How many of the chunk's combinations first..last-1 are triangles, of those that this thread tests.
 
-    Groups of `lanes` threads take the parts one by one. There are `parts` equal ones, or if that is 0, one for each
-    vertex that a combination may begin with.
+    Groups of `lanes` threads take parts of the range in turn: `parts` equal ones, or if that is 0, one for each vertex
+    that a combination may begin with.
     """
     count = int64(0)
     group, lane = cuda.threadIdx.x // lanes, cuda.threadIdx.x % lanes
     end_part = parts if parts else n
-    part = group if group < groups else end_part  # threads are left over where `lanes` does not divide the block
+    part = group if group < groups else end_part  # threads are left over if `lanes` does not divide the block
     while part < end_part:
         if parts:
             begin, end = first + (last - first) * part // parts, first + (last - first) * (part + 1) // parts
         else:
             begin = max(first, triples(n) - triples(n - part))
             end = min(last, triples(n) - triples(n - part - 1))
-        count += test_stretch(bits, zero, step, fall, n, begin, end, lane, lanes, skip)
+        count += test_range(bits, origin, stride, shrink, n, begin, end, lane, lanes, skip)
         part += groups
     return count
 
 
 @cuda.jit(device=True)
-def set_edges(bits, zero, step, fall, start, low, high, first, last, thread, threads):
-    """The threads set the bits of the edges first..last-1, between vertices of the chunk that begins at `start`."""
+def set_edges(bits, origin, stride, shrink, start, low, high, first, last, thread, threads):
+    """Set the bits of the edges first..last-1 in the matrix of the chunk that begins at vertex `start`."""
     e = first + thread
     while e < last:
-        place = row_of(low[e] - start, zero, step, fall) + high[e] - start
-        cuda.atomic.or_(bits, place >> 5, 1 << uint32(place & 31))
+        bit = row_start(low[e] - start, origin, stride, shrink) + high[e] - start
+        cuda.atomic.or_(bits, bit >> 5, 1 << uint32(bit & 31))
         e += threads
 
 
 @cuda.jit(device=True)
-def set_up(shared, chunks, chunk, fall, low, high):
-    """Make a chunk's matrix in shared memory. It may be used when this returns."""
+def make_matrix(shared, chunks, chunk, shrink, low, high):
+    """Make a chunk's matrix in shared memory."""
     word = cuda.threadIdx.x
     while word < chunks[chunk, WORDS]:
-        shared[TICKET // WORD + word] = 0
+        shared[TASK_BITS // WORD + word] = 0
         word += cuda.blockDim.x
     cuda.syncthreads()
-    set_edges(shared, chunks[chunk, ZERO], chunks[chunk, STEP], fall, chunks[chunk, START], low, high,
+    set_edges(shared, chunks[chunk, ORIGIN], chunks[chunk, STRIDE], shrink, chunks[chunk, START], low, high,
               chunks[chunk, EDGES], chunks[chunk, EDGES_END], cuda.threadIdx.x, cuda.blockDim.x)  # fmt: skip
     cuda.syncthreads()
 
 
 @cuda.jit(device=True)
 def next_task(shared, queue, tasks):
-    """The number of the task that this block takes; `tasks` or more if none is left.
+    """The number of the task that this block takes next; `tasks` or more if none is left.
 
-    Every block asks once in vain. So the counter is back at 0, where it wraps, when the last one has.
+    Each block gets one number past the last task. So after the last block has, the counter has wrapped to 0.
     """
-    cuda.syncthreads()  # nobody needs the shared memory of the task before any more
+    cuda.syncthreads()  # no thread reads the matrix of the task before any more
     if cuda.threadIdx.x == 0:
         shared[0] = cuda.atomic.inc(queue, 0, tasks + cuda.gridDim.x - 1)
     cuda.syncthreads()
@@ -226,32 +222,32 @@ def next_task(shared, queue, tasks):
 
 
 @kernel("void(int64[:, ::1], int32[::1], int32[::1], uint32[::1], int64)")
-def matrix_kernel(chunks, low, high, bits, fall):
-    """Set the bits of the chunks that lie in global memory."""
+def matrix_kernel(chunks, low, high, bits, shrink):
+    """Set the bits of the matrices in global memory."""
     thread, threads = cuda.grid(1), cuda.gridsize(1)
     for chunk in range(chunks.shape[0]):
         if not chunks[chunk, WORDS]:
-            zero, step, start = chunks[chunk, ZERO], chunks[chunk, STEP], chunks[chunk, START]
+            origin, stride, start = chunks[chunk, ORIGIN], chunks[chunk, STRIDE], chunks[chunk, START]
             first, last = chunks[chunk, EDGES], chunks[chunk, EDGES_END]
-            set_edges(bits, zero, step, fall, start, low, high, first, last, thread, threads)
+            set_edges(bits, origin, stride, shrink, start, low, high, first, last, thread, threads)
 
 
 @kernel(
     "void(int64[:, ::1], int64[:, ::1], int32[::1], int32[::1], uint32[::1], int64, int64, int64, int64, int64, "
     "uint32[::1], int64[::1])"
 )
-def levels_kernel(chunks, tasks, low, high, bits, fall, lanes, groups, parts, skip, queue, total):
+def levels_kernel(chunks, tasks, low, high, bits, shrink, lanes, groups, parts, skip, queue, total):
     shared = cuda.shared.array(0, uint32)
     count = int64(0)
     task = next_task(shared, queue, tasks.shape[0])
     while task < tasks.shape[0]:
         chunk, first, last = tasks[task, CHUNK], tasks[task, FIRST], tasks[task, LAST]
-        n, zero, step = chunks[chunk, SIZE], chunks[chunk, ZERO], chunks[chunk, STEP]
+        n, origin, stride = chunks[chunk, SIZE], chunks[chunk, ORIGIN], chunks[chunk, STRIDE]
         if chunks[chunk, WORDS]:
-            set_up(shared, chunks, chunk, fall, low, high)
-            count += test_task(shared, zero, step, fall, n, first, last, lanes, groups, parts, skip)
+            make_matrix(shared, chunks, chunk, shrink, low, high)
+            count += test_task(shared, origin, stride, shrink, n, first, last, lanes, groups, parts, skip)
         else:
-            count += test_task(bits, zero, step, fall, n, first, last, lanes, groups, parts, skip)
+            count += test_task(bits, origin, stride, shrink, n, first, last, lanes, groups, parts, skip)
         task = next_task(shared, queue, tasks.shape[0])
     add_block_to(total, count)
 
@@ -261,29 +257,29 @@ def levels_kernel(chunks, tasks, low, high, bits, fall, lanes, groups, parts, sk
 
 @kernel("void(int64[:, ::1], int64[:, ::1], int32[::1], int32[::1], int32[::1])")
 def write_kernel(chunks, tasks, one, two, three):
-    """Write down every combination of every task, the first of each at the task's place."""
+    """Write every combination of every task, those of a task from its OFFSET on."""
     task = cuda.blockIdx.x
     while task < tasks.shape[0]:
         first, n = tasks[task, FIRST], chunks[tasks[task, CHUNK], SIZE]
-        place, t = tasks[task, PLACE], int64(cuda.threadIdx.x)
+        offset, t = tasks[task, OFFSET], int64(cuda.threadIdx.x)
         while first + t < tasks[task, LAST]:
             i, j, k = combination(first + t, n)
-            one[place + t] = i
-            two[place + t] = j
-            three[place + t] = k
+            one[offset + t] = i
+            two[offset + t] = j
+            three[offset + t] = k
             t += cuda.blockDim.x
         task += cuda.gridDim.x
 
 
 @cuda.jit(device=True)
-def test_written(bits, zero, step, fall, one, two, three, first, last):
-    """How many of the combinations written at first..last-1 are triangles, of those that fall to this thread."""
+def test_written(bits, origin, stride, shrink, one, two, three, first, last):
+    """How many of the combinations written at first..last-1 are triangles, of those that this thread tests."""
     count = int64(0)
     p = first + cuda.threadIdx.x
     while p < last:
         j, k = two[p], three[p]
-        here, there = row_of(one[p], zero, step, fall), row_of(j, zero, step, fall)
-        count += bit_at(bits, here + j) & bit_at(bits, here + k) & bit_at(bits, there + k)
+        row_i, row_j = row_start(one[p], origin, stride, shrink), row_start(j, origin, stride, shrink)
+        count += bit_at(bits, row_i + j) & bit_at(bits, row_i + k) & bit_at(bits, row_j + k)
         p += cuda.blockDim.x
     return count
 
@@ -292,19 +288,19 @@ def test_written(bits, zero, step, fall, one, two, three, first, last):
     "void(int64[:, ::1], int64[:, ::1], int32[::1], int32[::1], uint32[::1], int64, "
     "int32[::1], int32[::1], int32[::1], uint32[::1], int64[::1])"
 )
-def written_kernel(chunks, tasks, low, high, bits, fall, one, two, three, queue, total):
+def written_kernel(chunks, tasks, low, high, bits, shrink, one, two, three, queue, total):
     shared = cuda.shared.array(0, uint32)
     count = int64(0)
     task = next_task(shared, queue, tasks.shape[0])
     while task < tasks.shape[0]:
-        chunk, first = tasks[task, CHUNK], tasks[task, PLACE]
+        chunk, first = tasks[task, CHUNK], tasks[task, OFFSET]
         last = first + tasks[task, LAST] - tasks[task, FIRST]
-        zero, step = chunks[chunk, ZERO], chunks[chunk, STEP]
+        origin, stride = chunks[chunk, ORIGIN], chunks[chunk, STRIDE]
         if chunks[chunk, WORDS]:
-            set_up(shared, chunks, chunk, fall, low, high)
-            count += test_written(shared, zero, step, fall, one, two, three, first, last)
+            make_matrix(shared, chunks, chunk, shrink, low, high)
+            count += test_written(shared, origin, stride, shrink, one, two, three, first, last)
         else:
-            count += test_written(bits, zero, step, fall, one, two, three, first, last)
+            count += test_written(bits, origin, stride, shrink, one, two, three, first, last)
         task = next_task(shared, queue, tasks.shape[0])
     add_block_to(total, count)
 
@@ -314,26 +310,18 @@ def written_kernel(chunks, tasks, low, high, bits, fall, one, two, three, queue,
 
 @METHOD.planner
 def plan(graph, *, threads, blocks, lanes, approach, memory, layout, arrangement, schedule, piece, roots, skip):
-    """Algorithm 1, and the tasks that Algorithm 2 makes of its chunks.
-
-    threads: without a number, FEW, or MANY where an SM's shared memory holds but a block or two. lanes: how many of
-    them take neighbouring combinations (approach D). memory: where the chunks' bits live: "shared", "global", or as
-    they fit. arrangement: in global memory, "one" matrix for all or a "redundant" one for each chunk. schedule: the
-    "longest" task first, or as they are "given". piece: the most combinations of a task; 0 for so many that every block
-    finds a few tasks. roots: the most that are tried for a component. skip: pass over all combinations whose first two
-    vertices are not joined: exact, but no longer the paper's algorithm.
-    """
+    """`skip` skips all combinations whose first two vertices are not joined: exact, but not the paper's algorithm."""
     check_choice("skip", skip, (False,) if approach == "A" else (False, True))
-    chunks = cut(graph, layout, roots)
-    low, high, edge_ptr = edges_by_level(graph, chunks)
-    work = effort(chunks, edge_ptr, skip)
-    table, bits = describe(chunks, edge_ptr, memory, arrangement)
+    split = split_for_device(graph, layout, roots)
+    low, high, edge_ptr = edges_by_level(graph, split)
+    work = effort(split, edge_ptr, skip)
+    table, bits = chunk_table(split, edge_ptr, memory, arrangement)
     shared = 4 * (1 + int(table[:, WORDS].max(initial=0)))
-    threads = threads or (MANY if 4 * shared > runtime.facts().shared_per_sm else FEW)
+    threads = threads or (MORE_THREADS if 4 * shared > runtime.facts().shared_per_sm else THREADS)
     lanes = min(lanes, threads)
-    check_patience(chunks, work, threads, blocks, approach)
-    piece = piece or max(SMALLEST, -(-chunks.total_tests // (blocks * TASKS_PER_BLOCK)))
-    tasks = divide(chunks.tests, None if approach in "BC" else piece, schedule)
+    check_duration(split, work, threads, blocks, approach)
+    piece = piece or max(MIN_TASK, -(-split.total_tests // (blocks * TASKS_PER_BLOCK)))
+    tasks = task_table(split.tests, None if approach in "BC" else piece, schedule)
     blocks = enough_blocks(blocks, len(tasks), 1)
     copied = {"chunks": table, "tasks": tasks, "low": low, "high": high}
     created = {"bits": (words_needed(bits), np.uint32, 0), "queue": (1, np.uint32, 0)}
@@ -341,7 +329,7 @@ def plan(graph, *, threads, blocks, lanes, approach, memory, layout, arrangement
     matrix = ("low", "high", "bits", int(layout != "matrix"))
     setup = [Step(matrix_kernel, blocks, threads, ("chunks", *matrix))] if bits else []
     if approach == "A":
-        written = dict.fromkeys(("one", "two", "three"), (int(chunks.tests.sum()), np.int32, None))
+        written = dict.fromkeys(("one", "two", "three"), (int(split.tests.sum()), np.int32, None))
         created |= written
         setup.append(Step(write_kernel, blocks, threads, ("chunks", "tasks", *written)))
         step = Step(written_kernel, blocks, threads, ("chunks", "tasks", *matrix, *written, "queue", "total"), shared)
@@ -354,118 +342,92 @@ def plan(graph, *, threads, blocks, lanes, approach, memory, layout, arrangement
     return Plan("levels", copied, created, [step], setup=setup, work=int(microseconds))
 
 
-def cut(graph, layout="s-utm", roots=256):
-    """Algorithm 1: the Split of the graph for the device's shared memory. On a GPU, all roots are tried at once."""
-    device = runtime.facts()
-    shared = {"shared_bits": 8 * device.shared_per_block - TICKET, "machines": device.sms, "layout": layout}
-    roots = worth_trying(graph, roots)
-    if runtime.engine() == "gpu":
-        search = breadth.Search(graph)
-        roots = best_roots(search, **shared, most=roots)
-        return split(graph, **shared, roots=roots, search=search)
-    return split(graph, **shared, roots=roots)
+def split_for_device(graph, layout="s-utm", roots=256):
+    """Algorithm 1 for the device's shared memory; fewer roots of a graph whose searches would take long."""
+    device, engine = runtime.facts(), runtime.engine()
+    return chunks.split(
+        graph,
+        shared_bits=8 * device.shared_per_block - TASK_BITS,
+        machines=device.sms,
+        layout=layout,
+        roots=max(1, min(roots, SEARCH_BUDGET[engine] // (1 + graph.n + 2 * graph.m))),
+        search=(breadth if engine == "gpu" else chunks).Search(graph),
+    )
 
 
-def worth_trying(graph, roots):
-    """So many roots, or fewer of a graph whose searches would take long; at least one."""
-    return max(1, min(roots, SEARCHED[runtime.engine()] // (1 + graph.n + 2 * graph.m)))
+def edges_by_level(graph, split):
+    """The edges as positions (low < high) in `split.order`, such that the edges of each chunk are contiguous.
 
-
-def best_roots(search, shared_bits, machines, layout, most):
-    """The best root of each component that does not fit shared memory, of up to `most` that are tried (int32).
-
-    What makes one better is what `chunks.cost` says; of equals, the one with fewer combinations to test.
+    First the edges inside level 0, then those to level 1, then those inside level 1, ... Returns low, high, and the
+    offsets where the edges inside and those out of each level begin.
     """
-    component, _ = search.forest()
-    best = []
-    for large in np.flatnonzero(bits_needed(np.bincount(component), layout) > shared_bits):
-        members = np.flatnonzero(component == large)
-        tried = members[np.linspace(0, members.size - 1, min(most, members.size)).astype(np.int64)]
-        too_large, bits, tests, levels = search.scores(tried, shared_bits, layout).T
-        fitting = np.maximum(levels - 1, 1) - too_large
-        waste = shared_bits * machines * -(-fitting // machines) - bits
-        best.append(tried[np.lexsort((tests, waste, too_large))[0]])
-    return np.array(best, np.int32)
-
-
-def edges_by_level(graph, chunks):
-    """The edges as places (low < high) in the order of the chunks, so that those of any chunk lie together.
-
-    First the edges inside a level, then those to the next one, then those inside that, ... Returns low, high, and where
-    the edges inside and those out of each level begin.
-    """
-    one, two = (chunks.place[end] for end in graph.edges())
+    one, two = (split.place[end] for end in graph.edges())
     low, high = np.minimum(one, two), np.maximum(one, two)
-    levels = chunks.level_ptr.size - 1
-    level = np.repeat(np.arange(levels), np.diff(chunks.level_ptr))
+    levels = split.level_ptr.size - 1
+    level = np.repeat(np.arange(levels), np.diff(split.level_ptr))
     key = 2 * level[low] + (level[low] < level[high])
     order = np.argsort(key, kind="stable")
     return low[order], high[order], np.searchsorted(key[order], np.arange(2 * levels + 1))
 
 
-def describe(chunks, edge_ptr, memory, arrangement):
+def chunk_table(split, edge_ptr, memory, arrangement):
     """The table of chunks that the kernels read, and how many bits of global memory the matrices take."""
-    fits = chunks.fits & (memory != "global")
+    fits = split.fits & (memory != "global")
     if memory == "shared" and not fits.all():
         raise GraphError(
-            f"{np.count_nonzero(~fits)} of {len(chunks)} chunks are too large for shared memory, the largest of "
-            f"{chunks.size.max():,} vertices: take memory='auto'"
+            f"{np.count_nonzero(~fits)} of {len(split)} chunks are too large for shared memory, the largest of "
+            f"{split.size.max():,} vertices: take memory='auto'"
         )
-    first, last = (
-        np.searchsorted(chunks.level_ptr, chunks.start + more, side="right") - 1 for more in (0, chunks.size - 1)
-    )
-    table = np.zeros((len(chunks), 7), np.int64)
-    table[:, START], table[:, SIZE] = chunks.start, chunks.size
-    table[:, EDGES], table[:, EDGES_END] = edge_ptr[2 * first], edge_ptr[2 * last + 1]
-    table[:, WORDS] = np.where(fits, words_needed(chunks.bits), 0)
-    rows, offset, begin, bits = chunks.size.astype(np.int64), 0, 0, 0
+    first, last = (np.searchsorted(split.level_ptr, v, side="right") - 1
+                   for v in (split.start, split.start + split.size - 1))  # fmt: skip
+    rows, offset, begin, bits = split.size, 0, 0, 0
     if not fits.all() and arrangement == "one":
-        bits = bits_needed(chunks.n, chunks.layout)
-        rows, offset = np.where(fits, rows, chunks.n), np.where(fits, 0, chunks.start)
+        bits = bits_needed(split.n, split.layout)
+        rows, offset = np.where(fits, rows, split.n), np.where(fits, 0, split.start)
     elif not fits.all():
-        taken = np.where(fits, 0, -(-chunks.bits // PARTITION) * PARTITION)
+        taken = np.where(fits, 0, -(-split.bits // PARTITION) * PARTITION)
         begin, bits = np.cumsum(taken) - taken, int(taken.sum())
-    table[:, ZERO] = np.where(fits, TICKET, begin) + position(offset, offset, rows, chunks.layout)
-    table[:, STEP] = position(offset + 1, offset, rows, chunks.layout) - position(offset, offset, rows, chunks.layout)
-    table[:, STEP] += chunks.layout != "matrix"  # row 1 has fallen already
+    row_0, row_1 = (position(offset + row, offset, rows, split.layout) for row in (0, 1))
+    table = np.empty((len(split), 7), np.int64)
+    table[:, START], table[:, SIZE] = split.start, split.size
+    table[:, EDGES], table[:, EDGES_END] = edge_ptr[2 * first], edge_ptr[2 * last + 1]
+    table[:, WORDS] = np.where(fits, words_needed(split.bits), 0)
+    table[:, ORIGIN] = np.where(fits, TASK_BITS, begin) + row_0
+    table[:, STRIDE] = row_1 - row_0 + (split.layout != "matrix")
     return table, bits
 
 
-def effort(chunks, edge_ptr, skip):
-    """How many combinations there are to test; with `skip`, about how many pairs and then combinations."""
+def effort(split, edge_ptr, skip):
+    """How many combinations are tested; with `skip`, about how many pairs and then combinations."""
     if not skip:
-        return chunks.total_tests
-    size, first = chunks.size.astype(np.int64), chunks.first.astype(np.int64)
-    return int((size * first).sum() + edge_ptr[-1] * size.max(initial=0))
+        return split.total_tests
+    return int((split.size * split.first).sum() + edge_ptr[-1] * split.size.max(initial=0))
 
 
-def divide(tests, piece, schedule):
+def task_table(tests, piece, schedule):
     """The table of tasks that the kernels read: equal parts of each chunk's combinations, none of more than `piece`."""
     parts = np.ones(tests.size, np.int64) if piece is None else -(-tests // piece)
-    if parts.sum() > MOST_TASKS:
-        raise GraphError(f"{parts.sum():,} tasks are more than {MOST_TASKS:,}: take a larger piece than {piece:,}")
+    if parts.sum() > MAX_TASKS:
+        raise GraphError(f"{parts.sum():,} tasks are more than {MAX_TASKS:,}: take a larger piece than {piece:,}")
     chunk = np.repeat(np.arange(tests.size), parts)
     part = np.arange(chunk.size) - np.repeat(np.cumsum(parts) - parts, parts)
-    tasks = np.empty((chunk.size, 4), np.int64)
     share, more = tests // parts, tests % parts  # the first `more` parts of a chunk have one combination more
-    tasks[:, CHUNK], tasks[:, FIRST] = chunk, part * share[chunk] + np.minimum(part, more[chunk])
-    tasks[:, LAST] = tasks[:, FIRST] + share[chunk] + (part < more[chunk])
-    sizes = tasks[:, LAST] - tasks[:, FIRST]
-    tasks[:, PLACE] = np.cumsum(sizes) - sizes
+    first = part * share[chunk] + np.minimum(part, more[chunk])
+    sizes = share[chunk] + (part < more[chunk])
+    tasks = np.stack((chunk, first, first + sizes, np.cumsum(sizes) - sizes), axis=1)
     return tasks[np.argsort(-sizes, kind="stable")] if schedule == "longest" else tasks
 
 
-def check_patience(chunks, work, threads, blocks, approach):
-    """GraphError, before anything is launched, if a GPU would be busy for too long."""
+def check_duration(split, work, threads, blocks, approach):
+    """GraphError, before any launch, if a GPU would take longer than MAX_SECONDS."""
     if runtime.engine() == "sim":
-        return  # Plan knows how long the simulator takes
-    each = 1 if approach == "B" else threads
-    device = runtime.facts()
-    seconds = work / TESTS_PER_THREAD / min(each * blocks, THREADS_AT_WORK * device.sms)
+        return  # Plan checks how long the simulator takes
+    busy = 1 if approach == "B" else threads  # of a block
+    seconds = work / TESTS_PER_SECOND / min(busy * blocks, ACTIVE_THREADS * runtime.facts().sms)
     if approach in "BC" and work:
-        seconds = max(seconds, work * (int(max(chunks.tests)) / chunks.total_tests) / TESTS_PER_THREAD / each)
-    if seconds > PATIENCE:
+        seconds = max(seconds, work * (int(max(split.tests)) / split.total_tests) / TESTS_PER_SECOND / busy)
+    if seconds > MAX_SECONDS:
         raise GraphError(
             f"levels would take about {simulated.duration(seconds)} on this GPU to test {work:,} combinations: "
-            "take skip=True, which passes over most of them, or another method"
+            "take skip=True, which skips most of them, or another method"
         )
