@@ -80,7 +80,7 @@ def choose(
 def choose_for_edges(graph: Any, method: str | None, engine: str | None, order: str | None) -> Method:
     """Return the method that finds the triangles of edges; without a name, what is fastest for the graph's size."""
     name = fastest(engine) if method is None else method
-    if method is None and name == "adaptive" and isinstance(graph, Graph) and support.is_middling(graph):
+    if method is None and name == "adaptive" and isinstance(graph, Graph) and support.are_bitmaps_faster(graph):
         name = f"bitmap_{support.fastest(graph)}"
     return choose(name, engine, order)
 

@@ -146,14 +146,14 @@ def test_trusses(name, large):
 @pytest.mark.parametrize("few", [0, 20_000])
 @pytest.mark.parametrize("order", ["natural", "degree"])
 def test_trusses_counted_anew(few, order, large, monkeypatch):
-    monkeypatch.setattr(k_truss, "MIDDLING", (0, few))
+    monkeypatch.setattr(k_truss, "BITMAP_EDGES", (0, few))
     monkeypatch.setattr(k_truss, "prepare", lambda graph, wish: graph.ordered("degree" if wish == "auto" else wish))
     own = graph("R-MAT").ordered(order)
     for k in (3, 5, 12):
         assert np.array_equal(k_truss.peel(own, k), truss.peel(own, k))
     if few:
         smaller = generate.rmat(10)
-        monkeypatch.setattr(k_truss, "MIDDLING", (0, smaller.m // 3))
+        monkeypatch.setattr(k_truss, "BITMAP_EDGES", (0, smaller.m // 3))
         assert np.array_equal(k_truss.numbers(smaller), truss.numbers(smaller))
 
 

@@ -17,15 +17,17 @@ from tcgpu import EngineError, Graph, GraphError, MethodError, cpu
 from tcgpu.cpu import truss
 from tcgpu.engines import runtime
 from tcgpu.engines.simulator import simulate
+from tcgpu.kernels import Plan
 from tcgpu.kernels.bisson_fatica import k_truss, support
 
-METHODS = list(support.METHODS)
-TINY = ((2, 32, 1), (5, 64, 2), (support.HIGHEST, 96, 3))  # coarse bits, and all three sizes, on small graphs
+METHODS = list(support.SHAPES)
+ALL = support.MAX_INT32  # rows: columns of any length
+TINY = ((2, 32, 1), (5, 64, 2), (ALL, 96, 3))  # coarse bits, and all three launches, on small graphs
 KNOBS = {
-    "thread": [{}, {"threads": 1, "blocks": 1}, {"threads": 33, "blocks": 3}],
-    "warp": [{}, {"threads": 1, "blocks": 1, "coarse": 1}, {"threads": 100, "blocks": 3, "coarse": 2}],
-    "block_shared": [{}, {"sizes": TINY}, {"threads": 33, "blocks": 3, "sizes": TINY}],
-    "block_global": [{"threads": 64, "blocks": 3}, {"threads": 1, "blocks": 1, "coarse": 1}],
+    "thread": [{}, {"shapes": [(ALL, 1, 0)], "blocks": 1}, {"shapes": [(ALL, 33, 0)], "blocks": 3}],
+    "warp": [{}, {"shapes": [(ALL, 32, 1)], "blocks": 1}, {"shapes": [(ALL, 128, 2)], "blocks": 3}],
+    "block_shared": [{}, {"shapes": TINY}, {"shapes": [(rows, 64, 1) for rows, *_ in TINY], "blocks": 3}],
+    "block_global": [{"shapes": [(ALL, 64, 4096)], "blocks": 3}, {"shapes": [(ALL, 32, 1)], "blocks": 1}],
 }
 
 
@@ -78,16 +80,14 @@ def large_ones(monkeypatch):
     prepare = k_truss.prepare
 
     def ordered(order, few=0):
-        monkeypatch.setattr(k_truss, "MIDDLING", (0, few))
+        monkeypatch.setattr(k_truss, "BITMAP_EDGES", (0, few))
         monkeypatch.setattr(k_truss, "prepare", lambda graph, wish: prepare(graph, order if wish == "auto" else wish))
         return GRAPHS["R-MAT"]
 
     def no_room():
-        monkeypatch.setattr(support.SupportPlan, "allocate", None)
-        sizes = {"adaptive": 2**62}
-        real = support.SupportPlan.device_bytes
-        taken = property(lambda plan: sizes.get(plan.method) or real.fget(plan))
-        monkeypatch.setattr(support.SupportPlan, "device_bytes", taken)
+        real = Plan.device_bytes
+        needed = property(lambda plan: 2**62 if plan.method == "adaptive" else real.fget(plan))
+        monkeypatch.setattr(Plan, "device_bytes", needed)
 
     ordered.no_room = no_room
     return ordered
@@ -134,7 +134,7 @@ class TestInTheSimulator:
         edges = data.draw(st.lists(pairs, max_size=40)) if n else []
         graph = Graph.from_edges(*np.array(edges, np.int64).reshape(-1, 2).T, n)
         wanted = numbers_of_networkx(graph)
-        assert np.array_equal(support.plan(graph, "block_shared", sizes=TINY).count(), brute_force(graph))
+        assert np.array_equal(support.plan(graph, "block_shared", shapes=TINY).count(), brute_force(graph))
         assert np.array_equal(k_truss.numbers(graph), wanted)
         assert np.array_equal(k_truss.peel(graph, 4), wanted >= 4)
 
@@ -173,7 +173,7 @@ class TestInTheSimulator:
         wanted = truss.numbers(graph)
         for k in share(range(3, int(wanted.max()) + 2), few, of=4):
             plan = k_truss.plan(graph, k)
-            assert isinstance(plan, k_truss.TrussAnew) is (graph.m > few)
+            assert isinstance(plan, k_truss.RecountingPlan) is (graph.m > few)
             assert np.array_equal(plan.count() == 0, wanted >= k)
             assert np.array_equal(k_truss.peel(graph, k), wanted >= k)
             assert plan.rounds == 1 or k > 3
@@ -193,7 +193,7 @@ class TestInTheSimulator:
         graph = large_ones("degree")
         large_ones.no_room()
         plan = k_truss.plan(graph, 4)
-        assert isinstance(plan, k_truss.TrussPlan) and plan.start
+        assert isinstance(plan, k_truss.UpdatingPlan) and plan.start
         assert np.array_equal(plan.count() == 0, truss.numbers(graph) >= 4)
 
     def test_numbers_skip_what_no_edge_is_too_weak_for(self):
@@ -210,7 +210,7 @@ class TestInTheSimulator:
             stays = supports >= 0
             weak = np.zeros(graph.n, np.int32)
             weak[graph.col_of[~stays]] = 7
-            state = np.zeros(support.STATE, np.int32)
+            state = np.zeros(support.STATE_SIZE, np.int32)
             state[support.ROUND] = 7
             args = (graph.col_ptr, length, rows, supports, origin, weak, state)
             simulate(k_truss.compact.py_func, 2, 64, args, seed=seed)
@@ -220,7 +220,7 @@ class TestInTheSimulator:
                 wanted = np.flatnonzero(stays & (graph.col_of == j))
                 assert np.array_equal(origin[here], wanted) and np.array_equal(rows[here], graph.row_idx[wanted])
                 assert (supports[here] >= 0).all()
-                assert (supports[here.stop : graph.col_ptr[j + 1]] == k_truss.GONE).all()
+                assert (supports[here.stop : graph.col_ptr[j + 1]] == k_truss.REMOVED).all()
 
     def test_broken_triangles_count_once_however_many_of_their_edges_are_weak(self):
         """A clique of four of whose six edges some go: what stays loses one for each triangle with one that goes."""
@@ -268,13 +268,13 @@ def updated(graph, method, weak, edges):
     plan = k_truss.plan(graph, 5, method=method)
     plan.allocate()
     supports = plan.arrays["support"]
-    supports[:] = [k_truss.MARKED if edge in weak else 2 for edge in edges]
+    supports[:] = [k_truss.WEAK_NOW if edge in weak else 2 for edge in edges]
     columns = [j for edge, (_, j) in enumerate(edges) if supports[edge] < 0]
-    plan.arrays["weak"][columns] = plan.arrays["near"][columns] = 1
-    plan.run(support.begin_round, 1, "state", 1)
-    plan.run(k_truss.mark_near, 1, "col_of", "row_idx", "support", "weak", "near", "state")
-    plan.listing.run(plan.arrays)
-    for step in plan.update:
+    plan.arrays["weak"][columns] = plan.arrays["affected"][columns] = 1
+    plan.run(support.begin_round, 1, round=1)
+    plan.run(k_truss.mark_affected, graph.m)
+    plan.counting.listing.run(plan.arrays)
+    for step in plan.counting.walks:
         step.run(plan.arrays)
     return supports
 
@@ -314,10 +314,10 @@ class TestOnAGpu:
     @pytest.mark.parametrize("order", ["natural", "degree", "random"])
     @pytest.mark.parametrize("few", [0, 50_000, 400_000])
     def test_a_large_graph_counted_anew(self, monkeypatch, few, order):
-        monkeypatch.setattr(k_truss, "MIDDLING", (0, few))
+        monkeypatch.setattr(k_truss, "BITMAP_EDGES", (0, few))
         graph = tcgpu.generate.rmat(15, seed=2).ordered(order)
         wanted = truss.numbers(graph)
-        assert isinstance(k_truss.plan(k_truss.prepare(graph, "natural"), 8), k_truss.TrussAnew)
+        assert isinstance(k_truss.plan(k_truss.prepare(graph, "natural"), 8), k_truss.RecountingPlan)
         for k in (3, 4, 8, 30):
             assert np.array_equal(k_truss.peel(graph, k), wanted >= k)
         if few:
@@ -338,8 +338,8 @@ class TestOnAGpu:
 
     def test_shared_memory_has_as_many_words_as_the_device_gives(self):
         graph = tcgpu.generate.rmat(16, seed=4)
-        sizes = [(*size[:2], 1 << 20) for size in support.SIZES]
-        plan = support.plan(graph, "block_shared", sizes=sizes)
+        shapes = [(*shape[:2], 1 << 20) for shape in support.SHAPES["block_shared"]]
+        plan = support.plan(graph, "block_shared", shapes=shapes)
         plan.steps = [replace(step, blocks=min(step.blocks, 64)) for step in plan.steps]
         assert np.array_equal(plan.count(), cpu.support(graph))
 
@@ -364,7 +364,7 @@ def test_graphs_between_two_sizes_are_for_the_bitmaps(monkeypatch):
     for graph, bitmap in ((GRAPHS["wheel"], "bitmap_block_shared"), (tcgpu.generate.road(5, 5), "bitmap_thread")):
         m = graph.m
         for sizes, name in (((m, m + 9), "adaptive"), ((m - 1, m), bitmap), ((0, m - 1), "adaptive")):
-            monkeypatch.setattr(support, "MIDDLING", sizes)
+            monkeypatch.setattr(support, "BITMAP_EDGES", sizes)
             assert chosen(graph, None).name == name and chosen(graph, "bitmap_warp").name == "bitmap_warp"
             assert chosen(graph.edges(), None).name == "adaptive"
             assert np.array_equal(tcgpu.support(graph, engine="sim"), cpu.support(graph))

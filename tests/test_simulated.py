@@ -159,7 +159,7 @@ def test_a_device_without_room_is_told_of_with_the_way_out(verb, failure, monkey
         raise failure
 
     monkeypatch.setattr(Plan, "launch", launch)
-    monkeypatch.setattr(k_truss.TrussPlan, "launch", launch)
+    monkeypatch.setattr(k_truss.UpdatingPlan, "launch", launch)
     with pytest.raises(GraphError, match=r"does not fit this device, .* bytes free: device_memory= .* engine='cpu'"):
         WAYS[verb]()
 

@@ -10,7 +10,7 @@ kernels run on them in which shape. `plan.count()` carries it out. A benchmark t
 
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cache, partial
 from inspect import signature
 
 import numpy as np
@@ -41,12 +41,18 @@ class Step:
 def launch(kernel, wanted, threads, max_blocks=2112, shared=0, **given):
     """A launch of as many blocks of `threads` as `wanted` threads make, but at most `max_blocks`.
 
-    shared: bytes of shared memory a block. given: values for parameters of the kernel, or names of arrays; any other
-    parameter is the plan's array of that name.
+    shared: bytes of shared memory a block; a kernel with a parameter `total` gets at least what `add_block_to` takes.
+    given: values for parameters of the kernel, or names of arrays; any other is the plan's array of its name.
     """
-    args = tuple(given.get(name, name) for name in signature(kernel.py_func).parameters)
-    blocks = enough_blocks(max_blocks, wanted, threads)
-    return Step(kernel, blocks, threads, args, max(shared, threads * BYTES_PER_THREAD))
+    names = _parameter_names(kernel)
+    sums = threads * BYTES_PER_THREAD if "total" in names else 0
+    args = tuple(given.get(name, name) for name in names)
+    return Step(kernel, enough_blocks(max_blocks, wanted, threads), threads, args, max(shared, sums))
+
+
+@cache
+def _parameter_names(kernel):
+    return tuple(signature(kernel.py_func).parameters)
 
 
 @dataclass(frozen=True)

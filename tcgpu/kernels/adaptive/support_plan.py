@@ -33,14 +33,13 @@ import numpy as np
 from tcgpu.declarations import check_integer
 from tcgpu.engines.runtime import cuda, int32, kernel
 from tcgpu.errors import GraphError
-from tcgpu.kernels import launch, results, simulated
+from tcgpu.kernels import ArrayPlan, launch, results, simulated
 from tcgpu.kernels.adaptive import far, layout, local, support_layout
 from tcgpu.kernels.adaptive import support_bands as bands
 from tcgpu.kernels.adaptive import support_windows as windows
 from tcgpu.kernels.adaptive.layout import HUB_WORDS, HUBS, NEAR, most_quads, slot_of_nonzero
 from tcgpu.kernels.adaptive.support_counters import IN_REGISTERS
 from tcgpu.kernels.adaptive.support_hubs import BATCH_BYTES, COLUMN_BYTES, HUB_GROUPS, column_tally, pair_tally
-from tcgpu.kernels.bisson_fatica.support import SupportPlan
 
 FEW = 32  # in-edges: vertices with fewer are for support_windows.sieve_tally
 LARGE = 1 << 23  # edges: from there on, columns are heavy with twice as many near rows
@@ -110,7 +109,7 @@ def _as_it_comes(graph, words):
             launch(bands.band_tally, 32 * graph.n, 64, 16896, shared, words=words, most_planes=planes),
             *steps,
         ]
-    return SupportPlan(
+    return ArrayPlan(
         method="adaptive",
         copied=layout.columns_of(graph),
         created=created,
@@ -135,7 +134,7 @@ def _by_degree(graph, near, hubs, heavy_quads, short):
         launch(pair_tally, HUB_GROUPS * 32 * batched, 128, 4224, BATCH_BYTES, most_heavy=most_heavy),
     ]
     tasks = {kind: {**layout.task_arrays(kind), "first_near": max(0, n - near)} for kind in ("window", "sieve")}
-    return SupportPlan(
+    return ArrayPlan(
         method="adaptive",
         copied=made.copied,
         created={
