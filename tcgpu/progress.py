@@ -160,51 +160,39 @@ class _Bar:
     """A tqdm bar that appears after `patience` seconds; a thread updates it while the work reports nothing."""
 
     def __init__(self, what, total, form, patience):
-        self.what, self.total, self.form, self.patience = what, total, form, patience
-        self.tqdm, self.done = None, 0.0
-        self.pause = REFRESH if _in_notebook() or sys.stderr.isatty() else REFRESH_ELSEWHERE
-        self.lock, self.closed = threading.RLock(), threading.Event()
-        if not patience:
-            self._open()
-        self.thread = threading.Thread(target=self._refresh, name="tcgpu progress", daemon=True)
-        self.thread.start()
-
-    def show(self, done, total):
-        with self.lock:
-            self.done, self.form = done, KNOWN
-            if self.tqdm is not None:
-                self.tqdm.bar_format = KNOWN
-                self.tqdm.update(done - self.tqdm.n)
-
-    def _open(self):
-        if _in_notebook():
+        in_notebook = _in_notebook()
+        if in_notebook:
             from tqdm.notebook import tqdm
         else:
             from tqdm.std import tqdm
+        self.lock, self.closed, self.patience = threading.RLock(), threading.Event(), patience
+        self.pause = REFRESH if in_notebook or sys.stderr.isatty() else REFRESH_ELSEWHERE
 
         class Bar(tqdm):
             _lock = self.lock  # tqdm's own is a semaphore of the system
             monitor_interval = 0  # no second thread
 
-        columns = None if _in_notebook() else _columns()
+        self.tqdm = Bar(desc=f"tcgpu: {what}", total=total, leave=False, miniters=0, mininterval=self.pause, nrows=20,
+                        ncols=None if in_notebook else _columns(), bar_format=form, delay=patience)  # fmt: skip
+        self.thread = threading.Thread(target=self._refresh, name="tcgpu progress", daemon=True)
+        self.thread.start()
+
+    def show(self, done, total):
         with self.lock:
-            self.tqdm = Bar(desc=f"tcgpu: {self.what}", total=self.total, initial=self.done, leave=False, miniters=0,
-                            mininterval=self.pause, ncols=columns, nrows=20, bar_format=self.form)  # fmt: skip
-            self.tqdm.start_t -= self.patience
+            self.tqdm.bar_format = KNOWN
+            self.tqdm.update(done - self.tqdm.n)
 
     def _refresh(self):
-        if self.closed.wait(self.patience):
+        if self.patience and self.closed.wait(self.patience):
             return
-        if self.tqdm is None:
-            self._open()
+        self.tqdm.delay = 0  # else `close` leaves a bar that only this thread has shown
         while not self.closed.wait(self.pause):
             self.tqdm.refresh()
 
     def close(self):
         self.closed.set()
         self.thread.join()
-        if self.tqdm is not None:
-            self.tqdm.close()
+        self.tqdm.close()
 
 
 def _columns():
