@@ -160,13 +160,20 @@ def settings_of(method, knobs):
 
 def run_plan(plan, method):
     """Run a plan stage by stage; returns kernel and process milliseconds and the result."""
-    timed = _kernel_ms_by_clock if method.engines == ("cpu",) else _kernel_ms_by_events
+    native = method.engines == ("cpu",)
+    if not native:
+        from tcgpu.engines import runtime
     try:
         begin = time.perf_counter()
         plan.allocate()
-        _synchronize(method)
+        if not native:
+            runtime.synchronize()
         allocated = time.perf_counter()
-        kernel = timed(plan)
+        if native:
+            plan.launch()
+            kernel = (time.perf_counter() - allocated) * 1e3
+        else:
+            kernel = runtime.elapsed_ms(plan.launch, prepare=plan.reset, waits=plan.waits)
         launched = time.perf_counter()
         found = plan.result()
         return kernel, (allocated - begin + time.perf_counter() - launched) * 1e3 + kernel, found
@@ -200,7 +207,7 @@ def common_result(method, runs):
 
 
 def medians(runs):
-    """The medians and the spreads of the three timings of runs: tuples that begin with kernel, process and total."""
+    """The medians and spreads of kernel, process and total milliseconds, the first three items of each run."""
     timings = dict(zip(("kernel_ms", "process_ms", "total_ms"), list(zip(*runs))[:3]))
     return {
         **{key: round(statistics.median(times), 4) for key, times in timings.items()},
@@ -216,13 +223,17 @@ def raw_edges(graph, plain):
 def _measure_method(graph, plain, method, knobs, engine, order, repeats, max_seconds):
     """The row of one method with one setting of its knobs, without the facts of the graph and the machine."""
     chosen = choose(method, engine, order, knobs)
-    wanted = order or chosen.order
+    order = order or chosen.order
     with on_engine(chosen, engine, max_seconds):
-        ordered = chosen.prepare(plain, wanted)
+        ordered = chosen.prepare(plain, order)
         plan = chosen.plan(ordered, **knobs)
-        _check_simulated(plan, 1 + repeats)
+        if engine_of(chosen, engine) == "sim":
+            from tcgpu.kernels import simulated
+
+            runs = 1 + repeats
+            simulated.check(f"{plan.method}, measured by {runs} runs,", runs * plan.simulated_seconds)
         run_plan(plan, chosen)  # warm up: compiles, loads, fills caches
-        runs = timed_runs(chosen, raw_edges(graph, plain), wanted, knobs, repeats)
+        runs = timed_runs(chosen, raw_edges(graph, plain), order, knobs, repeats)
     return {
         "triangles": common_result(method, runs),
         "method": method,
@@ -232,35 +243,6 @@ def _measure_method(graph, plain, method, knobs, engine, order, repeats, max_sec
         **medians(runs),
         "repeats": repeats,
     }
-
-
-def _check_simulated(plan, runs):
-    """Announce runs of a plan that take the simulator long; GraphError if they take longer than they may."""
-    if plan.method != "cpu":
-        from tcgpu.engines import runtime
-        from tcgpu.kernels import simulated
-
-        if runtime.engine() == "sim":
-            simulated.check(f"{plan.method}, measured by {runs} runs,", runs * plan.simulated_seconds)
-
-
-def _kernel_ms_by_clock(plan):
-    begin = time.perf_counter()
-    plan.launch()
-    return (time.perf_counter() - begin) * 1e3
-
-
-def _kernel_ms_by_events(plan):
-    from tcgpu.engines import runtime
-
-    return runtime.elapsed_ms(plan.launch, prepare=plan.reset, waits=plan.waits)
-
-
-def _synchronize(method):
-    if method.engines != ("cpu",):
-        from tcgpu.engines import runtime
-
-        runtime.synchronize()
 
 
 def _cpu_name():

@@ -61,7 +61,6 @@ def choose(
     method: str | None = None, engine: str | None = None, order: str | None = None, knobs: Iterable[str] = ()
 ) -> Method:
     """Return the method that `count` runs with these keywords; MethodError or EngineError if there is none."""
-    _check_known(engine)
     name = fastest(engine) if method is None else method
     if name not in METHODS:
         raise MethodError(unknown("method", name, METHODS))
@@ -100,7 +99,6 @@ def fastest(engine: str | None = None) -> str:
 
 def engine_of(method: Method, engine: str | None = None) -> str:
     """Return what runs a method here: the engine that is named, or the fastest of its own that this machine has."""
-    _check_known(engine)
     _check_runs_on(method, engine)
     if method.engines == ("cpu",):
         return "cpu"
@@ -123,11 +121,8 @@ def on_engine(method: Method, engine: str | None = None, max_seconds: float | No
         yield
 
 
-def _check_known(engine):
+def _check_runs_on(method, engine):
     if engine is not None and engine not in ENGINES:
         raise EngineError(unknown("engine", engine, ENGINES))
-
-
-def _check_runs_on(method, engine):
     if engine is not None and engine not in method.engines:
         raise EngineError(f"method {method.name!r} runs on {' or '.join(method.engines)}, not on {engine!r}")
