@@ -52,102 +52,66 @@ def count(arguments):
     With --device-memory, --resume or --executor the graph is counted in parts, and there is no timing `kernel`. A
     folder's graph then stays in its files.
     """
-    if any(value is not None for value in (arguments.device_memory, arguments.resume, arguments.executor)):
-        return _count_in_parts(arguments)
-    from tcgpu import registry
+    from tcgpu import cpu, distributed, measurement
 
-    knobs = _assignments(arguments.knob)
-    if arguments.per_vertex and knobs:
-        raise UsageError("--per-vertex takes its methods as they come: leave --knob out")
-    registry.engine_of(registry.choose(arguments.method, arguments.engine, arguments.order, knobs), arguments.engine)
-    graph, reading = _read(arguments)
-    begin = time.perf_counter()
-    counted = _count_per_vertex if arguments.per_vertex else _count_once
-    method, found, kernel, process, each = counted(graph, arguments, knobs)
-    facts = {
-        "triangles": found,
-        "vertices": graph.n,
-        "edges": graph.m,
-        "method": method.name,
-        "engine": registry.engine_of(method, arguments.engine),
-        "seconds": {"kernel": kernel, "process": process, "total": reading + time.perf_counter() - begin},
-        "seconds_reading": reading,
-    }
-    _print_count(facts, graph, each, arguments.json)
-
-
-def _count_once(graph, arguments, knobs):
-    """The Method that counts a graph, its triangles, and the seconds that its kernels and all of it took."""
-    from tcgpu import measurement, registry
-
-    options = {"engine": arguments.engine, "order": arguments.order}
-    method = registry.choose(arguments.method, **options, knobs=knobs)
-    engine = registry.engine_of(method, arguments.engine)
-    with progress(arguments, f"counting {graph.m:,} edges by {method.name} on {engine}"):
-        timing = measurement.time_once(graph, method.name, **options, max_seconds=arguments.max_seconds, **knobs)
-    return method, timing.triangles, timing.kernel_ms / 1e3, timing.process_ms / 1e3, None
-
-
-def _count_per_vertex(graph, arguments, knobs):
-    """The same, and the triangles of each vertex; the seconds of kernels alone are not known."""
-    from tcgpu import api, cpu, registry
-
-    options = {"engine": arguments.engine, "order": arguments.order}
-    method = registry.choose_for_edges(graph, arguments.method, **options)
-    engine = registry.engine_of(method, arguments.engine)
-    begin = time.perf_counter()
-    with progress(arguments, f"counting {graph.m:,} edges by {method.name} on {engine}"):
-        each = api.triangles(graph, method=method.name, **options, max_seconds=arguments.max_seconds, progress=False)
-    return method, cpu.sum_exactly(each) // 3, None, time.perf_counter() - begin, each
-
-
-def _count_in_parts(arguments):
-    from tcgpu import cpu, distributed, registry
-    from tcgpu.distributed import pool
-
-    executor, alone = arguments.executor, arguments.executor is None
-    if arguments.per_vertex and (arguments.device_memory is not None or arguments.resume is not None):
+    knobs, executor, by_vertex = _assignments(arguments.knob), arguments.executor, arguments.per_vertex
+    streams = arguments.device_memory is not None or arguments.resume is not None
+    if by_vertex and streams:
         raise UsageError("--per-vertex counts the whole graph at a time, without --device-memory and --resume")
-    options = {"engine": arguments.engine, "order": arguments.order}
-    if alone:
-        method = distributed.method_of(arguments.method, arguments.engine)
-        engine, method = registry.engine_of(method, arguments.engine), method.name
-    else:
-        engine, method = pool.engine_and_method(executor, arguments.method, arguments.engine)
+    if by_vertex and knobs:
+        raise UsageError("--per-vertex takes its methods as they come: leave --knob out")
+    method, engine = _method_and_engine(arguments, knobs, streams)  # refuses what it must before the file is read
     graph, reading = _read(arguments)
+    options = {"engine": arguments.engine, "order": arguments.order, "max_seconds": arguments.max_seconds}
+    show = arguments.progress or None
+    kernel = each = None
     begin = time.perf_counter()
-    each, show = None, arguments.progress or None
-    if arguments.per_vertex:
-        each = pool.triangles(
-            graph, executor, method=arguments.method, progress=show, max_seconds=arguments.max_seconds, **options
-        )
-        found = cpu.sum_exactly(each) // 3
-    else:
+    if by_vertex:
+        method, engine = _method_and_engine(arguments, knobs, streams, graph)
+        each = tcgpu.triangles(graph, method=arguments.method, executor=executor, progress=show, **options)
+        found, process = cpu.sum_exactly(each) // 3, time.perf_counter() - begin
+    elif streams or executor is not None:
         options |= {"device_memory": arguments.device_memory, "resume": arguments.resume, "executor": executor}
-        named = method if alone else arguments.method
-        options |= {"progress": show, "max_seconds": arguments.max_seconds}
-        found = distributed.count(graph, named, **options, **_assignments(arguments.knob))
-    process = time.perf_counter() - begin
+        found = distributed.count(graph, arguments.method, progress=show, **options, **knobs)
+        process = time.perf_counter() - begin
+    else:
+        with progress(arguments, f"counting {graph.m:,} edges by {method} on {engine}"):
+            found, *ms = measurement.time_once(graph, method, **options, **knobs)
+        kernel, process = ms[0] / 1e3, ms[1] / 1e3
     facts = {
         "triangles": found,
         "vertices": graph.n,
         "edges": graph.m,
         "method": method,
         "engine": engine,
-        "seconds": {"kernel": None, "process": process, "total": reading + process},
+        "seconds": {"kernel": kernel, "process": process, "total": reading + time.perf_counter() - begin},
         "seconds_reading": reading,
     }
-    _print_count(facts, graph, each, arguments.json)
-
-
-def _print_count(facts, graph, each, as_json):
-    """The count, or where `each` has one for every vertex these instead; as JSON both."""
-    if each is None:
-        return print_json(facts) if as_json else print(facts["triangles"])
     labels = range(graph.n) if graph.labels is None else graph.labels
-    if as_json:
-        return print_json(facts | {"per_vertex": dict(zip(map(str, labels), each.tolist()))})
-    sys.stdout.writelines(f"{label}\t{found}\n" for label, found in zip(labels, each.tolist()))
+    if arguments.json:
+        print_json(facts if each is None else facts | {"per_vertex": dict(zip(map(str, labels), each.tolist()))})
+    elif each is None:
+        print(found)
+    else:
+        sys.stdout.writelines(f"{label}\t{number}\n" for label, number in zip(labels, each.tolist()))
+
+
+def _method_and_engine(arguments, knobs, streams, graph=None):
+    """The names of the method and engine that `count` uses; with --per-vertex they may depend on the graph."""
+    from tcgpu import distributed, registry
+
+    named = arguments.method, arguments.engine
+    if arguments.executor is not None:
+        from tcgpu.distributed import pool
+
+        return pool.method_and_engine(arguments.executor, *named)
+    if streams:
+        method = distributed.method_of(*named)
+    elif arguments.per_vertex:
+        method = registry.choose_for_edges(graph, *named, arguments.order)
+    else:
+        method = registry.choose(*named, arguments.order, knobs)
+    return method.name, registry.engine_of(method, arguments.engine)
 
 
 def truss(arguments):
@@ -195,19 +159,16 @@ def _steps(numbers):
 def info(arguments):
     """Say what a graph looks like: sizes, columns, degrees, what cleaning dropped, memory."""
     graph, _ = _read(arguments)
-    histogram = graph.column_histogram()
+    mean, histogram = graph.nonzeros_per_column, graph.column_histogram()
     if arguments.json:
+        columns = [dict(zip(("from", "to", "columns"), bar)) for bar in histogram]
         print_json(
             {
                 "name": graph.name,
                 "vertices": graph.n,
                 "edges": graph.m,
-                "nonzeros_per_column": {
-                    "mean": graph.nonzeros_per_column,
-                    "max": graph.max_column,
-                    "histogram": [{"from": low, "to": high, "columns": columns} for low, high, columns in histogram],
-                },
-                "degrees": {"mean": 2 * graph.nonzeros_per_column, "max": graph.max_degree},
+                "nonzeros_per_column": {"mean": mean, "max": graph.max_column, "histogram": columns},
+                "degrees": {"mean": 2 * mean, "max": graph.max_degree},
                 "cleaned": vars(graph.cleaned),
                 "bytes": graph.nbytes,
             }
@@ -217,8 +178,8 @@ def info(arguments):
         ("name", graph.name or "-"),
         ("vertices", f"{graph.n:,}"),
         ("edges", f"{graph.m:,}"),
-        ("nonzeros per column", f"{graph.nonzeros_per_column:.2f} in the mean, at most {graph.max_column:,}"),
-        ("degree", f"{2 * graph.nonzeros_per_column:.2f} in the mean, at most {graph.max_degree:,}"),
+        ("nonzeros per column", f"{mean:.2f} in the mean, at most {graph.max_column:,}"),
+        ("degree", f"{2 * mean:.2f} in the mean, at most {graph.max_degree:,}"),
         ("cleaned", str(graph.cleaned)),
         ("memory", f"{graph.nbytes:,} bytes"),
     ]
@@ -233,8 +194,7 @@ def methods(arguments):
     found = tcgpu.methods()
     if arguments.json:
         names = ("name", "source", "summary", "order", "engines")
-        facts = ({name: getattr(method, name) for name in names} for method in found)
-        print_json([{**fact, "knobs": _knobs(method)} for fact, method in zip(facts, found)])
+        print_json([{name: getattr(m, name) for name in names} | {"knobs": _knobs(m)} for m in found])
         return
     rows = [("METHOD", "SOURCE", "ENGINES", "ORDER", "KNOBS", "WHAT IT DOES")]
     for m in found:
@@ -373,14 +333,10 @@ def _write(graph, arguments):
 
 
 class _Parser(argparse.ArgumentParser):
-    """A parser that says what is wrong in one line, and where the help to it is."""
+    """A parser that reports an error in one line, with the command that shows help."""
 
     def error(self, message):
         self.exit(2, f"tcgpu: {message}; see {self.prog} --help\n")
-
-    def options(self):
-        """All words that begin with a dash and mean something."""
-        return [word for action in self._actions for word in action.option_strings]
 
 
 def _assignments(pairs):
@@ -422,8 +378,7 @@ def _parser():
     parser.epilog = "`tcgpu COMMAND --help` says more about a command, with an example."
     commands = parser.commands = parser.add_subparsers(required=True, metavar="COMMAND")
 
-    option = _command(commands, count)
-    _takes_file(option)
+    option = _command(commands, count, file="--format", simulator=True)
     option("--method", metavar="M", help="how to count; `tcgpu methods` lists them (default: the best here)")
     option("--engine", metavar="E", help="gpu, sim or cpu (default: the first that is here)")
     option("--order", metavar="O", help="natural, degree, bfs, random or auto (default: the method's own)")
@@ -432,60 +387,44 @@ def _parser():
     option("--resume", metavar="JOURNAL", help="a file that keeps what is done: what was done before is not done again")
     option("--executor", metavar="E", help="by many workers: gpus, processes or threads, or dask://HOST:PORT")
     option("--per-vertex", action="store_true", help="print each vertex's label, a tab, and its triangles")
-    _limits_simulator(option)
-    _prints_json(option)
 
-    option = _command(commands, truss)
-    _takes_file(option)
+    option = _command(commands, truss, file="--format", simulator=True)
     option("--k", metavar="K", type=int, help="which truss, 2 or more (default: count the edges of every one)")
     option("--engine", metavar="E", help="gpu, sim or cpu (default: gpu if there is one, else cpu)")
     option("-o", "--output", metavar="OUT", help="where to write the truss")
     option("--to", metavar="F", help=FORMATS)
-    _limits_simulator(option)
-    _prints_json(option)
 
-    option = _command(commands, info)
-    _takes_file(option)
-    _prints_json(option)
+    _command(commands, info, file="--format")
 
-    option = _command(commands, methods)
-    _prints_json(option)
+    _command(commands, methods)
 
-    option = _command(commands, generate)
+    option = _command(commands, generate, json=False)
     option("name", metavar="NAME", nargs="?", help="the generator")
     option("parameters", metavar="NAME=VALUE", nargs="*", help="its parameters")
     option("--seed", metavar="N", type=int, help="another seed makes another graph")
     option("-o", "--output", metavar="FILE", help="where to write the graph")
     option("--to", metavar="F", help=FORMATS)
 
-    option = _command(commands, convert)
-    _takes_file(option, "--from")
+    option = _command(commands, convert, file="--from", json=False)
     option("output", metavar="OUT", help="where to write the graph")
     option("--to", metavar="F", help=FORMATS)
 
     option = _command(commands, fetch)
     option("name", metavar="NAME", nargs="?", help="the graph")
     option("--list", action="store_true", help="list the graphs and what is published of them")
-    _prints_json(option)
 
-    option = _command(commands, bench)
-    _takes_file(option)
+    option = _command(commands, bench, file="--format", simulator=True)
     option("--methods", metavar="M,M", help="which methods, separated by commas (default: the fastest here)")
     option("--engine", metavar="E", help="gpu, sim or cpu (default: the first of each method that is here)")
     option("--repeats", metavar="N", type=int, default=5, help="runs of which the median counts (default: 5)")
     option("-o", "--output", metavar="FILE", help="where to write the record")
-    _limits_simulator(option)
-    _prints_json(option)
 
-    option = _command(commands, trace)
-    _takes_file(option)
+    option = _command(commands, trace, file="--format", simulator=True)
     option("--method", metavar="M,M", required=True, help="the methods; `tcgpu methods` lists them")
     option("--order", metavar="O", help="natural, degree, bfs, random or auto (default: the method's own)")
     option("--knob", metavar="NAME=VALUE", action="append", default=[], help="of the methods; may be repeated")
     option("--by", metavar="WHAT", default="time", help="what the picture's bars say: time, load_sectors, steps, ...")
     option("-o", "--output", metavar="FILE", help=f"where to draw the picture: {', '.join(PICTURES)}")
-    _limits_simulator(option)
-    _prints_json(option)
     return parser
 
 
@@ -498,7 +437,7 @@ def _parsed(argv):
     words = getattr(arguments, "parameters", None)
     wrong = more if words is None else [word for word in more if word.startswith("-")]
     if wrong:
-        options = arguments.parser.options()
+        options = [word for action in arguments.parser._actions for word in action.option_strings]
         hint = did_you_mean(wrong[0].partition("=")[0], options) if wrong[0].startswith("-") else ""
         arguments.parser.error(f"unrecognized arguments: {' '.join(wrong)}{hint}")
     if more:
@@ -506,35 +445,29 @@ def _parsed(argv):
     return arguments
 
 
-def _command(commands, function):
-    """Add a command, named and described as its function is; returns what adds its arguments."""
+def _command(commands, function, *, file=None, simulator=False, json=True):
+    """Add a command, named and described as its function is; return the function that adds its arguments.
+
+    file: the option that names the format of the graph that the command reads. simulator: the command may run it.
+    """
     name = function.__name__
-    texts = {
-        "help": _summary(function),
-        "description": inspect.getdoc(function),
-        "epilog": f"example: {EXAMPLES[name]}",
-    }
-    command = commands.add_parser(name, **texts, allow_abbrev=False)
+    command = commands.add_parser(name, help=_summary(function), description=inspect.getdoc(function),
+                                  epilog=f"example: {EXAMPLES[name]}", allow_abbrev=False)  # fmt: skip
     command.set_defaults(command=function, parser=command)
-    command.add_argument("--progress", action="store_true", help="report on stderr even where it is no terminal")
-    return command.add_argument
-
-
-def _takes_file(option, format_option="--format"):
-    option("file", metavar="FILE", help="the graph; - reads an edge list from stdin")
-    option(format_option, dest="format", metavar="F", help=FORMATS)
-    _numbers_vertices(option)
-
-
-def _numbers_vertices(option):
-    option("--base", metavar="B", type=int, help="the first vertex number, 0 or 1 (default: as the format says)")
-    text = "an edge list's vertices are the numbers that occur (default), or all up to the largest (with --base)"
-    option("--relabel", action=argparse.BooleanOptionalAction, help=text)
-
-
-def _limits_simulator(option):
-    text = "how long the simulator may take, by its estimate (default: 30 seconds)"
-    option("--max-seconds", metavar="S", type=_seconds, help=text)
+    option = command.add_argument
+    option("--progress", action="store_true", help="report on stderr even where it is no terminal")
+    if file is not None:
+        option("file", metavar="FILE", help="the graph; - reads an edge list from stdin")
+        option(file, dest="format", metavar="F", help=FORMATS)
+        option("--base", metavar="B", type=int, help="the first vertex number, 0 or 1 (default: as the format says)")
+        text = "an edge list's vertices are the numbers that occur (default), or all up to the largest (with --base)"
+        option("--relabel", action=argparse.BooleanOptionalAction, help=text)
+    if simulator:
+        text = "how long the simulator may take, by its estimate (default: 30 seconds)"
+        option("--max-seconds", metavar="S", type=_seconds, help=text)
+    if json:
+        option("--json", action="store_true", help="print one JSON value")
+    return option
 
 
 def _seconds(text):
@@ -543,10 +476,6 @@ def _seconds(text):
     if not seconds > 0:
         raise argparse.ArgumentTypeError(f"{text} is no number of seconds above 0")
     return seconds
-
-
-def _prints_json(option):
-    option("--json", action="store_true", help="print one JSON value")
 
 
 # ---------------------------------------------------------------------------------------------------------------- main

@@ -20,10 +20,12 @@ Keywords:
                  or more is logged (logger "tcgpu").
 """
 
+import functools
+import inspect
 import os
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor
-from typing import Any
+from typing import Any, TypedDict, TypeVar, Unpack, get_type_hints
 
 import numpy as np
 
@@ -48,6 +50,38 @@ from tcgpu.suggest import unknown
 
 Progress = bool | Callable[[float, float], Any] | None
 Workers = Executor | str | None
+Verb = TypeVar("Verb", bound=Callable)
+
+
+class Options(TypedDict, total=False):
+    """The keywords of every verb, None by default; the text above says what they mean."""
+
+    method: str | None
+    engine: str | None
+    order: str | None
+    executor: Workers
+    parts: int | None
+    progress: Progress
+    max_seconds: float | None
+
+
+def _verb(function: Verb) -> Verb:
+    """Give a function with `**options` the keywords of every verb, None by default; TypeError for any other."""
+    own = inspect.signature(function)
+    keywords = [
+        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=kind)
+        for name, kind in get_type_hints(Options).items()
+    ]
+    signature = own.replace(parameters=[*list(own.parameters.values())[:-1], *keywords])
+
+    @functools.wraps(function)
+    def checked(*args, **options):
+        bound = signature.bind(*args, **options)
+        bound.apply_defaults()
+        return function(*bound.args, **bound.kwargs)
+
+    checked.__signature__ = signature  # type: ignore[attr-defined]
+    return checked  # type: ignore[return-value]
 
 
 def count(
@@ -89,35 +123,25 @@ def count(
     >>> tcgpu.count([(0, 1), (1, 2), (2, 0)])
     1
     """
-    options: dict[str, Any] = {"engine": engine, "order": order, "progress": progress, "max_seconds": max_seconds}
     _check_parts(executor, parts)
     if executor is not None or device_memory is not None or resume is not None:
         from tcgpu import distributed
 
-        options |= {"executor": executor, "device_memory": device_memory, "resume": resume}
-        options |= {} if executor is None else {"parts": parts}
-        return distributed.count(graph, method, **options, **knobs)
+        options: dict[str, Any] = {"engine": engine, "order": order, "progress": progress, "max_seconds": max_seconds}
+        options |= {} if executor is None else {"executor": executor, "parts": parts}
+        return distributed.count(graph, method, device_memory=device_memory, resume=resume, **options, **knobs)
     chosen = choose(method, engine, order, knobs)
     with on_engine(chosen, engine, max_seconds), underway(progress, f"counting by {chosen.name}"):
         return chosen.plan(chosen.prepare(_opened(graph), order), **knobs).count()
 
 
-def triangles(
-    graph: Any,
-    *,
-    method: str | None = None,
-    engine: str | None = None,
-    order: str | None = None,
-    executor: Workers = None,
-    parts: int | None = None,
-    progress: Progress = None,
-    max_seconds: float | None = None,
-) -> np.ndarray:
+@_verb
+def triangles(graph: Any, **options: Unpack[Options]) -> np.ndarray:
     """Count the triangles at each vertex.
 
     Parameters
     ----------
-    graph, method, engine, order, executor, parts, progress, max_seconds
+    graph, options
         As in every verb: see `tcgpu.api`. Methods are "cpu", "adaptive" and the bitmap methods; with an executor,
         "cpu" and "warp_search".
 
@@ -126,73 +150,51 @@ def triangles(
     numpy.ndarray
         int64, one number a vertex.
     """
-    return _tally("triangles", graph, method, engine, order, executor, parts, progress, max_seconds)
+    return _tally("triangles", graph, **options)
 
 
-def support(
-    graph: Any,
-    *,
-    method: str | None = None,
-    engine: str | None = None,
-    order: str | None = None,
-    executor: Workers = None,
-    parts: int | None = None,
-    progress: Progress = None,
-    max_seconds: float | None = None,
-) -> np.ndarray:
+@_verb
+def support(graph: Any, **options: Unpack[Options]) -> np.ndarray:
     """Count the triangles at each edge.
 
     Parameters
     ----------
-    graph, method, engine, order, executor, parts, progress, max_seconds
-        As in every verb: see `tcgpu.api`. Methods are "cpu", "adaptive" and the bitmap methods; with an executor,
-        "cpu" and "warp_search".
+    graph, options
+        As in `triangles`.
 
     Returns
     -------
     numpy.ndarray
         int64, one number an edge, in the order of `graph.edges()`.
     """
-    return _tally("support", graph, method, engine, order, executor, parts, progress, max_seconds)
+    return _tally("support", graph, **options)
 
 
-def list_triangles(
-    graph: Any,
-    chunk: int = 1 << 20,
-    *,
-    method: str | None = None,
-    engine: str | None = None,
-    order: str | None = None,
-    executor: Workers = None,
-    parts: int | None = None,
-    progress: Progress = None,
-    max_seconds: float | None = None,
-) -> Iterator[np.ndarray]:
+@_verb
+def list_triangles(graph: Any, chunk: int = 1 << 20, **options: Unpack[Options]) -> Iterator[np.ndarray]:
     """List every triangle once.
 
     Parameters
     ----------
-    graph, order, progress
-        As in every verb: see `tcgpu.api`.
+    graph, options
+        As in every verb: see `tcgpu.api`. Only the native engine lists triangles: method and engine are "cpu", and
+        there is no executor.
     chunk
-        At most so many triangles come at a time.
-    method, engine
-        "cpu": only the native engine lists triangles.
-    executor, parts, max_seconds
-        An executor can't list triangles; the simulator does not.
+        The largest number of triangles to return at a time.
 
     Yields
     ------
     numpy.ndarray
         int32, a row a triangle: vertices j < i < k.
     """
-    _check_only("list_triangles", executor, parts, {"cpu"}, method, {"cpu"}, engine)
-    choose("cpu", order=order)
+    _check_only("list_triangles", {"cpu"}, {"cpu"}, options)
+    choose("cpu", order=options["order"])
     graph = as_graph(_opened(graph))
-    return _listed(graph, cpu.list_triangles(graph, chunk, order or "auto"), progress)
+    return _listed(graph, cpu.list_triangles(graph, chunk, options["order"] or "auto"), options["progress"])
 
 
-def clustering(graph: Any, **options: Any) -> np.ndarray:
+@_verb
+def clustering(graph: Any, **options: Unpack[Options]) -> np.ndarray:
     """Compute each vertex's clustering coefficient: the share of pairs of its neighbours that are joined.
 
     Parameters
@@ -210,7 +212,8 @@ def clustering(graph: Any, **options: Any) -> np.ndarray:
     return np.divide(triangles(graph, **options), pairs, out=np.zeros(graph.n), where=pairs > 0)
 
 
-def average_clustering(graph: Any, **options: Any) -> float:
+@_verb
+def average_clustering(graph: Any, **options: Unpack[Options]) -> float:
     """Compute the mean of `clustering` over all vertices; 0 for a graph without vertices. Options as in `triangles`."""
     local = clustering(graph, **options)
     return float(local.mean()) if local.size else 0.0
@@ -228,30 +231,17 @@ def is_triangle_free(graph: Any, **options: Any) -> bool:
     return count(graph, **options) == 0
 
 
-def k_truss(
-    graph: Any,
-    k: int,
-    *,
-    method: str | None = None,
-    engine: str | None = None,
-    order: str | None = None,
-    executor: Workers = None,
-    parts: int | None = None,
-    progress: Progress = None,
-    max_seconds: float | None = None,
-) -> Graph:
+@_verb
+def k_truss(graph: Any, k: int, **options: Unpack[Options]) -> Graph:
     """Find the k-truss: the largest subgraph whose every edge is in at least k - 2 of its triangles.
 
     Parameters
     ----------
     k
         2 or more. A clique of k vertices is a k-truss; the 2-truss is every edge.
-    graph, engine, progress, max_seconds
-        As in every verb: see `tcgpu.api`.
-    method
-        "cpu" or "k_truss" (GPU); without a name, what is fastest on the engine.
-    order, executor, parts
-        Trusses are found in the graph's own order, and not by an executor.
+    graph, options
+        As in every verb: see `tcgpu.api`. Methods are "cpu" and "k_truss" (GPU). Trusses are found in the graph's own
+        order, and not by an executor.
 
     Returns
     -------
@@ -261,27 +251,18 @@ def k_truss(
     """
     if isinstance(k, bool) or not isinstance(k, (int, np.integer)) or k < 2:
         raise MethodError(f"k must be a whole number of at least 2, not {k!r}")
-    engine = _truss_options("k_truss", method, engine, order, executor, parts)
+    engine = _truss_engine("k_truss", options)
     graph = as_graph(_opened(graph))
-    return _without_isolated(graph, _peel("peel", engine, progress, max_seconds, graph, int(k)))
+    return _without_isolated(graph, _peel("peel", engine, options, graph, int(k)))
 
 
-def truss_numbers(
-    graph: Any,
-    *,
-    method: str | None = None,
-    engine: str | None = None,
-    order: str | None = None,
-    executor: Workers = None,
-    parts: int | None = None,
-    progress: Progress = None,
-    max_seconds: float | None = None,
-) -> np.ndarray:
+@_verb
+def truss_numbers(graph: Any, **options: Unpack[Options]) -> np.ndarray:
     """Find each edge's truss number: the largest k whose k-truss has the edge.
 
     Parameters
     ----------
-    graph, method, engine, order, executor, parts, progress, max_seconds
+    graph, options
         As in `k_truss`.
 
     Returns
@@ -289,8 +270,8 @@ def truss_numbers(
     numpy.ndarray
         int32, one number of at least 2 an edge, in the order of `graph.edges()`.
     """
-    engine = _truss_options("truss_numbers", method, engine, order, executor, parts)
-    return _peel("numbers", engine, progress, max_seconds, as_graph(_opened(graph)))
+    engine = _truss_engine("truss_numbers", options)
+    return _peel("numbers", engine, options, as_graph(_opened(graph)))
 
 
 def truss_engine(engine: str | None = None) -> str:
@@ -321,16 +302,15 @@ def _check_parts(executor, parts):
         raise MethodError("parts= says into how many parts an executor's work is cut: give executor=, too")
 
 
-def _check_only(verb, executor, parts, methods, method, engines, engine):
-    """MethodError or EngineError where a verb does not have what was asked for."""
-    if executor is not None or parts is not None:
+def _check_only(verb, methods, engines, options):
+    """MethodError or EngineError if the options are not among a verb's methods and engines, or need an executor."""
+    method, engine = options["method"], options["engine"]
+    if options["executor"] is not None or options["parts"] is not None:
         raise MethodError(f"{verb} does not run on an executor: leave executor= and parts= out")
     if method is not None and method not in methods:
-        raise MethodError(
-            f"{verb} has the methods {', '.join(sorted(methods))}, not {method!r}"
-            if method in METHODS
-            else unknown("method", method, methods)
-        )
+        if method not in METHODS:
+            raise MethodError(unknown("method", method, methods))
+        raise MethodError(f"{verb} has the methods {', '.join(sorted(methods))}, not {method!r}")
     if engine is not None and engine not in engines:
         if engine not in ENGINES:
             raise EngineError(unknown("engine", engine, ENGINES))
@@ -345,7 +325,7 @@ def _tally(verb, graph, method, engine, order, executor, parts, progress, max_se
         from tcgpu.distributed import pool
 
         options = {"method": method, "engine": engine, "order": order, "max_seconds": max_seconds}
-        return getattr(pool, verb)(graph, executor, parts=parts, progress=progress, **options)
+        return pool.tally(verb, graph, executor, parts=parts, progress=progress, **options)
     chosen = choose_for_edges(graph, method, engine, order)
     what = "vertices" if verb == "triangles" else "edges"
     with on_engine(chosen, engine, max_seconds), underway(progress, f"counting triangles of {what} by {chosen.name}"):
@@ -366,9 +346,10 @@ def _neighbour_pairs(graph):
     return degree * (degree - 1) // 2
 
 
-def _truss_options(verb, method, engine, order, executor, parts):
-    """Check the keywords of a truss verb; return the engine that is asked for, or None."""
-    _check_only(verb, executor, parts, {"cpu", K_TRUSS.name}, method, set(ENGINES), engine)
+def _truss_engine(verb, options):
+    """Check the options of a truss verb; return the engine that they name, or None."""
+    _check_only(verb, {"cpu", K_TRUSS.name}, ENGINES, options)
+    method, engine, order = options["method"], options["engine"], options["order"]
     if order not in (None, "natural"):
         raise MethodError(f"{verb} works in the graph's own order, not in {order!r}: leave order= out")
     if method == "cpu" and engine in GPU or method == K_TRUSS.name and engine == "cpu":
@@ -378,13 +359,13 @@ def _truss_options(verb, method, engine, order, executor, parts):
     return "cpu" if method == "cpu" else engine_of(K_TRUSS, engine)
 
 
-def _peel(function, engine, progress, max_seconds, graph, *args):
+def _peel(function, engine, options, graph, *args):
     """Call `peel(graph, k)`, which marks the edges that stay, or `numbers(graph)`, of the module of the engine."""
     name = truss_engine(engine)
-    with underway(progress, f"peeling {graph.m:,} edges on {name}"):
+    with underway(options["progress"], f"peeling {graph.m:,} edges on {name}"):
         if name == "cpu":
             return getattr(truss, function)(graph, *args)
-        with on_engine(K_TRUSS, engine, max_seconds):
+        with on_engine(K_TRUSS, engine, options["max_seconds"]):
             return getattr(K_TRUSS.imported(), function)(graph, *args)
 
 

@@ -50,8 +50,8 @@ def test_workers_count(client, options):
 
 def test_workers_count_per_edge_and_vertex(client):
     executor = client.get_executor(pure=False)
-    assert np.array_equal(pool.triangles(GRAPH, executor, engine="cpu"), tcgpu.triangles(GRAPH, method="cpu"))
-    assert np.array_equal(pool.support(GRAPH, executor, engine="cpu"), tcgpu.support(GRAPH, method="cpu"))
+    assert np.array_equal(pool.tally("triangles", GRAPH, executor, engine="cpu"), tcgpu.triangles(GRAPH, method="cpu"))
+    assert np.array_equal(pool.tally("support", GRAPH, executor, engine="cpu"), tcgpu.support(GRAPH, method="cpu"))
 
 
 def test_a_scheduler_is_found_at_its_address(cluster):

@@ -98,9 +98,9 @@ from concurrent.futures import ThreadPoolExecutor
 import tcgpu
 from tcgpu.distributed import pool
 g, executor = tcgpu.generate.rmat(20), ThreadPoolExecutor(1)
-pool.triangles(tcgpu.generate.rmat(8), executor, parts=1, order="natural", method="cpu")
+pool.tally("triangles", tcgpu.generate.rmat(8), executor, parts=1, order="natural", method="cpu")
 """
-    code = "pool.triangles(g, executor, parts=1, order='natural', method='cpu')"
+    code = "pool.tally('triangles', g, executor, parts=1, order='natural', method='cpu')"
     returncode, out, errors, latency = interrupted(code, first=first, seconds=2)
     assert returncode != 0 and "KeyboardInterrupt" in errors and errors.count("\n") < SCREEN, errors
     assert latency < 3

@@ -17,7 +17,7 @@ from test_adaptive import fewer
 import tcgpu
 from tcgpu import DeviceGraph, cpu, generate
 from tcgpu.cpu import truss
-from tcgpu.distributed import count_part, slices, sum_values, support_part
+from tcgpu.distributed import count_part, slices, sum_values
 from tcgpu.kernels import adaptive
 from tcgpu.kernels.bisson_fatica import k_truss, support
 from tcgpu.registry import METHODS
@@ -179,7 +179,7 @@ def test_parts(name, large):
     own = graph(name)
     parts = slices(own, 3)
     assert sum(count_part(own, part, engine="sim").triangles for part in parts) == triangles(name)
-    found = sum_values([support_part(own, part, engine="sim") for part in parts], own.m)
+    found = sum_values([count_part(own, part, "support", engine="sim") for part in parts], own.m)
     assert np.array_equal(found, cpu.support(own, "natural"))
 
 

@@ -32,7 +32,7 @@ if __name__ == "__main__":
 COUNTS = """
         print(ranks.num_workers)
         print(pool.count(graph, ranks, **options()), pool.count(graph, ranks, **options(parts=50, order="natural")))
-        print(int(pool.triangles(graph, ranks, **options()).sum()), int(pool.support(graph, ranks, **options()).sum()))
+        print(*(int(pool.tally(verb, graph, ranks, **options()).sum()) for verb in ("triangles", "support")))
 """
 ELSEWHERE = """
         from tcgpu.distributed import shared_graph

@@ -27,8 +27,6 @@ from tcgpu.distributed import (
     shares,
     slices,
     sum_values,
-    support_part,
-    triangles_part,
 )
 from tcgpu.engines import runtime
 from tcgpu.kernels.tricore.part_tally import part_tally
@@ -71,8 +69,8 @@ def test_edges_and_vertices_add_up(name, engine):
 
 def assert_edges_and_vertices_add_up(name, parts, engine):
     graph = GRAPHS[name]
-    of_edges = [support_part(graph, part, engine=engine) for part in parts]
-    of_vertices = [triangles_part(graph, part, engine=engine) for part in parts]
+    of_edges = [count_part(graph, part, "support", engine=engine) for part in parts]
+    of_vertices = [count_part(graph, part, "triangles", engine=engine) for part in parts]
     assert np.array_equal(sum_values(of_edges, graph.m), tcgpu.support(graph, engine="cpu"))
     assert np.array_equal(sum_values(of_vertices, graph.n), tcgpu.triangles(graph, engine="cpu"))
     counts = [count_part(graph, part, engine="cpu").triangles for part in parts]
@@ -83,8 +81,12 @@ def assert_edges_and_vertices_add_up(name, parts, engine):
 def test_parts_of_any_graph_add_up(graph, number, by_pairs):
     parts = some_pairs(graph) if by_pairs else slices(graph, number)
     assert sum(count_part(graph, part).triangles for part in parts) == tcgpu.count(graph, "cpu")
-    assert np.array_equal(sum_values([support_part(graph, part) for part in parts], graph.m), tcgpu.support(graph))
-    assert np.array_equal(sum_values([triangles_part(graph, part) for part in parts], graph.n), tcgpu.triangles(graph))
+    assert np.array_equal(
+        sum_values([count_part(graph, part, "support") for part in parts], graph.m), tcgpu.support(graph)
+    )
+    assert np.array_equal(
+        sum_values([count_part(graph, part, "triangles") for part in parts], graph.n), tcgpu.triangles(graph)
+    )
 
 
 @pytest.mark.parametrize("cores", [1, 3])
@@ -96,7 +98,7 @@ def test_many_cores_count_what_one_does(cores, order, monkeypatch):
     parts = slices(graph, 2)
     assert min(part.last - part.first for part in parts) > 50_000 and graph.max_column > 100
     assert sum(count_part(graph, part, engine="cpu", cores=cores).triangles for part in parts) == tcgpu.count(graph)
-    found = [support_part(graph, part, engine="cpu", cores=cores) for part in parts]
+    found = [count_part(graph, part, "support", engine="cpu", cores=cores) for part in parts]
     assert np.array_equal(sum_values(found, graph.m), tcgpu.support(graph, engine="cpu"))
 
 
@@ -112,7 +114,7 @@ def test_shares_add_up(engine):
 def test_parts_and_results_can_be_pickled():
     for part in [*slices(RMAT, 2), Share(1, 3)]:
         assert pickle.loads(pickle.dumps(part)) == part
-    found = support_part(RMAT, slices(RMAT, 1)[0], engine="cpu")
+    found = count_part(RMAT, slices(RMAT, 1)[0], "support", engine="cpu")
     back = pickle.loads(pickle.dumps(found))
     assert np.array_equal(sum_values([back], RMAT.m), tcgpu.support(RMAT, engine="cpu"))
 
@@ -120,10 +122,10 @@ def test_parts_and_results_can_be_pickled():
 def test_values_are_compact():
     """They start and end with a triangle, in the smallest type."""
     graph = Graph.from_edges([0, 90, 90, 91, 180], [1, 91, 92, 92, 181], 200)
-    (begin, values), = support_part(graph, slices(graph, 1)[0], engine="cpu").values  # fmt: skip
+    (begin, values), = count_part(graph, slices(graph, 1)[0], "support", engine="cpu").values  # fmt: skip
     assert (begin, values.tolist(), values.dtype) == (1, [1, 1, 1], np.uint8)
     book = tcgpu.generate.clique(300)
-    (begin, values), = triangles_part(book, slices(book, 1)[0], engine="cpu").values  # fmt: skip
+    (begin, values), = count_part(book, slices(book, 1)[0], "triangles", engine="cpu").values  # fmt: skip
     assert values.dtype == np.uint16 and set(values.tolist()) == {299 * 298 // 2 % 2**16} or values.dtype == np.uint32
     assert sum_exactly(values.astype(np.int64)) == 3 * tcgpu.count(book)
 
@@ -133,7 +135,7 @@ def test_a_part_of_two_ranges_returns_two_short_arrays():
     part = next(
         part for part in some_pairs(graph) if len(part.column_ranges(graph)) == 2 and not part.has_no_triangles(graph)
     )
-    edges = support_part(graph, part, engine="cpu")
+    edges = count_part(graph, part, "support", engine="cpu")
     assert sum(values.size for _, values in edges.values) < graph.m // 2
 
 
@@ -177,7 +179,7 @@ def test_unsuitable_methods_are_refused():
     with pytest.raises(MethodError, match="method 'cpu' has no knob 'cached'"):
         count_part(RMAT, whole, method="cpu", cached=False)
     with pytest.raises(EngineError, match="runs on cpu, not on 'sim'"):
-        support_part(RMAT, whole, method="cpu", engine="sim")
+        count_part(RMAT, whole, "support", method="cpu", engine="sim")
 
 
 @pytest.mark.parametrize("engine", KERNELS)
@@ -200,7 +202,7 @@ def test_a_part_that_does_not_fit_is_halved(engine, share, monkeypatch):
     found = count_part(RMAT, whole, engine=engine)
     assert found.triangles == tcgpu.count(RMAT) and (found.halved > 0) == (share < 1)
     device_parts.forget()
-    edges = support_part(RMAT, whole, engine=engine)
+    edges = count_part(RMAT, whole, "support", engine=engine)
     assert np.array_equal(sum_values([edges], RMAT.m), tcgpu.support(RMAT, engine="cpu"))
     assert (edges.halved > 0) == (share < 1)
 

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from concurrent.futures import BrokenExecutor, CancelledError, Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -80,8 +81,8 @@ def test_processes_count(name, processes):
 def test_processes_count_per_edge_and_vertex(name, order, processes):
     graph = GRAPHS[name]
     options = {"engine": "cpu", "order": order, "parts": 5}
-    assert np.array_equal(pool.triangles(graph, processes, **options), tcgpu.triangles(graph, method="cpu"))
-    assert np.array_equal(pool.support(graph, processes, **options), tcgpu.support(graph, method="cpu"))
+    assert np.array_equal(pool.tally("triangles", graph, processes, **options), tcgpu.triangles(graph, method="cpu"))
+    assert np.array_equal(pool.tally("support", graph, processes, **options), tcgpu.support(graph, method="cpu"))
 
 
 @pytest.mark.parametrize("name", ["threads", "processes"])
@@ -248,7 +249,7 @@ def test_a_shared_file_can_be_mapped_while_it_is_open(name, named, monkeypatch, 
         pytest.skip("no /proc here")
     monkeypatch.setattr(shared_graph, "_folders", lambda: [str(tmp_path)])
     graph = GRAPHS[name]
-    with shared_graph.SharedGraph(graph) as shared:
+    with closing(shared_graph.SharedGraph(graph)) as shared:
         source = shared.source()
         assert shared.source() is source and len(os.listdir(tmp_path)) == named
         mapped = source.open()
@@ -266,7 +267,7 @@ def test_another_file_under_the_number_of_a_closed_one_is_not_mapped(tmp_path):
     """A late worker may find anything there: it must not wait for a pipe or map another file."""
     pipe = os.pipe()
     with open(tmp_path / "other", "w+b") as file:
-        with shared_graph.SharedGraph(GRAPHS["clique"]) as shared:
+        with closing(shared_graph.SharedGraph(GRAPHS["clique"])) as shared:
             source = shared.source()
         file.write(b"7" * source.nbytes)
         file.flush()
@@ -573,8 +574,8 @@ def runs(process):
 def test_gpus_count():
     for name, graph in GRAPHS.items():
         assert pool.count(graph, "gpus") == COUNTS[name]
-        assert np.array_equal(pool.triangles(graph, "gpus"), tcgpu.triangles(graph, method="cpu"))
-        assert np.array_equal(pool.support(graph, "gpus"), tcgpu.support(graph, method="cpu"))
+        assert np.array_equal(pool.tally("triangles", graph, "gpus"), tcgpu.triangles(graph, method="cpu"))
+        assert np.array_equal(pool.tally("support", graph, "gpus"), tcgpu.support(graph, method="cpu"))
         assert pool.count(graph, "gpus", method="warp_search", parts=5) == COUNTS[name]
     executors.close()
 

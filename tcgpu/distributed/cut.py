@@ -107,19 +107,10 @@ def shares(of: int, work: float = 0.0) -> list[Share]:
 
 
 def slices(graph: Graph, parts: int = MANY_PARTS, sample: int = SAMPLE, work: Callable | None = None) -> list[Part]:
-    """Cut the edge list into ranges of about equal work.
+    """Cut the edge list of a graph into `parts` ranges of about equal work. In a small graph some are empty.
 
-    Parameters
-    ----------
-    graph : Graph
-        In the order in which it will be counted.
-    parts : int
-        How many. In a small graph some are empty.
-    sample : int
-        How many edges to examine.
-    work : function, optional
-        Another estimate than the look-ups of the shorter column, such as `tcgpu.cpu.edge_work`: called with the graph
-        and the positions, rows and columns of edges, it returns the work of each.
+    sample: how many edges to examine. work: another estimate than look-ups, such as `tcgpu.cpu.edge_work`. It is called
+    with the graph and the positions, rows and columns of edges, and returns the work of each.
     """
     if parts < 1:
         raise GraphError(f"a graph is cut into 1 part or more, not {parts}")

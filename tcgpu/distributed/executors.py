@@ -12,6 +12,7 @@ import sys
 import threading
 from concurrent.futures import Executor, ProcessPoolExecutor, ThreadPoolExecutor
 from contextlib import contextmanager
+from copy import copy
 from functools import cached_property
 from multiprocessing.context import SpawnContext, SpawnProcess
 from types import ModuleType
@@ -35,7 +36,7 @@ class Workers:
     def __init__(self, executor, name=None):
         self.executor, self.name = executor, name
         self._cancelled = threading.Event()
-        self._dask = getattr(executor, "_client", None)
+        self._dask = getattr(executor, "_client", None)  # of Dask's executor
         if self._dask is not None and self._dask.status != "running":
             raise GraphError(f"the executor's Dask client is {self._dask.status}")
 
@@ -65,13 +66,18 @@ class Workers:
     def engine(self):
         """The engine that the workers have for kernels, as the first to answer says."""
         if self.executor not in _engines:
-            self._check_start_method()
+            context = getattr(self.executor, "_mp_context", None)
+            if ENGINE == "gpu" and context is not None and context.get_start_method() == "fork":
+                raise GraphError(
+                    "a forked process cannot use the GPU of its parent: give the pool "
+                    "mp_context=multiprocessing.get_context('spawn'), or take executor='gpus'"
+                )
             _engines[self.executor] = self.executor.submit(worker.engine_here).result()
         return _engines[self.executor]
 
     def sendable(self, columns):
-        """Columns as an argument of `submit`. Dask then moves them between workers, and restores them if one dies."""
-        return columns if self._dask is None else self._dask.submit(_identity, columns, pure=False)
+        """Columns as an argument of `submit`. Dask keeps the result of a task, and computes it again if it is lost."""
+        return columns if self._dask is None else self._dask.submit(copy, columns, pure=False)
 
     def restart(self):
         """Replace workers that died; returns whether that was possible: for our own pools it is."""
@@ -87,15 +93,6 @@ class Workers:
         if interrupted and self.name is not None:
             terminate(self.name)
 
-    def _check_start_method(self):
-        """GraphError for forked processes, which could not use the GPU."""
-        context = getattr(self.executor, "_mp_context", None)
-        if ENGINE == "gpu" and context is not None and context.get_start_method() == "fork":
-            raise GraphError(
-                "a forked process cannot use the GPU of its parent: give the pool "
-                "mp_context=multiprocessing.get_context('spawn'), or take executor='gpus'"
-            )
-
 
 class Cancelled(Exception):
     """The result of a part is not needed any more."""
@@ -110,11 +107,6 @@ def _run_until(cancelled, *args):
 
     with watched(check):
         return worker.run(*args)
-
-
-def _identity(columns):
-    """The columns themselves. Dask keeps the result of a task, and can compute it again."""
-    return columns
 
 
 async def _gathered(client, future):
@@ -134,7 +126,7 @@ def workers_of(executor):
         return
     if isinstance(executor, Executor):
         workers = Workers(executor)
-    elif executor in list(POOLS):
+    elif isinstance(executor, str) and executor in POOLS:
         workers = Workers(own_pool(executor), executor)
     else:
         raise EngineError(

@@ -63,7 +63,8 @@ def open_journal(path, graph, verb, parts):
             raise GraphError(f"{path}: a pipe or a device, where a journal is a file")
         with open(path, "rb") as file:
             _check_heading(file.read(MAX_HEADING), heading, first, path)
-    with open(path, "r+b", buffering=0, opener=_open_or_create) as file:
+    # not "w+b", which would empty a file that another process creates at this moment
+    with open(path, "r+b", buffering=0, opener=lambda path, flags: os.open(path, flags | os.O_CREAT, 0o666)) as file:
         _lock(file, path)
         if os.fstat(file.fileno()).st_size > len(first) + MAX_LINE * (len(parts) + 1):
             raise GraphError(f"{path}: longer than a journal of these parts can be; it is left as it is")
@@ -91,11 +92,6 @@ def fingerprint(graph, whole=True):
 
 def _digest(data):
     return hashlib.sha256(data).hexdigest()[:32]
-
-
-def _open_or_create(path, flags):
-    """Open a file without emptying it, even if another process creates it at this moment."""
-    return os.open(path, flags | os.O_CREAT, 0o666)
 
 
 def _lock(file, path):
@@ -172,27 +168,25 @@ def _shown(line):
 
 def _check_heading(text, heading, first, path):
     """GraphError unless the file's first bytes are this heading, a recognizable part of it, or nothing."""
-    started = not text or len(text) >= len(MAGIC) and first.startswith(text)
-    if not started and not text.startswith(first):
-        raise GraphError(f"{path}: {_difference(text, heading)}")
-
-
-def _difference(text, heading):
-    """In which way the file's first line is not this heading."""
+    if not text or text.startswith(first) or len(text) >= len(MAGIC) and first.startswith(text):
+        return
     try:
         found = json.loads(text[:MAX_HEADING].split(b"\n")[0])
-        if text.startswith(MAGIC) and found.get("version") != VERSION:
-            return "a journal of another version of tcgpu; name a new file"
-        known = all(isinstance(found[key], type(value)) for key, value in heading.items())
-    except (ValueError, KeyError, TypeError, RecursionError):
+        other_version = text.startswith(MAGIC) and found.get("version") != VERSION
+        known = other_version or all(isinstance(found[key], type(value)) for key, value in heading.items())
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         known = False
     if not known:
-        return "not a journal of parts that are done; it is left as it is"
-    if found["journal"] != heading["journal"]:
-        return f"a journal of {found['journal']}, not of {heading['journal']}"
-    if found["graph"] != heading["graph"]:
-        return "a journal of another graph, or of the same in another order"
-    return (
-        f"a journal of this graph in {found['parts']} other parts, not these {heading['parts']}: "
-        "resume it with the memory and the workers that it was begun with"
-    )
+        reason = "not a journal of parts that are done; it is left as it is"
+    elif other_version:
+        reason = "a journal of another version of tcgpu; name a new file"
+    elif found["journal"] != heading["journal"]:
+        reason = f"a journal of {found['journal']}, not of {heading['journal']}"
+    elif found["graph"] != heading["graph"]:
+        reason = "a journal of another graph, or of the same in another order"
+    else:
+        reason = (
+            f"a journal of this graph in {found['parts']} other parts, not these {heading['parts']}: "
+            "resume it with the memory and the workers that it was begun with"
+        )
+    raise GraphError(f"{path}: {reason}")

@@ -65,27 +65,33 @@ def count(graph, executor, *, method=None, engine=None, order=None, parts=None, 
         return _count(workers, own, cut, resume, progress, options)
 
 
-def triangles(graph, executor, *, order=None, parts=None, progress=None, max_seconds=None, **options):
-    """The number of triangles of each vertex: int64; see `tcgpu.triangles`."""
+def tally(verb, graph, executor, *, order=None, parts=None, progress=None, max_seconds=None, **options):
+    """The triangles of each vertex (verb "triangles"; see `tcgpu.triangles`) or edge ("support"): int64.
+
+    options: method and engine.
+    """
     graph = opened(graph)
     own = _ordered(graph, order)
-    tally = _tally(own, executor, "triangles", own.n, parts, progress, max_seconds, options)
-    return tally if own is graph else tally[own.rank]
+    method = method_of(**options)
+    total = np.zeros(own.m if verb == "support" else own.n, np.int64)
+    with workers_of(executor) as workers:
+        _check_simulated(method, own, options.get("engine"), None, {}, workers, max_seconds)
+        cut = slices(own, _number(parts, PER_WORKER * workers.number))
+        job = Job(workers, own, verb, **options)
+        with _progress(progress, own, cut) as bar, closing(job.run(cut)) as each:
+            for result in each:
+                worker.add_values(total, result)
+                bar.add(result.part.work)
+    if verb == "support":
+        return cpu.in_edge_order_of(graph, own, total)
+    return total if own is graph else total[own.rank]
 
 
-def support(graph, executor, *, order=None, parts=None, progress=None, max_seconds=None, **options):
-    """The number of triangles of each edge, in the order of `graph.edges()`: int64; see `tcgpu.support`."""
-    graph = opened(graph)
-    own = _ordered(graph, order)
-    tally = _tally(own, executor, "support", own.m, parts, progress, max_seconds, options)
-    return cpu.in_edge_order_of(graph, own, tally)
-
-
-def engine_and_method(executor, method=None, engine=None):
-    """What the workers of an executor count with, as far as is known before they have."""
+def method_and_engine(executor, method=None, engine=None):
+    """The names of the method and engine that the workers of an executor will probably use."""
     with workers_of(executor) as workers:
         method = method or ("adaptive" if _fast(workers, engine) else "cpu")
-        return "cpu" if method == "cpu" else engine or workers.engine(), method
+        return method, "cpu" if method == "cpu" else engine or workers.engine()
 
 
 def results(graph, executor, parts, *, verb="count", **options):
@@ -132,21 +138,6 @@ def _count(workers, graph, parts, resume, progress, options):
         return sum(journal.done.values())
 
 
-def _tally(graph, executor, verb, length, parts, progress, max_seconds, options):
-    """The triangles of each vertex or edge of a graph, in the order that it has."""
-    method = method_of(**options)
-    total = np.zeros(length, np.int64)
-    with workers_of(executor) as workers:
-        _check_simulated(method, graph, options.get("engine"), None, {}, workers, max_seconds)
-        cut = slices(graph, _number(parts, PER_WORKER * workers.number))
-        job = Job(workers, graph, verb, **options)
-        with _progress(progress, graph, cut) as bar, closing(job.run(cut)) as each:
-            for result in each:
-                worker.add_values(total, result)
-                bar.add(result.part.work)
-    return total
-
-
 def _ordered(graph, order):
     """The graph in the order to count it in. One in a folder stays there if no order is named."""
     return graph if order is None and graph.folder is not None else graph.ordered(order or "auto")
@@ -181,7 +172,7 @@ class Job:
     def run(self, parts):
         """Yield a PartResult for each part that is not empty. Those with the most work are submitted first."""
         self.left = dict.fromkeys(sorted((part for part in parts if not part.empty), key=lambda part: -part.work))
-        with SharedGraph(self.graph) as shared:
+        with closing(SharedGraph(self.graph)) as shared:
             try:
                 while self.left:
                     if not self.submitted:  # at first, and when two workers have counted the same Share
@@ -223,11 +214,10 @@ class Job:
         """Submit a part again, with a source of the graph, or with the columns if the worker could not map that."""
         if self.task.source is None:
             self.task = replace(self.task, source=shared.source())
-        if self.task.source == tried:
-            self.columns = self.columns or self.workers.sendable(shared.columns())
-            self._submit([part], self.columns)
-        else:
-            self._submit([part])
+        if self.task.source == tried and self.columns is None:
+            only_columns = Graph(self.graph.col_ptr, self.graph.row_idx, validate=False)
+            self.columns = self.workers.sendable(only_columns)
+        self._submit([part], self.columns if self.task.source == tried else None)
 
     def _restart(self, error):
         """Submit all parts that are left to new workers, after one died; WorkerLost if there are none."""

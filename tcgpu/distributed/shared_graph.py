@@ -56,28 +56,16 @@ class SharedFile:
 
 
 class SharedGraph:
-    """A graph that other processes may map or be sent. A context manager: the file is closed at its end."""
+    """A graph that other processes may map. `close` closes its file."""
 
     def __init__(self, graph):
         self.graph, self._file, self._shared = graph, None, None
 
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *failure):
-        self._close()
-
     def source(self):
-        """The path of the graph's own folder, or else the SharedFile, created now; None if there is no space for it."""
-        if self.graph.folder is not None:
-            return os.fspath(self.graph.folder)
+        """The SharedFile, created at the first call; None if there is no space for it."""
         if self._shared is None:
             self._create()
         return self._shared
-
-    def columns(self):
-        """The graph to send: only what counting takes."""
-        return Graph(self.graph.col_ptr, self.graph.row_idx, validate=False)
 
     def _create(self):
         folder = _folder_with_space(self.graph.nbytes)
@@ -96,9 +84,9 @@ class SharedGraph:
             self._file.flush()
             self._shared = SharedFile(path, token, self.graph.n, self.graph.m)
         except OSError:  # another process has used the space
-            self._close()
+            self.close()
 
-    def _close(self):
+    def close(self):
         file, self._file, self._shared = self._file, None, None
         if file is not None:
             with suppress(OSError):  # closing tries once more to write what did not fit

@@ -173,7 +173,10 @@ class Streaming:
     def count(self, resume=None, progress=None):
         """The number of triangles. resume: the path of a journal; progress: as in `tcgpu.count`."""
         parts = self.layout.parts
-        check_simulated(self.graph, parts)
+        if runtime.engine() == "sim":
+            edges = sum(part.last - part.first for part in parts)
+            microseconds = simulated.search_work(self.graph, 40, 2.1) + EDGE_US * edges + PART_US * len(parts)
+            simulated.check("warp_search", simulated.seconds(0, microseconds))
         with open_journal(resume, self.graph, "count", parts) as journal, _progress(progress, parts, journal) as bar:
             try:
                 with runtime.kept_ring(self.layout.move_words or self.layout.stay_words) as ring:
@@ -261,14 +264,6 @@ class Streaming:
         for name in ("staying", "moving", "total", "totals", "pending", "feeder", "stream"):
             self.__dict__.pop(name, None)
         runtime.release_device_memory()
-
-
-def check_simulated(graph, parts):
-    """Announce a count of these parts by the simulator that takes long; GraphError if it takes longer than it may."""
-    if runtime.engine() == "sim":
-        edges = sum(part.last - part.first for part in parts)
-        microseconds = simulated.search_work(graph, 40, 2.1) + EDGE_US * edges + PART_US * len(parts)
-        simulated.check("warp_search", simulated.seconds(0, microseconds))
 
 
 def _progress(progress, parts, journal):

@@ -1,20 +1,17 @@
 """Counting one part of a graph; and what the workers of an executor do, threads or processes on any machine.
 
-    count_part(graph, part) -> PartResult      the number of triangles
-    triangles_part, support_part               the same at each vertex, or at each edge that they may have
-
 An executor's workers are sent a `Task` with each part. It names the graph by a token. A worker keeps its last graph, on
 its device if it has one, from part to part and from count to count. If it does not have the graph, it returns
 `GraphMissing`, and is sent the part again with a source: a folder or shared file, which it maps, or if it can't, the
 columns themselves. All of this can be pickled.
 """
 
-import importlib
 import math
 import os
 import threading
 import time
 from collections import Counter
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from functools import lru_cache
 from multiprocessing import current_process
@@ -53,44 +50,49 @@ class PartResult:
     values: tuple = field(default=(), repr=False)
 
 
-def count_part(graph, part: Part | Share, *, method: str | None = None, engine: str | None = None,
-               cores: int | None = None, **knobs) -> PartResult:  # fmt: skip
-    """Count the triangles of one part of a graph.
+def count_part(graph, part: Part | Share, verb: str = "count", *, method: str | None = None,
+               engine: str | None = None, cores: int | None = None, **knobs) -> PartResult:  # fmt: skip
+    """Count the triangles of one part of a graph, in the order that the graph has.
 
     Parameters
     ----------
     graph : Graph, or path of one
-        The part is of this graph in the order that it has. The last path stays open.
+        The last path stays open.
     part : Part or Share
-        A Share is counted by a method that distributes its tasks, which "adaptive" does.
-    method, engine : str, optional
-        "warp_search" or "cpu" for a Part; by default what this machine has.
+        A Part is counted by "warp_search" or "cpu", a Share by a method that distributes its tasks: "adaptive".
+    verb : str
+        "count"; "support" and "triangles" also return the triangles of a Part at each edge, or vertex, in `values`.
+    method, engine, **knobs
+        As in `tcgpu.count`.
     cores : int, optional
-        How many the engine "cpu" may use; by default all.
-    **knobs
-        Of the method.
+        The most that the engine "cpu" may use; by default all.
     """
     if isinstance(part, Share):
         chosen = registry.choose(method or "adaptive", engine, None, knobs)
-        share = part.index, part.of
-        plan = lambda: chosen.plan(chosen.prepare(opened(graph)), share=share, **knobs)  # noqa: E731
-        return _timed(part, chosen, engine, lambda: (plan().count(),))
-    chosen = method_of(method, engine, knobs)
-    if chosen.engines == ("cpu",):
-        return _timed(part, chosen, engine, lambda: (cpu.count(opened(graph), part, cores),))
-    return _timed(part, chosen, engine, lambda: _device().count(opened(graph), part, **knobs))
+    else:
+        chosen = method_of(method, engine, knobs)
+    with registry.on_engine(chosen, engine):
+        begin = time.perf_counter()
+        triangles, *more = _count(opened(graph), part, verb, chosen, cores, knobs)
+        return PartResult(part, triangles, time.perf_counter() - begin, registry.engine_of(chosen, engine), *more)
 
 
-def support_part(graph, part: Part, *, method: str | None = None, engine: str | None = None,
-                 cores: int | None = None) -> PartResult:  # fmt: skip
-    """Count the part's triangles at each edge, in `values`. Parameters: as of `count_part`."""
-    return _tally(graph, part, True, method, engine, cores)
+def _count(graph, part, verb, method, cores, knobs):
+    """(triangles, how often the part was halved, values)."""
+    if isinstance(part, Share):
+        return method.plan(method.prepare(graph), share=(part.index, part.of), **knobs).count(), 0, ()
+    if method.engines == ("cpu",):
+        if verb == "count":
+            return cpu.count(graph, part, cores), 0, ()
+        values, halved = cpu.tally(graph, verb == "support", part, cores), 0
+    else:
+        from tcgpu.distributed import device_parts
 
-
-def triangles_part(graph, part: Part, *, method: str | None = None, engine: str | None = None,
-                   cores: int | None = None) -> PartResult:  # fmt: skip
-    """Count the part's triangles at each vertex, in `values`. Parameters: as of `count_part`."""
-    return _tally(graph, part, False, method, engine, cores)
+        if verb == "count":
+            return *device_parts.count(graph, part, **knobs), ()
+        values, halved = device_parts.tally(graph, part, verb == "support")
+    values = tuple(_compact(*each) for each in values)
+    return sum(int(array.sum(dtype=np.int64)) for _, array in values) // 3, halved, values
 
 
 def sum_values(results, length: int) -> np.ndarray:
@@ -130,33 +132,6 @@ def opened(graph):
 @lru_cache(maxsize=1)
 def _opened(path, modified):
     return formats.read(path)
-
-
-def _tally(graph, part, by_edge, method, engine, cores):
-    chosen = method_of(method, engine)
-
-    def work():
-        if chosen.engines == ("cpu",):
-            values, halved = cpu.tally(opened(graph), by_edge, part, cores), 0
-        else:
-            values, halved = _device().tally(opened(graph), part, by_edge)
-        values = tuple(_compact(*each) for each in values)
-        return sum(int(array.sum(dtype=np.int64)) for _, array in values) // 3, halved, values
-
-    return _timed(part, chosen, engine, work)
-
-
-def _timed(part, method, engine, work):
-    """The PartResult of `work()`, which returns triangles, halvings and perhaps values."""
-    with registry.on_engine(method, engine):
-        begin = time.perf_counter()
-        triangles, *more = work()
-        return PartResult(part, triangles, time.perf_counter() - begin, registry.engine_of(method, engine), *more)
-
-
-def _device():
-    """The module that needs a GPU or the simulator, imported at its first use."""
-    return importlib.import_module("tcgpu.distributed.device_parts")
 
 
 def _compact(first, array):
@@ -200,9 +175,6 @@ class DoesNotFit(GraphError):
     """Raised by a worker whose GPU has no memory for a whole graph."""
 
 
-VERBS = {"count": count_part, "support": support_part, "triangles": triangles_part}
-
-
 def run(task, part, columns=None):
     """Count a part: PartResult or GraphMissing. columns: the graph, for a worker that cannot map it."""
     number = gpu(task)
@@ -212,10 +184,8 @@ def run(task, part, columns=None):
     if isinstance(part, Share):
         return held.count_share(task, part)
     options = {"method": task.method, "engine": task.engine, "cores": task.cores, **task.knobs}
-    if number is None:
-        return VERBS[task.verb](held.graph, part, **options)
-    with held.lock:
-        return VERBS[task.verb](held.graph, part, **options)
+    with nullcontext() if number is None else held.lock:
+        return count_part(held.graph, part, task.verb, **options)
 
 
 def engine_here():
@@ -229,7 +199,7 @@ class HeldGraph:
 
     token: str
     graph: Graph
-    lock: threading.Lock = field(default_factory=threading.Lock)
+    lock: threading.Lock = field(default_factory=fork_safe_lock)
     prepared: object = None  # what the method's `prepare` returned
     planned: tuple = ()  # (method, order, knobs, of, Share) of the plan
     plan: object = None
@@ -247,21 +217,20 @@ class HeldGraph:
                 self._make_plan(method, task, share)
                 self.planned = *options, share
             self.counted_for = task.count
-            triangles, seconds = self._run_timed() if task.verb == "time" else self._run()
+            triangles, seconds = self._run(timed_by_device=task.verb == "time")
             return PartResult(share, triangles, seconds, task.engine or ENGINE)
 
-    def _run(self):
+    def _run(self, timed_by_device):
+        """(triangles, seconds that the plan took or, timed by the device, its kernels)."""
+        if timed_by_device:
+            from tcgpu.engines import runtime
+
+            seconds = runtime.elapsed_ms(self.plan.launch, self.plan.reset) / 1e3
+            return self.plan.result(), seconds
         begin = time.perf_counter()
         self.plan.reset()
         self.plan.launch()
         return self.plan.result(), time.perf_counter() - begin
-
-    def _run_timed(self):
-        """The same, with the seconds that the kernels kept the device busy."""
-        from tcgpu.engines import runtime
-
-        ms = runtime.elapsed_ms(self.plan.launch, self.plan.reset)
-        return self.plan.result(), ms / 1e3
 
     def _make_plan(self, method, task, share):
         """Plan and allocate a Share; raises DoesNotFit."""
@@ -288,16 +257,6 @@ _of_this_process: WeakValueDictionary[str, Graph] = WeakValueDictionary()  # by 
 _lock = fork_safe_lock()
 
 
-def _unlock_held():
-    """In a forked child, free the locks that the parent's threads hold."""
-    for held in _held.values():
-        held.lock._at_fork_reinit()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_unlock_held)
-
-
 def offer(token, graph):
     """Let workers that are threads of this process use a graph."""
     _of_this_process[token] = graph
@@ -319,7 +278,8 @@ def _find_graph(task, number, columns):
 
 def _from_source(task):
     """The graph as it is held for another GPU, or mapped; None if the source is missing or of another graph."""
-    graph = next((held.graph for held in _held.values() if held.token == task.graph), None) or _mapped(task.source)
+    graphs = [held.graph for held in _held.values() if held.token == task.graph]
+    graph = graphs[0] if graphs else _mapped(task.source)
     return graph if graph is not None and fingerprint(graph, whole=False) == task.fingerprint else None
 
 
