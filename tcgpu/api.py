@@ -29,7 +29,7 @@ from typing import Any, TypedDict, TypeVar, Unpack, get_type_hints
 
 import numpy as np
 
-from tcgpu import cleaning, cpu, formats
+from tcgpu import cpu, formats
 from tcgpu.cpu import truss
 from tcgpu.engines.choice import ENGINE
 from tcgpu.errors import EngineError, MethodError
@@ -372,11 +372,10 @@ def _peel(function, engine, options, graph, *args):
 def _without_isolated(graph, keep):
     """The Graph of the edges that `keep` marks, and of the vertices that have one."""
     left = graph.kept(keep)
-    joined = cleaning.has_edge(left.col_ptr, left.row_idx)
+    joined = left.degrees > 0
     number = np.cumsum(joined, dtype=np.int32) - np.int32(1)
     col_ptr = np.append(left.col_ptr[:-1][joined], left.m)
-    row_idx = cleaning.relabel(number, left.row_idx)
-    return Graph(col_ptr, row_idx, labels=_labels_of(graph, joined), name=graph.name, validate=False)
+    return Graph(col_ptr, number[left.row_idx], labels=_labels_of(graph, joined), name=graph.name, validate=False)
 
 
 def _labels_of(graph, joined):

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tcgpu.engines.native import MANY, fetch_add, inline, jit, run_threads, shares, stoppable, stopped, threads
+from tcgpu.engines.native import MANY, fetch_add, jit, run_threads, shares, stoppable, stopped, threads
 
 MAX_VERTICES = 2**31 - 1  # a vertex number has 31 bits of the key
 MIN_BUCKETS, MAX_BUCKETS = 256, 4096
@@ -41,10 +41,15 @@ def min_max(u, v):
     """The smallest and the largest number in two integer arrays of one length; (0, -1) if they are empty."""
     if u.size == 0:
         return 0, -1
-    workers = shares(u.size)
-    bounds = np.empty((workers, 2), np.int64)
-    run_threads(_min_max, u, v, bounds, workers=workers)
-    return int(bounds[:, 0].min()), int(bounds[:, 1].max())
+    bounds = []
+
+    def add_bounds(worker, workers):
+        for ends in (u, v):
+            share = ends[ends.size * worker // workers : ends.size * (worker + 1) // workers]
+            bounds.extend((int(share.min(initial=u[0])), int(share.max(initial=u[0]))))
+
+    run_threads(add_bounds, workers=shares(u.size))
+    return min(bounds), max(bounds)
 
 
 def clean_columns(u, v, n, rank=None):
@@ -63,9 +68,7 @@ def clean_columns(u, v, n, rank=None):
 
 def renumber(col_ptr, row_idx, rank):
     """The columns of the same graph in which vertex v has the number `rank[v]`, a permutation (int32)."""
-    keys, counts, shift = _empty_buckets(row_idx.size, rank.size)
-    run_threads(_pack_columns, col_ptr, row_idx, rank, shift, keys, counts, workers=len(counts))
-    return _sort(keys, counts, shift, rank.size)[:2]
+    return clean_columns(row_idx, column_of_each(col_ptr, row_idx.size), rank.size, rank)[:2]
 
 
 def column_of_each(col_ptr, m):
@@ -77,26 +80,8 @@ def column_of_each(col_ptr, m):
 
 def select_edges(col_ptr, row_idx, keep):
     """The columns that hold only the nonzeros that `keep` marks, a bool for each."""
-    starts = np.zeros(col_ptr.size, np.int64)
-    run_threads(_count_selected, col_ptr, keep, starts, workers=shares(row_idx.size))
-    np.cumsum(starts, out=starts)
-    rows = np.empty(starts[-1], np.int32)
-    run_threads(_copy_selected, col_ptr, row_idx, keep, starts, rows, workers=shares(row_idx.size))
-    return starts, rows
-
-
-def relabel(new_number, vertices):
-    """`new_number[v]` for each of the vertices (int32)."""
-    found = np.empty(vertices.size, np.int32)
-    run_threads(_relabel, new_number, vertices, found, workers=shares(vertices.size))
-    return found
-
-
-def has_edge(col_ptr, row_idx):
-    """Whether each vertex has an edge (bool)."""
-    marks = np.diff(col_ptr) > 0
-    run_threads(_mark, row_idx, marks, workers=shares(row_idx.size))
-    return marks
+    kept = np.flatnonzero(keep)
+    return np.searchsorted(kept, col_ptr), row_idx[kept]
 
 
 def degrees(col_ptr, row_idx):
@@ -258,25 +243,6 @@ def _pack_edges(worker, workers, u, v, rank, shift, keys, counts):
 
 
 @jit
-def _pack_columns(worker, workers, col_ptr, row_idx, rank, shift, keys, counts):
-    """As `_pack_edges`, from columns; the share of a worker may begin inside a column."""
-    count = counts[worker]
-    k = row_idx.size * worker // workers
-    last = row_idx.size * (worker + 1) // workers
-    j = np.searchsorted(col_ptr, k, side="right") - 1
-    while k < last:
-        a = U64(rank[U64(j)])
-        end = min(last, col_ptr[U64(j + 1)])
-        while k < end:
-            b = U64(rank[row_idx[U64(k)]])
-            column, row = min(a, b), max(a, b)
-            keys[U64(k)] = column << U64(32) | row << U64(1)
-            count[column >> U64(shift)] += 1
-            k += 1
-        j += 1
-
-
-@jit
 def _partition(worker, workers, keys, packed, shift, starts, partitioned):
     """Copy the `packed[worker]` keys of this worker's share to their buckets."""
     start = starts[worker]
@@ -421,63 +387,11 @@ def _concatenate(worker, workers, bounds, offsets, shift, queue, sorted_rows, co
 
 
 @jit
-def _min_max(worker, workers, u, v, bounds):
-    low, high = np.int64(u[0]), np.int64(u[0])
-    for k in range(u.size * worker // workers, u.size * (worker + 1) // workers):
-        a, b = np.int64(u[U64(k)]), np.int64(v[U64(k)])
-        low = min(low, a, b)
-        high = max(high, a, b)
-    bounds[worker, 0] = low
-    bounds[worker, 1] = high
-
-
-@jit
 def _column_of_each(worker, workers, col_ptr, col_of):
     n = col_ptr.size - 1
     for j in range(n * worker // workers, n * (worker + 1) // workers):
         for k in range(col_ptr[U64(j)], col_ptr[U64(j + 1)]):
             col_of[U64(k)] = j
-
-
-@inline
-def _columns_of_worker(col_ptr, worker, workers):
-    """The range of columns of one worker: about as many nonzeros for each worker."""
-    m = col_ptr[-1]
-    return np.searchsorted(col_ptr, m * worker // workers), np.searchsorted(col_ptr, m * (worker + 1) // workers)
-
-
-@jit
-def _count_selected(worker, workers, col_ptr, keep, starts):
-    begin, end = _columns_of_worker(col_ptr, worker, workers)
-    for j in range(begin, end):
-        count = 0
-        for k in range(col_ptr[U64(j)], col_ptr[U64(j + 1)]):
-            count += keep[U64(k)]
-        starts[U64(j + 1)] = count
-
-
-@jit
-def _copy_selected(worker, workers, col_ptr, row_idx, keep, starts, rows):
-    begin, end = _columns_of_worker(col_ptr, worker, workers)
-    at = starts[U64(begin)]
-    for k in range(col_ptr[U64(begin)], col_ptr[U64(end)]):
-        if keep[U64(k)]:
-            rows[U64(at)] = row_idx[U64(k)]
-            at += 1
-
-
-@jit
-def _relabel(worker, workers, new_number, vertices, found):
-    for k in range(vertices.size * worker // workers, vertices.size * (worker + 1) // workers):
-        found[U64(k)] = new_number[U64(vertices[U64(k)])]
-
-
-@jit
-def _mark(worker, workers, vertices, marks):
-    for k in range(vertices.size * worker // workers, vertices.size * (worker + 1) // workers):
-        place = U64(vertices[U64(k)])
-        if not marks[place]:  # so that threads do not invalidate each other's cache lines
-            marks[place] = True
 
 
 @jit
