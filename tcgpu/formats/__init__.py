@@ -24,24 +24,23 @@ class Format:
 
     title: str
     endings: tuple[str, ...]
-    read: Callable  # (path, base, n) -> Graph
     write: Callable  # (graph, stream); for a folder (graph, folder)
+    read: Callable | None = None  # (path, base, n) -> Graph; by default, Graph.from_edges of the edges
     read_edges: Callable | None = None  # (path, base, n) -> (u, v, n, labels)
 
 
 EDGE_LIST = Format(
     "edge list",
     (".txt", ".el", ".edges", ".edgelist", ".csv", ".tsv"),
-    edge_list.read,
     edge_list.write,
-    edge_list.read_edges,
+    read_edges=edge_list.read_edges,
 )
-FOLDER = Format("folder of memory-mapped arrays", (), binary.read_folder, binary.write_folder)
+FOLDER = Format("folder of memory-mapped arrays", (), binary.write_folder, binary.read_folder)
 FORMATS = {
-    "mtx": Format("Matrix Market", (".mtx",), matrix_market.read, matrix_market.write, matrix_market.read_edges),
+    "mtx": Format("Matrix Market", (".mtx",), matrix_market.write, read_edges=matrix_market.read_edges),
     "edges": EDGE_LIST,
-    "metis": Format("METIS", (".graph", ".metis"), metis.read, metis.write, metis.read_edges),
-    "npz": Format("NumPy archive, of tcgpu or of scipy.sparse.save_npz", (".npz",), binary.read_npz, binary.write_npz),
+    "metis": Format("METIS", (".graph", ".metis"), metis.write, metis.read, metis.read_edges),
+    "npz": Format("NumPy archive, of tcgpu or of scipy.sparse.save_npz", (".npz",), binary.write_npz, binary.read_npz),
     "folder": FOLDER,
 }
 
@@ -84,7 +83,11 @@ def read(
         raise GraphError(f"{name}: relabel=True numbers the vertices that occur; it goes without base and n")
     if relabel is False and base is None and chosen is EDGE_LIST:
         base = 0
-    graph = chosen.read(name, base, n)
+    if chosen.read is None:
+        u, v, n, labels = chosen.read_edges(name, base, n)
+        graph = Graph.from_edges(u, v, n, labels=labels)
+    else:
+        graph = chosen.read(name, base, n)
     graph.name = _stem(name, chosen)
     return graph
 

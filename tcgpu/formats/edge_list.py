@@ -24,8 +24,7 @@ from tcgpu import cleaning
 from tcgpu.errors import FormatError, GraphError
 from tcgpu.formats import scan
 from tcgpu.formats.files import Text
-from tcgpu.formats.vertices import ALWAYS_ALLOWED, MAX_PER_EDGE, check_count, check_memory
-from tcgpu.graph import Graph
+from tcgpu.formats.vertices import ALWAYS_ALLOWED, MAX_PER_EDGE, check_count, check_memory, check_most
 from tcgpu.ids import compact
 
 # names of the columns of an edge's two ends, without case, punctuation and a last "id" or "node"
@@ -46,11 +45,6 @@ _LABELS_PER_LINE = 1000
 _MAX_ADJACENCY_COLUMNS = 64  # of an adjacency list in which all vertices have equally many neighbours
 
 
-def read(path, base=None, n=None):
-    u, v, n, labels = read_edges(path, base, n)
-    return Graph.from_edges(u, v, n, labels=labels)
-
-
 def read_edges(path, base=None, n=None):
     """The edges as they are in the file: `(u, v, n, labels)`.
 
@@ -69,7 +63,10 @@ def read_edges(path, base=None, n=None):
         check_count(n, head.n, path)
     plain = base is None and n is None
     count = 2**63 if plain else cleaning.MAX_VERTICES if n is None else n
-    u, v, layout = _scan(text, head, base or 0, count)
+    u, v, _, layout = scan.rows(
+        text, head.first, base or 0, count, expected="expected two vertex numbers", loose=True, ends=head.ends,
+        widest=head.widest,
+    )  # fmt: skip
     largest = None if plain and head.n is None else cleaning.min_max(u, v)[1]
     _check_heading(text, head, u.size, largest)
     _check_first_line(text, head, u, v, base or 0, layout)
@@ -152,8 +149,8 @@ def _read_heading(text):
             head.kind = kind if kind in (_NUMBERED, _LABELLED) else None
     if not all(word.isdecimal() and len(word) < 20 and int(word) < 2**63 for word in head.isolated):
         raise text.error(head.at, "labels of vertices without an edge are to follow, whole numbers")
-    if head.kind and head.n > cleaning.MAX_VERTICES:
-        raise text.error(head.at, f"{head.n} vertices are more than {cleaning.MAX_VERTICES}, the most there can be")
+    if head.kind:
+        check_most(text, head.at, head.n)
     return head
 
 
@@ -300,14 +297,6 @@ def _check_adjacency(text, head, u, v, base, layout):
 
 
 # ------------------------------------------------------------------------------------------------------------- numbers
-
-
-def _scan(text, head, low, count):
-    u, v, _, layout = scan.rows(
-        text, head.first, low, count, expected="expected two vertex numbers", loose=True, ends=head.ends,
-        widest=head.widest,
-    )  # fmt: skip
-    return u, v, layout
 
 
 def _with_isolated(text, head, u, v):

@@ -153,6 +153,10 @@ class Text:
             yield at, line
             at = following
 
+    def first_line(self, at):
+        """The first line from offset `at` on that is neither blank nor a comment (`%`), or (None, None)."""
+        return next(((p, line) for p, line in self.lines(at) if line and not line.startswith(b"%")), (None, None))
+
     def chunk_bounds(self, first, size):
         """Ends of lines (offsets, int64) that cut the text from `first` on into chunks of about `size` bytes."""
         bounds = [first]

@@ -3,19 +3,12 @@
 An entry is an edge, in one direction or both, whatever its value, unless the value is 0, as in a SciPy matrix.
 """
 
-from tcgpu import cleaning
 from tcgpu.formats import scan
 from tcgpu.formats.files import Text
-from tcgpu.formats.vertices import check_count, check_memory
-from tcgpu.graph import Graph
+from tcgpu.formats.vertices import check_count, check_memory, check_most
 
 _VALUES = {"pattern": 0, "integer": 1, "real": 1, "double": 1, "complex": 2}  # field -> numbers in each value
 _SYMMETRIES = ("general", "symmetric", "skew-symmetric", "hermitian")
-
-
-def read(path, base=None, n=None):
-    u, v, n, _ = read_edges(path, base, n)
-    return Graph.from_edges(u, v, n)
 
 
 def read_edges(path, base=None, n=None):
@@ -60,16 +53,14 @@ def _values_in_header(text):
 
 def _size_line(text):
     """`(offset of the size line, rows, entries, offset of the first entry)`."""
-    for at, line in text.lines(text.line(text.start)[1]):
-        if not line or line.startswith(b"%"):
-            continue
-        words = line.split(maxsplit=3)
-        if len(words) != 3 or len(line) > 200 or not all(word.isdigit() for word in words):
-            raise text.error(at, "expected the size line: rows, columns and entries")
-        rows, cols, entries = map(int, words)
-        if rows != cols:
-            raise text.error(at, "an adjacency matrix is square, this one is not")
-        if rows > cleaning.MAX_VERTICES:
-            raise text.error(at, f"{rows} vertices are more than {cleaning.MAX_VERTICES}, the most there can be")
-        return at, rows, entries, text.line(at)[1]
-    raise text.error_at_end("the file ends before its size line: rows, columns and entries")
+    at, line = text.first_line(text.line(text.start)[1])
+    if line is None:
+        raise text.error_at_end("the file ends before its size line: rows, columns and entries")
+    words = line.split(maxsplit=3)
+    if len(words) != 3 or len(line) > 200 or not all(word.isdigit() for word in words):
+        raise text.error(at, "expected the size line: rows, columns and entries")
+    rows, cols, entries = map(int, words)
+    if rows != cols:
+        raise text.error(at, "an adjacency matrix is square, this one is not")
+    check_most(text, at, rows)
+    return at, rows, entries, text.line(at)[1]

@@ -10,10 +10,9 @@ import re
 
 import numpy as np
 
-from tcgpu import cleaning
 from tcgpu.formats import scan
 from tcgpu.formats.files import NEWLINE, Text
-from tcgpu.formats.vertices import check_count
+from tcgpu.formats.vertices import check_count, check_most
 from tcgpu.graph import Graph
 
 _HEADER = re.compile(rb"(\d+)\s+(\d+)(?:\s+([01]{1,3})(?:\s+(\d+))?)?\Z")
@@ -70,21 +69,19 @@ def _scan(path, n):
 
 
 def _read_header(text):
-    for at, line in text.lines(text.start):
-        if not line or line.startswith(b"%"):
-            continue
-        found = _HEADER.match(line[:200])
-        if not found:
-            raise text.error(at, "expected the header of a METIS file: vertices, edges, perhaps a format and a count")
-        n, edges = int(found[1]), int(found[2])
-        if n > cleaning.MAX_VERTICES:
-            raise text.error(at, f"{n} vertices are more than {cleaning.MAX_VERTICES}, the most there can be")
-        sizes, weights, weighted = (digit == "1" for digit in (found[3] or b"").decode().rjust(3, "0"))
-        count = int(found[4] or 1)
-        if weights and not 1 <= count <= len(text):
-            raise text.error(at, f"{count} weights for each vertex: there are as many as 1 to the length of a line")
-        return _Header(at, n, edges, sizes + weights * count, weighted, text.line(at)[1])
-    raise text.error_at_end("the file ends before its header: vertices and edges")
+    at, line = text.first_line(text.start)
+    if line is None:
+        raise text.error_at_end("the file ends before its header: vertices and edges")
+    found = _HEADER.match(line[:200])
+    if not found:
+        raise text.error(at, "expected the header of a METIS file: vertices, edges, perhaps a format and a count")
+    n, edges = int(found[1]), int(found[2])
+    check_most(text, at, n)
+    sizes, weights, weighted = (digit == "1" for digit in (found[3] or b"").decode().rjust(3, "0"))
+    count = int(found[4] or 1)
+    if weights and not 1 <= count <= len(text):
+        raise text.error(at, f"{count} weights for each vertex: there are as many as 1 to the length of a line")
+    return _Header(at, n, edges, sizes + weights * count, weighted, text.line(at)[1])
 
 
 def _check_lines(text, header, lengths):

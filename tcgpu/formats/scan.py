@@ -61,7 +61,7 @@ def rows(text, first, low, count, *, expected, loose, values=0, ends=None, wides
     widest: the most columns that a line may have, 0 for any number.
     """
     bounds = text.chunk_bounds(first, CHUNK)
-    starts = _starts(_count_lines, text, bounds)
+    starts = _starts(text, bounds)
     a, b, delimiter = ends or (0, 1, 0)
     for dtype in (np.int32, np.int64):
         u, v = np.empty(starts[-1], dtype), np.empty(starts[-1], dtype)
@@ -69,11 +69,9 @@ def rows(text, first, low, count, *, expected, loose, values=0, ends=None, wides
         most = U64(min(count, np.iinfo(dtype).max + 1))
         _run(_scan_rows, text, bounds, starts, U64(low), most, loose, values, a, b, delimiter, widest, u, v, found)
         layout = _layout(found) if loose else None
-        at, fault = _first_fault(found[:, [FAULT_AT, FAULT]])
-        if fault != OUT_OF_RANGE or count <= most:
+        if count <= most or OUT_OF_RANGE not in found[:, FAULT]:
             break
-    if fault:
-        raise _error(text, at, fault, expected, low, count)
+    _refuse_first_fault(text, found[:, [FAULT_AT, FAULT]], expected, low, count)
     edges = found[:, EDGES]
     return _close_gaps(u, starts, edges), _close_gaps(v, starts, edges), int(found[:, ENTRIES].sum()), layout
 
@@ -85,13 +83,11 @@ def lists(text, first, count, *, expected, skip, weighted):
     `weighted`, the one after each number; an empty line that lacks them has the length -1.
     """
     bounds = text.chunk_bounds(first, CHUNK)
-    line_starts, word_starts = _starts(_count_lines, text, bounds), _starts(_count_words, text, bounds)
+    line_starts, word_starts = _starts(text, bounds), _starts(text, bounds, words=True)
     lengths, numbers = np.empty(line_starts[-1], np.int64), np.empty(word_starts[-1], np.int32)
     found = np.zeros((bounds.size - 1, 4), np.int64)  # of each chunk: lines, numbers, offset and kind of a fault
     _run(_scan_lists, text, bounds, line_starts, word_starts, U64(count), skip, weighted, lengths, numbers, found)
-    at, fault = _first_fault(found[:, 2:])
-    if fault:
-        raise _error(text, at, fault, expected, 1, count)
+    _refuse_first_fault(text, found[:, 2:], expected, 1, count)
     return _close_gaps(lengths, line_starts, found[:, 0]), _close_gaps(numbers, word_starts, found[:, 1])
 
 
@@ -122,26 +118,32 @@ def _layout(found):
     return Layout(width, int(found[:, WHOLE_LINES].sum()), int(found[:, NARROW_LINES].sum()), first)
 
 
-def _first_fault(faults):
-    """The first `(offset, kind)` with a kind, or (0, 0)."""
-    bad = np.flatnonzero(faults[:, 1])
-    return faults[bad[0]].tolist() if bad.size else (0, 0)
-
-
-def _error(text, at, fault, expected, low, count):
-    allowed = f"vertex numbers here are {low} to {low + count - 1}" if count else "there are to be no vertices"
-    return text.error(at, MESSAGES.get(fault, expected if fault == MALFORMED else allowed))
+def _refuse_first_fault(text, faults, expected, low, count):
+    """Raise the error about the first `(offset, kind)` that has a kind."""
+    for at, fault in faults[faults[:, 1] != 0].tolist():
+        allowed = f"vertex numbers here are {low} to {low + count - 1}" if count else "there are to be no vertices"
+        raise text.error(at, MESSAGES.get(fault, expected if fault == MALFORMED else allowed))
 
 
 def _run(function, text, bounds, *args):
-    """Run a compiled function over all chunks of a text, on all cores."""
+    """Run a function over all chunks of a text, on all cores."""
     run_threads(function, text.data, bounds, *args, workers=min(shares(text.data.size), max(1, bounds.size - 1)))
 
 
-def _starts(count, text, bounds):
-    """Where the results of each chunk go if every line (or word) has one; the last entry is their number."""
+def _starts(text, bounds, words=False):
+    """Where the results of each chunk go if every line (or word) has one; the last entry is their number.
+
+    A chunk ends with a newline, so every word ends before white space inside its chunk.
+    """
     counts = np.zeros(bounds.size, np.int64)
-    _run(count, text, bounds, counts[1:])
+
+    def count(worker, workers, data, bounds):
+        for chunk in range(worker, bounds.size - 1, workers):
+            part = data[bounds[chunk] : bounds[chunk + 1]]
+            ends = (part[:-1] > SPACE) & (part[1:] <= SPACE) if words else part == NEWLINE
+            counts[chunk + 1] = np.count_nonzero(ends)
+
+    _run(count, text, bounds)
     return np.cumsum(counts)
 
 
@@ -156,25 +158,6 @@ def _close_gaps(values, starts, counts):
 
 
 # -------------------------------------------------------------------------------------------------------------- chunks
-
-
-@jit
-def _count_lines(worker, workers, data, bounds, counts):
-    for chunk in range(worker, counts.size, workers):
-        lines = 0
-        for k in range(bounds[chunk], bounds[chunk + 1]):
-            lines += data[U64(k)] == NEWLINE
-        counts[chunk] = lines
-
-
-@jit
-def _count_words(worker, workers, data, bounds, counts):
-    """A word ends before white space; a chunk ends with a newline, so every word ends inside its chunk."""
-    for chunk in range(worker, counts.size, workers):
-        words = 0
-        for k in range(bounds[chunk], bounds[chunk + 1] - 1):
-            words += (data[U64(k)] > SPACE) & (data[U64(k + 1)] <= SPACE)
-        counts[chunk] = words
 
 
 @jit
@@ -326,30 +309,34 @@ def _row(data, p, loose, values, a, b, delimiter):
 @jit
 def _list(data, p, most, skip, weighted, numbers, put):
     """Write the numbers of the line of a METIS file at `p` to `numbers[put:]`: kind, count, offset of the next line."""
-    first = put
+    first, place = put, 0
     p = _after_blanks(data, p)
     if skip and _ends_line(data, p):
         return NOTHING, -1, _end_of_line(data, p) + 1
-    for _ in range(skip):
-        kind, p = _after_weight(data, p)
+    while not _ends_line(data, p):
+        kind = NOTHING
+        is_weight = place < skip or (weighted and (place - skip) % 2 == 1)
+        if is_weight:
+            value, q = _value(data, p)
+            if value < 0 or value > 1:
+                kind = BINARY if _fault(data, p) == BINARY else NO_NUMBER
+        else:
+            x, q = _number(data, p)
+            if q == p:
+                kind = _fault(data, p)
+            elif x < U64(1) or x > most:
+                kind = OUT_OF_RANGE
+            else:
+                numbers[U64(put)] = x - U64(1)
+                put += 1
+        p = _after_blanks(data, q)
+        if kind == NOTHING and p == q and not _ends_line(data, p):
+            kind = NO_NUMBER if is_weight else MALFORMED
         if kind != NOTHING:
             return kind, 0, p
-    while not _ends_line(data, p):
-        x, q = _number(data, p)
-        if q == p:
-            return _fault(data, p), 0, p
-        if x < U64(1) or x > most:
-            return OUT_OF_RANGE, 0, p
-        numbers[U64(put)] = x - U64(1)
-        put += 1
-        p = _after_blanks(data, q)
-        if p == q and not _ends_line(data, p):
-            return MALFORMED, 0, p
-        if weighted:
-            kind, p = _after_weight(data, p)
-            if kind != NOTHING:
-                return kind, 0, p
-    return NOTHING, put - first, _end_of_line(data, p) + 1
+        place += 1
+    missing = place < skip or (weighted and (place - skip) % 2 == 1)
+    return NO_VALUE if missing else NOTHING, put - first, _end_of_line(data, p) + 1
 
 
 # ---------------------------------------------------------------------------------------------------- cells and numbers
@@ -410,17 +397,6 @@ def _value(data, p):
 
 
 @jit
-def _after_weight(data, p):
-    """Skip a finite number and the blanks after it: NOTHING, or what is wrong with it, and where."""
-    if _ends_line(data, p):
-        return NO_VALUE, p
-    value, q = _value(data, p)
-    if value < 0 or value > 1 or not (data[U64(q)] == SPACE or data[U64(q)] == TAB or _ends_line(data, q)):
-        return BINARY if _fault(data, p) == BINARY else NO_NUMBER, p
-    return NOTHING, _after_blanks(data, q)
-
-
-@jit
 def _fault(data, p):
     """Why there is no number at `p`."""
     if data[U64(p)] == MINUS and 48 <= data[U64(p + 1)] <= 57:
@@ -429,16 +405,9 @@ def _fault(data, p):
 
 
 @jit
-def _after_blanks(data, p):
-    """Skip spaces and tabs."""
-    while data[U64(p)] == SPACE or data[U64(p)] == TAB:
-        p += 1
-    return p
-
-
-@jit
-def _after_spaces(data, p):
-    while data[U64(p)] == SPACE:
+def _after_blanks(data, p, delimiter=SPACE):
+    """Skip spaces, and tabs unless they are the delimiter."""
+    while data[U64(p)] == SPACE or (data[U64(p)] == TAB and delimiter != TAB):
         p += 1
     return p
 
@@ -472,8 +441,8 @@ def _is_delimiter(data, p, delimiter):
 
 @jit
 def _ends_cell(data, p, delimiter):
-    """Whether nothing but spaces is between `p` and the end of the cell."""
-    q = _after_spaces(data, p)
+    """Whether nothing but blanks is between `p` and the end of the cell."""
+    q = _after_blanks(data, p, delimiter)
     return _ends_line(data, q) or _is_delimiter(data, q, delimiter) or (delimiter == SPACE and q > p)
 
 
@@ -496,8 +465,8 @@ def _skip_cells(data, p, delimiter, count):
         p = _end_of_cell(data, p, delimiter)
         if not _is_delimiter(data, p, delimiter):
             return p
-        p = _after_blanks(data, p + 1) if delimiter == SPACE else _after_spaces(data, p + 1)
-    return _after_spaces(data, p)
+        p = _after_blanks(data, p + 1, delimiter)
+    return _after_blanks(data, p, delimiter)
 
 
 @jit

@@ -1,5 +1,6 @@
 """Checks of the number of vertices that a file promises."""
 
+from tcgpu.cleaning import MAX_VERTICES
 from tcgpu.errors import FormatError
 
 ALWAYS_ALLOWED = 1 << 24  # vertices that any machine has memory for
@@ -19,3 +20,9 @@ def check_count(n, found, path):
     """Refuse a file that has another number of vertices than the caller asked for."""
     if n is not None and n != found:
         raise FormatError(f"{path} has {found} vertices, not the {n} that were asked for")
+
+
+def check_most(text, at, n):
+    """Refuse more vertices than a graph can have, which the line at `at` promises."""
+    if n > MAX_VERTICES:
+        raise text.error(at, f"{n} vertices are more than {MAX_VERTICES}, the most there can be")
