@@ -10,8 +10,8 @@ has an INDEX.tsv (name, file, format, vertices, edges, triangles), its graphs ar
 names the folder for downloads.
 
 A download must have the checksum in `data/published/checksums.csv`. A file that is not listed there must have the
-published numbers of vertices, edges and triangles; its SHA-256 is then noted, and later downloads must have the same.
-All addresses are https but that of Twitter's graph, of which no other is known; its download warns.
+published numbers of vertices, edges and triangles. All addresses are https but that of Twitter's graph, of which no
+other is known; its download warns.
 """
 
 import contextlib
@@ -30,7 +30,6 @@ import numpy as np
 
 from tcgpu import cpu, formats
 from tcgpu.errors import GraphError
-from tcgpu.formats.files import replacing
 from tcgpu.graph import Graph
 from tcgpu.suggest import did_you_mean
 
@@ -172,34 +171,19 @@ def _published():
             else:
                 source, url, format = "Graph Challenge, SNAP", SNAP, "edges"
             yield Dataset(
-                name=name,
-                family=family,
-                vertices=row["vertices"],
-                edges=row["edges"],
-                triangles=row["triangles"],
-                source=source,
-                url=url.format(name=name),
-                format=format,
+                name, family, row["vertices"], row["edges"], row["triangles"], source, url.format(name=name), format,
                 reported_nonzeros_per_column=row.get("nonzeros_per_column"),
                 note=(row["note"] or "") if family == "report" else "",
                 checksum=checksums.get(name),
-            )
+            )  # fmt: skip
 
 
 def _indexed(folder, family):
     """The entries for a folder's INDEX.tsv."""
     for row in _index(folder):
-        yield Dataset(
-            name=row["name"],
-            family=family,
-            vertices=int(row["vertices"]),
-            edges=int(row["edges"]),
-            triangles=int(row["triangles"]),
-            source=row.get("made") or str(folder),
-            url=None,
-            format=_format(row),
-            note=row.get("note") or "",
-        )
+        vertices, edges, triangles = (int(row[what]) for what in ("vertices", "edges", "triangles"))
+        source, note = row.get("made") or str(folder), row.get("note") or ""
+        yield Dataset(row["name"], family, vertices, edges, triangles, source, None, row["format"], note=note)
 
 
 def _entry(name):
@@ -223,13 +207,10 @@ def _index(folder):
     """The rows of a folder's INDEX.tsv; none if it has none."""
     try:
         with (folder / "INDEX.tsv").open(newline="", encoding="utf-8") as file:
-            return list(csv.DictReader(file, delimiter="\t"))
+            rows = list(csv.DictReader(file, delimiter="\t"))
     except FileNotFoundError:
         return []
-
-
-def _format(row):
-    return {"el": "edges"}.get(row["format"], row["format"])
+    return [row | {"format": {"el": "edges"}.get(row["format"], row["format"])} for row in rows]
 
 
 def _local_file(entry):
@@ -237,7 +218,7 @@ def _local_file(entry):
     for folder in filter(None, (_user_folder(), data_path("graphs"))):
         for row in _index(folder):
             if row["name"] == entry.name:
-                return folder / row["file"], _format(row)
+                return folder / row["file"], row["format"]
         if folder.is_dir():
             for path in sorted(folder.iterdir()):
                 if _is_named(path.name, entry.name) and not path.name.endswith(ARCHIVE):
@@ -255,72 +236,59 @@ def _is_named(file, name):
 
 def _downloaded(entry):
     """The folder that keeps the graph of an entry; downloaded and checked if it is not there."""
-    folder = cache()
-    kept = folder / entry.name
+    kept = cache() / entry.name
     if kept.is_dir():
         return kept
-    file = folder / entry.url.rpartition("/")[2]
-    noted = folder / f"{entry.name}.sha256"
-    by_hand = file.exists()  # the user has put it there, and may want to keep it
-    _retrieve(entry, file, noted)
-    try:
+    cache().mkdir(parents=True, exist_ok=True)
+    by_hand = cache() / entry.url.rpartition("/")[2]
+    with tempfile.TemporaryDirectory(dir=cache()) as folder:
+        file = by_hand if by_hand.exists() else Path(folder, by_hand.name)
+        if file != by_hand:
+            _retrieve(entry, file)
+        _check_checksum(entry, file, by_hand if file == by_hand else entry.url)
         graph = _checked(entry, file, entry.format)
-        if entry.checksum is None:
-            _check_triangles(entry, graph, file)
-    except GraphError:
-        if not by_hand:
-            file.unlink(missing_ok=True)
-        raise
-    if not noted.exists():
-        import pooch
-
-        with replacing(noted) as stream:
-            stream.write(f"{pooch.file_hash(str(file))}  {file.name}\n".encode())
+        if entry.checksum is None and entry.triangles is not None and (found := cpu.count(graph)) != entry.triangles:
+            raise GraphError(
+                f"{file} is not {entry.name}: it has {found:,} triangles, published are {entry.triangles:,}"
+            )
     formats.write(graph, kept, "folder")
-    if not by_hand:
-        file.unlink()
     return kept
 
 
-def _retrieve(entry, file, noted):
-    """Download the file of an entry if it is not there; GraphError if its checksum is not the known or noted one."""
+def _retrieve(entry, file):
+    """Download the file of an entry."""
     import pooch
 
-    checksum = entry.checksum
-    if checksum is None and noted.exists():
-        checksum = f"sha256:{noted.read_text().split()[0]}"
-    remedy = f"name a folder in TCGPU_GRAPHS that holds {entry.name} in any format"
-    if file.exists():  # pooch would replace a file with another checksum
-        algorithm, _, wanted = (checksum or "").partition(":")
-        if checksum and pooch.file_hash(str(file), algorithm) != wanted:
-            raise GraphError(
-                f"{file} is not the file at {entry.url}: its checksum is not {checksum}; remove it, or {remedy}"
-            )
-        return
     if entry.url.startswith("http:"):
-        checks = "its checksum is" if checksum else "vertices, edges and triangles are"
+        checks = "its checksum is" if entry.checksum else "vertices, edges and triangles are"
         warnings.warn(f"{entry.url} is read without encryption; {checks} checked", stacklevel=2)
     logger = pooch.get_logger()
     level = logger.level
     logger.setLevel("WARNING")
     try:
-        pooch.retrieve(entry.url, checksum, file.name, file.parent)
-    except ValueError:  # another checksum
-        if entry.checksum is None:
-            message = f"{entry.url} now holds another file than before; remove {noted} to accept it"
-        else:
-            message = (
-                f"the file at {entry.url} is not {entry.name}: its checksum is not {checksum}; to use it, {remedy}"
-            )
-        raise GraphError(message) from None
+        pooch.retrieve(entry.url, None, file.name, file.parent)
     except OSError as error:
         reason = str(error).split("\n")[0]
         raise GraphError(
-            f"{entry.name} could not be downloaded from {entry.url} ({reason}); put {file.name} into {file.parent} "
-            f"by hand, or {remedy}"
+            f"{entry.name} could not be downloaded from {entry.url} ({reason}); put {file.name} into {cache()} "
+            f"by hand, or {_remedy(entry)}"
         ) from None
     finally:
         logger.setLevel(level)
+
+
+def _check_checksum(entry, file, address):
+    """GraphError if the checksum of the file from this address is not the known one."""
+    import pooch
+
+    algorithm, _, wanted = (entry.checksum or "").partition(":")
+    if wanted and pooch.file_hash(str(file), algorithm) != wanted:
+        problem = f"the file at {address} is not {entry.name}: its checksum is not {entry.checksum}"
+        raise GraphError(f"{problem}; to use it, {_remedy(entry)}")
+
+
+def _remedy(entry):
+    return f"name a folder in TCGPU_GRAPHS that holds {entry.name} in any format"
 
 
 def _checked(entry, path, format):
@@ -333,11 +301,6 @@ def _checked(entry, path, format):
             f"{entry.vertices:,} and {entry.edges:,}"
         )
     return graph
-
-
-def _check_triangles(entry, graph, path):
-    if entry.triangles is not None and (found := cpu.count(graph)) != entry.triangles:
-        raise GraphError(f"{path} is not {entry.name}: it has {found:,} triangles, published are {entry.triangles:,}")
 
 
 def _largest_number(graph):
