@@ -42,13 +42,16 @@ class Column(NamedTuple):
     counters: int
 
 
-class Slots(NamedTuple):
-    """The slots of all columns: their near numbers, and the triangles found for each."""
+class Tally(NamedTuple):
+    """The slots of all columns, the in-edges, and where their triangles are counted: see `layout`, `support_layout`."""
 
     near: np.ndarray
     quads: np.ndarray  # the same memory
-    support16: np.ndarray  # 16 bits for each slot, two slots to a uint32
-    support: np.ndarray  # int32, of the same slots: added up in the end
+    in_edges: np.ndarray
+    edge_slots: np.ndarray
+    slot_support16: np.ndarray  # 16 bits for each slot, two slots to a uint32
+    slot_support: np.ndarray  # int32, of the same slots: added up in the end
+    support: np.ndarray
 
 
 @cuda.jit(device=True)
@@ -85,24 +88,24 @@ def add16(support16, slot, more):
 
 
 @cuda.jit(device=True)
-def count_hits(slots, column, q, hits):
+def count_hits(tally, column, q, hits):
     """Check the candidates of quad q exactly: the bits may give false positives. Returns how many there are.
 
     Each is a triangle: one more for its slot in the quad, (k, j), and one for its slot in column i, (k, i).
     """
-    quad, found = slots.quads[q], uint32(0)
+    quad, found = tally.quads[q], uint32(0)
     while hits != 0:
         which = cuda.ffs(hits) - 1
         hits &= hits - 1
-        slot = slot_of(slots.near, column, uint32(quad >> (16 * which)) & NEAR)
+        slot = slot_of(tally.near, column, uint32(quad >> (16 * which)) & NEAR)
         if slot != column.end:
             found += 1
-            add16(slots.support16, 4 * q + which, 1)
+            add16(tally.slot_support16, 4 * q + which, 1)
             row = slot - column.begin
             if row < column.counters:
                 cuda.atomic.add(column.bits, COUNTERS + row, 1)
             else:
-                cuda.atomic.add(slots.support, slot, 1)
+                cuda.atomic.add(tally.slot_support, slot, 1)
     return found
 
 
@@ -117,7 +120,7 @@ def mark_begins(bits, scratch, begin, length):
 
 
 @cuda.jit(device=True)
-def count_queue(slots, column, scratch, queued, ahead):
+def count_queue(tally, column, scratch, queued, ahead):
     """Count the hits of the last 32 entries of the queue, or of all there are; returns how many are left.
 
     ahead: for a lane's in-edge, its first quad less its place in the chunk.
@@ -132,24 +135,24 @@ def count_queue(slots, column, scratch, queued, ahead):
     owner, place = entry >> 14, (entry >> 4) & (CHUNK - 1)
     q = cuda.shfl_sync(ALL_LANES, ahead, owner) + place
     if lane < taken:
-        found = count_hits(slots, column, q, entry & 15)
+        found = count_hits(tally, column, q, entry & 15)
         if found != 0:
             cuda.atomic.add(column.bits, scratch + SUMS + owner, found)
     return queued
 
 
 @cuda.jit(device=True)
-def intersect_pieces(slots, column, scratch, in_edges, i, count):
-    """A warp intersects a column with the pieces of in_edges[i : i + count], 32 at most, one a lane.
+def intersect_pieces(tally, column, scratch, i, count, is_near):
+    """A warp intersects column i with the pieces of in_edges[i : i + count], 32 at most, one a lane.
 
-    Returns how many triangles this lane's in-edge has. scratch: where the warp's WARP_SCRATCH_WORDS begin in
-    column.bits. In each chunk, how many pieces begin up to a place says whose the quad there is: that of lane `owner`.
+    scratch: where the warp's WARP_SCRATCH_WORDS begin in column.bits. In each chunk, how many pieces begin up to a
+    place says whose the quad there is: that of lane `owner`. is_near: vertex i is near: its in-edges have slots.
     """
     bits, lane = column.bits, cuda.threadIdx.x & 31
     up_to = (2 << lane) - 1  # the bits of all lanes up to this one
     q = length = uint32(0)
     if lane < count:
-        q, q_end = unpack_piece(in_edges[i + lane])
+        q, q_end = unpack_piece(tally.in_edges[i + lane])
         length = q_end - q
     after = sum_up_to(length)
     total = cuda.shfl_sync(ALL_LANES, after, 31)
@@ -167,7 +170,7 @@ def intersect_pieces(slots, column, scratch, in_edges, i, count):
             place, hits = turn + lane, uint32(0)
             at = cuda.shfl_sync(ALL_LANES, ahead, owner) + chunk + place
             if place < stop:
-                hits = hits_of(column, slots.quads[at])
+                hits = hits_of(column, tally.quads[at])
             mask = cuda.ballot_sync(ALL_LANES, hits != 0)
             if hits != 0:
                 entry = (owner << 14) | (place << 4) | hits
@@ -176,50 +179,48 @@ def intersect_pieces(slots, column, scratch, in_edges, i, count):
             turn += 32
             cuda.syncwarp()
             while queued >= 32 or (queued != 0 and turn >= stop):
-                queued = count_queue(slots, column, scratch, queued, ahead + chunk)
+                queued = count_queue(tally, column, scratch, queued, ahead + chunk)
         chunk += CHUNK
     cuda.syncwarp()
-    return bits[scratch + SUMS + lane]
+    found = bits[scratch + SUMS + lane]
+    if found != 0:
+        slot = tally.edge_slots[i + lane]
+        if is_near:
+            add16(tally.slot_support16, slot, found)
+        else:
+            cuda.atomic.add(tally.support, slot, found)
 
 
 @cuda.jit(device=True)
-def add_to_edge(found, edge_slot, is_near, slots, support):
-    """Add an in-edge's triangles to its nonzero, which is near or not: see `edge_slots`."""
-    if is_near:
-        add16(slots.support16, edge_slot, found)
-    else:
-        cuda.atomic.add(support, edge_slot, found)
-
-
-@cuda.jit(device=True)
-def write_column(near, begin, end, bits, first_of):
-    """A block writes column near[begin:end] as bits, and where in the column the first row of each word is."""
-    p = begin + cuda.threadIdx.x
-    while p < end:
+def write_column(near, column, thread, threads):
+    """Threads of a block or warp write a column as bits, and, if these are exact, where each word's first row is."""
+    p = column.begin + thread
+    while p < column.end:
         x = near_number(near, p)
         if x != 0:
-            cuda.atomic.or_(bits, x >> 5, 1 << (x & 31))
-            before = uint32(0)
-            if p > begin:
-                before = near_number(near, p - 1)
-            if before == 0 or before >> 5 != x >> 5:
-                first_of[2 * WINDOW_WORDS + (x >> 5)] = p - begin
-        p += cuda.blockDim.x
+            cuda.atomic.or_(column.bits, column.at + ((x >> 5) & (column.words - 1)), 1 << (x & 31))
+            if column.words == WINDOW_WORDS:
+                before = uint32(0)
+                if p > column.begin:
+                    before = near_number(near, p - 1)
+                if before == 0 or before >> 5 != x >> 5:
+                    column.first_of[2 * WINDOW_WORDS + (x >> 5)] = p - column.begin
+        p += threads
 
 
 @cuda.jit(device=True)
-def clear_column(near, begin, end, bits, slot_support):
-    """A block clears a column's bits, and moves what its counters say to the column's slots."""
-    p = begin + cuda.threadIdx.x
-    while p < end:
-        bits[near_number(near, p) >> 5] = 0
-        row = p - begin
-        if row < MAX_SHARED_COUNTERS:
-            found = bits[COUNTERS + row]
-            bits[COUNTERS + row] = 0
+def clear_column(near, column, thread, threads, slot_support):
+    """Threads of a block or warp clear a column's bits, and move its counters to its slots."""
+    p = column.begin + thread
+    while p < column.end:
+        column.bits[column.at + ((near_number(near, p) >> 5) & (column.words - 1))] = 0
+        row = p - column.begin
+        if row < column.counters:
+            found = column.bits[COUNTERS + row]
+            column.bits[COUNTERS + row] = 0
             if found != 0:
                 cuda.atomic.add(slot_support, p, found)
-        p += cuda.blockDim.x
+        p += threads
 
 
 @kernel(
@@ -238,9 +239,9 @@ def window_tally(
     first_of = cuda.shared.array(0, uint16)  # the same memory
     taken = cuda.shared.array(1, int64)
     thread, threads = cuda.threadIdx.x, cuda.blockDim.x
-    warp, warps, lane = thread >> 5, threads >> 5, thread & 31
+    warp, warps = thread >> 5, threads >> 5
     scratch = COUNTERS + MAX_SHARED_COUNTERS + warp * WARP_SCRATCH_WORDS
-    slots = Slots(near, quads, slot_support16, slot_support)
+    tally = Tally(near, quads, in_edges, edge_slots, slot_support16, slot_support, support)
     near_in_edges = in_ptr[first_near]
     k = thread
     while k < COUNTERS + MAX_SHARED_COUNTERS:
@@ -253,9 +254,8 @@ def window_tally(
     task = tasks - 1 - taken[0]
     while task >= 0:
         begin, end = unpack_piece(columns[task])
-        begin, end = 4 * begin, 4 * end
-        column = Column(begin, end, bits, 0, WINDOW_WORDS, first_of, MAX_SHARED_COUNTERS)
-        write_column(near, begin, end, bits, first_of)
+        column = Column(4 * begin, 4 * end, bits, 0, WINDOW_WORDS, first_of, MAX_SHARED_COUNTERS)
+        write_column(near, column, thread, threads)
         i, i_end = unpack_piece(pieces[task])
         is_near = i >= near_in_edges
         share = min(32, (i_end - i + warps - 1) // warps)
@@ -264,12 +264,10 @@ def window_tally(
         if thread == 0:
             taken[0] = cuda.atomic.add(queues, 2, 1)
         while i < i_end:
-            found = intersect_pieces(slots, column, scratch, in_edges, i, min(share, i_end - i))
-            if found != 0:
-                add_to_edge(found, edge_slots[i + lane], is_near, slots, support)
+            intersect_pieces(tally, column, scratch, i, min(share, i_end - i), is_near)
             i += warps * share
         cuda.syncthreads()
-        clear_column(near, begin, end, bits, slot_support)
+        clear_column(near, column, thread, threads, slot_support)
         task = tasks - 1 - taken[0]
         cuda.syncthreads()
 
@@ -290,7 +288,7 @@ def sieve_tally(
     first_of = cuda.shared.array(0, uint16)  # not used
     lane = cuda.threadIdx.x & 31
     mine = (cuda.threadIdx.x >> 5) * (SIEVE_WORDS + WARP_SCRATCH_WORDS)
-    slots = Slots(near, quads, slot_support16, slot_support)
+    tally = Tally(near, quads, in_edges, edge_slots, slot_support16, slot_support, support)
     near_in_edges = in_ptr[first_near]
     for k in range(0, SIEVE_WORDS, 32):
         bits[mine + lane + uint32(k)] = 0
@@ -298,23 +296,12 @@ def sieve_tally(
     task = task_ptr[task_ptr.size - 1] - 1 - (cuda.grid(1) >> 5)
     while task >= 0:
         begin, end = unpack_piece(columns[task])
-        begin, end = 4 * begin, 4 * end
-        column = Column(begin, end, bits, mine, SIEVE_WORDS, first_of, 0)
-        p = begin + lane
-        while p < end:
-            x = near_number(near, p)
-            if x != 0:
-                cuda.atomic.or_(bits, mine + ((x >> 5) & (SIEVE_WORDS - 1)), 1 << (x & 31))
-            p += 32
+        column = Column(4 * begin, 4 * end, bits, mine, SIEVE_WORDS, first_of, 0)
+        write_column(near, column, lane, uint32(32))
         i, i_end = unpack_piece(pieces[task])
         cuda.syncwarp()
-        found = intersect_pieces(slots, column, mine + SIEVE_WORDS, in_edges, i, i_end - i)
-        if found != 0:
-            add_to_edge(found, edge_slots[i + lane], i >= near_in_edges, slots, support)
+        intersect_pieces(tally, column, mine + SIEVE_WORDS, i, i_end - i, i >= near_in_edges)
         cuda.syncwarp()
-        p = begin + lane
-        while p < end:
-            bits[mine + ((near_number(near, p) >> 5) & (SIEVE_WORDS - 1))] = 0
-            p += 32
+        clear_column(near, column, lane, uint32(32), slot_support)
         cuda.syncwarp()
         task -= cuda.gridsize(1) >> 5
