@@ -19,7 +19,7 @@ from tcgpu.kernels.adaptive.far import EMPTY
 from tcgpu.kernels.chatterjee.chunks import split
 from tcgpu.lab import stepper
 from tcgpu.lab.stepper import adaptive_steps, frames, search_steps
-from tcgpu.lab.stepper.frames import LOOKS, Cells, Lower, Matrix, Strip
+from tcgpu.lab.stepper.frames import LOOKS, Cells, Lower, Matrix, RowIdx
 from tcgpu.registry import METHODS
 
 CLUB = tcgpu.Graph.from_networkx(nx.karate_club_graph())
@@ -101,8 +101,8 @@ def test_every_cell_has_a_known_look(method, knobs):
             elif isinstance(panel, Matrix):
                 assert [len(line) for line in panel.looks] == [len(panel.columns)] * len(panel.rows)
                 assert {look for line in panel.looks for look in line} <= {*LOOKS, ""}
-            elif isinstance(panel, Strip):
-                assert all(0 <= place < panel.size for place in panel.looked)
+            elif isinstance(panel, RowIdx):
+                assert all(0 <= position < frame.scene.graph.m for position in panel.read)
             else:
                 assert isinstance(panel, Lower) and set(panel.looks.values()) <= set(LOOKS)
 
@@ -301,10 +301,8 @@ def test_a_hash_table_has_its_rows_and_no_others(rows):
 
 
 def test_words_for_captions():
-    assert [frames.listed(range(1, n)) for n in (2, 3, 4)] == ["1", "1 and 2", "1, 2 and 3"]
+    assert [frames.listed(range(1, n)) for n in (1, 2, 3, 4)] == ["none", "1", "1 and 2", "1, 2 and 3"]
     assert frames.counted(1, "row") == "1 row" and frames.counted(1200, "row") == "1,200 rows"
-    assert frames.triangles_text([(0, 1, 2)]) == " A triangle: 0, 1, 2." and frames.triangles_text([]) == ""
-    assert frames.triangles_text([(0, 1, 2), (0, 1, 3)]) == " 2 triangles: 0, 1, 2; 0, 1, 3."
 
 
 # ----------------------------------------------------------------------------------------------------------- arguments

@@ -4,276 +4,169 @@ A frame is one round of some lanes, each with one row or, where the kernel has f
 The groups of lanes of a block or warp take nonzeros side by side; here these come one after the other.
 """
 
-from tcgpu.lab.stepper.frames import GLOBAL, REGISTERS, SHARED, are, bits, cells, counted, listed, positions
+from itertools import groupby
+
+from tcgpu.lab.stepper.frames import GLOBAL, REGISTERS, SHARED, RowIdx, bits, cells, counted, listed, positions
 
 LOADS = 4  # of a lane in flight at a time, in Bisson and Fatica's kernels
+NOTHING = "Column {} is empty, there is nothing to look up."
+PAST = "Row {} of column {} is past the last row of column {}: the rest is skipped."
 
 
 def bitmap(builder, nonzeros, *, lanes=4, word=8):
     """A block per column: its bits in global memory."""
-    return bit_steps(builder, nonzeros, "block", GLOBAL, lanes, word)
+    return by_column(builder, nonzeros, bit_steps, "block", GLOBAL, lanes, word, 0, 1)
 
 
 def bitmap_warp(builder, nonzeros, *, lanes=4, word=8, fold=3):
     """A warp per column: its bits in global memory, their fold, of 2^fold bits, in shared memory."""
-    return bit_steps(builder, nonzeros, "warp", GLOBAL, lanes, word, fold=1 << fold, stops=True)
+    return by_column(builder, nonzeros, bit_steps, "warp", GLOBAL, lanes, word, 1 << fold, LOADS)
 
 
 def bitmap_block_shared(builder, nonzeros, *, lanes=4, word=8):
     """A block per column: its bits in shared memory."""
-    return bit_steps(builder, nonzeros, "block", SHARED, lanes, word, stops=True)
+    return by_column(builder, nonzeros, bit_steps, "block", SHARED, lanes, word, 0, LOADS)
 
 
 def bitmap_block_global(builder, nonzeros, *, lanes=4, word=8, fold=3):
     """A block per column: its bits in global memory, their fold, of 2^fold bits, in shared memory."""
-    return bit_steps(builder, nonzeros, "block", GLOBAL, lanes, word, fold=1 << fold, stops=True)
-
-
-def bit_steps(builder, nonzeros, owner, memory, lanes, word, *, fold=0, stops=False):
-    """The frames of a bitmap method.
-
-    owner, memory: who takes a column, and where its bits are. lanes: how many share a nonzero. word: bits of a word.
-    fold: bits of the fold, 0 for none. stops: whether a lane stops at the first row past the column's last one.
-    """
-    for j, edges in by_column(builder, nonzeros):
-        column = _Bits(builder, j, owner, memory, lanes, word, fold, stops)
-        if len(column.rows) < 2:
-            yield column.skip()
-            continue
-        yield column.write()
-        for e in edges:
-            yield from column.look_up(e)
-        yield column.clear()
+    return by_column(builder, nonzeros, bit_steps, "block", GLOBAL, lanes, word, 1 << fold, LOADS)
 
 
 def bitmap_thread(builder, nonzeros, *, registers=12):
     """A thread per column, which it keeps in registers, or searches in memory where it is longer."""
-    for j, edges in by_column(builder, nonzeros):
-        column = _Registers(builder, j, registers)
-        yield column.load()
-        for e in edges:
-            yield from column.look_up(e)
+    return by_column(builder, nonzeros, register_steps, registers)
 
 
-def by_column(builder, nonzeros):
-    """(column, its nonzeros) of the columns that have some of these nonzeros."""
-    found = {}
-    for e in nonzeros:
-        found.setdefault(builder.ends(e)[1], []).append(e)
-    return found.items()
+def by_column(builder, nonzeros, frames, *settings):
+    """The frames of each column that has some of these nonzeros."""
+    for j, edges in groupby(nonzeros, lambda e: builder.ends(e)[1]):
+        yield from frames(builder, j, edges, *settings)
 
 
-class _Column:
-    """A column j in which rows are looked up. `panels` of a subclass: the panels but `row_idx`, which comes last."""
+def bit_steps(builder, j, edges, owner, memory, lanes, word, fold, loads):
+    """Column j as bits: they are written, then looked up for each of its nonzeros `edges`, then cleared.
 
-    def __init__(self, builder, j, title):
-        self.builder, self.graph, self.j, self.title = builder, builder.graph, j, title
-        self.rows = self.graph.column(j).tolist()
-
-    def frame(self, caption, panels, read=(), there=()):
-        """A frame for the whole column. read: positions of the rows that are read."""
-        begin = int(self.graph.col_ptr[self.j])
-        panels = *panels, self.builder.row_idx((self.j,), [begin + k for k in read])
-        return self.builder.frame(self.title, caption, panels, looked=[self.j], there=there)
-
-    def frame_of_nonzero(self, i, caption, panels, read=(), there=(), keys=(), found=()):
-        """A frame for nonzero (i, j). read: positions of rows of column i; keys: the rows that are looked up."""
-        begin = int(self.graph.col_ptr[i])
-        panels = *panels, self.builder.row_idx((self.j, i), [begin + k for k in read])
-        return self.builder.frame(
-            f"{self.title}, nonzero ({i}, {self.j})", caption, panels, nonzero=(i, self.j), there=there or keys,
-            edges=[(row, i) for row in keys], found=found, lookups=len(keys),
-        )  # fmt: skip
-
-    def own_cells(self, i=None, **looks):
-        """The column's own cells; row i is looked at unless `looks` say otherwise."""
-        looks = looks or {"looked": positions(self.rows, [i])}
-        return cells(f"column {self.j}", self.rows, **looks, room=self.graph.max_column)
-
-
-def nothing_in(i, j):
-    return f"Nonzero ({i}, {j}): column {i} is empty, there is nothing to look up."
-
-
-# ----------------------------------------------------------------------------------------------------- a column as bits
-
-
-class _Bits(_Column):
-    """A column stored as bits."""
-
-    def __init__(self, builder, j, owner, memory, lanes, word, fold, stops):
-        super().__init__(builder, j, f"{owner} of column {j}")
-        self.owner, self.memory, self.lanes = owner, memory, lanes
-        self.word, self.fold, self.stops = word, fold, stops
-
-    def skip(self):
-        caption = f"Column {self.j} has a single row, so no triangle begins there: the {self.owner} skips it."
-        return self.frame(caption, self.panels(rows=()))
-
-    def write(self):
-        fold = f" In the fold, row r has bit r modulo {self.fold}." if self.fold else ""
-        caption = (
-            f"A {self.owner} takes column {self.j} and sets a bit for each of its rows, all at the same time. "
-            f"Several bits share a word, here of {self.word} bits, so each is set by an atomic OR.{fold}"
-        )
-        every = range(len(self.rows))
-        return self.frame(caption, self.panels(own=self.own_cells(looked=every), written=True), every, self.rows)
-
-    def clear(self):
-        words = len({row // self.word for row in self.rows})
-        caption = (
-            f"Column {self.j} is done. Only the words that have one of its bits are cleared, {words} of "
-            f"{-(-self.graph.n // self.word)}: the cost depends on the column's length, not on the graph's size."
-        )
-        every = range(len(self.rows))
-        return self.frame(caption, self.panels(own=self.own_cells(done=every), rows=()), every, self.rows)
-
-    def look_up(self, e):
-        """Look up the rows of column i of nonzero e, a round of the lanes at a time."""
-        i, _ = self.builder.ends(e)
-        others, hits = self.graph.column(i).tolist(), set()
-        if not others:
-            yield self.frame_of_nonzero(i, nothing_in(i, self.j), self.panels(i))
-        for now, past in rounds_of_lanes(others, self.lanes, self.rows[-1] if self.stops else None):
-            keys = [others[k] for k in now]
-            found = [(self.j, i, row) for row in keys if row in self.rows]
-            hits |= {row for _, _, row in found}
-            stopped = positions(others, [past])
-            panels = self.panels(i, now, hits, stopped)
-            yield self.frame_of_nonzero(i, self._caption(i, keys, past), panels, [*now, *stopped], (), keys, found)
-
-    def _caption(self, i, keys, past):
-        lanes = self.lanes
-        left_out = f"Row {past} is past the last row of column {self.j}: the rest of column {i} is skipped."
-        if not keys:
-            return left_out
-        if len(keys) > lanes:
-            who = f"{counted(lanes, 'lane')}, with up to {LOADS} loads each in flight, look"
-        else:
-            who = f"{len(keys)} lanes look" if len(keys) > 1 else "A lane looks"
-        said = f"{who} up {listed(keys)} of column {i}: {self._answer(keys)}"
-        return said if past is None else f"{said} {left_out}"
-
-    def _answer(self, keys):
-        here, fold = [row for row in keys if row in self.rows], self.fold
-        if here:
-            answer = f"{'bit' if len(here) == 1 else 'bits'} {listed(here)} {are(here)} set."
-        else:
-            answer = "the bit is not set." if len(keys) == 1 else "none of the bits is set."
-        if not fold:
-            return answer
-        folded = {row % fold for row in self.rows}
-        ones, zeros = ([row for row in keys if (row % fold in folded) == one] for one in (True, False))
-        if not ones:
-            return f"the fold has a 0 for {listed(zeros)}, and so have the bits."
-        zeros = f"a 0 for {listed(zeros)}, " if zeros else ""
-        return f"the fold has {zeros}a 1 for {listed(ones)}; {answer}"
-
-    def panels(self, i=None, now=(), hits=(), stopped=(), *, rows=None, own=None, written=False):
-        """now, stopped: positions of column i that lanes look up, and at which one stops; hits: rows found so far.
-
-        rows: those whose bits are set, by default the column's; own: the column's cells.
-        """
-        graph = self.graph
-        rows = self.rows if rows is None else rows
-        others = [] if i is None else graph.column(i).tolist()
-        keys, done = [others[k] for k in now], range(max(now, default=0))
-        yield own or self.own_cells(i)
-        yield bits("its bits", rows, 0, graph.n, self.word, self.memory, keys=keys,
-                   hits=set(hits).intersection(keys), written=written)  # fmt: skip
-        if self.fold:
-            folded, keys_of_fold = ({row % self.fold for row in some} for some in (rows, keys))
-            label = f"their fold: row r has bit r modulo {self.fold}"
-            yield bits(label, folded, 0, self.fold, self.word, SHARED, keys=keys_of_fold, written=written)
-        label = "column i" if i is None else f"column {i}, and which lane looks a row up"
-        hit = [k for k in positions(others, hits) if k in (*done, *now)]
-        lanes = {k: str(number % self.lanes) for number, k in enumerate(now)}
-        yield cells(label, others, done=done, looked=now, miss=stopped, hit=hit, marks=lanes, room=graph.max_column)
-
-
-def rounds_of_lanes(rows, lanes, last=None):
-    """What `lanes` lanes look up in each round: positions of rows, and the row at which a lane stops, or None.
-
-    Lane l takes rows l, l + lanes, ... With a `last` row, a lane stops where the first row of its round is past that,
-    and takes four rows a round while more than three times `lanes` are left to it.
+    owner, memory: who takes a column, and where its bits are. lanes: how many share a nonzero. word: bits of a word.
+    fold: bits of the fold, 0 for none. loads: of a lane at a time; if several, it stops at a row past column j's last.
     """
-    begins = list(range(min(lanes, len(rows))))
-    while begins:
-        now, following, past = [], [], None
-        for begin in begins:
-            if last is not None and rows[begin] > last:
-                past = rows[begin] if past is None else min(past, rows[begin])
-                continue
-            several = last is not None and len(rows) - begin > 3 * lanes
-            own = range(begin, begin + (LOADS if several else 1) * lanes, lanes)
-            now += own
-            if own.stop < len(rows):
-                following.append(own.stop)
-        yield sorted(now), past
-        begins = following
+    n, own, title = builder.graph.n, builder.rows(j), f"{owner} of column {j}"
 
-
-# ------------------------------------------------------------------------------------------------ a column in registers
-
-
-class _Registers(_Column):
-    """A column that a thread keeps in its registers, if there are enough."""
-
-    def __init__(self, builder, j, registers):
-        super().__init__(builder, j, f"thread {j}, column {j}")
-        self.registers, self.kept = registers, len(self.rows) <= registers
-
-    def load(self):
-        j, rows = self.j, self.rows
-        if len(rows) < 2:
-            caption = f"Column {j} has a single row, so no triangle begins there: the thread has nothing to do."
-        elif self.kept:
-            caption = f"Thread {j} reads column {j} into registers: it has {self.registers} for that."
-        else:
-            caption = (
-                f"Column {j} has {len(rows)} rows, too many for {self.registers} registers. "
-                f"Thread {j} will search it in memory for each row that it looks up."
-            )
-        every = range(len(rows))
-        return self.frame(caption, self.panels(own=self.own_cells(looked=every)), every, rows)
-
-    def look_up(self, e):
-        """Look up the rows of column i of nonzero e one by one, up to the last row of the thread's own column."""
-        (i, j), last = self.builder.ends(e), self.rows[-1]
-        others, hits, low = self.graph.column(i).tolist(), set(), e + 1 - int(self.graph.col_ptr[j])
-        if i == last:
-            return  # nothing follows
-        if not others:
-            yield self.frame_of_nonzero(i, nothing_in(i, self.j), self.panels(i))
-        for k, row in enumerate(others):
-            if row > last:
-                caption = f"Row {row} of column {i} is past {last}, the last row of column {j}: the rest is skipped."
-                yield self.frame_of_nonzero(i, caption, self.panels(i, k, hits), [k], there=[row])
-                return
-            found, own = [(j, i, row)] if row in self.rows else [], None
-            hits |= {row for _, _, row in found}
-            if self.kept:
-                caption = f"Row {row} of column {i} is compared with all registers, and "
-                caption += "one of them has it." if found else "none of them has it."
-            else:
-                low, steps = first_not_below(self.rows, low, row)
-                caption = f"Row {row} of column {i} is searched for, in {counted(steps, 'step')}, "
-                caption += "and found." if found else "and not found."
-                own = self.own_cells(done=range(low), looked=[low], hit=positions(self.rows, hits))
-            panels = self.panels(i, k, hits, own, compared=self.kept)
-            yield self.frame_of_nonzero(i, caption, panels, [k], keys=[row], found=found)
-
-    def panels(self, i=None, at=None, hits=(), own=None, compared=False):
-        """at: the position in column i; compared: whether the row there is compared with all registers."""
-        values = self.rows if self.kept else []
-        full, free = range(len(values)), [""] * (self.registers - len(values))
-        yield own or self.own_cells(i)
-        yield cells(
-            "the thread's registers", [*values, *free], "empty", there=full, looked=full if compared else (),
-            hit=positions(values, hits), memory=REGISTERS, heads={k: f"r{k}" for k in range(self.registers)},
-            room=self.registers,
+    def panels(i=None, now=(), past=(), hits=(), *, look="there", stored=own):
+        """now, past: positions of column i that are looked up, and where lanes stop. look: of column j's own cells."""
+        others = [] if i is None else builder.rows(i)
+        keys, written = [others[k] for k in now], look == "looked"
+        yield builder.cells(f"column {j}", own, look, looked=positions(own, [i]))
+        yield bits("its bits", stored, 0, n, word, memory, keys=keys, hits={*hits}.intersection(keys), written=written)
+        if fold:
+            ones, keys = ({row % fold for row in rows} for rows in (stored, keys))
+            label = f"their fold: row r has bit r modulo {fold}"
+            yield bits(label, ones, 0, fold, word, SHARED, keys=keys, written=written)
+        yield builder.cells(
+            "column i" if i is None else f"column {i}, and which lane looks a row up", others, looked=now, miss=past,
+            done=range(max(now, default=0)), hit=positions(others, hits),
+            marks={k: str(number % lanes) for number, k in enumerate(now)},
         )  # fmt: skip
-        yield self.builder.column(i, "column i" if i is None else f"column {i}", at, "q", hits)
+        begin = builder.col_ptr[j if i is None else i]
+        read = range(len(own)) if look != "there" else (*now, *past)
+        yield RowIdx((j,) if i is None else (j, i), [begin + k for k in read])
+
+    def whole(caption, **more):
+        return builder.frame(title, caption, panels(**more), looked=[j], there=own if len(own) > 1 else ())
+
+    if len(own) < 2:
+        yield whole(f"Column {j} has a single row, so no triangle begins there: the {owner} skips it.", stored=())
+        return
+    caption = (
+        f"A {owner} takes column {j} and sets a bit for each of its rows, all at the same time. Several bits share a "
+        f"word, here of {word} bits, so each is set by an atomic OR."
+    )
+    caption += f" In the fold, row r has bit r modulo {fold}." if fold else ""
+    yield whole(caption, look="looked")
+    folded = {row % fold for row in own} if fold else ()
+    for e in edges:
+        (i, _), hits = builder.ends(e), set()
+        others = builder.rows(i)
+        if not others:
+            yield look_up(builder, title, i, j, NOTHING.format(i), panels(i))
+        for now, past in rounds_of_lanes(others, lanes, loads, own[-1] if loads > 1 else n):
+            keys, said = [others[k] for k in now], []
+            hits.update(row for row in keys if row in own)
+            if keys:
+                who = counted(min(lanes, len(keys)), "lane")
+                said += [f"Look-ups by {who}: {listed(keys)} of column {i}."]
+                said += [f"Set in the fold: {listed(row for row in keys if row % fold in folded)}."] if fold else []
+                said += [f"Set in the bits: {listed(row for row in keys if row in own)}."]
+            said += [PAST.format(others[k], i, j) for k in past]
+            yield look_up(builder, title, i, j, " ".join(said), panels(i, now, past, hits), keys, own)
+    words = len({row // word for row in own})
+    yield whole(
+        f"Column {j} is done. Only the words that have one of its bits are cleared, {words} of {-(-n // word)}: the "
+        "cost depends on the column's length, not on the graph's size.", look="done", stored=(),
+    )  # fmt: skip
+
+
+def rounds_of_lanes(rows, lanes, loads, last):
+    """What `lanes` lanes look up in each round: positions of rows, and in a list the first at which a lane stops.
+
+    Lane l takes rows l, l + lanes, ... It stops where the first row of its round is past `last`. It takes `loads` rows
+    a round while more than three times `lanes` are left to it.
+    """
+    begins = range(min(lanes, len(rows)))
+    while begins:
+        past = [k for k in begins if rows[k] > last]
+        several = [loads if len(rows) - k > 3 * lanes else 1 for k in begins]
+        taken = [range(k, k + some * lanes, lanes) for k, some in zip(begins, several) if k not in past]
+        yield sorted(k for part in taken for k in part), past[:1]
+        begins = sorted(part.stop for part in taken if part.stop < len(rows))
+
+
+def register_steps(builder, j, edges, registers):
+    """Column j in the registers of a thread, if there are enough; rows of other columns are looked up one by one."""
+    own, title, begin = builder.rows(j), f"thread {j}, column {j}", builder.col_ptr[j]
+    kept = own if len(own) <= registers else []
+    full, free = range(len(kept)), [""] * (registers - len(kept))
+
+    def panels(i=None, at=None, hits=(), *, compared=False, **looks):
+        """at: the position in `row_idx` of the row that is looked up. compared: whether it is with all registers."""
+        span = range(0) if i is None else builder.span(i)
+        yield builder.cells(f"column {j}", own, **looks or {"looked": positions(own, [i])})
+        yield cells(
+            "the thread's registers", [*kept, *free], "empty", there=full, looked=full if compared else (),
+            hit=positions(kept, hits), memory=REGISTERS, heads={k: f"r{k}" for k in range(registers)}, room=registers,
+        )  # fmt: skip
+        yield builder.pointed("column i" if i is None else f"column {i}", span, span, at, "q", hits)
+        yield RowIdx((j,), builder.span(j)) if i is None else RowIdx((j, i), () if at is None else (at,))
+
+    if len(own) < 2:
+        caption = f"Column {j} has a single row, so no triangle begins there: the thread has nothing to do."
+    elif kept:
+        caption = f"Thread {j} reads column {j} into registers: it has {registers} for that."
+    else:
+        caption = (
+            f"Column {j} has {len(own)} rows, too many for {registers} registers. Thread {j} will search it in memory "
+            "for each row that it looks up."
+        )
+    yield builder.frame(title, caption, panels(looked=range(len(own))), looked=[j], there=own)
+    for e in edges:
+        (i, _), hits, low = builder.ends(e), set(), e + 1 - begin
+        if i == own[-1]:
+            continue  # nothing follows
+        if not builder.span(i):
+            yield look_up(builder, title, i, j, NOTHING.format(i), panels(i))
+        for q in builder.span(i):
+            row, looks = builder.row_idx[q], {}
+            if row > own[-1]:
+                yield look_up(builder, title, i, j, PAST.format(row, i, j), panels(i, q, hits), there=[row])
+                break
+            hits.update({row}.intersection(own))
+            caption = f"Row {row} of column {i} is compared with all registers"
+            if not kept:
+                low, steps = first_not_below(own, low, row)
+                looks = {"done": range(low), "looked": [low], "hit": positions(own, hits)}
+                caption = f"Row {row} of column {i} is searched for, in {counted(steps, 'step')}"
+            caption += ", and found." if row in own else ", and not found."
+            yield look_up(builder, title, i, j, caption, panels(i, q, hits, compared=bool(kept), **looks), [row], own)
 
 
 def first_not_below(rows, low, row):
@@ -284,3 +177,11 @@ def first_not_below(rows, low, row):
         low, high = (middle + 1, high) if rows[middle] < row else (low, middle)
         steps += 1
     return low, steps
+
+
+def look_up(builder, title, i, j, caption, panels, keys=(), rows=(), there=()):
+    """A frame of nonzero (i, j): the rows `keys` of column i are looked up in `rows`, which are of column j."""
+    return builder.frame(
+        f"{title}, nonzero ({i}, {j})", caption, panels, nonzero=(i, j), there=there or keys,
+        edges=[(row, i) for row in keys], found=[(j, i, row) for row in keys if row in rows], lookups=len(keys),
+    )  # fmt: skip

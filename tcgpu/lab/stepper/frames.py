@@ -10,6 +10,7 @@ Every cell, vertex and bit of a frame has a *look*, which means the same everywh
     empty    nothing is stored here
 """
 
+from bisect import bisect_left
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -43,11 +44,10 @@ class Cells:
 class Tree:
     """A search tree over cells: complete, level by level, left to right; the top `cached` levels in shared memory."""
 
-    nodes: tuple  # (level, position of the cell that the node stands for)
-    looks: tuple
-    lanes: tuple  # the lanes at each node, as text
+    levels: list  # for each, the positions of the cells that its nodes stand for
+    lanes: dict  # node, by its number in the whole tree -> the lanes that are there, as text
     cached: int
-    levels: int  # of the deepest tree that the panel has room for
+    room: int  # levels of the deepest tree that is shown
 
 
 @dataclass(frozen=True)
@@ -70,23 +70,21 @@ class Matrix:
 
 
 @dataclass(frozen=True)
-class Strip:
-    """A whole array in small: `size` elements, parts that begin at `starts`, and which of them are highlighted."""
+class RowIdx:
+    """The whole array `row_idx` in small: highlighted columns, and the positions that are read."""
 
-    label: str
-    size: int
-    starts: tuple
-    parts: tuple = ()
-    looked: tuple = ()
+    columns: tuple
+    read: tuple = ()
+    label = "row_idx"
 
 
 @dataclass(frozen=True)
 class Lower:
-    """The strictly lower triangular matrix L in small: highlighted columns, and the looks of nonzeros."""
+    """The strictly lower triangular matrix L in small: highlighted columns, and the looks of nonzeros (i, j)."""
 
     columns: tuple
-    looks: dict = field(default_factory=dict)  # (i, j) -> look
-    label: str = "L"
+    looks: dict = field(default_factory=dict)
+    label = "L"
 
 
 @dataclass(frozen=True)
@@ -115,11 +113,12 @@ class Frame:
 
 
 class FrameBuilder:
-    """Makes the frames of a scene, and the panels that most methods share; adds up triangles and look-ups."""
+    """Makes the frames of a scene; adds up triangles and look-ups."""
 
     def __init__(self, scene):
         self.scene, self.graph = scene, scene.graph
         self.triangles, self.lookups = [], 0
+        self.col_ptr, self.row_idx = self.graph.col_ptr.tolist(), self.graph.row_idx.tolist()
 
     def frame(self, title, caption, panels, *, nonzero=(), looked=(), there=(), edges=(), found=(), lookups=0):
         """The next frame; triangles `found` in this step and its look-ups are added to the totals.
@@ -127,37 +126,48 @@ class FrameBuilder:
         nonzero: the (i, j) that is worked on, if any; looked, there, edges: other vertices and edges to highlight.
         """
         self.triangles += found
-        self.lookups += int(lookups)
+        self.lookups += lookups
         looked = {*nonzero, *looked}
         corners = {v for triangle in found for v in triangle}
         vertices = dict.fromkeys(there, "there") | dict.fromkeys(looked, "looked")
         vertices |= dict.fromkeys(corners - looked, "hit")
         if nonzero:
             edges = (nonzero, *edges)
-        return Frame(self.scene, title, caption + triangles_text(found), tuple(panels), tuple(self.triangles),
-                     len(found), self.lookups, vertices, tuple(edges))  # fmt: skip
+        if found:
+            each = "; ".join(f"{j}, {i}, {k}" for j, i, k in found)
+            caption += f" {'A triangle' if len(found) == 1 else f'{len(found)} triangles'}: {each}."
+        return Frame(self.scene, title, caption, tuple(panels), tuple(self.triangles), len(found), self.lookups,
+                     vertices, tuple(edges))  # fmt: skip
 
     def ends(self, e):
         """Row and column of nonzero e."""
-        return int(self.graph.row_idx[e]), int(self.graph.col_of[e])
+        return self.row_idx[e], int(self.graph.col_of[e])
 
-    def column(self, v, label, at=None, mark="", hits=(), begin=0):
-        """Column v as cells with a pointer; an empty line where v is None. See `pointed`."""
-        rows = () if v is None else self.graph.column(v).tolist()
-        return self.pointed(label, rows, at, mark, hits, begin)
+    def span(self, v, below=None):
+        """The positions of column v in `row_idx`, or of its rows below this one."""
+        begin, end = self.col_ptr[v : v + 2]
+        return range(begin, end if below is None else bisect_left(self.row_idx, below, begin, end))
 
-    def pointed(self, label, rows, at=None, mark="", hits=(), begin=0):
-        """Sorted rows with a pointer at position `at`; what is before it, or before position `begin`, is done."""
-        here = [] if at is None else [at]
-        done = range(max([begin, *here]))
-        return cells(label, rows, done=done, looked=here, hit=positions(rows, hits, begin),
-                     marks=dict.fromkeys(here, mark), room=self.graph.max_column)  # fmt: skip
+    def rows(self, v):
+        """The rows of column v."""
+        return self.graph.column(v).tolist()
 
-    def row_idx(self, columns, read=()):
-        """The array `row_idx`: these columns and the elements that are read are highlighted."""
-        begins = self.graph.col_ptr.tolist()
-        parts = tuple((begins[v], begins[v + 1]) for v in columns)
-        return Strip("row_idx", self.graph.m, tuple(begins[:-1]), parts, tuple(read))
+    def cells(self, label, values, look="there", **more):
+        """See `cells`; with room for the longest column."""
+        return cells(label, values, look, **{"room": self.graph.max_column} | more)
+
+    def pointed(self, label, span, window, at=None, mark="", hits=(), **more):
+        """The rows at positions `span` of `row_idx`, with a pointer at position `at`.
+
+        Rows outside of `window`, or before the pointer, are done; `hits` are rows, too.
+        """
+        begin = window.start if at is None else at
+        here = [] if at is None else [at - span.start]
+        return self.cells(
+            label, [self.row_idx[k] for k in span], "done", there=[k - span.start for k in range(begin, window.stop)],
+            looked=here, hit=[k - span.start for k in window if self.row_idx[k] in hits],
+            marks=dict.fromkeys(here, mark), **more,
+        )  # fmt: skip
 
 
 def cells(label, values, look="there", *, there=(), done=(), looked=(), miss=(), hit=(), **more):
@@ -169,9 +179,9 @@ def cells(label, values, look="there", *, there=(), done=(), looked=(), miss=(),
     return Cells(label, tuple(values), tuple(looks), **more)
 
 
-def positions(rows, wanted, begin=0):
-    """The positions, from `begin` on, of the rows that are in `wanted`."""
-    return [k for k, row in enumerate(rows) if k >= begin and row in wanted]
+def positions(rows, wanted):
+    """The positions of the rows that are in `wanted`."""
+    return [k for k, row in enumerate(rows) if row in wanted]
 
 
 def bits(label, rows, first, size, word, memory, *, keys=(), hits=(), written=False):
@@ -192,23 +202,11 @@ def bits(label, rows, first, size, word, memory, *, keys=(), hits=(), written=Fa
 
 
 def listed(values):
-    """Values as a sentence names them: "2", "2 and 3", "2, 3 and 7"."""
-    *before, last = [str(value) for value in values]
+    """Values as a sentence names them: "none", "2", "2 and 3", "2, 3 and 7"."""
+    *before, last = [str(value) for value in values] or ["none"]
     return f"{', '.join(before)} and {last}" if before else last
 
 
 def counted(number, noun):
     """A number and its noun, in the plural unless it is 1."""
     return f"{number:,} {noun}{'s' * (number != 1)}"
-
-
-def are(values):
-    return "is" if len(values) == 1 else "are"
-
-
-def triangles_text(found):
-    """The end of a caption: the triangles that a step found; empty if there are none."""
-    if not found:
-        return ""
-    each = [f"{j}, {i}, {k}" for j, i, k in found]
-    return f" A triangle: {each[0]}." if len(found) == 1 else f" {len(found)} triangles: {'; '.join(each)}."

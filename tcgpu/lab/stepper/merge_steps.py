@@ -1,7 +1,9 @@
 """Methods that merge two sorted lists of rows: `naive`, `column_block`. A frame is one comparison of two rows."""
 
+from dataclasses import replace
+
 from tcgpu.kernels.report.column_block import longest_group
-from tcgpu.lab.stepper.frames import SHARED, Lower, cells, counted, positions
+from tcgpu.lab.stepper.frames import SHARED, Lower, RowIdx, counted, listed
 
 
 def naive(builder, nonzeros):
@@ -9,7 +11,7 @@ def naive(builder, nonzeros):
     for e in nonzeros:
         i, j = builder.ends(e)
         question = f"Thread {e} takes nonzero ({i}, {j}): which rows do columns {j} and {i} share?"
-        yield from merge_columns(builder, f"thread {e}, nonzero ({i}, {j})", question, e)
+        yield from merge(builder, f"thread {e}, nonzero ({i}, {j})", question, e)
 
 
 def column_block(builder, nonzeros, *, columns=3, threads=4, tile=32):
@@ -17,78 +19,46 @@ def column_block(builder, nonzeros, *, columns=3, threads=4, tile=32):
 
     The threads of a block, and the blocks, are shown one after the other.
     """
-    graph, wanted = builder.graph, set(nonzeros)
-    room = min(tile, longest_group(graph.col_ptr, columns))
-    for first in range(0, graph.n, columns):
-        group = range(first, min(first + columns, graph.n))
-        end = int(graph.col_ptr[group.stop])
-        for begin in range(int(graph.col_ptr[first]), end, tile):
-            loaded = range(begin, min(begin + tile, end))
-            merged = range(int(graph.col_ptr[graph.col_of[begin]]), loaded.stop)  # the nonzeros that use this tile
-            if wanted.intersection(merged):
-                block = _Block(builder, group, loaded, threads, room)
-                yield block.load_tile()
-                for k, e in enumerate(merged):
-                    if e in wanted:
-                        yield from block.merge(e, k % threads)
+    n, col_ptr = builder.graph.n, builder.col_ptr
+    for first in range(0, n, columns):
+        group = range(first, min(first + columns, n))
+        rows = range(col_ptr[group.start], col_ptr[group.stop])
+        for begin in range(0, len(rows), tile):
+            yield from merge_tile(builder, nonzeros, group, rows, rows[begin : begin + tile], threads,
+                                  min(tile, longest_group(builder.graph.col_ptr, columns)))  # fmt: skip
 
 
-class _Block:
-    """A block of `column_block` with the rows `loaded`, a range of `row_idx`, in its tile."""
-
-    def __init__(self, builder, columns, loaded, threads, room):
-        self.builder, self.graph = builder, builder.graph
-        self.columns, self.loaded, self.threads, self.room = columns, loaded, threads, room
-        self.rows = self.graph.row_idx[loaded.start : loaded.stop].tolist()
-        self.name = f"columns {columns[0]} to {columns[-1]}" if len(columns) > 1 else f"column {columns[0]}"
-
-    def load_tile(self):
-        every = int(self.graph.col_ptr[self.columns.stop] - self.graph.col_ptr[self.columns.start])
-        part = "" if len(self.rows) == every else f", as many of {every} as fit the tile,"
-        caption = (
-            f"A block takes {self.name}. Its {counted(self.threads, 'thread')} copy {counted(len(self.rows), 'row')}"
-            f"{part} into shared memory. Then they wait for each other at a barrier."
-        )
-        panels = (
-            self._tile("looked"),
-            self.builder.column(None, "column i"),
-            self.builder.row_idx(self.columns, self.loaded),
-            Lower(tuple(self.columns)),
-        )
-        return self.builder.frame(f"block of {self.name}", caption, panels, looked=self.columns)
-
-    def merge(self, e, thread):
-        """A thread merges the part of column j that is in the tile with column i."""
-        (i, j), col_ptr = self.builder.ends(e), self.graph.col_ptr
-        steps = search_steps(col_ptr, self.columns.start, self.columns.stop, e)
-        caption = (
-            f"Thread {thread} takes nonzero {e} and finds its column, {j}, in {counted(steps, 'step')} of binary "
-            f"search in col_ptr. Its row is {i}."
-        )
-        begin, end = max(e + 1, self.loaded.start), min(int(col_ptr[j + 1]), self.loaded.stop)
-        inside = range(begin - self.loaded.start, end - self.loaded.start)  # positions in the tile
-        of_j, of_i = self.rows[inside.start : inside.stop], self.graph.column(i).tolist()
-
-        def panels(p=None, q=None, hits=()):
-            at = [] if p is None else [inside.start + p]
-            found = [k for k in positions(self.rows, hits) if k in inside]
-            return (
-                self._tile("done", dict.fromkeys(at, "p"), there=inside[p or 0 :], looked=at, hit=found),
-                self.builder.column(i, f"column {i}", q, "q", hits),
-                self.builder.row_idx((*self.columns, i), () if q is None else (int(col_ptr[i]) + q,)),
-                lower((i, j), self.columns, () if p is None else (of_j[p], of_i[q]), hits),
+def merge_tile(builder, nonzeros, group, rows, tile, threads, room):
+    """A block copies part of the rows of its columns to its tile, then merges what is in the tile."""
+    col_ptr, owner = builder.col_ptr, builder.graph.col_of.tolist()
+    merged = range(col_ptr[owner[tile.start]], tile.stop)  # the nonzeros that use this tile
+    if not set(merged).intersection(nonzeros):
+        return
+    name = f"columns {group[0]} to {group[-1]}" if len(group) > 1 else f"column {group[0]}"
+    begins = [k for k, e in enumerate(tile) if k == 0 or owner[e] != owner[e - 1]]
+    names = {k: str(owner[e]) if k + 1 in (*begins, len(tile)) else f"column {owner[e]}" for k, e in enumerate(tile)}
+    shown = {
+        "label": "the block's tile", "span": tile, "memory": SHARED, "room": room,
+        "heads": {k: names[k] for k in begins}, "gaps": tuple(k - 1 for k in begins[1:]),
+    }  # fmt: skip
+    part = "" if tile == rows else f" of {len(rows)}, as many as fit the tile,"
+    caption = (
+        f"A block takes {name}. Its {counted(threads, 'thread')} copy {counted(len(tile), 'row')}{part} into shared "
+        "memory. Then they wait for each other at a barrier."
+    )
+    copied = replace(builder.pointed(**shown, window=tile), looks=("looked",) * len(tile))
+    nothing = builder.pointed("column i", range(0), range(0))
+    yield builder.frame(f"block of {name}", caption, (copied, nothing, RowIdx(group, tile), Lower(group)), looked=group)
+    for k, e in enumerate(merged):
+        if e in nonzeros:
+            (i, j), thread = builder.ends(e), k % threads
+            steps = search_steps(col_ptr, group.start, group.stop, e)
+            caption = (
+                f"Thread {thread} takes nonzero {e} and finds its column, {j}, in {counted(steps, 'step')} of binary "
+                f"search in col_ptr. Its row is {i}."
             )
-
-        title = f"block of {self.name}, thread {thread}, nonzero ({i}, {j})"
-        yield from merge(self.builder, title, caption, (i, j), of_j, of_i, panels)
-
-    def _tile(self, look, marks=None, **looks):
-        """The rows in the tile, with the column that they are of above them."""
-        owners = self.graph.col_of[self.loaded.start : self.loaded.stop].tolist()
-        starts = [k for k in range(len(owners)) if k == 0 or owners[k] != owners[k - 1]]
-        heads = {k: f"column {owners[k]}" if owners.count(owners[k]) > 1 else str(owners[k]) for k in starts}
-        return cells("the block's tile", self.rows, look, **looks, memory=SHARED, heads=heads, marks=marks or {},
-                     gaps=tuple(k - 1 for k in starts[1:]), room=self.room)  # fmt: skip
+            title = f"block of {name}, thread {thread}, nonzero ({i}, {j})"
+            yield from merge(builder, title, caption, e, tile=shown, group=group)
 
 
 def search_steps(col_ptr, first, last, e):
@@ -101,65 +71,52 @@ def search_steps(col_ptr, first, last, e):
     return steps
 
 
-# ------------------------------------------------------------------------------------------------------- any two lists
+def merge(builder, title, beginning, e, *, tile=None, group=None, front=(), below=None):
+    """The frames of a merge of what follows nonzero e in its column, and column i: one a comparison, and one before.
 
-
-def merge(builder, title, beginning, nonzero, of_j, of_i, panels):
-    """The frames of a merge: one before it begins, and one per comparison.
-
-    of_j, of_i: the sorted rows of column j and of column i that are merged. panels(p, q, hits): the panels while the
-    pointers are at positions p and q of these lists, None before the first comparison, and `hits` are the shared rows.
+    tile, group: arguments of the panel with the rows of column j, and the columns in it, where it is not that column.
+    front: panels that are shown above, in place of L. below: only rows below this one are merged.
     """
-    i, j = nonzero
-    if not of_j:
-        beginning += f" Nothing follows row {i} in column {j}: there is nothing to do."
-    elif not of_i:
-        beginning += f" Column {i} is empty: there is nothing to do."
+    (i, j), row_idx = builder.ends(e), builder.row_idx
+    rows = "" if below is None else "'s far rows"
+    tile = tile or {"label": f"column {j}{rows}, merged from after row {i} on", "span": builder.span(j, below)}
+    of_j = range(max(e + 1, tile["span"].start), min(builder.col_ptr[j + 1], tile["span"].stop))
+    of_i = builder.span(i, below)
+    columns = (*(group or (j,)), i)
+
+    def panels(p=None, q=None, hits=()):
+        read = () if p is None else (q,) if group else (p, q)
+        yield from front
+        yield builder.pointed(**tile, window=of_j, at=p, mark="p", hits=hits)
+        yield builder.pointed(f"column {i}{rows}", of_i, of_i, q, "q", hits)
+        yield RowIdx(columns, read)
+        if not front:
+            looked = [(i, j)] if p is None else [(i, j), (row_idx[p], j), (row_idx[q], i)]
+            hit = [(k, v) for k in hits for v in (i, j)]
+            yield Lower(group or columns, dict.fromkeys(looked, "looked") | dict.fromkeys(hit, "hit"))
+
+    if of_j and of_i:
+        beginning += f" Pointer p begins at row {row_idx[of_j[0]]}, the first after row {i} in column {j}; "
+        beginning += f"q at row {row_idx[of_i[0]]}, the first of column {i}."
     else:
-        beginning += f" Pointer p begins at row {of_j[0]}, the first after row {i} in column {j}; "
-        beginning += f"q at row {of_i[0]}, the first of column {i}."
-    yield builder.frame(title, beginning, panels(), nonzero=nonzero)
-    p, q, hits = 0, 0, set()
-    while p < len(of_j) and q < len(of_i):
-        x, y, at = of_j[p], of_i[q], (p, q)
+        beginning += nothing_to_merge(i, j, of_j)
+    yield builder.frame(title, beginning, panels(), nonzero=(i, j))
+    p, q, hits = of_j.start, of_i.start, set()
+    while p < of_j.stop and q < of_i.stop:
+        x, y, at = row_idx[p], row_idx[q], (p, q)
         p, q = p + (x <= y), q + (y <= x)
         if x == y:
             hits.add(x)
             caption = f"p and q are both at row {x}: columns {j} and {i} share it. Both advance."
         else:
-            behind, ahead = ("p", y) if x < y else ("q", x)
-            caption = f"p is at row {x}, q at row {y}. {min(x, y)} is smaller than {ahead}, so {behind} advances."
-        if p == len(of_j) and q == len(of_i):
-            caption += f" Columns {j} and {i} both end there."
-        elif p == len(of_j) or q == len(of_i):
-            caption += f" Column {j if p == len(of_j) else i} ends there: nothing more can be shared."
+            caption = f"p is at row {x}, q at row {y}. {min(x, y)} is smaller, so {'p' if x < y else 'q'} advances."
+        ended = [v for v, end in ((j, p == of_j.stop), (i, q == of_i.stop)) if end]
+        if ended:
+            caption += f" That is the end of column {listed(ended)}: nothing more can be shared."
         yield builder.frame(title, caption, panels(*at, hits), nonzero=(i, j), there=(x, y), edges=((x, j), (y, i)),
                             found=[(j, i, x)] if x == y else [], lookups=1)  # fmt: skip
 
 
-def merge_columns(builder, title, beginning, e, table=None):
-    """The frames of a merge of whole columns in global memory: what follows nonzero e in its column, and column i.
-
-    The panels are the two columns, `row_idx` and L; with a `table`, that in front of them, and no L.
-    """
-    graph, (i, j) = builder.graph, builder.ends(e)
-    first = e + 1 - int(graph.col_ptr[j])  # column i has none of the rows before this position
-    of_j, of_i = graph.column(j).tolist()[first:], graph.column(i).tolist()
-
-    def panels(p=None, q=None, hits=()):
-        begun, label = p is not None, f"column {j}, merged from after row {i} on"
-        found = (
-            builder.column(j, label, first + p if begun else None, "p", hits, first),
-            builder.column(i, f"column {i}", q, "q", hits),
-            builder.row_idx((j, i), (e + 1 + p, int(graph.col_ptr[i]) + q) if begun else ()),
-        )
-        return (table, *found) if table else (*found, lower((i, j), (j, i), (of_j[p], of_i[q]) if begun else (), hits))
-
-    return merge(builder, title, beginning, (i, j), of_j, of_i, panels)
-
-
-def lower(nonzero, columns, read, hits):
-    """L while the merge of `nonzero` reads these two rows, of column j and of column i, and has found `hits`."""
-    i, j = nonzero
-    looks = dict.fromkeys([nonzero, *zip(read, (j, i))], "looked")
-    return Lower(tuple(columns), looks | {(k, v): "hit" for k in hits for v in nonzero})
+def nothing_to_merge(i, j, of_j):
+    """Why there is nothing to merge for nonzero (i, j): no row in column i, or none in the range `of_j`."""
+    return f" {f'Column {i} is empty' if of_j else f'Nothing follows row {i} in column {j}'}: there is nothing to do."

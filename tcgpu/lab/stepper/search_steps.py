@@ -3,7 +3,9 @@
 All searches take the same number of steps, whatever they find: a frame is a step of all searches that are under way.
 """
 
-from tcgpu.lab.stepper.frames import Tree, are, cells, counted, listed, positions
+import math
+
+from tcgpu.lab.stepper.frames import RowIdx, Tree, counted, listed, positions
 
 SEARCHES = 2  # of a lane at a time, where a warp has an edge for itself
 
@@ -11,7 +13,7 @@ SEARCHES = 2  # of a lane at a time, where a warp has an edge for itself
 def thread_search(builder, nonzeros):
     """A thread per nonzero: one search after the other. The nonzeros are shown one after the other."""
     for e in nonzeros:
-        yield from _Searches(builder, e, "thread", 1, cached=False).frames()
+        yield from search(builder, e, "thread", 1, cached=False)
 
 
 def warp_search(builder, nonzeros, *, lanes=4, cached=True):
@@ -20,119 +22,82 @@ def warp_search(builder, nonzeros, *, lanes=4, cached=True):
     Edges with no more look-ups than lanes share a warp; here all nonzeros are shown one after the other.
     """
     for e in nonzeros:
-        yield from _Searches(builder, e, "warp", lanes, cached).frames()
+        yield from search(builder, e, "warp", lanes, cached)
 
 
-class _Searches:
-    """The searches for one nonzero (i, j): each of `keys`, the shorter list of rows, in `rows`, the longer one."""
+def search(builder, e, owner, lanes, cached):
+    """The searches for nonzero e = (i, j): each of `keys`, the shorter list of rows, in `rows`, the longer one."""
+    i, j = builder.ends(e)
+    after = f"column {j} after row {i}", range(e + 1, builder.col_ptr[j + 1])
+    whole = f"column {i}", builder.span(i)
+    (short, key_span), (long, span) = (whole, after) if len(whole[1]) < len(after[1]) else (after, whole)
+    keys, rows = ([builder.row_idx[k] for k in part] for part in (key_span, span))
+    several, hits = len(keys) > lanes > 1, set()
+    parts = lanes if several and cached else 1
+    at_a_time = lanes * SEARCHES if several else lanes
+    cached_levels = parts.bit_length() - 1
+    levels, ends = search_tree(len(rows), parts) if keys else ([], [])
 
-    def __init__(self, builder, e, owner, lanes, cached):
-        self.builder, self.graph, self.owner, self.lanes = builder, builder.graph, owner, lanes
-        self.nonzero = i, j = builder.ends(e)
-        col_ptr = self.graph.col_ptr.tolist()
-        after = f"column {j} after row {i}", range(e + 1, col_ptr[j + 1])
-        whole = f"column {i}", range(col_ptr[i], col_ptr[i + 1])
-        (self.short, short), (self.long, long) = (whole, after) if len(whole[1]) < len(after[1]) else (after, whole)
-        self.keys, self.rows = (self.graph.row_idx[part.start : part.stop].tolist() for part in (short, long))
-        self.rows_begin = long.start
-        several = len(self.keys) > lanes > 1
-        self.parts = lanes if several and cached else 1
-        self.at_a_time = lanes * SEARCHES if several else lanes
-        self.cached = self.parts.bit_length() - 1  # steps in shared memory
-        self.steps, self.ends = search_tree(len(self.rows), self.parts) if self.keys else ([], [])
-        self.hits = set()
-
-    def frames(self):
-        yield self._begin()
-        if self.parts > 1 and self.keys:
-            yield self._cache()
-        for first in range(0, len(self.keys), self.at_a_time):
-            now = range(first, min(first + self.at_a_time, len(self.keys)))
-            at = [0] * len(now)  # the node that each search is at, by its number in its level
-            for level, nodes in enumerate(self.steps):
-                yield self._step(now, at, level)
-                at = [2 * node + self._goes_right(nodes[node], self.keys[k]) for node, k in zip(at, now)]
-            yield self._end(now, [self.ends[node] for node in at])
-
-    def _begin(self):
-        (i, j), keys = self.nonzero, len(self.keys)
-        caption = f"A {self.owner} takes nonzero ({i}, {j}): "
-        if keys:
-            at_a_time = "one at a time" if self.lanes == 1 else f"{min(self.at_a_time, keys)} at a time"
-            steps = f"each in {counted(len(self.steps), 'step')}" if self.steps else "each at once"
-            caption += (
-                f"{self.short} has {counted(keys, 'row')}, {self.long} has {len(self.rows)}. The rows of the first "
-                f"are looked up in the second, {at_a_time}, {steps}."
-            )
-        else:
-            caption += f"{self.short} has no row, so there is nothing to look up."
-        return self._frame(caption)
-
-    def _cache(self):
-        brought = cached_positions(len(self.rows), self.parts)
-        first = "first step" if self.cached == 1 else f"first {self.cached} steps"
-        caption = (
-            f"The {self.lanes} lanes copy evenly spaced rows of {self.long} to shared memory, one each: all that the "
-            f"{first} of any search can read. The other steps search the part after one of these rows."
-        )
-        return self._frame(caption, reached=brought, read=brought)
-
-    def _goes_right(self, position, key):
-        return position < len(self.rows) and self.rows[position] <= key
-
-    def _step(self, now, at, level):
-        nodes, keys = self.steps[level], [self.keys[k] for k in now]
-        right = [key for key, node in zip(keys, at) if self._goes_right(nodes[node], key)]
-        left = [key for key in keys if key not in right]
-        moves = [f"{listed(some)} {'go' if len(some) > 1 else 'goes'} {side}"
-                 for some, side in ((left, "left"), (right, "right")) if some]  # fmt: skip
-        probed = sorted({nodes[node] for node in at if nodes[node] < len(self.rows)})
-        against = f"row {self.rows[probed[0]]}" if len(probed) == 1 else "the middle of its part"
-        shared = level < self.cached
-        caption = (
-            f"Step {level + 1} of {len(self.steps)}, in {'shared' if shared else 'global'} memory. "
-            f"{'The' if len(keys) == 1 else 'Every'} row is compared with {against}: {', '.join(moves)}."
-        )
-        there = [*keys, *(self.rows[k] for k in probed)]
-        at = [2**level - 1 + node for node in at]  # among the nodes of all levels
-        return self._frame(caption, now, at=at, read=() if shared else probed, there=there)
-
-    def _end(self, now, ends):
-        (i, j), keys = self.nonzero, [self.keys[k] for k in now]
-        here = [key for key, end in zip(keys, ends) if self.rows[end] == key]
-        self.hits |= set(here)
-        who = "The search for {} ends at {}: " if len(keys) == 1 else "The searches for {} end at {}: "
-        caption = who.format(listed(keys), listed(self.rows[end] for end in ends))
-        if here:
-            caption += f"{listed(here)} {are(here)} in both columns."
-        else:
-            caption += "that is another row." if len(keys) == 1 else "those are other rows."
-        return self._frame(caption, now, reached=ends, there=keys, edges=[(key, v) for key in here for v in (i, j)],
-                           found=[(j, i, key) for key in here], lookups=len(keys))  # fmt: skip
-
-    def _frame(self, caption, now=range(0), *, at=(), reached=(), read=(), **more):
+    def frame(caption, now=range(0), *, at=(), reached=(), read=(), **more):
         """now: positions of the keys that are looked up; at: the node of the tree that each search is at.
 
         reached: positions of highlighted rows; read: of those that are read from global memory.
         """
-        (i, j), room = self.nonzero, self.graph.max_column
-        marks = {k: str(number % self.lanes) if self.lanes > 1 else "▲" for number, k in enumerate(now)}
-        nodes = tuple((level, position) for level, step in enumerate(self.steps) for position in step)
-        lanes = [" ".join(marks[k] for n, k in zip(at, now) if n == node) for node in range(len(nodes))]
-        tree = Tree(
-            nodes, tuple("looked" if node in at else "there" for node in range(len(nodes))),
-            tuple(lanes) if self.lanes > 1 else ("",) * len(nodes), self.cached, deepest_tree(room, self.lanes),
-        )  # fmt: skip
-        hit = [k for k in positions(self.keys, self.hits) if k < now.stop]
-        label = f"{self.short}, and which lane looks a row up" if self.lanes > 1 else self.short
+        room, label = builder.graph.max_column, short
+        marks, here = dict.fromkeys(now, "▲"), dict.fromkeys(at, "")
+        if lanes > 1:
+            label = f"{short}, and which lane looks a row up"
+            marks = {k: str(number % lanes) for number, k in enumerate(now)}
+            here = {node: " ".join(marks[k] for n, k in zip(at, now) if n == node) for node in at}
         panels = (
-            cells(label, self.keys, done=range(now.start), looked=now, hit=hit, marks=marks, room=room),
-            cells(f"{self.long}, and the search tree over it", self.rows, looked=reached,
-                  hit=positions(self.rows, self.hits), room=room, tree=tree),
-            self.builder.row_idx((j, i), [self.rows_begin + k for k in read]),
+            builder.cells(label, keys, done=range(now.start), looked=now, marks=marks,
+                          hit=[k for k in positions(keys, hits) if k < now.stop]),
+            builder.cells(f"{long}, and the search tree over it", rows, looked=reached, hit=positions(rows, hits),
+                          tree=Tree(levels, here, cached_levels, deepest_tree(room, lanes))),
+            RowIdx((j, i), [span.start + k for k in read]),
         )  # fmt: skip
-        title = f"{self.owner}, nonzero ({i}, {j})"
-        return self.builder.frame(title, caption, panels, nonzero=self.nonzero, **more)
+        return builder.frame(f"{owner}, nonzero ({i}, {j})", caption, panels, nonzero=(i, j), **more)
+
+    if not keys:
+        yield frame(f"A {owner} takes nonzero ({i}, {j}): {short} has no row, so there is nothing to look up.")
+        return
+    yield frame(
+        f"A {owner} takes nonzero ({i}, {j}): {short} has {counted(len(keys), 'row')}, {long} has {len(rows)}. The "
+        f"rows of the first are looked up in the second, {min(at_a_time, len(keys))} at a time, each in "
+        f"{counted(len(levels), 'step')}."
+    )
+    if parts > 1:
+        copied = cached_positions(len(rows), parts)
+        yield frame(
+            f"The {lanes} lanes copy evenly spaced rows of {long} to shared memory, one each: all that the first "
+            f"{counted(cached_levels, 'step')} of any search can read. The other steps search the part after one of "
+            "these rows.", reached=copied, read=copied,
+        )  # fmt: skip
+    for first in range(0, len(keys), at_a_time):
+        now = range(first, min(first + at_a_time, len(keys)))
+        looked_up = [keys[k] for k in now]
+        at = [0] * len(now)  # the node that each search is at, by its number in its level
+        for level, nodes in enumerate(levels):
+            probed = sorted({nodes[node] for node in at if nodes[node] < len(rows)})
+            right = [key for key, node in zip(looked_up, at) if [*rows, math.inf][nodes[node]] <= key]
+            shared = level < cached_levels
+            caption = (
+                f"Step {level + 1} of {len(levels)}, in {'shared' if shared else 'global'} memory: comparisons with "
+                f"{listed(rows[k] for k in probed)}. To the left: {listed(k for k in looked_up if k not in right)}. To "
+                f"the right: {listed(right)}."
+            )
+            yield frame(caption, now, at=[2**level - 1 + node for node in at], read=() if shared else probed,
+                        there=[*looked_up, *(rows[k] for k in probed)])  # fmt: skip
+            at = [2 * node + (key in right) for node, key in zip(at, looked_up)]
+        reached = [ends[node] for node in at]
+        here = [key for key, end in zip(looked_up, reached) if rows[end] == key]
+        hits.update(here)
+        caption = (
+            f"Keys: {listed(looked_up)}. Rows where their searches end: {listed(rows[end] for end in reached)}. In "
+            f"both columns: {listed(here)}."
+        )
+        yield frame(caption, now, reached=reached, there=looked_up, edges=[(key, v) for key in here for v in (i, j)],
+                    found=[(j, i, key) for key in here], lookups=len(now))  # fmt: skip
 
 
 # ------------------------------------------------------------------------------------------------------ the search tree
