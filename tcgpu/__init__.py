@@ -40,37 +40,23 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 
-# public name -> its module
-_MODULE_OF = {
-    "Graph": "graph",
-    "TcgpuError": "errors",
-    "GraphError": "errors",
-    "FormatError": "errors",
-    "MethodError": "errors",
-    "EngineError": "errors",
-    "WorkerLost": "errors",
-    "DeviceGraph": "kernels.device_graph",
-    "read": "formats",
-    "write": "formats",
-    "load": "datasets",
-    "Method": "registry",
-    "measure": "measurement",
-    "methods": "registry",
-    "count": "api",
-    "triangles": "api",
-    "support": "api",
-    "list_triangles": "api",
-    "clustering": "api",
-    "average_clustering": "api",
-    "transitivity": "api",
-    "is_triangle_free": "api",
-    "count_subgraphs": "subgraphs",
-    "trace": "tracing",
-    "explore": "lab.explorer",
-    "step": "lab.stepper",
-    "k_truss": "api",
-    "truss_numbers": "api",
+# module -> its public names
+_NAMES = {
+    "api": "average_clustering clustering count is_triangle_free k_truss list_triangles support transitivity triangles "
+    "truss_numbers",
+    "datasets": "load",
+    "errors": "EngineError FormatError GraphError MethodError TcgpuError WorkerLost",
+    "formats": "read write",
+    "graph": "Graph",
+    "kernels.device_graph": "DeviceGraph",
+    "lab.explorer": "explore",
+    "lab.stepper": "step",
+    "measurement": "measure",
+    "registry": "Method methods",
+    "subgraphs": "count_subgraphs",
+    "tracing": "trace",
 }
+_MODULE_OF = {name: module for module, names in _NAMES.items() for name in names.split()}
 # public name -> the module that it is
 _MODULES = {"generate": "generators", "datasets": "datasets", "plots": "lab.plots", "distributed": "distributed"}
 

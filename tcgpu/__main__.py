@@ -122,6 +122,8 @@ def truss(arguments):
     """
     if arguments.output is not None and arguments.k is None:
         raise UsageError("-o FILE takes a k-truss: --k says which")
+    import numpy as np
+
     from tcgpu.api import truss_engine
 
     engine = truss_engine(arguments.engine)
@@ -131,7 +133,9 @@ def truss(arguments):
     options = {"engine": engine, "max_seconds": arguments.max_seconds, "progress": False}
     with progress(arguments, f"peeling {graph.m:,} edges on {engine}"):
         if arguments.k is None:
-            facts["truss_numbers"] = _steps(tcgpu.truss_numbers(graph, **options))
+            numbers, counts = np.unique(tcgpu.truss_numbers(graph, **options), return_counts=True)
+            rows = zip(numbers.tolist(), counts.tolist(), counts[::-1].cumsum()[::-1].tolist())
+            facts["truss_numbers"] = [{"k": k, "edges": edges, "truss_edges": at_least} for k, edges, at_least in rows]
         else:
             found = tcgpu.k_truss(graph, arguments.k, **options)
             facts |= {"k": arguments.k, "truss_vertices": found.n, "truss_edges": found.m}
@@ -145,15 +149,6 @@ def truss(arguments):
         print_table([("K", "EDGES", "EDGES OF K-TRUSS"), *body], right=(0, 1, 2))
     else:
         print_table([("vertices", f"{found.n:,}"), ("edges", f"{found.m:,}")])
-
-
-def _steps(numbers):
-    """For each truss number that there is: how many edges have it, and how many it or a larger one."""
-    import numpy as np
-
-    steps, edges = np.unique(numbers, return_counts=True)
-    rows = zip(steps.tolist(), edges.tolist(), edges[::-1].cumsum()[::-1].tolist())
-    return [{"k": k, "edges": exactly, "truss_edges": at_least} for k, exactly, at_least in rows]
 
 
 def info(arguments):
@@ -194,18 +189,16 @@ def methods(arguments):
     found = tcgpu.methods()
     if arguments.json:
         names = ("name", "source", "summary", "order", "engines")
-        print_json([{name: getattr(m, name) for name in names} | {"knobs": _knobs(m)} for m in found])
+        knobs = [
+            {k.name: {"default": k.default, "values": k.values, "help": k.help} for k in m.declared} for m in found
+        ]
+        print_json([{name: getattr(m, name) for name in names} | {"knobs": own} for m, own in zip(found, knobs)])
         return
     rows = [("METHOD", "SOURCE", "ENGINES", "ORDER", "KNOBS", "WHAT IT DOES")]
     for m in found:
         knobs = " ".join(f"{name}={default}" for name, default in m.knobs.items())
         rows.append((m.name, m.source, " ".join(m.engines), m.order, knobs or "-", m.summary))
     print_table(rows)
-
-
-def _knobs(method):
-    """What a method declares of each knob, by name; `values` in words."""
-    return {knob.name: {"default": knob.default, "values": knob.values, "help": knob.help} for knob in method.declared}
 
 
 def generate(arguments):

@@ -375,13 +375,11 @@ def _without_isolated(graph, keep):
     joined = left.degrees > 0
     number = np.cumsum(joined, dtype=np.int32) - np.int32(1)
     col_ptr = np.append(left.col_ptr[:-1][joined], left.m)
-    return Graph(col_ptr, number[left.row_idx], labels=_labels_of(graph, joined), name=graph.name, validate=False)
-
-
-def _labels_of(graph, joined):
-    """The labels of the vertices that `joined` marks; None where each one's is its number."""
-    if graph.labels is None:
-        return None if joined.all() else np.flatnonzero(joined)
-    if isinstance(graph.labels, np.ndarray):
-        return graph.labels[joined]
-    return [graph.labels[v] for v in np.flatnonzero(joined)]
+    labels = graph.labels
+    if labels is None:
+        labels = None if joined.all() else np.flatnonzero(joined)
+    elif isinstance(labels, np.ndarray):
+        labels = labels[joined]
+    else:
+        labels = [labels[v] for v in np.flatnonzero(joined)]
+    return Graph(col_ptr, number[left.row_idx], labels=labels, name=graph.name, validate=False)

@@ -38,7 +38,9 @@ class Knob:
         if self.choices:
             return check_choice(self.name, value, self.choices)
         if self.real:
-            return check_number(self.name, value)
+            if isinstance(value, bool) or not isinstance(value, (int, float, np.number)) or not value >= 0:
+                raise MethodError(f"{self.name} is a number, 0 or more, not {value!r}")
+            return value
         return check_integer(self.name, value, self.low, self.high)
 
     @property
@@ -118,13 +120,6 @@ def check_integer(name, value, low, high):
     if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or not low <= value <= high:
         raise MethodError(f"{name} is a whole number from {low:,} to {high:,}, not {value!r}")
     return int(value)
-
-
-def check_number(name, value):
-    """Return `value`; MethodError unless it is a number of at least 0, infinity included."""
-    if isinstance(value, bool) or not isinstance(value, (int, float, np.number)) or not value >= 0:
-        raise MethodError(f"{name} is a number, 0 or more, not {value!r}")
-    return value
 
 
 def check_choice(name, value, choices):

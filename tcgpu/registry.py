@@ -12,24 +12,11 @@ from tcgpu.engines.choice import ENGINE
 from tcgpu.errors import EngineError, MethodError
 from tcgpu.graph import ORDERS, Graph
 from tcgpu.kernels import fitting, results, simulated
-from tcgpu.kernels.bisson_fatica import support
-from tcgpu.kernels.bisson_fatica.k_truss import METHOD as K_TRUSS
+from tcgpu.kernels.bisson_fatica import k_truss, support
 from tcgpu.suggest import did_you_mean, unknown
 
-__all__ = [
-    "ENGINES",
-    "GPU",
-    "K_TRUSS",
-    "METHODS",
-    "Method",
-    "choose",
-    "choose_for_edges",
-    "engine_of",
-    "on_engine",
-    "triangles_plan",
-]
-
 ENGINES = (*GPU, "cpu")
+K_TRUSS: Method = k_truss.METHOD
 
 # The modules that declare a method, in the order of `methods()`.
 MODULES = (

@@ -15,17 +15,8 @@ from tcgpu.distributed.worker import PartResult, count_part, method_of, sum_valu
 from tcgpu.errors import GraphError
 
 __all__ = [
-    "Part",
-    "PartResult",
-    "Share",
-    "count",
-    "count_part",
-    "method_of",
-    "pairs",
-    "shares",
-    "slices",
-    "sum_values",
-]
+    "Part", "PartResult", "Share", "count", "count_part", "method_of", "pairs", "shares", "slices", "sum_values",
+]  # fmt: skip
 
 
 def count(graph, method=None, *, executor=None, device_memory=None, **options) -> int:

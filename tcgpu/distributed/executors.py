@@ -58,11 +58,6 @@ class Workers:
         known = getattr(self.executor, "num_workers", None) or getattr(self.executor, "_max_workers", None)
         return known or os.cpu_count() or 1
 
-    @property
-    def cores(self):
-        """How many cores each worker may use, if all are on one machine like this one."""
-        return max(1, (os.cpu_count() or 1) // self.number)
-
     def engine(self):
         """The engine that the workers have for kernels, as the first to answer says."""
         if self.executor not in _engines:

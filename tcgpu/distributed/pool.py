@@ -13,6 +13,7 @@ cannot be used after that, and `WorkerLost` says so; under MPI the whole job end
 """
 
 import inspect
+import os
 import uuid
 from concurrent.futures import BrokenExecutor, CancelledError
 from contextlib import closing
@@ -160,7 +161,8 @@ class Job:
         token, sample = _names[graph]
         worker.offer(token, graph)
         source = None if graph.folder is None else str(graph.folder)
-        self.task = Task(token, sample, uuid.uuid4().hex, verb, method, engine, order, workers.cores, dict(knobs),
+        cores = max(1, (os.cpu_count() or 1) // workers.number)  # as if all workers were on one machine like this one
+        self.task = Task(token, sample, uuid.uuid4().hex, verb, method, engine, order, cores, dict(knobs),
                          worker.process_and_gpus(), source)  # fmt: skip
         self.workers, self.graph = workers, graph
         self.left = {}  # parts without a result
