@@ -1,4 +1,4 @@
-"""TriCore's kernel and its two baselines: slices of edges, pairs of ranges, searches, diagonals, lengths of lists."""
+"""TriCore's kernel and its two baselines: ranges of edges, pairs of ranges, searches, diagonals, lengths of lists."""
 
 from itertools import combinations
 
@@ -15,18 +15,18 @@ from tcgpu import Graph, GraphError, MethodError, cpu, datasets, tracing
 from tcgpu.engines import runtime
 from tcgpu.engines.simulator import simulate
 from tcgpu.kernels.device import search
-from tcgpu.kernels.tricore import merge_path, thread_search, warp_search
+from tcgpu.kernels.tricore import merge_path, warp_search
 from tcgpu.registry import METHODS
 from tcgpu.tracing.machine import Machine
 
 GRAPHS = small_graphs()
 SHAPE = {"blocks": 3, "threads": 64}
-KERNELS = {  # of each the knobs that its kernel takes between the edges and `total`, two settings
-    "warp_search": (warp_search.warp_search_kernel, [(1,), (0,)]),
-    "merge_path": (merge_path.merge_path_kernel, [(32,), (5,)]),
-    "thread_search": (thread_search.thread_search_kernel, [()]),
+KNOBS = {
+    "warp_search": [{"cached": True}, {"cached": False}],
+    "merge_path": [{"lanes": 32}, {"lanes": 5}],
+    "thread_search": [{}, {"threads": 32}],
 }
-every_kernel = pytest.mark.parametrize("name", KERNELS)
+every_method = pytest.mark.parametrize("name", KNOBS)
 
 
 @pytest.fixture
@@ -38,34 +38,38 @@ def simulator():
 in_simulator = [pytest.mark.sim, pytest.mark.usefixtures("simulator")]
 
 
-def launch(name, *arguments, setting=0, total=0):
-    """What one launch of a kernel adds to `total`, on the engine at hand."""
-    kernel, knobs = KERNELS[name]
+def counted(name, graph, setting):
+    """The count of a whole graph."""
+    return METHODS[name].plan(graph, **SHAPE | KNOBS[name][setting]).count()
+
+
+def launch(*arguments, cached, total=0):
+    """The sum of `total` and what one launch of `warp_search_kernel` finds."""
     counter = runtime.to_device(np.array([total], np.int64))
     blocks, threads, shared = warp_search.shape(10**6, **SHAPE)
     arguments = [runtime.to_device(a) if isinstance(a, np.ndarray) else a for a in arguments]
-    kernel.launch(blocks, threads, *arguments, *knobs[setting % len(knobs)], counter, shared=shared)
+    warp_search.warp_search_kernel.launch(blocks, threads, *arguments, int(cached), counter, shared=shared)
     return int(runtime.to_host(counter)[0])
 
 
-def slices(name, graph, cuts, *, named=True, setting=0):
-    """The count of a graph, its edges a stretch at a time; unless `named`, the kernel finds their columns."""
+def ranges(graph, cuts, *, named=True, cached=True):
+    """The count of a graph by `warp_search`, a range of edges at a time; unless `named`, it searches for columns."""
     total = 0
     for first, last in zip([0, *cuts], [*cuts, graph.m]):
         cols = graph.col_of[first:last] if named else graph.col_of[:0]
         whole = (graph.col_ptr, graph.row_idx)
-        total = launch(name, cols, first, last, 0, *whole, 0, *whole, setting=setting, total=total)
+        total = launch(cols, first, last, 0, *whole, 0, *whole, cached=cached, total=total)
     return total
 
 
-def pairs(name, graph, ends, *, setting=0):
+def pairs(graph, ends, *, cached=True):
     """The count of a graph by pairs of ranges of vertices, the columns of each in arrays of their own."""
     blocks = [columns(graph, low, high) for low, high in zip([0, *ends], [*ends, graph.n])]
     total = 0
     for k, near in enumerate(blocks):
         for far in blocks[k:]:
             cols = graph.col_of[:0]
-            total = launch(name, cols, 0, near[2].size, *near, *far, setting=setting, total=total)
+            total = launch(cols, 0, near[2].size, *near, *far, cached=cached, total=total)
     return total
 
 
@@ -83,51 +87,48 @@ def two_columns(one, other):
                  np.concatenate(rows).astype(np.int32))  # fmt: skip
 
 
-# ---------------------------------------------------------------------------------------------------- slices and pairs
+# ---------------------------------------------------------------------------------------------------- ranges and pairs
 
 
 class TestInTheSimulator:
     pytestmark = in_simulator
 
-    @every_kernel
     @pytest.mark.parametrize("named", [True, False])
     @pytest.mark.parametrize("graph", GRAPHS)
-    def test_slices_of_the_edges_add_up(self, name, graph, named):
+    def test_ranges_of_the_edges_add_up(self, graph, named):
         graph = GRAPHS[graph]
         wanted = cpu.plan(graph).count()
         cuts_of_settings = enumerate(([], [graph.m // 3, graph.m // 2], [graph.m // 5] * 2))
-        for setting, cuts in share(cuts_of_settings, (name, named, graph.m)):
-            assert slices(name, graph, cuts, named=named, setting=setting) == wanted
+        for setting, cuts in share(cuts_of_settings, (named, graph.m)):
+            assert ranges(graph, cuts, named=named, cached=setting != 1) == wanted
 
-    @every_kernel
     @pytest.mark.parametrize("graph", GRAPHS)
-    def test_pairs_of_ranges_add_up(self, name, graph):
+    def test_pairs_of_ranges_add_up(self, graph):
         graph = GRAPHS[graph]
         wanted = cpu.plan(graph).count()
         several = [min(1, graph.n), *[graph.n // 4] * 2, max(0, graph.n - 1)]
-        for setting, ends in share(enumerate(([graph.n // 2], several)), (name, graph.m), of=2):
-            assert pairs(name, graph, sorted(ends), setting=setting) == wanted
+        for setting, ends in share(enumerate(([graph.n // 2], several)), graph.m, of=2):
+            assert pairs(graph, sorted(ends), cached=setting == 0) == wanted
 
-    @every_kernel
     @settings(max_examples=15)
     @given(data=st.data())
-    def test_any_cut_of_any_graph_is_exact(self, name, data):
+    def test_any_cut_of_any_graph_is_exact(self, data):
         n = data.draw(st.integers(1, 20))
         ends = st.tuples(st.integers(0, n - 1), st.integers(0, n - 1))
         graph = Graph.from_edges(np.array(data.draw(st.lists(ends, max_size=90)), np.int64).reshape(-1, 2), n=n)
         cuts = sorted(data.draw(st.lists(st.integers(0, graph.m), max_size=3)))
         middle = sorted(data.draw(st.lists(st.integers(0, n), max_size=3)))
-        wanted, setting = cpu.plan(graph).count(), data.draw(st.integers(0, 1))
-        assert slices(name, graph, cuts, named=data.draw(st.booleans()), setting=setting) == wanted
-        assert pairs(name, graph, middle, setting=setting) == wanted
+        wanted, cached = cpu.plan(graph).count(), data.draw(st.booleans())
+        assert ranges(graph, cuts, named=data.draw(st.booleans()), cached=cached) == wanted
+        assert pairs(graph, middle, cached=cached) == wanted
 
-    @every_kernel
+    @every_method
     @settings(max_examples=25)
     @given(st.sets(st.integers(0, 300), max_size=150), st.sets(st.integers(0, 300), max_size=300), st.integers(0, 1))
     def test_two_columns_of_any_length_and_rows(self, name, one, other, setting):
         """Beyond 32 look-ups the whole warp is at one edge; the shorter list may be either, and parts are uneven."""
         graph = two_columns(one, other)
-        assert slices(name, graph, [], setting=setting) == len(one & other)
+        assert counted(name, graph, setting) == len(one & other)
 
     @pytest.mark.parametrize("long", [33, 63, 64, 65, 96, 127, 129, 1000, 1024, 1025])
     @pytest.mark.parametrize("short", [1, 32, 33, 64, 65])
@@ -139,13 +140,16 @@ class TestInTheSimulator:
             wanted = sum(key % 2 == 0 for key in keys)
             for setting in (0, 1):
                 for graph in (two_columns(keys, there), two_columns(there, keys)):
-                    assert slices("warp_search", graph, [], setting=setting) == wanted
+                    assert counted("warp_search", graph, setting) == wanted
 
-    @every_kernel
+    @every_method
     def test_a_total_has_64_bits(self, name):
         graph, beyond = GRAPHS["clique"], 2**32 - 7
-        whole = (graph.col_of, 0, graph.m, 0, graph.col_ptr, graph.row_idx, 0, graph.col_ptr, graph.row_idx)
-        assert launch(name, *whole, total=beyond) == beyond + cpu.plan(graph).count()
+        plan = METHODS[name].plan(graph, **SHAPE)
+        plan.allocate()
+        plan.arrays["total"][0] = beyond
+        plan.launch()
+        assert plan.result() == beyond + cpu.plan(graph).count()
 
     def test_no_order_of_lanes_changes_what_a_warp_finds(self):
         """The tops of two edges lie side by side, so that a lane may be an edge ahead of another."""
@@ -185,14 +189,14 @@ def reads_of_rows(graph, cached):
     return len(seen)
 
 
-# ---------------------------------------------------------------------------------------------- edges that wait in line
+# ------------------------------------------------------------------------------------- edges whose columns are at hand
 
 
-LINES = {  # of every 32 edges in turn, how many have a row at hand -> after how many edges a warp works on some
+LISTS = {  # of every 32 edges in turn, how many have a row at hand -> after how many edges a warp works on some
     "none": ([0, 0, 0], 1),
     "one, at last": ([0, 0, 1], 1),
     "31 and one": ([31, 1, 0], 2),
-    "31 wait at the end": ([31, 0], 1),
+    "31 listed at the end": ([31, 0], 1),
     "33": ([31, 2, 0], 2),
     "63": ([31, 32], 2),
     "63 again and again": ([31, 32, 32, 32, 1], 4),
@@ -232,12 +236,12 @@ def common_rows(graph, first, last, low, high):
     )
 
 
-class TestEdgesThatWaitInLine:
+class TestTheListOfEdges:
     pytestmark = in_simulator
 
     @pytest.mark.parametrize("before", [0, 0.5, 1])
-    @pytest.mark.parametrize("turns, works", LINES.values(), ids=LINES)
-    def test_a_warp_gathers_edges_before_it_works(self, turns, works, before):
+    @pytest.mark.parametrize("turns, works", LISTS.values(), ids=LISTS)
+    def test_a_warp_lists_edges_before_it_works(self, turns, works, before):
         """A range in the middle, and those at the beginning and at the end, to which no row is before or behind."""
         graph, low = with_rows_at_hand(turns, before)
         last = 32 * len(turns)
@@ -250,10 +254,10 @@ class TestEdgesThatWaitInLine:
             kernel = warp_search.warp_search_kernel
             launch = tracing.trace_launch(kernel, *shape[:2], *arguments, shared=shape[2])
             assert counter[0] == common_rows(graph, 0, last, low, low + OTHERS)
-            assert how_often(launch, "tell(") == works
+            assert how_often(launch, "write_lookups(") == works
 
     @pytest.mark.parametrize("blocks, threads", [(1, 32), (1, 64), (2, 32), (3, 96)])
-    @pytest.mark.parametrize("turns", [turns for turns, _ in LINES.values()], ids=LINES)
+    @pytest.mark.parametrize("turns", [turns for turns, _ in LISTS.values()], ids=LISTS)
     def test_any_stretch_of_edges_and_range_of_rows(self, turns, blocks, threads):
         graph, low = with_rows_at_hand(turns * 2, 0.5)
         end = 64 * len(turns)
@@ -284,7 +288,7 @@ class TestEdgesThatWaitInLine:
         assert counter[0] == 0
 
     @pytest.mark.parametrize("seed", [1, 2, 3])
-    def test_no_order_of_lanes_changes_who_is_in_line(self, seed):
+    def test_no_order_of_lanes_changes_the_list(self, seed):
         graph, low = with_rows_at_hand([31, 32, 20, 0, 13, 32, 32, 1, 9], 0.5)
         blocks, threads, shared = warp_search.shape(10**6, 64, 1)
         counter, far = np.zeros(1, np.int64), columns(graph, low, low + OTHERS)
@@ -299,8 +303,8 @@ def test_pairs_of_ranges_of_a_larger_graph_in_any_order_of_threads(seed, process
     graph = tcgpu.generate.rmat(11, 8).ordered("degree")
     with processor.instead_of_the_simulator(seed=seed):
         for ends in ([graph.n // 2], [20, 100, 300, graph.n // 2], list(range(100, graph.n, 150))):
-            for setting in (0, 1):
-                assert pairs("warp_search", graph, ends, setting=setting) == cpu.plan(graph).count()
+            for cached in (True, False):
+                assert pairs(graph, ends, cached=cached) == cpu.plan(graph).count()
 
 
 def how_often(launch, text):
@@ -355,7 +359,7 @@ def test_parts_of_a_merge_find_every_match_once(lanes):
 # ------------------------------------------------------------------------------------------------------ limits, shapes
 
 
-@every_kernel
+@every_method
 def test_edges_that_cannot_be_numbered_with_32_bits_are_refused(name):
     graph = Graph(GRAPHS["wheel"].col_ptr, GRAPHS["wheel"].row_idx)
     graph.m = 2**32 - 1
@@ -439,22 +443,21 @@ def test_the_slides_tables_are_whole():
 
 @pytest.mark.gpu
 class TestOnAGpu:
-    @every_kernel
-    def test_slices_and_pairs_of_a_large_graph(self, name):
+    def test_ranges_and_pairs_of_a_large_graph(self):
         graph = tcgpu.generate.rmat(15, seed=3).ordered("degree")
         wanted = cpu.plan(graph).count()
-        for setting in (0, 1):
+        for cached in (True, False):
             for named in (True, False):
-                assert slices(name, graph, [7, graph.m // 3, graph.m - 5], named=named, setting=setting) == wanted
-            assert pairs(name, graph, [100, graph.n // 2, graph.n - 500], setting=setting) == wanted
+                assert ranges(graph, [7, graph.m // 3, graph.m - 5], named=named, cached=cached) == wanted
+            assert pairs(graph, [100, graph.n // 2, graph.n - 500], cached=cached) == wanted
 
-    @every_kernel
+    @every_method
     @pytest.mark.parametrize("m, n", [(1, 1), (1, 4096), (33, 65), (300, 300), (2000, 100)])
     def test_lists_of_every_length(self, name, m, n):
         graph = lengths.graph(m, n, 5000)
         wanted = cpu.plan(graph).count()
         for setting in (0, 1):
-            assert slices(name, graph, [], setting=setting) == wanted
+            assert counted(name, graph, setting) == wanted
 
     @pytest.mark.parametrize("order", ["natural", "degree", "random"])
     def test_with_and_without_the_top(self, order):

@@ -22,6 +22,8 @@ from tcgpu.kernels import simulated
 from tcgpu.kernels.device.reduction import BYTES_PER_THREAD
 from tcgpu.progress import each_part
 
+MAX_EDGES = 2**32 - 2**13  # a position of 32 bits goes past the last edge by four times 1024 threads, and more
+
 
 @dataclass(frozen=True)
 class Step:
@@ -213,10 +215,10 @@ def check_shape(blocks, threads):
         raise MethodError(f"a launch has 1 to 2^31 - 1 blocks, not {blocks!r}")
 
 
-def check_positions(graph):
-    """GraphError unless the nonzeros can be numbered with 32 bits, as `merge` does."""
-    if graph.m >= 2**32:
-        raise GraphError(f"{graph.m:,} edges are too many for this method, which takes up to 2^32: count it in parts")
+def check_positions(graph, method="this method"):
+    """GraphError unless the nonzeros, and those a launch goes past the last one, can be numbered with 32 bits."""
+    if graph.m > MAX_EDGES:
+        raise GraphError(f"{graph.m:,} edges are too many for {method}, which takes {MAX_EDGES:,}: count it in parts")
 
 
 def check_share(share):

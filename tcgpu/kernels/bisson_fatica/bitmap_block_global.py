@@ -9,7 +9,7 @@ import numpy as np
 
 from tcgpu.declarations import Knob, Method, blocks_knob, threads_knob
 from tcgpu.engines.runtime import cuda, kernel, uint32
-from tcgpu.kernels import Plan, Step, enough_blocks, simulated
+from tcgpu.kernels import Plan, Step, check_positions, enough_blocks, simulated
 from tcgpu.kernels.bisson_fatica import support
 from tcgpu.kernels.device.bits import (
     LONG_LIST,
@@ -18,7 +18,6 @@ from tcgpu.kernels.device.bits import (
     Bitmap,
     batch_of,
     bitmaps_that_fit,
-    check_edges,
     check_shared,
     count_by_block,
     fold_bits_of,
@@ -60,7 +59,7 @@ def bitmap_block_global_kernel(col_ptr, row_idx, bits, shift, fold_bits, lanes, 
 @METHOD.planner
 def plan(graph, *, threads, blocks, lanes, fold, word):
     """blocks: None for as many as the device runs at a time."""
-    check_edges("bitmap_block_global", graph)
+    check_positions(graph, "bitmap_block_global")
     lanes = min(lanes, threads)
     fold_bits = fold_bits_of(fold, graph.n)
     shared = max(lists_and_task_bytes(threads) + (fold_bits >> 3), threads * BYTES_PER_THREAD)

@@ -12,13 +12,12 @@ from tcgpu.declarations import Knob, Method, blocks_knob, threads_knob
 from tcgpu.engines import runtime
 from tcgpu.engines.runtime import cuda, kernel, uint32
 from tcgpu.errors import GraphError
-from tcgpu.kernels import Plan, Step, enough_blocks, simulated
+from tcgpu.kernels import Plan, Step, check_positions, enough_blocks, simulated
 from tcgpu.kernels.bisson_fatica import support
 from tcgpu.kernels.device.bits import (
     LONG_LIST,
     Bitmap,
     batch_of,
-    check_edges,
     count_by_block,
     lists_and_task_bytes,
     with_queue,
@@ -63,7 +62,7 @@ def most_vertices(threads=256):
 @METHOD.planner
 def plan(graph, *, threads, blocks, lanes):
     """blocks: None for as many as the device runs at a time."""
-    check_edges("bitmap_block_shared", graph)
+    check_positions(graph, "bitmap_block_shared")
     lanes = min(lanes, threads)
     shared = shared_bytes(graph.n, threads)
     if graph.n > most_vertices(threads):

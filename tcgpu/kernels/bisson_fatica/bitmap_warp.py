@@ -11,7 +11,7 @@ gets fewer of them, down to one. A block may end in a part of a warp, which work
 
 from tcgpu.declarations import Knob, Method, blocks_knob, threads_knob
 from tcgpu.engines.runtime import cuda, int64, kernel, uint32
-from tcgpu.kernels import Plan, Step, enough_blocks, simulated
+from tcgpu.kernels import Plan, Step, check_positions, enough_blocks, simulated
 from tcgpu.kernels.bisson_fatica import support
 from tcgpu.kernels.device.bits import (
     WORD_KNOB,
@@ -19,7 +19,6 @@ from tcgpu.kernels.device.bits import (
     Bitmap,
     bitmaps_that_fit,
     bring_list,
-    check_edges,
     check_shared,
     clear_row,
     fold_bits_of,
@@ -103,7 +102,7 @@ def bitmap_warp_kernel(col_ptr, row_idx, bits, shift, fold_bits, lanes, total):
 @METHOD.planner
 def plan(graph, *, threads, blocks, lanes, fold, word):
     """blocks: None for as many as the device runs at a time."""
-    check_edges("bitmap_warp", graph)
+    check_positions(graph, "bitmap_warp")
     lanes = min(lanes, WARP)
     fold_bits = fold_bits_of(fold, graph.n)
     words = -(-graph.n // word)

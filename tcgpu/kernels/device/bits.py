@@ -228,15 +228,6 @@ def lists_and_task_bytes(threads):
 # ----------------------------------------------------------------------------------------------- what there is room for
 
 
-MOST_EDGES = 2**32 - 2**13  # a position of 32 bits goes past the last edge by four times 1024 threads, and more
-
-
-def check_edges(method, graph):
-    """GraphError unless the edges can be numbered with 32 bits."""
-    if graph.m > MOST_EDGES:
-        raise GraphError(f"{graph.m:,} edges are too many for {method}, which takes {MOST_EDGES:,}: count it in parts")
-
-
 def bitmaps_that_fit(method, graph, wanted, bitmap_bytes):
     """How many bitmaps, up to `wanted`, the device has room for beside the graph; GraphError if there is not one.
 

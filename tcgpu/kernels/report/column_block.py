@@ -67,7 +67,7 @@ def column_block_kernel(col_ptr, row_idx, columns, tile_size, total):
 
 @METHOD.planner
 def plan(graph, *, threads, blocks, columns, tile):
-    check_positions(graph)
+    check_positions(graph, "column_block")
     tile = min(tile, max(1, longest_group(graph.col_ptr, columns)))  # no more than some block needs
     blocks = enough_blocks(blocks, graph.n, columns)
     shared = max(tile * BYTES_PER_ROW, threads * BYTES_PER_THREAD)

@@ -38,7 +38,7 @@ def naive_kernel(col_ptr, row_idx, col_of, total):
 @METHOD.planner
 def plan(graph, *, threads, blocks):
     """The report's way: rows and columns of the nonzeros go to the device, `col_ptr` is made there."""
-    check_positions(graph)
+    check_positions(graph, "naive")
     blocks = enough_blocks(blocks, graph.m, threads)
     args = ("col_ptr", "row_idx", "col_of", "total")
     return Plan(

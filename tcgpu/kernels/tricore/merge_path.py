@@ -1,28 +1,24 @@
 """`merge_path`: several lanes per edge, the merge of its two columns cut into equal parts (TriCore's baseline).
 
-Contract: the sum over nonzeros (i, j) of the rows that columns i and j share; see `edge_list` for where the columns may
-lie. `lanes` neighbouring threads share an edge, whatever the launch shape; those of all threads that are left over have
-nothing to do.
+Contract: the sum over nonzeros (i, j) of the rows that columns i and j share. `lanes` neighbouring threads share an
+edge, whatever the launch shape; threads that are left over have nothing to do.
 
-A merge takes m + n steps, each of which passes over one row: a step to the right in the column j, down in the column i,
-on the way from one corner of a grid to the other. Diagonal d of the grid is where the merge has taken d steps; a binary
-search along it finds where the merge gets there. So every lane finds the beginning of its part for itself, and takes
-as many steps as any other: Green, McColl and Bader's *merge path*.
+A merge of m and n rows takes m + n steps: on a grid, a step to the right for each row of column j and down for each row
+of column i. Diagonal d of the grid is where the merge has taken d steps. A binary search along it finds the point where
+the merge crosses it. So every lane finds the start of its part, and all parts have the same number of steps: Green,
+McColl and Bader's *merge path*.
 
-What it costs: the work of a merge, the searches on the diagonals, and strided access: the lanes of a warp read places
-that are a part apart from each other.
+What it costs: the merge, the searches on the diagonals, and strided access: the lanes of a warp read places that are
+the length of a part apart.
 """
 
 from tcgpu.declarations import Knob, Method, blocks_knob, threads_knob
 from tcgpu.engines.runtime import cuda, int64, kernel, uint32
-from tcgpu.kernels import enough_blocks
+from tcgpu.kernels import Step, enough_blocks
 from tcgpu.kernels.device.reduction import BYTES_PER_THREAD, add_block_to
-from tcgpu.kernels.device_graph import prepare
-from tcgpu.kernels.tricore import edge_slices
-from tcgpu.kernels.tricore.edge_slices import columns_of
-
-__all__ = ["plan", "prepare"]
-
+from tcgpu.kernels.device_graph import prepare as prepare
+from tcgpu.kernels.tricore import edges
+from tcgpu.kernels.tricore.edges import columns_of
 
 METHOD = Method(
     name="merge_path",
@@ -34,21 +30,20 @@ METHOD = Method(
 )
 
 
-@kernel(f"void({edge_slices.ARGUMENTS}, int64, int64[::1])")
-def merge_path_kernel(cols, first, last, j_low, j_ptr, j_rows, i_low, i_ptr, i_rows, lanes, total):
+@kernel("void(int64[::1], int32[::1], int32[::1], int64, int64[::1])")
+def merge_path_kernel(col_ptr, row_idx, col_of, lanes, total):
     thread, groups = cuda.grid(1), cuda.gridsize(1) // lanes
-    group, seat = thread // lanes, uint32(thread % lanes)
+    group, lane = thread // lanes, uint32(thread % lanes)
     count = int64(0)
-    e = first + group if group < groups else last
-    while e < last:
-        p, rest, q, length = columns_of(e, cols, first, j_low, j_ptr, j_rows, i_low, i_ptr)
+    e = group if group < groups else row_idx.size
+    while e < row_idx.size:
+        p, rest, q, length = columns_of(e, col_ptr, row_idx, col_of)
         if rest > 0 and length > 0:
             all_steps = rest + length
             part = (all_steps + uint32(lanes) - 1) // uint32(lanes)
-            d = min(seat * part, all_steps)
-            x = steps_right(j_rows, p, rest, i_rows, q, length, d)
-            a, b = p + x, q + (d - x)
-            count += int64(matches(j_rows, a, p + rest, i_rows, b, q + length, part))
+            d = min(lane * part, all_steps)
+            x = steps_right(row_idx, p, rest, row_idx, q, length, d)
+            count += int64(matches(row_idx, p + x, p + rest, row_idx, q + (d - x), q + length, part))
         e += groups
     add_block_to(total, count)
 
@@ -82,8 +77,8 @@ def matches(a, p, p_end, b, q, q_end, steps):
 
 @METHOD.planner
 def plan(graph, *, threads, blocks, lanes):
-    """lanes: 1 is a plain merge, a thread per edge."""
     blocks = enough_blocks(blocks, graph.m * lanes, threads)
     lanes = min(lanes, threads * blocks)
-    shape = blocks, threads, threads * BYTES_PER_THREAD
-    return edge_slices.plan("merge_path", graph, merge_path_kernel, shape, lanes, edge_us=9.5 * lanes, step_us=1.5)
+    args = ("col_ptr", "row_idx", "col_of", lanes, "total")
+    step = Step(merge_path_kernel, blocks, threads, args, threads * BYTES_PER_THREAD)
+    return edges.plan("merge_path", graph, step, edge_us=9.5 * lanes, step_us=1.5)

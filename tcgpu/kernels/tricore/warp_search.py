@@ -1,44 +1,51 @@
 """`warp_search`: a warp per edge, 32 binary searches at a time, the top of the search tree in shared memory (TriCore).
 
-Contract: the sum over nonzeros (i, j) of the rows that columns i and j share. The rows of the shorter column are looked
-up in the longer one; of column j only those after row i, for column i has no row up to i. The edges and the two columns
-that each asks for may lie in different arrays: see `edge_list`. Any numbers of threads and blocks give the same count;
-a warp is never cut, so threads are rounded up to whole warps.
+Contract: the sum over some nonzeros (i, j) of the rows that columns i and j share. The rows of the shorter column are
+looked up in the longer one; of column j only those after row i, for column i has no rows up to i. Any numbers of
+threads and blocks give the same count; threads are rounded up to whole warps.
 
-A warp reads the rows of 32 edges at a time. Where all columns are at hand every edge counts, and each lane keeps its
-own. Where only some are, as in a part of a graph, edges that count wait in line in shared memory until there are 32 of
-them, one for each lane: what follows takes a warp as long for one edge as for many.
+In memory the kernel takes the columns of a whole graph. A graph too large for the device is counted in parts: ranges of
+edges, or pairs of ranges of vertices, one for j and one for i. So the kernel takes:
+
+    cols        the column j of edge e is cols[e - first]; if `cols` is empty, it is searched for in `j_ptr`
+    first, last the edges: positions in `j_rows`
+    j_low       the first vertex j at hand
+    j_ptr       column j begins at j_ptr[j - j_low] in `j_rows`; one element more than there are columns
+    j_rows      j_rows[e] is the row i of edge e
+    i_low, i_ptr, i_rows    the same for the columns i; edges whose row i is not among these vertices are skipped
+
+A warp reads the rows of 32 edges at a time. Edges whose column i is at hand are appended to a list in shared memory
+until there are 32, one for each lane: what follows takes a warp as long for one edge as for 32. If all 32 are at hand,
+as in a whole graph, each lane keeps its own.
 
 Each lane then fetches where the two columns of its edge begin and end. Edges with up to 32 rows to look up share the
-lanes: a look-up a lane, whatever edge it is of. The others are taken one by one by the whole warp, whose lanes look up
-neighbouring rows at the same time and so read memory side by side.
+lanes: a look-up a lane, whatever edge it is of. For the others the whole warp takes one edge after the other: its lanes
+look up neighbouring rows at the same time and so read memory side by side.
 
-With `cached`, 32 elements of the longer column, evenly spaced, are brought to shared memory first: the first five
-levels of the search tree, which every search goes through. It ends in the part of the column between two of them.
+With `cached`, 32 elements of the longer column, evenly spaced, are copied to shared memory first: the first five levels
+of the search tree, which every search goes through. It ends in the part of the column between two of them.
 """
 
 from tcgpu.declarations import Knob, Method, blocks_knob, threads_knob
 from tcgpu.engines.runtime import cuda, int32, int64, kernel, uint32
-from tcgpu.kernels import enough_blocks
+from tcgpu.kernels import Step, enough_blocks
 from tcgpu.kernels.device.reduction import BYTES_PER_THREAD, add_block_to
-from tcgpu.kernels.device.search import contains
+from tcgpu.kernels.device.search import contains, last_up_to
 from tcgpu.kernels.device.warp import ALL_LANES, WARP
-from tcgpu.kernels.device_graph import prepare
-from tcgpu.kernels.tricore import edge_slices
-from tcgpu.kernels.tricore.edge_slices import place_at_hand, stretches
-
-__all__ = ["plan", "prepare", "shape"]
+from tcgpu.kernels.device_graph import prepare as prepare
+from tcgpu.kernels.tricore import edges
 
 LEVELS = 5  # of the search tree in shared memory: 32 elements, one a lane
 FEW = 32  # look-ups up to which an edge shares the lanes with others
-TOLD = 5 * WARP  # words that the lanes of a warp tell each other of their edges, five each
-LINE = WARP  # words of the line of edges that stay there while a warp works; the others are where it then tells
-WORDS = LINE + TOLD + 2 * WARP  # of shared memory for a warp: behind those, two tops, filled in turns
+LIST = WARP  # words of the list of edges that is kept between rounds; it may grow into what follows
+LOOKUPS = 5 * WARP  # words that describe the look-ups of a warp's 32 edges, five an edge
+WORDS = LIST + LOOKUPS + 2 * WARP  # of shared memory for a warp: last, the tops of two search trees, used in turn
 ROUNDS = 6  # how often a warp reads 32 edges
-FLIPPED = 1 << 31  # marks a length: the rows of column i are looked up in column j
-LENGTH = FLIPPED - 1
+SWAPPED = 1 << 31  # marks a length: the rows of column i are looked up in column j
+LENGTH = SWAPPED - 1
 NO_ROW = -1
-PAST_ALL = 2**31 - 1  # past every row: there are at most so many vertices, and the last one has a number less
+NOT_AT_HAND = -1
+PAST_ALL = 2**31 - 1  # past every row: there are at most so many vertices, numbered from 0
 
 
 METHOD = Method(
@@ -55,83 +62,102 @@ METHOD = Method(
 )
 
 
-@kernel(f"void({edge_slices.ARGUMENTS}, int64, int64[::1])", most_threads=1024)
+@kernel(
+    "void(int32[::1], int64, int64, int64, int64[::1], int32[::1], int64, int64[::1], int32[::1], int64, int64[::1])",
+    most_threads=1024,
+)
 def warp_search_kernel(cols, first, last, j_low, j_ptr, j_rows, i_low, i_ptr, i_rows, cached, total):
-    told = cuda.shared.array(0, uint32)
+    words = cuda.shared.array(0, uint32)
     top = cuda.shared.array(0, int32)  # the same memory
     lane = cuda.threadIdx.x & 31
     warp, warps = cuda.threadIdx.x >> 5, cuda.blockDim.x >> 5
-    line = warp * WORDS
-    at = line + LINE
-    near = at + TOLD
-    count, waiting = int64(0), uint32(0)
+    edge_list = warp * WORDS
+    at = edge_list + LIST
+    top_at = at + LOOKUPS
+    count, listed = int64(0), uint32(0)
     e = first + (int64(cuda.blockIdx.x) * warps + warp) * WARP + lane
     step = int64(cuda.gridDim.x) * warps * WARP
-    while e - lane < last or waiting:
-        mine, i_at, e, waiting = gathered(told, line, waiting, lane, e, step, last, j_rows, i_low, i_ptr)
+    while e - lane < last or listed:
+        mine, i_at, e, listed = next_edge(words, edge_list, listed, lane, e, step, last, j_rows, i_low, i_ptr)
         keys = looks = column = length = uint32(0)
         if i_at >= 0:
-            keys, looks, column, length = stretches(mine, i_at, cols, first, j_low, j_ptr, i_ptr)
+            column, length = uint32(i_ptr[i_at]), uint32(i_ptr[i_at + 1] - i_ptr[i_at])
+            keys, looks = uint32(mine + 1), uint32(column_end(mine, cols, first, j_low, j_ptr) - mine - 1)
             if length < looks:
-                keys, looks, column, length = column, length, keys, looks | FLIPPED
-        tell(told, at + lane, lane, keys, looks, column, length)
+                keys, looks, column, length = column, length, keys, looks | SWAPPED
+        write_lookups(words, at + lane, lane, keys, looks, column, length)
         cuda.syncwarp()
-        hits = shared_hits(told, at, lane, j_rows, i_rows)
+        hits = shared_hits(words, at, lane, j_rows, i_rows)
         many = cuda.ballot_sync(ALL_LANES, looks > FEW)
         while many:
             edge = at + cuda.ffs(many) - 1
             many &= many - 1
-            p = told[edge] + told[edge + WARP]
-            p_end = p + told[edge + 4 * WARP]
-            place, size = told[edge + 2 * WARP], told[edge + 3 * WARP]
-            near = at + at + 2 * TOLD + WARP - near  # the other one: lanes may still read the last
-            if size & FLIPPED:
+            p = words[edge] + words[edge + WARP]
+            p_end = p + words[edge + 4 * WARP]
+            place, size = words[edge + 2 * WARP], words[edge + 3 * WARP]
+            top_at = at + at + 2 * LOOKUPS + WARP - top_at  # the other one: lanes may still read this one
+            if size & SWAPPED:
                 size &= LENGTH
-                hits += warp_hits(j_rows, place, size, i_rows, p, p_end, top, near, lane, cached)
+                hits += warp_hits(j_rows, place, size, i_rows, p, p_end, top, top_at, lane, cached)
             else:
-                hits += warp_hits(i_rows, place, size, j_rows, p, p_end, top, near, lane, cached)
+                hits += warp_hits(i_rows, place, size, j_rows, p, p_end, top, top_at, lane, cached)
         count += int64(hits)
         cuda.syncwarp()
     add_block_to(total, count)
 
 
 @cuda.jit(device=True)
-def gathered(line, at, waiting, lane, e, step, last, j_rows, i_low, i_ptr):
-    """An edge that counts for this lane, and which of the columns at hand is its column i: -1 if no edge is left for
-    the lane. Then the next edge that the lane is to read, and how many edges wait in line.
-
-    Reads 32 edges after 32 until as many wait or there are no more; before that, at most 31 wait. The last ones in line
-    are taken, so that at most 31 words of it are to be kept. Nobody stands in line whose turn it is at once.
-    """
-    while e - lane < last and waiting < WARP:
-        mine, i_at = e, int64(-1)
-        if e < last:
-            i_at = place_at_hand(j_rows[e], i_low, i_ptr)
-        counting = cuda.ballot_sync(ALL_LANES, i_at >= 0)
-        e += step
-        if waiting == 0 and (counting == ALL_LANES or e - lane >= last):
-            return mine, i_at, e, waiting
-        if i_at >= 0:
-            before = counting & (1 << lane) - 1
-            line[at + waiting + cuda.popc(before)] = mine
-        waiting += cuda.popc(counting)
-    cuda.syncwarp()
-    taken = min(waiting, WARP)
-    waiting -= taken
-    mine, i_at = e, int64(-1)
-    if lane < taken:
-        mine = int64(line[at + waiting + lane])
-        i_at = place_at_hand(j_rows[mine], i_low, i_ptr)
-    cuda.syncwarp()
-    return mine, i_at, e, waiting
+def index_at_hand(i, i_low, i_ptr):
+    """The index k such that column i begins at i_ptr[k]; NOT_AT_HAND if it is not among these columns."""
+    k = int64(i) - i_low
+    return k if 0 <= k < i_ptr.size - 1 else int64(NOT_AT_HAND)
 
 
 @cuda.jit(device=True)
-def tell(told, own, lane, keys, looks, column, length):
-    """Write down for the other lanes what this lane's edge has to look up.
+def column_end(e, cols, first, j_low, j_ptr):
+    """Where the column of nonzero e ends: column `cols[e - first]`; without `cols` it is searched for."""
+    if cols.size:
+        return j_ptr[cols[e - first] - j_low + 1]
+    return j_ptr[last_up_to(j_ptr, 0, j_ptr.size - 1, e) + 1]
+
+
+@cuda.jit(device=True)
+def next_edge(words, edge_list, listed, lane, e, step, last, j_rows, i_low, i_ptr):
+    """This lane's next edge whose column i is at hand, and that column's index; NOT_AT_HAND if no edge is left for it.
+    Then the edge that the lane reads next, and the length of the list.
+
+    Reads 32 edges at a time until 32 are listed or there are no more. The last ones listed are returned, so that at
+    most 31 stay in the list. If all 32 edges read are at hand and none is listed, the list is not used.
+    """
+    while e - lane < last and listed < WARP:
+        mine, i_at = e, int64(NOT_AT_HAND)
+        if e < last:
+            i_at = index_at_hand(j_rows[e], i_low, i_ptr)
+        at_hand = cuda.ballot_sync(ALL_LANES, i_at >= 0)
+        e += step
+        if listed == 0 and (at_hand == ALL_LANES or e - lane >= last):
+            return mine, i_at, e, listed
+        if i_at >= 0:
+            before = at_hand & (1 << lane) - 1
+            words[edge_list + listed + cuda.popc(before)] = mine
+        listed += cuda.popc(at_hand)
+    cuda.syncwarp()
+    taken = min(listed, WARP)
+    listed -= taken
+    mine, i_at = e, int64(NOT_AT_HAND)
+    if lane < taken:
+        mine = int64(words[edge_list + listed + lane])
+        i_at = index_at_hand(j_rows[mine], i_low, i_ptr)
+    cuda.syncwarp()
+    return mine, i_at, e, listed
+
+
+@cuda.jit(device=True)
+def write_lookups(words, own, lane, keys, looks, column, length):
+    """Write the look-ups of this lane's edge for the other lanes.
 
     Five words, 32 apart: how many look-ups the edges up to this one have that share the lanes; where its keys begin,
-    less that sum before it; where the column to search begins, its length; how many look-ups it has itself.
+    less that sum before it; where the column to search begins; its length; how many look-ups the edge has itself.
     """
     few = looks if looks <= FEW else uint32(0)
     end, step = few, uint32(1)
@@ -140,27 +166,27 @@ def tell(told, own, lane, keys, looks, column, length):
         if lane >= step:
             end += other
         step += step
-    told[own] = end
-    told[own + WARP] = keys - (end - few)
-    told[own + 2 * WARP] = column
-    told[own + 3 * WARP] = length
-    told[own + 4 * WARP] = looks
+    words[own] = end
+    words[own + WARP] = keys - (end - few)
+    words[own + 2 * WARP] = column
+    words[own + 3 * WARP] = length
+    words[own + 4 * WARP] = looks
 
 
 @cuda.jit(device=True)
-def shared_hits(told, at, lane, j_rows, i_rows):
-    """How many rows this lane finds of those that edges with few of them look up: number `lane`, `lane` + 32, ..."""
-    looked_up = told[at + (WARP - 1)]
+def shared_hits(words, at, lane, j_rows, i_rows):
+    """How many rows this lane finds for the edges with few look-ups: look-ups `lane`, `lane` + 32, ... of all these."""
+    lookups = words[at + (WARP - 1)]
     t, hits = lane, uint32(0)
-    while t < looked_up:
-        edge = at  # it is of the first edge whose sum is past t
+    while t < lookups:
+        edge = at  # look-up t is of the first edge whose sum is past t
         for level in range(LEVELS):
             step = WARP // 2 >> uint32(level)
-            if told[edge + step - 1] <= t:
+            if words[edge + step - 1] <= t:
                 edge += step
-        key = told[edge + WARP] + t
-        place, size = told[edge + 2 * WARP], told[edge + 3 * WARP]
-        if size & FLIPPED:
+        key = words[edge + WARP] + t
+        place, size = words[edge + 2 * WARP], words[edge + 3 * WARP]
+        if size & SWAPPED:
             hits += contains(j_rows, place, size & LENGTH, i_rows[key])
         else:
             hits += contains(i_rows, place, size, j_rows[key])
@@ -172,9 +198,9 @@ def shared_hits(told, at, lane, j_rows, i_rows):
 def warp_hits(rows, place, size, keys, p, p_end, top, at, lane, cached):
     """How many of keys[p:p_end] this lane finds among the `size` rows from rows[place] on: every 32nd.
 
-    A search has two stages: which of the elements in shared memory is the last one up to the key, then the part of the
-    column from there on. All parts are as long as one another, so that all lanes take the same steps; the last one
-    begins early enough for that. Two searches are under way at a time in every lane.
+    A search has two stages: the last element in shared memory up to the key, then the part of the column from there on.
+    All parts have the same length, so that all lanes take the same steps; the last part overlaps the one before. Each
+    lane does two searches at a time.
     """
     part = size
     if cached:
@@ -225,13 +251,8 @@ def shape(edges, threads=64, blocks=None):
 
 @METHOD.planner
 def plan(graph, *, threads, blocks, cached):
-    """blocks: None for so many that a warp takes 32 edges a few times."""
-    return edge_slices.plan(
-        "warp_search",
-        graph,
-        warp_search_kernel,
-        shape(graph.m, threads, blocks),
-        int(cached),
-        edge_us=40,
-        step_us=2.1,
-    )
+    columns = ("col_ptr", "row_idx")
+    args = ("col_of", 0, graph.m, 0, *columns, 0, *columns, int(cached), "total")
+    blocks, threads, shared = shape(graph.m, threads, blocks)
+    step = Step(warp_search_kernel, blocks, threads, args, shared)
+    return edges.plan("warp_search", graph, step, edge_us=40, step_us=2.1)
