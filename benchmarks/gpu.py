@@ -149,7 +149,7 @@ def measured(name, u, v, n, repeats, bandwidth):
     found, other = ADAPTIVE.plan(graph).count(), CHECK.plan(graph).count()
     if found != other:
         raise SystemExit(f"the counts differ on {name}: {ADAPTIVE.name} {found:,}, {CHECK.name} {other:,}")
-    asked = lookups(graph)
+    look_ups = lookups(graph)
     row = {
         "graph": name,
         "vertices": n,
@@ -163,8 +163,8 @@ def measured(name, u, v, n, repeats, bandwidth):
         **{key: round(statistics.median(ms), 4) for key, ms in times.items()},
         **{f"{key}_spread": round(max(ms) - min(ms), 4) for key, ms in times.items()},
         "repeats": repeats,
-        "lookups": asked,
-        "lookups_per_second": round(asked / statistics.median(kernel) * 1e3),
+        "lookups": look_ups,
+        "lookups_per_second": round(look_ups / statistics.median(kernel) * 1e3),
         "columns_ms": round(graph.nbytes / bandwidth * 1e3, 4),
         "copy_bytes_per_second": round(bandwidth),
         "bytes_needed": bytes_needed,

@@ -385,12 +385,12 @@ def lengths_of_columns(methods=LENGTHS_METHODS, *, engine, repeats, share):
         graph = lengths.graph(m, n, edges)
         about = {"graph": graph.name, "vertices": graph.n, "edges": graph.m}
         about |= {"shorter": m, "longer": n, "asking": lengths.asking(graph)}
-        found, wanted = Rows(), cpu.count(graph)
+        found, expected = Rows(), cpu.count(graph)
         for method in methods:
             for setting in settings_of(method, [{}, {"cached": False}]):
                 row, triangles = best_kernel_time(graph, method, setting, engine, repeats)
-                if triangles != wanted:
-                    raise RuntimeError(f"{method} counts {triangles:,} on {graph.name}, cpu {wanted:,}")
+                if triangles != expected:
+                    raise RuntimeError(f"{method} counts {triangles:,} on {graph.name}, cpu {expected:,}")
                 found.append(about | {"triangles": triangles, "knobs": json.dumps(setting)} | row)
         yield found
 

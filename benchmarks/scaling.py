@@ -134,10 +134,10 @@ def measured(name, edges, started, repeats, over):
     with tempfile.TemporaryDirectory(prefix="scaling-", dir=shared_graph._folders()[0]) as folder:
         natural, by_degree = columns(edges, folder)
         about = {"graph": name, "vertices": natural.n, "edges": natural.m, "engine": runtime.engine()}
-        told(f"{name}: {natural.m:,} edges")
+        log(f"{name}: {natural.m:,} edges")
         with ThreadPoolExecutor() as starters:  # all processes start, and compile, at the same time
             list(starters.map(lambda item: counts(natural, item[1], SHARES, item[0]), started.items()))
-        told("started")
+        log("started")
         for method, graph in ((SHARES, natural), (SLICES, by_degree)):
             for gpus, executor in started.items():
                 if not over:
@@ -160,7 +160,7 @@ def check(rows):
             raise SystemExit(f"the counts of {graph} differ: {said}")
 
 
-def told(what, begin=time.monotonic()):  # noqa: B008
+def log(what, begin=time.monotonic()):  # noqa: B008
     print(f"{time.monotonic() - begin:6.1f} s  {what}", file=sys.stderr, flush=True)
 
 
@@ -181,7 +181,7 @@ def main():
         for name in names:
             for row in measured(name, graphs[name](), started, wish.repeats, over):
                 rows.append(row | machine)
-                told(", ".join(f"{key} {row[key]}" for key in SHOWN if key in row))
+                log(", ".join(f"{key} {row[key]}" for key in SHOWN if key in row))
             check(rows)
             if rows and wish.into:
                 rows.write_csv(Path(wish.into, records.record_path("scaling", rows).name))

@@ -153,9 +153,9 @@ def traced(case):
     return found
 
 
-def run_profiled(wanted):
+def run_profiled(selected):
     """Run every kernel of every case once, with the profiler on; in the process that `ncu` profiles."""
-    for case in wanted:
+    for case in selected:
         plan = plan_of(case)
         steps, plan.setup = [*plan.setup, *plan.steps], []
         plan.allocate()
@@ -260,15 +260,15 @@ def main():
     parser.add_argument("--profiled", action="store_true", help=argparse.SUPPRESS)
     wish = parser.parse_args()
     graphs = wish.graph or list(GRAPHS)
-    wanted = list(cases(graphs))
+    selected = list(cases(graphs))
     if wish.profiled:
-        run_profiled(wanted)
+        run_profiled(selected)
         return
     if runtime.ENGINE != "gpu" or not shutil.which("ncu"):
         raise SystemExit(f"nothing is counted: {runtime.REASON if runtime.ENGINE != 'gpu' else 'ncu is not installed'}")
     workers = max(1, (os.cpu_count() or 1) - 2)
     with ProcessPoolExecutor(workers, mp_context=multiprocessing.get_context("spawn")) as pool:
-        tracing = pool.map(traced, wanted)  # goes on while the GPU counts
+        tracing = pool.map(traced, selected)  # goes on while the GPU counts
         of_gpu = counted(graphs)
         of_trace = [launch for launches in tracing for launch in launches]
     about = {"engine": "gpu", **measurement.machine("gpu")}

@@ -83,8 +83,8 @@ def compiled(folder):
         raise RuntimeError("there is no C compiler")
     flags = ["-I/usr/include/igraph", "-ligraph"]
     if shutil.which("pkg-config"):
-        asked = subprocess.run(["pkg-config", "--cflags", "--libs", "igraph"], capture_output=True, text=True)
-        flags = asked.stdout.split() if asked.returncode == 0 else flags
+        pkg_config = subprocess.run(["pkg-config", "--cflags", "--libs", "igraph"], capture_output=True, text=True)
+        flags = pkg_config.stdout.split() if pkg_config.returncode == 0 else flags
     source, program = Path(__file__).with_name("igraph_trussness.c"), Path(folder, "igraph_trussness")
     done = subprocess.run([compiler, "-O3", source, "-o", program, *flags], capture_output=True, text=True)
     if done.returncode:

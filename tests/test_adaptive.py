@@ -102,7 +102,7 @@ def test_the_classes_are_not_empty(roomy):
 def test_a_warp_of_any_order_counts_the_same(roomy):
     """With threads in orders drawn at random: where a barrier or a syncwarp is missing, a count changes."""
     graph = generate.rmat(7, seed=5).ordered("degree")
-    wanted = cpu.plan(graph).count()
+    expected = cpu.plan(graph).count()
     with runtime.using("sim"):
         for seed in range(5):
             plan = adaptive.plan(graph, near=60, hubs=20, heavy=4, crowd=8, short=3)
@@ -110,7 +110,7 @@ def test_a_warp_of_any_order_counts_the_same(roomy):
             for step in plan.steps:
                 args = [plan.arrays[arg] if isinstance(arg, str) else arg for arg in step.args]
                 runtime.simulate(step.kernel.py_func, 2, step.threads, args, shared=step.shared, seed=seed)
-            assert plan.result() == wanted
+            assert plan.result() == expected
 
 
 @pytest.mark.sim
@@ -313,10 +313,10 @@ def test_it_is_what_count_takes_on_a_gpu(graphs_folder):
     from kernel_shapes import well_known
 
     assert tcgpu.registry.fastest() == "adaptive"
-    for name, graph, wanted in well_known(graphs_folder):
-        assert tcgpu.count(graph) == wanted, name
+    for name, graph, expected in well_known(graphs_folder):
+        assert tcgpu.count(graph) == expected, name
         there = tuple(cupy.asarray(end) for end in graph.edges())
-        assert tcgpu.count(there) == tcgpu.count(DeviceGraph.from_edges(*there)) == wanted, name
+        assert tcgpu.count(there) == tcgpu.count(DeviceGraph.from_edges(*there)) == expected, name
 
 
 @pytest.mark.gpu

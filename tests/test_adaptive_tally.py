@@ -48,10 +48,13 @@ def same(graph, **knobs):
     vertices = adaptive.triangles_plan(graph, **knobs)
     edges = vertices if "support" in vertices.created else adaptive.support_plan(graph, **knobs)
     right = True
-    for plan, answer, wanted in ((vertices, "twice", 2 * cpu.triangles(plain)), (edges, "support", cpu.support(plain))):
+    for plan, answer, expected in (
+        (vertices, "twice", 2 * cpu.triangles(plain)),
+        (edges, "support", cpu.support(plain)),
+    ):
         if not plan.arrays:
             run(plan, again=graph.m < 300)
-        right &= np.array_equal(runtime.to_host(plan.arrays[answer]), wanted)
+        right &= np.array_equal(runtime.to_host(plan.arrays[answer]), expected)
     assert np.array_equal(2 * vertices.result(), runtime.to_host(vertices.arrays["twice"]))
     vertices.free(), edges.free()
     return right
@@ -191,10 +194,10 @@ def test_from_columns_made_on_the_device():
 def test_the_verbs_answer_in_the_order_of_the_graph():
     graph = generate.rmat(6, seed=3)
     for order in ("degree", "natural", None):
-        asked = {"method": "adaptive", "engine": "sim", "order": order}
-        assert np.array_equal(tcgpu.support(graph, **asked), cpu.support(graph))
-        assert np.array_equal(tcgpu.triangles(graph, **asked), cpu.triangles(graph))
-        assert tcgpu.support(graph, **asked).dtype == tcgpu.triangles(graph, **asked).dtype == np.int64
+        options = {"method": "adaptive", "engine": "sim", "order": order}
+        assert np.array_equal(tcgpu.support(graph, **options), cpu.support(graph))
+        assert np.array_equal(tcgpu.triangles(graph, **options), cpu.triangles(graph))
+        assert tcgpu.support(graph, **options).dtype == tcgpu.triangles(graph, **options).dtype == np.int64
 
 
 @pytest.mark.sim

@@ -68,20 +68,20 @@ def shared_sum(found):
 class TestRunsWhatTheSimulatorDoes:
     def test_intrinsics(self, processor, seed, monkeypatch):
         monkeypatch.setattr(processor, "seed", seed)
-        wanted, found = (np.zeros(13 * 128, np.uint64) for _ in range(2))
-        simulate(every_intrinsic.py_func, 2, 64, (wanted,))
+        expected, found = (np.zeros(13 * 128, np.uint64) for _ in range(2))
+        simulate(every_intrinsic.py_func, 2, 64, (expected,))
         processor.launch(every_intrinsic, 2, 64, found)
-        assert np.array_equal(found, wanted) and len(set(found.tolist())) > 100
+        assert np.array_equal(found, expected) and len(set(found.tolist())) > 100
 
     def test_atomics(self, processor, seed, monkeypatch):
         monkeypatch.setattr(processor, "seed", seed)
         given = np.zeros(3, np.int64), np.array([5, -5], np.int32), np.zeros(6 + 128, np.uint32)
-        wanted, found = ([array.copy() for array in given] for _ in range(2))
-        simulate(every_atomic.py_func, 2, 64, wanted)
+        expected, found = ([array.copy() for array in given] for _ in range(2))
+        simulate(every_atomic.py_func, 2, 64, expected)
         processor.launch(every_atomic, 2, 64, *found)
-        for _, _, words in (wanted, found):
+        for _, _, words in (expected, found):
             words[2:6] %= 4  # all the same, whoever came first
-        assert all(map(np.array_equal, found, wanted))
+        assert all(map(np.array_equal, found, expected))
 
     def test_shared_memory(self, processor, seed, monkeypatch):
         monkeypatch.setattr(processor, "seed", seed)

@@ -140,16 +140,16 @@ def test_every_design_counts_any_edges(graph, data):
 def test_each_class_of_graphs_has_its_design():
     """It is chosen by the columns alone, not by the name of the order."""
     skewed = tcgpu.generate.rmat(scale=16, seed=1)
-    wanted = {
+    graphs = {
         "short": tcgpu.generate.road(100, 100),
         "words": tcgpu.generate.copapers(20_000),
         "hubs": Graph(skewed.ordered("degree").col_ptr, skewed.ordered("degree").row_idx),
     }
-    for name, graph in wanted.items():
+    for name, graph in graphs.items():
         assert cpu.design(graph).name == name
-    base = cpu.design(wanted["hubs"]).hubs.base
+    base = cpu.design(graphs["hubs"]).hubs.base
     assert 0 < base < skewed.n and cpu.design(skewed).hubs.base == skewed.n
-    assert (wanted["hubs"].row_idx >= base).mean() > 0.5
+    assert (graphs["hubs"].row_idx >= base).mean() > 0.5
 
 
 @pytest.mark.parametrize("threads", [1, 2, 7])

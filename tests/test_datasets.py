@@ -412,7 +412,7 @@ def test_own_folder_without_an_index(site, monkeypatch, tmp_path):
     own.mkdir()
     monkeypatch.setenv("TCGPU_GRAPHS", str(own))
     for file in "tiny.mtx", "tiny.graph", "tiny_adj.tsv", "tiny.npz", "tiny/":
-        (own / "other.mtx").write_text("not asked for")
+        (own / "other.mtx").write_text("of another name")
         formats.write(TINY, f"{own}/{file}")
         assert tcgpu.load("tiny").equals(TINY), file
         assert datasets.fetch("tiny") == own / file

@@ -238,9 +238,9 @@ def test_every_knob_is_passed_on(explore, method):
         before = control.value
         assert explorer.method_runs()[0].knobs == {}
         control.value = another(control) if isinstance(control, widgets.Dropdown) else "6"
-        wanted = control.value if isinstance(control, widgets.Dropdown) else 6
+        changed = control.value if isinstance(control, widgets.Dropdown) else 6
         [row] = ran(explorer)
-        assert json.loads(row["knobs"])[knob] == wanted != default
+        assert json.loads(row["knobs"])[knob] == changed != default
         assert row["triangles"] == 20
         control.value = before
 

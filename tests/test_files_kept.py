@@ -258,7 +258,7 @@ def test_a_folder_that_is_not_there_is_named(tmp_path, name, capsys):
 
 
 def shrinking(monkeypatch, path, size):
-    """From now on the file at `path` is cut off as soon as its size was asked for."""
+    """From now on the file at `path` is cut off as soon as a process reads its size."""
     fstat = os.fstat
 
     def cut(descriptor):
@@ -292,12 +292,12 @@ def test_an_array_truncated_while_it_is_opened_is_refused(tmp_path, monkeypatch,
 
 def test_a_text_that_is_written_to_while_it_is_read_is_refused(tmp_path, monkeypatch):
     write(PATH, tmp_path / "x.txt")
-    fstat, asked = os.fstat, []
+    fstat, found = os.fstat, []
 
     def grow(descriptor):
         status = fstat(descriptor)
-        if status.st_ino == os.stat(tmp_path / "x.txt").st_ino and not asked:
-            asked.append(descriptor)
+        if status.st_ino == os.stat(tmp_path / "x.txt").st_ino and not found:
+            found.append(descriptor)
             with open(tmp_path / "x.txt", "a") as file:
                 file.write("0 2\n")
         return status

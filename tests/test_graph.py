@@ -420,7 +420,7 @@ VERBS = {
 @pytest.mark.sim
 @pytest.mark.parametrize("verb", VERBS.values(), ids=VERBS)
 def test_every_verb_takes_edges_as_pairs_and_as_arrays(verb):
-    wanted = verb(Graph.from_edges([0, 1, 2, 2], [1, 2, 0, 3]))
+    expected = verb(Graph.from_edges([0, 1, 2, 2], [1, 2, 0, 3]))
     u, v = ([pair[k] for pair in PAIRS] for k in (0, 1))
     for edges in (
         PAIRS,
@@ -431,7 +431,7 @@ def test_every_verb_takes_edges_as_pairs_and_as_arrays(verb):
         (np.array(u), np.array(v)),
         (u, v, 4),
     ):
-        assert verb(edges) == wanted
+        assert verb(edges) == expected
 
 
 def test_a_list_holds_pairs_and_a_tuple_two_arrays():

@@ -79,7 +79,7 @@ def test_trusses_keep_ids_and_counts_do_not_depend_on_them():
 )
 def test_ids_on_the_device(engine, pairs, order, later):
     u, v = (np.array([pair[k] for pair in pairs], np.int64) for k in (0, 1))
-    wanted = Graph.from_edges(u, v, relabel=True)
+    expected = Graph.from_edges(u, v, relabel=True)
     with runtime.using(engine):
         made = DeviceGraph.from_edges(u, v, relabel=True, order=order).ordered(later)
         half = made.kept(runtime.to_device_library(np.arange(made.m) % 2 == 0))
@@ -90,8 +90,8 @@ def test_ids_on_the_device(engine, pairs, order, later):
         back = made.to_graph()
     ids = np.arange(made.n) if ids is None else ids
     assert sorted(ids.tolist()) == sorted(np.unique((u, v)).tolist())
-    assert {frozenset((int(ids[i]), int(ids[j]))) for i, j in zip(row_idx, col_of)} == named_edges(wanted)
-    if wanted.ids is not None:
+    assert {frozenset((int(ids[i]), int(ids[j]))) for i, j in zip(row_idx, col_of)} == named_edges(expected)
+    if expected.ids is not None:
         assert back.ids.tolist() == ids_of_half.tolist() == ids.tolist()
     else:
         assert back.ids is None

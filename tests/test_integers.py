@@ -142,8 +142,8 @@ def both(launched, processor, *arrays, **scalars):
 
 
 def assert_alike(launched, processor, *arrays):
-    for found, wanted in zip(*both(launched, processor, *arrays)):
-        assert found.tolist() == wanted.tolist()
+    for found, expected in zip(*both(launched, processor, *arrays)):
+        assert found.tolist() == expected.tolist()
 
 
 @pytest.mark.sim
@@ -167,11 +167,11 @@ class TestBothEngines:
         assert_alike(variables, processor, np.array([data.draw(numbers(a))], a), np.zeros(7, np.int64))
 
     def test_positions(self, processor):
-        found, wanted = (np.zeros(16 * 64, np.int64) for _ in range(2))
+        found, expected = (np.zeros(16 * 64, np.int64) for _ in range(2))
         words = np.array([12, 0, 7], np.uint32)
         processor.launch(positions, 3, 64, found, 5, words)
-        simulate(positions.py_func, 3, 64, (wanted, 5, words))
-        assert found.tolist() == wanted.tolist()
+        simulate(positions.py_func, 3, 64, (expected, 5, words))
+        assert found.tolist() == expected.tolist()
         assert found[0] == 2**32 - 64 and found[3] < 0 and found[6] == 3 - 99 and found[12] == -2
 
 

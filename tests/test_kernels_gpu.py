@@ -27,18 +27,18 @@ def large():
 @pytest.mark.parametrize("name, graph", small_graphs().items())
 @pytest.mark.parametrize("method", ON_GPU)
 def test_counts_for_every_shape(method, name, graph):
-    wanted = cpu.plan(graph).count()
+    expected = cpu.plan(graph).count()
     for knobs in settings(method):
-        assert METHODS[method].plan(graph, **knobs).count() == wanted, knobs
+        assert METHODS[method].plan(graph, **knobs).count() == expected, knobs
 
 
 @pytest.mark.parametrize("method", ON_GPU)
 def test_counts_of_well_known_graphs(method, graphs_folder):
     tried = 0
-    for name, graph, wanted in well_known(graphs_folder, MOST_EDGES["gpu"].get(method, float("inf"))):
+    for name, graph, expected in well_known(graphs_folder, MOST_EDGES["gpu"].get(method, float("inf"))):
         for knobs in settings(method, graph):
             if graph.m <= 50_000 or knobs.get("threads") != 1:
-                assert METHODS[method].plan(graph, **knobs).count() == wanted, (name, knobs)
+                assert METHODS[method].plan(graph, **knobs).count() == expected, (name, knobs)
         tried += 1
     assert tried >= (7 if method in MOST_EDGES["gpu"] else 20)
 

@@ -100,18 +100,18 @@ class TestInTheSimulator:
     @pytest.mark.parametrize("method", METHODS)
     def test_support_is_that_of_brute_force_for_every_shape(self, method, name):
         graph = GRAPHS[name]
-        wanted = brute_force(graph)
+        expected = brute_force(graph)
         for knobs in default_and_share(KNOBS[method], method + name):
-            assert np.array_equal(support.plan(graph, method, **knobs).count(), wanted), knobs
+            assert np.array_equal(support.plan(graph, method, **knobs).count(), expected), knobs
 
     @pytest.mark.parametrize("name", GRAPHS)
     def test_truss_numbers_and_trusses_are_those_of_networkx(self, name):
         graph = GRAPHS[name]
-        wanted = numbers_of_networkx(graph)
+        expected = numbers_of_networkx(graph)
         found = k_truss.numbers(graph)
-        assert found.dtype == np.int32 and np.array_equal(found, wanted)
-        for k in range(2, int(wanted.max(initial=2)) + 2):
-            assert np.array_equal(k_truss.peel(graph, k), wanted >= k), k
+        assert found.dtype == np.int32 and np.array_equal(found, expected)
+        for k in range(2, int(expected.max(initial=2)) + 2):
+            assert np.array_equal(k_truss.peel(graph, k), expected >= k), k
 
     @pytest.mark.parametrize("name", ["karate", "dense", "two cliques"])
     @pytest.mark.parametrize("method", METHODS)
@@ -133,10 +133,10 @@ class TestInTheSimulator:
         pairs = st.tuples(st.integers(0, max(n - 1, 0)), st.integers(0, max(n - 1, 0)))
         edges = data.draw(st.lists(pairs, max_size=40)) if n else []
         graph = Graph.from_edges(*np.array(edges, np.int64).reshape(-1, 2).T, n)
-        wanted = numbers_of_networkx(graph)
+        expected = numbers_of_networkx(graph)
         assert np.array_equal(support.plan(graph, "block_shared", shapes=TINY).count(), brute_force(graph))
-        assert np.array_equal(k_truss.numbers(graph), wanted)
-        assert np.array_equal(k_truss.peel(graph, 4), wanted >= 4)
+        assert np.array_equal(k_truss.numbers(graph), expected)
+        assert np.array_equal(k_truss.peel(graph, 4), expected >= 4)
 
     def test_well_known_graphs(self, graphs_folder):
         tried = [name for name, graph, triangles in well_known(graphs_folder, 500) if same_as_native(graph, triangles)]
@@ -170,14 +170,14 @@ class TestInTheSimulator:
     def test_what_stays_may_be_counted_anew(self, large_ones, few):
         """Until few edges are left."""
         graph = large_ones("degree", few)
-        wanted = truss.numbers(graph)
-        for k in share(range(3, int(wanted.max()) + 2), few, of=4):
+        expected = truss.numbers(graph)
+        for k in share(range(3, int(expected.max()) + 2), few, of=4):
             plan = k_truss.plan(graph, k)
             assert isinstance(plan, k_truss.RecountingPlan) is (graph.m > few)
-            assert np.array_equal(plan.count() == 0, wanted >= k)
-            assert np.array_equal(k_truss.peel(graph, k), wanted >= k)
+            assert np.array_equal(plan.count() == 0, expected >= k)
+            assert np.array_equal(k_truss.peel(graph, k), expected >= k)
             assert plan.rounds == 1 or k > 3
-        assert np.array_equal(k_truss.numbers(graph), wanted)
+        assert np.array_equal(k_truss.numbers(graph), expected)
 
     def test_a_truss_found_anew_is_found_again_after_a_reset(self, large_ones):
         plan = k_truss.plan(large_ones("degree"), 4)
@@ -217,8 +217,8 @@ class TestInTheSimulator:
             assert np.array_equal(length, np.bincount(graph.col_of[stays], minlength=graph.n))
             for j in range(graph.n):
                 here = slice(graph.col_ptr[j], graph.col_ptr[j] + length[j])
-                wanted = np.flatnonzero(stays & (graph.col_of == j))
-                assert np.array_equal(origin[here], wanted) and np.array_equal(rows[here], graph.row_idx[wanted])
+                expected = np.flatnonzero(stays & (graph.col_of == j))
+                assert np.array_equal(origin[here], expected) and np.array_equal(rows[here], graph.row_idx[expected])
                 assert (supports[here] >= 0).all()
                 assert (supports[here.stop : graph.col_ptr[j + 1]] == k_truss.REMOVED).all()
 
@@ -230,9 +230,9 @@ class TestInTheSimulator:
         for going in range(1, 64):
             weak = {edge for k, edge in enumerate(edges) if going >> k & 1}
             broken = [triangle for triangle in triangles if triangle & weak]
-            wanted = [-1 if edge in weak else 2 - sum(edge in triangle for triangle in broken) for edge in edges]
+            expected = [-1 if edge in weak else 2 - sum(edge in triangle for triangle in broken) for edge in edges]
             for method in METHODS:
-                assert updated(graph, method, weak, edges).tolist() == wanted, (method, weak)
+                assert updated(graph, method, weak, edges).tolist() == expected, (method, weak)
 
     def test_blocks_that_have_no_room_for_their_bits_are_fewer(self, monkeypatch):
         graph = GRAPHS["les miserables"]
@@ -316,12 +316,12 @@ class TestOnAGpu:
     def test_a_large_graph_counted_anew(self, monkeypatch, few, order):
         monkeypatch.setattr(k_truss, "BITMAP_EDGES", (0, few))
         graph = tcgpu.generate.rmat(15, seed=2).ordered(order)
-        wanted = truss.numbers(graph)
+        expected = truss.numbers(graph)
         assert isinstance(k_truss.plan(k_truss.prepare(graph, "natural"), 8), k_truss.RecountingPlan)
         for k in (3, 4, 8, 30):
-            assert np.array_equal(k_truss.peel(graph, k), wanted >= k)
+            assert np.array_equal(k_truss.peel(graph, k), expected >= k)
         if few:
-            assert np.array_equal(k_truss.numbers(graph), wanted)
+            assert np.array_equal(k_truss.numbers(graph), expected)
 
     def test_the_verbs_take_the_gpu(self):
         graph = tcgpu.generate.copapers(5000)

@@ -73,8 +73,8 @@ def test_a_combination_is_found_by_its_index(n):
         chunks[0, levels.SIZE], tasks[0, levels.FIRST], tasks[0, levels.LAST] = n, first, last
         found = [runtime.device_array(last - first, np.int32) for _ in range(3)]
         levels.write_kernel.launch(2, 32, runtime.to_device(chunks), runtime.to_device(tasks), *found)
-        wanted = unranked(np.arange(first, last), n, 3)
-        assert np.array_equal(np.stack([runtime.to_host(array) for array in found], axis=1), wanted)
+        expected = unranked(np.arange(first, last), n, 3)
+        assert np.array_equal(np.stack([runtime.to_host(array) for array in found], axis=1), expected)
 
 
 @every_layout
@@ -105,8 +105,8 @@ def test_chunks_have_their_edges_and_no_others():
             start, end = row[levels.START], row[levels.START] + row[levels.SIZE]
             mine = slice(row[levels.EDGES], row[levels.EDGES_END])
             places = chunks.place[inside]
-            wanted = ((places >= start) & (places < end)).all(axis=0).sum()
-            assert low[mine].size == wanted and (low[mine] >= start).all() and (high[mine] < end).all()
+            expected = ((places >= start) & (places < end)).all(axis=0).sum()
+            assert low[mine].size == expected and (low[mine] >= start).all() and (high[mine] < end).all()
 
 
 @pytest.mark.parametrize("piece", [None, 1, 7, 1000])
@@ -118,10 +118,10 @@ def test_tasks_are_all_combinations_once(piece, schedule):
     if schedule == "longest":
         assert (np.diff(sizes) <= 0).all()
     assert piece is None or sizes.max() <= piece
-    for chunk, wanted in enumerate(tests):
+    for chunk, expected in enumerate(tests):
         mine = tasks[tasks[:, levels.CHUNK] == chunk]
         mine = mine[np.argsort(mine[:, levels.FIRST])]
-        assert [*mine[:, levels.FIRST], wanted] == [0, *mine[:, levels.LAST]]
+        assert [*mine[:, levels.FIRST], expected] == [0, *mine[:, levels.LAST]]
     places = tasks[np.argsort(tasks[:, levels.OFFSET], kind="stable")]
     ends = places[:, levels.OFFSET] + places[:, levels.LAST] - places[:, levels.FIRST]
     assert [*ends] == [*places[1:, levels.OFFSET], tests.sum()]

@@ -36,18 +36,18 @@ def brute_force(graph):
 @pytest.mark.parametrize("method", ON_GPU)
 def test_counts_are_those_of_brute_force_for_every_shape(method, name):
     graph = GRAPHS[name]
-    wanted = brute_force(graph)
-    assert cpu.plan(graph).count() == wanted
+    expected = brute_force(graph)
+    assert cpu.plan(graph).count() == expected
     for knobs in default_and_share(settings(method, graph), name + method, of=6):
-        assert METHODS[method].plan(graph, **knobs).count() == wanted, knobs
+        assert METHODS[method].plan(graph, **knobs).count() == expected, knobs
 
 
 @pytest.mark.parametrize("method", ON_GPU)
 def test_counts_of_well_known_graphs(method, graphs_folder):
     tried = 0
-    for name, graph, wanted in well_known(graphs_folder, MOST_EDGES["sim"].get(method, 5000)):
+    for name, graph, expected in well_known(graphs_folder, MOST_EDGES["sim"].get(method, 5000)):
         for knobs in default_and_share(settings(method, graph), name + method, of=6):
-            assert METHODS[method].plan(graph, **knobs).count() == wanted, (name, knobs)
+            assert METHODS[method].plan(graph, **knobs).count() == expected, (name, knobs)
         tried += 1
     assert tried >= (2 if method in MOST_EDGES["sim"] else 3)
 

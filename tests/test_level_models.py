@@ -82,8 +82,8 @@ def test_none_of_nothing_are_not_combinations():
 @given(st.integers(1, 9), st.integers(1, 4), st.data())
 def test_those_with_one_of_the_first_are_the_first_indices(n, k, data):
     first = data.draw(st.integers(0, n))
-    wanted = [c for c in itertools.combinations(range(n), k) if c[0] < first]
-    assert [models.unrank(index, n, k) for index in range(comb(n, k) - comb(n - first, k))] == wanted
+    combinations = [c for c in itertools.combinations(range(n), k) if c[0] < first]
+    assert [models.unrank(index, n, k) for index in range(comb(n, k) - comb(n - first, k))] == combinations
 
 
 @given(st.integers(0, 10**30), st.integers(1, 5000))
@@ -99,13 +99,13 @@ def test_equal_division(total, threads):
 @pytest.mark.parametrize("threads", [1, 3, 100])
 def test_every_approach_hands_out_everything_once(approach, n, k, first, threads):
     bounds = models.ranges(approach, n, k, threads, first)
-    wanted = [c for c in itertools.combinations(range(n), k) if first is None or c[0] < first]
-    assert bounds[0] == 0 and bounds[-1] == len(wanted) and (np.diff(bounds) >= 0).all()
+    combinations = [c for c in itertools.combinations(range(n), k) if first is None or c[0] < first]
+    assert bounds[0] == 0 and bounds[-1] == len(combinations) and (np.diff(bounds) >= 0).all()
     if approach == "B":
         assert bounds.size == 2
     elif approach == "C":
         for smallest, (begin, end) in enumerate(itertools.pairwise(bounds.tolist())):
-            assert {c[0] for c in wanted[begin:end]} == {smallest}
+            assert {c[0] for c in combinations[begin:end]} == {smallest}
     else:
         assert bounds.size == threads + 1 and np.ptp(np.diff(bounds)) <= 1
 

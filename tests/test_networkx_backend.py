@@ -146,8 +146,8 @@ def test_all_triangles(case):
     if nodes is None:
         assert set(ours) == set(theirs)
     else:
-        asked = set(graph.nbunch_iter(nodes))
-        assert all(t[0] in asked for t in ours)
+        requested = set(graph.nbunch_iter(nodes))
+        assert all(t[0] in requested for t in ours)
 
 
 def all_of(graph):
@@ -207,7 +207,7 @@ def test_a_larger_graph(name):
 
 
 @pytest.mark.parametrize("name", [*BY_NODE, "all_triangles"])
-@pytest.mark.parametrize("once", [False, True], ids=["at will", "once"])  # whether they can be asked for only once
+@pytest.mark.parametrize("once", [False, True], ids=["at will", "once"])  # whether they can be iterated only once
 @pytest.mark.parametrize("nodes", ["nobody", 7.5, [["no hash"]], {0: "a", 9: "b"}, [1, 1, 2], range(3)], ids=repr)
 def test_invalid_nodes_give_the_same_results_or_errors(name, nodes, once):
     graph = nx.karate_club_graph()
@@ -248,9 +248,9 @@ def test_should_run_says_why_not():
 def test_unsupported_graphs_fall_back_to_networkx(kind, priority, dispatched):
     graph = kind(nx.gnm_random_graph(300, 2000, seed=1))
     weight = {"weight": "weight"} if kind is nx.Graph else {}
-    asked = outcome(nx.clustering, graph, **weight)
+    found = outcome(nx.clustering, graph, **weight)
     with nx.config.backend_priority(algos=[]):
-        assert same(asked, outcome(nx.clustering, graph, **weight))
+        assert same(found, outcome(nx.clustering, graph, **weight))
     assert dispatched() == []
     with pytest.raises(NotImplementedError, match="not implemented by 'tcgpu' backend for the given arguments"):
         nx.clustering(graph, backend="tcgpu", **weight)

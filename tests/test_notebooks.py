@@ -151,17 +151,17 @@ def test_the_cell_installs_where_tcgpu_is_not(monkeypatch):
     from IPython.core.interactiveshell import InteractiveShell
 
     shell = InteractiveShell.instance()
-    asked = []
+    commands = []
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
-    monkeypatch.setattr(shell, "system", asked.append)
+    monkeypatch.setattr(shell, "system", commands.append)
     for magic in ("cd", "pip"):
-        shell.register_magic_function(asked.append, "line", magic)
+        shell.register_magic_function(commands.append, "line", magic)
     for gpu, extra in (None, ""), ("/usr/bin/nvidia-smi", "[cu12]"):
         monkeypatch.setattr(shutil, "which", lambda name, found=gpu: found)
         shell.run_cell(run.elsewhere("x.ipynb", REPOSITORY)[1].source).raise_error()
-        assert asked == [f"git clone --quiet --depth 1 {REPOSITORY} checkout", "-q checkout/notebooks",
+        assert commands == [f"git clone --quiet --depth 1 {REPOSITORY} checkout", "-q checkout/notebooks",
                          f'install --quiet "..{extra}"']  # fmt: skip
-        asked.clear()
+        commands.clear()
 
 
 def test_storing_again_changes_nothing(drawing):

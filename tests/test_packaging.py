@@ -61,8 +61,8 @@ def test_conda_builds_the_same_environment():
     named = versions([entry for entry in by_conda if not entry.startswith(("python>", "pip"))])
     named = {CONDA_NAMES.get(name, name): bounds for name, bounds in named.items()}
     named |= versions([entry for entry in by_pip if not entry.startswith("-")])
-    wanted = versions(PROJECT["dependencies"] + EXTRAS["lab"] + EXTRAS["tools"] + EXTRAS["test"])
-    assert named == wanted
+    expected = versions(PROJECT["dependencies"] + EXTRAS["lab"] + EXTRAS["tools"] + EXTRAS["test"])
+    assert named == expected
 
 
 def test_binder_installs_what_this_checkout_declares():
@@ -163,7 +163,7 @@ def test_the_repository_names_no_machine_and_no_package_registry():
     listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True)
     if listed.returncode:
         pytest.skip("not a git checkout")
-    told = re.compile(r"--(extra-)?index-url|/(bash_jobs|home/\w+|Users/\w+)/")
+    private = re.compile(r"--(extra-)?index-url|/(bash_jobs|home/\w+|Users/\w+)/")
     for name in filter(None, listed.stdout.split("\0")):
         text = (ROOT / name).read_text(encoding="utf-8", errors="replace")
-        assert not told.search(text) or name == Path(__file__).relative_to(ROOT).as_posix(), name
+        assert not private.search(text) or name == Path(__file__).relative_to(ROOT).as_posix(), name

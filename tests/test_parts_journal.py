@@ -315,9 +315,9 @@ def shown(options, stream, monkeypatch, patience=0.0):
 
 
 def test_a_function_is_told(monkeypatch):
-    told = []
-    assert shown(lambda *share: told.append(share), Terminal(), monkeypatch) == ""
-    assert told == [(1, 4), (2, 4), (3, 4), (4, 4)]
+    reported = []
+    assert shown(lambda *share: reported.append(share), Terminal(), monkeypatch) == ""
+    assert reported == [(1, 4), (2, 4), (3, 4), (4, 4)]
 
 
 @pytest.mark.parametrize("options", [None, True])
@@ -338,10 +338,10 @@ def test_elsewhere_there_is_a_bar_if_asked_for(monkeypatch):
 
 
 def test_a_bar_begins_where_an_earlier_count_ended(monkeypatch):
-    told = []
-    with progress.progress(lambda *share: told.append(share), 4.0, "counting", done=3.0) as bar:
+    reported = []
+    with progress.progress(lambda *share: reported.append(share), 4.0, "counting", done=3.0) as bar:
         bar.add(0.5)
-    assert told == [(3.5, 4.0)]
+    assert reported == [(3.5, 4.0)]
 
 
 def test_a_widget_in_a_notebook_is_closed_at_the_end(monkeypatch):

@@ -154,22 +154,22 @@ def test_the_limit_is_what_the_device_has_free(quick, monkeypatch):
 @pytest.mark.sim
 def test_columns_that_stay_are_copied_once_and_moving_ones_are_reused(quick, monkeypatch):
     """The ranges that were copied last are the first that are counted with the next range that stays."""
-    asked, ask = [], staging.Feeder.request
+    requested, request = [], staging.Feeder.request
 
-    def asking(feeder, load):
-        asked.append(load.fill.args[1:])
-        return ask(feeder, load)
+    def recorded(feeder, load):
+        requested.append(load.fill.args[1:])
+        return request(feeder, load)
 
-    monkeypatch.setattr(staging.Feeder, "request", asking)
+    monkeypatch.setattr(staging.Feeder, "request", recorded)
     with runtime.using("sim"):
         streaming = Streaming(RMAT, TOTAL + 700)
         assert streaming.count() == TRIANGLES
     plan = streaming.layout
     stays = list(plan.staying.values())
     assert len(stays) > 3 and plan.buffers == 2
-    assert [range_ for range_ in asked if range_ in stays] == stays
+    assert [range_ for range_ in requested if range_ in stays] == stays
     moved = [(part.low, part.high) for part in plan.in_turn() if part.low >= plan.staying[part.first][1]]
-    brought = len(asked) - len(stays)
+    brought = len(requested) - len(stays)
     assert len(moved) - 2 * len(stays) <= brought <= len(moved) - 2 * (len(stays) - 3)
 
 

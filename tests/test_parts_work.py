@@ -261,16 +261,16 @@ def test_columns_are_kept_for_the_next_part_only(engine, monkeypatch):
 def test_the_tally_kernel_takes_any_range_of_edges():
     """Edges first..last - 1 and no other, whatever the shape of the launch."""
     graph = GRAPHS["random"]
-    wanted = np.zeros(graph.n, np.int64)
+    expected = np.zeros(graph.n, np.int64)
     first, last = 100, 517
     for e in range(first, last):
         i, j = int(graph.row_idx[e]), int(graph.col_of[e])
         for k in np.intersect1d(graph.column(i), graph.column(j)).tolist():
-            wanted[[i, j, k]] += 1
-    assert wanted.any()
+            expected[[i, j, k]] += 1
+    assert expected.any()
     for blocks, threads in ((1, 32), (3, 64), (200, 96)):
         found = np.zeros(graph.n, np.int64)
         columns = (0, graph.col_ptr, graph.row_idx)
         with runtime.using("sim"):
             part_tally.launch(blocks, threads, first, last, *columns, *columns, False, found, 0, found, 0)
-        assert np.array_equal(found, wanted)
+        assert np.array_equal(found, expected)

@@ -357,15 +357,15 @@ class Scripted(Executor):
 
 
 def test_a_share_that_two_workers_counted_is_added_once():
-    asked = []
+    counted = []
 
     def answer(task, part, columns):
-        asked.append(part.index)
-        return PartResult(Share(1 if len(asked) < 3 else part.index, 3), 10 ** len(asked), 0.0, "sim")
+        counted.append(part.index)
+        return PartResult(Share(1 if len(counted) < 3 else part.index, 3), 10 ** len(counted), 0.0, "sim")
 
     found = list(pool.results(GRAPHS["clique"], Scripted(answer), shares(3)))
     assert {each.part.index: each.triangles for each in found} == {0: 10_000, 1: 10, 2: 1000}
-    assert asked == [0, 1, 2, 0]
+    assert counted == [0, 1, 2, 0]
 
 
 def test_a_graph_too_large_for_a_gpu_is_counted_in_slices(monkeypatch):

@@ -18,20 +18,20 @@ def test_without_a_watch_nothing_happens():
 
 
 def test_a_watch_ends_with_its_block():
-    told = []
-    with watched(told.append):
+    shares = []
+    with watched(shares.append):
         pulse(0.5)
     pulse(1.0)
-    assert told == [0.5]
+    assert shares == [0.5]
 
 
 @pytest.mark.sim
 def test_the_simulator_tells_before_each_block_and_thread():
-    told = []
-    with watched(told.append):
+    shares = []
+    with watched(shares.append):
         tcgpu.count(GRAPH, "naive", engine="sim", threads=8, blocks=4)
-    assert [share for share in told if share is not None][-4:] == [0.5, 0.625, 0.75, 0.875]
-    assert told.count(None) >= 32
+    assert [share for share in shares if share is not None][-4:] == [0.5, 0.625, 0.75, 0.875]
+    assert shares.count(None) >= 32
 
 
 @pytest.mark.sim
@@ -50,32 +50,32 @@ def test_a_simulated_count_ends_in_the_middle_and_the_next_one_is_right():
 
 
 def test_parts_of_parts_share_the_whole():
-    told = []
-    with watched(told.append):
+    shares = []
+    with watched(shares.append):
         for k in range(2):
             with part(k, 2):
                 for piece in range(2):
                     with part(piece, 2):
                         pulse(0.5)
         pulse(1.0)
-    assert told == [0, 0, 0.125, 0.25, 0.375, 0.5, 0.5, 0.625, 0.75, 0.875, 1]
+    assert shares == [0, 0, 0.125, 0.25, 0.375, 0.5, 0.5, 0.625, 0.75, 0.875, 1]
 
 
 def test_a_part_that_is_ended_leaves_no_trace():
-    told = []
-    with watched(told.append):
+    shares = []
+    with watched(shares.append):
         with pytest.raises(Enough), part(1, 2):
             raise Enough
         pulse(0.5)
-    assert told == [0.5, 0.5]
+    assert shares == [0.5, 0.5]
 
 
 def test_a_measurement_tells_before_each_run():
-    told = []
-    with watched(told.append):
+    shares = []
+    with watched(shares.append):
         tcgpu.measure(GRAPH, "cpu", repeats=2)
-    told = [share for share in told if share is not None]  # a first call compiles, and tells that it goes on
-    assert told == [0, 0.5]
+    shares = [share for share in shares if share is not None]  # a first call compiles, and tells that it goes on
+    assert shares == [0, 0.5]
 
 
 def test_who_watches_from_outside_is_told_too():

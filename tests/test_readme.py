@@ -117,7 +117,7 @@ def test_its_figures_are_the_recorded_ones(root, text):
         expected = [head if across else [down, *(value.replace("_", " ") for value, _ in columns)]]
         for name, *_ in rows:
             row = [r for r in records if r[down] == name]
-            found = [[r[v] for r in row if all(str(r[key]) == told for key, told in w.items())] for v, w in columns]
+            found = [[r[v] for r in row if all(str(r[key]) == value for key, value in w.items())] for v, w in columns]
             expected.append([name, *(f"{min(values):.3g}" if values else "-" for values in found)])
         assert [head, *rows] == expected, f"the table of {file} should be\n{as_table(expected)}"
         assert f"]({file})" in measured, f"the section has no link to {file}"

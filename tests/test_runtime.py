@@ -62,9 +62,9 @@ def test_all_gpus_are_visible_by_default(monkeypatch):
     assert named_gpus() is None and runtime.visible_gpus() == 4
 
 
-@pytest.mark.parametrize("asked, engine", [("1", "sim"), ("0", runtime.ENGINE)])
-def test_numbas_variable_selects_the_simulator(asked, engine, monkeypatch):
-    monkeypatch.setenv("NUMBA_ENABLE_CUDASIM", asked)
+@pytest.mark.parametrize("value, engine", [("1", "sim"), ("0", runtime.ENGINE)])
+def test_numbas_variable_selects_the_simulator(value, engine, monkeypatch):
+    monkeypatch.setenv("NUMBA_ENABLE_CUDASIM", value)
     code = "from tcgpu.engines import runtime; from tcgpu.kernels.report import naive; from tcgpu import Graph; " + (
         "print(runtime.ENGINE, naive.plan(Graph.from_edges([0, 0, 1], [1, 2, 2])).count())"
     )
@@ -161,7 +161,7 @@ def test_intrinsics_follow_cuda():
     thread = np.arange(THREADS)
     first, last = thread // 32 * 32, np.where(thread < 32, 31, 39)
     same_four = sum(np.where(thread // 4 == other // 4, 1 << other % 32, 0) for other in range(THREADS))
-    wanted = [
+    expected = [
         first + 3,
         np.where(thread + 2 > last, np.where(thread < 32, thread, found[1]), thread + 2),  # past 8 lanes: undefined
         np.where(thread == first, thread, thread - 1),
@@ -174,7 +174,7 @@ def test_intrinsics_follow_cuda():
         np.ones(THREADS),
         same_four,
     ]
-    for k, row in enumerate(wanted):
+    for k, row in enumerate(expected):
         assert np.array_equal(found[k], row), k
 
 

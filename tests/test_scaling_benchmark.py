@@ -36,8 +36,8 @@ def test_a_graph_is_timed_on_every_pool_and_in_every_cut(benchmark, rows):
     assert {row["triangles"] for row in rows} == {tcgpu.count(graph, "cpu")}
     assert {(row["vertices"], row["edges"], row["engine"]) for row in rows} == {(graph.n, graph.m, "sim")}
     counts = [row for row in rows if "gpus" in row]
-    asked = [(row["method"], row["gpus"], row["parts"]) for row in counts]
-    assert asked == [("adaptive", 1, 1), ("adaptive", 2, 2), ("warp_search", 1, 8), ("warp_search", 2, 16)]
+    settings = [(row["method"], row["gpus"], row["parts"]) for row in counts]
+    assert settings == [("adaptive", 1, 1), ("adaptive", 2, 2), ("warp_search", 1, 8), ("warp_search", 2, 16)]
     assert all(row["wall_ms"] > 0 and row["dispatch_ms"] > 0 for row in counts)
     assert all(row["worker_ms"] > 0 and row["kernel_ms"] > 0 for row in counts[:2])
     cuts = [(row["method"], row["parts"]) for row in rows if "parts_ms" in row]

@@ -67,12 +67,12 @@ def test_an_estimate_grows_with_the_graph_and_takes_no_time():
 
 @pytest.mark.sim
 def test_streamed_parts_are_estimated_too(monkeypatch):
-    graph, told = tcgpu.generate.rmat(8, seed=3), []
-    monkeypatch.setattr(simulated, "check", lambda what, seconds, *more: told.append(seconds))
+    graph, estimates = tcgpu.generate.rmat(8, seed=3), []
+    monkeypatch.setattr(simulated, "check", lambda what, seconds, *more: estimates.append(seconds))
     begin = time.thread_time()
     tcgpu.count(graph, "warp_search", engine="sim", device_memory=4 * 8 * 1024)
     seconds = time.thread_time() - begin
-    assert seconds / 2 - 0.1 < told[0] < 2 * seconds + 0.1
+    assert seconds / 2 - 0.1 < estimates[0] < 2 * seconds + 0.1
 
 
 WAYS = {
@@ -114,8 +114,8 @@ def test_the_seconds_that_a_refusal_names_are_enough(monkeypatch):
     monkeypatch.setattr(simulated, "slowness", lambda: 500.0)
     with pytest.raises(GraphError) as refusal:
         tcgpu.count(SMALL, "naive", engine="sim")
-    asked = int(str(refusal.value).rpartition("=")[2])
-    assert tcgpu.count(SMALL, "naive", engine="sim", max_seconds=asked) == 98
+    seconds = int(str(refusal.value).rpartition("=")[2])
+    assert tcgpu.count(SMALL, "naive", engine="sim", max_seconds=seconds) == 98
 
 
 def test_other_engines_are_not_limited(monkeypatch):
@@ -182,8 +182,8 @@ def test_a_host_without_room_and_other_faults_are_told_of_as_they_are(monkeypatc
 
 
 @pytest.mark.parametrize("method", registry.methods(), ids=lambda method: method.name)
-@pytest.mark.parametrize("asked", ("bar", "function"))
-def test_progress_changes_nothing(method, asked, monkeypatch, capsys):
+@pytest.mark.parametrize("progress", ("bar", "function"))
+def test_progress_changes_nothing(method, progress, monkeypatch, capsys):
     """The same method counts, to the same int; it was another one, or was refused."""
     planned, shares, plan = [], [], registry.Method.plan
 
@@ -193,10 +193,10 @@ def test_progress_changes_nothing(method, asked, monkeypatch, capsys):
 
     monkeypatch.setattr(registry.Method, "plan", watched_plan)
     engine, graph = method.engines[-1], tcgpu.generate.mesh(5, 5)
-    wish = True if asked == "bar" else lambda done, total: shares.append((done, total))
+    wish = True if progress == "bar" else lambda done, total: shares.append((done, total))
     found = tcgpu.count(graph, method.name, engine=engine, progress=wish)
     assert (found, type(found), planned) == (32, int, [method.name])
-    if asked == "bar":
+    if progress == "bar":
         assert capsys.readouterr().err.startswith(f"\rtcgpu: counting by {method.name}")
     else:
         assert shares == sorted(shares) and shares[-1] == (1.0, 1.0)

@@ -220,11 +220,11 @@ def test_a_small_load_is_spread_over_the_slots(small, words, pieces):
 
 def test_the_number_of_slots_and_threads_of_a_ring(monkeypatch):
     monkeypatch.setattr(staging, "SLOTS", 5)
-    for fillers, cores, wanted in ((4, 9, 4), (9, 9, 5), (4, 2, 2)):
+    for fillers, cores, expected in ((4, 9, 4), (9, 9, 5), (4, 2, 2)):
         monkeypatch.setattr(staging, "FILLERS", fillers)
         monkeypatch.setattr(native, "_threads", cores)
         with runtime.using("sim"), runtime.kept_ring(128) as ring:
-            assert ring.threads._max_workers == wanted and ring.nbytes == 5 * 1024
+            assert ring.threads._max_workers == expected and ring.nbytes == 5 * 1024
         runtime.release_memory()
 
 

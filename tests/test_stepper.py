@@ -259,7 +259,7 @@ def test_a_trace_counts_as_many_loads_as_the_steps_show():
 def test_windows_look_up_the_rows_after_i_of_each_column():
     """Without those that fill up four: d (d - 1) / 2 for a column with d rows, where column i has a row."""
     graph = CLUB.ordered("degree")
-    asked = [
+    looked_up = [
         frame.panels[2].values[k]
         for frame in frames_of(CLUB, "adaptive", near=64, hubs=0)
         if "look-ups at a time" in frame.caption
@@ -269,7 +269,7 @@ def test_windows_look_up_the_rows_after_i_of_each_column():
     ]
     i, j = graph.edges()
     after = graph.col_ptr[j + 1] - np.arange(graph.m) - 1
-    assert len(asked) == after[graph.column_lengths[i] > 0].sum()
+    assert len(looked_up) == after[graph.column_lengths[i] > 0].sum()
 
 
 # -------------------------------------------------------------------------------------------------------------- pieces

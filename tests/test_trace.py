@@ -61,15 +61,15 @@ def test_lines_launches_and_threads_add_up_to_the_totals(traces, method):
         totals, lines = trace.totals(stage), trace.lines(stage)
         kernels = [row for row in trace.kernels() if row["stage"] == stage]
         for name in ADDED:
-            wanted = totals.get(name, 0)
-            assert sum(row[name] for row in lines) == wanted, name
-            assert sum(row[name] for row in kernels) == wanted, name
+            expected = totals.get(name, 0)
+            assert sum(row[name] for row in lines) == expected, name
+            assert sum(row[name] for row in kernels) == expected, name
     assert sum(row["share"] for row in trace.lines()) == pytest.approx(1, abs=0.01)
     launch = trace.main()
     row = next(row for row in trace.kernels("count") if row["kernel"] == launch.kernel)
     for of in ("loads", "atomics", "steps"):
-        wanted = row["lane_steps" if of == "steps" else of]
-        assert trace.balance("thread", of).sum() == wanted
+        expected = row["lane_steps" if of == "steps" else of]
+        assert trace.balance("thread", of).sum() == expected
         assert trace.balance("block", of).sum() == row[of]
     assert trace.balance("thread").size == launch.blocks * launch.threads
 

@@ -99,8 +99,8 @@ def test_the_record_is_added_up_by_kernel(record):
     for row in table:
         own = [launch for launch in of(record, "count", "setup") if launch["kernel"] == row["kernel"]]
         counted = sum(launch["counted_load_sectors"] for launch in own)
-        wanted = round(sum(launch["traced_load_sectors"] for launch in own) / counted, 3) if counted else ""
-        assert (row["launches"], row["load_sectors"]) == (len(own), wanted)
+        expected = round(sum(launch["traced_load_sectors"] for launch in own) / counted, 3) if counted else ""
+        assert (row["launches"], row["load_sectors"]) == (len(own), expected)
         if row["kernel"] in CLOSE:
             assert row["lanes"] == pytest.approx(1, abs=0.15), "as many lanes idle"
     lines = repr(table).splitlines()
@@ -142,11 +142,11 @@ def counted(benchmark, traced):
     lines = []
     for k, (row, work) in enumerate(traced):
         us = MADE_UP.nanoseconds(work, row["threads_per_block"]) / 1e3
-        wanted = {name: row[f"traced_{name}"] for name in benchmark.COUNTERS}
-        wanted |= {"instructions": 3 * row["operations"], "lane_instructions": 1, "generic_loads": 0, "us": us * 1e3}
+        expected = {name: row[f"traced_{name}"] for name in benchmark.COUNTERS}
+        expected |= {"instructions": 3 * row["operations"], "lane_instructions": 1, "generic_loads": 0, "us": us * 1e3}
         numbers = []
         for name, names in (benchmark.COUNTERS | benchmark.EXTRA_COUNTERS).items():
-            numbers += [wanted[name]] + [0] * (len(names) - 1)
+            numbers += [expected[name]] + [0] * (len(names) - 1)
         lines.append(",".join([f'"{k}"', '"7"', f'"tcgpu::{row["kernel"]}"', *(f'"{number:,}"' for number in numbers)]))
     heads = ",".join(f'"{metric}"' for metric in metrics)
     units = ",".join(['""'] * (1 + len(metrics)))

@@ -76,8 +76,8 @@ def test_lanes_that_read_nothing_make_no_request():
 
 @given(st.lists(st.integers(-1, 4095), min_size=32, max_size=32), st.sampled_from([np.uint8, np.int32, np.int64]))
 def test_each_sector_is_counted_once(index, kind):
-    wanted = {i * np.dtype(kind).itemsize // 32 for i in index if i >= 0}
-    assert gathered(index, kind) == (bool(wanted), len(wanted))
+    expected = {i * np.dtype(kind).itemsize // 32 for i in index if i >= 0}
+    assert gathered(index, kind) == (bool(expected), len(expected))
 
 
 def test_views_share_the_memory_of_their_array():
@@ -141,7 +141,7 @@ def conflicts(kernel, index):
 
 
 @pytest.mark.parametrize(
-    "index, wanted",
+    "index, expected",
     [
         (LANE, 0),
         (0 * LANE, 0),  # broadcast
@@ -154,12 +154,12 @@ def conflicts(kernel, index):
         (LANE % 2 * 32, 1),  # two words of one bank, each for 16 lanes
     ],
 )
-def test_words_of_one_bank_conflict(index, wanted):
-    assert conflicts(gather_near, index) == wanted
+def test_words_of_one_bank_conflict(index, expected):
+    assert conflicts(gather_near, index) == expected
 
 
 @pytest.mark.parametrize(
-    "index, wanted",
+    "index, expected",
     [
         (LANE, 0),  # two halves of a warp, each without a conflict
         (16 * LANE, 30),  # each half 16 deep
@@ -168,8 +168,8 @@ def test_words_of_one_bank_conflict(index, wanted):
         (np.where(LANE % 2, LANE, -1), 1),  # so are lanes whose neighbours want nothing
     ],
 )
-def test_wide_elements_are_served_to_half_a_warp_at_a_time(index, wanted):
-    assert conflicts(gather_near_wide, index) == wanted
+def test_wide_elements_are_served_to_half_a_warp_at_a_time(index, expected):
+    assert conflicts(gather_near_wide, index) == expected
 
 
 def test_bytes_of_one_word_are_no_conflict():
@@ -225,10 +225,10 @@ def test_atomics_on_one_element_take_more_sectors(index, sectors, meeting):
     assert np.array_equal(values, 5 * np.bincount(index, minlength=1024)), "what a kernel does is not changed"
 
 
-@pytest.mark.parametrize("index, wanted", [(LANE, 0), (0 * LANE, 31), (32 * LANE, 31), (LANE // 4, 3)])
-def test_shared_atomics_on_one_word_conflict(index, wanted):
+@pytest.mark.parametrize("index, expected", [(LANE, 0), (0 * LANE, 31), (32 * LANE, 31), (LANE // 4, 3)])
+def test_shared_atomics_on_one_word_conflict(index, expected):
     found = measures(scatter_near, np.asarray(index, np.int32), shared=4096)
-    assert (found["shared_atomics"], found["shared_atomic_conflicts"]) == (1, wanted)
+    assert (found["shared_atomics"], found["shared_atomic_conflicts"]) == (1, expected)
 
 
 # --------------------------------------------------------------------------------------------------------- divergence

@@ -97,18 +97,18 @@ class TestInTheSimulator:
     @pytest.mark.parametrize("graph", GRAPHS)
     def test_ranges_of_the_edges_add_up(self, graph, named):
         graph = GRAPHS[graph]
-        wanted = cpu.plan(graph).count()
+        expected = cpu.plan(graph).count()
         cuts_of_settings = enumerate(([], [graph.m // 3, graph.m // 2], [graph.m // 5] * 2))
         for setting, cuts in share(cuts_of_settings, (named, graph.m)):
-            assert ranges(graph, cuts, named=named, cached=setting != 1) == wanted
+            assert ranges(graph, cuts, named=named, cached=setting != 1) == expected
 
     @pytest.mark.parametrize("graph", GRAPHS)
     def test_pairs_of_ranges_add_up(self, graph):
         graph = GRAPHS[graph]
-        wanted = cpu.plan(graph).count()
+        expected = cpu.plan(graph).count()
         several = [min(1, graph.n), *[graph.n // 4] * 2, max(0, graph.n - 1)]
         for setting, ends in share(enumerate(([graph.n // 2], several)), graph.m, of=2):
-            assert pairs(graph, sorted(ends), cached=setting == 0) == wanted
+            assert pairs(graph, sorted(ends), cached=setting == 0) == expected
 
     @settings(max_examples=15)
     @given(data=st.data())
@@ -118,9 +118,9 @@ class TestInTheSimulator:
         graph = Graph.from_edges(np.array(data.draw(st.lists(ends, max_size=90)), np.int64).reshape(-1, 2), n=n)
         cuts = sorted(data.draw(st.lists(st.integers(0, graph.m), max_size=3)))
         middle = sorted(data.draw(st.lists(st.integers(0, n), max_size=3)))
-        wanted, cached = cpu.plan(graph).count(), data.draw(st.booleans())
-        assert ranges(graph, cuts, named=data.draw(st.booleans()), cached=cached) == wanted
-        assert pairs(graph, middle, cached=cached) == wanted
+        expected, cached = cpu.plan(graph).count(), data.draw(st.booleans())
+        assert ranges(graph, cuts, named=data.draw(st.booleans()), cached=cached) == expected
+        assert pairs(graph, middle, cached=cached) == expected
 
     @every_method
     @settings(max_examples=25)
@@ -137,10 +137,10 @@ class TestInTheSimulator:
         there = np.arange(0, 2 * long, 2)
         for begin in share(range(0, 2 * long - short, max(1, long // 7)), (short, long), of=4):
             keys = range(begin, begin + short)
-            wanted = sum(key % 2 == 0 for key in keys)
+            expected = sum(key % 2 == 0 for key in keys)
             for setting in (0, 1):
                 for graph in (two_columns(keys, there), two_columns(there, keys)):
-                    assert counted("warp_search", graph, setting) == wanted
+                    assert counted("warp_search", graph, setting) == expected
 
     @every_method
     def test_a_total_has_64_bits(self, name):
@@ -387,7 +387,7 @@ def test_cached_is_yes_or_no():
 @pytest.mark.parametrize("m, n", [(1, 1), (1, 40), (2, 2), (4, 9), (16, 16), (33, 7), (64, 100)])
 def test_edges_ask_for_columns_of_these_lengths(m, n):
     graph = lengths.graph(m, n, 500)
-    looked_up, among = asked(graph)
+    looked_up, among = looked_up_in(graph)
     assert lengths.asking(graph) == looked_up.size == pytest.approx(500, rel=0.1)
     assert set(among.tolist()) == {n} and looked_up.mean() == m
     assert 2 * m // 3 <= looked_up.min() and looked_up.max() <= max(4 * m // 3 + 1, m)
@@ -395,7 +395,7 @@ def test_edges_ask_for_columns_of_these_lengths(m, n):
         assert (np.diff(graph.column(column)) > 0).all()
 
 
-def asked(graph):
+def looked_up_in(graph):
     """Of each edge that asks for two columns with rows in them, how many rows of j are left, and how many i has."""
     rest = graph.col_ptr[graph.col_of + 1] - np.arange(graph.m) - 1
     among = graph.column_lengths[graph.row_idx]
@@ -412,7 +412,7 @@ def test_lengths_and_seeds():
 @pytest.mark.parametrize("name", GRAPHS)
 def test_the_work_of_a_graph_is_that_of_its_edges(name):
     graph = GRAPHS[name]
-    both = [sorted(pair) for pair in zip(*(side.tolist() for side in asked(graph)))]
+    both = [sorted(pair) for pair in zip(*(side.tolist() for side in looked_up_in(graph)))]
     assert lengths.work(graph) == {
         "merge_steps": sum(m + n for m, n in both),
         "search_steps": sum(m * n.bit_length() for m, n in both),
@@ -445,24 +445,24 @@ def test_the_slides_tables_are_whole():
 class TestOnAGpu:
     def test_ranges_and_pairs_of_a_large_graph(self):
         graph = tcgpu.generate.rmat(15, seed=3).ordered("degree")
-        wanted = cpu.plan(graph).count()
+        expected = cpu.plan(graph).count()
         for cached in (True, False):
             for named in (True, False):
-                assert ranges(graph, [7, graph.m // 3, graph.m - 5], named=named, cached=cached) == wanted
-            assert pairs(graph, [100, graph.n // 2, graph.n - 500], cached=cached) == wanted
+                assert ranges(graph, [7, graph.m // 3, graph.m - 5], named=named, cached=cached) == expected
+            assert pairs(graph, [100, graph.n // 2, graph.n - 500], cached=cached) == expected
 
     @every_method
     @pytest.mark.parametrize("m, n", [(1, 1), (1, 4096), (33, 65), (300, 300), (2000, 100)])
     def test_lists_of_every_length(self, name, m, n):
         graph = lengths.graph(m, n, 5000)
-        wanted = cpu.plan(graph).count()
+        expected = cpu.plan(graph).count()
         for setting in (0, 1):
-            assert counted(name, graph, setting) == wanted
+            assert counted(name, graph, setting) == expected
 
     @pytest.mark.parametrize("order", ["natural", "degree", "random"])
     def test_with_and_without_the_top(self, order):
         graph = tcgpu.generate.rmat(16, seed=1).ordered(order)
-        wanted = cpu.plan(graph).count()
+        expected = cpu.plan(graph).count()
         for cached in (True, False):
             for threads in (32, 64, 1024):
-                assert warp_search.plan(graph, threads=threads, cached=cached).count() == wanted
+                assert warp_search.plan(graph, threads=threads, cached=cached).count() == expected
