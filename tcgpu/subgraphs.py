@@ -7,7 +7,7 @@ Independent sets are too many to be grown; up to 6 vertices, their number follow
 the number of independent sets of k vertices, and I(x) the sum of all i_k x^k. For a graph of several components I is
 the product of theirs, so log I is the sum of theirs. Hence log I is a sum over connected induced subgraphs S of what S
 adds beyond its own subgraphs, and the term x^j gets nothing from an S of more than j vertices. The subgraphs are
-counted by shape, log I is summed up, and its exponential taken. Larger independent sets are grown.
+counted by shape, log I is summed up, and its exponential taken. Larger independent sets are cliques of the complement.
 """
 
 from math import comb
@@ -17,13 +17,13 @@ import numpy as np
 
 from tcgpu.engines.native import MANY, fetch_add, jit, run_threads, stopped, threads
 from tcgpu.errors import GraphError
-from tcgpu.graph import as_graph
+from tcgpu.graph import Graph, as_graph
 from tcgpu.suggest import unknown
 
 KINDS = ("clique", "independent", "connected")
 MOST_VERTICES = {"clique": 255, "independent": 32, "connected": 32}  # of a subgraph: bytes hold their marks
 MOST_BY_SHAPE = 6  # vertices whose shape fits 15 bits
-MOST_COMBINATIONS = 2**40  # to choose a larger independent set from: hours on one core
+MOST_COMBINATIONS = 2**40  # to choose a larger independent set from: hours of work
 TAKEN = 64  # vertices a worker takes at a time
 
 I64 = np.int64
@@ -67,13 +67,11 @@ def _cliques(graph, k):
 
 
 def _connected(graph, k):
-    if k == 1:
-        return graph.n
-    return int(_shapes(graph, k, False)[0])
+    return graph.n if k == 1 else int(_shapes(graph, k, False)[0])
 
 
 def _independent(graph, k):
-    return _independent_by_shape(graph, k) if k <= MOST_BY_SHAPE else _independent_by_growth(graph, k)
+    return _independent_by_shape(graph, k) if k <= MOST_BY_SHAPE else _cliques_of_complement(graph, k)
 
 
 def _independent_by_shape(graph, k):
@@ -91,17 +89,13 @@ def _independent_by_shape(graph, k):
     return sets[k]
 
 
-def _independent_by_growth(graph, k):
+def _cliques_of_complement(graph, k):
     if comb(graph.n, k) > MOST_COMBINATIONS:
         raise GraphError(
             f"independent sets of more than {MOST_BY_SHAPE} vertices are found one by one: of {graph.n:,} vertices "
             f"there are {comb(graph.n, k):,} combinations of {k}, more than 2^40"
         )
-    workers = _workers(graph)
-    blocked, queue = np.zeros((workers, graph.n), np.uint8), np.zeros(1, np.int64)
-    found = np.zeros(workers, np.int64)
-    run_threads(_grow_independent, *graph.adjacency, k, queue, blocked, found, workers=workers, queue=queue)
-    return int(found.sum())
+    return _cliques(Graph.from_edges(*np.nonzero(np.triu(graph.to_scipy().toarray() == 0, 1)), graph.n), k)
 
 
 def _first_shape(size):
@@ -253,40 +247,3 @@ def _reach(indptr, indices, v, root, depth, end, shaped, seen, links, near):
                 near[end] = u
                 end += 1
     return end
-
-
-@jit
-def _grow_independent(worker, workers, indptr, indices, k, queue, all_blocked, found):
-    """From each vertex through larger ones. `blocked[u]`: how many of the chosen vertices are neighbours of u."""
-    blocked = all_blocked[worker]
-    chosen, at = np.zeros(k, np.int64), np.zeros(k, np.int64)
-    n = I64(blocked.size)
-    total = I64(0)
-    while True:
-        first = fetch_add(queue, 0, TAKEN)
-        if first >= n:
-            break
-        for root in range(first, min(first + TAKEN, n)):
-            depth = 0  # depth + 1 vertices are chosen
-            chosen[0], at[0] = root, root + 1
-            for q in range(indptr[root], indptr[root + 1]):
-                blocked[indices[q]] += 1
-            while depth >= 0 and not stopped(queue):
-                if depth + 2 == k:
-                    for u in range(at[depth], n):
-                        total += blocked[u] == 0
-                    at[depth] = n
-                while at[depth] < n and blocked[at[depth]]:
-                    at[depth] += 1
-                v = at[depth]
-                if v == n:
-                    for q in range(indptr[chosen[depth]], indptr[chosen[depth] + 1]):
-                        blocked[indices[q]] -= 1
-                    depth -= 1
-                    continue
-                at[depth] += 1
-                depth += 1
-                chosen[depth], at[depth] = v, v + 1
-                for q in range(indptr[v], indptr[v + 1]):
-                    blocked[indices[q]] += 1
-    found[worker] = total
