@@ -7,7 +7,7 @@ occur; the vertex of an id is the number of marks before it. Otherwise the ids a
 import numpy as np
 
 from tcgpu import cleaning
-from tcgpu.engines.native import fetch_or, jit, popcount, run_threads, shares, threads, trailing_zeros
+from tcgpu.engines.native import fetch_or, jit, popcount, run_threads, shares, threads
 
 U64 = np.uint64
 MAX_SPAN_PER_EDGE = 64  # the table may cover this many integers for each edge: 16 bytes an edge,
@@ -106,7 +106,8 @@ def _number_marked(worker, workers, marks, before, low, ids):
         marks[U64(2 * k + 1)] = put
         rest = marks[U64(2 * k)]
         while rest:
-            ids[U64(put)] = low + 64 * k + np.int64(trailing_zeros(rest))
+            below = ~rest & (rest - U64(1))  # ones below the lowest bit of `rest`
+            ids[U64(put)] = low + 64 * k + np.int64(popcount(below))
             rest &= rest - U64(1)
             put += 1
 

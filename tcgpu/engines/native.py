@@ -240,16 +240,6 @@ def popcount(typing_context, word):
 
 
 @intrinsic
-def trailing_zeros(typing_context, word):
-    """The position of the lowest set bit of a uint64 that has one."""
-
-    def generate(context, builder, signature, args):
-        return builder.cttz(args[0], ir.Constant(ir.IntType(1), 1))
-
-    return types.uint64(types.uint64), generate
-
-
-@intrinsic
 def fetch_add(typing_context, array, index, value):
     """Add `value` to `array[index]` atomically and return the value before. Workers take tasks with it."""
     return array.dtype(array, types.intp, array.dtype), _atomic("add")
