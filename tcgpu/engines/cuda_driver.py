@@ -134,20 +134,17 @@ class Code:
 
 def fits(signature, args):
     """Whether the arguments have the types of a signature: contiguous arrays, and numbers."""
-    return _fit(_arrays(signature), args)
+    arrays = _arrays(signature)
+    return len(arrays) == len(args) and all(
+        array is None if not getattr(arg, "ndim", 0) else (arg.dtype, arg.ndim) == array and arg.flags.c_contiguous
+        for array, arg in zip(arrays, args)
+    )
 
 
 @cache
 def _arrays(signature):
     """(dtype, dimensions) of each parameter that is an array; None for a number."""
     return [(each.dtype, each.dimensions) if each.dimensions else None for each in parameters(signature)]
-
-
-def _fit(arrays, args):
-    return len(arrays) == len(args) and all(
-        array is None if not getattr(arg, "ndim", 0) else (arg.dtype, arg.ndim) == array and arg.flags.c_contiguous
-        for array, arg in zip(arrays, args)
-    )
 
 
 class Launcher:
@@ -162,10 +159,6 @@ class Launcher:
         first = ctypes.addressof(self.memory)
         self.places = (ctypes.c_void_p * len(form))(*range(first, first + self.form.size, 8))
         self.lock = threading.Lock()  # for `memory`, which the driver copies before it returns
-
-    def fits(self, args):
-        """Whether the arguments have the types that the kernel was compiled for."""
-        return _fit(self.arrays, args)
 
     def launch(self, blocks, threads, args, shared, stream):
         """Launch the kernel; DriverError if that is not possible."""

@@ -102,12 +102,9 @@ class Kernel:
     def _launcher(self, args):
         """The Launcher on this thread's device for the signature that the arguments fit."""
         known = self._launchers.setdefault(this_gpu(), {})
-        for launcher in list(known.values()):  # another thread may add one
-            if launcher.fits(args):
-                return launcher
         for signature in self.signatures:
-            if signature not in known and cuda_driver.fits(signature, args):
-                return self._compiled(signature)
+            if cuda_driver.fits(signature, args):
+                return known.get(signature) or self._compiled(signature)
         given = ", ".join(f"{arg.dtype} {arg.shape}" if hasattr(arg, "shape") else type(arg).__name__ for arg in args)
         raise TypeError(f"kernel {self.__name__} takes {' or '.join(self.signatures)}, not ({given})")
 
@@ -451,21 +448,21 @@ def elapsed_ms(work, prepare=lambda: None, *, waits=False):
 
 @dataclass(frozen=True)
 class Facts:
-    """Properties of the engine's device; sizes in bytes. The simulator has the limits of a common GPU, a T4."""
+    """Properties of the engine's device; sizes in bytes. The simulator, the default, has the limits of a T4."""
 
-    name: str
-    compute_capability: str
-    sms: int
-    threads_per_sm: int
-    shared_per_block: int
-    shared_per_sm: int
-    l2_bytes: int
     memory_bytes: int
-    clock_mhz: int
-    driver: str
-    cuda: str
     numba: str
     numba_cuda: str
+    name: str = "CUDA simulator"
+    compute_capability: str = "7.5"
+    sms: int = 1
+    threads_per_sm: int = 1024
+    shared_per_block: int = 48 << 10
+    shared_per_sm: int = 64 << 10
+    l2_bytes: int = 4 << 20
+    clock_mhz: int = 0
+    driver: str = ""
+    cuda: str = ""
 
     def asdict(self):
         return asdict(self)
@@ -481,20 +478,7 @@ def _facts(device):
     """The `Facts` of a GPU, by its number; None: of the simulator."""
     versions = {"numba": kernel_compiler.version("numba"), "numba_cuda": kernel_compiler.version("numba-cuda")}
     if device is None:
-        return Facts(
-            name="CUDA simulator",
-            compute_capability="7.5",
-            sms=1,
-            threads_per_sm=1024,
-            shared_per_block=48 << 10,
-            shared_per_sm=64 << 10,
-            l2_bytes=4 << 20,
-            memory_bytes=_main_memory(),
-            clock_mhz=0,
-            driver="",
-            cuda="",
-            **versions,
-        )
+        return Facts(_main_memory(), **versions)
     version = _cupy().cuda.runtime.runtimeGetVersion()
     return Facts(
         name=cuda_driver.device_name(device),
