@@ -391,15 +391,10 @@ def for_numba(function):
     code = compiled_tree(rewriting.visit(tree), function)
     used = {*_all_names(code), "__builtins__", "__name__", "__file__"}
     names = {name: _numbas(value) for name, value in names_of(function).items() if name in used}
-    operations = _integer_operations()
+    numba_cuda()
+    operations = importlib.import_module("tcgpu.engines.integer_operations")
     names |= {name: operations.helper(*what) for name, what in rewriting.helpers.items()} | {"__uint32": np.uint32}
     return FunctionType(code, names, function.__name__, function.__defaults__)
-
-
-@cache
-def _integer_operations():
-    numba_cuda()
-    return importlib.import_module("tcgpu.engines.integer_operations")
 
 
 @cache
