@@ -70,29 +70,24 @@ class Plan:
     device_bytes = 0
 
     def __init__(self, graph):
-        self.graph, self.total = graph, None
+        self.graph = graph
 
     def allocate(self):
         pass
 
+    reset = free = allocate
+
     def launch(self):
         self.total = count(self.graph)
 
-    def reset(self):
-        self.total = None
-
     def result(self):
         return self.total
-
-    def free(self):
-        pass
 
     def count(self):
         return count(self.graph)
 
 
-def plan(graph):
-    return Plan(graph)
+plan = Plan
 
 
 def prepare(graph, order):
