@@ -16,6 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 from tcgpu import cpu
+from tcgpu.cleaning import occurrences
 from tcgpu.engines.native import fetch_add, jit, run_threads, stoppable, stopped, threads
 
 GONE = np.int32(-(1 << 31))  # the support of an edge that an earlier round peeled
@@ -99,7 +100,7 @@ def numbers(graph):
     rest = _remaining(left, support, own.col_of, own.row_idx, own.n)
     scratch = _scratch(rest)
     while True:
-        _open_window(rest.support, np.zeros(int(rest.support.max()) + 2, np.int64), scratch.window, scratch.counters)
+        _open_window(rest.support, scratch)
         _peel_window(rest, scratch, found)
         left = np.flatnonzero(rest.support >= 0)
         support = rest.support[left]
@@ -150,8 +151,9 @@ def _remaining(left, support, first, second, n, origin=None):
     number = np.cumsum(number, dtype=np.int32) - 1
     first, second = number[first], number[second]
     wide = np.int32 if left.size < 2**31 else np.int64
-    indptr = np.zeros(int(number[-1]) + 2 if n else 1, np.int64)
-    length = np.zeros(indptr.size - 1, np.int32)
+    length = np.zeros(int(number[-1]) + 1 if n else 0, np.int32)
+    degrees = occurrences(first, length.size) + occurrences(second, length.size)
+    indptr = np.append(0, np.cumsum(degrees, dtype=np.int64))
     indices, edge = np.empty(2 * left.size, np.int32), np.empty(2 * left.size, wide)
     in_first, in_second = np.empty(left.size, np.int32), np.empty(left.size, np.int32)
     queue = np.zeros(1, np.int64)
@@ -177,6 +179,17 @@ def _scratch(rest):
     )
 
 
+def _open_window(support, scratch):
+    """List the edges of the next levels: as many levels as make up for reading all edges once a level."""
+    edges = np.bincount(support[support >= 0])  # of each level
+    levels, inside = np.cumsum(edges > 0), np.cumsum(edges)  # up to each level
+    end = np.searchsorted(levels * inside, inside[-1], side="right")
+    window = np.flatnonzero((support >= 0) & (support < end))
+    scratch.window[: window.size] = window
+    scratch.counters[:] = 0
+    scratch.counters[[LEVEL, END, LISTED]] = np.searchsorted(levels, 1), end, window.size
+
+
 def _peel_window(rest, scratch, found):
     """Peel all edges of the window; write their truss numbers to `found`."""
     workers = threads()
@@ -190,11 +203,7 @@ def _peel_window(rest, scratch, found):
 def _fill_neighbourhoods(
     worker, workers, first, second, queue, indptr, length, indices, edge, in_first, in_second
 ):  # fmt: skip
-    for e in range(first.size):
-        indptr[U64(first[U64(e)]) + U64(1)] += 1
-        indptr[U64(second[U64(e)]) + U64(1)] += 1
-    for v in range(length.size):
-        indptr[U64(v + 1)] += indptr[U64(v)]
+    """Append each edge to the neighbourhoods of both ends; `length` begins as zeros."""
     for e in range(first.size):
         if stopped(queue):
             return
@@ -206,34 +215,6 @@ def _fill_neighbourhoods(
         indices[put], edge[put] = u, e
         length[u] += 1
         length[v] += 1
-
-
-@jit
-def _open_window(support, edges, window, counters):
-    """List the edges of the next levels: as many levels as make up for reading all edges once a level.
-
-    edges: zeros, one for each level and one more; filled with the number of edges.
-    """
-    left = I64(0)
-    for e in range(support.size):
-        if support[U64(e)] >= 0:
-            edges[U64(support[U64(e)])] += 1
-            left += 1
-    lowest = 0
-    while left and not edges[lowest]:
-        lowest += 1
-    end, levels, inside = lowest, 0, I64(0)
-    while end < edges.size and (levels == 0 or (levels + 1) * (inside + edges[end]) <= left):
-        levels += edges[end] > 0
-        inside += edges[end]
-        end += 1
-    listed = 0
-    for e in range(support.size):
-        if 0 <= support[U64(e)] < end:
-            window[U64(listed)] = e
-            listed += 1
-    counters[:] = 0
-    counters[LEVEL], counters[END], counters[LISTED] = lowest, end, listed
 
 
 @jit
