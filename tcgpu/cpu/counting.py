@@ -112,20 +112,25 @@ def _within(row_idx, begin, end, low, high):
 
 
 @jit
+def _chunks(queue, col_ptr, first, last):
+    """Take chunks of the edges until none is left, yield (the column before the first one, first edge, end) of each."""
+    while True:
+        chunk = queue[1] - 1 - fetch_add(queue, 0, 1)
+        if chunk < 0:
+            return
+        at = first + chunk * queue[2]
+        yield np.searchsorted(col_ptr, at, side="right") - 2, at, min(last, at + queue[2])
+
+
+@jit
 def _short(worker, workers, col_ptr, row_idx, first, last, low, high, queue, found):
     """Compare each row of u's column behind v with LANES rows of v's column at once."""
     m = row_idx.size
     total = I64(0)
-    while True:
-        chunk = fetch_add(queue, 0, 1)
-        if chunk >= queue[1]:
-            break
-        at = first + chunk * queue[2]
-        stop = min(last, at + queue[2])
-        u = U64(np.searchsorted(col_ptr, at, side="right") - 1)
+    for u, at, stop in _chunks(queue, col_ptr, first, last):
         while at < stop:
-            u += U64(1)
-            begin, end = at, col_ptr[u]
+            u += 1
+            begin, end = at, col_ptr[U64(u + 1)]
             at = end
             last_v = min(stop, end - 1)
             if low is not None:
@@ -156,13 +161,7 @@ def _hubs(worker, workers, col_ptr, row_idx, first, last, low, high, queue, base
     words = (start.size + 62) >> 6
     first_hub_word = base >> 6
     total = I64(0)
-    while True:
-        chunk = queue[1] - 1 - fetch_add(queue, 0, 1)
-        if chunk < 0:
-            break
-        at = first + chunk * queue[2]
-        stop = min(last, at + queue[2])
-        u = np.searchsorted(col_ptr, at, side="right") - 2
+    for u, at, stop in _chunks(queue, col_ptr, first, last):
         while at < stop and not stopped(queue):
             u += 1
             begin, end = at, col_ptr[U64(u + 1)]
@@ -249,13 +248,7 @@ def _words(
     """AND the words of v's column with u's bitmap if v is in packed..packed_end - 1 (None: always); else test rows."""
     bitmap = bitmaps[worker]
     total = I64(0)
-    while True:
-        chunk = fetch_add(queue, 0, 1)
-        if chunk >= queue[1]:
-            break
-        at = first + chunk * queue[2]
-        stop = min(last, at + queue[2])
-        u = np.searchsorted(col_ptr, at, side="right") - 2
+    for u, at, stop in _chunks(queue, col_ptr, first, last):
         while at < stop and not stopped(queue):
             u += 1
             begin, end = at, col_ptr[U64(u + 1)]
