@@ -18,13 +18,12 @@ from tcgpu.cleaning import occurrences
 from tcgpu.cpu.dense import add_dense, first_dense
 from tcgpu.cpu.edges import Edges, all_edges, takes_any_v, workers_for
 from tcgpu.cpu.orders import in_order
-from tcgpu.engines.native import fetch_add, inline, jit, run_threads, shares, stoppable, stopped
+from tcgpu.engines.native import fetch_add, inline, jit, run_threads, shares, stoppable, stopped, uncounted
 
 MAX_COPIES = 4  # no more workers than this have result arrays of their own; more share one, with atomic additions
 MAX_PART_COPIES = 2  # the same in a part
 CHUNK = 128  # middle vertices that a worker takes at a time
 SPARE = 4  # counters that are never read: a mark is a row's place in v's column plus SPARE, and 0 for other rows
-RARE = 8  # a branch costs less than code without one if fewer look-ups than one in so many go the rarer way
 MAX_ROWS = 1 << 24  # triangles in an array of `list_triangles`
 
 I64 = np.int64
@@ -237,6 +236,14 @@ def _unmark(row_idx, begin, end, marks):
         marks[U64(row_idx[U64(k)])] = 0
 
 
+@inline
+def _add(found, index, value, shared):
+    if shared is None:
+        found[U64(index)] += value
+    elif value:
+        fetch_add(found, index, value)
+
+
 @jit
 def _tally_vertices(
     worker, workers, col_ptr, row_idx, col_of, first_edge, start, lists, v_low, queue, all_marks, all_counters,
@@ -244,19 +251,16 @@ def _tally_vertices(
 ):  # fmt: skip
     """Add its triangles to every vertex: those of u list by list, those of v in a sum, those of w in its counter.
 
-    If most look-ups of the chunk before found a row, or most did not, the kernel branches on what it finds. Else it
-    counts without a branch, which could not be predicted: rows that are not found go to the SPARE counters.
-    shared: None if every worker has an array of its own; then atomic additions are not compiled.
+    Rows that are not found go to the SPARE counters. shared: None if every worker has an array of its own; then atomic
+    additions are not compiled.
     """
-    marks, counters, found = all_marks[worker], all_counters[worker], all_found[worker if shared is None else 0]
+    marks, counters = all_marks[worker], all_counters[worker]
+    found = uncounted(all_found[worker if shared is None else 0])
     middles = start.size - 1
-    lookups, hits = I64(0), I64(0)  # of the chunk before
     while True:
         chunk = queue[1] - 1 - fetch_add(queue, 0, 1)
         if chunk < 0:
             break
-        predictable = min(hits, lookups - hits) * RARE <= lookups
-        lookups, hits = I64(0), I64(0)
         for v in range(chunk * CHUNK, min(middles, (chunk + 1) * CHUNK)):
             if stopped(queue):
                 return
@@ -268,38 +272,20 @@ def _tally_vertices(
             for q in range(start[U64(v)], start[U64(v + 1)]):
                 first, last = I64(lists[U64(q), 0]), I64(lists[U64(q), 1])
                 closed = np.int32(0)
-                if predictable:
-                    for k in range(first, last):
-                        place = marks[U64(row_idx[U64(k)])]
-                        if place:
-                            counters[U64(place)] += np.int32(1)
-                            closed += np.int32(1)
-                else:
-                    for k in range(first, last):
-                        place = marks[U64(row_idx[U64(k)])]
-                        hit = np.int32(place > 0)
-                        counters[U64(place | np.int32(k) & np.int32(3) & (hit - np.int32(1)))] += np.int32(1)
-                        closed += hit
-                lookups += last - first
+                for k in range(first, last):  # without a branch, which could not be predicted
+                    place = marks[U64(row_idx[U64(k)])]
+                    hit = np.int32(place > 0)
+                    counters[U64(place | np.int32(k) & np.int32(3) & (hit - np.int32(1)))] += np.int32(1)
+                    closed += hit
                 if closed:
                     u = I64(col_of[U64(first - 1 if first_edge is None else first - 1 - first_edge)])
-                    if shared is None:
-                        found[U64(u)] += I64(closed)
-                    else:
-                        fetch_add(found, u, I64(closed))
+                    _add(found, u, I64(closed), shared)
                     total += I64(closed)
-            hits += total
-            if shared is None:
-                found[U64(v_low + v)] += total
-            elif total:
-                fetch_add(found, v_low + v, total)
+            _add(found, v_low + v, total, shared)
             for k in range(begin, end):
                 counted = counters[U64(k - begin + SPARE)]
                 counters[U64(k - begin + SPARE)] = 0
-                if shared is None:
-                    found[U64(row_idx[U64(k)])] += I64(counted)
-                elif counted:
-                    fetch_add(found, I64(row_idx[U64(k)]), I64(counted))
+                _add(found, I64(row_idx[U64(k)]), I64(counted), shared)
             _unmark(row_idx, begin, end, marks)
 
 
@@ -309,9 +295,10 @@ def _tally_edges(
 ):  # fmt: skip
     """Add its triangles to every edge: (u, w) one by one, (u, v) list by list, (v, w) in its counter.
 
-    shared: None if every worker has an array of its own; then nothing is atomic, and no look-up needs a branch.
+    shared: as in `_tally_vertices`.
     """
-    marks, counters, found = all_marks[worker], all_counters[worker], all_found[worker if shared is None else 0]
+    marks, counters = all_marks[worker], all_counters[worker]
+    found = uncounted(all_found[worker if shared is None else 0])
     middles = start.size - 1
     while True:
         chunk = queue[1] - 1 - fetch_add(queue, 0, 1)
@@ -329,26 +316,16 @@ def _tally_edges(
                 closed = np.int32(0)
                 for k in range(first, I64(lists[U64(q), 1])):
                     place = marks[U64(row_idx[U64(k)])]
-                    if shared is None:
+                    if shared is None or place:  # no branch where additions are not atomic
                         hit = np.int32(place > 0)
                         counters[U64(place)] += np.int32(1)
-                        found[U64(k)] += hit
+                        _add(found, k, hit, shared)
                         closed += hit
-                    elif place:
-                        closed += np.int32(1)
-                        counters[U64(place)] += np.int32(1)
-                        fetch_add(found, k, np.int32(1))
-                if shared is None:
-                    found[U64(first - 1)] += closed
-                elif closed:
-                    fetch_add(found, first - 1, closed)
+                _add(found, first - 1, closed, shared)
             for k in range(begin, end):
                 counted = counters[U64(k - begin + SPARE)]
                 counters[U64(k - begin + SPARE)] = 0
-                if shared is None:
-                    found[U64(k)] += counted
-                elif counted:
-                    fetch_add(found, k, counted)
+                _add(found, k, counted, shared)
             _unmark(row_idx, begin, end, marks)
 
 
