@@ -1,8 +1,5 @@
 """Turn raw edges into the clean, sorted columns of the strictly lower triangular matrix L, on all cores.
 
-    clean_columns(u, v, n)             from edges in any direction, with loops and duplicates
-    renumber(col_ptr, row_idx, rank)   from the columns of the same graph under another numbering
-
 Memory traffic dominates, so there are two scattered passes over memory in all, whatever the size of the graph: each
 edge becomes a 64-bit key (column, row, direction); the keys are partitioned by column into buckets that fit a core's
 cache; each bucket is sorted there, freed of duplicates, and copied to its place.
@@ -66,27 +63,11 @@ def clean_columns(u, v, n, rank=None):
     return Columns(col_ptr, row_idx, loops, u.size - loops - row_idx.size - reversed_pairs, reversed_pairs)
 
 
-def renumber(col_ptr, row_idx, rank):
-    """The columns of the same graph in which vertex v has the number `rank[v]`, a permutation (int32)."""
-    return clean_columns(row_idx, column_of_each(col_ptr, row_idx.size), rank.size, rank)[:2]
-
-
 def column_of_each(col_ptr, m):
     """The column of each of the m nonzeros (int32)."""
     col_of = np.empty(m, np.int32)
     run_threads(_column_of_each, col_ptr, col_of, workers=shares(m))
     return col_of
-
-
-def select_edges(col_ptr, row_idx, keep):
-    """The columns that hold only the nonzeros that `keep` marks, a bool for each."""
-    kept = np.flatnonzero(keep)
-    return np.searchsorted(kept, col_ptr), row_idx[kept]
-
-
-def degrees(col_ptr, row_idx):
-    """The number of neighbours of each vertex: the length of its column and of its row of L."""
-    return np.diff(col_ptr) + occurrences(row_idx, col_ptr.size - 1)
 
 
 def occurrences(values, n):

@@ -143,14 +143,15 @@ def data_path(*parts: str) -> Path:
 def published(table: str) -> list[dict]:
     """The rows of data/published/<table>.csv. Values are int, float or str, or None for an empty field."""
     with data_path("published", f"{table}.csv").open(newline="", encoding="utf-8") as file:
-        return [{key: _parsed(text) for key, text in row.items()} for row in csv.DictReader(file)]
+        return [{key: parsed(text) if text else None for key, text in row.items()} for row in csv.DictReader(file)]
 
 
-def _parsed(text):
+def parsed(text: str) -> int | float | str:
+    """The number that a text is, or the text."""
     for kind in int, float:
         with contextlib.suppress(ValueError):
             return kind(text)
-    return text or None
+    return text
 
 
 # Entries of the catalogue

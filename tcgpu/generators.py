@@ -11,6 +11,7 @@ is the call that made it. No size is too small: a graph without room for edges h
 
 import functools
 import inspect
+import math
 import os
 from collections.abc import Callable
 
@@ -28,7 +29,6 @@ LARGEST = {"seed": 2**63 - 1, "scale": 30, "a": 1, "b": 1, "c": 1, "a + b + c": 
 EDGE_BYTES, VERTEX_BYTES = 32, 24  # memory for each while a Graph is made
 
 GENERATORS: dict[str, Callable[..., Graph]] = {}  # by name
-_EDGES: dict[str, Callable[..., tuple[np.ndarray, np.ndarray, int]]] = {}  # what draws their edges
 
 
 def _generator(draw):
@@ -48,8 +48,8 @@ def _generator(draw):
         call = ", ".join(f"{name}={value}" for name, value in given.items())
         return Graph.from_edges(*raw(*args, **knobs), name=f"{draw.__name__}({call})")
 
-    generate.__signature__ = signature
-    GENERATORS[draw.__name__], _EDGES[draw.__name__] = generate, raw
+    generate.__signature__, generate.edges = signature, raw
+    GENERATORS[draw.__name__] = generate
     return generate
 
 
@@ -70,7 +70,7 @@ def edges(name: str, *args, **knobs) -> tuple[np.ndarray, np.ndarray, int]:
     """
     if name not in GENERATORS:
         raise GraphError(unknown("generator", name, GENERATORS))
-    return _EDGES[name](*args, **knobs)
+    return GENERATORS[name].edges(*args, **knobs)
 
 
 # Classes of graphs that the papers use
@@ -140,7 +140,6 @@ def delaunay(n: int, numbering: str = "multiscale", *, seed: int = 0):
 @_generator
 def mesh(rows: int, cols: int, *, seed: int = 0):
     """A flat mesh: a grid, numbered by rows, whose cells have one diagonal each: 2 (rows - 1) (cols - 1) triangles."""
-    _check_fits(rows * cols, 7 * rows * cols)
     return *_grid_edges((rows, cols), (0, 1), (1, 0), (1, 1)), rows * cols
 
 
@@ -155,7 +154,6 @@ def mesh3d(planes: int, rows: int, cols: int, nonzeros_per_column: float = 7.39,
         or random edges left out, until there are so many (or all diagonals). 7.39 is that of the matrix `auto`.
     """
     sizes, n, random = (planes, rows, cols), planes * rows * cols, _Random(seed)
-    _check_fits(n, 7 * n)
     u, v = _grid_edges(sizes, (0, 0, 1), (0, 1, 0), (1, 0, 0), (0, 1, 1), (1, 0, 1), (1, 1, 0), (1, 1, 1))
     wanted = round(nonzeros_per_column * n)
     if wanted < u.size:
@@ -178,7 +176,6 @@ def road(rows: int, cols: int, kept: float = 0.8, bends: float = 0, *, seed: int
         The mean number of vertices of degree 2 along a road, geometrically distributed. With 7 there are 13 times as
         many vertices and 1.05 nonzeros per column, as in great-britain_osm.
     """
-    _check_fits(rows * cols, 7 * rows * cols)
     n, random = rows * cols, _Random(seed)
     _check_fits(n + 2.2 * n * bends, 2.2 * n * (1 + bends))
     roads = []
@@ -292,14 +289,12 @@ def empty(n: int, *, seed: int = 0):
 @_generator
 def path(n: int, *, seed: int = 0):
     """Vertices in a row."""
-    _check_fits(n, 7 * n)
     return *_grid_edges((n,), (1,)), n
 
 
 @_generator
 def cycle(n: int, *, seed: int = 0):
     """Vertices in a circle, from three on; fewer are a path."""
-    _check_fits(n, 7 * n)
     u, v = _grid_edges((n,), (1,))
     return (np.append(u, np.int32(n - 1)), np.append(v, np.int32(0)), n) if n > 2 else (u, v, n)
 
@@ -307,7 +302,7 @@ def cycle(n: int, *, seed: int = 0):
 @_generator
 def star(n: int, *, seed: int = 0):
     """Vertex 0 linked to the n - 1 others."""
-    _check_fits(n, 7 * n)
+    _check_fits(n, n)
     leaves = np.arange(1, n, dtype=np.int32)
     return np.zeros_like(leaves), leaves, n
 
@@ -333,7 +328,6 @@ def complete_bipartite(left: int, right: int, *, seed: int = 0):
 @_generator
 def grid(rows: int, cols: int, *, seed: int = 0):
     """A square grid, numbered by rows: no triangle."""
-    _check_fits(rows * cols, 7 * rows * cols)
     return *_grid_edges((rows, cols), (0, 1), (1, 0)), rows * cols
 
 
@@ -368,7 +362,9 @@ class _Random:
 
 def _grid_edges(sizes, *steps):
     """The edges of a grid that lead one of the `steps` further: 1 forwards and -1 backwards along an axis."""
-    number = np.arange(np.prod(sizes, dtype=np.int64), dtype=np.int32).reshape(sizes)
+    n = math.prod(sizes)
+    _check_fits(n, 7 * n)
+    number = np.arange(n, dtype=np.int32).reshape(sizes)
     u, v = [], []
     for step in steps:
         u.append(number[tuple(slice(max(0, -by), max(0, size - max(0, by))) for size, by in zip(sizes, step))].ravel())

@@ -243,8 +243,8 @@ class Graph:
 
     @cached_property
     def degrees(self) -> np.ndarray:
-        """The number of neighbours of each vertex."""
-        return cleaning.degrees(self.col_ptr, self.row_idx)
+        """The number of neighbours of each vertex: the length of its column and of its row of L."""
+        return self.column_lengths + cleaning.occurrences(self.row_idx, self.n)
 
     @property
     def column_lengths(self) -> np.ndarray:
@@ -331,8 +331,9 @@ class Graph:
         keep = np.ascontiguousarray(unmasked(keep, "keep"), bool)
         if keep.shape != (self.m,):
             raise GraphError(f"there is a mark for each of {self.m:,} edges, not an array of {keep.shape}")
-        columns = cleaning.select_edges(self.col_ptr, self.row_idx, keep)
-        return type(self)(*columns, labels=self.labels, name=self.name, validate=False)
+        kept = np.flatnonzero(keep)
+        col_ptr = np.searchsorted(kept, self.col_ptr)
+        return type(self)(col_ptr, self.row_idx[kept], labels=self.labels, name=self.name, validate=False)
 
     def lower(self) -> Any:
         """L as a SciPy CSC array of ones."""
@@ -392,7 +393,8 @@ class Graph:
         return np.random.default_rng(seed).permutation(self.n).astype(np.int32)
 
     def _renumbered(self, rank, order):
-        col_ptr, row_idx = cleaning.renumber(self.col_ptr, self.row_idx, rank)
+        columns = cleaning.column_of_each(self.col_ptr, self.m)  # not self.col_of, which is kept
+        col_ptr, row_idx, *_ = cleaning.clean_columns(self.row_idx, columns, self.n, rank)
         moved = type(self)(col_ptr, row_idx, labels=self.labels, name=self.name, order=order,
                            cleaned=self.cleaned, validate=False)  # fmt: skip
         moved.rank = rank

@@ -10,7 +10,7 @@ import json
 import re
 from pathlib import Path
 
-from tcgpu.datasets import data_path
+from tcgpu.datasets import data_path, parsed
 from tcgpu.formats.files import replacing
 from tcgpu.registry import METHODS
 
@@ -42,7 +42,7 @@ class Rows(list):
     def read_csv(cls, path):
         """Read what `write_csv` wrote, numbers as numbers."""
         with Path(path).open(newline="") as file:
-            return cls({key: _parsed(text) for key, text in row.items()} for row in csv.DictReader(file))
+            return cls({key: parsed(text) for key, text in row.items()} for row in csv.DictReader(file))
 
     def table(self):
         """The shown columns as text: a list of lists of strings, the first one the heading."""
@@ -128,15 +128,6 @@ def edge_times(rows, method, columns=None, *, order="natural", key="kernel_ms"):
 
 def _date(rows):
     return rows[0]["date"]
-
-
-def _parsed(text):
-    for kind in (int, float):
-        try:
-            return kind(text)
-        except ValueError:
-            pass
-    return text
 
 
 def _short(value):
