@@ -114,7 +114,7 @@ def test_a_fit_finds_the_constants_that_choose_best():
 
 def test_a_fit_stays_with_the_paper_where_nothing_speaks_against_it():
     rows = timed(10**6, 3 * 10**6, 40, thread=9, warp=1, shared=5, **{"global": 5})
-    assert calibration.fit(rows) == bitmap_auto.PAPER
+    assert calibration.fit(rows) == bitmap_auto.METHOD.knobs
 
 
 def test_what_was_not_timed_is_not_chosen():
@@ -124,7 +124,7 @@ def test_what_was_not_timed_is_not_chosen():
 
 
 def test_regions_show_each_graph_once_as_its_fastest_kernel():
-    knobs = bitmap_auto.PAPER
+    knobs = bitmap_auto.METHOD.knobs
     small, large = charts.draw_regions(calibration.choices(RECORD), **knobs).axes
     assert small.get_title() == "fewer than 131,072 vertices" and large.get_title() == "at least 131,072 vertices"
     shown = [{line.get_label(): line.get_xydata() for line in panel.lines} for panel in (small, large)]

@@ -1,17 +1,13 @@
-"""`bitmap_auto`: which of the four bitmap kernels a graph is for, by Bisson & Fatica's Algorithm 5.
+"""`bitmap_auto`: the bitmap kernel that Bisson & Fatica's Algorithm 5 chooses for a graph.
 
-A thread a column where no column is longer than `longest_thread`; else a warp where the mean is below `mean_warp`; else
-a block, with its bitmap in shared memory below `vertices_shared` vertices, in global memory from there on. The knobs'
+A thread per column if no column is longer than `longest_thread`; else a warp if the mean is below `mean_warp`; else a
+block, with its bitmap in shared memory below `vertices_shared` vertices, in global memory from there on. The knobs'
 defaults are the paper's constants, found on a Titan X.
 """
 
 from tcgpu.declarations import Knob, Method
 from tcgpu.kernels.bisson_fatica import bitmap_block_global, bitmap_block_shared, bitmap_thread, bitmap_warp
-from tcgpu.kernels.device_graph import prepare
-
-__all__ = ["plan", "prepare", "support_plan"]
-
-PAPER = {"longest_thread": 12, "mean_warp": 8.0, "vertices_shared": 128 << 10}
+from tcgpu.kernels.device_graph import prepare as prepare
 
 METHOD = Method(
     name="bitmap_auto",
@@ -19,11 +15,14 @@ METHOD = Method(
     summary="one of these four, by the mean and the longest column and the number of vertices",
     module=__name__,
     declared=(
-        Knob("longest_thread", PAPER["longest_thread"], "longest column that bitmap_thread is for"),
-        Knob("mean_warp", PAPER["mean_warp"], "mean column up to which it is bitmap_warp", real=True),
-        Knob("vertices_shared", PAPER["vertices_shared"], "vertices up to which bits lie in shared memory"),
+        Knob("longest_thread", 12, "longest column that bitmap_thread is for"),
+        Knob("mean_warp", 8.0, "mean column up to which it is bitmap_warp", real=True),
+        Knob("vertices_shared", 128 << 10, "vertices up to which bits lie in shared memory"),
     ),
 )
+MODULES = {
+    module.METHOD.name: module for module in (bitmap_thread, bitmap_warp, bitmap_block_shared, bitmap_block_global)
+}
 
 
 def choice(vertices, edges, longest, *, longest_thread=12, mean_warp=8.0, vertices_shared=128 << 10):
@@ -36,22 +35,11 @@ def choice(vertices, edges, longest, *, longest_thread=12, mean_warp=8.0, vertic
 
 
 @METHOD.planner
-def plan(graph, *, longest_thread, mean_warp, vertices_shared):
+def plan(graph, *, vertices_shared, **constants):
     fits = min(vertices_shared, bitmap_block_shared.most_vertices() + 1)
-    return chosen(graph, longest_thread, mean_warp, fits).plan(graph)
+    return MODULES[choice(graph.n, graph.m, graph.max_column, vertices_shared=fits, **constants)].plan(graph)
 
 
 @METHOD.planner
-def support_plan(graph, *, longest_thread, mean_warp, vertices_shared):
-    """Each edge's triangles by the one of the four that the paper's heuristic takes for them, too."""
-    return chosen(graph, longest_thread, mean_warp, vertices_shared).support_plan(graph)
-
-
-def chosen(graph, longest_thread, mean_warp, vertices_shared):
-    """The one of FOUR that a graph is for."""
-    knobs = {"longest_thread": longest_thread, "mean_warp": mean_warp, "vertices_shared": vertices_shared}
-    name = choice(graph.n, graph.m, graph.max_column, **knobs)
-    return {module.__name__.rpartition(".")[2]: module for module in FOUR}[name]
-
-
-FOUR = (bitmap_thread, bitmap_warp, bitmap_block_shared, bitmap_block_global)
+def support_plan(graph, **constants):
+    return MODULES[choice(graph.n, graph.m, graph.max_column, **constants)].support_plan(graph)

@@ -1,8 +1,8 @@
-"""`bitmap_block_global`: a block owns a column, written down as bits in global memory (Bisson & Fatica's, for any n).
+"""`bitmap_block_global`: a block per column, stored as bits in global memory (Bisson & Fatica's, for any n).
 
 Contract: the same sum as `naive`. Works like `bitmap_block_shared`, with a bitmap of n bits a block in global memory
-and its fold in shared memory (see `bits`). There are as many blocks as the device runs at a time and has memory for,
-down to one, and they cycle over the columns. Nothing is refused but a graph that does not fit with a single bitmap.
+and its fold in shared memory (see `bits`). As many blocks run as the device runs at a time and has memory for. A graph
+that does not fit the device with a single bitmap is refused.
 """
 
 import numpy as np
@@ -18,17 +18,15 @@ from tcgpu.kernels.device.bits import (
     Bitmap,
     batch_of,
     bitmaps_that_fit,
+    bounds_and_batch_bytes,
     check_shared,
     count_by_block,
     fold_bits_of,
     fold_knob,
-    lists_and_task_bytes,
     with_queue,
 )
 from tcgpu.kernels.device.reduction import BYTES_PER_THREAD, add_block_to
-from tcgpu.kernels.device_graph import prepare
-
-__all__ = ["plan", "prepare", "support_plan"]
+from tcgpu.kernels.device_graph import prepare as prepare
 
 ARRAYS = "int64[::1], int32[::1], {}[::1], uint32, uint32, uint32, uint32, uint32, int64[::1], int64[::1]"
 
@@ -62,7 +60,7 @@ def plan(graph, *, threads, blocks, lanes, fold, word):
     check_positions(graph, "bitmap_block_global")
     lanes = min(lanes, threads)
     fold_bits = fold_bits_of(fold, graph.n)
-    shared = max(lists_and_task_bytes(threads) + (fold_bits >> 3), threads * BYTES_PER_THREAD)
+    shared = max(bounds_and_batch_bytes(threads) + (fold_bits >> 3), threads * BYTES_PER_THREAD)
     check_shared("bitmap_block_global", f"fold={fold}", shared)
     words = -(-graph.n // word)
     if blocks is None:
@@ -81,5 +79,4 @@ def plan(graph, *, threads, blocks, lanes, fold, word):
 
 
 def support_plan(graph):
-    """Each edge's triangles by the same division of labour: see `tcgpu.kernels.bisson_fatica.support`."""
     return support.plan(graph, "block_global")

@@ -1,9 +1,9 @@
-"""`bitmap_block_shared`: a block owns a column, written down as bits in shared memory (Bisson & Fatica's, for small n).
+"""`bitmap_block_shared`: a block per column, stored as bits in shared memory (Bisson & Fatica's, for small n).
 
-Contract: the same sum as `naive`. A block's bitmap has n bits and lies in its shared memory, as much of that as the
-device gives a block; a graph of more vertices is refused. The block takes columns off a queue, long ones first. It sets
-a column's bits, then takes its rows in chunks of one a thread: each thread fetches where its row's column begins and
-ends, and then these columns are looked up, short ones by `lanes` threads each, long ones by the whole block.
+Contract: the same sum as `naive`. A block's bitmap has n bits in its shared memory; a graph of more vertices than fit
+is refused. The block takes columns from a queue, long ones first. It sets a column's bits, then takes its rows in
+chunks of one a thread: each thread fetches where its row's column begins and ends, and then these columns are looked
+up, short ones by `lanes` threads each, long ones by the whole block.
 """
 
 import numpy as np
@@ -18,15 +18,12 @@ from tcgpu.kernels.device.bits import (
     LONG_LIST,
     Bitmap,
     batch_of,
+    bounds_and_batch_bytes,
     count_by_block,
-    lists_and_task_bytes,
     with_queue,
 )
 from tcgpu.kernels.device.reduction import BYTES_PER_THREAD, add_block_to
-from tcgpu.kernels.device_graph import prepare
-
-__all__ = ["plan", "prepare", "support_plan"]
-
+from tcgpu.kernels.device_graph import prepare as prepare
 
 METHOD = Method(
     name="bitmap_block_shared",
@@ -50,13 +47,13 @@ def bitmap_block_shared_kernel(col_ptr, row_idx, lanes, batch, long_list, queue,
 
 
 def shared_bytes(n, threads):
-    """What a block takes for a graph of n vertices."""
-    return max(lists_and_task_bytes(threads) + 4 * -(-n // 32), threads * BYTES_PER_THREAD)
+    """Shared memory of a block for a graph of n vertices."""
+    return max(bounds_and_batch_bytes(threads) + 4 * -(-n // 32), threads * BYTES_PER_THREAD)
 
 
 def most_vertices(threads=256):
     """How many vertices a graph may have on this device."""
-    return 8 * (runtime.facts().shared_per_block - lists_and_task_bytes(threads)) // 32 * 32
+    return 8 * (runtime.facts().shared_per_block - bounds_and_batch_bytes(threads)) // 32 * 32
 
 
 @METHOD.planner
@@ -84,5 +81,4 @@ def plan(graph, *, threads, blocks, lanes):
 
 
 def support_plan(graph):
-    """Each edge's triangles by the same division of labour: see `tcgpu.kernels.bisson_fatica.support`."""
     return support.plan(graph, "block_shared")

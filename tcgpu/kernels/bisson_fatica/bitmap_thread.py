@@ -1,10 +1,10 @@
-"""`bitmap_thread`: a thread owns a column and holds it in registers (Bisson & Fatica's kernel for short rows).
+"""`bitmap_thread`: a thread per column, which it holds in registers (Bisson & Fatica's kernel for short rows).
 
-Contract: the same sum as `naive`. A thread reads a column of at most 12 rows into twelve registers and then compares
-each row of each column i, for every i in its own, with all twelve: no bitmap, no barrier, no memory but what is read.
-Twelve is where their kernel for edge support ran out of the registers that leave every thread its place on an SM.
+Contract: the same sum as `naive`. A thread reads a column of at most 12 rows into twelve registers. Then it compares
+each row of each column i, for every row i of its own, with all twelve: no bitmap, no barrier. With more than twelve
+registers their kernel for edge support ran fewer threads on an SM.
 
-Longer columns are counted too, slowly: the thread searches its column in memory for each row. Hubs belong elsewhere.
+Longer columns are counted too, slowly: the thread searches its column in memory for each row.
 """
 
 from tcgpu.declarations import Method, blocks_knob, threads_knob
@@ -12,12 +12,11 @@ from tcgpu.engines.runtime import cuda, int32, int64, kernel
 from tcgpu.kernels import Plan, Step, enough_blocks, simulated
 from tcgpu.kernels.bisson_fatica import support
 from tcgpu.kernels.device.reduction import BYTES_PER_THREAD, add_block_to
-from tcgpu.kernels.device_graph import prepare
-
-__all__ = ["plan", "prepare", "support_plan"]
+from tcgpu.kernels.device.search import first_from
+from tcgpu.kernels.device_graph import prepare as prepare
 
 REGISTERS = 12
-NOBODY = -1
+NO_ROW = -1
 
 
 METHOD = Method(
@@ -31,8 +30,8 @@ METHOD = Method(
 
 @cuda.jit(device=True)
 def nth(row_idx, p, end):
-    """Row p of a column that ends at `end`; NOBODY past it."""
-    return row_idx[p] if p < end else int32(NOBODY)
+    """Row p of a column that ends at `end`; NO_ROW past it."""
+    return row_idx[p] if p < end else int32(NO_ROW)
 
 
 @cuda.jit(device=True)
@@ -58,18 +57,6 @@ def hits_in_registers(row_idx, begin, end, col_ptr):
 
 
 @cuda.jit(device=True)
-def first_not_below(row_idx, low, high, row):
-    """Where in the ascending row_idx[low:high] the first row not below `row` is; `high` if there is none."""
-    while low < high:
-        middle = (low + high) >> 1
-        if row_idx[middle] < row:
-            low = middle + 1
-        else:
-            high = middle
-    return low
-
-
-@cuda.jit(device=True)
 def hits_by_search(row_idx, begin, end, col_ptr):
     """`hits_in_registers` for a column of any length."""
     last, hits = row_idx[end - 1], int64(0)
@@ -81,7 +68,7 @@ def hits_by_search(row_idx, begin, end, col_ptr):
             row = row_idx[q]
             if row > last:
                 break
-            low = first_not_below(row_idx, low, end - 1, row)  # both ascend: what lies before is done with
+            low = first_from(row_idx, low, end - 1, row)  # both ascend: what is before `low` was compared
             hits += row_idx[low] == row
             q += 1
         e += 1
@@ -116,5 +103,4 @@ def plan(graph, *, threads, blocks):
 
 
 def support_plan(graph):
-    """Each edge's triangles by the same division of labour: see `tcgpu.kernels.bisson_fatica.support`."""
     return support.plan(graph, "thread")

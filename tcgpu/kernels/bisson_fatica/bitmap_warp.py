@@ -1,12 +1,12 @@
-"""`bitmap_warp`: a warp owns a column, written down as bits in global memory (Bisson & Fatica's for middling rows).
+"""`bitmap_warp`: a warp per column, stored as bits in global memory (Bisson & Fatica's, for rows of medium length).
 
 Contract: the same sum as `naive`. Every warp has a bitmap of n bits, all 0, and a fold of it in shared memory (see
-`bits`). It cycles over the columns: sets the bits of one, looks up the rows of all columns that it names, `lanes`
-threads side by side on each, and clears what it set. Its lanes wait for each other only, never for the block. A column
-too short for a triangle is stepped over.
+`bits`). For each of its columns it sets the column's bits, looks up the rows of all columns that the column names,
+`lanes` neighbouring threads on each, and clears the bits. Its lanes wait for each other, never for the block. Columns
+too short for a triangle are skipped.
 
-As many warps run as the device runs at a time and has memory for; where not even a block's warps have room, the block
-gets fewer of them, down to one. A block may end in a part of a warp, which works like any other.
+As many warps run as the device runs at a time and has memory for; if there is no memory for the warps of one block,
+the block has fewer, down to one. The last warp of a block may have fewer than 32 lanes.
 """
 
 from tcgpu.declarations import Knob, Method, blocks_knob, threads_knob
@@ -14,25 +14,23 @@ from tcgpu.engines.runtime import cuda, int64, kernel, uint32
 from tcgpu.kernels import Plan, Step, check_positions, enough_blocks, simulated
 from tcgpu.kernels.bisson_fatica import support
 from tcgpu.kernels.device.bits import (
+    BOUNDS_BYTES,
     WORD_KNOB,
     WORDS,
     Bitmap,
     bitmaps_that_fit,
-    bring_list,
     check_shared,
     clear_row,
     fold_bits_of,
     fold_knob,
     hits,
-    lists_bytes,
+    load_bounds,
     set_row,
 )
 from tcgpu.kernels.device.columns import column_bounds
 from tcgpu.kernels.device.reduction import BYTES_PER_THREAD, add_block_to
 from tcgpu.kernels.device.warp import WARP
-from tcgpu.kernels.device_graph import prepare
-
-__all__ = ["plan", "prepare", "support_plan"]
+from tcgpu.kernels.device_graph import prepare as prepare
 
 ARRAYS = "int64[::1], int32[::1], {}[::1], uint32, uint32, uint32, int64[::1]"
 
@@ -54,10 +52,10 @@ METHOD = Method(
 
 @kernel(f"void({ARRAYS.format('uint32')})", f"void({ARRAYS.format('int64')})")
 def bitmap_warp_kernel(col_ptr, row_idx, bits, shift, fold_bits, lanes, total):
-    near = cuda.shared.array(0, uint32)  # for every warp: two words a lane for `bring_list`, then its fold
+    near = cuda.shared.array(0, uint32)  # for every warp: two words a lane for `load_bounds`, then its fold
     thread, lane = cuda.threadIdx.x, cuda.threadIdx.x & 31
     width = min(WARP, cuda.blockDim.x - (thread - lane))  # the last warp of an odd block has fewer lanes
-    everyone = uint32((1 << int64(width)) - 1)
+    all_lanes = uint32((1 << int64(width)) - 1)
     per_block = cuda.blockDim.x + WARP - 1 >> 5
     warp, warps = cuda.blockIdx.x * per_block + (thread >> 5), cuda.gridDim.x * per_block
     words = fold_bits >> 5
@@ -66,7 +64,7 @@ def bitmap_warp_kernel(col_ptr, row_idx, bits, shift, fold_bits, lanes, total):
     while word < words:
         near[at + word] = 0
         word += width
-    cuda.syncwarp(everyone)
+    cuda.syncwarp(all_lanes)
     lanes = min(lanes, width)
     group, groups, place = lane // lanes, width // lanes, lane % lanes
     begin_bits = int64(warp) * (bits.size // int64(warps))
@@ -81,20 +79,20 @@ def bitmap_warp_kernel(col_ptr, row_idx, bits, shift, fold_bits, lanes, total):
                 p += width
             last, chunk = row_idx[end - 1], begin
             while chunk < end:
-                bring_list(col_ptr, row_idx, chunk + lane, end, near, at - 2 * WARP + 2 * lane)
-                cuda.syncwarp(everyone)
+                load_bounds(col_ptr, row_idx, chunk + lane, end, near, at - 2 * WARP + 2 * lane)
+                cuda.syncwarp(all_lanes)
                 t, size = group, min(width, end - chunk)
-                while t < size and group < groups:  # lanes are left over where `lanes` does not divide the warp
+                while t < size and group < groups:  # lanes are left over if `lanes` does not divide the warp
                     q, q_end = near[at - 2 * WARP + 2 * t], near[at - 2 * WARP + 2 * t + 1]
                     count += hits(bitmap, row_idx, q + place, q_end, lanes, last, True)
                     t += groups
-                cuda.syncwarp(everyone)
+                cuda.syncwarp(all_lanes)
                 chunk += width
             p = begin + lane
             while p < end:
                 clear_row(bitmap, row_idx[p], True)
                 p += width
-            cuda.syncwarp(everyone)
+            cuda.syncwarp(all_lanes)
         j += warps
     add_block_to(total, count)
 
@@ -107,7 +105,7 @@ def plan(graph, *, threads, blocks, lanes, fold, word):
     fold_bits = fold_bits_of(fold, graph.n)
     words = -(-graph.n // word)
     warps = -(-threads // WARP)
-    shared = max(warps * (lists_bytes(WARP) + fold_bits // 8), threads * BYTES_PER_THREAD)
+    shared = max(warps * (BOUNDS_BYTES * WARP + fold_bits // 8), threads * BYTES_PER_THREAD)
     check_shared("bitmap_warp", f"fold={fold} for {warps} warps", shared)
     if blocks is None:
         blocks = bitmap_warp_kernel.blocks_at_a_time(threads, shared)
@@ -127,5 +125,4 @@ def plan(graph, *, threads, blocks, lanes, fold, word):
 
 
 def support_plan(graph):
-    """Each edge's triangles by the same division of labour: see `tcgpu.kernels.bisson_fatica.support`."""
     return support.plan(graph, "warp")

@@ -1,16 +1,15 @@
-"""Rows of bits that the threads of a warp or block share, and how many of them a device has room for.
+"""Bitmaps of columns, as in Bisson & Fatica's kernels, shared by the threads of a warp or block.
 
-The bitmaps of Bisson & Fatica. Bit r of a bitmap says whether its column has row r. Setting is atomic, for threads set
-bits of one word at the same time; looking up is not, for nobody sets then. At the end only the words that were set are
-cleared, so that a column costs its length and not n.
+Bit r of a bitmap says whether the column has row r. Bits are set atomically, since threads set bits of the same word;
+no thread reads them meanwhile. At the end only the words that were set are cleared, so a column costs its length and
+not n.
 
-Their rows are the neighbours of lower number, our columns those of higher number: the mirror image. Call vertex v
-n - 1 - v, and one becomes the other. Whichever way, each vertex v is looked through once for each of its neighbours on
-one side, and is as long as it has neighbours on the other: the sum over all v of in(v) * out(v) look-ups either way.
-What the mirror does change is who has the long bitmap: a hub with a small number has a long column, and a short row.
+Their rows are the neighbours of lower number, our columns those of higher number: vertex v there is vertex n - 1 - v
+here. Either way the look-ups are the sum over all v of in(v) * out(v). What differs is which vertices have a long
+bitmap: a hub with a small number has a long column, and a short row.
 
-A bitmap in global memory has a `fold` in shared memory: 2^k bits, bit b for all rows that are b modulo 2^k. Where the
-fold has a 0, so has the bitmap, and nearly all look-ups end there, close by.
+A bitmap in global memory has a `fold` in shared memory: 2^k bits, bit b for all rows that are b modulo 2^k. If a bit of
+the fold is 0, so are those of the bitmap, and nearly all look-ups end there.
 """
 
 from typing import NamedTuple
@@ -28,8 +27,8 @@ from tcgpu.kernels.device.columns import column_bounds
 class Bitmap(NamedTuple):
     """A column as bits: that of `row` is in words[begin + (row >> shift)].
 
-    Close by, in shared memory, are 32-bit words from near[at] on: the whole bitmap if it is not `folded`, else its fold
-    of mask + 1 bits.
+    In shared memory are 32-bit words from near[at] on: the whole bitmap if it is not `folded`, else its fold of
+    mask + 1 bits.
     """
 
     near: np.ndarray
@@ -52,7 +51,7 @@ def set_row(bitmap, row, folded):
 
 @cuda.jit(device=True)
 def clear_row(bitmap, row, folded):
-    """Clear the word that has the bit of a row."""
+    """Clear the words that have the bit of a row."""
     if folded:
         bitmap.words[bitmap.begin + (row >> bitmap.shift)] = 0
     bitmap.near[bitmap.at + ((uint32(row) & bitmap.mask) >> 5)] = 0
@@ -67,10 +66,10 @@ def near_bit(bitmap, row):
 
 @cuda.jit(device=True)
 def folded_bit(bitmap, row):
-    """The bit of a row in the bitmap itself, looked up where the fold has it.
+    """The bit of a row in the bitmap, if the fold's bit is set.
 
-    Every lane loads a word, those whose fold says no the first one of all: 32 lanes rarely agree, and without a branch
-    several of these loads can be under way.
+    Lanes whose fold's bit is 0 load the first word: 32 lanes rarely agree, and without a branch several loads can be
+    in flight.
     """
     maybe = near_bit(bitmap, row)
     word = uint32(row) >> uint32(bitmap.shift) if maybe else uint32(0)
@@ -84,9 +83,9 @@ def bit_of(bitmap, row, folded):
 
 @cuda.jit(device=True)
 def hits(bitmap, row_idx, q, q_end, step, last, folded):
-    """How many of the rows row_idx[q:q_end:step], as far as they go up to `last`, are set.
+    """How many of the ascending rows row_idx[q:q_end:step] up to `last` are set; positions are uint32.
 
-    The rows ascend. Four loads are under way at a time; positions are uint32.
+    Four loads are in flight at a time.
     """
     three, found = 3 * step, uint32(0)
     while q < q_end and q_end - q > three:
@@ -107,11 +106,12 @@ def hits(bitmap, row_idx, q, q_end, step, last, folded):
     return found
 
 
-# ------------------------------------------------------------------------------------------- rows, a block at a time
+# ------------------------------------------------------------------------------------------------ a column per block
 
-LONG_ROW = 512  # rows of at least this length go first, so that no block is left with one at the end
-LONG_LIST = 4  # times the threads of a block: the whole block looks up a list longer than that
-BATCH = 4  # as many rows a block takes off the queue at a time, or fewer, so that there are some for every block
+LONG_COLUMN = 512  # columns of at least this length go first, so that no block begins one at the end
+LONG_LIST = 4  # times the threads of a block: the whole block looks up a column longer than that
+BATCH = 4  # columns that a block takes from the queue at a time, at most
+BOUNDS_BYTES = 8  # of shared memory for a thread, for `load_bounds`
 
 
 @kernel("void(int64[::1])")
@@ -121,24 +121,24 @@ def restart(queue):
 
 @cuda.jit(device=True)
 def belongs(length, sweep):
-    """Whether a row is looked at in a sweep: those without a triangle in neither, long ones in the first."""
-    return length > 1 and (length >= LONG_ROW) == (sweep == 0)
+    """Whether a column is taken in a sweep: long ones in the first; those too short for a triangle in neither."""
+    return length > 1 and (length >= LONG_COLUMN) == (sweep == 0)
 
 
 @cuda.jit(device=True)
-def bring_list(col_ptr, row_idx, e, end, near, at):
-    """Write into near[at] and near[at + 1] where the column that nonzero e names begins and ends; not past `end`."""
+def load_bounds(col_ptr, row_idx, e, end, near, at):
+    """Write where column i of nonzero e = (i, j) begins and ends into near[at] and near[at + 1]; not from `end` on."""
     if e < end:
         i = row_idx[e]
         near[at], near[at + 1] = column_bounds(col_ptr, i)
 
 
 @cuda.jit(device=True)
-def hits_of_chunk(bitmap, row_idx, size, team, long_list, last, folded):
-    """A block looks up the lists that `bring_list` wrote, one a thread; how many rows this thread finds.
+def chunk_hits(bitmap, row_idx, size, team, long_list, last, folded):
+    """How many rows this thread finds of the `size` columns whose bounds `load_bounds` wrote.
 
-    Short lists are looked up by `lanes` threads each, long ones by the whole block. team: (group, lane, groups, lanes),
-    which of how many groups this thread is in, and which of its lanes it is.
+    Short columns are looked up by `lanes` threads each, long ones by the whole block. team: (group, lane, groups,
+    lanes) of this thread.
     """
     near, thread, threads, count = bitmap.near, cuda.threadIdx.x, cuda.blockDim.x, uint32(0)
     group, lane, groups, lanes = team
@@ -159,14 +159,14 @@ def hits_of_chunk(bitmap, row_idx, size, team, long_list, last, folded):
 
 @cuda.jit(device=True)
 def count_by_block(col_ptr, row_idx, bitmap, words, lanes, batch, long_list, queue, folded):
-    """A block takes batches of columns off a queue, sets the bits of each column, and looks up the columns it names.
+    """The number of triangles that this thread finds; the block takes batches of columns j from a queue.
 
-    First the batches of long columns, then those of the others. In shared memory there are two words a thread for
-    `bring_list`, the next batch, then the `words` words of bits. Returns what this thread finds.
+    It sets the bits of column j, then looks up all columns i of its nonzeros (i, j). Long columns j are taken first. In
+    shared memory are two words a thread for `load_bounds`, the next batch, and `words` words of bits.
     """
     near, thread, threads = bitmap.near, cuda.threadIdx.x, cuda.blockDim.x
     next_task, n, count = 2 * threads, uint32(col_ptr.size - 1), int64(0)
-    team = thread // lanes, thread % lanes, threads // lanes, lanes  # divided once: it takes longer than a short column
+    team = thread // lanes, thread % lanes, threads // lanes, lanes  # a division takes longer than a short column
     word = thread
     while word < words:
         near[bitmap.at + word] = 0
@@ -189,9 +189,9 @@ def count_by_block(col_ptr, row_idx, bitmap, words, lanes, batch, long_list, que
                     p += threads
                 last, chunk = row_idx[end - 1], begin
                 while chunk < end:
-                    bring_list(col_ptr, row_idx, chunk + thread, end, near, 2 * thread)
+                    load_bounds(col_ptr, row_idx, chunk + thread, end, near, 2 * thread)
                     cuda.syncthreads()
-                    count += hits_of_chunk(bitmap, row_idx, min(threads, end - chunk), team, long_list, last, folded)
+                    count += chunk_hits(bitmap, row_idx, min(threads, end - chunk), team, long_list, last, folded)
                     cuda.syncthreads()
                     chunk += threads
                 p = begin + thread
@@ -206,32 +206,27 @@ def count_by_block(col_ptr, row_idx, bitmap, words, lanes, batch, long_list, que
 
 
 def batch_of(graph, blocks):
-    """How many rows a block takes off the queue at a time."""
+    """How many columns a block takes from the queue at a time, such that there are some for every block."""
     return max(1, min(BATCH, graph.n // (4 * blocks)))
 
 
 def with_queue(step):
-    """The launches of a kernel whose blocks take rows off the array `queue`, which starts at 0 each time."""
+    """The launches of a kernel whose blocks take columns from the array `queue`, which each time starts at 0."""
     return [Step(restart, 1, 1, ("queue",)), step]
 
 
-def lists_bytes(threads):
-    """Of shared memory, for what `bring_list` writes, a list a thread."""
-    return 8 * threads
+def bounds_and_batch_bytes(threads):
+    """Shared memory of a block in front of its bits."""
+    return BOUNDS_BYTES * threads + 4
 
 
-def lists_and_task_bytes(threads):
-    """The same, and the number of the next batch that the block takes."""
-    return lists_bytes(threads) + 4
-
-
-# ----------------------------------------------------------------------------------------------- what there is room for
+# -------------------------------------------------------------------------------------------------- memory and knobs
 
 
 def bitmaps_that_fit(method, graph, wanted, bitmap_bytes):
-    """How many bitmaps, up to `wanted`, the device has room for beside the graph; GraphError if there is not one.
+    """How many bitmaps, up to `wanted`, fit the device beside the graph; GraphError if none does.
 
-    A sixteenth of what is free is left alone: allocations are rounded up, and memory has gaps.
+    A sixteenth of the free memory stays free: allocations are rounded up, and memory has gaps.
     """
     free = runtime.memory_free()
     columns = 0 if hasattr(graph.col_ptr, "__cuda_array_interface__") else graph.nbytes
@@ -240,7 +235,7 @@ def bitmaps_that_fit(method, graph, wanted, bitmap_bytes):
     if room < 0 or fitting < 1:
         raise GraphError(
             f"{method} needs {columns + bitmap_bytes:,} bytes on the device, for the graph and one bitmap; it has "
-            f"{free:,} free, a sixteenth of which is left alone: take another method, or count the graph in parts"
+            f"{free:,} free, a sixteenth of which stays free: take another method, or count the graph in parts"
         )
     return fitting
 
@@ -253,16 +248,15 @@ def check_shared(method, what, wanted):
     return wanted
 
 
-WORDS = {32: np.uint32, 64: np.int64}  # the type of a word; NumPy shifts no unsigned 64 bits by a signed number
+WORDS = {32: np.uint32, 64: np.int64}  # the type of a word; NumPy does not shift uint64 by a signed number
 
 
 def fold_bits_of(fold, n):
-    """How many bits a fold of up to 2^fold has in a graph of n vertices: no more than it takes to have one for each."""
+    """The bits of a fold: 2^fold, or fewer if n vertices need fewer."""
     return 1 << min(fold, max(5, (n - 1).bit_length()))
 
 
 def fold_knob(default):
-    """The knob `fold`."""
     return Knob("fold", default, "2^fold bits of a fold in shared memory", 5, 20)
 
 
