@@ -38,24 +38,24 @@ def adaptive(builder, *, near=12, hubs=6, heavy=4, crowd=4, short=3, words=2, wo
         yield from getattr(kernels, kernel)(v, table(k))
 
 
-def and_bits(builder, title, table, j, own, labels, window, word, beginning, others):
-    """The frames of a warp that has column j's row of bits, and ANDs those of other columns with it.
+def and_bits(builder, kernel, table, j, own, window, word, beginning, others):
+    """The frames of a warp that has a row of bits with the rows `own` of column j, and ANDs those of others with it.
 
-    own: the rows that are bits; labels: of the two rows of bits at first; window: the first row that has a bit, and how
-    many have. others: (i, label, rows of column i, caption, look-ups) for each other column.
+    window: the first row that has a bit, and how many have. others: (i, its rows, how much is ANDed, look-ups).
     """
 
-    def panels(label=labels[1], rows=(), common=(), written=True):
+    def panels(i="i", rows=(), common=(), written=True):
         yield table
-        yield bits(labels[0], own, *window, word, REGISTERS, written=written)
-        yield bits(label, rows, *window, word, GLOBAL)
+        yield bits(f"column {j}'s row of bits", own, *window, word, REGISTERS, written=written)
+        yield bits(f"column {i}'s row of bits", rows, *window, word, GLOBAL)
         yield bits("AND", common, *window, word, REGISTERS, hits=common)
 
+    title = f"{kernel}, column {j}"
     yield builder.frame(title, beginning, panels(), looked=[j], there=own)
-    for i, label, rows, caption, lookups in others:
+    for i, rows, how, lookups in others:
         common = [row for row in rows if row in own]
-        caption += f" Bits that are left: {listed(common)}."
-        yield builder.frame(title, caption, panels(label, rows, common, written=False), nonzero=(i, j), there=own,
+        caption = f"Column {i}'s row of bits, {how}, AND column {j}'s. Bits that are left: {listed(common)}."
+        yield builder.frame(title, caption, panels(i, rows, common, written=False), nonzero=(i, j), there=own,
                             found=[(j, i, k) for k in common], lookups=lookups)  # fmt: skip
 
 
@@ -81,19 +81,15 @@ class OtherOrder:
 
     def local(self, j, table):
         """The words of column j's row of bits AND those of each column i in it."""
-        own, word = self.columns[j], self.word
-        reach = counted(self.words(j, own), "word")
-        others = []
+        own, word, others = self.columns[j], self.word, []
         for i in own:
-            shift, over = i // word - j // word, self.words(i, own)  # words that both rows of bits have
-            rows = [row for row in self.columns[i] if row < i // word * word + self.size]
-            caption = f"Column {i}'s row of bits, {counted(over, 'word')} of it, over column {j}'s: word AND word."
-            others.append((i, f"column {i}'s row of bits, shifted by {shift * word}", rows, caption, over))
-        return and_bits(
-            self.builder, f"local_kernel, column {j}", table, j, own,
-            (f"column {j}'s row of bits", "column i's row of bits"), (j // word * word, self.size), word,
-            f"A warp takes column {j}, which is local: all its rows lie within {reach}, a word a lane.", others,
-        )  # fmt: skip
+            begin, over = i // word * word, self.words(i, own)  # words that both rows of bits have
+            rows = [row for row in self.columns[i] if row < begin + self.size]
+            others.append((i, rows, f"{counted(over, 'word')} of it, shifted by {begin - j // word * word} bits", over))
+        reach = counted(self.words(j, own), "word")
+        beginning = f"A warp takes column {j}, which is local: all its rows lie within {reach}, a word a lane."
+        window = j // word * word, self.size
+        return and_bits(self.builder, "local_kernel", table, j, own, window, word, beginning, others)
 
     def merge(self, j, table):
         """All nonzeros of column j, each merged by a thread of its own."""
@@ -113,7 +109,7 @@ class ByDegree:
         self.quads = [["pad"] * (-len(rows) % QUAD) + rows for rows in self.near_rows]  # padded at the front
         heavy = [len(quads) // QUAD > heavy // QUAD for quads in self.quads]
         self.in_edges = [[] for _ in range(n)]  # of i: (j, the quads of column j that have its near rows after i)
-        for i, j in zip(*(end.tolist() for end in builder.graph.edges())):
+        for i, j in builder.ends:
             after = sum(row > i for row in self.near_rows[j])
             begin = (len(self.quads[j]) - after) // QUAD * QUAD if i >= self.first_near else 0
             if self.quads[j][begin:] and not (i >= self.first_hub and heavy[j]):
@@ -145,29 +141,19 @@ class ByDegree:
     def hub(self, j, table):
         """Heavy column j: its hubs as bits; for each hub i in it, hub i's row of bits AND these."""
         own = [row for row in self.columns[j] if row >= self.first_hub]
-        others = [
-            (i, f"hub {i}'s row of bits", self.columns[i],
-             f"Hub {i}: its row of bits AND column {j}'s, all hubs at once.", 1)
-            for i in own
-        ]  # fmt: skip
-        return and_bits(
-            self.builder, f"hub_kernel, column {j}", table, j, own, (f"column {j}'s hubs", "a hub's row of bits"),
-            (self.first_hub, self.hubs), self.word,
-            f"A warp takes column {j}, which is heavy: {counted(len(self.near_rows[j]), 'near row')}. Its hubs become "
-            f"bits: {listed(own)}.", others,
-        )  # fmt: skip
+        beginning = f"A warp takes column {j}, which is heavy: {counted(len(self.near_rows[j]), 'near row')}. "
+        beginning += f"Its hubs become bits: {listed(own)}."
+        others = [(i, self.columns[i], "all hubs at once", 1) for i in own]
+        window = self.first_hub, self.hubs
+        return and_bits(self.builder, "hub_kernel", table, j, own, window, self.word, beginning, others)
 
     def crowd(self, i, table):
         """As `window`, with bytes in place of bits."""
-        why = ": there are many look-ups, and reading a byte takes fewer instructions than a bit"
-        return self.look_up_quads(i, table, "crowd", "byte", why, 0)
+        return self.window(i, table, "crowd", "byte", 0)
 
-    def window(self, i, table):
+    def window(self, i, table, kernel="window", unit="bit", word=None):
         """Vertex i: its near rows as bits, in which what follows i in each column j that has row i is looked up."""
-        return self.look_up_quads(i, table, "window", "bit", "", self.word)
-
-    def look_up_quads(self, i, table, kernel, unit, why, word):
-        near, in_edges = self.near_rows[i], self.in_edges[i]
+        near, in_edges, word = self.near_rows[i], self.in_edges[i], self.word if word is None else word
         room, title = max(map(len, self.quads)), f"{kernel}_kernel, vertex {i}"
 
         def panels(label="column j", quads=(), at=0, keys=()):
@@ -180,8 +166,10 @@ class ByDegree:
 
         beginning = (
             f"A block takes vertex {i} with its {counted(len(in_edges), 'in-edge')}. The near rows of column {i}, "
-            f"{listed(near)}, become {unit}s{why}. Then the rows after {i} of the columns with row {i} are looked up."
+            f"{listed(near)}, become {unit}s. Then the rows after {i} of the columns with row {i} are looked up."
         )
+        if unit == "byte":
+            beginning += " There are many look-ups, and reading a byte takes fewer instructions than a bit."
         yield self.builder.frame(title, beginning, panels(), looked=[i], there=near)
         for j, quads in in_edges:
             for at in range(0, len(quads), QUAD):
@@ -231,7 +219,7 @@ class ByDegree:
 def merge_each(builder, kernel, nonzeros, table, below=None):
     """Merge for each of these nonzeros, by a thread of its own, the rows below this one."""
     for e in nonzeros:
-        i, j = builder.ends(e)
+        i, j = builder.ends[e]
         yield from merge(builder, f"{kernel}, nonzero ({i}, {j})", f"A thread takes nonzero ({i}, {j}).", e,
                          front=(table,), below=below)  # fmt: skip
 

@@ -40,7 +40,7 @@ def bitmap_thread(builder, nonzeros, *, registers=12):
 
 def by_column(builder, nonzeros, frames, *settings):
     """The frames of each column that has some of these nonzeros."""
-    for j, edges in groupby(nonzeros, lambda e: builder.ends(e)[1]):
+    for j, edges in groupby(nonzeros, lambda e: builder.ends[e][1]):
         yield from frames(builder, j, edges, *settings)
 
 
@@ -85,7 +85,7 @@ def bit_steps(builder, j, edges, owner, memory, lanes, word, fold, loads):
     yield whole(caption, look="looked")
     folded = {row % fold for row in own} if fold else ()
     for e in edges:
-        (i, _), hits = builder.ends(e), set()
+        (i, _), hits = builder.ends[e], set()
         others = builder.rows(i)
         if not others:
             yield look_up(builder, title, i, j, NOTHING.format(i), panels(i))
@@ -149,7 +149,7 @@ def register_steps(builder, j, edges, registers):
         )
     yield builder.frame(title, caption, panels(looked=range(len(own))), looked=[j], there=own)
     for e in edges:
-        (i, _), hits, low = builder.ends(e), set(), e + 1 - begin
+        (i, _), hits, low = builder.ends[e], set(), e + 1 - begin
         if i == own[-1]:
             continue  # nothing follows
         if not builder.span(i):

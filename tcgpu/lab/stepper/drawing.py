@@ -5,8 +5,6 @@ what is not needed, as in `tcgpu.figures`; dark is what was found. The colours d
 who cannot tell them apart.
 """
 
-import textwrap
-
 import numpy as np
 from matplotlib.collections import LineCollection, PatchCollection, PolyCollection
 from matplotlib.patches import Circle, FancyBboxPatch, Rectangle
@@ -27,7 +25,7 @@ VERTEX_STYLE = STYLE | {None: STYLE["there"], "there": (BLUE, BLUE, "white", 1.0
 LEGEND = {"there": "stored", "looked": "looked at", "miss": "not found", "hit": "triangle", "done": "done"}
 
 # inches, all that follows
-WIDTH, HEIGHT, CAPTION = 10.4, 5.4, 0.75
+WIDTH, HEIGHT = 10.4, 5.4
 MARGIN = 0.25
 CORNER = 0.4, 0.65  # of the graph
 RIGHT = 4.0, 0.15, WIDTH - 0.2, 4.75  # x, y, x_end, y_end of the panels
@@ -45,24 +43,21 @@ LEGIBLE = 4.5  # points: the least size of letters
 VERTICES = ((16, 400, 11), (40, 200, 8.5), (10**9, 110, 6))  # up to so many of them: size of a dot, of its letters
 
 
-def draw(frame: Frame, *, caption: bool = True) -> Picture:
-    """The frame as a Picture, with or without its caption."""
-    picture = Picture(figsize=(WIDTH, HEIGHT + CAPTION * caption))
+def draw(frame: Frame) -> Picture:
+    """The frame as a Picture, without its caption."""
+    picture = Picture(figsize=(WIDTH, HEIGHT))
     ax = inch_axes(picture)
     draw_title(ax, frame)
     draw_graph(ax, frame)
     draw_legend(ax)
     draw_panels(picture, frame)
-    if caption:
-        write(ax, MARGIN, 0, textwrap.fill(frame.caption, 118), 11, ha="left", va="top", linespacing=1.4)
     return picture
 
 
 def inch_axes(picture, x=0.0, y=0.0, scale=1.0):
     """Axes over the whole picture with the origin at (x, y), whose unit is an inch times `scale`."""
     ax = picture.add_axes((0, 0, 1, 1))
-    below = picture.get_figheight() - HEIGHT
-    ax.set(xlim=(-x / scale, (WIDTH - x) / scale), ylim=((-below - y) / scale, (HEIGHT - y) / scale))
+    ax.set(xlim=(-x / scale, (WIDTH - x) / scale), ylim=(-y / scale, (HEIGHT - y) / scale))
     ax.set_axis_off()
     return ax
 

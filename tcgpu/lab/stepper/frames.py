@@ -119,6 +119,7 @@ class FrameBuilder:
         self.scene, self.graph = scene, scene.graph
         self.triangles, self.lookups = [], 0
         self.col_ptr, self.row_idx = self.graph.col_ptr.tolist(), self.graph.row_idx.tolist()
+        self.ends = list(zip(self.row_idx, self.graph.col_of.tolist()))  # row and column of each nonzero
 
     def frame(self, title, caption, panels, *, nonzero=(), looked=(), there=(), edges=(), found=(), lookups=0):
         """The next frame; triangles `found` in this step and its look-ups are added to the totals.
@@ -138,10 +139,6 @@ class FrameBuilder:
             caption += f" {'A triangle' if len(found) == 1 else f'{len(found)} triangles'}: {each}."
         return Frame(self.scene, title, caption, tuple(panels), tuple(self.triangles), len(found), self.lookups,
                      vertices, tuple(edges))  # fmt: skip
-
-    def ends(self, e):
-        """Row and column of nonzero e."""
-        return self.row_idx[e], int(self.graph.col_of[e])
 
     def span(self, v, below=None):
         """The positions of column v in `row_idx`, or of its rows below this one."""

@@ -63,8 +63,7 @@ def chunk_steps(builder, chunks, c, name, skip):
     """One chunk: its bits, and its combinations. Its vertices are numbered 0, 1, ... from its first level on."""
     v, first, largest = chunks.vertices(c).tolist(), int(chunks.first[c]), int(chunks.size.max())
     numbers, title = range(len(v)), f"chunk of {name}"
-    edges = set(zip(*(ends.tolist() for ends in builder.graph.edges())))
-    bits = {(p, q) for p, q in combinations(numbers, 2) if (max(v[p], v[q]), min(v[p], v[q])) in edges}
+    bits = {(p, q) for p, q in combinations(numbers, 2) if (max(v[p], v[q]), min(v[p], v[q])) in builder.ends}
 
     def matrix(looks):
         lines = [[looks.get((p, q), "empty") if p < q else "" for q in numbers] for p in numbers]

@@ -9,7 +9,7 @@ from tcgpu.lab.stepper.frames import SHARED, Lower, RowIdx, counted, listed
 def naive(builder, nonzeros):
     """A thread per nonzero: two pointers along two columns. The threads are shown one after the other."""
     for e in nonzeros:
-        i, j = builder.ends(e)
+        i, j = builder.ends[e]
         question = f"Thread {e} takes nonzero ({i}, {j}): which rows do columns {j} and {i} share?"
         yield from merge(builder, f"thread {e}, nonzero ({i}, {j})", question, e)
 
@@ -30,7 +30,7 @@ def column_block(builder, nonzeros, *, columns=3, threads=4, tile=32):
 
 def merge_tile(builder, nonzeros, group, rows, tile, threads, room):
     """A block copies part of the rows of its columns to its tile, then merges what is in the tile."""
-    col_ptr, owner = builder.col_ptr, builder.graph.col_of.tolist()
+    col_ptr, owner = builder.col_ptr, [j for _, j in builder.ends]
     merged = range(col_ptr[owner[tile.start]], tile.stop)  # the nonzeros that use this tile
     if not set(merged).intersection(nonzeros):
         return
@@ -51,7 +51,7 @@ def merge_tile(builder, nonzeros, group, rows, tile, threads, room):
     yield builder.frame(f"block of {name}", caption, (copied, nothing, RowIdx(group, tile), Lower(group)), looked=group)
     for k, e in enumerate(merged):
         if e in nonzeros:
-            (i, j), thread = builder.ends(e), k % threads
+            (i, j), thread = builder.ends[e], k % threads
             steps = search_steps(col_ptr, group.start, group.stop, e)
             caption = (
                 f"Thread {thread} takes nonzero {e} and finds its column, {j}, in {counted(steps, 'step')} of binary "
@@ -77,7 +77,7 @@ def merge(builder, title, beginning, e, *, tile=None, group=None, front=(), belo
     tile, group: arguments of the panel with the rows of column j, and the columns in it, where it is not that column.
     front: panels that are shown above, in place of L. below: only rows below this one are merged.
     """
-    (i, j), row_idx = builder.ends(e), builder.row_idx
+    (i, j), row_idx = builder.ends[e], builder.row_idx
     rows = "" if below is None else "'s far rows"
     tile = tile or {"label": f"column {j}{rows}, merged from after row {i} on", "span": builder.span(j, below)}
     of_j = range(max(e + 1, tile["span"].start), min(builder.col_ptr[j + 1], tile["span"].stop))

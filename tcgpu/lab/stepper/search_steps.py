@@ -27,7 +27,7 @@ def warp_search(builder, nonzeros, *, lanes=4, cached=True):
 
 def search(builder, e, owner, lanes, cached):
     """The searches for nonzero e = (i, j): each of `keys`, the shorter list of rows, in `rows`, the longer one."""
-    i, j = builder.ends(e)
+    i, j = builder.ends[e]
     after = f"column {j} after row {i}", range(e + 1, builder.col_ptr[j + 1])
     whole = f"column {i}", builder.span(i)
     (short, key_span), (long, span) = (whole, after) if len(whole[1]) < len(after[1]) else (after, whole)
@@ -43,7 +43,7 @@ def search(builder, e, owner, lanes, cached):
 
         reached: positions of highlighted rows; read: of those that are read from global memory.
         """
-        room, label = builder.graph.max_column, short
+        label = short
         marks, here = dict.fromkeys(now, "▲"), dict.fromkeys(at, "")
         if lanes > 1:
             label = f"{short}, and which lane looks a row up"
@@ -53,7 +53,7 @@ def search(builder, e, owner, lanes, cached):
             builder.cells(label, keys, done=range(now.start), looked=now, marks=marks,
                           hit=[k for k in positions(keys, hits) if k < now.stop]),
             builder.cells(f"{long}, and the search tree over it", rows, looked=reached, hit=positions(rows, hits),
-                          tree=Tree(levels, here, cached_levels, deepest_tree(room, lanes))),
+                          tree=Tree(levels, here, cached_levels, (builder.graph.max_column - 1).bit_length())),
             RowIdx((j, i), [span.start + k for k in read]),
         )  # fmt: skip
         return builder.frame(f"{owner}, nonzero ({i}, {j})", caption, panels, nonzero=(i, j), **more)
@@ -116,20 +116,15 @@ def search_tree(rows, parts=1):
     is past all rows.
     """
     part = -(-rows // parts)
-    steps, begins, apart = [], [0], parts
-    while apart > 1:
-        apart //= 2
-        steps.append([min((t + apart) * part, rows) for t in begins])
-        begins = [t + more for t in begins for more in (0, apart)]
-    ends, left = [min(t * part, rows - part) for t in begins], part
+    among_parts = [part * parts >> step for step in range(1, parts.bit_length())]
+    inside, left = [], part
     while left > 1:
-        half = left >> 1
-        steps.append([end + half for end in ends])
-        ends = [end + more for end in ends for more in (0, half)]
-        left -= half
+        inside.append(left >> 1)
+        left -= left >> 1
+    steps, ends = [], [0]
+    for halves in (among_parts, inside):
+        ends = [min(end, rows - part) for end in ends]  # so that the last part is as long as the others
+        for half in halves:
+            steps.append([min(end + half, rows) for end in ends])
+            ends = [end + more for end in ends for more in (0, half)]
     return steps, ends
-
-
-def deepest_tree(rows, lanes):
-    """The most steps of a search among at most `rows` rows, with or without cached rows."""
-    return max(len(search_tree(length, parts)[0]) for length in range(1, rows + 1) for parts in {1, min(lanes, length)})

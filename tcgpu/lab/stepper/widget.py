@@ -111,7 +111,7 @@ class Stepper(widgets.VBox):
         )  # fmt: skip
 
     def _drawn(self, number):
-        return figures.png(draw(self.frames[number], caption=False), dpi=DPI)
+        return figures.png(draw(self.frames[number]), dpi=DPI)
 
     def __repr__(self):
         last = self.frames[-1]
