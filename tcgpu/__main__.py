@@ -7,6 +7,7 @@ prints, and an entry in `_parser`. Nothing heavy is imported before a command ru
 
 import argparse
 import inspect
+import json
 import logging
 import os
 import sys
@@ -16,8 +17,8 @@ from contextlib import contextmanager
 from dataclasses import asdict
 
 import tcgpu
+from tcgpu.progress import underway
 from tcgpu.suggest import did_you_mean, unknown
-from tcgpu.terminal import print_json, print_table, progress
 
 PICTURES = (".png", ".svg", ".pdf")
 FORMATS = "mtx, edges, metis, npz or folder (default: by the file's name)"
@@ -302,6 +303,23 @@ def trace(arguments):
 
 
 # ------------------------------------------------------------------------------------------------- reading and writing
+
+
+def print_json(value):
+    print(json.dumps(value))
+
+
+def print_table(rows, right=()):
+    """Print columns as wide as their widest entry; those whose indices are in `right` are aligned right."""
+    widths = [max(map(len, column)) for column in zip(*rows)]
+    sides = [str.rjust if k in right else str.ljust for k in range(len(widths))]
+    for row in rows:
+        print("  ".join(side(cell, width) for side, cell, width in zip(sides, row, widths)).rstrip())
+
+
+def progress(arguments, what):
+    """Show progress on stderr, at a terminal or with --progress."""
+    return underway(True if arguments.progress else None, what)
 
 
 def _read(arguments):

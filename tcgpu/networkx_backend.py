@@ -8,15 +8,15 @@ NetworkX; `can_run` says why.
 
 import inspect
 from collections import Counter
-from functools import cache, cached_property
+from functools import cached_property
 from numbers import Integral
 
 import networkx as nx
 import numpy as np
 
 from tcgpu import api
-from tcgpu.api import k_truss
 from tcgpu.graph import Graph
+from tcgpu.networkx_info import FUNCTIONS
 
 MIN_EDGES = 1_000  # NetworkX takes milliseconds for fewer edges (and nodes)
 MIN_SHARE = 1 / 50  # for a smaller share of the nodes, their neighbourhoods are less work than the graph
@@ -194,21 +194,17 @@ class Backend:
     def k_truss(G, k):
         if G.graph.cleaned.loops and G.source is not None:
             return nx.k_truss(G.source, k, backend="networkx")  # for NetworkX's error message
-        found = k_truss(G.graph, max(k, 2))
+        found = api.k_truss(G.graph, max(k, 2))
         return BackendGraph(found) if G.source is None else _copied_part(G.source, found.to_networkx())
 
 
 backend = Backend()
-
-
-@cache
-def _signature(name):
-    return inspect.signature(getattr(Backend, name))
+_SIGNATURES = {name: inspect.signature(getattr(Backend, name)) for name in FUNCTIONS}
 
 
 def _arguments(name, args, kwargs):
     """The arguments of a call by their names; TypeError if they do not fit."""
-    return _signature(name).bind(*args, **kwargs).arguments
+    return _SIGNATURES[name].bind(*args, **kwargs).arguments
 
 
 def _unsupported(graph):

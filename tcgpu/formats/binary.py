@@ -21,7 +21,7 @@ from types import SimpleNamespace
 import numpy as np
 
 from tcgpu.errors import FormatError, GraphError
-from tcgpu.formats.files import changed, map_file, open_decompressed, open_plain
+from tcgpu.formats.files import changed, compression, contents, map_file, open_plain
 from tcgpu.formats.vertices import check_count, check_memory
 from tcgpu.graph import Graph
 
@@ -173,7 +173,7 @@ def _from_scipy_arrays(arrays, path, n):
 
 def _read_archive(path):
     """The arrays of tcgpu or SciPy in an archive, by name."""
-    with open_decompressed(path) as file:
+    with io.BytesIO(contents(path)) if compression(path) else open_plain(path) as file:
         size = file.seek(0, os.SEEK_END)
         try:
             with zipfile.ZipFile(file) as archive:

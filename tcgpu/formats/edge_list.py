@@ -162,7 +162,7 @@ def _column_names(line):
     if not splits:
         return None, 0
     # a comma may be part of a name between tabs: a split that gives two ends is right, else the first one
-    names, delimiter = next((split for split in splits if _pairs(split[0])), splits[0])
+    names, delimiter = next((split for split in splits if _pairs(_short(split[0]))), splits[0])
     named = any(names) and all(name == "" or name[0].isalpha() or name[0] == "_" for name in names[:2])
     return (names, delimiter) if named else (None, 0)
 
@@ -178,20 +178,20 @@ def _split(line, delimiter):
     return [cell.strip().strip("'") for cell in cells]
 
 
-def _pairs(names):
+def _pairs(short):
     """Which of END_NAMES are among these names of columns."""
-    short = set(map(_short, names))
-    return [pair for pair in END_NAMES if short.issuperset(pair)]
+    return [pair for pair in END_NAMES if set(short).issuperset(pair)]
 
 
-def _short(name):
-    """The name of a column as in END_NAMES."""
-    return _SUFFIX.sub("", re.sub(r"[\W_]", "", name.casefold()), count=1)
+def _short(names):
+    """The names of columns as in END_NAMES."""
+    return [_SUFFIX.sub("", re.sub(r"[\W_]", "", name.casefold()), count=1) for name in names]
 
 
 def _find_ends(text, at, head, names, delimiter):
     """Set the columns of an edge's two ends by their names; an error if there are none or too many."""
-    short, pairs = [_short(name) for name in names], _pairs(names)
+    short = _short(names)
+    pairs = _pairs(short)
     shown = "a line of column names"
     if len(pairs) > 1 or any(short.count(name) > 1 for pair in pairs for name in pair):
         raise text.error(

@@ -7,7 +7,6 @@ if the file is truncated, the system ends the process (SIGBUS). To replace such 
 
 import bz2
 import gzip
-import io
 import lzma
 import mmap
 import os
@@ -53,11 +52,6 @@ def contents(path):
         except _CORRUPT as error:
             problem = f"not a whole {ending} file: {error}" if ending else f"cannot be read: {_reason(error)}"
             raise FormatError(f"{path}: {problem}") from None
-
-
-def open_decompressed(path):
-    """The decompressed content of a file, to read and seek in."""
-    return io.BytesIO(contents(path)) if compression(path) else open_plain(path)
 
 
 def open_plain(path):
