@@ -36,7 +36,7 @@ import numpy as np
 FIBERS = Path(__file__).with_name("fibers.c")
 # a compiler whose own checks do not take a jump from stack to stack for an error
 COMPILER = ("cc", "-O2", "-shared", "-fPIC", "-U_FORTIFY_SOURCE")
-CAPABILITY = 9, 0  # the GPU that numba-cuda is told of
+CAPABILITY = 9, 0  # the GPU that numba-cuda compiles for
 ENTRY = "entry"
 DYNAMIC, MOST_DYNAMIC = "dynamic_shared", 227 << 10  # bytes, as on a large GPU
 
@@ -45,11 +45,11 @@ LARGE = {"sms": 2, "threads_per_sm": 2048, "shared_per_block": MOST_DYNAMIC, "sh
 
 
 class KernelFault(RuntimeError):
-    """A kernel did what no kernel may."""
+    """A kernel did something that is undefined or not allowed on a GPU."""
 
 
 def missing():
-    """Why there is no `Processor` on this machine; None if there is one."""
+    """The reason why this machine cannot compile kernels for its processor; None if it can."""
     if not shutil.which(COMPILER[0]):
         return "no C compiler here: the package gcc brings one"
     if importlib.util.find_spec("numba_cuda") is None:
@@ -71,7 +71,7 @@ class Built(NamedTuple):
 
 
 class Processor:
-    """This machine's, as something that launches kernels; what it compiles lies in a folder."""
+    """Launches kernels compiled for this machine's processor; `folder` holds the compiled code."""
 
     def __init__(self, folder):
         self.folder, self.seed = Path(folder), 0
@@ -91,7 +91,7 @@ class Processor:
 
     @contextlib.contextmanager
     def instead_of_the_simulator(self, seed=0, **facts):
-        """Engine "sim" inside the `with`, run by this processor; `facts` are what is said of the device."""
+        """Engine "sim" inside the `with`, run by this processor; `facts` describe the device."""
         from pytest import MonkeyPatch
 
         from tcgpu.engines import runtime
@@ -105,7 +105,7 @@ class Processor:
             yield self
 
     def launch(self, kernel, blocks, threads, *args, shared=0, stream=None):
-        """What `Kernel.launch` does."""
+        """Replaces `Kernel.launch`."""
         types = signature_for(kernel, args)
         words = _words(args, types)
         with self._lock:
@@ -123,7 +123,7 @@ class Processor:
             raise KernelFault(f"{kernel.__name__}, {fault.decode()}")
 
     def _load(self, kernel, types):
-        """The kernel's function for these types, its shared memory, and the piece that is as large as asked for."""
+        """The kernel's function for these types, its shared memory, and its dynamic shared memory."""
         key = kernel, types
         if key not in self._loaded:
             number = kernel.signatures.index(next(text for text in kernel.signatures if types_of(text) == types))
@@ -196,7 +196,7 @@ define {i32, i1} @nvvm.vote.sync(i32 %mask, i32 %mode, i1 %mine) {
 
 
 def _without_simulator():
-    """numba.cuda is to be the real one in this process, whatever the tests run with."""
+    """Use the real numba.cuda in this process, even if the tests run with its simulator."""
     os.environ.pop("NUMBA_ENABLE_CUDASIM", None)
 
 
@@ -221,7 +221,7 @@ def build(module, name, number, folder):
 
 
 def lowered(function, types):
-    """The name of a kernel and its LLVM code, as numba-cuda would hand them to CUDA's compiler, but with checks."""
+    """The name of a kernel and its LLVM code, as numba-cuda passes them to CUDA's compiler, plus checks."""
     from tcgpu.engines import kernel_compiler
 
     kernel_compiler.numba_cuda()
@@ -283,7 +283,7 @@ def linked(name, texts, machine):
 
 
 def shared_arrays(code, machine):
-    """Give the shared arrays a place that `fibers.c` is told of; the bytes of each, by name."""
+    """Give the shared arrays a place that `fibers.c` gets; the bytes of each, by name."""
     import llvmlite.binding as llvm
 
     found = [array for array in code.global_variables if str(array.type) == "ptr addrspace(3)"]

@@ -1,4 +1,4 @@
-"""What every test may ask for, and the rule that holds them all: a skip says why."""
+"""Fixtures for all tests, and one rule: a skip has a reason."""
 
 import contextlib
 import importlib.util
@@ -68,7 +68,7 @@ def root():
 
 @pytest.fixture(scope="session")
 def load_benchmark(root):
-    """A function that makes a module of its own of a script in `benchmarks/`; scripts there may import each other."""
+    """A function that imports a script of `benchmarks/` as a new module; scripts there may import each other."""
 
     def load(name):
         spec = importlib.util.spec_from_file_location(f"benchmarks_{name}", root / "benchmarks" / f"{name}.py")
@@ -103,7 +103,7 @@ def processor(tmp_path_factory):
 
 @pytest.fixture
 def own_rings():
-    """No pinned memory that another test has kept, nor any for the next one."""
+    """Free the pinned memory that other tests have kept, and that this test keeps."""
     runtime.release_memory()
     yield
     runtime.release_memory()
@@ -120,5 +120,5 @@ def lab(root, tmp_path, chromium):
 
 @pytest.fixture(scope="session")
 def chromium():
-    """Path of a Chromium to drive; tests that ask for it carry the mark `browser`."""
+    """Path of a Chromium to drive; tests that use it have the mark `browser`."""
     return browser()

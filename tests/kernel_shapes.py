@@ -1,4 +1,4 @@
-"""What the kernels are tried with, in the simulator and on a GPU: graphs, launch shapes, knobs."""
+"""Graphs, launch shapes and knobs for the tests of kernels, in the simulator and on a GPU."""
 
 import csv
 
@@ -43,7 +43,7 @@ MOST_EDGES = {"sim": {"levels": 500}, "gpu": {"levels": 20_000}}
 
 
 def settings(method, graph=None):
-    """Every shape, each with one of the method's knobs in turn, and the method as it comes; for `graph`, if given."""
+    """Every shape, each with one of the method's knobs in turn, and the method's defaults; for `graph`, if given."""
     if method == "report_auto":  # it chooses the shape
         return [{}, {"threshold": 0}, {"threshold": 10**9}]
     if method == "bitmap_auto":  # it chooses the kernel, and the simulator has tried each of them by its own name
@@ -61,7 +61,7 @@ def settings(method, graph=None):
 
 
 def _levels_settings(found, graph):
-    """Those settings of `levels` that are done soon: its time goes by the combinations of vertices, unless it skips."""
+    """The settings of `levels` that are fast enough: its time grows with the combinations, unless it skips."""
     simulated = runtime.engine() == "sim"
     if graph.n <= (70 if simulated else 500):
         return found
@@ -71,7 +71,7 @@ def _levels_settings(found, graph):
 
 
 def small_graphs():
-    """name -> Graph: small ones that are hard in one way each."""
+    """name -> Graph: small graphs, each of which is difficult in one way."""
     rng = np.random.default_rng(7)
     star = np.zeros(60, np.int64), np.arange(1, 61)
     gap = np.array([0, 0, 1, 900, 900, 901]), np.array([1, 2, 2, 901, 990, 990])

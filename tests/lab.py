@@ -1,6 +1,6 @@
-"""JupyterLab and Voila as a person meets them: servers over a copy of the notebooks, and a Chromium to look at them.
+"""JupyterLab and Voila as a user sees them: servers of a copy of the notebooks, and a Chromium that opens them.
 
-A test asks for the fixture `lab` (see conftest.py). Screenshots go to report/screenshots, for a build server to keep.
+A test uses the fixture `lab` (see conftest.py). Screenshots go to report/screenshots, for a build server to keep.
 """
 
 import contextlib
@@ -58,7 +58,7 @@ class Lab:
         return page
 
     def render(self, notebook, *, width=1400, height=1000):
-        """A page that Voila makes of a notebook; what it asks of other hosts, icons say, is answered with nothing."""
+        """A page that Voila makes of a notebook; requests to other hosts, such as for icons, get an empty response."""
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             port = free.getsockname()[1]
@@ -112,7 +112,7 @@ def without_outputs(notebook):
 
 
 def facts_of(server, folder, seconds=60):
-    """What JupyterLab writes down about itself when it listens."""
+    """The file that JupyterLab writes about itself once it listens."""
     until = time.monotonic() + seconds
     while time.monotonic() < until and server.poll() is None:
         with contextlib.suppress(StopIteration, json.JSONDecodeError):

@@ -1,4 +1,4 @@
-"""What tests give to processes to do; it imports little, so that a process is there soon."""
+"""Functions that tests run in other processes; few imports, so that a process starts quickly."""
 
 import os
 import signal
@@ -6,27 +6,27 @@ import time
 from pathlib import Path
 
 
-def meet(folder, others, patience=60):
-    """Wait until so many processes have called this with the folder, so that none does the work of another."""
+def wait_for_processes(folder, processes, seconds=60):
+    """Wait until this many processes have called this with the folder, so that each of them gets one task."""
     Path(folder, str(os.getpid())).touch()
-    deadline = time.monotonic() + patience
-    while len(os.listdir(folder)) < others:
+    deadline = time.monotonic() + seconds
+    while len(os.listdir(folder)) < processes:
         if time.monotonic() > deadline:
             raise TimeoutError(f"{os.listdir(folder)} waited too long")
         time.sleep(0.01)
 
 
-def environment(folder, others):
+def environment(folder, processes):
     """A variable of this process's environment, and whether it ignores SIGINT."""
-    meet(folder, others)
+    wait_for_processes(folder, processes)
     return os.environ["TCGPU_TEST_VALUE"], signal.getsignal(signal.SIGINT) == signal.SIG_IGN
 
 
-def number(folder, others):
+def number(folder, processes):
     """This process's number in its pool."""
     from tcgpu.distributed import worker
 
-    meet(folder, others)
+    wait_for_processes(folder, processes)
     return worker._number_here()
 
 

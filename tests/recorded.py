@@ -1,4 +1,4 @@
-"""Rows as records of a GPU have them, made up: what the tests of records and of their charts read."""
+"""Invented rows in the form of a GPU's records, for the tests of records and of their charts."""
 
 import json
 
@@ -6,7 +6,7 @@ from tcgpu.records import Rows
 
 
 def row(method, milliseconds, *, graph="auto class", order="natural", columns=None, nonzeros=4.0, date="2026-01-01"):
-    """A row as `measure` makes it on a GPU, as far as it is read."""
+    """A row as `measure` makes it on a GPU, with only the fields that are read."""
     knobs = {"threads": 128} | ({} if columns is None else {"columns": columns})
     facts = {"vertices": 25, "edges": 100, "triangles": 7, "nonzeros_per_column": nonzeros}
     where = {"engine": "gpu", "gpu_name": "GPU X", "date": date}

@@ -1,4 +1,4 @@
-"""Which of many combinations the tests try: a sample of them, or all with `pytest --full` (`make test FULL=1`)."""
+"""Choose which of many combinations a test tries: a sample, or all with `pytest --full` (`make test FULL=1`)."""
 
 from zlib import crc32
 

@@ -1,4 +1,4 @@
-"""What Hypothesis draws in more than one file of tests."""
+"""Hypothesis strategies that several test files use."""
 
 import numpy as np
 from hypothesis import strategies as st

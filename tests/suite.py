@@ -61,7 +61,7 @@ PARTS = [
 
 @dataclass
 class Outcome:
-    """What a part came to; `skipped` counts reasons."""
+    """The result of a part; `skipped` counts reasons."""
 
     name: str
     seconds: float

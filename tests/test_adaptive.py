@@ -45,14 +45,14 @@ GRAPHS = small_graphs() | {
 
 @pytest.fixture
 def roomy(monkeypatch):
-    """A simulated device whose blocks have the shared memory of a large GPU: enough for a byte a near row."""
+    """A simulated device whose blocks have the shared memory of a large GPU: a byte for each near row fits."""
     facts = runtime.facts()
     if runtime.engine() == "sim":
         monkeypatch.setattr(runtime, "facts", lambda: replace(facts, shared_per_block=227 << 10))
 
 
 def counted(graph, knobs, blocks=3):
-    """What a plan with these knobs counts, its launches cut down to what a small graph needs in the simulator."""
+    """The count of a plan with these knobs; its launches have only the blocks that a small graph needs."""
     plan = adaptive.plan(graph, **knobs)
     if runtime.engine() == "sim":
         plan.setup = [fewer(step, blocks) for step in plan.setup]
@@ -74,7 +74,7 @@ def test_each_class_by_degree_in_the_simulator(knobs, roomy):
 
 @pytest.mark.sim
 @pytest.mark.parametrize("knobs", AS_IT_COMES.values(), ids=AS_IT_COMES)
-def test_each_class_as_it_comes_in_the_simulator(knobs):
+def test_each_class_in_natural_order_in_the_simulator(knobs):
     with runtime.using("sim"):
         for name, graph in share(GRAPHS.items(), knobs):
             assert counted(graph, knobs) == cpu.plan(graph).count(), name
@@ -82,7 +82,7 @@ def test_each_class_as_it_comes_in_the_simulator(knobs):
 
 @pytest.mark.sim
 def test_the_classes_are_not_empty(roomy):
-    """What each of the kernels finds on a graph where all have something to do adds up to the count."""
+    """On a graph where every kernel finds triangles, their counts add up to the total."""
     graph = generate.barabasi_albert(260, 9, seed=1).ordered("degree")
     with runtime.using("sim"):
         plan = adaptive.plan(graph, near=40, hubs=15, heavy=4, crowd=14, short=4)
@@ -140,7 +140,7 @@ def test_shares_by_degree_add_up(knobs, roomy):
 
 @pytest.mark.sim
 @pytest.mark.parametrize("knobs", AS_IT_COMES.values(), ids=AS_IT_COMES)
-def test_shares_as_it_comes_add_up(knobs):
+def test_shares_in_natural_order_add_up(knobs):
     with runtime.using("sim"):
         for name, of in share([("R-MAT", 2), ("cliques", 3), ("cliques", 2), ("R-MAT", 3)], knobs, of=2):
             assert_shares_add_up(GRAPHS[name], knobs, (of,))
@@ -166,7 +166,7 @@ def assert_shares_add_up(graph, knobs, numbers):
 
 @pytest.mark.sim
 def test_a_share_can_be_counted_again():
-    """All that the counting kernels read is left as it was: a queue, too, begins anew."""
+    """Counting leaves its input unchanged, and resets its queue."""
     with runtime.using("sim"):
         for order in ("degree", "natural"):
             plan = adaptive.plan(GRAPHS["R-MAT"].ordered(order), heavy=4, hubs=30, share=(1, 3))
@@ -217,7 +217,7 @@ def same_columns(made, graph):
 
 
 @pytest.mark.sim
-def test_a_graph_there_and_back():
+def test_a_graph_is_copied_to_the_device_and_back():
     graph = GRAPHS["R-MAT"]
     with runtime.using("sim"):
         made = DeviceGraph.from_graph(graph)
@@ -251,13 +251,13 @@ def test_col_of_is_made_on_the_device(name, engine):
         ([0.5, 1.0], [1.0, 2.0], None, "whole numbers"),
     ],
 )
-def test_what_is_no_edges_is_refused(u, v, n, words):
+def test_arrays_that_are_not_edges_are_refused(u, v, n, words):
     with runtime.using("sim"), pytest.raises(GraphError, match=words):
         DeviceGraph.from_edges(np.array(u), np.array(v), n)
 
 
 @pytest.mark.sim
-def test_an_order_that_a_device_does_not_make_is_refused():
+def test_an_order_that_the_device_cannot_compute_is_refused():
     with runtime.using("sim"), pytest.raises(GraphError, match="by degree or as they come"):
         DeviceGraph.from_edges(np.array([0]), np.array([1]), order="bfs")
 
@@ -268,7 +268,7 @@ def test_an_order_that_a_device_does_not_make_is_refused():
 @pytest.mark.gpu
 @pytest.mark.parametrize("knobs", BY_DEGREE.values(), ids=BY_DEGREE)
 def test_each_class_by_degree_on_a_gpu(knobs):
-    """A thousand random graphs in all, and those that are hard in one way each."""
+    """A thousand random graphs in all, and the difficult small ones."""
     rng = np.random.default_rng(11)
     for k in range(84):
         n = int(rng.integers(3, 400))
@@ -282,7 +282,7 @@ def test_each_class_by_degree_on_a_gpu(knobs):
 
 @pytest.mark.gpu
 @pytest.mark.parametrize("knobs", AS_IT_COMES.values(), ids=AS_IT_COMES)
-def test_each_class_as_it_comes_on_a_gpu(knobs):
+def test_each_class_in_natural_order_on_a_gpu(knobs):
     for name, graph in GRAPHS.items():
         assert counted(graph, knobs) == cpu.plan(graph).count(), name
 
@@ -308,7 +308,7 @@ def test_raw_edges_become_columns_on_a_gpu(order, dtype):
 
 
 @pytest.mark.gpu
-def test_it_is_what_count_takes_on_a_gpu(graphs_folder):
+def test_count_uses_it_on_a_gpu(graphs_folder):
     cupy = pytest.importorskip("cupy", reason="CuPy is not installed")
     from kernel_shapes import well_known
 

@@ -39,7 +39,7 @@ GRAPHS = small_graphs() | {
 
 
 def same(graph, **knobs):
-    """Whether both plans find what the native engine does, their launches cut down to what the simulator has time for.
+    """Whether both plans find what the native engine does, with fewer blocks, for the simulator.
 
     Where the vertices' plan goes by way of the edges, their triangles are in it. On a few graphs the launches run
     twice: `reset` has to bring back what they began with.
@@ -75,7 +75,7 @@ def fewer(step, blocks=3):
 
 
 def as_if_by_degree(u, v, n):
-    """A graph whose vertices keep their numbers, said to be in degree order: any numbering gives the same triangles."""
+    """A graph that is marked as in degree order without being renumbered: any numbering gives the same triangles."""
     plain = Graph.from_edges(u, v, n)
     return Graph(plain.col_ptr, plain.row_idx, order="degree")
 
@@ -111,7 +111,7 @@ def test_each_class_by_degree_in_the_simulator(knobs):
 
 @pytest.mark.sim
 @pytest.mark.parametrize("knobs", AS_IT_COMES.values(), ids=AS_IT_COMES)
-def test_each_class_as_it_comes_in_the_simulator(knobs):
+def test_each_class_in_natural_order_in_the_simulator(knobs):
     with runtime.using("sim"):
         for name, graph in share(GRAPHS.items(), knobs):
             assert same(graph, **knobs), name
@@ -147,7 +147,7 @@ def test_counts_with_many_digits():
 
 @pytest.mark.sim
 def test_the_classes_are_not_empty():
-    """On a graph where all have something to do, each kernel adds to what the ones before it have found."""
+    """On a graph where every kernel finds triangles, each adds to those found before it."""
     graph = generate.barabasi_albert(260, 9, seed=1).ordered("degree")
     with runtime.using("sim"):
         plan = adaptive.support_plan(graph, near=40, hubs=15, heavy=4, short=4)
@@ -191,7 +191,7 @@ def test_from_columns_made_on_the_device():
 
 
 @pytest.mark.sim
-def test_the_verbs_answer_in_the_order_of_the_graph():
+def test_the_verbs_return_the_order_of_the_graph():
     graph = generate.rmat(6, seed=3)
     for order in ("degree", "natural", None):
         options = {"method": "adaptive", "engine": "sim", "order": order}
@@ -254,7 +254,7 @@ def test_each_class_by_degree_on_a_gpu(knobs):
 
 @pytest.mark.gpu
 @pytest.mark.parametrize("knobs", AS_IT_COMES.values(), ids=AS_IT_COMES)
-def test_each_class_as_it_comes_on_a_gpu(knobs):
+def test_each_class_in_natural_order_on_a_gpu(knobs):
     graphs = GRAPHS | {"more cliques": generate.copapers(20_000, 40), "mesh": generate.mesh(200, 200)}
     for name, graph in graphs.items():
         assert same(graph, **knobs), name

@@ -34,7 +34,7 @@ def simulator():
 
 @pytest.fixture
 def free(monkeypatch):
-    """Makes the device have just that much memory free for what is not the graph, after what is left alone."""
+    """A function that sets the free memory of the device: the graph, the margin, and this many bytes more."""
 
     def set_free(graph, room):
         monkeypatch.setattr(runtime, "memory_free", lambda: math.ceil((graph.nbytes + room) * 16 / 15) + 1)
@@ -70,7 +70,7 @@ def test_warps_are_as_many_as_bitmaps_fit_down_to_one(free):
 
 
 @pytest.mark.parametrize("module", [bitmap_warp, bitmap_block_global])
-def test_a_graph_that_does_not_fit_with_one_bitmap_is_refused_before_anything_is_made(free, module):
+def test_a_graph_that_does_not_fit_with_one_bitmap_is_refused_before_any_allocation(free, module):
     graph = GRAPHS["random"]
     free(graph, -2)
     with pytest.raises(GraphError, match=r"bitmap_\w+ needs [\d,]+ bytes on the device, for the graph and one bitmap"):
@@ -107,7 +107,7 @@ def test_shared_memory_bounds_the_vertices_and_the_fold():
 
 @pytest.mark.parametrize("module", [bitmap_warp, bitmap_block_global])
 @pytest.mark.parametrize("word", [32, 64])
-def test_every_bitmap_is_left_as_it_was_found(module, word):
+def test_every_bitmap_is_zero_again_after_a_count(module, word):
     plan = module.plan(GRAPHS["clique"], threads=64, blocks=3, word=word)
     plan.allocate()
     plan.launch()
@@ -115,7 +115,7 @@ def test_every_bitmap_is_left_as_it_was_found(module, word):
 
 
 @pytest.mark.parametrize("module", [bitmap_block_shared, bitmap_block_global])
-def test_a_launch_takes_its_queue_from_the_start(module):
+def test_a_launch_resets_its_queue(module):
     graph = GRAPHS["skewed"]
     plan = module.plan(graph, threads=32, blocks=2)
     plan.allocate()
@@ -149,7 +149,7 @@ def test_long_columns_come_before_short_ones():
 # ------------------------------------------------------------------------------------------------------ Algorithm 5
 
 
-def test_the_algorithm_chooses_as_it_is_printed():
+def test_the_heuristic_chooses_as_in_the_paper():
     choice = bitmap_auto.choice
     assert choice(10**6, 10**7, 12) == "bitmap_thread"
     assert choice(10**6, 8 * 10**6 - 1, 13) == "bitmap_warp"

@@ -1,4 +1,4 @@
-"""The modules beside the notebooks: what their charts draw, judged by what is on the axes, and from which rows."""
+"""The modules beside the notebooks: what their charts draw, read from the axes, and which rows they use."""
 
 import json
 
@@ -39,7 +39,7 @@ def test_times_of_every_method_by_graph():
     assert set(measured.method_times(REPORT, order="degree")) == {"naive", "column_block"}
 
 
-def test_the_best_launch_shape_counts_while_the_cache_shrinks():
+def test_the_cache_chart_takes_the_best_launch_shape():
     rows = [row("naive", ms) | {"shared_percent": percent} for percent, ms in ((50, 4), (50, 3), (0, 2), (-1, 1))]
     assert measured.cache_curve(rows, "naive") == [(0, 2), (50, 3)]
     assert measured.cache_curve(rows, "naive", order="degree") == measured.cache_curve(rows, "column_block") == []
@@ -51,7 +51,7 @@ def test_curves_cross_where_a_straight_line_between_logarithms_does():
     assert measured.crossings([(1, 2.0), (2, 3.0)]) == measured.crossings([(1, 0.5)]) == measured.crossings([]) == []
 
 
-def test_the_figures_of_the_levels_are_told_apart_by_engine_and_knobs():
+def test_the_figures_of_the_levels_are_distinguished_by_engine_and_knobs():
     def of(figure, engine, vertices, graph="small world", **knobs):
         about = {"figure": figure, "engine": engine, "vertices": vertices, "graph": f"{graph} {vertices}"}
         return about | {"knobs": json.dumps(knobs), "total_ms": 2.0 * vertices, "kernel_ms": 1.0}
@@ -112,12 +112,12 @@ def test_a_fit_finds_the_constants_that_choose_best():
     assert slower == {"1000 3000": 2, "1000 6000": 1.5, "300000 6000000": 5}
 
 
-def test_a_fit_stays_with_the_paper_where_nothing_speaks_against_it():
+def test_a_fit_keeps_the_papers_constants_where_the_record_allows_them():
     rows = timed(10**6, 3 * 10**6, 40, thread=9, warp=1, shared=5, **{"global": 5})
     assert calibration.fit(rows) == bitmap_auto.METHOD.knobs
 
 
-def test_what_was_not_timed_is_not_chosen():
+def test_kernels_without_a_timing_are_not_chosen():
     rows = timed(10**6, 10**6, 5, warp=2, **{"global": 1})
     knobs = calibration.fit(rows)
     assert calibration.choices(rows, **knobs)[0]["chosen"] == "bitmap_block_global"
@@ -134,7 +134,7 @@ def test_regions_show_each_graph_once_as_its_fastest_kernel():
     assert len(small.collections) == len(large.collections) == 3, "a region for each choice"
 
 
-def test_rates_are_sorted_by_the_kernel_and_leave_out_what_was_not_printed():
+def test_rates_are_sorted_by_kernel_and_leave_out_missing_values():
     about = {"method": "bitmap_auto", "edges": 1000, "process_ms": 4.0, "total_ms": 8.0}
     rates = measured.rates([about | {"graph": "B", "kernel_ms": 1.0}, about | {"graph": "A", "kernel_ms": 2.0}])
     assert rates == [
@@ -183,7 +183,7 @@ def test_a_timeline_shows_each_piece_where_it_began_and_ended():
 
 
 def sweep_row(method, nonzeros, milliseconds, columns=None, order="natural"):
-    """A row of a sweep, as far as it is drawn."""
+    """A row of a sweep, with only the fields that are drawn."""
     knobs = json.dumps({} if columns is None else {"columns": columns})
     where = {"graph": f"graph {nonzeros}", "order": order, "gpu_name": "GPU X", "edges": 1_000_000}
     return {"method": method, "nonzeros_per_column": nonzeros, "kernel_ms": milliseconds, "knobs": knobs} | where
@@ -237,7 +237,7 @@ def test_lanes_show_the_longest_and_fill_up_with_waiting():
     assert mesh.get_title() == "mesh\n50% of its steps are used" and "100%" in even.get_title()
 
 
-def test_peeling_shows_what_goes_and_leaves_it_out_of_the_next_round():
+def test_peeling_shows_removed_edges_and_leaves_them_out_of_the_next_round():
     numbers = np.zeros((2, CLUB.m), int)
     numbers[:, :10] = 2
     numbers[1, 10:15] = 3
@@ -248,7 +248,7 @@ def test_peeling_shows_what_goes_and_leaves_it_out_of_the_next_round():
     assert (stays, goes) == (CLUB.m - 15, 5) and "5 of 68 edges go" in second.get_title()
 
 
-def test_truss_numbers_are_told_apart_and_counted():
+def test_truss_numbers_have_different_colours_and_are_counted():
     numbers = tcgpu.truss_numbers(CLUB)
     (ax,) = charts.draw_truss_numbers(CLUB, numbers).axes
     assert len(ax.collections[0].get_segments()) == CLUB.m

@@ -25,7 +25,7 @@ def small(graph, **wishes):
 
 
 def cost(sizes, *, shared_bits, machines, layout="s-utm"):
-    """What Algorithm 1 minimizes, of a root from which the levels have these sizes."""
+    """The cost that Algorithm 1 minimizes, for a root from which the levels have these sizes."""
     scores = np.array([score(np.asarray(sizes), shared_bits, layout)])
     return tuple(int(values[0]) for values in costs(scores, shared_bits, machines))
 
@@ -138,7 +138,7 @@ def test_of_equal_costs_the_root_with_fewer_combinations_is_taken():
     assert split(graph, shared_bits=0, machines=1, roots=graph.n).total_tests == tests.min()
 
 
-def test_tests_past_63_bits_are_told_but_not_numbered():
+def test_more_tests_than_63_bits_are_counted_but_not_numbered():
     chunks = split(tcgpu.generate.star(4_000_000), shared_bits=10, machines=1, roots=1)
     assert chunks.total_tests > 2**63
     with pytest.raises(GraphError, match=r"a chunk has .* combinations to test, more than 2\^63"):
@@ -146,12 +146,12 @@ def test_tests_past_63_bits_are_told_but_not_numbered():
 
 
 @pytest.mark.parametrize("roots", [0, 1.5, True])
-def test_numbers_of_roots_that_make_no_sense_are_refused(roots):
+def test_invalid_numbers_of_roots_are_refused(roots):
     with pytest.raises(MethodError, match="roots is a whole number from 1"):
         small(GRAPHS["road"], roots=roots)
 
 
-def test_layouts_that_are_none_are_refused():
+def test_unknown_layouts_are_refused():
     with pytest.raises(MethodError, match="layout is one of 'matrix', 'utm', 's-utm', not 'lower'"):
         small(GRAPHS["road"], layout="lower")
 

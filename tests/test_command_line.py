@@ -1,4 +1,4 @@
-"""The command line: what it prints, where, and how it ends when something is wrong."""
+"""The command line: what it prints, on which stream, and its exit code after an error."""
 
 import io
 import json
@@ -64,7 +64,7 @@ def run(capsys):
 
 
 @pytest.mark.parametrize("more", [[], ["--relabel"]])
-def test_per_vertex_counts_stand_beside_the_ids_of_the_file(run, tmp_path, more):
+def test_per_vertex_counts_have_the_ids_of_the_file(run, tmp_path, more):
     (tmp_path / "far.txt").write_text("5000000000 7\n7 12\n12 5000000000\n12 40\n")
     code, out, err = run("count", tmp_path / "far.txt", "--per-vertex", *more)
     assert (code, out, err) == (0, "7\t1\n12\t1\n40\t0\n5000000000\t1\n", "")
@@ -223,7 +223,7 @@ def test_generate_lists_the_generators(printed):
     assert any(line.startswith("rmat ") and " scale edge_factor=16 " in line for line in lines)
 
 
-def test_convert_there_and_back(printed, k5, tmp_path):
+def test_convert_round_trip(printed, k5, tmp_path):
     original = tcgpu.read(k5)
     for name in ("a.mtx", "b.graph", "c.npz", "d.txt.gz", "e.mtx.xz"):
         assert printed("convert", k5, tmp_path / name) == ""
@@ -264,7 +264,7 @@ def test_fetch_says_what_to_do_without_a_network(refused, tmp_path, monkeypatch)
     assert "TCGPU_GRAPHS" in said
 
 
-def test_the_help_knows_the_formats():
+def test_the_help_lists_the_formats():
     named = command_line.FORMATS.split(" (")[0].replace(" or ", ", ").split(", ")
     assert sorted(named) == sorted(formats.FORMATS)
 
@@ -347,7 +347,7 @@ def test_the_help_knows_the_formats():
     ],
     ids=lambda part: " ".join(part) if isinstance(part, list) else "",
 )
-def test_what_is_refused(refused, k5, tmp_path, monkeypatch, arguments, said):
+def test_bad_arguments_are_refused_in_one_line(refused, k5, tmp_path, monkeypatch, arguments, said):
     monkeypatch.chdir(tmp_path)
     assert said in refused(*(k5 if argument == "K5" else argument for argument in arguments))
     assert os.listdir(tmp_path) == ["k5.txt"], "something was written"
@@ -358,7 +358,7 @@ WRONG = ("word", "-1", "0", "33.5", "nan", "1e30", "", "none", "true")
 
 @pytest.mark.parametrize("method", tcgpu.methods(), ids=lambda method: method.name)
 def test_no_value_of_a_knob_makes_a_traceback(run, k5, method):
-    """It counts, or says in a line what is wrong."""
+    """It counts, or prints an error in one line."""
     for knob in method.knobs:
         for value in WRONG:
             code, out, err = run("count", k5, "--method", method.name, "--engine", "sim", "--knob", f"{knob}={value}")
@@ -401,7 +401,7 @@ def test_a_name_of_any_bytes_is_printed(tmp_path):
     assert done.returncode == 0 and done.stderr == "" and r"g\udcff" in done.stdout
 
 
-def test_truss_tells_what_it_runs_on(printed, k5, monkeypatch):
+def test_truss_reports_its_engine(printed, k5, monkeypatch):
     help = " ".join(command_line._parser().commands.choices["truss"].format_help().split())
     assert "gpu, sim or cpu (default: gpu if there is one, else cpu)" in help
     monkeypatch.setattr(api, "ENGINE", "sim")
@@ -411,7 +411,7 @@ def test_truss_tells_what_it_runs_on(printed, k5, monkeypatch):
     assert api.truss_engine() == "gpu"
 
 
-def test_what_takes_the_simulator_long_is_announced_or_refused(run, refused, k5, monkeypatch):
+def test_long_simulator_runs_are_announced_or_refused(run, refused, k5, monkeypatch):
     monkeypatch.setattr(simulated, "NOTICE", 1e-9)
     count = "count", k5, "--method", "naive", "--engine", "sim"
     code, out, err = run(*count)
@@ -448,7 +448,7 @@ def test_a_folder_that_is_no_graph(refused, tmp_path):
     ],
     ids=["permission", "other", "memory"],
 )
-def test_what_the_system_refuses(refused, monkeypatch, error, said):
+def test_errors_of_the_system_are_one_line(refused, monkeypatch, error, said):
     def read(*args, **kwargs):
         raise error
 
@@ -456,13 +456,13 @@ def test_what_the_system_refuses(refused, monkeypatch, error, said):
     assert refused("info", "secret.txt") == said
 
 
-def test_our_own_mistakes_are_not_hidden(run, monkeypatch):
+def test_unexpected_errors_are_not_hidden(run, monkeypatch):
     monkeypatch.setattr(formats, "read", lambda *args, **kwargs: 1 // 0)
     with pytest.raises(ZeroDivisionError):
         run("info", "any.txt")
 
 
-def test_progress_is_for_who_asks(run, k5):
+def test_progress_is_shown_with_the_option(run, k5):
     code, out, err = run("count", k5, "--progress")
     assert (code, out) == (0, "10\n")
     said = dict.fromkeys(re.sub(r": .{4}%?.*$", "", line[7:]) for line in err.split("\r") if line.strip())
@@ -482,7 +482,7 @@ def test_progress_changes_nothing(run, k5, more):
 
 
 def test_per_vertex_takes_the_best_engine(printed, k5, monkeypatch):
-    """On a GPU what a GPU is best at, as the other verbs; here what stands for one is the simulator."""
+    """On a GPU the GPU's best method, as the other verbs do; here the simulator stands for a GPU."""
     with runtime.using("sim"):
         monkeypatch.setattr(registry, "fastest", lambda engine=None: "adaptive")
         facts = json.loads(printed("count", k5, "--per-vertex", "--json"))
@@ -554,7 +554,7 @@ def test_ctrl_c_ends_quietly():
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full to write to")
-def test_a_full_disk_is_said_once():
+def test_a_full_disk_is_reported_once():
     with open("/dev/full", "w") as full:
         done = subprocess.run([*COMMAND, "methods"], stdout=full, stderr=subprocess.PIPE, text=True)
     assert (done.returncode, done.stderr) == (2, "tcgpu: No space left on device\n")
@@ -569,7 +569,7 @@ def test_bench_measures_a_file(run, k5, tmp_path):
     assert [row["triangles"] for row in Rows.read_csv(record)] == [10, 10]
 
 
-def test_bench_refuses_what_it_does_not_know(refused, k5):
+def test_bench_refuses_unknown_names(refused, k5):
     assert "no method 'magic'" in refused("bench", k5, "--methods", "magic")
     assert "nowhere.mtx" in refused("bench", "nowhere.mtx")
     assert "repeats must be at least 1" in refused("bench", k5, "--repeats", "0")

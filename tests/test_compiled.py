@@ -1,4 +1,4 @@
-"""The compiled simulator itself: it runs kernels as a GPU would, and says so when they do what no kernel may."""
+"""The compiled simulator itself: it runs kernels as a GPU would, and reports undefined behaviour."""
 
 import compiled
 import numpy as np
@@ -173,7 +173,7 @@ FAULTS = {
 
 
 @pytest.mark.parametrize("faulty", FAULTS, ids=lambda faulty: faulty.__name__)
-def test_faults_are_told(faulty, processor):
+def test_faults_are_reported(faulty, processor):
     for _ in range(2):  # and leave nothing behind
         with pytest.raises(compiled.KernelFault, match=FAULTS[faulty]):
             processor.launch(faulty, 3, 64, np.zeros(10, np.int32), shared=32)
@@ -185,19 +185,19 @@ def test_faults_are_told(faulty, processor):
 @pytest.mark.parametrize(
     "faulty", [takes_from_a_lane_that_is_not_there, reads_before_it_writes], ids=lambda faulty: faulty.__name__
 )
-def test_what_is_undefined_is_rubbish(faulty, processor):
+def test_uninitialized_memory_is_filled_with_a_pattern(faulty, processor):
     found = np.zeros(40, np.int32)
     processor.launch(faulty, 1, 40, found)
     assert np.uint32(found[-1]) == 0xA5A5A5A5
 
 
-def test_a_forgotten_barrier_shows(processor):
+def test_a_missing_barrier_is_detected(processor):
     found = np.zeros(64, np.int32)
     processor.launch(forgets_a_barrier, 1, 64, found)
     assert found.tolist() != list(range(64))[::-1]
 
 
-def test_a_random_order_shows_more(processor, monkeypatch):
+def test_a_random_order_detects_more(processor, monkeypatch):
     results = []
     for seed in (0, 1):
         monkeypatch.setattr(processor, "seed", seed)
@@ -214,6 +214,6 @@ def test_arguments_that_fit_no_signature_are_refused(processor):
         processor.launch(reads_outside, 1, 1, np.zeros(6, np.int32)[::2])
 
 
-def test_what_is_missing_is_said(monkeypatch):
+def test_a_missing_compiler_is_reported(monkeypatch):
     monkeypatch.setattr(compiled.shutil, "which", lambda name: None)
     assert "C compiler" in compiled.missing()

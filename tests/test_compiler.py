@@ -1,4 +1,4 @@
-"""Compiled kernels in their folder: found again, never mistaken for another's, never half written."""
+"""Compiled kernels on disk: they are found again, never confused with others, and never half written."""
 
 import os
 import subprocess
@@ -155,7 +155,7 @@ def test_numpy_without_row_stack_compiles(tmp_path):
     "text, message",
     [("int64(int64)", "void"), ("void(int64[", "void"), ("void(int64[::1] int32)", "int32"), ("void(-)", "expected")],
 )
-def test_what_is_no_signature_is_refused(text, message):
+def test_invalid_signatures_are_refused(text, message):
     with pytest.raises(ValueError, match=message):
         kernel_compiler.parameters(text)
 
@@ -191,7 +191,7 @@ def four_cores(monkeypatch):
     monkeypatch.setattr(kernel_compiler, "_under_way", {})
 
 
-def test_other_processes_compile_what_is_not_kept(folder, four_cores, compilations):
+def test_other_processes_compile_what_is_not_cached(folder, four_cores, compilations):
     kernels = adaptive.BY_DEGREE[:5]
     images(kernels[:1])
     kernel_compiler.compile_ahead(kernels, HOPPER)
@@ -211,7 +211,7 @@ def test_what_another_process_fails_to_compile_is_compiled_here(folder, four_cor
     assert len(kernel_compiler._under_way) == 4 and len(images(kernels)) == len(compilations) == 4
 
 
-def test_few_kernels_are_worth_no_process(folder, four_cores, monkeypatch):
+def test_no_process_is_started_for_few_kernels(folder, four_cores, monkeypatch):
     kernel_compiler.compile_ahead(adaptive.BY_DEGREE[:3], HOPPER)
     assert not kernel_compiler._under_way
     monkeypatch.setattr(os, "cpu_count", lambda: 2)
@@ -219,7 +219,7 @@ def test_few_kernels_are_worth_no_process(folder, four_cores, monkeypatch):
     assert not kernel_compiler._under_way
 
 
-def test_no_process_is_started_whose_work_cannot_be_kept(folder, four_cores):
+def test_no_process_is_started_if_its_result_cannot_be_cached(folder, four_cores):
     folder.parent.mkdir(exist_ok=True)
     folder.write_text("a file where the folder would be")
     kernel_compiler.compile_ahead(adaptive.BY_DEGREE, HOPPER)
@@ -227,7 +227,7 @@ def test_no_process_is_started_whose_work_cannot_be_kept(folder, four_cores):
 
 
 @pytest.mark.sim
-def test_what_is_compiled_ahead_is_what_a_count_launches(monkeypatch):
+def test_the_kernels_compiled_ahead_are_those_that_a_count_launches(monkeypatch):
     launched, launch = [], runtime.Kernel.launch
     monkeypatch.setattr(runtime.Kernel, "launch", lambda k, *args, **how: launched.append(k) or launch(k, *args, **how))
     with runtime.using("sim"):
@@ -238,7 +238,7 @@ def test_what_is_compiled_ahead_is_what_a_count_launches(monkeypatch):
     assert tuple(dict.fromkeys(launched)) == adaptive.BY_DEGREE
 
 
-def test_a_kernel_that_is_kept_needs_no_numba_cuda(folder, monkeypatch):
+def test_a_cached_kernel_needs_no_numba_cuda(folder, monkeypatch):
     """A process whose kernels are all kept does not wait for its import."""
     kernel = naive.naive_kernel
     kept = kernel_compiler.image(kernel.py_func, kernel.signatures[0], HOPPER)

@@ -1,4 +1,4 @@
-"""Costs worked out from the columns: that the kernels, run in the simulator, do exactly as much."""
+"""Costs computed from the columns are exactly those of the kernels in the simulator."""
 
 import networkx as nx
 import numpy as np
@@ -43,7 +43,7 @@ def test_lookups_are_those_of_the_kernel(graph):
     assert reads(bitmap.plan(graph, threads=4, lanes=1), "row_idx") == 3 * long + costs.lookups(graph).sum()
 
 
-def test_warps_are_32_lanes_filled_up_with_nothing():
+def test_warps_are_32_lanes_padded_with_idle_ones():
     assert costs.warps(np.arange(33)).tolist() == [list(range(32)), [32] + [0] * 31]
     assert costs.warps([]).shape == (0, 32)
 

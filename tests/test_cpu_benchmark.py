@@ -1,4 +1,4 @@
-"""The benchmark of the native engine: that it compares what it says, on a graph of its own here, small and unclean."""
+"""The benchmark of the native engine: it compares the libraries on a small graph with loops and duplicates."""
 
 import importlib.util
 
@@ -34,13 +34,13 @@ def test_every_library_that_is_here_gives_our_count(benchmark, edges):
     assert (rows[0]["count_ratio"], rows[0]["raw_ratio"]) == (1, 1)
 
 
-def test_counts_that_differ_end_it(benchmark, edges):
+def test_different_counts_end_the_benchmark(benchmark, edges):
     liar = benchmark.Peer("liar", "numpy", lambda u, v, n: None, lambda built: 7)
     with pytest.raises(SystemExit, match="the counts differ on small"):
         list(benchmark.compare("small", *edges, [liar], repeats=1))
 
 
-def test_what_is_slow_runs_once(benchmark, edges, monkeypatch):
+def test_a_slow_library_runs_once(benchmark, edges, monkeypatch):
     monkeypatch.setattr(benchmark, "SLOW", 0)
     assert {row["repeats"] for row in benchmark.compare("small", *edges, installed(benchmark)[:1], repeats=3)} == {1}
 

@@ -32,7 +32,7 @@ class Array:
 
 @pytest.fixture
 def launched(monkeypatch):
-    """The launches that the driver was asked for: (function, shape, shared, stream, eight bytes of each argument)."""
+    """The launches that the driver received: (function, shape, shared, stream, eight bytes of each argument)."""
     found = []
     count = len("".join(parameter.form for parameter in cuda_driver.parameters(SIGNATURE)))
 

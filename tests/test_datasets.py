@@ -130,7 +130,7 @@ def test_checksums_are_of_files_in_the_catalogue(entries):
     assert not any(entry.checksum for entry in entries.values() if entry.url is None)
 
 
-def test_what_has_no_checksum_has_its_triangles_checked(entries):
+def test_triangles_are_published_for_files_without_a_checksum(entries):
     assert all(entry.checksum or entry.triangles for entry in entries.values() if entry.url)
 
 
@@ -338,7 +338,7 @@ def test_without_a_checksum_the_triangles_are_checked(site, tmp_path):
     assert cached(tmp_path) == []
 
 
-def test_a_download_without_encryption_is_not_silent(site, tmp_path):
+def test_a_download_without_encryption_warns(site, tmp_path):
     (site / "tiny.tar.gz").write_bytes(archive(TINY, tmp_path))
     with pytest.warns(UserWarning, match="http://.*/tiny.tar.gz is read without encryption; vertices, edges and tri"):
         tcgpu.load("tiny")
@@ -407,7 +407,7 @@ def test_own_folder_with_an_index(graphs_folder, monkeypatch):
 
 
 def test_own_folder_without_an_index(site, monkeypatch, tmp_path):
-    """A file that is called after the graph is enough."""
+    """A file with the name of the graph is enough."""
     own = tmp_path / "own"
     own.mkdir()
     monkeypatch.setenv("TCGPU_GRAPHS", str(own))

@@ -214,7 +214,7 @@ def test_a_first_line_of_sizes_before_both_directions_is_refused(written):
 @pytest.mark.parametrize(
     "text", ["26475,53381,u,graph\n0,1\n1,2\n", "3 3 0.5\n0 1\n1 2\n2 0\n", "3 3\n0 1\n1 2\n2 0\n"]
 )
-def test_sizes_of_a_few_lines_are_refused(written, text):
+def test_sizes_before_a_few_lines_are_refused(written, text):
     with pytest.raises(GraphError, match="line 1: (this may be an edge, or sizes|the first line has another number)"):
         read(written(text, "x.txt"))
 

@@ -1,4 +1,4 @@
-"""The explorer, control by control: what is set runs, what runs can be stopped, what goes wrong is reported."""
+"""The explorer: each control has its effect, runs can be stopped, and errors are reported."""
 
 import base64
 import csv
@@ -304,7 +304,7 @@ def test_a_graph_too_large_for_the_simulator_is_refused(explore):
     assert explorer.progress.value == 0
 
 
-def test_medians_are_of_the_number_of_runs_asked_for(explore):
+def test_medians_are_of_the_selected_number_of_runs(explore):
     explorer = explore(KARATE, ["naive", "cpu"], engine=None)
     explorer.repeats.value = 3
     runs = {row["engine"]: row["repeats"] for row in ran(explorer)}
@@ -419,7 +419,7 @@ def test_methods_that_disagree_are_named(explore, monkeypatch):
     assert explorer.message == "RuntimeError: methods disagree on karate: naive 5, cpu 3"
 
 
-def test_a_run_that_still_waits_can_be_stopped(explore):
+def test_a_queued_run_can_be_stopped(explore):
     explorer, made = explore(KARATE, ["cpu"]), threading.Event()
     explorer._thread.submit("describe", lambda: made.wait(SOON))
     explorer.run()
@@ -437,7 +437,7 @@ def test_the_thread_ends_with_the_last_job_and_another_one_starts(explore):
     assert ran(explorer)[0]["triangles"] == 45
 
 
-def test_nothing_prints_into_the_notebook(explore):
+def test_nothing_is_printed_into_the_notebook(explore):
     kinds = {type(widget) for widget in everything(explore())}
     assert widgets.Output not in kinds and len(kinds) > 10
     assert issubclass(Explorer, widgets.VBox)
@@ -502,7 +502,7 @@ def test_records_of_gpus_are_shown_beside_what_is_measured(explore):
     assert explorer.rows == []  # recorded rows are not among those that are saved
 
 
-def test_without_records_nothing_is_shown_beside(explore, monkeypatch):
+def test_without_records_only_measurements_are_shown(explore, monkeypatch):
     monkeypatch.setattr(records, "records", lambda suite: {})
     explorer = explore(KARATE, ["cpu"])
     assert explorer.compare.recorded == [] and ran(explorer)[0]["triangles"] == 45

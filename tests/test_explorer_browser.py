@@ -1,4 +1,4 @@
-"""The notebook `explorer` as a person uses it: in JupyterLab, and as the page that Voila makes of it."""
+"""The notebook `explorer` in a browser: in JupyterLab, and as a page by Voila."""
 
 import csv
 import re
@@ -56,7 +56,7 @@ def press(handle, *keys):
         handle.press(key)
 
 
-def test_a_person_explores_in_jupyterlab(lab, expect):
+def test_the_explorer_in_jupyterlab(lab, expect):
     page = lab.open(NOTEBOOK, width=1280, height=1300)
     lab.run_all(page, NOTEBOOK)
     panel = Panel(page)
@@ -121,7 +121,7 @@ def test_a_person_explores_in_jupyterlab(lab, expect):
     assert lab.errors == []
 
 
-def test_a_person_steps_through_an_intersection(lab, expect):
+def test_the_stepper_in_jupyterlab(lab, expect):
     page = lab.open(NOTEBOOK, width=1280, height=1300)
     lab.run_all(page, NOTEBOOK)
     stepper = page.locator(".tcgpu-stepper")

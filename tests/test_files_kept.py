@@ -1,4 +1,4 @@
-"""What is on the disk already is kept: folders, modes, old content; and files that change while they are read."""
+"""Existing files are kept: folders, modes, old content; and files that change while they are read."""
 
 import gzip
 import json
@@ -206,7 +206,7 @@ def test_if_the_group_cannot_be_kept_group_rights_are_removed(tmp_path, monkeypa
 
 
 @pytest.mark.parametrize("ending", [".mtx", ".txt.xz", ".graph.gz", ".npz", "/"])
-def test_a_write_that_fails_leaves_what_was_there_and_names_the_file(tmp_path, monkeypatch, ending):
+def test_a_failed_write_keeps_the_old_file_and_names_it(tmp_path, monkeypatch, ending):
     def fail(*args, **keywords):
         raise OSError("no room")  # as NumPy words it, without a number
 

@@ -1,4 +1,4 @@
-"""Files that are right: round trips through every format, what each format may look like, and what peers make of it."""
+"""Valid files: round trips through every format, variants of each format, and what other programs read and write."""
 
 import bz2
 import gzip
@@ -438,7 +438,7 @@ def test_a_folder_may_be_written_over_by_the_graph_in_it(tmp_path):
 # names and files
 
 
-def test_the_ending_says_the_format_in_any_case(tmp_path):
+def test_the_ending_selects_the_format_in_any_case(tmp_path):
     graph = Graph.from_edges([0, 0], [1, 2])
     for format in FORMATS.values():
         for ending in format.endings:

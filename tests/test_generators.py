@@ -90,7 +90,7 @@ def test_graphs_without_randomness_are_those_of_networkx(name):
 
 
 @pytest.mark.parametrize("name", GENERATORS)
-def test_the_name_is_the_call(name):
+def test_the_name_of_a_graph_is_the_call(name):
     graph = GENERATORS[name](*SMALL[name], seed=3)
     made = graph.name.removesuffix(")").split("(")
     arguments = dict(argument.split("=") for argument in made[1].split(", "))
@@ -125,7 +125,7 @@ def test_any_number_of_threads_draws_the_same(name):
 
 @pytest.mark.parametrize("size", [0, 1, 2])
 @pytest.mark.parametrize("name", GENERATORS)
-def test_no_size_is_too_small(name, size):
+def test_the_smallest_sizes(name, size):
     required = [p for p in inspect.signature(GENERATORS[name]).parameters.values() if p.default is p.empty]
     sizes = [size] * len(required)
     if name == "random":  # no two vertices have more than one edge
@@ -295,7 +295,7 @@ def test_rmat_is_like_graph500():
     assert tcgpu.count(graph) == pytest.approx(82_287_285, rel=0.05)
 
 
-def test_rmat_is_drawn_faster_than_plain_numpy_could():
+def test_rmat_is_faster_than_plain_numpy():
     """Drawing and cleaning 2^18 x 16 edges takes less than NumPy needs for the random numbers and comparisons alone."""
     scale, edge_factor = 18, 16
     generators.rmat(8)  # compiles
@@ -326,14 +326,14 @@ def test_rmat_is_drawn_faster_than_plain_numpy_could():
 
 
 @pytest.mark.parametrize("n, m", [(50, 0), (50, 300), (50, 306), (50, 307), (50, 1200), (50, 1225), (3000, 2000)])
-def test_random_has_as_many_edges_as_asked_for(n, m):
+def test_random_has_exactly_the_given_number_of_edges(n, m):
     u, v, _ = generators.edges("random", n, m, seed=2)
     assert (u < v).all() and (v < n).all()
     assert len(set(zip(u.tolist(), v.tolist()))) == m
 
 
 @pytest.mark.parametrize("m", [3, 12])
-def test_random_prefers_no_pair(m):
+def test_random_draws_every_pair_equally_often(m):
     """Every pair of 6 vertices is drawn in m of 15 graphs, in both ways of drawing them."""
     graphs = 3000
     found = np.zeros((6, 6))

@@ -1,4 +1,4 @@
-"""The benchmark of `adaptive`: that it measures and checks what it says, on small graphs in the simulator."""
+"""The benchmark of `adaptive`: what it measures and checks, on small graphs in the simulator."""
 
 import json
 import subprocess
@@ -42,7 +42,7 @@ def row(benchmark, skewed):
         return benchmark.measured("skewed", *skewed, 1, 1e9)
 
 
-def test_a_graph_is_timed_from_every_side(benchmark, row, skewed):
+def test_a_graph_is_timed_from_each_kind_of_input(benchmark, row, skewed):
     found, graph = row
     plain = tcgpu.Graph.from_edges(*skewed)
     assert (found["vertices"], found["edges"], found["triangles"]) == (plain.n, plain.m, tcgpu.count(plain))
@@ -82,7 +82,7 @@ def test_every_kernel_is_timed_alone(benchmark, row):
         list(benchmark.kernel_rows(found | {"triangles": 1}, graph, 1))
 
 
-def test_each_rung_of_the_ladder_counts_the_same(benchmark, row, skewed, monkeypatch):
+def test_each_step_of_the_ladder_counts_the_same(benchmark, row, skewed, monkeypatch):
     monkeypatch.setattr(benchmark, "LADDER", benchmark.LADDER[:3] + benchmark.LADDER[8:11])
     rungs = list(benchmark.ladder_rows(row[0], skewed, 1))
     assert [(r["method"], json.loads(r["knobs"])) for r in rungs] == [
@@ -141,7 +141,7 @@ def test_without_a_profiler_there_are_no_counters_but_a_reason(benchmark, monkey
     assert rows[0]["counters"] == "no ncu"
 
 
-def test_a_record_keeps_what_it_says_of_other_graphs(benchmark, tmp_path):
+def test_a_record_keeps_the_rows_of_other_graphs(benchmark, tmp_path):
     path = tmp_path / "gpu.csv"
     benchmark.keep(path, [{"graph": "a", "x": 1}, {"graph": "b", "x": 2}])
     benchmark.keep(path, [{"graph": "a", "x": 3, "y": 4}])
@@ -149,6 +149,6 @@ def test_a_record_keeps_what_it_says_of_other_graphs(benchmark, tmp_path):
     assert [(row["graph"], row["x"], row["y"]) for row in rows] == [("b", 2, ""), ("a", 3, 4)]
 
 
-def test_it_says_what_it_takes(root):
+def test_its_help_lists_its_options(root):
     command = [sys.executable, root / "benchmarks" / "gpu.py", "--help"]
     assert "--graph" in subprocess.check_output(command, text=True, cwd=root)

@@ -37,7 +37,7 @@ def edge_set(graph):
 
 
 @given(multigraphs())
-def test_cleaning_keeps_every_edge_once_and_says_what_it_dropped(multigraph):
+def test_cleaning_keeps_every_edge_once_and_reports_what_it_dropped(multigraph):
     u, v, n = multigraph
     graph = Graph.from_edges(u, v, n)
     directed = {(a, b) for a, b in zip(u.tolist(), v.tolist(), strict=True) if a != b}
@@ -298,7 +298,7 @@ def test_networkx_labels_directions_and_multi_edges():
 
 
 class OnDevice:
-    """An array of another library that hands out its memory through DLPack only."""
+    """An array of another library that exposes its memory through DLPack only."""
 
     def __init__(self, values):
         self.values = np.asarray(values)
@@ -450,7 +450,7 @@ def test_a_list_holds_pairs_and_a_tuple_two_arrays():
 
 
 def test_import_is_quick_because_it_imports_nothing():
-    """Not a stopwatch, which a busy machine would upset: what makes an import slow must not be there."""
+    """Tests the imported modules, not the time, which depends on the load of the machine."""
     heavy = "{'numpy', 'numba', 'scipy', 'networkx', 'matplotlib'}"
     code = f"import sys, tcgpu; assert not {heavy} & set(sys.modules); dir(tcgpu); print(tcgpu.__version__)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

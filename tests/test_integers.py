@@ -1,4 +1,4 @@
-"""Integers in kernels: one rule, whether a kernel is compiled or simulated, and what NumPy says."""
+"""Integers in kernels: compiled kernels, simulated kernels and NumPy follow the same rule."""
 
 import inspect
 import operator
@@ -82,7 +82,7 @@ def halved(x, by, least=2):
 
 @kernel(*(f"void({a}[::1], int64[::1])" for a in TYPES[:3]))
 def variables(a, out):
-    """What begins as a literal is an int64, whatever is added to it."""
+    """A variable that starts as a literal is an int64, whatever is added to it."""
     total = 0
     for k in range(2, a[0] % 9):
         total += 5
@@ -105,7 +105,7 @@ def variables(a, out):
 
 @kernel("void(int64[::1], int64, uint32[::1])")
 def positions(out, number, words):
-    """The types of what CUDA names: each difference below 0 shows whether its type has a sign, and 32 or 64 bits."""
+    """The types of CUDA's own values: a difference below 0 shows whether a type is signed, and has 32 or 64 bits."""
     thread = cuda.threadIdx.x
     out[16 * thread] = thread - 64
     out[16 * thread + 1] = cuda.blockIdx.x - cuda.blockDim.x
@@ -224,14 +224,14 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("function", REFUSED, ids=lambda function: function.__name__)
-def test_what_is_refused_is_told_with_its_line(function):
+def test_a_refused_expression_is_reported_with_its_line(function):
     line, message = REFUSED[function]
     with pytest.raises(Exception, match=message) as caught:
         kernel_compiler.to_ltoir(function, "void(int64[::1], int64[::1], uint64[::1])", (9, 0))
     assert f'test_integers.py", line {function.__code__.co_firstlineno + line}' in str(caught.value.__notes__)
 
 
-def test_the_source_is_what_was_written():
+def test_getsource_returns_the_source_as_written():
     assert "a[cuda.threadIdx.x] *= 2" in inspect.getsource(one_operand)
 
 

@@ -180,7 +180,7 @@ def test_no_more_workers_run_at_a_time_than_there_are_threads():
     assert len(most) == 20 and max(most) <= 2
 
 
-def test_where_no_thread_can_be_started_the_calling_one_works(monkeypatch):
+def test_without_threads_the_calling_thread_works(monkeypatch):
     class Full:
         def submit(self, *args):
             raise RuntimeError("can't start new thread")
@@ -191,7 +191,7 @@ def test_where_no_thread_can_be_started_the_calling_one_works(monkeypatch):
     assert done == [0, 1, 2, 3]
 
 
-def test_a_stopped_call_does_no_work_where_no_thread_can_be_started(monkeypatch):
+def test_without_threads_a_stopped_call_does_no_work(monkeypatch):
     """As in a thread of a process that ends after an interrupt."""
 
     class Full:
@@ -275,7 +275,7 @@ def test_too_little_memory_is_one_line_in_the_shell(error, monkeypatch, capsys):
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the limit of a process's address space is Linux's")
-def test_the_shell_under_a_memory_limit_says_one_line(tmp_path):
+def test_the_shell_under_a_memory_limit_prints_one_line(tmp_path):
     code = "import resource\nresource.setrlimit(resource.RLIMIT_AS, (3 << 30, 3 << 30))\n"
     code += "import sys\nfrom tcgpu.__main__ import main\n"
     code += f"sys.exit(main(['generate', 'rmat', 'scale=24', '-o', {str(tmp_path / 'g.npz')!r}]))"

@@ -1,6 +1,6 @@
-"""Every kernel on graphs of 10,000 to 130,000 edges, without a GPU: see `compiled`. What the native engine finds.
+"""Every kernel on graphs of 10,000 to 130,000 edges, without a GPU (see `compiled`), against the native engine.
 
-Some faults show on no graph that the simulator has time for: a number taken modulo 2,048 that is right below it, a
+Some faults need larger graphs than the simulator can run: a number taken modulo 2,048 that is right below it, a
 vertex beyond the 65,535 that are near, a second trip around a queue.
 """
 
@@ -82,7 +82,7 @@ def test_counts_in_any_order_of_threads(method, processor):
 
 
 def run(plan, blocks=200):
-    """What a plan finds, with few blocks, which take the longer and come round more often."""
+    """The result of a plan with few blocks, each of which then repeats its loop more often."""
     plan.setup, plan.steps = ([fewer(step, blocks) for step in steps] for steps in (plan.setup, plan.steps))
     return plan.count()
 

@@ -1,4 +1,4 @@
-"""Every kernel on a real GPU: the native engine's counts, at any launch shape; the door's timing, memory and facts."""
+"""Every kernel on a real GPU: counts of the native engine at any launch shape; timing, memory and facts of `runtime`."""
 
 import numpy as np
 import pytest
@@ -79,7 +79,7 @@ def test_a_smaller_cache_changes_times_and_no_counts(large):
         kernel.carve_out(-1)
 
 
-def test_what_does_not_fit_is_refused(large):
+def test_a_graph_that_does_not_fit_is_refused(large):
     blocks = runtime.memory_free() // (large.n // 8) + 1000
     assert blocks < 2**31
     plan = METHODS["bitmap"].plan(large, blocks=10**6)
@@ -88,7 +88,7 @@ def test_what_does_not_fit_is_refused(large):
         plan.count()
 
 
-def test_memory_is_let_go_of(large):
+def test_memory_is_freed(large):
     METHODS["naive"].plan(large).count()
     before = runtime.memory_free()
     for _ in range(20):

@@ -115,7 +115,7 @@ class TestInTheSimulator:
 
     @pytest.mark.parametrize("name", ["karate", "dense", "two cliques"])
     @pytest.mark.parametrize("method", METHODS)
-    def test_every_method_peels_alike(self, method, name):
+    def test_every_method_finds_the_same_truss(self, method, name):
         assert np.array_equal(k_truss.numbers(GRAPHS[name], method=method), numbers_of_networkx(GRAPHS[name]))
 
     @pytest.mark.parametrize("method", METHODS)
@@ -154,7 +154,7 @@ class TestInTheSimulator:
     def test_no_edge_is_in_a_truss_of_a_huge_k(self):
         assert not k_truss.peel(GRAPHS["karate"], 10**12).any()
 
-    def test_one_round_will_do_for_3(self):
+    def test_one_round_is_enough_for_k_3(self):
         plan = k_truss.plan(GRAPHS["karate"], 3)
         plan.count()
         assert plan.rounds == 1
@@ -167,7 +167,7 @@ class TestInTheSimulator:
         assert np.array_equal(plan.count(), truss.numbers(graph))
 
     @pytest.mark.parametrize("few", [0, 30, 60, 1000])
-    def test_what_stays_may_be_counted_anew(self, large_ones, few):
+    def test_remaining_edges_may_be_counted_again(self, large_ones, few):
         """Until few edges are left."""
         graph = large_ones("degree", few)
         expected = truss.numbers(graph)
@@ -179,7 +179,7 @@ class TestInTheSimulator:
             assert plan.rounds == 1 or k > 3
         assert np.array_equal(k_truss.numbers(graph), expected)
 
-    def test_a_truss_found_anew_is_found_again_after_a_reset(self, large_ones):
+    def test_a_truss_by_counting_again_is_the_same_after_a_reset(self, large_ones):
         plan = k_truss.plan(large_ones("degree"), 4)
         plan.allocate()
         plan.launch()
@@ -189,18 +189,18 @@ class TestInTheSimulator:
         plan.launch()
         assert np.array_equal(plan.result(), first) and plan.rounds == rounds > 1
 
-    def test_where_a_new_graph_has_no_room_columns_are_cut_in_place(self, large_ones):
+    def test_columns_are_shortened_in_place_if_a_new_graph_does_not_fit(self, large_ones):
         graph = large_ones("degree")
         large_ones.no_room()
         plan = k_truss.plan(graph, 4)
         assert isinstance(plan, k_truss.UpdatingPlan) and plan.start
         assert np.array_equal(plan.count() == 0, truss.numbers(graph) >= 4)
 
-    def test_numbers_skip_what_no_edge_is_too_weak_for(self):
+    def test_numbers_skip_k_at_which_no_edge_is_removed(self):
         plan = k_truss.plan(tcgpu.generate.clique(12))
         assert (plan.count() == 12).all() and plan.rounds == 2  # k = 3, and then 13 at once
 
-    def test_compacting_keeps_what_stays_in_order(self):
+    def test_compacting_keeps_the_order_of_remaining_edges(self):
         graph = GRAPHS["R-MAT"]
         rng = np.random.default_rng(3)
         for seed in range(3):
@@ -234,7 +234,7 @@ class TestInTheSimulator:
             for method in METHODS:
                 assert updated(graph, method, weak, edges).tolist() == expected, (method, weak)
 
-    def test_blocks_that_have_no_room_for_their_bits_are_fewer(self, monkeypatch):
+    def test_fewer_blocks_run_if_their_bitmaps_do_not_fit(self, monkeypatch):
         graph = GRAPHS["les miserables"]
         plan = support.plan(graph, "block_global")
         others = 4 * (8 * graph.n + 7 * graph.m)
@@ -244,7 +244,7 @@ class TestInTheSimulator:
         with pytest.raises(GraphError, match="support by block_global needs .* bytes"):
             support.plan(graph, "block_global").count()
 
-    def test_what_the_simulator_would_take_long_for_is_refused_with_the_time(self):
+    def test_long_simulator_runs_are_refused_with_the_estimate(self):
         for verb, scale in ((tcgpu.support, 16), (tcgpu.truss_numbers, 13)):
             with pytest.raises(GraphError, match="would take about .* in the simulator: take engine='cpu'"):
                 verb(tcgpu.generate.rmat(scale), engine="sim")
@@ -378,7 +378,7 @@ def test_the_heuristic_chooses_for_supports_as_for_counts(simulator):
     assert tcgpu.registry.METHODS["bitmap_auto"].support_plan(GRAPHS["wheel"]).method == "support by warp"
 
 
-def test_what_cannot_be_told_by_edge_is_refused_by_name():
+def test_methods_that_only_count_are_refused_by_name():
     with pytest.raises(MethodError, match="method 'naive' does not tell edge from edge"):
         tcgpu.support(GRAPHS["karate"], method="naive", engine="sim")
     with pytest.raises(EngineError, match="'bitmap_warp' runs on gpu or sim, not on 'cpu'"):

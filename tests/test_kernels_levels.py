@@ -46,7 +46,7 @@ def component_of(graph, root):
 
 
 def root_in(graph, root):
-    """The number of the root in there."""
+    """The number of the root in that graph."""
     return int(np.searchsorted(np.sort(Search(graph)(root)[0]), root))
 
 
@@ -154,7 +154,7 @@ def test_too_many_tasks_are_refused():
         levels.plan(tcgpu.generate.clique(600), piece=1)
 
 
-def test_what_takes_too_long_is_refused_before_any_launch(engine):
+def test_long_runs_are_refused_before_any_launch(engine):
     graph = tcgpu.generate.clique(10_000 if engine == "gpu" else 2000)
     what = "on this GPU to test 166,616,670,000 comb" if engine == "gpu" else "in the simulator"
     with pytest.raises(GraphError, match=f"levels would take about .* {what}"):

@@ -1,4 +1,4 @@
-"""Every kernel compiled for GPUs from Turing to Hopper, with no GPU: types resolve, and nothing slow has crept in."""
+"""Every kernel compiled for GPUs from Turing to Hopper, with no GPU: types resolve, and nothing slow is in the code."""
 
 import ast
 import importlib
@@ -33,14 +33,14 @@ def every_kernel():
 
 
 def compiled(kernel, capability):
-    """A kernel as the linker takes it, for each of its signatures."""
+    """The PTX of a kernel, for each of its signatures."""
     assert kernel.signatures
     for signature in kernel.signatures:
         yield kernel_compiler.to_ltoir(kernel.py_func, signature, capability, kernel.most_threads)
 
 
 def most_registers(kernel, capability):
-    """What a thread may have."""
+    """The largest number of registers that a thread may have."""
     names, most = MORE_BEFORE_HOPPER
     return most if kernel.__name__ in names and capability < (9, 0) else MOST_REGISTERS
 

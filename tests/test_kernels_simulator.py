@@ -60,7 +60,7 @@ def test_counts_do_not_depend_on_the_order(method):
 
 
 @pytest.mark.parametrize("method", ON_GPU)
-def test_counts_do_not_depend_on_which_thread_goes_first(method):
+def test_counts_do_not_depend_on_the_order_of_threads(method):
     graph = GRAPHS["random"]
     for seed in share(range(3), method):
         plan = METHODS[method].plan(graph, **QUICK.get(method, {}))
@@ -72,7 +72,7 @@ def test_counts_do_not_depend_on_which_thread_goes_first(method):
 
 
 @pytest.mark.parametrize("method", ["naive", "column_block"])
-def test_blocks_without_work_do_no_harm(method):
+def test_blocks_without_work_change_nothing(method):
     graph = GRAPHS["wheel"]
     plan = METHODS[method].plan(graph, threads=3)
     plan.steps = [replace(step, blocks=graph.n + graph.m) for step in plan.steps]
@@ -152,5 +152,5 @@ def test_common_values_of_all_short_stretches():
             assert found == np.intersect1d(a, b).size
 
 
-def test_every_plan_is_of_the_one_kind():
+def test_every_method_returns_a_plan():
     assert all(isinstance(METHODS[method].plan(GRAPHS["wheel"]), Plan) for method in ON_GPU)

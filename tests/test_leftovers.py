@@ -18,7 +18,7 @@ def memory():
         yield Path(folder)
 
 
-def test_killed_parents_and_workers_leave_nothing_and_touch_nothing(load_benchmark, memory):
+def test_killed_parents_and_workers_leave_no_files_and_change_none(load_benchmark, memory):
     benchmark = load_benchmark("leftovers")
     rows = list(benchmark.trials(4, scale=12, seed=3, memory=memory))
     assert [row["killed"] for row in rows] == ["parent", "worker"] * 2

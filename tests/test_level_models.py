@@ -73,14 +73,14 @@ def test_indices_past_the_last_are_refused(call):
         call()
 
 
-def test_none_of_nothing_are_not_combinations():
+def test_empty_combinations_are_refused():
     for n, k in ((3, 0), (-1, 2)):
         with pytest.raises(GraphError, match="at least 1 of at least 0 elements"):
             numbered(n, k)
 
 
 @given(st.integers(1, 9), st.integers(1, 4), st.data())
-def test_those_with_one_of_the_first_are_the_first_indices(n, k, data):
+def test_combinations_with_a_small_first_element_have_the_first_indices(n, k, data):
     first = data.draw(st.integers(0, n))
     combinations = [c for c in itertools.combinations(range(n), k) if c[0] < first]
     assert [models.unrank(index, n, k) for index in range(comb(n, k) - comb(n - first, k))] == combinations
@@ -97,7 +97,7 @@ def test_equal_division(total, threads):
 @pytest.mark.parametrize("approach", APPROACHES)
 @pytest.mark.parametrize("n, k, first", [(9, 3, None), (9, 3, 4), (9, 3, 0), (5, 4, 2), (2, 3, None), (6, 1, 6)])
 @pytest.mark.parametrize("threads", [1, 3, 100])
-def test_every_approach_hands_out_everything_once(approach, n, k, first, threads):
+def test_every_approach_assigns_each_combination_once(approach, n, k, first, threads):
     bounds = models.ranges(approach, n, k, threads, first)
     combinations = [c for c in itertools.combinations(range(n), k) if first is None or c[0] < first]
     assert bounds[0] == 0 and bounds[-1] == len(combinations) and (np.diff(bounds) >= 0).all()
@@ -110,7 +110,7 @@ def test_every_approach_hands_out_everything_once(approach, n, k, first, threads
         assert bounds.size == threads + 1 and np.ptp(np.diff(bounds)) <= 1
 
 
-def test_storage_is_what_the_paper_says():
+def test_storage_is_that_of_the_paper():
     n, k, log = 1000, 3, 10
     assert models.storage_bits("A", n, k, 8) == comb(n, k) * k * log
     assert models.storage_bits("B", n, k, 8) == 2 * k * log
@@ -129,7 +129,7 @@ def test_approaches_compared():
     assert [row["speedup"] for row in models.compare(2, 3, 4)] == [1.0] * 4
 
 
-def test_approaches_that_are_none_are_refused():
+def test_unknown_approaches_are_refused():
     for call in models.ranges, models.storage_bits:
         with pytest.raises(GraphError, match="no approach 'E'; there are A, B, C, D"):
             call("E", 5, 3, 1)
@@ -208,7 +208,7 @@ def test_a_machine_works_without_a_break_on_one_job_at_a_time(weights, machines,
         assert plan.loads[machine] == ends[-1]
 
 
-def test_the_bound_knows_crowds_and_long_jobs():
+def test_the_bound_by_hand():
     assert models.lower_bound([7, 1, 1], 3) == 7
     assert models.lower_bound([5, 5, 5, 5], 3) == 10  # two of them share a machine
     assert models.lower_bound([3, 3, 3], 2) == 6
@@ -251,7 +251,7 @@ def test_both_kinds_at_once_never_take_longer_than_one_after_the_other():
         assert at_once <= models.estimate(shared, len(each) - shared, 2, 9, each.machines)
 
 
-def test_schedules_that_make_no_sense_are_refused():
+def test_invalid_schedules_are_refused():
     with pytest.raises(GraphError, match="no order 'shortest'; there are longest, given"):
         models.schedule([1], 1, order="shortest")
     for call in (models.schedule, models.lower_bound):
@@ -270,7 +270,7 @@ def test_table_three_to_the_digit(row):
 
 
 def in_sequence(addresses, each):
-    """1.0 and 1.1: lane k takes the k-th word of an aligned segment, or everyone goes alone."""
+    """1.0 and 1.1: lane k reads the k-th word of an aligned segment, or each lane has a request of its own."""
     active = [(lane, address) for lane, address in enumerate(addresses) if address >= 0]
     bases = {address - lane * each for lane, address in active}
     segment = min(16 * each, 128)
@@ -280,7 +280,7 @@ def in_sequence(addresses, each):
 
 
 def by_segment(addresses, each):
-    """1.2 and 1.3: the lowest lane's segment serves all whom it holds; it is halved as long as one half will do."""
+    """1.2 and 1.3: the lowest lane's segment serves all lanes in it; it is halved while one half holds them all."""
     left = [address for address in addresses if address >= 0]
     size = {1: 32, 2: 64}.get(each, 128)
     count = moved = 0
@@ -307,7 +307,7 @@ def expected(addresses, rule, each):
 
 @st.composite
 def requests(draw):
-    """Words of one size, near each other or far apart, in order or not; lanes at rest among them."""
+    """Words of one size, near each other or far apart, in order or not; some lanes are idle."""
     each = draw(st.sampled_from([1, 2, 4, 8, 16]))
     base = draw(st.sampled_from([0, 16, 64, 128]))
     words = draw(st.one_of(
@@ -333,7 +333,7 @@ def test_sectors_are_those_of_the_other_kernels():
     assert (models.transactions(4 * positions, "sectors").count == costs.sectors(positions.ravel())).all()
 
 
-def test_what_is_no_rule_or_no_word_is_refused():
+def test_unknown_rules_and_words_are_refused():
     with pytest.raises(GraphError, match="no rule '3.0'.*; there are 1.0, "):
         models.transactions(models.access_pattern("sequential"), "3.0")
     with pytest.raises(GraphError, match="1, 2, 4, 8 or 16 bytes, not 3"):
@@ -361,7 +361,7 @@ def test_requests_are_the_words_of_the_combinations(arrangement, hand_out):
 
 
 def test_neighbouring_combinations_coalesce():
-    """Lanes that take turns read side by side; lanes with a range each read far apart."""
+    """Lanes that take combinations in turn read neighbouring words; lanes with a range each read far apart."""
     arranged = models.arrange(DELAUNAY, SPLIT)
     chunks = np.argsort(-SPLIT.tests)[:8]
     ranges, turns = (
@@ -441,7 +441,7 @@ def test_what_the_arrangements_cost_and_where_they_put_chunks():
         assert set(striped.bit(c, i, j) // 2048 % 8) == {c % 8}
 
 
-def test_names_that_are_none_are_refused():
+def test_unknown_names_are_refused():
     split = models.split(PARTS, shared_bits=500, machines=4)
     for call in (
         lambda: models.max_vertices(8, "lower"),

@@ -23,7 +23,7 @@ def checkout(root, tmp_path):
 
 
 def make(folder, *arguments, **environment):
-    """Run make there, free of the variables by which an outer make would speak to it."""
+    """Run make there, without the environment variables of an outer make."""
     inherited = {key: value for key, value in os.environ.items() if not key.startswith(("MAKE", "MFLAGS"))}
     inherited = {key: value for key, value in inherited.items() if key not in ("PYTHON", "CUDA", "LAB", "PARTS")}
     environment = {**inherited, **environment}
@@ -67,7 +67,7 @@ def test_the_driver_chooses_the_extras(checkout, cuda, lab, test):
 
 
 @pytest.mark.parametrize("version, extras", [(11080, "lab"), (12090, "lab,cu12"), (13010, "lab,cu13")])
-def test_the_driver_is_asked_for_its_cuda(checkout, tmp_path, version, extras):
+def test_the_drivers_cuda_version_is_read(checkout, tmp_path, version, extras):
     compiler = shutil.which("cc")
     if not compiler or sys.platform != "linux":
         pytest.skip("needs Linux and a C compiler, to build a driver that answers")
@@ -83,7 +83,7 @@ PYTHONS = ("python3", "python3.14", "python3.13", "python3.12", "python3.11")  #
 
 @pytest.mark.parametrize("chosen", PYTHONS)
 def test_the_first_new_enough_python_is_taken(checkout, tmp_path, chosen):
-    """Whatever the machine has: each name before it is one that is too old."""
+    """Each name before it is a Python that is too old."""
     tools = tmp_path / "tools"
     for name in PYTHONS[: PYTHONS.index(chosen)]:
         script(tools / name, "exit 1  # the answer of an old Python to the question whether it is new enough")
@@ -110,7 +110,7 @@ def test_without_ensurepip_one_line_names_the_package(checkout, tmp_path):
     ]
 
 
-def test_a_failed_install_is_not_taken_for_one(checkout, tmp_path):
+def test_a_failed_install_is_reported(checkout, tmp_path):
     """pip's exit code survives the filter that shortens what it prints."""
     fake = script(checkout / ".venv" / "bin" / "python", 'case "$*" in *install*) echo Collecting numba; exit 3;; esac')
     fake.parent.parent.joinpath("installed").touch()
@@ -129,7 +129,7 @@ def test_an_install_is_made_once_until_pyproject_changes(checkout):
     assert ["Installing" in run.stdout for run in runs] == [True, False, True]
 
 
-def test_clean_removes_what_was_made_and_nothing_else(checkout):
+def test_clean_removes_only_what_make_made(checkout):
     kept = {checkout / "Makefile", checkout / "pyproject.toml", checkout / "tcgpu" / "graph.py"}
     for path in (".venv/bin/python", "report/index.html", "tcgpu/__pycache__/graph.nbi", "tcgpu/graph.py"):
         (checkout / path).parent.mkdir(parents=True, exist_ok=True)
@@ -139,7 +139,7 @@ def test_clean_removes_what_was_made_and_nothing_else(checkout):
 
 
 def test_ci_installs_what_is_not_there_and_runs_the_tests(root, tmp_path):
-    """.ci/run with apt-get and make replaced by scripts that write down how they were called."""
+    """.ci/run with apt-get and make replaced by scripts that record how they were called."""
     bash = shutil.which("bash")
     if not bash:
         pytest.skip("no bash on this machine")

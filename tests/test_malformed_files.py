@@ -1,4 +1,4 @@
-"""Files that are wrong: each is refused with its name, its line and what was expected, or reads as a valid graph."""
+"""Malformed files: each is refused with its name, its line and what was expected, or reads as a valid graph."""
 
 import io
 import json

@@ -54,7 +54,7 @@ def test_methods_that_disagree_are_an_error(graph, monkeypatch):
 
 
 def plan(graph):
-    """What the method `wrong` does: count one too many."""
+    """The plan of the method `wrong`, which counts one too many."""
     made = cpu.plan(graph)
     made.result = lambda: made.total + 1
     made.count = lambda: cpu.count(graph) + 1
@@ -94,7 +94,7 @@ def test_each_declared_default_is_a_value_that_the_knob_can_have(method):
 
 @pytest.mark.sim
 @pytest.mark.parametrize("method", [m.name for m in registry.METHODS.values() if "sim" in m.engines])
-def test_an_engine_may_be_asked_for_by_name(graph, method):
+def test_an_engine_may_be_named(graph, method):
     knobs = {name: value for name, value in SMALL.items() if name in registry.METHODS[method].knobs}
     assert tcgpu.count(graph, method=method, engine="sim", **knobs) == 2
 

@@ -1,4 +1,4 @@
-"""NetworkX's own tests, with every function that can run here sent here."""
+"""NetworkX's own tests, with every function that this backend can run dispatched to it."""
 
 import os
 import re

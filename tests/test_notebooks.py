@@ -31,7 +31,7 @@ def lines_of(cell):
 
 
 @every_notebook
-def test_says_what_it_is(path):
+def test_has_a_title(path):
     first = nbformat.read(path, as_version=4).cells[0]
     assert first.cell_type == "markdown" and first.source.startswith("# "), "the first cell is not a title"
 
@@ -136,7 +136,7 @@ def test_a_public_project_has_badges_and_a_cell_that_installs_nothing_here(drawi
     assert "git clone --quiet --depth 1 https://github.com/somebody/tcgpu checkout" in install.source
     assert install.execution_count == 1 and install.outputs == []
     assert "4 passed" in nbval(drawing).stdout
-    for rule in (test_says_what_it_is, test_was_run_from_top_to_bottom, test_stores_text_only):
+    for rule in (test_has_a_title, test_was_run_from_top_to_bottom, test_stores_text_only):
         rule(drawing)
 
     run.store(drawing)
@@ -182,14 +182,14 @@ def test_report_pages_show_charts_and_are_listed(drawing, tmp_path):
     assert 'href="a drawing.html">Squares &amp; lines</a><p>Four squares, as a line.</p>' in index
 
 
-def test_report_leaves_the_notebook_alone(drawing, tmp_path):
+def test_report_does_not_change_the_notebook(drawing, tmp_path):
     before = drawing.read_bytes()
     run.report(drawing, tmp_path)
     assert drawing.read_bytes() == before
 
 
 @pytest.mark.parametrize("name", ["index.html", "mine.html"])
-def test_pages_of_others_are_left_as_they_are(drawing, tmp_path, name):
+def test_other_pages_are_not_changed(drawing, tmp_path, name):
     (tmp_path / "pages").mkdir()
     (tmp_path / "pages" / name).write_text("<p>mine")
     command = [sys.executable, FOLDER / "run.py", "report", "--into", tmp_path / "pages", drawing]

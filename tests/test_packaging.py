@@ -1,4 +1,4 @@
-"""What is declared, what the wheel holds, and that the wheel works where it is installed."""
+"""Dependencies, the contents of the wheel, and the installed wheel."""
 
 import ast
 import importlib
@@ -39,7 +39,7 @@ def test_the_core_runs_without_a_gpu_or_a_browser():
     assert PROJECT["requires-python"] == ">=3.11"
 
 
-def test_cuda_compilers_come_for_linux_and_do_not_meet():
+def test_cuda_compilers_are_for_linux_and_exclude_each_other():
     """numba-cuda has wheels for Linux only, and its extras for two toolkits exclude each other."""
     test = [Requirement(text) for text in EXTRAS["test"]]
     compiler = next(r for r in test if r.name == "numba-cuda")
@@ -78,13 +78,13 @@ def test_binder_installs_what_this_checkout_declares():
     assert {path.name for path in folder.iterdir()} == {"requirements.txt", "runtime.txt", "postBuild"}
 
 
-def test_what_is_done_after_an_installation_can_be_done():
+def test_the_steps_after_an_installation_work():
     subprocess.run([sys.executable, ROOT / ".binder" / "postBuild"], cwd=ROOT, check=True, timeout=300,
                    env={**os.environ, "PYTHONPATH": str(ROOT)})  # fmt: skip
 
 
 @pytest.mark.parametrize("group", ["networkx.backends", "networkx.backend_info"])
-def test_entry_points_lead_somewhere(group):
+def test_entry_points_can_be_loaded(group):
     module, _, name = PROJECT["entry-points"][group]["tcgpu"].partition(":")
     assert getattr(importlib.import_module(module), name)
 
@@ -153,7 +153,7 @@ def test_the_installed_wheel_counts_and_caches_its_kernels(wheel, tmp_path):
     assert {path: path.stat().st_mtime_ns for path in (site / "tcgpu").rglob("*.nbc")} == kernels
 
 
-def test_every_docstring_of_a_room_says_what_it_owns():
+def test_every_module_has_a_docstring():
     for path in (ROOT / "tcgpu").rglob("*.py"):
         assert ast.get_docstring(ast.parse(path.read_text())), path
 

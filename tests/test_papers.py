@@ -1,4 +1,4 @@
-"""The suites of benchmarks/papers.py: that each measures its graphs, methods and settings, and checks the counts."""
+"""The suites of benchmarks/papers.py: each measures its graphs, methods and settings, and checks the counts."""
 
 import json
 
@@ -103,7 +103,7 @@ def test_the_3_trusses_of_table_1(papers, graphs_folder, monkeypatch):
         papers.run("truss3", engine="sim", share=2**-15, repeats=1)
 
 
-def test_a_method_that_refuses_a_graph_or_would_take_for_ever_is_left_out(papers, monkeypatch):
+def test_a_method_that_refuses_a_graph_or_takes_too_long_is_left_out(papers, monkeypatch):
     graph = GRAPHS["two long columns"]
     assert papers.methods_that_fit(papers.FOUR, graph, "sim") == list(papers.FOUR)
     monkeypatch.setitem(papers.LONGEST_ALONE, "bitmap_thread", 100)
@@ -189,7 +189,7 @@ def test_a_suite_writes_its_record(papers, tmp_path, capsys):
         ("report --share 1e-5 --methods naive --engine sim --max-seconds 1e-9".split(), "max_seconds="),
     ],
 )
-def test_a_suite_refuses_what_it_does_not_know(papers, capsys, words, said):
+def test_a_suite_refuses_unknown_names(papers, capsys, words, said):
     with pytest.raises(SystemExit) as end:
         papers.main(words)
     assert end.value.code == 2 and said in capsys.readouterr().err

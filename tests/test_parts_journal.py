@@ -314,14 +314,14 @@ def shown(options, stream, monkeypatch, patience=0.0):
     return stream.getvalue()
 
 
-def test_a_function_is_told(monkeypatch):
+def test_a_function_is_called_with_the_progress(monkeypatch):
     reported = []
     assert shown(lambda *share: reported.append(share), Terminal(), monkeypatch) == ""
     assert reported == [(1, 4), (2, 4), (3, 4), (4, 4)]
 
 
 @pytest.mark.parametrize("options", [None, True])
-def test_a_bar_at_a_terminal_is_gone_at_the_end(options, monkeypatch):
+def test_a_bar_at_a_terminal_is_removed_at_the_end(options, monkeypatch):
     text = shown(options, Terminal(), monkeypatch)
     assert "\rtcgpu: counting:  25%|" in text and "100%|" in text and "\n" not in text
     *_, wiped, nothing = text.split("\r")
@@ -332,7 +332,7 @@ def test_a_count_that_takes_no_time_shows_nothing(monkeypatch):
     assert shown(None, Terminal(), monkeypatch, patience=60.0) == ""
 
 
-def test_elsewhere_there_is_a_bar_if_asked_for(monkeypatch):
+def test_without_a_terminal_there_is_a_bar_only_with_progress_true(monkeypatch):
     assert shown(None, io.StringIO(), monkeypatch) == shown(False, Terminal(), monkeypatch) == ""
     assert "\rtcgpu: counting:  50%|" in shown(True, io.StringIO(), monkeypatch)
 
@@ -359,7 +359,7 @@ def test_a_widget_in_a_notebook_is_closed_at_the_end(monkeypatch):
     assert box.comm is None
 
 
-def test_whoever_watches_is_told_and_may_end_it():
+def test_a_callback_is_called_and_may_end_the_work():
     shares = []
     with progress.watched(shares.append), progress.progress(False, 4.0, "counting") as bar:
         bar.add(1.0)
@@ -367,7 +367,7 @@ def test_whoever_watches_is_told_and_may_end_it():
     assert shares == [0.25, 1.0]
 
 
-def test_no_work_at_all_is_done():
+def test_an_empty_count_is_complete():
     shares = []
     with progress.watched(shares.append), progress.progress(False, 0.0, "counting") as bar:
         bar.add(0.0)

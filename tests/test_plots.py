@@ -1,4 +1,4 @@
-"""The charts: each draws what it is given, as its axes show."""
+"""The charts, tested by what is on their axes."""
 
 import networkx as nx
 import numpy as np

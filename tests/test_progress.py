@@ -1,4 +1,4 @@
-"""Long work can be watched and ended, by what runs it and from wherever it is."""
+"""Progress callbacks: they get the share of the work that is done, and may end it."""
 
 import pytest
 
@@ -12,12 +12,12 @@ class Enough(Exception):
     pass
 
 
-def test_without_a_watch_nothing_happens():
+def test_pulse_without_a_callback_does_nothing():
     pulse()
     pulse(0.5)
 
 
-def test_a_watch_ends_with_its_block():
+def test_a_callback_is_called_only_inside_its_with():
     shares = []
     with watched(shares.append):
         pulse(0.5)
@@ -26,7 +26,7 @@ def test_a_watch_ends_with_its_block():
 
 
 @pytest.mark.sim
-def test_the_simulator_tells_before_each_block_and_thread():
+def test_the_simulator_reports_before_each_block_and_thread():
     shares = []
     with watched(shares.append):
         tcgpu.count(GRAPH, "naive", engine="sim", threads=8, blocks=4)
@@ -35,7 +35,7 @@ def test_the_simulator_tells_before_each_block_and_thread():
 
 
 @pytest.mark.sim
-def test_a_simulated_count_ends_in_the_middle_and_the_next_one_is_right():
+def test_a_simulated_count_can_be_ended_and_the_next_one_is_right():
     calls = []
 
     def watch(share):
@@ -49,7 +49,7 @@ def test_a_simulated_count_ends_in_the_middle_and_the_next_one_is_right():
     assert tcgpu.count(GRAPH, "column_block", engine="sim", threads=8) == 98
 
 
-def test_parts_of_parts_share_the_whole():
+def test_nested_parts():
     shares = []
     with watched(shares.append):
         for k in range(2):
@@ -61,7 +61,7 @@ def test_parts_of_parts_share_the_whole():
     assert shares == [0, 0, 0.125, 0.25, 0.375, 0.5, 0.5, 0.625, 0.75, 0.875, 1]
 
 
-def test_a_part_that_is_ended_leaves_no_trace():
+def test_an_exception_in_a_part_restores_the_outer_part():
     shares = []
     with watched(shares.append):
         with pytest.raises(Enough), part(1, 2):
@@ -70,15 +70,15 @@ def test_a_part_that_is_ended_leaves_no_trace():
     assert shares == [0.5, 0.5]
 
 
-def test_a_measurement_tells_before_each_run():
+def test_a_measurement_reports_before_each_run():
     shares = []
     with watched(shares.append):
         tcgpu.measure(GRAPH, "cpu", repeats=2)
-    shares = [share for share in shares if share is not None]  # a first call compiles, and tells that it goes on
+    shares = [share for share in shares if share is not None]  # a first call compiles, and reports None meanwhile
     assert shares == [0, 0.5]
 
 
-def test_who_watches_from_outside_is_told_too():
+def test_the_callback_of_an_outer_with_is_called_too():
     inner, outer = [], []
     with watched(outer.append), part(1, 2):
         with watched(inner.append):

@@ -1,4 +1,4 @@
-"""The README holds: its commands run, its Python says what it says, its tables are those of code and records."""
+"""The README is true: its commands and examples print what it shows, its tables are those of code and records."""
 
 import doctest
 import os
@@ -63,7 +63,7 @@ def test_every_file_it_names_exists(root, text):
     assert links and not [link for link in links if not (root / link).exists()]
 
 
-def test_its_python_says_what_it_says(text):
+def test_its_python_examples_print_what_it_shows(text):
     examples = doctest.DocTestParser().get_doctest("\n".join(blocks(text, "python")), {}, "README", "README.md", 0)
     assert len(examples.examples) >= 5
     result = doctest.DocTestRunner(optionflags=doctest.REPORT_NDIFF).run(examples)
@@ -80,7 +80,7 @@ def shell(tmp_path):
     return tmp_path, {**os.environ, "PATH": f"{command.parent}:{os.environ['PATH']}"}
 
 
-def test_its_shell_commands_print_what_it_prints(root, text, shell):
+def test_its_shell_commands_print_what_it_shows(root, text, shell):
     folder, environment = shell
     environment["PYTHONPATH"] = str(root)
     sessions = [re.split(r"^\$ ", block, flags=re.MULTILINE)[1:] for block in blocks(text, "console")]
@@ -126,7 +126,7 @@ def test_its_figures_are_the_recorded_ones(root, text):
 
 
 def test_its_picture_is_drawn_from_the_record(root, text, tmp_path):
-    """The picture that is shown names the same numbers as one that notebooks/readme_picture.py makes now."""
+    """The stored picture has the same source as one that notebooks/readme_picture.py draws now."""
     assert "](data/measured/sweep.svg)" in text
     draw = runpy.run_path(str(root / "notebooks" / "readme_picture.py"))
     draw["draw"](tmp_path / "again.svg")

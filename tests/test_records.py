@@ -37,7 +37,7 @@ def test_curves_are_of_one_number_of_columns():
 
 
 def test_counts_of_all_suites_are_found_by_machine_and_graph(measured):
-    """Of a method and an order the best setting; what counted nothing is left out, the native engine is not."""
+    """Of a method and an order the best setting; rows without a count are left out; the native engine is included."""
     times = {"process_ms": 1.0, "total_ms": 1.0}
     slow, fast = row("naive", 3.0), row("naive", 2.0, columns=5)
     native, nothing = row("cpu", 5.0) | {"engine": "cpu"}, row("levels", 1.0) | {"triangles": ""}
@@ -49,6 +49,6 @@ def test_counts_of_all_suites_are_found_by_machine_and_graph(measured):
     assert [(r["method"], r["kernel_ms"]) for r in rows] == [("naive", 2.0), ("cpu", 5.0), ("bitmap_warp", 4.0)]
 
 
-def test_what_is_recorded_here_has_all_three_timings():
+def test_the_records_here_have_all_three_timings():
     rows = [r for graphs in records.counts().values() for found in graphs.values() for r in found]
     assert rows and all(0 < r["kernel_ms"] <= r["process_ms"] <= r["total_ms"] for r in rows)

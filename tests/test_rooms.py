@@ -1,4 +1,4 @@
-"""The package is built of rooms on floors: none imports from above itself, and few files import a large library."""
+"""Each module imports only from the modules below it, and few files import a large library."""
 
 import ast
 import re
@@ -53,24 +53,24 @@ def names_as_text(tree):
     return (text for text in texts if re.fullmatch(r"tcgpu(\.\w+)+", text))
 
 
-def test_each_room_imports_only_from_rooms_below_it(imports):
+def test_each_module_imports_only_from_below(imports):
     assert set(imports) - {"__init__"} == set(ROOMS)
     for place, room in enumerate(ROOMS):
         used = {name.split(".")[1] for name in imports[room] if name.startswith("tcgpu.")} & set(ROOMS)
         assert used <= set(ROOMS[: place + 1]), room
 
 
-def test_no_two_files_have_one_name(root):
+def test_file_names_are_unique(root):
     names = [path.name for path in (root / "tcgpu").rglob("*.py") if path.name != "__init__.py"]
     assert sorted(names) == sorted(set(names))
 
 
-def test_rooms_do_not_go_around_through_the_package(imports):
+def test_modules_do_not_import_through_the_package(imports):
     assert {room for room, names in imports.items() if "tcgpu" in names} <= {"__main__"}
 
 
 @pytest.mark.parametrize("library, files", DOORS.items())
-def test_only_doors_import(root, library, files):
+def test_few_files_import_large_libraries(root, library, files):
     users = set()
     for path in (root / "tcgpu").rglob("*.py"):
         if any(f"{name}.".startswith(f"{library}.") for name in names_in(ast.parse(path.read_text()))):

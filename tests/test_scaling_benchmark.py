@@ -51,13 +51,13 @@ def test_it_leaves_no_folder(rows):
     assert not [name for name in os.listdir(shared_graph._folders()[0]) if name.startswith("scaling-")]
 
 
-def test_counts_that_differ_end_it(benchmark, rows):
+def test_different_counts_end_the_benchmark(benchmark, rows):
     benchmark.check(rows)
     with pytest.raises(SystemExit, match="the counts of small differ: .*24 parts"):
         benchmark.check([*rows, rows[-1] | {"triangles": 1}])
 
 
-def test_nothing_is_begun_when_the_time_is_over(benchmark):
+def test_nothing_starts_after_the_time_limit(benchmark):
     with runtime.using("sim"), executors.processes(1) as one:
         edges = tcgpu.generate.edges("rmat", 4, 4)
         assert list(benchmark.measured("small", edges, {1: one}, 1, benchmark.Deadline(-1))) == []

@@ -1,4 +1,4 @@
-"""Well-known graphs, as their authors publish them: read as they are, and counted to the figures of their index."""
+"""Well-known graphs as published: they are read unchanged, and counts are those of the index."""
 
 import csv
 
@@ -25,7 +25,7 @@ def test_the_index_names_no_other_graph(index):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_counts_to_the_figures_of_the_index(graphs_folder, index, name):
+def test_counts_are_those_of_the_index(graphs_folder, index, name):
     figures = index[name]
     graph = tcgpu.read(graphs_folder / figures["file"], format="edges" if name == HEADERLESS else None)
     assert (graph.n, graph.m) == (int(figures["vertices"]), int(figures["edges"]))

@@ -1,4 +1,4 @@
-"""How long the simulator takes is told before it runs: within a factor of two, in words, and refused if too long."""
+"""The simulator's time is estimated before it runs, within a factor of two; long runs are announced or refused."""
 
 import logging
 import math
@@ -91,7 +91,7 @@ WAYS = {
 
 @pytest.mark.sim
 @pytest.mark.parametrize("way", WAYS.values(), ids=WAYS)
-def test_what_takes_long_is_announced_once_and_refused_unless_asked_for(way, monkeypatch, caplog):
+def test_long_runs_are_announced_once_and_refused_without_max_seconds(way, monkeypatch, caplog):
     with caplog.at_level(logging.WARNING, "tcgpu"):
         way()
         assert not caplog.records
@@ -109,7 +109,7 @@ def test_what_takes_long_is_announced_once_and_refused_unless_asked_for(way, mon
 
 
 @pytest.mark.sim
-def test_the_seconds_that_a_refusal_names_are_enough(monkeypatch):
+def test_the_seconds_in_a_refusal_are_enough(monkeypatch):
     monkeypatch.setattr(simulated, "LIMIT", 1e-9)
     monkeypatch.setattr(simulated, "slowness", lambda: 500.0)
     with pytest.raises(GraphError) as refusal:
@@ -131,7 +131,7 @@ def test_a_truss_is_no_cheaper_than_its_first_round():
         assert rounds.simulated_seconds > once.simulated_seconds > 0
 
 
-def test_durations_are_said_in_words():
+def test_durations_in_words():
     said = [duration(seconds) for seconds in (0.4, 100, 130, 3 * 3600, 3 * 86400, 1e9)]
     assert said == ["0 seconds", "100 seconds", "2 minutes", "3 hours", "3 days", "32 years"]
 
@@ -140,7 +140,7 @@ def test_durations_are_said_in_words():
 
 
 class OutOfMemoryError(MemoryError):
-    """As CuPy's is called."""
+    """An error with the name of CuPy's."""
 
 
 FAILURES = {
@@ -152,7 +152,7 @@ FAILURES = {
 @pytest.mark.sim
 @pytest.mark.parametrize("failure", FAILURES.values(), ids=FAILURES)
 @pytest.mark.parametrize("verb", ("count", "triangles", "support", "k-truss", "truss numbers", "measure"))
-def test_a_device_without_room_is_told_of_with_the_way_out(verb, failure, monkeypatch):
+def test_too_little_device_memory_is_reported_with_the_way_out(verb, failure, monkeypatch):
     from tcgpu.kernels import Plan
 
     def launch(plan):
@@ -165,7 +165,7 @@ def test_a_device_without_room_is_told_of_with_the_way_out(verb, failure, monkey
 
 
 @pytest.mark.sim
-def test_a_host_without_room_and_other_faults_are_told_of_as_they_are(monkeypatch):
+def test_too_little_host_memory_and_other_errors_are_not_changed(monkeypatch):
     from tcgpu.kernels import Plan
 
     for failure in (MemoryError("of the host"), RuntimeError("of another kind")):
@@ -184,7 +184,7 @@ def test_a_host_without_room_and_other_faults_are_told_of_as_they_are(monkeypatc
 @pytest.mark.parametrize("method", registry.methods(), ids=lambda method: method.name)
 @pytest.mark.parametrize("progress", ("bar", "function"))
 def test_progress_changes_nothing(method, progress, monkeypatch, capsys):
-    """The same method counts, to the same int; it was another one, or was refused."""
+    """The same method counts the same int, with a bar and with a function."""
     planned, shares, plan = [], [], registry.Method.plan
 
     def watched_plan(own, graph, **knobs):
@@ -212,7 +212,7 @@ def test_progress_of_other_verbs(verb, engine, capsys):
 
 
 @pytest.mark.sim
-def test_a_function_that_is_told_may_end_a_count():
+def test_a_progress_function_may_end_a_count():
     def enough(done, total):
         raise InterruptedError
 
@@ -223,7 +223,7 @@ def test_a_function_that_is_told_may_end_a_count():
 
 @pytest.mark.sim
 @pytest.mark.parametrize("failure", FAILURES.values(), ids=FAILURES)
-def test_making_a_device_graph_says_so_too(monkeypatch, failure):
+def test_making_a_device_graph_reports_too_little_memory_too(monkeypatch, failure):
     def fail(keys):
         raise failure
 

@@ -90,7 +90,7 @@ def test_the_scene_names_the_method_and_vertices_do_not_overlap(method):
 
 
 @every_setting
-def test_every_cell_has_a_known_look(method, knobs):
+def test_every_cell_has_a_known_style(method, knobs):
     for frame in frames_of(CLUB, method, **knobs):
         assert frame.title and frame.caption.endswith(".") and "  " not in frame.caption
         assert set(frame.vertices) <= set(range(CLUB.n)) and set(frame.vertices.values()) <= set(LOOKS)

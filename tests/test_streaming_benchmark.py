@@ -36,7 +36,7 @@ def test_each_way_counts_the_same_within_its_memory(rows):
     assert rows[1]["to_memory"] == rows[0]["to_default"] == 1
 
 
-def test_copies_and_kernels_of_one_share_are_written_down(rows):
+def test_copies_and_kernels_of_one_share_are_recorded(rows):
     rows, _, lanes = rows
     assert {lane["share"] for lane in lanes} == {0.4} and {lane["what"] for lane in lanes} == {"copies", "kernels"}
     assert sum(lane["what"] == "kernels" for lane in lanes) == rows[2]["parts"]
@@ -46,14 +46,14 @@ def test_copies_and_kernels_of_one_share_are_written_down(rows):
         assert times == sorted(times) and total == pytest.approx(rows[2][f"{what}_ms"], abs=0.01 + 0.001 * len(times))
 
 
-def test_counts_that_differ_end_it(benchmark, rows):
+def test_different_counts_end_the_benchmark(benchmark, rows):
     benchmark.check(rows[0])
     with pytest.raises(SystemExit, match="the counts of small differ"):
         benchmark.check([*rows[0], rows[0][0] | {"triangles": 1}])
 
 
-def test_memory_of_the_process_is_seen_to_grow(benchmark):
-    """By memory that is new: an array may get some that the process had before."""
+def test_the_memory_of_the_process_is_measured(benchmark):
+    """With new memory: an array may reuse memory that the process had before."""
     with benchmark.HostMemory() as memory, mmap.mmap(-1, 64 << 20, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS) as block:
         for page in range(0, len(block), mmap.PAGESIZE):
             block[page] = 1

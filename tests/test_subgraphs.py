@@ -88,7 +88,7 @@ def test_known_numbers():
 
 
 @given(sparse_graphs())
-def test_triangle_free_is_to_have_none(graph):
+def test_triangle_free_graphs_have_no_triangle(graph):
     assert tcgpu.is_triangle_free(graph) == (tcgpu.count(graph) == 0)
 
 
@@ -117,7 +117,7 @@ def test_one_triangle_anywhere_is_found():
     ({"k": 33, "kind": "independent"}, "subgraphs of kind 'independent' are counted up to 32 vertices, not 33"),
     ({"k": 256}, "subgraphs of kind 'clique' are counted up to 255 vertices, not 256"),
 ])  # fmt: skip
-def test_wishes_that_make_no_sense_are_refused(wish, said):
+def test_invalid_arguments_are_refused(wish, said):
     with pytest.raises(GraphError, match=said):
         tcgpu.count_subgraphs(GRAPHS["wheel"], **wish)
 

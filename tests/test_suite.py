@@ -1,4 +1,4 @@
-"""The rules of the test run itself: a skip says why, every part is counted, and the totals come last."""
+"""The test run itself: a skip has a reason, every part is counted, and the totals come last."""
 
 import shutil
 import subprocess

@@ -1,4 +1,4 @@
-"""The benchmark of edges and vertices: that it measures and checks what it says, in the simulator."""
+"""The benchmark of edges and vertices: what it measures and checks, in the simulator."""
 
 import subprocess
 import sys
@@ -31,7 +31,7 @@ def test_each_answer_and_each_kernel_has_a_row(benchmark, order):
 
 
 @pytest.mark.sim
-def test_what_does_not_agree_is_no_record(benchmark):
+def test_different_results_end_the_benchmark(benchmark):
     with runtime.using("sim"):
         graph = DeviceGraph.from_edges(*tcgpu.generate.edges("rmat", 4, 8)[:2], order="natural")
         found = {what: plan.count() for what, plan in benchmark.plans(graph).items()}
@@ -43,6 +43,6 @@ def test_what_does_not_agree_is_no_record(benchmark):
             benchmark.check("small", graph, found | {"count": 1})
 
 
-def test_it_says_what_it_takes(root):
+def test_its_help_lists_its_options(root):
     command = [sys.executable, root / "benchmarks" / "tallies.py", "--help"]
     assert "--graph" in subprocess.check_output(command, text=True, cwd=root)

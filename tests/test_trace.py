@@ -34,7 +34,7 @@ def trace():
 
 
 @pytest.mark.parametrize("method", ON_GPU)
-def test_every_method_counts_right_while_it_is_traced(traces, method):
+def test_every_method_counts_correctly_while_it_is_traced(traces, method):
     trace = traces[ON_GPU.index(method)]
     assert (trace.method, trace.triangles) == (method, 45)
     assert {launch.stage for launch in trace.launches} <= {"setup", "count"}

@@ -1,4 +1,4 @@
-"""The benchmark of trusses: that it compares what it says, on a small graph here."""
+"""The benchmark of trusses: what it compares, on a small graph."""
 
 import numpy as np
 import pytest
@@ -16,7 +16,7 @@ def graph():
     return tcgpu.generate.rmat(9, seed=2)
 
 
-def test_every_library_that_is_here_finds_the_same(benchmark, graph, tmp_path):
+def test_every_installed_library_finds_the_same(benchmark, graph, tmp_path):
     try:
         program = benchmark.compiled(tmp_path)
     except RuntimeError:
@@ -30,7 +30,7 @@ def test_every_library_that_is_here_finds_the_same(benchmark, graph, tmp_path):
     assert [row["ratio"] for row in rows if row["library"] == "tcgpu"] == [1, 1]
 
 
-def test_the_program_that_asks_igraph_finds_our_numbers(benchmark, graph, tmp_path):
+def test_the_program_that_calls_igraph_finds_our_numbers(benchmark, graph, tmp_path):
     try:
         program = benchmark.compiled(tmp_path)
     except RuntimeError as reason:
@@ -45,15 +45,15 @@ def test_without_a_compiler_igraph_is_left_out(benchmark, tmp_path, monkeypatch)
         benchmark.compiled(tmp_path)
 
 
-def test_results_that_differ_end_it(benchmark, graph):
+def test_different_results_end_the_benchmark(benchmark, graph):
     with pytest.raises(SystemExit, match="liar does not find what tcgpu does"):
         runs = {"tcgpu": lambda: benchmark.our_numbers(graph), "liar": lambda: (1.0, np.full(graph.m, 2))}
         benchmark.in_turns(runs, repeats=1)
 
 
 @pytest.mark.parametrize("more, runs", [(1, 1), (-1, 4)])
-def test_what_is_slow_runs_once(benchmark, more, runs):
-    """What is not runs once more than asked, to warm up, which is not counted."""
+def test_a_slow_library_runs_once(benchmark, more, runs):
+    """Others run once more than requested, to warm up; that run is not counted."""
     began = []
     taken = benchmark.in_turns({"it": lambda: (began.append(1) or benchmark.SLOW + more, 0)}, repeats=3)
     assert len(began) == runs and len(taken["it"]) == min(runs, 3)

@@ -258,7 +258,7 @@ class TestTheListOfEdges:
 
     @pytest.mark.parametrize("blocks, threads", [(1, 32), (1, 64), (2, 32), (3, 96)])
     @pytest.mark.parametrize("turns", [turns for turns, _ in LISTS.values()], ids=LISTS)
-    def test_any_stretch_of_edges_and_range_of_rows(self, turns, blocks, threads):
+    def test_any_range_of_edges_and_of_rows(self, turns, blocks, threads):
         graph, low = with_rows_at_hand(turns * 2, 0.5)
         end = 64 * len(turns)
         blocks, threads, shared = warp_search.shape(10**6, threads, blocks)
@@ -337,7 +337,7 @@ def test_diagonals_cut_a_merge_where_it_passes():
 
 
 def merged(a, b):
-    """Whose turn it is in each step of a merge: "a" where rows agree."""
+    """Which list each step of a merge advances: "a" where rows agree."""
     return [whose for _, whose in sorted([(row, "a") for row in a] + [(row, "b") for row in b])]
 
 
@@ -425,7 +425,7 @@ def test_a_search_pays_where_one_list_is_much_longer():
     assert lengths.steps(100, 100) == (200, 700) and lengths.steps(0, 5) == (0, 0)
 
 
-def test_the_slides_tables_are_whole():
+def test_the_slides_tables_are_complete():
     prices = {row["processor"]: row["dollars"] for row in datasets.published("tricore_prices")}
     assert len(prices) == 6 and all(prices.values())
     graphs = datasets.published("tricore_datasets")
