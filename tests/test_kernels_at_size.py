@@ -131,7 +131,7 @@ def test_each_class_of_adaptive_in_any_order_of_threads(case, seed, processor):
 
 
 @pytest.mark.parametrize("name", ["R-MAT", "co-papers", "mesh"])
-@pytest.mark.parametrize("method", support.METHODS)
+@pytest.mark.parametrize("method", support.SHAPES)
 def test_support(method, name, large):
     own = graph(name)
     assert np.array_equal(support.plan(own, method).count(), cpu.support(own, "natural"))
