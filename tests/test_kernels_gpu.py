@@ -57,7 +57,7 @@ def test_the_simulator_runs_beside_the_gpu():
 def test_col_ptr_is_found_on_the_device(large):
     col_of = runtime.to_device(large.col_of)
     col_ptr = runtime.device_array(large.n + 1, np.int64, -1)
-    for step in columns.steps(large):
+    for step in columns.col_ptr_steps(large.n, large.m):
         step.run({"col_of": col_of, "col_ptr": col_ptr})
     assert np.array_equal(runtime.to_host(col_ptr), large.col_ptr)
 

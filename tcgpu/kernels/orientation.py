@@ -1,6 +1,6 @@
-"""From raw edges to columns on the device: what `device_graph` launches between its sorts and scans.
+"""Kernels that make a graph's columns from raw edges; `device_graph` launches them between sorts and scans.
 
-A *key* is an edge in 64 bits, its smaller vertex above its larger one: sorted keys are column after column.
+A *key* is an edge in 64 bits, its smaller vertex in the upper half: sorted keys are column after column.
 """
 
 from tcgpu.engines.runtime import cuda, int32, kernel, uint32, uint64
@@ -9,13 +9,18 @@ NO_EDGE = 2**64 - 1  # the key of a loop: after all others
 
 
 @cuda.jit(device=True)
-def larger(key):
-    return uint32(key)
+def pack(high, low):
+    return (uint64(high) << 32) | uint64(low)
 
 
 @cuda.jit(device=True)
-def smaller(key):
+def upper(key):
     return uint32(key >> 32)
+
+
+@cuda.jit(device=True)
+def lower(key):
+    return uint32(key)
 
 
 _ENDS = ("int32[::1], int32[::1]", "uint32[::1], uint32[::1]", "int64[::1], int64[::1]", "uint64[::1], uint64[::1]")
@@ -23,7 +28,7 @@ _ENDS = ("int32[::1], int32[::1]", "uint32[::1], uint32[::1]", "int64[::1], int6
 
 @kernel(*(f"void({ends}, int32[::1])" for ends in _ENDS))
 def count_occurrences(u, v, occurrences):
-    """A thread per edge: how often each vertex occurs, loops and repeats included."""
+    """A thread per edge: count how often each vertex occurs, loops and repeats included."""
     e = cuda.grid(1)
     while e < u.size:
         cuda.atomic.add(occurrences, int32(u[e]), 1)
@@ -33,7 +38,7 @@ def count_occurrences(u, v, occurrences):
 
 @kernel("void(int32[::1], int32[::1])")
 def count_rows(row_idx, counts):
-    """A thread per nonzero: one more for its row."""
+    """A thread per nonzero: count how often each row occurs."""
     e = cuda.grid(1)
     while e < row_idx.size:
         cuda.atomic.add(counts, row_idx[e], 1)
@@ -45,30 +50,30 @@ def pack_occurrences(occurrences, keys):
     """A thread per vertex: a key that sorts by occurrences, equal ones by the vertex."""
     v = cuda.grid(1)
     while v < keys.size:
-        keys[v] = (uint64(occurrences[v]) << 32) | uint64(v)
+        keys[v] = pack(occurrences[v], v)
         v += cuda.gridsize(1)
 
 
 @kernel("void(uint64[::1], int32[::1], int32[::1])")
 def number_vertices(keys, rank, occurrences):
-    """A thread per place in the order: the vertex that has it gets it as its number, the place its occurrences."""
+    """A thread per sorted key: its index is the new number of its vertex; write that and the vertex's occurrences."""
     place = cuda.grid(1)
     while place < keys.size:
-        rank[larger(keys[place])] = place
-        occurrences[place] = smaller(keys[place])
+        rank[lower(keys[place])] = place
+        occurrences[place] = upper(keys[place])
         place += cuda.gridsize(1)
 
 
 @kernel(*(f"void({ends}, int32[::1], uint64[::1])" for ends in _ENDS))
 def pack_edges(u, v, rank, keys):
-    """A thread per edge: its key, the vertices called by their rank; an empty `rank` calls them what they are."""
+    """A thread per edge: its key, each vertex v replaced by rank[v] unless `rank` is empty."""
     e = cuda.grid(1)
     while e < keys.size:
         a, b = int32(u[e]), int32(v[e])
         if rank.size > 0:
             a, b = rank[a], rank[b]
         low, high = min(a, b), max(a, b)
-        key = (uint64(low) << 32) | uint64(high)
+        key = pack(low, high)
         if low == high:
             key = uint64(NO_EDGE)
         keys[e] = key
@@ -77,7 +82,7 @@ def pack_edges(u, v, rank, keys):
 
 @kernel("void(uint64[::1], int32[::1])", "void(uint64[::1], int64[::1])")
 def mark_new(keys, new):
-    """A thread per sorted key: 1 where an edge comes for the first time, 0 at repeats and loops."""
+    """A thread per sorted key: 1 where an edge occurs for the first time, 0 for repeats and loops."""
     e = cuda.grid(1)
     while e < keys.size:
         key = keys[e]
@@ -87,20 +92,20 @@ def mark_new(keys, new):
 
 @kernel(*(f"void(uint64[::1], {place}[::1], int32[::1], int32[::1])" for place in ("int32", "int64")))
 def unpack_new(keys, place, row_idx, col_of):
-    """A thread per sorted key: row and column of an edge go to its place; a repeat has the place of what follows."""
+    """A thread per sorted key: write row and column of a new edge; place[e + 1] is place[e] for repeats and loops."""
     e = cuda.grid(1)
     while e < keys.size:
         if place[e] != place[e + 1]:
-            row_idx[place[e]] = larger(keys[e])
-            col_of[place[e]] = smaller(keys[e])
+            row_idx[place[e]] = lower(keys[e])
+            col_of[place[e]] = upper(keys[e])
         e += cuda.gridsize(1)
 
 
 @kernel("void(uint64[::1], int32[::1], int32[::1])")
 def unpack(keys, row_idx, col_of):
-    """A thread per sorted key, all of them different edges: its row and column."""
+    """A thread per sorted key, all of them different edges: write its row and column."""
     e = cuda.grid(1)
     while e < keys.size:
-        row_idx[e] = larger(keys[e])
-        col_of[e] = smaller(keys[e])
+        row_idx[e] = lower(keys[e])
+        col_of[e] = upper(keys[e])
         e += cuda.gridsize(1)

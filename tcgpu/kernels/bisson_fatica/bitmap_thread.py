@@ -9,9 +9,9 @@ Longer columns are counted too, slowly: the thread searches its column in memory
 
 from tcgpu.declarations import Method, blocks_knob, threads_knob
 from tcgpu.engines.runtime import cuda, int32, int64, kernel
-from tcgpu.kernels import Plan, Step, enough_blocks, simulated
+from tcgpu.kernels import Plan, launch, simulated
 from tcgpu.kernels.bisson_fatica import support
-from tcgpu.kernels.device.reduction import BYTES_PER_THREAD, add_block_to
+from tcgpu.kernels.device.reduction import add_block_to
 from tcgpu.kernels.device.search import first_from
 from tcgpu.kernels.device_graph import prepare as prepare
 
@@ -91,13 +91,11 @@ def bitmap_thread_kernel(col_ptr, row_idx, total):
 
 @METHOD.planner
 def plan(graph, *, threads, blocks):
-    blocks = enough_blocks(blocks, graph.n, threads)
-    args = ("col_ptr", "row_idx", "total")
     return Plan(
         method="bitmap_thread",
         copied={"col_ptr": graph.col_ptr, "row_idx": graph.row_idx},
         created={},
-        steps=[Step(bitmap_thread_kernel, blocks, threads, args, threads * BYTES_PER_THREAD)],
+        steps=[launch(bitmap_thread_kernel, graph.n, threads, blocks)],
         work=simulated.work(graph, 1.7 * graph.n, row_us=0.84),
     )
 

@@ -22,10 +22,10 @@ from tcgpu.declarations import Knob, Method, blocks_knob, check_choice, threads_
 from tcgpu.engines import runtime
 from tcgpu.engines.runtime import cuda, int64, kernel, uint32, uint64
 from tcgpu.errors import GraphError
-from tcgpu.kernels import Plan, Step, enough_blocks, simulated
+from tcgpu.kernels import Plan, launch, simulated
 from tcgpu.kernels.chatterjee import breadth, chunks
 from tcgpu.kernels.chatterjee.chunks import LAYOUTS, ROW, WORD, bits_needed, position, words_needed
-from tcgpu.kernels.device.reduction import BYTES_PER_THREAD, add_block_to
+from tcgpu.kernels.device.reduction import add_block_to
 
 APPROACHES = ("A", "B", "C", "D")
 MEMORIES = ("auto", "shared", "global")
@@ -322,22 +322,20 @@ def plan(graph, *, threads, blocks, lanes, approach, memory, layout, arrangement
     check_duration(split, work, threads, blocks, approach)
     piece = piece or max(MIN_TASK, -(-split.total_tests // (blocks * TASKS_PER_BLOCK)))
     tasks = task_table(split.tests, None if approach in "BC" else piece, schedule)
-    blocks = enough_blocks(blocks, len(tasks), 1)
     copied = {"chunks": table, "tasks": tasks, "low": low, "high": high}
     created = {"bits": (words_needed(bits), np.uint32, 0), "queue": (1, np.uint32, 0)}
-    shared = max(shared, threads * BYTES_PER_THREAD)
-    matrix = ("low", "high", "bits", int(layout != "matrix"))
-    setup = [Step(matrix_kernel, blocks, threads, ("chunks", *matrix))] if bits else []
+    shape = {"wanted": len(tasks) * threads, "threads": threads, "max_blocks": blocks}
+    shrink = int(layout != "matrix")
+    setup = [launch(matrix_kernel, **shape, shrink=shrink)] if bits else []
     if approach == "A":
-        written = dict.fromkeys(("one", "two", "three"), (int(split.tests.sum()), np.int32, None))
-        created |= written
-        setup.append(Step(write_kernel, blocks, threads, ("chunks", "tasks", *written)))
-        step = Step(written_kernel, blocks, threads, ("chunks", "tasks", *matrix, *written, "queue", "total"), shared)
+        created |= dict.fromkeys(("one", "two", "three"), (int(split.tests.sum()), np.int32, None))
+        setup.append(launch(write_kernel, **shape))
+        step = launch(written_kernel, **shape, shared=shared, shrink=shrink)
     else:
         groups = threads // lanes
-        division = {"B": (1, 1, 1), "C": (1, threads, 0), "D": (lanes, groups, groups)}[approach]
-        args = ("chunks", "tasks", *matrix, *division, int(skip), "queue", "total")
-        step = Step(levels_kernel, blocks, threads, args, shared)
+        lanes, groups, parts = {"B": (1, 1, 1), "C": (1, threads, 0), "D": (lanes, groups, groups)}[approach]
+        division = {"lanes": lanes, "groups": groups, "parts": parts, "skip": int(skip)}
+        step = launch(levels_kernel, **shape, shared=shared, shrink=shrink, **division)
     microseconds = TEST_US[approach] * work + 15 * threads * len(tasks)
     return Plan("levels", copied, created, [step], setup=setup, work=int(microseconds))
 

@@ -1,22 +1,17 @@
-"""From the sorted column of every nonzero to where each column starts, the report's `findCol_ptr`, and back again.
+"""Column pointers from the sorted columns of the nonzeros, the report's `findCol_ptr`, and the other way round.
 
-Contract: `col_of` (int32, m) ascends; `col_ptr` (n + 1) comes filled with -1 and leaves as the column pointers.
-A column starts where `col_of` changes, so `find_col_ptr` gives a thread to each nonzero and lets those that differ from
-their left neighbour write. An empty column starts nowhere and keeps its -1; the report steps over these when it takes
-lengths, here `fill_empty_columns` closes them once: an empty column starts where the first later nonzero lies.
+Contract: `col_of` (int32, m) ascends; `col_ptr` (int64, n + 1) is all -1 before, the column pointers after. A column
+starts where `col_of` changes: in `find_col_ptr` a thread writes if its nonzero is in another column than the one
+before. Empty columns keep -1; the report skips them when it computes lengths. Here `fill_empty_columns` sets them: an
+empty column starts at the first nonzero of a later column.
 
-`find_columns` writes all of `col_of` out of finished column pointers: on the way to the device, half of a graph's bytes
-are spared. A thread searches for the column of its nonzero; neighbours read nearly the same.
+`find_columns` computes `col_of` from `col_ptr`, so that only half of a graph's bytes are copied to the device. Each
+thread searches for the column of its nonzero; neighbours read nearly the same places.
 """
 
-import numpy as np
-
 from tcgpu.engines.runtime import cuda, kernel, uint32
-from tcgpu.kernels import Step, enough_blocks
+from tcgpu.kernels import launch
 from tcgpu.kernels.device.search import first_from, last_up_to
-
-THREADS = 256
-BLOCKS = 1024
 
 
 @kernel("void(int32[::1], int64[::1])")
@@ -45,14 +40,6 @@ def find_columns(col_ptr, col_of):
         col_of[e] = last_up_to(col_ptr, 0, col_ptr.size - 1, e)
 
 
-def steps(graph, col_of="col_of", col_ptr="col_ptr"):
-    """The launches that fill the array named `col_ptr` out of the one named `col_of`."""
-    return [
-        Step(find_col_ptr, enough_blocks(BLOCKS, graph.m, THREADS), THREADS, (col_of, col_ptr)),
-        Step(fill_empty_columns, enough_blocks(BLOCKS, graph.n + 1, THREADS), THREADS, (col_of, col_ptr)),
-    ]
-
-
-def created(graph):
-    """The array that `steps` fills, as a plan declares it."""
-    return (graph.n + 1, np.int64, -1)
+def col_ptr_steps(n, m, **arrays):
+    """The launches that fill `col_ptr` from `col_of`. arrays: those two, unless a plan has them by these names."""
+    return [launch(find_col_ptr, m, 256, **arrays), launch(fill_empty_columns, n + 1, 256, **arrays)]

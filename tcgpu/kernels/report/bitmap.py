@@ -12,8 +12,8 @@ import numpy as np
 
 from tcgpu.declarations import Knob, Method, blocks_knob, threads_knob
 from tcgpu.engines.runtime import cuda, int64, kernel, uint32
-from tcgpu.kernels import Plan, Step, enough_blocks, simulated
-from tcgpu.kernels.device.reduction import BYTES_PER_THREAD, add_block_to
+from tcgpu.kernels import Plan, launch, simulated
+from tcgpu.kernels.device.reduction import add_block_to
 
 METHOD = Method(
     name="bitmap",
@@ -61,14 +61,11 @@ def bitmap_kernel(col_ptr, row_idx, bits, lanes, total):
 
 @METHOD.planner
 def plan(graph, *, threads, blocks, lanes):
-    lanes = min(lanes, threads)
-    blocks = enough_blocks(blocks, graph.n, 1)
-    words = (graph.n + 31) // 32
-    args = ("col_ptr", "row_idx", "bits", lanes, "total")
+    step = launch(bitmap_kernel, graph.n * threads, threads, blocks, lanes=min(lanes, threads))
     return Plan(
         method="bitmap",
         copied={"col_ptr": graph.col_ptr, "row_idx": graph.row_idx},
-        created={"bits": (blocks * words, np.uint32, 0)},
-        steps=[Step(bitmap_kernel, blocks, threads, args, threads * BYTES_PER_THREAD)],
+        created={"bits": (step.blocks * ((graph.n + 31) // 32), np.uint32, 0)},
+        steps=[step],
         work=simulated.work(graph, 9 * threads * simulated.column_rounds(graph), row_us=1.2),
     )

@@ -14,9 +14,9 @@ import numpy as np
 
 from tcgpu.declarations import Knob, Method, blocks_knob, threads_knob
 from tcgpu.engines.runtime import cuda, int32, int64, kernel
-from tcgpu.kernels import Plan, Step, check_positions, enough_blocks, simulated
+from tcgpu.kernels import Plan, check_positions, launch, simulated
 from tcgpu.kernels.device.merge import common_values
-from tcgpu.kernels.device.reduction import BYTES_PER_THREAD, add_block_to
+from tcgpu.kernels.device.reduction import add_block_to
 from tcgpu.kernels.device.search import last_up_to
 
 THREADS = 128  # of a block, as in the report
@@ -69,14 +69,12 @@ def column_block_kernel(col_ptr, row_idx, columns, tile_size, total):
 def plan(graph, *, threads, blocks, columns, tile):
     check_positions(graph, "column_block")
     tile = min(tile, max(1, longest_group(graph.col_ptr, columns)))  # no more than some block needs
-    blocks = enough_blocks(blocks, graph.n, columns)
-    shared = max(tile * BYTES_PER_ROW, threads * BYTES_PER_THREAD)
-    args = ("col_ptr", "row_idx", columns, tile, "total")
+    sizes = {"shared": tile * BYTES_PER_ROW, "columns": columns, "tile_size": tile}
     return Plan(
         method="column_block",
         copied={"col_ptr": graph.col_ptr, "row_idx": graph.row_idx},
         created={},
-        steps=[Step(column_block_kernel, blocks, threads, args, shared)],
+        steps=[launch(column_block_kernel, -(-graph.n // columns) * threads, threads, blocks, **sizes)],
         work=simulated.work(graph, 18 * graph.m, row_us=0.8),
     )
 

@@ -7,12 +7,14 @@ What it costs: a warp takes as long as its longest pair of columns (divergence),
 (scattered loads), so that the natural order of a mesh, whose neighbours have close numbers, beats any other.
 """
 
+import numpy as np
+
 from tcgpu.declarations import Method, blocks_knob, threads_knob
 from tcgpu.engines.runtime import cuda, int64, kernel
-from tcgpu.kernels import Plan, Step, check_positions, enough_blocks, simulated
+from tcgpu.kernels import Plan, check_positions, launch, simulated
 from tcgpu.kernels.device import columns
 from tcgpu.kernels.device.merge import common_values
-from tcgpu.kernels.device.reduction import BYTES_PER_THREAD, add_block_to
+from tcgpu.kernels.device.reduction import add_block_to
 
 METHOD = Method(
     name="naive",
@@ -39,13 +41,11 @@ def naive_kernel(col_ptr, row_idx, col_of, total):
 def plan(graph, *, threads, blocks):
     """The report's way: rows and columns of the nonzeros go to the device, `col_ptr` is made there."""
     check_positions(graph, "naive")
-    blocks = enough_blocks(blocks, graph.m, threads)
-    args = ("col_ptr", "row_idx", "col_of", "total")
     return Plan(
         method="naive",
         copied={"row_idx": graph.row_idx, "col_of": graph.col_of},
-        created={"col_ptr": columns.created(graph)},
-        setup=columns.steps(graph),
-        steps=[Step(naive_kernel, blocks, threads, args, shared=threads * BYTES_PER_THREAD)],
+        created={"col_ptr": (graph.n + 1, np.int64, -1)},
+        setup=columns.col_ptr_steps(graph.n, graph.m),
+        steps=[launch(naive_kernel, graph.m, threads, blocks)],
         work=simulated.work(graph, row_us=1.3),
     )

@@ -14,8 +14,8 @@ the length of a part apart.
 
 from tcgpu.declarations import Knob, Method, blocks_knob, threads_knob
 from tcgpu.engines.runtime import cuda, int64, kernel, uint32
-from tcgpu.kernels import Step, enough_blocks
-from tcgpu.kernels.device.reduction import BYTES_PER_THREAD, add_block_to
+from tcgpu.kernels import launch
+from tcgpu.kernels.device.reduction import add_block_to
 from tcgpu.kernels.device_graph import prepare as prepare
 from tcgpu.kernels.tricore import edges
 from tcgpu.kernels.tricore.edges import columns_of
@@ -77,8 +77,6 @@ def matches(a, p, p_end, b, q, q_end, steps):
 
 @METHOD.planner
 def plan(graph, *, threads, blocks, lanes):
-    blocks = enough_blocks(blocks, graph.m * lanes, threads)
     lanes = min(lanes, threads * blocks)
-    args = ("col_ptr", "row_idx", "col_of", lanes, "total")
-    step = Step(merge_path_kernel, blocks, threads, args, threads * BYTES_PER_THREAD)
+    step = launch(merge_path_kernel, graph.m * lanes, threads, blocks, lanes=lanes)
     return edges.plan("merge_path", graph, step, edge_us=9.5 * lanes, step_us=1.5)

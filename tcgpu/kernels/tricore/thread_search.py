@@ -10,8 +10,8 @@ unrelated places, and the warp takes as long as its longest search.
 
 from tcgpu.declarations import Method, blocks_knob, threads_knob
 from tcgpu.engines.runtime import cuda, int64, kernel, uint32
-from tcgpu.kernels import Step, enough_blocks
-from tcgpu.kernels.device.reduction import BYTES_PER_THREAD, add_block_to
+from tcgpu.kernels import launch
+from tcgpu.kernels.device.reduction import add_block_to
 from tcgpu.kernels.device.search import contains
 from tcgpu.kernels.device_graph import prepare as prepare
 from tcgpu.kernels.tricore import edges
@@ -53,7 +53,5 @@ def lookups(rows, place, length, p, keys):
 
 @METHOD.planner
 def plan(graph, *, threads, blocks):
-    blocks = enough_blocks(blocks, graph.m, threads)
-    args = ("col_ptr", "row_idx", "col_of", "total")
-    step = Step(thread_search_kernel, blocks, threads, args, threads * BYTES_PER_THREAD)
+    step = launch(thread_search_kernel, graph.m, threads, blocks)
     return edges.plan("thread_search", graph, step, edge_us=8.3, step_us=1.2)
