@@ -1,11 +1,11 @@
-"""The plan of how many triangles each edge, or each vertex, is in: the layout of a count, other kernels.
+"""The plan that counts the triangles of each edge, or of each vertex: the arrays of a count, and other kernels.
 
-For a triangle j < i < k, once each, the nonzeros (i, j), (k, j) and (k, i) gain 1. There are billions of triangles, so
-the point is to spend no atomic addition on each of them. Where rows of bits of many columns can be laid one over the
-other, how many of them have a 1 in each place is counted for 64 places at once (`support_counters`).
+For each triangle j < i < k, the nonzeros (i, j), (k, j) and (k, i) gain 1. An atomic addition for each would take
+longer than to find the triangle. So rows of bits are added up where possible: `support_counters` counts for 64 vertices
+at once in how many rows they are.
 
-In degree order. Triangles with a near k are counted by slot: in slot_support16 if the sum is of a quad's number or of
-an in-edge, in slot_support if it is of column i or of a hub.
+In degree order, triangles with a near k are counted by slot: in slot_support16 for a quad's number or an in-edge, in
+slot_support for a row of column i or a hub.
 
     column_tally    hubs i, k, heavy j   a warp per j adds up the rows of its hubs: that gives (k, j) and (i, j)
     pair_tally      the same triangles   a warp per i adds up the bits of heavy columns that hold i: that gives (k, i)
@@ -22,8 +22,7 @@ In natural order, where a vertex is banded if all of its neighbours are within a
     band_tally      banded i and j       a warp per j adds up the rows of all its neighbours: that gives all of (i, j)
     merge_tally     other edges          two pointers, atomic additions
 
-For the triangles of each vertex, `results.sum_ends` adds up those of its edges; without bands, `merge_corners` counts
-them.
+`results.sum_ends` adds up the triangles of a vertex's edges. Without bands, `merge_corners` counts those of vertices.
 """
 
 from dataclasses import replace
@@ -90,30 +89,28 @@ def triangles_plan(graph, **knobs):
 
 
 def _as_it_comes(graph, words):
-    words = words if 2 * words * graph.n <= MAX_BAND_WORDS else 0
-    created = {
-        "support": (graph.m, np.int32, 0),
-        "wide": (graph.n if words else 1, np.int32, 0),
-        "open": (graph.n if words else 1, np.int32, 0),
-    }
-    steps = [launch(bands.merge_tally, graph.m, 64, 16384, words=words)]
-    views = {}
+    n, m = graph.n, graph.m
+    words = words if 2 * words * n <= MAX_BAND_WORDS else 0
+    banded, views = [], {}
     if words:
-        created["band_rows"] = (graph.n * 2 * words, np.uint64, 0)
         views["band_rows32"] = ("band_rows", np.uint32)
         planes = max(IN_REGISTERS, (128 * words).bit_length())
         shared = 2 * (8 * 32 * planes + 2 * bands.LISTED)  # of two warps
-        steps = [
-            launch(bands.fill_band_rows, graph.m, 256, words=words),
-            launch(bands.mark_open, graph.m, 256),
-            launch(bands.band_tally, 32 * graph.n, 64, 16896, shared, words=words, most_planes=planes),
-            *steps,
+        banded = [
+            launch(bands.fill_band_rows, m, 256, words=words),
+            launch(bands.mark_open, m, 256),
+            launch(bands.band_tally, 32 * n, 64, 16896, shared, words=words, most_planes=planes),
         ]
     return ArrayPlan(
         method="adaptive",
         copied=layout.columns_of(graph),
-        created=created,
-        steps=steps,
+        created={
+            "support": (m, np.int32, 0),
+            "wide": (n if words else 1, np.int32, 0),
+            "open": (n if words else 1, np.int32, 0),
+            "band_rows": (n * 2 * words, np.uint64, 0),
+        },
+        steps=[*banded, launch(bands.merge_tally, m, 64, 16384, words=words)],
         views=views,
         work=simulated.work(graph, row_us=1.8),
     )

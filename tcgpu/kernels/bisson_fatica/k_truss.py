@@ -130,12 +130,6 @@ def compact(col_ptr, length, row_idx, support, origin, weak, state):
         first += cuda.gridsize(1)
 
 
-@kernel("void(int32[::1], int32[::1])")
-def copy_supports(found, support):
-    for p in range(cuda.grid(1), support.size, cuda.gridsize(1)):
-        support[p] = found[p]
-
-
 @kernel("void(int32[::1], int32[::1], int32[::1])")
 def copy_rows(given, row_idx, origin):
     """Copy the rows, which `compact` changes; origin: where in the given graph each nonzero is."""
@@ -156,10 +150,6 @@ class TrussPlan(ArrayPlan):
     graph: object = None
     k: int | None = None
     rounds: int = 0
-
-    def stays(self):
-        """Which edges stay: bool, a quarter of the result's bytes."""
-        return runtime.to_host(runtime.to_device_library(self.arrays[self.output]) == 0)
 
 
 @dataclass
@@ -195,7 +185,7 @@ class UpdatingPlan(TrussPlan):
             super().launch()
             return
         with self.start.carried_out():
-            self.run(copy_supports, self.graph.m, found=self.start.arrays[self.start.output])
+            self.arrays["support"] = self.start.arrays[self.start.output]
 
     def mark(self, k):
         """Mark what is weak for k, and list the affected columns.
@@ -329,7 +319,8 @@ def peel(graph, k, *, method=None):
     if k < 3 or graph.m == 0:
         return np.ones(graph.m, bool)
     with plan(graph, min(k, MAX_INT32), method=method).carried_out() as done:
-        return done.stays()
+        number = runtime.to_device_library(done.arrays[done.output])
+        return runtime.to_host(number == 0)  # a quarter of the bytes
 
 
 def numbers(graph, *, method=None):
