@@ -1,11 +1,10 @@
-"""2,048 counters of a warp, a bit of 64 of them to a word: what counts the ones of many rows of bits place by place.
+"""2,048 bit-sliced counters of a warp: in how many rows of 2,048 bits each bit is set.
 
-Plane 0 holds the ones of all counters, plane 1 their twos, plane 2 their fours, and so on. A plane is 32 words, one a
-lane; word w holds counters 64 w to 64 w + 63. To add a word to the counters of its place is what a processor's adder
-does, in AND and XOR, for 64 counters at once and with no addition for each 1.
+Plane k has binary digit k of all counters. A plane is 32 words, one a lane; word w has the digits of counters 64 w to
+64 w + 63. So a word of a row is added to 64 counters at once, by a carry-save adder of AND and XOR.
 
-The first five planes are in registers while words are added, a tuple of five to a lane; carries go on into the other
-planes, in shared memory. Positions there are 64 bits wide: a distance that is known then takes no instruction.
+While words are added, each lane has its words of the first five planes in registers, as a tuple. Carries go on into the
+other planes, which are in shared memory. Positions there have 64 bits: adding a constant then takes no instruction.
 """
 
 from typing import NamedTuple
@@ -36,10 +35,10 @@ def full_add(a, b, c):
 
 @cuda.jit(device=True)
 def cleared(planes):
-    """All counters 0: clears the planes that are in shared memory, returns those in registers."""
-    mine = planes.first + (cuda.threadIdx.x & 31)
+    """Set all counters to 0: clear the planes in shared memory, return those in registers."""
+    at = planes.first + (cuda.threadIdx.x & 31)
     for k in range(IN_REGISTERS, planes.count):
-        planes.words[mine + uint64(32 * k)] = 0
+        planes.words[at + uint64(32 * k)] = 0
     return uint64(0), uint64(0), uint64(0), uint64(0), uint64(0)
 
 
@@ -68,18 +67,18 @@ def add_eight(planes, registers, eight):
 
 @cuda.jit(device=True)
 def store(planes, registers):
-    """Put the planes in registers where all lanes of the warp can read them."""
-    mine = planes.first + (cuda.threadIdx.x & 31)
-    planes.words[mine] = registers[0]
-    planes.words[mine + 32] = registers[1]
-    planes.words[mine + 64] = registers[2]
-    planes.words[mine + 96] = registers[3]
-    planes.words[mine + 128] = registers[4]
+    """Store the planes of registers in shared memory, where all lanes of the warp can read them."""
+    at = planes.first + (cuda.threadIdx.x & 31)
+    planes.words[at] = registers[0]
+    planes.words[at + 32] = registers[1]
+    planes.words[at + 64] = registers[2]
+    planes.words[at + 96] = registers[3]
+    planes.words[at + 128] = registers[4]
 
 
 @cuda.jit(device=True)
 def counter(planes, number):
-    """One of the 2,048 counters, by its number; all planes have been stored."""
+    """The value of a counter, once all planes are stored."""
     at = 2 * planes.first + (number >> 5) + 64 * uint64(planes.count)
     bit, value = number & 31, uint32(0)
     for _ in range(planes.count):
@@ -90,7 +89,7 @@ def counter(planes, number):
 
 @cuda.jit(device=True)
 def eight_words(rows, row, source, at):
-    """A lane's words, number `at`, of eight rows: those that lanes `source` to `source` + 7 pass the positions of."""
+    """Word `at` of eight rows, whose positions lanes `source` to `source` + 7 have in `row`."""
     return (
         rows[cuda.shfl_sync(ALL_LANES, row, source) + at],
         rows[cuda.shfl_sync(ALL_LANES, row, source + 1) + at],

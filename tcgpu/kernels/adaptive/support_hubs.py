@@ -1,8 +1,7 @@
 """Triangles of hubs i and k and a heavy column j, for each of their edges: see `support_plan`.
 
-Both kernels add rows of bits to a warp's counters, place by place: see `support_counters`. A warp takes 32 rows at a
-time; each lane knows the position of one, and all lanes read eight rows at once. Where fewer are left, the others are a
-row of zeros.
+Both kernels add rows of bits to a warp's counters: see `support_counters`. A warp takes 32 rows at a time; each lane
+has the position of one, and all lanes read eight rows at once. Where fewer are left, a row of zeros takes their place.
 """
 
 from tcgpu.engines.runtime import cuda, kernel, uint32, uint64
@@ -108,11 +107,11 @@ def add_counters(near, begin, end, group, planes, slot_support):
 def column_tally(
     near, quad_ptr, heavy_columns, list_sizes, queues, hub_rows, first_hub, most_heavy, heavy_bits, slot_support
 ):  # fmt: skip
-    """A warp per heavy column j: the rows of its hubs, counted place by place for its own hubs.
+    """A warp per heavy column j: add up the rows of its hubs, and read the counters of its hubs.
 
-    One group of hubs after the other. In the rows of the group's own hubs bits stand for neighbours on either side:
-    the counters are what (i, j) and (k, j) gain from two hubs of the group. The rows of earlier hubs give (k, j), and
-    what each of them shares with column j gives (i, j). Stores each column's bits for `pair_tally`, after 32 zeros.
+    It takes one group of hubs after the other. Within a group, rows have bits for neighbours on either side: the
+    counters are what (i, j) and (k, j) gain from two hubs of the group. The rows of hubs of earlier groups give (k, j),
+    and the bits that each of them shares with column j give (i, j). Stores the column's bits for `pair_tally`.
     """
     words = cuda.shared.array(0, uint64)
     words32 = cuda.shared.array(0, uint32)  # the same memory
@@ -147,10 +146,10 @@ def column_tally(
 def pair_tally(
     near, quad_ptr, in_ptr, in_edges, heavy_count, batch_ptr, batch_list, heavy_bits, most_heavy, queues, slot_support
 ):  # fmt: skip
-    """A warp per hub group and batch of a hub's heavy columns: their bits, counted place by place for the hub's rows.
+    """A warp per group of hubs and batch of heavy columns of hub i: add up their bits, read the counters of i's rows.
 
-    Lists name columns in about the same order. Warps take the batches at the front of all lists first, so that the
-    bits that all of them read at a time fit into the cache.
+    The lists of all hubs have columns in about the same order. Warps take the batches at the front of all lists first,
+    so that the bits that they read at a time fit into the cache.
     """
     words = cuda.shared.array(0, uint64)
     words32 = cuda.shared.array(0, uint32)  # the same memory

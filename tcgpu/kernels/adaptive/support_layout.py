@@ -1,10 +1,10 @@
-"""What `adaptive` lays out beside `layout`, to find the triangles of each edge.
+"""The arrays that `support_plan` needs beside those of `layout`.
 
 in_edges      as in `layout`, and from the end of each vertex's list backwards, for a hub i: the numbers of the heavy
               columns that hold it, in the list of heavy columns; heavy_count says how many they are
 edge_slots    for each in-edge (i, j): the slot of its near number, or which nonzero it is if it has none
-batch_list    hubs' lists of heavy columns in batches of BATCH. All lists are cut into PHASES equal parts: the batches
-              of the first part of all lists come first. A batch is of phase batch_list[b] // HUBS, and of hub
+batch_list    the hubs' lists of heavy columns in batches of BATCH. Each list is cut into PHASES equal parts, and the
+              batches of the first part of all lists come first. Batch b is of phase batch_list[b] // HUBS, and of hub
               batch_list[b] % HUBS; batch_ptr says where those of each phase and hub begin
 """
 
@@ -58,7 +58,7 @@ def lay_out_nonzeros(
 
 @cuda.jit(device=True)
 def batches_before(phase, columns):
-    """How many batches of a list of heavy columns come before a phase: each phase has about equally many."""
+    """How many batches of a list of heavy columns come before a phase."""
     return phase * ((columns + BATCH - 1) // BATCH) // PHASES
 
 
