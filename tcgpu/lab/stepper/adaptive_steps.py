@@ -15,7 +15,7 @@ QUAD = 4  # near rows that are read at a time
 SMALLEST_TABLE = 8
 
 
-def adaptive(builder, *, near=12, hubs=6, heavy=4, crowd=4, short=3, words=2, word=8):
+def adaptive(builder, *, near, hubs, heavy, crowd, short, words, word):
     """The knobs are `adaptive`'s own, made for small graphs; a word has `word` bits, 64 on a GPU."""
     if builder.graph.order == "degree":
         near = min(near, builder.graph.n)

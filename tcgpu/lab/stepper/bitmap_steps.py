@@ -4,52 +4,21 @@ A frame is one round of some lanes, each with one row or, where the kernel has f
 The groups of lanes of a block or warp take nonzeros side by side; here these come one after the other.
 """
 
-from itertools import groupby
-
-from tcgpu.lab.stepper.frames import GLOBAL, REGISTERS, SHARED, RowIdx, bits, cells, counted, listed, positions
+from tcgpu.lab.stepper.frames import REGISTERS, SHARED, RowIdx, bits, cells, counted, listed, positions
 
 LOADS = 4  # of a lane in flight at a time, in Bisson and Fatica's kernels
 NOTHING = "Column {} is empty, there is nothing to look up."
 PAST = "Row {} of column {} is past the last row of column {}: the rest is skipped."
 
 
-def bitmap(builder, nonzeros, *, lanes=4, word=8):
-    """A block per column: its bits in global memory."""
-    return by_column(builder, nonzeros, bit_steps, "block", GLOBAL, lanes, word, 0, 1)
-
-
-def bitmap_warp(builder, nonzeros, *, lanes=4, word=8, fold=3):
-    """A warp per column: its bits in global memory, their fold, of 2^fold bits, in shared memory."""
-    return by_column(builder, nonzeros, bit_steps, "warp", GLOBAL, lanes, word, 1 << fold, LOADS)
-
-
-def bitmap_block_shared(builder, nonzeros, *, lanes=4, word=8):
-    """A block per column: its bits in shared memory."""
-    return by_column(builder, nonzeros, bit_steps, "block", SHARED, lanes, word, 0, LOADS)
-
-
-def bitmap_block_global(builder, nonzeros, *, lanes=4, word=8, fold=3):
-    """A block per column: its bits in global memory, their fold, of 2^fold bits, in shared memory."""
-    return by_column(builder, nonzeros, bit_steps, "block", GLOBAL, lanes, word, 1 << fold, LOADS)
-
-
-def bitmap_thread(builder, nonzeros, *, registers=12):
-    """A thread per column, which it keeps in registers, or searches in memory where it is longer."""
-    return by_column(builder, nonzeros, register_steps, registers)
-
-
-def by_column(builder, nonzeros, frames, *settings):
-    """The frames of each column that has some of these nonzeros."""
-    for j, edges in groupby(nonzeros, lambda e: builder.ends[e][1]):
-        yield from frames(builder, j, edges, *settings)
-
-
-def bit_steps(builder, j, edges, owner, memory, lanes, word, fold, loads):
+def bit_steps(builder, j, edges, owner, memory, loads, *, lanes, word, fold=None):
     """Column j as bits: they are written, then looked up for each of its nonzeros `edges`, then cleared.
 
-    owner, memory: who takes a column, and where its bits are. lanes: how many share a nonzero. word: bits of a word.
-    fold: bits of the fold, 0 for none. loads: of a lane at a time; if several, it stops at a row past column j's last.
+    owner, memory: who takes a column, and where its bits are. loads: of a lane at a time; if several, it stops at a row
+    past column j's last. lanes: how many share a nonzero. word: bits of a word. fold: their fold in shared memory has
+    2^fold bits.
     """
+    fold = 0 if fold is None else 1 << fold
     n, own, title = builder.graph.n, builder.rows(j), f"{owner} of column {j}"
 
     def panels(i=None, now=(), past=(), hits=(), *, look="there", stored=own):
@@ -121,7 +90,7 @@ def rounds_of_lanes(rows, lanes, loads, last):
         begins = sorted(part.stop for part in taken if part.stop < len(rows))
 
 
-def register_steps(builder, j, edges, registers):
+def register_steps(builder, j, edges, *, registers):
     """Column j in the registers of a thread, if there are enough; rows of other columns are looked up one by one."""
     own, title, begin = builder.rows(j), f"thread {j}, column {j}", builder.col_ptr[j]
     kept = own if len(own) <= registers else []

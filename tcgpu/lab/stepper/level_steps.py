@@ -9,7 +9,7 @@ from tcgpu.lab.stepper.frames import SHARED, Matrix, cells, counted, listed
 from tcgpu.lab.stepper.vertex_positions import BOX
 
 
-def levels(builder, *, skip=False):
+def levels(builder, *, skip):
     """A frame per level, one for each chunk's bits, then one for all combinations with the same first two vertices.
 
     skip: whether all combinations of two vertices that are not joined are skipped at once.

@@ -8,17 +8,11 @@ from tcgpu.lab.stepper.frames import Matrix, RowIdx, counted, listed
 from tcgpu.lab.stepper.merge_steps import nothing_to_merge
 
 
-def merge_path(builder, nonzeros, *, lanes=4):
-    """`lanes` lanes per nonzero, 32 on a GPU. The nonzeros are shown one after the other."""
-    merged = {e: (range(e + 1, builder.span(j).stop), builder.span(i)) for e in nonzeros for i, j in [builder.ends[e]]}
-    room = tuple(max(map(len, spans), default=0) for spans in zip(*merged.values()))[::-1]
-    for e, spans in merged.items():
-        yield from merge_by_parts(builder, e, *spans, lanes, room)
-
-
-def merge_by_parts(builder, e, of_j, of_i, lanes, room):
-    """The merge of nonzero e: its column's rows are at `of_j` and lead to the right, column i's at `of_i`, down."""
+def merge_path(builder, e, *, lanes):
+    """`lanes` lanes for nonzero e = (i, j), 32 on a GPU: the rows of column j lead to the right, those of i down."""
     (i, j), hits = builder.ends[e], []
+    of_j, of_i = range(e + 1, builder.col_ptr[j + 1]), builder.span(i)
+    room = max(len(builder.span(row)) for row, _ in builder.ends), builder.graph.max_column - 1
     right, down = ([builder.row_idx[k] for k in span] for span in (of_j, of_i))
     steps = len(right) + len(down)
     part = -(-steps // lanes)

@@ -6,15 +6,14 @@ from tcgpu.kernels.report.column_block import longest_group
 from tcgpu.lab.stepper.frames import SHARED, Lower, RowIdx, counted, listed
 
 
-def naive(builder, nonzeros):
-    """A thread per nonzero: two pointers along two columns. The threads are shown one after the other."""
-    for e in nonzeros:
-        i, j = builder.ends[e]
-        question = f"Thread {e} takes nonzero ({i}, {j}): which rows do columns {j} and {i} share?"
-        yield from merge(builder, f"thread {e}, nonzero ({i}, {j})", question, e)
+def naive(builder, e):
+    """A thread per nonzero: two pointers along two columns."""
+    i, j = builder.ends[e]
+    question = f"Thread {e} takes nonzero ({i}, {j}): which rows do columns {j} and {i} share?"
+    return merge(builder, f"thread {e}, nonzero ({i}, {j})", question, e)
 
 
-def column_block(builder, nonzeros, *, columns=3, threads=4, tile=32):
+def column_block(builder, nonzeros, *, columns, threads, tile):
     """A block per `columns` columns: their rows in a tile of shared memory, a thread per nonzero of theirs.
 
     The threads of a block, and the blocks, are shown one after the other.

@@ -10,23 +10,12 @@ from tcgpu.lab.stepper.frames import RowIdx, Tree, counted, listed, positions
 SEARCHES = 2  # of a lane at a time, where a warp has an edge for itself
 
 
-def thread_search(builder, nonzeros):
-    """A thread per nonzero: one search after the other. The nonzeros are shown one after the other."""
-    for e in nonzeros:
-        yield from search(builder, e, "thread", 1, cached=False)
+def search(builder, e, owner, *, lanes=1, cached=False):
+    """The searches for nonzero e = (i, j): each of `keys`, the shorter list of rows, in `rows`, the longer one.
 
-
-def warp_search(builder, nonzeros, *, lanes=4, cached=True):
-    """A warp of `lanes` lanes, 32 on a GPU: as many searches at a time, the top of the tree in shared memory.
-
-    Edges with no more look-ups than lanes share a warp; here all nonzeros are shown one after the other.
+    A thread makes one search after the other. The lanes of a warp make as many at a time, 32 on a GPU, with the top of
+    the tree in shared memory if `cached`. There edges with no more look-ups than lanes share a warp; here they do not.
     """
-    for e in nonzeros:
-        yield from search(builder, e, "warp", lanes, cached)
-
-
-def search(builder, e, owner, lanes, cached):
-    """The searches for nonzero e = (i, j): each of `keys`, the shorter list of rows, in `rows`, the longer one."""
     i, j = builder.ends[e]
     after = f"column {j} after row {i}", range(e + 1, builder.col_ptr[j + 1])
     whole = f"column {i}", builder.span(i)

@@ -1,7 +1,7 @@
 """Which methods the stepper shows, with which knobs: `steps` yields the frames of one."""
 
-import inspect
 from collections.abc import Callable, Iterator
+from itertools import chain, groupby
 from typing import NamedTuple
 
 import numpy as np
@@ -9,44 +9,54 @@ import numpy as np
 from tcgpu.declarations import check_choice, check_integer
 from tcgpu.errors import GraphError, MethodError
 from tcgpu.graph import as_graph, known_order
-from tcgpu.lab.stepper import adaptive_steps, bitmap_steps, level_steps, merge_path_steps, merge_steps, search_steps
-from tcgpu.lab.stepper.frames import Frame, FrameBuilder, Scene
+from tcgpu.lab.stepper.adaptive_steps import adaptive
+from tcgpu.lab.stepper.bitmap_steps import LOADS, bit_steps, register_steps
+from tcgpu.lab.stepper.frames import GLOBAL, SHARED, Frame, FrameBuilder, Scene
+from tcgpu.lab.stepper.level_steps import level_points, levels
+from tcgpu.lab.stepper.merge_path_steps import merge_path
+from tcgpu.lab.stepper.merge_steps import column_block, naive
+from tcgpu.lab.stepper.search_steps import search
 from tcgpu.lab.stepper.vertex_positions import spring_points
 from tcgpu.registry import METHODS
 
 MAX_VERTICES, MAX_EDGES = 64, 400  # that a picture has room for
+KNOBS = {  # knob -> its default, least and largest value; or its default, True or False
+    "columns": (3, 1, MAX_VERTICES), "threads": (4, 1, 1024), "tile": (32, 1, MAX_EDGES), "lanes": (4, 1, 32),
+    "word": (8, 1, 64), "fold": (3, 0, 6), "registers": (12, 1, 16), "near": (12, 0, MAX_VERTICES),
+    "hubs": (6, 0, MAX_VERTICES), "heavy": (4, 0, 2**30), "crowd": (4, 1, 2**30), "short": (3, 2, 2**30),
+    "words": (2, 0, MAX_VERTICES), "cached": (True,), "skip": (False,),
+}  # fmt: skip
 
 
 class Shown(NamedTuple):
     """How a method is shown."""
 
-    frames: Callable  # generator of frames: takes a FrameBuilder, the nonzeros unless `whole`, and knobs
+    frames: Callable  # generator of frames: takes a FrameBuilder, what `each` says, `settings`, and knobs
     unit: str  # what its look-ups are called
-    whole: bool = False  # only on a whole graph, not on a column or an edge of it
+    each: str = "nonzero"  # what is shown at a time: a "nonzero", a "column" with its nonzeros, "nonzeros", a "graph"
+    knobs: tuple = ()
+    settings: tuple = ()
     points: Callable = spring_points  # graph -> a point per vertex
     order: str = "natural"
 
 
 SHOWN = {
-    "naive": Shown(merge_steps.naive, "comparisons"),
-    "column_block": Shown(merge_steps.column_block, "comparisons"),
-    "bitmap": Shown(bitmap_steps.bitmap, "look-ups"),
-    "bitmap_thread": Shown(bitmap_steps.bitmap_thread, "look-ups"),
-    "bitmap_warp": Shown(bitmap_steps.bitmap_warp, "look-ups"),
-    "bitmap_block_shared": Shown(bitmap_steps.bitmap_block_shared, "look-ups"),
-    "bitmap_block_global": Shown(bitmap_steps.bitmap_block_global, "look-ups"),
-    "merge_path": Shown(merge_path_steps.merge_path, "comparisons"),
-    "thread_search": Shown(search_steps.thread_search, "look-ups"),
-    "warp_search": Shown(search_steps.warp_search, "look-ups"),
-    "levels": Shown(level_steps.levels, "combinations", True, level_steps.level_points),
-    "adaptive": Shown(adaptive_steps.adaptive, "look-ups", True, order="degree"),
+    "naive": Shown(naive, "comparisons"),
+    "column_block": Shown(column_block, "comparisons", "nonzeros", ("columns", "threads", "tile")),
+    "bitmap": Shown(bit_steps, "look-ups", "column", ("lanes", "word"), ("block", GLOBAL, 1)),
+    "bitmap_thread": Shown(register_steps, "look-ups", "column", ("registers",)),
+    "bitmap_warp": Shown(bit_steps, "look-ups", "column", ("lanes", "word", "fold"), ("warp", GLOBAL, LOADS)),
+    "bitmap_block_shared": Shown(bit_steps, "look-ups", "column", ("lanes", "word"), ("block", SHARED, LOADS)),
+    "bitmap_block_global": Shown(bit_steps, "look-ups", "column", ("lanes", "word", "fold"), ("block", GLOBAL, LOADS)),
+    "merge_path": Shown(merge_path, "comparisons", knobs=("lanes",)),
+    "thread_search": Shown(search, "look-ups", settings=("thread",)),
+    "warp_search": Shown(search, "look-ups", knobs=("lanes", "cached"), settings=("warp",)),
+    "levels": Shown(levels, "combinations", "graph", ("skip",), points=level_points),
+    "adaptive": Shown(
+        adaptive, "look-ups", "graph", ("near", "hubs", "heavy", "crowd", "short", "words", "word"), order="degree"
+    ),
 }
 AUTOMATIC = ("report_auto", "bitmap_auto")  # shown as the method that they choose
-RANGES = {  # knob -> its least and largest value; knobs that are not here are True or False
-    "columns": (1, MAX_VERTICES), "threads": (1, 1024), "tile": (1, MAX_EDGES), "lanes": (1, 32), "word": (1, 64),
-    "fold": (0, 6), "registers": (1, 16), "near": (0, MAX_VERTICES), "hubs": (0, MAX_VERTICES), "heavy": (0, 2**30),
-    "crowd": (1, 2**30), "short": (2, 2**30), "words": (0, MAX_VERTICES),
-}  # fmt: skip
 
 
 def steps(graph, method="naive", *, order=None, column=None, edge=None, **knobs) -> Iterator[Frame]:
@@ -57,34 +67,40 @@ def steps(graph, method="naive", *, order=None, column=None, edge=None, **knobs)
         what = "runs on cores, not on a GPU" if method in METHODS else "is not a method"
         raise MethodError(f"{method!r} {what}; the stepper shows {', '.join([*SHOWN, *AUTOMATIC])}")
     shown = SHOWN[method]
-    check_knobs(method, shown.frames, knobs)
+    knobs = checked_knobs(method, shown.knobs, knobs)
     graph = as_graph(graph).ordered(known_order(order or shown.order))
     if graph.n > MAX_VERTICES or graph.m > MAX_EDGES:
         raise GraphError(
             f"a picture has room for {MAX_VERTICES} vertices and {MAX_EDGES} edges, not for {graph.n:,} and "
             f"{graph.m:,}: take a smaller graph"
         )
-    if shown.whole and (column is not None or edge is not None):
+    if shown.each == "graph" and (column is not None or edge is not None):
         raise MethodError(f"{method} is shown on a whole graph: it takes neither a column nor an edge")
-    nonzeros = () if shown.whole else (chosen_nonzeros(graph, column, edge),)
     builder = FrameBuilder(Scene(graph, method, shown.unit, shown.points(graph)))
-    return shown.frames(builder, *nonzeros, **knobs)
+    nonzeros = chosen_nonzeros(graph, column, edge)
+    parts = {
+        "nonzero": ((e,) for e in nonzeros),
+        "column": ((j, list(edges)) for j, edges in groupby(nonzeros, lambda e: builder.ends[e][1])),
+        "nonzeros": [(nonzeros,)],
+        "graph": [()],
+    }[shown.each]
+    return chain.from_iterable(shown.frames(builder, *part, *shown.settings, **knobs) for part in parts)
 
 
-def check_knobs(method, frames, knobs):
-    """MethodError unless `frames` takes these knobs with these values."""
-    parameters = inspect.signature(frames).parameters.values()
-    known = [parameter.name for parameter in parameters if parameter.kind == parameter.KEYWORD_ONLY]
-    for name, value in knobs.items():
-        if name not in known:
-            has = f"its knobs are {', '.join(known)}" if known else "it has none"
+def checked_knobs(method, names, given):
+    """The knobs with these names, those that are `given` and the defaults; MethodError if one cannot be."""
+    for name, value in given.items():
+        if name not in names:
+            has = f"its knobs are {', '.join(names)}" if names else "it has none"
             raise MethodError(f"the stepper shows {method} without a knob {name!r}; {has}")
-        if name in RANGES:
-            check_integer(name, value, *RANGES[name])
+        _, *limits = KNOBS[name]
+        if limits:
+            check_integer(name, value, *limits)
         else:
             check_choice(name, value, (False, True))
         if method == "warp_search" and name == "lanes":
             check_choice("lanes", value, (1, 2, 4, 8, 16, 32))
+    return {name: given.get(name, KNOBS[name][0]) for name in names}
 
 
 def chosen_nonzeros(graph, column, edge):
