@@ -8,6 +8,7 @@ The loops over a column are written out in each kernel. As functions they would 
 references to every array argument atomically, even of an inlined function: counts took twice as long.
 """
 
+import numba
 import numpy as np
 
 from tcgpu.cpu.choose import AND_WORDS, NEIGHBOURS, design, kept_design
@@ -111,7 +112,7 @@ def _within(row_idx, begin, end, low, high):
     return begin, end
 
 
-@jit
+@numba.njit(nogil=True, error_model="numpy")  # not `jit`: Numba cannot call a generator that it loads from its cache
 def _chunks(queue, col_ptr, first, last):
     """Take chunks of the edges until none is left, yield (the column before the first one, first edge, end) of each."""
     while True:
