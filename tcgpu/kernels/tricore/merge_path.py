@@ -17,8 +17,8 @@ from tcgpu.engines.runtime import cuda, int64, kernel, uint32
 from tcgpu.kernels import launch
 from tcgpu.kernels.device.reduction import add_block_to
 from tcgpu.kernels.device_graph import prepare as prepare
-from tcgpu.kernels.tricore import edges
-from tcgpu.kernels.tricore.edges import columns_of
+from tcgpu.kernels.tricore import edge_columns
+from tcgpu.kernels.tricore.edge_columns import columns_of
 
 METHOD = Method(
     name="merge_path",
@@ -79,4 +79,4 @@ def matches(a, p, p_end, b, q, q_end, steps):
 def plan(graph, *, threads, blocks, lanes):
     lanes = min(lanes, threads * blocks)
     step = launch(merge_path_kernel, graph.m * lanes, threads, blocks, lanes=lanes)
-    return edges.plan("merge_path", graph, step, edge_us=9.5 * lanes, step_us=1.5)
+    return edge_columns.plan("merge_path", graph, step, edge_us=9.5 * lanes, step_us=1.5)

@@ -14,8 +14,8 @@ from tcgpu.kernels import launch
 from tcgpu.kernels.device.reduction import add_block_to
 from tcgpu.kernels.device.search import contains
 from tcgpu.kernels.device_graph import prepare as prepare
-from tcgpu.kernels.tricore import edges
-from tcgpu.kernels.tricore.edges import columns_of
+from tcgpu.kernels.tricore import edge_columns
+from tcgpu.kernels.tricore.edge_columns import columns_of
 
 METHOD = Method(
     name="thread_search",
@@ -54,4 +54,4 @@ def lookups(rows, place, length, p, keys):
 @METHOD.planner
 def plan(graph, *, threads, blocks):
     step = launch(thread_search_kernel, graph.m, threads, blocks)
-    return edges.plan("thread_search", graph, step, edge_us=8.3, step_us=1.2)
+    return edge_columns.plan("thread_search", graph, step, edge_us=8.3, step_us=1.2)

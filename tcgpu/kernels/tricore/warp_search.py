@@ -33,7 +33,7 @@ from tcgpu.kernels.device.reduction import BYTES_PER_THREAD, add_block_to
 from tcgpu.kernels.device.search import contains, last_up_to
 from tcgpu.kernels.device.warp import ALL_LANES, WARP
 from tcgpu.kernels.device_graph import prepare as prepare
-from tcgpu.kernels.tricore import edges
+from tcgpu.kernels.tricore import edge_columns
 
 LEVELS = 5  # of the search tree in shared memory: 32 elements, one a lane
 FEW = 32  # look-ups up to which an edge shares the lanes with others
@@ -255,4 +255,4 @@ def plan(graph, *, threads, blocks, cached):
     args = ("col_of", 0, graph.m, 0, *columns, 0, *columns, int(cached), "total")
     blocks, threads, shared = shape(graph.m, threads, blocks)
     step = Step(warp_search_kernel, blocks, threads, args, shared)
-    return edges.plan("warp_search", graph, step, edge_us=40, step_us=2.1)
+    return edge_columns.plan("warp_search", graph, step, edge_us=40, step_us=2.1)
