@@ -8,7 +8,6 @@ The loops over a column are written out in each kernel. As functions they would 
 references to every array argument atomically, even of an inlined function: counts took twice as long.
 """
 
-import numba
 import numpy as np
 
 from tcgpu.cpu.choose import AND_WORDS, NEIGHBOURS, design, kept_design
@@ -26,6 +25,7 @@ from tcgpu.engines.native import (
     shares,
     stoppable,
     stopped,
+    uncached,
 )
 
 WINDOW = 1 << 23  # nonzeros, for each worker, of the columns that are packed into words at a time
@@ -112,7 +112,7 @@ def _within(row_idx, begin, end, low, high):
     return begin, end
 
 
-@numba.njit(nogil=True, error_model="numpy")  # not `jit`: Numba cannot call a generator that it loads from its cache
+@uncached
 def _chunks(queue, col_ptr, first, last):
     """Take chunks of the edges until none is left, yield (the column before the first one, first edge, end) of each."""
     while True:

@@ -52,6 +52,11 @@ def jit(function, **options):
     return dispatcher
 
 
+def uncached(function):
+    """Compile a generator for the CPU in each process: Numba cannot call one that it has loaded from its cache."""
+    return numba.njit(nogil=True, error_model="numpy")(function)
+
+
 def inline(function):
     """As `jit`, and copied into the compiled functions that call it."""
     return jit(function, inline="always")
