@@ -1,10 +1,12 @@
-"""DeviceGraph: a graph's columns where the kernels need them, made there from raw edges.
+"""DeviceGraph: a graph's columns on the device, made there from raw edges.
 
-The same columns as a Graph's, from the same input; sorting and scanning are CuPy's. Two things travel to the host on
-the way: a sample of the edges, from which the order is chosen, and the number of different edges.
+The same columns as a Graph's, from the same input; CuPy sorts and scans. Two things are copied to the host on the way:
+a sample of the edges, from which the order is chosen, and the number of different edges.
 """
 
+from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -23,36 +25,33 @@ from tcgpu.graph import (
     unmasked,
 )
 from tcgpu.kernels import Step, enough_blocks, fitting, orientation
-from tcgpu.kernels.device import columns as column_kernels
+from tcgpu.kernels.device import columns
 
 THREADS = 256
 BLOCKS = 2112
-WIDE = np.dtype(np.int64)
+INT64 = np.dtype(np.int64)
 SMALL = 1 << 17  # edges: up to so many, choosing an order costs more than it saves
 
 
+@dataclass(eq=False, repr=False)
 class DeviceGraph:
-    """A simple undirected graph on the device: `n`, `m`, columns, `col_of`, `order`, `rank` and `name` as a Graph's.
+    """A simple undirected graph on the device; its columns, `order`, `rank` and `name` are as a Graph's."""
 
-    In degree order also `occurrences`, how often each vertex occurred in the `records` that the edges came as: its
-    degree, or more if edges came more than once. `natural_ids`: the id of each vertex in natural order, an array on the
-    device; None where the edges came with vertex numbers.
-    """
-
-    def __init__(
-        self, n, col_ptr, row_idx, col_of, *, order="natural", rank=None, occurrences=None, records=0, name=None,
-        natural_ids=None,
-    ):  # fmt: skip
-        self.natural_ids = natural_ids
-        self.n, self.m, self.rank = n, row_idx.size, rank
-        self.col_ptr, self.row_idx, self.col_of = col_ptr, row_idx, col_of
-        self.order, self.occurrences, self.records, self.name = order, occurrences, records, name
-        self._by_degree = None
+    n: int
+    col_ptr: Any
+    row_idx: Any
+    col_of: Any
+    order: str = "natural"
+    rank: Any = None
+    name: str | None = None
+    occurrences: Any = None  # in degree order: how often each vertex occurs in the raw edges: its degree, or more
+    records: int = 0  # how many raw edges there were
+    natural_ids: Any = None  # the id of each vertex in natural order; None where vertex v is simply v
 
     @classmethod
     @fitting("the graph")
     def from_edges(cls, u, v, n=None, *, relabel=False, order="natural", clean=False, name=None):
-        """From two arrays of vertex numbers, on the device or not, in any order, direction and number.
+        """From two arrays of vertex numbers, on the device or not, in any order and direction, repeated or not.
 
         n, relabel: as in `Graph.from_edges`; the ids are sorted on the device.
         clean: there are no loops, and no edge comes twice, in whatever direction; this is not checked.
@@ -61,44 +60,40 @@ class DeviceGraph:
         if u.size != v.size:
             raise GraphError(f"u has {u.size:,} entries and v has {v.size:,}: they are the two ends of edges")
         if u.dtype != v.dtype:
-            u, v = u.astype(WIDE), v.astype(WIDE)
+            u, v = u.astype(INT64), v.astype(INT64)
         ids = None
         if relabel:
             check_relabel(n)
             u, v, n, ids = _compact(u, v)
         n = _vertices(u, v, n)
         if known_order(order) == "auto":
-            drawn = cleaning.sample_edges(u.size, n)
-            order = best_order(runtime.to_host(u[drawn]), runtime.to_host(v[drawn]), n, u.size)
+            order = _best_order(u, v, n)
         occurrences = None
         if order == "degree":
             occurrences = runtime.arrays_of(u).zeros(n, np.int32)
             _run(orientation.count_occurrences, u.size, u, v, occurrences)
-        graph = cls._from_checked(u, v, n, order, clean, name, occurrences)
-        graph.natural_ids = ids
-        return graph
+        return cls._from_checked(u, v, n, order, clean, name, occurrences, ids)
 
     @classmethod
-    def _from_checked(cls, u, v, n, order, clean, name, occurrences):
-        """From arrays on the device whose numbers are known to be good; if clean, the host waits for nothing."""
+    def _from_checked(cls, u, v, n, order, clean, name, occurrences, ids):
+        """From arrays on the device whose numbers are checked; if clean, nothing is copied to the host."""
         if order not in ("natural", "degree"):
             raise GraphError(f"on a device vertices are numbered by degree or as they come, not by order {order!r}")
         rank = None if occurrences is None else _rank(occurrences)
         keys = _empty(u, u.size, np.uint64)
         _run(orientation.pack_edges, u.size, u, v, _empty(u, 0, np.int32) if rank is None else rank, keys)
         runtime.sort(keys)
-        row_idx, col_of = _unpacked(keys) if clean else _unpacked_once(keys)
-        return cls(n, _pointers(col_of, n), row_idx, col_of, order=order, rank=rank, occurrences=occurrences,
-                   records=u.size, name=name)  # fmt: skip
+        row_idx, col_of = _unpack(keys, clean)
+        return cls(n, _pointers(col_of, n), row_idx, col_of, order, rank, name, occurrences, u.size, ids)
 
     @classmethod
     @fitting("the graph")
     def from_graph(cls, graph):
-        """A copy of a Graph's columns, in the order that it has; `col_of` is made there."""
+        """A copy of a Graph's columns, in the order that it has; `col_of` is made on the device."""
         col_ptr, row_idx = (_on_device(array, "columns") for array in (graph.col_ptr, graph.row_idx))
         col_of = _empty(row_idx, row_idx.size, np.int32)
-        _run(column_kernels.find_columns, row_idx.size, col_ptr, col_of)
-        return cls(graph.n, col_ptr, row_idx, col_of, order=graph.order, rank=graph.rank, name=graph.name)
+        _run(columns.find_columns, row_idx.size, col_ptr, col_of)
+        return cls(graph.n, col_ptr, row_idx, col_of, graph.order, graph.rank, graph.name)
 
     def to_graph(self):
         """The same columns as a Graph; its `ids` are those of edges that came with ids, else these numbers."""
@@ -111,7 +106,7 @@ class DeviceGraph:
         if self.rank is None:
             return self.natural_ids
         xp = runtime.arrays_of(self.rank)
-        source = xp.empty(self.n, WIDE)
+        source = xp.empty(self.n, INT64)
         source[xp.asarray(self.rank)] = xp.arange(self.n)
         return source if self.natural_ids is None else self.natural_ids[source]
 
@@ -120,30 +115,30 @@ class DeviceGraph:
         """The same graph in degree order, made once, or itself; `auto` looks at a sample, as `from_edges` does."""
         if known_order(order) == "auto":
             order = self._auto
-        if order in ("natural", self.order):
-            return self
-        if self._by_degree is None:
-            degrees = runtime.arrays_of(self.col_ptr).diff(self.col_ptr).astype(np.int32)
-            _run(orientation.count_rows, self.m, self.row_idx, degrees)
-            ends = self.row_idx, self.col_of
-            self._by_degree = DeviceGraph._from_checked(*ends, self.n, order, True, self.name, degrees)
-            self._by_degree.natural_ids = self.natural_ids
-        return self._by_degree
-
-    def kept(self, keep):
-        """The same vertices, by these numbers, and of the edges those that `keep` marks: a bool for each."""
-        at = runtime.arrays_of(keep).flatnonzero(keep)
-        row_idx, col_of = self.row_idx[at], self.col_of[at]
-        return DeviceGraph(
-            self.n, _pointers(col_of, self.n), row_idx, col_of, order=self.order, name=self.name,
-            natural_ids=None if self.natural_ids is None else self.ids,
-        )  # fmt: skip
+        return self if order in ("natural", self.order) else self._by_degree
 
     @cached_property
     def _auto(self):
-        drawn = cleaning.sample_edges(self.m, self.n)
-        ends = (runtime.to_host(array[drawn]) for array in (self.row_idx, self.col_of))
-        return best_order(*ends, self.n, self.m)
+        return _best_order(self.row_idx, self.col_of, self.n)
+
+    @cached_property
+    def _by_degree(self):
+        degrees = runtime.arrays_of(self.col_ptr).diff(self.col_ptr).astype(np.int32)
+        _run(orientation.count_rows, self.m, self.row_idx, degrees)
+        ends = self.row_idx, self.col_of
+        return DeviceGraph._from_checked(*ends, self.n, "degree", True, self.name, degrees, self.natural_ids)
+
+    def kept(self, keep):
+        """The same vertices, by these numbers, and the edges that `keep` marks: a bool for each."""
+        at = runtime.arrays_of(keep).flatnonzero(keep)
+        row_idx, col_of = self.row_idx[at], self.col_of[at]
+        ids = None if self.natural_ids is None else self.ids
+        col_ptr = _pointers(col_of, self.n)
+        return DeviceGraph(self.n, col_ptr, row_idx, col_of, self.order, name=self.name, natural_ids=ids)
+
+    @property
+    def m(self):
+        return self.row_idx.size
 
     @property
     def nonzeros_per_column(self):
@@ -170,15 +165,21 @@ def prepare(graph, order):
     """What `plan` takes: on a GPU a graph's columns there, cleaned and ordered there if it comes as edges."""
     if isinstance(graph, tuple):
         graph = edge_arrays(graph)
-    if runtime.engine() == "sim" or order in ("bfs", "random"):
-        graph, order = as_graph(graph, order), "natural"
     if runtime.engine() == "sim":
-        return graph
+        return as_graph(graph, order)
+    if order in ("bfs", "random"):
+        graph, order = as_graph(graph, order), "natural"
     if not isinstance(graph, (tuple, DeviceGraph)):
         graph = DeviceGraph.from_graph(as_graph(graph))
     if order == "auto" and (len(graph[0]) if isinstance(graph, tuple) else graph.m) <= SMALL:
         order = "natural"
     return DeviceGraph.from_edges(*graph, order=order) if isinstance(graph, tuple) else graph.ordered(order)
+
+
+def _best_order(u, v, n):
+    """The order in which to count, from a sample of the edges."""
+    sample = cleaning.sample_edges(u.size, n)
+    return best_order(runtime.to_host(u[sample]), runtime.to_host(v[sample]), n, u.size)
 
 
 def _on_device(array, what):
@@ -189,9 +190,9 @@ def _on_device(array, what):
     if array.dtype.itemsize < 4 or not array.size:
         array = array.astype(np.int32)
     if array.dtype == np.uint64:
-        if int(array.max()) > np.iinfo(WIDE).max:
-            raise GraphError(f"{what} has {int(array.max())}, past the largest possible id, {np.iinfo(WIDE).max}")
-        array = array.astype(WIDE)
+        if int(array.max()) > np.iinfo(INT64).max:
+            raise GraphError(f"{what} has {int(array.max())}, past the largest possible id, {np.iinfo(INT64).max}")
+        array = array.astype(INT64)
     return runtime.arrays_of(array).ascontiguousarray(array)
 
 
@@ -221,11 +222,11 @@ def _compact(u, v):
     if not ids.size or int(ids[0]) == 0 and int(ids[-1]) == ids.size - 1:
         return u, v, ids.size, None
     u, v = (xp.searchsorted(ids, ends).astype(np.int32) for ends in (u, v))
-    return u, v, ids.size, ids.astype(WIDE)
+    return u, v, ids.size, ids.astype(INT64)
 
 
 def _rank(occurrences):
-    """rank[v]: the place of vertex v when they are sorted by how often they occur, as `occurrences` itself then is."""
+    """rank[v]: the number of vertex v in the order of how often the vertices occur; sorts `occurrences`, too."""
     n = occurrences.size
     keys, rank = _empty(occurrences, n, np.uint64), _empty(occurrences, n, np.int32)
     _run(orientation.pack_occurrences, n, occurrences, keys)
@@ -234,28 +235,24 @@ def _rank(occurrences):
     return rank
 
 
-def _unpacked(keys):
-    row_idx, col_of = _empty(keys, keys.size, np.int32), _empty(keys, keys.size, np.int32)
-    _run(orientation.unpack, keys.size, keys, row_idx, col_of)
-    return row_idx, col_of
-
-
-def _unpacked_once(keys):
-    """Rows and columns of the different edges among sorted keys."""
-    position = np.int32 if keys.size < 2**31 else np.int64
-    new, place = _empty(keys, keys.size, position), _empty(keys, keys.size + 1, position)
-    _run(orientation.mark_new, keys.size, keys, new)
-    runtime.scan(new, place)
-    m = int(place[-1])
+def _unpack(keys, clean):
+    """Rows and columns of the different edges among sorted keys; if `clean`, all are different edges."""
+    m, places = keys.size, ()
+    if not clean:
+        position = np.int32 if m < 2**31 else np.int64
+        new, place = _empty(keys, m, position), _empty(keys, m + 1, position)
+        _run(orientation.mark_new, m, keys, new)
+        runtime.scan(new, place)
+        m, places = int(place[-1]), (place,)
     row_idx, col_of = _empty(keys, m, np.int32), _empty(keys, m, np.int32)
-    _run(orientation.unpack_new, keys.size, keys, place, row_idx, col_of)
+    _run(orientation.unpack if clean else orientation.unpack_new, keys.size, keys, *places, row_idx, col_of)
     return row_idx, col_of
 
 
 def _pointers(col_of, n):
     col_ptr = runtime.arrays_of(col_of).full(n + 1, -1, np.int64)
-    _run(column_kernels.find_col_ptr, col_of.size, col_of, col_ptr)
-    _run(column_kernels.fill_empty_columns, n + 1, col_of, col_ptr)
+    for step in columns.col_ptr_steps(n, col_of.size, col_of=col_of, col_ptr=col_ptr):
+        step.run({})
     return col_ptr
 
 
