@@ -271,8 +271,7 @@ def _row(data, p, loose, values, a, b, delimiter):
     if named:
         p = _skip_cells(data, q, delimiter, b - a) if _ends_cell(data, q, delimiter) else q
     else:
-        delimiter = _delimiter(data, q)
-        p = _after_separator(data, q, loose)
+        delimiter, p = _separator(data, q, loose)
     if p == q:
         return MALFORMED, none, none, p, 0, False
     y, q = _cell(data, p, loose)
@@ -287,7 +286,7 @@ def _row(data, p, loose, values, a, b, delimiter):
             return NO_VALUE, none, none, p, 0, False
         zeros += value == 0
         p = end
-    q = _after_separator(data, p, loose)
+    _, q = _separator(data, p, loose)
     if not (_ends_cell(data, p, delimiter) if named else q > p or _ends_line(data, p)):
         return MALFORMED, none, none, p, 0, False
     p = q
@@ -413,25 +412,15 @@ def _after_blanks(data, p, delimiter=SPACE):
 
 
 @jit
-def _after_separator(data, p, loose):
-    """Skip blanks and, in an edge list, at most one comma or semicolon."""
-    p = _after_blanks(data, p)
-    if loose and (data[U64(p)] == COMMA or data[U64(p)] == SEMICOLON):
-        p = _after_blanks(data, p + 1)
-    return p
-
-
-@jit
-def _delimiter(data, p):
-    """What separates the cell that ends at `p` from the next: COMMA, SEMICOLON, TAB or SPACE."""
-    found = SPACE
+def _separator(data, p, loose):
+    """What separates the cell that ends at `p` from the next: COMMA, SEMICOLON, TAB or SPACE; and where that starts."""
+    found = np.int64(SPACE)
     while data[U64(p)] == SPACE or data[U64(p)] == TAB:
-        if data[U64(p)] == TAB:
-            found = TAB
+        found = TAB if data[U64(p)] == TAB else found
         p += 1
-    if data[U64(p)] == COMMA or data[U64(p)] == SEMICOLON:
-        return np.int64(data[U64(p)])
-    return np.int64(found)
+    if loose and (data[U64(p)] == COMMA or data[U64(p)] == SEMICOLON):
+        return np.int64(data[U64(p)]), _after_blanks(data, p + 1)
+    return found, p
 
 
 @jit
