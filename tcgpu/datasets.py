@@ -263,19 +263,14 @@ def _retrieve(entry, file):
     if entry.url.startswith("http:"):
         checks = "its checksum is" if entry.checksum else "vertices, edges and triangles are"
         warnings.warn(f"{entry.url} is read without encryption; {checks} checked", stacklevel=2)
-    logger = pooch.get_logger()
-    level = logger.level
-    logger.setLevel("WARNING")
     try:
-        pooch.retrieve(entry.url, None, file.name, file.parent)
+        pooch.HTTPDownloader()(entry.url, file, None)
     except OSError as error:
         reason = str(error).split("\n")[0]
         raise GraphError(
             f"{entry.name} could not be downloaded from {entry.url} ({reason}); put {file.name} into {cache()} "
             f"by hand, or {_remedy(entry)}"
         ) from None
-    finally:
-        logger.setLevel(level)
 
 
 def _check_checksum(entry, file, address):

@@ -63,13 +63,13 @@ def read_folder(path, base=None, n=None, validate=True):
     validate: False leaves the columns unread, for callers who know that they were checked before.
     """
     folder = Path(path)
-    vertices, edges = _read_description(folder / DESCRIPTION)
+    description = _read_description(folder / DESCRIPTION)
     files = {name: folder / f"{name}.npy" for name in _OUR_ARRAYS}
     arrays = {name: _map_array(file) for name, file in files.items() if file.is_file()}
     graph = _from_columns(arrays, path, validate)
     graph.folder = folder.absolute()
-    if (graph.n, graph.m) != (vertices, edges):
-        promise = f"promises {vertices} vertices and {edges} edges"
+    if (graph.n, graph.m) != (description["vertices"], description["edges"]):
+        promise = f"promises {description['vertices']} vertices and {description['edges']} edges"
         raise FormatError(f"{folder / DESCRIPTION}: {promise}, the arrays hold {graph.n} and {graph.m}")
     check_count(n, graph.n, path)
     return graph
@@ -94,10 +94,8 @@ def is_ours(folder):
     if DESCRIPTION not in entries or not all(entry.is_file(follow_symlinks=False) for entry in entries.values()):
         return False
     try:
-        description = json.loads((folder / DESCRIPTION).read_bytes()[:MAX_DESCRIPTION])
-    except (ValueError, RecursionError):
-        return False
-    if not isinstance(description, dict) or not all(type(description.get(key)) is int for key in ("vertices", "edges")):
+        description = _read_description(folder / DESCRIPTION)
+    except FormatError:
         return False
     sizes = {name: entry.stat().st_size for name, entry in entries.items() if name != DESCRIPTION}
     if len(description) == 2:  # former versions wrote no more
@@ -237,12 +235,14 @@ def _read_header(file, size, what):
 
 
 def _read_description(path):
-    """The numbers of vertices and edges in a folder's description."""
+    """A folder's description, a dict that has at least the numbers of vertices and edges."""
     try:
         with open_plain(path) as file:
             description = json.loads(file.read(MAX_DESCRIPTION))
-        return description["vertices"], description["edges"]
+        if all(type(description[key]) is int for key in ("vertices", "edges")):
+            return description
     except FileNotFoundError:
         raise FormatError(f"{path.parent} is a folder, but not of a graph: no {DESCRIPTION} in it") from None
     except (ValueError, KeyError, TypeError, RecursionError):
-        raise FormatError(f"{path}: expected a JSON object with 'vertices' and 'edges'") from None
+        pass
+    raise FormatError(f"{path}: expected a JSON object with 'vertices' and 'edges'")
