@@ -4,7 +4,7 @@ Both are left out by a knob: `crowd=2**30` and `short=2**30`. The counts of all 
 
     python benchmarks/classes.py [--graph NAME ...] [--repeats 5] [--into FOLDER]
 
-Written to classes-GPU.csv in the folder; what is there of other graphs already stays.
+Written to classes-GPU.csv in the folder; rows of other graphs that are there stay.
 """
 
 import argparse

@@ -1,8 +1,8 @@
 """The native engine against every peer that pip can install, in one run, on the same raw edges.
 
 Two times for each: `raw`, from two arrays of vertex numbers to the count, cleaning, ordering and building included;
-and `count`, once more on what the library has made of the edges. The ratio is a peer's median over tcgpu's, of runs
-taken in turns, so that whatever else the machine does falls on both. Every count is checked.
+and `count`, a second count of the graph that the library has built. The ratio is a peer's median over tcgpu's, of runs
+taken in turns, so that other load of the machine affects both. Every count is checked.
 
     python benchmarks/cpu.py [--graph NAME ...] [--peer NAME ...] [--threads 2] [--repeats 5] [--output FILE.csv]
 
@@ -42,7 +42,7 @@ SLOW = 5  # seconds for a run from which on a peer is not made to repeat it
 
 @dataclass(frozen=True)
 class Peer:
-    """A library: `build(u, v, n)` makes of raw edges what `count(built)` counts."""
+    """A library: `build(u, v, n)` makes its graph from raw edges, `count(built)` counts that."""
 
     name: str
     package: str
@@ -51,7 +51,7 @@ class Peer:
 
 
 def simple(u, v):
-    """Each edge once, smaller vertex first: what libraries need that do not clean their input."""
+    """Each edge once, smaller vertex first: for libraries that do not clean their input."""
     keep = u != v
     low, high = np.minimum(u, v)[keep], np.maximum(u, v)[keep]
     keys = np.unique(low.astype(np.int64) << 32 | high)
@@ -179,7 +179,7 @@ PEERS = [
 
 
 def set_threads(count):
-    """The same number of threads for everybody who has a say in it."""
+    """Set the same number of threads for every library that has threads."""
     native.set_threads(count)
     with contextlib.suppress(ImportError):
         import graphblas
@@ -203,7 +203,7 @@ def timed(peer, u, v, n):
 
 
 def why_not(peer, u, v, n, patience):
-    """Why a peer is left out on a graph, or None: it is tried in a process of its own, which may be stopped."""
+    """The reason why a peer is left out on a graph, or None. It is tried in another process, which may be stopped."""
     if importlib.util.find_spec(peer.package) is None:
         return "not installed"
     with tempfile.TemporaryDirectory() as folder:
@@ -218,7 +218,7 @@ def why_not(peer, u, v, n, patience):
 
 
 def attempt(name, n, edges):
-    """What the process of `why_not` does."""
+    """Runs in the process of `why_not`."""
     u, v = np.load(edges)
     timed(next(peer for peer in PEERS if peer.name == name), u, v, int(n))
 

@@ -1,4 +1,4 @@
-"""Damaged files: one after another is `tcgpu count` refusing it in one line, or counting what it says?
+"""Damaged files: `tcgpu count` must refuse each in one line, or count the graph that the file now describes.
 
 Each trial writes a graph in one of the formats, plain or compressed, in one stream or several, damages the bytes (cut
 off, flipped, deleted, doubled, zeroed, with others behind them, a whole stream lost) and counts the file. A count is

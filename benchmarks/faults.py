@@ -1,7 +1,7 @@
-"""Workers killed in the middle of a count: trial after trial, is the count right?
+"""Workers killed in the middle of a count: the count must still be right.
 
 Each trial has Dask count a graph in parts, and kills one worker process (SIGKILL) at a random moment of the count.
-The record has a row a trial: when the worker was killed, how long the count took, what it came to, and whether that is
+The record has a row a trial: when the worker was killed, how long the count took, its result, and whether that is
 right.
 
     python benchmarks/faults.py [--trials 20] [--workers 2] [--scale 17] [--seed 1] [--into FOLDER]
@@ -58,7 +58,7 @@ def trials(number, workers, scale, seed):
 
 @contextmanager
 def cluster(workers):
-    """So many worker processes with a thread each, and a client of theirs."""
+    """Worker processes with a thread each, and a client."""
     patience = {
         # how long the scheduler tries to reach a worker that may be gone, before it has a result computed once more
         "distributed.comm.timeouts.connect": "3s",
@@ -71,7 +71,7 @@ def cluster(workers):
 
 
 def with_a_death(count, victim, moment):
-    """What was counted, how long it took, and after how many seconds the process was killed."""
+    """The count, its seconds, and the seconds after which the process was killed."""
     killed = []
 
     def kill():
@@ -98,11 +98,11 @@ def processes(started):
 
 
 def until_whole(started, client, victim, patience=60):
-    """Wait until another process answers in the place of the one that was killed."""
+    """Wait until another process has replaced the one that was killed."""
     deadline = time.monotonic() + patience
     while time.monotonic() < deadline:
         expected = processes(started)
-        with suppress(OSError):  # the scheduler may not know yet that it is gone
+        with suppress(OSError):  # the scheduler may not have noticed yet that it is gone
             if victim not in expected and sorted(client.run(os.getpid).values()) == sorted(expected):
                 return
         time.sleep(0.05)

@@ -1,15 +1,15 @@
 """How long a new process takes to its first count, with caches of compiled code that are empty, and that are filled.
 
-Each row is a process of its own, from its start to its answer, in seconds:
+Each row is a new process, from its start to its result, in seconds:
 
     python_s     from the start of the process to the first line of its program
     edges_s      to raw edges where they are counted: on a GPU CuPy is imported and they are copied; else NumPy
-    tcgpu_s      to the end of `import tcgpu`, which imports no room of the package
-    count_s      `tcgpu.count((u, v))`: the rooms that it needs, compiled code or the compiler, and the count
+    tcgpu_s      to the end of `import tcgpu`, which imports no module of the package
+    count_s      `tcgpu.count((u, v))`: the modules that it needs, compiled code or the compiler, and the count
     answer_s     all of it
     exit_s       from the start of the process to its end
 
-`caches` says whether folders for compiled code were empty: TCGPU_CACHE, NUMBA_CACHE_DIR, CUPY_CACHE_DIR and CUDA's.
+`caches`: whether the folders for compiled code were empty: TCGPU_CACHE, NUMBA_CACHE_DIR, CUPY_CACHE_DIR and CUDA's.
 
     python benchmarks/first_answer.py [--engine gpu|cpu] [--scale 20] [--repeats 5] [--into FOLDER]
 

@@ -4,21 +4,21 @@ A row a graph:
 
     kernel_ms          the counting kernels, by the device's events
     process_ms         from columns in the right order on the device to the count: plan, memory, set-up, read-back
-    order_ms           from clean columns in natural order on the device to all that the counting kernels take
-    list_ms            the same from the list of these edges, whose vertex numbers are looked over first
+    order_ms           from clean columns in natural order on the device to the input of the counting kernels
+    list_ms            the same from the list of these edges, whose vertex numbers are checked first
     total_ms           from two arrays of raw edges in host memory to the count: copying, cleaning, ordering, counting
     device_total_ms    the same from raw edges that are on the device
     lookups            in degree order d (d - 1) / 2 for each column of length d; in natural order, for each nonzero
                        (i, j), the length of the shorter one of columns i and j
     bytes_needed       device memory of the plan, the columns themselves not included
-    columns_ms         what reading the columns once takes at the bandwidth of a copy, which is measured, too
+    columns_ms         the time to read the columns once at the bandwidth of a copy, which is measured, too
 
-A row a kernel: what it takes alone, when the kernels before it have run, and hardware counters where `ncu` can read
+A row a kernel: its time alone, after the kernels before it have run, and hardware counters where `ncu` can read
 them. And a ladder on one graph: other methods, and `adaptive` without its ideas, one by one.
 
     python benchmarks/gpu.py [--graph NAME ...] [--repeats 7] [--into FOLDER]
 
-Written to gpu-GPU.csv, kernels-GPU.csv and ladder-GPU.csv in the folder; what is there of other graphs already stays.
+Written to gpu-GPU.csv, kernels-GPU.csv and ladder-GPU.csv in the folder; rows of other graphs that are there stay.
 """
 
 import argparse
@@ -102,7 +102,7 @@ LADDER = (  # what is new, method, order, knobs
 
 
 def cliques(n=434_102, count=60_000, largest=400, seed=3):
-    """Overlapping cliques: sizes by Zipf's law, each takes its vertices from a stretch four times as long as it is."""
+    """Overlapping cliques: sizes by Zipf's law, each takes its vertices from a range four times its size."""
     chance = np.random.default_rng(seed)
     sizes = np.minimum(3 + chance.zipf(1.75, count), largest)
     found = []
@@ -189,19 +189,19 @@ def by_events(work, repeats, waits):
 
 
 def from_columns(natural, order):
-    """Everything that the kernels take, made of a graph's columns in natural order."""
+    """The input of the kernels, made of a graph's columns in natural order."""
     fresh = DeviceGraph(natural.n, natural.col_ptr, natural.row_idx, natural.col_of)
     ADAPTIVE.plan(fresh.ordered(order)).allocate()
 
 
 def from_list(natural, order):
-    """Everything that the kernels take, made of a list of clean edges."""
+    """The input of the kernels, made of a list of clean edges."""
     ends = natural.row_idx, natural.col_of
     ADAPTIVE.plan(DeviceGraph.from_edges(*ends, natural.n, order=order, clean=True)).allocate()
 
 
 def lookups(graph):
-    """How many look-ups of single rows the count comes down to; see above."""
+    """The number of look-ups of single rows in a count; see above."""
     xp = runtime.arrays_of(graph.col_ptr)
     lengths = xp.diff(graph.col_ptr)
     if graph.order == "degree":
@@ -220,7 +220,7 @@ def stages(plan):
 
 
 def begin(plan, steps):
-    """A plan's arrays as they are when these steps have run."""
+    """A plan's arrays after these steps."""
     plan.free()
     plan.allocate()
     for step in steps:
@@ -228,7 +228,7 @@ def begin(plan, steps):
 
 
 def alone(plan, steps, repeats):
-    """Milliseconds that the last of these steps keeps the device busy, each time after all the others."""
+    """Milliseconds of the last of these steps on the device, each time after all others."""
     run_last = lambda: steps[-1].run(plan.arrays)  # noqa: E731
     return [runtime.elapsed_ms(run_last, lambda: begin(plan, steps[:-1])) for _ in range(repeats)]
 
@@ -274,7 +274,7 @@ def copy_bandwidth():
 
 
 def profile(name):
-    """What the process that `ncu` watches does: every kernel of one graph once, the profiler on for these alone."""
+    """Runs in the process that `ncu` profiles: every kernel of one graph once, the profiler on for these alone."""
     graph = ADAPTIVE.prepare((*map(runtime.to_device_library, (ends := GRAPHS[name]())[:2]), ends[2]))
     plan = ADAPTIVE.plan(graph)
     plan.count()
@@ -290,7 +290,7 @@ def profile(name):
 
 
 def add_counters(names, rows):
-    """Into the rows of these graphs' kernels what `ncu` reads of them; why it does not, if so."""
+    """Add the counters that `ncu` reads to the rows of these graphs' kernels; return the reason if it cannot."""
     rows = [row for row in rows if row["kernel"] != "scan" and row["graph"] in names]
     for row in rows:
         row["counters"] = "no ncu"
@@ -317,7 +317,7 @@ def add_counters(names, rows):
 
 
 def read_counters(text):
-    """What ncu wrote as CSV: [(kernel, {name: number})], with nothing for a counter that it does not have."""
+    """The CSV output of ncu: [(kernel, {name: number})], with nothing for a counter that it does not have."""
     lines = text.splitlines()
     heads = [k for k, line in enumerate(lines) if line.startswith('"ID"')]
     if not heads:
@@ -339,7 +339,7 @@ def number(text):
 
 
 def ladder_rows(row, raw, repeats):
-    """A row for each rung of the LADDER on the graph of these raw edges, of which `row` says the count."""
+    """A row for each step of the LADDER on the graph of these raw edges, whose count is in `row`."""
     graphs = {order: DeviceGraph.from_edges(*raw, order=order).to_graph() for order in ("natural", "degree")}
     for idea, name, order, knobs in LADDER:
         if order == "natural" and row["edges"] >= SLOW:
@@ -366,7 +366,7 @@ def ladder_rows(row, raw, repeats):
 
 
 def keep(path, rows):
-    """Write rows, and what the file says of other graphs, in the order of GRAPHS."""
+    """Write rows, and the file's rows of other graphs, in the order of GRAPHS."""
     measured, place = {row["graph"] for row in rows}, {name: k for k, name in enumerate(GRAPHS)}
     before = [row for row in (records.Rows.read_csv(path) if path.exists() else []) if row["graph"] not in measured]
     rows = sorted([*before, *rows], key=lambda row: place.get(row["graph"], len(place)))

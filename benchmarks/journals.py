@@ -1,4 +1,4 @@
-"""Damaged journals: does a count that is resumed from one come out right, or is the journal refused?
+"""Damaged journals: a count that resumes from one must be right, or the journal is refused.
 
 Each trial takes a journal of `tcgpu count FILE --resume JOURNAL` in which some parts are done, damages it, and runs the
 command again. It must print the right count, and once more so from what the journal is then; or it must end with code 2
@@ -22,7 +22,7 @@ from tcgpu import __main__ as command_line
 
 
 def trials(number, scale, seed):
-    """A row a trial: the damage, and what became of it ("right", "refused", or what went wrong)."""
+    """A row a trial: the damage and its outcome ("right", "refused", or what went wrong)."""
     chance = random.Random(seed)
     with tempfile.TemporaryDirectory() as folder:
         graph, other = (tcgpu.generate.rmat(scale, seed=each) for each in (seed, seed + 1))
@@ -46,7 +46,7 @@ def _journal(graph, path):
 
 
 def outcome_of(graph, journal, damaged, right):
-    """What the command makes of a damaged journal."""
+    """The outcome of the command with a damaged journal."""
     journal.write_bytes(damaged)
     journal.chmod(0o640)
     os.utime(journal, (1, 1))

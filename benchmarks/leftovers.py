@@ -1,4 +1,4 @@
-"""Processes killed while they count with workers: what do they leave behind, and what else is touched?
+"""Processes killed while they count with workers: they must leave no files behind, and change no others.
 
 Each trial starts a script that counts graph after graph with executor="processes", and kills it (SIGKILL) at a random
 moment, or one of its workers, in turn. A script whose worker was killed goes on for some counts, and all have to be
@@ -123,7 +123,7 @@ def _mapped(process):
 
 
 def _state(folders):
-    """Of all that is in some folders its mode, size, time and content."""
+    """The mode, size, time and content of all that is in some folders."""
     paths = [path for folder in folders if folder.exists() for path in (folder, *folder.rglob("*"))]
     facts = [(str(path), path.stat().st_mode, path.stat().st_mtime_ns) for path in paths]
     return facts, [path.read_bytes() for path in paths if path.is_file()]
@@ -139,7 +139,7 @@ def _shared(process):
 
 
 def _runs(process):
-    """Whether a process is there and has not ended."""
+    """Whether a process runs."""
     try:
         return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except OSError:
@@ -147,7 +147,7 @@ def _runs(process):
 
 
 def _until(holds):
-    """Wait for something to hold; whether it did in time."""
+    """Wait for a condition; return whether it became true in time."""
     deadline = time.monotonic() + PATIENCE
     while not holds():
         if time.monotonic() > deadline:
@@ -157,7 +157,7 @@ def _until(holds):
 
 
 def fine(row):
-    """Whether a trial went as it must."""
+    """Whether a trial succeeded."""
     return row["right"] and row["ended"] and not row["left"] and not row["touched"]
 
 

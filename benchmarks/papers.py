@@ -117,7 +117,7 @@ LEVELS = (
 LEVELS_SNAP = ("as20000102", "ca-GrQc", "p2p-Gnutella04", "ca-HepPh", "ca-AstroPh", "ca-CondMat")
 LEVELS_NATIVE = 500_000_000  # combinations: of more, the native thread tests a share
 
-# TriCore: lengths of columns, and how many edges look up two of them: so many rows in all, within limits of edges.
+# TriCore: lengths of columns; how many edges look up two of them follows from a number of rows in all, within limits.
 LENGTHS = (1, 4, 16, 64, 256, 1024, 4096)
 LENGTHS_METHODS = ("naive", "merge_path", "thread_search", "warp_search")
 LENGTHS_ROWS, LENGTHS_EDGES = 1 << 32, (1 << 19, 1 << 22)
@@ -269,7 +269,7 @@ def measure_truss(graph, ks, *, engine=None, repeats=REPEATS, name=None):
 
 
 def edges_kept(numbers):
-    """How many edges are in the truss, by what its plan says of each: 0 where it stays."""
+    """The number of edges in the truss, from the plan's result: 0 for an edge that stays."""
     return int((numbers == 0).sum())
 
 
@@ -329,7 +329,7 @@ def levels_figures(methods=("levels",), *, engine, repeats, share):
 
 
 def levels_graph(what, share):
-    """A graph of `share` times the size: a generator's, or of so many vertices a small world.
+    """A graph of `share` times the size: a generator's, or a small world of this many vertices.
 
     There each has 10 neighbours in the mean, and one edge in ten leads anywhere.
     """
@@ -415,7 +415,7 @@ def tricore(methods=None, *, engine, repeats, share):
 
 
 def best_kernel_time(graph, method, setting, engine, repeats):
-    """The best time of a method's kernels in so many runs, in natural order, as a row; and the count."""
+    """The best time of a method's kernels in `repeats` runs, in natural order, as a row; and the count."""
     chosen = choose(method, engine)
     with on_engine(chosen, engine):
         plan = chosen.plan(chosen.prepare(graph, "natural"), **setting)
@@ -425,7 +425,7 @@ def best_kernel_time(graph, method, setting, engine, repeats):
 
 
 def fewer(repeats, edges):
-    """How often to repeat a run on a graph of so many edges: a large one at most twice."""
+    """How often to repeat a run on a graph with this many edges: a large one at most twice."""
     return min(2, repeats) if edges >= LARGE else repeats
 
 

@@ -1,8 +1,8 @@
 """Reading text: tcgpu against `pandas.read_csv(engine="c")` and SciPy's `mmread`, in one run, on the same files.
 
 The files are made for the run, of about `--megabytes` each (larger numbers take more), in a temporary folder, so that
-they are read from the system's cache: this times parsing, not a disk. Readers take turns, so that whatever else the
-machine does falls on all of them; they have to agree. tcgpu's `edges` are two arrays of vertex numbers, gaps between
+they are read from the system's cache: this times parsing, not a disk. Readers take turns, so that other load of
+the machine affects all of them; they have to agree. tcgpu's `edges` are two arrays of vertex numbers, gaps between
 them closed; `Graph` goes on to the cleaned, sorted columns. The ratio is the median of the peer, the first reader of
 a file, over that of each.
 
@@ -49,7 +49,7 @@ def tcgpu_graph(path):
 
 
 def random_edges(megabytes):
-    """Edges whose text is about so large; every number of a power of two, as in a benchmark's graph."""
+    """Edges whose text has about this size; vertex numbers are below a power of two, as in a benchmark's graph."""
     edges = megabytes * 72_000
     n = 1 << (edges // 8).bit_length()
     return np.random.default_rng(0).integers(0, n, (2, edges)), n
@@ -91,7 +91,7 @@ def compare(path, readers, repeats):
 
 
 def distinct_edges(u, v):
-    """What readers must agree on, however they call the vertices and whatever they have dropped already."""
+    """The number of distinct edges, which all readers must agree on."""
     low, high = np.minimum(u, v)[u != v].astype(np.uint64), np.maximum(u, v)[u != v].astype(np.uint64)
     keys = np.sort(low * np.uint64(0x9E3779B97F4A7C15) + high)
     return 1 + int(np.count_nonzero(keys[1:] != keys[:-1]))

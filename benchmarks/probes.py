@@ -1,7 +1,7 @@
-"""Small launches that ask a GPU one thing each: what `benchmarks/trace.py` holds the rules of a trace against.
+"""Small launches, each of which tests one rule of a trace; `benchmarks/trace.py` compares them with the GPU's counters.
 
-A `pattern` is one request of one warp to elements that lie in a certain way. A `chain` asks over and over for what
-depends on the last answer: how long one answer takes is its time over the number of rounds.
+A `pattern` is one request of one warp to elements at certain addresses. A `chain` is a loop of requests, each of which
+depends on the result of the one before: the latency of a request is the time over the number of rounds.
 """
 
 import numpy as np
@@ -12,7 +12,7 @@ from tcgpu.kernels import Plan, Step
 # ------------------------------------------------------------------------------------------------------------ patterns
 
 LANE = np.arange(32)
-PATTERNS = {  # the element that each lane wants, none where it is below 0
+PATTERNS = {  # the element that each lane accesses; none where it is below 0
     "side by side": LANE,
     "one further": LANE + 1,
     "back to front": LANE[::-1],
@@ -193,7 +193,7 @@ def meet(start, after, rounds, out):
 
 
 def _ring(step, size):
-    """Element i leads to element i + step of so many."""
+    """`size` elements; element i holds the index (i + step) % size."""
     return (np.arange(size) + step) % size
 
 

@@ -1,20 +1,20 @@
-"""How a count speeds up on 1, 2 and 4 GPUs of one host, each with the graph on it already; and what each part takes.
+"""The speedup of a count on 1, 2 and 4 GPUs of one host, each of which holds the graph; and the time of each part.
 
 Process pools of one worker a GPU count the same graph by `adaptive`, a share for each GPU, and by
 `warp_search`, in many slices. A row a graph, method and number of GPUs:
 
     wall_ms       all of `count(graph, executor=...)`, from the call to the count
-    worker_ms     of this what the worker takes that is at work longest, from the first launch to its result
-    kernel_ms     of this the kernels, by the device's events; of slices, which are many, neither is told
-    dispatch_ms   as many calls of an empty function as there are parts: what the pool itself takes
+    worker_ms     the time of the slowest worker, from its first launch to its result
+    kernel_ms     of this the kernels, by the device's events; worker_ms and kernel_ms are empty for slices
+    dispatch_ms   as many calls of an empty function as there are parts: the overhead of the pool
 
-A row a graph, method and number of parts, for the simulation of more GPUs than there are: `parts_ms`, a list of what
-each part takes; of shares the kernels alone, of slices all from the launch to the result.
+A row a graph, method and number of parts, for the simulation of more GPUs than there are: `parts_ms` is a list of the
+times of the parts; for shares the kernels alone, for slices from the launch to the result.
 
     python benchmarks/scaling.py [--graph NAME ...] [--gpus 1,2,4] [--repeats 15] [--seconds 600] [--into FOLDER]
 
-Both methods have to find the same. When the seconds are over nothing new is begun. Without a GPU the simulator counts
-a small graph in processes of the CPU: to try this out.
+Both methods have to find the same count. After `--seconds`, nothing new is started. Without a GPU, the simulator
+counts a small graph in processes of the CPU, to test this script.
 """
 
 import argparse
@@ -67,7 +67,7 @@ def columns(edges, folder):
 
 
 def pool_of(gpus):
-    """A new pool of a process for each of so many GPUs."""
+    """A new pool with a process for each of `gpus` GPUs."""
     if ENGINE != "gpu":
         return executors.processes(gpus)
     names = choice.named_gpus() or [str(number) for number in range(choice.visible_gpus())]
@@ -75,14 +75,14 @@ def pool_of(gpus):
 
 
 def counts(graph, executor, method, parts):
-    """What `count` finds; of slices the graph is in degree order already."""
+    """The result of `count`; for slices, the graph is in degree order already."""
     wish = {"engine": "sim"} if ENGINE != "gpu" else {}
     order = {"order": "natural"} if method == SLICES else {}
     return pool.count(graph, executor, method=method, parts=parts, **order, **wish)
 
 
 def times(graph, executor, method, parts, verb="time"):
-    """Seconds of each part, one after the other as they were cut."""
+    """The seconds of each part, in the order of the parts."""
     wish = {"engine": "sim"} if ENGINE != "gpu" else {}
     if method == SHARES:
         wish |= {"verb": verb, "order": "auto"}
@@ -123,7 +123,7 @@ def spread(key, ms):
 
 
 def parts_row(about, graph, executor, method, parts):
-    """One row of part times; the parts are found by all workers of a pool, each for itself."""
+    """One row of part times; all workers of a pool count the parts."""
     seconds, triangles = times(graph, executor, method, parts)
     ms = [round(each * 1e3, 4) for each in seconds]
     return about | {"method": method, "parts": len(parts), "triangles": triangles, "parts_ms": json.dumps(ms)}

@@ -1,9 +1,9 @@
-"""What it costs to count a graph on a GPU that may hold less than the graph: columns are copied there in turn.
+"""The cost of counting a graph on a GPU whose memory is smaller than the graph: columns are copied there in turn.
 
 A row a graph and way to count it, all from columns by degree in host memory:
 
     in memory   all on the device, by `adaptive` and by `warp_search`, the kernel that streaming has
-    streamed    through so much device memory, in percent of what the graph takes there: `col_ptr`, `row_idx`, `col_of`
+    streamed    through limited device memory, in percent of the graph's size there: `col_ptr`, `row_idx`, `col_of`
     mapped      the same with the graph in a folder that is mapped into memory
 
     process_ms      from the call to the count
@@ -11,13 +11,13 @@ A row a graph and way to count it, all from columns by degree in host memory:
     to_default      process_ms over that of `adaptive` in memory
     copies_ms, kernels_ms, whole_ms     by the device's events
     hidden          the share of the copies' time in which kernels ran
-    device_bytes, pinned_bytes          memory that was taken on the device, and pinned on the host
-    host_bytes      how much the process' own memory, which no file stands behind, grew at most meanwhile
+    device_bytes, pinned_bytes          memory allocated on the device, and pinned on the host
+    host_bytes      the largest growth of the process's anonymous memory (not mapped from a file) during the count
 
     python benchmarks/streaming.py [--graph NAME ...] [--repeats 5] [--into FOLDER]
 
-Written to streaming-GPU.csv in the folder; when each copy and each kernel began and ended, for one share, to
-overlap-GPU.csv. Without a GPU the simulator counts a small graph: to try this out.
+Written to streaming-GPU.csv in the folder; the start and end of each copy and kernel, for one limit, to
+overlap-GPU.csv. Without a GPU, the simulator counts a small graph, to test this script.
 """
 
 import argparse
@@ -130,7 +130,7 @@ class Timeline:
         return timed
 
     def overlap(self):
-        """When the device copied and counted, from its first copy on."""
+        """The times of copies and kernels, from the first copy on."""
         first = self.copies[0][0] if self.copies else None
         return Overlap(*(
             np.array([[event.ms_since(first) for event in events] for events in each]).reshape(-1, 2)
@@ -139,14 +139,14 @@ class Timeline:
 
 
 def in_turn(overlap):
-    """A row for each copy and each kernel: when it began and ended."""
+    """A row for each copy and each kernel: its start and end."""
     for what in ("copies", "kernels"):
         for begin, end in getattr(overlap, what):
             yield {"what": what, "begin_ms": round(begin, 4), "end_ms": round(end, 4)}
 
 
 def only(found):
-    """The one count that all runs had."""
+    """The count of all runs."""
     (count,) = found
     return count
 
@@ -163,7 +163,7 @@ def ratios(row, default, kernel):
 
 
 class HostMemory:
-    """A context: how much this process' own memory grew in it at most, looked at every few milliseconds."""
+    """A context manager: the largest growth of this process's anonymous memory, read every few milliseconds."""
 
     def __enter__(self):
         self._begin = self._most = anonymous()
@@ -186,7 +186,7 @@ class HostMemory:
 
 
 def anonymous():
-    """Bytes of this process' memory that no file stands behind, as Linux counts them."""
+    """Bytes of this process's anonymous memory, as Linux counts them."""
     return int(re.search(r"RssAnon:\s*(\d+) kB", Path("/proc/self/status").read_text())[1]) << 10
 
 

@@ -1,4 +1,4 @@
-"""What it takes `adaptive` to tell edge from edge, and vertex from vertex, beside counting, on one GPU.
+"""The time of `adaptive` for the triangles of each edge and of each vertex, beside its count, on one GPU.
 
 For each of the graphs of gpu.py a row for the count, the edges, the vertices, and the edges by a bitmap method, which
 checks them; then a row for each kernel that finds the vertices' triangles: it is all of those that find the edges', and
@@ -10,7 +10,7 @@ one more.
 
     python benchmarks/tallies.py [--graph NAME ...] [--repeats 5] [--into FOLDER]
 
-Written to tallies-GPU.csv in the folder; what is there of other graphs already stays.
+Written to tallies-GPU.csv in the folder; rows of other graphs that are there stay.
 """
 
 import argparse
@@ -29,7 +29,7 @@ MOST_EDGES = 1 << 27  # of more, the results alone would fill a host
 
 
 def plans(graph):
-    """What is asked, and who answers it: a plan, not begun."""
+    """For each result the plan that finds it, not started."""
     return {
         "count": gpu.ADAPTIVE.plan(graph),
         "edges": gpu.ADAPTIVE.support_plan(graph),
@@ -85,14 +85,14 @@ def measured(name, graph, repeats):
 
 
 def again(plan, k):
-    """As it is before step k."""
+    """The state before step k."""
     plan.reset()
     for step in plan.steps[:k]:
         step.run(plan.arrays)
 
 
 def check(name, graph, results):
-    """SystemExit unless all of them agree."""
+    """SystemExit unless all results agree."""
     edges, other = results["edges"], results["edges by a bitmap"]
     ends = (runtime.to_host(end) for end in (graph.row_idx, graph.col_of))
     twice = sum(np.bincount(end, edges, graph.n) for end in ends)  # below 2^53 a float64 is exact

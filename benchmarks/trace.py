@@ -1,4 +1,4 @@
-"""Compare traces with a GPU: what `tcgpu.trace` counts and estimates, and what the GPU's counters and clock say.
+"""Compare traces with a GPU: the counts and estimates of `tcgpu.trace` beside the GPU's counters and times.
 
 A trace runs kernels in the simulator. Here the same launches, with the same arrays and shapes, run on a GPU under
 NVIDIA's profiler too, and the record has a row per launch:
@@ -170,7 +170,7 @@ def run_profiled(selected):
 
 
 def counted(graphs):
-    """[(kernel, {counter: number})] of all launches, in order; SystemExit says why there is none."""
+    """[(kernel, {counter: number})] of all launches, in order; SystemExit with the reason if there is none."""
     metrics = [metric for names in (COUNTERS | EXTRA_COUNTERS).values() for metric in names]
     profiled = [sys.executable, __file__, "--profiled"] + [word for name in graphs for word in ("--graph", name)]
     with tempfile.TemporaryDirectory() as folder:

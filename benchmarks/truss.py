@@ -1,12 +1,12 @@
 """k-trusses and truss numbers by the native engine against NetworkX and igraph's C library, in one run.
 
 Each starts from a graph that it has built already, and none keeps anything from one run to the next. The ratio is a
-peer's median over tcgpu's, of runs taken in turns, so that whatever else the machine does falls on both; what takes
-long is run once. Every result is checked, edge by edge.
+peer's median over tcgpu's, of runs taken in turns, so that other load of the machine affects both; a slow run is
+not repeated. Every result is checked, edge by edge.
 
     python benchmarks/truss.py [--graph NAME ...] [--threads 2] [--repeats 5] [--output FILE.csv]
 
-NetworkX finds one truss at a time, igraph all numbers at once, so each does what it does. igraph's C library is asked
+NetworkX finds one truss at a time, igraph all numbers at once: each is timed for that. igraph's C library is called
 by a small program, `igraph_trussness.c`, compiled on the spot: Debian has the library as libigraph-dev. Without it, or
 without a compiler, it is left out, with the reason.
 """
@@ -39,7 +39,7 @@ SLOW = 5  # seconds for a run from which on a peer is not made to repeat it
 
 
 def fresh(graph):
-    """The same Graph, with nothing worked out from it yet."""
+    """A copy of the Graph without cached results."""
     return tcgpu.Graph(graph.col_ptr, graph.row_idx, validate=False)
 
 
@@ -72,12 +72,12 @@ def networkx_truss(plain):
 
 
 def keys(u, v):
-    """Each edge as one number, sorted: what does not depend on the order or direction of edges."""
+    """Each edge as one number, sorted: independent of the order and direction of edges."""
     return np.sort(np.minimum(u, v).astype(np.int64) << 32 | np.maximum(u, v))
 
 
 def compiled(folder):
-    """The program that asks igraph's C library; RuntimeError says why there is none."""
+    """The program that calls igraph's C library; RuntimeError with the reason if there is none."""
     compiler = shutil.which("cc")
     if compiler is None:
         raise RuntimeError("there is no C compiler")
@@ -110,7 +110,7 @@ def write_edges(graph, path):
 
 
 def in_turns(runs, repeats):
-    """What each of `runs` (name -> call) takes, in seconds: lists; SystemExit if any two results differ."""
+    """The seconds of each of `runs` (name -> call), as lists; SystemExit if any two results differ."""
     taken = {name: [] for name in runs}
     results = {}
     for turn in range(repeats + 1):

@@ -9,12 +9,12 @@ from tcgpu.engines.native import jit
 from tcgpu.errors import GraphError
 from tcgpu.graph import Graph
 
-DENSITY = 4  # rows are drawn from so many times as many: a quarter of the shorter list is in the longer one
+DENSITY = 4  # rows are drawn from a range this many times as long: a quarter of the shorter list is in the longer one
 ROWS = 1 << 20  # in all longer lists together: more than a first-level cache holds
 
 
 def graph(m, n, edges=1 << 20, *, seed=0):
-    """A Graph with about so many edges (i, j) whose column j has m rows after row i, in the mean, and column i n.
+    """A Graph with about this many edges (i, j) whose column j has m rows after row i, in the mean, and column i n.
 
     The columns i of its other edges are empty. `asking(graph)` is the number of edges with an intersection.
 

@@ -1,7 +1,7 @@
 """The tables and curves of the notebooks, taken from the records in `data/measured` and `data/published`.
 
 A table is a list of dicts with the keys of `data/published/report_matrices.csv`, so that published and measured numbers
-are drawn and printed by the same functions. Times are of the kernels, in natural order, where nothing else is said.
+are drawn and printed by the same functions. Times are of the kernels, in natural order, unless stated otherwise.
 """
 
 import json
@@ -89,7 +89,7 @@ def level_times(rows, figure, *, engine="gpu", key="total_ms", **knobs):
 
 
 def length_times(rows):
-    """What an edge costs in the record "lengths": method -> {(m, n): nanoseconds an edge that asks}.
+    """The time of an edge in the record "lengths": method -> {(m, n): nanoseconds for each edge with look-ups}.
 
     `warp_search` without the top of its search tree is a method of its own here, "warp_search, no top".
     """
@@ -101,7 +101,7 @@ def length_times(rows):
 
 
 def per_dollar():
-    """What TriCore's slides say of speed and price, put together: for each comparison whose processors they name, how
+    """Speed and price in TriCore's slides: for each comparison whose processors they name, how
     many times faster theirs was, how many times dearer, and how many times faster for the same money."""
     price = {row["processor"]: row["dollars"] for row in published("tricore_prices")}
     found = []
@@ -149,7 +149,7 @@ def projected_speedups(rows, graph):
 
 
 def above_ideal(times, workers):
-    """The time of parts on so many workers, over the ideal: the sum of all divided evenly.
+    """The time of parts on this many workers, over the ideal: the sum of all divided evenly.
 
     times: of the parts, in the order of the queue from which each worker takes the next when it is free.
     """

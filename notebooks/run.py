@@ -3,7 +3,7 @@
 Stored outputs are what strict nbval compares, so they hold text and execution counts, but no images and no widgets:
 those differ from one machine to the next. The pages of `report` show everything as this machine draws it.
 
-Under its title a notebook says where else it opens (Colab, Binder), and installs tcgpu where it is not: `store` writes
+Under its title a notebook links to Colab and Binder, and installs tcgpu where it is not: `store` writes
 both from the address under [project.urls] in pyproject.toml, and neither while the project has no public one.
 
     python notebooks/run.py store [NOTEBOOK ...]
@@ -134,7 +134,7 @@ def summary(notebook):
 
 
 def begin_report(folder):
-    """Make a folder ready for pages. What lies in it is replaced only if its index says that this script wrote it."""
+    """Make a folder ready for pages. Its files are replaced only if its index shows that this script wrote them."""
     index = folder / "index.html"
     if index.exists() and GENERATOR not in index.read_text(encoding="utf-8", errors="replace"):
         sys.exit(f"{index} is not an index of these pages; it is left as it is")

@@ -1,8 +1,8 @@
 """The command line: `tcgpu count FILE` and its companions; `python -m tcgpu` is the same.
 
-Results go to stdout, as text or with --json as one JSON value; everything else goes to stderr. What is wrong with a
-file or an argument is said in one line, with exit code 2. A command is a function that takes the parsed arguments and
-prints, and an entry in `_parser`. Nothing heavy is imported before a command runs, so that --help is quick.
+Results go to stdout, as text or with --json as one JSON value; everything else goes to stderr. An error in a
+file or an argument is reported in one line, with exit code 2. A command is a function that takes the parsed arguments
+and prints, and an entry in `_parser`. Nothing heavy is imported before a command runs, so that --help is quick.
 """
 
 import argparse
@@ -38,7 +38,7 @@ EXAMPLES = {
 
 
 class UsageError(Exception):
-    """An argument that makes no sense; the message says which one, and what would."""
+    """An invalid argument; the message names it, and what is valid."""
 
 
 # ------------------------------------------------------------------------------------------------------------ commands
@@ -277,7 +277,7 @@ def bench(arguments):
 
 
 def trace(arguments):
-    """Count a small graph in the simulator and tell, line by line, what its kernels would ask of a GPU.
+    """Count a small graph in the simulator and report, line by line, what its kernels would do on a GPU.
 
     With several methods, a line for each. -o draws the picture of the first one.
     """
@@ -440,7 +440,7 @@ def _parser():
 
 
 def _parsed(argv):
-    """The parsed arguments. argparse takes a list of words in one piece only: what stands behind an option is added."""
+    """The parsed arguments. argparse ends a list of words at the first option: words after it are added here."""
     parser, argv = _parser(), sys.argv[1:] if argv is None else argv
     if argv and not argv[0].startswith("-") and argv[0] not in parser.commands.choices:
         parser.error(unknown("command", argv[0], parser.commands.choices))
@@ -521,7 +521,7 @@ def main(argv=None):
 
 @contextmanager
 def _log_on_stderr():
-    """Have what the package logs, that a run takes long say, written to stderr as our other messages are."""
+    """Write the package's log, such as that a run takes long, to stderr like other messages."""
     at_terminal = sys.stderr.isatty()
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(logging.Formatter(("\r\033[K" if at_terminal else "") + "tcgpu: %(message)s"))

@@ -54,7 +54,7 @@ Verb = TypeVar("Verb", bound=Callable)
 
 
 class Options(TypedDict, total=False):
-    """The keywords of every verb, None by default; the text above says what they mean."""
+    """The keywords of every verb, None by default; see above."""
 
     method: str | None
     engine: str | None

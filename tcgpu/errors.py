@@ -4,11 +4,11 @@ from concurrent.futures import BrokenExecutor
 
 
 class TcgpuError(Exception):
-    """Something that tcgpu was given, or that it runs on, does not work; the message says what, and the way out."""
+    """Something that tcgpu was given, or that it runs on, does not work; the message names it, and the way out."""
 
 
 class GraphError(TcgpuError, ValueError):
-    """Something is not a graph, or not one that can be used here; the message says what and where."""
+    """Something is not a graph, or not one that can be used here; the message names what and where."""
 
 
 class FormatError(GraphError):
@@ -16,7 +16,7 @@ class FormatError(GraphError):
 
 
 class MethodError(TcgpuError, ValueError):
-    """No such method, order or knob, or one that does not do what was asked for."""
+    """No such method, order or knob, or one that cannot do this."""
 
 
 class EngineError(TcgpuError, ValueError):

@@ -12,9 +12,9 @@ times a second. A launch on a GPU cannot be ended half-way.
 
 To show progress there are two ways:
 
-    with progress(wanted, total, "counting") as bar:      # work that comes in known amounts
+    with progress(display, total, "counting") as bar:      # work that comes in known amounts
         bar.add(amount)
-    with underway(wanted, "counting 1,000 edges"):        # work of another kind: the share that it reports by
+    with underway(display, "counting 1,000 edges"):        # work of another kind: the share that it reports by
         plan.count()                                    # `pulse`, or the time that it has taken
 """
 
@@ -24,7 +24,7 @@ import threading
 from contextlib import contextmanager
 from contextvars import ContextVar
 
-PATIENCE = 0.5  # seconds after which a bar appears that was not asked for; most counts are done by then
+PATIENCE = 0.5  # seconds until a bar appears with display=None; most counts are done by then
 REFRESH = 0.1  # seconds between two updates of a bar
 REFRESH_ELSEWHERE = 1.0  # the same where stderr is neither a terminal nor a notebook's
 KNOWN = "{desc}: {percentage:3.0f}%|{bar}| {elapsed}<{remaining}"  # tqdm's format of a share of the work
@@ -38,7 +38,7 @@ _part = ContextVar("part", default=(0.0, 1.0))  # the part of all the work that 
 def watched(callback):
     """Call `callback(share)` while the work inside the `with` runs, and the callback of a `with` around it, too.
 
-    share: how much of the work is done, from 0 to 1; None where the work only says that it goes on. The callback may
+    share: how much of the work is done, from 0 to 1; None where the work reports only that it goes on. The callback may
     raise an exception, which ends the work.
     """
     outer, (low, high) = _callback.get(), _part.get()
@@ -115,23 +115,23 @@ class Progress:
 
 
 @contextmanager
-def progress(wanted, total, what, done=0.0):
-    """A `Progress` over `total` work, of which `done` is done before, shown as `wanted` says.
+def progress(display, total, what, done=0.0):
+    """A `Progress` over `total` work, of which `done` is done before, shown according to `display`.
 
     True: a bar, in a notebook or on stderr. None: a bar if stderr is a terminal, once the work has taken a while.
     False: nothing. A function is called with what is done and the total.
     """
-    with _shown(wanted, what, total, KNOWN) as show:
+    with _shown(display, what, total, KNOWN) as show:
         yield Progress(total, show, done)
 
 
 @contextmanager
-def underway(wanted, what):
+def underway(display, what):
     """Show, as `progress` does, the share of the work inside the `with` that it reports by `pulse`: of a total of 1.0.
 
     Until it reports one, the bar shows for how long it has run.
     """
-    with _shown(wanted, what, 1.0, UNKNOWN) as show:
+    with _shown(display, what, 1.0, UNKNOWN) as show:
         if show is None:
             yield
             return
@@ -142,12 +142,12 @@ def underway(wanted, what):
 
 
 @contextmanager
-def _shown(wanted, what, total, form):
-    """A function of what is done and the total that shows them as `wanted` says; None if nothing is shown."""
-    if callable(wanted):
-        yield wanted
-    elif wanted or (wanted is None and sys.stderr.isatty()):
-        bar = _Bar(what, total, form, 0.0 if wanted else PATIENCE)
+def _shown(display, what, total, form):
+    """A function of what is done and the total that shows them, according to `display`; None if nothing is shown."""
+    if callable(display):
+        yield display
+    elif display or (display is None and sys.stderr.isatty()):
+        bar = _Bar(what, total, form, 0.0 if display else PATIENCE)
         try:
             yield bar.show
         finally:
@@ -196,7 +196,7 @@ class _Bar:
 
 
 def _columns():
-    """The width of stderr's terminal, 80 if it says 0, where tqdm would show nothing; None if it is no terminal."""
+    """The width of stderr's terminal, 80 if it reports 0, for which tqdm shows nothing; None if it is no terminal."""
     try:
         return os.get_terminal_size(sys.stderr.fileno()).columns or 80
     except (OSError, ValueError):

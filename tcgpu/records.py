@@ -1,6 +1,6 @@
 """Measurements as tables (`Rows`), and the records of them in `data/measured`, one CSV file for a suite and a machine.
 
-A row is a dict. Times are those of the kernels, in natural order, where nothing else is said.
+A row is a dict. Times are those of the kernels, in natural order, unless stated otherwise.
 """
 
 import csv

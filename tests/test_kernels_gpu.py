@@ -1,4 +1,4 @@
-"""Every kernel on a real GPU: counts of the native engine at any launch shape; timing, memory and facts of `runtime`."""
+"""Every kernel on a real GPU: the native engine's counts, at any shape; timing, memory and facts of `runtime`."""
 
 import numpy as np
 import pytest

@@ -174,7 +174,7 @@ def column_words(graph: Graph, begin: int, end: int) -> int:
 
 
 def sampled(graph, sample=SAMPLE, work=None):
-    """(position, row, column, work) of evenly spaced edges; the work is that of all edges which each stands for."""
+    """(position, row, column, work) of evenly spaced edges; the work is that of all edges that each represents."""
     step = max(1, graph.m // sample)
     positions = np.arange(step // 2, graph.m, step)
     rows = graph.row_idx[positions]

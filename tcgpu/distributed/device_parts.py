@@ -30,7 +30,7 @@ class DeviceColumns:
 
     @classmethod
     def in_memory(cls, graph, begin, end, memory):
-        """As views of `memory`, a device array of int64 with room for them; `fill_columns` says what to write there."""
+        """As views of `memory`, a device array of int64 with room for them; `fill_columns` writes there."""
         first, last = int(graph.col_ptr[begin]), int(graph.col_ptr[end])
         pointers = end - begin + 1
         rows = _part_of(memory, pointers, last - first, np.int32)

@@ -59,7 +59,7 @@ class Workers:
         return known or os.cpu_count() or 1
 
     def engine(self):
-        """The engine that the workers have for kernels, as the first to answer says."""
+        """The engine that the workers have for kernels, according to the first that responds."""
         if self.executor not in _engines:
             context = getattr(self.executor, "_mp_context", None)
             if ENGINE == "gpu" and context is not None and context.get_start_method() == "fork":

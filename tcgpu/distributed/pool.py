@@ -9,7 +9,7 @@ the graph for the next part, and for the next count.
 
 If a worker dies, the result is still right: each part is added once, however often it was counted. Dask counts the
 parts again elsewhere. Our own pools are restarted and continue with the parts that are left. Any other process pool
-cannot be used after that, and `WorkerLost` says so; under MPI the whole job ends.
+cannot be used after that, and `WorkerLost` is raised; under MPI the whole job ends.
 """
 
 import inspect
@@ -114,7 +114,7 @@ def _number(parts, default):
 
 
 def _fast(workers, engine):
-    """Whether to use "adaptive" if no method is named: on GPUs, and in the simulator if that is asked for."""
+    """Whether to use "adaptive" if no method is named: on GPUs, and in the simulator if engine is "sim"."""
     return engine == "sim" or engine in (None, "gpu") and workers.engine() == "gpu"
 
 

@@ -160,7 +160,7 @@ class Task:
     order: str | None  # in which a Share is counted; Parts are of the graph as it is sent
     cores: int  # for the engine "cpu"
     knobs: dict
-    home: tuple  # `process_and_gpus` of the process that asks
+    home: tuple  # `process_and_gpus` of the process that submits the task
     source: str | SharedFile | None = None  # what a worker on the same machine maps; a str is the path of a folder
 
 
@@ -316,8 +316,9 @@ def gpu(task):
 def _choose_gpu(home):
     """Which of the visible GPUs this worker uses.
 
-    home: `process_and_gpus` of the process that asks. Threads of that process take its GPUs in turn. A process that
-    sees other GPUs was given them on purpose and takes the first. Others go by their number on this machine.
+    home: `process_and_gpus` of the process that submits the task. Threads of that process take its GPUs
+    in turn. A process that sees other GPUs was given them on purpose and takes the first. Others go by their number on
+    this machine.
     """
     process, visible = home
     if process == os.getpid():
