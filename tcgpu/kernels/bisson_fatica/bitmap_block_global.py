@@ -9,23 +9,11 @@ import numpy as np
 
 from tcgpu.declarations import Knob, Method, blocks_knob, threads_knob
 from tcgpu.engines.runtime import cuda, kernel, uint32
-from tcgpu.kernels import Plan, Step, check_positions, enough_blocks, simulated
+from tcgpu.kernels import Plan, check_positions, enough_blocks, launch, simulated
 from tcgpu.kernels.bisson_fatica import support
-from tcgpu.kernels.device.bits import (
-    LONG_LIST,
-    WORD_KNOB,
-    WORDS,
-    Bitmap,
-    batch_of,
-    bitmaps_that_fit,
-    bounds_and_batch_bytes,
-    check_shared,
-    count_by_block,
-    fold_bits_of,
-    fold_knob,
-    with_queue,
-)
-from tcgpu.kernels.device.reduction import BYTES_PER_THREAD, add_block_to
+from tcgpu.kernels.device import bits as bitmaps
+from tcgpu.kernels.device.bits import Bitmap, count_by_block
+from tcgpu.kernels.device.reduction import add_block_to
 from tcgpu.kernels.device_graph import prepare as prepare
 
 ARRAYS = "int64[::1], int32[::1], {}[::1], uint32, uint32, uint32, uint32, uint32, int64[::1], int64[::1]"
@@ -40,8 +28,8 @@ METHOD = Method(
         threads_knob(256),
         blocks_knob(None),
         Knob("lanes", 32, "threads on a column that is looked up", 1, 1024),
-        fold_knob(17),
-        WORD_KNOB,
+        bitmaps.fold_knob(17),
+        bitmaps.WORD_KNOB,
     ),
 )
 
@@ -58,22 +46,24 @@ def bitmap_block_global_kernel(col_ptr, row_idx, bits, shift, fold_bits, lanes, 
 def plan(graph, *, threads, blocks, lanes, fold, word):
     """blocks: None for as many as the device runs at a time."""
     check_positions(graph, "bitmap_block_global")
-    lanes = min(lanes, threads)
-    fold_bits = fold_bits_of(fold, graph.n)
-    shared = max(bounds_and_batch_bytes(threads) + (fold_bits >> 3), threads * BYTES_PER_THREAD)
-    check_shared("bitmap_block_global", f"fold={fold}", shared)
+    fold_bits = bitmaps.fold_bits_of(fold, graph.n)
+    shared = bitmaps.bounds_and_batch_bytes(threads) + (fold_bits >> 3)
+    bitmaps.check_shared("bitmap_block_global", f"fold={fold}", shared)
     words = -(-graph.n // word)
     if blocks is None:
         blocks = bitmap_block_global_kernel.blocks_at_a_time(threads, shared)
     blocks = enough_blocks(blocks, graph.n, 1)
-    blocks = bitmaps_that_fit("bitmap_block_global", graph, blocks, words * word // 8)
-    args = ("col_ptr", "row_idx", "bits", word.bit_length() - 1, fold_bits, lanes, batch_of(graph, blocks),
-            LONG_LIST * threads, "queue", "total")  # fmt: skip
+    blocks = bitmaps.bitmaps_that_fit("bitmap_block_global", graph, blocks, words * word // 8)
+    step = launch(
+        bitmap_block_global_kernel, blocks * threads, threads, blocks, shared, shift=word.bit_length() - 1,
+        fold_bits=fold_bits, lanes=min(lanes, threads), batch=bitmaps.batch_of(graph, blocks),
+        long_list=bitmaps.LONG_LIST * threads,
+    )  # fmt: skip
     return Plan(
         method="bitmap_block_global",
         copied={"col_ptr": graph.col_ptr, "row_idx": graph.row_idx},
-        created={"bits": (blocks * words, WORDS[word], 0), "queue": (1, np.int64, 0)},
-        steps=with_queue(Step(bitmap_block_global_kernel, blocks, threads, args, shared)),
+        created={"bits": (blocks * words, bitmaps.WORDS[word], 0), "queue": (1, np.int64, 0)},
+        steps=[bitmaps.RESTART, step],
         work=simulated.work(graph, 9 * threads * simulated.column_rounds(graph), row_us=19),
     )
 

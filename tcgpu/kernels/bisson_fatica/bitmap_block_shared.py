@@ -12,17 +12,11 @@ from tcgpu.declarations import Knob, Method, blocks_knob, threads_knob
 from tcgpu.engines import runtime
 from tcgpu.engines.runtime import cuda, kernel, uint32
 from tcgpu.errors import GraphError
-from tcgpu.kernels import Plan, Step, check_positions, enough_blocks, simulated
+from tcgpu.kernels import Plan, check_positions, enough_blocks, launch, simulated
 from tcgpu.kernels.bisson_fatica import support
-from tcgpu.kernels.device.bits import (
-    LONG_LIST,
-    Bitmap,
-    batch_of,
-    bounds_and_batch_bytes,
-    count_by_block,
-    with_queue,
-)
-from tcgpu.kernels.device.reduction import BYTES_PER_THREAD, add_block_to
+from tcgpu.kernels.device import bits as bitmaps
+from tcgpu.kernels.device.bits import Bitmap, count_by_block
+from tcgpu.kernels.device.reduction import add_block_to
 from tcgpu.kernels.device_graph import prepare as prepare
 
 METHOD = Method(
@@ -48,19 +42,18 @@ def bitmap_block_shared_kernel(col_ptr, row_idx, lanes, batch, long_list, queue,
 
 def shared_bytes(n, threads):
     """Shared memory of a block for a graph of n vertices."""
-    return max(bounds_and_batch_bytes(threads) + 4 * -(-n // 32), threads * BYTES_PER_THREAD)
+    return bitmaps.bounds_and_batch_bytes(threads) + 4 * -(-n // 32)
 
 
 def most_vertices(threads=256):
     """How many vertices a graph may have on this device."""
-    return 8 * (runtime.facts().shared_per_block - bounds_and_batch_bytes(threads)) // 32 * 32
+    return 8 * (runtime.facts().shared_per_block - bitmaps.bounds_and_batch_bytes(threads)) // 32 * 32
 
 
 @METHOD.planner
 def plan(graph, *, threads, blocks, lanes):
     """blocks: None for as many as the device runs at a time."""
     check_positions(graph, "bitmap_block_shared")
-    lanes = min(lanes, threads)
     shared = shared_bytes(graph.n, threads)
     if graph.n > most_vertices(threads):
         raise GraphError(
@@ -70,12 +63,15 @@ def plan(graph, *, threads, blocks, lanes):
     if blocks is None:
         blocks = bitmap_block_shared_kernel.blocks_at_a_time(threads, shared)
     blocks = enough_blocks(blocks, graph.n, 1)
-    args = ("col_ptr", "row_idx", lanes, batch_of(graph, blocks), LONG_LIST * threads, "queue", "total")
+    step = launch(
+        bitmap_block_shared_kernel, blocks * threads, threads, blocks, shared, lanes=min(lanes, threads),
+        batch=bitmaps.batch_of(graph, blocks), long_list=bitmaps.LONG_LIST * threads,
+    )  # fmt: skip
     return Plan(
         method="bitmap_block_shared",
         copied={"col_ptr": graph.col_ptr, "row_idx": graph.row_idx},
         created={"queue": (1, np.int64, 0)},
-        steps=with_queue(Step(bitmap_block_shared_kernel, blocks, threads, args, shared)),
+        steps=[bitmaps.RESTART, step],
         work=simulated.work(graph, 9 * threads * simulated.column_rounds(graph), row_us=14),
     )
 

@@ -11,24 +11,12 @@ the block has fewer, down to one. The last warp of a block may have fewer than 3
 
 from tcgpu.declarations import Knob, Method, blocks_knob, threads_knob
 from tcgpu.engines.runtime import cuda, int64, kernel, uint32
-from tcgpu.kernels import Plan, Step, check_positions, enough_blocks, simulated
+from tcgpu.kernels import Plan, check_positions, enough_blocks, launch, simulated
 from tcgpu.kernels.bisson_fatica import support
-from tcgpu.kernels.device.bits import (
-    BOUNDS_BYTES,
-    WORD_KNOB,
-    WORDS,
-    Bitmap,
-    bitmaps_that_fit,
-    check_shared,
-    clear_row,
-    fold_bits_of,
-    fold_knob,
-    hits,
-    load_bounds,
-    set_row,
-)
+from tcgpu.kernels.device import bits as bitmaps
+from tcgpu.kernels.device.bits import Bitmap, clear_row, hits, load_bounds, set_row
 from tcgpu.kernels.device.columns import column_bounds
-from tcgpu.kernels.device.reduction import BYTES_PER_THREAD, add_block_to
+from tcgpu.kernels.device.reduction import add_block_to
 from tcgpu.kernels.device.warp import WARP
 from tcgpu.kernels.device_graph import prepare as prepare
 
@@ -44,8 +32,8 @@ METHOD = Method(
         threads_knob(128),
         blocks_knob(None),
         Knob("lanes", 8, "threads on a column that is looked up", 1, 1024),
-        fold_knob(11),
-        WORD_KNOB,
+        bitmaps.fold_knob(11),
+        bitmaps.WORD_KNOB,
     ),
 )
 
@@ -101,25 +89,24 @@ def bitmap_warp_kernel(col_ptr, row_idx, bits, shift, fold_bits, lanes, total):
 def plan(graph, *, threads, blocks, lanes, fold, word):
     """blocks: None for as many as the device runs at a time."""
     check_positions(graph, "bitmap_warp")
-    lanes = min(lanes, WARP)
-    fold_bits = fold_bits_of(fold, graph.n)
+    fold_bits = bitmaps.fold_bits_of(fold, graph.n)
     words = -(-graph.n // word)
     warps = -(-threads // WARP)
-    shared = max(warps * (BOUNDS_BYTES * WARP + fold_bits // 8), threads * BYTES_PER_THREAD)
-    check_shared("bitmap_warp", f"fold={fold} for {warps} warps", shared)
+    shared = warps * (bitmaps.BOUNDS_BYTES * WARP + fold_bits // 8)
+    bitmaps.check_shared("bitmap_warp", f"fold={fold} for {warps} warps", shared)
     if blocks is None:
         blocks = bitmap_warp_kernel.blocks_at_a_time(threads, shared)
     blocks = enough_blocks(blocks, graph.n, warps)
-    fitting = bitmaps_that_fit("bitmap_warp", graph, blocks * warps, words * word // 8)
+    fitting = bitmaps.bitmaps_that_fit("bitmap_warp", graph, blocks * warps, words * word // 8)
     if fitting < warps:
         threads, warps = fitting * WARP, fitting
     blocks = fitting // warps
-    args = ("col_ptr", "row_idx", "bits", word.bit_length() - 1, fold_bits, lanes, "total")
+    knobs = {"shift": word.bit_length() - 1, "fold_bits": fold_bits, "lanes": min(lanes, WARP)}
     return Plan(
         method="bitmap_warp",
         copied={"col_ptr": graph.col_ptr, "row_idx": graph.row_idx},
-        created={"bits": (blocks * warps * words, WORDS[word], 0)},
-        steps=[Step(bitmap_warp_kernel, blocks, threads, args, shared)],
+        created={"bits": (blocks * warps * words, bitmaps.WORDS[word], 0)},
+        steps=[launch(bitmap_warp_kernel, blocks * threads, threads, blocks, shared, **knobs)],
         work=simulated.work(graph, 7.9 * WARP * simulated.column_rounds(graph), row_us=6.1),
     )
 

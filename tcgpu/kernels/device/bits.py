@@ -111,12 +111,16 @@ def hits(bitmap, row_idx, q, q_end, step, last, folded):
 LONG_COLUMN = 512  # columns of at least this length go first, so that no block begins one at the end
 LONG_LIST = 4  # times the threads of a block: the whole block looks up a column longer than that
 BATCH = 4  # columns that a block takes from the queue at a time, at most
-BOUNDS_BYTES = 8  # of shared memory for a thread, for `load_bounds`
+BOUNDS_BYTES = 8  # of shared memory a thread, for `load_bounds`; at the end `add_block_to` takes as much
 
 
 @kernel("void(int64[::1])")
 def restart(queue):
+    """Each launch of a kernel whose blocks take columns from `queue` follows a RESTART."""
     queue[0] = 0
+
+
+RESTART = Step(restart, 1, 1, ("queue",))
 
 
 @cuda.jit(device=True)
@@ -208,11 +212,6 @@ def count_by_block(col_ptr, row_idx, bitmap, words, lanes, batch, long_list, que
 def batch_of(graph, blocks):
     """How many columns a block takes from the queue at a time, such that there are some for every block."""
     return max(1, min(BATCH, graph.n // (4 * blocks)))
-
-
-def with_queue(step):
-    """The launches of a kernel whose blocks take columns from the array `queue`, which each time starts at 0."""
-    return [Step(restart, 1, 1, ("queue",)), step]
 
 
 def bounds_and_batch_bytes(threads):
