@@ -55,7 +55,11 @@ def clean_columns(u, v, n, rank=None):
     `u` and `v` are contiguous arrays of one type, int32 or int64, with all numbers in 0..n-1 (see `min_max`). If
     `rank` is given, vertex v gets the number `rank[v]` at once, which saves a second sort.
     """
-    keys, counts, shift = _empty_buckets(u.size, n)
+    wanted = min(max(u.size // BUCKET_EDGES, MIN_BUCKETS), MAX_BUCKETS)
+    last = max(n, 1) - 1
+    shift = max(0, last.bit_length() - (wanted - 1).bit_length())  # turns a column into its bucket
+    keys = np.empty(u.size, np.uint64)
+    counts = np.zeros((shares(u.size), (last >> shift) + 1), np.int64)  # of the keys for each bucket in each share
     rank = np.empty(0, np.int32) if rank is None else rank
     run_threads(_pack_edges, u, v, rank, shift, keys, counts, workers=len(counts))
     loops = u.size - int(counts.sum())
@@ -159,15 +163,6 @@ def _coincidences(a, b):
 
 
 # -------------------------------------------------------------------------------------------- sort, without duplicates
-
-
-def _empty_buckets(edges, n):
-    """`(keys, counts, shift)`: memory for the keys, for the sizes of buckets in each worker's share of the edges, and
-    the shift that turns a column into its bucket."""
-    wanted = min(max(edges // BUCKET_EDGES, MIN_BUCKETS), MAX_BUCKETS)
-    last = max(n, 1) - 1
-    shift = max(0, last.bit_length() - (wanted - 1).bit_length())
-    return np.empty(edges, np.uint64), np.zeros((shares(edges), (last >> shift) + 1), np.int64), shift
 
 
 def _sort(keys, counts, shift, n):

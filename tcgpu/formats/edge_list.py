@@ -275,21 +275,19 @@ def _check_adjacency(text, head, u, v, base, layout):
         return
     _, blanks, mark = _FIRST.match(text.line(head.first)[0]).groups()
     delimiter = ord(mark or (b"\t" if b"\t" in blanks else b" "))
-    own = u.astype(np.int64) + base
-    near = [v.astype(np.int64) + base]
+    columns = [u.astype(np.int64) + base, v.astype(np.int64) + base]
     try:
         for column in range(2, layout.width):
-            near.append(scan.rows(text, head.first, 0, 2**63, expected="", loose=True, ends=(0, column, delimiter))[1])
+            found = scan.rows(text, head.first, 0, 2**63, expected="", loose=True, ends=(0, column, delimiter))
+            columns.append(found[1])
     except FormatError:
         return
-    near = np.stack(near, axis=1)
-    ascending = np.sort(near, axis=1)
-    if (ascending[:, 1:] == ascending[:, :-1]).any() or (near == own[:, None]).any():
+    lines = np.stack(columns, axis=1)
+    if (np.diff(np.sort(lines, axis=1)) == 0).any():
         return
-    numbers, ranks = np.unique(np.concatenate((own, near.ravel())), return_inverse=True)
-    own, near = ranks[: u.size], ranks[u.size :].reshape(near.shape)
-    forward = own[:, None] * numbers.size + near
-    backward = near * numbers.size + own[:, None]
+    numbers, ranks = np.unique(lines, return_inverse=True)
+    own, near = np.split(ranks.reshape(lines.shape), [1], axis=1)
+    forward, backward = own * numbers.size + near, near * numbers.size + own
     has_line = np.isin(near, own)
     one_range = numbers[-1] <= numbers.size
     if has_line.any() and np.isin(backward[has_line], forward).all() and (has_line.all() or one_range):

@@ -113,8 +113,7 @@ def _layout(found):
     for chunk in np.flatnonzero(some & (found[:, WHOLE_WIDTH] != width)):
         if found[chunk, FAULT] == 0 or found[chunk, WHOLE_AT] < found[chunk, FAULT_AT]:
             found[chunk, [FAULT_AT, FAULT]] = found[chunk, WHOLE_AT], UNEVEN
-    firsts = found[found[:, FIRST_WIDTH] > 0, FIRST_WIDTH]
-    first = int(firsts[0]) if firsts.size else 0
+    first = next((width for width in found[:, FIRST_WIDTH].tolist() if width), 0)
     return Layout(width, int(found[:, WHOLE_LINES].sum()), int(found[:, NARROW_LINES].sum()), first)
 
 
