@@ -155,12 +155,7 @@ def triangles(graph: Any, **options: Unpack[Options]) -> np.ndarray:
 
 @_verb
 def support(graph: Any, **options: Unpack[Options]) -> np.ndarray:
-    """Count the triangles at each edge.
-
-    Parameters
-    ----------
-    graph, options
-        As in `triangles`.
+    """Count the triangles at each edge. Parameters as in `triangles`.
 
     Returns
     -------
@@ -197,10 +192,7 @@ def list_triangles(graph: Any, chunk: int = 1 << 20, **options: Unpack[Options])
 def clustering(graph: Any, **options: Unpack[Options]) -> np.ndarray:
     """Compute each vertex's clustering coefficient: the share of pairs of its neighbours that are joined.
 
-    Parameters
-    ----------
-    graph, options
-        As in `triangles`.
+    Parameters as in `triangles`.
 
     Returns
     -------
@@ -258,12 +250,7 @@ def k_truss(graph: Any, k: int, **options: Unpack[Options]) -> Graph:
 
 @_verb
 def truss_numbers(graph: Any, **options: Unpack[Options]) -> np.ndarray:
-    """Find each edge's truss number: the largest k whose k-truss has the edge.
-
-    Parameters
-    ----------
-    graph, options
-        As in `k_truss`.
+    """Find each edge's truss number: the largest k whose k-truss has the edge. Parameters as in `k_truss`.
 
     Returns
     -------

@@ -1,21 +1,17 @@
 """Progress reporting and cancellation: callbacks of long work, and a bar by tqdm, at a terminal or in a notebook.
 
-Long work calls `pulse` now and then. The caller may have it call a function, which may raise and so end the work:
+Long work calls `pulse` now and then, which calls the caller's callback. It may raise an exception to end the work:
 
     with watched(callback):        # callback(share)
         for k, method in enumerate(methods):
             with part(k, len(methods)):
                 tcgpu.measure(graph, method)
 
-A benchmark pulses before each run, the simulator before each thread that it runs, compiled functions on the CPU ten
-times a second. A launch on a GPU cannot be ended half-way.
+Callbacks are called before each run of a benchmark and each thread of the simulator, and ten times a second by compiled
+functions on the CPU. A launch on a GPU cannot be ended half-way. Two context managers show progress:
 
-To show progress there are two ways:
-
-    with progress(display, total, "counting") as bar:      # work that comes in known amounts
-        bar.add(amount)
-    with underway(display, "counting 1,000 edges"):        # work of another kind: the share that it reports by
-        plan.count()                                    # `pulse`, or the time that it has taken
+    with progress(display, total, "counting") as bar:     # by amounts: bar.add(amount)
+    with underway(display, "counting 1,000 edges"):       # by the share that the work reports by `pulse`, or the time
 """
 
 import os

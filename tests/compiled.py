@@ -138,7 +138,7 @@ class Processor:
 
 
 def types_of(signature):
-    """The types of a kernel's arguments, as Numba knows them."""
+    """The Numba types of a kernel's arguments."""
     from numba.core.sigutils import normalize_signature
 
     return normalize_signature(signature)[0]
@@ -174,7 +174,7 @@ def _words(args, types):
 
 # --------------------------------------------------------------------------------------- in the process that compiles
 
-# what cannot be said in C: functions that return a number together with a bit
+# what C cannot express: functions that return a number together with a bit
 PAIRS = """
 declare i32 @shuffle(i32, i32, i32, i32)
 declare i32 @vote(i32, i32, i32)

@@ -81,7 +81,7 @@ def run(part):
         read_record(part.record, outcome)
     elif code == 0:
         outcome.passed = 1
-    if code != 0 and not outcome.failed:  # a crash, or a part without any test: no record tells
+    if code != 0 and not outcome.failed:  # a crash, or a part without any test: there is no record
         outcome.failed.append("no test was found" if code == NO_TESTS else f"exit code {code}")
     return outcome
 

@@ -15,9 +15,9 @@ from tcgpu.engines import runtime
 from tcgpu.kernels import adaptive
 from tcgpu.kernels.adaptive import local
 
-# who counts: by degree hubs, crowds, windows, hash tables or two pointers, alone or mixed; else local columns or merges
+# the kernels that count: in degree order hubs, crowds, windows, hash tables or two pointers; else columns or merges
 BY_DEGREE = {
-    "as it comes": {},
+    "defaults": {},
     "hubs alone": {"heavy": 0},
     "windows alone": {"hubs": 0},
     "crowds alone": {"hubs": 0, "crowd": 1},
@@ -31,7 +31,7 @@ BY_DEGREE = {
     "all at once": {"near": 60, "hubs": 15, "heavy": 4, "crowd": 9, "short": 5},
 }
 AS_IT_COMES = {
-    "as it comes": {},
+    "defaults": {},
     "pointers alone": {"words": 0},
     "local columns alone": {"words": 40, "short": 2},
     "some local columns": {"words": 2, "short": 5},

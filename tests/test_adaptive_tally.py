@@ -14,7 +14,7 @@ from tcgpu.kernels import adaptive, results
 from tcgpu.kernels.adaptive import layout, support_bands
 
 BY_DEGREE = {
-    "as it comes": {},
+    "defaults": {},
     "hubs alone": {"heavy": 0},
     "windows alone": {"hubs": 0},
     "pointers alone": {"near": 0, "short": 2**30},
@@ -26,7 +26,7 @@ BY_DEGREE = {
     "all at once": {"near": 60, "hubs": 15, "heavy": 4, "short": 5},
 }
 AS_IT_COMES = {
-    "as it comes": {},
+    "defaults": {},
     "pointers alone": {"words": 0},
     "bands alone": {"words": 40},
     "bands of two words": {"words": 2},
@@ -41,7 +41,7 @@ GRAPHS = small_graphs() | {
 def same(graph, **knobs):
     """Whether both plans find what the native engine does, with fewer blocks, for the simulator.
 
-    Where the vertices' plan goes by way of the edges, their triangles are in it. On a few graphs the launches run
+    Where the vertices' plan finds the triangles of edges first, it also has those. On a few graphs the launches run
     twice: `reset` has to bring back what they began with.
     """
     plain = graph.to_graph() if isinstance(graph, DeviceGraph) else graph

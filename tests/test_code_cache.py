@@ -89,7 +89,7 @@ def test_a_read_only_installation_and_home_use_a_private_temporary_folder(read_o
     assert out[0].startswith(str(tmp_path / "site")) and int(out[2]) > 0
     (folder,) = (tmp_path / "tmp").iterdir()
     assert folder.stat().st_mode & 0o777 == 0o700 and any(folder.rglob("*.nbc"))
-    assert len(errors) == 1 and str(folder) in errors[0]  # said once
+    assert len(errors) == 1 and str(folder) in errors[0]  # reported once
     out, _ = run(**read_only)
     assert int(out[1]) > 0 and int(out[2]) == 0  # all of it was kept
     assert not list((tmp_path / "site").rglob("*.nb?")) and not list((tmp_path / "home").iterdir())

@@ -482,7 +482,7 @@ def test_progress_changes_nothing(run, k5, more):
 
 
 def test_per_vertex_takes_the_best_engine(printed, k5, monkeypatch):
-    """On a GPU the GPU's best method, as the other verbs do; here the simulator stands for a GPU."""
+    """On a GPU the GPU's best method, as the other verbs do; here the simulator replaces the GPU."""
     with runtime.using("sim"):
         monkeypatch.setattr(registry, "fastest", lambda engine=None: "adaptive")
         facts = json.loads(printed("count", k5, "--per-vertex", "--json"))

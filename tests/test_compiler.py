@@ -135,7 +135,7 @@ def test_a_numba_that_takes_other_arguments_is_refused(folder, monkeypatch):
 
 
 def test_numpy_without_row_stack_compiles(tmp_path):
-    """As NumPy 2.5 is, which numba-cuda 0.30 does not know."""
+    """As in NumPy 2.5, which numba-cuda 0.30 does not support."""
     code = (
         "import numpy as np\n"
         "if hasattr(np, 'row_stack'): del np.row_stack\n"

@@ -389,7 +389,7 @@ def test_no_network(site, monkeypatch, tmp_path):
 
     (tmp_path / "cache" / "tiny.tar.gz").write_bytes(archive(TINY, tmp_path))
     assert tcgpu.load("tiny").equals(TINY)
-    assert cached(tmp_path) == ["tiny", "tiny.tar.gz"]  # what was put there by hand stays
+    assert cached(tmp_path) == ["tiny", "tiny.tar.gz"]  # a file that the user put there stays
 
 
 # ------------------------------------------------------------------------------------------------------- one's own

@@ -356,7 +356,7 @@ def test_a_long_run_is_stopped_in_the_middle_and_earlier_rows_stay(explore):
     assert explorer.busy and explorer.run_button.disabled and not explorer.stop_button.disabled
     explorer.run()  # does nothing while a run is in progress
     shown = explorer.compare.table.value
-    explorer.compare.graph.value = explorer.compare.graph.options[1]  # the panel still answers
+    explorer.compare.graph.value = explorer.compare.graph.options[1]  # the panel still works
     assert explorer.compare.table.value != shown
     begin = time.monotonic()
     explorer.stop_button.click()
@@ -557,7 +557,7 @@ def test_a_wider_range_measures_only_what_is_new(sweeping, monkeypatch):
     assert bytes(sweeping.sweep.chart.value) != chart
     sweeping.methods.knobs["naive"]["threads"].value = "32"
     ran(sweeping)
-    assert len(measured) == 4 + 3  # naive anew
+    assert len(measured) == 4 + 3  # naive again
 
 
 @pytest.mark.sim

@@ -234,7 +234,7 @@ def test_a_child_forked_while_a_thread_counts_in_parts_counts_too():
 
         def count():
             while not over.is_set():
-                for graph in graphs:  # what is kept of the last graph is made anew each time
+                for graph in graphs:  # the cache of the last graph is filled again each time
                     tcgpu.count(graph, "cpu", device_memory=1 << 30)
                     tcgpu.count(graph, executor="threads", parts=2)
 

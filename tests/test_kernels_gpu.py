@@ -100,7 +100,7 @@ def test_events_measure_the_device_and_not_python(large):
     plan = METHODS["naive"].plan(large)
     plan.allocate()
     plan.launch()
-    times = range(25)  # the least of so many: other processes may be at work on the same GPU
+    times = range(25)  # the least is taken: other processes may use the same GPU
     once = min(runtime.elapsed_ms(plan.launch, plan.reset) for _ in times)
     thrice = min(runtime.elapsed_ms(lambda: [plan.launch() for _ in range(3)], plan.reset) for _ in times)
     assert 2 * once < thrice < 4.5 * once

@@ -32,7 +32,7 @@ KNOBS = {
 
 
 def graphs():
-    """Ten graphs and more: real, drawn and made up, none of more than 350 edges."""
+    """More than ten graphs: real, random and constructed ones, none with more than 350 edges."""
     made = {name: graph for name, graph in small_graphs().items() if graph.m <= 350}
     dense = nx.gnp_random_graph(26, 0.5, seed=3)
     return made | {
@@ -257,7 +257,7 @@ class TestInTheSimulator:
 
 
 def run_shuffled(plan, steps, seed):
-    """Run steps of a plan in the simulator, threads in an order drawn anew."""
+    """Run steps of a plan in the simulator, threads in a new random order."""
     for step in steps:
         args = [plan.arrays[arg] if isinstance(arg, str) else arg for arg in step.args]
         simulate(step.kernel.py_func, step.blocks, step.threads, args, shared=step.shared, seed=seed)

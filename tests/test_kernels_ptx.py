@@ -17,7 +17,7 @@ pytestmark = pytest.mark.ptx
 
 CAPABILITIES = [(7, 5), (8, 0), (9, 0)]
 MOST_REGISTERS = 64  # so that at least half of an SM's threads can be there at once
-# these get more before Hopper, whose assembler keeps less at hand; no earlier GPU was there to say whether it matters
+# these may have more before Hopper, whose assembler keeps fewer values; the cost on earlier GPUs is not measured
 MORE_BEFORE_HOPPER = {"band_tally", "column_tally", "pair_tally", "sieve_tally", "window_tally"}, 160
 
 
@@ -46,7 +46,7 @@ def most_registers(kernel, capability):
 
 
 def barriers(function):
-    """How many times the source of a kernel, and of the device functions it calls, says that a block waits."""
+    """The number of block barriers in the source of a kernel and of the device functions it calls."""
     found = 0
     for call in ast.walk(ast.parse(textwrap.dedent(inspect.getsource(function)))):
         if isinstance(call, ast.Call):

@@ -26,7 +26,7 @@ files = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], de
 
 @pytest.fixture
 def refused(tmp_path):
-    """A function that puts a file there and returns how it is refused, without the folder it lies in."""
+    """A function that writes a file and returns the error of reading it, without the folder's name."""
 
     def refused(name, content, **keywords):
         path = tmp_path / name
@@ -42,7 +42,7 @@ def refused(tmp_path):
 
 @contextmanager
 def little_memory(limit=4 << 20):
-    """Fail where the block asks for more than `limit` bytes at any time."""
+    """Fail if the block has more than `limit` bytes allocated at any time."""
     tracemalloc.start()
     try:
         yield
@@ -51,7 +51,7 @@ def little_memory(limit=4 << 20):
         tracemalloc.stop()
 
 
-# text: (name, content, line, what the message says)
+# text: (name, content, line, part of the message)
 
 EDGES = [
     ("", 1, "empty"),

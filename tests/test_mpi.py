@@ -102,7 +102,7 @@ def readable(path):
 
 @pytest.mark.usefixtures("no_memory_is_left")
 def test_a_rank_that_dies_ends_the_job_without_a_result(run):
-    """MPI's own way: all ranks end with it, and the exit code says so."""
+    """As MPI does: all ranks end with it, and the exit code is not 0."""
     ran = run(KILLED)
     assert ran.returncode != 0 and "counting" in ran.stdout
     assert "counted" not in ran.stdout

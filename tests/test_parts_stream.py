@@ -381,7 +381,7 @@ def test_a_graph_in_memory_is_counted_in_the_methods_order(monkeypatch):
     assert [order for order in seen if order != "natural"] == ["auto", "bfs"]
 
 
-# -------------------------------------------------------------------------------------------------------------- wishes
+# ------------------------------------------------------------------------------------------------------------- options
 
 
 @pytest.mark.parametrize(

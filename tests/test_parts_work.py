@@ -92,7 +92,7 @@ def test_parts_of_any_graph_add_up(graph, number, by_pairs):
 @pytest.mark.parametrize("cores", [1, 3])
 @pytest.mark.parametrize("order", ["natural", "degree"])
 def test_many_cores_count_what_one_does(cores, order, monkeypatch):
-    """A graph with so many edges and columns so long that several workers count the same column."""
+    """A graph with so many edges, in such long columns, that several workers count the same column."""
     graph = tcgpu.generate.rmat(scale=14, seed=2).ordered(order)
     monkeypatch.setattr("tcgpu.cpu.counting.CHUNK", (50, 100))
     parts = slices(graph, 2)

@@ -135,7 +135,7 @@ def test_a_script_needs_no_main_guard(tmp_path):
     assert (ran.stdout, ran.stderr) == ("1140\n", "")
 
 
-# ---------------------------------------------------------------------------------------------------- wishes, refusals
+# ----------------------------------------------------------------------------------------------------- options, errors
 
 
 @pytest.mark.parametrize("executor", ["gpu", "", 3, object, Executor])
@@ -303,7 +303,7 @@ def state(folder):
     return {path: (fact.st_mode, fact.st_size, fact.st_mtime_ns, fact.st_ino) for path, fact in facts}
 
 
-# --------------------------------------------------------------------------------------------------------------- hands
+# -------------------------------------------------------------------------------------------------------------- shares
 
 
 @pytest.mark.sim
@@ -337,7 +337,7 @@ def test_a_worker_without_memory_for_a_share_says_so(monkeypatch):
 
 
 class Scripted(Executor):
-    """An executor of a fake worker: a result is what `answer(task, part, columns)` returns or raises."""
+    """An executor of a fake worker: `answer(task, part, columns)` returns or raises each result."""
 
     _max_workers = 3
 
@@ -420,7 +420,7 @@ def test_a_broken_executor_raises_worker_lost(error):
 
 
 def bound(monkeypatch, gpus, visible=None, home=(0, None), **environment):
-    """The GPU that a worker chooses out of so many."""
+    """The GPU that a worker chooses out of `gpus`."""
     monkeypatch.setattr(worker, "visible_gpus", lambda: gpus)
     for name in (*worker.LOCAL_RANKS, "CUDA_VISIBLE_DEVICES"):
         monkeypatch.delenv(name, raising=False)

@@ -13,7 +13,7 @@ import pytest
 import tcgpu
 from tcgpu.records import Rows
 
-# a table of records says above itself: which file, which column is shown, by which columns its rows and columns go; or
+# the comment above a table of records: which file, which column is shown, by which columns its rows and columns go; or
 # which columns are shown, by which its rows go
 RECORDED = re.compile(r"<!-- (data/measured/\S+): ([\w, ]+) by (\w+)(?: and (\w+))? -->\n\n((?:\|.*\n)+)")
 FENCE = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)

@@ -56,7 +56,7 @@ def test_estimates_are_right_within_a_factor_of_two(method, verb, graph):
 def test_an_estimate_grows_with_the_graph_and_takes_no_time():
     """Of graphs that would take hours, too."""
     for method in registry.methods():
-        if "sim" not in method.engines or method.name == "levels":  # which looks for its chunks before it knows
+        if "sim" not in method.engines or method.name == "levels":  # it finds its chunks before it estimates
             continue
         with registry.on_engine(method, "sim"):
             begin = time.thread_time()

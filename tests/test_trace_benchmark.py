@@ -137,7 +137,7 @@ def traced(benchmark):
 
 @pytest.fixture(scope="module")
 def counted(benchmark, traced):
-    """What ncu would print for a GPU that does as the trace says, in the times of a made-up machine."""
+    """What ncu would print for a GPU that does exactly as traced, with the times of an invented machine."""
     metrics = [metric for names in (benchmark.COUNTERS | benchmark.EXTRA_COUNTERS).values() for metric in names]
     lines = []
     for k, (row, work) in enumerate(traced):

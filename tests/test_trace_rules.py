@@ -164,8 +164,8 @@ def test_words_of_one_bank_conflict(index, expected):
         (LANE, 0),  # two halves of a warp, each without a conflict
         (16 * LANE, 30),  # each half 16 deep
         (LANE % 16, 0),
-        (LANE // 2 * 16, 15),  # pairs want the same: served at once, 16 deep
-        (np.where(LANE % 2, LANE, -1), 1),  # so are lanes whose neighbours want nothing
+        (LANE // 2 * 16, 15),  # pairs read one word: served at once, 16 deep
+        (np.where(LANE % 2, LANE, -1), 1),  # so are lanes whose neighbours read nothing
     ],
 )
 def test_wide_elements_are_served_to_half_a_warp_at_a_time(index, expected):

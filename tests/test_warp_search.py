@@ -80,7 +80,7 @@ def columns(graph, low, high):
 
 
 def two_columns(one, other):
-    """A graph whose only edge that asks for two columns asks for these rows: as many triangles as they share."""
+    """A graph with one edge whose two columns have these rows: as many triangles as they share."""
     rows = [1, *(2 + row for row in sorted(one))], [2 + row for row in sorted(other)]
     n = 3 + max(max(row) for row in (*rows, [0]) if row)
     return Graph(np.concatenate([[0], np.cumsum([*map(len, rows)]), np.full(n - 2, sum(map(len, rows)))]),
@@ -396,7 +396,7 @@ def test_edges_ask_for_columns_of_these_lengths(m, n):
 
 
 def looked_up_in(graph):
-    """Of each edge that asks for two columns with rows in them, how many rows of j are left, and how many i has."""
+    """For each edge whose two columns have rows: how many rows of j follow i, and how many i has."""
     rest = graph.col_ptr[graph.col_of + 1] - np.arange(graph.m) - 1
     among = graph.column_lengths[graph.row_idx]
     return tuple(side[(rest > 0) & (among > 0)] for side in (rest, among))
