@@ -273,35 +273,35 @@ def main():
     parser.add_argument("--patience", type=float, default=60, metavar="SECONDS", help="for a peer's first try")
     parser.add_argument("--output", metavar="FILE", help="write the record as CSV")
     parser.add_argument("--try", dest="attempt", nargs=3, help=argparse.SUPPRESS)
-    wish = parser.parse_args()
-    if wish.attempt:
-        return attempt(*wish.attempt)
-    set_threads(wish.threads)
+    arguments = parser.parse_args()
+    if arguments.attempt:
+        return attempt(*arguments.attempt)
+    set_threads(arguments.threads)
     machine = measurement.machine("cpu")
     rows = records.Rows()
     print(f"{'graph':<34}{'library':<18}{'count s':>9}{'raw s':>9}{'count':>8}{'raw':>8}")
     for graph, (generator, size) in GRAPHS.items():
-        if wish.graph and not any(part.lower() in graph.lower() for part in wish.graph):
+        if arguments.graph and not any(part.lower() in graph.lower() for part in arguments.graph):
             continue
         u, v, n = generate.edges(generator, **size)
         chosen = []
         for peer in PEERS:
-            if not wish.peer or peer.name in wish.peer:
-                reason = why_not(peer, u, v, n, wish.patience)
+            if not arguments.peer or peer.name in arguments.peer:
+                reason = why_not(peer, u, v, n, arguments.patience)
                 if reason:
                     print(f"{graph:<34}{peer.name:<18}left out: {reason}")
                 else:
                     chosen.append(peer)
-        for row in compare(graph, u, v, n, chosen, wish.repeats):
+        for row in compare(graph, u, v, n, chosen, arguments.repeats):
             print(
                 f"{graph:<34}{row['library']:<18}{row['count_s']:>9.4f}{row['raw_s']:>9.4f}"
                 f"{row['count_ratio']:>7.1f}x{row['raw_ratio']:>7.1f}x",
                 flush=True,
             )
             rows.append(row | machine)
-    if wish.output:
-        rows.write_csv(wish.output)
-        print(f"written to {wish.output}", file=sys.stderr)
+    if arguments.output:
+        rows.write_csv(arguments.output)
+        print(f"written to {arguments.output}", file=sys.stderr)
 
 
 if __name__ == "__main__":

@@ -206,11 +206,11 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--trials", type=int, default=2000)
     parser.add_argument("--seed", type=int, default=1)
-    wish = parser.parse_args()
+    arguments = parser.parse_args()
     found = collections.defaultdict(collections.Counter)
     several = 0
     with tempfile.TemporaryDirectory() as folder:
-        for row in trials(wish.trials, wish.seed, Path(folder)):
+        for row in trials(arguments.trials, arguments.seed, Path(folder)):
             found[row["file"]][row["outcome"]] += 1
             several += row["streams"] > 1
             if row["outcome"] in ("wrong", "traceback"):
@@ -220,7 +220,7 @@ def main():
     total = sum(found.values(), collections.Counter())
     for kind, counts in [*sorted(found.items()), ("all", total)]:
         print(f"{kind:<12}" + "".join(f"{counts[name]:>11}" for name in outcomes))
-    print(f"{several} of {wish.trials} files were of several compressed streams")
+    print(f"{several} of {arguments.trials} files were of several compressed streams")
     raise SystemExit(total["wrong"] + total["traceback"] > 0)
 
 

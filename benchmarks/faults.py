@@ -116,17 +116,17 @@ def main():
     parser.add_argument("--scale", type=int, default=17, help="of the R-MAT graph")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--into", metavar="FOLDER", help="where the record goes")
-    wish = parser.parse_args()
+    arguments = parser.parse_args()
     rows = records.Rows()
-    for row in trials(wish.trials, wish.workers, wish.scale, wish.seed):
+    for row in trials(arguments.trials, arguments.workers, arguments.scale, arguments.seed):
         rows.append(row | measurement.machine("cpu"))
         when = "during" if row["during"] else "after"
         print(f"trial {row['trial']}: killed {row['killed_ms']} ms in, {when} a count of {row['count_ms']} ms: "
               f"{'right' if row['right'] else 'WRONG'}", flush=True)  # fmt: skip
     right, during = (sum(row[key] for row in rows) for key in ("right", "during"))
     print(f"{right} of {len(rows)} counts right; {during} workers were killed before their count was done")
-    if wish.into:
-        rows.write_csv(Path(wish.into, records.record_path("faults", rows).name))
+    if arguments.into:
+        rows.write_csv(Path(arguments.into, records.record_path("faults", rows).name))
     raise SystemExit(right < len(rows))
 
 

@@ -380,19 +380,19 @@ def main():
     parser.add_argument("--repeats", type=int, default=7)
     parser.add_argument("--into", metavar="FOLDER", help="where the records go")
     parser.add_argument("--profile", action="append", help=argparse.SUPPRESS)
-    wish = parser.parse_args()
-    for name in wish.profile or ():
+    arguments = parser.parse_args()
+    for name in arguments.profile or ():
         profile(name)
-    if wish.profile:
+    if arguments.profile:
         return
     machine, bandwidth = measurement.machine("gpu"), copy_bandwidth()
     graphs, kernels, ladder = records.Rows(), records.Rows(), records.Rows()
     print(f"{'graph':<24}" + "".join(f"{key:>16}" for key in TIMES))
     for name in GRAPHS:
-        if wish.graph and not any(part.lower() in name.lower() for part in wish.graph):
+        if arguments.graph and not any(part.lower() in name.lower() for part in arguments.graph):
             continue
         u, v, n = GRAPHS[name]()
-        repeats = min(2, wish.repeats) if u.size >= LARGE else wish.repeats
+        repeats = min(2, arguments.repeats) if u.size >= LARGE else arguments.repeats
         row, graph = measured(name, u, v, n, repeats, bandwidth)
         print(f"{name:<24}" + "".join(f"{row[key]:16.3f}" for key in TIMES), flush=True)
         graphs.append(row | machine)
@@ -405,8 +405,8 @@ def main():
     if reason:
         print(f"no hardware counters: {reason}")
     for kind, rows in (("gpu", graphs), ("kernels", kernels), ("ladder", ladder)):
-        if rows and wish.into:
-            keep(Path(wish.into, records.record_path(kind, rows).name), rows)
+        if rows and arguments.into:
+            keep(Path(arguments.into, records.record_path(kind, rows).name), rows)
 
 
 if __name__ == "__main__":

@@ -182,9 +182,9 @@ def main():
     parser.add_argument("--trials", type=int, default=500)
     parser.add_argument("--scale", type=int, default=9, help="of the R-MAT graphs")
     parser.add_argument("--seed", type=int, default=1)
-    wish = parser.parse_args()
+    arguments = parser.parse_args()
     outcomes = Counter()
-    for row in trials(wish.trials, wish.scale, wish.seed):
+    for row in trials(arguments.trials, arguments.scale, arguments.seed):
         outcomes[row["damage"], row["outcome"]] += 1
         if row["outcome"] not in ("right", "refused"):
             print(row, flush=True)

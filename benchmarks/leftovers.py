@@ -166,9 +166,9 @@ def main():
     parser.add_argument("--trials", type=int, default=20)
     parser.add_argument("--scale", type=int, default=16, help="of the R-MAT graphs")
     parser.add_argument("--seed", type=int, default=1)
-    wish = parser.parse_args()
+    arguments = parser.parse_args()
     rows = []
-    for row in trials(wish.trials, wish.scale, wish.seed):
+    for row in trials(arguments.trials, arguments.scale, arguments.seed):
         rows.append(row)
         print(f"trial {row['trial']}: killed the {row['killed']}, {row['shared_bytes']:,} bytes shared: "
               f"{'fine' if fine(row) else row}", flush=True)  # fmt: skip

@@ -131,9 +131,9 @@ TRICORE = (
 
 def run(suite, methods=None, *, engine=None, repeats=REPEATS, share=1.0):
     """Measure a suite; returns Rows. methods: names; those of the suite if None. share: of its graphs' size."""
-    wish = {} if methods is None else {"methods": methods}
+    options = {} if methods is None else {"methods": methods}
     rows = Rows()
-    for found in SUITES[suite](**wish, engine=engine, repeats=repeats, share=share):
+    for found in SUITES[suite](**options, engine=engine, repeats=repeats, share=share):
         rows += found
     return rows
 
@@ -464,24 +464,26 @@ def main(argv=None):
     parser.add_argument("--share", metavar="X", type=float, default=1.0, help="of the size of the suite's graphs")
     parser.add_argument("--max-seconds", metavar="S", type=float, help="how long a run in the simulator may take")
     parser.add_argument("--output", metavar="FILE", help="where the record goes")
-    wish = parser.parse_args(argv)
-    if wish.repeats < 1:
-        parser.error(f"repeats must be at least 1, not {wish.repeats}")
-    if not 0 < wish.share <= 1:
-        parser.error(f"share must be above 0 and at most 1, not {wish.share}")
-    methods = None if wish.methods is None else wish.methods.split(",")
-    if methods is not None and "methods" not in inspect.signature(SUITES[wish.suite]).parameters:
-        parser.error(f"--methods: the suite {wish.suite} has methods of its own")
+    arguments = parser.parse_args(argv)
+    if arguments.repeats < 1:
+        parser.error(f"repeats must be at least 1, not {arguments.repeats}")
+    if not 0 < arguments.share <= 1:
+        parser.error(f"share must be above 0 and at most 1, not {arguments.share}")
+    methods = None if arguments.methods is None else arguments.methods.split(",")
+    if methods is not None and "methods" not in inspect.signature(SUITES[arguments.suite]).parameters:
+        parser.error(f"--methods: the suite {arguments.suite} has methods of its own")
     try:
-        for name in methods or (() if wish.engine == "cpu" else ("adaptive",)):
-            engine_of(choose(name, wish.engine), wish.engine)
-        limited = nullcontext() if wish.max_seconds is None else simulated.limited(wish.max_seconds)
-        with limited, underway(None, f"measuring {wish.suite}"):
-            rows = run(wish.suite, methods, engine=wish.engine, repeats=wish.repeats, share=wish.share)
+        for name in methods or (() if arguments.engine == "cpu" else ("adaptive",)):
+            engine_of(choose(name, arguments.engine), arguments.engine)
+        limited = nullcontext() if arguments.max_seconds is None else simulated.limited(arguments.max_seconds)
+        with limited, underway(None, f"measuring {arguments.suite}"):
+            rows = run(
+                arguments.suite, methods, engine=arguments.engine, repeats=arguments.repeats, share=arguments.share
+            )
     except tcgpu.TcgpuError as error:
         parser.error(str(error))
     print(rows)
-    path = wish.output or record_path(wish.suite, rows)
+    path = arguments.output or record_path(arguments.suite, rows)
     rows.write_csv(path)
     print(f"written to {path}", file=sys.stderr)
 

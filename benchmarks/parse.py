@@ -103,14 +103,14 @@ def main():
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--output", metavar="FILE", help="write the record as CSV")
-    wish = parser.parse_args()
-    native.set_threads(wish.threads)
+    arguments = parser.parse_args()
+    native.set_threads(arguments.threads)
     machine = measurement.machine("cpu")
     rows = records.Rows()
     print(f"{'file':<22}{'MB':>6}  {'reader':<15}{'s':>8}{'MB/s':>8}{'ratio':>8}")
     with tempfile.TemporaryDirectory() as folder:
-        for what, path, readers in files(Path(folder), wish.megabytes):
-            medians = compare(path, readers, wish.repeats)
+        for what, path, readers in files(Path(folder), arguments.megabytes):
+            medians = compare(path, readers, arguments.repeats)
             megabytes, peer = path.stat().st_size / 1e6, next(iter(medians.values()))
             for name, seconds in medians.items():
                 row = {
@@ -120,7 +120,7 @@ def main():
                     "seconds": round(seconds, 4),
                     "megabytes_per_s": round(megabytes / seconds),
                     "ratio": round(peer / seconds, 2),
-                    "repeats": wish.repeats,
+                    "repeats": arguments.repeats,
                 }
                 print(
                     f"{what:<22}{megabytes:>6.0f}  {name:<15}{seconds:>8.3f}{row['megabytes_per_s']:>8}"
@@ -128,9 +128,9 @@ def main():
                     flush=True,
                 )
                 rows.append(row | machine)
-    if wish.output:
-        rows.write_csv(wish.output)
-        print(f"written to {wish.output}", file=sys.stderr)
+    if arguments.output:
+        rows.write_csv(arguments.output)
+        print(f"written to {arguments.output}", file=sys.stderr)
 
 
 if __name__ == "__main__":

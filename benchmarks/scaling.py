@@ -76,17 +76,17 @@ def pool_of(gpus):
 
 def counts(graph, executor, method, parts):
     """The result of `count`; for slices, the graph is in degree order already."""
-    wish = {"engine": "sim"} if ENGINE != "gpu" else {}
+    options = {"engine": "sim"} if ENGINE != "gpu" else {}
     order = {"order": "natural"} if method == SLICES else {}
-    return pool.count(graph, executor, method=method, parts=parts, **order, **wish)
+    return pool.count(graph, executor, method=method, parts=parts, **order, **options)
 
 
 def times(graph, executor, method, parts, verb="time"):
     """The seconds of each part, in the order of the parts."""
-    wish = {"engine": "sim"} if ENGINE != "gpu" else {}
+    options = {"engine": "sim"} if ENGINE != "gpu" else {}
     if method == SHARES:
-        wish |= {"verb": verb, "order": "auto"}
-    found = {each.part: each for each in pool.results(graph, executor, parts, method=method, **wish)}
+        options |= {"verb": verb, "order": "auto"}
+    found = {each.part: each for each in pool.results(graph, executor, parts, method=method, **options)}
     return [found[part].seconds for part in parts if part in found], sum(each.triangles for each in found.values())
 
 
@@ -171,20 +171,20 @@ def main():
     parser.add_argument("--repeats", type=int, default=15)
     parser.add_argument("--seconds", type=float, default=600, help="after so long nothing new is begun")
     parser.add_argument("--into", metavar="FOLDER", help="where the record goes")
-    wish = parser.parse_args()
-    over, rows = Deadline(wish.seconds), records.Rows()
+    arguments = parser.parse_args()
+    over, rows = Deadline(arguments.seconds), records.Rows()
     graphs = GRAPHS if ENGINE == "gpu" else SMALL
-    names = [name for name in graphs if not wish.graph or any(part in name for part in wish.graph)]
+    names = [name for name in graphs if not arguments.graph or any(part in name for part in arguments.graph)]
     with ExitStack() as stack:
-        started = {gpus: stack.enter_context(pool_of(gpus)) for gpus in map(int, wish.gpus.split(","))}
+        started = {gpus: stack.enter_context(pool_of(gpus)) for gpus in map(int, arguments.gpus.split(","))}
         machine = measurement.machine(ENGINE)
         for name in names:
-            for row in measured(name, graphs[name](), started, wish.repeats, over):
+            for row in measured(name, graphs[name](), started, arguments.repeats, over):
                 rows.append(row | machine)
                 log(", ".join(f"{key} {row[key]}" for key in SHOWN if key in row))
             check(rows)
-            if rows and wish.into:
-                rows.write_csv(Path(wish.into, records.record_path("scaling", rows).name))
+            if rows and arguments.into:
+                rows.write_csv(Path(arguments.into, records.record_path("scaling", rows).name))
 
 
 if __name__ == "__main__":

@@ -202,21 +202,21 @@ def main():
     parser.add_argument("--graph", action="append", metavar="NAME", help="part of a graph's name; may be repeated")
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--into", metavar="FOLDER", help="where the record goes")
-    wish = parser.parse_args()
+    arguments = parser.parse_args()
     machine, rows, lanes = measurement.machine(runtime.ENGINE), records.Rows(), records.Rows()
     for name, edges in (GRAPHS if runtime.ENGINE == "gpu" else SMALL).items():
-        if wish.graph and not any(part in name for part in wish.graph):
+        if arguments.graph and not any(part in name for part in arguments.graph):
             continue
         graph = Graph.from_edges(*edges()).ordered("degree")
         with tempfile.TemporaryDirectory() as folder:
-            for row in measured(name, graph, Path(folder, "graph"), wish.repeats, lanes):
+            for row in measured(name, graph, Path(folder, "graph"), arguments.repeats, lanes):
                 rows.append(row | machine)
                 print(", ".join(f"{key} {row[key]}" for key in SHOWN if key in row), flush=True)
         check(rows)
-        if wish.into:
+        if arguments.into:
             where = {key: machine[key] for key in ("gpu_name", "date") if key in machine}
             for what, record in {"streaming": rows, "overlap": records.Rows(lane | where for lane in lanes)}.items():
-                record.write_csv(Path(wish.into, records.record_path(what, rows).name))
+                record.write_csv(Path(arguments.into, records.record_path(what, rows).name))
 
 
 if __name__ == "__main__":

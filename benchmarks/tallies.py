@@ -108,21 +108,21 @@ def main():
     parser.add_argument("--graph", action="append", metavar="NAME", help="part of a graph's name; may be repeated")
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--into", metavar="FOLDER", help="where the record goes")
-    wish = parser.parse_args()
+    arguments = parser.parse_args()
     machine, rows = measurement.machine("gpu"), records.Rows()
     for name, edges in gpu.GRAPHS.items():
-        if wish.graph and not any(part.lower() in name.lower() for part in wish.graph):
+        if arguments.graph and not any(part.lower() in name.lower() for part in arguments.graph):
             continue
         u, v, n = edges()
         if u.size > MOST_EDGES:
             continue
         graph = DeviceGraph.from_edges(u, v, n, order="auto")
-        for row in measured(name, graph, wish.repeats):
+        for row in measured(name, graph, arguments.repeats):
             print(f"{name:<24}{row['what']:<20}{row['kernel']:<20}{row['kernel_ms']:10.3f}{row['to_count']:8.2f}",
                   flush=True)  # fmt: skip
             rows.append(row | machine)
-    if rows and wish.into:
-        gpu.keep(Path(wish.into, records.record_path("tallies", rows).name), rows)
+    if rows and arguments.into:
+        gpu.keep(Path(arguments.into, records.record_path("tallies", rows).name), rows)
 
 
 if __name__ == "__main__":

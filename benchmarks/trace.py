@@ -258,10 +258,10 @@ def main():
     parser.add_argument("--graph", action="append", choices=GRAPHS, help="only this one; may be repeated")
     parser.add_argument("--into", metavar="FOLDER", help="where the records go")
     parser.add_argument("--profiled", action="store_true", help=argparse.SUPPRESS)
-    wish = parser.parse_args()
-    graphs = wish.graph or list(GRAPHS)
+    arguments = parser.parse_args()
+    graphs = arguments.graph or list(GRAPHS)
     selected = list(cases(graphs))
-    if wish.profiled:
+    if arguments.profiled:
         run_profiled(selected)
         return
     if runtime.ENGINE != "gpu" or not shutil.which("ncu"):
@@ -279,9 +279,9 @@ def main():
     print("estimated times are off by up to {:.2f} times for half of the launches, {:.2f} for nine of ten".format(
         *trace_accuracy.times_off(rows)))  # fmt: skip
     print(on.costs)
-    if wish.into:
+    if arguments.into:
         for suite, found in (("trace", [row | about for row in rows]), ("machine", [constants])):
-            records.Rows(found).write_csv(Path(wish.into, records.record_path(suite, found).name))
+            records.Rows(found).write_csv(Path(arguments.into, records.record_path(suite, found).name))
 
 
 if __name__ == "__main__":

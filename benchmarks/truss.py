@@ -164,8 +164,8 @@ def main():
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--output", metavar="FILE", help="write the record as CSV")
-    wish = parser.parse_args()
-    native.set_threads(wish.threads)
+    arguments = parser.parse_args()
+    native.set_threads(arguments.threads)
     machine = measurement.machine("cpu")
     rows = records.Rows()
     with tempfile.TemporaryDirectory() as folder:
@@ -176,15 +176,15 @@ def main():
             print(f"igraph is left out: {reason}")
         print(f"{'task':<54}{'library':<10}{'seconds':>9}{'ratio':>9}")
         for name, (generator, size) in GRAPHS.items():
-            if wish.graph and not any(part.lower() in name.lower() for part in wish.graph):
+            if arguments.graph and not any(part.lower() in name.lower() for part in arguments.graph):
                 continue
             graph = tcgpu.generate.GENERATORS[generator](**size)
-            for row in compare(name, graph, program, folder, wish.repeats):
+            for row in compare(name, graph, program, folder, arguments.repeats):
                 print(f"{row['task']:<54}{row['library']:<10}{row['seconds']:>9.4f}{row['ratio']:>8.1f}x", flush=True)
                 rows.append(row | machine)
-    if wish.output:
-        rows.write_csv(wish.output)
-        print(f"written to {wish.output}", file=sys.stderr)
+    if arguments.output:
+        rows.write_csv(arguments.output)
+        print(f"written to {arguments.output}", file=sys.stderr)
 
 
 if __name__ == "__main__":

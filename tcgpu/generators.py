@@ -70,7 +70,7 @@ def edges(name: str, *args, **knobs) -> tuple[np.ndarray, np.ndarray, int]:
     """
     if name not in GENERATORS:
         raise GraphError(unknown("generator", name, GENERATORS))
-    return GENERATORS[name].edges(*args, **knobs)
+    return GENERATORS[name].edges(*args, **knobs)  # type: ignore[attr-defined]
 
 
 # Classes of graphs that the papers use

@@ -199,7 +199,7 @@ def test_bars_stand_in_groups_with_their_numbers_and_differ_by_more_than_colour(
     assert [list(line.get_ydata()) for line in ax.lines] == [[1, 1]]
 
 
-def test_curves_differ_by_marker_and_dash_and_their_axes_say_plain_numbers():
+def test_curves_differ_by_marker_and_dash_and_their_axes_have_plain_numbers():
     picture = charts.draw_curves({name: [(1, 0.5), (k + 2, 2)] for k, name in enumerate("abcd")})
     (ax,) = picture.axes
     assert len({(line.get_marker(), line.get_linestyle()) for line in ax.lines}) == 4

@@ -109,7 +109,7 @@ def test_the_key_is_the_same_in_every_process_and_after_an_edit_of_a_comment(tmp
     assert len(keys) == 1
 
 
-def test_threads_that_write_one_kernel_at_once_leave_it_whole(folder):
+def test_several_threads_can_write_one_kernel(folder):
     found = kernel_compiler.Image("entry", bytes(range(256)) * 4000)
     path = folder / "some.cubin"
     with ThreadPoolExecutor(8) as pool:

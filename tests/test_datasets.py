@@ -105,7 +105,7 @@ def test_published_figures_are_those_of_the_files(entries, graphs_folder):
         assert facts == (entries[name].vertices, entries[name].edges, entries[name].triangles)
 
 
-def test_urls_are_distinct_and_whole(entries):
+def test_urls_are_distinct_and_complete(entries):
     urls = [entry.url for entry in entries.values() if entry.url]
     assert len(set(urls)) == len(urls) == 65
     assert all(url.startswith(("https://", "http://an.kaist.ac.kr/")) and "{" not in url for url in urls)

@@ -93,7 +93,7 @@ def test_each_step_of_the_ladder_counts_the_same(benchmark, row, skewed, monkeyp
         list(benchmark.ladder_rows(row[0] | {"triangles": 1}, skewed, 1))
 
 
-def test_the_ladder_knows_methods_and_knobs(benchmark):
+def test_the_ladder_names_methods_and_knobs(benchmark):
     for _, method, order, knobs in benchmark.LADDER:
         tcgpu.registry.choose(method, "sim", order, knobs)
     assert set(benchmark.OF_LADDER) <= set(benchmark.GRAPHS)

@@ -160,10 +160,10 @@ def test_every_approach_counts_the_same(approach, skip):
     clustered = tcgpu.generate.watts_strogatz(70, 6, 0.1, seed=1)
     for graph in (clustered, GRAPHS["wheel"], GRAPHS["one edge"], GRAPHS["empty columns between"]):
         split = models.split(graph, **CARD)
-        wish = {"approach": approach, "threads": 7, "skip": skip}
-        assert models.count_triangles(graph, split, **wish) == tcgpu.count(graph)
+        options = {"approach": approach, "threads": 7, "skip": skip}
+        assert models.count_triangles(graph, split, **options) == tcgpu.count(graph)
         most = max((models.ranges(approach, n, 3, 7, f).size for n, f in zip(split.size, split.first)), default=1)
-        parts = [models.count_triangles(graph, split, only=thread, **wish) for thread in range(most)]
+        parts = [models.count_triangles(graph, split, only=thread, **options) for thread in range(most)]
         assert sum(parts) == tcgpu.count(graph)
 
 

@@ -92,7 +92,7 @@ def test_the_first_new_enough_python_is_taken(checkout, tmp_path, chosen):
     assert f'"{chosen}" -m venv' in planned
 
 
-def test_without_a_python_one_line_says_so(checkout):
+def test_without_a_python_there_is_one_line(checkout):
     result = make(checkout, "lab", "PYTHON=")
     assert result.returncode != 0 and not (checkout / ".venv").exists()
     assert [line for line in result.stderr.splitlines() if not line.startswith("make")] == [

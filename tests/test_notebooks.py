@@ -79,7 +79,7 @@ def test_uses_no_widget_that_prints(path):
 
 
 @every_notebook
-def test_opens_elsewhere_as_the_project_says(path):
+def test_badges_are_those_of_the_project(path):
     """Badges and the cell that installs are those of the address in pyproject.toml; without one there are none."""
     notebook = nbformat.read(path, as_version=4)
     before = [cell.source for cell in notebook.cells]

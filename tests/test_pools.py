@@ -327,7 +327,7 @@ def test_a_worker_keeps_its_plan():
 
 
 @pytest.mark.sim
-def test_a_worker_without_memory_for_a_share_says_so(monkeypatch):
+def test_a_worker_without_memory_for_a_share_reports_it(monkeypatch):
     def full(plan):
         raise MemoryError("CUDA_ERROR_OUT_OF_MEMORY")
 

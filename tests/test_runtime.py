@@ -303,7 +303,7 @@ def triangle():
     return Graph.from_edges([0, 0, 1], [1, 2, 2])
 
 
-def test_a_plan_allocates_what_it_says_and_frees_it(triangle):
+def test_a_plan_allocates_its_arrays_and_frees_them(triangle):
     plan = naive.plan(triangle)
     assert plan.device_bytes == 3 * 4 + 3 * 4 + 4 * 8 + 8  # row_idx, col_of, col_ptr, total
     plan.allocate()

@@ -193,8 +193,8 @@ def test_progress_changes_nothing(method, progress, monkeypatch, capsys):
 
     monkeypatch.setattr(registry.Method, "plan", watched_plan)
     engine, graph = method.engines[-1], tcgpu.generate.mesh(5, 5)
-    wish = True if progress == "bar" else lambda done, total: shares.append((done, total))
-    found = tcgpu.count(graph, method.name, engine=engine, progress=wish)
+    display = True if progress == "bar" else lambda done, total: shares.append((done, total))
+    found = tcgpu.count(graph, method.name, engine=engine, progress=display)
     assert (found, type(found), planned) == (32, int, [method.name])
     if progress == "bar":
         assert capsys.readouterr().err.startswith(f"\rtcgpu: counting by {method.name}")

@@ -110,16 +110,16 @@ def test_one_triangle_anywhere_is_found():
         assert not tcgpu.is_triangle_free(extra)
 
 
-@pytest.mark.parametrize("wish, said", [
+@pytest.mark.parametrize("options, message", [
     ({"k": 0}, "k is a whole number of at least 1, not 0"),
     ({"k": True}, "k is a whole number of at least 1, not True"),
     ({"k": 3, "kind": "cycle"}, "no kind 'cycle'; there are clique, independent, connected"),
     ({"k": 33, "kind": "independent"}, "subgraphs of kind 'independent' are counted up to 32 vertices, not 33"),
     ({"k": 256}, "subgraphs of kind 'clique' are counted up to 255 vertices, not 256"),
 ])  # fmt: skip
-def test_invalid_arguments_are_refused(wish, said):
-    with pytest.raises(GraphError, match=said):
-        tcgpu.count_subgraphs(GRAPHS["wheel"], **wish)
+def test_invalid_arguments_are_refused(options, message):
+    with pytest.raises(GraphError, match=message):
+        tcgpu.count_subgraphs(GRAPHS["wheel"], **options)
 
 
 def test_large_independent_sets_of_a_large_graph_are_refused():
