@@ -59,7 +59,7 @@ def _parameter_names(kernel):
 
 @dataclass(frozen=True)
 class Scan:
-    """Where parts begin whose lengths are `counts`: the sums so far, from 0 on, one more than there are counts."""
+    """An exclusive prefix sum of the array `counts` into `starts`, which has one element more."""
 
     counts: str
     starts: str
@@ -89,11 +89,13 @@ class Plan:
     def __post_init__(self):
         self.created["total"] = (1, np.int64, 0)
         for step in (*self.setup, *self.steps):
-            check_shape(step.blocks, step.threads)
+            if not (1 <= step.threads <= 1024 and 1 <= step.blocks < 2**31):
+                shape = f"{step.blocks!r} of {step.threads!r}"
+                raise MethodError(f"a launch has 1 to 2^31 - 1 blocks of 1 to 1024 threads, not {shape}")
 
     @property
     def device_bytes(self):
-        """How much device memory `allocate` takes: what lies there already is not copied."""
+        """Bytes of device memory that `allocate` takes; arrays that are on the device are not copied."""
         made = sum(length * np.dtype(dtype).itemsize for length, dtype, _ in self.created.values())
         copied = (array for array in self.copied.values() if not hasattr(array, "__cuda_array_interface__"))
         return made + sum(array.nbytes for array in copied)
@@ -131,20 +133,20 @@ class Plan:
         each_part([partial(step.run, self.arrays) for step in self.steps])
 
     def reset(self):
-        """Back to before `launch`, so that it can be run and timed once more."""
+        """Set the total to 0, so that `launch` can be run and timed again."""
         runtime.refill(self.arrays["total"], 0)
 
     def result(self):
-        """The number of triangles that `launch` found, once it has."""
+        """The number of triangles that `launch` found."""
         return int(runtime.to_host(self.arrays["total"])[0])
 
     def free(self):
-        """Let go of the device's memory."""
+        """Free the device's memory."""
         self.arrays.clear()
 
     @contextmanager
     def carried_out(self):
-        """Itself, allocated and launched; at the end of the `with` the device has its memory back."""
+        """The plan, allocated and launched inside the `with`, and freed at its end."""
         try:
             each_part([self.allocate, self.launch])
             yield self
@@ -152,7 +154,7 @@ class Plan:
             self.free()
 
     def count(self):
-        """The whole of it."""
+        """Allocate, launch, read the result, free."""
         with self.carried_out():
             return self.result()
 
@@ -207,14 +209,6 @@ def fitting(what):
         ) from error
 
 
-def check_shape(blocks, threads):
-    """MethodError unless a GPU can launch this."""
-    if not 1 <= threads <= 1024:
-        raise MethodError(f"a block has 1 to 1024 threads, not {threads!r}")
-    if not 1 <= blocks < 2**31:
-        raise MethodError(f"a launch has 1 to 2^31 - 1 blocks, not {blocks!r}")
-
-
 def check_positions(graph, method="this method"):
     """GraphError unless the nonzeros, and those a launch goes past the last one, can be numbered with 32 bits."""
     if graph.m > MAX_EDGES:
@@ -232,5 +226,5 @@ def check_share(share):
 
 
 def enough_blocks(blocks, tasks, tasks_per_block):
-    """`blocks`, but none that would find no task: most of a small graph's simulated time would go into those."""
+    """`blocks`, or as many as have tasks: the simulator would take most of its time for idle blocks."""
     return max(1, min(blocks, -(-tasks // tasks_per_block)))

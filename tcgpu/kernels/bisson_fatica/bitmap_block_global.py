@@ -28,7 +28,7 @@ METHOD = Method(
         threads_knob(256),
         blocks_knob(None),
         Knob("lanes", 32, "threads on a column that is looked up", 1, 1024),
-        bitmaps.fold_knob(17),
+        Knob("fold", 17, "2^fold bits of a fold in shared memory", 5, 20),
         bitmaps.WORD_KNOB,
     ),
 )

@@ -32,7 +32,7 @@ METHOD = Method(
         threads_knob(128),
         blocks_knob(None),
         Knob("lanes", 8, "threads on a column that is looked up", 1, 1024),
-        bitmaps.fold_knob(11),
+        Knob("fold", 11, "2^fold bits of a fold in shared memory", 5, 20),
         bitmaps.WORD_KNOB,
     ),
 )

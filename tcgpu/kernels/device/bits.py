@@ -124,12 +124,6 @@ RESTART = Step(restart, 1, 1, ("queue",))
 
 
 @cuda.jit(device=True)
-def belongs(length, sweep):
-    """Whether a column is taken in a sweep: long ones in the first; those too short for a triangle in neither."""
-    return length > 1 and (length >= LONG_COLUMN) == (sweep == 0)
-
-
-@cuda.jit(device=True)
 def load_bounds(col_ptr, row_idx, e, end, near, at):
     """Write where column i of nonzero e = (i, j) begins and ends into near[at] and near[at + 1]; not from `end` on."""
     if e < end:
@@ -186,7 +180,7 @@ def count_by_block(col_ptr, row_idx, bitmap, words, lanes, batch, long_list, que
         j_end = min(j + batch, n)
         while j < j_end:
             begin, end = column_bounds(col_ptr, j)
-            if belongs(end - begin, sweep):
+            if end - begin > 1 and (end - begin >= LONG_COLUMN) == (sweep == 0):
                 p = begin + thread
                 while p < end:
                     set_row(bitmap, row_idx[p], folded)
@@ -253,10 +247,6 @@ WORDS = {32: np.uint32, 64: np.int64}  # the type of a word; NumPy does not shif
 def fold_bits_of(fold, n):
     """The bits of a fold: 2^fold, or fewer if n vertices need fewer."""
     return 1 << min(fold, max(5, (n - 1).bit_length()))
-
-
-def fold_knob(default):
-    return Knob("fold", default, "2^fold bits of a fold in shared memory", 5, 20)
 
 
 WORD_KNOB = Knob("word", 32, "bits of a word", choices=tuple(WORDS))

@@ -7,12 +7,10 @@ take the same path through the loop and differ only in how often they go round.
 
 from tcgpu.engines.runtime import cuda, uint32
 
-MAX_POSITION = 2**32 - 1
-
 
 @cuda.jit(device=True)
 def common_values(a, p, p_end, b, q, q_end):
-    """How many values a[p:p_end] and b[q:q_end], both strictly ascending, share; positions up to MAX_POSITION.
+    """How many values a[p:p_end] and b[q:q_end], both strictly ascending, share; positions below 2^32.
 
     Unsigned 32-bit positions halve the arithmetic of the loop, and spare Numba's check for indices below 0.
     """
