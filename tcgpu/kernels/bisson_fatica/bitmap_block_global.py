@@ -9,7 +9,7 @@ import numpy as np
 
 from tcgpu.declarations import Knob, Method, blocks_knob, threads_knob
 from tcgpu.engines.runtime import cuda, kernel, uint32
-from tcgpu.kernels import Plan, check_positions, enough_blocks, launch, simulated
+from tcgpu.kernels import Plan, check_positions, enough_blocks, simulated
 from tcgpu.kernels.bisson_fatica import support
 from tcgpu.kernels.device import bits as bitmaps
 from tcgpu.kernels.device.bits import Bitmap, count_by_block
@@ -54,16 +54,12 @@ def plan(graph, *, threads, blocks, lanes, fold, word):
         blocks = bitmap_block_global_kernel.blocks_at_a_time(threads, shared)
     blocks = enough_blocks(blocks, graph.n, 1)
     blocks = bitmaps.bitmaps_that_fit("bitmap_block_global", graph, blocks, words * word // 8)
-    step = launch(
-        bitmap_block_global_kernel, blocks * threads, threads, blocks, shared, shift=word.bit_length() - 1,
-        fold_bits=fold_bits, lanes=min(lanes, threads), batch=bitmaps.batch_of(graph, blocks),
-        long_list=bitmaps.LONG_LIST * threads,
-    )  # fmt: skip
+    knobs = {"shift": word.bit_length() - 1, "fold_bits": fold_bits, "lanes": lanes}
     return Plan(
         method="bitmap_block_global",
         copied={"col_ptr": graph.col_ptr, "row_idx": graph.row_idx},
         created={"bits": (blocks * words, bitmaps.WORDS[word], 0), "queue": (1, np.int64, 0)},
-        steps=[bitmaps.RESTART, step],
+        steps=bitmaps.launches_by_block(bitmap_block_global_kernel, graph, threads, blocks, shared, **knobs),
         work=simulated.work(graph, 9 * threads * simulated.column_rounds(graph), row_us=19),
     )
 

@@ -12,7 +12,7 @@ from tcgpu.declarations import Knob, Method, blocks_knob, threads_knob
 from tcgpu.engines import runtime
 from tcgpu.engines.runtime import cuda, kernel, uint32
 from tcgpu.errors import GraphError
-from tcgpu.kernels import Plan, check_positions, enough_blocks, launch, simulated
+from tcgpu.kernels import Plan, check_positions, enough_blocks, simulated
 from tcgpu.kernels.bisson_fatica import support
 from tcgpu.kernels.device import bits as bitmaps
 from tcgpu.kernels.device.bits import Bitmap, count_by_block
@@ -63,15 +63,11 @@ def plan(graph, *, threads, blocks, lanes):
     if blocks is None:
         blocks = bitmap_block_shared_kernel.blocks_at_a_time(threads, shared)
     blocks = enough_blocks(blocks, graph.n, 1)
-    step = launch(
-        bitmap_block_shared_kernel, blocks * threads, threads, blocks, shared, lanes=min(lanes, threads),
-        batch=bitmaps.batch_of(graph, blocks), long_list=bitmaps.LONG_LIST * threads,
-    )  # fmt: skip
     return Plan(
         method="bitmap_block_shared",
         copied={"col_ptr": graph.col_ptr, "row_idx": graph.row_idx},
         created={"queue": (1, np.int64, 0)},
-        steps=[bitmaps.RESTART, step],
+        steps=bitmaps.launches_by_block(bitmap_block_shared_kernel, graph, threads, blocks, shared, lanes),
         work=simulated.work(graph, 9 * threads * simulated.column_rounds(graph), row_us=14),
     )
 

@@ -28,8 +28,6 @@ from tcgpu.kernels.chatterjee.chunks import LAYOUTS, ROW, WORD, bits_needed, pos
 from tcgpu.kernels.device.reduction import add_block_to
 
 APPROACHES = ("A", "B", "C", "D")
-MEMORIES = ("auto", "shared", "global")
-ARRANGEMENTS = ("redundant", "one")
 ORDERS = ("longest", "given")
 THREADS, MORE_THREADS = 256, 1024  # of a block; more where the shared memory of an SM holds only one or two blocks
 TASKS_PER_BLOCK = 4  # so that all blocks end at about the same time
@@ -59,11 +57,11 @@ METHOD = Method(
         threads_knob(None),
         blocks_knob(1024),
         Knob("lanes", 32, "threads that take neighbouring combinations", 1, WORD),
-        Knob("approach", "D", "which thread takes which combinations", choices=tuple(APPROACHES)),
-        Knob("memory", "auto", "where the bits of a chunk lie", choices=MEMORIES),
+        Knob("approach", "D", "which thread takes which combinations", choices=APPROACHES),
+        Knob("memory", "auto", "where the bits of a chunk lie", choices=("auto", "shared", "global")),
         Knob("layout", "s-utm", "how a symmetric matrix of bits is stored", choices=LAYOUTS),
-        Knob("arrangement", "redundant", "a matrix for each chunk, or one for all", choices=ARRANGEMENTS),
-        Knob("schedule", "longest", "which tasks go first", choices=tuple(ORDERS)),
+        Knob("arrangement", "redundant", "a matrix for each chunk, or one for all", choices=("redundant", "one")),
+        Knob("schedule", "longest", "which tasks go first", choices=ORDERS),
         Knob("piece", 0, "most combinations of a task; 0: what suits", 0, 2**62),
         Knob("roots", 256, "roots that are tried for a component", 1),
         Knob("skip", False, "pass over pairs that are not joined", choices=(False, True)),
@@ -314,7 +312,9 @@ def plan(graph, *, threads, blocks, lanes, approach, memory, layout, arrangement
     check_choice("skip", skip, (False,) if approach == "A" else (False, True))
     split = split_for_device(graph, layout, roots)
     low, high, edge_ptr = edges_by_level(graph, split)
-    work = effort(split, edge_ptr, skip)
+    work = split.total_tests
+    if skip:  # about how many pairs and then combinations are tested
+        work = int((split.size * split.first).sum() + edge_ptr[-1] * split.size.max(initial=0))
     table, bits = chunk_table(split, edge_ptr, memory, arrangement)
     shared = 4 * (1 + int(table[:, WORDS].max(initial=0)))
     threads = threads or (MORE_THREADS if 4 * shared > runtime.facts().shared_per_sm else THREADS)
@@ -393,13 +393,6 @@ def chunk_table(split, edge_ptr, memory, arrangement):
     table[:, ORIGIN] = np.where(fits, TASK_BITS, begin) + row_0
     table[:, STRIDE] = row_1 - row_0 + (split.layout != "matrix")
     return table, bits
-
-
-def effort(split, edge_ptr, skip):
-    """How many combinations are tested; with `skip`, about how many pairs and then combinations."""
-    if not skip:
-        return split.total_tests
-    return int((split.size * split.first).sum() + edge_ptr[-1] * split.size.max(initial=0))
 
 
 def task_table(tests, piece, schedule):

@@ -20,7 +20,7 @@ from tcgpu.declarations import Knob
 from tcgpu.engines import runtime
 from tcgpu.engines.runtime import cuda, int64, kernel, uint32, uint64
 from tcgpu.errors import GraphError
-from tcgpu.kernels import Step
+from tcgpu.kernels import launch
 from tcgpu.kernels.device.columns import column_bounds
 
 
@@ -116,11 +116,7 @@ BOUNDS_BYTES = 8  # of shared memory a thread, for `load_bounds`; at the end `ad
 
 @kernel("void(int64[::1])")
 def restart(queue):
-    """Each launch of a kernel whose blocks take columns from `queue` follows a RESTART."""
     queue[0] = 0
-
-
-RESTART = Step(restart, 1, 1, ("queue",))
 
 
 @cuda.jit(device=True)
@@ -203,9 +199,11 @@ def count_by_block(col_ptr, row_idx, bitmap, words, lanes, batch, long_list, que
     return count
 
 
-def batch_of(graph, blocks):
-    """How many columns a block takes from the queue at a time, such that there are some for every block."""
-    return max(1, min(BATCH, graph.n // (4 * blocks)))
+def launches_by_block(kernel, graph, threads, blocks, shared, lanes, **knobs):
+    """The launches of a kernel that calls `count_by_block`; batches are so small that each block gets some."""
+    batch = max(1, min(BATCH, graph.n // (4 * blocks)))
+    knobs |= {"lanes": min(lanes, threads), "batch": batch, "long_list": LONG_LIST * threads}
+    return [launch(restart, 1, 1), launch(kernel, blocks * threads, threads, blocks, shared, **knobs)]
 
 
 def bounds_and_batch_bytes(threads):
