@@ -13,8 +13,7 @@ from tcgpu.lab.stepper.adaptive_steps import adaptive
 from tcgpu.lab.stepper.bitmap_steps import LOADS, bit_steps, register_steps
 from tcgpu.lab.stepper.frames import GLOBAL, SHARED, Frame, FrameBuilder, Scene
 from tcgpu.lab.stepper.level_steps import level_points, levels
-from tcgpu.lab.stepper.merge_path_steps import merge_path
-from tcgpu.lab.stepper.merge_steps import column_block, naive
+from tcgpu.lab.stepper.merge_steps import column_block, merge_path, naive
 from tcgpu.lab.stepper.search_steps import search
 from tcgpu.lab.stepper.vertex_positions import spring_points
 from tcgpu.registry import METHODS
