@@ -18,7 +18,7 @@ from sampling import share
 import tcgpu
 from tcgpu import datasets, records
 from tcgpu.generators import GENERATORS
-from tcgpu.lab.explorer import Explorer, labels, method_run, sweep_page, trace_page
+from tcgpu.lab.explorer import Explorer, graph_card, method_run, sweep_page, trace_page
 
 SOON = 30  # seconds that anything here may take, on a busy machine, too
 KARATE = tcgpu.Graph.from_networkx(nx.karate_club_graph(), name="karate")
@@ -108,10 +108,10 @@ def test_a_generated_graph_is_small_at_first(explore, name):
 
 
 def test_every_generator_has_first_values_and_a_seed_if_it_uses_one():
-    assert set(labels.FIRST_VALUES) == set(GENERATORS)
+    assert set(graph_card.FIRST_VALUES) == set(GENERATORS)
     for name, draw in GENERATORS.items():
-        by_seed = {tuple(draw(**labels.FIRST_VALUES[name], seed=seed).row_idx) for seed in range(3)}
-        assert (len(by_seed) > 1) == (name not in labels.WITHOUT_SEED)
+        by_seed = {tuple(draw(**graph_card.FIRST_VALUES[name], seed=seed).row_idx) for seed in range(3)}
+        assert (len(by_seed) > 1) == (name not in graph_card.WITHOUT_SEED)
 
 
 def another(control):
@@ -188,12 +188,12 @@ def test_a_bad_file_is_reported_until_another_graph_is_picked(explore, tmp_path)
     assert explorer.wait(SOON) and explorer.message == ""
 
 
-@pytest.mark.parametrize("order", labels.ORDERS.values())
+@pytest.mark.parametrize("order", graph_card.ORDERS.values())
 def test_an_order(explore, order):
     explorer = explore("rmat_8", ["cpu"])
     explorer.graphs.order.value = order
     [row] = ran(explorer)
-    expected = None if order == labels.DEFAULT else order
+    expected = None if order == graph_card.DEFAULT else order
     assert row["order"] == tcgpu.measure(tcgpu.load("rmat_8"), "cpu", order=expected, repeats=1)[0]["order"]
     assert row["triangles"] == 2487
 
@@ -574,7 +574,7 @@ def test_curves_are_speedups_or_times_per_edge(sweeping):
 
 @pytest.mark.sim
 def test_only_methods_that_the_same_engine_ran_are_compared(sweeping):
-    sweeping.engine.value = labels.DEFAULT
+    sweeping.engine.value = graph_card.DEFAULT
     sweeping.methods.choose("naive", "cpu")
     sweeping.engine.value = "sim"
     sweeping.methods.chips["cpu"].value = True

@@ -12,7 +12,7 @@ pages        what the pages share; the page that compares methods on one graph
 sweep_page   the page that compares methods over nonzeros per column
 trace_page   the page that shows what kernels do, access by access
 job_thread   the thread that runs the jobs of an explorer
-charts, elements, labels, style.css    charts; building blocks; help texts of generators; the style sheet
+charts, elements, style.css    charts; building blocks; the style sheet
 """
 
 from collections.abc import Sequence

@@ -39,6 +39,18 @@ def box(children, *classes, kind=widgets.VBox, **layout):
     return widget
 
 
+def dropdown(label, width, options=(), label_width="initial"):
+    """A list to pick from, so many pixels wide."""
+    style, layout = {"description_width": label_width}, {"width": f"{width}px"}
+    return widgets.Dropdown(options=options, description=label, style=style, layout=layout)
+
+
+def when_set(function, *controls):
+    """Call `function()` whenever the value of one of these controls is set."""
+    for control in controls:
+        control.observe(lambda change: function(), "value")
+
+
 def row(control, label, help_text):
     """A row of a form: label, control, help text."""
     wide = not isinstance(control, (widgets.Text, widgets.BoundedIntText))
@@ -46,12 +58,6 @@ def row(control, label, help_text):
     control.tooltip = control.tooltip or help_text
     control.layout = {"width": "262px" if wide else "200px", "flex": "0 0 auto"}
     return box([control, text(html.escape(help_text), "tcgpu-help", flex="1 1 0")], kind=widgets.HBox, flex="none")
-
-
-def field(control, help_text):
-    """A control below its help text."""
-    control.tooltip, control.layout.width = help_text, "auto"
-    return box([text(html.escape(help_text), "tcgpu-help"), control])
 
 
 def check_known(what, value, values):

@@ -13,10 +13,67 @@ from tcgpu import datasets, formats
 from tcgpu.errors import GraphError, TcgpuError
 from tcgpu.generators import GENERATORS
 from tcgpu.graph import Graph, as_graph
-from tcgpu.lab.explorer import elements, labels
+from tcgpu.lab.explorer import elements
 
 SOURCES = ("bundled", "generated", "a file")
 GIVEN = "given"  # the graph that was passed to `explore`
+# The control of a generator's parameter, and its help text. Controls: ("scale", least, most) is a slider with the
+# steps 1, 2, 5, 10, 20, ...; ("integer", least, most) and ("number", least, most, step) are even sliders;
+# ("field", least, most) is a field to type a whole number into; ("choice", ...) is a list.
+PARAMETERS = {
+    "scale": (("integer", 1, 22), "2^scale vertices"),
+    "edge_factor": (("integer", 1, 64), "edges drawn per vertex"),
+    "a": (("number", 0, 1, 0.01), "probability of the upper left quarter"),
+    "b": (("number", 0, 1, 0.01), "probability of the upper right quarter"),
+    "c": (("number", 0, 1, 0.01), "probability of the lower left quarter"),
+    "permuted": (("choice", True, False), "number the vertices at random"),
+    "n": (("scale", 1, 5_000_000), "vertices"),
+    "m": (("scale", 1, 20_000_000), "edges"),
+    "k": (("integer", 1, 64), "neighbours that a vertex starts with"),
+    "rows": (("scale", 1, 2_000), "rows of the grid"),
+    "cols": (("scale", 1, 2_000), "columns of the grid"),
+    "planes": (("scale", 1, 200), "planes of the grid"),
+    "left": (("scale", 1, 5_000), "vertices on one side"),
+    "right": (("scale", 1, 5_000), "vertices on the other side"),
+    "kept": (("number", 0, 1, 0.01), "fraction of the roads that are kept"),
+    "bends": (("number", 0, 20, 0.5), "mean number of vertices along a road"),
+    "rewired": (("number", 0, 1, 0.01), "fraction of the edges with a random end"),
+    "mean_degree": (("number", 1, 150, 0.5), "mean number of neighbours"),
+    "nonzeros_per_column": (("number", 1, 64, 0.5), "mean number of nonzeros in a column"),
+    "seed": (("field", 0, 2**31 - 1), "seed of the random numbers"),
+    "numbering": (("choice", "multiscale", "spatial", "random"), "how the points are numbered"),
+}
+
+# The first values of each generator's controls: graphs that are small enough for the simulator.
+FIRST_VALUES = {
+    "rmat": {"scale": 8, "edge_factor": 6},
+    "delaunay": {"n": 500},
+    "mesh": {"rows": 20, "cols": 20},
+    "mesh3d": {"planes": 5, "rows": 5, "cols": 10, "nonzeros_per_column": 7.5},
+    "road": {"rows": 20, "cols": 20, "bends": 1},
+    "copapers": {"n": 200, "mean_degree": 16},
+    "by_nonzeros": {"m": 1_000, "nonzeros_per_column": 5},
+    "random": {"n": 100, "m": 1_000},
+    "barabasi_albert": {"n": 200, "k": 5},
+    "watts_strogatz": {"n": 200, "k": 8},
+    "empty": {"n": 100},
+    "path": {"n": 500},
+    "cycle": {"n": 500},
+    "star": {"n": 500},
+    "clique": {"n": 20},
+    "complete_bipartite": {"left": 20, "right": 20},
+    "grid": {"rows": 20, "cols": 20},
+}
+WITHOUT_SEED = {"mesh", "empty", "path", "cycle", "star", "clique", "complete_bipartite", "grid"}  # it changes nothing
+DEFAULT = "default"  # leaves the choice of an order to the method, of an engine to tcgpu
+ORDERS = {  # label -> order
+    "each method's own": DEFAULT,
+    "natural": "natural",
+    "by degree": "degree",
+    "breadth first": "bfs",
+    "random": "random",
+    "automatic": "auto",
+}
 
 
 @dataclass(frozen=True)
@@ -39,7 +96,7 @@ class GraphCard(widgets.VBox):
     parameter -> control. path, upload: of a file. order: how vertices are numbered. facts: the graph's size.
     """
 
-    def __init__(self, graph=None, order=None, on_change=lambda: None):
+    def __init__(self, graph, order, on_change):
         self._given = self._uploaded = None
         self._on_change = lambda: None  # until all controls are made
         self.source = widgets.ToggleButtons(options=SOURCES, layout={"width": "auto"})
@@ -48,14 +105,14 @@ class GraphCard(widgets.VBox):
         pages = [self._bundled_page(), self._generated_page(), self._file_page(), self.given_page]
         self._stack = widgets.Stack(pages, selected_index=0, layout={"height": "228px"})
         self.facts = elements.text("", "tcgpu-help", min_height="52px")
-        self.order = widgets.Dropdown(options=labels.ORDERS)
-        self.order.value = elements.check_known("order", order or labels.DEFAULT, labels.ORDERS.values())
+        self.order = widgets.Dropdown(options=ORDERS)
+        self.order.value = elements.check_known("order", order or DEFAULT, ORDERS.values())
         order_row = elements.row(self.order, "order", "of the vertices")
         super().__init__([elements.text("Graph", "tcgpu-heading"), self.source, self._stack, self.facts, order_row])
         self.add_class("tcgpu-card")
         if graph is not None:
             self._pick(graph)
-        self.source.observe(self._source_changed, "value")
+        elements.when_set(self._source_changed, self.source)
         self._on_change = on_change
 
     def picked(self) -> GraphSource:
@@ -90,27 +147,23 @@ class GraphCard(widgets.VBox):
         self._origins = {entry.name: entry.source for entry in entries}
         self.bundled = widgets.Select(options=options, layout={"width": "calc(100% - 4px)", "height": "178px"})
         self.bundled.tooltip = "graphs that come with tcgpu, and those in the folder that TCGPU_GRAPHS names"
-        origin = elements.text(html.escape(self._origins[self.bundled.value]), "tcgpu-help")
+        origin = elements.text("", "tcgpu-help")
 
-        def picked(change):
-            origin.value = html.escape(self._origins[change.new])
+        def picked():
+            origin.value = html.escape(self._origins[self.bundled.value])
             self._on_change()
 
-        self.bundled.observe(picked, "value")
+        picked()
+        elements.when_set(picked, self.bundled)
         return elements.box([self.bundled, origin], width="100%")
 
     def _generated_page(self):
-        self.generator = widgets.Dropdown(options=list(labels.FIRST_VALUES), layout={"width": "250px"})
-        self.generator.description, self.generator.style.description_width = "generator", elements.LABEL_WIDTH
+        self.generator = elements.dropdown("generator", 250, list(FIRST_VALUES), elements.LABEL_WIDTH)
         self.parameters = elements.LazyDict(self._make_controls)
         self._about = elements.text("", "tcgpu-help")
         self._controls = elements.box([], "tcgpu-scroll", height="150px")
 
-        def picked(change):
-            self._show_generator()
-            self._on_change()
-
-        self.generator.observe(picked, "value")
+        elements.when_set(self._show_generator, self.generator)
         return elements.box([self.generator, self._about, self._controls], width="100%")
 
     def _file_page(self):
@@ -123,18 +176,17 @@ class GraphCard(widgets.VBox):
             "Give the path of a large file: a browser uploads a few megabytes at most."
         )
 
-        def path_changed(change):
+        def named():
             self._uploaded = None
             self._on_change()
 
-        def uploaded(change):
-            if change.new:
-                file = change.new[0]
+        def uploaded():
+            for file in self.upload.value[:1]:
                 self._uploaded = file["name"], bytes(file["content"])
                 self._on_change()
 
-        self.path.observe(path_changed, "value")
-        self.upload.observe(uploaded, "value")
+        elements.when_set(named, self.path)
+        elements.when_set(uploaded, self.upload)
         return elements.box([self.path, self.upload, elements.text(help_text, "tcgpu-help")], width="100%")
 
     def _pick(self, graph):
@@ -151,21 +203,22 @@ class GraphCard(widgets.VBox):
             self.path.value = str(graph)
         self._stack.selected_index = self.source.options.index(self.source.value)
 
-    def _source_changed(self, change):
-        if change.new == "generated":
+    def _source_changed(self):
+        self._stack.selected_index = self.source.options.index(self.source.value)
+        if self.source.value == "generated":
             self._show_generator()
-        self._stack.selected_index = self.source.options.index(change.new)
-        self._on_change()
+        else:
+            self._on_change()
 
     def _make_controls(self, generator):
         """A control for each parameter of a generator; for the seed only if the generator uses it."""
         controls = {}
         for name, parameter in inspect.signature(GENERATORS[generator]).parameters.items():
-            if name == "seed" and generator in labels.WITHOUT_SEED:
+            if name == "seed" and generator in WITHOUT_SEED:
                 continue
-            value = labels.FIRST_VALUES[generator].get(name, parameter.default)
-            controls[name] = _control(*labels.PARAMETERS[name][0], value=value)
-            controls[name].observe(lambda change: self._on_change(), "value")
+            value = FIRST_VALUES[generator].get(name, parameter.default)
+            controls[name] = _control(*PARAMETERS[name][0], value=value)
+        elements.when_set(lambda: self._on_change(), *controls.values())
         return controls
 
     def _changed_arguments(self):
@@ -180,13 +233,14 @@ class GraphCard(widgets.VBox):
         summary = (inspect.getdoc(GENERATORS[name]) or name).splitlines()[0]
         self._about.value = html.escape(summary.replace("`", ""))
         self._controls.children = [
-            elements.row(control, parameter.replace("_", " "), labels.PARAMETERS[parameter][1])
+            elements.row(control, parameter.replace("_", " "), PARAMETERS[parameter][1])
             for parameter, control in self.parameters[name].items()
         ]
+        self._on_change()
 
 
 def _control(kind, *values, value):
-    """A control of one of the kinds of `labels.PARAMETERS`."""
+    """A control of one of the kinds of `PARAMETERS`."""
     if kind == "choice":
         return widgets.Dropdown(options=values, value=value)
     if kind == "field":

@@ -18,16 +18,17 @@ class MethodCard(widgets.VBox):
 
     def __init__(self, methods=(), on_change=lambda: None):
         self._on_change = lambda: None  # until all controls are made
-        self.chips = {name: _chip(method) for name, method in METHODS.items()}
+        self.chips = {
+            name: widgets.ToggleButton(description=name, tooltip=f"{method.summary} ({method.source})")
+            for name, method in METHODS.items()
+        }
         self.knobs = elements.LazyDict(self._make_controls)
-        self._rows = elements.LazyDict(self._make_rows)
-        self.knobs_of = widgets.Dropdown(description="knobs of", layout={"width": "250px"})
-        self.knobs_of.style.description_width = elements.LABEL_WIDTH
+        self.knobs_of = elements.dropdown("knobs of", 250, label_width=elements.LABEL_WIDTH)
         self.shown_knobs = elements.box([], "tcgpu-scroll", height="150px")
         title = elements.text("Methods", "tcgpu-heading")
         super().__init__([title, *self._chips_by_source(), self.knobs_of, self.shown_knobs])
         self.add_class("tcgpu-card")
-        self.knobs_of.observe(lambda change: self._show_knobs(), "value")
+        elements.when_set(self._show_knobs, self.knobs_of)
         for chip in self.chips.values():
             chip.observe(self._chip_pressed, "value")
         self.choose(*methods)
@@ -66,17 +67,9 @@ class MethodCard(widgets.VBox):
                 default = "" if knob.default is None else f"{knob.default:g}"
                 control = widgets.Text(default, placeholder=default or "automatic", continuous_update=False)
             control.tooltip = f"{knob.help}: {knob.values}"
-            control.observe(lambda change: self._on_change(), "value")
             controls[knob.name] = control
+        elements.when_set(lambda: self._on_change(), *controls.values())
         return controls
-
-    def _make_rows(self, method):
-        controls = self.knobs[method]
-        rows = [
-            elements.row(controls[knob.name], knob.name.replace("_", " "), knob.help)
-            for knob in METHODS[method].declared
-        ]
-        return rows or [elements.text("this method has no knobs", "tcgpu-help")]
 
     def _chips_by_source(self):
         for source in dict.fromkeys(method.source for method in METHODS.values()):
@@ -92,11 +85,12 @@ class MethodCard(widgets.VBox):
 
     def _show_knobs(self):
         method = self.knobs_of.value
-        self.shown_knobs.children = self._rows[method] if method else [elements.text("pick a method", "tcgpu-help")]
-
-
-def _chip(method):
-    return widgets.ToggleButton(description=method.name, tooltip=f"{method.summary} ({method.source})")
+        rows = [
+            elements.row(self.knobs[method][knob.name], knob.name.replace("_", " "), knob.help)
+            for knob in (METHODS[method].declared if method else ())
+        ]
+        nothing = "this method has no knobs" if method else "pick a method"
+        self.shown_knobs.children = rows or [elements.text(nothing, "tcgpu-help")]
 
 
 def _value(name, control):

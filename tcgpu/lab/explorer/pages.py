@@ -101,17 +101,15 @@ class ComparePage(Page):
         super().__init__(190)
         self._records = records.counts()
         self._drawn = None  # the record that is in its chart
-        self.machine = widgets.Dropdown(options=list(self._records), description="on", layout={"width": "150px"})
-        self.graph = widgets.Dropdown(description="recorded", layout={"width": "234px"})
-        for control in (self.machine, self.graph):
-            control.style.description_width = "initial"
+        self.machine = elements.dropdown("on", 150, list(self._records))
+        self.graph = elements.dropdown("recorded", 234)
         self.keep = widgets.Checkbox(description="keep the rows of earlier runs", indent=False)
         self.live_chart, self.recorded_chart = elements.Chart(), elements.Chart()
         picks = elements.box([self.graph, self.machine], kind=widgets.HBox)
         columns = [elements.box([self.keep, self.live_chart]), elements.box([picks, self.recorded_chart])]
         self.children = [elements.box(columns, "tcgpu-charts", kind=widgets.Box), self.note, self.table]
-        self.machine.observe(lambda change: self._show_machine(), "value")
-        self.graph.observe(lambda change: self.draw(), "value")
+        elements.when_set(self._show_machine, self.machine)
+        elements.when_set(self.draw, self.graph)
         self._show_machine()
 
     @property

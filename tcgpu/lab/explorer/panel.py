@@ -9,8 +9,8 @@ import traitlets
 
 from tcgpu.errors import TcgpuError
 from tcgpu.graph import Graph
-from tcgpu.lab.explorer import elements, labels
-from tcgpu.lab.explorer.graph_card import GraphCard, GraphSource
+from tcgpu.lab.explorer import elements
+from tcgpu.lab.explorer.graph_card import DEFAULT, GraphCard, GraphSource
 from tcgpu.lab.explorer.job_thread import JobThread, Stopped
 from tcgpu.lab.explorer.method_card import MethodCard
 from tcgpu.lab.explorer.method_run import MethodRun
@@ -22,6 +22,7 @@ from tcgpu.progress import part
 from tcgpu.records import Rows
 
 STYLE = f"<style>{Path(__file__).with_name('style.css').read_text()}</style>"
+ENGINES = {"best available": DEFAULT, "GPU": "gpu", "simulator": "sim", "native threads": "cpu"}  # label -> engine
 EXPECTED = (TcgpuError, OSError)  # errors whose message says all that a person has to know
 
 
@@ -59,14 +60,13 @@ class Explorer(widgets.VBox):
         self._thread = JobThread(self._show_progress)
         self.graphs = GraphCard(graph, order, self._graph_changed)
         self.methods = MethodCard(methods, self._methods_changed)
-        self.graphs.order.observe(lambda change: self._methods_changed(), "value")
+        elements.when_set(self._methods_changed, self.graphs.order)
         self.compare, self.sweep, self.traces = ComparePage(), SweepPage(), TracePage()
         self.pages = widgets.Tab([self.compare, self.sweep, self.traces])
         self.pages.titles = titles = [page.title for page in self.pages.children]
         self.pages.selected_index = titles.index(elements.check_known("page", page, titles))
         self.pages.observe(lambda change: self._page_changed(), "selected_index")
-        for control in (self.sweep.limits, self.sweep.edges, self.sweep.way):
-            control.observe(lambda change: self._show_code(), "value")
+        elements.when_set(self._show_code, self.sweep.limits, self.sweep.edges, self.sweep.way)
         self.python = elements.text("", "tcgpu-python")
         self.problems = elements.text("", "tcgpu-message")
         cards = elements.box([self.graphs, self.methods], "tcgpu-cards", kind=widgets.Box)
@@ -90,8 +90,8 @@ class Explorer(widgets.VBox):
         """The picked methods with their settings; TcgpuError if a control has a value that cannot be."""
         order, engine = self.graphs.order.value, self.engine.value
         return self.methods.runs(
-            None if order == labels.DEFAULT else order,
-            None if engine == labels.DEFAULT else engine,
+            None if order == DEFAULT else order,
+            None if engine == DEFAULT else engine,
             self.repeats.value,
         )
 
@@ -137,10 +137,8 @@ class Explorer(widgets.VBox):
             outcome, share = ("done", 1.0) if measured or not refused else ("refused", 0.0)
         except Stopped:
             outcome = "stopped"
-        except EXPECTED as reason:
-            self._add_problem(reason)
-        except Exception as failure:
-            self._unexpected(failure)
+        except Exception as problem:
+            self._add_problem(problem)
         finally:
             seconds = time.monotonic() - self._started
             self.progress.value = share
@@ -174,11 +172,9 @@ class Explorer(widgets.VBox):
             graph = self._graph(source)
             if source is self._picked:  # still
                 self.graphs.show_facts(graph)
-        except EXPECTED as reason:
+        except Exception as problem:
             if source is self._picked:
-                self._add_problem(reason, "graph")
-        except Exception as failure:
-            self._unexpected(failure)
+                self._add_problem(problem, "graph")
         self._show_activity("")
 
     def _graph(self, source: GraphSource) -> Graph:
@@ -190,10 +186,6 @@ class Explorer(widgets.VBox):
         if source == self._picked:
             self._made = source, graph
         return graph
-
-    def _unexpected(self, failure):
-        self.failure = failure
-        self._add_problem(f"{type(failure).__name__}: {failure}")
 
     # ------------------------------------------------------------------------------------------- when a control changes
 
@@ -235,14 +227,13 @@ class Explorer(widgets.VBox):
         self.stop_button.tooltip = "stop the run at its next launch or simulated thread"
         for button in (self.run_button, self.stop_button):
             button.layout = {"width": "76px", "flex": "none"}
-        self.engine = widgets.Dropdown(options=labels.ENGINES, description="on", layout={"width": "150px"})
-        self.engine.value = elements.check_known("engine", engine or labels.DEFAULT, labels.ENGINES.values())
+        self.engine = elements.dropdown("on", 150, ENGINES)
+        self.engine.value = elements.check_known("engine", engine or DEFAULT, ENGINES.values())
         self.engine.tooltip = "what runs the kernels: a GPU if there is one, else the simulator"
         self.repeats = widgets.BoundedIntText(5, min=1, max=99, description="runs", layout={"width": "94px"})
         self.repeats.tooltip = "the number of runs that a time is the median of; the simulator runs once"
-        for control in (self.engine, self.repeats):
-            control.style.description_width = "initial"
-            control.observe(lambda change: self._methods_changed(), "value")
+        self.repeats.style.description_width = "initial"
+        elements.when_set(self._methods_changed, self.engine, self.repeats)
         self.progress = widgets.FloatProgress(value=0.0, min=0.0, max=1.0, layout={"width": "140px", "flex": "none"})
         self.status = elements.text("", "tcgpu-status", flex="1 1 120px")
         self.csv = elements.text("", width="auto")
@@ -274,6 +265,8 @@ class Explorer(widgets.VBox):
         words = str(problem)
         if isinstance(problem, OSError) and problem.filename:
             words = f"{problem.filename}: {problem.strerror}"
+        elif isinstance(problem, Exception) and not isinstance(problem, EXPECTED):
+            self.failure, words = problem, f"{type(problem).__name__}: {problem}"
         if words not in self.message:
             self._problems[about] = f"{self._problems.get(about, '')}\n{words}".strip()
             self.message = "\n".join(self._problems.values())

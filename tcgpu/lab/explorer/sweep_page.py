@@ -54,10 +54,13 @@ class SweepPage(Page):
             "the speedup is over": self.baseline,
             "recorded on (grey)": self.machine,
         }
-        fields = elements.box([elements.field(*item[::-1]) for item in form.items()], flex="1 1 250px")
-        self.children = [elements.box([self.chart, fields], "tcgpu-charts", kind=widgets.Box), self.note, self.table]
-        for control in (self.limits, self.quantity, self.baseline, self.machine):
-            control.observe(lambda change: self.draw(), "value")
+        fields = []
+        for help_text, control in form.items():
+            control.tooltip, control.layout.width = help_text, "auto"
+            fields += [elements.text(help_text, "tcgpu-help"), control]
+        above = elements.box([self.chart, elements.box(fields, flex="1 1 250px")], "tcgpu-charts", kind=widgets.Box)
+        self.children = [above, self.note, self.table]
+        elements.when_set(self.draw, self.limits, self.quantity, self.baseline, self.machine)
 
     def plan(self, graphs, runs):
         low, high = self.limits.value

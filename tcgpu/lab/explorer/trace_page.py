@@ -55,19 +55,14 @@ class TracePage(Page):
     def __init__(self):
         super().__init__(130)
         self.traces = {}
-        self.picture = widgets.Dropdown(options=[*PICTURES, ALL_METHODS], description="show")
-        self.of = widgets.Dropdown(description="of")
-        self.kernel = widgets.Dropdown(description="kernel")
-        self.by = widgets.Dropdown(options=list(BY), description="by")
-        controls = {self.picture: 264, self.of: 146, self.kernel: 190, self.by: 130}
-        for control, width in controls.items():
-            control.layout.width, control.style.description_width = f"{width}px", "initial"
+        self.picture = elements.dropdown("show", 264, [*PICTURES, ALL_METHODS])
+        self.of, self.kernel = elements.dropdown("of", 146), elements.dropdown("kernel", 190)
+        self.by = elements.dropdown("by", 130, list(BY))
         self.chart = elements.Chart(88)
-        picks = elements.box(list(controls), "tcgpu-charts", kind=widgets.Box)
+        picks = elements.box([self.picture, self.of, self.kernel, self.by], "tcgpu-charts", kind=widgets.Box)
         self.children = [self.note, self.table, picks, elements.box([self.chart], "tcgpu-rows", height="430px")]
-        self.of.observe(self._method_changed, "value")
-        for control in (self.picture, self.kernel, self.by):
-            control.observe(lambda change: self.draw(), "value")
+        elements.when_set(self._method_changed, self.of)
+        elements.when_set(self.draw, self.picture, self.kernel, self.by)
 
     def plan(self, graphs, runs):
         return [graphs.picked()], with_kernels(runs)
@@ -114,8 +109,8 @@ class TracePage(Page):
         kernel = self.kernel.value if self.kernel.value in _kernels(trace) else trace.main().kernel
         return PICTURES[self.picture.value](trace, kernel, self.by.value)
 
-    def _method_changed(self, change):
-        trace = self.traces.get(change.new)
+    def _method_changed(self):
+        trace = self.traces.get(self.of.value)
         self.kernel.options = _kernels(trace) if trace else ()
         self.kernel.value = trace.main().kernel if trace else None
         self.draw()

@@ -2,6 +2,7 @@
 
 import html
 from functools import lru_cache
+from itertools import islice
 
 import ipywidgets as widgets
 import traitlets
@@ -61,11 +62,10 @@ def step(
     GraphError
         If the graph is too large, or there is nothing to show.
     """
-    frames: list[Frame] = []
-    for frame in steps(graph, method, order=order, column=column, edge=edge, **knobs):
-        if len(frames) == MAX_FRAMES:
-            raise GraphError(f"this takes more than {MAX_FRAMES:,} steps: take a smaller graph, or a column of it")
-        frames.append(frame)
+    shown = steps(graph, method, order=order, column=column, edge=edge, **knobs)
+    frames = list(islice(shown, MAX_FRAMES + 1))
+    if len(frames) > MAX_FRAMES:
+        raise GraphError(f"this takes more than {MAX_FRAMES:,} steps: take a smaller graph, or a column of it")
     if not frames:
         raise GraphError("there is nothing to step through: the graph has no edge, or the column no row")
     return Stepper(frames)
@@ -79,7 +79,7 @@ class Stepper(widgets.VBox):
     def __init__(self, frames: list[Frame]):
         self.frames = list(frames)
         last, layout = len(self.frames) - 1, widgets.Layout
-        self._png = lru_cache(maxsize=KEPT)(self._drawn)
+        self._png = lru_cache(KEPT)(lambda number: figures.png(draw(self.frames[number]), dpi=DPI))
         self.play = widgets.Play(max=last, interval=PAUSE, layout=layout(width="auto"))
         self.slider = widgets.IntSlider(max=last, description="step", readout_format="d", layout=layout(width="30em"))
         size = layout(width=f"{WIDTH * PIXELS:.0f}px", max_width="100%", object_fit="contain")
@@ -109,9 +109,6 @@ class Stepper(widgets.VBox):
             step=self.step, steps=len(self.frames), triangles=len(frame.triangles), lookups=frame.lookups,
             words=html.escape(frame.caption),
         )  # fmt: skip
-
-    def _drawn(self, number):
-        return figures.png(draw(self.frames[number]), dpi=DPI)
 
     def __repr__(self):
         last = self.frames[-1]
