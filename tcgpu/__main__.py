@@ -394,8 +394,8 @@ def _parser():
     option("--engine", metavar="E", help="gpu, sim or cpu (default: the first that is here)")
     option("--order", metavar="O", help="natural, degree, bfs, random or auto (default: the method's own)")
     option("--knob", metavar="NAME=VALUE", action="append", default=[], help="of the method; may be repeated")
-    option("--device-memory", metavar="SIZE", help="take so much of the device, 512MB say; the rest streams through it")
-    option("--resume", metavar="JOURNAL", help="a file that keeps what is done: what was done before is not done again")
+    option("--device-memory", metavar="SIZE", help="memory of the device to use, such as 512MB; a larger graph is streamed")
+    option("--resume", metavar="JOURNAL", help="a file that records counted parts; those in it are not counted again")
     option("--executor", metavar="E", help="by many workers: gpus, processes or threads, or dask://HOST:PORT")
     option("--per-vertex", action="store_true", help="print each vertex's label, a tab, and its triangles")
 
@@ -412,7 +412,7 @@ def _parser():
     option = _command(commands, generate, json=False)
     option("name", metavar="NAME", nargs="?", help="the generator")
     option("parameters", metavar="NAME=VALUE", nargs="*", help="its parameters")
-    option("--seed", metavar="N", type=int, help="another seed makes another graph")
+    option("--seed", metavar="N", type=int, help="the seed of the random numbers")
     option("-o", "--output", metavar="FILE", help="where to write the graph")
     option("--to", metavar="F", help=FORMATS)
 
@@ -434,7 +434,7 @@ def _parser():
     option("--method", metavar="M,M", required=True, help="the methods; `tcgpu methods` lists them")
     option("--order", metavar="O", help="natural, degree, bfs, random or auto (default: the method's own)")
     option("--knob", metavar="NAME=VALUE", action="append", default=[], help="of the methods; may be repeated")
-    option("--by", metavar="WHAT", default="time", help="what the picture's bars say: time, load_sectors, steps, ...")
+    option("--by", metavar="WHAT", default="time", help="the measure of the picture's bars: time, load_sectors, steps, ...")
     option("-o", "--output", metavar="FILE", help=f"where to draw the picture: {', '.join(PICTURES)}")
     return parser
 

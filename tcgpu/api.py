@@ -105,8 +105,8 @@ def count(
     graph, method, engine, order, executor, parts, progress, max_seconds
         As in every verb: see `tcgpu.api`.
     device_memory
-        At most so much memory of the device is used: bytes, or text like "512MB". A graph that needs more is streamed
-        through it, part by part. On engine "cpu", so much of the graph is read at a time. A graph in a folder that
+        The most memory of the device to use: bytes, or text like "512MB". A graph that needs more is streamed through
+        it, part by part. On engine "cpu", the part of the graph that is read at a time. A graph in a folder that
         `tcgpu.write` made stays in its files, and is counted in the order that they have.
     resume
         The path of a journal. Parts that it holds are not counted again; new parts are added to it.

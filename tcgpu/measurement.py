@@ -60,9 +60,9 @@ def measure(
     knobs
         A dict, or a list of dicts to try in turn. A method ignores knobs that it does not have.
     repeats
-        So many runs are timed, after one to warm up.
+        The number of runs to time, after one to warm up.
     name
-        What the rows call the graph.
+        The name of the graph in the rows.
 
     Returns
     -------
