@@ -394,7 +394,7 @@ def _parser():
     option("--engine", metavar="E", help="gpu, sim or cpu (default: the first that is here)")
     option("--order", metavar="O", help="natural, degree, bfs, random or auto (default: the method's own)")
     option("--knob", metavar="NAME=VALUE", action="append", default=[], help="of the method; may be repeated")
-    option("--device-memory", metavar="SIZE", help="memory of the device to use, such as 512MB; a larger graph is streamed")
+    option("--device-memory", metavar="SIZE", help="device memory to use, such as 512MB; a larger graph is streamed")
     option("--resume", metavar="JOURNAL", help="a file that records counted parts; those in it are not counted again")
     option("--executor", metavar="E", help="by many workers: gpus, processes or threads, or dask://HOST:PORT")
     option("--per-vertex", action="store_true", help="print each vertex's label, a tab, and its triangles")
@@ -434,7 +434,7 @@ def _parser():
     option("--method", metavar="M,M", required=True, help="the methods; `tcgpu methods` lists them")
     option("--order", metavar="O", help="natural, degree, bfs, random or auto (default: the method's own)")
     option("--knob", metavar="NAME=VALUE", action="append", default=[], help="of the methods; may be repeated")
-    option("--by", metavar="WHAT", default="time", help="the measure of the picture's bars: time, load_sectors, steps, ...")
+    option("--by", metavar="WHAT", default="time", help="measure of the bars: time, load_sectors, steps, ...")
     option("-o", "--output", metavar="FILE", help=f"where to draw the picture: {', '.join(PICTURES)}")
     return parser
 
