@@ -70,8 +70,7 @@ def _count_words(graph, part, workers, bitmaps):
         span = np.empty((high - low, 2), np.int64)
         run_threads(_pack_words, graph.col_ptr, graph.row_idx, low, high, word_index, words, span,
                     workers=shares(int(graph.col_ptr[high] - graph.col_ptr[low])))  # fmt: skip
-        packed_end = None if high - low == graph.n else high  # None: code for unpacked columns is not compiled
-        total += _run(_words, graph, chunk, workers, low, packed_end, word_index, words, span, bitmaps)
+        total += _run(_words, graph, chunk, workers, low, high, word_index, words, span, bitmaps)
     return total
 
 
@@ -246,7 +245,7 @@ def _words(
     worker, workers, col_ptr, row_idx, first, last, low, high, queue, packed, packed_end, word_index, words, span,
     bitmaps, found,
 ):  # fmt: skip
-    """AND the words of v's column with u's bitmap if v is in packed..packed_end - 1 (None: always); else test rows."""
+    """AND the words of v's column with u's bitmap if v is in packed..packed_end - 1; else test its rows."""
     bitmap = bitmaps[worker]
     total = I64(0)
     for u, at, stop in _chunks(queue, col_ptr, first, last):
@@ -259,10 +258,8 @@ def _words(
                 begin, last_v = _within(row_idx, begin, last_v, low, high)
             if begin >= last_v:
                 continue
-            near, far, u_packed = begin, last_v, True  # edges near..far - 1 have a packed v
-            if packed_end is not None:
-                near, far = _within(row_idx, begin, last_v, packed, packed_end)
-                u_packed = packed <= u < packed_end
+            near, far = _within(row_idx, begin, last_v, packed, packed_end)  # these edges have a packed v
+            u_packed = packed <= u < packed_end
             if u_packed:
                 for q in range(span[U64(u - packed), 0], span[U64(u - packed), 1]):
                     bitmap[U64(word_index[U64(q)])] = words[U64(q)]
@@ -276,14 +273,13 @@ def _words(
                 for q in range(span[v, 0], span[v, 1]):
                     common += popcount(bitmap[U64(word_index[U64(q)])] & words[U64(q)])
                 total += I64(common)
-            if packed_end is not None:
-                for k in range(begin, last_v - (far - near)):
-                    v = U64(row_idx[U64(k if k < near else k + far - near)])
-                    common = U64(0)
-                    for q in range(col_ptr[v], col_ptr[v + U64(1)]):
-                        row = U64(row_idx[U64(q)])
-                        common += bitmap[row >> U64(6)] >> (row & U64(63)) & U64(1)
-                    total += I64(common)
+            for k in range(begin, last_v - (far - near)):
+                v = U64(row_idx[U64(k if k < near else k + far - near)])
+                common = U64(0)
+                for q in range(col_ptr[v], col_ptr[v + U64(1)]):
+                    row = U64(row_idx[U64(q)])
+                    common += bitmap[row >> U64(6)] >> (row & U64(63)) & U64(1)
+                total += I64(common)
             if u_packed:
                 for q in range(span[U64(u - packed), 0], span[U64(u - packed), 1]):
                     bitmap[U64(word_index[U64(q)])] = U64(0)
