@@ -23,7 +23,7 @@ from tcgpu.engines.native import fetch_add, inline, jit, run_threads, shares, st
 MAX_COPIES = 4  # no more workers than this have result arrays of their own; more share one, with atomic additions
 MAX_PART_COPIES = 2  # the same in a part
 CHUNK = 128  # middle vertices that a worker takes at a time
-SPARE = 4  # counters that are never read: a mark is a row's place in v's column plus SPARE, and 0 for other rows
+SPARE = 4  # counters that are never read, a power of 2: a mark is a row's place in v's column plus SPARE, or 0
 MAX_ROWS = 1 << 24  # triangles in an array of `list_triangles`
 
 I64 = np.int64
@@ -77,13 +77,10 @@ def _tally_wedges(graph, part, reach, by_edge, found, shared, workers):
     marks = np.zeros((workers, graph.n), np.int32)
     counters = np.zeros((workers, graph.max_column + SPARE), np.int32)
     queue = np.array([0, -(-(reach.v_high - reach.v_low) // CHUNK)], np.int64)  # the next chunk, how many there are
-    args = start, lists, reach.v_low, queue, marks, counters, found, True if shared else None
-    stop = stoppable(queue, part.last - part.first)
-    if by_edge:
-        run_threads(_tally_edges, graph.col_ptr, graph.row_idx, *args, workers=workers, queue=stop)
-    else:
-        col_of = _col_of(graph, reach)
-        run_threads(_tally_vertices, graph.col_ptr, graph.row_idx, *col_of, *args, workers=workers, queue=stop)
+    col_of, first_edge = (None, 0) if by_edge else _col_of(graph, reach)
+    run_threads(_tally, graph.col_ptr, graph.row_idx, col_of, first_edge, start, lists, reach.v_low, queue, marks,
+                counters, found, True if shared else None,
+                workers=workers, queue=stoppable(queue, part.last - part.first))  # fmt: skip
 
 
 def in_edge_order_of(graph, own, values):
@@ -189,18 +186,17 @@ def _wedges(graph, part, reach, workers):
     lists = np.empty((many, 2), np.int32 if graph.m < 2**31 else np.int64)
     cuts = np.searchsorted(start, np.arange(workers + 1) * many // workers)  # each worker's share of the v
     cuts[0], cuts[-1] = 0, start.size - 1
-    last = part.last if part.last < graph.col_ptr[reach.u_high] else None  # None: no column ends later
     queue = np.zeros(1, np.int64)
-    run_threads(_fill_wedges, graph.col_ptr, graph.row_idx, part.first, last, reach.u_low, reach.u_high,
-                reach.v_low, cuts, queue, start[:-1].copy(), lists,
+    run_threads(_fill_wedges, graph.col_ptr, graph.row_idx, part.first, part.last, reach.u_low,
+                reach.u_high, reach.v_low, cuts, queue, start[:-1].copy(), lists,
                 workers=workers, queue=stoppable(queue, part.last - part.first))  # fmt: skip
     return start, lists
 
 
 def _col_of(graph, reach):
-    """The column of each edge in the columns of a part's u, and the first of these edges (None: subtract nothing)."""
+    """The column of each edge in the columns of a part's u, and the first of these edges."""
     if reach.v_low == 0 and reach.v_high == graph.n:
-        return graph.col_of, None
+        return graph.col_of, 0
     pointers = graph.col_ptr[reach.u_low : reach.u_high + 1]
     return np.repeat(np.arange(reach.u_low, reach.u_high, dtype=np.int32), np.diff(pointers)), int(pointers[0])
 
@@ -214,7 +210,7 @@ def _fill_wedges(worker, workers, col_ptr, row_idx, first, last, u_low, u_high, 
         if stopped(queue):
             return
         end = col_ptr[U64(u + 1)]
-        for k in range(begin, end if last is None else min(last, end)):
+        for k in range(begin, min(last, end)):
             v = I64(row_idx[U64(k)])
             if low <= v < high:
                 at = put[U64(v - v_low)]
@@ -245,18 +241,20 @@ def _add(found, index, value, shared):
 
 
 @jit
-def _tally_vertices(
+def _tally(
     worker, workers, col_ptr, row_idx, col_of, first_edge, start, lists, v_low, queue, all_marks, all_counters,
     all_found, shared,
 ):  # fmt: skip
-    """Add its triangles to every vertex: those of u list by list, those of v in a sum, those of w in its counter.
+    """Add its triangles u < v < w to every vertex: u list by list, v in a sum, w in its counter.
 
-    Rows that are not found go to the SPARE counters. shared: None if every worker has an array of its own; then atomic
-    additions are not compiled.
+    col_of: None to add them to every edge: (u, v) list by list, (u, w) one by one, (v, w) in its counter. shared: None
+    if every worker has an array of its own; then atomic additions are not compiled. Unless each row that is found takes
+    an atomic addition, there is no branch, which could not be predicted: other rows are counted in SPARE counters.
     """
     marks, counters = all_marks[worker], all_counters[worker]
     found = uncounted(all_found[worker if shared is None else 0])
     middles = start.size - 1
+    spread = np.int32(0 if col_of is None else SPARE - 1)  # to how many of the SPARE counters other rows go, less 1
     while True:
         chunk = queue[1] - 1 - fetch_add(queue, 0, 1)
         if chunk < 0:
@@ -272,60 +270,25 @@ def _tally_vertices(
             for q in range(start[U64(v)], start[U64(v + 1)]):
                 first, last = I64(lists[U64(q), 0]), I64(lists[U64(q), 1])
                 closed = np.int32(0)
-                for k in range(first, last):  # without a branch, which could not be predicted
+                for k in range(first, last):
                     place = marks[U64(row_idx[U64(k)])]
-                    hit = np.int32(place > 0)
-                    counters[U64(place | np.int32(k) & np.int32(3) & (hit - np.int32(1)))] += np.int32(1)
-                    closed += hit
-                if closed:
-                    u = I64(col_of[U64(first - 1 if first_edge is None else first - 1 - first_edge)])
-                    _add(found, u, I64(closed), shared)
-                    total += I64(closed)
-            _add(found, v_low + v, total, shared)
-            for k in range(begin, end):
-                counted = counters[U64(k - begin + SPARE)]
-                counters[U64(k - begin + SPARE)] = 0
-                _add(found, I64(row_idx[U64(k)]), I64(counted), shared)
-            _unmark(row_idx, begin, end, marks)
-
-
-@jit
-def _tally_edges(
-    worker, workers, col_ptr, row_idx, start, lists, v_low, queue, all_marks, all_counters, all_found, shared
-):  # fmt: skip
-    """Add its triangles to every edge: (u, w) one by one, (u, v) list by list, (v, w) in its counter.
-
-    shared: as in `_tally_vertices`.
-    """
-    marks, counters = all_marks[worker], all_counters[worker]
-    found = uncounted(all_found[worker if shared is None else 0])
-    middles = start.size - 1
-    while True:
-        chunk = queue[1] - 1 - fetch_add(queue, 0, 1)
-        if chunk < 0:
-            break
-        for v in range(chunk * CHUNK, min(middles, (chunk + 1) * CHUNK)):
-            if stopped(queue):
-                return
-            begin, end = col_ptr[U64(v_low + v)], col_ptr[U64(v_low + v + 1)]
-            if begin == end or start[U64(v)] == start[U64(v + 1)]:
-                continue
-            _mark_places(row_idx, begin, end, marks)
-            for q in range(start[U64(v)], start[U64(v + 1)]):
-                first = I64(lists[U64(q), 0])
-                closed = np.int32(0)
-                for k in range(first, I64(lists[U64(q), 1])):
-                    place = marks[U64(row_idx[U64(k)])]
-                    if shared is None or place:  # no branch where additions are not atomic
+                    if shared is None or col_of is not None or place:
                         hit = np.int32(place > 0)
-                        counters[U64(place)] += np.int32(1)
-                        _add(found, k, hit, shared)
+                        counters[U64(place | np.int32(k) & spread & (hit - np.int32(1)))] += np.int32(1)
                         closed += hit
-                _add(found, first - 1, closed, shared)
+                        if col_of is None:
+                            _add(found, k, hit, shared)
+                if col_of is None:
+                    _add(found, first - 1, closed, shared)
+                elif closed:
+                    _add(found, I64(col_of[U64(first - 1 - first_edge)]), I64(closed), shared)
+                    total += I64(closed)
+            if col_of is not None:
+                _add(found, v_low + v, total, shared)
             for k in range(begin, end):
                 counted = counters[U64(k - begin + SPARE)]
                 counters[U64(k - begin + SPARE)] = 0
-                _add(found, k, counted, shared)
+                _add(found, k if col_of is None else I64(row_idx[U64(k)]), counted, shared)
             _unmark(row_idx, begin, end, marks)
 
 
