@@ -23,7 +23,7 @@ import subprocess
 import sys
 import time
 import traceback
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from types import CodeType, FunctionType, ModuleType, SimpleNamespace
@@ -327,31 +327,21 @@ def _place(error):
 
 def to_ptx(code, capability):
     """The PTX of LTO-IR, for people and checks: machine code made of it is up to 5 % slower than `to_cubin`'s."""
-    with _linked(code, capability, "-ptx") as (nvjitlink, handle):
-        ptx = bytearray(nvjitlink.get_linked_ptx_size(handle))
-        nvjitlink.get_linked_ptx(handle, ptx)
-    return ptx.decode().rstrip("\0")
+    return _linked(code, capability, "linked_ptx", "-ptx").decode().rstrip("\0")
 
 
 def to_cubin(code, capability):
     """The machine code of LTO-IR."""
-    with _linked(code, capability) as (nvjitlink, handle):
-        cubin = bytearray(nvjitlink.get_linked_cubin_size(handle))
-        nvjitlink.get_linked_cubin(handle, cubin)
-    return bytes(cubin)
+    return _linked(code, capability, "linked_cubin")
 
 
 def resources(code, capability):
     """What the linker says of the registers and the memory that a kernel takes."""
-    with _linked(code, capability, "-verbose") as (nvjitlink, handle):
-        text = bytearray(nvjitlink.get_info_log_size(handle))
-        nvjitlink.get_info_log(handle, text)
-    return text.decode()
+    return _linked(code, capability, "info_log", "-verbose").decode()
 
 
-@contextmanager
-def _linked(code, capability, *options):
-    """CUDA's linker and its handle, done with some LTO-IR."""
+def _linked(code, capability, result, *options):
+    """A result that CUDA's linker has for some LTO-IR, by its name in nvJitLink."""
     from cuda.bindings import nvjitlink
 
     options = ["-lto", "-arch=sm_{}{}".format(*capability), *options]
@@ -359,9 +349,11 @@ def _linked(code, capability, *options):
     try:
         nvjitlink.add_data(handle, nvjitlink.InputType.LTOIR, code, len(code), "kernel")
         nvjitlink.complete(handle)
-        yield nvjitlink, handle
+        data = bytearray(getattr(nvjitlink, f"get_{result}_size")(handle))
+        getattr(nvjitlink, f"get_{result}")(handle, data)
     finally:
         nvjitlink.destroy(handle)
+    return bytes(data)
 
 
 @cache
