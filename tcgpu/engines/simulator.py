@@ -14,7 +14,7 @@ import random
 import sys
 from collections.abc import Callable
 from functools import cache
-from types import CodeType, FunctionType, GeneratorType
+from types import CodeType, FunctionType, GeneratorType, SimpleNamespace
 from typing import NamedTuple
 
 import numpy as np
@@ -78,20 +78,6 @@ class Atomics:
         return self.cas(array, (0,) * array.ndim, expected, value)
 
 
-class LocalMemory:
-    """`cuda.local`: arrays of a thread."""
-
-    def array(self, shape, dtype):
-        return np.empty(shape, numpy_type(dtype))
-
-
-class ConstantMemory:
-    """`cuda.const`: arrays that no thread writes."""
-
-    def array_like(self, array):
-        return array
-
-
 def numpy_type(dtype):
     """The NumPy type of a type in a kernel, NumPy's or Numba's."""
     return np.dtype(getattr(dtype, "name", dtype))
@@ -123,10 +109,6 @@ def _of_warp(result, kind=lambda value: value):
     return method
 
 
-def _nothing(values, lane):
-    return None
-
-
 class SimulatedCuda:
     """What `cuda` means inside a simulated kernel. `thread` is the one that runs now.
 
@@ -135,7 +117,9 @@ class SimulatedCuda:
 
     rewriting = None  # the transformer of a function's syntax tree, set below
     warpsize = np.uint32(WARP)
-    atomic, local, const = Atomics(), LocalMemory(), ConstantMemory()
+    atomic = Atomics()
+    local = SimpleNamespace(array=lambda shape, dtype: np.empty(shape, numpy_type(dtype)))  # arrays of a thread
+    const = SimpleNamespace(array_like=lambda array: array)  # arrays that no thread writes
 
     def __init__(self, blocks, threads, shared):
         one = np.uint32(1)
@@ -194,10 +178,10 @@ class SimulatedCuda:
     threadfence_block = threadfence_system = threadfence
 
     def syncthreads(self):
-        return Barrier(BLOCK, None, _nothing)
+        return Barrier(BLOCK, None, lambda values, lane: None)
 
     def syncwarp(self, mask=ALL_LANES):
-        return Barrier(int(mask), None, _nothing)
+        return Barrier(int(mask), None, lambda values, lane: None)
 
     syncthreads_count = _of_block(lambda values: sum(values.values()))
     syncthreads_and = _of_block(lambda values: all(values.values()))
