@@ -95,14 +95,11 @@ class Feeder:
                 if load is None or not load.without_slot or (self.filled and self.filled[0][-1].done()):
                     return
                 copied.synchronize()
-            self._fill(number)
-
-    def _fill(self, number):
-        load, first, size = self.pieces.popleft()
-        filling = self.ring.threads.submit(load.fill, first, self.slots[number][:size])
-        self.filled.append((load, first, number, size, filling))
-        load.without_slot -= 1
-        self.slots_taken += 1
+            next_load, first, size = self.pieces.popleft()
+            filling = self.ring.threads.submit(next_load.fill, first, self.slots[number][:size])
+            self.filled.append((next_load, first, number, size, filling))
+            next_load.without_slot -= 1
+            self.slots_taken += 1
 
     def _copy_next(self):
         load, first, number, size, filling = self.filled.popleft()
