@@ -1,11 +1,11 @@
-"""The triangles over some edges of a graph, added to each of their edges, or of their vertices: a warp per edge.
+"""The triangles of a part of a graph, added to each of their edges or vertices: a warp per edge.
 
-Contract: for each edge (i, j) among those handed in, and each row k that columns i and j share, `near` and `far` get
-one more where the triangle has its three edges, or its three vertices. The edges, and the two columns that each asks
-for, lie as for `warp_search_kernel`: columns of consecutive vertices, which need not be the same for i and for j.
+Contract: for each edge (i, j) of a range, and each row k that columns i and j share, `near` and `far` are increased by
+one for the three edges of the triangle, or for its three vertices. Edges and columns are stored as for
+`warp_search_kernel`: columns of consecutive vertices, which need not be the same for i and for j.
 
-Of the two columns the rows of the shorter are looked up in the longer, 32 at a time. A hit is added to what lies at the
-two places found, atomically; what belongs to the edge (i, j) itself is added up in the warp first.
+The rows of the shorter column are looked up in the longer one, 32 at a time. Hits are added atomically; those of the
+edge (i, j) itself are summed in the warp first.
 """
 
 from tcgpu.engines.runtime import cuda, kernel, uint32
@@ -20,8 +20,10 @@ BLOCKS = 1 << 16
 
 @cuda.jit(device=True)
 def count_common(keys, p, p_end, key_counts, rows, q, q_end, row_counts, lane, by_edge, vertex_counts):
-    """How many of keys[p:p_end] this lane finds in rows[q:q_end]: every 32nd. One more for each of its two places, or
-    for the vertex, in a pair of an array and the number of its first element."""
+    """How many of keys[p:p_end] this lane finds in rows[q:q_end]: every 32nd.
+
+    Each hit is added at its two positions, or at its vertex. Counts are pairs: an array, the number of its element 0.
+    """
     hits = uint32(0)
     p += lane
     while p < p_end:
@@ -46,10 +48,10 @@ _SIGNATURE = (
 
 @kernel(_SIGNATURE.format("int32"), _SIGNATURE.format("int64"))
 def part_tally(first, last, j_low, j_ptr, j_rows, i_low, i_ptr, i_rows, by_edge, near, near_base, far, far_base):
-    """Edges first..last - 1 of j_rows whose row is one of the columns in i_ptr.
+    """Take the edges first..last - 1 of j_rows whose row is one of the columns in i_ptr.
 
-    by_edge: position e of j_rows counts at near[e - near_base], position q of i_rows at far[q - far_base]; else vertex
-    j at near[j - near_base], and vertices i and k at far[i - far_base] and far[k - far_base].
+    by_edge: position e of j_rows is counted at near[e - near_base], position q of i_rows at far[q - far_base]; else
+    vertex j at near[j - near_base], and vertices i and k at far[i - far_base] and far[k - far_base].
     """
     lane = cuda.threadIdx.x & 31
     e = first + (cuda.grid(1) >> 5)
