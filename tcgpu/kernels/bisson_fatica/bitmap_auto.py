@@ -35,9 +35,10 @@ def choice(vertices, edges, longest, *, longest_thread=12, mean_warp=8.0, vertic
 
 
 @METHOD.planner
-def plan(graph, *, vertices_shared, **constants):
+def plan(graph, *, longest_thread, mean_warp, vertices_shared):
     fits = min(vertices_shared, bitmap_block_shared.most_vertices() + 1)
-    return MODULES[choice(graph.n, graph.m, graph.max_column, vertices_shared=fits, **constants)].plan(graph)
+    constants = {"longest_thread": longest_thread, "mean_warp": mean_warp, "vertices_shared": fits}
+    return MODULES[choice(graph.n, graph.m, graph.max_column, **constants)].plan(graph)
 
 
 @METHOD.planner
