@@ -32,6 +32,7 @@ class Events:
     threads: int  # of a block
     memories: list[str]  # their names, by number
     sites: dict  # number -> Site
+    signed: set  # numbers of the sites whose index is a signed integer: it may count from the end
     kept: int  # loads that needed no request, because a register had the value
     # one row per step
     block: np.ndarray

@@ -94,6 +94,11 @@ class Lane:
     def leave(self):
         self.inside = self.loops.pop()[0]
 
+    task_again, task_rounds = again, rounds
+
+    def begin_task(self, meets):
+        """Begin a round of a task loop; `meets`: whether the threads of a block wait for each other in it."""
+
     def call(self, site, function, *args, **named):
         caller = self._enter_call(site)
         result = function(*args, **named)
@@ -121,6 +126,7 @@ class Lane:
         value = array[index]
         if type(array) is np.ndarray and type(value) is not np.ndarray:
             size, address = self.block.address(array, index)
+            self.block.recorder.index_types.setdefault(site, type(index))
             branches = SITES[site].branches
             registers = self.registers[address >> MEMORY_SHIFT == SHARED]
             register = SITES[site].expression, id(self.inside)
@@ -152,6 +158,7 @@ class Lane:
         return operation(array, index, *values)
 
     def _write(self, site, array, index):
+        self.block.recorder.index_types.setdefault(site, type(index))
         size, address = self.block.address(array, index)
         self.registers[address >> MEMORY_SHIFT == SHARED].clear()
         self._request(site, size, address)
@@ -162,6 +169,45 @@ class Lane:
             request = self.here[site] = size, [], []
         request[1].append(self.number)
         request[2].append(address)
+
+
+class TaskFound(Exception):
+    """A block that was only to show whether it has a task has begun one."""
+
+
+class OneTaskLane(Lane):
+    """A thread that runs one round of its task loop, as one in a grid that has a block for every task.
+
+    It may have a block number past those of the grid. Where that gives an index past an array's end, the index goes on
+    from the array's beginning: a block's own piece of memory is that of another block, which does not run.
+    """
+
+    def task_again(self, site):
+        return self.again(site) and self.loops[-1][2] == 0
+
+    def task_rounds(self, site, items):
+        return self.rounds(site, islice(items, 1))
+
+    def begin_task(self, meets):
+        if self.block.probed:
+            raise TaskFound(meets)
+        self.block.tasks += 1
+
+    def load(self, site, array, index):
+        return super().load(site, array, _wrapped(array, index))
+
+    def __getitem__(self, index):
+        return super().__getitem__(_wrapped(self.pending[2], index))
+
+    def __setitem__(self, index, value):
+        super().__setitem__(_wrapped(self.pending[2], index), value)
+
+    def atomic(self, site, operation, array, index, *values):
+        return super().atomic(site, operation, array, _wrapped(array, index), *values)
+
+
+def _wrapped(array, index):
+    return index % array.shape[0] if type(array) is np.ndarray and type(index) is not tuple else index
 
 
 class Recorder(SimulatedCuda):
@@ -177,6 +223,7 @@ class Recorder(SimulatedCuda):
         self.memories, self._numbers = ["shared memory"], {}
         self.columns = {name: typed_array(code) for name, code in COLUMNS.items()}
         self.kept = 0
+        self.index_types = {}  # number of a site -> the type of its index
 
     @property
     def lane(self):
@@ -197,6 +244,12 @@ class Recorder(SimulatedCuda):
         else:
             self.memories[number] += f", {name}"
         return (number << MEMORY_SHIFT) + offset
+
+    def arrays_of(self, function, args):
+        """The arrays that a kernel is called with: id of an array -> its `layout_of`."""
+        named = zip(function.__code__.co_varnames, args)
+        found = [(name, array) for name, array in named if type(array) is np.ndarray]
+        return {id(array): layout_of(array, self.begin(array, name)) for name, array in found}
 
     def collect(self, block):
         """Add what a block has done to the columns."""
@@ -231,21 +284,26 @@ class Recorder(SimulatedCuda):
         columns = {name: np.array(column) for name, column in self.columns.items()}
         numbers = np.unique(np.concatenate([columns["step_site"], columns["site"]])).tolist()
         sites = {number: SITES[number] for number in numbers}
-        return Events(self.blockDim.x, self.memories, sites, self.kept, **columns)
+        signed = {site for site, kind in self.index_types.items() if not issubclass(kind, np.unsignedinteger)}
+        return Events(self.blockDim.x, self.memories, sites, signed, self.kept, **columns)
 
 
 class Block:
     """A block that runs: its threads, what their warps have done, its shared memory."""
 
-    def __init__(self, number, recorder, run, args, arrays):
+    def __init__(self, number, recorder, run, args, arrays, lane=Lane, only=None):
+        """only: the first warp that runs, and the one behind the last; without it, all run."""
         self.number, self.recorder = number, recorder
+        self.tasks, self.probed = 0, False  # see `OneTaskLane`
         self.begun = 0  # how many steps the device had done when it began
         self.shared = SharedMemory(recorder.dynamic_bytes)
         self.arrays = dict(arrays)  # id of an array -> its `layout_of`
         self._threads = [Thread(number, k) for k in range(recorder.blockDim.x)]
         self.warps = [Warp() for _ in range(-(-len(self._threads) // WARP))]
+        if only is not None:
+            self._threads = self._threads[only[0] * WARP : only[1] * WARP]
         for thread in self._threads:
-            thread.record = Lane(self, thread)
+            thread.record = lane(self, thread)
         self._turns = rounds(run, args, recorder, self._threads)
 
     def run(self):
@@ -275,6 +333,49 @@ class Block:
         return size, begin + sum(int(i) % length * stride for i, length, stride in zip(index, lengths, strides))
 
 
+class TaskSampler:
+    """Runs single blocks of a launch with one task each; see `OneTaskLane`.
+
+    queues: arrays of one element from which the kernel takes the numbers of its tasks, a warp at a time.
+    """
+
+    def __init__(self, function, blocks, threads, args, shared=0, queues=()):
+        self.recorder = Recorder(int(blocks), int(threads), int(shared))
+        self.args, self.queues = args, queues
+        self.lane_steps = 0  # recorded so far
+        self.meets = False  # whether the threads of a block wait for each other in a task: known when one was found
+        self.run = simulated(function, self.recorder)
+        self.arrays = self.recorder.arrays_of(function, args)
+
+    def has(self, task):
+        """Whether the launch has a task of this number."""
+        try:
+            return self.block(task, probed=True) > 0
+        except TaskFound as found:
+            (self.meets,) = found.args
+            return True
+
+    def block(self, task, number=None, probed=False, only=None):
+        """Run the block with this task; record it as block `number` unless that is None. Returns how many tasks it had.
+
+        probed: raise TaskFound when the first task begins. only: the first warp to run, and the one behind the last.
+        """
+        for queue in self.queues:
+            queue[:] = task * -(-int(self.recorder.blockDim.x) // WARP)
+        block = Block(task, self.recorder, self.run, self.args, self.arrays, OneTaskLane, only)
+        block.probed = probed
+        with np.errstate(over="ignore", divide="ignore"):
+            while block.run():
+                pass
+        if number is not None:
+            block.number, before = number, len(self.recorder.columns["mask"])
+            self.recorder.collect(block)
+            self.lane_steps += sum(map(int.bit_count, self.recorder.columns["mask"][before:]))
+        tasks = block.tasks
+        block.forget()
+        return tasks
+
+
 def layout_of(array, begin):
     """The array, which must stay alive, its first address, bytes of an element, lengths and strides."""
     return array, begin, array.itemsize, array.shape, array.strides
@@ -287,8 +388,7 @@ def record(function, blocks, threads, args, *, shared=0, at_a_time=1024):
     """
     recorder = Recorder(int(blocks), int(threads), int(shared))
     run = simulated(function, recorder)
-    named = [(name, array) for name, array in zip(function.__code__.co_varnames, args) if type(array) is np.ndarray]
-    arrays = {id(array): layout_of(array, recorder.begin(array, name)) for name, array in named}
+    arrays = recorder.arrays_of(function, args)
     waiting = (Block(number, recorder, run, args, arrays) for number in range(int(blocks)))
     running = [(0, block.number, block) for block in islice(waiting, at_a_time)]  # a heap: (clock, number, block)
     collects = gc.isenabled()

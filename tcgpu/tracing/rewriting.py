@@ -11,7 +11,9 @@ import inspect
 import itertools
 from typing import NamedTuple
 
+from tcgpu.engines.kernel_language import source_tree
 from tcgpu.engines.simulator import STAND_IN, YieldWhereItWaits
+from tcgpu.tracing.task_loops import task_loops
 
 LANE = "__lane__"  # the name of the thread's `recorder.Lane` in an instrumented function
 FREE = {"uint8", "uint16", "uint32", "uint64", "int32", "int64", "bool", "__int64"}  # casts: no instruction
@@ -30,6 +32,15 @@ class Function(NamedTuple):
         return self.lines[line - self.first].strip()
 
 
+class Counts(NamedTuple):
+    """How many operations a statement has, without those in the device functions that it calls."""
+
+    arithmetic: int = 0
+    comparisons: int = 0
+    calls: int = 0
+    divisions: int = 0  # by a number that is not a constant
+
+
 class Site(NamedTuple):
     """A place in the source where something happens."""
 
@@ -37,6 +48,7 @@ class Site(NamedTuple):
     function: Function
     line: int
     operations: int = 0  # of a step: about how many instructions
+    counts: Counts = Counts()  # of a step
     barrier: bool = False  # of a step: whether it waits for the block
     expression: str = ""  # of a load: what is read, as source
     branches: tuple = ()  # of a load: the branches that it is in, a number each
@@ -62,6 +74,7 @@ class Instrument(YieldWhereItWaits):
         return number
 
     def visit_FunctionDef(self, definition):
+        self.task_loops = task_loops(definition, self.returns_atomic)
         definition.body = [*_statements(f"{LANE} = {STAND_IN}.lane"), *self.block(definition.body)]
         return definition
 
@@ -87,19 +100,22 @@ class Instrument(YieldWhereItWaits):
 
     def loop(self, loop):
         """A loop that reports when it is entered, when each round begins, and when it is left."""
-        before, if_true = [], ()
+        before, if_true, way = [], (), "task_" if loop in self.task_loops else ""
+        meets = self.meets(loop)
         if isinstance(loop, ast.For):
             before = self.step(loop, loop.iter)
             loop.iter = self.visit(loop.iter)
         number = self.site("loop", loop)
         if isinstance(loop, ast.For):
-            test = self.site("step", loop, operations=2)
-            loop.iter = _expression(f"{LANE}.rounds({test})", loop.iter)
+            test = self.site("step", loop, operations=2, counts=Counts(1, 1))
+            loop.iter = _expression(f"{LANE}.{way}rounds({test})", loop.iter)
         else:
-            again = _expression(f"{LANE}.again({self.step_site(loop, loop.test)})")
+            again = _expression(f"{LANE}.{way}again({self.step_site(loop, loop.test)})")
             test, if_true = self.test(loop.test)
             loop.test = ast.BoolOp(ast.And(), [again, test])
         loop.body = self.branch(self.block, loop.body, if_true)
+        if way:
+            loop.body[:0] = _statements(f"{LANE}.begin_task({meets})")
         loop.orelse = self.branch(self.block, loop.orelse)
         return [*before, *_statements(f"{LANE}.enter({number})"), loop, *_statements(f"{LANE}.leave()")]
 
@@ -110,21 +126,28 @@ class Instrument(YieldWhereItWaits):
     def step_site(self, statement, counted):
         waits = [call.func.attr for call in ast.walk(counted) if isinstance(call, ast.Call) and self.waits(call)]
         barrier = any(name.startswith("syncthreads") for name in waits)
-        return self.site("step", statement, operations=self.operations(counted), barrier=barrier)
+        known = {"operations": self.operations(counted), "counts": self.counts(counted)}
+        return self.site("step", statement, barrier=barrier, **known)
 
     def operations(self, tree):
         """About how many instructions a piece of source takes, without those in the device functions that it calls."""
-        found = 0
+        counts = self.counts(tree)
+        accesses = sum(isinstance(node, ast.Subscript) for node in ast.walk(tree))
+        return max(1, sum(counts) + (DIVISION - 1) * counts.divisions + 2 * accesses)  # each has an address, too
+
+    def counts(self, tree):
+        """The Counts of a piece of source."""
+        arithmetic = comparisons = calls = divisions = 0
         for node in ast.walk(tree):
             if isinstance(node, ARITHMETIC):
-                found += DIVISION if self.divides(node) else 1
+                divides = self.divides(node)
+                divisions += divides
+                arithmetic += not divides
             elif isinstance(node, ast.Compare):
-                found += len(node.ops)
-            elif isinstance(node, ast.Subscript):
-                found += 2  # its address, and the access
+                comparisons += len(node.ops)
             elif isinstance(node, ast.Call) and not self.calls_device_function(node):
-                found += getattr(node.func, "id", "") not in FREE
-        return max(1, found)
+                calls += getattr(node.func, "id", "") not in FREE
+        return Counts(arithmetic, comparisons, calls, divisions)
 
     def divides(self, node):
         """Whether it is a division by a number that the compiler does not know."""
@@ -132,6 +155,26 @@ class Instrument(YieldWhereItWaits):
             return False
         names = [part.id for part in ast.walk(node.right) if isinstance(part, ast.Name)]
         return any(not isinstance(self.names.get(name), int) for name in names if name not in FREE)
+
+    def meets(self, tree):
+        """Whether threads wait for all others of their block somewhere in it, or in a device function that it calls."""
+        for call in ast.walk(tree):
+            if isinstance(call, ast.Call):
+                if self.waits(call) and call.func.attr.startswith("syncthreads"):
+                    return True
+                if self.calls_device_function(call):
+                    callee = self.names[call.func.id].py_func
+                    if type(self)(callee).meets(source_tree(callee).body[0]):
+                        return True
+        return False
+
+    def returns_atomic(self, call):
+        """Whether it calls a device function that uses what an atomic operation returned."""
+        if not self.calls_device_function(call):
+            return False
+        body = source_tree(self.names[call.func.id].py_func).body[0]
+        used = (node.value for node in ast.walk(body) if isinstance(node, (ast.Assign, ast.Return)) and node.value)
+        return any(isinstance(call, ast.Call) and self.is_atomic(call) for value in used for call in ast.walk(value))
 
     # -------------------------------------------------------------------------------------------------------- branches
 

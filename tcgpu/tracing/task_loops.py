@@ -1,0 +1,82 @@
+"""Find a kernel's task loop: the loop in which a block takes one task after the other.
+
+A task loop goes on by the size of the grid (`e += cuda.gridsize(1)`), or by what an atomic operation returned (a
+queue). Its first round is one task of a block, and the blocks of a larger grid would run its other rounds. So a sampled
+block runs one round, and stands for one task.
+"""
+
+import ast
+
+GRID_SIZES = ("gridDim", "gridsize")
+
+
+def task_loops(definition, returns_atomic):
+    """The loops of a function, as nodes of its syntax tree, that are task loops: none of them is inside another loop.
+
+    returns_atomic(call): whether a call of a device function returns what an atomic operation returned.
+    """
+    names = _names_by_grid(definition, returns_atomic)
+    return {loop for loop in _outermost_loops(definition.body) if _goes_on_by(loop, names, returns_atomic)}
+
+
+def _names_by_grid(definition, returns_atomic):
+    """The names of a function whose values depend on the size of the grid or on an atomic operation."""
+    names, before = set(), -1
+    while len(names) != before:
+        before = len(names)
+        for target, value in _assignments(definition):
+            if _depends(value, names, returns_atomic):
+                names |= _names_of(target)
+    return names
+
+
+def _assignments(tree):
+    """(target, value) of each assignment; those of a tuple one by one where both sides are written as tuples."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Assign):
+            for target in node.targets:
+                pair = target, node.value
+                if all(isinstance(side, ast.Tuple) for side in pair) and len(target.elts) == len(node.value.elts):
+                    yield from zip(target.elts, node.value.elts)
+                else:
+                    yield pair
+        elif isinstance(node, ast.AugAssign):
+            yield node.target, node.value
+
+
+def _depends(value, names, returns_atomic):
+    for node in ast.walk(value):
+        if isinstance(node, ast.Attribute) and node.attr in GRID_SIZES:
+            return True
+        if isinstance(node, ast.Name) and node.id in names:
+            return True
+        if isinstance(node, ast.Call) and (_is_atomic(node) or returns_atomic(node)):
+            return True
+    return False
+
+
+def _is_atomic(call):
+    of = getattr(call.func, "value", None)
+    return isinstance(of, ast.Attribute) and of.attr == "atomic"
+
+
+def _names_of(tree):
+    return {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
+
+
+def _outermost_loops(statements):
+    for statement in statements:
+        if isinstance(statement, (ast.For, ast.While)):
+            yield statement
+        else:
+            for field in ("body", "orelse"):
+                yield from _outermost_loops(getattr(statement, field, []))
+
+
+def _goes_on_by(loop, names, returns_atomic):
+    if isinstance(loop, ast.For):
+        return _depends(loop.iter, names, returns_atomic)
+    tested = _names_of(loop.test)
+    return any(
+        tested & _names_of(target) and _depends(value, names, returns_atomic) for target, value in _assignments(loop)
+    )
