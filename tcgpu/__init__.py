@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from tcgpu.registry import Method, methods
     from tcgpu.subgraphs import count_subgraphs
     from tcgpu.tracing import trace
+    from tcgpu.tracing.estimates import estimate
 
 __version__ = "0.1.0"
 
@@ -55,6 +56,7 @@ _NAMES = {
     "registry": "Method methods",
     "subgraphs": "count_subgraphs",
     "tracing": "trace",
+    "tracing.estimates": "estimate",
 }
 _MODULE_OF = {name: module for module, names in _NAMES.items() for name in names.split()}
 # public name -> the module that it is
@@ -63,8 +65,8 @@ _MODULES = {"generate": "generators", "datasets": "datasets", "plots": "lab.plot
 __all__ = [
     "DeviceGraph", "EngineError", "FormatError", "Graph", "GraphError", "Method", "MethodError", "TcgpuError",
     "WorkerLost", "average_clustering", "clustering", "count", "count_subgraphs", "datasets", "distributed",
-    "explore", "generate", "is_triangle_free", "k_truss", "list_triangles", "load", "measure", "methods", "plots",
-    "read", "step", "support", "trace", "transitivity", "triangles", "truss_numbers", "write",
+    "estimate", "explore", "generate", "is_triangle_free", "k_truss", "list_triangles", "load", "measure", "methods",
+    "plots", "read", "step", "support", "trace", "transitivity", "triangles", "truss_numbers", "write",
 ]  # fmt: skip
 
 

@@ -175,6 +175,8 @@ def to_device(array):
 def device_array(shape, dtype, fill=None):
     """A new array on the engine's device; `fill` is None, or 0 or -1 for every element."""
     if engine() == "sim":
+        if fill == 0:
+            return np.zeros(shape, dtype)  # takes memory only where it is written
         return np.empty(shape, dtype) if fill is None else np.full(shape, fill, dtype)
     cupy = _cupy()
     try:
@@ -468,9 +470,22 @@ class Facts:
         return asdict(self)
 
 
+_pretended = ContextVar("pretended", default=None)  # the Facts of `as_device`
+
+
+@contextmanager
+def as_device(facts):
+    """Make plans inside the `with` as for a device with these `Facts`."""
+    token = _pretended.set(facts)
+    try:
+        yield
+    finally:
+        _pretended.reset(token)
+
+
 def facts():
     """The `Facts` of the engine's device."""
-    return _facts(this_gpu() if engine() == "gpu" else None)
+    return _pretended.get() or _facts(this_gpu() if engine() == "gpu" else None)
 
 
 @cache
@@ -498,6 +513,8 @@ def _facts(device):
 
 def memory_free():
     """Bytes of device memory that are free; the simulator has the main memory."""
+    if _pretended.get():
+        return _pretended.get().memory_bytes
     if engine() == "sim":
         return _main_memory()
     return _cupy().cuda.runtime.memGetInfo()[0] + _cupy().get_default_memory_pool().free_bytes()

@@ -34,6 +34,7 @@ class Step:
     threads: int
     args: tuple
     shared: int = 0  # bytes of dynamic shared memory a block
+    most_blocks: int = 0  # that a larger graph would have
 
     def run(self, arrays):
         args = [arrays[arg] if isinstance(arg, str) else arg for arg in self.args]
@@ -49,7 +50,7 @@ def launch(kernel, wanted, threads, max_blocks=2112, shared=0, **given):
     names = _parameter_names(kernel)
     sums = threads * BYTES_PER_THREAD if "total" in names else 0
     args = tuple(given.get(name, name) for name in names)
-    return Step(kernel, enough_blocks(max_blocks, wanted, threads), threads, args, max(shared, sums))
+    return Step(kernel, enough_blocks(max_blocks, wanted, threads), threads, args, max(shared, sums), max_blocks)
 
 
 @cache

@@ -1,0 +1,446 @@
+"""Hold `tcgpu.estimate` against the clocks and counters of a GPU.
+
+    python benchmarks/estimates.py probes launches counters [--into FOLDER]      on a GPU
+    python benchmarks/estimates.py fit score [--into FOLDER] [--gpu NAME]         anywhere, from these records
+
+probes      micro-benchmarks: latencies of the caches and of memory, how much they deliver, launches, blocks
+launches    the kernel times of every method on every graph of GRAPHS
+counters    instructions, sectors, misses and registers of single launches, by ncu
+fit         how many instructions the operations of a source take, from the counters, and how long a warp takes for one,
+            from the times: only of the graphs at the even places of GRAPHS
+score       estimates of all launches; those of the graphs at the odd places are scored
+
+Each writes a record, NAME-GPU.csv; that of `fit` is called "instructions", that of `score` "estimates".
+"""
+
+import argparse
+import csv
+import itertools
+import multiprocessing
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
+
+import gpu
+import numpy as np
+from scipy.optimize import lsq_linear
+
+from tcgpu import generate, measurement, records
+from tcgpu.engines import runtime
+from tcgpu.engines.runtime import cuda, int32, int64, kernel, uint32
+from tcgpu.errors import TcgpuError
+from tcgpu.kernels import Step, simulated
+from tcgpu.registry import METHODS
+from tcgpu.tracing import demand, estimates, gpus, sampling
+
+GRAPHS = {
+    "1K edges, 4 per column": lambda: generate.by_nonzeros(1_000, 4),
+    "10K edges, 8 per column": lambda: generate.by_nonzeros(10_000, 8),
+    "100K edges, 2 per column": lambda: generate.by_nonzeros(100_000, 2),
+    "100K edges, 24 per column": lambda: generate.by_nonzeros(100_000, 24),
+    "1M edges, 6 per column": lambda: generate.by_nonzeros(1_000_000, 6),
+    "8M edges, 1 per column": lambda: generate.by_nonzeros(8_388_608, 1),
+    "8M edges, 4 per column": lambda: generate.by_nonzeros(8_388_608, 4),
+    "8M edges, 12 per column": lambda: generate.by_nonzeros(8_388_608, 12),
+    "8M edges, 32 per column": lambda: generate.by_nonzeros(8_388_608, 32),
+    "R-MAT 8": lambda: generate.rmat(8, 8, seed=1),
+    "R-MAT 11": lambda: generate.rmat(11, 16, seed=2),
+    "R-MAT 14": lambda: generate.rmat(14, 16, seed=1),
+    "R-MAT 16": lambda: generate.rmat(16, 16, seed=1),
+    "R-MAT 18": lambda: generate.rmat(18, 8, seed=3),
+    "mesh 40 x 40": lambda: generate.mesh(40, 40, seed=1),
+    "mesh 300 x 300": lambda: generate.mesh(300, 300, seed=1),
+    "mesh 1500 x 1500": lambda: generate.mesh(1500, 1500, seed=1),
+    "Delaunay 30K": lambda: generate.delaunay(30_000, seed=1),
+    "Delaunay 1M, random": lambda: generate.delaunay(1_000_000, "random", seed=1),
+    "road 100 x 100": lambda: generate.road(100, 100, seed=1),
+    "road 2000 x 2000": lambda: generate.road(2000, 2000, seed=1),
+    "co-papers 3K": lambda: generate.copapers(3_000, seed=1),
+    "co-papers 50K": lambda: generate.copapers(50_000, seed=1),
+    "Barabasi-Albert 100K": lambda: generate.barabasi_albert(100_000, 10, seed=1),
+    "Watts-Strogatz 200K": lambda: generate.watts_strogatz(200_000, 12, seed=1),
+    "clique 60": lambda: generate.clique(60),
+    "clique 800": lambda: generate.clique(800),
+    "random 1M": lambda: generate.random(100_000, 1_000_000, seed=1),
+    "mesh 60 x 60 x 60": lambda: generate.mesh3d(60, 60, 60, seed=1),
+    "R-MAT 20": lambda: generate.rmat(20, 16, seed=1),
+}
+FITTED = tuple(GRAPHS)[::2]
+COUNTED = tuple(name for name in GRAPHS if name not in ("8M edges, 32 per column", "R-MAT 18", "R-MAT 20"))
+NAMES = (
+    "naive", "column_block", "bitmap", "bitmap_thread", "bitmap_warp", "bitmap_block_shared", "bitmap_block_global",
+    "merge_path", "thread_search", "warp_search", "adaptive",
+)  # fmt: skip
+PATIENT = 200  # milliseconds from which on a launch is timed once; counted are launches of a tenth of that
+COUNTERS = {
+    "instructions": "smsp__inst_executed.sum",
+    "load_sectors": "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum",
+    "load_hits": "l1tex__t_sectors_pipe_lsu_mem_global_op_ld_lookup_hit.sum",
+    "memory_bytes": "dram__bytes_read.sum",
+    "registers": "launch__registers_per_thread",
+    "ns": "gpu__time_duration.sum",
+}
+
+# -------------------------------------------------------------------------------------------------------------- probes
+
+ARGUMENTS = "void(int32[::1], uint32, uint32, int64[::1])"
+
+
+@kernel(ARGUMENTS)
+def chase(after, rounds, stride, out):
+    """Each thread follows a chain of loads."""
+    i = after[(cuda.grid(1) * stride) % uint32(after.size)]
+    for _ in range(rounds):
+        i = after[i]
+    out[cuda.grid(1)] = i
+
+
+@kernel(ARGUMENTS)
+def shared_chase(after, rounds, stride, out):
+    near = cuda.shared.array(0, int32)
+    for k in range(cuda.threadIdx.x, after.size, cuda.blockDim.x):
+        near[k] = after[k]
+    cuda.syncthreads()
+    i = (cuda.threadIdx.x * stride) % uint32(after.size)
+    for _ in range(rounds):
+        i = near[i]
+    out[cuda.grid(1)] = i
+
+
+@kernel(ARGUMENTS)
+def stream(data, rounds, part, out):
+    """Each block reads its own `part` elements, four at a time."""
+    found, begin = int64(0), int64(cuda.blockIdx.x) * part
+    for turn in range(rounds):
+        p = cuda.threadIdx.x
+        while p + 3 * cuda.blockDim.x < part:
+            a, b = data[begin + p], data[begin + p + cuda.blockDim.x]
+            c, d = data[begin + p + 2 * cuda.blockDim.x], data[begin + p + 3 * cuda.blockDim.x]
+            found += (a ^ turn) + (b ^ turn) + (c ^ turn) + (d ^ turn)
+            p += 4 * cuda.blockDim.x
+    out[cuda.grid(1)] = found
+
+
+@kernel(ARGUMENTS)
+def gather(data, rounds, mask, out):
+    """Every thread reads random sectors, four at a time."""
+    x, found = uint32(cuda.grid(1)) * uint32(2654435761) + uint32(12345), int64(0)
+    for _ in range(rounds):
+        a, x = data[((x >> 5) & mask) * 8], x * uint32(1664525) + uint32(1013904223)
+        b, x = data[((x >> 5) & mask) * 8], x * uint32(1664525) + uint32(1013904223)
+        c, x = data[((x >> 5) & mask) * 8], x * uint32(1664525) + uint32(1013904223)
+        d, x = data[((x >> 5) & mask) * 8], x * uint32(1664525) + uint32(1013904223)
+        found += a + b + c + d
+    out[cuda.grid(1)] = found
+
+
+@kernel(ARGUMENTS)
+def add_to_one(data, rounds, stride, out):
+    """The first thread of each block adds to one address, as `add_block_to` does."""
+    if cuda.threadIdx.x == 0:
+        cuda.atomic.add(out, 0, int64(rounds))
+
+
+@kernel(ARGUMENTS)
+def add_again(data, rounds, stride, out):
+    """Each thread adds to an element of its own, over and over."""
+    for _ in range(rounds):
+        cuda.atomic.add(data, cuda.threadIdx.x, int32(rounds))
+
+
+@kernel(ARGUMENTS)
+def meet(data, rounds, stride, out):
+    for _ in range(rounds):
+        cuda.syncthreads()
+    out[cuda.grid(1)] = 0
+
+
+@kernel(ARGUMENTS)
+def nothing(data, rounds, stride, out):
+    if rounds == 77:
+        out[0] = 1
+
+
+def nanoseconds(probe, blocks, threads, data, rounds, number, shared=0, launches=1):
+    """The least time of three of a probe."""
+    given = runtime.to_device(data), uint32(rounds), uint32(number), runtime.device_array(blocks * threads, np.int64, 0)
+
+    def run():
+        for _ in range(launches):
+            probe.launch(blocks, threads, *given, shared=shared)
+
+    return 1e6 * min(runtime.elapsed_ms(run) for _ in range(3))
+
+
+def per_round(probe, blocks, threads, data, few, many, number, shared=0):
+    """Nanoseconds of a round: of two launches, the longer less the shorter."""
+    short, long = (nanoseconds(probe, blocks, threads, data, k, number, shared) for k in (few, many))
+    return (long - short) / (many - few)
+
+
+def ring(size, step=64):
+    """`size` bytes of elements, of which each at a multiple of `step` bytes leads to another one, at random."""
+    places = np.random.default_rng(0).permutation(np.arange(0, size // 4, step // 4))
+    after = np.zeros(size // 4, np.int32)
+    after[places] = np.roll(places, -1)
+    return after
+
+
+def probes():
+    """Yield probe, value, unit."""
+    facts, line = runtime.facts(), np.arange(1024, dtype=np.int32)
+    small = np.zeros(64, np.int32)
+    yield "L1", per_round(chase, 1, 1, ring(1 << 16), 2000, 12000, 0), "ns"
+    yield "L2", per_round(chase, 1, 1, ring(1 << 24), 300_000, 900_000, 0), "ns"
+    yield "memory", per_round(chase, 1, 1, ring(1 << 30), 1_000_000, 2_500_000, 0), "ns"
+    spread = per_round(chase, 1, 32, np.arange(8192, dtype=np.int32), 500, 4500, 8)
+    yield "sector", (spread - per_round(chase, 1, 32, line, 500, 4500, 1)) / 28, "ns"
+    yield "shared", per_round(shared_chase, 1, 32, line, 500, 4500, 1, 4096), "ns"
+    yield "barrier", per_round(meet, 1, 128, small, 200, 2200, 1), "ns"
+    empty = [nanoseconds(nothing, facts.sms * k, 128, small, 1, 1) for k in (64, 512)]
+    yield "block", (empty[1] - empty[0]) / (512 - 64), "ns of a multiprocessor"
+    yield "launch", nanoseconds(nothing, 1, 32, small, 1, 1), "ns"
+    one, nine = (nanoseconds(nothing, 1, 32, small, 1, 1, launches=launches) for launches in (1, 9))
+    yield "next launch", (nine - one) / 8, "ns"
+    yield "atomic", per_round(add_again, 1, 32, small, 100, 1100, 1), "ns"
+    yield "atomics", 65536 / nanoseconds(add_to_one, 65536, 32, small, 1, 1), "a ns"
+    sectors = 1 << 19
+    round_ns = per_round(gather, facts.sms * 2, 1024, np.zeros(8 * sectors, np.int32), 8, 40, sectors - 1)
+    yield "L2 sectors", facts.sms * 2 * 1024 * 4 / round_ns, "a ns"
+    blocks = facts.sms * 8
+    part = (1 << 28) // blocks // 1024 * 1024
+    round_ns = per_round(stream, blocks, 256, np.zeros(1 << 28, np.int32), 1, 3, part)
+    yield "memory efficiency", 4 * part * blocks / round_ns / gpus.gpu_like(facts.name).bandwidth, "of the data sheet"
+
+
+# -------------------------------------------------------------------------------------------------- times and counters
+
+
+def plans(graphs):
+    """Yield name of a graph, graph, name of a method, plan; methods that refuse the graph are left out."""
+    for name in graphs:
+        graph = GRAPHS[name]()
+        for method in NAMES:
+            try:
+                plan = METHODS[method].plan(METHODS[method].prepare(graph, None))
+            except TcgpuError as refusal:
+                print(f"{name}, {method}: {refusal}", file=sys.stderr)
+                continue
+            yield name, graph, method, plan
+
+
+def launches():
+    for name, graph, method, plan in plans(GRAPHS):
+        if name == "R-MAT 20" and method in ("bitmap_thread", "bitmap_block_shared"):
+            continue  # they take a minute
+        plan.allocate()
+        plan.reset()
+        times = [runtime.elapsed_ms(plan.launch, plan.reset)]
+        times = [runtime.elapsed_ms(plan.launch, plan.reset) for _ in range(9)] if times[0] < PATIENT else times
+        plan.free()
+        yield {
+            "graph": name, "vertices": graph.n, "edges": graph.m, "method": method,
+            "kernel_ms": round(statistics.median(times), 5), "kernel_ms_spread": round(max(times) - min(times), 5),
+            "repeats": len(times),
+        }  # fmt: skip
+
+
+def run_profiled(times):
+    """Run single launches with the profiler on; in the process that ncu profiles. Prints what it runs."""
+    for name, _, method, plan in plans(COUNTED):
+        if not times.get((name, method), PATIENT) < PATIENT / 10:
+            continue
+        plan.allocate()
+        plan.launch()
+        plan.reset()
+        for step in plan.steps:
+            if isinstance(step, Step):
+                with gpu.profiled():
+                    step.run(plan.arrays)
+                    runtime.synchronize()
+                print("LAUNCH", name, method, step.kernel.__name__, sep="|", flush=True)
+            else:
+                step.run(plan.arrays)
+        plan.free()
+
+
+def counters():
+    with tempfile.TemporaryDirectory() as folder:
+        log = Path(folder, "counters.csv")
+        command = [*gpu.NCU, "--log-file", log, "--metrics", ",".join(COUNTERS.values())]
+        done = subprocess.run([*command, sys.executable, __file__, "--profiled"], capture_output=True, text=True)
+        lines = log.read_text().splitlines()
+    heads = [k for k, line in enumerate(lines) if line.startswith('"ID"')]
+    counted = [row for row in csv.DictReader(lines[heads[0] :]) if row["ID"]] if heads else []
+    ran = [line.split("|")[1:] for line in done.stdout.splitlines() if line.startswith("LAUNCH|")]
+    if not ran or len(ran) != len(counted):
+        raise SystemExit(f"ncu saw {len(counted)} launches of {len(ran)}: {done.stderr[-300:]}")
+    for (name, method, launched), row in zip(ran, counted):
+        found = {key: gpu.number(row[metric]) for key, metric in COUNTERS.items()}
+        yield {"graph": name, "method": method, "kernel": launched} | found
+
+
+# ------------------------------------------------------------------------------------------------------- fit and score
+
+MOST = dict(zip(demand.KINDS, (2, 2, 6, 30, 2, 8, 16, 4, 8, 10, 20, 12)))  # instructions of an operation, at most
+LATENCIES = (1.5, 2.0, 2.5, 3.0, 3.5, 4.0, 4.5)  # cycles that a warp may take for an instruction
+
+
+def traced(name):
+    """Yield method, [(step, Steps)], bytes of the plan: what `tcgpu.estimate` samples of a graph, for all methods."""
+    graph = GRAPHS[name]()
+    for method in NAMES:
+        device = estimates.facts_of(gpus.GPUS["NVIDIA H200"])
+        with runtime.using("sim"), runtime.as_device(device), simulated.limited(float("inf")):
+            try:
+                prepared = METHODS[method].prepare(graph, None)
+                plan = METHODS[method].plan(prepared)
+                estimates.set_up(plan, prepared)
+            except TcgpuError as refusal:
+                print(f"{name}, {method}: {refusal}", file=sys.stderr)
+                continue
+            steps, launched = [], [step for step in plan.steps if isinstance(step, Step)]
+            for step in plan.steps:
+                if step in launched:
+                    share = estimates.LANE_STEPS // len(launched)
+                    steps.append((step, demand.Steps(sampling.sample(step, plan.arrays, prepared, lane_steps=share))))
+                else:
+                    step.run(plan.arrays)
+            yield method, steps, plan.device_bytes
+
+
+def operations(name):
+    """[(graph, method, kernel, how many operations of each of KINDS)] of a graph's launches."""
+    found = []
+    for method, launched, size in traced(name):
+        for step, steps in launched:
+            if steps.sample.units > 1:
+                kinds = steps.demand(gpus.GPUS["NVIDIA H200"], 1, step.shared, size).kinds
+                sums = [values.sum() + beside * step.blocks for values, beside in (
+                    estimates.spread(steps.sample, kind, 0) for kind in kinds.T
+                )]  # fmt: skip
+                found.append((name, method, step.kernel.__name__, sums))
+    return found
+
+
+def fit(pool):
+    """Yield the instructions of each of KINDS: those that come closest to the counted ones of the fitted graphs."""
+    counted = {}
+    for row in records.latest("counters"):
+        counted.setdefault((row["graph"], row["method"], row["kernel"]), row["instructions"])
+    of_launches = [launch for found in pool.map(operations, FITTED) for launch in found]
+    known = [(sums, counted[tuple(key)]) for *key, sums in of_launches if tuple(key) in counted]
+    sums, instructions = (np.array(part, float) for part in zip(*known))
+    found = lsq_linear(sums / instructions[:, None], np.ones(instructions.size), (0, list(MOST.values()))).x
+    times = {(row["graph"], row["method"]): row["kernel_ms"] for row in recorded("launches", "NVIDIA H200")}
+    tried = [row for rows in pool.map(by_latency, FITTED, itertools.repeat(found)) for row in rows if row[:2] in times]
+    off = [[min(1, abs(ms / times[row[:2]] - 1)) for ms in row[2]] for row in tried]
+    latency = LATENCIES[np.mean(off, axis=0).argmin()]
+    for kind, value in zip((*demand.KINDS, demand.LATENCY), (*found, latency)):
+        yield {"kind": kind, "value": round(float(value), 3), "launches": instructions.size}
+
+
+def by_latency(name, weights):
+    """[(graph, method, [estimate in ms for each of LATENCIES])], with these instructions of an operation."""
+    demand.fitted_instructions.cache_clear()
+    demand.fitted_instructions = lambda: dict(zip(demand.KINDS, weights))
+    machine, found = gpus.GPUS["NVIDIA H200"], []
+    for method, launched, size in traced(name):
+        times = [
+            estimates.total_ms(
+                [estimates.of_launch(*each, machine, size, latency=latency) for each in launched], machine
+            )
+            for latency in LATENCIES
+        ]
+        found.append((name, method, times))
+    return found
+
+
+def recorded(suite, name):
+    """The record of a suite of the GPU whose name begins so."""
+    return next((rows for gpu_name, rows in records.records(suite).items() if gpu_name.startswith(name)), [])
+
+
+def estimated(name):
+    """[(graph, method, GPU, estimate in ms, limit)] of a graph's launches."""
+    found = []
+    for method, launched, size in traced(name):
+        for machine in gpus.GPUS.values():
+            kernels = [estimates.of_launch(*launch, machine, size) for launch in launched]
+            longest = max(kernels, key=lambda kernel: kernel.ms)
+            found.append((name, method, machine.name, estimates.total_ms(kernels, machine), longest.bounds.limit))
+    return found
+
+
+def score(pool):
+    """Yield a row for each estimate, beside the measured time if there is one."""
+    times = {
+        (row["graph"], row["method"], name): row["kernel_ms"]
+        for name in gpus.GPUS
+        for row in recorded("launches", name)
+    }
+    for rows in pool.map(estimated, GRAPHS):
+        for graph, method, name, ms, limit in rows:
+            yield {
+                "graph": graph, "method": method, "estimated_for": name, "fitted": graph in FITTED,
+                "estimated_ms": round(ms, 5), "kernel_ms": times.get((graph, method, name), ""), "limit": limit,
+            }  # fmt: skip
+
+
+def summary(rows):
+    """Print how far off the estimates are, and how many pairs of methods they rank right."""
+    rows = [row for row in rows if row["kernel_ms"] != ""]
+    for name, fitted in itertools.product(gpus.GPUS, (True, False)):
+        own = [row for row in rows if (row["estimated_for"], row["fitted"]) == (name, fitted)]
+        if not own:
+            continue
+        ratios = np.array([row["estimated_ms"] / row["kernel_ms"] for row in own])
+        off = np.abs(ratios - 1)
+        pairs = [
+            (low["estimated_ms"] < high["estimated_ms"])
+            for low, high in itertools.permutations(own, 2)
+            if low["graph"] == high["graph"] and high["kernel_ms"] >= 1.2 * low["kernel_ms"]
+        ]
+        print(f"{name}, {'fitted' if fitted else 'not fitted'}: {off.size} launches, MAPE {off.mean():.3f}, median "
+              f"{np.median(off):.3f}, worst {off.max():.2f}; {sum(pairs)} of {len(pairs)} pairs right")  # fmt: skip
+        for method in NAMES:
+            of = np.array([ratio for ratio, row in zip(ratios, own) if row["method"] == method])
+            if of.size:
+                print(f"  {method:20} MAPE {np.abs(of - 1).mean():.3f}, mean ratio {np.exp(np.log(of).mean()):.2f}")
+
+
+def write(suite, rows, into):
+    records.Rows(rows).write_csv(Path(into, records.record_path(suite, rows).name))
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("what", nargs="*", choices=("probes", "launches", "counters", "fit", "score"))
+    parser.add_argument("--into", metavar="FOLDER", default="data/measured", help="where the records go")
+    parser.add_argument("--profiled", action="store_true", help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    about = {"engine": "gpu", **measurement.machine("gpu")}
+    if arguments.profiled:
+        run_profiled({(row["graph"], row["method"]): row["kernel_ms"] for row in records.latest("launches")})
+    for what in arguments.what:
+        if what == "probes":
+            found = [{"probe": probe, "value": round(value, 4), "unit": unit} for probe, value, unit in probes()]
+            write(what, [row | about for row in found], arguments.into)
+        elif what in ("launches", "counters"):
+            write(what, [row | about for row in (launches() if what == "launches" else counters())], arguments.into)
+        else:
+            of_gpu = {key: value for key, value in records.latest("launches")[0].items() if key.startswith("gpu_")}
+            with ProcessPoolExecutor(os.cpu_count(), multiprocessing.get_context("spawn")) as pool:
+                found = list(fit(pool) if what == "fit" else score(pool))
+            if what == "score":
+                summary(found)
+            suite = {"fit": "instructions", "score": "estimates"}[what]
+            write(suite, [row | about | of_gpu for row in found], arguments.into)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,126 @@
+"""What the units of a sample ask of a GPU: instructions, waits, sectors of the caches and of memory."""
+
+from dataclasses import dataclass
+from functools import cache
+
+import numpy as np
+
+from tcgpu import records
+from tcgpu.tracing.caches import found_in, sectors_of
+from tcgpu.tracing.machine import warps_of
+
+# what instructions are made of
+KINDS = ("arithmetic", "comparison", "call", "division", "step", "access", "access, signed index",
+         "shared access", "shared access, signed index", "store", "atomic", "barrier")  # fmt: skip
+# what a warp waits for
+WAITS = ("L1", "L2", "memory", "sector", "shared", "conflict", "atomic", "barrier")
+
+
+LATENCY = "cycles of an instruction"  # that a warp waits before it goes on
+
+
+@cache
+def fitted_instructions():
+    """The record of a fit to a GPU's counters and times: kind -> instructions, and LATENCY."""
+    return {row["kind"]: row["value"] for row in records.latest("instructions")}
+
+
+def instructions():
+    """How many instructions each of KINDS takes."""
+    return np.array([fitted_instructions()[kind] for kind in KINDS])
+
+
+class Steps:
+    """What does not depend on a GPU: what each step of a warp does, and which sectors its requests read."""
+
+    def __init__(self, sample):
+        self.sample, events = sample, sample.events
+        self.warp, self.block = warps_of(events), events.block
+        self.blocks = int(events.block.max(initial=0)) + 1
+        self.sectors = sectors_of(sample)
+        numbers, position = np.unique(events.step_site, return_inverse=True)
+        sites = [events.sites[number] for number in numbers.tolist()]
+        self.barrier = np.array([site.barrier for site in sites])[position]
+        counts = np.array([site.counts for site in sites])[position]
+        load, store, atomic = (events.of_kind(kind) for kind in ("load", "store", "atomic"))
+        shared, signed = events.shared, np.isin(events.site, list(events.signed))
+        self.load, self.store, self.atomic = load, store, atomic
+        parts = (load & ~signed, load & signed, shared & ~signed, shared & signed, store, atomic)
+        self.kinds = np.column_stack(
+            [counts, np.ones(self.warp.size), *(self.per_step(part) for part in parts), self.barrier]
+        )
+        begins = np.flatnonzero(np.diff(self.warp, prepend=-1))
+        before = np.cumsum(self.barrier) - self.barrier
+        self.part = before - np.repeat(before[begins], np.diff(begins, append=self.warp.size))  # barriers so far
+
+    def per_step(self, of_requests):
+        """The sum over the requests of each step."""
+        return np.bincount(self.sample.events.step, of_requests, self.warp.size)
+
+    def largest(self, of_requests):
+        """The largest of the requests of each step, at least 0."""
+        found = np.zeros(self.warp.size)
+        np.maximum.at(found, self.sample.events.step, of_requests)
+        return found
+
+    def per_block(self, of_requests):
+        """The sum over the requests of each block."""
+        return np.bincount(self.block[self.sample.events.step], of_requests, self.blocks)
+
+    def demand(self, gpu, resident, shared, touched_bytes):
+        """The Demand on a GPU that runs so many blocks on a multiprocessor."""
+        events, sectors = self.sample.events, self.sectors
+        found = found_in(sectors, self.sample, gpu, resident, shared, touched_bytes)
+        requests = events.lanes.size
+        of_l1, of_memory = 1 - found.l1, (1 - found.l1) * (1 - found.l2)
+        miss_l1, miss_l2 = (np.bincount(sectors.request, miss, requests) for miss in (of_l1, of_memory))
+        missing = 1 - found.l1_in_time
+        waits_l2, waits_memory = (
+            1 - np.exp(np.bincount(sectors.request, np.log(np.maximum(1e-9, 1 - miss)), requests))
+            for miss in (missing, missing * (1 - found.l2))
+        )
+        in_shared = events.shared & ~events.of_kind("store", shared=True)
+        waits = np.column_stack([
+            self.largest(self.load), self.largest(self.load * waits_l2), self.largest(self.load * waits_memory),
+            self.largest(self.load * (events.sectors - 1)), self.largest(in_shared) * (self.largest(self.load) == 0),
+            self.largest(events.shared * (events.wavefronts - 1)), self.largest(self.atomic), self.barrier,
+        ])  # fmt: skip
+        parts = np.flatnonzero(np.diff(self.warp, prepend=-1) | np.diff(self.part, prepend=-1))
+        changes = self.store | self.atomic
+        return Demand(
+            kinds=np.column_stack([np.bincount(self.block, kind, self.blocks) for kind in self.kinds.T]),
+            l1=self.per_block((self.load | self.store) * events.sectors),
+            l2=self.per_block(self.load * miss_l1 + changes * events.sectors),
+            memory=self.per_block(self.load * miss_l2),
+            shared=self.per_block(events.shared * events.wavefronts),
+            part_block=self.block[parts],
+            part=self.part[parts],
+            part_kinds=np.add.reduceat(self.kinds, parts, axis=0),
+            part_waits=np.add.reduceat(waits, parts, axis=0),
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Demand:
+    """What each block of a sample asks for, and each warp from barrier to barrier."""
+
+    kinds: np.ndarray  # a row per block, a column for each of KINDS
+    l1: np.ndarray  # sectors read from L1, by block
+    l2: np.ndarray
+    memory: np.ndarray
+    shared: np.ndarray  # wavefronts
+    part_block: np.ndarray  # the block of each part of a warp
+    part: np.ndarray  # how many barriers came before
+    part_kinds: np.ndarray  # a column for each of KINDS
+    part_waits: np.ndarray  # a column for each of WAITS
+
+    def longest(self, instruction, waits):
+        """How long each block takes by itself, in nanoseconds: in each part, its slowest warp.
+
+        instruction: how long a warp takes for one; waits: for each of WAITS.
+        """
+        time = instruction * (self.part_kinds @ instructions()) + self.part_waits @ waits
+        order = np.lexsort((-time, self.part, self.part_block))
+        block, part = self.part_block[order], self.part[order]
+        slowest = order[np.flatnonzero(np.diff(block, prepend=-1) | np.diff(part, prepend=-1))]
+        return np.bincount(self.part_block[slowest], time[slowest], self.l1.size)

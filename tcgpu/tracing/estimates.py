@@ -1,0 +1,319 @@
+"""Estimate how long a method's kernels take on a GPU, from a sample of what they do: `tcgpu.estimate`.
+
+    tcgpu.estimate(graph, "naive")                    this launch, on one H200
+    tcgpu.estimate(graph, "naive", fill=True)         a full GPU: enough copies of the graph to fill it, per copy
+    tcgpu.estimate(graph, ["naive", "bitmap"], gpu="Tesla T4")
+
+A launch takes as long as the busiest of the parts of the GPU that all blocks share: the schedulers that issue
+instructions, the caches, the memory. And it takes as long as its blocks need one after the other in the places that
+they have: what a block waits for is hidden only by the other blocks of its multiprocessor. `Bounds` has these times.
+The estimate is a little more than the largest of them: two that are nearly equal hinder each other.
+
+`benchmarks/estimates.py` holds estimates against the clocks of GPUs.
+"""
+
+import heapq
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+
+import numpy as np
+
+from tcgpu.engines import runtime
+from tcgpu.errors import MethodError
+from tcgpu.graph import as_graph
+from tcgpu.kernels import Step
+from tcgpu.kernels.report import naive
+from tcgpu.registry import choose, on_engine
+from tcgpu.tracing.demand import LATENCY, Steps, fitted_instructions, instructions
+from tcgpu.tracing.gpus import L1_SECTORS, SCHEDULERS, SECTOR, Gpu, gpu_of, probes, registers_of
+from tcgpu.tracing.result import Table
+from tcgpu.tracing.sampling import fitted, sample
+
+LANE_STEPS = 1_000_000  # that are traced for a method: a few seconds
+SMOOTHING = 4  # the p of the p-norm that joins the bounds
+SETUP_EDGES = 30_000  # up to which set-up kernels are simulated
+SHOWN = ("method", "order", "edges", "gpu", "fill", "estimated_ms", "limit", "units", "sampled")
+FILLING_EDGES = 1 << 23  # of all copies together, of a launch that fills the GPU
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """Nanoseconds that a launch takes at least, by what limits it."""
+
+    issue: float  # the schedulers issue instructions
+    l1: float  # the L1 caches deliver sectors
+    shared: float  # shared memory delivers wavefronts
+    l2: float
+    memory: float
+    atomics: float  # one address, at which every block adds its count
+    blocks: float  # the blocks, one after the other in the places for them
+
+    @property
+    def limit(self) -> str:
+        """What limits the launch most."""
+        return max(asdict(self), key=asdict(self).get)
+
+    @property
+    def joined(self) -> float:
+        """How long the launch takes, in nanoseconds."""
+        return sum(time**SMOOTHING for time in asdict(self).values()) ** (1 / SMOOTHING)
+
+
+@dataclass(frozen=True)
+class KernelEstimate:
+    """One launch."""
+
+    kernel: str
+    blocks: int
+    threads: int
+    units: int  # a unit is a task of a warp, or of a block whose threads wait for each other in a task
+    sampled: int  # units
+    bounds: Bounds
+    ms: float
+
+
+@dataclass(frozen=True, repr=False)
+class Estimate:
+    """How long the counting kernels of a method take, by estimate.
+
+    Attributes
+    ----------
+    method, order, gpu : str
+    edges : int
+    fill : bool
+        Whether it is the time of one of so many copies of the graph that they fill the GPU.
+    ms : float
+        Milliseconds from the first to the last kernel.
+    kernels : list of KernelEstimate
+    """
+
+    method: str
+    order: str
+    gpu: str
+    edges: int
+    fill: bool
+    ms: float
+    kernels: list[KernelEstimate]
+
+    def row(self) -> dict:
+        """Return the estimate as the row of a table."""
+        longest = max(self.kernels, key=lambda kernel: kernel.ms)
+        return {
+            "method": self.method, "order": self.order, "edges": self.edges, "gpu": self.gpu, "fill": self.fill,
+            "estimated_ms": round(self.ms, 6), "limit": longest.bounds.limit,
+            "units": sum(kernel.units for kernel in self.kernels),
+            "sampled": sum(kernel.sampled for kernel in self.kernels),
+        }  # fmt: skip
+
+    def __repr__(self):
+        return repr(Table([self.row()], *SHOWN))
+
+
+class Estimates(list):
+    """Estimates of several methods. Prints as a table with a row for each."""
+
+    def rows(self) -> Table:
+        """Return a row per method."""
+        return Table((estimate.row() for estimate in self), *SHOWN)
+
+    def __repr__(self):
+        return repr(self.rows())
+
+    def _repr_html_(self):
+        return self.rows()._repr_html_()
+
+
+def estimate(
+    graph,
+    method: str | Sequence[str],
+    *,
+    gpu: str = "NVIDIA H200",
+    fill: bool = False,
+    order: str | None = None,
+    lane_steps: int = LANE_STEPS,
+    **knobs,
+) -> Estimate | Estimates:
+    """Estimate how long the counting kernels of a method take on a GPU. No GPU is needed.
+
+    Parameters
+    ----------
+    graph
+        A Graph, or anything else that `tcgpu.count` takes, of any size.
+    method
+        A name from `tcgpu.methods()`, or several.
+    gpu
+        The name of a GPU whose data sheet is known: see `tcgpu.tracing.gpus.GPUS`.
+    fill
+        False: this launch. True: the time that each of many copies of the graph takes, which together fill the GPU; so
+        small graphs can be compared by what large ones of their kind would show.
+    order
+        How the vertices are numbered; without it, as the method's source did.
+    lane_steps
+        How much is traced: about so many steps of threads, some 1,000,000 a second.
+    **knobs
+        Knobs of the method. With several methods, a knob is for those that have it.
+
+    Returns
+    -------
+    Estimate or Estimates
+        Estimates if `method` is not a single name.
+
+    Raises
+    ------
+    GraphError
+        If the GPU is not known.
+    MethodError
+        If there is no such method or knob, or its set-up kernels would have to be simulated for a large graph.
+    """
+    device = gpu_of(gpu)
+    graph = as_graph(graph)
+    if not isinstance(method, str):
+        known = {name: choose(name, "sim").knobs for name in method}
+        return Estimates(
+            estimate(graph, name, gpu=gpu, fill=fill, order=order, lane_steps=lane_steps,
+                     **{knob: value for knob, value in knobs.items() if knob in known[name]})
+            for name in method
+        )  # fmt: skip
+    chosen = choose(method, "sim", order, knobs)
+    with on_engine(chosen, "sim", float("inf")), runtime.as_device(facts_of(device)):
+        prepared = chosen.prepare(graph, order)
+        plan = chosen.plan(prepared, **knobs)
+        found, copies = [], max(1.0, FILLING_EDGES / max(1, graph.m)) if fill else 1.0
+        set_up(plan, prepared)
+        for step in plan.steps:
+            if isinstance(step, Step):
+                steps = Steps(sample(step, plan.arrays, prepared, lane_steps=lane_steps // len(plan.steps)))
+                most = chosen.knobs | knobs
+                most = most["blocks"] if "blocks" in most else step.most_blocks
+                found.append(of_launch(step, steps, device, plan.device_bytes, copies, most))
+            else:
+                step.run(plan.arrays)
+    return Estimate(method, prepared.order, gpu, graph.m, fill, total_ms(found, device, copies), found)
+
+
+def total_ms(kernels, gpu, copies=1.0):
+    """How long these launches take, one after the other."""
+    overhead = gpu.ns("launch") + gpu.ns("next launch") * (len(kernels) - 1)
+    return sum(kernel.ms for kernel in kernels) + overhead / copies / 1e6
+
+
+def facts_of(gpu: Gpu):
+    """What plans are told of the device."""
+    return replace(
+        runtime.facts(), name=gpu.name, compute_capability=gpu.compute_capability, sms=gpu.sms,
+        threads_per_sm=gpu.threads_per_sm, shared_per_block=gpu.shared_per_block, shared_per_sm=gpu.shared_per_sm,
+        l2_bytes=gpu.l2_bytes, memory_bytes=gpu.memory_bytes, clock_mhz=int(1000 * gpu.clock_ghz),
+    )  # fmt: skip
+
+
+def set_up(plan, graph):
+    """Allocate a plan's arrays in main memory, and run its set-up kernels in the simulator.
+
+    The column pointers that `naive` has made on the device are copied from the graph instead.
+    """
+    if plan.method == naive.METHOD.name:
+        plan = replace_setup(plan, graph)
+    elif plan.setup and graph.m > SETUP_EDGES:
+        raise MethodError(
+            f"{plan.method} sets up its arrays with kernels, which the simulator runs for up to {SETUP_EDGES:,} edges, "
+            f"not {graph.m:,}; order='natural' needs none, or take a smaller graph"
+        )
+    plan.allocate()
+
+
+def replace_setup(plan, graph):
+    """Take a plan's column pointers from the graph."""
+    plan.setup = []
+    del plan.created["col_ptr"]
+    plan.copied["col_ptr"] = graph.col_ptr
+    return plan
+
+
+def of_launch(step, steps, gpu, touched_bytes, copies=1.0, most_blocks=None, latency=None):
+    """The KernelEstimate of a plan's step, one of so many copies, which have at most `most_blocks` blocks.
+
+    most_blocks: None for as many as run at a time. latency: cycles that a warp takes for an instruction.
+    """
+    sampled = steps.sample
+    units = int(sampled.units * copies)
+    resident = gpu.resident_blocks(step.threads, step.shared, registers_of(step.kernel.__name__))
+    blocks = step.blocks
+    if copies > 1:
+        blocks = min(most_blocks or resident * gpu.sms, max(1, units // sampled.warps))
+    resident = min(resident, -(-blocks // gpu.sms))
+    demand = steps.demand(gpu, resident, step.shared, touched_bytes * copies)
+    issued = demand.kinds @ instructions()
+    waits = waits_of(gpu)
+    alone = demand.longest((latency or fitted_instructions()[LATENCY]) / gpu.clock_ghz, waits)
+    times, overhead = spread(sampled, alone, 1)
+    busy = min(gpu.sms, blocks)
+    total = {name: spread(sampled, values, 0) for name, values in (
+        ("issue", issued), ("l1", demand.l1), ("shared", demand.shared), ("l2", demand.l2), ("memory", demand.memory)
+    )}  # fmt: skip
+    sums = {name: values.sum() * copies + beside * blocks for name, (values, beside) in total.items()}
+    cycles = gpu.clock_ghz * busy
+    bounds = Bounds(
+        issue=sums["issue"] / (SCHEDULERS * cycles),
+        l1=sums["l1"] / (L1_SECTORS * cycles),
+        shared=sums["shared"] / cycles,
+        l2=sums["l2"] / (probes()["L2 sectors"] * gpu.sms * gpu.clock_ghz / (132 * 1.98)),
+        memory=sums["memory"] * SECTOR / (gpu.bandwidth * probes()["memory efficiency"]),
+        atomics=blocks / probes()["atomics"],
+        blocks=in_places(times, overhead, sampled.warps, blocks, resident * gpu.sms, copies)
+        + gpu.ns("block") * blocks / gpu.sms,
+    )
+    each = Bounds(**{name: float(time) / copies for name, time in asdict(bounds).items()})
+    return KernelEstimate(
+        step.kernel.__name__, blocks, step.threads, sampled.units, sampled.chosen.size, each, each.joined / 1e6
+    )
+
+
+def waits_of(gpu):
+    """Nanoseconds of each of `demand.WAITS`."""
+    l1, l2, memory = (gpu.ns(probe) for probe in ("L1", "L2", "memory"))
+    cycle = 1 / gpu.clock_ghz
+    others = (gpu.ns(probe) for probe in ("sector", "shared"))
+    return np.array([l1, l2 - l1, memory - l2, *others, 2 * cycle, gpu.ns("atomic"), gpu.ns("barrier")])
+
+
+def spread(sample, of_blocks, guess):
+    """What all units of a launch ask for, and what a block does beside its tasks.
+
+    of_blocks: what the blocks of the sample ask for. guess: 0 or 1, which guess the others follow.
+    """
+    size = sample.chosen.size
+    beside = of_blocks[size + 1] if sample.has_tasks else 0.0
+    found = np.maximum(0.0, of_blocks[:size] - (of_blocks[size] if sample.has_tasks else 0))
+    weights = 1 / sample.expected
+    tried = [fitted(guessed, sample.chosen, found, weights) for guessed in sample.guesses[: 1 + guess]]
+    values = min(tried, key=lambda values: weights @ (values[sample.chosen] - found) ** 2)
+    total = max(values.sum() + (found - values[sample.chosen]) @ weights, found.sum())
+    if size < sample.units:
+        factors = found / values[sample.chosen]  # the others vary as those that were traced
+        drawn = np.random.default_rng(0).choice(size, sample.units, p=weights / weights.sum())
+        values = np.minimum(values * factors[drawn], found.max(initial=0))
+        rest = values.sum() - values[sample.chosen].sum()
+        values = values * max(0.0, total - found.sum()) / rest if rest > 0 else values
+    values[sample.chosen] = found
+    return values, beside
+
+
+def in_places(times, overhead, warps, blocks, places, copies):
+    """When the last block is done, if `places` blocks run at a time and each begins as soon as one has ended.
+
+    times: of all units, of which blocks take tasks of `warps` units in turns; overhead: of a block beside its tasks.
+    """
+    tasks = times.size // warps
+    if copies > 1:  # blocks have about the same
+        mean = times.reshape(tasks, warps).sum(axis=0).max() * copies / blocks + overhead
+        return mean * max(1.0, blocks / places)
+    rounds = -(-tasks // blocks)
+    padded = np.zeros((rounds * blocks, warps))
+    padded[:tasks] = times.reshape(tasks, warps)
+    of_blocks = padded.reshape(rounds, blocks, warps).sum(axis=0).max(axis=1) + overhead
+    if blocks <= places:
+        return of_blocks.max()
+    ends = np.sort(of_blocks[:places]).tolist()
+    for time in of_blocks[places:].tolist():
+        heapq.heapreplace(ends, ends[0] + time)
+    return max(ends)

@@ -1,0 +1,194 @@
+"""Estimates of launches: which tasks are sampled, where sectors are found, and how the result agrees with records."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import tcgpu
+from tcgpu import records
+from tcgpu.engines import runtime
+from tcgpu.engines.runtime import cuda, kernel
+from tcgpu.errors import GraphError, MethodError
+from tcgpu.kernels import Step, simulated
+from tcgpu.registry import METHODS
+from tcgpu.tracing import caches, estimates, gpus, sampling
+from tcgpu.tracing.demand import Steps
+from tcgpu.tracing.recorder import TaskSampler, record
+
+pytestmark = pytest.mark.sim
+STEPS = 60_000  # of lanes: a fraction of a second
+H200 = gpus.GPUS["NVIDIA H200"]
+# method -> how many tasks there are on a graph of n vertices and m edges, with its default knobs
+TASKS = {
+    "naive": lambda n, m: -(-m // 512),
+    "column_block": lambda n, m: -(-n // 27),
+    "bitmap": lambda n, m: n,
+    "bitmap_thread": lambda n, m: -(-n // 128),
+    "bitmap_warp": lambda n, m: -(-n // 4),
+    "merge_path": lambda n, m: -(-m * 32 // 128),
+    "thread_search": lambda n, m: -(-m // 128),
+    "warp_search": lambda n, m: -(-m // 64),
+    "adaptive": lambda n, m: -(-m // 64),
+}
+
+
+def launched(method, graph, order=None, **knobs):
+    """The steps of a method's plan that are launches, their arrays and the graph in the method's order."""
+    with runtime.using("sim"), runtime.as_device(estimates.facts_of(H200)), simulated.limited(float("inf")):
+        prepared = METHODS[method].prepare(graph, order)
+        plan = METHODS[method].plan(prepared, **knobs)
+        estimates.set_up(plan, prepared)
+    return plan.steps, plan.arrays, prepared
+
+
+@pytest.fixture(scope="module")
+def skewed():
+    return tcgpu.generate.rmat(9, 8, seed=3)
+
+
+@pytest.mark.parametrize("method", TASKS)
+def test_the_tasks_of_a_launch_are_counted(method, skewed):
+    [step], arrays, _ = launched(method, skewed, "natural")
+    args = step.kernel.typed([arrays[arg] if isinstance(arg, str) else arg for arg in step.args])
+    sampler = TaskSampler(step.kernel.py_func, step.blocks, step.threads, args, step.shared)
+    if method == "merge_path":  # it compares its threads with the size of the grid, which has a block for every task
+        assert step.blocks == TASKS[method](skewed.n, skewed.m)
+    else:
+        assert sampling.count_tasks(sampler, step.blocks) == TASKS[method](skewed.n, skewed.m)
+
+
+@kernel("void(int64[::1], int64[::1])")
+def one_task_a_thread(values, total):
+    if cuda.grid(1) < values.size:
+        cuda.atomic.add(total, 0, values[cuda.grid(1)])
+
+
+def test_without_a_task_loop_blocks_are_the_units(skewed):
+    arrays = {"values": np.arange(1000), "total": np.zeros(1, np.int64)}
+    step = Step(one_task_a_thread, 16, 64, ("values", "total"))
+    found = sampling.sample(step, arrays, skewed, lane_steps=STEPS)
+    assert (found.units, found.warps, found.has_tasks) == (16, 1, False)
+    assert sorted(found.chosen) == list(range(16)) and (found.expected == 1).all()
+
+
+@pytest.mark.parametrize("method", ["naive", "column_block", "bitmap", "warp_search"])
+def test_all_units_together_do_what_the_launch_does(method, skewed):
+    """A sample of every unit asks for the same sectors and operations as the launch, traced whole."""
+    steps, arrays, graph = launched(method, skewed)
+    step = steps[-1]
+    sample = sampling.sample(step, arrays, graph, lane_steps=10**9)
+    assert sorted(sample.chosen) == list(range(sample.units)) and (sample.expected == 1).all()
+    demand = Steps(sample).demand(H200, 1, step.shared, 0)
+    steps, arrays, _ = launched(method, skewed)  # anew: a launch changes its arrays
+    args = step.kernel.typed([arrays[arg] if isinstance(arg, str) else arg for arg in step.args])
+    events = record(step.kernel.py_func, step.blocks, step.threads, args, shared=step.shared)
+    loads = np.where(events.of_kind("load"), events.sectors, 0).sum()
+    values, beside = estimates.spread(sample, demand.l1, 0)
+    stores = np.where(events.of_kind("store"), events.sectors, 0).sum()
+    assert values.sum() + beside * step.blocks == pytest.approx(loads + stores, rel=0.03)
+
+
+def test_a_sample_is_as_large_as_asked_for_and_the_same_again():
+    graph = tcgpu.generate.by_nonzeros(200_000, 6)
+    steps, arrays, prepared = launched("thread_search", graph)
+    one, other = (sampling.sample(steps[0], arrays, prepared, lane_steps=STEPS) for _ in range(2))
+    assert STEPS / 2 < one.events.active.sum() < 4 * STEPS and one.chosen.size < one.units / 20
+    assert np.array_equal(one.chosen, other.chosen) and np.array_equal(one.events.address, other.events.address)
+
+
+@pytest.mark.parametrize("method", ["naive", "thread_search", "bitmap_warp"])
+def test_a_sample_stands_for_all(method):
+    """From a few of the units, sectors are estimated within a fifth of those of all units."""
+    graph = tcgpu.generate.rmat(11, 8, seed=5)
+    steps, arrays, prepared = launched(method, graph)
+    found = []
+    for size in (4 * STEPS, 10**9):
+        sample = sampling.sample(steps[0], arrays, prepared, lane_steps=size)
+        demand = Steps(sample).demand(H200, 1, steps[0].shared, 0)
+        values, beside = estimates.spread(sample, demand.l1, 0)
+        found.append((sample.chosen.size, values.sum() + beside * steps[0].blocks))
+    (few, estimate), (many, whole) = found
+    assert few < many / 3 and estimate == pytest.approx(whole, rel=0.2)
+
+
+class TestCaches:
+    def test_a_sector_is_found_in_a_cache_that_is_large_enough(self, skewed):
+        steps, arrays, graph = launched("naive", skewed)
+        sectors = Steps(sampling.sample(steps[0], arrays, graph, lane_steps=STEPS))
+        large = sectors.demand(replace(H200, l1_bytes=1 << 30), 1, 0, 0)
+        small = sectors.demand(replace(H200, l1_bytes=0), 4, 0, 0)
+        assert 0 < large.l2.sum() < small.l2.sum() <= large.l1.sum() * 1.2
+        assert np.array_equal(large.l1, small.l1)
+
+    @pytest.mark.parametrize("size, least, most", [(0.5, 1, 1), (0.95, 1, 1), (1.02, 0.4, 0.7), (1.2, 0, 0), (9, 0, 0)])
+    def test_a_launch_finds_what_the_last_one_left(self, size, least, most):
+        assert least <= caches.left_by_last_launch(size) <= most
+
+    def test_what_does_not_fit_l2_comes_from_memory(self, skewed):
+        steps, arrays, graph = launched("naive", skewed)
+        found = Steps(sampling.sample(steps[0], arrays, graph, lane_steps=STEPS))
+        fits, too_large = (found.demand(H200, 1, 0, size).memory.sum() for size in (1 << 20, 1 << 30))
+        assert fits == 0 < too_large
+
+
+class TestEstimate:
+    def test_prints_a_row_per_method(self, skewed):
+        found = tcgpu.estimate(skewed, ["naive", "bitmap"], lane_steps=STEPS, threads=64)
+        assert [row["method"] for row in found.rows()] == ["naive", "bitmap"]
+        assert [kernel.threads for estimate in found for kernel in estimate.kernels] == [64, 64]
+        assert "estimated ms" in repr(found) and "naive" in found._repr_html_()
+
+    def test_a_smaller_gpu_takes_longer(self):
+        graph = tcgpu.generate.by_nonzeros(100_000, 8)
+        fast, slow = (tcgpu.estimate(graph, "naive", gpu=gpu, lane_steps=STEPS) for gpu in ("NVIDIA H200", "Tesla T4"))
+        assert slow.ms > 2 * fast.ms
+
+    def test_bounds_name_what_limits_a_launch(self, skewed):
+        [kernel] = tcgpu.estimate(skewed, "naive", lane_steps=STEPS).kernels
+        assert kernel.bounds.limit == "blocks"  # so small a launch waits
+        assert kernel.bounds.joined >= kernel.bounds.blocks > kernel.bounds.issue > 0
+
+    def test_a_copy_on_a_full_gpu_takes_less_than_a_launch(self, skewed):
+        alone, full = (tcgpu.estimate(skewed, "naive", fill=fill, lane_steps=STEPS).ms for fill in (False, True))
+        assert full < alone / 10
+
+    def test_refuses_what_it_cannot_estimate(self, skewed):
+        with pytest.raises(GraphError, match="no GPU 'H2O'"):
+            tcgpu.estimate(skewed, "naive", gpu="H2O")
+        with pytest.raises(MethodError, match="no knob 'lanes'"):
+            tcgpu.estimate(skewed, "naive", lanes=4)
+        with pytest.raises(MethodError, match="order='natural' needs none"):
+            tcgpu.estimate(tcgpu.generate.rmat(12, 16), "adaptive", order="degree")
+
+    def test_of_a_launch_larger_than_the_simulator_could_run(self):
+        """Ten million edges, in a few seconds."""
+        graph = tcgpu.generate.by_nonzeros(10_000_000, 4)
+        found = tcgpu.estimate(graph, "naive", lane_steps=STEPS)
+        assert found.kernels[0].units > 300_000 > 1000 * found.kernels[0].sampled / 10 and 0.05 < found.ms < 0.3
+
+
+@pytest.fixture(scope="module")
+def scores():
+    return [row for row in records.latest("estimates") if row["kernel_ms"] != ""]
+
+
+class TestRecordedScores:
+    """The record of `benchmarks/estimates.py score`: what the README says of it."""
+
+    def test_there_are_both_kinds_of_gpus_and_graphs(self, scores):
+        assert {row["estimated_for"] for row in scores} == {"NVIDIA H200", "NVIDIA H100"}
+        assert {str(row["fitted"]) for row in scores} == {"True", "False"}
+
+    def test_half_of_the_estimates_are_within_an_eighth(self, scores):
+        off = [abs(row["estimated_ms"] / row["kernel_ms"] - 1) for row in scores if str(row["fitted"]) == "False"]
+        assert len(off) > 100 and np.median(off) < 0.125
+
+
+@pytest.mark.parametrize("nonzeros", [1, 4, 16, 32])
+def test_a_sweep_of_a_full_gpu_follows_the_record(nonzeros):
+    """Speedup of column_block over naive: the record is of 8.4 million edges, the estimate of 10,000."""
+    recorded = dict(records.speedup_curve(records.records("sweep")["NVIDIA H200"], 27))[nonzeros]
+    graph = tcgpu.generate.by_nonzeros(10_000, nonzeros)
+    naive, blocks = tcgpu.estimate(graph, ["naive", "column_block"], fill=True, lane_steps=200_000)
+    assert recorded / 1.5 < naive.ms / blocks.ms < recorded * 1.5
