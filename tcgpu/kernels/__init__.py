@@ -1,7 +1,7 @@
-"""The GPU methods, one family a file: contract, kernels, launcher. What all launchers make is here: the `Plan`.
+"""The GPU methods, each in a file with its contract, kernels and plan. This module defines the `Plan`.
 
-A file's `plan(graph, **knobs)` decides everything and allocates nothing: which arrays the device will hold, which
-kernels run on them in which shape. `plan.count()` carries it out. A benchmark times its stages:
+A file's `plan(graph, **knobs)` allocates nothing. It decides which arrays the device will hold and which kernels run on
+them, with how many blocks and threads. `plan.count()` runs the plan. A benchmark times its stages:
 
     plan.allocate()   memory, copies, set-up kernels      } process
     plan.launch()     the counting kernels   } kernel     }
@@ -22,7 +22,7 @@ from tcgpu.kernels import simulated
 from tcgpu.kernels.device.reduction import BYTES_PER_THREAD
 from tcgpu.progress import each_part
 
-MAX_EDGES = 2**32 - 2**13  # a position of 32 bits goes past the last edge by four times 1024 threads, and more
+MAX_EDGES = 2**32 - 2**13  # a 32-bit position runs past the last edge, by up to four times 1024 threads
 
 
 @dataclass(frozen=True)
@@ -41,16 +41,16 @@ class Step:
         self.kernel.launch(self.blocks, self.threads, *args, shared=self.shared)
 
 
-def launch(kernel, wanted, threads, max_blocks=2112, shared=0, **given):
-    """A launch of as many blocks of `threads` as `wanted` threads make, but at most `max_blocks`.
+def launch(kernel, grid_threads, threads, max_blocks=2112, shared=0, **given):
+    """A Step that launches `grid_threads` threads in blocks of `threads`, but at most `max_blocks` blocks.
 
-    shared: bytes of shared memory a block; a kernel with a parameter `total` gets at least what `add_block_to` takes.
-    given: values for parameters of the kernel, or names of arrays; any other is the plan's array of its name.
+    shared: bytes of shared memory a block; a kernel with a parameter `total` gets at least what `add_block_to` needs.
+    given: values, or names of arrays, for parameters of the kernel; any other gets the plan's array of its own name.
     """
     names = _parameter_names(kernel)
     sums = threads * BYTES_PER_THREAD if "total" in names else 0
     args = tuple(given.get(name, name) for name in names)
-    return Step(kernel, enough_blocks(max_blocks, wanted, threads), threads, args, max(shared, sums), max_blocks)
+    return Step(kernel, enough_blocks(max_blocks, grid_threads, threads), threads, args, max(shared, sums), max_blocks)
 
 
 @cache
@@ -64,7 +64,7 @@ class Scan:
 
     counts: str
     starts: str
-    blocks = threads = 1  # to the simulator it is next to nothing
+    blocks = threads = 1  # it costs the simulator almost nothing
 
     def run(self, arrays):
         runtime.scan(arrays[self.counts], arrays[self.starts])
@@ -96,7 +96,7 @@ class Plan:
 
     @property
     def device_bytes(self):
-        """Bytes of device memory that `allocate` takes; arrays that are on the device are not copied."""
+        """Bytes of device memory that `allocate` needs; arrays that are on the device are not copied."""
         made = sum(length * np.dtype(dtype).itemsize for length, dtype, _ in self.created.values())
         copied = (array for array in self.copied.values() if not hasattr(array, "__cuda_array_interface__"))
         return made + sum(array.nbytes for array in copied)
@@ -114,7 +114,7 @@ class Plan:
         each_part([partial(step.run, self.arrays) for step in self.setup])
 
     def check_fits(self):
-        """GraphError unless the device has the memory, and the simulator takes no longer than it may."""
+        """GraphError unless the device has enough memory, and the simulator stays below its time limit."""
         free = runtime.memory_free()
         if self.device_bytes > free:
             raise GraphError(
@@ -130,7 +130,7 @@ class Plan:
         return simulated.seconds(sum(step.blocks * step.threads for step in (*self.setup, *self.steps)), self.work)
 
     def launch(self):
-        """Run the counting kernels and nothing else; a GPU is not waited for."""
+        """Launch the counting kernels and nothing else, without waiting for a GPU."""
         each_part([partial(step.run, self.arrays) for step in self.steps])
 
     def reset(self):
@@ -165,9 +165,9 @@ class ArrayPlan(Plan):
     """A plan whose result is an array: a number for each edge or vertex."""
 
     output: str = "support"  # the array that is the result
-    halved: bool = False  # whether the result is half of what that array has
+    halved: bool = False  # whether the values of that array are twice the result
 
-    sums = "support", "slot_support", "slot_support16", "twice"  # what `launch` adds to, where a plan has it
+    sums = "support", "slot_support", "slot_support16", "twice"  # arrays that `launch` adds to, if a plan has them
 
     def reset(self):
         for name in self.sums:
@@ -179,10 +179,10 @@ class ArrayPlan(Plan):
         return found >> 1 if self.halved else found
 
     def then(self, step, output, *, copied=None, created=None, work=0, halved=None):
-        """A plan of the same launches and one more, which makes the array `output` of this plan's.
+        """A plan with the launches of this one, then `step`, which computes the array `output`.
 
-        copied, created: the arrays that it needs beside this plan's; work: microseconds in the simulator; halved: None
-        for what this plan says.
+        copied, created: the arrays that it needs besides this plan's; work: microseconds in the simulator; halved: None
+        for this plan's value.
         """
         return replace(
             self, copied=self.copied | (copied or {}), created=self.created | (created or {}), arrays={},
@@ -193,13 +193,13 @@ class ArrayPlan(Plan):
 
 @contextmanager
 def fitting(what):
-    """Raise GraphError, with the way out, where the device has no memory left for `what`: a method, columns.
+    """Raise GraphError, with the alternatives, where the device has no memory left for `what`: a method, columns.
 
-    The exceptions that say so are our own, CuPy's and the driver's.
+    Our own code, CuPy and the driver each have an exception for this.
     """
     try:
         yield
-    except TcgpuError:  # its message names the way out already
+    except TcgpuError:  # its message names the alternatives already
         raise
     except Exception as error:
         if type(error).__name__ not in ("OutOfMemory", "OutOfMemoryError") and "OUT_OF_MEMORY" not in str(error):
@@ -211,13 +211,13 @@ def fitting(what):
 
 
 def check_positions(graph, method="this method"):
-    """GraphError unless the nonzeros, and those a launch goes past the last one, can be numbered with 32 bits."""
+    """GraphError unless 32 bits are enough for every position that a kernel computes: see MAX_EDGES."""
     if graph.m > MAX_EDGES:
         raise GraphError(f"{graph.m:,} edges are too many for {method}, which takes {MAX_EDGES:,}: count it in parts")
 
 
 def check_share(share):
-    """Return the two numbers of a share, (index, of), counted from 0; MethodError if they are none."""
+    """Return the two numbers of a share, (index, of), index counted from 0; MethodError if they are not a share."""
     try:
         index, of = share
     except (TypeError, ValueError):
@@ -227,5 +227,5 @@ def check_share(share):
 
 
 def enough_blocks(blocks, tasks, tasks_per_block):
-    """`blocks`, or as many as have tasks: the simulator would take most of its time for idle blocks."""
+    """`blocks`, or only as many as have tasks: the simulator would spend most of its time on idle blocks."""
     return max(1, min(blocks, -(-tasks // tasks_per_block)))

@@ -30,7 +30,7 @@ from tcgpu.kernels.device import columns
 THREADS = 256
 BLOCKS = 2112
 INT64 = np.dtype(np.int64)
-SMALL = 1 << 17  # edges: up to so many, choosing an order costs more than it saves
+SMALL = 1 << 17  # edges: for no more than these, choosing an order costs more than it saves
 
 
 @dataclass(eq=False, repr=False)
@@ -51,10 +51,10 @@ class DeviceGraph:
     @classmethod
     @fitting("the graph")
     def from_edges(cls, u, v, n=None, *, relabel=False, order="natural", clean=False, name=None):
-        """From two arrays of vertex numbers, on the device or not, in any order and direction, repeated or not.
+        """Make a graph from two arrays of vertex numbers, on the host or device, with loops and duplicates.
 
         n, relabel: as in `Graph.from_edges`; the ids are sorted on the device.
-        clean: there are no loops, and no edge comes twice, in whatever direction; this is not checked.
+        clean: the edges have no loops and no duplicates in either direction; this is not checked.
         """
         u, v = _on_device(u, "u"), _on_device(v, "v")
         if u.size != v.size:
@@ -76,7 +76,7 @@ class DeviceGraph:
 
     @classmethod
     def _from_checked(cls, u, v, n, order, clean, name, occurrences, ids):
-        """From arrays on the device whose numbers are checked; if clean, nothing is copied to the host."""
+        """Make a graph from device arrays whose numbers are checked; if `clean`, nothing is copied to the host."""
         if order not in ("natural", "degree"):
             raise GraphError(f"on a device vertices are numbered by degree or as they come, not by order {order!r}")
         rank = None if occurrences is None else _rank(occurrences)
@@ -96,7 +96,7 @@ class DeviceGraph:
         return cls(graph.n, col_ptr, row_idx, col_of, graph.order, graph.rank, graph.name)
 
     def to_graph(self):
-        """The same columns as a Graph; its `ids` are those of edges that came with ids, else these numbers."""
+        """Copy the columns to a Graph. Its `ids` are the ids of the raw edges, if they had any, else their numbers."""
         ids = None if self.natural_ids is None else runtime.to_host(self.ids)
         return Graph(*map(runtime.to_host, (self.col_ptr, self.row_idx)), labels=ids, name=self.name, order=self.order)
 
@@ -112,7 +112,7 @@ class DeviceGraph:
 
     @fitting("the graph in another order")
     def ordered(self, order):
-        """The same graph in degree order, made once, or itself; `auto` looks at a sample, as `from_edges` does."""
+        """The same graph in degree order, made once, or itself; `auto` decides by a sample, as in `from_edges`."""
         if known_order(order) == "auto":
             order = self._auto
         return self if order in ("natural", self.order) else self._by_degree
@@ -129,7 +129,7 @@ class DeviceGraph:
         return DeviceGraph._from_checked(*ends, self.n, "degree", True, self.name, degrees, self.natural_ids)
 
     def kept(self, keep):
-        """The same vertices, by these numbers, and the edges that `keep` marks: a bool for each."""
+        """The graph with the same vertices and only the edges that `keep` marks: a bool for each."""
         at = runtime.arrays_of(keep).flatnonzero(keep)
         row_idx, col_of = self.row_idx[at], self.col_of[at]
         ids = None if self.natural_ids is None else self.ids
@@ -162,7 +162,7 @@ class DeviceGraph:
 
 
 def prepare(graph, order):
-    """What `plan` takes: on a GPU a graph's columns there, cleaned and ordered there if it comes as edges."""
+    """The graph that `plan` takes. On a GPU its columns are on the device; raw edges are cleaned and sorted there."""
     if isinstance(graph, tuple):
         graph = edge_arrays(graph)
     if runtime.engine() == "sim":
@@ -183,7 +183,7 @@ def _best_order(u, v, n):
 
 
 def _on_device(array, what):
-    """An array of the device's library for whole arrays, of whole numbers of 32 or 64 bits, contiguous."""
+    """The array as a contiguous device array (CuPy; NumPy in the simulator) of 32- or 64-bit integers."""
     array = runtime.to_device_library(unmasked(array, what))
     if array.ndim != 1 or array.dtype.kind not in "iu" and array.size:
         raise GraphError(f"{what} must be one-dimensional and hold whole numbers, not {array.dtype} {array.shape}")
@@ -197,7 +197,7 @@ def _on_device(array, what):
 
 
 def _vertices(u, v, n):
-    """How many vertices there are; GraphError unless all numbers are among them."""
+    """The number of vertices; GraphError if a vertex number is out of range."""
     low = min(int(u.min()), int(v.min())) if u.size else 0
     high = max(int(u.max()), int(v.max())) if u.size else -1
     inferred = n is None
@@ -213,9 +213,9 @@ def _vertices(u, v, n):
 
 
 def _compact(u, v):
-    """Number the ids that occur in two arrays 0, 1, ... in ascending order, on the device: `(u, v, n, ids)`.
+    """Number the ids that occur in two arrays in ascending order, from 0, on the device: `(u, v, n, ids)`.
 
-    `ids` (int64) is None where every id is the vertex itself.
+    `ids` (int64) is None if every id equals its vertex number.
     """
     xp = runtime.arrays_of(u)
     ids = xp.unique(xp.concatenate((xp.unique(u), xp.unique(v))))
@@ -226,7 +226,7 @@ def _compact(u, v):
 
 
 def _rank(occurrences):
-    """rank[v]: the number of vertex v in the order of how often the vertices occur; sorts `occurrences`, too."""
+    """rank[v]: the number of vertex v by ascending occurrences. Also sorts `occurrences`."""
     n = occurrences.size
     keys, rank = _empty(occurrences, n, np.uint64), _empty(occurrences, n, np.int32)
     _run(orientation.pack_occurrences, n, occurrences, keys)
@@ -236,7 +236,7 @@ def _rank(occurrences):
 
 
 def _unpack(keys, clean):
-    """Rows and columns of the different edges among sorted keys; if `clean`, all are different edges."""
+    """Rows and columns of the distinct edges among sorted keys; if `clean`, all keys are distinct edges."""
     m, places = keys.size, ()
     if not clean:
         position = np.int32 if m < 2**31 else np.int64

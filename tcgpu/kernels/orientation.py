@@ -1,11 +1,11 @@
 """Kernels that make a graph's columns from raw edges; `device_graph` launches them between sorts and scans.
 
-A *key* is an edge in 64 bits, its smaller vertex in the upper half: sorted keys are column after column.
+A *key* is an edge in 64 bits, its smaller vertex in the upper half: sorted keys are in the order of the columns.
 """
 
 from tcgpu.engines.runtime import cuda, int32, kernel, uint32, uint64
 
-NO_EDGE = 2**64 - 1  # the key of a loop: after all others
+NO_EDGE = 2**64 - 1  # the key of a loop; it is sorted behind all others
 
 
 @cuda.jit(device=True)
@@ -47,7 +47,7 @@ def count_rows(row_idx, counts):
 
 @kernel("void(int32[::1], uint64[::1])")
 def pack_occurrences(occurrences, keys):
-    """A thread per vertex: a key that sorts by occurrences, equal ones by the vertex."""
+    """A thread per vertex: a key that sorts by occurrences, then by the vertex."""
     v = cuda.grid(1)
     while v < keys.size:
         keys[v] = pack(occurrences[v], v)
@@ -66,7 +66,7 @@ def number_vertices(keys, rank, occurrences):
 
 @kernel(*(f"void({ends}, int32[::1], uint64[::1])" for ends in _ENDS))
 def pack_edges(u, v, rank, keys):
-    """A thread per edge: its key, each vertex v replaced by rank[v] unless `rank` is empty."""
+    """A thread per edge: write its key, with each vertex v replaced by rank[v] unless `rank` is empty."""
     e = cuda.grid(1)
     while e < keys.size:
         a, b = int32(u[e]), int32(v[e])
@@ -82,7 +82,7 @@ def pack_edges(u, v, rank, keys):
 
 @kernel("void(uint64[::1], int32[::1])", "void(uint64[::1], int64[::1])")
 def mark_new(keys, new):
-    """A thread per sorted key: 1 where an edge occurs for the first time, 0 for repeats and loops."""
+    """A thread per sorted key: write 1 where an edge occurs for the first time, 0 for repeats and loops."""
     e = cuda.grid(1)
     while e < keys.size:
         key = keys[e]
@@ -103,7 +103,7 @@ def unpack_new(keys, place, row_idx, col_of):
 
 @kernel("void(uint64[::1], int32[::1], int32[::1])")
 def unpack(keys, row_idx, col_of):
-    """A thread per sorted key, all of them different edges: write its row and column."""
+    """A thread per sorted key: write its row and column; all keys are different edges."""
     e = cuda.grid(1)
     while e < keys.size:
         row_idx[e] = lower(keys[e])

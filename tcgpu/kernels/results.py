@@ -1,4 +1,4 @@
-"""Launches that a plan of each edge's triangles appends: their sums at vertices, results in the caller's numbering."""
+"""Launches appended to a plan of edge support: sums at vertices, and results in the caller's vertex numbering."""
 
 import numpy as np
 
@@ -61,7 +61,7 @@ def sum_ends(row_idx, col_of, support, twice):
 
 
 def sums_at_vertices(plan, graph):
-    """The plan of each edge's triangles, as one of each vertex's (int64)."""
+    """The plan of edge support, extended to return the triangles of each vertex (int64)."""
     return plan.then(
         launch(sum_ends, -(-graph.m // CHUNK) * 512, 512, shared=4 * SHARED_COUNTERS),
         "twice",
@@ -94,7 +94,7 @@ def reorder_vertices(rank, found, reordered):
 
 
 def edges_in_order_of(given, plan, own):
-    """The plan of a number for each edge of `own`, with the result for those of `given`, of which `own` was made."""
+    """Make a plan that computes a number for each edge of `own` return it for the edges of `given`, its source."""
     if own is given:
         return plan
     arrays = {"given_rows": given.row_idx, "given_columns": given.col_of, "rank": own.rank}
@@ -103,7 +103,7 @@ def edges_in_order_of(given, plan, own):
 
 
 def vertices_in_order_of(given, plan, own):
-    """The same for a plan of a number (int64) for each vertex."""
+    """The same for a plan that computes a number (int64) for each vertex."""
     if own is given:
         return plan
     step = launch(reorder_vertices, given.n, 256, 16384, found=plan.output)

@@ -1,11 +1,11 @@
-"""How long the simulator takes for a plan, and how long it may take.
+"""Estimate how long the simulator takes for a plan, and enforce a time limit.
 
-An estimate has two parts. A plan knows how many threads it starts, how often they go round their outer loops and how
-many rows they read there; each method has its own cost of a round and of a row, measured on one machine. How fast this
+An estimate has two parts. A plan knows how many threads it starts, how many iterations their outer loops have and how
+many rows these read; each method has its own cost of an iteration and of a row, measured on one machine. How fast this
 machine and this version of the simulator are is measured once, by a short run of one kernel.
 
-What takes longer than NOTICE seconds is announced in the log "tcgpu", which goes to stderr. What takes longer than
-LIMIT seconds is refused. With `max_seconds` its user says how long it may take: nothing is announced then.
+A run of more than NOTICE seconds is announced in the log "tcgpu", which goes to stderr. A run of more than LIMIT
+seconds is refused. The user can set another limit, `max_seconds`; then nothing is announced.
 """
 
 import logging
@@ -21,8 +21,8 @@ from tcgpu.engines import runtime
 from tcgpu.errors import GraphError
 
 NOTICE = 2.0  # seconds from which on a simulated run is announced
-LIMIT = 30.0  # seconds that a simulated run may take, unless more is asked for
-THREAD_US = 7.0  # microseconds to start a thread, and to add up its count with the others of its block
+LIMIT = 30.0  # seconds that a simulated run may take, unless `max_seconds` is given
+THREAD_US = 7.0  # microseconds to start a thread, and to add its count to those of its block
 SECONDS_OF_TRIAL = 1.31e-3  # what `_trial` takes on the machine that the costs were measured on
 
 log = logging.getLogger("tcgpu")
@@ -30,7 +30,7 @@ _limit = ContextVar("limit", default=None)  # the Limit in force; None outside o
 
 
 class Limit:
-    """The seconds that a simulated run may take. What has been checked once is not checked, or announced, again."""
+    """The seconds that a simulated run may take. It is checked, and announced, only once."""
 
     def __init__(self, seconds):
         self.seconds, self.checked = seconds, False
@@ -38,7 +38,7 @@ class Limit:
 
 @contextmanager
 def limited(max_seconds=None):
-    """Let a simulated run inside the `with` take so many seconds; without a number, as many as outside of it."""
+    """Limit a simulated run inside the `with` to this many seconds; None keeps the limit outside of it."""
     if max_seconds is None:
         outer = _limit.get()
         max_seconds = None if outer is None else outer.seconds
@@ -52,19 +52,19 @@ def limited(max_seconds=None):
 
 
 def check(what, seconds, way_out="take engine='cpu' or a smaller graph, or run it on a GPU"):
-    """Announce a run that the simulator needs seconds for; GraphError if it needs more than is allowed.
+    """Announce a long run in the simulator; GraphError if it needs more than the limit.
 
-    Nothing is announced to who has said how long it may take, or carries out a plan without one of the verbs.
+    Nothing is announced if `max_seconds` is given, or if a plan is run without one of the verbs.
     """
     limit = _limit.get()
     if limit is not None and limit.checked:
         return
     allowed = None if limit is None else limit.seconds
     if seconds > (allowed or LIMIT):
-        asked = math.ceil(1.5 * seconds)  # an estimate may be somewhat larger at the next try
+        enough = math.ceil(1.5 * seconds)  # the estimate may be somewhat larger next time
         raise GraphError(
             f"{what} would take about {duration(seconds)} in the simulator: {way_out}, or allow it by "
-            f"max_seconds={asked}"
+            f"max_seconds={enough}"
         )
     if limit is not None:
         limit.checked = True
@@ -73,10 +73,10 @@ def check(what, seconds, way_out="take engine='cpu' or a smaller graph, or run i
 
 
 def work(graph, microseconds=0, row_us=0):
-    """Microseconds that a plan's threads work in the simulator, on the machine that the costs were measured on.
+    """Microseconds that a plan's threads work in the simulator, on the machine where the costs were measured.
 
-    microseconds: without reading rows. row_us: of each row read, of which there is one for each row of column i of each
-    nonzero (i, j). 0 on a GPU, where the column lengths may lie on the device.
+    microseconds: the work besides reading rows. row_us: of reading one row; each nonzero (i, j) reads all rows of
+    column i. Returns 0 on a GPU, where the column lengths may be on the device.
     """
     if runtime.engine() != "sim":
         return 0
@@ -96,21 +96,21 @@ def search_work(graph, edge_us, step_us):
 
 
 def column_rounds(graph, passing=0.2):
-    """How many rounds the threads take that go over all columns together; 0 on a GPU.
+    """The number of iterations of threads that go over all columns together; 0 on a GPU.
 
-    A round for each column with the two rows that a triangle takes; any column costs the share `passing` of that.
+    One for each column with at least two rows, which a triangle needs; and `passing` for every column.
     """
     return np.count_nonzero(graph.column_lengths > 1) + passing * graph.n if runtime.engine() == "sim" else 0
 
 
 def seconds(threads, microseconds):
-    """Seconds that the simulator takes here to start so many threads and to do so much work."""
+    """Seconds that the simulator takes on this machine to start `threads` and do `microseconds` of work."""
     return (threads * THREAD_US + microseconds) / 1e6 * slowness()
 
 
 @cache
 def slowness():
-    """How many times as long the simulator takes here as on the machine that the costs were measured on."""
+    """How many times as long the simulator takes here as on the machine where the costs were measured."""
     return min(_trial() for _ in range(8)) / SECONDS_OF_TRIAL
 
 
@@ -127,7 +127,7 @@ def _trial():
 
 
 def duration(seconds):
-    """Seconds in words, in the largest unit of which there are two."""
+    """Seconds in words, in the largest unit that they are at least two of."""
     for unit, size in (("years", 31_557_600), ("days", 86_400), ("hours", 3600), ("minutes", 60)):
         if seconds >= 2 * size:
             return f"{seconds / size:,.0f} {unit}"

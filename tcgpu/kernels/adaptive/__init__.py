@@ -1,15 +1,15 @@
-"""`adaptive`: each triangle is counted by the kernel that suits its vertices. Our own, of the ideas of four papers.
+"""`adaptive`: each triangle is counted by the kernel that suits its vertices. Our own, from the ideas of four papers.
 
 The idea
 --------
-A triangle j < i < k is found at nonzero (i, j): k is a row of both columns i and j. No one way to find the common rows
-is fast for all columns. So vertices and columns are put into classes, and each class has a kernel. The classes cover
-every triangle exactly once, whatever the knobs are.
+A triangle j < i < k is found at nonzero (i, j): k is a row of both columns i and j. No single way to find the common
+rows is fast for all columns. So vertices and columns are put into classes, and each class has a kernel. The classes
+cover every triangle exactly once, for any values of the knobs.
 
-Skewed graphs come in degree order: the later a vertex, the more neighbours it has, and the shorter its column. Nearly
-all triangles have their largest vertex k among the last few thousand. That is why the last 65,535 vertices have numbers
-of 16 bits, and the last 8,192 have rows of bits. Flat graphs stay in natural order, where neighbours have close
-numbers: there a column's rows fit into a few words of bits, relative to the column.
+Skewed graphs are counted in degree order: the later a vertex, the more neighbours it has, and the shorter its column.
+Nearly all triangles have their largest vertex k among the last few thousand. So the last 65,535 vertices have numbers
+of 16 bits, and the last 8,192 have rows of bits. Other graphs stay in natural order, where neighbours have close
+numbers: there a column's rows fit into a few words of bits that begin at the column's own vertex.
 
 Glossary
 --------
@@ -18,14 +18,14 @@ near number     1 to 65,535 for the near vertices, ascending; 0 is no vertex
 hub             one of the last 8,192 vertices (`hubs=`)
 heavy column    one with more than 64 near rows (`heavy=`)
 long column     one with at least 32 far rows (`short=`)
-quad            four near numbers in a uint64, which one load brings
-slot            the place of one near number
+quad            four near numbers in a uint64, read by one load
+slot            the position of one near number
 in-edge of i    a column j that holds row i; stored as the piece of column j's quads that has all near rows past i
 piece           an offset and a length, packed in a uint64 by `layout.pack_piece` and read by `layout.unpack_piece`
-task            what a block takes at a time: vertex i, and up to 8,192 of its in-edges
-window          column i's near rows in shared memory, as bits or bytes, to be looked up
+task            the work that a block takes at a time: vertex i, and up to 8,192 of its in-edges
+window          column i's near rows in shared memory, as bits or bytes; rows of the columns j are looked up in it
 local column    one with at least 32 rows, all of them within a few words of 64 vertices (`words=`)
-share           of the work, for many workers: number `index` of `of`
+share           a part of the work, for one of several workers: number `index` of `of`
 support         of an edge: how many triangles it is in
 
 Who counts a triangle j < i < k
@@ -54,19 +54,19 @@ Natural order:
 
 From `naive` to here in five steps
 ----------------------------------
-1. Degree order: columns get short, the longest ones most of all. `far_kernel` is `naive` in degree order.
-2. Look up the other way round: column i, which is longer, is the table; what column j has past i is looked up in it.
-   That is d (d - 1) / 2 look-ups for a column of length d, the least there can be. The price is the in-edges, which
-   `layout.lay_out` lists.
+1. Degree order makes columns short, the longest ones most of all. `far_kernel` is `naive` in degree order.
+2. Column i, which is longer, becomes the table, and the rows of column j past i are looked up in it. A column of length
+   d then takes d (d - 1) / 2 look-ups, the least there can be. The price is the list of in-edges, which
+   `layout.lay_out` makes.
 3. 16 bits: near numbers come four to a load, and a bitmap of all of them takes 8 KB of shared memory: `window_kernel`.
    Where many in-edges share a table, a byte for each number takes half the instructions of a bit: `crowd_kernel`.
 4. Hubs: where columns are dense, word AND word tests 64 rows at a time: `hub_kernel`.
-5. What is left has a far k: two pointers for short columns, a hash table for long ones.
+5. The remaining triangles have a far k: two pointers for short columns, a hash table for long ones.
 
 Where things are
 ----------------
 plan            the arrays and launches of a count; docs/adaptive.md explains them one by one
-layout          what is laid out before: near numbers, in-edges, tasks, hubs' rows of bits
+layout          the arrays made before counting: near numbers, in-edges, tasks, hubs' rows of bits
 hubs, windows, far, local
                 the kernels that count
 support_plan    the same for the triangles of each edge and vertex, with support_layout, support_hubs, support_windows,

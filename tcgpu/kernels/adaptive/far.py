@@ -10,9 +10,9 @@ from tcgpu.kernels.device.reduction import add_block_to
 
 EMPTY = -1
 HASH_FACTOR = 2654435769  # Knuth's multiplier: 2^32 over the golden ratio
-TABLE_ROWS = 512  # that a hash table takes at a time; a longer column takes turns
+TABLE_ROWS = 512  # in a hash table at a time; a longer column is processed in chunks
 TABLE_BYTES = 4 * 2 * TABLE_ROWS  # of shared memory: at most half of a table is full
-TALLY_BYTES = 2 * TABLE_BYTES  # and which nonzero each row is
+TALLY_BYTES = 2 * TABLE_BYTES  # the table, and the nonzero of each row
 
 
 @kernel("void(int64[::1], int32[::1], int32[::1], int32[::1], int64, int64, int64, int64[::1])")
@@ -36,7 +36,7 @@ def far_kernel(col_ptr, row_idx, col_of, far_count, short, index, of, total):
 
 @cuda.jit(device=True)
 def tally_common_values(row_idx, p, p_end, q, q_end, support):
-    """Merge row_idx[p:p_end] and row_idx[q:q_end]: 1 more for both nonzeros of each common row. Returns how many."""
+    """Merge row_idx[p:p_end] and row_idx[q:q_end]: add 1 to both nonzeros of each common row; return their number."""
     p, p_end, q, q_end = uint32(p), uint32(p_end), uint32(q), uint32(q_end)
     found = int32(0)
     while p < p_end and q < q_end:
@@ -68,7 +68,7 @@ def far_tally(col_ptr, row_idx, col_of, far_count, short, support):
 
 @cuda.jit(device=True)
 def insert(table, mask, shift, row):
-    """Put a row into a hash table of mask + 1 places, 2^(32 - shift); returns its place."""
+    """Insert a row into a hash table of mask + 1 = 2^(32 - shift) entries; returns the index of its entry."""
     k = (uint32(row) * HASH_FACTOR) >> shift
     while cuda.atomic.cas(table, k, EMPTY, row) != EMPTY:
         k = (k + 1) & mask
@@ -77,7 +77,7 @@ def insert(table, mask, shift, row):
 
 @cuda.jit(device=True)
 def place_of(table, mask, shift, row):
-    """The place that has the row, or the EMPTY one that says that none has."""
+    """The index of the entry that has the row, or of the EMPTY entry that shows that the row is not in the table."""
     k = (uint32(row) * HASH_FACTOR) >> shift
     while table[k] != EMPTY and table[k] != row:
         k = (k + 1) & mask
@@ -86,10 +86,10 @@ def place_of(table, mask, shift, row):
 
 @cuda.jit(device=True)
 def look_up_long_columns(col_ptr, row_idx, far_count, long_columns, list_sizes, lanes, support, tally):
-    """A block per long column j: its far rows in a hash table, those of each column i in it looked up there.
+    """A block per long column j: its far rows go into a hash table, where the far rows of each column i are looked up.
 
     lanes: threads that share a column i. tally: add to the support of all three edges; the table then has a second
-    half, that says which nonzero each row is. Returns how many triangles this thread has found.
+    half, with the nonzero of each row. Returns the number of triangles that this thread finds.
     """
     table = cuda.shared.array(0, int32)
     thread, threads = cuda.threadIdx.x, cuda.blockDim.x

@@ -20,7 +20,7 @@ def write_hub_bits(near, begin, end, first_hub, words, words32, at):
         words[at + lane + uint32(k)] = 0
     cuda.syncwarp()
     first, hubs = end, uint32(32)
-    while hubs == 32:  # hubs come last: where all lanes have found one, there may be more before
+    while hubs == 32:  # hubs come last: if all lanes have found one, there may be more in front
         x = uint32(0)
         if lane < first - begin:
             x = near_number(near, first - 1 - lane)
@@ -41,13 +41,13 @@ def common_bits(a, b):
 
 @cuda.jit(device=True)
 def row_of(near, p):
-    """Where in hub_rows the row of the hub in slot p begins."""
+    """The position in hub_rows where the row of the hub in slot p begins."""
     return (near_number(near, p) - FIRST_HUB) * HUB_WORDS
 
 
 @cuda.jit(device=True)
 def common_hubs(near, first, end, hub_rows, own):
-    """Bits that a lane's words of a column, `own`, share with those of the rows of its hubs, near[first:end].
+    """The number of bits that a lane's words of a column, `own`, share with the rows of its hubs, near[first:end].
 
     A lane has a word of each of the four groups of hubs. Row h has bits only past hub h: in the group of h and later.
     """
@@ -64,7 +64,7 @@ def common_hubs(near, first, end, hub_rows, own):
         count += found
         p += 1
     at = lane + 96
-    while p + 4 <= end:  # one word each: four hubs at a time, so that four loads are under way
+    while p + 4 <= end:  # one word each: four hubs at a time, so that four loads are in flight
         a = hub_rows[row_of(near, p) + at]
         b = hub_rows[row_of(near, p + 1) + at]
         c = hub_rows[row_of(near, p + 2) + at]

@@ -1,19 +1,19 @@
-"""What `adaptive` lays out on the device before it counts: near numbers, in-edges, tasks, rows of bits.
+"""The arrays that `adaptive` makes on the device before it counts: near numbers, in-edges, tasks, rows of bits.
 
 quads         four near numbers to a uint64, column after column; `near` is the same memory as uint16. A position in
-              `near` is a slot. A column's numbers ascend up to the end of its last quad; zeros fill up its first one.
+              `near` is a slot. A column's numbers ascend to the end of its last quad; zeros pad its first quad in front
 quad_ptr      quad_ptr[j] to quad_ptr[j + 1]: the quads of column j
-in_edges      in_ptr[i] to in_end[i]: the in-edges of vertex i. An in-edge is column j, which holds i; what is stored is
-              the piece of `quads` that has all of j's near numbers past i's
+in_edges      in_ptr[i] to in_end[i]: the in-edges of vertex i, columns j that have row i. Each is stored as the piece
+              of `quads` with all near numbers of column j past i
 columns,      a task is a vertex i and some of its in-edges: columns[task] is the piece of `quads` that is column i,
   pieces      pieces[task] the piece of `in_edges`
 hub_rows      HUB_WORDS uint64 for each hub h: bit k says that hubs h and k > h are neighbours
 
-A piece is where a part of an array begins, and its length, in a uint64. `pack_piece` makes it, `unpack_piece` reads it.
+A piece is the offset and length of a part of an array, in a uint64. `pack_piece` makes it, `unpack_piece` reads it.
 
-Share `index` of `of` has every `of`-th of the listed columns, of the vertices whose in-edges are looked up, and of the
-blocks that take nonzeros: each triangle is counted by one share. In degree order neighbouring columns have about as
-much to do, and so have the shares.
+Share `index` of `of` takes every `of`-th of the listed columns, of the vertices whose in-edges are looked up, and of
+the blocks that take nonzeros: each triangle is counted by one share. In degree order neighbouring columns have about
+equal work, and so have the shares.
 """
 
 from typing import NamedTuple
@@ -29,10 +29,10 @@ NEAR = 65535  # vertices that are near
 HUBS = 8192
 FIRST_HUB = NEAR + 1 - HUBS  # the near number of the first hub
 HUB_WORDS = HUBS // 64  # words of a hub's row of bits
-HUB_GROUP = 2048  # hubs: as many as 32 lanes with a word each have bits
-LENGTH_BITS = 24  # of a piece; the bits above are its offset
+HUB_GROUP = 2048  # hubs: 32 lanes with a 64-bit word each
+LENGTH_BITS = 24  # of a piece; the higher bits are its offset
 MAX_TASK_IN_EDGES = 8192
-HEAVY, LONG = 0, 1  # which of list_sizes counts heavy_columns and long_columns
+HEAVY, LONG = 0, 1  # the elements of list_sizes for heavy_columns and long_columns
 
 
 @cuda.jit(device=True)
@@ -50,7 +50,7 @@ def unpack_piece(piece):
 
 @cuda.jit(device=True)
 def column_slots(quad_ptr, j):
-    """The slots of column j, zeros included: where they begin and end."""
+    """Where the slots of column j, zeros included, begin and end."""
     return 4 * uint32(quad_ptr[j]), 4 * uint32(quad_ptr[j + 1])
 
 
@@ -69,13 +69,13 @@ def unpack_quad(quad):
 
 @cuda.jit(device=True)
 def shared_thread(index, of):
-    """This thread's number in a grid `of` times as large, of whose blocks this grid is share `index`."""
+    """This thread's number in a grid that is `of` times as large; the blocks of this grid are share `index` of it."""
     return (int64(cuda.blockIdx.x) * of + index) * cuda.blockDim.x + cuda.threadIdx.x
 
 
 @cuda.jit(device=True)
 def in_share(number, index, of):
-    """Whether this vertex, or column, is of share `index`."""
+    """Whether the vertex or column with this number is in share `index`."""
     return uint32(number) % uint32(of) == index
 
 
@@ -87,9 +87,9 @@ def measure_columns(
     col_ptr, row_idx, first_near, heavy_quads, long_rows, index, of, far_count, quad_count, heavy_columns,
     long_columns, list_sizes,
 ):  # fmt: skip
-    """A thread per column: how many far rows it has, how many quads hold its near ones; is it heavy, or long?
+    """A thread per column: count its far rows and the quads of its near rows; list it if it is heavy or long.
 
-    The last columns, which have most to do, are listed first. The lists have the columns of share `index` alone.
+    The last columns, which have most work, are listed first. The lists contain only the columns of share `index`.
     """
     lane = cuda.threadIdx.x & 31
     n = col_ptr.size - 1
@@ -110,7 +110,7 @@ def measure_columns(
 
 @kernel("void(int32[::1], int64[::1], int32[::1])")
 def bound_in_edges(occurrences, col_ptr, in_count):
-    """A thread per vertex: it lies in no more columns than it occurs in edges beyond those of its own column."""
+    """A thread per vertex: an upper bound of its in-edges, its occurrences in edges less its own column's length."""
     v = cuda.grid(1)
     while v < in_count.size:
         in_count[v] = occurrences[v] - int32(col_ptr[v + 1] - col_ptr[v])
@@ -130,10 +130,10 @@ def slot_of_nonzero(col_ptr, quad_ptr, e, j):
 def lay_out(
     col_ptr, row_idx, col_of, quad_ptr, first_near, first_hub, heavy_quads, index, of, in_end, near, in_edges
 ):  # fmt: skip
-    """A thread per nonzero (i, j): i's near number in column j's quads, and the in-edge of i that column j is.
+    """A thread per nonzero (i, j): write i's near number to column j's quads, and column j to the in-edges of i.
 
-    No in-edge where nothing is past i, where `hub_kernel` counts (i a hub, j heavy), or where i is of another share.
-    in_end[i] is where i's next in-edge goes.
+    No in-edge if no row follows i, if `hub_kernel` counts it (i a hub, j heavy), or if i is in another share. in_end[i]
+    is the position of i's next in-edge.
     """
     e = cuda.grid(1)
     while e < row_idx.size:
@@ -151,7 +151,7 @@ def lay_out(
 
 @kernel("void(int64[::1], int64[::1], int32[::1], int64, int64, int32[::1])")
 def count_tasks(in_ptr, in_end, quad_ptr, fewest, fewer, tasks):
-    """A thread per vertex i with at least `fewest` in-edges, but `fewer`, and a near row: how many tasks it has."""
+    """A thread per vertex i: how many tasks it has if it has a near row and fewest <= in-edges < fewer."""
     i = cuda.grid(1)
     while i < tasks.size:
         in_edges = in_end[i] - in_ptr[i]
@@ -164,7 +164,7 @@ def count_tasks(in_ptr, in_end, quad_ptr, fewest, fewer, tasks):
 
 @kernel("void(int64[::1], int64[::1], int32[::1], int32[::1], uint64[::1], uint64[::1])")
 def fill_tasks(in_ptr, in_end, quad_ptr, task_ptr, columns, pieces):
-    """A thread per vertex i: each of its tasks."""
+    """A thread per vertex i: write its tasks."""
     i = cuda.grid(1)
     while i < task_ptr.size - 1:
         first = in_ptr[i]
@@ -183,9 +183,9 @@ def set_hub_bit(hub_rows32, h, k):
 
 @cuda.jit(device=True)
 def fill_rows(near, quad_ptr, hubs, hub_rows32, queues, symmetric):
-    """A warp per hub h: bit k of row h for each hub k > h that is a neighbour. Sets all queues to 0.
+    """A warp per hub h: set bit k of row h for each hub k > h that is a neighbour. Sets all queues to 0.
 
-    symmetric: also bit h of row k, if both hubs are of one group.
+    symmetric: also set bit h of row k, if both hubs are in one group.
     """
     thread, lane = cuda.grid(1), cuda.threadIdx.x & 31
     if thread < queues.size:
@@ -208,13 +208,13 @@ def fill_rows(near, quad_ptr, hubs, hub_rows32, queues, symmetric):
 
 @kernel("void(uint16[::1], int32[::1], int64, uint32[::1], int64[::1])")
 def fill_hub_rows(near, quad_ptr, hubs, hub_rows32, queues):
-    """A warp per hub: its row of bits, for `hub_kernel`."""
+    """A warp per hub: write its row of bits, for `hub_kernel`."""
     fill_rows(near, quad_ptr, hubs, hub_rows32, queues, False)
 
 
 @kernel("void(uint16[::1], int32[::1], int64, uint32[::1], int64[::1])")
 def fill_group_rows(near, quad_ptr, hubs, hub_rows32, queues):
-    """A warp per hub: its row of bits, symmetric within each group of hubs, for `column_tally`."""
+    """A warp per hub: write its row of bits, symmetric within each group of hubs, for `column_tally`."""
     fill_rows(near, quad_ptr, hubs, hub_rows32, queues, True)
 
 
@@ -227,12 +227,12 @@ def columns_of(graph):
 
 
 def most_quads(graph):
-    """How many quads the near numbers of a graph take at most."""
+    """The most quads that the near numbers of a graph can need."""
     return graph.m // 4 + min(graph.n, graph.m) + 1
 
 
 class Layout(NamedTuple):
-    """Arrays and set-up steps that a plan begins with, as in `Plan`."""
+    """Arrays and set-up steps at the beginning of a plan, as in `Plan`."""
 
     copied: dict
     created: dict
@@ -240,7 +240,7 @@ class Layout(NamedTuple):
 
 
 def in_edges_by_degree(graph, first_near, heavy_quads, short, share=(0, 1)):
-    """The Layout up to where `lay_out` fills quads and in-edges: both lists of columns, and room for the rest."""
+    """The Layout before `lay_out` fills quads and in-edges: both lists of columns, and memory for the rest."""
     n, m = graph.n, graph.m
     copied = columns_of(graph)
     in_edges, counting = m, launch(orientation.count_rows, m, 256, counts="in_count")
@@ -279,7 +279,7 @@ def in_edges_by_degree(graph, first_near, heavy_quads, short, share=(0, 1)):
 
 
 def tasks_by_in_edges(kind, graph, fewest, fewer):
-    """The Layout of the tasks of vertices with at least `fewest` in-edges, but `fewer`."""
+    """The Layout of the tasks of vertices with fewest <= in-edges < fewer."""
     n, m = graph.n, graph.m
     most = (min(n, m) if fewest == 1 else m // fewest) + m // MAX_TASK_IN_EDGES + 1
     counts, arrays = f"{kind}_count", task_arrays(kind)
@@ -298,5 +298,5 @@ def tasks_by_in_edges(kind, graph, fewest, fewer):
 
 
 def task_arrays(kind):
-    """The names of the arrays that hold tasks of one kind, by the parameters that kernels have for them."""
+    """The arrays that hold tasks of one kind: parameter of a kernel -> name of the array."""
     return {name: f"{kind}_{name}" for name in ("task_ptr", "columns", "pieces")}

@@ -1,8 +1,8 @@
 """Graphs in natural order, where neighbours have close numbers: local columns as rows of bits, the others merged.
 
-A column is local if it has at least `short` rows, and its words reach from its own vertex over at most `words` words of
-64 vertices. Row v of `local_rows` has `words` uint64; its first bit is vertex v rounded down to a multiple of 64, so
-that the words of two rows can be laid one over the other.
+A column is local if it has at least `short` rows, and from its own vertex on they span at most `words` words of 64
+vertices. Row v of `local_rows` has `words` uint64; its first bit is vertex v rounded down to a multiple of 64, so that
+the words of two rows are aligned.
 """
 
 from tcgpu.engines import runtime
@@ -14,11 +14,11 @@ from tcgpu.kernels.device.reduction import add_block_to
 from tcgpu.kernels.device_graph import SMALL
 
 WORDS = (32, 64, 128)
-NO_VERTEX = 0xFFFFFFFF  # lies beyond the words of any column
+NO_VERTEX = 0xFFFFFFFF  # past the words of any column
 
 
 def local_words(graph, short):
-    """The least number of WORDS with which most nonzeros lie in local columns; 0 if there is none, or no memory."""
+    """The least number of WORDS with which most nonzeros are in local columns; 0 if there is none, or no memory."""
     if graph.m <= SMALL or graph.nonzeros_per_column < short // 4:
         return 0
     xp = runtime.arrays_of(graph.col_ptr)
@@ -34,7 +34,7 @@ def local_words(graph, short):
 
 @kernel("void(int32[::1], int32[::1], int64, uint32[::1])")
 def fill_local_rows(row_idx, col_of, words, local_rows32):
-    """A thread per nonzero (i, j): bit i of row j."""
+    """A thread per nonzero (i, j): set bit i of row j."""
     e = cuda.grid(1)
     while e < row_idx.size:
         i, j = int64(row_idx[e]), int64(col_of[e])
@@ -56,7 +56,7 @@ def common_local(local_rows, words, home, k, reach, own, i):
 
 @kernel("void(int64[::1], int32[::1], uint64[::1], int64, int64, int64, int64, int64[::1])")
 def local_kernel(col_ptr, row_idx, local_rows, words, short, index, of, total):
-    """A warp per local column j: the words of its row AND those of the row of each vertex i in it.
+    """A warp per local column j: AND the words of its row with those of the row of each vertex i in it.
 
     A lane holds a word of row j, and reads the words of four vertices at a time.
     """
@@ -94,7 +94,7 @@ def local_kernel(col_ptr, row_idx, local_rows, words, short, index, of, total):
 def merge_kernel(col_ptr, row_idx, col_of, short, words, index, of, total):
     """A thread per nonzero (i, j) of a column that is not local: merge columns i and j.
 
-    All four ends are read before any is compared: what a mesh waits for is memory.
+    It reads all four ends before it compares any, because on a mesh most of the time is spent waiting for memory.
     """
     count = int64(0)
     e = shared_thread(index, of)

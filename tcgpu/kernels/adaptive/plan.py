@@ -13,8 +13,8 @@ from tcgpu.kernels.device import columns
 NO_CROWD = 2**30  # `crowd` for no crowd_kernel
 NO_TABLE = 2**30  # `short` for no hash_kernel
 
-# What a count of raw edges in degree order launches, in this order. A process that is the first to do so has them
-# compiled in other processes: one after the other they take five seconds.
+# The kernels that a count of raw edges in degree order launches, in this order. If they are not in the cache, other
+# processes compile them in parallel: one after the other they take five seconds.
 BY_DEGREE = (
     orientation.count_occurrences, orientation.pack_occurrences, orientation.number_vertices, orientation.pack_edges,
     orientation.mark_new, orientation.unpack_new, columns.find_col_ptr, columns.fill_empty_columns,
@@ -51,7 +51,7 @@ def plan(graph, *, near, hubs, heavy, crowd, short, words, share=(0, 1)):
     """The count of a graph: hubs, windows and far rows in degree order, local columns and merges in any other.
 
     near, hubs, heavy, crowd, short, words: the knobs of METHOD. share: (index, of) counts share number `index` of `of`;
-    shares add up to the whole and take about equally long.
+    the counts of all shares add up to the total, and take about equally long.
     """
     check_positions(graph)
     share = check_share(share)
@@ -82,7 +82,7 @@ def _as_it_comes(graph, short, words, share):
 
 def _by_degree(graph, near, hubs, heavy_quads, short, crowd, share):
     n, m = graph.n, graph.m
-    if windows.CROWD_BYTES + 1024 > runtime.facts().shared_per_block:  # it has no room for a byte for each near row
+    if windows.CROWD_BYTES + 1024 > runtime.facts().shared_per_block:  # too small for a byte for each near number
         crowd = NO_CROWD
     of_share = {"index": share[0], "of": share[1]}
     cuts = {"first_near": n - near, "first_hub": n - hubs, "heavy_quads": heavy_quads}

@@ -13,12 +13,12 @@ from tcgpu.kernels.adaptive.support_counters import IN_REGISTERS, Planes, add_ei
 from tcgpu.kernels.device.columns import column_bounds
 from tcgpu.kernels.device.warp import ALL_LANES, sum_up_to
 
-LISTED = 1024  # neighbours that a warp lists at a time: as many as 32 words have bits
+LISTED = 1024  # neighbours that a warp lists at a time: the bits of 32 words
 
 
 @kernel("void(int32[::1], int32[::1], int64, uint32[::1], int32[::1])")
 def fill_band_rows(row_idx, col_of, words, band_rows32, wide):
-    """A thread per nonzero (i, j): bit i of row j and bit j of row i, or both vertices are wide."""
+    """A thread per nonzero (i, j): set bit i of row j and bit j of row i, or mark both vertices as wide."""
     e = cuda.grid(1)
     while e < row_idx.size:
         i, j = int64(row_idx[e]), int64(col_of[e])
@@ -36,7 +36,7 @@ def fill_band_rows(row_idx, col_of, words, band_rows32, wide):
 
 @kernel("void(int32[::1], int32[::1], int32[::1], int32[::1])")
 def mark_open(row_idx, col_of, wide, open):
-    """A thread per nonzero (i, j): column j is open if j or one of its rows is wide."""
+    """A thread per nonzero (i, j): mark column j as open if j or one of its rows is wide."""
     e = cuda.grid(1)
     while e < row_idx.size:
         if wide[row_idx[e]] or wide[col_of[e]]:
@@ -45,7 +45,7 @@ def mark_open(row_idx, col_of, wide, open):
 
 
 class Bands(NamedTuple):
-    """All rows of bits, and where a warp lists the neighbours of a vertex."""
+    """All rows of bits, and the memory where a warp lists the neighbours of a vertex."""
 
     rows: np.ndarray  # uint64
     rows32: np.ndarray  # the same memory as uint32
@@ -56,7 +56,7 @@ class Bands(NamedTuple):
 
 @cuda.jit(device=True)
 def list_bits(bits, bands, lane):
-    """List which bits of the warp's 32 words are set, as numbers up to LISTED - 1; returns how many."""
+    """List the numbers of the set bits of the warp's 32 words, all below LISTED; returns how many there are."""
     count = cuda.popc(bits)
     after = sum_up_to(count)
     at = bands.at + after - count
@@ -71,10 +71,10 @@ def list_bits(bits, bands, lane):
 
 @cuda.jit(device=True)
 def band_word(rows, mine, word, row, ahead, source):
-    """This lane's word of another vertex's row, which lane `source` passes; 0 beyond the end of that row.
+    """This lane's word of another vertex's row; `row` and `ahead` are those of lane `source`. 0 past the row's end.
 
-    mine: the position of the lane's word in row j. word: its number there, from j's own on, less `words`. row: how far
-    the same word of the other row is from it. ahead: how many words the other vertex is ahead of j.
+    mine: the position of the lane's word in row j. word: its number, counted from the word of j, less `words`. row: the
+    distance in memory to the same word of the other row. ahead: how many words the other vertex is after j.
     """
     row, ahead = cuda.shfl_sync(ALL_LANES, row, source), cuda.shfl_sync(ALL_LANES, ahead, source)
     found = uint64(0)
@@ -85,10 +85,10 @@ def band_word(rows, mine, word, row, ahead, source):
 
 @cuda.jit(device=True)
 def add_band_rows(bands, j, start, reach, fold, planes):
-    """Add the rows of all neighbours of j to a warp's counters, of words `start` to `reach` from j's own on.
+    """Add the rows of all neighbours of j to a warp's counters: words `start` to `reach`, counted from the word of j.
 
     2^fold lanes share a row. The warp lists the neighbours, of 32 words of row j at a time, then adds eight words a
-    lane. Returns how many neighbours there are.
+    lane. Returns the number of neighbours.
     """
     rows, words, lane = bands.rows, bands.words, int32(cuda.threadIdx.x & 31)
     at_once, turn, in_word = 32 >> fold, lane >> fold, int32(j & 63)
@@ -132,9 +132,9 @@ def add_band_rows(bands, j, start, reach, fold, planes):
 
 @kernel("void(int64[::1], int32[::1], uint64[::1], uint32[::1], int32[::1], int64, int64, int32[::1])")
 def band_tally(col_ptr, row_idx, band_rows, band_rows32, wide, words, most_planes, support):
-    """A warp per banded column j: the rows of all neighbours of j, counted place by place for j's nonzeros.
+    """A warp per banded column j: add up the rows of all neighbours of j bit by bit, and read the sums at j's nonzeros.
 
-    Where these reach over few words, 8 or 16 lanes are enough for a row, and the warp adds up several sets of counters.
+    If these span few words, 8 or 16 lanes are enough for a row, and the warp adds up several sets of counters.
     """
     shared = cuda.shared.array(0, uint64)
     shared32 = cuda.shared.array(0, uint32)  # the same memory
@@ -177,9 +177,9 @@ def band_tally(col_ptr, row_idx, band_rows, band_rows32, wide, words, most_plane
 
 @kernel("void(int64[::1], int32[::1], int32[::1], int64, int32[::1], int32[::1], int32[::1])")
 def merge_tally(col_ptr, row_idx, col_of, words, wide, open, support):
-    """A thread per nonzero (i, j): merge columns i and j for the edges that band_tally leaves, those of a wide vertex.
+    """A thread per nonzero (i, j): merge columns i and j for the edges of wide vertices, which band_tally omits.
 
-    words: 0 where there are no bands, so that all edges are left.
+    words: 0 if there are no bands; then all edges are merged.
     """
     e = cuda.grid(1)
     while e < row_idx.size:

@@ -3,8 +3,8 @@
 Plane k has binary digit k of all counters. A plane is 32 words, one a lane; word w has the digits of counters 64 w to
 64 w + 63. So a word of a row is added to 64 counters at once, by a carry-save adder of AND and XOR.
 
-While words are added, each lane has its words of the first five planes in registers, as a tuple. Carries go on into the
-other planes, which are in shared memory. Positions there have 64 bits: adding a constant then takes no instruction.
+While words are added, each lane has its words of the first five planes in registers, as a tuple. Carries propagate into
+the other planes, which are in shared memory. Positions there have 64 bits: adding a constant then needs no instruction.
 """
 
 from typing import NamedTuple
@@ -28,7 +28,7 @@ class Planes(NamedTuple):
 
 @cuda.jit(device=True)
 def full_add(a, b, c):
-    """Three words: bit for bit the lower and the upper digit of their sum."""
+    """Add three words bit by bit: returns the lower and the upper digits of the sums."""
     half = a ^ b
     return half ^ c, (a & b) | (half & c)
 

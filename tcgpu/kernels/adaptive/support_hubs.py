@@ -1,7 +1,7 @@
 """Triangles of hubs i and k and a heavy column j, for each of their edges: see `support_plan`.
 
 Both kernels add rows of bits to a warp's counters: see `support_counters`. A warp takes 32 rows at a time; each lane
-has the position of one, and all lanes read eight rows at once. Where fewer are left, a row of zeros takes their place.
+has the position of one, and all lanes read eight rows at once. If fewer are left, a row of zeros pads the eight.
 """
 
 from tcgpu.engines.runtime import cuda, kernel, uint32, uint64
@@ -20,7 +20,7 @@ from tcgpu.kernels.adaptive.support_layout import BATCH, PHASES, batches_before
 from tcgpu.kernels.device.warp import ALL_LANES, take_task
 
 HUB_GROUPS = HUBS // HUB_GROUP
-COLUMN_PLANES = 13  # of 2^13 hubs none is its own neighbour
+COLUMN_PLANES = 13  # a counter is below 2^13: a hub is not its own neighbour
 BATCH_PLANES = 10  # counts up to BATCH
 COLUMN_BYTES = 4 * 8 * (HUB_WORDS + 32 * COLUMN_PLANES)  # of shared memory, for four warps
 BATCH_BYTES = 4 * 8 * 32 * BATCH_PLANES
@@ -28,7 +28,7 @@ BATCH_BYTES = 4 * 8 * 32 * BATCH_PLANES
 
 @cuda.jit(device=True)
 def common_bytes(own, a, b, c, d):
-    """How many bits a word shares with each of four others, a byte each."""
+    """The numbers of bits that a word shares with each of four others, as four bytes."""
     front, back = common_bits(own, a) | (common_bits(own, b) << 8), common_bits(own, c) | (common_bits(own, d) << 8)
     return front | (back << 16)
 
@@ -37,8 +37,8 @@ def common_bytes(own, a, b, c, d):
 def sum_eight(front, back, lane):
     """Sums over all lanes of eight numbers up to 64, the bytes of `front` and `back`.
 
-    A lane without bits 2 and 4 gets one of them: its bit 16 chooses `front` or `back`, bit 8 bytes 0 and 2 or 1 and 3,
-    bit 1 the lower or upper of the two. Each exchange leaves a lane half of what it had.
+    Lanes whose numbers have bits 2 and 4 clear get one sum each: bit 16 chooses `front` or `back`, bit 8 bytes 0 and 2
+    or 1 and 3, bit 1 the lower or upper of the two. Each exchange halves what a lane holds.
     """
     front += cuda.shfl_xor_sync(ALL_LANES, front, 16)  # bytes up to 128
     back += cuda.shfl_xor_sync(ALL_LANES, back, 16)
@@ -60,7 +60,7 @@ def add_hub_rows(near, first, end, hub_rows, group, own, planes, slot_support):
     Rows of hubs before the group also give (i, j) its triangles: bits that a row shares with the column's, `own`.
     """
     lane = cuda.threadIdx.x & 31
-    number = ((lane >> 2) & 4) | ((lane >> 3) & 1) | ((lane & 1) << 1)  # of the sum that this lane has from sum_eight
+    number = ((lane >> 2) & 4) | ((lane >> 3) & 1) | ((lane & 1) << 1)  # of the sum that sum_eight gives this lane
     home = FIRST_HUB + HUB_GROUP * group
     limit = home + HUB_GROUP
     registers = cleared(planes)
@@ -125,7 +125,7 @@ def column_tally(
         following = take_task(queues, 0)
         begin, end = column_slots(quad_ptr, heavy_columns[task])
         first = write_hub_bits(near, begin, end, uint32(first_hub), words, words32, at)
-        digits = 32 - cuda.clz(end - first)  # a counter counts as many hubs, or less
+        digits = 32 - cuda.clz(end - first)  # a counter is at most the number of hubs
         digits = min(COLUMN_PLANES, max(IN_REGISTERS, digits))
         planes = Planes(words, words32, uint64(at + HUB_WORDS), digits)
         group = (uint32(first_hub) - FIRST_HUB) // HUB_GROUP

@@ -1,8 +1,8 @@
-"""The arrays that `support_plan` needs beside those of `layout`.
+"""The arrays that `support_plan` needs besides those of `layout`.
 
-in_edges      as in `layout`, and from the end of each vertex's list backwards, for a hub i: the numbers of the heavy
-              columns that hold it, in the list of heavy columns; heavy_count says how many they are
-edge_slots    for each in-edge (i, j): the slot of its near number, or which nonzero it is if it has none
+in_edges      as in `layout`. For a hub i also, from the end of its list backwards: the heavy columns that have row i,
+              by their numbers in the list of heavy columns; heavy_count is their number
+edge_slots    for each in-edge (i, j): the slot of its near number, or, if i is far, its position in `row_idx`
 batch_list    the hubs' lists of heavy columns in batches of BATCH. Each list is cut into PHASES equal parts, and the
               batches of the first part of all lists come first. Batch b is of phase batch_list[b] // HUBS, and of hub
               batch_list[b] % HUBS; batch_ptr says where those of each phase and hub begin
@@ -14,13 +14,13 @@ from tcgpu.engines.runtime import cuda, int64, kernel, uint64
 from tcgpu.kernels import Scan, launch
 from tcgpu.kernels.adaptive.layout import HUBS, NEAR, Layout, pack_piece, slot_of_nonzero
 
-BATCH = 512  # heavy columns of a hub that are taken at a time
+BATCH = 512  # heavy columns of a hub that a warp takes at a time
 PHASES = 8
 
 
 @kernel("void(int32[::1], int64[::1], int32[::1])")
 def number_heavy(heavy_columns, list_sizes, heavy_number):
-    """A thread per heavy column: its number in the list."""
+    """A thread per heavy column: write its number in the list."""
     k = cuda.grid(1)
     while k < list_sizes[0]:
         heavy_number[heavy_columns[k]] = k
@@ -35,7 +35,7 @@ def lay_out_nonzeros(
     col_ptr, row_idx, col_of, quad_ptr, heavy_number, first_near, first_hub, heavy_quads, in_ptr, in_end, heavy_count,
     near, in_edges, edge_slots,
 ):  # fmt: skip
-    """As `lay_out`, and where each in-edge comes from, and for each hub the heavy columns that hold it."""
+    """As `lay_out`; also write the slot of each in-edge, and for each hub the heavy columns that have its row."""
     e = cuda.grid(1)
     while e < row_idx.size:
         i, j = row_idx[e], col_of[e]
@@ -64,7 +64,7 @@ def batches_before(phase, columns):
 
 @kernel("void(int32[::1], int32[::1])")
 def count_batches(heavy_count, batch_count):
-    """A thread per phase and hub: how many batches of the hub's list it has."""
+    """A thread per phase and hub: count the batches of the hub's list in this phase."""
     k = cuda.grid(1)
     while k < batch_count.size:
         phase, columns = k // HUBS, heavy_count[k % HUBS]
@@ -74,7 +74,7 @@ def count_batches(heavy_count, batch_count):
 
 @kernel("void(int32[::1], int32[::1])")
 def list_batches(batch_ptr, batch_list):
-    """A thread per phase and hub: its batches."""
+    """A thread per phase and hub: write its batches."""
     k = cuda.grid(1)
     while k < batch_ptr.size - 1:
         for batch in range(batch_ptr[k], batch_ptr[k + 1]):

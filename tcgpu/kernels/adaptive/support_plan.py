@@ -1,8 +1,8 @@
 """The plan that counts the triangles of each edge, or of each vertex: the arrays of a count, and other kernels.
 
 For each triangle j < i < k, the nonzeros (i, j), (k, j) and (k, i) gain 1. An atomic addition for each would take
-longer than to find the triangle. So rows of bits are added up where possible: `support_counters` counts for 64 vertices
-at once in how many rows they are.
+longer than finding the triangle. So rows of bits are added up where possible: `support_counters` counts for 64 vertices
+at once how many rows have their bit set.
 
 In degree order, triangles with a near k are counted by slot: in slot_support16 for a quad's number or an in-edge, in
 slot_support for a row of column i or a hub.
@@ -41,17 +41,17 @@ from tcgpu.kernels.adaptive.support_counters import IN_REGISTERS
 from tcgpu.kernels.adaptive.support_hubs import BATCH_BYTES, COLUMN_BYTES, HUB_GROUPS, column_tally, pair_tally
 
 FEW = 32  # in-edges: vertices with fewer are for support_windows.sieve_tally
-LARGE = 1 << 23  # edges: from there on, columns are heavy with twice as many near rows
+LARGE = 1 << 23  # edges: in larger graphs a column is heavy only with twice as many near rows
 MAX_EDGES = 2**31 - 1
-MAX_HEAVY = 2**25 - 1  # columns whose bits a position of 32 bits reaches
-MAX_BAND_WORDS = 2**32  # that a position of 32 bits reaches
+MAX_HEAVY = 2**25 - 1  # heavy columns: the positions of their bits must fit 32 bits
+MAX_BAND_WORDS = 2**32  # positions of words must fit 32 bits
 MAX_COLUMN = 2**16  # rows of a column whose counts fit into slot_support16
 NO_LIMIT = 2**30  # in-edges
 
 
 @kernel("void(int64[::1], int32[::1], int32[::1], int32[::1], uint16[::1], int32[::1], int32[::1])")
 def gather(col_ptr, col_of, quad_ptr, far_count, by_slot16, slot_support, support):
-    """A thread per nonzero: what was counted at its slot, if its row is near."""
+    """A thread per nonzero: copy the count of its slot, if its row is near."""
     e = cuda.grid(1)
     while e < support.size:
         j = col_of[e]
@@ -64,8 +64,8 @@ def gather(col_ptr, col_of, quad_ptr, far_count, by_slot16, slot_support, suppor
 def support_plan(graph, *, near=NEAR, hubs=HUBS, heavy=None, short=32, words=None):
     """The plan of each edge's triangles.
 
-    near, hubs, heavy, short, words: as in `plan`; words: also how far a band reaches to either side. Without heavy,
-    what was fastest on R-MAT graphs: 64, and 128 for a large graph.
+    near, hubs, heavy, short, words: as in `plan`; words: also how far a band extends to either side. The default of
+    heavy is the fastest on R-MAT graphs: 64, and 128 for a large graph.
     """
     if graph.m > MAX_EDGES:
         raise GraphError(f"{graph.m:,} edges are too many for edge support on a GPU, which takes up to {MAX_EDGES:,}")
@@ -145,7 +145,7 @@ def _by_degree(graph, near, hubs, heavy_quads, short):
             "heavy_number": (n, np.int32, None),
             "queues": (3, np.int64, None),
             "edge_slots": (in_edges, np.uint32, None),
-            "hub_rows": ((HUBS + 1) * HUB_WORDS, np.uint64, 0),  # and one of zeros
+            "hub_rows": ((HUBS + 1) * HUB_WORDS, np.uint64, 0),  # the last row stays zero
             "heavy_bits": (32 * (1 + HUB_GROUPS * most_heavy), np.uint64, None),
         },
         views={
@@ -170,6 +170,6 @@ def _by_degree(graph, near, hubs, heavy_quads, short):
             launch(far.far_tally, m, 64, 16384, short=short),
             launch(gather, m, 256, 16384),
         ],
-        # the threads of count_batches and list_batches add nothing up with others: 4 microseconds less for each
+        # the threads of count_batches and list_batches add no sums over their block: 4 microseconds less for each
         work=simulated.work(graph, -4.0 * 2 * batches.created["batch_count"][0], row_us=9.1),
     )

@@ -15,12 +15,12 @@ from tcgpu.kernels.adaptive.windows import WINDOW_WORDS
 from tcgpu.kernels.device.search import first_from
 from tcgpu.kernels.device.warp import ALL_LANES, sum_up_to
 
-MAX_SHARED_COUNTERS = 1024  # of a block of window_tally; rows beyond are counted in global memory
-COUNTERS = WINDOW_WORDS + WINDOW_WORDS // 2  # where they begin, behind the bits and `first_of`
+MAX_SHARED_COUNTERS = 1024  # of a block of window_tally; further rows are counted in global memory
+COUNTERS = WINDOW_WORDS + WINDOW_WORDS // 2  # where they begin, after the bits and `first_of`
 SIEVE_WORDS = 128  # of bits of a warp of sieve_tally
-CHUNK = 1024  # quads that a warp concatenates at a time: as many as 32 words have bits
+CHUNK = 1024  # quads that a warp concatenates at a time: the bits of 32 words
 SUMS, QUEUE = 32, 64  # in a warp's scratch: bits where pieces begin, then a sum for each in-edge, then the queue
-WARP_SCRATCH_WORDS = QUEUE + 31 + 32 + 1  # the queue has 31 quads that wait, and one of each lane
+WARP_SCRATCH_WORDS = QUEUE + 31 + 32 + 1  # up to 31 quads stay in the queue, and each lane adds one
 WINDOW_BYTES = 4 * (COUNTERS + MAX_SHARED_COUNTERS + 4 * WARP_SCRATCH_WORDS)  # for a block of four warps
 SIEVE_BYTES = 4 * 4 * (SIEVE_WORDS + WARP_SCRATCH_WORDS)
 
@@ -28,9 +28,9 @@ SIEVE_BYTES = 4 * 4 * (SIEVE_WORDS + WARP_SCRATCH_WORDS)
 class Column(NamedTuple):
     """Column i, which is near[begin:end], as bits: word k of `words`, a power of 2, is bits[at + k].
 
-    WINDOW_WORDS words have a bit for each near number: first_of[2 * WINDOW_WORDS + k] is then where in the column the
-    first row of word k is, and the first `counters` rows have counters, from bits[COUNTERS] on. In fewer words several
-    near numbers share a bit.
+    WINDOW_WORDS words have a bit for each near number: then first_of[2 * WINDOW_WORDS + k] is the position in the
+    column of word k's first row, and the first `counters` rows have counters, from bits[COUNTERS] on. With fewer words,
+    several near numbers share a bit.
     """
 
     begin: int
@@ -43,14 +43,14 @@ class Column(NamedTuple):
 
 
 class Tally(NamedTuple):
-    """The slots of all columns, the in-edges, and where their triangles are counted: see `layout`, `support_layout`."""
+    """The slots of all columns, the in-edges, and their counters: see `layout`, `support_layout`."""
 
     near: np.ndarray
     quads: np.ndarray  # the same memory
     in_edges: np.ndarray
     edge_slots: np.ndarray
     slot_support16: np.ndarray  # 16 bits for each slot, two slots to a uint32
-    slot_support: np.ndarray  # int32, of the same slots: added up in the end
+    slot_support: np.ndarray  # int32, for the same slots; `gather` adds both
     support: np.ndarray
 
 
@@ -62,7 +62,7 @@ def candidate(column, x):
 
 @cuda.jit(device=True)
 def hits_of(column, quad):
-    """Which of a quad's four near numbers have their bit set: bits 0 to 3."""
+    """Bits 0 to 3: which of a quad's four near numbers have their bit set in the column."""
     a, b, c, d = unpack_quad(quad)
     a, b, c, d = candidate(column, a), candidate(column, b), candidate(column, c), candidate(column, d)
     return a | (b << 1) | (c << 2) | (d << 3)
@@ -76,7 +76,7 @@ def slot_of(near, column, x):
         below = column.bits[word] & ((1 << (x & 31)) - 1)
         return column.begin + column.first_of[2 * WINDOW_WORDS + word] + cuda.popc(below)
     slot = first_from(near, column.begin, column.end, x)
-    if x == 0 or slot == column.end or near[slot] != x:  # zeros fill up quads
+    if x == 0 or slot == column.end or near[slot] != x:  # zeros pad quads
         slot = column.end
     return slot
 
@@ -91,7 +91,7 @@ def add16(support16, slot, more):
 def count_hits(tally, column, q, hits):
     """Check the candidates of quad q exactly: the bits may give false positives. Returns how many there are.
 
-    Each is a triangle: one more for its slot in the quad, (k, j), and one for its slot in column i, (k, i).
+    Each is a triangle: add 1 at its slot in the quad, for (k, j), and at its slot in column i, for (k, i).
     """
     quad, found = tally.quads[q], uint32(0)
     while hits != 0:
@@ -111,7 +111,7 @@ def count_hits(tally, column, q, hits):
 
 @cuda.jit(device=True)
 def mark_begins(bits, scratch, begin, length):
-    """Bits of a chunk: 1 where the piece of a lane, of this length, begins."""
+    """Set a bit for each lane, at the position in the chunk where its piece begins; none if its `length` is 0."""
     bits[scratch + (cuda.threadIdx.x & 31)] = 0
     cuda.syncwarp()
     if length != 0 and begin < CHUNK:
@@ -121,9 +121,9 @@ def mark_begins(bits, scratch, begin, length):
 
 @cuda.jit(device=True)
 def count_queue(tally, column, scratch, queued, ahead):
-    """Count the hits of the last 32 entries of the queue, or of all there are; returns how many are left.
+    """Count the hits of the last 32 entries of the queue, or of all if there are fewer; returns how many are left.
 
-    ahead: for a lane's in-edge, its first quad less its place in the chunk.
+    ahead: for a lane's in-edge, its first quad less its position in the chunk.
     """
     lane = cuda.threadIdx.x & 31
     taken = min(queued, 32)
@@ -145,8 +145,8 @@ def count_queue(tally, column, scratch, queued, ahead):
 def intersect_pieces(tally, column, scratch, i, count, is_near):
     """A warp intersects column i with the pieces of in_edges[i : i + count], 32 at most, one a lane.
 
-    scratch: where the warp's WARP_SCRATCH_WORDS begin in column.bits. In each chunk, how many pieces begin up to a
-    place says whose the quad there is: that of lane `owner`. is_near: vertex i is near: its in-edges have slots.
+    scratch: where the warp's WARP_SCRATCH_WORDS begin in column.bits. In a chunk, the number of pieces that begin up to
+    a quad gives the lane `owner` to whose piece it belongs. is_near: vertex i is near: its in-edges have slots.
     """
     bits, lane = column.bits, cuda.threadIdx.x & 31
     up_to = (2 << lane) - 1  # the bits of all lanes up to this one
@@ -156,7 +156,7 @@ def intersect_pieces(tally, column, scratch, i, count, is_near):
         length = q_end - q
     after = sum_up_to(length)
     total = cuda.shfl_sync(ALL_LANES, after, 31)
-    ahead = q - (after - length)  # from a place in the sequence to the quad that is there
+    ahead = q - (after - length)  # added to a position in the sequence, it gives the position of the quad
     bits[scratch + SUMS + lane] = 0
     chunk = begun = uint32(0)
     while chunk < total:
@@ -193,7 +193,7 @@ def intersect_pieces(tally, column, scratch, i, count, is_near):
 
 @cuda.jit(device=True)
 def write_column(near, column, thread, threads):
-    """Threads of a block or warp write a column as bits, and, if these are exact, where each word's first row is."""
+    """Threads of a block or warp write a column as bits, and, if these are exact, each word's first row."""
     p = column.begin + thread
     while p < column.end:
         x = near_number(near, p)
@@ -210,7 +210,7 @@ def write_column(near, column, thread, threads):
 
 @cuda.jit(device=True)
 def clear_column(near, column, thread, threads, slot_support):
-    """Threads of a block or warp clear a column's bits, and move its counters to its slots."""
+    """Threads of a block or warp clear a column's bits, and add its counters to its slots."""
     p = column.begin + thread
     while p < column.end:
         column.bits[column.at + ((near_number(near, p) >> 5) & (column.words - 1))] = 0
@@ -231,9 +231,9 @@ def window_tally(
     near, quads, columns, pieces, in_edges, edge_slots, task_ptr, in_ptr, first_near, queues, slot_support16,
     slot_support, support,
 ):  # fmt: skip
-    """A block per task: column i as bits, its warps intersect it with the pieces that the in-edges name.
+    """A block per task: it writes column i as bits, and its warps intersect it with the pieces of the in-edges.
 
-    Blocks take tasks off a queue; the last tasks, which have most to do, come first.
+    Blocks take tasks off a queue; the last tasks, which have most work, come first.
     """
     bits = cuda.shared.array(0, uint32)  # also the counters, and each warp's scratch
     first_of = cuda.shared.array(0, uint16)  # the same memory
@@ -280,9 +280,9 @@ def sieve_tally(
     near, quads, columns, pieces, in_edges, edge_slots, task_ptr, in_ptr, first_near, slot_support16, slot_support,
     support,
 ):  # fmt: skip
-    """A warp per task of a few in-edges: as window_tally, with so few words of bits that near numbers share one.
+    """A warp per task of a few in-edges: as window_tally, with fewer words, so that several near numbers share a bit.
 
-    Where a bit is set, the row is searched for. A hit takes longer, a task with few of them less.
+    If a bit is set, a binary search looks for the row. A hit takes longer, a task with few hits less long.
     """
     bits = cuda.shared.array(0, uint32)
     first_of = cuda.shared.array(0, uint16)  # not used

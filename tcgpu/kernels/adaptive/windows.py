@@ -1,9 +1,9 @@
 """Other triangles j < i < k with a near k: column i in shared memory, in-edges looked up in it.
 
 A block takes a task: vertex i and some of its in-edges. It writes the near rows of column i to shared memory, a bit or
-a byte for each near number. Then threads read, a quad at a time, the pieces that the in-edges name, and look up each
-near number. A piece may begin up to three numbers too early, with zeros or with rows up to i. Column i has none of
-these, so no number is masked and no look-up branches.
+a byte for each near number. Then threads read the pieces of the in-edges, a quad at a time, and look up each near
+number. A piece may begin up to three numbers too early, with zeros or with rows up to i. Column i has none of these, so
+the kernel masks no number and a look-up has no branch.
 """
 
 from tcgpu.engines.runtime import cuda, int64, kernel, uint8, uint32, uint64
@@ -31,10 +31,10 @@ def bits_set(bits, quad):
 
 @kernel("void(uint16[::1], uint64[::1], uint64[::1], uint64[::1], uint64[::1], int32[::1], int64, int64[::1])")
 def window_kernel(near, quads, columns, pieces, in_edges, task_ptr, lanes, total):
-    """A block per task: column i as bits. The last tasks, which have most to do, come first.
+    """A block per task: it writes column i as bits. The last tasks, which have most work, come first.
 
-    `lanes` threads share an in-edge. With a constant the compiler would unroll the loop over quads, which is mostly of
-    one turn.
+    `lanes` threads share an in-edge. If it were a constant, the compiler would unroll the loop over quads, which mostly
+    has one iteration.
     """
     bits = cuda.shared.array(0, uint32)
     thread, threads, lanes = cuda.threadIdx.x, cuda.blockDim.x, uint32(lanes)
@@ -85,7 +85,7 @@ def bytes_set(present, quad):
 @kernel("void(uint16[::1], uint64[::1], uint64[::1], uint64[::1], uint64[::1], int32[::1], int64, int64[::1])")
 def crowd_kernel(near, quads, columns, pieces, in_edges, task_ptr, lanes, total):
     """As window_kernel, for vertices with many in-edges: a byte takes half the instructions of a bit, eight times the
-    memory, and a large block. Each thread has two quads under way."""
+    memory, and a large block. Each thread loads two quads at a time."""
     present = cuda.shared.array(0, uint8)
     words = cuda.shared.array(0, uint64)  # the same memory
     thread, threads, lanes = cuda.threadIdx.x, cuda.blockDim.x, uint32(lanes)

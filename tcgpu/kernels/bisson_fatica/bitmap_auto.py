@@ -1,8 +1,8 @@
 """`bitmap_auto`: the bitmap kernel that Bisson & Fatica's Algorithm 5 chooses for a graph.
 
-A thread per column if no column is longer than `longest_thread`; else a warp if the mean is below `mean_warp`; else a
-block, with its bitmap in shared memory below `vertices_shared` vertices, in global memory from there on. The knobs'
-defaults are the paper's constants, found on a Titan X.
+A thread per column if no column is longer than `longest_thread`; else a warp if the mean length is below `mean_warp`;
+else a block, with its bitmap in shared memory for fewer than `vertices_shared` vertices, else in global memory. The
+defaults of the knobs are the paper's constants, found on a Titan X.
 """
 
 from tcgpu.declarations import Knob, Method
@@ -26,7 +26,7 @@ MODULES = {
 
 
 def choice(vertices, edges, longest, *, longest_thread=12, mean_warp=8.0, vertices_shared=128 << 10):
-    """The name of the method for a graph of this size whose longest column is as long as that."""
+    """The name of the method for a graph of this size whose longest column has `longest` rows."""
     if longest <= longest_thread:
         return "bitmap_thread"
     if edges < mean_warp * vertices:

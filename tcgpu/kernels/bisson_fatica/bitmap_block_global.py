@@ -1,8 +1,8 @@
 """`bitmap_block_global`: a block per column, stored as bits in global memory (Bisson & Fatica's, for any n).
 
-Contract: the same sum as `naive`. Works like `bitmap_block_shared`, with a bitmap of n bits a block in global memory
-and its fold in shared memory (see `bits`). As many blocks run as the device runs at a time and has memory for. A graph
-that does not fit the device with a single bitmap is refused.
+Contract: the same sum as `naive`. Works like `bitmap_block_shared`, but each block has a bitmap of n bits in global
+memory and its fold in shared memory (see `bits`). It launches as many blocks as the device runs at a time and has
+memory for. A graph that does not fit the device with a single bitmap is refused.
 """
 
 import numpy as np

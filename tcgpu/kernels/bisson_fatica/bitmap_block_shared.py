@@ -2,8 +2,8 @@
 
 Contract: the same sum as `naive`. A block's bitmap has n bits in its shared memory; a graph of more vertices than fit
 is refused. The block takes columns from a queue, long ones first. It sets a column's bits, then takes its rows in
-chunks of one a thread: each thread fetches where its row's column begins and ends, and then these columns are looked
-up, short ones by `lanes` threads each, long ones by the whole block.
+chunks of one a thread: each thread loads where its row's column begins and ends, and then the block looks up these
+columns, short ones with `lanes` threads each, long ones with all threads.
 """
 
 import numpy as np

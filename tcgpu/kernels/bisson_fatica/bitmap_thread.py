@@ -1,8 +1,8 @@
 """`bitmap_thread`: a thread per column, which it holds in registers (Bisson & Fatica's kernel for short rows).
 
-Contract: the same sum as `naive`. A thread reads a column of at most 12 rows into twelve registers. Then it compares
-each row of each column i, for every row i of its own, with all twelve: no bitmap, no barrier. With more than twelve
-registers their kernel for edge support ran fewer threads on an SM.
+Contract: the same sum as `naive`. A thread reads a column of at most 12 rows into twelve registers. For every row i of
+the column, it compares each row of column i with all twelve: no bitmap, no barrier. With more than twelve registers
+the paper's kernel for edge support ran fewer threads on an SM.
 
 Longer columns are counted too, slowly: the thread searches its column in memory for each row.
 """
@@ -68,7 +68,7 @@ def hits_by_search(row_idx, begin, end, col_ptr):
             row = row_idx[q]
             if row > last:
                 break
-            low = first_from(row_idx, low, end - 1, row)  # both ascend: what is before `low` was compared
+            low = first_from(row_idx, low, end - 1, row)  # both ascend: rows before `low` cannot match any more
             hits += row_idx[low] == row
             q += 1
         e += 1

@@ -1,12 +1,12 @@
 """`bitmap_warp`: a warp per column, stored as bits in global memory (Bisson & Fatica's, for rows of medium length).
 
 Contract: the same sum as `naive`. Every warp has a bitmap of n bits, all 0, and a fold of it in shared memory (see
-`bits`). For each of its columns it sets the column's bits, looks up the rows of all columns that the column names,
-`lanes` neighbouring threads on each, and clears the bits. Its lanes wait for each other, never for the block. Columns
-too short for a triangle are skipped.
+`bits`). For each of its columns j it sets the column's bits, looks up the rows of column i for each row i, with `lanes`
+neighbouring threads, and clears the bits. Its lanes wait for each other, never for the block. Columns too short for a
+triangle are skipped.
 
-As many warps run as the device runs at a time and has memory for; if there is no memory for the warps of one block,
-the block has fewer, down to one. The last warp of a block may have fewer than 32 lanes.
+It launches as many warps as the device runs at a time and has memory for; if there is too little memory for the warps
+of one block, the block has fewer, down to one. The last warp of a block may have fewer than 32 lanes.
 """
 
 from tcgpu.declarations import Knob, Method, blocks_knob, threads_knob

@@ -1,25 +1,25 @@
 """The k-truss of a graph on a GPU: weak edges are removed in rounds (Bisson & Fatica, their Algorithm 3).
 
-The k-truss is the largest subgraph whose every edge is in at least k - 2 of its triangles. `peel` says which edges are
-in it; `numbers` gives each edge the largest k whose truss has it. Both are in the order of the columns.
+The k-truss is the largest subgraph whose every edge is in at least k - 2 of its triangles. `peel` returns which edges
+are in it; `numbers` returns the largest k for each edge whose truss has it. Both are in the order of the columns.
 
-First the support of every edge is counted: by `adaptive` for a graph of some size, else by `support`. Then in rounds,
-until no edge is weak:
+First the support of every edge is counted: by `adaptive` for a large graph, else by `support`. Then in rounds, until no
+edge is weak:
 
-    mark_weak      a nonzero with less than k - 2 triangles is weak: its support becomes WEAK_NOW
-    mark_affected  a column is affected if it has a weak nonzero, or one that leads to a column that has
+    mark_weak      a nonzero in fewer than k - 2 triangles is weak: its support becomes WEAK_NOW
+    mark_affected  column j is affected if it has a weak nonzero, or a nonzero (i, j) whose column i has one
     update         the kernel of `support` subtracts broken triangles, which are all in affected columns
-    compact        moves what stays of a weak column to its front; `length` says how much that is
+    compact        moves the remaining rows of a weak column to its front; `length` is their number
 
-Nothing is allocated: what is behind a column's length has the support REMOVED. k = 3 takes one round without updates,
-for an edge without a triangle breaks none.
+A round allocates nothing: nonzeros past a column's length have the support REMOVED. k = 3 takes one round without
+updates, because removing an edge without a triangle breaks none.
 
-In each round, the host reads how many edges are weak, and the least support of the others. From that, `numbers` knows
+In each round, the host reads how many edges are weak, and the least support of the others. From that `numbers` computes
 the next k at which an edge is weak, and skips those between.
 
-In a large graph with hubs, next to all columns are affected in each round. So an update takes as long as a count by
-bitmaps, many times as long as one by `adaptive`. There, `adaptive` counts what stays in each round, as a graph whose
-vertices keep their order. Once few edges are left, the rounds above are faster.
+In a large graph with hubs, almost all columns are affected in each round. So an update takes as long as a count by
+bitmaps, many times as long as one by `adaptive`. There `adaptive` counts the remaining edges in each round, as a graph
+whose vertices keep their order. Once few edges are left, the rounds above are faster.
 """
 
 from dataclasses import dataclass, replace
@@ -48,9 +48,9 @@ from tcgpu.kernels.device_graph import prepare
 
 __all__ = ["numbers", "peel", "plan", "prepare"]
 
-WEAK_NOW, REMOVED = -1, -2  # supports of what is weak in this round, and of what was removed in an earlier one
-ROUND_US = 45  # microseconds in the simulator of an edge in each round, beside its triangles
-RECOUNT_BYTES = 40  # of an edge, beside what `adaptive` takes: two graphs, marks, and where the edges were
+WEAK_NOW, REMOVED = -1, -2  # supports of nonzeros that are weak in this round, or were removed in an earlier one
+ROUND_US = 45  # microseconds in the simulator for an edge in each round, besides its triangles
+RECOUNT_BYTES = 40  # for each edge, besides the memory of `adaptive`: two graphs, marks, and the edges' old positions
 
 
 METHOD = Method(
@@ -63,7 +63,7 @@ METHOD = Method(
 
 @kernel("void(int32[::1], int32[::1], int32[::1], int32[::1], int32[::1], int32[::1], int32[::1], int32)")
 def mark_weak(col_of, support, origin, number, weak, affected, state, k):
-    """A thread per nonzero: mark it if it is weak, with the number k - 1; else find the least support."""
+    """A thread per nonzero: if it is weak, mark it and set its truss number, k - 1; else update the least support."""
     round, found, lowest = state[ROUND], int32(0), int32(MAX_INT32)
     for p in range(cuda.grid(1), support.size, cuda.gridsize(1)):
         triangles = support[p]
@@ -92,7 +92,7 @@ def mark_affected(col_of, row_idx, support, weak, affected, state):
 
 @kernel("void(int64[::1], int32[::1], int32[::1], int32[::1], int32[::1], int32[::1], int32[::1])")
 def compact(col_ptr, length, row_idx, support, origin, weak, state):
-    """A warp per weak column: move what stays to its front, in order. A warp reads 32 marks of columns at a time."""
+    """A warp per weak column: move its remaining rows to its front, in order. It reads 32 columns' marks at a time."""
     lane = cuda.laneid
     before = (1 << lane) - 1  # the lanes before this one
     round = state[ROUND]
@@ -114,7 +114,7 @@ def compact(col_ptr, length, row_idx, support, origin, weak, state):
                     row, triangles, source = row_idx[at], support[at], origin[at]
                     stays = triangles >= 0
                 staying = cuda.ballot_sync(ALL_LANES, stays)
-                cuda.syncwarp()  # all lanes have read what is overwritten now
+                cuda.syncwarp()  # all lanes have read the rows before they are overwritten
                 if stays:
                     to = put + cuda.popc(staying & before)
                     row_idx[to], support[to], origin[to] = row, triangles, source
@@ -132,16 +132,16 @@ def compact(col_ptr, length, row_idx, support, origin, weak, state):
 
 @kernel("void(int32[::1], int32[::1], int32[::1])")
 def copy_rows(given, row_idx, origin):
-    """Copy the rows, which `compact` changes; origin: where in the given graph each nonzero is."""
+    """Copy the rows, which `compact` changes; origin: the position of each nonzero in the given graph."""
     for p in range(cuda.grid(1), given.size, cuda.gridsize(1)):
         row_idx[p], origin[p] = given[p], p
 
 
 @dataclass
 class TrussPlan(ArrayPlan):
-    """A plan for one `k`, or, without one, for k = 3, 4, ... until no edge is left; counts its `rounds`.
+    """A plan for one `k`, or, if k is None, for k = 3, 4, ... until no edge is left; counts its `rounds`.
 
-    The result is the number of each removed edge, and 0 for those that stay. `launch` reads from the device in each
+    The result is the truss number of each removed edge, and 0 for the others. `launch` reads from the device in each
     round, and so waits for it.
     """
 
@@ -156,8 +156,8 @@ class TrussPlan(ArrayPlan):
 class UpdatingPlan(TrussPlan):
     """Algorithm 3.
 
-    counting: the plan of the supports by bitmaps, whose steps this plan has. start: a faster plan of the first
-    supports, for a device with room for it. least: the first k, if there is no one k.
+    counting: the plan that counts supports by bitmaps; this plan uses its steps. start: a faster plan for the first
+    supports, used if it fits the device. least: the first k, if k is None.
     """
 
     counting: SupportPlan | None = None
@@ -188,9 +188,9 @@ class UpdatingPlan(TrussPlan):
             self.arrays["support"] = self.start.arrays[self.start.output]
 
     def mark(self, k):
-        """Mark what is weak for k, and list the affected columns.
+        """Mark the weak nonzeros for k, and list the affected columns.
 
-        Returns how many nonzeros are weak, the least support of the others, and how many columns each list has.
+        Returns the number of weak nonzeros, the least support of the others, and the lengths of the lists of columns.
         """
         self.rounds += 1
         self.run(support.begin_round, 1, round=self.rounds)
@@ -202,7 +202,7 @@ class UpdatingPlan(TrussPlan):
         return int(state[WEAK]), int(state[LOWEST]), state[:LISTS]
 
     def remove(self, lists):
-        """Update the supports of what stays, and remove what is weak from the columns."""
+        """Update the supports of the remaining nonzeros, and remove the weak ones from the columns."""
         for step, columns in zip(self.counting.walks, lists):
             if columns:
                 step.run(self.arrays)
@@ -221,7 +221,7 @@ class UpdatingPlan(TrussPlan):
 
 @dataclass
 class RecountingPlan(TrussPlan):
-    """In each round `adaptive` counts what stays, until few enough edges are left for Algorithm 3."""
+    """In each round `adaptive` counts the remaining edges, until few enough are left for Algorithm 3."""
 
     def reset(self):
         runtime.refill(self.arrays["number"], 0)
@@ -256,10 +256,10 @@ def supports(graph):
 
 
 def plan(graph, k=None, *, method=None):
-    """The plan for one k of at least 3, or for all.
+    """The plan for one k of at least 3, or, if k is None, for all.
 
-    method: one of `support`'s, for the first supports, too; "bitmaps" is the one of these that suits the graph:
-    Algorithm 3 as it is published, for a graph of any size.
+    method: a method of `support`, which then counts the first supports, too. "bitmaps" chooses the one that suits the
+    graph: that is Algorithm 3 as published, for a graph of any size.
     """
     if method is None and graph.m > BITMAP_EDGES[1]:
         given = prepare(graph, "natural")
@@ -306,9 +306,9 @@ def _updating_plan(graph, k, method, start=None):
 
 
 def _simulated_work(graph, k, once):
-    """Microseconds in the simulator, of which it takes `once` to count all supports.
+    """Microseconds in the simulator. once: those to count all supports.
 
-    How many rounds there will be is not known: this is what other graphs took. A mesh may take more, a clique fewer.
+    The number of rounds is not known: this is what other graphs took. A mesh may take more, a clique fewer.
     """
     counts, rounds = {None: (5, 20), 3: (1.4, 1)}.get(k, (2.5, 4))
     return int(counts * once + rounds * ROUND_US * graph.m)

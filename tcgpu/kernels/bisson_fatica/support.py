@@ -12,12 +12,12 @@ negative support. The others lose 1 for each triangle in which one or more of th
     block_shared  a block per column, its bits in shared memory
     block_global  a block per column, its bits in global memory
 
-`find_off` takes one step: the position of its first row is kept for each word of bits, and the lower bits are counted.
+`find_off` needs no search: each word of bits stores the position of its first row, and popcount adds the offset.
 
 Most look-ups find nothing. So `warp` and `block_global` also keep coarse bits in shared memory, one for 2^shift
-neighbouring rows, and look up the exact bits only where these are set. `block_shared` has coarse bits alone, and reads
-the column itself where they are set. A short column needs few bits. So there are three launches: with small blocks for
-short columns, of which a multiprocessor holds many, with larger ones for longer columns.
+neighbouring rows, and look up the exact bits only where a coarse bit is set. `block_shared` has coarse bits only, and
+where one is set it reads the column itself. A short column needs few bits. So there are three launches: small blocks,
+of which an SM holds many, for short columns, and larger blocks for longer columns.
 """
 
 from dataclasses import dataclass
@@ -35,20 +35,20 @@ from tcgpu.kernels.device_graph import SMALL
 IN_REGISTERS = 12  # rows of a column that a thread has in registers
 MAX_INT32 = 2**31 - 1
 
-# `state`: the lengths of the lists of columns, how many columns of each are taken, and what `k_truss` says of a round
+# `state`: the length of each list of columns, how many of its columns are taken, and what `k_truss` stores of a round
 LISTS = 3
 TAKEN, WEAK, LOWEST, ROUND, STATE_SIZE = LISTS, 2 * LISTS, 2 * LISTS + 1, 2 * LISTS + 2, 2 * LISTS + 3
 
 BYTES_PER_WORD = 8  # of bits: four of the bits, four of the position of its first row
-# the launches of a method, each for columns of up to so many rows: threads of a block; words of bits in shared memory,
-# of a warp for `warp`, else of a block
+# The launches of a method: for columns of at most this many rows, the threads of a block and the words of bits in
+# shared memory, for each warp with `warp`, else for each block
 SHAPES = {
     "thread": ((MAX_INT32, 128, 0),),
     "warp": ((MAX_INT32, 256, 256),),
     "block_shared": ((64, 64, 128), (1024, 256, 2048), (MAX_INT32, 768, 12288)),
     "block_global": ((MAX_INT32, 256, 4096),),
 }
-# microseconds in the simulator of a nonzero, of a column for each thread of its worker, of a row
+# microseconds in the simulator for a nonzero, for a column (times the threads that work on it), for a row
 SIMULATED_US = {
     "thread": (1.2, 0, 3.1),
     "warp": (100, 4.1, 30),
@@ -56,11 +56,11 @@ SIMULATED_US = {
     "block_global": (120, 26, 24),
 }
 THREADS, BLOCKS = 256, 1024  # of the kernels that do little for each column or nonzero
-BITMAP_EDGES = SMALL, 1 << 21  # more than the first, up to the second: the bitmaps, without set-up, beat `adaptive`
+BITMAP_EDGES = SMALL, 1 << 21  # between these numbers of edges the bitmaps, which need no set-up, beat `adaptive`
 
 
 class Columns(NamedTuple):
-    """What is left of a graph: column j has the `length[j]` rows from `row_idx[col_ptr[j]]` on."""
+    """The remaining graph: column j has the `length[j]` rows from `row_idx[col_ptr[j]]` on."""
 
     col_ptr: np.ndarray
     length: np.ndarray
@@ -71,9 +71,9 @@ class Columns(NamedTuple):
 
 
 class Bits(NamedTuple):
-    """A column as bits, from words[first] on, each for 2^shift rows.
+    """A column as bits, from words[first] on; each bit stands for 2^shift rows.
 
-    The position of the first row of words[k] is words[k + positions]; positions is 0 if none are kept.
+    The position of the first row of words[k] is words[k + positions]; positions is 0 if they are not stored.
     """
 
     words: np.ndarray
@@ -118,7 +118,7 @@ def word_and_bit(bits, row):
 
 @cuda.jit(device=True)
 def set_bits(row_idx, begin, end, thread, threads, bits):
-    """Set the bits of a column's rows, and write the position of each word's first row, if these are kept."""
+    """Set the bits of a column's rows, and store the position of each word's first row if `bits` has room for it."""
     p = begin + thread
     while p < end:
         word, bit = word_and_bit(bits, row_idx[p])
@@ -154,7 +154,7 @@ def find_off(row_idx, row, end, bits):
         return end
     below = set_in_word & bit - 1
     f = bits.words[word + bits.positions] + cuda.popc(below)
-    if bits.shift > 0:  # rows share bits: the row is there or later
+    if bits.shift > 0:  # rows share bits: the row is at this position or later
         while f < end and row_idx[f] < row:
             f += 1
         if f < end and row_idx[f] != row:
@@ -166,7 +166,7 @@ def find_off(row_idx, row, end, bits):
 def look_up_rows(graph, e, q, q_end, stride, end, coarse, bits):
     """Look up the rows q, q + stride, ... of column i in the bits of column j; returns what nonzero e gains.
 
-    Four loads are under way at a time.
+    Four loads are in flight at a time.
     """
     row_idx, gain = graph.row_idx, int32(0)
     while q < q_end:
@@ -236,9 +236,9 @@ def synchronize(by_warp):
 
 @cuda.jit(device=True)
 def walk_columns(graph, columns, state, which, coarse, bits, words, separate, by_warp):
-    """A worker, a warp or a block, takes columns of list `which` off a queue: sets their bits and intersects them.
+    """A worker (a warp or a block) takes columns of list `which` off a queue, sets their bits and intersects them.
 
-    coarse: `words` words in shared memory. bits: the same, or `separate` ones in global memory.
+    coarse: `words` words in shared memory. bits: the same words, or, if `separate`, others in global memory.
     """
     taken = cuda.shared.array(WARP, int32)  # the next column of each worker of the block
     thread, threads = cuda.threadIdx.x, cuda.blockDim.x
@@ -260,7 +260,7 @@ def walk_columns(graph, columns, state, which, coarse, bits, words, separate, by
         if separate:
             set_bits(graph.row_idx, begin, end, thread, threads, bits)
         synchronize(by_warp)
-        if thread == 0:  # for the next turn, so that nobody waits for the atomic addition
+        if thread == 0:  # take the next column now, so that no thread waits for the atomic addition later
             taken[worker] = cuda.atomic.add(state, TAKEN + which, 1)
         intersect_columns(graph, j, begin, end, warp, warps, coarse, bits)
         synchronize(by_warp)
@@ -286,7 +286,7 @@ def support_thread(col_ptr, length, row_idx, support, weak, columns, state):
         begin, end = remaining_rows(col_ptr, length, j)
         all_columns = round == 0 or weak[j] == round
         first = begin
-        while first < end:  # once, unless the column is long
+        while first < end:  # one iteration, unless the column is long
             rows = cuda.local.array(IN_REGISTERS, int32)
             for k in range(uint32(IN_REGISTERS)):
                 rows[k] = row_idx[first + k] if first + k < end else int32(-1)
@@ -367,9 +367,9 @@ def list_columns(length, affected, columns, state, short, middling):
 
 @dataclass
 class SupportPlan(ArrayPlan):
-    """A plan whose result is each edge's support: int32, one a nonzero, column after column.
+    """A plan whose result is the support of each edge: int32, in the order of the nonzeros.
 
-    listing: its launch that lists columns. walks: its launches for the columns of each list.
+    listing: the launch that lists columns. walks: the launches for the columns of each list.
     """
 
     listing: Step | None = None
@@ -379,7 +379,7 @@ class SupportPlan(ArrayPlan):
 def plan(graph, method=None, *, shapes=None, blocks=None):
     """The support of every edge by one of the methods in SHAPES.
 
-    shapes: in place of those in SHAPES; blocks: of a launch, at most. Without them, what suits the device.
+    shapes: instead of those in SHAPES. blocks: the most blocks of a launch; by default, what suits the device.
     """
     if graph.m > MAX_INT32:
         raise GraphError(f"{graph.m:,} edges are too many for edge support on a GPU, which takes up to {MAX_INT32:,}")
@@ -432,12 +432,12 @@ def _walk(graph, method, which, threads, words, blocks):
         resident = max(1, min(facts.threads_per_sm // threads, facts.shared_per_sm // (shared + 1024)))
         blocks, known = blocks or facts.sms * resident, {"which": which, "words": words, "shift": shift}
         return launch(support_block_shared, n * threads, threads, blocks, shared, **known), 0
-    columns = threads // WARP if method == "warp" else 1  # that a block works on at a time
-    wanted = (blocks or facts.sms * max(1, facts.threads_per_sm // threads)) * columns
+    columns = threads // WARP if method == "warp" else 1  # on which a block works at a time
+    running = (blocks or facts.sms * max(1, facts.threads_per_sm // threads)) * columns
     bitmap_words = max(1, -(-n // 32))
     others = 4 * (8 * n + 7 * graph.m)  # bytes: the rest of a k-truss
     fit = min((runtime.memory_free() - others) // (bitmap_words * BYTES_PER_WORD), (2**32 - 1) // (2 * bitmap_words))
-    bitmaps = max(1, min(wanted, fit, n))
+    bitmaps = max(1, min(running, fit, n))
     if method == "warp":
         columns = min(columns, bitmaps)
         threads = columns * WARP
@@ -449,7 +449,7 @@ def _walk(graph, method, which, threads, words, blocks):
 
 
 def _coarse(n, most):
-    """How many words, up to `most`, have a bit for every 2^shift of n rows, and that shift."""
+    """The least shift with which at most `most` words have a bit for every 2^shift of n rows: `(words, shift)`."""
     shift = max(0, (max(n, 1) - 1).bit_length() - (32 * most).bit_length() + 1)
     return ((max(n, 1) - 1) >> shift) // 32 + 1, shift
 

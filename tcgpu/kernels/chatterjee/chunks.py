@@ -5,8 +5,8 @@ counted once, in the chunk whose first level has at least one of its vertices.
 
 The vertices of a chunk are numbered 0, 1, ... from its first level on. The combinations of three vertices with at least
 one in the first level are those whose smallest number is below `first`. They are the first `tests` combinations in
-lexicographic order, so a thread needs only an index below `tests`. In the last chunk of a component every combination
-is tested, as in Algorithm 2: "if this is the last set, the second level, too".
+lexicographic order, so a thread needs only an index below `tests`. In the last chunk of a component all combinations
+are tested, as in Algorithm 2: "if this is the last set, the second level, too".
 
 The root decides how large the chunks are. Algorithm 1 tries every vertex of a component until all chunks fit shared
 memory: a search for each vertex. Here at most `roots` are tried: the first vertex, one farthest from it (long trees
@@ -52,7 +52,7 @@ def position(i, j, n, layout):
 
 
 def words_needed(bits):
-    """How many 32-bit words hold so many bits."""
+    """How many 32-bit words hold this number of bits."""
     return -(-bits // WORD)
 
 
@@ -81,7 +81,7 @@ class Search:
         return vertices, levels
 
     def scores(self, roots, shared_bits, layout):
-        """What each root makes of its component: int64, a row `score` a root."""
+        """The `score` of each root's levels: int64, a row for each root."""
         return np.array([score(np.bincount(self(root)[1]), shared_bits, layout) for root in roots])
 
 
@@ -114,8 +114,8 @@ def _search_all(indptr, indices, level, queue, component):
 
 
 def score(sizes, shared_bits, layout):
-    """How levels of these sizes are split into chunks: how many chunks are too large for shared memory, how many bits
-    the others take, how many combinations there are to test, and how many levels."""
+    """The chunks of levels of these sizes: how many are too large for shared memory, how many bits the others take, how
+    many combinations there are to test, and how many levels."""
     size, second = sizes, np.zeros(1, np.int64)  # a single level is a chunk; in the last chunk all levels are the first
     if sizes.size > 1:
         size, second = sizes[:-1] + sizes[1:], np.append(sizes[1:-1], 0)
@@ -128,7 +128,7 @@ def score(sizes, shared_bits, layout):
 def costs(scores, shared_bits, machines):
     """How many chunks are too large for shared memory (equation 5), and how many bits of it the others waste.
 
-    The paper's waste is that of `machines` chunks side by side; more chunks than that take several rounds.
+    The paper computes the waste of `machines` chunks that run at the same time; more chunks take several rounds.
     """
     too_large, bits, _, levels = scores.T
     fitting = np.maximum(levels - 1, 1) - too_large
@@ -155,7 +155,7 @@ class Split:
     tried: np.ndarray  # int32, one a component: how many roots were tried
     start: np.ndarray  # int64
     size: np.ndarray  # int64
-    first: np.ndarray  # int64: so many of its vertices may be the smallest of a combination
+    first: np.ndarray  # int64: how many of its vertices may be the smallest of a combination
     component: np.ndarray  # int32
     level: np.ndarray  # int32: the number of its first level
 
@@ -211,9 +211,9 @@ class Split:
 def split(graph, *, shared_bits, machines, layout="s-utm", roots=8, search=None):
     """Algorithm 1: a Split of `graph`.
 
-    shared_bits, machines: the bits of one multiprocessor's shared memory, and how many multiprocessors there are.
-    roots: how many are tried for a component that does not fit as a whole, or an array of vertices: those of them that
-    lie in it, else its first. search: a Search of the graph.
+    shared_bits, machines: the bits of one SM's shared memory, and the number of SMs. roots: how many are tried for a
+    component that does not fit as a whole; or an array of vertices, of which those in the component are tried, or its
+    first vertex if there are none. search: a Search of the graph.
     """
     if not isinstance(roots, np.ndarray):
         check_integer("roots", roots, 1, 2**31 - 1)
@@ -235,7 +235,7 @@ def split(graph, *, shared_bits, machines, layout="s-utm", roots=8, search=None)
 
 
 def _candidates(search, members, roots):
-    """The roots to try, of the component that has the vertices `members`."""
+    """The roots to try for the component with the vertices `members`."""
     if isinstance(roots, np.ndarray):
         chosen = roots[np.isin(roots, members)]
         return chosen if chosen.size else members[:1]
@@ -250,13 +250,13 @@ def _candidates(search, members, roots):
 def _chunks(order, component, level):
     """Where each level begins in `order`, then start, size, first, component and level of each chunk.
 
-    A chunk begins at each level of a component but the last, and at the only level of a component of one.
+    A chunk begins at each level of a component but the last, or at its only level.
     """
     component, level = component[order], level[order]
     begins = np.flatnonzero(np.diff(component, prepend=-1) | np.diff(level, prepend=-1))
     level_ptr = np.append(begins, order.size)
     component, level = component[begins], level[begins]
-    levels = np.bincount(component)[component]  # of the component that a level is in
+    levels = np.bincount(component)[component]  # in the component of each level
     at = np.flatnonzero(level <= np.maximum(levels - 2, 0))
     start, size = level_ptr[at], level_ptr[at + np.minimum(levels[at], 2)] - level_ptr[at]
     first = np.where(level[at] + 2 >= levels[at], size, level_ptr[at + 1] - start)

@@ -6,11 +6,11 @@ triangle is one of them in one chunk. A combination is a triangle if its three b
 set. The work is the number of combinations, whatever the edges.
 
 A task is a range of one chunk's combinations. Blocks take tasks from a queue, the longest first. If a chunk's matrix
-fits shared memory, the block makes it there from the chunk's edges; the other matrices are in global memory. One launch
-works on both kinds. How the threads of a block share a task (section VIII of the paper):
+fits shared memory, the block builds it there from the chunk's edges; the other matrices are in global memory. One
+launch works on both kinds. How the threads of a block share a task (section VIII of the paper):
 
-    A   every combination was written to global memory beforehand, thread t reads the t-th
-    B   one thread makes them one after the other
+    A   all combinations are written to global memory beforehand; thread t reads the t-th
+    B   one thread enumerates them one after the other
     C   a thread takes all that begin with the same vertex
     D   groups of `lanes` threads take equal ranges, found by index; the lanes take neighbouring combinations, whose
         bits are neighbours, too: one memory access serves a whole group
@@ -31,14 +31,14 @@ APPROACHES = ("A", "B", "C", "D")
 ORDERS = ("longest", "given")
 THREADS, MORE_THREADS = 256, 1024  # of a block; more where the shared memory of an SM holds only one or two blocks
 TASKS_PER_BLOCK = 4  # so that all blocks end at about the same time
-MIN_TASK, MAX_TASKS = 1 << 16, 1 << 24  # combinations that are worth a task; how many tasks there may be
+MIN_TASK, MAX_TASKS = 1 << 16, 1 << 24  # the least combinations that are worth a task; the most tasks
 SEARCH_BUDGET = {"gpu": 1 << 33, "sim": 1 << 27}  # vertices and edges that the searches for a good root may visit
 MAX_SECONDS = 600  # that a count may take before it is refused
 TEST_US = {"A": 6.0, "B": 3.2, "C": 3.2, "D": 5.0}  # microseconds of a test in the simulator
 TESTS_PER_SECOND = 10_000_000  # of a GPU's thread while its SM runs ACTIVE_THREADS
 ACTIVE_THREADS = 1024
 
-PARTITION = ROW * WORD  # bits of a stretch of global memory that no two chunks share
+PARTITION = ROW * WORD  # bits of a range of global memory that no two chunks share
 TASK_BITS = 32  # in front of a matrix in shared memory: the number of the block's task
 
 # Columns of the table of chunks: the vertices are START..START+SIZE-1, the edges EDGES..EDGES_END-1 of `low` and
@@ -81,9 +81,9 @@ def triples(n):
 
 @cuda.jit(device=True)
 def combination(index, n):
-    """The combination i < j < k at an index of the lexicographic order of all triples of 0..n-1.
+    """The combination i < j < k with this index in the lexicographic order of all triples of 0..n-1.
 
-    Counted from the end: the last C(c, 3) triples are those of the last c vertices.
+    It is found from the end: the last C(c, 3) triples are those of the last c vertices.
     """
     left = triples(n) - index  # this triple and those after it
     low, high = int64(2), n  # the triples of `low` vertices are fewer than `left`, those of `high` are not
@@ -123,8 +123,8 @@ def test_range(bits, origin, stride, shrink, n, first, last, lane, lanes, skip):
 
     origin, stride, shrink: see `row_start`. skip: skip all combinations whose first two vertices are not joined.
 
-    While only the third vertex k changes, a lane takes every 32nd combination. The two bits that depend on k then lie
-    at the same places of the next words: a test is two loads, two shifts and an AND.
+    While only the third vertex k changes, a lane takes every 32nd combination. The two bits that depend on k then have
+    the same positions in the next words: a test is two loads, two shifts and an AND.
     """
     count = int64(0)
     left = last - first
@@ -171,7 +171,7 @@ def test_task(bits, origin, stride, shrink, n, first, last, lanes, groups, parts
     count = int64(0)
     group, lane = cuda.threadIdx.x // lanes, cuda.threadIdx.x % lanes
     end_part = parts if parts else n
-    part = group if group < groups else end_part  # threads are left over if `lanes` does not divide the block
+    part = group if group < groups else end_part  # some threads stay idle if `lanes` does not divide the block
     while part < end_part:
         if parts:
             begin, end = first + (last - first) * part // parts, first + (last - first) * (part + 1) // parts
@@ -195,7 +195,7 @@ def set_edges(bits, origin, stride, shrink, start, low, high, first, last, threa
 
 @cuda.jit(device=True)
 def make_matrix(shared, chunks, chunk, shrink, low, high):
-    """Make a chunk's matrix in shared memory."""
+    """Build a chunk's matrix in shared memory."""
     word = cuda.threadIdx.x
     while word < chunks[chunk, WORDS]:
         shared[TASK_BITS // WORD + word] = 0
@@ -210,9 +210,9 @@ def make_matrix(shared, chunks, chunk, shrink, low, high):
 def next_task(shared, queue, tasks):
     """The number of the task that this block takes next; `tasks` or more if none is left.
 
-    Each block gets one number past the last task. So after the last block has, the counter has wrapped to 0.
+    Each block gets one number past the last task. With that of the last block, the counter wraps to 0.
     """
-    cuda.syncthreads()  # no thread reads the matrix of the task before any more
+    cuda.syncthreads()  # all threads have finished reading the previous task's matrix
     if cuda.threadIdx.x == 0:
         shared[0] = cuda.atomic.inc(queue, 0, tasks + cuda.gridDim.x - 1)
     cuda.syncthreads()
@@ -255,7 +255,7 @@ def levels_kernel(chunks, tasks, low, high, bits, shrink, lanes, groups, parts, 
 
 @kernel("void(int64[:, ::1], int64[:, ::1], int32[::1], int32[::1], int32[::1])")
 def write_kernel(chunks, tasks, one, two, three):
-    """Write every combination of every task, those of a task from its OFFSET on."""
+    """Write the combinations of every task from its OFFSET on."""
     task = cuda.blockIdx.x
     while task < tasks.shape[0]:
         first, n = tasks[task, FIRST], chunks[tasks[task, CHUNK], SIZE]
@@ -324,7 +324,7 @@ def plan(graph, *, threads, blocks, lanes, approach, memory, layout, arrangement
     tasks = task_table(split.tests, None if approach in "BC" else piece, schedule)
     copied = {"chunks": table, "tasks": tasks, "low": low, "high": high}
     created = {"bits": (words_needed(bits), np.uint32, 0), "queue": (1, np.uint32, 0)}
-    shape = {"wanted": len(tasks) * threads, "threads": threads, "max_blocks": blocks}
+    shape = {"grid_threads": len(tasks) * threads, "threads": threads, "max_blocks": blocks}
     shrink = int(layout != "matrix")
     setup = [launch(matrix_kernel, **shape, shrink=shrink)] if bits else []
     if approach == "A":
@@ -341,7 +341,7 @@ def plan(graph, *, threads, blocks, lanes, approach, memory, layout, arrangement
 
 
 def split_for_device(graph, layout="s-utm", roots=256):
-    """Algorithm 1 for the device's shared memory; fewer roots of a graph whose searches would take long."""
+    """Algorithm 1 for the device's shared memory; it tries fewer roots if their searches would take long."""
     device, engine = runtime.facts(), runtime.engine()
     return chunks.split(
         graph,

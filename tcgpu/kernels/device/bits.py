@@ -1,15 +1,15 @@
 """Bitmaps of columns, as in Bisson & Fatica's kernels, shared by the threads of a warp or block.
 
 Bit r of a bitmap says whether the column has row r. Bits are set atomically, since threads set bits of the same word;
-no thread reads them meanwhile. At the end only the words that were set are cleared, so a column costs its length and
-not n.
+no thread reads them meanwhile. At the end only the words that were set are cleared, so the cost of a column depends on
+its length and not on n.
 
-Their rows are the neighbours of lower number, our columns those of higher number: vertex v there is vertex n - 1 - v
-here. Either way the look-ups are the sum over all v of in(v) * out(v). What differs is which vertices have a long
-bitmap: a hub with a small number has a long column, and a short row.
+Their rows list the neighbours with lower numbers, our columns those with higher numbers: vertex v there is vertex
+n - 1 - v here. Either way the number of look-ups is the sum over all v of in(v) * out(v). What differs is which
+vertices have a long bitmap: a hub with a small number has a long column, and a short row.
 
-A bitmap in global memory has a `fold` in shared memory: 2^k bits, bit b for all rows that are b modulo 2^k. If a bit of
-the fold is 0, so are those of the bitmap, and nearly all look-ups end there.
+A bitmap in global memory has a `fold` in shared memory: 2^k bits, where bit b stands for all rows that are b modulo
+2^k. If a bit of the fold is 0, so are its bits of the bitmap; nearly all look-ups end there.
 """
 
 from typing import NamedTuple
@@ -25,10 +25,10 @@ from tcgpu.kernels.device.columns import column_bounds
 
 
 class Bitmap(NamedTuple):
-    """A column as bits: that of `row` is in words[begin + (row >> shift)].
+    """A column as bits: the bit of `row` is in words[begin + (row >> shift)].
 
-    In shared memory are 32-bit words from near[at] on: the whole bitmap if it is not `folded`, else its fold of
-    mask + 1 bits.
+    Shared memory holds 32-bit words from near[at] on: the whole bitmap if it is not `folded`, else its fold of mask + 1
+    bits.
     """
 
     near: np.ndarray
@@ -83,7 +83,7 @@ def bit_of(bitmap, row, folded):
 
 @cuda.jit(device=True)
 def hits(bitmap, row_idx, q, q_end, step, last, folded):
-    """How many of the ascending rows row_idx[q:q_end:step] up to `last` are set; positions are uint32.
+    """How many of the ascending rows row_idx[q:q_end:step] up to `last` have their bit set; positions are uint32.
 
     Four loads are in flight at a time.
     """
@@ -108,8 +108,8 @@ def hits(bitmap, row_idx, q, q_end, step, last, folded):
 
 # ------------------------------------------------------------------------------------------------ a column per block
 
-LONG_COLUMN = 512  # columns of at least this length go first, so that no block begins one at the end
-LONG_LIST = 4  # times the threads of a block: the whole block looks up a column longer than that
+LONG_COLUMN = 512  # columns of at least this length are taken first, so that no block begins one at the end
+LONG_LIST = 4  # times the threads of a block: the whole block looks up a column with more rows
 BATCH = 4  # columns that a block takes from the queue at a time, at most
 BOUNDS_BYTES = 8  # of shared memory a thread, for `load_bounds`; at the end `add_block_to` takes as much
 
@@ -121,7 +121,7 @@ def restart(queue):
 
 @cuda.jit(device=True)
 def load_bounds(col_ptr, row_idx, e, end, near, at):
-    """Write where column i of nonzero e = (i, j) begins and ends into near[at] and near[at + 1]; not from `end` on."""
+    """If e < end: write where column i of nonzero e = (i, j) begins and ends into near[at] and near[at + 1]."""
     if e < end:
         i = row_idx[e]
         near[at], near[at + 1] = column_bounds(col_ptr, i)
@@ -129,7 +129,7 @@ def load_bounds(col_ptr, row_idx, e, end, near, at):
 
 @cuda.jit(device=True)
 def chunk_hits(bitmap, row_idx, size, team, long_list, last, folded):
-    """How many rows this thread finds of the `size` columns whose bounds `load_bounds` wrote.
+    """The number of rows that this thread finds of the `size` columns whose bounds `load_bounds` wrote.
 
     Short columns are looked up by `lanes` threads each, long ones by the whole block. team: (group, lane, groups,
     lanes) of this thread.
@@ -155,8 +155,8 @@ def chunk_hits(bitmap, row_idx, size, team, long_list, last, folded):
 def count_by_block(col_ptr, row_idx, bitmap, words, lanes, batch, long_list, queue, folded):
     """The number of triangles that this thread finds; the block takes batches of columns j from a queue.
 
-    It sets the bits of column j, then looks up all columns i of its nonzeros (i, j). Long columns j are taken first. In
-    shared memory are two words a thread for `load_bounds`, the next batch, and `words` words of bits.
+    It sets the bits of column j, then looks up all columns i of its nonzeros (i, j). Long columns j are taken first.
+    Shared memory holds two words a thread for `load_bounds`, the next batch, and `words` words of bits.
     """
     near, thread, threads = bitmap.near, cuda.threadIdx.x, cuda.blockDim.x
     next_task, n, count = 2 * threads, uint32(col_ptr.size - 1), int64(0)
@@ -200,7 +200,7 @@ def count_by_block(col_ptr, row_idx, bitmap, words, lanes, batch, long_list, que
 
 
 def launches_by_block(kernel, graph, threads, blocks, shared, lanes, **knobs):
-    """The launches of a kernel that calls `count_by_block`; batches are so small that each block gets some."""
+    """The launches of a kernel that calls `count_by_block`; batches are small enough for each block to get some."""
     batch = max(1, min(BATCH, graph.n // (4 * blocks)))
     knobs |= {"lanes": min(lanes, threads), "batch": batch, "long_list": LONG_LIST * threads}
     return [launch(restart, 1, 1), launch(kernel, blocks * threads, threads, blocks, shared, **knobs)]
@@ -214,15 +214,15 @@ def bounds_and_batch_bytes(threads):
 # -------------------------------------------------------------------------------------------------- memory and knobs
 
 
-def bitmaps_that_fit(method, graph, wanted, bitmap_bytes):
-    """How many bitmaps, up to `wanted`, fit the device beside the graph; GraphError if none does.
+def bitmaps_that_fit(method, graph, most, bitmap_bytes):
+    """How many bitmaps, up to `most`, fit the device beside the graph; GraphError if none does.
 
     A sixteenth of the free memory stays free: allocations are rounded up, and memory has gaps.
     """
     free = runtime.memory_free()
     columns = 0 if hasattr(graph.col_ptr, "__cuda_array_interface__") else graph.nbytes
     room = free - free // 16 - columns
-    fitting = wanted if bitmap_bytes == 0 else min(wanted, room // bitmap_bytes)
+    fitting = most if bitmap_bytes == 0 else min(most, room // bitmap_bytes)
     if room < 0 or fitting < 1:
         raise GraphError(
             f"{method} needs {columns + bitmap_bytes:,} bytes on the device, for the graph and one bitmap; it has "
@@ -231,12 +231,12 @@ def bitmaps_that_fit(method, graph, wanted, bitmap_bytes):
     return fitting
 
 
-def check_shared(method, what, wanted):
+def check_shared(method, what, needed):
     """GraphError unless a block of this device may have that many bytes of shared memory."""
     most = runtime.facts().shared_per_block
-    if wanted > most:
-        raise GraphError(f"{method}: {what} takes {wanted:,} bytes of shared memory; a block has at most {most:,} here")
-    return wanted
+    if needed > most:
+        raise GraphError(f"{method}: {what} takes {needed:,} bytes of shared memory; a block has at most {most:,} here")
+    return needed
 
 
 WORDS = {32: np.uint32, 64: np.int64}  # the type of a word; NumPy does not shift uint64 by a signed number

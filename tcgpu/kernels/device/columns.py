@@ -1,4 +1,4 @@
-"""Column pointers from the sorted columns of the nonzeros, the report's `findCol_ptr`, and the other way round.
+"""Compute column pointers from the columns of the nonzeros (the report's `findCol_ptr`), and the reverse.
 
 Contract: `col_of` (int32, m) ascends; `col_ptr` (int64, n + 1) is all -1 before, the column pointers after. A column
 starts where `col_of` changes: in `find_col_ptr` a thread writes if its nonzero is in another column than the one
@@ -6,7 +6,7 @@ before. Empty columns keep -1; the report skips them when it computes lengths. H
 empty column starts at the first nonzero of a later column.
 
 `find_columns` computes `col_of` from `col_ptr`, so that only half of a graph's bytes are copied to the device. Each
-thread searches for the column of its nonzero; neighbours read nearly the same places.
+thread searches for the column of its nonzero; neighbouring threads read nearly the same addresses.
 """
 
 from tcgpu.engines.runtime import cuda, kernel, uint32
@@ -41,5 +41,5 @@ def find_columns(col_ptr, col_of):
 
 
 def col_ptr_steps(n, m, **arrays):
-    """The launches that fill `col_ptr` from `col_of`. arrays: those two, unless a plan has them by these names."""
+    """The launches that fill `col_ptr` from `col_of`. arrays: these two, if a plan has other names for them."""
     return [launch(find_col_ptr, m, 256, **arrays), launch(fill_empty_columns, n + 1, 256, **arrays)]

@@ -1,8 +1,8 @@
-"""The two-pointer dot product: how many values two sorted stretches share. What the report's kernels count with.
+"""The two-pointer dot product: how many values two sorted ranges share. The report's kernels count with it.
 
-Both pointers start at the front; the one at the smaller value moves on, both move on where the values agree. The moves
-are written as additions of comparisons, so that the lanes of a warp, which rarely agree on which pointer moves, all
-take the same path through the loop and differ only in how often they go round.
+Both pointers start at the front; the one at the smaller value advances, and both do where the values are equal. The
+code adds the results of comparisons to the pointers: so the lanes of a warp, which rarely advance the same pointer, all
+take the same path through the loop, and differ only in the number of iterations.
 """
 
 from tcgpu.engines.runtime import cuda, int64, uint32

@@ -1,8 +1,8 @@
 """Adding up a block's counts: the tree in shared memory after Harris, "Optimizing Parallel Reduction in CUDA".
 
-In each round the upper half of the partial sums is added onto the lower half, by threads that lie side by side: warps
-stay whole as long as can be, and no two lanes meet in a bank. A block of any size will do: where the number of sums is
-odd, the middle one waits for the next round.
+In each round neighbouring threads add the upper half of the partial sums to the lower half: so warps do not diverge
+until the last rounds, and there are no bank conflicts. A block may have any size: if the number of sums is odd, the
+middle one is left for the next round.
 """
 
 from tcgpu.engines.runtime import cuda, int64
@@ -18,7 +18,7 @@ def add_block_to(total, count):
     """
     partial = cuda.shared.array(0, int64)
     thread = cuda.threadIdx.x
-    cuda.syncthreads()  # whatever the memory was used for is over
+    cuda.syncthreads()  # all threads have finished their previous use of the memory
     partial[thread] = count
     cuda.syncthreads()
     sums = cuda.blockDim.x

@@ -1,6 +1,6 @@
 """Binary searches in ascending values, by one thread each.
 
-Neighbouring lanes that search the same values for neighbouring keys read nearly the same places.
+Neighbouring lanes that search the same values for neighbouring keys read nearly the same addresses.
 """
 
 from tcgpu.engines.runtime import cuda
@@ -8,9 +8,9 @@ from tcgpu.engines.runtime import cuda
 
 @cuda.jit(device=True)
 def last_up_to(values, low, high, key):
-    """The last place of values[low:high] whose value is `key` or less; `low` if there is none.
+    """The last index in low..high - 1 whose value is `key` or less; `low` if there is none.
 
-    Of the starts of columns: the column that holds nonzero `key`.
+    If the values are column pointers, this is the column that holds nonzero `key`.
     """
     while high - low > 1:
         middle = low + high >> 1
@@ -23,7 +23,7 @@ def last_up_to(values, low, high, key):
 
 @cuda.jit(device=True)
 def first_from(values, low, high, key):
-    """The first place of values[low:high] whose value is `key` or more; `high` if there is none."""
+    """The first index in low..high - 1 whose value is `key` or more; `high` if there is none."""
     while low < high:
         middle = low + high >> 1
         if values[middle] < key:
@@ -37,7 +37,7 @@ def first_from(values, low, high, key):
 def contains(values, place, length, key):
     """Whether `key` is one of the `length` > 0 values from values[place] on.
 
-    The part that may hold the key is halved, whatever was found: lanes with the same length take the same steps.
+    Each step halves the part that may hold the key, whatever it finds: lanes with the same length take the same steps.
     """
     while length > 1:
         half = length >> 1

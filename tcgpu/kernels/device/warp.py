@@ -40,9 +40,9 @@ def append_lanes(chosen, value, values, sizes, which):
 
 @cuda.jit(device=True)
 def take_task(queues, which):
-    """The next number of a queue, to lane 0 of a warp; 0 to the others.
+    """Return the next number of a queue in lane 0 of a warp; 0 in the others.
 
-    A warp takes its next task before it begins the present one, so that it does not wait for the atomic addition.
+    A warp takes its next task before it begins the current one, so that it does not wait for the atomic addition.
     """
     task = int64(0)
     if cuda.threadIdx.x & 31 == 0:

@@ -1,11 +1,11 @@
 """`bitmap`: a block turns a column into bits in global memory (the report, section 8, after Bisson & Fatica).
 
 Contract: the same sum as `naive`. Every block owns one array of n bits, all 0. For column j it sets the bits of the
-column's rows; then for each nonzero (i, j) the threads walk column i and look each of its rows up: one memory access
-tells whether column j has it, no search, no merge. At the end only the words that were set are cleared, so a column
-costs its length and not n.
+column's rows; then for each nonzero (i, j) the threads look up each row of column i: one memory access says whether
+column j has it, without a search or a merge. At the end the block clears only the words that it set, so the cost of a
+column depends on its length and not on n.
 
-`lanes` threads share a nonzero: they read column i side by side, in one go where it is short.
+`lanes` threads share a nonzero: they read neighbouring rows of column i at the same time.
 """
 
 import numpy as np

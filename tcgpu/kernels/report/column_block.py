@@ -1,13 +1,12 @@
 """`column_block`: a block owns k consecutive columns and keeps them in shared memory (the report, section 7).
 
-Contract: the same sum as `naive`. The rows of k columns lie side by side in `row_idx`; a block copies them into a tile
-of shared memory, so each is read from global memory once however many nonzeros meet it. Then a thread takes one of the
-columns' nonzeros (i, j), finds which of the k columns j is by binary search, and merges column j, in the tile, with
-column i, in global memory. With k = 1 a short column leaves most threads idle; a larger k keeps them busy, at the price
-of the search.
+Contract: the same sum as `naive`. The rows of k columns are contiguous in `row_idx`; a block copies them into a tile of
+shared memory, so that each is read from global memory once, however many nonzeros use it. Then each thread takes one of
+the columns' nonzeros (i, j), finds j by binary search, and merges column j, in the tile, with column i, in global
+memory. With k = 1 a short column leaves most threads idle; a larger k keeps them busy, at the price of the search.
 
-Columns that do not fit the tile are streamed through it: each tile holds some part of them, and the nonzeros of every
-column that reaches into the tile are merged with that part.
+Columns that do not fit the tile are streamed through it: each tile holds a part of them, and the block merges that part
+for the nonzeros of every column that has rows in it.
 """
 
 import numpy as np
@@ -48,7 +47,7 @@ def column_block_kernel(col_ptr, row_idx, columns, tile_size, total):
         tile_begin, end = col_ptr[first], col_ptr[last]
         while tile_begin < end:
             tile_end = min(tile_begin + tile_size, end)
-            cuda.syncthreads()  # nobody reads the tile before this one any more
+            cuda.syncthreads()  # all threads have finished reading the previous tile
             p = tile_begin + thread
             while p < tile_end:
                 tile[p - tile_begin] = row_idx[p]
@@ -80,6 +79,6 @@ def plan(graph, *, threads, blocks, columns, tile):
 
 
 def longest_group(col_ptr, columns):
-    """How many nonzeros the fullest `columns` consecutive columns hold that one block takes."""
+    """The most nonzeros that a group of `columns` consecutive columns has."""
     starts = col_ptr[np.minimum(np.arange(0, col_ptr.size - 1 + columns, columns), col_ptr.size - 1)]
     return int(np.diff(starts).max(initial=0))

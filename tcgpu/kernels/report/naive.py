@@ -3,8 +3,8 @@
 Contract: the sum over all nonzeros (i, j) of L of the rows that columns i and j share. Any numbers of threads and
 blocks give the same count: thread t takes the nonzeros t, t + all threads, and so on.
 
-What it costs: a warp takes as long as its longest pair of columns (divergence), and column i lies anywhere in memory
-(scattered loads), so that the natural order of a mesh, whose neighbours have close numbers, beats any other.
+What it costs: a warp takes as long as its longest pair of columns (divergence), and column i may be anywhere in memory
+(scattered loads). So a mesh is fastest in its natural order, in which neighbours have close numbers.
 """
 
 import numpy as np

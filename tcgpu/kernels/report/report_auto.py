@@ -1,8 +1,8 @@
 """`report_auto`: the report's choice between its two kernels, by the mean number of nonzeros in a column.
 
-Below the threshold a block's k columns are too short to be worth the barriers and the search: `naive`. From it on,
-`column_block`, with as many columns as it takes to give every thread of a block a nonzero; on columns longer than a
-block, that is one at a time.
+Below the threshold a block's k columns are too short to be worth the barriers and the search: `naive` counts. From the
+threshold on `column_block` does, with enough columns to give every thread of a block a nonzero: a single one if columns
+have more nonzeros than a block has threads.
 """
 
 from tcgpu.declarations import Knob, Method
