@@ -1,8 +1,8 @@
 """Turn raw edges into the clean, sorted columns of the strictly lower triangular matrix L, on all cores.
 
-Memory traffic dominates, so there are two scattered passes over memory in all, whatever the size of the graph: each
-edge becomes a 64-bit key (column, row, direction); the keys are partitioned by column into buckets that fit a core's
-cache; each bucket is sorted there, freed of duplicates, and copied to its place.
+Memory traffic dominates the time, so there are only two scattered passes over memory, whatever the size of the graph:
+each edge becomes a 64-bit key (column, row, direction); the keys are partitioned by column into buckets that fit a
+core's cache; each bucket is sorted there, its duplicates are dropped, and the rest is copied to its position.
 
     key = column << 32 | row << 1 | direction      column = min(u, v), row = max(u, v), direction = 1 where u > v
 """
@@ -15,9 +15,9 @@ from tcgpu.engines.native import MANY, fetch_add, jit, run_threads, shares, stop
 
 MAX_VERTICES = 2**31 - 1  # a vertex number has 31 bits of the key
 MIN_BUCKETS, MAX_BUCKETS = 256, 4096
-BUCKET_EDGES = 1 << 13  # wanted in each bucket: 64 KB of keys, which a core's cache holds
-SHORT_COLUMN = 24  # rows: where no column of a bucket is longer
-FEW_ROWS = 4  # and the mean column is no longer than this, the bucket is sorted by insertion
+BUCKET_EDGES = 1 << 13  # the desired size of a bucket: 64 KB of keys, which a core's cache holds
+SHORT_COLUMN = 24  # a bucket is sorted by insertion if no column has more rows than this
+FEW_ROWS = 4  # and the mean column has no more than this
 CHUNK = 1 << 16  # elements that a worker takes from a queue at a time
 
 U64 = np.uint64
@@ -35,7 +35,7 @@ class Columns(NamedTuple):
 
 
 def min_max(u, v):
-    """The smallest and the largest number in two integer arrays of one length; (0, -1) if they are empty."""
+    """The smallest and the largest number in two integer arrays of equal length; (0, -1) if they are empty."""
     if u.size == 0:
         return 0, -1
     bounds = []
@@ -55,9 +55,9 @@ def clean_columns(u, v, n, rank=None):
     `u` and `v` are contiguous arrays of one type, int32 or int64, with all numbers in 0..n-1 (see `min_max`). If
     `rank` is given, vertex v gets the number `rank[v]` at once, which saves a second sort.
     """
-    wanted = min(max(u.size // BUCKET_EDGES, MIN_BUCKETS), MAX_BUCKETS)
+    buckets = min(max(u.size // BUCKET_EDGES, MIN_BUCKETS), MAX_BUCKETS)
     last = max(n, 1) - 1
-    shift = max(0, last.bit_length() - (wanted - 1).bit_length())  # turns a column into its bucket
+    shift = max(0, last.bit_length() - (buckets - 1).bit_length())  # bucket = column >> shift
     keys = np.empty(u.size, np.uint64)
     counts = np.zeros((shares(u.size), (last >> shift) + 1), np.int64)  # of the keys for each bucket in each share
     rank = np.empty(0, np.int32) if rank is None else rank
@@ -77,7 +77,7 @@ def column_of_each(col_ptr, m):
 def occurrences(values, n):
     """How often each of 0..n-1 occurs among the values (int32)."""
     workers = threads() if values.size >= MANY else 1
-    workers = max(1, min(workers, values.size // max(n, 1)))  # their counters take no more memory than the values
+    workers = max(1, min(workers, values.size // max(n, 1)))  # so the counters take no more memory than the values
     counters = np.zeros((workers, n), np.int32)
     queue = np.zeros(1, np.int64)
     run_threads(_occurrences, values, queue, counters, workers=workers, queue=stoppable(queue, values.size))
@@ -87,7 +87,7 @@ def occurrences(values, n):
 
 
 def adjacency(col_ptr, row_idx, degree):
-    """The sorted neighbours of each vertex as CSR `(indptr, indices)`: the smaller ones, then the column."""
+    """The sorted neighbours of each vertex as CSR `(indptr, indices)`: the smaller ones, then those of its column."""
     indptr = np.zeros(degree.size + 1, np.int64)
     np.cumsum(degree, out=indptr[1:])
     indices = np.empty(2 * row_idx.size, np.int32)
@@ -126,7 +126,7 @@ def first_invalid_column(col_ptr, row_idx):
 def sample_edges(m, n):
     """Indices of random edges out of m, for the three functions below: enough for about a hundred coincidences.
 
-    A regular sample of a sorted list would not do: its edges would have few vertices in common.
+    Every k-th edge of a sorted list would not work: these edges have few vertices in common.
     """
     return np.random.default_rng(0).choice(m, min(m, 2000 + int(8 * n**0.5)), replace=False)
 
@@ -139,7 +139,7 @@ def relative_distance(u, v, n):
 def degree_skew(u, v, n):
     """The mean squared degree over the squared mean degree: 1 if all degrees are equal. Estimated from random edges.
 
-    Two random ends of edges are the same vertex with probability sum(d^2) / (2m)^2: coincidences tell the sum.
+    Two random ends of edges are the same vertex with probability sum(d^2) / (2m)^2: so coincidences estimate the sum.
     """
     half = u.size // 2
     one, other = np.concatenate((u[:half], v[:half])), np.concatenate((u[half:], v[half:]))
@@ -346,7 +346,7 @@ def _drop_duplicates(rows, first, ends, columns, column0, col_ptr):
 
 @jit
 def _concatenate(worker, workers, bounds, offsets, shift, queue, sorted_rows, col_ptr, row_idx):
-    """Copy the kept rows of each bucket to their place, and turn the lengths in `col_ptr` into offsets."""
+    """Copy the kept rows of each bucket to `row_idx`, and turn the lengths in `col_ptr` into offsets."""
     n = col_ptr.size - 1
     bucket = fetch_add(queue, 0, 1)
     while bucket < offsets.size - 1:
@@ -389,7 +389,7 @@ def _fill_adjacency(worker, workers, col_ptr, row_idx, queue, put, indices):
             i = U64(row_idx[U64(k)])
             indices[U64(put[i])] = j
             put[i] += 1
-    for j in range(put.size):  # all smaller neighbours are in: the column follows them
+    for j in range(put.size):  # all smaller neighbours are written: append those of the column
         if stopped(queue):
             return
         at = put[U64(j)]

@@ -32,7 +32,7 @@ GENERATORS: dict[str, Callable[..., Graph]] = {}  # by name
 
 
 def _generator(draw):
-    """Decorate a function that draws edges `(u, v, n)`, so that it returns a Graph; `edges` still draws its edges."""
+    """Decorate a function that draws edges `(u, v, n)`: it then returns a Graph; its attribute `edges` draws edges."""
     signature = inspect.signature(draw).replace(return_annotation=Graph)
 
     @functools.wraps(draw)
@@ -54,7 +54,7 @@ def _generator(draw):
 
 
 def edges(name: str, *args, **knobs) -> tuple[np.ndarray, np.ndarray, int]:
-    """The edges that a generator draws, not cleaned: what measurements from raw edges start with.
+    """Draw the raw edges of a generator, before they are cleaned, for measurements that start from raw edges.
 
     Parameters
     ----------
@@ -89,8 +89,8 @@ def rmat(
 ):
     """R-MAT, as in graph500: 2^scale vertices, edge_factor edges drawn for each, a few of very high degree.
 
-    The adjacency matrix is halved both ways, `scale` times; each time an edge falls into one of four quarters. Loops
-    and repeated edges are drawn, too. Vertices without an edge stay; graph500-scale20-ef16 counts only the others.
+    The adjacency matrix is split into four quarters, `scale` times; each time the edge is in one of them. Loops and
+    repeated edges are drawn, too. Vertices without an edge are kept; graph500-scale20-ef16 counts only the others.
 
     Parameters
     ----------
@@ -115,9 +115,9 @@ def delaunay(n: int, numbering: str = "multiscale", *, seed: int = 0):
     Parameters
     ----------
     numbering : {"multiscale", "spatial", "random"}
-        "multiscale" is that of the DIMACS challenge's delaunay_n10 to n24: a quarter of the points, of which again a
-        quarter comes first, and so on, comes before the rest; each follows a space-filling curve. "spatial": all points
-        follow the curve.
+        "spatial": the points are in the order of a space-filling curve. "multiscale", as in delaunay_n10 to n24 of the
+        DIMACS challenge: a random quarter of the points comes first, then the others in the order of the curve; the
+        quarter is numbered in the same way.
     """
     _check_fits(n, 6 * n)
     points = _Random(seed).uniform(2 * n).reshape(n, 2)
@@ -131,7 +131,7 @@ def delaunay(n: int, numbering: str = "multiscale", *, seed: int = 0):
         return *_grid_edges((n,), (1,)), n
     from scipy.spatial import Delaunay
 
-    found = []  # in a pool thread, so that Ctrl-C is heeded
+    found = []  # filled by a pool thread, so that Ctrl-C interrupts the wait
     run_threads(lambda worker, workers: found.append(Delaunay(points)), workers=1, queue=np.zeros(1, np.int64))
     corners = found[0].simplices.astype(np.int32, copy=False).T
     return corners.ravel(), np.roll(corners, 1, axis=0).ravel(), n
@@ -139,39 +139,39 @@ def delaunay(n: int, numbering: str = "multiscale", *, seed: int = 0):
 
 @_generator
 def mesh(rows: int, cols: int, *, seed: int = 0):
-    """A flat mesh: a grid, numbered by rows, whose cells have one diagonal each: 2 (rows - 1) (cols - 1) triangles."""
+    """A flat mesh: a grid, numbered by rows, with one diagonal in each cell: 2 (rows - 1) (cols - 1) triangles."""
     return *_grid_edges((rows, cols), (0, 1), (1, 0), (1, 1)), rows * cols
 
 
 @_generator
 def mesh3d(planes: int, rows: int, cols: int, nonzeros_per_column: float = 7.39, *, seed: int = 0):
-    """A solid mesh: a grid of cubes, numbered by planes and rows, cut into six tetrahedra each and made uneven.
+    """A solid mesh: a grid of cubes, numbered by planes and rows, each cut into six tetrahedra, with random changes.
 
     Parameters
     ----------
     nonzeros_per_column : float
         The tetrahedra alone have 7 edges a vertex, fewer at the surface. Random diagonals of cubes and faces are added,
-        or random edges left out, until there are so many (or all diagonals). 7.39 is that of the matrix `auto`.
+        or random edges removed, to get this mean, or all diagonals if they are too few. The matrix `auto` has 7.39.
     """
     sizes, n, random = (planes, rows, cols), planes * rows * cols, _Random(seed)
     u, v = _grid_edges(sizes, (0, 0, 1), (0, 1, 0), (1, 0, 0), (0, 1, 1), (1, 0, 1), (1, 1, 0), (1, 1, 1))
-    wanted = round(nonzeros_per_column * n)
-    if wanted < u.size:
-        return *_subset((u, v), wanted, random), n
+    m = round(nonzeros_per_column * n)
+    if m < u.size:
+        return *_subset((u, v), m, random), n
     more = _grid_edges(sizes, (0, 1, -1), (1, 0, -1), (1, -1, 0), (1, 1, -1), (1, -1, 1), (1, -1, -1))
-    return *np.concatenate([(u, v), _subset(more, wanted - u.size, random)], axis=1), n
+    return *np.concatenate([(u, v), _subset(more, m - u.size, random)], axis=1), n
 
 
 @_generator
 def road(rows: int, cols: int, kept: float = 0.8, bends: float = 0, *, seed: int = 0):
-    """Road-like: junctions on a grid, a share of the roads between neighbours kept, each with some bends along it.
+    """Road-like: junctions on a grid, a fraction of the roads between neighbours, each with some bends along it.
 
     Parameters
     ----------
     rows, cols : int
         The junctions, numbered by rows; the bends of a road follow the junction where it begins.
     kept : float
-        The share of the roads to the right and down; of the diagonals an eighth of it is kept: 1.7 nonzeros per column.
+        The fraction of roads to the right and down that are kept, and of diagonals kept / 8: 1.7 nonzeros per column.
     bends : float
         The mean number of vertices of degree 2 along a road, geometrically distributed. With 7 there are 13 times as
         many vertices and 1.05 nonzeros per column, as in great-britain_osm.
@@ -193,19 +193,19 @@ def road(rows: int, cols: int, kept: float = 0.8, bends: float = 0, *, seed: int
 def copapers(n: int, mean_degree: float = 73.9, *, seed: int = 0):
     """Overlapping cliques of very different sizes, as in coPapersCiteseer: 37 nonzeros per column, many triangles.
 
-    A clique of s vertices (s^-2.5 is its frequency, 6.5 * mean_degree its largest size) takes one of every four numbers
+    A clique has s vertices with a frequency of s^-2.5, at most 6.5 * mean_degree; they are one of every four numbers
     from a random one on. Cliques are drawn until the mean degree is within 1 % of `mean_degree`, or half of n.
     """
-    wanted = round(min(mean_degree, (n - 1) / 2) * n / 2) if n > 2 else 0
-    _check_fits(n, 2 * wanted)
+    target = round(min(mean_degree, (n - 1) / 2) * n / 2) if n > 2 else 0
+    _check_fits(n, 2 * target)
     largest = min(max(3, int(6.5 * mean_degree)), n)
-    pairs, u, v = wanted, np.empty(0, np.int32), np.empty(0, np.int32)
-    for _ in range(8 if wanted else 0):
+    pairs, u, v = target, np.empty(0, np.int32), np.empty(0, np.int32)
+    for _ in range(8 if target else 0):
         u, v = _cliques(n, largest, pairs, seed)
         found = cleaning.clean_columns(u, v, n).row_idx.size
-        if abs(found - wanted) <= wanted // 100:
+        if abs(found - target) <= target // 100:
             break
-        pairs = round(pairs * (wanted / found) ** 1.2)  # the more there are, the more of them are duplicates
+        pairs = round(pairs * (target / found) ** 1.2)  # the more there are, the more of them are duplicates
     return u, v, n
 
 
@@ -213,9 +213,9 @@ def copapers(n: int, mean_degree: float = 73.9, *, seed: int = 0):
 def by_nonzeros(m: int, nonzeros_per_column: float, *, seed: int = 0):
     """M edges at any number of nonzeros per column: for sweeps where nothing else changes.
 
-    Each of the m / nonzeros_per_column vertices has that many edges (rounded down or up) to vertices after it, past the
-    last one back to the first: to a random one of the next four, one of the four after these, and so on. So columns
-    have equal lengths, but for some of the first ones, neighbours share neighbours, and no region is special.
+    There are m / nonzeros_per_column vertices, on a ring. Each has nonzeros_per_column edges (rounded down or up) to
+    vertices after it: to a random one of the next four, one of the four after these, and so on. So all columns but some
+    of the first ones have equal lengths, and neighbours have common neighbours everywhere.
     """
     n = round(m / nonzeros_per_column) if m and nonzeros_per_column else 0
     _check_fits(n, m)
@@ -260,12 +260,12 @@ def barabasi_albert(n: int, k: int, *, seed: int = 0):
 
 @_generator
 def watts_strogatz(n: int, k: int, rewired: float = 0.1, *, seed: int = 0):
-    """A small world: a ring where each vertex is linked to its k nearest, and a share of the edges leads anywhere.
+    """A small world: a ring where each vertex is linked to its k nearest, and some edges lead to random vertices.
 
     Parameters
     ----------
     rewired : float
-        The share of edges that lead to a random vertex; loops and duplicates among them are drawn, then dropped.
+        The fraction of edges that lead to a random vertex; loops and duplicates among them are drawn, then dropped.
     """
     reach = min(k // 2, n // 2)
     _check_fits(n, n * reach)
@@ -355,13 +355,13 @@ class _Random:
         """int64 in 0 <= x < bound."""
         return (self.numbers(count) % U64(max(bound, 1))).astype(np.int64)
 
-    def choice(self, size, wanted):
-        """`wanted` different numbers below `size`, in no order; all if there are no more."""
-        return np.argpartition(self.numbers(size), wanted)[:wanted] if wanted < size else np.arange(size)
+    def choice(self, size, count):
+        """`count` different numbers below `size`, unsorted; all if there are no more."""
+        return np.argpartition(self.numbers(size), count)[:count] if count < size else np.arange(size)
 
 
 def _grid_edges(sizes, *steps):
-    """The edges of a grid that lead one of the `steps` further: 1 forwards and -1 backwards along an axis."""
+    """The edges of a grid between points that differ by one of the `steps`: 1 forwards, -1 backwards along an axis."""
     n = math.prod(sizes)
     _check_fits(n, 7 * n)
     number = np.arange(n, dtype=np.int32).reshape(sizes)
@@ -372,9 +372,9 @@ def _grid_edges(sizes, *steps):
     return np.concatenate(u), np.concatenate(v)
 
 
-def _subset(ends, wanted, random):
-    """`wanted` of the edges at random, or all of them if there are fewer, in their order; `ends` is their (u, v)."""
-    chosen = np.sort(random.choice(ends[0].size, wanted))
+def _subset(ends, count, random):
+    """`count` random ones of the edges `ends` = (u, v), or all of them if there are fewer, in the same order."""
+    chosen = np.sort(random.choice(ends[0].size, count))
     return ends[0][chosen], ends[1][chosen]
 
 
@@ -401,7 +401,7 @@ def _coarseness(n):
 
 
 def _morton(points):
-    """The place of each point of the unit square on the Z-order curve: the bits of its coordinates, interleaved."""
+    """The position of each point of the unit square on the Z-order curve: the bits of its coordinates, interleaved."""
     code = np.zeros(len(points), np.uint32)
     for axis in 0, 1:
         bits = (points[:, axis] * 2**16).astype(np.uint32)
@@ -428,19 +428,19 @@ def _cliques(n, largest, pairs, seed):
     return u, v
 
 
-def _sample(possible, wanted, random):
-    """`wanted` different numbers below `possible`."""
-    if wanted > possible // 4:
-        return random.choice(possible, wanted)
+def _sample(possible, count, random):
+    """`count` different numbers below `possible`."""
+    if count > possible // 4:
+        return random.choice(possible, count)
     found = np.empty(0, np.int64)
-    while found.size < wanted:
-        more = random.below(possible, wanted - found.size + wanted // 32)
+    while found.size < count:
+        more = random.below(possible, count - found.size + count // 32)
         found = np.unique(np.concatenate((found, more)))
-    return found[np.sort(random.choice(found.size, wanted))]
+    return found[np.sort(random.choice(found.size, count))]
 
 
 def _pair_of(code):
-    """The pair (j, i), j < i, whose place in the list (0, 1), (0, 2), (1, 2), (0, 3), ... is `code`."""
+    """The pair (j, i), j < i, with index `code` in the list (0, 1), (0, 2), (1, 2), (0, 3), ..."""
     i = ((1 + np.sqrt(1 + 8 * code.astype(np.float64))) / 2).astype(np.int64)
     i -= i * (i - 1) // 2 > code  # the square root was rounded
     i += i * (i + 1) // 2 <= code
@@ -501,7 +501,7 @@ def _permutation_rounds(key):
 
 @jit
 def _permuted(x, bits, rounds):
-    """A permutation of the numbers of so many bits: rounds of multiplying and folding, each with an inverse."""
+    """A permutation of the numbers below 2^bits: rounds of multiplications and shifts that have inverses."""
     mask = (U64(1) << U64(bits)) - U64(1)
     fold = U64((bits + 1) // 2)
     for key in rounds:
@@ -512,7 +512,7 @@ def _permuted(x, bits, rounds):
 
 @jit
 def _draw_cliques(worker, workers, n, sizes, first, seed, u, v):
-    """Draw a share of the cliques: each links s vertices, from a random one on, each to all before it."""
+    """Draw a share of the cliques: each takes s vertices, from a random one on, and links each to all before it."""
     key = _mixed(seed + GOLDEN)
     members = np.empty(sizes.max(), np.int64)
     begin = np.searchsorted(first, u.size * worker // workers)
@@ -532,7 +532,7 @@ def _draw_cliques(worker, workers, n, sizes, first, seed, u, v):
 
 @jit
 def _attach(worker, workers, first, n, k, seed, queue, ends):
-    """Fill `ends` with both ends of every edge. An end drawn from it is a vertex drawn in proportion to its degree."""
+    """Fill `ends` with both ends of every edge. A random element of it is a vertex with probability ~ its degree."""
     key = _mixed(seed + GOLDEN)
     put = 0
     for v in range(1, first):
@@ -558,7 +558,7 @@ def _attach(worker, workers, first, n, k, seed, queue, ends):
 
 
 def _checked(name, value, kind):
-    """The value of an argument; GraphError unless an int is whole, and a float finite, and both in their range."""
+    """The value of an argument; GraphError unless an int is whole, a float finite, and the value in its range."""
     if kind not in (int, float):
         return value
     high = LARGEST.get(name, cleaning.MAX_VERTICES if kind is int else np.inf)
@@ -570,11 +570,11 @@ def _checked(name, value, kind):
 
 
 def _check_fits(n, m):
-    """GraphError if there are more vertices than a graph can have, or the graph would not fit this machine's memory."""
+    """GraphError if there are more vertices than a graph can have, or the graph does not fit this machine's memory."""
     if n > cleaning.MAX_VERTICES:
         raise GraphError(f"{n:,.0f} vertices are more than {cleaning.MAX_VERTICES:,}, the most there can be")
-    wanted = EDGE_BYTES * m + VERTEX_BYTES * n
+    needed = EDGE_BYTES * m + VERTEX_BYTES * n
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    if wanted > memory:
-        needs = f"{wanted / 1e9:,.0f} GB to make, and this machine has {memory / 1e9:,.0f}"
+    if needed > memory:
+        needs = f"{needed / 1e9:,.0f} GB to make, and this machine has {memory / 1e9:,.0f}"
         raise GraphError(f"{n:,.0f} vertices and {m:,.0f} edges take {needs}")

@@ -1,7 +1,7 @@
 """Graph: a simple undirected graph as the columns of its strictly lower triangular matrix L.
 
-Column j holds the sorted neighbours i > j of vertex j: `row_idx[col_ptr[j]:col_ptr[j + 1]]`. Whatever a graph is made
-from, it has no loops, and each edge once; `graph.cleaned` says how many edges of each kind were dropped.
+Column j holds the sorted neighbours i > j of vertex j: `row_idx[col_ptr[j]:col_ptr[j + 1]]`. A graph has no loops, and
+each edge once; `graph.cleaned` says how many loops and repeated edges of its source were dropped.
 """
 
 from collections.abc import Iterable, Sequence
@@ -18,13 +18,13 @@ from tcgpu.errors import GraphError, MethodError
 from tcgpu.suggest import unknown
 
 ORDERS = ("natural", "degree", "bfs", "random", "auto")
-# degree order pays if all three of these, as `cleaning` estimates them, exceed
+# degree order pays if the three quantities, as `cleaning` estimates them, all exceed these limits
 MIN_RELATIVE_DISTANCE = 1 / 64
 MIN_DEGREE_SKEW = 2.5
 MIN_LOOKUPS_PER_EDGE = 4
 BLOCK = 1 << 20  # pointers whose differences are in memory at a time
-MAX_PER_END = 64  # more vertices than this for each end of an edge are refused if no `n` asks for them,
-ALWAYS_ALLOWED = 1 << 22  # unless they are no more than these, which take 40 MB and a tenth of a second
+MAX_PER_END = 64  # without `n`, more vertices than this for each end of an edge are refused,
+ALWAYS_ALLOWED = 1 << 22  # unless there are no more than these, which take 40 MB and a tenth of a second
 
 
 Labels = Sequence | np.ndarray | None
@@ -121,14 +121,14 @@ class Graph:
             `__cuda_array_interface__`. Floats are refused, even whole ones, and so are arrays with masked entries.
             Without `v`, `u` is one array of shape (edges, 2).
         n
-            The number of vertices; by default the largest number and one. Then numbers that would make more than 64
-            vertices for each end of an edge (and more than 4 million) are refused before memory is allocated.
+            The number of vertices; by default the largest number plus one. The default is refused, before memory is
+            allocated, if it is more than 64 vertices for each end of an edge, and more than 4 million.
         relabel
             The numbers are ids, any integers of 64 bits; the vertices are those that occur, in ascending order, and
-            `graph.ids[v]` is the id of vertex v (`graph.ids` is None if every id is the vertex itself).
+            `graph.ids[v]` is the id of vertex v (`graph.ids` is None if every id equals its vertex number).
         order
-            Number the vertices in this order at once, which saves the second sort of `ordered`. Here the degrees that
-            rank vertices count an edge as often as it comes.
+            Number the vertices in this order at once, which saves the second sort of `ordered`. Degrees then include
+            repeated edges.
 
         Examples
         --------
@@ -159,8 +159,8 @@ class Graph:
     def from_scipy(cls, matrix: Any, *, name: str | None = None) -> Self:
         """Make a graph from a square SciPy sparse matrix or array.
 
-        Every entry but 0 is an edge, in one direction or both. What is stored more than once for one entry is added up
-        first, as SciPy does.
+        Every nonzero entry is an edge, in one direction or both. Values stored more than once for one entry are added
+        up first, as in SciPy.
         """
         if not hasattr(matrix, "tocoo"):
             raise GraphError(
@@ -171,7 +171,7 @@ class Graph:
             raise GraphError(f"an adjacency matrix is square, this one has shape {tuple(matrix.shape)}")
         coo = matrix.tocoo()
         if _can_cancel(coo.data):
-            matrix = matrix.tocsr()  # which adds up, unless the matrix has such a format already
+            matrix = matrix.tocsr()  # this adds up duplicates, unless the matrix is CSR already
             if not matrix.has_canonical_format:
                 matrix = matrix.copy()
                 matrix.sum_duplicates()
@@ -195,7 +195,7 @@ class Graph:
             flat = map(number.__getitem__, flat)
         v = np.fromiter(flat, np.int64, sum(count))
         u = np.repeat(np.arange(len(nodes)), count)
-        if not graph.is_directed():  # every edge is listed by both of its ends: once is enough
+        if not graph.is_directed():  # every edge is listed at both of its ends: keep one
             once = u <= v
             u, v = u[once], v[once]
         return cls.from_edges(u, v, len(nodes), labels=None if numbered else nodes, name=name or graph.name or None)
@@ -216,7 +216,7 @@ class Graph:
 
     @cached_property
     def labels(self) -> list | np.ndarray | None:
-        """The source's name of each vertex (an integer, text, or a node of NetworkX); None if vertex v is just v."""
+        """The source's name of each vertex (an integer, text, or a NetworkX node); None if vertex v is named v."""
         labels = self._source_labels
         if self.rank is None:
             return labels
@@ -228,7 +228,7 @@ class Graph:
 
     @property
     def ids(self) -> np.ndarray | None:
-        """The `labels` as an array of integers; None if vertex v is just v, GraphError if they are something else."""
+        """The `labels` as an array of integers; None if vertex v is named v; GraphError if they are not integers."""
         if self.labels is None:
             return None
         numbers = np.asarray(self.labels) if self.n else np.empty(0, np.int64)
@@ -268,7 +268,7 @@ class Graph:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the columns themselves: `col_ptr` and `row_idx`."""
+        """Bytes of the columns: `col_ptr` and `row_idx`."""
         return self.col_ptr.nbytes + self.row_idx.nbytes
 
     def column_histogram(self) -> list[tuple[int, int, int]]:
@@ -296,8 +296,8 @@ class Graph:
         Parameters
         ----------
         order
-            `degree`: ascending, so that columns stay short; `bfs`: breadth first; `random`: by `seed`; `natural`: as
-            this graph came; `auto`: by degree if a sample of edges says that this shortens a count, else as it came.
+            `degree`: by ascending degree, which keeps columns short; `bfs`: breadth first; `random`: by `seed`;
+            `natural`: unchanged; `auto`: `degree` if a sample of edges says that counts get faster, else `natural`.
 
         Returns
         -------
@@ -374,7 +374,7 @@ class Graph:
         )
 
     def __getstate__(self) -> dict[str, Any]:
-        """What is sent to another process: the columns, not what was computed from them."""
+        """The state that is sent to another process: the columns, without the values computed from them."""
         derived = ("labels", "max_column", "col_of", "degrees", "adjacency", "_auto")
         return {name: value for name, value in self.__dict__.items() if name not in derived} | {"_orders": {}}
 
@@ -412,7 +412,7 @@ class Graph:
 
 
 def as_graph(thing: Any, order: str = "natural") -> Graph:
-    """Make a Graph in some order from what a user may have.
+    """Make a Graph in some order from any object that describes a graph.
 
     Parameters
     ----------
@@ -467,7 +467,7 @@ def _can_cancel(values):
 
 
 def best_order(u, v, n, m):
-    """The order in which to count a graph of m edges, estimated from random edges of it."""
+    """The faster order to count a graph of m edges in, estimated from random edges (u, v) of it."""
     pays = (
         cleaning.relative_distance(u, v, n) > MIN_RELATIVE_DISTANCE
         and cleaning.degree_skew(u, v, n) > MIN_DEGREE_SKEW
@@ -477,16 +477,16 @@ def best_order(u, v, n, m):
 
 
 def known_order(order):
-    """`order` if there is one of this name, else MethodError."""
+    """Return `order`; MethodError if there is none of this name."""
     if order not in ORDERS:
         raise MethodError(unknown("order", order, ORDERS))
     return order
 
 
 def unmasked(values, what):
-    """The values themselves; GraphError if they are a NumPy array with masked entries.
+    """Return the values; GraphError if they are a NumPy array with masked entries.
 
-    The caller must leave them out: a mask of `u` alone does not say what becomes of `v`.
+    The caller must leave these out: a mask of `u` alone does not say which entries of `v` to drop.
     """
     masked = getattr(values, "mask", False) if isinstance(values, np.ndarray) else False  # numpy.ma is slow to import
     if np.any(masked):
@@ -496,13 +496,13 @@ def unmasked(values, what):
 
 
 def check_relabel(n, labels=None):
-    """Refuse `relabel=True` together with what numbers or names the vertices otherwise."""
+    """Refuse `relabel=True` together with `n` or `labels`."""
     if n is not None or labels is not None:
         raise GraphError("relabel=True numbers and names the vertices by itself, without n and labels")
 
 
 def known_count(n):
-    """`n` as an int if it can be a number of vertices, else GraphError."""
+    """Return `n` as an int; GraphError if it cannot be a number of vertices."""
     most = cleaning.MAX_VERTICES
     if isinstance(n, bool) or not isinstance(n, (int, np.integer)) or not 0 <= n <= most:
         raise GraphError(f"n must be a whole number of at least 0 and at most {most}, not {n!r}")
@@ -510,7 +510,7 @@ def known_count(n):
 
 
 def check_sparse(n, edges):
-    """Refuse numbers so far apart that nearly all of the n vertices up to the largest would have no edge."""
+    """Refuse vertex numbers so large that nearly all of the n vertices would have no edge."""
     if n > max(2 * MAX_PER_END * edges, ALWAYS_ALLOWED):
         raise GraphError(
             f"{edges:,} edges with vertex numbers up to {n - 1:,} would make {n:,} vertices; "
@@ -549,7 +549,7 @@ def _to_host(values, what):
 
 
 def _same_type(u, v):
-    """Both arrays as int32, or both as int64 if a type or an unsigned value asks for it: only these are compiled."""
+    """Both arrays as int32, or both as int64 if a type or an unsigned value needs it: only these are compiled."""
     if u.size != v.size:
         raise GraphError(f"u has {u.size} entries, v has {v.size}; an edge needs one of each")
     wide = False
@@ -573,7 +573,7 @@ def _two_columns(pairs):
 
 
 def _vertex_count(n, u, v):
-    """`n`, or by default the largest number and one; GraphError names the first edge that is out of range."""
+    """`n`, or by default the largest number plus one; GraphError names the first edge that is out of range."""
     low, high = cleaning.min_max(u, v)
     inferred = n is None
     n = high + 1 if inferred else known_count(n)
@@ -594,7 +594,7 @@ def _vertex_count(n, u, v):
 
 
 def _as_int32(values, what):
-    """The values as int32; GraphError if one of them is no vertex number."""
+    """The values as int32; GraphError if one of them cannot be a vertex number."""
     if values.dtype == np.int32:
         return values
     if values.size and not 0 <= int(values.min()) <= int(values.max()) < cleaning.MAX_VERTICES:
@@ -624,7 +624,7 @@ def _checked_labels(labels, n):
 
 
 def _names(graph):
-    """The names of all vertices as Python objects: NetworkX shows a NumPy integer as another node."""
+    """The names of all vertices as Python objects, because NetworkX prints NumPy integers in another way."""
     if graph.labels is None:
         return range(graph.n)
     return graph.labels.tolist() if isinstance(graph.labels, np.ndarray) else graph.labels

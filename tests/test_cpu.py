@@ -186,7 +186,7 @@ DENSE = dense_graphs()
 @pytest.mark.parametrize("name", DENSE)
 def test_rows_of_bits_from_any_vertex_on_give_the_right_tallies(name, threads, monkeypatch):
     """For any first dense vertex, any order, and any number of workers."""
-    monkeypatch.setattr(cpu.per_vertex, "workers_for", lambda part, wanted=None: threads)
+    monkeypatch.setattr(cpu.per_vertex, "workers_for", lambda part, most=None: threads)
     monkeypatch.setattr(cpu.dense, "BLOCK", 64)
     graph = DENSE[name]
     for order in ("natural", "degree", "random"):

@@ -1,22 +1,22 @@
 """The native engine: exact counts on all cores of a CPU, of a whole graph or of a part of its edges.
 
-A count picks a vertex order (`orders`), then a design (`choose`), and runs that design (`counting`). For each edge
-(u, v) the rows that the columns of u and v share are counted:
+A count picks a vertex order (`orders`), then a design (`choose`), and runs that design (`counting`). A design counts,
+for each edge (u, v), the rows that the columns of u and v share:
 
     design  graphs                                             how the columns are intersected
     short   no column is over 32 rows: meshes, roads           16 rows are compared with one instruction
     words   12 edges a vertex or more, and neighbours have     non-zero 64-bit words of the columns are ANDed
             close numbers: overlapping cliques
-    hubs    all others: above all skewed graphs in degree      v is a hub (one of the last vertices): rows of bits are
-            order                                              ANDed; else each row of v is tested in u's bitmap
+    hubs    all others: above all skewed graphs in degree      if v is a hub (one of the last vertices), rows of bits
+            order                                              are ANDed; else each row of v is tested in u's bitmap
 
-Processor time on two cores, against "hubs" without hubs, which only tests rows in bitmaps: "short" is 1.1 times as fast
-on a mesh, 1.3 on roads and 1.7 on a Delaunay triangulation; "words" 3.2 times on overlapping cliques; "hubs" 3.7 times
-on R-MAT scale 18 in degree order. On the others' graphs each is slower: "words" half as fast as "short" on roads,
-"short" a 20th of "words" on cliques, "words" 0.6 of "hubs" on R-MAT.
+Speed in processor time on two cores, relative to "hubs" without hubs, which only tests rows in bitmaps: "short" is 1.1
+times as fast on a mesh, 1.3 on roads and 1.7 on a Delaunay triangulation; "words" 3.2 times on overlapping cliques;
+"hubs" 3.7 times on R-MAT scale 18 in degree order. On other graphs each design is slower than the best: "words" half as
+fast as "short" on roads, "short" a 20th of "words" on cliques, "words" 0.6 of "hubs" on R-MAT.
 
-Triangles per vertex, per edge and one by one are found by looking up wedges (`per_vertex`) and, where a graph is dense,
-from rows of bits (`dense`). `truss` peels edges for k-trusses and truss numbers. `edges` describes a part of a graph.
+`per_vertex` finds triangles per vertex, per edge and one by one by looking up wedges; `dense` does so with rows of bits
+where a graph is dense. `truss` peels edges for k-trusses and truss numbers. `edges` describes a part of a graph.
 
 In compiled functions an array index is cast to uint64 (`U64`), because Numba checks signed ones for being negative.
 """
@@ -64,7 +64,7 @@ METHOD = Method(
 
 
 class Plan:
-    """One native count in the stages of a GPU's (`tcgpu.kernels.Plan`). It needs no memory but the graph's own."""
+    """A native count with the stages of a count on a GPU (`tcgpu.kernels.Plan`). It allocates nothing."""
 
     method = "cpu"
     device_bytes = 0

@@ -1,6 +1,6 @@
-"""Which design counts a graph: decided by its longest column and a sample of its edges.
+"""Choose the design that counts a graph, by its longest column and a sample of its edges.
 
-Costs here and in `orders` are in look-ups: the time that it takes to test one row in a bitmap is 1.
+Costs here and in `orders` are in look-ups: 1 is the time to test one row in a bitmap.
 """
 
 from typing import NamedTuple
@@ -11,23 +11,23 @@ import numpy as np
 from tcgpu.engines.forking import fork_safe_lock
 from tcgpu.engines.native import CACHE_LINE, LANES, jit, run_threads, shares
 
-SHORT_COLUMN = 32  # "short" counts graphs whose longest column is no longer
-# "words" counts graphs with at least
-WORDS_COLUMN = 12  # nonzeros per column,
-WORDS_PER_NONZERO = 0.5  # at most so many non-zero words for each nonzero,
-NEIGHBOURS = 1 << 18  # and no more nonzeros than this between an edge (u, v) and the end of v's column,
-SHARE_NEAR = 0.75  # for this share of the edges
-# hubs pay where
-LONG_COLUMN = 64  # some column is as long,
-EDGES_PER_HUB = 16  # each is the v of so many edges,
-HUB_SHARE = 0.25  # and together they are the v of this share of the edges
+SHORT_COLUMN = 32  # "short" counts graphs without longer columns
+# "words" counts graphs with
+WORDS_COLUMN = 12  # at least this many nonzeros per column,
+WORDS_PER_NONZERO = 0.5  # at most this many non-zero words per nonzero,
+NEIGHBOURS = 1 << 18  # and at most this many nonzeros between an edge (u, v) and the end of v's column,
+SHARE_NEAR = 0.75  # for this fraction of the edges
+# "hubs" has hubs if
+LONG_COLUMN = 64  # some column has at least this many rows,
+EDGES_PER_HUB = 16  # each hub is the v of at least this many edges,
+HUB_SHARE = 0.25  # and together they are the v of at least this fraction of the edges
 MAX_HUBS = 1 << 16
 MAX_KEPT_HUBS = 1 << 15  # for counts in parts, which keep the rows: 64 MB
 SAMPLES, SAMPLE_ROWS = 64, 1 << 10  # runs of `row_idx` that are read to estimate words per nonzero
 SAMPLE_EDGES = 1 << 12  # edges that are read to estimate the other shares
 # costs, in look-ups
-AND_WORDS = 4  # ANDs and popcounts of two words cost as much as so many single bits, in a hub's row
-PART_EDGE, BITMAP_EDGE = 16, 40  # an edge's besides its look-ups, in a count in parts; if u's bitmap is made for it
+AND_WORDS = 4  # an AND and popcount of two words of hubs' rows
+PART_EDGE, BITMAP_EDGE = 16, 40  # an edge, besides its look-ups, in a count in parts; the same if it needs u's bitmap
 
 I64 = np.int64
 U64 = np.uint64
@@ -36,8 +36,8 @@ U64 = np.uint64
 class Hubs(NamedTuple):
     """The columns of the last vertices, from `base` on, as rows of bits.
 
-    Vertex w is bit w - base. All rows of hub v's column lie behind v, so the hub's row of bits begins with the cache
-    line that holds bit v - base, at `bits[start[v - base]]`.
+    Vertex w is bit w - base. All rows of hub v's column are larger than v, so the hub's row of bits begins with the
+    cache line that holds bit v - base, at `bits[start[v - base]]`.
     """
 
     base: int
@@ -46,7 +46,7 @@ class Hubs(NamedTuple):
 
 
 class Design(NamedTuple):
-    """How a graph is counted: "short", "words" or "hubs", the last one with Hubs (which may be none)."""
+    """How a graph is counted: "short", "words" or "hubs"; the last has Hubs, of which there may be none."""
 
     name: str
     hubs: Hubs | None = None
@@ -82,12 +82,12 @@ def design_name(graph, max_hubs=MAX_HUBS):
 
 
 def hub_limit(graph, max_hubs=MAX_HUBS):
-    """How many hubs a graph has at most: their rows of bits then take no more than a byte for each edge."""
+    """The most hubs of a graph: so many that their rows of bits take at most a byte for each edge."""
     return min(int(4 * graph.m**0.5), max_hubs)
 
 
 def words_per_nonzero(graph):
-    """How many non-zero 64-bit words the bitmaps of all columns have, for each nonzero: an estimate."""
+    """An estimate of the non-zero 64-bit words in the bitmaps of all columns, per nonzero."""
     rows = min(SAMPLE_ROWS, graph.m)
     first = np.linspace(0, graph.m - rows, SAMPLES).astype(np.int64)
     words = np.lib.stride_tricks.sliding_window_view(graph.row_idx, rows)[first] >> 6
@@ -103,7 +103,7 @@ def _share_near(graph):
 
 
 def _first_hub(graph, max_hubs):
-    """The first hub, a multiple of 64, by a sample of the edges; n if hubs do not pay."""
+    """The first hub, a multiple of 64, estimated from a sample of the edges; n if hubs do not pay."""
     if graph.max_column < LONG_COLUMN:
         return graph.n
     step = max(1, graph.m // SAMPLE_EDGES)

@@ -1,11 +1,11 @@
-"""The three designs of a count. Each is right for every graph; `tcgpu.cpu` says which one is fast for which.
+"""The three designs of a count. Each is correct for every graph; `tcgpu.cpu` says which graphs each is fast for.
 
 For every edge (u, v), u < v, a design counts the rows w > v that the columns of u and v share: triangles u < v < w.
-A part of the edges is counted by the same code as all of them. A worker needs a bit for each vertex, with "words" also
-12 bytes for each of WINDOW nonzeros; the rows of bits of the hubs are shared.
+The same code counts a part of the edges or all of them. A worker needs a bit for each vertex, with "words" also 12
+bytes for each of WINDOW nonzeros; workers share the hubs' rows of bits.
 
-The loops over a column are written out in each kernel. As functions they would take arrays, and Numba counts the
-references to every array argument atomically, even of an inlined function: counts took twice as long.
+The loops over a column are repeated in each kernel. As functions they would have array arguments, whose references
+Numba counts atomically, even for an inlined function: counts took twice as long.
 """
 
 import numpy as np
@@ -30,16 +30,16 @@ from tcgpu.engines.native import (
 
 WINDOW = 1 << 23  # nonzeros, for each worker, of the columns that are packed into words at a time
 CHUNK = 1 << 10, 1 << 16  # edges that a worker takes at a time: at least, at most,
-CHUNKS = 64  # and between these limits so many chunks for each worker
-FAR, NEAR = 16, 6  # prefetch v's column pointer so many nonzeros ahead, and the start of its column
-FEW_HUBS = 12  # a column with no more hubs tests single bits instead of ANDing rows
+CHUNKS = 64  # and between these limits as many as make this number of chunks for each worker
+FAR, NEAR = 16, 6  # how many nonzeros ahead to prefetch v's column pointer, and the start of its column
+FEW_HUBS = 12  # for a column with no more hubs than this, test single bits instead of ANDing rows
 
 I64 = np.int64
 U64 = np.uint64
 
 
 def count(graph, part=None, workers=None):
-    """The number of triangles of a Graph (int), counted in the order that it has.
+    """The number of triangles of a Graph (int), counted in its own order.
 
     part: count only the triangles u < v < w whose edge (u, v) is in it. workers: the number of threads (default: all).
     """
@@ -60,7 +60,7 @@ def count_by(design, graph, part, workers=None):
 
 
 def _count_words(graph, part, workers, bitmaps):
-    """Count chunks of edges in turn, each after packing the columns that most of its edges lead to."""
+    """Count one chunk of edges after the other, each after packing the columns of most of its v."""
     most = min(graph.m, WINDOW * workers)
     word_index, words = np.empty(most, np.int32), np.empty(most, np.uint64)
     total, step = 0, max(1, most if most == graph.m else most * 7 // 8)
@@ -77,8 +77,8 @@ def _count_words(graph, part, workers, bitmaps):
 def _window(graph, chunk, most):
     """The range of vertices whose columns to pack, with at most `most` nonzeros.
 
-    From the first u of the chunk (or its least v) on; "words" is chosen where most columns of v end within NEIGHBOURS
-    nonzeros of the edge (u, v).
+    The range begins at the first u of the chunk (or its least v); "words" is chosen for graphs where most columns of v
+    end within NEIGHBOURS nonzeros of the edge (u, v).
     """
     if most == graph.m and chunk.last - chunk.first == graph.m and takes_any_v(chunk, graph):
         return 0, graph.n
@@ -90,11 +90,11 @@ def _window(graph, chunk, most):
 
 
 def _run(kernel, graph, part, workers, *args):
-    """Run a counting kernel over the edges of a part: the sum of what its workers find."""
+    """Run a counting kernel over the edges of a part; returns the sum of its workers' counts."""
     edges = part.last - part.first
     chunk = min(max(edges // (workers * CHUNKS), CHUNK[0]), CHUNK[1])
     queue = np.array([0, -(-edges // chunk), chunk], np.int64)  # the next chunk, how many there are, edges of each
-    v_range = (None, None) if takes_any_v(part, graph) else (part.low, part.high)  # None: not compared, nor compiled
+    v_range = (None, None) if takes_any_v(part, graph) else (part.low, part.high)  # None: compiled without comparisons
     found = np.zeros(workers, np.int64)
     run_threads(kernel, graph.col_ptr, graph.row_idx, part.first, part.last, *v_range, queue, *args, found,
                 workers=workers, queue=stoppable(queue, edges))  # fmt: skip
@@ -113,7 +113,7 @@ def _within(row_idx, begin, end, low, high):
 
 @uncached
 def _chunks(queue, col_ptr, first, last):
-    """Take chunks of the edges until none is left, yield (the column before the first one, first edge, end) of each."""
+    """Take chunks of edges until none is left; yield (the column before the first edge's, first edge, end) of each."""
     while True:
         chunk = queue[1] - 1 - fetch_add(queue, 0, 1)
         if chunk < 0:
@@ -124,7 +124,7 @@ def _chunks(queue, col_ptr, first, last):
 
 @jit
 def _short(worker, workers, col_ptr, row_idx, first, last, low, high, queue, found):
-    """Compare each row of u's column behind v with LANES rows of v's column at once."""
+    """Compare each row of u's column after v with LANES rows of v's column at once."""
     m = row_idx.size
     total = I64(0)
     for u, at, stop in _chunks(queue, col_ptr, first, last):
@@ -177,7 +177,7 @@ def _hubs(worker, workers, col_ptr, row_idx, first, last, low, high, queue, base
             many = end - hubs > FEW_HUBS
             marked = begin if hubs > begin else hubs if many else end  # the bitmap holds the rows from here on
             u_line = (u - base) // 64 // CACHE_LINE * CACHE_LINE
-            copied = many and u >= base and words - u_line < end - marked  # copying u's own row of bits is quicker
+            copied = many and u >= base and words - u_line < end - marked  # copying u's own row of bits is faster
             if copied:
                 for word in range(u_line, words):
                     bitmap[U64(first_hub_word + word)] = bits[U64(start[U64(u - base)] - u_line + word)]

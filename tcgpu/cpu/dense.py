@@ -1,8 +1,8 @@
 """Triangles per vertex and per edge where a graph is dense: whole neighbourhoods as rows of bits.
 
 The dense vertices are the last ones, from `base` on. A triangle u < v < w with u >= base has all three vertices among
-them, so these triangles are found apart from all others: an edge between dense vertices is in as many of them as its
-two rows of bits have in common, found with one AND and popcount for 64 vertices.
+them. These triangles are found separately: the number of them at an edge between dense vertices is the number of bits
+that its two rows of bits share, found with one AND and popcount for 64 vertices.
 """
 
 import numpy as np
@@ -20,10 +20,10 @@ U64 = np.uint64
 
 
 def first_dense(graph):
-    """The first dense vertex: rows of bits from there on cost least, in no more than 8 bytes an edge; n if none do."""
+    """The first dense vertex, with the least cost and at most 8 bytes of rows of bits an edge; n if there is none."""
     lengths = np.diff(graph.col_ptr[graph.n - max_dense(graph) :])
     dense = best_dense(lengths, lengths * (lengths - 1) // 2)[0]
-    if dense:  # now with the exact look-ups: none for a wedge whose middle vertex has no column
+    if dense:  # repeat with the exact look-ups: a wedge whose middle vertex has an empty column has none
         dense = best_dense(lengths[-dense:], wedge_lookups(graph, graph.n - dense))[0]
     return graph.n - dense
 
@@ -34,7 +34,7 @@ def max_dense(graph):
 
 
 def best_dense(lengths, lookups):
-    """How many of the last vertices should have rows of bits, and what this costs more than without (0 or less).
+    """How many of the last vertices should have rows of bits, and how that changes the cost (by 0 or less).
 
     lengths, lookups: the lengths of these vertices' columns, and the look-ups that they take without rows of bits.
     """
@@ -47,7 +47,7 @@ def best_dense(lengths, lookups):
 
 
 def words_per_row(rows):
-    """The 64-bit words of a row of so many bits, in whole cache lines."""
+    """The 64-bit words of a row of bits for this number of rows, in whole cache lines."""
     return -(-rows // (64 * CACHE_LINE)) * CACHE_LINE
 
 
@@ -106,7 +106,7 @@ def _fill_rows(worker, workers, col_ptr, row_idx, base, words, bits):
 def _intersect_rows(worker, workers, col_ptr, row_idx, base, words, bits, queue, edges, totals):
     """Add the triangles at each edge between dense vertices to `edges`, or to both ends in this worker's `totals`.
 
-    A chunk of rows u is intersected with one block of rows v after the other, so that both stay in the caches.
+    It intersects a chunk of rows u with one block of rows v after the other, so that both stay in the caches.
     """
     dense = col_ptr.size - 1 - base
     rows = queue[2]

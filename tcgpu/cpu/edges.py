@@ -1,4 +1,4 @@
-"""A part of a graph's edges, and how many threads it keeps busy."""
+"""A part of a graph's edges, and the number of threads that count it."""
 
 from typing import NamedTuple
 
@@ -8,7 +8,7 @@ from tcgpu.engines.native import MANY, threads
 class Edges(NamedTuple):
     """The edges (u, v), u < v, at positions first..last - 1 of a graph's `row_idx` whose v is in low..high - 1.
 
-    A `tcgpu.distributed.Part` has the same fields and can stand wherever Edges can.
+    A `tcgpu.distributed.Part` has the same fields and can be used wherever Edges can.
     """
 
     first: int
@@ -26,6 +26,6 @@ def takes_any_v(part, graph):
     return part.low <= 0 and part.high >= graph.n
 
 
-def workers_for(part, wanted=None):
-    """The number of threads for a part: `wanted`, or all; 1 if there are too few edges to wake more."""
-    return (wanted or threads()) if part.last - part.first >= MANY else 1
+def workers_for(part, most=None):
+    """The number of threads for a part: `most`, or all; 1 if there are too few edges to wake more."""
+    return (most or threads()) if part.last - part.first >= MANY else 1

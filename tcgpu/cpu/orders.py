@@ -1,8 +1,8 @@
-"""Which vertex order is fastest: natural or by degree, by estimates of what a verb costs in both.
+"""Choose the vertex order, natural or by degree, by estimates of a verb's cost in both.
 
-The costs, in look-ups, are sums over the lengths of columns and over how many edges lead to a vertex. Those in degree
-order follow from the degrees; nothing is sorted for them. If natural order costs less than degree order at its best,
-nothing more is computed.
+The costs, in look-ups, are sums over the lengths of columns and over the numbers of edges that lead to a vertex. Those
+in degree order are computed from the degrees, without sorting. If natural order costs less than a lower bound for
+degree order, nothing more is computed.
 """
 
 from weakref import WeakKeyDictionary
@@ -15,13 +15,13 @@ from tcgpu.cpu.edges import all_edges, workers_for
 from tcgpu.engines.native import CACHE_LINE, jit, run_threads
 
 # costs in look-ups
-SHORT_EDGE, WORDS_EDGE, HUB_EDGE = 24, 20, 6  # an edge's, besides its look-ups
+SHORT_EDGE, WORDS_EDGE, HUB_EDGE = 24, 20, 6  # an edge, besides its look-ups
 HUB_WORD = 0.8  # a word of two hubs' rows
 PACKED_WORD = 1.5  # a word of a packed column
-# what degree order costs more for each edge: neighbours are far apart, and results are returned in natural order
+# the extra cost of degree order for each edge: neighbours are far apart, and results are returned in natural order
 DEGREE_EDGE = {"count": 0, "triangles": 8, "support": 40}
-BETTER = 0.85  # degree order has to cost less than this share of natural order
-CHUNKS = 128  # a count takes the edges in chunks, and marks a column anew in each chunk: the most chunks there are
+BETTER = 0.85  # degree order must cost less than this fraction of natural order
+CHUNKS = 128  # the most chunks of edges in a count, which marks a column again in each chunk
 
 U64 = np.uint64
 
@@ -36,7 +36,7 @@ def in_order(graph, order, verb):
 def best_order(graph, verb):
     """The order, "natural" or "degree", in which "count", "triangles" or "support" is fastest for a Graph.
 
-    If `graph.ordered("auto")` chooses degree order by its sample, and natural order is not cheap, that is final.
+    If `graph.ordered("auto")` chooses degree order by its sample, and natural order is not cheap, nothing is estimated.
     """
     if graph.order == "degree" or not graph.m:
         return "natural"
@@ -108,7 +108,7 @@ def _tally_cost(lengths, last):
 
 def _lengths_by_degree(graph):
     """The length of each vertex's column in degree order (int32)."""
-    workers = max(1, min(workers_for(all_edges(graph)), graph.m // graph.n))  # all counts take no more than the edges
+    workers = max(1, min(workers_for(all_edges(graph)), graph.m // graph.n))  # so counts need no more memory than edges
     found = np.zeros((workers, graph.n), np.int32)
     run_threads(_count_larger, graph.col_ptr, graph.row_idx, graph.degrees, found, workers=workers)
     for other in found[1:]:
@@ -117,7 +117,7 @@ def _lengths_by_degree(graph):
 
 
 def _last_by_degree(graph, most):
-    """The last vertices in degree order, ascending, at most so many."""
+    """The last vertices in degree order, ascending, at most `most`."""
     most = min(graph.n, most)
     last = np.argpartition(graph.degrees, graph.n - most)[graph.n - most :]
     return last[np.argsort(graph.degrees[last], kind="stable")]
@@ -140,7 +140,7 @@ def _sums(lengths, degrees):
 
 @jit
 def _count_larger(worker, workers, col_ptr, row_idx, degrees, found):
-    """For each vertex, how many neighbours come behind it in degree order, in one worker's share of the columns."""
+    """Count the neighbours after each vertex in degree order, in one worker's share of the columns."""
     n = col_ptr.size - 1
     for u in range(n * worker // workers, n * (worker + 1) // workers):
         for k in range(col_ptr[U64(u)], col_ptr[U64(u + 1)]):

@@ -1,13 +1,13 @@
 """Triangles per vertex, per edge, and one by one.
 
 A triangle u < v < w is found from its middle vertex: v's column is marked, and for each smaller neighbour u the rows
-behind v in u's column (a wedge list) are looked up in the marks. This takes the fewest look-ups, and all three edges
-are at hand. Where the last vertices are dense, the triangles among them are found from rows of bits (see `dense`).
+after v in u's column (a wedge list) are looked up in the marks. This takes the fewest look-ups, and gives the positions
+of all three edges. If the last vertices are dense, `dense` finds the triangles among them from rows of bits.
 
-All results are the same for any number of threads. A part of the edges (u, v) is tallied by the same code as all of
-them. Results are arrays of all vertices or edges, of which a part writes only to the spans that its triangles can
-touch; memory that is never written to takes no room. Besides these spans, a part needs an int32 for each vertex and
-worker, and two for each of its edges, for triangles per vertex also one for each edge in the columns of its u.
+All results are the same for any number of threads. The same code tallies a part of the edges (u, v) or all of them.
+Results are arrays of all vertices or edges, but a part writes only to the ranges that its triangles can touch; the
+system provides no memory for pages that are never written. Besides these ranges, a part needs an int32 for each vertex
+and worker, and two for each of its edges; for triangles per vertex also one for each edge in the columns of its u.
 """
 
 from typing import NamedTuple
@@ -20,10 +20,10 @@ from tcgpu.cpu.edges import Edges, all_edges, takes_any_v, workers_for
 from tcgpu.cpu.orders import in_order
 from tcgpu.engines.native import fetch_add, inline, jit, run_threads, shares, stoppable, stopped, uncounted
 
-MAX_COPIES = 4  # no more workers than this have result arrays of their own; more share one, with atomic additions
+MAX_COPIES = 4  # up to this many workers each have a result array; more workers share one, with atomic additions
 MAX_PART_COPIES = 2  # the same in a part
 CHUNK = 128  # middle vertices that a worker takes at a time
-SPARE = 4  # counters that are never read, a power of 2: a mark is a row's place in v's column plus SPARE, or 0
+SPARE = 4  # counters that are never read, a power of 2: a mark is a row's position in v's column plus SPARE, or 0
 MAX_ROWS = 1 << 24  # triangles in an array of `list_triangles`
 
 I64 = np.int64
@@ -31,14 +31,14 @@ U64 = np.uint64
 
 
 def triangles(graph, order="auto"):
-    """How many triangles each vertex is in (int64). order: to count in; the result is in the graph's own order."""
+    """The number of triangles at each vertex (int64), in the graph's own order. order: the order to count in."""
     own = in_order(graph, order, "triangles")
     [(_, found)] = tally(own, False)
     return found if own is graph else found[own.rank]
 
 
 def support(graph, order="auto"):
-    """How many triangles each edge is in (int64), in the order of `row_idx`. order: as in `triangles`."""
+    """The number of triangles at each edge (int64), in the order of `row_idx`. order: as in `triangles`."""
     own = in_order(graph, order, "support")
     [(_, found)] = tally(own, True)
     return in_edge_order_of(graph, own, found.astype(np.int64))
@@ -47,8 +47,8 @@ def support(graph, order="auto"):
 def tally(graph, by_edge, part=None, workers=None):
     """The triangles at each edge (int32) or vertex (int64), in the graph's own order: a list of (first, array).
 
-    Without a part there is one array, from 0 on. With one, only triangles u < v < w whose edge (u, v) is in it are
-    tallied; there are then two arrays, for what they can touch near u and near v, or one if these overlap.
+    Without a part there is one array, from 0 on. With a part, only triangles u < v < w whose edge (u, v) is in it are
+    tallied; there are then two arrays, for the ranges of u and of v, or one if these overlap.
     """
     copies = workers = workers_for(part or all_edges(graph), workers)
     if part is None:
@@ -170,7 +170,7 @@ def _rows(graph, part):
 
 
 def _wedges(graph, part, reach, workers):
-    """The wedge lists of every middle vertex v: for each smaller neighbour u, the rows behind v in u's column.
+    """The wedge lists of every middle vertex v: for each smaller neighbour u, the rows after v in u's column.
 
     Returns `(start, lists)`. The lists of v are `lists[start[v - v_low]:start[v - v_low + 1]]`, in order of u. Each
     holds the first position in `row_idx` and the one after the last; the position before the first is the edge (u, v).
@@ -245,16 +245,16 @@ def _tally(
     worker, workers, col_ptr, row_idx, col_of, first_edge, start, lists, v_low, queue, all_marks, all_counters,
     all_found, shared,
 ):  # fmt: skip
-    """Add its triangles u < v < w to every vertex: u list by list, v in a sum, w in its counter.
+    """Add the triangles u < v < w to every vertex: at u once a list, at v as a sum, at w in a counter.
 
-    col_of: None to add them to every edge: (u, v) list by list, (u, w) one by one, (v, w) in its counter. shared: None
-    if every worker has an array of its own; then atomic additions are not compiled. Unless each row that is found takes
-    an atomic addition, there is no branch, which could not be predicted: other rows are counted in SPARE counters.
+    col_of: None to add them to every edge: at (u, v) once a list, at (u, w) one by one, at (v, w) in a counter. shared:
+    None if every worker has its own array; then no atomic additions are compiled. Only where each hit takes an atomic
+    addition is there a branch, which cannot be predicted; else rows that miss are counted in SPARE counters.
     """
     marks, counters = all_marks[worker], all_counters[worker]
     found = uncounted(all_found[worker if shared is None else 0])
     middles = start.size - 1
-    spread = np.int32(0 if col_of is None else SPARE - 1)  # to how many of the SPARE counters other rows go, less 1
+    spread = np.int32(0 if col_of is None else SPARE - 1)  # the number of SPARE counters in use, less 1
     while True:
         chunk = queue[1] - 1 - fetch_add(queue, 0, 1)
         if chunk < 0:
@@ -313,7 +313,7 @@ STOP, MIDDLE, LIST, POSITION, LISTED = range(5)  # the state of `_list_triangles
 
 @jit
 def _list_triangles(worker, workers, col_ptr, row_idx, col_of, start, lists, state, marks, rows):
-    """Fill `rows` with triangles, one a row, from where the call before stopped."""
+    """Fill `rows` with triangles, one a row, starting where the last call stopped."""
     v, q, k = state[MIDDLE], state[LIST], state[POSITION]
     listed = 0
     while v < col_ptr.size - 1 and not stopped(state):

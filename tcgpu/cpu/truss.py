@@ -6,9 +6,9 @@ and the shorter looked up in the marks. This finds the triangles that break, and
 Edges of the frontier with the same longer neighbourhood share its marks. A triangle with two edges in the frontier is
 broken by the first of them. Peeled edges are removed from both neighbourhoods by moving the last entry to their place.
 
-Truss numbers come level by level (a level is a number of triangles). A window of levels is opened at a time, and its
-edges are listed, so that a level does not read all edges. After a window, the remaining edges and vertices are numbered
-anew if they have become few enough for a smaller graph, with better use of the caches, to pay.
+Truss numbers are found level by level (a level is a number of triangles). The edges of a window of levels are listed at
+a time, so that a level does not read all edges. After a window, the remaining edges and vertices are renumbered if they
+are few enough for a smaller graph, which uses the caches better, to pay.
 """
 
 from typing import NamedTuple
@@ -20,11 +20,11 @@ from tcgpu.cleaning import occurrences
 from tcgpu.engines.native import fetch_add, jit, run_threads, stoppable, stopped, threads
 
 GONE = np.int32(-(1 << 31))  # the support of an edge that an earlier round peeled
-IN_FRONTIER = np.int32(-(1 << 20))  # a support below this: GONE + 1 + the edge's place in the frontier. A remaining
+IN_FRONTIER = np.int32(-(1 << 20))  # a support below this: GONE + 1 + the edge's position in the frontier. A remaining
 # edge may be below 0 for a moment, by no more than the number of threads
-SHRINK = 0.5  # number the edges anew when no more than this share is left
-FEW_WEAK = 0.3  # with a smaller share of weak edges, breaking their triangles is faster than counting all support anew
-LARGE_ROUND = 100_000  # a round with so many look-ups is shared by all threads,
+SHRINK = 0.5  # renumber the edges when no more than this fraction is left
+FEW_WEAK = 0.3  # for a smaller fraction of weak edges, breaking their triangles is faster than counting all support
+LARGE_ROUND = 100_000  # a round with at least this many look-ups is shared by all threads,
 LARGE_ROUND_ALONE = 1 << 22  # or, if there is only one thread, runs where it can be stopped
 MAX_LOOKUPS = 1 << 24  # then a call returns to Python, where it can be interrupted
 CHUNK = 4  # neighbourhoods that a worker takes at a time
@@ -117,7 +117,7 @@ def _all_equal(support):
 
 
 def _between_degrees(graph, degree):
-    """Which edges join two vertices of at least this degree; all, if hardly any do not."""
+    """Mark the edges that join two vertices of at least this degree; all edges, if hardly any are excluded."""
     high = graph.degrees >= degree
     if graph.degrees[~high].sum() < FEW_WEAK * graph.m:
         return np.ones(graph.m, bool)
@@ -180,7 +180,7 @@ def _scratch(rest):
 
 
 def _open_window(support, scratch):
-    """List the edges of the next levels: as many levels as make up for reading all edges once a level."""
+    """List the edges of the next levels: enough levels to make up for reading all edges once."""
     edges = np.bincount(support[support >= 0])  # of each level
     levels, inside = np.cumsum(edges > 0), np.cumsum(edges)  # up to each level
     end = np.searchsorted(levels * inside, inside[-1], side="right")
@@ -227,7 +227,7 @@ def _peel_rounds(large, rest, scratch, found):
     total = I64(0)
     while total < MAX_LOOKUPS:
         begin, end, level = counters[PEELED], counters[FOUND], counters[LEVEL]
-        for x in range(counters[BEGIN], begin):  # remove the edges of the frontier before
+        for x in range(counters[BEGIN], begin):  # remove the edges of the previous frontier
             e = U64(peeled[U64(x)])
             support[e] = GONE
             found[U64(rest.origin[e])] = level + 2
@@ -241,7 +241,7 @@ def _peel_rounds(large, rest, scratch, found):
                     in_first[U64(f)] = place
                 else:
                     in_second[U64(f)] = place
-        if begin == end:  # no edge has become weak: find those of this level in the window
+        if begin == end:  # no edge has become weak: find the edges of this level in the window
             lowest, listed = counters[END], I64(0)
             for x in range(counters[LISTED]):
                 e = window[U64(x)]
