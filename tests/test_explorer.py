@@ -617,22 +617,80 @@ def test_a_sweep_is_stopped_and_keeps_its_points(sweeping):
 
 
 @pytest.mark.sim
-def test_a_sweep_can_be_traced(sweeping):
-    sweeping.sweep.way.value = sweep_page.TRACED
+@pytest.mark.parametrize("way", [sweep_page.FULL, sweep_page.LAUNCH])
+def test_a_sweep_can_be_estimated(sweeping, way):
+    sweeping.sweep.way.value, sweeping.sweep.gpu.value = way, "Tesla T4"
     sweeping.methods.chips["cpu"].value = True
     rows = ran(sweeping)
-    assert [(row["nonzeros"], row["method"]) for row in rows] == [
-        (k, method) for k in (2, 3, 4) for method in ("naive", "column_block")
-    ]
+    methods, own = ("naive", "column_block"), round(KARATE.nonzeros_per_column, 3)
+    assert [(row["nonzeros"], row["method"]) for row in rows] == [(k, name) for k in (2, 3, 4, own) for name in methods]
     times = {(row["nonzeros"], row["method"]): row["estimated_us"] for row in rows}
-    assert dict(sweeping.sweep.curves()["column_block"]) == pytest.approx(
-        {k: times[k, "naive"] / times[k, "column_block"] for k in (2, 3, 4)}
-    )
-    assert "runs no kernel: cpu" in sweeping.sweep.note.value and "estimated" in sweeping.sweep.table.value
-    assert "    tcgpu.trace(graph, &#x27;naive&#x27;, order=&#x27;natural&#x27;)" in sweeping.python.value
+    estimate = tcgpu.estimate(KARATE, "naive", gpu="Tesla T4", fill=way == sweep_page.FULL, order="natural",
+                              lane_steps=method_run.LANE_STEPS)  # fmt: skip
+    assert times[own, "naive"] == pytest.approx(estimate.ms * 1e3)
+    ratios = {k: times[k, "naive"] / times[k, "column_block"] for k in (2, 3, 4, own)}
+    points = dict(sweeping.sweep.picked_points()["column_block"])
+    assert dict(sweeping.sweep.curves()["column_block"]) | points == pytest.approx(ratios)
+    assert set(points) == {own} and rows[-1]["graph"] == "karate"
+    name = f"{'a full ' if way == sweep_page.FULL else ''}Tesla T4, estimated"
+    assert "runs no kernel: cpu" in sweeping.sweep.note.value and f"<td>{name}</td>" in sweeping.sweep.table.value
     sweeping.methods.choose("cpu")
     ran(sweeping)
     assert sweeping.message.startswith("pick a method that runs kernels")
+
+
+@pytest.mark.sim
+def test_the_code_of_an_estimated_sweep_does_the_same(explore):
+    explorer = explore("mesh_16x16", ["naive"])
+    turn_to(explorer, explorer.sweep)
+    explorer.sweep.way.value, explorer.sweep.limits.value = sweep_page.FULL, (5, 5)
+    rows = ran(explorer)
+    shown = html.unescape(re.sub("<[^>]*>", "", explorer.python.value)).strip().splitlines()
+    assert shown[0] == "for k in [5]:" and len(shown) == 5
+    names = {"tcgpu": tcgpu, "k": 5}
+    for make, estimate, row in zip(shown[1::2], shown[2::2], rows):
+        exec(make.strip(), names)
+        assert eval(estimate, names).ms * 1e3 == pytest.approx(row["estimated_us"])
+
+
+@pytest.mark.sim
+def test_columns_in_blocks_gain_on_a_full_gpu_with_nonzeros_as_recorded(explore):
+    explorer = explore("mesh_16x16", ["naive", "column_block"])
+    turn_to(explorer, explorer.sweep)
+    sweep = explorer.sweep
+    assert sweep.edges.value == 10_000 and sweep.gpu.value == "NVIDIA H200"
+    sweep.way.value, sweep.limits.value = sweep_page.FULL, (3, 5)
+    ran(explorer)
+    recorded = dict(sweep.recorded_curves()["column_block, 27 columns"])
+    [*points] = sweep.curves()["column_block"]
+    assert [x for x, _ in points] == [3, 4, 5] and sorted(y for _, y in points) == [y for _, y in points]
+    assert all(recorded[x] / 1.5 < y < recorded[x] * 1.5 for x, y in points)
+
+
+def test_the_report_is_drawn_where_it_compares_the_same(explore):
+    explorer = explore()
+    turn_to(explorer, explorer.sweep)
+    [points] = explorer.sweep.published_curve().values()
+    assert points == [
+        (pytest.approx(x, abs=0.01), y) for x, y in ((1.05, 0.22), (3, 0.41), (7.39, 1.13), (36.94, 1.53))
+    ]
+    drawn = bytes(explorer.sweep.chart.value)
+    explorer.graphs.order.value = "degree"
+    assert explorer.sweep.published_curve() == {} and bytes(explorer.sweep.chart.value) != drawn
+    explorer.graphs.order.value = "natural"
+    for control, other in ((explorer.sweep.quantity, sweep_page.EDGE_TIME), (explorer.sweep.machine, "none")):
+        before, control.value = control.value, other
+        assert explorer.sweep.published_curve() == {}
+        control.value = before
+    assert explorer.sweep.published_curve()
+
+
+def test_a_sweep_is_estimated_though_no_file_is_named_yet(explore):
+    explorer = explore("mesh_16x16", ["naive"])
+    turn_to(explorer, explorer.sweep)
+    explorer.sweep.way.value, explorer.sweep.limits.value = sweep_page.LAUNCH, (5, 5)
+    explorer.graphs.source.value = "a file"
+    assert [row["nonzeros"] for row in ran(explorer)] == [5]
 
 
 # --------------------------------------------------------------------------------------------------------------- traces

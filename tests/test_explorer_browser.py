@@ -84,7 +84,7 @@ def test_the_explorer_in_jupyterlab(lab, expect):
     # a sweep, and its slider
     panel.turn_to("Sweep")
     panel.click("Run")
-    expect(panel.status).to_have_text(re.compile("^done after .* 24 rows$"))
+    expect(panel.status).to_have_text(re.compile("^done after .* 26 rows$"))
     lab.screenshot(page, "explorer_sweep")
     before = panel.chart.get_attribute("src")
     press(panel.whole.locator(".noUi-handle-upper:visible"), "ArrowLeft", "ArrowLeft")

@@ -12,6 +12,7 @@ SHADES = {  # engine -> its name, the colours of the nested bars
     "sim": ("simulator", ("#edf2f7", "#a0aec0", DARK)),
 }
 CURVES = ((BLUE, "o-"), (ORANGE, "s-"), (DARK, "^-"), ("#38a169", "D-"), ("#805ad5", "v-"), ("#d53f8c", "P-"))
+DARK_GREY, GREY_STYLES = "#718096", ("--", ":", "-.", "x:")
 POINTS = 8  # size of the letters
 MAX_TITLE = 48  # letters
 
@@ -37,18 +38,28 @@ def draw_timings(names, rows, *, title, ax):
     _finish(ax, title, ax.xaxis)
 
 
-def draw_sweep(live, recorded, *, limits, ylabel, title, ax):
-    """Draw curves over nonzeros per column: what was measured now in colour, what was recorded in grey and dashed.
+def draw_sweep(live, recorded, published, picked, *, graph, limits, ylabel, title, ax):
+    """Draw curves over nonzeros per column: of this run in colour, what was recorded or published in grey.
 
-    live, recorded: name -> [(nonzeros per column, value)]. limits: the least and the most nonzeros per column shown.
+    live, recorded, published: name -> [(nonzeros per column, value)]. picked: the same of one graph, called `graph`:
+    stars in the colours of the live curves. limits: the least and the most nonzeros per column that curves show.
     """
-    grey = zip(recorded.items(), [("#718096", style) for style in ("--", ":", "-.")])
-    for (name, points), (color, style) in [*grey, *zip(live.items(), CURVES * 3)]:
+    looks = dict(zip(dict.fromkeys([*live, *picked]), CURVES * 5))
+    curves = [(name, points, DARK_GREY, style) for (name, points), style in zip(recorded.items(), GREY_STYLES)]
+    curves += [(name, points, DARK_GREY, "*-") for name, points in published.items()]
+    curves += [(name, points, *looks[name]) for name, points in live.items()]
+    for name, points, color, style in curves:
         shown = [point for point in points if limits[0] <= point[0] <= limits[1]]
         if shown:
-            ax.plot(*zip(*shown), style, color=color, lw=1.4, ms=4, label=name)
+            ax.plot(*zip(*shown), style, color=color, lw=1.4, ms=7 if "*" in style else 4, label=name)
+    for name, [point] in picked.items():
+        ax.plot(*point, "*", color=looks[name][0], mec="black", mew=0.6, ms=12, zorder=4)
+    if picked:
+        ax.plot([], [], "*", color="white", mec="black", mew=0.6, ms=10, label=graph)
+        places = [x for [(x, _)] in picked.values()]
+        limits = min(limits[0], *places), max(limits[1], *places)
     if ax.lines:
-        ax.legend(frameon=False, fontsize=POINTS)
+        ax.figure.legend(frameon=False, fontsize=POINTS - 1, loc="outside lower center", ncols=2)
     if ylabel.startswith("speedup"):
         ax.axhline(1, color="black", lw=0.8, zorder=0)
     ax.set(xscale="log", yscale="log", xlim=(limits[0] / 1.15, limits[1] * 1.15))

@@ -1,4 +1,4 @@
-"""One method with its settings: how it is measured and traced, as Python code, and how its rows are labelled."""
+"""One method with its settings: how it is measured, traced and estimated; its Python code; labels of its rows."""
 
 import json
 import re
@@ -8,6 +8,9 @@ from tcgpu.engines.choice import ENGINE
 from tcgpu.measurement import measure
 from tcgpu.registry import METHODS
 from tcgpu.tracing import trace
+from tcgpu.tracing.estimates import estimate
+
+LANE_STEPS = 200_000  # that are traced for an estimate: a second or so
 
 
 class MethodRun(NamedTuple):
@@ -41,6 +44,11 @@ class MethodRun(NamedTuple):
         """The Python code that traces the method."""
         return _call("trace", self.method, {"order": self.order} | self.knobs)
 
+    def estimate_code(self, gpu, fill):
+        """The Python code that estimates the method's time."""
+        settings = {"gpu": gpu, "fill": fill, "order": self.order, "lane_steps": LANE_STEPS}
+        return _call("estimate", self.method, settings | self.knobs)
+
     def measure(self, graph, name=None):
         """Measure the method on a graph that is called `name` in the row that comes back."""
         [row] = measure(graph, self.method, knobs=self.knobs, engine=self.engine, order=self.order,
@@ -50,11 +58,7 @@ class MethodRun(NamedTuple):
     def trace(self, graph):
         """Trace the method on a graph; returns the Trace and a row of its totals."""
         traced = trace(graph, self.method, order=self.order, **self.knobs)
-        row = {
-            "graph": graph.name or "",
-            "vertices": graph.n,
-            "edges": graph.m,
-            "nonzeros_per_column": round(graph.nonzeros_per_column, 3),
+        row = facts_of(graph) | {
             "triangles": traced.triangles,
             "method": self.method,
             "engine": "traced",
@@ -63,6 +67,29 @@ class MethodRun(NamedTuple):
             "machine": traced.machine.name,
         }
         return traced, row | traced.totals()
+
+    def estimate(self, graph, gpu, fill, name=None):
+        """Estimate the method's time on a GPU: the row of it. fill: whether copies of the graph fill the GPU."""
+        found = estimate(graph, self.method, gpu=gpu, fill=fill, order=self.order, lane_steps=LANE_STEPS, **self.knobs)
+        return facts_of(graph, name) | {
+            "method": self.method,
+            "engine": "estimated",
+            "order": found.order,
+            "knobs": json.dumps(METHODS[self.method].knobs | self.knobs),
+            "machine": gpu,
+            "estimated_us": found.ms * 1e3,
+            "fill": fill,
+        }
+
+
+def facts_of(graph, name=None):
+    """The name and the size of a graph, as a row has them."""
+    return {
+        "graph": name or graph.name or "",
+        "vertices": graph.n,
+        "edges": graph.m,
+        "nonzeros_per_column": round(graph.nonzeros_per_column, 3),
+    }
 
 
 def _call(verb, method, settings):
@@ -79,10 +106,10 @@ def label_of(row):
 
 
 def machine_of(row):
-    """The name of what ran a row: a GPU, a CPU and its threads, the simulator; or the GPU that a trace estimates."""
+    """The name of what ran a row: a GPU, a CPU and its threads, the simulator; or the GPU that it is estimated for."""
     if row["engine"] == "sim":
         return "simulator"
-    if row["engine"] == "traced":
-        return f"{row['machine']}, estimated"
+    if row["engine"] in ("traced", "estimated"):
+        return f"{'a full ' if row.get('fill') else ''}{row['machine']}, estimated"
     cpu = re.sub(r"\(\w+\)|Processor|CPU|@.*", "", row["cpu"])
     return row["gpu_name"] if row["engine"] == "gpu" else f"{row['threads']} threads, {' '.join(cpu.split())}"

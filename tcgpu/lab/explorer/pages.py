@@ -27,7 +27,7 @@ class Page(widgets.VBox):
         super().__init__()
         self.rows = Rows()
         self._shown = False
-        self._left_out = ""  # which methods were not traced
+        self._left_out = ""  # which methods were left out of the run
         self.note = elements.text("", "tcgpu-help", min_height="22px")
         self.table = elements.text("", "tcgpu-rows", height=f"{table_height}px")
 
@@ -39,7 +39,7 @@ class Page(widgets.VBox):
         """Begin a run without rows; returns what `plan` does."""
         sources, planned = self.plan(graphs, runs)
         left_out = {run.method for run in runs} - {run.method for run in planned}
-        self._left_out = f"Not traced, because it runs no kernel: {', '.join(sorted(left_out))}. " if left_out else ""
+        self._left_out = f"Left out, because it runs no kernel: {', '.join(sorted(left_out))}. " if left_out else ""
         self.rows = Rows()
         return sources, planned
 

@@ -1,32 +1,37 @@
 """The page that compares methods on graphs that differ in their nonzeros per column only.
 
-It keeps each point that it measured: a wider range measures only the new ones.
+Without a GPU it estimates their times, of the picked graph, too: a point beside the curves. It keeps each point that it
+measured: a wider range measures only the new ones.
 """
 
 import ipywidgets as widgets
 
-from tcgpu import figures, records
+from tcgpu import datasets, figures, records
 from tcgpu.engines.choice import ENGINE
+from tcgpu.errors import GraphError
 from tcgpu.generators import GENERATORS
 from tcgpu.lab.explorer import charts, elements
 from tcgpu.lab.explorer.graph_card import GraphSource
 from tcgpu.lab.explorer.method_run import label_of, machine_of
 from tcgpu.lab.explorer.pages import Page
 from tcgpu.lab.explorer.trace_page import with_kernels
+from tcgpu.tracing.gpus import GPUS
 
 NONZEROS = (1, 1.5, 2, 3, 4, 5, 6, 7, 8, 10, 12, 16, 20, 24, 32, 40, 48, 64)  # per column
 EDGES = (100, 200, 500, 1_000, 2_000, 5_000, 10_000, 100_000, 1_000_000, 8_388_608)
 SPEEDUP, EDGE_TIME = "speedup", "nanoseconds per edge"
-RUN, TRACED = "run on the engine above", "traced: a GPU's time is estimated"
+RUN, FULL, LAUNCH = "run on the engine above", "a full GPU, estimated", "this launch, estimated"
 # the recorded settings of `column_block`: how many columns a block takes
 COLUMNS = {"1 column": 1, "27 columns": 27, "a nonzero for every thread": "fitting"}
+REPORT = "the report's four graphs, Tesla T4"
 
 
 class SweepPage(Page):
     """Shows the speedup of methods over nonzeros per column.
 
-    limits: the least and the most nonzeros per column. edges: of every graph. way: RUN or TRACED. quantity: SPEEDUP or
-    EDGE_TIME. baseline: the method whose speedup is 1. machine: the GPU whose record is drawn in grey.
+    limits: the least and the most nonzeros per column. edges: of every graph. way: RUN, FULL or LAUNCH. gpu: the one
+    that is estimated. quantity: SPEEDUP or EDGE_TIME. baseline: the method whose speedup is 1. machine: the GPU whose
+    record is drawn in grey.
     """
 
     title = "Sweep"
@@ -34,25 +39,27 @@ class SweepPage(Page):
 
     def __init__(self):
         super().__init__(190)
-        self._measured = {}  # (traced or run, GraphSource, label and settings of the run) -> row
-        self._running_way = RUN  # the `way` of the run in progress
+        self._measured = {}  # (way and GPU, GraphSource, label and settings of the run) -> row
+        self._running = RUN, ""  # the `way` and the GPU of the run in progress
         self._order = "natural"  # of the record that is drawn
         self._records = records.records("sweep")
         nonzeros, edges = [(f"{k:g}", k) for k in NONZEROS], [(f"{m:,}", m) for m in EDGES]
         self.limits = widgets.SelectionRangeSlider(options=nonzeros, value=(1, 16), continuous_update=False)
-        self.edges = widgets.SelectionSlider(options=edges, value=1_000, continuous_update=False)
-        self.way = widgets.Dropdown(options=(RUN, TRACED), value=RUN if ENGINE == "gpu" else TRACED)
+        self.edges = widgets.SelectionSlider(options=edges, value=10_000, continuous_update=False)
+        self.way = widgets.Dropdown(options=(RUN, FULL, LAUNCH), value=RUN if ENGINE == "gpu" else FULL)
+        self.gpu = widgets.Dropdown(options=list(GPUS))
         self.quantity = widgets.Dropdown(options=(SPEEDUP, EDGE_TIME))
         self.baseline = widgets.Dropdown()
         self.machine = widgets.Dropdown(options=[*self._records, "none"])
         self.chart = elements.Chart()
         form = {
             "range of nonzeros per column": self.limits,
-            "edges of every graph (without a GPU: up to 5,000)": self.edges,
-            "the kernels are": self.way,
+            "edges of every graph (run in the simulator: up to 5,000)": self.edges,
+            "the times are those of": self.way,
+            "the GPU that is estimated": self.gpu,
             "the curves show": self.quantity,
             "the speedup is over": self.baseline,
-            "recorded on (grey)": self.machine,
+            "measured on (grey, with the report's T4)": self.machine,
         }
         fields = []
         for help_text, control in form.items():
@@ -65,29 +72,35 @@ class SweepPage(Page):
     def plan(self, graphs, runs):
         low, high = self.limits.value
         sources = [_source(self.edges.value, nonzeros) for nonzeros in NONZEROS if low <= nonzeros <= high]
-        runs = with_kernels(runs) if self.way.value == TRACED else runs
+        if self.way.value != RUN:
+            sources, runs = sources + _picked(graphs), with_kernels(runs)
         return sources, [run._replace(order=run.order or "natural") for run in runs]
 
     def begin(self, graphs, runs):
         self.methods_changed(runs)
-        self._running_way = self.way.value
+        self._running = self.way.value, self.gpu.value
         return super().begin(graphs, runs)
 
     def describe(self, source, run):
-        return f"{source.nonzeros:g} nonzeros per column, {run.label}"
+        return f"{f'{source.nonzeros:g} nonzeros per column' if source.nonzeros else source.code}, {run.label}"
 
     def measure(self, source, graph, run):
-        key = self._running_way, source, run.label, run[2:]
+        (way, gpu), name = self._running, graph.name or source.code
+        key = self._running, source, run.label, run[2:]
         if key not in self._measured:
-            row = run.trace(graph)[1] if self._running_way == TRACED else run.measure(graph)
-            self._measured[key] = row | {"nonzeros": source.nonzeros}
+            row = run.measure(graph, name) if way == RUN else run.estimate(graph, gpu, way == FULL, name)
+            nonzeros = source.nonzeros or row["nonzeros_per_column"]
+            self._measured[key] = row | {"nonzeros": nonzeros, "picked": not source.nonzeros}
         return self._measured[key]
 
     def code(self, graphs, runs):
         sources, runs = self.plan(graphs, runs)
-        loop = f"for k in [{', '.join(f'{source.nonzeros:g}' for source in sources)}]:"
-        lines = [run.trace_code if self.way.value == TRACED else run.measure_code for run in runs]
-        return "\n    ".join([loop, f"graph = tcgpu.generate.by_nonzeros({self.edges.value}, k)", *lines])
+        steps, picked = [f"{source.nonzeros:g}" for source in sources if source.nonzeros], sources[-1]
+        way, gpu = self.way.value, self.gpu.value
+        lines = [run.measure_code if way == RUN else run.estimate_code(gpu, way == FULL) for run in runs]
+        made = f"graph = tcgpu.generate.by_nonzeros({self.edges.value}, k)"
+        code = "\n    ".join([f"for k in [{', '.join(steps)}]:", made, *lines])
+        return code if picked.nonzeros else "\n".join([code, f"graph = {picked.code}", *lines])
 
     def methods_changed(self, runs):
         self._order = "degree" if runs[0].order == "degree" else "natural"
@@ -100,11 +113,17 @@ class SweepPage(Page):
         A speedup is of methods that the same engine ran.
         """
         low, high = self.limits.value
+        return self._values([row for row in list(self.rows) if not row["picked"] and low <= row["nonzeros"] <= high])
+
+    def picked_points(self) -> dict[str, list[tuple[float, float]]]:
+        """The estimates of the picked graph: method -> its point, like one of a curve."""
+        return self._values([row for row in list(self.rows) if row["picked"] and row["edges"]])
+
+    def _values(self, rows):
         times, machines = {}, {}
-        for row in list(self.rows):
-            if low <= row["nonzeros"] <= high:
-                times.setdefault(label_of(row), {})[row["nonzeros"]] = _milliseconds(row) * 1e6 / row["edges"]
-                machines[label_of(row)] = machine_of(row)
+        for row in rows:
+            times.setdefault(label_of(row), {})[row["nonzeros"]] = _milliseconds(row) * 1e6 / row["edges"]
+            machines[label_of(row)] = machine_of(row)
         if self.quantity.value == EDGE_TIME:
             return {name: sorted(points.items()) for name, points in times.items()}
         base, machine = times.pop(self.baseline.value, {}), machines.get(self.baseline.value)
@@ -127,15 +146,24 @@ class SweepPage(Page):
             name: records.edge_times(rows, "column_block", columns, order=order) for name, columns in settings.items()
         }
 
+    def published_curve(self) -> dict[str, list[tuple[float, float]]]:
+        """The report's speedups of `column_block` over `naive` on four graphs, in natural order; {} if not asked."""
+        asked = self.machine.value != "none", self.quantity.value == SPEEDUP, self.baseline.value == "naive"
+        if not all(asked) or self._order != "natural":
+            return {}
+        rows = datasets.published("report_matrices")
+        return {REPORT: sorted((row["edges"] / row["vertices"], row["speedup"]) for row in rows)}
+
     def draw_charts(self, rows):
-        live, recorded = self.curves(), self.recorded_curves()
-        speedup = self.quantity.value == SPEEDUP
+        recorded, published, own = self.recorded_curves(), self.published_curve(), self.picked_points()
         machines = " and ".join(dict.fromkeys(map(machine_of, rows)))
-        title = f"now: {machines}" if rows else "now: press Run"
-        title += "; grey: recorded" if recorded else ""
-        ylabel = f"speedup over {self.baseline.value}" if speedup else EDGE_TIME
-        ax = figures.axes(4.7, 3.3)
-        charts.draw_sweep(live, recorded, limits=self.limits.value, ylabel=ylabel, title=title, ax=ax)
+        title = machines or "press Run"
+        title += "; grey: measured" if recorded else ""
+        ylabel = f"speedup over {self.baseline.value}" if self.quantity.value == SPEEDUP else EDGE_TIME
+        graph = next((row["graph"] for row in rows if row["picked"]), "")
+        ax = figures.axes(4.7, 3.9)
+        charts.draw_sweep(self.curves(), recorded, published, own, graph=graph, limits=self.limits.value,
+                          ylabel=ylabel, title=title, ax=ax)  # fmt: skip
         self.chart.show(ax.figure)
 
     def note_of(self, rows):
@@ -159,4 +187,12 @@ def _milliseconds(row):
 
 def _cells(row):
     about = [row["nonzeros"], label_of(row), row["order"], machine_of(row)]
-    return [*about, row["edges"], row["triangles"], round(_milliseconds(row), 6)]
+    return [*about, row["edges"], row.get("triangles"), round(_milliseconds(row), 6)]
+
+
+def _picked(graphs):
+    """The source of the graph that is picked, in a list; none if no file is named yet."""
+    try:
+        return [graphs.picked()]
+    except GraphError:
+        return []

@@ -35,10 +35,10 @@ COLUMNS = {  # column of the table -> key of a row
 
 
 def with_kernels(runs):
-    """The method runs that have kernels to trace; MethodError if none has."""
+    """The method runs that have kernels; MethodError if none has."""
     kept = [run for run in runs if "sim" in METHODS[run.method].engines]
     if not kept:
-        raise MethodError("pick a method that runs kernels: native threads cannot be traced")
+        raise MethodError("pick a method that runs kernels: native threads run none")
     return kept
 
 
