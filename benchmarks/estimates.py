@@ -18,6 +18,7 @@ import csv
 import itertools
 import multiprocessing
 import os
+import signal
 import statistics
 import subprocess
 import sys
@@ -75,6 +76,7 @@ NAMES = (
     "naive", "column_block", "bitmap", "bitmap_thread", "bitmap_warp", "bitmap_block_shared", "bitmap_block_global",
     "merge_path", "thread_search", "warp_search", "adaptive",
 )  # fmt: skip
+LIMIT = 60  # seconds that a method may be sampled for on a graph
 PATIENT = 200  # milliseconds from which on a launch is timed once; counted are launches of a tenth of that
 COUNTERS = {
     "instructions": "smsp__inst_executed.sum",
@@ -290,27 +292,44 @@ MOST = dict(zip(demand.KINDS, (2, 2, 6, 30, 2, 8, 16, 4, 8, 10, 20, 12)))  # ins
 LATENCIES = (1.5, 2.0, 2.5, 3.0, 3.5, 4.0, 4.5)  # cycles that a warp may take for an instruction
 
 
+class TooLong(Exception):
+    """A method was not sampled within LIMIT seconds."""
+
+
+def _stop(*_):
+    raise TooLong(f"not sampled within {LIMIT} seconds: a single task is too large")
+
+
 def traced(name):
     """Yield method, [(step, Steps)], bytes of the plan: what `tcgpu.estimate` samples of a graph, for all methods."""
+    signal.signal(signal.SIGALRM, _stop)
     graph = GRAPHS[name]()
+    device = estimates.facts_of(gpus.GPUS["NVIDIA H200"])
     for method in NAMES:
-        device = estimates.facts_of(gpus.GPUS["NVIDIA H200"])
-        with runtime.using("sim"), runtime.as_device(device), simulated.limited(float("inf")):
-            try:
-                prepared = METHODS[method].prepare(graph, None)
-                plan = METHODS[method].plan(prepared)
-                estimates.set_up(plan, prepared)
-            except TcgpuError as refusal:
-                print(f"{name}, {method}: {refusal}", file=sys.stderr)
-                continue
-            steps, launched = [], [step for step in plan.steps if isinstance(step, Step)]
-            for step in plan.steps:
-                if step in launched:
-                    share = estimates.LANE_STEPS // len(launched)
-                    steps.append((step, demand.Steps(sampling.sample(step, plan.arrays, prepared, lane_steps=share))))
-                else:
-                    step.run(plan.arrays)
-            yield method, steps, plan.device_bytes
+        try:
+            signal.alarm(LIMIT)
+            with runtime.using("sim"), runtime.as_device(device), simulated.limited(float("inf")):
+                found = sampled(METHODS[method], graph)
+            signal.alarm(0)
+        except (TcgpuError, TooLong) as refusal:
+            print(f"{name}, {method}: {refusal}", file=sys.stderr)
+        else:
+            yield method, *found
+
+
+def sampled(method, graph):
+    """[(step, Steps)] of a method's launches, and the bytes of its plan."""
+    prepared = method.prepare(graph, None)
+    plan = method.plan(prepared)
+    estimates.set_up(plan, prepared)
+    launched, steps = [step for step in plan.steps if isinstance(step, Step)], []
+    for step in plan.steps:
+        if step in launched:
+            share = estimates.LANE_STEPS // len(launched)
+            steps.append((step, demand.Steps(sampling.sample(step, plan.arrays, prepared, lane_steps=share))))
+        else:
+            step.run(plan.arrays)
+    return steps, plan.device_bytes
 
 
 def operations(name):
@@ -433,7 +452,7 @@ def main():
         elif what in ("launches", "counters"):
             write(what, [row | about for row in (launches() if what == "launches" else counters())], arguments.into)
         else:
-            of_gpu = {key: value for key, value in records.latest("launches")[0].items() if key.startswith("gpu_")}
+            of_gpu = {key: value for key, value in recorded("launches", "NVIDIA H200")[0].items() if "gpu_" in key}
             with ProcessPoolExecutor(os.cpu_count(), multiprocessing.get_context("spawn")) as pool:
                 found = list(fit(pool) if what == "fit" else score(pool))
             if what == "score":

@@ -34,6 +34,7 @@ EXAMPLES = {
     "fetch": "tcgpu fetch mesh_16x16",
     "bench": "tcgpu bench graph.txt --methods cpu,naive --repeats 3",
     "trace": "tcgpu trace graph.txt --method naive --knob threads=64 -o trace.png",
+    "estimate": "tcgpu estimate graph.txt --method naive,bitmap --fill",
 }
 
 
@@ -302,6 +303,19 @@ def trace(arguments):
         print(traces if len(names) > 1 else traces[0])
 
 
+def estimate(arguments):
+    """Estimate how long the kernels of methods take on a GPU, from a sample of their tasks. No GPU is needed.
+
+    A line for each method: milliseconds, and what limits its longest kernel.
+    """
+    names = arguments.method.split(",")
+    graph, _ = _read(arguments)
+    with progress(arguments, f"sampling {graph.m:,} edges"):
+        options = {"gpu": arguments.gpu, "fill": arguments.fill, "order": arguments.order}
+        rows = tcgpu.estimate(graph, names, **options, **_assignments(arguments.knob)).rows()
+    print_json(rows) if arguments.json else print(rows)
+
+
 # ------------------------------------------------------------------------------------------------- reading and writing
 
 
@@ -436,6 +450,13 @@ def _parser():
     option("--knob", metavar="NAME=VALUE", action="append", default=[], help="of the methods; may be repeated")
     option("--by", metavar="WHAT", default="time", help="measure of the bars: time, load_sectors, steps, ...")
     option("-o", "--output", metavar="FILE", help=f"where to draw the picture: {', '.join(PICTURES)}")
+
+    option = _command(commands, estimate, file="--format")
+    option("--method", metavar="M,M", required=True, help="the methods; `tcgpu methods` lists them")
+    option("--gpu", metavar="NAME", default="NVIDIA H200", help="NVIDIA H200 (default), NVIDIA H100 or Tesla T4")
+    option("--fill", action="store_true", help="the time of a copy, of so many that they fill the GPU")
+    option("--order", metavar="O", help="natural, degree, bfs, random or auto (default: the method's own)")
+    option("--knob", metavar="NAME=VALUE", action="append", default=[], help="of the methods; may be repeated")
     return parser
 
 

@@ -316,6 +316,7 @@ def test_the_help_lists_the_formats():
         (["bench", "K5", "--methods", ""], "no method ''"),
         (["trace", "K5", "--method", "naive", "--by", "tim"], "no measure 'tim' (did you mean 'time'?)"),
         (["trace", "K5", "--method", "naiv"], "(did you mean 'naive'?)"),
+        (["estimate", "K5", "--method", "naive", "--gpu", "Tesla T5"], "no GPU 'Tesla T5' (did you mean 'Tesla T4'?)"),
         (["convert", "K5", "nowhere/out.mtx"], "No such file or directory"),
         (["convert", "K5", "out.mtx", "--to", "pdf"], "pdf"),
         (["convert", "K5", "out.mtx", "--to", "metiss"], "(did you mean 'metis'?)"),
@@ -367,14 +368,14 @@ def test_no_value_of_a_knob_makes_a_traceback(run, k5, method):
         assert code == 0 or knob in err, (knob, err)
 
 
-@pytest.mark.parametrize("command", ("count", "truss", "info", "convert", "bench", "trace"))
+@pytest.mark.parametrize("command", ("count", "truss", "info", "convert", "bench", "trace", "estimate"))
 def test_no_file_makes_a_traceback(refused, tmp_path, command, monkeypatch):
     monkeypatch.chdir(tmp_path)
     Path("empty.npz").touch()
     Path("words.txt").write_text("to be or\n")
     Path("bytes.txt").write_bytes(bytes(range(256)))
     Path("folder").mkdir()
-    more = {"convert": ["out.npz"], "trace": ["--method", "naive"]}.get(command, [])
+    more = {"convert": ["out.npz"], "trace": ["--method", "naive"], "estimate": ["--method", "naive"]}.get(command, [])
     for path in ("nofile", "", ".", "folder", "empty.npz", "words.txt", "bytes.txt", "words.txt/x", "n" * 300):
         refused(command, path, *more)
     assert not Path("out.npz").exists()

@@ -137,7 +137,7 @@ class TestEstimate:
         found = tcgpu.estimate(skewed, ["naive", "bitmap"], lane_steps=STEPS, threads=64)
         assert [row["method"] for row in found.rows()] == ["naive", "bitmap"]
         assert [kernel.threads for estimate in found for kernel in estimate.kernels] == [64, 64]
-        assert "estimated ms" in repr(found) and "naive" in found._repr_html_()
+        assert "estimated ms" in repr(found) and "this launch" in repr(found[0]) and "naive" in found._repr_html_()
 
     def test_a_smaller_gpu_takes_longer(self):
         graph = tcgpu.generate.by_nonzeros(100_000, 8)

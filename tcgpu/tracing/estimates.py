@@ -32,7 +32,8 @@ from tcgpu.tracing.sampling import fitted, sample
 LANE_STEPS = 1_000_000  # that are traced for a method: a few seconds
 SMOOTHING = 4  # the p of the p-norm that joins the bounds
 SETUP_EDGES = 30_000  # up to which set-up kernels are simulated
-SHOWN = ("method", "order", "edges", "gpu", "fill", "estimated_ms", "limit", "units", "sampled")
+SHOWN = ("method", "order", "edges", "gpu", "estimate_of", "estimated_ms", "limit", "units", "sampled")
+NAMES = {False: "this launch", True: "a full GPU"}
 FILLING_EDGES = 1 << 23  # of all copies together, of a launch that fills the GPU
 
 
@@ -99,8 +100,8 @@ class Estimate:
         """Return the estimate as the row of a table."""
         longest = max(self.kernels, key=lambda kernel: kernel.ms)
         return {
-            "method": self.method, "order": self.order, "edges": self.edges, "gpu": self.gpu, "fill": self.fill,
-            "estimated_ms": round(self.ms, 6), "limit": longest.bounds.limit,
+            "method": self.method, "order": self.order, "edges": self.edges, "gpu": self.gpu,
+            "estimate_of": NAMES[self.fill], "estimated_ms": round(self.ms, 6), "limit": longest.bounds.limit,
             "units": sum(kernel.units for kernel in self.kernels),
             "sampled": sum(kernel.sampled for kernel in self.kernels),
         }  # fmt: skip
