@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from tcgpu.subgraphs import count_subgraphs
     from tcgpu.tracing import trace
     from tcgpu.tracing.estimates import estimate
+    from tcgpu.tracing.trace_file import load_trace
 
 __version__ = "0.1.0"
 
@@ -57,6 +58,7 @@ _NAMES = {
     "subgraphs": "count_subgraphs",
     "tracing": "trace",
     "tracing.estimates": "estimate",
+    "tracing.trace_file": "load_trace",
 }
 _MODULE_OF = {name: module for module, names in _NAMES.items() for name in names.split()}
 # public name -> the module that it is
@@ -65,8 +67,8 @@ _MODULES = {"generate": "generators", "datasets": "datasets", "plots": "lab.plot
 __all__ = [
     "DeviceGraph", "EngineError", "FormatError", "Graph", "GraphError", "Method", "MethodError", "TcgpuError",
     "WorkerLost", "average_clustering", "clustering", "count", "count_subgraphs", "datasets", "distributed",
-    "estimate", "explore", "generate", "is_triangle_free", "k_truss", "list_triangles", "load", "measure", "methods",
-    "plots", "read", "step", "support", "trace", "transitivity", "triangles", "truss_numbers", "write",
+    "estimate", "explore", "generate", "is_triangle_free", "k_truss", "list_triangles", "load", "load_trace", "measure",
+    "methods", "plots", "read", "step", "support", "trace", "transitivity", "triangles", "truss_numbers", "write",
 ]  # fmt: skip
 
 

@@ -280,21 +280,30 @@ def bench(arguments):
 def trace(arguments):
     """Count a small graph in the simulator and report, line by line, what its kernels would do on a GPU.
 
-    With several methods, a line for each. -o draws the picture of the first one.
+    With several methods, a line for each. -o draws the picture of the first one, or keeps its trace in a file that ends
+    in .trace; with --open FILE is such a file.
     """
-    names = arguments.method.split(",")
-    if arguments.output and not arguments.output.endswith(PICTURES):
-        raise UsageError(f"a picture is a file that ends in {', '.join(PICTURES)}, not {arguments.output!r}")
+    if arguments.open == bool(arguments.method):
+        raise UsageError("trace takes a graph and --method, or a trace and --open")
+    names = (arguments.method or "").split(",")
+    if arguments.output and not arguments.output.endswith((*PICTURES, ".trace")):
+        raise UsageError(f"-o takes a file that ends in {', '.join(PICTURES)} or .trace, not {arguments.output!r}")
     from tcgpu.formats.files import replacing
+    from tcgpu.tracing import Traces
     from tcgpu.tracing.pictures import BY
 
     if arguments.by not in BY:
         raise UsageError(f"--by: {unknown('measure', arguments.by, BY)}")
-    graph, _ = _read(arguments)
-    with progress(arguments, f"tracing {graph.m:,} edges"):
+    graph = None if arguments.open else _read(arguments)[0]
+    with progress(arguments, f"opening {arguments.file}" if arguments.open else f"tracing {graph.m:,} edges"):
         options = {"order": arguments.order, "max_seconds": arguments.max_seconds}
-        traces = tcgpu.trace(graph, names, **options, **_assignments(arguments.knob))
-        if arguments.output:
+        if arguments.open:
+            traces = Traces([tcgpu.load_trace(arguments.file)])
+        else:
+            traces = tcgpu.trace(graph, names, **options, **_assignments(arguments.knob))
+        if arguments.output and arguments.output.endswith(".trace"):
+            traces[0].save(arguments.output)
+        elif arguments.output:
             with replacing(arguments.output) as stream:
                 traces[0].show(arguments.by).savefig(stream, format=arguments.output.rpartition(".")[2])
     if arguments.json:
@@ -445,11 +454,12 @@ def _parser():
     option("-o", "--output", metavar="FILE", help="where to write the record")
 
     option = _command(commands, trace, file="--format", simulator=True)
-    option("--method", metavar="M,M", required=True, help="the methods; `tcgpu methods` lists them")
+    option("--method", metavar="M,M", help="the methods; `tcgpu methods` lists them")
+    option("--open", action="store_true", help="FILE is a trace that -o kept")
     option("--order", metavar="O", help="natural, degree, bfs, random or auto (default: the method's own)")
     option("--knob", metavar="NAME=VALUE", action="append", default=[], help="of the methods; may be repeated")
     option("--by", metavar="WHAT", default="time", help="measure of the bars: time, load_sectors, steps, ...")
-    option("-o", "--output", metavar="FILE", help=f"where to draw the picture: {', '.join(PICTURES)}")
+    option("-o", "--output", metavar="FILE", help=f"a picture, {', '.join(PICTURES)}, or a trace, .trace")
 
     option = _command(commands, estimate, file="--format")
     option("--method", metavar="M,M", required=True, help="the methods; `tcgpu methods` lists them")

@@ -40,18 +40,25 @@ _CORRUPT = (zipfile.BadZipFile, zlib.error, struct.error, EOFError, OSError, Run
 
 def read_npz(path, base=None, n=None):
     """The graph in an archive that `write_npz` or `scipy.sparse.save_npz` wrote."""
-    arrays = _read_archive(path)
+    arrays = read_archive(path, (*_OUR_ARRAYS, *_SCIPY_ARRAYS), "no graph of tcgpu and no SciPy matrix in it")
     graph = _from_scipy_arrays(arrays, path, n) if "format" in arrays else _from_columns(arrays, path)
     check_count(n, graph.n, path)
     return graph
 
 
 def write_npz(graph, stream):
+    """Write the columns and labels of a graph."""
+    write_archive(_arrays(graph), stream)
+
+
+def write_archive(arrays, stream, compression=zipfile.ZIP_STORED):
     """As `numpy.savez`, but front to back: a compressed stream cannot seek."""
     sink = SimpleNamespace(write=stream.write, flush=stream.flush)
-    with zipfile.ZipFile(sink, "w") as archive:
-        for name, array in _arrays(graph).items():
-            with archive.open(zipfile.ZipInfo(f"{name}.npy"), "w", force_zip64=True) as member:
+    with zipfile.ZipFile(sink, "w", compression) as archive:
+        for name, array in arrays.items():
+            info = zipfile.ZipInfo(f"{name}.npy")
+            info.compress_type = compression
+            with archive.open(info, "w", force_zip64=True) as member:
                 np.lib.format.write_array(member, array, allow_pickle=False)
 
 
@@ -169,8 +176,8 @@ def _from_scipy_arrays(arrays, path, n):
         raise FormatError(f"{path}: {error}") from None
 
 
-def _read_archive(path):
-    """The arrays of tcgpu or SciPy in an archive, by name."""
+def read_archive(path, names, missing):
+    """Those arrays of an archive that have these names: name -> array; FormatError, `missing`, if there is none."""
     with io.BytesIO(contents(path)) if compression(path) else open_plain(path) as file:
         size = file.seek(0, os.SEEK_END)
         try:
@@ -179,9 +186,9 @@ def _read_archive(path):
                 if file.read(len(END_RECORD)) != END_RECORD:
                     raise FormatError(f"{path}: not a whole .npz archive: there are bytes after its end")
                 members = {info.filename: info for info in archive.infolist()}
-                known = [name for name in (*_OUR_ARRAYS, *_SCIPY_ARRAYS) if f"{name}.npy" in members]
+                known = [name for name in names if f"{name}.npy" in members]
                 if not known:
-                    raise FormatError(f"{path}: no graph of tcgpu and no SciPy matrix in it")
+                    raise FormatError(f"{path}: {missing}")
                 return {name: _read_member(archive, members[f"{name}.npy"], size, path) for name in known}
         except FormatError:
             raise

@@ -1,5 +1,6 @@
 """A trace: what the launches of one count did, by launch, by line of the source, and by thread."""
 
+import os
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -215,6 +216,12 @@ class Trace:
         if per not in ("thread", "warp", "block") or of not in ("steps", "loads", "atomics"):
             raise GraphError(f"balance is per thread, warp or block, of steps, loads or atomics, not per {per} of {of}")
         return self.main(kernel).balance(per, of)
+
+    def save(self, path: str | os.PathLike[str]):
+        """Write the trace to a file, which `tcgpu.load_trace` reads."""
+        from tcgpu.tracing import trace_file  # which imports this module
+
+        trace_file.save(self, path)
 
     def show(self, by: str = "time", kernel: str | None = None):
         """Draw all charts of the kernel that takes longest, or of `kernel`, in one picture."""

@@ -1,0 +1,95 @@
+"""Traces in files: an archive of NumPy arrays, and a description of them as JSON text.
+
+The description has the launches, and the source of every function that ran: a trace that is read shows the lines as
+they were. Nothing is unpickled, and each array is checked against the archive's own checksum.
+"""
+
+import json
+import zipfile
+from dataclasses import asdict, fields
+
+import numpy as np
+
+from tcgpu.errors import FormatError, GraphError
+from tcgpu.formats import binary
+from tcgpu.formats.files import replacing
+from tcgpu.graph import Graph
+from tcgpu.tracing.events import Events
+from tcgpu.tracing.machine import Costs, Machine
+from tcgpu.tracing.recorder import COLUMNS
+from tcgpu.tracing.result import Launch, Trace
+from tcgpu.tracing.rewriting import Counts, Function, Site
+
+MADE_BY = "tcgpu trace 1"
+DESCRIPTION = "trace"  # the array that is the description, as bytes
+
+
+def save(trace, path):
+    """Write a trace; the file is replaced when all of it is written."""
+    arrays = {"col_ptr": trace.graph.col_ptr, "row_idx": trace.graph.row_idx}
+    functions, launches = {}, []
+    for number, launch in enumerate(trace.launches):
+        events = launch.events
+        arrays |= {f"{name}_{number}": getattr(events, name) for name in COLUMNS}
+        sites = {
+            key: [site.kind, functions.setdefault(site.function, len(functions)), *site[2:]]
+            for key, site in events.sites.items()
+        }
+        shape = {field.name: getattr(launch, field.name) for field in fields(launch) if field.name != "events"}
+        known = {"threads": int(events.threads), "memories": events.memories, "kept": events.kept}
+        launches.append(shape | {"events": known | {"signed": sorted(events.signed)}, "sites": sites})
+    description = {
+        "made_by": MADE_BY, "method": trace.method, "knobs": trace.knobs, "triangles": trace.triangles,
+        "machine": asdict(trace.machine), "graph": {"name": trace.graph.name, "order": trace.graph.order},
+        "functions": list(functions), "launches": launches,
+    }  # fmt: skip
+    text = np.frombuffer(json.dumps(description, default=int).encode(), np.uint8)
+    with replacing(path) as stream:
+        binary.write_archive({DESCRIPTION: text} | arrays, stream, zipfile.ZIP_DEFLATED)
+
+
+def load_trace(path) -> Trace:
+    """Read a trace that `Trace.save` wrote.
+
+    Raises
+    ------
+    FormatError
+        If the file is none, or damaged.
+    """
+    [text] = binary.read_archive(path, [DESCRIPTION], "no trace of tcgpu in it").values()
+    try:
+        description = json.loads(text.tobytes())
+        if description["made_by"] != MADE_BY:
+            raise FormatError(f"{path}: made by {description['made_by']!r}; this version reads {MADE_BY!r}")
+        launches = description["launches"]
+        names = ["col_ptr", "row_idx", *(f"{name}_{k}" for k in range(len(launches)) for name in COLUMNS)]
+        arrays = binary.read_archive(path, names, "no events in it")
+        functions = [Function(name, first, tuple(lines)) for name, first, lines in description["functions"]]
+        machine = description["machine"]
+        return Trace(
+            description["method"],
+            Graph(arrays["col_ptr"], arrays["row_idx"], **description["graph"]),
+            description["knobs"],
+            [_launch(launch, k, arrays, functions) for k, launch in enumerate(launches)],
+            description["triangles"],
+            Machine(**machine | {"costs": Costs(**machine["costs"])}),
+        )
+    except (KeyError, ValueError, TypeError, IndexError, AttributeError, GraphError) as error:
+        if isinstance(error, FormatError):
+            raise
+        raise FormatError(f"{path}: not a whole trace: {error}") from None
+
+
+def _launch(description, number, arrays, functions):
+    """The Launch of this number."""
+    sites = {}
+    for key, (kind, function, line, operations, counts, *more) in description.pop("sites").items():
+        barrier, expression, branches = more
+        rest = barrier, expression, tuple(branches)
+        sites[int(key)] = Site(kind, functions[function], line, operations, Counts(*counts), *rest)
+    known = description.pop("events")
+    columns = {name: arrays[f"{name}_{number}"] for name in COLUMNS}
+    events = Events(sites=sites, **known | {"signed": set(known["signed"])}, **columns)
+    if events.lane.size != events.address.size or events.lane.size != events.lanes.sum():
+        raise ValueError(f"launch {number} has {events.lane.size} accesses, not {events.lanes.sum()}")
+    return Launch(**description, events=events)
