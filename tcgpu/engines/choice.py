@@ -1,8 +1,8 @@
 """Which engine this process has for kernels: "gpu" or "sim", the simulator.
 
-It is "gpu" where a driver shows a GPU and the packages numba-cuda and CuPy are installed; NUMBA_ENABLE_CUDASIM=1 asks
-for the simulator on any machine. Finding out asks NVML and so leaves CUDA uninitialised: a process may still fork until
-its first kernel. It imports nothing heavy, either.
+It is "gpu" if a driver shows a GPU and the packages numba-cuda and CuPy are installed; NUMBA_ENABLE_CUDASIM=1 selects
+the simulator on any machine. This module queries NVML, which leaves CUDA uninitialised: a process may still fork until
+its first kernel. It imports no large packages.
 """
 
 import ctypes
@@ -14,13 +14,13 @@ ENGINES = ("gpu", "sim")
 
 
 def visible_gpus():
-    """How many GPUs this process may use. Asks NVML, which leaves CUDA uninitialised, so that forks stay possible."""
+    """The number of GPUs that this process may use. Queries NVML, which leaves CUDA uninitialised for later forks."""
     named = named_gpus()
     return _gpus_here() if named is None else min(len(named), _gpus_here())
 
 
 def named_gpus():
-    """What CUDA_VISIBLE_DEVICES names, up to where it ends or names none; None where it does not restrict anything."""
+    """The GPUs that CUDA_VISIBLE_DEVICES names, up to the first invalid one; None if it restricts nothing."""
     visible = os.environ.get("CUDA_VISIBLE_DEVICES")
     if visible is None:
         return None
@@ -41,7 +41,7 @@ def _gpus_here():
 
 
 def shared_library(name):
-    """A shared library by its name; None where there is none."""
+    """A shared library by its name; None if there is none."""
     try:
         return ctypes.CDLL(name)
     except OSError:
@@ -49,7 +49,7 @@ def shared_library(name):
 
 
 def _choose_engine():
-    """The engine of this process, and why it is that one."""
+    """The engine of this process, and the reason for it."""
     if os.environ.get("NUMBA_ENABLE_CUDASIM", "0") not in ("", "0"):
         return "sim", "NUMBA_ENABLE_CUDASIM asks for the simulator"
     if not visible_gpus():

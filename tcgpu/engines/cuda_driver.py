@@ -1,7 +1,7 @@
 """Calls of CUDA's driver: devices, copies, events, compiled code and launches. No other module imports the driver.
 
-Launching a kernel with seven arrays takes 10 microseconds here, and 55 by numba-cuda; while other threads wait for
-Python's lock, as those that fill pinned memory do, 17 and 104.
+Launching a kernel with seven arrays takes 10 microseconds here, and 55 with numba-cuda; while other threads compete for
+the GIL, as those that fill pinned memory do, 17 and 104.
 """
 
 import ctypes
@@ -17,7 +17,7 @@ ATTRIBUTES = driver.CUdevice_attribute
 
 
 class DriverError(RuntimeError):
-    """An error of a call, or of a kernel that was launched before."""
+    """An error of a driver call, or of a kernel that was launched before."""
 
 
 def _call(function, *args):
@@ -81,7 +81,7 @@ def unpin(address):
 
 
 class Event:
-    """An event in a stream: done when all work that was enqueued before it is."""
+    """An event in a stream: it is done when all work enqueued before it is."""
 
     def __init__(self, stream=0, timing=False):
         flag = driver.CUevent_flags.CU_EVENT_DEFAULT if timing else driver.CUevent_flags.CU_EVENT_DISABLE_TIMING
@@ -124,10 +124,10 @@ class Code:
 
     def function(self, device):
         """The driver's function for this thread's device, with the maximum of dynamic shared memory allowed."""
-        wanted = driver.CUfunction_attribute
-        static = _call(driver.cuKernelGetAttribute, wanted.CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES, self._kernel, device)
+        names = driver.CUfunction_attribute
+        static = _call(driver.cuKernelGetAttribute, names.CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES, self._kernel, device)
         room = attribute(device, "MAX_SHARED_MEMORY_PER_BLOCK_OPTIN") - static
-        most = wanted.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+        most = names.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
         _call(driver.cuKernelSetAttribute, most, room, self._kernel, device)
         return _call(driver.cuKernelGetFunction, self._kernel)
 
@@ -148,7 +148,7 @@ def _arrays(signature):
 
 
 class Launcher:
-    """Launches a kernel of one signature on one device. function: from `Code.function`."""
+    """Launches a kernel with one signature on one device. function: from `Code.function`."""
 
     def __init__(self, function, signature):
         self.function = function
@@ -179,5 +179,5 @@ class Launcher:
 
     def carve_out(self, percent):
         """See `runtime.Kernel.carve_out`."""
-        wanted = driver.CUfunction_attribute.CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT
-        _call(driver.cuFuncSetAttribute, self.function, wanted, percent)
+        carveout = driver.CUfunction_attribute.CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT
+        _call(driver.cuFuncSetAttribute, self.function, carveout, percent)

@@ -1,7 +1,7 @@
-"""Integer operations of compiled kernels, by NumPy's rule: see `integers`, which has a kernel call them.
+"""Integer operations of compiled kernels, by NumPy's rule: `integers` rewrites kernels to call them.
 
-Numba computes uint32 + uint32 in 64 bits and makes a float of uint64 + int64. These compute in the type that
-`np.result_type` names. What has an operand that is no integer is left to Numba.
+Numba computes uint32 + uint32 in 64 bits and makes a float of uint64 + int64. These functions compute in the type that
+`np.result_type` returns. Operations with an operand that is no integer are left to Numba.
 """
 
 import operator
@@ -24,7 +24,7 @@ def integer_type(kind):
 def result_type(name, kinds, literals=(), kept=False):
     """Numba's type of the operation on values of these types and on literals; None if one of them is no integer.
 
-    kept: whether it must be the type of the first one.
+    kept: whether the result must have the type of the first one.
     """
     known = [integer_type(kind) for kind in kinds]
     if None in known:
@@ -47,7 +47,7 @@ def result_type(name, kinds, literals=(), kept=False):
 
 @cache
 def helper(name, literals):
-    """The function that computes an operation on the operands that are no literals: None among `literals`."""
+    """The function that computes an operation. Its arguments are the operands that are None in `literals`."""
     if name == "bound":
         return intrinsic(_bound)
     if name in SIGNED_CALLS:
@@ -74,7 +74,7 @@ def _two_operands(name):
 
 
 def _typed(context, name, literals, given):
-    """The signature of an operation and what generates its code."""
+    """The signature of an operation and the function that generates its code."""
     name, kept = name.removeprefix("same_"), name.startswith("same_")
     logical = name in ("and_", "or_", "xor") and given == [types.boolean, types.boolean]
     kind = None if logical else result_type(name, given, literals, kept)
@@ -104,7 +104,7 @@ def _left_to_numba(context, name, literals, given):
 
 
 def _operands(context, builder, values, literals, kinds):
-    """All operands, literals included, each as one of `kinds`; values: the others and their types."""
+    """All operands, literals included, each cast to its type in `kinds`; values: those that are no literals, typed."""
     for literal, kind in zip(literals, kinds):
         if literal is None:
             yield context.cast(builder, *next(values), kind)
@@ -152,7 +152,7 @@ def _plain(name):
 
 
 def _arithmetic(name):
-    """An addition, subtraction or multiplication. That no int64 overflows lets the compiler unroll loops."""
+    """An addition, subtraction or multiplication. Assuming that no int64 overflows lets the compiler unroll loops."""
 
     def generate(builder, signed, literals, a, b):
         return getattr(builder, name)(a, b, flags=["nsw"] if signed and a.type.width == 64 else [])
@@ -200,7 +200,7 @@ def _narrow_by_three(context, x, a, b, c):
 
 
 def _narrow(x, *bounds):
-    """The variable of a range: the type of its bounds together."""
+    """The variable of a range, with the common type of its bounds."""
     kind = result_type("range", [types.unliteral(bound) for bound in bounds])
     return kind(x, *bounds), lambda context, builder, signature, values: context.cast(builder, values[0], x, kind)
 
@@ -209,7 +209,7 @@ def _narrow(x, *bounds):
 
 
 def _shuffle(function):
-    """A shuffle of 32 or 64 bits, which returns the type that it takes."""
+    """A shuffle of 32 or 64 bits that returns its argument's type."""
 
     def typing(context, mask, value, lane):
         return _signed(context, function, types.unliteral(value), mask, value, lane)
@@ -223,7 +223,7 @@ def _match(context, mask, value):
 
 
 def _signed(context, function, kind, mask, value, *rest):
-    """A function of `cuda` on the bits of its second argument, as a signed integer; what it returns becomes `kind`."""
+    """Call a function of `cuda` with the bits of its second argument as a signed integer; cast the result to `kind`."""
     given = types.unliteral(value)
     taken = getattr(types, given.name.removeprefix("u")) if isinstance(given, types.Integer) else given
     signature = context.resolve_function_type(function, (mask, taken, *rest), {})

@@ -1,23 +1,23 @@
 """Integers in kernels: NumPy's rule (NEP 50), in compiled kernels as in simulated ones.
 
-- A literal takes the type of the operand beside it: `p + 1` is a uint32 where p is one. Constants of a module and
-  expressions of literals are literals, too.
+- A literal takes the type of the other operand: `p + 1` is a uint32 if p is one. Constants of a module and expressions
+  of literals are literals, too.
 - Of two types the wider wins, as `np.result_type` says: uint32 with int32 or int64 is an int64. NumPy makes a float of
   int64 with uint64; the compiler refuses it.
-- `min`, `max` and `range` follow the same rule. So does `x += y`, but the compiler refuses it where it would make the
-  variable wider than it began.
-- A literal that stands alone is an int64: assigned (`count = 0`), returned, a branch of `a if b else c`, given to a
-  device function. Begin a variable of 32 bits as `uint32(0)`.
+- `min`, `max` and `range` follow the same rule. So does `x += y`, but the compiler refuses it if it would make the
+  variable wider than its first value.
+- A literal without another operand is an int64: assigned (`count = 0`), returned, a branch of `a if b else c`, passed
+  to a device function. Begin a variable of 32 bits as `uint32(0)`.
 - `cuda.threadIdx`, `blockIdx`, `blockDim`, `gridDim`, `laneid` and `warpsize` are uint32, as in CUDA C, and so is what
   `popc`, `clz`, `ffs`, `ballot_sync`, `match_any_sync`, `lanemask_lt` and the counting `syncthreads` return.
   `cuda.grid`, `gridsize`, `size` and `shape` of an array, and a kernel's number without a type are int64.
 
-What is too large for its type wraps around, and a division by 0 gives 0. Undefined, as in C: an int64 that overflows,
-a shift by as many bits as the type has or more, and the quotient of the least signed number and -1.
+A result that is too large for its type wraps around, and a division by 0 gives 0. Undefined, as in C: int64 overflow, a
+shift by as many bits as the type has or more, and the quotient of the least signed number and -1.
 
-The compiler and the simulator each rewrite the syntax tree of a kernel: the compiler, because Numba computes in 64 bits
-whatever it is given; the simulator, because an `int` of Python has no type. `integer_operations` compiles the
-operations of a rewritten tree.
+The compiler and the simulator each rewrite the syntax tree of a kernel: the compiler, because Numba computes all
+integers in 64 bits; the simulator, because a Python `int` has no type. `integer_operations` compiles the operations of
+a rewritten tree.
 """
 
 import ast
@@ -41,24 +41,24 @@ UINT32_CALLS = {
     "popc", "clz", "ffs", "ballot_sync", "match_any_sync", "activemask", "lanemask_lt", "syncthreads_count",
     "syncthreads_and", "syncthreads_or",
 }  # fmt: skip
-SHUFFLES = {"shfl_sync", "shfl_up_sync", "shfl_down_sync", "shfl_xor_sync"}  # return what a lane gives, of its type
-SIGNED_CALLS = SHUFFLES | {"match_any_sync"}  # what Numba has for signed integers alone
+SHUFFLES = {"shfl_sync", "shfl_up_sync", "shfl_down_sync", "shfl_xor_sync"}  # return the type of their argument
+SIGNED_CALLS = SHUFFLES | {"match_any_sync"}  # in Numba these are only for signed integers
 
 
 class Integers(ast.NodeTransformer):
-    """What both rewritings of a kernel or device function know of its names."""
+    """The base class of both rewritings: looks up the names of a kernel or device function."""
 
     def __init__(self, function):
         self.names, self.local = names_of(function), set(function.__code__.co_varnames)
 
     def named(self, node):
-        """What a name that is not a variable of the function stands for; None if it is anything else."""
+        """The value of a name that is not a variable of the function; None for any other node."""
         if isinstance(node, ast.Name) and node.id not in self.local:
             return self.names.get(node.id)
         return None
 
     def literal(self, node):
-        """The value of a literal, a constant of a module, or an expression of these; None if it is anything else."""
+        """The value of a literal, a constant of a module, or an expression of these; None for any other node."""
         value = self.named(node)
         if isinstance(node, ast.Constant):
             value = node.value
@@ -71,14 +71,14 @@ class Integers(ast.NodeTransformer):
         return value if type(value) is int else None
 
     def calls(self, node, *builtins):
-        """Whether it is a call of one of these functions of Python's."""
+        """Whether the node is a call of one of these Python built-ins."""
         if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Name)) or node.keywords:
             return False
         return node.func.id in builtins and node.func.id not in self.local | set(self.names)
 
 
 def call(name, arguments, place):
-    """A call of a function by its name, at the place of another node."""
+    """A call of a function by its name, with the source position of the node `place`."""
     return ast.fix_missing_locations(ast.copy_location(ast.Call(ast.Name(name, ast.Load()), arguments, []), place))
 
 
@@ -86,10 +86,10 @@ def call(name, arguments, place):
 
 
 class CompiledIntegers(Integers):
-    """Makes each integer operation a call of a helper, to be compiled by `integer_operations`.
+    """Replaces each integer operation by a call of a helper, to be compiled by `integer_operations`.
 
-    `helpers`: the name of each helper -> what to compile: the operation, and for each operand its value if it is a
-    literal, which is no argument of the call, or None.
+    `helpers`: name of a helper -> (operation, for each operand its value if it is a literal, else None). Literals are
+    not arguments of the call.
     """
 
     def __init__(self, function):
@@ -145,14 +145,14 @@ class CompiledIntegers(Integers):
         return [*before, ast.fix_missing_locations(ast.copy_location(changed, node))]
 
     def evaluated(self, index):
-        """What evaluates an index once, and an index to be used twice."""
+        """Statements that evaluate an index once, and an expression for the index that can be used twice."""
         if isinstance(index, (ast.Name, ast.Constant)):
             return [], index
         assignment, name = self.temporary(index)
         return [assignment], ast.Name(name, ast.Load())
 
     def visit_For(self, loop):
-        """A loop over a range of 64 bits, whose variable gets the type that the rule says."""
+        """A loop over a range of 64 bits, whose variable is cast to the type that the rule requires."""
         literals = [self.literal(bound) for bound in loop.iter.args] if self.calls(loop.iter, "range") else []
         self.generic_visit(loop)
         if all(literal is not None for literal in literals) or not isinstance(loop.target, ast.Name):
@@ -194,7 +194,7 @@ class CompiledIntegers(Integers):
         return node
 
     def cuda_call(self, node, name):
-        """A function of `cuda`, some of which Numba knows for signed integers alone."""
+        """A call of a `cuda` function; Numba has some of these only for signed integers."""
         if name in SIGNED_CALLS:
             node = self.operation(name, node.args, node)
         return call("__uint32", [node], node) if name in UINT32_CALLS else node
@@ -204,10 +204,10 @@ class CompiledIntegers(Integers):
 
 
 class SimulatedIntegers(Integers):
-    """Gives what would be an `int` of Python's the type that it has in a compiled kernel."""
+    """Gives Python `int` values the types that they have in a compiled kernel."""
 
     def typed(self, node):
-        """The node, an int64 if it is a literal; of a tuple, each of its elements."""
+        """The node, cast to int64 if it is a literal; for a tuple, each of its elements."""
         if isinstance(node, ast.Tuple):
             node.elts = [self.typed(element) for element in node.elts]
             return node
@@ -253,13 +253,13 @@ class SimulatedIntegers(Integers):
 
 
 def typed_int(value):
-    """An `int` of Python's as an int64; anything else as it is."""
+    """A Python `int` as an int64; any other value unchanged."""
     return np.int64(value) if type(value) is int else value
 
 
 @cache
 def _result_type(*types):
-    """NumPy's type of an operation on values of these types, of which an `int` of Python's has none."""
+    """NumPy's type of an operation on values of these types; a Python `int` does not count."""
     types = [np.dtype(each) for each in types if each is not int]
     found = np.result_type(*types) if types else np.dtype(np.int64)
     if found.kind == "f" and all(each.kind in "biu" for each in types):

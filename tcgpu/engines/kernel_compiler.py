@@ -1,12 +1,12 @@
-"""Kernels become machine code here: numba-cuda makes PTX, CUDA's linker makes a cubin, and a folder keeps it.
+"""Compile kernels to machine code: numba-cuda makes LTO-IR, CUDA's linker makes a cubin, and a folder caches it.
 
-The only door to `numba.cuda`. It is imported when a kernel has to be compiled, and by nothing else: a process whose
-kernels are all in the folder never needs it.
+Only this module imports `numba.cuda`, and only to compile a kernel: a process whose kernels are all in the folder never
+imports it.
 
-A cubin is kept under a key: the bytecode of the kernel and of every device function it calls, the constants they name,
-the signature, the compute capability, and the versions of what compiles. A file holds a checksum of its content. It is
-written beside its place and renamed, so that processes may write the same one at once; one that is damaged is compiled
-anew and replaced.
+The key of a cubin is a digest of the bytecode of the kernel and of every device function it calls, the constants they
+use, the signature, the compute capability, and the versions of the compilers. A file holds a checksum of its content.
+It is written under a temporary name and renamed, so that several processes may write the same file at once; a damaged
+file is compiled again and replaced.
 """
 
 import atexit
@@ -49,8 +49,8 @@ log = logging.getLogger("tcgpu")
 MAGIC = b"tcgpu cubin 1\n"
 COMPILERS = ("numba-cuda", "numba", "llvmlite", "cuda-bindings", "nvidia-nvvm", "nvidia-nvjitlink", "numpy")
 
-# The arguments of compiled code. An array is its size, address, shape and strides behind two numbers that a device does
-# not use; the letters are of `struct`. A number is packed into eight bytes, of which the code takes the lower ones.
+# The arguments of compiled code, as formats of `struct`. An array is packed as two numbers that a device does not use,
+# then its size, address, shape and strides. A number is packed into eight bytes, of which the code reads the lower.
 ARRAY = "qqqqQ"
 NUMBERS = {"bool": "q", "int32": "q", "uint32": "q", "int64": "q", "uint64": "Q", "float64": "d"}
 BITS = {"bool": 8, "int32": 32, "uint32": 32, "int64": 64, "uint64": 64, "float64": 64}
@@ -66,12 +66,12 @@ class Parameter(NamedTuple):
 
     @property
     def form(self):
-        """How it is packed, in letters of `struct`."""
+        """The format of `struct` that packs it."""
         return ARRAY + 2 * self.dimensions * "q" if self.dimensions else NUMBERS[self.dtype.name]
 
     @property
     def bits(self):
-        """The width of each number that the compiled code takes for it."""
+        """The widths of the numbers that the compiled code has for it."""
         return [64] * len(self.form) if self.dimensions else [BITS[self.dtype.name]]
 
 
@@ -83,7 +83,7 @@ class Image(NamedTuple):
 
 
 class CompilerError(RuntimeError):
-    """numba-cuda or CUDA's linker did something that this package does not expect."""
+    """numba-cuda or CUDA's linker behaved in a way that this package does not support."""
 
 
 @cache
@@ -107,7 +107,7 @@ def parameters(signature):
 
 
 def image(function, signature, capability, most_threads=None):
-    """The Image of a kernel for one signature and compute capability, from the folder or compiled now."""
+    """The Image of a kernel for one signature and compute capability, read from the folder or compiled."""
     path = path_of(function, signature, capability, most_threads)
     found = _read(path)
     if found is None and path in _under_way:
@@ -124,7 +124,7 @@ def path_of(function, signature, capability, most_threads=None):
 
 
 def folder():
-    """The folder of kept cubins: `kernels` in TCGPU_CACHE, or in the user's cache of tcgpu."""
+    """The folder of cached cubins: `kernels` in TCGPU_CACHE, or in the user's cache of tcgpu."""
     return Path(os.environ.get("TCGPU_CACHE") or platformdirs.user_cache_dir("tcgpu")) / "kernels"
 
 
@@ -137,7 +137,7 @@ def digest(function, signature, capability, most_threads=None):
 
 @cache
 def _rewriting():
-    """What says how integers are rewritten: a digest of the two modules that do."""
+    """A digest of the two modules that rewrite integer operations."""
     folder = Path(__file__).parent
     sources = [(folder / name).read_bytes() for name in ("integers.py", "integer_operations.py")]
     return hashlib.sha256(b"".join(sources)).hexdigest()
@@ -145,7 +145,7 @@ def _rewriting():
 
 @cache
 def versions():
-    """The version of each package that has a part in compiling; "" for one that is not installed."""
+    """The version of each package used for compiling; "" for one that is not installed."""
     return tuple(f"{name} {version(name)}" for name in COMPILERS)
 
 
@@ -159,7 +159,7 @@ def version(package):
 
 @cache
 def _meaning(function):
-    """What a function does: its bytecode without places in files, and the values of the names that it uses."""
+    """A text that changes when a function does: its bytecode without line numbers, and the values of its names."""
     names, values = names_of(function), []
     for name in sorted(_all_names(function.__code__) & set(names)):
         value = names[name]
@@ -171,7 +171,7 @@ def _meaning(function):
             attributes = sorted(_all_names(function.__code__) & set(vars(value)))
             value = [(each, getattr(value, each)) for each in attributes]
             value = [(each, _meaning(found.py_func) if is_device_function(found) else found) for each, found in value]
-        elif isinstance(value, np.ndarray):  # a constant array: all of it, which repr would cut short
+        elif isinstance(value, np.ndarray):  # all elements of a constant array: repr shortens it
             value = (value.dtype.str, value.shape, value.tobytes())
         values.append((name, repr(value)))
     return repr((_code(function.__code__), function.__defaults__, values))
@@ -201,7 +201,7 @@ def _read(path):
 
 
 def _write(path, image):
-    """Keep an Image, if the folder can be written to; once in a process, a log line says that it can't."""
+    """Write an Image to the folder; if that fails, log it once in a process."""
     content = json.dumps({"entry": image.entry}).encode() + b"\n" + image.cubin
     part = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
     try:
@@ -221,7 +221,7 @@ def _say_once(text):
 
 # ------------------------------------------------------------------------------------------------- in other processes
 
-FEWEST = 4  # kernels that other processes are started for: each process takes two seconds to import numba-cuda
+FEWEST = 4  # with fewer kernels, no process is started: each one takes two seconds to import numba-cuda
 MOST_PROCESSES = 8
 PROGRAM = "import sys; from tcgpu.engines import kernel_compiler; kernel_compiler.compile_named(sys.argv[1:])"
 
@@ -229,10 +229,10 @@ _under_way = {}  # the file of a kernel -> the process that compiles it
 
 
 def compile_ahead(kernels, capability):
-    """Start processes that compile the kernels that are not kept yet, each for its first signature.
+    """Start processes that compile the kernels that are not cached yet, each for its first signature.
 
-    kernels: of modules that another process can import, in the order in which they are needed. `image` waits for what
-    is under way. On few cores, or for few kernels, nothing is started, and `image` compiles them one by one.
+    kernels: in the order in which they are needed; another process must be able to import their modules. `image` waits
+    for kernels that are being compiled. On few cores, or for few kernels, nothing is started, and `image` compiles.
     """
     missing = {}
     for kernel in kernels:
@@ -253,7 +253,7 @@ def compile_ahead(kernels, capability):
 
 
 def compile_named(arguments):
-    """Compile kernels and keep them: arguments are a compute capability like 9.0, and names like module:kernel."""
+    """Compile kernels to the folder. arguments: a compute capability like 9.0, then names like module:kernel."""
     capability = tuple(map(int, arguments[0].split(".")))
     for name in arguments[1:]:
         module, _, kernel = name.partition(":")
@@ -262,7 +262,7 @@ def compile_named(arguments):
 
 
 def _wait_for(path):
-    """The Image that another process compiles; None if it ends without."""
+    """Wait for the Image that another process compiles; None if it fails."""
     process = _under_way[path]
     while not path.exists() and process.poll() is None:
         time.sleep(0.003)
@@ -270,7 +270,7 @@ def _wait_for(path):
 
 
 def _writable(path):
-    """Whether files can be made in a folder, which is made if it is not there."""
+    """Whether a folder is writable; creates it if it does not exist."""
     with suppress(OSError):
         path.mkdir(parents=True, exist_ok=True)
     return path.is_dir() and os.access(path, os.W_OK)
@@ -303,7 +303,7 @@ def compiled(function, signature, capability, most_threads=None):
 
 
 def to_ltoir(function, signature, capability, most_threads=None):
-    """A kernel as code that the linker optimizes (LTO-IR). No GPU is needed, and none is asked anything."""
+    """A kernel as code that the linker optimizes (LTO-IR). This neither needs nor queries a GPU."""
     cuda = numba_cuda()
     dispatcher = importlib.import_module("numba.cuda.dispatcher")
     with _lock, patch.object(dispatcher, "get_current_device", lambda: SimpleNamespace(compute_capability=capability)):
@@ -319,14 +319,14 @@ def to_ltoir(function, signature, capability, most_threads=None):
 
 
 def _place(error):
-    """The line of a kernel or device function that an error of Numba's is about, which Numba itself rarely says."""
+    """The line of a kernel or device function that a Numba error is about; Numba rarely names it."""
     places = [frame.f_locals.get("loc") for frame, _ in traceback.walk_tb(error.__traceback__)]
     places = [place for place in places if hasattr(place, "filename") and hasattr(place, "line")]
     return f'File "{places[-1].filename}", line {places[-1].line}' if places else None
 
 
 def to_ptx(code, capability):
-    """The PTX of LTO-IR, for people and checks: machine code made of it is up to 5 % slower than `to_cubin`'s."""
+    """The PTX of LTO-IR, for reading and tests: machine code made from it is up to 5 % slower than `to_cubin`'s."""
     return _linked(code, capability, "linked_ptx", "-ptx").decode().rstrip("\0")
 
 
@@ -336,12 +336,12 @@ def to_cubin(code, capability):
 
 
 def resources(code, capability):
-    """What the linker says of the registers and the memory that a kernel takes."""
+    """The linker's report of the registers and the memory that a kernel uses."""
     return _linked(code, capability, "info_log", "-verbose").decode()
 
 
 def _linked(code, capability, result, *options):
-    """A result that CUDA's linker has for some LTO-IR, by its name in nvJitLink."""
+    """The result of CUDA's linker for some LTO-IR; result: its name in nvJitLink."""
     from cuda.bindings import nvjitlink
 
     options = ["-lto", "-arch=sm_{}{}".format(*capability), *options]
@@ -378,7 +378,7 @@ def numba_cuda():
 
 @cache
 def for_numba(function):
-    """The function as numba-cuda takes it: Numba's objects for those of `kernel_language`, integers as in NumPy."""
+    """The function for numba-cuda: with Numba's objects for those of `kernel_language`, and integers as in NumPy."""
     tree, rewriting = source_tree(function), CompiledIntegers(function)
     code = compiled_tree(rewriting.visit(tree), function)
     used = {*_all_names(code), "__builtins__", "__name__", "__file__"}

@@ -46,7 +46,7 @@ cuda = CudaName()
 
 
 def is_cuda(value):
-    """Whether a kernel means CUDA by a name of this value: tcgpu's `cuda`, or the module `numba.cuda`."""
+    """Whether a value is `cuda` for a kernel: tcgpu's `cuda`, or the module `numba.cuda`."""
     return value is cuda or (isinstance(value, ModuleType) and value.__name__ == "numba.cuda")
 
 
@@ -56,7 +56,7 @@ def is_device_function(value):
 
 
 def names_of(function):
-    """What the names in a function mean: name -> value, of its module and of the functions around it."""
+    """The values of a function's names: name -> value, of its module and of the enclosing functions."""
     cells = zip(function.__code__.co_freevars, function.__closure__ or ())
     return {**function.__globals__, **{name: cell.cell_contents for name, cell in cells}}
 

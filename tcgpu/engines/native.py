@@ -5,8 +5,8 @@ runs in threads of this module, not with Numba's `parallel=True`: that compiles 
 layer, and may not be called from several Python threads at once. Large arrays are allocated by NumPy, in huge pages,
 which Numba's own are not, and passed in.
 
-Every call can be stopped. Python cannot interrupt compiled code, so the calling thread waits, where Ctrl-C and the
-callback of `progress` can interrupt it, and then tells the workers to return.
+Every call can be stopped. Python cannot interrupt compiled code, so the calling thread only waits: Ctrl-C or the
+callback of `progress` can interrupt it, and it then signals the workers to return.
 """
 
 import os
@@ -24,7 +24,7 @@ from tcgpu.engines.code_cache import cached
 from tcgpu.engines.forking import fork_safe_lock
 
 SHARE = 1 << 20  # elements of an array that a worker reads before it can be stopped
-MANY = 50_000  # waking a second thread does not pay for fewer elements
+MANY = 50_000  # for fewer elements, a second thread does not pay
 STOPPED = 1 << 62  # `queue[0]` of a stopped call
 POLL = 0.1  # seconds between two calls of the progress callback
 GRACE = 0.3  # seconds that a stopped call waits for its workers, which otherwise end later
@@ -53,7 +53,7 @@ def jit(function, **options):
 
 
 def uncached(function):
-    """Compile a generator for the CPU in each process: Numba cannot call one that it has loaded from its cache."""
+    """Compile a generator for the CPU in each process: Numba cannot call a generator loaded from its cache."""
     return numba.njit(nogil=True, error_model="numpy")(function)
 
 
@@ -142,7 +142,7 @@ def _interruptible():
 
 
 def _wait_for(futures, stop=lambda: None):
-    """Wait for all futures. An interrupt is raised after `stop()`, when all are done or GRACE is over."""
+    """Wait for all futures. On an interrupt, call `stop()`, wait at most GRACE for them, then raise it."""
     try:
         for future in futures:
             while not future.done():
@@ -154,7 +154,7 @@ def _wait_for(futures, stop=lambda: None):
         stop()
         _unfinished[:] = wait(futures, GRACE).not_done
         if isinstance(error, KeyboardInterrupt):
-            error.__traceback__ = None  # the frames of the wait are of no interest
+            error.__traceback__ = None  # omit the frames of the wait
         raise
 
 
@@ -164,7 +164,7 @@ def busy():
 
 
 def _work(waiting, function, workers, args):
-    """Call the function for one waiting worker after the other, until one fails."""
+    """Call the function for one waiting worker after another, until a call fails."""
     try:
         while True:
             try:

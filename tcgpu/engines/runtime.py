@@ -89,18 +89,18 @@ class Kernel:
         return f"<kernel {self.__name__}>"
 
     def launch(self, blocks, threads, *args, shared=0, stream=None):
-        """Run `blocks` x `threads` with `shared` bytes of dynamic shared memory a block, without waiting for a GPU."""
+        """Launch `blocks` x `threads` with `shared` bytes of dynamic shared memory a block; does not wait for a GPU."""
         if engine() == "sim":
             return simulate(self.py_func, blocks, threads, self.typed(args), shared=shared)
         self._launcher(args).launch(blocks, threads, args, shared, stream.handle if stream else 0)
 
     def typed(self, args):
-        """The arguments, numbers as the types that the first signature gives them."""
+        """The arguments, with numbers cast to their types in the first signature."""
         typed = zip(args, kernel_compiler.parameters(self.signatures[0]))
         return [each.dtype.type(arg) if isinstance(arg, int) else arg for arg, each in typed]
 
     def _launcher(self, args):
-        """The Launcher on this thread's device for the signature that the arguments fit."""
+        """The Launcher on this thread's device for the signature that matches the arguments."""
         known = self._launchers.setdefault(this_gpu(), {})
         for signature in self.signatures:
             if cuda_driver.fits(signature, args):
@@ -162,7 +162,7 @@ def compile_ahead(kernels):
 
 
 class OutOfMemory(MemoryError):
-    """The device has no room for an array."""
+    """The device has too little free memory for an array."""
 
 
 def to_device(array):
@@ -189,7 +189,7 @@ def device_array(shape, dtype, fill=None):
 
 
 def refill(array, fill):
-    """Set every element of a device array to 0 or -1, whose bytes are all equal, as memset needs."""
+    """Set every element of a device array to 0 or -1 by memset: their bytes are all equal."""
     if isinstance(array, np.ndarray):
         array.fill(fill)
     elif array.size:
@@ -230,7 +230,7 @@ def sort(keys):
 
 
 def to_device_library(array):
-    """An array as one of CuPy on the GPU, or in the simulator of NumPy."""
+    """The array as a CuPy array on the GPU, or, in the simulator, as a NumPy array."""
     if engine() == "sim":
         return np.asarray(to_host(array))
     library = _cupy()
@@ -267,7 +267,7 @@ def release_device_memory():
 
 
 class Stream:
-    """A queue of work on the device, in order, concurrent with other streams. The simulator works at once."""
+    """A queue of work on the device, in order, concurrent with other streams. The simulator does it immediately."""
 
     def __init__(self):
         self.own = None
@@ -303,7 +303,7 @@ class Stream:
 
 
 class _SimulatedEvent:
-    """An event of the simulator, where all work is done at once: a time."""
+    """An event of the simulator, which does all work immediately: a time."""
 
     def __init__(self):
         self.seconds = time.perf_counter()
@@ -321,7 +321,7 @@ class _SimulatedEvent:
 def pinned(length, dtype):
     """A new host array in pinned memory, which a GPU copies asynchronously.
 
-    It is memory of NumPy's that is then pinned: in huge pages, several times as fast as the driver's own.
+    NumPy allocates it in huge pages, then it is pinned: several times as fast as the driver's own pinned memory.
     """
     memory = np.empty(length, dtype)
     if engine() == "gpu" and length:
@@ -370,7 +370,7 @@ def kept_ring(words):
         yield ring
     except BaseException:
         ring.end()
-        synchronize()  # copies from its memory may be under way
+        synchronize()  # copies from its memory may be in progress
         raise
     rings[key] = ring
 
@@ -423,8 +423,8 @@ def elapsed_ms(work, prepare=lambda: None, *, waits=False):
     """Milliseconds from the start of the first launch of `work()` to the end of the last.
 
     A kernel that sleeps runs first, while Python enqueues the launches, so that Python's time is not measured. If it
-    ends too soon, all is repeated with a longer sleep. `prepare()` is called before each try, untimed. If `work` itself
-    `waits` for the device, Python's time is included. The simulator is timed by the clock.
+    ends too early, all is repeated with a longer sleep. `prepare()` is called before each attempt, untimed. If `work`
+    itself `waits` for the device, Python's time is included. For the simulator, the clock is read.
     """
     if engine() == "sim":
         prepare()
@@ -525,8 +525,8 @@ def _main_memory():
 
 
 def _driver_version():
-    """The version of NVIDIA's driver, such as "580.159.04"; empty if NVML does not tell."""
+    """The version of NVIDIA's driver, such as "580.159.04"; "" if NVML does not return it."""
     nvml = shared_library("libnvidia-ml.so.1")
     text = ctypes.create_string_buffer(96)
-    told = nvml is not None and nvml.nvmlInit_v2() == 0 and nvml.nvmlSystemGetDriverVersion(text, 96) == 0
-    return text.value.decode() if told else ""
+    found = nvml is not None and nvml.nvmlInit_v2() == 0 and nvml.nvmlSystemGetDriverVersion(text, 96) == 0
+    return text.value.decode() if found else ""

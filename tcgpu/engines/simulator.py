@@ -32,7 +32,7 @@ STAND_IN = "__cuda__"  # the name of the SimulatedCuda in every simulated functi
 class Barrier(NamedTuple):
     """Where a thread waits for all threads of its block, or for those lanes of its warp that are in a mask.
 
-    value: what it shares with them. result(values, lane): what it continues with; values: {lane: value} of all.
+    value: the value that it shares with them. result(values, lane): the value returned to it; values: {lane: value}.
     """
 
     mask: int | None
@@ -60,7 +60,7 @@ def _atomic(change):
 
 
 class Atomics:
-    """`cuda.atomic`. Threads run one at a time, so that no operation is interrupted."""
+    """`cuda.atomic`. Threads run one at a time, so no operation is interrupted."""
 
     add = _atomic(lambda old, value: old + value)
     sub = _atomic(lambda old, value: old - value)
@@ -84,7 +84,7 @@ def numpy_type(dtype):
 
 
 def _bits(value):
-    """The bits of an integer as a text of 0 and 1: as many as its type has, 64 for a Python integer."""
+    """The bits of an integer as a text of 0 and 1, as many as its type has; 64 for a Python integer."""
     width = 8 * value.itemsize if isinstance(value, np.generic) else 64
     return f"{int(value) & (1 << width) - 1:0{width}b}"
 
@@ -95,13 +95,13 @@ def _mask(lanes):
 
 
 def _of_block(result):
-    """A method of SimulatedCuda: the block's threads share `predicate`, and continue with `result(values)`."""
+    """A method of SimulatedCuda: the block's threads share `predicate`; it returns `result(values)` to each."""
     return lambda self, predicate: Barrier(BLOCK, bool(predicate), lambda values, lane: np.uint32(result(values)))
 
 
 def _of_warp(result, kind=lambda value: value):
-    """A method of SimulatedCuda: the lanes of `mask` share `kind(value)`, and each continues with `result(values, lane,
-    value, *args)`."""
+    """A method of SimulatedCuda: the lanes of `mask` share `kind(value)`; it returns `result(values, lane, value,
+    *args)` to each."""
 
     def method(self, mask, value, *args):
         return Barrier(int(mask), kind(value), lambda values, lane: result(values, lane, value, *args))
@@ -110,9 +110,9 @@ def _of_warp(result, kind=lambda value: value):
 
 
 class SimulatedCuda:
-    """What `cuda` means inside a simulated kernel. `thread` is the one that runs now.
+    """The value of `cuda` inside a simulated kernel. `thread` is the one that runs now.
 
-    There is no `activemask`: lanes do not run in lockstep, and wait for each other only where an intrinsic says so.
+    There is no `activemask`: lanes do not run in lockstep, and wait for each other only at intrinsics.
     """
 
     rewriting = None  # the transformer of a function's syntax tree, set below
@@ -322,7 +322,7 @@ def _expected(key, live):
 
 
 def _results(barrier_of):
-    """(thread, what it continues with) of all threads at a complete barrier."""
+    """(thread, the value returned to it) of all threads at a complete barrier."""
     block = next(iter(barrier_of.values())).mask is BLOCK
     values = {(thread.number if block else thread.lane): barrier.value for thread, barrier in barrier_of.items()}
     return [(thread, barrier.result(values, thread.lane)) for thread, barrier in barrier_of.items()]
@@ -339,7 +339,7 @@ def simulated(function, stand_in):
     for name, value in names.items():
         if is_cuda(value):
             names[name] = stand_in
-        elif type(value).__name__ == "Integer":  # Numba's: a user's kernel may use these
+        elif type(value).__name__ == "Integer":  # a type of Numba's, which a user's kernel may use
             names[name] = getattr(np, value.name)
         elif is_device_function(value) and name in code.co_names:
             names[name] = simulated(value.py_func, stand_in)
@@ -371,7 +371,7 @@ class YieldWhereItWaits(ast.NodeTransformer):
         return call
 
     def waits(self, call):
-        """Whether it is a call of `cuda` that waits for other threads."""
+        """Whether the call is one of `cuda` that waits for other threads."""
         return isinstance(call.func, ast.Attribute) and self.is_cuda(call.func.value) and call.func.attr in WAITING
 
     def is_cuda(self, node):

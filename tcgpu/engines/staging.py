@@ -1,9 +1,9 @@
 """Copies between large host arrays and a device, through pinned memory that several threads fill or empty.
 
-A device copies ordinary memory through a pinned buffer of the driver's, which a single thread fills: that is several
-times slower than the link to the device. Here threads fill slots of pinned memory with the next pieces while the device
-copies others; data may be written there in any form, converted on the way. The way back works alike. This module
-imports no device: it is given pinned arrays and a stream (see `runtime.kept_ring`).
+The driver copies ordinary memory through a pinned buffer that a single thread fills: that is several times slower than
+the link to the device. Here threads fill slots of pinned memory with the next pieces while the device copies others;
+they may convert the data. Copies from the device work in the same way. This module imports no device library: it gets
+pinned arrays and a stream (see `runtime.kept_ring`).
 """
 
 from collections import deque
@@ -50,10 +50,10 @@ class Load:
 
 
 class Feeder:
-    """Copies Loads in the order requested; slots of a Ring are filled ahead, as many as there are.
+    """Copies Loads in the order requested, and fills all free slots of a Ring ahead.
 
-    dtype: of the elements. spread: loads come one at a time, each in pieces that use all slots. A ring has one feeder
-    at a time.
+    dtype: of the elements. spread: only one load is requested at a time, and its pieces use all slots. A ring has one
+    feeder at a time.
     """
 
     def __init__(self, ring, dtype=np.int64, spread=False):
@@ -87,7 +87,7 @@ class Feeder:
         return load.ready
 
     def _fill_ahead(self, load=None):
-        """Have free slots filled. Waits for a slot only if `load` needs one and nothing else can be copied yet."""
+        """Start filling free slots. Waits for a slot only if `load` needs one and nothing else can be copied yet."""
         while self.pieces and len(self.filled) < len(self.slots):
             number = self.slots_taken % len(self.slots)
             copied = self.copied[number]
@@ -112,7 +112,7 @@ class Feeder:
 def fetch(ring, array, take):
     """Call `take(first, piece)` with pinned copies of all pieces of a device array, from several threads in any order.
 
-    Half of the slots are for copies under way, the others for threads that read. Returns when all calls have.
+    Half of the slots are for copies in progress, the others for threads that read. Returns when all calls have.
     """
     slots, copying = [slot.view(array.dtype) for slot in ring.slots], deque()
     size, reading = _piece_size(array.size, slots), [None] * len(slots)
@@ -138,5 +138,5 @@ def fetch(ring, array, take):
 
 
 def _piece_size(size, slots):
-    """Elements of each piece of an array of `size` elements that has all slots for itself."""
+    """Elements of each piece of an array of `size` elements that uses all slots."""
     return min(slots[0].size, max(8 * PIECE_WORDS // slots[0].itemsize, -(-size // len(slots))))

@@ -1,4 +1,4 @@
-"""How a process of a pool starts. Imports nothing that looks for GPUs: the variables that hide them come first."""
+"""Start-up of a pool process. Imports nothing that looks for GPUs, so that variables that hide them are set first."""
 
 import multiprocessing.connection
 import os
