@@ -1,4 +1,4 @@
-"""Datasets: published graphs by name, downloaded once, when they are first asked for.
+"""Datasets: published graphs by name, downloaded once, when they are first used.
 
     catalogue()     every graph there is, as Dataset entries
     load(name)      the Graph
@@ -277,8 +277,8 @@ def _check_checksum(entry, file, address):
     """GraphError if the checksum of the file from this address is not the known one."""
     import pooch
 
-    algorithm, _, wanted = (entry.checksum or "").partition(":")
-    if wanted and pooch.file_hash(str(file), algorithm) != wanted:
+    algorithm, _, digest = (entry.checksum or "").partition(":")
+    if digest and pooch.file_hash(str(file), algorithm) != digest:
         problem = f"the file at {address} is not {entry.name}: its checksum is not {entry.checksum}"
         raise GraphError(f"{problem}; to use it, {_remedy(entry)}")
 

@@ -141,12 +141,12 @@ def _drop_repeats(ids, latest, shift):
 def _search(worker, workers, ids, low, shift, starts, distinct, vertices):
     """The vertex of an id is its index among the distinct ids; `starts` says between which two indices to look."""
     for k in range(ids.size * worker // workers, ids.size * (worker + 1) // workers):
-        wanted = np.int64(ids[U64(k)])
-        part = (U64(wanted) - U64(low)) >> U64(shift)
+        key = np.int64(ids[U64(k)])
+        part = (U64(key) - U64(low)) >> U64(shift)
         first, last = starts[part], starts[part + U64(1)]
         while last - first > 1:
             middle = (first + last) >> 1
-            if distinct[U64(middle)] <= wanted:
+            if distinct[U64(middle)] <= key:
                 first = middle
             else:
                 last = middle

@@ -120,8 +120,8 @@ def edge_times(rows, method, columns=None, *, order="natural", key="kernel_ms"):
     """The time of a method for each edge in the record "sweep": [(nonzeros per column, nanoseconds an edge)]."""
     points = []
     for row in rows:
-        wanted = fitting_columns(row["nonzeros_per_column"]) if columns == "fitting" else columns
-        if (row["method"], row["order"]) == (method, order) and json.loads(row["knobs"]).get("columns") == wanted:
+        knob = fitting_columns(row["nonzeros_per_column"]) if columns == "fitting" else columns
+        if (row["method"], row["order"]) == (method, order) and json.loads(row["knobs"]).get("columns") == knob:
             points.append((row["nonzeros_per_column"], row[key] * 1e6 / row["edges"]))
     return sorted(points)
 

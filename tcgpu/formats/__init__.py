@@ -58,7 +58,7 @@ def read(
     Parameters
     ----------
     path
-        Arrays larger than 4 MB of a folder are mapped into memory, and so is a text of more than 256 MB while it is
+        In a folder, arrays larger than 4 MB are mapped into memory, and so is a text of more than 256 MB while it is
         read. Such a file must not be truncated meanwhile: the system would end the process (SIGBUS).
     format
         A name in FORMATS; by default the ending of the path decides.
@@ -93,7 +93,7 @@ def read(
 
 
 def open_folder(path: str | os.PathLike[str]) -> Graph:
-    """As `read` for a folder, but without reading its columns, for callers who know that they were checked before."""
+    """As `read` for a folder, but without reading and checking its columns, for folders that were checked before."""
     graph = binary.read_folder(path, validate=False)
     graph.name = _stem(os.fspath(path), FOLDER)
     return graph
@@ -121,9 +121,9 @@ def write(graph: Any, path: str | os.PathLike[str], format: str | None = None) -
     graph
         A Graph or anything that `as_graph` takes.
     path
-        Its ending says the format and the compression; a path that ends with a slash is a folder.
+        Its ending selects the format and the compression; a path that ends with a slash is a folder.
     format
-        A name in FORMATS, for a path whose ending does not say it.
+        A name in FORMATS, for a path with another ending.
     """
     graph = as_graph(graph)
     path = os.fspath(path)
@@ -144,7 +144,7 @@ def write(graph: Any, path: str | os.PathLike[str], format: str | None = None) -
 
 
 def _checked(path, format, base, n):
-    """`(path as text, Format, n)`; FileNotFoundError comes before what is wrong with the ending."""
+    """`(path as text, Format, n)`; checks that the file exists before its ending."""
     path = os.fspath(path)
     if not os.path.exists(path):
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
@@ -174,13 +174,13 @@ def _format(path, name):
 
 
 def _ending(path):
-    """The ending that says the format, in lower case: the one before `.gz` and the like."""
+    """The ending that selects the format, in lower case: the one before `.gz` and the like."""
     path = Path(path)
     return (path.with_suffix("") if compression(path) else path).suffix.lower()
 
 
 def _stem(path, chosen):
-    """The name of the file without the endings that say how it is written."""
+    """The name of the file without the endings for format and compression."""
     name = os.path.basename(os.path.abspath(path))
     if chosen is FOLDER:
         return name

@@ -1,7 +1,6 @@
 """Arrays in files: `.npz` archives, those of tcgpu and of SciPy, and folders of memory-mapped arrays.
 
-Nothing is unpickled, and the size that a header promises is compared with the bytes that are there before any memory is
-allocated.
+Nothing is unpickled, and the size in a header is compared with the bytes in the file before any memory is allocated.
 """
 
 import io
@@ -34,7 +33,7 @@ END_RECORD = b"PK\5\6"  # begins the last record of an archive: 22 bytes and the
 
 _OUR_ARRAYS = ("col_ptr", "row_idx", "labels")
 _SCIPY_ARRAYS = ("format", "shape", "data", "indptr", "indices", "row", "col")
-_INTEGER_ARRAYS = ("shape", "indptr", "indices", "row", "col")  # SciPy would cast fractions in these without a word
+_INTEGER_ARRAYS = ("shape", "indptr", "indices", "row", "col")  # SciPy would silently cast fractions in these
 _CORRUPT = (zipfile.BadZipFile, zlib.error, struct.error, EOFError, OSError, RuntimeError, ValueError, IndexError)
 
 
@@ -52,7 +51,7 @@ def write_npz(graph, stream):
 
 
 def write_archive(arrays, stream, compression=zipfile.ZIP_STORED):
-    """As `numpy.savez`, but front to back: a compressed stream cannot seek."""
+    """As `numpy.savez`, but without seeking, which a compressed stream cannot do."""
     sink = SimpleNamespace(write=stream.write, flush=stream.flush)
     with zipfile.ZipFile(sink, "w", compression) as archive:
         for name, array in arrays.items():
@@ -65,9 +64,9 @@ def write_archive(arrays, stream, compression=zipfile.ZIP_STORED):
 def read_folder(path, base=None, n=None, validate=True):
     """The graph in a folder that `write_folder` wrote; large arrays are mapped from their files.
 
-    While the graph is in use these files must stay as they are: if one is truncated, the system ends the process.
+    While the graph is in use these files must not change: if one is truncated, the system ends the process.
 
-    validate: False leaves the columns unread, for callers who know that they were checked before.
+    validate: False does not read and check the columns, for a folder that was checked before.
     """
     folder = Path(path)
     description = _read_description(folder / DESCRIPTION)
@@ -83,7 +82,7 @@ def read_folder(path, base=None, n=None, validate=True):
 
 
 def write_folder(graph, folder):
-    """One `.npy` file for each array, and a description by which `is_ours` knows the folder again."""
+    """Write one `.npy` file for each array, and a description by which `is_ours` recognizes the folder."""
     sizes = {}
     for name, array in _arrays(graph).items():
         path = folder / f"{name}.npy"
@@ -105,7 +104,7 @@ def is_ours(folder):
     except FormatError:
         return False
     sizes = {name: entry.stat().st_size for name, entry in entries.items() if name != DESCRIPTION}
-    if len(description) == 2:  # former versions wrote no more
+    if len(description) == 2:  # older versions wrote only two entries
         return {"col_ptr.npy", "row_idx.npy"} <= sizes.keys() <= {f"{name}.npy" for name in _OUR_ARRAYS}
     token = re.fullmatch(r"[0-9a-f]{32}", str(description.get("token")))
     return description.get("made_by") == MADE_BY and token is not None and description.get("bytes") == sizes
@@ -114,8 +113,8 @@ def is_ours(folder):
 def map_pages(file, size=0):
     """The first `size` bytes of an open file, 0 for all, as mapped memory that is private to this process.
 
-    So a kernel may be given it as any other array. If the system has too little memory to promise private pages, they
-    are read-only.
+    So a kernel may get it as any other array. If the system has too little memory to reserve private pages, they are
+    read-only.
     """
     try:
         return map_file(file, size, file.name, mmap.ACCESS_COPY)
@@ -124,7 +123,7 @@ def map_pages(file, size=0):
 
 
 def _arrays(graph):
-    """The arrays to store. GraphError if labels stored in an array would not come back as they are."""
+    """The arrays to store. GraphError if labels would be different after they are stored in an array."""
     arrays = {"col_ptr": graph.col_ptr, "row_idx": graph.row_idx}
     if graph.labels is None:
         return arrays
@@ -226,12 +225,12 @@ def _map_array(path):
 
 def _read_header(file, size, what):
     """`(dtype, entries, offset of the data)` of a .npy file of `size` bytes with at most one dimension."""
-    start = io.BytesIO(file.read(MAX_HEADER))  # NumPy would read as long a header as the file promises
+    start = io.BytesIO(file.read(MAX_HEADER))  # NumPy would read a header of any length that the file claims
     readers = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
     try:
         with warnings.catch_warnings(action="error"):  # NumPy warns of what only Python 2 wrote
             shape, _, dtype = readers[np.lib.format.read_magic(start)](start)
-    except Exception:  # NumPy hands the header to Python's parser, which raises errors of many types
+    except Exception:  # NumPy passes the header to Python's parser, which raises errors of many types
         raise FormatError(f"{what}: not an array as NumPy writes it") from None
     if len(shape) > 1 or dtype.kind not in "biufcSU" or dtype.itemsize == 0:
         raise FormatError(f"{what}: not a one-dimensional array of plain numbers or text")
@@ -242,7 +241,7 @@ def _read_header(file, size, what):
 
 
 def _read_description(path):
-    """A folder's description, a dict that has at least the numbers of vertices and edges."""
+    """A folder's description, a dict with at least the numbers of vertices and edges."""
     try:
         with open_plain(path) as file:
             description = json.loads(file.read(MAX_DESCRIPTION))

@@ -1,16 +1,16 @@
-"""Edge lists: a line for each edge, two vertex numbers in it (SNAP, CSV, TSV).
+"""Edge lists: a line for each edge, with two vertex numbers (SNAP, CSV, TSV).
 
 Numbers are separated by blanks, tabs, a comma or a semicolon, and may be in double quotes; lines that begin with `#`,
-`%` or `//` are comments. The first line may name the columns: then the two that are called `source` and `target`, or by
-another pair of END_NAMES, are the ends of an edge; if there are only two columns, they may have any names. Without
-names the first two columns are the ends. Further columns, weights for example, are ignored.
+`%` or `//` are comments. The first line may name the columns: then those named `source` and `target`, or by another
+pair of END_NAMES, are the ends of an edge; if there are only two columns, they may have any names. Without names the
+first two columns are the ends. Further columns, weights for example, are ignored.
 
-A file that may be something else than a list of edges is refused: an adjacency list, lines of whole numbers of which
-some have more than others, and a first line of sizes (`vertices edges`) before the edges.
+A file that may not be a list of edges is refused: an adjacency list, lines with different numbers of whole numbers, and
+a first line of sizes (`vertices edges`) before the edges.
 
-`write` says in a comment (in `.csv` and `.tsv` among the names of the columns) how many vertices there are, and `read`
-takes it from there: vertices without an edge come back. The heading of a SNAP file, `# Nodes: N Edges: M`, counts if
-all vertex numbers are below N. Other readers skip both.
+`write` stores the number of vertices in a comment (in `.csv` and `.tsv` among the names of the columns), and `read`
+uses it, so that vertices without an edge are kept. The heading of a SNAP file, `# Nodes: N Edges: M`, is used if all
+vertex numbers are below N. Other readers skip both.
 """
 
 import csv
@@ -27,7 +27,7 @@ from tcgpu.formats.files import Text
 from tcgpu.formats.vertices import ALWAYS_ALLOWED, MAX_PER_EDGE, check_count, check_memory, check_most
 from tcgpu.ids import compact
 
-# names of the columns of an edge's two ends, without case, punctuation and a last "id" or "node"
+# names of the columns of an edge's two ends, in lower case, without punctuation and a final "id" or "node"
 END_NAMES = (
     ("source", "target"), ("source", "destination"), ("source", "dest"), ("src", "dst"), ("src", "dest"),
     ("src", "tgt"), ("from", "to"), ("u", "v"), ("i", "j"), ("v1", "v2"), ("id1", "id2"), ("node1", "node2"),
@@ -37,7 +37,7 @@ END_NAMES = (
 _SUFFIX = re.compile(r"(?<=.)(?:node|vertex)?(?:id|idx)?\Z")
 _FIRST = re.compile(rb"\s*(\"?)\d+\1([ \t]*)([,;]?)")  # the first number of a line, and what separates it from the next
 _SNAP = re.compile(rb"[#%]\s*Nodes:\s*(\d{1,18})\s+Edges:\s*(\d{1,18})\b")
-# what our own heading adds to that of SNAP: what the numbers are
+# our own heading adds to that of SNAP whether the numbers are vertices or labels
 _NUMBERED, _LABELLED = b"(tcgpu: vertices from 0)", b"(tcgpu: labels)"
 _ISOLATED = b"# Isolated:"  # begins a line of labels of vertices without an edge
 _COUNT = "vertices="  # begins the name of an empty column: the number of vertices follows
@@ -46,12 +46,12 @@ _MAX_ADJACENCY_COLUMNS = 64  # of an adjacency list in which all vertices have e
 
 
 def read_edges(path, base=None, n=None):
-    """The edges as they are in the file: `(u, v, n, labels)`.
+    """The raw edges of the file: `(u, v, n, labels)`.
 
-    With `base` (0 or 1) the numbers in the file are the vertices, counted from there. With `n` there are that many
-    vertices, counted from 0 unless `base` is 1. With neither, the vertices are those that the heading promises, or
-    else the numbers that occur, in ascending order; `labels[v]` is then the number of vertex v in the file (None if
-    that is v itself).
+    With `base` (0 or 1) the numbers in the file are the vertices, counted from `base`. With `n` there are n vertices,
+    counted from 0 unless `base` is 1. With neither, the heading gives the number of vertices; if it does not, the
+    vertices are the numbers that occur, in ascending order, and `labels[v]` is the number of vertex v in the file
+    (labels is None if it is always v).
     """
     if base not in (None, 0, 1):
         raise GraphError(f"base must be 0 or 1, not {base!r}")
@@ -90,7 +90,7 @@ def read_edges(path, base=None, n=None):
 def write(graph, stream, separator, heading):
     """Write lines `column separator row`: labels if these are distinct whole numbers, else vertices.
 
-    heading: name the columns in the first line, as CSV readers expect; else a comment tells the size, as SNAP's do.
+    heading: name the columns in the first line, as CSV readers expect; else write a comment with the size, as in SNAP.
     """
     labels = _numeric_labels(graph.labels)
     isolated = np.flatnonzero(graph.degrees == 0)
@@ -115,9 +115,9 @@ def write(graph, stream, separator, heading):
 
 @dataclass
 class _Heading:
-    """What comes before the edges."""
+    """The lines before the edges."""
 
-    at: int  # offset of the line that says the most
+    at: int  # offset of the line with the most information
     first: int  # offset of the first edge
     named: bool = False  # there is a line of column names
     ends: tuple | None = None  # as `scan.rows` takes it
@@ -161,7 +161,7 @@ def _column_names(line):
     splits = [split for split in splits if len(split[0]) > 1]
     if not splits:
         return None, 0
-    # a comma may be part of a name between tabs: a split that gives two ends is right, else the first one
+    # a comma may be part of a name between tabs: use the split that gives two ends, else the first one
     names, delimiter = next((split for split in splits if _pairs(_short(split[0]))), splits[0])
     named = any(names) and all(name == "" or name[0].isalpha() or name[0] == "_" for name in names[:2])
     return (names, delimiter) if named else (None, 0)
@@ -212,7 +212,7 @@ def _find_ends(text, at, head, names, delimiter):
 
 
 def _check_heading(text, head, edges, largest):
-    """What our own heading promises must be there. The headings of others may count in another way."""
+    """Check the file against our own heading. The headings of other programs may count in another way."""
     if head.kind is None:
         return
     if head.edges is not None and edges != head.edges:
@@ -224,14 +224,14 @@ def _check_heading(text, head, edges, largest):
 
 
 def _is_plausible(head, edges, largest):
-    """Whether the heading of another program tells how many vertices there are, all of them numbered from 0 on."""
+    """Whether the heading of another program gives a plausible number of vertices, numbered from 0 on."""
     if head.n is None or edges == 0:
         return head.n is not None and head.edges == 0 and head.n <= ALWAYS_ALLOWED
     return largest < head.n <= min(max(ALWAYS_ALLOWED, MAX_PER_EDGE * edges), cleaning.MAX_VERTICES)
 
 
 def _check_first_line(text, head, u, v, base, layout):
-    """Refuse a first line that has other columns than all others, or that may be the sizes of the graph in them."""
+    """Refuse a first line that has other columns than all others, or that may hold the sizes of the graph."""
     if head.named or head.kind or u.size < 2:
         return
     at = head.first
@@ -258,7 +258,7 @@ def _check_first_line(text, head, u, v, base, layout):
 
 
 def _is_symmetric(u, v):
-    """Whether every edge is there in both directions."""
+    """Whether every edge is listed in both directions."""
     forward, backward = np.lexsort((v, u)), np.lexsort((u, v))
     return np.array_equal(u[forward], v[backward]) and np.array_equal(v[forward], u[backward])
 
@@ -300,7 +300,7 @@ def _check_adjacency(text, head, u, v, base, layout):
 def _with_isolated(text, head, u, v):
     """The edges between labels, and the vertices without any edge."""
     edges = u.size
-    if head.isolated:  # as loops, which are cut off again below
+    if head.isolated:  # added as loops, which are removed again below
         isolated = np.array(list(map(int, head.isolated)), np.int64)
         u, v = np.append(u, isolated), np.append(v, isolated)
     u, v, n, labels = compact(u, v) if u.size else (u, v, 0, None)

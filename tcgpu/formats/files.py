@@ -1,8 +1,8 @@
 """Files as bytes: read, decompress or memory-map them; replace them in one step when writing.
 
 A file of at most MAX_COPIED bytes, and every compressed one, is copied into memory, and refused if it changes
-meanwhile. A larger one is mapped. A mapped file must stay as it is until it is read: other content is not noticed, and
-if the file is truncated, the system ends the process (SIGBUS). To replace such a file, write another one and rename it.
+meanwhile. A larger one is mapped. A mapped file must not change until it is read: changes are not detected, and if the
+file is truncated, the system ends the process (SIGBUS). To replace such a file, write another one and rename it.
 """
 
 import bz2
@@ -26,7 +26,7 @@ NEWLINE = ord("\n")
 MAX_COPIED = 1 << 28  # bytes; a larger file is mapped
 BLOCK = 1 << 20  # compressed bytes read at a time
 
-# ending -> what makes a decompressor of one stream; zero bytes may follow a stream in multiples of this, None: never
+# ending -> (factory of a decompressor of one stream, padding: zero bytes may follow in multiples of it; None: never)
 _STREAMS = {
     ".gz": (lambda: zlib.decompressobj(zlib.MAX_WBITS | 16), 1),
     ".bz2": (bz2.BZ2Decompressor, None),
@@ -38,7 +38,7 @@ _EXCERPT = 60  # characters of a wrong line that a message shows
 
 
 def compression(path):
-    """The ending that says how a file is compressed, or None."""
+    """The ending that names the compression of a file, or None."""
     ending = Path(path).suffix.lower()
     return ending if ending in COMPRESSIONS else None
 
@@ -55,7 +55,7 @@ def contents(path):
 
 
 def open_plain(path):
-    """A file to read and seek in, as it is."""
+    """A file to read and seek in, not decompressed."""
     try:
         return open(path, "rb")
     except IsADirectoryError:
@@ -174,8 +174,8 @@ class Text:
 def replacing(path):
     """A binary stream, compressed as the name says, whose content becomes the file `path` if no error is raised.
 
-    Until then it is a file of another name in the same folder, so that nobody sees half a file. The new file has the
-    mode and, where the system allows it, the owner and group of the old one. A pipe or a device is written to directly.
+    Until then it is a temporary file in the same folder, so that no program reads half a file. The new file has the
+    mode and, if the system allows it, the owner and group of the old one. A pipe or a device is written to directly.
     """
     target = os.path.realpath(path)
     with _naming_the_file(path):
@@ -194,7 +194,7 @@ def replacing(path):
                 if old:
                     _copy_access(file.fileno(), old)
                     file.flush()
-                    os.fsync(file.fileno())  # the old content goes only when the new one is on the disk
+                    os.fsync(file.fileno())  # the new content must be on the disk before the old is replaced
             os.replace(part, target)
         except BaseException:
             Path(part).unlink(missing_ok=True)
@@ -205,8 +205,8 @@ def replacing(path):
 def replacing_folder(path, is_ours):
     """A new empty folder that becomes `path` if no error is raised.
 
-    A folder that is there is replaced only if it is empty, or if `is_ours(folder)` says that we wrote it and all that
-    is in it.
+    An existing folder is replaced only if it is empty, or if `is_ours(folder)` says that tcgpu wrote it and everything
+    in it.
     """
     target = Path(os.path.realpath(path))
     with _naming_the_file(path):
@@ -230,7 +230,7 @@ def replacing_folder(path, is_ours):
             names = [entry.name for entry in aside.iterdir()]
             if names and not is_ours(aside):
                 raise GraphError(f"{path} is written; what was put into the old folder meanwhile is in {aside}")
-            for name in names:  # by name, not the whole tree: what another process adds now is kept
+            for name in names:  # by name, not the whole tree: files that another process adds now are kept
                 (aside / name).unlink()
             aside.rmdir()
 
@@ -240,7 +240,7 @@ def _naming_the_file(path):
     """Turn an OSError of a write into a GraphError that names the file as the user does."""
     try:
         yield
-    except BrokenPipeError:  # the reader of a pipe has seen enough: no fault of the file
+    except BrokenPipeError:  # the reader of a pipe has closed it: not an error of the file
         raise
     except OSError as error:
         folder = os.path.dirname(os.path.realpath(path))

@@ -12,7 +12,7 @@ _SYMMETRIES = ("general", "symmetric", "skew-symmetric", "hermitian")
 
 
 def read_edges(path, base=None, n=None):
-    """The entries as they are in the file: `(u, v, n, None)`; vertex v is row v + 1."""
+    """The entries of the file as edges: `(u, v, n, None)`; vertex v is row v + 1."""
     text = Text(path)
     values = _values_in_header(text)
     at, size, entries, first = _size_line(text)
@@ -34,7 +34,7 @@ def write(graph, stream):
 
 
 def _values_in_header(text):
-    """The number of values of each entry, as the header says."""
+    """The number of values of each entry, from the header."""
     header = text.line(text.start)[0][:200].decode("utf-8", "replace").lower().split()
     if not header or header[0] not in ("%%matrixmarket", "%matrixmarket"):
         raise text.error(

@@ -33,13 +33,13 @@ def read(path, base=None, n=None):
     graph = Graph.from_csr(np.concatenate(([0], np.cumsum(lengths))), neighbours)
     if graph.cleaned.reversed != graph.m:
         raise _one_sided(text, header, lengths, neighbours)
-    # both directions of an edge belong to the format and were not dropped from the graph
+    # the format lists both directions of an edge: they do not count as dropped
     graph.cleaned = dataclasses.replace(graph.cleaned, reversed=0)
     return graph
 
 
 def read_edges(path, base=None, n=None):
-    """The edges as they are in the file: `(u, v, n, None)`, each in both directions."""
+    """The raw edges of the file: `(u, v, n, None)`, each in both directions."""
     _, header, lengths, neighbours = _scan(path, n)
     return np.repeat(np.arange(header.n, dtype=np.int32), lengths), neighbours, header.n, None
 
@@ -85,7 +85,7 @@ def _read_header(text):
 
 
 def _check_lines(text, header, lengths):
-    """Exactly one length for each vertex: the last line may be missing if it is empty, empty lines may follow."""
+    """Return one length for each vertex: the last line may be missing if it is empty, empty lines may follow."""
     if lengths.size == header.n - 1 and not header.skip:
         return np.append(lengths, 0)
     if lengths.size < header.n:

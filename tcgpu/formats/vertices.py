@@ -17,7 +17,7 @@ def check_memory(n, edges, path, or_else=""):
 
 
 def check_count(n, found, path):
-    """Refuse a file that has another number of vertices than the caller asked for."""
+    """Refuse a file that has another number of vertices than the caller's `n`."""
     if n is not None and n != found:
         raise FormatError(f"{path} has {found} vertices, not the {n} that were asked for")
 

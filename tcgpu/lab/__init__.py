@@ -1,1 +1,1 @@
-"""What people look at: the explorer, the stepper, and charts of measurements. Nothing below imports this folder."""
+"""The user interfaces: explorer, stepper, and charts of measurements. Kernels and API do not import this folder."""

@@ -1,4 +1,4 @@
-"""The explorer: a panel in which a person picks a graph and methods, runs them, and sees times, counts and traces.
+"""The explorer: a panel to pick a graph and methods, run them, and see times, counts and traces.
 
     explorer = tcgpu.explore()                        # a widget, shown as the last line of a cell
     explorer = tcgpu.explore("rmat_8", ["naive", "bitmap"], order="degree", page="Trace")
@@ -8,7 +8,7 @@ panel        the Explorer: all of the panel, Run and Stop
 graph_card   the card that picks a graph and its order
 method_card  the card that picks methods and sets their knobs
 method_run   one method with its settings: how it is measured and traced
-pages        what the pages share; the page that compares methods on one graph
+pages        the base class of the pages; the page that compares methods on one graph
 sweep_page   the page that compares methods over nonzeros per column
 trace_page   the page that shows what kernels do, access by access
 job_thread   the thread that runs the jobs of an explorer

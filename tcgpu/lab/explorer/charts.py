@@ -1,4 +1,4 @@
-"""The charts of the explorer: timings as nested bars, sweeps as curves. What was recorded is grey in a sweep."""
+"""The charts of the explorer: timings as nested bars, sweeps as curves, with recorded ones in grey."""
 
 from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 

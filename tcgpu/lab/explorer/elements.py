@@ -40,7 +40,7 @@ def box(children, *classes, kind=widgets.VBox, **layout):
 
 
 def dropdown(label, width, options=(), label_width="initial"):
-    """A list to pick from, so many pixels wide."""
+    """A drop-down list, `width` pixels wide."""
     style, layout = {"description_width": label_width}, {"width": f"{width}px"}
     return widgets.Dropdown(options=options, description=label, style=style, layout=layout)
 
@@ -76,7 +76,7 @@ def set_options(dropdown, options):
 
 
 class Chart(widgets.Image):
-    """Shows a figure at so many pixels per inch. The picture has twice as many, for screens that show them."""
+    """Shows a figure. The picture has twice as many pixels per inch, for screens of high resolution."""
 
     def __init__(self, pixels_per_inch=100):
         super().__init__(format="png", layout={"flex": "none"})

@@ -64,8 +64,8 @@ FIRST_VALUES = {
     "complete_bipartite": {"left": 20, "right": 20},
     "grid": {"rows": 20, "cols": 20},
 }
-WITHOUT_SEED = {"mesh", "empty", "path", "cycle", "star", "clique", "complete_bipartite", "grid"}  # it changes nothing
-DEFAULT = "default"  # leaves the choice of an order to the method, of an engine to tcgpu
+WITHOUT_SEED = {"mesh", "empty", "path", "cycle", "star", "clique", "complete_bipartite", "grid"}  # not random
+DEFAULT = "default"  # the method chooses the order, tcgpu the engine
 ORDERS = {  # label -> order
     "each method's own": DEFAULT,
     "natural": "natural",
@@ -80,7 +80,7 @@ ORDERS = {  # label -> order
 class GraphSource:
     """How to make a graph: Python code, and a function that does the same.
 
-    content: of an uploaded file. nonzeros: per column, of a graph in a sweep.
+    content: the bytes of an uploaded file. nonzeros: nonzeros per column of a graph in a sweep.
     """
 
     code: str

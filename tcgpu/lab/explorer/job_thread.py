@@ -36,13 +36,13 @@ class JobThread:
                 self._thread.start()
 
     def stop(self, name):
-        """Stop the job of this name at its next progress report; returns whether it had not begun and never will."""
+        """Stop the job of this name at its next progress report; returns True if it was removed before it began."""
         with self._changed:
             self._stop = self._stop or self._running == name
             return self._waiting.pop(name, None) is not None
 
     def wait(self, seconds=None):
-        """Wait until no job is left, for at most so many seconds; returns whether none is left."""
+        """Wait until no job is left, at most `seconds`; returns whether none is left."""
         with self._changed:
             return self._changed.wait_for(lambda: self._thread is None, seconds)
 

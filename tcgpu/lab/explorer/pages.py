@@ -1,4 +1,4 @@
-"""The pages below the cards: what Run measures on each, the rows that it keeps, the charts of them.
+"""The pages below the cards: the measurements that Run makes for each page, their rows, and the charts of these.
 
 Run calls `begin`, which reads the controls. Then, in the explorer's thread, it calls `measure` for each method on each
 graph, and `draw` after each row.
@@ -18,7 +18,7 @@ SIMULATOR_NOTE = "The simulator is a Python program: its times grow with the wor
 
 
 class Page(widgets.VBox):
-    """A page with charts, a note and a table. `rows` is what was measured."""
+    """A page with charts, a note and a table. rows: the measurements."""
 
     title = ""  # of the tab
     head = ()  # of the table
@@ -36,7 +36,7 @@ class Page(widgets.VBox):
         return [graphs.picked()], runs
 
     def begin(self, graphs, runs):
-        """Begin a run without rows; returns what `plan` does."""
+        """Clear the rows and begin a run; returns the result of `plan`."""
         sources, planned = self.plan(graphs, runs)
         left_out = {run.method for run in runs} - {run.method for run in planned}
         self._left_out = f"Left out, because it runs no kernel: {', '.join(sorted(left_out))}. " if left_out else ""
@@ -44,7 +44,7 @@ class Page(widgets.VBox):
         return sources, planned
 
     def describe(self, source, run):
-        """What a measurement is called while it runs."""
+        """The description of a measurement while it runs."""
         return run.label
 
     def measure(self, source, graph, run):
@@ -52,7 +52,7 @@ class Page(widgets.VBox):
         return run.measure(graph, graph.name or source.code)
 
     def code(self, graphs, runs):
-        """What Run does, as Python code."""
+        """Python code that does the same as Run."""
         [source], runs = self.plan(graphs, runs)
         return "\n".join([f"graph = {source.code}", *map(self.line_of_code, runs)])
 
@@ -63,12 +63,12 @@ class Page(widgets.VBox):
         """Called when other methods, knobs, orders or engines are picked."""
 
     def show(self, shown):
-        """Show the page, or no longer. A page that is not shown does not draw."""
+        """Show or hide the page. A hidden page does not draw."""
         self._shown = shown
         self.draw()
 
     def draw(self):
-        """Bring charts, note and table up to date."""
+        """Update charts, note and table."""
         if self._shown:
             rows = list(self.rows)
             self.draw_charts(rows)
@@ -89,7 +89,7 @@ class Page(widgets.VBox):
 
 
 class ComparePage(Page):
-    """Compares methods on one graph, beside what was recorded on GPUs.
+    """Compares methods on one graph, next to records from GPUs.
 
     machine, graph: the GPU and the graph of the record that is shown. keep: whether a run keeps earlier rows.
     """

@@ -23,13 +23,13 @@ from tcgpu.records import Rows
 
 STYLE = f"<style>{Path(__file__).with_name('style.css').read_text()}</style>"
 ENGINES = {"best available": DEFAULT, "GPU": "gpu", "simulator": "sim", "native threads": "cpu"}  # label -> engine
-EXPECTED = (TcgpuError, OSError)  # errors whose message says all that a person has to know
+EXPECTED = (TcgpuError, OSError)  # errors that need no traceback: the message is enough
 
 
 class Explorer(widgets.VBox):
     """A panel that counts triangles, in a notebook or on a page made by Voila.
 
-    A program can do all that a person can: set the controls, call `run` and `stop`, read `rows`.
+    A program can use it, too: set the controls, call `run` and `stop`, read `rows`.
 
     Attributes
     ----------
@@ -44,7 +44,7 @@ class Explorer(widgets.VBox):
     message : str
         What went wrong, in words; empty if nothing did.
     failure : Exception or None
-        What ended the last run, if it was an error that nobody expects.
+        The exception that ended the last run, if it was not a TcgpuError or OSError.
     """
 
     busy: bool = traitlets.Bool(False)
@@ -87,7 +87,7 @@ class Explorer(widgets.VBox):
         return self.page.rows
 
     def method_runs(self) -> list[MethodRun]:
-        """The picked methods with their settings; TcgpuError if a control has a value that cannot be."""
+        """The picked methods with their settings; TcgpuError if a control has an invalid value."""
         order, engine = self.graphs.order.value, self.engine.value
         return self.methods.runs(
             None if order == DEFAULT else order,
@@ -220,7 +220,7 @@ class Explorer(widgets.VBox):
     # ---------------------------------------------------------------------------------------------- what the panel says
 
     def _bar(self, engine):
-        """Run, Stop, what they depend on, and how far the run is."""
+        """The row of controls: Run, Stop, the settings of a run, and its progress."""
         self.run_button = widgets.Button(description="Run", icon="play", button_style="primary")
         self.run_button.tooltip = "measure or trace the picked methods, as the page below says"
         self.stop_button = widgets.Button(description="Stop", icon="stop", disabled=True)
@@ -272,7 +272,7 @@ class Explorer(widgets.VBox):
             self.message = "\n".join(self._problems.values())
 
     def _clear_problems(self, *about):
-        """Forget what was wrong with these; what is wrong with a run that is in progress stays."""
+        """Remove the problems with these, but not those of a run in progress."""
         for each in about:
             if each != "run" or not self.busy:
                 self._problems.pop(each, None)

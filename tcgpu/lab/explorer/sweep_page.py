@@ -108,9 +108,9 @@ class SweepPage(Page):
         self.draw()
 
     def curves(self) -> dict[str, list[tuple[float, float]]]:
-        """What was measured: method -> [(nonzeros per column, speedup or nanoseconds per edge)].
+        """The measurements: method -> [(nonzeros per column, speedup or nanoseconds per edge)].
 
-        A speedup is of methods that the same engine ran.
+        A speedup compares methods on the same engine.
         """
         low, high = self.limits.value
         return self._values([row for row in list(self.rows) if not row["picked"] and low <= row["nonzeros"] <= high])
@@ -134,7 +134,7 @@ class SweepPage(Page):
         }
 
     def recorded_curves(self) -> dict[str, list[tuple[float, float]]]:
-        """What was recorded, in the picked order: `column_block` over `naive`, or the times per edge of both."""
+        """The record, in the picked order: `column_block` over `naive`, or the times per edge of both."""
         rows, order = self._records.get(self.machine.value), self._order
         if not rows or (self.quantity.value == SPEEDUP and self.baseline.value != "naive"):
             return {}

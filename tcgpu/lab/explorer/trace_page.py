@@ -43,7 +43,7 @@ def with_kernels(runs):
 
 
 class TracePage(Page):
-    """Shows what the kernels do on a small graph, line by line and lane by lane.
+    """Shows the memory accesses of kernels on a small graph, line by line and lane by lane.
 
     traces: method -> Trace. picture, of, kernel: the picture, the method and the kernel that are shown. by: the
     quantity beside the source.

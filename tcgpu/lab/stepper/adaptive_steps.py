@@ -1,9 +1,9 @@
-"""`adaptive`: which kernel takes which vertex or column, and what each of them does.
+"""`adaptive`: which kernel takes which vertex or column, and the steps of each kernel.
 
-In degree order the knobs say who takes what, as in the kernels but for small graphs: `near` and `hubs` vertices at the
+In degree order the knobs assign work to kernels as on a GPU, with smaller values: `near` and `hubs` vertices at the
 end, columns of more than `heavy` near rows, vertices in `crowd` columns or more, columns of `short` far rows or more.
-In other orders a column is local if it has `short` rows or more and all of them lie within a few words of bits, and the
-others are merged. The first panel says which kernel takes which vertex, and which of them are done.
+In other orders a column is local if it has `short` rows or more, all of them within a few words of bits; the others are
+merged. The first panel shows which kernel takes which vertex, and which vertices are done.
 """
 
 from tcgpu.kernels.adaptive.far import EMPTY, HASH_FACTOR
@@ -16,7 +16,7 @@ SMALLEST_TABLE = 8
 
 
 def adaptive(builder, *, near, hubs, heavy, crowd, short, words, word):
-    """The knobs are `adaptive`'s own, made for small graphs; a word has `word` bits, 64 on a GPU."""
+    """The frames of `adaptive`, with values of its knobs for small graphs; a word has `word` bits, 64 on a GPU."""
     if builder.graph.order == "degree":
         near = min(near, builder.graph.n)
         kernels = ByDegree(builder, near, min(hubs, near), heavy, crowd, short, word)
@@ -26,7 +26,7 @@ def adaptive(builder, *, near, hubs, heavy, crowd, short, words, word):
     tasks = [(kernel, v) for kernel, taken in kernels.tasks.items() for v in taken]
 
     def table(now):
-        """Which kernel has work for which vertex: the tasks before number `now` are done."""
+        """The panel of the kernels that have work for each vertex; the tasks before number `now` are done."""
         looks = {task: "done" if k < now else "looked" if k == now else "there" for k, task in enumerate(tasks)}
         lines = [[looks.get((kernel, v), "") for v in vertices] for kernel in kernels.tasks]
         return Matrix("which kernel takes which vertex", tuple(kernels.tasks), vertices, lines, memory="")
@@ -39,9 +39,9 @@ def adaptive(builder, *, near, hubs, heavy, crowd, short, words, word):
 
 
 def and_bits(builder, kernel, table, j, own, window, word, beginning, others):
-    """The frames of a warp that has a row of bits with the rows `own` of column j, and ANDs those of others with it.
+    """The frames of a warp that ANDs the row of bits of column j, with rows `own`, with the rows of bits of others.
 
-    window: the first row that has a bit, and how many have. others: (i, its rows, how much is ANDed, look-ups).
+    window: the first row with a bit, and the number of bits. others: (i, its rows, how much is ANDed, look-ups).
     """
 
     def panels(i="i", rows=(), common=(), written=True):
@@ -69,7 +69,7 @@ class OtherOrder:
         self.tasks = {"local": local, "merge": [j for j, rows in enumerate(self.columns) if rows and j not in local]}
 
     def words(self, j, rows):
-        """How many words there are from column j's first word to that of the last of these rows."""
+        """The number of words from column j's first word to the word of the last of these rows."""
         return rows[-1] // self.word - j // self.word + 1
 
     def overview(self):
@@ -80,10 +80,10 @@ class OtherOrder:
         return f"{self.builder.graph.order} order", caption, (), {}
 
     def local(self, j, table):
-        """The words of column j's row of bits AND those of each column i in it."""
+        """AND the words of column j's row of bits with those of each column i in it."""
         own, word, others = self.columns[j], self.word, []
         for i in own:
-            begin, over = i // word * word, self.words(i, own)  # words that both rows of bits have
+            begin, over = i // word * word, self.words(i, own)  # the words in both rows of bits
             rows = [row for row in self.columns[i] if row < begin + self.size]
             others.append((i, rows, f"{counted(over, 'word')} of it, shifted by {begin - j // word * word} bits", over))
         reach = counted(self.words(j, own), "word")
@@ -97,7 +97,7 @@ class OtherOrder:
 
 
 class ByDegree:
-    """Near vertices, hubs and heavy columns, and what there is to do, as `layout` lays it out."""
+    """Near vertices, hubs, heavy columns and tasks, as `kernels.adaptive.layout` computes them."""
 
     def __init__(self, builder, near, hubs, heavy, crowd, short, word):
         self.builder, self.word, self.near, self.hubs = builder, word, near, hubs
@@ -114,7 +114,7 @@ class ByDegree:
             begin = (len(self.quads[j]) - after) // QUAD * QUAD if i >= self.first_near else 0
             if self.quads[j][begin:] and not (i >= self.first_hub and heavy[j]):
                 self.in_edges[i].append((j, self.quads[j][begin:]))
-        order = range(n - 1, -1, -1)  # the last vertices have most to do and come first
+        order = range(n - 1, -1, -1)  # the last vertices have the most work and come first
         looked_up = [i for i in order if self.in_edges[i] and self.near_rows[i]]
         self.tasks = {
             "hub": [j for j in order if heavy[j]],
@@ -148,11 +148,11 @@ class ByDegree:
         return and_bits(self.builder, "hub_kernel", table, j, own, window, self.word, beginning, others)
 
     def crowd(self, i, table):
-        """As `window`, with bytes in place of bits."""
+        """As `window`, with bytes instead of bits."""
         return self.window(i, table, "crowd", "byte", 0)
 
     def window(self, i, table, kernel="window", unit="bit", word=None):
-        """Vertex i: its near rows as bits, in which what follows i in each column j that has row i is looked up."""
+        """Vertex i: its near rows as bits, where the rows after i of each column j that has row i are looked up."""
         near, in_edges, word = self.near_rows[i], self.in_edges[i], self.word if word is None else word
         room, title = max(map(len, self.quads)), f"{kernel}_kernel, vertex {i}"
 
@@ -211,13 +211,13 @@ class ByDegree:
                 yield look_up(self.builder, title, i, j, caption, panels(i, q, probed, k in rows), [k], rows)
 
     def far(self, j, table):
-        """Column j: its far rows merged with those of each column that they name, by a thread per nonzero."""
+        """Column j: its far rows, merged with those of column i for each of its rows i, by a thread per nonzero."""
         nonzeros = self.builder.span(j, self.first_near)[:-1]
         return merge_each(self.builder, "far_kernel", nonzeros, table, self.first_near)
 
 
 def merge_each(builder, kernel, nonzeros, table, below=None):
-    """Merge for each of these nonzeros, by a thread of its own, the rows below this one."""
+    """Merge the rows below `below` for each of these nonzeros, with a thread for each."""
     for e in nonzeros:
         i, j = builder.ends[e]
         yield from merge(builder, f"{kernel}, nonzero ({i}, {j})", f"A thread takes nonzero ({i}, {j}).", e,
@@ -225,7 +225,7 @@ def merge_each(builder, kernel, nonzeros, table, below=None):
 
 
 def hash_table(rows):
-    """The rows in a table of at least two slots each, as hash_kernel stores them; EMPTY where there is none."""
+    """A table with at least two slots for each row, filled as in hash_kernel; other slots are EMPTY."""
     slots = [EMPTY] * max(SMALLEST_TABLE, 1 << (2 * len(rows) - 1).bit_length())
     for row in rows:
         slots[probes(slots, row)[-1]] = row
@@ -233,7 +233,7 @@ def hash_table(rows):
 
 
 def probes(slots, row):
-    """The slots where a row is looked for, up to the one that has it or is empty."""
+    """The slots that a look-up of a row probes, up to the one that has the row or is empty."""
     probed = [(row * HASH_FACTOR & 0xFFFFFFFF) >> (33 - len(slots).bit_length())]
     while slots[probed[-1]] not in (EMPTY, row):
         probed.append((probed[-1] + 1) % len(slots))

@@ -1,7 +1,7 @@
 """Methods that look up: a column is stored as bits, or in registers, and rows of other columns are looked up in it.
 
-A frame is one round of some lanes, each with one row or, where the kernel has four loads in flight, with up to four.
-The groups of lanes of a block or warp take nonzeros side by side; here these come one after the other.
+A frame is one round of some lanes, each with one row or, if the kernel has four loads in flight, with up to four. The
+groups of lanes of a block or warp take nonzeros at the same time; the frames show them one after the other.
 """
 
 from tcgpu.lab.stepper.frames import REGISTERS, SHARED, RowIdx, bits, cells, counted, listed, positions
@@ -14,9 +14,9 @@ PAST = "Row {} of column {} is past the last row of column {}: the rest is skipp
 def bit_steps(builder, j, edges, owner, memory, loads, *, lanes, word, fold=None):
     """Column j as bits: they are written, then looked up for each of its nonzeros `edges`, then cleared.
 
-    owner, memory: who takes a column, and where its bits are. loads: of a lane at a time; if several, it stops at a row
-    past column j's last. lanes: how many share a nonzero. word: bits of a word. fold: their fold in shared memory has
-    2^fold bits.
+    owner, memory: the kind of worker that takes a column, and the memory of its bits. loads: those of a lane at a time;
+    if several, it stops at a row past column j's last. lanes: how many share a nonzero. word: bits of a word. fold: the
+    fold of the bits in shared memory has 2^fold bits.
     """
     fold = 0 if fold is None else 1 << fold
     n, own, title = builder.graph.n, builder.rows(j), f"{owner} of column {j}"
@@ -62,8 +62,7 @@ def bit_steps(builder, j, edges, owner, memory, loads, *, lanes, word, fold=None
             keys, said = [others[k] for k in now], []
             hits.update(row for row in keys if row in own)
             if keys:
-                who = counted(min(lanes, len(keys)), "lane")
-                said += [f"Look-ups by {who}: {listed(keys)} of column {i}."]
+                said += [f"Look-ups by {counted(min(lanes, len(keys)), 'lane')}: {listed(keys)} of column {i}."]
                 said += [f"Set in the fold: {listed(row for row in keys if row % fold in folded)}."] if fold else []
                 said += [f"Set in the bits: {listed(row for row in keys if row in own)}."]
             said += [PAST.format(others[k], i, j) for k in past]
@@ -76,10 +75,10 @@ def bit_steps(builder, j, edges, owner, memory, loads, *, lanes, word, fold=None
 
 
 def rounds_of_lanes(rows, lanes, loads, last):
-    """What `lanes` lanes look up in each round: positions of rows, and in a list the first at which a lane stops.
+    """The positions that `lanes` lanes look up in each round, and a list of the positions at which a lane stops.
 
-    Lane l takes rows l, l + lanes, ... It stops where the first row of its round is past `last`. It takes `loads` rows
-    a round while more than three times `lanes` are left to it.
+    Lane l takes rows l, l + lanes, ... It stops if the first row of its round is past `last`. It takes `loads` rows a
+    round while it has more than three times `lanes` rows left.
     """
     begins = range(min(lanes, len(rows)))
     while begins:
@@ -97,7 +96,7 @@ def register_steps(builder, j, edges, *, registers):
     full, free = range(len(kept)), [""] * (registers - len(kept))
 
     def panels(i=None, at=None, hits=(), *, compared=False, **looks):
-        """at: the position in `row_idx` of the row that is looked up. compared: whether it is with all registers."""
+        """at: the position in `row_idx` of the row that is looked up. compared: whether all registers were compared."""
         span = range(0) if i is None else builder.span(i)
         yield builder.cells(f"column {j}", own, **looks or {"looked": positions(own, [i])})
         yield cells(
@@ -139,7 +138,7 @@ def register_steps(builder, j, edges, *, registers):
 
 
 def first_not_below(rows, low, row):
-    """The position of the first of sorted rows, from `low` on and before the last, not below `row`; steps it takes."""
+    """The first position from `low` on, at most the last, whose row is `row` or more; and the steps of the search."""
     high, steps = len(rows) - 1, 0
     while low < high:
         middle = (low + high) >> 1

@@ -1,8 +1,8 @@
 """A frame as a picture: the graph on the left, the panels on the right, all at the same positions in every frame.
 
-The unit is the inch, so that letters and cells keep their sizes. Orange is what is looked at, blue what is stored, grey
-what is not needed, as in `tcgpu.figures`; dark is what was found. The colours differ in brightness, too, for readers
-who cannot tell them apart.
+The unit is the inch, so that letters and cells keep their sizes. Orange marks what is read, blue what is stored, grey
+what is no longer needed, as in `tcgpu.figures`; dark marks triangles. The colours differ in brightness, too, so that
+colour-blind readers can distinguish them.
 """
 
 import numpy as np
@@ -40,7 +40,7 @@ ABOVE = LABEL + 0.25  # a matrix
 
 PER_LINE = 16  # cells
 LEGIBLE = 4.5  # points: the least size of letters
-VERTICES = ((16, 400, 11), (40, 200, 8.5), (10**9, 110, 6))  # up to so many of them: size of a dot, of its letters
+VERTICES = ((16, 400, 11), (40, 200, 8.5), (10**9, 110, 6))  # (most vertices, size of a dot, size of its letters)
 
 
 def draw(frame: Frame) -> Picture:
@@ -106,31 +106,31 @@ def scale_of(ax):
 
 
 def write(ax, x, y, text, size, color=INK, ha="center", va="center_baseline", bold=False, **more):
-    """A text of `size` points times the scale of the axes, its middle at (x, y) unless ha and va say otherwise."""
+    """Write a text of `size` points times the scale of the axes, centred at (x, y) unless ha and va say otherwise."""
     weight = "bold" if bold else None
     return ax.text(x, y, text, size=size * scale_of(ax), color=color, ha=ha, va=va, weight=weight, **more)
 
 
 def draw_rectangles(ax, boxes, faces, borders="white", widths=0.5):
-    """Rectangles (x, y, width, height), each with its own face, and border if there are several."""
+    """Draw rectangles (x, y, width, height), each with its own face, and border if several are given."""
     patches = [Rectangle((x, y), width, height) for x, y, width, height in boxes]
     ax.add_collection(PatchCollection(patches, facecolors=faces, edgecolors=borders, linewidths=widths))
 
 
 def draw_squares(ax, corners, side, looks, inset=0.02):
-    """A square for each look but "", with this lower left corner."""
+    """Draw a square for each look but "", with its lower left corner at the given point."""
     kept = [(x + inset, y + inset, look) for (x, y), look in zip(corners, looks) if look]
     faces, borders, _, widths = zip(*(STYLE[look] for *_, look in kept)) if kept else ((), (), (), ())
     draw_rectangles(ax, [(x, y, side - 2 * inset, side - 2 * inset) for x, y, _ in kept], faces, borders, widths)
 
 
 def draw_lines(ax, ends, colour, width, zorder):
-    """Straight lines, two points each."""
+    """Draw straight lines, two points each."""
     ax.add_collection(LineCollection(ends, colors=colour, linewidths=width, zorder=zorder))
 
 
 def draw_memory(ax, y, top, width, memory):
-    """The name of a memory; around what is not in global memory a box: a line for shared, dashes for registers."""
+    """Write the name of a memory. Draw a box around shared memory (solid) or registers (dashed)."""
     write(ax, width, top - 0.13, memory, 9, MUTED, ha="right", va="center", style="italic")
     if memory not in ("", GLOBAL):
         ax.add_patch(FancyBboxPatch(
@@ -143,12 +143,12 @@ def draw_memory(ax, y, top, width, memory):
 
 
 def draw_panels(picture, frame):
-    """The panels, one below the other; if they do not fit, all are smaller. A matrix takes what the others leave."""
+    """Draw the panels, one below the other, smaller if they do not fit. A matrix fills the remaining space."""
     x, y, x_end, y_end = RIGHT
-    wanted = sum(panel_height(panel) + BETWEEN for panel in frame.panels)
-    scale = min(1.0, (y_end - y) / wanted)
+    total = sum(panel_height(panel) + BETWEEN for panel in frame.panels)
+    scale = min(1.0, (y_end - y) / total)
     ax = inch_axes(picture, x, y_end, scale)
-    top, width, spare = 0.0, (x_end - x) / scale, (y_end - y) / scale - wanted
+    top, width, spare = 0.0, (x_end - x) / scale, (y_end - y) / scale - total
     for panel in frame.panels:
         height = panel_height(panel)
         if isinstance(panel, Matrix):  # its cells are as large as fits
@@ -175,7 +175,7 @@ def tree_height(cells):
 
 
 def line_heights(cells):
-    """Of a line of cells: the space for heads, the cells, the space for marks."""
+    """The heights of a line of cells: the space for heads, the cells, the space for marks."""
     return 0.17 if cells.heads else 0.06, CELL, 0.08 if cells.marks is None else 0.2
 
 
@@ -184,7 +184,7 @@ def draw_cells(ax, cells, top, width, height, graph):
     across = max(PER_LINE, cells.room) if cells.tree else PER_LINE  # a tree needs all cells in one line
     side = min(CELL, width / across)
     corners, gap = [], 0.0
-    for k in range(len(cells.values) + 1):  # and of the next cell, where nodes past the last one are
+    for k in range(len(cells.values) + 1):  # also of the next cell, where nodes past the last one are drawn
         line, column = divmod(k, across)
         gap = 0.0 if column == 0 else gap + GAP * (k - 1 in cells.gaps)
         corners.append((column * side + gap, top - line_heights(cells)[0] - line * sum(line_heights(cells)) - side))
@@ -206,7 +206,7 @@ def draw_cells(ax, cells, top, width, height, graph):
 
 
 def draw_tree(ax, cells, bottom, width, middles, side):
-    """The search tree, each node above its cell, the root at the top; a node past all cells is a dash."""
+    """Draw the search tree, each node above its cell, the root at the top; a node past all cells is a dash."""
     tree, top = cells.tree, bottom + BRANCH * len(cells.tree.levels)
     nodes = [(level, cell) for level, positions in enumerate(tree.levels) for cell in positions]
     at = [(middles[cell], top - BRANCH * (level + 0.5)) for level, cell in nodes]
@@ -233,7 +233,7 @@ def draw_row_idx(ax, panel, top, width, height, graph):
 
 
 def draw_lower(ax, lower, top, width, height, graph):
-    """L beside its label: nonzeros as squares, highlighted columns as bands."""
+    """Draw L and its label: nonzeros as squares, highlighted columns as bands."""
     side, left, top, bottom = LOWER / max(1, graph.n), LABEL, top - 0.05, top - 0.05 - LOWER
     for j in lower.columns:
         ax.add_patch(Rectangle((left + j * side, bottom), side, LOWER, facecolor=ORANGE, alpha=0.15, lw=0))

@@ -1,6 +1,6 @@
-"""What the stepper shows, as plain data: a `Frame` per step, made of panels of a few kinds. Nothing here draws.
+"""The stepper's steps as plain data: a `Frame` per step, with panels of a few kinds. This module draws nothing.
 
-Every cell, vertex and bit of a frame has a *look*, which means the same everywhere:
+Every cell, vertex and bit of a frame has a *look*, with the same meaning everywhere:
 
     there    stored here
     looked   read in this step
@@ -26,7 +26,7 @@ class Cells:
     """A line of cells: a column, a range of memory, bits. With a `tree`, a search tree above them.
 
     heads: position -> text above the cell. marks: position -> text below it; None where no frame has any. gaps: the
-    positions after which a gap is drawn. room: the most cells that such a panel has, so that it keeps its size.
+    positions after which a gap is drawn. room: the most cells of this panel in any frame, so that it keeps its size.
     """
 
     label: str
@@ -44,8 +44,8 @@ class Cells:
 class Tree:
     """A search tree over cells: complete, level by level, left to right; the top `cached` levels in shared memory."""
 
-    levels: list  # for each, the positions of the cells that its nodes stand for
-    lanes: dict  # node, by its number in the whole tree -> the lanes that are there, as text
+    levels: list  # for each level, the positions of its nodes' cells
+    lanes: dict  # number of a node in the whole tree -> the lanes at that node, as text
     cached: int
     room: int  # levels of the deepest tree that is shown
 
@@ -89,11 +89,11 @@ class Lower:
 
 @dataclass(frozen=True)
 class Scene:
-    """What all frames share: the graph in the method's order, and a point per vertex in inches."""
+    """The data that all frames share: the graph in the method's order, and a point per vertex in inches."""
 
     graph: Graph
     method: str
-    unit: str  # what `lookups` counts
+    unit: str  # of `lookups`
     points: np.ndarray
 
 
@@ -150,7 +150,7 @@ class FrameBuilder:
         return self.graph.column(v).tolist()
 
     def cells(self, label, values, look="there", **more):
-        """See `cells`; with room for the longest column."""
+        """As the function `cells`, with room for the longest column."""
         return cells(label, values, look, **{"room": self.graph.max_column} | more)
 
     def pointed(self, label, span, window, at=None, mark="", hits=(), **more):
@@ -168,7 +168,7 @@ class FrameBuilder:
 
 
 def cells(label, values, look="there", *, there=(), done=(), looked=(), miss=(), hit=(), **more):
-    """Cells with these values, all of one look except at the positions given by look; `more`: other fields of Cells."""
+    """Cells with these values, all with one look except at the given positions; `more`: other fields of Cells."""
     looks = [look] * len(values)
     for other, at in zip(LOOKS, (there, done, looked, miss, hit)):
         for position in at:
@@ -176,9 +176,9 @@ def cells(label, values, look="there", *, there=(), done=(), looked=(), miss=(),
     return Cells(label, tuple(values), tuple(looks), **more)
 
 
-def positions(rows, wanted):
-    """The positions of the rows that are in `wanted`."""
-    return [k for k, row in enumerate(rows) if row in wanted]
+def positions(rows, chosen):
+    """The positions of the rows that are in `chosen`."""
+    return [k for k, row in enumerate(rows) if row in chosen]
 
 
 def bits(label, rows, first, size, word, memory, *, keys=(), hits=(), written=False):

@@ -33,7 +33,7 @@ def levels(builder, *, skip):
 
 
 def split_small(graph):
-    """The chunks that the kernel makes of a small graph: of every component from its first vertex on."""
+    """The chunks of a small graph, as the kernel makes them; the root of each component is its first vertex."""
     return split(graph, shared_bits=8 * 48 * 1024, machines=1, roots=1)
 
 
@@ -50,7 +50,7 @@ def vertices_by_level(chunks):
 
 
 def level_points(graph):
-    """A point per vertex, in inches: levels from the top down, the vertices of a level side by side on an arc."""
+    """A point per vertex, in inches: levels from the top down, the vertices of a level next to each other on an arc."""
     found, by_level = np.zeros((graph.n, 2)), vertices_by_level(split_small(graph))
     for depth, here in enumerate(by_level):
         across = (np.arange(len(here)) + 0.5) / len(here)

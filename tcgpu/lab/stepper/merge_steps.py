@@ -1,4 +1,4 @@
-"""Methods that merge two sorted lists of rows. A frame is one comparison of two rows, or in `merge_path` one a lane."""
+"""Methods that merge two sorted lists of rows. A frame is a comparison of two rows; in `merge_path` one per lane."""
 
 from dataclasses import replace
 
@@ -14,7 +14,7 @@ def naive(builder, e):
 
 
 def column_block(builder, nonzeros, *, columns, threads, tile):
-    """A block per `columns` columns: their rows in a tile of shared memory, a thread per nonzero of theirs.
+    """A block per `columns` columns: their rows in a tile of shared memory, a thread for each of their nonzeros.
 
     The threads of a block, and the blocks, are shown one after the other.
     """
@@ -71,10 +71,10 @@ def search_steps(col_ptr, first, last, e):
 
 
 def merge(builder, title, beginning, e, *, tile=None, group=None, front=(), below=None):
-    """The frames of a merge of what follows nonzero e in its column, and column i: one a comparison, and one before.
+    """The frames of a merge of column i and the rows after nonzero e = (i, j): an initial one, then one a comparison.
 
-    tile, group: arguments of the panel with the rows of column j, and the columns in it, where it is not that column.
-    front: panels that are shown above, in place of L. below: only rows below this one are merged.
+    tile, group: arguments of the panel with the rows of column j, and its columns, if it shows more than that column.
+    front: panels that are shown above, instead of L. below: only rows below this one are merged.
     """
     (i, j), row_idx = builder.ends[e], builder.row_idx
     rows = "" if below is None else "'s far rows"

@@ -1,20 +1,20 @@
 """Methods that search: rows of the shorter column are looked up in the longer one by binary search.
 
-All searches take the same number of steps, whatever they find: a frame is a step of all searches that are under way.
+All searches take the same number of steps, whatever they find: a frame is a step of all searches in progress.
 """
 
 import math
 
 from tcgpu.lab.stepper.frames import RowIdx, Tree, counted, listed, positions
 
-SEARCHES = 2  # of a lane at a time, where a warp has an edge for itself
+SEARCHES = 2  # of a lane at a time, if the whole warp works on one edge
 
 
 def search(builder, e, owner, *, lanes=1, cached=False):
     """The searches for nonzero e = (i, j): each of `keys`, the shorter list of rows, in `rows`, the longer one.
 
-    A thread makes one search after the other. The lanes of a warp make as many at a time, 32 on a GPU, with the top of
-    the tree in shared memory if `cached`. There edges with no more look-ups than lanes share a warp; here they do not.
+    A thread does one search after the other. The lanes of a warp (32 on a GPU) search at the same time, with the top of
+    the tree in shared memory if `cached`. On a GPU, edges with no more look-ups than lanes share a warp; here not.
     """
     i, j = builder.ends[e]
     after = f"column {j} after row {i}", range(e + 1, builder.col_ptr[j + 1])
@@ -98,11 +98,11 @@ def cached_positions(rows, parts):
 
 
 def search_tree(rows, parts=1):
-    """The positions that a search may look at: a list for each step, from left to right; and where it may end.
+    """The positions that a search may read: a list for each step, from left to right; and where it may end.
 
-    From node k of a step a search goes on to node 2k of the next, or to 2k + 1 if the row at node k is not past the
-    one it looks for. The first steps, one for each halving of `parts`, look at the first rows of parts; position `rows`
-    is past all rows.
+    From node k of a step a search continues at node 2k of the next, or at 2k + 1 if the row at node k is at most the
+    key. The first steps, one for each halving of `parts`, read the first rows of parts; position `rows` is past all
+    rows.
     """
     part = -(-rows // parts)
     among_parts = [part * parts >> step for step in range(1, parts.bit_length())]

@@ -18,7 +18,7 @@ from tcgpu.lab.stepper.search_steps import search
 from tcgpu.lab.stepper.vertex_positions import spring_points
 from tcgpu.registry import METHODS
 
-MAX_VERTICES, MAX_EDGES = 64, 400  # that a picture has room for
+MAX_VERTICES, MAX_EDGES = 64, 400  # of a graph that fits a picture
 KNOBS = {  # knob -> its default, least and largest value; or its default, True or False
     "columns": (3, 1, MAX_VERTICES), "threads": (4, 1, 1024), "tile": (32, 1, MAX_EDGES), "lanes": (4, 1, 32),
     "word": (8, 1, 64), "fold": (3, 0, 6), "registers": (12, 1, 16), "near": (12, 0, MAX_VERTICES),
@@ -87,7 +87,7 @@ def steps(graph, method="naive", *, order=None, column=None, edge=None, **knobs)
 
 
 def checked_knobs(method, names, given):
-    """The knobs with these names, those that are `given` and the defaults; MethodError if one cannot be."""
+    """The knobs with these names: the `given` values and the defaults; MethodError if a value is not allowed."""
     for name, value in given.items():
         if name not in names:
             has = f"its knobs are {', '.join(names)}" if names else "it has none"

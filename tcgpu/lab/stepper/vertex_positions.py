@@ -1,4 +1,4 @@
-"""Where the vertices of a scene are drawn: points in a box, in inches, none too near to another."""
+"""Positions of a scene's vertices: points in a box, in inches, with a minimum distance."""
 
 import numpy as np
 
