@@ -206,13 +206,13 @@ LISTS = {  # of every 32 edges in turn, how many have a row at hand -> after how
     "halves": ([16] * 5, 3),
     "a tenth": ([3, 4, 2, 5, 0, 3, 1, 6, 4, 3, 2, 4], 2),
 }
-OTHERS = 40  # vertices with rows before those at hand, at hand, and behind
+OTHERS = 40  # vertices with rows below the range, in it, and above it
 
 
-def with_rows_at_hand(turns, before):
-    """A graph whose edges' rows are at hand, or not, and the first vertex at hand.
+def with_rows_in_range(turns, before):
+    """A graph whose edges' rows are in a range of vertices, or not, and its first vertex.
 
-    Column k has 32 rows, turns[k] of them at hand, of the others so large a share before these.
+    Column k has 32 rows, turns[k] of them in the range; `before` is the share of the others below it.
     """
     rng, far = np.random.default_rng(len(turns)), len(turns)
     low, high = far + OTHERS, far + 2 * OTHERS
@@ -242,8 +242,8 @@ class TestTheListOfEdges:
     @pytest.mark.parametrize("before", [0, 0.5, 1])
     @pytest.mark.parametrize("turns, works", LISTS.values(), ids=LISTS)
     def test_a_warp_lists_edges_before_it_works(self, turns, works, before):
-        """A range in the middle, and those at the beginning and at the end, to which no row is before or behind."""
-        graph, low = with_rows_at_hand(turns, before)
+        """A range in the middle, and those at the beginning and at the end, with no rows below or above."""
+        graph, low = with_rows_in_range(turns, before)
         last = 32 * len(turns)
         far = columns(graph, low, low + OTHERS)
         for named in (True, False):
@@ -259,7 +259,7 @@ class TestTheListOfEdges:
     @pytest.mark.parametrize("blocks, threads", [(1, 32), (1, 64), (2, 32), (3, 96)])
     @pytest.mark.parametrize("turns", [turns for turns, _ in LISTS.values()], ids=LISTS)
     def test_any_range_of_edges_and_of_rows(self, turns, blocks, threads):
-        graph, low = with_rows_at_hand(turns * 2, 0.5)
+        graph, low = with_rows_in_range(turns * 2, 0.5)
         end = 64 * len(turns)
         blocks, threads, shared = warp_search.shape(10**6, threads, blocks)
         for first, last in share(((0, end), (5, end - 3), (33, 34), (end // 2, end)), (turns, threads), of=2):
@@ -271,13 +271,13 @@ class TestTheListOfEdges:
                 assert counter[0] == common_rows(graph, first, last, begin, stop)
 
     def test_columns_are_searched_for_only_where_an_edge_counts(self):
-        """Neither pointers of columns j nor of columns i are read where no row is at hand."""
+        """Neither pointers of columns j nor of columns i are read where no row is in range."""
 
         class Unread(np.ndarray):
             def __getitem__(self, place):
                 raise AssertionError(f"pointer {place} was read")
 
-        graph, low = with_rows_at_hand([0, 0, 0, 0], 0.5)
+        graph, low = with_rows_in_range([0, 0, 0, 0], 0.5)
         begin, pointers, rows = columns(graph, low, low + OTHERS)
         own = graph.col_of[:0], 0, 128, 0, graph.col_ptr[:5].view(Unread), graph.row_idx
         blocks, threads, shared = warp_search.shape(128)
@@ -289,7 +289,7 @@ class TestTheListOfEdges:
 
     @pytest.mark.parametrize("seed", [1, 2, 3])
     def test_no_order_of_lanes_changes_the_list(self, seed):
-        graph, low = with_rows_at_hand([31, 32, 20, 0, 13, 32, 32, 1, 9], 0.5)
+        graph, low = with_rows_in_range([31, 32, 20, 0, 13, 32, 32, 1, 9], 0.5)
         blocks, threads, shared = warp_search.shape(10**6, 64, 1)
         counter, far = np.zeros(1, np.int64), columns(graph, low, low + OTHERS)
         arguments = [graph.col_of, 0, 288, 0, graph.col_ptr, graph.row_idx, *far, 1, counter]

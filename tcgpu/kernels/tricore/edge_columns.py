@@ -7,8 +7,8 @@ from tcgpu.kernels.device.columns import column_bounds
 
 @cuda.jit(device=True)
 def columns_of(e, col_ptr, row_idx, col_of):
-    """Offset and length of the two ranges to intersect for edge e = (i, j): the rows of column j after row i, then
-    column i, which has no rows up to i. All uint32."""
+    """Offset and length of the two ranges to intersect for edge e = (i, j), as uint32: the rows of column j after row
+    i, then column i, which has no rows up to i."""
     q, q_end = column_bounds(col_ptr, row_idx[e])
     return uint32(e + 1), uint32(col_ptr[col_of[e] + 1] - e - 1), q, q_end - q
 
@@ -16,7 +16,7 @@ def columns_of(e, col_ptr, row_idx, col_of):
 def plan(method, graph, step, *, edge_us, step_us):
     """The Plan of one launch over all edges.
 
-    edge_us, step_us: microseconds in the simulator of an edge, and of a step of the binary searches that it takes.
+    edge_us, step_us: microseconds in the simulator for each edge, and for each step of its binary searches.
     """
     check_positions(graph, method)
     return Plan(

@@ -1,15 +1,15 @@
 """`merge_path`: several lanes per edge, the merge of its two columns cut into equal parts (TriCore's baseline).
 
 Contract: the sum over nonzeros (i, j) of the rows that columns i and j share. `lanes` neighbouring threads share an
-edge, whatever the launch shape; threads that are left over have nothing to do.
+edge, whatever the launch shape; threads that do not fill a group stay idle.
 
 A merge of m and n rows takes m + n steps: on a grid, a step to the right for each row of column j and down for each row
-of column i. Diagonal d of the grid is where the merge has taken d steps. A binary search along it finds the point where
-the merge crosses it. So every lane finds the start of its part, and all parts have the same number of steps: Green,
-McColl and Bader's *merge path*.
+of column i. After d steps the merge is on diagonal d. A binary search along that diagonal finds the point where the
+merge crosses it. So every lane finds the start of its part, and all parts have the same number of steps: Green, McColl
+and Bader's *merge path*.
 
-What it costs: the merge, the searches on the diagonals, and strided access: the lanes of a warp read places that are
-the length of a part apart.
+What it costs: the merge, the searches on the diagonals, and strided access: the addresses that the lanes of a warp read
+are the length of a part apart.
 """
 
 from tcgpu.declarations import Knob, Method, blocks_knob, threads_knob
@@ -50,7 +50,7 @@ def merge_path_kernel(col_ptr, row_idx, col_of, lanes, total):
 
 @cuda.jit(device=True)
 def steps_right(a, p, a_length, b, q, b_length, d):
-    """Of the first d steps of the merge, how many pass over a row of `a`; where rows agree, that of `a` goes first."""
+    """How many of the first d steps of the merge pass a row of `a`; of two equal rows, the row of `a` comes first."""
     low = d - b_length if d > b_length else uint32(0)
     high = min(d, a_length)
     while low < high:
@@ -64,7 +64,7 @@ def steps_right(a, p, a_length, b, q, b_length, d):
 
 @cuda.jit(device=True)
 def matches(a, p, p_end, b, q, q_end, steps):
-    """How many rows agree in so many steps of the merge of a[p:p_end] and b[q:q_end]; a match counts as `a` goes on."""
+    """The number of common rows found in `steps` steps of the merge of a[p:p_end] and b[q:q_end]."""
     found = uint32(0)
     while steps > 0 and p < p_end and q < q_end:
         x, y = a[p], b[q]

@@ -4,8 +4,8 @@ Contract: for each edge (i, j) of a range, and each row k that columns i and j s
 one for the three edges of the triangle, or for its three vertices. Edges and columns are stored as for
 `warp_search_kernel`: columns of consecutive vertices, which need not be the same for i and for j.
 
-The rows of the shorter column are looked up in the longer one, 32 at a time. Hits are added atomically; those of the
-edge (i, j) itself are summed in the warp first.
+A warp looks up the rows of the shorter column in the longer one, 32 at a time, and adds hits atomically; for the edge
+(i, j) itself it sums its hits first.
 """
 
 from tcgpu.engines.runtime import cuda, kernel, uint32
@@ -20,9 +20,9 @@ BLOCKS = 1 << 16
 
 @cuda.jit(device=True)
 def count_common(keys, p, p_end, key_counts, rows, q, q_end, row_counts, lane, by_edge, vertex_counts):
-    """How many of keys[p:p_end] this lane finds in rows[q:q_end]: every 32nd.
+    """The number of keys[p:p_end] that this lane finds in rows[q:q_end]; it takes every 32nd.
 
-    Each hit is added at its two positions, or at its vertex. Counts are pairs: an array, the number of its element 0.
+    Adds each hit to two edges, or to its vertex. Counts are pairs: an array, the edge or vertex that element 0 is for.
     """
     hits = uint32(0)
     p += lane
@@ -48,7 +48,7 @@ _SIGNATURE = (
 
 @kernel(_SIGNATURE.format("int32"), _SIGNATURE.format("int64"))
 def part_tally(first, last, j_low, j_ptr, j_rows, i_low, i_ptr, i_rows, by_edge, near, near_base, far, far_base):
-    """Take the edges first..last - 1 of j_rows whose row is one of the columns in i_ptr.
+    """Count for the edges first..last - 1 of j_rows whose column i is one of those in i_ptr.
 
     by_edge: position e of j_rows is counted at near[e - near_base], position q of i_rows at far[q - far_base]; else
     vertex j at near[j - near_base], and vertices i and k at far[i - far_base] and far[k - far_base].
@@ -77,5 +77,5 @@ def part_tally(first, last, j_low, j_ptr, j_rows, i_low, i_ptr, i_rows, by_edge,
 
 
 def shape(edges):
-    """(blocks, threads) to launch it with on so many edges."""
+    """(blocks, threads) of the launch of `part_tally` for this number of edges."""
     return enough_blocks(BLOCKS, edges, THREADS // WARP), THREADS

@@ -4,8 +4,8 @@ Contract: the sum over nonzeros (i, j) of the rows that columns i and j share. T
 threads, and so on, whatever the launch shape.
 
 What it costs: with m rows in the shorter column and n in the longer, m log n steps instead of the m + n of a merge, so
-a short column beside a long one is cheap. But the 32 lanes of a warp search 32 different columns: each step reads 32
-unrelated places, and the warp takes as long as its longest search.
+a short column with a long one is cheap. But the 32 lanes of a warp search 32 different columns: each step reads 32
+unrelated addresses, and the warp takes as long as its longest search.
 """
 
 from tcgpu.declarations import Method, blocks_knob, threads_knob
@@ -43,7 +43,7 @@ def thread_search_kernel(col_ptr, row_idx, col_of, total):
 
 @cuda.jit(device=True)
 def lookups(rows, place, length, p, keys):
-    """How many of the `keys` rows from rows[p] on are among the `length` rows from rows[place] on."""
+    """The number of the `keys` rows from rows[p] on that are among the `length` rows from rows[place] on."""
     hits, end = uint32(0), p + keys
     while p < end:
         hits += contains(rows, place, length, rows[p])

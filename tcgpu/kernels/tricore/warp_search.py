@@ -4,26 +4,26 @@ Contract: the sum over some nonzeros (i, j) of the rows that columns i and j sha
 looked up in the longer one; of column j only those after row i, for column i has no rows up to i. Any numbers of
 threads and blocks give the same count; threads are rounded up to whole warps.
 
-In memory the kernel takes the columns of a whole graph. A graph too large for the device is counted in parts: ranges of
-edges, or pairs of ranges of vertices, one for j and one for i. So the kernel takes:
+The kernel counts a whole graph, or part of one that is too large for the device: a range of its edges, with the columns
+of a range of vertices for j, and of another for i. Its parameters:
 
-    cols        the column j of edge e is cols[e - first]; if `cols` is empty, it is searched for in `j_ptr`
-    first, last the edges: positions in `j_rows`
-    j_low       the first vertex j at hand
+    cols        column j of edge e is cols[e - first]; if `cols` is empty, a binary search in `j_ptr` finds j
+    first, last the edges: positions first..last - 1 in `j_rows`
+    j_low       the first vertex of the range for j
     j_ptr       column j begins at j_ptr[j - j_low] in `j_rows`; one element more than there are columns
     j_rows      j_rows[e] is the row i of edge e
-    i_low, i_ptr, i_rows    the same for the columns i; edges whose row i is not among these vertices are skipped
+    i_low, i_ptr, i_rows    the same for the columns i; edges whose row i is out of this range are skipped
 
-A warp reads the rows of 32 edges at a time. Edges whose column i is at hand are appended to a list in shared memory
-until there are 32, one for each lane: what follows takes a warp as long for one edge as for 32. If all 32 are at hand,
-as in a whole graph, each lane keeps its own.
+A warp reads the rows of 32 edges at a time. It appends the edges whose row i is in range to a list in shared memory,
+until the list has an edge for each lane: the next steps take a warp as long for one edge as for 32. If all 32 rows are
+in range, as in a whole graph, each lane keeps its own edge, and the list is not used.
 
-Each lane then fetches where the two columns of its edge begin and end. Edges with up to 32 rows to look up share the
-lanes: a look-up a lane, whatever edge it is of. For the others the whole warp takes one edge after the other: its lanes
-look up neighbouring rows at the same time and so read memory side by side.
+Each lane then loads where the two columns of its edge begin and end. Edges with up to 32 rows to look up share the
+lanes: a lane does one look-up at a time, of any of these edges. The whole warp takes the other edges, one by one: its
+lanes look up neighbouring rows at the same time, so their loads coalesce.
 
-With `cached`, 32 elements of the longer column, evenly spaced, are copied to shared memory first: the first five levels
-of the search tree, which every search goes through. It ends in the part of the column between two of them.
+With `cached`, 32 evenly spaced elements of the longer column are copied to shared memory first. They are the first five
+levels of the search tree, which every search passes. It ends in the part of the column between two of them.
 """
 
 from tcgpu.declarations import Knob, Method, blocks_knob, threads_knob
@@ -36,16 +36,16 @@ from tcgpu.kernels.device_graph import prepare as prepare
 from tcgpu.kernels.tricore import edge_columns
 
 LEVELS = 5  # of the search tree in shared memory: 32 elements, one a lane
-FEW = 32  # look-ups up to which an edge shares the lanes with others
-LIST = WARP  # words of the list of edges that is kept between rounds; it may grow into what follows
+FEW_LOOKUPS = 32  # an edge with no more look-ups shares the lanes with others
+LIST = WARP  # words for the edges that stay listed between rounds; within a round the list overlaps the next words
 LOOKUPS = 5 * WARP  # words that describe the look-ups of a warp's 32 edges, five an edge
-WORDS = LIST + LOOKUPS + 2 * WARP  # of shared memory for a warp: last, the tops of two search trees, used in turn
+WORDS = LIST + LOOKUPS + 2 * WARP  # of shared memory for a warp; the last are the tops of two search trees, in turn
 ROUNDS = 6  # how often a warp reads 32 edges
-SWAPPED = 1 << 31  # marks a length: the rows of column i are looked up in column j
-LENGTH = SWAPPED - 1
+SWAPPED = 1 << 31  # this bit of a length says that the rows of column i are looked up in column j
+LENGTH = SWAPPED - 1  # the other bits
 NO_ROW = -1
-NOT_AT_HAND = -1
-PAST_ALL = 2**31 - 1  # past every row: there are at most so many vertices, numbered from 0
+NO_COLUMN = -1
+PAST_ALL = 2**31 - 1  # larger than every row
 
 
 METHOD = Method(
@@ -79,16 +79,16 @@ def warp_search_kernel(cols, first, last, j_low, j_ptr, j_rows, i_low, i_ptr, i_
     step = int64(cuda.gridDim.x) * warps * WARP
     while e - lane < last or listed:
         mine, i_at, e, listed = next_edge(words, edge_list, listed, lane, e, step, last, j_rows, i_low, i_ptr)
-        keys = looks = column = length = uint32(0)
+        keys = key_count = column = length = uint32(0)
         if i_at >= 0:
             column, length = uint32(i_ptr[i_at]), uint32(i_ptr[i_at + 1] - i_ptr[i_at])
-            keys, looks = uint32(mine + 1), uint32(column_end(mine, cols, first, j_low, j_ptr) - mine - 1)
-            if length < looks:
-                keys, looks, column, length = column, length, keys, looks | SWAPPED
-        write_lookups(words, at + lane, lane, keys, looks, column, length)
+            keys, key_count = uint32(mine + 1), uint32(column_end(mine, cols, first, j_low, j_ptr) - mine - 1)
+            if length < key_count:
+                keys, key_count, column, length = column, length, keys, key_count | SWAPPED
+        write_lookups(words, at + lane, lane, keys, key_count, column, length)
         cuda.syncwarp()
         hits = shared_hits(words, at, lane, j_rows, i_rows)
-        many = cuda.ballot_sync(ALL_LANES, looks > FEW)
+        many = cuda.ballot_sync(ALL_LANES, key_count > FEW_LOOKUPS)
         while many:
             edge = at + cuda.ffs(many) - 1
             many &= many - 1
@@ -107,15 +107,15 @@ def warp_search_kernel(cols, first, last, j_low, j_ptr, j_rows, i_low, i_ptr, i_
 
 
 @cuda.jit(device=True)
-def index_at_hand(i, i_low, i_ptr):
-    """The index k such that column i begins at i_ptr[k]; NOT_AT_HAND if it is not among these columns."""
+def column_index(i, i_low, i_ptr):
+    """The index k such that column i begins at i_ptr[k]; NO_COLUMN if i is out of range."""
     k = int64(i) - i_low
-    return k if 0 <= k < i_ptr.size - 1 else int64(NOT_AT_HAND)
+    return k if 0 <= k < i_ptr.size - 1 else int64(NO_COLUMN)
 
 
 @cuda.jit(device=True)
 def column_end(e, cols, first, j_low, j_ptr):
-    """Where the column of nonzero e ends: column `cols[e - first]`; without `cols` it is searched for."""
+    """Where the column of nonzero e ends: column `cols[e - first]`; without `cols`, found by binary search."""
     if cols.size:
         return j_ptr[cols[e - first] - j_low + 1]
     return j_ptr[last_up_to(j_ptr, 0, j_ptr.size - 1, e) + 1]
@@ -123,43 +123,43 @@ def column_end(e, cols, first, j_low, j_ptr):
 
 @cuda.jit(device=True)
 def next_edge(words, edge_list, listed, lane, e, step, last, j_rows, i_low, i_ptr):
-    """This lane's next edge whose column i is at hand, and that column's index; NOT_AT_HAND if no edge is left for it.
-    Then the edge that the lane reads next, and the length of the list.
+    """Return this lane's next edge whose row i is in range, and the index of column i (NO_COLUMN if there is no edge
+    left for the lane); then the edge that the lane reads next, and the length of the list.
 
-    Reads 32 edges at a time until 32 are listed or there are no more. The last ones listed are returned, so that at
-    most 31 stay in the list. If all 32 edges read are at hand and none is listed, the list is not used.
+    Reads 32 edges at a time until 32 are listed or there are no more. Returns the last ones listed, so that at most 31
+    stay in the list. If all 32 rows read are in range and no edge is listed, the list is not used.
     """
     while e - lane < last and listed < WARP:
-        mine, i_at = e, int64(NOT_AT_HAND)
+        mine, i_at = e, int64(NO_COLUMN)
         if e < last:
-            i_at = index_at_hand(j_rows[e], i_low, i_ptr)
-        at_hand = cuda.ballot_sync(ALL_LANES, i_at >= 0)
+            i_at = column_index(j_rows[e], i_low, i_ptr)
+        in_range = cuda.ballot_sync(ALL_LANES, i_at >= 0)
         e += step
-        if listed == 0 and (at_hand == ALL_LANES or e - lane >= last):
+        if listed == 0 and (in_range == ALL_LANES or e - lane >= last):
             return mine, i_at, e, listed
         if i_at >= 0:
-            before = at_hand & (1 << lane) - 1
+            before = in_range & (1 << lane) - 1
             words[edge_list + listed + cuda.popc(before)] = mine
-        listed += cuda.popc(at_hand)
+        listed += cuda.popc(in_range)
     cuda.syncwarp()
     taken = min(listed, WARP)
     listed -= taken
-    mine, i_at = e, int64(NOT_AT_HAND)
+    mine, i_at = e, int64(NO_COLUMN)
     if lane < taken:
         mine = int64(words[edge_list + listed + lane])
-        i_at = index_at_hand(j_rows[mine], i_low, i_ptr)
+        i_at = column_index(j_rows[mine], i_low, i_ptr)
     cuda.syncwarp()
     return mine, i_at, e, listed
 
 
 @cuda.jit(device=True)
-def write_lookups(words, own, lane, keys, looks, column, length):
-    """Write the look-ups of this lane's edge for the other lanes.
+def write_lookups(words, own, lane, keys, key_count, column, length):
+    """Write the look-ups of this lane's edge for the other lanes: five words, 32 apart.
 
-    Five words, 32 apart: how many look-ups the edges up to this one have that share the lanes; where its keys begin,
-    less that sum before it; where the column to search begins; its length; how many look-ups the edge has itself.
+    They are: `end`, the sum of the look-ups of the edges up to this one that share the lanes; the offset of its keys,
+    less the sum before it; the offset of the column to search; its length; the number of the edge's own look-ups.
     """
-    few = looks if looks <= FEW else uint32(0)
+    few = key_count if key_count <= FEW_LOOKUPS else uint32(0)
     end, step = few, uint32(1)
     while step < WARP:
         other = cuda.shfl_up_sync(ALL_LANES, end, step)
@@ -170,16 +170,16 @@ def write_lookups(words, own, lane, keys, looks, column, length):
     words[own + WARP] = keys - (end - few)
     words[own + 2 * WARP] = column
     words[own + 3 * WARP] = length
-    words[own + 4 * WARP] = looks
+    words[own + 4 * WARP] = key_count
 
 
 @cuda.jit(device=True)
 def shared_hits(words, at, lane, j_rows, i_rows):
-    """How many rows this lane finds for the edges with few look-ups: look-ups `lane`, `lane` + 32, ... of all these."""
+    """The number of rows that this lane finds for edges with few look-ups: it does look-ups `lane`, `lane` + 32, ..."""
     lookups = words[at + (WARP - 1)]
     t, hits = lane, uint32(0)
     while t < lookups:
-        edge = at  # look-up t is of the first edge whose sum is past t
+        edge = at  # becomes the edge of look-up t: the first one whose sum is larger than t
         for level in range(LEVELS):
             step = WARP // 2 >> uint32(level)
             if words[edge + step - 1] <= t:
@@ -196,11 +196,11 @@ def shared_hits(words, at, lane, j_rows, i_rows):
 
 @cuda.jit(device=True)
 def warp_hits(rows, place, size, keys, p, p_end, top, at, lane, cached):
-    """How many of keys[p:p_end] this lane finds among the `size` rows from rows[place] on: every 32nd.
+    """The number of keys[p:p_end] that this lane finds among the `size` rows from rows[place] on; it takes every 32nd.
 
-    A search has two stages: the last element in shared memory up to the key, then the part of the column from there on.
-    All parts have the same length, so that all lanes take the same steps; the last part overlaps the one before. Each
-    lane does two searches at a time.
+    A search has two stages: it finds the last element in shared memory up to the key, then searches the part of the
+    column from there on. All parts have the same length, so that all lanes take the same steps; the last part overlaps
+    the one before. Each lane does two searches at a time.
     """
     part = size
     if cached:
@@ -241,7 +241,7 @@ def warp_hits(rows, place, size, keys, p, p_end, top, at, lane, cached):
 
 
 def shape(edges, threads=64, blocks=None):
-    """(blocks, threads, bytes of shared memory) to launch `warp_search_kernel` with on so many edges."""
+    """(blocks, threads, bytes of shared memory) of the launch of `warp_search_kernel` for this number of edges."""
     warps = -(-threads // WARP)
     threads = warps * WARP
     most = 2**31 - 1 if blocks is None else blocks
