@@ -99,7 +99,7 @@ def _cliques_of_complement(graph, k):
 
 
 def _first_shape(size):
-    """Where the shapes of so many vertices begin: before them are those of 2, 3, ... vertices."""
+    """Where the shapes of this number of vertices begin, after those of 2, 3, ... vertices."""
     return sum(1 << comb(smaller, 2) for smaller in range(2, size))
 
 

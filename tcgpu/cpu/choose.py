@@ -82,7 +82,7 @@ def design_name(graph, max_hubs=MAX_HUBS):
 
 
 def hub_limit(graph, max_hubs=MAX_HUBS):
-    """The most hubs of a graph: so many that their rows of bits take at most a byte for each edge."""
+    """The most hubs of a graph: their rows of bits take at most a byte for each edge."""
     return min(int(4 * graph.m**0.5), max_hubs)
 
 

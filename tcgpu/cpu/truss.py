@@ -143,7 +143,7 @@ def _peel_weak(graph, support, level):
 
 
 def _remaining(left, support, first, second, n, origin=None):
-    """The edges `left` and their vertices, numbered anew. origin: the numbers of all edges in the whole graph."""
+    """The edges `left` and their vertices, renumbered. origin: the numbers of all edges in the whole graph."""
     first, second = first[left], second[left]
     number = np.zeros(n, np.int32)
     number[first] = 1

@@ -83,7 +83,7 @@ class Workers:
         return True
 
     def cancel(self, interrupted):
-        """Stop the parts under way in threads; if the user interrupts the count, one of our own pools as a whole."""
+        """Stop the parts that threads are counting; if the user interrupts the count, one of our own pools entirely."""
         self._cancelled.set()
         if interrupted and self.name is not None:
             terminate(self.name)

@@ -1,6 +1,6 @@
 """Numba's cache of machine code on disk, made robust.
 
-Numba uses the first folder that it can write to: NUMBA_CACHE_DIR, `__pycache__` beside the source, the user's cache
+Numba uses the first folder that it can write to: NUMBA_CACHE_DIR, `__pycache__` next to the source, the user's cache
 folder. If there is none (a read-only installation and home), Numba raises an exception; here the code is then kept in a
 private temporary folder, or not at all. A damaged file makes Numba fail at every later run; here the function is
 compiled again and the file overwritten. Numba replaces files atomically, so several processes may write at once.

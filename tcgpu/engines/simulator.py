@@ -26,7 +26,7 @@ from tcgpu.progress import pulse
 WARP = 32
 ALL_LANES = 0xFFFFFFFF
 BLOCK = None  # the mask of a barrier of the whole block
-STAND_IN = "__cuda__"  # the name of the SimulatedCuda in every simulated function, beside the function's own
+STAND_IN = "__cuda__"  # an additional global name in every simulated function: its SimulatedCuda
 
 
 class Barrier(NamedTuple):

@@ -83,7 +83,7 @@ class Plan:
     steps: list[Step]
     setup: list[Step | Scan] = field(default_factory=list)
     views: dict = field(default_factory=dict)  # name -> (created array, dtype): the same memory as another type
-    work: int = 0  # microseconds in the simulator, beside starting threads: see `simulated.work`
+    work: int = 0  # microseconds in the simulator, besides starting threads: see `simulated.work`
     arrays: dict = field(default_factory=dict, repr=False)
     waits = False  # whether `launch` reads from the device, and so waits for it
 

@@ -215,7 +215,7 @@ def bounds_and_batch_bytes(threads):
 
 
 def bitmaps_that_fit(method, graph, most, bitmap_bytes):
-    """How many bitmaps, up to `most`, fit the device beside the graph; GraphError if none does.
+    """How many bitmaps, up to `most`, fit the device together with the graph; GraphError if none does.
 
     A sixteenth of the free memory stays free: allocations are rounded up, and memory has gaps.
     """
