@@ -161,6 +161,11 @@ class TestEstimate:
         with pytest.raises(MethodError, match="order='natural' needs none"):
             tcgpu.estimate(tcgpu.generate.rmat(12, 16), "adaptive", order="degree")
 
+    @pytest.mark.parametrize("graph", [tcgpu.generate.empty(0), tcgpu.generate.empty(9), tcgpu.generate.path(2)], ids=str)
+    def test_of_next_to_nothing(self, graph):
+        for found in tcgpu.estimate(graph, [*TASKS, "bitmap_block_global", "levels"], lane_steps=STEPS):
+            assert 0.001 < found.ms < 0.1
+
     def test_of_a_launch_larger_than_the_simulator_could_run(self):
         """Ten million edges, in a few seconds."""
         graph = tcgpu.generate.by_nonzeros(10_000_000, 4)

@@ -142,15 +142,13 @@ def guesses(graph, units):
     Units share the nonzeros, or the columns, of the graph evenly: from the first on or backwards, once or twice. A unit
     takes as long as all of its nonzeros or columns, or as the largest one.
     """
-    found = {"even": np.ones(units, np.float32)}
-    for name, work in work_of_nonzeros(graph).items():
+    found = {"even, largest": np.ones(units, np.float32)}
+    for name, work in work_of_nonzeros(graph).items() if graph.m else ():
         columns = np.zeros(graph.n, np.float32)
         filled = np.flatnonzero(np.diff(graph.col_ptr))
         if filled.size:
             columns[filled] = np.add.reduceat(work, graph.col_ptr[filled])
         for what, values in (("nonzeros", work), ("columns", columns)):
-            if not values.size:
-                continue
             ends = np.linspace(0, values.size, units + 1).astype(np.int64)
             total = np.concatenate([[0.0], np.cumsum(values, dtype=np.float64)])
             found[f"{name}, {what}"] = np.diff(total[ends]).astype(np.float32)
