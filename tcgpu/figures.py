@@ -21,10 +21,20 @@ class Picture(Figure):
 
 
 def png(figure: Figure, dpi: float = 110) -> bytes:
-    """Return a figure as a PNG file. Threads take turns: matplotlib's fonts are not thread-safe."""
+    """Return a figure as a PNG file."""
+    return _saved(figure, format="png", dpi=dpi)
+
+
+def svg(figure: Figure) -> bytes:
+    """Return a figure as an SVG file."""
+    return _saved(figure, format="svg")
+
+
+def _saved(figure, **settings):
+    """A figure as a file. Threads take turns: matplotlib's fonts are not thread-safe."""
     memory = io.BytesIO()
     with _font_lock:
-        figure.savefig(memory, format="png", dpi=dpi)
+        figure.savefig(memory, **settings)
     return memory.getvalue()
 
 

@@ -277,11 +277,25 @@ def test_a_bad_value_of_a_knob_is_reported(explore, said, because):
     assert [row["triangles"] for row in ran(explorer)] == [45, 45] and explorer.message == ""
 
 
+def test_a_run_that_does_not_start_shows_no_progress(explore):
+    explorer = explore(KARATE, ["cpu"])
+    ran(explorer)
+    assert explorer.progress.value == 1
+    explorer.methods.choose("naive")
+    explorer.methods.knobs["naive"]["threads"].value = "many"
+    ran(explorer)
+    assert explorer.progress.value == 0 and explorer.status.value == "not started: see below"
+    explorer.methods.knobs["naive"]["threads"].value = "5000"
+    ran(explorer)
+    assert explorer.progress.value == 0 and explorer.status.value.startswith("refused after")
+
+
 def test_a_refused_method_is_reported_and_the_others_run(explore):
     explorer = explore(KARATE, ["naive", "cpu"], engine="cpu")
     assert [row["method"] for row in ran(explorer)] == ["cpu"]
     assert explorer.message == "naive was refused: method 'naive' runs on gpu or sim, not on 'cpu'"
     assert re.fullmatch(r"done after \d+\.\d s: 1 row; refused: naive", explorer.status.value)
+    assert explorer.progress.value == 0.5
     explorer.engine.value = "sim"
     assert [row["method"] for row in ran(explorer)] == ["naive"]
     assert explorer.message == "cpu was refused: method 'cpu' runs on cpu, not on 'sim'"
@@ -454,7 +468,7 @@ def test_rows_are_saved_as_csv(explore):
     [data] = re.findall('href="data:text/csv;base64,([^"]*)"', explorer.csv.value)
     [saved] = csv.DictReader(io.StringIO(base64.b64decode(data).decode()))
     assert name == "tcgpu-compare.csv" and saved == {key: str(value) for key, value in rows[0].items()}
-    assert "1 rows as CSV" in explorer.csv.value
+    assert ">1 row as CSV<" in explorer.csv.value
 
 
 def test_rows_of_earlier_runs_are_kept_on_request(explore):
@@ -481,6 +495,94 @@ def test_the_code_that_is_shown_does_the_same(explore):
     again = [eval(line, names)[0] for line in lines[1:]]
     assert [[row[key] for key in same] for row in again] == [[row[key] for key in same] for row in rows]
     assert "knobs={'threads': 64}, order='degree'" in lines[1]
+
+
+def lines_of_code(explorer):
+    return html.unescape(re.sub("<[^>]*>", "", explorer.python.value)).strip().splitlines()
+
+
+def test_the_code_stays_that_of_the_run_that_is_shown(explore):
+    explorer = explore("rmat_8", ["cpu"])
+    ran(explorer)
+    before = lines_of_code(explorer)
+    assert before == ["graph = tcgpu.load('rmat_8')", "tcgpu.measure(graph, 'cpu', repeats=5)"]
+    explorer.graphs.bundled.value = "random_300"
+    following = ["graph = tcgpu.load('random_300')", before[1]]
+    assert lines_of_code(explorer) == ["# the run above", *before, "", "# the next run", *following]
+    assert ran(explorer)[0]["graph"] == "random_300" and lines_of_code(explorer) == following
+
+
+@pytest.mark.sim
+@pytest.mark.usefixtures("patient")
+def test_another_graph_may_be_picked_while_a_run_is_in_progress(explore):
+    explorer = explore(**LONG)
+    explorer.run()
+    until(lambda: explorer.progress.value > 0)
+    explorer.graphs.source.value = "bundled"
+    assert lines_of_code(explorer)[:2] == ["# the run above", "graph = graph"]
+    explorer.stop()
+    assert explorer.wait(5)
+    assert explorer.status.value.startswith("stopped after") and explorer.progress.value == 0
+    assert lines_of_code(explorer)[:2] == ["# the run above", "graph = graph"]
+    assert "256 vertices, 705 edges" in facts(explorer)
+
+
+@pytest.mark.parametrize("page", ["Compare", "Sweep", "Trace"])
+def test_rows_print_the_numbers_of_their_page(explore, page):
+    explorer = explore(KARATE, ["naive"], engine="sim", page=page)
+    explorer.sweep.way.value, explorer.sweep.limits.value = sweep_page.LAUNCH, (5, 5)
+    [row, *_] = ran(explorer)
+    heading, first, *_ = str(explorer.rows).splitlines()
+    assert ("kernel ms" in heading) == (page == "Compare")
+    assert ("estimated us" in heading) == (page != "Compare")
+    assert ("load requests" in heading) == (page == "Trace")
+    key = "kernel_ms" if page == "Compare" else "estimated_us"
+    assert f"{row[key]:,.4g}" in first
+
+
+def saved(chart):
+    """Click the button that saves a chart: the names and contents of the files."""
+    chart.save.click()
+    found = re.findall('download="([^"]*)" href="data:[^;]*;base64,([^"]*)"', chart.links.value)
+    return {name: base64.b64decode(data) for name, data in found}
+
+
+def test_a_sweep_is_saved_with_its_grey_curves(explore):
+    explorer = explore("mesh_16x16", ["naive", "column_block"], page="Sweep")
+    explorer.sweep.way.value, explorer.sweep.limits.value = sweep_page.LAUNCH, (2, 5)
+    ran(explorer)
+    files = saved(explorer.sweep.chart)
+    assert list(files) == [f"tcgpu-sweep-curves.{kind}" for kind in ("png", "svg", "csv")]
+    assert files["tcgpu-sweep-curves.png"] == bytes(explorer.sweep.chart.value)
+    assert b"<svg" in files["tcgpu-sweep-curves.svg"]
+    points = list(csv.DictReader(io.StringIO(files["tcgpu-sweep-curves.csv"].decode())))
+    assert {point["of"] for point in points} == {"this run", "recorded", "published", "the picked graph"}
+    drawn = {(point["of"], point["curve"], float(point["nonzeros_per_column"])): point for point in points}
+    [(x, y)] = explorer.sweep.picked_points()["column_block"]
+    assert float(drawn["the picked graph", "column_block", x]["speedup"]) == y
+    x, y = explorer.sweep.recorded_curves()["column_block, 27 columns"][3]
+    assert float(drawn["recorded", "column_block, 27 columns", x]["speedup"]) == y
+    explorer.sweep.limits.value = (4, 5)  # draws another chart
+    assert explorer.sweep.chart.links.value == ""
+
+
+def test_charts_of_times_and_traces_are_saved(explore):
+    explorer = explore(KARATE, ["cpu"])
+    [row] = ran(explorer)
+    [times] = csv.DictReader(io.StringIO(saved(explorer.compare.live_chart)["tcgpu-times.csv"].decode()))
+    assert float(times["kernel_ms"]) == row["kernel_ms"]
+    recorded = saved(explorer.compare.recorded_chart)["tcgpu-recorded-times.csv"].decode()
+    assert len(list(csv.DictReader(io.StringIO(recorded)))) == len(explorer.compare.recorded)
+    turn_to(explorer, explorer.traces)
+    assert list(saved(explorer.traces.chart)) == ["tcgpu-trace.png", "tcgpu-trace.svg"]
+
+
+def test_every_button_and_list_has_a_tooltip(explore):
+    kinds = (widgets.Button, widgets.ToggleButton, widgets.FileUpload, widgets.Dropdown, widgets.Checkbox)
+    controls = list(everything(explore(KARATE)))
+    assert [each.description for each in controls if isinstance(each, kinds) and not each.tooltip] == []
+    [source] = [each for each in controls if isinstance(each, widgets.ToggleButtons)]
+    assert len(source.tooltips) == len(source.options) == 4
 
 
 def test_records_of_gpus_are_shown_beside_what_is_measured(explore):

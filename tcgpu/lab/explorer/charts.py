@@ -42,16 +42,15 @@ def draw_sweep(live, recorded, published, picked, *, graph, limits, ylabel, titl
     """Draw curves over nonzeros per column: of this run in colour, what was recorded or published in grey.
 
     live, recorded, published: name -> [(nonzeros per column, value)]. picked: the same of one graph, called `graph`:
-    stars in the colours of the live curves. limits: the least and the most nonzeros per column that curves show.
+    stars in the colours of the live curves. limits: the least and the most nonzeros per column of the curves.
     """
     looks = dict(zip(dict.fromkeys([*live, *picked]), CURVES * 5))
     curves = [(name, points, DARK_GREY, style) for (name, points), style in zip(recorded.items(), GREY_STYLES)]
     curves += [(name, points, DARK_GREY, "*-") for name, points in published.items()]
     curves += [(name, points, *looks[name]) for name, points in live.items()]
     for name, points, color, style in curves:
-        shown = [point for point in points if limits[0] <= point[0] <= limits[1]]
-        if shown:
-            ax.plot(*zip(*shown), style, color=color, lw=1.4, ms=7 if "*" in style else 4, label=name)
+        if points:
+            ax.plot(*zip(*points), style, color=color, lw=1.4, ms=7 if "*" in style else 4, label=name)
     for name, [point] in picked.items():
         ax.plot(*point, "*", color=looks[name][0], mec="black", mew=0.6, ms=12, zorder=4)
     if picked:

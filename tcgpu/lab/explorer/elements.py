@@ -10,6 +10,7 @@ from tcgpu.errors import MethodError
 from tcgpu.suggest import unknown
 
 LABEL_WIDTH = "96px"  # of the labels in a form
+FILE_TYPES = {"csv": "text/csv", "png": "image/png", "svg": "image/svg+xml"}
 
 
 class LazyDict(dict):
@@ -40,8 +41,9 @@ def box(children, *classes, kind=widgets.VBox, **layout):
 
 
 def dropdown(label, width, options=(), label_width="initial"):
-    """A drop-down list, `width` pixels wide."""
-    style, layout = {"description_width": label_width}, {"width": f"{width}px"}
+    """A drop-down list, as wide as its longest option and at least `width` pixels."""
+    style = {"description_width": label_width}
+    layout = {"min_width": f"{width}px", "width": "max-content", "max_width": "100%"}
     return widgets.Dropdown(options=options, description=label, style=style, layout=layout)
 
 
@@ -76,16 +78,36 @@ def set_options(dropdown, options):
 
 
 class Chart(widgets.Image):
-    """Shows a figure. The picture has twice as many pixels per inch, for screens of high resolution."""
+    """Shows a figure. The picture has twice as many pixels per inch, for screens of high resolution.
 
-    def __init__(self, pixels_per_inch=100):
+
+    name: of the files that it is saved as. save: a button that shows `links` to them. export: the box of both.
+    """
+
+    def __init__(self, name, pixels_per_inch=100):
         super().__init__(format="png", layout={"flex": "none"})
-        self._pixels = pixels_per_inch
+        self._name, self._pixels = name, pixels_per_inch
+        self._figure, self._rows = None, None
+        self.save = widgets.Button(description="save", icon="download", layout={"width": "76px", "flex": "none"})
+        self.save.tooltip = "show links that save this chart: as a picture and, of curves and bars, as numbers"
+        self.save.on_click(lambda button: self._show_links())
+        self.links = text(width="auto")
+        self.export = box([self.save, self.links], kind=widgets.HBox, flex="none")
 
-    def show(self, figure):
+    def show(self, figure, rows=None):
+        """Show a figure. rows: what it draws, Rows of numbers."""
+        self._figure, self._rows, self.links.value = figure, rows, ""
         width, height = (round(inches * self._pixels) for inches in figure.get_size_inches())
         self.layout.width, self.layout.height = f"{width}px", f"{height}px"
         self.value = figures.png(figure, 2 * self._pixels)
+
+    def _show_links(self):
+        if self._figure is not None:
+            files = {"png": bytes(self.value), "svg": figures.svg(self._figure)}
+            if self._rows:
+                files["csv"] = self._rows.csv().encode()
+            links = (download_link(f"{self._name}.{kind}", file, kind.upper()) for kind, file in files.items())
+            self.links.value = " &nbsp; ".join(links)
 
 
 def table(head, rows):
@@ -111,6 +133,6 @@ def formatted(value):
 
 
 def download_link(name, content, words):
-    """A link that saves `content` as a CSV file. The link holds the data, so that it works in Voila, too."""
-    data = base64.b64encode(content.encode()).decode()
-    return f'<a class="tcgpu-download" download="{name}" href="data:text/csv;base64,{data}">{html.escape(words)}</a>'
+    """A link that saves `content`, bytes, as a file. The link holds the data, so that it works in Voila, too."""
+    data, kind = base64.b64encode(content).decode(), FILE_TYPES[name.rpartition(".")[2]]
+    return f'<a class="tcgpu-download" download="{name}" href="data:{kind};base64,{data}">{html.escape(words)}</a>'

@@ -16,6 +16,12 @@ from tcgpu.graph import Graph, as_graph
 from tcgpu.lab.explorer import elements
 
 SOURCES = ("bundled", "generated", "a file")
+SOURCE_TOOLTIPS = (
+    "a graph that comes with tcgpu",
+    "a graph that is drawn at random or has a shape",
+    "a graph of your own: its path, or the file",
+    "the graph that was passed to tcgpu.explore",
+)
 GIVEN = "given"  # the graph that was passed to `explore`
 # The control of a generator's parameter, and its help text. Controls: ("scale", least, most) is a slider with the
 # steps 1, 2, 5, 10, 20, ...; ("integer", least, most) and ("number", least, most, step) are even sliders;
@@ -99,7 +105,7 @@ class GraphCard(widgets.VBox):
     def __init__(self, graph, order, on_change):
         self._given = self._uploaded = None
         self._on_change = lambda: None  # until all controls are made
-        self.source = widgets.ToggleButtons(options=SOURCES, layout={"width": "auto"})
+        self.source = widgets.ToggleButtons(options=SOURCES, tooltips=SOURCE_TOOLTIPS, layout={"width": "auto"})
         self.source.style.button_width = "auto"
         self.given_page = elements.text("", "tcgpu-help")
         pages = [self._bundled_page(), self._generated_page(), self._file_page(), self.given_page]
@@ -159,6 +165,7 @@ class GraphCard(widgets.VBox):
 
     def _generated_page(self):
         self.generator = elements.dropdown("generator", 250, list(FIRST_VALUES), elements.LABEL_WIDTH)
+        self.generator.tooltip = "what makes the graph"
         self.parameters = elements.LazyDict(self._make_controls)
         self._about = elements.text("", "tcgpu-help")
         self._controls = elements.box([], "tcgpu-scroll", height="150px")
@@ -171,6 +178,7 @@ class GraphCard(widgets.VBox):
         self.path.description, self.path.layout.width = "path", "auto"
         self.path.style.description_width = "50px"
         self.upload = widgets.FileUpload(description="or upload a file", layout={"width": "170px"})
+        self.upload.tooltip = "send a file from this computer"
         help_text = (
             "Matrix Market, edge lists (SNAP, CSV), METIS and .npz files, plain or compressed (.gz .bz2 .xz). "
             "Give the path of a large file: a browser uploads a few megabytes at most."

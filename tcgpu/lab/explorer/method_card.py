@@ -24,6 +24,7 @@ class MethodCard(widgets.VBox):
         }
         self.knobs = elements.LazyDict(self._make_controls)
         self.knobs_of = elements.dropdown("knobs of", 250, label_width=elements.LABEL_WIDTH)
+        self.knobs_of.tooltip = "the method whose knobs are shown below"
         self.shown_knobs = elements.box([], "tcgpu-scroll", height="150px")
         title = elements.text("Methods", "tcgpu-heading")
         super().__init__([title, *self._chips_by_source(), self.knobs_of, self.shown_knobs])

@@ -13,19 +13,30 @@ from tcgpu.lab.explorer import charts, elements
 from tcgpu.lab.explorer.method_run import label_of, machine_of
 from tcgpu.records import Rows
 
+SHOWN = (
+    *("graph", "nonzeros", "method", "engine", "machine", "order", "knobs", "triangles"),
+    *("kernel_ms", "process_ms", "total_ms", "estimated_us", "fill"),
+    *("steps", "lanes", "load_requests", "sectors_per_request", "bytes_moved", "bank_conflicts", "atomics"),
+)
 TIMINGS = ("kernel_ms", "process_ms", "total_ms")
 SIMULATOR_NOTE = "The simulator is a Python program: its times grow with the work, but they are not a GPU's times."
 
 
+class PageRows(Rows):
+    """The rows of a page. They print what was measured, traced or estimated."""
+
+    shown = SHOWN
+
+
 class Page(widgets.VBox):
-    """A page with charts, a note and a table. rows: the measurements."""
+    """A page with charts, a note and a table. rows: the measurements. run_code: the Python code of their run."""
 
     title = ""  # of the tab
     head = ()  # of the table
 
     def __init__(self, table_height):
         super().__init__()
-        self.rows = Rows()
+        self.rows, self.run_code = PageRows(), ""
         self._shown = False
         self._left_out = ""  # which methods were left out of the run
         self.note = elements.text("", "tcgpu-help", min_height="22px")
@@ -40,7 +51,7 @@ class Page(widgets.VBox):
         sources, planned = self.plan(graphs, runs)
         left_out = {run.method for run in runs} - {run.method for run in planned}
         self._left_out = f"Left out, because it runs no kernel: {', '.join(sorted(left_out))}. " if left_out else ""
-        self.rows = Rows()
+        self.rows, self.run_code = PageRows(), self.code(graphs, runs)
         return sources, planned
 
     def describe(self, source, run):
@@ -104,9 +115,14 @@ class ComparePage(Page):
         self.machine = elements.dropdown("on", 150, list(self._records))
         self.graph = elements.dropdown("recorded", 234)
         self.keep = widgets.Checkbox(description="keep the rows of earlier runs", indent=False)
-        self.live_chart, self.recorded_chart = elements.Chart(), elements.Chart()
-        picks = elements.box([self.graph, self.machine], kind=widgets.HBox)
-        columns = [elements.box([self.keep, self.live_chart]), elements.box([picks, self.recorded_chart])]
+        self.keep.tooltip = "draw and save what the next run measures with the rows that are there"
+        self.graph.tooltip, self.machine.tooltip = "the graph of the record", "the GPU of the record"
+        self.live_chart, self.recorded_chart = elements.Chart("tcgpu-times"), elements.Chart("tcgpu-recorded-times")
+        picks = elements.box([self.graph, self.machine], "tcgpu-charts", kind=widgets.Box)
+        columns = [
+            elements.box([self.keep, self.live_chart, self.live_chart.export]),
+            elements.box([picks, self.recorded_chart, self.recorded_chart.export]),
+        ]
         self.children = [elements.box(columns, "tcgpu-charts", kind=widgets.Box), self.note, self.table]
         elements.when_set(self._show_machine, self.machine)
         elements.when_set(self.draw, self.graph)
@@ -118,7 +134,7 @@ class ComparePage(Page):
         return self._records.get(self.machine.value, {}).get(self.graph.value, Rows())
 
     def begin(self, graphs, runs):
-        kept = self.rows if self.keep.value else Rows()
+        kept = self.rows if self.keep.value else PageRows()
         planned = super().begin(graphs, runs)
         self.rows = kept
         return planned
@@ -146,7 +162,7 @@ def _draw_timings(chart, rows, title):
     names = [f"{label_of(row)}, {row['order']}" if several else label_of(row) for row in rows]
     ax = figures.axes(3.92, 2.8)
     charts.draw_timings(names, rows, title=title, ax=ax)
-    chart.show(ax.figure)
+    chart.show(ax.figure, Rows(rows))
 
 
 def _cells(row, when):

@@ -1,5 +1,6 @@
 """The Explorer: two cards that pick a graph and methods, Run and Stop, three pages of results, the code of the run."""
 
+import contextlib
 import html
 import time
 from pathlib import Path
@@ -105,10 +106,11 @@ class Explorer(widgets.VBox):
             sources, runs = page.begin(self.graphs, self.method_runs())
         except TcgpuError as reason:
             self._add_problem(reason)
+            self.progress.value = 0.0
             self._show_activity("not started: see below")
             return
-        self.busy = True
-        self._started, self.progress.value = time.monotonic(), 0.0
+        self.busy, self.progress.value = True, 0.0
+        self._show_code()
         self._thread.submit("run", lambda: self._run(page, sources, runs))
 
     def stop(self) -> None:
@@ -128,25 +130,24 @@ class Explorer(widgets.VBox):
 
     def _run(self, page, sources, runs):
         """Measure the methods on the graphs, then say how it ended and which methods were refused."""
-        outcome, share, refused, rows_before = "failed", 0.0, {}, len(page.rows)
+        outcome, refused, rows_before = "failed", {}, len(page.rows)
+        self._started = time.monotonic()
         try:
             for k, source in enumerate(sources):
                 with part(k, len(sources)):
                     self._measure_all(page, source, runs, refused)
-            measured = len(page.rows) - rows_before
-            outcome, share = ("done", 1.0) if measured or not refused else ("refused", 0.0)
+            outcome = "done" if len(page.rows) > rows_before or not refused else "refused"
         except Stopped:
             outcome = "stopped"
         except Exception as problem:
             self._add_problem(problem)
         finally:
             seconds = time.monotonic() - self._started
-            self.progress.value = share
+            self.progress.value = (len(page.rows) - rows_before) / (len(sources) * len(runs))
             page.draw()
             self._show_code()
-            count = f"{len(page.rows)} row{'s' * (len(page.rows) != 1)}"
             names = f"; refused: {', '.join(refused)}" if refused and outcome != "refused" else ""
-            self._show_activity(f"{outcome} after {seconds:.1f} s: {count}{names}")
+            self._show_activity(f"{outcome} after {seconds:.1f} s: {_counted(page.rows)}{names}")
             self.busy = False
 
     def _measure_all(self, page, source, runs, refused):
@@ -168,6 +169,7 @@ class Explorer(widgets.VBox):
 
     def _describe_graph(self, source):
         """Make the picked graph and show its size."""
+        self._started, before = time.monotonic(), (self.progress.value, self.status.value)
         try:
             graph = self._graph(source)
             if source is self._picked:  # still
@@ -175,7 +177,7 @@ class Explorer(widgets.VBox):
         except Exception as problem:
             if source is self._picked:
                 self._add_problem(problem, "graph")
-        self._show_activity("")
+        self.progress.value, self.status.value = before
 
     def _graph(self, source: GraphSource) -> Graph:
         """Make the graph of a source. The one that is picked is made once."""
@@ -192,6 +194,8 @@ class Explorer(widgets.VBox):
     def _graph_changed(self):
         self._clear_problems("graph", "run")
         self.graphs.facts.value = ""
+        if not self.busy:
+            self.progress.value, self.status.value = 0.0, ""
         try:
             self._picked = source = self.graphs.picked()
         except TcgpuError as reason:  # no file is named yet
@@ -251,14 +255,15 @@ class Explorer(widgets.VBox):
         self.status.value = html.escape(f"{self._activity}: {time.monotonic() - self._started:.1f} s")
 
     def _show_code(self):
-        """Show the code of the page's run, and the link to its rows."""
-        try:
+        """Show the code of the page's run and, if controls changed since, of the next; and the link to its rows."""
+        ran = code = self.page.run_code
+        with contextlib.suppress(TcgpuError):
             code = self.page.code(self.graphs, self.method_runs())
-        except TcgpuError:
-            code = ""
+        if ran and code != ran:
+            code = f"# the run above\n{ran}\n\n# the next run\n{code}"
         self.python.value = f"<pre>{html.escape(code)}</pre>" if code else ""
         name, rows = f"tcgpu-{self.page.title.lower()}.csv", self.rows
-        self.csv.value = elements.download_link(name, rows.csv(), f"{len(rows)} rows as CSV") if rows else ""
+        self.csv.value = elements.download_link(name, rows.csv().encode(), f"{_counted(rows)} as CSV") if rows else ""
 
     def _add_problem(self, problem, about="run"):
         """Say what is wrong with the "graph", the "methods" or the "run", below what was said before."""
@@ -285,3 +290,7 @@ class Explorer(widgets.VBox):
     @traitlets.observe("message")
     def _show_message(self, change):
         self.problems.value = html.escape(change.new)
+
+
+def _counted(rows):
+    return f"{len(rows)} row{'s' * (len(rows) != 1)}"

@@ -15,6 +15,7 @@ from tcgpu.lab.explorer.graph_card import GraphSource
 from tcgpu.lab.explorer.method_run import label_of, machine_of
 from tcgpu.lab.explorer.pages import Page
 from tcgpu.lab.explorer.trace_page import with_kernels
+from tcgpu.records import Rows
 from tcgpu.tracing.gpus import GPUS
 
 NONZEROS = (1, 1.5, 2, 3, 4, 5, 6, 7, 8, 10, 12, 16, 20, 24, 32, 40, 48, 64)  # per column
@@ -51,7 +52,7 @@ class SweepPage(Page):
         self.quantity = widgets.Dropdown(options=(SPEEDUP, EDGE_TIME))
         self.baseline = widgets.Dropdown()
         self.machine = widgets.Dropdown(options=[*self._records, "none"])
-        self.chart = elements.Chart()
+        self.chart = elements.Chart("tcgpu-sweep-curves")
         form = {
             "range of nonzeros per column": self.limits,
             "edges of every graph (run in the simulator: up to 5,000)": self.edges,
@@ -65,7 +66,8 @@ class SweepPage(Page):
         for help_text, control in form.items():
             control.tooltip, control.layout.width = help_text, "auto"
             fields += [elements.text(help_text, "tcgpu-help"), control]
-        above = elements.box([self.chart, elements.box(fields, flex="1 1 250px")], "tcgpu-charts", kind=widgets.Box)
+        drawn = elements.box([self.chart, self.chart.export])
+        above = elements.box([drawn, elements.box(fields, flex="1 1 250px")], "tcgpu-charts", kind=widgets.Box)
         self.children = [above, self.note, self.table]
         elements.when_set(self.draw, self.limits, self.quantity, self.baseline, self.machine)
 
@@ -155,16 +157,30 @@ class SweepPage(Page):
         return {REPORT: sorted((row["edges"] / row["vertices"], row["speedup"]) for row in rows)}
 
     def draw_charts(self, rows):
-        recorded, published, own = self.recorded_curves(), self.published_curve(), self.picked_points()
+        curves = {
+            "this run": self.curves(),
+            "recorded": self._in_range(self.recorded_curves()),
+            "published": self._in_range(self.published_curve()),
+            "the picked graph": self.picked_points(),
+        }
         machines = " and ".join(dict.fromkeys(map(machine_of, rows)))
         title = machines or "press Run"
-        title += "; grey: measured" if recorded else ""
+        title += "; grey: measured" if curves["recorded"] else ""
         ylabel = f"speedup over {self.baseline.value}" if self.quantity.value == SPEEDUP else EDGE_TIME
         graph = next((row["graph"] for row in rows if row["picked"]), "")
         ax = figures.axes(4.7, 3.9)
-        charts.draw_sweep(self.curves(), recorded, published, own, graph=graph, limits=self.limits.value,
-                          ylabel=ylabel, title=title, ax=ax)  # fmt: skip
-        self.chart.show(ax.figure)
+        charts.draw_sweep(*curves.values(), graph=graph, limits=self.limits.value, ylabel=ylabel, title=title, ax=ax)
+        drawn = Rows(
+            {"curve": name, "of": kind, "nonzeros_per_column": x, self.quantity.value: y}
+            for kind, named in curves.items()
+            for name, points in named.items()
+            for x, y in points
+        )
+        self.chart.show(ax.figure, drawn)
+
+    def _in_range(self, curves):
+        low, high = self.limits.value
+        return {name: [point for point in points if low <= point[0] <= high] for name, points in curves.items()}
 
     def note_of(self, rows):
         others = {label_of(row) for row in rows} - {*self.curves(), self.baseline.value}

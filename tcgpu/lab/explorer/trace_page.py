@@ -58,9 +58,12 @@ class TracePage(Page):
         self.picture = elements.dropdown("show", 264, [*PICTURES, ALL_METHODS])
         self.of, self.kernel = elements.dropdown("of", 146), elements.dropdown("kernel", 190)
         self.by = elements.dropdown("by", 130, list(BY))
-        self.chart = elements.Chart(88)
+        self.picture.tooltip, self.of.tooltip = "the picture that is shown", "the method that it is of"
+        self.kernel.tooltip, self.by.tooltip = "the kernel that it is of", "the quantity beside the source"
+        self.chart = elements.Chart("tcgpu-trace", 88)
         picks = elements.box([self.picture, self.of, self.kernel, self.by], "tcgpu-charts", kind=widgets.Box)
-        self.children = [self.note, self.table, picks, elements.box([self.chart], "tcgpu-rows", height="430px")]
+        shown = elements.box([self.chart], "tcgpu-rows", height="430px")
+        self.children = [self.note, self.table, picks, shown, self.chart.export]
         elements.when_set(self._method_changed, self.of)
         elements.when_set(self.draw, self.picture, self.kernel, self.by)
 
