@@ -260,7 +260,7 @@ def of_launch(step, steps, gpu, touched_bytes, copies=1.0, most_blocks=None, lat
         l2=sums["l2"] / (probes()["L2 sectors"] * gpu.sms * gpu.clock_ghz / (132 * 1.98)),
         memory=sums["memory"] * SECTOR / (gpu.bandwidth * probes()["memory efficiency"]),
         atomics=blocks / probes()["atomics"],
-        blocks=in_places(times, overhead, sampled.warps, blocks, resident * gpu.sms, copies)
+        blocks=in_places(times, overhead, sampled.warps, blocks, resident * gpu.sms, copies, sampled.queued)
         + gpu.ns("block") * blocks / gpu.sms,
     )
     each = Bounds(**{name: float(time) / copies for name, time in asdict(bounds).items()})
@@ -289,22 +289,29 @@ def spread(sample, of_blocks, guess):
     tried = [fitted(guessed, sample.chosen, found, weights) for guessed in sample.guesses[: 1 + guess]]
     values = min(tried, key=lambda values: weights @ (values[sample.chosen] - found) ** 2)
     total = max(values.sum() + (found - values[sample.chosen]) @ weights, found.sum())
-    if size < sample.units:
-        factors = found / values[sample.chosen]  # the others vary as those that were traced
-        drawn = np.random.default_rng(0).choice(size, sample.units, p=weights / weights.sum())
-        values = np.minimum(values * factors[drawn], found.max(initial=0))
+    if size < sample.units:  # the others vary as those do that were traced, and guessed alike
+        order = np.argsort(values[sample.chosen])
+        factors = (found / values[sample.chosen])[order]
+        near = np.searchsorted(values[sample.chosen][order], values) + np.random.default_rng(0).integers(
+            -2, 3, values.size
+        )
+        values = np.minimum(values * factors[np.clip(near, 0, size - 1)], found.max(initial=0))
         rest = values.sum() - values[sample.chosen].sum()
         values = values * max(0.0, total - found.sum()) / rest if rest > 0 else values
     values[sample.chosen] = found
     return values, beside
 
 
-def in_places(times, overhead, warps, blocks, places, copies):
+def in_places(times, overhead, warps, blocks, places, copies, queued):
     """When the last block is done, if `places` blocks run at a time and each begins as soon as one has ended.
 
-    times: of all units, of which blocks take tasks of `warps` units in turns; overhead: of a block beside its tasks.
+    times: of all units, of which blocks take tasks of `warps` units in turns, or, if they are `queued`, as each gets
+    done; overhead: of a block beside its tasks.
     """
     tasks = times.size // warps
+    if queued:
+        of_tasks = times.reshape(tasks, warps).max(axis=1)
+        return max(of_tasks.sum() * copies / min(places, blocks), of_tasks.max()) + overhead * max(1, blocks / places)
     if copies > 1:  # blocks have about the same
         mean = times.reshape(tasks, warps).sum(axis=0).max() * copies / blocks + overhead
         return mean * max(1.0, blocks / places)

@@ -17,7 +17,7 @@ from tcgpu.tracing.events import Events
 from tcgpu.tracing.recorder import TaskSampler
 
 PILOTS = 24  # units by which a guess is chosen
-LARGEST = 4  # units that are always drawn: those with the largest nonzeros or columns
+LARGEST = 2  # units that are always drawn of each guess: those that take longest
 GROUPS, GROUP = 4, 4  # blocks whose first warps are traced together, and how many warps
 MAX_TASKS = 1 << 31
 
@@ -38,6 +38,7 @@ class Sample:
     guesses: tuple[np.ndarray, ...]  # of the time of every unit: by its steps, by its largest column or nonzero
     has_tasks: bool
     groups: int = 0
+    queued: bool = False  # whether blocks take tasks off a queue
 
 
 def sample(step, arrays, graph, *, lane_steps, seed=0):
@@ -72,8 +73,8 @@ def sample(step, arrays, graph, *, lane_steps, seed=0):
     steps = fitted(guessed[max(agreed, key=agreed.get)], pilots, cost)
     largest = guessed[max((name for name in guessed if "largest" in name), key=agreed.get)]
     drawn = chances(steps, max(0, lane_steps - sum(cost)))
-    drawn[np.argsort(largest)[-LARGEST:]] = 1
-    drawn[np.argsort(steps)[-LARGEST:]] = 1
+    for guess in (steps, *(guess for name, guess in guessed.items() if "largest" in name)):
+        drawn[np.argsort(guess)[-LARGEST:]] = 1
     more = np.setdiff1d(np.flatnonzero(random.random(units) < drawn), pilots)
     for unit in sorted(random.permutation(more), key=lambda unit: drawn[unit] < 1):
         if sum(cost) > 2 * lane_steps:
@@ -89,7 +90,15 @@ def sample(step, arrays, graph, *, lane_steps, seed=0):
     expected = 1 - (1 - min(1.0, pilots.size / units)) * (1 - drawn)
     chosen = np.array(chosen)
     return Sample(
-        sampler.recorder.events(), units, warps, chosen, expected[chosen], (steps, largest), tasks > 0, groups
+        sampler.recorder.events(),
+        units,
+        warps,
+        chosen,
+        expected[chosen],
+        (steps, largest),
+        tasks > 0,
+        groups,
+        bool(queues),
     )
 
 
