@@ -72,7 +72,7 @@ def test_without_a_task_loop_blocks_are_the_units(skewed):
     assert sorted(found.chosen) == list(range(16)) and (found.expected == 1).all()
 
 
-@pytest.mark.parametrize("method", ["naive", "column_block", "bitmap", "warp_search"])
+@pytest.mark.parametrize("method", ["naive", "column_block", "warp_search"])
 def test_all_units_together_do_what_the_launch_does(method, skewed):
     """A sample of every unit asks for the same sectors and operations as the launch, traced whole."""
     steps, arrays, graph = launched(method, skewed)
@@ -97,10 +97,10 @@ def test_a_sample_is_as_large_as_asked_for_and_the_same_again():
     assert np.array_equal(one.chosen, other.chosen) and np.array_equal(one.events.address, other.events.address)
 
 
-@pytest.mark.parametrize("method", ["naive", "thread_search", "bitmap_warp"])
+@pytest.mark.parametrize("method", ["thread_search", "bitmap_warp"])
 def test_a_sample_stands_for_all(method):
     """From a few of the units, sectors are estimated within a fifth of those of all units."""
-    graph = tcgpu.generate.rmat(11, 8, seed=5)
+    graph = tcgpu.generate.rmat(9, 8, seed=5)
     steps, arrays, prepared = launched(method, graph)
     found = []
     for size in (4 * STEPS, 10**9):
@@ -190,10 +190,10 @@ class TestRecordedScores:
         assert len(off) > 100 and np.median(off) < 0.125
 
 
-@pytest.mark.parametrize("nonzeros", [1, 4, 16, 32])
+@pytest.mark.parametrize("nonzeros", [1, 4, 16])
 def test_a_sweep_of_a_full_gpu_follows_the_record(nonzeros):
     """Speedup of column_block over naive: the record is of 8.4 million edges, the estimate of 10,000."""
     recorded = dict(records.speedup_curve(records.records("sweep")["NVIDIA H200"], 27))[nonzeros]
     graph = tcgpu.generate.by_nonzeros(10_000, nonzeros)
-    naive, blocks = tcgpu.estimate(graph, ["naive", "column_block"], fill=True, lane_steps=200_000)
+    naive, blocks = tcgpu.estimate(graph, ["naive", "column_block"], fill=True, lane_steps=100_000)
     assert recorded / 1.5 < naive.ms / blocks.ms < recorded * 1.5
