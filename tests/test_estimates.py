@@ -161,7 +161,9 @@ class TestEstimate:
         with pytest.raises(MethodError, match="order='natural' needs none"):
             tcgpu.estimate(tcgpu.generate.rmat(12, 16), "adaptive", order="degree")
 
-    @pytest.mark.parametrize("graph", [tcgpu.generate.empty(0), tcgpu.generate.empty(9), tcgpu.generate.path(2)], ids=str)
+    @pytest.mark.parametrize(
+        "graph", [tcgpu.generate.empty(0), tcgpu.generate.empty(9), tcgpu.generate.path(2)], ids=str
+    )
     def test_of_next_to_nothing(self, graph):
         for found in tcgpu.estimate(graph, [*TASKS, "bitmap_block_global", "levels"], lane_steps=STEPS):
             assert 0.001 < found.ms < 0.1
