@@ -464,7 +464,7 @@ def _parser():
     option = _command(commands, estimate, file="--format")
     option("--method", metavar="M,M", required=True, help="the methods; `tcgpu methods` lists them")
     option("--gpu", metavar="NAME", default="NVIDIA H200", help="NVIDIA H200 (default), NVIDIA H100 or Tesla T4")
-    option("--fill", action="store_true", help="the time of a copy, of so many that they fill the GPU")
+    option("--fill", action="store_true", help="the time of one copy, of as many as fill the GPU")
     option("--order", metavar="O", help="natural, degree, bfs, random or auto (default: the method's own)")
     option("--knob", metavar="NAME=VALUE", action="append", default=[], help="of the methods; may be repeated")
     return parser

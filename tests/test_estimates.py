@@ -74,7 +74,7 @@ def test_without_a_task_loop_blocks_are_the_units(skewed):
 
 @pytest.mark.parametrize("method", ["naive", "column_block", "warp_search"])
 def test_all_units_together_do_what_the_launch_does(method, skewed):
-    """A sample of every unit asks for the same sectors and operations as the launch, traced whole."""
+    """A sample of every unit reads as many sectors as the launch, traced whole."""
     steps, arrays, graph = launched(method, skewed)
     step = steps[-1]
     sample = sampling.sample(step, arrays, graph, lane_steps=10**9)

@@ -73,7 +73,7 @@ class Found(NamedTuple):
     """The probability for each row of Sectors that the sector is found in a cache."""
 
     l1: np.ndarray
-    l1_in_time: np.ndarray  # before it is asked for: not while another warp of the block waits for it
+    l1_in_time: np.ndarray  # the same, but without what another warp of the block is still waiting for
     l2: np.ndarray  # if not in L1
 
 

@@ -1,4 +1,4 @@
-"""What the units of a sample ask of a GPU: instructions, waits, sectors of the caches and of memory."""
+"""The demand of a sample's units on a GPU: instructions, waits, sectors of the caches and of memory."""
 
 from dataclasses import dataclass
 from functools import cache
@@ -68,7 +68,7 @@ class Steps:
         return np.bincount(self.block[self.sample.events.step], of_requests, self.blocks)
 
     def demand(self, gpu, resident, shared, touched_bytes):
-        """The Demand on a GPU that runs so many blocks on a multiprocessor."""
+        """The Demand on a GPU that runs `resident` blocks on a multiprocessor."""
         events, sectors = self.sample.events, self.sectors
         found = found_in(sectors, self.sample, gpu, resident, shared, touched_bytes)
         requests = events.lanes.size
@@ -102,7 +102,7 @@ class Steps:
 
 @dataclass(frozen=True, eq=False)
 class Demand:
-    """What each block of a sample asks for, and each warp from barrier to barrier."""
+    """The demand of each block of a sample, and of each warp from barrier to barrier."""
 
     kinds: np.ndarray  # a row per block, a column for each of KINDS
     l1: np.ndarray  # sectors read from L1, by block

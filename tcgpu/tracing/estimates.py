@@ -25,7 +25,7 @@ from tcgpu.kernels import Step
 from tcgpu.kernels.report import naive
 from tcgpu.registry import choose, on_engine
 from tcgpu.tracing.demand import LATENCY, Steps, fitted_instructions, instructions
-from tcgpu.tracing.gpus import L1_SECTORS, SCHEDULERS, SECTOR, Gpu, gpu_of, probes, registers_of
+from tcgpu.tracing.gpus import L1_SECTORS, PROBED, SCHEDULERS, SECTOR, Gpu, gpu_of, probes, registers_of
 from tcgpu.tracing.result import Table
 from tcgpu.tracing.sampling import fitted, sample
 
@@ -82,7 +82,7 @@ class Estimate:
     method, order, gpu : str
     edges : int
     fill : bool
-        Whether it is the time of one of so many copies of the graph that they fill the GPU.
+        Whether it is the time of one copy of the graph, of as many as fill the GPU.
     ms : float
         Milliseconds from the first to the last kernel.
     kernels : list of KernelEstimate
@@ -150,7 +150,7 @@ def estimate(
     order
         How the vertices are numbered; without it, as the method's source did.
     lane_steps
-        How much is traced: about so many steps of threads, some 1,000,000 a second.
+        Steps of threads to trace, about; a second traces some 1,000,000.
     **knobs
         Knobs of the method. With several methods, a knob is for those that have it.
 
@@ -199,7 +199,7 @@ def total_ms(kernels, gpu, copies=1.0):
 
 
 def facts_of(gpu: Gpu):
-    """What plans are told of the device."""
+    """The Facts of a GPU, by which plans choose their launches."""
     return replace(
         runtime.facts(), name=gpu.name, compute_capability=gpu.compute_capability, sms=gpu.sms,
         threads_per_sm=gpu.threads_per_sm, shared_per_block=gpu.shared_per_block, shared_per_sm=gpu.shared_per_sm,
@@ -231,9 +231,9 @@ def replace_setup(plan, graph):
 
 
 def of_launch(step, steps, gpu, touched_bytes, copies=1.0, most_blocks=None, latency=None):
-    """The KernelEstimate of a plan's step, one of so many copies, which have at most `most_blocks` blocks.
+    """The KernelEstimate of a plan's step: a copy's share of one launch of `copies` copies of its tasks.
 
-    most_blocks: None for as many as run at a time. latency: cycles that a warp takes for an instruction.
+    most_blocks: of that launch; None for as many as run at a time. latency: cycles of an instruction.
     """
     sampled = steps.sample
     units = int(sampled.units * copies)
@@ -257,7 +257,7 @@ def of_launch(step, steps, gpu, touched_bytes, copies=1.0, most_blocks=None, lat
         issue=sums["issue"] / (SCHEDULERS * cycles),
         l1=sums["l1"] / (L1_SECTORS * cycles),
         shared=sums["shared"] / cycles,
-        l2=sums["l2"] / (probes()["L2 sectors"] * gpu.sms * gpu.clock_ghz / (132 * 1.98)),
+        l2=sums["l2"] / (probes()["L2 sectors"] * gpu.sms * gpu.clock_ghz / (PROBED.sms * PROBED.clock_ghz)),
         memory=sums["memory"] * SECTOR / (gpu.bandwidth * probes()["memory efficiency"]),
         atomics=blocks / probes()["atomics"],
         blocks=in_places(times, overhead, sampled.warps, blocks, resident * gpu.sms, copies, sampled.queued)
@@ -278,9 +278,9 @@ def waits_of(gpu):
 
 
 def spread(sample, of_blocks, guess):
-    """What all units of a launch ask for, and what a block does beside its tasks.
+    """The demand of each unit of a launch, and of a block apart from its tasks.
 
-    of_blocks: what the blocks of the sample ask for. guess: 0 or 1, which guess the others follow.
+    of_blocks: the demand of each block of the sample. guess: 0 or 1, which guess the others follow.
     """
     size = sample.chosen.size
     beside = of_blocks[size + 1] if sample.has_tasks else 0.0

@@ -61,6 +61,8 @@ GPUS = {
     )
 }
 
+PROBED = GPUS["NVIDIA H200"]  # the GPU that the micro-benchmarks ran on
+
 
 def gpu_of(name: str) -> Gpu:
     """Return the GPU of this name; GraphError if no data sheet is known."""
@@ -77,14 +79,13 @@ def gpu_like(name: str) -> Gpu:
 @cache
 def probes():
     """What the micro-benchmarks measured: probe -> value, in nanoseconds, or a nanosecond."""
-    return {row["probe"]: row["value"] for row in records.records("probes")["NVIDIA H200"]}
+    return {row["probe"]: row["value"] for row in records.records("probes")[PROBED.name]}
 
 
 @cache
 def latencies():
     """The measured times of the micro-benchmarks in cycles: probe -> cycles."""
-    clock = GPUS["NVIDIA H200"].clock_ghz
-    return {probe: value * clock for probe, value in probes().items()}
+    return {probe: value * PROBED.clock_ghz for probe, value in probes().items()}
 
 
 @cache
