@@ -8,7 +8,7 @@ import numpy as np
 
 from tcgpu import records
 from tcgpu.figures import BLUE, ORANGE, axes
-from tcgpu.tracing.result import Table
+from tcgpu.records import Table
 
 OF_METHODS = ("setup", "count")
 COMPARED = ("load_requests", "load_sectors", "shared_loads", "shared_stores", "atomic_requests")

@@ -63,6 +63,14 @@ class Rows(list):
         return "<table><tr>" + "</tr><tr>".join(lines) + "</tr></table>"
 
 
+class Table(Rows):
+    """Rows with their own choice of columns to show."""
+
+    def __init__(self, rows, *shown):
+        super().__init__(rows)
+        self.shown = shown
+
+
 def record_path(suite, rows):
     """Where the record of a suite goes: `data/measured/SUITE-MACHINE.csv` of a checkout, else the current folder."""
     machine = rows[0].get("gpu_name") if rows[0]["engine"] == "gpu" else rows[0]["cpu"]

@@ -10,8 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tcgpu.tracing.events import SECTOR
-from tcgpu.tracing.machine import warps_of
+from tcgpu.tracing.events import SECTOR, warps_of
 from tcgpu.tracing.sampling import GROUP
 
 L1_USED = 0.9  # of the L1 cache

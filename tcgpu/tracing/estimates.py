@@ -23,10 +23,10 @@ from tcgpu.errors import MethodError
 from tcgpu.graph import as_graph
 from tcgpu.kernels import Step
 from tcgpu.kernels.report import naive
+from tcgpu.records import Table
 from tcgpu.registry import choose, on_engine
 from tcgpu.tracing.demand import LATENCY, Steps, fitted_instructions, instructions
 from tcgpu.tracing.gpus import L1_SECTORS, PROBED, SCHEDULERS, SECTOR, Gpu, gpu_of, probes, registers_of
-from tcgpu.tracing.result import Table
 from tcgpu.tracing.sampling import fitted, sample
 
 LANE_STEPS = 1_000_000  # that are traced for a method: a few seconds

@@ -21,6 +21,7 @@ from tcgpu.engines.simulator import WARP
 
 SECTOR = 32  # bytes
 BANKS, BANK_BYTES = 32, 4
+MAX_WARPS = 1024 // WARP  # of a block
 MEMORY_SHIFT = 44  # an address is the number of a memory, shifted left by this, plus a byte offset
 SHARED = 0  # the number of shared memory; arrays in global memory are numbered from 1 on
 
@@ -126,6 +127,11 @@ class Events:
         found = np.zeros((2, self.lanes.size), np.int64)
         found[:, chosen] = parts.sum(axis=1), (parts > 0).sum(axis=1)
         return found
+
+
+def warps_of(events):
+    """A number for the warp of each step, over all blocks."""
+    return events.block.astype(np.int64) * MAX_WARPS + events.warp
 
 
 def agree(request, address, lane, requests, bit):

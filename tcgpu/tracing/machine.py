@@ -18,11 +18,9 @@ from typing import NamedTuple
 import numpy as np
 
 from tcgpu import records
-from tcgpu.engines.simulator import WARP
-from tcgpu.tracing.events import SECTOR, Events
+from tcgpu.tracing.events import SECTOR, Events, warps_of
 
 BLOCKS_PER_SM = 32  # at most, whatever they need
-MAX_WARPS = 1024 // WARP  # of a block
 
 
 @dataclass(frozen=True)
@@ -113,11 +111,6 @@ class Work(NamedTuple):
         blocks = np.zeros((self.operations.size, self.demand.shape[1]))
         np.add.at(blocks, block[first], self.demand[order[first]])
         return blocks
-
-
-def warps_of(events):
-    """A number for the warp of each step, over all blocks."""
-    return events.block.astype(np.int64) * MAX_WARPS + events.warp
 
 
 def demand_of(events: Events):

@@ -9,7 +9,7 @@ import numpy as np
 from tcgpu.engines.simulator import WARP
 from tcgpu.errors import GraphError
 from tcgpu.graph import Graph
-from tcgpu.records import Rows
+from tcgpu.records import Table
 from tcgpu.tracing.events import SECTOR, Events
 from tcgpu.tracing.machine import BARRIER, Machine, Work, demand_of
 
@@ -33,14 +33,6 @@ REQUEST_MEASURES = {  # measure -> kind of request, whether for shared memory, w
 }
 MEASURES = ("steps", "lane_steps", "barriers", *REQUEST_MEASURES, "bytes_asked", "warp_ns")  # that can be added up
 SHOWN = ("steps", "lanes", "load_requests", "sectors_per_request", "shared_requests", "bank_conflicts", "atomics")
-
-
-class Table(Rows):
-    """Rows with their own choice of columns to show."""
-
-    def __init__(self, rows, *shown):
-        super().__init__(rows)
-        self.shown = shown
 
 
 @dataclass(frozen=True, eq=False)
