@@ -1,0 +1,168 @@
+"""Every verb of the native engine on every kind of graph: how far each is from the best.
+
+    python benchmarks/families.py [--kind NAME ...] [--verb NAME ...] [--edges 3e6] [--threads 2] [--repeats 5]
+                                  [--limit 12] [--output FILE.csv | --record]
+
+`count`, `triangles` and `support` run in natural order, in degree order, and in the order that is chosen
+automatically; other verbs only as they are. A row holds the least times of some runs, taken in turns:
+
+    first   from a Graph of which nothing is known: the choice and the sorting of an order included
+    again   another call with the same Graph, which remembers its orders
+    wall    milliseconds; cpu: milliseconds of processor time, all threads together, less disturbed by other load
+
+A run that is not done within `--limit` seconds is ended; its times are empty. All counts of a graph must agree.
+"""
+
+import argparse
+import itertools
+import sys
+import time
+
+import kinds
+import numpy as np
+
+import tcgpu
+from tcgpu import measurement, progress, records
+from tcgpu.engines import native
+
+ORDERS = ("natural", "degree", "auto")
+TALLIES = {"count": 1, "triangles": 3, "support": 3}  # and the corners or edges of a triangle
+OTHERS = {
+    "clustering": tcgpu.clustering,
+    "transitivity": tcgpu.transitivity,
+    "is_triangle_free": tcgpu.is_triangle_free,
+    "k_truss 3": lambda graph, **options: tcgpu.k_truss(graph, 3, **options),
+    "k_truss 5": lambda graph, **options: tcgpu.k_truss(graph, 5, **options),
+    "truss_numbers": tcgpu.truss_numbers,
+    "4-cliques": lambda graph, **options: tcgpu.count_subgraphs(graph, 4),
+}
+TIMES = ("first_wall", "first_cpu", "again_wall", "again_cpu")
+LONG = 1.0  # seconds for a run, from which on it is not repeated
+BARS = {"choice": 1.2, "triangles": 4.0, "support": 6.0, "seconds": 10.0}
+
+
+class OverLimit(Exception):
+    """A run has taken too long."""
+
+
+def fresh(graph):
+    """A copy of the Graph that remembers nothing."""
+    return tcgpu.Graph(graph.col_ptr, graph.row_idx, validate=False)
+
+
+def limited(call, graph, limit):
+    """(result, wall ms, processor ms) of one call; OverLimit after `limit` seconds."""
+    end = time.perf_counter() + limit
+
+    def check(share):
+        if time.perf_counter() > end:
+            raise OverLimit
+
+    with progress.watched(check):
+        wall, processor = time.perf_counter(), time.process_time()
+        result = call(graph)
+        taken = (time.perf_counter() - wall) * 1e3, (time.process_time() - processor) * 1e3
+    check(None)  # short work calls back only now
+    return result, *taken
+
+
+def first_and_again(call, graph, limit):
+    """The result, and the four TIMES of two calls."""
+    graph = fresh(graph)
+    result, *first = limited(call, graph, limit)
+    return result, (*first, *limited(call, graph, limit)[1:])
+
+
+def calls(chosen):
+    """Each (verb, order) to measure, and its call."""
+    for verb, order in itertools.product(TALLIES, ORDERS):
+        if not chosen or verb in chosen:
+            yield (
+                (verb, order),
+                lambda graph, verb=verb, order=order: getattr(tcgpu, verb)(graph, method="cpu", order=order),
+            )
+    for verb, function in OTHERS.items():
+        if not chosen or verb in chosen:
+            yield (verb, ""), lambda graph, function=function: function(graph, engine="cpu")
+
+
+def measure(kind, graph, verbs, repeats, limit):
+    """Rows of one graph."""
+    times, results, slow = {}, {}, set()
+    for turn in range(1 + repeats):  # the first turn compiles and warms up
+        for name, call in calls(verbs):
+            if turn > 1 and name in slow:
+                continue
+            try:
+                results[name], taken = first_and_again(call, graph, limit)
+            except OverLimit:
+                times[name], results[name], taken = [], None, None
+            times.setdefault(name, []).extend([taken] if taken else [])
+            if not taken or taken[0] > LONG * 1e3:
+                slow.add(name)
+            else:
+                slow.discard(name)
+    counts = {
+        int(np.sum(results[verb, order])) // TALLIES[verb]
+        for verb, order in results
+        if verb in TALLIES and results[verb, order] is not None
+    }
+    if len(counts) > 1:
+        raise SystemExit(f"the counts differ on {kind}: {counts}")
+    for (verb, order), runs in times.items():
+        least = [round(min(run[k] for run in runs), 3) if runs else "" for k in range(4)]
+        about = {"kind": kind, "vertices": graph.n, "edges": graph.m, "triangles": max(counts, default="")}
+        yield about | {"engine": "cpu", "verb": verb, "order": order} | dict(zip(TIMES, least))
+
+
+def ratios(rows, key):
+    """What the bars limit, on one graph, by one of the TIMES: a dict of name -> number, infinite if a run was ended.
+
+    choice: `count`, the automatic order over the better one; triangles, support: the automatic order over `count` in
+    the better order; seconds: the slowest verb in automatic order.
+    """
+    taken = {(row["verb"], row["order"]): row[key] if row[key] != "" else np.inf for row in rows}
+    found = {}
+    if ("count", "auto") in taken:
+        best = min(taken["count", "natural"], taken["count", "degree"])
+        found["choice"] = taken["count", "auto"] / best
+        found |= {verb: taken[verb, "auto"] / best for verb in ("triangles", "support") if (verb, "auto") in taken}
+    found["seconds"] = max(value for (_, order), value in taken.items() if order in ("auto", "")) / 1e3
+    return found
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--kind", action="append", metavar="NAME", help="part of a kind's name; may be repeated")
+    parser.add_argument("--verb", action="append", metavar="NAME", help="may be repeated")
+    parser.add_argument("--edges", type=float, default=3e6)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--limit", type=float, default=12, metavar="SECONDS")
+    parser.add_argument("--output", metavar="FILE", help="write the record as CSV")
+    parser.add_argument("--record", action="store_true", help="write it to data/measured")
+    arguments = parser.parse_args()
+    native.set_threads(arguments.threads)
+    machine, rows = measurement.machine("cpu"), records.Rows()
+    for kind, draw in kinds.KINDS.items():
+        if arguments.kind and not any(part.lower() in kind.lower() for part in arguments.kind):
+            continue
+        graph = tcgpu.Graph.from_edges(*draw(arguments.edges, arguments.seed))
+        found = list(measure(kind, graph, arguments.verb, arguments.repeats, arguments.limit))
+        rows.extend(row | machine for row in found)
+        print(f"{kind}: {graph.n:,} vertices, {graph.m:,} edges, {found[0]['triangles']:,} triangles")
+        for row in found:
+            print(f"  {row['verb']:<17}{row['order']:<8}" + "".join(f"{row[key] or 'ended':>10}" for key in TIMES))
+        for key in ("first_cpu", "again_cpu"):
+            values = ratios(found, key).items()
+            marks = (f"{name} {value:.2f}{'!' * (value > BARS[name])}" for name, value in values)
+            print(f"  {key}: " + ", ".join(marks), flush=True)
+    if arguments.output or arguments.record:
+        path = arguments.output or records.record_path("families", rows)
+        rows.write_csv(path)
+        print(f"written to {path}", file=sys.stderr)
+
+
+if __name__ == "__main__":
+    main()
