@@ -1,15 +1,12 @@
 """Small launches, each of which tests one rule of a trace; `benchmarks/trace.py` compares them with the GPU's counters.
 
-A `pattern` is one request of one warp to elements at certain addresses. A `chain` is a loop of requests, each of which
-depends on the result of the one before: the latency of a request is the time over the number of rounds.
+A `pattern` is one request of one warp to elements at certain addresses.
 """
 
 import numpy as np
 
 from tcgpu.engines.runtime import cuda, int32, int64, kernel, uint32
 from tcgpu.kernels import Plan, Step
-
-# ------------------------------------------------------------------------------------------------------------ patterns
 
 LANE = np.arange(32)
 PATTERNS = {  # the element that each lane accesses; none where it is below 0
@@ -140,85 +137,4 @@ def pattern_plan(name, pattern):
         copied={"values": values, "index": PATTERNS[pattern].astype(np.int32)},
         created={"out": (32, np.int64, 0)},
         steps=[Step(kernel, 1, 32, ("values", "index", "out"), shared=values.nbytes)],
-    )
-
-
-# -------------------------------------------------------------------------------------------------------------- chains
-
-ROUNDS = 256
-NEAR = 1024  # elements of a chain in shared memory
-
-
-@kernel("void(int32[::1], int32[::1], int64, int64[::1])")
-def follow(start, after, rounds, out):
-    i = start[cuda.threadIdx.x]
-    for _ in range(rounds):
-        i = after[i]
-    out[cuda.threadIdx.x] = i
-
-
-@kernel("void(int32[::1], int32[::1], int64, int64[::1])")
-def follow_shared(start, after, rounds, out):
-    near = cuda.shared.array(0, int32)
-    for k in range(cuda.threadIdx.x, after.size, cuda.blockDim.x):
-        near[k] = after[k]
-    cuda.syncthreads()
-    i = start[cuda.threadIdx.x]
-    for _ in range(rounds):
-        i = near[i]
-    out[cuda.threadIdx.x] = i
-
-
-@kernel("void(int32[::1], int32[::1], int64, int64[::1])")
-def follow_atomic(start, after, rounds, out):
-    i = start[cuda.threadIdx.x]
-    for _ in range(rounds):
-        i = cuda.atomic.add(after, i, 0)
-    out[cuda.threadIdx.x] = i
-
-
-@kernel("void(int32[::1], int32[::1], int64, int64[::1])")
-def compute(start, after, rounds, out):
-    i = uint32(start[cuda.threadIdx.x])
-    for _ in range(rounds):
-        i = uint32(uint32(i * uint32(5)) ^ uint32(i >> uint32(3)))
-    out[cuda.threadIdx.x] = i
-
-
-@kernel("void(int32[::1], int32[::1], int64, int64[::1])")
-def meet(start, after, rounds, out):
-    for _ in range(rounds):
-        cuda.syncthreads()
-    out[cuda.threadIdx.x] = 0
-
-
-def _ring(step, size):
-    """`size` elements; element i holds the index (i + step) % size."""
-    return (np.arange(size) + step) % size
-
-
-CHAINS = {  # kernel, where each lane starts, where each element leads, threads
-    "read: one sector again": (follow, 0 * LANE, _ring(0, 32), 32),
-    "read: 4 sectors again": (follow, LANE, _ring(0, 32), 32),
-    "read: 32 sectors again": (follow, 32 * LANE, _ring(0, NEAR), 32),
-    "read: a new sector each time": (follow, 0 * LANE, _ring(32, 32 * ROUNDS), 32),
-    "read: 32 new sectors each time": (follow, 32 * LANE, _ring(NEAR, NEAR * ROUNDS), 32),
-    "shared: no conflict": (follow_shared, LANE, _ring(0, NEAR), 32),
-    "shared: 4 lanes a bank": (follow_shared, 4 * LANE, _ring(0, NEAR), 32),
-    "shared: 32 lanes a bank": (follow_shared, 32 * LANE, _ring(0, NEAR), 32),
-    "atomic: 32 elements, 4 sectors": (follow_atomic, LANE, _ring(0, 32), 32),
-    "atomic: 32 elements, 32 sectors": (follow_atomic, 32 * LANE, _ring(0, NEAR), 32),
-    "atomic: one element": (follow_atomic, 0 * LANE, _ring(0, 32), 32),
-    "compute": (compute, LANE, _ring(0, 32), 32),
-    **{f"meet: {threads} threads": (meet, LANE, _ring(0, 32), threads) for threads in (32, 128, 512)},
-}
-
-
-def chain_plan(name):
-    kernel, start, after, threads = CHAINS[name]
-    return Plan(
-        method=name,
-        copied={"start": start.astype(np.int32), "after": after.astype(np.int32)},
-        created={"out": (threads, np.int64, 0)},
-        steps=[Step(kernel, 1, threads, ("start", "after", ROUNDS, "out"), shared=4 * NEAR)],
     )

@@ -1,16 +1,11 @@
-"""Compare traces with a GPU: the counts and estimates of `tcgpu.trace` beside the GPU's counters and times.
+"""Compare traces with a GPU: the counts of `tcgpu.trace` beside the GPU's counters.
 
 A trace runs kernels in the simulator. Here the same launches, with the same arrays and shapes, run on a GPU under
-NVIDIA's profiler too, and the record has a row per launch:
+NVIDIA's profiler too, and the record has a row per launch: traced_X and counted_X are the same quantity from the trace
+and from the profiler. Besides launches of methods, the stage "pattern" tests the rules of a trace: one request of one
+warp to addresses of a certain kind.
 
-    traced_X, counted_X           the same quantity from the trace and from the profiler
-    estimated_us, counted_us      how long it takes, by the model of `tcgpu.tracing.machine` and on the GPU
-
-Besides launches of methods, two stages test the rules of a trace: a "pattern" is one request of one warp to addresses
-of a certain kind, a "chain" is a loop of requests, each of which depends on the one before. The constants of the model
-are fitted to all launches except the patterns, and make a record of their own.
-
-    python benchmarks/trace.py [--graph NAME ...] [--into FOLDER]     writes trace-GPU.csv and machine-GPU.csv
+    python benchmarks/trace.py [--graph NAME ...] [--into FOLDER]     writes trace-GPU.csv
 """
 
 import argparse
@@ -23,21 +18,18 @@ import subprocess
 import sys
 import tempfile
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import astuple
 from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
 import gpu
-import numpy as np
 import probes
-from scipy.optimize import nnls
 
 from tcgpu import generate, measurement, records
 from tcgpu.engines import runtime
 from tcgpu.kernels import Step
 from tcgpu.registry import METHODS
-from tcgpu.tracing import machine, trace_plan
+from tcgpu.tracing import trace_plan
 
 sys.path.append(str(Path(__file__).resolve().parents[1] / "notebooks"))
 import trace_accuracy
@@ -63,8 +55,6 @@ EXTRA_COUNTERS = {  # that a trace does not have
     "us": ("gpu__time_duration.sum",),
 }
 PATIENCE = 300  # seconds that ncu may take
-FITS = 12  # of the constants of a machine
-SCHEDULERS = 4  # of a multiprocessor: each issues an instruction a cycle
 
 GRAPHS = {
     "rmat 6": lambda: generate.rmat(6, 8, seed=1),
@@ -91,18 +81,17 @@ ORDERS = {"adaptive": "degree"}
 
 
 class Case(NamedTuple):
-    """Something to launch: a method on a graph, a pattern or a chain."""
+    """Something to launch: a method on a graph, or a pattern."""
 
-    stage: str  # "count", "pattern" or "chain"
+    stage: str  # "count" or "pattern"
     subject: str
     method: str
     knobs: str
 
 
 def cases(graphs):
-    """Everything to launch: patterns, chains, and the methods on these graphs."""
+    """Everything to launch: patterns, and the methods on these graphs."""
     yield from (Case("pattern", pattern, kernel, "{}") for kernel, pattern in probes.patterns())
-    yield from (Case("chain", chain, "", "{}") for chain in probes.CHAINS)
     for graph in graphs:
         for method in KNOBS:
             if method in METHODS and (method != "levels" or graph_of(graph).m <= 500):  # it tests all combinations
@@ -119,8 +108,6 @@ def plan_of(case):
     with runtime.using("sim"):
         if case.stage == "pattern":
             return probes.pattern_plan(case.method, case.subject)
-        if case.stage == "chain":
-            return probes.chain_plan(case.subject)
         method = METHODS[case.method]
         graph = method.prepare(graph_of(case.subject), ORDERS.get(case.method))
         return method.plan(graph, **json.loads(case.knobs))
@@ -130,12 +117,12 @@ def plan_of(case):
 
 
 def traced(case):
-    """[(row, Work)] for each kernel that the case launches: what the trace measures."""
+    """A row for each kernel that the case launches: what the trace measures."""
     with runtime.using("sim"):
         launches = trace_plan(plan_of(case))
     found = []
     for launch in launches:
-        measures = launch.totals(machine.Machine.recorded())
+        measures = launch.totals()
         row = {
             "stage": "setup" if launch.stage == "setup" else case.stage,
             "subject": case.subject,
@@ -147,9 +134,8 @@ def traced(case):
             "shared_bytes": launch.shared,
             "steps": measures["steps"],
             "lanes": round(measures["lane_steps"] / measures["steps"], 3),
-            "operations": int(launch.work.operations.sum()),
         }
-        found.append((row | {f"traced_{name}": measures[name] for name in COUNTERS}, launch.work))
+        found.append(row | {f"traced_{name}": measures[name] for name in COUNTERS})
     return found
 
 
@@ -205,49 +191,11 @@ def compared(of_trace, of_gpu):
     if len(of_trace) != len(of_gpu):
         raise SystemExit(f"ncu saw {len(of_gpu)} launches, the trace has {len(of_trace)}")
     rows = []
-    for (row, _), (kernel, sums) in zip(of_trace, of_gpu):
+    for row, (kernel, sums) in zip(of_trace, of_gpu):
         if row["kernel"] not in kernel:
             raise SystemExit(f"ncu saw {kernel} where {row['kernel']} was to come")
         rows.append(row | {f"counted_{name}": value for name, value in sums.items()})
     return rows
-
-
-def fit_costs(works, nanoseconds):
-    """The Costs with which the slowest blocks of launches come closest to these times.
-
-    The fit repeats, because with other costs another warp may be the slowest. It takes the time of a launch for that of
-    its slowest block, so launches whose blocks do not all run at the same time distort it.
-    """
-    times = np.array(nanoseconds, float)
-    costs = machine.Costs(*[1.0] * len(machine.NAMES))
-    for _ in range(FITS):
-        rows = []
-        for work in works:
-            blocks = work.slowest(costs)
-            rows.append(blocks[np.argmax(costs.of(blocks))])
-        rows = np.array(rows)
-        rows[:, machine.LAUNCH] = 1
-        found, _ = nnls(rows / times[:, None], np.ones(times.size))
-        costs = machine.Costs(*((np.array(astuple(costs)) + found) / 2).tolist())
-    return machine.Costs(*found.tolist())
-
-
-def calibrated(rows, works, about):
-    """The machine whose constants fit the times of all launches except the patterns, and its record."""
-    chosen = [k for k, row in enumerate(rows) if row["stage"] != "pattern"]
-    costs = fit_costs([works[k] for k in chosen], [1e3 * rows[k]["counted_us"] for k in chosen])
-    instructions = sum(rows[k]["counted_instructions"] for k in chosen)
-    operations = sum(rows[k]["operations"] for k in chosen)
-    each = 1e3 / about["gpu_clock_mhz"] / SCHEDULERS  # nanoseconds between two instructions of an SM
-    row = {f"{name}_ns": round(getattr(costs, name), 4) for name in machine.NAMES}
-    row |= {"issue_ns": round(each * instructions / operations, 4), "launches": len(chosen)}
-    return machine.Machine.of(row | about), row | about
-
-
-def add_estimates(rows, works, on):
-    """Add to each row how long the machine would take."""
-    for row, work in zip(rows, works):
-        row["estimated_us"] = round(on.nanoseconds(work, row["threads_per_block"], row["shared_bytes"]) / 1e3, 3)
 
 
 # ----------------------------------------------------------------------------------------------------------------- main
@@ -272,16 +220,10 @@ def main():
         of_gpu = counted(graphs)
         of_trace = [launch for launches in tracing for launch in launches]
     about = {"engine": "gpu", **measurement.machine("gpu")}
-    rows, works = compared(of_trace, of_gpu), [work for _, work in of_trace]
-    on, constants = calibrated(rows, works, about)
-    add_estimates(rows, works, on)
+    rows = records.Rows(row | about for row in compared(of_trace, of_gpu))
     print(trace_accuracy.by_kernel(rows))
-    print("estimated times are off by up to {:.2f} times for half of the launches, {:.2f} for nine of ten".format(
-        *trace_accuracy.times_off(rows)))  # fmt: skip
-    print(on.costs)
     if arguments.into:
-        for suite, found in (("trace", [row | about for row in rows]), ("machine", [constants])):
-            records.Rows(found).write_csv(Path(arguments.into, records.record_path(suite, found).name))
+        rows.write_csv(Path(arguments.into, records.record_path("trace", rows).name))
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
-"""How well traces agree with a GPU: the record of launches that were traced, and counted and timed on a GPU.
+"""How well traces and estimates agree with a GPU: the records of `benchmarks/trace.py` and `benchmarks/estimates.py`.
 
-`benchmarks/trace.py` makes it. The stage "pattern" is one request of a kind, to test the rules of requests; "chain" is
-a loop of dependent requests, to fit the constants of the model; "setup" and "count" are the launches of methods.
+The record "trace" has launches that were traced, and counted on a GPU. Its stage "pattern" is one request of a kind, to
+test the rules of requests; "setup" and "count" are the launches of methods. The record "estimates" has the times.
 """
 
 import numpy as np
@@ -18,8 +18,8 @@ def by_kernel(rows=None, *names):
     """The ratio of traced to counted numbers for each kernel of the methods, or for the named ones.
 
     It is 1 where both agree, and empty where there is nothing to count; launches of a kernel are added up. `lanes`
-    compares the active lanes of a step with those of an instruction; `time` is the geometric mean over launches.
-    rows: of the record, by default the latest.
+    compares the active lanes of a step with those of an instruction.
+    rows: of the record "trace", by default the latest.
     """
     rows = [row for row in rows or records.latest("trace") if row["stage"] in OF_METHODS]
     found = []
@@ -30,37 +30,38 @@ def by_kernel(rows=None, *names):
         lanes = sum(row["steps"] * row["lanes"] for row in own) / sum(row["steps"] for row in own)
         counted = [sum(row[f"counted_{name}"] for row in own) for name in ("lane_instructions", "instructions")]
         ratios["lanes"] = round(lanes * counted[1] / counted[0], 3)
-        off = float(np.exp(np.mean(np.log([row["estimated_us"] / row["counted_us"] for row in own]))))
-        found.append({"kernel": kernel, "launches": len(own), **ratios, "time": round(off, 3)})
-    return Table(found, "kernel", "launches", *COMPARED, "lanes", "time")
+        found.append({"kernel": kernel, "launches": len(own), **ratios})
+    return Table(found, "kernel", "launches", *COMPARED, "lanes")
 
 
 def _ratio(traced, counted):
     return round(traced / counted, 3) if counted else "" if not traced else float("inf")
 
 
-def times_off(rows=None):
-    """By which factors the estimated times are off: the median of all launches, and the 90th percentile."""
-    both = _times(rows or records.latest("trace"))
-    factors = np.exp(np.abs(np.log(both[:, 0] / both[:, 1])))
+def times(gpu, fitted):
+    """Estimated and measured milliseconds of the record "estimates" on a GPU, a row for each method and graph.
+
+    fitted: True for graphs that constants were fitted to, False for the others.
+    """
+    rows = [row for row in records.latest("estimates") if row["estimated_for"] == gpu and row["kernel_ms"] != ""]
+    return np.array([[row["estimated_ms"], row["kernel_ms"]] for row in rows if (row["fitted"] == "True") == fitted])
+
+
+def times_off(gpu):
+    """By which factors the times of launches not fitted to are off: the median, and the 90th percentile."""
+    factors = np.exp(np.abs(np.log(np.divide(*times(gpu, False).T))))
     return tuple(np.quantile(factors, (0.5, 0.9)).tolist())
 
 
-def draw_times(rows=None, *, ax=None):
-    """Estimated against measured time, a point per launch; on the line they are equal."""
-    rows = rows or records.latest("trace")
+def draw_times(gpu, *, ax=None):
+    """Estimated against measured time, a point for each method and graph; on the line they are equal."""
     ax = ax or axes(4.5, 4.2)
-    for stages, color, marker, said in ((OF_METHODS, BLUE, "o", "methods"), (("chain",), ORANGE, "s", "chains")):
-        ax.plot(*_times(rows, stages).T[::-1], marker, color=color, ms=4, lw=0, alpha=0.7, label=said)
-    ends = [_times(rows).min(), _times(rows).max()]
+    for fitted, color, marker, said in ((False, BLUE, "o", "graphs not fitted to"), (True, ORANGE, "s", "fitted to")):
+        ax.plot(*times(gpu, fitted).T[::-1], marker, color=color, ms=4, lw=0, alpha=0.7, label=said)
+    ends = [times(gpu, False).min(), times(gpu, False).max()]
     ax.plot(ends, ends, color="black", lw=1, zorder=0)
-    ax.set(xscale="log", yscale="log", xlabel="measured, µs", ylabel="estimated by the trace, µs")
-    ax.set_title(f"launches on one {rows[0]['gpu_name']}", size=10)
+    ax.set(xscale="log", yscale="log", xlabel="measured, ms", ylabel="estimated, ms")
+    ax.set_title(f"kernels on one {gpu}", size=10)
     ax.legend(frameon=False, fontsize=8)
     ax.spines[["top", "right"]].set_visible(False)
     return ax.figure
-
-
-def _times(rows, stages=(*OF_METHODS, "chain")):
-    """Estimated and measured microseconds of the launches of these stages, a row each."""
-    return np.array([[row["estimated_us"], row["counted_us"]] for row in rows if row["stage"] in stages])

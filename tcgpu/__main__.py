@@ -296,7 +296,7 @@ def trace(arguments):
         raise UsageError(f"--by: {unknown('measure', arguments.by, BY)}")
     graph = None if arguments.open else _read(arguments)[0]
     with progress(arguments, f"opening {arguments.file}" if arguments.open else f"tracing {graph.m:,} edges"):
-        options = {"order": arguments.order, "max_seconds": arguments.max_seconds}
+        options = {"gpu": arguments.gpu, "order": arguments.order, "max_seconds": arguments.max_seconds}
         if arguments.open:
             traces = Traces([tcgpu.load_trace(arguments.file)])
         else:
@@ -453,9 +453,11 @@ def _parser():
     option("--repeats", metavar="N", type=int, default=5, help="runs of which the median counts (default: 5)")
     option("-o", "--output", metavar="FILE", help="where to write the record")
 
+    gpu = {"metavar": "NAME", "default": "NVIDIA H200", "help": "NVIDIA H200 (default), NVIDIA H100 or Tesla T4"}
     option = _command(commands, trace, file="--format", simulator=True)
     option("--method", metavar="M,M", help="the methods; `tcgpu methods` lists them")
     option("--open", action="store_true", help="FILE is a trace that -o kept")
+    option("--gpu", **gpu)
     option("--order", metavar="O", help="natural, degree, bfs, random or auto (default: the method's own)")
     option("--knob", metavar="NAME=VALUE", action="append", default=[], help="of the methods; may be repeated")
     option("--by", metavar="WHAT", default="time", help="measure of the bars: time, load_sectors, steps, ...")
@@ -463,7 +465,7 @@ def _parser():
 
     option = _command(commands, estimate, file="--format")
     option("--method", metavar="M,M", required=True, help="the methods; `tcgpu methods` lists them")
-    option("--gpu", metavar="NAME", default="NVIDIA H200", help="NVIDIA H200 (default), NVIDIA H100 or Tesla T4")
+    option("--gpu", **gpu)
     option("--fill", action="store_true", help="the time of one copy, of as many as fill the GPU")
     option("--order", metavar="O", help="natural, degree, bfs, random or auto (default: the method's own)")
     option("--knob", metavar="NAME=VALUE", action="append", default=[], help="of the methods; may be repeated")

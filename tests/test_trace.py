@@ -65,6 +65,8 @@ def test_lines_launches_and_threads_add_up_to_the_totals(traces, method):
             assert sum(row[name] for row in lines) == expected, name
             assert sum(row[name] for row in kernels) == expected, name
     assert sum(row["share"] for row in trace.lines()) == pytest.approx(1, abs=0.01)
+    alone = sum(row["estimated_us"] for row in trace.kernels("count"))
+    assert 0 < alone < trace.totals()["estimated_us"], "which includes launching"
     launch = trace.main()
     row = next(row for row in trace.kernels("count") if row["kernel"] == launch.kernel)
     for of in ("loads", "atomics", "steps"):
@@ -87,6 +89,16 @@ def test_tracing_does_not_change_what_a_plan_computes(method):
     for name in plain.created:
         if name not in ("queues", "in_edges", "heavy_columns", "long_columns"):  # in the order in which threads come
             assert np.array_equal(np.sort(plain.arrays[name]), np.sort(recorded.arrays[name])), name
+
+
+@pytest.mark.parametrize("method", ["naive", "column_block", "bitmap", "merge_path", "warp_search"])
+def test_a_trace_takes_as_long_as_the_estimate_of_the_same_launch(method):
+    graph = tcgpu.generate.rmat(6, 8, seed=1)
+    for gpu in ("NVIDIA H200", "Tesla T4"):
+        trace, estimate = tcgpu.trace(graph, method, gpu=gpu), tcgpu.estimate(graph, method, gpu=gpu)
+        [kernel] = estimate.kernels
+        assert (trace.main().blocks, trace.main().threads) == (kernel.blocks, kernel.threads)
+        assert trace.totals()["estimated_us"] == pytest.approx(1e3 * estimate.ms, rel=0.1)
 
 
 def test_naive_reads_as_many_elements_as_two_pointers_do():
@@ -164,6 +176,7 @@ def test_a_trace_can_be_pickled(trace):
         ("cpu", {}, "method 'cpu' runs on cpu, not on 'sim'"),
         ("naive", {"columns": 3}, "method 'naive' has no knob 'columns'"),
         ("naive", {"order": "sideways"}, "no order 'sideways'"),
+        ("naive", {"gpu": "H2O"}, "no GPU 'H2O'"),
         (["naive", "bitmap"], {"columns": 3}, "no knob 'columns' in naive or bitmap"),
         (["naive", "fastest"], {}, "no method 'fastest'"),
         ([], {}, "no method to trace is named"),

@@ -34,8 +34,12 @@ def test_several_methods_print_a_row_each(club, capsys):
 
 
 def test_json_has_totals_and_lines(club, capsys):
-    assert run(club, "--method", "column_block", "--order", "degree", "--json") == 0
-    (found,) = json.loads(capsys.readouterr().out)
+    times = []
+    for gpu in ("NVIDIA H200", "Tesla T4"):
+        assert run(club, "--method", "column_block", "--order", "degree", "--json", "--gpu", gpu) == 0
+        (found,) = json.loads(capsys.readouterr().out)
+        times.append(found["estimated_us"])
+    assert 0 < times[0] < times[1]
     assert (found["method"], found["triangles"]) == ("column_block", 84)
     assert sum(row["load_sectors"] for row in found["lines"]) == found["load_sectors"] > 0
 
@@ -55,6 +59,7 @@ def test_a_picture_is_drawn(club, tmp_path, capsys):
         (["--method", "naive", "--knob", "columns=3"], "no knob 'columns' in naive"),
         (["--method", "naive", "-o", "trace.jpg.x"], "-o takes a file that ends in .png, .svg, .pdf or .trace"),
         (["--method", "naive", "-o", "trace.png", "--by", "luck"], "no measure 'luck'; there are time, steps"),
+        (["--method", "naive", "--gpu", "H2O"], "no GPU 'H2O'"),
         (["--method", "naive", "--knob", "threads=0"], "threads is a whole number from 1 to 1,024, not 0"),
     ],
 )

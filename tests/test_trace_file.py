@@ -7,13 +7,14 @@ import tcgpu
 from tcgpu import __main__ as command_line
 from tcgpu.errors import FormatError
 from tcgpu.formats import binary
+from tcgpu.tracing import trace_file
 
 pytestmark = pytest.mark.sim
 
 
 @pytest.fixture(scope="module")
 def traced():
-    return tcgpu.trace(tcgpu.generate.rmat(5, 4, seed=1), "bitmap_warp", threads=32, blocks=2)
+    return tcgpu.trace(tcgpu.generate.rmat(5, 4, seed=1), "bitmap_warp", gpu="Tesla T4", threads=32, blocks=2)
 
 
 @pytest.fixture
@@ -27,9 +28,8 @@ def test_a_trace_that_is_read_says_the_same(traced, path):
     assert repr(read) == repr(traced) and read.totals(None) == traced.totals(None)
     assert list(read.lines()) == list(traced.lines()) and list(read.kernels()) == list(traced.kernels())
     assert np.array_equal(read.balance("warp", "steps"), traced.balance("warp", "steps"))
-    assert (read.method, read.knobs, read.triangles, read.machine) == (
-        traced.method, traced.knobs, traced.triangles, traced.machine
-    )  # fmt: skip
+    for name in ("method", "knobs", "triangles", "gpu"):
+        assert getattr(read, name) == getattr(traced, name)
     assert np.array_equal(read.graph.row_idx, traced.graph.row_idx) and read.graph.order == traced.graph.order
     assert len(read.show().axes) == len(traced.show().axes)
 
@@ -63,6 +63,14 @@ def test_damage_is_refused_or_does_no_harm(traced, path):
             assert path.name in str(error)
             refused += 1
     assert refused > 100
+
+
+def test_a_file_of_another_version_is_refused(traced, tmp_path, monkeypatch):
+    monkeypatch.setattr(trace_file, "MADE_BY", "tcgpu trace 1")
+    traced.save(tmp_path / "old.trace")
+    monkeypatch.undo()
+    with pytest.raises(FormatError, match="old.trace: made by 'tcgpu trace 1'; this version reads 'tcgpu trace 2'"):
+        tcgpu.load_trace(tmp_path / "old.trace")
 
 
 def test_other_archives_are_refused(tmp_path):

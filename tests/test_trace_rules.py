@@ -9,7 +9,6 @@ from tcgpu.engines import runtime
 from tcgpu.engines.runtime import cuda, int32, int64, kernel, uint8
 from tcgpu.kernels.device.reduction import BYTES_PER_THREAD, add_block_to
 from tcgpu.tracing import trace_launch
-from tcgpu.tracing.machine import Machine
 
 pytestmark = pytest.mark.sim
 LANE = np.arange(32)
@@ -17,14 +16,12 @@ LANE = np.arange(32)
 
 def measures(kernel, *args, blocks=1, threads=32, shared=0):
     """All measures of one launch."""
-    launch = trace_launch(kernel, blocks, threads, *args, shared=shared)
-    return launch.totals(Machine.recorded())
+    return trace_launch(kernel, blocks, threads, *args, shared=shared).totals()
 
 
 def by_line(kernel, *args, blocks=1, threads=32, shared=0):
     """The text of each line -> (steps, mean lanes)."""
-    launch = trace_launch(kernel, blocks, threads, *args, shared=shared)
-    lines = launch.lines(Machine.recorded().costs)
+    lines = trace_launch(kernel, blocks, threads, *args, shared=shared).lines
     return {
         function.lines[line - function.first].strip(): (found["steps"], found["lane_steps"] / found["steps"])
         for (function, line), found in lines.items()
@@ -315,7 +312,7 @@ def test_nested_calls_and_barriers():
     total = np.zeros(1, np.int64)
     launch = trace_launch(sum_up, 2, 64, values, total, shared=64 * BYTES_PER_THREAD)
     assert total[0] == values.sum()
-    found = launch.totals(Machine.recorded())
+    found = launch.totals()
     assert found["barriers"] == 2 * 2 * (2 + 6)  # blocks, warps, two and one for each halving
     assert (found["atomics"], found["loads"]) == (2, 100)
     assert launch.balance("thread", "loads").tolist() == [1] * 100 + [0] * 28
@@ -324,6 +321,16 @@ def test_nested_calls_and_barriers():
     steps = launch.balance("warp", "steps")
     assert steps.sum() == launch.balance("block", "steps").sum() == found["steps"]
     assert launch.balance("thread", "steps").sum() == found["lane_steps"]
+
+
+@kernel("void(int64[::1])")
+def does_nothing(values):
+    pass
+
+
+def test_a_launch_that_does_nothing_takes_no_time():
+    launch = trace_launch(does_nothing, 3, 64, np.zeros(1, np.int64))
+    assert launch.totals()["steps"] == 0 <= launch.estimate.ms < 1e-4
 
 
 @kernel("void(int64[::1], int64[::1])")

@@ -6,8 +6,8 @@
     tcgpu.trace(graph, ["naive", "bitmap"])        a row per method
 
 The kernels are not changed for it: their source is instrumented before it runs (`rewriting`), and what lanes do is
-grouped into steps and requests of warps by the rules of the hardware (`recorder`, `events`). From those a simple model
-of a GPU estimates times (`machine`). `benchmarks/trace.py` compares both with the counters and the clock of a GPU.
+grouped into steps and requests of warps by the rules of the hardware (`recorder`, `events`), which
+`benchmarks/trace.py` compares with the counters of a GPU. From those the model of `tcgpu.estimate` estimates times.
 """
 
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from tcgpu.errors import MethodError
 from tcgpu.kernels import Step, simulated
 from tcgpu.registry import choose, on_engine
-from tcgpu.tracing.machine import Machine
+from tcgpu.tracing.gpus import PROBED, Gpu, gpu_of, registers_of
 from tcgpu.tracing.recorder import record
 from tcgpu.tracing.result import Launch, Trace, Traces
 
@@ -25,7 +25,13 @@ SLOWDOWN = 4  # of the simulator while it records
 
 
 def trace(
-    graph, method: str | Sequence[str], *, order: str | None = None, max_seconds: float | None = None, **knobs
+    graph,
+    method: str | Sequence[str],
+    *,
+    gpu: str = "NVIDIA H200",
+    order: str | None = None,
+    max_seconds: float | None = None,
+    **knobs,
 ) -> Trace | Traces:
     """Count the triangles of a small graph in the simulator and record every memory access.
 
@@ -37,6 +43,8 @@ def trace(
         A Graph, or anything else that `tcgpu.count` takes.
     method
         A name from `tcgpu.methods()`, or several.
+    gpu
+        The name of a GPU whose times are estimated; see `tcgpu.estimate`.
     order
         How the vertices are numbered; without it, as the method's source did.
     max_seconds
@@ -54,17 +62,19 @@ def trace(
     MethodError
         If there is no such method or knob.
     GraphError
-        If the graph is too large.
+        If the graph is too large, or the GPU is not known.
     """
     if not isinstance(method, str):
         own = knobs_by_method(method, knobs)
-        return Traces(trace(graph, name, order=order, max_seconds=max_seconds, **own[name]) for name in method)
+        options = {"gpu": gpu, "order": order, "max_seconds": max_seconds}
+        return Traces(trace(graph, name, **options, **own[name]) for name in method)
+    device = gpu_of(gpu)
     chosen = choose(method, "sim", order, knobs)
     with on_engine(chosen, "sim", max_seconds):
         prepared = chosen.prepare(graph, order)
         plan = chosen.plan(prepared, **knobs)
-        launches = trace_plan(plan)
-        return Trace(method, prepared, chosen.knobs | knobs, launches, plan.result())
+        launches = trace_plan(plan, device)
+        return Trace(method, prepared, chosen.knobs | knobs, launches, plan.result(), gpu)
 
 
 def knobs_by_method(names, knobs):
@@ -78,7 +88,7 @@ def knobs_by_method(names, knobs):
     return {name: {knob: value for knob, value in knobs.items() if knob in own} for name, own in known.items()}
 
 
-def trace_plan(plan) -> list[Launch]:
+def trace_plan(plan, gpu: Gpu = PROBED) -> list[Launch]:
     """Run a plan in the simulator and trace its launches; afterwards `plan.result()` has the count.
 
     Its scans, which a library does on a GPU, are run, but not traced.
@@ -92,14 +102,16 @@ def trace_plan(plan) -> list[Launch]:
             if isinstance(step, Step):
                 args = [plan.arrays[arg] if isinstance(arg, str) else arg for arg in step.args]
                 shape = step.kernel, step.blocks, step.threads
-                launches.append(trace_launch(*shape, *args, shared=step.shared, stage=stage))
+                launches.append(trace_launch(*shape, *args, shared=step.shared, stage=stage, gpu=gpu))
             else:
                 step.run(plan.arrays)
     return launches
 
 
-def trace_launch(kernel, blocks: int, threads: int, *args, shared: int = 0, stage: str = "count") -> Launch:
+def trace_launch(
+    kernel, blocks: int, threads: int, *args, shared: int = 0, stage: str = "count", gpu: Gpu = PROBED
+) -> Launch:
     """Run one kernel on NumPy arrays, which it changes, and trace it; `shared`: bytes of dynamic shared memory."""
-    at_a_time = Machine.recorded().blocks_at_a_time(threads, shared)
+    at_a_time = gpu.sms * gpu.resident_blocks(threads, shared, registers_of(kernel.__name__))
     events = record(kernel.py_func, blocks, threads, kernel.typed(args), shared=shared, at_a_time=at_a_time)
-    return Launch(stage, kernel.__name__, blocks, threads, shared, events)
+    return Launch(stage, kernel.__name__, blocks, threads, shared, events, gpu)

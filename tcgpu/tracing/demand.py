@@ -30,6 +30,14 @@ def instructions():
     return np.array([fitted_instructions()[kind] for kind in KINDS])
 
 
+def waits_of(gpu):
+    """Nanoseconds of each of WAITS."""
+    l1, l2, memory = (gpu.ns(probe) for probe in ("L1", "L2", "memory"))
+    cycle = 1 / gpu.clock_ghz
+    others = (gpu.ns(probe) for probe in ("sector", "shared"))
+    return np.array([l1, l2 - l1, memory - l2, *others, 2 * cycle, gpu.ns("atomic"), gpu.ns("barrier")])
+
+
 class Steps:
     """What does not depend on a GPU: what each step of a warp does, and which sectors its requests read."""
 
@@ -40,8 +48,8 @@ class Steps:
         self.sectors = sectors_of(sample)
         numbers, position = np.unique(events.step_site, return_inverse=True)
         sites = [events.sites[number] for number in numbers.tolist()]
-        self.barrier = np.array([site.barrier for site in sites])[position]
-        counts = np.array([site.counts for site in sites])[position]
+        self.barrier = np.array([site.barrier for site in sites], int)[position]
+        counts = np.array([site.counts for site in sites], int).reshape(-1, 4)[position]
         load, store, atomic = (events.of_kind(kind) for kind in ("load", "store", "atomic"))
         shared, signed = events.shared, np.isin(events.site, list(events.signed))
         self.load, self.store, self.atomic = load, store, atomic
@@ -52,6 +60,7 @@ class Steps:
         begins = np.flatnonzero(np.diff(self.warp, prepend=-1))
         before = np.cumsum(self.barrier) - self.barrier
         self.part = before - np.repeat(before[begins], np.diff(begins, append=self.warp.size))  # barriers so far
+        self.parts = np.flatnonzero(np.diff(self.warp, prepend=-1) | np.diff(self.part, prepend=-1))  # first steps
 
     def per_step(self, of_requests):
         """The sum over the requests of each step."""
@@ -85,7 +94,6 @@ class Steps:
             self.largest(self.load * (events.sectors - 1)), self.largest(in_shared) * (self.largest(self.load) == 0),
             self.largest(events.shared * (events.wavefronts - 1)), self.largest(self.atomic), self.barrier,
         ])  # fmt: skip
-        parts = np.flatnonzero(np.diff(self.warp, prepend=-1) | np.diff(self.part, prepend=-1))
         changes = self.store | self.atomic
         return Demand(
             kinds=np.column_stack([np.bincount(self.block, kind, self.blocks) for kind in self.kinds.T]),
@@ -93,34 +101,35 @@ class Steps:
             l2=self.per_block(self.load * miss_l1 + changes * events.sectors),
             memory=self.per_block(self.load * miss_l2),
             shared=self.per_block(events.shared * events.wavefronts),
-            part_block=self.block[parts],
-            part=self.part[parts],
-            part_kinds=np.add.reduceat(self.kinds, parts, axis=0),
-            part_waits=np.add.reduceat(waits, parts, axis=0),
+            steps=self,
+            waits=waits,
         )
 
 
 @dataclass(frozen=True, eq=False)
 class Demand:
-    """The demand of each block of a sample, and of each warp from barrier to barrier."""
+    """The demand of each block of a sample, and what each step of a warp waits for."""
 
     kinds: np.ndarray  # a row per block, a column for each of KINDS
     l1: np.ndarray  # sectors read from L1, by block
     l2: np.ndarray
     memory: np.ndarray
     shared: np.ndarray  # wavefronts
-    part_block: np.ndarray  # the block of each part of a warp
-    part: np.ndarray  # how many barriers came before
-    part_kinds: np.ndarray  # a column for each of KINDS
-    part_waits: np.ndarray  # a column for each of WAITS
+    steps: Steps
+    waits: np.ndarray  # a row per step, a column for each of WAITS
 
-    def longest(self, instruction, waits):
-        """How long each block takes by itself, in nanoseconds: in each part, its slowest warp.
+    def times(self, gpu, latency=None):
+        """How long each step takes, in nanoseconds, if no other warp is in the way.
 
-        instruction: how long a warp takes for one; waits: for each of WAITS.
+        latency: cycles that a warp takes for an instruction; by default as fitted.
         """
-        time = instruction * (self.part_kinds @ instructions()) + self.part_waits @ waits
-        order = np.lexsort((-time, self.part, self.part_block))
-        block, part = self.part_block[order], self.part[order]
-        slowest = order[np.flatnonzero(np.diff(block, prepend=-1) | np.diff(part, prepend=-1))]
-        return np.bincount(self.part_block[slowest], time[slowest], self.l1.size)
+        cycles = (latency or fitted_instructions()[LATENCY]) * (self.steps.kinds @ instructions())
+        return cycles / gpu.clock_ghz + self.waits @ waits_of(gpu)
+
+    def longest(self, times):
+        """How long each block takes by itself, from the times of its steps: in each part, its slowest warp."""
+        begins = self.steps.parts
+        block, part, time = self.steps.block[begins], self.steps.part[begins], np.add.reduceat(times, begins)
+        order = np.lexsort((-time, part, block))
+        slowest = order[np.flatnonzero(np.diff(block[order], prepend=-1) | np.diff(part[order], prepend=-1))]
+        return np.bincount(block[slowest], time[slowest], self.l1.size)

@@ -25,7 +25,7 @@ from tcgpu.kernels import Step
 from tcgpu.kernels.report import naive
 from tcgpu.records import Table
 from tcgpu.registry import choose, on_engine
-from tcgpu.tracing.demand import LATENCY, Steps, fitted_instructions, instructions
+from tcgpu.tracing.demand import Steps, instructions
 from tcgpu.tracing.gpus import L1_SECTORS, PROBED, SCHEDULERS, SECTOR, Gpu, gpu_of, probes, registers_of
 from tcgpu.tracing.sampling import fitted, sample
 
@@ -231,21 +231,21 @@ def replace_setup(plan, graph):
 
 
 def of_launch(step, steps, gpu, touched_bytes, copies=1.0, most_blocks=None, latency=None):
-    """The KernelEstimate of a plan's step: a copy's share of one launch of `copies` copies of its tasks.
+    """The KernelEstimate of a Step or a traced Launch: a copy's share of a launch of `copies` copies of its tasks.
 
     most_blocks: of that launch; None for as many as run at a time. latency: cycles of an instruction.
     """
     sampled = steps.sample
+    kernel = getattr(step.kernel, "__name__", step.kernel)  # a Launch has only the name
     units = int(sampled.units * copies)
-    resident = gpu.resident_blocks(step.threads, step.shared, registers_of(step.kernel.__name__))
+    resident = gpu.resident_blocks(step.threads, step.shared, registers_of(kernel))
     blocks = step.blocks
     if copies > 1:
         blocks = min(most_blocks or resident * gpu.sms, max(1, units // sampled.warps))
     resident = min(resident, -(-blocks // gpu.sms))
     demand = steps.demand(gpu, resident, step.shared, touched_bytes * copies)
     issued = demand.kinds @ instructions()
-    waits = waits_of(gpu)
-    alone = demand.longest((latency or fitted_instructions()[LATENCY]) / gpu.clock_ghz, waits)
+    alone = demand.longest(demand.times(gpu, latency))
     times, overhead = spread(sampled, alone, 1)
     busy = min(gpu.sms, blocks)
     total = {name: spread(sampled, values, 0) for name, values in (
@@ -264,17 +264,7 @@ def of_launch(step, steps, gpu, touched_bytes, copies=1.0, most_blocks=None, lat
         + gpu.ns("block") * blocks / gpu.sms,
     )
     each = Bounds(**{name: float(time) / copies for name, time in asdict(bounds).items()})
-    return KernelEstimate(
-        step.kernel.__name__, blocks, step.threads, sampled.units, sampled.chosen.size, each, each.joined / 1e6
-    )
-
-
-def waits_of(gpu):
-    """Nanoseconds of each of `demand.WAITS`."""
-    l1, l2, memory = (gpu.ns(probe) for probe in ("L1", "L2", "memory"))
-    cycle = 1 / gpu.clock_ghz
-    others = (gpu.ns(probe) for probe in ("sector", "shared"))
-    return np.array([l1, l2 - l1, memory - l2, *others, 2 * cycle, gpu.ns("atomic"), gpu.ns("barrier")])
+    return KernelEstimate(kernel, blocks, step.threads, sampled.units, sampled.chosen.size, each, each.joined / 1e6)
 
 
 def spread(sample, of_blocks, guess):

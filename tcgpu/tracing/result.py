@@ -10,8 +10,11 @@ from tcgpu.engines.simulator import WARP
 from tcgpu.errors import GraphError
 from tcgpu.graph import Graph
 from tcgpu.records import Table
+from tcgpu.tracing.demand import Steps
+from tcgpu.tracing.estimates import of_launch, total_ms
 from tcgpu.tracing.events import SECTOR, Events
-from tcgpu.tracing.machine import BARRIER, Machine, Work, demand_of
+from tcgpu.tracing.gpus import Gpu, gpu_of, registers_of
+from tcgpu.tracing.sampling import whole
 
 STAGES = ("setup", "count")
 REQUEST_MEASURES = {  # measure -> kind of request, whether for shared memory, which column of Events is added up
@@ -45,21 +48,32 @@ class Launch:
     threads: int
     shared: int  # bytes of dynamic shared memory of a block
     events: Events = field(repr=False)
+    gpu: Gpu = field(repr=False)  # whose times are estimated
 
     @cached_property
-    def demand(self):
-        """What each step needs of a machine; see `machine.demand_of`."""
-        return demand_of(self.events)
+    def steps(self):
+        return Steps(whole(self.events))
 
     @cached_property
-    def work(self):
-        return Work.of(self.events, self.demand)
+    def estimate(self):
+        """The KernelEstimate of the launch: its time without that for launching."""
+        return of_launch(self, self.steps, self.gpu, self.touched_bytes)
 
-    def nanoseconds(self, on):
-        """How long the machine would take for it."""
-        return on.nanoseconds(self.work, self.threads, self.shared)
+    @property
+    def touched_bytes(self):
+        """Bytes of the sectors of global memory that it reads or writes."""
+        in_global = ~self.events.shared[self.events.request]
+        return SECTOR * np.unique(self.events.address[in_global] // SECTOR).size
 
-    def lines(self, costs):
+    @property
+    def warp_ns(self):
+        """Nanoseconds of each step, if no other warp is in the way."""
+        fit = self.gpu.resident_blocks(self.threads, self.shared, registers_of(self.kernel))
+        resident = min(fit, -(-self.blocks // self.gpu.sms))
+        return self.steps.demand(self.gpu, resident, self.shared, self.touched_bytes).times(self.gpu)
+
+    @cached_property
+    def lines(self):
         """(Function, line) -> measures, in the order in which the functions are first reached."""
         events = self.events
         sites = [events.sites[number] for number in np.concatenate([events.step_site, events.site]).tolist()]
@@ -73,19 +87,19 @@ class Launch:
         found = {
             "steps": added(of_step, None),
             "lane_steps": added(of_step, events.active),
-            "barriers": added(of_step, self.demand[:, BARRIER]),
+            "barriers": added(of_step, self.steps.barrier),
         }
         for name, (kind, shared, column) in REQUEST_MEASURES.items():
             values = 1 if column is None else getattr(events, column)
             found[name] = added(of_request, np.where(events.of_kind(kind, shared), values, 0))
         asked = events.lanes * events.size.astype(np.int64)
         found["bytes_asked"] = added(of_request, np.where(events.shared, 0, asked))
-        found["warp_ns"] = np.bincount(of_step, costs.of(self.demand), len(places))
+        found["warp_ns"] = np.bincount(of_step, self.warp_ns, len(places))
         return {place: {name: values[k].item() for name, values in found.items()} for place, k in places.items()}
 
-    def totals(self, on):
-        """All measures of the launch, and how long the machine would take for it."""
-        return added(self.lines(on.costs).values()) | {"estimated_us": self.nanoseconds(on) / 1e3}
+    def totals(self):
+        """All measures of the launch."""
+        return added(self.lines.values())
 
     def balance(self, per, of):
         """How many steps, loads or atomic operations each thread, warp or block did."""
@@ -110,7 +124,7 @@ def added(many):
     total = dict.fromkeys(MEASURES, 0)
     for measures in many:
         for name, value in measures.items():
-            total[name] = total.get(name, 0) + value
+            total[name] += value
     return total
 
 
@@ -139,8 +153,8 @@ class Trace:
     knobs : dict
     launches : list of Launch
     triangles : int
-    machine : Machine
-        The GPU whose times are estimated.
+    gpu : str
+        The GPU whose times are estimated, by the model of `tcgpu.estimate`: those of the launches as they were traced.
     """
 
     method: str
@@ -148,7 +162,7 @@ class Trace:
     knobs: dict
     launches: list[Launch]
     triangles: int
-    machine: Machine = field(default_factory=Machine.recorded)
+    gpu: str
 
     def chosen(self, stage: str | None = None, kernel: str | None = None) -> list[Launch]:
         """Return the launches of a stage, "setup" or "count", or of both; with `kernel`, only those of that kernel."""
@@ -164,19 +178,20 @@ class Trace:
     def main(self, kernel: str | None = None) -> Launch:
         """Return the counting launch that takes longest; with `kernel`, the longest launch of that kernel."""
         found = self.chosen(None if kernel else "count", kernel)
-        return max(found, key=lambda launch: launch.nanoseconds(self.machine))
+        return max(found, key=lambda launch: launch.estimate.ms)
 
     def totals(self, stage: str | None = "count", kernel: str | None = None) -> dict:
-        """Return all measures of these launches together; `estimated_us` is in microseconds."""
+        """Return all measures of these launches together; `estimated_us` is in microseconds, launching included."""
         launches = self.chosen(stage, kernel)
-        return finish({"estimated_us": 0.0} | added(launch.totals(self.machine) for launch in launches))
+        ms = total_ms([launch.estimate for launch in launches], gpu_of(self.gpu)) if launches else 0
+        return finish(added(launch.totals() for launch in launches)) | {"estimated_us": 1e3 * ms}
 
     def kernels(self, stage: str | None = None) -> Table:
-        """Return a row per launch."""
+        """Return a row per launch; `estimated_us` is its time without that for launching."""
         rows = []
         for launch in self.chosen(stage):
             shape = {"stage": launch.stage, "kernel": launch.kernel, "blocks": launch.blocks, "threads": launch.threads}
-            rows.append(shape | finish(launch.totals(self.machine)))
+            rows.append(shape | finish(launch.totals()) | {"estimated_us": 1e3 * launch.estimate.ms})
         return Table(rows, "stage", "kernel", "blocks", "threads", *SHOWN, "estimated_us")
 
     def lines(self, stage: str | None = "count", kernel: str | None = None) -> Table:
@@ -194,7 +209,7 @@ class Trace:
         """(Function, line) -> measures; functions in the order in which they are reached, lines from top to bottom."""
         many = {}
         for launch in self.chosen(stage, kernel):
-            for place, measures in launch.lines(self.machine.costs).items():
+            for place, measures in launch.lines.items():
                 many.setdefault(place, []).append(measures)
         order = {function: k for k, function in enumerate(dict.fromkeys(function for function, _ in many))}
         found = {place: added(many[place]) for place in sorted(many, key=lambda place: (order[place[0]], place[1]))}
@@ -247,7 +262,7 @@ class Trace:
         time = self.totals()["estimated_us"]
         return (
             f"{self.method} traced on {self.graph.m:,} edges: {self.triangles:,} triangles; its counting kernels would "
-            f"take about {time:.3g} µs on one {self.machine.name}"
+            f"take about {time:.3g} µs on one {self.gpu}"
         )
 
 

@@ -41,6 +41,13 @@ class Sample:
     queued: bool = False  # whether blocks take tasks off a queue
 
 
+def whole(events):
+    """The Sample of a launch that was traced whole: its units are its blocks."""
+    blocks = 1 + int(events.block.max(initial=0))
+    one = np.ones(blocks)
+    return Sample(events, blocks, 1, np.arange(blocks), one, (one, one), has_tasks=False)
+
+
 def sample(step, arrays, graph, *, lane_steps, seed=0):
     """Trace a sample of the units of a plan's step: about `lane_steps` steps of lanes, but at least two units."""
     args = step.kernel.typed([arrays[arg] if isinstance(arg, str) else arg for arg in step.args])

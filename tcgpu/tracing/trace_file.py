@@ -6,7 +6,7 @@ they were. Nothing is unpickled, and each array is checked against the archive's
 
 import json
 import zipfile
-from dataclasses import asdict, fields
+from dataclasses import fields
 
 import numpy as np
 
@@ -15,12 +15,12 @@ from tcgpu.formats import binary
 from tcgpu.formats.files import replacing
 from tcgpu.graph import Graph
 from tcgpu.tracing.events import Events
-from tcgpu.tracing.machine import Costs, Machine
+from tcgpu.tracing.gpus import gpu_of
 from tcgpu.tracing.recorder import COLUMNS
 from tcgpu.tracing.result import Launch, Trace
 from tcgpu.tracing.rewriting import Counts, Function, Site
 
-MADE_BY = "tcgpu trace 1"
+MADE_BY = "tcgpu trace 2"
 DESCRIPTION = "trace"  # the array that is the description, as bytes
 
 
@@ -35,12 +35,14 @@ def save(trace, path):
             key: [site.kind, functions.setdefault(site.function, len(functions)), *site[2:]]
             for key, site in events.sites.items()
         }
-        shape = {field.name: getattr(launch, field.name) for field in fields(launch) if field.name != "events"}
+        shape = {
+            field.name: getattr(launch, field.name) for field in fields(launch) if field.name not in ("events", "gpu")
+        }
         known = {"threads": int(events.threads), "memories": events.memories, "kept": events.kept}
         launches.append(shape | {"events": known | {"signed": sorted(events.signed)}, "sites": sites})
     description = {
         "made_by": MADE_BY, "method": trace.method, "knobs": trace.knobs, "triangles": trace.triangles,
-        "machine": asdict(trace.machine), "graph": {"name": trace.graph.name, "order": trace.graph.order},
+        "gpu": trace.gpu, "graph": {"name": trace.graph.name, "order": trace.graph.order},
         "functions": list(functions), "launches": launches,
     }  # fmt: skip
     text = np.frombuffer(json.dumps(description, default=int).encode(), np.uint8)
@@ -65,14 +67,13 @@ def load_trace(path) -> Trace:
         names = ["col_ptr", "row_idx", *(f"{name}_{k}" for k in range(len(launches)) for name in COLUMNS)]
         arrays = binary.read_archive(path, names, "no events in it")
         functions = [Function(name, first, tuple(lines)) for name, first, lines in description["functions"]]
-        machine = description["machine"]
         return Trace(
             description["method"],
             Graph(arrays["col_ptr"], arrays["row_idx"], **description["graph"]),
             description["knobs"],
-            [_launch(launch, k, arrays, functions) for k, launch in enumerate(launches)],
+            [_launch(launch, k, arrays, functions, gpu_of(description["gpu"])) for k, launch in enumerate(launches)],
             description["triangles"],
-            Machine(**machine | {"costs": Costs(**machine["costs"])}),
+            description["gpu"],
         )
     except (KeyError, ValueError, TypeError, IndexError, AttributeError, GraphError) as error:
         if isinstance(error, FormatError):
@@ -80,7 +81,7 @@ def load_trace(path) -> Trace:
         raise FormatError(f"{path}: not a whole trace: {error}") from None
 
 
-def _launch(description, number, arrays, functions):
+def _launch(description, number, arrays, functions, gpu):
     """The Launch of this number."""
     sites = {}
     for key, (kind, function, line, operations, counts, *more) in description.pop("sites").items():
@@ -92,4 +93,4 @@ def _launch(description, number, arrays, functions):
     events = Events(sites=sites, **known | {"signed": set(known["signed"])}, **columns)
     if events.lane.size != events.address.size or events.lane.size != events.lanes.sum():
         raise ValueError(f"launch {number} has {events.lane.size} accesses, not {events.lanes.sum()}")
-    return Launch(**description, events=events)
+    return Launch(**description, events=events, gpu=gpu)

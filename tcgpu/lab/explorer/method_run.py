@@ -64,7 +64,7 @@ class MethodRun(NamedTuple):
             "engine": "traced",
             "order": traced.graph.order,
             "knobs": json.dumps(traced.knobs),
-            "machine": traced.machine.name,
+            "machine": traced.gpu,
         }
         return traced, row | traced.totals()
 
