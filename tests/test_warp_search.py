@@ -17,7 +17,6 @@ from tcgpu.engines.simulator import simulate
 from tcgpu.kernels.device import search
 from tcgpu.kernels.tricore import merge_path, warp_search
 from tcgpu.registry import METHODS
-from tcgpu.tracing.machine import Machine
 
 GRAPHS = small_graphs()
 SHAPE = {"blocks": 3, "threads": 64}
@@ -309,7 +308,7 @@ def test_pairs_of_ranges_of_a_larger_graph_in_any_order_of_threads(seed, process
 
 def how_often(launch, text):
     """How often warps came to the lines of a traced kernel that begin with this."""
-    lines = launch.lines(Machine.recorded().costs)
+    lines = launch.lines
     steps = [measures["steps"] for (function, line), measures in lines.items()
              if function.lines[line - function.first].strip().startswith(text)]  # fmt: skip
     assert steps, f"no line begins with {text}"
