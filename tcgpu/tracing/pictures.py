@@ -27,6 +27,7 @@ BARS = 1.9  # inches of the bars beside a source, with their numbers
 BY = {  # measure that the bars beside a source may show -> in words
     "time": "share of the time of all warps",
     "steps": "steps of warps",
+    "idle_lanes": "idle lanes, added up over all steps",
     "load_requests": "requests to read global memory",
     "load_sectors": "sectors read from global memory",
     "bytes_moved": "bytes to and from global memory",

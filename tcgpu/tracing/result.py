@@ -134,6 +134,7 @@ def finish(measures):
     kinds = ("load", "store", "atomic")
     return measures | {
         "lanes": round(measures["lane_steps"] / steps, 2) if steps else "",
+        "idle_lanes": WARP * steps - measures["lane_steps"],
         "sectors_per_request": round(measures["load_sectors"] / requests, 2) if requests else "",
         "bytes_moved": SECTOR * sum(measures[f"{kind}_sectors"] for kind in kinds),
         "shared_requests": sum(measures[f"shared_{kind}s"] for kind in kinds),
