@@ -33,7 +33,7 @@ EXAMPLES = {
     "convert": "tcgpu convert graph.txt graph.npz",
     "fetch": "tcgpu fetch mesh_16x16",
     "bench": "tcgpu bench graph.txt --methods cpu,naive --repeats 3",
-    "trace": "tcgpu trace graph.txt --method naive --knob threads=64 -o trace.png",
+    "trace": "tcgpu trace graph.txt --method naive --knob threads=64 -o trace.html",
     "estimate": "tcgpu estimate graph.txt --method naive,bitmap --fill",
 }
 
@@ -280,14 +280,16 @@ def bench(arguments):
 def trace(arguments):
     """Count a small graph in the simulator and report, line by line, what its kernels would do on a GPU.
 
-    With several methods, a line for each. -o draws the picture of the first one, or keeps its trace in a file that ends
-    in .trace; with --open FILE is such a file.
+    With several methods, a line for each. -o takes the first one: it draws a picture, or writes a web page that shows
+    the warps step by step (.html), or keeps the trace in a file (.trace). With --open FILE is such a file.
     """
     if arguments.open == bool(arguments.method):
         raise UsageError("trace takes a graph and --method, or a trace and --open")
     names = (arguments.method or "").split(",")
-    if arguments.output and not arguments.output.endswith((*PICTURES, ".trace")):
-        raise UsageError(f"-o takes a file that ends in {', '.join(PICTURES)} or .trace, not {arguments.output!r}")
+    if arguments.output and not arguments.output.endswith((*PICTURES, ".html", ".trace")):
+        raise UsageError(
+            f"-o takes a file that ends in {', '.join(PICTURES)}, .html or .trace, not {arguments.output!r}"
+        )
     from tcgpu.formats.files import replacing
     from tcgpu.tracing import Traces
     from tcgpu.tracing.pictures import BY
@@ -301,11 +303,14 @@ def trace(arguments):
             traces = Traces([tcgpu.load_trace(arguments.file)])
         else:
             traces = tcgpu.trace(graph, names, **options, **_assignments(arguments.knob))
-        if arguments.output and arguments.output.endswith(".trace"):
-            traces[0].save(arguments.output)
-        elif arguments.output:
-            with replacing(arguments.output) as stream:
-                traces[0].show(arguments.by).savefig(stream, format=arguments.output.rpartition(".")[2])
+        output = arguments.output or ""
+        if output.endswith(".trace"):
+            traces[0].save(output)
+        elif output.endswith(".html"):
+            traces[0].save_page(output, arguments.by)
+        elif output:
+            with replacing(output) as stream:
+                traces[0].show(arguments.by).savefig(stream, format=output.rpartition(".")[2])
     if arguments.json:
         print_json([row | {"lines": found.lines()} for row, found in zip(traces.totals(), traces)])
     else:
@@ -461,7 +466,8 @@ def _parser():
     option("--order", metavar="O", help="natural, degree, bfs, random or auto (default: the method's own)")
     option("--knob", metavar="NAME=VALUE", action="append", default=[], help="of the methods; may be repeated")
     option("--by", metavar="WHAT", default="time", help="measure of the bars: time, load_sectors, steps, ...")
-    option("-o", "--output", metavar="FILE", help=f"a picture, {', '.join(PICTURES)}, or a trace, .trace")
+    kinds = f"a picture, {', '.join(PICTURES)}, a web page, .html, or a trace, .trace"
+    option("-o", "--output", metavar="FILE", help=kinds)
 
     option = _command(commands, estimate, file="--format")
     option("--method", metavar="M,M", required=True, help="the methods; `tcgpu methods` lists them")

@@ -392,7 +392,7 @@ def test_each_help_has_an_example_that_runs(run, tmp_path, monkeypatch):
         assert " ".join(words) in " ".join(parser.format_help().split())
         code, _, err = run(*words)
         assert (code, err) == (0, ""), words
-    assert {"truss.txt", "rmat.npz", "graph.npz", "trace.png"} <= set(os.listdir())
+    assert {"truss.txt", "rmat.npz", "graph.npz", "trace.html"} <= set(os.listdir())
 
 
 def test_a_name_of_any_bytes_is_printed(tmp_path):

@@ -130,7 +130,7 @@ def test_the_wheel_holds_the_package_and_its_data(wheel):
         entry_points = archive.read(next(name for name in names if name.endswith("entry_points.txt"))).decode()
     data = {path.relative_to(ROOT).as_posix() for path in (ROOT / "data").rglob("*") if path.is_file()}
     files = (ROOT / "tcgpu").rglob("*")
-    paths = [path for path in files if path.suffix in (".py", ".css") or path.name == "py.typed"]
+    paths = [path for path in files if path.suffix in (".py", ".css", ".js") or path.name == "py.typed"]
     package = {path.relative_to(ROOT).as_posix() for path in paths}
     packed = {name for name in names if ".dist-info/" not in name}
     assert packed == package | {f"tcgpu/{name}" for name in data}

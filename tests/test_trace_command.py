@@ -57,7 +57,7 @@ def test_a_picture_is_drawn(club, tmp_path, capsys):
         (["--method", "cpu"], "method 'cpu' runs on cpu, not on 'sim'"),
         (["--method", "naive,fastest"], "no method 'fastest'"),
         (["--method", "naive", "--knob", "columns=3"], "no knob 'columns' in naive"),
-        (["--method", "naive", "-o", "trace.jpg.x"], "-o takes a file that ends in .png, .svg, .pdf or .trace"),
+        (["--method", "naive", "-o", "trace.jpg.x"], "-o takes a file that ends in .png, .svg, .pdf, .html or .trace"),
         (["--method", "naive", "-o", "trace.png", "--by", "luck"], "no measure 'luck'; there are time, steps"),
         (["--method", "naive", "--gpu", "H2O"], "no GPU 'H2O'"),
         (["--method", "naive", "--knob", "threads=0"], "threads is a whole number from 1 to 1,024, not 0"),

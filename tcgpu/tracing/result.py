@@ -231,6 +231,16 @@ class Trace:
 
         trace_file.save(self, path)
 
+    def save_page(self, path: str | os.PathLike[str], by: str = "time"):
+        """Write a web page that shows the trace without Python: its source, warps step by step, their requests.
+
+        It is one HTML file, which needs no network. It has the warps with the most steps, as many as fit. `by` names
+        the measure that it shows first beside the source.
+        """
+        from tcgpu.tracing import web_page  # which imports matplotlib
+
+        web_page.save(self, path, by)
+
     def show(self, by: str = "time", kernel: str | None = None):
         """Draw all charts of the kernel that takes longest, or of `kernel`, in one picture."""
         return _pictures().draw_all(self, by, kernel=kernel)

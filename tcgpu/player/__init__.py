@@ -1,0 +1,68 @@
+"""The player: shows recorded steps one at a time, in a browser, without Python.
+
+    player.js, player.css    draw a recording inside an element of a page: `play(element, recording)`
+    page                     a recording and the player as one HTML file, which needs no network
+
+A recording is a dict that JSON can hold. Of it the player itself uses:
+
+    title, facts     the heading, and the sentences below it
+    words            what a part and a sequence are called: {"part": "kernel", "sequence": "warp"}
+    parts            what can be picked first, each with
+        name, note
+        views        the panels, from top to bottom, on the left ("side": "left") or on the right. The "kind" names the
+                     class in player.js that draws it; the rest is what that class needs, the same for all steps
+        sequences    what can be picked next, each with a name, a number of "steps", and "columns": lists with an
+                     entry per step
+
+A view takes from the columns what it draws. So a new kind of recording needs new views and nothing else.
+`tcgpu.tracing.web_page` makes the recording of a trace.
+"""
+
+import base64
+import hashlib
+import html
+import json
+from pathlib import Path
+
+PAGE = """<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy"
+ content="default-src 'none'; script-src {allowed_script}; style-src {allowed_style}">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<title>{title}</title>
+<style>{style}</style>
+</head>
+<body>
+<main id="player"><noscript>This page needs JavaScript, which is off in this browser.</noscript></main>
+<script type="application/json" id="recording">{recording}</script>
+<script type="module">{script}</script>
+</body>
+</html>
+"""
+START = """
+const main = document.getElementById("player");
+play(main, JSON.parse(document.getElementById("recording").textContent));
+main.focus();
+"""
+
+
+def page(recording: dict) -> str:
+    """Return a recording as an HTML page of its own. Its policy forbids it to load anything."""
+    script, style = _text("player.js") + START, _text("player.css")
+    return PAGE.format(
+        title=html.escape(recording["title"]), style=style, script=script,
+        allowed_script=_hash(script), allowed_style=_hash(style),
+        recording=json.dumps(recording, allow_nan=False, separators=(",", ":")).replace("<", "\\u003c"),
+    )  # fmt: skip
+
+
+def _hash(text):
+    """The name of an inline script or style in a policy."""
+    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
+
+
+def _text(name):
+    return Path(__file__).with_name(name).read_text("utf-8")

@@ -1,0 +1,197 @@
+"""The web page of a trace in a browser: opened as a file, with the network off, in light and in dark."""
+
+import dataclasses
+
+import networkx as nx
+import numpy as np
+import pytest
+from lab import CHROMIUM
+
+import tcgpu
+from tcgpu.tracing.events import MEMORY_SHIFT
+from tcgpu.tracing.pictures import BY
+
+pytestmark = [pytest.mark.browser, pytest.mark.sim]
+EVIL = "</script><script>document.title = 'changed'</script><img src=x onerror=\"document.title = 'changed'\"> & </pre>"
+
+
+@pytest.fixture(scope="module")
+def trace():
+    """A trace whose source and graph have names and texts that HTML would take for tags."""
+    trace = tcgpu.trace(tcgpu.Graph.from_networkx(nx.karate_club_graph(), name=f"club {EVIL}"), "naive", threads=64)
+    commented = {}
+    for launch in trace.launches:
+        for site in launch.events.sites.values():
+            lines = site.function.lines
+            commented[site.function] = site.function._replace(lines=(*lines[:-1], f"{lines[-1].rstrip()}  # {EVIL}\n"))
+    trace.launches = [
+        dataclasses.replace(launch, events=dataclasses.replace(launch.events, sites={
+            number: site._replace(function=commented[site.function]) for number, site in launch.events.sites.items()
+        }))
+        for launch in trace.launches
+    ]  # fmt: skip
+    return trace
+
+
+@pytest.fixture(scope="module")
+def browser(chromium):
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        yield playwright.chromium.launch(executable_path=chromium, args=CHROMIUM)
+
+
+@pytest.fixture(params=["light", "dark"])
+def page(request, browser, trace, tmp_path, root):
+    """The page, opened from its file; at the end, nothing was logged as an error, and nothing else was asked for."""
+    path = tmp_path / "trace.html"
+    trace.save_page(path)
+    context = browser.new_context(offline=True, color_scheme=request.param, viewport={"width": 1400, "height": 1000})
+    page, errors, asked = context.new_page(), [], []
+    page.on("console", lambda message: errors.append(message.text))
+    page.on("pageerror", lambda error: errors.append(str(error)))
+    page.on("request", lambda request: asked.append(request.url))
+    page.goto(path.as_uri())
+    yield page
+    shots = root / "report" / "screenshots"
+    shots.mkdir(parents=True, exist_ok=True)
+    page.screenshot(path=shots / f"trace_{request.param}.png", full_page=True)
+    assert errors == [] and asked == [path.as_uri()] and page.title() == "naive: a trace of its kernels"
+    context.close()
+
+
+def step(page):
+    return page.locator(".count").text_content()
+
+
+def test_the_arrow_keys_go_through_the_steps_of_the_trace(page, trace):
+    """At every step, the marked line, the lanes that take part, and the table of addresses are those of the trace."""
+    events = trace.main().events
+    block, warp = 0, 0
+    assert page.get_by_label("warp", exact=True).locator("option").first.text_content() == "warp 0 of block 0"
+    steps = np.flatnonzero((events.block == block) & (events.warp == warp))
+    compared = 0
+    for number, at in enumerate(steps.tolist()):
+        assert step(page) == f"step {number} of {steps.size - 1}"
+        site = events.sites[int(events.step_site[at])]
+        assert page.locator("tr.now").get_attribute("data-function") == site.function.name
+        assert page.locator("tr.now").get_attribute("data-line") == str(site.line)
+        mask = int(events.mask[at])
+        taking_part = [str(lane) for lane in range(32) if mask >> lane & 1]
+        assert page.locator(".lane.on").all_text_contents() == taking_part
+        shown = [tuple(row.split("|")) for row in page.evaluate(ADDRESSES)]
+        assert sorted(shown) == sorted(recorded(events, at))
+        compared += len(shown)
+        page.keyboard.press("ArrowRight")
+    assert step(page) == f"step {steps.size - 1} of {steps.size - 1}", "the last step is the last"
+    assert compared > 100
+
+
+ADDRESSES = """() => [...document.querySelectorAll(".addresses tbody tr")].map(
+    (row) => [...row.cells].map((cell) => cell.textContent).join("|"))"""
+
+
+def recorded(events, at):
+    """(Lane, element, byte) of each access in a step, as the page says it."""
+    for request in np.flatnonzero(events.step == at).tolist():
+        size = int(events.size[request])
+        for access in range(*events.first[request : request + 2].tolist()):
+            memory, byte = divmod(int(events.address[access]), 1 << MEMORY_SHIFT)
+            name = f"{events.memories[memory]}[{byte // size}]"
+            bytes_ = f"bytes {byte} to {byte + size - 1} of shared memory"
+            yield str(events.lane[access]), name if memory else bytes_, f"{byte:,}"
+
+
+def test_the_numbers_at_a_line_are_those_of_the_trace(page, trace):
+    for name, words in BY.items():
+        page.get_by_label("bars").select_option(words)
+        for row in trace.lines(None, trace.main().kernel):
+            line = page.locator(f"tr[data-function='{row['function']}'][data-line='{row['line']}']")
+            shown = line.locator(".amount").text_content()
+            if name == "time":
+                share = row["share"]
+                assert shown == ("" if not share else f"{share:.1%}".replace("%", " %") if share >= 5e-4 else "< 0.1 %")
+            else:
+                assert shown == (f"{row[name]:,}" if row[name] else "")
+            assert line.locator(".fill").count() == bool(row["share" if name == "time" else name])
+            assert line.locator("code").text_content().strip() == row["text"]
+
+
+def test_keys_buttons_and_menus(page, trace):
+    kernels, warps = page.get_by_label("kernel", exact=True), page.get_by_label("warp", exact=True)
+    last = step(page).split()[-1]
+    page.keyboard.press("End")
+    assert step(page) == f"step {last} of {last}"
+    page.keyboard.press("ArrowLeft")
+    page.keyboard.press("ArrowLeft")
+    assert step(page) == f"step {int(last) - 2} of {last}"
+    page.keyboard.press("Home")
+    page.get_by_role("button", name="Next").click()
+    page.keyboard.press("ArrowRight")
+    assert step(page) == f"step 2 of {last}"
+    page.get_by_role("slider", name="step").focus()
+    page.keyboard.press("ArrowRight")
+    assert step(page) == f"step 3 of {last}"
+
+    # to the next step at the same line, and back
+    page.locator("tr.now").click()
+    line = page.locator("tr.now").get_attribute("data-line")
+    for _ in range(6):
+        page.keyboard.press("ArrowRight")
+    before, line = step(page), page.locator("tr.now").get_attribute("data-line")
+    page.keyboard.press("Shift+ArrowRight")
+    assert step(page) != before and page.locator("tr.now").get_attribute("data-line") == line
+    page.keyboard.press("Shift+ArrowLeft")
+    assert step(page) == before
+
+    # the request with the most sectors
+    events = trace.main().events
+    page.get_by_role("button", name="Go to the most sectors").click()
+    assert f"{events.sectors[~events.shared].max()} sectors" in page.locator(".requests").text_content()
+
+    # play to the end, at the highest speed
+    page.get_by_label("speed").select_option("20 steps/s")
+    page.keyboard.press("End")
+    page.keyboard.press("ArrowLeft")
+    page.locator("h1").click()
+    page.keyboard.press("Space")
+    page.get_by_role("button", name="Pause").wait_for()
+    page.get_by_role("button", name="Play").wait_for()
+    assert step(page).split()[1] == step(page).split()[-1]
+
+    # other warps and kernels
+    warps.select_option(index=1)
+    assert step(page).startswith("step 0 of ")
+    kernels.select_option("find_col_ptr, set-up")
+    assert page.locator("tr code").first.text_content() == "def find_col_ptr(col_of, col_ptr):"
+    page.get_by_label("of each").select_option("warp")
+    assert page.locator(".balance .bar").count() == warps.locator("option").count() == 8
+
+
+def test_the_pointer_shows_what_it_is_at(page, trace):
+    tip = page.locator(".tip")
+    page.get_by_role("button", name="Go to the most sectors").click()
+    element = page.locator(".map .element").first
+    element.hover()
+    said, lanes = tip.text_content(), element.get_attribute("data-lanes").split()
+    assert page.locator(".lane.marked").all_text_contents() == lanes
+    assert said.startswith(("col_ptr[", "row_idx[", "col_of[")) and lanes[0] in said
+    page.locator("canvas").hover(position={"x": 40, "y": 12})
+    assert tip.text_content().startswith("step ") and "lane 0: " in tip.text_content()
+    page.locator("canvas").click(position={"x": 40, "y": 12})
+    assert step(page).split()[1] == tip.text_content().split()[1].rstrip(",")
+    page.locator(".balance .bar").first.hover()
+    assert tip.text_content().endswith(" steps")
+
+
+def test_everything_has_a_name_for_those_who_do_not_see_it(page):
+    unnamed = page.evaluate(
+        """() => [...document.querySelectorAll("button, select, input, canvas, svg, section, [tabindex='0']")].filter(
+            (one) => !(one.getAttribute("aria-label") || one.textContent.trim() || one.labels?.length))
+            .map((one) => one.outerHTML)"""
+    )
+    assert unnamed == []
+    assert page.locator("[role=status]").text_content().startswith("Line ")
+    dark = page.evaluate("matchMedia('(prefers-color-scheme: dark)').matches")
+    colours = page.evaluate("getComputedStyle(document.querySelector('.tcgpu-player')).backgroundColor")
+    assert (colours == "rgb(255, 255, 255)") != dark
