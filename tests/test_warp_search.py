@@ -308,8 +308,7 @@ def test_pairs_of_ranges_of_a_larger_graph_in_any_order_of_threads(seed, process
 
 def how_often(launch, text):
     """How often warps came to the lines of a traced kernel that begin with this."""
-    lines = launch.lines
-    steps = [measures["steps"] for (function, line), measures in lines.items()
+    steps = [measures["steps"] for (function, line), measures in launch.lines.items()
              if function.lines[line - function.first].strip().startswith(text)]  # fmt: skip
     assert steps, f"no line begins with {text}"
     return sum(steps)
