@@ -44,7 +44,8 @@ def trace(
     method
         A name from `tcgpu.methods()`, or several.
     gpu
-        The name of a GPU whose times are estimated; see `tcgpu.estimate`.
+        The name of a GPU; see `tcgpu.estimate`. Times are estimated for the launches as they are traced: a kernel that
+        has as many blocks as the device runs at a time has fewer of them in the simulator.
     order
         How the vertices are numbered; without it, as the method's source did.
     max_seconds
