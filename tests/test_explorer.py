@@ -556,12 +556,12 @@ def test_a_sweep_is_saved_with_its_grey_curves(explore):
     assert files["tcgpu-sweep-curves.png"] == bytes(explorer.sweep.chart.value)
     assert b"<svg" in files["tcgpu-sweep-curves.svg"]
     points = list(csv.DictReader(io.StringIO(files["tcgpu-sweep-curves.csv"].decode())))
-    assert {point["of"] for point in points} == {"this run", "recorded", "published", "the picked graph"}
+    assert {point["of"] for point in points} == {"this run", "measured", "published", "the picked graph"}
     drawn = {(point["of"], point["curve"], float(point["nonzeros_per_column"])): point for point in points}
     [(x, y)] = explorer.sweep.picked_points()["column_block"]
     assert float(drawn["the picked graph", "column_block", x]["speedup"]) == y
     x, y = explorer.sweep.recorded_curves()["column_block, 27 columns"][3]
-    assert float(drawn["recorded", "column_block, 27 columns", x]["speedup"]) == y
+    assert float(drawn["measured", "column_block, 27 columns", x]["speedup"]) == y
     explorer.sweep.limits.value = (4, 5)  # draws another chart
     assert explorer.sweep.chart.links.value == ""
 
@@ -688,7 +688,7 @@ def test_only_methods_that_the_same_engine_ran_are_compared(sweeping):
 def test_a_recorded_sweep_is_drawn_in_the_picked_order(explore):
     explorer = explore()
     turn_to(explorer, explorer.sweep)
-    rows = records.latest("sweep")
+    rows = records.records("sweep")[explorer.sweep.machine.value]
     found = explorer.sweep.recorded_curves()
     assert list(found.values()) == [records.speedup_curve(rows, columns) for columns in (1, 27, "fitting")]
     explorer.graphs.order.value = "degree"

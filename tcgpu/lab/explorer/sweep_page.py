@@ -6,16 +6,16 @@ measured: a wider range measures only the new ones.
 
 import ipywidgets as widgets
 
-from tcgpu import datasets, figures, records
+from tcgpu import figures, records
 from tcgpu.engines.choice import ENGINE
 from tcgpu.errors import GraphError
 from tcgpu.generators import GENERATORS
+from tcgpu.lab import sweep
 from tcgpu.lab.explorer import charts, elements
 from tcgpu.lab.explorer.graph_card import GraphSource
 from tcgpu.lab.explorer.method_run import label_of, machine_of
 from tcgpu.lab.explorer.pages import Page
 from tcgpu.lab.explorer.trace_page import with_kernels
-from tcgpu.records import Rows
 from tcgpu.tracing.gpus import GPUS
 
 NONZEROS = (1, 1.5, 2, 3, 4, 5, 6, 7, 8, 10, 12, 16, 20, 24, 32, 40, 48, 64)  # per column
@@ -153,30 +153,31 @@ class SweepPage(Page):
         asked = self.machine.value != "none", self.quantity.value == SPEEDUP, self.baseline.value == "naive"
         if not all(asked) or self._order != "natural":
             return {}
-        rows = datasets.published("report_matrices")
-        return {REPORT: sorted((row["edges"] / row["vertices"], row["speedup"]) for row in rows)}
+        return {REPORT: sweep.published_speedups()}
 
     def draw_charts(self, rows):
-        curves = {
-            "this run": self.curves(),
-            "recorded": self._in_range(self.recorded_curves()),
-            "published": self._in_range(self.published_curve()),
-            "the picked graph": self.picked_points(),
+        recorded = self._in_range(self.recorded_curves())
+        named = {
+            sweep.MEASURED: recorded,
+            sweep.PUBLISHED: self._in_range(self.published_curve()),
+            sweep.NOW: self.curves(),
+            sweep.PICKED: self.picked_points(),
         }
+        curves = [sweep.Curve(name, kind, points) for kind, of in named.items() for name, points in of.items()]
         machines = " and ".join(dict.fromkeys(map(machine_of, rows)))
-        title = machines or "press Run"
-        title += "; grey: measured" if curves["recorded"] else ""
-        ylabel = f"speedup over {self.baseline.value}" if self.quantity.value == SPEEDUP else EDGE_TIME
-        graph = next((row["graph"] for row in rows if row["picked"]), "")
         ax = figures.axes(4.7, 3.9)
-        charts.draw_sweep(*curves.values(), graph=graph, limits=self.limits.value, ylabel=ylabel, title=title, ax=ax)
-        drawn = Rows(
-            {"curve": name, "of": kind, "nonzeros_per_column": x, self.quantity.value: y}
-            for kind, named in curves.items()
-            for name, points in named.items()
-            for x, y in points
+        charts.draw_title(f"{machines or 'press Run'}{'; grey: measured' if recorded else ''}", ax)
+        sweep.draw_sweep(
+            curves,
+            behind=(sweep.MEASURED, sweep.PUBLISHED),
+            graph=next((row["graph"] for row in rows if row["picked"]), ""),
+            limits=self.limits.value,
+            ylabel=f"speedup over {self.baseline.value}" if self.quantity.value == SPEEDUP else EDGE_TIME,
+            legend=True,
+            size=charts.POINTS,
+            ax=ax,
         )
-        self.chart.show(ax.figure, drawn)
+        self.chart.show(ax.figure, sweep.points_of(curves, self.quantity.value))
 
     def _in_range(self, curves):
         low, high = self.limits.value

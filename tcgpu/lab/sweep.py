@@ -1,0 +1,164 @@
+"""The speedup of `column_block` over `naive` against nonzeros per column: estimated, measured, published.
+
+`draw_sweep` draws it for the explorer, the notebooks and the README.
+"""
+
+import json
+import math
+from typing import NamedTuple
+
+from matplotlib.patheffects import withStroke
+
+from tcgpu import datasets, records
+from tcgpu.figures import BLUE, DARK, DARK_GREY, ORANGE, axes, plain_ticks
+from tcgpu.generators import GENERATORS
+from tcgpu.records import Rows
+from tcgpu.tracing.estimates import estimate
+
+NOW, ESTIMATED, MEASURED, PUBLISHED, PICKED = "this run", "estimated", "measured", "published", "the picked graph"
+GPU = "NVIDIA H200"  # the one that is estimated
+ESTIMATED_AT = (1, 2, 4, 8, 16, 32, 64)  # nonzeros per column of the graphs
+EDGES = 1_000_000  # of each of them: enough that their longest columns are short against the ring of vertices
+SPEEDUP = "speedup, column_block over naive"
+LANE_STEPS = 200_000  # that are traced of a kernel: a second or so
+REPORT_COLUMNS = 27  # that a block takes at a time: the report's choice on three of its four graphs
+COLORS = ((BLUE, "o"), (ORANGE, "s"), (DARK, "^"), ("#38a169", "D"), ("#805ad5", "v"), ("#d53f8c", "P"))
+DASHES = ("--", ":", "-.", (0, (6, 2, 1, 2, 1, 2)))  # of curves behind the others
+APART = 0.11  # of names at the ends of curves, at least, as a share of the chart's height
+
+
+class Curve(NamedTuple):
+    """A curve of the chart. kind: NOW, ESTIMATED, MEASURED, PUBLISHED, or PICKED: one point of one graph."""
+
+    name: str
+    kind: str
+    points: list[tuple[float, float]]  # nonzeros per column, speedup
+
+
+def estimated_rows(gpu=GPU) -> Rows:
+    """Estimate a sweep on a full GPU: rows as the record "sweep" has them, with estimated milliseconds."""
+    rows = Rows()
+    for nonzeros in ESTIMATED_AT:
+        graph = GENERATORS["by_nonzeros"](EDGES, nonzeros)
+        for method, knobs in (("naive", {}), ("column_block", {"columns": REPORT_COLUMNS})):
+            found = estimate(graph, method, gpu=gpu, fill=True, order="natural", lane_steps=LANE_STEPS, **knobs)
+            about = {"nonzeros_per_column": nonzeros, "edges": graph.m, "method": method, "order": found.order}
+            rows.append(about | {"gpu_name": gpu, "knobs": json.dumps(knobs), "kernel_ms": found.ms})
+    return rows
+
+
+def published_speedups() -> list[tuple[float, float]]:
+    """Return the report's four graphs: [(nonzeros per column, speedup)]."""
+    return sorted((row["edges"] / row["vertices"], row["speedup"]) for row in datasets.published("report_matrices"))
+
+
+def sweep_curves(estimated) -> list[Curve]:
+    """Return the chart's curves: of `estimated`, rows of `estimated_rows`, of the report and of every recorded GPU."""
+    return [
+        Curve(estimated[0]["gpu_name"], ESTIMATED, records.speedup_curve(estimated, REPORT_COLUMNS)),
+        Curve("Tesla T4", PUBLISHED, published_speedups()),
+        *(
+            Curve(gpu, MEASURED, records.speedup_curve(rows, REPORT_COLUMNS))
+            for gpu, rows in records.records("sweep").items()
+        ),
+    ]
+
+
+def points_of(curves, quantity="speedup") -> Rows:
+    """Return the points of curves as rows of a table."""
+    return Rows(
+        {"curve": curve.name, "of": curve.kind, "nonzeros_per_column": x, quantity: y}
+        for curve in curves
+        for x, y in curve.points
+    )
+
+
+def crossings(points, level=1.0) -> list[float]:
+    """Return the places x where a curve, straight between its points on logarithmic axes, goes through `level`."""
+    found = []
+    for (x, y), (next_x, next_y) in zip(points, points[1:]):
+        if (y < level) != (next_y < level):
+            part = math.log(level / y) / math.log(next_y / y)
+            found.append(x * (next_x / x) ** part)
+    return found
+
+
+def draw_sweep(curves, *, behind=(), graph="", limits=None, ylabel=SPEEDUP, legend=False, size=9, ax=None):
+    """Draw curves over nonzeros per column on logarithmic axes. Returns the figure.
+
+    A name has its colour, an estimate is dashed, what was published has stars. Where a speedup goes through 1, a circle
+    and a number say at how many nonzeros per column: the threshold.
+
+    behind: the kinds that are grey. graph: the name of the graph of the PICKED points, which are stars in the colours
+    of the curves of their names. limits: the least and the most nonzeros per column. legend: names the curves in a
+    legend below, not each at its end. size: of letters, in points.
+    """
+    ax = ax or axes(7.4, 4.2)
+    looks, picked = _looks(curves, behind), [curve for curve in curves if curve.kind == PICKED]
+    drawn = [curve for curve in curves if curve.kind != PICKED and curve.points]
+    for curve in drawn:
+        name = f"{curve.name} {curve.kind}".replace(" ", "-")
+        ax.plot(*zip(*curve.points), **looks[curve[:2]], lw=1.5, label=curve.name, gid=name)
+    for curve in picked:
+        color = looks[curve[:2]]["color"]
+        ax.plot(*curve.points[0], "*", color=color, mec="black", mew=0.6, ms=12, zorder=4)
+    if picked:
+        ax.plot([], [], "*", color="white", mec="black", mew=0.6, ms=10, label=graph)
+    places = [x for curve in (picked if limits else curves) for x, _ in curve.points] + [*(limits or ())]
+    ax.set(xscale="log", yscale="log", xlim=(min(places) / 1.15, max(places) * 1.15))
+    ax.set_xlabel("nonzeros per column", size=size)
+    ax.set_ylabel(ylabel, size=size)
+    if ylabel.startswith("speedup"):
+        ax.axhline(1, color="black", lw=0.8, zorder=1)
+        for curve in drawn:
+            _mark_crossings(ax, curve, looks[curve[:2]]["color"], size)
+    ax.grid(color="#edf2f7")
+    ax.set_axisbelow(True)
+    ax.spines[["top", "right"]].set_visible(False)
+    ax.tick_params(labelsize=size)
+    plain_ticks(ax.xaxis, ax.yaxis)
+    if legend and drawn:
+        ax.figure.legend(frameon=False, fontsize=size - 1, loc="outside lower center", ncols=2)
+    elif drawn:
+        _name_ends(ax, drawn, looks, size)
+    return ax.figure
+
+
+def _looks(curves, behind):
+    """(name, kind) -> the colour, marker and dashes of its line."""
+    looks = {}
+    for grey in (True, False):
+        group = [curve for curve in curves if (curve.kind in behind) == grey]
+        names = list(dict.fromkeys(curve.name for curve in group))
+        for name, kind, _ in group:
+            place = names.index(name)
+            color, marker = (DARK_GREY, "") if grey else COLORS[place % len(COLORS)]
+            dashes = DASHES[place % len(DASHES)] if grey else "--" if kind == ESTIMATED else "-"
+            if kind == PUBLISHED:
+                marker, dashes = "*", "-"
+            looks[name, kind] = {"color": color, "marker": marker, "ls": dashes, "ms": 9 if marker == "*" else 4.5}
+    return looks
+
+
+def _mark_crossings(ax, curve, color, size):
+    """Circle the places where a curve goes through 1, and say where they are."""
+    for place in crossings(curve.points):
+        ax.plot(place, 1, "o", ms=11, mfc="none", mec=color)
+        ax.annotate(
+            f"{place:.1f}", (place, 1), (7, -14), textcoords="offset points", size=size, color=color,
+            path_effects=[withStroke(linewidth=2.5, foreground="white")],
+        )  # fmt: skip
+
+
+def _name_ends(ax, drawn, looks, size):
+    """Name each curve to the right of the chart, as near to its last point as the names of the others allow."""
+    low, high = ax.get_ylim()
+    lowest = 0.0
+    for curve in sorted(drawn, key=lambda curve: curve.points[-1][1]):
+        place = max(lowest, math.log(curve.points[-1][1] / low) / math.log(high / low))
+        line = {"arrowstyle": "-", "color": looks[curve[:2]]["color"], "lw": 1, "shrinkB": 4}
+        ax.annotate(
+            f"{curve.name}\n{curve.kind}", curve.points[-1], (1.03, place), textcoords="axes fraction", va="center",
+            size=size, arrowprops=line,
+        )  # fmt: skip
+        lowest = place + APART

@@ -1,0 +1,111 @@
+"""The chart of speedup against nonzeros per column: where its curves come from, and what is on its axes."""
+
+import pytest
+from matplotlib.text import Text
+from recorded import SWEEP
+
+import tcgpu
+from tcgpu import records
+from tcgpu.lab import sweep
+from tcgpu.lab.sweep import ESTIMATED, MEASURED, NOW, PICKED, PUBLISHED, Curve, crossings
+
+CURVES = [
+    Curve("ACME 1", ESTIMATED, [(4, 0.5), (16, 2.0)]),
+    Curve("ACME 2", PUBLISHED, [(2, 0.25), (8, 0.5)]),
+    Curve("ACME 1", MEASURED, [(4, 0.4), (16, 0.5)]),
+]
+
+
+def curves_on(ax):
+    """The drawn curves: the name and kind of each -> the line."""
+    return {line.get_gid(): line for line in ax.lines if line.get_gid()}
+
+
+def test_curves_cross_where_a_straight_line_between_logarithms_does():
+    assert crossings([(1, 0.5), (4, 2.0)]) == pytest.approx([2.0])
+    assert crossings([(1, 0.5), (2, 1.0), (4, 2.0), (8, 0.5)]) == pytest.approx([2.0, 4 * 2**0.5])
+    assert crossings([(1, 2.0), (2, 3.0)]) == crossings([(1, 0.5)]) == crossings([]) == []
+
+
+def test_the_report_gained_with_nonzeros_per_column():
+    points = sweep.published_speedups()
+    assert points == [
+        (pytest.approx(x, abs=0.01), y) for x, y in ((1.05, 0.22), (3, 0.41), (7.39, 1.13), (36.94, 1.53))
+    ]
+
+
+@pytest.mark.sim
+def test_a_sweep_is_estimated_in_the_form_of_a_record(monkeypatch):
+    monkeypatch.setattr(sweep, "ESTIMATED_AT", (4,))
+    monkeypatch.setattr(sweep, "EDGES", 10_000)
+    naive, blocks = rows = sweep.estimated_rows("Tesla T4")
+    graph, settings = tcgpu.generate.by_nonzeros(10_000, 4), {"gpu": "Tesla T4", "fill": True, "order": "natural"}
+    expected = tcgpu.estimate(graph, ["naive", "column_block"], lane_steps=sweep.LANE_STEPS, columns=27, **settings)
+    assert [naive["kernel_ms"], blocks["kernel_ms"]] == [one.ms for one in expected]
+    assert records.speedup_curve(rows, 27) == [(4, pytest.approx(naive["kernel_ms"] / blocks["kernel_ms"]))]
+
+
+def test_the_curves_are_the_estimate_the_report_and_every_record(monkeypatch):
+    monkeypatch.setattr(records, "records", {"sweep": {"ACME 1": SWEEP, "ACME 2": SWEEP}}.__getitem__)
+    estimated = [row | {"gpu_name": "ACME 3"} for row in SWEEP]
+    recorded = [(4.0, 0.5)]
+    assert sweep.sweep_curves(estimated) == [
+        ("ACME 3", ESTIMATED, recorded),
+        ("Tesla T4", PUBLISHED, sweep.published_speedups()),
+        ("ACME 1", MEASURED, recorded),
+        ("ACME 2", MEASURED, recorded),
+    ]
+
+
+def test_a_name_has_a_colour_and_a_kind_has_dashes_or_stars():
+    (ax,) = sweep.draw_sweep(CURVES).axes
+    lines = curves_on(ax)
+    assert {name: line.get_xydata().tolist() for name, line in lines.items()} == {
+        f"{curve.name} {curve.kind}".replace(" ", "-"): [list(point) for point in curve.points] for curve in CURVES
+    }
+    estimate, published, measured = lines.values()
+    assert estimate.get_color() == measured.get_color() != published.get_color()
+    assert [line.get_linestyle() for line in lines.values()] == ["--", "-", "-"]
+    assert published.get_marker() == "*" != estimate.get_marker() == measured.get_marker()
+
+
+def test_a_circle_shows_where_a_speedup_passes_one():
+    (ax,) = sweep.draw_sweep(CURVES).axes
+    [circle] = [line for line in ax.lines if not line.get_gid() and line.get_marker() == "o"]
+    assert circle.get_xydata()[0] == pytest.approx([8, 1]) and "8.0" in [text.get_text() for text in ax.texts]
+    (ax,) = sweep.draw_sweep(CURVES, ylabel="nanoseconds per edge").axes
+    assert "8.0" not in [text.get_text() for text in ax.texts] and len(ax.lines) == 3
+
+
+def test_curves_are_named_at_their_ends_and_no_name_covers_another():
+    curves = [Curve(f"ACME {k}", MEASURED, [(1, 0.1), (8, 0.5 + k / 1000)]) for k in range(4)]
+    picture = sweep.draw_sweep(curves)
+    (ax,) = picture.axes
+    assert [text.get_text() for text in ax.texts] == [f"ACME {k}\nmeasured" for k in range(4)]
+    picture.draw_without_rendering()
+    boxes = [Text.get_window_extent(text) for text in ax.texts]  # without their lines
+    assert all(lower.y1 <= upper.y0 for lower, upper in zip(boxes, boxes[1:]))
+    assert all(ax.bbox.x1 <= box.x0 and box.x1 <= picture.bbox.x1 for box in boxes)
+
+
+def test_kinds_behind_are_grey_and_a_picked_graph_is_a_star_in_the_colour_of_its_method():
+    curves = [
+        Curve("27 columns", MEASURED, [(2, 0.5), (4, 0.7)]), Curve("1 column", MEASURED, [(2, 0.1), (4, 0.2)]),
+        Curve("A", NOW, [(2, 3.0), (4, 4.0)]), Curve("B", NOW, [(2, 5.0), (4, 6.0)]),
+        Curve("B", PICKED, [(30, 2.0)]),
+    ]  # fmt: skip
+    picture = sweep.draw_sweep(curves, behind=(MEASURED,), graph="mine", limits=(1, 16), legend=True)
+    (ax,) = picture.axes
+    long, short, first, second = curves_on(ax).values()
+    assert long.get_color() == short.get_color() and long.get_linestyle() != short.get_linestyle()
+    assert len({line.get_color() for line in (long, first, second)}) == 3
+    [star] = [line for line in ax.lines if line.get_xydata().tolist() == [[30, 2]]]
+    assert star.get_color() == second.get_color() and ax.get_xlim() == pytest.approx((1 / 1.15, 30 * 1.15))
+    (legend,) = picture.legends
+    assert [text.get_text() for text in legend.get_texts()] == ["27 columns", "1 column", "A", "B", "mine"]
+
+
+def test_its_points_are_rows():
+    rows = sweep.points_of(CURVES[:1])
+    assert rows[1] == {"curve": "ACME 1", "of": "estimated", "nonzeros_per_column": 16, "speedup": 2.0}
+    assert set(sweep.points_of(CURVES, "time")[0]) == {"curve", "of", "nonzeros_per_column", "time"} and len(rows) == 2
