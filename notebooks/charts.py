@@ -8,15 +8,13 @@ import re
 
 import numpy as np
 from matplotlib.colors import LinearSegmentedColormap
-from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter, NullLocator
+from matplotlib.ticker import FuncFormatter, MaxNLocator, NullFormatter
 
-import measured
-from tcgpu import records
-from tcgpu.figures import BLUE, GREY, ORANGE, axes
+from tcgpu.figures import BLUE, DARK, GREY, ORANGE, axes, plain_ticks
 from tcgpu.lab.plots import layout
 
-BARS = ((BLUE, ""), (ORANGE, "///"), (GREY, "xxx"), ("#2d3748", "..."))
-LINES = ((BLUE, "o-"), (ORANGE, "s--"), ("#2d3748", "^:"), ("black", "*-"))
+BARS = ((BLUE, ""), (ORANGE, "///"), (GREY, "xxx"), (DARK, "..."))
+LINES = ((BLUE, "o-"), (ORANGE, "s--"), (DARK, "^:"), ("black", "*-"))
 
 
 # ----------------------------------------------------------------------------------------------------------- any series
@@ -57,9 +55,7 @@ def draw_curves(curves, *, xlabel="", ylabel="", log="xy", level=None, title="",
     for letter, axis in (("x", ax.xaxis), ("y", ax.yaxis)):
         if letter in log:
             getattr(ax, f"set_{letter}scale")("log")
-            axis.set_major_locator(LogLocator(base=10, subs=(1, 2, 5)))
-            axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-            axis.set_minor_locator(NullLocator())
+            plain_ticks(axis)
     ax.set(xlabel=xlabel, ylabel=ylabel, title=title)
     ax.legend(frameon=False, fontsize=8)
     ax.grid(color="#edf2f7", zorder=-1)
@@ -121,7 +117,7 @@ def draw_scaling(measured, simulated=None, published=None, *, title="", ax=None)
     ax = ax or axes(6.5, 4.5)
     most = max(gpus for series in (measured, simulated, published) for points in series.values() for gpus, _ in points)
     ax.plot([1, most], [1, most], color="#a0aec0", lw=1, label="ideal")
-    for (name, points), color in zip(measured.items(), (BLUE, ORANGE, "#2d3748")):
+    for (name, points), color in zip(measured.items(), (BLUE, ORANGE, DARK)):
         if name in simulated:
             ax.plot(*zip(*simulated[name]), ":^", color=color, ms=4, lw=1.2, label=f"{name}, simulated")
         ax.plot(*zip(*points), "-o", color=color, ms=6, lw=1.6, label=f"{name}, measured")
@@ -163,30 +159,6 @@ def draw_speedups(tables):
     return draw_bars(values, ylabel="speedup, shared over simple", level=1)
 
 
-def draw_sweep(rows, *, published=()):
-    """Speedup of `column_block` over `naive` against nonzeros per column, from the rows of the record "sweep".
-
-    A panel for each order, a line for each way to choose how many columns a block takes; where a line crosses 1, it is
-    marked with the nonzeros per column: the threshold. published: a table of the report, a line in natural order.
-    """
-    orders = list(dict.fromkeys(row["order"] for row in rows))
-    panels = np.atleast_1d(axes(5.2 * len(orders), 4.2, ncols=len(orders), sharey=True))
-    ways = {"1 column": 1, "27 columns": 27, "a nonzero for every thread": "fitting"}
-    for panel, order in zip(panels, orders):
-        curves = {way: records.speedup_curve(rows, columns, order=order) for way, columns in ways.items()}
-        if published and order == "natural":
-            stars = [(row["edges"] / row["vertices"], row["speedup"]) for row in published]
-            curves["the report's four graphs, on its T4"] = sorted(stars)
-        title = f"{order} order, {rows[0]['gpu_name']}"
-        draw_curves(curves, xlabel="nonzeros per column", level=1, title=title, ax=panel)
-        for points, (color, _) in zip(curves.values(), LINES):
-            for place in measured.crossings(points):
-                panel.plot(place, 1, "o", ms=11, mfc="none", mec=color)
-                panel.annotate(f"{place:.1f}", (place, 1), (6, -14), textcoords="offset points", color=color)
-    panels[0].set_ylabel("speedup, column_block over naive")
-    return panels[0].figure
-
-
 def _two_lines(name):
     """A long name broken once, where words begin, so that names stand side by side."""
     return re.sub(r"[-_]|(?<=[a-z])(?=[A-Z])", lambda found: f"{found.group()}\n", name, count=1)
@@ -200,7 +172,7 @@ KERNELS = {
     "bitmap_thread": (GREY, "o"),
     "bitmap_warp": (BLUE, "s"),
     "bitmap_block_shared": (ORANGE, "^"),
-    "bitmap_block_global": ("#2d3748", "D"),
+    "bitmap_block_global": (DARK, "D"),
 }
 
 
@@ -270,7 +242,7 @@ def draw_peeling(graph, numbers, *, positions=None):
         for chosen, colour, width in ((stays, BLUE, 1.2), (goes, ORANGE, 1.6)):
             panel.add_collection(LineCollection(lines[chosen], colors=colour, linewidths=width, zorder=1))
         inside = np.unique(np.concatenate([ends[~before] for ends in graph.edges()]))
-        panel.scatter(*points[inside].T, s=14, color="#2d3748", zorder=2)
+        panel.scatter(*points[inside].T, s=14, color=DARK, zorder=2)
         panel.set_title(f"round {round}: {goes.sum()} of {(~before).sum()} edges go", size=10)
         panel.set(xlim=_around(points[:, 0]), ylim=_around(points[:, 1]), aspect="equal")
         panel.set_axis_off()
@@ -290,7 +262,7 @@ def draw_truss_numbers(graph, numbers, *, positions=None, ax=None):
     shades = {k: (GREY, "#63b3ed", BLUE, ORANGE)[min(place, 3)] for place, k in enumerate(levels)}
     width = [0.8 + 0.8 * np.searchsorted(levels, k) for k in numbers[order]]
     ax.add_collection(LineCollection(lines, colors=[shades[k] for k in numbers[order]], linewidths=width, zorder=1))
-    ax.scatter(*points.T, s=22, color="#2d3748", zorder=2)
+    ax.scatter(*points.T, s=22, color=DARK, zorder=2)
     for k in levels:
         ax.plot([], [], color=shades[k], lw=2, label=f"{k}: {np.count_nonzero(numbers == k)} edges")
     ax.legend(title="largest k", frameon=False, fontsize=8)

@@ -12,6 +12,7 @@ import numpy as np
 
 from level_models.schedules import schedule
 from tcgpu.datasets import published
+from tcgpu.lab import sweep
 
 SHARES, SLICES = "adaptive", "warp_search"  # the methods of the record "scaling", by how the work is divided
 CLASS = " class"  # ends the name of a generated graph in the record "report", after the name of the report's graph
@@ -114,14 +115,29 @@ def per_dollar():
     return found
 
 
-def crossings(points, level=1.0):
-    """Where a curve, straight between its points on logarithmic axes, goes through `level`: a list of x."""
-    found = []
-    for (x, y), (next_x, next_y) in zip(points, points[1:]):
-        if (y < level) != (next_y < level):
-            part = math.log(level / y) / math.log(next_y / y)
-            found.append(x * (next_x / x) ** part)
-    return found
+def describe_sweep(curves, near=1.5):
+    """How well the estimated curve of `sweep.sweep_curves` agrees with the measured one of its GPU: sentences.
+
+    near: the factor up to which they agree.
+    """
+    estimate = next(curve for curve in curves if curve.kind == sweep.ESTIMATED)
+    found = dict(estimate.points)
+    took = dict(next(curve for curve in curves if curve[:2] == (estimate.name, sweep.MEASURED)).points)
+    off = {x: abs(math.log(found[x] / took[x])) for x in found if x in took}
+    agree, differ = ([f"{x:g}" for x in off if (off[x] <= math.log(near)) == said] for said in (True, False))
+    worst = max(off, key=off.get)
+    passed = [
+        f"{', '.join(f'{x:.1f}' for x in sweep.crossings(curve.points)) or 'none'} ({curve.name}, {curve.kind})"
+        for curve in curves
+    ]
+    return [
+        f"The estimate for an {estimate.name} is within a factor of {near} of the measured speedup at "
+        f"{', '.join(agree) or 'none'} nonzeros per column{', not at ' * bool(differ)}{', '.join(differ)}.",
+        f"It is furthest off at {worst:g}: {found[worst]:.2f} instead of {took[worst]:.2f}.",
+        f"The estimate is largest at {max(found, key=found.get):g}, "
+        f"the measured speedup at {max(took, key=took.get):g}.",
+        f"Nonzeros per column at which a speedup passes 1: {'; '.join(passed)}.",
+    ]
 
 
 # ------------------------------------------------------------------------------------------------------- many workers

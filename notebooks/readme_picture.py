@@ -1,33 +1,40 @@
-"""Draw the README's picture, data/measured/sweep.svg, from the latest record of a sweep, whose digest it contains.
+"""Draw the README's picture, data/measured/sweep.svg, and print what the README says about it.
 
 python notebooks/readme_picture.py
 """
 
-import hashlib
+import csv
+import io
+from itertools import groupby
 from pathlib import Path
+from xml.etree import ElementTree
 
 import matplotlib
 
-import charts
 import measured
-from tcgpu import records
+from tcgpu.lab import sweep
 
 PICTURE = Path(__file__).resolve().parents[1] / "data" / "measured" / "sweep.svg"
-
-
-def source():
-    """The record that the picture shows, and a digest of its numbers."""
-    rows = records.latest("sweep")
-    numbers = [(row["graph"], row["method"], row["order"], row["knobs"], row["kernel_ms"]) for row in rows]
-    return f"sweep on {rows[0]['gpu_name']}, sha256 {hashlib.sha256(repr(numbers).encode()).hexdigest()}"
+NUMBERS = ".//{http://purl.org/dc/elements/1.1/}description"  # the element of the picture that contains them
 
 
 def draw(path):
-    """Write the picture. The same record gives the same file: without a date, and with constant names of its parts."""
-    figure = charts.draw_sweep(records.latest("sweep"), published=measured.published_table())
+    """Draw the picture. The same records and estimates give the same file: no date, and constant names of its parts."""
+    curves = sweep.sweep_curves(sweep.estimated_rows())
+    figure = sweep.draw_sweep(curves)
     with matplotlib.rc_context({"svg.hashsalt": "tcgpu"}):
-        figure.savefig(path, metadata={"Source": source(), "Date": None})
+        figure.savefig(path, metadata={"Description": sweep.points_of(curves).csv(), "Date": None, "Creator": None})
+
+
+def curves_in(path):
+    """The curves of a picture, from the numbers that it contains."""
+    rows = csv.DictReader(io.StringIO(ElementTree.parse(path).find(NUMBERS).text))
+    return [
+        sweep.Curve(*names, [(float(row["nonzeros_per_column"]), float(row["speedup"])) for row in points])
+        for names, points in groupby(rows, key=lambda row: (row["curve"], row["of"]))
+    ]
 
 
 if __name__ == "__main__":
     draw(PICTURE)
+    print(*measured.describe_sweep(curves_in(PICTURE)), sep="\n")

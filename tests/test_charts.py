@@ -16,6 +16,7 @@ from level_models import schedule
 from tcgpu import datasets
 from tcgpu.kernels.bisson_fatica import bitmap_auto
 from tcgpu.kernels.chatterjee.chunks import split
+from tcgpu.lab.sweep import Curve
 
 CLUB = tcgpu.Graph.from_networkx(nx.karate_club_graph())
 TABLE = {row["graph"]: row for row in datasets.published("bisson_table1")}
@@ -45,12 +46,6 @@ def test_the_cache_chart_takes_the_best_launch_shape():
     assert measured.cache_curve(rows, "naive", order="degree") == measured.cache_curve(rows, "column_block") == []
 
 
-def test_curves_cross_where_a_straight_line_between_logarithms_does():
-    assert measured.crossings([(1, 0.5), (4, 2.0)]) == pytest.approx([2.0])
-    assert measured.crossings([(1, 0.5), (2, 1.0), (4, 2.0), (8, 0.5)]) == pytest.approx([2.0, 4 * 2**0.5])
-    assert measured.crossings([(1, 2.0), (2, 3.0)]) == measured.crossings([(1, 0.5)]) == measured.crossings([]) == []
-
-
 def test_the_figures_of_the_levels_are_distinguished_by_engine_and_knobs():
     def of(figure, engine, vertices, graph="small world", **knobs):
         about = {"figure": figure, "engine": engine, "vertices": vertices, "graph": f"{graph} {vertices}"}
@@ -78,6 +73,24 @@ def test_speed_for_the_same_money_follows_from_printed_speedups_and_prices():
     assert list(found) == [("Green", 5.9), ("Green", 2.2), ("Shun", 2.5), ("Shun", 8.5), ("PDTL", 6.5)]
     assert found["Green", 5.9]["dearer"] == 1 and found["Shun", 8.5]["per_dollar"] == pytest.approx(85)
     assert found["PDTL", 6.5]["dearer"] == pytest.approx(6 * 1256 / (6 * 900))
+
+
+def test_an_estimated_sweep_is_compared_with_the_record_of_its_gpu():
+    found = measured.describe_sweep([
+        Curve("ACME 1", "estimated", [(1, 0.5), (4, 2.0), (8, 3.0)]),
+        Curve("ACME 2", "measured", [(1, 9.0), (4, 9.0)]),
+        Curve("ACME 1", "measured", [(1, 0.4), (2, 0.5), (4, 1.0), (8, 0.9)]),
+    ])  # fmt: skip
+    assert found == [
+        "The estimate for an ACME 1 is within a factor of 1.5 of the measured speedup at 1 nonzeros per column, "
+        "not at 4, 8.",
+        "It is furthest off at 8: 3.00 instead of 0.90.",
+        "The estimate is largest at 8, the measured speedup at 4.",
+        "Nonzeros per column at which a speedup passes 1: 2.0 (ACME 1, estimated); none (ACME 2, measured); "
+        "4.0, 4.0 (ACME 1, measured).",
+    ]
+    [first, *_] = measured.describe_sweep([Curve("A", kind, [(1, 2.0)]) for kind in ("estimated", "measured")])
+    assert first.endswith("at 1 nonzeros per column.")
 
 
 # ------------------------------------------------------------------------------------------------------- calibration
@@ -182,13 +195,6 @@ def test_a_timeline_shows_each_piece_where_it_began_and_ended():
     assert [label.get_text() for label in panel.get_yticklabels()] == ["copies", "kernels", "nothing"]
 
 
-def sweep_row(method, nonzeros, milliseconds, columns=None, order="natural"):
-    """A row of a sweep, with only the fields that are drawn."""
-    knobs = json.dumps({} if columns is None else {"columns": columns})
-    where = {"graph": f"graph {nonzeros}", "order": order, "gpu_name": "GPU X", "edges": 1_000_000}
-    return {"method": method, "nonzeros_per_column": nonzeros, "kernel_ms": milliseconds, "knobs": knobs} | where
-
-
 def test_bars_stand_in_groups_with_their_numbers_and_differ_by_more_than_colour():
     picture = charts.draw_bars({"one": {"A": 1.0, "B": 2500.0}, "two": {"A": 0.125, "B": None}}, level=1)
     (ax,) = picture.axes
@@ -218,17 +224,6 @@ def test_the_reports_charts_show_every_machine():
     assert [len(ax.patches) for ax in times.axes] == [4, 2]
     speedups = charts.draw_speedups({"X": table, "Y": table[:1]}).axes[0]
     assert sorted(bar.get_height() for bar in speedups.patches) == [2, 2, 3]
-
-
-def test_a_sweep_marks_where_each_line_crosses_one():
-    rows = [sweep_row("naive", 4.0, 1.0), sweep_row("naive", 16.0, 1.0)]
-    rows += [sweep_row("column_block", 4.0, 2.0, columns=1), sweep_row("column_block", 16.0, 0.5, columns=1)]
-    rows += [sweep_row("naive", 4.0, 1.0, order="degree"), sweep_row("column_block", 4.0, 1.0, 1, "degree")]
-    published = [{"edges": 37, "vertices": 1, "speedup": 1.5}]
-    natural, degree = charts.draw_sweep(rows, published=published).axes
-    assert "GPU X" in natural.get_title() and "natural" in natural.get_title() and "degree" in degree.get_title()
-    assert [text.get_text() for text in natural.texts] == ["8.0"] and not degree.texts
-    assert [37] in [list(line.get_xdata()) for line in natural.lines]
 
 
 def test_lanes_show_the_longest_and_fill_up_with_waiting():
