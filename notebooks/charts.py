@@ -51,14 +51,15 @@ def draw_curves(curves, *, xlabel="", ylabel="", log="xy", level=None, title="",
         if points:
             ax.plot(*zip(*points), style, color=color, ms=9 if "*" in style else 4, lw=1.3, label=series)
     if level is not None:
-        ax.axhline(level, color="black", lw=1, zorder=0)
+        ax.axhline(level, color="black", lw=1, zorder=1)
     for letter, axis in (("x", ax.xaxis), ("y", ax.yaxis)):
         if letter in log:
             getattr(ax, f"set_{letter}scale")("log")
             plain_ticks(axis)
     ax.set(xlabel=xlabel, ylabel=ylabel, title=title)
     ax.legend(frameon=False, fontsize=8)
-    ax.grid(color="#edf2f7", zorder=-1)
+    ax.grid(color="#edf2f7")
+    ax.set_axisbelow(True)
     ax.spines[["top", "right"]].set_visible(False)
     return ax.figure
 
