@@ -17,6 +17,7 @@ from tcgpu.tracing.gpus import Gpu, gpu_of, registers_of
 from tcgpu.tracing.sampling import whole
 
 STAGES = ("setup", "count")
+LANES = np.arange(WARP, dtype=np.uint32)
 REQUEST_MEASURES = {  # measure -> kind of request, whether for shared memory, which column of Events is added up
     "loads": ("load", False, "lanes"),
     "load_requests": ("load", False, None),
@@ -106,13 +107,12 @@ class Launch:
         events, warps = self.events, -(-self.threads // WARP)
         warp = events.block.astype(np.int64) * warps + events.warp  # of each step
         if of == "steps":
-            done = events.mask[:, None] >> np.arange(WARP, dtype=np.uint32) & 1
+            parts = [np.bincount(warp, events.mask >> lane & 1, self.blocks * warps) for lane in LANES]
+            lanes = np.stack(parts, axis=1).astype(np.int64)
         else:
             chosen = events.of_kind(of.removesuffix("s"))[events.request]
-            warp = warp[events.step[events.request[chosen]]]
-            done = np.arange(WARP) == events.lane[chosen, None]
-        lanes = np.zeros((self.blocks * warps, WARP), np.int64)
-        np.add.at(lanes, warp, done)
+            thread = warp[events.step[events.request[chosen]]] * WARP + events.lane[chosen]
+            lanes = np.bincount(thread, minlength=self.blocks * warps * WARP).reshape(-1, WARP)
         if per == "thread":
             return lanes.reshape(self.blocks, -1)[:, : self.threads].ravel()
         of_warp = np.bincount(warp, minlength=lanes.shape[0]) if of == "steps" else lanes.sum(axis=1)
