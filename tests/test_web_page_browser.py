@@ -192,6 +192,14 @@ def test_everything_has_a_name_for_those_who_do_not_see_it(page):
     )
     assert unnamed == []
     assert page.locator("[role=status]").text_content().startswith("Line ")
+
+
+def test_the_page_follows_the_theme(page):
+    background = "getComputedStyle(document.querySelector('.tcgpu-player')).backgroundColor"
+    image = "document.querySelector('canvas').toDataURL()"
+    themes = [(page.evaluate(background), page.evaluate(image))]
     dark = page.evaluate("matchMedia('(prefers-color-scheme: dark)').matches")
-    colours = page.evaluate("getComputedStyle(document.querySelector('.tcgpu-player')).backgroundColor")
-    assert (colours == "rgb(255, 255, 255)") != dark
+    page.emulate_media(color_scheme="light" if dark else "dark")
+    page.wait_for_function(f"before => {image} !== before", arg=themes[0][1])
+    themes.append((page.evaluate(background), page.evaluate(image)))
+    assert themes[dark][0] == "rgb(255, 255, 255)" != themes[not dark][0]

@@ -6,15 +6,8 @@ const ROW = 128; // bytes of a cache line, and of one word in each bank of share
 const SECTOR = 32; // bytes
 const SPEEDS = [1, 2, 5, 20]; // steps a second
 const MOST_COLUMNS = 500; // of a warp's picture at a time
-const KEYS = {
-  ArrowLeft: "back",
-  ArrowRight: "next",
-  PageUp: "far back",
-  PageDown: "far on",
-  Home: "first",
-  End: "last",
-  " ": "play",
-};
+const KEYS = { ArrowLeft: "back", ArrowRight: "next", Home: "first", End: "last", " ": "play" };
+const KEYS_IN_WORDS = "Keys: arrow left and right for a step, Home and End for the first and the last, space to play.";
 
 export function play(root, recording) {
   return new Player(root, recording);
@@ -72,6 +65,7 @@ class Player {
     root.addEventListener("keydown", (event) => this.press(event));
     root.addEventListener("pointermove", (event) => this.point(event));
     root.addEventListener("pointerleave", () => (this.tip.hidden = true));
+    matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.go(this.step)); // for canvases
     this.pickPart(0);
   }
 
@@ -102,7 +96,7 @@ class Player {
 
   pickPart(number) {
     this.part = this.recording.parts[number];
-    this.note.textContent = this.part.note;
+    this.note.textContent = `${this.part.note} ${KEYS_IN_WORDS}`;
     this.source = this.part.views.find((view) => view.kind === "source")?.rows;
     this.shown = this.part.views.map((view) => new VIEWS[view.kind](this, view));
     const column = (side) => make("div", { class: `column ${side}` },
@@ -130,8 +124,7 @@ class Player {
   }
 
   act(action) {
-    const far = Math.max(10, Math.round(this.sequence.steps / 20));
-    const moves = { first: -Infinity, back: -1, next: 1, last: Infinity, "far back": -far, "far on": far };
+    const moves = { first: -Infinity, back: -1, next: 1, last: Infinity };
     if (action === "play" && !this.timer) return this.begin();
     this.pause();
     if (action in moves) this.go(this.step + moves[action]);
@@ -277,7 +270,6 @@ class Warp {
     this.title = make("p", { class: "hint" });
     this.element = panel("warp", "One warp, step by step", this.title, this.canvas, this.legend);
     new ResizeObserver(() => this.draw()).observe(this.element);
-    matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.draw());
   }
 
   open({ steps, columns }) {

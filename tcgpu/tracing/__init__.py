@@ -3,6 +3,7 @@
     trace = tcgpu.trace(graph, "naive", threads=64)
     trace.lines()                  a row per line of the source; `trace.totals()` for all together
     trace.show()                   all charts; each alone is `trace.draw_source()`, `draw_raster()`, ...
+    trace.save_page("x.html")      the same as a web page, with all steps of the warps, for a reader without Python
     tcgpu.trace(graph, ["naive", "bitmap"])        a row per method
 
 The kernels are not changed for it: their source is instrumented before it runs (`rewriting`), and what lanes do is
