@@ -79,16 +79,23 @@ def test_the_arrow_keys_go_through_the_steps_of_the_trace(page, trace):
         mask = int(events.mask[at])
         taking_part = [str(lane) for lane in range(32) if mask >> lane & 1]
         assert page.locator(".lane.on").all_text_contents() == taking_part
-        shown = [tuple(row.split("|")) for row in page.evaluate(ADDRESSES)]
-        assert sorted(shown) == sorted(recorded(events, at))
-        compared += len(shown)
+        expected = sorted(recorded(events, at))
+        assert sorted(map(tuple, page.evaluate(IN_TABLES))) == expected
+        assert sorted(map(tuple, page.evaluate(IN_MAPS))) == [(lane, element) for lane, element, _ in expected]
+        in_global = (events.step == at) & ~events.shared
+        if not events.atomic[in_global].any():  # these touch some sectors several times
+            assert page.locator(".map .sector").count() == events.sectors[in_global].sum()
+        compared += len(expected)
         page.keyboard.press("ArrowRight")
     assert step(page) == f"step {steps.size - 1} of {steps.size - 1}", "the last step is the last"
     assert compared > 100
 
 
-ADDRESSES = """() => [...document.querySelectorAll(".addresses tbody tr")].map(
-    (row) => [...row.cells].map((cell) => cell.textContent).join("|"))"""
+# lane, element and byte in each row of the tables; lane and element in the pictures
+IN_TABLES = """() => [...document.querySelectorAll(".addresses tbody tr")].map(
+    (row) => [...row.cells].map((cell) => cell.textContent))"""
+IN_MAPS = """() => [...document.querySelectorAll(".map .element")].flatMap(
+    ({ dataset }) => dataset.lanes.split(" ").map((lane) => [lane, dataset.tip.split(": ")[0]]))"""
 
 
 def recorded(events, at):
