@@ -156,15 +156,17 @@ def test_keys_buttons_and_menus(page, trace):
     page.get_by_role("button", name="Go to the most sectors").click()
     assert f"{events.sectors[~events.shared].max()} sectors" in page.locator(".requests").text_content()
 
-    # play to the end, at the highest speed
-    page.get_by_label("speed").select_option("20 steps/s")
-    page.keyboard.press("End")
-    page.keyboard.press("ArrowLeft")
-    page.locator("h1").click()
-    page.keyboard.press("Space")
-    page.get_by_role("button", name="Pause").wait_for()
-    page.get_by_role("button", name="Play").wait_for()
-    assert step(page).split()[1] == step(page).split()[-1]
+    # play, pause, and play to the end
+    for speed, words in (("1 step/s", "Pause"), ("20 steps/s", "Play")):
+        page.get_by_label("speed").select_option(speed)
+        page.locator("h1").click()
+        page.keyboard.press("End")
+        for _ in range(5):
+            page.keyboard.press("ArrowLeft")
+        page.keyboard.press("Space")
+        page.get_by_role("button", name=words).wait_for()
+        assert page.locator(".views").get_attribute("aria-busy") == ("true" if words == "Pause" else "false")
+    assert step(page).split()[1] == step(page).split()[-1], "it ends at the last step"
 
     # other warps and kernels
     warps.select_option(index=1)

@@ -136,12 +136,14 @@ class Player {
     if (atEnd()) this.go(0);
     this.timer = setInterval(() => (atEnd() ? this.pause() : this.go(this.step + 1)), 1000 / this.speed);
     this.playing.textContent = "Pause";
+    this.views.setAttribute("aria-busy", "true"); // a screen reader does not read every step aloud
   }
 
   pause() {
     clearInterval(this.timer);
     this.timer = undefined;
     this.playing.textContent = "Play";
+    this.views.setAttribute("aria-busy", "false");
   }
 
   setSpeed(speed) {
