@@ -126,7 +126,7 @@ def chosen_warps(events, room, position):
         room -= int(needed[fit - 1]) - before
         block, warp = int(events.block[begin]), int(events.warp[begin])
         found.append({
-            "name": f"warp {warp} of block {block}{cut}", "block": block, "warp": warp, "steps": fit - begin,
+            "name": f"warp {warp} of block {block}{cut or f', {fit - begin:,} steps'}", "block": block, "warp": warp, "steps": fit - begin,
             "columns": {name: column[begin:fit].tolist() for name, column in columns.items()}
             | {"requests": requests(events, begin, fit, order)},
         })  # fmt: skip
