@@ -119,14 +119,15 @@ def chosen_warps(events, room, position):
         begin, end = int(begins[k]), int(ends[k])
         before = int(needed[begin - 1]) if begin else 0
         fit = min(end, int(np.searchsorted(needed, room + before, side="right")))
+        many = f"{fit - begin:,} steps"
         if fit < end:
             if found:
                 break
-            cut = f", its first {fit - begin:,} steps of {end - begin:,}"
+            cut = many = f"its first {many} of {end - begin:,}"
         room -= int(needed[fit - 1]) - before
         block, warp = int(events.block[begin]), int(events.warp[begin])
         found.append({
-            "name": f"warp {warp} of block {block}{cut or f', {fit - begin:,} steps'}", "block": block, "warp": warp, "steps": fit - begin,
+            "name": f"warp {warp} of block {block}, {many}", "block": block, "warp": warp, "steps": fit - begin,
             "columns": {name: column[begin:fit].tolist() for name, column in columns.items()}
             | {"requests": requests(events, begin, fit, order)},
         })  # fmt: skip
@@ -134,11 +135,8 @@ def chosen_warps(events, room, position):
             break
     if len(found) == begins.size and not cut:
         return found, "All of its warps can be stepped through."
-    many = "the one" if len(found) == 1 else "those"
-    return (
-        found,
-        f"{len(found):,} of its {begins.size:,} warps can be stepped through: {many} with the most steps{cut}.",
-    )
+    which = f"the one with the most steps, {cut}" if cut else "those with the most steps"
+    return found, f"{len(found):,} of its {begins.size:,} warps can be stepped through: {which}."
 
 
 def rows_of(events, position):
