@@ -164,32 +164,36 @@ def run_plan(plan, method):
     if not native:
         from tcgpu.engines import runtime
     try:
-        begin = time.perf_counter()
-        plan.allocate()
-        if not native:
-            runtime.synchronize()
-        allocated = time.perf_counter()
-        if native:
-            plan.launch()
-            kernel = (time.perf_counter() - allocated) * 1e3
-        else:
-            kernel = runtime.elapsed_ms(plan.launch, prepare=plan.reset, waits=plan.waits)
-        launched = time.perf_counter()
-        found = plan.result()
-        return kernel, (allocated - begin + time.perf_counter() - launched) * 1e3 + kernel, found
+        with part(0, 2):
+            begin = time.perf_counter()
+            plan.allocate()
+            if not native:
+                runtime.synchronize()
+            allocation = time.perf_counter() - begin
+        with part(1, 2):
+            begin = time.perf_counter()
+            if native:
+                plan.launch()
+                kernel = (time.perf_counter() - begin) * 1e3
+            else:
+                kernel = runtime.elapsed_ms(plan.launch, prepare=plan.reset, waits=plan.waits)
+            launched = time.perf_counter()
+            found = plan.result()
+            reading = time.perf_counter() - launched
+        return kernel, (allocation + reading) * 1e3 + kernel, found
     finally:
         plan.free()
 
 
 def timed_runs(method, raw, order, knobs, repeats, summary=int):
-    """Run a method `repeats` times from raw edges on.
+    """Run a method `repeats` times from raw edges on, after a run to warm up.
 
     Returns a tuple for each run: its kernel, process and total milliseconds, all of this run, and `summary` of the
     result.
     """
     runs = []
     for k in range(repeats):
-        with part(k, repeats):
+        with part(1 + k, 1 + repeats):
             begin = time.perf_counter()
             plan = method.plan(method.prepare(raw, order), **knobs)
             prepared_ms = (time.perf_counter() - begin) * 1e3
@@ -232,7 +236,8 @@ def _measure_method(graph, plain, method, knobs, engine, order, repeats, max_sec
 
             runs = 1 + repeats
             simulated.check(f"{plan.method}, measured by {runs} runs,", runs * plan.simulated_seconds)
-        run_plan(plan, chosen)  # warm up: compiles, loads, fills caches
+        with part(0, 1 + repeats):
+            run_plan(plan, chosen)  # warm up: compiles, loads, fills caches
         runs = timed_runs(chosen, raw_edges(graph, plain), order, knobs, repeats)
     return {
         "triangles": common_result(method, runs),

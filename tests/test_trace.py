@@ -33,6 +33,14 @@ def trace():
     return tcgpu.trace(CLUB, "naive", threads=32)
 
 
+def test_progress_goes_on_from_the_first_launch_to_the_last():
+    shares = []
+    with watched(shares.append):
+        launches = tcgpu.trace(CLUB, "adaptive", order="degree").launches
+    shares = [share for share in shares if share is not None]
+    assert len(launches) > 2 and shares == sorted(shares) and 0.5 < shares[-1] <= 1
+
+
 @pytest.mark.parametrize("method", ON_GPU)
 def test_every_method_counts_correctly_while_it_is_traced(traces, method):
     trace = traces[ON_GPU.index(method)]

@@ -15,6 +15,7 @@ from collections.abc import Sequence
 
 from tcgpu.errors import MethodError
 from tcgpu.kernels import Step, simulated
+from tcgpu.progress import part
 from tcgpu.registry import choose, on_engine
 from tcgpu.tracing.gpus import PROBED, Gpu, gpu_of, registers_of
 from tcgpu.tracing.recorder import record
@@ -99,8 +100,9 @@ def trace_plan(plan, gpu: Gpu = PROBED) -> list[Launch]:
     setup, plan.setup = plan.setup, []
     plan.allocate()
     launches = []
-    for stage, steps in (("setup", setup), ("count", plan.steps)):
-        for step in steps:
+    stages = [("setup", step) for step in setup] + [("count", step) for step in plan.steps]
+    for k, (stage, step) in enumerate(stages):
+        with part(k, len(stages)):
             if isinstance(step, Step):
                 args = [plan.arrays[arg] if isinstance(arg, str) else arg for arg in step.args]
                 shape = step.kernel, step.blocks, step.threads
