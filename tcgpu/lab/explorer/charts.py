@@ -29,7 +29,7 @@ def draw_timings(names, rows, *, title, ax):
     low, high = (min(times) / 3, max(times) * 4) if times else (0.1, 100)
     ax.set(xscale="log", xlim=(low, high), ylim=(max(len(rows), 4) - 0.5, -0.5), yticks=range(len(rows)))
     ax.set_yticklabels(names)
-    ax.set_xlabel("milliseconds: kernel (dark), process, total (light)", size=POINTS)
+    ax.set_xlabel("milliseconds: kernel (dark), process, total (light)", size=POINTS, loc="right")
     ax.tick_params(labelsize=POINTS)
     ax.spines[["top", "right"]].set_visible(False)
     ax.spines[["left", "bottom"]].set_color(GREY)
