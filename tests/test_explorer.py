@@ -11,14 +11,17 @@ import threading
 import time
 
 import ipywidgets as widgets
+import nbformat
 import networkx as nx
 import pytest
 from sampling import share
 
 import tcgpu
 from tcgpu import datasets, records
+from tcgpu.engines.choice import ENGINE
 from tcgpu.generators import GENERATORS
-from tcgpu.lab.explorer import Explorer, graph_card, method_run, sweep_page, trace_page
+from tcgpu.kernels import simulated
+from tcgpu.lab.explorer import Explorer, elements, graph_card, method_run, panel, sweep_page, trace_page
 
 SOON = 30  # seconds that anything here may take, on a busy machine, too
 KARATE = tcgpu.Graph.from_networkx(nx.karate_club_graph(), name="karate")
@@ -116,10 +119,8 @@ def test_every_generator_has_first_values_and_a_seed_if_it_uses_one():
 
 def another(control):
     """Another value for a control, near its own."""
-    if isinstance(control, (widgets.SelectionSlider, widgets.Dropdown)):
-        values = [value for _, value in control._options_full]
-        return values[values.index(control.value) - 1]
-    return round(control.value - control.step, 9) if control.value > control.min else control.value + control.step
+    values = [value for _, value in control._options_full]
+    return values[values.index(control.value) - 1]
 
 
 @pytest.mark.parametrize("name", share(GENERATORS, "sliders", of=3))
@@ -129,21 +130,84 @@ def test_every_slider_changes_the_graph(explore, name):
     explorer.graphs.generator.value = name
     assert explorer.graphs.parameters[name]
     for parameter, control in explorer.graphs.parameters[name].items():
-        control.value = another(control)
-        values = {each: control.value for each, control in explorer.graphs.parameters[name].items()}
+        slider = getattr(control, "slider", control)
+        if slider is None:  # a field alone
+            control.value = "7"
+        else:
+            slider.value = another(slider)
+        values = {each: elements.value_of(control) for each, control in explorer.graphs.parameters[name].items()}
+        assert slider is None or values[parameter] == slider.value
         graph = GENERATORS[name](**values)
         assert f"{graph.n:,} vertices, {graph.m:,} edges" in facts(explorer), parameter
         [row] = ran(explorer)
-        assert f"{parameter}={control.value}" in row["graph"]
+        assert f"{parameter}={values[parameter]}" in row["graph"]
         assert row["triangles"] == tcgpu.count(graph)
+
+
+def test_a_number_between_the_steps_of_its_slider_can_be_entered(explore):
+    explorer = explore(methods=["cpu"])
+    explorer.graphs.source.value, explorer.graphs.generator.value = "generated", "path"
+    vertices = explorer.graphs.parameters["path"]["n"]
+    vertices.value = "1,234"
+    assert "1,234 vertices, 1,233 edges" in facts(explorer) and vertices.slider.value == 1_000
+    assert ran(explorer)[0]["vertices"] == 1_234
+    vertices.slider.value = 2_000
+    assert "2,000 vertices" in facts(explorer) and vertices.value == "2000"
+
+
+@pytest.mark.parametrize("name", GENERATORS)
+def test_no_control_replaces_a_number_that_is_out_of_range(explore, name):
+    explorer = explore(methods=[method.name for method in COUNTED])
+    explorer.graphs.source.value, explorer.graphs.generator.value = "generated", name
+    controls = [*everything(explorer), *explorer.graphs.parameters[name].values()]
+    controls += [control for method in COUNTED for control in explorer.methods.knobs[method.name].values()]
+    bounded = widgets.widget_int._BoundedInt, widgets.widget_float._BoundedFloat  # these clip what is entered
+    assert [control for control in controls if isinstance(control, bounded)] == [explorer.progress]
+
+
+NUMBERS = {  # control -> an entry, and what is said of it
+    "knob": ("100000", "threads is a whole number from 1 to 1,024, not 100000"),
+    "no number": ("many", "threads is a whole number from 1 to 1,024, not 'many'"),
+    "parameter": ("65", "edge factor is a whole number from 1 to 64, not 65"),
+    "probability": ("1.5", "a is a number from 0 to 1, not 1.5"),
+    "seed": ("-1", "seed is a whole number from 0 to 2,147,483,647, not -1"),
+    "runs": ("1000", "runs is a whole number from 1 to 99, not 1000"),
+    "limit": ("0", "max seconds is a number from 1 to 1,000,000, not 0"),
+}
+
+
+@pytest.mark.parametrize("page", ["Compare", "Sweep", "Trace"])
+@pytest.mark.parametrize("what", NUMBERS)
+def test_a_number_out_of_range_is_reported_and_nothing_runs(explore, what, page):
+    explorer = explore(KARATE, ["naive"], page=page)
+    explorer.sweep.way.value, explorer.sweep.limits.value = sweep_page.LAUNCH, (5, 5)
+    explorer.graphs.source.value = "generated"
+    rmat = explorer.graphs.parameters["rmat"]
+    control = {
+        "knob": explorer.methods.knobs["naive"]["threads"],
+        "no number": explorer.methods.knobs["naive"]["threads"],
+        "parameter": rmat["edge_factor"],
+        "probability": rmat["a"],
+        "seed": rmat["seed"],
+        "runs": explorer.repeats,
+        "limit": explorer.max_seconds,
+    }[what]
+    before, (entry, said) = control.value, NUMBERS[what]
+    control.value = entry
+    assert explorer.wait(SOON)
+    assert explorer.message == said == html.unescape(explorer.problems.value)  # before Run
+    assert ran(explorer) == [] and explorer.status.value == "not started: see below" and explorer.message == said
+    assert control.value == entry  # to be corrected
+    control.value = before
+    assert explorer.wait(SOON) and explorer.message == ""
 
 
 def test_parameters_that_contradict_each_other_are_reported(explore):
     explorer = explore(methods=["cpu"])
     explorer.graphs.source.value = "generated"
-    explorer.graphs.parameters["rmat"]["a"].value = 0.9
+    explorer.graphs.parameters["rmat"]["a"].value = "0.9"
     assert explorer.wait(SOON) and "a + b + c" in explorer.message
-    explorer.graphs.parameters["rmat"]["a"].value = 0.5
+    explorer.graphs.parameters["rmat"]["a"].value = "0.5"
     assert explorer.wait(SOON) and explorer.message == ""
 
 
@@ -267,12 +331,11 @@ def test_methods_are_picked_by_their_buttons(explore):
     assert ran(explorer) == [] and explorer.status.value == "not started: see below"
 
 
-@pytest.mark.parametrize("said, because", [("many", "threads is a number, not 'many'"), ("5000", "1 to 1,024")])
+@pytest.mark.parametrize("said, because", [("many", "1 to 1,024, not 'many'"), ("5000", "1 to 1,024")])
 def test_a_bad_value_of_a_knob_is_reported(explore, said, because):
     explorer = explore(KARATE, ["naive", "cpu"], engine=None)
     explorer.methods.knobs["naive"]["threads"].value = said
-    ran(explorer)
-    assert because in explorer.message
+    assert ran(explorer) == [] and because in explorer.message
     explorer.methods.knobs["naive"]["threads"].value = " 32 "
     assert [row["triangles"] for row in ran(explorer)] == [45, 45] and explorer.message == ""
 
@@ -285,7 +348,8 @@ def test_a_run_that_does_not_start_shows_no_progress(explore):
     explorer.methods.knobs["naive"]["threads"].value = "many"
     ran(explorer)
     assert explorer.progress.value == 0 and explorer.status.value == "not started: see below"
-    explorer.methods.knobs["naive"]["threads"].value = "5000"
+    explorer.methods.knobs["naive"]["threads"].value = "512"
+    explorer.engine.value = "cpu"
     ran(explorer)
     assert explorer.progress.value == 0 and explorer.status.value.startswith("refused after")
 
@@ -318,11 +382,116 @@ def test_a_graph_too_large_for_the_simulator_is_refused(explore):
     assert explorer.progress.value == 0
 
 
+@pytest.fixture
+def slow(monkeypatch):
+    """A simulator that seems a hundred times as slow as it is."""
+    real = simulated.slowness()
+    monkeypatch.setattr(simulated, "slowness", lambda: 100 * real)
+
+
+def statuses(explorer):
+    """All that the status says from now on, in a list that grows."""
+    said = []
+    explorer.status.observe(lambda change: said.append(change.new), "value")
+    return said
+
+
+@pytest.mark.sim
+@pytest.mark.usefixtures("slow")
+@pytest.mark.parametrize("page", ["Compare", "Sweep", "Trace"])
+def test_a_long_simulated_run_is_forecast_before_it_begins(explore, monkeypatch, page):
+    monkeypatch.setattr(simulated, "LIMIT", 1e6)
+    monkeypatch.setattr(panel, "RUN_LIMIT", 1e6)
+    explorer = explore("mesh_16x16", ["naive", "column_block"], engine="sim", page=page)
+    explorer.sweep.edges.value, explorer.sweep.limits.value, explorer.sweep.way.value = 500, (3, 5), sweep_page.RUN
+    said = statuses(explorer)
+    ran(explorer)
+    first = next(words for words in said if "naive" in words)
+    assert re.search(r": 0.\d s of about [\d,]+ (seconds|minutes)$", first)
+    assert explorer.status.value.startswith("done after")
+    said.clear()
+    ran(explorer)  # the rows of a sweep are kept, and take no time
+    assert any("of about" in words for words in said) == (page != "Sweep")
+
+
+@pytest.mark.sim
+def test_a_short_run_or_one_without_the_simulator_has_no_forecast(explore):
+    for engine in ("sim", "cpu"):
+        explorer = explore(KARATE, ["naive" if engine == "sim" else "cpu"], engine=engine)
+        said = statuses(explorer)
+        ran(explorer)
+        assert len(said) > 1 and not any("of about" in words for words in said)
+
+
+@pytest.mark.sim
+@pytest.mark.usefixtures("slow")
+@pytest.mark.parametrize("page", ["Compare", "Sweep", "Trace"])
+def test_a_run_that_would_take_too_long_is_refused_with_a_way_out(explore, page):
+    explorer = explore("mesh_16x16", ["naive", "column_block"], engine="sim", page=page)
+    explorer.sweep.edges.value, explorer.sweep.limits.value, explorer.sweep.way.value = 500, (3, 4), sweep_page.RUN
+    runs, sources = explorer.method_runs(), [explorer.graphs.picked()]
+    if page == "Sweep":
+        sources, runs = explorer.sweep.begin(explorer.graphs, runs)
+    with simulated.limited(1e6):
+        seconds = [explorer.page.forecast(source, source.make(), run) for source in sources for run in runs]
+    assert all(each > 0 for each in seconds) and len(seconds) == len(sources) * 2
+    limit = (max(seconds) + sum(seconds)) / 2  # each measurement is allowed, but not all of them
+    explorer.max_seconds.value = f"{limit}"
+    assert ran(explorer) == []
+    total, allowed = simulated.duration(sum(seconds)), re.search(r"max_seconds=(\d+)$", explorer.message)[1]
+    assert explorer.message == (
+        f"this run would take about {total} in the simulator: take fewer methods or a smaller graph, "
+        f"or allow it by max_seconds={allowed}"
+    )
+    assert explorer.status.value.startswith("refused after") and explorer.progress.value == 0
+    explorer.max_seconds.value = allowed
+    rows = ran(explorer)
+    assert len(rows) == len(seconds) and explorer.message == ""
+    assert f"max_seconds={allowed})" in explorer.python.value
+
+
+def test_a_long_sweep_of_estimates_is_forecast_and_refused(explore, monkeypatch):
+    explorer = explore("mesh_16x16", ["naive", "bitmap"], page="Sweep")
+    explorer.sweep.way.value, explorer.sweep.limits.value = sweep_page.LAUNCH, (4, 5)
+    seconds = 6 * explorer.method_runs()[0].estimate_seconds  # the graphs of the range, and the picked one
+    explorer.max_seconds.value = f"{max(1, 0.9 * seconds)}"
+    assert ran(explorer) == [] and explorer.message.startswith("this run would take about ")
+    explorer.max_seconds.value = ""
+    said = statuses(explorer)
+    assert len(ran(explorer)) == 6
+    assert any(words.endswith(f" of about {simulated.duration(seconds)}") for words in said)
+
+
 def test_medians_are_of_the_selected_number_of_runs(explore):
     explorer = explore(KARATE, ["naive", "cpu"], engine=None)
-    explorer.repeats.value = 3
+    explorer.repeats.value = "3"
     runs = {row["engine"]: row["repeats"] for row in ran(explorer)}
     assert runs["cpu"] == 3 and runs.get("sim", 1) == 1
+
+
+@pytest.mark.sim
+@pytest.mark.parametrize("engine", ["sim", "cpu", pytest.param("gpu", marks=pytest.mark.gpu)])
+def test_the_three_timings_of_a_row_are_nested_and_the_page_says_what_they_are(explore, engine):
+    methods = [method.name for method in tcgpu.methods() if engine in method.engines]
+    explorer = explore(KARATE, methods, engine=engine)
+    rows = ran(explorer)
+    assert [row["method"] for row in rows] == methods
+    for row in (*rows, *explorer.compare.recorded):
+        assert 0 < row["kernel_ms"] <= row["process_ms"] <= row["total_ms"]
+    for words in (
+        "Kernel: from the first to the last",
+        "Process: with allocation",
+        "Total: with cleaning",
+        "same runs",
+    ):
+        assert words in explorer.compare.note.value
+    assert ("simulator" in explorer.compare.note.value) == (engine == "sim")
+
+
+def test_the_timings_of_every_record_on_the_page_are_nested():
+    rows = [row for graphs in records.counts().values() for rows in graphs.values() for row in rows]
+    assert len(rows) > 100
+    assert [row for row in rows if not 0 < row["kernel_ms"] <= row["process_ms"] <= row["total_ms"]] == []
 
 
 # -------------------------------------------------------------------------------------------------------- run and stop
@@ -339,7 +508,6 @@ def test_run_measures_and_shows(explore):
     rows = explorer.rows
     assert [row["method"] for row in rows] == ["naive", "column_block", "cpu"]
     assert {row["triangles"] for row in rows} == {450}
-    assert all(0 < row["kernel_ms"] <= row["process_ms"] and row["total_ms"] > 0 for row in rows)
     after = bytes(explorer.compare.live_chart.value)
     assert after.startswith(b"\x89PNG") and after != before
     assert all(f"<td>{row['method']}</td>" in explorer.compare.table.value for row in rows)
@@ -497,6 +665,53 @@ def test_the_code_that_is_shown_does_the_same(explore):
     assert "knobs={'threads': 64}, order='degree'" in lines[1]
 
 
+def notebook(root):
+    """The text of the explorer's notebook."""
+    cells = nbformat.read(root / "notebooks" / "explorer.ipynb", as_version=4).cells
+    return "\n".join(cell.source for cell in cells if cell.cell_type == "markdown")
+
+
+def test_what_the_notebook_names_is_on_the_page(explore, root):
+    explorer = explore()
+    names = [*explorer.pages.titles, *explorer.methods.chips, *explorer.graphs.bundled._options_values]
+    for control in everything(explorer):
+        names += [getattr(control, "description", ""), *map(str, getattr(control, "_options_labels", ()))]
+    text = notebook(root)
+    for name in re.findall(r"(?<!\*)\*([\w ]+)\*(?!\*)", text):  # in italics
+        assert any(each == name or each.startswith(f"{name}, ") for each in names), name
+    assert {"save", "max seconds", "Trace", "a full GPU", "this launch"} <= set(re.findall(r"\*([\w ]+)\*", text))
+    assert "rmat_8" in names and "`rmat_8`" in text
+
+
+def test_the_defaults_are_those_that_the_notebook_speaks_of(explore, root):
+    explorer, text = explore(), notebook(root)
+    assert "On the mesh, trace `column_block` with one column at a time, then with 27. With three nonzeros" in text
+    assert (
+        explorer.graphs.bundled.value.startswith("mesh")
+        and round(explorer.graphs.picked().make().nonzeros_per_column) == 3
+    )
+    assert explorer.methods.chosen == ["naive", "column_block", "cpu"]
+    assert explorer.methods.knobs["column_block"]["columns"].value == "27"
+    assert "On the right are methods on a real GPU and a large graph" in text and explorer.page is explorer.compare
+    assert explorer.compare.recorded[0]["engine"] == "gpu" and explorer.compare.recorded[0]["edges"] > 10**6
+    assert "Without a GPU, times are estimated for *a full GPU*" in text
+    assert explorer.sweep.way.value == (sweep_page.RUN if ENGINE == "gpu" else sweep_page.FULL)
+    assert explorer.sweep.baseline.value == "naive"
+    assert {row["edges"] > 10**6 for row in records.latest("sweep")} == {True}  # the grey lines
+    assert "what takes too long: *max seconds*" in text and explorer.max_seconds.value == ""
+
+
+@pytest.mark.sim
+def test_what_the_notebook_says_of_traces_is_so(root):
+    text, mesh = notebook(root), tcgpu.load("mesh_16x16")
+    one, many = (tcgpu.trace(mesh, "column_block", columns=columns).totals() for columns in (1, 27))
+    assert "compare the `steps`. Yet the estimated time is no longer." in text
+    assert one["steps"] > 10 * many["steps"] and one["estimated_us"] <= many["estimated_us"]
+    natural, degree = (tcgpu.trace(tcgpu.load("rmat_8"), "naive", order=order) for order in ("natural", "degree"))
+    assert "differ in length, so some lanes of a warp work long after the others are done" in text
+    assert natural.totals()["lanes"] < degree.totals()["lanes"] < 32
+
+
 def lines_of_code(explorer):
     return html.unescape(re.sub("<[^>]*>", "", explorer.python.value)).strip().splitlines()
 
@@ -645,11 +860,13 @@ def test_a_sweep_measures_the_graphs_in_its_range(sweeping):
 def test_a_wider_range_measures_only_what_is_new(sweeping, monkeypatch):
     first = list(ran(sweeping))
     measured = []
-    monkeypatch.setattr(
-        method_run,
-        "measure",
-        lambda graph, *rest, **more: measured.append(graph) or tcgpu.measure(graph, *rest, **more),
-    )
+
+    def measure(graph, *rest, **more):
+        rows = tcgpu.measure(graph, *rest, **more)
+        measured.append(graph)
+        return rows
+
+    monkeypatch.setattr(method_run, "measure", measure)
     sweeping.sweep.limits.value = (1.5, 5)
     assert sorted({row["nonzeros"] for row in ran(sweeping)}) == [1.5, 2, 3, 4, 5]
     assert len(measured) == 4 and all(row in sweeping.rows for row in first)

@@ -37,6 +37,14 @@ class Panel:
     def pick(self, label, option):
         self.whole.get_by_label(label, exact=True).select_option(option)
 
+    def enter(self, label, entry):
+        """Enter something into a field; returns what it had before."""
+        field = self.whole.get_by_label(label, exact=True)
+        before = field.input_value()
+        field.fill(entry)
+        field.press("Enter")
+        return before
+
     def rows(self):
         """The cells of the measured rows, without the recorded ones."""
         lines = self.table.locator("tr:not(.recorded)").all()[1:]
@@ -60,17 +68,38 @@ def test_the_explorer_in_jupyterlab(lab, expect):
     page = lab.open(NOTEBOOK, width=1280, height=1300)
     lab.run_all(page, NOTEBOOK)
     panel = Panel(page)
-    expect(panel.status).to_have_text(re.compile("^done after .* 3 rows$"))
 
-    # a graph and two methods
-    panel.whole.locator("select").first.select_option(label="mesh_16x16: 705 edges")
+    # the first page, as the text speaks of it: a small mesh and three methods
+    expect(panel.whole.locator("select").first).to_have_value(re.compile("^mesh_16x16: 705 edges"))
     expect(panel.whole).to_contain_text("256 vertices, 705 edges")
+    assert panel.whole.locator(".tcgpu-chips .mod-primary").all_text_contents() == ["naive", "column_block", "cpu"]
+    panel.click("Run")
+    expect(panel.status).to_have_text(re.compile("^done after .* 3 rows$"))
+    for row in panel.saved():
+        assert 0 < float(row["kernel_ms"]) <= float(row["process_ms"]) <= float(row["total_ms"])
+    expect(panel.whole).to_contain_text("All three are of the same runs.")
+
+    # numbers out of range
+    for label, entry, said in (
+        ("threads", "100000", "threads is a whole number from 1 to 1,024, not 100000"),
+        ("runs", "1000", "runs is a whole number from 1 to 99, not 1000"),
+        ("max seconds", "-1", "max seconds is a number from 1 to 1,000,000, not -1"),
+    ):
+        before = panel.enter(label, entry)
+        expect(panel.message).to_have_text(said)
+        panel.click("Run")
+        expect(panel.status).to_have_text("not started: see below")
+        expect(panel.message).to_have_text(said)
+        assert panel.enter(label, before) == entry
+        expect(panel.message).to_have_text("")
+
+    # two methods
     panel.click("cpu")
     before = panel.chart.get_attribute("src")
     panel.click("Run")
     expect(panel.status).to_have_text(re.compile("^done after .* 2 rows$"))
     assert panel.chart.get_attribute("src") != before
-    assert [(row[1], row[4]) for row in panel.rows()] == [("naive", "450"), ("warp_search", "450")]
+    assert [(row[1], row[4]) for row in panel.rows()] == [("naive", "450"), ("column_block", "450")]
     assert [row["triangles"] for row in panel.saved()] == ["450", "450"]
     lab.screenshot(page, "explorer_compare")
 
@@ -81,9 +110,18 @@ def test_the_explorer_in_jupyterlab(lab, expect):
     expect(panel.table).to_contain_text("coPapersCiteseer class")
     assert recorded.get_attribute("src") != before
 
-    # a sweep, and its slider
+    # a sweep, which is forecast, and its slider
     panel.turn_to("Sweep")
+    panel.enter("max seconds", "1")
     panel.click("Run")
+    expect(panel.message).to_have_text(
+        re.compile(r"^this run would take about \d+ \w+ in the simulator: take fewer .* allow it by max_seconds=\d+$")
+    )
+    expect(panel.status).to_have_text(re.compile("^refused after .* 0 rows$"))
+    lab.screenshot(page, "explorer_refused")
+    panel.enter("max seconds", re.search(r"\d+$", panel.message.text_content())[0])
+    panel.click("Run")
+    expect(panel.status).to_have_text(re.compile(r", naive: \d+\.\d s of about \d+ \w+$"))
     expect(panel.status).to_have_text(re.compile("^done after .* 26 rows$"))
     lab.screenshot(page, "explorer_sweep")
     before = panel.chart.get_attribute("src")
@@ -101,12 +139,17 @@ def test_the_explorer_in_jupyterlab(lab, expect):
 
     # a long run, stopped
     panel.turn_to("Compare")
+    panel.enter("max seconds", "10000")
     panel.click("generated")
+    panel.enter("edge factor", "100")
+    expect(panel.message).to_have_text("edge factor is a whole number from 1 to 64, not 100")
+    panel.enter("edge factor", "6")
+    expect(panel.message).to_have_text("")
     press(panel.whole.get_by_role("slider").first, *["ArrowRight"] * 5)
     expect(panel.whole).to_contain_text("8,192 vertices")
     panel.whole.locator(".tcgpu-bar select").select_option("simulator")
     panel.click("Run")
-    expect(panel.status).to_have_text(re.compile(r"^naive: \d+\.\d s$"))
+    expect(panel.status).to_have_text(re.compile(r"^naive: \d+\.\d s of about \d+ seconds$"))
     panel.click("Stop")
     expect(panel.status).to_have_text(re.compile("^stopped after .* 0 rows$"), timeout=10_000)
     expect(panel.message).to_have_text("")
@@ -143,12 +186,12 @@ def test_the_stepper_in_jupyterlab(lab, expect):
 def test_voila_makes_a_page_of_it(lab, expect):
     page = lab.render(NOTEBOOK, width=1280, height=1300)
     panel = Panel(page)
-    expect(panel.status).to_have_text(re.compile("^done after .* 3 rows$"))
+    expect(panel.whole).to_contain_text("256 vertices, 705 edges")
     expect(page.locator("body")).not_to_contain_text("import tcgpu")
     panel.click("cpu")
     panel.click("Run")
     expect(panel.status).to_have_text(re.compile("^done after .* 2 rows$"))
-    assert [row["triangles"] for row in panel.saved()] == ["2487", "2487"]
+    assert [row["triangles"] for row in panel.saved()] == ["450", "450"]
     expect(page.locator(".tcgpu-stepper img")).to_be_visible()
     lab.screenshot(page, "explorer_voila")
     assert lab.errors == []

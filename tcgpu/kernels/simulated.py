@@ -12,7 +12,7 @@ import logging
 import math
 import time
 from contextlib import contextmanager
-from contextvars import ContextVar
+from contextvars import Context, ContextVar
 from functools import cache
 
 import numpy as np
@@ -27,6 +27,7 @@ SECONDS_OF_TRIAL = 1.31e-3  # what `_trial` takes on the machine that the costs 
 
 log = logging.getLogger("tcgpu")
 _limit = ContextVar("limit", default=None)  # the Limit in force; None outside of `limited`
+_forecasting = ContextVar("forecasting", default=False)  # whether `forecast` asks how long a run would take
 
 
 class Limit:
@@ -51,6 +52,28 @@ def limited(max_seconds=None):
         _limit.reset(token)
 
 
+class _Forecast(Exception):
+    """Ends a call of `forecast` before the simulator begins."""
+
+    def __init__(self, seconds):
+        self.seconds = seconds
+
+
+def forecast(run):
+    """Seconds that the simulator would take for `run()`, which is ended where it begins; GraphError beyond the limit.
+
+    0 if it uses no simulator; then it is run.
+    """
+    token = _forecasting.set(True)
+    try:
+        run()
+    except _Forecast as found:
+        return found.seconds
+    finally:
+        _forecasting.reset(token)
+    return 0.0
+
+
 def check(what, seconds, way_out="take engine='cpu' or a smaller graph, or run it on a GPU"):
     """Announce a long run in the simulator; GraphError if it needs more than the limit.
 
@@ -66,6 +89,8 @@ def check(what, seconds, way_out="take engine='cpu' or a smaller graph, or run i
             f"{what} would take about {duration(seconds)} in the simulator: {way_out}, or allow it by "
             f"max_seconds={enough}"
         )
+    if _forecasting.get():
+        raise _Forecast(seconds)
     if limit is not None:
         limit.checked = True
         if seconds > NOTICE and allowed is None:
@@ -111,7 +136,7 @@ def seconds(threads, microseconds):
 @cache
 def slowness():
     """How many times as long the simulator takes here as on the machine where the costs were measured."""
-    return min(_trial() for _ in range(8)) / SECONDS_OF_TRIAL
+    return min(Context().run(_trial) for _ in range(8)) / SECONDS_OF_TRIAL  # no part of the caller's progress
 
 
 def _trial():

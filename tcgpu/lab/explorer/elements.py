@@ -1,12 +1,13 @@
 """Building blocks of the panel: boxes, rows of a form, charts, tables, a link that saves a file."""
 
 import base64
+import contextlib
 import html
 
 import ipywidgets as widgets
 
 from tcgpu import figures
-from tcgpu.errors import MethodError
+from tcgpu.errors import MethodError, TcgpuError
 from tcgpu.suggest import unknown
 
 LABEL_WIDTH = "96px"  # of the labels in a form
@@ -53,13 +54,77 @@ def when_set(function, *controls):
         control.observe(lambda change: function(), "value")
 
 
+class NumberField(widgets.Text):
+    """A text field for a number. It keeps whatever is entered, so that a number out of range is reported, not replaced.
+
+    check: a function that returns a valid number, and raises MethodError for anything else. steps: the numbers of
+    `slider`, which moves with the field; without them there is none. placeholder: what an empty field means.
+    """
+
+    def __init__(self, value, check, steps=(), **settings):
+        super().__init__(_entered(value), continuous_update=False, **settings)
+        self._check, self._steps, self.slider = check, steps, None
+        if steps:
+            self.slider = widgets.SelectionSlider(options=steps, readout=False, continuous_update=False)
+            self.slider.layout = {"width": "92px", "flex": "none"}
+            self._field_changed()
+            when_set(self._field_changed, self)
+            when_set(self._slider_moved, self.slider)
+
+    @property
+    def number(self):
+        """The number that is entered; None for an empty field with a placeholder. MethodError if it is invalid."""
+        entered = self.value.strip().replace(",", "").replace("_", "")
+        if not entered and self.placeholder:
+            return None
+        number = self.value
+        for kind in (float, int):
+            with contextlib.suppress(ValueError):
+                number = kind(entered)
+        return self._check(number)
+
+    def _step(self):
+        """The last step that is not above the number."""
+        number = self.number
+        return max((step for step in self._steps if step <= number), default=self._steps[0])
+
+    def _field_changed(self):
+        with contextlib.suppress(TcgpuError):
+            self.slider.value = self._step()
+
+    def _slider_moved(self):
+        with contextlib.suppress(TcgpuError):
+            if self.slider.value == self._step():  # it follows the field
+                return
+        self.value = _entered(self.slider.value)
+
+
+def _entered(number):
+    """A number as it is entered in a field; nothing for None."""
+    return "" if number is None else f"{number:.15g}"
+
+
+def check_number(name, value, low, high):
+    """Return the value; MethodError unless it is a number in this range."""
+    if not isinstance(value, (int, float)) or not low <= value <= high:
+        raise MethodError(f"{name} is a number from {low:,} to {high:,}, not {value!r}")
+    return value
+
+
+def value_of(control):
+    """The value of a list, or the number of a NumberField."""
+    return control.number if isinstance(control, NumberField) else control.value
+
+
 def row(control, label, help_text):
-    """A row of a form: label, control, help text."""
-    wide = not isinstance(control, (widgets.Text, widgets.BoundedIntText))
+    """A row of a form: label, control and, if it has one, its slider, help text."""
     control.description, control.style.description_width = label, LABEL_WIDTH
     control.tooltip = control.tooltip or help_text
-    control.layout = {"width": "262px" if wide else "200px", "flex": "0 0 auto"}
-    return box([control, text(html.escape(help_text), "tcgpu-help", flex="1 1 0")], kind=widgets.HBox, flex="none")
+    numeric = isinstance(control, NumberField)
+    control.layout = {"width": "180px" if numeric else "262px", "flex": "0 0 auto"}
+    slider = [control.slider] if numeric and control.slider else []
+    help_text = text(html.escape(help_text), "tcgpu-help", flex="1 1 0")
+    return box([control, *slider, help_text], kind=widgets.HBox, flex="none")
 
 
 def check_known(what, value, values):

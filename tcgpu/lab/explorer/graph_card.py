@@ -10,6 +10,7 @@ from pathlib import Path
 import ipywidgets as widgets
 
 from tcgpu import datasets, formats
+from tcgpu.declarations import check_integer
 from tcgpu.errors import GraphError, TcgpuError
 from tcgpu.generators import GENERATORS
 from tcgpu.graph import Graph, as_graph
@@ -23,16 +24,16 @@ SOURCE_TOOLTIPS = (
     "the graph that was passed to tcgpu.explore",
 )
 GIVEN = "given"  # the graph that was passed to `explore`
-# The control of a generator's parameter, and its help text. Controls: ("scale", least, most) is a slider with the
-# steps 1, 2, 5, 10, 20, ...; ("integer", least, most) and ("number", least, most, step) are even sliders;
-# ("field", least, most) is a field to type a whole number into; ("choice", ...) is a list.
+# The control of a generator's parameter, and its help text. Controls: ("choice", ...) is a list; the others are fields
+# for a number between two others. ("integer", least, most) has a slider over all whole numbers, ("scale", least, most)
+# one over 1, 2, 5, 10, 20, ..., ("field", least, most) none; ("number", least, most, step) is for a real number.
 PARAMETERS = {
     "scale": (("integer", 1, 22), "2^scale vertices"),
     "edge_factor": (("integer", 1, 64), "edges drawn per vertex"),
-    "a": (("number", 0, 1, 0.01), "probability of the upper left quarter"),
-    "b": (("number", 0, 1, 0.01), "probability of the upper right quarter"),
-    "c": (("number", 0, 1, 0.01), "probability of the lower left quarter"),
-    "permuted": (("choice", True, False), "number the vertices at random"),
+    "a": (("number", 0, 1, 0.01), "probability, upper left"),
+    "b": (("number", 0, 1, 0.01), "probability, upper right"),
+    "c": (("number", 0, 1, 0.01), "probability, lower left"),
+    "permuted": (("choice", True, False), "numbered at random"),
     "n": (("scale", 1, 5_000_000), "vertices"),
     "m": (("scale", 1, 20_000_000), "edges"),
     "k": (("integer", 1, 64), "neighbours that a vertex starts with"),
@@ -109,7 +110,7 @@ class GraphCard(widgets.VBox):
         self.source.style.button_width = "auto"
         self.given_page = elements.text("", "tcgpu-help")
         pages = [self._bundled_page(), self._generated_page(), self._file_page(), self.given_page]
-        self._stack = widgets.Stack(pages, selected_index=0, layout={"height": "228px"})
+        self._stack = widgets.Stack(pages, selected_index=0, layout={"height": "300px"})
         self.facts = elements.text("", "tcgpu-help", min_height="52px")
         self.order = widgets.Dropdown(options=ORDERS)
         self.order.value = elements.check_known("order", order or DEFAULT, ORDERS.values())
@@ -122,7 +123,10 @@ class GraphCard(widgets.VBox):
         self._on_change = on_change
 
     def picked(self) -> GraphSource:
-        """The source of the graph that is picked; GraphError if no file is named yet."""
+        """The source of the graph that is picked.
+
+        GraphError if no file is named yet, MethodError if a parameter of the generator is not a number in its range.
+        """
         kind = self.source.value
         if kind == GIVEN:
             return GraphSource("graph", lambda: self._given)
@@ -151,7 +155,7 @@ class GraphCard(widgets.VBox):
         entries = [entry for entry in datasets.catalogue() if entry.family in ("generated", "local")]
         options = [(f"{entry.name}: {entry.edges:,} edges", entry.name) for entry in entries]
         self._origins = {entry.name: entry.source for entry in entries}
-        self.bundled = widgets.Select(options=options, layout={"width": "calc(100% - 4px)", "height": "178px"})
+        self.bundled = widgets.Select(options=options, layout={"width": "calc(100% - 4px)", "height": "230px"})
         self.bundled.tooltip = "graphs that come with tcgpu, and those in the folder that TCGPU_GRAPHS names"
         origin = elements.text("", "tcgpu-help")
 
@@ -168,7 +172,7 @@ class GraphCard(widgets.VBox):
         self.generator.tooltip = "what makes the graph"
         self.parameters = elements.LazyDict(self._make_controls)
         self._about = elements.text("", "tcgpu-help")
-        self._controls = elements.box([], "tcgpu-scroll", height="150px")
+        self._controls = elements.box([], "tcgpu-scroll", height="230px")
 
         elements.when_set(self._show_generator, self.generator)
         return elements.box([self.generator, self._about, self._controls], width="100%")
@@ -225,7 +229,7 @@ class GraphCard(widgets.VBox):
             if name == "seed" and generator in WITHOUT_SEED:
                 continue
             value = FIRST_VALUES[generator].get(name, parameter.default)
-            controls[name] = _control(*PARAMETERS[name][0], value=value)
+            controls[name] = _control(name, *PARAMETERS[name][0], value=value)
         elements.when_set(lambda: self._on_change(), *controls.values())
         return controls
 
@@ -233,7 +237,7 @@ class GraphCard(widgets.VBox):
         """The arguments of the generator that differ from its defaults."""
         name = self.generator.value
         defaults = inspect.signature(GENERATORS[name]).parameters
-        values = {parameter: control.value for parameter, control in self.parameters[name].items()}
+        values = {parameter: elements.value_of(control) for parameter, control in self.parameters[name].items()}
         return {parameter: value for parameter, value in values.items() if value != defaults[parameter].default}
 
     def _show_generator(self):
@@ -247,18 +251,21 @@ class GraphCard(widgets.VBox):
         self._on_change()
 
 
-def _control(kind, *values, value):
+def _control(name, kind, *values, value):
     """A control of one of the kinds of `PARAMETERS`."""
     if kind == "choice":
         return widgets.Dropdown(options=values, value=value)
-    if kind == "field":
-        return widgets.BoundedIntText(value, min=values[0], max=values[1])
-    if kind == "scale":
-        steps = [digit * 10**zeros for zeros in range(len(str(values[1]))) for digit in (1, 2, 5)]
-        options = [(f"{step:,}", step) for step in steps if values[0] <= step <= values[1]]
-        return widgets.SelectionSlider(options=options, value=value, continuous_update=False)
-    slider, step = (widgets.IntSlider, 1) if kind == "integer" else (widgets.FloatSlider, values[2])
-    return slider(value=value, min=values[0], max=values[1], step=step, continuous_update=False)
+    low, high, *step = values
+    steps = ()
+    if kind == "number":
+        steps = [round(low + k * step[0], 9) for k in range(round((high - low) / step[0]) + 1)]
+    elif kind == "integer":
+        steps = range(low, high + 1)
+    elif kind == "scale":
+        decades = [digit * 10**zeros for zeros in range(len(str(high))) for digit in (1, 2, 5)]
+        steps = [step for step in decades if low <= step <= high]
+    check = elements.check_number if kind == "number" else check_integer
+    return elements.NumberField(value, lambda entered: check(name.replace("_", " "), entered, low, high), tuple(steps))
 
 
 def _read_content(name, content):

@@ -25,7 +25,7 @@ class MethodCard(widgets.VBox):
         self.knobs = elements.LazyDict(self._make_controls)
         self.knobs_of = elements.dropdown("knobs of", 250, label_width=elements.LABEL_WIDTH)
         self.knobs_of.tooltip = "the method whose knobs are shown below"
-        self.shown_knobs = elements.box([], "tcgpu-scroll", height="150px")
+        self.shown_knobs = elements.box([], "tcgpu-scroll", height="160px")
         title = elements.text("Methods", "tcgpu-heading")
         super().__init__([title, *self._chips_by_source(), self.knobs_of, self.shown_knobs])
         self.add_class("tcgpu-card")
@@ -47,26 +47,27 @@ class MethodCard(widgets.VBox):
         for name, chip in self.chips.items():
             chip.value = name in names
 
-    def runs(self, order=None, engine=None, repeats=1) -> list[MethodRun]:
-        """A MethodRun for each picked method; MethodError if none is picked, or a knob is not a number."""
+    def runs(self, order=None, engine=None, repeats=1, max_seconds=None) -> list[MethodRun]:
+        """A MethodRun for each picked method; MethodError if none is picked, or a knob has an invalid value."""
         if not self.chosen:
             raise MethodError("pick a method")
-        return [MethodRun(name, self._changed_knobs(name), order, engine, repeats) for name in self.chosen]
+        settings = order, engine, repeats, max_seconds
+        return [MethodRun(name, self._changed_knobs(name), *settings) for name in self.chosen]
 
     def _changed_knobs(self, method):
-        values = {name: _value(name, control) for name, control in self.knobs[method].items()}
+        values = {name: elements.value_of(control) for name, control in self.knobs[method].items()}
         return {name: value for name, value in values.items() if value not in (None, METHODS[method].knobs[name])}
 
     def _make_controls(self, method):
-        """A control for each knob: a list for a few choices, else a text field."""
+        """A control for each knob: a list for a few choices, else a field."""
         controls = {}
         for knob in METHODS[method].declared:
             if knob.choices:
                 options = [(str(choice), choice) for choice in knob.choices]
                 control = widgets.Dropdown(options=options, value=knob.default)
             else:
-                default = "" if knob.default is None else f"{knob.default:g}"
-                control = widgets.Text(default, placeholder=default or "automatic", continuous_update=False)
+                default = "automatic" if knob.default is None else f"{knob.default:g}"
+                control = elements.NumberField(knob.default, knob.check, placeholder=default)
             control.tooltip = f"{knob.help}: {knob.values}"
             controls[knob.name] = control
         elements.when_set(lambda: self._on_change(), *controls.values())
@@ -92,18 +93,3 @@ class MethodCard(widgets.VBox):
         ]
         nothing = "this method has no knobs" if method else "pick a method"
         self.shown_knobs.children = rows or [elements.text(nothing, "tcgpu-help")]
-
-
-def _value(name, control):
-    """The value of a knob's control: a choice, a number, or None for an empty field."""
-    if isinstance(control, widgets.Dropdown):
-        return control.value
-    entered = control.value.strip().replace(",", "").replace("_", "")
-    if not entered:
-        return None
-    for number in (int, float):
-        try:
-            return number(entered)
-        except ValueError:
-            pass
-    raise MethodError(f"{name.replace('_', ' ')} is a number, not {control.value!r}")

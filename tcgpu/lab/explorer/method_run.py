@@ -5,22 +5,28 @@ import re
 from typing import NamedTuple
 
 from tcgpu.engines.choice import ENGINE
+from tcgpu.kernels import simulated
 from tcgpu.measurement import measure
 from tcgpu.registry import METHODS
 from tcgpu.tracing import trace
 from tcgpu.tracing.estimates import estimate
 
-LANE_STEPS = 200_000  # that are traced for an estimate: a second or so
+LANE_STEPS = 200_000  # that are traced for an estimate
+ESTIMATE_SECONDS = 0.8  # for them, on the machine that the costs of `simulated` were measured on
 
 
 class MethodRun(NamedTuple):
-    """A method to run: the knobs that differ from their defaults; order and engine, None for the default."""
+    """A method to run: the knobs that differ from their defaults; order and engine, None for the default.
+
+    max_seconds: that it may take in the simulator; None for the default.
+    """
 
     method: str
     knobs: dict
     order: str | None
     engine: str | None
     repeats: int
+    max_seconds: float | None = None
 
     @property
     def label(self):
@@ -28,21 +34,31 @@ class MethodRun(NamedTuple):
         return " ".join([self.method, *(f"{name}={value}" for name, value in self.knobs.items())])
 
     @property
+    def is_simulated(self):
+        """Whether the simulator runs the method."""
+        return (self.engine or ENGINE) == "sim" and "sim" in METHODS[self.method].engines
+
+    @property
     def timed_runs(self):
         """The number of runs to take medians of. In the simulator one is enough: its times mean little."""
-        simulated = (self.engine or ENGINE) == "sim" and "sim" in METHODS[self.method].engines
-        return 1 if simulated else self.repeats
+        return 1 if self.is_simulated else self.repeats
+
+    @property
+    def estimate_seconds(self):
+        """About how long an estimate takes, for large graphs."""
+        return simulated.seconds(0, ESTIMATE_SECONDS * 1e6)
 
     @property
     def measure_code(self):
         """The Python code that measures the method."""
         settings = {"knobs": self.knobs or None, "order": self.order, "engine": self.engine}
-        return _call("measure", self.method, settings | {"repeats": self.timed_runs})
+        limit = self.max_seconds if self.is_simulated else None
+        return _call("measure", self.method, settings | {"repeats": self.timed_runs, "max_seconds": limit})
 
     @property
     def trace_code(self):
         """The Python code that traces the method."""
-        return _call("trace", self.method, {"order": self.order} | self.knobs)
+        return _call("trace", self.method, {"order": self.order, "max_seconds": self.max_seconds} | self.knobs)
 
     def estimate_code(self, gpu, fill):
         """The Python code that estimates the method's time."""
@@ -52,12 +68,12 @@ class MethodRun(NamedTuple):
     def measure(self, graph, name=None):
         """Measure the method on a graph that is called `name` in the row that comes back."""
         [row] = measure(graph, self.method, knobs=self.knobs, engine=self.engine, order=self.order,
-                        repeats=self.timed_runs, name=name)  # fmt: skip
+                        repeats=self.timed_runs, name=name, max_seconds=self.max_seconds)  # fmt: skip
         return row
 
     def trace(self, graph):
         """Trace the method on a graph; returns the Trace and a row of its totals."""
-        traced = trace(graph, self.method, order=self.order, **self.knobs)
+        traced = trace(graph, self.method, order=self.order, max_seconds=self.max_seconds, **self.knobs)
         row = facts_of(graph) | {
             "triangles": traced.triangles,
             "method": self.method,

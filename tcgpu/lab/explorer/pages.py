@@ -1,7 +1,7 @@
 """The pages below the cards: the measurements that Run makes for each page, their rows, and the charts of these.
 
-Run calls `begin`, which reads the controls. Then, in the explorer's thread, it calls `measure` for each method on each
-graph, and `draw` after each row.
+Run calls `begin`, which reads the controls. Then, in the explorer's thread, it calls `forecast` and then `measure` for
+each method on each graph, and `draw` after each row.
 """
 
 import html
@@ -9,6 +9,7 @@ import html
 import ipywidgets as widgets
 
 from tcgpu import figures, records
+from tcgpu.kernels import simulated
 from tcgpu.lab.explorer import charts, elements
 from tcgpu.lab.explorer.method_run import label_of, machine_of
 from tcgpu.records import Rows
@@ -19,6 +20,10 @@ SHOWN = (
     *("steps", "lanes", "load_requests", "sectors_per_request", "bytes_moved", "bank_conflicts", "atomics"),
 )
 TIMINGS = ("kernel_ms", "process_ms", "total_ms")
+TIMINGS_NOTE = (
+    "Kernel: from the first to the last kernel. Process: with allocation, set-up and reading the result. "
+    "Total: with cleaning and ordering the edges. All three are of the same runs."
+)
 SIMULATOR_NOTE = "The simulator is a Python program: its times grow with the work, but they are not a GPU's times."
 
 
@@ -57,6 +62,19 @@ class Page(widgets.VBox):
     def describe(self, source, run):
         """The description of a measurement while it runs."""
         return run.label
+
+    def simulates(self, source, run):
+        """Whether the simulator runs the method."""
+        return run.is_simulated
+
+    def forecast(self, source, graph, run):
+        """Seconds that a measurement takes in the simulator; GraphError if that is beyond the limit.
+
+        graph: None if the page simulates none of the methods on it.
+        """
+        if not self.simulates(source, run):
+            return 0.0
+        return simulated.forecast(lambda: self.measure(source, graph, run))
 
     def measure(self, source, graph, run):
         """The row of a method on the graph of a source."""
@@ -146,6 +164,9 @@ class ComparePage(Page):
             self._drawn = self.machine.value, self.graph.value
             title = f"recorded on {self.recorded[0]['date']}" if self.recorded else "nothing was recorded"
             _draw_timings(self.recorded_chart, self.recorded, title)
+
+    def note_of(self, rows):
+        return f"{TIMINGS_NOTE} {super().note_of(rows)}"
 
     def lines(self, rows):
         now = [("", _cells(row, "now")) for row in rows]

@@ -8,8 +8,10 @@ from pathlib import Path
 import ipywidgets as widgets
 import traitlets
 
-from tcgpu.errors import TcgpuError
+from tcgpu.declarations import check_integer
+from tcgpu.errors import GraphError, TcgpuError
 from tcgpu.graph import Graph
+from tcgpu.kernels import simulated
 from tcgpu.lab.explorer import elements
 from tcgpu.lab.explorer.graph_card import DEFAULT, GraphCard, GraphSource
 from tcgpu.lab.explorer.job_thread import JobThread, Stopped
@@ -24,6 +26,7 @@ from tcgpu.records import Rows
 
 STYLE = f"<style>{Path(__file__).with_name('style.css').read_text()}</style>"
 ENGINES = {"best available": DEFAULT, "GPU": "gpu", "simulator": "sim", "native threads": "cpu"}  # label -> engine
+RUN_LIMIT = 120.0  # seconds that a run may take in the simulator, unless another limit is entered
 EXPECTED = (TcgpuError, OSError)  # errors that need no traceback: the message is enough
 
 
@@ -58,6 +61,7 @@ class Explorer(widgets.VBox):
         self._made = None, None  # the GraphSource that was picked and made last, and its graph
         self._started = 0.0  # when the run began, in seconds
         self._activity = ""  # what is being done
+        self._forecast = ""  # how long the run takes in the simulator, in words; empty if that is not long
         self._thread = JobThread(self._show_progress)
         self.graphs = GraphCard(graph, order, self._graph_changed)
         self.methods = MethodCard(methods, self._methods_changed)
@@ -93,7 +97,8 @@ class Explorer(widgets.VBox):
         return self.methods.runs(
             None if order == DEFAULT else order,
             None if engine == DEFAULT else engine,
-            self.repeats.value,
+            self.repeats.number,
+            self.max_seconds.number,
         )
 
     def run(self) -> None:
@@ -133,16 +138,19 @@ class Explorer(widgets.VBox):
         outcome, refused, rows_before = "failed", {}, len(page.rows)
         self._started = time.monotonic()
         try:
-            for k, source in enumerate(sources):
-                with part(k, len(sources)):
-                    self._measure_all(page, source, runs, refused)
-            outcome = "done" if len(page.rows) > rows_before or not refused else "refused"
+            with simulated.limited(runs[0].max_seconds or simulated.LIMIT):  # of each measurement
+                planned = self._forecast_all(page, sources, runs, refused)
+                for k, (source, kept) in enumerate(planned):
+                    with part(k, len(planned)):
+                        self._measure_all(page, source, kept, refused)
+            outcome = "done" if len(page.rows) > rows_before else "refused"
         except Stopped:
             outcome = "stopped"
         except Exception as problem:
             self._add_problem(problem)
         finally:
             seconds = time.monotonic() - self._started
+            self._forecast = ""
             self.progress.value = (len(page.rows) - rows_before) / (len(sources) * len(runs))
             page.draw()
             self._show_code()
@@ -150,22 +158,56 @@ class Explorer(widgets.VBox):
             self._show_activity(f"{outcome} after {seconds:.1f} s: {_counted(page.rows)}{names}")
             self.busy = False
 
+    def _forecast_all(self, page, sources, runs, refused):
+        """Forecast how long the run takes in the simulator; returns pairs: a graph's source, the methods to run on it.
+
+        `refused` collects the methods that cannot run. There are none to run if all together would take too long.
+        """
+        self._show_activity("forecasting the time of the run")
+        seconds, planned = 0.0, []
+        for source in sources:
+            kept, graph = [], None
+            if any(page.simulates(source, run) for run in runs):
+                try:
+                    graph = self._graph(source)
+                except TcgpuError:  # reported when it is measured, after the graphs before it
+                    planned.append((source, runs))
+                    break
+            for run in runs:
+                with self._refusing(run, refused):
+                    seconds += page.forecast(source, graph, run)
+                    kept.append(run)
+            planned.append((source, kept))
+        try:
+            with simulated.limited(runs[0].max_seconds or RUN_LIMIT):
+                simulated.check("this run", seconds, "take fewer methods or a smaller graph")
+        except GraphError as reason:
+            self._add_problem(reason)
+            return []
+        if seconds > simulated.NOTICE:
+            self._forecast = f" of about {simulated.duration(seconds)}"
+        return [(source, kept) for source, kept in planned if kept]
+
     def _measure_all(self, page, source, runs, refused):
-        """Measure each method on one graph; `refused` collects the methods that cannot run, each with the reason."""
+        """Measure each method on one graph; `refused` collects the methods that cannot run."""
         graph, rows = self._graph(source), []
         for k, run in enumerate(runs):
             self._show_activity(page.describe(source, run))
-            with part(k, len(runs)):
-                try:
-                    rows.append(page.measure(source, graph, run))
-                except TcgpuError as reason:
-                    if run.label not in refused:
-                        refused[run.label] = reason
-                        self._add_problem(f"{run.label} was refused: {reason}")
-                    continue
-            page.rows.append(rows[-1])
-            page.draw()
+            with part(k, len(runs)), self._refusing(run, refused):
+                rows.append(page.measure(source, graph, run))
+                page.rows.append(rows[-1])
+                page.draw()
         check_agreement([row for row in rows if "triangles" in row])
+
+    @contextlib.contextmanager
+    def _refusing(self, run, refused):
+        """A TcgpuError inside the `with` ends it, is reported, and stored in `refused` for the method."""
+        try:
+            yield
+        except TcgpuError as reason:
+            if run.label not in refused:
+                refused[run.label] = reason
+                self._add_problem(f"{run.label} was refused: {reason}")
 
     def _describe_graph(self, source):
         """Make the picked graph and show its size."""
@@ -198,9 +240,12 @@ class Explorer(widgets.VBox):
             self.progress.value, self.status.value = 0.0, ""
         try:
             self._picked = source = self.graphs.picked()
-        except TcgpuError as reason:  # no file is named yet
+        except GraphError as reason:  # no file is named yet
             self._picked = None
             self.graphs.facts.value = html.escape(str(reason))
+        except TcgpuError as reason:
+            self._picked = None
+            self._add_problem(reason, "graph")
         else:
             self._thread.submit("describe", lambda: self._describe_graph(source))
         self._show_code()
@@ -211,9 +256,9 @@ class Explorer(widgets.VBox):
             runs = self.method_runs()
         except TcgpuError as reason:
             self._add_problem(reason, "methods")
-            return
-        for page in self.pages.children:
-            page.methods_changed(runs)
+        else:
+            for page in self.pages.children:
+                page.methods_changed(runs)
         self._show_code()
 
     def _page_changed(self):
@@ -234,25 +279,44 @@ class Explorer(widgets.VBox):
         self.engine = elements.dropdown("on", 150, ENGINES)
         self.engine.value = elements.check_known("engine", engine or DEFAULT, ENGINES.values())
         self.engine.tooltip = "what runs the kernels: a GPU if there is one, else the simulator"
-        self.repeats = widgets.BoundedIntText(5, min=1, max=99, description="runs", layout={"width": "94px"})
+        self.repeats = elements.NumberField(
+            5, lambda number: check_integer("runs", number, 1, 99), description="runs", layout={"width": "84px"}
+        )
         self.repeats.tooltip = "the number of runs that a time is the median of; the simulator runs once"
         self.repeats.style.description_width = "initial"
-        elements.when_set(self._methods_changed, self.engine, self.repeats)
-        self.progress = widgets.FloatProgress(value=0.0, min=0.0, max=1.0, layout={"width": "140px", "flex": "none"})
+        self.max_seconds = elements.NumberField(
+            None,
+            lambda number: elements.check_number("max seconds", number, 1, 1_000_000),
+            placeholder="automatic",
+            description="max seconds",
+            layout={"width": "172px"},
+        )
+        self.max_seconds.style.description_width = "initial"
+        self.max_seconds.tooltip = (
+            "the seconds that a run may take in the simulator, by its forecast; automatic: "
+            f"{simulated.LIMIT:g} for a measurement, {RUN_LIMIT:g} for all of a run"
+        )
+        elements.when_set(self._methods_changed, self.engine, self.repeats, self.max_seconds)
+        self.progress = widgets.FloatProgress(value=0.0, min=0.0, max=1.0, layout={"width": "130px", "flex": "none"})
         self.status = elements.text("", "tcgpu-status", flex="1 1 120px")
         self.csv = elements.text("", width="auto")
         self.run_button.on_click(lambda button: self.run())
         self.stop_button.on_click(lambda button: self.stop())
-        controls = [self.run_button, self.stop_button, self.engine, self.repeats, self.progress, self.status, self.csv]
+        settings = [self.engine, self.repeats, self.max_seconds]
+        controls = [self.run_button, self.stop_button, *settings, self.progress, self.status, self.csv]
         return elements.box(controls, "tcgpu-bar", kind=widgets.HBox)
 
     def _show_activity(self, words):
         self._activity = words
-        self.status.value = html.escape(words)
+        self.status.value = html.escape(f"{words}: {self._time()}" if self._forecast else words)
 
     def _show_progress(self, share):
         self.progress.value = share
-        self.status.value = html.escape(f"{self._activity}: {time.monotonic() - self._started:.1f} s")
+        self.status.value = html.escape(f"{self._activity}: {self._time()}")
+
+    def _time(self):
+        """The time that the run has taken so far and, if it is long, its forecast."""
+        return f"{time.monotonic() - self._started:.1f} s{self._forecast}"
 
     def _show_code(self):
         """Show the code of the page's run and, if controls changed since, of the next; and the link to its rows."""

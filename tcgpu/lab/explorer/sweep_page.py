@@ -86,14 +86,26 @@ class SweepPage(Page):
     def describe(self, source, run):
         return f"{f'{source.nonzeros:g} nonzeros per column' if source.nonzeros else source.code}, {run.label}"
 
+    def simulates(self, source, run):
+        return self._running[0] == RUN and run.is_simulated and self._key(source, run) not in self._measured
+
+    def forecast(self, source, graph, run):
+        if self._running[0] != RUN and self._key(source, run) not in self._measured:
+            return run.estimate_seconds
+        return super().forecast(source, graph, run)
+
     def measure(self, source, graph, run):
         (way, gpu), name = self._running, graph.name or source.code
-        key = self._running, source, run.label, run[2:]
+        key = self._key(source, run)
         if key not in self._measured:
             row = run.measure(graph, name) if way == RUN else run.estimate(graph, gpu, way == FULL, name)
             nonzeros = source.nonzeros or row["nonzeros_per_column"]
             self._measured[key] = row | {"nonzeros": nonzeros, "picked": not source.nonzeros}
         return self._measured[key]
+
+    def _key(self, source, run):
+        """What a measurement is kept by: the settings that its row depends on."""
+        return self._running, source, run.label, run[2:5]
 
     def code(self, graphs, runs):
         sources, runs = self.plan(graphs, runs)

@@ -78,6 +78,9 @@ class TracePage(Page):
     def describe(self, source, run):
         return f"tracing {run.label}"
 
+    def simulates(self, source, run):
+        return True
+
     def measure(self, source, graph, run):
         trace, row = run.trace(graph)
         self.traces[label_of(row)] = trace
@@ -89,7 +92,9 @@ class TracePage(Page):
 
     def note_of(self, rows):
         machines = dict.fromkeys(row["machine"] for row in rows)
-        estimated = f"Times are estimated from the trace, for an {' and '.join(machines)}." if machines else ""
+        estimated = (
+            f"Times of kernels are estimated from the trace, for an {' and '.join(machines)}." if machines else ""
+        )
         return self._left_out + estimated
 
     def lines(self, rows):
