@@ -6,7 +6,7 @@ import sys
 import textwrap
 import time
 from concurrent.futures import ThreadPoolExecutor
-from itertools import combinations
+from itertools import combinations, product
 from math import comb
 
 import networkx as nx
@@ -193,10 +193,11 @@ def test_rows_of_bits_from_any_vertex_on_give_the_right_tallies(name, threads, m
         own = graph.ordered(order)
         expected = by_scipy(own)
         vertices = np.bincount(own.row_idx, expected, own.n) + np.bincount(own.col_of, expected, own.n)
-        for base in (0, 1, own.n // 3, own.n - 64, own.n - 2, own.n):
-            monkeypatch.setattr(cpu.per_vertex, "first_dense", lambda graph, base=base: base)
-            assert np.array_equal(cpu.tally(own, True)[0][1], expected), (order, base)
-            assert np.array_equal(cpu.tally(own, False)[0][1], vertices // 2), (order, base)
+        for base, at_edges in product((0, 1, own.n // 3, own.n - 64, own.n - 2, own.n), (True, False)):
+            plan = cpu.orders.TallyPlan(base, at_edges, 0)
+            monkeypatch.setattr(cpu.per_vertex, "tally_plan", lambda graph, plan=plan: plan)
+            assert np.array_equal(cpu.tally(own, True)[0][1], expected), (order, plan)
+            assert np.array_equal(cpu.tally(own, False)[0][1], vertices // 2), (order, plan)
 
 
 @given(st.integers(2, 200), st.floats(0.02, 1), st.integers(0, 99), st.data())
@@ -206,10 +207,11 @@ def test_random_dense_graphs_against_the_matrix(n, density, seed, data):
     graph = Graph.from_edges(*np.nonzero(upper), n)
     adjacency = (upper | upper.T).astype(np.int64)
     common = (adjacency @ adjacency) * adjacency
-    base = data.draw(st.none() | st.integers(0, n))
+    base, at_edges = data.draw(st.none() | st.integers(0, n)), data.draw(st.booleans())
     with pytest.MonkeyPatch.context() as patch:
         if base is not None:
-            patch.setattr(cpu.per_vertex, "first_dense", lambda graph: min(base, graph.n))
+            plan = cpu.orders.TallyPlan(min(base, graph.n), at_edges, 0)
+            patch.setattr(cpu.per_vertex, "tally_plan", lambda graph: plan)
         for order in ORDERS:
             assert np.array_equal(cpu.support(graph, order), common[graph.row_idx, graph.col_of])
             assert np.array_equal(cpu.triangles(graph, order), common.sum(axis=1) // 2)
@@ -282,18 +284,41 @@ HUBS_FIRST = with_hubs()
 
 
 @pytest.mark.parametrize("name", HUBS_FIRST)
-def test_graphs_whose_hubs_come_first_are_counted_in_degree_order(name):
+def test_graphs_whose_hubs_come_first_have_the_right_supports(name):
     graph = HUBS_FIRST[name]
-    verbs = {
-        "two hubs": ["count"],
-        "a clique beside a mesh": ["count", "triangles"],
-    }  # others are cheap as it is
-    for verb in verbs.get(name, ["count", "triangles", "support"]):
-        assert cpu.in_order(Graph(graph.col_ptr, graph.row_idx), "auto", verb).order == "degree", verb
-    expected = cpu.support(graph, "natural")
-    assert np.array_equal(tcgpu.support(graph, method="cpu"), expected)
+    indptr, indices = graph.adjacency
+    near = [set(row.tolist()) for row in np.split(indices, indptr[1:-1])]
+    expected = np.array([len(near[i] & near[j]) for i, j in zip(graph.row_idx.tolist(), graph.col_of.tolist())])
+    for order in ORDERS[:3]:
+        assert np.array_equal(tcgpu.support(graph, method="cpu", order=order), expected)
     for thing in (graph, graph.to_scipy(), (graph.row_idx, graph.col_of)):
         assert tcgpu.count(thing, "cpu") == expected.sum() // 3
+
+
+def windmill(triangles, permuted):
+    blades = 1 + 2 * np.arange(triangles)
+    u, v = np.append(np.zeros(2 * triangles, int), blades), np.concatenate([blades, blades + 1, blades + 1])
+    rank = np.random.default_rng(5).permutation(2 * triangles + 1) if permuted else np.arange(2 * triangles + 1)
+    return Graph.from_edges(rank[u], rank[v])
+
+
+@pytest.mark.parametrize("permuted", [False, True])
+@pytest.mark.parametrize("verb", ["count", "triangles", "support"])
+def test_a_hub_takes_time_in_proportion_to_its_edges_in_natural_order(verb, permuted):
+    """In processor time. Four times the edges took 16 times as long, when a wedge was looked up for each pair."""
+    call = getattr(tcgpu, verb)
+    small, large = windmill(40_000, permuted), windmill(160_000, permuted)
+    least = quickest(lambda: call(small, method="cpu", order="natural"))
+    assert quickest(lambda: call(large, method="cpu", order="natural")) < 9 * least
+
+
+def test_sorting_is_part_of_the_first_calls_cost_only():
+    """A count in natural order takes less than sorting, and more than a count in degree order."""
+    graph = HUBS_FIRST["windmill"]
+    natural = Graph(graph.col_ptr, graph.row_idx)
+    assert [cpu.in_order(natural, "auto", "count").order for _ in range(3)] == ["natural", "degree", "degree"]
+    skewed = Graph(FAMILIES["skewed and large"].col_ptr, FAMILIES["skewed and large"].row_idx)
+    assert [cpu.in_order(skewed, "auto", "count").order for _ in range(2)] == ["degree", "degree"]
 
 
 @pytest.mark.parametrize("verb", ["count", "triangles", "support"])

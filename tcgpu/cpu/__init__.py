@@ -8,15 +8,17 @@ for each edge (u, v), the rows that the columns of u and v share:
     words   12 edges a vertex or more, and neighbours have     non-zero 64-bit words of the columns are ANDed
             close numbers: overlapping cliques
     hubs    all others: above all skewed graphs in degree      if v is a hub (one of the last vertices), rows of bits
-            order                                              are ANDed; else each row of v is tested in u's bitmap
+            order                                              are ANDed; else, by the lengths of the columns, rows are
+                                                               compared, or looked up in a bitmap, or v's is searched
 
-Speed in processor time on two cores, relative to "hubs" without hubs, which only tests rows in bitmaps: "short" is 1.1
-times as fast on a mesh, 1.3 on roads and 1.7 on a Delaunay triangulation; "words" 3.2 times on overlapping cliques;
-"hubs" 3.7 times on R-MAT scale 18 in degree order. On other graphs each design is slower than the best: "words" half as
-fast as "short" on roads, "short" a 20th of "words" on cliques, "words" 0.6 of "hubs" on R-MAT.
+Speed in processor time on two cores, relative to "hubs" without hubs, as it was when it only looked up rows in bitmaps:
+"short" is 1.1 times as fast on a mesh, 1.3 on roads and 1.7 on a Delaunay triangulation; "words" 3.2 times on
+overlapping cliques; "hubs" 3.7 times on R-MAT scale 18 in degree order. On other graphs each design is slower than the
+best: "words" half as fast as "short" on roads, "short" a 20th of "words" on cliques, "words" 0.6 of "hubs" on R-MAT.
 
-`per_vertex` finds triangles per vertex, per edge and one by one by looking up wedges; `dense` does so with rows of bits
-where a graph is dense. `truss` peels edges for k-trusses and truss numbers. `edges` describes a part of a graph.
+`per_vertex` finds triangles per vertex, per edge and one by one. It uses rows of bits where a graph is dense (`dense`);
+elsewhere it intersects columns as a count does (`edge_tally`), or looks up wedges, which pays where most edges are in
+many triangles. `truss` peels edges for k-trusses and truss numbers. `edges` describes a part of a graph.
 
 In compiled functions an array index is cast to uint64 (`U64`), because Numba checks signed ones for being negative.
 """
@@ -93,8 +95,8 @@ plan = Plan
 def prepare(graph, order):
     """A Graph in the given order, made of anything that `as_graph` takes.
 
-    With order "auto", raw edges are sorted in the order that a sample of them suggests, and again only if the exact
-    costs of both orders then disagree.
+    With order "auto", raw edges are sorted in the order that a sample of them suggests, and again only if the costs of
+    both orders then disagree.
     """
     if order != "auto":
         return as_graph(graph, order)

@@ -78,7 +78,7 @@ def design_name(graph, max_hubs=MAX_HUBS):
     if graph.n > hub_limit(graph, max_hubs) and graph.nonzeros_per_column >= WORDS_COLUMN:
         if words_per_nonzero(graph) <= WORDS_PER_NONZERO and _share_near(graph) >= SHARE_NEAR:
             return "words", graph.n
-    return "hubs", _first_hub(graph, max_hubs)
+    return "hubs", first_hub(graph, graph.n - graph.row_idx[sample_of_edges(graph)], graph.max_column, max_hubs)
 
 
 def hub_limit(graph, max_hubs=MAX_HUBS):
@@ -102,12 +102,20 @@ def _share_near(graph):
     return np.mean(graph.col_ptr[graph.row_idx[edges] + 1] - edges < NEIGHBOURS)
 
 
-def _first_hub(graph, max_hubs):
-    """The first hub, a multiple of 64, estimated from a sample of the edges; n if hubs do not pay."""
-    if graph.max_column < LONG_COLUMN:
-        return graph.n
+def sample_of_edges(graph):
+    """The positions of SAMPLE_EDGES edges or more, evenly spaced."""
     step = max(1, graph.m // SAMPLE_EDGES)
-    place = np.sort(graph.n - graph.row_idx[step // 2 :: step])  # 1 is the last vertex
+    return np.arange(step // 2, graph.m, step)
+
+
+def first_hub(graph, place, max_column, max_hubs):
+    """The first hub, a multiple of 64, estimated from a sample of the edges; n if hubs do not pay.
+
+    place: how many vertices there are from v on, for each edge (u, v) of `sample_of_edges`.
+    """
+    if max_column < LONG_COLUMN:
+        return graph.n
+    place, step = np.sort(place), max(1, graph.m // SAMPLE_EDGES)
     hubs = min(hub_limit(graph, max_hubs), graph.n)
     while hubs:
         in_first_half = step * np.diff(np.searchsorted(place, [hubs // 2, hubs], side="right"))[0]

@@ -18,7 +18,7 @@ from tcgpu.engines.native import (
     fetch_add,
     inline,
     jit,
-    matches,
+    matching,
     popcount,
     prefetch,
     run_threads,
@@ -31,6 +31,9 @@ from tcgpu.engines.native import (
 WINDOW = 1 << 23  # nonzeros, for each worker, of the columns that are packed into words at a time
 CHUNK = 1 << 10, 1 << 16  # edges that a worker takes at a time: at least, at most,
 CHUNKS = 64  # and between these limits as many as make this number of chunks for each worker
+PIECES = 2  # chunks of a very long column for each worker
+SHORT_COLUMN = 24  # if u's column is not longer than this, rows are compared
+MUCH_LONGER = 48  # v's column is searched if it is longer than this number of times the rest of u's
 FAR, NEAR = 16, 6  # how many nonzeros ahead to prefetch v's column pointer, and the start of its column
 FEW_HUBS = 12  # for a column with no more hubs than this, test single bits instead of ANDing rows
 
@@ -55,7 +58,7 @@ def count_by(design, graph, part, workers=None):
         return _run(_short, graph, part, workers)
     bitmaps = np.zeros((workers, graph.n // 64 + 1), np.uint64)
     if design.name == "hubs":
-        return _run(_hubs, graph, part, workers, *design.hubs, bitmaps)
+        return _run(_columns, graph, part, workers, *design.hubs, bitmaps)
     return _count_words(graph, part, workers, bitmaps)
 
 
@@ -92,13 +95,30 @@ def _window(graph, chunk, most):
 def _run(kernel, graph, part, workers, *args):
     """Run a counting kernel over the edges of a part; returns the sum of its workers' counts."""
     edges = part.last - part.first
-    chunk = min(max(edges // (workers * CHUNKS), CHUNK[0]), CHUNK[1])
-    queue = np.array([0, -(-edges // chunk), chunk], np.int64)  # the next chunk, how many there are, edges of each
+    bounds = chunk_bounds(graph, part, workers)
+    queue = np.array([0, bounds.size - 1], np.int64)  # the next chunk, how many there are
     v_range = (None, None) if takes_any_v(part, graph) else (part.low, part.high)  # None: compiled without comparisons
     found = np.zeros(workers, np.int64)
-    run_threads(kernel, graph.col_ptr, graph.row_idx, part.first, part.last, *v_range, queue, *args, found,
+    run_threads(kernel, graph.col_ptr, graph.row_idx, *v_range, queue, bounds, *args, found,
                 workers=workers, queue=stoppable(queue, edges))  # fmt: skip
     return int(found.sum())
+
+
+def chunk_bounds(graph, part, workers):
+    """The first edges of all chunks of a part, and the end of the last one (int64).
+
+    A kernel marks a column again in each chunk that the column reaches into. So columns of many chunks are cut into
+    fewer.
+    """
+    chunk = min(max((part.last - part.first) // (workers * CHUNKS), CHUNK[0]), CHUNK[1])
+    bounds = np.append(np.arange(part.first, part.last, chunk), part.last)
+    if graph.max_column <= 2 * PIECES * workers * chunk:
+        return bounds
+    for u in np.flatnonzero(graph.column_lengths > 2 * PIECES * workers * chunk):
+        begin, end = np.clip(graph.col_ptr[u : u + 2], part.first, part.last)
+        pieces = np.linspace(begin, end, PIECES * workers + 1).astype(np.int64)
+        bounds = np.concatenate([bounds[bounds < begin], pieces, bounds[bounds > end]])
+    return np.unique(bounds)
 
 
 @inline
@@ -112,22 +132,22 @@ def _within(row_idx, begin, end, low, high):
 
 
 @uncached
-def _chunks(queue, col_ptr, first, last):
+def chunks(queue, bounds, col_ptr):
     """Take chunks of edges until none is left; yield (the column before the first edge's, first edge, end) of each."""
     while True:
         chunk = queue[1] - 1 - fetch_add(queue, 0, 1)
         if chunk < 0:
             return
-        at = first + chunk * queue[2]
-        yield np.searchsorted(col_ptr, at, side="right") - 2, at, min(last, at + queue[2])
+        at = bounds[chunk]
+        yield np.searchsorted(col_ptr, at, side="right") - 2, at, bounds[chunk + 1]
 
 
 @jit
-def _short(worker, workers, col_ptr, row_idx, first, last, low, high, queue, found):
+def _short(worker, workers, col_ptr, row_idx, low, high, queue, bounds, found):
     """Compare each row of u's column after v with LANES rows of v's column at once."""
     m = row_idx.size
     total = I64(0)
-    for u, at, stop in _chunks(queue, col_ptr, first, last):
+    for u, at, stop in chunks(queue, bounds, col_ptr):
         while at < stop:
             u += 1
             begin, end = at, col_ptr[U64(u + 1)]
@@ -144,7 +164,7 @@ def _short(worker, workers, col_ptr, row_idx, first, last, low, high, queue, fou
                 while q < v_end:
                     if q + LANES <= m:
                         for i in range(k + 1, end):
-                            total += matches(row_idx, q, np.int32(v_end - q), row_idx[U64(i)])
+                            total += I64(popcount(matching(row_idx, q, np.int32(v_end - q), row_idx[U64(i)])))
                     else:  # fewer than LANES rows are left to read in the whole array
                         for j in range(q, v_end):
                             for i in range(k + 1, end):
@@ -154,14 +174,18 @@ def _short(worker, workers, col_ptr, row_idx, first, last, low, high, queue, fou
 
 
 @jit
-def _hubs(worker, workers, col_ptr, row_idx, first, last, low, high, queue, base, start, bits, bitmaps, found):
-    """AND rows of bits if v is a hub (from vertex `base` on); else test v's rows in the bitmap of u's column."""
+def _columns(worker, workers, col_ptr, row_idx, low, high, queue, bounds, base, start, bits, bitmaps, found):
+    """AND rows of bits if v is a hub (from vertex `base` on); else find the rest of u's column in v's column.
+
+    v's column is searched if it is much longer. Otherwise it is compared with each row of the rest, LANES rows at once,
+    if u's column is short; or each of its rows is tested in a bitmap of the rest.
+    """
     bitmap = bitmaps[worker]
     m = row_idx.size
     words = (start.size + 62) >> 6
     first_hub_word = base >> 6
     total = I64(0)
-    for u, at, stop in _chunks(queue, col_ptr, first, last):
+    for u, at, stop in chunks(queue, bounds, col_ptr):
         while at < stop and not stopped(queue):
             u += 1
             begin, end = at, col_ptr[U64(u + 1)]
@@ -171,49 +195,76 @@ def _hubs(worker, workers, col_ptr, row_idx, first, last, low, high, queue, base
                 begin, last_v = _within(row_idx, begin, last_v, low, high)
             if begin >= last_v:
                 continue
+            short = end - begin <= SHORT_COLUMN
             hubs = end  # the position of the column's first hub, or `begin`
             while hubs > begin and row_idx[U64(hubs - 1)] >= base:
                 hubs -= 1
-            many = end - hubs > FEW_HUBS
-            marked = begin if hubs > begin else hubs if many else end  # the bitmap holds the rows from here on
-            u_line = (u - base) // 64 // CACHE_LINE * CACHE_LINE
-            copied = many and u >= base and words - u_line < end - marked  # copying u's own row of bits is faster
-            if copied:
-                for word in range(u_line, words):
-                    bitmap[U64(first_hub_word + word)] = bits[U64(start[U64(u - base)] - u_line + word)]
-            else:
-                for k in range(marked, end):
-                    row = U64(row_idx[U64(k)])
-                    bitmap[row >> U64(6)] |= U64(1) << (row & U64(63))
+            marked = end  # rows from this position on are in the bitmap
             for k in range(begin, min(hubs, last_v)):
                 if k + FAR < m:
                     prefetch(col_ptr, row_idx[U64(k + FAR)])
                     prefetch(row_idx, col_ptr[U64(row_idx[U64(k + NEAR)])])
                 v = U64(row_idx[U64(k)])
-                common = U64(0)
-                for q in range(col_ptr[v], col_ptr[v + U64(1)]):
-                    row = U64(row_idx[U64(q)])
-                    common += bitmap[row >> U64(6)] >> (row & U64(63)) & U64(1)
-                total += I64(common)
-            for k in range(hubs, last_v):
-                hub = I64(row_idx[U64(k)]) - base
-                line = hub // 64 // CACHE_LINE * CACHE_LINE
-                bits_at = start[U64(hub)] - line
-                common = U64(0)
-                if many and (end - k) * AND_WORDS > words - line:
-                    for word in range(line, words):
-                        common += popcount(bitmap[U64(first_hub_word + word)] & bits[U64(bits_at + word)])
-                else:
-                    for j in range(k + 1, end):
-                        bit = U64(row_idx[U64(j)] - base)
-                        common += bits[U64(bits_at) + (bit >> U64(6))] >> (bit & U64(63)) & U64(1)
-                total += I64(common)
-            if copied:
-                for word in range(u_line, words):
-                    bitmap[U64(first_hub_word + word)] = U64(0)
-            else:
-                for k in range(marked, end):
-                    bitmap[U64(row_idx[U64(k)]) >> U64(6)] = U64(0)
+                q, v_end = col_ptr[v], col_ptr[v + U64(1)]
+                if short and v_end - q <= MUCH_LONGER:
+                    while q < v_end:
+                        if q + LANES <= m:
+                            for i in range(k + 1, end):
+                                total += I64(popcount(matching(row_idx, q, np.int32(v_end - q), row_idx[U64(i)])))
+                        else:  # fewer than LANES rows are left to read in the whole array
+                            for j in range(q, v_end):
+                                for i in range(k + 1, end):
+                                    total += row_idx[U64(i)] == row_idx[U64(j)]
+                        q += LANES
+                elif (end - k) * MUCH_LONGER < v_end - q:
+                    for i in range(k + 1, end):
+                        row, left = row_idx[U64(i)], v_end - q
+                        while left > 1:  # no branch depends on the rows: it could not be predicted
+                            half = left >> 1
+                            q += half * I64(row_idx[U64(q + half - 1)] < row)
+                            left -= half
+                        total += row_idx[U64(q)] == row
+                elif q < v_end:
+                    if marked == end:
+                        marked = k + 1
+                        for i in range(marked, end):
+                            row = U64(row_idx[U64(i)])
+                            bitmap[row >> U64(6)] |= U64(1) << (row & U64(63))
+                    common = U64(0)
+                    for j in range(q, v_end):
+                        row = U64(row_idx[U64(j)])
+                        common += bitmap[row >> U64(6)] >> (row & U64(63)) & U64(1)
+                    total += I64(common)
+            if hubs < last_v:
+                many = end - hubs > FEW_HUBS
+                u_line = (u - base) // 64 // CACHE_LINE * CACHE_LINE
+                copied = many and u >= base and words - u_line < end - hubs  # copying u's own row of bits is faster
+                if copied:
+                    for word in range(u_line, words):
+                        bitmap[U64(first_hub_word + word)] = bits[U64(start[U64(u - base)] - u_line + word)]
+                elif many and marked == end:
+                    marked = hubs
+                    for k in range(marked, end):
+                        row = U64(row_idx[U64(k)])
+                        bitmap[row >> U64(6)] |= U64(1) << (row & U64(63))
+                for k in range(hubs, last_v):
+                    hub = I64(row_idx[U64(k)]) - base
+                    line = hub // 64 // CACHE_LINE * CACHE_LINE
+                    bits_at = start[U64(hub)] - line
+                    common = U64(0)
+                    if many and (end - k) * AND_WORDS > words - line:
+                        for word in range(line, words):
+                            common += popcount(bitmap[U64(first_hub_word + word)] & bits[U64(bits_at + word)])
+                    else:
+                        for j in range(k + 1, end):
+                            bit = U64(row_idx[U64(j)] - base)
+                            common += bits[U64(bits_at) + (bit >> U64(6))] >> (bit & U64(63)) & U64(1)
+                    total += I64(common)
+                if copied:
+                    for word in range(u_line, words):
+                        bitmap[U64(first_hub_word + word)] = U64(0)
+            for k in range(marked, end):
+                bitmap[U64(row_idx[U64(k)]) >> U64(6)] = U64(0)
     found[worker] = total
 
 
@@ -242,13 +293,13 @@ def _pack_words(worker, workers, col_ptr, row_idx, low, high, word_index, words,
 
 @jit
 def _words(
-    worker, workers, col_ptr, row_idx, first, last, low, high, queue, packed, packed_end, word_index, words, span,
-    bitmaps, found,
+    worker, workers, col_ptr, row_idx, low, high, queue, bounds, packed, packed_end, word_index, words, span, bitmaps,
+    found,
 ):  # fmt: skip
     """AND the words of v's column with u's bitmap if v is in packed..packed_end - 1; else test its rows."""
     bitmap = bitmaps[worker]
     total = I64(0)
-    for u, at, stop in _chunks(queue, col_ptr, first, last):
+    for u, at, stop in chunks(queue, bounds, col_ptr):
         while at < stop and not stopped(queue):
             u += 1
             begin, end = at, col_ptr[U64(u + 1)]

@@ -41,9 +41,15 @@ def best_dense(lengths, lookups):
     edges, saved = np.cumsum(lengths[::-1]), np.cumsum(lookups[::-1])
     rows = np.arange(1, edges.size + 1)
     words = words_per_row(rows)
-    cost = np.where(rows * words <= edges, edges * (EDGE + WORD * words) + rows * words - saved, 0)
+    cost = np.where(rows * words <= edges, cost_of_rows(edges, rows) - saved, 0)
     best = int(cost.argmin()) if cost.size else 0
     return (best + 1, int(cost[best])) if cost.size and cost[best] < 0 else (0, 0)
+
+
+def cost_of_rows(edges, rows):
+    """The cost of this number of edges between vertices with rows of bits, and of making the rows."""
+    words = words_per_row(rows)
+    return edges * (EDGE + WORD * words) + rows * words
 
 
 def words_per_row(rows):

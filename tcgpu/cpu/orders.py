@@ -1,31 +1,46 @@
 """Choose the vertex order, natural or by degree, by estimates of a verb's cost in both.
 
-The costs, in look-ups, are sums over the lengths of columns and over the numbers of edges that lead to a vertex. Those
-in degree order are computed from the degrees, without sorting. If natural order costs less than a lower bound for
-degree order, nothing more is computed.
+The cost in natural order is that of a sample of the edges. This is safe, because no edge takes many times the length of
+the shorter of its two columns. The cost in degree order follows from the degrees and from the numbers of neighbours of
+higher degree, without sorting; it is only computed if natural order costs more than sorting.
+
+The first call of a verb with a graph includes sorting in the cost of degree order. From the second call on it does not:
+a graph that is counted again is worth sorting.
 """
 
+from typing import NamedTuple
 from weakref import WeakKeyDictionary
 
 import numpy as np
 
+from tcgpu.cleaning import rank_by_degree
 from tcgpu.cpu import choose
-from tcgpu.cpu.dense import best_dense, max_dense, wedge_lookups
+from tcgpu.cpu.counting import MUCH_LONGER, SHORT_COLUMN
+from tcgpu.cpu.dense import best_dense, cost_of_rows, first_dense, max_dense
 from tcgpu.cpu.edges import all_edges, workers_for
-from tcgpu.engines.native import CACHE_LINE, jit, run_threads
+from tcgpu.engines.native import CACHE_LINE, LANES, MANY, jit, run_threads
 
-# costs in look-ups
-SHORT_EDGE, WORDS_EDGE, HUB_EDGE = 24, 20, 6  # an edge, besides its look-ups
-HUB_WORD = 0.8  # a word of two hubs' rows
-PACKED_WORD = 1.5  # a word of a packed column
-# the extra cost of degree order for each edge: neighbours are far apart, and results are returned in natural order
-DEGREE_EDGE = {"count": 0, "triangles": 8, "support": 40}
-BETTER = 0.85  # degree order must cost less than this fraction of natural order
-CHUNKS = 128  # the most chunks of edges in a count, which marks a column again in each chunk
+# costs in look-ups of one row in a bitmap: .4 ns of processor time on the machine of the record
+EDGE = 8  # an edge, besides the following
+COMPARISON = 3  # of a row with LANES others
+SEARCH = 18  # of a row in a column, for each doubling of the column's length
+LOOKUP_EDGE = 16  # an edge where rows are looked up, besides the look-ups
+FAR_EDGE = 18  # an edge (u, v) if the columns of u and v are far apart
+HUB_EDGE, HUB_WORD = 6, 0.7  # an edge to a hub, and each word of its row
+WORDS_EDGE, WORD = 20, 1.5  # an edge in a graph of packed words, and each word
+TALLIED = 2.2  # a tally at edges, in counts without hubs
+WEDGES_EDGE, WEDGE = 70, 3  # an edge in a tally of wedges, and each wedge
+SORTED_EDGE, SORTED_VERTEX = 45, 20  # an edge and a vertex when a graph is sorted
+FOUND_EDGE, MOVED_EDGE = 90, 10  # an edge that is found in another order; moving its number if that is known
+BETTER = 0.87  # degree order must cost less than this fraction of natural order
+SKEWED = 2  # and some vertex have this number of times the mean number of neighbours
+SAMPLE, EVERY = 64, 2048  # the edges in a row that are read of every so many
+FAR = 1 << 17  # nonzeros between columns that are far apart
 
+I64 = np.int64
 U64 = np.uint64
 
-_known = WeakKeyDictionary()  # a Graph -> {verb: order}
+_known = WeakKeyDictionary()  # a Graph -> {verb: the order of all later calls; None if it is chosen anew}
 
 
 def in_order(graph, order, verb):
@@ -34,76 +49,92 @@ def in_order(graph, order, verb):
 
 
 def best_order(graph, verb):
-    """The order, "natural" or "degree", in which "count", "triangles" or "support" is fastest for a Graph.
-
-    If `graph.ordered("auto")` chooses degree order by its sample, and natural order is not cheap, nothing is estimated.
-    """
-    if graph.order == "degree" or not graph.m:
+    """The order, "natural" or "degree", in which "count", "triangles" or "support" is fastest for a Graph."""
+    if graph.order == "degree" or graph.max_column <= 1:
         return "natural"
     known = _known.setdefault(graph, {})
-    if verb not in known:
-        by_degree = _count_by_degree(graph) if verb == "count" else _tally_by_degree(graph, DEGREE_EDGE[verb] * graph.m)
-        known[verb] = "degree" if by_degree else "natural"
+    if known.get(verb) is None:
+        first = verb not in known
+        order = "degree" if _degree_order_pays(graph, verb, first) else "natural"
+        known[verb] = None if first and order == "natural" else order
+        return order
     return known[verb]
 
 
-def _count_by_degree(graph):
-    """Whether degree order makes a count faster."""
-    if graph.max_column <= choose.SHORT_COLUMN:
+def _degree_order_pays(graph, verb, first):
+    """Whether degree order makes a verb faster; on the first call including sorting, unless that is done."""
+    change = 0.0
+    if first and ("degree", 0) not in graph._orders:
+        change += SORTED_EDGE * graph.m + SORTED_VERTEX * graph.n
+    if verb == "support":
+        change += (FOUND_EDGE if first else MOVED_EDGE) * graph.m
+    natural = BETTER * (count_cost(graph) if verb == "count" else tally_plan(graph).cost)
+    if natural <= change + EDGE * graph.m or graph.max_degree * graph.n < SKEWED * 2 * graph.m:
         return False
-    if graph._auto == "degree":
-        return True
+    ranked = Ranked(rank_by_degree(graph.degrees), _lengths_by_degree(graph))
+    return change + (_ranked_count_cost if verb == "count" else _ranked_tally_cost)(graph, ranked) < natural
+
+
+def count_cost(graph):
+    """The estimated cost of a count in the graph's own order."""
     name, base = choose.design_name(graph)
-    lengths, degrees = graph.column_lengths, graph.degrees
-    if name == "words":
-        words = choose.words_per_nonzero(graph) * _sums(lengths, degrees)[1]
-        natural = WORDS_EDGE * graph.m + PACKED_WORD * words
-    else:
-        edges, lookups, _ = _sums(lengths[:base], degrees)
-        natural = choose.BITMAP_EDGE * edges + lookups + _bitmap_cost(graph, _sums(lengths, degrees)[2])
-        natural += _hubs_cost(degrees[base:] - lengths[base:]).sum()
-    if BETTER * natural <= HUB_EDGE * graph.m:
-        return False
-    lengths = _lengths_by_degree(graph)
-    edges, lookups, squares = _sums(lengths, degrees)
-    if lengths.max() <= choose.SHORT_COLUMN:
-        return SHORT_EDGE * edges + squares / 2 < BETTER * natural
-    last = _last_by_degree(graph, choose.hub_limit(graph))
-    smaller = degrees[last] - lengths[last]
-    saved = smaller * (choose.BITMAP_EDGE + lengths[last].astype(np.int64)) - _hubs_cost(smaller)
-    cost = choose.BITMAP_EDGE * edges + lookups + _bitmap_cost(graph, squares) - max(0, np.cumsum(saved[::-1]).max())
-    return cost < BETTER * natural
+    cost, rows = _sampled(graph, graph.m, base)
+    return WORDS_EDGE * graph.m + WORD * choose.words_per_nonzero(graph) * rows if name == "words" else cost
 
 
-def _tally_by_degree(graph, extra):
-    """Whether degree order makes tallies (triangles, support) faster by more than `extra` look-ups."""
-    lengths, most = graph.column_lengths, max_dense(graph)
-    natural = _tally_cost(lengths, lengths[graph.n - most :])
-    if natural <= extra:
-        return False
-    if graph._auto == "degree":
-        return True
-    natural = min(natural, int(wedge_lookups(graph, 0).sum()))  # fewer where the middle of a wedge has no column
-    if natural <= extra:
-        return False
-    lengths = _lengths_by_degree(graph)
-    return _tally_cost(lengths, lengths[_last_by_degree(graph, most)].astype(np.int64)) + extra < natural
+class TallyPlan(NamedTuple):
+    """How to count triangles at vertices or edges in the graph's own order."""
+
+    base: int  # the first of the dense vertices, whose triangles are found with rows of bits
+    at_edges: bool  # whether the other triangles are found at edges, or else from wedges
+    cost: float
 
 
-def _hubs_cost(smaller):
-    """The cost of the last vertices as hubs; each is the larger end of `smaller` edges."""
-    return smaller * (HUB_EDGE + HUB_WORD * (np.arange(smaller.size, 0, -1) // 64 + CACHE_LINE // 2))
+def tally_plan(graph):
+    """The TallyPlan with the least cost."""
+    base = first_dense(graph)
+    edges = int(graph.col_ptr[base])
+    dense = WEDGE * cost_of_rows(graph.m - edges, graph.n - base)
+    at_edges = TALLIED * _sampled(graph, edges, graph.n)[0]
+    from_wedges = WEDGES_EDGE * edges + WEDGE * (_squares(graph.column_lengths[:base]) - edges) / 2
+    return TallyPlan(base, at_edges <= from_wedges, dense + min(at_edges, from_wedges))
 
 
-def _bitmap_cost(graph, squares):
-    """The cost of marking each column in a bitmap, once in every chunk of edges that it reaches into."""
-    return squares * (CHUNKS / 2 / graph.m)
+class Ranked(NamedTuple):
+    """Degree order: each vertex's place in it, and the length of its column there."""
+
+    rank: np.ndarray
+    lengths: np.ndarray
 
 
-def _tally_cost(lengths, last):
-    """The cost of tallies with columns of these lengths, the dense ones of the `last` vertices by rows of bits."""
-    squares = _sums(lengths, lengths)[2]
-    return (squares - float(lengths.sum())) / 2 + best_dense(last, last * (last - 1) // 2)[1]
+def _ranked_count_cost(graph, ranked):
+    """The estimated cost of a count in degree order."""
+    sample = choose.sample_of_edges(graph)
+    columns = np.searchsorted(graph.col_ptr, sample, side="right") - 1
+    place = graph.n - np.maximum(ranked.rank[graph.row_idx[sample]], ranked.rank[columns])
+    base = choose.first_hub(graph, place, ranked.lengths.max(), choose.MAX_HUBS)
+    return _sampled(graph, graph.m, base, ranked)[0]
+
+
+def _ranked_tally_cost(graph, ranked):
+    """The estimated cost of a tally in degree order."""
+    lengths = ranked.lengths
+    last = lengths[_last_by_degree(graph, max_dense(graph))].astype(np.int64)
+    wedges = (_squares(lengths) - graph.m) / 2 + best_dense(last, last * (last - 1) // 2)[1]
+    return min(WEDGES_EDGE * graph.m + WEDGE * wedges, TALLIED * _sampled(graph, graph.m, graph.n, ranked)[0])
+
+
+def _sampled(graph, edges, base, ranked=None):
+    """The estimated cost of the first edges of a graph in a count, and the rows in the columns of their v.
+
+    base: the first hub. ranked: another order.
+    """
+    if not edges:
+        return 0.0, 0.0
+    take = SAMPLE if edges > MANY else EVERY
+    sums = np.zeros(3)
+    _add_sample(graph.col_ptr, graph.row_idx, *(ranked or (None, None)), edges, take, base, sums)
+    return tuple(sums[:2] * (edges / sums[2]))
 
 
 def _lengths_by_degree(graph):
@@ -124,18 +155,59 @@ def _last_by_degree(graph, most):
 
 
 @jit
-def _sums(lengths, degrees):
-    """For the first columns, of the given lengths: their edges (u, v), counted at v; the look-ups; the squared lengths.
+def _add_sample(col_ptr, row_idx, rank, lengths, edges, take, base, sums):
+    """Add the costs of some edges, the rows in the columns of their v, and their number to `sums`.
 
-    The look-ups of an edge (u, v) are the length of v's column. All three are floats.
+    Where in each stretch of EVERY edges those are that are read looks random, so that no pattern is missed.
     """
-    edges = lookups = squares = 0.0
+    n = col_ptr.size - 1
+    words = (n - base) // 64
+    mean = row_idx.size // n + 1
+    for first in range(0, edges, EVERY):
+        skip = I64(U64(first + 1) * U64(0x9E3779B97F4A7C15) >> U64(44)) % (EVERY - take + 1)
+        at = min(first + skip, max(first, edges - take))
+        u = np.searchsorted(col_ptr, at, side="right") - 1
+        for k in range(at, min(at + take, edges)):
+            while k >= col_ptr[U64(u + 1)]:
+                u += 1
+            v = I64(row_idx[U64(k)])
+            if rank is None:
+                length = col_ptr[U64(u + 1)] - col_ptr[U64(u)]
+                rest = col_ptr[U64(u + 1)] - k - 1
+                rows = col_ptr[U64(v + 1)] - col_ptr[U64(v)]
+                ahead = col_ptr[U64(v)] - k
+            else:
+                a, b = I64(rank[U64(u)]), I64(rank[U64(v)])
+                length, rows = I64(lengths[U64(u)]), I64(lengths[U64(v)])
+                if a > b:
+                    length, rows = rows, length
+                rest = length // 2
+                ahead = abs(a - b) * mean
+                v = max(a, b)
+            cost = float(EDGE)
+            if v >= base:
+                cost = HUB_EDGE + min(float(rest), HUB_WORD * (words - (v - base) // 64 + CACHE_LINE // 2))
+            elif rows and rest:
+                if ahead > FAR:
+                    cost += FAR_EDGE
+                if length <= SHORT_COLUMN and rows <= MUCH_LONGER:
+                    cost += COMPARISON * rest * ((rows + LANES - 1) // LANES)
+                elif (rest + 1) * MUCH_LONGER < rows:
+                    cost += SEARCH * rest * np.log2(float(rows))
+                else:
+                    cost += LOOKUP_EDGE + rows
+            sums[0] += cost
+            sums[1] += rows
+            sums[2] += 1
+
+
+@jit
+def _squares(lengths):
+    """The sum of the squared lengths of columns, as a float."""
+    squares = 0.0
     for v in range(lengths.size):
-        length, smaller = float(lengths[U64(v)]), float(degrees[U64(v)] - lengths[U64(v)])
-        edges += smaller
-        lookups += smaller * length
-        squares += length * length
-    return edges, lookups, squares
+        squares += float(lengths[U64(v)]) * float(lengths[U64(v)])
+    return squares
 
 
 @jit

@@ -1,8 +1,9 @@
 """Triangles per vertex, per edge, and one by one.
 
-A triangle u < v < w is found from its middle vertex: v's column is marked, and for each smaller neighbour u the rows
-after v in u's column (a wedge list) are looked up in the marks. This takes the fewest look-ups, and gives the positions
-of all three edges. If the last vertices are dense, `dense` finds the triangles among them from rows of bits.
+Triangles among the last vertices, if these are dense, are found from rows of bits (`dense`). Others are found at their
+edge (u, v), as in a count (`edge_tally`), or from their middle vertex, whichever is estimated to be faster: v's column
+is marked, and for each smaller neighbour u the rows after v in u's column (a wedge list) are looked up in the marks.
+Marks give the positions of all three edges.
 
 All results are the same for any number of threads. The same code tallies a part of the edges (u, v) or all of them.
 Results are arrays of all vertices or edges, but a part writes only to the ranges that its triangles can touch; the
@@ -11,13 +12,15 @@ and worker, and two for each of its edges; for triangles per vertex also one for
 """
 
 from typing import NamedTuple
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
 from tcgpu.cleaning import occurrences
-from tcgpu.cpu.dense import add_dense, first_dense
+from tcgpu.cpu.dense import add_dense
+from tcgpu.cpu.edge_tally import add_at_edges
 from tcgpu.cpu.edges import Edges, all_edges, takes_any_v, workers_for
-from tcgpu.cpu.orders import in_order
+from tcgpu.cpu.orders import in_order, tally_plan
 from tcgpu.engines.native import fetch_add, inline, jit, run_threads, shares, stoppable, stopped, uncounted
 
 MAX_COPIES = 4  # up to this many workers each have a result array; more workers share one, with atomic additions
@@ -33,15 +36,32 @@ U64 = np.uint64
 def triangles(graph, order="auto"):
     """The number of triangles at each vertex (int64), in the graph's own order. order: the order to count in."""
     own = in_order(graph, order, "triangles")
-    [(_, found)] = tally(own, False)
-    return found if own is graph else found[own.rank]
+    return _sum_of(_tallies(own, False), own.rank if own is not graph else None)
 
 
 def support(graph, order="auto"):
     """The number of triangles at each edge (int64), in the order of `row_idx`. order: as in `triangles`."""
     own = in_order(graph, order, "support")
-    [(_, found)] = tally(own, True)
-    return in_edge_order_of(graph, own, found.astype(np.int64))
+    return _sum_of(_tallies(own, True), _positions_in(own, graph))
+
+
+def _tallies(graph, by_edge, workers=None):
+    """The triangles at each edge (int32) or vertex (int64): some arrays, which have to be added up."""
+    plan, workers = tally_plan(graph), workers_for(all_edges(graph), workers)
+    base, part = plan.base, Edges(0, int(graph.col_ptr[plan.base]), 0, graph.n)
+    shared = workers > MAX_COPIES
+    found = _zeros(1 if shared or not part.last else workers, graph, by_edge)
+    if base < graph.n:
+        add_dense(graph, base, by_edge, found[0], workers)
+    if part.last and plan.at_edges:
+        add_at_edges(graph, part, by_edge, found, shared, workers)
+    elif part.last:
+        _tally_wedges(graph, part, Reach(0, base, 0, graph.n, graph.n), by_edge, found, shared, workers)
+    return found
+
+
+def _zeros(copies, graph, by_edge):
+    return np.zeros((copies, graph.m if by_edge else graph.n), np.int32 if by_edge else np.int64)
 
 
 def tally(graph, by_edge, part=None, workers=None):
@@ -50,25 +70,25 @@ def tally(graph, by_edge, part=None, workers=None):
     Without a part there is one array, from 0 on. With a part, only triangles u < v < w whose edge (u, v) is in it are
     tallied; there are then two arrays, for the ranges of u and of v, or one if these overlap.
     """
-    copies = workers = workers_for(part or all_edges(graph), workers)
     if part is None:
-        base = first_dense(graph)
-        part, reach = Edges(0, int(graph.col_ptr[base]), 0, graph.n), Reach(0, base, 0, graph.n, graph.n)
-        spans, shared = [(0, graph.m if by_edge else graph.n)], workers > MAX_COPIES
+        found, spans = _tallies(graph, by_edge, workers), [(0, graph.m if by_edge else graph.n)]
     else:
-        base, reach = graph.n, _reach(graph, part)
-        spans, shared = reach.edges(graph.col_ptr) if by_edge else reach.vertices(), workers > MAX_PART_COPIES
-    if shared or base == 0:
-        copies = 1
-    found = np.zeros((copies, graph.m if by_edge else graph.n), np.int32 if by_edge else np.int64)
-    if base < graph.n:
-        add_dense(graph, base, by_edge, found[0], workers)
-    if base:
+        workers, reach = workers_for(part, workers), _reach(graph, part)
+        shared = workers > MAX_PART_COPIES
+        found = _zeros(1 if shared else workers, graph, by_edge)
+        spans = reach.edges(graph.col_ptr) if by_edge else reach.vertices()
         _tally_wedges(graph, part, reach, by_edge, found, shared, workers)
     for low, high in spans:
         for other in found[1:]:
             found[0, low:high] += other[low:high]
     return [(low, found[0, low:high]) for low, high in spans]
+
+
+def _sum_of(found, at=None):
+    """The sum of some arrays (int64), with the element from position `at[k]` at k."""
+    total = np.empty(found.shape[1], np.int64)
+    run_threads(_add_up, found, at, total, workers=shares(total.size))
+    return total
 
 
 def _tally_wedges(graph, part, reach, by_edge, found, shared, workers):
@@ -85,12 +105,22 @@ def _tally_wedges(graph, part, reach, by_edge, found, shared, workers):
 
 def in_edge_order_of(graph, own, values):
     """Values for the edges of `own`, the same graph in another order, in the order of `graph`'s edges."""
+    return values if own is graph else values[_positions_in(own, graph)]
+
+
+_known_positions = WeakKeyDictionary()  # a graph in another order -> the position in it of each edge
+
+
+def _positions_in(own, graph):
+    """The position in `own`, the same graph in another order, of each edge of `graph`; None if they are one."""
     if own is graph:
-        return values
-    found = np.empty_like(values)
-    run_threads(_look_up_edges, graph.col_ptr, graph.row_idx, own.rank, own.col_ptr, own.row_idx, values, found,
-                workers=shares(graph.m))  # fmt: skip
-    return found
+        return None
+    if own not in _known_positions:
+        found = np.empty(graph.m, np.int32 if graph.m < 2**31 else np.int64)
+        run_threads(_find_edges, graph.col_ptr, graph.row_idx, own.rank, own.col_ptr, own.row_idx, found,
+                    workers=shares(graph.m))  # fmt: skip
+        _known_positions[own] = found
+    return _known_positions[own]
 
 
 def widened(values):
@@ -293,8 +323,8 @@ def _tally(
 
 
 @jit
-def _look_up_edges(worker, workers, col_ptr, row_idx, rank, own_ptr, own_idx, values, found):
-    """The value of each edge, looked up in the columns of another vertex order by binary search."""
+def _find_edges(worker, workers, col_ptr, row_idx, rank, own_ptr, own_idx, found):
+    """The position of each edge in the columns of another vertex order, by binary search."""
     n = col_ptr.size - 1
     for j in range(n * worker // workers, n * (worker + 1) // workers):
         for k in range(col_ptr[U64(j)], col_ptr[U64(j + 1)]):
@@ -305,7 +335,16 @@ def _look_up_edges(worker, workers, col_ptr, row_idx, rank, own_ptr, own_idx, va
                 half = left >> 1
                 at += half * I64(own_idx[U64(at + half - 1)] < row)
                 left -= half
-            found[U64(k)] = values[U64(at)]
+            found[U64(k)] = at
+
+
+@jit
+def _add_up(worker, workers, found, at, total):
+    for k in range(total.size * worker // workers, total.size * (worker + 1) // workers):
+        value = I64(0)
+        for copy in range(found.shape[0]):
+            value += I64(found[copy, U64(k if at is None else at[U64(k)])])
+        total[U64(k)] = value
 
 
 STOP, MIDDLE, LIST, POSITION, LISTED = range(5)  # the state of `_list_triangles`: where to go on, and rows filled

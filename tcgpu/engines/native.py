@@ -245,6 +245,16 @@ def popcount(typing_context, word):
 
 
 @intrinsic
+def lowest_bit(typing_context, word):
+    """The position of the lowest set bit of a uint64 that is not 0."""
+
+    def generate(context, builder, signature, args):
+        return builder.cttz(args[0], ir.Constant(ir.IntType(1), 1))
+
+    return types.int64(types.uint64), generate
+
+
+@intrinsic
 def fetch_add(typing_context, array, index, value):
     """Add `value` to `array[index]` atomically and return the value before. Workers take tasks with it."""
     return array.dtype(array, types.intp, array.dtype), _atomic("add")
@@ -272,13 +282,13 @@ def prefetch(typing_context, array, index):
 
 
 CACHE_LINE = 8  # 64-bit words
-LANES = 16  # int32 elements that `matches` compares at once
+LANES = 16  # int32 elements that `matching` compares at once
 _lanes = ir.VectorType(ir.IntType(32), LANES)
 
 
 @intrinsic
-def matches(typing_context, array, index, live, value):
-    """How many of the first `live` (any number) of the LANES elements from `array[index]` (int32) on equal `value`.
+def matching(typing_context, array, index, live, value):
+    """Which of the first `live` (any number) of the LANES elements from `array[index]` (int32) on equal `value`: bits.
 
     All LANES are read and compared at once, so the array must reach that far.
     """
@@ -293,6 +303,6 @@ def matches(typing_context, array, index, live, value):
         equal = builder.icmp_signed("==", builder.load(address, align=4), in_all_lanes(args[3]))
         alive = builder.icmp_signed("<", ir.Constant(_lanes, list(range(LANES))), in_all_lanes(args[2]))
         mask = builder.bitcast(builder.and_(equal, alive), ir.IntType(LANES))
-        return builder.zext(builder.ctpop(mask), ir.IntType(64))
+        return builder.zext(mask, ir.IntType(64))
 
-    return types.int64(array, types.intp, types.int32, types.int32), generate
+    return types.uint64(array, types.intp, types.int32, types.int32), generate

@@ -1,0 +1,128 @@
+"""Triangles per vertex and per edge, found at each edge (u, v): the rest of u's column is looked for in v's column.
+
+As in `counting`, the columns are compared, or v's is searched, or its rows are looked up: here in marks that give
+positions in u's column. Little is done where no triangle is found. Besides the results, a worker needs an int32 for
+each vertex.
+"""
+
+import numpy as np
+
+from tcgpu.cpu.counting import FAR, MUCH_LONGER, NEAR, SHORT_COLUMN, chunk_bounds, chunks
+from tcgpu.engines.native import (
+    LANES,
+    fetch_add,
+    inline,
+    jit,
+    lowest_bit,
+    matching,
+    prefetch,
+    run_threads,
+    stoppable,
+    stopped,
+    uncounted,
+)
+
+I32 = np.int32
+I64 = np.int64
+U64 = np.uint64
+
+
+def add_at_edges(graph, part, by_edge, found, shared, workers):
+    """Add the triangles u < v < w of the edges (u, v) of a part to `found`, at each edge (int32) or vertex (int64).
+
+    found: an array for each worker, or one that is shared. The part takes any v.
+    """
+    bounds = chunk_bounds(graph, part, workers)
+    queue = np.array([0, bounds.size - 1], np.int64)
+    marks = np.zeros((workers, graph.n), np.int32)
+    run_threads(_add_at_edges, graph.col_ptr, graph.row_idx, queue, bounds, True if by_edge else None,
+                True if shared else None, marks, found,
+                workers=workers, queue=stoppable(queue, part.last - part.first))  # fmt: skip
+
+
+@inline
+def _add(found, index, value, shared):
+    if shared is None:
+        found[U64(index)] += value
+    else:
+        fetch_add(found, index, value)
+
+
+@inline
+def _add_triangle(row_idx, i, j, by_edge, found, shared):
+    """Add 1 at the edges (u, w) and (v, w), which are at positions i and j, or at w."""
+    if by_edge is None:
+        _add(found, I64(row_idx[U64(i)]), I64(1), shared)
+    else:
+        _add(found, i, I32(1), shared)
+        _add(found, j, I32(1), shared)
+
+
+@jit
+def _add_at_edges(worker, workers, col_ptr, row_idx, queue, bounds, by_edge, shared, all_marks, all_found):
+    """Add the triangles of each edge (u, v): there and at u once, at the others one by one.
+
+    by_edge, shared: True or None, so that only what is needed is compiled.
+    """
+    marks = all_marks[worker]
+    found = uncounted(all_found[worker if shared is None else 0])
+    m = row_idx.size
+    for u, at, stop in chunks(queue, bounds, col_ptr):
+        while at < stop and not stopped(queue):
+            u += 1
+            begin, end = at, col_ptr[U64(u + 1)]
+            at = end
+            last_v = min(stop, end - 1)
+            short = end - begin <= SHORT_COLUMN
+            marked = end  # rows from this position on are marked: 1 is the first of them
+            of_u = I64(0)
+            for k in range(begin, last_v):
+                if k + FAR < m:
+                    prefetch(col_ptr, row_idx[U64(k + FAR)])
+                    prefetch(row_idx, col_ptr[U64(row_idx[U64(k + NEAR)])])
+                v = U64(row_idx[U64(k)])
+                q, v_end = col_ptr[v], col_ptr[v + U64(1)]
+                of_edge = I32(0)
+                if short and v_end - q <= MUCH_LONGER:
+                    while q < v_end:
+                        for i in range(k + 1, end):
+                            same = U64(0)
+                            if q + LANES <= m:
+                                same = matching(row_idx, q, I32(v_end - q), row_idx[U64(i)])
+                            else:  # fewer than LANES rows are left to read in the whole array
+                                for j in range(q, v_end):
+                                    same |= U64(row_idx[U64(i)] == row_idx[U64(j)]) << U64(j - q)
+                            if same:
+                                of_edge += I32(1)
+                                _add_triangle(row_idx, i, q + lowest_bit(same), by_edge, found, shared)
+                        q += LANES
+                elif (end - k) * MUCH_LONGER < v_end - q:
+                    for i in range(k + 1, end):
+                        row, left = row_idx[U64(i)], v_end - q
+                        while left > 1:  # no branch depends on the rows: it could not be predicted
+                            half = left >> 1
+                            q += half * I64(row_idx[U64(q + half - 1)] < row)
+                            left -= half
+                        if row_idx[U64(q)] == row:
+                            of_edge += I32(1)
+                            _add_triangle(row_idx, i, q, by_edge, found, shared)
+                elif q < v_end:
+                    if marked == end:
+                        marked = k + 1
+                        for i in range(marked, end):
+                            marks[U64(row_idx[U64(i)])] = i - k
+                    for j in range(q, v_end):
+                        place = marks[U64(row_idx[U64(j)])]
+                        if place:
+                            of_edge += I32(1)
+                            _add_triangle(row_idx, marked - 1 + I64(place), j, by_edge, found, shared)
+                if of_edge:
+                    if by_edge is None:
+                        _add(found, I64(v), I64(of_edge), shared)
+                        of_u += I64(of_edge)
+                    else:
+                        _add(found, k, of_edge, shared)
+            if by_edge is None and of_u:
+                _add(found, u, of_u, shared)
+            for k in range(marked, end):
+                marks[U64(row_idx[U64(k)])] = 0
