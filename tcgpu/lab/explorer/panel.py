@@ -298,7 +298,7 @@ class Explorer(widgets.VBox):
         )
         elements.when_set(self._methods_changed, self.engine, self.repeats, self.max_seconds)
         self.progress = widgets.FloatProgress(value=0.0, min=0.0, max=1.0, layout={"width": "130px", "flex": "none"})
-        self.status = elements.text("", "tcgpu-status", flex="1 1 120px")
+        self.status = elements.text("", "tcgpu-status", flex="1 1 260px", min_height="22px")
         self.csv = elements.text("", width="auto")
         self.run_button.on_click(lambda button: self.run())
         self.stop_button.on_click(lambda button: self.stop())

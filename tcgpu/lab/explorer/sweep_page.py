@@ -36,7 +36,7 @@ class SweepPage(Page):
     """
 
     title = "Sweep"
-    head = ("nonzeros per column", "method", "order", "runs on", "edges", "triangles", "kernel ms")
+    head = ("nonzeros per column", "method", "order", "runs on", "edges", "triangles", "kernel µs")
 
     def __init__(self):
         super().__init__(190)
@@ -216,7 +216,7 @@ def _milliseconds(row):
 
 def _cells(row):
     about = [row["nonzeros"], label_of(row), row["order"], machine_of(row)]
-    return [*about, row["edges"], row.get("triangles"), round(_milliseconds(row), 6)]
+    return [*about, row["edges"], row.get("triangles"), _milliseconds(row) * 1e3]
 
 
 def _picked(graphs):
