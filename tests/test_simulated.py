@@ -233,3 +233,14 @@ def test_making_a_device_graph_reports_too_little_memory_too(monkeypatch, failur
         for make in (lambda: tcgpu.DeviceGraph.from_edges([0, 0, 1], [1, 2, 2]), lambda: graph.ordered("degree")):
             with pytest.raises(GraphError, match=r"the graph.* does not fit this device, .* device_memory="):
                 make()
+
+
+def test_a_forecast_is_what_would_be_checked_and_runs_nothing_in_the_simulator():
+    graph, done = tcgpu.generate.clique(30), []
+    measured = simulated.forecast(lambda: done.append(tcgpu.measure(graph, "naive", engine="sim", repeats=1)))
+    traced = simulated.forecast(lambda: done.append(tcgpu.trace(graph, "naive")))
+    assert done == [] and traced == pytest.approx(2 * measured)  # four times as long; two runs
+    with simulated.limited(measured / 2), pytest.raises(GraphError, match="measured by 2 runs, would take"):
+        simulated.forecast(lambda: tcgpu.measure(graph, "naive", engine="sim", repeats=1))
+    assert simulated.forecast(lambda: done.append(tcgpu.measure(graph, "cpu", repeats=1))) == 0 and len(done) == 1
+    assert tcgpu.count(graph, "naive", engine="sim") == 4060  # it runs again
