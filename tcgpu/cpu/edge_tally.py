@@ -84,18 +84,23 @@ def _add_at_edges(worker, workers, col_ptr, row_idx, queue, bounds, by_edge, sha
                 q, v_end = col_ptr[v], col_ptr[v + U64(1)]
                 of_edge = I32(0)
                 if short and v_end - q <= MUCH_LONGER:
-                    while q < v_end:
+                    while q + LANES <= m and q < v_end:
+                        hits = U64(0)  # the rows that are found, first all of them: a branch could not be predicted
                         for i in range(k + 1, end):
-                            same = U64(0)
-                            if q + LANES <= m:
-                                same = matching(row_idx, q, I32(v_end - q), row_idx[U64(i)])
-                            else:  # fewer than LANES rows are left to read in the whole array
-                                for j in range(q, v_end):
-                                    same |= U64(row_idx[U64(i)] == row_idx[U64(j)]) << U64(j - q)
-                            if same:
-                                of_edge += I32(1)
-                                _add_triangle(row_idx, i, q + lowest_bit(same), by_edge, found, shared)
+                            same = matching(row_idx, q, I32(v_end - q), row_idx[U64(i)])
+                            hits |= U64(same != U64(0)) << U64(i - k)
+                        while hits:
+                            i = k + lowest_bit(hits)
+                            same = matching(row_idx, q, I32(v_end - q), row_idx[U64(i)])
+                            of_edge += I32(1)
+                            _add_triangle(row_idx, i, q + lowest_bit(same), by_edge, found, shared)
+                            hits &= hits - U64(1)
                         q += LANES
+                    for j in range(q, v_end):  # fewer than LANES rows are left to read in the whole array
+                        for i in range(k + 1, end):
+                            if row_idx[U64(i)] == row_idx[U64(j)]:
+                                of_edge += I32(1)
+                                _add_triangle(row_idx, i, j, by_edge, found, shared)
                 elif (end - k) * MUCH_LONGER < v_end - q:
                     for i in range(k + 1, end):
                         row, left = row_idx[U64(i)], v_end - q
