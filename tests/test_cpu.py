@@ -193,8 +193,8 @@ def test_rows_of_bits_from_any_vertex_on_give_the_right_tallies(name, threads, m
         own = graph.ordered(order)
         expected = by_scipy(own)
         vertices = np.bincount(own.row_idx, expected, own.n) + np.bincount(own.col_of, expected, own.n)
-        for base, at_edges in product((0, 1, own.n // 3, own.n - 64, own.n - 2, own.n), (True, False)):
-            plan = cpu.orders.TallyPlan(base, at_edges, 0)
+        for method, base in product(("edges", "wedges", "words"), (0, 1, own.n // 3, own.n - 64, own.n - 2, own.n)):
+            plan = cpu.orders.TallyPlan(method, base, 0)
             monkeypatch.setattr(cpu.per_vertex, "tally_plan", lambda graph, plan=plan: plan)
             assert np.array_equal(cpu.tally(own, True)[0][1], expected), (order, plan)
             assert np.array_equal(cpu.tally(own, False)[0][1], vertices // 2), (order, plan)
@@ -207,10 +207,10 @@ def test_random_dense_graphs_against_the_matrix(n, density, seed, data):
     graph = Graph.from_edges(*np.nonzero(upper), n)
     adjacency = (upper | upper.T).astype(np.int64)
     common = (adjacency @ adjacency) * adjacency
-    base, at_edges = data.draw(st.none() | st.integers(0, n)), data.draw(st.booleans())
+    base, method = data.draw(st.none() | st.integers(0, n)), data.draw(st.sampled_from(["edges", "wedges", "words"]))
     with pytest.MonkeyPatch.context() as patch:
         if base is not None:
-            plan = cpu.orders.TallyPlan(min(base, graph.n), at_edges, 0)
+            plan = cpu.orders.TallyPlan(method, min(base, graph.n), 0)
             patch.setattr(cpu.per_vertex, "tally_plan", lambda graph: plan)
         for order in ORDERS:
             assert np.array_equal(cpu.support(graph, order), common[graph.row_idx, graph.col_of])

@@ -71,7 +71,7 @@ def _count_words(graph, part, workers, bitmaps):
         chunk = Edges(first, min(part.last, first + step), part.low, part.high)
         low, high = _window(graph, chunk, most)
         span = np.empty((high - low, 2), np.int64)
-        run_threads(_pack_words, graph.col_ptr, graph.row_idx, low, high, word_index, words, span,
+        run_threads(pack_words, graph.col_ptr, graph.row_idx, low, high, word_index, words, span,
                     workers=shares(int(graph.col_ptr[high] - graph.col_ptr[low])))  # fmt: skip
         total += _run(_words, graph, chunk, workers, low, high, word_index, words, span, bitmaps)
     return total
@@ -269,7 +269,7 @@ def _columns(worker, workers, col_ptr, row_idx, low, high, queue, bounds, base, 
 
 
 @jit
-def _pack_words(worker, workers, col_ptr, row_idx, low, high, word_index, words, span):
+def pack_words(worker, workers, col_ptr, row_idx, low, high, word_index, words, span):
     """Pack the columns of vertices low..high - 1: the non-zero words of each column's bitmap, and their indices there.
 
     The words of vertex u are those at positions span[u - low, 0]..span[u - low, 1] - 1. A column has no more words than

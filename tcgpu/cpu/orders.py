@@ -24,11 +24,13 @@ from tcgpu.engines.native import CACHE_LINE, LANES, MANY, jit, run_threads
 EDGE = 8  # an edge, besides the following
 COMPARISON = 3  # of a row with LANES others
 SEARCH = 18  # of a row in a column, for each doubling of the column's length
-LOOKUP_EDGE = 16  # an edge where rows are looked up, besides the look-ups
+LOOKUP_EDGE = 28  # an edge where rows are looked up, besides the look-ups
 FAR_EDGE = 18  # an edge (u, v) if the columns of u and v are far apart
 HUB_EDGE, HUB_WORD = 6, 0.7  # an edge to a hub, and each word of its row
+SHORT = 0.7  # a count of a graph that has only short columns, in counts of others
 WORDS_EDGE, WORD = 20, 1.5  # an edge in a graph of packed words, and each word
-TALLIED = 2.2  # a tally at edges, in counts without hubs
+PACKED_EDGE = 50  # an edge in two neighbourhoods that are packed into words
+TALLIED = 1.6  # a tally at edges, in counts without hubs
 WEDGES_EDGE, WEDGE = 70, 3  # an edge in a tally of wedges, and each wedge
 SORTED_EDGE, SORTED_VERTEX = 45, 20  # an edge and a vertex when a graph is sorted
 FOUND_EDGE, MOVED_EDGE = 90, 10  # an edge that is found in another order; moving its number if that is known
@@ -63,6 +65,8 @@ def best_order(graph, verb):
 
 def _degree_order_pays(graph, verb, first):
     """Whether degree order makes a verb faster; on the first call including sorting, unless that is done."""
+    if first and verb == "count" and graph.max_column <= choose.SHORT_COLUMN:
+        return False  # a count takes less than sorting
     change = 0.0
     if first and ("degree", 0) not in graph._orders:
         change += SORTED_EDGE * graph.m + SORTED_VERTEX * graph.n
@@ -79,14 +83,14 @@ def count_cost(graph):
     """The estimated cost of a count in the graph's own order."""
     name, base = choose.design_name(graph)
     cost, rows = _sampled(graph, graph.m, base)
-    return WORDS_EDGE * graph.m + WORD * choose.words_per_nonzero(graph) * rows if name == "words" else cost
+    return {"short": SHORT * cost, "words": WORDS_EDGE * graph.m + _words(graph, rows), "hubs": cost}[name]
 
 
 class TallyPlan(NamedTuple):
     """How to count triangles at vertices or edges in the graph's own order."""
 
-    base: int  # the first of the dense vertices, whose triangles are found with rows of bits
-    at_edges: bool  # whether the other triangles are found at edges, or else from wedges
+    method: str  # "words", or how triangles that are not of dense vertices only are found: "edges" or "wedges"
+    base: int  # the first of the dense vertices
     cost: float
 
 
@@ -95,9 +99,21 @@ def tally_plan(graph):
     base = first_dense(graph)
     edges = int(graph.col_ptr[base])
     dense = WEDGE * cost_of_rows(graph.m - edges, graph.n - base)
-    at_edges = TALLIED * _sampled(graph, edges, graph.n)[0]
-    from_wedges = WEDGES_EDGE * edges + WEDGE * (_squares(graph.column_lengths[:base]) - edges) / 2
-    return TallyPlan(base, at_edges <= from_wedges, dense + min(at_edges, from_wedges))
+    cost = _sampled(graph, edges, graph.n)[0]
+    wedges = (_squares(graph.column_lengths[:base]) - edges) / 2
+    plans = [
+        TallyPlan("edges", base, dense + TALLIED * cost),
+        TallyPlan("wedges", base, dense + WEDGES_EDGE * edges + WEDGE * wedges),
+    ]
+    if choose.design_name(graph)[0] == "words":
+        words = 2 * _words(graph, _sampled(graph, graph.m, graph.n)[1])
+        plans.append(TallyPlan("words", graph.n, (PACKED_EDGE + WORDS_EDGE) * graph.m + words))
+    return min(plans, key=lambda plan: plan.cost)
+
+
+def _words(graph, rows):
+    """The cost of this number of rows, packed into words."""
+    return WORD * choose.words_per_nonzero(graph) * rows
 
 
 class Ranked(NamedTuple):
@@ -113,7 +129,8 @@ def _ranked_count_cost(graph, ranked):
     columns = np.searchsorted(graph.col_ptr, sample, side="right") - 1
     place = graph.n - np.maximum(ranked.rank[graph.row_idx[sample]], ranked.rank[columns])
     base = choose.first_hub(graph, place, ranked.lengths.max(), choose.MAX_HUBS)
-    return _sampled(graph, graph.m, base, ranked)[0]
+    cost = _sampled(graph, graph.m, base, ranked)[0]
+    return SHORT * cost if ranked.lengths.max() <= choose.SHORT_COLUMN else cost
 
 
 def _ranked_tally_cost(graph, ranked):

@@ -1,9 +1,10 @@
 """Triangles per vertex, per edge, and one by one.
 
-Triangles among the last vertices, if these are dense, are found from rows of bits (`dense`). Others are found at their
-edge (u, v), as in a count (`edge_tally`), or from their middle vertex, whichever is estimated to be faster: v's column
-is marked, and for each smaller neighbour u the rows after v in u's column (a wedge list) are looked up in the marks.
-Marks give the positions of all three edges.
+Triangles among the last vertices, if these are dense, are found from rows of bits (`dense`). Others are found in the
+way that is estimated to be fastest: at each edge, from packed words of whole neighbourhoods (`word_tally`) or from
+columns, as in a count (`edge_tally`); or from their middle vertex v, whose column is marked, and for each smaller
+neighbour u the rows after v in u's column (a wedge list) are looked up in the marks, which gives the positions of all
+three edges.
 
 All results are the same for any number of threads. The same code tallies a part of the edges (u, v) or all of them.
 Results are arrays of all vertices or edges, but a part writes only to the ranges that its triangles can touch; the
@@ -21,6 +22,7 @@ from tcgpu.cpu.dense import add_dense
 from tcgpu.cpu.edge_tally import add_at_edges
 from tcgpu.cpu.edges import Edges, all_edges, takes_any_v, workers_for
 from tcgpu.cpu.orders import in_order, tally_plan
+from tcgpu.cpu.word_tally import word_tally
 from tcgpu.engines.native import fetch_add, inline, jit, run_threads, shares, stoppable, stopped, uncounted
 
 MAX_COPIES = 4  # up to this many workers each have a result array; more workers share one, with atomic additions
@@ -48,12 +50,14 @@ def support(graph, order="auto"):
 def _tallies(graph, by_edge, workers=None):
     """The triangles at each edge (int32) or vertex (int64): some arrays, which have to be added up."""
     plan, workers = tally_plan(graph), workers_for(all_edges(graph), workers)
+    if plan.method == "words":
+        return word_tally(graph, by_edge, workers)
     base, part = plan.base, Edges(0, int(graph.col_ptr[plan.base]), 0, graph.n)
     shared = workers > MAX_COPIES
     found = _zeros(1 if shared or not part.last else workers, graph, by_edge)
     if base < graph.n:
         add_dense(graph, base, by_edge, found[0], workers)
-    if part.last and plan.at_edges:
+    if part.last and plan.method == "edges":
         add_at_edges(graph, part, by_edge, found, shared, workers)
     elif part.last:
         _tally_wedges(graph, part, Reach(0, base, 0, graph.n, graph.n), by_edge, found, shared, workers)
