@@ -220,6 +220,10 @@ def transitivity(graph: Any, **options: Any) -> float:
 
 def is_triangle_free(graph: Any, **options: Any) -> bool:
     """Return whether no three vertices are neighbours of each other. Options as in `count`."""
+    if options.keys() <= {"method", "engine", "order", "progress", "max_seconds"}:
+        method = choose(options.get("method"), options.get("engine"), options.get("order"))
+        if method.engines == ("cpu",) and cpu.finds_triangle(graph := as_graph(_opened(graph))):
+            return False
     return count(graph, **options) == 0
 
 

@@ -375,6 +375,21 @@ def test_clustering_and_transitivity_agree_with_networkx():
     assert tcgpu.average_clustering(Graph.from_edges([], [], 0)) == 0.0
 
 
+def test_one_triangle_ends_the_search_for_triangles():
+    """Measured in processor time, where a count takes much longer; triangles may be anywhere, or nowhere."""
+    graph = FAMILIES["skewed and large"]
+    fresh = [Graph(graph.col_ptr, graph.row_idx) for _ in range(10)]
+    counted = quickest(lambda: tcgpu.count(fresh.pop(), "cpu"))
+    assert quickest(lambda: tcgpu.is_triangle_free(fresh.pop(), method="cpu")) < counted / 2
+    path = tcgpu.generate.path(200_000)
+    assert tcgpu.is_triangle_free(path, engine="cpu") and tcgpu.is_triangle_free(Graph.from_edges([], [], 3))
+    for at in (0, 5, 99_000, 199_997):
+        closed = Graph.from_edges(np.append(path.row_idx, at), np.append(path.col_of, at + 2))
+        assert not tcgpu.is_triangle_free(closed, method="cpu")
+    with pytest.raises(MethodError, match="no knob"):
+        tcgpu.is_triangle_free(path, method="cpu", blocks=3)
+
+
 def test_sums_past_64_bits_are_exact():
     from tcgpu.cpu import sum_exactly
 

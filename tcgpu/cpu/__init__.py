@@ -26,7 +26,7 @@ In compiled functions an array index is cast to uint64 (`U64`), because Numba ch
 import numpy as np
 
 from tcgpu.cpu.choose import Design, design, edge_work, hub_rows
-from tcgpu.cpu.counting import count, count_by
+from tcgpu.cpu.counting import count, count_by, finds_triangle
 from tcgpu.cpu.edges import Edges
 from tcgpu.cpu.orders import in_order
 from tcgpu.cpu.per_vertex import in_edge_order_of, list_triangles, sum_exactly, support, tally, triangles, widened
@@ -41,6 +41,7 @@ __all__ = [
     "count_by",
     "design",
     "edge_work",
+    "finds_triangle",
     "hub_rows",
     "in_order",
     "list_triangles",

@@ -10,7 +10,7 @@ Numba counts atomically, even for an inlined function: counts took twice as long
 
 import numpy as np
 
-from tcgpu.cpu.choose import AND_WORDS, NEIGHBOURS, design, kept_design
+from tcgpu.cpu.choose import AND_WORDS, NEIGHBOURS, Design, design, hub_rows, kept_design
 from tcgpu.cpu.edges import Edges, all_edges, takes_any_v, workers_for
 from tcgpu.engines.native import (
     CACHE_LINE,
@@ -34,6 +34,7 @@ CHUNKS = 64  # and between these limits as many as make this number of chunks fo
 PIECES = 2  # chunks of a very long column for each worker
 SHORT_COLUMN = 24  # if u's column is not longer than this, rows are compared
 MUCH_LONGER = 48  # v's column is searched if it is longer than this number of times the rest of u's
+STRETCHES, STRETCH = 4, 1 << 14  # edges that are looked at for a first triangle
 FAR, NEAR = 16, 6  # how many nonzeros ahead to prefetch v's column pointer, and the start of its column
 FEW_HUBS = 12  # for a column with no more hubs than this, test single bits instead of ANDing rows
 
@@ -49,6 +50,13 @@ def count(graph, part=None, workers=None):
     if part is None:
         return count_by(design(graph), graph, all_edges(graph), workers)
     return count_by(kept_design(graph), graph, part, workers)
+
+
+def finds_triangle(graph):
+    """Whether there is a triangle at a few stretches of edges: True is certain, and found without counting."""
+    plain = Design("hubs", hub_rows(graph, graph.n))
+    first = np.linspace(0, max(0, graph.m - STRETCH), STRETCHES).astype(np.int64)
+    return any(count_by(plain, graph, Edges(at, min(at + STRETCH, graph.m), 0, graph.n)) for at in first.tolist())
 
 
 def count_by(design, graph, part, workers=None):
