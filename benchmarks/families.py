@@ -152,7 +152,7 @@ def main():
         graph = tcgpu.Graph.from_edges(*draw(arguments.edges, arguments.seed))
         found = list(measure(kind, graph, arguments.verb, arguments.repeats, arguments.limit))
         rows.extend(row | machine for row in found)
-        print(f"{kind}: {graph.n:,} vertices, {graph.m:,} edges, {found[0]['triangles']:,} triangles")
+        print(f"{kind}: {graph.n:,} vertices, {graph.m:,} edges, {found[0]['triangles']} triangles")
         for row in found:
             print(f"  {row['verb']:<17}{row['order']:<8}" + "".join(f"{row[key] or 'ended':>10}" for key in TIMES))
         for key in ("first_cpu", "again_cpu"):

@@ -4,7 +4,8 @@ A count picks a vertex order (`orders`), then a design (`choose`), and runs that
 for each edge (u, v), the rows that the columns of u and v share:
 
     design  graphs                                             how the columns are intersected
-    short   no column is over 32 rows: meshes, roads           16 rows are compared with one instruction
+    short   no column is over 32 rows, or few are and none is  16 rows are compared with one instruction
+            over 128: meshes, roads
     words   12 edges a vertex or more, and neighbours have     non-zero 64-bit words of the columns are ANDed
             close numbers: overlapping cliques
     hubs    all others: above all skewed graphs in degree      if v is a hub (one of the last vertices), rows of bits

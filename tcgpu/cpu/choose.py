@@ -11,7 +11,8 @@ import numpy as np
 from tcgpu.engines.forking import fork_safe_lock
 from tcgpu.engines.native import CACHE_LINE, LANES, jit, run_threads, shares
 
-SHORT_COLUMN = 32  # "short" counts graphs without longer columns
+SHORT_COLUMN = 32  # "short" counts graphs without longer columns,
+LONGEST, FEW_NONZEROS = 128, 12  # or without columns over LONGEST and with at most FEW_NONZEROS per column
 # "words" counts graphs with
 WORDS_COLUMN = 12  # at least this many nonzeros per column,
 WORDS_PER_NONZERO = 0.5  # at most this many non-zero words per nonzero,
@@ -73,12 +74,17 @@ def kept_design(graph):
 
 def design_name(graph, max_hubs=MAX_HUBS):
     """The name of a graph's design, and its first hub (n if there is none)."""
-    if graph.max_column <= SHORT_COLUMN:
+    if is_short(graph, graph.max_column):
         return "short", graph.n
     if graph.n > hub_limit(graph, max_hubs) and graph.nonzeros_per_column >= WORDS_COLUMN:
         if words_per_nonzero(graph) <= WORDS_PER_NONZERO and _share_near(graph) >= SHARE_NEAR:
             return "words", graph.n
     return "hubs", first_hub(graph, graph.n - graph.row_idx[sample_of_edges(graph)], graph.max_column, max_hubs)
+
+
+def is_short(graph, max_column):
+    """Whether the columns of a graph are short if the longest has so many rows."""
+    return max_column <= SHORT_COLUMN or max_column <= LONGEST and graph.nonzeros_per_column <= FEW_NONZEROS
 
 
 def hub_limit(graph, max_hubs=MAX_HUBS):

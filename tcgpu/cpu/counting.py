@@ -32,7 +32,7 @@ WINDOW = 1 << 23  # nonzeros, for each worker, of the columns that are packed in
 CHUNK = 1 << 10, 1 << 16  # edges that a worker takes at a time: at least, at most,
 CHUNKS = 64  # and between these limits as many as make this number of chunks for each worker
 PIECES = 2  # chunks of a very long column for each worker
-SHORT_COLUMN = 24  # if u's column is not longer than this, rows are compared
+FEW_ROWS = 24  # if u's column has no more rows than this, they are compared
 MUCH_LONGER = 48  # v's column is searched if it is longer than this number of times the rest of u's
 STRETCHES, STRETCH = 4, 1 << 14  # edges that are looked at for a first triangle
 FAR, NEAR = 16, 6  # how many nonzeros ahead to prefetch v's column pointer, and the start of its column
@@ -122,7 +122,9 @@ def chunk_bounds(graph, part, workers):
     bounds = np.append(np.arange(part.first, part.last, chunk), part.last)
     if graph.max_column <= 2 * PIECES * workers * chunk:
         return bounds
-    for u in np.flatnonzero(graph.column_lengths > 2 * PIECES * workers * chunk):
+    columns = np.searchsorted(graph.col_ptr, bounds[:-1], side="right") - 1
+    columns, chunks_of = np.unique(columns, return_counts=True)
+    for u in columns[chunks_of > 2 * PIECES * workers]:
         begin, end = np.clip(graph.col_ptr[u : u + 2], part.first, part.last)
         pieces = np.linspace(begin, end, PIECES * workers + 1).astype(np.int64)
         bounds = np.concatenate([bounds[bounds < begin], pieces, bounds[bounds > end]])
@@ -203,7 +205,7 @@ def _columns(worker, workers, col_ptr, row_idx, low, high, queue, bounds, base, 
                 begin, last_v = _within(row_idx, begin, last_v, low, high)
             if begin >= last_v:
                 continue
-            short = end - begin <= SHORT_COLUMN
+            short = end - begin <= FEW_ROWS
             hubs = end  # the position of the column's first hub, or `begin`
             while hubs > begin and row_idx[U64(hubs - 1)] >= base:
                 hubs -= 1

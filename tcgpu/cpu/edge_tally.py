@@ -7,7 +7,7 @@ each vertex.
 
 import numpy as np
 
-from tcgpu.cpu.counting import FAR, MUCH_LONGER, NEAR, SHORT_COLUMN, chunk_bounds, chunks
+from tcgpu.cpu.counting import FAR, FEW_ROWS, MUCH_LONGER, NEAR, chunk_bounds, chunks
 from tcgpu.engines.native import (
     LANES,
     fetch_add,
@@ -73,7 +73,7 @@ def _add_at_edges(worker, workers, col_ptr, row_idx, queue, bounds, by_edge, sha
             begin, end = at, col_ptr[U64(u + 1)]
             at = end
             last_v = min(stop, end - 1)
-            short = end - begin <= SHORT_COLUMN
+            short = end - begin <= FEW_ROWS
             marked = end  # rows from this position on are marked: 1 is the first of them
             of_u = I64(0)
             for k in range(begin, last_v):

@@ -15,7 +15,7 @@ import numpy as np
 
 from tcgpu.cleaning import rank_by_degree
 from tcgpu.cpu import choose
-from tcgpu.cpu.counting import MUCH_LONGER, SHORT_COLUMN
+from tcgpu.cpu.counting import FEW_ROWS, MUCH_LONGER
 from tcgpu.cpu.dense import best_dense, cost_of_rows, first_dense, max_dense
 from tcgpu.cpu.edges import all_edges, workers_for
 from tcgpu.engines.native import CACHE_LINE, LANES, MANY, jit, run_threads
@@ -36,6 +36,7 @@ SORTED_EDGE, SORTED_VERTEX = 45, 20  # an edge and a vertex when a graph is sort
 FOUND_EDGE, MOVED_EDGE = 90, 10  # an edge that is found in another order; moving its number if that is known
 BETTER = 0.87  # degree order must cost less than this fraction of natural order
 SKEWED = 2  # and some vertex have this number of times the mean number of neighbours
+SURELY = 3  # degree order pays if natural order costs this number of times the least that degree order may cost
 SAMPLE, EVERY = 64, 2048  # the edges in a row that are read of every so many
 FAR = 1 << 17  # nonzeros between columns that are far apart
 
@@ -65,7 +66,7 @@ def best_order(graph, verb):
 
 def _degree_order_pays(graph, verb, first):
     """Whether degree order makes a verb faster; on the first call including sorting, unless that is done."""
-    if first and verb == "count" and graph.max_column <= choose.SHORT_COLUMN:
+    if first and verb == "count" and choose.is_short(graph, graph.max_column):
         return False  # a count takes less than sorting
     change = 0.0
     if first and ("degree", 0) not in graph._orders:
@@ -75,6 +76,8 @@ def _degree_order_pays(graph, verb, first):
     natural = BETTER * (count_cost(graph) if verb == "count" else tally_plan(graph).cost)
     if natural <= change + EDGE * graph.m or graph.max_degree * graph.n < SKEWED * 2 * graph.m:
         return False
+    if natural > SURELY * (change + (EDGE + FAR_EDGE) * graph.m):
+        return True
     ranked = Ranked(rank_by_degree(graph.degrees), _lengths_by_degree(graph))
     return change + (_ranked_count_cost if verb == "count" else _ranked_tally_cost)(graph, ranked) < natural
 
@@ -100,7 +103,7 @@ def tally_plan(graph):
     edges = int(graph.col_ptr[base])
     dense = WEDGE * cost_of_rows(graph.m - edges, graph.n - base)
     cost = _sampled(graph, edges, graph.n)[0]
-    wedges = (_squares(graph.column_lengths[:base]) - edges) / 2
+    wedges = (_squares(graph.col_ptr[: base + 1]) - edges) / 2
     plans = [
         TallyPlan("edges", base, dense + TALLIED * cost),
         TallyPlan("wedges", base, dense + WEDGES_EDGE * edges + WEDGE * wedges),
@@ -130,14 +133,14 @@ def _ranked_count_cost(graph, ranked):
     place = graph.n - np.maximum(ranked.rank[graph.row_idx[sample]], ranked.rank[columns])
     base = choose.first_hub(graph, place, ranked.lengths.max(), choose.MAX_HUBS)
     cost = _sampled(graph, graph.m, base, ranked)[0]
-    return SHORT * cost if ranked.lengths.max() <= choose.SHORT_COLUMN else cost
+    return SHORT * cost if choose.is_short(graph, ranked.lengths.max()) else cost
 
 
 def _ranked_tally_cost(graph, ranked):
     """The estimated cost of a tally in degree order."""
     lengths = ranked.lengths
     last = lengths[_last_by_degree(graph, max_dense(graph))].astype(np.int64)
-    wedges = (_squares(lengths) - graph.m) / 2 + best_dense(last, last * (last - 1) // 2)[1]
+    wedges = (np.square(lengths, dtype=float).sum() - graph.m) / 2 + best_dense(last, last * (last - 1) // 2)[1]
     return min(WEDGES_EDGE * graph.m + WEDGE * wedges, TALLIED * _sampled(graph, graph.m, graph.n, ranked)[0])
 
 
@@ -207,7 +210,7 @@ def _add_sample(col_ptr, row_idx, rank, lengths, edges, take, base, sums):
             elif rows and rest:
                 if ahead > FAR:
                     cost += FAR_EDGE
-                if length <= SHORT_COLUMN and rows <= MUCH_LONGER:
+                if length <= FEW_ROWS and rows <= MUCH_LONGER:
                     cost += COMPARISON * rest * ((rows + LANES - 1) // LANES)
                 elif (rest + 1) * MUCH_LONGER < rows:
                     cost += SEARCH * rest * np.log2(float(rows))
@@ -219,11 +222,12 @@ def _add_sample(col_ptr, row_idx, rank, lengths, edges, take, base, sums):
 
 
 @jit
-def _squares(lengths):
+def _squares(col_ptr):
     """The sum of the squared lengths of columns, as a float."""
     squares = 0.0
-    for v in range(lengths.size):
-        squares += float(lengths[U64(v)]) * float(lengths[U64(v)])
+    for v in range(col_ptr.size - 1):
+        length = float(col_ptr[U64(v + 1)] - col_ptr[U64(v)])
+        squares += length * length
     return squares
 
 
