@@ -230,6 +230,32 @@ def test_counting_again_and_breaking_triangles_give_the_same_truss(name, few, mo
         assert np.array_equal(truss.peel(graph, k), numbers >= k)
 
 
+@pytest.mark.parametrize("recount", [0, 3, 1 << 40])
+@pytest.mark.parametrize("name", ["cliques", "skewed", "clustered", "random", "mesh"])
+def test_counting_again_in_the_middle_of_a_window_changes_nothing(name, recount, shared_rounds, monkeypatch):
+    """Any round may be the last one that breaks triangles."""
+    graph = GRAPHS[name]
+    expected = tcgpu.truss_numbers(graph)
+    monkeypatch.setattr(truss, "RECOUNT", recount)
+    for threads in (1, 3):
+        set_threads(threads)
+        assert np.array_equal(tcgpu.truss_numbers(Graph(graph.col_ptr, graph.row_idx)), expected)
+        for k in range(3, largest(graph) + 2):
+            assert np.array_equal(truss.peel(graph, k), expected >= k)
+
+
+def test_a_dense_graph_that_collapses_takes_no_more_than_some_supports():
+    """In processor time. Breaking every triangle took 220 supports."""
+    graph = tcgpu.generate.random(2000, 1_000_000)
+    times = {}
+    for verb in (tcgpu.truss_numbers, tcgpu.support):
+        for _ in range(3):
+            begin = time.process_time()
+            verb(Graph(graph.col_ptr, graph.row_idx), method="cpu")
+            times[verb] = min(times.get(verb, np.inf), time.process_time() - begin)
+    assert times[tcgpu.truss_numbers] < 110 * times[tcgpu.support]
+
+
 @pytest.mark.parametrize("shrink", [0.0, 1.0])
 def test_numbering_the_remaining_edges_anew_changes_nothing(shrink, monkeypatch):
     expected = {name: tcgpu.truss_numbers(graph) for name, graph in GRAPHS.items()}

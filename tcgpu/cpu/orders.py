@@ -68,18 +68,18 @@ def _degree_order_pays(graph, verb, first):
     """Whether degree order makes a verb faster; on the first call including sorting, unless that is done."""
     if first and verb == "count" and choose.is_short(graph, graph.max_column):
         return False  # a count takes less than sorting
-    change = 0.0
+    sorting = 0.0
     if first and ("degree", 0) not in graph._orders:
-        change += SORTED_EDGE * graph.m + SORTED_VERTEX * graph.n
-    if verb == "support":
-        change += (FOUND_EDGE if first else MOVED_EDGE) * graph.m
+        sorting = SORTED_EDGE * graph.m + SORTED_VERTEX * graph.n
     natural = BETTER * (count_cost(graph) if verb == "count" else tally_plan(graph).cost)
-    if natural <= change + EDGE * graph.m or graph.max_degree * graph.n < SKEWED * 2 * graph.m:
+    if natural <= sorting + SHORT * EDGE * graph.m or graph.max_degree * graph.n < SKEWED * 2 * graph.m:
         return False
-    if natural > SURELY * (change + (EDGE + FAR_EDGE) * graph.m):
+    if verb == "support":
+        sorting += (FOUND_EDGE if first else MOVED_EDGE) * graph.m
+    if natural > SURELY * (sorting + (EDGE + FAR_EDGE) * graph.m):
         return True
     ranked = Ranked(rank_by_degree(graph.degrees), _lengths_by_degree(graph))
-    return change + (_ranked_count_cost if verb == "count" else _ranked_tally_cost)(graph, ranked) < natural
+    return sorting + (_ranked_count_cost if verb == "count" else _ranked_tally_cost)(graph, ranked) < natural
 
 
 def count_cost(graph):
@@ -139,6 +139,8 @@ def _ranked_count_cost(graph, ranked):
 def _ranked_tally_cost(graph, ranked):
     """The estimated cost of a tally in degree order."""
     lengths = ranked.lengths
+    if lengths.max() < 2:
+        return 0.0  # there is no triangle
     last = lengths[_last_by_degree(graph, max_dense(graph))].astype(np.int64)
     wedges = (np.square(lengths, dtype=float).sum() - graph.m) / 2 + best_dense(last, last * (last - 1) // 2)[1]
     return min(WEDGES_EDGE * graph.m + WEDGE * wedges, TALLIED * _sampled(graph, graph.m, graph.n, ranked)[0])

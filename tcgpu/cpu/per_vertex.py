@@ -38,12 +38,16 @@ U64 = np.uint64
 def triangles(graph, order="auto"):
     """The number of triangles at each vertex (int64), in the graph's own order. order: the order to count in."""
     own = in_order(graph, order, "triangles")
+    if own.max_column < 2:
+        return np.zeros(graph.n, np.int64)
     return _sum_of(_tallies(own, False), own.rank if own is not graph else None)
 
 
 def support(graph, order="auto"):
     """The number of triangles at each edge (int64), in the order of `row_idx`. order: as in `triangles`."""
     own = in_order(graph, order, "support")
+    if own.max_column < 2:
+        return np.zeros(graph.m, np.int64)
     return _sum_of(_tallies(own, True), _positions_in(own, graph))
 
 

@@ -8,7 +8,8 @@ broken by the first of them. Peeled edges are removed from both neighbourhoods b
 
 Truss numbers are found level by level (a level is a number of triangles). The edges of a window of levels are listed at
 a time, so that a level does not read all edges. After a window, the remaining edges and vertices are renumbered if they
-are few enough for a smaller graph, which uses the caches better, to pay.
+are few enough for a smaller graph, which uses the caches better, to pay. Where a graph collapses, a frontier is in so
+many triangles that it is faster to count those of the remaining edges again.
 """
 
 from typing import NamedTuple
@@ -24,6 +25,7 @@ IN_FRONTIER = np.int32(-(1 << 20))  # a support below this: GONE + 1 + the edge'
 # edge may be below 0 for a moment, by no more than the number of threads
 SHRINK = 0.5  # renumber the edges when no more than this fraction is left
 FEW_WEAK = 0.3  # for a smaller fraction of weak edges, breaking their triangles is faster than counting all support
+RECOUNT = 20  # with more look-ups than these for each remaining edge, count the support of those again
 LARGE_ROUND = 100_000  # a round with at least this many look-ups is shared by all threads,
 LARGE_ROUND_ALONE = 1 << 22  # or, if there is only one thread, runs where it can be stopped
 MAX_LOOKUPS = 1 << 24  # then a call returns to Python, where it can be interrupted
@@ -36,8 +38,9 @@ U64 = np.uint64
 DONE, LARGE, PAUSED = range(3)  # why `_peel_rounds` returns
 
 # Counters that all workers share; `stopped` reads the first one. The frontier is `peeled[BEGIN:PEELED]`, the next one
-# `peeled[PEELED:FOUND]`; `window[:LISTED]` lists the edges of levels LEVEL to END - 1; NEXT is the next of HUBS hubs.
-STOP, LEVEL, END, LISTED, BEGIN, PEELED, FOUND, HUBS, NEXT = range(9)
+# `peeled[PEELED:FOUND]`; `window[:LISTED]` lists the edges of levels LEVEL to END - 1; NEXT is the next of HUBS hubs;
+# WORK is how many look-ups a LARGE round takes.
+STOP, LEVEL, END, LISTED, BEGIN, PEELED, FOUND, HUBS, NEXT, WORK = range(10)
 
 
 class Remaining(NamedTuple):
@@ -78,10 +81,11 @@ def peel(graph, k):
         support = cpu.support(left, "natural")
         strong = support >= k - 2
         weak = left.m - int(strong.sum())
-        if 0 < weak < FEW_WEAK * left.m and k > 3:
-            strong = _peel_weak(left, support, k - 3)
+        done = k == 3 or weak == 0  # for k = 3 weak edges are in no triangle: no others become weak
+        if not done and weak < FEW_WEAK * left.m:
+            strong, done = _peel_weak(left, support, k - 3)
         left, origin = _kept(left, origin, strong)
-        if weak <= FEW_WEAK * left.m or k == 3:  # for k = 3 weak edges are in no triangle: no others become weak
+        if done:
             break
     keep = np.zeros(own.m, np.int32)
     keep[origin] = 1
@@ -101,13 +105,18 @@ def numbers(graph):
     scratch = _scratch(rest)
     while True:
         _open_window(rest.support, scratch)
-        _peel_window(rest, scratch, found)
+        broken = _peel_window(rest, scratch, found, left.size)
         left = np.flatnonzero(rest.support >= 0)
+        if not broken:
+            keep = np.zeros(own.m, bool)
+            keep[rest.origin[left]] = True
+            recounted = cpu.support(own.kept(keep), "natural")
+            rest.support[left] = np.maximum(recounted, scratch.counters[LEVEL])
         support = rest.support[left]
         if _all_equal(support):
             found[rest.origin[left]] = support + 2
             return cpu.in_edge_order_of(graph, own, found)
-        if left.size <= SHRINK * rest.origin.size:
+        if not broken or left.size <= SHRINK * rest.origin.size:
             rest = _remaining(left, rest.support, rest.first, rest.second, rest.indptr.size - 1, rest.origin)
 
 
@@ -131,15 +140,18 @@ def _kept(graph, origin, keep):
 
 
 def _peel_weak(graph, support, level):
-    """Which edges remain when those in at most `level` triangles are peeled, and again, until there are none."""
+    """Which edges remain when those in at most `level` triangles are peeled, and again, until there are none.
+
+    Returns also whether there are none, or their triangles are too many to be broken.
+    """
     support = support.astype(np.int32)
     rest = _remaining(np.arange(graph.m), support, graph.col_of, graph.row_idx, graph.n)
     scratch = _scratch(rest)
     weak = np.flatnonzero(support <= level)
     scratch.window[: weak.size] = weak
     scratch.counters[[LEVEL, END, LISTED]] = level, level + 1, weak.size
-    _peel_window(rest, scratch, support)
-    return rest.support >= 0
+    done = _peel_window(rest, scratch, support, graph.m)
+    return rest.support >= 0, done
 
 
 def _remaining(left, support, first, second, n, origin=None):
@@ -167,7 +179,7 @@ def _scratch(rest):
     m, n, wide = rest.origin.size, rest.indptr.size - 1, rest.edge.dtype
     longest = int(np.diff(rest.indptr).max(initial=0))
     return Scratch(
-        counters=np.zeros(9, np.int64),
+        counters=np.zeros(10, np.int64),
         window=np.empty(m, wide),
         peeled=np.empty(m, wide),
         head=np.full(n, -1, wide),
@@ -190,13 +202,24 @@ def _open_window(support, scratch):
     scratch.counters[[LEVEL, END, LISTED]] = np.searchsorted(levels, 1), end, window.size
 
 
-def _peel_window(rest, scratch, found):
-    """Peel all edges of the window; write their truss numbers to `found`."""
-    workers = threads()
+def _peel_window(rest, scratch, found, left):
+    """Peel all edges of the window; write their truss numbers to `found`.
+
+    Returns False if it stops at a frontier with so many triangles that counting those of the remaining edges is faster:
+    the frontier is peeled, but its triangles are not broken. left: how many edges remain before the window.
+    """
+    workers, counters = threads(), scratch.counters
     large = LARGE_ROUND if workers > 1 else LARGE_ROUND_ALONE
     while (why := _peel_rounds(large, rest, scratch, found)) != DONE:
+        if why == LARGE and counters[WORK] > RECOUNT * (left - counters[PEELED]):
+            frontier = scratch.peeled[counters[BEGIN] : counters[PEELED]]
+            rest.support[frontier] = GONE
+            found[rest.origin[frontier]] = counters[LEVEL] + 2
+            scratch.head[scratch.hubs[: counters[HUBS]]] = -1
+            return False
         if why == LARGE:
-            run_threads(_break_triangles, rest, scratch, workers=workers, queue=scratch.counters)
+            run_threads(_break_triangles, rest, scratch, workers=workers, queue=counters)
+    return True
 
 
 @jit
@@ -279,6 +302,7 @@ def _peel_rounds(large, rest, scratch, found):
         counters[BEGIN], counters[PEELED], counters[FOUND] = begin, end, end
         counters[HUBS], counters[NEXT] = hubs, 0
         if work >= large:
+            counters[WORK] = work
             return LARGE
         _break_triangles(0, 1, rest, scratch)
         total += work
