@@ -30,12 +30,13 @@ HUB_EDGE, HUB_WORD = 6, 0.7  # an edge to a hub, and each word of its row
 SHORT = 0.7  # a count of a graph that has only short columns, in counts of others
 WORDS_EDGE, WORD = 20, 1.5  # an edge in a graph of packed words, and each word
 PACKED_EDGE = 50  # an edge in two neighbourhoods that are packed into words
-TALLIED = 1.6  # a tally at edges, in counts without hubs
-WEDGES_EDGE, WEDGE = 70, 3  # an edge in a tally of wedges, and each wedge
+TALLIED, TRIANGLE = 1.3, 8  # a tally at edges, in counts without hubs, and each triangle
+WEDGES_EDGE, WEDGE = 70, 5  # an edge in a tally of wedges, and each wedge
+DENSE = 3  # a look-up in the costs of dense vertices
 SORTED_EDGE, SORTED_VERTEX = 45, 20  # an edge and a vertex when a graph is sorted
 FOUND_EDGE, MOVED_EDGE = 90, 10  # an edge that is found in another order; moving its number if that is known
 BETTER = 0.87  # degree order must cost less than this fraction of natural order
-SKEWED = 2  # and some vertex have this number of times the mean number of neighbours
+SKEWED = 1.5  # and some vertex have this number of times the mean number of neighbours
 SURELY = 3  # degree order pays if natural order costs this number of times the least that degree order may cost
 SAMPLE, EVERY = 64, 2048  # the edges in a row that are read of every so many
 FAR = 1 << 17  # nonzeros between columns that are far apart
@@ -85,7 +86,7 @@ def _degree_order_pays(graph, verb, first):
 def count_cost(graph):
     """The estimated cost of a count in the graph's own order."""
     name, base = choose.design_name(graph)
-    cost, rows = _sampled(graph, graph.m, base)
+    cost, rows, _ = _sampled(graph, graph.m, base)
     return {"short": SHORT * cost, "words": WORDS_EDGE * graph.m + _words(graph, rows), "hubs": cost}[name]
 
 
@@ -101,11 +102,11 @@ def tally_plan(graph):
     """The TallyPlan with the least cost."""
     base = first_dense(graph)
     edges = int(graph.col_ptr[base])
-    dense = WEDGE * cost_of_rows(graph.m - edges, graph.n - base)
-    cost = _sampled(graph, edges, graph.n)[0]
+    dense = DENSE * cost_of_rows(graph.m - edges, graph.n - base)
+    cost, _, triangles = _sampled(graph, edges, graph.n)
     wedges = (_squares(graph.col_ptr[: base + 1]) - edges) / 2
     plans = [
-        TallyPlan("edges", base, dense + TALLIED * cost),
+        TallyPlan("edges", base, dense + TALLIED * cost + TRIANGLE * triangles),
         TallyPlan("wedges", base, dense + WEDGES_EDGE * edges + WEDGE * wedges),
     ]
     if choose.design_name(graph)[0] == "words":
@@ -142,21 +143,25 @@ def _ranked_tally_cost(graph, ranked):
     if lengths.max() < 2:
         return 0.0  # there is no triangle
     last = lengths[_last_by_degree(graph, max_dense(graph))].astype(np.int64)
-    wedges = (np.square(lengths, dtype=float).sum() - graph.m) / 2 + best_dense(last, last * (last - 1) // 2)[1]
-    return min(WEDGES_EDGE * graph.m + WEDGE * wedges, TALLIED * _sampled(graph, graph.m, graph.n, ranked)[0])
+    dense = best_dense(last, last * (last - 1) // 2)[1]  # 0 or less
+    wedges = (np.square(lengths, dtype=float).sum() - graph.m) / 2 + dense
+    triangles = _sampled(graph, graph.m, graph.n)[2] + dense
+    at_edges = TALLIED * _sampled(graph, graph.m, graph.n, ranked)[0] + TRIANGLE * max(0, triangles)
+    return min(WEDGES_EDGE * graph.m + WEDGE * wedges, at_edges)
 
 
 def _sampled(graph, edges, base, ranked=None):
-    """The estimated cost of the first edges of a graph in a count, and the rows in the columns of their v.
+    """Estimates for the first edges (u, v) of a graph.
 
-    base: the first hub. ranked: another order.
+    They are the cost in a count, the rows in the columns of all v, and the triangles. base: the first hub. ranked:
+    another order; then triangles are not estimated.
     """
     if not edges:
-        return 0.0, 0.0
+        return 0.0, 0.0, 0.0
     take = SAMPLE if edges > MANY else EVERY
-    sums = np.zeros(3)
+    sums = np.zeros(4)
     _add_sample(graph.col_ptr, graph.row_idx, *(ranked or (None, None)), edges, take, base, sums)
-    return tuple(sums[:2] * (edges / sums[2]))
+    return tuple(sums[:3] * (edges / sums[3]))
 
 
 def _lengths_by_degree(graph):
@@ -178,9 +183,10 @@ def _last_by_degree(graph, most):
 
 @jit
 def _add_sample(col_ptr, row_idx, rank, lengths, edges, take, base, sums):
-    """Add the costs of some edges, the rows in the columns of their v, and their number to `sums`.
+    """Add the costs of some edges, the rows in the columns of their v, their triangles, and their number to `sums`.
 
-    Where in each stretch of EVERY edges those are that are read looks random, so that no pattern is missed.
+    The triangles are estimated from one row for every eighth edge. Where in each stretch of EVERY edges those are that
+    are read looks random, so that no pattern is missed.
     """
     n = col_ptr.size - 1
     words = (n - base) // 64
@@ -218,9 +224,14 @@ def _add_sample(col_ptr, row_idx, rank, lengths, edges, take, base, sums):
                     cost += SEARCH * rest * np.log2(float(rows))
                 else:
                     cost += LOOKUP_EDGE + rows
+                if rank is None and k % 8 == 0:
+                    row = row_idx[U64(col_ptr[U64(v)] + rows // 2)]
+                    place = k + 1 + np.searchsorted(row_idx[k + 1 : k + 1 + rest], row)
+                    if place <= k + rest and row_idx[U64(place)] == row:
+                        sums[2] += 8 * rows
             sums[0] += cost
             sums[1] += rows
-            sums[2] += 1
+            sums[3] += 1
 
 
 @jit
