@@ -76,7 +76,7 @@ NAMES = (
     "naive", "column_block", "bitmap", "bitmap_thread", "bitmap_warp", "bitmap_block_shared", "bitmap_block_global",
     "merge_path", "thread_search", "warp_search", "adaptive",
 )  # fmt: skip
-LIMIT = 25  # seconds that a method may be sampled for on a graph
+LIMIT = 25  # seconds of a processor that a method may be sampled for on a graph
 PATIENT = 200  # milliseconds from which on a launch is timed once; counted are launches of a tenth of that
 COUNTERS = {
     "instructions": "smsp__inst_executed.sum",
@@ -297,24 +297,25 @@ class TooLong(Exception):
 
 
 def _stop(*_):
-    raise TooLong(f"not sampled within {LIMIT} seconds: a single task is too large")
+    raise TooLong(f"not sampled within {LIMIT} seconds of a processor: a single task is too large")
 
 
 def traced(name):
     """Yield method, [(step, Steps)], bytes of the plan: what `tcgpu.estimate` samples of a graph, for all methods."""
-    signal.signal(signal.SIGALRM, _stop)
+    signal.signal(signal.SIGPROF, _stop)
     graph = GRAPHS[name]()
     device = estimates.facts_of(gpus.GPUS["NVIDIA H200"])
     for method in NAMES:
         try:
-            signal.alarm(LIMIT)
+            signal.setitimer(signal.ITIMER_PROF, LIMIT)
             with runtime.using("sim"), runtime.as_device(device), simulated.limited(float("inf")):
                 found = sampled(METHODS[method], graph)
-            signal.alarm(0)
         except (TcgpuError, TooLong) as refusal:
             print(f"{name}, {method}: {refusal}", file=sys.stderr)
-        else:
-            yield method, *found
+            continue
+        finally:
+            signal.setitimer(signal.ITIMER_PROF, 0)
+        yield method, *found
 
 
 def sampled(method, graph):
@@ -326,7 +327,8 @@ def sampled(method, graph):
     for step in plan.steps:
         if step in launched:
             share = estimates.LANE_STEPS // len(launched)
-            steps.append((step, demand.Steps(sampling.sample(step, plan.arrays, prepared, lane_steps=share))))
+            found = sampling.sample(step, plan.arrays, prepared, lane_steps=share, tasks=method.tasks)
+            steps.append((step, demand.Steps(found)))
         else:
             step.run(plan.arrays)
     return steps, plan.device_bytes

@@ -66,7 +66,8 @@ class Method:
     """A way to count triangles: its source, what can run it, its knobs.
 
     order: the vertex order of its source; "auto" where the method looks at the graph. module: the name of the module
-    that has its `plan(graph, **knobs)`, which decides a count and begins nothing (see `tcgpu.kernels.Plan`).
+    that has its `plan(graph, **knobs)`, which decides a count and begins nothing (see `tcgpu.kernels.Plan`). tasks: how
+    the tasks of its kernel share the graph, and what takes them time, as `tracing.sampling` names them.
     """
 
     name: str
@@ -75,6 +76,7 @@ class Method:
     order: str = "natural"
     engines: tuple[str, ...] = GPU
     module: str = ""
+    tasks: tuple[str, str] | None = None
     declared: tuple[Knob, ...] = ()
 
     @property

@@ -254,6 +254,10 @@ class Thread:
         return f"thread {self.number} of block {self.block.x}"
 
 
+class ThreadEnds(Exception):
+    """Raised in a thread to end it at once."""
+
+
 def simulate(function, blocks, threads, args, *, shared=0, module=SimulatedCuda, seed=None):
     """Run the Python function of a kernel on NumPy arrays; `module` replaces `cuda` in it.
 
@@ -306,7 +310,7 @@ def _advance(run, args, stand_in, thread, result):
             thread.steps = run(*map(typed_int, args))  # no generator if the kernel never waits: it has run then
             return next(thread.steps) if isinstance(thread.steps, GeneratorType) else None
         return thread.steps.send(result)
-    except StopIteration:
+    except (StopIteration, ThreadEnds):
         return None
     except Exception as error:
         error.add_note(f"in {thread}")

@@ -46,6 +46,8 @@ class Steps:
         self.warp, self.block = warps_of(events), events.block
         self.blocks = int(events.block.max(initial=0)) + 1
         self.sectors = sectors_of(sample)
+        self.scale, self.time_scale = np.ones((2, self.blocks))
+        self.scale[: sample.chosen.size], self.time_scale[: sample.chosen.size] = sample.scale, sample.time_scale
         numbers, position = np.unique(events.step_site, return_inverse=True)
         sites = [events.sites[number] for number in numbers.tolist()]
         self.barrier = np.array([site.barrier for site in sites], int)[position]
@@ -74,7 +76,7 @@ class Steps:
 
     def per_block(self, of_requests):
         """The sum over the requests of each block."""
-        return np.bincount(self.block[self.sample.events.step], of_requests, self.blocks)
+        return self.scale * np.bincount(self.block[self.sample.events.step], of_requests, self.blocks)
 
     def demand(self, gpu, resident, shared, touched_bytes):
         """The Demand on a GPU that runs `resident` blocks on a multiprocessor."""
@@ -96,7 +98,7 @@ class Steps:
         ])  # fmt: skip
         changes = self.store | self.atomic
         return Demand(
-            kinds=np.column_stack([np.bincount(self.block, kind, self.blocks) for kind in self.kinds.T]),
+            kinds=np.column_stack([self.scale * np.bincount(self.block, kind, self.blocks) for kind in self.kinds.T]),
             l1=self.per_block((self.load | self.store) * events.sectors),
             l2=self.per_block(self.load * miss_l1 + changes * events.sectors),
             memory=self.per_block(self.load * miss_l2),
@@ -132,4 +134,4 @@ class Demand:
         block, part, time = self.steps.block[begins], self.steps.part[begins], np.add.reduceat(times, begins)
         order = np.lexsort((-time, part, block))
         slowest = order[np.flatnonzero(np.diff(block[order], prepend=-1) | np.diff(part[order], prepend=-1))]
-        return np.bincount(block[slowest], time[slowest], self.l1.size)
+        return self.steps.time_scale * np.bincount(block[slowest], time[slowest], self.l1.size)

@@ -24,16 +24,17 @@ from tcgpu.graph import as_graph
 from tcgpu.kernels import Step
 from tcgpu.kernels.report import naive
 from tcgpu.records import Table
-from tcgpu.registry import choose, on_engine
+from tcgpu.registry import METHODS, choose, on_engine
 from tcgpu.tracing.demand import Steps, instructions
 from tcgpu.tracing.gpus import L1_SECTORS, PROBED, SCHEDULERS, SECTOR, Gpu, gpu_of, probes, registers_of
-from tcgpu.tracing.sampling import fitted, sample
+from tcgpu.tracing.sampling import fit, fitted, sample
 
 LANE_STEPS = 1_000_000  # that are traced for a method: a few seconds
 SMOOTHING = 4  # the p of the p-norm that joins the bounds
 SETUP_EDGES = 30_000  # up to which set-up kernels are simulated
 SHOWN = ("method", "order", "edges", "gpu", "estimate_of", "estimated_ms", "limit", "units", "sampled")
 NAMES = {False: "this launch", True: "a full GPU"}
+LEAST = 0.02  # of the mean demand, that a unit is expected to have
 FILLING_EDGES = 1 << 23  # of all copies together, of a launch that fills the GPU
 
 
@@ -183,7 +184,8 @@ def estimate(
         set_up(plan, prepared)
         for step in plan.steps:
             if isinstance(step, Step):
-                steps = Steps(sample(step, plan.arrays, prepared, lane_steps=lane_steps // len(plan.steps)))
+                share = lane_steps // len(plan.steps)
+                steps = Steps(sample(step, plan.arrays, prepared, lane_steps=share, tasks=METHODS[plan.method].tasks))
                 most = chosen.knobs | knobs
                 most = most["blocks"] if "blocks" in most else step.most_blocks
                 found.append(of_launch(step, steps, device, plan.device_bytes, copies, most))
@@ -248,7 +250,7 @@ def of_launch(step, steps, gpu, touched_bytes, copies=1.0, most_blocks=None, lat
     alone = demand.longest(demand.times(gpu, latency))
     times, overhead = spread(sampled, alone, 1)
     busy = min(gpu.sms, blocks)
-    total = {name: spread(sampled, values, 0) for name, values in (
+    total = {name: spread(sampled, values) for name, values in (
         ("issue", issued), ("l1", demand.l1), ("shared", demand.shared), ("l2", demand.l2), ("memory", demand.memory)
     )}  # fmt: skip
     sums = {name: values.sum() * copies + beside * blocks for name, (values, beside) in total.items()}
@@ -267,25 +269,28 @@ def of_launch(step, steps, gpu, touched_bytes, copies=1.0, most_blocks=None, lat
     return KernelEstimate(kernel, blocks, step.threads, sampled.units, sampled.chosen.size, each, each.joined / 1e6)
 
 
-def spread(sample, of_blocks, guess):
+def spread(sample, of_blocks, features=0):
     """The demand of each unit of a launch, and of a block apart from its tasks.
 
-    of_blocks: the demand of each block of the sample. guess: 0 or 1, which guess the others follow.
+    of_blocks: the demand of each block of the sample. features: 1 if the largest item may decide, else 0.
     """
     size = sample.chosen.size
     beside = of_blocks[size + 1] if sample.has_tasks else 0.0
     found = np.maximum(0.0, of_blocks[:size] - (of_blocks[size] if sample.has_tasks else 0))
-    weights = 1 / sample.expected
-    tried = [fitted(guessed, sample.chosen, found, weights) for guessed in sample.guesses[: 1 + guess]]
-    values = min(tried, key=lambda values: weights @ (values[sample.chosen] - found) ** 2)
-    total = max(values.sum() + (found - values[sample.chosen]) @ weights, found.sum())
-    if size < sample.units:  # the others vary as those do that were traced, and guessed alike
-        order = np.argsort(values[sample.chosen])
-        factors = (found / values[sample.chosen])[order]
-        near = np.searchsorted(values[sample.chosen][order], values) + np.random.default_rng(0).integers(
-            -2, 3, values.size
-        )
-        values = np.minimum(values * factors[np.clip(near, 0, size - 1)], found.max(initial=0))
+    tried = sample.features[: 1 + features]
+    values = fitted(min(tried, key=lambda each: fit(each, sample.chosen, found)[1]), sample.chosen, found)
+    values = np.maximum(values, LEAST * values.mean())  # of which others are a multiple
+    known = values[sample.chosen]
+    missing = sample.units * np.average(found - known, weights=1 / sample.expected)
+    missing = np.clip(missing, -values.sum() / 2, values.sum() / 2)
+    total = max(values.sum() + missing, found.sum())
+    if size < sample.units:  # the others vary as those do that were traced, and are expected to take as long
+        order = np.argsort(known)
+        factors = np.append((found / known)[order], 1.0)
+        near = np.searchsorted(known[order], values)
+        inside = near < size
+        near[inside] += np.random.default_rng(0).integers(-2, 3, inside.sum())
+        values = np.minimum(values * factors[np.clip(near, 0, size)], max(found.max(), values.max()))
         rest = values.sum() - values[sample.chosen].sum()
         values = values * max(0.0, total - found.sum()) / rest if rest > 0 else values
     values[sample.chosen] = found

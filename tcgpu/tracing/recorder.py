@@ -23,7 +23,7 @@ from itertools import islice
 
 import numpy as np
 
-from tcgpu.engines.simulator import WARP, SharedMemory, SimulatedCuda, Thread, rounds, simulated
+from tcgpu.engines.simulator import WARP, SharedMemory, SimulatedCuda, Thread, ThreadEnds, rounds, simulated
 from tcgpu.progress import pulse
 from tcgpu.tracing.events import MEMORY_SHIFT, SHARED, Events
 from tcgpu.tracing.rewriting import SITES, Instrument
@@ -178,9 +178,22 @@ class TaskFound(Exception):
 class OneTaskLane(Lane):
     """A thread that runs one round of its task loop, as one in a grid that has a block for every task.
 
+    It ends after `most_steps` steps of its block, which is cut then.
+
     It may have a block number past those of the grid. Where that gives an index past an array's end, the index goes on
     from the array's beginning: a block's own piece of memory is that of another block, which does not run.
     """
+
+    def __init__(self, block, thread):
+        super().__init__(block, thread)
+        self.steps_left = block.most_steps
+
+    def step(self, site):
+        super().step(site)
+        self.steps_left -= 1
+        if self.steps_left == 0:
+            self.block.cut = True
+            raise ThreadEnds
 
     def task_again(self, site):
         return self.again(site) and self.loops[-1][2] == 0
@@ -291,10 +304,10 @@ class Recorder(SimulatedCuda):
 class Block:
     """A block that runs: its threads, what their warps have done, its shared memory."""
 
-    def __init__(self, number, recorder, run, args, arrays, lane=Lane, only=None):
+    def __init__(self, number, recorder, run, args, arrays, lane=Lane, only=None, most_steps=0):
         """only: the first warp that runs, and the one behind the last; without it, all run."""
         self.number, self.recorder = number, recorder
-        self.tasks, self.probed = 0, False  # see `OneTaskLane`
+        self.tasks, self.probed, self.most_steps, self.cut = 0, False, most_steps, False  # see `OneTaskLane`
         self.begun = 0  # how many steps the device had done when it began
         self.shared = SharedMemory(recorder.dynamic_bytes)
         self.arrays = dict(arrays)  # id of an array -> its `layout_of`
@@ -343,6 +356,8 @@ class TaskSampler:
         self.recorder = Recorder(int(blocks), int(threads), int(shared))
         self.args, self.queues = args, queues
         self.lane_steps = 0  # recorded so far
+        # of the last block: whether a thread was ended, the most steps of a warp, how often lanes accessed memory
+        self.cut, self.longest, self.accesses = False, 0, 0
         self.meets = False  # whether the threads of a block wait for each other in a task: known when one was found
         self.run = simulated(function, self.recorder)
         self.arrays = self.recorder.arrays_of(function, args)
@@ -355,23 +370,26 @@ class TaskSampler:
             (self.meets,) = found.args
             return True
 
-    def block(self, task, number=None, probed=False, only=None):
+    def block(self, task, number=None, probed=False, only=None, most_steps=0):
         """Run the block with this task; record it as block `number` unless that is None. Returns how many tasks it had.
 
         probed: raise TaskFound when the first task begins. only: the first warp to run, and the one behind the last.
+        most_steps: of a thread, which ends then; 0 for any number. `cut` says whether one did.
         """
         for queue in self.queues:
             queue[:] = task * -(-int(self.recorder.blockDim.x) // WARP)
-        block = Block(task, self.recorder, self.run, self.args, self.arrays, OneTaskLane, only)
+        block = Block(task, self.recorder, self.run, self.args, self.arrays, OneTaskLane, only, most_steps)
         block.probed = probed
         with np.errstate(over="ignore", divide="ignore"):
             while block.run():
                 pass
         if number is not None:
-            block.number, before = number, len(self.recorder.columns["mask"])
+            columns = self.recorder.columns
+            block.number, before, self.accesses = number, len(columns["mask"]), -len(columns["lane"])
             self.recorder.collect(block)
-            self.lane_steps += sum(map(int.bit_count, self.recorder.columns["mask"][before:]))
-        tasks = block.tasks
+            self.lane_steps += sum(map(int.bit_count, columns["mask"][before:]))
+            self.accesses += len(columns["lane"])
+        tasks, self.cut, self.longest = block.tasks, block.cut, max(warp.steps for warp in block.warps)
         block.forget()
         return tasks
 

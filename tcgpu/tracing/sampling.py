@@ -2,8 +2,14 @@
 
 The blocks of a launch take tasks in turns (see `task_loops`), and a block of a higher number takes a later task. A unit
 is a task of one warp, or of a whole block where its threads wait for each other in a task. Units are drawn at random,
-those that take long more often than others. How long a unit takes is guessed from the columns of the graph: there are
-several guesses, and the one that agrees best with the first units is taken.
+those that take long more often than others.
+
+What a unit does follows from the nonzeros or columns of the graph that it takes. A method declares how its tasks share
+them and what takes time; of others, several ways are fitted to the first units, and the one that agrees best is taken.
+
+A unit that takes too long to trace is cut: its threads end after so many steps. It then stands for the rest of itself,
+too. How much that is follows from the units that were traced whole, by how often lanes access memory, or, if each lane
+of a warp has work of its own, by how many steps the warp takes.
 """
 
 from dataclasses import dataclass
@@ -13,13 +19,20 @@ import numpy as np
 from scipy.optimize import nnls
 
 from tcgpu.engines.simulator import WARP, Dim3
+from tcgpu.kernels.device.bits import LONG_COLUMN
 from tcgpu.tracing.events import Events
 from tcgpu.tracing.recorder import TaskSampler
 
-PILOTS = 24  # units by which a guess is chosen
-LARGEST = 2  # units that are always drawn of each guess: those that take longest
+PILOTS = 32  # units that are drawn first: half of them of every size, half by their work
+CUTS = 4  # a unit is cut if it takes more than one of so many shares of the steps to trace,
+UNCUT = 250_000  # and more than so many steps
+LARGEST = 2  # units that are always drawn: those with most work in all, and those with the largest single item
 GROUPS, GROUP = 4, 4  # blocks whose first warps are traced together, and how many warps
 MAX_TASKS = 1 << 31
+# how units may share the graph: each takes neighbouring nonzeros or columns
+SHARINGS = ("nonzeros", "columns", "columns, backwards", "columns, long ones first")
+# what may take them time: rows of a nonzero's column to look up, steps of a merge, steps of binary searches
+WORK = ("lookups", "merge", "search", "lookups by search")
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,7 +48,9 @@ class Sample:
     warps: int  # units of one task: the warps of a block, or 1 if a unit is a whole block
     chosen: np.ndarray  # the numbers of the units
     expected: np.ndarray  # the probability with which each of them was drawn
-    guesses: tuple[np.ndarray, ...]  # of the time of every unit: by its steps, by its largest column or nonzero
+    scale: np.ndarray  # of each unit: how many times as many steps it takes as were traced
+    time_scale: np.ndarray  # of each unit: how many times as many steps its slowest warp takes
+    features: tuple[np.ndarray, ...]  # of every unit, a row each: of all of its items, of the largest of them
     has_tasks: bool
     groups: int = 0
     queued: bool = False  # whether blocks take tasks off a queue
@@ -45,67 +60,114 @@ def whole(events):
     """The Sample of a launch that was traced whole: its units are its blocks."""
     blocks = 1 + int(events.block.max(initial=0))
     one = np.ones(blocks)
-    return Sample(events, blocks, 1, np.arange(blocks), one, (one, one), has_tasks=False)
+    return Sample(events, blocks, 1, np.arange(blocks), one, one, one, (one[:, None], one[:, None]), has_tasks=False)
 
 
-def sample(step, arrays, graph, *, lane_steps, seed=0):
-    """Trace a sample of the units of a plan's step: about `lane_steps` steps of lanes, but at least two units."""
-    args = step.kernel.typed([arrays[arg] if isinstance(arg, str) else arg for arg in step.args])
-    queues = [arrays[arg] for arg in step.args if arg in ("queue", "queues")]
-    sampler = TaskSampler(step.kernel.py_func, step.blocks, step.threads, args, step.shared, queues)
-    tasks = count_tasks(sampler, step.blocks)
-    if tasks == step.blocks:  # perhaps the kernel compares block numbers with the size of the grid
-        one = np.uint32(1)
-        sampler.recorder.gridDim = Dim3(np.uint32(min(MAX_TASKS - 1, 16 * (graph.m + graph.n + 1))), one, one)
-        tasks = count_tasks(sampler, step.blocks)
-    whole = tasks == 0 or sampler.meets or step.threads <= WARP
-    warps = 1 if whole else -(-step.threads // WARP)
-    units = max(1, tasks or step.blocks) * warps
-    chosen, cost = [], []
+class Units:
+    """The units of a launch: how to trace one, and what has been traced so far."""
 
-    def run(unit):
-        task, warp = divmod(int(unit), warps)
-        before = sampler.lane_steps
-        sampler.block(task, len(chosen), only=None if whole else (warp, warp + 1))
-        chosen.append(int(unit))
-        cost.append(sampler.lane_steps - before)
+    def __init__(self, step, arrays, graph, most_cost):
+        """most_cost: steps of lanes in a unit, from which on its threads end."""
+        args = step.kernel.typed([arrays[arg] if isinstance(arg, str) else arg for arg in step.args])
+        queues = [arrays[arg] for arg in step.args if arg in ("queue", "queues")]
+        self.queued, self.most_cost = bool(queues), most_cost
+        self.sampler = TaskSampler(step.kernel.py_func, step.blocks, step.threads, args, step.shared, queues)
+        self.tasks = count_tasks(self.sampler, step.blocks)
+        if self.tasks == step.blocks:  # perhaps the kernel compares block numbers with the size of the grid
+            one, largest = np.uint32(1), np.uint32(min(MAX_TASKS - 1, 16 * (graph.m + graph.n + 1)))
+            self.sampler.recorder.gridDim = Dim3(largest, one, one)
+            self.tasks = count_tasks(self.sampler, step.blocks)
+        self.are_blocks = self.tasks == 0 or self.sampler.meets or step.threads <= WARP
+        self.of_task = 1 if self.are_blocks else -(-step.threads // WARP)
+        self.number = max(1, self.tasks or step.blocks) * self.of_task
+        self.most_steps = max(1, most_cost // (step.threads if self.are_blocks else WARP))
+        self.chosen, self.cut = [], []
+        self.cost, self.accesses, self.longest = [], [], []  # steps of lanes; accesses; steps of the slowest warp
 
-    random = np.random.default_rng(seed)
-    for unit in random.permutation(units)[:PILOTS]:
-        run(unit)
-        if sum(cost) > lane_steps * (0.5 if len(cost) >= 6 else 2) and len(cost) > 1:
+    def trace(self, unit, whole=False):
+        """Trace a unit; cut it if it is large, unless it is to be traced whole."""
+        task, warp = divmod(int(unit), self.of_task)
+        before, sampler = self.sampler.lane_steps, self.sampler
+        only = None if self.are_blocks else (warp, warp + 1)
+        sampler.block(task, len(self.chosen), only=only, most_steps=0 if whole else self.most_steps)
+        self.chosen.append(int(unit))
+        self.cut.append(sampler.cut)
+        self.cost.append(sampler.lane_steps - before)
+        self.accesses.append(sampler.accesses)
+        self.longest.append(sampler.longest)
+
+    @property
+    def spent(self):
+        return sum(self.cost)
+
+    def fit(self, features, found):
+        """As `fit`, to what was found for the units; those that were cut have at least as much."""
+        units, found, known = np.array(self.chosen), np.array(found), ~np.array(self.cut)
+        while True:
+            weights, off = fit(features, units[known], found[known])
+            more = ~known & (features[units] @ weights < found)
+            if not more.any():
+                return weights, off
+            known |= more
+
+    def cut_scale(self, features, found):
+        """How many times as much each unit has as was found, if it was cut."""
+        expected = features[self.chosen] @ self.fit(features, found)[0]
+        return np.where(self.cut, np.maximum(1, expected / np.maximum(1, found)), 1.0)
+
+    def trace_others(self, random):
+        """Trace what a Sample has behind its units; returns the number of groups."""
+        if not self.tasks:
+            return 0
+        self.sampler.block(self.tasks + 5, len(self.chosen), only=None if self.are_blocks else (0, 1))
+        self.sampler.block(self.tasks + 5, len(self.chosen) + 1)
+        grouped = [] if self.are_blocks else random.permutation(self.tasks)[:GROUPS].tolist()
+        for number, task in enumerate(grouped, len(self.chosen) + 2):
+            self.sampler.block(task, number, only=(0, min(self.of_task, GROUP)), most_steps=self.most_steps)
+        return len(grouped)
+
+
+def sample(step, arrays, graph, *, lane_steps, tasks=None, seed=0):
+    """Trace a sample of the units of a plan's step: about `lane_steps` steps of lanes, but at least one unit.
+
+    tasks: how they share the graph and what takes them time, see `features`; None if that is not known.
+    """
+    random, units = np.random.default_rng(seed), Units(step, arrays, graph, max(UNCUT, lane_steps // CUTS))
+    ways = list(features(graph, units.number, units.of_task, tasks))
+    work = np.sum([sums[:, -1] / max(1, sums[:, -1].sum()) for sums, _ in ways], axis=0)
+    pilots, of_size = of_every_size(work, PILOTS // 2, random)
+    for unit in pilots:  # whole, until one is too large
+        units.trace(unit, whole=max(units.cost, default=0) <= units.most_cost)
+    of_work = inclusion(work, min(units.number, PILOTS // 2))
+    for unit in random.permutation(np.setdiff1d(np.flatnonzero(random.random(units.number) < of_work), pilots)):
+        if units.spent > lane_steps:
+            of_work[:] = 0
             break
-    pilots, guessed = np.array(chosen), guesses(graph, units)
-    agreed = {name: agreement(guess[pilots], cost) for name, guess in guessed.items()}
-    steps = fitted(guessed[max(agreed, key=agreed.get)], pilots, cost)
-    largest = guessed[max((name for name in guessed if "largest" in name), key=agreed.get)]
-    drawn = chances(steps, max(0, lane_steps - sum(cost)))
-    for guess in (steps, *(guess for name, guess in guessed.items() if "largest" in name)):
-        drawn[np.argsort(guess)[-LARGEST:]] = 1
-    more = np.setdiff1d(np.flatnonzero(random.random(units) < drawn), pilots)
-    for unit in sorted(random.permutation(more), key=lambda unit: drawn[unit] < 1):
-        if sum(cost) > 2 * lane_steps:
-            break
-        run(unit)
-    groups = 0
-    if tasks:
-        sampler.block(tasks + 5, len(chosen), only=None if whole else (0, 1))
-        sampler.block(tasks + 5, len(chosen) + 1)
-        for task in [] if whole else random.permutation(tasks)[:GROUPS].tolist():
-            sampler.block(task, len(chosen) + 2 + groups, only=(0, min(warps, GROUP)))
-            groups += 1
-    expected = 1 - (1 - min(1.0, pilots.size / units)) * (1 - drawn)
-    chosen = np.array(chosen)
+        units.trace(unit)
+    sums, largest = min(ways, key=lambda way: units.fit(way[0], units.cost)[1])
+    steps = expected_of(sums, units.fit(sums, units.cost)[0])
+    of_cost = chances(steps, max(0, lane_steps - units.spent), units.most_cost)
+    for most in (steps, *largest.T[1:]):
+        of_cost[np.argsort(most)[-LARGEST:]] = 1
+    more = np.setdiff1d(np.flatnonzero(random.random(units.number) < of_cost), units.chosen)
+    for unit in sorted(random.permutation(more), key=lambda unit: of_cost[unit] < 1):
+        if units.spent < 2 * lane_steps:
+            units.trace(unit)
+    scale = units.cut_scale(sums, units.accesses)
+    lane_each = not units.are_blocks and (sums.shape[1] == 1 or sums[:, 1].max() >= WARP)  # lanes with their own items
+    chosen = np.array(units.chosen)
     return Sample(
-        sampler.recorder.events(),
-        units,
-        warps,
-        chosen,
-        expected[chosen],
-        (steps, largest),
-        tasks > 0,
-        groups,
-        bool(queues),
+        units=units.number,
+        warps=units.of_task,
+        chosen=chosen,
+        expected=np.maximum(1 - (1 - of_size) * (1 - of_work) * (1 - of_cost), 1 / units.number)[chosen],
+        scale=scale,
+        time_scale=units.cut_scale(largest, units.longest) if lane_each else scale,
+        features=(sums, largest),
+        has_tasks=units.tasks > 0,
+        groups=units.trace_others(random),
+        queued=units.queued,
+        events=units.sampler.recorder.events(),
     )
 
 
@@ -122,67 +184,126 @@ def count_tasks(sampler, blocks):
     return high
 
 
-def agreement(guess, found):
-    """The correlation of two lists of numbers; 0 if one of them is constant."""
-    if np.ptp(guess) == 0 or np.ptp(found) == 0:
-        return 0.0
-    return float(np.corrcoef(np.asarray(guess, float), found)[0, 1])
+def fit(features, chosen, found):
+    """Weights of the features, none below 0, that come closest to what was `found` for the chosen units; how far off
+    these are. Large units may differ more: by the root of what is found."""
+    known = features[chosen].astype(float)
+    scale = np.maximum(known.mean(axis=0), 1e-9)
+    found = np.asarray(found, float)
+    certain = 1 / np.sqrt(found + 0.1 * found.mean() + 1e-9)
+    weights, off = nnls(known / scale * certain[:, None], found * certain)
+    return weights / scale, off
 
 
-def fitted(guess, chosen, found, weights=1.0):
-    """a + b guess for all units, with a, b >= 0 so that it comes closest to what was `found` for those chosen."""
-    scale = float(np.mean(guess[chosen])) or 1.0
-    root = np.sqrt(weights) * np.ones(len(chosen))
-    (a, b), _ = nnls(np.stack([root, root * guess[chosen] / scale], axis=1), root * np.asarray(found, float))
-    return np.maximum(a + b / scale * guess.astype(float), 1e-9)
+def expected_of(features, weights):
+    """What is expected of all units."""
+    return np.maximum(features @ weights.astype(np.float32), 1e-9).astype(float)
 
 
-def chances(cost, total):
+def fitted(features, chosen, found):
+    """What is expected of all units, from what was `found` for those chosen."""
+    return expected_of(features, fit(features, chosen, found)[0])
+
+
+def inclusion(size, number):
+    """Probabilities, proportional to `size` but at most 1, of units to be drawn: `number` in all."""
+    low, high = 0.0, 1 / size[size > 0].min(initial=np.inf)
+    for _ in range(60):
+        middle = (low + high) / 2
+        low, high = (middle, high) if np.minimum(1, middle * size).sum() < number else (low, middle)
+    return np.minimum(1, high * size)
+
+
+def of_every_size(size, number, random):
+    """A unit of each of `number` classes of sizes, each class so many times as large as the last; the probability of
+    each unit to be drawn so."""
+    most = size.max() or 1
+    least = size[size > 0].min(initial=most) / 2
+    classes = (number * np.log2(np.maximum(size, least) / least) / np.log2(most / least)).astype(int)
+    classes = np.minimum(classes, number - 1)
+    order = np.argsort(classes, kind="stable")
+    begins = np.flatnonzero(np.diff(classes[order], prepend=-1))
+    counts = np.diff(begins, append=size.size)
+    return order[begins + (random.random(begins.size) * counts).astype(int)], 1 / np.bincount(classes)[classes]
+
+
+def chances(cost, total, most):
     """Probabilities of units to be drawn that grow with the root of their cost, and cost `total` together.
 
-    Units that cost a third of `total` alone are not drawn.
+    most: what a unit costs at most.
     """
-    if cost.sum() <= total:
+    paid = np.minimum(cost, most)
+    if paid.sum() <= total:
         return np.ones(cost.size)
     low, high = 0.0, 1 / np.sqrt(cost.min())
     for _ in range(50):
         middle = (low + high) / 2
-        drawn = np.where(cost > total / 3, 0.0, np.minimum(1, middle * np.sqrt(cost)))
-        low, high = (middle, high) if drawn @ cost < total else (low, middle)
+        drawn = np.minimum(1, middle * np.sqrt(cost))
+        low, high = (middle, high) if drawn @ paid < total else (low, middle)
     return drawn
 
 
-def guesses(graph, units):
-    """Guesses of how long each unit takes: name -> an array of as many numbers as there are units.
+def features(graph, units, warps, tasks=None):
+    """Yield (features of all items of each unit, features of its largest item) for each way to share the graph.
 
-    Units share the nonzeros, or the columns, of the graph evenly: from the first on or backwards, once or twice. A unit
-    takes as long as all of its nonzeros or columns, or as the largest one.
+    tasks: one of SHARINGS and one of WORK: only that way; None for all of them. Features are 1, how many items a unit
+    has, and the work of these items.
     """
-    found = {"even, largest": np.ones(units, np.float32)}
-    for name, work in work_of_nonzeros(graph).items() if graph.m else ():
-        columns = np.zeros(graph.n, np.float32)
-        filled = np.flatnonzero(np.diff(graph.col_ptr))
-        if filled.size:
-            columns[filled] = np.add.reduceat(work, graph.col_ptr[filled])
-        for what, values in (("nonzeros", work), ("columns", columns)):
-            ends = np.linspace(0, values.size, units + 1).astype(np.int64)
-            total = np.concatenate([[0.0], np.cumsum(values, dtype=np.float64)])
-            found[f"{name}, {what}"] = np.diff(total[ends]).astype(np.float32)
-            found[f"{name}, {what}, largest"] = np.maximum.reduceat(values, np.minimum(ends[:-1], values.size - 1))
-        found[f"{name}, columns backwards"] = found[f"{name}, columns"][::-1]
-        twice = np.linspace(0, 2 * graph.n, units + 1).astype(np.int64)
-        total = np.concatenate([[0.0], np.cumsum(np.tile(columns, 2), dtype=np.float64)])
-        found[f"{name}, columns twice"] = np.diff(total[twice]).astype(np.float32)
-        begins = np.minimum(twice[:-1], 2 * graph.n - 1)
-        found[f"{name}, columns twice, largest"] = np.maximum.reduceat(np.tile(columns, 2), begins)
+    if graph.m == 0 or units == 1:
+        tasks = None
+    if tasks is None:
+        ones = np.ones((units, 1), np.float32)
+        yield ones, ones
+    for sharing in (SHARINGS if tasks is None else tasks[:1]) if graph.m else ():
+        work = slice(None) if tasks is None else [WORK.index(tasks[1])]
+        items = of_columns(graph, work_of_nonzeros(graph)) if "columns" in sharing else work_of_nonzeros(graph)
+        counts = np.diff(graph.col_ptr) if "columns" in sharing else np.ones(graph.m)
+        items, twice = np.column_stack([counts, items[:, work]]).astype(np.float32), "long" in sharing
+        if not 1 + twice <= units <= (1 + twice) * (items.shape[0] + warps):
+            continue
+        ends = shares(items.shape[0], units // (1 + twice), warps)
+        if twice:
+            late = (np.diff(graph.col_ptr) < LONG_COLUMN)[:, None]
+            items, ends = np.concatenate([items * ~late, items * late]), np.concatenate([ends[:-1], graph.n + ends])
+        yield of_units(items[::-1] if "backwards" in sharing else items, ends, units)
+
+
+def of_columns(graph, work):
+    """The sums of the work of the nonzeros of each column."""
+    found = np.zeros((graph.n, work.shape[1]), np.float32)
+    filled = np.flatnonzero(np.diff(graph.col_ptr))
+    found[filled] = np.add.reduceat(work, graph.col_ptr[filled], axis=0)
     return found
+
+
+def shares(items, units, warps):
+    """Where the items of each unit begin, and where those of the last end: each has as many, or nearly."""
+    each = -(-items // units)
+    if -(-items // each) > units - warps:  # the last block may have fewer
+        return np.minimum(np.arange(units + 1) * each, items)
+    return np.linspace(0, items, units + 1).astype(np.int64)
+
+
+def of_units(items, ends, units):
+    """The features of units: 1, how many items they have, and what the items have; of all items, and the largest."""
+    ends = np.append(ends, np.repeat(ends[-1], units + 1 - ends.size))
+    found = []
+    for of_all in (True, False):
+        parts = [np.ones(ends.size - 1), np.diff(ends) if of_all else np.minimum(1, np.diff(ends))]
+        for item in items.T:
+            if of_all:
+                parts.append(np.diff(np.concatenate([[0], np.cumsum(item, dtype=float)])[ends]))
+            else:
+                parts.append(np.maximum.reduceat(item, np.minimum(ends[:-1], item.size - 1)))
+        found.append(np.stack(parts, axis=1).astype(np.float32))
+    return tuple(found)
 
 
 @lru_cache(maxsize=2)
 def work_of_nonzeros(graph):
-    """Guesses of the work that each nonzero makes, by name: that of a merge of two columns, and of a search."""
+    """How much work each nonzero is, a row each: a column for each of WORK."""
     lengths = np.diff(graph.col_ptr).astype(np.float32)
     rest = (graph.col_ptr[1:][graph.col_of] - np.arange(1, graph.m + 1)).astype(np.float32)
     of_row = lengths[graph.row_idx]
     few, many = np.minimum(of_row, rest), np.maximum(of_row, rest)
-    return {"merge": of_row + rest + 1, "search": few * np.log2(2 + many) + 1}
+    return np.stack([of_row, of_row + rest, few * np.log2(2 + many), of_row * np.log2(2 + rest)], axis=1)

@@ -24,6 +24,7 @@ METHOD = Method(
     source="Bisson & Fatica",
     summary="a block per column, kept as bits in global memory, with a fold of them in shared memory",
     module=__name__,
+    tasks=("columns, long ones first", "lookups"),
     declared=(
         threads_knob(256),
         blocks_knob(None),

@@ -24,6 +24,7 @@ METHOD = Method(
     source="Bisson & Fatica",
     summary="a thread per column; of at most 12 rows, in registers",
     module=__name__,
+    tasks=("columns", "lookups by search"),
     declared=(threads_knob(128), blocks_knob(1 << 16)),
 )
 

@@ -28,6 +28,7 @@ METHOD = Method(
     source="Bisson & Fatica",
     summary="a warp per column, kept as bits in global memory",
     module=__name__,
+    tasks=("columns", "lookups"),
     declared=(
         threads_knob(128),
         blocks_knob(None),

@@ -20,6 +20,7 @@ METHOD = Method(
     source="report",
     summary="a block per column, kept as an array of bits in global memory",
     module=__name__,
+    tasks=("columns", "lookups"),
     declared=(threads_knob(128), blocks_knob(1024), Knob("lanes", 8, "threads on a column that is looked up", 1, 1024)),
 )
 

@@ -27,6 +27,7 @@ METHOD = Method(
     source="report",
     summary="a block per k consecutive columns, kept in shared memory; a thread per nonzero",
     module=__name__,
+    tasks=("columns", "merge"),
     declared=(
         threads_knob(THREADS),
         blocks_knob(1024),

@@ -21,6 +21,7 @@ METHOD = Method(
     source="report",
     summary="a thread per nonzero, two-pointer dot product of two columns",
     module=__name__,
+    tasks=("nonzeros", "merge"),
     declared=(threads_knob(512), blocks_knob(256)),
 )
 

@@ -26,6 +26,7 @@ METHOD = Method(
     summary="several lanes per edge; the merge of its two columns cut by diagonals into equal parts",
     order="degree",
     module=__name__,
+    tasks=("nonzeros", "merge"),
     declared=(threads_knob(128), blocks_knob(1 << 16), Knob("lanes", 32, "threads that share an edge", 1, 1024)),
 )
 

@@ -23,6 +23,7 @@ METHOD = Method(
     summary="a thread per edge; each row of the shorter column looked up in the longer by binary search",
     order="degree",
     module=__name__,
+    tasks=("nonzeros", "search"),
     declared=(threads_knob(128), blocks_knob(1 << 16)),
 )
 

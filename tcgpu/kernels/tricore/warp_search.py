@@ -54,6 +54,7 @@ METHOD = Method(
     summary="a warp per edge; 32 binary searches at a time, the top of the tree in shared memory",
     order="degree",
     module=__name__,
+    tasks=("nonzeros", "search"),
     declared=(
         threads_knob(64),
         blocks_knob(None),
