@@ -351,7 +351,7 @@ def operations(name):
 def fit(pool):
     """Yield the instructions of each of KINDS: those that come closest to the counted ones of the fitted graphs."""
     counted = {}
-    for row in records.latest("counters"):
+    for row in records.reference("counters"):
         counted.setdefault((row["graph"], row["method"], row["kernel"]), row["instructions"])
     of_launches = [launch for found in pool.map(operations, FITTED) for launch in found]
     known = [(sums, counted[tuple(key)]) for *key, sums in of_launches if tuple(key) in counted]
@@ -446,7 +446,7 @@ def main():
     arguments = parser.parse_args()
     about = {"engine": "gpu", **measurement.machine("gpu")}
     if arguments.profiled:
-        run_profiled({(row["graph"], row["method"]): row["kernel_ms"] for row in records.latest("launches")})
+        run_profiled({(row["graph"], row["method"]): row["kernel_ms"] for row in records.reference("launches")})
     for what in arguments.what:
         if what == "probes":
             found = [{"probe": probe, "value": round(value, 4), "unit": unit} for probe, value, unit in probes()]

@@ -21,7 +21,7 @@ def by_kernel(rows=None, *names):
     compares the active lanes of a step with those of an instruction.
     rows: of the record "trace", by default the latest.
     """
-    rows = [row for row in rows or records.latest("trace") if row["stage"] in OF_METHODS]
+    rows = [row for row in rows or records.reference("trace") if row["stage"] in OF_METHODS]
     found = []
     for kernel in names or dict.fromkeys(row["kernel"] for row in rows):
         own = [row for row in rows if row["kernel"] == kernel]
@@ -43,7 +43,7 @@ def times(gpu, fitted):
 
     fitted: True for graphs that constants were fitted to, False for the others.
     """
-    rows = [row for row in records.latest("estimates") if row["estimated_for"] == gpu and row["kernel_ms"] != ""]
+    rows = [row for row in records.reference("estimates") if row["estimated_for"] == gpu and row["kernel_ms"] != ""]
     return np.array([[row["estimated_ms"], row["kernel_ms"]] for row in rows if (row["fitted"] == "True") == fitted])
 
 

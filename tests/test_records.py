@@ -12,7 +12,7 @@ def measured(tmp_path, monkeypatch):
     return tmp_path
 
 
-def test_records_are_of_gpus_and_the_latest_of_each(measured):
+def test_records_are_of_gpus_the_latest_of_each_and_one_is_the_reference(measured):
     on_cpu = records.Rows(entry | {"engine": "cpu"} for entry in REPORT)
     later = records.Rows(entry | {"date": "2026-02-02"} for entry in REPORT)
     other = records.Rows(entry | {"gpu_name": "GPU Y"} for entry in REPORT)
@@ -21,10 +21,13 @@ def test_records_are_of_gpus_and_the_latest_of_each(measured):
         rows.write_csv(measured / f"{name}.csv")
     assert records.records("report") == {"GPU X": later, "GPU Y": other}
     assert records.records("sweep") == {"GPU X": SWEEP}
-    assert records.latest("report") == later
+    assert records.reference("report") == later
+    of_reference = records.Rows(entry | {"gpu_name": records.REFERENCE_GPU, "date": "2020-01-01"} for entry in REPORT)
+    of_reference.write_csv(measured / "report-e.csv")
+    assert records.reference("report") == of_reference
     assert records.records("nothing") == {}
     with pytest.raises(LookupError, match="no record of 'nothing' .* scripts in benchmarks"):
-        records.latest("nothing")
+        records.reference("nothing")
 
 
 def test_curves_are_of_one_number_of_columns():

@@ -39,7 +39,7 @@ def benchmark(load_benchmark):
 
 @pytest.fixture(scope="module")
 def record():
-    return records.latest("trace")
+    return records.reference("trace")
 
 
 def of(record, *stages):
@@ -112,7 +112,7 @@ def test_the_record_is_added_up_by_kernel(record):
 
 
 def test_the_times_of_the_record_are_drawn():
-    rows = [row for row in records.latest("estimates") if row["estimated_for"] == "NVIDIA H100" and row["kernel_ms"]]
+    rows = [row for row in records.reference("estimates") if row["estimated_for"] == "NVIDIA H100" and row["kernel_ms"]]
     (ax,) = trace_accuracy.draw_times("NVIDIA H100").axes
     for line, fitted in zip(ax.lines, ("False", "True")):
         own = [row for row in rows if row["fitted"] == fitted]

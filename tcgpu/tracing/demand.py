@@ -22,7 +22,7 @@ LATENCY = "cycles of an instruction"  # that a warp waits before it goes on
 @cache
 def fitted_instructions():
     """The record of a fit to a GPU's counters and times: kind -> instructions, and LATENCY."""
-    return {row["kind"]: row["value"] for row in records.latest("instructions")}
+    return {row["kind"]: row["value"] for row in records.reference("instructions")}
 
 
 def instructions():

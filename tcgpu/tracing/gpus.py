@@ -91,5 +91,5 @@ def latencies():
 @cache
 def registers_of(kernel: str) -> int:
     """Registers a thread of a kernel takes, as counted on a GPU; 32 of one that was not counted."""
-    rows = [row for row in records.latest("counters") if row["kernel"] == kernel]
+    rows = [row for row in records.reference("counters") if row["kernel"] == kernel]
     return int(max((row["registers"] for row in rows), default=32))
