@@ -322,10 +322,10 @@ def _tally(verb, graph, method, engine, order, executor, parts, progress, max_se
     with on_engine(chosen, engine, max_seconds), underway(progress, f"counting triangles of {what} by {chosen.name}"):
         if chosen.engines == ("cpu",):
             return getattr(cpu, verb)(as_graph(graph), order or "auto")
-        from tcgpu.kernels import results
+        from tcgpu.kernels import device_graph, results
 
         given = chosen.prepare(graph, "natural")
-        own = chosen.prepare(given, order)
+        own = chosen.prepare(given, device_graph.order_for_tallies(given, order or chosen.order))
         if verb == "triangles":
             return results.vertices_in_order_of(given, triangles_plan(chosen, own), own).count()
         return cpu.widened(results.edges_in_order_of(given, chosen.support_plan(own), own).count())

@@ -13,7 +13,6 @@ import tcgpu
 from tcgpu import DeviceGraph, Graph, GraphError, MethodError, cpu, generate
 from tcgpu.engines import runtime
 from tcgpu.kernels import adaptive
-from tcgpu.kernels.adaptive import local
 
 # the kernels that count: in degree order hubs, crowds, windows, hash tables or two pointers; else columns or merges
 BY_DEGREE = {
@@ -36,6 +35,8 @@ AS_IT_COMES = {
     "local columns alone": {"words": 40, "short": 2},
     "some local columns": {"words": 2, "short": 5},
     "long local columns": {"words": 33, "short": 9},
+    "searches": {"long": 4},
+    "searches and local columns": {"words": 2, "short": 5, "long": 1},
 }
 GRAPHS = small_graphs() | {
     "R-MAT": generate.rmat(8, seed=2),
@@ -188,12 +189,6 @@ def test_an_invalid_share_is_refused(share):
         tcgpu.count(GRAPHS["R-MAT"], "adaptive", share=share)
 
 
-def test_words_suit_the_graph():
-    cliques, mesh = generate.copapers(20_000, 40), generate.mesh(200, 200)
-    assert local.local_words(cliques, 32) > 0 == local.local_words(mesh, 32)
-    assert local.local_words(cliques.ordered("random"), 32) == 0
-
-
 # --------------------------------------------------------------------------------------------- columns on the device
 
 edges = st.lists(st.tuples(st.integers(0, 40), st.integers(0, 40)), max_size=120)
@@ -304,7 +299,8 @@ def test_shares_add_up_on_a_gpu(of):
 def test_raw_edges_become_columns_on_a_gpu(order, dtype):
     rng = np.random.default_rng(3)
     u, v = rng.integers(0, 20_000, 300_000).astype(dtype), rng.integers(0, 20_000, 300_000).astype(dtype)
-    same_columns(DeviceGraph.from_edges(u, v, 20_000, order=order), Graph.from_edges(u, v, 20_000, order=order))
+    found = DeviceGraph.from_edges(u, v, 20_000, order=order)
+    same_columns(found, Graph.from_edges(u, v, 20_000, order=found.order))
 
 
 @pytest.mark.gpu

@@ -1,7 +1,7 @@
 """DeviceGraph: a graph's columns on the device, made there from raw edges.
 
 The same columns as a Graph's, from the same input; CuPy sorts and scans. Two things are copied to the host on the way:
-a sample of the edges, from which the order is chosen, and the number of different edges.
+what a count costs in each order, and the number of different edges.
 """
 
 from dataclasses import dataclass
@@ -16,7 +16,6 @@ from tcgpu.graph import (
     Graph,
     GraphError,
     as_graph,
-    best_order,
     check_relabel,
     check_sparse,
     edge_arrays,
@@ -26,11 +25,13 @@ from tcgpu.graph import (
 )
 from tcgpu.kernels import Step, enough_blocks, fitting, orientation
 from tcgpu.kernels.device import columns
+from tcgpu.kernels.order_costs import order_costs
 
 THREADS = 256
 BLOCKS = 2112
 INT64 = np.dtype(np.int64)
-SMALL = 1 << 17  # edges: for no more than these, choosing an order costs more than it saves
+SMALL = 1 << 17  # edges: for no more than these, choosing an order costs more than it saves; for tallies,
+SMALL_TALLIES = 1 << 12  # where a hub costs more
 
 
 @dataclass(eq=False, repr=False)
@@ -61,18 +62,22 @@ class DeviceGraph:
             raise GraphError(f"u has {u.size:,} entries and v has {v.size:,}: they are the two ends of edges")
         if u.dtype != v.dtype:
             u, v = u.astype(INT64), v.astype(INT64)
-        ids = None
+        ids = costs = None
         if relabel:
             check_relabel(n)
             u, v, n, ids = _compact(u, v)
         n = _vertices(u, v, n)
         if known_order(order) == "auto":
-            order = _best_order(u, v, n)
+            costs = order_costs(u, v, n)
+            order = costs.best()
         occurrences = None
         if order == "degree":
             occurrences = runtime.arrays_of(u).zeros(n, np.int32)
             _run(orientation.count_occurrences, u.size, u, v, occurrences)
-        return cls._from_checked(u, v, n, order, clean, name, occurrences, ids)
+        made = cls._from_checked(u, v, n, order, clean, name, occurrences, ids)
+        if costs:
+            made.order_costs = costs
+        return made
 
     @classmethod
     def _from_checked(cls, u, v, n, order, clean, name, occurrences, ids):
@@ -112,14 +117,15 @@ class DeviceGraph:
 
     @fitting("the graph in another order")
     def ordered(self, order):
-        """The same graph in degree order, made once, or itself; `auto` decides by a sample, as in `from_edges`."""
+        """The same graph in degree order, made once, or itself; `auto` takes the one that costs less."""
         if known_order(order) == "auto":
-            order = self._auto
+            order = self.order if self.order == "degree" else self.order_costs.best()
         return self if order in ("natural", self.order) else self._by_degree
 
     @cached_property
-    def _auto(self):
-        return _best_order(self.row_idx, self.col_of, self.n)
+    def order_costs(self):
+        """What a count in each order costs, if this is the natural one."""
+        return order_costs(self.row_idx, self.col_of, self.n)
 
     @cached_property
     def _by_degree(self):
@@ -176,10 +182,11 @@ def prepare(graph, order):
     return DeviceGraph.from_edges(*graph, order=order) if isinstance(graph, tuple) else graph.ordered(order)
 
 
-def _best_order(u, v, n):
-    """The order in which to count, from a sample of the edges."""
-    sample = cleaning.sample_edges(u.size, n)
-    return best_order(runtime.to_host(u[sample]), runtime.to_host(v[sample]), n, u.size)
+def order_for_tallies(graph, order):
+    """The order to count the triangles of each edge or vertex in; `auto` takes the one that costs less."""
+    if order == "auto" and isinstance(graph, DeviceGraph) and graph.m > SMALL_TALLIES:
+        return graph.order_costs.best_for_tallies()
+    return order
 
 
 def _on_device(array, what):

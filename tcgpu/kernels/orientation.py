@@ -23,10 +23,10 @@ def lower(key):
     return uint32(key)
 
 
-_ENDS = ("int32[::1], int32[::1]", "uint32[::1], uint32[::1]", "int64[::1], int64[::1]", "uint64[::1], uint64[::1]")
+ENDS = ("int32[::1], int32[::1]", "uint32[::1], uint32[::1]", "int64[::1], int64[::1]", "uint64[::1], uint64[::1]")
 
 
-@kernel(*(f"void({ends}, int32[::1])" for ends in _ENDS))
+@kernel(*(f"void({ends}, int32[::1])" for ends in ENDS))
 def count_occurrences(u, v, occurrences):
     """A thread per edge: count how often each vertex occurs, loops and repeats included."""
     e = cuda.grid(1)
@@ -64,7 +64,7 @@ def number_vertices(keys, rank, occurrences):
         place += cuda.gridsize(1)
 
 
-@kernel(*(f"void({ends}, int32[::1], uint64[::1])" for ends in _ENDS))
+@kernel(*(f"void({ends}, int32[::1], uint64[::1])" for ends in ENDS))
 def pack_edges(u, v, rank, keys):
     """A thread per edge: write its key, with each vertex v replaced by rank[v] unless `rank` is empty."""
     e = cuda.grid(1)

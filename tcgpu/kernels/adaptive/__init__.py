@@ -8,8 +8,9 @@ cover every triangle exactly once, for any values of the knobs.
 
 Skewed graphs are counted in degree order: the later a vertex, the more neighbours it has, and the shorter its column.
 Nearly all triangles have their largest vertex k among the last few thousand. So the last 65,535 vertices have numbers
-of 16 bits, and the last 8,192 have rows of bits. Other graphs stay in natural order, where neighbours have close
-numbers: there a column's rows fit into a few words of bits that begin at the column's own vertex.
+of 16 bits, and the last 8,192 have rows of bits. Other graphs stay in natural order, where neighbours often
+have close numbers: there a column's rows fit into a few words of bits that begin at the column's own vertex. Which
+order costs less is computed from all edges (`order_costs`).
 
 Glossary
 --------
@@ -50,7 +51,14 @@ Natural order:
 
     is column j local? --- yes --> local_kernel     a warp per j: word AND word, 64 vertices at a time
         |
-        no -----------------------> merge_kernel     a thread per nonzero (i, j): two pointers
+        no
+        |
+    have columns i and j over 1,024 rows, the shorter one over 16?
+        |                  |
+        no                yes ----> search_kernel        a block per 512 rows: binary search
+        |
+        --------------------------> merge_short_kernel   a thread per nonzero (i, j): two pointers, or few searches
+                                    (merge_kernel, if no column is so long)
 
 From `naive` to here in five steps
 ----------------------------------

@@ -5,31 +5,23 @@ vertices. Row v of `local_rows` has `words` uint64; its first bit is vertex v ro
 the words of two rows are aligned.
 """
 
-from tcgpu.engines import runtime
 from tcgpu.engines.runtime import cuda, int64, kernel, uint32, uint64
-from tcgpu.kernels.adaptive.layout import shared_thread
+from tcgpu.kernels.adaptive.layout import LENGTH_BITS, pack_piece, shared_thread
 from tcgpu.kernels.device.columns import column_bounds
 from tcgpu.kernels.device.merge import common_values
 from tcgpu.kernels.device.reduction import add_block_to
-from tcgpu.kernels.device_graph import SMALL
+from tcgpu.kernels.device.search import contains
+from tcgpu.kernels.device_graph import SMALL, DeviceGraph
+from tcgpu.kernels.order_costs import FEW
 
-WORDS = (32, 64, 128)
+SEARCHED = 512  # rows that a block of search_kernel looks up at a time
+NO_SEARCH = 2**64 - 1
 NO_VERTEX = 0xFFFFFFFF  # past the words of any column
 
 
-def local_words(graph, short):
-    """The least number of WORDS with which most nonzeros are in local columns; 0 if there is none, or no memory."""
-    if graph.m <= SMALL or graph.nonzeros_per_column < short // 4:
-        return 0
-    xp = runtime.arrays_of(graph.col_ptr)
-    lengths = xp.diff(graph.col_ptr)
-    columns = xp.flatnonzero(lengths >= short)
-    reach = (graph.row_idx[graph.col_ptr[columns + 1] - 1] >> 6) - (columns >> 6) + 1
-    for words in WORDS:
-        fits = 8 * words * graph.n <= runtime.memory_free() // 4
-        if fits and 2 * int(lengths[columns][reach <= words].sum()) > graph.m:
-            return words
-    return 0
+def local_words(graph):
+    """The `words` with which a count of the graph in natural order is fastest; 0 for a small graph."""
+    return graph.order_costs.best_words() if isinstance(graph, DeviceGraph) and graph.m > SMALL else 0
 
 
 @kernel("void(int32[::1], int32[::1], int64, uint32[::1])")
@@ -90,19 +82,103 @@ def local_kernel(col_ptr, row_idx, local_rows, words, short, index, of, total):
     add_block_to(total, int64(count))
 
 
-@kernel("void(int64[::1], int32[::1], int32[::1], int64, int64, int64, int64, int64[::1])")
-def merge_kernel(col_ptr, row_idx, col_of, short, words, index, of, total):
-    """A thread per nonzero (i, j) of a column that is not local: merge columns i and j.
+@cuda.jit(device=True)
+def ranges_of(e, col_ptr, row_idx, col_of, short, words):
+    """Where the two ranges of rows begin and end that nonzero e = (i, j) has to intersect: those of column j behind row
+    i, and column i. The first ends at 0 if column j is local.
 
     It reads all four ends before it compares any, because on a mesh most of the time is spent waiting for memory.
     """
+    i, j = row_idx[e], col_of[e]
+    p_end = col_ptr[j + 1]
+    if words > 0 and p_end - col_ptr[j] >= short and (row_idx[p_end - 1] >> 6) - (j >> 6) < words:
+        p_end = int64(0)
+    return e + 1, p_end, col_ptr[i], col_ptr[i + 1]
+
+
+@kernel("void(int64[::1], int32[::1], int32[::1], int64, int64, int64, int64, int64[::1])")
+def merge_kernel(col_ptr, row_idx, col_of, short, words, index, of, total):
+    """A thread per nonzero (i, j) of a column that is not local: merge columns i and j."""
     count = int64(0)
     e = shared_thread(index, of)
     while e < row_idx.size:
-        i, j = row_idx[e], col_of[e]
-        p_end = col_ptr[j + 1]
-        if words > 0 and p_end - col_ptr[j] >= short and (row_idx[p_end - 1] >> 6) - (j >> 6) < words:
-            p_end = int64(0)
-        count += common_values(row_idx, e + 1, p_end, row_idx, col_ptr[i], col_ptr[i + 1])
+        p, p_end, q, q_end = ranges_of(e, col_ptr, row_idx, col_of, short, words)
+        count += common_values(row_idx, p, p_end, row_idx, q, q_end)
         e += cuda.gridsize(1) * of
+    add_block_to(total, count)
+
+
+@cuda.jit(device=True)
+def list_searches(searches, queue, e, rows):
+    """List the searches of `rows` rows for nonzero e, SEARCHED rows to a task. False if there is no room for them."""
+    tasks = (rows + SEARCHED - 1) // SEARCHED
+    place = cuda.atomic.add(queue, 0, tasks)
+    room = place + tasks <= searches.size
+    for k in range(min(tasks, searches.size - place)):
+        searches[place + k] = pack_piece(e, k) if room else uint64(NO_SEARCH)
+    return room
+
+
+@cuda.jit(device=True)
+def common_by_galloping(rows, p, p_end, q, q_end):
+    """How many rows both ranges share; each row of the first, which is short, is looked for in the second.
+
+    From where the last one was, it looks ahead in steps that double, then halves the last step: a row that is near, as
+    in a wheel, is found at once.
+    """
+    common = int64(0)
+    while p < p_end and q < q_end:
+        row, step = rows[p], int64(1)
+        while q + step < q_end and rows[q + step] <= row:
+            q += step
+            step <<= 1
+        while step > 1:
+            step >>= 1
+            if q + step < q_end and rows[q + step] <= row:
+                q += step
+        common += rows[q] == row
+        p += 1
+    return common
+
+
+@kernel(
+    "void(int64[::1], int32[::1], int32[::1], int64, int64, int64, int64, int64, uint64[::1], int64[::1], int64[::1])"
+)
+def merge_short_kernel(col_ptr, row_idx, col_of, short, words, long, index, of, searches, queue, total):
+    """As merge_kernel, but where the two ranges have more than `long` rows together, look up those of the shorter one:
+    FEW here, more in search_kernel."""
+    count = int64(0)
+    e = shared_thread(index, of)
+    while e < row_idx.size:
+        p, p_end, q, q_end = ranges_of(e, col_ptr, row_idx, col_of, short, words)
+        if p_end - p > q_end - q:
+            p, p_end, q, q_end = q, q_end, p, p_end
+        if p >= p_end or p_end - p + q_end - q <= long:
+            count += common_values(row_idx, p, p_end, row_idx, q, q_end)
+        elif p_end - p <= FEW or not list_searches(searches, queue, e, p_end - p):
+            count += common_by_galloping(row_idx, p, p_end, q, q_end)
+        e += cuda.gridsize(1) * of
+    add_block_to(total, count)
+
+
+@kernel("void(int64[::1], int32[::1], int32[::1], uint64[::1], int64[::1], int64[::1])")
+def search_kernel(col_ptr, row_idx, col_of, searches, queue, total):
+    """A block per task: look up SEARCHED rows of the shorter range of a nonzero in the longer one, by binary search."""
+    count = int64(0)
+    task = int64(cuda.blockIdx.x)
+    while task < min(queue[0], searches.size):
+        search = searches[task]
+        if search != NO_SEARCH:
+            e, k = int64(search >> LENGTH_BITS), int64(search & ((1 << LENGTH_BITS) - 1))
+            p, p_end, q, q_end = ranges_of(e, col_ptr, row_idx, col_of, 0, 0)
+            if p_end - p > q_end - q:
+                p, p_end, q, q_end = q, q_end, p, p_end
+            place, length = uint32(q), uint32(q_end - q)
+            p += k * SEARCHED
+            p_end = min(p_end, p + SEARCHED)
+            p += cuda.threadIdx.x
+            while p < p_end:
+                count += contains(row_idx, place, length, row_idx[p])
+                p += cuda.blockDim.x
+        task += cuda.gridDim.x
     add_block_to(total, count)

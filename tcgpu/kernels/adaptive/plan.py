@@ -9,9 +9,11 @@ from tcgpu.kernels.adaptive import far, layout, local, windows
 from tcgpu.kernels.adaptive.hubs import HUB_BYTES, hub_kernel
 from tcgpu.kernels.adaptive.layout import HUB_WORDS, HUBS, NEAR
 from tcgpu.kernels.device import columns
+from tcgpu.kernels.device.bits import restart
+from tcgpu.kernels.order_costs import LONG, SHORT
 
 NO_CROWD = 2**30  # `crowd` for no crowd_kernel
-NO_TABLE = 2**30  # `short` for no hash_kernel
+NO_TABLE = 2**30  # `short` for no hash_kernel, `long` for no search_kernel
 
 # The kernels that a count of raw edges in degree order launches, in this order. If they are not in the cache, other
 # processes compile them in parallel: one after the other they take five seconds.
@@ -33,7 +35,8 @@ METHOD = Method(
         Knob("hubs", HUBS, "last vertices that are hubs", 0, HUBS),
         Knob("heavy", 64, "a column with more near rows is heavy", 0, 2**30),
         Knob("crowd", 512, "in-edges from which on a vertex is for crowd_kernel; 2^30 for none", 1, NO_CROWD),
-        Knob("short", 32, "far rows from which on a column is long, 2^30 for none; or rows, to be local", 2, NO_TABLE),
+        Knob("short", SHORT, "far rows of a long column, at least, 2^30 for none; or rows of a local one", 2, NO_TABLE),
+        Knob("long", LONG, "rows of two columns from which on the fewer are looked up; 2^30 to merge all", 1, NO_TABLE),
         Knob("words", None, "words of 64 vertices that a local column may reach over; 0 for none", 0, 1024),
     ),
 )
@@ -47,36 +50,45 @@ def prepare(graph, order):
 
 
 @METHOD.planner
-def plan(graph, *, near, hubs, heavy, crowd, short, words, share=(0, 1)):
+def plan(graph, *, near, hubs, heavy, crowd, short, long, words, share=(0, 1)):
     """The count of a graph: hubs, windows and far rows in degree order, local columns and merges in any other.
 
-    near, hubs, heavy, crowd, short, words: the knobs of METHOD. share: (index, of) counts share number `index` of `of`;
-    the counts of all shares add up to the total, and take about equally long.
+    near, hubs, heavy, crowd, short, long, words: the knobs of METHOD. share: (index, of) counts share number `index` of
+    `of`; the counts of all shares add up to the total, and take about equally long.
     """
     check_positions(graph)
     share = check_share(share)
     if graph.order == "degree":
         return _by_degree(graph, near, min(hubs, near), heavy // 4, short, crowd, share)
-    return _as_it_comes(graph, short, local.local_words(graph, short) if words is None else words, share)
+    return _as_it_comes(graph, short, long, local.local_words(graph) if words is None else words, share)
 
 
-def _as_it_comes(graph, short, words, share):
+def _as_it_comes(graph, short, long, words, share):
     known = {"short": short, "words": words, "index": share[0], "of": share[1]}
-    merging = launch(local.merge_kernel, -(-graph.m // share[1]), 64, 16384, **known)
-    work = simulated.work(graph, 3.8 * graph.m, row_us=1.0)
-    if not words:
-        return Plan(method="adaptive", copied=layout.columns_of(graph), created={}, steps=[merging], work=work)
+    created, views, of_local = {}, {}, []
+    if words:
+        created["local_rows"] = (graph.n * words, np.uint64, 0)
+        views["local_rows32"] = ("local_rows", np.uint32)
+        of_local = [
+            launch(local.fill_local_rows, graph.m, 256, words=words),
+            launch(local.local_kernel, 32 * -(-graph.n // share[1]), 128, 8448, **known),
+        ]
+    threads = -(-graph.m // share[1])
+    merges = [launch(local.merge_kernel, threads, 64, 16384, **known)]
+    if 2 * graph.max_column > long:  # else no two ranges have so many rows
+        created |= {"searches": (graph.m // 8 + 1024, np.uint64, None), "queue": (1, np.int64, None)}
+        merges = [
+            launch(restart, 1, 1),
+            launch(local.merge_short_kernel, threads, 64, 16384, long=long, **known),
+            launch(local.search_kernel, threads, 128, 2112),
+        ]
     return Plan(
         method="adaptive",
         copied=layout.columns_of(graph),
-        created={"local_rows": (graph.n * words, np.uint64, 0)},
-        views={"local_rows32": ("local_rows", np.uint32)},
-        steps=[
-            launch(local.fill_local_rows, graph.m, 256, words=words),
-            launch(local.local_kernel, 32 * -(-graph.n // share[1]), 128, 8448, **known),
-            merging,
-        ],
-        work=work,
+        created=created,
+        views=views,
+        steps=[*of_local, *merges],
+        work=simulated.work(graph, 3.8 * graph.m, row_us=1.0),
     )
 
 

@@ -75,7 +75,7 @@ def support_plan(graph, *, near=NEAR, hubs=HUBS, heavy=None, short=32, words=Non
     short = check_integer("short", short, 2, 2**30)
     if graph.order == "degree" and graph.max_column <= MAX_COLUMN:  # as columns in that order are
         return _by_degree(graph, near, hubs, heavy // 4, short)
-    words = local.local_words(graph, short) if words is None else check_integer("words", words, 0, 1024)
+    words = local.local_words(graph) if words is None else check_integer("words", words, 0, 1024)
     return _as_it_comes(graph, words)
 
 

@@ -1,0 +1,148 @@
+"""The order that a GPU counts in: the sums that it is chosen by, and that the choice is near the best."""
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import tcgpu
+from tcgpu import cpu, generate, records
+from tcgpu.engines import runtime
+from tcgpu.kernels import device_graph, order_costs
+from tcgpu.kernels.device_graph import DeviceGraph
+
+sys.path.append(str(Path(__file__).parents[1] / "benchmarks"))
+import orders
+
+GRAPHS = {
+    "R-MAT": generate.rmat(6, 6, seed=3),
+    "clique": generate.clique(70),
+    "cliques": generate.copapers(120, 40, seed=1),
+    "star": tcgpu.Graph.from_edges(np.zeros(150, int), np.arange(1, 151)),
+    "an edge": tcgpu.Graph.from_edges([0], [1]),
+}
+
+
+def expected_sums(graph, short, long):
+    """The sums by NumPy, but for those that depend on warps and on sampled degrees."""
+    i, j = graph.row_idx.astype(np.int64), graph.col_of.astype(np.int64)
+    length = np.diff(graph.col_ptr)
+    last = np.zeros(graph.n, np.int64)
+    np.maximum.at(last, j, i)
+    reach = (last[j] >> 6) - (j >> 6) + 1
+    behind, row = length[j] // 2, length[i]
+    both = np.where((row > 0) & (behind > 0), row + behind, 0)
+    few, many = np.minimum(row, behind), np.maximum(row, behind)
+    lookups = np.where(both > long, few * np.array([int(x).bit_length() for x in many]), 0)
+    merged = np.where(both > long, 0, both)
+    searched = np.where(few > order_costs.FEW, lookups, 0)
+    sums = {"merged": merged.sum(), "searched": searched.sum(), "galloped": (lookups - searched).sum(), "distant": 0}
+    for least, width in ((0, 32), (32, 64), (64, 128)):
+        local = (length[j] >= short) & (reach > least) & (reach <= width)
+        sums |= {
+            f"merged {width}": merged[local].sum(),
+            f"searched {width}": searched[local].sum(),
+            f"words {width}": ((reach[local] + 31) // 32).sum(),
+        }
+    rows = np.diff(graph.ordered("degree").col_ptr)
+    return sums | {"pairs": (rows * (rows - 1))[rows < order_costs.HEAVY].sum()}
+
+
+def costs_of(graph):
+    return order_costs.order_costs(np.asarray(graph.row_idx), graph.col_of.astype(np.int32), graph.n)
+
+
+@pytest.mark.sim
+@pytest.mark.parametrize("long", [order_costs.LONG, 30])
+@pytest.mark.parametrize("name", GRAPHS)
+def test_sums_are_those_of_the_edges(name, long, monkeypatch):
+    monkeypatch.setattr(order_costs, "LONG", long)
+    graph = GRAPHS[name]
+    with runtime.using("sim"):
+        found = costs_of(graph)
+    expected = expected_sums(graph, order_costs.SHORT, long)
+    assert {name: found.sums[name] for name in expected} == expected
+    assert (found.n, found.m) == (graph.n, graph.m) and found.max_column == graph.max_column
+
+
+@pytest.mark.sim
+def test_edges_cost_the_same_in_any_order_and_with_loops():
+    graph, random = GRAPHS["R-MAT"], np.random.default_rng(0)
+    u, v = (np.append(ends, [3, 5]).astype(np.int32) for ends in (graph.row_idx, graph.col_of))
+    shuffled = random.permutation(u.size)
+    with runtime.using("sim"):
+        one, other = costs_of(graph), order_costs.order_costs(u[shuffled], v[shuffled], graph.n)
+    known = [name for name in one.sums if name != "idle"]  # that one depends on which edges share a warp
+    assert [one.sums[name] for name in known] == [other.sums[name] for name in known]
+
+
+@pytest.mark.sim
+def test_a_graph_without_edges_costs_nothing():
+    nothing = np.zeros(0, np.int32)
+    with runtime.using("sim"):
+        assert set(order_costs.order_costs(nothing, nothing, 0).sums.values()) == {0}
+
+
+@pytest.fixture(scope="module")
+def rows():
+    return records.reference("orders")
+
+
+class TestRecord:
+    """The record of `benchmarks/orders.py`."""
+
+    def test_no_choice_takes_more_than_a_fifth_longer_than_the_best(self, rows, monkeypatch):
+        monkeypatch.setattr(runtime, "memory_free", lambda: rows[0]["gpu_memory_bytes"])
+        slow = {row["kind"]: orders.chosen_and_best(row) for row in rows}
+        assert len(slow) > 50
+        assert {kind: times for kind, times in slow.items() if times[0] > 1.2 * times[1]} == {}
+
+    def test_both_orders_are_best_on_many_kinds(self, rows):
+        by_degree = sum(row["degree ms"] < row["natural 0 ms"] for row in rows)
+        assert len(rows) / 4 < by_degree < len(rows) * 3 / 4
+
+    def test_raw_edges_are_counted_in_the_order_of_the_clean_graph(self, rows):
+        assert sum(row["order"] != row["order of raw edges"] for row in rows) <= len(rows) // 20
+
+
+HUBS = {
+    "windmill": lambda: windmill(50_000),
+    "wheel": lambda: tcgpu.Graph.from_edges(
+        np.append(np.zeros(40_000, int), np.arange(1, 40_000)), np.append(np.arange(1, 40_001), np.arange(2, 40_001))
+    ),
+    "two hubs": lambda: tcgpu.Graph.from_edges(np.repeat([0, 1], 60_000), np.tile(np.arange(2, 60_002), 2)),
+    "R-MAT beside a mesh": lambda: generate.rmat(14, 16, seed=2),
+    "clique": lambda: generate.clique(700),
+}
+
+
+def windmill(triangles):
+    """Triangles that share one vertex, with random numbers."""
+    number = np.random.default_rng(1).permutation(2 * triangles + 1)
+    one, other = number[1 : triangles + 1], number[triangles + 1 :]
+    hub = np.full(triangles, number[0])
+    return tcgpu.Graph.from_edges(np.concatenate([hub, hub, one]), np.concatenate([one, other, other]))
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("name", HUBS)
+def test_hubs_are_counted_right_in_every_order_on_a_gpu(name):
+    graph = HUBS[name]()
+    expected = tcgpu.count(graph, "cpu")
+    for order in ("natural", "degree", "auto"):
+        for knobs in ({}, {"long": 64}, {"long": 2**30}):
+            assert tcgpu.count(graph, "adaptive", order=order, **knobs) == expected
+    given = DeviceGraph.from_graph(graph)
+    assert device_graph.order_for_tallies(given, "auto") in ("natural", "degree")
+    assert np.array_equal(tcgpu.support(graph, engine="gpu"), tcgpu.support(graph, engine="cpu"))
+    assert np.array_equal(tcgpu.triangles(graph, engine="gpu"), cpu.triangles(graph))
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("name", GRAPHS)
+def test_sums_are_those_of_the_edges_on_a_gpu(name):
+    graph = GRAPHS[name]
+    expected = expected_sums(graph, order_costs.SHORT, order_costs.LONG)
+    found = DeviceGraph.from_graph(graph).order_costs.sums
+    assert {name: found[name] for name in expected} == expected
