@@ -4,7 +4,8 @@
                                   [--limit 12] [--output FILE.csv | --record]
 
 `count`, `triangles` and `support` run in natural order, in degree order, and in the order that is chosen
-automatically; other verbs only as they are. A row holds the least times of some runs, taken in turns:
+automatically; other verbs only as they are, and for a first time. A row holds the least times of some runs, taken in
+turns:
 
     first   from a Graph of which nothing is known: the choice and the sorting of an order included
     again   the third call with the same Graph, which then knows its order for good
@@ -37,7 +38,7 @@ OTHERS = {
     "4-cliques": lambda graph, **options: tcgpu.count_subgraphs(graph, 4),
 }
 TIMES = ("first_wall", "first_cpu", "again_wall", "again_cpu")
-LONG = 1.0  # seconds for a run, from which on it is not repeated
+LONG = 0.3  # seconds for a run, from which on it is not repeated
 BARS = {"choice": 1.2, "triangles": 4.0, "support": 6.0, "seconds": 10.0}
 
 
@@ -66,10 +67,12 @@ def limited(call, graph, limit):
     return result, *taken
 
 
-def first_and_again(call, graph, limit):
-    """The result, and the four TIMES of the first call and the third."""
+def first_and_again(call, graph, limit, again):
+    """The result, and the four TIMES of the first call and, if asked for, the third."""
     graph = fresh(graph)
     result, *first = limited(call, graph, limit)
+    if not again:
+        return result, (*first, np.inf, np.inf)
     limited(call, graph, limit)
     return result, (*first, *limited(call, graph, limit)[1:])
 
@@ -95,7 +98,7 @@ def measure(kind, graph, verbs, repeats, limit):
             if name in slow and (turn > 1 or not times[name]):
                 continue
             try:
-                results[name], taken = first_and_again(call, graph, limit)
+                results[name], taken = first_and_again(call, graph, limit, name[0] in TALLIES)
             except OverLimit:
                 times[name], results[name], taken = [], None, None
             times.setdefault(name, []).extend([taken] if taken else [])
@@ -111,7 +114,8 @@ def measure(kind, graph, verbs, repeats, limit):
     if len(counts) > 1:
         raise SystemExit(f"the counts differ on {kind}: {counts}")
     for (verb, order), runs in times.items():
-        least = [round(min(run[k] for run in runs), 3) if runs else "" for k in range(4)]
+        least = [min((run[k] for run in runs), default=np.inf) for k in range(4)]
+        least = [round(time, 3) if time < np.inf else "" for time in least]
         about = {"kind": kind, "vertices": graph.n, "edges": graph.m, "triangles": max(counts, default="")}
         yield about | {"engine": "cpu", "verb": verb, "order": order} | dict(zip(TIMES, least))
 
@@ -122,13 +126,14 @@ def ratios(rows, key):
     choice: `count`, the automatic order over the better one; triangles, support: the automatic order over `count` in
     the better order; seconds: the slowest verb in automatic order.
     """
+    rows = [row for row in rows if row["verb"] in TALLIES or key.startswith("first")]
     taken = {(row["verb"], row["order"]): row[key] if row[key] != "" else np.inf for row in rows}
     found = {}
     if ("count", "auto") in taken:
         best = min(taken["count", "natural"], taken["count", "degree"])
         found["choice"] = taken["count", "auto"] / best
         found |= {verb: taken[verb, "auto"] / best for verb in ("triangles", "support") if (verb, "auto") in taken}
-    found["seconds"] = max(value for (_, order), value in taken.items() if order in ("auto", "")) / 1e3
+    found["seconds"] = max((value for (_, order), value in taken.items() if order in ("auto", "")), default=0) / 1e3
     return found
 
 
@@ -154,7 +159,7 @@ def main():
         rows.extend(row | machine for row in found)
         print(f"{kind}: {graph.n:,} vertices, {graph.m:,} edges, {found[0]['triangles']} triangles")
         for row in found:
-            print(f"  {row['verb']:<17}{row['order']:<8}" + "".join(f"{row[key] or 'ended':>10}" for key in TIMES))
+            print(f"  {row['verb']:<17}{row['order']:<8}" + "".join(f"{row[key] or '-':>10}" for key in TIMES))
         for key in ("first_cpu", "again_cpu"):
             values = ratios(found, key).items()
             marks = (f"{name} {value:.2f}{'!' * (value > BARS[name])}" for name, value in values)

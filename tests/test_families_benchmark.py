@@ -54,7 +54,8 @@ def test_the_benchmark_measures_verbs_in_every_order(families, kinds):
     rows = list(families.measure("windmill", graph, None, repeats=1, limit=10))
     assert [row["order"] for row in rows if row["verb"] == "support"] == ["natural", "degree", "auto"]
     assert {row["triangles"] for row in rows} == {1000} and {row["edges"] for row in rows} == {3000}
-    assert all(row[key] > 0 for row in rows for key in families.TIMES)
+    assert all(row["first_wall"] > 0 and row["first_cpu"] > 0 for row in rows)
+    assert all(row["again_cpu"] > 0 for row in rows if row["order"])
     found = families.ratios(rows, "first_cpu")
     assert set(found) == set(families.BARS) and min(found.values()) > 0
 
