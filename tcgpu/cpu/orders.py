@@ -33,7 +33,7 @@ PACKED_EDGE = 50  # an edge in two neighbourhoods that are packed into words
 TALLIED, TRIANGLE = 1.3, 8  # a tally at edges, in counts without hubs, and each triangle
 WEDGES_EDGE, WEDGE = 70, 5  # an edge in a tally of wedges, and each wedge
 DENSE = 3  # a look-up in the costs of dense vertices
-SORTED_EDGE, SORTED_VERTEX = 45, 20  # an edge and a vertex when a graph is sorted
+SORTED_EDGE, SORTED_VERTEX = 50, 20  # an edge and a vertex when a graph is sorted
 FOUND_EDGE, MOVED_EDGE = 90, 10  # an edge that is found in another order; moving its number if that is known
 BETTER = 0.87  # degree order must cost less than this fraction of natural order
 SKEWED = 1.5  # and some vertex have this number of times the mean number of neighbours
@@ -72,8 +72,12 @@ def _degree_order_pays(graph, verb, first):
     sorting = 0.0
     if first and ("degree", 0) not in graph._orders:
         sorting = SORTED_EDGE * graph.m + SORTED_VERTEX * graph.n
-    natural = BETTER * (count_cost(graph) if verb == "count" else tally_plan(graph).cost)
-    if natural <= sorting + SHORT * EDGE * graph.m or graph.max_degree * graph.n < SKEWED * 2 * graph.m:
+    if verb == "count":
+        natural, least = BETTER * count_cost(graph), SHORT * EDGE * graph.m
+    else:
+        plan = tally_plan(graph)
+        natural, least = BETTER * plan.cost, TALLIED * EDGE * graph.m + TRIANGLE * plan.triangles / 2
+    if first and natural <= sorting + least or graph.max_degree * graph.n < SKEWED * 2 * graph.m:
         return False
     if verb == "support":
         sorting += (FOUND_EDGE if first else MOVED_EDGE) * graph.m
@@ -96,6 +100,7 @@ class TallyPlan(NamedTuple):
     method: str  # "words", or how triangles that are not of dense vertices only are found: "edges" or "wedges"
     base: int  # the first of the dense vertices
     cost: float
+    triangles: float = 0.0  # about how many are not of dense vertices only
 
 
 def tally_plan(graph):
@@ -106,8 +111,8 @@ def tally_plan(graph):
     cost, _, triangles = _sampled(graph, edges, graph.n)
     wedges = (_squares(graph.col_ptr[: base + 1]) - edges) / 2
     plans = [
-        TallyPlan("edges", base, dense + TALLIED * cost + TRIANGLE * triangles),
-        TallyPlan("wedges", base, dense + WEDGES_EDGE * edges + WEDGE * wedges),
+        TallyPlan("edges", base, dense + TALLIED * cost + TRIANGLE * triangles, triangles),
+        TallyPlan("wedges", base, dense + WEDGES_EDGE * edges + WEDGE * wedges, triangles),
     ]
     if choose.design_name(graph)[0] == "words":
         words = 2 * _words(graph, _sampled(graph, graph.m, graph.n)[1])
