@@ -7,6 +7,7 @@ from test_cpu import by_scipy
 import tcgpu
 from tcgpu import Graph, cpu
 from tcgpu.engines.native import set_threads
+from tcgpu.records import Rows
 
 
 @pytest.fixture(scope="module")
@@ -65,3 +66,32 @@ def test_a_run_over_the_limit_is_ended(families, kinds):
     rows = list(families.measure("clique", graph, ["truss_numbers", "count"], repeats=1, limit=-1))
     assert {row["first_wall"] for row in rows} == {""} and {row["triangles"] for row in rows} == {""}
     assert families.ratios(rows, "first_cpu")["seconds"] == np.inf
+
+
+# where the record is over a bar, and what it was rounded up: (kind, time, what the bar limits)
+OVER = {}
+
+
+@pytest.fixture(scope="module")
+def record(root):
+    (path,) = (root / "data" / "measured").glob("families-intel*.csv")
+    return Rows.read_csv(path)
+
+
+@pytest.mark.parametrize("key", ["first_cpu", "again_cpu"])
+def test_the_record_holds_the_bars_on_every_kind(families, kinds, record, key):
+    by_kind = {kind: [row for row in record if row["kind"] == kind] for kind in kinds}
+    over = {
+        (kind, key, name): value
+        for kind, rows in by_kind.items()
+        for name, value in families.ratios(rows, key).items()
+        if value > families.BARS[name]
+    }
+    allowed = {about: limit for about, limit in OVER.items() if about[1] == key}
+    assert {about: value for about, value in over.items() if value > allowed.get(about, 0)} == {}
+    assert set(allowed) == set(over), "a bar that is held now"
+
+
+def test_the_record_is_of_graphs_of_millions_of_edges(record):
+    """Thousands of random numbers differ between versions of NumPy: so counts are not compared."""
+    assert all(2e6 < row["edges"] < 5e6 and row["cores"] == 2 for row in record)
