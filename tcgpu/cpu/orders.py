@@ -79,12 +79,13 @@ def _degree_order_pays(graph, verb, first):
         natural, least = BETTER * plan.cost, TALLIED * EDGE * graph.m + TRIANGLE * plan.triangles / 2
     if first and natural <= sorting + least or graph.max_degree * graph.n < SKEWED * 2 * graph.m:
         return False
-    if verb == "support":
-        sorting += (FOUND_EDGE if first else MOVED_EDGE) * graph.m
-    if natural > SURELY * (sorting + (EDGE + FAR_EDGE) * graph.m):
+    moving = (FOUND_EDGE if first else MOVED_EDGE) * graph.m if verb == "support" else 0.0
+    if natural > SURELY * (sorting + moving + (EDGE + FAR_EDGE) * graph.m):
         return True
     ranked = Ranked(rank_by_degree(graph.degrees), _lengths_by_degree(graph))
-    return sorting + (_ranked_count_cost if verb == "count" else _ranked_tally_cost)(graph, ranked) < natural
+    if ranked.lengths.max() < 2:  # there is no triangle, and nothing to move
+        return sorting < natural
+    return sorting + moving + (_ranked_count_cost if verb == "count" else _ranked_tally_cost)(graph, ranked) < natural
 
 
 def count_cost(graph):
@@ -145,8 +146,6 @@ def _ranked_count_cost(graph, ranked):
 def _ranked_tally_cost(graph, ranked):
     """The estimated cost of a tally in degree order."""
     lengths = ranked.lengths
-    if lengths.max() < 2:
-        return 0.0  # there is no triangle
     last = lengths[_last_by_degree(graph, max_dense(graph))].astype(np.int64)
     dense = best_dense(last, last * (last - 1) // 2)[1]  # 0 or less
     wedges = (np.square(lengths, dtype=float).sum() - graph.m) / 2 + dense
