@@ -39,6 +39,7 @@ OTHERS = {
 }
 TIMES = ("first_wall", "first_cpu", "again_wall", "again_cpu")
 LONG = 0.3  # seconds for a run, from which on it is not repeated
+NOISE = 3.0  # milliseconds of processor time by which two runs of the same call may differ
 BARS = {"choice": 1.2, "triangles": 4.0, "support": 6.0, "seconds": 10.0}
 
 
@@ -136,6 +137,15 @@ def ratios(rows, key):
     verbs = (name for name in taken if name[1] in ("auto", "") and name[0] != "4-cliques")
     found["seconds"] = max((taken[name] for name in verbs), default=0) / 1e3
     return found
+
+
+def over_bars(rows, key):
+    """Those ratios of a graph that are over their bars; not a choice that costs no more than NOISE."""
+    over = {name: value for name, value in ratios(rows, key).items() if value > BARS[name]}
+    taken = {row["order"]: row[key] for row in rows if row["verb"] == "count"}
+    if "choice" in over and taken["auto"] - min(taken["natural"] or np.inf, taken["degree"] or np.inf) <= NOISE:
+        del over["choice"]
+    return over
 
 
 def main():
