@@ -4,7 +4,7 @@ import numpy as np
 
 from tcgpu.declarations import Knob, Method
 from tcgpu.engines import runtime
-from tcgpu.kernels import Plan, check_positions, check_share, device_graph, launch, orientation, simulated
+from tcgpu.kernels import Plan, check_positions, check_share, device_graph, launch, order_costs, orientation, simulated
 from tcgpu.kernels.adaptive import far, layout, local, windows
 from tcgpu.kernels.adaptive.hubs import HUB_BYTES, hub_kernel
 from tcgpu.kernels.adaptive.layout import HUB_WORDS, HUBS, NEAR
@@ -18,6 +18,7 @@ NO_TABLE = 2**30  # `short` for no hash_kernel, `long` for no search_kernel
 # The kernels that a count of raw edges in degree order launches, in this order. If they are not in the cache, other
 # processes compile them in parallel: one after the other they take five seconds.
 BY_DEGREE = (
+    order_costs.measure_vertices, order_costs.cost_in_natural_order, order_costs.cost_in_degree_order,
     orientation.count_occurrences, orientation.pack_occurrences, orientation.number_vertices, orientation.pack_edges,
     orientation.mark_new, orientation.unpack_new, columns.find_col_ptr, columns.fill_empty_columns,
     layout.measure_columns, layout.bound_in_edges, layout.lay_out, layout.count_tasks, layout.fill_tasks,
