@@ -59,6 +59,19 @@ def test_the_tasks_of_a_launch_are_counted(method, skewed):
         assert sampling.count_tasks(sampler, step.blocks) == TASKS[method](skewed.n, skewed.m)
 
 
+def test_tasks_are_taken_off_a_queue_by_blocks_or_by_warps():
+    graph = tcgpu.generate.rmat(7, 8, seed=1)
+    [by_block], arrays, prepared = launched("levels", graph)
+    found = sampling.sample(by_block, arrays, prepared, lane_steps=STEPS)
+    assert (found.units, found.warps, found.queued) == (arrays["tasks"].shape[0], 1, True)
+    steps, arrays, prepared = launched("adaptive", tcgpu.generate.rmat(8, 8, seed=1), "degree", heavy=4)
+    [by_warp] = (step for step in steps if step.kernel.__name__ == "hub_kernel")
+    steps[0].run(arrays)
+    found = sampling.sample(by_warp, arrays, prepared, lane_steps=STEPS)
+    heavy = int(arrays["list_sizes"][0])
+    assert found.queued and found.warps == 4 and 0 <= found.units - heavy < found.warps
+
+
 @kernel("void(int64[::1], int64[::1])")
 def one_task_a_thread(values, total):
     if cuda.grid(1) < values.size:

@@ -349,13 +349,14 @@ class Block:
 class TaskSampler:
     """Runs single blocks of a launch with one task each; see `OneTaskLane`.
 
-    queues: arrays of one element from which the kernel takes the numbers of its tasks, a warp at a time.
+    queues: arrays of one element from which the kernel takes the numbers of its tasks, by warp or by block.
     """
 
     def __init__(self, function, blocks, threads, args, shared=0, queues=()):
         self.recorder = Recorder(int(blocks), int(threads), int(shared))
         self.args, self.queues = args, queues
         self.lane_steps = 0  # recorded so far
+        self.taken = 0  # how many tasks a block takes off a queue at a time: known when the first was found
         # of the last block: whether a thread was ended, the most steps of a warp, how often lanes accessed memory
         self.cut, self.longest, self.accesses = False, 0, 0
         self.meets = False  # whether the threads of a block wait for each other in a task: known when one was found
@@ -368,6 +369,8 @@ class TaskSampler:
             return self.block(task, probed=True) > 0
         except TaskFound as found:
             (self.meets,) = found.args
+            if task == 0:
+                self.taken = max((int(queue[0]) for queue in self.queues), default=0)
             return True
 
     def block(self, task, number=None, probed=False, only=None, most_steps=0):
@@ -377,7 +380,7 @@ class TaskSampler:
         most_steps: of a thread, which ends then; 0 for any number. `cut` says whether one did.
         """
         for queue in self.queues:
-            queue[:] = task * -(-int(self.recorder.blockDim.x) // WARP)
+            queue[:] = task * self.taken
         block = Block(task, self.recorder, self.run, self.args, self.arrays, OneTaskLane, only, most_steps)
         block.probed = probed
         with np.errstate(over="ignore", divide="ignore"):
