@@ -377,3 +377,37 @@ def draw_roofline(rows, *, ax=None):
     ax.legend(loc="lower right", frameon=False, fontsize=8)
     ax.spines[["top", "right"]].set_visible(False)
     return ax.figure
+
+
+def draw_orders(times):
+    """Estimated against measured times of counts in two orders, and the ratio of both orders; of `order_times`.
+
+    A choice is wrong if the order with the smaller estimate takes longer: such kinds of graphs are orange, and listed.
+    """
+    left, right = axes(11, 4.8, ncols=2)
+    for row in times:
+        estimated, measured = row["estimated"], row["measured"]
+        x, y = (milliseconds["natural"] / milliseconds["degree"] for milliseconds in (estimated, measured))
+        for order, color, marker in (("natural", BLUE, "o"), ("degree", DARK, "^")):
+            color, level = (ORANGE, 3) if row["wrong"] else (color, 2)
+            left.plot(estimated[order], measured[order], marker, color=color, ms=5, alpha=0.7, zorder=level)
+        label = {"label": row["kind"]} if row["wrong"] else {}
+        right.plot(x, y, "s" if label else "o", color=ORANGE if label else BLUE, ms=5, alpha=0.7, **label)
+    for panel in (left, right):
+        panel.set(xscale="log", yscale="log", aspect="equal")
+        ends = [*panel.get_xlim(), *panel.get_ylim()]
+        low, high = min(ends), max(ends)
+        panel.plot([low, high], [low, high], color=GREY, lw=1, zorder=0)
+        panel.set(xlim=(low, high), ylim=(low, high))
+        plain_ticks(panel.xaxis, panel.yaxis)
+        panel.spines[["top", "right"]].set_visible(False)
+    right.axhline(1, color=GREY, lw=1, zorder=0)
+    right.axvline(1, color=GREY, lw=1, zorder=0)
+    for order, color, marker in (("natural", BLUE, "o"), ("degree", DARK, "^")):
+        left.plot([], [], marker, color=color, label=f"{order} order")
+    left.set(xlabel="estimated milliseconds", ylabel="measured milliseconds", title="each order")
+    right.set(xlabel="estimated", ylabel="measured", title="natural order's time over degree order's")
+    left.legend(frameon=False, fontsize=8)
+    if right.get_legend_handles_labels()[0]:
+        right.legend(title="chosen wrong", loc="upper left", frameon=False, fontsize=8)
+    return left.figure

@@ -12,10 +12,26 @@ import numpy as np
 
 from level_models.schedules import schedule
 from tcgpu.datasets import published
+from tcgpu.kernels import order_costs
 from tcgpu.lab import sweep
+from tcgpu.records import Table
 
 SHARES, SLICES = "adaptive", "warp_search"  # the methods of the record "scaling", by how the work is divided
 CLASS = " class"  # ends the name of a generated graph in the record "report", after the name of the report's graph
+LADDER = {  # ideas of the record "ladder", each on top of those before it, and how a chart names them
+    "degree order": "two\npointers",
+    "four bitmaps": "four\nbitmaps",
+    "hash tables and short merges": "adaptive,\nno near",
+    "in-edges: windows of bits, 16 bits a look-up": "in-edges,\n16 bits",
+    "bytes for crowds": "bytes for\ncrowds",
+    "hubs: word and word": "hubs",
+}
+UNITS = {  # of the record "kernels"
+    "instructions": "issue_percent",
+    "first-level cache and shared": "l1_percent",
+    "second-level": "l2_percent",
+    "memory": "dram_percent",
+}
 
 
 def published_table():
@@ -99,6 +115,61 @@ def length_times(rows):
         name = row["method"] if json.loads(row["knobs"]).get("cached", True) else f"{row['method']}, no top"
         times.setdefault(name, {})[row["shorter"], row["longer"]] = row["kernel_ms"] * 1e6 / row["asking"]
     return times
+
+
+def ladder_times(rows, graph):
+    """Milliseconds of each of the LADDER's steps on a graph, by its name, out of the record "ladder"."""
+    found = {row["idea"]: row["kernel_ms"] for row in rows if (row["graph"], row["order"]) == (graph, "degree")}
+    return {name: found[idea] for idea, name in LADDER.items()}
+
+
+def busy_percent(rows):
+    """How busy each unit was in each kernel of the record "kernels", in percent of its peak: unit -> kernel -> %."""
+    graphs = {"overlapping cliques": "cliques\n", "mesh 2048 x 2048": "mesh\n"}
+    labels = [graphs.get(row["graph"], "") + row["kernel"].removesuffix("_kernel") for row in rows]
+    return {unit: {label: row[key] for label, row in zip(labels, rows)} for unit, key in UNITS.items()}
+
+
+def order_sums(rows, kinds):
+    """What the costs of some kinds of graphs in the record "orders" add up from: a row for each sum that takes .01 ms.
+
+    A sum's `count`, the nanoseconds of each, and the milliseconds of all.
+    """
+    found = []
+    for row in sorted((row for row in rows if row["kind"] in kinds), key=lambda row: kinds.index(row["kind"])):
+        costs = _order_costs(row)
+        for order, counts, ns in (
+            ("natural", costs.natural_counts(row["words"]), order_costs.NATURAL_NS),
+            ("degree", costs.degree_counts(), order_costs.DEGREE_NS),
+        ):
+            for name, count in counts.items():
+                if count * ns[name] >= 1e4:
+                    about = {"kind": row["kind"], "order": order, "sum": name}
+                    found.append(about | {"count": f"{count:,.0f}", "ns each": ns[name], "ms": count * ns[name] / 1e6})
+    return Table(found, "kind", "order", "sum", "count", "ns each", "ms")
+
+
+def order_times(rows):
+    """The record "orders" beside the estimated costs: a dict a kind of graph.
+
+    `estimated` and `measured`: milliseconds by order. `wrong`: the order with the smaller estimate takes longer.
+    `slower`: how many times as long as the best count the chosen one takes; rows of bits may have any width there.
+    """
+    found = []
+    for row in rows:
+        costs, degree = _order_costs(row), row["degree ms"]
+        estimated = {"natural": costs.natural_ns(row["words"]) / 1e6, "degree": costs.degree_ns() / 1e6}
+        times = {"natural": row[f"natural {row['words']} ms"], "degree": degree}
+        chosen = min(estimated, key=estimated.get)
+        widths = [row.get(f"natural {words} ms", "") for words in (0, *order_costs.WORDS)]
+        best = min(degree, *(ms for ms in widths if ms != ""))
+        about = {"kind": row["kind"], "wrong": times[chosen] > min(times.values()), "slower": times[chosen] / best}
+        found.append(about | {"estimated": estimated, "measured": times})
+    return found
+
+
+def _order_costs(row):
+    return order_costs.OrderCosts(row["vertices"], row["edges"], row["max_column"], json.loads(row["sums"]))
 
 
 def per_dollar():
