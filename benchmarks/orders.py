@@ -151,8 +151,6 @@ def main():
             orders = f"{row['order']} (raw {row['order of raw edges']}, tallies {row['order of tallies']})"
             tallies = ", ".join(f"{name} {row[f'{name} ms'] / best:.1f}x" for name in TALLIES)
             mark = "!" if taken > 1.2 * best else " "
-            tallies = ", ".join(f"{name} {row[f'{name} ms'] / best:.1f}x" for name in TALLIES)
-            mark = "!" if taken > 1.2 * best else " "
             print(f"{kind:32} chosen {taken:8.3f} best {best:8.3f} {mark} {tallies}  {orders}", flush=True)
     names = {name: "" for row in rows for name in row}
     path = Path(arguments.into, records.record_path("orders", rows).name)
