@@ -126,6 +126,24 @@ def test_a_sample_stands_for_all(method, scale):
     assert few < many / 3 and estimate == pytest.approx(whole, rel=0.2)
 
 
+@pytest.mark.parametrize("method", ["bitmap", "thread_search"])
+def test_a_task_that_is_cut_stands_for_all_of_itself(method, monkeypatch):
+    """Of a clique's tasks the largest are not traced whole. Sectors are those of all of them, times are close."""
+    graph, found = tcgpu.generate.clique(200), []
+    for uncut, lane_steps in ((1 << 40, 10**9), (20_000, 80_000)):
+        monkeypatch.setattr(sampling, "UNCUT", uncut)
+        steps, arrays, prepared = launched(method, graph)
+        sample = sampling.sample(steps[0], arrays, prepared, lane_steps=lane_steps, tasks=METHODS[method].tasks)
+        demand = Steps(sample).demand(H200, 1, steps[0].shared, 0)
+        times = demand.longest(demand.times(H200))
+        found.append((sample, *(estimates.spread(sample, values)[0].sum() for values in (demand.l1, times))))
+    (whole, sectors, time), (cut, estimated_sectors, estimated_time) = found
+    assert (whole.scale == 1).all() and whole.chosen.size == whole.units
+    assert (cut.scale > 2).any() and cut.chosen.size < cut.units / 5
+    assert estimated_sectors == pytest.approx(sectors, rel=0.1)
+    assert time / 1.7 < estimated_time < time * 1.7
+
+
 class TestCaches:
     def test_a_sector_is_found_in_a_cache_that_is_large_enough(self, skewed):
         steps, arrays, graph = launched("naive", skewed)
