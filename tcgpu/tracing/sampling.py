@@ -7,9 +7,9 @@ those that take long more often than others.
 What a unit does follows from the nonzeros or columns of the graph that it takes. A method declares how its tasks share
 them and what takes time; of others, several ways are fitted to the first units, and the one that agrees best is taken.
 
-A unit that takes too long to trace is cut: its threads end after so many steps. It then stands for the rest of itself,
-too. How much that is follows from the units that were traced whole, by how often lanes access memory, or, if each lane
-of a warp has work of its own, by how many steps the warp takes.
+A unit that takes too long to trace is cut: its threads end after a number of steps. It then stands for the rest of
+itself, too. How much that is follows from the units that were traced whole, by how often lanes access memory, or, if
+each lane of a warp has work of its own, by how many steps the warp takes.
 """
 
 from dataclasses import dataclass
@@ -24,8 +24,8 @@ from tcgpu.tracing.events import Events
 from tcgpu.tracing.recorder import TaskSampler
 
 PILOTS = 32  # units that are drawn first: half of them of every size, half by their work
-CUTS = 4  # a unit is cut if it takes more than one of so many shares of the steps to trace,
-UNCUT = 250_000  # and more than so many steps
+CUTS = 4  # a unit is cut if it takes more than 1 / CUTS of the steps to trace,
+UNCUT = 250_000  # and more than UNCUT steps
 LARGEST = 2  # units that are always drawn: those with most work in all, and those with the largest single item
 GROUPS, GROUP = 4, 4  # blocks whose first warps are traced together, and how many warps
 MAX_TASKS = 1 << 31
@@ -215,8 +215,8 @@ def inclusion(size, number):
 
 
 def of_every_size(size, number, random):
-    """A unit of each of `number` classes of sizes, each class so many times as large as the last; the probability of
-    each unit to be drawn so."""
+    """A unit of each of `number` classes of sizes, whose bounds are a geometric sequence; the probability of each unit
+    to be drawn."""
     most = size.max() or 1
     least = size[size > 0].min(initial=most) / 2
     classes = (number * np.log2(np.maximum(size, least) / least) / np.log2(most / least)).astype(int)

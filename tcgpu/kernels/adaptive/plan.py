@@ -76,7 +76,7 @@ def _as_it_comes(graph, short, long, words, share):
         ]
     threads = -(-graph.m // share[1])
     merges = [launch(local.merge_kernel, threads, 64, 16384, **known)]
-    if 2 * graph.max_column > long:  # else no two ranges have so many rows
+    if 2 * graph.max_column > long:  # else no two ranges have more than `long` rows
         created |= {"searches": (graph.m // 8 + 1024, np.uint64, None), "queue": (1, np.int64, None)}
         merges = [
             launch(restart, 1, 1),
