@@ -63,6 +63,17 @@ def busy_share(graph, columns, threads=128):
     return float(graph.m / (threads * rounds.sum())) if graph.m else 1.0
 
 
+def printed_count(graph, columns, blocks):
+    """What the report's computeCol counts as it is printed: a block never sets its sum s back to 0.
+
+    After each group of `columns` columns the block adds s to its result, with all that earlier groups left in it.
+    """
+    lower = graph.lower()
+    found = np.asarray((lower.T @ lower).multiply(lower).sum(axis=0)).ravel()  # triangles of each column
+    group = np.add.reduceat(found, np.arange(0, graph.n, columns))
+    return int(sum(group[block::blocks].cumsum().sum() for block in range(blocks)))
+
+
 @jit
 def _merge_steps(col_ptr, row_idx, col_of, steps):
     for e in range(row_idx.size):

@@ -91,6 +91,15 @@ def graphs_folder():
 
 
 @pytest.fixture(scope="session")
+def papers_folder():
+    """The folder of the four papers' texts: beside the checkout, or where TCGPU_PAPERS says."""
+    folder = Path(os.environ.get("TCGPU_PAPERS", ROOT.parent / "shared" / "papers"))
+    if not folder.is_dir():
+        pytest.skip("no folder of the papers' texts beside the checkout; TCGPU_PAPERS names one")
+    return folder
+
+
+@pytest.fixture(scope="session")
 def processor(tmp_path_factory):
     """A `compiled.Processor`: this machine's own, which runs what is compiled of kernels for it."""
     import compiled
