@@ -3,6 +3,7 @@
 Stored outputs are what strict nbval compares, so they hold text and execution counts, but no images and no widgets:
 those differ from one machine to the next. The pages of `report` show everything as this machine draws it.
 
+A notebook ends with links to those before and after it, in the order in which the first one lists them.
 Under its title a notebook links to Colab and Binder, and installs tcgpu where it is not: `store` writes
 both from the address under [project.urls] in pyproject.toml, and neither while the project has no public one.
 
@@ -25,6 +26,8 @@ HERE = Path(__file__).resolve().parent
 CELL_SECONDS = 300
 KERNEL = {"display_name": "Python 3", "language": "python", "name": "python3"}
 ELSEWHERE = "elsewhere"  # the tag of the cells that are for other places than this one
+CONTENTS = "00_start_here.ipynb"  # the notebook that lists all others, in reading order
+FOOTER = "footer"  # the tag of the last cell
 BADGES = (
     "[![Open in Colab](https://colab.research.google.com/assets/colab-badge.svg)]"
     "(https://colab.research.google.com/github/{owner}/blob/main/notebooks/{name}) "
@@ -78,6 +81,29 @@ def with_badges(notebook, name, repository):
     notebook.cells = [*own[:1], *elsewhere(name, repository), *own[1:]]
 
 
+def reading_order():
+    """The file names of all notebooks, in the order in which the first one lists them."""
+    notebook = nbformat.read(HERE / CONTENTS, as_version=4)
+    text = "\n".join(cell.source for cell in notebook.cells if cell.cell_type == "markdown")
+    return [CONTENTS, *re.findall(r"^- \[[^]]+\]\((\w+\.ipynb)\)", text, re.MULTILINE)]
+
+
+def with_footer(notebook, name):
+    """Have links to the notebooks before and after this one, and to the contents, follow the last cell."""
+    notebook.cells = [cell for cell in notebook.cells if FOOTER not in cell.metadata.get("tags", [])]
+    order = reading_order()
+    if name in order:
+        at = order.index(name)
+        near = {"Previous": order[at - 1 : at] if at else [], "Contents": [CONTENTS], "Next": order[at + 1 : at + 2]}
+        links = (
+            f"{what}: [{summary(nbformat.read(HERE / other, as_version=4))[0]}]({other})"
+            for what, others in near.items()
+            for other in others
+        )
+        text = "---\n\n" + " · ".join(links)
+        notebook.cells.append(new_markdown_cell(text, id=FOOTER, metadata={"tags": [FOOTER]}))
+
+
 def execute(notebook):
     """A notebook with every cell run, from the notebooks' folder."""
     for cell in notebook.cells:
@@ -108,6 +134,7 @@ def store(path):
     """Run a notebook and write it back with its text outputs."""
     notebook = nbformat.read(path, as_version=4)
     with_badges(notebook, path.name, address())
+    with_footer(notebook, path.name)
     notebook = execute(notebook)
     keep_text(notebook)
     nbformat.write(notebook, path)

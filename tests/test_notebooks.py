@@ -87,6 +87,21 @@ def test_badges_are_those_of_the_project(path):
     assert [cell.source for cell in notebook.cells] == before, "`make notebooks` brings them up to date"
 
 
+def test_the_first_notebook_lists_all_others():
+    assert sorted(run.reading_order()) == sorted(path.name for path in NOTEBOOKS)
+
+
+@every_notebook
+def test_ends_with_links_to_its_neighbours(path):
+    notebook = nbformat.read(path, as_version=4)
+    last = notebook.cells[-1].source
+    run.with_footer(notebook, path.name)
+    assert notebook.cells[-1].source == last, "`notebooks/run.py store` brings it up to date"
+    assert f"({run.CONTENTS})" in last and all(
+        (FOLDER / name).is_file() for name in re.findall(r"\((\w+\.ipynb)\)", last)
+    )
+
+
 @pytest.fixture
 def drawing(tmp_path):
     """A notebook that prints, draws and shows a widget, not yet run."""
