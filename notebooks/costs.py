@@ -1,11 +1,14 @@
 """The work of the report's methods on a graph, computed from its columns: no kernel runs, so any size will do.
 
+`traced` alone runs a kernel, in the simulator.
+
 Each has its own unit: iterations of a loop, look-ups, loads. The 32 lanes of a warp take neighbouring nonzeros and run
 in step, so the work of a warp is that of its busiest lane.
 """
 
 import numpy as np
 
+import tcgpu
 from tcgpu.engines.native import jit
 
 LANES = 32
@@ -72,6 +75,12 @@ def printed_count(graph, columns, blocks):
     found = np.asarray((lower.T @ lower).multiply(lower).sum(axis=0)).ravel()  # triangles of each column
     group = np.add.reduceat(found, np.arange(0, graph.n, columns))
     return int(sum(group[block::blocks].cumsum().sum() for block in range(blocks)))
+
+
+def traced(graph, method, **knobs):
+    """What `tcgpu.trace` counts in all, in natural order, for every 32 nonzeros: name -> number."""
+    totals = tcgpu.trace(graph, method, order="natural", **knobs).totals()
+    return {name: LANES * count / graph.m for name, count in totals.items()}
 
 
 @jit
