@@ -26,15 +26,20 @@ if TYPE_CHECKING:
         truss_numbers,
     )
     from tcgpu.datasets import load
+    from tcgpu.declarations import Knob, Method
+    from tcgpu.engines.kernel_language import cuda, int32, int64, uint32, uint64
+    from tcgpu.engines.runtime import kernel
     from tcgpu.errors import EngineError, FormatError, GraphError, MethodError, TcgpuError, WorkerLost
     from tcgpu.formats import read, write
     from tcgpu.graph import Graph
+    from tcgpu.kernels import Plan, launch
     from tcgpu.kernels.device_graph import DeviceGraph
+    from tcgpu.kernels.method import method
     from tcgpu.lab import plots
     from tcgpu.lab.explorer import explore
     from tcgpu.lab.stepper import step
     from tcgpu.measurement import measure
-    from tcgpu.registry import Method, methods
+    from tcgpu.registry import methods, register, unregister
     from tcgpu.subgraphs import count_subgraphs
     from tcgpu.tracing import trace
     from tcgpu.tracing.estimates import estimate
@@ -47,14 +52,19 @@ _NAMES = {
     "api": "average_clustering clustering count is_triangle_free k_truss list_triangles support transitivity triangles "
     "truss_numbers",
     "datasets": "load",
+    "declarations": "Knob Method",
+    "engines.kernel_language": "cuda int32 int64 uint32 uint64",
+    "engines.runtime": "kernel",
     "errors": "EngineError FormatError GraphError MethodError TcgpuError WorkerLost",
     "formats": "read write",
     "graph": "Graph",
+    "kernels": "Plan launch",
     "kernels.device_graph": "DeviceGraph",
+    "kernels.method": "method",
     "lab.explorer": "explore",
     "lab.stepper": "step",
     "measurement": "measure",
-    "registry": "Method methods",
+    "registry": "methods register unregister",
     "subgraphs": "count_subgraphs",
     "tracing": "trace",
     "tracing.estimates": "estimate",
@@ -65,10 +75,11 @@ _MODULE_OF = {name: module for module, names in _NAMES.items() for name in names
 _MODULES = {"generate": "generators", "datasets": "datasets", "plots": "lab.plots", "distributed": "distributed"}
 
 __all__ = [
-    "DeviceGraph", "EngineError", "FormatError", "Graph", "GraphError", "Method", "MethodError", "TcgpuError",
-    "WorkerLost", "average_clustering", "clustering", "count", "count_subgraphs", "datasets", "distributed",
-    "estimate", "explore", "generate", "is_triangle_free", "k_truss", "list_triangles", "load", "load_trace", "measure",
-    "methods", "plots", "read", "step", "support", "trace", "transitivity", "triangles", "truss_numbers", "write",
+    "DeviceGraph", "EngineError", "FormatError", "Graph", "GraphError", "Knob", "Method", "MethodError", "Plan",
+    "TcgpuError", "WorkerLost", "average_clustering", "clustering", "count", "count_subgraphs", "cuda", "datasets",
+    "distributed", "estimate", "explore", "generate", "int32", "int64", "is_triangle_free", "k_truss", "kernel",
+    "launch", "list_triangles", "load", "load_trace", "measure", "method", "methods", "plots", "read", "register",
+    "step", "support", "trace", "transitivity", "triangles", "truss_numbers", "uint32", "uint64", "unregister", "write",
 ]  # fmt: skip
 
 

@@ -7,7 +7,8 @@ or folder that `tcgpu.read` reads.
 
 Keywords:
 
-    method       a name out of `methods()`; without one, what is fastest on the engine
+    method       a name out of `methods()`, or a Method of your own, which `tcgpu.method` made; without one, what is
+                 fastest on the engine
     engine       "gpu", "sim" (the simulator, for small graphs) or "cpu"; without one, the fastest that the machine has
     order        the vertex order to work in: "natural", "degree", "bfs", "random" or "auto"; without one, the method's.
                  Results are always in the caller's numbering.
@@ -40,6 +41,7 @@ from tcgpu.registry import (
     GPU,
     K_TRUSS,
     METHODS,
+    Method,
     choose,
     choose_for_edges,
     engine_of,
@@ -56,7 +58,7 @@ Verb = TypeVar("Verb", bound=Callable)
 class Options(TypedDict, total=False):
     """The keywords of every verb, None by default; see above."""
 
-    method: str | None
+    method: str | Method | None
     engine: str | None
     order: str | None
     executor: Workers
@@ -86,7 +88,7 @@ def _verb(function: Verb) -> Verb:
 
 def count(
     graph: Any,
-    method: str | None = None,
+    method: str | Method | None = None,
     *,
     engine: str | None = None,
     order: str | None = None,

@@ -5,7 +5,8 @@ The API, the command line, the explorer and the documentation read names, defaul
 
 import functools
 import importlib
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -67,7 +68,8 @@ class Method:
 
     order: the vertex order of its source; "auto" where the method looks at the graph. module: the name of the module
     that has its `plan(graph, **knobs)`, which decides a count and begins nothing (see `tcgpu.kernels.Plan`). tasks: how
-    the tasks of its kernel share the graph, and what takes them time, as `tracing.sampling` names them.
+    the tasks of its kernel share the graph, and what takes them time, as `tracing.sampling` names them. planned: its
+    `plan`, of a method that has no module. function: the kernel or plan as its author wrote it.
     """
 
     name: str
@@ -78,6 +80,20 @@ class Method:
     module: str = ""
     tasks: tuple[str, str] | None = None
     declared: tuple[Knob, ...] = ()
+    planned: Callable | None = field(default=None, repr=False)
+    function: Callable | None = field(default=None, repr=False)
+
+    def __repr__(self):
+        return f"<method {self.name!r}: {self.summary}>"
+
+    def __post_init__(self):
+        if self.function is not None:  # so `inspect.getsource` shows what its author wrote
+            object.__setattr__(self, "__wrapped__", self.function)
+            object.__setattr__(self, "__doc__", self.function.__doc__)
+
+    def with_plan(self, plan):
+        """The method with this function as its `plan`."""
+        return replace(self, planned=self.planner(plan))
 
     @property
     def knobs(self):
@@ -97,21 +113,21 @@ class Method:
         return checked
 
     def imported(self):
-        """The module that has the method's `plan`."""
-        return importlib.import_module(self.module)
+        """The module that has the method's `plan`; the method itself if it has none."""
+        return importlib.import_module(self.module) if self.module else self
 
     def prepare(self, graph, order=None):
         """Whatever `as_graph` takes, made a Graph in an order; the method's own `prepare` does it if it has one."""
-        own = getattr(self.imported(), "prepare", as_graph)
+        own = getattr(self.imported(), "prepare", as_graph) if self.module else as_graph
         return own(graph, order or self.order)
 
     def plan(self, graph, **knobs):
         """The plan of one count of `graph` in the order that it has."""
-        return self.imported().plan(graph, **knobs)
+        return (self.planned or self.imported().plan)(graph, **knobs)
 
     def support_plan(self, graph, **knobs):
         """The plan that finds each edge's triangles; MethodError if the method only counts."""
-        if not hasattr(self.imported(), "support_plan"):
+        if not self.module or not hasattr(self.imported(), "support_plan"):
             others = "cpu, adaptive and the bitmap methods do"
             raise MethodError(f"method {self.name!r} does not tell edge from edge; {others}")
         return self.imported().support_plan(graph, **knobs)

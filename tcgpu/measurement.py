@@ -24,7 +24,7 @@ from tcgpu.errors import GraphError
 from tcgpu.graph import as_graph
 from tcgpu.progress import part
 from tcgpu.records import Rows
-from tcgpu.registry import choose, engine_of, fastest, on_engine
+from tcgpu.registry import Method, as_list, choose, engine_of, fastest, on_engine
 
 REPEATS = 5
 
@@ -40,7 +40,7 @@ class Timing(NamedTuple):
 
 def measure(
     graph: Any,
-    methods: str | Iterable[str] | None = None,
+    methods: str | Method | Iterable[str | Method] | None = None,
     *,
     knobs: dict[str, Any] | list[dict[str, Any]] | None = None,
     engine: str | None = None,
@@ -56,7 +56,7 @@ def measure(
     graph, engine, order, max_seconds
         As in every verb: see `tcgpu.api`. `total_ms` starts from the edge arrays if `graph` is a pair of them.
     methods
-        One name or several; without one, the fastest method that this machine has.
+        One method or several, by name or as an object; without one, the fastest that this machine has.
     knobs
         A dict, or a list of dicts to try in turn. A method ignores knobs that it does not have.
     repeats
@@ -75,7 +75,7 @@ def measure(
     RuntimeError
         If any two counts differ.
     """
-    methods = [fastest(engine)] if methods is None else [methods] if isinstance(methods, str) else methods
+    methods = [fastest(engine)] if methods is None else as_list(methods)
     if isinstance(repeats, bool) or not isinstance(repeats, int) or repeats < 1:
         raise GraphError(f"repeats must be at least 1, and a whole number, not {repeats!r}")
     graph = graph if isinstance(graph, tuple) else as_graph(graph)
@@ -240,8 +240,8 @@ def _measure_method(graph, plain, method, knobs, engine, order, repeats, max_sec
             run_plan(plan, chosen)  # warm up: compiles, loads, fills caches
         runs = timed_runs(chosen, raw_edges(graph, plain), order, knobs, repeats)
     return {
-        "triangles": common_result(method, runs),
-        "method": method,
+        "triangles": common_result(chosen.name, runs),
+        "method": chosen.name,
         "engine": engine_of(chosen, engine),
         "order": ordered.order,
         "knobs": json.dumps(chosen.knobs | knobs),

@@ -1,8 +1,11 @@
 """The methods by name, and which of them runs on which engine."""
 
+import importlib.metadata
 import importlib.util
+import logging
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from functools import cache
 from importlib import import_module
 from typing import Any
 
@@ -14,6 +17,8 @@ from tcgpu.graph import ORDERS, Graph
 from tcgpu.kernels import fitting, results, simulated
 from tcgpu.kernels.bisson_fatica import k_truss, support
 from tcgpu.suggest import did_you_mean, unknown
+
+log = logging.getLogger("tcgpu")
 
 ENGINES = (*GPU, "cpu")
 K_TRUSS: Method = k_truss.METHOD
@@ -37,23 +42,82 @@ MODULES = (
     "tcgpu.cpu",
 )
 METHODS: dict[str, Method] = {method.name: method for method in (import_module(module).METHOD for module in MODULES)}
+BUILT_IN = frozenset(METHODS)
+ENTRY_POINTS = "tcgpu.methods"  # the group by which a package registers its methods
 
 
 def methods() -> list[Method]:
-    """Return every method there is."""
+    """Return every method there is: the built-in ones, those of installed packages, and those that were registered."""
+    _load_entry_points()
     return list(METHODS.values())
 
 
+def register(method: Method) -> Method:
+    """Let a method be named everywhere, as the built-in ones are: `tcgpu.count(graph, "mine")`.
+
+    A method that was registered before under the same name is replaced; MethodError for the name of a built-in one.
+    A package registers its methods by entry points of the group "tcgpu.methods".
+
+    Parameters
+    ----------
+    method
+        What `tcgpu.method` made.
+
+    Returns
+    -------
+    Method
+        The same.
+
+    Examples
+    --------
+    >>> tcgpu.register(mine)
+    >>> tcgpu.count(graph, "mine")
+    """
+    _check_name(method)
+    METHODS[method.name] = method
+    return method
+
+
+def unregister(name: str | Method) -> None:
+    """Remove a method that was registered; MethodError if there is none of this name, or it is a built-in one.
+
+    Examples
+    --------
+    >>> tcgpu.unregister("mine")
+    """
+    name = name.name if isinstance(name, Method) else name
+    if name in BUILT_IN:
+        raise MethodError(f"{name!r} is a built-in method: it stays")
+    if name not in METHODS:
+        raise MethodError(unknown("registered method", name, METHODS.keys() - BUILT_IN))
+    del METHODS[name]
+
+
+def named(method: str | Method) -> Method:
+    """Return the method that is given, or the one of this name; MethodError if there is none."""
+    if not isinstance(method, str):
+        if not isinstance(method, Method) or METHODS.get(method.name) is not method:
+            _check_name(method)
+        return method
+    if method not in METHODS:
+        _load_entry_points()
+    if method not in METHODS:
+        raise MethodError(unknown("method", method, METHODS))
+    return METHODS[method]
+
+
+def as_list(methods: str | Method | Iterable[str | Method]) -> list[str | Method]:
+    """Return one method or several as a list."""
+    return [methods] if isinstance(methods, (str, Method)) else list(methods)
+
+
 def choose(
-    method: str | None = None, engine: str | None = None, order: str | None = None, knobs: Iterable[str] = ()
+    method: str | Method | None = None, engine: str | None = None, order: str | None = None, knobs: Iterable[str] = ()
 ) -> Method:
     """Return the method that `count` runs with these keywords; MethodError or EngineError if there is none."""
-    name = fastest(engine) if method is None else method
-    if name not in METHODS:
-        raise MethodError(unknown("method", name, METHODS))
+    chosen = named(fastest(engine) if method is None else method)
     if order is not None and order not in ORDERS:
         raise MethodError(unknown("order", order, ORDERS))
-    chosen = METHODS[name]
     for knob in knobs:
         if knob not in chosen.knobs:
             has = f"its knobs are {', '.join(chosen.knobs)}" if chosen.knobs else "it has none"
@@ -63,7 +127,7 @@ def choose(
     return chosen
 
 
-def choose_for_edges(graph: Any, method: str | None, engine: str | None, order: str | None) -> Method:
+def choose_for_edges(graph: Any, method: str | Method | None, engine: str | None, order: str | None) -> Method:
     """Return the method that finds the triangles of edges; without a name, what is fastest for the graph's size."""
     name = fastest(engine) if method is None else method
     if method is None and name == "adaptive" and isinstance(graph, Graph) and support.are_bitmaps_faster(graph):
@@ -73,7 +137,7 @@ def choose_for_edges(graph: Any, method: str | None, engine: str | None, order: 
 
 def triangles_plan(method: Method, graph: Graph, **knobs: Any) -> Any:
     """Return the plan that finds each vertex's triangles; MethodError if the method only counts."""
-    own = getattr(method.imported(), "triangles_plan", None)
+    own = getattr(method.imported(), "triangles_plan", None) if method.module else None
     return own(graph, **knobs) if own else results.sums_at_vertices(method.support_plan(graph, **knobs), graph)
 
 
@@ -106,6 +170,27 @@ def on_engine(method: Method, engine: str | None = None, max_seconds: float | No
         return
     with simulated.limited(max_seconds), runtime.using(name), fitting(method.name):
         yield
+
+
+def _check_name(method):
+    """MethodError unless it is a Method with a name that no built-in method has."""
+    if not isinstance(method, Method):
+        hint = "; decorate it with @tcgpu.method" if callable(method) else ""
+        raise MethodError(f"a method is what tcgpu.method makes of a function, not {method!r}{hint}")
+    if method.name in BUILT_IN:
+        raise MethodError(f"there is a built-in method {method.name!r}: give yours another name, tcgpu.method('mine')")
+
+
+@cache
+def _load_entry_points():
+    """Register the methods of installed packages, once; what cannot be loaded is logged."""
+    for point in importlib.metadata.entry_points(group=ENTRY_POINTS):
+        try:
+            found = point.load()
+            _check_name(found)
+            METHODS.setdefault(found.name, found)
+        except Exception as error:  # of a package that we do not know: the others' methods still work
+            log.warning("the method %r of an installed package is left out: %s", point.value, error)
 
 
 def _check_runs_on(method, engine):

@@ -231,11 +231,13 @@ _under_way = {}  # the file of a kernel -> the process that compiles it
 def compile_ahead(kernels, capability):
     """Start processes that compile the kernels that are not cached yet, each for its first signature.
 
-    kernels: in the order in which they are needed; another process must be able to import their modules. `image` waits
-    for kernels that are being compiled. On few cores, or for few kernels, nothing is started, and `image` compiles.
+    kernels: in the order in which they are needed. `image` waits for kernels that are being compiled. On few cores, or
+    for few kernels, nothing is started, and `image` compiles; so it does with kernels that are no names of a module.
     """
     missing = {}
     for kernel in kernels:
+        if getattr(sys.modules.get(kernel.__module__), kernel.__name__, None) is not kernel:
+            continue
         path = path_of(kernel.py_func, kernel.signatures[0], capability, kernel.most_threads)
         if path not in _under_way and not path.exists():
             missing[path] = f"{kernel.__module__}:{kernel.__name__}"

@@ -16,6 +16,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import asdict, dataclass
 from functools import cache, partial
+from typing import Any
 
 import numpy as np
 
@@ -72,10 +73,11 @@ def this_gpu():
 
 
 class Kernel:
-    """A kernel with fixed signatures, compiled for each at the first launch with arguments that fit it.
+    """A kernel, compiled for each of its signatures at the first launch with arguments that fit it.
 
-    py_func: the function as written. signatures: texts such as "void(int32[::1])". most_threads: the maximum threads
-    of a block, for a kernel that could otherwise be compiled with too many registers for a block of 1024.
+    py_func: the function as written. signatures: texts such as "void(int32[::1])"; without any, a launch takes the
+    types of its arguments (see `of_types`). most_threads: the maximum threads of a block, for a kernel that could
+    otherwise be compiled with too many registers for a block of 1024.
     """
 
     def __init__(self, py_func, signatures, most_threads=None):
@@ -84,18 +86,30 @@ class Kernel:
         self.__wrapped__ = py_func
         self._lock, self._code = threading.Lock(), {}  # (signature, compute capability) -> Code
         self._launchers = {}  # device -> {signature: Launcher}
+        self._of_types = {}  # signature -> Kernel, of a kernel without signatures
 
     def __repr__(self):
         return f"<kernel {self.__name__}>"
 
+    def of_types(self, types):
+        """This kernel; if it has no signatures, the one for parameters of these types, as `type_of` returns them."""
+        if self.signatures:
+            return self
+        signature = f"void({', '.join(types)})"
+        return self._of_types.setdefault(signature, Kernel(self.py_func, (signature,), self.most_threads))
+
     def launch(self, blocks, threads, *args, shared=0, stream=None):
         """Launch `blocks` x `threads` with `shared` bytes of dynamic shared memory a block; does not wait for a GPU."""
+        if not self.signatures:
+            return self.of_types(map(type_of, args)).launch(blocks, threads, *args, shared=shared, stream=stream)
         if engine() == "sim":
             return simulate(self.py_func, blocks, threads, self.typed(args), shared=shared)
         self._launcher(args).launch(blocks, threads, args, shared, stream.handle if stream else 0)
 
     def typed(self, args):
         """The arguments, with numbers cast to their types in the first signature."""
+        if not self.signatures:
+            return self.of_types(map(type_of, args)).typed(args)
         typed = zip(args, kernel_compiler.parameters(self.signatures[0]))
         return [each.dtype.type(arg) if isinstance(arg, int) else arg for arg, each in typed]
 
@@ -142,9 +156,33 @@ class Kernel:
         return device.sms * max(1, min(each.blocks_per_sm(threads, shared) for each in self._all_launchers()))
 
 
-def kernel(*signatures, most_threads=None):
-    """Decorate a function as a kernel for these signatures."""
+def kernel(*signatures: Any, most_threads: int | None = None) -> Any:
+    """Decorate a function as a kernel for these signatures, or, as `@kernel`, for any arguments.
+
+    >>> @tcgpu.kernel
+    ... def double(values):
+    ...     for k in range(cuda.grid(1), values.size, cuda.gridsize(1)):
+    ...         values[k] *= 2
+    """
+    if len(signatures) == 1 and callable(signatures[0]):
+        return Kernel(signatures[0], ())
     return lambda py_func: Kernel(py_func, signatures, most_threads)
+
+
+def type_of(value):
+    """The type of an argument in a signature, as text: "int64" of a whole number, "int32[::1]" of an array."""
+    dtype = getattr(value, "dtype", None)
+    if dtype is None:
+        kinds = {bool: "bool", int: "int64", float: "float64"}
+        if type(value) not in kinds:
+            raise TypeError(f"a kernel takes arrays and numbers, not {value!r}")
+        return kinds[type(value)]
+    return array_type(dtype, value.ndim) if value.shape else np.dtype(dtype).name
+
+
+def array_type(dtype, dimensions=1):
+    """The type of a contiguous array in a signature, as text."""
+    return f"{np.dtype(dtype).name}[{', '.join([':'] * (dimensions - 1) + ['::1'])}]"
 
 
 _compiled_ahead = set()  # kernels that were passed to `compile_ahead`

@@ -41,11 +41,13 @@ class Step:
         self.kernel.launch(self.blocks, self.threads, *args, shared=self.shared)
 
 
-def launch(kernel, grid_threads, threads, max_blocks=2112, shared=0, **given):
+def launch(kernel, grid_threads, threads, max_blocks: int = 2112, shared: int = 0, **given) -> Step:
     """A Step that launches `grid_threads` threads in blocks of `threads`, but at most `max_blocks` blocks.
 
     shared: bytes of shared memory a block; a kernel with a parameter `total` gets at least what `add_block_to` needs.
     given: values, or names of arrays, for parameters of the kernel; any other gets the plan's array of its own name.
+
+        >>> tcgpu.launch(long_columns, graph.n, threads, blocks, least=64)
     """
     names = _parameter_names(kernel)
     sums = threads * BYTES_PER_THREAD if "total" in names else 0
@@ -93,6 +95,19 @@ class Plan:
             if not (1 <= step.threads <= 1024 and 1 <= step.blocks < 2**31):
                 shape = f"{step.blocks!r} of {step.threads!r}"
                 raise MethodError(f"a launch has 1 to 2^31 - 1 blocks of 1 to 1024 threads, not {shape}")
+        self.steps, self.setup = ([self._typed(step) for step in steps] for steps in (self.steps, self.setup))
+
+    def _typed(self, step):
+        """The step; if its kernel has no signature, with the kernel for the types of its arguments."""
+        if not isinstance(step, Step) or step.kernel.signatures:
+            return step
+        return replace(step, kernel=step.kernel.of_types(self._type(arg) for arg in step.args))
+
+    def _type(self, arg):
+        """The type of an argument of a step, as text."""
+        if not isinstance(arg, str) or arg in self.copied:
+            return runtime.type_of(self.copied[arg] if isinstance(arg, str) else arg)
+        return runtime.array_type(self.views[arg][1] if arg in self.views else self.created[arg][1])
 
     @property
     def device_bytes(self):

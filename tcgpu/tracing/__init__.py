@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from tcgpu.errors import MethodError
 from tcgpu.kernels import Step, simulated
 from tcgpu.progress import part
-from tcgpu.registry import choose, on_engine
+from tcgpu.registry import Method, choose, on_engine
 from tcgpu.tracing.gpus import PROBED, Gpu, gpu_of, registers_of
 from tcgpu.tracing.recorder import record
 from tcgpu.tracing.result import Launch, Trace, Traces
@@ -28,7 +28,7 @@ SLOWDOWN = 4  # of the simulator while it records
 
 def trace(
     graph,
-    method: str | Sequence[str],
+    method: str | Method | Sequence[str | Method],
     *,
     gpu: str = "NVIDIA H200",
     order: str | None = None,
@@ -44,7 +44,7 @@ def trace(
     graph
         A Graph, or anything else that `tcgpu.count` takes.
     method
-        A name from `tcgpu.methods()`, or several.
+        A name from `tcgpu.methods()`, or a Method of your own; or several.
     gpu
         The name of a GPU; see `tcgpu.estimate`. Times are estimated for the launches as they are traced: a kernel that
         has as many blocks as the device runs at a time has fewer of them in the simulator.
@@ -58,7 +58,7 @@ def trace(
     Returns
     -------
     Trace or Traces
-        A Trace, or Traces if `method` is not a single name.
+        A Trace, or Traces if `method` is not a single one.
 
     Raises
     ------
@@ -67,28 +67,27 @@ def trace(
     GraphError
         If the graph is too large, or the GPU is not known.
     """
-    if not isinstance(method, str):
-        own = knobs_by_method(method, knobs)
+    if not isinstance(method, (str, Method)):
         options = {"gpu": gpu, "order": order, "max_seconds": max_seconds}
-        return Traces(trace(graph, name, **options, **own[name]) for name in method)
+        return Traces(trace(graph, each, **options, **own) for each, own in knobs_by_method(method, knobs).items())
     device = gpu_of(gpu)
     chosen = choose(method, "sim", order, knobs)
     with on_engine(chosen, "sim", max_seconds):
         prepared = chosen.prepare(graph, order)
         plan = chosen.plan(prepared, **knobs)
         launches = trace_plan(plan, device)
-        return Trace(method, prepared, chosen.knobs | knobs, launches, plan.result(), gpu)
+        return Trace(chosen.name, prepared, chosen.knobs | knobs, launches, plan.result(), gpu)
 
 
-def knobs_by_method(names, knobs):
-    """Method -> those of the knobs that it has; MethodError if no method is named, or none has one of the knobs."""
-    known = {name: choose(name).knobs for name in names}
+def knobs_by_method(methods, knobs):
+    """Method -> those of the knobs that it has; MethodError if there is no method, or none has one of the knobs."""
+    chosen = [choose(method) for method in methods]
     for knob in knobs:
-        if not any(knob in own for own in known.values()):
-            raise MethodError(f"no knob {knob!r} in {' or '.join(known)}")
-    if not known:
+        if not any(knob in method.knobs for method in chosen):
+            raise MethodError(f"no knob {knob!r} in {' or '.join(method.name for method in chosen)}")
+    if not chosen:
         raise MethodError("no method to trace is named")
-    return {name: {knob: value for knob, value in knobs.items() if knob in own} for name, own in known.items()}
+    return {method: {knob: value for knob, value in knobs.items() if knob in method.knobs} for method in chosen}
 
 
 def trace_plan(plan, gpu: Gpu = PROBED) -> list[Launch]:

@@ -24,7 +24,7 @@ from tcgpu.graph import as_graph
 from tcgpu.kernels import Step
 from tcgpu.kernels.report import naive
 from tcgpu.records import Table
-from tcgpu.registry import METHODS, choose, on_engine
+from tcgpu.registry import METHODS, Method, choose, on_engine
 from tcgpu.tracing.demand import Steps, instructions
 from tcgpu.tracing.gpus import L1_SECTORS, PROBED, SCHEDULERS, SECTOR, Gpu, gpu_of, probes, registers_of
 from tcgpu.tracing.sampling import fit, fitted, sample
@@ -127,7 +127,7 @@ class Estimates(list):
 
 def estimate(
     graph,
-    method: str | Sequence[str],
+    method: str | Method | Sequence[str | Method],
     *,
     gpu: str = "NVIDIA H200",
     fill: bool = False,
@@ -142,7 +142,7 @@ def estimate(
     graph
         A Graph, or anything else that `tcgpu.count` takes, of any size.
     method
-        A name from `tcgpu.methods()`, or several.
+        A name from `tcgpu.methods()`, or a Method of your own; or several.
     gpu
         The name of a GPU whose data sheet is known: see `tcgpu.tracing.gpus.GPUS`.
     fill
@@ -158,7 +158,7 @@ def estimate(
     Returns
     -------
     Estimate or Estimates
-        Estimates if `method` is not a single name.
+        Estimates if `method` is not a single one.
 
     Raises
     ------
@@ -169,29 +169,30 @@ def estimate(
     """
     device = gpu_of(gpu)
     graph = as_graph(graph)
-    if not isinstance(method, str):
-        known = {name: choose(name, "sim").knobs for name in method}
+    if not isinstance(method, (str, Method)):
+        known = [choose(each, "sim") for each in method]
         return Estimates(
-            estimate(graph, name, gpu=gpu, fill=fill, order=order, lane_steps=lane_steps,
-                     **{knob: value for knob, value in knobs.items() if knob in known[name]})
-            for name in method
+            estimate(graph, each, gpu=gpu, fill=fill, order=order, lane_steps=lane_steps,
+                     **{knob: value for knob, value in knobs.items() if knob in each.knobs})
+            for each in known
         )  # fmt: skip
     chosen = choose(method, "sim", order, knobs)
     with on_engine(chosen, "sim", float("inf")), runtime.as_device(facts_of(device)):
         prepared = chosen.prepare(graph, order)
         plan = chosen.plan(prepared, **knobs)
+        tasks = chosen.tasks if plan.method == chosen.name else METHODS[plan.method].tasks
         found, copies = [], max(1.0, FILLING_EDGES / max(1, graph.m)) if fill else 1.0
         set_up(plan, prepared)
         for step in plan.steps:
             if isinstance(step, Step):
                 share = lane_steps // len(plan.steps)
-                steps = Steps(sample(step, plan.arrays, prepared, lane_steps=share, tasks=METHODS[plan.method].tasks))
+                steps = Steps(sample(step, plan.arrays, prepared, lane_steps=share, tasks=tasks))
                 most = chosen.knobs | knobs
                 most = most["blocks"] if "blocks" in most else step.most_blocks
                 found.append(of_launch(step, steps, device, plan.device_bytes, copies, most))
             else:
                 step.run(plan.arrays)
-    return Estimate(method, prepared.order, gpu, graph.m, fill, total_ms(found, device, copies), found)
+    return Estimate(chosen.name, prepared.order, gpu, graph.m, fill, total_ms(found, device, copies), found)
 
 
 def total_ms(kernels, gpu, copies=1.0):
