@@ -167,18 +167,23 @@ def test_the_explorer_in_jupyterlab(lab, expect):
 def test_the_stepper_in_jupyterlab(lab, expect):
     page = lab.open(NOTEBOOK, width=1280, height=1300)
     lab.run_all(page, NOTEBOOK)
-    stepper = page.locator(".tcgpu-stepper")
-    caption, picture = stepper.locator(".tcgpu-stepper-caption"), stepper.locator("img")
-    expect(picture).to_be_visible()
-    expect(caption).to_have_attribute("data-step", "0")
-    steps = int(caption.get_attribute("data-steps"))
-    before = picture.get_attribute("src")
-    press(stepper.locator(".noUi-handle").first, "ArrowRight")
-    expect(caption).to_have_attribute("data-step", "1")
-    expect(picture).not_to_have_attribute("src", before)
-    press(stepper.locator(".noUi-handle").first, "End")
-    expect(caption).to_have_attribute("data-step", str(steps - 1))
-    expect(caption).to_have_attribute("data-triangles", "7")
+    stepper = page.locator(".tcgpu-player")
+    count, drawing = stepper.locator(".count"), stepper.locator("svg.drawing")
+    expect(drawing).to_be_visible()
+    expect(count).to_have_text("step 0 of 6")
+    before = drawing.inner_html()
+    stepper.locator(".title").click()
+    page.keyboard.press("ArrowRight")
+    expect(count).to_have_text("step 1 of 6")
+    assert drawing.inner_html() != before
+    page.keyboard.press("End")
+    expect(stepper.locator(".caption")).to_contain_text("8 look-ups, 7 triangles")
+
+    # the theme is JupyterLab's
+    paper = "getComputedStyle(document.querySelector('.tcgpu-player')).backgroundColor"
+    assert page.evaluate(paper) == "rgb(255, 255, 255)"
+    page.evaluate("document.body.dataset.jpThemeLight = 'false'")
+    assert page.evaluate(paper) == "rgb(17, 21, 28)"
     lab.screenshot(page, "stepper")
     assert lab.errors == []
 
@@ -192,6 +197,8 @@ def test_voila_makes_a_page_of_it(lab, expect):
     panel.click("Run")
     expect(panel.status).to_have_text(re.compile("^done after .* 2 rows$"))
     assert [row["triangles"] for row in panel.saved()] == ["450", "450"]
-    expect(page.locator(".tcgpu-stepper img")).to_be_visible()
+    stepper = page.locator(".tcgpu-player")
+    stepper.get_by_role("button", name="Next").click()
+    expect(stepper.locator(".count")).to_have_text("step 1 of 6")
     lab.screenshot(page, "explorer_voila")
     assert lab.errors == []

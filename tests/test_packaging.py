@@ -21,7 +21,7 @@ import tcgpu
 ROOT = Path(__file__).resolve().parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 EXTRAS = PROJECT["optional-dependencies"]
-HEAVY = {"numba", "numpy", "scipy", "networkx", "matplotlib", "pandas", "IPython", "ipywidgets", "tqdm"}
+HEAVY = {"anywidget", "numba", "numpy", "scipy", "networkx", "matplotlib", "pandas", "IPython", "ipywidgets", "tqdm"}
 CONDA_NAMES = {"playwright-python": "playwright"}
 
 
@@ -33,7 +33,7 @@ def versions(requirements):
 
 def test_the_core_runs_without_a_gpu_or_a_browser():
     assert set(versions(PROJECT["dependencies"])) == {
-        "ipywidgets", "matplotlib", "networkx", "numba", "numpy", "platformdirs", "pooch", "scipy",
+        "anywidget", "ipywidgets", "matplotlib", "networkx", "numba", "numpy", "platformdirs", "pooch", "scipy",
         "tqdm",
     }  # fmt: skip
     assert PROJECT["requires-python"] == ">=3.11"

@@ -163,7 +163,7 @@ def test_keys_buttons_and_menus(page, trace):
     # play, pause, and play to the end
     for speed, words in (("1 step/s", "Pause"), ("20 steps/s", "Play")):
         page.get_by_label("speed").select_option(speed)
-        page.locator("h1").click()
+        page.locator(".title").click()
         page.keyboard.press("End")
         for _ in range(5):
             page.keyboard.press("ArrowLeft")

@@ -2,20 +2,22 @@
 
     player.js, player.css    draw a recording inside an element of a page: `play(element, recording)`
     page                     a recording and the player as one HTML file, which needs no network
+    widget                   the same as a widget of a notebook
+    shapes                   what a drawn view consists of
 
 A recording is a dict that JSON can hold. Of it the player itself uses:
 
     title, facts     the heading, and the sentences below it
     words            what a part and a sequence are called: {"part": "kernel", "sequence": "warp"}
-    parts            what can be picked first, each with
+    parts            what can be picked first, if there are several, each with
         name, note
         views        the panels, from top to bottom, on the left ("side": "left") or on the right. The "kind" names the
                      class in player.js that draws it; the rest is what that class needs, the same for all steps
-        sequences    what can be picked next, each with a name, a number of "steps", and "columns": lists with an
-                     entry per step
+        sequences    what can be picked next, if there are several, each with a name, a number of "steps", and
+                     "columns": lists with an entry per step
 
 A view takes from the columns what it draws. So a new kind of recording needs new views and nothing else.
-`tcgpu.tracing.web_page` makes the recording of a trace.
+`tcgpu.tracing.web_page` makes the recording of a trace, `tcgpu.lab.stepper` that of a method's steps.
 """
 
 import base64
@@ -23,6 +25,8 @@ import hashlib
 import html
 import json
 from pathlib import Path
+
+from tcgpu.player import shapes
 
 PAGE = """<!DOCTYPE html>
 <html lang="en">
@@ -49,14 +53,28 @@ main.focus();
 """
 
 
+def script() -> str:
+    """Return player.js, a module: it exports `play`, and by default what a widget of a notebook needs."""
+    return _text("player.js")
+
+
+def style() -> str:
+    """Return the style sheet of the player, with the colours of shapes."""
+    return _text("player.css") + shapes.css()
+
+
 def page(recording: dict) -> str:
     """Return a recording as an HTML page of its own. Its policy forbids it to load anything."""
-    script, style = _text("player.js") + START, _text("player.css")
+    code, sheet = script() + START, style()
     return PAGE.format(
-        title=html.escape(recording["title"]), style=style, script=script,
-        allowed_script=_hash(script), allowed_style=_hash(style),
-        recording=json.dumps(recording, allow_nan=False, separators=(",", ":")).replace("<", "\\u003c"),
+        title=html.escape(recording["title"]), style=sheet, script=code, allowed_script=_hash(code),
+        allowed_style=_hash(sheet), recording=_json(recording),
     )  # fmt: skip
+
+
+def _json(recording):
+    """A recording as text that may stand in a script element."""
+    return json.dumps(recording, allow_nan=False, separators=(",", ":")).replace("<", "\\u003c")
 
 
 def _hash(text):

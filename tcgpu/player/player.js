@@ -1,5 +1,6 @@
 // Shows recorded steps one at a time. `play(element, recording)` builds the player inside an element of any page; the
-// recording is described in __init__.py. All text of a recording is shown as text, never as HTML.
+// recording is described in __init__.py. All text of a recording is shown as text, never as HTML. In a notebook this
+// module is that of a widget, with the traits `recording` and `step`.
 
 const WARP = 32; // lanes
 const ROW = 128; // bytes of a cache line, and of one word in each bank of shared memory
@@ -9,13 +10,28 @@ const MOST_COLUMNS = 500; // of a warp's picture at a time
 const KEYS = { ArrowLeft: "back", ArrowRight: "next", Home: "first", End: "last", " ": "play" };
 const KEYS_IN_WORDS = "Keys: arrow left and right for a step, Home and End for the first and the last, space to play.";
 
-export function play(root, recording) {
-  return new Player(root, recording);
+// Returns the player. `moved(step)` is called whenever another step is shown.
+export function play(root, recording, moved = () => {}) {
+  return new Player(root, recording, moved);
 }
+
+export default {
+  render({ model, el }) {
+    const root = el.appendChild(make("div"));
+    const player = play(root, model.get("recording"), (step) => {
+      if (model.get("step") === step) return;
+      model.set("step", step);
+      model.save_changes();
+    });
+    player.go(model.get("step"));
+    model.on("change:step", () => player.step !== model.get("step") && player.go(model.get("step")));
+    return () => player.close();
+  },
+};
 
 // ------------------------------------------------------------------------------------------------------------ elements
 
-const DRAWN = new Set(["svg", "g", "rect", "text", "line"]);
+const DRAWN = new Set(["svg", "g", "rect", "text", "line", "circle", "polyline", "polygon"]);
 
 // An element with attributes (`onclick` and the like are functions) and children, which are elements or texts.
 function make(tag, attributes = {}, ...children) {
@@ -47,9 +63,10 @@ const lanesOf = (mask) => [...Array(WARP).keys()].filter((lane) => (mask >>> lan
 // -------------------------------------------------------------------------------------------------------------- player
 
 class Player {
-  constructor(root, recording) {
+  constructor(root, recording, moved) {
     this.root = root;
     this.recording = recording;
+    this.moved = () => {}; // not before the first step is shown
     this.step = 0;
     this.speed = 2; // steps a second
     this.chosen = {}; // what was picked in views, to keep when another part is picked
@@ -59,14 +76,25 @@ class Player {
     root.classList.add("tcgpu-player");
     root.tabIndex = 0;
     root.setAttribute("aria-label", recording.title);
-    root.replaceChildren(
-      make("h1", {}, recording.title), make("p", {}, recording.facts), this.controls(), this.note, this.views, this.tip,
-    );
+    root.dataset.lmSuppressShortcuts = "true"; // JupyterLab's own keys, such as arrows, do not apply here
+    const title = make("div", { class: "title", role: "heading", "aria-level": 2 }, recording.title);
+    root.replaceChildren(title, make("p", {}, recording.facts), this.controls(), this.note, this.views, this.tip);
     root.addEventListener("keydown", (event) => this.press(event));
     root.addEventListener("pointermove", (event) => this.point(event));
     root.addEventListener("pointerleave", () => (this.tip.hidden = true));
-    matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.go(this.step)); // for canvases
+    const themes = { attributeFilter: ["data-theme", "data-jp-theme-light"] };
+    const drawAgain = () => this.show(); // for canvases
+    this.dark = matchMedia("(prefers-color-scheme: dark)");
+    this.dark.addEventListener("change", drawAgain);
+    this.theme = new MutationObserver(drawAgain);
+    for (const element of [document.documentElement, document.body]) this.theme.observe(element, themes);
+    this.close = () => {
+      this.pause();
+      this.theme.disconnect();
+      this.dark.removeEventListener("change", drawAgain);
+    };
     this.pickPart(0);
+    this.moved = moved;
   }
 
   controls() {
@@ -75,6 +103,8 @@ class Player {
     const part = select(words.part, names, 0, (number) => this.pickPart(number));
     const sequence = select(words.sequence, [], 0, (number) => this.pickSequence(number));
     this.menu = sequence.lastChild;
+    part.hidden = parts.length < 2;
+    sequence.hidden = parts.every((one) => one.sequences.length < 2);
     const button = (text, action, title) => make("button", { title, onclick: () => this.act(action) }, text);
     this.playing = button("Play", "play", "play or pause (space)");
     const buttons = [
@@ -96,12 +126,12 @@ class Player {
 
   pickPart(number) {
     this.part = this.recording.parts[number];
-    this.note.textContent = `${this.part.note} ${KEYS_IN_WORDS}`;
+    this.note.textContent = `${this.part.note} ${KEYS_IN_WORDS}`.trim();
     this.source = this.part.views.find((view) => view.kind === "source")?.rows;
     this.shown = this.part.views.map((view) => new VIEWS[view.kind](this, view));
     const column = (side) => make("div", { class: `column ${side}` },
       ...this.shown.filter((_, k) => (this.part.views[k].side ?? "right") === side).map((view) => view.element));
-    this.views.replaceChildren(column("left"), column("right"));
+    this.views.replaceChildren(...["left", "right"].map(column).filter((one) => one.hasChildNodes()));
     fill(this.menu, this.part.sequences.map((sequence) => sequence.name), 0);
     this.pickSequence(0);
   }
@@ -120,7 +150,12 @@ class Player {
     this.slider.value = this.step;
     this.count.textContent = steps ? `step ${withCommas(this.step)} of ${withCommas(steps - 1)}` : "no steps";
     this.slider.setAttribute("aria-valuetext", `${this.count.textContent}, ${name}`);
-    if (steps) for (const view of this.shown) view.show(this.sequence.columns, this.step);
+    this.show();
+    this.moved(this.step);
+  }
+
+  show() {
+    if (this.sequence.steps) for (const view of this.shown) view.show(this.sequence.columns, this.step);
   }
 
   act(action) {
@@ -158,6 +193,7 @@ class Player {
     const own = event.target.closest("select, input, summary") || (event.key === " " && event.target.closest("button"));
     if (!action || own || event.altKey || event.ctrlKey || event.metaKey) return;
     event.preventDefault();
+    event.stopPropagation();
     if (event.shiftKey && (action === "back" || action === "next")) this.sameAgain(action === "next" ? 1 : -1);
     else this.act(action);
   }
@@ -195,6 +231,63 @@ const heading = (text) => make("th", { scope: "col" }, text);
 
 function panel(name, title, ...children) {
   return make("section", { class: `panel ${name}`, "aria-label": title }, make("h2", {}, title), ...children);
+}
+
+// ------------------------------------------------------------------------------------------------- views of a stepper
+
+// What a step does, in words, and the totals so far. Columns: title, caption, totals.
+class Caption {
+  constructor() {
+    this.title = make("strong");
+    this.totals = make("span", { class: "totals" });
+    this.words = make("p", {});
+    const head = make("p", { class: "head" }, this.title, this.totals);
+    this.element = make("div", { class: "caption", role: "status" }, head, this.words);
+  }
+
+  open() {}
+
+  show({ title, caption, totals }, step) {
+    this.title.textContent = title[step];
+    this.totals.textContent = totals[step];
+    this.words.textContent = caption[step];
+  }
+}
+
+// A drawing of shapes, of which each is drawn in some of the steps; shapes.py says what a shape is. No columns.
+class Drawing {
+  constructor(player, { width, height, shapes, words }) {
+    this.shapes = shapes.map((shape) => ({ shape, ranges: shape[5] }));
+    this.element = picture(width, height, "drawing", words);
+    this.words = words;
+  }
+
+  open() {}
+
+  show(columns, step) {
+    const now = this.shapes.filter(({ ranges }) => isIn(ranges, step));
+    this.element.replaceChildren(...now.map((one) => (one.element ??= drawn(...one.shape))));
+    this.element.setAttribute("aria-label", `${this.words}, ${columns.title[step]}`);
+  }
+}
+
+// Whether a step is in one of these ranges: first, end, first, end, ...
+function isIn(ranges, step) {
+  for (let k = 0; k < ranges.length; k += 2) if (ranges[k] <= step && step < ranges[k + 1]) return true;
+  return false;
+}
+
+function drawn(kind, look, at, text, tip) {
+  const [x, y, width, height] = at;
+  const attributes = { class: look, "data-tip": tip || undefined };
+  if (kind === "box") return make("rect", { x, y, width, height, ...attributes });
+  if (kind === "dot") return make("circle", { cx: x, cy: y, r: width, ...attributes });
+  if (kind === "text") {
+    const written = make("text", { x, y, ...attributes }, text);
+    written.style.fontSize = `${width}px`;
+    return written;
+  }
+  return make(kind === "area" ? "polygon" : "polyline", { points: at.join(" "), ...attributes });
 }
 
 // --------------------------------------------------------------------------------------------------- views of a trace
@@ -300,9 +393,8 @@ class Warp {
     const { canvas, columns, begin, end } = this;
     const width = this.canvas.clientWidth;
     if (!this.steps || !width || begin === undefined) return;
-    const style = getComputedStyle(this.player.root);
-    const colours = this.activities.map((_, k) => style.getPropertyValue(`--activity-${k}`));
-    const [ink, data] = ["--ink", "--data"].map((name) => style.getPropertyValue(name));
+    const colours = [...this.legend.querySelectorAll(".swatch")].map((one) => getComputedStyle(one).backgroundColor);
+    const ink = getComputedStyle(this.player.root).color, muted = getComputedStyle(this.title).color, data = colours[4];
     const lane = 5, left = 26, top = 8, track = 64, scale = window.devicePixelRatio || 1;
     const side = (this.side = Math.min(14, (width - left) / (end - begin)));
     this.left = left;
@@ -315,7 +407,7 @@ class Warp {
     pen.font = "10px system-ui, sans-serif";
     pen.textAlign = "right";
     pen.textBaseline = "middle";
-    pen.fillStyle = style.getPropertyValue("--muted");
+    pen.fillStyle = muted;
     for (const k of [0, 8, 16, 24, 31]) pen.fillText(k, left - 5, top + (k + 0.5) * lane);
     const gap = side > 4 ? 1 : 0;
     for (let step = begin; step < end; step++) {
@@ -606,4 +698,4 @@ function bar(x, side, part, name, tip) {
     box(x + 0.5, 136 - high, Math.max(1, side - 1), high, `bar ${name}`));
 }
 
-const VIEWS = { source: Source, warp: Warp, requests: Requests, balance: Balance };
+const VIEWS = { caption: Caption, picture: Drawing, source: Source, warp: Warp, requests: Requests, balance: Balance };

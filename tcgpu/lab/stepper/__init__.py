@@ -2,16 +2,16 @@
 
     frames, stepping            the steps as data: `steps(graph, method)` yields a `Frame` per step
     *_steps                     the frames of each method
-    drawing, vertex_positions   a frame as a picture: `draw(frame)`
-    widget                      a slider, a play button, a caption: `step(graph, method)`
+    drawing, vertex_positions   a frame as shapes, and as a picture: `shapes_of(frame)`, `draw(frame)`
+    stepper                     the widget that plays them: `step(graph, method)`
 
 The frames follow the loops of the kernels, with a few lanes instead of 32 and words of a few bits, because their graphs
 are small. Triangles and numbers of look-ups are exact.
 """
 
-from tcgpu.lab.stepper.drawing import draw
+from tcgpu.lab.stepper.drawing import draw, shapes_of
 from tcgpu.lab.stepper.frames import Frame
+from tcgpu.lab.stepper.stepper import Stepper, step
 from tcgpu.lab.stepper.stepping import SHOWN, steps
-from tcgpu.lab.stepper.widget import Stepper, step
 
-__all__ = ["SHOWN", "Frame", "Stepper", "draw", "step", "steps"]
+__all__ = ["SHOWN", "Frame", "Stepper", "draw", "shapes_of", "step", "steps"]

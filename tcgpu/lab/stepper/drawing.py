@@ -1,163 +1,170 @@
-"""A frame as a picture: the graph on the left, the panels on the right, all at the same positions in every frame.
+"""A frame as shapes: the graph on the left, the panels on the right, all at the same positions in every frame.
 
-The unit is the inch, so that letters and cells keep their sizes. Orange marks what is read, blue what is stored, grey
-what is no longer needed, as in `tcgpu.figures`; dark marks triangles. The colours differ in brightness, too, so that
-colour-blind readers can distinguish them.
+The unit is the pixel, of which the player shows fewer or more on narrow or wide screens.
 """
 
+import textwrap
+
 import numpy as np
-from matplotlib.collections import LineCollection, PatchCollection, PolyCollection
-from matplotlib.patches import Circle, FancyBboxPatch, Rectangle
 
-from tcgpu.figures import BLUE, GREY, ORANGE, Picture
-from tcgpu.lab.stepper.frames import GLOBAL, SHARED, Cells, Frame, Lower, Matrix, RowIdx
+from tcgpu.figures import Picture
+from tcgpu.lab.stepper.frames import GLOBAL, SHARED, Cells, Frame, Lower, Matrix, RowIdx, counted
+from tcgpu.player import shapes
+from tcgpu.player.shapes import Shape
 
-INK, PALE, MUTED = "#2d3748", "#ebf4fb", "#718096"
-STYLE = {  # look -> face, border, letters, width of the border
-    "there": (PALE, BLUE, INK, 1.0),
-    "looked": (ORANGE, ORANGE, "white", 1.0),
-    "miss": ("white", ORANGE, ORANGE, 1.4),
-    "hit": (INK, INK, "white", 1.0),
-    "done": ("white", GREY, "#a0aec0", 0.8),
-    "empty": ("white", "#e2e8f0", "#cbd5e0", 0.8),
-}
-VERTEX_STYLE = STYLE | {None: STYLE["there"], "there": (BLUE, BLUE, "white", 1.0)}
+MEANINGS = {
+    "there": "stored", "stored": "stored", "looked": "looked at", "miss": "looked up, not found", "hit": "triangle",
+    "done": "done", "empty": "nothing stored", "plain": "",
+}  # fmt: skip
 LEGEND = {"there": "stored", "looked": "looked at", "miss": "not found", "hit": "triangle", "done": "done"}
 
-# inches, all that follows
-WIDTH, HEIGHT = 10.4, 5.4
-MARGIN = 0.25
-CORNER = 0.4, 0.65  # of the graph
-RIGHT = 4.0, 0.15, WIDTH - 0.2, 4.75  # x, y, x_end, y_end of the panels
-CELL = 0.36
-LABEL, BETWEEN = 0.27, 0.12  # a panel's label; from one panel to the next
-GAP = 0.1  # between words
-BRANCH = 0.42  # from one level of a search tree to the next
-STRIP = 0.2  # height of `row_idx`, and most of the width of an element
-LOWER = 1.45  # sides of L
-SMALLEST = 0.15  # cell of a matrix, at least
-ABOVE = LABEL + 0.25  # a matrix
+# pixels, all that follows
+WIDTH, HEIGHT = 1040, 480
+CORNER = 40, 415  # the lower left corner of the graph
+INCH = 100  # of the positions of vertices
+RIGHT = 400, 8, 1020, 470  # x, y, x_end, y_end of the panels
+CELL = 36
+LABEL, BETWEEN = 27, 12  # a panel's label; from one panel to the next
+GAP = 10  # between words
+BRANCH = 42  # from one level of a search tree to the next
+STRIP = 20  # height of `row_idx`, and most of the width of an element
+LOWER = 145  # sides of L
+SMALLEST = 15  # cell of a matrix, at least
+ABOVE = LABEL + 25  # a matrix
+HEADING, CAPTION = 56, 24  # of a still picture: the height of the heading, and of a line of the caption
+PER_CAPTION_LINE = 118  # letters
 
 PER_LINE = 16  # cells
-LEGIBLE = 4.5  # points: the least size of letters
-VERTICES = ((16, 400, 11), (40, 200, 8.5), (10**9, 110, 6))  # (most vertices, size of a dot, size of its letters)
+LEGIBLE = 6.5  # the least size of letters
+VERTICES = ((16, 14, 15), (40, 10, 12), (10**9, 7.5, 8.5))  # (most vertices, radius of a dot, size of its letters)
 
 
 def draw(frame: Frame) -> Picture:
-    """The frame as a Picture, without its caption."""
-    picture = Picture(figsize=(WIDTH, HEIGHT))
-    ax = inch_axes(picture)
-    draw_title(ax, frame)
-    draw_graph(ax, frame)
-    draw_legend(ax)
-    draw_panels(picture, frame)
-    return picture
+    """Return the frame as a picture, with its title above and its caption below."""
+    title, found = frame.title, counted(len(frame.triangles), "triangle")
+    lines = textwrap.wrap(frame.caption, PER_CAPTION_LINE)
+    text = [
+        Shape("text", "plain start bold", (25, 26, 22), frame.scene.method),
+        Shape("text", "plain start", (40 + 14 * len(frame.scene.method), 27, 17), title),
+        Shape("text", "plain end", (WIDTH - 20, 27, 17), f"{frame.lookups:,} {frame.scene.unit}      {found}"),
+        Shape("line", "edge", (25, HEADING - 6, WIDTH - 20, HEADING - 6)),
+    ]
+    text += [
+        Shape("text", "plain start", (25, HEADING + HEIGHT + (k + 0.5) * CAPTION, 15.5), line)
+        for k, line in enumerate(lines)
+    ]
+    below = [shape._replace(at=moved(shape, HEADING)) for shape in shapes_of(frame)]
+    return shapes.draw([*text, *below], WIDTH, HEADING + HEIGHT + CAPTION * len(lines) + 8)
 
 
-def inch_axes(picture, x=0.0, y=0.0, scale=1.0):
-    """Axes over the whole picture with the origin at (x, y), whose unit is an inch times `scale`."""
-    ax = picture.add_axes((0, 0, 1, 1))
-    ax.set(xlim=(-x / scale, (WIDTH - x) / scale), ylim=(-y / scale, (HEIGHT - y) / scale))
-    ax.set_axis_off()
-    return ax
+def moved(shape, down):
+    """Where a shape is if it is moved down."""
+    if shape.kind in ("line", "area"):
+        return tuple(x + down * (k % 2) for k, x in enumerate(shape.at))
+    x, y, *size = shape.at
+    return x, y + down, *size
 
 
-def draw_title(ax, frame):
-    """The method, the title of the step, and the totals."""
-    y, scene, found = HEIGHT - 0.33, frame.scene, len(frame.triangles)
-    name = write(ax, MARGIN, y, scene.method, 17, ha="left", va="center", bold=True)
-    ax.annotate(frame.title, (1, 0.5), (12, 0), xycoords=name, textcoords="offset points", size=12.5, color=INK,
-                va="center")  # fmt: skip
-    totals = f"{frame.lookups:,} {scene.unit}      {found:,} triangle{'s' * (found != 1)}"
-    write(ax, WIDTH - 0.2, y, totals, 12.5, ha="right", va="center")
-    ax.plot([MARGIN, WIDTH - 0.2], [HEIGHT - 0.6] * 2, color=GREY, lw=0.8)
+def shapes_of(frame: Frame) -> list[Shape]:
+    """Return the shapes of a frame: the graph, the legend, and the panels."""
+    pen = Pen()
+    draw_graph(pen, frame)
+    draw_legend(pen)
+    draw_panels(pen, frame)
+    return pen.shapes
 
 
-def draw_graph(ax, frame):
+class Pen:
+    """Makes shapes, at positions that count from an origin, in a unit of `scale` pixels."""
+
+    def __init__(self, x=0.0, y=0.0, scale=1.0, found=None):
+        self.x, self.y, self.scale = x, y, scale
+        self.shapes = [] if found is None else found
+
+    def box(self, look, x, y, width, height, tip="", layer=0):
+        self._add("box", look, [self.x + x * self.scale, self.y + y * self.scale], (width, height), "", tip, layer)
+
+    def dot(self, look, x, y, radius, tip="", layer=0):
+        self._add("dot", look, [self.x + x * self.scale, self.y + y * self.scale], (radius,), "", tip, layer)
+
+    def line(self, look, points, layer=0, kind="line"):
+        at = [z for x, y in points for z in (self.x + x * self.scale, self.y + y * self.scale)]
+        self._add(kind, look, at, (), "", "", layer)
+
+    def text(self, look, x, y, size, text, layer=0):
+        self._add("text", look, [self.x + x * self.scale, self.y + y * self.scale], (size,), text, "", layer)
+
+    def _add(self, kind, look, at, sizes, text, tip, layer):
+        at = (*at, *(size * self.scale for size in sizes))
+        self.shapes.append(Shape(kind, look, tuple(round(float(z), 1) for z in at), text, tip, layer))
+
+
+def draw_graph(pen, frame):
     """Triangles under edges under vertices; new triangles and highlighted edges are in front of the rest."""
-    graph, points = frame.scene.graph, frame.scene.points + CORNER
-    triangles = np.array(frame.triangles, np.int64).reshape(-1, 3)
-    old, new = np.split(triangles, [len(triangles) - frame.new])
-    ax.add_collection(PolyCollection(points[old], facecolors=BLUE, alpha=0.07, zorder=0))
-    ax.add_collection(PolyCollection(points[new], facecolors=ORANGE, alpha=0.4, zorder=1))
-    ax.add_collection(PolyCollection(points[new], facecolors="none", edgecolors=INK, linewidths=2, zorder=2.5))
-    draw_lines(ax, points[np.stack(graph.edges(), axis=1)], GREY, 1, zorder=2)
-    draw_lines(ax, points[np.array(frame.edges, np.int64).reshape(-1, 2)], ORANGE, 2.6, zorder=2.2)
-    size, letters = next((size, letters) for most, size, letters in VERTICES if graph.n <= most)
-    faces, borders, inks, _ = zip(*(VERTEX_STYLE[frame.vertices.get(v)] for v in range(graph.n)))
-    ax.scatter(*points.T, s=size, c=faces, edgecolors=borders, linewidths=1.3, zorder=3)
-    for v, (x, y) in enumerate(points.tolist()):
-        write(ax, x, y - 0.005, str(v), letters, inks[v], zorder=4)
+    graph = frame.scene.graph
+    points = (np.array(CORNER) + frame.scene.points * (INCH, -INCH)).tolist()
+    for k, triangle in enumerate(frame.triangles):
+        corners = [points[v] for v in triangle]
+        new = k >= len(frame.triangles) - frame.new
+        pen.line("new" if new else "old", corners, layer=new, kind="area")
+        if new:
+            pen.line("outline", corners, layer=4, kind="area")
+    for ends in zip(*(end.tolist() for end in graph.edges())):
+        pen.line("edge", [points[v] for v in ends], layer=2)
+    for ends in frame.edges:
+        pen.line("lit", [points[v] for v in ends], layer=3)
+    radius, letters = next((radius, letters) for most, radius, letters in VERTICES if graph.n <= most)
+    for v, (x, y) in enumerate(points):
+        look = frame.vertices.get(v)
+        rows = counted(int(graph.col_ptr[v + 1] - graph.col_ptr[v]), "row")
+        tip = f"vertex {v}: {MEANINGS[look]}; column {v} has {rows}" if look else f"vertex {v}; column {v} has {rows}"
+        style = {None: "there", "there": "stored"}.get(look, look)
+        pen.dot(style, x, y, radius, tip, layer=5)
+        pen.text(style, x, y, letters, str(v), layer=6)
 
 
-def draw_legend(ax):
-    x = MARGIN
+def draw_legend(pen):
+    x = 25
     for look, meaning in LEGEND.items():
-        draw_squares(ax, [(x, 0.18)], 0.13, [look], inset=0)
-        write(ax, x + 0.19, 0.245, meaning, 8, MUTED, ha="left", va="center")
-        x += 0.32 + 0.058 * len(meaning)
-
-
-# -------------------------------------------------------------------------------------------------------------- strokes
-
-
-def scale_of(ax):
-    return WIDTH / np.ptp(ax.get_xlim())
-
-
-def write(ax, x, y, text, size, color=INK, ha="center", va="center_baseline", bold=False, **more):
-    """Write a text of `size` points times the scale of the axes, centred at (x, y) unless ha and va say otherwise."""
-    weight = "bold" if bold else None
-    return ax.text(x, y, text, size=size * scale_of(ax), color=color, ha=ha, va=va, weight=weight, **more)
-
-
-def draw_rectangles(ax, boxes, faces, borders="white", widths=0.5):
-    """Draw rectangles (x, y, width, height), each with its own face, and border if several are given."""
-    patches = [Rectangle((x, y), width, height) for x, y, width, height in boxes]
-    ax.add_collection(PatchCollection(patches, facecolors=faces, edgecolors=borders, linewidths=widths))
-
-
-def draw_squares(ax, corners, side, looks, inset=0.02):
-    """Draw a square for each look but "", with its lower left corner at the given point."""
-    kept = [(x + inset, y + inset, look) for (x, y), look in zip(corners, looks) if look]
-    faces, borders, _, widths = zip(*(STYLE[look] for *_, look in kept)) if kept else ((), (), (), ())
-    draw_rectangles(ax, [(x, y, side - 2 * inset, side - 2 * inset) for x, y, _ in kept], faces, borders, widths)
-
-
-def draw_lines(ax, ends, colour, width, zorder):
-    """Draw straight lines, two points each."""
-    ax.add_collection(LineCollection(ends, colors=colour, linewidths=width, zorder=zorder))
-
-
-def draw_memory(ax, y, top, width, memory):
-    """Write the name of a memory. Draw a box around shared memory (solid) or registers (dashed)."""
-    write(ax, width, top - 0.13, memory, 9, MUTED, ha="right", va="center", style="italic")
-    if memory not in ("", GLOBAL):
-        ax.add_patch(FancyBboxPatch(
-            (-0.08, y), width + 0.16, top - y, boxstyle="round,pad=0,rounding_size=0.06", facecolor="#f7fafc",
-            edgecolor=MUTED, lw=1, ls="-" if memory == SHARED else "--", zorder=-1,
-        ))  # fmt: skip
+        pen.box(look, x, HEIGHT - 31, 13, 13)
+        pen.text("muted start", x + 19, HEIGHT - 24.5, 11, meaning)
+        x += 30 + 6 * len(meaning)
 
 
 # --------------------------------------------------------------------------------------------------------------- panels
 
 
-def draw_panels(picture, frame):
+def draw_panels(pen, frame):
     """Draw the panels, one below the other, smaller if they do not fit. A matrix fills the remaining space."""
     x, y, x_end, y_end = RIGHT
     total = sum(panel_height(panel) + BETWEEN for panel in frame.panels)
     scale = min(1.0, (y_end - y) / total)
-    ax = inch_axes(picture, x, y_end, scale)
+    pen = Pen(x, y, scale, pen.shapes)
     top, width, spare = 0.0, (x_end - x) / scale, (y_end - y) / scale - total
     for panel in frame.panels:
         height = panel_height(panel)
         if isinstance(panel, Matrix):  # its cells are as large as fits
             rows, columns = size_of(panel)
             height = ABOVE + rows * min(CELL, (width - margin_of(panel)) / columns, (height + spare - ABOVE) / rows)
-        write(ax, 0, top - 0.13, panel.label, 11, ha="left", va="center", bold=True)
-        draw_memory(ax, top - height, top, width, getattr(panel, "memory", ""))
-        DRAW[type(panel)](ax, panel, top, width, height, frame.scene.graph)
-        top -= height + BETWEEN
+        pen.text("plain start bold", 0, top + 13, 15, panel.label, layer=2)
+        draw_memory(pen, top, height, width, getattr(panel, "memory", ""))
+        DRAW[type(panel)](pen, panel, top, width, height, frame.scene.graph)
+        top += height + BETWEEN
+
+
+def draw_memory(pen, top, height, width, memory):
+    """Write the name of a memory. Draw a box around shared memory (solid) or registers (dashed)."""
+    if memory:
+        pen.text("muted end italic", width, top + 13, 12.5, memory, layer=2)
+    if memory not in ("", GLOBAL):
+        pen.box("shared" if memory == SHARED else "registers", -8, top, width + 16, height)
+
+
+def draw_squares(pen, corners, side, looks, tips, inset=2):
+    """Draw a square for each look but "", with its upper left corner at the given point."""
+    for (x, y), look, tip in zip(corners, looks, tips):
+        if look:
+            pen.box(look, x + inset, y + inset, side - 2 * inset, side - 2 * inset, tip, layer=1)
 
 
 def panel_height(panel):
@@ -167,7 +174,7 @@ def panel_height(panel):
         return LABEL + tree_height(panel) + count * sum(line_heights(panel))
     if isinstance(panel, Matrix):
         return ABOVE + SMALLEST * size_of(panel)[0]
-    return LABEL + STRIP + 0.05 if isinstance(panel, RowIdx) else LOWER + 0.1
+    return LABEL + STRIP + 5 if isinstance(panel, RowIdx) else LOWER + 10
 
 
 def tree_height(cells):
@@ -176,72 +183,79 @@ def tree_height(cells):
 
 def line_heights(cells):
     """The heights of a line of cells: the space for heads, the cells, the space for marks."""
-    return 0.17 if cells.heads else 0.06, CELL, 0.08 if cells.marks is None else 0.2
+    return 17 if cells.heads else 6, CELL, 8 if cells.marks is None else 20
 
 
-def draw_cells(ax, cells, top, width, height, graph):
-    top -= LABEL + tree_height(cells)
+def draw_cells(pen, cells, top, width, height, graph):
+    top += LABEL + tree_height(cells)
     across = max(PER_LINE, cells.room) if cells.tree else PER_LINE  # a tree needs all cells in one line
     side = min(CELL, width / across)
     corners, gap = [], 0.0
     for k in range(len(cells.values) + 1):  # also of the next cell, where nodes past the last one are drawn
         line, column = divmod(k, across)
         gap = 0.0 if column == 0 else gap + GAP * (k - 1 in cells.gaps)
-        corners.append((column * side + gap, top - line_heights(cells)[0] - line * sum(line_heights(cells)) - side))
+        corners.append((column * side + gap, top + line_heights(cells)[0] + line * sum(line_heights(cells))))
     if not cells.values:
-        ax.add_patch(Rectangle(corners[0], side, side, facecolor="none", edgecolor=GREY, lw=0.8, ls=":"))
+        pen.box("nothing", *corners[0], side, side, "nothing is here", layer=1)
         return
     if cells.tree:
-        draw_tree(ax, cells, top, width, [x + side / 2 for x, _ in corners], side)
-    draw_squares(ax, corners, side, cells.looks)
+        draw_tree(pen, cells, top, width, [x + side / 2 for x, _ in corners], side)
+    tips = [f"{cells.label}: {value or '-'}, {MEANINGS[look]}" for value, look in zip(cells.values, cells.looks)]
+    draw_squares(pen, corners, side, cells.looks, tips)
     for (x, y), value, look in zip(corners, cells.values, cells.looks):
-        ink, bold = STYLE[look][2], look in ("looked", "hit")
-        write(ax, x + side / 2, y + side / 2, str(value), min(11, 30 * side), ink, bold=bold)
+        if value != "":
+            bold = " bold" if look in ("looked", "hit") else ""
+            pen.text(look + bold, x + side / 2, y + side / 2, min(15, 0.42 * side), str(value), layer=2)
     for k, text in cells.heads.items():
         (x, y), short = corners[k], len(text) <= 3
-        write(ax, x + short * side / 2, y + side + 0.04, text, 8, MUTED, ha="center" if short else "left", va="bottom")
+        pen.text("muted" if short else "muted start", x + short * side / 2, y - 7, 11, text, layer=2)
     for k, text in (cells.marks or {}).items():
         x, y = corners[k]
-        write(ax, x + side / 2, y - 0.02, text, 9.5, ORANGE, va="top", bold=True)
+        pen.text("point bold", x + side / 2, y + side + 10, 13, text, layer=2)
 
 
-def draw_tree(ax, cells, bottom, width, middles, side):
+def draw_tree(pen, cells, bottom, width, middles, side):
     """Draw the search tree, each node above its cell, the root at the top; a node past all cells is a dash."""
-    tree, top = cells.tree, bottom + BRANCH * len(cells.tree.levels)
+    tree, top = cells.tree, bottom - BRANCH * len(cells.tree.levels)
     nodes = [(level, cell) for level, positions in enumerate(tree.levels) for cell in positions]
-    at = [(middles[cell], top - BRANCH * (level + 0.5)) for level, cell in nodes]
+    at = [(middles[cell], top + BRANCH * (level + 0.5)) for level, cell in nodes]
     if tree.cached:
-        draw_memory(ax, top - BRANCH * tree.cached, top, width, SHARED)
-    draw_lines(ax, [(at[(k - 1) // 2], at[k]) for k in range(1, len(at))], GREY, 1, zorder=1)
-    radius = min(0.135, 0.46 * side)
+        draw_memory(pen, top, BRANCH * tree.cached, width, SHARED)
+    for k in range(1, len(at)):
+        pen.line("edge", [at[(k - 1) // 2], at[k]], layer=1)
+    radius = min(13.5, 0.46 * side)
     for node, ((x, y), (_, cell)) in enumerate(zip(at, nodes)):
-        face, border, ink, line = STYLE["looked" if node in tree.lanes else "there"]
-        ax.add_patch(Circle((x, y), radius, facecolor=face, edgecolor=border, lw=line, zorder=2))
+        look = "looked" if node in tree.lanes else "there"
         text = str(cells.values[cell]) if cell < len(cells.values) else "–"
-        write(ax, x, y, text, min(9, 62 * radius), ink, zorder=3)
-        write(ax, x, y + radius + 0.02, tree.lanes.get(node, ""), 9, ORANGE, va="bottom", bold=True, zorder=3)
+        pen.dot(look, x, y, radius, layer=2)
+        pen.text(look, x, y, min(12.5, 0.9 * radius), text, layer=3)
+        pen.text("point bold", x, y - radius - 8, 12, tree.lanes.get(node, ""), layer=3)
 
 
-def draw_row_idx(ax, panel, top, width, height, graph):
+def draw_row_idx(pen, panel, top, width, height, graph):
     side, begins, place = min(width / max(1, graph.m), STRIP), graph.col_ptr, np.arange(graph.m)
     odd = np.searchsorted(np.unique(begins[:-1]), place, side="right") % 2 == 1
-    colours = np.where(odd, "#edf2f7", "#e2e8f0")  # every other column, so that their beginnings can be seen
+    looks = np.where(odd, "even", "odd").astype(object)  # every other column, so that their beginnings can be seen
     for v in panel.columns:
-        colours[begins[v] : begins[v + 1]] = "#90b4dc"
-    colours[list(panel.read)] = ORANGE
-    draw_rectangles(ax, [(side * k, top - LABEL - STRIP, side, STRIP) for k in place], colours.tolist())
+        looks[begins[v] : begins[v + 1]] = "chosen"
+    looks[list(panel.read)] = "looked"
+    for k, (look, row, column) in enumerate(zip(looks, graph.row_idx.tolist(), graph.col_of.tolist())):
+        read = ", read" if look == "looked" else ""
+        pen.box(look, side * k + 0.4, top + LABEL, side - 0.8, STRIP, f"row_idx[{k}] = {row}, in column {column}{read}")
 
 
-def draw_lower(ax, lower, top, width, height, graph):
+def draw_lower(pen, lower, top, width, height, graph):
     """Draw L and its label: nonzeros as squares, highlighted columns as bands."""
-    side, left, top, bottom = LOWER / max(1, graph.n), LABEL, top - 0.05, top - 0.05 - LOWER
+    side, left, top = LOWER / max(1, graph.n), LABEL, top + 5
     for j in lower.columns:
-        ax.add_patch(Rectangle((left + j * side, bottom), side, LOWER, facecolor=ORANGE, alpha=0.15, lw=0))
-    nonzeros = list(zip(*(end.tolist() for end in graph.edges())))
-    colours = [{"looked": ORANGE, "hit": INK}.get(lower.looks.get(nonzero), BLUE) for nonzero in nonzeros]
-    boxes = [(left + j * side, top - (i + 1) * side, side, side) for i, j in nonzeros]
-    draw_rectangles(ax, boxes, colours, widths=0.3)
-    ax.plot([left, left, left + LOWER, left], [top, bottom, bottom, top], color=GREY, lw=0.8)
+        pen.box("band", left + j * side, top, side, LOWER)
+    for i, j in zip(*(end.tolist() for end in graph.edges())):
+        look = {"looked": "looked", "hit": "hit"}.get(lower.looks.get((i, j)), "stored")
+        pen.box(
+            look, left + j * side + 0.3, top + i * side + 0.3, side - 0.6, side - 0.6, f"nonzero ({i}, {j})", layer=1
+        )
+    bottom = top + LOWER
+    pen.line("edge", [(left, top), (left, bottom), (left + LOWER, bottom), (left, top)], layer=1)
 
 
 def size_of(matrix):
@@ -251,32 +265,37 @@ def size_of(matrix):
 
 def margin_of(matrix):
     """The space on the left of a matrix, for the names of its rows."""
-    return 0.15 + 0.085 * max((len(str(row)) for row in matrix.rows), default=2)
+    return 15 + 8.5 * max((len(str(row)) for row in matrix.rows), default=2)
 
 
-def draw_matrix(ax, matrix, top, width, height, graph):
+def draw_matrix(pen, matrix, top, width, height, graph):
     side = (height - ABOVE) / size_of(matrix)[0]
-    left, top = margin_of(matrix), top - ABOVE + 0.05
+    left, top = margin_of(matrix), top + ABOVE - 5
     rows, columns = range(len(matrix.rows)), range(len(matrix.columns))
-    corners = [(left + c * side, top - (r + 1) * side) for r in rows for c in columns]
-    draw_squares(ax, corners, side, [look for line in matrix.looks for look in line], inset=0.06 * side)
-    letters = min(10, 36 * side)
-    if letters * scale_of(ax) >= LEGIBLE:
+    corners = [(left + c * side, top + r * side) for r in rows for c in columns]
+    looks = [look for line in matrix.looks for look in line]
+    tips = [
+        f"{row}, {column}: {MEANINGS[look]}" if look else ""
+        for row, line in zip(matrix.rows, matrix.looks) for column, look in zip(matrix.columns, line)
+    ]  # fmt: skip
+    draw_squares(pen, corners, side, looks, tips, inset=0.06 * side)
+    letters = min(14, 0.5 * side)
+    if letters * pen.scale >= LEGIBLE:
         for r, text in enumerate(matrix.rows):
-            write(ax, left - 0.07, top - (r + 0.5) * side, str(text), letters, ha="right")
+            pen.text("plain end", left - 7, top + (r + 0.5) * side, letters, str(text), layer=2)
         for c, text in enumerate(matrix.columns):
-            write(ax, left + (c + 0.5) * side, top + 0.03, str(text), letters, va="bottom")
+            pen.text("plain", left + (c + 0.5) * side, top - 3 - letters / 2, letters, str(text), layer=2)
     for path in matrix.paths:
-        x, y = zip(*((left + c * side, top - r * side) for r, c in path))
-        ax.plot(x, y, color=BLUE, lw=3, zorder=2, solid_capstyle="round")
+        pen.line("path", [(left + c * side, top + r * side) for r, c in path], layer=2)
     for cut in matrix.cuts:  # from the lower end of the diagonal to its upper end
-        ends = (min(cut, len(rows)), max(0, cut - len(rows))), (max(0, cut - len(columns)), min(cut, len(columns)))
-        r, c = np.transpose(ends)
-        ax.plot(left + c * side, top - r * side, color=MUTED, lw=1, ls=(0, (3, 2)), zorder=2)
-    badge = {"boxstyle": "round,pad=0.25", "fc": ORANGE, "ec": "none"}
+        low, high = (min(cut, len(rows)), max(0, cut - len(rows))), (max(0, cut - len(columns)), min(cut, len(columns)))
+        pen.line("cut", [(left + c * side, top + r * side) for r, c in (low, high)], layer=2)
     for (r, c), text in matrix.dots.items():
-        x, y = left + c * side, top - r * side
-        write(ax, x, y, text, min(9, 34 * side), "white", va="center", bold=True, zorder=4, bbox=badge)
+        letters = min(12.5, 0.47 * side)
+        wide = letters * (0.9 + 0.62 * len(text))
+        x, y = left + c * side, top + r * side
+        pen.box("looked", x - wide / 2, y - 0.75 * letters, wide, 1.5 * letters, layer=4)
+        pen.text("looked bold", x, y, letters, text, layer=5)
 
 
 DRAW = {Cells: draw_cells, RowIdx: draw_row_idx, Lower: draw_lower, Matrix: draw_matrix}
