@@ -8,11 +8,13 @@ import re
 
 import numpy as np
 from matplotlib.colors import LinearSegmentedColormap
+from matplotlib.patches import Rectangle
 from matplotlib.ticker import FuncFormatter, MaxNLocator, NullFormatter
 
 from tcgpu.figures import BLUE, DARK, GREY, ORANGE, axes, plain_ticks
 from tcgpu.lab.plots import layout
 
+LANES = 32  # of a warp
 BARS = ((BLUE, ""), (ORANGE, "///"), (GREY, "xxx"), (DARK, "..."))
 LINES = ((BLUE, "o-"), (ORANGE, "s--"), (DARK, "^:"), ("black", "*-"))
 
@@ -137,6 +139,58 @@ def draw_scaling(measured, simulated=None, published=None, *, title="", ax=None)
 
 def _short(number):
     return f"{number:,.0f}" if number >= 100 else f"{number:.3g}"
+
+
+# ---------------------------------------------------------------------------------------------------------- the machine
+
+
+def draw_gpu(gpu, *, ax=None):
+    """A GPU (one of `tcgpu.tracing.gpus.GPUS`) from its lanes to its memory; in orange, a request of one warp.
+
+    Two of its multiprocessors are drawn, the first with two blocks of two warps; memory as sectors of eight words.
+    """
+    ax = ax or axes(9, 5.2)
+
+    def box(x, y, width, height, text="", *, color=BLUE, fill="white", size=8, at="top"):
+        ax.add_patch(Rectangle((x, y), width, height, facecolor=fill, edgecolor=color, lw=1.2))
+        ax.text(
+            x + width / 2, y + height - 0.12 if at == "top" else y + height / 2, text, ha="center", va=at, size=size
+        )
+
+    for sm, left in enumerate((0, 9.2)):
+        box(left, 3.6, 8.8, 4.8, f"SM {sm}, a multiprocessor", size=9)
+        for block, x in enumerate((left + 0.3, left + 4.5)):
+            box(x, 5.3, 4, 2.4, f"block: {2 * LANES} threads", color=DARK)
+            for warp, y in enumerate((6.45, 5.5)):
+                asks = (sm, block, warp) == (0, 0, 1)
+                ax.text(x + 0.15, y + 0.42, f"warp {warp}: {LANES} lanes", size=7, color=ORANGE if asks else "black")
+                for lane in range(LANES):
+                    cell = (x + 0.15 + lane * 0.116, y), 0.09, 0.3
+                    ax.add_patch(Rectangle(*cell, color=ORANGE if asks else BLUE, lw=0))
+        box(
+            left + 0.3,
+            3.9,
+            8.2,
+            0.9,
+            f"shared memory and L1 cache: {gpu.l1_bytes >> 10} KB",
+            fill="#edf2f7",
+            at="center",
+        )
+    ax.text(18.2, 6.2, f"… {gpu.sms} SMs", va="center", size=9)
+    box(0, 2.2, 18, 0.9, f"L2 cache of all SMs: {gpu.l2_bytes >> 20} MB", fill="#edf2f7", at="center")
+    memory = f"global memory: {gpu.memory_bytes >> 30} GB, {gpu.bandwidth:,.0f} GB/s, in sectors of 32 bytes"
+    box(0, 0, 18, 1.7, memory, fill="#edf2f7")
+    for sector in range(14):
+        asked = 2 <= sector < 6
+        for word in range(8):
+            cell = (0.4 + sector * 1.23 + word * 0.14, 0.35), 0.12, 0.5
+            ax.add_patch(Rectangle(*cell, color=ORANGE if asked else BLUE, lw=0))
+    way = {"arrowstyle": "->", "color": ORANGE, "lw": 1.6}
+    ax.annotate("", (3.3, 0.9), (1.0, 5.45), arrowprops=way)
+    ax.text(2.2, 3.35, "a request: 32 neighbouring words, 4 sectors", color=ORANGE, size=8, va="center")
+    ax.set(xlim=(-0.2, 20.2), ylim=(-0.2, 8.6))
+    ax.set_axis_off()
+    return ax.figure
 
 
 # ----------------------------------------------------------------------------------------------------------- the report

@@ -5,6 +5,7 @@ import json
 import networkx as nx
 import numpy as np
 import pytest
+from matplotlib.colors import to_rgba
 from recorded import REPORT, row
 
 import calibration
@@ -18,6 +19,7 @@ from tcgpu.kernels import order_costs
 from tcgpu.kernels.bisson_fatica import bitmap_auto
 from tcgpu.kernels.chatterjee.chunks import split
 from tcgpu.lab.sweep import Curve
+from tcgpu.tracing.gpus import GPUS
 
 CLUB = tcgpu.Graph.from_networkx(nx.karate_club_graph())
 TABLE = {row["graph"]: row for row in datasets.published("bisson_table1")}
@@ -225,6 +227,18 @@ def test_the_reports_charts_show_every_machine():
     assert [len(ax.patches) for ax in times.axes] == [4, 2]
     speedups = charts.draw_speedups({"X": table, "Y": table[:1]}).axes[0]
     assert sorted(bar.get_height() for bar in speedups.patches) == [2, 2, 3]
+
+
+def test_a_gpu_has_lanes_caches_and_a_request_of_four_sectors():
+    gpu = GPUS["NVIDIA H200"]
+    (ax,) = charts.draw_gpu(gpu).axes
+    of = {color: [patch for patch in ax.patches if patch.get_facecolor() == to_rgba(color)]
+          for color in (charts.BLUE, charts.ORANGE)}  # fmt: skip
+    assert len(of[charts.ORANGE]) == 32 + 4 * 8, "the lanes of one warp, and the words of its request"
+    assert len(of[charts.BLUE]) == 7 * 32 + 10 * 8
+    said = "\n".join(text.get_text() for text in ax.texts)
+    for fact in ("132 SMs", "L1 cache: 256 KB", "L2 cache of all SMs: 60 MB", "141 GB, 4,800 GB/s", "4 sectors"):
+        assert fact in said
 
 
 def test_lanes_show_the_longest_and_fill_up_with_waiting():
