@@ -11,11 +11,11 @@ import inspect
 import itertools
 from typing import NamedTuple
 
+from tcgpu.engines.accesses import LANE, ReportAccesses, expression_of, statements
 from tcgpu.engines.kernel_language import source_tree
-from tcgpu.engines.simulator import STAND_IN, YieldWhereItWaits
+from tcgpu.engines.simulator import STAND_IN
 from tcgpu.tracing.task_loops import task_loops
 
-LANE = "__lane__"  # the name of the thread's `recorder.Lane` in an instrumented function
 FREE = {"uint8", "uint16", "uint32", "uint64", "int32", "int64", "bool", "__int64"}  # casts: no instruction
 ARITHMETIC = (ast.BinOp, ast.UnaryOp, ast.BoolOp, ast.IfExp)
 DIVISION = 20  # instructions of a division by a number that is not a constant
@@ -58,7 +58,7 @@ SITES: dict[int, Site] = {}  # number -> Site, of every function that was traced
 _numbers = itertools.count()
 
 
-class Instrument(YieldWhereItWaits):
+class Instrument(ReportAccesses):
     """Rewrites a kernel or device function so that its lanes report what they do."""
 
     def __init__(self, function):
@@ -70,12 +70,14 @@ class Instrument(YieldWhereItWaits):
     def site(self, kind, node, **more):
         """A number for this place, larger than those before."""
         number = next(_numbers)
+        if kind == "load":
+            more["branches"] = self.branches
         SITES[number] = Site(kind, self.function, self.function.first + node.lineno - 1, **more)
         return number
 
     def visit_FunctionDef(self, definition):
         self.task_loops = task_loops(definition, self.returns_atomic)
-        definition.body = [*_statements(f"{LANE} = {STAND_IN}.lane"), *self.block(definition.body)]
+        definition.body = [*statements(f"{LANE} = {STAND_IN}.lane"), *self.block(definition.body)]
         return definition
 
     # ------------------------------------------------------------------------------------------------------ statements
@@ -108,20 +110,20 @@ class Instrument(YieldWhereItWaits):
         number = self.site("loop", loop)
         if isinstance(loop, ast.For):
             test = self.site("step", loop, operations=2, counts=Counts(1, 1))
-            loop.iter = _expression(f"{LANE}.{way}rounds({test})", loop.iter)
+            loop.iter = expression_of(f"{LANE}.{way}rounds({test})", loop.iter)
         else:
-            again = _expression(f"{LANE}.{way}again({self.step_site(loop, loop.test)})")
+            again = expression_of(f"{LANE}.{way}again({self.step_site(loop, loop.test)})")
             test, if_true = self.test(loop.test)
             loop.test = ast.BoolOp(ast.And(), [again, test])
         loop.body = self.branch(self.block, loop.body, if_true)
         if way:
-            loop.body[:0] = _statements(f"{LANE}.begin_task({meets})")
+            loop.body[:0] = statements(f"{LANE}.begin_task({meets})")
         loop.orelse = self.branch(self.block, loop.orelse)
-        return [*before, *_statements(f"{LANE}.enter({number})"), loop, *_statements(f"{LANE}.leave()")]
+        return [*before, *statements(f"{LANE}.enter({number})"), loop, *statements(f"{LANE}.leave()")]
 
     def step(self, statement, counted):
         """Report that a lane comes to a statement, of which the part `counted` is its work."""
-        return _statements(f"{LANE}.step({self.step_site(statement, counted)})")
+        return statements(f"{LANE}.step({self.step_site(statement, counted)})")
 
     def step_site(self, statement, counted):
         waits = [call.func.attr for call in ast.walk(counted) if isinstance(call, ast.Call) and self.waits(call)]
@@ -216,71 +218,15 @@ class Instrument(YieldWhereItWaits):
 
     # ----------------------------------------------------------------------------------------------------- expressions
 
-    def visit_Assign(self, statement):
-        statement.value = self.visit(statement.value)
-        statement.targets = [self.visit(target) for target in statement.targets]
-        return statement
-
-    def visit_AugAssign(self, statement):
-        target = statement.target
-        if isinstance(target, ast.Subscript):
-            parts = self.visit(target.value), self.visit(target.slice)
-            loaded = self.site("load", target)
-            statement.value = self.visit(statement.value)
-            statement.target = self.at(target, *parts, loaded)
-        else:
-            statement.value = self.visit(statement.value)
-        return statement
-
-    def visit_Subscript(self, node):
-        expression, branches = ast.unparse(node), self.branches
-        parts = self.visit(node.value), self.visit(node.slice)
-        if isinstance(node.slice, ast.Slice) or isinstance(node.ctx, ast.Del):  # no access yet
-            node.value, node.slice = parts
-            return node
-        if isinstance(node.ctx, ast.Store):
-            return self.at(node, *parts)
-        number = self.site("load", node, expression=expression, branches=branches)
-        return ast.copy_location(_expression(f"{LANE}.load({number})", *parts), node)
-
-    def at(self, node, array, index, loaded=None):
-        """An element that is written: the lane stands for its array, until Python gives it index and value."""
-        lane = _expression(f"{LANE}.at({self.site('store', node)}, {loaded})", array)
-        return ast.copy_location(ast.Subscript(lane, index, node.ctx), node)
-
-    def visit_Call(self, call):
-        self.generic_visit(call)
-        found = call
-        if self.is_atomic(call):
-            found = _expression(f"{LANE}.atomic({self.site('atomic', call)})", call.func, *call.args)
-        elif self.waits(call):
-            found = _expression(f"{LANE}.waited()", ast.Yield(call))
-        elif self.calls_device_function(call):
-            waits = self.callee_waits(call)
-            method = "call_waiting" if waits else "call"
-            found = _expression(f"{LANE}.{method}({self.site('call', call)})", call.func, *call.args)
-            found.keywords = call.keywords
-            found = ast.YieldFrom(found) if waits else found
-        return ast.copy_location(found, call)
-
-    def is_atomic(self, call):
-        """Whether it is one of `cuda.atomic`'s functions."""
-        of = getattr(call.func, "value", None)
-        return isinstance(of, ast.Attribute) and of.attr == "atomic" and self.is_cuda(of.value)
+    def calling(self, call):
+        waits = self.callee_waits(call)
+        method = "call_waiting" if waits else "call"
+        found = expression_of(f"{LANE}.{method}({self.site('call', call)})", call.func, *call.args)
+        found.keywords = call.keywords
+        return ast.YieldFrom(found) if waits else found
 
 
 def _does_nothing(statement):
     """Whether it takes a lane no time: a docstring, or a mere jump."""
     constant = isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
     return constant or isinstance(statement, (ast.Pass, ast.Break, ast.Continue, ast.Global, ast.Nonlocal))
-
-
-def _statements(source):
-    return ast.parse(source).body
-
-
-def _expression(source, *more):
-    """An expression; if it is a call, with more arguments, which are trees already."""
-    tree = ast.parse(source, mode="eval").body
-    tree.args.extend(more)
-    return tree
