@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from tcgpu.declarations import Knob, Method
     from tcgpu.engines.kernel_language import cuda, int32, int64, uint32, uint64
     from tcgpu.engines.runtime import kernel
-    from tcgpu.errors import EngineError, FormatError, GraphError, MethodError, TcgpuError, WorkerLost
+    from tcgpu.errors import EngineError, FormatError, GraphError, KernelError, MethodError, TcgpuError, WorkerLost
     from tcgpu.formats import read, write
     from tcgpu.graph import Graph
     from tcgpu.kernels import Plan, launch
@@ -55,7 +55,7 @@ _NAMES = {
     "declarations": "Knob Method",
     "engines.kernel_language": "cuda int32 int64 uint32 uint64",
     "engines.runtime": "kernel",
-    "errors": "EngineError FormatError GraphError MethodError TcgpuError WorkerLost",
+    "errors": "EngineError FormatError GraphError KernelError MethodError TcgpuError WorkerLost",
     "formats": "read write",
     "graph": "Graph",
     "kernels": "Plan launch",
@@ -75,11 +75,12 @@ _MODULE_OF = {name: module for module, names in _NAMES.items() for name in names
 _MODULES = {"generate": "generators", "datasets": "datasets", "plots": "lab.plots", "distributed": "distributed"}
 
 __all__ = [
-    "DeviceGraph", "EngineError", "FormatError", "Graph", "GraphError", "Knob", "Method", "MethodError", "Plan",
-    "TcgpuError", "WorkerLost", "average_clustering", "clustering", "count", "count_subgraphs", "cuda", "datasets",
-    "distributed", "estimate", "explore", "generate", "int32", "int64", "is_triangle_free", "k_truss", "kernel",
-    "launch", "list_triangles", "load", "load_trace", "measure", "method", "methods", "plots", "read", "register",
-    "step", "support", "trace", "transitivity", "triangles", "truss_numbers", "uint32", "uint64", "unregister", "write",
+    "DeviceGraph", "EngineError", "FormatError", "Graph", "GraphError", "KernelError", "Knob", "Method", "MethodError",
+    "Plan", "TcgpuError", "WorkerLost", "average_clustering", "clustering", "count", "count_subgraphs", "cuda",
+    "datasets", "distributed", "estimate", "explore", "generate", "int32", "int64", "is_triangle_free", "k_truss",
+    "kernel", "launch", "list_triangles", "load", "load_trace", "measure", "method", "methods", "plots", "read",
+    "register", "step", "support", "trace", "transitivity", "triangles", "truss_numbers", "uint32", "uint64",
+    "unregister", "write",
 ]  # fmt: skip
 
 

@@ -23,5 +23,9 @@ class EngineError(TcgpuError, ValueError):
     """No such engine, or one that this machine or this method does not have."""
 
 
+class KernelError(TcgpuError):
+    """A kernel does something that it must not do; the message names the kernel, the line and the thread."""
+
+
 class WorkerLost(TcgpuError, BrokenExecutor):
     """A worker died and its executor does not go on. What was counted is right, but it is not all."""

@@ -33,11 +33,13 @@ class Barrier(NamedTuple):
     """Where a thread waits for all threads of its block, or for those lanes of its warp that are in a mask.
 
     value: the value that it shares with them. result(values, lane): the value returned to it; values: {lane: value}.
+    orders: whether what they did to memory before it is seen by all of them after it; shuffles and votes don't.
     """
 
     mask: int | None
     value: object
     result: Callable
+    orders: bool = True
 
 
 class Dim3(NamedTuple):
@@ -104,7 +106,7 @@ def _of_warp(result, kind=lambda value: value):
     *args)` to each."""
 
     def method(self, mask, value, *args):
-        return Barrier(int(mask), kind(value), lambda values, lane: result(values, lane, value, *args))
+        return Barrier(int(mask), kind(value), lambda values, lane: result(values, lane, value, *args), False)
 
     return method
 
@@ -129,6 +131,14 @@ class SimulatedCuda:
 
     def start_block(self):
         self.shared = SharedMemory(self.dynamic_bytes)
+
+    def passed(self, barrier_of):
+        """Called when threads go on from a barrier together; barrier_of: {thread: its Barrier}."""
+
+    def stuck(self, waiting):
+        """Called when threads can't go on; waiting: {thread: its Barrier} for each barrier."""
+        threads = ", ".join(str(next(iter(barrier_of))) for barrier_of in waiting)
+        raise RuntimeError(f"threads wait at barriers that others of their block never reach: {threads}")
 
     @property
     def threadIdx(self):
@@ -213,7 +223,7 @@ class SharedMemory:
     ALIGNMENT = 128
 
     def __init__(self, dynamic_bytes):
-        self._dynamic = np.full(dynamic_bytes, self.UNINITIALIZED, np.uint8)
+        self.dynamic = np.full(dynamic_bytes, self.UNINITIALIZED, np.uint8)
         self._views = {}  # of the dynamic memory, by type
         self._static = {}
 
@@ -222,8 +232,8 @@ class SharedMemory:
         dtype = numpy_type(dtype)
         if shape == 0:
             if dtype not in self._views:
-                whole = self._dynamic.size // dtype.itemsize * dtype.itemsize
-                self._views[dtype] = self._dynamic[:whole].view(dtype)
+                whole = self.dynamic.size // dtype.itemsize * dtype.itemsize
+                self._views[dtype] = self.dynamic[:whole].view(dtype)
             return self._views[dtype]
         caller = sys._getframe(1)
         call = caller.f_code, caller.f_lasti
@@ -235,7 +245,7 @@ class SharedMemory:
     def begin(self, owner):
         """The offset in this memory, in bytes, of the array that views have as `base`; None if it is elsewhere."""
         at = 0
-        for array in (self._dynamic, *self._static.values()):
+        for array in (self.dynamic, *self._static.values()):
             if owner is array or owner is array.base:
                 return at
             at += -(-array.nbytes // self.ALIGNMENT) * self.ALIGNMENT
@@ -295,11 +305,12 @@ def rounds(run, args, stand_in, threads, shuffle=None):
         ready = []
         for key in list(waiting):
             if len(waiting[key]) == _expected(key, live):
-                ready += _results(waiting.pop(key))
+                barrier_of = waiting.pop(key)
+                stand_in.passed(barrier_of)
+                ready += _results(barrier_of)
         yield
     if waiting:
-        threads = ", ".join(str(next(iter(barrier_of))) for barrier_of in waiting.values())
-        raise RuntimeError(f"threads wait at barriers that others of their block never reach: {threads}")
+        stand_in.stuck(list(waiting.values()))
 
 
 def _advance(run, args, stand_in, thread, result):

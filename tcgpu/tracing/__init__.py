@@ -5,6 +5,7 @@
     trace.show()                   all charts; each alone is `trace.draw_source()`, `draw_raster()`, ...
     trace.save_page("x.html")      the same as a web page, with all steps of the warps, for a reader without Python
     tcgpu.trace(graph, ["naive", "bitmap"])        a row per method
+    tcgpu.trace(graph, "naive", faults=True).faults    what the kernels must not do: `tcgpu.engines.faults`
 
 The kernels are not changed for it: their source is instrumented before it runs (`rewriting`), and what lanes do is
 grouped into steps and requests of warps by the rules of the hardware (`recorder`, `events`), which
@@ -13,8 +14,10 @@ grouped into steps and requests of warps by the rules of the hardware (`recorder
 
 from collections.abc import Sequence
 
-from tcgpu.errors import MethodError
+from tcgpu.engines.faults import Fault
+from tcgpu.errors import KernelError, MethodError
 from tcgpu.kernels import Step, simulated
+from tcgpu.kernels.checked import CheckedPlan
 from tcgpu.progress import part
 from tcgpu.registry import Method, choose, on_engine
 from tcgpu.tracing.gpus import PROBED, Gpu, gpu_of, registers_of
@@ -33,6 +36,7 @@ def trace(
     gpu: str = "NVIDIA H200",
     order: str | None = None,
     max_seconds: float | None = None,
+    faults: bool = False,
     **knobs,
 ) -> Trace | Traces:
     """Count the triangles of a small graph in the simulator and record every memory access.
@@ -52,6 +56,10 @@ def trace(
         How the vertices are numbered; without it, as the method's source did.
     max_seconds
         How many seconds it may take by its estimate; see `tcgpu.count`.
+    faults
+        Whether to look for faults, too, which takes twice as long: indices out of bounds, reads of memory that nothing
+        has written, data races, barriers that not all threads reach. `Trace.faults` lists them, each a sentence; see
+        `tcgpu.engines.faults`.
     **knobs
         Knobs of the method. With several methods, a knob is for those that have it.
 
@@ -66,17 +74,20 @@ def trace(
         If there is no such method or knob.
     GraphError
         If the graph is too large, or the GPU is not known.
+    KernelError
+        If a kernel has a fault that ends it; only with `faults`.
     """
     if not isinstance(method, (str, Method)):
-        options = {"gpu": gpu, "order": order, "max_seconds": max_seconds}
+        options = {"gpu": gpu, "order": order, "max_seconds": max_seconds, "faults": faults}
         return Traces(trace(graph, each, **options, **own) for each, own in knobs_by_method(method, knobs).items())
     device = gpu_of(gpu)
     chosen = choose(method, "sim", order, knobs)
     with on_engine(chosen, "sim", max_seconds):
         prepared = chosen.prepare(graph, order)
         plan = chosen.plan(prepared, **knobs)
-        launches = trace_plan(plan, device)
-        return Trace(chosen.name, prepared, chosen.knobs | knobs, launches, plan.result(), gpu)
+        found = [] if faults else None
+        launches = trace_plan(plan, device, found)
+        return Trace(chosen.name, prepared, chosen.knobs | knobs, launches, plan.result(), gpu, found)
 
 
 def knobs_by_method(methods, knobs):
@@ -90,25 +101,40 @@ def knobs_by_method(methods, knobs):
     return {method: {knob: value for knob, value in knobs.items() if knob in method.knobs} for method in chosen}
 
 
-def trace_plan(plan, gpu: Gpu = PROBED) -> list[Launch]:
+def trace_plan(plan, gpu: Gpu = PROBED, faults: list[Fault] | None = None) -> list[Launch]:
     """Run a plan in the simulator and trace its launches; afterwards `plan.result()` has the count.
 
-    Its scans, which a library does on a GPU, are run, but not traced.
+    Its scans, which a library does on a GPU, are run, but not traced. faults: a list to which the launches' faults are
+    added; without it, nobody looks for them.
     """
-    simulated.check(f"tracing {plan.method}", SLOWDOWN * plan.simulated_seconds, "take a smaller graph")
-    setup, plan.setup = plan.setup, []
-    plan.allocate()
+    slowdown = SLOWDOWN if faults is None else 2 * SLOWDOWN
+    simulated.check(f"tracing {plan.method}", slowdown * plan.simulated_seconds, "take a smaller graph")
+    setup = len(plan.setup)
+    checked = CheckedPlan(plan)
     launches = []
-    stages = [("setup", step) for step in setup] + [("count", step) for step in plan.steps]
+    stages = [("setup" if k < setup else "count", step) for k, step in enumerate(checked.steps)]
     for k, (stage, step) in enumerate(stages):
         with part(k, len(stages)):
             if isinstance(step, Step):
+                if faults is not None:
+                    faults += faults_of(checked, step)
                 args = [plan.arrays[arg] if isinstance(arg, str) else arg for arg in step.args]
                 shape = step.kernel, step.blocks, step.threads
                 launches.append(trace_launch(*shape, *args, shared=step.shared, stage=stage, gpu=gpu))
             else:
-                step.run(plan.arrays)
+                checked.run(step)
     return launches
+
+
+def faults_of(checked: CheckedPlan, step: Step) -> list[Fault]:
+    """The faults of a launch, whose arrays are then as before it; KernelError if one of them ends it."""
+    known = len(checked.faults)
+    with checked.restored():
+        checked.run(step)
+    for fault in checked.faults[known:]:
+        if fault.ends:
+            raise KernelError(str(fault))
+    return checked.faults[known:]
 
 
 def trace_launch(

@@ -6,6 +6,7 @@ from functools import cached_property
 
 import numpy as np
 
+from tcgpu.engines.faults import Fault
 from tcgpu.engines.simulator import WARP
 from tcgpu.errors import GraphError
 from tcgpu.graph import Graph
@@ -156,6 +157,8 @@ class Trace:
     triangles : int
     gpu : str
         The GPU whose times are estimated, by the model of `tcgpu.estimate`: those of the launches as they were traced.
+    faults : list of Fault or None
+        What its kernels must not do; None if nobody looked for it. A trace that was saved and loaded has none.
     """
 
     method: str
@@ -164,6 +167,7 @@ class Trace:
     launches: list[Launch]
     triangles: int
     gpu: str
+    faults: list[Fault] | None = None
 
     def chosen(self, stage: str | None = None, kernel: str | None = None) -> list[Launch]:
         """Return the launches of a stage, "setup" or "count", or of both; with `kernel`, only those of that kernel."""

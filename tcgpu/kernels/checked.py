@@ -1,0 +1,51 @@
+"""Run the launches of a plan in the simulator and find their faults, as `tcgpu.engines.faults` defines them."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import numpy as np
+
+from tcgpu.engines.faults import MOST_ROUNDS, Fault, Written, check_launch, owner_of
+from tcgpu.kernels import Plan, Scan, Step
+
+
+class CheckedPlan:
+    """A plan that is allocated in the simulator; knows what its launches have written so far, and their faults."""
+
+    def __init__(self, plan: Plan, most_rounds: int = MOST_ROUNDS) -> None:
+        """most_rounds: of the loops of a thread, before it is taken for endless."""
+        self.plan, self.most_rounds = plan, most_rounds
+        self.faults: list[Fault] = []
+        self.steps = [*plan.setup, *plan.steps]
+        plan.setup = []
+        plan.allocate()
+        unwritten = (plan.arrays[name] for name, (_, _, fill) in plan.created.items() if fill is None)
+        self.written = Written(unwritten)
+
+    def run(self, step: Step | Scan) -> None:
+        """Run a step of the plan; its faults are added to `faults`."""
+        arrays = self.plan.arrays
+        if isinstance(step, Step):
+            args = step.kernel.typed([arrays[arg] if isinstance(arg, str) else arg for arg in step.args])
+            shape, more = (step.blocks, step.threads), {"written": self.written, "most_rounds": self.most_rounds}
+            self.faults += check_launch(step.kernel.py_func, *shape, args, shared=step.shared, **more)
+        else:
+            step.run(arrays)
+            self.written.fill(arrays[step.starts])
+
+    def run_all(self) -> int:
+        """Run all steps, up to one that ends with a fault; returns the count."""
+        for step in self.steps:
+            self.run(step)
+            if any(fault.ends for fault in self.faults):
+                break
+        return self.plan.result()
+
+    @contextmanager
+    def restored(self) -> Iterator[None]:
+        """Give the plan's arrays the values again that they have now, at the end of the `with`."""
+        owners = {id(owner): owner for owner in map(owner_of, self.plan.arrays.values())}
+        before = [(owner, owner.copy()) for owner in owners.values()]
+        yield
+        for owner, values in before:
+            np.copyto(owner, values)
