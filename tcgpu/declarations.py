@@ -69,7 +69,8 @@ class Method:
     order: the vertex order of its source; "auto" where the method looks at the graph. module: the name of the module
     that has its `plan(graph, **knobs)`, which decides a count and begins nothing (see `tcgpu.kernels.Plan`). tasks: how
     the tasks of its kernel share the graph, and what takes them time, as `tracing.sampling` names them. planned: its
-    `plan`, of a method that has no module. function: the kernel or plan as its author wrote it.
+    `plan`, of a method that has no module. function: the kernel or plan as its author wrote it; arguments: those of
+    `tcgpu.method` that make the same method of it. shares: whether it can count one of several shares of a graph.
     """
 
     name: str
@@ -82,6 +83,8 @@ class Method:
     declared: tuple[Knob, ...] = ()
     planned: Callable | None = field(default=None, repr=False)
     function: Callable | None = field(default=None, repr=False)
+    arguments: dict = field(default_factory=dict, repr=False, compare=False)
+    shares: bool = False
 
     def __repr__(self):
         return f"<method {self.name!r}: {self.summary}>"

@@ -1,21 +1,23 @@
 """The methods by name, and which of them runs on which engine."""
 
+import copyreg
 import importlib.metadata
 import importlib.util
 import logging
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from functools import cache
+from functools import cache, lru_cache
 from importlib import import_module
 from typing import Any
 
 from tcgpu.declarations import GPU, Method
-from tcgpu.engines import runtime
+from tcgpu.engines import by_value, runtime
 from tcgpu.engines.choice import ENGINE
 from tcgpu.errors import EngineError, MethodError
 from tcgpu.graph import ORDERS, Graph
 from tcgpu.kernels import fitting, results, simulated
 from tcgpu.kernels.bisson_fatica import k_truss, support
+from tcgpu.kernels.method import method as method_of
 from tcgpu.suggest import did_you_mean, unknown
 
 log = logging.getLogger("tcgpu")
@@ -191,6 +193,24 @@ def _load_entry_points():
             METHODS.setdefault(found.name, found)
         except Exception as error:  # of a package that we do not know: the others' methods still work
             log.warning("the method %r of an installed package is left out: %s", point.value, error)
+
+
+def _reduced(method):
+    """How a Method is sent to another process: a built-in one by its name, any other with its function and source."""
+    if METHODS.get(method.name) is method and method.name in BUILT_IN:
+        return named, (method.name,)
+    return _received, (by_value.dumps(method.function, method.arguments),)
+
+
+@lru_cache(maxsize=32)
+def _received(data):
+    """The Method that another process sent; the same one each time, so that it is compiled once."""
+    function, arguments = by_value.loads(data)
+    declared = dict(arguments)
+    return method_of(declared.pop("name"), **declared)(function)
+
+
+copyreg.pickle(Method, _reduced)
 
 
 def _check_runs_on(method, engine):

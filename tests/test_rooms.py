@@ -11,6 +11,7 @@ DOORS = {
     "numba": {
         "engines/integer_operations.py",
         "engines/native.py",
+        "engines/by_value.py",
         "engines/code_cache.py",
         "engines/kernel_compiler.py",
     },

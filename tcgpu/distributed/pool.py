@@ -30,10 +30,10 @@ from tcgpu.distributed.executors import workers_of
 from tcgpu.distributed.journal import fingerprint, open_journal
 from tcgpu.distributed.shared_graph import SharedGraph
 from tcgpu.distributed.worker import DoesNotFit, GraphMissing, Task, method_of, opened
-from tcgpu.errors import GraphError, WorkerLost
+from tcgpu.errors import GraphError, MethodError, WorkerLost
 from tcgpu.graph import Graph
 from tcgpu.progress import progress as progress_bar
-from tcgpu.registry import choose, on_engine
+from tcgpu.registry import BUILT_IN, choose, on_engine
 
 PER_WORKER = 8  # parts: while the last ones are counted, the others wait for about a sixteenth of the time
 RESTARTS = 3  # of our own pools in one call
@@ -49,9 +49,14 @@ def count(graph, executor, *, method=None, engine=None, order=None, parts=None, 
         if name is not None:
             chosen = choose(name, engine, order, knobs)
             _check_simulated(chosen, graph, engine, order, knobs, workers, max_seconds)
-            if not resume and "share" in inspect.signature(chosen.imported().plan).parameters:
-                of_share = options | {"method": name, "order": order or chosen.order}
-                each = shares(_number(parts, workers.number), graph.m)
+            own = chosen.name not in BUILT_IN
+            if not resume and (own or "share" in inspect.signature(chosen.imported().plan).parameters):
+                of_share = options | {"method": chosen if own else name, "order": order or chosen.order}
+                whole = own and not chosen.shares  # one worker counts the whole graph
+                number = _number(parts, 1 if whole else workers.number)
+                if whole and number > 1:
+                    raise MethodError(f"method {chosen.name!r} counts whole graphs, not {number} parts of one")
+                each = shares(number, graph.m)
                 try:
                     return _count(workers, graph, each, None, progress, of_share)
                 except DoesNotFit:

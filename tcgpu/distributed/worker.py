@@ -20,6 +20,7 @@ from weakref import WeakValueDictionary
 import numpy as np
 
 from tcgpu import cpu, formats, registry
+from tcgpu.declarations import Method
 from tcgpu.distributed.cut import Part, Share
 from tcgpu.distributed.journal import fingerprint
 from tcgpu.distributed.shared_graph import SharedFile
@@ -80,7 +81,7 @@ def count_part(graph, part: Part | Share, verb: str = "count", *, method: str | 
 def _count(graph, part, verb, method, cores, knobs):
     """(triangles, how often the part was halved, values)."""
     if isinstance(part, Share):
-        return method.plan(method.prepare(graph), share=(part.index, part.of), **knobs).count(), 0, ()
+        return plan_of_share(method, method.prepare(graph), part, knobs).count(), 0, ()
     if method.engines == ("cpu",):
         if verb == "count":
             return cpu.count(graph, part, cores), 0, ()
@@ -93,6 +94,12 @@ def _count(graph, part, verb, method, cores, knobs):
         values, halved = device_parts.tally(graph, part, verb == "support")
     values = tuple(_compact(*each) for each in values)
     return sum(int(array.sum(dtype=np.int64)) for _, array in values) // 3, halved, values
+
+
+def plan_of_share(method, graph, share, knobs):
+    """The plan of a Share; the only one of a graph is the graph, which every method counts."""
+    which = {"share": (share.index, share.of)} if share.of > 1 else {}
+    return method.plan(graph, **which, **knobs)
 
 
 def sum_values(results, length: int) -> np.ndarray:
@@ -155,7 +162,7 @@ class Task:
     fingerprint: str  # of a sample of the graph: on another machine, a folder of this name may be of another graph
     count: str  # token of this count
     verb: str  # "count", "support", "triangles"; "time" is "count" of a Share, timed by the device
-    method: str | None
+    method: str | Method | None
     engine: str | None
     order: str | None  # in which a Share is counted; Parts are of the graph as it is sent
     cores: int  # for the engine "cpu"
@@ -208,7 +215,7 @@ class HeldGraph:
     def count_share(self, task, share):
         """Count a Share: the one that is planned, if this count has not used it yet. Any other takes a new plan; which
         Share a worker counts makes no difference."""
-        method = registry.METHODS[task.method]
+        method = registry.named(task.method)
         options = task.method, task.order, tuple(sorted(task.knobs.items())), share.of
         with self.lock, registry.on_engine(method, task.engine, math.inf):  # the caller has checked the time it takes
             if self.planned[:-1] == options and self.counted_for != task.count:
@@ -240,7 +247,7 @@ class HeldGraph:
         try:
             if self.prepared is None:
                 self.prepared = method.prepare(self.graph, task.order)
-            plan = method.plan(self.prepared, share=(share.index, share.of), **task.knobs)
+            plan = plan_of_share(method, self.prepared, share, task.knobs)
         except MemoryError as error:
             self.prepared = None
             raise DoesNotFit(str(error)) from error

@@ -41,6 +41,9 @@ class CudaName:
     def __repr__(self):
         return "<the name cuda in kernels>"
 
+    def __reduce__(self):
+        return "cuda"
+
 
 cuda = CudaName()
 

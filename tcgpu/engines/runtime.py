@@ -91,6 +91,9 @@ class Kernel:
     def __repr__(self):
         return f"<kernel {self.__name__}>"
 
+    def __reduce__(self):
+        return Kernel, (self.py_func, self.signatures, self.most_threads)
+
     def of_types(self, types):
         """This kernel; if it has no signatures, the one for parameters of these types, as `type_of` returns them."""
         if self.signatures:

@@ -9,6 +9,7 @@ A kernel gets its arguments by their names:
     degree                 how many neighbours each vertex has
     total                  one int64, to which the kernel adds the number of triangles
     threads, blocks        those of the launch
+    worker, workers        which of how many shares of the graph to count: 0 and 1, or what an executor says
     any knob, any array    that the declaration names
 
 Arrays are int32, but `col_ptr`, `row_ptr` and `total` are int64; whole numbers are int64.
@@ -28,12 +29,13 @@ from tcgpu.engines import runtime
 from tcgpu.engines.kernel_language import source_tree
 from tcgpu.errors import MethodError
 from tcgpu.graph import ORDERS
-from tcgpu.kernels import Plan, Scan, Step, enough_blocks, simulated
+from tcgpu.kernels import Plan, Scan, Step, check_share, enough_blocks, simulated
 from tcgpu.kernels.formulas import Formula
 from tcgpu.suggest import did_you_mean, unknown
 
 THREADS, BLOCKS = 128, 64  # of a kernel whose declaration does not say
 SIZES = ("n", "m")
+SHARE = ("worker", "workers")
 TASKS = {"columns": "n", "nonzeros": "m"}  # what a thread takes -> how many there are
 ROW_US = 1.3  # microseconds of the simulator for a row that is read: those of `naive`
 
@@ -87,6 +89,9 @@ def method(
     **knobs: Any,
 ) -> Any:
     """Decorate a kernel as a method; or a function that plans launches: one whose first parameter is `graph`.
+
+    Such a function gets the graph, knobs by their names, and, if it has a parameter `share`, which share of the graph
+    to count, (index, of). It returns a list of `tcgpu.launch(...)`, or a `tcgpu.Plan`.
 
     The Method that it makes is for every verb: `tcgpu.count(graph, mine)`, `tcgpu.trace(graph, [mine, "naive"])`.
     After `tcgpu.register(mine)` its name is, too.
@@ -145,6 +150,7 @@ def method(
         raise MethodError(unknown("order", order, ORDERS))
     knobs = {key: value for key, value in {"threads": threads, "blocks": blocks}.items() if value is not None} | knobs
     about = {"order": order, "source": source, "tasks": tasks}
+    arguments = about | knobs | {"arrays": arrays, "shared": shared, "signature": signature, "summary": summary}
 
     def decorate(function):
         own = name or getattr(function, "__name__", "")
@@ -154,7 +160,9 @@ def method(
         else:
             declared, planned = declaration.launcher(function, knobs, signature, tasks)
         text = summary or (inspect.getdoc(function) or "").partition("\n")[0] or "a method of your own"
-        made = Method(name=own, summary=text, declared=declared, function=function, **about)
+        shares = bool({"share", "workers"} & {*declaration.parameters})
+        more = {"function": function, "arguments": {"name": own} | arguments, "shares": shares}
+        made = Method(name=own, summary=text, declared=declared, **about, **more)
         return made.with_plan(planned)
 
     return decorate
@@ -201,7 +209,7 @@ class Declaration:
 
     def knob(self, name, default):
         """The Knob of this name: of its default, or a Knob that is given."""
-        if name in SIZES or name in ARRAYS or name in self.arrays or name in ("graph", "total"):
+        if name in (*SIZES, *SHARE, *ARRAYS, *self.arrays, "graph", "share", "total"):
             raise MethodError(f"{self.name} has a knob {name!r}, which is the name of something else: choose another")
         if isinstance(default, Knob):
             knob = default
@@ -226,7 +234,7 @@ class Declaration:
     def array(self, name, given, names):
         """(Formula of the size, type, fill) of an array that is declared."""
         what = f"the size of array {name!r}"
-        if name in ARRAYS or name in (*SIZES, "total"):
+        if name in (*SIZES, *SHARE, *ARRAYS, "total"):
             raise MethodError(f"{self.name} declares an array {name!r}, which every graph has: choose another name")
         parts = given if isinstance(given, tuple) else (given,)
         size, dtype, fill = (*parts, *(None, np.int64, 0)[len(parts) :])[:3]
@@ -257,7 +265,7 @@ class Declaration:
     def launcher(self, function, knobs, signature, tasks):
         """The Knobs of a kernel, and the function that plans its launch."""
         declared = self.declare({"threads": THREADS, "blocks": BLOCKS} | knobs)
-        known = {*SIZES, *ARRAYS, "total", *self.sizes, *self.knobs}
+        known = {*SIZES, *SHARE, *ARRAYS, "total", *self.sizes, *self.knobs}
         for parameter in self.parameters:
             if parameter not in known:
                 hint = did_you_mean(parameter, known)
@@ -302,8 +310,9 @@ class Declaration:
                 known = runtime.array_type(types[name]) if name in types else "a number"
                 raise MethodError(f"in the signature of {self.name}, the type of {name!r} is {known}")
 
-    def plan_kernel(self, kernel, tasks, graph, **values):
+    def plan_kernel(self, kernel, tasks, graph, share=(0, 1), **values):
         """The Plan of one launch of the kernel."""
+        values |= zip(SHARE, check_share(share))
         most = values["blocks"]
         if tasks is not None:
             values["blocks"] = enough_blocks(most, getattr(graph, TASKS[tasks[0]]), values["threads"])
@@ -320,7 +329,7 @@ class Declaration:
             raise MethodError(f"{self.name} plans launches: signatures are those of its kernels, tcgpu.kernel(...)")
         declared = self.declare(knobs)
         for parameter in self.parameters[1:]:
-            if parameter not in self.knobs:
+            if parameter != "share" and parameter not in self.knobs:
                 hint = did_you_mean(parameter, self.knobs)
                 raise MethodError(
                     f"{self.name} has a parameter {parameter!r}{hint}, which is no knob: give it a default, as in "
@@ -329,9 +338,9 @@ class Declaration:
         self.used(*self.sizes)
         return declared, partial(self.plan_function, function)
 
-    def plan_function(self, function, graph, **values):
+    def plan_function(self, function, graph, share=(0, 1), **values):
         """The Plan that the function returns, or that of the launches that it returns."""
-        named = {name: values[name] for name in self.parameters[1:]}
+        named = {name: (values | {"share": check_share(share)})[name] for name in self.parameters[1:]}
         made = function(graph, **named)
         if isinstance(made, Plan):
             made.method = self.name
