@@ -19,13 +19,14 @@ from collections.abc import Sequence
 from typing import Any
 
 from tcgpu.lab.explorer.panel import Explorer
+from tcgpu.registry import BUILT_IN, Method, as_list, named, register
 
 __all__ = ["Explorer", "explore"]
 
 
 def explore(
     graph: Any = "mesh_16x16",
-    methods: Sequence[str] = ("naive", "column_block", "cpu"),
+    methods: Sequence[str | Method] = ("naive", "column_block", "cpu"),
     *,
     order: str | None = None,
     engine: str | None = None,
@@ -37,11 +38,16 @@ def explore(
     ----------
     graph : str, path or graph
         The graph that is picked at first: the name of a bundled one, a path, or anything that `tcgpu.count` takes.
-    methods : sequence of str
-        The methods that are picked at first.
+    methods : sequence of str or Method
+        The methods that are picked at first. A Method of your own is registered: see `tcgpu.register`.
     order, engine : str, optional
         The order and the engine that are picked at first; without them, the defaults of each method and machine.
     page : {"Compare", "Sweep", "Trace"}
         The page that is shown at first.
     """
+    methods = as_list(methods)
+    for method in methods:
+        if isinstance(method, Method) and named(method).name not in BUILT_IN:
+            register(method)
+    methods = [getattr(method, "name", method) for method in methods]
     return Explorer(graph, methods, order=order, engine=engine, page=page)

@@ -1,7 +1,7 @@
 """The stepper: how a method counts the triangles of a small graph, step by step.
 
     frames, stepping            the steps as data: `steps(graph, method)` yields a `Frame` per step
-    *_steps                     the frames of each method
+    *_steps                     the frames of each method; trace_steps those of a method of a user's
     drawing, vertex_positions   a frame as shapes, and as a picture: `shapes_of(frame)`, `draw(frame)`
     stepper                     the widget that plays them: `step(graph, method)`
 

@@ -41,12 +41,12 @@ VERTICES = ((16, 14, 15), (40, 10, 12), (10**9, 7.5, 8.5))  # (most vertices, ra
 
 def draw(frame: Frame) -> Picture:
     """Return the frame as a picture, with its title above and its caption below."""
-    title, found = frame.title, counted(len(frame.triangles), "triangle")
+    title, totals = frame.title, "      ".join(frame.totals)
     lines = textwrap.wrap(frame.caption, PER_CAPTION_LINE)
     text = [
         Shape("text", "plain start bold", (25, 26, 22), frame.scene.method),
         Shape("text", "plain start", (40 + 14 * len(frame.scene.method), 27, 17), title),
-        Shape("text", "plain end", (WIDTH - 20, 27, 17), f"{frame.lookups:,} {frame.scene.unit}      {found}"),
+        Shape("text", "plain end", (WIDTH - 20, 27, 17), totals),
         Shape("line", "edge", (25, HEADING - 6, WIDTH - 20, HEADING - 6)),
     ]
     text += [

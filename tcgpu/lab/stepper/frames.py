@@ -95,6 +95,7 @@ class Scene:
     method: str
     unit: str  # of `lookups`
     points: np.ndarray
+    finds: bool = True  # whether the frames say which triangles are found
 
 
 @dataclass(frozen=True)
@@ -110,6 +111,12 @@ class Frame:
     lookups: int  # so far
     vertices: dict  # vertex -> look, of highlighted ones
     edges: tuple  # highlighted ones, pairs of vertices
+
+    @property
+    def totals(self):
+        """What was done so far, as texts: look-ups, and triangles if the frames say which are found."""
+        done = [f"{self.lookups:,} {self.scene.unit}"]
+        return [*done, counted(len(self.triangles), "triangle")] if self.scene.finds else done
 
 
 class FrameBuilder:

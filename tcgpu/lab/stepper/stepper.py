@@ -12,13 +12,14 @@ from tcgpu.lab.stepper.frames import Cells, Frame, Lower, Matrix, counted, liste
 from tcgpu.lab.stepper.stepping import steps
 from tcgpu.player.shapes import table
 from tcgpu.player.widget import Player
+from tcgpu.registry import Method
 
 MAX_FRAMES = 4000
 
 
 def step(
     graph,
-    method: str = "naive",
+    method: str | Method = "naive",
     *,
     order: str | None = None,
     column: int | None = None,
@@ -32,14 +33,16 @@ def step(
     graph
         A Graph, or anything else that `tcgpu.count` takes, of at most 64 vertices and 400 edges.
     method
-        A name from `tcgpu.methods()`, except "cpu".
+        A name from `tcgpu.methods()`, except "cpu"; or a Method of your own, of which each step of a warp that accesses
+        memory is shown: which lanes access which elements.
     order
         How the vertices are numbered: by default as given, for "adaptive" by degree.
     column, edge
         Show only the nonzeros of this column, or only the nonzero (i, j), in the numbers of this order. Not for
-        "levels" and "adaptive".
+        "levels", "adaptive" and a method of your own.
     **knobs
         Numbers that are small, so that a small graph has something to show: 4 lanes in place of 32, words of 8 bits.
+        A method of your own takes its own knobs, with its own defaults.
 
     Returns
     -------
@@ -85,10 +88,8 @@ def recording(frames: Sequence[Frame]) -> dict:
     columns = {
         "title": [frame.title for frame in frames],
         "caption": [frame.caption for frame in frames],
-        "totals": [
-            f"{frame.lookups:,} {scene.unit}, {counted(len(frame.triangles), 'triangle')}" for frame in frames
-        ],
-    }  # fmt: skip
+        "totals": [", ".join(frame.totals) for frame in frames],
+    }
     shown = table(map(shapes_of, frames))
     picture = {"kind": "picture", "width": WIDTH, "height": HEIGHT, "shapes": shown, "words": scene.method}
     return {
@@ -109,9 +110,8 @@ def recording(frames: Sequence[Frame]) -> dict:
 def described(frames: Sequence[Frame]) -> str:
     """Return what a stepper shows as text: the totals, and the first frame with its panels."""
     first, last = frames[0], frames[-1]
-    found, unit = counted(len(last.triangles), "triangle"), last.scene.unit
     lines = [
-        f"<Stepper {last.scene.method}: {len(frames):,} steps, {found}, {last.lookups:,} {unit}>",
+        f"<Stepper {last.scene.method}: {len(frames):,} steps, {', '.join(reversed(last.totals))}>",
         f"Step 0: {first.title}",
         *textwrap.wrap(first.caption, 88, initial_indent="  ", subsequent_indent="  "),
         *(f"  {panel.label}: {looks_of(panel)}" for panel in first.panels),

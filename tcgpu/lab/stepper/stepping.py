@@ -1,4 +1,7 @@
-"""Which methods the stepper shows, with which knobs: `steps` yields the frames of one."""
+"""Which methods the stepper shows, with which knobs: `steps` yields the frames of one.
+
+A built-in method has frames of its own, for few lanes; one of a user's has those of its trace.
+"""
 
 from collections.abc import Callable, Iterator
 from itertools import chain, groupby
@@ -15,8 +18,9 @@ from tcgpu.lab.stepper.frames import GLOBAL, SHARED, Frame, FrameBuilder, Scene
 from tcgpu.lab.stepper.level_steps import level_points, levels
 from tcgpu.lab.stepper.merge_steps import column_block, merge_path, naive
 from tcgpu.lab.stepper.search_steps import search
+from tcgpu.lab.stepper.trace_steps import traced
 from tcgpu.lab.stepper.vertex_positions import spring_points
-from tcgpu.registry import METHODS
+from tcgpu.registry import BUILT_IN, METHODS, Method, choose, named
 
 MAX_VERTICES, MAX_EDGES = 64, 400  # of a graph that fits a picture
 KNOBS = {  # knob -> its default, least and largest value; or its default, True or False
@@ -60,13 +64,20 @@ AUTOMATIC = ("report_auto", "bitmap_auto")  # shown as the method that they choo
 
 def steps(graph, method="naive", *, order=None, column=None, edge=None, **knobs) -> Iterator[Frame]:
     """The frames of a method that counts the triangles of a small graph; see `step` for the parameters."""
+    own = named(method) if isinstance(method, Method) or method in METHODS else None
+    if own is not None and own.name in BUILT_IN:
+        method, own = own.name, None
     if method in AUTOMATIC:
         method = METHODS[method].plan(as_graph(graph)).method
-    if method not in SHOWN:
+    if own is None and method not in SHOWN:
         what = "runs on cores, not on a GPU" if method in METHODS else "is not a method"
         raise MethodError(f"{method!r} {what}; the stepper shows {', '.join([*SHOWN, *AUTOMATIC])}")
-    shown = SHOWN[method]
-    knobs = checked_knobs(method, shown.knobs, knobs)
+    if own is None:
+        shown = SHOWN[method]
+        knobs = checked_knobs(method, shown.knobs, knobs)
+    else:
+        method = own.name
+        shown = Shown(traced, "requests", "graph", order=choose(own, "sim", order, knobs).order)
     graph = as_graph(graph).ordered(known_order(order or shown.order))
     if graph.n > MAX_VERTICES or graph.m > MAX_EDGES:
         raise GraphError(
@@ -75,6 +86,8 @@ def steps(graph, method="naive", *, order=None, column=None, edge=None, **knobs)
         )
     if shown.each == "graph" and (column is not None or edge is not None):
         raise MethodError(f"{method} is shown on a whole graph: it takes neither a column nor an edge")
+    if own is not None:
+        return traced(Scene(graph, method, shown.unit, shown.points(graph), finds=False), own, knobs)
     builder = FrameBuilder(Scene(graph, method, shown.unit, shown.points(graph)))
     nonzeros = chosen_nonzeros(graph, column, edge)
     parts = {
