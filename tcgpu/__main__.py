@@ -6,6 +6,7 @@ and prints, and an entry in `_parser`. Nothing heavy is imported before a comman
 """
 
 import argparse
+import importlib.util
 import inspect
 import json
 import logging
@@ -15,12 +16,14 @@ import time
 from concurrent.futures import BrokenExecutor
 from contextlib import contextmanager
 from dataclasses import asdict
+from functools import cache
 
 import tcgpu
 from tcgpu.progress import underway
 from tcgpu.suggest import did_you_mean, unknown
 
 PICTURES = (".png", ".svg", ".pdf")
+LISTED = "`tcgpu methods` lists them; one of your own is FILE.py:NAME"
 FORMATS = "mtx, edges, metis, npz or folder (default: by the file's name)"
 STARVED = "can't start new thread", "can't allocate", "failed to map segment", "Cannot allocate memory"
 
@@ -57,6 +60,7 @@ def count(arguments):
     from tcgpu import cpu, distributed, measurement
 
     knobs, executor, by_vertex = _assignments(arguments.knob), arguments.executor, arguments.per_vertex
+    arguments.method = arguments.method and _method(arguments.method)
     streams = arguments.device_memory is not None or arguments.resume is not None
     if by_vertex and streams:
         raise UsageError("--per-vertex counts the whole graph at a time, without --device-memory and --resume")
@@ -78,7 +82,7 @@ def count(arguments):
         process = time.perf_counter() - begin
     else:
         with progress(arguments, f"counting {graph.m:,} edges by {method} on {engine}"):
-            found, *ms = measurement.time_once(graph, method, **options, **knobs)
+            found, *ms = measurement.time_once(graph, arguments.method or method, **options, **knobs)
         kernel, process = ms[0] / 1e3, ms[1] / 1e3
     facts = {
         "triangles": found,
@@ -106,7 +110,8 @@ def _method_and_engine(arguments, knobs, streams, graph=None):
     if arguments.executor is not None:
         from tcgpu.distributed import pool
 
-        return pool.method_and_engine(arguments.executor, *named)
+        method, engine = pool.method_and_engine(arguments.executor, *named)
+        return getattr(method, "name", method), engine
     if streams:
         method = distributed.method_of(*named)
     elif arguments.per_vertex:
@@ -114,6 +119,37 @@ def _method_and_engine(arguments, knobs, streams, graph=None):
     else:
         method = registry.choose(*named, arguments.order, knobs)
     return method.name, registry.engine_of(method, arguments.engine)
+
+
+def _methods(text):
+    """The methods of an argument, whose names are separated by commas."""
+    return [_method(name) for name in text.split(",")]
+
+
+def _method(text):
+    """A method of one's own of "file.py:name"; any other text is the name of a method, and stays."""
+    path, colon, name = text.rpartition(":")
+    if not (colon and path.endswith(".py")):
+        return text
+    found = {key: value for key, value in vars(_opened(path)).items() if isinstance(value, tcgpu.Method)}
+    if name not in found:
+        raise UsageError(f"{path}: {unknown('method', name, found)}")
+    return found[name]
+
+
+@cache
+def _opened(path):
+    """The module that a Python file is."""
+    spec = importlib.util.spec_from_file_location(os.path.basename(path).removesuffix(".py"), path)
+    module = importlib.util.module_from_spec(spec)
+    sys.modules.setdefault(spec.name, module)  # where pickle looks for it
+    try:
+        spec.loader.exec_module(module)
+    except (OSError, tcgpu.TcgpuError):
+        raise
+    except Exception as error:
+        raise UsageError(f"{path}: {type(error).__name__}: {error}") from error
+    return module
 
 
 def truss(arguments):
@@ -264,7 +300,7 @@ def bench(arguments):
 
     if arguments.repeats < 1:
         raise UsageError(f"repeats must be at least 1, not {arguments.repeats}")
-    names = [registry.fastest(arguments.engine)] if arguments.methods is None else arguments.methods.split(",")
+    names = [registry.fastest(arguments.engine)] if arguments.methods is None else _methods(arguments.methods)
     for name in names:
         registry.engine_of(registry.choose(name, arguments.engine), arguments.engine)
     graph, _ = _read(arguments)
@@ -285,7 +321,7 @@ def trace(arguments):
     """
     if arguments.open == bool(arguments.method):
         raise UsageError("trace takes a graph and --method, or a trace and --open")
-    names = (arguments.method or "").split(",")
+    names = _methods(arguments.method or "")
     if arguments.output and not arguments.output.endswith((*PICTURES, ".html", ".trace")):
         raise UsageError(
             f"-o takes a file that ends in {', '.join(PICTURES)}, .html or .trace, not {arguments.output!r}"
@@ -322,7 +358,7 @@ def estimate(arguments):
 
     A line for each method: milliseconds, and what limits its longest kernel.
     """
-    names = arguments.method.split(",")
+    names = _methods(arguments.method)
     graph, _ = _read(arguments)
     with progress(arguments, f"sampling {graph.m:,} edges"):
         options = {"gpu": arguments.gpu, "fill": arguments.fill, "order": arguments.order}
@@ -418,7 +454,7 @@ def _parser():
     commands = parser.commands = parser.add_subparsers(required=True, metavar="COMMAND")
 
     option = _command(commands, count, file="--format", simulator=True)
-    option("--method", metavar="M", help="how to count; `tcgpu methods` lists them (default: the best here)")
+    option("--method", metavar="M", help=f"how to count; {LISTED} (default: the best here)")
     option("--engine", metavar="E", help="gpu, sim or cpu (default: the first that is here)")
     option("--order", metavar="O", help="natural, degree, bfs, random or auto (default: the method's own)")
     option("--knob", metavar="NAME=VALUE", action="append", default=[], help="of the method; may be repeated")
@@ -453,14 +489,14 @@ def _parser():
     option("--list", action="store_true", help="list the graphs and what is published of them")
 
     option = _command(commands, bench, file="--format", simulator=True)
-    option("--methods", metavar="M,M", help="which methods, separated by commas (default: the fastest here)")
+    option("--methods", metavar="M,M", help=f"which methods; {LISTED} (default: the fastest here)")
     option("--engine", metavar="E", help="gpu, sim or cpu (default: the first of each method that is here)")
     option("--repeats", metavar="N", type=int, default=5, help="runs of which the median counts (default: 5)")
     option("-o", "--output", metavar="FILE", help="where to write the record")
 
     gpu = {"metavar": "NAME", "default": "NVIDIA H200", "help": "NVIDIA H200 (default), NVIDIA H100 or Tesla T4"}
     option = _command(commands, trace, file="--format", simulator=True)
-    option("--method", metavar="M,M", help="the methods; `tcgpu methods` lists them")
+    option("--method", metavar="M,M", help=f"the methods; {LISTED}")
     option("--open", action="store_true", help="FILE is a trace that -o kept")
     option("--gpu", **gpu)
     option("--order", metavar="O", help="natural, degree, bfs, random or auto (default: the method's own)")
@@ -470,7 +506,7 @@ def _parser():
     option("-o", "--output", metavar="FILE", help=kinds)
 
     option = _command(commands, estimate, file="--format")
-    option("--method", metavar="M,M", required=True, help="the methods; `tcgpu methods` lists them")
+    option("--method", metavar="M,M", required=True, help=f"the methods; {LISTED}")
     option("--gpu", **gpu)
     option("--fill", action="store_true", help="the time of one copy, of as many as fill the GPU")
     option("--order", metavar="O", help="natural, degree, bfs, random or auto (default: the method's own)")
