@@ -1,7 +1,9 @@
 """Count the subgraphs of k vertices, for small k: cliques, connected subgraphs, independent sets.
 
-Cliques and connected subgraphs are grown from each vertex through larger numbers, so that each is found once: a
-clique's first vertex has all others in its column.
+Cliques are grown from each vertex through larger numbers, so that each is found once: its first vertex has all others
+in its column. The common neighbours of the vertices so far are rows of bits, ANDed; the last two vertices are found by
+popcounts. Connected subgraphs of up to 4 vertices follow from the degrees, the triangles of each edge, and the numbers
+of cliques and of cycles of 4 vertices. Larger ones are grown.
 
 Independent sets are too many to be grown; up to 6 vertices, their number follows from connected subgraphs. Let i_k be
 the number of independent sets of k vertices, and I(x) the sum of all i_k x^k. For a graph of several components I is
@@ -15,26 +17,47 @@ from typing import Any
 
 import numpy as np
 
-from tcgpu.engines.native import MANY, fetch_add, jit, run_threads, stopped, threads
+from tcgpu import cpu
+from tcgpu.cpu.choose import LONG_COLUMN, hub_limit, hub_rows
+from tcgpu.cpu.dense import dense_rows, first_dense
+from tcgpu.engines.native import (
+    CACHE_LINE,
+    MANY,
+    common_bits,
+    fetch_add,
+    inline,
+    jit,
+    lowest_bit,
+    popcount,
+    run_threads,
+    stopped,
+    threads,
+)
 from tcgpu.errors import GraphError
 from tcgpu.graph import Graph, as_graph
 from tcgpu.suggest import unknown
 
 KINDS = ("clique", "independent", "connected")
-MOST_VERTICES = {"clique": 255, "independent": 32, "connected": 32}  # of a subgraph: bytes hold their marks
+MOST_VERTICES = {"clique": 255, "independent": 32, "connected": 32}  # of a subgraph
 MOST_BY_SHAPE = 6  # vertices whose shape fits 15 bits
 MOST_COMBINATIONS = 2**40  # to choose a larger independent set from: hours of work
 TAKEN = 64  # vertices a worker takes at a time
+MANY_BITS = 4  # a hub's row of bits is used as it is if one of so many is set
+FEW_WORDS = 4  # up to so many words are intersected one by one
+MOST_BY_FORMULA = 4  # vertices of connected and independent sets that are not grown
+EDGE, PATH_OF_3, TRIANGLE = 0b1, 0b011, 0b111  # one of the shapes, see `_shapes`, of each kind of subgraph
+SHAPES_OF_4 = 0b100011, 0b001011, 0b110011, 0b001111, 0b011111, 0b111111  # path, star, cycle, paw, diamond, clique
 
 I64 = np.int64
+U64 = np.uint64
 
 
 def count_subgraphs(graph: Any, k: int, kind: str = "clique") -> int:
     """Count the sets of k vertices that are a "clique", "independent" (no two are neighbours), or "connected".
 
-    It takes about as long as there are cliques of k - 1 vertices, or connected sets of up to k, to find; connected sets
-    are very many where some vertex has thousands of neighbours. Independent sets of more than 6 vertices are for small
-    graphs.
+    Up to k = 4 it takes seconds for millions of edges, whatever the graph. Beyond, it takes about as long as there are
+    cliques of k - 1 vertices, or connected sets of up to k, to find; connected sets are very many where some vertex has
+    thousands of neighbours. Independent sets of more than 6 vertices are for small graphs.
     """
     graph = as_graph(graph)
     if kind not in KINDS:
@@ -51,23 +74,38 @@ def _workers(graph):
 
 
 def _cliques(graph, k):
-    if k <= 2:
-        return graph.m if k == 2 else graph.n
+    if k <= 3:
+        return (graph.n, graph.m, 0)[k - 1] or cpu.count(cpu.in_order(graph, "auto", "count"))
     own = graph.ordered("degree")  # which makes the longest column short
-    if k > own.max_column + 1:
+    workers, longest = _workers(own), own.max_column
+    if k > longest + 1:
         return 0
+    hubs = hub_rows(own, max(0, own.n - hub_limit(own)) // 64 * 64 if longest >= LONG_COLUMN else own.n)
+    places, at = np.zeros((workers, own.n), np.int32), np.empty((workers, longest), np.int64)
+    local = np.empty((workers, longest * (longest // 64 + CACHE_LINE)), np.uint64)
+    masks = np.empty((workers, k, max(longest, own.n - hubs.base) // 64 + CACHE_LINE), np.uint64)
+    found, queue = np.zeros(workers, np.int64), np.zeros(1, np.int64)
+    run_threads(_grow_cliques, own.col_ptr, own.row_idx, k, *hubs, queue, places, local, at, masks, found,
+                workers=workers, queue=queue)  # fmt: skip
+    return int(found.sum())
+
+
+def _four_cycles(graph):
+    """The number of cycles of 4 vertices, which may be joined across."""
+    own = graph.ordered("degree")  # so that a path over a hub begins at a larger hub
     workers = _workers(own)
-    marks = np.zeros((workers, own.n), np.uint8)
-    lists = np.empty((workers, k, own.max_column), np.int32)
-    found = np.zeros(workers, np.int64)
-    queue = np.zeros(1, np.int64)
-    run_threads(_grow_cliques, own.col_ptr, own.row_idx, k, queue, marks, lists, found,
+    base = first_dense(own)
+    paths = np.zeros((workers, own.n), np.int32)
+    found, queue = np.zeros(workers, np.int64), np.zeros(1, np.int64)
+    run_threads(_count_four_cycles, *own.adjacency, base, dense_rows(own, base, workers), queue, paths, found,
                 workers=workers, queue=queue)  # fmt: skip
     return int(found.sum())
 
 
 def _connected(graph, k):
-    return graph.n if k == 1 else int(_shapes(graph, k, False)[0])
+    if k <= MOST_BY_FORMULA:
+        return graph.n if k == 1 else sum(_by_formula(graph, k)[k].values())
+    return int(_shapes(graph, k, False)[0])
 
 
 def _independent(graph, k):
@@ -76,17 +114,45 @@ def _independent(graph, k):
 
 def _independent_by_shape(graph, k):
     log = [(-1) ** (j + 1) * graph.n for j in range(1, k + 1)]  # j times the terms of log I: so they are whole
-    if k > 1:
-        shapes = _shapes(graph, k, True)
-        for size in range(2, k + 1):
-            here = shapes[_first_shape(size) : _first_shape(size + 1)]
-            shape = np.flatnonzero(here)
-            for j, added in enumerate(_added_to_log(size, shape, k).T.tolist()):
-                log[j] += sum(a * many for a, many in zip(added, here[shape].tolist()))
+    for size, shapes in (_by_formula if k <= MOST_BY_FORMULA else _by_growing)(graph, k).items():
+        for j, added in enumerate(_added_to_log(size, np.array([*shapes], np.int64), k).T.tolist()):
+            log[j] += sum(a * many for a, many in zip(added, shapes.values()))
     sets = [1]
     for j in range(1, k + 1):
         sets.append(sum(log[i] * sets[j - 1 - i] for i in range(j)) // j)
     return sets[k]
+
+
+def _by_growing(graph, k):
+    """How many connected induced subgraphs have each shape: {size: {shape: number}}, of sizes 2 to k."""
+    found = _shapes(graph, k, True)
+    by_size = {size: found[_first_shape(size) : _first_shape(size + 1)] for size in range(2, k + 1)}
+    return {size: {int(shape): int(many[shape]) for shape in np.flatnonzero(many)} for size, many in by_size.items()}
+
+
+def _by_formula(graph, k):
+    """As `_by_growing`, for k up to 4, from the triangles of each edge, the cliques and the cycles of 4 vertices.
+
+    First a subgraph is counted wherever it is part of an induced one; then the denser ones are taken off.
+    """
+    found = {2: {EDGE: graph.m}}
+    if k >= 3:
+        degree, support = graph.degrees.astype(np.int64), cpu.support(graph)
+        triangles = cpu.sum_exactly(support) // 3
+        paths = cpu.sum_exactly(degree * (degree - 1) // 2) - 3 * triangles
+        found[3] = {PATH_OF_3: paths, TRIANGLE: triangles}
+    if k >= 4:
+        u, v = (degree[ends] for ends in graph.edges())
+        cliques, cycles = _cliques(graph, 4), _four_cycles(graph)
+        diamonds = cpu.sum_exactly(support * (support - 1) // 2) - 6 * cliques
+        cycles -= diamonds + 3 * cliques
+        paws = cpu.sum_exactly(support * (u + v - 4)) // 2 - 4 * diamonds - 12 * cliques
+        paths = cpu.sum_exactly((u - 1) * (v - 1)) - 3 * triangles - 2 * paws - 4 * cycles - 6 * diamonds - 12 * cliques
+        many = np.bincount(degree)
+        stars = sum(comb(d, 3) * int(many[d]) for d in np.flatnonzero(many).tolist())
+        stars -= paws + 2 * diamonds + 4 * cliques
+        found[4] = dict(zip(SHAPES_OF_4, (paths, stars, cycles, paws, diamonds, cliques)))
+    return found if k >= 2 else {}
 
 
 def _cliques_of_complement(graph, k):
@@ -145,45 +211,167 @@ def _added_to_log(size, shape, k):
 
 
 @jit
-def _grow_cliques(worker, workers, col_ptr, row_idx, k, queue, all_marks, all_lists, found):
-    """`marks[u]`: how many vertices are chosen, if all of them are neighbours of u."""
-    marks, lists = all_marks[worker], all_lists[worker]
-    length, at = np.zeros(k, np.int64), np.zeros(k, np.int64)
-    n = I64(marks.size)
+def _grow_cliques(
+    worker, workers, col_ptr, row_idx, k, base, start, bits, queue, all_places, all_local, all_at, all_masks, found
+):  # fmt: skip
+    """Count cliques by their first vertex u: the cliques of k - 1 vertices among the rows of u's column.
+
+    These rows are numbered 0, 1, ... and the edges among them become rows of bits. But if most later vertices are in
+    the column of a hub u, the rows of bits of all hubs are used as they are.
+    """
+    places, local, at, masks = all_places[worker], all_local[worker], all_at[worker], all_masks[worker]
+    word, left = np.empty(k, np.int64), np.empty(k, np.uint64)
+    n = I64(col_ptr.size - 1)
+    hub_words = (n - base + 63) // 64
     total = I64(0)
     while True:
-        first = fetch_add(queue, 0, TAKEN)
-        if first >= n:
+        taken = fetch_add(queue, 0, TAKEN)
+        if taken >= n:
             break
-        for v in range(first, min(first + TAKEN, n)):
-            length[0], at[0] = col_ptr[v + 1] - col_ptr[v], 0
-            if length[0] < k - 1:
+        for u in range(taken, min(taken + TAKEN, n)):
+            begin, end = col_ptr[U64(u)], col_ptr[U64(u + 1)]
+            length = end - begin
+            if length < k - 1:
                 continue
-            for i in range(length[0]):
-                lists[0, i] = row_idx[col_ptr[v] + i]
-                marks[lists[0, i]] = 1
-            depth = 0  # depth + 1 vertices are chosen, lists[depth] are their common neighbours
-            while depth >= 0 and not stopped(queue):
-                if at[depth] == length[depth]:
-                    for i in range(length[depth]):
-                        marks[lists[depth, i]] = depth
-                    depth -= 1
-                    continue
-                w = lists[depth, at[depth]]
-                at[depth] += 1
-                if depth + 3 == k:
-                    for q in range(col_ptr[w], col_ptr[w + 1]):
-                        total += marks[row_idx[q]] == depth + 1
-                    continue
-                put = 0
-                for q in range(col_ptr[w], col_ptr[w + 1]):
-                    u = row_idx[q]
-                    if marks[u] == depth + 1:
-                        marks[u] = depth + 2
-                        lists[depth + 1, put] = u
-                        put += 1
-                depth += 1
-                length[depth], at[depth] = put, 0
+            if u >= base and length * MANY_BITS >= n - u:
+                words = _padded(hub_words)
+                masks[0, :words] = 0
+                for i in range(begin, end):
+                    bit = U64(row_idx[U64(i)] - base)
+                    masks[0, bit >> U64(6)] |= U64(1) << (bit & U64(63))
+                total += _cliques_within(bits, start, True, masks, word, left, (u - base) // 64, words, k - 1, queue)
+                continue
+            words = _padded((length + 63) // 64)
+            local[: length * words] = 0
+            masks[0, :words] = 0
+            for i in range(length):
+                places[U64(row_idx[U64(begin + i)])] = i + 1
+                at[U64(i)] = i * words
+                masks[0, U64(i >> 6)] |= U64(1) << U64(i & 63)
+            for i in range(length):
+                v = I64(row_idx[U64(begin + i)])
+                v_begin, v_end = col_ptr[U64(v)], col_ptr[U64(v + 1)]
+                if v >= base and length - i < v_end - v_begin:
+                    row = start[U64(v - base)] - (v - base) // 64 // CACHE_LINE * CACHE_LINE
+                    for j in range(i + 1, length):
+                        bit = U64(row_idx[U64(begin + j)] - base)
+                        joined = bits[U64(row) + (bit >> U64(6))] >> (bit & U64(63)) & U64(1)
+                        local[U64(i * words + (j >> 6))] |= joined << U64(j & 63)
+                else:
+                    for q in range(v_begin, v_end):
+                        j = I64(places[U64(row_idx[U64(q)])]) - 1
+                        if j >= 0:
+                            local[U64(i * words + (j >> 6))] |= U64(1) << U64(j & 63)
+            total += _cliques_within(local, at, False, masks, word, left, 0, words, k - 1, queue)
+            for i in range(begin, end):
+                places[U64(row_idx[U64(i)])] = 0
+    found[worker] = total
+
+
+@inline
+def _padded(words):
+    """The words of a row of bits: whole cache lines, if there are more than FEW_WORDS."""
+    return -(-words // CACHE_LINE) * CACHE_LINE if words > FEW_WORDS else words
+
+
+@jit
+def _cliques_within(bits, start, hubs, masks, word, left, first, words, k, queue):
+    """The number of cliques of k vertices, k > 2, among those whose bits are set in masks[0], from word `first` on.
+
+    Only bits of larger vertices count in the row of bits of vertex v, which is at `start[v]` in `bits`. hubs: the row
+    begins with the cache line that holds bit v, and not with word 0. word, left: where depth d is in masks[d], and the
+    bits that are left there.
+    """
+    word[0], left[0] = first, masks[0, first]
+    depth = 0
+    total = I64(0)
+    while depth >= 0 and not stopped(queue):
+        while left[depth] == U64(0) and word[depth] < words - 1:
+            word[depth] += 1
+            left[depth] = masks[depth, word[depth]]
+        if left[depth] == U64(0):
+            depth -= 1
+            continue
+        here = word[depth]
+        line = here // CACHE_LINE * CACHE_LINE
+        row = start[here * 64 + lowest_bit(left[depth])] - (line if hubs else 0)
+        left[depth] &= left[depth] - U64(1)
+        for w in range(line, words):
+            masks[depth + 1, U64(w)] = masks[depth, U64(w)] & bits[U64(row + w)]
+        if depth + 3 == k:
+            total += _edges_within(bits, start, hubs, masks[depth + 1], here, words)
+        else:
+            depth += 1
+            word[depth], left[depth] = here, masks[depth, here]
+    return total
+
+
+@jit
+def _edges_within(bits, start, hubs, mask, first, words):
+    """As `_cliques_within`, of two vertices."""
+    total = U64(0)
+    for here in range(first, words):
+        left = mask[U64(here)]
+        line = here // CACHE_LINE * CACHE_LINE
+        while left != U64(0):
+            row = start[U64(here * 64 + lowest_bit(left))] - (line if hubs else 0)
+            left &= left - U64(1)
+            if words % CACHE_LINE == 0:
+                for w in range(line, words, CACHE_LINE):
+                    total += common_bits(mask, w, bits, row + w)
+            else:
+                for w in range(here, words):
+                    total += popcount(mask[U64(w)] & bits[U64(row + w)])
+    return I64(total)
+
+
+@jit
+def _count_four_cycles(worker, workers, indptr, indices, base, bits, queue, all_paths, found):
+    """Count each cycle u, v, w, x at its last vertex x: pairs of paths from x over smaller v to a smaller u.
+
+    Paths between dense vertices, from `base` on, are counted as common bits of their rows.
+    """
+    paths = all_paths[worker]  # the paths to each u so far
+    n = I64(indptr.size - 1)
+    words = bits.size // max(1, n - base)
+    total = I64(0)
+    while True:
+        taken = n - fetch_add(queue, 0, TAKEN)
+        if taken <= 0:
+            break
+        for x in range(taken - 1, max(taken - TAKEN, 0) - 1, -1):
+            steps = I64(0)
+            for k in range(indptr[U64(x)], indptr[U64(x + 1)]):
+                v = I64(indices[U64(k)])
+                if v > x or x >= base and v >= base or stopped(queue):
+                    break
+                for q in range(indptr[U64(v)], indptr[U64(v + 1)]):
+                    u = I64(indices[U64(q)])
+                    if u >= x:
+                        break
+                    total += I64(paths[U64(u)])
+                    paths[U64(u)] += 1
+                    steps += 1
+            for u in range(base, x):
+                common = U64(0)
+                for w in range((x - base) >> 6):
+                    common += popcount(bits[U64((u - base) * words + w)] & bits[U64((x - base) * words + w)])
+                w = (x - base) >> 6
+                last = bits[U64((u - base) * words + w)] & bits[U64((x - base) * words + w)]
+                common += popcount(last & ((U64(1) << U64(x - base & 63)) - U64(1)))
+                total += I64(common) * (I64(common) - 1) // 2 + I64(common) * I64(paths[U64(u)])
+            if steps > x // 8:
+                paths[:x] = 0
+            elif steps:
+                for k in range(indptr[U64(x)], indptr[U64(x + 1)]):
+                    v = I64(indices[U64(k)])
+                    if v > x or x >= base and v >= base:
+                        break
+                    for q in range(indptr[U64(v)], indptr[U64(v + 1)]):
+                        u = I64(indices[U64(q)])
+                        if u >= x:
+                            break
+                        paths[U64(u)] = 0
     found[worker] = total
 
 

@@ -75,6 +75,60 @@ def test_any_number_of_threads_finds_the_same(threads, monkeypatch):
         set_threads(None)
 
 
+def by_matrices(graph):
+    """The 4-cliques: a fourth of the triangles among the neighbours of each vertex."""
+    joined = graph.to_scipy().toarray() != 0
+    among = (joined[np.ix_(row, row)].astype(np.float64) for row in joined)
+    return round(sum(np.sum(near @ near * near) for near in among)) // 24
+
+
+def dense(n, density, seed=3):
+    return Graph.from_edges(*np.nonzero(np.triu(np.random.default_rng(seed).random((n, n)) < density, 1)), n)
+
+
+@pytest.mark.parametrize("hub_share", [0, 0.4, 1])
+def test_cliques_are_found_among_hubs_and_others(hub_share, monkeypatch):
+    """By rows of bits of hubs, of single columns, and by both, of few words and of many."""
+    monkeypatch.setattr(subgraphs, "hub_limit", lambda graph: int(graph.n * hub_share))
+    for graph in (dense(230, 0.5), dense(350, 0.2), dense(700, 0.08), tcgpu.generate.rmat(9, 16, seed=3)):
+        assert tcgpu.count_subgraphs(graph, 4) == by_matrices(graph)
+    assert tcgpu.count_subgraphs(tcgpu.generate.clique(600), 4) == comb(600, 4)
+    assert tcgpu.count_subgraphs(tcgpu.generate.clique(75), 5) == comb(75, 5)
+
+
+@pytest.mark.parametrize("name", GRAPHS)
+def test_formulas_give_what_growing_gives(name):
+    """By kinds of subgraphs: a shape's kind is its number of edges and its largest degree."""
+    graph = GRAPHS[name]
+    if (graph.degrees.astype(float) ** 3).sum() > 1e8:
+        pytest.skip("too many subgraphs to be grown")
+
+    def by_kind(shapes):
+        totals = {}
+        for shape, many in shapes.items():
+            degrees = np.zeros(4, int)
+            for bit, (j, i) in enumerate((high, low) for high in range(4) for low in range(high)):
+                degrees[[i, j]] += shape >> bit & 1
+            about = degrees.sum(), degrees.max()
+            totals[about] = totals.get(about, 0) + many
+        return {about: many for about, many in totals.items() if many}
+
+    formula, grown = subgraphs._by_formula(graph, 4), subgraphs._by_growing(graph, 4)
+    assert {size: by_kind(formula[size]) for size in formula} == {size: by_kind(grown[size]) for size in grown}
+
+
+def test_subgraphs_of_four_vertices_of_hubs_and_dense_graphs():
+    """Their number says that none is found one by one; of a star's it does not fit 64 bits."""
+    leaves = 4_000_000
+    star = tcgpu.generate.star(leaves + 1)
+    assert tcgpu.count_subgraphs(star, 4, "connected") == comb(leaves, 3)
+    assert tcgpu.count_subgraphs(star, 4, "independent") == comb(leaves, 4)
+    assert tcgpu.count_subgraphs(tcgpu.generate.clique(900), 4, "connected") == comb(900, 4)
+    parts = tcgpu.generate.complete_bipartite(700, 500)
+    assert tcgpu.count_subgraphs(parts, 4, "independent") == comb(700, 4) + comb(500, 4)
+    assert tcgpu.count_subgraphs(parts, 4, "connected") == comb(1200, 4) - comb(700, 4) - comb(500, 4)
+
+
 def test_known_numbers():
     assert tcgpu.count_subgraphs(tcgpu.generate.clique(12), 5) == comb(12, 5)
     assert tcgpu.count_subgraphs(tcgpu.generate.clique(12), 13) == 0

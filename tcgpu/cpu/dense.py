@@ -66,16 +66,21 @@ def wedge_lookups(graph, first):
 
 def add_dense(graph, base, by_edge, found, workers):
     """Add the triangles among the vertices from `base` on to `found`, at each edge (int32) or each vertex (int64)."""
-    dense = graph.n - base
-    words = words_per_row(dense)
-    bits = np.zeros(dense * words, np.uint64)
-    run_threads(_fill_rows, graph.col_ptr, graph.row_idx, base, words, bits, workers=workers)
+    dense, words, bits = graph.n - base, words_per_row(graph.n - base), dense_rows(graph, base, workers)
     queue = np.array([0, -(-dense // CHUNK), max(1, BLOCK // words)], np.int64)
     totals = np.zeros((workers, 0 if by_edge else dense), np.int64)
     run_threads(_intersect_rows, graph.col_ptr, graph.row_idx, base, words, bits, queue, found if by_edge else None,
                 totals, workers=workers, queue=stoppable(queue, graph.m))  # fmt: skip
     if not by_edge:
         found[base:] += totals.sum(axis=0) >> 1  # a vertex finds each of its triangles at two edges
+
+
+def dense_rows(graph, base, workers):
+    """The neighbourhoods among the vertices from `base` on as rows of bits: `words_per_row` uint64 each, in order."""
+    words = words_per_row(graph.n - base)
+    bits = np.zeros((graph.n - base) * words, np.uint64)
+    run_threads(_fill_rows, graph.col_ptr, graph.row_idx, base, words, bits, workers=workers)
+    return bits
 
 
 @jit

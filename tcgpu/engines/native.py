@@ -17,6 +17,7 @@ from concurrent.futures import ThreadPoolExecutor, wait
 import numba
 from llvmlite import ir
 from numba import types
+from numba.core import cgutils
 from numba.extending import intrinsic
 
 from tcgpu import progress
@@ -306,3 +307,28 @@ def matching(typing_context, array, index, live, value):
         return builder.zext(mask, ir.IntType(64))
 
     return types.uint64(array, types.intp, types.int32, types.int32), generate
+
+
+_words = ir.VectorType(ir.IntType(64), CACHE_LINE)
+
+
+@intrinsic
+def common_bits(typing_context, first, i, second, j):
+    """How many bits the CACHE_LINE words (uint64) from first[i] and from second[j] on share, with a few instructions.
+
+    LLVM does not find these in a loop over few words.
+    """
+
+    def generate(context, builder, signature, args):
+        def call(name, kind, value):
+            name = f"llvm.{name}.v{CACHE_LINE}i64"
+            return builder.call(cgutils.get_or_insert_function(builder.module, kind, name), [value])
+
+        lines = []
+        for at, array in ((0, signature.args[0]), (2, signature.args[2])):
+            address = _address(context, builder, types.void(array), args[at : at + 2])
+            lines.append(builder.load(builder.bitcast(address, _words.as_pointer()), align=8))
+        shared = call("ctpop", ir.FunctionType(_words, [_words]), builder.and_(*lines))
+        return call("vector.reduce.add", ir.FunctionType(ir.IntType(64), [_words]), shared)
+
+    return types.uint64(first, types.intp, second, types.intp), generate
