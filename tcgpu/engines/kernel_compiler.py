@@ -13,6 +13,7 @@ import atexit
 import hashlib
 import importlib
 import importlib.metadata
+import importlib.util
 import json
 import logging
 import os
@@ -340,6 +341,40 @@ def to_cubin(code, capability):
 def resources(code, capability):
     """The linker's report of the registers and the memory that a kernel uses."""
     return _linked(code, capability, "info_log", "-verbose").decode()
+
+
+class Compiled(NamedTuple):
+    """What a kernel became of a compute capability, which it says without a GPU."""
+
+    registers: int  # of a thread
+    spilled: int  # bytes that a thread writes to memory because its registers do not suffice
+    local: bool  # whether variables are kept in local memory
+    floats: tuple[str, ...]  # the types of floating point that it computes with: "f32", "f64"
+    barriers: int  # of a block, in the code
+    ptx: str
+
+
+def facts(function, signature, capability, most_threads=None):
+    """Compile a kernel for a compute capability, and return what became of it, as a Compiled."""
+    code = to_ltoir(function, signature, capability, most_threads)
+    ptx, said = to_ptx(code, capability), resources(code, capability)
+    return Compiled(
+        registers=int(re.search(r"Used (\d+) registers", said)[1]),
+        spilled=max(map(int, re.findall(r"(\d+) bytes (?:spill|stack frame)", said))),
+        local=".local" in ptx,
+        floats=tuple(sorted(set(re.findall(r"\.(f64|f32)\b", ptx)))),
+        barriers=len(re.findall(r"\b(?:bar|barrier)\.(?:sync|red|cta)", ptx)),
+        ptx=ptx,
+    )
+
+
+def why_missing():
+    """Why kernels can't be compiled here; None if they can."""
+    try:
+        found = importlib.util.find_spec("cuda.bindings.nvvm") and importlib.util.find_spec("numba.cuda")
+    except ModuleNotFoundError:
+        found = None
+    return None if found else "no CUDA compiler here: pip install 'tcgpu[test]'"
 
 
 def _linked(code, capability, result, *options):
