@@ -25,6 +25,7 @@ if TYPE_CHECKING:
         triangles,
         truss_numbers,
     )
+    from tcgpu.checking import check
     from tcgpu.datasets import load
     from tcgpu.declarations import Knob, Method
     from tcgpu.engines.kernel_language import cuda, int32, int64, uint32, uint64
@@ -51,6 +52,7 @@ __version__ = "0.1.0"
 _NAMES = {
     "api": "average_clustering clustering count is_triangle_free k_truss list_triangles support transitivity triangles "
     "truss_numbers",
+    "checking": "check",
     "datasets": "load",
     "declarations": "Knob Method",
     "engines.kernel_language": "cuda int32 int64 uint32 uint64",
@@ -76,7 +78,7 @@ _MODULES = {"generate": "generators", "datasets": "datasets", "plots": "lab.plot
 
 __all__ = [
     "DeviceGraph", "EngineError", "FormatError", "Graph", "GraphError", "KernelError", "Knob", "Method", "MethodError",
-    "Plan", "TcgpuError", "WorkerLost", "average_clustering", "clustering", "count", "count_subgraphs", "cuda",
+    "Plan", "TcgpuError", "WorkerLost", "average_clustering", "check", "clustering", "count", "count_subgraphs", "cuda",
     "datasets", "distributed", "estimate", "explore", "generate", "int32", "int64", "is_triangle_free", "k_truss",
     "kernel", "launch", "list_triangles", "load", "load_trace", "measure", "method", "methods", "plots", "read",
     "register", "step", "support", "trace", "transitivity", "triangles", "truss_numbers", "uint32", "uint64",

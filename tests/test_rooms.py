@@ -24,7 +24,7 @@ DOORS = {
 ROOMS = (
     "progress networkx_info suggest errors engines figures player cleaning ids graph generators formats "
     "declarations cpu kernels datasets subgraphs registry distributed records measurement api tracing "
-    "networkx_backend __main__ lab"
+    "networkx_backend __main__ lab checking"
 ).split()
 
 

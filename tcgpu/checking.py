@@ -1,0 +1,469 @@
+"""`tcgpu.check`: whether a method is right, and if it is not, why, with the smallest graph that shows it.
+
+A method runs on graphs that are difficult in one way each, with launches of many shapes, in the simulator, which looks
+for the faults that `tcgpu.engines.faults` lists. Its counts are compared with a product of sparse matrices. Then its
+kernels are compiled for three compute capabilities, where a compiler is installed, and run on a GPU, if there is one.
+"""
+
+import html
+import math
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from tcgpu.engines import kernel_compiler, runtime
+from tcgpu.engines.faults import Fault
+from tcgpu.errors import MethodError, TcgpuError
+from tcgpu.generators import barabasi_albert, clique, empty, path, star
+from tcgpu.graph import Graph
+from tcgpu.kernels import Step
+from tcgpu.kernels.checked import CheckedPlan
+from tcgpu.records import Table
+from tcgpu.registry import Method, as_list, choose, on_engine
+from tcgpu.tracing import trace
+
+CAPABILITIES = (7, 5), (8, 0), (9, 0)
+MANY_REGISTERS = 64  # of a thread: with more, fewer than half of an SM's threads can be there at once
+SHAPES = (
+    {"threads": 1, "blocks": 1},
+    {"threads": 2, "blocks": 1},
+    {"threads": 33, "blocks": 3},
+    {"threads": 7, "blocks": 5},
+    {"threads": 64, "blocks": 1},
+    {"threads": 100, "blocks": 2},
+    {"threads": 32, "blocks": 40},
+)
+MOST_THREADS = 4096  # of a launch in the simulator; a method's own number of blocks may be more
+MOST_ROUNDS = 200_000  # of the loops of a thread, before it is taken for endless
+LONGEST_RUN = 4.0  # seconds that the simulator may take for one count, by its estimate
+PATIENCE = 5.0  # seconds to go on after the first problem
+SHRINKING = 3.0  # seconds to look for a smaller graph, for each problem
+MOST_PROBLEMS = 4  # that are told
+SCORED = ("load_requests", "sectors_per_request", "shared_requests", "bank_conflicts", "atomics", "lanes")
+
+
+def reference_graphs() -> dict[str, Graph]:
+    """Return graphs that are difficult in one way each, by name, from the smallest on."""
+    far = np.array([0, 0, 65_537, 65_535, 65_535, 65_536, 69_997, 69_997, 69_998])
+    ends = np.array([65_537, 69_999, 69_999, 65_536, 65_537, 65_537, 69_998, 69_999, 69_999])
+    middle = np.array([5, 5, 6, 6, 7]), np.array([6, 7, 7, 8, 8])
+    return {
+        "no vertices": empty(0),
+        "no edges": empty(7),
+        "one edge": Graph.from_edges([0], [1]),
+        "one triangle": Graph.from_edges([0, 0, 1], [1, 2, 2]),
+        "path": path(12),
+        "star": star(40),
+        "empty columns first and last": Graph.from_edges(*middle, 14),
+        "clique": clique(13),
+        "skewed": barabasi_albert(60, 4, seed=2),
+        "ids past 65,536": Graph.from_edges(far, ends, 70_000),
+    }
+
+
+def triangles_of(graph: Graph) -> int:
+    """Count the triangles of a graph by a product of sparse matrices."""
+    lower = graph.lower()
+    return int(((lower.T @ lower) * lower).sum())
+
+
+@dataclass
+class Problem:
+    """Something that is wrong with a method.
+
+    Attributes
+    ----------
+    kind : str
+        "count" for a wrong number of triangles, "compiler", "plan" for an error before any launch, or the kind of a
+        fault; see `tcgpu.engines.faults`.
+    says : str
+        What is wrong, in a sentence.
+    on : str
+        The name of the first graph that showed it; with it, `graph` and `knobs`.
+    smallest : Graph or None
+        The smallest graph found on which it is still wrong.
+    fault : Fault or None
+        The fault that the simulator found.
+    """
+
+    kind: str
+    says: str
+    on: str = ""
+    graph: Graph | None = None
+    knobs: dict = field(default_factory=dict)
+    smallest: Graph | None = None
+    fault: Fault | None = None
+
+    @property
+    def key(self):
+        """Problems that are alike have the same."""
+        return (self.kind, self.fault.function, self.fault.line) if self.fault else (self.kind,)
+
+    def __str__(self):
+        lines = [f"{self.kind}: {self.says}"]
+        if self.on:
+            given = ", ".join(f"{name}={value}" for name, value in self.knobs.items())
+            lines.append(f"seen on {self.on!r}" + (f", with {given}" if given else ""))
+        if self.smallest is not None:
+            lines.append(f"the smallest such graph found: {in_words(self.smallest)}")
+        return "\n   ".join(lines)
+
+
+@dataclass
+class Report:
+    """What `tcgpu.check` found: true if nothing is wrong. Prints in words, in a notebook with drawings.
+
+    Attributes
+    ----------
+    method : str
+    problems : list of Problem
+    notes : list of str
+        What was tried, in sentences.
+    score : Table or None
+        A row per method: what it asks of the memory, and its estimated time; with `against`.
+    """
+
+    method: str
+    problems: list[Problem] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    score: Table | None = None
+
+    def __bool__(self):
+        return not self.problems
+
+    @property
+    def headline(self) -> str:
+        """Whether the method is right, in a sentence."""
+        return f"{self.method} is right." if self else f"{self.method} is not right."
+
+    def __repr__(self):
+        numbered = [f"{k}. {problem}" for k, problem in enumerate(self.problems, 1)]
+        parts = [self.headline, *numbered, *self.notes]
+        if self.score is not None:
+            parts.append(repr(self.score))
+        return "\n".join(parts)
+
+    def _repr_html_(self):
+        parts = [f"<p><b>{html.escape(self.headline)}</b></p>"]
+        if self.problems:
+            parts.append("<ol>" + "".join(f"<li>{_in_html(problem)}</li>" for problem in self.problems) + "</ol>")
+        parts += [f"<p>{html.escape(note)}</p>" for note in self.notes]
+        if self.score is not None:
+            parts.append(self.score._repr_html_())
+        return "".join(parts)
+
+    def draw(self) -> Any:
+        """Draw the smallest graph that shows the first problem; None if there is none."""
+        graph = next((problem.smallest for problem in self.problems if problem.smallest is not None), None)
+        return None if graph is None else drawn(graph)
+
+
+def in_words(graph: Graph) -> str:
+    """A graph in words: its size, and its edges if they are few."""
+    ends = sorted(zip(graph.col_of.tolist(), graph.row_idx.tolist()))
+    edges = ": " + " ".join(f"{u}-{v}" for u, v in ends) if 0 < len(ends) <= 12 else ""
+    return f"{_many(graph.n, 'vertex', 'vertices')}, {_many(graph.m, 'edge')}{edges}"
+
+
+def _many(number, one, many=None):
+    return f"{number:,} {one if number == 1 else many or one + 's'}"
+
+
+def drawn(graph: Graph) -> Any:
+    """A picture of a small graph with its triangles; None of one that is too large or has no vertices."""
+    from tcgpu.lab import plots  # matplotlib only where something is drawn
+
+    if not 0 < graph.n <= 100:
+        return None
+    edges = set(zip(graph.col_of.tolist(), graph.row_idx.tolist()))
+    triangles = [(a, b, c) for a, b in edges for c in range(b + 1, graph.n) if {(a, c), (b, c)} <= edges]
+    figure = plots.draw_graph(graph, triangles=triangles)
+    figure.set_size_inches(2.5, 2.5)
+    return figure
+
+
+def _in_html(problem):
+    """A problem with a drawing of its graph."""
+    from tcgpu.figures import svg
+
+    figure = drawn(problem.smallest) if problem.smallest is not None else None
+    picture = svg(figure).decode().partition("<svg")[1:] if figure else ()
+    return "<br>".join(map(html.escape, str(problem).splitlines())) + ("<br>" + "".join(picture) if picture else "")
+
+
+def check(
+    method: str | Method,
+    against: str | Method | Iterable[str | Method] | None = None,
+    *,
+    order: str | None = None,
+    **knobs: Any,
+) -> Report:
+    """Check whether a method is right: on difficult graphs, for launches of any shape, with every memory access.
+
+    In the simulator it looks for indices out of bounds, reads of memory that nothing has written, data races and
+    missing atomic operations, barriers that not all threads reach, overflow and wrong counts; in the compiled code, for
+    types, floating point, spilled registers; on a GPU, if there is one, for wrong counts. A kernel of 15 lines takes
+    some seconds.
+
+    Parameters
+    ----------
+    method
+        What `tcgpu.method` made, or a name from `tcgpu.methods()`.
+    against
+        A method, or several, to compare it with: the report then has a score.
+    order
+        How the vertices are numbered; without it, as the method's source did.
+    **knobs
+        Knobs of the method that have one value. The launch shapes are tried with `threads` and `blocks` if the method
+        has these knobs and they are not given.
+
+    Returns
+    -------
+    Report
+        True if nothing is wrong; it prints in words.
+
+    Raises
+    ------
+    MethodError
+        If there is no such method or knob, or it has no kernels.
+
+    Examples
+    --------
+    >>> tcgpu.check(mine)
+    >>> tcgpu.check(mine, against=["naive", "bitmap"])
+    """
+    chosen = choose(method, None, order, knobs)
+    if "sim" not in chosen.engines:
+        raise MethodError(f"method {chosen.name!r} has no kernels: there is nothing to check in the simulator")
+    checked = Check(chosen, order, knobs)
+    report = checked.report
+    checked.run_in_simulator()
+    for problem in report.problems:
+        if problem.graph is not None:
+            problem.smallest = checked.smallest(problem, problem.graph)
+    checked.compile()
+    checked.run_on_gpu()
+    if against is not None and report:
+        report.score = score([chosen, *as_list(against)], order, {chosen.name: knobs})
+    elif against is not None:
+        report.notes.append("No score: first it has to be right.")
+    return report
+
+
+class Check:
+    """One check of a method; `report` is what it has found so far."""
+
+    def __init__(self, method: Method, order: str | None, knobs: dict):
+        self.method, self.order, self.knobs = method, order, knobs
+        self.report = Report(method.name)
+        self.runs = 0
+        self.refused: set[str] = set()
+        self.deadline = math.inf
+
+    # ------------------------------------------------------------------------------------------------- the simulator
+
+    def run_in_simulator(self) -> None:
+        """Count every graph with every shape."""
+        graphs = reference_graphs()
+        for name, graph in graphs.items():
+            shapes = self.shapes()
+            for shape in shapes[:2] if graph.n > 1000 else shapes:
+                if time.monotonic() > self.deadline or len(self.report.problems) >= MOST_PROBLEMS:
+                    return
+                self.add(self.problems(graph, self.knobs | shape), name, graph, self.knobs | shape)
+        if not self.report.problems:
+            shapes = _many(len(self.shapes()), "launch shape")
+            self.report.notes.append(
+                f"In the simulator: {self.runs} counts of {_many(len(graphs), 'graph')} with {shapes}, no fault."
+            )
+        self.report.notes += sorted(self.refused)
+
+    def shapes(self) -> list[dict]:
+        """The values of `threads` and `blocks` to try: those of the method, with fewer blocks, then SHAPES."""
+        free = [name for name in ("threads", "blocks") if name in self.method.knobs and name not in self.knobs]
+        own = {}
+        blocks, threads = self.method.knobs.get("blocks"), self.knobs.get("threads", self.method.knobs.get("threads"))
+        if "blocks" in free and isinstance(blocks, int) and isinstance(threads, int):
+            own["blocks"] = max(1, min(blocks, MOST_THREADS // threads))
+        found = [own, *({name: shape[name] for name in free} for shape in SHAPES)]
+        return [shape for k, shape in enumerate(found) if shape not in found[:k]]
+
+    def add(self, problems: Iterable[Problem], name: str, graph: Graph, knobs: dict) -> None:
+        """Add problems to the report, unless it has such ones."""
+        known = {problem.key for problem in self.report.problems}
+        for problem in problems:
+            if problem.key not in known and len(self.report.problems) < MOST_PROBLEMS:
+                problem.on, problem.graph, problem.knobs = name, graph, knobs
+                self.report.problems.append(problem)
+                known.add(problem.key)
+                patience = 0 if problem.kind == "endless" else PATIENCE
+                self.deadline = min(self.deadline, time.monotonic() + patience)
+
+    def problems(self, graph: Graph, knobs: dict) -> list[Problem]:
+        """Count a graph in the simulator; returns what is wrong."""
+        with on_engine(self.method, "sim", math.inf):
+            try:
+                prepared = self.method.prepare(graph, self.order)
+                plan = self.method.plan(prepared, **knobs)
+                if plan.simulated_seconds > LONGEST_RUN:
+                    self.refused.add("Some counts would take the simulator too long, and were left out.")
+                    return []
+                checked = CheckedPlan(plan, MOST_ROUNDS)
+            except TcgpuError as error:  # it refuses this graph or these knobs
+                self.refused.add(f"It refuses some graphs or shapes: {error}.")
+                return []
+            except Exception as error:
+                return [Problem("plan", f"{type(error).__name__}: {error}")]
+            self.runs += 1
+            count = checked.run_all()
+        found = [Problem(fault.kind, str(fault), fault=fault) for fault in checked.faults]
+        found.sort(key=lambda problem: problem.kind == "unwritten")  # often only the trace that a race leaves
+        expected = triangles_of(graph)
+        if count != expected and not any(fault.ends for fault in checked.faults):
+            found.append(Problem("count", f"it counts {_many(count, 'triangle')}, there are {expected:,}"))
+        return found
+
+    # -------------------------------------------------------------------------------------------------- smaller graphs
+
+    def smallest(self, problem: Problem, graph: Graph) -> Graph:
+        """The smallest graph found on which a problem is still there; its sentence becomes the one on that graph."""
+        until = time.monotonic() + SHRINKING
+
+        def same(graph):
+            return next((each for each in self.problems(graph, problem.knobs) if each.key == problem.key), None)
+
+        graph = shrunk(graph, lambda smaller: same(smaller) is not None, until)
+        found = same(graph)
+        if found is not None:
+            problem.says, problem.fault = found.says, found.fault
+        return graph
+
+    # ------------------------------------------------------------------------------------------- the compiler, the GPU
+
+    def compile(self) -> None:
+        """Compile the kernels for each compute capability; without one, say why not."""
+        missing = kernel_compiler.why_missing()
+        if missing:
+            self.report.notes.append(f"Not compiled: {missing}.")
+            return
+        for kernel in self.kernels():
+            found = []
+            for capability in CAPABILITIES:
+                try:
+                    found += [
+                        kernel_compiler.facts(kernel.py_func, signature, capability, kernel.most_threads)
+                        for signature in kernel.signatures
+                    ]
+                except Exception as error:
+                    says = f"{kernel.__name__} does not compile: {_compiler_says(error)}"
+                    self.report.problems.append(Problem("compiler", says))
+                    break
+            else:
+                self.report.notes.append(compiled_in_words(kernel.__name__, found))
+
+    def kernels(self) -> list[runtime.Kernel]:
+        """The kernels of the method's plan of some graph."""
+        found: dict[str, runtime.Kernel] = {}
+        for name in ("skewed", "one triangle"):
+            try:
+                with runtime.using("sim"):
+                    plan = self.method.plan(self.method.prepare(reference_graphs()[name], self.order), **self.knobs)
+            except Exception:
+                continue  # told already, where it ran in the simulator
+            steps = [*plan.setup, *plan.steps]
+            found |= {step.kernel.__name__: step.kernel for step in steps if isinstance(step, Step)}
+        return list(found.values())
+
+    def run_on_gpu(self) -> None:
+        """Compare the counts of a GPU, if there is one and nothing is wrong so far."""
+        if runtime.ENGINE != "gpu":
+            self.report.notes.append(f"Not run on a GPU: {runtime.REASON}.")
+            return
+        if self.report.problems:
+            self.report.notes.append("Not run on the GPU, where a fault may spoil the process.")
+            return
+        runs = 0
+        for name, graph in reference_graphs().items():
+            for shape in [{}, *self.shapes()]:
+                try:
+                    with on_engine(self.method, "gpu"):
+                        plan = self.method.plan(self.method.prepare(graph, self.order), **self.knobs | shape)
+                        count = plan.count()
+                except TcgpuError:
+                    continue  # it refuses the graph or the shape
+                runs += 1
+                if count != triangles_of(graph):
+                    says = f"on the GPU it counts {_many(count, 'triangle')}, there are {triangles_of(graph):,}"
+                    self.add([Problem("count", says)], name, graph, self.knobs | shape)
+        if not self.report.problems:
+            self.report.notes.append(f"On the GPU: {runs} counts, all right.")
+
+
+def _compiler_says(error):
+    """What a compiler's error says in a line, and the place: the last error that it quotes, else its first line."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    quoted = [line.partition("Error: ")[2] for line in lines if "Error: " in line]
+    told = [line for line in lines if not line.startswith(("Failed in", "-", "["))]
+    places = [note.removeprefix("in ") for note in getattr(error, "__notes__", ()) if note.startswith("in File")]
+    says = (quoted or told or [type(error).__name__])[-1 if quoted else 0]
+    return " ".join([says, *(f"({place})" for place in places)])
+
+
+def compiled_in_words(name: str, found: list) -> str:
+    """What the compiler made of a kernel for all compute capabilities, in a sentence."""
+    registers = max(each.registers for each in found)
+    says = [f"{registers} registers" + (", which leaves room for few threads" if registers > MANY_REGISTERS else "")]
+    spilled = max(each.spilled for each in found)
+    says.append(f"{spilled} bytes spilled to memory" if spilled else "nothing spilled")
+    floats = sorted({kind for each in found for kind in each.floats})
+    if floats:
+        says.append(f"floating point of type {' and '.join(floats)}" + (", which is slow" if "f64" in floats else ""))
+    capabilities = ", ".join(f"{major}.{minor}" for major, minor in CAPABILITIES)
+    return f"{name} compiled for {capabilities}: {', '.join(says)}."
+
+
+def shrunk(graph: Graph, is_wrong: Callable[[Graph], bool], until: float) -> Graph:
+    """Take vertices, then edges, from a graph as long as it stays wrong, until a time of `time.monotonic`."""
+    for parts, smaller in ((lambda graph: graph.n, _without_vertices), (lambda graph: graph.m, _without_edges)):
+        size = parts(graph)
+        while size >= 1 and time.monotonic() < until:
+            begin, removed = parts(graph), False
+            while begin > 0 and time.monotonic() < until:  # from the end: where the numbers of others stay
+                begin = max(0, begin - size)
+                tried = smaller(graph, begin, begin + size)
+                if is_wrong(tried):
+                    graph, removed = tried, True
+            if size > 1 or not removed:
+                size //= 2
+    return graph
+
+
+def _without_vertices(graph, begin, end):
+    kept = np.ones(graph.n, bool)
+    kept[begin:end] = False
+    number = np.cumsum(kept) - 1
+    inside = kept[graph.col_of] & kept[graph.row_idx]
+    return Graph.from_edges(number[graph.col_of[inside]], number[graph.row_idx[inside]], int(kept.sum()))
+
+
+def _without_edges(graph, begin, end):
+    kept = np.ones(graph.m, bool)
+    kept[begin:end] = False
+    return Graph.from_edges(graph.col_of[kept], graph.row_idx[kept], graph.n)
+
+
+def score(methods: list[str | Method], order: str | None = None, knobs: dict | None = None) -> Table:
+    """Return a row per method: what it asks of the memory for one graph, how busy its lanes are, its estimated time."""
+    graph = barabasi_albert(120, 5, seed=3)
+    rows = []
+    for each in methods:
+        chosen = choose(each)
+        own = (knobs or {}).get(chosen.name, {})
+        totals: Any = trace(graph, chosen, order=order, max_seconds=math.inf, **own).totals()
+        idle = round(100 * (1 - totals["lanes"] / 32))
+        measures = {name: totals[name] for name in SCORED if name != "lanes"}
+        rows.append({"method": chosen.name} | measures | {"idle_lanes_%": idle, "estimated_us": totals["estimated_us"]})
+    return Table(rows, *rows[0])
