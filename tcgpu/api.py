@@ -297,11 +297,11 @@ def _check_parts(executor, parts):
 
 def _check_only(verb, methods, engines, options):
     """MethodError or EngineError if the options are not among a verb's methods and engines, or need an executor."""
-    method, engine = options["method"], options["engine"]
+    method, engine = getattr(options["method"], "name", options["method"]), options["engine"]
     if options["executor"] is not None or options["parts"] is not None:
         raise MethodError(f"{verb} does not run on an executor: leave executor= and parts= out")
     if method is not None and method not in methods:
-        if method not in METHODS:
+        if options["method"] not in METHODS and not isinstance(options["method"], Method):
             raise MethodError(unknown("method", method, methods))
         raise MethodError(f"{verb} has the methods {', '.join(sorted(methods))}, not {method!r}")
     if engine is not None and engine not in engines:

@@ -188,6 +188,17 @@ def test_a_kernel_may_use_names_of_the_function_around_it_and_device_functions()
     assert tcgpu.count(CLIQUE, closure, engine="sim") == 8
 
 
+def test_verbs_that_take_few_methods_refuse_it_by_its_name():
+    with pytest.raises(MethodError, match="list_triangles has the methods cpu, not 'per_column'"):
+        tcgpu.list_triangles(CLIQUE, method=per_column)
+    with pytest.raises(MethodError, match="k_truss has the methods cpu, k_truss, not 'per_column'"):
+        tcgpu.k_truss(CLIQUE, 3, method=per_column)
+    with pytest.raises(MethodError, match="method 'per_column' does not tell edge from edge"):
+        tcgpu.triangles(CLIQUE, method=per_column, engine="sim")
+    assert tcgpu.transitivity(CLIQUE, method=per_column, engine="sim") == 1
+    assert not tcgpu.is_triangle_free(CLIQUE, method=per_column, engine="sim")
+
+
 def test_the_source_of_a_method_is_that_of_its_function():
     assert inspect.getsource(per_column).startswith("@tcgpu.method(threads=64, blocks=8)\ndef per_column(")
     assert repr(per_column) == "<method 'per_column': A thread per column.>"

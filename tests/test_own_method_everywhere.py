@@ -1,9 +1,11 @@
 """A method of one's own in the stepper, the explorer, on the command line, in executors; and in a fresh notebook."""
 
+import doctest
 import json
 import linecache
 import os
 import pickle
+import re
 import subprocess
 import sys
 import time
@@ -17,6 +19,7 @@ import tcgpu
 from tcgpu import __main__ as command_line
 from tcgpu.distributed import executors
 from tcgpu.errors import GraphError, MethodError
+from tcgpu.kernels import method as declaring
 from tcgpu.lab import stepper
 
 CLIQUE = tcgpu.generate.clique(7)
@@ -231,6 +234,23 @@ def test_shares_of_a_plan_add_up(graph):
     assert sum(parts) == tcgpu.count(graph, "cpu") and max(parts) < sum(parts)
     with pytest.raises(MethodError, match="share"):
         shared.plan(graph, share=(3, 3))
+
+
+# -------------------------------------------------------------------------------------------------------- what is said
+
+
+def test_the_examples_of_the_page_print_what_it_shows(root, registered):  # noqa: F811
+    page = (root / "docs" / "your_own_kernel.md").read_text()
+    code = "\n".join(re.findall(r"^```python\n(.*?)^```$", page, re.MULTILINE | re.DOTALL))
+    examples = doctest.DocTestParser().get_doctest(code, {}, "page", "your_own_kernel.md", 0)
+    assert len(examples.examples) > 15
+    assert doctest.DocTestRunner(optionflags=doctest.ELLIPSIS | doctest.REPORT_NDIFF).run(examples).failed == 0
+
+
+def test_the_page_names_every_array_and_argument(root):
+    page = (root / "docs" / "your_own_kernel.md").read_text()
+    for name in (*declaring.ARRAYS, *declaring.SIZES, *declaring.SHARE, "total", "threads", "blocks"):
+        assert f"`{name}`" in page, name
 
 
 # ----------------------------------------------------------------------------------------------------- a fresh notebook

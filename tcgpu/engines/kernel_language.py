@@ -77,5 +77,5 @@ def source_tree(function):
 def compiled_tree(tree, function):
     """The code of a rewritten `source_tree`; tracebacks show the function's own lines."""
     ast.increment_lineno(ast.fix_missing_locations(tree), function.__code__.co_firstlineno - 1)
-    module = compile(tree, inspect.getsourcefile(function), "exec")
+    module = compile(tree, function.__code__.co_filename, "exec")
     return next(constant for constant in module.co_consts if isinstance(constant, CodeType))
