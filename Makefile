@@ -20,7 +20,8 @@ CU = $(if $(filter 12,$(CUDA)),cu12,$(if $(filter-out 0 1 2 3 4 5 6 7 8 9 10 11,
 
 # `test` brings the compiler of CUDA 13, which does not install beside that of CUDA 12.
 LAB_EXTRAS = lab$(addprefix $(COMMA),$(CU))
-TEST_EXTRAS = lab,$(if $(filter cu12,$(CU)),tools,test)$(addprefix $(COMMA),$(CU))
+SITE_EXTRAS = site,$(LAB_EXTRAS)
+TEST_EXTRAS = lab,site,$(if $(filter cu12,$(CU)),tools,test)$(addprefix $(COMMA),$(CU))
 
 help: ## list these commands
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
@@ -31,8 +32,8 @@ lab: .venv/lab ## open JupyterLab at the first notebook; LAB="--port=9000" passe
 test: .venv/test ## run everything that this machine can test; PARTS="core notebooks" runs some of it, FULL=1 all combinations
 	@$(PY) tests/suite.py $(PARTS)
 
-report: .venv/lab ## run every notebook and write them as HTML pages, charts included, into report/
-	@$(PY) notebooks/run.py report
+report: .venv/site ## run every notebook and write a site into report/; REPORT=--stored runs none
+	@$(PY) docs/site/build.py $(REPORT)
 
 notebooks: .venv/test ## run every notebook and store its text outputs in place, as the tests compare them
 	@$(PY) notebooks/run.py store
@@ -45,9 +46,12 @@ clean: ## remove what these commands made: .venv, report and caches
 .venv/lab: pyproject.toml
 	$(call install,$(LAB_EXTRAS))
 	@touch .venv/lab
+.venv/site: pyproject.toml
+	$(call install,$(SITE_EXTRAS))
+	@touch .venv/lab .venv/site
 .venv/test: pyproject.toml
 	$(call install,$(TEST_EXTRAS))
-	@touch .venv/lab .venv/test
+	@touch .venv/lab .venv/site .venv/test
 
 # Make the virtual environment unless it is whole, install this checkout with the extras $(1), and count: what that
 # compiles is kept, so that the first count in a notebook does not wait for the compiler.

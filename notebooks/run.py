@@ -1,18 +1,16 @@
-"""Run the notebooks: `store` keeps their text outputs in place, `report` writes them as HTML pages with an index.
+"""Run the notebooks: `store` keeps their text outputs in place. (docs/site/build.py writes them as a site.)
 
 Stored outputs are what strict nbval compares, so they hold text and execution counts, but no images and no widgets:
-those differ from one machine to the next. The pages of `report` show everything as this machine draws it.
+those differ from one machine to the next. The pages of the site show everything as this machine draws it.
 
 A notebook ends with links to those before and after it, in the order in which the first one lists them.
 Under its title a notebook links to Colab and Binder, and installs tcgpu where it is not: `store` writes
 both from the address under [project.urls] in pyproject.toml, and neither while the project has no public one.
 
     python notebooks/run.py store [NOTEBOOK ...]
-    python notebooks/run.py report [--into FOLDER] [NOTEBOOK ...]
 """
 
 import argparse
-import html
 import re
 import sys
 import tomllib
@@ -43,19 +41,6 @@ if importlib.util.find_spec("tcgpu") is None:  # on Colab
     !git clone --quiet --depth 1 {repository} checkout
     %cd -q checkout/notebooks
     %pip install --quiet "..{{cuda}}"
-"""
-GENERATOR = '<meta name="generator" content="tcgpu: notebooks/run.py report">'
-INDEX = """<!doctype html>
-<html lang="en">
-<meta charset="utf-8">
-<meta name="generator" content="tcgpu: notebooks/run.py report">
-<title>tcgpu: the notebooks</title>
-<style>body {{ font: 16px/1.5 sans-serif; max-width: 46em; margin: 3em auto; padding: 0 1em }}</style>
-<h1>tcgpu: the notebooks, as this machine ran them</h1>
-<ol>
-{entries}
-</ol>
-</html>
 """
 
 
@@ -140,17 +125,6 @@ def store(path):
     nbformat.write(notebook, path)
 
 
-def report(path, folder):
-    """Run a notebook and write it as a page of its name; return the page's entry in the index."""
-    from nbconvert import HTMLExporter
-
-    notebook = execute(nbformat.read(path, as_version=4))
-    heading, opening = summary(notebook)
-    page, _ = HTMLExporter().from_notebook_node(notebook, resources={"metadata": {"name": heading}})
-    (folder / f"{path.stem}.html").write_text(page, encoding="utf-8")
-    return f'<li><a href="{path.stem}.html">{html.escape(heading)}</a><p>{html.escape(opening)}</p></li>'
-
-
 def summary(notebook):
     """The first heading of a notebook and the first paragraph after it, as plain text."""
     text = "\n\n".join(cell.source for cell in notebook.cells if cell.cell_type == "markdown")
@@ -160,36 +134,13 @@ def summary(notebook):
     return heading.strip(), " ".join(text.strip().split("\n\n")[0].split())
 
 
-def begin_report(folder):
-    """Make a folder ready for pages. Its files are replaced only if its index shows that this script wrote them."""
-    index = folder / "index.html"
-    if index.exists() and GENERATOR not in index.read_text(encoding="utf-8", errors="replace"):
-        sys.exit(f"{index} is not an index of these pages; it is left as it is")
-    if not index.exists() and any(folder.glob("*.html")):
-        sys.exit(f"{folder} holds pages that this script did not write; they are left as they are")
-    folder.mkdir(parents=True, exist_ok=True)
-    index.write_text(INDEX.format(entries=""), encoding="utf-8")
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("what", choices=["store", "report"])
-    parser.add_argument("notebooks", nargs="*", type=Path, metavar="NOTEBOOK", help="default: all, in reading order")
-    parser.add_argument("--into", type=Path, default=HERE.parent / "report", metavar="FOLDER", help="default: report")
-    options = parser.parse_intermixed_args()
-    entries = []
-    if options.what == "report":
-        begin_report(options.into)
-    for path in options.notebooks or sorted(HERE.glob("*.ipynb")):
-        print(f"{options.what}: {path.name}", file=sys.stderr, flush=True)
-        if options.what == "store":
-            store(path)
-        else:
-            entries.append(report(path, options.into))
-    if options.what == "report":
-        index = options.into / "index.html"
-        index.write_text(INDEX.format(entries="\n".join(entries)), encoding="utf-8")
-        print(index)
+    parser.add_argument("what", choices=["store"])
+    parser.add_argument("notebooks", nargs="*", type=Path, metavar="NOTEBOOK", help="default: all")
+    for path in parser.parse_args().notebooks or sorted(HERE.glob("*.ipynb")):
+        print(f"store: {path.name}", file=sys.stderr, flush=True)
+        store(path)
 
 
 if __name__ == "__main__":

@@ -5,7 +5,7 @@ Every verb takes the same graphs and the same keywords.
 Graphs: a `Graph`, a NetworkX graph, a SciPy sparse matrix, edge arrays `(u, v)`, a list of pairs, or the path of a file
 or folder that `tcgpu.read` reads.
 
-Keywords:
+Keywords::
 
     method       a name out of `methods()`, or a Method of your own, which `tcgpu.method` made; without one, what is
                  fastest on the engine

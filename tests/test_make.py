@@ -25,7 +25,8 @@ def checkout(root, tmp_path):
 def make(folder, *arguments, **environment):
     """Run make there, without the environment variables of an outer make."""
     inherited = {key: value for key, value in os.environ.items() if not key.startswith(("MAKE", "MFLAGS"))}
-    inherited = {key: value for key, value in inherited.items() if key not in ("PYTHON", "CUDA", "LAB", "PARTS")}
+    given = ("PYTHON", "CUDA", "LAB", "PARTS", "REPORT")
+    inherited = {key: value for key, value in inherited.items() if key not in given}
     environment = {**inherited, **environment}
     return subprocess.run(["make", *arguments], cwd=folder, env=environment, capture_output=True, text=True)
 
@@ -54,15 +55,15 @@ def test_every_target_can_be_planned(checkout, target):
 @pytest.mark.parametrize(
     "cuda, lab, test",
     [
-        ("", "lab", "lab,test"),
-        ("11", "lab", "lab,test"),
-        ("12", "lab,cu12", "lab,tools,cu12"),
-        ("13", "lab,cu13", "lab,test,cu13"),
-        ("14", "lab,cu13", "lab,test,cu13"),
+        ("", "lab", "lab,site,test"),
+        ("11", "lab", "lab,site,test"),
+        ("12", "lab,cu12", "lab,site,tools,cu12"),
+        ("13", "lab,cu13", "lab,site,test,cu13"),
+        ("14", "lab,cu13", "lab,site,test,cu13"),
     ],
 )
 def test_the_driver_chooses_the_extras(checkout, cuda, lab, test):
-    for target, extras in (("lab", lab), ("test", test)):
+    for target, extras in (("lab", lab), ("report", f"site,{lab}"), ("test", test)):
         assert f"--editable '.[{extras}]'" in make(checkout, "--dry-run", target, f"CUDA={cuda}").stdout
 
 

@@ -184,30 +184,3 @@ def test_storing_again_changes_nothing(drawing):
     first = drawing.read_bytes()
     run.store(drawing)
     assert drawing.read_bytes() == first
-
-
-def test_report_pages_show_charts_and_are_listed(drawing, tmp_path):
-    into = tmp_path / "pages"
-    command = [sys.executable, FOLDER / "run.py", "report", "--into", into, drawing]
-    result = subprocess.run(command, capture_output=True, text=True, check=True)
-    assert result.stdout.strip() == str(into / "index.html")
-    page = (into / "a drawing.html").read_text()
-    assert "data:image/png;base64," in page and "[0, 1, 4, 9]" in page
-    index = (into / "index.html").read_text()
-    assert 'href="a drawing.html">Squares &amp; lines</a><p>Four squares, as a line.</p>' in index
-
-
-def test_report_does_not_change_the_notebook(drawing, tmp_path):
-    before = drawing.read_bytes()
-    run.report(drawing, tmp_path)
-    assert drawing.read_bytes() == before
-
-
-@pytest.mark.parametrize("name", ["index.html", "mine.html"])
-def test_other_pages_are_not_changed(drawing, tmp_path, name):
-    (tmp_path / "pages").mkdir()
-    (tmp_path / "pages" / name).write_text("<p>mine")
-    command = [sys.executable, FOLDER / "run.py", "report", "--into", tmp_path / "pages", drawing]
-    result = subprocess.run(command, capture_output=True, text=True)
-    assert result.returncode == 1 and "left as" in result.stderr and len(result.stderr.splitlines()) == 1
-    assert [path.read_text() for path in (tmp_path / "pages").iterdir()] == ["<p>mine"]

@@ -61,7 +61,7 @@ def test_conda_builds_the_same_environment():
     named = versions([entry for entry in by_conda if not entry.startswith(("python>", "pip"))])
     named = {CONDA_NAMES.get(name, name): bounds for name, bounds in named.items()}
     named |= versions([entry for entry in by_pip if not entry.startswith("-")])
-    expected = versions(PROJECT["dependencies"] + EXTRAS["lab"] + EXTRAS["tools"] + EXTRAS["test"])
+    expected = versions(PROJECT["dependencies"] + EXTRAS["lab"] + EXTRAS["site"] + EXTRAS["tools"] + EXTRAS["test"])
     assert named == expected
 
 

@@ -2,6 +2,7 @@
 
     player.js, player.css    draw a recording inside an element of a page: `play(element, recording)`
     page                     a recording and the player as one HTML file, which needs no network
+    part, starter            a recording as a part of another page; what starts all such parts of a page
     widget                   the same as a widget of a notebook
     shapes                   what a drawn view consists of
 
@@ -51,6 +52,11 @@ const main = document.getElementById("player");
 play(main, JSON.parse(document.getElementById("recording").textContent));
 main.focus();
 """
+MARK = "tcgpu-recording"  # the class of a part
+START_PARTS = """
+for (const root of document.querySelectorAll(".tcgpu-recording"))
+  play(root, JSON.parse(root.querySelector("script").textContent));
+"""
 
 
 def script() -> str:
@@ -70,6 +76,21 @@ def page(recording: dict) -> str:
         title=html.escape(recording["title"]), style=sheet, script=code, allowed_script=_hash(code),
         allowed_style=_hash(sheet), recording=_json(recording),
     )  # fmt: skip
+
+
+def part(recording: dict, picture: str | None = None) -> str:
+    """Return a recording as a part of an HTML page. picture: a PNG in base64, shown where scripts do not run."""
+    shown = (
+        f'<img alt="{html.escape(recording["title"])}" src="data:image/png;base64,{picture.strip()}">'
+        if picture
+        else ""
+    )
+    return f'<div class="{MARK}">{shown}<script type="application/json">{_json(recording)}</script></div>'
+
+
+def starter() -> str:
+    """Return the style and the script, as HTML, that start all parts of a page."""
+    return f'<style>{style()}</style>\n<script type="module">{script()}{START_PARTS}</script>'
 
 
 def _json(recording):

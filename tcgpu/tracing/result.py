@@ -245,6 +245,13 @@ class Trace:
 
         web_page.save(self, path, by)
 
+    def play(self, by: str = "time"):
+        """Return a widget that shows in a notebook what the page of `save_page` shows."""
+        from tcgpu.player.widget import Player  # which imports ipywidgets
+        from tcgpu.tracing import web_page
+
+        return Player(web_page.recording(self, by), still=lambda: self.show(by), words=f"<Player {self.headline}>")
+
     def show(self, by: str = "time", kernel: str | None = None):
         """Draw all charts of the kernel that takes longest, or of `kernel`, in one picture."""
         return _pictures().draw_all(self, by, kernel=kernel)

@@ -1,0 +1,182 @@
+"""Build the site: notebooks, README, docs/ and the reference as web pages, which need neither Python nor a network.
+
+Every notebook is run, or those that are named, or with --stored none; of the others the pages show the stored outputs.
+Steppers and traces are played by `tcgpu.player`. The pages are written by Sphinx with MyST-NB: its pages, and its
+search, work when they are opened as files. (Jupyter Book 2 needs a server for both, MkDocs for its search.)
+
+    python docs/site/build.py [--into FOLDER] [--stored | NOTEBOOK ...]
+"""
+
+import argparse
+import re
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+
+import nbformat
+import networkx as nx
+from docutils.utils.math import latex2mathml
+from sphinx.cmd.build import build_main
+
+import tcgpu
+from tcgpu import player
+from tcgpu.registry import METHODS
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+sys.path.insert(0, str(ROOT / "notebooks"))
+
+import run  # noqa: E402
+
+MADE = 'content="tcgpu: docs/site/build.py"'  # of the generator of index.html
+WIDGET, STATE = "application/vnd.jupyter.widget-view+json", "application/vnd.jupyter.widget-state+json"
+FORMULA = re.compile(r"\$([^$<\s](?:[^$<]*[^$<\s])?)\$")
+NO_PANEL = (
+    '<p class="needs-python"><em>Here is a panel that runs kernels: it works where Python does, in Jupyter.</em></p>'
+)
+INDEX = """\
+---
+myst:
+  html_meta:
+    generator: "tcgpu: docs/site/build.py"
+---
+# tcgpu
+
+How do you count the triangles of a graph fast on a GPU? The notebooks answer this question one kernel at a time, from
+four papers to our own method. Begin with the first one; the steppers in them can be played right here.
+
+{openings}
+
+```{{toctree}}
+:caption: Notebooks
+:hidden:
+
+{notebooks}
+```
+
+```{{toctree}}
+:caption: Guides
+:maxdepth: 1
+
+The package, and what was measured <README>
+traces
+{guides}
+```
+
+```{{toctree}}
+:caption: Reference
+:maxdepth: 1
+
+reference
+```
+"""
+TRACES = """\
+# Traces of all kernels
+
+A trace records what each warp of a kernel does, and every address that it asks for. These are traces of Zachary's
+karate club: pick a warp, and step through its kernel with the arrow keys.
+
+"""
+
+
+def lay_out(folder, notebooks):
+    """Make the folder that Sphinx reads: as the checkout, so that links hold. notebooks: paths of those to run."""
+    for part in ("data", "tcgpu", "notebooks", "docs"):
+        shutil.copytree(ROOT / part, folder / part, ignore=shutil.ignore_patterns("__pycache__", "*.ipynb", "site"))
+    for name in ("README.md", "LICENSE"):
+        shutil.copy(ROOT / name, folder)
+    for name in ("conf.py", "reference.md"):
+        shutil.copy(ROOT / "docs" / "site" / name, folder)
+    (folder / "static").mkdir()
+    shutil.copy(ROOT / "docs" / "site" / "site.css", folder / "static")
+    openings = {}
+    for path in sorted(run.HERE.glob("*.ipynb")):
+        notebook = nbformat.read(path, as_version=4)
+        if path in notebooks:
+            print(f"run: {path.name}", file=sys.stderr, flush=True)
+            notebook = run.execute(notebook)
+        notebook.cells = [cell for cell in notebook.cells if run.FOOTER not in cell.metadata.get("tags", [])]
+        make_playable(notebook)
+        openings[path.stem] = run.summary(notebook)
+        nbformat.write(notebook, folder / "notebooks" / path.name)
+    names = [Path(name).stem for name in run.reading_order()]
+    listed = {
+        "openings": [
+            f"- [{openings[name][0]}](notebooks/{name}.ipynb): {without_links(openings[name][1])}" for name in names
+        ],
+        "notebooks": [f"notebooks/{name}" for name in names],
+        "guides": sorted(f"docs/{path.stem}" for path in (ROOT / "docs").glob("*.md")),
+    }
+    (folder / "index.md").write_text(INDEX.format(**{key: "\n".join(lines) for key, lines in listed.items()}))
+    add_traces(folder)
+
+
+def without_links(text):
+    """A text with the words of its links alone."""
+    return re.sub(r"\[([^]]+)\]\([^)]*\)", r"\1", text)
+
+
+def make_playable(notebook):
+    """Have players in place of widgets, MathML in tables, and the text of a picture as its alternative text."""
+    widgets = notebook.metadata.pop("widgets", {}).get(STATE, {}).get("state", {})
+    for cell in notebook.cells:
+        for output in cell.get("outputs", []):
+            data = output.get("data", {})
+            if WIDGET in data:
+                recording = widgets[data.pop(WIDGET)["model_id"]]["state"].get("recording")
+                picture = data.pop("image/png", None)
+                data["text/html"] = player.part(recording, picture) if recording else NO_PANEL
+            elif "text/html" in data:
+                data["text/html"] = FORMULA.sub(lambda found: latex2mathml.tex2mathml(found[1]), data["text/html"])
+            elif "image/png" in data:
+                cell.metadata.mystnb = {"image": {"alt": data["text/plain"]}}
+
+
+def add_traces(folder):
+    """Add a page for the trace of each method, and one that lists them."""
+    methods = [name for name, method in METHODS.items() if "sim" in method.engines]
+    club = tcgpu.Graph.from_networkx(nx.karate_club_graph(), name="karate club")
+    pages = folder / "extra" / "traces"
+    pages.mkdir(parents=True)
+    text = TRACES
+    for name, trace in zip(methods, tcgpu.trace(club, methods)):
+        trace.save_page(pages / f"{name}.html")
+        text += f'- <a href="traces/{name}.html">{name}</a>\n'
+    (folder / "traces.md").write_text(text)
+
+
+def check_own(folder):
+    """End unless the folder has no pages, or its index shows that this script, or the one before it, wrote them."""
+    index = folder / "index.html"
+    if index.exists():
+        found = index.read_text(encoding="utf-8", errors="replace")
+        if MADE not in found and 'content="tcgpu: notebooks/run.py report"' not in found:
+            sys.exit(f"{index} is not an index of these pages; it is left as it is")
+    elif any(folder.glob("*.html")):
+        sys.exit(f"{folder} holds pages that this script did not write; they are left as they are")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("notebooks", nargs="*", type=Path, metavar="NOTEBOOK", help="run only these; default: all")
+    parser.add_argument("--stored", action="store_true", help="run none")
+    parser.add_argument("--into", type=Path, default=ROOT / "report", metavar="FOLDER", help="default: report")
+    options = parser.parse_intermixed_args()
+    chosen = [path.resolve() for path in options.notebooks]
+    every = sorted(run.HERE.glob("*.ipynb"))
+    if not set(chosen) <= set(every):
+        parser.error(f"a NOTEBOOK is one of {run.HERE}")
+    check_own(options.into)
+    with tempfile.TemporaryDirectory() as folder:
+        source = Path(folder, "source")
+        source.mkdir()
+        lay_out(source, [] if options.stored else chosen or every)
+        doctrees = str(Path(folder, "doctrees"))
+        code = build_main(["-q", "-W", "--keep-going", "-d", doctrees, str(source), str(options.into)])
+    if code:
+        sys.exit(code)
+    print(options.into / "index.html")
+
+
+if __name__ == "__main__":
+    main()

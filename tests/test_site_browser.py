@@ -1,0 +1,118 @@
+"""The site in a browser, its pages opened as files, with the network off: every link, a stepper, the search."""
+
+import re
+import subprocess
+import sys
+from urllib.parse import unquote, urldefrag, urlparse
+
+import pytest
+from lab import CHROMIUM
+
+pytestmark = [pytest.mark.browser, pytest.mark.sim]
+RUN = "01_naive.ipynb"  # the only notebook that is run for these tests; the others have their stored outputs
+LINKS = """() => [...document.querySelectorAll("a[href], link[href], [src]")].map((one) => one.href ?? one.src)"""
+IDS = """() => [...document.querySelectorAll("[id], [name]")].flatMap((one) => [one.id, one.getAttribute("name")])"""
+
+
+@pytest.fixture(scope="module")
+def site(root, tmp_path_factory):
+    """The folder of a site that was built once."""
+    into = tmp_path_factory.mktemp("the site")
+    command = [sys.executable, root / "docs" / "site" / "build.py", "--into", into, root / "notebooks" / RUN]
+    result = subprocess.run(command, capture_output=True, text=True)
+    assert result.returncode == 0, result.stderr
+    assert result.stdout.strip() == str(into / "index.html") and result.stderr == f"run: {RUN}\n"
+    return into
+
+
+@pytest.fixture(scope="module")
+def browser(chromium):
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        yield playwright.chromium.launch(executable_path=chromium, args=CHROMIUM)
+
+
+@pytest.fixture(params=["light", "dark"])
+def page(request, browser, root):
+    """A page with the network off; nothing was logged as an error, and only files were asked for."""
+    context = browser.new_context(offline=True, color_scheme=request.param, viewport={"width": 1500, "height": 1000})
+    page, errors, asked = context.new_page(), [], []
+    page.on("console", lambda message: message.type == "error" and errors.append(message.text))
+    page.on("pageerror", lambda error: errors.append(str(error)))
+    page.on("request", lambda request: asked.append(request.url))
+    yield page
+    shots = root / "report" / "screenshots"
+    shots.mkdir(parents=True, exist_ok=True)
+    page.screenshot(path=shots / f"site_{request.node.originalname}_{request.param}.png")
+    assert errors == [] and [url for url in asked if not url.startswith(("file:", "data:", "blob:"))] == []
+    context.close()
+
+
+@pytest.mark.parametrize("page", ["light"], indirect=True)
+def test_every_link_leads_somewhere(site, page):
+    links, ids = {}, {}
+    for path in sorted(site.rglob("*.html")):
+        page.goto(path.as_uri())
+        links[path] = set(page.evaluate(LINKS))
+        ids[path] = {*page.evaluate(IDS)}
+    assert len(links) > 30
+    for path, found in links.items():
+        for link in found:
+            url, anchor = urldefrag(link)
+            if not link or urlparse(url).scheme in ("https", "data", "mailto"):
+                continue
+            target = type(site)(unquote(urlparse(url).path))
+            assert target.is_file() and target.is_relative_to(site), f"{path.name} links to {link}"
+            assert not anchor or unquote(anchor) in ids[target], f"{path.name} links to {link}"
+
+
+def test_a_stepper_plays(site, page):
+    page.goto((site / "notebooks" / RUN).with_suffix(".html").as_uri())
+    player = page.locator(".tcgpu-player").first
+    count, drawing = player.locator(".count"), player.locator("svg.drawing")
+    assert count.text_content() == "step 0 of 15"
+    player.locator(".title").click()
+    before = drawing.inner_html()
+    page.keyboard.press("ArrowRight")
+    assert count.text_content() == "step 1 of 15" and drawing.inner_html() != before
+    drawing.locator("circle").first.hover()
+    assert player.locator(".tip").text_content().startswith("vertex ")
+    player.get_by_label("speed").select_option("20 steps/s")
+    player.get_by_role("button", name="Play").click()
+    page.wait_for_function("document.querySelector('.tcgpu-player .count').textContent === 'step 15 of 15'")
+    assert "15 comparisons, 7 triangles" in player.locator(".caption").text_content()
+    player.scroll_into_view_if_needed()
+    dark = page.evaluate("matchMedia('(prefers-color-scheme: dark)').matches")
+    paper = page.evaluate("getComputedStyle(document.querySelector('.tcgpu-player')).backgroundColor")
+    assert paper == ("rgb(17, 21, 28)" if dark else "rgb(255, 255, 255)")
+    page.evaluate("document.body.dataset.theme = 'light'")
+    paper = page.evaluate("getComputedStyle(document.querySelector('.tcgpu-player')).backgroundColor")
+    assert paper == "rgb(255, 255, 255)", "the theme that was picked on the page"
+
+
+@pytest.mark.parametrize("page", ["light"], indirect=True)
+def test_formulas_are_drawn_without_a_network(site, page):
+    drawn = 0
+    for path in sorted((site / "notebooks").glob("*.html")):
+        page.goto(path.as_uri())
+        drawn += page.locator("math").count()
+        text = page.evaluate(
+            "() => { for (const one of document.querySelectorAll('pre, code, script, style')) one.remove();"
+            " return document.querySelector('article').innerText; }"
+        )
+        assert not re.search(r"\$[^$ ][^$]*\$|\\(frac|sum|circ|mathrm)\b", text), path.name
+    assert drawn > 50
+
+
+@pytest.mark.parametrize("page", ["light"], indirect=True)
+def test_the_search_finds_pages(site, page):
+    page.goto((site / "index.html").as_uri())
+    field = page.get_by_placeholder("Search").first
+    field.fill("roofline")
+    field.press("Enter")
+    page.wait_for_url("**/search.html?q=roofline*")
+    page.locator(".search li a").first.wait_for()
+    page.locator(".search li a").first.click()
+    page.wait_for_load_state()
+    assert "roofline" in page.locator("article").inner_text().lower()
