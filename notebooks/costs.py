@@ -79,7 +79,7 @@ def printed_count(graph, columns, blocks):
 
 def traced(graph, method, **knobs):
     """What `tcgpu.trace` counts in all, in natural order, for every 32 nonzeros: name -> number."""
-    totals = tcgpu.trace(graph, method, order="natural", **knobs).totals()
+    totals = tcgpu.trace(graph, method, order="natural", max_seconds=60, **knobs).totals()
     return {name: LANES * count / graph.m for name, count in totals.items()}
 
 
