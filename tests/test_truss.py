@@ -1,6 +1,7 @@
 """k-trusses and truss numbers of the native engine: equal to NetworkX's, and consistent with each other."""
 
 import time
+from itertools import chain, repeat
 
 import networkx as nx
 import numpy as np
@@ -242,6 +243,41 @@ def test_counting_again_in_the_middle_of_a_window_changes_nothing(name, recount,
         assert np.array_equal(tcgpu.truss_numbers(Graph(graph.col_ptr, graph.row_idx)), expected)
         for k in range(3, largest(graph) + 2):
             assert np.array_equal(truss.peel(graph, k), expected >= k)
+
+
+@pytest.mark.parametrize("after", [0, 1, 2])
+def test_rows_of_bits_give_the_same_trusses(after, shared_rounds, monkeypatch):
+    """From the beginning, or after some windows."""
+    expected = {name: tcgpu.truss_numbers(graph) for name, graph in GRAPHS.items()}
+    monkeypatch.setattr(truss, "SOME_TRIANGLES", -1)
+    monkeypatch.setattr(truss.dense_truss, "CHUNK", 100)
+    for threads in (1, 3):
+        set_threads(threads)
+        for name, graph in GRAPHS.items():
+            answers = chain([False] * after, repeat(True))
+            monkeypatch.setattr(truss.dense_truss, "is_dense", lambda *about, answers=answers: next(answers))
+            assert np.array_equal(tcgpu.truss_numbers(Graph(graph.col_ptr, graph.row_idx)), expected[name])
+            for k in range(3, largest(graph) + 2):
+                assert np.array_equal(truss.peel(graph, k), expected[name] >= k)
+
+
+@pytest.mark.parametrize("tail", [0, 20_000])
+def test_a_threshold_graph_takes_no_more_than_some_supports(tail):
+    """In processor time: every level peels one vertex. Breaking every triangle took about a hundred supports."""
+    n = 1000
+    u, v = np.nonzero(np.triu(np.add.outer(np.arange(n), np.arange(n)) < n, 1))
+    graph = Graph.from_edges(np.append(u, n + np.arange(tail)), np.append(v, n + 1 + np.arange(tail)))
+    took = {}
+    for verb in (tcgpu.truss_numbers, tcgpu.support):
+        for _ in range(3):
+            begin = time.process_time()
+            found = verb(Graph(graph.col_ptr, graph.row_idx), method="cpu")
+            took[verb] = min(took.get(verb, np.inf), time.process_time() - begin)
+        if verb is tcgpu.truss_numbers:
+            inside = graph.row_idx < n
+            last = np.maximum(graph.row_idx, graph.col_of)[inside]
+            assert np.array_equal(found[inside], np.minimum(n - last, n // 2) + 1)
+    assert took[tcgpu.truss_numbers] < 70 * took[tcgpu.support]
 
 
 def test_a_dense_graph_that_collapses_takes_no_more_than_some_supports():

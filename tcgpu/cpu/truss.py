@@ -9,7 +9,8 @@ broken by the first of them. Peeled edges are removed from both neighbourhoods b
 Truss numbers are found level by level (a level is a number of triangles). The edges of a window of levels are listed at
 a time, so that a level does not read all edges. After a window, the remaining edges and vertices are renumbered if they
 are few enough for a smaller graph, which uses the caches better, to pay. Where a graph collapses, a frontier is in so
-many triangles that it is faster to count those of the remaining edges again.
+many triangles that it is faster to count those of the remaining edges again. Where it is dense, or becomes so, it is
+peeled from rows of bits (`dense_truss`).
 """
 
 from typing import NamedTuple
@@ -18,6 +19,7 @@ import numpy as np
 
 from tcgpu import cpu
 from tcgpu.cleaning import occurrences
+from tcgpu.cpu import dense_truss
 from tcgpu.engines.native import fetch_add, jit, run_threads, stoppable, stopped, threads
 
 GONE = np.int32(-(1 << 31))  # the support of an edge that an earlier round peeled
@@ -25,6 +27,7 @@ IN_FRONTIER = np.int32(-(1 << 20))  # a support below this: GONE + 1 + the edge'
 # edge may be below 0 for a moment, by no more than the number of threads
 SHRINK = 0.5  # renumber the edges when no more than this fraction is left
 FEW_WEAK = 0.3  # for a smaller fraction of weak edges, breaking their triangles is faster than counting all support
+SOME_TRIANGLES = 64  # the mean support from which on a graph may be dense
 RECOUNT = 20  # with more look-ups than these for each remaining edge, count the support of those again
 LARGE_ROUND = 100_000  # a round with at least this many look-ups is shared by all threads,
 LARGE_ROUND_ALONE = 1 << 22  # or, if there is only one thread, runs where it can be stopped
@@ -82,7 +85,9 @@ def peel(graph, k):
         strong = support >= k - 2
         weak = left.m - int(strong.sum())
         done = k == 3 or weak == 0  # for k = 3 weak edges are in no triangle: no others become weak
-        if not done and weak < FEW_WEAK * left.m:
+        if not done and (dense := _dense(np.arange(left.m), support, left.col_of, left.row_idx, left.n)):
+            strong, done = dense_truss.in_truss(*dense, k - 2), True
+        elif not done and weak < FEW_WEAK * left.m:
             strong, done = _peel_weak(left, support, k - 3)
         left, origin = _kept(left, origin, strong)
         if done:
@@ -101,6 +106,9 @@ def numbers(graph):
     if _all_equal(support[left]):  # also if there are none: no triangles need to be broken
         found[left] += support[left]
         return cpu.in_edge_order_of(graph, own, found)
+    if dense := _dense(left, support, own.col_of, own.row_idx, own.n):
+        found[left] += dense_truss.levels(*dense, 0)
+        return cpu.in_edge_order_of(graph, own, found)
     rest = _remaining(left, support, own.col_of, own.row_idx, own.n)
     scratch = _scratch(rest)
     while True:
@@ -116,8 +124,20 @@ def numbers(graph):
         if _all_equal(support):
             found[rest.origin[left]] = support + 2
             return cpu.in_edge_order_of(graph, own, found)
+        if dense := _dense(left, rest.support, rest.first, rest.second, rest.indptr.size - 1):
+            found[rest.origin[left]] = dense_truss.levels(*dense, scratch.counters[LEVEL]) + 2
+            return cpu.in_edge_order_of(graph, own, found)
         if not broken or left.size <= SHRINK * rest.origin.size:
             rest = _remaining(left, rest.support, rest.first, rest.second, rest.indptr.size - 1, rest.origin)
+
+
+def _dense(left, support, first, second, n):
+    """The edges `left` as `dense_truss` takes them: (first, second, support, n); None if they are not dense."""
+    support = support[left]
+    if support.sum(dtype=np.int64) <= SOME_TRIANGLES * left.size:
+        return None
+    first, second, n = _renumbered(first[left], second[left], n)
+    return (first, second, support, n) if dense_truss.is_dense(support, n) else None
 
 
 def _all_equal(support):
@@ -156,15 +176,10 @@ def _peel_weak(graph, support, level):
 
 def _remaining(left, support, first, second, n, origin=None):
     """The edges `left` and their vertices, renumbered. origin: the numbers of all edges in the whole graph."""
-    first, second = first[left], second[left]
-    number = np.zeros(n, np.int32)
-    number[first] = 1
-    number[second] = 1
-    number = np.cumsum(number, dtype=np.int32) - 1
-    first, second = number[first], number[second]
+    first, second, n = _renumbered(first[left], second[left], n)
     wide = np.int32 if left.size < 2**31 else np.int64
-    length = np.zeros(int(number[-1]) + 1 if n else 0, np.int32)
-    degrees = occurrences(first, length.size) + occurrences(second, length.size)
+    length = np.zeros(n, np.int32)
+    degrees = occurrences(first, n) + occurrences(second, n)
     indptr = np.append(0, np.cumsum(degrees, dtype=np.int64))
     indices, edge = np.empty(2 * left.size, np.int32), np.empty(2 * left.size, wide)
     in_first, in_second = np.empty(left.size, np.int32), np.empty(left.size, np.int32)
@@ -173,6 +188,15 @@ def _remaining(left, support, first, second, n, origin=None):
                 workers=1, queue=stoppable(queue, left.size))  # fmt: skip
     origin = left.astype(wide) if origin is None else origin[left]
     return Remaining(origin, support[left], first, second, indptr, length, indices, edge, in_first, in_second)
+
+
+def _renumbered(first, second, n):
+    """The ends of edges, numbered from 0 on without gaps, and the number of vertices that are ends."""
+    number = np.zeros(n, np.int32)
+    number[first] = 1
+    number[second] = 1
+    number = np.cumsum(number, dtype=np.int32) - 1
+    return number[first], number[second], int(number[-1]) + 1 if n else 0
 
 
 def _scratch(rest):

@@ -1,0 +1,155 @@
+"""Truss numbers of a dense graph: levels are halved, and supports are counted anew from rows of bits.
+
+A level is a truss number less 2: the truss of a level is what remains when edges in fewer triangles are peeled, again
+and again. Peeling at the level in the middle tells the edges of the upper half of levels from the others. The upper
+half is then divided in the same way, alone; and the lower half, in the graph of both. So each edge is in as many
+peelings as the number of levels has binary digits.
+
+A peeling sweeps over the edges. It counts the triangles of those with an end that has lost an edge in this sweep or the
+one before, by ANDs and popcounts of two rows of bits, and removes an edge at once if they are too few. Removing each
+triangle, as `truss` does, takes longer where an edge is in hundreds of them.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from tcgpu.cpu.dense import words_per_row
+from tcgpu.engines.native import CACHE_LINE, common_bits, fetch_add, jit, run_threads, stoppable, threads
+
+GONE = -1  # the support of an edge that is peeled
+CHUNK = 1 << 10  # edges that a worker takes at a time
+WORTH = 16  # breaking triangles takes longer if an edge is in n / WORTH triangles on average
+NEXT, PEELED = range(2)  # counters: the next edge to take, how many edges a sweep has peeled
+
+I64 = np.int64
+U64 = np.uint64
+
+
+class Rows(NamedTuple):
+    """Edges, and the graph of those that are not peeled as rows of bits."""
+
+    first: np.ndarray  # the ends of each edge
+    second: np.ndarray
+    support: np.ndarray  # int32: the triangles of each edge, or GONE
+    words: int
+    bits: np.ndarray
+    changed: np.ndarray  # for each vertex, the sweep in which it last lost an edge; from 1 on in each peeling
+
+
+def is_dense(support, n):
+    """Whether this pays for edges between n vertices: their mean support is over a share of n, and rows are short."""
+    many = support.size * n / WORTH
+    return n * words_per_row(n) <= support.size and support.sum(dtype=np.int64) > many
+
+
+def levels(first, second, support, n, low):
+    """The level of each edge (int32) of a graph of n vertices, or `low` for a lower level.
+
+    support: the number of triangles that each edge is in; up to `low`, any number that is no higher than that.
+    """
+    rows, edges = _rows(first, second, support, n)
+    found = np.empty(edges.size, np.int32)
+    _divide(rows, edges, low, int(support.max(initial=0)) + 1, found)
+    return found
+
+
+def in_truss(first, second, support, n, level):
+    """Which edges are in the truss of a level: an array of bool. Parameters as in `levels`."""
+    rows, edges = _rows(first, second, support, n)
+    _peel(rows, edges, level)
+    return rows.support != GONE
+
+
+def _rows(first, second, support, n):
+    """The Rows of all edges, and their numbers."""
+    bits = np.zeros(n * words_per_row(n), np.uint64)
+    rows = Rows(first, second, np.empty(first.size, np.int32), words_per_row(n), bits, np.zeros(n, np.int32))
+    edges = np.arange(first.size, dtype=np.int32)
+    _add(edges, rows)
+    rows.support[:] = support
+    return rows, edges
+
+
+def _divide(rows, edges, low, high, found):
+    """Find the levels of some edges, which are from `low` on and below `high`.
+
+    The graph consists of these edges, whose supports are known, and those of higher levels. It is the same at the end.
+    """
+    if not edges.size:
+        return
+    support = rows.support[edges]
+    low, high = max(low, int(support.min())), min(high, int(support.max()) + 1)
+    if high - low <= 1:
+        found[edges] = low
+        return
+    middle = (low + high + 1) // 2
+    _peel(rows, edges, middle)
+    peeled = rows.support[edges] == GONE
+    upper, lower = edges[~peeled], edges[peeled]
+    _divide(rows, upper, middle, high, found)
+    _add(lower, rows)
+    _sweep(rows, lower, 0, 0)
+    _divide(rows, lower, low, middle, found)
+
+
+def _peel(rows, edges, level):
+    """Peel the edges that are in fewer triangles than `level`, again and again."""
+    rows.changed[:] = 0
+    sweep = 1
+    while peeled := _sweep(rows, edges, level, sweep):
+        sweep += 1
+        if peeled > edges.size // 4:
+            edges = edges[rows.support[edges] != GONE]
+
+
+def _sweep(rows, edges, level, sweep):
+    """One sweep over some edges, the first of all if it is 0 or 1. Returns how many it has peeled."""
+    counters = np.zeros(2, np.int64)
+    run_threads(_count_and_peel, edges, rows, level, sweep, counters,
+                workers=threads() if edges.size > CHUNK else 1, queue=stoppable(counters, edges.size))  # fmt: skip
+    return counters[PEELED]
+
+
+@jit
+def _add(edges, rows):
+    """Add edges to the graph, of unknown support."""
+    for x in range(edges.size):
+        e = U64(edges[U64(x)])
+        u, v = I64(rows.first[e]), I64(rows.second[e])
+        rows.bits[U64(u * rows.words + (v >> 6))] |= U64(1) << U64(v & 63)
+        rows.bits[U64(v * rows.words + (u >> 6))] |= U64(1) << U64(u & 63)
+        rows.support[e] = 0
+
+
+@jit
+def _count_and_peel(worker, workers, edges, rows, level, sweep, counters):
+    """Sweep 0 counts all edges, and sweep 1 trusts all supports at first.
+
+    A worker may count a triangle that another one removes. Then an end of the edge has changed in this sweep, and the
+    next one counts the edge again.
+    """
+    first, second, support, bits, changed = rows.first, rows.second, rows.support, rows.bits, rows.changed
+    while True:
+        chunk = fetch_add(counters, NEXT, CHUNK)
+        if chunk >= edges.size:
+            break
+        peeled = I64(0)
+        for x in range(chunk, min(chunk + CHUNK, edges.size)):
+            e = U64(edges[U64(x)])
+            if support[e] == GONE:
+                continue
+            u, v = I64(first[e]), I64(second[e])
+            if sweep == 0 or max(changed[U64(u)], changed[U64(v)]) >= max(sweep - 1, 1):
+                common = U64(0)
+                for word in range(0, rows.words, CACHE_LINE):
+                    common += common_bits(bits, u * rows.words + word, bits, v * rows.words + word)
+                support[e] = common
+            if support[e] < level:
+                support[e] = GONE
+                peeled += 1
+                changed[U64(u)] = sweep
+                changed[U64(v)] = sweep
+                fetch_add(bits, u * rows.words + (v >> 6), -(U64(1) << U64(v & 63)))
+                fetch_add(bits, v * rows.words + (u >> 6), -(U64(1) << U64(u & 63)))
+        fetch_add(counters, PEELED, peeled)
