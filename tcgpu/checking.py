@@ -54,11 +54,12 @@ def reference_graphs() -> dict[str, Graph]:
         "no vertices": empty(0),
         "no edges": empty(7),
         "one edge": Graph.from_edges([0], [1]),
+        "two edges": Graph.from_edges([0, 0], [1, 2]),
         "one triangle": Graph.from_edges([0, 0, 1], [1, 2, 2]),
         "path": path(12),
         "star": star(40),
         "empty columns first and last": Graph.from_edges(*middle, 14),
-        "clique": clique(13),
+        "clique": clique(36),
         "skewed": barabasi_albert(60, 4, seed=2),
         "ids past 65,536": Graph.from_edges(far, ends, 70_000),
     }

@@ -46,7 +46,7 @@ def test_a_right_kernel_of_15_lines_is_right_soon():
     assert report and report.problems == []
     text = repr(report)
     assert text.startswith(
-        "per_column is right.\nIn the simulator: 74 counts of 10 graphs with 8 launch shapes, no fault."
+        "per_column is right.\nIn the simulator: 82 counts of 11 graphs with 8 launch shapes, no fault."
     )
     assert "Not compiled: not in this test." in text
     assert [row["method"] for row in report.score] == ["per_column", "naive"]
