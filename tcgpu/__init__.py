@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from tcgpu.lab.stepper import step
     from tcgpu.measurement import measure
     from tcgpu.registry import methods, register, unregister
+    from tcgpu.simulation import simulate
     from tcgpu.subgraphs import count_subgraphs
     from tcgpu.tracing import trace
     from tcgpu.tracing.estimates import estimate
@@ -67,6 +68,7 @@ _NAMES = {
     "lab.stepper": "step",
     "measurement": "measure",
     "registry": "methods register unregister",
+    "simulation": "simulate",
     "subgraphs": "count_subgraphs",
     "tracing": "trace",
     "tracing.estimates": "estimate",
@@ -81,8 +83,8 @@ __all__ = [
     "Plan", "TcgpuError", "WorkerLost", "average_clustering", "check", "clustering", "count", "count_subgraphs", "cuda",
     "datasets", "distributed", "estimate", "explore", "generate", "int32", "int64", "is_triangle_free", "k_truss",
     "kernel", "launch", "list_triangles", "load", "load_trace", "measure", "method", "methods", "plots", "read",
-    "register", "step", "support", "trace", "transitivity", "triangles", "truss_numbers", "uint32", "uint64",
-    "unregister", "write",
+    "register", "simulate", "step", "support", "trace", "transitivity", "triangles", "truss_numbers", "uint32",
+    "uint64", "unregister", "write",
 ]  # fmt: skip
 
 

@@ -104,7 +104,7 @@ class Problem:
         return (self.kind, self.fault.function, self.fault.line) if self.fault else (self.kind,)
 
     def __str__(self):
-        lines = [f"{self.kind}: {self.says}"]
+        lines = [self.says if self.fault else f"{self.kind}: {self.says}"]
         if self.on:
             given = ", ".join(f"{name}={value}" for name, value in self.knobs.items())
             lines.append(f"seen on {self.on!r}" + (f", with {given}" if given else ""))

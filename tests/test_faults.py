@@ -68,10 +68,10 @@ def reads_a_row_past_the_end(a, out):
 def test_an_index_out_of_bounds_names_thread_array_and_size():
     fault = only(reads_past_the_end, "bounds")
     assert (fault.block, fault.thread, fault.lane, fault.array, fault.index) == (1, 0, 0, "a", 64)
-    assert fault.says == "thread 0 of block 1 reads a[64], but the array has 64 elements"
+    assert fault.says == "thread 0 of block 1 reads a[64], out of bounds: the array has 64 elements"
     assert only(changes_past_the_end, "bounds").says.startswith("thread 0 of block 1 changes out[64]")
     says = only(reads_a_row_past_the_end, "bounds", threads=1, blocks=1).says
-    assert says == "thread 0 of block 0 reads table[0, 4] in local memory, but the array has 3 x 4 elements"
+    assert says == "thread 0 of block 0 reads table[0, 4] in local memory, out of bounds: the array has 3 x 4 elements"
 
 
 def test_a_negative_index_is_no_element_counted_from_the_end():
@@ -110,7 +110,7 @@ def copies(a, out):
 
 def test_a_read_of_memory_that_nothing_wrote():
     fault = only(reads_shared_memory_first, "unwritten")
-    assert fault.says == "thread 0 of block 1 reads words[0] in shared memory, to which nothing was written"
+    assert fault.says == "thread 0 of block 1 reads words[0] in shared memory, uninitialized: nothing was written to it"
     assert only(reads_local_memory_first, "unwritten").array == "mine"
 
 
@@ -384,5 +384,5 @@ def test_traces_tell_faults_by_a_keyword(monkeypatch):
     (fault,) = tcgpu.trace(graph, "naive", threads=4, faults=True).faults
     assert (fault.kind, fault.kernel, fault.array) == ("race", "adds_plainly", "total")
     monkeypatch.setattr(naive, "naive_kernel", reads_too_far)
-    with pytest.raises(tcgpu.KernelError, match=r"reads_too_far, line .* reads col_ptr\[7\], but the array has 7 el"):
+    with pytest.raises(tcgpu.KernelError, match=r"reads_too_far, line .* reads col_ptr\[7\], out of bounds: the array"):
         tcgpu.trace(graph, "naive", faults=True)

@@ -29,6 +29,7 @@ same value, or a read and a write that does not change the value. So threads may
 import ast
 import inspect
 import linecache
+import math
 import sys
 from array import array as typed_array
 from dataclasses import dataclass
@@ -116,7 +117,7 @@ class CheckAccesses(ReportAccesses):
 
     def __init__(self, function):
         super().__init__(function)
-        self.function, self.file = function.__name__, inspect.getsourcefile(function)
+        self.function, self.file = function.__name__, inspect.getsourcefile(function) or function.__code__.co_filename
         self.before = function.__code__.co_firstlineno - 1  # lines of the file before the function
 
     def site(self, kind, node, expression=""):
@@ -291,7 +292,7 @@ class CheckedBlock:
         self.intervals = []  # the thread, the clock and what was seen, of each interval
         self.phases = typed_array("q"), typed_array("q")  # of the block and of the warp, of each interval
         self.phase = 0
-        self.threads = [Thread(number, k) for k in range(checker.blockDim.x)]
+        self.threads = [Thread(number, k, checker) for k in range(math.prod(map(int, checker.blockDim)))]
         for thread in self.threads:
             thread.record = CheckedLane(self, thread)
         self.turns = rounds(run, args, checker, self.threads)
@@ -434,7 +435,7 @@ class Checker(SimulatedCuda):
         place = PLACES[place] if isinstance(place, int) else place
         source = linecache.getline(place.file, place.line).strip()
         thread = lane if isinstance(lane, Thread) else lane.thread
-        who = int(thread.block.x), thread.number
+        who = thread.block_number, thread.number
         where = self.kernel, place.function, place.line, source
         fault = Fault(kind, *where, *who, says, array, index, ends)
         return self.faults.setdefault((kind, place, key), fault)
@@ -445,31 +446,31 @@ class Checker(SimulatedCuda):
         memory = known.begin >> MEMORY_SHIFT
         source = array_of(place)
         name = self.names.get(memory) or source
-        inside = ", ".join(map(str, index)) if isinstance(index, tuple) else str(index)
         where = " in shared memory" if memory == SHARED else "" if known.logged else " in local memory"
         also = f" ({source} there)" if name != source else ""
-        return name, f"{name}[{inside}]{where}{also}"
+        return name, f"{name}[{_inside(index)}]{where}{also}"
 
     def outside(self, lane, place, array, index):
         place = PLACES[place >> PLACE_SHIFT]
         name, element = self.element(place, array, index)
         verb = VERBS[place.kind]
         sizes = " x ".join(f"{length:,}" for length in array.shape)
-        says = f"{lane.thread} {verb} {element}, but the array has {sizes} element{'s' * (sizes != '1')}"
+        says = f"{lane.thread} {verb} {element}, out of bounds: the array has {sizes} element{'s' * (sizes != '1')}"
         if (
             self.block.arrays[id(array)].begin >> MEMORY_SHIFT == SHARED
             and owner_of(array) is self.block.shared.dynamic
         ):
-            says += f": the launch asks for {self.dynamic_bytes:,} bytes of shared memory"
+            says += f", since the launch asks for {self.dynamic_bytes:,} bytes of shared memory"
         if min(index if isinstance(index, tuple) else (index,)) < 0:
-            says = f"{lane.thread} {verb} {element}: an index below 0, which NumPy and Numba count from the end"
+            why = "an index below 0, which NumPy and Numba count from the end"
+            says = f"{lane.thread} {verb} {element}, out of bounds: {why}"
         self.end("bounds", place, lane, says, name, index)
 
     def unwritten(self, lane, place, array, index):
         place = PLACES[place >> PLACE_SHIFT]
         index = tuple(map(int, index)) if isinstance(index, tuple) else int(index)
         name, element = self.element(place, array, index)
-        says = f"{lane.thread} {VERBS[place.kind]} {element}, to which nothing was written"
+        says = f"{lane.thread} {VERBS[place.kind]} {element}, uninitialized: nothing was written to it"
         self.report("unwritten", place, lane, says, name, index)
 
     def endless(self, lane, place):
@@ -570,7 +571,7 @@ class Checker(SimulatedCuda):
         columns = columns.in_units(self.smallest)
         blocks = np.repeat([number for number, *_ in self.of_blocks], [len(threads) for *_, threads in self.of_blocks])
         found, first = columns.sharing(columns.address, blocks)
-        self.races(found, first, lambda one, two: threads[one].block.x != threads[two].block.x, None, threads)
+        self.races(found, first, lambda one, two: threads[one].block_number != threads[two].block_number, None, threads)
 
     def races(self, found, first, are_unordered, block, threads=None):
         """Report two accesses of each group that race; first: where the groups begin."""
@@ -597,14 +598,16 @@ class Checker(SimulatedCuda):
             missing = "one of them is not atomic"
         elif same and is_update(here):
             missing = "so an update is lost; it lacks an atomic operation such as cuda.atomic.add"
-        elif thread.block.x != other.block.x:
+        elif thread.block_number != other.block_number:
             missing = "and blocks do not wait for each other: it lacks an atomic operation, or a launch in between"
         elif thread.warp == other.warp:
             missing = "two lanes of a warp, with no syncwarp in between"
         else:
             missing = "with no syncthreads in between"
         name, index = self.element_at(one, here, block)
-        element = f"{name}[{index}]" + (" in shared memory" if block and one[0] >> MEMORY_SHIFT == SHARED else "")
+        element = f"{name}[{_inside(index)}]" + (
+            " in shared memory" if block and one[0] >> MEMORY_SHIFT == SHARED else ""
+        )
         if same and is_update(here):
             says = f"{thread} and {other} both read and write {element}"
         else:
@@ -627,6 +630,11 @@ class Checker(SimulatedCuda):
         return self.names.get(address >> MEMORY_SHIFT) or array_of(place), index
 
 
+def _inside(index):
+    """An index as it is written in brackets."""
+    return ", ".join(map(str, index)) if isinstance(index, tuple) else str(index)
+
+
 def array_of(place):
     """The array of an access, as it is written in the source."""
     return place.expression.partition("[")[0]
@@ -642,7 +650,11 @@ def is_update(place):
 def statement_at(file, line):
     """The syntax tree of the statement at a line of a file; of one with others inside, its first line alone."""
     found = None
-    for node in ast.walk(ast.parse("".join(linecache.getlines(file)))):
+    try:
+        tree = ast.parse("".join(linecache.getlines(file)))
+    except SyntaxError:  # no file of Python
+        return None
+    for node in ast.walk(tree):
         if isinstance(node, ast.stmt) and node.lineno <= line <= node.end_lineno:
             found = node  # the walk comes to inner statements later
     return getattr(found, "test", getattr(found, "iter", found))
@@ -665,13 +677,15 @@ def check_launch(
 ) -> list[Fault]:
     """Run the Python function of a kernel on NumPy arrays, which it changes; returns its faults.
 
-    shared: bytes of dynamic shared memory of a block. written: a Written, which knows what earlier launches have
-    written; without it, all arrays are. at_a_time: how many blocks take turns.
+    blocks, threads: a number, or a tuple with one for each dimension. shared: bytes of dynamic shared memory of a
+    block. written: a Written, which knows what earlier launches have written; without it, all arrays are. at_a_time:
+    how many blocks take turns.
     """
-    checker = Checker(function.__name__, int(blocks), int(threads), int(shared), written or Written(), most_rounds)
+    checker = Checker(function.__name__, blocks, threads, int(shared), written or Written(), most_rounds)
+    blocks = math.prod(map(int, checker.gridDim))
     run = simulated(function, checker)
     checker.name(function, args)
-    waiting = (CheckedBlock(number, checker, run, args) for number in range(int(blocks)))
+    waiting = (CheckedBlock(number, checker, run, args) for number in range(blocks))
     running = list(islice(waiting, at_a_time))
     done = 0
     with np.errstate(over="call", divide="ignore", call=checker.overflow):

@@ -10,6 +10,7 @@ It cannot run a thread that spins until another one has written something.
 
 import ast
 import inspect
+import math
 import random
 import sys
 from collections.abc import Callable
@@ -48,6 +49,19 @@ class Dim3(NamedTuple):
     x: np.uint32
     y: np.uint32 = np.uint32(0)
     z: np.uint32 = np.uint32(0)
+
+    def at(self, number):
+        """The position of this number, where this is the extent: x counts fastest."""
+        if self.y == self.z == 1:
+            return Dim3(np.uint32(number))
+        rest, x = divmod(int(number), int(self.x))
+        return Dim3(*map(np.uint32, (x, rest % int(self.y), rest // int(self.y))))
+
+
+def extent_of(sizes):
+    """The extent of a grid or block as a Dim3; sizes: a number, or one for each of up to three dimensions."""
+    sizes = tuple(sizes) if isinstance(sizes, (tuple, list)) else (sizes,)
+    return Dim3(*(np.uint32(int(size)) for size in (*sizes, 1, 1)[:3]))
 
 
 def _atomic(change):
@@ -124,8 +138,7 @@ class SimulatedCuda:
     const = SimpleNamespace(array_like=lambda array: array)  # arrays that no thread writes
 
     def __init__(self, blocks, threads, shared):
-        one = np.uint32(1)
-        self.gridDim, self.blockDim = Dim3(np.uint32(blocks), one, one), Dim3(np.uint32(threads), one, one)
+        self.gridDim, self.blockDim = extent_of(blocks), extent_of(threads)
         self.dynamic_bytes = shared
         self.shared = self.thread = None
 
@@ -153,14 +166,15 @@ class SimulatedCuda:
         return np.uint32(self.thread.lane)
 
     def grid(self, dimensions):
-        if dimensions != 1:
-            raise ValueError("a kernel of tcgpu has one dimension")
-        return np.int64(self.thread.block.x) * self.blockDim.x + self.thread.index.x
+        block, index = self.thread.block, self.thread.index
+        if dimensions == 1:
+            return np.int64(block.x) * self.blockDim.x + index.x
+        return tuple(np.int64(b) * size + i for b, size, i in zip(block[:dimensions], self.blockDim, index))
 
     def gridsize(self, dimensions):
-        if dimensions != 1:
-            raise ValueError("a kernel of tcgpu has one dimension")
-        return np.int64(self.gridDim.x) * self.blockDim.x
+        if dimensions == 1:
+            return np.int64(self.gridDim.x) * self.blockDim.x
+        return tuple(np.int64(blocks) * size for blocks, size in zip(self.gridDim[:dimensions], self.blockDim))
 
     def popc(self, value):
         return np.uint32(_bits(value).count("1"))
@@ -255,13 +269,25 @@ class SharedMemory:
 class Thread:
     """A thread of a block: its indices, and the generator that runs it."""
 
-    def __init__(self, block, number):
-        self.block, self.index = Dim3(np.uint32(block)), Dim3(np.uint32(number))
-        self.number, self.warp, self.lane = number, number // WARP, number % WARP
+    def __init__(self, block, number, launch=None):
+        """block, number: counted through all dimensions. launch: the SimulatedCuda of one with several."""
+        if launch is None:
+            self.block, self.index = Dim3(np.uint32(block)), Dim3(np.uint32(number))
+        else:
+            self.block, self.index = launch.gridDim.at(block), launch.blockDim.at(number)
+        self.block_number, self.number, self.launch = block, number, launch
+        self.warp, self.lane = number // WARP, number % WARP
         self.steps = None
 
     def __str__(self):
-        return f"thread {self.number} of block {self.block.x}"
+        return f"thread {self._name('blockDim', self.index)} of block {self._name('gridDim', self.block)}"
+
+    def _name(self, extent, position):
+        """A position as text: a number, or one for each dimension that the launch has."""
+        extent = getattr(self.launch, extent, (1, 1, 1))
+        dimensions = max([k for k in (1, 2, 3) if extent[k - 1] > 1], default=1)
+        numbers = ", ".join(str(int(number)) for number in position[:dimensions])
+        return f"({numbers})" if dimensions > 1 else numbers
 
 
 class ThreadEnds(Exception):
@@ -271,18 +297,22 @@ class ThreadEnds(Exception):
 def simulate(function, blocks, threads, args, *, shared=0, module=SimulatedCuda, seed=None):
     """Run the Python function of a kernel on NumPy arrays; `module` replaces `cuda` in it.
 
+    blocks, threads: a number, or a tuple with one for each dimension.
+
     Between two barriers the threads of a block run one after the other, in the order of their numbers. With a `seed`
     the order is random: if a barrier is missing, the result changes.
     """
-    blocks, threads = int(blocks), int(threads)
     stand_in = module(blocks, threads, int(shared))
+    blocks, threads = (math.prod(map(int, extent)) for extent in (stand_in.gridDim, stand_in.blockDim))
     run = simulated(function, stand_in)
     shuffle = random.Random(seed).shuffle if seed is not None else None
     with np.errstate(over="ignore", divide="ignore"):  # integers wrap around on a GPU
         for block in range(blocks):
             stand_in.start_block()
             pulse(block / blocks)
-            for _ in rounds(run, args, stand_in, [Thread(block, number) for number in range(threads)], shuffle):
+            for _ in rounds(
+                run, args, stand_in, [Thread(block, number, stand_in) for number in range(threads)], shuffle
+            ):
                 pass
 
 
@@ -354,7 +384,7 @@ def simulated(function, stand_in):
     for name, value in names.items():
         if is_cuda(value):
             names[name] = stand_in
-        elif type(value).__name__ == "Integer":  # a type of Numba's, which a user's kernel may use
+        elif type(value).__name__ in ("Integer", "Float"):  # a type of Numba's, which a user's kernel may use
             names[name] = getattr(np, value.name)
         elif is_device_function(value) and name in code.co_names:
             names[name] = simulated(value.py_func, stand_in)
