@@ -83,6 +83,22 @@ def traced(graph, method, **knobs):
     return {name: LANES * count / graph.m for name, count in totals.items()}
 
 
+def fold_sectors(graph, fold_bits, columns=200):
+    """Sectors of a bitmap that a warp loads for 32 look-ups, in the mean: (without a fold, with one of `fold_bits`).
+
+    Of some columns, evenly spaced among those with rows to look up. A lane that the fold spares loads the first word.
+    """
+    some = np.flatnonzero(graph.column_lengths > 1)
+    without, folded = [], []
+    for j in some[:: max(1, some.size // columns)]:
+        fold = np.zeros(fold_bits, bool)
+        fold[graph.column(j) % fold_bits] = True
+        rows = np.concatenate([graph.column(i) for i in graph.column(j)])
+        without.append(sectors(rows // 8, 1))  # 8 rows a byte
+        folded.append(sectors(np.where(fold[rows % fold_bits], rows // 8, 0), 1))
+    return np.concatenate(without).mean(), np.concatenate(folded).mean()
+
+
 @jit
 def _merge_steps(col_ptr, row_idx, col_of, steps):
     for e in range(row_idx.size):
