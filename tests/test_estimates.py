@@ -86,6 +86,20 @@ def test_without_a_task_loop_blocks_are_the_units(skewed):
     assert sorted(found.chosen) == list(range(16)) and (found.expected == 1).all()
 
 
+@kernel("void(uint16[::1], int32[::1], int64[::1])")
+def look_up(keys, values, total):
+    for k in range(cuda.grid(1), keys.size, cuda.gridsize(1)):
+        cuda.atomic.add(total, 0, values[keys[k]])
+
+
+def test_an_index_may_have_few_bits_in_an_array_that_is_as_long_as_they_count(skewed):
+    keys, values = np.array([0, 1, 65535], np.uint16), np.zeros(1 << 16, np.int32)
+    arrays = {"keys": keys, "values": values, "total": np.zeros(1, np.int64)}
+    events = sampling.sample(Step(look_up, 1, 32, tuple(arrays)), arrays, skewed, lane_steps=STEPS).events
+    [site] = [site for site in np.unique(events.site) if "keys[k]]" in events.sites[site].expression]
+    assert site not in events.signed
+
+
 @pytest.mark.parametrize("method", ["naive", "column_block", "warp_search"])
 def test_all_units_together_do_what_the_launch_does(method, skewed):
     """A sample of every unit reads as many sectors as the launch, traced whole."""

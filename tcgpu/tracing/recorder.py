@@ -220,7 +220,9 @@ class OneTaskLane(Lane):
 
 
 def _wrapped(array, index):
-    return index % array.shape[0] if type(array) is np.ndarray and type(index) is not tuple else index
+    if type(array) is not np.ndarray or type(index) is tuple or 0 <= index < array.shape[0]:
+        return index  # the length may be no number of the index's type, such as 65,536 of uint16
+    return index % array.shape[0]
 
 
 class Recorder(SimulatedCuda):
