@@ -19,19 +19,17 @@ from dataclasses import asdict, dataclass, replace
 import numpy as np
 
 from tcgpu.engines import runtime
-from tcgpu.errors import MethodError
 from tcgpu.graph import as_graph
 from tcgpu.kernels import Step
-from tcgpu.kernels.report import naive
 from tcgpu.records import Table
 from tcgpu.registry import METHODS, Method, choose, on_engine
 from tcgpu.tracing.demand import Steps, instructions
 from tcgpu.tracing.gpus import L1_SECTORS, PROBED, SCHEDULERS, SECTOR, Gpu, gpu_of, probes, registers_of
 from tcgpu.tracing.sampling import fit, fitted, sample
+from tcgpu.tracing.set_up import set_up
 
 LANE_STEPS = 1_000_000  # that are traced for a method: a few seconds
 SMOOTHING = 4  # the p of the p-norm that joins the bounds
-SETUP_EDGES = 30_000  # up to which set-up kernels are simulated
 SHOWN = ("method", "order", "edges", "gpu", "estimate_of", "estimated_ms", "limit", "units", "sampled")
 NAMES = {False: "this launch", True: "a full GPU"}
 LEAST = 0.02  # of the mean demand, that a unit is expected to have
@@ -165,7 +163,7 @@ def estimate(
     GraphError
         If the GPU is not known.
     MethodError
-        If there is no such method or knob, or its set-up kernels would have to be simulated for a large graph.
+        If there is no such method or knob, or set-up kernels would have to be simulated for a large graph.
     """
     device = gpu_of(gpu)
     graph = as_graph(graph)
@@ -208,29 +206,6 @@ def facts_of(gpu: Gpu):
         threads_per_sm=gpu.threads_per_sm, shared_per_block=gpu.shared_per_block, shared_per_sm=gpu.shared_per_sm,
         l2_bytes=gpu.l2_bytes, memory_bytes=gpu.memory_bytes, clock_mhz=int(1000 * gpu.clock_ghz),
     )  # fmt: skip
-
-
-def set_up(plan, graph):
-    """Allocate a plan's arrays in main memory, and run its set-up kernels in the simulator.
-
-    The column pointers that `naive` has made on the device are copied from the graph instead.
-    """
-    if plan.method == naive.METHOD.name:
-        plan = replace_setup(plan, graph)
-    elif plan.setup and graph.m > SETUP_EDGES:
-        raise MethodError(
-            f"{plan.method} sets up its arrays with kernels, which the simulator runs for up to {SETUP_EDGES:,} edges, "
-            f"not {graph.m:,}; order='natural' needs none, or take a smaller graph"
-        )
-    plan.allocate()
-
-
-def replace_setup(plan, graph):
-    """Take a plan's column pointers from the graph."""
-    plan.setup = []
-    del plan.created["col_ptr"]
-    plan.copied["col_ptr"] = graph.col_ptr
-    return plan
 
 
 def of_launch(step, steps, gpu, touched_bytes, copies=1.0, most_blocks=None, latency=None):

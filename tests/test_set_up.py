@@ -1,0 +1,118 @@
+"""The set-up kernels in NumPy against the kernels themselves, and estimates of graphs that they set up."""
+
+import time
+from inspect import signature
+
+import compiled
+import numpy as np
+import pytest
+
+import tcgpu
+from tcgpu import generate
+from tcgpu.engines import runtime
+from tcgpu.errors import MethodError
+from tcgpu.kernels import simulated
+from tcgpu.kernels.adaptive import layout
+from tcgpu.registry import METHODS
+from tcgpu.tracing import estimates, gpus, set_up
+
+pytestmark = pytest.mark.sim
+GRAPHS = {
+    "nothing": generate.empty(0),
+    "no edges": generate.empty(9),
+    "an edge": generate.path(2),
+    "star": generate.star(70),
+    "clique": generate.clique(90),
+    "R-MAT": generate.rmat(8, 8, seed=3),
+    "random": generate.random(300, 2500, seed=4),
+}
+KNOBS = {
+    "default": {},
+    "all near, crowds": {"crowd": 2, "heavy": 4, "short": 2},
+    "all near, no hubs": {"hubs": 0, "crowd": 7},
+    "few near": {"near": 40, "hubs": 9, "heavy": 8, "crowd": 5, "short": 3},
+    "none near": {"near": 0, "hubs": 0, "short": 2},
+    "a share": {"near": 100, "hubs": 50, "heavy": 4, "crowd": 4, "short": 2, "share": (1, 3)},
+}
+
+
+def in_simulator(plan, graph):
+    plan.allocate()
+
+
+def arrays_after(fill, method, graph, knobs):
+    """The arrays of a plan after its set-up, by a function of plan and graph."""
+    device = estimates.facts_of(gpus.GPUS["NVIDIA H200"])  # it has the shared memory that crowd_kernel needs
+    with runtime.using("sim"), runtime.as_device(device), simulated.limited(float("inf")):
+        plan = METHODS[method].plan(graph, **knobs)
+        fill(plan, graph)
+    return plan.arrays
+
+
+def assert_same(name, found, expected, arrays):
+    """That an array has the same values; where atomic operations decide the order, in any order."""
+    if name in ("heavy_columns", "long_columns"):
+        size = arrays["list_sizes"][layout.HEAVY if name == "heavy_columns" else layout.LONG]
+        found, expected = np.sort(found[:size]), np.sort(expected[:size])
+    elif name == "in_edges":
+        ranges = list(zip(arrays["in_ptr"], arrays["in_end"][:-1]))  # the last element is of no vertex
+        found, expected = (np.concatenate([[0], *(np.sort(of[p:q]) for p, q in ranges)]) for of in (found, expected))
+    elif name.endswith(("_columns", "_pieces")):
+        size = arrays[f"{name.partition('_')[0]}_task_ptr"][-1]
+        found, expected = found[:size], expected[:size]
+    assert np.array_equal(found, expected), name
+
+
+@pytest.mark.parametrize("knobs", KNOBS.values(), ids=KNOBS)
+@pytest.mark.parametrize("graph", GRAPHS.values(), ids=GRAPHS)
+def test_arrays_of_adaptive(graph, knobs, monkeypatch):
+    monkeypatch.setattr(set_up, "PART", 1000)
+    monkeypatch.setattr(layout, "MAX_TASK_IN_EDGES", 7)  # so that a vertex has several tasks
+    graph = graph.ordered("degree")
+    found, expected = (arrays_after(by, "adaptive", graph, knobs) for by in (set_up.set_up, in_simulator))
+    unset = {"hub_rows", "hub_rows32", "queues"}  # by the set-up
+    assert found.keys() == expected.keys() > unset
+    for name in found.keys() - unset:
+        assert_same(name, found[name], expected[name], expected)
+
+
+@pytest.mark.parametrize("graph", GRAPHS.values(), ids=GRAPHS)
+def test_column_pointers(graph):
+    found, expected = (arrays_after(by, "naive", graph, {}) for by in (set_up.set_up, in_simulator))
+    assert np.array_equal(found["col_ptr"], expected["col_ptr"]) and np.array_equal(found["col_ptr"], graph.col_ptr)
+
+
+@pytest.mark.parametrize("knobs", [{}, {"near": 5000, "hubs": 2000, "crowd": 64}], ids=["default", "few near"])
+def test_counts_after_it(knobs, processor):
+    """The counting kernels, compiled for this machine, on 130,000 edges and arrays that NumPy has filled."""
+    graph = generate.rmat(17, 1).ordered("degree")  # more vertices than are near
+    with processor.instead_of_the_simulator(**compiled.LARGE):
+        plan = METHODS["adaptive"].plan(graph, **knobs)
+        set_up.set_up(plan, graph)
+        plan.launch()
+        assert plan.result() == tcgpu.count(graph, "cpu") > 0
+
+
+def test_parameters_are_those_of_the_kernels():
+    for kernel, function in set_up.IN_NUMPY.items():
+        assert list(signature(function).parameters) == list(signature(kernel.py_func).parameters)
+        assert function.__name__ == kernel.__name__
+
+
+def test_kernels_that_numpy_has_not_run_in_the_simulator(monkeypatch):
+    graph, knobs = generate.clique(12), {"memory": "global"}
+    found, expected = (arrays_after(by, "levels", graph, knobs) for by in (set_up.set_up, in_simulator))
+    assert found["bits"].any() and np.array_equal(found["bits"], expected["bits"])
+    monkeypatch.setattr(set_up, "SIMULATED_EDGES", 65)
+    with pytest.raises(MethodError, match="levels sets up its arrays with matrix_kernel, .* 65 edges, not 66"):
+        arrays_after(set_up.set_up, "levels", graph, knobs)
+
+
+def test_an_estimate_of_a_million_edges_in_degree_order_takes_seconds():
+    begin = time.thread_time()
+    found = tcgpu.estimate(generate.rmat(16, 16, seed=1), "adaptive", order="degree", lane_steps=100_000)
+    assert time.thread_time() - begin < 30
+    assert [kernel.kernel for kernel in found.kernels] == [
+        "fill_hub_rows", "hub_kernel", "crowd_kernel", "window_kernel", "hash_kernel", "far_kernel"
+    ]  # fmt: skip
+    assert found.edges > 900_000 and 0.03 < found.ms < 0.5  # measured on an H200: 0.11
