@@ -95,15 +95,17 @@ def draw_timeline(lanes, *, unit="milliseconds", title=""):
 
 
 def draw_schedules(schedules, *, unit="combinations", machine="multiprocessor"):
-    """The jobs of each machine over time: a dict of name -> Schedule, a panel each. The line is the lower bound."""
+    """The jobs of each machine over time: a dict of name -> Schedule, a panel each. The line is the mean of all loads,
+    where the last job would end if the work could be divided evenly."""
     panels = axes(8, 1.9 * len(schedules), nrows=len(schedules), sharex=True, squeeze=False)[:, 0]
     for panel, (name, schedule) in zip(panels, schedules.items()):
         panel.barh(schedule.machine, schedule.weights, 0.8, schedule.begin, color=BLUE, edgecolor="white", lw=0.7)
         for job, (place, begin, weight) in enumerate(zip(schedule.machine, schedule.begin, schedule.weights)):
             if weight > 0.04 * schedule.makespan:
                 panel.text(begin + weight / 2, place, str(job), color="white", ha="center", va="center", size=7)
-        panel.axvline(schedule.bound, color=ORANGE)
-        panel.set_title(f"{name}: {schedule.above_bound:.1%} above the bound", size=9)
+        mean = schedule.loads.mean()
+        panel.axvline(mean, color=ORANGE)
+        panel.set_title(f"{name}: {schedule.makespan / mean - 1:.1%} above the mean", size=9)
         panel.set(ylabel=machine, yticks=range(schedule.loads.size))
         panel.invert_yaxis()
         panel.spines[["top", "right"]].set_visible(False)

@@ -181,13 +181,16 @@ def test_levels_stand_side_by_side_and_each_chunk_lies_under_its_own():
     assert all(f"{tests:,} combinations" in text.get_text() for tests, text in zip(chunks.tests, lower.texts))
 
 
-def test_schedules_show_every_job_on_its_machine_and_the_bound():
+def test_schedules_show_every_job_on_its_machine_and_the_mean():
     schedules = {order: schedule([1, 1, 4, 2], 2, order) for order in ("given", "longest")}
     given, longest = charts.draw_schedules(schedules).axes
     assert sorted((bar.get_x(), bar.get_width()) for bar in given.patches) == [(0, 1), (0, 1), (1, 2), (1, 4)]
     assert max(bar.get_x() + bar.get_width() for bar in longest.patches) == 4
     assert [list(ax.lines[0].get_xdata()) for ax in (given, longest)] == [[4, 4]] * 2
     assert "25.0% above" in given.get_title() and "0.0% above" in longest.get_title()
+
+    (uneven,) = charts.draw_schedules({"one long job": schedule([1, 1, 4], 2, "given")}).axes
+    assert "66.7% above the mean" in uneven.get_title() and list(uneven.lines[0].get_xdata()) == [3, 3]
 
 
 def test_a_timeline_shows_each_piece_where_it_began_and_ended():
