@@ -70,7 +70,7 @@ def measured(kind, edges):
         raise SystemExit(f"the counts differ on {kind}: {counts}")
     given = {"natural": natural, "degree": degree}
     tally = costs.best_for_tallies()
-    for name, of in zip(TALLIES, (method.imported().triangles_plan, method.support_plan)):
+    for name, of in zip(TALLIES, (method.tallies["vertices"], method.support_plan)):
         ms, found = kernel_ms(of(given[tally]))
         if int(found.sum(dtype=np.int64)) != 3 * count:
             raise SystemExit(f"{name} are wrong on {kind}")

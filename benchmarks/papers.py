@@ -24,7 +24,6 @@ import math
 import sys
 import time
 from contextlib import nullcontext
-from importlib import import_module
 from itertools import combinations_with_replacement
 from pathlib import Path
 
@@ -35,6 +34,7 @@ from tcgpu.generators import GENERATORS
 from tcgpu.generators import edges as drawn_edges
 from tcgpu.graph import Graph, as_graph
 from tcgpu.kernels import simulated
+from tcgpu.kernels.chatterjee import levels
 from tcgpu.kernels.chatterjee.chunks import split
 from tcgpu.measurement import (
     REPEATS,
@@ -319,7 +319,7 @@ def levels_figures(methods=("levels",), *, engine, repeats, share):
         for graph in graphs:
             found = measure(graph, methods, knobs=list(settings), engine=engine, repeats=repeats)
             with on_engine(METHODS["levels"], engine):
-                chunks = import_module(METHODS["levels"].module).split_for_device(graph)
+                chunks = levels.split_for_device(graph)
             if beside:
                 found.append(native_levels(graph, chunks, found[0], repeats))
             about = {"chunks": len(chunks), "too_large": chunks.too_large, "largest": int(chunks.size.max(initial=0))}

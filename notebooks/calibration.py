@@ -9,7 +9,7 @@ import itertools
 import math
 
 from charts import KERNELS
-from tcgpu.kernels.bisson_fatica.bitmap_auto import METHOD, choice
+from tcgpu.kernels.bisson_fatica.bitmap_auto import choice, plan
 
 TIE = 1.02  # a choice counts as the best if no other kernel is faster by more than this, the noise of timings
 LOST = 1000.0  # slowdown of a choice that refuses the graph, or was not timed
@@ -22,9 +22,9 @@ def fit(rows):
     """
     graphs = list(_times(rows).values())
     columns = ("longest_column", "mean", "vertices")
-    tried = (_between(columns[k], graphs, paper) for k, paper in enumerate(METHOD.knobs.values()))
+    tried = (_between(columns[k], graphs, paper) for k, paper in enumerate(plan.knobs.values()))
     best = min(
-        (dict(zip(METHOD.knobs, constants)) for constants in itertools.product(*tried)),
+        (dict(zip(plan.knobs, constants)) for constants in itertools.product(*tried)),
         key=lambda knobs: (round(_loss(graphs, knobs), 9), _far_from_paper(knobs)),
     )
     return {"longest_thread": int(best["longest_thread"]), "mean_warp": best["mean_warp"],
@@ -35,7 +35,7 @@ def choices(rows, **knobs):
     """For each graph of `rows` its facts, the kernel that the algorithm chooses, the fastest one, and the slowdown."""
     found = []
     for graph, facts in _times(rows).items():
-        chosen, times = _chosen(facts, METHOD.knobs | knobs), facts.pop("times")
+        chosen, times = _chosen(facts, plan.knobs | knobs), facts.pop("times")
         verdict = {"chosen": chosen, "best": min(times, key=times.get), "slowdown": _slowdown(times, chosen)}
         found.append({"graph": graph} | facts | verdict)
     return found
@@ -80,4 +80,4 @@ def _slowdown(times, chosen):
 
 
 def _far_from_paper(knobs):
-    return sum(abs(math.log((1 + knobs[name]) / (1 + METHOD.knobs[name]))) for name in METHOD.knobs)
+    return sum(abs(math.log((1 + knobs[name]) / (1 + plan.knobs[name]))) for name in plan.knobs)

@@ -3,10 +3,9 @@
 The API, the command line, the explorer and the documentation read names, defaults, ranges and help from here.
 """
 
-import functools
-import importlib
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -21,16 +20,20 @@ GPU = ("gpu", "sim")
 class Knob:
     """A parameter of a method: a whole number from `low` to `high`, or one of `choices`.
 
-    default: None where the method chooses the value by the graph and the device. real: any number from `low` on.
+    default: None where the method chooses the value by the graph and the device. real: any number from `low` on. name:
+    that of the parameter, which `tcgpu.method` fills in.
+
+        >>> @tcgpu.method(lanes=tcgpu.Knob(8, "threads that share a column", 1, 32))
+        ... def mine(col_ptr, row_idx, lanes, total): ...
     """
 
-    name: str
     default: object
     help: str
     low: int = 0
     high: int = 2**31 - 1
     choices: tuple = ()
     real: bool = False
+    name: str = ""
 
     def check(self, value):
         """Return `value`; MethodError if the knob can't have it."""
@@ -54,23 +57,24 @@ class Knob:
 
 def threads_knob(default, **more):
     """The knob `threads`."""
-    return Knob("threads", default, "threads of a block", 1, 1024, **more)
+    return Knob(default, "threads of a block", 1, 1024, **more)
 
 
 def blocks_knob(default, **more):
     """The knob `blocks`."""
-    return Knob("blocks", default, "blocks of a launch, at most", 1, **more)
+    return Knob(default, "blocks of a launch, at most", 1, **more)
 
 
 @dataclass(frozen=True)
 class Method:
-    """A way to count triangles: its source, what can run it, its knobs.
+    """A way to count triangles: its source, what can run it, its knobs. `tcgpu.method` makes it of a function.
 
-    order: the vertex order of its source; "auto" where the method looks at the graph. module: the name of the module
-    that has its `plan(graph, **knobs)`, which decides a count and begins nothing (see `tcgpu.kernels.Plan`). tasks: how
-    the tasks of its kernel share the graph, and what takes them time, as `tracing.sampling` names them. planned: its
-    `plan`, of a method that has no module. function: the kernel or plan as its author wrote it; arguments: those of
-    `tcgpu.method` that make the same method of it. shares: whether it can count one of several shares of a graph.
+    order: the vertex order of its source; "auto" where the method looks at the graph. tasks: how the tasks of its
+    kernel share the graph, and what takes them time, as `tracing.sampling` names them. planned: called with a graph and
+    the value of each knob, it decides a count and begins nothing (see `tcgpu.kernels.Plan`). prepared: called with
+    whatever `as_graph` takes and an order, it makes the graph that `planned` takes. shares: whether it can count one of
+    several shares of a graph. function: the kernel or plan as its author wrote it; arguments: those of `tcgpu.method`
+    that make the same method of it. tallies: "edges" or "vertices" -> the function that plans what it finds for each.
     """
 
     name: str
@@ -78,13 +82,14 @@ class Method:
     summary: str
     order: str = "natural"
     engines: tuple[str, ...] = GPU
-    module: str = ""
     tasks: tuple[str, str] | None = None
     declared: tuple[Knob, ...] = ()
-    planned: Callable | None = field(default=None, repr=False)
-    function: Callable | None = field(default=None, repr=False)
-    arguments: dict = field(default_factory=dict, repr=False, compare=False)
+    planned: Callable[..., Any] | None = None
+    prepared: Callable[[Any, str], Any] = as_graph
     shares: bool = False
+    function: Callable | None = None
+    arguments: dict = field(default_factory=dict, compare=False)
+    tallies: dict = field(default_factory=dict, compare=False)
 
     def __repr__(self):
         return f"<method {self.name!r}: {self.summary}>"
@@ -94,46 +99,44 @@ class Method:
             object.__setattr__(self, "__wrapped__", self.function)
             object.__setattr__(self, "__doc__", self.function.__doc__)
 
-    def with_plan(self, plan):
-        """The method with this function as its `plan`."""
-        return replace(self, planned=self.planner(plan))
-
     @property
     def knobs(self):
         """The default of each knob, by name."""
         return {knob.name: knob.default for knob in self.declared}
 
-    def planner(self, plan):
-        """Decorate the method's `plan`: fill in the defaults of its knobs, and check each value."""
-
-        @functools.wraps(plan)
-        def checked(graph, **given):
-            given = self.knobs | given
-            for knob in self.declared:
-                given[knob.name] = knob.check(given[knob.name])
-            return plan(graph, **given)
-
-        return checked
-
-    def imported(self):
-        """The module that has the method's `plan`; the method itself if it has none."""
-        return importlib.import_module(self.module) if self.module else self
+    def settings(self, given):
+        """The value of each knob: the default unless it is given; MethodError if it can't have that value."""
+        given = self.knobs | given
+        return given | {knob.name: knob.check(given[knob.name]) for knob in self.declared}
 
     def prepare(self, graph, order=None):
-        """Whatever `as_graph` takes, made a Graph in an order; the method's own `prepare` does it if it has one."""
-        own = getattr(self.imported(), "prepare", as_graph) if self.module else as_graph
-        return own(graph, order or self.order)
+        """Whatever `as_graph` takes, made a graph in an order, as `plan` takes it."""
+        return self.prepared(graph, order or self.order)
 
     def plan(self, graph, **knobs):
-        """The plan of one count of `graph` in the order that it has."""
-        return (self.planned or self.imported().plan)(graph, **knobs)
+        """The plan of one count of `graph` in the order that it has; with `share`, of a share of it."""
+        if "share" in knobs and not self.shares:
+            raise MethodError(f"method {self.name!r} counts whole graphs, not shares of one")
+        return self.planned(graph, **self.settings(knobs))
+
+    __call__ = plan
+
+    def for_edges(self, plan):
+        """Decorate a function of a graph that plans how each edge's triangles are found, for `tcgpu.support`."""
+        self.tallies["edges"] = plan
+        return plan
+
+    def for_vertices(self, plan):
+        """Decorate a function that plans the same for each vertex; without one, each edge's triangles are added up."""
+        self.tallies["vertices"] = plan
+        return plan
 
     def support_plan(self, graph, **knobs):
         """The plan that finds each edge's triangles; MethodError if the method only counts."""
-        if not self.module or not hasattr(self.imported(), "support_plan"):
+        if "edges" not in self.tallies:
             others = "cpu, adaptive and the bitmap methods do"
             raise MethodError(f"method {self.name!r} does not tell edge from edge; {others}")
-        return self.imported().support_plan(graph, **knobs)
+        return self.tallies["edges"](graph, **knobs)
 
 
 def check_integer(name, value, low, high):

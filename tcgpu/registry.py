@@ -43,7 +43,7 @@ MODULES = (
     "tcgpu.kernels.adaptive",
     "tcgpu.cpu",
 )
-METHODS: dict[str, Method] = {method.name: method for method in (import_module(module).METHOD for module in MODULES)}
+METHODS: dict[str, Method] = {method.name: method for method in (import_module(module).plan for module in MODULES)}
 BUILT_IN = frozenset(METHODS)
 ENTRY_POINTS = "tcgpu.methods"  # the group by which a package registers its methods
 
@@ -139,7 +139,7 @@ def choose_for_edges(graph: Any, method: str | Method | None, engine: str | None
 
 def triangles_plan(method: Method, graph: Graph, **knobs: Any) -> Any:
     """Return the plan that finds each vertex's triangles; MethodError if the method only counts."""
-    own = getattr(method.imported(), "triangles_plan", None) if method.module else None
+    own = method.tallies.get("vertices")
     return own(graph, **knobs) if own else results.sums_at_vertices(method.support_plan(graph, **knobs), graph)
 
 

@@ -58,7 +58,7 @@ def test_totals_start_from_raw_edges_where_those_are_given():
 
 
 def test_methods_that_disagree_are_an_error(graph, monkeypatch):
-    wrong = registry.Method("wrong", "", "", "natural", ("cpu",), __name__)
+    wrong = registry.Method("wrong", "", "", "natural", ("cpu",), planned=plan)
     monkeypatch.setitem(registry.METHODS, "wrong", wrong)
     with pytest.raises(RuntimeError, match="methods disagree on kite: cpu 2, wrong 3"):
         tcgpu.measure(graph, ["cpu", "wrong"], repeats=1)
@@ -91,7 +91,7 @@ def test_rows_go_to_csv_and_back_and_show_as_a_table(graph, tmp_path):
 
 @pytest.mark.parametrize("method", registry.METHODS.values(), ids=lambda method: method.name)
 def test_each_plan_takes_the_knobs_that_its_method_declares(method):
-    parameters = list(inspect.signature(method.imported().plan).parameters)
+    parameters = list(inspect.signature(method.planned if method.function is None else method.function).parameters)
     assert [name for name in parameters[1:] if name != "share"] == list(method.knobs)  # a share is no knob
 
 

@@ -298,7 +298,7 @@ def declared(head, body="total[0] = 0", **options):
     [
         ("col_ptr, row_ix, total", {}, "parameter 'row_ix' (did you mean 'row_idx'?), which is no array of a graph"),
         ("col_ptr, row_idx", {}, "no parameter 'total': a kernel adds what it counts to total[0]"),
-        ("total, lanes=8", {}, "has a default in its parameters: write it into @tcgpu.method(...)"),
+        ("total, lanes=8", {}, "mine has a default, lanes=8: write it into @tcgpu.method(...) as a knob"),
         ("*total", {}, "each argument of a method has a name"),
         ("total", {"lanes": 8}, "declares knob 'lanes' and has no parameter of that name"),
         ("lane, total", {"lanes": 8}, "parameter 'lane' (did you mean 'lanes'?)"),
@@ -359,11 +359,29 @@ def lambda_like_plan(graph):
 def test_a_function_without_source_gets_a_sentence():
     namespace = {}
     exec("def mine(total):\n    total[0] = 1", namespace)
-    for function in (namespace["mine"], lambda total: None, len):
+    for function in (namespace["mine"], lambda total: None):
         with pytest.raises(MethodError, match="tcgpu reads the source of a kernel, and finds none of"):
             tcgpu.method()(function)
+    with pytest.raises(MethodError, match="decorates a function, not <built-in function len>"):
+        tcgpu.method()(len)
     with pytest.raises(MethodError, match="decorated as a kernel already"):
         tcgpu.method()(measure_columns)
+
+
+def test_the_built_in_methods_are_made_by_the_same_means():
+    for built_in in tcgpu.methods():
+        if built_in.name != "cpu":
+            arguments = dict(built_in.arguments)
+            again = tcgpu.method("again", **{k: v for k, v in arguments.items() if k != "name"})(built_in.function)
+            assert again.knobs == built_in.knobs and again.summary == built_in.summary
+            assert tcgpu.count(GRAPHS["one triangle"], again, engine="sim") == 1
+
+
+def test_a_method_may_find_the_triangles_of_edges():
+    own = tcgpu.method("edge by edge")(per_column.function)
+    own.for_edges(registry.METHODS["bitmap_thread"].support_plan)
+    assert tcgpu.support(CLIQUE, method=own, engine="sim").tolist() == [5] * 21
+    assert tcgpu.triangles(CLIQUE, method=own, engine="sim").tolist() == [15] * 7
 
 
 @pytest.mark.parametrize(

@@ -58,16 +58,6 @@ __all__ = [
 ]
 
 
-METHOD = Method(
-    name="cpu",
-    source="ours",
-    summary="native threads: rows of bits for hubs; compared rows, packed words or bitmaps for the rest",
-    order="auto",
-    engines=("cpu",),
-    module=__name__,
-)
-
-
 class Plan:
     """A native count with the stages of a count on a GPU (`tcgpu.kernels.Plan`). It allocates nothing."""
 
@@ -92,9 +82,6 @@ class Plan:
         return count(self.graph)
 
 
-plan = Plan
-
-
 def prepare(graph, order):
     """A Graph in the given order, made of anything that `as_graph` takes.
 
@@ -105,3 +92,14 @@ def prepare(graph, order):
         return as_graph(graph, order)
     raw = isinstance(graph, (tuple, np.ndarray)) or hasattr(graph, "__cuda_array_interface__")
     return in_order(as_graph(graph, "auto" if raw else "natural"), "auto", "count")
+
+
+plan = Method(
+    name="cpu",
+    source="ours",
+    summary="native threads: rows of bits for hubs; compared rows, packed words or bitmaps for the rest",
+    order="auto",
+    engines=("cpu",),
+    planned=Plan,
+    prepared=prepare,
+)

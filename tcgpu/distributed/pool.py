@@ -12,7 +12,6 @@ parts again elsewhere. Our own pools are restarted and continue with the parts t
 cannot be used after that, and `WorkerLost` is raised; under MPI the whole job ends.
 """
 
-import inspect
 import os
 import uuid
 from concurrent.futures import BrokenExecutor, CancelledError
@@ -50,7 +49,7 @@ def count(graph, executor, *, method=None, engine=None, order=None, parts=None, 
             chosen = choose(name, engine, order, knobs)
             _check_simulated(chosen, graph, engine, order, knobs, workers, max_seconds)
             own = chosen.name not in BUILT_IN
-            if not resume and (own or "share" in inspect.signature(chosen.imported().plan).parameters):
+            if not resume and (own or chosen.shares):
                 of_share = options | {"method": chosen if own else name, "order": order or chosen.order}
                 whole = own and not chosen.shares  # one worker counts the whole graph
                 number = _number(parts, 1 if whole else workers.number)

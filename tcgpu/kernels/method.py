@@ -20,6 +20,7 @@ import inspect
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
+from types import FunctionType
 from typing import Any, overload
 
 import numpy as np
@@ -28,7 +29,7 @@ from tcgpu.declarations import Knob, Method, blocks_knob, threads_knob
 from tcgpu.engines import runtime
 from tcgpu.engines.kernel_language import source_tree
 from tcgpu.errors import MethodError
-from tcgpu.graph import ORDERS
+from tcgpu.graph import ORDERS, as_graph
 from tcgpu.kernels import Plan, Scan, Step, check_share, enough_blocks, simulated
 from tcgpu.kernels.formulas import Formula
 from tcgpu.suggest import did_you_mean, unknown
@@ -84,6 +85,7 @@ def method(
     signature: str | None = None,
     order: str = "natural",
     tasks: tuple[str, str] | None = None,
+    prepare: Callable[[Any, str], Any] = as_graph,
     source: str = "your own",
     summary: str | None = None,
     **knobs: Any,
@@ -116,6 +118,8 @@ def method(
     tasks
         ("columns", work) or ("nonzeros", work) if a thread takes one of these at a time, with `work` as
         `tcgpu.tracing.sampling.WORK` lists it. Then no more blocks are launched than have tasks.
+    prepare
+        A function of a graph and an order that makes the graph to plan for; without one, it is a `tcgpu.Graph`.
     source, summary
         Where the method is from, and what it does in a line; without one, the first line of the docstring.
     **knobs
@@ -150,50 +154,43 @@ def method(
         raise MethodError(unknown("order", order, ORDERS))
     knobs = {key: value for key, value in {"threads": threads, "blocks": blocks}.items() if value is not None} | knobs
     about = {"order": order, "source": source, "tasks": tasks}
-    arguments = about | knobs | {"arrays": arrays, "shared": shared, "signature": signature, "summary": summary}
+    more = {"prepare": prepare, "arrays": arrays, "shared": shared, "signature": signature, "summary": summary}
 
     def decorate(function):
         own = name or getattr(function, "__name__", "")
-        declaration = Declaration(own, _definition(function, own), arrays or {}, shared)
-        if declaration.plans:
-            declared, planned = declaration.planner(function, knobs, signature)
-        else:
-            declared, planned = declaration.launcher(function, knobs, signature, tasks)
-        text = summary or (inspect.getdoc(function) or "").partition("\n")[0] or "a method of your own"
-        shares = bool({"share", "workers"} & {*declaration.parameters})
-        more = {"function": function, "arguments": {"name": own} | arguments, "shares": shares}
-        made = Method(name=own, summary=text, declared=declared, **about, **more)
-        return made.with_plan(planned)
+        declaration = Declaration(own, function, arrays or {}, shared)
+        make = declaration.planner if declaration.plans else declaration.launcher
+        declared, planned = make(function, knobs, signature, tasks)
+        return Method(
+            name=own,
+            summary=summary or (inspect.getdoc(function) or "").partition("\n")[0] or "a method of your own",
+            declared=declared,
+            planned=planned,
+            prepared=prepare,
+            shares=bool({"share", "workers"} & {*declaration.parameters}),
+            function=function,
+            arguments={"name": own, **about, **more, **knobs},
+            **about,
+        )
 
     return decorate
-
-
-def _definition(function, name):
-    """The syntax tree of a function; MethodError if it has no source, or is none."""
-    if isinstance(function, runtime.Kernel):
-        raise MethodError(f"{name} is decorated as a kernel already: `tcgpu.method` decorates the plain function")
-    try:
-        return source_tree(function).body[0]
-    except (OSError, TypeError, SyntaxError):
-        raise MethodError(
-            f"tcgpu reads the source of a kernel, and finds none of {name or function!r}: write it with `def`, in a "
-            "file or in a cell of a notebook"
-        ) from None
 
 
 class Declaration:
     """What the author of a method declares: checked against the function, then made a plan of."""
 
-    def __init__(self, name, definition, arrays, shared):
-        self.name, self.definition = name, definition
-        self.arrays, self.shared = arrays, shared
-        of = definition.args
-        if of.vararg or of.kwarg:
-            raise MethodError(f"{name} takes *{(of.vararg or of.kwarg).arg}: each argument of a method has a name")
-        self.parameters = [each.arg for each in (*of.posonlyargs, *of.args, *of.kwonlyargs)]
-        defaults = [*of.defaults, *(each for each in of.kw_defaults if each)]
-        if defaults:
-            raise MethodError(f"{name} has a default in its parameters: write it into @tcgpu.method(...) as a knob")
+    def __init__(self, name, function, arrays, shared):
+        self.name, self.arrays, self.shared = name, arrays, shared
+        if isinstance(function, runtime.Kernel):
+            raise MethodError(f"{name} is decorated as a kernel already: `tcgpu.method` decorates the plain function")
+        if not isinstance(function, FunctionType):
+            raise MethodError(f"tcgpu.method decorates a function, not {function!r}")
+        self.parameters = list(inspect.signature(function).parameters)
+        for parameter in inspect.signature(function).parameters.values():
+            if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
+                raise MethodError(f"{name} takes {parameter}: each argument of a method has a name")
+            if parameter.default is not parameter.empty:
+                raise MethodError(f"{name} has a default, {parameter}: write it into @tcgpu.method(...) as a knob")
         self.plans = self.parameters[:1] == ["graph"]
 
     # ------------------------------------------------------------------------------------------------------ the knobs
@@ -218,16 +215,17 @@ class Declaration:
         elif name == "blocks":
             knob = blocks_knob(default)
         elif isinstance(default, bool):
-            knob = Knob(name, default, f"of {self.name}", choices=(False, True))
+            knob = Knob(default, f"of {self.name}", choices=(False, True))
         elif isinstance(default, (int, np.integer)):
             low, high = min(0, int(default)), max(2**31 - 1, int(default))
-            knob = Knob(name, int(default), f"of {self.name}", -(2**31) if low else 0, high)
+            knob = Knob(int(default), f"of {self.name}", -(2**31) if low else 0, high)
         elif isinstance(default, (float, np.floating)):
-            knob = Knob(name, float(default), f"of {self.name}", real=True)
+            knob = Knob(float(default), f"of {self.name}", real=True)
         else:
             raise MethodError(
                 f"the default of knob {name!r} is a number, True or False, not {default!r}; a tcgpu.Knob has choices"
             )
+        knob = replace(knob, name=name)
         knob.check(knob.default)
         return knob
 
@@ -280,7 +278,7 @@ class Declaration:
         for knob in declared:
             if knob.default is None or isinstance(knob.default, str):
                 raise MethodError(f"knob {knob.name!r} of kernel {self.name} is a number, not {knob.default!r}")
-        for node in ast.walk(self.definition):
+        for node in ast.walk(definition(function, self.name)):
             if isinstance(node, ast.Return) and not (node.value is None or getattr(node.value, "value", 0) is None):
                 raise MethodError(
                     f"{self.name} returns {ast.unparse(node.value)!r}: a kernel returns nothing; add what it counts to "
@@ -323,7 +321,7 @@ class Declaration:
 
     # ------------------------------------------------------------------------------------------------- several launches
 
-    def planner(self, function, knobs, signature):
+    def planner(self, function, knobs, signature, tasks):
         """The Knobs of a function that plans launches, and that function as Method.plan calls it."""
         if signature is not None:
             raise MethodError(f"{self.name} plans launches: signatures are those of its kernels, tcgpu.kernel(...)")
@@ -343,7 +341,6 @@ class Declaration:
         named = {name: (values | {"share": check_share(share)})[name] for name in self.parameters[1:]}
         made = function(graph, **named)
         if isinstance(made, Plan):
-            made.method = self.name
             return made
         steps = list(made) if isinstance(made, (list, tuple)) else [made]
         if not steps or not all(isinstance(step, (Step, Scan)) for step in steps):
@@ -385,3 +382,14 @@ class Declaration:
         ]
         work = simulated.work(graph, row_us=ROW_US)
         return OwnPlan(method=self.name, copied=copied, created=created, steps=steps, work=work)
+
+
+def definition(function, name):
+    """The syntax tree of a kernel; MethodError if it has no source, or is none."""
+    try:
+        return source_tree(function).body[0]
+    except (OSError, TypeError, SyntaxError):
+        raise MethodError(
+            f"tcgpu reads the source of a kernel, and finds none of {name!r}: write it with `def`, in a file or in a "
+            "cell of a notebook"
+        ) from None

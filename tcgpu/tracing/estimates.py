@@ -178,7 +178,7 @@ def estimate(
     with on_engine(chosen, "sim", float("inf")), runtime.as_device(facts_of(device)):
         prepared = chosen.prepare(graph, order)
         plan = chosen.plan(prepared, **knobs)
-        tasks = chosen.tasks if plan.method == chosen.name else METHODS[plan.method].tasks
+        tasks = METHODS.get(plan.method, chosen).tasks  # a method may choose another one
         found, copies = [], max(1.0, FILLING_EDGES / max(1, graph.m)) if fill else 1.0
         set_up(plan, prepared)
         for step in plan.steps:

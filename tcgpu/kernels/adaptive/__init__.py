@@ -81,7 +81,10 @@ support_plan    the same for the triangles of each edge and vertex, with support
                 support_bands and support_counters
 """
 
-from tcgpu.kernels.adaptive.plan import BY_DEGREE, METHOD, plan, prepare
+from tcgpu.kernels.adaptive.plan import BY_DEGREE, plan, prepare
 from tcgpu.kernels.adaptive.support_plan import support_plan, triangles_plan
 
-__all__ = ["BY_DEGREE", "METHOD", "plan", "prepare", "support_plan", "triangles_plan"]
+plan.for_edges(support_plan)
+plan.for_vertices(triangles_plan)
+
+__all__ = ["BY_DEGREE", "plan", "prepare", "support_plan", "triangles_plan"]

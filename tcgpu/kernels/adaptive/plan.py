@@ -2,14 +2,15 @@
 
 import numpy as np
 
-from tcgpu.declarations import Knob, Method
+from tcgpu.declarations import Knob
 from tcgpu.engines import runtime
-from tcgpu.kernels import Plan, check_positions, check_share, device_graph, launch, order_costs, orientation, simulated
+from tcgpu.kernels import Plan, check_positions, device_graph, launch, order_costs, orientation, simulated
 from tcgpu.kernels.adaptive import far, layout, local, windows
 from tcgpu.kernels.adaptive.hubs import HUB_BYTES, hub_kernel
 from tcgpu.kernels.adaptive.layout import HUB_WORDS, HUBS, NEAR
 from tcgpu.kernels.device import columns
 from tcgpu.kernels.device.bits import restart
+from tcgpu.kernels.method import method
 from tcgpu.kernels.order_costs import LONG, SHORT
 
 NO_CROWD = 2**30  # `crowd` for no crowd_kernel
@@ -25,23 +26,6 @@ BY_DEGREE = (
     layout.fill_hub_rows, hub_kernel, windows.crowd_kernel, windows.window_kernel, far.hash_kernel, far.far_kernel,
 )  # fmt: skip
 
-METHOD = Method(
-    name="adaptive",
-    source="ours",
-    summary="for each vertex what suits it: rows of bits, windows, hash tables, merges; cleans on the GPU",
-    order="auto",
-    module=__package__,
-    declared=(
-        Knob("near", NEAR, "last vertices that have a 16-bit number", 0, NEAR),
-        Knob("hubs", HUBS, "last vertices that are hubs", 0, HUBS),
-        Knob("heavy", 64, "a column with more near rows is heavy", 0, 2**30),
-        Knob("crowd", 512, "in-edges from which on a vertex is for crowd_kernel; 2^30 for none", 1, NO_CROWD),
-        Knob("short", SHORT, "far rows of a long column, at least, 2^30 for none; or rows of a local one", 2, NO_TABLE),
-        Knob("long", LONG, "rows of two columns from which on the fewer are looked up; 2^30 to merge all", 1, NO_TABLE),
-        Knob("words", None, "words of 64 vertices that a local column may reach over; 0 for none", 0, 1024),
-    ),
-)
-
 
 def prepare(graph, order):
     """What `plan` takes, as `device_graph.prepare` makes it."""
@@ -50,15 +34,27 @@ def prepare(graph, order):
     return device_graph.prepare(graph, order)
 
 
-@METHOD.planner
-def plan(graph, *, near, hubs, heavy, crowd, short, long, words, share=(0, 1)):
+@method(
+    "adaptive",
+    source="ours",
+    summary="for each vertex what suits it: rows of bits, windows, hash tables, merges; cleans on the GPU",
+    order="auto",
+    prepare=prepare,
+    near=Knob(NEAR, "last vertices that have a 16-bit number", 0, NEAR),
+    hubs=Knob(HUBS, "last vertices that are hubs", 0, HUBS),
+    heavy=Knob(64, "a column with more near rows is heavy", 0, 2**30),
+    crowd=Knob(512, "in-edges from which on a vertex is for crowd_kernel; 2^30 for none", 1, NO_CROWD),
+    short=Knob(SHORT, "far rows of a long column, at least, 2^30 for none; or rows of a local one", 2, NO_TABLE),
+    long=Knob(LONG, "rows of two columns from which on the fewer are looked up; 2^30 to merge all", 1, NO_TABLE),
+    words=Knob(None, "words of 64 vertices that a local column may reach over; 0 for none", 0, 1024),
+)
+def plan(graph, *, near, hubs, heavy, crowd, short, long, words, share):
     """The count of a graph: hubs, windows and far rows in degree order, local columns and merges in any other.
 
-    near, hubs, heavy, crowd, short, long, words: the knobs of METHOD. share: (index, of) counts share number `index` of
+    near, hubs, heavy, crowd, short, long, words: its knobs. share: (index, of) counts share number `index` of
     `of`; the counts of all shares add up to the total, and take about equally long.
     """
     check_positions(graph)
-    share = check_share(share)
     if graph.order == "degree":
         return _by_degree(graph, near, min(hubs, near), heavy // 4, short, crowd, share)
     return _as_it_comes(graph, short, long, local.local_words(graph) if words is None else words, share)

@@ -5,23 +5,13 @@ else a block, with its bitmap in shared memory for fewer than `vertices_shared` 
 defaults of the knobs are the paper's constants, found on a Titan X.
 """
 
-from tcgpu.declarations import Knob, Method
+from tcgpu.declarations import Knob
 from tcgpu.kernels.bisson_fatica import bitmap_block_global, bitmap_block_shared, bitmap_thread, bitmap_warp
-from tcgpu.kernels.device_graph import prepare as prepare
+from tcgpu.kernels.device_graph import prepare
+from tcgpu.kernels.method import method
 
-METHOD = Method(
-    name="bitmap_auto",
-    source="Bisson & Fatica",
-    summary="one of these four, by the mean and the longest column and the number of vertices",
-    module=__name__,
-    declared=(
-        Knob("longest_thread", 12, "longest column that bitmap_thread is for"),
-        Knob("mean_warp", 8.0, "mean column up to which it is bitmap_warp", real=True),
-        Knob("vertices_shared", 128 << 10, "vertices up to which bits lie in shared memory"),
-    ),
-)
 MODULES = {
-    module.METHOD.name: module for module in (bitmap_thread, bitmap_warp, bitmap_block_shared, bitmap_block_global)
+    module.plan.name: module for module in (bitmap_thread, bitmap_warp, bitmap_block_shared, bitmap_block_global)
 }
 
 
@@ -34,13 +24,22 @@ def choice(vertices, edges, longest, *, longest_thread=12, mean_warp=8.0, vertic
     return "bitmap_block_shared" if vertices < vertices_shared else "bitmap_block_global"
 
 
-@METHOD.planner
+@method(
+    "bitmap_auto",
+    source="Bisson & Fatica",
+    summary="one of these four, by the mean and the longest column and the number of vertices",
+    prepare=prepare,
+    longest_thread=Knob(12, "longest column that bitmap_thread is for"),
+    mean_warp=Knob(8.0, "mean column up to which it is bitmap_warp", real=True),
+    vertices_shared=Knob(128 << 10, "vertices up to which bits lie in shared memory"),
+)
 def plan(graph, *, longest_thread, mean_warp, vertices_shared):
     fits = min(vertices_shared, bitmap_block_shared.most_vertices() + 1)
     constants = {"longest_thread": longest_thread, "mean_warp": mean_warp, "vertices_shared": fits}
     return MODULES[choice(graph.n, graph.m, graph.max_column, **constants)].plan(graph)
 
 
-@METHOD.planner
+@plan.for_edges
 def support_plan(graph, **constants):
-    return MODULES[choice(graph.n, graph.m, graph.max_column, **constants)].support_plan(graph)
+    chosen = choice(graph.n, graph.m, graph.max_column, **plan.settings(constants))
+    return MODULES[chosen].support_plan(graph)

@@ -8,7 +8,7 @@ columns, short ones with `lanes` threads each, long ones with all threads.
 
 import numpy as np
 
-from tcgpu.declarations import Knob, Method, blocks_knob, threads_knob
+from tcgpu.declarations import Knob, blocks_knob
 from tcgpu.engines import runtime
 from tcgpu.engines.runtime import cuda, kernel, uint32
 from tcgpu.errors import GraphError
@@ -17,20 +17,8 @@ from tcgpu.kernels.bisson_fatica import support
 from tcgpu.kernels.device import bits as bitmaps
 from tcgpu.kernels.device.bits import Bitmap, count_by_block
 from tcgpu.kernels.device.reduction import add_block_to
-from tcgpu.kernels.device_graph import prepare as prepare
-
-METHOD = Method(
-    name="bitmap_block_shared",
-    source="Bisson & Fatica",
-    summary="a block per column, kept as bits in shared memory",
-    module=__name__,
-    tasks=("columns, long ones first", "lookups"),
-    declared=(
-        threads_knob(256),
-        blocks_knob(None),
-        Knob("lanes", 16, "threads on a column that is looked up", 1, 1024),
-    ),
-)
+from tcgpu.kernels.device_graph import prepare
+from tcgpu.kernels.method import method
 
 
 @kernel("void(int64[::1], int32[::1], uint32, uint32, uint32, int64[::1], int64[::1])")
@@ -51,7 +39,16 @@ def most_vertices(threads=256):
     return 8 * (runtime.facts().shared_per_block - bitmaps.bounds_and_batch_bytes(threads)) // 32 * 32
 
 
-@METHOD.planner
+@method(
+    "bitmap_block_shared",
+    source="Bisson & Fatica",
+    summary="a block per column, kept as bits in shared memory",
+    tasks=("columns, long ones first", "lookups"),
+    prepare=prepare,
+    threads=256,
+    blocks=blocks_knob(None),
+    lanes=Knob(16, "threads on a column that is looked up", 1, 1024),
+)
 def plan(graph, *, threads, blocks, lanes):
     """blocks: None for as many as the device runs at a time."""
     check_positions(graph, "bitmap_block_shared")
@@ -73,5 +70,6 @@ def plan(graph, *, threads, blocks, lanes):
     )
 
 
+@plan.for_edges
 def support_plan(graph):
     return support.plan(graph, "block_shared")

@@ -7,26 +7,16 @@ the paper's kernel for edge support ran fewer threads on an SM.
 Longer columns are counted too, slowly: the thread searches its column in memory for each row.
 """
 
-from tcgpu.declarations import Method, blocks_knob, threads_knob
 from tcgpu.engines.runtime import cuda, int32, int64, kernel
 from tcgpu.kernels import Plan, launch, simulated
 from tcgpu.kernels.bisson_fatica import support
 from tcgpu.kernels.device.reduction import add_block_to
 from tcgpu.kernels.device.search import first_from
-from tcgpu.kernels.device_graph import prepare as prepare
+from tcgpu.kernels.device_graph import prepare
+from tcgpu.kernels.method import method
 
 REGISTERS = 12
 NO_ROW = -1
-
-
-METHOD = Method(
-    name="bitmap_thread",
-    source="Bisson & Fatica",
-    summary="a thread per column; of at most 12 rows, in registers",
-    module=__name__,
-    tasks=("columns", "lookups by search"),
-    declared=(threads_knob(128), blocks_knob(1 << 16)),
-)
 
 
 @cuda.jit(device=True)
@@ -90,7 +80,15 @@ def bitmap_thread_kernel(col_ptr, row_idx, total):
     add_block_to(total, count)
 
 
-@METHOD.planner
+@method(
+    "bitmap_thread",
+    source="Bisson & Fatica",
+    summary="a thread per column; of at most 12 rows, in registers",
+    tasks=("columns", "lookups by search"),
+    prepare=prepare,
+    threads=128,
+    blocks=1 << 16,
+)
 def plan(graph, *, threads, blocks):
     return Plan(
         method="bitmap_thread",
@@ -101,5 +99,6 @@ def plan(graph, *, threads, blocks):
     )
 
 
+@plan.for_edges
 def support_plan(graph):
     return support.plan(graph, "thread")

@@ -9,7 +9,7 @@ It launches as many warps as the device runs at a time and has memory for; if th
 of one block, the block has fewer, down to one. The last warp of a block may have fewer than 32 lanes.
 """
 
-from tcgpu.declarations import Knob, Method, blocks_knob, threads_knob
+from tcgpu.declarations import Knob, blocks_knob
 from tcgpu.engines.runtime import cuda, int64, kernel, uint32
 from tcgpu.kernels import Plan, check_positions, enough_blocks, launch, simulated
 from tcgpu.kernels.bisson_fatica import support
@@ -18,25 +18,10 @@ from tcgpu.kernels.device.bits import Bitmap, clear_row, hits, load_bounds, set_
 from tcgpu.kernels.device.columns import column_bounds
 from tcgpu.kernels.device.reduction import add_block_to
 from tcgpu.kernels.device.warp import WARP
-from tcgpu.kernels.device_graph import prepare as prepare
+from tcgpu.kernels.device_graph import prepare
+from tcgpu.kernels.method import method
 
 ARRAYS = "int64[::1], int32[::1], {}[::1], uint32, uint32, uint32, int64[::1]"
-
-
-METHOD = Method(
-    name="bitmap_warp",
-    source="Bisson & Fatica",
-    summary="a warp per column, kept as bits in global memory",
-    module=__name__,
-    tasks=("columns", "lookups"),
-    declared=(
-        threads_knob(128),
-        blocks_knob(None),
-        Knob("lanes", 8, "threads on a column that is looked up", 1, 1024),
-        Knob("fold", 11, "2^fold bits of a fold in shared memory", 5, 20),
-        bitmaps.WORD_KNOB,
-    ),
-)
 
 
 @kernel(f"void({ARRAYS.format('uint32')})", f"void({ARRAYS.format('int64')})")
@@ -86,7 +71,18 @@ def bitmap_warp_kernel(col_ptr, row_idx, bits, shift, fold_bits, lanes, total):
     add_block_to(total, count)
 
 
-@METHOD.planner
+@method(
+    "bitmap_warp",
+    source="Bisson & Fatica",
+    summary="a warp per column, kept as bits in global memory",
+    tasks=("columns", "lookups"),
+    prepare=prepare,
+    threads=128,
+    blocks=blocks_knob(None),
+    lanes=Knob(8, "threads on a column that is looked up", 1, 1024),
+    fold=Knob(11, "2^fold bits of a fold in shared memory", 5, 20),
+    word=bitmaps.WORD_KNOB,
+)
 def plan(graph, *, threads, blocks, lanes, fold, word):
     """blocks: None for as many as the device runs at a time."""
     check_positions(graph, "bitmap_warp")
@@ -112,5 +108,6 @@ def plan(graph, *, threads, blocks, lanes, fold, word):
     )
 
 
+@plan.for_edges
 def support_plan(graph):
     return support.plan(graph, "warp")

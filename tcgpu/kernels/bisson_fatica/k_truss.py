@@ -53,14 +53,6 @@ ROUND_US = 45  # microseconds in the simulator for an edge in each round, beside
 RECOUNT_BYTES = 40  # for each edge, besides the memory of `adaptive`: two graphs, marks, and the edges' old positions
 
 
-METHOD = Method(
-    name="k_truss",
-    source="Bisson & Fatica",
-    summary="support by bitmaps, weak edges removed until none is weak; large graphs are counted anew each round",
-    module=__name__,
-)
-
-
 @kernel("void(int32[::1], int32[::1], int32[::1], int32[::1], int32[::1], int32[::1], int32[::1], int32)")
 def mark_weak(col_of, support, origin, number, weak, affected, state, k):
     """A thread per nonzero: if it is weak, mark it and set its truss number, k - 1; else update the least support."""
@@ -328,3 +320,12 @@ def numbers(graph, *, method=None):
     if graph.m == 0:
         return np.zeros(0, np.int32)
     return plan(graph, method=method).count()
+
+
+METHOD = Method(
+    name="k_truss",
+    source="Bisson & Fatica",
+    summary="support by bitmaps, weak edges removed until none is weak; large graphs are counted anew each round",
+    planned=plan,
+    prepared=prepare,
+)

@@ -18,7 +18,7 @@ launch works on both kinds. How the threads of a block share a task (section VII
 
 import numpy as np
 
-from tcgpu.declarations import Knob, Method, blocks_knob, check_choice, threads_knob
+from tcgpu.declarations import Knob, check_choice, threads_knob
 from tcgpu.engines import runtime
 from tcgpu.engines.runtime import cuda, int64, kernel, uint32, uint64
 from tcgpu.errors import GraphError
@@ -26,6 +26,7 @@ from tcgpu.kernels import Plan, launch, simulated
 from tcgpu.kernels.chatterjee import breadth, chunks
 from tcgpu.kernels.chatterjee.chunks import LAYOUTS, ROW, WORD, bits_needed, position, words_needed
 from tcgpu.kernels.device.reduction import add_block_to
+from tcgpu.kernels.method import method
 
 APPROACHES = ("A", "B", "C", "D")
 ORDERS = ("longest", "given")
@@ -46,27 +47,6 @@ TASK_BITS = 32  # in front of a matrix in shared memory: the number of the block
 # `row_start`. Columns of the table of tasks: the combinations FIRST..LAST-1 of CHUNK, written from OFFSET on (A).
 START, SIZE, EDGES, EDGES_END, WORDS, ORIGIN, STRIDE = range(7)
 CHUNK, FIRST, LAST, OFFSET = range(4)
-
-
-METHOD = Method(
-    name="levels",
-    source="Chatterjee et al.",
-    summary="two adjacent levels of a breadth-first search as a bit matrix; every combination tested, by index",
-    module=__name__,
-    declared=(
-        threads_knob(None),
-        blocks_knob(1024),
-        Knob("lanes", 32, "threads that take neighbouring combinations", 1, WORD),
-        Knob("approach", "D", "which thread takes which combinations", choices=APPROACHES),
-        Knob("memory", "auto", "where the bits of a chunk lie", choices=("auto", "shared", "global")),
-        Knob("layout", "s-utm", "how a symmetric matrix of bits is stored", choices=LAYOUTS),
-        Knob("arrangement", "redundant", "a matrix for each chunk, or one for all", choices=("redundant", "one")),
-        Knob("schedule", "longest", "which tasks go first", choices=ORDERS),
-        Knob("piece", 0, "most combinations of a task; 0: what suits", 0, 2**62),
-        Knob("roots", 256, "roots that are tried for a component", 1),
-        Knob("skip", False, "pass over pairs that are not joined", choices=(False, True)),
-    ),
-)
 
 
 @cuda.jit(device=True)
@@ -306,7 +286,22 @@ def written_kernel(chunks, tasks, low, high, bits, shrink, one, two, three, queu
 # --------------------------------------------------------------------------------------------------------- the launcher
 
 
-@METHOD.planner
+@method(
+    "levels",
+    source="Chatterjee et al.",
+    summary="two adjacent levels of a breadth-first search as a bit matrix; every combination tested, by index",
+    threads=threads_knob(None),
+    blocks=1024,
+    lanes=Knob(32, "threads that take neighbouring combinations", 1, WORD),
+    approach=Knob("D", "which thread takes which combinations", choices=APPROACHES),
+    memory=Knob("auto", "where the bits of a chunk lie", choices=("auto", "shared", "global")),
+    layout=Knob("s-utm", "how a symmetric matrix of bits is stored", choices=LAYOUTS),
+    arrangement=Knob("redundant", "a matrix for each chunk, or one for all", choices=("redundant", "one")),
+    schedule=Knob("longest", "which tasks go first", choices=ORDERS),
+    piece=Knob(0, "most combinations of a task; 0: what suits", 0, 2**62),
+    roots=Knob(256, "roots that are tried for a component", 1),
+    skip=Knob(False, "pass over pairs that are not joined", choices=(False, True)),
+)
 def plan(graph, *, threads, blocks, lanes, approach, memory, layout, arrangement, schedule, piece, roots, skip):
     """`skip` skips all combinations whose first two vertices are not joined: exact, but not the paper's algorithm."""
     check_choice("skip", skip, (False,) if approach == "A" else (False, True))

@@ -247,4 +247,4 @@ def fold_bits_of(fold, n):
     return 1 << min(fold, max(5, (n - 1).bit_length()))
 
 
-WORD_KNOB = Knob("word", 32, "bits of a word", choices=tuple(WORDS))
+WORD_KNOB = Knob(32, "bits of a word", choices=tuple(WORDS))

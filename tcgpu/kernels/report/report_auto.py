@@ -5,21 +5,19 @@ threshold on `column_block` does, with enough columns to give every thread of a 
 have more nonzeros than a block has threads.
 """
 
-from tcgpu.declarations import Knob, Method
+from tcgpu.declarations import Knob
+from tcgpu.kernels.method import method
 from tcgpu.kernels.report import column_block, naive
 
 THRESHOLD = 7.0  # where the report's two kernels took the same time
 
-METHOD = Method(
-    name="report_auto",
+
+@method(
+    "report_auto",
     source="report",
     summary="naive for short columns, column_block from a threshold of nonzeros per column on",
-    module=__name__,
-    declared=(Knob("threshold", THRESHOLD, "nonzeros per column that are for column_block", real=True),),
+    threshold=Knob(THRESHOLD, "nonzeros per column that are for column_block", real=True),
 )
-
-
-@METHOD.planner
 def plan(graph, *, threshold):
     if graph.nonzeros_per_column < threshold:
         return naive.plan(graph)

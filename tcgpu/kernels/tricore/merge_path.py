@@ -12,23 +12,14 @@ What it costs: the merge, the searches on the diagonals, and strided access: the
 are the length of a part apart.
 """
 
-from tcgpu.declarations import Knob, Method, blocks_knob, threads_knob
+from tcgpu.declarations import Knob
 from tcgpu.engines.runtime import cuda, int64, kernel, uint32
 from tcgpu.kernels import launch
 from tcgpu.kernels.device.reduction import add_block_to
-from tcgpu.kernels.device_graph import prepare as prepare
+from tcgpu.kernels.device_graph import prepare
+from tcgpu.kernels.method import method
 from tcgpu.kernels.tricore import edge_columns
 from tcgpu.kernels.tricore.edge_columns import columns_of
-
-METHOD = Method(
-    name="merge_path",
-    source="TriCore's baseline",
-    summary="several lanes per edge; the merge of its two columns cut by diagonals into equal parts",
-    order="degree",
-    module=__name__,
-    tasks=("nonzeros", "merge"),
-    declared=(threads_knob(128), blocks_knob(1 << 16), Knob("lanes", 32, "threads that share an edge", 1, 1024)),
-)
 
 
 @kernel("void(int64[::1], int32[::1], int32[::1], int64, int64[::1])")
@@ -76,7 +67,17 @@ def matches(a, p, p_end, b, q, q_end, steps):
     return found
 
 
-@METHOD.planner
+@method(
+    "merge_path",
+    source="TriCore's baseline",
+    summary="several lanes per edge; the merge of its two columns cut by diagonals into equal parts",
+    order="degree",
+    tasks=("nonzeros", "merge"),
+    prepare=prepare,
+    threads=128,
+    blocks=1 << 16,
+    lanes=Knob(32, "threads that share an edge", 1, 1024),
+)
 def plan(graph, *, threads, blocks, lanes):
     lanes = min(lanes, threads * blocks)
     step = launch(merge_path_kernel, graph.m * lanes, threads, blocks, lanes=lanes)
