@@ -12,6 +12,7 @@ import sampling
 from hypothesis import settings
 
 from tcgpu.engines import runtime
+from tcgpu.engines.faults import check_launch
 
 # a first call compiles, and CI machines are busy: no deadline for one example
 settings.register_profile("tcgpu", deadline=None)
@@ -33,6 +34,9 @@ def browser():
 
 def pytest_addoption(parser):
     parser.addoption("--full", action="store_true", help="try all combinations of knobs and graphs, not a sample")
+    parser.addoption(
+        "--faults", action="store_true", help="look for faults in every launch of a kernel in the simulator"
+    )
 
 
 def pytest_configure(config):
@@ -46,6 +50,18 @@ def pytest_collection_modifyitems(items):
             item.add_marker(pytest.mark.skip(reason=runtime.REASON))
         if item.get_closest_marker("browser") and not browser():
             item.add_marker(pytest.mark.skip(reason="no Chromium on this machine"))
+
+
+@pytest.fixture(autouse=True)
+def launches_without_faults(request, monkeypatch):
+    """With --faults, a launch of a plan in the simulator fails if its kernel has a fault."""
+    if request.config.getoption("faults"):
+
+        def checked(function, blocks, threads, args, *, shared=0):
+            faults = check_launch(function, blocks, threads, args, shared=shared)
+            assert not faults, "\n".join(map(str, faults))
+
+        monkeypatch.setattr(runtime, "simulate", checked)
 
 
 @pytest.hookimpl(wrapper=True)

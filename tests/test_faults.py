@@ -4,13 +4,16 @@ import inspect
 
 import numpy as np
 import pytest
-from kernel_shapes import settings, small_graphs
-from sampling import default_and_share
+import sampling
+from kernel_shapes import MOST_EDGES, QUICK, settings, small_graphs, well_known
+from sampling import default_and_share, share
+from test_adaptive import AS_IT_COMES, BY_DEGREE, fewer, roomy  # noqa: F401
 
 import tcgpu
 from tcgpu.engines import runtime
 from tcgpu.engines.faults import Written, check_launch
 from tcgpu.engines.kernel_language import cuda, int32, int64, uint32
+from tcgpu.kernels import adaptive
 from tcgpu.kernels.checked import CheckedPlan
 from tcgpu.kernels.report import naive
 from tcgpu.registry import METHODS
@@ -303,6 +306,11 @@ def wraps_around(a, out):
         out[0] = low < 10
 
 
+def hashes(a, out):
+    key = uint32(cuda.grid(1)) + 3
+    out[cuda.grid(1)] = (key * 2_654_435_769) >> 28
+
+
 def stands_still(a, out):
     t = cuda.grid(1)
     while t < a.size:  # here
@@ -330,6 +338,7 @@ def test_results_that_do_not_fit_their_type():
     assert only(multiplies_in_32_bits, "overflow", blocks=1).thread == 0
     assert "does not fit its integer type" in only(adds_in_32_bits, "overflow").says
     assert not faults_of(wraps_around), "a difference of unsigned numbers may wrap around"
+    assert not faults_of(hashes, blocks=1), "so may a product that becomes a hash"
 
 
 def test_an_endless_loop_ends():
@@ -363,6 +372,30 @@ def test_our_own_kernels_have_no_faults(method):
             for knobs in default_and_share(settings(method, graph), method, of=3):
                 found = run_checked(METHODS[method].plan(graph, **knobs))
                 assert found == (METHODS["cpu"].plan(graph).count(), []), knobs
+
+
+@pytest.mark.parametrize("method", ON_GPU)
+def test_our_own_kernels_have_no_faults_on_well_known_graphs(method, graphs_folder):
+    """On those of up to 5,000 edges; without --full, on the smallest."""
+    graphs = list(well_known(graphs_folder, MOST_EDGES["sim"].get(method, 5000)))
+    for name, graph, triangles in graphs if sampling.full else graphs[:1]:
+        graph = METHODS[method].prepare(graph)
+        with runtime.using("sim"):
+            knobs = QUICK.get(method, {}) | ({"blocks": 20} if "blocks" in METHODS[method].knobs else {})
+            assert run_checked(METHODS[method].plan(graph, **knobs)) == (triangles, []), name
+            if hasattr(METHODS[method].imported(), "support_plan"):
+                support, faults = run_checked(METHODS[method].support_plan(graph))
+                assert (support.sum(), faults) == (3 * triangles, []), name
+
+
+@pytest.mark.parametrize("knobs", share([*BY_DEGREE.values(), *AS_IT_COMES.values()], "adaptive", of=5))
+def test_no_class_of_adaptive_has_faults(knobs, roomy):  # noqa: F811
+    order = "degree" if knobs in BY_DEGREE.values() else "natural"
+    graph = tcgpu.generate.barabasi_albert(90, 6, seed=1).ordered(order)
+    with runtime.using("sim"):
+        plan = adaptive.plan(graph, **knobs)
+        plan.setup, plan.steps = ([fewer(step, 3) for step in steps] for steps in (plan.setup, plan.steps))
+        assert run_checked(plan) == (METHODS["cpu"].plan(graph).count(), [])
 
 
 @runtime.kernel("void(int64[::1], int32[::1], int32[::1], int64[::1])")

@@ -13,8 +13,9 @@ runs the Python function of a kernel on NumPy arrays, and returns a `Fault` for 
                 Atomic operations do not race with each other; an atomic operation and a plain access do.
     barrier     A barrier that some threads of the block never reach, at which threads wait at different places, or a
                 lane that waits in a mask that it is not in.
-    overflow    A product that does not fit its integer type; a sum or difference, too, if all numbers in it are signed:
-                unsigned ones often wrap around on purpose.
+    overflow    A product that does not fit its integer type; a sum or difference, too, if all numbers in it are signed.
+                Unsigned sums often wrap around on purpose, and so do the products of hash functions: a product of
+                unsigned numbers is no fault in a statement that also shifts to the right, masks, or divides for a rest.
     endless     A thread that goes round its loops without end.
     error       An exception of Python: a wrong type, a division, an unknown name.
 
@@ -61,6 +62,7 @@ SHARED = 0  # the number of shared memory; arrays in global memory are numbered 
 # What an access was, in one number: interval of its thread << 28 | place << 4 | log2 of its bytes << 1 | changed
 INTERVAL_SHIFT, PLACE_SHIFT, PLACE_MASK = 28, 4, 0xFFFFFF
 KINDS = {"load": LOAD, "store": STORE, "atomic": ATOMIC, "wait": -1, "loop": -1}
+MIXING = {ast.RShift, ast.BitAnd, ast.BitXor, ast.Mod}  # what hash functions do with products that wrap around
 VERBS = {"load": "reads", "store": "writes", "atomic": "changes"}
 
 
@@ -663,13 +665,19 @@ def statement_at(file, line):
 def may_not_wrap(frame):
     """Whether the integers that a frame computes with at its line should not wrap around."""
     statement = statement_at(frame.f_code.co_filename, frame.f_lineno)
-    if statement is None or any(isinstance(node, (ast.Mult, ast.Pow)) for node in ast.walk(statement)):
+    if statement is None:
         return True
+    operations = {type(node) for node in ast.walk(statement)}
+    return not _has_unsigned(statement, frame) or ast.Mult in operations and not operations & MIXING
+
+
+def _has_unsigned(statement, frame):
+    """Whether an unsigned number takes part in a statement that a frame runs."""
     names = {getattr(node, "id", getattr(node, "attr", "")) for node in ast.walk(statement)}
     if any(name.startswith("uint") or name in POSITIONS for name in names):
-        return False
+        return True
     kinds = {getattr(frame.f_locals.get(name), "dtype", np.dtype(bool)).kind for name in names}
-    return "u" not in kinds
+    return "u" in kinds
 
 
 def check_launch(
