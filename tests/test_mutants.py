@@ -19,7 +19,7 @@ import tcgpu.kernels
 from tcgpu import checking
 from tcgpu.engines import runtime, simulator
 from tcgpu.engines.kernel_language import DeviceFunction
-from tcgpu.registry import METHODS
+from tcgpu.registry import METHODS, Method
 
 pytestmark = pytest.mark.sim
 
@@ -133,6 +133,9 @@ def mutated(monkeypatch, tmp_path):
         module = importlib.util.module_from_spec(spec)
         monkeypatch.setitem(sys.modules, "mutant", module)
         spec.loader.exec_module(module)
+        for value in list(vars(module).values()):  # the plan of a method is a Method
+            if isinstance(value, Method):
+                monkeypatch.setitem(METHODS, value.name, value)
         own = {id(value): name for name, value in vars(original).items() if is_own(value, original)}
         for user in [importlib.import_module(info.name) for info in every_module()]:
             for name, value in list(vars(user).items()):
