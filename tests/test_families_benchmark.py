@@ -77,7 +77,6 @@ OVER = {
     ("mesh beside a star", "again_cpu", "triangles"): 4.5,
     ("core and periphery", "again_cpu", "triangles"): 8.5,
     ("core and periphery", "again_cpu", "support"): 9.5,
-    ("threshold", "first_cpu", "seconds"): np.inf,  # truss numbers
 }
 
 
