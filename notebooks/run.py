@@ -1,7 +1,11 @@
-"""Run the notebooks: `store` keeps their text outputs in place. (docs/site/build.py writes them as a site.)
+"""Run the notebooks: `store` keeps their outputs in place. (docs/site/build.py writes them as a site.)
 
-Stored outputs are what strict nbval compares, so they hold text and execution counts, but no images and no widgets:
-those differ from one machine to the next. The pages of the site show everything as this machine draws it.
+Stored outputs are text, which strict nbval compares, and pictures, which it skips: they differ from one machine to the
+next. The text of a picture says what it draws. There are no widgets: their stored form is a picture and a text, too.
+
+A JupyterLab that `make lab` opens saves the notebooks of this folder in the same form (`keep_stored`). Where an output
+differs from the stored one only in what differs between machines, the stored one stays; so does that of a cell that was
+not run. So to open and run a notebook changes nothing in the checkout.
 
 A notebook ends with links to those before and after it, in the order in which the first one lists them.
 Under its title a notebook links to Colab and Binder, and installs tcgpu where it is not: `store` writes
@@ -11,6 +15,8 @@ both from the address under [project.urls] in pyproject.toml, and neither while 
 """
 
 import argparse
+import base64
+import io
 import re
 import sys
 import tomllib
@@ -23,6 +29,7 @@ from nbformat.v4 import new_code_cell, new_markdown_cell
 HERE = Path(__file__).resolve().parent
 CELL_SECONDS = 300
 KERNEL = {"display_name": "Python 3", "language": "python", "name": "python3"}
+IGNORED = "nbval-ignore-output"  # the tag of the cells whose outputs nbval does not compare: times of this machine
 ELSEWHERE = "elsewhere"  # the tag of the cells that are for other places than this one
 CONTENTS = "00_start_here.ipynb"  # the notebook that lists all others, in reading order
 FOOTER = "footer"  # the tag of the last cell
@@ -100,19 +107,61 @@ def execute(notebook):
     return notebook
 
 
-def keep_text(notebook):
-    """Drop from an executed notebook what strict nbval cannot compare; execution counts and text stay."""
-    from nbstripout import strip_output
+def keep_comparable(notebook):
+    """Drop from an executed notebook what differs between runs; execution counts, text and small pictures stay."""
+    notebook.metadata = nbformat.NotebookNode(kernelspec=KERNEL)
+    for number, cell in enumerate(notebook.cells):
+        cell.id = str(number)
+        cell.metadata = nbformat.from_dict({key: value for key, value in cell.metadata.items() if key == "tags"})
+        for output in cell.get("outputs", []):
+            if "metadata" in output:
+                output.metadata = nbformat.NotebookNode()
+            for kind in list(output.get("data", {})):
+                if "jupyter.widget" in kind:
+                    del output.data[kind]
+                elif kind == "image/png":
+                    output.data[kind] = smaller(output.data[kind])
 
-    keys = ["metadata.widgets", "metadata.language_info", "cell.metadata.execution"]
-    strip_output(notebook, keep_output=True, keep_count=True, keep_id=False, extra_keys=keys)
-    notebook.metadata.kernelspec = KERNEL
-    for output in (output for cell in notebook.cells for output in cell.get("outputs", [])):
-        for kind in list(output.get("data", {})):
-            if kind.startswith("image/") or "jupyter.widget" in kind:
-                del output.data[kind]
-        if "metadata" in output:
-            output.metadata = {}
+
+def smaller(png):
+    """A picture, a PNG in base64, with a palette of 256 colours and without metadata."""
+    from PIL import Image
+
+    memory = io.BytesIO()
+    with Image.open(io.BytesIO(base64.b64decode(png))) as image:
+        image.convert("RGB").quantize(256, dither=Image.Dither.NONE).save(memory, "png", optimize=True)
+    return base64.b64encode(memory.getvalue()).decode() + "\n"
+
+
+def keep_stored(model, path, contents_manager, **_):
+    """Before JupyterLab saves: have a notebook of this folder in its stored form; see the top of this file."""
+    file = Path(contents_manager._get_os_path(path))
+    if model["type"] != "notebook" or file.resolve().parent != HERE or not file.exists():
+        return
+    notebook = nbformat.from_dict(model["content"])
+    keep_comparable(notebook)
+    stored = {cell.source: cell for cell in nbformat.read(file, as_version=4).cells if cell.cell_type == "code"}
+    for cell in notebook.cells:
+        before = stored.get(cell.source)
+        if before and cell.cell_type == "code":
+            not_run = cell.execution_count is None
+            ignored = IGNORED in cell.metadata.get("tags", []) and cell.outputs
+            if not_run or ignored or compared(cell.outputs) == compared(before.outputs):
+                cell.outputs, cell.execution_count = before.outputs, before.execution_count
+    model["content"] = notebook
+
+
+def compared(outputs):
+    """What strict nbval compares of outputs; texts that a stream has in pieces are put together."""
+    found = []
+    for output in outputs:
+        if output.output_type == "stream":
+            before = found.pop()[1] if found and found[-1][0] == output.name else ""
+            found.append((output.name, before + output.text))
+        else:
+            data = {kind: value for kind, value in output.get("data", {}).items() if not kind.startswith("image/")}
+            found.append((output.output_type, data or output.get("ename")))
+    return found
 
 
 def store(path):
@@ -121,7 +170,7 @@ def store(path):
     with_badges(notebook, path.name, address())
     with_footer(notebook, path.name)
     notebook = execute(notebook)
-    keep_text(notebook)
+    keep_comparable(notebook)
     nbformat.write(notebook, path)
 
 

@@ -1,11 +1,13 @@
 """The rules that every notebook keeps, so that strict nbval compares something and compares the same everywhere."""
 
+import base64
 import importlib.util
 import re
 import shutil
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import nbformat
 import pytest
@@ -52,11 +54,17 @@ def test_was_run_from_top_to_bottom(path):
 
 
 @every_notebook
-def test_stores_text_only(path):
+def test_stores_text_and_small_pictures(path):
     notebook = nbformat.read(path, as_version=4)
-    assert "widgets" not in notebook.metadata
-    kinds = {kind for cell in code_cells(path) for output in cell.outputs for kind in output.get("data", {})}
-    assert not {kind for kind in kinds if kind.startswith("image/") or "widget" in kind}
+    assert "widgets" not in notebook.metadata and path.stat().st_size < 1_000_000
+    for cell in code_cells(path):
+        for data in (output.get("data", {}) for output in cell.outputs):
+            assert set(data) <= {"text/plain", "text/html", "text/markdown", "image/png"}
+            text = data.get("text/plain", "")
+            assert ("image/png" in data) == text.startswith(("<Picture", "<Stepper", "<Player", "<Figure")), text
+            if "image/png" in data:
+                picture = base64.b64decode(data["image/png"])
+                assert picture.startswith(b"\x89PNG") and not re.search(rb"tEXt|iTXt|zTXt|eXIf", picture)
 
 
 @every_notebook
@@ -123,7 +131,7 @@ def nbval(path):
 
 def test_a_stored_notebook_passes_nbval_until_its_output_is_wrong(drawing):
     run.store(drawing)
-    for rule in (test_was_run_from_top_to_bottom, test_stores_text_only):
+    for rule in (test_was_run_from_top_to_bottom, test_stores_text_and_small_pictures):
         rule(drawing)
     text = drawing.read_text()
     assert "[0, 1, 4, 9]" in text and "<Figure size" in text and "IntSlider" in text
@@ -132,6 +140,77 @@ def test_a_stored_notebook_passes_nbval_until_its_output_is_wrong(drawing):
 
     drawing.write_text(text.replace("[0, 1, 4, 9]\\n", "[0, 1, 4, 8]\\n"))
     assert "1 failed" in nbval(drawing).stdout
+
+
+def saved(model, path):
+    """Save the model of a notebook as JupyterLab does, with `keep_stored` before it."""
+    manager = SimpleNamespace(_get_os_path=lambda name: str(path.parent / name))
+    run.keep_stored(model, path.name, manager)
+    nbformat.write(nbformat.from_dict(model["content"]), path)
+
+
+@pytest.fixture
+def live(drawing, monkeypatch):
+    """The model of a stored notebook that was run in JupyterLab, with other ids, pictures and metadata than stored."""
+    run.store(drawing)
+    monkeypatch.setattr(run, "HERE", drawing.parent.resolve())
+    notebook = run.execute(nbformat.read(drawing, as_version=4))
+    for cell in notebook.cells:
+        cell.id, cell.metadata["collapsed"] = f"id-{cell.id}", False
+        for output in cell.get("outputs", []):
+            if "image/png" in output.get("data", {}):
+                output.data["image/png"] = A_PIXEL
+    notebook.metadata.language_info = {"name": "python", "version": "3.99"}
+    printed = notebook.cells[1].outputs[0]
+    notebook.cells[1].outputs = [{**printed, "text": "[0, 1, "}, {**printed, "text": "4, 9]\n"}]
+    return {"type": "notebook", "content": notebook}
+
+
+A_PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNkYPhfDwAChwGA60e6kgAAAABJRU5ErkJggg=="
+
+
+def test_to_run_and_save_a_notebook_changes_nothing(drawing, live):
+    before = drawing.read_bytes()
+    saved(live, drawing)
+    assert drawing.read_bytes() == before
+
+
+def test_what_the_user_changes_is_saved(drawing, live):
+    notebook = live["content"]
+    notebook.cells[1].outputs = [{**notebook.cells[1].outputs[0], "text": "[0, 1, 4, 8]\n"}]
+    notebook.cells[2].source += "  # another chart"
+    saved(live, drawing)
+    after = nbformat.read(drawing, as_version=4)
+    assert after.cells[1].outputs[0].text == "[0, 1, 4, 8]\n"
+    assert after.cells[2].source.endswith("# another chart")
+    assert after.cells[2].outputs[0].data["image/png"] == run.smaller(A_PIXEL)
+
+
+def test_times_of_another_machine_stay(drawing, live):
+    stored = nbformat.read(drawing, as_version=4)
+    stored.cells[1].metadata.tags = live["content"].cells[1].metadata["tags"] = [run.IGNORED]
+    nbformat.write(stored, drawing)
+    before = drawing.read_bytes()
+    live["content"].cells[1].outputs = [{**live["content"].cells[1].outputs[0], "text": "12 ms\n"}]
+    saved(live, drawing)
+    assert drawing.read_bytes() == before
+
+
+def test_a_cell_that_was_not_run_stays(drawing, live):
+    before = drawing.read_bytes()
+    for cell in live["content"].cells[2:]:
+        cell.outputs, cell.execution_count = [], None
+    saved(live, drawing)
+    assert drawing.read_bytes() == before
+
+
+def test_notebooks_of_other_folders_are_saved_as_they_are(drawing, live, tmp_path):
+    other = tmp_path / "elsewhere" / "mine.ipynb"
+    other.parent.mkdir()
+    nbformat.write(nbformat.from_dict(live["content"]), other)
+    before = other.read_bytes()
+    saved(live, other)
+    assert other.read_bytes() == before
 
 
 REPOSITORY = "https://github.com/somebody/tcgpu"
@@ -151,7 +230,7 @@ def test_a_public_project_has_badges_and_a_cell_that_installs_nothing_here(drawi
     assert "git clone --quiet --depth 1 https://github.com/somebody/tcgpu checkout" in install.source
     assert install.execution_count == 1 and install.outputs == []
     assert "4 passed" in nbval(drawing).stdout
-    for rule in (test_has_a_title, test_was_run_from_top_to_bottom, test_stores_text_only):
+    for rule in (test_has_a_title, test_was_run_from_top_to_bottom, test_stores_text_and_small_pictures):
         rule(drawing)
 
     run.store(drawing)
