@@ -11,6 +11,7 @@ import socket
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import nbformat
 
@@ -24,8 +25,11 @@ CHROMIUM = [
     "--disable-component-update",
     "--disable-sync",
 ]
-# No question whether to fetch news.
-SETTINGS = {"@jupyterlab/apputils-extension/notification": {"fetchNews": "false", "checkForUpdates": False}}
+# The options of `make lab`: no question whether to fetch news, and notebooks are saved as they are stored.
+OPTIONS = [
+    f"--LabApp.app_settings_dir={Path(__file__).resolve().parent.parent / 'notebooks' / 'jupyter_settings'}",
+    "--ContentsManager.pre_save_hook=run.keep_stored",
+]
 # Where Jupyter keeps things: all in a folder of the test's own.
 PLACES = ("JUPYTER_CONFIG", "JUPYTER_DATA", "JUPYTER_RUNTIME", "JUPYTERLAB_SETTINGS", "JUPYTERLAB_WORKSPACES")
 OPENS = 60_000  # milliseconds in which a page opens, on a machine that is busy, too
@@ -46,27 +50,30 @@ class Lab:
         """A page with a notebook in JupyterLab, its kernel idle."""
         from playwright.sync_api import expect
 
-        for name, values in SETTINGS.items():
-            path = self._tmp / "JUPYTERLAB_SETTINGS" / f"{name}.jupyterlab-settings"
-            path.parent.mkdir(parents=True)
-            path.write_text(json.dumps(values))
-        command = ["jupyterlab", "--no-browser", "--allow-root", "--ServerApp.port=0"]
+        command = ["jupyterlab", "--no-browser", "--allow-root", "--ServerApp.port=0", *OPTIONS]
         facts = facts_of(self._serve(command), self._tmp)
         page = self._page(width, height)
         page.goto(f"{facts['url']}lab/tree/{notebook}?token={facts['token']}", timeout=OPENS)
         expect(page.get_by_role("button", name="Python 3 (ipykernel) | Idle")).to_be_visible(timeout=OPENS)
         return page
 
+    def restore(self, notebook):
+        """Have the notebook with its stored outputs in the folder; returns its file."""
+        return Path(shutil.copy(self.root / "notebooks" / notebook, self.folder))
+
     def render(self, notebook, *, width=1400, height=1000):
-        """A page that Voila makes of a notebook; requests to other hosts, such as for icons, get an empty response."""
+        """A page that Voila makes of a notebook of the folder that it serves.
+
+        Requests to other hosts, such as for icons, get an empty response.
+        """
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             port = free.getsockname()[1]
-        self._serve(["voila", notebook, "--no-browser", f"--port={port}", "--Voila.ip=127.0.0.1"])
+        self._serve(["voila", ".", "--no-browser", f"--port={port}", "--Voila.ip=127.0.0.1"])
         listening("127.0.0.1", port)
         page, own = self._page(width, height), f"http://127.0.0.1:{port}/"
         page.route(lambda url: not url.startswith((own, "data:", "blob:")), lambda route: route.fulfill(body=""))
-        page.goto(own, timeout=RUNS)
+        page.goto(f"{own}voila/render/{notebook}", timeout=RUNS)
         return page
 
     def run_all(self, page, notebook):
@@ -78,13 +85,18 @@ class Lab:
         cells = len(texts(self.folder / notebook))
         expect(page.locator(".jp-InputPrompt", has_text=f"[{cells}]:")).to_be_visible(timeout=RUNS)
 
+    def clear(self, page):
+        """Clear the outputs of all cells."""
+        page.get_by_role("menuitem", name="Edit", exact=True).click()
+        page.get_by_role("menuitem", name="Clear Outputs of All Cells", exact=True).click()
+
     def screenshot(self, page, name):
         shots = self.root / "report" / "screenshots"
         shots.mkdir(parents=True, exist_ok=True)
         page.screenshot(path=shots / f"{name}.png")
 
     def _serve(self, arguments):
-        environment = {**os.environ, "PYTHONPATH": str(self.root)}
+        environment = {**os.environ, "PYTHONPATH": f"{self.folder}:{self.root}"}
         environment |= {f"{place}_DIR": str(self._tmp / place) for place in PLACES}
         log = self._stack.enter_context(open(self._tmp / "log", "w"))
         command = [sys.executable, "-m", *arguments]

@@ -201,4 +201,9 @@ def test_voila_makes_a_page_of_it(lab, expect):
     stepper.get_by_role("button", name="Next").click()
     expect(stepper.locator(".count")).to_have_text("step 1 of 6")
     lab.screenshot(page, "explorer_voila")
+
+    # links to other notebooks are of pages that Voila makes, too
+    links = page.evaluate("() => [...document.querySelectorAll('a[href*=\".ipynb\"]')].map((one) => one.href)")
+    own = page.url.removesuffix(NOTEBOOK)
+    assert links and {link.removeprefix(own) for link in links} <= {path.name for path in lab.folder.glob("*.ipynb")}
     assert lab.errors == []

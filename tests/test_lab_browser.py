@@ -20,3 +20,19 @@ def test_the_first_notebook_runs_in_jupyterlab(lab, root):
         page.wait_for_timeout(200)
     assert texts(lab.folder / FIRST) == texts(root / "notebooks" / FIRST)
     assert lab.errors == []
+
+
+def test_to_open_run_and_save_a_notebook_changes_nothing(lab):
+    file = lab.restore(FIRST)
+    before, written = file.read_bytes(), file.stat().st_mtime_ns
+    page = lab.open(FIRST)
+    lab.clear(page)
+    lab.run_all(page, FIRST)
+    page.keyboard.press("Control+s")
+    until = time.monotonic() + 30
+    while file.stat().st_mtime_ns == written and time.monotonic() < until:
+        page.wait_for_timeout(200)
+    assert file.stat().st_mtime_ns != written, "it was not saved"
+    assert file.read_bytes() == before
+    assert page.get_by_text("official Jupyter news").count() == 0
+    assert lab.errors == []

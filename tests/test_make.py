@@ -1,12 +1,14 @@
 """The Makefile and .ci/run, as far as they can be tested from inside a test run: choices, messages and dry runs."""
 
 import os
+import re
 import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from lab import OPTIONS
 
 pytestmark = pytest.mark.skipif(not shutil.which("make"), reason="no make on this machine")
 TARGETS = ("help", "lab", "test", "report", "notebooks", "clean")
@@ -50,6 +52,11 @@ def test_help_is_the_default_and_lists_every_target(checkout):
 def test_every_target_can_be_planned(checkout, target):
     result = make(checkout, "--dry-run", target)
     assert result.returncode == 0 and not result.stderr
+
+
+def test_the_browser_tests_open_jupyterlab_as_make_does(checkout):
+    planned = make(checkout, "--dry-run", "lab").stdout
+    assert all(re.split("=.*/", option)[-1] in planned for option in OPTIONS) and 'PYTHONPATH="notebooks:' in planned
 
 
 @pytest.mark.parametrize(
