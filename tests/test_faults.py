@@ -230,7 +230,13 @@ def reads_the_other_half(a, out):
         out[0] = wide[31]
 
 
+def spares_atomics(a, out):
+    if out[0] < a[cuda.grid(1) % 64]:
+        cuda.atomic.max(out, 0, a[cuda.grid(1) % 64])
+
+
 def test_an_order_that_makes_no_difference_is_no_race():
+    assert not faults_of(spares_atomics)
     assert not faults_of(clears_together)
 
 

@@ -15,7 +15,7 @@ runs the Python function of a kernel on NumPy arrays, and returns a `Fault` for 
                 lane that waits in a mask that it is not in.
     overflow    A product that does not fit its integer type; a sum or difference, too, if all numbers in it are signed.
                 Unsigned sums often wrap around on purpose, and so do the products of hash functions: a product of
-                unsigned numbers is no fault in a statement that also shifts to the right, masks, or divides for a rest.
+                unsigned numbers is no fault in a statement that also subtracts, shifts right, masks, or takes a rest.
     endless     A thread that goes round its loops without end.
     error       An exception of Python: a wrong type, a division, an unknown name.
 
@@ -24,7 +24,8 @@ place in the source.
 
 Which accesses race follows from barriers alone, and not from the order in which threads happen to run. A shuffle or a
 vote is no barrier: it orders no memory. Two accesses whose order makes no difference are no fault: two writes of the
-same value, or a read and a write that does not change the value. So threads may clear a word together.
+same value, or a read and a write that does not change the value. So threads may clear a word together. Nor is a read
+that only spares an atomic operation: `if low < least[0]: cuda.atomic.min(least, 0, low)`.
 """
 
 import ast
@@ -62,7 +63,7 @@ SHARED = 0  # the number of shared memory; arrays in global memory are numbered 
 # What an access was, in one number: interval of its thread << 28 | place << 4 | log2 of its bytes << 1 | changed
 INTERVAL_SHIFT, PLACE_SHIFT, PLACE_MASK = 28, 4, 0xFFFFFF
 KINDS = {"load": LOAD, "store": STORE, "atomic": ATOMIC, "wait": -1, "loop": -1}
-MIXING = {ast.RShift, ast.BitAnd, ast.BitXor, ast.Mod}  # what hash functions do with products that wrap around
+MIXING = {ast.RShift, ast.BitAnd, ast.BitXor, ast.Mod, ast.Sub}  # with these, unsigned numbers often wrap on purpose
 VERBS = {"load": "reads", "store": "writes", "atomic": "changes"}
 
 
@@ -595,6 +596,8 @@ class Checker(SimulatedCuda):
         here, there = PLACES[one[5]], PLACES[two[5]]
         if there.kind != "load" and here.kind == "load" and here.line != there.line:
             one, here, there, thread, other = two, there, here, other, thread  # the write first
+        if {here.kind, there.kind} == {"load", "atomic"} and guards(here, there):
+            return
         same = (here.function, here.line) == (there.function, there.line)
         if "atomic" in (here.kind, there.kind):
             missing = "one of them is not atomic"
@@ -648,6 +651,15 @@ def is_update(place):
     return isinstance(statement, ast.AugAssign) and isinstance(statement.target, ast.Subscript)
 
 
+def guards(one, two):
+    """Whether a read is the test of an `if` around an atomic operation on that array: it only spares some of them."""
+    load, atomic = sorted((one, two), key=lambda place: place.kind, reverse=True)
+    if load.file != atomic.file or load.function != atomic.function or array_of(load) != array_of(atomic):
+        return False
+    first, last = getattr(statement_at(load.file, load.line), "guarded", (0, 0))
+    return first <= atomic.line <= last
+
+
 @cache
 def statement_at(file, line):
     """The syntax tree of the statement at a line of a file; of one with others inside, its first line alone."""
@@ -659,6 +671,8 @@ def statement_at(file, line):
     for node in ast.walk(tree):
         if isinstance(node, ast.stmt) and node.lineno <= line <= node.end_lineno:
             found = node  # the walk comes to inner statements later
+    if isinstance(found, ast.If):
+        found.test.guarded = found.body[0].lineno, found.body[-1].end_lineno
     return getattr(found, "test", getattr(found, "iter", found))
 
 
@@ -675,6 +689,9 @@ def _has_unsigned(statement, frame):
     """Whether an unsigned number takes part in a statement that a frame runs."""
     names = {getattr(node, "id", getattr(node, "attr", "")) for node in ast.walk(statement)}
     if any(name.startswith("uint") or name in POSITIONS for name in names):
+        return True
+    called = {getattr(node.func, "id", "") for node in ast.walk(statement) if isinstance(node, ast.Call)}
+    if called - {"", "int32", "int64", "min", "max", "abs"}:  # a function of unknown type
         return True
     kinds = {getattr(frame.f_locals.get(name), "dtype", np.dtype(bool)).kind for name in names}
     return "u" in kinds
