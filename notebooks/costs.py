@@ -1,6 +1,6 @@
 """The work of the report's methods on a graph, computed from its columns: no kernel runs, so any size will do.
 
-`traced` alone runs a kernel, in the simulator.
+`traced` and `compare` alone run kernels, in the simulator.
 
 Each has its own unit: iterations of a loop, look-ups, loads. The 32 lanes of a warp take neighbouring nonzeros and run
 in step, so the work of a warp is that of its busiest lane.
@@ -109,3 +109,19 @@ def _merge_steps(col_ptr, row_idx, col_of, steps):
             p += x <= y
             q += y <= x
             steps[e] += 1
+
+
+def compare(graphs, method, **options):
+    """Print how many requests a method and `naive` make on each graph, and which takes less time, by the estimate.
+
+    Returns (requests, estimated time) of each graph, as parts of those of `naive`. options: those of `tcgpu.trace`.
+    """
+    parts = {}
+    for name, graph in graphs.items():
+        mine, naive = (trace.totals() for trace in tcgpu.trace(graph, [method, "naive"], max_seconds=60, **options))
+        requests, time = (mine[key] / naive[key] for key in ("load_requests", "estimated_us"))
+        words = "less" if time < 0.9 else "more" if time > 1.2 else "about as much"
+        counted = f"{mine['load_requests']:5} requests, naive {naive['load_requests']:5}"
+        print(f"{name:6} {counted}; estimated time: {words}")
+        parts[name] = requests, time
+    return parts

@@ -1,0 +1,79 @@
+"""Three kernels with something wrong in each, for notebook 10: look at their traces before you read on.
+
+`show_clues` prints what a trace says of one, `verdict` whether it is mended.
+"""
+
+import tcgpu
+from tcgpu import cuda, int64
+
+GRAPH = tcgpu.generate.rmat(7, seed=1)
+CLUES = {
+    "load_requests": "load requests",
+    "sectors_per_request": "sectors a request",
+    "store_requests": "store requests",
+    "atomics": "atomic additions",
+    "shared_requests": "requests in shared memory",
+    "barriers": "barriers",
+}
+
+
+def show_clues(case, beside):
+    """Print what the traces of a case and of a right kernel say, with the same launch."""
+    trace, right = (tcgpu.trace(GRAPH, method, **case.knobs) for method in (case, beside))
+    print(f"{case.name}: the count is {'right' if trace.triangles == right.triangles else 'wrong'}")
+    for measure, words in CLUES.items():
+        print(f"{words:26} {trace.totals()[measure]:6}   {beside.name} {right.totals()[measure]:6}")
+
+
+def verdict(mended):
+    """What `tcgpu.check` says of a mended kernel, and the sectors of its requests."""
+    if mended is None:
+        return "not mended yet"
+    sectors = tcgpu.trace(GRAPH, mended).totals()["sectors_per_request"]
+    return f"{tcgpu.check(mended).headline} {sectors} sectors a request."
+
+
+@cuda.jit(device=True)
+def common(row_idx, p, p_end, q, q_end):
+    """How many rows two columns share: `row_idx[p:p_end]` and `row_idx[q:q_end]`."""
+    found = int64(0)
+    while p < p_end and q < q_end:
+        x, y = row_idx[p], row_idx[q]
+        found += x == y
+        p += x <= y
+        q += y <= x
+    return found
+
+
+@tcgpu.method(threads=32, blocks=2)
+def case_1(col_ptr, row_idx, col_of, total):
+    each = (row_idx.size + cuda.gridsize(1) - 1) // cuda.gridsize(1)
+    begin = cuda.grid(1) * each
+    count = int64(0)
+    for e in range(begin, min(begin + each, row_idx.size)):
+        i, j = row_idx[e], col_of[e]
+        count += common(row_idx, e + 1, col_ptr[j + 1], col_ptr[i], col_ptr[i + 1])
+    cuda.atomic.add(total, 0, count)
+
+
+@tcgpu.method(threads=32, blocks=2)
+def case_2(col_ptr, row_idx, col_of, total):
+    count = int64(0)
+    for e in range(cuda.grid(1), row_idx.size, cuda.gridsize(1)):
+        i, j = row_idx[e], col_of[e]
+        count += common(row_idx, e + 1, col_ptr[j + 1], col_ptr[i], col_ptr[i + 1])
+    total[0] += count
+
+
+@tcgpu.method(threads=64, blocks=2, shared="8 * threads")
+def case_3(col_ptr, row_idx, col_of, total):
+    count = int64(0)
+    for e in range(cuda.grid(1), row_idx.size, cuda.gridsize(1)):
+        i, j = row_idx[e], col_of[e]
+        count += common(row_idx, e + 1, col_ptr[j + 1], col_ptr[i], col_ptr[i + 1])
+    sums = cuda.shared.array(0, int64)
+    sums[cuda.threadIdx.x] = count
+    if cuda.threadIdx.x == 0:
+        for thread in range(1, cuda.blockDim.x):
+            count += sums[thread]
+        cuda.atomic.add(total, 0, count)
