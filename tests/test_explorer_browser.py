@@ -3,12 +3,34 @@
 import csv
 import re
 
+import nbformat
 import pytest
+from nbformat.v4 import new_code_cell, new_notebook
 
 pytestmark = pytest.mark.browser
 
 NOTEBOOK = "explorer.ipynb"
 SOON = 120_000  # milliseconds, on a machine that is busy, too
+KERNELSPEC = {"display_name": "Python 3", "language": "python", "name": "python3"}
+KERNEL_CELLS = [
+    """\
+import tcgpu
+from tcgpu import cuda, int64
+
+@tcgpu.method(threads=64, blocks=8)
+def mine(col_ptr, row_idx, total):
+    count = int64(0)
+    for j in range(cuda.grid(1), col_ptr.size - 1, cuda.gridsize(1)):
+        for e in range(col_ptr[j], col_ptr[j + 1]):
+            i = row_idx[e]
+            for p in range(e + 1, col_ptr[j + 1]):
+                for q in range(col_ptr[i], col_ptr[i + 1]):
+                    count += row_idx[p] == row_idx[q]
+    cuda.atomic.add(total, 0, count)
+""",
+    "tcgpu.check(mine)",
+    "tcgpu.explore('mesh_16x16', methods=[mine, 'naive'])",
+]
 
 
 @pytest.fixture
@@ -206,4 +228,25 @@ def test_voila_makes_a_page_of_it(lab, expect):
     links = page.evaluate("() => [...document.querySelectorAll('a[href*=\".ipynb\"]')].map((one) => one.href)")
     own = page.url.removesuffix(NOTEBOOK)
     assert links and {link.removeprefix(own) for link in links} <= {path.name for path in lab.folder.glob("*.ipynb")}
+    assert lab.errors == []
+
+
+def test_a_kernel_written_in_a_cell_is_checked_and_in_the_explorer(lab, expect):
+    """The cells that a person would type: the method, `tcgpu.check`, `tcgpu.explore`."""
+    name = "mine.ipynb"
+    cells = [new_code_cell() for _ in KERNEL_CELLS]
+    nbformat.write(new_notebook(cells=cells, metadata={"kernelspec": KERNELSPEC}), lab.folder / name)
+    page = lab.open(name, width=1280, height=1300)
+    for k, source in enumerate(KERNEL_CELLS):
+        editor = page.locator(".jp-CodeCell .cm-content").nth(k)
+        editor.click()
+        page.keyboard.insert_text(source)
+    lab.run_all(page, name)
+    expect(page.locator(".jp-OutputArea-output", has_text="mine is right.").first).to_be_visible()
+    panel = Panel(page)
+    assert panel.whole.locator(".tcgpu-chips .mod-primary").all_text_contents() == ["naive", "mine"]
+    panel.click("Run")
+    expect(panel.status).to_have_text(re.compile("^done after .* 2 rows$"))
+    assert [(row[1], row[4]) for row in panel.rows()] == [("naive", "450"), ("mine", "450")]
+    lab.screenshot(page, "own_kernel")
     assert lab.errors == []
