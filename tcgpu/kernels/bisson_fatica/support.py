@@ -92,6 +92,7 @@ def update_triangle(support, e, q, f, round):
         cuda.atomic.add(support, q, 1)
         cuda.atomic.add(support, f, 1)
         return int32(1)
+    # other threads add to these supports now, but that changes no sign: of a nonzero that stays, 0 or more are left
     e_stays, q_stays, f_stays = support[e] >= 0, support[q] >= 0, support[f] >= 0
     if e_stays and q_stays and f_stays:
         return int32(0)
