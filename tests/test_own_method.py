@@ -342,6 +342,19 @@ def test_a_kernel_that_returns_something_gets_a_sentence():
     assert "mine returns 'n': a kernel returns nothing; add what it counts" in declared("n, total", "return n")
 
 
+def test_a_knob_that_a_launch_does_not_pass_on_is_named():
+    @tcgpu.kernel
+    def in_steps(row_idx, step, total):
+        cuda.atomic.add(total, 0, step)
+
+    @tcgpu.method(threads=32, blocks=2, step=3)
+    def forgets(graph, threads, blocks, step):
+        return [tcgpu.launch(in_steps, graph.m, threads, blocks)]
+
+    with pytest.raises(MethodError, match=r"'step' without its value: tcgpu.launch\(..., step=step\)"):
+        tcgpu.count(tcgpu.generate.clique(4), forgets, engine="sim")
+
+
 def test_mistakes_of_a_function_that_plans_get_a_sentence():
     assert "mine returns a list of tcgpu.launch(...), or a tcgpu.Plan, not 3" in declared("graph", "return 3")
     assert "or a tcgpu.Plan, not []" in declared("graph", "return []")

@@ -366,6 +366,12 @@ class Declaration:
             elif arg in self.sizes:
                 size, dtype, fill = self.sizes[arg]
                 created[arg] = (size(values), dtype, fill)
+            elif isinstance(arg, str) and arg in values:
+                value = f"graph.{arg}" if arg in ("n", "m") else arg
+                raise MethodError(
+                    f"{self.name} launches a kernel with a parameter {arg!r} without its value: "
+                    f"tcgpu.launch(..., {arg}={value})"
+                )
             elif isinstance(arg, str) and arg != "total":
                 known = [*ARRAYS, "total", *self.sizes]
                 raise MethodError(
