@@ -340,7 +340,14 @@ def calls(a, out):
     cuda.atomic.add(out, 0, second_of(a))
 
 
+def adds_too_much(a, out):
+    if out.size:
+        cuda.atomic.add(out, 0, 2**62)
+        cuda.atomic.add(out, 0, 2**62)  # here
+
+
 def test_results_that_do_not_fit_their_type():
+    assert only(adds_too_much, "overflow", blocks=1, threads=1).thread == 0
     assert only(multiplies_in_32_bits, "overflow", blocks=1).thread == 0
     assert "does not fit its integer type" in only(adds_in_32_bits, "overflow").says
     assert not faults_of(wraps_around), "a difference of unsigned numbers may wrap around"

@@ -94,7 +94,13 @@ def statements(source):
 
 
 def expression_of(source, *more):
-    """The tree of an expression; if it is a call, with more arguments, which are trees already."""
+    """The tree of an expression; if it is a call, with more arguments, which are trees already.
+
+    It has no line: the tree that it becomes a part of gives it one.
+    """
     tree = ast.parse(source, mode="eval").body
+    for node in ast.walk(tree):
+        for attribute in node._attributes:
+            vars(node).pop(attribute, None)
     tree.args.extend(more)
     return tree
