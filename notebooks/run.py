@@ -143,7 +143,7 @@ def keep_stored(model, path, contents_manager, **_):
     stored = {cell.source: cell for cell in nbformat.read(file, as_version=4).cells if cell.cell_type == "code"}
     for cell in notebook.cells:
         before = stored.get(cell.source)
-        if before and cell.cell_type == "code":
+        if before and before.execution_count and cell.cell_type == "code":
             not_run = cell.execution_count is None
             ignored = IGNORED in cell.metadata.get("tags", []) and cell.outputs
             if not_run or ignored or compared(cell.outputs) == compared(before.outputs):

@@ -77,9 +77,10 @@ class Lab:
         return page
 
     def run_all(self, page, notebook):
-        """Run all cells of the notebook that is open, and wait for the last one."""
+        """Clear the outputs and numbers of all cells of the notebook that is open, run all, and wait for the last."""
         from playwright.sync_api import expect
 
+        self.clear(page)
         page.get_by_role("menuitem", name="Run", exact=True).click()
         page.get_by_role("menuitem", name="Run All Cells", exact=True).click()
         cells = len(texts(self.folder / notebook))

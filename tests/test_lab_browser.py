@@ -10,29 +10,30 @@ pytestmark = pytest.mark.browser
 FIRST = "00_start_here.ipynb"
 
 
+def save(page, file):
+    """Save the notebook that is open, and wait until its file is written."""
+    written, until = file.stat().st_mtime_ns, time.monotonic() + 30
+    page.keyboard.press("Control+s")
+    while file.stat().st_mtime_ns == written and time.monotonic() < until:
+        page.wait_for_timeout(200)
+    assert file.stat().st_mtime_ns != written, "it was not saved"
+
+
 def test_the_first_notebook_runs_in_jupyterlab(lab, root):
     page = lab.open(FIRST)
     lab.run_all(page, FIRST)
-    page.keyboard.press("Control+s")
     lab.screenshot(page, "start_here")
-    until = time.monotonic() + 30
-    while texts(lab.folder / FIRST)[-1][0] is None and time.monotonic() < until:
-        page.wait_for_timeout(200)
+    save(page, lab.folder / FIRST)
     assert texts(lab.folder / FIRST) == texts(root / "notebooks" / FIRST)
     assert lab.errors == []
 
 
 def test_to_open_run_and_save_a_notebook_changes_nothing(lab):
     file = lab.restore(FIRST)
-    before, written = file.read_bytes(), file.stat().st_mtime_ns
+    before = file.read_bytes()
     page = lab.open(FIRST)
-    lab.clear(page)
     lab.run_all(page, FIRST)
-    page.keyboard.press("Control+s")
-    until = time.monotonic() + 30
-    while file.stat().st_mtime_ns == written and time.monotonic() < until:
-        page.wait_for_timeout(200)
-    assert file.stat().st_mtime_ns != written, "it was not saved"
+    save(page, file)
     assert file.read_bytes() == before
     assert page.get_by_text("official Jupyter news").count() == 0
     assert lab.errors == []
