@@ -41,7 +41,7 @@ MOST_ROUNDS = 200_000  # of the loops of a thread, before it is taken for endles
 LONGEST_RUN = 4.0  # seconds that the simulator may take for one count, by its estimate
 PATIENCE = 5.0  # seconds to go on after the first problem
 SHRINKING = 3.0  # seconds to look for a smaller graph, for each problem
-MOST_PROBLEMS = 4  # that are told
+MOST_PROBLEMS = 4  # that a report lists
 SCORED = ("load_requests", "sectors_per_request", "shared_requests", "bank_conflicts", "atomics", "lanes")
 
 
@@ -373,7 +373,7 @@ class Check:
                 with runtime.using("sim"):
                     plan = self.method.plan(self.method.prepare(reference_graphs()[name], self.order), **self.knobs)
             except Exception:
-                continue  # told already, where it ran in the simulator
+                continue  # reported already, where it ran in the simulator
             steps = [*plan.setup, *plan.steps]
             found |= {step.kernel.__name__: step.kernel for step in steps if isinstance(step, Step)}
         return list(found.values())

@@ -1,4 +1,4 @@
-"""`tcgpu.check`: a right method passes; what is wrong with another is told in words, with the smallest graph."""
+"""`tcgpu.check`: a right method passes; a report says what is wrong with another, with the smallest graph."""
 
 import time
 

@@ -1,4 +1,4 @@
-"""Faults of kernels: each kind is found and told in a sentence; our own kernels have none."""
+"""Faults of kernels: each kind is found and reported in a sentence; our own kernels have none."""
 
 import inspect
 

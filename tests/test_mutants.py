@@ -99,7 +99,7 @@ MUTANTS = [
     Mutant("merge_path", MERGE_PATH, "b[q + (d - 1) - middle]", "b[q + d - middle]", "bounds"),
     Mutant("merge_path", MERGE_PATH, "e = group if group < groups else row_idx.size", "e = group", "count"),
     Mutant("warp_search", WARP_SEARCH, "        if lane >= step:", "        if lane > step:", "count"),
-    # memory that nobody clears, or writes
+    # memory that is never cleared, or never written
     Mutant("bitmap", BITMAP, "bits[mine + (row_idx[p] >> 5)] = 0", "pass", "count"),
     Mutant("bitmap", BITMAP, "np.uint32, 0)}", "np.uint32, None)}", "unwritten"),
     Mutant("naive", NAIVE, "np.int64, -1)", "np.int64, None)", "unwritten"),

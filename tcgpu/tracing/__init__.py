@@ -105,7 +105,7 @@ def trace_plan(plan, gpu: Gpu = PROBED, faults: list[Fault] | None = None) -> li
     """Run a plan in the simulator and trace its launches; afterwards `plan.result()` has the count.
 
     Its scans, which a library does on a GPU, are run, but not traced. faults: a list to which the launches' faults are
-    added; without it, nobody looks for them.
+    added; without it, faults are not looked for.
     """
     slowdown = SLOWDOWN if faults is None else 2 * SLOWDOWN
     simulated.check(f"tracing {plan.method}", slowdown * plan.simulated_seconds, "take a smaller graph")

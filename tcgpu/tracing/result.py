@@ -158,7 +158,7 @@ class Trace:
     gpu : str
         The GPU whose times are estimated, by the model of `tcgpu.estimate`: those of the launches as they were traced.
     faults : list of Fault or None
-        What its kernels must not do; None if nobody looked for it. A trace that was saved and loaded has none.
+        What its kernels must not do; None if that was not looked for. A trace that was saved and loaded has none.
     """
 
     method: str
