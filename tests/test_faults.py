@@ -11,8 +11,9 @@ from test_adaptive import AS_IT_COMES, BY_DEGREE, fewer, roomy  # noqa: F401
 
 import tcgpu
 from tcgpu.engines import runtime
-from tcgpu.engines.faults import Written, check_launch
+from tcgpu.engines.faults import check_launch
 from tcgpu.engines.kernel_language import cuda, int32, int64, uint32
+from tcgpu.engines.shadow_memory import Written
 from tcgpu.kernels import adaptive
 from tcgpu.kernels.checked import CheckedPlan
 from tcgpu.kernels.report import naive

@@ -28,56 +28,25 @@ same value, or a read and a write that does not change the value. So threads may
 that only spares an atomic operation: `if low < least[0]: cuda.atomic.min(least, 0, low)`.
 """
 
-import ast
-import inspect
 import linecache
 import math
 import sys
-from array import array as typed_array
 from dataclasses import dataclass
-from functools import cache
 from itertools import islice
-from operator import index as as_index
 from types import SimpleNamespace
-from typing import NamedTuple
 
 import numpy as np
 
-from tcgpu.engines.accesses import LANE, ReportAccesses, expression_of
-from tcgpu.engines.integers import POSITIONS
-from tcgpu.engines.races import ATOMIC, LOAD, MEMORY_SHIFT, STORE, Accesses, first_race, unordered
-from tcgpu.engines.simulator import (
-    BLOCK,
-    WARP,
-    SharedMemory,
-    SimulatedCuda,
-    Thread,
-    numpy_type,
-    rounds,
-    simulated,
-)
+from tcgpu.engines.accesses import LANE
+from tcgpu.engines.checked_lane import PLACE_SHIFT, PLACES, CheckAccesses, Place
+from tcgpu.engines.races import MEMORY_SHIFT, Accesses, first_race, unordered
+from tcgpu.engines.shadow_memory import SHARED, CheckedBlock, Layout, Written, owner_of
+from tcgpu.engines.simulator import BLOCK, WARP, SimulatedCuda, Thread, numpy_type, simulated
+from tcgpu.engines.statements import array_of, guards, is_update, may_not_wrap
 from tcgpu.progress import pulse
 
 MOST_ROUNDS = 20_000_000  # of all loops of a thread, before it is taken for endless
-SHARED = 0  # the number of shared memory; arrays in global memory are numbered from 1 on
-# What an access was, in one number: interval of its thread << 28 | place << 4 | log2 of its bytes << 1 | changed
-INTERVAL_SHIFT, PLACE_SHIFT, PLACE_MASK = 28, 4, 0xFFFFFF
-KINDS = {"load": LOAD, "store": STORE, "atomic": ATOMIC, "wait": -1, "loop": -1}
-MIXING = {ast.RShift, ast.BitAnd, ast.BitXor, ast.Mod, ast.Sub}  # with these, unsigned numbers often wrap on purpose
 VERBS = {"load": "reads", "store": "writes", "atomic": "changes"}
-
-
-class Place(NamedTuple):
-    """A place in the source where something happens; kind: a key of KINDS."""
-
-    kind: str
-    function: str
-    file: str
-    line: int
-    expression: str  # what is read or written, as source
-
-
-PLACES: list[Place] = []  # of every function that was checked in this process, by number
 
 
 @dataclass(frozen=True)
@@ -113,264 +82,6 @@ class Fault:
 
 class Ended(Exception):
     """Ends a launch; its argument is the Fault."""
-
-
-class CheckAccesses(ReportAccesses):
-    """Rewrites a function so that its threads report accesses, waits and rounds of `while` loops by their Place."""
-
-    def __init__(self, function):
-        super().__init__(function)
-        self.function, self.file = function.__name__, inspect.getsourcefile(function) or function.__code__.co_filename
-        self.before = function.__code__.co_firstlineno - 1  # lines of the file before the function
-
-    def site(self, kind, node, expression=""):
-        PLACES.append(Place(kind, self.function, self.file, self.before + node.lineno, expression))
-        return len(PLACES) - 1 << PLACE_SHIFT
-
-    def waiting(self, call):
-        number = self.site("wait", call, ast.unparse(call.func))
-        return expression_of(f"{LANE}.waited()", ast.Yield(expression_of(f"{LANE}.waits({number})", call)))
-
-    def visit_While(self, loop):
-        number = self.site("loop", loop)
-        self.generic_visit(loop)
-        again = ast.copy_location(expression_of(f"{LANE}.again({number})"), loop)
-        loop.test = ast.copy_location(ast.BoolOp(ast.And(), [again, loop.test]), loop)
-        return loop
-
-
-class Layout(NamedTuple):
-    """How an array lies in memory: see `Checker.layout`."""
-
-    array: np.ndarray  # kept alive, since its id is the key
-    begin: int  # the address of its first element
-    at: int  # the offset of that in its memory
-    length: int | None  # None if it has several dimensions
-    stride: int
-    bytes: int  # of an element
-    size: int  # log2 of that, shifted as in the log
-    written: bytearray | None  # a 1 for each byte of the memory that was written; None if all were
-    logged: bool  # whether several threads may access it
-
-
-class Stored:
-    """An element that is about to be written; and read before, if `loaded` is a place."""
-
-    __slots__ = ("array", "lane", "loaded", "stored")
-
-    def __init__(self, lane, stored, loaded, array):
-        self.lane, self.stored, self.loaded, self.array = lane, stored, loaded, array
-
-    def __getitem__(self, index):
-        return self.lane.load(self.loaded, self.array, index)
-
-    def __setitem__(self, index, value):
-        self.lane.store(self.stored, self.array, index, value)
-
-
-class CheckedLane:
-    """A thread whose accesses are checked; an instrumented kernel calls its methods."""
-
-    def __init__(self, block, thread):
-        self.block, self.thread = block, thread
-        self.known = block.arrays
-        self.rounds = 0
-        self.at_place = None  # where it waits
-        self.clock, self.seen, self.phase = 0, NOTHING_SEEN, 0
-        self.interval = block.new_interval(self)
-        self.log_address, self.log_what = block.address.append, block.what.append
-        self.log_value = block.value.append
-
-    def load(self, place, array, index):
-        if type(array) is not np.ndarray:
-            return array[index]
-        known = self.known.get(id(array)) or self.block.layout(array)
-        offset = self.offset(place, known, index)
-        if offset is None:
-            return array[index]  # a view
-        written = known.written
-        if written is not None and written.find(0, known.at + offset, known.at + offset + known.bytes) >= 0:
-            self.block.checker.unwritten(self, place, array, index)
-        if known.logged:
-            self.log_address(known.begin + offset)
-            self.log_what(self.interval | place | known.size)
-            self.log_value(0)
-        return array[index]
-
-    def at(self, stored, loaded, array):
-        return Stored(self, stored, loaded, array)
-
-    def store(self, place, array, index, value):
-        if type(array) is not np.ndarray:
-            array[index] = value
-            return
-        known = self.known.get(id(array)) or self.block.layout(array)
-        offset = self.offset(place, known, index)
-        if offset is None:
-            array[index] = value
-            return
-        old = array[index]
-        array[index] = value
-        self.wrote(place, known, offset, old, array[index])
-
-    def atomic(self, place, operation, array, index, *values):
-        known = self.known.get(id(array)) or self.block.layout(array)
-        if operation.__name__ == "compare_and_swap":
-            offset, element = self.offset(place, known, 0), 0
-            old = operation(array, index, *values)
-        else:
-            offset, element = self.offset(place, known, index), index
-            if known.written is not None and known.written.find(0, known.at + offset, known.at + offset + 1) >= 0:
-                self.block.checker.unwritten(self, place, array, index)
-            old = operation(array, index, *values)
-        self.wrote(place, known, offset, old, array[element])
-        return old
-
-    def wrote(self, place, known, offset, old, new):
-        if known.written is not None:
-            begin = known.at + offset
-            known.written[begin : begin + known.bytes] = b"\1" * known.bytes
-        if known.logged:
-            self.log_address(known.begin + offset)
-            self.log_what(self.interval | place | known.size | bool(old != new))
-            self.log_value(hash(new))
-
-    def offset(self, place, known, index):
-        """The byte offset of an element in its array; None if the index selects several."""
-        if known.length is None:
-            return self.offset_of_several(place, known, index)
-        if type(index) is tuple:
-            (index,) = index
-        number = as_index(index)
-        if not 0 <= number < known.length:
-            self.block.checker.outside(self, place, known.array, number)
-        return number * known.stride
-
-    def offset_of_several(self, place, known, index):
-        """The same for an array of several dimensions."""
-        indices = index if type(index) is tuple else (index,)
-        if any(isinstance(each, slice) for each in indices):
-            return None
-        numbers = tuple(map(as_index, indices))
-        for number, length in zip(numbers, known.array.shape):
-            if not 0 <= number < length:
-                self.block.checker.outside(self, place, known.array, numbers if len(numbers) > 1 else number)
-        if len(numbers) < known.array.ndim:
-            return None
-        return sum(number * stride for number, stride in zip(numbers, known.array.strides))
-
-    def waits(self, place, barrier):
-        self.at_place = place
-        if barrier.mask is not BLOCK and not barrier.mask >> self.thread.lane & 1:
-            self.block.checker.not_in_mask(self, barrier)
-        return barrier
-
-    def waited(self, answer):
-        return answer
-
-    def again(self, place):
-        self.rounds += 1
-        if self.rounds > self.block.checker.most_rounds:
-            self.block.checker.endless(self, place)
-        return True
-
-
-NOTHING_SEEN = [-1] * WARP
-
-
-class CheckedBlock:
-    """A block that runs: its threads, what they accessed, and what they have waited for.
-
-    A thread begins a new *interval* at each barrier that orders memory. In an interval of its own, with the number
-    `clock`, it has seen what lane k of its warp did up to that lane's clock `seen[k]`. A *phase* lasts from one barrier
-    of the whole block, or of a whole warp, to the next one.
-    """
-
-    def __init__(self, number, checker, run, args):
-        self.number, self.checker = number, checker
-        self.shared = SharedMemory(checker.dynamic_bytes)
-        self.arrays = dict(checker.arrays)  # id of an array -> Layout
-        self.written = {}  # id of a memory of its own -> its Layout's `written`
-        self.address, self.what, self.value = (typed_array("q") for _ in range(3))
-        self.intervals = []  # the thread, the clock and what was seen, of each interval
-        self.phases = typed_array("q"), typed_array("q")  # of the block and of the warp, of each interval
-        self.phase = 0
-        self.threads = [Thread(number, k, checker) for k in range(math.prod(map(int, checker.blockDim)))]
-        for thread in self.threads:
-            thread.record = CheckedLane(self, thread)
-        self.turns = rounds(run, args, checker, self.threads)
-
-    def run(self):
-        """Run up to the next wait; False if all threads have returned."""
-        self.checker.shared, self.checker.block = self.shared, self
-        return next(self.turns, self) is not self
-
-    def new_interval(self, lane):
-        self.intervals.append((lane.thread, lane.clock, lane.seen))
-        self.phases[0].append(self.phase)
-        self.phases[1].append(lane.phase)
-        return len(self.intervals) - 1 << INTERVAL_SHIFT
-
-    def layout(self, array):
-        """The Layout of an array, kept while the block runs."""
-        found = self.arrays[id(array)] = self.checker.layout(array, self)
-        return found
-
-    def passed_block(self):
-        """All threads have waited for each other."""
-        self.phase += 1
-        for thread in self.threads:
-            lane = thread.record
-            lane.clock, lane.seen = 0, NOTHING_SEEN
-            lane.interval = self.new_interval(lane)
-
-    def passed_warp(self, lanes):
-        """Lanes of a warp have waited for each other."""
-        whole = len(lanes) == min(WARP, len(self.threads) - lanes[0].thread.warp * WARP)
-        seen = list(map(max, *(lane.seen for lane in lanes))) if len(lanes) > 1 else list(lanes[0].seen)
-        for lane in lanes:
-            seen[lane.thread.lane] = lane.clock
-        for lane in lanes:
-            lane.clock, lane.seen = lane.clock + 1, seen
-            lane.phase += whole
-            lane.interval = self.new_interval(lane)
-
-    def log(self):
-        """What was accessed: an Accesses."""
-        what = np.frombuffer(self.what, np.int64) if self.what else np.zeros(0, np.int64)
-        kinds = np.array([KINDS[place.kind] for place in PLACES], np.int8)
-        place = what >> PLACE_SHIFT & PLACE_MASK
-        address, value = (np.array(column, np.int64) for column in (self.address, self.value))
-        interval = what >> INTERVAL_SHIFT
-        return Accesses(address, what >> 1 & 7, kinds[place], what & 1 == 1, value, place, interval).in_units(
-            self.checker.smallest
-        )
-
-
-class Written:
-    """Which bytes of arrays were written, over several launches. arrays: those to which nothing has been written."""
-
-    def __init__(self, arrays=()):
-        self._of = {}
-        for array in arrays:
-            owner = owner_of(array)
-            self._of[id(owner)] = owner, bytearray(owner.nbytes)
-
-    def of(self, owner):
-        """A 1 for each byte that was written; None for an array that was written as a whole."""
-        found = self._of.get(id(owner))
-        return found and found[1]
-
-    def fill(self, array):
-        """All of an array has been written."""
-        self._of.pop(id(owner_of(array)), None)
-
-
-def owner_of(array):
-    """The array that owns the memory of another one."""
-    while isinstance(array.base, np.ndarray):
-        array = array.base
-    return array
 
 
 class Checker(SimulatedCuda):
@@ -638,63 +349,6 @@ class Checker(SimulatedCuda):
 def _inside(index):
     """An index as it is written in brackets."""
     return ", ".join(map(str, index)) if isinstance(index, tuple) else str(index)
-
-
-def array_of(place):
-    """The array of an access, as it is written in the source."""
-    return place.expression.partition("[")[0]
-
-
-def is_update(place):
-    """Whether a place is one of an element that is read, changed and written back: `a[i] += 1`."""
-    statement = statement_at(place.file, place.line)
-    return isinstance(statement, ast.AugAssign) and isinstance(statement.target, ast.Subscript)
-
-
-def guards(one, two):
-    """Whether a read is the test of an `if` around an atomic operation on that array: it only spares some of them."""
-    load, atomic = sorted((one, two), key=lambda place: place.kind, reverse=True)
-    if load.file != atomic.file or load.function != atomic.function or array_of(load) != array_of(atomic):
-        return False
-    first, last = getattr(statement_at(load.file, load.line), "guarded", (0, 0))
-    return first <= atomic.line <= last
-
-
-@cache
-def statement_at(file, line):
-    """The syntax tree of the statement at a line of a file; of one with others inside, its first line alone."""
-    found = None
-    try:
-        tree = ast.parse("".join(linecache.getlines(file)))
-    except SyntaxError:  # no file of Python
-        return None
-    for node in ast.walk(tree):
-        if isinstance(node, ast.stmt) and node.lineno <= line <= node.end_lineno:
-            found = node  # the walk comes to inner statements later
-    if isinstance(found, ast.If):
-        found.test.guarded = found.body[0].lineno, found.body[-1].end_lineno
-    return getattr(found, "test", getattr(found, "iter", found))
-
-
-def may_not_wrap(frame):
-    """Whether the integers that a frame computes with at its line should not wrap around."""
-    statement = statement_at(frame.f_code.co_filename, frame.f_lineno)
-    if statement is None:
-        return True
-    operations = {type(node) for node in ast.walk(statement)}
-    return not _has_unsigned(statement, frame) or ast.Mult in operations and not operations & MIXING
-
-
-def _has_unsigned(statement, frame):
-    """Whether an unsigned number takes part in a statement that a frame runs."""
-    names = {getattr(node, "id", getattr(node, "attr", "")) for node in ast.walk(statement)}
-    if any(name.startswith("uint") or name in POSITIONS for name in names):
-        return True
-    called = {getattr(node.func, "id", "") for node in ast.walk(statement) if isinstance(node, ast.Call)}
-    if called - {"", "int32", "int64", "min", "max", "abs"}:  # a function of unknown type
-        return True
-    kinds = {getattr(frame.f_locals.get(name), "dtype", np.dtype(bool)).kind for name in names}
-    return "u" in kinds
 
 
 def check_launch(

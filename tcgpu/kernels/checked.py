@@ -5,7 +5,8 @@ from contextlib import contextmanager
 
 import numpy as np
 
-from tcgpu.engines.faults import MOST_ROUNDS, Fault, Written, check_launch, owner_of
+from tcgpu.engines.faults import MOST_ROUNDS, Fault, check_launch
+from tcgpu.engines.shadow_memory import Written, owner_of
 from tcgpu.kernels import Plan, Scan, Step
 
 

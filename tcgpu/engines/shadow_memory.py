@@ -1,0 +1,122 @@
+"""What is known of memory while threads are checked: how arrays lie in it, what was written, who accessed what."""
+
+import math
+from array import array as typed_array
+from typing import NamedTuple
+
+import numpy as np
+
+from tcgpu.engines.checked_lane import INTERVAL_SHIFT, KINDS, NOTHING_SEEN, PLACE_MASK, PLACE_SHIFT, PLACES, CheckedLane
+from tcgpu.engines.races import Accesses
+from tcgpu.engines.simulator import WARP, SharedMemory, Thread, rounds
+
+SHARED = 0  # the number of shared memory; arrays in global memory are numbered from 1 on
+
+
+class Layout(NamedTuple):
+    """How an array lies in memory: see `Checker.layout`."""
+
+    array: np.ndarray  # kept alive, since its id is the key
+    begin: int  # the address of its first element
+    at: int  # the offset of that in its memory
+    length: int | None  # None if it has several dimensions
+    stride: int
+    bytes: int  # of an element
+    size: int  # log2 of that, shifted as in the log
+    written: bytearray | None  # a 1 for each byte of the memory that was written; None if all were
+    logged: bool  # whether several threads may access it
+
+
+class Written:
+    """Which bytes of arrays were written, over several launches. arrays: those to which nothing has been written."""
+
+    def __init__(self, arrays=()):
+        self._of = {}
+        for array in arrays:
+            owner = owner_of(array)
+            self._of[id(owner)] = owner, bytearray(owner.nbytes)
+
+    def of(self, owner):
+        """A 1 for each byte that was written; None for an array that was written as a whole."""
+        found = self._of.get(id(owner))
+        return found and found[1]
+
+    def fill(self, array):
+        """All of an array has been written."""
+        self._of.pop(id(owner_of(array)), None)
+
+
+def owner_of(array):
+    """The array that owns the memory of another one."""
+    while isinstance(array.base, np.ndarray):
+        array = array.base
+    return array
+
+
+class CheckedBlock:
+    """A block that runs: its threads, what they accessed, and what they have waited for.
+
+    A thread begins a new *interval* at each barrier that orders memory. In an interval of its own, with the number
+    `clock`, it has seen what lane k of its warp did up to that lane's clock `seen[k]`. A *phase* lasts from one barrier
+    of the whole block, or of a whole warp, to the next one.
+    """
+
+    def __init__(self, number, checker, run, args):
+        self.number, self.checker = number, checker
+        self.shared = SharedMemory(checker.dynamic_bytes)
+        self.arrays = dict(checker.arrays)  # id of an array -> Layout
+        self.written = {}  # id of a memory of its own -> its Layout's `written`
+        self.address, self.what, self.value = (typed_array("q") for _ in range(3))
+        self.intervals = []  # the thread, the clock and what was seen, of each interval
+        self.phases = typed_array("q"), typed_array("q")  # of the block and of the warp, of each interval
+        self.phase = 0
+        self.threads = [Thread(number, k, checker) for k in range(math.prod(map(int, checker.blockDim)))]
+        for thread in self.threads:
+            thread.record = CheckedLane(self, thread)
+        self.turns = rounds(run, args, checker, self.threads)
+
+    def run(self):
+        """Run up to the next wait; False if all threads have returned."""
+        self.checker.shared, self.checker.block = self.shared, self
+        return next(self.turns, self) is not self
+
+    def new_interval(self, lane):
+        self.intervals.append((lane.thread, lane.clock, lane.seen))
+        self.phases[0].append(self.phase)
+        self.phases[1].append(lane.phase)
+        return len(self.intervals) - 1 << INTERVAL_SHIFT
+
+    def layout(self, array):
+        """The Layout of an array, kept while the block runs."""
+        found = self.arrays[id(array)] = self.checker.layout(array, self)
+        return found
+
+    def passed_block(self):
+        """All threads have waited for each other."""
+        self.phase += 1
+        for thread in self.threads:
+            lane = thread.record
+            lane.clock, lane.seen = 0, NOTHING_SEEN
+            lane.interval = self.new_interval(lane)
+
+    def passed_warp(self, lanes):
+        """Lanes of a warp have waited for each other."""
+        whole = len(lanes) == min(WARP, len(self.threads) - lanes[0].thread.warp * WARP)
+        seen = list(map(max, *(lane.seen for lane in lanes))) if len(lanes) > 1 else list(lanes[0].seen)
+        for lane in lanes:
+            seen[lane.thread.lane] = lane.clock
+        for lane in lanes:
+            lane.clock, lane.seen = lane.clock + 1, seen
+            lane.phase += whole
+            lane.interval = self.new_interval(lane)
+
+    def log(self):
+        """What was accessed: an Accesses."""
+        what = np.frombuffer(self.what, np.int64) if self.what else np.zeros(0, np.int64)
+        kinds = np.array([KINDS[place.kind] for place in PLACES], np.int8)
+        place = what >> PLACE_SHIFT & PLACE_MASK
+        address, value = (np.array(column, np.int64) for column in (self.address, self.value))
+        interval = what >> INTERVAL_SHIFT
+        return Accesses(address, what >> 1 & 7, kinds[place], what & 1 == 1, value, place, interval).in_units(
+            self.checker.smallest
+        )
