@@ -106,6 +106,25 @@ def test_tables_have_rows_and_indices_may_count_from_the_end():
     assert events.sectors[events.of_kind("load")].tolist() == [4, 1]
 
 
+@cuda.jit(device=True)
+def number_of_calls(calls):
+    calls[cuda.threadIdx.x + 1] += 1
+    return calls[cuda.threadIdx.x + 1]
+
+
+@kernel("void(int32[::1], int32[::1])")
+def add_number_of_calls(calls, out):
+    out[cuda.threadIdx.x + 2] += number_of_calls(calls)
+
+
+def test_an_element_is_changed_by_what_a_function_returns_that_changes_another():
+    calls, out = np.full(32, 6, np.int32), np.full(32, 40, np.int32)
+    events = trace_launch(add_number_of_calls, 1, 1, calls, out).events
+    assert (calls[:3].tolist(), out[:3].tolist()) == ([6, 7, 6], [40, 40, 47])
+    stores = events.of_kind("store")[events.request]
+    assert events.address[stores].tolist() == [(1 << 44) + 4, (2 << 44) + 8]
+
+
 # ------------------------------------------------------------------------------------------------------ shared memory
 
 

@@ -1,8 +1,9 @@
 """Instrument a kernel's source so that its threads report the elements of arrays that they read, write or change.
 
 An element that is read, written or changed atomically goes through methods of the thread's *lane*: `load`, `at` and
-`atomic`; so does each wait for other threads: `waits` and `waited`. What a lane does there is up to who instruments:
-`tcgpu.engines.faults` looks for faults, `tcgpu.tracing` records what the hardware would do.
+`atomic`; so does each wait for other threads: `waits` and `waited`. `at` returns a `Target`, which calls `load_old` and
+`store`. What a lane does there is up to who instruments: `tcgpu.engines.faults` looks for faults, `tcgpu.tracing`
+records what the hardware would do.
 """
 
 import ast
@@ -10,6 +11,25 @@ import ast
 from tcgpu.engines.simulator import STAND_IN, YieldWhereItWaits
 
 LANE = "__lane__"  # the name of the thread's lane in an instrumented function
+
+
+class Target:
+    """Stands for an array of which an element is about to be written; and read before, unless `loaded` is None.
+
+    Python gives it the index and the value: `Target(lane, stored, loaded, array)[index] += value`. Each statement has
+    its own, since `value` may call functions that write to other arrays.
+    """
+
+    __slots__ = ("array", "lane", "loaded", "stored")
+
+    def __init__(self, lane, stored, loaded, array):
+        self.lane, self.stored, self.loaded, self.array = lane, stored, loaded, array
+
+    def __getitem__(self, index):
+        return self.lane.load_old(self.loaded, self.array, index)
+
+    def __setitem__(self, index, value):
+        self.lane.store(self.stored, self.array, index, value)
 
 
 class ReportAccesses(YieldWhereItWaits):
@@ -56,7 +76,7 @@ class ReportAccesses(YieldWhereItWaits):
         return ast.copy_location(expression_of(f"{LANE}.load({number})", *parts), node)
 
     def at(self, node, expression, array, index, loaded=None):
-        """An element that is written: the lane stands for its array, until Python gives it index and value."""
+        """An element that is written: a Target stands for its array."""
         number = self.site("store", node, expression=expression)
         lane = expression_of(f"{LANE}.at({number}, {loaded})", array)
         return ast.copy_location(ast.Subscript(lane, index, node.ctx), node)

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tcgpu.engines.accesses import LANE, ReportAccesses, expression_of
+from tcgpu.engines.accesses import LANE, ReportAccesses, Target, expression_of
 from tcgpu.engines.races import ATOMIC, LOAD, STORE
 from tcgpu.engines.simulator import BLOCK, WARP
 
@@ -54,21 +54,6 @@ class CheckAccesses(ReportAccesses):
         return loop
 
 
-class Stored:
-    """An element that is about to be written; and read before, if `loaded` is a place."""
-
-    __slots__ = ("array", "lane", "loaded", "stored")
-
-    def __init__(self, lane, stored, loaded, array):
-        self.lane, self.stored, self.loaded, self.array = lane, stored, loaded, array
-
-    def __getitem__(self, index):
-        return self.lane.load(self.loaded, self.array, index)
-
-    def __setitem__(self, index, value):
-        self.lane.store(self.stored, self.array, index, value)
-
-
 class CheckedLane:
     """A thread whose accesses are checked; an instrumented kernel calls its methods."""
 
@@ -98,8 +83,10 @@ class CheckedLane:
             self.log_value(0)
         return array[index]
 
+    load_old = load
+
     def at(self, stored, loaded, array):
-        return Stored(self, stored, loaded, array)
+        return Target(self, stored, loaded, array)
 
     def store(self, place, array, index, value):
         if type(array) is not np.ndarray:

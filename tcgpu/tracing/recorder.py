@@ -23,6 +23,7 @@ from itertools import islice
 
 import numpy as np
 
+from tcgpu.engines.accesses import Target
 from tcgpu.engines.simulator import WARP, SharedMemory, SimulatedCuda, Thread, ThreadEnds, rounds, simulated
 from tcgpu.progress import pulse
 from tcgpu.tracing.events import MEMORY_SHIFT, SHARED, Events
@@ -66,7 +67,6 @@ class Lane:
         self.here = None  # the step that it runs
         self.loops = []  # around it in this call: [what the loop is inside of, the loop, number of the round]
         self.registers = {}, {}  # global, shared: (expression, id of the round or call) -> (address, branches)
-        self.pending = None
 
     def step(self, site):
         self.here = here = self.inside[site]
@@ -139,19 +139,16 @@ class Lane:
         return value
 
     def at(self, stored, loaded, array):
-        """Stand for an array of which an element is about to be written, and read before unless `loaded` is None."""
-        self.pending = stored, loaded, array
-        return self
+        return Target(self, stored, loaded, array)
 
-    def __getitem__(self, index):
-        _, loaded, array = self.pending
-        self._request(loaded, *self.block.address(array, index))
+    def load_old(self, site, array, index):
+        """Read an element that is about to be changed."""
+        self._request(site, *self.block.address(array, index))
         return array[index]
 
-    def __setitem__(self, index, value):
-        stored, _, array = self.pending
+    def store(self, site, array, index, value):
         array[index] = value
-        self._write(stored, array, index)
+        self._write(site, array, index)
 
     def atomic(self, site, operation, array, index, *values):
         self._write(site, array, 0 if operation.__name__ == "compare_and_swap" else index)
@@ -209,11 +206,11 @@ class OneTaskLane(Lane):
     def load(self, site, array, index):
         return super().load(site, array, _wrapped(array, index))
 
-    def __getitem__(self, index):
-        return super().__getitem__(_wrapped(self.pending[2], index))
+    def load_old(self, site, array, index):
+        return super().load_old(site, array, _wrapped(array, index))
 
-    def __setitem__(self, index, value):
-        super().__setitem__(_wrapped(self.pending[2], index), value)
+    def store(self, site, array, index, value):
+        super().store(site, array, _wrapped(array, index), value)
 
     def atomic(self, site, operation, array, index, *values):
         return super().atomic(site, operation, array, _wrapped(array, index), *values)
