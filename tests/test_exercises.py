@@ -1,0 +1,131 @@
+"""The exercises of the notebooks: the answers of their solutions are right, others are told to be wrong.
+
+An exercise is a code cell that calls `answers.verdict`; it asks for each `name = None` of its own. Its solution is the
+Python in the text between the code cell before it, if that is no exercise, and the code cell after it. `WRONG` has a
+wrong answer for each name.
+"""
+
+import ast
+import contextlib
+import io
+import linecache
+import re
+from pathlib import Path
+
+import nbformat
+import pytest
+
+import answers
+
+FOLDER = Path(__file__).resolve().parent.parent / "notebooks"
+
+# by notebook: a wrong answer for each name, as a reader may write it
+WRONG = {
+    "01_naive": {
+        "common_rows": """
+@cuda.jit(device=True)
+def common_rows(rows, p, p_end, q, q_end):
+    found = int64(0)
+    while p < p_end and q < q_end:
+        found += rows[p] == rows[q]
+        if rows[p] <= rows[q]:
+            p += 1
+        else:
+            q += 1
+    return found + (p < p_end)
+""",
+        "of_thread_0": "of_thread_0 = 1_000_000 / (512 * 256)",
+        "scattered": "scattered = 'R-MAT'",
+    },
+}
+
+
+def exercises():
+    """A pytest parameter for each exercise: its notebook, the code cells before it, its own source, its solution."""
+    for path in sorted(FOLDER.glob("*.ipynb")):
+        cells = nbformat.read(path, as_version=4).cells
+        code = [k for k, cell in enumerate(cells) if cell.cell_type == "code"]
+        found = [k for k in code if "answers.verdict(" in cells[k].source]
+        for number, k in enumerate(found, 1):
+            begin = max((c for c in code if c < k), default=0)
+            end = min((c for c in code if c > k), default=len(cells))
+            text = "\n".join(cells[c].source for c in range(begin, end) if c not in code)
+            solution = "\n".join(re.findall(r"```python\n(.*?)```", text, re.DOTALL))
+            before = [cells[c].source for c in code if c < k and c not in found]
+            yield pytest.param(path.stem, before, cells[k].source, solution, id=f"{path.stem} {number}")
+
+
+def needed(before, source):
+    """Those of the cells `before` that the names in `source` come from."""
+    names, cells = used(source), []
+    for cell in reversed(before):
+        if names & defined(cell) or imported(cell):
+            cells.append(cell)
+            names |= used(cell)
+    return cells[::-1]
+
+
+def used(source):
+    return {node.id for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Name)}
+
+
+def defined(source):
+    """The names that a cell sets, or whose values it may change, as in `name[key] = value`."""
+    tree = ast.parse(source)
+    stored = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
+    parts = (node.value for node in ast.walk(tree) if isinstance(node, ast.Subscript | ast.Attribute)
+             and isinstance(node.ctx, ast.Store))  # fmt: skip
+    stored |= {part.id for part in parts if isinstance(part, ast.Name)}
+    return stored | {node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.ClassDef)}
+
+
+def imported(source):
+    return any(isinstance(node, ast.Import | ast.ImportFrom) for node in ast.parse(source).body)
+
+
+def asked(source):
+    """The names that an exercise asks for."""
+    return re.findall(r"^(\w+) = None\b", source, re.MULTILINE)
+
+
+def without_questions(source):
+    return re.sub(r"^\w+ = None\b.*$", "", source, flags=re.MULTILINE)
+
+
+def run(cells):
+    """Run cells as a notebook would and return what the last one prints; kernels find their source."""
+    names = {"__name__": "__main__"}
+    for number, source in enumerate(cells):
+        path = f"<cell {number} of {id(cells)}>"
+        linecache.cache[path] = (len(source), None, source.splitlines(True), path)
+        with contextlib.redirect_stdout(io.StringIO()) as printed:
+            exec(compile(source, path, "exec"), names)
+    return printed.getvalue()
+
+
+def verdicts(printed):
+    return re.findall(r"not answered yet|not right|\bright\b", printed)
+
+
+@pytest.mark.parametrize("notebook, before, source, solution", list(exercises()))
+def test_the_solution_is_right_and_wrong_answers_are_not(notebook, before, source, solution, monkeypatch):
+    monkeypatch.chdir(FOLDER)
+    assert asked(source), "no answer is asked for"
+    assert set(asked(source)) <= defined(solution), "the solution leaves an answer out"
+    cells = needed(before, f"{solution}\n{source}")
+    told = run([*cells, f"{solution}\n{without_questions(source)}"])
+    assert verdicts(told) and set(verdicts(told)) == {"right"}, told
+    for name in asked(source):
+        wrong = WRONG.get(notebook, {}).get(name)
+        assert wrong, f"WRONG has no answer for {name}"
+        told = run([*cells, f"{solution}\n{wrong}\n{without_questions(source)}"])
+        assert "not right" in verdicts(told), told
+
+
+def test_an_answer_is_right_wrong_or_not_there():
+    assert answers.verdict(None, 3) == "not answered yet"
+    assert answers.verdict(3, 3) == answers.verdict(4, lambda answer: answer > 3) == "right"
+    assert answers.verdict(["b", "a"], ["a", "b"]) == "['b', 'a'] is not right"
+    assert answers.verdict(3, lambda answer: answer > 3) == "3 is not right"
+    assert answers.verdict(3, 3, "2 + 1") == "right: 2 + 1"
+    assert answers.verdict(4, 3, lambda answer: f"{answer - 1} and 1") == "4 is not right: 3 and 1"
