@@ -341,6 +341,24 @@ def calls(a, out):
     cuda.atomic.add(out, 0, second_of(a))
 
 
+def adds_with_an_unsigned_index(a, out):
+    narrow, third = cuda.shared.array(64, int32), uint32(3)
+    narrow[cuda.threadIdx.x] = 2**31 - 2
+    if cuda.grid(1) == 3:
+        out[uint32(0)] = narrow[third] + int32(cuda.grid(1))  # here
+
+
+def adds_to_an_element_with_an_unsigned_index(a, out):
+    narrow = cuda.shared.array(64, int32)
+    narrow[cuda.threadIdx.x] = 2**31 - 2
+    narrow[cuda.threadIdx.x] += cuda.laneid & 3  # here
+
+
+def wraps_an_index(a, out):
+    first = uint32(cuda.grid(1)) - uint32(1)
+    out[cuda.grid(1)] = a[(first + uint32(2)) & 63] + int64(1)
+
+
 def adds_too_much(a, out):
     if out.size:
         cuda.atomic.add(out, 0, 2**62)
@@ -353,6 +371,13 @@ def test_results_that_do_not_fit_their_type():
     assert "does not fit its integer type" in only(adds_in_32_bits, "overflow").says
     assert not faults_of(wraps_around), "a difference of unsigned numbers may wrap around"
     assert not faults_of(hashes, blocks=1), "so may a product that becomes a hash"
+
+
+def test_a_sum_of_signed_numbers_is_told_beside_unsigned_ones():
+    only(adds_with_an_unsigned_index, "overflow", blocks=1)
+    fault = only(adds_to_an_element_with_an_unsigned_index, "overflow", blocks=1)
+    assert "does not fit the type that it is written as: 2147483648 out of bounds for int32" in fault.says
+    assert not faults_of(wraps_an_index, blocks=1), "the sum that wraps is of unsigned numbers"
 
 
 def test_an_endless_loop_ends():

@@ -13,7 +13,8 @@ runs the Python function of a kernel on NumPy arrays, and returns a `Fault` for 
                 Atomic operations do not race with each other; an atomic operation and a plain access do.
     barrier     A barrier that some threads of the block never reach, at which threads wait at different places, or a
                 lane that waits in a mask that it is not in.
-    overflow    A product that does not fit its integer type; a sum or difference, too, if all numbers in it are signed.
+    overflow    A product that does not fit its integer type; a sum or difference, too, if one of its numbers is signed;
+                a value that does not fit the elements of an array that it is written to, which ends the launch.
                 Unsigned sums often wrap around on purpose, and so do the products of hash functions: a product of
                 unsigned numbers is no fault in a statement that also subtracts, shifts right, masks, or takes a rest.
     endless     A thread that goes round its loops without end.
@@ -246,8 +247,11 @@ class Checker(SimulatedCuda):
             trace = trace.tb_next
         if place is None:
             raise error
-        says = f"in {self.thread}: {type(error).__name__}: {error}"
-        self.report("error", place, self.lane, says, ends=True)
+        kind, says = "error", f"in {self.thread}: {type(error).__name__}: {error}"
+        if isinstance(error, OverflowError):
+            what = str(error).replace("Python integer ", "")
+            kind, says = "overflow", f"in {self.thread} a value does not fit the type that it is written as: {what}"
+        self.report(kind, place, self.lane, says, ends=True)
 
     # ----------------------------------------------------------------------------------------------------------- races
 

@@ -3,12 +3,11 @@
 import ast
 import linecache
 from functools import cache
-
-import numpy as np
-
-from tcgpu.engines.integers import POSITIONS
+from itertools import islice
 
 MIXING = {ast.RShift, ast.BitAnd, ast.BitXor, ast.Mod, ast.Sub}  # with these, unsigned numbers often wrap on purpose
+OPERATIONS = ast.BinOp, ast.AugAssign, ast.UnaryOp, ast.Call  # that may overflow; the calls are atomic operations
+SIGNED = {"int8", "int16", "int32", "int64", "grid", "gridsize", "len"}  # calls that return a signed integer
 
 
 def array_of(place):
@@ -48,21 +47,50 @@ def statement_at(file, line):
 
 
 def may_not_wrap(frame):
-    """Whether the integers that a frame computes with at its line should not wrap around."""
+    """Whether the integers that a frame computes with now should not wrap around."""
     statement = statement_at(frame.f_code.co_filename, frame.f_lineno)
     if statement is None:
         return True
+    if any(_is_signed(operand, frame) for operand in _operands(_operation(statement, frame))):
+        return True  # of signed with unsigned numbers the result is signed
     operations = {type(node) for node in ast.walk(statement)}
-    return not _has_unsigned(statement, frame) or ast.Mult in operations and not operations & MIXING
+    return ast.Mult in operations and not operations & MIXING
 
 
-def _has_unsigned(statement, frame):
-    """Whether an unsigned number takes part in a statement that a frame runs."""
-    names = {getattr(node, "id", getattr(node, "attr", "")) for node in ast.walk(statement)}
-    if any(name.startswith("uint") or name in POSITIONS for name in names):
-        return True
-    called = {getattr(node.func, "id", "") for node in ast.walk(statement) if isinstance(node, ast.Call)}
-    if called - {"", "int32", "int64", "min", "max", "abs"}:  # a function of unknown type
-        return True
-    kinds = {getattr(frame.f_locals.get(name), "dtype", np.dtype(bool)).kind for name in names}
-    return "u" in kinds
+def _operation(statement, frame):
+    """The part of a statement that a frame computes now; the statement, if it is not known."""
+    file, code = frame.f_code.co_filename, frame.f_code
+    head = linecache.getline(file, code.co_firstlineno)
+    indented = len(head) - len(head.lstrip())  # the columns of the code are those of a function without indentation
+    line, end_line, column, end = next(islice(code.co_positions(), frame.f_lasti // 2, None))
+    if column is not None:
+        place = line, column + indented, end_line, end + indented
+        for node in ast.walk(statement):
+            if isinstance(node, OPERATIONS):
+                if (node.lineno, node.col_offset, node.end_lineno, node.end_col_offset) == place:
+                    return node
+    return statement
+
+
+def _operands(operation):
+    """The trees of what an operation computes with; of an atomic one, the array."""
+    if isinstance(operation, ast.BinOp):
+        return [operation.left, operation.right]
+    if isinstance(operation, ast.AugAssign):
+        return [operation.target, operation.value]
+    return operation.args[:1] if isinstance(operation, ast.Call) else [operation]
+
+
+def _is_signed(node, frame):
+    """Whether an expression that a frame evaluates is sure to be a signed integer."""
+    if isinstance(node, ast.Name):
+        value = frame.f_locals.get(node.id, frame.f_globals.get(node.id))
+        return getattr(getattr(value, "dtype", None), "kind", "") == "i"
+    if isinstance(node, ast.Attribute):
+        return node.attr in ("size", "shape")
+    if isinstance(node, ast.Call):
+        name = getattr(node.func, "attr", getattr(node.func, "id", ""))
+        return name in SIGNED or name in ("min", "max", "abs") and any(_is_signed(arg, frame) for arg in node.args)
+    parts = {ast.Subscript: ("value",), ast.BinOp: ("left", "right"), ast.UnaryOp: ("operand",)}
+    parts[ast.IfExp] = "body", "orelse"
+    return any(_is_signed(getattr(node, part), frame) for part in parts.get(type(node), ()))
