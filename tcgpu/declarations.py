@@ -116,7 +116,10 @@ class Method:
     def plan(self, graph, **knobs):
         """The plan of one count of `graph` in the order that it has; with `share`, of a share of it."""
         if "share" in knobs and not self.shares:
-            raise MethodError(f"method {self.name!r} counts whole graphs, not shares of one")
+            raise MethodError(
+                f"method {self.name!r} counts whole graphs, not shares of one: for that, its kernel needs parameters "
+                "'worker' and 'workers', or its plan a parameter 'share'"
+            )
         return self.planned(graph, **self.settings(knobs))
 
     __call__ = plan

@@ -327,6 +327,8 @@ def declared(head, body="total[0] = 0", **options):
         ("total", {"signature": "int64[::1]"}, "a kernel's signature is void(...)"),
         ("n, total", {"signature": "void(int64[::1])"}, "the signature of mine has 1 types for 2 parameters"),
         ("total", {"order": "degrees"}, "no order 'degrees' (did you mean 'degree'?)"),
+        ("total", {"tasks": "columns"}, 'tasks is a tuple such as ("columns", "merge"), not \'columns\''),
+        ("total", {"tasks": ("rows", "merge")}, "no kind of tasks 'rows'; there are columns, nonzeros"),
         ("total", {"name": 3}, "the name of a method is a text, not 3"),
     ],
 )

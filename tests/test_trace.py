@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import tcgpu
-from tcgpu import GraphError, TcgpuError
+from tcgpu import GraphError, TcgpuError, cuda
 from tcgpu.engines import runtime
 from tcgpu.kernels.report import column_block, naive
 from tcgpu.progress import watched
@@ -141,6 +141,23 @@ def test_a_trace_prints_as_a_table(trace):
     assert head[:4] == ["function", "line", "steps", "lanes"] and head[-1] == "text"
     assert "<table>" in trace._repr_html_() and "<p>naive traced on" in trace._repr_html_()
     assert repr(trace.kernels()).splitlines()[-1].split()[:4] == ["count", "naive_kernel", "3", "32"]
+
+
+@tcgpu.method(threads=32, blocks=1)
+def counts_edges(m, total):
+    if cuda.grid(1) == 0:
+        total[0] = m
+
+
+def test_a_wrong_count_is_told(tmp_path):
+    graph = tcgpu.generate.clique(6)
+    trace = tcgpu.trace(graph, counts_edges)
+    says = "15 triangles, which is wrong: the graph has 20"
+    assert trace.headline.startswith(f"counts_edges traced on 15 edges: {says}; its counting kernels")
+    traces = tcgpu.trace(graph, [counts_edges, "naive"])
+    assert repr(traces).endswith(f"\ncounts_edges: {says}.") and f"<p>counts_edges: {says}.</p>" in traces._repr_html_()
+    trace.save(tmp_path / "trace")
+    assert says in tcgpu.load_trace(tmp_path / "trace").headline
 
 
 def test_several_methods_are_traced():

@@ -123,7 +123,8 @@ def method_of(method=None, engine=None, knobs=()):
     chosen = registry.choose(method, engine, None, knobs)
     if chosen.name not in METHODS:
         parts = ", ".join(METHODS)
-        raise MethodError(f"method {chosen.name!r} counts whole graphs; those that count parts are {parts}")
+        whole = "counts shares of a graph (tcgpu.distributed.shares)" if chosen.shares else "counts whole graphs"
+        raise MethodError(f"method {chosen.name!r} {whole}; those that count a Part are {parts}")
     return chosen
 
 

@@ -152,6 +152,8 @@ def method(
         raise MethodError(f"the name of a method is a text, not {name!r}")
     if order not in ORDERS:
         raise MethodError(unknown("order", order, ORDERS))
+    if tasks is not None and not (isinstance(tasks, tuple) and len(tasks) > 1):
+        raise MethodError(f'tasks is a tuple such as ("columns", "merge"), not {tasks!r}')
     knobs = {key: value for key, value in {"threads": threads, "blocks": blocks}.items() if value is not None} | knobs
     about = {"order": order, "source": source, "tasks": tasks}
     more = {"prepare": prepare, "arrays": arrays, "shared": shared, "signature": signature, "summary": summary}

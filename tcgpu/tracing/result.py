@@ -6,6 +6,7 @@ from functools import cached_property
 
 import numpy as np
 
+from tcgpu import cpu
 from tcgpu.engines.faults import Fault
 from tcgpu.engines.simulator import WARP
 from tcgpu.errors import GraphError
@@ -280,12 +281,18 @@ class Trace:
 
     @property
     def headline(self) -> str:
-        """The triangles and the estimated time, in a sentence."""
+        """The triangles, whether they are those of the graph, and the estimated time, in a sentence."""
         time = self.totals()["estimated_us"]
         return (
-            f"{self.method} traced on {self.graph.m:,} edges: {self.triangles:,} triangles; its counting kernels would "
-            f"take about {time:.3g} µs on one {self.gpu}"
+            f"{self.method} traced on {self.graph.m:,} edges: {self.triangles:,} triangles{self.mistake}; its counting "
+            f"kernels would take about {time:.3g} µs on one {self.gpu}"
         )
+
+    @cached_property
+    def mistake(self) -> str:
+        """What is wrong with the count, in words; empty if it is right."""
+        found = cpu.count(self.graph)
+        return "" if found == self.triangles else f", which is wrong: the graph has {found:,}"
 
 
 class Traces(list):
@@ -300,11 +307,16 @@ class Traces(list):
         """Draw the methods side by side; see `tcgpu.tracing.pictures.draw_comparison`."""
         return _pictures().draw_comparison(self, *args, **options)
 
+    @property
+    def mistakes(self) -> list[str]:
+        """A sentence for each method whose count is wrong."""
+        return [f"{trace.method}: {trace.triangles:,} triangles{trace.mistake}." for trace in self if trace.mistake]
+
     def __repr__(self):
-        return repr(self.totals())
+        return "\n".join([repr(self.totals()), *self.mistakes])
 
     def _repr_html_(self):
-        return self.totals()._repr_html_()
+        return self.totals()._repr_html_() + "".join(f"<p>{each}</p>" for each in self.mistakes)
 
 
 def _pictures():
