@@ -380,6 +380,105 @@ def draw_levels(graph, chunks):
     return panels[0].figure
 
 
+def draw_layouts(layouts, position, n=6):
+    """Where each layout has the bits of the pairs of n vertices: a panel a layout, the index of the bit in each cell.
+
+    position: the function that returns it (see `chunks.position`). What is blank is not stored.
+    """
+    panels = axes(2.6 * len(layouts), 2.7, ncols=len(layouts))
+    for panel, name in zip(panels, layouts):
+        for i, j in np.ndindex(n, n):
+            first = {"matrix": 0, "utm": i, "s-utm": i + 1}[name]
+            if j >= first:
+                color = BLUE if i < j else GREY
+                panel.add_patch(Rectangle((j, i), 1, 1, facecolor=color, edgecolor="white"))
+                at = position(i, j, n, name)
+                panel.text(j + 0.5, i + 0.5, at, color="white" if i < j else "black", ha="center", va="center", size=8)
+        panel.set(title=name, xlim=(0, n), ylim=(n, 0), aspect="equal", xlabel="vertex j")
+        panel.set(xticks=np.arange(n) + 0.5, yticks=np.arange(n) + 0.5)
+        panel.set_xticklabels(range(n), size=8)
+        panel.set_yticklabels(range(n), size=8)
+        panel.tick_params(length=0)
+        panel.spines[:].set_visible(False)
+    panels[0].set_ylabel("vertex i")
+    return panels[0].figure
+
+
+def draw_half_warps(requests, *, segment=128, bytes_each=4):
+    """Which words the lanes of half a warp read, and in which segments of memory: name -> byte addresses, a panel each.
+
+    Segments that no lane reads are left out. Those that are read come in the order of their addresses.
+    """
+    panels = np.atleast_1d(axes(9, 1.8 * len(requests), nrows=len(requests)))
+    most = max(len(np.unique(np.asarray(addresses) // segment)) for addresses in requests.values())
+    words = segment // bytes_each
+    width = most * (words + 6)
+    for panel, (name, addresses) in zip(panels, requests.items()):
+        touched, of_lane = np.unique(np.asarray(addresses) // segment, return_inverse=True)
+        left = (width - touched.size * (words + 6)) / 2 + np.arange(touched.size) * (words + 6) + 3
+        lanes = (np.arange(len(addresses)) + 0.5) * width / len(addresses)
+        read = left[of_lane] + np.asarray(addresses) % segment // bytes_each
+        for x in left:
+            panel.add_patch(Rectangle((x, 0), words, 0.5, facecolor=GREY, edgecolor=DARK, lw=0.8))
+        for lane, (x, word) in enumerate(zip(lanes, read)):
+            panel.add_patch(Rectangle((word, 0), 1, 0.5, color=ORANGE, lw=0.5))
+            panel.plot([x, word + 0.5], [1.75, 0.5], color=BLUE, lw=0.8)
+            panel.text(x, 1.95, str(lane), ha="center", va="center", size=8, color="white", zorder=3)
+        panel.scatter(lanes, np.full(lanes.size, 1.95), s=150, color=BLUE, zorder=2)
+        panel.set_title(f"{name}: {touched.size} segment{'s' * (touched.size > 1)} of {segment} bytes", size=9)
+        panel.set(xlim=(0, width), ylim=(-0.1, 2.3))
+        panel.set_axis_off()
+    return panels[0].figure
+
+
+def draw_memory(arrangements, partitions):
+    """Figures 8 and 9: which chunks have bits in which 256 bytes of memory. name -> {row of 256 bytes: chunks}.
+
+    A row of cells is one turn of the partitions. Orange: several chunks have bits there.
+    """
+    turns = {name: max(rows) // partitions + 1 for name, rows in arrangements.items()}
+    tall = list(turns.values())
+    panels = axes(8, 0.5 * len(tall) + 0.35 * sum(tall), nrows=len(tall), height_ratios=tall, sharex=True)
+    for panel, (name, rows) in zip(panels, arrangements.items()):
+        for at in range(turns[name] * partitions):
+            y, x = divmod(at, partitions)
+            chunks = rows.get(at, [])
+            color = ORANGE if len(chunks) > 1 else BLUE if chunks else "white"
+            panel.add_patch(Rectangle((x - 0.48, y - 0.46), 0.96, 0.92, facecolor=color, edgecolor=GREY))
+            panel.text(x, y, ", ".join(map(str, chunks)), ha="center", va="center", color="white", size=8)
+        panel.set(xlim=(-0.5, partitions - 0.5), ylim=(turns[name] - 0.5, -0.5), yticks=[], xticks=range(partitions))
+        panel.set_title(name, size=9)
+        panel.tick_params(length=0)
+        panel.spines[:].set_visible(False)
+    panels[-1].set_xlabel("partition, 256 bytes wide (in the cells: the chunks that have bits there)")
+    return panels[0].figure
+
+
+def draw_queues(queues, partitions):
+    """Figures 6 and 7: who waits at which partition of memory. name -> {partition: chunks}, a panel each.
+
+    A square is a transaction, with the number of the chunk whose warp asks for it.
+    """
+    panels = np.atleast_1d(axes(3.4 * len(queues), 3.4, ncols=len(queues), sharey=True))
+    for panel, (name, waiting) in zip(panels, queues.items()):
+        asked = sum(map(len, waiting.values()))
+        even = -(-asked // partitions)
+        for partition, chunks in waiting.items():
+            for place, chunk in enumerate(chunks):
+                color = BLUE if place < even else ORANGE
+                panel.add_patch(Rectangle((partition - 0.46, place + 0.04), 0.92, 0.92, color=color))
+                panel.text(partition, place + 0.5, str(chunk), color="white", ha="center", va="center", size=7)
+        longest = max(map(len, waiting.values()))
+        panel.axhline(asked / partitions, color=DARK, lw=1, ls="--")
+        panel.set_title(f"{name}: {asked} transactions, the longest queue {longest}", size=9)
+        panel.set(xlabel="partition", xticks=range(partitions), xlim=(-0.6, partitions - 0.4))
+        panel.spines[["top", "right"]].set_visible(False)
+    panels[0].set(
+        ylabel="transactions (line: mean)", ylim=(0, 0.5 + max(len(c) for q in queues.values() for c in q.values()))
+    )
+    return panels[0].figure
+
+
 # -------------------------------------------------------------------------------------------------------------- TriCore
 
 

@@ -10,9 +10,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from level_models.schedules import schedule
+from level_models.arrangement import ARRANGEMENTS, arrange, max_vertices
+from level_models.coalescing import access_pattern, transactions
+from level_models.partitions import HAND_OUTS, partition_load, requests
+from level_models.schedules import estimate, lower_bound, schedule
 from tcgpu.datasets import published
 from tcgpu.kernels import order_costs
+from tcgpu.kernels.chatterjee.chunks import split
 from tcgpu.lab import sweep
 from tcgpu.records import Table
 
@@ -90,6 +94,95 @@ def published_rates(method="bitmap_auto"):
         times = {name: row[f"{half}{name}_seconds"] for name in ("kernel", "process", "total")}
         found.append({"graph": row["graph"], **{name: t and row["edges"] / t for name, t in times.items()}})
     return sorted(found, key=lambda rate: rate["kernel"] or rate["process"] or 0)
+
+
+def printed(name):
+    """A table of `data/published`, with all of its columns."""
+    rows = [{key.replace("_", " "): value for key, value in row.items()} for row in published(name)]
+    for row in rows:
+        row |= {key: str(row[key]) for key in row if key == "compute capability"}  # 2.0, not 2
+    return Table(rows, *rows[0])
+
+
+def level_sizes():
+    """Chatterjee et al.'s Table II, beside the most vertices that fit by the equations (`here`)."""
+    cards, found = {row["card"]: row for row in published("levels_cards")}, []
+    for row in published("levels_sizes"):
+        card = cards[row["card"]]
+        size = card["shared_kb"] << 10 if row["memory"] == "shared" else card["global_gb"] << 30
+        found.append(row | {"here": max_vertices(8 * size, row["layout"])})
+    return Table(found, "card", "memory", "layout", "vertices", "here")
+
+
+def level_transactions():
+    """Chatterjee et al.'s Table III, beside the transactions of the model (`here`)."""
+    found = printed("levels_transactions")
+    for row in found:
+        row["here"] = int(transactions(access_pattern(row["pattern"]), row["compute capability"]).count[0])
+    return Table(found, *found[0])
+
+
+def level_schedules(graph, tries, *, machines, shared_bits):
+    """Algorithm 1 with so many roots tried, and how far the makespans of its chunks are above the bound, in percent.
+
+    On as many multiprocessors as there are `machines`, the chunks as they come or the longest first; by equation 6 all
+    take as long as the longest.
+    """
+    found = []
+    for roots in tries:
+        chunks = split(graph, shared_bits=shared_bits, machines=machines, roots=roots)
+        about = {"roots": roots, "chunks": len(chunks), "too large": chunks.too_large}
+        above = {"as they come": schedule(chunks.tests, machines, "given").above_bound,
+                 "longest first": schedule(chunks.tests, machines).above_bound,
+                 "equation 6": estimate(len(chunks), 0, int(chunks.tests.max()), 0, machines)
+                 / lower_bound(chunks.tests, machines) - 1}  # fmt: skip
+        above = {f"{name} %": round(100 * share, 1) for name, share in above.items()}
+        found.append(about | {"combinations": chunks.total_tests} | above)
+    return Table(found, *found[0])
+
+
+def camping(graph, chunks):
+    """How a warp's requests and the partitions of memory fare when a count begins, by the model: a row an arrangement.
+
+    Sectors of a request, and camping, of which 1 is an even load, for lanes that have ranges or take turns.
+    """
+    found = []
+    for way in HAND_OUTS:
+        for name in ARRANGEMENTS:
+            asked = requests(chunks, arrange(graph, chunks, name), hand_out=way)
+            sectors = float(transactions(asked, "sectors").count.mean())
+            load = partition_load(asked).camping
+            found.append({"lanes": way, "arrangement": name, "sectors": round(sectors, 1), "camping": round(load, 2)})
+    return Table(found, *found[0])
+
+
+def level_curves(rows):
+    """Figures 10 and 11 of Chatterjee et al., on one thread and on the GPU of the record: title -> curves."""
+    engines = {"one native thread": "cpu", rows[0]["gpu_name"]: "gpu"}
+    return {
+        f"Figure {figure}, recorded": {name: level_times(rows, figure, engine=engines[name]) for name in engines}
+        for figure in ("10", "11")
+    }
+
+
+def level_gains(rows):
+    """How many times as fast the GPU was as one thread on the small worlds of Figures 10 and 11: vertices -> times."""
+    found = {}
+    for figure in ("10", "11"):
+        native = dict(level_times(rows, figure, engine="cpu"))
+        found |= {n: native[n] / ms for n, ms in level_times(rows, figure)}
+    return found
+
+
+def level_rates(rows):
+    """The combinations that a GPU tested a nanosecond on each public graph in the record "levels"."""
+    found = []
+    for row in rows:
+        if str(row["figure"]) == "11" and row["engine"] == "gpu" and not row["graph"].startswith("small world"):
+            rate = round(row["tests"] / row["kernel_ms"] / 1e6)
+            about = {"graph": row["graph"], "vertices": row["vertices"], "combinations": row["tests"]}
+            found.append(about | {"total ms": row["total_ms"], "combinations a ns": rate})
+    return Table(found, *found[0])
 
 
 def level_times(rows, figure, *, engine="gpu", key="total_ms", **knobs):

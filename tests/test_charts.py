@@ -17,7 +17,7 @@ from level_models import schedule
 from tcgpu import datasets
 from tcgpu.kernels import order_costs
 from tcgpu.kernels.bisson_fatica import bitmap_auto
-from tcgpu.kernels.chatterjee.chunks import split
+from tcgpu.kernels.chatterjee.chunks import LAYOUTS, position, split
 from tcgpu.lab.sweep import Curve
 from tcgpu.tracing.gpus import GPUS
 
@@ -179,6 +179,36 @@ def test_levels_stand_side_by_side_and_each_chunk_lies_under_its_own():
     assert len([text for text in upper.texts if not text.get_text()]) == CLUB.m
     assert len(lower.patches) == len(chunks) and len({bar.get_facecolor() for bar in lower.patches}) == 2
     assert all(f"{tests:,} combinations" in text.get_text() for tests, text in zip(chunks.tests, lower.texts))
+
+
+def test_layouts_say_where_the_bit_of_each_stored_pair_is():
+    panels = charts.draw_layouts(LAYOUTS, position, n=4).axes
+    shown = {panel.get_title(): [int(text.get_text()) for text in panel.texts] for panel in panels}
+    assert shown == {layout: list(range(size)) for layout, size in (("matrix", 16), ("utm", 10), ("s-utm", 6))}
+
+
+def test_half_warps_are_drawn_with_the_segments_and_words_that_they_read():
+    lanes = np.arange(16)
+    apart, side = charts.draw_half_warps({"apart": 128 * lanes[::-1], "side by side": 256 + 4 * lanes}).axes
+    assert apart.get_title() == "apart: 16 segments of 128 bytes"
+    assert side.get_title() == "side by side: 1 segment of 128 bytes"
+    ends = np.array([line.get_xdata() for line in apart.lines])
+    assert (np.diff(ends[:, 0]) > 0).all() and (np.diff(ends[:, 1]) < 0).all()
+    assert len(side.patches) == 1 + 16 and len({patch.get_x() for patch in side.patches[1:]}) == 16
+
+
+def test_memory_and_queues_name_the_chunks_at_each_partition():
+    one, each = charts.draw_memory({"one": {0: [0, 1], 1: [1]}, "each": {0: [0], 9: [1]}}, 8).axes
+    assert [text.get_text() for text in one.texts] == ["0, 1", "1"] + 6 * [""]
+    assert [text.get_text() for text in each.texts] == ["0"] + 8 * [""] + ["1"] + 6 * [""]
+    colours = [to_rgba(charts.ORANGE), to_rgba(charts.BLUE), to_rgba("white")]
+    assert [patch.get_facecolor() for patch in one.patches[:3]] == colours
+
+    (panel,) = charts.draw_queues({"camping": {0: [3, 4, 5], 1: []}}, 2).axes
+    assert panel.get_title() == "camping: 3 transactions, the longest queue 3"
+    assert [text.get_text() for text in panel.texts] == ["3", "4", "5"]
+    assert [patch.get_facecolor() for patch in panel.patches] == [to_rgba(charts.BLUE)] * 2 + [to_rgba(charts.ORANGE)]
+    assert panel.lines[0].get_ydata()[0] == 1.5
 
 
 def test_schedules_show_every_job_on_its_machine_and_the_mean():

@@ -464,3 +464,38 @@ def test_more_bits_than_memory_are_refused():
 @pytest.mark.parametrize("n", [1, 2, 3, 10, 33])
 def test_rows_begin_where_their_first_bit_would_be(layout, n):
     assert [row_of(row, n, LAYOUTS.index(layout)) for row in range(n)] == [position(r, 0, n, layout) for r in range(n)]
+
+
+# -------------------------------------------------------------------------------------- what notebook 07 draws of them
+
+
+def test_algorithm_two_as_printed_counts_twice_what_lies_inside_a_first_level():
+    triangle_inside = tcgpu.Graph.from_edges([0, 0, 0, 1, 2, 1, 3], [1, 2, 3, 2, 3, 3, 4], 5)  # levels 0, 123, 4
+    chunks = models.split(triangle_inside, shared_bits=8, machines=1, roots=np.array([0]))
+    assert models.count_triangles(triangle_inside, chunks) == tcgpu.count(triangle_inside) == 4
+    assert models.printed_count(triangle_inside, chunks) == 5
+
+
+def test_what_asks_for_the_same_memory_shares_it():
+    maps = {name: models.memory_map(SPLIT, models.arrange(DELAUNAY, SPLIT, name)) for name in models.ARRANGEMENTS}
+    assert any(len(chunks) > 1 for chunks in maps["one"].values())
+    for name in ("redundant", "striped"):
+        assert all(len(chunks) == 1 for chunks in maps[name].values())
+    assert all(row % 8 == chunk % 8 for row, (chunk,) in maps["striped"].items())
+
+
+def test_queues_are_the_load_of_the_partitions():
+    asked = models.requests(SPLIT, models.arrange(DELAUNAY, SPLIT, "one"), hand_out="turns")
+    load = models.partition_load(asked).transactions
+    for moment in (0, 5):
+        waiting = models.queues(asked, moment)
+        assert [len(waiting[partition]) for partition in range(8)] == load[moment].tolist()
+
+
+def test_a_half_warp_that_takes_turns_asks_for_fewer_segments():
+    mesh = tcgpu.generate.mesh(40, 40)
+    split = models.split(mesh, **CARD, roots=np.array([0]))
+    asked = models.half_warp(split, models.arrange(mesh, split, "one"), chunk=20)
+    segments = {way: np.unique(addresses // 128).size for way, addresses in asked.items()}
+    assert all(addresses.shape == (16,) for addresses in asked.values())
+    assert segments["ranges"] > 10 > segments["turns"]

@@ -11,17 +11,17 @@
 The kernels, and Algorithm 1, are in `tcgpu.kernels.chatterjee`.
 """
 
-from level_models.algorithm2 import count_triangles
+from level_models.algorithm2 import count_triangles, printed_count
 from level_models.approaches import compare, ranges, share, storage_bits
 from level_models.arrangement import ARRANGEMENTS, arrange, max_vertices
 from level_models.coalescing import RULES, access_pattern, transactions
 from level_models.combinations import unrank, unranked
-from level_models.partitions import Load, partition_load, requests
+from level_models.partitions import Load, half_warp, memory_map, partition_load, queues, requests
 from level_models.schedules import estimate, lower_bound, schedule
 from tcgpu.kernels.chatterjee.chunks import split
 
 __all__ = [
-    "ARRANGEMENTS", "RULES", "Load", "access_pattern", "arrange", "compare", "count_triangles", "estimate",
-    "lower_bound", "max_vertices", "partition_load", "ranges", "requests", "schedule", "share", "split",
-    "storage_bits", "transactions", "unrank", "unranked",
+    "ARRANGEMENTS", "Load", "RULES", "access_pattern", "arrange", "compare", "count_triangles", "estimate",
+    "half_warp", "lower_bound", "max_vertices", "memory_map", "partition_load", "printed_count", "queues", "ranges",
+    "requests", "schedule", "share", "split", "storage_bits", "transactions", "unrank", "unranked",
 ]  # fmt: skip

@@ -12,6 +12,7 @@ import numpy as np
 from level_models.approaches import ranges
 from level_models.arrangement import empty_words, fill, row_of
 from level_models.combinations import unrank_into, unranked
+from tcgpu import list_triangles
 from tcgpu.engines.native import inline, jit
 from tcgpu.graph import as_graph
 from tcgpu.kernels.chatterjee.chunks import LAYOUTS, bits_needed, words_needed
@@ -45,6 +46,15 @@ def count_triangles(graph, chunks, *, skip=False, approach="B", threads=1, only=
             else:
                 total += _count_stored(words, layout, n, stored[begin:end])
     return int(total)
+
+
+def printed_count(graph, chunks):
+    """What Algorithm 2 counts as it is printed: for the first level of each chunk once more the triangles inside it."""
+    level = np.searchsorted(chunks.level_ptr, chunks.place, side="right") - 1  # of each vertex, in all components
+    corners = level[np.concatenate(list(list_triangles(graph)))]
+    inside = corners[corners.min(axis=1) == corners.max(axis=1), 0]
+    firsts = np.searchsorted(chunks.level_ptr, chunks.start, side="right") - 1
+    return count_triangles(graph, chunks) + int(np.isin(inside, firsts).sum())
 
 
 @inline

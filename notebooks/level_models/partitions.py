@@ -75,6 +75,31 @@ def partition_load(addresses, partitions=PARTITIONS):
     return Load(load)
 
 
+def half_warp(split, arrangement, chunk):
+    """The last of the first three requests of a warp for a chunk's bits, by the first 16 lanes: way -> addresses."""
+    asked = {way: requests(split, arrangement, 1, [chunk], way) for way in HAND_OUTS}
+    return {way: addresses[0, -1, : WARP // 2] for way, addresses in asked.items()}
+
+
+def memory_map(split, arrangement):
+    """Which chunks have bits in which 256 bytes of memory: number of the 256 bytes -> chunks."""
+    found = {}
+    for c, size in enumerate(split.size.tolist()):
+        pairs = np.triu_indices(size, 1)
+        for row in np.unique(arrangement.bit(c, *(ends.astype(np.int64) for ends in pairs)) // (8 * WIDTH)).tolist():
+            found.setdefault(row, []).append(c)
+    return found
+
+
+def queues(addresses, moment, partitions=PARTITIONS):
+    """The transactions of `requests` at one moment: partition -> the chunks that ask for them, a number each."""
+    waiting = {partition: [] for partition in range(partitions)}
+    for chunk, asked in enumerate(addresses[:, moment]):
+        for segment in np.unique(asked[asked >= 0] // SEGMENT).tolist():
+            waiting[segment * SEGMENT // WIDTH % partitions].append(chunk)
+    return waiting
+
+
 def _indices(tests, steps, hand_out):
     """Which combination each lane tests at each step, and which lanes still have one."""
     step, lane = np.arange(steps)[:, None], np.arange(WARP)
