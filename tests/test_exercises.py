@@ -37,6 +37,7 @@ def common_rows(rows, p, p_end, q, q_end):
         "of_thread_0": "of_thread_0 = 1_000_000 / (512 * 256)",
         "scattered": "scattered = 'R-MAT'",
     },
+    "07_levels": {"worst": "worst = 0", "best": "best = 0", "by_c": "by_c = 16"},
 }
 
 
