@@ -1,22 +1,21 @@
 """The charts of the notebooks, each drawn on the axes given or on a figure of its own.
 
-Colours have the same meaning in every picture, as in `tcgpu.figures`: blue is there, orange is looked at, grey is not
-there. A series has a marker or a hatch of its own, too, for print and for eyes that do not tell these colours apart.
+Colours have the same meaning in every picture, and series the same looks in the same order: see `tcgpu.figures`.
 """
 
 import re
 
 import numpy as np
-from matplotlib.colors import LinearSegmentedColormap
+from matplotlib.colors import LinearSegmentedColormap, LogNorm
 from matplotlib.patches import Rectangle
-from matplotlib.ticker import FuncFormatter, MaxNLocator, NullFormatter
+from matplotlib.ticker import FuncFormatter, MaxNLocator
 
-from tcgpu.figures import BLUE, DARK, GREY, ORANGE, axes, plain_ticks
+from tcgpu.figures import BLUE, DARK, GREY, ORANGE, PALE, SKY, axes, looks, plain_ticks
 from tcgpu.lab.plots import layout
 
 LANES = 32  # of a warp
-BARS = ((BLUE, ""), (ORANGE, "///"), (GREY, "xxx"), (DARK, "..."))
-LINES = ((BLUE, "o-"), (ORANGE, "s--"), (DARK, "^:"), ("black", "*-"))
+TIMINGS = "kernel", "process", "total"
+DIGIT = 0.053  # inches, of the numbers above bars
 
 
 # ----------------------------------------------------------------------------------------------------------- any series
@@ -30,17 +29,26 @@ def draw_bars(values, *, ylabel="", log=False, level=None, title="", ax=None):
     groups = list(dict.fromkeys(group for bars in values.values() for group in bars))
     ax = ax or axes(max(5, 1.6 * len(groups)), 3.5)
     width = 0.8 / len(values)
-    for place, ((series, bars), (color, hatch)) in enumerate(zip(values.items(), BARS)):
+    for place, ((series, bars), look) in enumerate(looks(values.items())):
         known = [(k, bars[group]) for k, group in enumerate(groups) if bars.get(group) is not None]
         left = [k + (place - (len(values) - 1) / 2) * width for k, _ in known]
         heights = [height for _, height in known]
-        drawn = ax.bar(left, heights, width, label=series, color=color, hatch=hatch, edgecolor="white", lw=0.5)
-        ax.bar_label(drawn, [_short(height) for height in heights], size=7, padding=1)
+        drawn = ax.bar(
+            left, heights, width, label=series, color=look.color, hatch=look.hatch, edgecolor="white", lw=0.5
+        )
+        said = [_short(height) for height in heights]
+        room = ax.figure.get_figwidth() * ax.get_position().width * width / len(groups)
+        upright = max(map(len, said), default=0) * DIGIT > room
+        ax.bar_label(drawn, said, size=7, padding=2, rotation=90 if upright else 0)
     if level is not None:
         ax.axhline(level, color="black", lw=1, zorder=0)
     ax.set(ylabel=ylabel, title=title, yscale="log" if log else "linear", xticks=range(len(groups)))
     ax.set_xticklabels(groups, size=8)
     ax.margins(y=0.1 + 0.06 * len(values))  # room for the legend
+    if log:
+        plain_ticks(ax.yaxis)
+    else:
+        ax.yaxis.set_major_formatter(_commas)
     ax.legend(frameon=False, fontsize=8)
     ax.spines[["top", "right"]].set_visible(False)
     return ax.figure
@@ -49,9 +57,9 @@ def draw_bars(values, *, ylabel="", log=False, level=None, title="", ax=None):
 def draw_curves(curves, *, xlabel="", ylabel="", log="xy", level=None, title="", ax=None):
     """A line a series: a dict of series -> [(x, y), ...]. log: which axes are logarithmic; level: a line across."""
     ax = ax or axes(6, 3.5)
-    for (series, points), (color, style) in zip(curves.items(), LINES):
+    for (series, points), look in looks(curves.items()):
         if points:
-            ax.plot(*zip(*points), style, color=color, ms=9 if "*" in style else 4, lw=1.3, label=series)
+            ax.plot(*zip(*points), **look.line, ms=4, lw=1.3, label=series)
     if level is not None:
         ax.axhline(level, color="black", lw=1, zorder=1)
     for letter, axis in (("x", ax.xaxis), ("y", ax.yaxis)):
@@ -60,7 +68,7 @@ def draw_curves(curves, *, xlabel="", ylabel="", log="xy", level=None, title="",
             plain_ticks(axis)
     ax.set(xlabel=xlabel, ylabel=ylabel, title=title)
     ax.legend(frameon=False, fontsize=8)
-    ax.grid(color="#edf2f7")
+    ax.grid(color=PALE)
     ax.set_axisbelow(True)
     ax.spines[["top", "right"]].set_visible(False)
     return ax.figure
@@ -76,7 +84,8 @@ def draw_lanes(warps):
         panel.bar(lanes, steps, 0.8, color=np.where(steps == longest, ORANGE, BLUE))
         panel.set_title(f"{name}\n{steps.sum() / max(1, longest * steps.size):.0%} of its steps are used", size=9)
         panel.set(xlabel="lane", xticks=[0, 8, 16, 24, 31])
-        panel.yaxis.set_major_locator(MaxNLocator(integer=True))
+        panel.yaxis.set_major_locator(MaxNLocator(5, integer=True))
+        panel.yaxis.set_major_formatter(_commas)
         panel.spines[["top", "right"]].set_visible(False)
     panels[0].set_ylabel("steps (hatched: waiting)")
     return panels[0].figure
@@ -87,7 +96,7 @@ def draw_timeline(lanes, *, unit="milliseconds", title=""):
     panel = axes(9, 0.7 * len(lanes) + 0.8)
     for k, (name, color) in enumerate(zip(lanes, (ORANGE, BLUE, GREY))):
         begin, end = np.asarray(lanes[name], float).reshape(-1, 2).T
-        panel.barh(np.full(begin.size, k), end - begin, 0.7, begin, color=color, edgecolor="white", lw=0.3)
+        panel.barh(np.full(begin.size, k), end - begin, 0.7, begin, color=color, edgecolor="white", lw=0.3, label=name)
     panel.set(yticks=range(len(lanes)), yticklabels=list(lanes), xlabel=unit, title=title)
     panel.invert_yaxis()
     panel.spines[["top", "right"]].set_visible(False)
@@ -110,6 +119,7 @@ def draw_schedules(schedules, *, unit="combinations", machine="multiprocessor"):
         panel.invert_yaxis()
         panel.spines[["top", "right"]].set_visible(False)
     panels[-1].set_xlabel(unit)
+    panels[-1].xaxis.set_major_formatter(_commas)
     return panels[0].figure
 
 
@@ -122,10 +132,11 @@ def draw_scaling(measured, simulated=None, published=None, *, title="", ax=None)
     ax = ax or axes(6.5, 4.5)
     most = max(gpus for series in (measured, simulated, published) for points in series.values() for gpus, _ in points)
     ax.plot([1, most], [1, most], color="#a0aec0", lw=1, label="ideal")
-    for (name, points), color in zip(measured.items(), (BLUE, ORANGE, DARK)):
+    for (name, points), look in looks(measured.items()):
         if name in simulated:
-            ax.plot(*zip(*simulated[name]), ":^", color=color, ms=4, lw=1.2, label=f"{name}, simulated")
-        ax.plot(*zip(*points), "-o", color=color, ms=6, lw=1.6, label=f"{name}, measured")
+            ax.plot(*zip(*simulated[name]), ls=":", color=look.color, marker=look.marker, mfc="white", ms=5, lw=1.2,
+                    label=f"{name}, simulated")  # fmt: skip
+        ax.plot(*zip(*points), ls="-", color=look.color, marker=look.marker, ms=6, lw=1.6, label=f"{name}, measured")
     for (name, points), marker in zip(published.items(), "*P"):
         ax.plot(*zip(*points), marker, color="black", ms=10, label=name)
     ax.set_xscale("log", base=2)
@@ -134,13 +145,17 @@ def draw_scaling(measured, simulated=None, published=None, *, title="", ax=None)
         axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
     ax.set(xlabel="GPUs", ylabel="times as fast as one", title=title)
     ax.legend(frameon=False, fontsize=8)
-    ax.grid(color="#edf2f7", zorder=-1)
+    ax.grid(color=PALE, zorder=-1)
     ax.spines[["top", "right"]].set_visible(False)
     return ax.figure
 
 
 def _short(number):
-    return f"{number:,.0f}" if number >= 100 else f"{number:.3g}"
+    """A number of two or three digits, as text."""
+    return f"{number:,.0f}" if number >= 99.5 else f"{number:.3g}" if number >= 1 else f"{number:.2g}"
+
+
+_commas = FuncFormatter(lambda value, _: f"{value:,.10g}")
 
 
 # ---------------------------------------------------------------------------------------------------------- the machine
@@ -175,13 +190,13 @@ def draw_gpu(gpu, *, ax=None):
             8.2,
             0.9,
             f"shared memory and L1 cache: {gpu.l1_bytes >> 10} KB",
-            fill="#edf2f7",
+            fill=PALE,
             at="center",
         )
     ax.text(18.2, 6.2, f"… {gpu.sms} SMs", va="center", size=9)
-    box(0, 2.2, 18, 0.9, f"L2 cache of all SMs: {gpu.l2_bytes >> 20} MB", fill="#edf2f7", at="center")
+    box(0, 2.2, 18, 0.9, f"L2 cache of all SMs: {gpu.l2_bytes >> 20} MB", fill=PALE, at="center")
     memory = f"global memory: {gpu.memory_bytes >> 30} GB, {gpu.bandwidth:,.0f} GB/s, in sectors of 32 bytes"
-    box(0, 0, 18, 1.7, memory, fill="#edf2f7")
+    box(0, 0, 18, 1.7, memory, fill=PALE)
     for sector in range(14):
         asked = 2 <= sector < 6
         for word in range(8):
@@ -226,7 +241,7 @@ def _two_lines(name):
 
 # the colour and marker of each of the four kernels
 KERNELS = {
-    "bitmap_thread": (GREY, "o"),
+    "bitmap_thread": (SKY, "o"),
     "bitmap_warp": (BLUE, "s"),
     "bitmap_block_shared": (ORANGE, "^"),
     "bitmap_block_global": (DARK, "D"),
@@ -258,7 +273,7 @@ def draw_regions(found, *, longest_thread, mean_warp, vertices_shared):
         sign = "fewer than" if small else "at least"
         panel.set(xscale="log", yscale="log", xlim=(left, right), ylim=(bottom, top), xlabel="mean column",
                   title=f"{sign} {vertices_shared:,} vertices")  # fmt: skip
-        panel.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+        plain_ticks(panel.xaxis, panel.yaxis)
     panels[0].set_ylabel("longest column")
     handles, labels = panels[1].get_legend_handles_labels()
     panels[0].figure.legend(handles, labels, title="marker: the fastest; area: what is chosen", ncols=4,
@@ -267,18 +282,25 @@ def draw_regions(found, *, longest_thread, mean_warp, vertices_shared):
 
 
 def draw_rates(tables):
-    """Figure 6 of Bisson & Fatica: edges a second on each graph, by the kernel's speed. machine -> `measured.rates`."""
-    panels = np.atleast_1d(axes(5.5 * len(tables), 5, ncols=len(tables), sharey=True))
+    """Figure 6 of Bisson & Fatica: edges a second on each graph, by the kernel's speed. machine -> `measured.rates`.
+
+    A row a graph, a panel a machine, so that all names can be read; a grey line joins the three rates of a graph.
+    """
+    rows = max(map(len, tables.values()))
+    panels = np.atleast_1d(axes(5.8 * len(tables), 1 + 0.145 * rows, ncols=len(tables), sharex=True))
     for panel, (machine, rates) in zip(panels, tables.items()):
-        for name, (color, style) in zip(("kernel", "process", "total"), LINES):
-            known = [(k, rate[name]) for k, rate in enumerate(rates) if rate[name]]
-            panel.plot(*zip(*known), style, color=color, ms=4, lw=1, label=name)
-        panel.set(yscale="log", title=machine, xticks=range(len(rates)))
-        panel.set_xticklabels([rate["graph"] for rate in rates], rotation=90, size=6)
+        known = [(k, [rate[name] for name in TIMINGS if rate[name]]) for k, rate in enumerate(rates)]
+        panel.hlines(*zip(*((k, min(each), max(each)) for k, each in known if each)), color=GREY, lw=1, zorder=0)
+        for name, look in looks(TIMINGS):
+            points = [(rate[name], k) for k, rate in enumerate(rates) if rate[name]]
+            panel.plot(*zip(*points), look.marker, color=look.color, ms=4, label=name)
+        panel.set(
+            xscale="log", title=machine, xlabel="edges a second", ylim=(len(rates) - rows - 0.7, len(rates) - 0.3)
+        )
+        panel.set_yticks(range(len(rates)), [rate["graph"] for rate in rates], size=7)
         panel.spines[["top", "right"]].set_visible(False)
-        panel.grid(axis="y", color="#edf2f7", zorder=-1)
-    panels[0].set_ylabel("edges a second")
-    panels[0].legend(frameon=False, fontsize=8)
+        panel.grid(axis="x", color=PALE, zorder=-1)
+    panels[0].legend(frameon=False, fontsize=8, loc="lower right")
     return panels[0].figure
 
 
@@ -316,7 +338,7 @@ def draw_truss_numbers(graph, numbers, *, positions=None, ax=None):
     order = np.argsort(numbers, kind="stable")
     lines = points[np.stack(graph.edges(), axis=1)][order]
     levels = np.unique(numbers)
-    shades = {k: (GREY, "#63b3ed", BLUE, ORANGE)[min(place, 3)] for place, k in enumerate(levels)}
+    shades = {k: (GREY, SKY, BLUE, ORANGE)[min(place, 3)] for place, k in enumerate(levels)}
     width = [0.8 + 0.8 * np.searchsorted(levels, k) for k in numbers[order]]
     ax.add_collection(LineCollection(lines, colors=[shades[k] for k in numbers[order]], linewidths=width, zorder=1))
     ax.scatter(*points.T, s=22, color=DARK, zorder=2)
@@ -494,13 +516,13 @@ def draw_lengths(ratios):
         cells = np.full((len(lengths), len(lengths)), np.nan)
         for (m, n), ratio in times.items():
             y, x = lengths.index(m), lengths.index(n)
-            cells[y, x] = np.log2(ratio)
-            color = "white" if abs(cells[y, x]) > 3 else "black"
-            panel.text(x, y, _short(ratio), color=color, ha="center", va="center", size=7)
-        panel.imshow(cells, cmap=shades, vmin=-4, vmax=4, origin="lower")
+            cells[y, x] = ratio
+            panel.text(x, y, f"{ratio:.0f}" if ratio >= 9.95 else f"{ratio:.2g}", ha="center", va="center", size=9,
+                       color="white" if ratio > 6 else "black")  # fmt: skip
+        panel.imshow(cells, cmap=shades, norm=LogNorm(1 / 16, 16), origin="lower")
         panel.set(title=name, xlabel="rows of the longer column")
-        panel.set_xticks(range(len(lengths)), lengths, size=8)
-        panel.set_yticks(range(len(lengths)), lengths, size=8)
+        panel.set_xticks(range(len(lengths)), [f"{length:,}" for length in lengths], size=8)
+        panel.set_yticks(range(len(lengths)), [f"{length:,}" for length in lengths], size=8)
         panel.spines[["top", "right"]].set_visible(False)
     panels[0].set_ylabel("rows of the shorter column")
     return panels[0].figure
@@ -524,11 +546,12 @@ def draw_roofline(rows, *, ax=None):
     ax.plot(x, np.minimum(slope * x, flat), color=ORANGE, label=f"{flat:,.0f} instructions a ns, {slope:,.0f} bytes")
     longest = max(row["kernel_ms"] for row in rows)
     for row, point in zip(rows, points):
-        ax.plot(*point, "o", color=BLUE, ms=4 + 16 * (row["kernel_ms"] / longest) ** 0.5, alpha=0.7)
-        ax.annotate(row["kernel"], point, (8, -9), textcoords="offset points", size=8)
+        size = 4 + 16 * (row["kernel_ms"] / longest) ** 0.5
+        ax.plot(*point, "o", color=BLUE, ms=size, alpha=0.7)
+        ax.annotate(row["kernel"], point, (size / 2 + 3, 0), textcoords="offset points", size=8, va="center")
     ax.set(xscale="log", yscale="log", xlabel="warp instructions a byte from memory", ylabel="warp instructions a ns")
     ax.set_ylim(min(y for _, y in points) / 2, 1.5 * flat)
-    ax.yaxis.set_minor_formatter(NullFormatter())
+    plain_ticks(ax.xaxis, ax.yaxis)
     ax.legend(loc="lower right", frameon=False, fontsize=8)
     ax.spines[["top", "right"]].set_visible(False)
     return ax.figure

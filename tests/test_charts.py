@@ -5,7 +5,7 @@ import json
 import networkx as nx
 import numpy as np
 import pytest
-from matplotlib.colors import to_rgba
+from matplotlib.colors import to_hex, to_rgba
 from recorded import REPORT, row
 
 import calibration
@@ -160,8 +160,11 @@ def test_rates_are_sorted_by_kernel_and_leave_out_missing_values():
     printed = measured.published_rates()
     assert len(printed) == len(TABLE) and printed[-1]["graph"].startswith("roadNet")
     ours, theirs = charts.draw_rates({"ours": rates, "theirs": printed}).axes
-    assert [label.get_text() for label in ours.get_xticklabels()] == ["A", "B"]
-    kernel = theirs.lines[0].get_ydata()
+    assert [label.get_text() for label in ours.get_yticklabels()] == ["A", "B"]
+    assert [(line.get_label(), line.get_xydata().tolist()) for line in ours.lines[:2]] == [
+        ("kernel", [[500_000, 0], [1_000_000, 1]]), ("process", [[250_000, 0], [250_000, 1]])
+    ]  # fmt: skip
+    kernel = theirs.lines[0].get_xdata()
     assert len(kernel) == sum(row["kernel_seconds"] is not None for row in TABLE.values())
     assert (np.diff(kernel) >= 0).all()
 
@@ -235,7 +238,7 @@ def test_bars_stand_in_groups_with_their_numbers_and_differ_by_more_than_colour(
     picture = charts.draw_bars({"one": {"A": 1.0, "B": 2500.0}, "two": {"A": 0.125, "B": None}}, level=1)
     (ax,) = picture.axes
     assert sorted(bar.get_height() for bar in ax.patches) == [0.125, 1, 2500]
-    assert {text.get_text() for text in ax.texts} == {"1", "0.125", "2,500"}
+    assert {text.get_text() for text in ax.texts} == {"1", "0.12", "2,500"}
     assert [label.get_text() for label in ax.get_xticklabels()] == ["A", "B"]
     assert len({bar.get_hatch() for bar in ax.patches}) == 2
     assert [list(line.get_ydata()) for line in ax.lines] == [[1, 1]]
@@ -358,9 +361,9 @@ def test_lengths_are_cells_with_their_numbers_blue_where_the_first_wins():
     numbers = {text.get_position(): text.get_text() for text in first.texts}
     assert numbers == {(0, 0): "0.25", (1, 0): "8", (1, 1): "2.5"}
     cells = first.images[0].get_array()
-    assert cells[0].tolist() == [-2, 3] and np.isnan(cells.filled(np.nan)[1, 0])
-    red, _, blue, _ = first.images[0].cmap(1.0)
-    assert blue > red and [tick.get_text() for tick in first.get_xticklabels()] == ["1", "64"]
+    assert cells[0].tolist() == [0.25, 8] and np.isnan(cells.filled(np.nan)[1, 0])
+    assert [to_hex(first.images[0].cmap(end)) for end in (0.0, 1.0)] == [charts.ORANGE, charts.BLUE]
+    assert first.images[0].norm([1]) == 0.5 and [tick.get_text() for tick in first.get_xticklabels()] == ["1", "64"]
     assert second.get_title() == "same" and len(second.texts) == 1
 
 

@@ -6,9 +6,10 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection, PolyCollection
 from matplotlib.figure import Figure
+from matplotlib.ticker import NullLocator
 from numpy.typing import ArrayLike
 
-from tcgpu.figures import BLUE, GREY, ORANGE, axes
+from tcgpu.figures import BLUE, GREY, ORANGE, axes, looks, plain_ticks
 from tcgpu.graph import Graph
 
 
@@ -66,10 +67,16 @@ def draw_columns(graph: Graph, *, looked_at: Iterable[int] = (), ax: Axes | None
 def draw_column_lengths(graphs: Mapping[str, Graph], *, ax: Axes | None = None) -> Figure:
     """Draw how many columns have how many nonzeros, on logarithmic axes. graphs: a dict of name -> Graph."""
     ax = ax or axes(6, 3.5)
-    for name, graph in graphs.items():
+    for (name, graph), look in looks(graphs.items()):
         lengths, columns = np.unique(graph.column_lengths, return_counts=True)
-        ax.plot(np.maximum(lengths, 0.5), columns, ".", label=f"{name}: {graph.nonzeros_per_column:.1f} in the mean")
+        label = f"{name}: {graph.nonzeros_per_column:.1f} in the mean"
+        ax.plot(np.maximum(lengths, 0.5), columns, look.marker, color=look.color, ms=3.5, label=label)
     ax.set(xscale="log", yscale="log", xlabel="nonzeros of a column", ylabel="columns")
-    ax.legend(frameon=False)
+    plain_ticks(ax.yaxis)
+    longest = max([1, *(graph.column_lengths.max(initial=0) for graph in graphs.values())])
+    powers = [10**k for k in range(len(str(longest)))]
+    ax.set_xticks([0.5, *powers], ["0", *(f"{power:,}" for power in powers)])  # an empty column has no logarithm
+    ax.xaxis.set_minor_locator(NullLocator())
+    ax.legend(frameon=False, fontsize=8)
     ax.spines[["top", "right"]].set_visible(False)
     return ax.figure

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from matplotlib.patheffects import withStroke
 
 from tcgpu import datasets, records
-from tcgpu.figures import BLUE, DARK, DARK_GREY, ORANGE, axes, plain_ticks
+from tcgpu.figures import DARK_GREY, LOOKS, axes, plain_ticks
 from tcgpu.generators import GENERATORS
 from tcgpu.records import Rows
 from tcgpu.tracing.estimates import estimate
@@ -22,7 +22,6 @@ EDGES = 1_000_000  # of each of them: enough that their longest columns are shor
 SPEEDUP = "speedup, column_block over naive"
 LANE_STEPS = 200_000  # that are traced of a kernel: a second or so
 REPORT_COLUMNS = 27  # that a block takes at a time: the report's choice on three of its four graphs
-COLORS = ((BLUE, "o"), (ORANGE, "s"), (DARK, "^"), ("#38a169", "D"), ("#805ad5", "v"), ("#d53f8c", "P"))
 DASHES = ("--", ":", "-.", (0, (6, 2, 1, 2, 1, 2)))  # of curves behind the others
 APART = 0.11  # of names at the ends of curves, at least, as a share of the chart's height
 
@@ -132,7 +131,7 @@ def _looks(curves, behind):
         names = list(dict.fromkeys(curve.name for curve in group))
         for name, kind, _ in group:
             place = names.index(name)
-            color, marker = (DARK_GREY, "") if grey else COLORS[place % len(COLORS)]
+            color, marker = (DARK_GREY, "") if grey else LOOKS[place % len(LOOKS)][:2]
             dashes = DASHES[place % len(DASHES)] if grey else "--" if kind == ESTIMATED else "-"
             if kind == PUBLISHED:
                 marker, dashes = "*", "-"

@@ -13,11 +13,10 @@ from matplotlib.ticker import MaxNLocator
 
 from tcgpu.engines.simulator import WARP
 from tcgpu.errors import GraphError
-from tcgpu.figures import BLUE, GREY, ORANGE, Picture, axes
+from tcgpu.figures import BLUE, DARK, DARK_GREY, GREY, ORANGE, SKY, Picture, axes
 from tcgpu.suggest import unknown
 from tcgpu.tracing.events import MEMORY_SHIFT, SECTOR
 
-DARK, PALE, MUTED = "#2d3748", "#edf2f7", "#718096"
 ROW = 128  # bytes of a cache line, and of one word in each bank of shared memory
 MIN_ROWS, MAX_ROWS = 4, 14  # of a memory map
 MAX_STEPS = 500  # of a raster
@@ -36,9 +35,9 @@ BY = {  # measure that the bars beside a source may show -> in words
     "atomics": "atomic operations of lanes",
 }
 ACTIVITIES = {  # of a lane in a step -> colour; where several are true, the last one counts
-    "waits": PALE,
+    "waits": "#ffffff",
     "computes": GREY,
-    "reads shared memory": "#63b3ed",
+    "reads shared memory": SKY,
     "writes": DARK,
     "reads global memory": BLUE,
     "changes memory atomically": ORANGE,
@@ -71,7 +70,7 @@ def draw_source(trace, by="time", *, stage="count", kernel=None, ax=None):
             ax.barh(y, amount / most, left=-1.1, height=0.85, color=ORANGE if amount == most else BLUE)
             number = f"{amount:,}" if by != "time" else f"{amount:.1%}" if amount >= 0.0005 else ""
             ax.text(-1.15, y, number, ha="right", va="center", size=7)
-        ax.text(0, y, text, family="monospace", size=7.5, va="center", color=DARK if amount else MUTED)
+        ax.text(0, y, text, family="monospace", size=7.5, va="center", color=DARK if amount else DARK_GREY)
     ax.set(xlim=(-BARS, width), ylim=(len(code) - 0.3, -0.7))
     ax.set_title(f"{trace.method}: {BY[by]}", size=10)
     ax.set_axis_off()
@@ -102,7 +101,7 @@ def draw_raster(trace, block=None, warp=None, *, begin=0, kernel=None, ax=None):
         raise GraphError(f"warp {warp} of block {block} does {steps.size:,} steps, so begin is not {begin!r}")
     shown = steps[begin : begin + MAX_STEPS]
     lanes = events.mask[shown] >> np.arange(WARP, dtype=np.uint32)[:, None] & 1
-    upper, lower = ax or axes(9, 4.5, nrows=2, sharex=True, height_ratios=(3, 1))
+    upper, lower = ax or axes(11, 5, nrows=2, sharex=True, height_ratios=(3, 1))
     edges = (begin - 0.5, begin + shown.size - 0.5)
     upper.imshow(lanes * activities(events)[shown], aspect="auto", interpolation="nearest", vmin=0,
                  vmax=len(ACTIVITIES) - 1, cmap=ListedColormap(list(ACTIVITIES.values())),
@@ -111,16 +110,16 @@ def draw_raster(trace, block=None, warp=None, *, begin=0, kernel=None, ax=None):
     part = f", {begin:,} to {begin + shown.size - 1:,} shown" if shown.size < steps.size else ""
     mean = f"{lanes.sum(axis=0).mean():.1f} of 32 lanes active on average"
     upper.set_title(f"warp {warp} of block {block}: {steps.size:,} steps{part}; {mean}", size=9)
-    upper.legend(handles=[Patch(color=colour, label=activity) for activity, colour in ACTIVITIES.items()], ncols=6,
-                 loc="upper center", bbox_to_anchor=(0.5, -0.03), frameon=False, fontsize=7, handlelength=1,
-                 columnspacing=1)  # fmt: skip
+    colours = [Patch(fc=colour, ec=GREY, lw=0.5, label=activity) for activity, colour in ACTIVITIES.items()]
+    upper.legend(handles=colours, ncols=6, loc="upper center", bbox_to_anchor=(0.5, -0.03), frameon=False, fontsize=8,
+                 handlelength=1, columnspacing=1)  # fmt: skip
     sites = [events.sites[number] for number in events.step_site[shown].tolist()]
     for k, function in enumerate(dict.fromkeys(site.function for site in sites)):
         here = [(begin + step, site.line) for step, site in enumerate(sites) if site.function == function]
-        lower.plot(*zip(*here), "osD^v*P"[k % 7], ms=2, color=(BLUE, ORANGE, DARK)[k % 3], label=function.name, lw=0)
+        lower.plot(*zip(*here), "osD^v*P"[k % 7], ms=2.5, color=(BLUE, ORANGE, DARK)[k % 3], label=function.name, lw=0)
     lower.set(xlabel="step of the warp", ylabel="line", xlim=edges)
     lower.invert_yaxis()
-    lower.legend(fontsize=6, frameon=False, loc="center left", bbox_to_anchor=(1, 0.5), markerscale=2)
+    lower.legend(fontsize=8, frameon=False, loc="center left", bbox_to_anchor=(1, 0.5), markerscale=2)
     clean(upper, "top", "right")
     clean(lower, "top", "right")
     upper.tick_params(labelbottom=False, bottom=False)
