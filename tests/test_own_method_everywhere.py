@@ -76,14 +76,22 @@ def planned(graph, threads, blocks):
 # ---------------------------------------------------------------------------------------------------------- the stepper
 
 
+def requests(frame):
+    """The panels of a frame's requests; the array `row_idx` is below them only where they read it."""
+    *panels, last = frame.panels
+    reads = any(panel.label.startswith("row_idx:") for panel in frame.panels if panel is not last)
+    assert (last.label == "row_idx") == reads
+    return panels if reads else frame.panels
+
+
 @pytest.mark.parametrize("own", [per_column, per_row, with_bits, long_first], ids=lambda own: own.name)
 def test_the_stepper_shows_each_access_of_a_lane(own):
     """Its frames are the requests of a trace, each element with the value that it has."""
     frames = list(stepper.steps(CLIQUE, own, threads=4, blocks=2))
     totals = tcgpu.trace(CLIQUE, own, threads=4, blocks=2).totals()
     kinds = "load_requests", "store_requests", "atomic_requests", "shared_requests"
-    assert frames[-1].lookups == sum(totals[kind] for kind in kinds) == sum(len(f.panels) - 1 for f in frames)
-    read = {label: dict(zip(panel.heads.values(), panel.values)) for f in frames for panel in f.panels[:-1]
+    assert frames[-1].lookups == sum(totals[kind] for kind in kinds) == sum(map(len, map(requests, frames)))
+    read = {label: dict(zip(panel.heads.values(), panel.values)) for f in frames for panel in requests(f)
             if (label := panel.label.partition(":")[0]) in ("row_idx", "col_idx")}  # fmt: skip
     arrays = {"row_idx": CLIQUE.row_idx, "col_idx": CLIQUE.col_of[np.argsort(CLIQUE.row_idx, kind="stable")]}
     for name, values in read.items():
@@ -95,7 +103,9 @@ def test_a_frame_says_in_words_what_lanes_do(registered):  # noqa: F811
     shown = tcgpu.step(CLIQUE, "per_column", threads=4, blocks=1)
     assert repr(shown).startswith("<Stepper per_column: ") and "triangle" not in repr(shown)
     first = shown.frames[0]
-    assert first.title.endswith("for e in range(col_ptr[j], col_ptr[j + 1]):")
+    assert re.fullmatch(r"line \d+: for e in range\(col_ptr\[j\], col_ptr\[j \+ 1\]\):", first.title)
+    said = [shape.text for shape in stepper.shapes_of(first) if shape.kind == "text"]
+    assert "read now" in said and "triangle" not in said and "row_idx" not in said
     assert first.caption.startswith(
         "Block 0, warp 0, in per_column. Lanes 0, 1, 2 and 3 read col_ptr at 0, 1, 2 and 3: 1 sector."
     )

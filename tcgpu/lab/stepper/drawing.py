@@ -17,6 +17,7 @@ MEANINGS = {
     "done": "done", "empty": "nothing stored", "plain": "",
 }  # fmt: skip
 LEGEND = {"there": "stored", "looked": "looked at", "miss": "not found", "hit": "triangle", "done": "done"}
+LEGEND_OF_TRACE = {"there": "stored, or written now", "looked": "read now"}
 
 # pixels, all that follows
 WIDTH, HEIGHT = 1040, 480
@@ -69,7 +70,7 @@ def shapes_of(frame: Frame) -> list[Shape]:
     """Return the shapes of a frame: the graph, the legend, and the panels."""
     pen = Pen()
     draw_graph(pen, frame)
-    draw_legend(pen)
+    draw_legend(pen, LEGEND if frame.scene.finds else LEGEND_OF_TRACE)
     draw_panels(pen, frame)
     return pen.shapes
 
@@ -123,9 +124,9 @@ def draw_graph(pen, frame):
         pen.text(style, x, y, letters, str(v), layer=6)
 
 
-def draw_legend(pen):
+def draw_legend(pen, meanings):
     x = 25
-    for look, meaning in LEGEND.items():
+    for look, meaning in meanings.items():
         pen.box(look, x, HEIGHT - 31, 13, 13)
         pen.text("muted start", x + 19, HEIGHT - 24.5, 11, meaning)
         x += 30 + 6 * len(meaning)

@@ -115,7 +115,7 @@ class Frame:
     @property
     def totals(self):
         """What was done so far, as texts: look-ups, and triangles if the frames say which are found."""
-        done = [f"{self.lookups:,} {self.scene.unit}"]
+        done = [counted(self.lookups, self.scene.unit.removesuffix("s"))]
         return [*done, counted(len(self.triangles), "triangle")] if self.scene.finds else done
 
 

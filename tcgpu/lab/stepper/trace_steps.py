@@ -48,7 +48,7 @@ def values_of(step, plan, events):
 
 
 def frame(scene, launch, number, requests, values, so_far):
-    """The frame of one step: a panel for each of its requests."""
+    """The frame of one step: a panel for each of its requests and, if it reads `row_idx`, that array."""
     events, graph = launch.events, scene.graph
     panels, read, words, vertices, edges = [], [], [], set(), []
     for request in requests:
@@ -68,11 +68,13 @@ def frame(scene, launch, number, requests, values, so_far):
             vertices |= {v for v in places if v < graph.n}
     step = events.sites[int(events.step_site[number])]
     text = step.function.text(step.line)
-    title = f"{step.line}: {text if len(text) <= TITLE else text[: TITLE - 1] + '…'}"
+    title = f"line {step.line}: {text if len(text) <= TITLE else text[: TITLE - 1] + '…'}"
     place = f"Block {events.block[number]}, warp {events.warp[number]}, in {step.function.name}."
     looked = dict.fromkeys(vertices | {v for edge in edges for v in edge}, "looked")
     caption = " ".join([place, *words])
-    return Frame(scene, title, caption, (*panels, RowIdx((), tuple(read))), (), 0, so_far, looked, tuple(edges))
+    if read:
+        panels.append(RowIdx((), tuple(read)))
+    return Frame(scene, title, caption, tuple(panels), (), 0, so_far, looked, tuple(edges))
 
 
 def panel(name, shared, kind, places, lanes, values):
