@@ -127,7 +127,7 @@ def _categories(axis):
         return {place: name for name, place in axis.units._mapping.items()}
     if isinstance(locator, FixedLocator) and not isinstance(formatter, ScalarFormatter):
         places = locator.locs.tolist()
-        return dict(zip(places, formatter.format_ticks(places)))
+        return dict(zip(places, map(str, formatter.format_ticks(places))))
     return {}
 
 
