@@ -11,7 +11,7 @@ import tcgpu
 from tcgpu import DeviceGraph, Graph, GraphError, MethodError, cpu, generate
 from tcgpu.engines import runtime
 from tcgpu.kernels import adaptive, results
-from tcgpu.kernels.adaptive import layout, support_bands
+from tcgpu.kernels.adaptive import layout, support_merges
 
 BY_DEGREE = {
     "defaults": {},
@@ -31,6 +31,8 @@ AS_IT_COMES = {
     "bands alone": {"words": 40},
     "bands of two words": {"words": 2},
     "bands of one word": {"words": 1},
+    "rows looked up": {"words": 0, "long": 1},
+    "rows looked up or merged, beside bands": {"words": 1, "long": 40},
 }
 GRAPHS = small_graphs() | {
     "R-MAT": generate.rmat(8, seed=2),
@@ -143,6 +145,7 @@ def test_counts_with_many_digits():
         assert same(long_column(), hubs=0)
         assert same(Graph.from_edges(*np.triu_indices(140, 1)).ordered("degree"), heavy=0)
         assert same(Graph.from_edges(*np.triu_indices(140, 1)), words=3)
+        assert same(Graph.from_edges(*np.triu_indices(140, 1)), words=0, long=1)
 
 
 @pytest.mark.sim
@@ -224,7 +227,7 @@ def test_knobs_out_of_range_are_refused(knobs):
 def test_bands_of_too_many_words_are_merged():
     for n, kernels in ((2**21, 4), (2**21 + 1, 1)):
         plan = adaptive.support_plan(Graph.from_edges([0, 1], [1, 2], n), words=1024)
-        assert len(plan.steps) == kernels and plan.steps[-1].kernel is support_bands.merge_tally
+        assert len(plan.steps) == kernels and plan.steps[-1].kernel is support_merges.merge_tally
 
 
 def test_too_many_edges_are_refused():

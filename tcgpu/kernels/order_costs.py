@@ -101,8 +101,8 @@ class OrderCosts:
         return "natural" if self.natural_ns(self.best_words()) <= self.degree_ns() else "degree"
 
     def best_for_tallies(self):
-        """The order of the fastest count of each edge's or vertex's triangles: there nothing is looked up by search."""
-        return "degree" if self.sums["searched"] + self.sums["galloped"] else self.best()
+        """The order of the fastest count of each edge's or vertex's triangles: there one warp does a whole search."""
+        return "degree" if self.sums["searched"] else self.best()
 
 
 def order_costs(u, v, n):

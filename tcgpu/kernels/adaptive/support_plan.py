@@ -20,7 +20,7 @@ slot_support for a row of column i or a hub.
 In natural order, where a vertex is banded if all of its neighbours are within a few thousand of it:
 
     band_tally      banded i and j       a warp per j adds up the rows of all its neighbours: that gives all of (i, j)
-    merge_tally     other edges          two pointers, atomic additions
+    merge_tally     other edges          two pointers, or few rows looked up among many; counters in shared memory
 
 `results.sum_ends` adds up the triangles of a vertex's edges. Without bands, `merge_corners` counts those of vertices.
 """
@@ -35,10 +35,12 @@ from tcgpu.errors import GraphError
 from tcgpu.kernels import ArrayPlan, launch, results, simulated
 from tcgpu.kernels.adaptive import far, layout, local, support_layout
 from tcgpu.kernels.adaptive import support_bands as bands
+from tcgpu.kernels.adaptive import support_merges as merges
 from tcgpu.kernels.adaptive import support_windows as windows
 from tcgpu.kernels.adaptive.layout import HUB_WORDS, HUBS, NEAR, most_quads, slot_of_nonzero
 from tcgpu.kernels.adaptive.support_counters import IN_REGISTERS
 from tcgpu.kernels.adaptive.support_hubs import BATCH_BYTES, COLUMN_BYTES, HUB_GROUPS, column_tally, pair_tally
+from tcgpu.kernels.order_costs import LONG
 
 FEW = 32  # in-edges: vertices with fewer are for support_windows.sieve_tally
 LARGE = 1 << 23  # edges: in larger graphs a column is heavy only with twice as many near rows
@@ -61,34 +63,34 @@ def gather(col_ptr, col_of, quad_ptr, far_count, by_slot16, slot_support, suppor
         e += cuda.gridsize(1)
 
 
-def support_plan(graph, *, near=NEAR, hubs=HUBS, heavy=None, short=32, words=None):
+def support_plan(graph, *, near=NEAR, hubs=HUBS, heavy=None, short=32, long=LONG, words=None):
     """The plan of each edge's triangles.
 
-    near, hubs, heavy, short, words: as in `plan`; words: also how far a band extends to either side. The default of
-    heavy is the fastest on R-MAT graphs: 64, and 128 for a large graph.
+    near, hubs, heavy, short, long, words: as in `plan`; words: also how far a band extends to either side. The default
+    of heavy is the fastest on R-MAT graphs: 64, and 128 for a large graph.
     """
     if graph.m > MAX_EDGES:
         raise GraphError(f"{graph.m:,} edges are too many for edge support on a GPU, which takes up to {MAX_EDGES:,}")
     near = check_integer("near", near, 0, NEAR)
     hubs = min(check_integer("hubs", hubs, 0, HUBS), near)
     heavy = check_integer("heavy", (64 if graph.m < LARGE else 128) if heavy is None else heavy, 0, 2**30)
-    short = check_integer("short", short, 2, 2**30)
+    short, long = check_integer("short", short, 2, 2**30), check_integer("long", long, 1, 2**30)
     if graph.order == "degree" and graph.max_column <= MAX_COLUMN:  # as columns in that order are
         return _by_degree(graph, near, hubs, heavy // 4, short)
     words = local.local_words(graph) if words is None else check_integer("words", words, 0, 1024)
-    return _as_it_comes(graph, words)
+    return _as_it_comes(graph, long, words)
 
 
 def triangles_plan(graph, **knobs):
     """The plan of each vertex's triangles; knobs as in `support_plan`."""
     plan = support_plan(graph, **knobs)
-    if [step.kernel for step in plan.steps] != [bands.merge_tally]:
+    if [step.kernel for step in plan.steps] != [merges.merge_tally]:
         return results.sums_at_vertices(plan, graph)
-    steps, created = [launch(bands.merge_corners, graph.m, 64, 16384)], {"twice": (graph.n, np.int64, 0)}
-    return replace(plan, steps=steps, created=created, output="twice", halved=True)
+    steps = [merges.launch_merges(merges.merge_corners, graph, knobs.get("long", LONG))]
+    return replace(plan, steps=steps, created={"twice": (graph.n, np.int64, 0)}, output="twice", halved=True)
 
 
-def _as_it_comes(graph, words):
+def _as_it_comes(graph, long, words):
     n, m = graph.n, graph.m
     words = words if 2 * words * n <= MAX_BAND_WORDS else 0
     banded, views = [], {}
@@ -110,7 +112,7 @@ def _as_it_comes(graph, words):
             "open": (n if words else 1, np.int32, 0),
             "band_rows": (n * 2 * words, np.uint64, 0),
         },
-        steps=[*banded, launch(bands.merge_tally, m, 64, 16384, words=words)],
+        steps=[*banded, merges.launch_merges(merges.merge_tally, graph, long, words=words)],
         views=views,
         work=simulated.work(graph, row_us=1.8),
     )
