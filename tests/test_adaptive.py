@@ -13,6 +13,7 @@ import tcgpu
 from tcgpu import DeviceGraph, Graph, GraphError, MethodError, cpu, generate
 from tcgpu.engines import runtime
 from tcgpu.kernels import adaptive
+from tcgpu.kernels.adaptive import local
 
 # the kernels that count: in degree order hubs, crowds, windows, hash tables or two pointers; else columns or merges
 BY_DEGREE = {
@@ -79,6 +80,24 @@ def test_each_class_in_natural_order_in_the_simulator(knobs):
     with runtime.using("sim"):
         for name, graph in share(GRAPHS.items(), knobs):
             assert counted(graph, knobs) == cpu.plan(graph).count(), name
+
+
+@pytest.mark.sim
+def test_short_columns_of_near_vertices_are_merged_by_a_thread_each(monkeypatch):
+    """Up to 6 rows, or 12 if they are near: whether they are, is only known of a graph on the device."""
+    monkeypatch.setattr(local, "SMALL", 0)
+    offset = np.tile(np.arange(1, 11), 90)
+    band = Graph.from_edges(np.repeat(np.arange(90), 10), np.repeat(np.arange(90), 10) + offset)
+    for graph, kernel in (
+        (generate.mesh(12, 12), local.merge_columns_kernel),
+        (band, local.merge_kernel),
+        (DeviceGraph.from_graph(band), local.merge_columns_kernel),
+        (DeviceGraph.from_graph(generate.clique(14)), local.merge_kernel),
+    ):
+        with runtime.using("sim"):
+            assert [step.kernel for step in adaptive.plan(graph).steps] == [kernel]
+            count = cpu.plan(graph if isinstance(graph, Graph) else graph.to_graph()).count()
+            assert sum(adaptive.plan(graph, share=(index, 3)).count() for index in range(3)) == count
 
 
 @pytest.mark.sim

@@ -58,7 +58,8 @@ Natural order:
         no                yes ----> search_kernel        a block per 512 rows: binary search
         |
         --------------------------> merge_short_kernel   a thread per nonzero (i, j): two pointers, or few searches
-                                    (merge_kernel, if no column is so long)
+                                    (merge_kernel, if no column is so long; merge_columns_kernel, a thread per
+                                    column j, if all columns are short)
 
 From `naive` to here in five steps
 ----------------------------------
@@ -78,7 +79,7 @@ layout          the arrays made before counting: near numbers, in-edges, tasks, 
 hubs, windows, far, local
                 the kernels that count
 support_plan    the same for the triangles of each edge and vertex, with support_layout, support_hubs, support_windows,
-                support_bands and support_counters
+                support_bands, support_merges and support_counters
 """
 
 from tcgpu.kernels.adaptive.plan import BY_DEGREE, plan, prepare

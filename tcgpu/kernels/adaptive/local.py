@@ -17,11 +17,20 @@ from tcgpu.kernels.order_costs import FEW
 SEARCHED = 512  # rows that a block of search_kernel looks up at a time
 NO_SEARCH = 2**64 - 1
 NO_VERTEX = 0xFFFFFFFF  # past the words of any column
+SHORT_ROWS, SHORT_NEAR_ROWS = 6, 12  # rows up to which a thread merges a whole column; where most are of near vertices
 
 
 def local_words(graph):
     """The `words` with which a count of the graph in natural order is fastest; 0 for a small graph."""
     return graph.order_costs.best_words() if isinstance(graph, DeviceGraph) and graph.m > SMALL else 0
+
+
+def has_short_columns(graph):
+    """Whether columns are so short that `merge_columns_kernel` counts the graph fastest; not asked of a small graph."""
+    if graph.m <= SMALL or graph.max_column > SHORT_NEAR_ROWS:
+        return False
+    near = isinstance(graph, DeviceGraph) and 8 * graph.order_costs.sums["distant"] <= graph.m
+    return near or graph.max_column <= SHORT_ROWS
 
 
 @kernel("void(int32[::1], int32[::1], int64, uint32[::1])")
@@ -105,6 +114,25 @@ def merge_kernel(col_ptr, row_idx, col_of, short, words, index, of, total):
         p, p_end, q, q_end = ranges_of(e, col_ptr, row_idx, col_of, short, words)
         count += common_values(row_idx, p, p_end, row_idx, q, q_end)
         e += cuda.gridsize(1) * of
+    add_block_to(total, count)
+
+
+@kernel("void(int64[::1], int32[::1], int64, int64, int64[::1])")
+def merge_columns_kernel(col_ptr, row_idx, index, of, total):
+    """A thread per column j, which is short: merge it with the columns of its rows.
+
+    Neighbouring threads read neighbouring columns: a mesh takes half the time of merge_kernel, which reads `col_of` and
+    the end of column j for each nonzero.
+    """
+    count = int64(0)
+    j = shared_thread(index, of)
+    while j < col_ptr.size - 1:
+        p, p_end = column_bounds(col_ptr, j)
+        while p + 1 < p_end:
+            q, q_end = column_bounds(col_ptr, row_idx[p])
+            p += 1
+            count += common_values(row_idx, p, p_end, row_idx, q, q_end)
+        j += cuda.gridsize(1) * of
     add_block_to(total, count)
 
 

@@ -72,7 +72,10 @@ def _as_it_comes(graph, short, long, words, share):
         ]
     threads = -(-graph.m // share[1])
     merges = [launch(local.merge_kernel, threads, 64, 16384, **known)]
-    if 2 * graph.max_column > long:  # else no two ranges have more than `long` rows
+    if not words and local.has_short_columns(graph):
+        columns = -(-graph.n // share[1])
+        merges = [launch(local.merge_columns_kernel, columns, 64, 16384, index=share[0], of=share[1])]
+    elif 2 * graph.max_column > long:  # else no two ranges have more than `long` rows
         created |= {"searches": (graph.m // 8 + 1024, np.uint64, None), "queue": (1, np.int64, None)}
         merges = [
             launch(restart, 1, 1),
