@@ -37,6 +37,17 @@ def common_rows(rows, p, p_end, q, q_end):
         "of_thread_0": "of_thread_0 = 1_000_000 / (512 * 256)",
         "scattered": "scattered = 'R-MAT'",
     },
+    "02_column_block": {
+        "waits": "waits = 4",
+        "wrong": "wrong = {'threads': 32, 'blocks': 2}",
+        "safe": "safe = {'threads': 32, 'blocks': 4}",
+        "crosses": "crosses = 'left'",
+    },
+    "03_bitmap": {
+        "place": "place = 75 // 8, 75 % 8",
+        "gains_most": "gains_most = 'co-papers'",
+        "blocks_in_cache": "blocks_in_cache = 1024 * 60 // 512 * 8",
+    },
     "07_levels": {"worst": "worst = 0", "best": "best = 0", "by_c": "by_c = 16"},
 }
 
@@ -93,14 +104,12 @@ def without_questions(source):
     return re.sub(r"^\w+ = None\b.*$", "", source, flags=re.MULTILINE)
 
 
-def run(cells):
-    """Run cells as a notebook would and return what the last one prints; kernels find their source."""
-    names = {"__name__": "__main__"}
-    for number, source in enumerate(cells):
-        path = f"<cell {number} of {id(cells)}>"
-        linecache.cache[path] = (len(source), None, source.splitlines(True), path)
-        with contextlib.redirect_stdout(io.StringIO()) as printed:
-            exec(compile(source, path, "exec"), names)
+def run(source, names):
+    """Run a cell as a notebook would, and return what it prints; a kernel's source can be read again."""
+    path = f"<cell {len(linecache.cache)}>"
+    linecache.cache[path] = (len(source), None, source.splitlines(True), path)
+    with contextlib.redirect_stdout(io.StringIO()) as printed:
+        exec(compile(source, path, "exec"), names)
     return printed.getvalue()
 
 
@@ -113,13 +122,15 @@ def test_the_solution_is_right_and_wrong_answers_are_not(notebook, before, sourc
     monkeypatch.chdir(FOLDER)
     assert asked(source), "no answer is asked for"
     assert set(asked(source)) <= defined(solution), "the solution leaves an answer out"
-    cells = needed(before, f"{solution}\n{source}")
-    told = run([*cells, f"{solution}\n{without_questions(source)}"])
+    names = {}
+    for cell in needed(before, f"{solution}\n{source}"):
+        run(cell, names)
+    told = run(f"{solution}\n{without_questions(source)}", names)
     assert verdicts(told) and set(verdicts(told)) == {"right"}, told
     for name in asked(source):
         wrong = WRONG.get(notebook, {}).get(name)
         assert wrong, f"WRONG has no answer for {name}"
-        told = run([*cells, f"{solution}\n{wrong}\n{without_questions(source)}"])
+        told = run(f"{solution}\n{wrong}\n{without_questions(source)}", names)
         assert "not right" in verdicts(told), told
 
 
