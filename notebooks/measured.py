@@ -218,9 +218,68 @@ def ladder_times(rows, graph):
 
 def busy_percent(rows):
     """How busy each unit was in each kernel of the record "kernels", in percent of its peak: unit -> kernel -> %."""
-    graphs = {"overlapping cliques": "cliques\n", "mesh 2048 x 2048": "mesh\n"}
+    graphs = {"overlapping cliques": "cliques\n", "mesh 2048 x 2048": "mesh\n", "road-like 2048 x 2048": "road\n"}
     labels = [graphs.get(row["graph"], "") + row["kernel"].removesuffix("_kernel") for row in rows]
     return {unit: {label: row[key] for label, row in zip(labels, rows)} for unit, key in UNITS.items()}
+
+
+def ladder_orders(rows, graph):
+    """Milliseconds of the earlier methods on a graph, out of the record "ladder": order -> method -> milliseconds."""
+    found = {}
+    for row in rows:
+        if row["graph"] == graph and row["method"] != "adaptive":
+            found.setdefault(f"{row['order']} order", {})[row["method"]] = row["kernel_ms"]
+    return found
+
+
+def ladder_settings(rows):
+    """How much longer `adaptive` takes with other knobs than the defaults, in percent: a row a setting."""
+    found = {}
+    for row in rows:
+        if row["method"] == "adaptive":
+            longer = row["kernel_ms"] / ladder_times(rows, row["graph"])["hubs"] - 1
+            found.setdefault(row["knobs"], {"knobs": row["knobs"]})[f"{row['graph']} %"] = round(100 * longer)
+    return Table(found.values(), *next(iter(found.values())))
+
+
+def lookup_costs(rows):
+    """What a look-up in a window cost the two kernels that make them: instructions, and passes through memory."""
+    found = []
+    for row in (row for row in rows if row["kernel"] in ("crowd_kernel", "window_kernel")):
+        each, passes = (round(row[key] / row["shared_loads"], 1) for key in ("instructions", "shared_wavefronts"))
+        found.append({"kernel": row["kernel"], "instructions a look-up": each, "passes a look-up": passes})
+    return Table(found, *found[0])
+
+
+def kernel_facts(rows):
+    """Of kernels of the record "kernels": how full the warps are, how scattered loads are, how long warps wait."""
+    found = []
+    for row in rows:
+        sectors = row["load_sectors"] / max(1, row["load_requests"])
+        found.append({
+            "graph": row["graph"], "kernel": row["kernel"], "ms": round(row["kernel_ms"], 2),
+            "warps %": round(row["occupancy_percent"]), "lanes of 32": round(row["threads_per_instruction"]),
+            "sectors a load": round(sectors, 1), "L2 hits %": round(row["l2_hit_percent"]),
+            "cycles of waiting": round(row["waits_for_memory"]),
+        })  # fmt: skip
+    return Table(found, *found[0])
+
+
+def whole_counts(rows):
+    """Of the record "gpu": billions of look-ups a second, and what share of the time it takes to read the columns."""
+    found = []
+    for row in rows:
+        rate, share = row["lookups_per_second"] / 1e9, row["columns_ms"] / row["kernel_ms"]
+        about = {"graph": row["graph"], "look-ups a second / 1e9": round(rate)}
+        found.append(about | {"reading the columns %": round(100 * share)})
+    return Table(found, *found[0])
+
+
+def whole_times(rows):
+    """The times of counts in the record "gpu", by what they begin and end with: what -> graph -> milliseconds."""
+    keys = {"kernels": "kernel_ms", "+ set-up": "process_ms", "edges there": "device_total_ms"}
+    keys["on the host"] = "total_ms"
+    return {what: {row["graph"].replace(" ", "\n", 1): row[key] for row in rows} for what, key in keys.items()}
 
 
 def order_sums(rows, kinds):
