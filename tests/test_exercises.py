@@ -49,6 +49,11 @@ def common_rows(rows, p, p_end, q, q_end):
         "blocks_in_cache": "blocks_in_cache = 1024 * 60 // 512 * 8",
     },
     "07_levels": {"worst": "worst = 0", "best": "best = 0", "by_c": "by_c = 16"},
+    "08_adaptive": {
+        "looked_up_for_100": "looked_up_for_100 = 10_000",
+        "slowest_first": "slowest_first = slowest_first[1:] + slowest_first[:1]",
+        "faster": "faster = 'natural'",
+    },
 }
 
 
