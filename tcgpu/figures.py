@@ -5,6 +5,7 @@ neighbours differ in brightness, too: for print, and for colour-blind readers.
 """
 
 import io
+from collections import Counter
 from itertools import cycle
 from typing import NamedTuple
 
@@ -144,15 +145,15 @@ def _points(ax, lines):
 
 
 def _bars(ax, label, bars):
-    """Some bars as text: how long each is, or from where to where, with the name of its place on the axis."""
+    """Some bars as text: how long each is, or from where to where, and its place on the axis."""
     found, ends = [], []
     for bar, upright in bars:
         base, length, begin, width = bar.get_y(), bar.get_height(), bar.get_x(), bar.get_width()
         if not upright:
             base, length, begin, width = begin, width, base, length
-        names = _categories(ax.xaxis if upright else ax.yaxis)
-        near = min(names, key=lambda place: abs(place - begin - width / 2)) if names else None
-        found.append(f"{names[near]} " if names else "")
+        names, middle = _categories(ax.xaxis if upright else ax.yaxis), begin + width / 2
+        near = names[min(names, key=lambda place: abs(place - middle))] if names else ""
+        found.append((f"{near} ", "") if names else ("", f" at {middle:.4g}") if ax.axison else ("", ""))
         ends.append((base, base + length))
     ends = np.array(ends, float).reshape(-1, 2)
     floating = ends[:, 0].any()
@@ -160,7 +161,8 @@ def _bars(ax, label, bars):
     if len(bars) > LISTED:
         return heading + _span(np.diff(ends)) + (f", beginning at {_span(ends[:, 0])}" if floating else "")
     return heading + ", ".join(
-        name + (f"{low:.4g} to {high:.4g}" if floating else f"{high:.4g}") for name, (low, high) in zip(found, ends)
+        before + (f"{low:.4g} to {high:.4g}" if floating else f"{high:.4g}") + after
+        for (before, after), (low, high) in zip(found, ends)
     )
 
 
@@ -203,9 +205,13 @@ def _legend(ax):
 
 
 def _color(colors):
-    """The names of some colours, each once, as the end of a heading; a colour without a name is a number."""
-    names = dict.fromkeys(COLORS.get(to_hex(color), to_hex(color)) for color in colors)
-    return f", {' and '.join(names)}" if 0 < len(names) <= 4 else ""
+    """The names of some colours as the end of a heading, with how many have each; without a name it is a number."""
+    names = Counter(COLORS.get(to_hex(color), to_hex(color)) for color in colors)
+    if not 0 < len(names) <= 4:
+        return ""
+    return (
+        f", {' and '.join(f'{many} {name}' for name, many in names.items()) if len(names) > 1 else next(iter(names))}"
+    )
 
 
 def _label(artist):

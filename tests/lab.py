@@ -92,6 +92,7 @@ class Lab:
         page.get_by_role("menuitem", name="Clear Outputs of All Cells", exact=True).click()
 
     def screenshot(self, page, name):
+        """page: the page, or a part of it."""
         shots = self.root / "report" / "screenshots"
         shots.mkdir(parents=True, exist_ok=True)
         page.screenshot(path=shots / f"{name}.png")

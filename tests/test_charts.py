@@ -217,7 +217,8 @@ def test_memory_and_queues_name_the_chunks_at_each_partition():
 def test_schedules_show_every_job_on_its_machine_and_the_mean():
     schedules = {order: schedule([1, 1, 4, 2], 2, order) for order in ("given", "longest")}
     given, longest = charts.draw_schedules(schedules).axes
-    assert sorted((bar.get_x(), bar.get_width()) for bar in given.patches) == [(0, 1), (0, 1), (1, 2), (1, 4)]
+    jobs = [(bar.get_y() + bar.get_height() / 2, bar.get_x(), bar.get_width()) for bar in given.patches]
+    assert jobs == [(0, 0, 1), (1, 0, 1), (0, 1, 4), (1, 1, 2)]
     assert max(bar.get_x() + bar.get_width() for bar in longest.patches) == 4
     assert [list(ax.lines[0].get_xdata()) for ax in (given, longest)] == [[4, 4]] * 2
     assert "25.0% above" in given.get_title() and "0.0% above" in longest.get_title()
@@ -237,7 +238,8 @@ def test_a_timeline_shows_each_piece_where_it_began_and_ended():
 def test_bars_stand_in_groups_with_their_numbers_and_differ_by_more_than_colour():
     picture = charts.draw_bars({"one": {"A": 1.0, "B": 2500.0}, "two": {"A": 0.125, "B": None}}, level=1)
     (ax,) = picture.axes
-    assert sorted(bar.get_height() for bar in ax.patches) == [0.125, 1, 2500]
+    drawn = [[(round(bar.get_x() + 0.2, 9), bar.get_height()) for bar in bars] for bars in ax.containers]
+    assert drawn == [[(-0.2, 1), (0.8, 2500)], [(0.2, 0.125)]]
     assert {text.get_text() for text in ax.texts} == {"1", "0.12", "2,500"}
     assert [label.get_text() for label in ax.get_xticklabels()] == ["A", "B"]
     assert len({bar.get_hatch() for bar in ax.patches}) == 2
@@ -245,8 +247,11 @@ def test_bars_stand_in_groups_with_their_numbers_and_differ_by_more_than_colour(
 
 
 def test_curves_differ_by_marker_and_dash_and_their_axes_have_plain_numbers():
-    picture = charts.draw_curves({name: [(1, 0.5), (k + 2, 2)] for k, name in enumerate("abcd")})
+    curves = {name: [(1, 0.5), (k + 2, 2)] for k, name in enumerate("abcd")}
+    picture = charts.draw_curves(curves, xlabel="across", ylabel="up")
     (ax,) = picture.axes
+    assert (ax.get_xlabel(), ax.get_ylabel()) == ("across", "up")
+    assert {line.get_label(): [tuple(xy) for xy in line.get_xydata()] for line in ax.lines} == curves
     assert len({(line.get_marker(), line.get_linestyle()) for line in ax.lines}) == 4
     picture.draw_without_rendering()
     assert {"1", "2", "5"} <= {label.get_text() for label in ax.get_xticklabels()}
@@ -261,6 +266,9 @@ def test_the_reports_charts_show_every_machine():
     times = charts.draw_times({"X": table, "Y": table[:1]})
     assert [ax.get_title() for ax in times.axes] == ["X", "Y"]
     assert [len(ax.patches) for ax in times.axes] == [4, 2]
+    simple, shared = ([bar.get_height() for bar in bars] for bars in times.axes[0].containers)
+    assert (simple, shared) == ([2, 9], [1, 3])
+    assert [text.get_text() for text in times.axes[0].get_legend().get_texts()][0].startswith("simple")
     speedups = charts.draw_speedups({"X": table, "Y": table[:1]}).axes[0]
     assert sorted(bar.get_height() for bar in speedups.patches) == [2, 2, 3]
 
@@ -280,6 +288,9 @@ def test_a_gpu_has_lanes_caches_and_a_request_of_four_sectors():
 def test_lanes_show_the_longest_and_fill_up_with_waiting():
     mesh, even = charts.draw_lanes({"mesh": np.arange(32), "even": np.full(32, 3)}).axes
     assert sum(bar.get_height() for bar in mesh.patches) == 31 * 32
+    waits, works = mesh.containers
+    assert [bar.get_y() for bar in waits] == [bar.get_height() for bar in works] == list(range(32))
+    assert [to_hex(bar.get_facecolor()) for bar in works] == [charts.BLUE] * 31 + [charts.ORANGE]
     assert mesh.get_title() == "mesh\n50% of its steps are used" and "100%" in even.get_title()
 
 

@@ -100,6 +100,9 @@ def test_the_explorer_in_jupyterlab(lab, expect):
     for row in panel.saved():
         assert 0 < float(row["kernel_ms"]) <= float(row["process_ms"]) <= float(row["total_ms"])
     expect(panel.whole).to_contain_text("All three are of the same runs.")
+    page.set_viewport_size({"width": 1650, "height": 1700})
+    lab.screenshot(panel.whole, "explorer_panel")  # notebooks/explorer.png is such a picture, in 64 colours
+    page.set_viewport_size({"width": 1280, "height": 1300})
 
     # numbers out of range
     for label, entry, said in (

@@ -101,6 +101,12 @@ def chart():
     return ax
 
 
+def test_bars_without_names_have_places():
+    ax = figures.axes()
+    ax.barh([0, 2], [3, 4], left=[0, 1], color=figures.BLUE)
+    assert "2 bars, blue: 0 to 3 at 0, 1 to 5 at 2" in repr(ax.figure)
+
+
 def test_the_text_form_says_what_is_drawn():
     assert repr(chart().figure).splitlines() == [
         "<Picture of 1 chart>",
@@ -110,7 +116,7 @@ def test_the_text_form_says_what_is_drawn():
         '  line "measured", blue: (1, 3), (2, 1.5), (4, 0.25)',
         "  line, black: across, at y 1",
         "  2 bars, orange: here 2, there 5",
-        "  2 dots, blue and #123456: x 1 to 2 (mean 1.5), y 7 to 9 (mean 8)",
+        "  2 dots, 1 blue and 1 #123456: x 1 to 2 (mean 1.5), y 7 to 9 (mean 8)",
         "  image of 2 x 2, orange to blue: 1 2; - 3",
         "  legend: idle in grey",
     ]
@@ -126,6 +132,7 @@ def test_the_text_form_says_what_is_drawn():
         lambda ax: ax.lines[0].remove(),
         lambda ax: ax.containers[0][1].set_height(6),
         lambda ax: ax.containers[0][1].set_y(1),
+        lambda ax: ax.containers[0][1].set_x(-0.4),
         lambda ax: [bar.set_height(7 - bar.get_height()) for bar in ax.containers[0]],
         lambda ax: ax.images[0].set_data([[1, np.nan], [2, 3]]),
         lambda ax: ax.images[0].set_cmap(ax.images[0].cmap.reversed()),

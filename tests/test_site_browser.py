@@ -91,6 +91,16 @@ def test_a_stepper_plays(site, page):
     assert paper == "rgb(255, 255, 255)", "the theme that was picked on the page"
 
 
+def test_the_explorer_is_a_picture_in_the_colours_of_the_theme(site, page):
+    page.goto((site / "notebooks" / "explorer.html").as_uri())
+    picture = page.get_by_role("img", name="The explorer after a run.")
+    assert picture.evaluate("one => one.naturalWidth") > 1000
+    dark = page.evaluate("matchMedia('(prefers-color-scheme: dark)').matches")
+    for theme, turned in (("auto", dark), ("light", False), ("dark", True)):
+        page.evaluate(f"document.body.dataset.theme = '{theme}'")
+        assert ("invert" in picture.evaluate("one => getComputedStyle(one).filter")) == turned
+
+
 @pytest.mark.parametrize("page", ["light"], indirect=True)
 def test_formulas_are_drawn_without_a_network(site, page):
     drawn = 0

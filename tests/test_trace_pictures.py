@@ -37,6 +37,9 @@ def test_the_source_has_a_bar_at_each_line_that_did_something(block, by):
     assert "def add_block_to(total, count):" in said
     assert not any('"""' in text for text in said), "docstrings are left out"
     most = max(row[key] for row in rows)
+    written = {text.get_position()[1]: text.get_text() for text in ax.texts if text.get_position()[0] == 0}
+    drawn = [(written[round(bar.get_y() + 0.425)].strip(), round(bar.get_width(), 6)) for bar in bars(ax)]
+    assert sorted(drawn) == sorted((row["text"].strip(), round(row[key] / most, 6)) for row in rows if row[key])
     if most:
         assert max(bar.get_width() for bar in bars(ax)) == 1
         assert (f"{most:.1%}" if by == "time" else f"{most:,}") in said
