@@ -87,6 +87,28 @@ def rates(rows, method="bitmap_auto"):
     return sorted(found, key=lambda rate: rate["kernel"])
 
 
+def bisson_table1():
+    """Bisson & Fatica's Table I, whole; times in seconds, empty where our copy of the paper can't be read."""
+    found = []
+    for row in published("bisson_table1"):
+        marks = "*" * row["suboptimal_count"] + "†" * row["suboptimal_truss"]
+        line = {"graph": row["graph"] + marks, "type": row["kernel_type"]}
+        line |= {name: row[name] for name in ("vertices", "edges", "triangles")}
+        for half, prefix in ("count", ""), ("3-truss", "truss_"):
+            for name in ("kernel", "process", "total"):
+                seconds = row[f"{prefix}{name}_seconds"]
+                line[f"{half} {name}"] = "" if seconds is None else f"{seconds:.6g}"
+        found.append(line)
+    return Scrolled(found, *found[0])
+
+
+class Scrolled(Table):
+    """A long table, which a notebook shows in a frame that scrolls."""
+
+    def _repr_html_(self):
+        return f'<div style="max-height: 24em; overflow: auto">{super()._repr_html_()}</div>'
+
+
 def published_rates(method="bitmap_auto"):
     """The same out of Table I as it is printed; None where a time could not be read."""
     found, half = [], "truss_" if method == "k_truss" else ""

@@ -48,6 +48,10 @@ def common_rows(rows, p, p_end, q, q_end):
         "gains_most": "gains_most = 'co-papers'",
         "blocks_in_cache": "blocks_in_cache = 1024 * 60 // 512 * 8",
     },
+    "04_four_bitmaps": {
+        "rows_past": "rows_past = {30, 32, 33}, {32}",
+        "fastest": "fastest = ['thread', 'block_global', 'warp', 'block_shared', 'block_global']",  # by the paper
+    },
     "07_levels": {"worst": "worst = 0", "best": "best = 0", "by_c": "by_c = 16"},
     "08_adaptive": {
         "looked_up_for_100": "looked_up_for_100 = 10_000",
