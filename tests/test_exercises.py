@@ -58,6 +58,12 @@ def common_rows(rows, p, p_end, q, q_end):
         "slowest_first": "slowest_first = slowest_first[1:] + slowest_first[:1]",
         "faster": "faster = 'natural'",
     },
+    "09_edges_and_vertices": {
+        "of_edge": "of_edge = 72",
+        "of_vertex": "of_vertex = 71 * 70",
+        "add_three": "def add_three(a, b, c):\n    return a ^ b ^ c, a & b & c",
+        "busy_lanes": "busy_lanes = 17.6",
+    },
 }
 
 
