@@ -110,6 +110,7 @@ def test_a_frame_says_in_words_what_lanes_do(registered):  # noqa: F811
         "Block 0, warp 0, in per_column. Lanes 0, 1, 2 and 3 read col_ptr at 0, 1, 2 and 3: 1 sector."
     )
     assert shown.frames[-1].caption.endswith("Lanes 0, 1, 2 and 3 change total at 0: 4 sectors.")
+    assert [panel.label for panel in shown.frames[-1].panels] == ["total: position, lanes"]
     assert any(f.edges and set(f.vertices.values()) == {"looked"} for f in shown.frames)
     assert shown.frame is first and "col_ptr: position, value, lanes: 4 cells, 4 looked" in repr(shown)
 

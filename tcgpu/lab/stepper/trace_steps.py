@@ -85,7 +85,8 @@ def panel(name, shared, kind, places, lanes, values):
     shown = ["" if values is None else values[place] for place in distinct]
     heads = {k: str(place) for k, place in enumerate(distinct)}
     memory = SHARED if shared else GLOBAL
-    return cells(f"{name}: position, value, lanes", shown, look, heads=heads, marks=below, memory=memory)
+    parts = "position, lanes" if values is None else "position, value, lanes"
+    return cells(f"{name}: {parts}", shown, look, heads=heads, marks=below, memory=memory)
 
 
 def joined(lanes):
