@@ -1,21 +1,24 @@
 """`tcgpu.check`: whether a method is right, and if it is not, why, with the smallest graph that shows it.
 
-A method runs on graphs that are difficult in one way each, with launches of many shapes, in the simulator, which looks
-for the faults that `tcgpu.engines.faults` lists. Its counts are compared with a product of sparse matrices. Then its
-kernels are compiled for three compute capabilities, where a compiler is installed, and run on a GPU, if there is one.
+First the method's source is read for Python that no GPU runs. Then it runs on graphs that are difficult in one way each,
+with launches of many shapes, in the simulator, which looks for the faults that `tcgpu.engines.faults` lists. Its counts
+are compared with a product of sparse matrices. Then its kernels are compiled for three compute capabilities, where a
+compiler is installed, and run on a GPU, if there is one.
 """
 
 import html
+import inspect
 import math
 import time
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
 from tcgpu.engines import kernel_compiler, runtime
 from tcgpu.engines.faults import Fault
+from tcgpu.engines.mistakes import mistakes_in
 from tcgpu.errors import MethodError, TcgpuError
 from tcgpu.generators import barabasi_albert, clique, empty, path, star
 from tcgpu.graph import Graph
@@ -42,6 +45,11 @@ LONGEST_RUN = 4.0  # seconds that the simulator may take for one count, by its e
 PATIENCE = 5.0  # seconds to go on after the first problem
 SHRINKING = 3.0  # seconds to look for a smaller graph, for each problem
 MOST_PROBLEMS = 4  # that a report lists
+TOO_FEW_THREADS = (
+    "with more threads it is right: give each thread every column or edge from its number on, in steps of "
+    "cuda.gridsize(1)"
+)
+EACH_COUNTS_ALL = "each thread counts all: let it begin at cuda.grid(1), and go on in steps of cuda.gridsize(1)"
 SCORED = ("load_requests", "sectors_per_request", "shared_requests", "bank_conflicts", "atomics", "lanes")
 
 
@@ -78,12 +86,14 @@ class Problem:
     Attributes
     ----------
     kind : str
-        "count" for a wrong number of triangles, "compiler", "plan" for an error before any launch, or the kind of a
-        fault; see `tcgpu.engines.faults`.
+        "count" for a wrong number of triangles, "source" for Python that no GPU runs, "compiler", "plan" for an error
+        before any launch, or the kind of a fault; see `tcgpu.engines.faults`.
     says : str
         What is wrong, in a sentence.
     on : str
         The name of the first graph that showed it; with it, `graph` and `knobs`.
+    hint : str
+        The most likely reason, if one can be told.
     smallest : Graph or None
         The smallest graph found on which it is still wrong.
     fault : Fault or None
@@ -95,6 +105,7 @@ class Problem:
     on: str = ""
     graph: Graph | None = None
     knobs: dict = field(default_factory=dict)
+    hint: str = ""
     smallest: Graph | None = None
     fault: Fault | None = None
 
@@ -104,7 +115,9 @@ class Problem:
         return (self.kind, self.fault.function, self.fault.line) if self.fault else (self.kind,)
 
     def __str__(self):
-        lines = [self.says if self.fault else f"{self.kind}: {self.says}"]
+        lines = [self.says if self.fault or self.kind == "source" else f"{self.kind}: {self.says}"]
+        if self.hint:
+            lines.append(self.hint)
         if self.on:
             given = ", ".join(f"{name}={value}" for name, value in self.knobs.items())
             lines.append(f"seen on {self.on!r}" + (f", with {given}" if given else ""))
@@ -204,10 +217,10 @@ def check(
 ) -> Report:
     """Check whether a method is right: on difficult graphs, for launches of any shape, with every memory access.
 
-    In the simulator it looks for indices out of bounds, reads of memory that nothing has written, data races and
-    missing atomic operations, barriers that not all threads reach, overflow and wrong counts; in the compiled code, for
-    types, floating point, spilled registers; on a GPU, if there is one, for wrong counts. A kernel of 15 lines takes
-    some seconds.
+    First it reads the source: Python that no GPU runs is not run. In the simulator it looks for indices out of bounds,
+    reads of memory that nothing has written, data races and missing atomic operations, barriers that not all threads
+    reach, overflow and wrong counts; in the compiled code, for types, floating point, spilled registers; on a GPU, if
+    there is one, for wrong counts. A kernel of 15 lines takes some seconds.
 
     Parameters
     ----------
@@ -241,6 +254,10 @@ def check(
         raise MethodError(f"method {chosen.name!r} has no kernels: there is nothing to check in the simulator")
     checked = Check(chosen, order, knobs)
     report = checked.report
+    checked.read_source()
+    if report.problems:
+        report.notes.append("Not run: no GPU runs this source.")
+        return report
     checked.run_in_simulator()
     for problem in report.problems:
         if problem.graph is not None:
@@ -264,6 +281,16 @@ class Check:
         self.refused: set[str] = set()
         self.deadline = math.inf
 
+    def read_source(self) -> None:
+        """Look for what no kernel can do, although Python runs it; say where annotations are not read."""
+        for kernel, arrays in self.kernels():
+            mistakes = mistakes_in(kernel.py_func, arrays)
+            self.report.problems += [Problem("source", str(mistake)) for mistake in mistakes[:MOST_PROBLEMS]]
+            if kernel.py_func.__annotations__:
+                self.report.notes.append(
+                    f"The annotations of {kernel.__name__} are not read: the types are those of the arguments."
+                )
+
     # ------------------------------------------------------------------------------------------------- the simulator
 
     def run_in_simulator(self) -> None:
@@ -274,7 +301,15 @@ class Check:
             for shape in shapes[:2] if graph.n > 1000 else shapes:
                 if time.monotonic() > self.deadline or len(self.report.problems) >= MOST_PROBLEMS:
                     return
-                self.add(self.problems(graph, self.knobs | shape), name, graph, self.knobs | shape)
+                found = self.problems(graph, self.knobs | shape)
+                if shape is shapes[0]:
+                    is_right = not found
+                elif is_right and self.threads(shape) < max(graph.n, graph.m):
+                    found = [replace(each, hint=TOO_FEW_THREADS) if each.kind == "count" else each for each in found]
+                self.add(found, name, graph, self.knobs | shape)
+        if not self.runs and self.refused:
+            self.report.problems.append(Problem("plan", "nothing was counted. " + " ".join(sorted(self.refused))))
+            self.refused.clear()
         if not self.report.problems:
             shapes = _many(len(self.shapes()), "launch shape")
             self.report.notes.append(
@@ -291,6 +326,11 @@ class Check:
             own["blocks"] = max(1, min(blocks, MOST_THREADS // threads))
         found = [own, *({name: shape[name] for name in free} for shape in SHAPES)]
         return [shape for k, shape in enumerate(found) if shape not in found[:k]]
+
+    def threads(self, shape: dict) -> int:
+        """How many threads a launch of this shape has, if the method has both knobs."""
+        known = self.method.knobs | self.knobs | shape
+        return math.prod(known.get(name) or 1 for name in ("threads", "blocks"))
 
     def add(self, problems: Iterable[Problem], name: str, graph: Graph, knobs: dict) -> None:
         """Add problems to the report, unless it has such ones."""
@@ -321,11 +361,12 @@ class Check:
             self.runs += 1
             count = checked.run_all()
         found = [Problem(fault.kind, str(fault), fault=fault) for fault in checked.faults]
-        if any(problem.kind == "unwritten" for problem in found):  # often only the trace that a race leaves
-            found.sort(key=lambda problem: {"unwritten": 1, "overflow": 2}.get(problem.kind, 0))  # of arbitrary values
+        found.sort(key=lambda problem: problem.kind == "unwritten")  # often only the trace that a race leaves
         expected = triangles_of(graph)
         if count != expected and not any(fault.ends for fault in checked.faults):
-            found.append(Problem("count", f"it counts {_many(count, 'triangle')}, there are {expected:,}"))
+            says = f"it counts {_many(count, 'triangle')}, there are {expected:,}"
+            by_each = count == expected * self.threads(knobs) > expected
+            found.append(Problem("count", says, hint=EACH_COUNTS_ALL if by_each else ""))
         return found
 
     # -------------------------------------------------------------------------------------------------- smaller graphs
@@ -348,10 +389,12 @@ class Check:
     def compile(self) -> None:
         """Compile the kernels for each compute capability; without one, say why not."""
         missing = kernel_compiler.why_missing()
+        if any(problem.kind == "error" for problem in self.report.problems):
+            missing = "first there is an error to mend"
         if missing:
             self.report.notes.append(f"Not compiled: {missing}.")
             return
-        for kernel in self.kernels():
+        for kernel, _ in self.kernels():
             found = []
             for capability in CAPABILITIES:
                 try:
@@ -366,17 +409,18 @@ class Check:
             else:
                 self.report.notes.append(compiled_in_words(kernel.__name__, found))
 
-    def kernels(self) -> list[runtime.Kernel]:
-        """The kernels of the method's plan of some graph."""
-        found: dict[str, runtime.Kernel] = {}
+    def kernels(self) -> list[tuple[runtime.Kernel, set[str]]]:
+        """The kernels of the method's plan of some graph, and which of their parameters are arrays."""
+        found = {}
         for name in ("skewed", "one triangle"):
             try:
                 with runtime.using("sim"):
                     plan = self.method.plan(self.method.prepare(reference_graphs()[name], self.order), **self.knobs)
             except Exception:
                 continue  # reported already, where it ran in the simulator
-            steps = [*plan.setup, *plan.steps]
-            found |= {step.kernel.__name__: step.kernel for step in steps if isinstance(step, Step)}
+            for step in (step for step in (*plan.setup, *plan.steps) if isinstance(step, Step)):
+                named = zip(inspect.signature(step.kernel.py_func).parameters, step.args)
+                found[step.kernel.__name__] = step.kernel, {name for name, arg in named if isinstance(arg, str)}
         return list(found.values())
 
     def run_on_gpu(self) -> None:
@@ -407,10 +451,11 @@ class Check:
 def _compiler_says(error):
     """What a compiler's error says in a line, and the place: the last error that it quotes, else its first line."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    quoted = [line.partition("Error: ")[2] for line in lines if "Error: " in line]
+    quoted = [line.partition("Error: ")[2] for line in lines if "Error: " in line and "Error: Failed in" not in line]
     told = [line for line in lines if not line.startswith(("Failed in", "-", "["))]
     places = [note.removeprefix("in ") for note in getattr(error, "__notes__", ()) if note.startswith("in File")]
-    says = (quoted or told or [type(error).__name__])[-1 if quoted else 0]
+    calls = [f"there is no {line[4:]} for these types" for line in lines if line.startswith(">>> ")]
+    says = quoted[-1] if quoted else [*calls, *told, type(error).__name__][0]
     return " ".join([says, *(f"({place})" for place in places)])
 
 

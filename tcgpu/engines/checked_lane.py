@@ -14,6 +14,7 @@ from tcgpu.engines.simulator import BLOCK, WARP
 # What an access was, in one number: interval of its thread << 28 | place << 4 | log2 of its bytes << 1 | changed
 INTERVAL_SHIFT, PLACE_SHIFT, PLACE_MASK = 28, 4, 0xFFFFFF
 KINDS = {"load": LOAD, "store": STORE, "atomic": ATOMIC, "wait": -1, "loop": -1}
+ATOMIC_TAKES = "an atomic operation takes an array, an index and a value"
 NOTHING_SEEN = [-1] * WARP
 
 
@@ -102,6 +103,8 @@ class CheckedLane:
         self.wrote(place, known, offset, old, array[index])
 
     def atomic(self, place, operation, array, index, *values):
+        if type(array) is not np.ndarray or not values:
+            raise TypeError(ATOMIC_TAKES)
         known = self.known.get(id(array)) or self.block.layout(array)
         if operation.__name__ == "compare_and_swap":
             offset, element = self.offset(place, known, 0), 0

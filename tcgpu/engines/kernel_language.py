@@ -11,6 +11,8 @@ from types import CodeType, FunctionType, ModuleType
 
 import numpy as np
 
+from tcgpu.errors import KernelError
+
 int32, int64 = np.int32, np.int64
 uint8, uint16, uint32, uint64 = np.uint8, np.uint16, np.uint32, np.uint64
 
@@ -62,6 +64,15 @@ def names_of(function):
     """The values of a function's names: name -> value, of its module and of the enclosing functions."""
     cells = zip(function.__code__.co_freevars, function.__closure__ or ())
     return {**function.__globals__, **{name: cell.cell_contents for name, cell in cells}}
+
+
+def refuse_recursion(function, callers=()):
+    """KernelError if a device function that a function calls, directly or not, calls itself."""
+    if function in callers:
+        raise KernelError(f"{function.__name__} calls itself: a kernel has no recursion; write a loop")
+    for name, value in names_of(function).items():
+        if name in function.__code__.co_names + function.__code__.co_freevars and is_device_function(value):
+            refuse_recursion(value.py_func, (*callers, function))
 
 
 def source_tree(function):

@@ -21,7 +21,15 @@ from typing import NamedTuple
 import numpy as np
 
 from tcgpu.engines.integers import SIMULATED_NAMES, SimulatedIntegers, typed_int
-from tcgpu.engines.kernel_language import compiled_tree, is_cuda, is_device_function, names_of, source_tree
+from tcgpu.engines.kernel_language import (
+    compiled_tree,
+    is_cuda,
+    is_device_function,
+    names_of,
+    refuse_recursion,
+    source_tree,
+)
+from tcgpu.errors import KernelError
 from tcgpu.progress import pulse
 
 WARP = 32
@@ -234,6 +242,7 @@ class SharedMemory:
     """A block's shared memory, filled with arbitrary bytes as on a GPU, so that a read before a write shows."""
 
     UNINITIALIZED = 0xA5
+    MOST_STATIC = 48 << 10  # bytes of arrays whose sizes the source says: of every GPU
     ALIGNMENT = 128
 
     def __init__(self, dynamic_bytes):
@@ -254,6 +263,12 @@ class SharedMemory:
         if call not in self._static:
             raw = np.full(int(np.prod(shape)) * dtype.itemsize, self.UNINITIALIZED, np.uint8)
             self._static[call] = raw.view(dtype).reshape(shape)
+            in_all = sum(array.nbytes for array in self._static.values())
+            if in_all > self.MOST_STATIC:
+                raise KernelError(
+                    f"the shared arrays of a block have {in_all:,} bytes, of at most {self.MOST_STATIC:,}; more is for "
+                    "cuda.shared.array(0, type), whose bytes the launch asks for"
+                )
         return self._static[call]
 
     def begin(self, owner):
@@ -394,6 +409,7 @@ def simulated(function, stand_in):
 @cache
 def _rewritten(function, rewriting) -> CodeType:
     """The code of the function with typed integers, rewritten by `YieldWhereItWaits` or a subclass."""
+    refuse_recursion(function)
     tree = source_tree(function)
     definition = tree.body[0]
     SimulatedIntegers(function).visit(definition)

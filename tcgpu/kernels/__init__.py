@@ -22,6 +22,7 @@ from tcgpu.kernels import simulated
 from tcgpu.kernels.device.reduction import BYTES_PER_THREAD
 from tcgpu.progress import each_part
 
+MOST_SHARED = 227 << 10  # bytes of a block, on a GPU of compute capability 9.0
 MAX_EDGES = 2**32 - 2**13  # a 32-bit position runs past the last edge, by up to four times 1024 threads
 
 
@@ -66,6 +67,7 @@ class Scan:
 
     counts: str
     starts: str
+    shared = 0
     blocks = threads = 1  # it costs the simulator almost nothing
 
     def run(self, arrays):
@@ -95,6 +97,11 @@ class Plan:
             if not (1 <= step.threads <= 1024 and 1 <= step.blocks < 2**31):
                 shape = f"{step.blocks!r} of {step.threads!r}"
                 raise MethodError(f"a launch has 1 to 2^31 - 1 blocks of 1 to 1024 threads, not {shape}")
+            if step.shared > MOST_SHARED:
+                raise MethodError(
+                    f"a block has at most {MOST_SHARED:,} bytes of shared memory, and fewer on older GPUs, not "
+                    f"{step.shared:,}"
+                )
         self.steps, self.setup = ([self._typed(step) for step in steps] for steps in (self.steps, self.setup))
 
     def _typed(self, step):

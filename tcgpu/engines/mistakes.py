@@ -1,0 +1,172 @@
+"""Mistakes in a kernel, in words: Python that runs in the simulator and on no GPU, and what exceptions mean there."""
+
+import ast
+import builtins
+import inspect
+import re
+import types
+from typing import NamedTuple
+
+import numpy as np
+
+from tcgpu.engines.checked_lane import ATOMIC_TAKES
+from tcgpu.engines.integers import Integers
+from tcgpu.engines.kernel_language import is_cuda, is_device_function, source_tree
+from tcgpu.engines.simulator import Atomics, SharedMemory, SimulatedCuda
+from tcgpu.errors import TcgpuError
+from tcgpu.suggest import did_you_mean
+
+NO_LIST = "a kernel has no lists: numbers of a thread's own go into cuda.local.array(size, type)"
+MISSING = {  # parts of Python that no kernel has -> what to say
+    ast.List: NO_LIST,
+    ast.ListComp: NO_LIST,
+    ast.Dict: "a kernel has no dict: look values up in an array",
+    ast.DictComp: "a kernel has no dict: look values up in an array",
+    ast.Set: "a kernel has no set: mark values in an array",
+    ast.SetComp: "a kernel has no set: mark values in an array",
+    ast.GeneratorExp: "a kernel has no generators: write a loop",
+    ast.Yield: "a kernel has no generators: write a loop",
+    ast.YieldFrom: "a kernel has no generators: write a loop",
+    ast.JoinedStr: "a kernel has no texts",
+    ast.Try: "a kernel has no exceptions: test with `if`",
+    ast.With: "a kernel has no `with`",
+    ast.ClassDef: "a kernel has no classes",
+    ast.Import: "a kernel imports nothing: import in front of it",
+    ast.ImportFrom: "a kernel imports nothing: import in front of it",
+}
+BUILT_INS = {
+    "list", "dict", "set", "frozenset", "tuple", "sorted", "sum", "map", "filter", "any", "all", "str", "iter", "next",
+    "open", "input",
+}  # fmt: skip
+NAMES = [name for name in dir(SimulatedCuda) if not name.startswith("_")] + ["shared", "threadIdx", "blockIdx"]
+OF_CUDA = {SimulatedCuda: "cuda", Atomics: "cuda.atomic", SharedMemory: "cuda.shared"}
+
+
+class Mistake(NamedTuple):
+    """A place in the source of a kernel, or of a device function that it calls, that no GPU runs."""
+
+    kernel: str
+    function: str
+    line: int
+    source: str
+    says: str
+
+    def __str__(self):
+        inside = "" if self.function == self.kernel else f" (in {self.function})"
+        return f"{self.kernel}, line {self.line}{inside}, `{self.source}`: {self.says}"
+
+
+def mistakes_in(function, arrays=()):
+    """The Mistakes in the source of a kernel's Python function; arrays: which of its parameters are arrays."""
+    found = {}
+    _Reader(function, arrays, function.__name__, found, ()).read()
+    return list(found.values())
+
+
+class _Reader(Integers):
+    """Collects the Mistakes of a function, one for each line; `callers`: the functions that it is called by."""
+
+    def __init__(self, function, arrays, kernel, found, callers):
+        super().__init__(function)
+        self.function, self.arrays, self.kernel, self.found, self.callers = function, arrays, kernel, found, callers
+        self.lines, self.first = inspect.getsourcelines(function)
+
+    def read(self):
+        definition = source_tree(self.function).body[0]
+        for statement in definition.body:
+            self.visit(statement)
+
+    def mistake(self, node, says):
+        line, source = self.first + node.lineno - 1, self.lines[node.lineno - 1].strip()
+        place = self.function.__code__, line
+        self.found.setdefault(place, Mistake(self.kernel, self.function.__name__, line, source, says))
+
+    def visit(self, node):
+        if type(node) in MISSING:
+            self.mistake(node, MISSING[type(node)])
+            return node
+        return super().visit(node)
+
+    def visit_Call(self, call):
+        value = self.named(call.func)
+        if is_device_function(value):
+            self.calls_device_function(call, value.py_func)
+        elif isinstance(value, types.FunctionType):
+            name = ast.unparse(call.func)
+            self.mistake(call, f"{name} is a function of Python: decorate it with @cuda.jit(device=True)")
+        elif self.calls(call, *BUILT_INS):
+            self.mistake(call, f"a kernel has no {call.func.id}()")
+        elif isinstance(call.func, ast.Attribute):
+            self.calls_attribute(call)
+        self.generic_visit(call)
+        return call
+
+    def calls_device_function(self, call, function):
+        if function in (self.function, *self.callers):
+            self.mistake(call, f"{function.__name__} calls itself: a kernel has no recursion; write a loop")
+        else:
+            _Reader(function, (), self.kernel, self.found, (self.function, *self.callers)).read()
+
+    def calls_attribute(self, call):
+        """A call of a function of NumPy, or of `cuda.shared.array` and `cuda.local.array`."""
+        name, of = call.func.attr, call.func.value
+        if self.named(of) is np and not isinstance(getattr(np, name, np.ufunc), (type, np.ufunc)):
+            self.mistake(call, f"a kernel has no {ast.unparse(call.func)}(): it works on whole arrays")
+        if name == "array" and isinstance(of, ast.Attribute) and is_cuda(self.named(of.value)):
+            sizes = [*call.args[:1], *(keyword.value for keyword in call.keywords if keyword.arg == "shape")]
+            if any(map(self.is_known_late, sizes)):
+                says = f"the size of cuda.{of.attr}.array is a number that the source says"
+                if of.attr == "shared":
+                    says += "; with the size 0, the array has as many bytes as the launch asks for in shared="
+                self.mistake(call, says)
+
+    def is_known_late(self, size):
+        """Whether a size depends on what is known only when the kernel runs."""
+        late = set(inspect.signature(self.function).parameters)
+        return any(
+            isinstance(node, ast.Call)
+            or (isinstance(node, ast.Name) and node.id in late)
+            or (isinstance(node, ast.Attribute) and is_cuda(self.named(node.value)))
+            for node in ast.walk(size)
+        )
+
+    def whole(self, node, *operands):
+        """A Mistake if an operand is an array, where only one of its elements is meant."""
+        for operand in operands:
+            if isinstance(operand, ast.Name) and operand.id in self.arrays:
+                self.mistake(node, f"{operand.id} is an array: one of its elements is {operand.id}[...]")
+        self.generic_visit(node)
+        return node
+
+    def visit_BinOp(self, node):
+        return self.whole(node, node.left, node.right)
+
+    def visit_AugAssign(self, node):
+        return self.whole(node, node.target, node.value)
+
+    def visit_Compare(self, node):
+        operands = [node.left, *node.comparators]
+        return self.whole(node, *(() if isinstance(node.ops[0], (ast.In, ast.NotIn)) else operands))
+
+
+def explained(error, frame):
+    """An exception that a kernel raised, in words; frame: where in the kernel."""
+    says = str(error)
+    if isinstance(error, AttributeError):
+        for kind, name in OF_CUDA.items():
+            if isinstance(error.obj, kind):
+                known = NAMES if kind is SimulatedCuda else [each for each in dir(kind) if not each.startswith("_")]
+                return f"{name} has no {error.name!r}{did_you_mean(error.name, known)}"
+    if isinstance(error, UnboundLocalError):
+        name = re.search(r"'(\w+)'", says)
+        return f"{name[1] if name else 'a variable'} has no value yet: not every way to this line gives it one"
+    if isinstance(error, NameError):
+        known = [*frame.f_locals, *(name for name in frame.f_globals if not name.startswith("_")), *dir(builtins)]
+        hint = f" (did you mean 'cuda.{error.name}'?)" if error.name in NAMES else did_you_mean(error.name, known)
+        return f"there is no name {error.name!r}{hint}"
+    found = re.search(r"'(?:numpy\.)?(float\d*)' object cannot be interpreted as an integer", says)
+    if found:
+        return f"a number of type {found[1]} where a whole number is needed, such as an index; // divides whole numbers"
+    if isinstance(error, TcgpuError) or says == ATOMIC_TAKES:
+        return says
+    return f"{type(error).__name__}: {says}"
