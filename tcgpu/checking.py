@@ -1,9 +1,9 @@
 """`tcgpu.check`: whether a method is right, and if it is not, why, with the smallest graph that shows it.
 
-First the method's source is read for Python that no GPU runs. Then it runs on graphs that are difficult in one way each,
-with launches of many shapes, in the simulator, which looks for the faults that `tcgpu.engines.faults` lists. Its counts
-are compared with a product of sparse matrices. Then its kernels are compiled for three compute capabilities, where a
-compiler is installed, and run on a GPU, if there is one.
+First the method's source is read for Python that no GPU runs. Then it runs on graphs that are difficult in one way
+each, with launches of many shapes, in the simulator, which looks for the faults that `tcgpu.engines.faults` lists. Its
+counts are compared with a product of sparse matrices. Then its kernels are compiled for three compute capabilities,
+where a compiler is installed, and run on a GPU, if there is one.
 """
 
 import html

@@ -236,8 +236,21 @@ def spares_atomics(a, out):
         cuda.atomic.max(out, 0, a[cuda.grid(1) % 64])
 
 
+def spares_atomics_by_a_variable(a, out):
+    largest = out[0]
+    if largest < a[cuda.grid(1) % 64]:
+        largest = cuda.atomic.max(out, 0, a[cuda.grid(1) % 64])
+
+
+def reads_beside_atomics(a, out):
+    largest = out[0]  # here
+    if a[cuda.grid(1) % 64]:
+        cuda.atomic.max(out, 0, a[cuda.grid(1) % 64] + 0 * largest)
+
+
 def test_an_order_that_makes_no_difference_is_no_race():
-    assert not faults_of(spares_atomics)
+    assert not faults_of(spares_atomics) and not faults_of(spares_atomics_by_a_variable)
+    assert only(reads_beside_atomics, "race").array == "out"
     assert not faults_of(clears_together)
 
 

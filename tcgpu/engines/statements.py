@@ -22,28 +22,40 @@ def is_update(place):
 
 
 def guards(one, two):
-    """Whether a read is the test of an `if` around an atomic operation on that array: it only spares some of them."""
+    """Whether a read is in the test of an `if` around an atomic operation on that array: it only spares some of them.
+
+    Or what was read is assigned to a variable, and that is in the test.
+    """
     load, atomic = sorted((one, two), key=lambda place: place.kind, reverse=True)
     if load.file != atomic.file or load.function != atomic.function or array_of(load) != array_of(atomic):
         return False
-    first, last = getattr(statement_at(load.file, load.line), "guarded", (0, 0))
-    return first <= atomic.line <= last
+    statement = statement_at(load.file, load.line)
+    assigned = {ast.unparse(target) for target in getattr(statement, "targets", ())}
+    for node in _statements(load.file):
+        if isinstance(node, ast.If) and node.body[0].lineno <= atomic.line <= node.body[-1].end_lineno:
+            tested = {part.id for part in ast.walk(node.test) if isinstance(part, ast.Name)}
+            if node.test is statement or node.lineno > load.line and assigned & tested:
+                return True
+    return False
 
 
-@cache
 def statement_at(file, line):
     """The syntax tree of the statement at a line of a file; of one with others inside, its first line alone."""
     found = None
+    for node in _statements(file):
+        if node.lineno <= line <= node.end_lineno:
+            found = node  # inner statements come later
+    return getattr(found, "test", getattr(found, "iter", found))
+
+
+@cache
+def _statements(file):
+    """The syntax trees of all statements of a file; none if it is no file of Python."""
     try:
         tree = ast.parse("".join(linecache.getlines(file)))
-    except SyntaxError:  # no file of Python
-        return None
-    for node in ast.walk(tree):
-        if isinstance(node, ast.stmt) and node.lineno <= line <= node.end_lineno:
-            found = node  # the walk comes to inner statements later
-    if isinstance(found, ast.If):
-        found.test.guarded = found.body[0].lineno, found.body[-1].end_lineno
-    return getattr(found, "test", getattr(found, "iter", found))
+    except SyntaxError:
+        return []
+    return [node for node in ast.walk(tree) if isinstance(node, ast.stmt)]
 
 
 def may_not_wrap(frame):
