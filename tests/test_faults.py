@@ -243,9 +243,9 @@ def spares_atomics_by_a_variable(a, out):
 
 
 def reads_beside_atomics(a, out):
-    largest = out[0]  # here
+    largest = out[0]
     if a[cuda.grid(1) % 64]:
-        cuda.atomic.max(out, 0, a[cuda.grid(1) % 64] + 0 * largest)
+        cuda.atomic.max(out, 0, a[cuda.grid(1) % 64] + 0 * largest)  # here
 
 
 def test_an_order_that_makes_no_difference_is_no_race():
