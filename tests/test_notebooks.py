@@ -104,6 +104,15 @@ def test_the_first_notebook_lists_all_others():
     assert sorted(run.reading_order()) == sorted(path.name for path in NOTEBOOKS)
 
 
+def test_teachers_have_three_questions_for_each_notebook():
+    text = (FOLDER.parent / "docs" / "teaching.md").read_text(encoding="utf-8")
+    parts = (part.partition(")\n") for part in text.split("\n## ")[1:])
+    sections = {heading.partition("(../notebooks/")[2]: questions for heading, _, questions in parts}
+    assert list(sections) == run.reading_order()
+    for name, section in sections.items():
+        assert re.findall(r"^(\d)\. \*\*[^*]+\?\*\* \S", section, re.MULTILINE) == ["1", "2", "3"], name
+
+
 @every_notebook
 def test_ends_with_links_to_its_neighbours(path):
     notebook = nbformat.read(path, as_version=4)
