@@ -52,6 +52,12 @@ def common_rows(rows, p, p_end, q, q_end):
         "rows_past": "rows_past = {30, 32, 33}, {32}",
         "fastest": "fastest = ['thread', 'block_global', 'warp', 'block_shared', 'block_global']",  # by the paper
     },
+    "05_k_truss": {
+        "round_1": "round_1 = {(0, 5), (4, 5), (3, 4), (2, 4), (2, 5)}",
+        "round_2": "round_2 = {(2, 4)}",
+        "times_rounds": "times_rounds = 4",
+        "walked": "walked = {2, 8}",
+    },
     "07_levels": {"worst": "worst = 0", "best": "best = 0", "by_c": "by_c = 16"},
     "08_adaptive": {
         "looked_up_for_100": "looked_up_for_100 = 10_000",
