@@ -143,8 +143,10 @@ def _mark_crossings(ax, curve, color, size):
     """Circle the places where a curve goes through 1, and say where they are."""
     for place in crossings(curve.points):
         ax.plot(place, 1, "o", ms=11, mfc="none", mec=color)
+        rising = max((x, y) for x, y in curve.points if x < place)[1] < 1
+        side, align = (-7, "right") if rising else (7, "left")  # where the curve does not go
         ax.annotate(
-            f"{place:.1f}", (place, 1), (7, -14), textcoords="offset points", size=size, color=color,
+            f"{place:.1f}", (place, 1), (side, 5), textcoords="offset points", ha=align, size=size, color=color,
             path_effects=[withStroke(linewidth=2.5, foreground="white")],
         )  # fmt: skip
 
@@ -155,7 +157,7 @@ def _name_ends(ax, drawn, looks, size):
     lowest = 0.0
     for curve in sorted(drawn, key=lambda curve: curve.points[-1][1]):
         place = max(lowest, math.log(curve.points[-1][1] / low) / math.log(high / low))
-        line = {"arrowstyle": "-", "color": looks[curve[:2]]["color"], "lw": 1, "shrinkB": 4}
+        line = {"arrowstyle": "-", "color": looks[curve[:2]]["color"], "lw": 1, "shrinkB": 4, "relpos": (0, 0.5)}
         ax.annotate(
             f"{curve.name}\n{curve.kind}", curve.points[-1], (1.03, place), textcoords="axes fraction", va="center",
             size=size, arrowprops=line,
