@@ -101,6 +101,16 @@ def test_short_columns_of_near_vertices_are_merged_by_a_thread_each(monkeypatch)
 
 
 @pytest.mark.sim
+def test_warps_share_long_local_columns(monkeypatch):
+    monkeypatch.setattr(local, "ROWS_OF_WARP", 10)
+    graph = generate.clique(90)
+    assert local.local_fold(graph) == 2
+    with runtime.using("sim"):
+        parts = [adaptive.plan(graph, words=2, share=(index, 3)).count() for index in range(3)]
+        assert sum(parts) == cpu.plan(graph).count() and all(parts)
+
+
+@pytest.mark.sim
 def test_the_classes_are_not_empty(roomy):
     """On a graph where every kernel finds triangles, their counts add up to the total."""
     graph = generate.barabasi_albert(260, 9, seed=1).ordered("degree")

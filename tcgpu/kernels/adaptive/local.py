@@ -11,18 +11,27 @@ from tcgpu.kernels.device.columns import column_bounds
 from tcgpu.kernels.device.merge import common_values
 from tcgpu.kernels.device.reduction import add_block_to
 from tcgpu.kernels.device.search import contains
+from tcgpu.kernels.device.warp import ALL_LANES
 from tcgpu.kernels.device_graph import SMALL, DeviceGraph
 from tcgpu.kernels.order_costs import FEW
 
+TOGETHER = 64  # rows that the lanes of a warp look up for one of them
 SEARCHED = 512  # rows that a block of search_kernel looks up at a time
 NO_SEARCH = 2**64 - 1
 NO_VERTEX = 0xFFFFFFFF  # past the words of any column
+ROWS_OF_WARP = 128  # of a local column, about
 SHORT_ROWS, SHORT_NEAR_ROWS = 6, 12  # rows up to which a thread merges a whole column; where most are of near vertices
 
 
 def local_words(graph):
     """The `words` with which a count of the graph in natural order is fastest; 0 for a small graph."""
     return graph.order_costs.best_words() if isinstance(graph, DeviceGraph) and graph.m > SMALL else 0
+
+
+def local_fold(graph):
+    """2^fold warps share a local column: more than one if columns have hundreds of rows, and so are few."""
+    rows = graph.m // max(1, graph.n)
+    return min(4, max(0, (rows // ROWS_OF_WARP).bit_length() - 1))
 
 
 def has_short_columns(graph):
@@ -55,17 +64,18 @@ def common_local(local_rows, words, home, k, reach, own, i):
     return cuda.popc(own & other)
 
 
-@kernel("void(int64[::1], int32[::1], uint64[::1], int64, int64, int64, int64, int64[::1])")
-def local_kernel(col_ptr, row_idx, local_rows, words, short, index, of, total):
-    """A warp per local column j: AND the words of its row with those of the row of each vertex i in it.
+@kernel("void(int64[::1], int32[::1], uint64[::1], int64, int64, int64, int64, int64, int64[::1])")
+def local_kernel(col_ptr, row_idx, local_rows, words, short, fold, index, of, total):
+    """2^fold warps per local column j: AND the words of its row with those of the row of each vertex i in it.
 
     A lane holds a word of row j, and reads the words of four vertices at a time.
     """
     lane = cuda.threadIdx.x & 31
     row_words = uint64(words)
     count = uint64(0)
-    j = shared_thread(index, of) >> 5
-    while j < col_ptr.size - 1:
+    warp = shared_thread(index, of) >> 5
+    while warp < (col_ptr.size - 1) << fold:
+        j, mine = warp >> fold, uint32(4 * (warp & ((1 << fold) - 1)))
         begin, end = column_bounds(col_ptr, j)
         home, reach = uint32(j >> 6), uint32(0)
         if end - begin >= short:
@@ -76,7 +86,7 @@ def local_kernel(col_ptr, row_idx, local_rows, words, short, index, of, total):
                 own = uint64(0)
                 if k < reach:
                     own = local_rows[uint64(j) * row_words + k]
-                e = begin
+                e = begin + mine
                 while e < end:
                     found = uint32(0)
                     for s in range(4):
@@ -85,9 +95,9 @@ def local_kernel(col_ptr, row_idx, local_rows, words, short, index, of, total):
                             i = uint32(row_idx[e + uint32(s)])
                         found += common_local(local_rows, row_words, home, k, reach, own, i)
                     count += found
-                    e += 4
+                    e += uint32(4) << uint32(fold)
                 k += 32
-        j += (cuda.gridsize(1) >> 5) * of
+        warp += (cuda.gridsize(1) >> 5) * of
     add_block_to(total, int64(count))
 
 
@@ -148,8 +158,8 @@ def list_searches(searches, queue, e, rows):
 
 
 @cuda.jit(device=True)
-def common_by_galloping(rows, p, p_end, q, q_end):
-    """How many rows both ranges share; each row of the first, which is short, is looked for in the second.
+def common_by_galloping(rows, p, p_end, q, q_end, every):
+    """How many rows both ranges share; `every`-th row of the first, which is short, is looked for in the second.
 
     From where the last one was, it looks ahead in steps that double, then halves the last step: a row that is near, as
     in a wheel, is found at once.
@@ -165,7 +175,20 @@ def common_by_galloping(rows, p, p_end, q, q_end):
             if q + step < q_end and rows[q + step] <= row:
                 q += step
         common += rows[q] == row
-        p += 1
+        p += every
+    return common
+
+
+@cuda.jit(device=True)
+def common_in_turn(rows, p, p_end, q, q_end, many):
+    """The lanes of a warp look up the rows of each lane that has `many`; returns how many this lane finds for all."""
+    common, mask = int64(0), cuda.ballot_sync(ALL_LANES, many)
+    while mask != 0:
+        lane = cuda.ffs(mask) - 1
+        mask &= mask - 1
+        first, first_end = cuda.shfl_sync(ALL_LANES, p, lane), cuda.shfl_sync(ALL_LANES, p_end, lane)
+        second, second_end = cuda.shfl_sync(ALL_LANES, q, lane), cuda.shfl_sync(ALL_LANES, q_end, lane)
+        common += common_by_galloping(rows, first + (cuda.threadIdx.x & 31), first_end, second, second_end, 32)
     return common
 
 
@@ -174,17 +197,24 @@ def common_by_galloping(rows, p, p_end, q, q_end):
 )
 def merge_short_kernel(col_ptr, row_idx, col_of, short, words, long, index, of, searches, queue, total):
     """As merge_kernel, but where the two ranges have more than `long` rows together, look up those of the shorter one:
-    FEW here, more in search_kernel."""
-    count = int64(0)
+    FEW by this thread, TOGETHER by its warp, more in search_kernel."""
+    count, lane = int64(0), cuda.threadIdx.x & 31
     e = shared_thread(index, of)
-    while e < row_idx.size:
-        p, p_end, q, q_end = ranges_of(e, col_ptr, row_idx, col_of, short, words)
-        if p_end - p > q_end - q:
-            p, p_end, q, q_end = q, q_end, p, p_end
-        if p >= p_end or p_end - p + q_end - q <= long:
-            count += common_values(row_idx, p, p_end, row_idx, q, q_end)
-        elif p_end - p <= FEW or not list_searches(searches, queue, e, p_end - p):
-            count += common_by_galloping(row_idx, p, p_end, q, q_end)
+    while e - lane < row_idx.size:  # whole warps
+        p = p_end = q = q_end = int64(0)
+        many = False
+        if e < row_idx.size:
+            p, p_end, q, q_end = ranges_of(e, col_ptr, row_idx, col_of, short, words)
+            if p_end - p > q_end - q:
+                p, p_end, q, q_end = q, q_end, p, p_end
+            if p >= p_end or p_end - p + q_end - q <= long:
+                count += common_values(row_idx, p, p_end, row_idx, q, q_end)
+            elif p_end - p <= FEW:
+                count += common_by_galloping(row_idx, p, p_end, q, q_end, 1)
+            else:
+                many = p_end - p <= TOGETHER or not list_searches(searches, queue, e, p_end - p)
+        if cuda.any_sync(ALL_LANES, many):
+            count += common_in_turn(row_idx, p, p_end, q, q_end, many)
         e += cuda.gridsize(1) * of
     add_block_to(total, count)
 

@@ -66,15 +66,16 @@ def _as_it_comes(graph, short, long, words, share):
     if words:
         created["local_rows"] = (graph.n * words, np.uint64, 0)
         views["local_rows32"] = ("local_rows", np.uint32)
+        fold = local.local_fold(graph)
         of_local = [
             launch(local.fill_local_rows, graph.m, 256, words=words),
-            launch(local.local_kernel, 32 * -(-graph.n // share[1]), 128, 8448, **known),
+            launch(local.local_kernel, 32 * -(-(graph.n << fold) // share[1]), 128, 8448, fold=fold, **known),
         ]
     threads = -(-graph.m // share[1])
     merges = [launch(local.merge_kernel, threads, 64, 16384, **known)]
     if not words and local.has_short_columns(graph):
         columns = -(-graph.n // share[1])
-        merges = [launch(local.merge_columns_kernel, columns, 64, 16384, index=share[0], of=share[1])]
+        merges = [launch(local.merge_columns_kernel, columns, 64, 4224, index=share[0], of=share[1])]
     elif 2 * graph.max_column > long:  # else no two ranges have more than `long` rows
         created |= {"searches": (graph.m // 8 + 1024, np.uint64, None), "queue": (1, np.int64, None)}
         merges = [
