@@ -149,6 +149,23 @@ def test_counts_with_many_digits():
 
 
 @pytest.mark.sim
+def test_counters_are_left_out_where_they_do_not_pay(monkeypatch):
+    monkeypatch.setattr(support_merges, "SMALL", 0)
+    mesh, wheel = generate.mesh(26, 26), Graph.from_edges(*rim(300))
+    with runtime.using("sim"):
+        for graph, counting in ((mesh, False), (wheel, True), (generate.clique(20), True)):
+            given = DeviceGraph.from_graph(graph)
+            assert support_merges.has_counters(given) == counting
+            assert same(given, long=40)
+
+
+def rim(n):
+    """The two ends of the edges of a wheel whose centre is the last of n + 1 vertices."""
+    around = np.arange(n)
+    return np.append(around, around), np.append(np.roll(around, 1), np.full(n, n))
+
+
+@pytest.mark.sim
 def test_the_classes_are_not_empty():
     """On a graph where every kernel finds triangles, each adds to those found before it."""
     graph = generate.barabasi_albert(260, 9, seed=1).ordered("degree")

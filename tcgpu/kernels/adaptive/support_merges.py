@@ -1,10 +1,11 @@
 """Triangles of edges and vertices by merging columns, in natural order. See `support_plan`.
 
 Atomic additions to one address take turns, one a nanosecond: those to a hub, or to the edge between two hubs, would
-take longer than all else. So a block has COUNTERS counters in shared memory. A key, which is the position of a nonzero
-or a vertex, has two places among them. The first key that comes to a place keeps it until the block has done a chunk of
-nonzeros; a key that finds both places taken has its additions in global memory. In a local graph few keys of a chunk
-share a place, so nearly all additions stay in shared memory.
+take longer than all else. So a block may have COUNTERS counters in shared memory. A key, which is the position of a
+nonzero or a vertex, has two places among them. The first key that comes to a place keeps it until the block has done a
+chunk of nonzeros; a key that finds both places taken has its additions in global memory. In a local graph few keys of a
+chunk share a place, so nearly all additions stay in shared memory. On a graph with few triangles and no hub, counters
+cost more than they save: see `has_counters`.
 """
 
 from typing import NamedTuple
@@ -13,26 +14,33 @@ import numpy as np
 
 from tcgpu.engines.runtime import cuda, int32, int64, kernel, uint32
 from tcgpu.kernels import launch
+from tcgpu.kernels.adaptive.layout import LENGTH_BITS
+from tcgpu.kernels.adaptive.local import NO_SEARCH, SEARCHED, TOGETHER, list_searches
+from tcgpu.kernels.device.bits import restart
 from tcgpu.kernels.device.columns import column_bounds
 from tcgpu.kernels.device.warp import ALL_LANES
+from tcgpu.kernels.device_graph import SMALL, DeviceGraph
 from tcgpu.kernels.order_costs import FEW
 
 THREADS, BLOCKS = 256, 2112
-COUNTERS = 1024  # of a block; a power of 2
+COUNTERS = 2048  # of a block; a power of 2
 COUNTER_BYTES = 4 * 2 * COUNTERS  # of shared memory: the keys, then the sums
-MOST_TURNS = 4  # nonzeros of a thread in a chunk, at most
+MOST_TURNS = 8  # nonzeros of a thread in a chunk, at most
 NO_KEY = -1
 MOST_ADDED = 0xFFFF  # in shared memory at a time, so that no counter overflows
+HUB = 256  # a vertex with more than a HUBth of all edges is a hub
+MANY_NEAR, MANY = 5, 16  # edges a vertex, where most are between vertices of close numbers and elsewhere
 
 
 class Tally(NamedTuple):
-    """The columns and their counters; `corners`: of vertices, else of edges.
+    """The columns and what is added up for them. Unless `all_edges`, only those edges count of which an end is `wide`.
 
-    Unless `all_edges`, only those edges count of which an end is `wide`.
+    Functions with a parameter `corners` add to vertices if it is True, else to edges.
     """
 
     row_idx: np.ndarray
-    counters: np.ndarray  # int32, in shared memory
+    counters: np.ndarray  # int32, in shared memory: COUNTERS keys, then as many sums
+    counting: bool  # whether there are any
     sums: np.ndarray  # for all keys, in global memory
     wide: np.ndarray
     all_edges: bool
@@ -63,7 +71,7 @@ def add_to_key(tally, key, more):
     """Add to the sum of a key: in shared memory if one of its places is free."""
     counters, key = tally.counters, int32(key)
     place = key & (COUNTERS - 1)
-    shared = more <= MOST_ADDED
+    shared = tally.counting and more <= MOST_ADDED
     if shared and not claimed(counters, place, key):
         place ^= COUNTERS // 2
         shared = claimed(counters, place, key)
@@ -74,28 +82,30 @@ def add_to_key(tally, key, more):
 
 
 @cuda.jit(device=True)
-def clear_counters(counters):
+def clear_counters(tally):
     """All threads of the block give all counters to nobody."""
-    k = cuda.threadIdx.x
-    while k < COUNTERS:
-        counters[k] = NO_KEY
-        counters[COUNTERS + k] = 0
-        k += cuda.blockDim.x
-    cuda.syncthreads()
+    if tally.counting:
+        k = cuda.threadIdx.x
+        while k < COUNTERS:
+            tally.counters[k] = NO_KEY
+            tally.counters[COUNTERS + k] = 0
+            k += cuda.blockDim.x
+        cuda.syncthreads()
 
 
 @cuda.jit(device=True)
 def empty_counters(tally):
     """All threads of the block add its counters to the sums in global memory, and give them to nobody."""
     counters = tally.counters
-    cuda.syncthreads()
-    k = cuda.threadIdx.x
-    while k < COUNTERS:
-        if counters[k] != NO_KEY:
-            cuda.atomic.add(tally.sums, counters[k], counters[COUNTERS + k])
-        k += cuda.blockDim.x
-    cuda.syncthreads()
-    clear_counters(counters)
+    if tally.counting:
+        cuda.syncthreads()
+        k = cuda.threadIdx.x
+        while k < COUNTERS:
+            if counters[k] != NO_KEY:
+                cuda.atomic.add(tally.sums, counters[k], counters[COUNTERS + k])
+            k += cuda.blockDim.x
+        cuda.syncthreads()
+        clear_counters(tally)
 
 
 @cuda.jit(device=True)
@@ -148,7 +158,27 @@ def gallop(tally, ranges, first, step, corners):
 
 
 @cuda.jit(device=True)
-def gallop_together(tally, ranges, many, corners):
+def add_found(tally, e, i, j, found, corners):
+    """Add the number of triangles of nonzero e = (i, j) to the edge, or twice to its vertices."""
+    if found != 0:
+        if corners:
+            add_to_key(tally, i, 2 * found)
+            add_to_key(tally, j, 2 * found)
+        elif tally.all_edges or tally.wide[i] != 0 or tally.wide[j] != 0:
+            add_to_key(tally, e, found)
+
+
+@cuda.jit(device=True)
+def gallop_together(tally, ranges, corners):
+    """The lanes of a warp look up the rows of the same ranges; returns how many of them are found."""
+    found = gallop(tally, ranges, cuda.threadIdx.x & 31, uint32(32), corners)
+    for distance in (1, 2, 4, 8, 16):
+        found += cuda.shfl_xor_sync(ALL_LANES, found, distance)
+    return found
+
+
+@cuda.jit(device=True)
+def gallop_in_turn(tally, ranges, many, corners):
     """The lanes of a warp look up the rows of each lane that has `many`. Returns how many of this lane's are found."""
     lane, own = cuda.threadIdx.x & 31, int32(0)
     mask = cuda.ballot_sync(ALL_LANES, many)
@@ -163,85 +193,145 @@ def gallop_together(tally, ranges, many, corners):
             cuda.shfl_sync(ALL_LANES, int32(ranges.all_of_p), source) != 0,
             cuda.shfl_sync(ALL_LANES, int32(ranges.all_of_q), source) != 0,
         )
-        found = gallop(tally, shared, lane, uint32(32), corners)
-        for distance in (1, 2, 4, 8, 16):
-            found += cuda.shfl_xor_sync(ALL_LANES, found, distance)
+        found = gallop_together(tally, shared, corners)
         if lane == source:
             own = found
     return own
 
 
 @cuda.jit(device=True)
-def ranges_to_merge(col_ptr, e, i, j, all_of_i, all_of_j):
+def ranges_to_merge(tally, col_ptr, e, i, j):
     """The Ranges of nonzero e = (i, j): the rows of column j behind i, and column i."""
+    all_of_i = all_of_j = tally.all_edges
+    if not tally.all_edges:
+        all_of_i, all_of_j = tally.wide[i] != 0, tally.wide[j] != 0
     p, p_end = uint32(e + 1), uint32(col_ptr[j + 1])
     q, q_end = column_bounds(col_ptr, i)
+    ranges = Ranges(p, p_end, q, q_end, all_of_j, all_of_i)
     if p_end - p > q_end - q:
-        p, p_end, q, q_end, all_of_i, all_of_j = q, q_end, p, p_end, all_of_j, all_of_i
-    return Ranges(p, p_end, q, q_end, all_of_j, all_of_i)
+        ranges = Ranges(q, q_end, p, p_end, all_of_i, all_of_j)
+    return ranges
 
 
 @cuda.jit(device=True)
-def merge_chunks(tally, col_ptr, col_of, open, long, chunk, corners):
-    """A block takes `chunk` nonzeros (i, j) at a time, a thread one: it merges columns i and j; if these have more than
-    `long` rows together, it looks up those of the shorter one. The warp does so together if they are more than FEW.
+def merge_chunks(tally, col_ptr, col_of, open, long, chunk, searches, queue, corners):
+    """A block takes `chunk` nonzeros (i, j) at a time, a thread one: it merges columns i and j. If these have more than
+    `long` rows together, it looks up those of the shorter one: FEW by itself, TOGETHER with its warp, or lists them.
 
-    With `bands`, only edges with a wide end count, which only an `open` column j finds.
+    Unless `tally.all_edges`, only an `open` column j has triangles with edges that count.
     """
-    row_idx, wide, thread = tally.row_idx, tally.wide, cuda.threadIdx.x
-    clear_counters(tally.counters)
+    row_idx, thread = tally.row_idx, cuda.threadIdx.x
+    clear_counters(tally)
     begin = int64(cuda.blockIdx.x) * chunk
     while begin < row_idx.size:
         end = min(begin + chunk, row_idx.size)
         e = begin + thread
         while e - (thread & 31) < end:  # whole warps
-            i = j = found = int32(0)
-            all_of_i = all_of_j = tally.all_edges
-            ranges, many = Ranges(uint32(0), uint32(0), uint32(0), uint32(0), all_of_j, all_of_i), False
+            none, found, many = uint32(0), int32(0), False
+            i = j = int32(0)
+            ranges = Ranges(none, none, none, none, tally.all_edges, tally.all_edges)
             if e < end:
                 i, j = row_idx[e], col_of[e]
-                if not tally.all_edges:
-                    all_of_i, all_of_j = wide[i] != 0, wide[j] != 0
-                if tally.all_edges or open[j] != 0:
-                    ranges = ranges_to_merge(col_ptr, e, i, j, all_of_i, all_of_j)
-                    rows = ranges.p_end - ranges.p
-                    if rows + (ranges.q_end - ranges.q) <= long:
-                        found = merge(tally, ranges, corners)
-                    elif rows <= FEW:
-                        found = gallop(tally, ranges, uint32(0), uint32(1), corners)
-                    else:
-                        many = True
+            if e < end and (tally.all_edges or open[j] != 0):
+                ranges = ranges_to_merge(tally, col_ptr, e, i, j)
+                rows = ranges.p_end - ranges.p
+                if rows + (ranges.q_end - ranges.q) <= long:
+                    found = merge(tally, ranges, corners)
+                elif rows <= FEW:
+                    found = gallop(tally, ranges, uint32(0), uint32(1), corners)
+                else:
+                    many = rows <= TOGETHER or not list_searches(searches, queue, e, int64(rows))
             if cuda.any_sync(ALL_LANES, many):
-                more = gallop_together(tally, ranges, many, corners)
+                more = gallop_in_turn(tally, ranges, many, corners)
                 if many:
                     found = more
-            if found != 0:
-                if corners:
-                    add_to_key(tally, i, 2 * found)
-                    add_to_key(tally, j, 2 * found)
-                elif all_of_i or all_of_j:
-                    add_to_key(tally, e, found)
+            add_found(tally, e, i, j, found, corners)
             e += cuda.blockDim.x
         empty_counters(tally)
         begin += int64(cuda.gridDim.x) * chunk
 
 
-@kernel("void(int64[::1], int32[::1], int32[::1], int64, int32[::1], int32[::1], int64, int64, int32[::1])")
-def merge_tally(col_ptr, row_idx, col_of, words, wide, open, long, chunk, support):
+@cuda.jit(device=True)
+def search_listed(tally, col_ptr, col_of, searches, queue, corners):
+    """A warp per task that `merge_chunks` listed: look up SEARCHED rows of the shorter column in the longer one."""
+    clear_counters(tally)
+    task, warps = cuda.grid(1) >> 5, cuda.gridsize(1) >> 5
+    while task < min(queue[0], searches.size):
+        search = searches[task]
+        if search != NO_SEARCH:
+            e, part = int64(search >> LENGTH_BITS), uint32(search & ((1 << LENGTH_BITS) - 1))
+            i, j = tally.row_idx[e], col_of[e]
+            whole = ranges_to_merge(tally, col_ptr, e, i, j)
+            p = whole.p + SEARCHED * part
+            p_end = min(whole.p_end, p + SEARCHED)
+            ranges = Ranges(p, p_end, whole.q, whole.q_end, whole.all_of_p, whole.all_of_q)
+            found = gallop_together(tally, ranges, corners)
+            if cuda.threadIdx.x & 31 == 0:
+                add_found(tally, e, i, j, found, corners)
+        task += warps
+    empty_counters(tally)
+
+
+@kernel(
+    "void(int64[::1], int32[::1], int32[::1], int64, int32[::1], int32[::1], int64, int64, int64, uint64[::1],"
+    " int64[::1], int32[::1])"
+)
+def merge_tally(col_ptr, row_idx, col_of, words, wide, open, counting, long, chunk, searches, queue, support):
     """Count the triangles of each edge; of those of wide vertices alone, which band_tally omits, if words > 0."""
-    counters = cuda.shared.array(0, int32)
-    merge_chunks(Tally(row_idx, counters, support, wide, words == 0), col_ptr, col_of, open, long, chunk, False)
+    tally = Tally(row_idx, cuda.shared.array(0, int32), counting != 0, support, wide, words == 0)
+    merge_chunks(tally, col_ptr, col_of, open, long, chunk, searches, queue, False)
 
 
-@kernel("void(int64[::1], int32[::1], int32[::1], int64, int64, int64[::1])")
-def merge_corners(col_ptr, row_idx, col_of, long, chunk, twice):
+@kernel("void(int64[::1], int32[::1], int32[::1], int64, int32[::1], uint64[::1], int64[::1], int32[::1])")
+def search_tally(col_ptr, row_idx, col_of, words, wide, searches, queue, support):
+    """The triangles that `merge_tally` leaves to searches."""
+    tally = Tally(row_idx, cuda.shared.array(0, int32), True, support, wide, words == 0)
+    search_listed(tally, col_ptr, col_of, searches, queue, False)
+
+
+@kernel("void(int64[::1], int32[::1], int32[::1], int64, int64, int64, uint64[::1], int64[::1], int64[::1])")
+def merge_corners(col_ptr, row_idx, col_of, counting, long, chunk, searches, queue, twice):
     """Add 2 for each triangle of a vertex."""
-    counters = cuda.shared.array(0, int32)
-    merge_chunks(Tally(row_idx, counters, twice, row_idx, True), col_ptr, col_of, row_idx, long, chunk, True)
+    tally = Tally(row_idx, cuda.shared.array(0, int32), counting != 0, twice, row_idx, True)
+    merge_chunks(tally, col_ptr, col_of, row_idx, long, chunk, searches, queue, True)
 
 
-def launch_merges(kernel, graph, long, **given):
-    """The launch of one of these kernels: with so small chunks that each block gets one, if there are enough edges."""
-    turns = max(1, min(MOST_TURNS, graph.m // (THREADS * BLOCKS)))
-    given |= {"long": long, "chunk": THREADS * turns}
-    return launch(kernel, -(-graph.m // turns), THREADS, 2**20, COUNTER_BYTES, **given)
+@kernel("void(int64[::1], int32[::1], int32[::1], uint64[::1], int64[::1], int64[::1])")
+def search_corners(col_ptr, row_idx, col_of, searches, queue, twice):
+    """The triangles that `merge_corners` leaves to searches."""
+    tally = Tally(row_idx, cuda.shared.array(0, int32), True, twice, row_idx, True)
+    search_listed(tally, col_ptr, col_of, searches, queue, True)
+
+
+# --------------------------------------------------------------------------------------- what plans launch and create
+
+
+def has_counters(graph):
+    """Whether blocks have counters: there is a hub, or there may be many triangles."""
+    if not isinstance(graph, DeviceGraph) or graph.m <= SMALL:
+        return True  # not known, or no matter
+    near = 8 * graph.order_costs.sums["distant"] <= graph.m
+    many = MANY_NEAR if near else MANY
+    return HUB * graph.order_costs.max_degree > graph.m or graph.m >= many * graph.n
+
+
+def searches(graph, long):
+    """The arrays that hold listed searches, by name; of the least size if no two columns have more than `long` rows."""
+    return {
+        "searches": (graph.m // 8 + 1024 if 2 * graph.max_column > long else 1, np.uint64, None),
+        "queue": (1, np.int64, 0),
+    }
+
+
+def launches(graph, long, words=None):
+    """The launches that count the triangles of each edge; of each vertex if `words` is None."""
+    of_edges = words is not None
+    merges, search = (merge_tally, search_tally) if of_edges else (merge_corners, search_corners)
+    bands = {"words": words} if of_edges else {}
+    turns = max(1, min(MOST_TURNS, graph.m // (THREADS * BLOCKS)))  # with few edges rather more blocks
+    counting = has_counters(graph)
+    known = {"long": long, "chunk": THREADS * turns, "counting": int(counting)}
+    steps = [launch(merges, -(-graph.m // turns), THREADS, 2**20, COUNTER_BYTES * counting, **known, **bands)]
+    if 2 * graph.max_column > long:
+        steps = [launch(restart, 1, 1), *steps, launch(search, graph.m, THREADS, 1056, COUNTER_BYTES, **bands)]
+    return steps

@@ -21,8 +21,10 @@ In natural order, where a vertex is banded if all of its neighbours are within a
 
     band_tally      banded i and j       a warp per j adds up the rows of all its neighbours: that gives all of (i, j)
     merge_tally     other edges          two pointers, or few rows looked up among many; counters in shared memory
+    search_tally    the same             many rows looked up among many, 512 to a task
 
-`results.sum_ends` adds up the triangles of a vertex's edges. Without bands, `merge_corners` counts those of vertices.
+`results.sum_ends` adds up the triangles of a vertex's edges. Without bands, `merge_corners` and
+`search_corners` count those of vertices.
 """
 
 from dataclasses import replace
@@ -84,18 +86,19 @@ def support_plan(graph, *, near=NEAR, hubs=HUBS, heavy=None, short=32, long=LONG
 def triangles_plan(graph, **knobs):
     """The plan of each vertex's triangles; knobs as in `support_plan`."""
     plan = support_plan(graph, **knobs)
-    if [step.kernel for step in plan.steps] != [merges.merge_tally]:
+    if graph.order == "degree" or "band_rows" in plan.created:
         return results.sums_at_vertices(plan, graph)
-    steps = [merges.launch_merges(merges.merge_corners, graph, knobs.get("long", LONG))]
-    return replace(plan, steps=steps, created={"twice": (graph.n, np.int64, 0)}, output="twice", halved=True)
+    long = knobs.get("long", LONG)
+    created = {"twice": (graph.n, np.int64, 0), **merges.searches(graph, long)}
+    return replace(plan, steps=merges.launches(graph, long), created=created, output="twice", halved=True)
 
 
 def _as_it_comes(graph, long, words):
     n, m = graph.n, graph.m
     words = words if 2 * words * n <= MAX_BAND_WORDS else 0
-    banded, views = [], {}
+    created, banded, views = merges.searches(graph, long), [], {}
     if words:
-        views["band_rows32"] = ("band_rows", np.uint32)
+        created["band_rows"], views["band_rows32"] = (n * 2 * words, np.uint64, 0), ("band_rows", np.uint32)
         planes = max(IN_REGISTERS, (128 * words).bit_length())
         shared = 2 * (8 * 32 * planes + 2 * bands.LISTED)  # of two warps
         banded = [
@@ -107,12 +110,12 @@ def _as_it_comes(graph, long, words):
         method="adaptive",
         copied=layout.columns_of(graph),
         created={
+            **created,
             "support": (m, np.int32, 0),
             "wide": (n if words else 1, np.int32, 0),
             "open": (n if words else 1, np.int32, 0),
-            "band_rows": (n * 2 * words, np.uint64, 0),
         },
-        steps=[*banded, merges.launch_merges(merges.merge_tally, graph, long, words=words)],
+        steps=[*banded, *merges.launches(graph, long, words)],
         views=views,
         work=simulated.work(graph, row_us=1.8),
     )
