@@ -98,6 +98,16 @@ class TestRecord:
         assert len(slow) > 50
         assert {kind: times for kind, times in slow.items() if times[0] > 1.2 * times[1]} == {}
 
+    def test_triangles_and_support_hold_the_bars_on_every_kind(self, rows, monkeypatch):
+        """At most 4 and 6 times as long as the fastest count, in the order that is chosen for them."""
+        monkeypatch.setattr(runtime, "memory_free", lambda: rows[0]["gpu_memory_bytes"])
+        over = {}
+        for row in rows:
+            triangles, support, count = orders.tallies_and_best(row)
+            if triangles > 4 * count or support > 6 * count:
+                over[row["kind"]] = triangles / count, support / count
+        assert over == {}
+
     def test_both_orders_are_best_on_many_kinds(self, rows):
         by_degree = sum(row["degree ms"] < row["natural 0 ms"] for row in rows)
         assert len(rows) / 4 < by_degree < len(rows) * 3 / 4

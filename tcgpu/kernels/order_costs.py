@@ -51,6 +51,15 @@ DEGREE_NS = {
     "pairs": 2.27e-3, "heavy pairs": 3.5e-4, "hub rows": 0.132, "windows": 0.562, "nonzeros": 4.7e-3, "begin": 72_400,
 }  # fmt: skip
 
+# The same for the triangles of each edge or vertex.
+NATURAL_TALLY_NS = {
+    "merged": 1.81e-3, "idle": 2.67e-3, "searched": 3.54e-3, "galloped": 7.54e-4, "distant": 1.97e-3,
+    "nonzeros": 6.27e-3, "long": 10_300, "words": 9.12e-2, "local nonzeros": 0, "local words": 2.23e-2,
+}  # fmt: skip
+DEGREE_TALLY_NS = {
+    "pairs": 5.38e-3, "heavy pairs": 1.37e-3, "hub rows": 0.144, "windows": 0.447, "nonzeros": 0, "begin": 215_000,
+}  # fmt: skip
+
 
 @dataclass(frozen=True)
 class OrderCosts:
@@ -60,6 +69,7 @@ class OrderCosts:
     m: int
     max_column: int  # rows of the longest column in natural order
     sums: dict  # of NATURAL and DEGREE
+    max_degree: int = 0  # neighbours of the vertex that has most; costs do not depend on it
 
     def natural_counts(self, words=0):
         """How often each of NATURAL_NS is taken, if local columns reach over at most `words` words."""
@@ -85,11 +95,11 @@ class OrderCosts:
 
     def natural_ns(self, words=0):
         """Nanoseconds of a count in natural order, if local columns reach over at most `words` words."""
-        return sum(NATURAL_NS[name] * count for name, count in self.natural_counts(words).items())
+        return _total(NATURAL_NS, self.natural_counts(words))
 
     def degree_ns(self):
         """Nanoseconds of a count in degree order."""
-        return sum(DEGREE_NS[name] * count for name, count in self.degree_counts().items())
+        return _total(DEGREE_NS, self.degree_counts())
 
     def best_words(self):
         """The `words` of the fastest count in natural order, of those for which there is memory."""
@@ -101,8 +111,13 @@ class OrderCosts:
         return "natural" if self.natural_ns(self.best_words()) <= self.degree_ns() else "degree"
 
     def best_for_tallies(self):
-        """The order of the fastest count of each edge's or vertex's triangles: there one warp does a whole search."""
-        return "degree" if self.sums["searched"] else self.best()
+        """The order of the fastest count of each edge's or vertex's triangles."""
+        natural = _total(NATURAL_TALLY_NS, self.natural_counts(self.best_words()))
+        return "natural" if natural <= _total(DEGREE_TALLY_NS, self.degree_counts()) else "degree"
+
+
+def _total(nanoseconds, counts):
+    return sum(nanoseconds[name] * count for name, count in counts.items())
 
 
 def order_costs(u, v, n):
@@ -119,10 +134,9 @@ def order_costs(u, v, n):
     sample = xp.sort(degree[:: max(1, n >> 16)])
     least = xp.concatenate([_least_degree(sample, last, n) for last in (NEAR, HUBS)])
     run(cost_in_degree_order, degree, rows, least, windows, by_degree, shared=8 * THREADS * len(DEGREE))
-    longest = length.max(keepdims=True) if n else length
-    found = runtime.to_host(xp.concatenate([natural, by_degree, longest])).tolist()
-    sums = dict(zip((*NATURAL, *DEGREE), found))
-    return OrderCosts(n, u.size, found[-1] if n else 0, sums)
+    most = [counts.max(keepdims=True) if n else xp.zeros(1, np.int32) for counts in (length, degree)]
+    *found, max_column, max_degree = runtime.to_host(xp.concatenate([natural, by_degree, *most])).tolist()
+    return OrderCosts(n, u.size, max_column, dict(zip((*NATURAL, *DEGREE), found)), max_degree)
 
 
 def _least_degree(sample, last, n):
