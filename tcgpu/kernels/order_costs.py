@@ -45,7 +45,7 @@ HEAVY = 64  # rows from which on a column is long
 NATURAL_NS = {
     "merged": 1.77e-3, "idle": 5.34e-4, "searched": 1.12e-3, "galloped": 3.75e-4, "distant": 5.1e-3,
     "nonzeros": 1.37e-4, "long": 47_700,  # once, if there are long columns
-    "words": 7.55e-2, "local nonzeros": 1.35e-3, "local words": 1.87e-3,  # if there are rows of bits
+    "words": 2.58e-2, "local nonzeros": 2.7e-2, "local words": 2.3e-3,  # if there are rows of bits
 }  # fmt: skip
 DEGREE_NS = {
     "pairs": 2.27e-3, "heavy pairs": 3.5e-4, "hub rows": 0.132, "windows": 0.562, "nonzeros": 4.7e-3, "begin": 72_400,
@@ -53,11 +53,11 @@ DEGREE_NS = {
 
 # The same for the triangles of each edge or vertex.
 NATURAL_TALLY_NS = {
-    "merged": 1.81e-3, "idle": 2.67e-3, "searched": 3.54e-3, "galloped": 7.54e-4, "distant": 1.97e-3,
-    "nonzeros": 6.27e-3, "long": 10_300, "words": 9.12e-2, "local nonzeros": 0, "local words": 2.23e-2,
+    "merged": 1.97e-3, "idle": 1.41e-3, "searched": 1.42e-3, "galloped": 6.05e-4, "distant": 3.05e-3,
+    "nonzeros": 5.42e-3, "long": 14_700, "words": 8.85e-2, "local nonzeros": 0, "local words": 2.73e-2,
 }  # fmt: skip
 DEGREE_TALLY_NS = {
-    "pairs": 5.38e-3, "heavy pairs": 1.37e-3, "hub rows": 0.144, "windows": 0.447, "nonzeros": 0, "begin": 215_000,
+    "pairs": 4.64e-3, "heavy pairs": 1.36e-3, "hub rows": 0.146, "windows": 0.382, "nonzeros": 0, "begin": 219_000,
 }  # fmt: skip
 
 
