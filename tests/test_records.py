@@ -1,5 +1,8 @@
 """Records of GPUs: which are found, and that curves are taken from the right rows."""
 
+import itertools
+from collections import Counter
+
 import pytest
 from recorded import REPORT, SWEEP, row
 
@@ -55,3 +58,42 @@ def test_counts_of_all_suites_are_found_by_machine_and_graph(measured):
 def test_the_records_here_have_all_three_timings():
     rows = [r for graphs in records.counts().values() for found in graphs.values() for r in found]
     assert rows and all(0 < r["kernel_ms"] <= r["process_ms"] <= r["total_ms"] for r in rows)
+
+
+# ---------------------------------------------------------------------------------------------- the records of tcgpu
+
+
+@pytest.mark.parametrize(
+    "suite, keys",
+    [("report", ("graph", "method", "order")), ("trusses", ("graph", "k", "method")), ("truss3", ("graph", "method"))],
+)
+def test_a_record_has_each_combination_once(suite, keys):
+    for rows in records.records(suite).values():
+        combinations = itertools.product(*({row[key] for row in rows} for key in keys))
+        assert Counter(tuple(row[key] for key in keys) for row in rows) == Counter(combinations)
+
+
+@pytest.mark.parametrize(
+    "suite, keys, each",
+    [("sweep", ["nonzeros_per_column"], 8), ("lengths", ["method", "knobs"], 28), ("cache", ["order"], 50)],
+)
+def test_a_record_has_as_many_rows_of_each_kind(suite, keys, each):
+    for rows in records.records(suite).values():
+        assert {*Counter(tuple(row[key] for key in keys) for row in rows).values()} == {each}
+
+
+@pytest.mark.parametrize("suite", ["report", "table1", "levels", "sweep", "cache", "tricore", "gpu"])
+def test_methods_agree_on_a_recorded_graph(suite):
+    for rows in records.records(suite).values():
+        counts = {}
+        for one in rows:
+            counts.setdefault((one["graph"], one["edges"]), set()).add(one["triangles"])
+        assert all(len(found - {""}) == 1 for found in counts.values())
+
+
+def test_both_ways_to_a_truss_keep_as_many_edges():
+    for suite in ("trusses", "truss3"):
+        kept = {}
+        for one in records.reference(suite):
+            kept.setdefault((one["graph"], one["k"]), set()).add(one["kept"])
+        assert all(len(found) == 1 for found in kept.values())
