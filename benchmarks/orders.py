@@ -4,7 +4,8 @@
     python benchmarks/orders.py fit                                                     anywhere, from the record
 
 measure  the kernel times of `adaptive` in natural order, with each width of the local columns' rows of bits, and in
-         degree order; what is chosen for the raw edges and for the clean graph; the sums that it is chosen by
+         degree order, and those of `triangles` and `support` in both; what is chosen for the raw edges and for the
+         clean graph; the sums that it is chosen by
 fit      prints the nanoseconds of each sum that come closest to the recorded times, for `tcgpu.kernels.order_costs`
 
 The record is called "orders". A kind of graph is a row.
@@ -29,7 +30,7 @@ from tcgpu.registry import METHODS
 
 REPEATS, PATIENT = 5, 100  # runs of a launch; milliseconds from which on it runs once
 TALLIES = "triangles", "support"
-HOPELESS = 5  # times the best count: in an order in which a count takes longer no tallies are measured
+HOPELESS = 5  # times the best count: in an order in which a count takes longer, tallies are measured only if chosen
 
 
 def draw(job):
@@ -71,7 +72,7 @@ def measured(kind, edges):
         raise SystemExit(f"the counts differ on {kind}: {counts}")
     best = {"natural": min(ms for name, ms in times.items() if "natural" in name), "degree": times["degree ms"]}
     for order, given in (("natural", natural), ("degree", degree)):
-        if best[order] > HOPELESS * min(best.values()):
+        if best[order] > HOPELESS * min(best.values()) and order != costs.best_for_tallies():
             continue
         for name, of in zip(TALLIES, (method.tallies["vertices"], method.support_plan)):
             ms, found = kernel_ms(of(given))

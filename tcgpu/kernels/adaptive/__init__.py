@@ -49,7 +49,7 @@ Degree order:
 
 Natural order:
 
-    is column j local? --- yes --> local_kernel     a warp per j: word AND word, 64 vertices at a time
+    is column j local? --- yes --> local_kernel     a few warps per j: word AND word, 64 vertices at a time
         |
         no
         |
