@@ -5,9 +5,10 @@ and again. Peeling at the level in the middle tells the edges of the upper half 
 half is then divided in the same way, alone; and the lower half, in the graph of both. So each edge is in as many
 peelings as the number of levels has binary digits.
 
-A peeling sweeps over the edges. It counts the triangles of those with an end that has lost an edge in this sweep or the
-one before, by ANDs and popcounts of two rows of bits, and removes an edge at once if they are too few. Removing each
-triangle, as `truss` does, takes longer where an edge is in hundreds of them.
+A peeling sweeps over the edges. An edge has lost at most as many triangles as its ends have lost edges since it was
+counted. Only if too few may be left are its triangles counted again, by ANDs and popcounts of two rows of bits; it is
+removed at once if they are too few. Removing each triangle, as `truss` does, takes longer where an edge is in hundreds
+of them.
 """
 
 from typing import NamedTuple
@@ -15,13 +16,15 @@ from typing import NamedTuple
 import numpy as np
 
 from tcgpu.cpu.dense import words_per_row
-from tcgpu.engines.native import CACHE_LINE, common_bits, fetch_add, jit, run_threads, stoppable, threads
+from tcgpu.engines.native import CACHE_LINE, MANY, common_bits, fetch_add, jit, run_threads, stoppable, threads
 
 GONE = -1  # the support of an edge that is peeled
+COUNT = -2  # the level of a sweep that counts all edges
 CHUNK = 1 << 10  # edges that a worker takes at a time
 WORTH = 16  # breaking triangles takes longer if an edge is in n / WORTH triangles on average
 NEXT, PEELED = range(2)  # counters: the next edge to take, how many edges a sweep has peeled
 
+I32 = np.int32
 I64 = np.int64
 U64 = np.uint64
 
@@ -31,10 +34,11 @@ class Rows(NamedTuple):
 
     first: np.ndarray  # the ends of each edge
     second: np.ndarray
-    support: np.ndarray  # int32: the triangles of each edge, or GONE
+    support: np.ndarray  # int32: the triangles of each edge when they were counted, or GONE
+    counted: np.ndarray  # int32: for each edge, how many edges its ends had lost then
     words: int
     bits: np.ndarray
-    changed: np.ndarray  # for each vertex, the sweep in which it last lost an edge; from 1 on in each peeling
+    lost: np.ndarray  # int32: how many edges each vertex has lost, including those that were added again
 
 
 def is_dense(support, n):
@@ -64,7 +68,8 @@ def in_truss(first, second, support, n, level):
 def _rows(first, second, support, n):
     """The Rows of all edges, and their numbers."""
     bits = np.zeros(n * words_per_row(n), np.uint64)
-    rows = Rows(first, second, np.empty(first.size, np.int32), words_per_row(n), bits, np.zeros(n, np.int32))
+    counted = np.zeros(first.size, np.int32)
+    rows = Rows(first, second, np.empty_like(counted), counted, words_per_row(n), bits, np.zeros(n, np.int32))
     edges = np.arange(first.size, dtype=np.int32)
     _add(edges, rows)
     rows.support[:] = support
@@ -74,12 +79,13 @@ def _rows(first, second, support, n):
 def _divide(rows, edges, low, high, found):
     """Find the levels of some edges, which are from `low` on and below `high`.
 
-    The graph consists of these edges, whose supports are known, and those of higher levels. It is the same at the end.
+    The graph consists of these edges, which have been counted, and those of higher levels. It is the same at the end.
     """
     if not edges.size:
         return
     support = rows.support[edges]
-    low, high = max(low, int(support.min())), min(high, int(support.max()) + 1)
+    least = support - rows.lost[rows.first[edges]] - rows.lost[rows.second[edges]] + rows.counted[edges]
+    low, high = max(low, int(least.min())), min(high, int(support.max()) + 1)
     if high - low <= 1:
         found[edges] = low
         return
@@ -89,25 +95,22 @@ def _divide(rows, edges, low, high, found):
     upper, lower = edges[~peeled], edges[peeled]
     _divide(rows, upper, middle, high, found)
     _add(lower, rows)
-    _sweep(rows, lower, 0, 0)
+    _sweep(rows, lower, COUNT)
     _divide(rows, lower, low, middle, found)
 
 
 def _peel(rows, edges, level):
     """Peel the edges that are in fewer triangles than `level`, again and again."""
-    rows.changed[:] = 0
-    sweep = 1
-    while peeled := _sweep(rows, edges, level, sweep):
-        sweep += 1
+    while peeled := _sweep(rows, edges, level):
         if peeled > edges.size // 4:
             edges = edges[rows.support[edges] != GONE]
 
 
-def _sweep(rows, edges, level, sweep):
-    """One sweep over some edges, the first of all if it is 0 or 1. Returns how many it has peeled."""
+def _sweep(rows, edges, level):
+    """One sweep over some edges; COUNT as the level counts all and peels none. Returns how many it has peeled."""
     counters = np.zeros(2, np.int64)
-    run_threads(_count_and_peel, edges, rows, level, sweep, counters,
-                workers=threads() if edges.size > CHUNK else 1, queue=stoppable(counters, edges.size))  # fmt: skip
+    run_threads(_count_and_peel, edges, rows, level, counters,
+                workers=threads() if edges.size >= MANY else 1, queue=stoppable(counters, edges.size))  # fmt: skip
     return counters[PEELED]
 
 
@@ -123,13 +126,14 @@ def _add(edges, rows):
 
 
 @jit
-def _count_and_peel(worker, workers, edges, rows, level, sweep, counters):
-    """Sweep 0 counts all edges, and sweep 1 trusts all supports at first.
+def _count_and_peel(worker, workers, edges, rows, level, counters):
+    """Count the edges that may be in fewer triangles than `level`, and peel those that are.
 
-    A worker may count a triangle that another one removes. Then an end of the edge has changed in this sweep, and the
-    next one counts the edge again.
+    A worker may count a triangle that another one breaks. An edge that is removed counts as lost after that, and what
+    the ends have lost is read before an edge is counted. So the next sweep counts the edge again, if need be.
     """
-    first, second, support, bits, changed = rows.first, rows.second, rows.support, rows.bits, rows.changed
+    first, second, support, counted = rows.first, rows.second, rows.support, rows.counted
+    bits, lost = rows.bits, rows.lost
     while True:
         chunk = fetch_add(counters, NEXT, CHUNK)
         if chunk >= edges.size:
@@ -140,7 +144,9 @@ def _count_and_peel(worker, workers, edges, rows, level, sweep, counters):
             if support[e] == GONE:
                 continue
             u, v = I64(first[e]), I64(second[e])
-            if sweep == 0 or max(changed[U64(u)], changed[U64(v)]) >= max(sweep - 1, 1):
+            least = support[e] - lost[U64(u)] - lost[U64(v)] + counted[e]
+            if level == COUNT or least < level <= support[e]:
+                counted[e] = fetch_add(lost, u, I32(0)) + fetch_add(lost, v, I32(0))  # read before the bits
                 common = U64(0)
                 for word in range(0, rows.words, CACHE_LINE):
                     common += common_bits(bits, u * rows.words + word, bits, v * rows.words + word)
@@ -148,8 +154,8 @@ def _count_and_peel(worker, workers, edges, rows, level, sweep, counters):
             if support[e] < level:
                 support[e] = GONE
                 peeled += 1
-                changed[U64(u)] = sweep
-                changed[U64(v)] = sweep
                 fetch_add(bits, u * rows.words + (v >> 6), -(U64(1) << U64(v & 63)))
                 fetch_add(bits, v * rows.words + (u >> 6), -(U64(1) << U64(u & 63)))
+                fetch_add(lost, u, I32(1))
+                fetch_add(lost, v, I32(1))
         fetch_add(counters, PEELED, peeled)
