@@ -195,9 +195,19 @@ def test_rows_of_bits_from_any_vertex_on_give_the_right_tallies(name, threads, m
         vertices = np.bincount(own.row_idx, expected, own.n) + np.bincount(own.col_of, expected, own.n)
         for method, base in product(("edges", "wedges", "words"), (0, 1, own.n // 3, own.n - 64, own.n - 2, own.n)):
             plan = cpu.orders.TallyPlan(method, base, 0)
-            monkeypatch.setattr(cpu.per_vertex, "tally_plan", lambda graph, plan=plan: plan)
+            monkeypatch.setattr(cpu.per_vertex, "tally_plan", lambda *_, plan=plan: plan)
             assert np.array_equal(cpu.tally(own, True)[0][1], expected), (order, plan)
             assert np.array_equal(cpu.tally(own, False)[0][1], vertices // 2), (order, plan)
+
+
+def test_an_edge_between_dense_vertices_in_more_triangles_than_a_uint16_holds(monkeypatch):
+    others = np.arange(1 << 16)
+    clique = others.size + np.array(np.triu_indices(24, 1))
+    ends = [clique, (others, np.full_like(others, others.size)), (others, np.full_like(others, others.size + 1))]
+    graph = Graph.from_edges(*np.concatenate(ends, axis=1))
+    monkeypatch.setattr(cpu.per_vertex, "tally_plan", lambda *_: cpu.orders.TallyPlan("edges", others.size, 0))
+    support = cpu.tally(graph, True, workers=1)[0][1]
+    assert sorted(support.tolist()) == [1] * 2 * others.size + [22] * 275 + [22 + others.size]
 
 
 @given(st.integers(2, 200), st.floats(0.02, 1), st.integers(0, 99), st.data())
@@ -211,7 +221,7 @@ def test_random_dense_graphs_against_the_matrix(n, density, seed, data):
     with pytest.MonkeyPatch.context() as patch:
         if base is not None:
             plan = cpu.orders.TallyPlan(method, min(base, graph.n), 0)
-            patch.setattr(cpu.per_vertex, "tally_plan", lambda graph: plan)
+            patch.setattr(cpu.per_vertex, "tally_plan", lambda *_: plan)
         for order in ORDERS:
             assert np.array_equal(cpu.support(graph, order), common[graph.row_idx, graph.col_of])
             assert np.array_equal(cpu.triangles(graph, order), common.sum(axis=1) // 2)

@@ -12,6 +12,7 @@ from tcgpu.engines.native import CACHE_LINE, fetch_add, jit, popcount, run_threa
 
 WORD = 1 / 6  # the cost of an AND and popcount of two words, in look-ups of one row
 EDGE = 4  # the cost of an edge besides its words, in look-ups
+MAX_COUNTED = 1 << 10  # the most rows if pairs of their vertices are counted, in 2 MB for each worker
 CHUNK = 16  # rows that a worker takes at a time
 BLOCK = 1 << 15  # words of the rows that a chunk is intersected with at a time: 256 KB, to stay in the level-2 cache
 
@@ -26,6 +27,16 @@ def first_dense(graph):
     if dense:  # repeat with the exact look-ups: a wedge whose middle vertex has an empty column has none
         dense = best_dense(lengths[-dense:], wedge_lookups(graph, graph.n - dense))[0]
     return graph.n - dense
+
+
+def dense_at_edges(degrees, lengths, by_edge):
+    """How many of the last vertices should have rows of bits if every edge to them uses these, as in `dense_pairs`.
+
+    degrees, lengths: these vertices' degrees, and the lengths of their columns.
+    """
+    most = MAX_COUNTED if by_edge else degrees.size
+    smaller, lengths = (degrees - lengths)[-most:], lengths[-most:]
+    return best_dense(smaller, smaller * lengths.astype(np.int64))[0]
 
 
 def max_dense(graph):
@@ -64,9 +75,12 @@ def wedge_lookups(graph, first):
     return found
 
 
-def add_dense(graph, base, by_edge, found, workers):
-    """Add the triangles among the vertices from `base` on to `found`, at each edge (int32) or each vertex (int64)."""
-    dense, words, bits = graph.n - base, words_per_row(graph.n - base), dense_rows(graph, base, workers)
+def add_dense(graph, base, bits, by_edge, found, workers):
+    """Add the triangles among the vertices from `base` on to `found`, at each edge (int32) or each vertex (int64).
+
+    bits: their `dense_rows`.
+    """
+    dense, words = graph.n - base, words_per_row(graph.n - base)
     queue = np.array([0, -(-dense // CHUNK), max(1, BLOCK // words)], np.int64)
     totals = np.zeros((workers, 0 if by_edge else dense), np.int64)
     run_threads(_intersect_rows, graph.col_ptr, graph.row_idx, base, words, bits, queue, found if by_edge else None,

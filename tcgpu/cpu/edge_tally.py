@@ -27,21 +27,22 @@ I64 = np.int64
 U64 = np.uint64
 
 
-def add_at_edges(graph, part, by_edge, found, shared, workers):
+def add_at_edges(graph, part, base, by_edge, found, shared, workers):
     """Add the triangles u < v < w of the edges (u, v) of a part to `found`, at each edge (int32) or vertex (int64).
 
-    found: an array for each worker, or one that is shared. The part takes any v.
+    found: an array for each worker, or one that is shared. The part takes any v, but only those before `base` are used.
     """
     bounds = chunk_bounds(graph, part, workers)
     queue = np.array([0, bounds.size - 1], np.int64)
     marks = np.zeros((workers, graph.n), np.int32)
-    run_threads(_add_at_edges, graph.col_ptr, graph.row_idx, queue, bounds, True if by_edge else None,
+    run_threads(_add_at_edges, graph.col_ptr, graph.row_idx, base, queue, bounds, True if by_edge else None,
                 True if shared else None, marks, found,
                 workers=workers, queue=stoppable(queue, part.last - part.first))  # fmt: skip
 
 
 @inline
-def _add(found, index, value, shared):
+def add(found, index, value, shared):
+    """Add to an element of `found`, atomically if that is shared (True, not None)."""
     if shared is None:
         found[U64(index)] += value
     else:
@@ -52,14 +53,14 @@ def _add(found, index, value, shared):
 def _add_triangle(row_idx, i, j, by_edge, found, shared):
     """Add 1 at the edges (u, w) and (v, w), which are at positions i and j, or at w."""
     if by_edge is None:
-        _add(found, I64(row_idx[U64(i)]), I64(1), shared)
+        add(found, I64(row_idx[U64(i)]), I64(1), shared)
     else:
-        _add(found, i, I32(1), shared)
-        _add(found, j, I32(1), shared)
+        add(found, i, I32(1), shared)
+        add(found, j, I32(1), shared)
 
 
 @jit
-def _add_at_edges(worker, workers, col_ptr, row_idx, queue, bounds, by_edge, shared, all_marks, all_found):
+def _add_at_edges(worker, workers, col_ptr, row_idx, base, queue, bounds, by_edge, shared, all_marks, all_found):
     """Add the triangles of each edge (u, v): there and at u once, at the others one by one.
 
     by_edge, shared: True or None, so that only what is needed is compiled.
@@ -73,6 +74,8 @@ def _add_at_edges(worker, workers, col_ptr, row_idx, queue, bounds, by_edge, sha
             begin, end = at, col_ptr[U64(u + 1)]
             at = end
             last_v = min(stop, end - 1)
+            while last_v > begin and row_idx[U64(last_v - 1)] >= base:
+                last_v -= 1
             short = end - begin <= FEW_ROWS
             marked = end  # rows from this position on are marked: 1 is the first of them
             of_u = I64(0)
@@ -123,11 +126,11 @@ def _add_at_edges(worker, workers, col_ptr, row_idx, queue, bounds, by_edge, sha
                             _add_triangle(row_idx, marked - 1 + I64(place), j, by_edge, found, shared)
                 if of_edge:
                     if by_edge is None:
-                        _add(found, I64(v), I64(of_edge), shared)
+                        add(found, I64(v), I64(of_edge), shared)
                         of_u += I64(of_edge)
                     else:
-                        _add(found, k, of_edge, shared)
+                        add(found, k, of_edge, shared)
             if by_edge is None and of_u:
-                _add(found, u, of_u, shared)
+                add(found, u, of_u, shared)
             for k in range(marked, end):
                 marks[U64(row_idx[U64(k)])] = 0

@@ -16,7 +16,7 @@ import numpy as np
 from tcgpu.cleaning import rank_by_degree
 from tcgpu.cpu import choose
 from tcgpu.cpu.counting import FEW_ROWS, MUCH_LONGER
-from tcgpu.cpu.dense import best_dense, cost_of_rows, first_dense, max_dense
+from tcgpu.cpu.dense import best_dense, cost_of_rows, dense_at_edges, first_dense, max_dense
 from tcgpu.cpu.edges import all_edges, workers_for
 from tcgpu.engines.native import CACHE_LINE, LANES, MANY, jit, run_threads
 
@@ -35,16 +35,19 @@ WEDGES_EDGE, WEDGE = 70, 5  # an edge in a tally of wedges, and each wedge
 DENSE = 3  # a look-up in the costs of dense vertices
 SORTED_EDGE, SORTED_VERTEX = 50, 20  # an edge and a vertex when a graph is sorted
 FOUND_EDGE, MOVED_EDGE = 90, 10  # an edge that is found in another order; moving its number if that is known
-BETTER = 0.87  # degree order must cost less than this fraction of natural order
+BETTER = 0.96  # degree order must cost less than this fraction of natural order,
+BETTER_AT_LAST = 1.15  # or this one on the first call, once estimating it has taken its time
 SKEWED = 1.5  # and some vertex have this number of times the mean number of neighbours
 SURELY = 3  # degree order pays if natural order costs this number of times the least that degree order may cost
-SAMPLE, EVERY = 64, 2048  # the edges in a row that are read of every so many
+SAMPLE, EVERY = 16, 512  # the edges in a row that are read of every so many
 FAR = 1 << 17  # nonzeros between columns that are far apart
+HOT = 1 << 12  # columns of vertices with more neighbours than one in so many edges stay in the caches
 
 I64 = np.int64
 U64 = np.uint64
 
 _known = WeakKeyDictionary()  # a Graph -> {verb: the order of all later calls; None if it is chosen anew}
+_plans = WeakKeyDictionary()  # a Graph -> {by_edge: its TallyPlan}
 
 
 def in_order(graph, order, verb):
@@ -73,19 +76,24 @@ def _degree_order_pays(graph, verb, first):
     if first and ("degree", 0) not in graph._orders:
         sorting = SORTED_EDGE * graph.m + SORTED_VERTEX * graph.n
     if verb == "count":
-        natural, least = BETTER * count_cost(graph), SHORT * EDGE * graph.m
+        natural, least = count_cost(graph), SHORT * EDGE * graph.m
     else:
-        plan = tally_plan(graph)
-        natural, least = BETTER * plan.cost, TALLIED * EDGE * graph.m + TRIANGLE * plan.triangles / 2
-    if first and natural <= sorting + least or graph.max_degree * graph.n < SKEWED * 2 * graph.m:
+        plan = tally_plan(graph, verb == "support")
+        natural, least = plan.cost, TALLIED * EDGE * graph.m + TRIANGLE * plan.triangles / 2
+    better = BETTER * natural
+    if first and better <= sorting + least or graph.max_degree * graph.n < SKEWED * 2 * graph.m:
         return False
     moving = (FOUND_EDGE if first else MOVED_EDGE) * graph.m if verb == "support" else 0.0
-    if natural > SURELY * (sorting + moving + (EDGE + FAR_EDGE) * graph.m):
+    if better > SURELY * (sorting + moving + (EDGE + FAR_EDGE) * graph.m):
         return True
     ranked = Ranked(rank_by_degree(graph.degrees), _lengths_by_degree(graph))
     if ranked.lengths.max() < 2:  # there is no triangle, and nothing to move
-        return sorting < natural
-    return sorting + moving + (_ranked_count_cost if verb == "count" else _ranked_tally_cost)(graph, ranked) < natural
+        return sorting < better
+    if first:
+        better = BETTER_AT_LAST * natural
+    if verb == "count":
+        return sorting + _ranked_count_cost(graph, ranked) < better
+    return sorting + moving + _ranked_tally_cost(graph, ranked, verb == "support") < better
 
 
 def count_cost(graph):
@@ -101,20 +109,31 @@ class TallyPlan(NamedTuple):
     method: str  # "words", or how triangles that are not of dense vertices only are found: "edges" or "wedges"
     base: int  # the first of the dense vertices
     cost: float
-    triangles: float = 0.0  # about how many are not of dense vertices only
+    triangles: float = 0.0  # about how many have no more than one dense vertex
 
 
-def tally_plan(graph):
-    """The TallyPlan with the least cost."""
-    base = first_dense(graph)
-    edges = int(graph.col_ptr[base])
-    dense = DENSE * cost_of_rows(graph.m - edges, graph.n - base)
-    cost, _, triangles = _sampled(graph, edges, graph.n)
-    wedges = (_squares(graph.col_ptr[: base + 1]) - edges) / 2
-    plans = [
-        TallyPlan("edges", base, dense + TALLIED * cost + TRIANGLE * triangles, triangles),
-        TallyPlan("wedges", base, dense + WEDGES_EDGE * edges + WEDGE * wedges, triangles),
-    ]
+def tally_plan(graph, by_edge):
+    """The TallyPlan with the least cost, kept for later calls."""
+    plans = _plans.setdefault(graph, {})
+    if by_edge not in plans:
+        plans[by_edge] = _new_plan(graph, by_edge)
+    return plans[by_edge]
+
+
+def _new_plan(graph, by_edge):
+    plans, first = [], graph.n - max_dense(graph)
+    lengths, at_edges = np.diff(graph.col_ptr[first:]), graph.n
+    if lengths.max(initial=0) > FEW_ROWS:  # else there is no dense part, and the degrees are not needed
+        at_edges -= dense_at_edges(graph.degrees[first:], lengths, by_edge)
+    for method, base in (("edges", at_edges), ("wedges", first_dense(graph))):
+        edges = int(graph.col_ptr[base])
+        dense = DENSE * cost_of_rows(graph.m - edges, graph.n - base)
+        if method == "edges":
+            cost, _, triangles = _sampled(graph, edges, base)
+            cost = TALLIED * cost + TRIANGLE * triangles
+        else:
+            cost = WEDGES_EDGE * edges + WEDGE * (_squares(graph.col_ptr[: base + 1]) - edges) / 2
+        plans.append(TallyPlan(method, base, dense + cost, triangles))
     if choose.design_name(graph)[0] == "words":
         words = 2 * _words(graph, _sampled(graph, graph.m, graph.n)[1])
         plans.append(TallyPlan("words", graph.n, (PACKED_EDGE + WORDS_EDGE) * graph.m + words))
@@ -143,28 +162,30 @@ def _ranked_count_cost(graph, ranked):
     return SHORT * cost if choose.is_short(graph, ranked.lengths.max()) else cost
 
 
-def _ranked_tally_cost(graph, ranked):
+def _ranked_tally_cost(graph, ranked, by_edge):
     """The estimated cost of a tally in degree order."""
-    lengths = ranked.lengths
-    last = lengths[_last_by_degree(graph, max_dense(graph))].astype(np.int64)
-    dense = best_dense(last, last * (last - 1) // 2)[1]  # 0 or less
-    wedges = (np.square(lengths, dtype=float).sum() - graph.m) / 2 + dense
-    triangles = _sampled(graph, graph.m, graph.n)[2] + dense
-    at_edges = TALLIED * _sampled(graph, graph.m, graph.n, ranked)[0] + TRIANGLE * max(0, triangles)
-    return min(WEDGES_EDGE * graph.m + WEDGE * wedges, at_edges)
+    last = _last_by_degree(graph, max_dense(graph))
+    lengths = ranked.lengths[last].astype(np.int64)
+    dense = best_dense(lengths, lengths * (lengths - 1) // 2)[1]  # 0 or less
+    wedges = (np.square(ranked.lengths, dtype=float).sum() - graph.m) / 2 + dense
+    base = graph.n - dense_at_edges(graph.degrees[last], lengths, by_edge)
+    cost, _, triangles = _sampled(graph, graph.m, base, ranked)
+    triangles = min(triangles, _sampled(graph, graph.m, graph.n)[2])
+    return min(WEDGES_EDGE * graph.m + WEDGE * wedges, TALLIED * cost + TRIANGLE * triangles)
 
 
 def _sampled(graph, edges, base, ranked=None):
     """Estimates for the first edges (u, v) of a graph.
 
-    They are the cost in a count, the rows in the columns of all v, and the triangles. base: the first hub. ranked:
-    another order; then triangles are not estimated.
+    They are the cost in a count, the rows in the columns of all v, and the triangles where v is no hub; of these no
+    more than an upper limit in another order, `ranked`. base: the first hub.
     """
     if not edges:
         return 0.0, 0.0, 0.0
     take = SAMPLE if edges > MANY else EVERY
     sums = np.zeros(4)
-    _add_sample(graph.col_ptr, graph.row_idx, *(ranked or (None, None)), edges, take, base, sums)
+    other = (*ranked, graph.degrees) if ranked else (None, None, None)
+    _add_sample(graph.col_ptr, graph.row_idx, *other, edges, take, base, sums)
     return tuple(sums[:3] * (edges / sums[3]))
 
 
@@ -186,7 +207,7 @@ def _last_by_degree(graph, most):
 
 
 @jit
-def _add_sample(col_ptr, row_idx, rank, lengths, edges, take, base, sums):
+def _add_sample(col_ptr, row_idx, rank, lengths, degrees, edges, take, base, sums):
     """Add the costs of some edges, the rows in the columns of their v, their triangles, and their number to `sums`.
 
     The triangles are estimated from one row for every eighth edge. Where in each stretch of EVERY edges those are that
@@ -207,20 +228,21 @@ def _add_sample(col_ptr, row_idx, rank, lengths, edges, take, base, sums):
                 length = col_ptr[U64(u + 1)] - col_ptr[U64(u)]
                 rest = col_ptr[U64(u + 1)] - k - 1
                 rows = col_ptr[U64(v + 1)] - col_ptr[U64(v)]
-                ahead = col_ptr[U64(v)] - k
+                far = col_ptr[U64(v)] - k > FAR
             else:
                 a, b = I64(rank[U64(u)]), I64(rank[U64(v)])
                 length, rows = I64(lengths[U64(u)]), I64(lengths[U64(v)])
                 if a > b:
                     length, rows = rows, length
                 rest = length // 2
-                ahead = abs(a - b) * mean
+                hot = max(degrees[U64(u)], degrees[U64(v)]) > row_idx.size // HOT
+                far = abs(a - b) * mean > FAR and not hot
                 v = max(a, b)
             cost = float(EDGE)
             if v >= base:
                 cost = HUB_EDGE + min(float(rest), HUB_WORD * (words - (v - base) // 64 + CACHE_LINE // 2))
             elif rows and rest:
-                if ahead > FAR:
+                if far:
                     cost += FAR_EDGE
                 if length <= FEW_ROWS and rows <= MUCH_LONGER:
                     cost += COMPARISON * rest * ((rows + LANES - 1) // LANES)
@@ -228,7 +250,9 @@ def _add_sample(col_ptr, row_idx, rank, lengths, edges, take, base, sums):
                     cost += SEARCH * rest * np.log2(float(rows))
                 else:
                     cost += LOOKUP_EDGE + rows
-                if rank is None and k % 8 == 0:
+                if rank is not None:
+                    sums[2] += min(rest, rows)
+                elif k % 8 == 0:
                     row = row_idx[U64(col_ptr[U64(v)] + rows // 2)]
                     place = k + 1 + np.searchsorted(row_idx[k + 1 : k + 1 + rest], row)
                     if place <= k + rest and row_idx[U64(place)] == row:

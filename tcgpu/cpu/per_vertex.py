@@ -2,9 +2,9 @@
 
 Triangles among the last vertices, if these are dense, are found from rows of bits (`dense`). Others are found in the
 way that is estimated to be fastest: at each edge, from packed words of whole neighbourhoods (`word_tally`) or from
-columns, as in a count (`edge_tally`); or from their middle vertex v, whose column is marked, and for each smaller
-neighbour u the rows after v in u's column (a wedge list) are looked up in the marks, which gives the positions of all
-three edges.
+columns, as in a count (`edge_tally`), and with two dense vertices from rows of bits (`dense_pairs`); or from their
+middle vertex v, whose column is marked, and for each smaller neighbour u the rows after v in u's column (a wedge list)
+are looked up in the marks, which gives the positions of all three edges.
 
 All results are the same for any number of threads. The same code tallies a part of the edges (u, v) or all of them.
 Results are arrays of all vertices or edges, but a part writes only to the ranges that its triangles can touch; the
@@ -18,7 +18,8 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from tcgpu.cleaning import occurrences
-from tcgpu.cpu.dense import add_dense
+from tcgpu.cpu.dense import add_dense, dense_rows
+from tcgpu.cpu.dense_pairs import add_dense_pairs
 from tcgpu.cpu.edge_tally import add_at_edges
 from tcgpu.cpu.edges import Edges, all_edges, takes_any_v, workers_for
 from tcgpu.cpu.orders import in_order, tally_plan
@@ -53,16 +54,19 @@ def support(graph, order="auto"):
 
 def _tallies(graph, by_edge, workers=None):
     """The triangles at each edge (int32) or vertex (int64): some arrays, which have to be added up."""
-    plan, workers = tally_plan(graph), workers_for(all_edges(graph), workers)
+    plan, workers = tally_plan(graph, by_edge), workers_for(all_edges(graph), workers)
     if plan.method == "words":
         return word_tally(graph, by_edge, workers)
     base, part = plan.base, Edges(0, int(graph.col_ptr[plan.base]), 0, graph.n)
     shared = workers > MAX_COPIES
     found = _zeros(1 if shared or not part.last else workers, graph, by_edge)
     if base < graph.n:
-        add_dense(graph, base, by_edge, found[0], workers)
+        bits = dense_rows(graph, base, workers)
+        add_dense(graph, base, bits, by_edge, found[0], workers)
     if part.last and plan.method == "edges":
-        add_at_edges(graph, part, by_edge, found, shared, workers)
+        add_at_edges(graph, part, base, by_edge, found, shared, workers)
+        if base < graph.n:
+            add_dense_pairs(graph, base, bits, by_edge, found, shared, workers)
     elif part.last:
         _tally_wedges(graph, part, Reach(0, base, 0, graph.n, graph.n), by_edge, found, shared, workers)
     return found
@@ -94,6 +98,10 @@ def tally(graph, by_edge, part=None, workers=None):
 
 def _sum_of(found, at=None):
     """The sum of some arrays (int64), with the element from position `at[k]` at k."""
+    if at is not None:  # add up in order first: elements at random positions are then read from one array
+        for other in found[1:]:
+            found[0] += other
+        found = found[:1]
     total = np.empty(found.shape[1], np.int64)
     run_threads(_add_up, found, at, total, workers=shares(total.size))
     return total
