@@ -187,15 +187,21 @@ def _many(number, one, many=None):
 
 
 def drawn(graph: Graph) -> Any:
-    """A picture of a small graph with its triangles; None of one that is too large or has no vertices."""
+    """A picture of a small graph with its triangles, the vertices in a circle, clockwise from the top.
+
+    None of one that is too large or has no edges.
+    """
     from tcgpu.lab import plots  # matplotlib only where something is drawn
 
-    if not 0 < graph.n <= 100:
+    if graph.m == 0 or graph.n > 100:
         return None
     edges = set(zip(graph.col_of.tolist(), graph.row_idx.tolist()))
     triangles = [(a, b, c) for a, b in edges for c in range(b + 1, graph.n) if {(a, c), (b, c)} <= edges]
-    figure = plots.draw_graph(graph, triangles=triangles)
-    figure.set_size_inches(2.5, 2.5)
+    angles = 2 * np.pi * np.arange(graph.n) / graph.n
+    circle = np.stack([np.sin(angles), np.cos(angles)], axis=1)
+    figure = plots.draw_graph(graph, triangles=triangles, positions=circle)
+    figure.axes[0].set(xlim=(-1.2, 1.2), ylim=(-1.2, 1.2))
+    figure.set_size_inches(2 * [max(2.5, graph.n / 12)])
     return figure
 
 
