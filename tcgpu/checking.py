@@ -201,7 +201,8 @@ def drawn(graph: Graph) -> Any:
     circle = np.stack([np.sin(angles), np.cos(angles)], axis=1)
     figure = plots.draw_graph(graph, triangles=triangles, positions=circle)
     figure.axes[0].set(xlim=(-1.2, 1.2), ylim=(-1.2, 1.2))
-    figure.set_size_inches(2 * [max(2.5, graph.n / 12)])
+    size = max(2.5, graph.n / 12)
+    figure.set_size_inches(size, size)
     return figure
 
 
@@ -252,8 +253,18 @@ def check(
 
     Examples
     --------
-    >>> tcgpu.check(mine)
-    >>> tcgpu.check(mine, against=["naive", "bitmap"])
+    >>> import tcgpu
+    >>> from tcgpu import cuda
+    >>> @tcgpu.method
+    ... def reads_too_far(col_ptr, total):
+    ...     for j in range(cuda.grid(1), col_ptr.size, cuda.gridsize(1)):
+    ...         cuda.atomic.add(total, 0, col_ptr[j + 1] - col_ptr[j])
+    >>> report = tcgpu.check(reads_too_far)
+    >>> bool(report)
+    False
+    >>> print(report.problems[0].says)
+    reads_too_far, line 4, `cuda.atomic.add(total, 0, col_ptr[j + 1] - col_ptr[j])`: thread 0 of block 0
+    reads col_ptr[1], out of bounds: the array has 1 element
     """
     chosen = choose(method, None, order, knobs)
     if "sim" not in chosen.engines:

@@ -72,8 +72,16 @@ def register(method: Method) -> Method:
 
     Examples
     --------
-    >>> tcgpu.register(mine)
-    >>> tcgpu.count(graph, "mine")
+    >>> import tcgpu
+    >>> from tcgpu import cuda
+    >>> @tcgpu.method
+    ... def counts_edges(m, total):
+    ...     if cuda.grid(1) == 0:
+    ...         total[0] = m
+    >>> tcgpu.register(counts_edges)
+    <method 'counts_edges': a method of your own>
+    >>> tcgpu.count([(0, 1), (1, 2)], "counts_edges", engine="sim")
+    2
     """
     _check_name(method)
     METHODS[method.name] = method
@@ -85,7 +93,11 @@ def unregister(name: str | Method) -> None:
 
     Examples
     --------
+    >>> import tcgpu
     >>> tcgpu.unregister("mine")
+    Traceback (most recent call last):
+        ...
+    tcgpu.errors.MethodError: no registered method 'mine'; there is none
     """
     name = name.name if isinstance(name, Method) else name
     if name in BUILT_IN:

@@ -6,7 +6,8 @@ from difflib import get_close_matches
 def unknown(what, name, names):
     """The message that no `what`, a method say, has this name."""
     names = [str(known) for known in names]
-    return f"no {what} {name!r}{did_you_mean(name, names)}; there are {', '.join(names)}"
+    there_are = f"there are {', '.join(names)}" if names else "there is none"
+    return f"no {what} {name!r}{did_you_mean(name, names)}; {there_are}"
 
 
 def did_you_mean(name, names):
