@@ -94,6 +94,8 @@ def test_a_request_of_a_line(naive):
     line = next(row["line"] for row in naive.lines() if row["text"].startswith("i, j ="))
     (ax,) = naive.draw_request(line=line).axes
     assert ax.get_title().startswith(f"line {line}: i, j = row_idx[e], col_of[e]")
+    named = {text.get_text(): text.get_position()[0] for text in ax.texts}
+    assert named == {str(lane): 4 * lane + 2 for lane in range(32)}, "each lane reads the element of its number"
 
 
 def test_bank_conflicts_are_drawn_in_rows_of_banks(block):
