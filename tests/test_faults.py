@@ -248,6 +248,69 @@ def reads_beside_atomics(a, out):
         cuda.atomic.max(out, 0, a[cuda.grid(1) % 64] + 0 * largest)  # here
 
 
+def last_block_adds_up(a, out):
+    words, last = cuda.shared.array(64, int64), cuda.shared.array(1, int64)
+    thread = cuda.threadIdx.x
+    words[thread] = a[thread]
+    cuda.syncthreads()
+    if thread == 0:
+        out[cuda.blockIdx.x + 2] = words[0] + words[63]
+        cuda.threadfence()
+        last[0] = cuda.atomic.add(out, 0, 1) == cuda.gridDim.x - 1
+    cuda.syncthreads()
+    if last[0] and thread == 40:
+        for block in range(cuda.gridDim.x):
+            out[1] += out[block + 2]
+
+
+def last_block_adds_up_without_a_fence(a, out):
+    if cuda.threadIdx.x == 0:
+        out[cuda.blockIdx.x + 2] = 7  # here
+        if cuda.atomic.add(out, 0, 1) == cuda.gridDim.x - 1:
+            out[1] = out[2]
+
+
+def fence_of_the_block_alone(a, out):
+    if cuda.threadIdx.x == 0:
+        out[cuda.blockIdx.x + 2] = 7  # here
+        cuda.threadfence_block()
+        if cuda.atomic.add(out, 0, 1) == cuda.gridDim.x - 1:
+            out[1] = out[2]
+
+
+def fence_before_the_write(a, out):
+    if cuda.threadIdx.x == 0:
+        cuda.threadfence()
+        out[cuda.blockIdx.x + 2] = 7  # here
+        if cuda.atomic.add(out, 0, 1) == cuda.gridDim.x - 1:
+            out[1] = out[2]
+
+
+def message_within_a_block(a, out):
+    flag, words = cuda.shared.array(1, int32), cuda.shared.array(64, int64)
+    thread = cuda.threadIdx.x
+    if thread == 0:
+        flag[0] = 0
+    cuda.syncthreads()
+    if thread < 32:
+        words[thread] = a[thread]
+        cuda.syncwarp()
+        if thread == 5:
+            cuda.threadfence_block()
+            cuda.atomic.exch(flag, 0, 1)
+    elif cuda.atomic.add(flag, 0, 0) == 1:
+        a[thread] = words[thread - 32]
+
+
+def test_a_message_by_a_fence_and_an_atomic_operation_orders_memory():
+    a, out = np.arange(64), np.zeros(64, np.int64)
+    assert not faults_of(last_block_adds_up, blocks=4, args=[a, out])
+    assert out[1] == 4 * 63
+    assert not faults_of(message_within_a_block, blocks=1)
+    for function in (last_block_adds_up_without_a_fence, fence_of_the_block_alone, fence_before_the_write):
+        assert "blocks do not wait for each other" in only(function, "race").says
+
+
 def test_an_order_that_makes_no_difference_is_no_race():
     assert not faults_of(spares_atomics) and not faults_of(spares_atomics_by_a_variable)
     assert only(reads_beside_atomics, "race").array == "out"

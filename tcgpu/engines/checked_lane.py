@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from tcgpu.engines.accesses import LANE, ReportAccesses, Target, expression_of
-from tcgpu.engines.races import ATOMIC, LOAD, STORE
+from tcgpu.engines.races import ATOMIC, LOAD, MEMORY_SHIFT, SHARED, STORE, merged
 from tcgpu.engines.simulator import BLOCK, WARP
 
 # What an access was, in one number: interval of its thread << 28 | place << 4 | log2 of its bytes << 1 | changed
@@ -64,6 +64,8 @@ class CheckedLane:
         self.rounds = 0
         self.at_place = None  # where it waits
         self.clock, self.seen, self.phase = 0, NOTHING_SEEN, 0
+        self.told = {}  # by messages, see races.Interval
+        self.fenced = None  # the block that the last fence is for, None for all; what the thread knew then
         self.interval = block.new_interval(self)
         self.log_address, self.log_what = block.address.append, block.what.append
         self.log_value = block.value.append
@@ -114,8 +116,33 @@ class CheckedLane:
             if known.written is not None and known.written.find(0, known.at + offset, known.at + offset + 1) >= 0:
                 self.block.checker.unwritten(self, place, array, index)
             old = operation(array, index, *values)
+        if self.fenced or self.block.checker.messages:
+            self.pass_message(known.begin + offset)
         self.wrote(place, known, offset, old, array[element])
         return old
+
+    def fence(self, only=None):
+        """A fence: what the thread knows is in its messages from now on; only: the number of the block it is for."""
+        block, number, phase = self.block.number, self.thread.number, self.block.phase
+        known = self.told | {block: phase, (block, number): (phase, self.clock)}
+        for lane, clock in enumerate(self.seen):
+            if clock >= 0 and lane != self.thread.lane:
+                known[block, number - self.thread.lane + lane] = phase, clock
+        self.fenced = only, known
+        self.clock += 1
+        self.interval = self.block.new_interval(self)
+
+    def pass_message(self, address):
+        """Before an atomic operation: receive what others have sent by one on this address, and send to later ones."""
+        messages, block = self.block.checker.messages, self.block.number
+        where = block if address >> MEMORY_SHIFT == SHARED else None
+        received = [messages[key] for key in ((where, address, None), (where, address, block)) if key in messages]
+        if received:
+            self.told = merged([self.told, *received])
+            self.interval = self.block.new_interval(self)
+        if self.fenced:
+            only, known = self.fenced
+            messages[where, address, only] = merged([messages.get((where, address, only), {}), known, self.told])
 
     def wrote(self, place, known, offset, old, new):
         if known.written is not None:

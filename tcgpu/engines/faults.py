@@ -9,7 +9,8 @@ runs the Python function of a kernel on NumPy arrays, and returns a `Fault` for 
     unwritten   A read of memory to which nothing was written: shared and local memory at first, and arrays that the
                 caller names.
     race        Two threads access one element, at least one of them writes to it, and nothing makes one of them wait
-                for the other: no barrier of the block (or of the warp, for two lanes of one), and no launch in between.
+                for the other: no barrier of the block (or of the warp, for two lanes of one), no launch in between, and
+                no message: a fence and an atomic operation of the first, and then one of the other on that element.
                 Atomic operations do not race with each other; an atomic operation and a plain access do.
     barrier     A barrier that some threads of the block never reach, at which threads wait at different places, or a
                 lane that waits in a mask that it is not in.
@@ -23,10 +24,11 @@ runs the Python function of a kernel on NumPy arrays, and returns a `Fault` for 
 After `bounds`, `endless` and `error` the launch ends; after the others it goes on. Each fault is reported once for each
 place in the source.
 
-Which accesses race follows from barriers alone, and not from the order in which threads happen to run. A shuffle or a
-vote is no barrier: it orders no memory. Two accesses whose order makes no difference are no fault: two writes of the
-same value, or a read and a write that does not change the value. So threads may clear a word together. Nor is a read
-that only spares an atomic operation: `if low < least[0]: cuda.atomic.min(least, 0, low)`.
+Which accesses race follows from barriers and messages, and not from the order in which threads happen to run; but which
+message is received does. A shuffle or a vote is no barrier: it orders no memory. Two accesses whose order makes no
+difference are no fault: two writes of the same value, or a read and a write that does not change the value. So threads
+may clear a word together. Nor is a read that only spares an atomic operation:
+`if low < least[0]: cuda.atomic.min(least, 0, low)`.
 """
 
 import linecache
@@ -41,8 +43,8 @@ import numpy as np
 from tcgpu.engines.accesses import LANE
 from tcgpu.engines.checked_lane import PLACE_SHIFT, PLACES, CheckAccesses, Place
 from tcgpu.engines.mistakes import explained
-from tcgpu.engines.races import MEMORY_SHIFT, Accesses, first_race, unordered
-from tcgpu.engines.shadow_memory import SHARED, CheckedBlock, Layout, Written, owner_of
+from tcgpu.engines.races import MEMORY_SHIFT, SHARED, Accesses, first_race, is_told, unordered
+from tcgpu.engines.shadow_memory import CheckedBlock, Layout, Written, owner_of
 from tcgpu.engines.simulator import BLOCK, WARP, SimulatedCuda, Thread, numpy_type, simulated
 from tcgpu.engines.statements import array_of, guards, is_update, may_not_wrap
 from tcgpu.progress import pulse
@@ -100,12 +102,21 @@ class Checker(SimulatedCuda):
         self.numbers = {}  # id of an array that owns memory -> number
         self.smallest, self.sizes = {}, {}  # number of a memory -> log2 of bytes of its elements
         self.faults = {}  # what and where -> Fault
+        self.messages = {}  # block of a shared element or None, address, block it is for or None -> what is told
         self.block = None
         self.of_blocks = []  # (number of a block, what it accessed in global memory)
 
     @property
     def lane(self):
         return self.thread.record
+
+    def threadfence(self):
+        self.lane.fence()
+
+    threadfence_system = threadfence
+
+    def threadfence_block(self):
+        self.lane.fence(self.block.number)
 
     def local_array(self, shape, dtype):
         array = np.empty(shape, numpy_type(dtype))
@@ -261,7 +272,7 @@ class Checker(SimulatedCuda):
     def finish_block(self, block):
         """Look for races between the threads of a block; keep what it accessed in global memory."""
         accesses, intervals = block.log(), block.intervals
-        number = np.array([thread.number for thread, *_ in intervals])
+        number = np.array([interval.thread.number for interval in intervals])
         of_block, of_warp = (np.array(phases) for phases in block.phases)
         found, first = accesses.sharing(accesses.address, number)
         for phases in (of_block, of_warp):
@@ -277,24 +288,31 @@ class Checker(SimulatedCuda):
             found, first = found.sharing(groups * (own.max(initial=0) + 1) + own, number)
             if first.size == 0:
                 break
-        self.races(found, first, lambda one, two: unordered(intervals[one], intervals[two]), block)
+        self.races(found, first, lambda one, two: unordered(intervals[one], intervals[two]), intervals, block)
         in_global = accesses[accesses.address >> MEMORY_SHIFT != SHARED].distinct()
-        threads = [intervals[k][0] for k in in_global.interval.tolist()]
-        self.of_blocks.append((block.number, in_global, threads))
+        own = [intervals[k] for k in in_global.interval.tolist()]
+        self.of_blocks.append((block.number, in_global, own))
 
     def finish(self):
         """Look for races between blocks."""
         if len(self.of_blocks) < 2:
             return
         columns = Accesses(*(np.concatenate(column) for column in zip(*(found for _, found, _ in self.of_blocks))))
-        threads = [thread for _, _, threads in self.of_blocks for thread in threads]
-        columns = columns._replace(interval=np.arange(len(threads)))  # here each access is an interval of its own
+        intervals = [interval for *_, own in self.of_blocks for interval in own]
+        columns = columns._replace(interval=np.arange(len(intervals)))  # here each access has its own
         columns = columns.in_units(self.smallest)
-        blocks = np.repeat([number for number, *_ in self.of_blocks], [len(threads) for *_, threads in self.of_blocks])
+        blocks = np.repeat([number for number, *_ in self.of_blocks], [len(own) for *_, own in self.of_blocks])
         found, first = columns.sharing(columns.address, blocks)
-        self.races(found, first, lambda one, two: threads[one].block_number != threads[two].block_number, None, threads)
 
-    def races(self, found, first, are_unordered, block, threads=None):
+        def are_unordered(one, two):
+            if blocks[one] == blocks[two]:
+                return False
+            one, two = intervals[one], intervals[two]
+            return not is_told(one, two) and not is_told(two, one)
+
+        self.races(found, first, are_unordered, intervals)
+
+    def races(self, found, first, are_unordered, intervals, block=None):
         """Report two accesses of each group that race; first: where the groups begin."""
         known = set()
         ends = [*first[1:].tolist(), found.address.size]
@@ -306,7 +324,7 @@ class Checker(SimulatedCuda):
             race = first_race(rows, are_unordered)
             if race:
                 known.add(places)
-                one, two = (threads[row[6]] if threads else block.intervals[row[6]][0] for row in race)
+                one, two = (intervals[row[6]].thread for row in race)
                 self.race(race[0], one, race[1], two, block)
 
     def race(self, one, thread, two, other, block):

@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 MEMORY_SHIFT = 44  # an address is the number of a memory, shifted left by this, plus a byte offset
+SHARED = 0  # the number of shared memory; arrays in global memory are numbered from 1 on
 LOAD, STORE, ATOMIC = 0, 1, 2  # kinds of accesses
 
 
@@ -74,12 +75,41 @@ def conflict(one, two):
     return one[2] != two[2]
 
 
+class Interval(NamedTuple):
+    """What a thread does between two barriers, fences or messages; see `shadow_memory.CheckedBlock`."""
+
+    thread: object
+    clock: int
+    seen: list
+    phase: int  # of the block
+    told: dict  # by messages: number of a block -> a phase; (number of a block, of a thread) -> phase and clock
+
+
 def unordered(one, two):
     """Whether nothing makes a thread wait between an access in the first of two intervals, and one in the second."""
-    (thread, clock, _), (other, _, seen) = one, two
-    if thread is other:
+    thread, other = one.thread, two.thread
+    if thread is other or (thread.warp == other.warp and two.seen[thread.lane] >= one.clock):
         return False
-    return thread.warp != other.warp or seen[thread.lane] < clock
+    return not is_told(one, two)
+
+
+def merged(many):
+    """What is told by many: of each block and thread the latest."""
+    many = list({id(told): told for told in many if told}.values())
+    if len(many) == 1:
+        return many[0]
+    found = {}
+    for told in many:
+        for who, when in told.items():
+            found[who] = max(found.get(who, when), when)
+    return found
+
+
+def is_told(one, two):
+    """Whether a message has told the second of two intervals of what was done in the first one, and before it."""
+    block = one.thread.block_number
+    last = two.told.get((block, one.thread.number), (-1, -1))
+    return two.told.get(block, 0) > one.phase or last >= (one.phase, one.clock)
 
 
 def first_race(rows, are_unordered):

@@ -7,10 +7,8 @@ from typing import NamedTuple
 import numpy as np
 
 from tcgpu.engines.checked_lane import INTERVAL_SHIFT, KINDS, NOTHING_SEEN, PLACE_MASK, PLACE_SHIFT, PLACES, CheckedLane
-from tcgpu.engines.races import Accesses
+from tcgpu.engines.races import Accesses, Interval, merged
 from tcgpu.engines.simulator import WARP, SharedMemory, Thread, rounds
-
-SHARED = 0  # the number of shared memory; arrays in global memory are numbered from 1 on
 
 
 class Layout(NamedTuple):
@@ -59,6 +57,9 @@ class CheckedBlock:
     A thread begins a new *interval* at each barrier that orders memory. In an interval of its own, with the number
     `clock`, it has seen what lane k of its warp did up to that lane's clock `seen[k]`. A *phase* lasts from one barrier
     of the whole block, or of a whole warp, to the next one.
+
+    A *message* is what a thread knew at a fence, sent by its next atomic operations on an element, and received by
+    those that others do on that element later: they are `told` of it.
     """
 
     def __init__(self, number, checker, run, args):
@@ -67,7 +68,7 @@ class CheckedBlock:
         self.arrays = dict(checker.arrays)  # id of an array -> Layout
         self.written = {}  # id of a memory of its own -> its Layout's `written`
         self.address, self.what, self.value = (typed_array("q") for _ in range(3))
-        self.intervals = []  # the thread, the clock and what was seen, of each interval
+        self.intervals = []
         self.phases = typed_array("q"), typed_array("q")  # of the block and of the warp, of each interval
         self.phase = 0
         self.threads = [Thread(number, k, checker) for k in range(math.prod(map(int, checker.blockDim)))]
@@ -81,7 +82,7 @@ class CheckedBlock:
         return next(self.turns, self) is not self
 
     def new_interval(self, lane):
-        self.intervals.append((lane.thread, lane.clock, lane.seen))
+        self.intervals.append(Interval(lane.thread, lane.clock, lane.seen, self.phase, lane.told))
         self.phases[0].append(self.phase)
         self.phases[1].append(lane.phase)
         return len(self.intervals) - 1 << INTERVAL_SHIFT
@@ -94,9 +95,10 @@ class CheckedBlock:
     def passed_block(self):
         """All threads have waited for each other."""
         self.phase += 1
+        told = merged(thread.record.told for thread in self.threads)
         for thread in self.threads:
             lane = thread.record
-            lane.clock, lane.seen = 0, NOTHING_SEEN
+            lane.clock, lane.seen, lane.told = 0, NOTHING_SEEN, told
             lane.interval = self.new_interval(lane)
 
     def passed_warp(self, lanes):
@@ -105,8 +107,9 @@ class CheckedBlock:
         seen = list(map(max, *(lane.seen for lane in lanes))) if len(lanes) > 1 else list(lanes[0].seen)
         for lane in lanes:
             seen[lane.thread.lane] = lane.clock
+        told = merged(lane.told for lane in lanes)
         for lane in lanes:
-            lane.clock, lane.seen = lane.clock + 1, seen
+            lane.clock, lane.seen, lane.told = lane.clock + 1, seen, told
             lane.phase += whole
             lane.interval = self.new_interval(lane)
 
