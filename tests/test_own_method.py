@@ -340,6 +340,17 @@ def test_a_mistake_in_the_declaration_gets_a_sentence(head, options, words):
     assert words in declared(head, **options)
 
 
+def test_a_function_inside_a_kernel_may_return_something():
+    @tcgpu.method(threads=1, blocks=1)
+    def calls_its_own(total):
+        def larger(x):
+            return x + 1
+
+        total[0] = larger(4)
+
+    assert tcgpu.count(CLIQUE, calls_its_own, engine="sim") == 5
+
+
 def test_a_kernel_that_returns_something_gets_a_sentence():
     assert "mine returns 'n': a kernel returns nothing; add what it counts" in declared("n, total", "return n")
 

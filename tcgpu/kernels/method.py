@@ -280,8 +280,8 @@ class Declaration:
         for knob in declared:
             if knob.default is None or isinstance(knob.default, str):
                 raise MethodError(f"knob {knob.name!r} of kernel {self.name} is a number, not {knob.default!r}")
-        for node in ast.walk(definition(function, self.name)):
-            if isinstance(node, ast.Return) and not (node.value is None or getattr(node.value, "value", 0) is None):
+        for node in returns_of(definition(function, self.name)):
+            if not (node.value is None or getattr(node.value, "value", 0) is None):
                 raise MethodError(
                     f"{self.name} returns {ast.unparse(node.value)!r}: a kernel returns nothing; add what it counts to "
                     "total[0]"
@@ -390,6 +390,15 @@ class Declaration:
         ]
         work = simulated.work(graph, row_us=ROW_US)
         return OwnPlan(method=self.name, copied=copied, created=created, steps=steps, work=work)
+
+
+def returns_of(tree):
+    """The `return` statements in a tree, without those of functions inside it."""
+    for node in ast.iter_child_nodes(tree):
+        if isinstance(node, ast.Return):
+            yield node
+        elif not isinstance(node, ast.FunctionDef):
+            yield from returns_of(node)
 
 
 def definition(function, name):
