@@ -111,13 +111,19 @@ def test_the_first_notebook_lists_all_others():
     assert sorted(run.reading_order()) == sorted(path.name for path in NOTEBOOKS)
 
 
-def test_teachers_have_three_questions_for_each_notebook():
+def test_teachers_have_three_questions_for_each_notebook_and_where_it_answers_them():
     text = (FOLDER.parent / "docs" / "teaching.md").read_text(encoding="utf-8")
     parts = (part.partition(")\n") for part in text.split("\n## ")[1:])
     sections = {heading.partition("(../notebooks/")[2]: questions for heading, _, questions in parts}
     assert list(sections) == run.reading_order()
     for name, section in sections.items():
         assert re.findall(r"^(\d)\. \*\*[^*]+\?\*\* \S", section, re.MULTILINE) == ["1", "2", "3"], name
+        cells = nbformat.read(FOLDER / name, as_version=4).cells
+        text = "\n".join(cell.source for cell in cells if cell.cell_type == "markdown")
+        places = re.findall(r"\[In: \*(.*?)\*\]", " ".join(section.split()))
+        assert len(places) == 3, name
+        named = {place for each in places for place in each.split("*, *")}
+        assert named <= set(re.findall(r"^##+ (.*)$", text, re.MULTILINE)), name
 
 
 @every_notebook
