@@ -1,6 +1,6 @@
 """The work of the report's methods on a graph, computed from its columns: no kernel runs, so any size will do.
 
-`traced` and `compare` alone run kernels, in the simulator.
+`traced`, `print_reads` and `compare` alone run kernels, in the simulator.
 
 Each has its own unit: iterations of a loop, look-ups, loads. The 32 lanes of a warp take neighbouring nonzeros and run
 in step, so the work of a warp is that of its busiest lane.
@@ -81,6 +81,16 @@ def traced(graph, method, **knobs):
     """What `tcgpu.trace` counts in all, in natural order, for every 32 nonzeros: name -> number."""
     totals = tcgpu.trace(graph, method, order="natural", max_seconds=60, **knobs).totals()
     return {name: LANES * count / graph.m for name, count in totals.items()}
+
+
+def print_reads(graph, method, *functions, **knobs):
+    """Print the load requests of some functions of a method, and the sectors that they take, in a trace."""
+    lines = tcgpu.trace(graph, method, order="natural", max_seconds=60, **knobs).lines()
+    rows = [row for row in lines if row["function"] in functions and row["load_requests"]]
+    requests, sectors = (sum(row[f"load_{what}"] for row in rows) for what in ("requests", "sectors"))
+    told = ", ".join(f"{key} {value}" for key, value in knobs.items() if key != "blocks")
+    each = f"{sectors / requests:4.1f} sectors each: {sectors:7,} sectors"
+    print(f"{method:13} {told:12} {requests:6,} requests, {each}")
 
 
 def fold_sectors(graph, fold_bits, columns=200):

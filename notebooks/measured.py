@@ -232,6 +232,16 @@ def length_times(rows):
     return times
 
 
+def search_bars(rows):
+    """Kernel times in the record "tricore": graph -> {method, its words on a line each: milliseconds or None}."""
+    best = {}
+    for row in rows:
+        name = row["method"].replace("_", "\n") + "\nno top" * ('"cached": false' in row["knobs"])
+        best.setdefault(row["graph"], {})[name] = row["kernel_ms"]
+    order = ("thread\nsearch", "naive", "merge\npath", "warp\nsearch\nno top", "warp\nsearch", "adaptive")
+    return {graph: {name: times.get(name) for name in order} for graph, times in best.items()}
+
+
 def ladder_times(rows, graph):
     """Milliseconds of each of the LADDER's steps on a graph, by its name, out of the record "ladder"."""
     found = {row["idea"]: row["kernel_ms"] for row in rows if (row["graph"], row["order"]) == (graph, "degree")}

@@ -58,6 +58,11 @@ def common_rows(rows, p, p_end, q, q_end):
         "times_rounds": "times_rounds = 4",
         "walked": "walked = {2, 8}",
     },
+    "06_warp_search": {
+        "sectors": "sectors = 4",
+        "steps_taken": "steps_taken = 4112, 4096 * 4",
+        "thread_wins": "thread_wins = [(1, 64), (4096, 4096)]",
+    },
     "07_levels": {"worst": "worst = 0", "best": "best = 0", "by_c": "by_c = 16"},
     "08_adaptive": {
         "looked_up_for_100": "looked_up_for_100 = 10_000",
