@@ -30,16 +30,18 @@ HUB_EDGE, HUB_WORD = 6, 0.7  # an edge to a hub, and each word of its row
 SHORT = 0.7  # a count of a graph that has only short columns, in counts of others
 WORDS_EDGE, WORD = 20, 1.5  # an edge in a graph of packed words, and each word
 PACKED_EDGE = 50  # an edge in two neighbourhoods that are packed into words
-TALLIED, TRIANGLE = 1.3, 8  # a tally at edges, in counts without hubs, and each triangle
+TALLIED = 1.3  # a tally at edges, in counts without hubs,
+TRIANGLE = 3, 8  # and each triangle of it, at vertices and at edges
 WEDGES_EDGE, WEDGE = 70, 5  # an edge in a tally of wedges, and each wedge
 DENSE = 3  # a look-up in the costs of dense vertices
 SORTED_EDGE, SORTED_VERTEX = 50, 20  # an edge and a vertex when a graph is sorted
 FOUND_EDGE, MOVED_EDGE = 90, 10  # an edge that is found in another order; moving its number if that is known
+ESTIMATED_EDGE = 20  # an edge when the cost of degree order is estimated
 BETTER = 0.96  # degree order must cost less than this fraction of natural order,
 BETTER_AT_LAST = 1.15  # or this one on the first call, once estimating it has taken its time
 SKEWED = 1.5  # and some vertex have this number of times the mean number of neighbours
 SURELY = 2  # degree order pays if natural order costs this number of times the least that degree order may cost
-SAMPLE, EVERY = 16, 512  # the edges in a row that are read of every so many
+SAMPLE, EVERY = 8, 512  # the edges in a row that are read of every so many
 FAR = 1 << 17  # nonzeros between columns that are far apart
 HOT = 1 << 12  # columns of vertices with more neighbours than one in so many edges stay in the caches
 
@@ -72,18 +74,20 @@ def _degree_order_pays(graph, verb, first):
     """Whether degree order makes a verb faster; on the first call including sorting, unless that is done."""
     if first and verb == "count" and choose.is_short(graph, graph.max_column):
         return False  # a count takes less than sorting
-    sorting = 0.0
+    sorting, by_edge = 0.0, verb == "support"
     if first and ("degree", 0) not in graph._orders:
         sorting = SORTED_EDGE * graph.m + SORTED_VERTEX * graph.n
     if verb == "count":
         natural, least = count_cost(graph), SHORT * EDGE * graph.m
     else:
-        plan = tally_plan(graph, verb == "support")
-        natural, least = plan.cost, TALLIED * EDGE * graph.m + TRIANGLE * plan.triangles / 2
-    better = BETTER * natural
-    if first and better <= sorting + least or graph.max_degree * graph.n < SKEWED * 2 * graph.m:
+        plan = tally_plan(graph, by_edge)
+        natural, least = plan.cost, TALLIED * EDGE * graph.m + TRIANGLE[by_edge] * plan.triangles / 2
+    if first and natural <= sorting + least + ESTIMATED_EDGE * graph.m:
         return False
-    moving = (FOUND_EDGE if first else MOVED_EDGE) * graph.m if verb == "support" else 0.0
+    if graph.max_degree * graph.n < SKEWED * 2 * graph.m:
+        return False
+    better = BETTER * natural
+    moving = (FOUND_EDGE if first else MOVED_EDGE) * graph.m if by_edge else 0.0
     if better > SURELY * (sorting + moving + (EDGE + FAR_EDGE) * graph.m):
         return True
     ranked = Ranked(rank_by_degree(graph.degrees), _lengths_by_degree(graph))
@@ -93,7 +97,7 @@ def _degree_order_pays(graph, verb, first):
         better = BETTER_AT_LAST * natural
     if verb == "count":
         return sorting + _ranked_count_cost(graph, ranked) < better
-    return sorting + moving + _ranked_tally_cost(graph, ranked, verb == "support") < better
+    return sorting + moving + _ranked_tally_cost(graph, ranked, by_edge) < better
 
 
 def count_cost(graph):
@@ -130,7 +134,7 @@ def _new_plan(graph, by_edge):
         dense = DENSE * cost_of_rows(graph.m - edges, graph.n - base)
         if method == "edges":
             cost, _, triangles = _sampled(graph, edges, base)
-            cost = TALLIED * cost + TRIANGLE * triangles
+            cost = TALLIED * cost + TRIANGLE[by_edge] * triangles
         else:
             cost = WEDGES_EDGE * edges + WEDGE * (_squares(graph.col_ptr[: base + 1]) - edges) / 2
         plans.append(TallyPlan(method, base, dense + cost, triangles))
@@ -171,7 +175,7 @@ def _ranked_tally_cost(graph, ranked, by_edge):
     base = graph.n - dense_at_edges(graph.degrees[last], lengths, by_edge)
     cost, _, triangles = _sampled(graph, graph.m, base, ranked)
     triangles = min(triangles, _sampled(graph, graph.m, graph.n)[2])
-    return min(WEDGES_EDGE * graph.m + WEDGE * wedges, TALLIED * cost + TRIANGLE * triangles)
+    return min(WEDGES_EDGE * graph.m + WEDGE * wedges, TALLIED * cost + TRIANGLE[by_edge] * triangles)
 
 
 def _sampled(graph, edges, base, ranked=None):
@@ -213,13 +217,17 @@ def _add_sample(col_ptr, row_idx, rank, lengths, degrees, edges, take, base, sum
     The triangles are estimated from one row for every eighth edge. Where in each stretch of EVERY edges those are that
     are read looks random, so that no pattern is missed.
     """
-    n = col_ptr.size - 1
+    n, u = col_ptr.size - 1, 0
     words = (n - base) // 64
     mean = row_idx.size // n + 1
     for first in range(0, edges, EVERY):
         skip = I64(U64(first + 1) * U64(0x9E3779B97F4A7C15) >> U64(44)) % (EVERY - take + 1)
         at = min(first + skip, max(first, edges - take))
-        u = np.searchsorted(col_ptr, at, side="right") - 1
+        step = 1
+        while u + step < n and col_ptr[U64(u + step)] <= at:
+            u += step
+            step *= 2
+        u += np.searchsorted(col_ptr[u : min(u + step, n) + 1], at, side="right") - 1
         for k in range(at, min(at + take, edges)):
             while k >= col_ptr[U64(u + 1)]:
                 u += 1
