@@ -226,7 +226,7 @@ def test_executors_count_by_it(folder, graph, kind):
     assert tcgpu.count(graph, mine.mine, executor=executor, engine="sim", parts=3, order="degree") == expected
     with pytest.raises(MethodError, match="'planned' counts whole graphs, not 3 parts of one"):
         tcgpu.count(graph, mine.planned, executor=executor, engine="sim", parts=3)
-    with pytest.raises(MethodError, match="method 'mine' counts whole graphs"):
+    with pytest.raises(MethodError, match="method 'mine' counts shares of a graph"):
         tcgpu.count(graph, mine.mine, device_memory="1MB")
     executors.close() if isinstance(kind, str) else executor.shutdown()
 
