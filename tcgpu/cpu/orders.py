@@ -88,7 +88,7 @@ def _degree_order_pays(graph, verb, first):
         return False
     better = BETTER * natural
     moving = (FOUND_EDGE if first else MOVED_EDGE) * graph.m if by_edge else 0.0
-    if better > SURELY * (sorting + moving + (EDGE + FAR_EDGE) * graph.m):
+    if first and better > SURELY * (sorting + moving + (EDGE + FAR_EDGE) * graph.m):
         return True
     ranked = Ranked(rank_by_degree(graph.degrees), _lengths_by_degree(graph))
     if ranked.lengths.max() < 2:  # there is no triangle, and nothing to move
