@@ -6,8 +6,10 @@
 probes      micro-benchmarks: latencies of the caches and of memory, how much they deliver, launches, blocks
 launches    the kernel times of every method on every graph of GRAPHS
 counters    instructions, sectors, misses and registers of single launches, by ncu
-fit         how many instructions the operations of a source take, from the counters, and how long a warp takes for one,
-            from the times: only of the graphs at the even places of GRAPHS
+fit         how many instructions the operations of a source take, from the counters; how many cycles a warp takes for
+            each, which share of a cache's or memory's latency it waits, and how the bounds of a launch are joined, from
+            the times: only of the graphs at the even places of GRAPHS. Times are taken to be linear near the last
+            record, at which a fit begins: a second one goes on from the first
 score       estimates of all launches; those of the graphs at the odd places are scored
 
 Each writes a record, NAME-GPU.csv; that of `fit` is called "instructions", that of `score` "estimates".
@@ -24,11 +26,12 @@ import subprocess
 import sys
 import tempfile
 from concurrent.futures import ProcessPoolExecutor
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import gpu
 import numpy as np
-from scipy.optimize import lsq_linear
+from scipy.optimize import lsq_linear, minimize
 
 from tcgpu import generate, measurement, records
 from tcgpu.engines import runtime
@@ -76,7 +79,7 @@ NAMES = (
     "naive", "column_block", "bitmap", "bitmap_thread", "bitmap_warp", "bitmap_block_shared", "bitmap_block_global",
     "merge_path", "thread_search", "warp_search", "adaptive",
 )  # fmt: skip
-LIMIT = 25  # seconds of a processor that a method may be sampled for on a graph
+LIMIT = 40  # seconds of a processor that a method may be sampled for on a graph
 PATIENT = 200  # milliseconds from which on a launch is timed once; counted are launches of a tenth of that
 COUNTERS = {
     "instructions": "smsp__inst_executed.sum",
@@ -289,7 +292,11 @@ def counters():
 # ------------------------------------------------------------------------------------------------------- fit and score
 
 MOST = dict(zip(demand.KINDS, (2, 2, 6, 30, 2, 8, 16, 4, 8, 10, 20, 12)))  # instructions of an operation, at most
-LATENCIES = (1.5, 2.0, 2.5, 3.0, 3.5, 4.0, 4.5)  # cycles that a warp may take for an instruction
+CYCLES, LEAST_CYCLES = 3, 0.3  # of an instruction, and of an operation at least, where the times do not say otherwise
+STEP = 0.2  # by which a constant is moved, to see what it does
+STAY = 0.004  # what it costs to move a constant from there, by the square of its logarithm
+FACTOR = 3  # by which a fit changes a constant, at most
+MOST_UNITS = 700_000  # of a launch that is fitted to: more take long
 
 
 class TooLong(Exception):
@@ -349,36 +356,77 @@ def operations(name):
 
 
 def fit(pool):
-    """Yield the instructions of each of KINDS: those that come closest to the counted ones of the fitted graphs."""
+    """Yield the constants that come closest to what was counted and timed on the fitted graphs."""
     counted = {}
     for row in records.reference("counters"):
         counted.setdefault((row["graph"], row["method"], row["kernel"]), row["instructions"])
     of_launches = [launch for found in pool.map(operations, FITTED) for launch in found]
     known = [(sums, counted[tuple(key)]) for *key, sums in of_launches if tuple(key) in counted]
-    sums, instructions = (np.array(part, float) for part in zip(*known))
-    found = lsq_linear(sums / instructions[:, None], np.ones(instructions.size), (0, list(MOST.values()))).x
+    sums, numbers = (np.array(part, float) for part in zip(*known))
+    instructions = lsq_linear(sums / numbers[:, None], np.ones(numbers.size), (0, list(MOST.values()))).x
+    constants = demand.constants() | {("instructions", kind): value for kind, value in zip(demand.KINDS, instructions)}
     times = {(row["graph"], row["method"]): row["kernel_ms"] for row in recorded("launches", "NVIDIA H200")}
-    tried = [row for rows in pool.map(by_latency, FITTED, itertools.repeat(found)) for row in rows if row[:2] in times]
-    off = [[min(1, abs(ms / times[row[:2]] - 1)) for ms in row[2]] for row in tried]
-    latency = LATENCIES[np.mean(off, axis=0).argmin()]
-    for kind, value in zip((*demand.KINDS, demand.LATENCY), (*found, latency)):
-        yield {"kind": kind, "value": round(float(value), 3), "launches": instructions.size}
+    slopes = [row for rows in pool.map(slopes_of, FITTED, itertools.repeat(constants)) for row in rows]
+    slopes = [(times[key], *bounds) for key, *bounds in slopes if key in times]
+    constants |= fit_times(slopes, constants)
+    for (what, kind), value in constants.items():
+        launches = numbers.size if what == "instructions" else len(slopes)
+        yield {"what": what, "kind": kind, "value": round(float(value), 3), "launches": launches}
 
 
-def by_latency(name, weights):
-    """[(graph, method, [estimate in ms for each of LATENCIES])], with these instructions of an operation."""
-    demand.fitted_instructions.cache_clear()
-    demand.fitted_instructions = lambda: dict(zip(demand.KINDS, weights))
+def of_blocks(constants):
+    """The constants that say how long blocks take."""
+    return [name for name in constants if name[0] in ("cycles", "share")]
+
+
+def slopes_of(name, constants):
+    """[((graph, method), overhead, others, blocks, slopes)] of a graph's launches, in milliseconds; a row per kernel.
+
+    overhead: of launching; blocks, others: the estimate's bound of that name, and its other ones; slopes: how much more
+    `blocks` is if one of the constants `of_blocks` doubles.
+    """
     machine, found = gpus.GPUS["NVIDIA H200"], []
+
+    def bounds(launched, size, changed):
+        demand.constants = lambda: constants | changed
+        return [estimates.of_launch(*each, machine, size).bounds for each in launched]
+
     for method, launched, size in traced(name):
-        times = [
-            estimates.total_ms(
-                [estimates.of_launch(*each, machine, size, latency=latency) for each in launched], machine
-            )
-            for latency in LATENCIES
-        ]
-        found.append((name, method, times))
+        samples = [steps.sample for _, steps in launched]
+        if any(each.units > MOST_UNITS for each in samples):
+            continue
+        base = bounds(launched, size, {})
+        others = np.array([list(asdict(replace(each, blocks=0.0)).values()) for each in base]) / 1e6
+        slopes = np.zeros((len(launched), len(of_blocks(constants))))
+        for k, constant in enumerate(of_blocks(constants)):
+            moved = bounds(launched, size, {constant: (1 + STEP) * constants[constant]})
+            slopes[:, k] = [(new.blocks - old.blocks) / STEP / 1e6 for new, old in zip(moved, base)]
+        overhead = estimates.total_ms([], machine) + machine.ns("next launch") * len(launched) / 1e6
+        blocks = np.array([each.blocks for each in base]) / 1e6
+        found.append(((name, method), overhead, others, blocks, slopes))
     return found
+
+
+def fit_times(slopes, constants):
+    """The constants of times that bring the estimates closest to the clock, and stay near what the instructions say."""
+    measured, overhead, others, blocks, slope = zip(*slopes)
+    first = np.cumsum([0, *map(len, others[:-1])])
+    others, blocks, slope = map(np.concatenate, (others, blocks, slope))
+    names = of_blocks(constants)
+    near = [
+        max(LEAST_CYCLES, CYCLES * constants["instructions", kind]) if what == "cycles" else 1.0 for what, kind in names
+    ]
+    near, start = np.log(near), np.log([constants[name] for name in [*names, demand.POWER]])
+
+    def off(logs):
+        moved, power = np.maximum(0.0, blocks + slope @ np.expm1(logs[:-1] - start[:-1])), np.exp(logs[-1])
+        kernels = ((others**power).sum(axis=1) + moved**power) ** (1 / power)
+        ms = np.add.reduceat(kernels, first) + overhead
+        return np.abs(ms / measured - 1).mean() + STAY * ((logs[:-1] - near) ** 2).sum()
+
+    most = np.log(FACTOR)
+    found = minimize(off, start, method="Powell", bounds=[(each - most, each + most) for each in start])
+    return dict(zip([*names, demand.POWER], np.exp(found.x)))
 
 
 def recorded(suite, name):

@@ -14,7 +14,7 @@ from tcgpu.errors import MethodError
 from tcgpu.kernels import simulated
 from tcgpu.kernels.adaptive import layout
 from tcgpu.registry import METHODS
-from tcgpu.tracing import estimates, gpus, set_up
+from tcgpu.tracing import estimates, gpus, set_up, task_work
 
 pytestmark = pytest.mark.sim
 GRAPHS = {
@@ -94,9 +94,38 @@ def test_counts_after_it(knobs, processor):
 
 
 def test_parameters_are_those_of_the_kernels():
-    for kernel, function in set_up.IN_NUMPY.items():
+    for kernel, function in (*set_up.IN_NUMPY.items(), *task_work.KERNELS.items()):
         assert list(signature(function).parameters) == list(signature(kernel.py_func).parameters)
-        assert function.__name__ == kernel.__name__
+    assert all(function.__name__ == kernel.__name__ for kernel, function in set_up.IN_NUMPY.items())
+
+
+@pytest.mark.parametrize("knobs", KNOBS.values(), ids=KNOBS)
+@pytest.mark.parametrize("graph", GRAPHS.values(), ids=GRAPHS)
+def test_work_of_tasks(graph, knobs, monkeypatch):
+    """It is what a block or warp finds when it takes the task."""
+    monkeypatch.setattr(layout, "MAX_TASK_IN_EDGES", 7)
+    graph, pieces = graph.ordered("degree"), layout.unpack_piece.py_func
+    device = estimates.facts_of(gpus.GPUS["NVIDIA H200"])
+    with runtime.using("sim"), runtime.as_device(device), simulated.limited(float("inf")):
+        plan = METHODS["adaptive"].plan(graph, **knobs)
+        set_up.set_up(plan, graph)
+    arrays = plan.arrays
+    for step in plan.steps:
+        found, kernel = task_work.work_of_tasks(step, arrays), step.kernel.__name__
+        rows = []
+        if kernel == "hub_kernel":
+            for j in arrays["heavy_columns"][: arrays["list_sizes"][layout.HEAVY]]:
+                begin, end = arrays["quad_ptr"][j : j + 2]
+                hubs = sum(arrays["near"][4 * begin : 4 * end] >= step.args[-2])
+                rows.append([1, end - begin, hubs])
+        elif kernel in ("window_kernel", "crowd_kernel"):
+            name = kernel.partition("_")[0]
+            for task in reversed(range(arrays[f"{name}_task_ptr"][-1])):
+                first, end = pieces(arrays[f"{name}_pieces"][task])
+                quads = [int(np.subtract(*pieces(piece)[::-1])) for piece in arrays["in_edges"][first:end]]
+                column = np.subtract(*pieces(arrays[f"{name}_columns"][task])[::-1])
+                rows.append([1, len(quads), sum(quads), column])
+        assert (found is None and not rows) or found.tolist() == rows
 
 
 def test_kernels_that_numpy_has_not_run_in_the_simulator(monkeypatch):

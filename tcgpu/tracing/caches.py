@@ -3,7 +3,7 @@
 A cache keeps what was read last. A sector that a unit reads again is found if what the units on the same multiprocessor
 touch in between fits into the cache: all of them are taken to touch as many sectors as this one. A sector that a unit
 reads for the first time is found if another unit has brought it, of those whose sectors fit. How likely that is follows
-from how many of the sampled units touch it.
+from how many of the sampled units touch it. A unit that was cut would read fewer new sectors in the rest of its task.
 """
 
 from typing import NamedTuple
@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from tcgpu.tracing.events import SECTOR, warps_of
-from tcgpu.tracing.sampling import GROUP
+from tcgpu.tracing.sampling import BESIDE, GROUP
 
 L1_USED = 0.9  # of the L1 cache
 L2_USED = 0.62  # of the L2 cache: its halves keep copies of what the other half has
@@ -61,7 +61,7 @@ def sectors_of(sample):
     changes = ~events.of_kind("load")
     written = np.isin(sector, sector[changes[request]])
     private = 1.0
-    group = block >= sample.chosen.size + 2
+    group = block >= sample.chosen.size + BESIDE
     if sample.groups and group.any():
         alone = np.unique(np.stack([warp[step][group], sector[group]]), axis=1).shape[1]
         private = np.unique(np.stack([block[group], sector[group]]), axis=1).shape[1] / alone
@@ -76,10 +76,11 @@ class Found(NamedTuple):
     l2: np.ndarray  # if not in L1
 
 
-def found_in(sectors, sample, gpu, resident, shared, touched_bytes):
-    """Where the sectors are found, if `resident` blocks run on a multiprocessor, each with `shared` bytes.
+def found_in(sectors, sample, gpu, resident, shared, touched_bytes, running=1.0):
+    """Where the sectors are found, if a multiprocessor has room for `resident` blocks, each with `shared` bytes.
 
     touched_bytes: of memory that the launch touches; what a launch before it has left in L2 is found there.
+    running: the share of these blocks' warps that run: those beside a task that outlasts the others have ended.
     """
     l1_sectors = L1_USED * max(32 << 10, gpu.l1_bytes - resident * (shared + 1024)) / SECTOR
     l2_bytes = L2_USED * gpu.l2_bytes
@@ -89,14 +90,32 @@ def found_in(sectors, sample, gpu, resident, shared, touched_bytes):
     a_unit = max(1.0, np.average(
         np.bincount(sectors.block[sectors.first & of_units], minlength=sample.chosen.size), weights=1 / sample.expected
     ))  # fmt: skip
-    again = sectors.between * (resident * warps * private) < l1_sectors
-    from_others = 1 - np.exp(-sectors.popularity * l1_sectors / a_unit)
+    again = sectors.between * max(1.0, running * resident * warps * private) < l1_sectors
+    stays_new = share_of_first(sectors, sample)[sectors.block]
+    from_others = 1 - stays_new * np.exp(-sectors.popularity * l1_sectors / a_unit)
     in_time = np.where(sectors.first, from_others, again)
     l1 = np.where(sectors.first, 1 - (1 - from_others) * private, again)
     left = left_by_last_launch(touched_bytes / l2_bytes)
     popular = 1 - np.exp(-sectors.popularity * l2_bytes / SECTOR / a_unit)
     l2 = np.where(sectors.first & ~sectors.written, np.maximum(left, popular), 1.0)
     return Found(l1, in_time, l2)
+
+
+def share_of_first(sectors, sample):
+    """For each block of a sample, how many of its first touches of sectors stay first ones, as a share.
+
+    The longer a unit runs, the more of its sectors it has touched before: by Heaps' law their number grows as a power of
+    the time. How it grows is taken from the two halves of what was traced. Of a unit that was cut, that part stands for
+    the rest, too, in which fewer sectors are new.
+    """
+    begins = np.searchsorted(sectors.block, np.arange(sample.chosen.size + 1))
+    before = np.concatenate([[0], np.cumsum(sectors.first)])
+    middles, ends = (begins[:-1] + begins[1:]) // 2, begins[1:]
+    in_half, in_all = (np.maximum(1, before[end] - before[begins[:-1]]) for end in (middles, ends))
+    growth = np.log2(in_all / in_half).clip(0, 1)
+    found = np.ones(max(sectors.block.max(initial=0) + 1, sample.chosen.size))
+    found[: sample.chosen.size] = sample.scale ** (growth - 1)
+    return found
 
 
 def left_by_last_launch(size):

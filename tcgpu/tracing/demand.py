@@ -15,27 +15,37 @@ KINDS = ("arithmetic", "comparison", "call", "division", "step", "access", "acce
 # what a warp waits for
 WAITS = ("L1", "L2", "memory", "sector", "shared", "conflict", "atomic", "barrier")
 
-
-LATENCY = "cycles of an instruction"  # that a warp waits before it goes on
+POWER = "power", "bounds"  # the p of the p-norm that joins the bounds of a launch
 
 
 @cache
-def fitted_instructions():
-    """The record of a fit to a GPU's counters and times: kind -> instructions, and LATENCY."""
-    return {row["kind"]: row["value"] for row in records.reference("instructions")}
+def constants():
+    """The record of a fit to a GPU's counters and times: (what, of which of KINDS or WAITS) -> value; and POWER."""
+    return {(row["what"], row["kind"]): row["value"] for row in records.reference("instructions")}
 
 
 def instructions():
     """How many instructions each of KINDS takes."""
-    return np.array([fitted_instructions()[kind] for kind in KINDS])
+    return np.array([constants()["instructions", kind] for kind in KINDS])
+
+
+def cycles():
+    """How many cycles a warp takes for each of KINDS."""
+    return np.array([constants()["cycles", kind] for kind in KINDS])
+
+
+def join(*bounds):
+    """How long a launch takes whose bounds are these: arrays or numbers."""
+    power = constants()[POWER]
+    return sum(bound**power for bound in bounds) ** (1 / power)
 
 
 def waits_of(gpu):
-    """Nanoseconds of each of WAITS."""
+    """Nanoseconds of each of WAITS: what was probed, times the share of it that a warp waits in a kernel."""
     l1, l2, memory = (gpu.ns(probe) for probe in ("L1", "L2", "memory"))
-    cycle = 1 / gpu.clock_ghz
     others = (gpu.ns(probe) for probe in ("sector", "shared"))
-    return np.array([l1, l2 - l1, memory - l2, *others, 2 * cycle, gpu.ns("atomic"), gpu.ns("barrier")])
+    probed = np.array([l1, l2 - l1, memory - l2, *others, 2 / gpu.clock_ghz, gpu.ns("atomic"), gpu.ns("barrier")])
+    return probed * [constants()["share", wait] for wait in WAITS]
 
 
 class Steps:
@@ -78,10 +88,10 @@ class Steps:
         """The sum over the requests of each block."""
         return self.scale * np.bincount(self.block[self.sample.events.step], of_requests, self.blocks)
 
-    def demand(self, gpu, resident, shared, touched_bytes):
-        """The Demand on a GPU that runs `resident` blocks on a multiprocessor."""
+    def demand(self, gpu, resident, shared, touched_bytes, running=1.0):
+        """The Demand on a GPU with room for `resident` blocks on a multiprocessor, of which a share is `running`."""
         events, sectors = self.sample.events, self.sectors
-        found = found_in(sectors, self.sample, gpu, resident, shared, touched_bytes)
+        found = found_in(sectors, self.sample, gpu, resident, shared, touched_bytes, running)
         requests = events.lanes.size
         of_l1, of_memory = 1 - found.l1, (1 - found.l1) * (1 - found.l2)
         miss_l1, miss_l2 = (np.bincount(sectors.request, miss, requests) for miss in (of_l1, of_memory))
@@ -120,13 +130,9 @@ class Demand:
     steps: Steps
     waits: np.ndarray  # a row per step, a column for each of WAITS
 
-    def times(self, gpu, latency=None):
-        """How long each step takes, in nanoseconds, if no other warp is in the way.
-
-        latency: cycles that a warp takes for an instruction; by default as fitted.
-        """
-        cycles = (latency or fitted_instructions()[LATENCY]) * (self.steps.kinds @ instructions())
-        return cycles / gpu.clock_ghz + self.waits @ waits_of(gpu)
+    def times(self, gpu):
+        """How long each step takes, in nanoseconds, if no other warp is in the way."""
+        return self.steps.kinds @ cycles() / gpu.clock_ghz + self.waits @ waits_of(gpu)
 
     def longest(self, times):
         """How long each block takes by itself, from the times of its steps: in each part, its slowest warp."""

@@ -23,15 +23,15 @@ from tcgpu.graph import as_graph
 from tcgpu.kernels import Step
 from tcgpu.records import Table
 from tcgpu.registry import METHODS, Method, choose, on_engine
-from tcgpu.tracing.demand import Steps, instructions
+from tcgpu.tracing.demand import Steps, instructions, join
 from tcgpu.tracing.gpus import L1_SECTORS, PROBED, SCHEDULERS, SECTOR, Gpu, gpu_of, probes, registers_of
-from tcgpu.tracing.sampling import fit, fitted, sample
+from tcgpu.tracing.sampling import BESIDE, fit, fitted, sample
 from tcgpu.tracing.set_up import set_up
 
 LANE_STEPS = 1_000_000  # that are traced for a method: a few seconds
-SMOOTHING = 4  # the p of the p-norm that joins the bounds
 SHOWN = ("method", "order", "edges", "gpu", "estimate_of", "estimated_ms", "limit", "units", "sampled")
 NAMES = {False: "this launch", True: "a full GPU"}
+ALL_RUNNING = 0.9  # of the warps that have a place, on average, up to the end of a launch: as if it were all of them
 LEAST = 0.02  # of the mean demand, that a unit is expected to have
 FILLING_EDGES = 1 << 23  # of all copies together, of a launch that fills the GPU
 
@@ -56,7 +56,7 @@ class Bounds:
     @property
     def joined(self) -> float:
         """How long the launch takes, in nanoseconds."""
-        return sum(time**SMOOTHING for time in asdict(self).values()) ** (1 / SMOOTHING)
+        return join(*asdict(self).values())
 
 
 @dataclass(frozen=True)
@@ -208,10 +208,10 @@ def facts_of(gpu: Gpu):
     )  # fmt: skip
 
 
-def of_launch(step, steps, gpu, touched_bytes, copies=1.0, most_blocks=None, latency=None):
+def of_launch(step, steps, gpu, touched_bytes, copies=1.0, most_blocks=None):
     """The KernelEstimate of a Step or a traced Launch: a copy's share of a launch of `copies` copies of its tasks.
 
-    most_blocks: of that launch; None for as many as run at a time. latency: cycles of an instruction.
+    most_blocks: of that launch; None for as many as run at a time.
     """
     sampled = steps.sample
     kernel = getattr(step.kernel, "__name__", step.kernel)  # a Launch has only the name
@@ -221,10 +221,18 @@ def of_launch(step, steps, gpu, touched_bytes, copies=1.0, most_blocks=None, lat
     if copies > 1:
         blocks = min(most_blocks or resident * gpu.sms, max(1, units // sampled.warps))
     resident = min(resident, -(-blocks // gpu.sms))
-    demand = steps.demand(gpu, resident, step.shared, touched_bytes * copies)
+
+    def run(running):
+        demand = steps.demand(gpu, resident, step.shared, touched_bytes * copies, running)
+        times, overhead = spread(sampled, demand.longest(demand.times(gpu)), 1)
+        places = resident * gpu.sms
+        ends = in_places(times, overhead, sampled.warps, blocks, places, copies, sampled.queued)
+        return demand, ends, times.sum() * copies / max(1e-9, ends * min(blocks, places) * sampled.warps)
+
+    demand, ends, running = run(1.0)
+    if running < ALL_RUNNING:
+        demand, ends, _ = run(running)
     issued = demand.kinds @ instructions()
-    alone = demand.longest(demand.times(gpu, latency))
-    times, overhead = spread(sampled, alone, 1)
     busy = min(gpu.sms, blocks)
     total = {name: spread(sampled, values) for name, values in (
         ("issue", issued), ("l1", demand.l1), ("shared", demand.shared), ("l2", demand.l2), ("memory", demand.memory)
@@ -238,8 +246,7 @@ def of_launch(step, steps, gpu, touched_bytes, copies=1.0, most_blocks=None, lat
         l2=sums["l2"] / (probes()["L2 sectors"] * gpu.sms * gpu.clock_ghz / (PROBED.sms * PROBED.clock_ghz)),
         memory=sums["memory"] * SECTOR / (gpu.bandwidth * probes()["memory efficiency"]),
         atomics=blocks / probes()["atomics"],
-        blocks=in_places(times, overhead, sampled.warps, blocks, resident * gpu.sms, copies, sampled.queued)
-        + gpu.ns("block") * blocks / gpu.sms,
+        blocks=ends + gpu.ns("block") * blocks / gpu.sms,
     )
     each = Bounds(**{name: float(time) / copies for name, time in asdict(bounds).items()})
     return KernelEstimate(kernel, blocks, step.threads, sampled.units, sampled.chosen.size, each, each.joined / 1e6)
@@ -251,8 +258,8 @@ def spread(sample, of_blocks, features=0):
     of_blocks: the demand of each block of the sample. features: 1 if the largest item may decide, else 0.
     """
     size = sample.chosen.size
-    beside = of_blocks[size + 1] if sample.has_tasks else 0.0
-    found = np.maximum(0.0, of_blocks[:size] - (of_blocks[size] if sample.has_tasks else 0))
+    of_first, of_other, beside = of_blocks[size : size + BESIDE] if sample.has_tasks else np.zeros(BESIDE)
+    found = np.maximum(0.0, of_blocks[:size] - np.where(sample.chosen % sample.warps == 0, of_first, of_other))
     tried = sample.features[: 1 + features]
     values = fitted(min(tried, key=lambda each: fit(each, sample.chosen, found)[1]), sample.chosen, found)
     values = np.maximum(values, LEAST * values.mean())  # of which others are a multiple

@@ -5,11 +5,12 @@ is a task of one warp, or of a whole block where its threads wait for each other
 those that take long more often than others.
 
 What a unit does follows from the nonzeros or columns of the graph that it takes. A method declares how its tasks share
-them and what takes time; of others, several ways are fitted to the first units, and the one that agrees best is taken.
+them and what takes time; for some kernels it follows from the plan's arrays (see `task_work`); of others, several ways
+are fitted to the first units, and the one that agrees best is taken.
 
 A unit that takes too long to trace is cut: its threads end after a number of steps. It then stands for the rest of
-itself, too. How much that is follows from the units that were traced whole, by how often lanes access memory, or, if
-each lane of a warp has work of its own, by how many steps the warp takes.
+itself, too. How much that is follows from the units that were traced whole: by how often lanes access memory, and, for
+the time, by how many steps the slowest warp takes.
 """
 
 from dataclasses import dataclass
@@ -22,25 +23,30 @@ from tcgpu.engines.simulator import WARP, Dim3
 from tcgpu.kernels.device.bits import LONG_COLUMN
 from tcgpu.tracing.events import Events
 from tcgpu.tracing.recorder import TaskSampler
+from tcgpu.tracing.task_work import work_of_tasks
 
 PILOTS = 32  # units that are drawn first: half of them of every size, half by their work
 CUTS = 4  # a unit is cut if it takes more than 1 / CUTS of the steps to trace,
 UNCUT = 250_000  # and more than UNCUT steps
 LARGEST = 2  # units that are always drawn: those with most work in all, and those with the largest single item
+BESIDE = 3  # blocks without a task that are traced, see `Sample`
 GROUPS, GROUP = 4, 4  # blocks whose first warps are traced together, and how many warps
 MAX_TASKS = 1 << 31
 # how units may share the graph: each takes neighbouring nonzeros or columns
 SHARINGS = ("nonzeros", "columns", "columns, backwards", "columns, long ones first")
 # what may take them time: rows of a nonzero's column to look up, steps of a merge, steps of binary searches
 WORK = ("lookups", "merge", "search", "lookups by search")
+# what each lane of a warp may take for itself, in turns, of a task that has several columns
+LANES = ("columns", "nonzeros")
 
 
 @dataclass(frozen=True, eq=False)
 class Sample:
     """Some units of a launch, traced: unit k of the sample is block k of `events`.
 
-    Behind them come a block without a task that has the threads of a unit, a whole block without a task, and `groups`
-    blocks in which GROUP warps ran together. A launch without a task loop has none of these: its units are its blocks.
+    Behind them come BESIDE blocks without a task: the threads of the first unit, those of another, a whole block. And
+    `groups` blocks in which GROUP warps ran together. A launch without a task loop has none of these: its units are its
+    blocks.
     """
 
     events: Events
@@ -119,10 +125,11 @@ class Units:
         """Trace what a Sample has behind its units; returns the number of groups."""
         if not self.tasks:
             return 0
-        self.sampler.block(self.tasks + 5, len(self.chosen), only=None if self.are_blocks else (0, 1))
-        self.sampler.block(self.tasks + 5, len(self.chosen) + 1)
+        first, other = (None, None) if self.of_task == 1 else ((0, 1), (1, 2))
+        for k, warps in enumerate((first, other, None)):
+            self.sampler.block(self.tasks + 5, len(self.chosen) + k, only=warps)
         grouped = [] if self.are_blocks else random.permutation(self.tasks)[:GROUPS].tolist()
-        for number, task in enumerate(grouped, len(self.chosen) + 2):
+        for number, task in enumerate(grouped, len(self.chosen) + BESIDE):
             self.sampler.block(task, number, only=(0, min(self.of_task, GROUP)), most_steps=self.most_steps)
         return len(grouped)
 
@@ -130,10 +137,13 @@ class Units:
 def sample(step, arrays, graph, *, lane_steps, tasks=None, seed=0):
     """Trace a sample of the units of a plan's step: about `lane_steps` steps of lanes, but at least one unit.
 
-    tasks: how they share the graph and what takes them time, see `features`; None if that is not known.
+    tasks: how they share the graph, what takes them time, and what a lane takes, see `features`; None if not known.
     """
     random, units = np.random.default_rng(seed), Units(step, arrays, graph, max(UNCUT, lane_steps // CUTS))
-    ways = list(features(graph, units.number, units.of_task, tasks))
+    known = work_of_tasks(step, arrays)
+    ways = (
+        list(features(graph, units.number, units.of_task, tasks)) if known is None else [of_tasks(known, units.number)]
+    )
     work = np.sum([sums[:, -1] / max(1, sums[:, -1].sum()) for sums, _ in ways], axis=0)
     pilots, of_size = of_every_size(work, PILOTS // 2, random)
     for unit in pilots:  # whole, until one is too large
@@ -153,16 +163,16 @@ def sample(step, arrays, graph, *, lane_steps, tasks=None, seed=0):
     for unit in sorted(random.permutation(more), key=lambda unit: of_cost[unit] < 1):
         if units.spent < 2 * lane_steps:
             units.trace(unit)
-    scale = units.cut_scale(sums, units.accesses)
     lane_each = not units.are_blocks and (sums.shape[1] == 1 or sums[:, 1].max() >= WARP)  # lanes with their own items
+    of_slowest = largest if lane_each or tasks and len(tasks) > 2 else sums
     chosen = np.array(units.chosen)
     return Sample(
         units=units.number,
         warps=units.of_task,
         chosen=chosen,
         expected=np.maximum(1 - (1 - of_size) * (1 - of_work) * (1 - of_cost), 1 / units.number)[chosen],
-        scale=scale,
-        time_scale=units.cut_scale(largest, units.longest) if lane_each else scale,
+        scale=units.cut_scale(sums, units.accesses),
+        time_scale=units.cut_scale(of_slowest, units.longest),
         features=(sums, largest),
         has_tasks=units.tasks > 0,
         groups=units.trace_others(random),
@@ -244,10 +254,11 @@ def chances(cost, total, most):
 
 
 def features(graph, units, warps, tasks=None):
-    """Yield (features of all items of each unit, features of its largest item) for each way to share the graph.
+    """Yield (features of all items of each unit, features of its slowest lane) for each way to share the graph.
 
-    tasks: one of SHARINGS and one of WORK: only that way; None for all of them. Features are 1, how many items a unit
-    has, and the work of these items.
+    tasks: one of SHARINGS, one of WORK, and one of LANES where lanes take turns: only that way; None for all of them.
+    Features are 1, how many items a unit has, and the work of these items. The slowest lane has the largest item, or,
+    if lanes take turns, the largest of each turn.
     """
     if graph.m == 0 or units == 1:
         tasks = None
@@ -265,7 +276,18 @@ def features(graph, units, warps, tasks=None):
         if twice:
             late = (np.diff(graph.col_ptr) < LONG_COLUMN)[:, None]
             items, ends = np.concatenate([items * ~late, items * late]), np.concatenate([ends[:-1], graph.n + ends])
-        yield of_units(items[::-1] if "backwards" in sharing else items, ends, units)
+        sums, largest = of_units(items[::-1] if "backwards" in sharing else items, ends, units)
+        if tasks and len(tasks) > 2:
+            largest = of_turns(graph, ends, units, work_of_nonzeros(graph)[:, work[0]], tasks[2])
+        yield sums, largest
+
+
+def of_tasks(rows, units):
+    """The features of units from those of their tasks, `rows`; units behind the last task have none."""
+    found = np.zeros((units, rows.shape[1]), np.float32)
+    found[: len(rows)] = rows[:units]
+    found[:, 0] = 1
+    return found, found
 
 
 def of_columns(graph, work):
@@ -278,6 +300,9 @@ def of_columns(graph, work):
 
 def shares(items, units, warps):
     """Where the items of each unit begin, and where those of the last end: each has as many, or nearly."""
+    for each in (1, WARP) if warps > 1 else ():
+        if -(-items // (each * warps)) * warps == units:
+            return np.minimum(np.arange(units + 1) * each, items)
     each = -(-items // units)
     if -(-items // each) > units - warps:  # the last block may have fewer
         return np.minimum(np.arange(units + 1) * each, items)
@@ -297,6 +322,24 @@ def of_units(items, ends, units):
                 parts.append(np.maximum.reduceat(item, np.minimum(ends[:-1], item.size - 1)))
         found.append(np.stack(parts, axis=1).astype(np.float32))
     return tuple(found)
+
+
+def of_turns(graph, ends, units, work, lanes):
+    """The features of units whose lanes take turns: 1, how many turns, and the most work of a lane in each of them.
+
+    ends: the first column of each unit, and the last column's end. lanes: "columns" if a lane takes the nonzeros of a
+    column of its own, one a turn; "nonzeros" if neighbouring lanes take neighbouring nonzeros of the unit.
+    """
+    first = graph.col_ptr[np.append(ends, np.repeat(ends[-1], units + 1 - ends.size))]
+    unit, nonzero = np.repeat(np.arange(units), np.diff(first)), np.arange(graph.m)
+    turn = nonzero - graph.col_ptr[graph.col_of] if lanes == "columns" else (nonzero - first[unit]) // WARP
+    turns = np.zeros(units, np.int64)
+    np.maximum.at(turns, unit, turn + 1)
+    begins = np.concatenate([[0], np.cumsum(turns)])
+    most = np.zeros(begins[-1], np.float32)
+    np.maximum.at(most, begins[unit] + turn, work)
+    sums = np.concatenate([[0], np.cumsum(most, dtype=float)])[begins]
+    return np.stack([np.ones(units), turns, np.diff(sums)], axis=1)
 
 
 @lru_cache(maxsize=2)

@@ -84,7 +84,7 @@ def bitmap_thread_kernel(col_ptr, row_idx, total):
     "bitmap_thread",
     source="Bisson & Fatica",
     summary="a thread per column; of at most 12 rows, in registers",
-    tasks=("columns", "lookups by search"),
+    tasks=("columns", "lookups by search", "columns"),
     prepare=prepare,
     threads=128,
     blocks=1 << 16,

@@ -56,7 +56,7 @@ def column_block_kernel(col_ptr, row_idx, columns, tile_size, total):
     "column_block",
     source="report",
     summary="a block per k consecutive columns, kept in shared memory; a thread per nonzero",
-    tasks=("columns", "merge"),
+    tasks=("columns", "merge", "nonzeros"),
     threads=THREADS,
     blocks=1024,
     columns=Knob(27, "columns that a block takes at a time", 1),
