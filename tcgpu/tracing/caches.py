@@ -104,9 +104,9 @@ def found_in(sectors, sample, gpu, resident, shared, touched_bytes, running=1.0)
 def share_of_first(sectors, sample):
     """For each block of a sample, how many of its first touches of sectors stay first ones, as a share.
 
-    The longer a unit runs, the more of its sectors it has touched before: by Heaps' law their number grows as a power of
-    the time. How it grows is taken from the two halves of what was traced. Of a unit that was cut, that part stands for
-    the rest, too, in which fewer sectors are new.
+    The longer a unit runs, the more of its sectors it has touched before: by Heaps' law their number grows as a power
+    of the time. How it grows is taken from the two halves of what was traced. Of a unit that was cut, that part stands
+    for the rest, too, in which fewer sectors are new.
     """
     begins = np.searchsorted(sectors.block, np.arange(sample.chosen.size + 1))
     before = np.concatenate([[0], np.cumsum(sectors.first)])
