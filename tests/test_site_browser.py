@@ -17,11 +17,12 @@ IDS = """() => [...document.querySelectorAll("[id], [name]")].flatMap((one) => [
 @pytest.fixture(scope="module")
 def site(root, tmp_path_factory):
     """The folder of a site that was built once."""
-    into = tmp_path_factory.mktemp("the site")
+    into = tmp_path_factory.mktemp("the site") / "pages"
     command = [sys.executable, root / "docs" / "site" / "build.py", "--into", into, root / "notebooks" / RUN]
     result = subprocess.run(command, capture_output=True, text=True)
     assert result.returncode == 0, result.stderr
     assert result.stdout.strip() == str(into / "index.html") and result.stderr == f"run: {RUN}\n"
+    assert list(into.parent.iterdir()) == [into]  # nothing is left beside it
     return into
 
 

@@ -168,13 +168,13 @@ def main():
         parser.error(f"a NOTEBOOK is one of {run.HERE}")
     check_own(options.into)
     with tempfile.TemporaryDirectory() as folder:
-        source = Path(folder, "source")
+        source, pages, doctrees = (Path(folder, name) for name in ("source", "pages", "doctrees"))
         source.mkdir()
         lay_out(source, [] if options.stored else chosen or every)
-        doctrees = str(Path(folder, "doctrees"))
-        code = build_main(["-q", "-W", "--keep-going", "-d", doctrees, str(source), str(options.into)])
-    if code:
-        sys.exit(code)
+        code = build_main(["-q", "-W", "--keep-going", "-d", str(doctrees), str(source), str(pages)])
+        if code:
+            sys.exit(code)
+        shutil.copytree(pages, options.into, dirs_exist_ok=True)  # MyST-NB leaves a folder beside the pages
     print(options.into / "index.html")
 
 
