@@ -256,6 +256,15 @@ class TestEstimate:
         with pytest.raises(MethodError, match="no knob 'lanes'"):
             tcgpu.estimate(skewed, "naive", lanes=4)
 
+    def test_refuses_words_for_tasks_that_it_does_not_know(self, skewed):
+        @tcgpu.method(tasks=("columns", "merg"))
+        def nothing_of_columns(col_ptr, total):
+            for j in range(cuda.grid(1), col_ptr.size - 1, cuda.gridsize(1)):
+                cuda.atomic.add(total, 0, col_ptr[j] - col_ptr[j])
+
+        with pytest.raises(MethodError, match=r"'merg' \(did you mean 'merge'"):
+            tcgpu.estimate(skewed, nothing_of_columns, lane_steps=STEPS)
+
     @pytest.mark.parametrize(
         "graph", [tcgpu.generate.empty(0), tcgpu.generate.empty(9), tcgpu.generate.path(2)], ids=str
     )

@@ -20,7 +20,9 @@ import numpy as np
 from scipy.optimize import nnls
 
 from tcgpu.engines.simulator import WARP, Dim3
+from tcgpu.errors import MethodError
 from tcgpu.kernels.device.bits import LONG_COLUMN
+from tcgpu.suggest import unknown
 from tcgpu.tracing.events import Events
 from tcgpu.tracing.recorder import TaskSampler
 from tcgpu.tracing.task_work import work_of_tasks
@@ -265,6 +267,9 @@ def features(graph, units, warps, tasks=None):
     if tasks is None:
         ones = np.ones((units, 1), np.float32)
         yield ones, ones
+    for name, known in zip(tasks or (), (SHARINGS, WORK, LANES)):
+        if name not in known:
+            raise MethodError(unknown("kind of tasks", name, known))
     for sharing in (SHARINGS if tasks is None else tasks[:1]) if graph.m else ():
         work = slice(None) if tasks is None else [WORK.index(tasks[1])]
         items = of_columns(graph, work_of_nonzeros(graph)) if "columns" in sharing else work_of_nonzeros(graph)
