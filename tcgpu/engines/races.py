@@ -94,7 +94,7 @@ def unordered(one, two):
 
 
 def merged(many):
-    """What is told by many: of each block and thread the latest."""
+    """What several messages tell together: of each block and thread the latest."""
     many = list({id(told): told for told in many if told}.values())
     if len(many) == 1:
         return many[0]

@@ -59,7 +59,7 @@ class Ranges(NamedTuple):
 
 @cuda.jit(device=True)
 def claimed(counters, place, key):
-    """Whether a counter is the key's; it becomes so if it is nobody's."""
+    """Whether a counter is the key's; a free one becomes so."""
     owner = counters[place]
     if owner == NO_KEY:
         owner = cuda.atomic.cas(counters, place, NO_KEY, key)
@@ -83,7 +83,7 @@ def add_to_key(tally, key, more):
 
 @cuda.jit(device=True)
 def clear_counters(tally):
-    """All threads of the block give all counters to nobody."""
+    """All threads of the block set all counters to 0 and free them."""
     if tally.counting:
         k = cuda.threadIdx.x
         while k < COUNTERS:
@@ -95,7 +95,7 @@ def clear_counters(tally):
 
 @cuda.jit(device=True)
 def empty_counters(tally):
-    """All threads of the block add its counters to the sums in global memory, and give them to nobody."""
+    """All threads of the block add its counters to the sums in global memory, and free them."""
     counters = tally.counters
     if tally.counting:
         cuda.syncthreads()
