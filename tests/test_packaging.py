@@ -101,6 +101,12 @@ def test_every_public_name_is_there_and_typed():
             assert all(p.annotation is not inspect.Parameter.empty for p in options if p.name != "graph"), name
 
 
+def test_dir_shows_public_names_only():
+    """Also after the package has imported its modules, which Python makes attributes of it."""
+    assert tcgpu.count([(0, 1), (1, 2), (0, 2)]) == 1 and hasattr(tcgpu, "api")
+    assert dir(tcgpu) == sorted(tcgpu.__all__)
+
+
 def test_importing_is_quick_and_imports_nothing_heavy():
     code = (
         "import sys, time; start = time.perf_counter(); import tcgpu; "
