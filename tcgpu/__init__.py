@@ -8,6 +8,7 @@ Importing the package imports nothing heavy: each name is imported when it is fi
 """
 
 import importlib
+import warnings
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -47,7 +48,7 @@ if TYPE_CHECKING:
     from tcgpu.tracing.estimates import estimate
     from tcgpu.tracing.trace_file import load_trace
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 # module -> its public names
 _NAMES = {
@@ -77,6 +78,8 @@ _NAMES = {
 _MODULE_OF = {name: module for module, names in _NAMES.items() for name in names.split()}
 # public name -> the module that it is
 _MODULES = {"generate": "generators", "datasets": "datasets", "plots": "lab.plots", "distributed": "distributed"}
+# public name of 0.1 -> its name now
+_RENAMED = {"parts": "distributed"}
 
 __all__ = [
     "DeviceGraph", "EngineError", "FormatError", "Graph", "GraphError", "KernelError", "Knob", "Method", "MethodError",
@@ -89,6 +92,9 @@ __all__ = [
 
 
 def __getattr__(name):
+    if name in _RENAMED:
+        warnings.warn(f"tcgpu.{name} is tcgpu.{_RENAMED[name]} now", DeprecationWarning, stacklevel=2)
+        return __getattr__(_RENAMED[name])
     if name in _MODULE_OF:
         value = getattr(importlib.import_module(f"tcgpu.{_MODULE_OF[name]}"), name)
     elif name in _MODULES:

@@ -31,6 +31,22 @@ def versions(requirements):
     return {r.name: str(r.specifier) for r in parsed if r.name != PROJECT["name"]}
 
 
+def test_citation_and_changelog_name_this_version_and_its_authors():
+    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
+    assert citation["version"] == tcgpu.__version__ and citation["license"] == PROJECT["license"]
+    changes = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    newest = re.findall(r"^## \[(\d.*)\] - (.*)$", changes, re.MULTILINE)[0]
+    assert newest == (citation["version"], str(citation["date-released"]))
+    [author] = (author["name"] for author in citation["authors"])
+    assert author.lower() in (ROOT / "LICENSE").read_text(encoding="utf-8").lower()
+
+
+def test_citation_names_the_source_of_each_method():
+    references = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))["references"]
+    cited = {name for entry in references for name in re.findall(r"\w+", entry["notes"])}
+    assert cited >= {method.name for method in tcgpu.methods() if method.source != "ours"}
+
+
 def test_the_core_runs_without_a_gpu_or_a_browser():
     assert set(versions(PROJECT["dependencies"])) == {
         "anywidget", "ipywidgets", "matplotlib", "networkx", "numba", "numpy", "platformdirs", "pooch", "scipy",
@@ -105,6 +121,13 @@ def test_dir_shows_public_names_only():
     """Also after the package has imported its modules, which Python makes attributes of it."""
     assert tcgpu.count([(0, 1), (1, 2), (0, 2)]) == 1 and hasattr(tcgpu, "api")
     assert dir(tcgpu) == sorted(tcgpu.__all__)
+
+
+@pytest.mark.parametrize("old, new", tcgpu._RENAMED.items())
+def test_names_of_the_version_before_warn(old, new):
+    with pytest.warns(DeprecationWarning, match=f"tcgpu.{old} is tcgpu.{new} now"):
+        assert getattr(tcgpu, old) is getattr(tcgpu, new)
+    assert f"`tcgpu.{old}` is `tcgpu.{new}` now" in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
 
 
 def test_importing_is_quick_and_imports_nothing_heavy():
