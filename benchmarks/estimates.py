@@ -350,7 +350,7 @@ def traced(name):
 
 def sampled(method, graph):
     """[(step, Steps)] of a method's launches, and the bytes of its plan."""
-    prepared = method.prepare(graph, None)
+    prepared = estimates.prepare(method, graph)
     plan = method.plan(prepared)
     estimates.set_up(plan, prepared)
     launched, steps = [step for step in plan.steps if isinstance(step, Step)], []

@@ -1,6 +1,7 @@
 """The set-up kernels in NumPy against the kernels themselves, and estimates of graphs that they set up."""
 
 import time
+from dataclasses import replace
 from inspect import signature
 
 import compiled
@@ -11,8 +12,8 @@ import tcgpu
 from tcgpu import generate
 from tcgpu.engines import runtime
 from tcgpu.errors import MethodError
-from tcgpu.kernels import simulated
-from tcgpu.kernels.adaptive import layout
+from tcgpu.kernels import device_graph, order_costs, simulated
+from tcgpu.kernels.adaptive import layout, local
 from tcgpu.registry import METHODS
 from tcgpu.tracing import estimates, gpus, set_up, task_work
 
@@ -126,6 +127,44 @@ def test_work_of_tasks(graph, knobs, monkeypatch):
                 column = np.subtract(*pieces(arrays[f"{name}_columns"][task])[::-1])
                 rows.append([1, len(quads), sum(quads), column])
         assert (found is None and not rows) or found.tolist() == rows
+
+
+@pytest.mark.parametrize("limits", [{}, {"LONG": 30, "SHORT": 6, "HEAVY": 9, "NEAR": 60, "HUBS": 20}], ids=["", "low"])
+@pytest.mark.parametrize("graph", GRAPHS.values(), ids=GRAPHS)
+def test_sums_by_which_an_order_is_chosen(graph, limits, monkeypatch):
+    for name, limit in (limits | {"DISTANT": 99}).items():
+        monkeypatch.setattr(order_costs, name, limit)
+    monkeypatch.setattr(set_up, "PART", 320)  # whole warps
+    with runtime.using("sim"):
+        expected = order_costs.order_costs(graph.row_idx, graph.col_of, graph.n)
+        assert set_up.prepare(METHODS["adaptive"], graph, "natural").order_costs == expected
+
+
+@pytest.mark.parametrize("edges", ["few", "many"])
+def test_an_estimate_counts_in_the_order_that_a_gpu_chooses(edges, monkeypatch):
+    for module in (device_graph, local):
+        monkeypatch.setattr(module, "SMALL", 100 if edges == "many" else 10_000)
+    monkeypatch.setattr(order_costs.OrderCosts, "best", lambda costs: "degree" if costs.n < 300 else "natural")
+    monkeypatch.setattr(order_costs.OrderCosts, "best_words", lambda costs: 32)
+    kernels = [
+        [kernel.kernel for kernel in tcgpu.estimate(graph, "adaptive", lane_steps=1000).kernels]
+        for graph in (GRAPHS["R-MAT"], GRAPHS["random"])
+    ]
+    if edges == "few":
+        assert kernels == [["merge_kernel"], ["merge_kernel"]]
+    else:
+        assert "hub_kernel" in kernels[0] and kernels[1] == ["fill_local_rows", "local_kernel", "merge_kernel"]
+
+
+def test_memory_for_rows_of_bits_is_that_of_the_gpu():
+    costs = set_up.prepare(METHODS["adaptive"], GRAPHS["clique"], "natural").order_costs
+    merged = dict.fromkeys(costs.sums, 0) | {"merged": 10**12, "merged 32": 10**12}
+    costs = replace(costs, n=1 << 26, sums=merged)  # rows of 32 words take 17 GB
+    words = {}
+    for name in ("NVIDIA H200", "Tesla T4"):
+        with runtime.using("sim"), runtime.as_device(estimates.facts_of(gpus.GPUS[name])):
+            words[name] = costs.best_words()
+    assert words == {"NVIDIA H200": 32, "Tesla T4": 0}
 
 
 def test_kernels_that_numpy_has_not_run_in_the_simulator(monkeypatch):

@@ -120,13 +120,18 @@ def _total(nanoseconds, counts):
     return sum(nanoseconds[name] * count for name, count in counts.items())
 
 
-def order_costs(u, v, n):
-    """The OrderCosts of the edges in two device arrays."""
+def order_costs(u, v, n, fill=None):
+    """The OrderCosts of the edges in two device arrays.
+
+    fill: called with a kernel and its arguments instead of launching it.
+    """
     xp = runtime.arrays_of(u)
     degree, length, reach, rows, windows = (xp.zeros(n, np.int32) for _ in range(5))
     natural, by_degree = xp.zeros(len(NATURAL), np.int64), xp.zeros(len(DEGREE), np.int64)
 
     def run(kernel, *args, shared=0):
+        if fill is not None:
+            return fill(kernel, u, v, *args)
         kernel.launch(enough_blocks(BLOCKS, u.size, THREADS), THREADS, u, v, *args, shared=shared)
 
     run(measure_vertices, degree, length, reach)

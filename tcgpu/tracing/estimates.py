@@ -26,7 +26,7 @@ from tcgpu.registry import METHODS, Method, choose, on_engine
 from tcgpu.tracing.demand import Steps, instructions, join
 from tcgpu.tracing.gpus import L1_SECTORS, PROBED, SCHEDULERS, SECTOR, Gpu, gpu_of, probes, registers_of
 from tcgpu.tracing.sampling import BESIDE, fit, fitted, sample
-from tcgpu.tracing.set_up import set_up
+from tcgpu.tracing.set_up import prepare, set_up
 
 LANE_STEPS = 1_000_000  # that are traced for a method: a few seconds
 SHOWN = ("method", "order", "edges", "gpu", "estimate_of", "estimated_ms", "limit", "units", "sampled")
@@ -176,7 +176,7 @@ def estimate(
         )  # fmt: skip
     chosen = choose(method, "sim", order, knobs)
     with on_engine(chosen, "sim", float("inf")), runtime.as_device(facts_of(device)):
-        prepared = chosen.prepare(graph, order)
+        prepared = prepare(chosen, graph, order)
         plan = chosen.plan(prepared, **knobs)
         tasks = METHODS.get(plan.method, chosen).tasks  # a method may choose another one
         found, copies = [], max(1.0, FILLING_EDGES / max(1, graph.m)) if fill else 1.0

@@ -1,20 +1,54 @@
-"""The set-up kernels of plans, in NumPy: `estimate` needs the arrays that they fill, of up to 10^8 edges.
+"""What precedes the counting kernels, in NumPy: the choice of an order, and the set-up kernels of plans.
 
-Each function has the parameters of its kernel and fills the same arrays in seconds. What a GPU's atomic operations put
-into an order that may differ each time is here in the order of the threads.
+`estimate` needs both for graphs of up to 10^8 edges. Each function of IN_NUMPY has the parameters of its kernel and
+fills the same arrays in seconds; where the kernel takes any edges, they are nonzeros of columns here. What a GPU's
+atomic operations put into an order that may differ each time is here in the order of the threads.
 """
+
+import itertools
+from functools import cached_property
 
 import numpy as np
 
+from tcgpu.engines.simulator import WARP
 from tcgpu.errors import MethodError
-from tcgpu.kernels import Step, orientation
+from tcgpu.graph import as_graph
+from tcgpu.kernels import Step, adaptive, device_graph, order_costs, orientation
 from tcgpu.kernels.adaptive import layout
 from tcgpu.kernels.device import columns
+from tcgpu.kernels.device_graph import DeviceGraph
 
 SIMULATED_EDGES = 30_000  # up to which other kernels run in the simulator
 PART = 1 << 22  # nonzeros at a time, which limits the memory for intermediate arrays
 
+ON_DEVICE = device_graph.prepare, adaptive.prepare  # what makes a DeviceGraph of a graph, on a GPU
+
 pack_piece, slot_of_nonzero = layout.pack_piece.py_func, layout.slot_of_nonzero.py_func
+
+
+class HostGraph(DeviceGraph):
+    """A DeviceGraph with its arrays in main memory."""
+
+    @cached_property
+    def order_costs(self):
+        return order_costs.order_costs(self.row_idx, self.col_of, self.n, lambda kernel, *args: IN_NUMPY[kernel](*args))
+
+
+def prepare(method, graph, order=None):
+    """The graph that `method.prepare` makes on a GPU, with its arrays in main memory; the same order is chosen."""
+    if method.prepared not in ON_DEVICE:
+        return method.prepare(graph, order)
+
+    def in_order(order):
+        found = graph.ordered(order)
+        return HostGraph(found.n, found.col_ptr, found.row_idx, found.col_of, found.order, found.rank, found.name)
+
+    graph, order = as_graph(graph), order or method.order
+    if order == "auto":
+        natural = in_order("natural")
+        order = "natural" if graph.m <= device_graph.SMALL else natural.order_costs.best()
+        return natural if order == "natural" else in_order(order)
+    return in_order(order)
 
 
 def set_up(plan, graph):
@@ -35,6 +69,46 @@ def set_up(plan, graph):
             IN_NUMPY[step.kernel](*(plan.arrays[arg] if isinstance(arg, str) else arg for arg in step.args))
         else:
             step.run(plan.arrays)
+
+
+def measure_vertices(u, v, degree, length, reach):
+    for part in parts_of(u.size):
+        length += np.bincount(v[part], minlength=length.size)
+        degree += np.bincount(u[part], minlength=length.size)
+        np.maximum.at(reach, v[part], (u[part] >> 6) - (v[part] >> 6) + 1)
+    degree += length
+
+
+def cost_in_natural_order(u, v, degree, length, reach, short, long, rows, total):
+    for part in parts_of(u.size):
+        i, j = u[part], v[part]
+        rows += np.bincount(np.where(degree[i] < degree[j], i, j), minlength=rows.size)
+        behind, row, words = length[j] >> 1, length[i], reach[j]
+        few, many = np.minimum(row, behind), np.maximum(row, behind)
+        merged = np.where(few > 0, few + many, 0)
+        looked_up = np.where(merged > long, few.astype(np.int64) * np.frexp(many)[1], 0)
+        merged[merged > long] = 0
+        searched = np.where(few > order_costs.FEW, looked_up, 0)
+        warps = np.pad(merged, (0, -merged.size % WARP)).reshape(-1, WARP)
+        found = [merged, WARP * warps.max(axis=1) - warps.sum(axis=1), searched, looked_up - searched]
+        found.append(i - j > order_costs.DISTANT)
+        for least, most in itertools.pairwise((0, *order_costs.WORDS)):
+            local = (length[j] >= short) & (least < words) & (words <= most)
+            found += merged[local], searched[local], (words[local] + 31) >> 5
+        total += [values.sum(dtype=np.int64) for values in found]
+
+
+def cost_in_degree_order(u, v, degree, rows, least, windows, total):
+    for part in parts_of(u.size):
+        i, j = u[part], v[part]
+        first = np.where(degree[i] < degree[j], i, j)
+        last = i + j - first
+        light = rows[first] < order_costs.HEAVY
+        by_hub = ~light & (degree[last] > least[1])
+        pairs = rows[first].astype(np.int64) - 1
+        total[:3] += pairs[light].sum(), pairs[~light & ~by_hub].sum(), by_hub.sum()
+        windows[first[(degree[last] > least[0]) & (degree[first] > rows[first])]] = 1
+    total[3] = windows.sum()
 
 
 def find_col_ptr(col_of, col_ptr):
@@ -109,6 +183,9 @@ def parts_of(nonzeros):
 
 
 IN_NUMPY = {
+    order_costs.measure_vertices: measure_vertices,
+    order_costs.cost_in_natural_order: cost_in_natural_order,
+    order_costs.cost_in_degree_order: cost_in_degree_order,
     columns.find_col_ptr: find_col_ptr,
     columns.fill_empty_columns: fill_empty_columns,
     orientation.count_rows: count_rows,
