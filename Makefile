@@ -2,7 +2,7 @@
 # path with spaces, and nothing here needs more than GNU make 3.81, a POSIX shell and Python.
 
 .DEFAULT_GOAL := help
-.PHONY: help lab test report notebooks clean
+.PHONY: help lab test report notebooks dist clean
 .SUFFIXES:
 
 PY := .venv/bin/python
@@ -39,7 +39,12 @@ report: .venv/site ## run every notebook and write a site into report/; REPORT=-
 notebooks: .venv/test ## run every notebook and store its text outputs in place, as the tests compare them
 	@$(PY) notebooks/run.py store
 
-clean: ## remove what these commands made: .venv, report and caches
+dist: .venv/test ## build a wheel and a source archive into dist/, and try both in new environments
+	@$(PY) -m hatchling build --directory dist
+	@$(PY) release/check_dist.py
+
+clean: ## remove what these commands made: .venv, report, archives in dist and caches
+	rm -f dist/tcgpu-*.whl dist/tcgpu-*.tar.gz
 	rm -rf .venv report .hypothesis .pytest_cache .ruff_cache
 	find . -name .git -prune -o \( -name __pycache__ -o -name .ipynb_checkpoints \) -prune -exec rm -rf {} +
 

@@ -11,7 +11,7 @@ import pytest
 from lab import OPTIONS
 
 pytestmark = pytest.mark.skipif(not shutil.which("make"), reason="no make on this machine")
-TARGETS = ("help", "lab", "test", "report", "notebooks", "clean")
+TARGETS = ("help", "lab", "test", "report", "notebooks", "dist", "clean")
 
 
 @pytest.fixture
@@ -139,7 +139,8 @@ def test_an_install_is_made_once_until_pyproject_changes(checkout):
 
 def test_clean_removes_only_what_make_made(checkout):
     kept = {checkout / "Makefile", checkout / "pyproject.toml", checkout / "tcgpu" / "graph.py"}
-    for path in (".venv/bin/python", "report/index.html", "tcgpu/__pycache__/graph.nbi", "tcgpu/graph.py"):
+    made = (".venv/bin/python", "report/index.html", "dist/tcgpu-1.whl", "tcgpu/__pycache__/graph.nbi")
+    for path in (*made, "tcgpu/graph.py"):
         (checkout / path).parent.mkdir(parents=True, exist_ok=True)
         (checkout / path).touch()
     assert [make(checkout, "clean").returncode for _ in range(2)] == [0, 0]

@@ -2,6 +2,7 @@
 
 import ast
 import importlib
+import importlib.util
 import inspect
 import os
 import re
@@ -22,7 +23,7 @@ ROOT = Path(__file__).resolve().parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 EXTRAS = PROJECT["optional-dependencies"]
 HEAVY = {"anywidget", "numba", "numpy", "scipy", "networkx", "matplotlib", "pandas", "IPython", "ipywidgets", "tqdm"}
-CONDA_NAMES = {"playwright-python": "playwright"}
+CONDA_NAMES = {"matplotlib-base": "matplotlib", "playwright-python": "playwright"}
 
 
 def versions(requirements):
@@ -79,6 +80,19 @@ def test_conda_builds_the_same_environment():
     named |= versions([entry for entry in by_pip if not entry.startswith("-")])
     expected = versions(PROJECT["dependencies"] + EXTRAS["lab"] + EXTRAS["site"] + EXTRAS["tools"] + EXTRAS["test"])
     assert named == expected
+
+
+def test_the_conda_recipe_requires_what_the_wheel_does():
+    recipe = yaml.safe_load((ROOT / "release" / "conda" / "recipe.yaml").read_text())
+    assert recipe["context"]["version"] == tcgpu.__version__ and recipe["build"]["noarch"] == "python"
+    assert f">={recipe['context']['python_min']}" == PROJECT["requires-python"]
+    python, *run = recipe["requirements"]["run"]
+    named = {CONDA_NAMES.get(name, name): bounds for name, bounds in versions(run).items()}
+    assert named == versions(PROJECT["dependencies"]) and python == "python >=${{ python_min }}"
+    build = tomllib.loads((ROOT / "pyproject.toml").read_text())["build-system"]["requires"]
+    assert versions(recipe["requirements"]["host"][2:]) == versions(build)
+    points = recipe["build"]["python"]["entry_points"]
+    assert points == [f"{name} = {where}" for name, where in PROJECT["scripts"].items()]
 
 
 def test_binder_installs_what_this_checkout_declares():
@@ -164,6 +178,17 @@ def test_the_wheel_holds_the_package_and_its_data(wheel):
     packed = {name for name in names if ".dist-info/" not in name}
     assert packed == package | {f"tcgpu/{name}" for name in data}
     assert "tcgpu = tcgpu.__main__:main" in entry_points and "[networkx.backends]" in entry_points
+
+
+def test_the_source_archive_builds_the_same_wheel(wheel, tmp_path):
+    """`make dist` tests the same, and the wheel in an environment of its own, for which it needs a network."""
+    command = [sys.executable, "-m", "hatchling", "build", "--target", "sdist", "--directory", tmp_path / "dist"]
+    subprocess.run(command, cwd=ROOT, check=True, capture_output=True)
+    spec = importlib.util.spec_from_file_location("check_dist", ROOT / "release" / "check_dist.py")
+    check_dist = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(check_dist)
+    (tmp_path / "source").mkdir()
+    check_dist.check_source(next((tmp_path / "dist").glob("*.tar.gz")), wheel, tmp_path / "source")
 
 
 def test_the_installed_wheel_counts_and_caches_its_kernels(wheel, tmp_path):
