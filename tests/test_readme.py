@@ -1,7 +1,5 @@
 """The README is true: its commands and examples print what it shows, its tables are those of code and records."""
 
-import doctest
-import os
 import re
 import shutil
 import subprocess
@@ -10,6 +8,7 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pytest
+from pages import blocks, check_console, check_python
 
 import measured
 import readme_picture
@@ -20,17 +19,11 @@ from tcgpu.records import Rows
 # which columns are shown, by which its rows go
 RECORDED = re.compile(r"<!-- (data/measured/\S+): ([\w, ]+) by (\w+)(?: and (\w+))? -->\n\n((?:\|.*\n)+)")
 DRAW_AGAIN = "draw the picture again: python notebooks/readme_picture.py"
-FENCE = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
 @pytest.fixture(scope="module")
 def text(root):
     return (root / "README.md").read_text(encoding="utf-8")
-
-
-def blocks(text, language):
-    """The fenced blocks of a language, in order."""
-    return [body for found, body in FENCE.findall(text) if found == language]
 
 
 def section(text, heading):
@@ -68,31 +61,11 @@ def test_every_file_it_names_exists(root, text):
 
 
 def test_its_python_examples_print_what_it_shows(text):
-    examples = doctest.DocTestParser().get_doctest("\n".join(blocks(text, "python")), {}, "README", "README.md", 0)
-    assert len(examples.examples) >= 5
-    result = doctest.DocTestRunner(optionflags=doctest.REPORT_NDIFF).run(examples)
-    assert result.failed == 0
+    assert check_python("\n".join(blocks(text, "python")), "README.md") >= 5
 
 
-@pytest.fixture
-def shell(tmp_path):
-    """A folder, and an environment in which `tcgpu` is the command of this Python."""
-    command = tmp_path / "bin" / "tcgpu"
-    command.parent.mkdir()
-    command.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m tcgpu "$@"\n')
-    command.chmod(0o755)
-    return tmp_path, {**os.environ, "PATH": f"{command.parent}:{os.environ['PATH']}"}
-
-
-def test_its_shell_commands_print_what_it_shows(root, text, shell):
-    folder, environment = shell
-    environment["PYTHONPATH"] = str(root)
-    sessions = [re.split(r"^\$ ", block, flags=re.MULTILINE)[1:] for block in blocks(text, "console")]
-    steps = [step.partition("\n")[::2] for session in sessions for step in session]
-    assert steps
-    for command, printed in steps:
-        result = subprocess.run(command, shell=True, cwd=folder, env=environment, capture_output=True, text=True)
-        assert (result.returncode, result.stdout) == (0, printed), f"{command}\n{result.stderr}"
+def test_its_shell_commands_print_what_it_shows(root, text, tmp_path):
+    assert check_console(text, root, tmp_path)
 
 
 def test_every_subcommand_it_names_exists(root, text):
