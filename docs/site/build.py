@@ -58,9 +58,9 @@ four papers to our own method. Begin with the first one; the steppers in them ca
 :caption: Guides
 :maxdepth: 1
 
-The package, and what was measured <README>
-traces
+The package <README>
 {guides}
+traces
 ```
 
 ```{{toctree}}
@@ -68,8 +68,25 @@ traces
 :maxdepth: 1
 
 reference
+docs/glossary
+```
+
+```{{toctree}}
+:caption: Project
+:maxdepth: 1
+
+CHANGELOG
+CONTRIBUTING
+CODE_OF_CONDUCT
+SECURITY
 ```
 """
+# pages of docs/ in reading order; Sphinx warns of one that is not listed
+GUIDES = (
+    "quick_start how_to methods measured traces your_own_kernel simulator adaptive checks architecture extending "
+    "teaching"
+).split()
+PROJECT = ("README", "CHANGELOG", "CONTRIBUTING", "CODE_OF_CONDUCT", "SECURITY")
 TRACES = """\
 # Traces of all kernels
 
@@ -81,12 +98,15 @@ karate club: pick a warp, and step through its kernel with the arrow keys.
 
 def lay_out(folder, notebooks):
     """Make the folder that Sphinx reads: as the checkout, so that links hold. notebooks: paths of those to run."""
-    for part in ("data", "tcgpu", "notebooks", "docs"):
+    for part in ("data", "tcgpu", "notebooks", "benchmarks", "docs"):
         shutil.copytree(ROOT / part, folder / part, ignore=shutil.ignore_patterns("__pycache__", "*.ipynb", "site"))
-    for name in ("README.md", "LICENSE"):
+    for name in (*(f"{page}.md" for page in PROJECT), "LICENSE"):
         shutil.copy(ROOT / name, folder)
     for name in ("conf.py", "reference.md"):
         shutil.copy(ROOT / "docs" / "site" / name, folder)
+    for page in (folder / "docs").glob("*.md"):
+        text = page.read_text(encoding="utf-8")
+        page.write_text(text.replace("](site/reference.md)", "](../reference.md)"), encoding="utf-8")
     (folder / "static").mkdir()
     shutil.copy(ROOT / "docs" / "site" / "site.css", folder / "static")
     openings = {}
@@ -105,7 +125,7 @@ def lay_out(folder, notebooks):
             f"- [{openings[name][0]}](notebooks/{name}.ipynb): {without_links(openings[name][1])}" for name in names
         ],
         "notebooks": [f"notebooks/{name}" for name in names],
-        "guides": sorted(f"docs/{path.stem}" for path in (ROOT / "docs").glob("*.md")),
+        "guides": [f"docs/{name}" for name in GUIDES],
     }
     (folder / "index.md").write_text(INDEX.format(**{key: "\n".join(lines) for key, lines in listed.items()}))
     add_traces(folder)
