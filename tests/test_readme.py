@@ -1,4 +1,4 @@
-"""The README is true: its commands and examples print what it shows, its tables are those of code and records."""
+"""The README is true: its commands and examples print what it shows. Tables of it and of docs/ are those of records."""
 
 import re
 import shutil
@@ -24,10 +24,6 @@ DRAW_AGAIN = "draw the picture again: python notebooks/readme_picture.py"
 @pytest.fixture(scope="module")
 def text(root):
     return (root / "README.md").read_text(encoding="utf-8")
-
-
-def section(text, heading):
-    return text.partition(f"\n## {heading}\n")[2].partition("\n## ")[0]
 
 
 def cells(lines):
@@ -74,32 +70,43 @@ def test_every_subcommand_it_names_exists(root, text):
     assert named and all(re.search(rf"\b{name}\b", usage) for name in named)
 
 
-def test_its_methods_are_the_methods(text):
-    expected = [[f"`{method.name}`", method.source, method.summary] for method in tcgpu.methods()]
-    assert cells(section(text, "Methods").splitlines())[1:] == expected, f"the table should be\n{as_table(expected)}"
-
-
-def test_its_figures_are_the_recorded_ones(root, text):
+@pytest.mark.parametrize("page", ["README.md", "docs/measured.md"])
+def test_figures_are_the_recorded_ones(root, page):
     """Every table of measurements, cell by cell; of several records for a cell, with other knobs, the best."""
-    measured = section(text, "Measured")
-    tables = RECORDED.findall(measured)
-    assert tables and sum(len(table.splitlines()) for *_, table in tables) == measured.count("\n|")
-    for file, shown, down, across, table in tables:
-        records = Rows.read_csv(root / file)
-        head, *rows = cells(table.splitlines())
-        if across:
-            columns = [(shown, {across: column.strip("`")}) for column in head[1:]]
-        else:
-            columns = [(value, {}) for value in shown.split(", ")]
-        expected = [head if across else [down, *(value.replace("_", " ") for value, _ in columns)]]
-        for name, *_ in rows:
-            row = [r for r in records if r[down] == name]
-            found = [[r[v] for r in row if all(str(r[key]) == value for key, value in w.items())] for v, w in columns]
-            expected.append([name, *(f"{min(values):.3g}" if values else "-" for values in found)])
-        assert [head, *rows] == expected, f"the table of {file} should be\n{as_table(expected)}"
-        assert f"]({file})" in measured, f"the section has no link to {file}"
-        machines = {r.get("gpu_name") or r["cpu"] for r in records}
-        assert all(machine in measured for machine in machines), f"the section does not name {machines}"
+    text = (root / page).read_text(encoding="utf-8")
+    sections = {part: RECORDED.findall(part) for part in re.split(r"^##", text, flags=re.MULTILINE)}
+    assert len([table for tables in sections.values() for table in tables]) >= 2
+    for said, tables in sections.items():
+        if tables:  # all tables here show records
+            assert sum(len(table.splitlines()) for *_, table in tables) == said.count("\n|")
+        for file, shown, down, across, table in tables:
+            records = Rows.read_csv(root / file)
+            assert cells(table.splitlines()) == recorded(records, shown, down, across, cells(table.splitlines()))
+            assert re.search(rf"\]\((\.\./)*{re.escape(file)}\)", said), f"the section has no link to {file}"
+            facts = {r.get("gpu_name") or r["cpu"] for r in records} | {r["date"] for r in records}
+            assert all(fact in " ".join(said.split()) for fact in facts), f"the section does not name {facts}"
+
+
+def recorded(records, shown, down, across, table):
+    """A table of cells as the records have it, for the heading and the first column of `table`."""
+    head, *rows = table
+    if across:
+        columns = [(shown, {across: column.strip("`")}) for column in head[1:]]
+    else:
+        columns = [(value, {}) for value in shown.split(", ")]
+    expected = [head if across else [down, *(value.replace("_", " ") for value, _ in columns)]]
+    for name, *_ in rows:
+        row = [r for r in records if r[down] == name]
+        found = [[r[v] for r in row if all(str(r[key]) == value for key, value in w.items())] for v, w in columns]
+        expected.append([name, *(f"{min(values):.3g}" if values else "-" for values in found)])
+    print(f"the table should be\n{as_table(expected)}")
+    return expected
+
+
+def test_the_table_of_methods_has_all_of_them(root):
+    table = cells((root / "docs" / "methods.md").read_text(encoding="utf-8").splitlines())
+    expected = [[f"`{method.name}`", method.source, method.summary] for method in tcgpu.methods()]
+    assert table[1:] == expected, f"the table should be\n{as_table(expected)}"
 
 
 def test_its_picture_is_the_one_that_is_drawn_now(tmp_path):
@@ -126,6 +133,6 @@ def test_the_lines_of_its_picture_lie_where_its_numbers_say():
 
 def test_it_says_of_its_picture_what_the_numbers_say(text):
     said = " ".join(text.split())
-    assert "](data/measured/sweep.svg)" in said and "`python notebooks/readme_picture.py` draws" in said
+    assert "](data/measured/sweep.svg)" in said
     sentences = " ".join(measured.describe_sweep(readme_picture.curves_in(readme_picture.PICTURE)))
     assert sentences in said, f"the README should say\n{sentences}"
