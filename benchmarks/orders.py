@@ -1,14 +1,15 @@
-"""Hold the choice of an order on a GPU against the times of both orders, on graphs of many kinds.
+"""Hold the choice of a way to count on a GPU against the times of all ways, on graphs of many kinds.
 
-    python benchmarks/orders.py measure [--edges 8e6] [--seed 1] [--kind NAME ...] [--into FOLDER]    on a GPU
+    python benchmarks/orders.py measure [--edges 8e6 1e6 1e5] [--seed 1] [--kind NAME ...] [--into FOLDER]   on a GPU
     python benchmarks/orders.py fit                                                     anywhere, from the record
 
 measure  the kernel times of `adaptive` in natural order, with each width of the local columns' rows of bits, and in
-         degree order, and those of `triangles` and `support` in both; what is chosen for the raw edges and for the
-         clean graph; the sums that it is chosen by
-fit      prints the nanoseconds of each sum that come closest to the recorded times, for `tcgpu.kernels.order_costs`
+         degree order, merged and by classes, and those of `triangles` and `support`; what is chosen for the raw edges
+         and for the clean graph; the sums that it is chosen by
+fit      prints the nanoseconds of each sum, for `tcgpu.kernels.order_costs`, with which estimates are closest to the
+         recorded times, and choices to the best
 
-The record is called "orders". A kind of graph is a row.
+The record is called "orders". A graph is a row.
 """
 
 import argparse
@@ -30,14 +31,16 @@ from tcgpu.registry import METHODS
 
 REPEATS, PATIENT = 5, 100  # runs of a launch; milliseconds from which on it runs once
 TALLIES = "triangles", "support"
-HOPELESS = 5  # times the best count: in an order in which a count takes longer, tallies are measured only if chosen
+HOPELESS = 5  # times the best count: where a count takes longer, tallies are measured only if chosen
+WAYS = "natural", "merged", "degree"
+REGRET, SOFT, TURNS = 30, 0.05, 6  # of `fit`
 
 
 def draw(job):
-    """(kind, edges) of a job (kind, number of edges, seed)."""
+    """(kind, edges asked for, graph) of a job (kind, number of edges, seed)."""
     kind, edges, seed = job
     u, v, n = kinds.KINDS[kind](edges, seed)
-    return kind, (np.asarray(u, np.int32), np.asarray(v, np.int32), n)
+    return kind, edges, (np.asarray(u, np.int32), np.asarray(v, np.int32), n)
 
 
 def kernel_ms(plan):
@@ -54,15 +57,15 @@ def kernel_ms(plan):
     return min([first, *times]), found
 
 
-def measured(kind, edges):
-    """The row of a kind."""
+def measured(kind, asked, edges):
+    """The row of a graph."""
     method, (u, v, n) = METHODS["adaptive"], edges
     u, v = runtime.to_device(u), runtime.to_device(v)
     raw = DeviceGraph.from_edges(u, v, n, order="auto").order
     natural = DeviceGraph.from_edges(u, v, n)
     costs, degree = natural.order_costs, natural.ordered("degree")
     plans = {f"natural {words} ms": method.plan(natural, words=words) for words in (0, *widths(costs))}
-    plans["degree ms"] = method.plan(degree)
+    plans |= {"merged ms": method.plan(degree, merge=1), "degree ms": method.plan(degree, merge=0)}
     times, counts = {}, set()
     for name, plan in plans.items():
         ms, count = kernel_ms(plan)
@@ -70,18 +73,19 @@ def measured(kind, edges):
         counts.add(count)
     if len(counts) > 1:
         raise SystemExit(f"the counts differ on {kind}: {counts}")
-    best = {"natural": min(ms for name, ms in times.items() if "natural" in name), "degree": times["degree ms"]}
-    for order, given in (("natural", natural), ("degree", degree)):
-        if best[order] > HOPELESS * min(best.values()) and order != costs.best_for_tallies():
+    best = times_of_counts(times)
+    knobs = {"natural": {}, "merged": {"merge": 1}, "degree": {"merge": 0}}
+    for way in WAYS:
+        if best[way] > HOPELESS * min(best.values()) and way != way_of_tallies(costs):
             continue
         for name, of in zip(TALLIES, (method.tallies["vertices"], method.support_plan)):
-            ms, found = kernel_ms(of(given))
+            ms, found = kernel_ms(of(natural if way == "natural" else degree, **knobs[way]))
             if int(found.sum(dtype=np.int64)) != 3 * count:
                 raise SystemExit(f"{name} are wrong on {kind}")
-            times[f"{name} by {order} ms"] = round(ms, 4)
+            times[f"{name} by {way} ms"] = round(ms, 4)
     return {
-        "kind": kind, "vertices": n, "edges": natural.m, "triangles": count, **times, "order": costs.best(),
-        "order of raw edges": raw, "words": costs.best_words(),
+        "kind": kind, "asked": asked, "vertices": n, "edges": natural.m, "triangles": count, **times,
+        "order": costs.best(), "order of raw edges": raw, "words": costs.best_words(),
         "max_column": costs.max_column, "max_degree": costs.max_degree, "sums": json.dumps(costs.sums),
     }  # fmt: skip
 
@@ -96,58 +100,92 @@ def costs_of(row):
     return OrderCosts(row["vertices"], row["edges"], row["max_column"], json.loads(row["sums"]))
 
 
+def way_of_count(costs):
+    """The way that is chosen for a count."""
+    return "natural" if costs.best() == "natural" else "merged" if costs.merges() else "degree"
+
+
+def way_of_tallies(costs):
+    """The way that is chosen for `triangles` and `support`."""
+    return "natural" if costs.best_for_tallies() == "natural" else "merged" if costs.merges_for_tallies() else "degree"
+
+
+def times_of_counts(row):
+    """Milliseconds of each way to count, natural order with the best of its widths."""
+    times = {name: row[name] for name in row if name.endswith(" ms") and " by " not in name and row[name] != ""}
+    return {way: min(ms for name, ms in times.items() if way in name) for way in WAYS}
+
+
 def chosen_and_best(row):
     """Milliseconds of the chosen count, and of the fastest one."""
-    costs = costs_of(row)
-    times = {name: row[name] for name in row if name.split()[0] in ("natural", "degree") and row[name] != ""}
-    times.pop("degree", None)
-    name = "degree ms" if costs.best() == "degree" else f"natural {costs.best_words()} ms"
-    return times[name], min(times.values())
+    costs, times = costs_of(row), times_of_counts(row)
+    way = way_of_count(costs)
+    chosen = row[f"natural {costs.best_words()} ms"] if way == "natural" else times[way]
+    return chosen, min(times.values())
 
 
 def tallies_and_best(row):
-    """Milliseconds of `triangles` and `support` in the order chosen for them, and of the fastest count."""
-    order = costs_of(row).best_for_tallies()
-    return *(row[f"{name} by {order} ms"] for name in TALLIES), chosen_and_best(row)[1]
+    """Milliseconds of `triangles` and `support` in the way chosen for them, and of the fastest count."""
+    way = way_of_tallies(costs_of(row))
+    return *(row[f"{name} by {way} ms"] for name in TALLIES), chosen_and_best(row)[1]
+
+
+def counts_and_ms(row):
+    """[(name of a table of nanoseconds, its counts, milliseconds)] of the ways that were measured: of a count, and of
+    tallies."""
+    costs = costs_of(row)
+    ways = {"merged": ("MERGED", costs.merged_counts()), "degree": ("DEGREE", costs.degree_counts())}
+    ways |= {f"natural {words}": ("NATURAL", costs.natural_counts(words)) for words in (0, *WORDS)}
+    count = [(f"{table}_NS", counts, row.get(f"{way} ms", "")) for way, (table, counts) in ways.items()]
+    ways["natural"] = ways[f"natural {row['words']}"]
+    tallies = [
+        (f"{table}_TALLY_NS", counts, row.get(f"{name} by {way} ms", ""))
+        for way, (table, counts) in ways.items()
+        for name in TALLIES
+    ]
+    return [[each for each in found if each[2] != ""] for found in (count, tallies)]
 
 
 def fit(rows):
-    """Print the nanoseconds of each sum with the least deviation from the recorded times."""
+    """Print the nanoseconds with which estimates come closest to the recorded times, and the choices to the best.
+
+    The loss is how far off estimates are, of ways that take up to HOPELESS times the best, and how much longer than the
+    best the chosen way takes. Ways are chosen by their estimates, nearly equal ones in part each: SOFT.
+    """
     from tcgpu.kernels import order_costs as module
 
-    cases = {"NATURAL_NS": [], "DEGREE_NS": [], "NATURAL_TALLY_NS": [], "DEGREE_TALLY_NS": []}
-    for row in rows:
-        costs = costs_of(row)
-        times = {words: row.get(f"natural {words} ms", "") for words in (0, *WORDS)}
-        known = {words: ms for words, ms in times.items() if ms != ""}
-        for words, ms in known.items():
-            if ms < 3 * min(known.values()):
-                cases["NATURAL_NS"].append((costs.natural_counts(words), ms))
-        cases["DEGREE_NS"].append((costs.degree_counts(), row["degree ms"]))
-        for order, counts in (("natural", costs.natural_counts(row["words"])), ("degree", costs.degree_counts())):
-            tallies = [row.get(f"{name} by {order} ms", "") for name in TALLIES]
-            if "" not in tallies:
-                cases[f"{order.upper()}_TALLY_NS"].append((counts, sum(tallies) / 2))
-    for name, found in cases.items():
-        keys = list(getattr(module, name))
-        counts = np.array([[count.get(key, 0) for key in keys] for count, _ in found], float)
-        times = 1e6 * np.array([ms for _, ms in found])
-        before = np.log(np.array([max(getattr(module, name)[key], 1e-9) for key in keys]))
+    for of_graphs in zip(*map(counts_and_ms, rows)):
+        tables = sorted({table for ways in of_graphs for table, *_ in ways})
+        keys = [(table, key) for table in tables for key in getattr(module, table)]
+        counts = [[of.get(key, 0) * (table == own) for own, key in keys] for ways in of_graphs for table, of, _ in ways]
+        counts, times = np.array(counts, float), 1e6 * np.array([ms for ways in of_graphs for *_, ms in ways])
+        sizes = [len(ways) for ways in of_graphs]
+        first = np.cumsum([0, *sizes[:-1]])
+        slower = np.log(times / np.repeat(np.minimum.reduceat(times, first), sizes))
+        near = slower < np.log(HOPELESS)
 
-        def off(logarithms):
-            return np.sqrt(0.003 + np.log(counts @ np.exp(logarithms) / times) ** 2).sum()  # noqa: B023
+        def loss(logarithms):
+            estimates = np.log(counts @ np.exp(logarithms))  # noqa: B023
+            off = np.sqrt(0.003 + (estimates - np.log(times)) ** 2)[near].sum()  # noqa: B023
+            chosen = np.exp((np.repeat(np.minimum.reduceat(estimates, first), sizes) - estimates) / SOFT)  # noqa: B023
+            chosen /= np.repeat(np.add.reduceat(chosen, first), sizes)  # noqa: B023
+            return off + REGRET * (chosen * np.minimum(slower, 3)).sum()  # noqa: B023
 
-        for method in ("Nelder-Mead", "Powell", "Nelder-Mead"):
-            before = minimize(off, before, method=method, options={"maxiter": 40_000, "maxfev": 40_000}).x
-        print(name, {key: float(f"{value:.3g}") for key, value in zip(keys, np.exp(before))})
+        found = np.log([max(getattr(module, table)[key], 1e-7) for table, key in keys])
+        for _ in range(TURNS):
+            found = minimize(loss, found, method="Powell", options={"maxiter": 60, "ftol": 1e-4}).x
+        found = np.exp(found)
+        for table in tables:
+            values = {key: float(f"{value:.3g}") for (own, key), value in zip(keys, found) if own == table}
+            print(table, {key: value if value > 1e-12 else 0 for key, value in values.items()})
         print("   estimated over measured, percentiles 0 5 25 50 75 95 100:",
-              np.percentile(counts @ np.exp(before) / times, [0, 5, 25, 50, 75, 95, 100]).round(2))  # fmt: skip
+              np.percentile((counts @ found / times)[near], [0, 5, 25, 50, 75, 95, 100]).round(2))  # fmt: skip
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("what", choices=("measure", "fit"))
-    parser.add_argument("--edges", type=float, default=8e6)
+    parser.add_argument("--edges", type=float, nargs="*", default=[8e6, 1e6, 1e5])
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--kind", action="append", metavar="NAME", help="part of a kind's name; may be repeated")
     parser.add_argument("--into", metavar="FOLDER", default="data/measured", help="where the record goes")
@@ -155,17 +193,17 @@ def main():
     if arguments.what == "fit":
         return fit(records.reference("orders"))
     chosen = [kind for kind in kinds.KINDS if not arguments.kind or any(part in kind for part in arguments.kind)]
-    jobs = [(kind, int(arguments.edges), arguments.seed) for kind in chosen]
+    jobs = [(kind, int(edges), arguments.seed) for edges in arguments.edges for kind in chosen]
     about, rows = {"engine": "gpu", **measurement.machine("gpu")}, records.Rows()
     with multiprocessing.get_context("spawn").Pool(min(12, os.cpu_count())) as pool:
-        for kind, edges in pool.imap(draw, jobs):
-            row = measured(kind, edges)
+        for kind, asked, edges in pool.imap(draw, jobs):
+            row = measured(kind, asked, edges)
             rows.append(row | about)
             taken, best = chosen_and_best(row)
-            orders = f"{row['order']} (raw {row['order of raw edges']}, tallies {costs_of(row).best_for_tallies()})"
+            ways = f"{way_of_count(costs_of(row))} (raw {row['order of raw edges']}), {way_of_tallies(costs_of(row))}"
             tallies = " ".join(f"{name} {ms / best:.1f}x" for name, ms in zip(TALLIES, tallies_and_best(row)))
             mark = "!" if taken > 1.2 * best else " "
-            print(f"{kind:32} chosen {taken:8.3f} best {best:8.3f} {mark} {tallies}  {orders}", flush=True)
+            print(f"{asked:8} {kind:32} chosen {taken:8.4f} best {best:8.4f} {mark} {tallies}  {ways}", flush=True)
     names = {name: "" for row in rows for name in row}
     path = Path(arguments.into, records.record_path("orders", rows).name)
     records.Rows(names | row for row in rows).write_csv(path)

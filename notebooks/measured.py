@@ -315,45 +315,48 @@ def whole_times(rows):
 
 
 def order_sums(rows, kinds):
-    """What the costs of some kinds of graphs in the record "orders" add up from: a row for each sum that takes .01 ms.
+    """What the costs of some graphs in the record "orders" add up from: a row for each sum that takes .01 ms.
 
     A sum's `count`, the nanoseconds of each, and the milliseconds of all.
     """
     found = []
     for row in sorted((row for row in rows if row["kind"] in kinds), key=lambda row: kinds.index(row["kind"])):
-        costs = _order_costs(row)
-        for order, counts, ns in (
-            ("natural", costs.natural_counts(row["words"]), order_costs.NATURAL_NS),
-            ("degree", costs.degree_counts(), order_costs.DEGREE_NS),
-        ):
+        for way, (counts, ns, _) in _ways(row).items():
             for name, count in counts.items():
                 if count * ns[name] >= 1e4:
-                    about = {"kind": row["kind"], "order": order, "sum": name}
+                    about = {"kind": row["kind"], "way": way, "sum": name}
                     found.append(about | {"count": f"{count:,.0f}", "ns each": ns[name], "ms": count * ns[name] / 1e6})
-    return Table(found, "kind", "order", "sum", "count", "ns each", "ms")
+    return Table(found, "kind", "way", "sum", "count", "ns each", "ms")
 
 
 def order_times(rows):
-    """The record "orders" beside the estimated costs: a dict a kind of graph.
+    """The record "orders" beside the estimated costs: a dict a graph.
 
-    `estimated` and `measured`: milliseconds by order. `wrong`: the order with the smaller estimate takes longer.
+    `estimated` and `measured`: milliseconds by way. `wrong`: the way with the smallest estimate is not the fastest.
     `slower`: how many times as long as the best count the chosen one takes; rows of bits may have any width there.
     """
     found = []
     for row in rows:
-        costs, degree = _order_costs(row), row["degree ms"]
-        estimated = {"natural": costs.natural_ns(row["words"]) / 1e6, "degree": costs.degree_ns() / 1e6}
-        times = {"natural": row[f"natural {row['words']} ms"], "degree": degree}
+        ways = _ways(row)
+        estimated = {way: sum(count * ns[name] for name, count in counts.items()) / 1e6
+                     for way, (counts, ns, _) in ways.items()}  # fmt: skip
+        times = {way: ms for way, (*_, ms) in ways.items()}
         chosen = min(estimated, key=estimated.get)
         widths = [row.get(f"natural {words} ms", "") for words in (0, *order_costs.WORDS)]
-        best = min(degree, *(ms for ms in widths if ms != ""))
+        best = min(*times.values(), *(ms for ms in widths if ms != ""))
         about = {"kind": row["kind"], "wrong": times[chosen] > min(times.values()), "slower": times[chosen] / best}
         found.append(about | {"estimated": estimated, "measured": times})
     return found
 
 
-def _order_costs(row):
-    return order_costs.OrderCosts(row["vertices"], row["edges"], row["max_column"], json.loads(row["sums"]))
+def _ways(row):
+    """The ways to count in a row of the record "orders": way -> (counts, nanoseconds of each, milliseconds)."""
+    costs = order_costs.OrderCosts(row["vertices"], row["edges"], row["max_column"], json.loads(row["sums"]))
+    return {
+        "natural": (costs.natural_counts(row["words"]), order_costs.NATURAL_NS, row[f"natural {row['words']} ms"]),
+        "merged": (costs.merged_counts(), order_costs.MERGED_NS, row["merged ms"]),
+        "degree": (costs.degree_counts(), order_costs.DEGREE_NS, row["degree ms"]),
+    }
 
 
 def per_dollar():

@@ -12,12 +12,15 @@ from sampling import share
 import tcgpu
 from tcgpu import DeviceGraph, Graph, GraphError, MethodError, cpu, generate
 from tcgpu.engines import runtime
-from tcgpu.kernels import adaptive
+from tcgpu.kernels import adaptive, order_costs
 from tcgpu.kernels.adaptive import local
 
 # the kernels that count: in degree order hubs, crowds, windows, hash tables or two pointers; else columns or merges
 BY_DEGREE = {
     "defaults": {},
+    "classes": {"merge": 0},
+    "merged": {"merge": 1},
+    "merged, long columns searched": {"merge": 1, "long": 9},
     "hubs alone": {"heavy": 0},
     "windows alone": {"hubs": 0},
     "crowds alone": {"hubs": 0, "crowd": 1},
@@ -86,6 +89,8 @@ def test_each_class_in_natural_order_in_the_simulator(knobs):
 def test_short_columns_of_near_vertices_are_merged_by_a_thread_each(monkeypatch):
     """Up to 6 rows, or 12 if they are near: whether they are, is only known of a graph on the device."""
     monkeypatch.setattr(local, "SMALL", 0)
+    for module in (local, order_costs):
+        monkeypatch.setattr(module, "MANY_EDGES", 0)
     offset = np.tile(np.arange(1, 11), 90)
     band = Graph.from_edges(np.repeat(np.arange(90), 10), np.repeat(np.arange(90), 10) + offset)
     for graph, kernel in (
@@ -101,10 +106,8 @@ def test_short_columns_of_near_vertices_are_merged_by_a_thread_each(monkeypatch)
 
 
 @pytest.mark.sim
-def test_warps_share_long_local_columns(monkeypatch):
-    monkeypatch.setattr(local, "ROWS_OF_WARP", 10)
+def test_warps_share_local_columns():
     graph = generate.clique(90)
-    assert local.local_fold(graph) == 2
     with runtime.using("sim"):
         parts = [adaptive.plan(graph, words=2, share=(index, 3)).count() for index in range(3)]
         assert sum(parts) == cpu.plan(graph).count() and all(parts)
@@ -231,7 +234,8 @@ def test_raw_edges_become_the_columns_of_a_graph(pairs, dtype, order):
     u, v = np.array(pairs, dtype).reshape(-1, 2).T
     with runtime.using("sim"):
         made = DeviceGraph.from_edges(u, v, 41, order=order)
-    same_columns(made, Graph.from_edges(u, v, 41, order=order))
+    assert made.order == ("natural" if order == "auto" else order)  # of few edges
+    same_columns(made, Graph.from_edges(u, v, 41, order=made.order))
 
 
 def same_columns(made, graph):

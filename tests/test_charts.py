@@ -335,32 +335,35 @@ def test_a_roofline_has_a_dot_a_kernel_under_a_roof():
 
 
 def order_row(kind, merged, pairs, natural, degree, **others):
-    """A row of the record "orders" with two sums."""
-    sums = dict.fromkeys((*order_costs.NATURAL, *order_costs.DEGREE), 0) | {"merged": merged, "pairs": pairs}
-    facts = {"vertices": 10, "edges": 0, "max_column": 5, "words": 0, "sums": json.dumps(sums)}
+    """A row of the record "orders" with three sums."""
+    names = (*order_costs.NATURAL, *order_costs.DEGREE, *order_costs.LONGEST)
+    sums = dict.fromkeys(names, 0) | {"merged": merged, "distant": 1, "pairs": pairs, "merged by degree": 4 * merged}
+    facts = {"vertices": 10, "edges": 0, "max_column": 5, "words": 0, "sums": json.dumps(sums), "merged ms": 9.0}
     return {"kind": kind, "natural 0 ms": natural, "natural 32 ms": "", "degree ms": degree} | facts | others
 
 
 def test_orders_are_estimated_from_sums_and_held_against_the_times(monkeypatch):
-    monkeypatch.setattr(order_costs, "NATURAL_NS", dict.fromkeys(order_costs.NATURAL_NS, 1.0))
-    monkeypatch.setattr(order_costs, "DEGREE_NS", dict.fromkeys(order_costs.DEGREE_NS, 2.0) | {"begin": 0.0})
+    for name, ns in (("NATURAL_NS", 1.0), ("MERGED_NS", 1.0), ("DEGREE_NS", 2.0)):
+        table = dict.fromkeys(getattr(order_costs, name), ns)
+        monkeypatch.setattr(order_costs, name, table | {"begin": 0.0, "distant": 0.0})
     rows = [
         order_row("right", 10**6, 10**6, 3.0, 6.0),
         order_row("wrong", 10**6, 10**6, 3.0, 2.0),
         order_row("wider", 10**6, 10**6, 3.0, 6.0, **{"natural 32 ms": 2.0}),
     ]
     sums = measured.order_sums(rows, ["wrong"])
-    assert [(row["order"], row["sum"], row["count"], row["ms"]) for row in sums] == [
-        ("natural", "merged", "1,000,000", 1.0), ("degree", "pairs", "1,000,000", 2.0)
+    assert [(row["way"], row["sum"], row["count"], row["ms"]) for row in sums] == [
+        ("natural", "merged", "1,000,000", 1.0), ("merged", "merged", "4,000,000", 4.0),
+        ("degree", "pairs", "1,000,000", 2.0),
     ]  # fmt: skip
     times = measured.order_times(rows)
     assert [(row["kind"], row["wrong"], row["slower"]) for row in times] == [
         ("right", False, 1.0), ("wrong", True, 1.5), ("wider", False, 1.5)
     ]  # fmt: skip
-    assert times[0]["estimated"] == {"natural": 1.0, "degree": 2.0}
+    assert times[0]["estimated"] == {"natural": 1.0, "merged": 4.0, "degree": 2.0}
 
     left, right = charts.draw_orders(times).axes
-    assert [line.get_xydata().tolist() for line in left.lines[:2]] == [[[1, 3]], [[2, 6]]]
+    assert [line.get_xydata().tolist() for line in left.lines[:3]] == [[[1, 3]], [[4, 9]], [[2, 6]]]
     assert [line.get_xydata().tolist() for line in right.lines[:2]] == [[[0.5, 0.5]], [[0.5, 1.5]]]
     assert [line.get_color() for line in right.lines[:3]] == [charts.BLUE, charts.ORANGE, charts.BLUE]
     assert [text.get_text() for text in right.get_legend().get_texts()] == ["wrong"]

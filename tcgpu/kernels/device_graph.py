@@ -30,7 +30,7 @@ from tcgpu.kernels.order_costs import order_costs
 THREADS = 256
 BLOCKS = 2112
 INT64 = np.dtype(np.int64)
-SMALL = 1 << 17  # edges: for no more than these, choosing an order costs more than it saves; for tallies,
+SMALL = 1 << 14  # edges: for no more than these, choosing an order costs more than it saves; for tallies,
 SMALL_TALLIES = 1 << 12  # where a hub costs more
 
 
@@ -68,8 +68,8 @@ class DeviceGraph:
             u, v, n, ids = _compact(u, v)
         n = _vertices(u, v, n)
         if known_order(order) == "auto":
-            costs = order_costs(u, v, n)
-            order = costs.best()
+            costs = order_costs(u, v, n) if u.size > SMALL else None
+            order = costs.best() if costs else "natural"
         occurrences = None
         if order == "degree":
             occurrences = runtime.arrays_of(u).zeros(n, np.int32)
@@ -119,12 +119,12 @@ class DeviceGraph:
     def ordered(self, order):
         """The same graph in degree order, made once, or itself; `auto` takes the one that costs less."""
         if known_order(order) == "auto":
-            order = self.order if self.order == "degree" else self.order_costs.best()
+            order = self.order if self.order == "degree" or self.m <= SMALL else self.order_costs.best()
         return self if order in ("natural", self.order) else self._by_degree
 
     @cached_property
     def order_costs(self):
-        """What a count in each order costs, if this is the natural one."""
+        """What a count costs in each way, if this order is the natural one."""
         return order_costs(self.row_idx, self.col_of, self.n)
 
     @cached_property
@@ -132,7 +132,9 @@ class DeviceGraph:
         degrees = runtime.arrays_of(self.col_ptr).diff(self.col_ptr).astype(np.int32)
         _run(orientation.count_rows, self.m, self.row_idx, degrees)
         ends = self.row_idx, self.col_of
-        return DeviceGraph._from_checked(*ends, self.n, "degree", True, self.name, degrees, self.natural_ids)
+        made = DeviceGraph._from_checked(*ends, self.n, "degree", True, self.name, degrees, self.natural_ids)
+        made.order_costs = self.order_costs
+        return made
 
     def kept(self, keep):
         """The graph with the same vertices and only the edges that `keep` marks: a bool for each."""
@@ -177,8 +179,6 @@ def prepare(graph, order):
         graph, order = as_graph(graph, order), "natural"
     if not isinstance(graph, (tuple, DeviceGraph)):
         graph = DeviceGraph.from_graph(as_graph(graph))
-    if order == "auto" and (len(graph[0]) if isinstance(graph, tuple) else graph.m) <= SMALL:
-        order = "natural"
     return DeviceGraph.from_edges(*graph, order=order) if isinstance(graph, tuple) else graph.ordered(order)
 
 

@@ -1,7 +1,9 @@
-"""Choose the order to count in by what a count costs in each: sums over all edges, computed on the device.
+"""Choose how to count by what it costs: sums over all edges, computed on the device.
 
-They need no columns, so an order is chosen before any edge is sorted. Loops do not count; an edge that occurs twice
-counts twice. What each sum takes was fitted to the times of an H200 on graphs of many kinds (`benchmarks/orders.py`).
+There are three ways. In natural order, local columns are rows of bits, the others are merged. In degree order, all are
+merged, or there are classes of columns: hubs, windows, tables. The sums need no columns, so an order is chosen before
+any edge is sorted. Loops do not count; an edge that occurs twice counts twice. What each sum takes was fitted to the
+times of an H200 on graphs of many kinds (`benchmarks/orders.py`).
 """
 
 from dataclasses import dataclass
@@ -11,21 +13,21 @@ import numpy as np
 from tcgpu.engines import runtime
 from tcgpu.engines.runtime import cuda, int32, int64, kernel, uint32
 from tcgpu.kernels import enough_blocks
+from tcgpu.kernels.device.merge import rows_to_search
 from tcgpu.kernels.device.warp import ALL_LANES
 from tcgpu.kernels.orientation import ENDS
 
 SHORT = 32  # rows from which on a column may be local
 LONG = 1024  # rows of two columns together, from which on those of the shorter are looked up
-FEW = 16  # rows that one thread looks up
+MAY_SEARCH = 64  # rows of the longest column from which on any are looked up
 WORDS = (32, 64, 128)  # of 64 vertices, that a local column may reach over
 NEAR, HUBS = 65535, 8192  # the last vertices in degree order: see `adaptive`
 THREADS, BLOCKS = 256, 1056
 NATURAL = (
     "merged",  # rows to merge
     "idle",  # rows that lanes wait for while another lane of their warp merges
-    "searched",  # rows to look up, times the steps of a search: by many threads
-    "galloped",  # the same, by one thread
-    "distant",  # edges between vertices whose numbers are far apart
+    "searched",  # rows to look up, times the steps of a search
+    "distant",  # edges between vertices whose columns are far apart
     # of columns with at least `short` rows that reach over at most 32, 64 or 128 words of 64 vertices
     "merged 32", "searched 32", "words 32",
     "merged 64", "searched 64", "words 64",
@@ -36,28 +38,45 @@ DEGREE = (
     "heavy pairs",  # of rows in long columns, the first of them no hub
     "hub rows",  # rows of long columns that are hubs
     "windows",  # columns with a near row whose vertex is a row itself
-)
-DISTANT = 1 << 15  # numbers apart
+    "merged by degree", "idle by degree", "searched by degree",  # as in natural order
+)  # fmt: skip
+# The most rows that a thread merges: for a column that is not local, of those that reach over 32, 64, 128 words, and in
+# degree order.
+LONGEST = ("longest", "longest 32", "longest 64", "longest 128", "longest by degree")
+SHORT_ROWS, SHORT_NEAR_ROWS = 6, 12  # of the longest column, for short_columns; where most edges are near
+MANY_EDGES = 1 << 17  # for short_columns
+DISTANT = 1 << 17  # nonzeros: columns that are farther apart are not in a cache at the same time
 HEAVY = 64  # rows from which on a column is long
+LITTLE, LITTLE_NS = 1.05, 1_000  # times as long, and nanoseconds more
 
-# Nanoseconds for each of a sum, on an H200. "merged" and so on are of columns that are not local, the first of NATURAL
-# without a number.
+# Nanoseconds for each of a sum, on an H200. "merged", "idle" and "searched" are those of columns that are not local;
+# "merged nearby" instead if most edges are near, "merged by column" if columns are short. "begin", "searches" and
+# "local begin" are taken once: always, if there may be searches, if there are rows of bits.
 NATURAL_NS = {
-    "merged": 1.77e-3, "idle": 5.34e-4, "searched": 1.12e-3, "galloped": 3.75e-4, "distant": 5.1e-3,
-    "nonzeros": 1.37e-4, "long": 47_700,  # once, if there are long columns
-    "words": 2.58e-2, "local nonzeros": 2.7e-2, "local words": 2.3e-3,  # if there are rows of bits
+    "merged": 0.00157, "merged nearby": 5.54e-4, "merged by column": 2.63e-4, "idle": 3.41e-4, "searched": 0.00155,
+    "distant": 0.00387, "nonzeros": 0.00272, "longest": 90.2, "begin": 5_440, "searches": 7_890,
+    "local begin": 11_300, "words": 0.0327, "local nonzeros": 0.0225, "local words": 4.41e-4,
+}  # fmt: skip
+MERGED_NS = {
+    "merged": 0.00183, "idle": 3.30e-4, "searched": 5.88e-5, "nonzeros": 0.00219, "longest": 97.2, "begin": 4_470,
 }  # fmt: skip
 DEGREE_NS = {
-    "pairs": 2.27e-3, "heavy pairs": 3.5e-4, "hub rows": 0.132, "windows": 0.562, "nonzeros": 4.7e-3, "begin": 72_400,
+    "pairs": 0.00163, "heavy pairs": 2.10e-4, "hub rows": 0.11, "windows": 0.522, "nonzeros": 0.0167, "longest": 20,
+    "begin": 33_500,
 }  # fmt: skip
 
 # The same for the triangles of each edge or vertex.
 NATURAL_TALLY_NS = {
-    "merged": 1.97e-3, "idle": 1.41e-3, "searched": 1.42e-3, "galloped": 6.05e-4, "distant": 3.05e-3,
-    "nonzeros": 5.42e-3, "long": 14_700, "words": 8.85e-2, "local nonzeros": 0, "local words": 2.73e-2,
+    "merged": 0.00189, "merged nearby": 7.31e-4, "merged by column": 0.0015, "idle": 0.0019, "searched": 0.00142,
+    "distant": 0.0058, "nonzeros": 0.00568, "longest": 209, "begin": 5_940, "searches": 6_340, "local begin": 19_300,
+    "words": 0.0808, "local nonzeros": 0, "local words": 0.0365,
+}  # fmt: skip
+MERGED_TALLY_NS = {
+    "merged": 0.00223, "idle": 0.00168, "searched": 0.00605, "nonzeros": 0.00796, "longest": 225, "begin": 4_240,
 }  # fmt: skip
 DEGREE_TALLY_NS = {
-    "pairs": 4.64e-3, "heavy pairs": 1.36e-3, "hub rows": 0.146, "windows": 0.382, "nonzeros": 0, "begin": 219_000,
+    "pairs": 0.00428, "heavy pairs": 9.88e-4, "hub rows": 0.14, "windows": 0.16, "nonzeros": 0.0199, "longest": 101,
+    "begin": 65_300,
 }  # fmt: skip
 
 
@@ -71,34 +90,58 @@ class OrderCosts:
     sums: dict  # of NATURAL and DEGREE
     max_degree: int = 0  # neighbours of the vertex that has most; costs do not depend on it
 
+    @property
+    def near(self):
+        """Whether most edges are between vertices whose columns are close to each other."""
+        return 8 * self.sums["distant"] <= self.m
+
+    @property
+    def short_columns(self):
+        """Whether the columns in natural order are so short that a thread merges each of them in turn."""
+        return self.m > MANY_EDGES and self.max_column <= (SHORT_NEAR_ROWS if self.near else SHORT_ROWS)
+
     def natural_counts(self, words=0):
         """How often each of NATURAL_NS is taken, if local columns reach over at most `words` words."""
         widths, names = [width for width in WORDS if width <= words], ("merged", "searched", "words")
         local = {name: sum(self.sums[f"{name} {width}"] for width in widths) for name in names}
-        merged = self.sums["merged"] - local["merged"]
-        return {
-            "merged": merged,
+        merged, searched = self.sums["merged"] - local["merged"], self.sums["searched"] - local["searched"]
+        others = ["longest", *(f"longest {width}" for width in WORDS if width > words)]
+        how = "merged by column" if self.short_columns and not words else "merged nearby" if self.near else "merged"
+        return dict.fromkeys(("merged", "merged nearby", "merged by column"), 0) | {
+            how: merged,
             "idle": self.sums["idle"] * merged / max(1, self.sums["merged"]),
-            "searched": self.sums["searched"] - local["searched"],
-            "galloped": self.sums["galloped"],
+            "searched": searched,
             "distant": self.sums["distant"],
             "nonzeros": self.m,
-            "long": 2 * self.max_column > LONG,
+            "longest": max(self.sums[name] for name in others),
+            "begin": 1,
+            "searches": self.max_column > MAY_SEARCH,
+            "local begin": words > 0,
             "words": local["words"],
             "local nonzeros": self.m if words else 0,
             "local words": self.n * words,
         }
 
+    def merged_counts(self):
+        """How often each of MERGED_NS is taken."""
+        sums = {name: self.sums[f"{name} by degree"] for name in ("merged", "idle", "searched", "longest")}
+        return sums | {"nonzeros": self.m, "begin": 1}
+
     def degree_counts(self):
         """How often each of DEGREE_NS is taken."""
-        return {name: self.sums[name] for name in DEGREE} | {"nonzeros": self.m, "begin": 1}
+        sums = {name: self.sums[name] for name in ("pairs", "heavy pairs", "hub rows", "windows")}
+        return sums | {"nonzeros": self.m, "longest": self.sums["longest by degree"], "begin": 1}
 
     def natural_ns(self, words=0):
         """Nanoseconds of a count in natural order, if local columns reach over at most `words` words."""
         return _total(NATURAL_NS, self.natural_counts(words))
 
+    def merged_ns(self):
+        """Nanoseconds of a count in degree order that merges all columns."""
+        return _total(MERGED_NS, self.merged_counts())
+
     def degree_ns(self):
-        """Nanoseconds of a count in degree order."""
+        """Nanoseconds of a count in degree order with classes of columns."""
         return _total(DEGREE_NS, self.degree_counts())
 
     def best_words(self):
@@ -107,13 +150,26 @@ class OrderCosts:
         return min((0, *(width for width in WORDS if 8 * width * self.n <= room)), key=self.natural_ns)
 
     def best(self):
-        """The order of the fastest count."""
-        return "natural" if self.natural_ns(self.best_words()) <= self.degree_ns() else "degree"
+        """The order of the fastest count; the natural one if that takes little longer: vertices keep their numbers."""
+        by_degree = min(self.merged_ns(), self.degree_ns())
+        return "natural" if self.natural_ns(self.best_words()) <= LITTLE * by_degree + LITTLE_NS else "degree"
+
+    def merges(self):
+        """Whether a count in degree order is faster if it merges all columns."""
+        return self.merged_ns() <= self.degree_ns()
 
     def best_for_tallies(self):
         """The order of the fastest count of each edge's or vertex's triangles."""
         natural = _total(NATURAL_TALLY_NS, self.natural_counts(self.best_words()))
-        return "natural" if natural <= _total(DEGREE_TALLY_NS, self.degree_counts()) else "degree"
+        return "natural" if natural <= min(self._tallies_by_degree()) else "degree"
+
+    def merges_for_tallies(self):
+        """Whether the same in degree order is faster if it merges all columns."""
+        merged, classes = self._tallies_by_degree()
+        return merged <= classes
+
+    def _tallies_by_degree(self):
+        return _total(MERGED_TALLY_NS, self.merged_counts()), _total(DEGREE_TALLY_NS, self.degree_counts())
 
 
 def _total(nanoseconds, counts):
@@ -128,6 +184,7 @@ def order_costs(u, v, n, fill=None):
     xp = runtime.arrays_of(u)
     degree, length, reach, rows, windows = (xp.zeros(n, np.int32) for _ in range(5))
     natural, by_degree = xp.zeros(len(NATURAL), np.int64), xp.zeros(len(DEGREE), np.int64)
+    longest = xp.zeros(len(LONGEST), np.int32)
 
     def run(kernel, *args, shared=0):
         if fill is not None:
@@ -135,13 +192,14 @@ def order_costs(u, v, n, fill=None):
         kernel.launch(enough_blocks(BLOCKS, u.size, THREADS), THREADS, u, v, *args, shared=shared)
 
     run(measure_vertices, degree, length, reach)
-    run(cost_in_natural_order, degree, length, reach, SHORT, LONG, rows, natural, shared=8 * THREADS * len(NATURAL))
+    apart, shared = DISTANT * n // max(1, u.size), 8 * THREADS * len(NATURAL)
+    run(cost_in_natural_order, degree, length, reach, SHORT, LONG, apart, rows, longest, natural, shared=shared)
     sample = xp.sort(degree[:: max(1, n >> 16)])
     least = xp.concatenate([_least_degree(sample, last, n) for last in (NEAR, HUBS)])
-    run(cost_in_degree_order, degree, rows, least, windows, by_degree, shared=8 * THREADS * len(DEGREE))
+    run(cost_in_degree_order, degree, rows, least, LONG, windows, longest, by_degree, shared=8 * THREADS * len(DEGREE))
     most = [counts.max(keepdims=True) if n else xp.zeros(1, np.int32) for counts in (length, degree)]
-    *found, max_column, max_degree = runtime.to_host(xp.concatenate([natural, by_degree, *most])).tolist()
-    return OrderCosts(n, u.size, max_column, dict(zip((*NATURAL, *DEGREE), found)), max_degree)
+    *found, max_column, max_degree = runtime.to_host(xp.concatenate([natural, by_degree, longest, *most])).tolist()
+    return OrderCosts(n, u.size, max_column, dict(zip((*NATURAL, *DEGREE, *LONGEST), found)), max_degree)
 
 
 def _least_degree(sample, last, n):
@@ -215,30 +273,52 @@ def add_to(sums, k, value):
 
 
 @cuda.jit(device=True)
-def add_natural(sums, column, row, reach, short, long):
-    """Add the cost of a nonzero in natural order: half of a column of `column` rows, and a column of `row` rows.
-    Returns how many rows are merged."""
-    behind = column >> 1
-    merged, searched = int64(0), int64(0)
-    if row > 0 and behind > 0:
-        merged = row + behind
-        if merged > long:
-            merged, searched = int64(0), int64(min(row, behind)) * (32 - cuda.clz(uint32(max(row, behind))))
-            if min(row, behind) <= FEW:
-                add_to(sums, 3, searched)
-                searched = int64(0)
+def rows_of_merge(column, row, long):
+    """How many rows are merged for a nonzero whose columns have `column` and `row` rows, and the steps of searches.
+
+    Half of the first column is behind the nonzero, on average.
+    """
+    behind = uint32(column >> 1)
+    few, many = min(uint32(row), behind), max(uint32(row), behind)
+    rows = rows_to_search(few, many, uint32(long))
+    merged = uint32(0)
+    if few > 0 and rows == 0:
+        merged = few + many
+    return merged, int64(rows) * (32 - cuda.clz(many))
+
+
+@cuda.jit(device=True)
+def add_natural(sums, column, row, reach, short, long, longest):
+    """Add the cost of a nonzero in natural order, whose columns have `column` and `row` rows. Returns how many rows are
+    merged."""
+    merged, searched = rows_of_merge(column, row, long)
     add_to(sums, 0, merged)
     add_to(sums, 2, searched)
+    width = 0
     if column >= short and reach <= 128:
-        k = 5
-        if reach > 32:
-            k = 8
-        if reach > 64:
-            k = 11
+        width = 1 + (reach > 32) + (reach > 64)
+        k = 1 + 3 * width
         add_to(sums, k, merged)
         add_to(sums, k + 1, searched)
         add_to(sums, k + 2, (reach + 31) >> 5)
-    return uint32(merged)
+    keep_most(longest, width, merged)
+    return merged
+
+
+@cuda.jit(device=True)
+def keep_most(most, k, value):
+    """Set element k to the value if that is more."""
+    if most[k] < value:
+        cuda.atomic.max(most, k, int32(value))
+
+
+@cuda.jit(device=True)
+def add_idle(sums, k, merged):
+    """Add to sum k how many rows more the lane of a warp merges that merges most."""
+    most = merged
+    for step in range(5):
+        most = max(most, cuda.shfl_xor_sync(ALL_LANES, most, 1 << step))
+    add_to(sums, k, most - merged)
 
 
 @cuda.jit(device=True)
@@ -250,9 +330,17 @@ def first_and_last(a, b, degree):
     return first, last
 
 
-@kernel(*(f"void({ends}, int32[::1], int32[::1], int32[::1], int64, int64, int32[::1], int64[::1])" for ends in ENDS))
-def cost_in_natural_order(u, v, degree, length, reach, short, long, rows, total):
-    """A thread per edge: add what it costs in natural order, and count it as a row of its column in degree order."""
+@kernel(
+    *(
+        f"void({ends}, int32[::1], int32[::1], int32[::1], int64, int64, int64, int32[::1], int32[::1], int64[::1])"
+        for ends in ENDS
+    )
+)
+def cost_in_natural_order(u, v, degree, length, reach, short, long, apart, rows, longest, total):
+    """A thread per edge: add what it costs in natural order, and count it as a row of its column in degree order.
+
+    apart: the difference of two vertices' numbers up to which their columns are near each other.
+    """
     sums = cuda.shared.array(0, int64)
     clear_sums(sums, total.size)
     e, lane = cuda.grid(1), cuda.threadIdx.x & 31
@@ -261,30 +349,29 @@ def cost_in_natural_order(u, v, degree, length, reach, short, long, rows, total)
         if e < u.size and u[e] != v[e]:
             j, i = min(int32(u[e]), int32(v[e])), max(int32(u[e]), int32(v[e]))
             first, last = first_and_last(j, i, degree)
-            merged = add_natural(sums, length[j], length[i], reach[j], short, long)
-            add_to(sums, 4, i - j > DISTANT)
+            merged = add_natural(sums, length[j], length[i], reach[j], short, long, longest)
+            add_to(sums, 3, i - j > apart)
         add_one(rows, first)
-        most = merged
-        for step in range(5):
-            most = max(most, cuda.shfl_xor_sync(ALL_LANES, most, 1 << step))
-        add_to(sums, 1, most - merged)
+        add_idle(sums, 1, merged)
         e += cuda.gridsize(1)
     add_sums_to(total, sums)
 
 
-@kernel(*(f"void({ends}, int32[::1], int32[::1], int32[::1], int32[::1], int64[::1])" for ends in ENDS))
-def cost_in_degree_order(u, v, degree, rows, least, windows, total):
+@kernel(
+    *(f"void({ends}, int32[::1], int32[::1], int32[::1], int64, int32[::1], int32[::1], int64[::1])" for ends in ENDS)
+)
+def cost_in_degree_order(u, v, degree, rows, least, long, windows, longest, total):
     """A thread per edge: add what it costs in degree order, and mark columns with a near row whose vertex is a row.
 
     least: the degree of the first near vertex, and of the first hub.
     """
     sums = cuda.shared.array(0, int64)
     clear_sums(sums, total.size)
-    e = cuda.grid(1)
-    while e < u.size:
-        a, b = int32(u[e]), int32(v[e])
-        if a != b:
-            first, last = first_and_last(a, b, degree)
+    e, lane = cuda.grid(1), cuda.threadIdx.x & 31
+    while e - lane < u.size:
+        merged = uint32(0)
+        if e < u.size and u[e] != v[e]:
+            first, last = first_and_last(int32(u[e]), int32(v[e]), degree)
             if rows[first] < HEAVY:
                 add_to(sums, 0, rows[first] - 1)
             elif degree[last] > least[1]:
@@ -293,5 +380,10 @@ def cost_in_degree_order(u, v, degree, rows, least, windows, total):
                 add_to(sums, 1, rows[first] - 1)
             if degree[last] > least[0] and degree[first] > rows[first] and windows[first] == 0:
                 add_to(sums, 3, cuda.atomic.exch(windows, first, 1) == 0)
+            merged, searched = rows_of_merge(rows[first], rows[last], long)
+            add_to(sums, 4, merged)
+            add_to(sums, 6, searched)
+            keep_most(longest, 4, merged)
+        add_idle(sums, 5, merged)
         e += cuda.gridsize(1)
     add_sums_to(total, sums)

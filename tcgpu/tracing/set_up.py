@@ -16,6 +16,7 @@ from tcgpu.graph import as_graph
 from tcgpu.kernels import Step, adaptive, device_graph, order_costs, orientation
 from tcgpu.kernels.adaptive import layout
 from tcgpu.kernels.device import columns
+from tcgpu.kernels.device.merge import EVEN
 from tcgpu.kernels.device_graph import DeviceGraph
 
 SIMULATED_EDGES = 30_000  # up to which other kernels run in the simulator
@@ -79,26 +80,22 @@ def measure_vertices(u, v, degree, length, reach):
     degree += length
 
 
-def cost_in_natural_order(u, v, degree, length, reach, short, long, rows, total):
+def cost_in_natural_order(u, v, degree, length, reach, short, long, apart, rows, longest, total):
     for part in parts_of(u.size):
         i, j = u[part], v[part]
         rows += np.bincount(np.where(degree[i] < degree[j], i, j), minlength=rows.size)
-        behind, row, words = length[j] >> 1, length[i], reach[j]
-        few, many = np.minimum(row, behind), np.maximum(row, behind)
-        merged = np.where(few > 0, few + many, 0)
-        looked_up = np.where(merged > long, few.astype(np.int64) * np.frexp(many)[1], 0)
-        merged[merged > long] = 0
-        searched = np.where(few > order_costs.FEW, looked_up, 0)
-        warps = np.pad(merged, (0, -merged.size % WARP)).reshape(-1, WARP)
-        found = [merged, WARP * warps.max(axis=1) - warps.sum(axis=1), searched, looked_up - searched]
-        found.append(i - j > order_costs.DISTANT)
-        for least, most in itertools.pairwise((0, *order_costs.WORDS)):
-            local = (length[j] >= short) & (least < words) & (words <= most)
+        merged, searched = rows_of_merge(length[j], length[i], long)
+        found = [merged, idle(merged), searched, i - j > apart]
+        words, is_local = reach[j], length[j] >= short
+        for k, (least, most) in enumerate(itertools.pairwise((0, *order_costs.WORDS)), start=1):
+            local = is_local & (least < words) & (words <= most)
             found += merged[local], searched[local], (words[local] + 31) >> 5
+            longest[k] = max(longest[k], merged[local].max(initial=0))
+        longest[0] = max(longest[0], merged[~is_local | (words > most)].max(initial=0))
         total += [values.sum(dtype=np.int64) for values in found]
 
 
-def cost_in_degree_order(u, v, degree, rows, least, windows, total):
+def cost_in_degree_order(u, v, degree, rows, least, long, windows, longest, total):
     for part in parts_of(u.size):
         i, j = u[part], v[part]
         first = np.where(degree[i] < degree[j], i, j)
@@ -106,9 +103,27 @@ def cost_in_degree_order(u, v, degree, rows, least, windows, total):
         light = rows[first] < order_costs.HEAVY
         by_hub = ~light & (degree[last] > least[1])
         pairs = rows[first].astype(np.int64) - 1
-        total[:3] += pairs[light].sum(), pairs[~light & ~by_hub].sum(), by_hub.sum()
         windows[first[(degree[last] > least[0]) & (degree[first] > rows[first])]] = 1
+        merged, searched = rows_of_merge(rows[first], rows[last], long)
+        sums = pairs[light].sum(), pairs[~light & ~by_hub].sum(), by_hub.sum(), 0
+        total += [*sums, merged.sum(), idle(merged).sum(), searched.sum()]
+        longest[4] = max(longest[4], merged.max(initial=0))
     total[3] = windows.sum()
+
+
+def rows_of_merge(column, row, long):
+    """As `order_costs.rows_of_merge`, of each nonzero."""
+    behind = column >> 1
+    few, many, both = np.minimum(row, behind), np.maximum(row, behind), row.astype(np.int64) + behind
+    steps = few.astype(np.int64) * np.frexp(many)[1]
+    merged = (few > 0) & (both <= long) & ((both <= EVEN) | (steps >= both))
+    return np.where(merged, both, 0), np.where(merged, 0, steps)
+
+
+def idle(merged):
+    """How many rows more the lane of each warp merges that merges most, added up over the lanes."""
+    warps = np.pad(merged, (0, -merged.size % WARP)).reshape(-1, WARP)
+    return WARP * warps.max(axis=1) - warps.sum(axis=1)
 
 
 def find_col_ptr(col_of, col_ptr):

@@ -7,10 +7,11 @@ rows is fast for all columns. So vertices and columns are put into classes, and 
 cover every triangle exactly once, for any values of the knobs.
 
 Skewed graphs are counted in degree order: the later a vertex, the more neighbours it has, and the shorter its column.
-Nearly all triangles have their largest vertex k among the last few thousand. So the last 65,535 vertices have numbers
-of 16 bits, and the last 8,192 have rows of bits. Other graphs stay in natural order, where neighbours often
-have close numbers: there a column's rows fit into a few words of bits that begin at the column's own vertex. Which
-order costs less is computed from all edges (`order_costs`).
+In many of them, as in web crawls, columns are then so short that merging them is fastest. In others nearly all
+triangles have their largest vertex k among the last few thousand. So the last 65,535 vertices have numbers of 16 bits,
+and the last 8,192 have rows of bits. Other graphs stay in natural order, where neighbours often have close numbers:
+there a column's rows fit into a few words of bits that begin at the column's own vertex. Which of these ways costs
+least is computed from all edges (`order_costs`).
 
 Glossary
 --------
@@ -31,7 +32,7 @@ support         of an edge: how many triangles it is in
 
 Who counts a triangle j < i < k
 -------------------------------
-Degree order:
+Degree order, unless merging all columns costs less:
 
     is k near? --- no --> is column j long? --- no --> far_kernel      a thread per nonzero (i, j): two pointers
         |                        |
@@ -47,19 +48,20 @@ Degree order:
         |
         no -----------------------------------------> window_kernel   a block of 96 per i: column i as bits
 
-Natural order:
+Natural order; degree order if merging costs less, and then no column is local:
 
-    is column j local? --- yes --> local_kernel     a few warps per j: word AND word, 64 vertices at a time
+    is column j local? --- yes --> local_kernel     a warp per 32 nonzeros (i, j): word AND word, 64 vertices at a time
         |
         no
         |
-    have columns i and j over 1,024 rows, the shorter one over 16?
+    does one of columns i and j have many times as many rows as the other, or do both have over 1,024 together?
         |                  |
-        no                yes ----> search_kernel        a block per 512 rows: binary search
+        no                yes --> merge_short_kernel   a warp per 32 nonzeros: binary search for each row of the shorter
+        |                         search_kernel        the same: those of warps that have more than 256 searches
         |
-        --------------------------> merge_short_kernel   a thread per nonzero (i, j): two pointers, or few searches
-                                    (merge_kernel, if no column is so long; merge_columns_kernel, a thread per
-                                    column j, if all columns are short)
+        --------> merge_short_kernel   a thread per nonzero (i, j): two pointers
+                  (merge_kernel, if no column has over 64 rows; merge_columns_kernel, a thread per column j, if all
+                  columns are short)
 
 From `naive` to here in five steps
 ----------------------------------

@@ -8,19 +8,16 @@ the words of two rows are aligned.
 from tcgpu.engines.runtime import cuda, int64, kernel, uint32, uint64
 from tcgpu.kernels.adaptive.layout import LENGTH_BITS, pack_piece, shared_thread
 from tcgpu.kernels.device.columns import column_bounds
-from tcgpu.kernels.device.merge import common_values
+from tcgpu.kernels.device.merge import common_values, rows_to_search
 from tcgpu.kernels.device.reduction import add_block_to
 from tcgpu.kernels.device.search import contains
-from tcgpu.kernels.device.warp import ALL_LANES
+from tcgpu.kernels.device.warp import ALL_LANES, sum_up_to
 from tcgpu.kernels.device_graph import SMALL, DeviceGraph
-from tcgpu.kernels.order_costs import FEW
+from tcgpu.kernels.order_costs import MANY_EDGES, SHORT_ROWS
 
-TOGETHER = 64  # rows that the lanes of a warp look up for one of them
-SEARCHED = 512  # rows that a block of search_kernel looks up at a time
+SEARCHED = 256  # rows that a warp looks up at a time
 NO_SEARCH = 2**64 - 1
 NO_VERTEX = 0xFFFFFFFF  # past the words of any column
-ROWS_OF_WARP = 128  # of a local column, about
-SHORT_ROWS, SHORT_NEAR_ROWS = 6, 12  # rows up to which a thread merges a whole column; where most are of near vertices
 
 
 def local_words(graph):
@@ -28,18 +25,21 @@ def local_words(graph):
     return graph.order_costs.best_words() if isinstance(graph, DeviceGraph) and graph.m > SMALL else 0
 
 
-def local_fold(graph):
-    """2^fold warps share a local column: more than one if columns have hundreds of rows, and so are few."""
-    rows = graph.m // max(1, graph.n)
-    return min(4, max(0, (rows // ROWS_OF_WARP).bit_length() - 1))
+def merges_all(graph):
+    """Whether a count in degree order is fastest if it merges all columns."""
+    return isinstance(graph, DeviceGraph) and graph.order_costs.merges()
+
+
+def merges_all_for_tallies(graph):
+    """The same for a count of each edge's or vertex's triangles."""
+    return isinstance(graph, DeviceGraph) and graph.order_costs.merges_for_tallies()
 
 
 def has_short_columns(graph):
     """Whether columns are so short that `merge_columns_kernel` counts the graph fastest; not asked of a small graph."""
-    if graph.m <= SMALL or graph.max_column > SHORT_NEAR_ROWS:
-        return False
-    near = isinstance(graph, DeviceGraph) and 8 * graph.order_costs.sums["distant"] <= graph.m
-    return near or graph.max_column <= SHORT_ROWS
+    if isinstance(graph, DeviceGraph) and graph.m > SMALL and graph.order == "natural":
+        return graph.order_costs.short_columns
+    return graph.m > MANY_EDGES and graph.max_column <= SHORT_ROWS
 
 
 @kernel("void(int32[::1], int32[::1], int64, uint32[::1])")
@@ -64,40 +64,48 @@ def common_local(local_rows, words, home, k, reach, own, i):
     return cuda.popc(own & other)
 
 
-@kernel("void(int64[::1], int32[::1], uint64[::1], int64, int64, int64, int64, int64, int64[::1])")
-def local_kernel(col_ptr, row_idx, local_rows, words, short, fold, index, of, total):
-    """2^fold warps per local column j: AND the words of its row with those of the row of each vertex i in it.
+@kernel("void(int64[::1], int32[::1], int32[::1], uint64[::1], int64, int64, int64, int64, int64[::1])")
+def local_kernel(col_ptr, row_idx, col_of, local_rows, words, short, index, of, total):
+    """A warp takes 32 neighbouring nonzeros (i, j), one local column j of them after the other: it ANDs the words of
+    row j with those of the rows of the vertices i.
 
-    A lane holds a word of row j, and reads the words of four vertices at a time.
+    A lane reads the nonzero of its own, then holds a word of row j, and reads the words of four vertices at a time.
     """
-    lane = cuda.threadIdx.x & 31
+    lane = uint32(cuda.threadIdx.x & 31)
     row_words = uint64(words)
     count = uint64(0)
-    warp = shared_thread(index, of) >> 5
-    while warp < (col_ptr.size - 1) << fold:
-        j, mine = warp >> fold, uint32(4 * (warp & ((1 << fold) - 1)))
-        begin, end = column_bounds(col_ptr, j)
-        home, reach = uint32(j >> 6), uint32(0)
-        if end - begin >= short:
-            reach = uint32(row_idx[end - 1] >> 6) - home + 1
-        if reach <= words:
-            k = lane
-            while k - lane < reach:
+    e = shared_thread(index, of)
+    while e - lane < row_idx.size:  # whole warps
+        i, j, reach = uint32(0), uint32(0), uint32(NO_VERTEX)
+        if e < row_idx.size:
+            i, j = uint32(row_idx[e]), uint32(col_of[e])
+            begin, end = column_bounds(col_ptr, j)
+            if end - begin >= short:
+                reach = uint32(row_idx[end - 1] >> 6) - (j >> 6) + 1
+        left = cuda.ballot_sync(ALL_LANES, reach <= words)
+        while left != 0:
+            first = uint32(cuda.ffs(left) - 1)
+            column, last_word = cuda.shfl_sync(ALL_LANES, j, first), cuda.shfl_sync(ALL_LANES, reach, first)
+            of_column = cuda.ballot_sync(ALL_LANES, j == column and reach <= words)
+            left &= ~of_column
+            stop = first + uint32(cuda.popc(of_column))
+            home, k = column >> 6, lane
+            while k - lane < last_word:
                 own = uint64(0)
-                if k < reach:
-                    own = local_rows[uint64(j) * row_words + k]
-                e = begin + mine
-                while e < end:
+                if k < last_word:
+                    own = local_rows[uint64(column) * row_words + k]
+                r = first
+                while r < stop:
                     found = uint32(0)
                     for s in range(4):
-                        i = uint32(NO_VERTEX)
-                        if e + uint32(s) < end:
-                            i = uint32(row_idx[e + uint32(s)])
-                        found += common_local(local_rows, row_words, home, k, reach, own, i)
+                        row = cuda.shfl_sync(ALL_LANES, i, (r + uint32(s)) & 31)
+                        if r + uint32(s) >= stop:
+                            row = uint32(NO_VERTEX)
+                        found += common_local(local_rows, row_words, home, k, last_word, own, row)
                     count += found
-                    e += uint32(4) << uint32(fold)
-                k += 32
-        warp += (cuda.gridsize(1) >> 5) * of
+                    r += uint32(4)
+                k += uint32(32)
+        e += cuda.gridsize(1) * of
     add_block_to(total, int64(count))
 
 
@@ -147,96 +155,97 @@ def merge_columns_kernel(col_ptr, row_idx, index, of, total):
 
 
 @cuda.jit(device=True)
-def list_searches(searches, queue, e, rows):
-    """List the searches of `rows` rows for nonzero e, SEARCHED rows to a task. False if there is no room for them."""
-    tasks = (rows + SEARCHED - 1) // SEARCHED
-    place = cuda.atomic.add(queue, 0, tasks)
-    room = place + tasks <= searches.size
-    for k in range(min(tasks, searches.size - place)):
-        searches[place + k] = pack_piece(e, k) if room else uint64(NO_SEARCH)
-    return room
+def shorter_first(p, p_end, q, q_end):
+    """Where two ranges begin and how many elements they have, the shorter one first."""
+    if p >= p_end or q >= q_end:
+        return uint32(0), uint32(0), uint32(0), uint32(0)
+    if p_end - p > q_end - q:
+        p, p_end, q, q_end = q, q_end, p, p_end
+    return uint32(p), uint32(p_end - p), uint32(q), uint32(q_end - q)
 
 
 @cuda.jit(device=True)
-def common_by_galloping(rows, p, p_end, q, q_end, every):
-    """How many rows both ranges share; `every`-th row of the first, which is short, is looked for in the second.
+def search_in_turn(row_idx, p, q, many, ends, begin, end):
+    """The lanes of a warp look up rows for each other: those with the numbers begin..end - 1 of the rows of all lanes.
 
-    From where the last one was, it looks ahead in steps that double, then halves the last step: a row that is near, as
-    in a wheel, is found at once.
+    Each lane's rows begin at p, and those to search, `many`, at q; `ends` is the number of its last row, plus 1.
+    Returns how many this lane finds.
     """
-    common = int64(0)
-    while p < p_end and q < q_end:
-        row, step = rows[p], int64(1)
-        while q + step < q_end and rows[q + step] <= row:
-            q += step
-            step <<= 1
-        while step > 1:
-            step >>= 1
-            if q + step < q_end and rows[q + step] <= row:
-                q += step
-        common += rows[q] == row
-        p += every
+    common, lane, t = int64(0), uint32(cuda.threadIdx.x & 31), begin
+    while t < end:
+        turn, owner = t + lane, uint32(0)
+        for step in range(5):
+            half = uint32(16 >> step)
+            if cuda.shfl_sync(ALL_LANES, ends, owner + half - 1) <= turn:
+                owner += half
+        first, place, length = (
+            cuda.shfl_sync(ALL_LANES, p, owner),
+            cuda.shfl_sync(ALL_LANES, q, owner),
+            cuda.shfl_sync(ALL_LANES, many, owner),
+        )
+        if turn < end:
+            common += contains(row_idx, place, length, row_idx[first + turn])
+        t += uint32(32)
     return common
 
 
 @cuda.jit(device=True)
-def common_in_turn(rows, p, p_end, q, q_end, many):
-    """The lanes of a warp look up the rows of each lane that has `many`; returns how many this lane finds for all."""
-    common, mask = int64(0), cuda.ballot_sync(ALL_LANES, many)
-    while mask != 0:
-        lane = cuda.ffs(mask) - 1
-        mask &= mask - 1
-        first, first_end = cuda.shfl_sync(ALL_LANES, p, lane), cuda.shfl_sync(ALL_LANES, p_end, lane)
-        second, second_end = cuda.shfl_sync(ALL_LANES, q, lane), cuda.shfl_sync(ALL_LANES, q_end, lane)
-        common += common_by_galloping(rows, first + (cuda.threadIdx.x & 31), first_end, second, second_end, 32)
-    return common
+def list_searches(searches, queue, e, rows):
+    """A warp lists the search of the `rows` rows of its nonzeros, the first of them e; False if there is no room."""
+    lane, tasks = cuda.threadIdx.x & 31, (int64(rows) + SEARCHED - 1) // SEARCHED
+    place = int64(0)
+    if lane == 0:
+        place = cuda.atomic.add(queue, 0, tasks)
+    place = cuda.shfl_sync(ALL_LANES, place, 0)
+    room, k = place + tasks <= searches.size, int64(lane)
+    while k < min(tasks, searches.size - place):
+        searches[place + k] = pack_piece(e, k) if room else uint64(NO_SEARCH)
+        k += 32
+    return room
 
 
 @kernel(
     "void(int64[::1], int32[::1], int32[::1], int64, int64, int64, int64, int64, uint64[::1], int64[::1], int64[::1])"
 )
 def merge_short_kernel(col_ptr, row_idx, col_of, short, words, long, index, of, searches, queue, total):
-    """As merge_kernel, but where the two ranges have more than `long` rows together, look up those of the shorter one:
-    FEW by this thread, TOGETHER by its warp, more in search_kernel."""
+    """As merge_kernel, but where one range is much longer than the other, or both are long, look up the rows of the
+    shorter one: the lanes of a warp in turn, or, if its nonzeros have more than SEARCHED of them, search_kernel."""
     count, lane = int64(0), cuda.threadIdx.x & 31
     e = shared_thread(index, of)
     while e - lane < row_idx.size:  # whole warps
-        p = p_end = q = q_end = int64(0)
-        many = False
+        p = few = q = many = uint32(0)
         if e < row_idx.size:
-            p, p_end, q, q_end = ranges_of(e, col_ptr, row_idx, col_of, short, words)
-            if p_end - p > q_end - q:
-                p, p_end, q, q_end = q, q_end, p, p_end
-            if p >= p_end or p_end - p + q_end - q <= long:
-                count += common_values(row_idx, p, p_end, row_idx, q, q_end)
-            elif p_end - p <= FEW:
-                count += common_by_galloping(row_idx, p, p_end, q, q_end, 1)
-            else:
-                many = p_end - p <= TOGETHER or not list_searches(searches, queue, e, p_end - p)
-        if cuda.any_sync(ALL_LANES, many):
-            count += common_in_turn(row_idx, p, p_end, q, q_end, many)
+            begin, end, other, other_end = ranges_of(e, col_ptr, row_idx, col_of, short, words)
+            p, few, q, many = shorter_first(begin, end, other, other_end)
+        rows = rows_to_search(few, many, uint32(long))
+        if rows == 0:
+            count += common_values(row_idx, p, p + few, row_idx, q, q + many)
+        if cuda.any_sync(ALL_LANES, rows > 0):
+            ends = sum_up_to(rows)
+            all_rows = cuda.shfl_sync(ALL_LANES, ends, 31)
+            if all_rows <= SEARCHED or not list_searches(searches, queue, e - lane, all_rows):
+                count += search_in_turn(row_idx, p - (ends - rows), q, many, ends, uint32(0), all_rows)
         e += cuda.gridsize(1) * of
     add_block_to(total, count)
 
 
-@kernel("void(int64[::1], int32[::1], int32[::1], uint64[::1], int64[::1], int64[::1])")
-def search_kernel(col_ptr, row_idx, col_of, searches, queue, total):
-    """A block per task: look up SEARCHED rows of the shorter range of a nonzero in the longer one, by binary search."""
-    count = int64(0)
-    task = int64(cuda.blockIdx.x)
+@kernel("void(int64[::1], int32[::1], int32[::1], int64, int64, int64, uint64[::1], int64[::1], int64[::1])")
+def search_kernel(col_ptr, row_idx, col_of, short, words, long, searches, queue, total):
+    """A warp per task: look up SEARCHED of the rows that 32 neighbouring nonzeros have to look up."""
+    count, lane = int64(0), cuda.threadIdx.x & 31
+    task = cuda.grid(1) >> 5
     while task < min(queue[0], searches.size):
         search = searches[task]
         if search != NO_SEARCH:
-            e, k = int64(search >> LENGTH_BITS), int64(search & ((1 << LENGTH_BITS) - 1))
-            p, p_end, q, q_end = ranges_of(e, col_ptr, row_idx, col_of, 0, 0)
-            if p_end - p > q_end - q:
-                p, p_end, q, q_end = q, q_end, p, p_end
-            place, length = uint32(q), uint32(q_end - q)
-            p += k * SEARCHED
-            p_end = min(p_end, p + SEARCHED)
-            p += cuda.threadIdx.x
-            while p < p_end:
-                count += contains(row_idx, place, length, row_idx[p])
-                p += cuda.blockDim.x
-        task += cuda.gridDim.x
+            e, part = int64(search >> LENGTH_BITS) + lane, uint32(search & ((1 << LENGTH_BITS) - 1))
+            p = few = q = many = uint32(0)
+            if e < row_idx.size:
+                begin, end, other, other_end = ranges_of(e, col_ptr, row_idx, col_of, short, words)
+                p, few, q, many = shorter_first(begin, end, other, other_end)
+            rows = rows_to_search(few, many, uint32(long))
+            ends = sum_up_to(rows)
+            first = part * uint32(SEARCHED)
+            last = min(first + uint32(SEARCHED), cuda.shfl_sync(ALL_LANES, ends, 31))
+            count += search_in_turn(row_idx, p - (ends - rows), q, many, ends, first, last)
+        task += cuda.gridsize(1) >> 5
     add_block_to(total, count)

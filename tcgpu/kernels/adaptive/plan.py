@@ -11,10 +11,12 @@ from tcgpu.kernels.adaptive.layout import HUB_WORDS, HUBS, NEAR
 from tcgpu.kernels.device import columns
 from tcgpu.kernels.device.bits import restart
 from tcgpu.kernels.method import method
-from tcgpu.kernels.order_costs import LONG, SHORT
+from tcgpu.kernels.order_costs import LONG, MAY_SEARCH, SHORT
 
 NO_CROWD = 2**30  # `crowd` for no crowd_kernel
 NO_TABLE = 2**30  # `short` for no hash_kernel, `long` for no search_kernel
+
+CLASSES = NEAR, HUBS, 64, 512  # the defaults of near, hubs, heavy, crowd: with others, columns are not merged instead
 
 # The kernels that a count of raw edges in degree order launches, in this order. If they are not in the cache, other
 # processes compile them in parallel: one after the other they take five seconds.
@@ -42,46 +44,49 @@ def prepare(graph, order):
     prepare=prepare,
     near=Knob(NEAR, "last vertices that have a 16-bit number", 0, NEAR),
     hubs=Knob(HUBS, "last vertices that are hubs", 0, HUBS),
-    heavy=Knob(64, "a column with more near rows is heavy", 0, 2**30),
-    crowd=Knob(512, "in-edges from which on a vertex is for crowd_kernel; 2^30 for none", 1, NO_CROWD),
+    heavy=Knob(CLASSES[2], "a column with more near rows is heavy", 0, 2**30),
+    crowd=Knob(CLASSES[3], "in-edges from which on a vertex is for crowd_kernel; 2^30 for none", 1, NO_CROWD),
     short=Knob(SHORT, "far rows of a long column, at least, 2^30 for none; or rows of a local one", 2, NO_TABLE),
     long=Knob(LONG, "rows of two columns from which on the fewer are looked up; 2^30 to merge all", 1, NO_TABLE),
     words=Knob(None, "words of 64 vertices that a local column may reach over; 0 for none", 0, 1024),
+    merge=Knob(None, "in degree order: 1 to merge all columns, 0 for hubs, windows and tables", 0, 1),
 )
-def plan(graph, *, near, hubs, heavy, crowd, short, long, words, share):
-    """The count of a graph: hubs, windows and far rows in degree order, local columns and merges in any other.
+def plan(graph, *, near, hubs, heavy, crowd, short, long, words, merge, share):
+    """The count of a graph: in degree order hubs, windows and far rows, or merges; local columns and merges in another.
 
-    near, hubs, heavy, crowd, short, long, words: its knobs. share: (index, of) counts share number `index` of
+    near, hubs, heavy, crowd, short, long, words, merge: its knobs. share: (index, of) counts share number `index` of
     `of`; the counts of all shares add up to the total, and take about equally long.
     """
     check_positions(graph)
-    if graph.order == "degree":
-        return _by_degree(graph, near, min(hubs, near), heavy // 4, short, crowd, share)
-    return _as_it_comes(graph, short, long, local.local_words(graph) if words is None else words, share)
+    if graph.order != "degree":
+        return _merged(graph, short, long, local.local_words(graph) if words is None else words, share)
+    if merge is None:
+        merge = (near, hubs, heavy, crowd) == CLASSES and local.merges_all(graph)
+    if merge:
+        return _merged(graph, short, long, 0, share)
+    return _by_classes(graph, near, min(hubs, near), heavy // 4, short, crowd, share)
 
 
-def _as_it_comes(graph, short, long, words, share):
+def _merged(graph, short, long, words, share):
     known = {"short": short, "words": words, "index": share[0], "of": share[1]}
-    created, views, of_local = {}, {}, []
+    created, views, of_local, threads = {}, {}, [], -(-graph.m // share[1])
     if words:
         created["local_rows"] = (graph.n * words, np.uint64, 0)
         views["local_rows32"] = ("local_rows", np.uint32)
-        fold = local.local_fold(graph)
         of_local = [
             launch(local.fill_local_rows, graph.m, 256, words=words),
-            launch(local.local_kernel, 32 * -(-(graph.n << fold) // share[1]), 128, 8448, fold=fold, **known),
+            launch(local.local_kernel, threads, 128, 8448, **known),
         ]
-    threads = -(-graph.m // share[1])
     merges = [launch(local.merge_kernel, threads, 64, 16384, **known)]
     if not words and local.has_short_columns(graph):
         columns = -(-graph.n // share[1])
         merges = [launch(local.merge_columns_kernel, columns, 64, 4224, index=share[0], of=share[1])]
-    elif 2 * graph.max_column > long:  # else no two ranges have more than `long` rows
+    elif graph.max_column > min(long // 2, MAY_SEARCH):  # else columns differ too little for searches to pay
         created |= {"searches": (graph.m // 8 + 1024, np.uint64, None), "queue": (1, np.int64, None)}
         merges = [
             launch(restart, 1, 1),
             launch(local.merge_short_kernel, threads, 64, 16384, long=long, **known),
-            launch(local.search_kernel, threads, 128, 2112),
+            launch(local.search_kernel, threads, 128, 2112, short=short, words=words, long=long),
         ]
     return Plan(
         method="adaptive",
@@ -93,7 +98,7 @@ def _as_it_comes(graph, short, long, words, share):
     )
 
 
-def _by_degree(graph, near, hubs, heavy_quads, short, crowd, share):
+def _by_classes(graph, near, hubs, heavy_quads, short, crowd, share):
     n, m = graph.n, graph.m
     if windows.CROWD_BYTES + 1024 > runtime.facts().shared_per_block:  # too small for a byte for each near number
         crowd = NO_CROWD

@@ -12,20 +12,22 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tcgpu.engines.runtime import cuda, int32, int64, kernel, uint32
+from tcgpu.engines.runtime import cuda, int32, int64, kernel, uint32, uint64
 from tcgpu.kernels import launch
-from tcgpu.kernels.adaptive.layout import LENGTH_BITS
-from tcgpu.kernels.adaptive.local import NO_SEARCH, SEARCHED, TOGETHER, list_searches
+from tcgpu.kernels.adaptive.layout import LENGTH_BITS, pack_piece
+from tcgpu.kernels.adaptive.local import NO_SEARCH
 from tcgpu.kernels.device.bits import restart
 from tcgpu.kernels.device.columns import column_bounds
 from tcgpu.kernels.device.warp import ALL_LANES
 from tcgpu.kernels.device_graph import SMALL, DeviceGraph
-from tcgpu.kernels.order_costs import FEW
 
 THREADS, BLOCKS = 256, 2112
 COUNTERS = 2048  # of a block; a power of 2
 COUNTER_BYTES = 4 * 2 * COUNTERS  # of shared memory: the keys, then the sums
 MOST_TURNS = 8  # nonzeros of a thread in a chunk, at most
+FEW = 16  # rows that one thread looks up
+TOGETHER = 64  # rows that the lanes of a warp look up for one of them
+SEARCHED = 512  # rows that a warp of search_listed looks up at a time
 NO_KEY = -1
 MOST_ADDED = 0xFFFF  # in shared memory at a time, so that no counter overflows
 HUB = 256  # a vertex with more than a HUBth of all edges is a hub
@@ -214,6 +216,17 @@ def ranges_to_merge(tally, col_ptr, e, i, j):
 
 
 @cuda.jit(device=True)
+def list_searches(searches, queue, e, rows):
+    """List the searches of `rows` rows for nonzero e, SEARCHED rows to a task. False if there is no room for them."""
+    tasks = (rows + SEARCHED - 1) // SEARCHED
+    place = cuda.atomic.add(queue, 0, tasks)
+    room = place + tasks <= searches.size
+    for k in range(min(tasks, searches.size - place)):
+        searches[place + k] = pack_piece(e, k) if room else uint64(NO_SEARCH)
+    return room
+
+
+@cuda.jit(device=True)
 def merge_chunks(tally, col_ptr, col_of, open, long, chunk, searches, queue, corners):
     """A block takes `chunk` nonzeros (i, j) at a time, a thread one: it merges columns i and j. If these have more than
     `long` rows together, it looks up those of the shorter one: FEW by itself, TOGETHER with its warp, or lists them.
@@ -310,7 +323,7 @@ def has_counters(graph):
     """Whether blocks have counters: there is a hub, or there may be many triangles."""
     if not isinstance(graph, DeviceGraph) or graph.m <= SMALL:
         return True  # not known, or no matter
-    near = 8 * graph.order_costs.sums["distant"] <= graph.m
+    near = graph.order == "natural" and graph.order_costs.near
     many = MANY_NEAR if near else MANY
     return HUB * graph.order_costs.max_degree > graph.m or graph.m >= many * graph.n
 

@@ -65,35 +65,39 @@ def gather(col_ptr, col_of, quad_ptr, far_count, by_slot16, slot_support, suppor
         e += cuda.gridsize(1)
 
 
-def support_plan(graph, *, near=NEAR, hubs=HUBS, heavy=None, short=32, long=LONG, words=None):
+def support_plan(graph, *, near=NEAR, hubs=HUBS, heavy=None, short=32, long=LONG, words=None, merge=None):
     """The plan of each edge's triangles.
 
-    near, hubs, heavy, short, long, words: as in `plan`; words: also how far a band extends to either side. The default
-    of heavy is the fastest on R-MAT graphs: 64, and 128 for a large graph.
+    near, hubs, heavy, short, long, words, merge: as in `plan`; words: also how far a band extends to either side. The
+    default of heavy is the fastest on R-MAT graphs: 64, and 128 for a large graph.
     """
     if graph.m > MAX_EDGES:
         raise GraphError(f"{graph.m:,} edges are too many for edge support on a GPU, which takes up to {MAX_EDGES:,}")
     near = check_integer("near", near, 0, NEAR)
-    hubs = min(check_integer("hubs", hubs, 0, HUBS), near)
+    hubs, given = min(check_integer("hubs", hubs, 0, HUBS), near), heavy
     heavy = check_integer("heavy", (64 if graph.m < LARGE else 128) if heavy is None else heavy, 0, 2**30)
     short, long = check_integer("short", short, 2, 2**30), check_integer("long", long, 1, 2**30)
-    if graph.order == "degree" and graph.max_column <= MAX_COLUMN:  # as columns in that order are
-        return _by_degree(graph, near, hubs, heavy // 4, short)
-    words = local.local_words(graph) if words is None else check_integer("words", words, 0, 1024)
-    return _as_it_comes(graph, long, words)
+    if graph.order != "degree":
+        words = local.local_words(graph) if words is None else check_integer("words", words, 0, 1024)
+        return _merged(graph, long, words)
+    if merge is None:
+        merge = (near, hubs, given) == (NEAR, HUBS, None) and local.merges_all_for_tallies(graph)
+    if merge or graph.max_column > MAX_COLUMN:  # as no column is in that order
+        return _merged(graph, long, 0)
+    return _by_classes(graph, near, hubs, heavy // 4, short)
 
 
 def triangles_plan(graph, **knobs):
     """The plan of each vertex's triangles; knobs as in `support_plan`."""
     plan = support_plan(graph, **knobs)
-    if graph.order == "degree" or "band_rows" in plan.created:
+    if {"slot_support", "band_rows"} & plan.created.keys():
         return results.sums_at_vertices(plan, graph)
     long = knobs.get("long", LONG)
     created = {"twice": (graph.n, np.int64, 0), **merges.searches(graph, long)}
     return replace(plan, steps=merges.launches(graph, long), created=created, output="twice", halved=True)
 
 
-def _as_it_comes(graph, long, words):
+def _merged(graph, long, words):
     n, m = graph.n, graph.m
     words = words if 2 * words * n <= MAX_BAND_WORDS else 0
     created, banded, views = merges.searches(graph, long), [], {}
@@ -121,7 +125,7 @@ def _as_it_comes(graph, long, words):
     )
 
 
-def _by_degree(graph, near, hubs, heavy_quads, short):
+def _by_classes(graph, near, hubs, heavy_quads, short):
     n, m = graph.n, graph.m
     most_heavy = min(n, m // (4 * heavy_quads + 1) + 1) if hubs else 0
     if most_heavy >= MAX_HEAVY:

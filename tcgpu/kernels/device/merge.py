@@ -7,6 +7,8 @@ take the same path through the loop, and differ only in the number of iterations
 
 from tcgpu.engines.runtime import cuda, int64, uint32
 
+EVEN = 32  # rows of two columns, up to which both are merged whatever they are
+
 
 @cuda.jit(device=True)
 def common_values(a, p, p_end, b, q, q_end):
@@ -22,3 +24,16 @@ def common_values(a, p, p_end, b, q, q_end):
         p += x <= y
         q += y <= x
     return common
+
+
+@cuda.jit(device=True)
+def rows_to_search(few, many, long):
+    """How many of the `few` rows of a column to look up in another one of `many` rows; 0 if merging both is faster.
+
+    A search takes as many steps as `many` has bits, a merge one for each row. More than `long` rows are never merged:
+    a thread alone would take too long.
+    """
+    both = few + many
+    if few == 0 or both <= long and (both <= EVEN or few * uint32(32 - cuda.clz(many)) >= both):
+        return uint32(0)
+    return few
