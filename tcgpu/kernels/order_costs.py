@@ -19,7 +19,7 @@ from tcgpu.kernels.orientation import ENDS
 
 SHORT = 32  # rows from which on a column may be local
 LONG = 1024  # rows of two columns together, from which on those of the shorter are looked up
-MAY_SEARCH = 64  # rows of the longest column from which on any are looked up
+MAY_SEARCH = 128  # rows of the longest column from which on any are looked up
 WORDS = (32, 64, 128)  # of 64 vertices, that a local column may reach over
 NEAR, HUBS = 65535, 8192  # the last vertices in degree order: see `adaptive`
 THREADS, BLOCKS = 256, 1056

@@ -60,7 +60,7 @@ Natural order; degree order if merging costs less, and then no column is local:
         |                         search_kernel        the same: those of warps that have more than 256 searches
         |
         --------> merge_short_kernel   a thread per nonzero (i, j): two pointers
-                  (merge_kernel, if no column has over 64 rows; merge_columns_kernel, a thread per column j, if all
+                  (merge_kernel, if no column has over 128 rows; merge_columns_kernel, a thread per column j, if all
                   columns are short)
 
 From `naive` to here in five steps

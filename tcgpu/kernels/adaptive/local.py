@@ -213,13 +213,13 @@ def merge_short_kernel(col_ptr, row_idx, col_of, short, words, long, index, of, 
     count, lane = int64(0), cuda.threadIdx.x & 31
     e = shared_thread(index, of)
     while e - lane < row_idx.size:  # whole warps
-        p = few = q = many = uint32(0)
+        begin = end = other = other_end = int64(0)
         if e < row_idx.size:
             begin, end, other, other_end = ranges_of(e, col_ptr, row_idx, col_of, short, words)
-            p, few, q, many = shorter_first(begin, end, other, other_end)
+        p, few, q, many = shorter_first(begin, end, other, other_end)
         rows = rows_to_search(few, many, uint32(long))
-        if rows == 0:
-            count += common_values(row_idx, p, p + few, row_idx, q, q + many)
+        if rows == 0:  # column j first in all lanes, most of which have the same one
+            count += common_values(row_idx, begin, end, row_idx, other, other_end)
         if cuda.any_sync(ALL_LANES, rows > 0):
             ends = sum_up_to(rows)
             all_rows = cuda.shfl_sync(ALL_LANES, ends, 31)
