@@ -141,6 +141,16 @@ def _band(edges, width):
     return u[v < n], v[v < n], n
 
 
+@kind("columns of 16 rows")
+def _(edges, random):
+    return generate.edges("by_nonzeros", edges, 16)
+
+
+@kind("columns of 32 rows")
+def _(edges, random):
+    return generate.edges("by_nonzeros", edges, 32)
+
+
 @kind("small world")
 def _(edges, random):
     return generate.edges("watts_strogatz", max(edges // 8, 20), 16)
