@@ -33,7 +33,7 @@ REPEATS, PATIENT = 5, 100  # runs of a launch; milliseconds from which on it run
 TALLIES = "triangles", "support"
 HOPELESS = 5  # times the best count: where a count takes longer, tallies are measured only if chosen
 WAYS = "natural", "merged", "degree"
-REGRET, SOFT, TURNS = 30, 0.05, 6  # of `fit`
+REGRET, SOFT, TURNS = 15, 0.06, 4  # of `fit`
 
 
 def draw(job):

@@ -53,30 +53,30 @@ LITTLE, LITTLE_NS = 1.05, 1_000  # times as long, and nanoseconds more
 # "merged nearby" instead if most edges are near, "merged by column" if columns are short. "begin", "searches" and
 # "local begin" are taken once: always, if there may be searches, if there are rows of bits.
 NATURAL_NS = {
-    "merged": 0.00157, "merged nearby": 5.54e-4, "merged by column": 2.63e-4, "idle": 3.41e-4, "searched": 0.00155,
-    "distant": 0.00387, "nonzeros": 0.00272, "longest": 90.2, "begin": 5_440, "searches": 7_890,
-    "local begin": 11_300, "words": 0.0327, "local nonzeros": 0.0225, "local words": 4.41e-4,
+    "merged": 0.00185, "merged nearby": 0.00121, "merged by column": 7.41e-4, "idle": 2.26e-4, "searched": 0.00145,
+    "distant": 0.00841, "nonzeros": 3.21e-5, "longest": 96.8, "begin": 4_660, "searches": 5_890, "local begin": 9_310,
+    "words": 0.0323, "local nonzeros": 0.019, "local words": 4.96e-4,
 }  # fmt: skip
 MERGED_NS = {
-    "merged": 0.00183, "idle": 3.30e-4, "searched": 5.88e-5, "nonzeros": 0.00219, "longest": 97.2, "begin": 4_470,
+    "merged": 0.00135, "idle": 5.41e-4, "searched": 7.37e-5, "nonzeros": 0.00223, "longest": 86.4, "begin": 4_880,
 }  # fmt: skip
 DEGREE_NS = {
-    "pairs": 0.00163, "heavy pairs": 2.10e-4, "hub rows": 0.11, "windows": 0.522, "nonzeros": 0.0167, "longest": 20,
-    "begin": 33_500,
+    "pairs": 0.00172, "heavy pairs": 3.37e-4, "hub rows": 0.124, "windows": 0.573, "nonzeros": 0.01, "longest": 19.2,
+    "begin": 35_000,
 }  # fmt: skip
 
 # The same for the triangles of each edge or vertex.
 NATURAL_TALLY_NS = {
-    "merged": 0.00189, "merged nearby": 7.31e-4, "merged by column": 0.0015, "idle": 0.0019, "searched": 0.00142,
-    "distant": 0.0058, "nonzeros": 0.00568, "longest": 209, "begin": 5_940, "searches": 6_340, "local begin": 19_300,
-    "words": 0.0808, "local nonzeros": 0, "local words": 0.0365,
+    "merged": 0.00201, "merged nearby": 0.00173, "merged by column": 0.00206, "idle": 0.00154, "searched": 0.00102,
+    "distant": 0.00621, "nonzeros": 0.0034, "longest": 221, "begin": 3_870, "searches": 8_610, "local begin": 27_800,
+    "words": 0.0848, "local nonzeros": 0, "local words": 0.0313,
 }  # fmt: skip
 MERGED_TALLY_NS = {
-    "merged": 0.00223, "idle": 0.00168, "searched": 0.00605, "nonzeros": 0.00796, "longest": 225, "begin": 4_240,
+    "merged": 0.00259, "idle": 8.04e-4, "searched": 0.00605, "nonzeros": 0.00853, "longest": 214, "begin": 4_530,
 }  # fmt: skip
 DEGREE_TALLY_NS = {
-    "pairs": 0.00428, "heavy pairs": 9.88e-4, "hub rows": 0.14, "windows": 0.16, "nonzeros": 0.0199, "longest": 101,
-    "begin": 65_300,
+    "pairs": 0.00377, "heavy pairs": 0.00103, "hub rows": 0.143, "windows": 0.206, "nonzeros": 0.0207, "longest": 102,
+    "begin": 63_600,
 }  # fmt: skip
 
 
