@@ -15,6 +15,7 @@ from pages import blocks, check_console, check_python, shell
 from test_rooms import ROOMS
 
 import tcgpu
+from tcgpu.kernels import adaptive
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
 TESTED_ELSEWHERE = {"your_own_kernel.md", "simulator.md"}  # with methods and faults, whose tests they are
@@ -44,6 +45,12 @@ def test_the_reference_has_an_example_for_every_public_name(reference):
 def test_the_examples_of_the_reference_print_what_it_shows(reference, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert check_python(reference, "reference.md") > 60
+
+
+def test_the_glossary_has_the_words_of_adaptive(root):
+    rows = re.findall(r"^\| (.+?) \|", (root / "docs" / "glossary.md").read_text(encoding="utf-8"), re.MULTILINE)
+    own = adaptive.__doc__.partition("Glossary\n--------\n")[2].partition("\n\n")[0]
+    assert {line.partition("  ")[0] for line in own.splitlines()} - set(rows) == set()
 
 
 @pytest.fixture(scope="module")

@@ -100,7 +100,7 @@ def lay_out(folder, notebooks):
     """Make the folder that Sphinx reads: as the checkout, so that links hold. notebooks: paths of those to run."""
     for part in ("data", "tcgpu", "notebooks", "benchmarks", "docs"):
         shutil.copytree(ROOT / part, folder / part, ignore=shutil.ignore_patterns("__pycache__", "*.ipynb", "site"))
-    for name in (*(f"{page}.md" for page in PROJECT), "LICENSE"):
+    for name in (*(f"{page}.md" for page in PROJECT), "CITATION.cff", "LICENSE"):
         shutil.copy(ROOT / name, folder)
     for name in ("conf.py", "reference.md"):
         shutil.copy(ROOT / "docs" / "site" / name, folder)
