@@ -33,7 +33,7 @@ REPEATS, PATIENT = 5, 100  # runs of a launch; milliseconds from which on it run
 TALLIES = "triangles", "support"
 HOPELESS = 5  # times the best count: where a count takes longer, tallies are measured only if chosen
 WAYS = "natural", "merged", "degree"
-REGRET, SOFT, TURNS = 15, 0.06, 4  # of `fit`
+REGRET, SOFT, TURNS, HOPELESS_WEIGHT = 15, 0.06, 4, 0.2  # of `fit`
 
 
 def draw(job):
@@ -149,8 +149,9 @@ def counts_and_ms(row):
 def fit(rows):
     """Print the nanoseconds with which estimates come closest to the recorded times, and the choices to the best.
 
-    The loss is how far off estimates are, of ways that take up to HOPELESS times the best, and how much longer than the
-    best the chosen way takes. Ways are chosen by their estimates, nearly equal ones in part each: SOFT.
+    The loss is how far off estimates are, with less weight for ways that take over HOPELESS times the best, and how
+    much longer than the best the chosen way takes. Ways are chosen by their estimates, nearly equal ones in part each:
+    SOFT.
     """
     from tcgpu.kernels import order_costs as module
 
@@ -166,7 +167,7 @@ def fit(rows):
 
         def loss(logarithms):
             estimates = np.log(counts @ np.exp(logarithms))  # noqa: B023
-            off = np.sqrt(0.003 + (estimates - np.log(times)) ** 2)[near].sum()  # noqa: B023
+            off = np.sqrt(0.003 + (estimates - np.log(times)) ** 2) @ np.where(near, 1, HOPELESS_WEIGHT)  # noqa: B023
             chosen = np.exp((np.repeat(np.minimum.reduceat(estimates, first), sizes) - estimates) / SOFT)  # noqa: B023
             chosen /= np.repeat(np.add.reduceat(chosen, first), sizes)  # noqa: B023
             return off + REGRET * (chosen * np.minimum(slower, 3)).sum()  # noqa: B023

@@ -53,30 +53,30 @@ LITTLE, LITTLE_NS = 1.05, 1_000  # times as long, and nanoseconds more
 # "merged nearby" instead if most edges are near, "merged by column" if columns are short. "begin", "searches" and
 # "local begin" are taken once: always, if there may be searches, if there are rows of bits.
 NATURAL_NS = {
-    "merged": 0.00185, "merged nearby": 0.00121, "merged by column": 7.41e-4, "idle": 2.26e-4, "searched": 0.00145,
-    "distant": 0.00841, "nonzeros": 3.21e-5, "longest": 96.8, "begin": 4_660, "searches": 5_890, "local begin": 9_310,
-    "words": 0.0323, "local nonzeros": 0.019, "local words": 4.96e-4,
+    "merged": 0.0019, "merged nearby": 0.0012, "merged by column": 7.43e-4, "idle": 3.09e-4, "searched": 0.00126,
+    "distant": 0.00832, "nonzeros": 0, "longest": 95.4, "begin": 4_600, "searches": 6_160, "local begin": 9_510,
+    "words": 0.0326, "local nonzeros": 0.0184, "local words": 4.89e-4,
 }  # fmt: skip
 MERGED_NS = {
-    "merged": 0.00135, "idle": 5.41e-4, "searched": 7.37e-5, "nonzeros": 0.00223, "longest": 86.4, "begin": 4_880,
+    "merged": 0.00145, "idle": 3.54e-4, "searched": 8.85e-4, "nonzeros": 0.00224, "longest": 84.3, "begin": 4_910,
 }  # fmt: skip
 DEGREE_NS = {
-    "pairs": 0.00172, "heavy pairs": 3.37e-4, "hub rows": 0.124, "windows": 0.573, "nonzeros": 0.01, "longest": 19.2,
-    "begin": 35_000,
+    "pairs": 0.00172, "heavy pairs": 3.32e-4, "hub rows": 0.124, "windows": 0.521, "nonzeros": 0.0117, "longest": 11,
+    "begin": 39_400,
 }  # fmt: skip
 
 # The same for the triangles of each edge or vertex.
 NATURAL_TALLY_NS = {
-    "merged": 0.00201, "merged nearby": 0.00173, "merged by column": 0.00206, "idle": 0.00154, "searched": 0.00102,
-    "distant": 0.00621, "nonzeros": 0.0034, "longest": 221, "begin": 3_870, "searches": 8_610, "local begin": 27_800,
-    "words": 0.0848, "local nonzeros": 0, "local words": 0.0313,
+    "merged": 0.00202, "merged nearby": 0.00172, "merged by column": 0.0021, "idle": 0.00161, "searched": 0.00106,
+    "distant": 0.0062, "nonzeros": 0.0032, "longest": 224, "begin": 3_870, "searches": 8_920, "local begin": 28_100,
+    "words": 0.0849, "local nonzeros": 0, "local words": 0.0319,
 }  # fmt: skip
 MERGED_TALLY_NS = {
-    "merged": 0.00259, "idle": 8.04e-4, "searched": 0.00605, "nonzeros": 0.00853, "longest": 214, "begin": 4_530,
+    "merged": 0.00264, "idle": 7.84e-4, "searched": 0.00615, "nonzeros": 0.00849, "longest": 216, "begin": 4_520,
 }  # fmt: skip
 DEGREE_TALLY_NS = {
-    "pairs": 0.00377, "heavy pairs": 0.00103, "hub rows": 0.143, "windows": 0.206, "nonzeros": 0.0207, "longest": 102,
-    "begin": 63_600,
+    "pairs": 0.00377, "heavy pairs": 0.00107, "hub rows": 0.143, "windows": 0.208, "nonzeros": 0.0208, "longest": 103,
+    "begin": 63_700,
 }  # fmt: skip
 
 
