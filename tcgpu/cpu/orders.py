@@ -18,7 +18,7 @@ from tcgpu.cpu import choose
 from tcgpu.cpu.counting import FEW_ROWS, MUCH_LONGER
 from tcgpu.cpu.dense import best_dense, cost_of_rows, dense_at_edges, first_dense, max_dense
 from tcgpu.cpu.edges import all_edges, workers_for
-from tcgpu.engines.native import CACHE_LINE, LANES, MANY, jit, run_threads
+from tcgpu.engines.native import CACHE_LINE, LANES, MANY, inline, jit, prefetch, run_threads
 
 # costs in look-ups of one row in a bitmap: .4 ns of processor time on the machine of the record
 EDGE = 8  # an edge, besides the following
@@ -210,19 +210,27 @@ def _last_by_degree(graph, most):
     return last[np.argsort(graph.degrees[last], kind="stable")]
 
 
+@inline
+def _sample_place(first, edges, take):
+    """The first of the `take` edges that are read in the stretch from `first` on; looks random, to miss no pattern."""
+    skip = I64(U64(first + 1) * U64(0x9E3779B97F4A7C15) >> U64(44)) % (EVERY - take + 1)
+    return min(first + skip, max(first, edges - take))
+
+
 @jit
 def _add_sample(col_ptr, row_idx, rank, lengths, degrees, edges, take, base, sums):
     """Add the costs of some edges, the rows in the columns of their v, their triangles, and their number to `sums`.
 
-    The triangles are estimated from one row for every eighth edge. Where in each stretch of EVERY edges those are that
-    are read looks random, so that no pattern is missed.
+    The triangles are estimated from one row for every eighth edge.
     """
     n, u = col_ptr.size - 1, 0
     words = (n - base) // 64
     mean = row_idx.size // n + 1
     for first in range(0, edges, EVERY):
-        skip = I64(U64(first + 1) * U64(0x9E3779B97F4A7C15) >> U64(44)) % (EVERY - take + 1)
-        at = min(first + skip, max(first, edges - take))
+        at, ahead = _sample_place(first, edges, take), _sample_place(first + EVERY, edges, take)
+        prefetch(row_idx, _sample_place(first + 2 * EVERY, edges, take))
+        for k in range(ahead, min(ahead + take, edges)):
+            prefetch(col_ptr, row_idx[U64(k)])
         step = 1
         while u + step < n and col_ptr[U64(u + step)] <= at:
             u += step
