@@ -76,7 +76,7 @@ def wedge_lookups(graph, first):
 
 
 def add_dense(graph, base, bits, by_edge, found, workers):
-    """Add the triangles among the vertices from `base` on to `found`, at each edge (int32) or each vertex (int64).
+    """Add the triangles among the vertices from `base` on to `found`, at each edge or each vertex.
 
     bits: their `dense_rows`.
     """

@@ -23,7 +23,7 @@ U64 = np.uint64
 
 
 def add_dense_pairs(graph, base, bits, by_edge, found, shared, workers):
-    """Add the triangles u < base <= v < w of a graph to `found`, at each edge (int32) or vertex (int64).
+    """Add the triangles u < base <= v < w of a graph to `found`, at each edge or vertex.
 
     bits: the `dense_rows` from vertex `base` on. found: an array for each worker, or one that is shared.
     """

@@ -28,7 +28,7 @@ U64 = np.uint64
 
 
 def add_at_edges(graph, part, base, by_edge, found, shared, workers):
-    """Add the triangles u < v < w of the edges (u, v) of a part to `found`, at each edge (int32) or vertex (int64).
+    """Add the triangles u < v < w of the edges (u, v) of a part to `found`, at each edge or vertex.
 
     found: an array for each worker, or one that is shared. The part takes any v, but only those before `base` are used.
     """

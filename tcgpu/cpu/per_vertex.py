@@ -53,7 +53,7 @@ def support(graph, order="auto"):
 
 
 def _tallies(graph, by_edge, workers=None):
-    """The triangles at each edge (int32) or vertex (int64): some arrays, which have to be added up."""
+    """The triangles at each edge or vertex: some arrays, which have to be added up."""
     plan, workers = tally_plan(graph, by_edge), workers_for(all_edges(graph), workers)
     if plan.method == "words":
         return word_tally(graph, by_edge, workers)
@@ -73,11 +73,12 @@ def _tallies(graph, by_edge, workers=None):
 
 
 def _zeros(copies, graph, by_edge):
-    return np.zeros((copies, graph.m if by_edge else graph.n), np.int32 if by_edge else np.int64)
+    """Arrays for the triangles at each edge, fewer than n, or vertex, at most m: each has another edge opposite."""
+    return np.zeros((copies, graph.m if by_edge else graph.n), np.int32 if by_edge or graph.m < 2**31 else np.int64)
 
 
 def tally(graph, by_edge, part=None, workers=None):
-    """The triangles at each edge (int32) or vertex (int64), in the graph's own order: a list of (first, array).
+    """The triangles at each edge or vertex, in the graph's own order: a list of (first, array).
 
     Without a part there is one array, from 0 on. With a part, only triangles u < v < w whose edge (u, v) is in it are
     tallied; there are then two arrays, for the ranges of u and of v, or one if these overlap.
