@@ -1,23 +1,27 @@
 """Every verb of the native engine on every kind of graph: how far each is from the best.
 
     python benchmarks/families.py [--kind NAME ...] [--verb NAME ...] [--edges 3e6] [--threads 2] [--repeats 5]
-                                  [--limit 12] [--output FILE.csv | --record]
+                                  [--limit 12] [--output FILE.csv | --record] [--resume]
 
 `count`, `triangles` and `support` run in natural order, in degree order, and in the order that is chosen
-automatically; other verbs only as they are, and for a first time. A row holds the least times of some runs, taken in
-turns:
+automatically; other verbs only as they are, for a first time, and twice. A row holds the least times of some runs,
+taken in turns:
 
     first   from a Graph of which nothing is known: the choice and the sorting of an order included
     again   the third call with the same Graph, which then knows its order for good
     wall    milliseconds; cpu: milliseconds of processor time, all threads together, less disturbed by other load
 
 A run that is not done within `--limit` seconds is ended; its times are empty. All counts of a graph must agree.
+
+The file is written after each kind, whose rows replace those that it had. `--resume` measures only the kinds of which
+it has no rows of this commit.
 """
 
 import argparse
 import itertools
 import sys
 import time
+from pathlib import Path
 
 import kinds
 import numpy as np
@@ -97,7 +101,7 @@ def measure(kind, graph, verbs, repeats, limit):
     times, results, slow = {}, {}, set()
     for turn in range(1 + repeats):  # the first turn compiles and warms up
         for name, call in list(calls(verbs))[:: (-1) ** turn]:  # what ran before it affects a run
-            if name in slow and (turn > 1 or not times[name]):
+            if turn > 1 and (name in slow or name[0] not in TALLIES) or name in slow and not times[name]:
                 continue
             try:
                 results[name], taken = first_and_again(call, graph, limit, name[0] in TALLIES)
@@ -149,6 +153,27 @@ def over_bars(rows, key):
     return over
 
 
+def read(path):
+    """The rows of a file, by kind; none if there is no file."""
+    found = {}
+    for row in records.Rows.read_csv(path) if path and Path(path).exists() else ():
+        found.setdefault(row["kind"], []).append(row)
+    return found
+
+
+def left_to_measure(path, machine, parts=None, resume=False):
+    """The kinds to measure: with one of the `parts` in their names; to resume, without rows of this commit."""
+    commit = {kind: rows[0]["tcgpu"].rstrip("+") for kind, rows in read(path).items()} if resume else {}
+    named = (kind for kind in kinds.KINDS if not parts or any(part.lower() in kind.lower() for part in parts))
+    return [kind for kind in named if commit.get(kind) != machine["tcgpu"].rstrip("+")]
+
+
+def write(path, kind, rows):
+    """Write the rows of a kind to the file, in the place of those that it had."""
+    by_kind = read(path) | {kind: rows}
+    records.Rows(row for kind in kinds.KINDS for row in by_kind.get(kind, ())).write_csv(path)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--kind", action="append", metavar="NAME", help="part of a kind's name; may be repeated")
@@ -160,15 +185,17 @@ def main():
     parser.add_argument("--limit", type=float, default=12, metavar="SECONDS")
     parser.add_argument("--output", metavar="FILE", help="write the record as CSV")
     parser.add_argument("--record", action="store_true", help="write it to data/measured")
+    parser.add_argument("--resume", action="store_true", help="measure only what the file does not have")
     arguments = parser.parse_args()
     native.set_threads(arguments.threads)
-    machine, rows = measurement.machine("cpu"), records.Rows()
-    for kind, draw in kinds.KINDS.items():
-        if arguments.kind and not any(part.lower() in kind.lower() for part in arguments.kind):
-            continue
+    machine = measurement.machine("cpu")
+    path = records.record_path("families", [{"engine": "cpu"} | machine]) if arguments.record else arguments.output
+    for kind in left_to_measure(path, machine, arguments.kind, arguments.resume):
+        draw = kinds.KINDS[kind]
         graph = tcgpu.Graph.from_edges(*draw(arguments.edges, arguments.seed))
         found = list(measure(kind, graph, arguments.verb, arguments.repeats, arguments.limit))
-        rows.extend(row | machine for row in found)
+        if path:
+            write(path, kind, [row | machine for row in found])
         print(f"{kind}: {graph.n:,} vertices, {graph.m:,} edges, {found[0]['triangles']} triangles")
         for row in found:
             print(f"  {row['verb']:<17}{row['order']:<8}" + "".join(f"{row[key] or '-':>10}" for key in TIMES))
@@ -176,9 +203,7 @@ def main():
             values = ratios(found, key).items()
             marks = (f"{name} {value:.2f}{'!' * (value > BARS[name])}" for name, value in values)
             print(f"  {key}: " + ", ".join(marks), flush=True)
-    if arguments.output or arguments.record:
-        path = arguments.output or records.record_path("families", rows)
-        rows.write_csv(path)
+    if path:
         print(f"written to {path}", file=sys.stderr)
 
 

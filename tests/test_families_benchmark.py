@@ -1,5 +1,7 @@
 """The kinds of graphs of the benchmark: every verb is right on each, and the record holds the bars."""
 
+import sys
+
 import numpy as np
 import pytest
 from test_cpu import by_scipy
@@ -66,6 +68,26 @@ def test_a_run_over_the_limit_is_ended(families, kinds):
     rows = list(families.measure("clique", graph, ["truss_numbers", "count"], repeats=1, limit=-1))
     assert {row["first_wall"] for row in rows} == {""} and {row["triangles"] for row in rows} == {""}
     assert families.ratios(rows, "first_cpu")["seconds"] == np.inf
+
+
+def test_a_record_is_written_kind_by_kind_and_resumed(families, tmp_path, monkeypatch):
+    """Rows of other kinds stay; kinds that this commit has measured are not measured again."""
+    path = tmp_path / "record.csv"
+    options = ["--edges", "300", "--repeats", "0", "--verb", "count", "--output", str(path)]
+
+    def measured(revision, *more):
+        monkeypatch.setattr(families.measurement, "revision", lambda: revision)
+        monkeypatch.setattr(sys, "argv", ["families", *options, *more])
+        families.main()
+        return {row["kind"]: row["tcgpu"] for row in Rows.read_csv(path)}
+
+    both = ("--kind", "threshold", "--kind", "hyper")
+    try:
+        assert measured("a", *both) == {"threshold": "a", "hypercube": "a"}
+        assert measured("b", "--kind", "threshold") == {"threshold": "b", "hypercube": "a"}
+        assert measured("b+", *both, "--resume") == {"threshold": "b", "hypercube": "b+"}
+    finally:
+        set_threads(None)
 
 
 # Bars that are missed: kind, which time, which bar -> at most so far.
