@@ -291,8 +291,12 @@ def _squares(col_ptr):
 @jit
 def _count_larger(worker, workers, col_ptr, row_idx, degrees, found):
     """Count the neighbours after each vertex in degree order, in one worker's share of the columns."""
-    n = col_ptr.size - 1
+    n, of_worker = col_ptr.size - 1, found[worker]
     for u in range(n * worker // workers, n * (worker + 1) // workers):
+        degree, of_u = degrees[U64(u)], np.int32(0)
         for k in range(col_ptr[U64(u)], col_ptr[U64(u + 1)]):
             v = U64(row_idx[U64(k)])
-            found[worker, U64(u) if degrees[U64(u)] <= degrees[v] else v] += 1
+            after = np.int32(degree <= degrees[v])  # no branch: it could not be predicted
+            of_u += after
+            of_worker[v] += np.int32(1) - after
+        of_worker[U64(u)] += of_u
