@@ -154,6 +154,16 @@ def test_each_class_of_graphs_has_its_design():
     assert (graphs["hubs"].row_idx >= base).mean() > 0.5
 
 
+def test_hubs_are_chosen_where_they_save_look_ups():
+    """Most vertices may be no hubs; and if all edges lead to some that have no columns, rows of bits save nothing."""
+    random = np.random.default_rng(3)
+    u, v = np.triu_indices(400, 1)
+    others = random.integers(0, 200_000, (2, 400_000))
+    beside = Graph.from_edges(np.append(others[0], u + 200_000), np.append(others[1], v + 200_000))
+    assert beside.n - 1000 < cpu.design(beside).hubs.base < beside.n - 300
+    assert cpu.design(tcgpu.generate.complete_bipartite(300, 300)).hubs.base == 600
+
+
 @pytest.mark.parametrize("threads", [1, 2, 7])
 def test_any_number_of_threads_gives_the_same(graph, threads):
     expected = cpu.count(graph), cpu.triangles(graph).tolist(), cpu.support(graph).tolist()

@@ -21,12 +21,13 @@ SHARE_NEAR = 0.75  # for this fraction of the edges
 # "hubs" has hubs if
 LONG_COLUMN = 64  # some column has at least this many rows,
 EDGES_PER_HUB = 16  # each hub is the v of at least this many edges,
-HUB_SHARE = 0.25  # and together they are the v of at least this fraction of the edges
+HUBS_SAVE = 4  # and together they save at least this many look-ups for each edge of the graph
 MAX_HUBS = 1 << 16
 MAX_KEPT_HUBS = 1 << 15  # for counts in parts, which keep the rows: 64 MB
 SAMPLES, SAMPLE_ROWS = 64, 1 << 10  # runs of `row_idx` that are read to estimate words per nonzero
 SAMPLE_EDGES = 1 << 12  # edges that are read to estimate the other shares
 # costs, in look-ups
+HUB_WORD = 0.7  # a word of a hub's row, if most of the row is ANDed
 AND_WORDS = 4  # an AND and popcount of two words of hubs' rows
 PART_EDGE, BITMAP_EDGE = 16, 40  # an edge, besides its look-ups, in a count in parts; the same if it needs u's bitmap
 
@@ -79,7 +80,9 @@ def design_name(graph, max_hubs=MAX_HUBS):
     if graph.n > hub_limit(graph, max_hubs) and graph.nonzeros_per_column >= WORDS_COLUMN:
         if words_per_nonzero(graph) <= WORDS_PER_NONZERO and _share_near(graph) >= SHARE_NEAR:
             return "words", graph.n
-    return "hubs", first_hub(graph, graph.n - graph.row_idx[sample_of_edges(graph)], graph.max_column, max_hubs)
+    rows = graph.row_idx[sample_of_edges(graph)]
+    lengths = graph.col_ptr[rows + 1] - graph.col_ptr[rows]
+    return "hubs", first_hub(graph, graph.n - rows, lengths, graph.max_column, max_hubs)
 
 
 def is_short(graph, max_column):
@@ -114,21 +117,23 @@ def sample_of_edges(graph):
     return np.arange(step // 2, graph.m, step)
 
 
-def first_hub(graph, place, max_column, max_hubs):
+def first_hub(graph, place, lengths, max_column, max_hubs):
     """The first hub, a multiple of 64, estimated from a sample of the edges; n if hubs do not pay.
 
-    place: how many vertices there are from v on, for each edge (u, v) of `sample_of_edges`.
+    place: how many vertices there are from v on, for each edge (u, v) of `sample_of_edges`. lengths: of v's columns.
     """
     if max_column < LONG_COLUMN:
         return graph.n
-    place, step = np.sort(place), max(1, graph.m // SAMPLE_EDGES)
+    saved = np.maximum(lengths - HUB_WORD * (place // 64), 0)
+    by_place = np.argsort(place)
+    place, step = place[by_place], max(1, graph.m // SAMPLE_EDGES)
     hubs = min(hub_limit(graph, max_hubs), graph.n)
     while hubs:
         in_first_half = step * np.diff(np.searchsorted(place, [hubs // 2, hubs], side="right"))[0]
         if in_first_half >= EDGES_PER_HUB * hubs // 2:
             break
         hubs = hubs * 3 // 4
-    if np.searchsorted(place, hubs, side="right") < HUB_SHARE * place.size:
+    if saved[by_place[: np.searchsorted(place, hubs, side="right")]].sum() < HUBS_SAVE * place.size:
         return graph.n
     return (graph.n - hubs) // 64 * 64
 

@@ -15,6 +15,7 @@ import numpy as np
 
 from tcgpu.cleaning import rank_by_degree
 from tcgpu.cpu import choose
+from tcgpu.cpu.choose import HUB_WORD
 from tcgpu.cpu.counting import FEW_ROWS, MUCH_LONGER
 from tcgpu.cpu.dense import best_dense, cost_of_rows, dense_at_edges, first_dense, max_dense
 from tcgpu.cpu.edges import all_edges, workers_for
@@ -26,7 +27,7 @@ COMPARISON = 3  # of a row with LANES others
 SEARCH = 18  # of a row in a column, for each doubling of the column's length
 LOOKUP_EDGE = 28  # an edge where rows are looked up, besides the look-ups
 FAR_EDGE = 18  # an edge (u, v) if the columns of u and v are far apart
-HUB_EDGE, HUB_WORD = 6, 0.7  # an edge to a hub, and each word of its row
+HUB_EDGE = 6  # an edge to a hub, besides the words of its row
 SHORT = 0.7  # a count of a graph that has only short columns, in counts of others
 WORDS_EDGE, WORD = 20, 1.5  # an edge in a graph of packed words, and each word
 PACKED_EDGE = 50  # an edge in two neighbourhoods that are packed into words
@@ -160,8 +161,10 @@ def _ranked_count_cost(graph, ranked):
     """The estimated cost of a count in degree order."""
     sample = choose.sample_of_edges(graph)
     columns = np.searchsorted(graph.col_ptr, sample, side="right") - 1
-    place = graph.n - np.maximum(ranked.rank[graph.row_idx[sample]], ranked.rank[columns])
-    base = choose.first_hub(graph, place, ranked.lengths.max(), choose.MAX_HUBS)
+    rows = graph.row_idx[sample]
+    last = np.where(ranked.rank[columns] > ranked.rank[rows], columns, rows)
+    place, lengths = graph.n - ranked.rank[last], ranked.lengths[last]
+    base = choose.first_hub(graph, place, lengths, ranked.lengths.max(), choose.MAX_HUBS)
     cost = _sampled(graph, graph.m, base, ranked)[0]
     return SHORT * cost if choose.is_short(graph, ranked.lengths.max()) else cost
 
