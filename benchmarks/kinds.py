@@ -102,9 +102,21 @@ def _(edges, random):
 
 @kind("geometric random")
 def _(edges, random):
-    """Points in the unit square that are joined if they are near; numbered by cells, row by row."""
-    n = max(2, edges // 10)
-    radius = (20 / (np.pi * n)) ** 0.5
+    """Numbered by cells, row by row."""
+    return _geometric(edges, 20, random)
+
+
+@kind("geometric, permuted")
+def _(edges, random):
+    """So many neighbours that about a third of the rows that are looked up are found."""
+    return permuted(_geometric(edges, 120, random), random)
+
+
+def _geometric(edges, neighbours, random):
+    """Points in the unit square that are joined if they are near."""
+    neighbours = min(neighbours, edges**0.5)
+    n = max(2, int(2 * edges / neighbours))
+    radius = min(1 / 3, (neighbours / (np.pi * n)) ** 0.5)
     cells = max(1, int(1 / radius))
     points = random.random((n, 2))
     cell = (points * cells).astype(np.int64)
@@ -283,6 +295,15 @@ def _(edges, random):
 @kind("mesh beside a star")
 def _(edges, random):
     return beside(KINDS["mesh"](edges // 2), KINDS["star"](edges // 2))
+
+
+@kind("expander with a clique")
+def _(edges, random):
+    """Every vertex has 16 neighbours; random ones are a clique besides."""
+    u, v, n = KINDS["random regular"](edges - edges // 5)
+    members = random.choice(n, min(n, vertices_of_clique(edges // 5)), replace=False)
+    first, second = np.triu_indices(members.size, 1)
+    return np.append(u, members[first]), np.append(v, members[second]), n
 
 
 @kind("clique with a tail")
