@@ -173,6 +173,9 @@ void sync_threads(void) {
     leave();
 }
 
+void thread_fence(void) AS("nvvm.membar.gl");
+void thread_fence(void) {} /* threads run one after the other: what one has written all others see */
+
 uint32_t shuffle(uint32_t mask, uint32_t mode, uint32_t value, uint32_t where) {
     return come(SHUFFLE + mode, mask, value, where);
 }

@@ -32,18 +32,22 @@ class Array:
 
 @pytest.fixture
 def launched(monkeypatch):
-    """The launches that the driver received: (function, shape, shared, stream, eight bytes of each argument)."""
+    """The launches that the driver received: (function, shape, shared, stream, eight bytes of each argument).
+
+    Cooperative ones have a function below 0.
+    """
     found = []
     count = len("".join(parameter.form for parameter in cuda_driver.parameters(SIGNATURE)))
 
     def launch(function, *rest):
-        *shape, shared, stream, places, _ = rest
+        *shape, shared, stream, places = rest
         pointers = (ctypes.c_void_p * count).from_address(places)
         words = [ctypes.c_uint64.from_address(pointer).value for pointer in pointers]
         found.append((function, shape, shared, stream, words))
         return (cuda_driver.driver.CUresult.CUDA_ERROR_INVALID_VALUE if not shape[0] else 0,)
 
-    monkeypatch.setattr(cuda_driver.driver, "cuLaunchKernel", launch)
+    monkeypatch.setattr(cuda_driver.driver, "cuLaunchKernel", lambda *args: launch(*args[:-1]))
+    monkeypatch.setattr(cuda_driver.driver, "cuLaunchCooperativeKernel", lambda *args: launch(-args[0], *args[1:]))
     return found
 
 
@@ -59,6 +63,13 @@ def test_arguments_are_packed_as_compiled_code_takes_them(launched):
     assert words[7:16] == [0, 0, 12, 8, 4096, 3, 4, 32, 8]
     assert words[16:18] == [2**64 - 5, 2**64 - 1] and words[18] & 0xFFFFFFFF == 2**32 - 7
     assert words[19] == 1 and words[20] == 0x3FE0_0000_0000_0000
+
+
+def test_a_cooperative_launch_is_the_same_to_another_function(launched):
+    for cooperative in (False, True):
+        cuda_driver.Launcher(77, SIGNATURE, cooperative).launch(13, 64, args(), 512, 9)
+    plain, cooperative = launched
+    assert (plain[0], cooperative[0]) == (77, -77) and plain[1:] == cooperative[1:]
 
 
 @pytest.mark.parametrize(

@@ -148,10 +148,10 @@ def _arrays(signature):
 
 
 class Launcher:
-    """Launches a kernel with one signature on one device. function: from `Code.function`."""
+    """Launches a kernel with one signature on one device. function: from `Code.function`; cooperative: see `Kernel`."""
 
-    def __init__(self, function, signature):
-        self.function = function
+    def __init__(self, function, signature, cooperative=False):
+        self.function, self.cooperative = function, cooperative
         self.arrays = _arrays(signature)
         form = "".join(each.form for each in parameters(signature))
         self.form = struct.Struct("<" + form)
@@ -171,7 +171,11 @@ class Launcher:
         with self.lock:
             self.form.pack_into(self.memory, 0, *values)
             places = ctypes.addressof(self.places)
-            _call(driver.cuLaunchKernel, self.function, blocks, 1, 1, threads, 1, 1, shared, stream, places, 0)
+            shape = self.function, blocks, 1, 1, threads, 1, 1, shared, stream, places
+            if self.cooperative:
+                _call(driver.cuLaunchCooperativeKernel, *shape)
+            else:
+                _call(driver.cuLaunchKernel, *shape, 0)
 
     def blocks_per_sm(self, threads, shared):
         """How many blocks of this shape an SM runs at a time."""

@@ -77,11 +77,14 @@ class Kernel:
 
     py_func: the function as written. signatures: texts such as "void(int32[::1])"; without any, a launch takes the
     types of its arguments (see `of_types`). most_threads: the maximum threads of a block, for a kernel that could
-    otherwise be compiled with too many registers for a block of 1024.
+    otherwise be compiled with too many registers for a block of 1024; or (threads, blocks), for one that should have so
+    few registers that an SM holds that many such blocks. cooperative: all blocks of a launch run at the same time, so
+    that they may wait for each other; a launch has at most `blocks_at_a_time`, and in the simulator one.
     """
 
-    def __init__(self, py_func, signatures, most_threads=None):
+    def __init__(self, py_func, signatures, most_threads=None, cooperative=False):
         self.py_func, self.signatures, self.most_threads = py_func, signatures, most_threads
+        self.cooperative = cooperative
         self.__name__, self.__doc__, self.__module__ = py_func.__name__, py_func.__doc__, py_func.__module__
         self.__wrapped__ = py_func
         self._lock, self._code = threading.Lock(), {}  # (signature, compute capability) -> Code
@@ -92,14 +95,16 @@ class Kernel:
         return f"<kernel {self.__name__}>"
 
     def __reduce__(self):
-        return Kernel, (self.py_func, self.signatures, self.most_threads)
+        return Kernel, (self.py_func, self.signatures, self.most_threads, self.cooperative)
 
     def of_types(self, types):
         """This kernel; if it has no signatures, the one for parameters of these types, as `type_of` returns them."""
         if self.signatures:
             return self
         signature = f"void({', '.join(types)})"
-        return self._of_types.setdefault(signature, Kernel(self.py_func, (signature,), self.most_threads))
+        return self._of_types.setdefault(
+            signature, Kernel(self.py_func, (signature,), self.most_threads, self.cooperative)
+        )
 
     def launch(self, blocks, threads, *args, shared=0, stream=None):
         """Launch `blocks` x `threads` with `shared` bytes of dynamic shared memory a block; does not wait for a GPU."""
@@ -136,7 +141,7 @@ class Kernel:
                 code = self._code[signature, capability] = cuda_driver.Code(image)
             launchers = self._launchers.setdefault(device, {})
             if signature not in launchers:
-                launchers[signature] = cuda_driver.Launcher(code.function(device), signature)
+                launchers[signature] = cuda_driver.Launcher(code.function(device), signature, self.cooperative)
             return launchers[signature]
 
     def _all_launchers(self):
@@ -159,7 +164,7 @@ class Kernel:
         return device.sms * max(1, min(each.blocks_per_sm(threads, shared) for each in self._all_launchers()))
 
 
-def kernel(*signatures: Any, most_threads: int | None = None) -> Any:
+def kernel(*signatures: Any, most_threads: int | tuple[int, int] | None = None, cooperative: bool = False) -> Any:
     """Decorate a function as a kernel for these signatures, or, as `@kernel`, for any arguments.
 
     >>> @tcgpu.kernel
@@ -169,7 +174,7 @@ def kernel(*signatures: Any, most_threads: int | None = None) -> Any:
     """
     if len(signatures) == 1 and callable(signatures[0]):
         return Kernel(signatures[0], ())
-    return lambda py_func: Kernel(py_func, signatures, most_threads)
+    return lambda py_func: Kernel(py_func, signatures, most_threads, cooperative)
 
 
 def type_of(value):
