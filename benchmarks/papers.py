@@ -34,6 +34,7 @@ from tcgpu.generators import GENERATORS
 from tcgpu.generators import edges as drawn_edges
 from tcgpu.graph import Graph, as_graph
 from tcgpu.kernels import simulated
+from tcgpu.kernels.bisson_fatica import k_truss
 from tcgpu.kernels.chatterjee import levels
 from tcgpu.kernels.chatterjee.chunks import split
 from tcgpu.measurement import (
@@ -98,7 +99,7 @@ TRUSSES = (
     ("copapers", {"n": 100_000}),
     ("rmat", {"scale": 22}),
 )
-TRUSS_KNOBS = {"k_truss": {}, "bitmaps": {"method": "bitmaps"}}
+TRUSS_METHODS = (K_TRUSS, k_truss.METHOD)
 TRUSS_KS = (3, 4, 5, 6, 8, 10, 15, 20, 30, 40, 50, 75, 100)
 
 # Chatterjee et al., by figure: how many vertices, which settings, and whether to time a native thread, too. Their
@@ -245,8 +246,8 @@ def trusses(*, engine, repeats, share):
 def measure_truss(graph, ks, *, engine=None, repeats=REPEATS, name=None):
     """Time the k-truss of a graph for each k; returns Rows, each with the number of edges `kept`.
 
-    Two rows for each k: as `tcgpu.k_truss` finds it, and by `bitmaps`, Algorithm 3 of Bisson & Fatica, which is the
-    same for most graphs. A large graph is run once for each k past 3.
+    Two rows for each k: as `tcgpu.k_truss` finds it, and by `bitmaps`, Algorithm 3 of Bisson & Fatica. A large graph is
+    run once for each k past 3.
     """
     graph = graph if isinstance(graph, tuple) else as_graph(graph)
     plain = as_graph(graph)
@@ -255,15 +256,14 @@ def measure_truss(graph, ks, *, engine=None, repeats=REPEATS, name=None):
     with on_engine(K_TRUSS, engine):
         own = K_TRUSS.prepare(plain)
         where = {"engine": engine_of(K_TRUSS, engine), "order": own.order}
-        for knobs in TRUSS_KNOBS.values():
-            run_plan(K_TRUSS.plan(own, k=4, **knobs), K_TRUSS)  # warm up
+        for method in TRUSS_METHODS:
+            run_plan(method.plan(own, k=4), method)  # warm up
         for k in ks:
             times, every = 1 if k > 3 and plain.m >= LARGE else repeats, []
-            for method, knobs in TRUSS_KNOBS.items():
-                knobs = {"k": k, **knobs}
-                runs = timed_runs(K_TRUSS, raw_edges(graph, plain), "natural", knobs, times, summary=edges_kept)
+            for method in TRUSS_METHODS:
+                runs = timed_runs(method, raw_edges(graph, plain), "natural", {"k": k}, times, summary=edges_kept)
                 every += runs
-                found = {"k": k, "kept": common_result(K_TRUSS.name, every), "method": method}
+                found = {"k": k, "kept": common_result(method.name, every), "method": method.name}
                 rows.append(about | found | where | medians(runs) | {"repeats": times} | machine(engine))
     return rows
 

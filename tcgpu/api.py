@@ -35,7 +35,7 @@ from tcgpu.cpu import truss
 from tcgpu.engines.choice import ENGINE
 from tcgpu.errors import EngineError, MethodError
 from tcgpu.graph import Graph, as_graph
-from tcgpu.kernels.bisson_fatica import k_truss as gpu_truss
+from tcgpu.kernels import peeling
 from tcgpu.progress import underway
 from tcgpu.registry import (
     ENGINES,
@@ -360,7 +360,7 @@ def _peel(function, engine, options, graph, *args):
         if name == "cpu":
             return getattr(truss, function)(graph, *args)
         with on_engine(K_TRUSS, engine, options["max_seconds"]):
-            return getattr(gpu_truss, function)(graph, *args)
+            return getattr(peeling, function)(graph, *args)
 
 
 def _without_isolated(graph, keep):

@@ -15,15 +15,15 @@ from tcgpu.engines import by_value, runtime
 from tcgpu.engines.choice import ENGINE
 from tcgpu.errors import EngineError, MethodError
 from tcgpu.graph import ORDERS, Graph
-from tcgpu.kernels import fitting, results, simulated
-from tcgpu.kernels.bisson_fatica import k_truss, support
+from tcgpu.kernels import fitting, peeling, results, simulated
+from tcgpu.kernels.bisson_fatica import support
 from tcgpu.kernels.method import method as method_of
 from tcgpu.suggest import did_you_mean, unknown
 
 log = logging.getLogger("tcgpu")
 
 ENGINES = (*GPU, "cpu")
-K_TRUSS: Method = k_truss.METHOD
+K_TRUSS: Method = peeling.METHOD
 
 # The modules that declare a method, in the order of `methods()`.
 MODULES = (

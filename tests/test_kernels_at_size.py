@@ -18,7 +18,7 @@ import tcgpu
 from tcgpu import DeviceGraph, cpu, generate
 from tcgpu.cpu import truss
 from tcgpu.distributed import count_part, slices, sum_values
-from tcgpu.kernels import adaptive
+from tcgpu.kernels import adaptive, peeling
 from tcgpu.kernels.bisson_fatica import k_truss, support
 from tcgpu.registry import METHODS
 
@@ -138,29 +138,24 @@ def test_support(method, name, large):
 
 
 @pytest.mark.parametrize("name", ["R-MAT", "co-papers"])
-def test_trusses(name, large):
+def test_trusses_by_bitmaps(name, large):
     own = graph(name)
-    assert np.array_equal(k_truss.peel(own, 5), truss.peel(own, 5))
+    assert np.array_equal(k_truss.plan(own, 5).count() == 0, truss.peel(own, 5))
 
 
-@pytest.mark.parametrize("few", [0, 20_000])
-@pytest.mark.parametrize("order", ["natural", "degree"])
-def test_trusses_counted_anew(few, order, large, monkeypatch):
-    monkeypatch.setattr(k_truss, "BITMAP_EDGES", (0, few))
-    monkeypatch.setattr(k_truss, "prepare", lambda graph, wish: graph.ordered("degree" if wish == "auto" else wish))
-    own = graph("R-MAT").ordered(order)
-    for k in (3, 5, 12):
-        assert np.array_equal(k_truss.peel(own, k), truss.peel(own, k))
-    if few:
-        smaller = generate.rmat(10)
-        monkeypatch.setattr(k_truss, "BITMAP_EDGES", (0, smaller.m // 3))
-        assert np.array_equal(k_truss.numbers(smaller), truss.numbers(smaller))
+@pytest.mark.parametrize("k", [3, 5, 12])
+@pytest.mark.parametrize("name", ["R-MAT", "co-papers", "mesh"])
+def test_trusses(name, k, large):
+    own = graph(name)
+    assert np.array_equal(peeling.peel(own, k), truss.peel(own, k))
 
 
+@pytest.mark.parametrize("seed", [0, 1, 2])
 @pytest.mark.parametrize("own", [generate.rmat(8), generate.copapers(300, 30), generate.mesh(60, 60)], ids=str)
-def test_truss_numbers(own, large):
-    """Hundreds of rounds."""
-    assert np.array_equal(k_truss.numbers(own), truss.numbers(own))
+def test_truss_numbers(own, seed, processor):
+    """Hundreds of rounds, threads in any order."""
+    with processor.instead_of_the_simulator(seed=seed, **compiled.LARGE):
+        assert np.array_equal(peeling.numbers(own), truss.numbers(own))
 
 
 @pytest.mark.parametrize("name", ["R-MAT", "wide R-MAT", "mesh"])

@@ -10,14 +10,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from kernel_shapes import small_graphs, well_known
-from sampling import default_and_share, share
+from sampling import default_and_share
 
 import tcgpu
 from tcgpu import EngineError, Graph, GraphError, MethodError, cpu
 from tcgpu.cpu import truss
 from tcgpu.engines import runtime
 from tcgpu.engines.simulator import simulate
-from tcgpu.kernels import Plan
 from tcgpu.kernels.bisson_fatica import k_truss, support
 
 METHODS = list(support.SHAPES)
@@ -74,25 +73,6 @@ def simulator():
         yield
 
 
-@pytest.fixture
-def large_ones(monkeypatch):
-    """large_ones(order, few): a graph of more than a few edges, to be ordered so; `no_room` is left for `adaptive`."""
-    prepare = k_truss.prepare
-
-    def ordered(order, few=0):
-        monkeypatch.setattr(k_truss, "BITMAP_EDGES", (0, few))
-        monkeypatch.setattr(k_truss, "prepare", lambda graph, wish: prepare(graph, order if wish == "auto" else wish))
-        return GRAPHS["R-MAT"]
-
-    def no_room():
-        real = Plan.device_bytes
-        needed = property(lambda plan: 2**62 if plan.method == "adaptive" else real.fget(plan))
-        monkeypatch.setattr(Plan, "device_bytes", needed)
-
-    ordered.no_room = no_room
-    return ordered
-
-
 @pytest.mark.sim
 @pytest.mark.usefixtures("simulator")
 class TestInTheSimulator:
@@ -108,15 +88,14 @@ class TestInTheSimulator:
     def test_truss_numbers_and_trusses_are_those_of_networkx(self, name):
         graph = GRAPHS[name]
         expected = numbers_of_networkx(graph)
-        found = k_truss.numbers(graph)
-        assert found.dtype == np.int32 and np.array_equal(found, expected)
-        for k in range(2, int(expected.max(initial=2)) + 2):
-            assert np.array_equal(k_truss.peel(graph, k), expected >= k), k
+        assert np.array_equal(k_truss.plan(graph).count(), expected)
+        for k in range(3, int(expected.max(initial=2)) + 2):
+            assert np.array_equal(k_truss.plan(graph, k).count() == 0, expected >= k), k
 
     @pytest.mark.parametrize("name", ["karate", "dense", "two cliques"])
     @pytest.mark.parametrize("method", METHODS)
     def test_every_method_finds_the_same_truss(self, method, name):
-        assert np.array_equal(k_truss.numbers(GRAPHS[name], method=method), numbers_of_networkx(GRAPHS[name]))
+        assert np.array_equal(k_truss.plan(GRAPHS[name], method=method).count(), numbers_of_networkx(GRAPHS[name]))
 
     @pytest.mark.parametrize("method", METHODS)
     def test_no_order_of_threads_changes_a_support(self, method):
@@ -135,8 +114,8 @@ class TestInTheSimulator:
         graph = Graph.from_edges(*np.array(edges, np.int64).reshape(-1, 2).T, n)
         expected = numbers_of_networkx(graph)
         assert np.array_equal(support.plan(graph, "block_shared", shapes=TINY).count(), brute_force(graph))
-        assert np.array_equal(k_truss.numbers(graph), expected)
-        assert np.array_equal(k_truss.peel(graph, 4), expected >= 4)
+        assert np.array_equal(k_truss.plan(graph).count(), expected)
+        assert np.array_equal(k_truss.plan(graph, 4).count() == 0, expected >= 4)
 
     def test_well_known_graphs(self, graphs_folder):
         tried = [name for name, graph, triangles in well_known(graphs_folder, 500) if same_as_native(graph, triangles)]
@@ -151,50 +130,10 @@ class TestInTheSimulator:
         plan.launch()
         assert np.array_equal(plan.result(), first) and plan.rounds == rounds > 1
 
-    def test_no_edge_is_in_a_truss_of_a_huge_k(self):
-        assert not k_truss.peel(GRAPHS["karate"], 10**12).any()
-
     def test_one_round_is_enough_for_k_3(self):
         plan = k_truss.plan(GRAPHS["karate"], 3)
         plan.count()
         assert plan.rounds == 1
-
-    def test_supports_to_begin_with_may_be_those_of_adaptive(self, large_ones):
-        graph = large_ones("natural")
-        plan = k_truss.plan(graph)
-        assert plan.start.method == "adaptive" and np.array_equal(plan.count(), truss.numbers(graph))
-        large_ones.no_room()  # so the steps find them
-        assert np.array_equal(plan.count(), truss.numbers(graph))
-
-    @pytest.mark.parametrize("few", [0, 30, 60, 1000])
-    def test_remaining_edges_may_be_counted_again(self, large_ones, few):
-        """Until few edges are left."""
-        graph = large_ones("degree", few)
-        expected = truss.numbers(graph)
-        for k in share(range(3, int(expected.max()) + 2), few, of=4):
-            plan = k_truss.plan(graph, k)
-            assert isinstance(plan, k_truss.RecountingPlan) is (graph.m > few)
-            assert np.array_equal(plan.count() == 0, expected >= k)
-            assert np.array_equal(k_truss.peel(graph, k), expected >= k)
-            assert plan.rounds == 1 or k > 3
-        assert np.array_equal(k_truss.numbers(graph), expected)
-
-    def test_a_truss_by_counting_again_is_the_same_after_a_reset(self, large_ones):
-        plan = k_truss.plan(large_ones("degree"), 4)
-        plan.allocate()
-        plan.launch()
-        first, rounds = plan.result().copy(), plan.rounds
-        plan.reset()
-        assert not plan.arrays["number"].any()
-        plan.launch()
-        assert np.array_equal(plan.result(), first) and plan.rounds == rounds > 1
-
-    def test_columns_are_shortened_in_place_if_a_new_graph_does_not_fit(self, large_ones):
-        graph = large_ones("degree")
-        large_ones.no_room()
-        plan = k_truss.plan(graph, 4)
-        assert isinstance(plan, k_truss.UpdatingPlan) and plan.start
-        assert np.array_equal(plan.count() == 0, truss.numbers(graph) >= 4)
 
     def test_numbers_skip_k_at_which_no_edge_is_removed(self):
         plan = k_truss.plan(tcgpu.generate.clique(12))
@@ -245,9 +184,8 @@ class TestInTheSimulator:
             support.plan(graph, "block_global").count()
 
     def test_long_simulator_runs_are_refused_with_the_estimate(self):
-        for verb, scale in ((tcgpu.support, 16), (tcgpu.truss_numbers, 13)):
-            with pytest.raises(GraphError, match="would take about .* in the simulator: take engine='cpu'"):
-                verb(tcgpu.generate.rmat(scale), engine="sim")
+        with pytest.raises(GraphError, match="would take about .* in the simulator: take engine='cpu'"):
+            tcgpu.support(tcgpu.generate.rmat(16), engine="sim")
 
     def test_more_edges_than_can_be_numbered_are_refused(self):
         graph = Graph(GRAPHS["karate"].col_ptr, GRAPHS["karate"].row_idx)
@@ -283,10 +221,10 @@ def same_as_native(graph, triangles):
     """Support and truss numbers are the native engine's, and three supports make a triangle."""
     found = support.plan(graph).count()
     assert int(found.sum()) == 3 * triangles and np.array_equal(found, cpu.support(graph))
-    numbers = k_truss.numbers(graph)
+    numbers = k_truss.plan(graph).count()
     assert np.array_equal(numbers, truss.numbers(graph))
     for k in (3, 4, int(numbers.max(initial=3))):
-        assert np.array_equal(k_truss.peel(graph, k), numbers >= k)
+        assert np.array_equal(k_truss.plan(graph, k).count() == 0, numbers >= k)
     return True
 
 
@@ -298,7 +236,7 @@ class TestOnAGpu:
         graph = GRAPHS[name]
         for knobs in KNOBS[method]:
             assert np.array_equal(support.plan(graph, method, **knobs).count(), brute_force(graph)), knobs
-        assert np.array_equal(k_truss.numbers(graph, method=method), truss.numbers(graph))
+        assert np.array_equal(k_truss.plan(graph, method=method).count(), truss.numbers(graph))
 
     def test_well_known_graphs(self, graphs_folder):
         tried = [name for name, graph, triangles in well_known(graphs_folder) if same_as_native(graph, triangles)]
@@ -309,32 +247,12 @@ class TestOnAGpu:
     def test_a_large_graph_in_any_order(self, method, order):
         graph = tcgpu.generate.rmat(15, seed=2).ordered(order)
         assert np.array_equal(support.plan(graph, method).count(), cpu.support(graph))
-        assert np.array_equal(k_truss.peel(graph, 8, method=method), truss.numbers(graph) >= 8)
-
-    @pytest.mark.parametrize("order", ["natural", "degree", "random"])
-    @pytest.mark.parametrize("few", [0, 50_000, 400_000])
-    def test_a_large_graph_counted_anew(self, monkeypatch, few, order):
-        monkeypatch.setattr(k_truss, "BITMAP_EDGES", (0, few))
-        graph = tcgpu.generate.rmat(15, seed=2).ordered(order)
-        expected = truss.numbers(graph)
-        assert isinstance(k_truss.plan(k_truss.prepare(graph, "natural"), 8), k_truss.RecountingPlan)
-        for k in (3, 4, 8, 30):
-            assert np.array_equal(k_truss.peel(graph, k), expected >= k)
-        if few:
-            assert np.array_equal(k_truss.numbers(graph), expected)
+        assert np.array_equal(k_truss.plan(graph, 8, method=method).count() == 0, truss.numbers(graph) >= 8)
 
     def test_the_verbs_take_the_gpu(self):
         graph = tcgpu.generate.copapers(5000)
         assert np.array_equal(tcgpu.support(graph), cpu.support(graph))
         assert np.array_equal(tcgpu.triangles(graph, engine="gpu", order="degree"), cpu.triangles(graph))
-        assert tcgpu.k_truss(graph, 9, engine="gpu").equals(tcgpu.k_truss(graph, 9, engine="cpu"))
-
-    def test_a_graph_on_the_device_stays_as_it_is(self):
-        graph = tcgpu.generate.rmat(10, seed=6)
-        given = k_truss.prepare(graph, "natural")
-        first = k_truss.peel(given, 5)
-        assert np.array_equal(runtime.to_host(given.row_idx), graph.row_idx)
-        assert np.array_equal(k_truss.peel(given, 5), first) and np.array_equal(first, truss.numbers(graph) >= 5)
 
     def test_shared_memory_has_as_many_words_as_the_device_gives(self):
         graph = tcgpu.generate.rmat(16, seed=4)

@@ -10,8 +10,7 @@ from sampling import share
 import tcgpu
 from tcgpu import GraphError, registry
 from tcgpu.engines import runtime
-from tcgpu.kernels import simulated
-from tcgpu.kernels.bisson_fatica import k_truss
+from tcgpu.kernels import peeling, simulated
 from tcgpu.kernels.simulated import duration
 
 SMALL = tcgpu.generate.mesh(8, 8)
@@ -127,7 +126,7 @@ def test_other_engines_are_not_limited(monkeypatch):
 @pytest.mark.sim
 def test_a_truss_is_no_cheaper_than_its_first_round():
     with registry.on_engine(registry.K_TRUSS, "sim"):
-        rounds, once = k_truss.plan(SMALL), registry.METHODS["bitmap_thread"].support_plan(SMALL)
+        rounds, once = peeling.plan(SMALL), registry.METHODS["bitmap_thread"].support_plan(SMALL)
         assert rounds.simulated_seconds > once.simulated_seconds > 0
 
 
@@ -159,7 +158,7 @@ def test_too_little_device_memory_is_reported_with_the_way_out(verb, failure, mo
         raise failure
 
     monkeypatch.setattr(Plan, "launch", launch)
-    monkeypatch.setattr(k_truss.UpdatingPlan, "launch", launch)
+    monkeypatch.setattr(peeling.PeelingPlan, "launch", launch)
     with pytest.raises(GraphError, match=r"does not fit this device, .* bytes free: device_memory= .* engine='cpu'"):
         WAYS[verb]()
 

@@ -1,10 +1,9 @@
 """The k-truss of a graph on a GPU: weak edges are removed in rounds (Bisson & Fatica, their Algorithm 3).
 
-The k-truss is the largest subgraph whose every edge is in at least k - 2 of its triangles. `peel` returns which edges
-are in it; `numbers` returns the largest k for each edge whose truss has it. Both are in the order of the columns.
+The k-truss is the largest subgraph whose every edge is in at least k - 2 of its triangles. The plan for one k returns
+which edges are not in it. The plan for all k returns the largest k for each edge whose truss has it.
 
-First the support of every edge is counted: by `adaptive` for a large graph, else by `support`. Then in rounds, until no
-edge is weak:
+First `support` counts the support of every edge, the number of its triangles. Then in rounds, until no edge is weak:
 
     mark_weak      a nonzero in fewer than k - 2 triangles is weak: its support becomes WEAK_NOW
     mark_affected  column j is affected if it has a weak nonzero, or a nonzero (i, j) whose column i has one
@@ -14,25 +13,22 @@ edge is weak:
 A round allocates nothing: nonzeros past a column's length have the support REMOVED. k = 3 takes one round without
 updates, because removing an edge without a triangle breaks none.
 
-In each round, the host reads how many edges are weak, and the least support of the others. From that `numbers` computes
-the next k at which an edge is weak, and skips those between.
+In each round, the host reads how many edges are weak, and the least support of the others. From that the plan for all k
+computes the next k at which an edge is weak, and skips those between.
 
-In a large graph with hubs, almost all columns are affected in each round. So an update takes as long as a count by
-bitmaps, many times as long as one by `adaptive`. There `adaptive` counts the remaining edges in each round, as a graph
-whose vertices keep their order. Once few edges are left, the rounds above are faster.
+`tcgpu.k_truss` finds trusses in another way: see `peeling`.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
 from tcgpu.declarations import Method
 from tcgpu.engines import runtime
 from tcgpu.engines.runtime import cuda, int32, kernel
-from tcgpu.kernels import ArrayPlan, Plan, adaptive, launch, results, simulated
+from tcgpu.kernels import ArrayPlan, launch
 from tcgpu.kernels.bisson_fatica import support
 from tcgpu.kernels.bisson_fatica.support import (
-    BITMAP_EDGES,
     BLOCKS,
     LISTS,
     LOWEST,
@@ -46,11 +42,8 @@ from tcgpu.kernels.bisson_fatica.support import (
 from tcgpu.kernels.device.warp import ALL_LANES, WARP
 from tcgpu.kernels.device_graph import prepare
 
-__all__ = ["numbers", "peel", "plan", "prepare"]
-
 WEAK_NOW, REMOVED = -1, -2  # supports of nonzeros that are weak in this round, or were removed in an earlier one
 ROUND_US = 45  # microseconds in the simulator for an edge in each round, besides its triangles
-RECOUNT_BYTES = 40  # for each edge, besides the memory of `adaptive`: two graphs, marks, and the edges' old positions
 
 
 @kernel("void(int32[::1], int32[::1], int32[::1], int32[::1], int32[::1], int32[::1], int32[::1], int32)")
@@ -134,7 +127,7 @@ class TrussPlan(ArrayPlan):
     """A plan for one `k`, or, if k is None, for k = 3, 4, ... until no edge is left; counts its `rounds`.
 
     The result is the truss number of each removed edge, and 0 for the others. `launch` reads from the device in each
-    round, and so waits for it.
+    round, and so waits for it. counting: the plan that counts supports; this plan uses its steps.
     """
 
     waits = True
@@ -142,23 +135,11 @@ class TrussPlan(ArrayPlan):
     graph: object = None
     k: int | None = None
     rounds: int = 0
-
-
-@dataclass
-class UpdatingPlan(TrussPlan):
-    """Algorithm 3.
-
-    counting: the plan that counts supports by bitmaps; this plan uses its steps. start: a faster plan for the first
-    supports, used if it fits the device. least: the first k, if k is None.
-    """
-
     counting: SupportPlan | None = None
-    start: Plan | None = None
-    least: int = 3
 
     def launch(self):
         self.count_supports()
-        k, left = self.k or self.least, self.graph.m
+        k, left = self.k or 3, self.graph.m
         while left:
             weak, lowest, lists = self.mark(k)
             if weak:
@@ -173,11 +154,7 @@ class UpdatingPlan(TrussPlan):
     def count_supports(self):
         """Count the first supports."""
         self.rounds = 0
-        if self.start is None or self.start.device_bytes > runtime.memory_free():
-            super().launch()
-            return
-        with self.start.carried_out():
-            self.arrays["support"] = self.start.arrays[self.start.output]
+        super().launch()
 
     def mark(self, k):
         """Mark the weak nonzeros for k, and list the affected columns.
@@ -211,75 +188,11 @@ class UpdatingPlan(TrussPlan):
             step.run(self.arrays)
 
 
-@dataclass
-class RecountingPlan(TrussPlan):
-    """In each round `adaptive` counts the remaining edges, until few enough are left for Algorithm 3."""
-
-    def reset(self):
-        runtime.refill(self.arrays["number"], 0)
-
-    def launch(self):
-        self.rounds = 0
-        number, graph = runtime.to_device_library(self.arrays["number"]), self.graph
-        origin, k, found = runtime.arrays_of(number).arange(graph.m, dtype=np.int32), 3, None
-        while graph.m > BITMAP_EDGES[1]:
-            self.rounds += 1
-            found = supports(graph) if found is None else found
-            k = self.k or max(k, int(found.min()) + 3)
-            stays = found >= k - 2
-            number[origin[~stays]] = k - 1
-            before, graph, origin = graph.m, graph.kept(stays), origin[stays]
-            if self.k and (self.k == 3 or graph.m == before):
-                break
-            found = found[stays] if k == 3 else None  # an edge in no triangle breaks none
-        else:
-            if graph.m:
-                rest = replace(plan(graph, self.k), least=k)
-                with rest.carried_out():
-                    number[origin] = runtime.to_device_library(rest.arrays["number"])
-                self.rounds += rest.rounds
-        super().launch()  # returns the numbers in the caller's order
-
-
-def supports(graph):
-    """The support of each edge by `adaptive`, on the device."""
-    with adaptive.support_plan(graph).carried_out() as done:
-        return runtime.to_device_library(done.arrays[done.output])
-
-
 def plan(graph, k=None, *, method=None):
-    """The plan for one k of at least 3, or, if k is None, for all.
-
-    method: a method of `support`, which then counts the first supports, too. "bitmaps" chooses the one that suits the
-    graph: that is Algorithm 3 as published, for a graph of any size.
-    """
-    if method is None and graph.m > BITMAP_EDGES[1]:
-        given = prepare(graph, "natural")
-        own = prepare(given, "auto")
-        start = adaptive.support_plan(own)
-        if own.order == "degree" and start.device_bytes + RECOUNT_BYTES * graph.m <= runtime.memory_free():
-            return _recounting_plan(own, given, k)
-        return _updating_plan(graph, k, method, results.edges_in_order_of(given, start, own))
-    return _updating_plan(graph, k, None if method == "bitmaps" else method)
-
-
-def _recounting_plan(own, given, k):
-    made = RecountingPlan(
-        method="k_truss",
-        copied={"col_ptr": own.col_ptr, "row_idx": own.row_idx},
-        created={"number": (own.m, np.int32, 0)},
-        steps=[],
-        work=_simulated_work(own, k, simulated.work(own, row_us=9.1)),
-        graph=own,
-        k=k,
-    )
-    return results.edges_in_order_of(given, made, own)
-
-
-def _updating_plan(graph, k, method, start=None):
+    """The plan for one k of at least 3, or, if k is None, for all. method: one of `support`."""
     counting = support.plan(graph, method)
-    return UpdatingPlan(
-        method="k_truss",
+    return TrussPlan(
+        method="bitmaps",
         copied={"col_ptr": graph.col_ptr, "given": graph.row_idx, "col_of": graph.col_of},
         created={
             **counting.created,
@@ -289,15 +202,14 @@ def _updating_plan(graph, k, method, start=None):
         },
         setup=[*counting.setup, launch(copy_rows, graph.m, THREADS, BLOCKS)],
         steps=counting.steps,
-        work=_simulated_work(graph, k, counting.work),
+        work=simulated_work(graph, k, counting.work),
         graph=graph,
         k=k,
         counting=counting,
-        start=start,
     )
 
 
-def _simulated_work(graph, k, once):
+def simulated_work(graph, k, once):
     """Microseconds in the simulator. once: those to count all supports.
 
     The number of rounds is not known: this is what other graphs took. A mesh may take more, a clique fewer.
@@ -306,26 +218,10 @@ def _simulated_work(graph, k, once):
     return int(counts * once + rounds * ROUND_US * graph.m)
 
 
-def peel(graph, k, *, method=None):
-    """Which edges the k-truss keeps: bool, one a nonzero."""
-    if k < 3 or graph.m == 0:
-        return np.ones(graph.m, bool)
-    with plan(graph, min(k, MAX_INT32), method=method).carried_out() as done:
-        number = runtime.to_device_library(done.arrays[done.output])
-        return runtime.to_host(number == 0)  # a quarter of the bytes
-
-
-def numbers(graph, *, method=None):
-    """The truss number of each edge: int32, one a nonzero."""
-    if graph.m == 0:
-        return np.zeros(0, np.int32)
-    return plan(graph, method=method).count()
-
-
 METHOD = Method(
-    name="k_truss",
+    name="bitmaps",
     source="Bisson & Fatica",
-    summary="support by bitmaps, weak edges removed until none is weak; large graphs are counted anew each round",
+    summary="support by bitmaps, weak edges removed until none is weak",
     planned=plan,
     prepared=prepare,
 )

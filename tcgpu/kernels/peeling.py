@@ -1,0 +1,361 @@
+"""k-trusses and truss numbers on a GPU: weak edges are peeled off round by round, and each triangle is broken once.
+
+The k-truss of a graph is the largest subgraph whose every edge is in at least k - 2 of its triangles. `peel` returns
+which edges are in it; `numbers` returns the largest k for each edge whose truss has it. Both are in the order of the
+columns. A level is a number of triangles: edges that are peeled at level s have the truss number s + 2.
+
+First the support of each edge is counted, the number of its triangles. Edges in no triangle break none: they go at
+once, and the others are a smaller graph. From then on one kernel keeps the supports of the edges that remain:
+
+    find_level        finds the least support of an edge, if no edge has the next level
+    collect           appends the edges of a level to the queue
+    break_triangles   a round: for each edge that was appended before, finds the triangles that break. Their other edges
+                      lose one, and are appended when they are down to the level
+    wait_for_grid     between these, all blocks wait for each other. So hundreds of rounds take one launch
+
+`peeled` holds for each edge the round in which it is peeled. A triangle with an edge of an earlier round is broken
+already. If two of its edges are in the same round, the one with the lower number breaks it.
+
+To find an edge's triangles, a warp reads the neighbours of the end that has fewer, and looks up each among those of the
+other end, by binary search. So an edge to a hub takes no longer. Peeled edges are still listed: when half of the edges
+are peeled, the others become a smaller graph.
+
+For one k, supports are counted again as long as many edges are weak: that is faster than to break their triangles.
+"""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from tcgpu.declarations import Method
+from tcgpu.engines import runtime
+from tcgpu.engines.runtime import cuda, int32, int64, kernel, uint32
+from tcgpu.errors import GraphError
+from tcgpu.kernels import ArrayPlan, adaptive, enough_blocks, results, simulated
+from tcgpu.kernels.device.warp import WARP, append_lanes
+from tcgpu.kernels.device_graph import order_for_tallies, prepare
+
+__all__ = ["numbers", "peel", "plan", "prepare"]
+
+MAX_INT32 = 2**31 - 1
+MAX_EDGES = 2**31 - 2**19  # the position of a neighbour, and of the next one of the same thread, fit 32 bits
+NEVER = MAX_INT32  # the round of an edge that remains
+SHRINK = 0.5  # make a smaller graph when no more than this fraction of the edges remains,
+SMALL = 1 << 17  # of more edges than these
+FEW_WEAK = 0.2  # for a smaller fraction of weak edges, breaking their triangles is faster than counting all supports
+THREADS, BLOCKS_PER_SM = 768, 2
+WORK, ROUND_WORK = 1 << 22, 128  # edges that a launch peels, about; a round counts as so many edges
+EDGE_BYTES = 100  # of device memory for each edge, besides the graph that is given
+EDGE_US = 300, 1000  # microseconds in the simulator for an edge, besides its support: for one k, for all
+
+# `state`, int64: the ROUND peels queue[BEGIN:END] at LEVEL; LOWEST: what `find_level` finds. ARRIVED counts the blocks
+# that have come to `wait_for_grid`. APPENDED + r % 3: how many edges were appended for round r.
+LEVEL, LOWEST, ROUND, BEGIN, END, ARRIVED, APPENDED, STATE_SIZE = *range(7), 9
+
+
+class Remaining(NamedTuple):
+    """The graph that is peeled; edge e joins vertices row_idx[e] and col_of[e]."""
+
+    row_idx: np.ndarray
+    col_of: np.ndarray
+    indptr: np.ndarray  # int64: vertex v has the neighbours indices[indptr[v]:indptr[v + 1]], ascending
+    indices: np.ndarray
+    edge: np.ndarray  # the edges to these
+    support: np.ndarray
+    peeled: np.ndarray  # the round in which each edge is peeled, or NEVER
+    origin: np.ndarray  # each edge's position in `number`
+    number: np.ndarray  # the truss number of each peeled edge
+    queue: np.ndarray  # edges in the order in which they are peeled
+    state: np.ndarray
+
+
+# ----------------------------------------------------------------------------------------------------- device functions
+
+
+@cuda.jit(device=True)
+def degree(graph, v):
+    return uint32(graph.indptr[v + 1]) - uint32(graph.indptr[v])
+
+
+@cuda.jit(device=True)
+def find_edge(graph, v, w):
+    """The edge between vertex v, which has a neighbour, and vertex w; -1 if there is none."""
+    p, length = uint32(graph.indptr[v]), degree(graph, v)
+    while length > 1:
+        half = length >> 1
+        if graph.indices[p + half] <= w:
+            p += half
+        length -= half
+    return graph.edge[p] if graph.indices[p] == w else int32(-1)
+
+
+@cuda.jit(device=True)
+def wait_for_grid(state):
+    """Wait until all threads of all blocks have come here, and see what they have written."""
+    cuda.syncthreads()
+    if cuda.threadIdx.x == 0:
+        blocks = int64(cuda.gridDim.x)
+        cuda.threadfence()
+        before = cuda.atomic.add(state, ARRIVED, 1)
+        all_here = (before // blocks + 1) * blocks
+        while cuda.atomic.add(state, ARRIVED, 0) < all_here:
+            pass
+        cuda.threadfence()
+    cuda.syncthreads()
+
+
+@cuda.jit(device=True)
+def find_level(graph, thread, threads):
+    """Find the least support of the edges that remain."""
+    least = int32(MAX_INT32)
+    e = thread
+    while e < graph.support.size:
+        if graph.peeled[e] == NEVER:
+            least = min(least, graph.support[e])
+        e += threads
+    if least < graph.state[LOWEST]:
+        cuda.atomic.min(graph.state, LOWEST, int64(least))
+
+
+@cuda.jit(device=True)
+def collect(graph, level, round, end, thread, threads):
+    """Append the edges that are in no more triangles than the level to queue[:end], to be peeled in a round."""
+    lane, e = thread % WARP, thread
+    while e - lane < graph.support.size:  # whole warps
+        weak = False
+        if e < graph.support.size:
+            weak = graph.peeled[e] == NEVER and graph.support[e] <= level
+        if weak:
+            graph.peeled[e] = round
+            graph.number[graph.origin[e]] = level + 2
+        append_lanes(weak, int32(e), graph.queue[end:], graph.state, APPENDED + round % 3)
+        e += threads
+
+
+@cuda.jit(device=True)
+def lose_triangle(graph, e, level, round, end):
+    """Take one off the support of edge e. If it is weak from now on, append it to queue[:end], as `collect` does."""
+    if cuda.atomic.add(graph.support, e, -1) == level + 1:
+        graph.peeled[e] = round
+        graph.number[graph.origin[e]] = level + 2
+        graph.queue[end + cuda.atomic.add(graph.state, APPENDED + round % 3, 1)] = e
+
+
+@cuda.jit(device=True)
+def break_triangles(graph, level, round, begin, end, thread, threads):
+    """Break the triangles of the edges queue[begin:end]. Where there are more warps than edges, several share one."""
+    peeled = graph.peeled
+    lanes = max(1, threads // WARP // (end - begin)) * WARP  # for an edge
+    at = begin + thread // lanes
+    while at < end and thread // lanes < threads // lanes:
+        e = graph.queue[at]
+        u, v = graph.row_idx[e], graph.col_of[e]
+        if degree(graph, u) > degree(graph, v):
+            u, v = v, u
+        p, last = uint32(graph.indptr[u]) + thread % lanes, uint32(graph.indptr[u + 1])
+        while p < last:
+            f = graph.edge[p]
+            if f != e and peeled[f] >= round:  # other threads append edges to the next round now: later than this one
+                g = find_edge(graph, v, graph.indices[p])
+                if g >= 0 and peeled[g] >= round:
+                    f_goes, g_goes = peeled[f] == round, peeled[g] == round
+                    if not f_goes and (not g_goes or e < g):
+                        lose_triangle(graph, f, level, round + 1, end)
+                    if not g_goes and (not f_goes or e < f):
+                        lose_triangle(graph, g, level, round + 1, end)
+            p += lanes
+        at += threads // lanes
+
+
+# ----------------------------------------------------------------------------------------------------------- the kernel
+
+
+@kernel(
+    "void(int32[::1], int32[::1], int64[::1], " + 7 * "int32[::1], " + "int64[::1], int64, int64)",
+    most_threads=(THREADS, BLOCKS_PER_SM), cooperative=True,
+)  # fmt: skip
+def peel_edges(row_idx, col_of, indptr, indices, edge, support, peeled, origin, number, queue, state, stop, work):
+    """Peel level by level, until a level is done and `stop` edges or more are peeled, or this launch has done its work.
+
+    work: how many edges a launch peels before it returns, so that the host can be interrupted; a round counts as
+    ROUND_WORK edges.
+    """
+    graph = Remaining(
+        row_idx, col_of, indptr, indices, edge, support, peeled, origin, number, queue, state
+    )  # fmt: skip
+    thread, threads = uint32(cuda.grid(1)), uint32(cuda.gridsize(1))
+    level, round = int32(state[LEVEL]), int32(state[ROUND])
+    begin, end = uint32(state[BEGIN]), uint32(state[END])
+    stepped = False  # whether the level was raised by one, and no edge is peeled at it yet
+    while True:
+        if begin < end:
+            break_triangles(graph, level, round, begin, end, thread, threads)
+            work -= end - begin + ROUND_WORK
+            stepped = False
+        else:
+            if stepped:  # no edge has the next level
+                find_level(graph, thread, threads)
+                wait_for_grid(state)
+                level = int32(state[LOWEST])
+            else:
+                level += 1
+            collect(graph, level, round + 1, end, thread, threads)
+            stepped = not stepped
+        wait_for_grid(state)
+        round += 1
+        begin, end = end, end + uint32(state[APPENDED + round % 3])
+        if thread == 0:
+            state[APPENDED + (round + 2) % 3] = 0  # no thread reads it or adds to it in this round
+            if begin < end:
+                state[LOWEST] = MAX_INT32
+        if end == support.size or work <= 0 or (begin == end and end >= stop and not stepped):
+            break
+    if thread == 0:
+        state[LEVEL], state[ROUND], state[BEGIN], state[END] = level, round, begin, end
+
+
+# ------------------------------------------------------------------------------------------------------------- the plan
+
+
+@dataclass
+class PeelingPlan(ArrayPlan):
+    """A plan for one `k`, or, if k is None, for all.
+
+    The result is the truss number of each peeled edge, and, for one k, 0 for the others. `launch` reads from the
+    device, and so waits for it. rounds: how often it peeled edges or looked for those of the next level; counts: how
+    often it counted supports.
+    """
+
+    waits = True
+    output: str = "number"
+    graph: object = None
+    k: int | None = None
+    rounds: int = 0
+    counts: int = 0
+
+    @property
+    def device_bytes(self):
+        return super().device_bytes + EDGE_BYTES * self.graph.m
+
+    def reset(self):
+        runtime.refill(self.arrays["number"], 0)
+
+    def launch(self):
+        number, graph, least = runtime.to_device_library(self.arrays["number"]), self.graph, (self.k or 3) - 2
+        origin = runtime.arrays_of(number).arange(graph.m, dtype=np.int32)
+        self.rounds = self.counts = weak = 0
+        while graph.m:
+            found = supports(graph)
+            stays = found >= least
+            weak = graph.m - int(stays.sum())
+            self.counts += 1
+            if least > 1 and weak <= FEW_WEAK * graph.m:
+                break
+            number[origin[~stays]] = least + 1
+            graph, origin, found = graph.kept(stays), origin[stays], found[stays]
+            self.rounds += 1
+            if least == 1:  # an edge in no triangle breaks none
+                break
+        if graph.m and (self.k is None or weak and least > 1):
+            self.peel(graph, found, origin, number)
+        super().launch()  # returns the numbers in the caller's order
+
+    def peel(self, graph, found, origin, number):
+        """Peel at the level of k, or, if k is None, level by level until no edge remains."""
+        level = (self.k or 4) - 4
+        while graph.m:
+            rest = remaining(graph, found, origin, number, level)
+            stop = 0 if self.k else graph.m if graph.m <= SMALL else int((1 - SHRINK) * graph.m)
+            state = peel_until(rest, stop)
+            level = int(state[LEVEL])
+            self.rounds += int(state[ROUND])
+            if self.k or state[END] == graph.m:
+                break
+            stays = rest.peeled == NEVER
+            graph, found, origin = graph.kept(stays), rest.support[stays], origin[stays]
+
+
+def peel_until(rest, stop):
+    """Peel until a level is done and `stop` edges or more are peeled; returns the state."""
+    m = rest.support.size
+    threads = WARP * enough_blocks(THREADS // WARP, m, 16)
+    at_a_time = 1 if runtime.engine() == "sim" else peel_edges.blocks_at_a_time(threads)
+    while True:
+        peel_edges.launch(enough_blocks(at_a_time, m, threads), threads, *rest, stop, WORK)
+        state = runtime.to_host(rest.state)
+        if state[END] == m or state[BEGIN] == state[END] >= stop:
+            return state
+
+
+def supports(graph):
+    """The support of each edge, on the device."""
+    with adaptive.support_plan(graph).carried_out() as done:
+        return runtime.to_device_library(done.arrays[done.output])
+
+
+def remaining(graph, support, origin, number, level):
+    """A graph before its first round. support: of each edge, which changes; level: the last one that is done."""
+    xp, m = runtime.arrays_of(number), graph.m
+    col_ptr, row_idx, col_of = map(runtime.to_device_library, (graph.col_ptr, graph.row_idx, graph.col_of))
+    by_row, edges = xp.argsort(row_idx, kind="stable"), xp.arange(m, dtype=np.int32)
+    row_ptr = xp.searchsorted(row_idx[by_row], xp.arange(graph.n + 1, dtype=np.int32))
+    indices, edge = xp.empty(2 * m, np.int32), xp.empty(2 * m, np.int32)
+    place = edges + col_ptr[row_idx[by_row]]  # first the lower neighbours of each vertex, ascending
+    indices[place], edge[place] = col_of[by_row], by_row
+    place = edges + row_ptr[1:][col_of]  # then those in its column
+    indices[place], edge[place] = row_idx, edges
+    state = xp.zeros(STATE_SIZE, np.int64)
+    state[LEVEL], state[LOWEST] = level, MAX_INT32
+    return Remaining(
+        row_idx, col_of, col_ptr + row_ptr, indices, edge, support, xp.full(m, NEVER, np.int32), origin,
+        number, xp.empty(m, np.int32), state,
+    )  # fmt: skip
+
+
+def plan(graph, k=None):
+    """The plan for one k of at least 3, or, if k is None, for all."""
+    if graph.m > MAX_EDGES:
+        raise GraphError(f"{graph.m:,} edges are too many for trusses on a GPU, which takes up to {MAX_EDGES:,}")
+    given = prepare(graph, "natural")
+    own = prepare(given, order_for_tallies(given, "auto"))
+    made = PeelingPlan(
+        method="k_truss",
+        copied={"col_ptr": own.col_ptr, "row_idx": own.row_idx},
+        created={"number": (own.m, np.int32, 0)},
+        steps=[],
+        work=simulated_work(own, k),
+        graph=own,
+        k=k,
+    )
+    return results.edges_in_order_of(given, made, own)
+
+
+def simulated_work(graph, k):
+    """Microseconds in the simulator. The number of rounds is not known: this is what other graphs took."""
+    return int(simulated.work(graph, EDGE_US[k is None] * graph.m, row_us=9.1))
+
+
+def peel(graph, k):
+    """Which edges the k-truss keeps: bool, one a nonzero."""
+    if k < 3 or graph.m == 0:
+        return np.ones(graph.m, bool)
+    with plan(graph, min(k, MAX_INT32)).carried_out() as done:
+        number = runtime.to_device_library(done.arrays[done.output])
+        return runtime.to_host(number == 0)  # a quarter of the bytes
+
+
+def numbers(graph):
+    """The truss number of each edge: int32, one a nonzero."""
+    if graph.m == 0:
+        return np.zeros(0, np.int32)
+    return plan(graph).count()
+
+
+METHOD = Method(
+    name="k_truss",
+    source="ours",
+    summary="weak edges are peeled off from a queue, and each triangle is broken once",
+    planned=plan,
+    prepared=prepare,
+)
