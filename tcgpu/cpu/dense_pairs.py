@@ -2,13 +2,13 @@
 
 The triangles at an edge (u, v) are the bits that v's row shares with a bitmap of u's column. If u has few dense
 neighbours, each pair of them is tested instead. The triangles at an edge (v, w) are the u that are joined to both. Such
-pairs are counted one by one for each u; or, if a batch of vertices u has many, found from other rows of bits: for each
-dense vertex, the u of the batch that it is joined to.
+pairs are counted one by one for each u; or, if a batch of vertices u has many or the counts need too much memory, found
+from other rows of bits: for each dense vertex, the u of the batch that it is joined to.
 """
 
 import numpy as np
 
-from tcgpu.cpu.dense import words_per_row
+from tcgpu.cpu.dense import MAX_COUNTED, words_per_row
 from tcgpu.cpu.edge_tally import add
 from tcgpu.engines.native import CACHE_LINE, common_bits, fetch_add, jit, run_threads, stoppable, stopped, uncounted
 
@@ -28,10 +28,11 @@ def add_dense_pairs(graph, base, bits, by_edge, found, shared, workers):
     bits: the `dense_rows` from vertex `base` on. found: an array for each worker, or one that is shared.
     """
     dense, words = graph.n - base, words_per_row(graph.n - base)
-    queue = np.array([0, -(-base // BATCH)], np.int64)  # the next batch, how many there are
+    few_pairs = PAIRS * (graph.m - int(graph.col_ptr[base])) if dense <= MAX_COUNTED else 0
+    queue = np.array([0, -(-base // BATCH), few_pairs], np.int64)  # the next batch, their number, pairs to count singly
     bitmaps = np.zeros((workers, words), np.uint64)
     firsts = np.empty((workers, BATCH), np.int64)
-    counts = np.zeros((workers, dense * dense), np.uint16) if by_edge else None
+    counts = np.zeros((workers, dense * dense if few_pairs else 0), np.uint16) if by_edge else None
     batches = np.zeros((workers, dense * CACHE_LINE if by_edge else 0), np.uint64)
     run_threads(_add_dense_pairs, graph.col_ptr, graph.row_idx, base, words, bits, queue, bitmaps, firsts, counts,
                 batches, True if shared else None, found, workers=workers, queue=stoppable(queue, graph.m))  # fmt: skip
@@ -59,7 +60,7 @@ def _add_dense_pairs(
                 first -= 1
             first_of[U64(u - low)] = first
             pairs += (end - first) * (end - first - 1) // 2
-        one_by_one = pairs <= PAIRS * (row_idx.size - col_ptr[U64(base)])
+        one_by_one = pairs < queue[2]
         if all_counts is not None and one_by_one:
             if counted > MAX_COUNT - BATCH:
                 _add_counts(col_ptr, row_idx, base, all_counts[worker], found, shared)

@@ -17,7 +17,8 @@ from tcgpu.cleaning import rank_by_degree
 from tcgpu.cpu import choose
 from tcgpu.cpu.choose import HUB_WORD
 from tcgpu.cpu.counting import FEW_ROWS, MUCH_LONGER
-from tcgpu.cpu.dense import best_dense, cost_of_rows, dense_at_edges, first_dense, max_dense
+from tcgpu.cpu.dense import MAX_COUNTED, best_dense, cost_of_rows, dense_at_edges, first_dense, max_dense
+from tcgpu.cpu.dense_pairs import BATCH
 from tcgpu.cpu.edges import all_edges, workers_for
 from tcgpu.engines.native import CACHE_LINE, LANES, MANY, inline, jit, prefetch, run_threads
 
@@ -35,6 +36,7 @@ TALLIED = 1.3  # a tally at edges, in counts without hubs,
 TRIANGLE = 3, 8  # and each triangle of it, at vertices and at edges
 WEDGES_EDGE, WEDGE = 70, 5  # an edge in a tally of wedges, and each wedge
 DENSE = 3  # a look-up in the costs of dense vertices
+BATCH_EDGE = 5  # an edge between dense vertices in each batch of others, if too many are dense to count pairs
 SORTED_EDGE, SORTED_VERTEX = 50, 20  # an edge and a vertex when a graph is sorted
 FOUND_EDGE, MOVED_EDGE = 90, 10  # an edge that is found in another order; moving its number if that is known
 ESTIMATED_EDGE = 20  # an edge when the cost of degree order is estimated
@@ -128,12 +130,14 @@ def tally_plan(graph, by_edge):
 
 def _new_plan(graph, by_edge):
     plans, first = [], graph.n - max_dense(graph)
-    lengths, at_edges = np.diff(graph.col_ptr[first:]), graph.n
+    lengths, at_edges = np.diff(graph.col_ptr[first:]), {graph.n}
     if lengths.max(initial=0) > FEW_ROWS:  # else there is no dense part, and the degrees are not needed
-        at_edges -= dense_at_edges(graph.degrees[first:], lengths, by_edge)
-    for method, base in (("edges", at_edges), ("wedges", first_dense(graph))):
+        at_edges = {graph.n - dense_at_edges(graph.degrees[first:], lengths, few) for few in (by_edge, False)}
+    for method, base in (*(("edges", base) for base in sorted(at_edges)), ("wedges", first_dense(graph))):
         edges = int(graph.col_ptr[base])
         dense = DENSE * cost_of_rows(graph.m - edges, graph.n - base)
+        if by_edge and graph.n - base > MAX_COUNTED and method == "edges":
+            dense += BATCH_EDGE * (graph.m - edges) * (base / BATCH)
         if method == "edges":
             cost, _, triangles = _sampled(graph, edges, base)
             cost = TALLIED * cost + TRIANGLE[by_edge] * triangles
