@@ -329,7 +329,7 @@ def _edges_within(bits, start, hubs, mask, first, words):
 def _count_four_cycles(worker, workers, indptr, indices, base, bits, queue, all_paths, found):
     """Count each cycle u, v, w, x at its last vertex x: pairs of paths from x over smaller v to a smaller u.
 
-    Paths between dense vertices, from `base` on, are counted as common bits of their rows.
+    Paths of three dense vertices, from `base` on, are counted as common bits of two rows.
     """
     paths = all_paths[worker]  # the paths to each u so far
     n = I64(indptr.size - 1)
@@ -343,11 +343,12 @@ def _count_four_cycles(worker, workers, indptr, indices, base, bits, queue, all_
             steps = I64(0)
             for k in range(indptr[U64(x)], indptr[U64(x + 1)]):
                 v = I64(indices[U64(k)])
-                if v > x or x >= base and v >= base or stopped(queue):
+                if v > x or stopped(queue):
                     break
+                last = base if x >= base and v >= base else x
                 for q in range(indptr[U64(v)], indptr[U64(v + 1)]):
                     u = I64(indices[U64(q)])
-                    if u >= x:
+                    if u >= last:
                         break
                     total += I64(paths[U64(u)])
                     paths[U64(u)] += 1
@@ -357,19 +358,20 @@ def _count_four_cycles(worker, workers, indptr, indices, base, bits, queue, all_
                 for w in range((x - base) >> 6):
                     common += popcount(bits[U64((u - base) * words + w)] & bits[U64((x - base) * words + w)])
                 w = (x - base) >> 6
-                last = bits[U64((u - base) * words + w)] & bits[U64((x - base) * words + w)]
-                common += popcount(last & ((U64(1) << U64(x - base & 63)) - U64(1)))
+                both = bits[U64((u - base) * words + w)] & bits[U64((x - base) * words + w)]
+                common += popcount(both & ((U64(1) << U64(x - base & 63)) - U64(1)))
                 total += I64(common) * (I64(common) - 1) // 2 + I64(common) * I64(paths[U64(u)])
             if steps > x // 8:
                 paths[:x] = 0
             elif steps:
                 for k in range(indptr[U64(x)], indptr[U64(x + 1)]):
                     v = I64(indices[U64(k)])
-                    if v > x or x >= base and v >= base:
+                    if v > x:
                         break
+                    last = base if x >= base and v >= base else x
                     for q in range(indptr[U64(v)], indptr[U64(v + 1)]):
                         u = I64(indices[U64(q)])
-                        if u >= x:
+                        if u >= last:
                             break
                         paths[U64(u)] = 0
     found[worker] = total

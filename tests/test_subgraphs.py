@@ -96,6 +96,14 @@ def test_cliques_are_found_among_hubs_and_others(hub_share, monkeypatch):
     assert tcgpu.count_subgraphs(tcgpu.generate.clique(75), 5) == comb(75, 5)
 
 
+@pytest.mark.parametrize("graph", [tcgpu.generate.rmat(9, 16, seed=2), dense(300, 0.5), dense(700, 0.1)])
+def test_cycles_of_four_are_found_among_dense_vertices_and_others(graph):
+    """Two vertices are opposite ends of as many cycles as there are pairs of their common neighbours."""
+    joined = graph.to_scipy().toarray().astype(np.int64) != 0
+    common = np.triu(joined.astype(np.int64) @ joined, 1)
+    assert subgraphs._four_cycles(graph) == (common * (common - 1) // 2).sum() // 2
+
+
 @pytest.mark.parametrize("name", GRAPHS)
 def test_formulas_give_what_growing_gives(name):
     """By kinds of subgraphs: a shape's kind is its number of edges and its largest degree."""
