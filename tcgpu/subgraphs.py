@@ -104,7 +104,7 @@ def _four_cycles(graph):
 
 def _connected(graph, k):
     if k <= MOST_BY_FORMULA:
-        return graph.n if k == 1 else sum(_by_formula(graph, k)[k].values())
+        return graph.n if k == 1 else sum(by_formula(graph, k)[k].values())
     return int(_shapes(graph, k, False)[0])
 
 
@@ -114,7 +114,7 @@ def _independent(graph, k):
 
 def _independent_by_shape(graph, k):
     log = [(-1) ** (j + 1) * graph.n for j in range(1, k + 1)]  # j times the terms of log I: so they are whole
-    for size, shapes in (_by_formula if k <= MOST_BY_FORMULA else _by_growing)(graph, k).items():
+    for size, shapes in (by_formula if k <= MOST_BY_FORMULA else _by_growing)(graph, k).items():
         for j, added in enumerate(_added_to_log(size, np.array([*shapes], np.int64), k).T.tolist()):
             log[j] += sum(a * many for a, many in zip(added, shapes.values()))
     sets = [1]
@@ -130,7 +130,7 @@ def _by_growing(graph, k):
     return {size: {int(shape): int(many[shape]) for shape in np.flatnonzero(many)} for size, many in by_size.items()}
 
 
-def _by_formula(graph, k):
+def by_formula(graph, k):
     """As `_by_growing`, for k up to 4, from the triangles of each edge, the cliques and the cycles of 4 vertices.
 
     First a subgraph is counted wherever it is part of an induced one; then the denser ones are taken off.

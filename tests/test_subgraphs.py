@@ -121,7 +121,7 @@ def test_formulas_give_what_growing_gives(name):
             totals[about] = totals.get(about, 0) + many
         return {about: many for about, many in totals.items() if many}
 
-    formula, grown = subgraphs._by_formula(graph, 4), subgraphs._by_growing(graph, 4)
+    formula, grown = subgraphs.by_formula(graph, 4), subgraphs._by_growing(graph, 4)
     assert {size: by_kind(formula[size]) for size in formula} == {size: by_kind(grown[size]) for size in grown}
 
 
