@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from tcgpu.engines.runtime import kernel
     from tcgpu.errors import EngineError, FormatError, GraphError, KernelError, MethodError, TcgpuError, WorkerLost
     from tcgpu.formats import read, write
+    from tcgpu.four_vertices import motifs
     from tcgpu.graph import Graph
     from tcgpu.kernels import Plan, launch
     from tcgpu.kernels.device_graph import DeviceGraph
@@ -43,7 +44,7 @@ if TYPE_CHECKING:
     from tcgpu.measurement import measure
     from tcgpu.registry import methods, register, unregister
     from tcgpu.simulation import simulate
-    from tcgpu.subgraphs import count_subgraphs
+    from tcgpu.subgraphs import cliques, count_subgraphs
     from tcgpu.tracing import trace
     from tcgpu.tracing.estimates import estimate
     from tcgpu.tracing.trace_file import load_trace
@@ -61,6 +62,7 @@ _NAMES = {
     "engines.runtime": "kernel",
     "errors": "EngineError FormatError GraphError KernelError MethodError TcgpuError WorkerLost",
     "formats": "read write",
+    "four_vertices": "motifs",
     "graph": "Graph",
     "kernels": "Plan launch",
     "kernels.device_graph": "DeviceGraph",
@@ -70,7 +72,7 @@ _NAMES = {
     "measurement": "measure",
     "registry": "methods register unregister",
     "simulation": "simulate",
-    "subgraphs": "count_subgraphs",
+    "subgraphs": "cliques count_subgraphs",
     "tracing": "trace",
     "tracing.estimates": "estimate",
     "tracing.trace_file": "load_trace",
@@ -83,11 +85,11 @@ _RENAMED = {"parts": "distributed"}
 
 __all__ = [
     "DeviceGraph", "EngineError", "FormatError", "Graph", "GraphError", "KernelError", "Knob", "Method", "MethodError",
-    "Plan", "TcgpuError", "WorkerLost", "average_clustering", "check", "clustering", "count", "count_subgraphs", "cuda",
-    "datasets", "distributed", "estimate", "explore", "generate", "int32", "int64", "is_triangle_free", "k_truss",
-    "kernel", "launch", "list_triangles", "load", "load_trace", "measure", "method", "methods", "plots", "read",
-    "register", "simulate", "step", "support", "trace", "transitivity", "triangles", "truss_numbers", "uint32",
-    "uint64", "unregister", "write",
+    "Plan", "TcgpuError", "WorkerLost", "average_clustering", "check", "cliques", "clustering", "count",
+    "count_subgraphs", "cuda", "datasets", "distributed", "estimate", "explore", "generate", "int32", "int64",
+    "is_triangle_free", "k_truss", "kernel", "launch", "list_triangles", "load", "load_trace", "measure", "method",
+    "methods", "motifs", "plots", "read", "register", "simulate", "step", "support", "trace", "transitivity",
+    "triangles", "truss_numbers", "uint32", "uint64", "unregister", "write",
 ]  # fmt: skip
 
 

@@ -69,6 +69,14 @@ def count_subgraphs(graph: Any, k: int, kind: str = "clique") -> int:
     return {"clique": _cliques, "connected": _connected, "independent": _independent}[kind](graph, int(k))
 
 
+def cliques(graph: Any, k: int) -> int:
+    """Count the cliques of k vertices: sets of k vertices that are all neighbours of each other.
+
+    The same as `count_subgraphs(graph, k, "clique")`.
+    """
+    return count_subgraphs(graph, k)
+
+
 def _workers(graph):
     return threads() if graph.m >= MANY else 1
 

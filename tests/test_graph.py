@@ -406,6 +406,8 @@ VERBS = {
     "average_clustering": tcgpu.average_clustering,
     "transitivity": tcgpu.transitivity,
     "count_subgraphs": lambda edges: tcgpu.count_subgraphs(edges, 3, "clique"),
+    "cliques": lambda edges: tcgpu.cliques(edges, 3),
+    "motifs": tcgpu.motifs,
     "is_triangle_free": tcgpu.is_triangle_free,
     "k_truss": lambda edges: edge_set(tcgpu.k_truss(edges, 3)),
     "truss_numbers": lambda edges: tcgpu.truss_numbers(edges).tolist(),

@@ -1,0 +1,156 @@
+"""At each edge: the cycles and cliques of 4 vertices, and sums over its triangles, of a graph in degree order.
+
+A cycle of 4 vertices is two paths of two edges with the same ends. The paths are found from their larger end, and a
+counter for each vertex holds those to the other end. A clique is found at its first vertex u: a row of bits for each
+vertex of u's column says which others of the column it is joined to; the cliques of a triangle u, v, w are the bits
+that two rows share. Each worker adds to an array of its own, or atomically to one that they share.
+"""
+
+import numpy as np
+
+from tcgpu.cpu.edge_tally import add
+from tcgpu.cpu.edges import all_edges, workers_for
+from tcgpu.cpu.per_vertex import MAX_COPIES
+from tcgpu.engines.native import fetch_add, jit, popcount, run_threads, stoppable, stopped, uncounted
+
+TAKEN = 64  # vertices a worker takes at a time
+
+I64 = np.int64
+U64 = np.uint64
+
+
+def cycles_at_edges(graph):
+    """The cycles of 4 vertices that each edge is part of, whether they are joined across or not (int64)."""
+    workers, queue = workers_for(all_edges(graph)), np.zeros(1, np.int64)
+    shared = workers > MAX_COPIES
+    paths = np.zeros((workers, graph.n), np.int32)
+    found = np.zeros((1 if shared else workers, 2 * graph.m), np.int64)
+    indptr, indices = graph.adjacency
+    run_threads(_add_cycles, indptr, indices, queue, paths, True if shared else None, found,
+                workers=workers, queue=stoppable(queue, graph.m))  # fmt: skip
+    at_ends = found.sum(axis=0)  # of each edge some are found at its one end, and some at the other
+    to_larger = indices > np.repeat(np.arange(graph.n, dtype=np.int32), np.diff(indptr))
+    total = at_ends[to_larger]
+    total[np.argsort(graph.row_idx, kind="stable")] += at_ends[~to_larger]
+    return total
+
+
+def cliques_at_edges(graph, support):
+    """The cliques of 4 vertices at each edge, and two sums over its triangles: three int64 arrays.
+
+    support: the triangles at each edge. The sums are, over a triangle's two other edges, of the other triangles there;
+    and over its third vertex, of the neighbours outside the triangle.
+    """
+    workers, queue = workers_for(all_edges(graph)), np.zeros(1, np.int64)
+    shared, longest = workers > MAX_COPIES, graph.max_column
+    places = np.zeros((workers, graph.n), np.int32)
+    bits = np.empty((workers, longest * (longest // 64 + 1)), np.uint64)
+    sums = np.empty((workers, 3, longest), np.int64)
+    found = np.zeros((1 if shared else workers, 3, graph.m), np.int64)
+    run_threads(_add_cliques, graph.col_ptr, graph.row_idx, graph.degrees, support, queue, places, bits, sums,
+                True if shared else None, found, workers=workers, queue=stoppable(queue, graph.m))  # fmt: skip
+    return found.sum(axis=0)
+
+
+@jit
+def _add_cycles(worker, workers, indptr, indices, queue, all_paths, shared, all_found):
+    """Find each cycle at its last vertex x, as two paths x, v, u over different v to a smaller u.
+
+    A path is in one cycle less than there are paths from x to u. These are added to both edges of the path, where they
+    are listed at x and at v.
+    """
+    paths, found = all_paths[worker], uncounted(all_found[worker if shared is None else 0])
+    n = I64(indptr.size - 1)
+    while True:
+        taken = n - fetch_add(queue, 0, TAKEN)
+        if taken <= 0:
+            break
+        for x in range(taken - 1, max(taken - TAKEN, 0) - 1, -1):
+            end = indptr[U64(x)]  # of the neighbours before x
+            while end < indptr[U64(x + 1)] and indices[U64(end)] < x:
+                end += 1
+            for k in range(indptr[U64(x)], end):
+                v = U64(indices[U64(k)])
+                for q in range(indptr[v], indptr[v + U64(1)]):
+                    u = indices[U64(q)]
+                    if u >= x:
+                        break
+                    paths[U64(u)] += 1
+            if stopped(queue):
+                return
+            for k in range(indptr[U64(x)], end):
+                v, total = U64(indices[U64(k)]), I64(0)
+                for q in range(indptr[v], indptr[v + U64(1)]):
+                    u = indices[U64(q)]
+                    if u >= x:
+                        break
+                    others = I64(paths[U64(u)]) - 1
+                    total += others
+                    if shared is None or others:
+                        add(found, q, others, shared)
+                add(found, k, total, shared)
+            for k in range(indptr[U64(x)], end):
+                v = U64(indices[U64(k)])
+                for q in range(indptr[v], indptr[v + U64(1)]):
+                    u = indices[U64(q)]
+                    if u >= x:
+                        break
+                    paths[U64(u)] = 0
+
+
+@jit
+def _add_cliques(
+    worker, workers, col_ptr, row_idx, degrees, support, queue, all_places, all_bits, all_sums, shared, all_found
+):  # fmt: skip
+    """Add the triangles u < v < w of each u, with their cliques: to (v, w) one by one, to u's edges once."""
+    places, bits, sums = all_places[worker], all_bits[worker], all_sums[worker]
+    found = all_found[worker if shared is None else 0]
+    cliques, triangles, neighbours = uncounted(found[0]), uncounted(found[1]), uncounted(found[2])
+    n = I64(col_ptr.size - 1)
+    while True:
+        taken = fetch_add(queue, 0, TAKEN)
+        if taken >= n:
+            break
+        for u in range(taken, min(taken + TAKEN, n)):
+            begin, end = col_ptr[U64(u)], col_ptr[U64(u + 1)]
+            length, words = end - begin, (end - begin + 63) >> 6
+            if length < 2:
+                continue
+            if stopped(queue):
+                return
+            bits[: length * words] = 0
+            sums[:, :length] = 0
+            for i in range(length):
+                places[U64(row_idx[U64(begin + i)])] = i + 1
+            for i in range(length):
+                v = U64(row_idx[U64(begin + i)])
+                for q in range(col_ptr[v], col_ptr[v + U64(1)]):
+                    j = I64(places[U64(row_idx[U64(q)])]) - 1
+                    if j >= 0:
+                        bits[U64(i * words + (j >> 6))] |= U64(1) << U64(j & 63)
+                        bits[U64(j * words + (i >> 6))] |= U64(1) << U64(i & 63)
+            for i in range(length):
+                v = U64(row_idx[U64(begin + i)])
+                for q in range(col_ptr[v], col_ptr[v + U64(1)]):
+                    w = U64(row_idx[U64(q)])
+                    j = I64(places[w]) - 1
+                    if j < 0:
+                        continue
+                    common = U64(0)
+                    for word in range(words):
+                        common += popcount(bits[U64(i * words + word)] & bits[U64(j * words + word)])
+                    at_uv, at_uw, at_vw = support[U64(begin + i)] - 1, support[U64(begin + j)] - 1, support[U64(q)] - 1
+                    add(cliques, q, I64(common), shared)
+                    add(triangles, q, at_uv + at_uw, shared)
+                    add(neighbours, q, I64(degrees[U64(u)]) - 2, shared)
+                    sums[0, U64(i)] += I64(common)
+                    sums[0, U64(j)] += I64(common)
+                    sums[1, U64(i)] += at_uw + at_vw
+                    sums[1, U64(j)] += at_uv + at_vw
+                    sums[2, U64(i)] += I64(degrees[w]) - 2
+                    sums[2, U64(j)] += I64(degrees[v]) - 2
+            for i in range(length):
+                add(cliques, begin + i, sums[0, U64(i)] >> 1, shared)  # each was found at two w
+                add(triangles, begin + i, sums[1, U64(i)], shared)
+                add(neighbours, begin + i, sums[2, U64(i)], shared)
+                places[U64(row_idx[U64(begin + i)])] = 0

@@ -1,0 +1,197 @@
+"""Motifs: the induced subgraphs of four vertices, of a whole graph, at each vertex, and at each edge.
+
+Only cycles and cliques of four vertices are enumerated. Everything else is counted first wherever it is part of an
+induced subgraph, from degrees and from the triangles at each edge: a star, say, is three neighbours of a vertex. Then
+what lies in denser subgraphs is taken off, from the densest on: a clique has four stars, a diamond two, a paw one.
+
+At an edge and at a vertex the same is done for each orbit: the places in a subgraph that are alike. The orbits, and the
+order of the keys, are those of ORCA (Hocevar and Demsar, 2014 and 2016), which numbers them from 0::
+
+    vertices   0 edge                   5 path middle      10 paw base
+               1 path of 3 end          6 star leaf        11 paw centre
+               2 path of 3 middle       7 star centre      12 diamond tip
+               3 triangle               8 cycle            13 diamond middle
+               4 path end               9 paw tail         14 clique
+
+    edges      0 path of 3              4 star              8 paw side
+               1 triangle               5 cycle             9 diamond rim
+               2 path end               6 paw tail         10 diamond middle
+               3 path middle            7 paw base         11 clique
+
+A paw is a triangle with a tail at its centre; its base lies opposite to the centre, its sides join them. A diamond is
+two triangles with a common edge, the middle; the two other vertices are its tips.
+"""
+
+from math import comb
+from typing import Any
+
+import numpy as np
+
+from tcgpu import cpu
+from tcgpu.cpu.four_at_edges import cliques_at_edges, cycles_at_edges
+from tcgpu.errors import GraphError
+from tcgpu.graph import as_graph
+from tcgpu.subgraphs import PATH_OF_3, TRIANGLE, by_formula
+from tcgpu.suggest import unknown
+
+CONNECTED = "path", "star", "cycle", "paw", "diamond", "clique"
+PLACES = "graph", "vertex", "edge"
+MOST_TREES = 2**61  # paths and stars at a vertex: a sum over its edges is at most three times as large
+
+
+def motifs(graph: Any, per: str = "graph", *, connected: bool = True) -> dict[str, Any]:
+    """Count the induced subgraphs of four vertices, exactly, on all cores of the CPU.
+
+    Parameters
+    ----------
+    graph
+        As in every verb.
+    per
+        "graph"; or "vertex" or "edge", which count each orbit of subgraphs of two to four vertices.
+    connected
+        False also counts the subgraphs of a whole graph that are not connected.
+
+    Returns
+    -------
+    dict
+        Per graph, Python ints, of any size: "path", "star" (a vertex with three neighbours), "cycle", "paw" (a triangle
+        with a tail), "diamond" (a clique less an edge) and "clique"; with `connected=False` before them "empty",
+        "edge", "two edges", "path of 3" and "triangle", which leave the other vertices alone. Per vertex or edge, an
+        int64 array for each orbit in ORCA's order, which `tcgpu.four_vertices` lists; edges go in the order of
+        `graph.edges()`.
+
+    Raises
+    ------
+    GraphError
+        Per vertex, if numbers may not fit 64 bits, which takes a vertex with millions of neighbours.
+    """
+    graph = as_graph(graph)
+    if per not in PLACES:
+        raise GraphError(unknown("value of per", per, PLACES))
+    if not connected and per != "graph":
+        raise GraphError(f"subgraphs that are not connected have no orbits: leave connected= or per={per!r} out")
+    if per == "graph":
+        return _of_graph(graph, connected)
+    own = graph.ordered("degree")
+    if per == "vertex":
+        _check_trees(own)
+    at_edges = _at_edges(own)
+    if per == "edge":
+        return {name: cpu.in_edge_order_of(graph, own, values) for name, values in at_edges.items()}
+    at_vertices = _at_vertices(own, at_edges)
+    return at_vertices if own is graph else {name: values[own.rank] for name, values in at_vertices.items()}
+
+
+def _of_graph(graph, connected):
+    found = by_formula(graph, 4)
+    joined = path, star, cycle, paw, diamond, clique = tuple(found[4].values())
+    if connected:
+        return dict(zip(CONNECTED, joined))
+    n, m, paths, triangles = graph.n, graph.m, found[3][PATH_OF_3], found[3][TRIANGLE]
+    triangle = triangles * (n - 3) - paw - 2 * diamond - 4 * clique
+    path_of_3 = paths * (n - 3) - 2 * path - 3 * star - 4 * cycle - 2 * paw - 2 * diamond
+    # any two edges without a common vertex, of which there are paths and three times the triangles less
+    two_edges = comb(m, 2) - paths - 3 * triangles - path - 2 * cycle - paw - 2 * diamond - 3 * clique
+    edge = m * comb(n - 2, 2) if m else 0
+    edge -= 2 * two_edges + 2 * path_of_3 + 3 * (triangle + path + star) + 4 * (cycle + paw) + 5 * diamond + 6 * clique
+    empty = comb(n, 4) - edge - two_edges - path_of_3 - triangle - sum(joined)
+    names = "empty", "edge", "two edges", "path of 3", "triangle", *CONNECTED
+    return dict(zip(names, (empty, edge, two_edges, path_of_3, triangle, *joined)))
+
+
+def _at_edges(graph):
+    """The orbits of the edges of a graph in degree order."""
+    i, j = graph.edges()
+    degree, support = graph.degrees.astype(np.int64), cpu.support(graph, "natural")
+    clique, triangles_beside, neighbours_beyond = cliques_at_edges(graph, support)
+    a, b = degree[i] - 1, degree[j] - 1  # the other edges at both ends
+    beyond = _sum_at_ends(graph, b, a)  # of each vertex: the paths of two edges that it ends
+    triangles = _sum_at_ends(graph, support, support) // 2
+
+    diamond_middle = support * (support - 1) // 2 - clique
+    diamond_rim = triangles_beside - 4 * clique
+    paw_side = support * (a + b - 2) - 4 * diamond_middle - diamond_rim - 4 * clique
+    paw_base = neighbours_beyond - diamond_rim - 2 * clique
+    paw_tail = triangles[i] + triangles[j] - 2 * support - diamond_rim - 2 * clique
+    cycle = cycles_at_edges(graph) - diamond_rim - 2 * clique
+    star = (a * (a - 1) + b * (b - 1)) // 2 - paw_tail - paw_side - 2 * diamond_middle - diamond_rim - 2 * clique
+    path_middle = a * b - support - cycle - paw_side - 2 * diamond_middle - diamond_rim - 2 * clique
+    path_end = beyond[i] + beyond[j] - a - b - 2 * support
+    path_end -= 2 * (cycle + paw_tail + paw_base) + 3 * diamond_rim + 4 * clique
+    return {
+        "path of 3": a + b - 2 * support,
+        "triangle": support,
+        "path end": path_end,
+        "path middle": path_middle,
+        "star": star,
+        "cycle": cycle,
+        "paw tail": paw_tail,
+        "paw base": paw_base,
+        "paw side": paw_side,
+        "diamond rim": diamond_rim,
+        "diamond middle": diamond_middle,
+        "clique": clique,
+    }
+
+
+def _at_vertices(graph, at_edges):
+    """The orbits of the vertices, from those of their edges: a star has three edges at its centre, one at a leaf."""
+    at = {name: _sum_at_ends(graph, values, values) for name, values in at_edges.items()}
+    degree = graph.degrees.astype(np.int64)
+    triangle, clique = at["triangle"] // 2, at["clique"] // 3
+    diamond_middle = at["diamond middle"]
+    paw_base = at["paw base"]
+    paw_centre = (at["paw side"] - paw_base) // 2
+    star_centre = _choose_3(degree) - paw_centre - diamond_middle - clique
+    path_of_3_middle = degree * (degree - 1) // 2 - triangle
+    return {
+        "edge": degree,
+        "path of 3 end": at["path of 3"] - 2 * path_of_3_middle,
+        "path of 3 middle": path_of_3_middle,
+        "triangle": triangle,
+        "path end": at["path end"] - at["path middle"],
+        "path middle": at["path middle"],
+        "star leaf": at["star"] - 3 * star_centre,
+        "star centre": star_centre,
+        "cycle": at["cycle"] // 2,
+        "paw tail": at["paw tail"] - paw_centre,
+        "paw base": paw_base,
+        "paw centre": paw_centre,
+        "diamond tip": at["diamond rim"] // 2 - diamond_middle,
+        "diamond middle": diamond_middle,
+        "clique": clique,
+    }
+
+
+def _sum_at_ends(graph, at_row, at_column):
+    """Of each vertex: the sum of `at_row` over the edges whose row it is, and of `at_column` where it is the column."""
+    total = np.zeros(graph.n, at_row.dtype)
+    i, j = graph.edges()
+    np.add.at(total, i, at_row)
+    np.add.at(total, j, at_column)
+    return total
+
+
+def _choose_3(degree):
+    """The triples of so many neighbours, without a product beyond 64 bits."""
+    pairs = degree * (degree - 1) // 2
+    return np.where(pairs % 3 == 0, pairs // 3 * (degree - 2), (degree - 2) // 3 * pairs)
+
+
+def _check_trees(graph):
+    """GraphError if more trees of four vertices hang at a vertex than sums of orbits can hold.
+
+    Each connected subgraph of four vertices contains a path or a star of four.
+    """
+    degree = graph.degrees.astype(float)
+    i, j = graph.edges()
+    a, b = degree[i] - 1, degree[j] - 1
+    beyond = _sum_at_ends(graph, b, a)
+    middles, ends = (degree - 1) * beyond, _sum_at_ends(graph, beyond[j], beyond[i])
+    stars = degree**3 / 6 + _sum_at_ends(graph, b * b / 2, a * a / 2)
+    trees = middles + ends + stars
+    if trees.size and trees.max() >= MOST_TREES:
+        raise GraphError(
+            f"up to {trees.max():.2g} subgraphs of four vertices have a vertex in common, which may be too many for "
+            'int64; the numbers of per="graph" and per="edge" are exact for every graph'
+        )
