@@ -267,7 +267,7 @@ def _version(package):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--graph", action="append", metavar="NAME", help="part of a graph's name; may be repeated")
-    parser.add_argument("--peer", action="append", metavar="NAME", help="a peer's name; may be repeated")
+    parser.add_argument("--peer", action="append", metavar="NAME", help="a peer's name, or none; may be repeated")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--patience", type=float, default=60, metavar="SECONDS", help="for a peer's first try")

@@ -167,7 +167,8 @@ def log(what, begin=time.monotonic()):  # noqa: B008
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--graph", action="append", metavar="NAME", help="part of a graph's name; may be repeated")
-    parser.add_argument("--gpus", default="1,2,4", help="how many at a time")
+    here = [gpus for gpus in (1, 2, 4) if ENGINE != "gpu" or gpus <= choice.visible_gpus()]
+    parser.add_argument("--gpus", default=",".join(map(str, here)), help="how many at a time")
     parser.add_argument("--repeats", type=int, default=15)
     parser.add_argument("--seconds", type=float, default=600, help="after so long nothing new is begun")
     parser.add_argument("--into", metavar="FOLDER", help="where the record goes")

@@ -214,7 +214,7 @@ def main():
                 print(", ".join(f"{key} {row[key]}" for key in SHOWN if key in row), flush=True)
         check(rows)
         if arguments.into:
-            where = {key: machine[key] for key in ("gpu_name", "date") if key in machine}
+            where = {key: machine[key] for key in ("gpu_name", "date", "tcgpu") if key in machine}
             for what, record in {"streaming": rows, "overlap": records.Rows(lane | where for lane in lanes)}.items():
                 record.write_csv(Path(arguments.into, records.record_path(what, rows).name))
 

@@ -4,7 +4,7 @@ Each starts from a graph that it has built already, and none keeps anything from
 peer's median over tcgpu's, of runs taken in turns, so that other load of the machine affects both; a slow run is
 not repeated. Every result is checked, edge by edge.
 
-    python benchmarks/truss.py [--graph NAME ...] [--threads 2] [--repeats 5] [--output FILE.csv]
+    python benchmarks/truss.py [--graph NAME ...] [--peer NAME ...] [--threads 2] [--repeats 5] [--output FILE.csv]
 
 NetworkX finds one truss at a time, igraph all numbers at once: each is timed for that. igraph's C library is called
 by a small program, `igraph_trussness.c`, compiled on the spot: Debian has the library as libigraph-dev. Without it, or
@@ -34,6 +34,7 @@ GRAPHS = {
     "Barabasi-Albert, 50k x 8": ("barabasi_albert", {"n": 50_000, "k": 8}),
     "Delaunay, 2^16 random points": ("delaunay", {"n": 1 << 16, "numbering": "random"}),
 }
+PEERS = ("NetworkX", "igraph")
 K = 3
 SLOW = 5  # seconds for a run from which on a peer is not made to repeat it
 
@@ -144,12 +145,14 @@ def rows_of(name, task, edges, taken, versions):
         }
 
 
-def compare(name, graph, program, folder, repeats):
-    """Rows of one graph: one truss, then all numbers."""
-    import networkx
+def compare(name, graph, program, folder, repeats, peers=PEERS):
+    """Rows of one graph: one truss, then all numbers. program: as `compiled` makes it, or None."""
+    versions, runs = {"tcgpu": tcgpu.__version__}, {"tcgpu": partial(our_truss, graph)}
+    if "NetworkX" in peers:
+        import networkx
 
-    versions = {"tcgpu": tcgpu.__version__, "NetworkX": networkx.__version__}
-    runs = {"tcgpu": partial(our_truss, graph), "NetworkX": partial(networkx_truss, graph.to_networkx())}
+        versions["NetworkX"] = networkx.__version__
+        runs["NetworkX"] = partial(networkx_truss, graph.to_networkx())
     yield from rows_of(name, f"{K}-truss", graph.m, in_turns(runs, repeats), versions)
     runs = {"tcgpu": partial(our_numbers, graph)}
     if program:
@@ -161,25 +164,25 @@ def compare(name, graph, program, folder, repeats):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--graph", action="append", metavar="NAME", help="part of a graph's name; may be repeated")
+    parser.add_argument("--peer", action="append", metavar="NAME", help="a peer's name, or none; may be repeated")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--output", metavar="FILE", help="write the record as CSV")
     arguments = parser.parse_args()
     native.set_threads(arguments.threads)
     machine = measurement.machine("cpu")
-    rows = records.Rows()
+    rows, program, peers = records.Rows(), None, arguments.peer or PEERS
     with tempfile.TemporaryDirectory() as folder:
         try:
-            program = compiled(folder)
+            program = compiled(folder) if "igraph" in peers else None
         except RuntimeError as reason:
-            program = None
             print(f"igraph is left out: {reason}")
         print(f"{'task':<54}{'library':<10}{'seconds':>9}{'ratio':>9}")
         for name, (generator, size) in GRAPHS.items():
             if arguments.graph and not any(part.lower() in name.lower() for part in arguments.graph):
                 continue
             graph = tcgpu.generate.GENERATORS[generator](**size)
-            for row in compare(name, graph, program, folder, arguments.repeats):
+            for row in compare(name, graph, program, folder, arguments.repeats, peers):
                 print(f"{row['task']:<54}{row['library']:<10}{row['seconds']:>9.4f}{row['ratio']:>8.1f}x", flush=True)
                 rows.append(row | machine)
     if arguments.output:

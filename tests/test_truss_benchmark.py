@@ -30,6 +30,11 @@ def test_every_installed_library_finds_the_same(benchmark, graph, tmp_path):
     assert [row["ratio"] for row in rows if row["library"] == "tcgpu"] == [1, 1]
 
 
+def test_peers_can_be_left_out(benchmark, graph, tmp_path):
+    rows = benchmark.compare("small", graph, None, tmp_path, repeats=1, peers=["none"])
+    assert [row["library"] for row in rows] == ["tcgpu", "tcgpu"]
+
+
 def test_the_program_that_calls_igraph_finds_our_numbers(benchmark, graph, tmp_path):
     try:
         program = benchmark.compiled(tmp_path)
