@@ -135,11 +135,14 @@ def machine(engine=None):
 
 @cache
 def revision():
-    """Tcgpu's version, and the commit if it runs from a checkout, with a "+" behind where files are changed."""
+    """Tcgpu's version, and the commit if it runs from a checkout, with a "+" behind where files are changed.
+
+    In a copy of a checkout without .git, as on another machine, the environment variable TCGPU_COMMIT names the commit.
+    """
     root = Path(__file__).resolve().parent.parent
     released = sys.modules["tcgpu"].__version__
     if not (root / ".git").exists():
-        return released
+        return f"{released} {os.environ.get('TCGPU_COMMIT', '')}".strip()
     try:
         git = ["git", "-C", str(root), "describe", "--always", "--abbrev=12", "--dirty=+", "--exclude=*"]
         return f"{released} {subprocess.run(git, capture_output=True, text=True, check=True).stdout.strip()}"

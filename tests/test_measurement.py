@@ -134,3 +134,11 @@ def test_a_record_that_cannot_be_written_is_named_and_the_old_one_stays(tmp_path
     assert path.read_text() == "old" and list(tmp_path.iterdir()) == [path]
     rows.write_csv(path)
     assert path.read_text() == "a\n1\n" and path.stat().st_mode & 0o777 == 0o600
+
+
+def test_a_copy_without_git_takes_its_commit_from_the_environment(tmp_path, monkeypatch):
+    monkeypatch.setattr(measurement, "__file__", str(tmp_path / "tcgpu" / "measurement.py"))
+    monkeypatch.delenv("TCGPU_COMMIT", raising=False)
+    assert measurement.revision.__wrapped__() == tcgpu.__version__
+    monkeypatch.setenv("TCGPU_COMMIT", "0123456789ab")
+    assert measurement.revision.__wrapped__() == f"{tcgpu.__version__} 0123456789ab"
