@@ -40,9 +40,10 @@ def test_different_counts_end_the_benchmark(benchmark, edges):
         list(benchmark.compare("small", *edges, [liar], repeats=1))
 
 
-def test_a_slow_library_runs_once(benchmark, edges, monkeypatch):
+def test_a_slow_peer_runs_once_and_tcgpu_may_compile_first(benchmark, edges, monkeypatch):
     monkeypatch.setattr(benchmark, "SLOW", 0)
-    assert {row["repeats"] for row in benchmark.compare("small", *edges, installed(benchmark)[:1], repeats=3)} == {1}
+    rows = list(benchmark.compare("small", *edges, installed(benchmark)[:1], repeats=3))
+    assert [row["repeats"] for row in rows] == [3, 1]
 
 
 def test_a_peer_is_left_out_with_the_reason(benchmark, edges):

@@ -56,9 +56,9 @@ def test_different_results_end_the_benchmark(benchmark, graph):
         benchmark.in_turns(runs, repeats=1)
 
 
-@pytest.mark.parametrize("more, runs", [(1, 1), (-1, 4)])
-def test_a_slow_library_runs_once(benchmark, more, runs):
+@pytest.mark.parametrize("name, more, runs", [("peer", 1, 1), ("peer", -1, 4), ("tcgpu", 1, 4)])
+def test_a_slow_peer_runs_once(benchmark, name, more, runs):
     """Others run once more than requested, to warm up; that run is not counted."""
     began = []
-    taken = benchmark.in_turns({"it": lambda: (began.append(1) or benchmark.SLOW + more, 0)}, repeats=3)
-    assert len(began) == runs and len(taken["it"]) == min(runs, 3)
+    taken = benchmark.in_turns({name: lambda: (began.append(1) or benchmark.SLOW + more, 0)}, repeats=3)
+    assert len(began) == runs and len(taken[name]) == min(runs, 3)
