@@ -84,7 +84,7 @@ SECURITY
 # pages of docs/ in reading order; Sphinx warns of one that is not listed
 GUIDES = (
     "quick_start how_to methods measured traces your_own_kernel simulator adaptive checks architecture extending "
-    "teaching"
+    "compilers teaching"
 ).split()
 PROJECT = ("README", "CHANGELOG", "CONTRIBUTING", "CODE_OF_CONDUCT", "SECURITY")
 TRACES = """\
