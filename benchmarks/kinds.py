@@ -155,12 +155,12 @@ def _band(edges, width):
 
 @kind("columns of 16 rows")
 def _(edges, random):
-    return generate.edges("by_nonzeros", edges, 16)
+    return generate.edges("by_nonzeros", edges, min(16, int((edges / 3) ** 0.5)))
 
 
 @kind("columns of 32 rows")
 def _(edges, random):
-    return generate.edges("by_nonzeros", edges, 32)
+    return generate.edges("by_nonzeros", edges, min(32, int((edges / 3) ** 0.5)))
 
 
 @kind("small world")

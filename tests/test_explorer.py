@@ -301,8 +301,9 @@ def test_every_knob_is_passed_on(explore, method):
         assert declared.help in control.tooltip and declared.values in control.tooltip
         before = control.value
         assert explorer.method_runs()[0].knobs == {}
-        control.value = another(control) if isinstance(control, widgets.Dropdown) else "6"
-        changed = control.value if isinstance(control, widgets.Dropdown) else 6
+        number = min(6, declared.high)
+        control.value = another(control) if isinstance(control, widgets.Dropdown) else str(number)
+        changed = control.value if isinstance(control, widgets.Dropdown) else number
         [row] = ran(explorer)
         assert json.loads(row["knobs"])[knob] == changed != default
         assert row["triangles"] == 20
