@@ -1,4 +1,5 @@
-"""Graphs in natural order, where neighbours have close numbers: local columns as rows of bits, the others merged.
+"""Graphs in natural order: local columns, of vertices with close numbers, as rows of bits, the others merged. In degree
+order, if that costs least, all columns are merged.
 
 A column is local if it has at least `short` rows, and from its own vertex on they span at most `words` words of 64
 vertices. Row v of `local_rows` has `words` uint64; its first bit is vertex v rounded down to a multiple of 64, so that
@@ -36,7 +37,7 @@ def merges_all_for_tallies(graph):
 
 
 def has_short_columns(graph):
-    """Whether columns are so short that `merge_columns_kernel` counts the graph fastest; not asked of a small graph."""
+    """Whether all columns are so short that `merge_columns_kernel` counts the graph fastest."""
     if isinstance(graph, DeviceGraph) and graph.m > SMALL and graph.order == "natural":
         return graph.order_costs.short_columns
     return graph.m > MANY_EDGES and graph.max_column <= SHORT_ROWS

@@ -14,7 +14,7 @@ from tcgpu.kernels.method import method
 from tcgpu.kernels.order_costs import LONG, MAY_SEARCH, SHORT
 
 NO_CROWD = 2**30  # `crowd` for no crowd_kernel
-NO_TABLE = 2**30  # `short` for no hash_kernel, `long` for no search_kernel
+NO_TABLE = 2**30  # `short` for no hash_kernel; the most rows that `long` takes
 
 CLASSES = NEAR, HUBS, 64, 512  # the defaults of near, hubs, heavy, crowd: with others, columns are not merged instead
 
@@ -47,7 +47,7 @@ def prepare(graph, order):
     heavy=Knob(CLASSES[2], "a column with more near rows is heavy", 0, 2**30),
     crowd=Knob(CLASSES[3], "in-edges from which on a vertex is for crowd_kernel; 2^30 for none", 1, NO_CROWD),
     short=Knob(SHORT, "far rows of a long column, at least, 2^30 for none; or rows of a local one", 2, NO_TABLE),
-    long=Knob(LONG, "rows of two columns from which on the fewer are looked up; 2^30 to merge all", 1, NO_TABLE),
+    long=Knob(LONG, "rows of two columns from which on the fewer are always looked up", 1, NO_TABLE),
     words=Knob(None, "words of 64 vertices that a local column may reach over; 0 for none", 0, 1024),
     merge=Knob(None, "in degree order: 1 to merge all columns, 0 for hubs, windows and tables", 0, 1),
 )

@@ -30,7 +30,6 @@ from tcgpu.engines.runtime import cuda, int32, kernel, uint32
 from tcgpu.errors import GraphError
 from tcgpu.kernels import ArrayPlan, Step, launch, simulated
 from tcgpu.kernels.device.warp import ALL_LANES, WARP, sum_of_warp
-from tcgpu.kernels.device_graph import SMALL
 
 IN_REGISTERS = 12  # rows of a column that a thread has in registers
 MAX_INT32 = 2**31 - 1
@@ -56,7 +55,7 @@ SIMULATED_US = {
     "block_global": (120, 26, 24),
 }
 THREADS, BLOCKS = 256, 1024  # of the kernels that do little for each column or nonzero
-BITMAP_EDGES = SMALL, 1 << 21  # between these numbers of edges the bitmaps, which need no set-up, beat `adaptive`
+BITMAP_EDGES = 1 << 17, 1 << 21  # between these numbers of edges the bitmaps, which need no set-up, beat `adaptive`
 
 
 class Columns(NamedTuple):
