@@ -92,6 +92,18 @@ def look_up(keys, values, total):
         cuda.atomic.add(total, 0, values[keys[k]])
 
 
+def empty(total):
+    pass
+
+
+@pytest.mark.parametrize("tasks", [None, ("columns", "merge")])
+def test_a_kernel_may_do_nothing(tasks, skewed):
+    mine = tcgpu.method(threads=32, blocks=8, tasks=tasks)(empty)
+    [found] = tcgpu.estimate(skewed, mine).kernels
+    assert (found.blocks, found.sampled) == (8, 8)
+    assert 0 <= found.bounds.blocks * 1e-6 <= found.ms < 0.001
+
+
 def test_an_index_may_have_few_bits_in_an_array_that_is_as_long_as_they_count(skewed):
     keys, values = np.array([0, 1, 65535], np.uint16), np.zeros(1 << 16, np.int32)
     arrays = {"keys": keys, "values": values, "total": np.zeros(1, np.int64)}

@@ -54,7 +54,7 @@ class Steps:
     def __init__(self, sample):
         self.sample, events = sample, sample.events
         self.warp, self.block = warps_of(events), events.block
-        self.blocks = int(events.block.max(initial=0)) + 1
+        self.blocks = max(sample.chosen.size, int(events.block.max(initial=0)) + 1)  # an empty kernel has no events
         self.sectors = sectors_of(sample)
         self.scale, self.time_scale = np.ones((2, self.blocks))
         self.scale[: sample.chosen.size], self.time_scale[: sample.chosen.size] = sample.scale, sample.time_scale
