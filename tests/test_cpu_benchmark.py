@@ -23,7 +23,8 @@ def installed(benchmark):
     return [peer for peer in benchmark.PEERS if importlib.util.find_spec(peer.package)]
 
 
-def test_every_library_that_is_here_gives_our_count(benchmark, edges):
+def test_every_library_that_is_here_gives_our_count(benchmark, edges, monkeypatch):
+    monkeypatch.setattr(benchmark, "SLOW", float("inf"))  # on a busy machine, too, each runs twice
     rows = list(benchmark.compare("small", *edges, installed(benchmark), repeats=2))
     names = [row["library"] for row in rows]
     assert names[0] == "tcgpu" and {"SciPy", "NetworkX"} <= set(names)
