@@ -43,6 +43,7 @@ from tcgpu.registry import (
     K_TRUSS,
     METHODS,
     Method,
+    check_engine,
     choose,
     choose_for_edges,
     engine_of,
@@ -135,7 +136,7 @@ def count(
         return distributed.count(graph, method, device_memory=device_memory, resume=resume, **options, **knobs)
     chosen = choose(method, engine, order, knobs)
     with on_engine(chosen, engine, max_seconds), underway(progress, f"counting by {chosen.name}"):
-        return chosen.plan(chosen.prepare(_opened(graph), order), **knobs).count()
+        return chosen.plan(chosen.prepare(formats.opened(graph), order), **knobs).count()
 
 
 @_verb
@@ -187,7 +188,7 @@ def list_triangles(graph: Any, chunk: int = 1 << 20, **options: Unpack[Options])
     """
     _check_only("list_triangles", {"cpu"}, {"cpu"}, options)
     choose("cpu", order=options["order"])
-    graph = as_graph(_opened(graph))
+    graph = as_graph(formats.opened(graph))
     return _listed(graph, cpu.list_triangles(graph, chunk, options["order"] or "auto"), options["progress"])
 
 
@@ -202,7 +203,7 @@ def clustering(graph: Any, **options: Unpack[Options]) -> np.ndarray:
     numpy.ndarray
         float64, one number a vertex; 0 where a vertex has fewer than two neighbours.
     """
-    graph = as_graph(_opened(graph))
+    graph = as_graph(formats.opened(graph))
     pairs = _neighbour_pairs(graph)
     return np.divide(triangles(graph, **options), pairs, out=np.zeros(graph.n), where=pairs > 0)
 
@@ -216,7 +217,7 @@ def average_clustering(graph: Any, **options: Unpack[Options]) -> float:
 
 def transitivity(graph: Any, **options: Any) -> float:
     """Compute three times the triangles over the paths of two edges; 0 without such paths. Options as in `count`."""
-    graph = as_graph(_opened(graph))
+    graph = as_graph(formats.opened(graph))
     paths = cpu.sum_exactly(_neighbour_pairs(graph))
     return 3 * count(graph, **options) / paths if paths else 0.0
 
@@ -225,7 +226,7 @@ def is_triangle_free(graph: Any, **options: Any) -> bool:
     """Return whether no three vertices are neighbours of each other. Options as in `count`."""
     if options.keys() <= {"method", "engine", "order", "progress", "max_seconds"}:
         method = choose(options.get("method"), options.get("engine"), options.get("order"))
-        if method.engines == ("cpu",) and cpu.finds_triangle(graph := as_graph(_opened(graph))):
+        if method.engines == ("cpu",) and cpu.finds_triangle(graph := as_graph(formats.opened(graph))):
             return False
     return count(graph, **options) == 0
 
@@ -251,7 +252,7 @@ def k_truss(graph: Any, k: int, **options: Unpack[Options]) -> Graph:
     if isinstance(k, bool) or not isinstance(k, (int, np.integer)) or k < 2:
         raise MethodError(f"k must be a whole number of at least 2, not {k!r}")
     engine = _truss_engine("k_truss", options)
-    graph = as_graph(_opened(graph))
+    graph = as_graph(formats.opened(graph))
     return _without_isolated(graph, _peel("peel", engine, options, graph, int(k)))
 
 
@@ -265,7 +266,7 @@ def truss_numbers(graph: Any, **options: Unpack[Options]) -> np.ndarray:
         int32, one number of at least 2 an edge, in the order of `graph.edges()`.
     """
     engine = _truss_engine("truss_numbers", options)
-    return _peel("numbers", engine, options, as_graph(_opened(graph)))
+    return _peel("numbers", engine, options, as_graph(formats.opened(graph)))
 
 
 def truss_engine(engine: str | None = None) -> str:
@@ -275,11 +276,6 @@ def truss_engine(engine: str | None = None) -> str:
     if engine not in (None, *GPU):
         raise EngineError(unknown("engine", engine, ENGINES))
     return engine_of(K_TRUSS, engine)
-
-
-def _opened(graph):
-    """Read a graph that is given by its path; return any other as it is."""
-    return formats.read(graph) if isinstance(graph, (str, os.PathLike)) else graph
 
 
 def _listed(graph, chunks, progress):
@@ -305,15 +301,12 @@ def _check_only(verb, methods, engines, options):
         if options["method"] not in METHODS and not isinstance(options["method"], Method):
             raise MethodError(unknown("method", method, methods))
         raise MethodError(f"{verb} has the methods {', '.join(sorted(methods))}, not {method!r}")
-    if engine is not None and engine not in engines:
-        if engine not in ENGINES:
-            raise EngineError(unknown("engine", engine, ENGINES))
-        raise EngineError(f"{verb} runs on {' or '.join(sorted(engines))}, not on {engine!r}")
+    check_engine(verb, engine, engines)
 
 
 def _tally(verb, graph, method, engine, order, executor, parts, progress, max_seconds):
     """Count the triangles at each vertex (verb "triangles") or edge ("support")."""
-    graph = _opened(graph)
+    graph = formats.opened(graph)
     _check_parts(executor, parts)
     if executor is not None:
         from tcgpu.distributed import pool

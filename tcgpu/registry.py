@@ -162,6 +162,14 @@ def fastest(engine: str | None = None) -> str:
     return "adaptive" if engine in GPU else "cpu"
 
 
+def check_engine(verb: str, engine: str | None, engines: Iterable[str] = ("cpu",)) -> None:
+    """EngineError unless a verb runs on the engine that is named; None is any."""
+    if engine is not None and engine not in engines:
+        if engine not in ENGINES:
+            raise EngineError(unknown("engine", engine, ENGINES))
+        raise EngineError(f"{verb} runs on {' or '.join(sorted(engines))}, not on {engine!r}")
+
+
 def engine_of(method: Method, engine: str | None = None) -> str:
     """Return what runs a method here: the engine that is named, or the fastest of its own that this machine has."""
     _check_runs_on(method, engine)

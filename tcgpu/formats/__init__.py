@@ -45,6 +45,11 @@ FORMATS = {
 }
 
 
+def opened(graph: Any) -> Any:
+    """Read a graph that is given by its path; return any other as it is."""
+    return read(graph) if isinstance(graph, (str, os.PathLike)) else graph
+
+
 def read(
     path: str | os.PathLike[str],
     format: str | None = None,
