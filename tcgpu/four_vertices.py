@@ -22,15 +22,18 @@ A paw is a triangle with a tail at its centre; its base lies opposite to the cen
 two triangles with a common edge, the middle; the two other vertices are its tips.
 """
 
+from collections.abc import Callable
 from math import comb
 from typing import Any
 
 import numpy as np
 
-from tcgpu import cpu
+from tcgpu import cpu, formats
 from tcgpu.cpu.four_at_edges import cliques_at_edges, cycles_at_edges
 from tcgpu.errors import GraphError
 from tcgpu.graph import as_graph
+from tcgpu.progress import underway
+from tcgpu.registry import check_engine
 from tcgpu.subgraphs import PATH_OF_3, TRIANGLE, by_formula
 from tcgpu.suggest import unknown
 
@@ -39,13 +42,20 @@ PLACES = "graph", "vertex", "edge"
 MOST_TREES = 2**61  # paths and stars at a vertex: a sum over its edges is at most three times as large
 
 
-def motifs(graph: Any, per: str = "graph", *, connected: bool = True) -> dict[str, Any]:
+def motifs(
+    graph: Any,
+    per: str = "graph",
+    *,
+    connected: bool = True,
+    engine: str | None = None,
+    progress: bool | Callable[[float, float], Any] | None = None,
+) -> dict[str, Any]:
     """Count the induced subgraphs of four vertices, exactly, on all cores of the CPU.
 
     Parameters
     ----------
-    graph
-        As in every verb.
+    graph, engine, progress
+        As in every verb: see `tcgpu.api`. The engine is "cpu".
     per
         "graph"; or "vertex" or "edge", which count each orbit of subgraphs of two to four vertices.
     connected
@@ -65,13 +75,17 @@ def motifs(graph: Any, per: str = "graph", *, connected: bool = True) -> dict[st
     GraphError
         Per vertex, if numbers may not fit 64 bits, which takes a vertex with millions of neighbours.
     """
-    graph = as_graph(graph)
+    check_engine("motifs", engine)
+    graph = as_graph(formats.opened(graph))
     if per not in PLACES:
         raise GraphError(unknown("value of per", per, PLACES))
     if not connected and per != "graph":
         raise GraphError(f"subgraphs that are not connected have no orbits: leave connected= or per={per!r} out")
-    if per == "graph":
-        return _of_graph(graph, connected)
+    with underway(progress, f"counting motifs of {graph.m:,} edges"):
+        return _of_graph(graph, connected) if per == "graph" else _orbits(graph, per)
+
+
+def _orbits(graph, per):
     own = graph.ordered("degree")
     if per == "vertex":
         _check_trees(own)

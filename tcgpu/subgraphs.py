@@ -12,12 +12,13 @@ adds beyond its own subgraphs, and the term x^j gets nothing from an S of more t
 counted by shape, log I is summed up, and its exponential taken. Larger independent sets are cliques of the complement.
 """
 
+from collections.abc import Callable
 from math import comb
 from typing import Any
 
 import numpy as np
 
-from tcgpu import cpu
+from tcgpu import cpu, formats
 from tcgpu.cpu.choose import LONG_COLUMN, hub_limit, hub_rows
 from tcgpu.cpu.dense import dense_rows, first_dense
 from tcgpu.engines.native import (
@@ -35,6 +36,8 @@ from tcgpu.engines.native import (
 )
 from tcgpu.errors import GraphError
 from tcgpu.graph import Graph, as_graph
+from tcgpu.progress import underway
+from tcgpu.registry import check_engine
 from tcgpu.suggest import unknown
 
 KINDS = ("clique", "independent", "connected")
@@ -52,29 +55,50 @@ I64 = np.int64
 U64 = np.uint64
 
 
-def count_subgraphs(graph: Any, k: int, kind: str = "clique") -> int:
+def count_subgraphs(
+    graph: Any,
+    k: int,
+    kind: str = "clique",
+    *,
+    engine: str | None = None,
+    progress: bool | Callable[[float, float], Any] | None = None,
+) -> int:
     """Count the sets of k vertices that are a "clique", "independent" (no two are neighbours), or "connected".
 
     Up to k = 4 it takes seconds for millions of edges, whatever the graph. Beyond, it takes about as long as there are
     cliques of k - 1 vertices, or connected sets of up to k, to find; connected sets are very many where some vertex has
     thousands of neighbours. Independent sets of more than 6 vertices are for small graphs.
+
+    Parameters
+    ----------
+    graph, engine, progress
+        As in every verb: see `tcgpu.api`. The engine is "cpu".
+
+    Returns
+    -------
+    int
+        The number of such sets.
     """
-    graph = as_graph(graph)
+    check_engine("count_subgraphs", engine)
+    graph = as_graph(formats.opened(graph))
     if kind not in KINDS:
         raise GraphError(unknown("kind", kind, KINDS))
     if isinstance(k, bool) or not isinstance(k, (int, np.integer)) or k < 1:
         raise GraphError(f"k is a whole number of at least 1, not {k!r}")
     if k > MOST_VERTICES[kind]:
         raise GraphError(f"subgraphs of kind {kind!r} are counted up to {MOST_VERTICES[kind]} vertices, not {k}")
-    return {"clique": _cliques, "connected": _connected, "independent": _independent}[kind](graph, int(k))
+    with underway(progress, f"counting subgraphs of {graph.m:,} edges"):
+        return {"clique": _cliques, "connected": _connected, "independent": _independent}[kind](graph, int(k))
 
 
-def cliques(graph: Any, k: int) -> int:
+def cliques(
+    graph: Any, k: int, *, engine: str | None = None, progress: bool | Callable[[float, float], Any] | None = None
+) -> int:
     """Count the cliques of k vertices: sets of k vertices that are all neighbours of each other.
 
     The same as `count_subgraphs(graph, k, "clique")`.
     """
-    return count_subgraphs(graph, k)
+    return count_subgraphs(graph, k, engine=engine, progress=progress)
 
 
 def _workers(graph):

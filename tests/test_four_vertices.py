@@ -1,5 +1,6 @@
 """Motifs: per graph, per vertex and per edge, against brute force and against each other."""
 
+from functools import partial
 from itertools import combinations
 from math import comb
 
@@ -8,7 +9,7 @@ import numpy as np
 import pytest
 
 import tcgpu
-from tcgpu import Graph, GraphError
+from tcgpu import EngineError, Graph, GraphError
 from tcgpu.cpu import edges
 from tcgpu.engines.native import set_threads
 
@@ -189,3 +190,20 @@ def test_cliques():
 def test_invalid_arguments_are_refused(options, message):
     with pytest.raises(GraphError, match=message):
         tcgpu.motifs([(0, 1)], **options)
+
+
+@pytest.mark.parametrize("verb", [tcgpu.motifs, partial(tcgpu.cliques, k=4), partial(tcgpu.count_subgraphs, k=4)])
+def test_engines_and_progress(verb):
+    shown = []
+    assert verb([(0, 1)], engine="cpu", progress=lambda *done: shown.append(done)) == verb([(0, 1)])
+    assert shown[-1] == (1.0, 1.0)
+    with pytest.raises(EngineError, match="runs on cpu, not on 'gpu'"):
+        verb([(0, 1)], engine="gpu")
+    with pytest.raises(EngineError, match="no engine 'cuda'; there are gpu, sim, cpu"):
+        verb([(0, 1)], engine="cuda")
+
+
+def test_graphs_may_be_given_by_their_paths(graphs_folder):
+    path = graphs_folder / "as20000102.txt"
+    assert tcgpu.motifs(path) == tcgpu.motifs(tcgpu.read(path))
+    assert tcgpu.cliques(str(path), 4) == tcgpu.motifs(path)["clique"]

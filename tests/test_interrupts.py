@@ -28,6 +28,10 @@ LONG = {  # for each phase: preparation, and work that takes many seconds on a f
     "breadth first": ("g = tcgpu.generate.rmat(18)", "g.__dict__.pop('adjacency', 0); g._rank('bfs', 0)"),
     "attach": ("", "tcgpu.generate.barabasi_albert(5_000_000, 8)"),
     "subgraphs": ("g = tcgpu.generate.rmat(13)", "subgraphs.count_subgraphs(g, 5, 'connected')"),
+    "cliques": ("g = tcgpu.generate.rmat(15)", "tcgpu.cliques(g, 6)"),
+    "cliques of a small graph": ("g = tcgpu.generate.clique(300)", "tcgpu.cliques(g, 7)"),
+    "motifs": ("g = tcgpu.generate.rmat(17)", "tcgpu.motifs(g)"),
+    "orbits": ("g = tcgpu.generate.rmat(16)", "tcgpu.motifs(g, 'edge')"),
 }  # fmt: skip
 
 
@@ -131,6 +135,7 @@ class Ended(Exception):
     [
         lambda: generators.edges("rmat", 22),
         lambda: subgraphs.count_subgraphs(tcgpu.generate.rmat(13), 5, "connected"),
+        lambda: tcgpu.motifs(tcgpu.generate.rmat(16), "vertex"),
         lambda: tcgpu.truss_numbers(tcgpu.generate.mesh(1000, 1000)),
     ],
 )
