@@ -31,6 +31,7 @@ from tcgpu.engines.native import (
     lowest_bit,
     popcount,
     run_threads,
+    stoppable,
     stopped,
     threads,
 )
@@ -118,7 +119,7 @@ def _cliques(graph, k):
     masks = np.empty((workers, k, max(longest, own.n - hubs.base) // 64 + CACHE_LINE), np.uint64)
     found, queue = np.zeros(workers, np.int64), np.zeros(1, np.int64)
     run_threads(_grow_cliques, own.col_ptr, own.row_idx, k, *hubs, queue, places, local, at, masks, found,
-                workers=workers, queue=queue)  # fmt: skip
+                workers=workers, queue=stoppable(queue, own.m) if k == 4 else queue)  # fmt: skip
     return int(found.sum())
 
 
@@ -130,7 +131,7 @@ def _four_cycles(graph):
     paths = np.zeros((workers, own.n), np.int32)
     found, queue = np.zeros(workers, np.int64), np.zeros(1, np.int64)
     run_threads(_count_four_cycles, *own.adjacency, base, dense_rows(own, base, workers), queue, paths, found,
-                workers=workers, queue=queue)  # fmt: skip
+                workers=workers, queue=stoppable(queue, own.m))  # fmt: skip
     return int(found.sum())
 
 
