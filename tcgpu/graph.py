@@ -7,7 +7,7 @@ each edge once; `graph.cleaned` says how many loops and repeated edges of its so
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import chain
+from itertools import chain, compress
 from pathlib import Path
 from typing import Any, Self
 
@@ -185,20 +185,8 @@ class Graph:
     @classmethod
     def from_networkx(cls, graph: Any, *, name: str | None = None) -> Self:
         """Make a graph from any NetworkX graph; its nodes become `labels`, directed edges lose their direction."""
-        nodes = list(graph)
-        neighbours = graph.succ if graph.is_directed() else graph.adj
-        count = [len(near) for near in neighbours.values()]
-        flat: Iterable[Any] = chain.from_iterable(neighbours.values())
-        numbered = nodes == list(range(len(nodes))) and all(type(node) is int for node in nodes)
-        if not numbered:
-            number = {node: v for v, node in enumerate(nodes)}
-            flat = map(number.__getitem__, flat)
-        v = np.fromiter(flat, np.int64, sum(count))
-        u = np.repeat(np.arange(len(nodes)), count)
-        if not graph.is_directed():  # every edge is listed at both of its ends: keep one
-            once = u <= v
-            u, v = u[once], v[once]
-        return cls.from_edges(u, v, len(nodes), labels=None if numbered else nodes, name=name or graph.name or None)
+        labels, u, v, _ = networkx_edges(graph)
+        return cls.from_edges(u, v, len(graph), labels=labels, name=name or graph.name or None)
 
     @classmethod
     def from_csr(
@@ -446,6 +434,29 @@ def as_graph(thing: Any, order: str = "natural") -> Graph:
         f"cannot make a graph of a {type(thing).__name__}; give a Graph, a NetworkX graph, a SciPy sparse matrix, "
         "edge arrays (u, v) or (u, v, n), or a list of pairs; files go through tcgpu.read"
     )
+
+
+def networkx_edges(graph):
+    """The edges of a NetworkX graph as its adjacency lists them; of an undirected one, only those from u to v >= u.
+
+    Returns the nodes as labels (None if node v is the int v), the ends u and v as vertex numbers (int64), and an
+    iterator over the edges' dicts of attributes (of a multigraph, the dicts of its parallel edges).
+    """
+    nodes = list(graph)
+    lists = [near for _, near in graph.adjacency()]
+    lengths = list(map(len, lists))
+    flat: Iterable[Any] = chain.from_iterable(lists)
+    numbered = nodes == list(range(len(nodes))) and all(type(node) is int for node in nodes)
+    if not numbered:
+        number = {node: v for v, node in enumerate(nodes)}
+        flat = map(number.__getitem__, flat)
+    v = np.fromiter(flat, np.int64, sum(lengths))
+    u = np.repeat(np.arange(len(nodes)), lengths)
+    attributes: Iterable[Any] = chain.from_iterable(near.values() for near in lists)
+    if not graph.is_directed():  # every edge is listed at both of its ends
+        once = u <= v
+        u, v, attributes = u[once], v[once], compress(attributes, once.tobytes())
+    return None if numbered else nodes, u, v, attributes
 
 
 def edge_arrays(edges):
