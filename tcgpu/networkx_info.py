@@ -1,13 +1,14 @@
 """What NetworkX asks of this backend whenever it is imported; in a module of its own that imports nothing."""
 
 FUNCTIONS = {
-    "all_triangles": "The triangles come in another order, each one once.",
+    "all_triangles": "The triangles come in another order, each one once. Multigraphs, too.",
     "average_clustering": "Undirected graphs without weights.",
     "clustering": "Undirected graphs without weights.",
     "generalized_degree": "Undirected graphs.",
     "k_truss": "Undirected graphs; k is a whole number. Unasked where `backend_priority.generators` names tcgpu.",
+    "square_clustering": "Undirected graphs; multigraphs, too.",
     "transitivity": "Undirected graphs.",
-    "triangles": "Undirected graphs.",
+    "triangles": "Undirected graphs; multigraphs, too, if no nodes are given.",
 }
 
 
