@@ -10,8 +10,9 @@ from matplotlib.colors import LinearSegmentedColormap, LogNorm
 from matplotlib.patches import Rectangle
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
-from tcgpu.figures import BLUE, DARK, GREY, ORANGE, PALE, SKY, axes, looks, plain_ticks
-from tcgpu.lab.plots import layout
+from tcgpu.api import list_triangles
+from tcgpu.figures import BLUE, DARK, DARK_GREY, GREY, ORANGE, PALE, SKY, axes, looks, plain_ticks
+from tcgpu.lab.plots import draw_graph, layout
 
 LANES = 32  # of a warp
 TIMINGS = "kernel", "process", "total"
@@ -362,6 +363,43 @@ def _around(values):
     """Limits of an axis with a margin on both sides."""
     margin = 0.06 * (values.max() - values.min())
     return values.min() - margin, values.max() + margin
+
+
+# ------------------------------------------------------------------------------------------------------- four vertices
+
+
+CORNERS = np.array([(0, 0), (0, 1), (1, 1), (1, 0)])  # where vertices 0 to 3 are drawn
+BY_DEGREE = GREY, SKY, BLUE, DARK  # the colour of a vertex with so many neighbours
+
+
+def draw_motifs(shapes):
+    """Graphs on four vertices side by side, with the degree of each vertex: a dict of name -> pairs of vertices."""
+    from matplotlib.collections import LineCollection
+
+    panels = axes(1.6 * len(shapes), 1.9, ncols=len(shapes))
+    for panel, (name, pairs) in zip(panels, shapes.items()):
+        ends = np.array(pairs, int).reshape(-1, 2)
+        degrees = np.bincount(ends.ravel(), minlength=4)
+        panel.add_collection(LineCollection(CORNERS[ends], colors=DARK_GREY, linewidths=1.5, zorder=1))
+        panel.scatter(*CORNERS.T, s=200, color=[BY_DEGREE[degree] for degree in degrees], zorder=2)
+        for degree, corner in zip(degrees, CORNERS):
+            color = "black" if degree < 2 else "white"
+            panel.annotate(str(degree), corner, color=color, ha="center", va="center_baseline", size=9, zorder=3)
+        panel.set_title(name, size=10)
+        panel.set(xlim=(-0.3, 1.3), ylim=(-0.3, 1.3), aspect="equal")
+        panel.set_axis_off()
+    return panels[0].figure
+
+
+def draw_side_by_side(graphs, positions, *, edge=None):
+    """Graphs on the same places, and the triangles at an `edge` of all of them: a dict of name -> graph."""
+    panels = axes(4.2 * len(graphs), 4.2, ncols=len(graphs))
+    for panel, (name, graph) in zip(panels, graphs.items()):
+        triangles = np.concatenate([np.empty((0, 3), int), *list_triangles(graph)])
+        at_edge = np.isin(triangles, edge).sum(axis=1) == 2 if edge else slice(0)
+        draw_graph(graph, triangles=triangles[at_edge], positions=positions, ax=panel)
+        panel.set_title(name)
+    return panels[0].figure
 
 
 # ---------------------------------------------------------------------------------------------------- Chatterjee et al.

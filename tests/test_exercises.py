@@ -75,6 +75,15 @@ def common_rows(rows, p, p_end, q, q_end):
         "add_three": "def add_three(a, b, c):\n    return a ^ b ^ c, a & b & c",
         "busy_lanes": "busy_lanes = 17.6",
     },
+    "11_four_vertices": {
+        "paths_at_edge": "paths_at_edge = 4",
+        "paws_at_edge": "paws_at_edge = 4",
+        "paths": "paths = 24",
+        "stars": "stars = 1",
+        "pairs_apart": "def pairs_apart(m, d):\n    return m * (m - 1) // 2 - d.sum()",
+        "possible": "possible = {'path', 'star', 'cycle', 'paw'}",
+        "fewer": "fewer = 'natural'",
+    },
 }
 
 
