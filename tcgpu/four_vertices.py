@@ -1,8 +1,8 @@
 """Motifs: the induced subgraphs of four vertices, of a whole graph, at each vertex, and at each edge.
 
-Only cycles and cliques of four vertices are enumerated. Everything else is counted first wherever it is part of an
-induced subgraph, from degrees and from the triangles at each edge: a star, say, is three neighbours of a vertex. Then
-what lies in denser subgraphs is taken off, from the densest on: a clique has four stars, a diamond two, a paw one.
+Only cycles and cliques of four vertices are enumerated. Of every other kind, all occurrences are counted first, from
+degrees and from the triangles at each edge: any three neighbours of a vertex are a star, even if they have edges among
+them. Then those inside denser subgraphs are subtracted: a clique has four stars, a diamond two, a paw one.
 
 At an edge and at a vertex the same is done for each orbit: the places in a subgraph that are alike. The orbits, and the
 order of the keys, are those of ORCA (Hocevar and Demsar, 2014 and 2016), which numbers them from 0::
@@ -18,8 +18,8 @@ order of the keys, are those of ORCA (Hocevar and Demsar, 2014 and 2016), which 
                2 path end               6 paw tail         10 diamond middle
                3 path middle            7 paw base         11 clique
 
-A paw is a triangle with a tail at its centre; its base lies opposite to the centre, its sides join them. A diamond is
-two triangles with a common edge, the middle; the two other vertices are its tips.
+A paw is a triangle with a tail at its centre: its base is the edge opposite to the centre, its sides are the two other
+edges of the triangle. A diamond is two triangles with a common edge, the middle; the two other vertices are its tips.
 """
 
 from collections.abc import Callable

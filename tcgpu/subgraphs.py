@@ -1,9 +1,9 @@
 """Count the subgraphs of k vertices, for small k: cliques, connected subgraphs, independent sets.
 
-Cliques are grown from each vertex through larger numbers, so that each is found once: its first vertex has all others
-in its column. The common neighbours of the vertices so far are rows of bits, ANDed; the last two vertices are found by
-popcounts. Connected subgraphs of up to 4 vertices follow from the degrees, the triangles of each edge, and the numbers
-of cliques and of cycles of 4 vertices. Larger ones are grown.
+Cliques are grown from each vertex by vertices of larger numbers, so that each is found once: its first vertex has all
+others in its column. The common neighbours of the vertices so far are rows of bits, ANDed; popcounts find the last two.
+Connected subgraphs of up to 4 vertices follow from the degrees, the triangles of each edge, and the numbers of cliques
+and of cycles of 4 vertices. Larger ones are grown.
 
 Independent sets are too many to be grown; up to 6 vertices, their number follows from connected subgraphs. Let i_k be
 the number of independent sets of k vertices, and I(x) the sum of all i_k x^k. For a graph of several components I is
@@ -166,7 +166,7 @@ def _by_growing(graph, k):
 def by_formula(graph, k):
     """As `_by_growing`, for k up to 4, from the triangles of each edge, the cliques and the cycles of 4 vertices.
 
-    First a subgraph is counted wherever it is part of an induced one; then the denser ones are taken off.
+    First all occurrences of a shape are counted, induced or not; then those inside denser subgraphs are subtracted.
     """
     found = {2: {EDGE: graph.m}}
     if k >= 3:
@@ -459,7 +459,7 @@ def _grow_connected(
 
 @jit
 def _reach(indptr, indices, v, root, depth, end, shaped, seen, links, near):
-    """V was chosen: append its neighbours above `root` to `near`, each once. Returns how many there are."""
+    """Append the neighbours of v above `root` to `near`, from `end` on, each once; returns the new end."""
     for q in range(indptr[v], indptr[v + 1]):
         u = indices[q]
         if u > root:

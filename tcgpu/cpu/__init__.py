@@ -20,7 +20,8 @@ best: "words" half as fast as "short" on roads, "short" a 20th of "words" on cli
 `per_vertex` finds triangles per vertex, per edge and one by one. It uses rows of bits where a graph is dense (`dense`)
 and for edges to its dense part (`dense_pairs`); elsewhere it intersects columns as a count does (`edge_tally`,
 `word_tally`), or looks up wedges, which pays where most edges are in many triangles. `truss` peels edges for k-trusses
-and truss numbers, `dense_truss` those of dense graphs. `edges` describes a part of a graph.
+and truss numbers, `dense_truss` those of dense graphs. `four_at_edges` finds the cycles and cliques of four vertices
+at each edge. `edges` describes a part of a graph.
 
 In compiled functions an array index is cast to uint64 (`U64`), because Numba checks signed ones for being negative.
 """

@@ -1,16 +1,16 @@
 """k-trusses and truss numbers on a GPU: weak edges are peeled off round by round, and each triangle is broken once.
 
 The k-truss of a graph is the largest subgraph whose every edge is in at least k - 2 of its triangles. `peel` returns
-which edges are in it; `numbers` returns the largest k for each edge whose truss has it. Both are in the order of the
-columns. A level is a number of triangles: edges that are peeled at level s have the truss number s + 2.
+which edges are in it; `numbers` returns the truss number of each edge, the largest k whose k-truss contains it. Both
+are in the order of the columns. A level is a number of triangles: an edge peeled at level s has the truss number s + 2.
 
-First the support of each edge is counted, the number of its triangles. Edges in no triangle break none: they go at
-once, and the others are a smaller graph. From then on one kernel keeps the supports of the edges that remain:
+First the support of each edge is counted, the number of triangles that it is in. Edges in no triangle break none: they
+are removed at once, which makes a smaller graph. From then on one kernel updates the supports of the remaining edges:
 
     find_level        finds the least support of an edge, if no edge has the next level
     collect           appends the edges of a level to the queue
     break_triangles   a round: for each edge that was appended before, finds the triangles that break. Their other edges
-                      lose one, and are appended when they are down to the level
+                      lose one triangle, and are appended if as few are left as the level says
     wait_for_grid     between these, all blocks wait for each other. So hundreds of rounds take one launch
 
 `peeled` holds for each edge the round in which it is peeled. A triangle with an edge of an earlier round is broken
@@ -337,7 +337,7 @@ def simulated_work(graph, k):
 
 
 def peel(graph, k):
-    """Which edges the k-truss keeps: bool, one a nonzero."""
+    """Which edges are in the k-truss: a bool for each nonzero."""
     if k < 3 or graph.m == 0:
         return np.ones(graph.m, bool)
     with plan(graph, min(k, MAX_INT32)).carried_out() as done:
@@ -346,7 +346,7 @@ def peel(graph, k):
 
 
 def numbers(graph):
-    """The truss number of each edge: int32, one a nonzero."""
+    """The truss number of each edge: an int32 for each nonzero."""
     if graph.m == 0:
         return np.zeros(0, np.int32)
     return plan(graph).count()
