@@ -69,19 +69,19 @@ def far_tally(col_ptr, row_idx, col_of, far_count, short, support):
 @cuda.jit(device=True)
 def insert(table, mask, shift, row):
     """Insert a row into a hash table of mask + 1 = 2^(32 - shift) entries; returns the index of its entry."""
-    k = (uint32(row) * HASH_FACTOR) >> shift
-    while cuda.atomic.cas(table, k, EMPTY, row) != EMPTY:
-        k = (k + 1) & mask
-    return k
+    entry = (uint32(row) * HASH_FACTOR) >> shift
+    while cuda.atomic.cas(table, entry, EMPTY, row) != EMPTY:
+        entry = (entry + 1) & mask
+    return entry
 
 
 @cuda.jit(device=True)
-def place_of(table, mask, shift, row):
+def entry_of(table, mask, shift, row):
     """The index of the entry that has the row, or of the EMPTY entry that shows that the row is not in the table."""
-    k = (uint32(row) * HASH_FACTOR) >> shift
-    while table[k] != EMPTY and table[k] != row:
-        k = (k + 1) & mask
-    return k
+    entry = (uint32(row) * HASH_FACTOR) >> shift
+    while table[entry] != EMPTY and table[entry] != row:
+        entry = (entry + 1) & mask
+    return entry
 
 
 @cuda.jit(device=True)
@@ -103,16 +103,16 @@ def look_up_long_columns(col_ptr, row_idx, far_count, long_columns, list_sizes, 
             size, shift = uint32(64), uint32(26)
             while size < 2 * length:
                 size, shift = 2 * size, shift - 1
-            k = thread
-            while k < size:
-                table[k] = EMPTY
-                k += threads
+            entry = thread
+            while entry < size:
+                table[entry] = EMPTY
+                entry += threads
             cuda.syncthreads()
             p = first + thread
             while p < first + length:
-                place = insert(table, size - 1, shift, row_idx[p])
+                at = insert(table, size - 1, shift, row_idx[p])
                 if tally:
-                    table[size + place] = p - first
+                    table[size + at] = p - first
                 p += threads
             cuda.syncthreads()
             e = col_ptr[j] + thread // lanes
@@ -120,11 +120,11 @@ def look_up_long_columns(col_ptr, row_idx, far_count, long_columns, list_sizes, 
                 i = row_idx[e]
                 q, q_end, found = col_ptr[i] + thread % lanes, col_ptr[i] + far_count[i], int32(0)
                 while q < q_end:
-                    place = place_of(table, size - 1, shift, row_idx[q])
-                    if table[place] != EMPTY:
+                    at = entry_of(table, size - 1, shift, row_idx[q])
+                    if table[at] != EMPTY:
                         found += 1
                         if tally:
-                            cuda.atomic.add(support, first + table[size + place], 1)
+                            cuda.atomic.add(support, first + table[size + at], 1)
                             cuda.atomic.add(support, q, 1)
                     q += lanes
                 if tally and found != 0:

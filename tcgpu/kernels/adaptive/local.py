@@ -1,5 +1,5 @@
-"""Graphs in natural order: local columns, of vertices with close numbers, as rows of bits, the others merged. In degree
-order, if that costs least, all columns are merged.
+"""Counts without classes of columns. In natural order, local columns become rows of bits, and the others are merged. In
+degree order, if that costs less than the classes, all columns are merged.
 
 A column is local if it has at least `short` rows, and from its own vertex on they span at most `words` words of 64
 vertices. Row v of `local_rows` has `words` uint64; its first bit is vertex v rounded down to a multiple of 64, so that
@@ -112,10 +112,10 @@ def local_kernel(col_ptr, row_idx, col_of, local_rows, words, short, index, of, 
 
 @cuda.jit(device=True)
 def ranges_of(e, col_ptr, row_idx, col_of, short, words):
-    """Where the two ranges of rows begin and end that nonzero e = (i, j) has to intersect: those of column j behind row
-    i, and column i. The first ends at 0 if column j is local.
+    """Begin and end of the two ranges of rows that are intersected for nonzero e = (i, j): those of column j after row
+    i, and column i. The first range ends at 0, so it is empty, if column j is local.
 
-    It reads all four ends before it compares any, because on a mesh most of the time is spent waiting for memory.
+    It reads all pointers before it compares any, because on a mesh most of the time is spent waiting for memory.
     """
     i, j = row_idx[e], col_of[e]
     p_end = col_ptr[j + 1]
@@ -157,7 +157,7 @@ def merge_columns_kernel(col_ptr, row_idx, index, of, total):
 
 @cuda.jit(device=True)
 def shorter_first(p, p_end, q, q_end):
-    """Where two ranges begin and how many elements they have, the shorter one first."""
+    """The begin and the length of two ranges, the shorter one first; zeros if one is empty."""
     if p >= p_end or q >= q_end:
         return uint32(0), uint32(0), uint32(0), uint32(0)
     if p_end - p > q_end - q:
@@ -167,10 +167,10 @@ def shorter_first(p, p_end, q, q_end):
 
 @cuda.jit(device=True)
 def search_in_turn(row_idx, p, q, many, ends, begin, end):
-    """The lanes of a warp look up rows for each other: those with the numbers begin..end - 1 of the rows of all lanes.
+    """The lanes of a warp look up rows for each other, numbers begin..end - 1 of the rows of all lanes in a sequence.
 
-    Each lane's rows begin at p, and those to search, `many`, at q; `ends` is the number of its last row, plus 1.
-    Returns how many this lane finds.
+    A lane's rows are the numbers before `ends`, from the previous lane's `ends` on; number t is row_idx[p + t]. They
+    are looked up in the `many` rows from row_idx[q] on. Returns how many of those that this lane looks up are there.
     """
     common, lane, t = int64(0), uint32(cuda.threadIdx.x & 31), begin
     while t < end:
@@ -192,7 +192,7 @@ def search_in_turn(row_idx, p, q, many, ends, begin, end):
 
 @cuda.jit(device=True)
 def list_searches(searches, queue, e, rows):
-    """A warp lists the search of the `rows` rows of its nonzeros, the first of them e; False if there is no room."""
+    """A warp lists tasks that look up the `rows` rows of its nonzeros, from e on; False if there is no room."""
     lane, tasks = cuda.threadIdx.x & 31, (int64(rows) + SEARCHED - 1) // SEARCHED
     place = int64(0)
     if lane == 0:

@@ -165,16 +165,16 @@ def pair_tally(
         if hub // HUB_GROUP <= group:
             u = n - HUBS + hub
             done = (batches_before(phase, heavy_count[hub]) + batch - batch_ptr[batch_list[batch]]) * BATCH
-            i_end = in_ptr[u + 1] - done
-            i = i_end - min(BATCH, heavy_count[hub] - done)
+            at_end = in_ptr[u + 1] - done
+            at = at_end - min(BATCH, heavy_count[hub] - done)
             registers = cleared(planes)
-            while i < i_end:
+            while at < at_end:
                 row = uint32(0)  # the row of zeros
-                if i + lane < i_end:
-                    row = (1 + group * uint32(most_heavy) + uint32(in_edges[i + lane])) * 32
-                for s in range(0, min(i_end - i, 32), 8):
+                if at + lane < at_end:
+                    row = (1 + group * uint32(most_heavy) + uint32(in_edges[at + lane])) * 32
+                for s in range(0, min(at_end - at, 32), 8):
                     registers = add_eight(planes, registers, eight_words(heavy_bits, row, s, lane))
-                i += 32
+                at += 32
             store(planes, registers)
             cuda.syncwarp()
             begin, end = column_slots(quad_ptr, u)

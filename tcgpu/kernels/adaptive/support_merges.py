@@ -203,7 +203,7 @@ def gallop_in_turn(tally, ranges, many, corners):
 
 @cuda.jit(device=True)
 def ranges_to_merge(tally, col_ptr, e, i, j):
-    """The Ranges of nonzero e = (i, j): the rows of column j behind i, and column i."""
+    """The Ranges of nonzero e = (i, j): the rows of column j after i, and column i."""
     all_of_i = all_of_j = tally.all_edges
     if not tally.all_edges:
         all_of_i, all_of_j = tally.wide[i] != 0, tally.wide[j] != 0

@@ -142,8 +142,8 @@ def count_queue(tally, column, scratch, queued, ahead):
 
 
 @cuda.jit(device=True)
-def intersect_pieces(tally, column, scratch, i, count, is_near):
-    """A warp intersects column i with the pieces of in_edges[i : i + count], 32 at most, one a lane.
+def intersect_pieces(tally, column, scratch, first, count, is_near):
+    """A warp intersects column i with the pieces of in_edges[first : first + count], 32 at most, one a lane.
 
     scratch: where the warp's WARP_SCRATCH_WORDS begin in column.bits. In a chunk, the number of pieces that begin up to
     a quad gives the lane `owner` to whose piece it belongs. is_near: vertex i is near: its in-edges have slots.
@@ -152,7 +152,7 @@ def intersect_pieces(tally, column, scratch, i, count, is_near):
     up_to = (2 << lane) - 1  # the bits of all lanes up to this one
     q = length = uint32(0)
     if lane < count:
-        q, q_end = unpack_piece(tally.in_edges[i + lane])
+        q, q_end = unpack_piece(tally.in_edges[first + lane])
         length = q_end - q
     after = sum_up_to(length)
     total = cuda.shfl_sync(ALL_LANES, after, 31)
@@ -184,7 +184,7 @@ def intersect_pieces(tally, column, scratch, i, count, is_near):
     cuda.syncwarp()
     found = bits[scratch + SUMS + lane]
     if found != 0:
-        slot = tally.edge_slots[i + lane]
+        slot = tally.edge_slots[first + lane]
         if is_near:
             add16(tally.slot_support16, slot, found)
         else:
@@ -256,16 +256,16 @@ def window_tally(
         begin, end = unpack_piece(columns[task])
         column = Column(4 * begin, 4 * end, bits, 0, WINDOW_WORDS, first_of, MAX_SHARED_COUNTERS)
         write_column(near, column, thread, threads)
-        i, i_end = unpack_piece(pieces[task])
-        is_near = i >= near_in_edges
-        share = min(32, (i_end - i + warps - 1) // warps)
-        i += warp * share
+        at, at_end = unpack_piece(pieces[task])
+        is_near = at >= near_in_edges
+        share = min(32, (at_end - at + warps - 1) // warps)
+        at += warp * share
         cuda.syncthreads()
         if thread == 0:
             taken[0] = cuda.atomic.add(queues, 2, 1)
-        while i < i_end:
-            intersect_pieces(tally, column, scratch, i, min(share, i_end - i), is_near)
-            i += warps * share
+        while at < at_end:
+            intersect_pieces(tally, column, scratch, at, min(share, at_end - at), is_near)
+            at += warps * share
         cuda.syncthreads()
         clear_column(near, column, thread, threads, slot_support)
         task = tasks - 1 - taken[0]
@@ -298,9 +298,9 @@ def sieve_tally(
         begin, end = unpack_piece(columns[task])
         column = Column(4 * begin, 4 * end, bits, mine, SIEVE_WORDS, first_of, 0)
         write_column(near, column, lane, uint32(32))
-        i, i_end = unpack_piece(pieces[task])
+        at, at_end = unpack_piece(pieces[task])
         cuda.syncwarp()
-        intersect_pieces(tally, column, mine + SIEVE_WORDS, i, i_end - i, i >= near_in_edges)
+        intersect_pieces(tally, column, mine + SIEVE_WORDS, at, at_end - at, at >= near_in_edges)
         cuda.syncwarp()
         clear_column(near, column, lane, uint32(32), slot_support)
         cuda.syncwarp()

@@ -53,17 +53,17 @@ def window_kernel(near, quads, columns, pieces, in_edges, task_ptr, lanes, total
             if x != 0:
                 cuda.atomic.or_(bits, x >> 5, 1 << (x & 31))
             p += threads
-        i, i_end = unpack_piece(pieces[task])
-        i += thread // lanes
+        at, at_end = unpack_piece(pieces[task])
+        at += thread // lanes
         cuda.syncthreads()
         found = uint32(0)
-        while i < i_end:
-            q, q_end = unpack_piece(in_edges[i])
+        while at < at_end:
+            q, q_end = unpack_piece(in_edges[at])
             q += thread % lanes
             while q < q_end:
                 found += bits_set(bits, quads[q])
                 q += lanes
-            i += threads // lanes
+            at += threads // lanes
         count += found
         cuda.syncthreads()
         p = 4 * begin + thread
@@ -104,12 +104,12 @@ def crowd_kernel(near, quads, columns, pieces, in_edges, task_ptr, lanes, total)
             if x != 0:
                 present[x] = 1
             p += threads
-        i, i_end = unpack_piece(pieces[task])
-        i += thread // lanes
+        at, at_end = unpack_piece(pieces[task])
+        at += thread // lanes
         cuda.syncthreads()
         found = uint32(0)
-        while i < i_end:
-            q, q_end = unpack_piece(in_edges[i])
+        while at < at_end:
+            q, q_end = unpack_piece(in_edges[at])
             q += thread % lanes
             while q < q_end:
                 first, second = quads[q], uint64(0)
@@ -117,7 +117,7 @@ def crowd_kernel(near, quads, columns, pieces, in_edges, task_ptr, lanes, total)
                     second = quads[q + lanes]
                 found += bytes_set(present, first) + bytes_set(present, second)
                 q += 2 * lanes
-            i += threads // lanes
+            at += threads // lanes
         count += found
         cuda.syncthreads()
         p = 4 * begin + thread
