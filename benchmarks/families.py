@@ -45,6 +45,7 @@ OTHERS = {
 TIMES = ("first_wall", "first_cpu", "again_wall", "again_cpu")
 LONG = 0.3  # seconds for a run, from which on it is not repeated
 NOISE = 3.0  # milliseconds of processor time by which two runs of the same call may differ
+# the most that each of `ratios` may be
 BARS = {"choice": 1.2, "triangles": 4.0, "support": 6.0, "seconds": 10.0}
 
 

@@ -125,15 +125,15 @@ def test_every_design_counts_every_graph(graph, order):
 
 @given(sparse_graphs(30), st.data())
 def test_every_design_counts_any_edges(graph, data):
-    """A part of the edges against brute force, with small chunks and windows."""
+    """A part of the edges against brute force, with small chunks and few packed columns."""
     low, high = sorted(data.draw(st.tuples(*[st.integers(0, graph.n)] * 2)))
     first, last = sorted(data.draw(st.tuples(*[st.integers(0, graph.m)] * 2)))
     part, column = cpu.Edges(first, last, low, high), [set(graph.column(j).tolist()) for j in range(graph.n)]
     edges = zip(graph.row_idx[first:last].tolist(), graph.col_of[first:last].tolist())
     expected = sum(len(column[v] & column[u]) for v, u in edges if low <= v < high)
-    window = data.draw(st.sampled_from([8, 64, cpu.counting.WINDOW]))
+    most = data.draw(st.sampled_from([8, 64, cpu.counting.MOST_PACKED]))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(cpu.counting, "WINDOW", window)
+        patch.setattr(cpu.counting, "MOST_PACKED", most)
         patch.setattr(cpu.counting, "CHUNK", (3, 7))
         for design in designs(graph):
             assert cpu.count_by(design, graph, part) == expected

@@ -155,7 +155,7 @@ def test_truss_numbers_of_a_clique_take_no_more_than_some_supports(tail):
     assert times[tcgpu.truss_numbers] < 12 * times[tcgpu.support]
 
 
-def test_edges_with_equal_support_after_a_window_have_one_number():
+def test_edges_with_equal_support_after_a_batch_have_one_number():
     """Triangles at a clique's vertices are peeled first; the remaining edges are then in equally many triangles."""
     clique = nx.complete_graph(9)
     for v in range(9):
@@ -233,7 +233,7 @@ def test_counting_again_and_breaking_triangles_give_the_same_truss(name, few, mo
 
 @pytest.mark.parametrize("recount", [0, 3, 1 << 40])
 @pytest.mark.parametrize("name", ["cliques", "skewed", "clustered", "random", "mesh"])
-def test_counting_again_in_the_middle_of_a_window_changes_nothing(name, recount, shared_rounds, monkeypatch):
+def test_counting_again_in_the_middle_of_a_batch_changes_nothing(name, recount, shared_rounds, monkeypatch):
     """Any round may be the last one that breaks triangles."""
     graph = GRAPHS[name]
     expected = tcgpu.truss_numbers(graph)
@@ -247,7 +247,7 @@ def test_counting_again_in_the_middle_of_a_window_changes_nothing(name, recount,
 
 @pytest.mark.parametrize("after", [0, 1, 2])
 def test_rows_of_bits_give_the_same_trusses(after, shared_rounds, monkeypatch):
-    """From the beginning, or after some windows."""
+    """From the beginning, or after some batches."""
     expected = {name: tcgpu.truss_numbers(graph) for name, graph in GRAPHS.items()}
     monkeypatch.setattr(truss, "SOME_TRIANGLES", -1)
     monkeypatch.setattr(truss.dense_truss, "CHUNK", 100)

@@ -155,13 +155,13 @@ def edge_work(graph, positions, rows, columns):
     """
     name, base = design_name(graph, MAX_KEPT_HUBS)
     length = graph.col_ptr[rows + 1] - graph.col_ptr[rows]
-    behind = graph.col_ptr[columns + 1] - 1 - positions  # rows of u's column behind v
+    after = graph.col_ptr[columns + 1] - 1 - positions  # rows of u's column after v
     if name == "short":
-        return PART_EDGE + behind * -(-length // LANES)
+        return PART_EDGE + after * -(-length // LANES)
     if name == "words":
         return PART_EDGE + length * max(words_per_nonzero(graph), 1 / 64)
     words = (graph.n - rows) // 64 + CACHE_LINE
-    hub = PART_EDGE + np.where(behind * AND_WORDS > words, words // 2, behind)
+    hub = PART_EDGE + np.where(after * AND_WORDS > words, words // 2, after)
     return np.where(rows < base, BITMAP_EDGE + length, hub)
 
 

@@ -2,7 +2,7 @@
 
 For every edge (u, v), u < v, a design counts the rows w > v that the columns of u and v share: triangles u < v < w.
 The same code counts a part of the edges or all of them. A worker needs a bit for each vertex, with "words" also 12
-bytes for each of WINDOW nonzeros; workers share the hubs' rows of bits.
+bytes for each of MOST_PACKED nonzeros; workers share the hubs' rows of bits.
 
 The loops over a column are repeated in each kernel. As functions they would have array arguments, whose references
 Numba counts atomically, even for an inlined function: counts took twice as long.
@@ -28,7 +28,7 @@ from tcgpu.engines.native import (
     uncached,
 )
 
-WINDOW = 1 << 23  # nonzeros, for each worker, of the columns that are packed into words at a time
+MOST_PACKED = 1 << 23  # nonzeros, for each worker, of the columns that are packed into words at a time
 CHUNK = 1 << 10, 1 << 16  # edges that a worker takes at a time: at least, at most,
 CHUNKS = 64  # and between these limits as many as make this number of chunks for each worker
 PIECES = 2  # chunks of a very long column for each worker
@@ -72,12 +72,12 @@ def count_by(design, graph, part, workers=None):
 
 def _count_words(graph, part, workers, bitmaps):
     """Count one chunk of edges after the other, each after packing the columns of most of its v."""
-    most = min(graph.m, WINDOW * workers)
+    most = min(graph.m, MOST_PACKED * workers)
     word_index, words = np.empty(most, np.int32), np.empty(most, np.uint64)
     total, step = 0, max(1, most if most == graph.m else most * 7 // 8)
     for first in range(part.first, part.last, step):
         chunk = Edges(first, min(part.last, first + step), part.low, part.high)
-        low, high = _window(graph, chunk, most)
+        low, high = _to_pack(graph, chunk, most)
         span = np.empty((high - low, 2), np.int64)
         run_threads(pack_words, graph.col_ptr, graph.row_idx, low, high, word_index, words, span,
                     workers=shares(int(graph.col_ptr[high] - graph.col_ptr[low])))  # fmt: skip
@@ -85,7 +85,7 @@ def _count_words(graph, part, workers, bitmaps):
     return total
 
 
-def _window(graph, chunk, most):
+def _to_pack(graph, chunk, most):
     """The range of vertices whose columns to pack, with at most `most` nonzeros.
 
     The range begins at the first u of the chunk (or its least v); "words" is chosen for graphs where most columns of v

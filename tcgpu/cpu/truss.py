@@ -6,8 +6,8 @@ and the shorter looked up in the marks. This finds the triangles that break, and
 Edges of the frontier with the same longer neighbourhood share its marks. A triangle with two edges in the frontier is
 broken by the first of them. Peeled edges are removed from both neighbourhoods by moving the last entry to their place.
 
-Truss numbers are found level by level (a level is a number of triangles). The edges of a window of levels are listed at
-a time, so that a level does not read all edges. After a window, the remaining edges and vertices are renumbered if they
+Truss numbers are found level by level (a level is a number of triangles). The edges of a batch of levels are listed at
+a time, so that a level does not read all edges. After a batch, the remaining edges and vertices are renumbered if they
 are few enough for a smaller graph, which uses the caches better, to pay. Where a graph collapses, a frontier is in so
 many triangles that it is faster to count those of the remaining edges again. Where it is dense, or becomes so, it is
 peeled from rows of bits (`dense_truss`).
@@ -41,9 +41,9 @@ U64 = np.uint64
 DONE, LARGE, PAUSED = range(3)  # why `_peel_rounds` returns
 
 # Counters that all workers share; `stopped` reads the first one. The frontier is `peeled[BEGIN:PEELED]`, the next one
-# `peeled[PEELED:FOUND]`; `window[:LISTED]` lists the edges of levels LEVEL to END - 1; NEXT is the next of HUBS hubs;
-# WORK is how many look-ups a LARGE round takes.
-STOP, LEVEL, END, LISTED, BEGIN, PEELED, FOUND, HUBS, NEXT, WORK = range(10)
+# `peeled[PEELED:FOUND]`; `batch[:LISTED]` lists the edges of levels LEVEL to END - 1; NEXT is the next of the TO_MARK
+# vertices `to_mark`; WORK is how many look-ups a LARGE round takes.
+STOP, LEVEL, END, LISTED, BEGIN, PEELED, FOUND, TO_MARK, NEXT, WORK = range(10)
 
 
 class Remaining(NamedTuple):
@@ -65,11 +65,11 @@ class Scratch(NamedTuple):
     """Memory for the rounds."""
 
     counters: np.ndarray
-    window: np.ndarray  # the edges of the open window
+    batch: np.ndarray  # the edges of the levels that are listed
     peeled: np.ndarray  # edges in the order in which they are peeled
     head: np.ndarray  # for a vertex, the first edge of the frontier that uses its marks, or -1
     link: np.ndarray  # for an edge, the next one after it
-    hubs: np.ndarray  # the vertices whose neighbourhoods are marked in this round
+    to_mark: np.ndarray  # the vertices whose neighbourhoods are marked in this round
     marks: np.ndarray  # for each worker and vertex, its place in the marked neighbourhood, from `bases` on
     bases: np.ndarray  # for each worker; higher than all marks of earlier neighbourhoods, which need no clearing
     hits: np.ndarray  # for each worker, the places in both neighbourhoods
@@ -112,8 +112,8 @@ def numbers(graph):
     rest = _remaining(left, support, own.col_of, own.row_idx, own.n)
     scratch = _scratch(rest)
     while True:
-        _open_window(rest.support, scratch)
-        broken = _peel_window(rest, scratch, found, left.size)
+        _list_batch(rest.support, scratch)
+        broken = _peel_batch(rest, scratch, found, left.size)
         left = np.flatnonzero(rest.support >= 0)
         if not broken:
             keep = np.zeros(own.m, bool)
@@ -168,9 +168,9 @@ def _peel_weak(graph, support, level):
     rest = _remaining(np.arange(graph.m), support, graph.col_of, graph.row_idx, graph.n)
     scratch = _scratch(rest)
     weak = np.flatnonzero(support <= level)
-    scratch.window[: weak.size] = weak
+    scratch.batch[: weak.size] = weak
     scratch.counters[[LEVEL, END, LISTED]] = level, level + 1, weak.size
-    done = _peel_window(rest, scratch, support, graph.m)
+    done = _peel_batch(rest, scratch, support, graph.m)
     return rest.support >= 0, done
 
 
@@ -204,33 +204,33 @@ def _scratch(rest):
     longest = int(np.diff(rest.indptr).max(initial=0))
     return Scratch(
         counters=np.zeros(10, np.int64),
-        window=np.empty(m, wide),
+        batch=np.empty(m, wide),
         peeled=np.empty(m, wide),
         head=np.full(n, -1, wide),
         link=np.empty(m, wide),
-        hubs=np.empty(n, np.int32),
+        to_mark=np.empty(n, np.int32),
         marks=np.zeros((threads(), n), np.int32),
         bases=np.ones(threads(), np.int64),
         hits=np.empty((threads(), 2, longest + 1), np.int32),
     )
 
 
-def _open_window(support, scratch):
+def _list_batch(support, scratch):
     """List the edges of the next levels: enough levels to make up for reading all edges once."""
     edges = np.bincount(support[support >= 0])  # of each level
     levels, inside = np.cumsum(edges > 0), np.cumsum(edges)  # up to each level
     end = np.searchsorted(levels * inside, inside[-1], side="right")
-    window = np.flatnonzero((support >= 0) & (support < end))
-    scratch.window[: window.size] = window
+    batch = np.flatnonzero((support >= 0) & (support < end))
+    scratch.batch[: batch.size] = batch
     scratch.counters[:] = 0
-    scratch.counters[[LEVEL, END, LISTED]] = np.searchsorted(levels, 1), end, window.size
+    scratch.counters[[LEVEL, END, LISTED]] = np.searchsorted(levels, 1), end, batch.size
 
 
-def _peel_window(rest, scratch, found, left):
-    """Peel all edges of the window; write their truss numbers to `found`.
+def _peel_batch(rest, scratch, found, left):
+    """Peel all edges of the batch; write their truss numbers to `found`.
 
     Returns False if it stops at a frontier with so many triangles that counting those of the remaining edges is faster:
-    the frontier is peeled, but its triangles are not broken. left: how many edges remain before the window.
+    the frontier is peeled, but its triangles are not broken. left: how many edges remain before the batch.
     """
     workers, counters = threads(), scratch.counters
     large = LARGE_ROUND if workers > 1 else LARGE_ROUND_ALONE
@@ -239,7 +239,7 @@ def _peel_window(rest, scratch, found, left):
             frontier = scratch.peeled[counters[BEGIN] : counters[PEELED]]
             rest.support[frontier] = GONE
             found[rest.origin[frontier]] = counters[LEVEL] + 2
-            scratch.head[scratch.hubs[: counters[HUBS]]] = -1
+            scratch.head[scratch.to_mark[: counters[TO_MARK]]] = -1
             return False
         if why == LARGE:
             run_threads(_break_triangles, rest, scratch, workers=workers, queue=counters)
@@ -266,8 +266,8 @@ def _fill_neighbourhoods(
 
 @jit
 def _peel_rounds(large, rest, scratch, found):
-    """Peel until the window is DONE, a LARGE round of at least `large` look-ups comes, or MAX_LOOKUPS are done."""
-    support, window, peeled, head, link = rest.support, scratch.window, scratch.peeled, scratch.head, scratch.link
+    """Peel until the batch is DONE, a LARGE round of at least `large` look-ups comes, or MAX_LOOKUPS are done."""
+    support, batch, peeled, head, link = rest.support, scratch.batch, scratch.peeled, scratch.head, scratch.link
     counters = scratch.counters
     first, second, in_first, in_second = rest.first, rest.second, rest.in_first, rest.in_second
     indptr, length, indices, edge = rest.indptr, rest.length, rest.indices, rest.edge
@@ -288,13 +288,13 @@ def _peel_rounds(large, rest, scratch, found):
                     in_first[U64(f)] = place
                 else:
                     in_second[U64(f)] = place
-        if begin == end:  # no edge has become weak: find the edges of this level in the window
+        if begin == end:  # no edge has become weak: find the edges of this level in the batch
             lowest, listed = counters[END], I64(0)
             for x in range(counters[LISTED]):
-                e = window[U64(x)]
+                e = batch[U64(x)]
                 s = support[U64(e)]
                 if s > level:
-                    window[U64(listed)] = e
+                    batch[U64(listed)] = e
                     listed += 1
                     lowest = min(lowest, I64(s))
                 elif s >= 0:
@@ -308,7 +308,7 @@ def _peel_rounds(large, rest, scratch, found):
                     return DONE
                 counters[LEVEL] = lowest
                 continue
-        hubs = I64(0)
+        count = I64(0)
         work = I64(0)
         for x in range(end - 1, begin - 1, -1):  # link the edges of the frontier to their longer neighbourhoods
             e = U64(peeled[U64(x)])
@@ -319,12 +319,12 @@ def _peel_rounds(large, rest, scratch, found):
             work += length[v]
             if head[u] < 0:
                 work += length[u]
-                scratch.hubs[U64(hubs)] = u
-                hubs += 1
+                scratch.to_mark[U64(count)] = u
+                count += 1
             link[e] = head[u]
             head[u] = e
         counters[BEGIN], counters[PEELED], counters[FOUND] = begin, end, end
-        counters[HUBS], counters[NEXT] = hubs, 0
+        counters[TO_MARK], counters[NEXT] = count, 0
         if work >= large:
             counters[WORK] = work
             return LARGE
@@ -338,17 +338,17 @@ def _break_triangles(worker, workers, rest, scratch):
     """One round: each triangle with an edge in the frontier takes one off the support of its other edges."""
     first, second, indptr, lengths = rest.first, rest.second, rest.indptr, rest.length
     indices, edge = rest.indices, rest.edge
-    support, counters, window, peeled = rest.support, scratch.counters, scratch.window, scratch.peeled
-    head, link, hubs, bases = scratch.head, scratch.link, scratch.hubs, scratch.bases
+    support, counters, batch, peeled = rest.support, scratch.counters, scratch.batch, scratch.peeled
+    head, link, to_mark, bases = scratch.head, scratch.link, scratch.to_mark, scratch.bases
     marks, here, there = scratch.marks[worker], scratch.hits[worker, 0], scratch.hits[worker, 1]
-    level, window_end = I32(counters[LEVEL]), I32(counters[END])
+    level, batch_end = I32(counters[LEVEL]), I32(counters[END])
     alone = workers == 1
     while True:
         chunk = fetch_add(counters, NEXT, CHUNK)
-        if chunk >= counters[HUBS] or stopped(counters):
+        if chunk >= counters[TO_MARK] or stopped(counters):
             break
-        for hub in range(chunk, min(counters[HUBS], chunk + CHUNK)):
-            u = I64(hubs[U64(hub)])
+        for x in range(chunk, min(counters[TO_MARK], chunk + CHUNK)):
+            u = I64(to_mark[U64(x)])
             begin, length = indptr[U64(u)], I64(lengths[U64(u)])
             base = bases[worker]
             if base + length >= 1 << 31:
@@ -390,7 +390,7 @@ def _break_triangles(worker, workers, rest, scratch):
                                 fetch_add(support, other, I32(1))
                         if left == level + 1:
                             peeled[U64(fetch_add(counters, FOUND, 1))] = other
-                        elif left == window_end:
-                            window[U64(fetch_add(counters, LISTED, 1))] = other
+                        elif left == batch_end:
+                            batch[U64(fetch_add(counters, LISTED, 1))] = other
                 marks[U64(v)] = 0  # v is no neighbour of u from now on
                 e = I64(link[U64(e)])
