@@ -33,7 +33,9 @@ REPEATS, PATIENT = 5, 100  # runs of a launch; milliseconds from which on it run
 TALLIES = "triangles", "support"
 HOPELESS = 5  # times the best count: where a count takes longer, tallies are measured only if chosen
 WAYS = "natural", "merged", "degree"
-REGRET, SOFT, TURNS, HOPELESS_WEIGHT = 15, 0.06, 4, 0.2  # of `fit`
+# of `fit`: the weight of wrong choices; how close, as logarithms, estimates are that share a choice; how often it
+# minimizes; the weight of ways over HOPELESS
+REGRET, SOFT, TURNS, HOPELESS_WEIGHT = 15, 0.06, 4, 0.2
 
 
 def draw(job):
@@ -149,9 +151,9 @@ def counts_and_ms(row):
 def fit(rows):
     """Print the nanoseconds with which estimates come closest to the recorded times, and the choices to the best.
 
-    The loss is how far off estimates are, with less weight for ways that take over HOPELESS times the best, and how
-    much longer than the best the chosen way takes. Ways are chosen by their estimates, nearly equal ones in part each:
-    SOFT.
+    The loss has two parts: how far off estimates are, with less weight for ways that take over HOPELESS times the best;
+    and how much longer than the best the chosen way takes. So that the loss is smooth, ways whose estimates are nearly
+    equal share the choice, by SOFT.
     """
     from tcgpu.kernels import order_costs as module
 

@@ -161,7 +161,7 @@ def copy_ms():
     return float(done.stdout)
 
 
-REFERENCES = {True: ("copy on the device", copy_ms), False: (f"sort by NumPy {np.__version__}", sort_ms)}  # gpu -> ...
+REFERENCES = {True: ("copy on the device", copy_ms), False: (f"sort by NumPy {np.__version__}", sort_ms)}  # by `gpu`
 
 
 def run(suite):

@@ -42,9 +42,8 @@ class Rows(NamedTuple):
 
 
 def is_dense(support, n):
-    """Whether this pays for edges between n vertices: their mean support is over a share of n, and rows are short."""
-    many = support.size * n / WORTH
-    return n * words_per_row(n) <= support.size and support.sum(dtype=np.int64) > many
+    """Whether this pays for edges between n vertices: rows are short, and the mean support is over n / WORTH."""
+    return n * words_per_row(n) <= support.size and support.sum(dtype=np.int64) > support.size * n / WORTH
 
 
 def levels(first, second, support, n, low):

@@ -36,10 +36,10 @@ def cycles_at_edges(graph):
 
 
 def cliques_at_edges(graph, support):
-    """The cliques of 4 vertices at each edge, and two sums over its triangles: three int64 arrays.
+    """Three int64 arrays with a number for each edge: its cliques of 4 vertices, and two sums over its triangles.
 
-    support: the triangles at each edge. The sums are, over a triangle's two other edges, of the other triangles there;
-    and over its third vertex, of the neighbours outside the triangle.
+    support: the triangles at each edge. The first sum adds, for each triangle, how many more triangles its two other
+    edges are in; the second, how many neighbours its third vertex has outside the triangle.
     """
     workers, queue = workers_for(all_edges(graph)), np.zeros(1, np.int64)
     shared, longest = workers > MAX_COPIES, graph.max_column
@@ -56,8 +56,8 @@ def cliques_at_edges(graph, support):
 def _add_cycles(worker, workers, indptr, indices, queue, all_paths, shared, all_found):
     """Find each cycle at its last vertex x, as two paths x, v, u over different v to a smaller u.
 
-    A path is in one cycle less than there are paths from x to u. These are added to both edges of the path, where they
-    are listed at x and at v.
+    A path is in one cycle less than there are paths from x to u. This number is added to both edges of the path, at
+    their entries in the neighbourhoods of x and of v.
     """
     paths, found = all_paths[worker], uncounted(all_found[worker if shared is None else 0])
     n = I64(indptr.size - 1)
@@ -102,7 +102,10 @@ def _add_cycles(worker, workers, indptr, indices, queue, all_paths, shared, all_
 def _add_cliques(
     worker, workers, col_ptr, row_idx, degrees, support, queue, all_places, all_bits, all_sums, shared, all_found
 ):  # fmt: skip
-    """Add the triangles u < v < w of each u, with their cliques: to (v, w) one by one, to u's edges once."""
+    """Find the triangles u < v < w of each u, and add what `cliques_at_edges` returns.
+
+    To (v, w) it adds for each triangle, to an edge of u once, for all of its triangles.
+    """
     places, bits, sums = all_places[worker], all_bits[worker], all_sums[worker]
     found = all_found[worker if shared is None else 0]
     cliques, triangles, neighbours = uncounted(found[0]), uncounted(found[1]), uncounted(found[2])
