@@ -29,13 +29,13 @@ from tcgpu.kernels.device_graph import DeviceGraph
 from tcgpu.kernels.order_costs import WORDS, OrderCosts
 from tcgpu.registry import METHODS
 
-REPEATS, PATIENT = 5, 100  # runs of a launch; milliseconds from which on it runs once
+REPEATS, LONG_MS = 5, 100  # runs of a launch; milliseconds from which on it runs once
 TALLIES = "triangles", "support"
-HOPELESS = 5  # times the best count: where a count takes longer, tallies are measured only if chosen
+FAR_FROM_BEST = 5  # times the best count: where a count takes longer, tallies are measured only if chosen
 WAYS = "natural", "merged", "degree"
 # of `fit`: the weight of wrong choices; how close, as logarithms, estimates are that share a choice; how often it
-# minimizes; the weight of ways over HOPELESS
-REGRET, SOFT, TURNS, HOPELESS_WEIGHT = 15, 0.06, 4, 0.2
+# minimizes; the weight of ways over FAR_FROM_BEST
+REGRET, SOFT, TURNS, FAR_WEIGHT = 15, 0.06, 4, 0.2
 
 
 def draw(job):
@@ -51,7 +51,7 @@ def kernel_ms(plan):
     plan.launch()
     plan.reset()
     first = runtime.elapsed_ms(plan.launch, plan.reset)
-    times = [runtime.elapsed_ms(plan.launch, plan.reset) for _ in range(REPEATS if first < PATIENT else 0)]
+    times = [runtime.elapsed_ms(plan.launch, plan.reset) for _ in range(REPEATS if first < LONG_MS else 0)]
     plan.reset()
     plan.launch()
     found = plan.result()
@@ -78,7 +78,7 @@ def measured(kind, asked, edges):
     best = times_of_counts(times)
     knobs = {"natural": {}, "merged": {"merge": 1}, "degree": {"merge": 0}}
     for way in WAYS:
-        if best[way] > HOPELESS * min(best.values()) and way != way_of_tallies(costs):
+        if best[way] > FAR_FROM_BEST * min(best.values()) and way != way_of_tallies(costs):
             continue
         for name, of in zip(TALLIES, (method.tallies["vertices"], method.support_plan)):
             ms, found = kernel_ms(of(natural if way == "natural" else degree, **knobs[way]))
@@ -151,9 +151,9 @@ def counts_and_ms(row):
 def fit(rows):
     """Print the nanoseconds with which estimates come closest to the recorded times, and the choices to the best.
 
-    The loss has two parts: how far off estimates are, with less weight for ways that take over HOPELESS times the best;
-    and how much longer than the best the chosen way takes. So that the loss is smooth, ways whose estimates are nearly
-    equal share the choice, by SOFT.
+    The loss has two parts: how far off estimates are, with less weight for ways that take over FAR_FROM_BEST times the
+    best; and how much longer than the best the chosen way takes. So that the loss is smooth, ways whose estimates are
+    nearly equal share the choice, by SOFT.
     """
     from tcgpu.kernels import order_costs as module
 
@@ -165,11 +165,11 @@ def fit(rows):
         sizes = [len(ways) for ways in of_graphs]
         first = np.cumsum([0, *sizes[:-1]])
         slower = np.log(times / np.repeat(np.minimum.reduceat(times, first), sizes))
-        near = slower < np.log(HOPELESS)
+        near = slower < np.log(FAR_FROM_BEST)
 
         def loss(logarithms):
             estimates = np.log(counts @ np.exp(logarithms))  # noqa: B023
-            off = np.sqrt(0.003 + (estimates - np.log(times)) ** 2) @ np.where(near, 1, HOPELESS_WEIGHT)  # noqa: B023
+            off = np.sqrt(0.003 + (estimates - np.log(times)) ** 2) @ np.where(near, 1, FAR_WEIGHT)  # noqa: B023
             chosen = np.exp((np.repeat(np.minimum.reduceat(estimates, first), sizes) - estimates) / SOFT)  # noqa: B023
             chosen /= np.repeat(np.add.reduceat(chosen, first), sizes)  # noqa: B023
             return off + REGRET * (chosen * np.minimum(slower, 3)).sum()  # noqa: B023
