@@ -21,6 +21,7 @@ if TYPE_CHECKING:
         is_triangle_free,
         k_truss,
         list_triangles,
+        reduce_triangles,
         support,
         transitivity,
         triangles,
@@ -53,8 +54,8 @@ __version__ = "0.2.0"
 
 # module -> its public names
 _NAMES = {
-    "api": "average_clustering clustering count is_triangle_free k_truss list_triangles support transitivity triangles "
-    "truss_numbers",
+    "api": "average_clustering clustering count is_triangle_free k_truss list_triangles reduce_triangles support "
+    "transitivity triangles truss_numbers",
     "checking": "check",
     "datasets": "load",
     "declarations": "Knob Method",
@@ -88,8 +89,8 @@ __all__ = [
     "Plan", "TcgpuError", "WorkerLost", "average_clustering", "check", "cliques", "clustering", "count",
     "count_subgraphs", "cuda", "datasets", "distributed", "estimate", "explore", "generate", "int32", "int64",
     "is_triangle_free", "k_truss", "kernel", "launch", "list_triangles", "load", "load_trace", "measure", "method",
-    "methods", "motifs", "plots", "read", "register", "simulate", "step", "support", "trace", "transitivity",
-    "triangles", "truss_numbers", "uint32", "uint64", "unregister", "write",
+    "methods", "motifs", "plots", "read", "reduce_triangles", "register", "simulate", "step", "support", "trace",
+    "transitivity", "triangles", "truss_numbers", "uint32", "uint64", "unregister", "write",
 ]  # fmt: skip
 
 

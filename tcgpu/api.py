@@ -193,6 +193,65 @@ def list_triangles(graph: Any, chunk: int = 1 << 20, **options: Unpack[Options])
 
 
 @_verb
+def reduce_triangles(
+    graph: Any,
+    f: Callable,
+    vertex_values: Any = None,
+    edge_values: Any = None,
+    *,
+    bins: int | None = None,
+    per: str = "graph",
+    **options: Unpack[Options],
+) -> Any:
+    """Call a function of your own for each triangle, and add up what it returns; no list of triangles is made.
+
+    Parameters
+    ----------
+    graph, options
+        As in every verb: see `tcgpu.api`. Only the native engine does this: method and engine are "cpu", and there is
+        no executor.
+    f
+        `f(u, v, w)`, a Python function, which Numba compiles, or one that `numba.njit` made. It is called once for each
+        triangle u < v < w, in any order and by several threads. With `vertex_values` it is `f(u, v, w, x, y, z)`, and
+        also takes the values of the three vertices; with `edge_values`, `f(u, v, w, uv, uw, vw)`, those of the three
+        edges; with both, `f(u, v, w, x, y, z, uv, uw, vw)`.
+    vertex_values
+        A number for each vertex. Several values are a structured array, whose fields `f` reads: `x.age`.
+    edge_values
+        The same for each edge, in the order of `graph.edges()`.
+    bins
+        How many sums to make: `f` returns a bin, from 0 to `bins` - 1, and triangles are counted; or `(bin, number)`.
+    per
+        "graph"; or "vertex" or "edge": what `f` returns is added at the three vertices or edges of the triangle. It may
+        be three numbers, one for each of u, v, w or of uv, uw, vw.
+
+    Returns
+    -------
+    int or float or numpy.ndarray
+        The sum; with `bins`, or per vertex or edge, an array of int64 or float64. Sums of integers and bools are exact.
+        Sums of floats are rounded once, as `math.fsum` does: they are the same for any number of threads and order.
+
+    Raises
+    ------
+    MethodError
+        If `f` does not compile, or returns something else, or a bin that there is not. What `f` raises is raised.
+    GraphError
+        If there is not a value for each vertex or edge, or an integer of the array does not fit 64 bits.
+
+    Examples
+    --------
+    >>> weights = [1.0, 2.0, 3.0]
+    >>> tcgpu.reduce_triangles([(0, 1), (1, 2), (2, 0)], lambda u, v, w, uv, uw, vw: uv * uw * vw, edge_values=weights)
+    6.0
+    """
+    _check_only("reduce_triangles", {"cpu"}, {"cpu"}, options)
+    choose("cpu", order=options["order"])
+    graph = as_graph(formats.opened(graph))
+    with underway(options["progress"], f"reducing triangles of {graph.m:,} edges"):
+        return cpu.reduce_triangles(graph, f, vertex_values, edge_values, bins, per, options["order"] or "auto")
+
+
+@_verb
 def clustering(graph: Any, **options: Unpack[Options]) -> np.ndarray:
     """Compute each vertex's clustering coefficient: the share of pairs of its neighbours that are joined.
 

@@ -9,7 +9,10 @@ import tcgpu
 from tcgpu import EngineError, MethodError
 
 KITE = [(0, 1), (1, 2), (2, 0), (2, 3)]
-VERBS = (tcgpu.count, tcgpu.triangles, tcgpu.support, tcgpu.list_triangles, tcgpu.k_truss, tcgpu.truss_numbers)
+VERBS = (
+    tcgpu.count, tcgpu.triangles, tcgpu.support, tcgpu.list_triangles, tcgpu.reduce_triangles, tcgpu.k_truss,
+    tcgpu.truss_numbers,
+)  # fmt: skip
 SAME = {"method", "engine", "order", "executor", "parts", "progress", "max_seconds"}
 
 

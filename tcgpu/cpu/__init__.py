@@ -21,7 +21,8 @@ best: "words" half as fast as "short" on roads, "short" a 20th of "words" on cli
 and for edges to its dense part (`dense_pairs`); elsewhere it intersects columns as a count does (`edge_tally`,
 `word_tally`), or looks up wedges, which pays where most edges are in many triangles. `truss` peels edges for k-trusses
 and truss numbers, `dense_truss` those of dense graphs. `four_at_edges` finds the cycles and cliques of four vertices
-at each edge. `edges` describes a part of a graph.
+at each edge. `reductions` calls a function of the caller for each triangle and adds up what it returns, in
+`exact_sums`. `edges` describes a part of a graph.
 
 In compiled functions an array index is cast to uint64 (`U64`), because Numba checks signed ones for being negative.
 """
@@ -33,6 +34,7 @@ from tcgpu.cpu.counting import count, count_by, finds_triangle
 from tcgpu.cpu.edges import Edges
 from tcgpu.cpu.orders import in_order
 from tcgpu.cpu.per_vertex import in_edge_order_of, list_triangles, sum_exactly, support, tally, triangles, widened
+from tcgpu.cpu.reductions import reduce_triangles
 from tcgpu.declarations import Method
 from tcgpu.graph import as_graph
 
@@ -50,6 +52,7 @@ __all__ = [
     "list_triangles",
     "plan",
     "prepare",
+    "reduce_triangles",
     "sum_exactly",
     "support",
     "in_edge_order_of",

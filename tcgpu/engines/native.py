@@ -13,12 +13,17 @@ import os
 import threading
 from collections import deque
 from concurrent.futures import ThreadPoolExecutor, wait
+from weakref import WeakKeyDictionary
 
 import numba
 from llvmlite import ir
-from numba import types
+from numba import typeof, types
 from numba.core import cgutils
+from numba.core.dispatcher import Dispatcher
+from numba.core.errors import NumbaError, NumbaNotImplementedError
+from numba.core.registry import cpu_target
 from numba.extending import intrinsic
+from numba.np.numpy_support import as_dtype, from_dtype
 
 from tcgpu import progress
 from tcgpu.engines.code_cache import cached
@@ -36,7 +41,10 @@ def jit(function, **options):
 
     It is compiled in a pool thread, so that KeyboardInterrupt does not interrupt the compiler.
     """
-    dispatcher = cached(numba.njit(nogil=True, error_model="numpy", **options)(function))
+    return _compiled_in_pool(cached(numba.njit(nogil=True, error_model="numpy", **options)(function)))
+
+
+def _compiled_in_pool(dispatcher):
     compile_here = dispatcher.compile
 
     def compile(signature):
@@ -54,8 +62,41 @@ def jit(function, **options):
 
 
 def uncached(function):
-    """Compile a generator for the CPU in each process: Numba cannot call a generator loaded from its cache."""
-    return numba.njit(nogil=True, error_model="numpy")(function)
+    """As `jit`, in each process: for generators, which Numba cannot load, and for what calls a caller's function."""
+    return _compiled_in_pool(numba.njit(nogil=True, error_model="numpy")(function))
+
+
+_compiled = WeakKeyDictionary()  # a caller's function -> its dispatcher
+
+
+def compiled(function):
+    """The dispatcher of a caller's function: it is compiled in each process, because it may change between them."""
+    if isinstance(function, Dispatcher):
+        return function
+    if function not in _compiled:
+        _compiled[function] = _compiled_in_pool(numba.njit(nogil=True)(function))
+    return _compiled[function]
+
+
+def result_types(dispatcher, *dtypes):
+    """Compile a function for arguments of these dtypes; the dtypes of its result: one, or a tuple of them.
+
+    TypeError if it does not compile; None in place of a dtype that NumPy does not have.
+    """
+
+    def dtype(kind):
+        try:
+            return as_dtype(kind)
+        except NumbaNotImplementedError:
+            return None
+
+    try:
+        arguments = tuple(map(from_dtype, dtypes))
+        found = typeof(dispatcher).get_call_type(cpu_target.typing_context, arguments, {}).return_type
+    except NumbaError as error:
+        raise TypeError(str(error)) from None
+    found = types.unliteral(found)
+    return tuple(map(dtype, found)) if isinstance(found, types.BaseTuple) else dtype(found)
 
 
 def inline(function):
@@ -233,6 +274,16 @@ def uncounted(typing_context, array):
         return own._getvalue()
 
     return array(array), generate
+
+
+@intrinsic
+def bits_of_float(typing_context, value):
+    """The bits of a float64, as uint64."""
+
+    def generate(context, builder, signature, args):
+        return builder.bitcast(args[0], ir.IntType(64))
+
+    return types.uint64(types.float64), generate
 
 
 @intrinsic

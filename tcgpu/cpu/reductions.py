@@ -1,0 +1,271 @@
+"""Call a compiled function of the caller for each triangle, and add up what it returns, on all cores.
+
+As in `edge_tally`, triangles u < v < w are found at each edge (u, v), in the columns of an order that is fast; values
+are put into this order, too. A worker needs an int32 for each vertex and two for each row of the longest column. If
+there are many workers and many sums, workers share one array of sums.
+"""
+
+import inspect
+
+import numpy as np
+
+from tcgpu.cpu.counting import MUCH_LONGER, chunk_bounds, chunks
+from tcgpu.cpu.edges import all_edges, workers_for
+from tcgpu.cpu.exact_sums import add_float, add_integer, float_totals, integer_totals, zero_sums
+from tcgpu.cpu.orders import in_order
+from tcgpu.cpu.per_vertex import MAX_COPIES, in_edge_order_of
+from tcgpu.engines.native import (
+    CACHE_LINE,
+    STOPPED,
+    compiled,
+    fetch_add,
+    jit,
+    result_types,
+    run_threads,
+    stoppable,
+    stopped,
+    uncached,
+    uncounted,
+)
+from tcgpu.errors import GraphError, MethodError
+from tcgpu.graph import unmasked
+from tcgpu.suggest import unknown
+
+PLACES = "graph", "vertex", "edge"
+FEW_SUMS = 1 << 12  # every worker has an array of its own for no more sums than these
+
+I32 = np.int32
+I64 = np.int64
+U64 = np.uint64
+
+
+def reduce_triangles(graph, f, vertex_values=None, edge_values=None, bins=None, per="graph", order="auto"):
+    """As `tcgpu.reduce_triangles`, for a Graph."""
+    if per not in PLACES:
+        raise GraphError(unknown("value of per", per, PLACES))
+    if bins is not None and (isinstance(bins, bool) or not isinstance(bins, (int, np.integer)) or bins < 1):
+        raise GraphError(f"bins is the number of bins, at least 1, not {bins!r}")
+    if bins is not None and per != "graph":
+        raise GraphError(f"bins are of the whole graph: leave bins= or per={per!r} out")
+    vertex_values = _checked("vertex_values", vertex_values, graph.n, "vertices")
+    edge_values = _checked("edge_values", edge_values, graph.m, "edges")
+    function, put, floats = _typed(f, vertex_values, edge_values, bins, per)
+    own = in_order(graph, order, "triangles" if edge_values is None and per != "edge" else "support")
+    number = None
+    if own is not graph:
+        number = np.argsort(own.rank).astype(np.int32)
+        vertex_values = None if vertex_values is None else vertex_values[number]
+        if edge_values is not None:
+            given, edge_values = edge_values, np.empty_like(edge_values)
+            edge_values[in_edge_order_of(graph, own, np.arange(graph.m))] = given
+    size = {"graph": 1 if bins is None else bins, "vertex": graph.n, "edge": graph.m}[per]
+    sums = _sums(own, function, put, floats, size, number, vertex_values, edge_values)
+    if per == "graph" and bins is None:
+        if floats:
+            return float(float_totals(sums)[0])
+        low, high = integer_totals(sums)
+        return (int(high[0]) << 64) + int(low[0])
+    totals = float_totals(sums) if floats else _within_int64(*integer_totals(sums))
+    if own is graph or per == "graph":
+        return totals
+    return totals[own.rank] if per == "vertex" else in_edge_order_of(graph, own, totals)
+
+
+def _checked(what, values, many, of):
+    """The values as a contiguous array in the machine's byte order, one for each vertex or edge."""
+    if values is None:
+        return None
+    values = np.asarray(unmasked(values, what))
+    if values.shape != (many,):
+        raise GraphError(f"{what} has one value for each of {many:,} {of}, not the shape {values.shape}")
+    return np.ascontiguousarray(values, values.dtype.newbyteorder("="))
+
+
+def _typed(f, vertex_values, edge_values, bins, per):
+    """The compiled function, which of the functions below puts its results into sums, and whether they are floats."""
+    values = [*([vertex_values.dtype] * 3 if vertex_values is not None else ())]
+    values += [edge_values.dtype] * 3 if edge_values is not None else []
+    given = "the vertices u, v and w"
+    given += ", their values" if vertex_values is not None else ""
+    given += ", and the values of the edges uv, uw and vw" if edge_values is not None else ""
+    try:
+        function = compiled(f)
+        inspect.signature(function.py_func).bind(*range(3 + len(values)))
+    except TypeError as error:
+        raise MethodError(f"f is a Python function of {3 + len(values)} numbers, {given}: {error}") from None
+    try:
+        result = result_types(function, *[np.dtype(np.int64)] * 3, *values)
+    except TypeError as error:
+        raise MethodError(f"f does not compile: {error}") from None
+    several = isinstance(result, tuple)
+    kinds = "".join(getattr(kind, "kind", "?") for kind in (result if several else [result]))
+    if bins is None:
+        right, expected = len(kinds) in (1, 3 if per != "graph" else 1), "a number"
+        expected += f", or three, one for each {per}" if per != "graph" else ""
+        put = {"graph": _at_graph, "vertex": _at_vertices, "edge": _at_edges}[per]
+        if several:
+            put = {"vertex": _at_each_vertex, "edge": _at_each_edge}.get(per)
+    else:
+        right, expected = len(kinds) in (1, 2) and kinds[0] in "biu", "a bin, a whole number, or (bin, number)"
+        put = _in_bin if several else _counted_in_bin
+    if not right or kinds.strip("biuf"):
+        named = ", ".join(str(kind or "something else") for kind in (result if several else [result]))
+        raise MethodError(f"f has to return {expected}; it returns {f'({named})' if several else named}")
+    return function, put, "f" in (kinds if bins is None else kinds[1:])
+
+
+def _sums(graph, f, put, floats, size, number, vertex_values, edge_values):
+    part = all_edges(graph)
+    workers = workers_for(part)
+    shared = workers > MAX_COPIES and size > FEW_SUMS
+    sums = zero_sums(1 if shared else workers, size, floats)
+    bounds = chunk_bounds(graph, part, workers)
+    queue = np.array([0, bounds.size - 1], np.int64)
+    marks = np.zeros((workers, graph.n), np.int32)
+    hits = np.empty((workers, graph.max_column, 2), np.int32)
+    fault = np.zeros(5, np.int64)  # how many, and of the first: u, v, w, and the bin
+
+    def work(worker, workers):
+        try:
+            _reduce(worker, workers, graph.col_ptr, graph.row_idx, queue, bounds, f, put,
+                    add_float if floats else add_integer, _no_values if vertex_values is None else _values,
+                    vertex_values, _no_values if edge_values is None else _values, edge_values, number, marks, hits,
+                    True if shared else None, sums, fault)  # fmt: skip
+        except BaseException:
+            queue[0] = STOPPED
+            raise
+
+    if graph.max_column > 1:
+        run_threads(work, workers=workers, queue=stoppable(queue, graph.m))
+    if fault[0]:
+        *triangle, found = fault[1:].tolist()
+        raise MethodError(f"f returns bin {found} for the triangle {tuple(triangle)}; bins are 0 to {size - 1}")
+    return sums
+
+
+def _within_int64(low, high):
+    """Sums of integers as int64; GraphError if one is larger."""
+    totals = low.view(np.int64)
+    if not np.array_equal(high, totals >> 63):
+        raise GraphError(f"sum {np.argmax(high != totals >> 63)} does not fit 64 bits; let f return floats")
+    return totals
+
+
+@jit
+def _at_graph(result, vertices, edges, add, sums, shared):
+    add(sums, 0, result, shared)
+    return 0
+
+
+@jit
+def _at_vertices(result, vertices, edges, add, sums, shared):
+    return _at_each_vertex((result, result, result), vertices, edges, add, sums, shared)
+
+
+@jit
+def _at_edges(result, vertices, edges, add, sums, shared):
+    return _at_each_vertex((result, result, result), edges, edges, add, sums, shared)
+
+
+@jit
+def _at_each_edge(results, vertices, edges, add, sums, shared):
+    return _at_each_vertex(results, edges, edges, add, sums, shared)
+
+
+@jit
+def _at_each_vertex(results, vertices, edges, add, sums, shared):
+    add(sums, vertices[0], results[0], shared)
+    add(sums, vertices[1], results[1], shared)
+    add(sums, vertices[2], results[2], shared)
+    return 0
+
+
+@jit
+def _counted_in_bin(result, vertices, edges, add, sums, shared):
+    return _in_bin((result, True), vertices, edges, add, sums, shared)
+
+
+@jit
+def _in_bin(result, vertices, edges, add, sums, shared):
+    """Returns the bin if there is no such bin, else 0."""
+    if not 0 <= result[0] < sums.shape[1] - CACHE_LINE:
+        return I64(result[0])
+    add(sums, I64(result[0]), result[1], shared)
+    return 0
+
+
+@jit
+def _no_values(values, at):
+    return ()
+
+
+@jit
+def _values(values, at):
+    return values[U64(at[0])], values[U64(at[1])], values[U64(at[2])]
+
+
+@jit
+def _swapped(first, second):
+    """Two tuples, ascending by their first elements."""
+    return (second, first) if second[0] < first[0] else (first, second)
+
+
+@uncached
+def _reduce(
+    worker, workers, col_ptr, row_idx, queue, bounds, f, put, add, take_vertex, vertex_values, take_edge, edge_values,
+    number, all_marks, all_hits, shared, all_sums, fault,
+):  # fmt: skip
+    """Find the triangles of each edge (u, v): list its hits without a branch, then call `f` and `put` for each.
+
+    A hit is the offsets of w in the columns of u and of v. number: the number of each vertex for the caller, by which
+    the vertices and the edges opposite to them are sorted; None if it is the vertex.
+    """
+    marks, hit = all_marks[worker], all_hits[worker]
+    sums = uncounted(all_sums[worker if shared is None else 0])
+    for u, at, stop in chunks(queue, bounds, col_ptr):
+        while at < stop and not stopped(queue):
+            u += 1
+            begin, end = at, col_ptr[U64(u + 1)]
+            at = end
+            marked = end  # rows from this position on are marked: 1 is the first of them
+            for k in range(begin, min(stop, end - 1)):
+                v = I64(row_idx[U64(k)])
+                first, v_end = col_ptr[U64(v)], col_ptr[U64(v + 1)]
+                hits = I64(0)
+                if (end - k) * MUCH_LONGER < v_end - first:
+                    q = first
+                    for i in range(k + 1, end):
+                        row, left = row_idx[U64(i)], v_end - q
+                        while left > 1:  # no branch depends on the rows: it could not be predicted
+                            half = left >> 1
+                            q += half * I64(row_idx[U64(q + half - 1)] < row)
+                            left -= half
+                        hit[U64(hits), 0], hit[U64(hits), 1] = i - k, q - first
+                        hits += row_idx[U64(q)] == row
+                elif first < v_end:
+                    if marked == end:
+                        marked = k + 1
+                        for i in range(marked, end):
+                            marks[U64(row_idx[U64(i)])] = i - k
+                    for j in range(first, v_end):
+                        place = marks[U64(row_idx[U64(j)])]
+                        hit[U64(hits), 0], hit[U64(hits), 1] = marked - 1 - k + place, j - first
+                        hits += place != 0
+                for x in range(hits):
+                    i, j = k + I64(hit[U64(x), 0]), first + I64(hit[U64(x), 1])
+                    w = I64(row_idx[U64(i)])
+                    a, b, c = (u, u, j), (v, v, i), (w, w, k)
+                    if number is not None:
+                        a, b, c = (I64(number[U64(u)]), u, j), (I64(number[U64(v)]), v, i), (I64(number[U64(w)]), w, k)
+                        a, b = _swapped(a, b)
+                        b, c = _swapped(b, c)
+                        a, b = _swapped(a, b)
+                    vertices, edges = (a[1], b[1], c[1]), (c[2], b[2], a[2])
+                    of_vertices, of_edges = take_vertex(vertex_values, vertices), take_edge(edge_values, edges)
+                    result = f(a[0], b[0], c[0], *of_vertices, *of_edges)
+                    wrong = put(result, vertices, edges, add, sums, shared)
+                    if wrong and fetch_add(fault, 0, 1) == 0:
+                        fault[1], fault[2], fault[3], fault[4] = a[0], b[0], c[0], wrong
+                        queue[0] = STOPPED
+            for k in range(marked, end):
+                marks[U64(row_idx[U64(k)])] = 0
