@@ -1,15 +1,17 @@
 """Integers in kernels: compiled kernels, simulated kernels and NumPy follow the same rule."""
 
+import ast
 import inspect
 import operator
 import re
+from copy import deepcopy
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tcgpu.engines import kernel_compiler
+from tcgpu.engines import integers, kernel_compiler
 from tcgpu.engines.runtime import cuda, int64, kernel, simulate, uint32, uint64
 
 pytest.importorskip("cuda.bindings.nvvm", reason="no CUDA compiler here: pip install 'tcgpu[test]'")
@@ -146,8 +148,51 @@ def assert_alike(launched, processor, *arrays):
         assert found.tolist() == expected.tolist()
 
 
+@kernel("void(int64[::1])")
+def loops(out):
+    """With a `break`, a `continue`, loops inside, and no round."""
+    k = int64(0)
+    while k < 10 and out[1] < 20:
+        k += 1
+        q = k
+        while q > 0:
+            q -= 2
+            if q == 4:
+                break
+            out[0] += q
+        while q < 20:
+            q += 3
+            if q == 9:
+                continue
+            out[1] += 1
+    while k > 0 or out[2] < 5:
+        out[2] += 1
+        k -= 1
+    while k > 0:
+        out[3] += 1
+
+
+def test_a_loop_that_is_tested_before_it_and_at_its_end_does_the_same(monkeypatch):
+    class Loops(ast.NodeTransformer):
+        visit_While = integers.CompiledIntegers.visit_While
+
+    tree = ast.parse(inspect.getsource(loops.py_func).partition("\n")[2])
+    for once, tests in ((False, 5), (True, 1)):  # that with a `continue` stays
+        monkeypatch.setattr(integers, "TESTED_ONCE", once)
+        rewritten, names, found, expected = Loops().visit(deepcopy(tree)), {"int64": int}, [0] * 4, [0] * 4
+        exec(compile(rewritten, "loops", "exec"), names)
+        names["loops"](found)
+        loops.py_func(expected)
+        assert found == expected and 0 not in found[:3]
+        conditions = [node.test for node in ast.walk(rewritten) if isinstance(node, ast.While)]
+        assert sum(not isinstance(condition, ast.Constant) for condition in conditions) == tests
+
+
 @pytest.mark.sim
 class TestBothEngines:
+    def test_loops(self, processor):
+        assert_alike(loops, processor, np.zeros(4, np.int64))
+
     @given(data=st.data())
     def test_two_operands(self, processor, data):
         a, b = data.draw(st.sampled_from(sorted({types_of(text) for text in two_operands.signatures})))

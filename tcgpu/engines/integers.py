@@ -22,6 +22,8 @@ a rewritten tree.
 
 import ast
 import operator
+import sys
+from copy import deepcopy
 from functools import cache
 from types import ModuleType
 
@@ -43,6 +45,7 @@ UINT32_CALLS = {
 }  # fmt: skip
 SHUFFLES = {"shfl_sync", "shfl_up_sync", "shfl_down_sync", "shfl_xor_sync"}  # return the type of their argument
 SIGNED_CALLS = SHUFFLES | {"match_any_sync"}  # in Numba these are only for signed integers
+TESTED_ONCE = sys.version_info >= (3, 14)  # the bytecode of `while` jumps back to its test, and has it once
 
 
 class Integers(ast.NodeTransformer):
@@ -80,6 +83,15 @@ class Integers(ast.NodeTransformer):
 def call(name, arguments, place):
     """A call of a function by its name, with the source position of the node `place`."""
     return ast.fix_missing_locations(ast.copy_location(ast.Call(ast.Name(name, ast.Load()), arguments, []), place))
+
+
+def continues(body):
+    """Whether there is a `continue` of the loop that has this body."""
+    for node in body:
+        inside = node.orelse if isinstance(node, (ast.For, ast.While)) else ast.iter_child_nodes(node)
+        if isinstance(node, ast.Continue) or continues(inside):
+            return True
+    return False
 
 
 # -------------------------------------------------------------------------------------------------------- the compiler
@@ -173,6 +185,19 @@ class CompiledIntegers(Integers):
         loop.target = ast.Name(wide, ast.Store())
         loop.body.insert(0, ast.copy_location(narrow, loop))
         return [*before, ast.fix_missing_locations(loop)]
+
+    def visit_While(self, loop):
+        """A loop whose test stands before it and again at its end, as in the bytecode of Python up to 3.13.
+
+        With the test once, as in Python 3.14, LLVM made code of `warp_search_kernel` that spills registers.
+        """
+        self.generic_visit(loop)
+        if not TESTED_ONCE or loop.orelse or continues(loop.body):
+            return loop
+        end = ast.If(ast.UnaryOp(ast.Not(), deepcopy(loop.test)), [ast.Break()], [])
+        endless = ast.While(ast.Constant(True), [*loop.body, ast.copy_location(end, loop.test)], [])
+        found = ast.If(loop.test, [ast.copy_location(endless, loop)], [])
+        return ast.fix_missing_locations(ast.copy_location(found, loop))
 
     def visit_Attribute(self, node):
         self.generic_visit(node)
