@@ -204,12 +204,6 @@ def _values(values, at):
     return values[U64(at[0])], values[U64(at[1])], values[U64(at[2])]
 
 
-@jit
-def _swapped(first, second):
-    """Two tuples, ascending by their first elements."""
-    return (second, first) if second[0] < first[0] else (first, second)
-
-
 @uncached
 def _reduce(
     worker, workers, col_ptr, row_idx, queue, bounds, f, put, add, take_vertex, vertex_values, take_edge, edge_values,
@@ -218,7 +212,7 @@ def _reduce(
     """Find the triangles of each edge (u, v): list its hits without a branch, then call `f` and `put` for each.
 
     A hit is the offsets of w in the columns of u and of v. number: the number of each vertex for the caller, by which
-    the vertices and the edges opposite to them are sorted; None if it is the vertex.
+    vertices are sorted, without a branch on w; None if it is the vertex.
     """
     marks, hit = all_marks[worker], all_hits[worker]
     sums = uncounted(all_sums[worker if shared is None else 0])
@@ -251,21 +245,26 @@ def _reduce(
                         place = marks[U64(row_idx[U64(j)])]
                         hit[U64(hits), 0], hit[U64(hits), 1] = marked - 1 - k + place, j - first
                         hits += place != 0
+                a, b = u, v
+                if number is not None and number[U64(u)] > number[U64(v)]:
+                    a, b = v, u
+                low, high = (a, b) if number is None else (I64(number[U64(a)]), I64(number[U64(b)]))
                 for x in range(hits):
-                    i, j = k + I64(hit[U64(x), 0]), first + I64(hit[U64(x), 1])
-                    w = I64(row_idx[U64(i)])
-                    a, b, c = (u, u, j), (v, v, i), (w, w, k)
-                    if number is not None:
-                        a, b, c = (I64(number[U64(u)]), u, j), (I64(number[U64(v)]), v, i), (I64(number[U64(w)]), w, k)
-                        a, b = _swapped(a, b)
-                        b, c = _swapped(b, c)
-                        a, b = _swapped(a, b)
-                    vertices, edges = (a[1], b[1], c[1]), (c[2], b[2], a[2])
+                    aw, bw = k + I64(hit[U64(x), 0]), first + I64(hit[U64(x), 1])
+                    w = I64(row_idx[U64(aw)])
+                    if a != u:
+                        aw, bw = bw, aw
+                    name = w if number is None else I64(number[U64(w)])
+                    before, after = name < low, name > high
+                    numbers = min(name, low), max(low, min(name, high)), max(name, high)
+                    vertices = w if before else a, a if before else b if after else w, w if after else b
+                    edges = k if after else aw, bw if before else aw if after else k, k if before else bw
                     of_vertices, of_edges = take_vertex(vertex_values, vertices), take_edge(edge_values, edges)
-                    result = f(a[0], b[0], c[0], *of_vertices, *of_edges)
+                    result = f(*numbers, *of_vertices, *of_edges)
                     wrong = put(result, vertices, edges, add, sums, shared)
                     if wrong and fetch_add(fault, 0, 1) == 0:
-                        fault[1], fault[2], fault[3], fault[4] = a[0], b[0], c[0], wrong
+                        fault[1], fault[2], fault[3] = numbers
+                        fault[4] = wrong
                         queue[0] = STOPPED
             for k in range(marked, end):
                 marks[U64(row_idx[U64(k)])] = 0
