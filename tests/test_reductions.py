@@ -262,7 +262,7 @@ def test_a_function_that_cannot_be_used_is_refused(f, message):
     (lambda u, v, w: w / 2, {"bins": 3}, MethodError, r"a bin, a whole number, or \(bin, number\); it returns float64"),
     (one, {"bins": 0}, GraphError, "bins is the number of bins, at least 1, not 0"),
     (one, {"bins": 2, "per": "edge"}, GraphError, "leave bins= or per='edge' out"),
-    (one, {"per": "vertexes"}, GraphError, "no value of per 'vertexes' .did you mean 'vertex'"),
+    (one, {"per": "vertices"}, GraphError, "no value of per 'vertices' .did you mean 'vertex'"),
     (one, {"engine": "sim"}, tcgpu.EngineError, "reduce_triangles runs on cpu"),
     (one, {"executor": "threads"}, MethodError, "reduce_triangles does not run on an executor"),
 ])  # fmt: skip
