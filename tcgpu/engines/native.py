@@ -9,11 +9,11 @@ Every call can be stopped. Python cannot interrupt compiled code, so the calling
 callback of `progress` can interrupt it, and it then signals the workers to return.
 """
 
+import functools
 import os
 import threading
 from collections import deque
 from concurrent.futures import ThreadPoolExecutor, wait
-from weakref import WeakKeyDictionary
 
 import numba
 from llvmlite import ir
@@ -66,16 +66,10 @@ def uncached(function):
     return _compiled_in_pool(numba.njit(nogil=True, error_model="numpy")(function))
 
 
-_compiled = WeakKeyDictionary()  # a caller's function -> its dispatcher
-
-
+@functools.cache
 def compiled(function):
     """The dispatcher of a caller's function: it is compiled in each process, because it may change between them."""
-    if isinstance(function, Dispatcher):
-        return function
-    if function not in _compiled:
-        _compiled[function] = _compiled_in_pool(numba.njit(nogil=True)(function))
-    return _compiled[function]
+    return function if isinstance(function, Dispatcher) else _compiled_in_pool(numba.njit(nogil=True)(function))
 
 
 def result_types(dispatcher, *dtypes):
