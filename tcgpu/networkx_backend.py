@@ -2,27 +2,40 @@
 
 NetworkX finds `backend` through the entry point `networkx.backends`. It converts its graphs to BackendGraphs with
 `convert_from_nx`, and caches them until a graph is changed. Every result is the one that NetworkX returns: the same
-keys in the same order, the same Python types, the same errors. Parallel edges count once, as in NetworkX. Directed
-graphs and weights are left to NetworkX; `can_run` says why.
+keys in the same order, the same Python types, the same errors. Weighted clustering is the same up to the rounding of
+sums. Parallel edges count once, as in NetworkX. What is left to NetworkX, `can_run` says, and why.
+
+All clusterings are sums over triangles of a product of three values, one for each edge: of the cube roots of its
+weights over the largest, or of 1, added up over the directions that the edge has.
 """
 
 import inspect
 from collections import Counter
 from functools import cached_property
+from itertools import combinations_with_replacement
+from math import comb
 from numbers import Integral
+from operator import itemgetter
 
 import networkx as nx
 import numpy as np
+from networkx.algorithms import triads
 
 from tcgpu import api, cpu
 from tcgpu.cpu.four_at_edges import cycles_at_edges
-from tcgpu.graph import Graph
+from tcgpu.engines.native import jit
+from tcgpu.graph import Graph, networkx_edges
 from tcgpu.networkx_info import FUNCTIONS
 
 MIN_EDGES = 1_000  # NetworkX takes milliseconds for fewer edges (and nodes)
 MIN_SHARE = 1 / 50  # for a smaller share of the nodes, their neighbourhoods are less work than the graph
 CHUNK = 1 << 14  # triangles listed at a time
-MULTIGRAPHS = {"all_triangles", "square_clustering", "triangles"}  # which NetworkX takes; triangles only of all nodes
+DIRECTED = {"average_clustering", "clustering", "triadic_census"}
+# functions for which NetworkX takes multigraphs; triangles only of all nodes
+MULTIGRAPHS = {"all_triangles", "square_clustering", "triadic_census", "triangles"}
+NUMBERS = {bool, int, float, np.int64, np.float64}  # weights of other types may be divided with another precision
+FORWARDS, BACKWARDS = 1, 2  # bits: an edge leads from its smaller vertex to its larger, or back
+REVERSED = np.array([0, BACKWARDS, FORWARDS, FORWARDS | BACKWARDS])
 
 
 class BackendGraph:
@@ -35,6 +48,11 @@ class BackendGraph:
     graph : Graph
     source : networkx.Graph, optional
         The graph it was converted from, which has the loops and attributes.
+    directions : numpy.ndarray, optional
+        Of a directed graph: FORWARDS, BACKWARDS or both for each of `graph.edges()` (uint8).
+    roots : dict, optional
+        By the name of an edge attribute: of each edge, the cube root of its weight over the largest weight, added up
+        over its directions (float64). Those that are missing are read from the source.
     """
 
     __networkx_backend__ = "tcgpu"
@@ -43,8 +61,9 @@ class BackendGraph:
     nbunch_iter = nx.Graph.nbunch_iter
     _adj = property(lambda self: self.number)
 
-    def __init__(self, graph: Graph, source: nx.Graph | None = None):
-        self.graph, self.source = graph, source
+    def __init__(self, graph: Graph, source: nx.Graph | None = None, directions=None, roots=None):
+        self.graph, self.source, self.directions, self.roots = graph, source, directions, roots or {}
+        self._clustering: dict[str | None, list] = {}
 
     def __len__(self):
         return self.graph.n
@@ -62,7 +81,7 @@ class BackendGraph:
         return f"BackendGraph({self.graph!r})"
 
     def is_directed(self):
-        return False
+        return self.directions is not None
 
     def is_multigraph(self):
         return False
@@ -71,7 +90,7 @@ class BackendGraph:
         return self.graph.n
 
     def number_of_edges(self):
-        return self.graph.m
+        return self.graph.m if self.directions is None else int(np.bitwise_count(self.directions).sum())
 
     @cached_property
     def nodes(self):
@@ -95,13 +114,39 @@ class BackendGraph:
         """How many triangles each vertex is in, as a list."""
         return api.triangles(self.graph).tolist()
 
-    @cached_property
-    def clustering(self):
+    def clustering(self, weight=None):
         """The clustering of each vertex, as a list; a vertex without triangles has an int 0, as in NetworkX."""
-        closed = 2 * np.array(self.triangles, np.int64)
-        pairs = self.graph.degrees * (self.graph.degrees - 1)
-        share = np.divide(closed, pairs, out=np.zeros(len(self)), where=closed > 0)
-        return [c or 0 for c in share.tolist()]
+        if weight not in self._clustering:
+            closed = 2 * self._triangles_by(weight)
+            share = np.divide(closed, self._pairs, out=np.zeros(len(self)), where=closed != 0)
+            self._clustering[weight] = [c or 0 for c in share.tolist()]
+        return self._clustering[weight]
+
+    def _triangles_by(self, weight):
+        """The triangles at each vertex, each as often as its edges can be chosen by direction, or by its weights."""
+        if weight is not None:
+            if weight not in self.roots:
+                self.roots[weight] = Backend.convert_from_nx(self.source, edge_attrs={weight: 1}).roots[weight]
+            values = self.roots[weight]
+        elif self.is_directed():
+            values = np.bitwise_count(self.directions).astype(np.int64)
+        else:
+            return np.array(self.triangles, np.int64)
+        return api.reduce_triangles(self.graph, _product, edge_values=values, per="vertex")
+
+    @cached_property
+    def _pairs(self):
+        """The most triangles that each vertex could be in, both ways round, by the number and directions of its edges.
+
+        In a directed graph, two edges in opposite directions to one neighbour are no pair; each pair can be closed in
+        two directions.
+        """
+        if not self.is_directed():
+            degrees = self.graph.degrees.astype(np.int64)
+            return degrees * (degrees - 1)
+        directions = np.bitwise_count(self.directions).astype(np.int64)
+        degrees, twice = (self.sum_at_vertices(np.tile(values, 2)) for values in (directions, directions == 2))
+        return 2 * (degrees * (degrees - 1) - 2 * twice)
 
     @cached_property
     def square_clustering(self):
@@ -141,16 +186,31 @@ class Backend:
     """The functions that NetworkX dispatches, under NetworkX's names and parameters. `G` is a BackendGraph."""
 
     @staticmethod
-    def convert_from_nx(graph, *, preserve_node_attrs=False, **attributes):
-        """Convert an undirected NetworkX graph; it is kept as the source if the function called needs attributes."""
+    def convert_from_nx(graph, *, edge_attrs=None, preserve_edge_attrs=False, **attributes):
+        """Convert a NetworkX graph; it is kept as the source if it has directions, or attributes that are needed."""
+        labels, u, v, data = networkx_edges(graph)
+        own = Graph.from_edges(u, v, len(graph), labels=labels, name=graph.name or None)
+        keep, directions, roots = graph if preserve_edge_attrs or edge_attrs else None, None, {}
+        joins = u != v
+        u, v = u[joins], v[joins]
+        if graph.is_directed() or edge_attrs:
+            at = _edge_numbers(own, u, v)
         if graph.is_directed():
-            raise NotImplementedError("directed graphs are not supported")
-        return BackendGraph(Graph.from_networkx(graph), graph if preserve_node_attrs else None)
+            keep, directions = graph, np.zeros(own.m, np.uint8)
+            directions[at[u < v]] |= FORWARDS
+            directions[at[u > v]] |= BACKWARDS
+        if edge_attrs:
+            data = list(data)
+            for name in edge_attrs:
+                roots[name] = np.bincount(at, np.cbrt(_shares(data, name)[joins]), own.m)
+        return BackendGraph(own, keep, directions, roots)
 
     @staticmethod
     def convert_to_nx(result, *, name=None):
-        """Convert a BackendGraph to an nx.Graph; other results are returned unchanged."""
-        return result.graph.to_networkx() if isinstance(result, BackendGraph) else result
+        """Convert a BackendGraph to a NetworkX graph; other results are returned unchanged."""
+        if not isinstance(result, BackendGraph):
+            return result
+        return result.graph.to_networkx() if result.source is None else result.source.copy()
 
     @staticmethod
     def can_run(name, args, kwargs):
@@ -159,15 +219,23 @@ class Backend:
             given = _arguments(name, args, kwargs)
         except TypeError:
             return "these are not the function's arguments"
-        if given.get("weight") is not None:
-            return "edge weights are not supported"
+        graph, weight = given["G"], given.get("weight")
         if "k" in given and not isinstance(given["k"], Integral):
             return "k is not a whole number"
-        if given["G"].is_directed():
-            return "directed graphs are not supported"
-        if given["G"].is_multigraph():
-            taken = name in MULTIGRAPHS and (name != "triangles" or given.get("nodes") is None)
-            return taken or "NetworkX takes no multigraphs here"
+        if graph.is_directed() and name not in DIRECTED:
+            return "NetworkX follows edges in one direction only here"
+        if graph.is_multigraph() and (
+            name not in MULTIGRAPHS or name == "triangles" and given.get("nodes") is not None
+        ):
+            return "NetworkX takes no multigraphs here"
+        if isinstance(graph, BackendGraph):
+            if weight is not None and weight not in graph.roots and graph.source is None:
+                return "this graph was converted without its attributes"
+            loops = graph.graph.cleaned.loops
+        else:
+            loops = given.get("nodelist") is not None and any(True for _ in nx.selfloop_edges(graph))
+        if loops and given.get("nodelist") is not None:
+            return "with a nodelist, NetworkX counts loops as edges between two nodes"
         return True
 
     @staticmethod
@@ -188,11 +256,11 @@ class Backend:
 
     @staticmethod
     def clustering(G, nodes=None, weight=None):
-        return G.per_node(nodes, G.clustering.__getitem__)
+        return G.per_node(nodes, G.clustering(weight).__getitem__)
 
     @staticmethod
     def average_clustering(G, nodes=None, weight=None, count_zeros=True):
-        values = G.per_node(nodes, G.clustering.__getitem__).values()
+        values = G.per_node(nodes, G.clustering(weight).__getitem__).values()
         if not count_zeros:
             values = [value for value in values if value]
         return sum(values) / len(values)
@@ -201,6 +269,21 @@ class Backend:
     def transitivity(G):
         degrees = G.graph.degrees
         return 6 * G.total / int(degrees @ (degrees - 1)) if G.total else 0
+
+    @staticmethod
+    def triadic_census(G, nodelist=None):
+        nodes = set(G.nbunch_iter(nodelist))
+        if nodelist is not None and len(nodelist) != len(nodes):
+            raise ValueError("nodelist includes duplicate nodes or nodes not in G")
+        census = _census(G.graph, G.directions, len(G))
+        if nodelist is not None:  # all triads less those of the other nodes
+            outside = np.ones(len(G), bool)
+            outside[[G.number[node] for node in nodes]] = False
+            rows, cols = G.graph.edges()
+            keep = outside[rows] & outside[cols]
+            others = _census(G.graph.kept(keep), G.directions[keep], len(G) - len(nodes))
+            census = {name: count - others[name] for name, count in census.items()}
+        return census
 
     @staticmethod
     def square_clustering(G, nodes=None):
@@ -233,6 +316,73 @@ _SIGNATURES = {name: inspect.signature(getattr(Backend, name)) for name in FUNCT
 def _arguments(name, args, kwargs):
     """The arguments of a call by their names; TypeError if they do not fit."""
     return _SIGNATURES[name].bind(*args, **kwargs).arguments
+
+
+def _edge_numbers(graph, u, v):
+    """The position in `graph.edges()` of the edges between vertices u and v, two arrays."""
+    rows, cols = graph.edges()
+    return np.searchsorted(cols * np.int64(graph.n) + rows, np.minimum(u, v) * graph.n + np.maximum(u, v))
+
+
+def _shares(data, name):
+    """The weight of each edge over the largest one (float64). data: the dicts of the edges; a missing weight is 1."""
+    try:
+        weights = list(map(itemgetter(name), data))
+    except KeyError:
+        weights = [attributes.get(name, 1) for attributes in data]
+    if not {*map(type, weights)} <= NUMBERS:
+        raise NotImplementedError("edge weights that are not all int or float are not supported")
+    try:
+        values = np.array(weights, float)
+    except OverflowError:
+        raise NotImplementedError("edge weights beyond 1.8e308 are not supported") from None
+    with np.errstate(all="ignore"):
+        shares = values / values.max(initial=-np.inf)
+    if not np.isfinite(shares).all():
+        raise NotImplementedError("edge weights of which the largest is 0, or one is not finite, are not supported")
+    return shares
+
+
+@jit
+def _product(u, v, w, uv, uw, vw):
+    return uv * uw * vw
+
+
+@jit
+def _tricode(u, v, w, uv, uw, vw):
+    """The code of a triad in NetworkX's table, from the directions of its edges."""
+    return uv + 4 * uw + 16 * vw
+
+
+def _census(graph, directions, n):
+    """The triads of each type, of a graph with n vertices and the `directions` of its edges; others are isolated.
+
+    Only triangles are enumerated. Triads with two edges are the pairs of edges at their middle vertex, by directions,
+    less those that triangles have. The edges, each with any third vertex, that are not in these are in triads with one.
+    """
+    names = triads.TRICODE_TO_NAME
+    census = dict.fromkeys(triads.TRIAD_NAMES, 0)
+    rows, cols = graph.edges()
+    edges = {
+        d: np.bincount(cols[directions == d], minlength=graph.n)
+        + np.bincount(rows[directions == REVERSED[d]], minlength=graph.n)
+        for d in (1, 2, 3)
+    }
+    for d, e in combinations_with_replacement(edges, 2):
+        pairs = edges[d] * edges[e] if d != e else edges[d] * (edges[d] - 1) // 2
+        census[names[d + 4 * e]] += cpu.sum_exactly(pairs)
+    closed = api.reduce_triangles(graph, _tricode, edge_values=directions.astype(np.int64), bins=64)
+    for code in np.flatnonzero(closed).tolist():
+        count, (uv, uw, vw) = int(closed[code]), (code & 3, code >> 2 & 3, code >> 4)
+        census[names[code]] += count
+        for d, e in ((uv, uw), (REVERSED[uv], vw), (REVERSED[uw], REVERSED[vw])):
+            census[names[int(d + 4 * e)]] -= count
+    found = census.copy()
+    for name, kind, place in (("012", directions != 3, 1), ("102", directions == 3, 0)):
+        inside = sum(int(triad[place]) * count for triad, count in found.items())
+        census[name] = int(kind.sum()) * (n - 2) - inside
+    census["003"] = comb(n, 3) - sum(census.values())
+    return census
 
 
 def _copied_part(graph, kept):

@@ -2,12 +2,13 @@
 
 FUNCTIONS = {
     "all_triangles": "The triangles come in another order, each one once. Multigraphs, too.",
-    "average_clustering": "Undirected graphs without weights.",
-    "clustering": "Undirected graphs without weights.",
+    "average_clustering": "Directed or not; weights are finite numbers.",
+    "clustering": "Directed or not; weights are finite numbers.",
     "generalized_degree": "Undirected graphs.",
     "k_truss": "Undirected graphs; k is a whole number. Unasked where `backend_priority.generators` names tcgpu.",
     "square_clustering": "Undirected graphs; multigraphs, too.",
     "transitivity": "Undirected graphs.",
+    "triadic_census": "Directed multigraphs, too. With a nodelist, graphs without loops.",
     "triangles": "Undirected graphs; multigraphs, too, if no nodes are given.",
 }
 

@@ -3,6 +3,7 @@
 import logging
 import subprocess
 import sys
+from fractions import Fraction
 from importlib.metadata import entry_points
 
 import networkx as nx
@@ -43,9 +44,20 @@ def graphs(draw, kind=nx.Graph):
 
 
 @st.composite
-def graphs_and_nodes(draw):
+def weighted_graphs(draw, kind):
+    """As `graphs`; some edges have a weight, of either sign."""
+    graph = draw(graphs(kind))
+    weights = st.sampled_from([None, 1, 2, 3.5, 0.25, True, -1, -2.5, 10**20])
+    for _, _, attributes in graph.edges(data=True):
+        if weight := draw(weights):
+            attributes["weight"] = weight
+    return graph
+
+
+@st.composite
+def graphs_and_nodes(draw, kind=nx.Graph):
     """A graph and a `nodes` argument: None, a node, or several, some of them twice or not in the graph."""
-    graph = draw(graphs())
+    graph = draw(graphs(kind))
     several = st.lists(st.one_of(LABELS, st.sampled_from(list(graph) or [0])), max_size=8)
     single = [st.sampled_from(list(graph))] if graph else []
     return graph, draw(st.one_of(st.none(), several, several.map(tuple), *single))
@@ -128,12 +140,66 @@ def test_multigraphs(name, graph):
     assert same(ours, theirs)
 
 
-@given(graphs_and_nodes(), st.booleans())
+@given(graphs_and_nodes(nx.DiGraph))
 @settings(max_examples=60, deadline=None)
-def test_average_clustering(case, count_zeros):
+def test_clustering_of_directed_graphs(case):
     graph, nodes = case
+    ours, theirs = both("clustering", graph, nodes)
+    assert same(ours, theirs)
+
+
+@pytest.mark.parametrize("kind", [nx.Graph, nx.DiGraph])
+@given(st.data())
+@settings(max_examples=60, deadline=None)
+def test_weighted_clustering(kind, data):
+    ours, theirs = both("clustering", data.draw(weighted_graphs(kind)), weight="weight")
+    assert list(ours) == list(theirs)
+    assert list(ours.values()) == pytest.approx(list(theirs.values()), rel=1e-9, abs=1e-12)
+
+
+@pytest.mark.parametrize("kind", [nx.Graph, nx.DiGraph])
+@given(st.data(), st.booleans())
+@settings(max_examples=60, deadline=None)
+def test_average_clustering(kind, data, count_zeros):
+    graph, nodes = data.draw(graphs_and_nodes(kind))
     ours, theirs = both("average_clustering", graph, nodes, count_zeros=count_zeros)
     assert same(ours, theirs)
+
+
+@pytest.mark.parametrize("kind", [nx.Graph, nx.DiGraph])
+@pytest.mark.parametrize("count_zeros", [False, True])
+def test_weighted_average_clustering(kind, count_zeros):
+    graph = kind(nx.gnp_random_graph(40, 0.2, seed=4))
+    for weight, (u, v) in enumerate(graph.edges, 1):
+        graph.edges[u, v]["cost"] = weight
+    ours, theirs = both("average_clustering", graph, weight="cost", count_zeros=count_zeros)
+    assert ours == pytest.approx(theirs, rel=1e-12) and ours != nx.average_clustering(graph)
+
+
+@pytest.mark.parametrize("kind", [nx.DiGraph, nx.MultiDiGraph])
+@given(st.data())
+@settings(max_examples=60, deadline=None)
+def test_triadic_census(kind, data):
+    graph = data.draw(graphs(kind))
+    ours, theirs = both("triadic_census", graph)
+    assert same(ours, theirs)
+
+
+@given(graphs_and_nodes(nx.DiGraph))
+@settings(max_examples=60, deadline=None)
+def test_triadic_census_of_some_nodes(case):
+    graph, nodes = case
+    graph.remove_edges_from(list(nx.selfloop_edges(graph)))
+    ours, theirs = both("triadic_census", graph, nodes)
+    assert same(ours, theirs)
+
+
+def test_the_census_of_some_nodes_with_loops_is_left_to_networkx():
+    graph = nx.DiGraph([(0, 1), (1, 1), (2, 1)])
+    reason = "with a nodelist, NetworkX counts loops as edges between two nodes"
+    assert backend.can_run("triadic_census", (graph,), {}) is True
+    assert backend.can_run("triadic_census", (graph, [0]), {}) == reason
+    assert backend.can_run("triadic_census", (backend.convert_from_nx(graph), [0]), {}) == reason
 
 
 @given(graphs())
@@ -208,6 +274,8 @@ def test_trusses_of_invalid_k_are_left_to_networkx(k):
 @pytest.mark.parametrize("name", sorted({*networkx_info.FUNCTIONS} - {"k_truss"}))
 def test_a_larger_graph(name):
     graph = nx.relabel_nodes(nx.powerlaw_cluster_graph(2000, 8, 0.5, seed=1), str)
+    if name == "triadic_census":
+        graph = nx.DiGraph((u, v) for u, v in graph.to_directed().edges if hash((len(u), v[-1])) % 3)
     ours, theirs = both(name, graph)
     if name == "all_triangles":
         ours, theirs = (sorted(map(sorted, found)) for found in (ours, theirs))
@@ -231,9 +299,10 @@ def test_invalid_nodes_give_the_same_results_or_errors(name, nodes, once):
 @pytest.mark.parametrize(
     "graph, arguments, reason",
     [
-        (nx.DiGraph(), {}, "directed graphs are not supported"),
+        (nx.DiGraph(), {"weight": "weight"}, True),
         (nx.MultiGraph(), {}, "NetworkX takes no multigraphs here"),
-        (nx.Graph(), {"weight": "weight"}, "edge weights are not supported"),
+        (nx.MultiDiGraph(), {}, "NetworkX takes no multigraphs here"),
+        (backend.convert_from_nx(nx.Graph()), {"weight": "weight"}, "this graph was converted without its attributes"),
         (nx.Graph(), {"speed": 3}, "these are not the function's arguments"),
         (nx.Graph(), {"nodes": 3}, True),
     ],
@@ -261,16 +330,58 @@ def test_should_run_says_why_not():
     assert backend.should_run("triangles", (nx.path_graph(9),), {}) == "NetworkX is fast enough below 1000 edges"
 
 
-@pytest.mark.parametrize("kind", [nx.DiGraph, nx.MultiGraph, nx.Graph])
-def test_unsupported_graphs_fall_back_to_networkx(kind, priority, dispatched):
-    graph = kind(nx.gnm_random_graph(300, 2000, seed=1))
-    weight = {"weight": "weight"} if kind is nx.Graph else {}
-    found = outcome(nx.clustering, graph, **weight)
+@pytest.mark.parametrize("name", ["transitivity", "square_clustering"])
+def test_some_functions_of_directed_graphs_are_left_to_networkx(name):
+    reason = "NetworkX follows edges in one direction only here"
+    for graph in (nx.DiGraph(), backend.convert_from_nx(nx.DiGraph())):
+        assert backend.can_run(name, (graph,), {}) == reason
+
+
+@pytest.mark.parametrize("name, kind", [("transitivity", nx.DiGraph), ("clustering", nx.MultiGraph)])
+def test_unsupported_graphs_fall_back_to_networkx(name, kind, priority, dispatched):
+    graph, function = kind(nx.gnm_random_graph(300, 2000, seed=1)), getattr(nx, name)
+    found = outcome(function, graph)
     with nx.config.backend_priority(algos=[]):
-        assert same(found, outcome(nx.clustering, graph, **weight))
+        assert same(found, outcome(function, graph))
     assert dispatched() == []
     with pytest.raises(NotImplementedError, match="not implemented by 'tcgpu' backend for the given arguments"):
-        nx.clustering(graph, backend="tcgpu", **weight)
+        function(graph, backend="tcgpu")
+
+
+@pytest.mark.parametrize("weight", [None, "3", 1j, Fraction(1, 3), np.float32(0.1), [1], 10**400, np.inf, np.nan])
+def test_weights_that_are_not_finite_doubles_are_left_to_networkx(weight, priority, dispatched):
+    graph = nx.gnm_random_graph(300, 2000, seed=1)
+    graph.edges[next(iter(graph.edges))]["size"] = weight
+    found = outcome(nx.clustering, graph, weight="size")
+    with nx.config.backend_priority(algos=[]):
+        assert repr(found) == repr(outcome(nx.clustering, graph, weight="size"))
+    with pytest.raises(NotImplementedError):
+        nx.clustering(graph, backend="tcgpu", weight="size")
+    with pytest.raises(NotImplementedError, match="edge weights .* are not supported"):
+        backend.convert_from_nx(graph, edge_attrs={"size": 1})
+
+
+def test_a_largest_weight_of_zero_is_left_to_networkx():
+    graph = nx.Graph([(0, 1, {"weight": 0}), (1, 2, {"weight": -1}), (2, 0, {"weight": 0})])
+    with pytest.raises(NotImplementedError, match="of which the largest is 0"):
+        backend.convert_from_nx(graph, edge_attrs={"weight": 1})
+
+
+def test_weights_are_read_from_a_graph_that_was_kept():
+    """NetworkX finds the graph that `k_truss` converted, with all attributes, and does not convert it again."""
+    graph = nx.complete_graph(5)
+    graph.edges[0, 1]["weight"] = 8
+    nx.k_truss(graph, 3, backend="tcgpu")
+    ours, theirs = both("clustering", graph, weight="weight")
+    assert ours == pytest.approx(theirs)
+
+
+def test_weights_may_be_changed_between_two_calls():
+    graph = nx.complete_graph(4)
+    assert nx.clustering(graph, 0, weight="weight", backend="tcgpu") == 1
+    graph.add_edge(0, 1, weight=8)
+    assert nx.clustering(graph, 0, weight="weight", backend="tcgpu") == pytest.approx((2 / 4 + 1 / 8) / 3)
+    assert nx.clustering(graph, 0, backend="tcgpu") == 1
 
 
 def test_only_large_graphs_are_dispatched_by_default(priority, dispatched):
@@ -296,8 +407,6 @@ def test_directed_graphs_are_refused_as_networkx_does():
     for name, *more in (("triangles",), ("generalized_degree",), ("all_triangles",), ("k_truss", 3)):
         ours, theirs = both(name, nx.DiGraph([(0, 1)]), *more)
         assert ours == theirs == (nx.NetworkXNotImplemented, "not implemented for directed type")
-    with pytest.raises(NotImplementedError, match="are not supported"):
-        backend.convert_from_nx(nx.DiGraph())
 
 
 def test_a_graph_is_converted_and_counted_once_until_it_changes(monkeypatch):
@@ -330,6 +439,16 @@ def test_views_are_converted():
     for name in BY_NODE:
         ours, theirs = both(name, view)
         assert same(ours, theirs)
+
+
+def test_directed_graphs_are_converted_with_their_directions_and_attributes():
+    graph = nx.DiGraph([("a", "b"), ("b", "a"), ("c", "a"), ("c", "c")], name="four")
+    graph.edges["a", "b"]["weight"] = 2
+    there = backend.convert_from_nx(graph)
+    assert there.is_directed() and there.number_of_edges() == 3
+    assert nx.clustering(there) == dict.fromkeys("abc", 0)
+    back = backend.convert_to_nx(there)
+    assert back is not graph and nx.utils.graphs_equal(back, graph)
 
 
 def test_triangles_are_listed_lazily(monkeypatch):

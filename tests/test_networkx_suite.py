@@ -8,7 +8,7 @@ from collections import Counter
 
 from tcgpu import networkx_info
 
-SUITES = ["networkx.algorithms.tests.test_cluster", "networkx.algorithms.tests.test_core"]
+SUITES = [f"networkx.algorithms.tests.test_{name}" for name in ("cluster", "core", "triads")]
 
 
 def test_networkx_own_tests_pass(root, tmp_path):
@@ -29,5 +29,4 @@ def test_networkx_own_tests_pass(root, tmp_path):
     calls = Counter(re.findall(r"Using backend 'tcgpu' for call to '(\w+)'", log.read_text()))
     assert set(calls) == set(networkx_info.FUNCTIONS)
     assert min(calls.values()) >= 5, calls
-    reasons = set(re.findall(r"with arguments: .*, because: (.*)", log.read_text()))
-    assert reasons >= {"directed graphs are not supported", "edge weights are not supported"}
+    assert "because: " not in log.read_text(), "a call was left to NetworkX"
