@@ -79,6 +79,10 @@ SUITES = {
         "truss.py --peer none --output truss.csv", 0.5,
         {"truss": Columns(("task", "edges", "library"), ("seconds",), "library")},
     ),
+    "networkx": Suite(
+        "networkx_backend.py --peer none --output networkx.csv", 0.5,
+        {"networkx": Columns(("function", "nodes", "edges"), ("tcgpu_s", "converted_s"))},
+    ),
     "parse": Suite(
         "parse.py --output parse.csv", 3, {"parse": Columns(("file", "megabytes", "reader"), ("seconds",), "reader")}
     ),
