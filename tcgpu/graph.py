@@ -450,7 +450,7 @@ def networkx_edges(graph):
     if not numbered:
         number = {node: v for v, node in enumerate(nodes)}
         flat = map(number.__getitem__, flat)
-    v = np.fromiter(flat, np.int64, sum(lengths))
+    v = np.fromiter(list(flat), np.int64, sum(lengths))  # NumPy reads a list faster than another iterator
     u = np.repeat(np.arange(len(nodes)), lengths)
     attributes: Iterable[Any] = chain.from_iterable(near.values() for near in lists)
     if not graph.is_directed():  # every edge is listed at both of its ends

@@ -161,11 +161,11 @@ class BackendGraph:
 
     @cached_property
     def supports(self):
-        """The triangles of each edge of vertex 0, then of vertex 1, ..., and the start of each vertex: two lists."""
+        """The supports of each vertex's edges, each one once, how often they occur, and each vertex's start: lists."""
         ends = np.concatenate(self.graph.edges()).astype(np.int64)
-        keys = np.sort(ends << 32 | np.tile(api.support(self.graph), 2))
-        start = np.concatenate(([0], np.cumsum(self.graph.degrees)))
-        return (keys & 0xFFFFFFFF).tolist(), start.tolist()
+        keys, times = np.unique(ends << 32 | np.tile(api.support(self.graph), 2), return_counts=True)
+        start = np.searchsorted(keys, np.arange(len(self) + 1) << 32)
+        return (keys & 0xFFFFFFFF).tolist(), times.tolist(), start.tolist()
 
     def sum_at_vertices(self, values):
         """Of each vertex: the sum (int64) of the `values` of its edges, for the rows first, then for the columns."""
@@ -291,8 +291,14 @@ class Backend:
 
     @staticmethod
     def generalized_degree(G, nodes=None):
-        supports, start = G.supports
-        return G.per_node(nodes, lambda v: Counter(supports[start[v] : start[v + 1]]))
+        supports, times, start = G.supports
+
+        def counter(v):
+            part, counts = slice(start[v], start[v + 1]), Counter()
+            dict.update(counts, zip(supports[part], times[part]))  # in half the time of Counter(...)
+            return counts
+
+        return G.per_node(nodes, counter)
 
     @staticmethod
     def all_triangles(G, nbunch=None):
