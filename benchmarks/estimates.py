@@ -102,7 +102,7 @@ NAMES = (
     "naive", "column_block", "bitmap", "bitmap_thread", "bitmap_warp", "bitmap_block_shared", "bitmap_block_global",
     "merge_path", "thread_search", "warp_search", "adaptive",
 )  # fmt: skip
-LIMIT = 40  # seconds of a processor that a method may be sampled for on a graph
+LIMIT = 60  # seconds of a processor that a method may be sampled for on a graph
 PATIENT = 200  # milliseconds from which on a launch is timed once; counted are launches of a tenth of that
 COUNTERS = {
     "instructions": "smsp__inst_executed.sum",

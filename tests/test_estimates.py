@@ -1,5 +1,6 @@
 """Estimates of launches: which tasks are sampled, where sectors are found, and how the result agrees with records."""
 
+import ast
 import itertools
 from dataclasses import replace
 
@@ -13,7 +14,7 @@ from tcgpu.engines.runtime import cuda, kernel
 from tcgpu.errors import GraphError, MethodError
 from tcgpu.kernels import Step, simulated
 from tcgpu.registry import METHODS
-from tcgpu.tracing import caches, estimates, gpus, sampling
+from tcgpu.tracing import caches, estimates, gpus, recorder, sampling, task_loops
 from tcgpu.tracing.demand import Steps
 from tcgpu.tracing.recorder import TaskSampler, record
 
@@ -154,7 +155,7 @@ def test_a_sample_stands_for_all(method, scale):
 
 @pytest.mark.parametrize("method", ["bitmap", "thread_search"])
 def test_a_task_that_is_cut_stands_for_all_of_itself(method, monkeypatch):
-    """Of a clique's tasks the largest are not traced whole. Sectors are those of all of them, times are close."""
+    """Of a clique's largest tasks, rounds of loops are left out. Sectors are those of all of them, times are close."""
     graph, found = tcgpu.generate.clique(200), []
     for uncut, lane_steps in ((1 << 40, 10**9), (20_000, 80_000)):
         monkeypatch.setattr(sampling, "UNCUT", uncut)
@@ -164,10 +165,76 @@ def test_a_task_that_is_cut_stands_for_all_of_itself(method, monkeypatch):
         times = demand.longest(demand.times(H200))
         found.append((sample, *(estimates.spread(sample, values)[0].sum() for values in (demand.l1, times))))
     (whole, sectors, time), (cut, estimated_sectors, estimated_time) = found
-    assert (whole.scale == 1).all() and whole.chosen.size == whole.units
-    assert (cut.scale > 2).any() and cut.chosen.size < cut.units / 5
+    assert (whole.scale == 1).all() and (whole.weight == 1).all() and whole.chosen.size == whole.units
+    assert (cut.weight > 2).any() and cut.chosen.size < cut.units / 5
     assert estimated_sectors == pytest.approx(sectors, rel=0.1)
     assert time / 1.7 < estimated_time < time * 1.7
+
+
+@pytest.mark.parametrize("full, burst", [(16, 1), (1, 1), (16, 8), (1, 8)])
+@pytest.mark.parametrize("rounds", [7, 33, 200])
+def test_rounds_that_are_run_stand_for_all(full, burst, rounds):
+    """On average over seeds; few of many are run, and those of a burst follow each other."""
+    sums, most = [], 0
+    for seed in range(500):
+        bursts, number, run = recorder.Bursts(full, burst, seed), 0, []
+        while number < rounds:
+            run.append(number)
+            number = bursts.after(number)
+        sums.append(sum(map(bursts.weight, run)))
+        most = max(most, len(run))
+        assert run[: max(full, burst)] == list(range(min(rounds, max(full, burst))))
+        assert all(k - 1 in run for k in run if k % burst)
+    assert np.mean(sums) == pytest.approx(rounds, rel=0.1) and (most < rounds / 2 or rounds < 200)
+
+
+@pytest.mark.parametrize(
+    "loop, step",
+    [
+        ("while p < end:\n    f(p)\n    p += threads", "p += threads"),
+        (
+            "while q < end and end - q > three:\n    if a[q] > last:\n        break\n    q += 3 + lanes",
+            "q += 3 + lanes",
+        ),
+        ("while p < end and q < q_end:\n    p += 1\n    q += a[q]", None),  # a merge
+        ("while low < high:\n    low = (low + high) // 2", None),
+        ("while k < n:\n    k += step\n    step += step", None),
+        ("while p < end:\n    if p:\n        p += 1", None),
+        ("for k in range(9):\n    f(k)", None),
+    ],
+)
+def test_loops_that_count(loop, step):
+    """All that decides whether there is another round changes by the same number in each."""
+    found = task_loops.counting_statement(ast.parse(loop).body[0])
+    assert (found and ast.unparse(found)) == step
+
+
+def test_loops_that_fill_memory_run_whole(skewed):
+    """Their rounds write what others read: `column_block` copies a tile, which it merges with other columns."""
+    tcgpu.trace(skewed, "column_block")
+    bursts = {
+        site.function.text(site.line): site.burst
+        for site in recorder.SITES.values()
+        if site.kind == "loop" and site.function.name == "column_block_kernel"
+    }
+    assert bursts["while p < tile_end:"] == 0 < bursts["while e < tile_end:"]
+
+
+def test_loads_that_need_nothing_of_each_other_wait_together(skewed):
+    """In `hits`, four rows are loaded, then their bits looked up; of these, the first calls wait."""
+    launch = tcgpu.trace(skewed, "bitmap_block_shared").launches[-1]
+    in_flight = {
+        (site.kind, site.function.text(site.line))
+        for site in launch.events.sites.values()
+        if site.in_flight and site.function.name == "hits"
+    }
+    assert in_flight == {
+        ("step", "c, d = row_idx[q + step + step], row_idx[q + three]"),
+        ("step", "c, d = bit_of(bitmap, c, folded), bit_of(bitmap, d, folded)"),
+    }
+    steps = Steps(sampling.whole(launch.events))
+    waits = steps.demand(H200, 1, launch.shared, 0).waits
+    assert (waits[launch.events.in_flight == 1, :3] == 0).all() and (waits[launch.events.in_flight == 0, 0] > 0).any()
 
 
 @pytest.mark.parametrize("items, units, warps, each", [(60, 4, 4, 32), (9, 12, 4, 1), (60, 3, 1, 20)])
@@ -231,8 +298,32 @@ class TestCaches:
         steps, arrays, graph = launched("naive", skewed)
         sample = sampling.sample(steps[0], arrays, graph, lane_steps=STEPS)
         sample = replace(sample, chosen=np.arange(1), scale=np.array([16.0]))
-        fields = dict.fromkeys(caches.Sectors._fields, np.zeros(8, int)) | {"first": np.array(first, bool)}
+        fields = dict.fromkeys(caches.Sectors._fields, np.zeros(8, int)) | {"fresh": np.array(first)}
         assert caches.share_of_first(caches.Sectors(**fields), sample) == pytest.approx([share], rel=0.01)
+
+    @pytest.mark.parametrize(
+        "visits, weights, share",
+        [
+            ([1, 2, 3, 4], [1, 1, 1, 1], 1),  # nothing was left out
+            ([1, 2, 3, 4], [1, 1, 8, 8], 1),  # each visit finds another sector: so do those that were left out
+            ([1, 2, 1, 2], [1, 1, 8, 8], 1),  # and none of the sectors that are touched first stands for others
+            ([1, 1, 2, 2], [8, 8, 8, 8], 1 / 8),  # each was visited again: there are no others
+            ([1, 2, 3, 3], [8, 8, 8, 8], 3 * 8 ** (2 / 3) / 24),
+            ([1, 2, 3, 4], [64, 64, 64, 64], 100 / 256),  # no more than the array has
+        ],
+    )
+    def test_rounds_that_are_left_out_touch_few_new_sectors(self, visits, weights, share):
+        sector, one = np.array(visits), np.zeros(4, int)
+        first = np.isin(np.arange(4), np.unique(sector, return_index=True)[1])
+        found = caches.share_of_new(sector, one, np.arange(4), np.array(weights, float), first, {0: 32 * 100})
+        assert found == pytest.approx([share] * 4, rel=0.01)
+
+    def test_sectors_that_other_blocks_touch(self):
+        """Of every fourth sector of eight, which two blocks traced: each stands for its neighbours, too."""
+        block, sector = np.repeat([0, 1, 2], 2), np.array([0, 4, 1, 5, 99, 98])
+        first, ones = np.ones(6, bool), np.ones(6)
+        assert caches.other_blocks(sector, block, ones, first, ones).tolist() == [0] * 6
+        assert caches.other_blocks(sector, block, 4 * ones, first, 4 * ones).tolist() == [1, 1, 1, 1, 0, 0]
 
     def test_what_does_not_fit_l2_comes_from_memory(self, skewed):
         steps, arrays, graph = launched("naive", skewed)

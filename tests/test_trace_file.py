@@ -69,7 +69,7 @@ def test_a_file_of_another_version_is_refused(traced, tmp_path, monkeypatch):
     monkeypatch.setattr(trace_file, "MADE_BY", "tcgpu trace 1")
     traced.save(tmp_path / "old.trace")
     monkeypatch.undo()
-    with pytest.raises(FormatError, match="old.trace: made by 'tcgpu trace 1'; this version reads 'tcgpu trace 2'"):
+    with pytest.raises(FormatError, match="old.trace: made by 'tcgpu trace 1'; this version reads 'tcgpu trace 3'"):
         tcgpu.load_trace(tmp_path / "old.trace")
 
 

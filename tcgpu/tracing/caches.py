@@ -3,15 +3,18 @@
 A cache keeps what was read last. A sector that a unit reads again is found if what the units on the same multiprocessor
 touch in between fits into the cache: all of them are taken to touch as many sectors as this one. A sector that a unit
 reads for the first time is found if another unit has brought it, of those whose sectors fit. How likely that is follows
-from how many of the sampled units touch it. A unit that was cut would read fewer new sectors in the rest of its task.
+from how many of the sampled units touch it. Where rounds of loops were left out, or a unit was cut, others would read
+fewer new sectors than those that were traced: their number grows as a power of the time, by Heaps' law.
 """
 
 from typing import NamedTuple
 
 import numpy as np
 
-from tcgpu.tracing.events import SECTOR, warps_of
+from tcgpu.tracing.events import MEMORY_SHIFT, SECTOR, warps_of
 from tcgpu.tracing.sampling import BESIDE, GROUP
+
+ARRAY_SHIFT = MEMORY_SHIFT - SECTOR.bit_length() + 1  # of the number of a sector: its array
 
 L1_USED = 0.9  # of the L1 cache
 L2_USED = 0.62  # of the L2 cache: its halves keep copies of what the other half has
@@ -23,6 +26,8 @@ class Sectors(NamedTuple):
     request: np.ndarray
     block: np.ndarray
     first: np.ndarray  # whether the block touches the sector for the first time
+    new: np.ndarray  # of a sector that is touched first: how likely it is that no round that was left out has done so
+    fresh: np.ndarray  # how many sectors are touched first, by what the row stands for
     between: np.ndarray  # how many other sectors it has touched since the last time, otherwise
     popularity: np.ndarray  # of a sector that is touched first: the share of the other units that touch it
     written: np.ndarray  # whether the kernel writes to the sector
@@ -52,12 +57,13 @@ def sectors_of(sample):
     first = np.ones(request.size, bool)
     first[order[places]] = False
 
-    touched = np.concatenate([[0], np.cumsum(first)])  # sectors touched first, up to each row
+    weight = sample.weight[step]
+    new = share_of_new(sector, block, sample.group[step], weight, first, sample.sizes)
+    fresh = first * new * weight
+    touched = np.concatenate([[0], np.cumsum(fresh)])  # sectors touched first, up to each row
     start = np.searchsorted(block, block)  # the first row of the block
     between = touched[np.minimum(start + since, request.size)] - touched[start]
-    _, of_sector, units = np.unique(sector[first], return_inverse=True, return_counts=True)
-    popularity = np.zeros(request.size)
-    popularity[first] = (units[of_sector] - 1) / max(1, sample.chosen.size - 1)
+    popularity = other_blocks(sector, block, weight, first, fresh) / max(1, sample.chosen.size - 1)
     changes = ~events.of_kind("load")
     written = np.isin(sector, sector[changes[request]])
     private = 1.0
@@ -65,7 +71,53 @@ def sectors_of(sample):
     if sample.groups and group.any():
         alone = np.unique(np.stack([warp[step][group], sector[group]]), axis=1).shape[1]
         private = np.unique(np.stack([block[group], sector[group]]), axis=1).shape[1] / alone
-    return Sectors(request, block, first, between, popularity, written, private)
+    return Sectors(request, block, first, new, fresh, between, popularity, written, private)
+
+
+def other_blocks(sector, block, weight, first, fresh):
+    """For each row of Sectors that is a first touch, how many other blocks touch the sector.
+
+    Of a block of which rounds were left out, the sector may be found in few of its rows although it touches it: then
+    neighbouring sectors are taken together, as many as a row stands for on average.
+    """
+    found, rows = np.zeros(sector.size), np.flatnonzero(first)
+    if not rows.size:
+        return found
+    array = sector[rows] >> ARRAY_SHIFT
+    _, which = np.unique(array, return_inverse=True)
+    shift = np.ceil(np.log2(np.bincount(which, weight[rows]) / np.bincount(which))).astype(int)[which]
+    _, region = np.unique(np.stack([array, sector[rows] >> shift]), axis=1, return_inverse=True)
+    _, own = np.unique(np.stack([region, block[rows]]), axis=1, return_inverse=True)
+    others = np.bincount(region, fresh[rows])[region] - np.bincount(own, fresh[rows])[own]
+    found[rows] = others / (1 << shift)
+    return found
+
+
+def share_of_new(sector, block, group, weight, first, sizes):
+    """For each row of Sectors, how many of the first touches of sectors that it stands for are first ones, as a share.
+
+    If n of all N visits were traced, and found d different sectors, of which s were visited once: then all visits find
+    about d * (N / n)^(s / d), by Heaps' law, and not more than an array has. A burst of rounds is a visit.
+    """
+    found = np.ones(sector.size)
+    if not (weight > 1).any():
+        return found
+    array = sector >> ARRAY_SHIFT
+    order = np.lexsort((group, sector, block))
+    is_visit = (
+        np.diff(block[order], prepend=-1) | np.diff(sector[order], prepend=-1) | np.diff(group[order], prepend=-1)
+    )
+    visits = order[np.flatnonzero(is_visit)]
+    begins = np.flatnonzero(np.diff(block[visits], prepend=-1) | np.diff(sector[visits], prepend=-1))
+    counts = np.diff(begins, append=visits.size)
+    _, which = np.unique(np.stack([block, array]), axis=1, return_inverse=True)  # of blocks with arrays
+    n, all_visits = np.bincount(which[visits]), np.bincount(which[visits], weight[visits])
+    of_sectors = which[visits[begins]]
+    different, once = np.bincount(of_sectors), np.bincount(of_sectors, counts == 1)
+    size = np.full(different.size, np.inf)
+    size[which] = [sizes.get(number, np.inf) / SECTOR for number in array.tolist()]
+    expected = np.minimum(different * (all_visits / n) ** (once / different), np.maximum(size, different))
+    return np.minimum(1, expected / np.bincount(which, first * weight))[which]
 
 
 class Found(NamedTuple):
@@ -88,10 +140,10 @@ def found_in(sectors, sample, gpu, resident, shared, touched_bytes, running=1.0)
     private = max(1 / warps, sectors.private ** (np.log(warps) / np.log(GROUP))) if warps > 1 else 1.0
     of_units = sectors.block < sample.chosen.size
     a_unit = max(1.0, np.average(
-        np.bincount(sectors.block[sectors.first & of_units], minlength=sample.chosen.size), weights=1 / sample.expected
+        np.bincount(sectors.block[of_units], sectors.fresh[of_units], sample.chosen.size), weights=1 / sample.expected
     ))  # fmt: skip
     again = sectors.between * max(1.0, running * resident * warps * private) < l1_sectors
-    stays_new = share_of_first(sectors, sample)[sectors.block]
+    stays_new = share_of_first(sectors, sample)[sectors.block] * sectors.new
     from_others = 1 - stays_new * np.exp(-sectors.popularity * l1_sectors / a_unit)
     in_time = np.where(sectors.first, from_others, again)
     l1 = np.where(sectors.first, 1 - (1 - from_others) * private, again)
@@ -109,7 +161,7 @@ def share_of_first(sectors, sample):
     for the rest, too, in which fewer sectors are new.
     """
     begins = np.searchsorted(sectors.block, np.arange(sample.chosen.size + 1))
-    before = np.concatenate([[0], np.cumsum(sectors.first)])
+    before = np.concatenate([[0], np.cumsum(sectors.fresh)])
     middles, ends = (begins[:-1] + begins[1:]) // 2, begins[1:]
     in_half, in_all = (np.maximum(1, before[end] - before[begins[:-1]]) for end in (middles, ends))
     growth = np.log2(in_all / in_half).clip(0, 1)

@@ -61,6 +61,8 @@ class Steps:
         numbers, position = np.unique(events.step_site, return_inverse=True)
         sites = [events.sites[number] for number in numbers.tolist()]
         self.barrier = np.array([site.barrier for site in sites], int)[position]
+        alone = (events.in_flight == 0) | (np.diff(self.warp, prepend=-1) != 0)
+        self.runs = np.flatnonzero(alone)  # first steps of those that wait together
         counts = np.array([site.counts for site in sites], int).reshape(-1, 4)[position]
         load, store, atomic = (events.of_kind(kind) for kind in ("load", "store", "atomic"))
         shared, signed = events.shared, np.isin(events.site, list(events.signed))
@@ -84,9 +86,16 @@ class Steps:
         np.maximum.at(found, self.sample.events.step, of_requests)
         return found
 
+    def longest_of_run(self, of_steps):
+        """The largest of each run of steps, at its first step; 0 at the others."""
+        found = np.zeros(self.warp.size)
+        if self.runs.size:
+            found[self.runs] = np.maximum.reduceat(of_steps, self.runs)
+        return found
+
     def per_block(self, of_requests):
         """The sum over the requests of each block."""
-        return self.scale * np.bincount(self.block[self.sample.events.step], of_requests, self.blocks)
+        return self.scale * np.bincount(self.block, self.per_step(of_requests) * self.sample.weight, self.blocks)
 
     def demand(self, gpu, resident, shared, touched_bytes, running=1.0):
         """The Demand on a GPU with room for `resident` blocks on a multiprocessor, of which a share is `running`."""
@@ -101,14 +110,17 @@ class Steps:
             for miss in (missing, missing * (1 - found.l2))
         )
         in_shared = events.shared & ~events.of_kind("store", shared=True)
+        loads = (self.largest(self.load * wait) for wait in (1, waits_l2, waits_memory))
         waits = np.column_stack([
-            self.largest(self.load), self.largest(self.load * waits_l2), self.largest(self.load * waits_memory),
-            self.largest(self.load * (events.sectors - 1)), self.largest(in_shared) * (self.largest(self.load) == 0),
+            *map(self.longest_of_run, loads), self.largest(self.load * (events.sectors - 1)),
+            self.longest_of_run(self.largest(in_shared) * (self.largest(self.load) == 0)),
             self.largest(events.shared * (events.wavefronts - 1)), self.largest(self.atomic), self.barrier,
         ])  # fmt: skip
         changes = self.store | self.atomic
         return Demand(
-            kinds=np.column_stack([self.scale * np.bincount(self.block, kind, self.blocks) for kind in self.kinds.T]),
+            kinds=np.column_stack(
+                [self.scale * np.bincount(self.block, kind * self.sample.weight, self.blocks) for kind in self.kinds.T]
+            ),
             l1=self.per_block((self.load | self.store) * events.sectors),
             l2=self.per_block(self.load * miss_l1 + changes * events.sectors),
             memory=self.per_block(self.load * miss_l2),
@@ -137,7 +149,8 @@ class Demand:
     def longest(self, times):
         """How long each block takes by itself, from the times of its steps: in each part, its slowest warp."""
         begins = self.steps.parts
-        block, part, time = self.steps.block[begins], self.steps.part[begins], np.add.reduceat(times, begins)
+        block, part = self.steps.block[begins], self.steps.part[begins]
+        time = np.add.reduceat(times * self.steps.sample.weight, begins)
         order = np.lexsort((-time, part, block))
         slowest = order[np.flatnonzero(np.diff(block[order], prepend=-1) | np.diff(part[order], prepend=-1))]
         return self.steps.time_scale * np.bincount(block[slowest], time[slowest], self.l1.size)

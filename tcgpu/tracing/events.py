@@ -40,6 +40,7 @@ class Events:
     warp: np.ndarray
     step_site: np.ndarray
     mask: np.ndarray  # the lanes that took part, as bits
+    in_flight: np.ndarray  # whether it waits for what it loads together with the step before it: see `Site`
     # one row per request
     step: np.ndarray  # the number of its step
     site: np.ndarray

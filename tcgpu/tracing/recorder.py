@@ -30,9 +30,11 @@ from tcgpu.tracing.events import MEMORY_SHIFT, SHARED, Events
 from tcgpu.tracing.rewriting import SITES, Instrument
 
 COLUMNS = {  # of Events -> type code of the standard library's `array`
-    "block": "i", "warp": "h", "step_site": "i", "mask": "I", "step": "q", "site": "i", "size": "B", "lanes": "B",
-    "lane": "B", "address": "q",
+    "block": "i", "warp": "h", "step_site": "i", "mask": "I", "in_flight": "b", "step": "q", "site": "i", "size": "B",
+    "lanes": "B", "lane": "B", "address": "q",
 }  # fmt: skip
+SAMPLED = {"weight": "d", "group": "q"}  # of each step, where rounds of loops are left out: see `OneTaskLane`
+LAST_TRY = 4  # how many times as many steps a block may take when the most rounds are left out
 
 
 class Step(dict):
@@ -42,11 +44,12 @@ class Step(dict):
     the lanes, and the address that each of them accesses.
     """
 
-    __slots__ = ("lanes",)  # those that ran it, as bits; 0 if it is a loop, a round or a call
+    __slots__ = ("bursts", "lanes")
 
     def __missing__(self, number):
         step = self[number] = Step()
-        step.lanes = 0
+        step.lanes = 0  # those that ran it, as bits; 0 if it is a loop, a round or a call
+        step.bursts = None  # of a loop of which rounds are left out: its Bursts
         return step
 
 
@@ -93,6 +96,10 @@ class Lane:
 
     def leave(self):
         self.inside = self.loops.pop()[0]
+
+    def rounds_on(self):
+        """By how many rounds the loop goes on."""
+        return 1
 
     task_again, task_rounds = again, rounds
 
@@ -172,9 +179,41 @@ class TaskFound(Exception):
     """A block that was only to show whether it has a task has begun one."""
 
 
+class Bursts:
+    """Which rounds of a loop are run: the first `full`, and of those behind them half, a quarter and so on.
+
+    They are divided into groups of 2, 4, 8, ... bursts of `burst` rounds, `full` / 2 rounds of each size; of a group, a
+    burst is run that is drawn at random. So a round of it stands for as many as the group has bursts.
+    """
+
+    def __init__(self, full, burst, seed):
+        self.full, self.burst, self.seed = -(-full // burst) * burst, burst, seed
+        self.groups = max(1, self.full // (2 * burst))  # of a size
+
+    def weight(self, number):
+        """How many rounds the round of this number stands for."""
+        if number < self.full:
+            return 1
+        return 1 << ((number - self.full) // (self.groups * self.burst) + 2).bit_length() - 1
+
+    def after(self, number):
+        """The round that is run after the one of this number."""
+        following = number + 1
+        if following < self.full or following % self.burst:
+            return following
+        size = self.weight(number)
+        begin = self.full + self.groups * self.burst * (size - 2)  # of the groups of this size
+        group = (number - begin) // (self.burst * size) + 1 if size > 1 else self.groups
+        if group == self.groups:
+            begin, group, size = self.full + self.groups * self.burst * (2 * size - 2), 0, 2 * size
+        drawn = hash((self.seed, size, group)) % size
+        return begin + self.burst * (size * group + drawn)
+
+
 class OneTaskLane(Lane):
     """A thread that runs one round of its task loop, as one in a grid that has a block for every task.
 
+    Of loops that count, it runs all rounds, or the first `full_rounds` of its block and some of the others: see Bursts.
     It ends after `most_steps` steps of its block, which is cut then.
 
     It may have a block number past those of the grid. Where that gives an index past an array's end, the index goes on
@@ -191,6 +230,23 @@ class OneTaskLane(Lane):
         if self.steps_left == 0:
             self.block.cut = True
             raise ThreadEnds
+
+    def enter(self, loop):
+        super().enter(loop)
+        block, node, site = self.block, self.loops[-1][1], SITES[loop]
+        if site.burst and not node:
+            block.loops += 1
+            if block.full_rounds:  # all warps run the same rounds of a loop in which they wait for each other
+                seed = block.seed, site.line, 0 if site.barrier else block.loops
+                node.bursts = Bursts(block.full_rounds, site.burst, seed)
+
+    def rounds_on(self):
+        _, loop, number = self.loops[-1]
+        if loop.bursts is None:
+            return 1
+        more = loop.bursts.after(number) - number
+        self.loops[-1][2] += more - 1
+        return more
 
     def task_again(self, site):
         return self.again(site) and self.loops[-1][2] == 0
@@ -232,8 +288,9 @@ class Recorder(SimulatedCuda):
 
     def __init__(self, blocks, threads, shared):
         super().__init__(blocks, threads, shared)
-        self.memories, self._numbers = ["shared memory"], {}
-        self.columns = {name: typed_array(code) for name, code in COLUMNS.items()}
+        self.memories, self._numbers, self.sizes = ["shared memory"], {}, {}
+        self.columns = {name: typed_array(code) for name, code in (COLUMNS | SAMPLED).items()}
+        self.groups = 0  # of rounds that stand for others
         self.kept = 0
         self.index_types = {}  # number of a site -> the type of its index
 
@@ -253,6 +310,7 @@ class Recorder(SimulatedCuda):
         number = self._numbers.setdefault(id(owner), len(self.memories))
         if number == len(self.memories):
             self.memories.append(name or "local memory")
+            self.sizes[number] = owner.nbytes
         else:
             self.memories[number] += f", {name}"
         return (number << MEMORY_SHIFT) + offset
@@ -268,14 +326,18 @@ class Recorder(SimulatedCuda):
         columns = self.columns
         for number, warp in enumerate(block.warps):
             before = len(columns["mask"])
-            self._collect(warp.done, None)
+            self._collect(warp.done)
             steps = len(columns["mask"]) - before
             columns["block"].extend([block.number] * steps)
             columns["warp"].extend([number] * steps)
             self.kept += warp.kept
 
-    def _collect(self, inside, step):
-        """Add what was done in a step, round or call, in the order in which it ran; `step`: the number of the step."""
+    def _collect(self, inside, step=None, weight=1, group=0, in_flight=False):
+        """Add what was done in a step, round or call, in the order in which it ran.
+
+        step: the number of the step. weight: for how many of its like it stands. group: the number of its burst of
+        rounds, if others were left out. in_flight: as a Site's.
+        """
         columns = self.columns
         for site in sorted(inside):
             found = inside[site]
@@ -288,12 +350,22 @@ class Recorder(SimulatedCuda):
             elif found.lanes:
                 columns["step_site"].append(site)
                 columns["mask"].append(found.lanes)
-                self._collect(found, len(columns["mask"]) - 1)
+                columns["in_flight"].append(in_flight or SITES[site].in_flight)
+                columns["weight"].append(weight)
+                columns["group"].append(group)
+                self._collect(found, len(columns["mask"]) - 1, weight, group, in_flight)
+            elif SITES[site].kind == "call":
+                self._collect(found, step, weight, group, in_flight or SITES[site].in_flight)
             else:
-                self._collect(found, step)
+                for number in sorted(found):
+                    share = found.bursts.weight(number) if found.bursts else 1
+                    if share > 1 and number % found.bursts.burst == 0:
+                        self.groups += 1
+                    of_round = self.groups if share > 1 else group
+                    self._collect(found[number], step, weight * share, of_round, in_flight)
 
     def events(self):
-        columns = {name: np.array(column) for name, column in self.columns.items()}
+        columns = {name: np.array(self.columns[name]) for name in COLUMNS}
         numbers = np.unique(np.concatenate([columns["step_site"], columns["site"]])).tolist()
         sites = {number: SITES[number] for number in numbers}
         signed = {site for site, kind in self.index_types.items() if not issubclass(kind, np.unsignedinteger)}
@@ -303,16 +375,18 @@ class Recorder(SimulatedCuda):
 class Block:
     """A block that runs: its threads, what their warps have done, its shared memory."""
 
-    def __init__(self, number, recorder, run, args, arrays, lane=Lane, only=None, most_steps=0):
+    def __init__(self, number, recorder, run, args, arrays, lane=Lane, only=(), most_steps=0, full_rounds=0):
         """only: the first warp that runs, and the one behind the last; without it, all run."""
         self.number, self.recorder = number, recorder
         self.tasks, self.probed, self.most_steps, self.cut = 0, False, most_steps, False  # see `OneTaskLane`
+        self.full_rounds, self.seed = full_rounds, (number, only)
+        self.loops = 0  # that count, and were entered
         self.begun = 0  # how many steps the device had done when it began
         self.shared = SharedMemory(recorder.dynamic_bytes)
         self.arrays = dict(arrays)  # id of an array -> its `layout_of`
         self._threads = [Thread(number, k) for k in range(recorder.blockDim.x)]
         self.warps = [Warp() for _ in range(-(-len(self._threads) // WARP))]
-        if only is not None:
+        if only:
             self._threads = self._threads[only[0] * WARP : only[1] * WARP]
         for thread in self._threads:
             thread.record = lane(self, thread)
@@ -354,10 +428,10 @@ class TaskSampler:
     def __init__(self, function, blocks, threads, args, shared=0, queues=()):
         self.recorder = Recorder(int(blocks), int(threads), int(shared))
         self.args, self.queues = args, queues
-        self.lane_steps = 0  # recorded so far
+        self.lane_steps = 0  # run so far, those of blocks that were not recorded included
         self.taken = 0  # how many tasks a block takes off a queue at a time: known when the first was found
-        # of the last block: whether a thread was ended, the most steps of a warp, how often lanes accessed memory
-        self.cut, self.longest, self.accesses = False, 0, 0
+        # of the last block: whether a thread was ended, steps of lanes, the most steps of a warp, accesses of lanes
+        self.cut, self.cost, self.longest, self.accesses = False, 0, 0, 0
         self.meets = False  # whether the threads of a block wait for each other in a task: known when one was found
         self.run = simulated(function, self.recorder)
         self.arrays = self.recorder.arrays_of(function, args)
@@ -372,28 +446,49 @@ class TaskSampler:
                 self.taken = max((int(queue[0]) for queue in self.queues), default=0)
             return True
 
-    def block(self, task, number=None, probed=False, only=None, most_steps=0):
+    def block(self, task, number=None, probed=False, only=(), most_steps=0, full_rounds=(0,)):
         """Run the block with this task; record it as block `number` unless that is None. Returns how many tasks it had.
 
         probed: raise TaskFound when the first task begins. only: the first warp to run, and the one behind the last.
-        most_steps: of a thread, which ends then; 0 for any number. `cut` says whether one did.
+        most_steps: of a thread, which ends then; 0 for any number. `cut` says whether one did. full_rounds: of a loop
+        that counts, from which on some are left out; 0 for none; the next one is tried if the block was cut, and the
+        last one with LAST_TRY times the steps.
         """
-        for queue in self.queues:
-            queue[:] = task * self.taken
-        block = Block(task, self.recorder, self.run, self.args, self.arrays, OneTaskLane, only, most_steps)
-        block.probed = probed
-        with np.errstate(over="ignore", divide="ignore"):
-            while block.run():
-                pass
+        tries = list(full_rounds)
+        while True:
+            full = tries.pop(0)
+            for queue in self.queues:
+                queue[:] = task * self.taken
+            limits = {"most_steps": most_steps * (LAST_TRY if full and not tries else 1), "full_rounds": full}
+            block = Block(task, self.recorder, self.run, self.args, self.arrays, OneTaskLane, only, **limits)
+            block.probed = probed
+            with np.errstate(over="ignore", divide="ignore"):
+                while block.run():
+                    pass
+            self.cut, self.full_rounds, tasks = block.cut, full, block.tasks
+            if not (block.cut and tries):
+                break
+            self.lane_steps += WARP * sum(warp.steps for warp in block.warps)  # as if all lanes ran each step
+            if not block.loops:  # that count: no other try would be any different, but for the last one
+                del tries[:-1]
+            block.forget()
         if number is not None:
-            columns = self.recorder.columns
-            block.number, before, self.accesses = number, len(columns["mask"]), -len(columns["lane"])
-            self.recorder.collect(block)
-            self.lane_steps += sum(map(int.bit_count, columns["mask"][before:]))
-            self.accesses += len(columns["lane"])
-        tasks, self.cut, self.longest = block.tasks, block.cut, max(warp.steps for warp in block.warps)
+            self._measure(block, number)
         block.forget()
         return tasks
+
+    def _measure(self, block, number):
+        """Record a block, and what it took."""
+        columns = self.recorder.columns
+        block.number, steps, requests = number, len(columns["mask"]), len(columns["lanes"])
+        self.recorder.collect(block)
+        weight = np.array(columns["weight"][steps:])
+        lanes = np.bitwise_count(np.array(columns["mask"][steps:]))
+        self.lane_steps += int(lanes.sum(dtype=np.int64))
+        self.cost = float(lanes @ weight)
+        self.longest = np.bincount(columns["warp"][steps:], weight, minlength=1).max()
+        of_request = weight[np.array(columns["step"][requests:], int) - steps]
+        self.accesses = float(np.array(columns["lanes"][requests:]) @ of_request)
 
 
 def layout_of(array, begin):

@@ -14,10 +14,12 @@ from typing import NamedTuple
 from tcgpu.engines.accesses import LANE, ReportAccesses, expression_of, statements
 from tcgpu.engines.kernel_language import source_tree
 from tcgpu.engines.simulator import STAND_IN
-from tcgpu.tracing.task_loops import task_loops
+from tcgpu.tracing.events import SECTOR
+from tcgpu.tracing.task_loops import counting_statement, task_loops
 
 FREE = {"uint8", "uint16", "uint32", "uint64", "int32", "int64", "bool", "__int64"}  # casts: no instruction
 ARITHMETIC = (ast.BinOp, ast.UnaryOp, ast.BoolOp, ast.IfExp)
+LOOPS = ast.While, ast.For
 DIVISION = 20  # instructions of a division by a number that is not a constant
 
 
@@ -49,9 +51,11 @@ class Site(NamedTuple):
     line: int
     operations: int = 0  # of a step: about how many instructions
     counts: Counts = Counts()  # of a step
-    barrier: bool = False  # of a step: whether it waits for the block
+    barrier: bool = False  # of a step or loop: whether threads wait for the block in it
     expression: str = ""  # of a load: what is read, as source
     branches: tuple = ()  # of a load: the branches that it is in, a number each
+    in_flight: bool = False  # of a step or call: whether it loads, and needs nothing that the one before it loads
+    burst: int = 0  # of a loop that counts: rounds that are run together where others are left out; 0: none may be
 
 
 SITES: dict[int, Site] = {}  # number -> Site, of every function that was traced in this process
@@ -66,6 +70,7 @@ class Instrument(ReportAccesses):
         lines, first = inspect.getsourcelines(function)
         self.function = Function(function.__name__, first, tuple(lines))
         self.branches = ()  # around what is visited: a number for each
+        self.in_flight = False  # of the next step
 
     def site(self, kind, node, **more):
         """A number for this place, larger than those before."""
@@ -84,11 +89,14 @@ class Instrument(ReportAccesses):
 
     def block(self, statements):
         """A list of statements, rewritten one after the other."""
-        found = []
+        found, loaded = [], None
         for statement in statements:
+            names = self.loads(statement)
+            self.in_flight = bool(names and loaded) and not loaded & names_read(statement.value)
+            loaded = names | loaded if self.in_flight else names
             if _does_nothing(statement):
                 found.append(statement)
-            elif isinstance(statement, (ast.While, ast.For)):
+            elif isinstance(statement, LOOPS):
                 found += self.loop(statement)
             elif isinstance(statement, ast.If):
                 found += self.step(statement, statement.test)
@@ -100,14 +108,38 @@ class Instrument(ReportAccesses):
                 found += [*self.step(statement, statement), self.visit(statement)]
         return found
 
+    def loads(self, statement):
+        """The names to which a statement that only loads and computes assigns; none of another statement."""
+        if not isinstance(statement, ast.Assign):
+            return set()
+        found = [node for node in ast.walk(statement.value) if isinstance(node, (ast.Call, ast.Subscript))]
+        calls = [node for node in found if isinstance(node, ast.Call)]
+        targets = [node for target in statement.targets for node in ast.walk(target)]
+        if any(isinstance(node, ast.Subscript) for node in targets) or not all(map(self.is_straight, calls)):
+            return set()
+        if all(getattr(node.func, "id", "") in FREE for node in calls) and len(calls) == len(found):
+            return set()
+        return {node.id for node in targets if isinstance(node, ast.Name)}
+
+    def is_straight(self, call):
+        """Whether it calls a function without loops and atomic operations, in which no thread waits."""
+        if not self.calls_device_function(call):
+            return getattr(call.func, "id", "") in FREE
+        if self.callee_waits(call):
+            return False
+        callee = self.names[call.func.id].py_func
+        inside, known = list(ast.walk(source_tree(callee))), type(self)(callee)
+        calls = [node for node in inside if isinstance(node, ast.Call)]
+        return not any(isinstance(node, LOOPS) for node in inside) and all(map(known.is_straight, calls))
+
     def loop(self, loop):
         """A loop that reports when it is entered, when each round begins, and when it is left."""
         before, if_true, way = [], (), "task_" if loop in self.task_loops else ""
-        meets = self.meets(loop)
+        meets, counting = self.meets(loop), None if way or self.fills(loop) else counting_statement(loop)
         if isinstance(loop, ast.For):
             before = self.step(loop, loop.iter)
             loop.iter = self.visit(loop.iter)
-        number = self.site("loop", loop)
+        number = self.site("loop", loop, barrier=meets, burst=counting is not None and burst_of(counting.value))
         if isinstance(loop, ast.For):
             test = self.site("step", loop, operations=2, counts=Counts(1, 1))
             loop.iter = expression_of(f"{LANE}.{way}rounds({test})", loop.iter)
@@ -116,6 +148,8 @@ class Instrument(ReportAccesses):
             test, if_true = self.test(loop.test)
             loop.test = ast.BoolOp(ast.And(), [again, test])
         loop.body = self.branch(self.block, loop.body, if_true)
+        if counting is not None:
+            counting.value = ast.BinOp(counting.value, ast.Mult(), expression_of(f"{LANE}.rounds_on()"))
         if way:
             loop.body[:0] = statements(f"{LANE}.begin_task({meets})")
         loop.orelse = self.branch(self.block, loop.orelse)
@@ -128,7 +162,7 @@ class Instrument(ReportAccesses):
     def step_site(self, statement, counted):
         waits = [call.func.attr for call in ast.walk(counted) if isinstance(call, ast.Call) and self.waits(call)]
         barrier = any(name.startswith("syncthreads") for name in waits)
-        known = {"operations": self.operations(counted), "counts": self.counts(counted)}
+        known = {"operations": self.operations(counted), "counts": self.counts(counted), "in_flight": self.in_flight}
         return self.site("step", statement, barrier=barrier, **known)
 
     def operations(self, tree):
@@ -160,14 +194,30 @@ class Instrument(ReportAccesses):
 
     def meets(self, tree):
         """Whether threads wait for all others of their block somewhere in it, or in a device function that it calls."""
-        for call in ast.walk(tree):
-            if isinstance(call, ast.Call):
-                if self.waits(call) and call.func.attr.startswith("syncthreads"):
+        return self.finds(tree, lambda known, node: isinstance(node, ast.Call) and known.is_barrier(node))
+
+    def is_barrier(self, call):
+        return self.waits(call) and call.func.attr.startswith("syncthreads")
+
+    def fills(self, loop):
+        """Whether a loop only fills memory, which others read: it writes, and has no loop inside."""
+        has_loop = any(self.finds(statement, lambda known, node: isinstance(node, LOOPS)) for statement in loop.body)
+        return not has_loop and self.finds(loop, type(self).writes)
+
+    def writes(self, node):
+        """Whether a node changes an element of an array."""
+        stores = isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store)
+        return stores or isinstance(node, ast.Call) and self.is_atomic(node)
+
+    def finds(self, tree, found):
+        """Whether `found(self, node)` for a node of a tree, or of a device function that it calls."""
+        for node in ast.walk(tree):
+            if found(self, node):
+                return True
+            if isinstance(node, ast.Call) and self.calls_device_function(node):
+                callee = self.names[node.func.id].py_func
+                if type(self)(callee).finds(source_tree(callee).body[0], found):
                     return True
-                if self.calls_device_function(call):
-                    callee = self.names[call.func.id].py_func
-                    if type(self)(callee).meets(source_tree(callee).body[0]):
-                        return True
         return False
 
     def returns_atomic(self, call):
@@ -212,7 +262,9 @@ class Instrument(ReportAccesses):
 
     def visit_IfExp(self, node):
         node.test, if_true = self.test(node.test)
+        before = self.in_flight
         node.body = self.branch(self.visit, node.body, if_true)
+        self.in_flight = before
         node.orelse = self.branch(self.visit, node.orelse)
         return node
 
@@ -221,9 +273,21 @@ class Instrument(ReportAccesses):
     def calling(self, call):
         waits = self.callee_waits(call)
         method = "call_waiting" if waits else "call"
-        found = expression_of(f"{LANE}.{method}({self.site('call', call)})", call.func, *call.args)
+        straight = self.is_straight(call)
+        number = self.site("call", call, in_flight=straight and self.in_flight)
+        self.in_flight = straight  # another call in the same statement does not need the result of this one
+        found = expression_of(f"{LANE}.{method}({number})", call.func, *call.args)
         found.keywords = call.keywords
         return ast.YieldFrom(found) if waits else found
+
+
+def burst_of(step):
+    """How many rounds of a loop that goes on by `step` read the elements of one sector, perhaps."""
+    return SECTOR // 4 if isinstance(step, ast.Constant) and step.value == 1 else 1
+
+
+def names_read(tree):
+    return {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
 
 
 def _does_nothing(statement):

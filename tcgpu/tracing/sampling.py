@@ -8,9 +8,10 @@ What a unit does follows from the nonzeros or columns of the graph that it takes
 them and what takes time; for some kernels it follows from the plan's arrays (see `task_work`); of others, several ways
 are fitted to the first units, and the one that agrees best is taken.
 
-A unit that takes too long to trace is cut: its threads end after a number of steps. It then stands for the rest of
-itself, too. How much that is follows from the units that were traced whole: by how often lanes access memory, and, for
-the time, by how many steps the slowest warp takes.
+Of a unit that takes too long to trace, rounds of loops are left out, if the loops count: those that are run stand for
+others (see `recorder.Bursts`). If it still takes too long, it is cut: its threads end after a number of steps. It then
+stands for the rest of itself, too. How much that is follows from the other units: by how often lanes access memory,
+and, for the time, by how many steps the slowest warp takes.
 """
 
 from dataclasses import dataclass
@@ -24,12 +25,13 @@ from tcgpu.errors import MethodError
 from tcgpu.kernels.device.bits import LONG_COLUMN
 from tcgpu.suggest import unknown
 from tcgpu.tracing.events import Events
-from tcgpu.tracing.recorder import TaskSampler
+from tcgpu.tracing.recorder import SAMPLED, TaskSampler
 from tcgpu.tracing.task_work import work_of_tasks
 
 PILOTS = 32  # units that are drawn first: half of them of every size, half by their work
 CUTS = 4  # a unit is cut if it takes more than 1 / CUTS of the steps to trace,
 UNCUT = 250_000  # and more than UNCUT steps
+FULL_ROUNDS = 0, 16, 4, 1  # first rounds of loops that are all run: 0 for all rounds; the next one if that is too long
 LARGEST = 2  # units that are always drawn: those with most work in all, and those with the largest single item
 BESIDE = 3  # blocks without a task that are traced, see `Sample`
 GROUPS, GROUP = 4, 4  # blocks whose first warps are traced together, and how many warps
@@ -56,19 +58,25 @@ class Sample:
     warps: int  # units of one task: the warps of a block, or 1 if a unit is a whole block
     chosen: np.ndarray  # the numbers of the units
     expected: np.ndarray  # the probability with which each of them was drawn
-    scale: np.ndarray  # of each unit: how many times as many steps it takes as were traced
+    weight: np.ndarray  # of each step of a warp in `events`: for how many steps it stands
+    group: np.ndarray  # of each step: the number of its rounds of loops, if others were left out; else 0
+    scale: np.ndarray  # of each unit: how many times as many steps it takes as those that were traced stand for
     time_scale: np.ndarray  # of each unit: how many times as many steps its slowest warp takes
     features: tuple[np.ndarray, ...]  # of every unit, a row each: of all of its items, of the largest of them
     has_tasks: bool
     groups: int = 0
     queued: bool = False  # whether blocks take tasks off a queue
+    sizes: dict | None = None  # of arrays: number of a memory -> bytes
 
 
 def whole(events):
     """The Sample of a launch that was traced whole: its units are its blocks."""
     blocks = 1 + int(events.block.max(initial=0))
-    one = np.ones(blocks)
-    return Sample(events, blocks, 1, np.arange(blocks), one, one, one, (one[:, None], one[:, None]), has_tasks=False)
+    one, of_steps = np.ones(blocks), np.ones(events.block.size)
+    return Sample(
+        events, blocks, 1, np.arange(blocks), one, of_steps, 0 * of_steps, one, one, (one[:, None], one[:, None]),
+        has_tasks=False,
+    )  # fmt: skip
 
 
 class Units:
@@ -90,23 +98,31 @@ class Units:
         self.number = max(1, self.tasks or step.blocks) * self.of_task
         self.most_steps = max(1, most_cost // (step.threads if self.are_blocks else WARP))
         self.chosen, self.cut = [], []
+        self.least = {}  # of FULL_ROUNDS -> the least work of a unit that was too large with these
         self.cost, self.accesses, self.longest = [], [], []  # steps of lanes; accesses; steps of the slowest warp
 
-    def trace(self, unit, whole=False):
-        """Trace a unit; cut it if it is large, unless it is to be traced whole."""
+    def trace(self, unit, work, whole=False):
+        """Trace a unit; if it is large, leave out rounds of loops, and then cut it, unless it is to be traced whole.
+
+        work: of the unit: another one of as much work is as large.
+        """
         task, warp = divmod(int(unit), self.of_task)
-        before, sampler = self.sampler.lane_steps, self.sampler
-        only = None if self.are_blocks else (warp, warp + 1)
-        sampler.block(task, len(self.chosen), only=only, most_steps=0 if whole else self.most_steps)
+        sampler = self.sampler
+        only = () if self.are_blocks else (warp, warp + 1)
+        tries = tuple(full for full in FULL_ROUNDS if work < self.least.get(full, np.inf)) or FULL_ROUNDS[-1:]
+        most_steps = 0 if whole else self.most_steps
+        sampler.block(task, len(self.chosen), only=only, most_steps=most_steps, full_rounds=tries)
+        for full in tries[: tries.index(sampler.full_rounds) + sampler.cut]:
+            self.least[full] = work
         self.chosen.append(int(unit))
         self.cut.append(sampler.cut)
-        self.cost.append(sampler.lane_steps - before)
+        self.cost.append(sampler.cost)
         self.accesses.append(sampler.accesses)
         self.longest.append(sampler.longest)
 
     @property
     def spent(self):
-        return sum(self.cost)
+        return self.sampler.lane_steps
 
     def fit(self, features, found):
         """As `fit`, to what was found for the units; those that were cut have at least as much."""
@@ -127,8 +143,8 @@ class Units:
         """Trace what a Sample has behind its units; returns the number of groups."""
         if not self.tasks:
             return 0
-        first, other = (None, None) if self.of_task == 1 else ((0, 1), (1, 2))
-        for k, warps in enumerate((first, other, None)):
+        first, other = ((), ()) if self.of_task == 1 else ((0, 1), (1, 2))
+        for k, warps in enumerate((first, other, ())):
             self.sampler.block(self.tasks + 5, len(self.chosen) + k, only=warps)
         grouped = [] if self.are_blocks else random.permutation(self.tasks)[:GROUPS].tolist()
         for number, task in enumerate(grouped, len(self.chosen) + BESIDE):
@@ -148,14 +164,19 @@ def sample(step, arrays, graph, *, lane_steps, tasks=None, seed=0):
     )
     work = np.sum([sums[:, -1] / max(1, sums[:, -1].sum()) for sums, _ in ways], axis=0)
     pilots, of_size = of_every_size(work, PILOTS // 2, random)
-    for unit in pilots:  # whole, until one is too large
-        units.trace(unit, whole=max(units.cost, default=0) <= units.most_cost)
+    most = np.unique([np.argsort(each)[-LARGEST:] for _, largest in ways for each in (work, *largest.T[1:])])
+    of_size[most] = 1
+    for unit in np.setdiff1d(pilots, most)[np.argsort(work[np.setdiff1d(pilots, most)])]:
+        units.trace(unit, work[unit], whole=max(units.cost, default=0) <= units.most_cost)  # until one is too large
+    for unit in most:
+        units.trace(unit, work[unit])
+    pilots = units.chosen.copy()
     of_work = inclusion(work, min(units.number, PILOTS // 2))
     for unit in random.permutation(np.setdiff1d(np.flatnonzero(random.random(units.number) < of_work), pilots)):
         if units.spent > lane_steps:
             of_work[:] = 0
             break
-        units.trace(unit)
+        units.trace(unit, work[unit])
     sums, largest = min(ways, key=lambda way: units.fit(way[0], units.cost)[1])
     steps = expected_of(sums, units.fit(sums, units.cost)[0])
     of_cost = chances(steps, max(0, lane_steps - units.spent), units.most_cost)
@@ -164,7 +185,7 @@ def sample(step, arrays, graph, *, lane_steps, tasks=None, seed=0):
     more = np.setdiff1d(np.flatnonzero(random.random(units.number) < of_cost), units.chosen)
     for unit in sorted(random.permutation(more), key=lambda unit: of_cost[unit] < 1):
         if units.spent < 2 * lane_steps:
-            units.trace(unit)
+            units.trace(unit, work[unit])
     lane_each = not units.are_blocks and (sums.shape[1] == 1 or sums[:, 1].max() >= WARP)  # lanes with their own items
     of_slowest = largest if lane_each or tasks and len(tasks) > 2 else sums
     chosen = np.array(units.chosen)
@@ -179,7 +200,9 @@ def sample(step, arrays, graph, *, lane_steps, tasks=None, seed=0):
         has_tasks=units.tasks > 0,
         groups=units.trace_others(random),
         queued=units.queued,
+        sizes=units.sampler.recorder.sizes,
         events=units.sampler.recorder.events(),
+        **{name: np.array(units.sampler.recorder.columns[name]) for name in SAMPLED},
     )
 
 

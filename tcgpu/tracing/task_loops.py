@@ -1,13 +1,19 @@
-"""Find a kernel's task loop: the loop in which a block takes one task after the other.
+"""Find a kernel's loops of two kinds: the task loop, and loops that count.
+
+The task loop is the loop in which a block takes one task after the other.
 
 A task loop goes on by the size of the grid (`e += cuda.gridsize(1)`), or by what an atomic operation returned (a
 queue). Its first round is one task of a block, and the blocks of a larger grid would run its other rounds. So a sampled
 block runs one round, and stands for one task.
+
+A loop that counts goes on by the same number each time (`p += threads`), whatever its rounds do. So rounds of it can be
+left out: those that are run stand for them.
 """
 
 import ast
 
 GRID_SIZES = ("gridDim", "gridsize")
+STEPS = ast.BinOp, ast.operator, ast.Name, ast.Constant, ast.Attribute, ast.expr_context  # that a loop may count by
 
 
 def task_loops(definition, returns_atomic):
@@ -17,6 +23,22 @@ def task_loops(definition, returns_atomic):
     """
     names = _names_by_grid(definition, returns_atomic)
     return {loop for loop in _outermost_loops(definition.body) if _goes_on_by(loop, names, returns_atomic)}
+
+
+def counting_statement(loop):
+    """The statement `name += step` by which a `while` loop counts: all that its test needs changes only there, and by
+    the same step each time. None if there is no such statement."""
+    if not isinstance(loop, ast.While):
+        return None
+    names = [node for node in ast.walk(loop) if isinstance(node, ast.Name)]
+    changed = [node.id for node in names if isinstance(node.ctx, ast.Store)]
+    tested = [name for name in changed if name in _names_of(loop.test)]
+    for statement in loop.body:
+        if isinstance(statement, ast.AugAssign) and isinstance(statement.op, ast.Add):
+            constant = all(isinstance(node, STEPS) for node in ast.walk(statement.value))
+            if constant and not _names_of(statement.value) & set(changed) and tested == [ast.unparse(statement.target)]:
+                return statement
+    return None
 
 
 def _names_by_grid(definition, returns_atomic):

@@ -20,7 +20,7 @@ from tcgpu.tracing.recorder import COLUMNS
 from tcgpu.tracing.result import Launch, Trace
 from tcgpu.tracing.rewriting import Counts, Function, Site
 
-MADE_BY = "tcgpu trace 2"
+MADE_BY = "tcgpu trace 3"
 DESCRIPTION = "trace"  # the array that is the description, as bytes
 
 
@@ -85,8 +85,8 @@ def _launch(description, number, arrays, functions, gpu):
     """The Launch of this number."""
     sites = {}
     for key, (kind, function, line, operations, counts, *more) in description.pop("sites").items():
-        barrier, expression, branches = more
-        rest = barrier, expression, tuple(branches)
+        barrier, expression, branches, *others = more
+        rest = barrier, expression, tuple(branches), *others
         sites[int(key)] = Site(kind, functions[function], line, operations, Counts(*counts), *rest)
     known = description.pop("events")
     columns = {name: arrays[f"{name}_{number}"] for name in COLUMNS}
