@@ -223,6 +223,7 @@ class OneTaskLane(Lane):
     def __init__(self, block, thread):
         super().__init__(block, thread)
         self.steps_left = block.most_steps
+        self.entered = 0  # loops that count
 
     def step(self, site):
         super().step(site)
@@ -234,10 +235,13 @@ class OneTaskLane(Lane):
     def enter(self, loop):
         super().enter(loop)
         block, node, site = self.block, self.loops[-1][1], SITES[loop]
-        if site.burst and not node:
-            block.loops += 1
-            if block.full_rounds:  # all warps run the same rounds of a loop in which they wait for each other
-                seed = block.seed, site.line, 0 if site.barrier else block.loops
+        if site.burst:
+            self.entered += 1
+            block.loops = True
+            if not node and block.full_rounds:
+                # all warps run the same rounds, so that the slowest is not the one that drew those that take long;
+                # where they wait for each other, they have to
+                seed = block.seed, site.line, 0 if site.barrier else self.entered
                 node.bursts = Bursts(block.full_rounds, site.burst, seed)
 
     def rounds_on(self):
@@ -380,7 +384,7 @@ class Block:
         self.number, self.recorder = number, recorder
         self.tasks, self.probed, self.most_steps, self.cut = 0, False, most_steps, False  # see `OneTaskLane`
         self.full_rounds, self.seed = full_rounds, (number, only)
-        self.loops = 0  # that count, and were entered
+        self.loops = False  # whether a loop that counts was entered
         self.begun = 0  # how many steps the device had done when it began
         self.shared = SharedMemory(recorder.dynamic_bytes)
         self.arrays = dict(arrays)  # id of an array -> its `layout_of`
@@ -469,7 +473,7 @@ class TaskSampler:
             if not (block.cut and tries):
                 break
             self.lane_steps += WARP * sum(warp.steps for warp in block.warps)  # as if all lanes ran each step
-            if not block.loops:  # that count: no other try would be any different, but for the last one
+            if not block.loops:  # no other try would be any different, but for the last one
                 del tries[:-1]
             block.forget()
         if number is not None:
