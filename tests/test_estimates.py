@@ -400,13 +400,13 @@ class TestRecordedScores:
         assert {str(row["fitted"]) for row in scores} == {"True", "False"}
 
     @pytest.mark.parametrize(
-        "later, launches, median, mean, of_long", [(False, 320, 0.11, 0.15, 0.23), (True, 130, 0.1, 0.21, 0.34)]
+        "later, launches, median, mean, of_long", [(False, 300, 0.105, 0.14, 0.23), (True, 130, 0.1, 0.15, 0.22)]
     )
     def test_how_far_off_those_of_other_graphs_are(self, scores, later, launches, median, mean, of_long):
-        """Those of graphs that were chosen later, too; they are of kinds that the model was not made with."""
+        """Those of graphs that were chosen later, too. Long ones take 1 to 100 ms."""
         own = [row for row in scores if (str(row["fitted"]), str(row["later"])) == ("False", str(later))]
         off = np.array([abs(row["estimated_ms"] / row["kernel_ms"] - 1) for row in own])
-        long = np.array([row["kernel_ms"] >= 1 for row in own])
+        long = np.array([1 <= row["kernel_ms"] <= 100 for row in own])
         assert len(off) >= launches and long.sum() > 20
         assert np.median(off) < median and np.mean(off) < mean and np.mean(off[long]) < of_long
 
