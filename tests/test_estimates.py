@@ -251,7 +251,7 @@ def test_a_warp_takes_an_item_or_one_a_lane(items, units, warps, each):
 
 def test_what_a_warp_does_beside_its_task_is_not_counted_to_the_task():
     """The first warp of a block adds the block's count to the total; its tasks take as long as those of the others."""
-    steps, arrays, graph = launched("bitmap_warp", tcgpu.generate.mesh(20, 20))
+    steps, arrays, graph = launched("bitmap_warp", tcgpu.generate.mesh(21, 21))
     sample = sampling.sample(steps[0], arrays, graph, lane_steps=10**9)
     demand = Steps(sample).demand(H200, 1, steps[0].shared, 0)
     times, _ = estimates.spread(sample, demand.longest(demand.times(H200)), 0)
