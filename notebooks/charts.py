@@ -369,7 +369,7 @@ def _around(values):
 
 
 CORNERS = np.array([(0, 0), (0, 1), (1, 1), (1, 0)])  # where vertices 0 to 3 are drawn
-BY_DEGREE = GREY, SKY, BLUE, DARK  # the colour of a vertex with so many neighbours
+BY_DEGREE = GREY, SKY, BLUE, DARK  # the colour of a vertex, by its number of neighbours
 
 
 def draw_motifs(shapes):

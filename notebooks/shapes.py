@@ -68,7 +68,7 @@ def cubes():
 
 
 def on_board(*steps):
-    """The fields of a board of 4 x 4 that goes on at the opposite side, each joined to those so many steps away.
+    """The fields of a board of 4 x 4 that goes on at the opposite side, each joined to those that `steps` lead to.
 
     steps: pairs of how far to the right and how far up. Field (x, y) is vertex 4 x + y.
     """

@@ -187,7 +187,7 @@ def _sum_at_ends(graph, at_row, at_column):
 
 
 def _choose_3(degree):
-    """The triples of so many neighbours, without a product beyond 64 bits."""
+    """How many sets of three these numbers of neighbours have, without a product beyond 64 bits."""
     pairs = degree * (degree - 1) // 2
     return np.where(pairs % 3 == 0, pairs // 3 * (degree - 2), (degree - 2) // 3 * pairs)
 

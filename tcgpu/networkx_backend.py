@@ -331,7 +331,10 @@ def _edge_numbers(graph, u, v):
 
 
 def _shares(data, name):
-    """The weight of each edge over the largest one (float64). data: the dicts of the edges; a missing weight is 1."""
+    """The weight of each edge over the largest one (float64). data: the dicts of the edges; a missing weight is 1.
+
+    NotImplementedError is how a backend leaves a call to NetworkX, which then tries the next backend or its own code.
+    """
     try:
         weights = list(map(itemgetter(name), data))
     except KeyError:

@@ -1,5 +1,6 @@
 """The README is true: its commands and examples print what it shows. Tables of it and of docs/ are those of records."""
 
+import itertools
 import re
 import shutil
 import subprocess
@@ -13,6 +14,7 @@ from pages import blocks, check_console, check_python
 import measured
 import readme_picture
 import tcgpu
+from tcgpu import records
 from tcgpu.records import Rows
 
 # the comment above a table of records: which file, which column is shown, by which columns its rows and columns go; or
@@ -107,6 +109,44 @@ def test_the_table_of_methods_has_all_of_them(root):
     table = cells((root / "docs" / "methods.md").read_text(encoding="utf-8").splitlines())
     expected = [[f"`{method.name}`", method.source, method.summary] for method in tcgpu.methods()]
     assert table[1:] == expected, f"the table should be\n{as_table(expected)}"
+
+
+def test_what_it_says_of_estimates_is_the_record(text):
+    """The table of errors, and the sentence on launches that nothing was fitted to."""
+    scored = [row for row in records.reference("estimates") if row["kernel_ms"] != ""]
+    ranked = [
+        (low["estimated_ms"] < high["estimated_ms"], low)
+        for low, high in itertools.permutations(scored, 2)
+        if (low["graph"], low["estimated_for"]) == (high["graph"], high["estimated_for"])
+        and high["kernel_ms"] >= 1.2 * low["kernel_ms"]
+    ]
+
+    def graphs_of(row):
+        return "fitted to" if row["fitted"] == "True" else "chosen later" if row["later"] == "True" else "others"
+
+    def errors(gpu, *graphs, long=False):
+        own = [row for row in scored if row["estimated_for"] == gpu and graphs_of(row) in graphs]
+        own = [row for row in own if not long or 1 <= row["kernel_ms"] <= 100]
+        return 100 * np.array([abs(row["estimated_ms"] / row["kernel_ms"] - 1) for row in own])
+
+    expected = []
+    for gpu, graphs in itertools.product(("NVIDIA H200", "NVIDIA H100"), ("fitted to", "others", "chosen later")):
+        off = errors(gpu, graphs)
+        if off.size:
+            right = [hit for hit, row in ranked if (row["estimated_for"], graphs_of(row)) == (gpu, graphs)]
+            pairs = f"{100 * np.mean(right):.1f} % of {len(right)}"
+            expected.append([gpu, graphs, f"{off.size}", f"{np.median(off):.1f} %", f"{off.mean():.1f} %", pairs])
+    table = [row for row in cells(text.splitlines()) if row[0].startswith("NVIDIA H") and len(row) == 6]
+    assert table == expected, f"the table should be\n{as_table(expected)}"
+    whole, long, of_h100 = (
+        errors(gpu, "others", "chosen later", long=long)
+        for gpu, long in (("NVIDIA H200", False), ("NVIDIA H200", True), ("NVIDIA H100", True))
+    )
+    said = (
+        f"Over all {whole.size} launches on an H200 that nothing was fitted to, the mean error is {whole.mean():.1f} %"
+        f"; for kernels of 1 to 100 ms it is {long.mean():.1f} %, on the H100 {of_h100.mean():.1f} %."
+    )
+    assert said in " ".join(text.split())
 
 
 def test_its_picture_is_the_one_that_is_drawn_now(tmp_path):
