@@ -419,6 +419,26 @@ class TestRecordedScores:
         ]
         assert len(pairs) > 2000 and np.mean(pairs) > 0.95
 
+    @pytest.mark.parametrize("key", ["method", "graph"])
+    def test_the_page_on_checks_has_them_by_method_and_by_graph(self, scores, root, key):
+        """Of the graphs that nothing was fitted to, on an H200; pairs are of methods on a graph."""
+        own = [row for row in scores if (row["estimated_for"], str(row["fitted"])) == ("NVIDIA H200", "False")]
+        page = (root / "docs" / "checks.md").read_text(encoding="utf-8")
+        for name in dict.fromkeys(row[key] for row in own):
+            rows = [row for row in own if row[key] == name]
+            ratios = np.array([row["estimated_ms"] / row["kernel_ms"] for row in rows])
+            off = 100 * abs(ratios - 1)
+            line = f"| {name} | {off.size} | {off.mean():.1f} % | {np.median(off):.1f} % "
+            line += f"| {ratios.min():.2f} to {ratios.max():.2f} |"
+            if key == "graph":
+                pairs = [
+                    low["estimated_ms"] < high["estimated_ms"]
+                    for low, high in itertools.permutations(rows, 2)
+                    if high["kernel_ms"] >= 1.2 * low["kernel_ms"]
+                ]
+                line += f" {sum(pairs)} of {len(pairs)} |"
+            assert line in page.splitlines(), f"a line should be\n{line}"
+
 
 @pytest.mark.parametrize("nonzeros", [1, 4, 16])
 def test_a_sweep_of_a_full_gpu_follows_the_record(nonzeros):
