@@ -84,6 +84,10 @@ def common_rows(rows, p, p_end, q, q_end):
         "possible": "possible = {'path', 'star', 'cycle', 'paw'}",
         "fewer": "fewer = 'natural'",
     },
+    "12_triangles_with_values": {
+        "share": "share = 1 / 3",
+        "open_days": "def open_days(u, v, w, uv, uw, vw):\n    return max(uv, uw, vw) - min(uv, uw, vw)",
+    },
 }
 
 
