@@ -35,13 +35,15 @@ from tcgpu.engines.native import (
     stopped,
     threads,
 )
-from tcgpu.errors import GraphError
+from tcgpu.errors import GraphError, MethodError
 from tcgpu.graph import Graph, as_graph
+from tcgpu.kernels.chatterjee import combinations
 from tcgpu.progress import underway
-from tcgpu.registry import check_engine
+from tcgpu.registry import check_engine, named, on_engine
 from tcgpu.suggest import unknown
 
 KINDS = ("clique", "independent", "connected")
+METHODS = ("cpu", "levels")
 MOST_VERTICES = {"clique": 255, "independent": 32, "connected": 32}  # of a subgraph
 MOST_BY_SHAPE = 6  # vertices whose shape fits 15 bits
 MOST_COMBINATIONS = 2**40  # to choose a larger independent set from: hours of work
@@ -61,8 +63,10 @@ def count_subgraphs(
     k: int,
     kind: str = "clique",
     *,
+    method: str | None = None,
     engine: str | None = None,
     progress: bool | Callable[[float, float], Any] | None = None,
+    max_seconds: float | None = None,
 ) -> int:
     """Count the sets of k vertices that are a "clique", "independent" (no two are neighbours), or "connected".
 
@@ -72,15 +76,22 @@ def count_subgraphs(
 
     Parameters
     ----------
-    graph, engine, progress
+    graph, engine, progress, max_seconds
         As in every verb: see `tcgpu.api`. The engine is "cpu".
+    method
+        "levels" tests every combination of 3, 4 or 5 vertices that may be such a set, on engine "gpu" or "sim": see
+        `tcgpu.kernels.chatterjee.combinations`. It is the way of a paper, to be compared with; it has not been timed on
+        a GPU.
 
     Returns
     -------
     int
         The number of such sets.
     """
-    check_engine("count_subgraphs", engine)
+    if method not in (None, *METHODS):
+        raise MethodError(f"count_subgraphs has the methods {', '.join(METHODS)}, not {method!r}")
+    if method != "levels":
+        check_engine("count_subgraphs", engine)
     graph = as_graph(formats.opened(graph))
     if kind not in KINDS:
         raise GraphError(unknown("kind", kind, KINDS))
@@ -89,6 +100,9 @@ def count_subgraphs(
     if k > MOST_VERTICES[kind]:
         raise GraphError(f"subgraphs of kind {kind!r} are counted up to {MOST_VERTICES[kind]} vertices, not {k}")
     with underway(progress, f"counting subgraphs of {graph.m:,} edges"):
+        if method == "levels":
+            with on_engine(named(method), engine, max_seconds):
+                return combinations.plan(graph, int(k), kind).count()
         return {"clique": _cliques, "connected": _connected, "independent": _independent}[kind](graph, int(k))
 
 

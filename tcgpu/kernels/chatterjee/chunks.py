@@ -8,6 +8,9 @@ one in the first level are those whose smallest number is below `first`. They ar
 lexicographic order, so a thread needs only an index below `tests`. In the last chunk of a component all combinations
 are tested, as in Algorithm 2: "if this is the last set, the second level, too".
 
+For subgraphs of k vertices instead of triangles, a chunk may have another number of levels, its `width`, and the
+combinations are those of k vertices: see `combinations.py`.
+
 The root decides how large the chunks are. Algorithm 1 tries every vertex of a component until all chunks fit shared
 memory: a search for each vertex. Here at most `roots` are tried: the first vertex, one farthest from it (long trees
 have narrow levels), and others at equal distances. The best root leaves the fewest chunks too large (equation 5), then
@@ -143,7 +146,7 @@ class Split:
     """A graph in chunks: an array for each property of a chunk.
 
     `order` lists the vertices by component, level and number. Chunk c is `order[start[c] : start[c] + size[c]]`. Chunks
-    of fewer than 3 vertices are left out.
+    of fewer than k vertices are left out.
     """
 
     layout: str
@@ -158,6 +161,7 @@ class Split:
     first: np.ndarray  # int64: how many of its vertices may be the smallest of a combination
     component: np.ndarray  # int32
     level: np.ndarray  # int32: the number of its first level
+    k: int = 3  # vertices of a combination
 
     def __len__(self):
         return self.start.size
@@ -205,15 +209,16 @@ class Split:
         return sum(self._tests())
 
     def _tests(self):
-        return [comb(n, 3) - comb(n - first, 3) for n, first in zip(self.size.tolist(), self.first.tolist())]
+        return [comb(n, self.k) - comb(n - first, self.k) for n, first in zip(self.size.tolist(), self.first.tolist())]
 
 
-def split(graph, *, shared_bits, machines, layout="s-utm", roots=8, search=None):
+def split(graph, *, shared_bits, machines, layout="s-utm", roots=8, search=None, k=3, width=2):
     """Algorithm 1: a Split of `graph`.
 
     shared_bits, machines: the bits of one SM's shared memory, and the number of SMs. roots: how many are tried for a
     component that does not fit as a whole; or an array of vertices, of which those in the component are tried, or its
-    first vertex if there are none. search: a Search of the graph.
+    first vertex if there are none. search: a Search of the graph. k: the vertices of a combination. width: the levels
+    of a chunk; the root that is taken is the best one for two levels.
     """
     if not isinstance(roots, np.ndarray):
         check_integer("roots", roots, 1, 2**31 - 1)
@@ -230,8 +235,8 @@ def split(graph, *, shared_bits, machines, layout="s-utm", roots=8, search=None)
         vertices, levels = search(root)
         level[vertices] = levels
     order = np.lexsort((level, component)).astype(np.int32)
-    level_ptr, *chunks = _chunks(order, component, level)
-    return Split(layout, int(shared_bits), int(machines), order, level_ptr, best, tried, *chunks)
+    level_ptr, *chunks = chunks_of_levels(order, component, level, k, width)
+    return Split(layout, int(shared_bits), int(machines), order, level_ptr, best, tried, *chunks, k)
 
 
 def _candidates(search, members, roots):
@@ -247,18 +252,18 @@ def _candidates(search, members, roots):
     return chosen
 
 
-def _chunks(order, component, level):
+def chunks_of_levels(order, component, level, k=3, width=2):
     """Where each level begins in `order`, then start, size, first, component and level of each chunk.
 
-    A chunk begins at each level of a component but the last, or at its only level.
+    A chunk is `width` consecutive levels of a component, or all levels if there are fewer.
     """
     component, level = component[order], level[order]
     begins = np.flatnonzero(np.diff(component, prepend=-1) | np.diff(level, prepend=-1))
     level_ptr = np.append(begins, order.size)
     component, level = component[begins], level[begins]
     levels = np.bincount(component)[component]  # in the component of each level
-    at = np.flatnonzero(level <= np.maximum(levels - 2, 0))
-    start, size = level_ptr[at], level_ptr[at + np.minimum(levels[at], 2)] - level_ptr[at]
-    first = np.where(level[at] + 2 >= levels[at], size, level_ptr[at + 1] - start)
-    kept = size >= 3
+    at = np.flatnonzero(level <= np.maximum(levels - width, 0))
+    start, size = level_ptr[at], level_ptr[at + np.minimum(levels[at], width)] - level_ptr[at]
+    first = np.where(level[at] + width >= levels[at], size, level_ptr[at + 1] - start)
+    kept = size >= k
     return level_ptr, *(array[kept] for array in (start, size, first, component[at], level[at]))

@@ -335,8 +335,11 @@ def plan(graph, *, threads, blocks, lanes, approach, memory, layout, arrangement
     return Plan("levels", copied, created, [step], setup=setup, work=int(microseconds))
 
 
-def split_for_device(graph, layout="s-utm", roots=256):
-    """Algorithm 1 for the device's shared memory; it tries fewer roots if their searches would take long."""
+def split_for_device(graph, layout="s-utm", roots=256, **more):
+    """Algorithm 1 for the device's shared memory; it tries fewer roots if their searches would take long.
+
+    more: as `chunks.split` takes it.
+    """
     device, engine = runtime.facts(), runtime.engine()
     return chunks.split(
         graph,
@@ -345,6 +348,7 @@ def split_for_device(graph, layout="s-utm", roots=256):
         layout=layout,
         roots=max(1, min(roots, SEARCH_BUDGET[engine] // (1 + graph.n + 2 * graph.m))),
         search=(breadth if engine == "gpu" else chunks).Search(graph),
+        **more,
     )
 
 
@@ -404,7 +408,7 @@ def task_table(tests, piece, schedule):
     return tasks[np.argsort(-sizes, kind="stable")] if schedule == "longest" else tasks
 
 
-def check_duration(split, work, threads, blocks, approach):
+def check_duration(split, work, threads, blocks, approach, way_out="take skip=True, which skips most of them"):
     """GraphError, before any launch, if a GPU would take longer than MAX_SECONDS."""
     if runtime.engine() == "sim":
         return  # Plan checks how long the simulator takes
@@ -415,5 +419,5 @@ def check_duration(split, work, threads, blocks, approach):
     if seconds > MAX_SECONDS:
         raise GraphError(
             f"levels would take about {simulated.duration(seconds)} on this GPU to test {work:,} combinations: "
-            "take skip=True, which skips most of them, or another method"
+            f"{way_out}, or another method"
         )
