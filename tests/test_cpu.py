@@ -154,6 +154,16 @@ def test_each_class_of_graphs_has_its_design():
     assert (graphs["hubs"].row_idx >= base).mean() > 0.5
 
 
+def test_short_columns_are_packed_into_words_where_their_rows_are_close():
+    """Comparing them took up to five times as long. Few or scattered rows are compared."""
+    generate, (u, v) = tcgpu.generate, np.triu_indices(20, 1)
+    cliques = Graph.from_edges(*(np.add.outer(20 * np.arange(1000), ends).ravel() for ends in (u, v)))
+    for graph in (cliques, generate.by_nonzeros(100_000, 12), generate.watts_strogatz(5000, 24, 0.0)):
+        assert graph.max_column <= cpu.choose.SHORT_COLUMN and cpu.design(graph).name == "words"
+    for graph in (generate.mesh3d(30, 30, 30), generate.random(20_000, 160_000), generate.watts_strogatz(5000, 24)):
+        assert graph.max_column <= cpu.choose.SHORT_COLUMN and cpu.design(graph).name == "short"
+
+
 def test_hubs_are_chosen_where_they_save_look_ups():
     """Most vertices may be no hubs; and if all edges lead to some that have no columns, rows of bits save nothing."""
     random = np.random.default_rng(3)
@@ -366,6 +376,24 @@ def test_sorting_is_part_of_the_first_calls_cost_only():
     assert [cpu.in_order(natural, "auto", "count").order for _ in range(3)] == ["natural", "degree", "degree"]
     skewed = Graph(FAMILIES["skewed and large"].col_ptr, FAMILIES["skewed and large"].row_idx)
     assert [cpu.in_order(skewed, "auto", "count").order for _ in range(2)] == ["degree", "degree"]
+
+
+@given(st.lists(st.integers(0, 3 * cpu.orders.LONG), max_size=200), st.integers(0, 200))
+def test_the_searches_of_long_columns_are_added_up(lengths, empty):
+    rows = np.append(np.zeros(empty, int), np.array(lengths, int))
+    long = np.flatnonzero(rows > cpu.orders.LONG)
+    found = cpu.orders._rows_to_search(np.append(0, np.cumsum(rows)))
+    assert found == pytest.approx((long * rows[long] * np.log2(rows[long])).sum())
+
+
+def test_a_small_sample_of_edges_is_enough_only_if_no_others_can_cost_much():
+    """Eight hubs with many neighbours follow 200 with fewer: one edge in a thousand takes nearly all of the time."""
+    hubs, more, rim = np.arange(200), 200 + np.arange(8), 1 + np.arange(600_000)
+    ends = [(np.repeat(at, many), 208 + np.arange(at.size * many)) for at, many in ((hubs, 2500), (more, 120_000))]
+    hidden = Graph.from_edges(*np.concatenate([*ends, (np.repeat(hubs, 8), np.tile(more, 200))], axis=1))
+    wheel = Graph.from_edges(np.append(np.zeros(rim.size, int), rim), np.append(rim, np.roll(rim, 1)))
+    below = {graph: cpu.orders._surely_below(graph, 75 * graph.m) for graph in (wheel, hidden)}
+    assert list(below.values()) == [True, False] and cpu.orders.count_cost(wheel) < 75 * wheel.m
 
 
 @pytest.mark.parametrize("verb", ["count", "triangles", "support"])

@@ -13,9 +13,11 @@ from tcgpu.engines.native import CACHE_LINE, LANES, jit, run_threads, shares
 
 SHORT_COLUMN = 32  # "short" counts graphs without longer columns,
 LONGEST, FEW_NONZEROS = 128, 12  # or without columns over LONGEST and with at most FEW_NONZEROS per column
+SAMPLED_COLUMN = 3  # with fewer nonzeros per column they are not sampled
 # "words" counts graphs with
-WORDS_COLUMN = 12  # at least this many nonzeros per column,
-WORDS_PER_NONZERO = 0.5  # at most this many non-zero words per nonzero,
+WORDS_COLUMN = 12  # at least this many nonzeros per column, not all of them short,
+WORDS_PER_NONZERO = 0.5  # and at most this many non-zero words per nonzero;
+DENSE_WORDS = 1 / 8, 1 / 64  # or at most this many, and this many for each row in the mean column of v;
 NEIGHBOURS = 1 << 18  # and at most this many nonzeros between an edge (u, v) and the end of v's column,
 SHARE_NEAR = 0.75  # for this fraction of the edges
 # "hubs" has hubs if
@@ -54,6 +56,7 @@ class Design(NamedTuple):
     hubs: Hubs | None = None
 
 
+_names = WeakKeyDictionary()  # a graph -> {max_hubs: the result of `design_name`}
 _kept = WeakKeyDictionary()  # the graph whose parts were counted last -> its Design
 _kept_lock = fork_safe_lock()
 
@@ -74,14 +77,27 @@ def kept_design(graph):
 
 
 def design_name(graph, max_hubs=MAX_HUBS):
-    """The name of a graph's design, and its first hub (n if there is none)."""
-    if is_short(graph, graph.max_column):
+    """The name of a graph's design, and its first hub (n if there is none); kept for later calls."""
+    known = _names.setdefault(graph, {})
+    if max_hubs not in known:
+        known[max_hubs] = _new_design_name(graph, max_hubs)
+    return known[max_hubs]
+
+
+def _new_design_name(graph, max_hubs):
+    short = is_short(graph, graph.max_column)
+    if short and graph.nonzeros_per_column < SAMPLED_COLUMN:
         return "short", graph.n
-    if graph.n > hub_limit(graph, max_hubs) and graph.nonzeros_per_column >= WORDS_COLUMN:
-        if words_per_nonzero(graph) <= WORDS_PER_NONZERO and _share_near(graph) >= SHARE_NEAR:
-            return "words", graph.n
     rows = graph.row_idx[sample_of_edges(graph)]
     lengths = graph.col_ptr[rows + 1] - graph.col_ptr[rows]
+    most_words = min(DENSE_WORDS[0], DENSE_WORDS[1] * lengths.mean())
+    if graph.nonzeros_per_column >= WORDS_COLUMN and not short:
+        most_words = WORDS_PER_NONZERO
+    if graph.n > hub_limit(graph, max_hubs) and words_per_nonzero(graph) <= most_words:
+        if _share_near(graph) >= SHARE_NEAR:
+            return "words", graph.n
+    if short:
+        return "short", graph.n
     return "hubs", first_hub(graph, graph.n - rows, lengths, graph.max_column, max_hubs)
 
 

@@ -30,8 +30,8 @@ LOOKUP_EDGE = 28  # an edge where rows are looked up, besides the look-ups
 FAR_EDGE = 18  # an edge (u, v) if the columns of u and v are far apart
 HUB_EDGE = 6  # an edge to a hub, besides the words of its row
 SHORT = 0.7  # a count of a graph that has only short columns, in counts of others
-WORDS_EDGE, WORD = 20, 1.5  # an edge in a graph of packed words, and each word
-PACKED_EDGE = 50  # an edge in two neighbourhoods that are packed into words
+WORDS_EDGE, WORD = 12, 1.5  # an edge in a graph of packed words, and each word
+PACKED_EDGE = 20  # an edge in two neighbourhoods that are packed into words
 TALLIED = 1.3  # a tally at edges, in counts without hubs,
 TRIANGLE = 3, 8  # and each triangle of it, at vertices and at edges
 WEDGES_EDGE, WEDGE = 70, 5  # an edge in a tally of wedges, and each wedge
@@ -46,6 +46,8 @@ SKEWED = 1.5  # and some vertex have this number of times the mean number of nei
 SURELY = {"count": 1.4, "triangles": 2, "support": 2}  # degree order pays if natural order costs this number of times
 # the least that degree order may cost
 SAMPLE, EVERY = 8, 512  # the edges in a row that are read of every so many
+PLACES = 1 << 10  # so many such rows show half of the cost at least, if few edges lead to
+LONG = 512  # columns of more rows than this
 FAR = 1 << 17  # nonzeros between columns that are far apart
 HOT = 1 << 12  # columns of vertices with more neighbours than one in so many edges stay in the caches
 
@@ -82,7 +84,10 @@ def _degree_order_pays(graph, verb, first):
     if first and ("degree", 0) not in graph._orders:
         sorting = SORTED_EDGE * graph.m + SORTED_VERTEX * graph.n
     if verb == "count":
-        natural, least = count_cost(graph), SHORT * EDGE * graph.m
+        least = SHORT * EDGE * graph.m
+        if first and _surely_below(graph, sorting + least + ESTIMATED_EDGE * graph.m):
+            return False
+        natural = count_cost(graph)
     else:
         plan = tally_plan(graph, by_edge)
         natural, least = plan.cost, TALLIED * EDGE * graph.m + TRIANGLE[by_edge] * plan.triangles / 2
@@ -104,11 +109,24 @@ def _degree_order_pays(graph, verb, first):
     return sorting + moving + _ranked_tally_cost(graph, ranked, by_edge) < better
 
 
-def count_cost(graph):
-    """The estimated cost of a count in the graph's own order."""
+def _surely_below(graph, limit):
+    """Whether a count in the graph's own order costs less than this, shown by a small sample and no other edges.
+
+    An edge costs no more than a search for every row that makes a search pay, and at most v edges lead to vertex v.
+    """
+    if graph.max_column > LONG:
+        limit -= SEARCH / MUCH_LONGER * _rows_to_search(graph.col_ptr)
+    every = graph.m // PLACES
+    return every > 2 * EVERY and limit > 0 and 2 * count_cost(graph, every) <= limit
+
+
+def count_cost(graph, every=EVERY):
+    """The estimated cost of a count in the graph's own order, by the edges at one place of every so many."""
     name, base = choose.design_name(graph)
-    cost, rows, _ = _sampled(graph, graph.m, base)
-    return {"short": SHORT * cost, "words": WORDS_EDGE * graph.m + _words(graph, rows), "hubs": cost}[name]
+    cost, rows, _ = _sampled(graph, graph.m, base, every=every)
+    if name == "words":
+        return WORDS_EDGE * graph.m + _words(graph, rows)
+    return SHORT * cost if name == "short" else cost
 
 
 class TallyPlan(NamedTuple):
@@ -186,7 +204,7 @@ def _ranked_tally_cost(graph, ranked, by_edge):
     return min(WEDGES_EDGE * graph.m + WEDGE * wedges, TALLIED * cost + TRIANGLE[by_edge] * triangles)
 
 
-def _sampled(graph, edges, base, ranked=None):
+def _sampled(graph, edges, base, ranked=None, every=EVERY):
     """Estimates for the first edges (u, v) of a graph.
 
     They are the cost in a count, the rows in the columns of all v, and the triangles where v is no hub; of these no
@@ -194,10 +212,10 @@ def _sampled(graph, edges, base, ranked=None):
     """
     if not edges:
         return 0.0, 0.0, 0.0
-    take = SAMPLE if edges > MANY else EVERY
+    take = SAMPLE if edges > MANY else every
     sums = np.zeros(4)
     other = (*ranked, graph.degrees) if ranked else (None, None, None)
-    _add_sample(graph.col_ptr, graph.row_idx, *other, edges, take, base, sums)
+    _add_sample(graph.col_ptr, graph.row_idx, *other, edges, take, every, base, sums)
     return tuple(sums[:3] * (edges / sums[3]))
 
 
@@ -219,14 +237,14 @@ def _last_by_degree(graph, most):
 
 
 @inline
-def _sample_place(first, edges, take):
+def _sample_place(first, edges, take, every):
     """The first of the `take` edges that are read in the stretch from `first` on; looks random, to miss no pattern."""
-    skip = I64(U64(first + 1) * U64(0x9E3779B97F4A7C15) >> U64(44)) % (EVERY - take + 1)
+    skip = I64(U64(first + 1) * U64(0x9E3779B97F4A7C15) >> U64(44)) % (every - take + 1)
     return min(first + skip, max(first, edges - take))
 
 
 @jit
-def _add_sample(col_ptr, row_idx, rank, lengths, degrees, edges, take, base, sums):
+def _add_sample(col_ptr, row_idx, rank, lengths, degrees, edges, take, every, base, sums):
     """Add the costs of some edges, the rows in the columns of their v, their triangles, and their number to `sums`.
 
     The triangles are estimated from one row for every eighth edge.
@@ -234,9 +252,9 @@ def _add_sample(col_ptr, row_idx, rank, lengths, degrees, edges, take, base, sum
     n, u = col_ptr.size - 1, 0
     words = (n - base) // 64
     mean = row_idx.size // n + 1
-    for first in range(0, edges, EVERY):
-        at, ahead = _sample_place(first, edges, take), _sample_place(first + EVERY, edges, take)
-        prefetch(row_idx, _sample_place(first + 2 * EVERY, edges, take))
+    for first in range(0, edges, every):
+        at, ahead = _sample_place(first, edges, take, every), _sample_place(first + every, edges, take, every)
+        prefetch(row_idx, _sample_place(first + 2 * every, edges, take, every))
         for k in range(ahead, min(ahead + take, edges)):
             prefetch(col_ptr, row_idx[U64(k)])
         step = 1
@@ -284,6 +302,19 @@ def _add_sample(col_ptr, row_idx, rank, lengths, degrees, edges, take, base, sum
             sums[0] += cost
             sums[1] += rows
             sums[3] += 1
+
+
+@jit
+def _rows_to_search(col_ptr):
+    """For each long column v, v times its rows and the steps to search them, added up."""
+    n, total = col_ptr.size - 1, 0.0
+    for first in range(0, n, 64):
+        last = min(n, first + 64)
+        if col_ptr[U64(last)] - col_ptr[U64(first)] > LONG:  # else none of these columns is long
+            for v in range(first, last):
+                rows = float(col_ptr[U64(v + 1)] - col_ptr[U64(v)])
+                total += v * rows * np.log2(rows) if rows > LONG else 0.0
+    return total
 
 
 @jit
