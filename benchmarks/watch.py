@@ -108,6 +108,10 @@ SUITES = {
     "tallies": Suite(
         "tallies.py --into .", 5, {"tallies": Columns(("graph", "edges", "what", "kernel"), COUNTS)}, gpu=True
     ),
+    "combinations": Suite(
+        "combinations.py --into .", 5,
+        {"combinations": Columns(("graph", "edges", "kind", "k", "way"), ("process_ms", "kernel_ms"))}, gpu=True,
+    ),
     "streaming": Suite(
         "streaming.py --into .", 5,
         {"streaming": Columns(("graph", "edges", "way", "method"), ("process_ms",))}, gpu=True,
