@@ -63,7 +63,7 @@ def common_rows(rows, p, p_end, q, q_end):
         "steps_taken": "steps_taken = 4112, 4096 * 4",
         "thread_wins": "thread_wins = [(1, 64), (4096, 4096)]",
     },
-    "07_levels": {"worst": "worst = 0", "best": "best = 0", "by_c": "by_c = 16"},
+    "07_levels": {"worst": "worst = 0", "best": "best = 0", "by_c": "by_c = 16", "minutes": "minutes = 0.05"},
     "08_adaptive": {
         "looked_up_for_100": "looked_up_for_100 = 10_000",
         "slowest_first": "slowest_first = slowest_first[1:] + slowest_first[:1]",
