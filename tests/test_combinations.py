@@ -149,6 +149,16 @@ def test_counts_of_the_compiled_kernel(name, k, kind, processor):
         assert combinations.plan(LARGER[name], k, kind).count() == tcgpu.count_subgraphs(LARGER[name], k, kind)
 
 
+@pytest.mark.sim
+@every_kind
+def test_counts_in_any_order_of_threads(kind, processor, monkeypatch):
+    """Where a barrier is missing, a count changes or threads wait in vain."""
+    monkeypatch.setattr(combinations, "MIN_TASK", 1000)
+    with processor.instead_of_the_simulator(seed=1, **compiled.LARGE):
+        found = combinations.plan(LARGER["components"], 3, kind).count()
+    assert found == tcgpu.count_subgraphs(LARGER["components"], 3, kind)
+
+
 @pytest.mark.gpu
 @every_size
 @every_kind
