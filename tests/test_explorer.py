@@ -110,6 +110,22 @@ def test_a_generated_graph_is_small_at_first(explore, name):
     assert (row["vertices"], row["edges"], row["triangles"]) == (graph.n, graph.m, tcgpu.count(graph))
 
 
+@pytest.mark.parametrize("card, names", [("graphs", ("mesh", "rmat")), ("methods", ("naive", "bitmap"))])
+def test_controls_that_are_shown_again_hear_of_nothing(explore, card, names):
+    """In a browser, a field that hears of new settings drops what is being typed into it."""
+    explorer, changes = explore(KARATE, ["naive", "bitmap"]), []
+    card = getattr(explorer, card)
+    pick, controls = (card.generator, card.parameters) if card is explorer.graphs else (card.knobs_of, card.knobs)
+    for name in names:
+        pick.value = name
+    for control in controls[names[0]].values():
+        control.observe(changes.append)
+    pick.value = names[0]
+    assert changes == []
+    next(iter(controls[names[0]].values())).value = "8"
+    assert changes
+
+
 def test_every_generator_has_first_values_and_a_seed_if_it_uses_one():
     assert set(graph_card.FIRST_VALUES) == set(GENERATORS)
     for name, draw in GENERATORS.items():

@@ -117,7 +117,10 @@ def value_of(control):
 
 
 def row(control, label, help_text):
-    """A row of a form: label, control and, if it has one, its slider, help text."""
+    """A row of a form: label, control and, if it has one, its slider, help text.
+
+    Make it once for a control: a browser that hears of new settings drops what is being typed into the field.
+    """
     control.description, control.style.description_width = label, LABEL_WIDTH
     control.tooltip = control.tooltip or help_text
     numeric = isinstance(control, NumberField)

@@ -171,6 +171,7 @@ class GraphCard(widgets.VBox):
         self.generator = elements.dropdown("generator", 250, list(FIRST_VALUES), elements.LABEL_WIDTH)
         self.generator.tooltip = "what makes the graph"
         self.parameters = elements.LazyDict(self._make_controls)
+        self._rows = elements.LazyDict(self._make_rows)
         self._about = elements.text("", "tcgpu-help")
         self._controls = elements.box([], "tcgpu-scroll", height="230px")
 
@@ -233,6 +234,12 @@ class GraphCard(widgets.VBox):
         elements.when_set(lambda: self._on_change(), *controls.values())
         return controls
 
+    def _make_rows(self, generator):
+        return [
+            elements.row(control, parameter.replace("_", " "), PARAMETERS[parameter][1])
+            for parameter, control in self.parameters[generator].items()
+        ]
+
     def _changed_arguments(self):
         """The arguments of the generator that differ from its defaults."""
         name = self.generator.value
@@ -244,10 +251,7 @@ class GraphCard(widgets.VBox):
         name = self.generator.value
         summary = (inspect.getdoc(GENERATORS[name]) or name).splitlines()[0]
         self._about.value = html.escape(summary.replace("`", ""))
-        self._controls.children = [
-            elements.row(control, parameter.replace("_", " "), PARAMETERS[parameter][1])
-            for parameter, control in self.parameters[name].items()
-        ]
+        self._controls.children = self._rows[name]
         self._on_change()
 
 

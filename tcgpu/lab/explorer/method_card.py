@@ -23,6 +23,7 @@ class MethodCard(widgets.VBox):
             for name, method in METHODS.items()
         }
         self.knobs = elements.LazyDict(self._make_controls)
+        self._rows = elements.LazyDict(self._make_rows)
         self.knobs_of = elements.dropdown("knobs of", 250, label_width=elements.LABEL_WIDTH)
         self.knobs_of.tooltip = "the method whose knobs are shown below"
         self.shown_knobs = elements.box([], "tcgpu-scroll", height="160px")
@@ -73,6 +74,14 @@ class MethodCard(widgets.VBox):
         elements.when_set(lambda: self._on_change(), *controls.values())
         return controls
 
+    def _make_rows(self, method):
+        if not self.knobs[method]:
+            return [elements.text("this method has no knobs", "tcgpu-help")]
+        declared = METHODS[method].declared
+        return [
+            elements.row(self.knobs[method][knob.name], knob.name.replace("_", " "), knob.help) for knob in declared
+        ]
+
     def _chips_by_source(self):
         for source in dict.fromkeys(method.source for method in METHODS.values()):
             chips = [self.chips[name] for name, method in METHODS.items() if method.source == source]
@@ -87,9 +96,4 @@ class MethodCard(widgets.VBox):
 
     def _show_knobs(self):
         method = self.knobs_of.value
-        rows = [
-            elements.row(self.knobs[method][knob.name], knob.name.replace("_", " "), knob.help)
-            for knob in (METHODS[method].declared if method else ())
-        ]
-        nothing = "this method has no knobs" if method else "pick a method"
-        self.shown_knobs.children = rows or [elements.text(nothing, "tcgpu-help")]
+        self.shown_knobs.children = self._rows[method] if method else [elements.text("pick a method", "tcgpu-help")]
