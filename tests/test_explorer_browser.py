@@ -175,9 +175,9 @@ def test_the_explorer_in_jupyterlab(lab, expect):
     expect(panel.whole).to_contain_text("8,192 vertices")
     panel.whole.locator(".tcgpu-bar select").select_option("simulator")
     panel.click("Run")
-    expect(panel.status).to_have_text(re.compile(r"^naive: \d+\.\d s of about \d+ seconds$"))
+    expect(panel.status).to_have_text(re.compile(r"^naive: \d+\.\d s of about \d+ \w+$"))
     panel.click("Stop")
-    expect(panel.status).to_have_text(re.compile("^stopped after .* 0 rows$"), timeout=10_000)
+    expect(panel.status).to_have_text(re.compile("^stopped after .* 0 rows$"))
     expect(panel.message).to_have_text("")
 
     # the other explorer is unchanged

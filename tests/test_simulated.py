@@ -40,15 +40,18 @@ def timed(plan):
 @pytest.mark.sim
 @pytest.mark.parametrize("method, verb, graph", list(cases()))
 def test_estimates_are_right_within_a_factor_of_two(method, verb, graph):
-    """By processor time, for other work on this machine does not count; a quick run may be off by 50 ms."""
+    """By processor time, for other work on this machine does not count; a quick run may be off by 50 ms.
+
+    The first run of a kernel also rewrites its source. Other work, which slows this machine down, may come and go.
+    """
+    seconds, estimates = [], []
     with registry.on_engine(method, "sim", math.inf):
         plan = PLANS[verb](method, method.prepare(graph))
-        seconds = timed(plan)
-        if seconds < 1:  # the first run of a kernel also rewrites its source
-            seconds = min(seconds, timed(plan))
-        simulated.slowness.cache_clear()  # other work on this machine may come and go
-        estimate = plan.simulated_seconds
-    assert seconds / 2 - 0.05 < estimate < 2 * seconds + 0.05
+        for _ in range(2):
+            simulated.slowness.cache_clear()
+            estimates.append(plan.simulated_seconds)
+            seconds.append(timed(plan))
+    assert min(seconds) / 2 - 0.05 < max(estimates) and min(estimates) < 2 * min(seconds) + 0.05
 
 
 @pytest.mark.sim
