@@ -69,12 +69,15 @@ def test_an_estimate_grows_with_the_graph_and_takes_no_time():
 
 @pytest.mark.sim
 def test_streamed_parts_are_estimated_too(monkeypatch):
-    graph, estimates = tcgpu.generate.rmat(8, seed=3), []
+    graph, estimates, seconds = tcgpu.generate.rmat(8, seed=3), [], []
     monkeypatch.setattr(simulated, "check", lambda what, seconds, *more: estimates.append(seconds))
-    begin = time.thread_time()
-    tcgpu.count(graph, "warp_search", engine="sim", device_memory=4 * 8 * 1024)
-    seconds = time.thread_time() - begin
-    assert seconds / 2 - 0.1 < estimates[0] < 2 * seconds + 0.1
+    for _ in range(2):
+        simulated.slowness.cache_clear()
+        begin = time.thread_time()
+        tcgpu.count(graph, "warp_search", engine="sim", device_memory=4 * 8 * 1024)
+        seconds.append(time.thread_time() - begin)
+    assert len(estimates) == 2  # once a run
+    assert min(seconds) / 2 - 0.1 < max(estimates) and min(estimates) < 2 * min(seconds) + 0.1
 
 
 WAYS = {
