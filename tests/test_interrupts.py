@@ -89,6 +89,24 @@ print("right", flush=True)
     assert -1 < raised < 1 and begin < float(out.split()[0])
 
 
+def test_a_signal_handler_may_end_compiled_work_by_any_error():
+    """TimeoutError too, which waiting for a worker raises itself."""
+
+    def too_late(*signal):
+        raise TimeoutError("of the handler")
+
+    graph, before = tcgpu.generate.clique(300), signal.signal(signal.SIGALRM, too_late)
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0.5)
+        with pytest.raises(TimeoutError, match="of the handler"):
+            while True:
+                tcgpu.cliques(graph, 7)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    assert tcgpu.cliques(graph, 3) == 4_455_100
+
+
 def test_the_shell_ends_with_130_and_no_traceback(tmp_path):
     code = f"from tcgpu.__main__ import main\nsys.exit(main(['generate', 'rmat', 'scale=23', '-o', {str(tmp_path / 'g.npz')!r}]))"  # noqa: E501
     returncode, out, errors, latency = interrupted(code, first="import tcgpu.generators", seconds=2)

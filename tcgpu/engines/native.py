@@ -182,9 +182,7 @@ def _wait_for(futures, stop=lambda: None):
     try:
         for future in futures:
             while not future.done():
-                try:
-                    future.exception(POLL)
-                except TimeoutError:
+                if wait([future], POLL).not_done:
                     progress.pulse()
     except BaseException as error:
         stop()
