@@ -53,7 +53,7 @@ def arrays_after(fill, method, graph, knobs):
 def assert_same(name, found, expected, arrays):
     """That an array has the same values; where atomic operations decide the order, in any order."""
     if name in ("heavy_columns", "long_columns"):
-        size = arrays["list_sizes"][layout.HEAVY if name == "heavy_columns" else layout.LONG]
+        size = arrays["list_sizes"][layout.HEAVY_LIST if name == "heavy_columns" else layout.LONG_LIST]
         found, expected = np.sort(found[:size]), np.sort(expected[:size])
     elif name == "in_edges":
         ranges = list(zip(arrays["in_ptr"], arrays["in_end"][:-1]))  # the last element is of no vertex
@@ -115,7 +115,7 @@ def test_work_of_tasks(graph, knobs, monkeypatch):
         found, kernel = task_work.work_of_tasks(step, arrays), step.kernel.__name__
         rows = []
         if kernel == "hub_kernel":
-            for j in arrays["heavy_columns"][: arrays["list_sizes"][layout.HEAVY]]:
+            for j in arrays["heavy_columns"][: arrays["list_sizes"][layout.HEAVY_LIST]]:
                 begin, end = arrays["quad_ptr"][j : j + 2]
                 hubs = sum(arrays["near"][4 * begin : 4 * end] >= step.args[-2])
                 rows.append([1, end - begin, hubs])

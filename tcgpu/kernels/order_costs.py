@@ -46,7 +46,7 @@ LONGEST = ("longest", "longest 32", "longest 64", "longest 128", "longest by deg
 SHORT_ROWS, SHORT_NEAR_ROWS = 6, 12  # of the longest column, for short_columns; where most edges are near
 MANY_EDGES = 1 << 17  # for short_columns
 DISTANT = 1 << 17  # nonzeros: columns that are farther apart are not in a cache at the same time
-HEAVY = 64  # rows from which on a column is long
+HEAVY = 64  # rows from which on a column is heavy
 LITTLE, LITTLE_NS = 1.05, 1_000  # times as long, and nanoseconds more
 
 # Nanoseconds for each of a sum, on an H200. "merged", "idle" and "searched" are those of columns that are not local;

@@ -151,7 +151,10 @@ def measure_columns(
     far_count[filled] = np.add.reduceat(row_idx < first_near, col_ptr[filled], dtype=np.int32)
     quad_count[:] = (lengths - far_count + 3) >> 2
     own = np.arange(lengths.size) % of == index  # of the columns from the last to the first
-    lists = (quad_count > heavy_quads, heavy_columns, layout.HEAVY), (far_count >= long_rows, long_columns, layout.LONG)
+    lists = (
+        (quad_count > heavy_quads, heavy_columns, layout.HEAVY_LIST),
+        (far_count >= long_rows, long_columns, layout.LONG_LIST),
+    )
     for listed, values, which in lists:
         found = lengths.size - 1 - np.flatnonzero(listed[::-1] & own)
         values[list_sizes[which] :][: found.size] = found

@@ -27,7 +27,7 @@ def of_windows(near, quads, columns, pieces, in_edges, task_ptr, lanes, total):
 
 def of_heavy_columns(near, quad_ptr, heavy_columns, list_sizes, queues, hub_rows, first_hub, total):
     """Quads of column j, and hubs in it."""
-    j = heavy_columns[: list_sizes[layout.HEAVY]]
+    j = heavy_columns[: list_sizes[layout.HEAVY_LIST]]
     begin, end = (ends[j].astype(np.int64) for ends in (quad_ptr[:-1], quad_ptr[1:]))
     hubs_before = sums_before(near >= first_hub)
     return end - begin, hubs_before[4 * end] - hubs_before[4 * begin]

@@ -4,7 +4,7 @@ The *_kernel functions count; the *_tally functions count for each edge, as `sup
 """
 
 from tcgpu.engines.runtime import cuda, int32, int64, kernel, uint32
-from tcgpu.kernels.adaptive.layout import LONG, shared_thread
+from tcgpu.kernels.adaptive.layout import LONG_LIST, shared_thread
 from tcgpu.kernels.device.merge import common_values
 from tcgpu.kernels.device.reduction import add_block_to
 
@@ -95,7 +95,7 @@ def look_up_long_columns(col_ptr, row_idx, far_count, long_columns, list_sizes, 
     thread, threads = cuda.threadIdx.x, cuda.blockDim.x
     count = int64(0)
     task = cuda.blockIdx.x
-    while task < list_sizes[LONG]:
+    while task < list_sizes[LONG_LIST]:
         j = long_columns[task]
         first, end = col_ptr[j], col_ptr[j] + far_count[j]
         while first < end:

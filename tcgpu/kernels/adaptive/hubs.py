@@ -1,7 +1,7 @@
 """Triangles j < i < k with hubs i and k and a heavy column j: word AND word, 64 hubs at a time."""
 
 from tcgpu.engines.runtime import cuda, int64, kernel, uint32, uint64
-from tcgpu.kernels.adaptive.layout import FIRST_HUB, HEAVY, HUB_GROUP, HUB_WORDS, column_slots, near_number
+from tcgpu.kernels.adaptive.layout import FIRST_HUB, HEAVY_LIST, HUB_GROUP, HUB_WORDS, column_slots, near_number
 from tcgpu.kernels.device.reduction import add_block_to
 from tcgpu.kernels.device.warp import ALL_LANES, take_task
 
@@ -90,7 +90,7 @@ def hub_kernel(near, quad_ptr, heavy_columns, list_sizes, queues, hub_rows, firs
     count = uint64(0)
     following = take_task(queues, 0)
     task = cuda.shfl_sync(ALL_LANES, following, 0)
-    while task < list_sizes[HEAVY]:
+    while task < list_sizes[HEAVY_LIST]:
         following = take_task(queues, 0)
         begin, end = column_slots(quad_ptr, heavy_columns[task])
         first = write_hub_bits(near, begin, end, uint32(first_hub), words, words32, at)

@@ -32,7 +32,7 @@ HUB_WORDS = HUBS // 64  # words of a hub's row of bits
 HUB_GROUP = 2048  # hubs: 32 lanes with a 64-bit word each
 LENGTH_BITS = 24  # of a piece; the higher bits are its offset
 MAX_TASK_IN_EDGES = 8192
-HEAVY, LONG = 0, 1  # the elements of list_sizes for heavy_columns and long_columns
+HEAVY_LIST, LONG_LIST = 0, 1  # the elements of list_sizes for heavy_columns and long_columns
 
 
 @cuda.jit(device=True)
@@ -103,8 +103,8 @@ def measure_columns(
             quads = (end - begin - far + 3) >> 2
             far_count[j], quad_count[j] = far, quads
         own = in_share(place, index, of)
-        append_lanes(own and quads > heavy_quads, j, heavy_columns, list_sizes, HEAVY)
-        append_lanes(own and far >= long_rows, j, long_columns, list_sizes, LONG)
+        append_lanes(own and quads > heavy_quads, j, heavy_columns, list_sizes, HEAVY_LIST)
+        append_lanes(own and far >= long_rows, j, long_columns, list_sizes, LONG_LIST)
         place += cuda.gridsize(1)
 
 

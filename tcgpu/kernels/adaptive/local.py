@@ -191,7 +191,7 @@ def search_in_turn(row_idx, p, q, many, ends, begin, end):
 
 
 @cuda.jit(device=True)
-def list_searches(searches, queue, e, rows):
+def list_searches_of_warp(searches, queue, e, rows):
     """A warp lists tasks that look up the `rows` rows of its nonzeros, from e on; False if there is no room."""
     lane, tasks = cuda.threadIdx.x & 31, (int64(rows) + SEARCHED - 1) // SEARCHED
     place = int64(0)
@@ -224,7 +224,7 @@ def merge_short_kernel(col_ptr, row_idx, col_of, short, words, long, index, of, 
         if cuda.any_sync(ALL_LANES, rows > 0):
             ends = sum_up_to(rows)
             all_rows = cuda.shfl_sync(ALL_LANES, ends, 31)
-            if all_rows <= SEARCHED or not list_searches(searches, queue, e - lane, all_rows):
+            if all_rows <= SEARCHED or not list_searches_of_warp(searches, queue, e - lane, all_rows):
                 count += search_in_turn(row_idx, p - (ends - rows), q, many, ends, uint32(0), all_rows)
         e += cuda.gridsize(1) * of
     add_block_to(total, count)

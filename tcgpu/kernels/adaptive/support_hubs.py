@@ -6,7 +6,7 @@ has the position of one, and all lanes read eight rows at once. If fewer are lef
 
 from tcgpu.engines.runtime import cuda, kernel, uint32, uint64
 from tcgpu.kernels.adaptive.hubs import common_bits, write_hub_bits
-from tcgpu.kernels.adaptive.layout import FIRST_HUB, HEAVY, HUB_GROUP, HUB_WORDS, HUBS, column_slots, near_number
+from tcgpu.kernels.adaptive.layout import FIRST_HUB, HEAVY_LIST, HUB_GROUP, HUB_WORDS, HUBS, column_slots, near_number
 from tcgpu.kernels.adaptive.support_counters import (
     IN_REGISTERS,
     Planes,
@@ -121,7 +121,7 @@ def column_tally(
         heavy_bits[cuda.grid(1)] = 0
     following = take_task(queues, 0)
     task = cuda.shfl_sync(ALL_LANES, following, 0)
-    while task < list_sizes[HEAVY]:
+    while task < list_sizes[HEAVY_LIST]:
         following = take_task(queues, 0)
         begin, end = column_slots(quad_ptr, heavy_columns[task])
         first = write_hub_bits(near, begin, end, uint32(first_hub), words, words32, at)
