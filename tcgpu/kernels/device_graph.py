@@ -189,6 +189,24 @@ def order_for_tallies(graph, order):
     return order
 
 
+def adjacency(graph):
+    """The neighbours of each vertex, in arrays on the device: `(row_ptr, indptr, indices, edge)`.
+
+    Vertex v has the neighbours indices[indptr[v]:indptr[v + 1]], ascending, over the edges of the same places in
+    `edge`. row_ptr[v] edges have a row below v.
+    """
+    col_ptr, row_idx, col_of = map(runtime.to_device_library, (graph.col_ptr, graph.row_idx, graph.col_of))
+    xp = runtime.arrays_of(col_ptr)
+    by_row, edges = xp.argsort(row_idx, kind="stable"), xp.arange(graph.m, dtype=np.int32)
+    row_ptr = xp.searchsorted(row_idx[by_row], xp.arange(graph.n + 1, dtype=np.int32))
+    indices, edge = xp.empty(2 * graph.m, np.int32), xp.empty(2 * graph.m, np.int32)
+    place = edges + col_ptr[row_idx[by_row]]  # first the lower neighbours of each vertex, ascending
+    indices[place], edge[place] = col_of[by_row], by_row
+    place = edges + row_ptr[1:][col_of]  # then those in its column
+    indices[place], edge[place] = row_idx, edges
+    return row_ptr, col_ptr + row_ptr, indices, edge
+
+
 def _on_device(array, what):
     """The array as a contiguous device array (CuPy; NumPy in the simulator) of 32- or 64-bit integers."""
     array = runtime.to_device_library(unmasked(array, what))

@@ -34,7 +34,7 @@ from tcgpu.engines.runtime import cuda, int32, int64, kernel, uint32
 from tcgpu.errors import GraphError
 from tcgpu.kernels import ArrayPlan, adaptive, enough_blocks, results, simulated
 from tcgpu.kernels.device.warp import WARP, append_lanes
-from tcgpu.kernels.device_graph import order_for_tallies, prepare
+from tcgpu.kernels.device_graph import adjacency, order_for_tallies, prepare
 
 __all__ = ["numbers", "peel", "plan", "prepare"]
 
@@ -297,18 +297,12 @@ def supports(graph):
 def remaining(graph, support, origin, number, level):
     """A graph before its first round. support: of each edge, which changes; level: the last one that is done."""
     xp, m = runtime.arrays_of(number), graph.m
-    col_ptr, row_idx, col_of = map(runtime.to_device_library, (graph.col_ptr, graph.row_idx, graph.col_of))
-    by_row, edges = xp.argsort(row_idx, kind="stable"), xp.arange(m, dtype=np.int32)
-    row_ptr = xp.searchsorted(row_idx[by_row], xp.arange(graph.n + 1, dtype=np.int32))
-    indices, edge = xp.empty(2 * m, np.int32), xp.empty(2 * m, np.int32)
-    place = edges + col_ptr[row_idx[by_row]]  # first the lower neighbours of each vertex, ascending
-    indices[place], edge[place] = col_of[by_row], by_row
-    place = edges + row_ptr[1:][col_of]  # then those in its column
-    indices[place], edge[place] = row_idx, edges
+    _, indptr, indices, edge = adjacency(graph)
+    row_idx, col_of = map(runtime.to_device_library, (graph.row_idx, graph.col_of))
     state = xp.zeros(STATE_SIZE, np.int64)
     state[LEVEL], state[LOWEST] = level, MAX_INT32
     return Remaining(
-        row_idx, col_of, col_ptr + row_ptr, indices, edge, support, xp.full(m, NEVER, np.int32), origin,
+        row_idx, col_of, indptr, indices, edge, support, xp.full(m, NEVER, np.int32), origin,
         number, xp.empty(m, np.int32), state,
     )  # fmt: skip
 
