@@ -30,10 +30,12 @@ import numpy as np
 
 from tcgpu import cpu, formats
 from tcgpu.cpu.four_at_edges import cliques_at_edges, cycles_at_edges
+from tcgpu.declarations import GPU
 from tcgpu.errors import GraphError
 from tcgpu.graph import as_graph
+from tcgpu.kernels import motifs as device_motifs
 from tcgpu.progress import underway
-from tcgpu.registry import check_engine
+from tcgpu.registry import ENGINES, check_engine, on_engine
 from tcgpu.subgraphs import PATH_OF_3, TRIANGLE, by_formula
 from tcgpu.suggest import unknown
 
@@ -49,13 +51,15 @@ def motifs(
     connected: bool = True,
     engine: str | None = None,
     progress: bool | Callable[[float, float], Any] | None = None,
+    max_seconds: float | None = None,
 ) -> dict[str, Any]:
-    """Count the induced subgraphs of four vertices, exactly, on all cores of the CPU.
+    """Count the induced subgraphs of four vertices, exactly.
 
     Parameters
     ----------
-    graph, engine, progress
-        As in every verb: see `tcgpu.api`. The engine is "cpu".
+    graph, engine, progress, max_seconds
+        As in every verb: see `tcgpu.api`. Without an engine it is "cpu", all cores of it. Per graph it may be "gpu" or
+        "sim", too; this is not yet timed on a GPU.
     per
         "graph"; or "vertex" or "edge", which count each orbit of subgraphs of two to four vertices.
     connected
@@ -75,13 +79,16 @@ def motifs(
     GraphError
         Per vertex, if numbers may not fit 64 bits, which takes a vertex with millions of neighbours.
     """
-    check_engine("motifs", engine)
-    graph = as_graph(formats.opened(graph))
     if per not in PLACES:
         raise GraphError(unknown("value of per", per, PLACES))
+    check_engine(f"motifs per {per}", engine, ENGINES if per == "graph" else ("cpu",))
+    graph = as_graph(formats.opened(graph))
     if not connected and per != "graph":
         raise GraphError(f"subgraphs that are not connected have no orbits: leave connected= or per={per!r} out")
     with underway(progress, f"counting motifs of {graph.m:,} edges"):
+        if engine in GPU:
+            with on_engine(device_motifs.METHOD, engine, max_seconds):
+                return _of_graph(graph, connected, device_motifs.for_motifs(graph))
         return _of_graph(graph, connected) if per == "graph" else _orbits(graph, per)
 
 
@@ -96,8 +103,8 @@ def _orbits(graph, per):
     return at_vertices if own is graph else {name: values[own.rank] for name, values in at_vertices.items()}
 
 
-def _of_graph(graph, connected):
-    found = by_formula(graph, 4)
+def _of_graph(graph, connected, enumerated=None):
+    found = by_formula(graph, 4, enumerated)
     joined = path, star, cycle, paw, diamond, clique = tuple(found[4].values())
     if connected:
         return dict(zip(CONNECTED, joined))

@@ -21,6 +21,7 @@ import numpy as np
 from tcgpu import cpu, formats
 from tcgpu.cpu.choose import LONG_COLUMN, hub_limit, hub_rows
 from tcgpu.cpu.dense import dense_rows, first_dense
+from tcgpu.declarations import GPU
 from tcgpu.engines.native import (
     CACHE_LINE,
     MANY,
@@ -37,9 +38,10 @@ from tcgpu.engines.native import (
 )
 from tcgpu.errors import GraphError, MethodError
 from tcgpu.graph import Graph, as_graph
+from tcgpu.kernels import motifs as device_motifs
 from tcgpu.kernels.chatterjee import combinations
 from tcgpu.progress import underway
-from tcgpu.registry import check_engine, named, on_engine
+from tcgpu.registry import ENGINES, check_engine, named, on_engine
 from tcgpu.suggest import unknown
 
 KINDS = ("clique", "independent", "connected")
@@ -77,7 +79,8 @@ def count_subgraphs(
     Parameters
     ----------
     graph, engine, progress, max_seconds
-        As in every verb: see `tcgpu.api`. The engine is "cpu".
+        As in every verb: see `tcgpu.api`. Without an engine it is "cpu". Cliques of up to 8 vertices may be counted on
+        "gpu" or "sim", too; this is not yet timed on a GPU.
     method
         "levels" tests every combination of 3, 4 or 5 vertices that may be such a set, on engine "gpu" or "sim": see
         `tcgpu.kernels.chatterjee.combinations`. It is the way of a paper, to be compared with; it has not been timed on
@@ -90,11 +93,12 @@ def count_subgraphs(
     """
     if method not in (None, *METHODS):
         raise MethodError(f"count_subgraphs has the methods {', '.join(METHODS)}, not {method!r}")
-    if method != "levels":
-        check_engine("count_subgraphs", engine)
-    graph = as_graph(formats.opened(graph))
     if kind not in KINDS:
         raise GraphError(unknown("kind", kind, KINDS))
+    if method != "levels":
+        engines = ENGINES if kind == "clique" and method is None else ("cpu",)
+        check_engine(f"count_subgraphs of kind {kind!r}", engine, engines)
+    graph = as_graph(formats.opened(graph))
     if isinstance(k, bool) or not isinstance(k, (int, np.integer)) or k < 1:
         raise GraphError(f"k is a whole number of at least 1, not {k!r}")
     if k > MOST_VERTICES[kind]:
@@ -103,17 +107,25 @@ def count_subgraphs(
         if method == "levels":
             with on_engine(named(method), engine, max_seconds):
                 return combinations.plan(graph, int(k), kind).count()
+        if engine in GPU:
+            with on_engine(device_motifs.METHOD, engine, max_seconds):
+                return device_motifs.count_cliques(graph, int(k))
         return {"clique": _cliques, "connected": _connected, "independent": _independent}[kind](graph, int(k))
 
 
 def cliques(
-    graph: Any, k: int, *, engine: str | None = None, progress: bool | Callable[[float, float], Any] | None = None
+    graph: Any,
+    k: int,
+    *,
+    engine: str | None = None,
+    progress: bool | Callable[[float, float], Any] | None = None,
+    max_seconds: float | None = None,
 ) -> int:
     """Count the cliques of k vertices: sets of k vertices that are all neighbours of each other.
 
     The same as `count_subgraphs(graph, k, "clique")`.
     """
-    return count_subgraphs(graph, k, engine=engine, progress=progress)
+    return count_subgraphs(graph, k, engine=engine, progress=progress, max_seconds=max_seconds)
 
 
 def _workers(graph):
@@ -177,20 +189,22 @@ def _by_growing(graph, k):
     return {size: {int(shape): int(many[shape]) for shape in np.flatnonzero(many)} for size, many in by_size.items()}
 
 
-def by_formula(graph, k):
+def by_formula(graph, k, enumerated=None):
     """As `_by_growing`, for k up to 4, from the triangles of each edge, the cliques and the cycles of 4 vertices.
+
+    enumerated: these three, for k = 4, if they are known; else the native engine counts them.
 
     First all occurrences of a shape are counted, induced or not; then those inside denser subgraphs are subtracted.
     """
     found = {2: {EDGE: graph.m}}
     if k >= 3:
-        degree, support = graph.degrees.astype(np.int64), cpu.support(graph)
+        degree, support = graph.degrees.astype(np.int64), enumerated[0] if enumerated else cpu.support(graph)
         triangles = cpu.sum_exactly(support) // 3
         paths = cpu.sum_exactly(degree * (degree - 1) // 2) - 3 * triangles
         found[3] = {PATH_OF_3: paths, TRIANGLE: triangles}
     if k >= 4:
         u, v = (degree[ends] for ends in graph.edges())
-        cliques, cycles = _cliques(graph, 4), _four_cycles(graph)
+        cliques, cycles = enumerated[1:] if enumerated else (_cliques(graph, 4), _four_cycles(graph))
         diamonds = cpu.sum_exactly(support * (support - 1) // 2) - 6 * cliques
         cycles -= diamonds + 3 * cliques
         paws = cpu.sum_exactly(support * (u + v - 4)) // 2 - 4 * diamonds - 12 * cliques

@@ -1,0 +1,190 @@
+"""Count the cliques of k vertices, 4 <= k <= 8, at their first vertex u: cliques of k - 1 rows of column u.
+
+Contract: a graph in degree order, which makes the longest column short, of any kind. `total` gets the number of
+cliques, an int64. The kernels read the tiles of the columns (see `tiles`), chunk after chunk.
+
+4 vertices: rows i and j of a column that are neighbours are in as many cliques u, i, j, l as their rows of bits have
+bits in common. A warp takes a tile (a, b), whose bits are the pairs i, j. It goes through the groups c of l: a lane has
+the words of one i and one j for group c, and all 32 words of the i go round by shuffles.
+
+More: a warp takes a tile and its pairs i, j one after the other. The common bits of both, in shared memory, are a set
+of rows. One row after the other is chosen from it, which leaves a smaller set, until two rows are to be chosen: that is
+the number of neighbours in the set, by lanes with a row each. A set gets one word for each group of the column.
+"""
+
+import numpy as np
+
+from tcgpu import cpu
+from tcgpu.engines import runtime
+from tcgpu.engines.runtime import cuda, int64, kernel, uint32
+from tcgpu.errors import GraphError
+from tcgpu.graph import as_graph
+from tcgpu.kernels import Plan, check_positions, launch
+from tcgpu.kernels.device.bits import check_shared, restart
+from tcgpu.kernels.device.reduction import add_block_to
+from tcgpu.kernels.device.warp import ALL_LANES, WARP, take_task
+from tcgpu.kernels.motifs import tiles as of_tiles
+from tcgpu.kernels.motifs.tiles import THREADS, fill_hub_rows, groups_of, tile_number, transposed
+
+LEAST, MOST = 4, 8  # vertices of a clique
+TILE_US, SET_US = 6000, 450  # microseconds in the simulator: of a tile, and of a set
+FEW_TILES = 10_000  # of more, the simulator takes minutes, whatever their sets are
+
+
+@kernel("void(int64[::1], int64[::1], int64, int32[::1], uint32[::1], int64, uint32[::1], int64[::1])")
+def count_fours(col_ptr, tile_ptr, first, tile_column, tile_place, count, tiles, total):
+    """A warp per tile: count cliques of 4 vertices."""
+    lane, t, found = cuda.threadIdx.x & 31, uint32(cuda.grid(1)) // WARP, int64(0)
+    while t < count:
+        u, place = tile_column[t], tile_place[t]
+        a, b, begin, groups = place & 0xFFFF, place >> 16, uint32(tile_ptr[u] - first), groups_of(col_ptr, u)
+        joined = transposed(tiles[32 * t + lane])  # bit i of lane j
+        if cuda.any_sync(ALL_LANES, joined != 0):
+            c, common = b, uint32(0)
+            while c < groups:
+                of_i = tiles[32 * (begin + tile_number(a, c)) + lane]
+                of_j = tiles[32 * (begin + tile_number(b, c)) + lane]
+                for i in range(WARP):
+                    chosen = uint32(0) - (joined >> uint32(i) & 1)  # all bits, or none
+                    common += cuda.popc(cuda.shfl_sync(ALL_LANES, of_i, i) & of_j & chosen)
+                c += 1
+            found += common
+        t += uint32(cuda.gridsize(1)) // WARP
+    add_block_to(total, found)
+
+
+@cuda.jit(device=True)
+def neighbours_within(tiles, begin, groups, sets, at, first):
+    """This lane's share of the pairs of neighbours in the set sets[at:at + groups]; groups before `first` are empty."""
+    lane, b, count = cuda.threadIdx.x & 31, first, int64(0)
+    while b < groups:
+        bits = sets[at + b]
+        if bits != 0:
+            chosen, c = uint32(0) - (bits >> lane & 1), b
+            while c < groups:
+                count += cuda.popc(sets[at + c] & tiles[32 * (begin + tile_number(b, c)) + lane] & chosen)
+                c += 1
+        b += 1
+    return count
+
+
+@cuda.jit(device=True)
+def first_group(sets, at, first, groups):
+    """The first group from `first` on in which the set sets[at:at + groups] has a row; or one from `groups` on."""
+    lane, some = cuda.threadIdx.x & 31, uint32(0)
+    while first < groups and some == 0:
+        some = cuda.ballot_sync(ALL_LANES, first + lane < groups and sets[at + min(first + lane, groups - 1)] != 0)
+        first += cuda.ffs(some) - 1 if some != 0 else uint32(WARP)
+    return first
+
+
+@cuda.jit(device=True)
+def cliques_within(tiles, begin, groups, sets, at, first, size):
+    """This lane's share of the cliques of `size` > 1 rows in a set; the sets that are left of it come behind it.
+
+    A row that was chosen is taken out of its set: all cliques that it is the first row of are counted.
+    """
+    lane, depth, count = cuda.threadIdx.x & 31, int64(0), int64(0)
+    while depth >= 0:
+        own = at + uint32(depth) * groups
+        b = groups
+        if depth + 2 == size:
+            count += neighbours_within(tiles, begin, groups, sets, own, first)
+        else:
+            b = first_group(sets, own, first, groups)
+        if b >= groups:
+            depth -= 1
+        else:
+            bits, x = sets[own + b], first + lane
+            row = cuda.ffs(bits) - 1
+            while x < groups:
+                left = uint32(0)
+                if x >= b:
+                    left = sets[own + x] & tiles[32 * (begin + tile_number(b, x)) + row]
+                sets[own + groups + x] = left
+                x += WARP
+            cuda.syncwarp()
+            if lane == 0:
+                sets[own + b] = bits & (bits - 1)
+            depth += 1
+        cuda.syncwarp()
+    return count
+
+
+@kernel(
+    "void(int64[::1], int64[::1], int64, int32[::1], uint32[::1], int64, uint32[::1], int64, int64, int64[::1], "
+    "int64[::1])"
+)
+def count_larger(col_ptr, tile_ptr, first, tile_column, tile_place, count, tiles, k, words, queue, total):
+    """Warps take tiles from a queue: count cliques of k > 4 vertices. words: of shared memory for a warp's sets."""
+    sets = cuda.shared.array(0, uint32)
+    lane, at, found = cuda.threadIdx.x & 31, cuda.threadIdx.x // WARP * uint32(words), int64(0)
+    t = cuda.shfl_sync(ALL_LANES, take_task(queue, 0), 0)
+    while t < count:
+        u, place = tile_column[t], tile_place[t]
+        a, b, begin, groups = place & 0xFFFF, place >> 16, uint32(tile_ptr[u] - first), groups_of(col_ptr, u)
+        mine = tiles[32 * uint32(t) + lane]
+        rows = cuda.ballot_sync(ALL_LANES, mine != 0)
+        while rows != 0:
+            i = cuda.ffs(rows) - 1
+            rows &= rows - 1
+            bits = cuda.shfl_sync(ALL_LANES, mine, i)
+            while bits != 0:
+                j, x = cuda.ffs(bits) - 1, b + lane
+                bits &= bits - 1
+                while x < groups:
+                    of_i = tiles[32 * (begin + tile_number(a, x)) + i]
+                    sets[at + x] = of_i & tiles[32 * (begin + tile_number(b, x)) + j]
+                    x += WARP
+                cuda.syncwarp()
+                found += cliques_within(tiles, begin, groups, sets, at, b, k - 3)
+                cuda.syncwarp()
+        t = cuda.shfl_sync(ALL_LANES, take_task(queue, 0), 0)
+    add_block_to(total, found)
+
+
+def plan(graph, k):
+    """The plan of the number of cliques of k vertices, of a graph in degree order."""
+    if not LEAST <= k <= MOST:
+        raise GraphError(f"cliques of {LEAST} to {MOST} vertices are counted on a GPU, not of {k}: take engine='cpu'")
+    check_positions(graph, "cliques on a GPU")
+    tile_ptr, chunks = of_tiles.chunks(graph, k - 1)
+    hubs = min(of_tiles.HUBS, graph.n) if chunks else 0
+    first_hub, steps = graph.n - hubs, []
+    words = (k - 4) * (graph.max_column + 31 >> 5)
+    threads = THREADS
+    while threads > WARP and threads // 8 * words > 1 << 15:  # so that several blocks fit an SM
+        threads //= 2
+    shared = check_shared("cliques", "a set of rows", threads // 8 * words)
+    for first, count in chunks:
+        of_chunk = {"first": first, "count": count}
+        steps += of_tiles.fill_steps(first, count, first_hub)
+        if k == LEAST:
+            steps.append(launch(count_fours, WARP * count, THREADS, **of_chunk))
+        else:
+            larger = launch(count_larger, WARP * count, threads, 4224, shared, k=k, words=words, **of_chunk)
+            steps += [launch(restart, 1, 1), larger]
+    if hubs:
+        steps = [launch(fill_hub_rows, WARP * hubs, THREADS, first_hub=first_hub), *steps]
+    return Plan(
+        method="cliques",
+        copied={"col_ptr": graph.col_ptr, "row_idx": graph.row_idx, "tile_ptr": tile_ptr},
+        created={**of_tiles.arrays_of(chunks, hubs), "queue": (1, np.int64, None)},
+        steps=steps,
+        work=simulated_work(graph, k, sum(count for _, count in chunks)),
+    )
+
+
+def simulated_work(graph, k, tiles):
+    """Microseconds in the simulator. A column's sets are at most those of a clique with as many edges as its tiles."""
+    if runtime.engine() != "sim":
+        return 0
+    sets, edges = 0.0, np.zeros(graph.n)
+    if k > LEAST and tiles <= FEW_TILES:
+        for found in cpu.list_triangles(as_graph(graph), 1 << 20, "natural"):
+            edges += np.bincount(found[:, 0], minlength=graph.n)
+    rows = np.sqrt(2 * edges + 0.25) + 0.5
+    for size in range(2, k - 2):
+        sets += edges.sum()  # the cliques of `size` rows
+        edges *= np.maximum(rows - size, 0) / (size + 1)
+    return int(TILE_US * tiles + SET_US * sets)

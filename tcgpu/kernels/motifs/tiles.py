@@ -1,0 +1,169 @@
+"""Tiles: which rows of a column are neighbours of each other, in bits. `cliques` reads them.
+
+The rows of a column are taken in groups of 32. Tile (a, b) of a column, a <= b, has a word for each row of group a: its
+bits say which rows of group b are neighbours of that row and come after it. So a warp reads or writes a tile by one
+access of 128 bytes. A column of up to 32 b rows has b (b + 1) / 2 tiles, in the order (0, 0), (0, 1), (1, 1), (0, 2),
+... Columns in which no clique can begin have none.
+
+The tiles of all columns may take more memory than a device has. So columns are taken in chunks, each after the other:
+
+    list_tiles    a thread per tile: of which column it is, and which one of it
+    fill_tiles    a warp per tile: an edge is looked up for each of its bits. If its smaller end is a hub, that is a bit
+                  of the hub's row of bits, which `fill_hub_rows` makes once; else a binary search in its column
+
+A warp takes one tile, however long the column: so the longest columns are shared by all blocks.
+"""
+
+import numpy as np
+
+from tcgpu.engines import runtime
+from tcgpu.engines.runtime import cuda, int64, kernel, uint32
+from tcgpu.errors import GraphError
+from tcgpu.kernels import launch
+from tcgpu.kernels.device.columns import column_bounds
+from tcgpu.kernels.device.search import contains, last_up_to
+from tcgpu.kernels.device.warp import ALL_LANES, WARP
+
+HUBS = 1 << 14  # the last vertices, at most, that have rows of bits: 32 MiB of them
+POOL, TILE_BYTES = 1 << 20, 4 * 32 + 8  # tiles of a chunk: 128 MiB of bits; more if a single column has more
+MOST_GROUPS = 1 << 15  # of a column: a tile's two numbers are packed in 32 bits
+THREADS = 128
+
+
+# ----------------------------------------------------------------------------------------------------- device functions
+
+
+@cuda.jit(device=True)
+def tile_number(a, b):
+    """The number of tile (a, b) among those of its column."""
+    return b * (b + 1) // 2 + a
+
+
+@cuda.jit(device=True)
+def groups_of(col_ptr, u):
+    """How many groups of rows column u has."""
+    return (uint32(col_ptr[u + 1]) - uint32(col_ptr[u]) + 31) >> 5
+
+
+@cuda.jit(device=True)
+def transposed(word):
+    """The tile with rows and bits exchanged: bit r of lane b's result is bit b of lane r's word."""
+    lane, distance, mask = cuda.threadIdx.x & 31, uint32(16), uint32(0xFFFF)
+    while distance > 0:
+        other = cuda.shfl_xor_sync(ALL_LANES, word, distance)
+        if lane & distance:
+            word = (word & ~mask) | (other >> distance & mask)
+        else:
+            word = (word & mask) | (other & mask) << distance
+        distance >>= 1
+        mask ^= mask << distance
+    return word
+
+
+@cuda.jit(device=True)
+def is_edge(col_ptr, row_idx, hub_rows, first_hub, v, w):
+    """1 if vertices v and w > v are neighbours, else 0. All lanes of a warp have the same v."""
+    if v >= first_hub:
+        hub, words = uint32(v - first_hub), uint32(col_ptr.size - 1 - first_hub + 31) >> 5
+        bit = uint32(w - first_hub)
+        return hub_rows[hub * words + (bit >> 5)] >> (bit & 31) & 1
+    begin, end = column_bounds(col_ptr, v)
+    return uint32(begin < end and contains(row_idx, begin, end - begin, w))
+
+
+# ---------------------------------------------------------------------------------------------------------- the kernels
+
+
+@kernel("void(int64[::1], int32[::1], int32, uint32[::1])")
+def fill_hub_rows(col_ptr, row_idx, first_hub, hub_rows):
+    """A warp per hub: set the bits of its neighbours, which are hubs with larger numbers."""
+    hubs = uint32(col_ptr.size - 1 - first_hub)
+    words, warps = (hubs + 31) >> 5, uint32(cuda.gridsize(1)) // WARP
+    hub = uint32(cuda.grid(1)) // WARP
+    while hub < hubs:
+        p, end = column_bounds(col_ptr, int64(first_hub) + hub)
+        p += cuda.threadIdx.x & 31
+        while p < end:
+            bit = uint32(row_idx[p] - first_hub)
+            cuda.atomic.or_(hub_rows, hub * words + (bit >> 5), uint32(1) << (bit & 31))
+            p += WARP
+        hub += warps
+
+
+@kernel("void(int64[::1], int64, int64, int32[::1], uint32[::1])")
+def list_tiles(tile_ptr, first, count, tile_column, tile_place):
+    """A thread per tile of the chunk that begins with tile `first`: write its column, and its (a, b) as a | b << 16."""
+    t = cuda.grid(1)
+    while t < count:
+        u = last_up_to(tile_ptr, 0, tile_ptr.size - 1, first + t)
+        number, b, step = uint32(first + t - tile_ptr[u]), uint32(0), uint32(MOST_GROUPS >> 1)
+        while step > 0:
+            if tile_number(0, b + step) <= number:
+                b += step
+            step >>= 1
+        tile_column[t], tile_place[t] = u, (number - tile_number(0, b)) | b << 16
+        t += cuda.gridsize(1)
+
+
+@kernel("void(int64[::1], int32[::1], uint32[::1], int32, int32[::1], uint32[::1], int64, uint32[::1])")
+def fill_tiles(col_ptr, row_idx, hub_rows, first_hub, tile_column, tile_place, count, tiles):
+    """A warp per tile: a lane has a row v of group a and a row w of group b, all lanes look at one v at a time."""
+    lane, t = cuda.threadIdx.x & 31, uint32(cuda.grid(1)) // WARP
+    while t < count:
+        place = tile_place[t]
+        begin, end = column_bounds(col_ptr, tile_column[t])
+        a, b = begin + 32 * (place & 0xFFFF), begin + 32 * (place >> 16)
+        mine = row_idx[min(a + lane, end - 1)]
+        w = row_idx[min(b + lane, end - 1)]
+        word, r, rows = uint32(0), uint32(0), min(end - a, uint32(WARP))
+        while r < rows:
+            v = cuda.shfl_sync(ALL_LANES, mine, r)
+            joined = uint32(0)
+            if w > v and b + lane < end:
+                joined = is_edge(col_ptr, row_idx, hub_rows, first_hub, v, w)
+            bits = cuda.ballot_sync(ALL_LANES, joined)
+            if lane == r:
+                word = bits
+            r += 1
+        tiles[32 * t + lane] = word
+        t += uint32(cuda.gridsize(1)) // WARP
+
+
+# ------------------------------------------------------------------------------- what plans launch and create for these
+
+
+def chunks(graph, rows):
+    """`tile_ptr`, whose element u is the first tile of column u; and (first tile, number of tiles) of each chunk.
+
+    rows: how many rows a column needs to have tiles.
+    """
+    xp, n = runtime.arrays_of(graph.col_ptr), graph.n
+    groups = (graph.column_lengths + 31 >> 5) * (graph.column_lengths >= rows)
+    if graph.max_column > 32 * MOST_GROUPS:
+        raise GraphError(f"a column of {graph.max_column:,} rows is too long for cliques on a GPU")
+    tile_ptr = xp.zeros(n + 1, np.int64)
+    xp.cumsum(groups * (groups + 1) // 2, out=tile_ptr[1:])
+    pool = min(POOL, runtime.memory_free() // 4 // TILE_BYTES)
+    cuts, place = [0], lambda tile: int(xp.searchsorted(tile_ptr, xp.asarray([tile]), "right")[0])
+    while cuts[-1] < int(tile_ptr[-1]):  # as many columns as have no more tiles, or else one
+        cuts.append(int(tile_ptr[max(place(cuts[-1] + pool) - 1, place(cuts[-1]))]))
+    return tile_ptr, [(first, end - first) for first, end in zip(cuts, cuts[1:])]
+
+
+def arrays_of(chunks, hubs):
+    """The arrays that `steps` need besides those of the graph, as in a plan's `created`."""
+    most = max((count for _, count in chunks), default=0)
+    return {
+        "hub_rows": (hubs * ((hubs + 31) // 32), np.uint32, 0),
+        "tile_column": (most, np.int32, None),
+        "tile_place": (most, np.uint32, None),
+        "tiles": (32 * most, np.uint32, None),
+    }
+
+
+def fill_steps(first, count, first_hub):
+    """The launches that fill the tiles of a chunk."""
+    return [
+        launch(list_tiles, count, 256, first=first, count=count),
+        launch(fill_tiles, WARP * count, THREADS, first_hub=first_hub, count=count),
+    ]
