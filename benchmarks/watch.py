@@ -112,6 +112,9 @@ SUITES = {
         "combinations.py --into .", 5,
         {"combinations": Columns(("graph", "edges", "kind", "k", "way"), ("process_ms", "kernel_ms"))}, gpu=True,
     ),
+    "motifs": Suite(
+        "motifs.py --into .", 4, {"motifs": Columns(("graph", "edges", "what"), (*COUNTS, "native_ms"))}, gpu=True
+    ),
     "streaming": Suite(
         "streaming.py --into .", 5,
         {"streaming": Columns(("graph", "edges", "way", "method"), ("process_ms",))}, gpu=True,
