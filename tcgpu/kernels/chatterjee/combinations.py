@@ -44,7 +44,7 @@ from tcgpu.kernels.chatterjee.levels import (
     matrix_kernel,
     next_task,
     row_start,
-)  # fmt: skip
+)
 from tcgpu.kernels.device.reduction import add_block_to
 
 SIZES = 3, 4, 5  # vertices of a subgraph
