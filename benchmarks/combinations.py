@@ -1,15 +1,17 @@
-"""Subgraphs of 3, 4 and 5 vertices: every combination of a few levels tested, as Chatterjee et al. do, against growing.
+"""Subgraphs of 3, 4 and 5 vertices: all combinations of a few levels tested, as Chatterjee et al. do, against growing.
 
     python benchmarks/combinations.py [--kind NAME ...] [--vertices 200 400 800] [--most 1e11] [--repeats 5]
                                       [--into FOLDER]
 
 The graphs are small worlds of 10 neighbours a vertex, of the sizes of the paper's Fig. 10. A row is a way to count:
 
-    levels        `method="levels"` on this machine's GPU; without a GPU, and for more than `--most` combinations, its
-                  times are empty
-    cpu           the native engine, which grows cliques by rows of bits, and counts other kinds by formulas
+    levels        `method="levels"` on this machine's GPU; its times are empty for more than `--most` combinations
+    rows of bits  cliques, grown by rows of bits on the GPU
+    cpu           the native engine, which also grows cliques by rows of bits
 
-    tests         combinations that levels tests: the same number in both rows
+Without a GPU only the last one has times.
+
+    tests         combinations that levels tests: the same number in all rows
     subgraphs     how many of them count
     process_ms    from the graph to the number, with everything between: for levels, the search and the chunks
     kernel_ms     the kernels of levels, by the device's events
@@ -36,7 +38,13 @@ def measured(graph, kind, k, *, engine, repeats, most=1e11):
     with runtime.using(engine or "sim"):
         tests = combinations.split_for(graph, k, kind).total_tests
     about = {"graph": graph.name, "vertices": graph.n, "edges": graph.m, "kind": kind, "k": k, "tests": tests}
-    ways = {"levels": {"engine": engine, "method": "levels"}, "cpu": {"engine": "cpu"}}
+    ways = {
+        "levels": {"engine": engine, "method": "levels"},
+        "rows of bits": {"engine": engine},
+        "cpu": {"engine": "cpu"},
+    }
+    if kind != "clique":
+        del ways["rows of bits"]
     found = {}
     for way, options in ways.items():
         row = about | {
@@ -46,7 +54,7 @@ def measured(graph, kind, k, *, engine, repeats, most=1e11):
             "kernel_ms": "",
             "repeats": 0,
         }
-        if way == "cpu" or engine and tests <= most:
+        if options["engine"] and (way != "levels" or tests <= most):
             runs = [timed(graph, k, kind, options) for _ in range(1 + repeats)][1:]
             row["repeats"], found[way] = repeats, {count for count, _ in runs}
             row |= summary("process_ms", [ms for _, ms in runs])
@@ -87,9 +95,9 @@ def main():
     engine = "gpu" if runtime.ENGINE == "gpu" else None
     machine, rows = measurement.machine(engine or "cpu"), records.Rows()
     if engine is None:
-        print(f"levels is not timed: {runtime.REASON}")
+        print(f"only the native engine is timed: {runtime.REASON}")
     print(
-        f"{'graph':<18}{'kind':<13}{'k':<3}{'way':<8}{'tests':>20}{'subgraphs':>16}{'process ms':>12}{'kernel ms':>12}"
+        f"{'graph':<18}{'kind':<13}{'k':<3}{'way':<13}{'tests':>19}{'subgraphs':>19}{'process ms':>12}{'kernel ms':>12}"
     )
     for n in arguments.vertices:
         graph = tcgpu.generate.watts_strogatz(n, 10, 0.1)
@@ -97,8 +105,8 @@ def main():
         for kind in arguments.kind or KINDS:
             for k in combinations.SIZES:
                 for row in measured(graph, kind, k, engine=engine, repeats=arguments.repeats, most=arguments.most):
-                    number = f"{row['subgraphs']:>16,}" if row["subgraphs"] != "" else " " * 16
-                    print(f"{graph.name:<18}{kind:<13}{k:<3}{row['way']:<8}{row['tests']:>20,}{number}"
+                    number = f"{row['subgraphs']:>19,}" if row["subgraphs"] != "" else " " * 19
+                    print(f"{graph.name:<18}{kind:<13}{k:<3}{row['way']:<13}{row['tests']:>19,}{number}"
                           f"{row['process_ms']:>12}{row['kernel_ms']:>12}", flush=True)  # fmt: skip
                     rows.append(row | machine)
     if arguments.into:
