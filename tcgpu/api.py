@@ -35,7 +35,7 @@ from tcgpu.cpu import truss
 from tcgpu.engines.choice import ENGINE
 from tcgpu.errors import EngineError, MethodError
 from tcgpu.graph import Graph, as_graph
-from tcgpu.kernels import peeling
+from tcgpu.kernels import peeling, triangle_sums
 from tcgpu.progress import underway
 from tcgpu.registry import (
     ENGINES,
@@ -208,15 +208,16 @@ def reduce_triangles(
     Parameters
     ----------
     graph, options
-        As in every verb: see `tcgpu.api`. Only the native engine does this: method and engine are "cpu", and there is
-        no executor.
+        As in every verb: see `tcgpu.api`. Without an engine it is "cpu": the kernel for GPUs has not been measured.
+        There is no method to choose, and no executor.
     f
         `f(u, v, w)`, a Python function, which Numba compiles, or one that `numba.njit` made. It is called once for each
         triangle u < v < w, in any order and by several threads. With `vertex_values` it is `f(u, v, w, x, y, z)`, and
         also takes the values of the three vertices; with `edge_values`, `f(u, v, w, uv, uw, vw)`, those of the three
-        edges; with both, `f(u, v, w, x, y, z, uv, uw, vw)`.
+        edges; with both, `f(u, v, w, x, y, z, uv, uw, vw)`. On a GPU it has fewer functions of Python and NumPy.
     vertex_values
-        A number for each vertex. Several values are a structured array, whose fields `f` reads: `x.age`.
+        A number for each vertex. Several values are a structured array, whose fields `f` reads: `x.age`. On engines
+        "gpu" and "sim", values are numbers and bools only.
     edge_values
         The same for each edge, in the order of `graph.edges()`.
     bins
@@ -230,11 +231,15 @@ def reduce_triangles(
     int or float or numpy.ndarray
         The sum; with `bins`, or per vertex or edge, an array of int64 or float64. Sums of integers and bools are exact.
         Sums of floats are rounded once, as `math.fsum` does: they are the same for any number of threads and order.
+        So they are on a GPU, but there `f` itself may compute with other roundings: `a * b + c` is rounded once, not
+        twice, and functions such as `math.exp` may differ in the last bit.
 
     Raises
     ------
     MethodError
-        If `f` does not compile, or returns something else, or a bin that there is not. What `f` raises is raised.
+        If `f` does not compile, or returns something else, or a bin that there is not. What `f` raises is raised; on a
+        GPU, MethodError in its place. On engines "gpu" and "sim" a division by zero raises nothing: it is infinite or
+        NaN, and 0 for integers.
     GraphError
         If there is not a value for each vertex or edge, or an integer of the array does not fit 64 bits.
 
@@ -244,11 +249,15 @@ def reduce_triangles(
     >>> tcgpu.reduce_triangles([(0, 1), (1, 2), (2, 0)], lambda u, v, w, uv, uw, vw: uv * uw * vw, edge_values=weights)
     6.0
     """
-    _check_only("reduce_triangles", {"cpu"}, {"cpu"}, options)
-    choose("cpu", order=options["order"])
+    _check_only("reduce_triangles", {"cpu"}, ENGINES, options)
+    engine, order = options["engine"], options["order"] or "auto"
+    choose("cpu", engine if options["method"] else None, order)
     graph = as_graph(formats.opened(graph))
     with underway(options["progress"], f"reducing triangles of {graph.m:,} edges"):
-        return cpu.reduce_triangles(graph, f, vertex_values, edge_values, bins, per, options["order"] or "auto")
+        if engine not in GPU:
+            return cpu.reduce_triangles(graph, f, vertex_values, edge_values, bins, per, order)
+        with on_engine(triangle_sums.METHOD, engine, options["max_seconds"]):
+            return cpu.reduce_triangles(graph, f, vertex_values, edge_values, bins, per, order, triangle_sums.sums)
 
 
 @_verb

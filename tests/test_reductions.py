@@ -263,7 +263,7 @@ def test_a_function_that_cannot_be_used_is_refused(f, message):
     (one, {"bins": 0}, GraphError, "bins is the number of bins, at least 1, not 0"),
     (one, {"bins": 2, "per": "edge"}, GraphError, "leave bins= or per='edge' out"),
     (one, {"per": "vertices"}, GraphError, "no value of per 'vertices' .did you mean 'vertex'"),
-    (one, {"engine": "sim"}, tcgpu.EngineError, "reduce_triangles runs on cpu"),
+    (one, {"engine": "tpu"}, tcgpu.EngineError, "no engine 'tpu'"),
     (one, {"executor": "threads"}, MethodError, "reduce_triangles does not run on an executor"),
 ])  # fmt: skip
 def test_options_that_cannot_be_used_are_refused(f, options, error, message):

@@ -5,7 +5,10 @@ are put into this order, too. A worker needs an int32 for each vertex and two fo
 there are many workers and many sums, workers share one array of sums.
 """
 
+import functools
 import inspect
+from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 
@@ -15,7 +18,6 @@ from tcgpu.cpu.exact_sums import add_float, add_integer, float_totals, integer_t
 from tcgpu.cpu.orders import in_order
 from tcgpu.cpu.per_vertex import MAX_COPIES, in_edge_order_of
 from tcgpu.engines.native import (
-    CACHE_LINE,
     STOPPED,
     compiled,
     fetch_add,
@@ -39,8 +41,35 @@ I64 = np.int64
 U64 = np.uint64
 
 
-def reduce_triangles(graph, f, vertex_values=None, edge_values=None, bins=None, per="graph", order="auto"):
-    """As `tcgpu.reduce_triangles`, for a Graph."""
+class Reduction(NamedTuple):
+    """What to add up; vertices and edges are those of the order to work in."""
+
+    f: Callable  # what Numba made of the caller's function
+    results: tuple  # the dtypes of what it returns
+    several: bool  # whether it returns a tuple
+    floats: bool  # whether floats are added up
+    bins: int | None
+    per: str
+    size: int  # how many sums
+    number: np.ndarray | None  # of each vertex for the caller; None if it is the vertex
+    vertex_values: np.ndarray | None
+    edge_values: np.ndarray | None
+
+    @property
+    def returns(self):
+        """What `putting` has to know."""
+        return self.results, self.several, self.floats, self.bins is not None, self.per
+
+    def no_bin(self, triangle, found):
+        """The error for a bin that there is not."""
+        return MethodError(f"f returns bin {found} for the triangle {tuple(triangle)}; bins are 0 to {self.size - 1}")
+
+
+def reduce_triangles(graph, f, vertex_values=None, edge_values=None, bins=None, per="graph", order="auto", sums=None):
+    """As `tcgpu.reduce_triangles`, for a Graph.
+
+    sums: the function of a Graph and a Reduction that adds up, if not this module's. It returns sums as `exact_sums`.
+    """
     if per not in PLACES:
         raise GraphError(unknown("value of per", per, PLACES))
     if bins is not None and (isinstance(bins, bool) or not isinstance(bins, (int, np.integer)) or bins < 1):
@@ -49,7 +78,8 @@ def reduce_triangles(graph, f, vertex_values=None, edge_values=None, bins=None, 
         raise GraphError(f"bins are of the whole graph: leave bins= or per={per!r} out")
     vertex_values = _checked("vertex_values", vertex_values, graph.n, "vertices")
     edge_values = _checked("edge_values", edge_values, graph.m, "edges")
-    function, put, floats = _typed(f, vertex_values, edge_values, bins, per)
+    function, results, several = _typed(f, vertex_values, edge_values, bins, per)
+    floats = any(kind.kind == "f" for kind in results[bins is not None :])
     own = in_order(graph, order, "triangles" if edge_values is None and per != "edge" else "support")
     number = None
     if own is not graph:
@@ -59,7 +89,8 @@ def reduce_triangles(graph, f, vertex_values=None, edge_values=None, bins=None, 
             given, edge_values = edge_values, np.empty_like(edge_values)
             edge_values[in_edge_order_of(graph, own, np.arange(graph.m))] = given
     size = {"graph": 1 if bins is None else bins, "vertex": graph.n, "edge": graph.m}[per]
-    sums = _sums(own, function, put, floats, size, number, vertex_values, edge_values)
+    asked = Reduction(function, results, several, floats, bins, per, size, number, vertex_values, edge_values)
+    sums = (sums or _sums)(own, asked)
     if per == "graph" and bins is None:
         if floats:
             return float(float_totals(sums)[0])
@@ -82,7 +113,7 @@ def _checked(what, values, many, of):
 
 
 def _typed(f, vertex_values, edge_values, bins, per):
-    """The compiled function, which of the functions below puts its results into sums, and whether they are floats."""
+    """The compiled function, the dtypes of what it returns, and whether that is a tuple."""
     values = [*([vertex_values.dtype] * 3 if vertex_values is not None else ())]
     values += [edge_values.dtype] * 3 if edge_values is not None else []
     given = "the vertices u, v and w"
@@ -98,38 +129,38 @@ def _typed(f, vertex_values, edge_values, bins, per):
     except TypeError as error:
         raise MethodError(f"f does not compile: {error}") from None
     several = isinstance(result, tuple)
-    kinds = "".join(getattr(kind, "kind", "?") for kind in (result if several else [result]))
+    results = result if several else (result,)
+    kinds = "".join(getattr(kind, "kind", "?") for kind in results)
     if bins is None:
         right, expected = len(kinds) in (1, 3 if per != "graph" else 1), "a number"
         expected += f", or three, one for each {per}" if per != "graph" else ""
-        put = {"graph": _at_graph, "vertex": _at_vertices, "edge": _at_edges}[per]
-        if several:
-            put = {"vertex": _at_each_vertex, "edge": _at_each_edge}.get(per)
     else:
         right, expected = len(kinds) in (1, 2) and kinds[0] in "biu", "a bin, a whole number, or (bin, number)"
-        put = _in_bin if several else _counted_in_bin
-    if not right or kinds.strip("biuf"):
-        named = ", ".join(str(kind or "something else") for kind in (result if several else [result]))
+    if not right or kinds.strip("biuf") or several and len(kinds) == 1:
+        named = ", ".join(str(kind or "something else") for kind in results)
         raise MethodError(f"f has to return {expected}; it returns {f'({named})' if several else named}")
-    return function, put, "f" in (kinds if bins is None else kinds[1:])
+    return function, results, several
 
 
-def _sums(graph, f, put, floats, size, number, vertex_values, edge_values):
+def _sums(graph, asked):
+    """The sums of a Reduction."""
     part = all_edges(graph)
     workers = workers_for(part)
-    shared = workers > MAX_COPIES and size > FEW_SUMS
-    sums = zero_sums(1 if shared else workers, size, floats)
+    shared = workers > MAX_COPIES and asked.size > FEW_SUMS
+    sums = zero_sums(1 if shared else workers, asked.size, asked.floats)
     bounds = chunk_bounds(graph, part, workers)
     queue = np.array([0, bounds.size - 1], np.int64)
     marks = np.zeros((workers, graph.n), np.int32)
     hits = np.empty((workers, graph.max_column, 2), np.int32)
     fault = np.zeros(5, np.int64)  # how many, and of the first: u, v, w, and the bin
+    put = putting(uncached, (add_integer, add_float), *asked.returns)
+    take_vertex = _no_values if asked.vertex_values is None else _values
+    take_edge = _no_values if asked.edge_values is None else _values
 
     def work(worker, workers):
         try:
-            _reduce(worker, workers, graph.col_ptr, graph.row_idx, queue, bounds, f, put,
-                    add_float if floats else add_integer, _no_values if vertex_values is None else _values,
-                    vertex_values, _no_values if edge_values is None else _values, edge_values, number, marks, hits,
+            _reduce(worker, workers, graph.col_ptr, graph.row_idx, queue, bounds, asked.f, put, take_vertex,
+                    asked.vertex_values, take_edge, asked.edge_values, asked.number, marks, hits, asked.size,
                     True if shared else None, sums, fault)  # fmt: skip
         except BaseException:
             queue[0] = STOPPED
@@ -139,7 +170,7 @@ def _sums(graph, f, put, floats, size, number, vertex_values, edge_values):
         run_threads(work, workers=workers, queue=stoppable(queue, graph.m))
     if fault[0]:
         *triangle, found = fault[1:].tolist()
-        raise MethodError(f"f returns bin {found} for the triangle {tuple(triangle)}; bins are 0 to {size - 1}")
+        raise asked.no_bin(triangle, found)
     return sums
 
 
@@ -151,47 +182,37 @@ def _within_int64(low, high):
     return totals
 
 
-@jit
-def _at_graph(result, vertices, edges, add, sums, shared):
-    add(sums, 0, result, shared)
-    return 0
+@functools.cache
+def putting(decorate, adders, results, several, floats, binned, per):
+    """The compiled function that adds a result of the caller's function to sums.
 
+    decorate: compiles it. adders: for integers and for floats, called with (sums, at, value, how). The other arguments
+    are those of a Reduction.
+    """
+    add, per_graph, per_vertex = adders[floats], per == "graph", per == "vertex"
+    kinds = [U64 if dtype == U64 else I64 for dtype in results]
+    if floats:
+        kinds[binned:] = [np.float64] * (len(kinds) - binned)
+    a, b, c = (3 * kinds)[:3]
 
-@jit
-def _at_vertices(result, vertices, edges, add, sums, shared):
-    return _at_each_vertex((result, result, result), vertices, edges, add, sums, shared)
+    @decorate
+    def put(result, vertices, edges, size, sums, how):
+        """Returns the bin if there is no such bin, else 0. Only one of the branches is compiled."""
+        if binned:
+            bin = a(result[0]) if several else a(result)
+            if bin < 0 or bin >= size:
+                return I64(bin)
+            add(sums, I64(bin), b(result[1]) if several else I64(1), how)
+        elif per_graph:
+            add(sums, 0, a(result), how)
+        else:
+            at = vertices if per_vertex else edges
+            add(sums, at[0], a(result[0]) if several else a(result), how)
+            add(sums, at[1], b(result[1]) if several else b(result), how)
+            add(sums, at[2], c(result[2]) if several else c(result), how)
+        return 0
 
-
-@jit
-def _at_edges(result, vertices, edges, add, sums, shared):
-    return _at_each_vertex((result, result, result), edges, edges, add, sums, shared)
-
-
-@jit
-def _at_each_edge(results, vertices, edges, add, sums, shared):
-    return _at_each_vertex(results, edges, edges, add, sums, shared)
-
-
-@jit
-def _at_each_vertex(results, vertices, edges, add, sums, shared):
-    add(sums, vertices[0], results[0], shared)
-    add(sums, vertices[1], results[1], shared)
-    add(sums, vertices[2], results[2], shared)
-    return 0
-
-
-@jit
-def _counted_in_bin(result, vertices, edges, add, sums, shared):
-    return _in_bin((result, True), vertices, edges, add, sums, shared)
-
-
-@jit
-def _in_bin(result, vertices, edges, add, sums, shared):
-    """Returns the bin if there is no such bin, else 0."""
-    if not 0 <= result[0] < sums.shape[1] - CACHE_LINE:
-        return I64(result[0])
-    add(sums, I64(result[0]), result[1], shared)
-    return 0
+    return put
 
 
 @jit
@@ -206,8 +227,8 @@ def _values(values, at):
 
 @uncached
 def _reduce(
-    worker, workers, col_ptr, row_idx, queue, bounds, f, put, add, take_vertex, vertex_values, take_edge, edge_values,
-    number, all_marks, all_hits, shared, all_sums, fault,
+    worker, workers, col_ptr, row_idx, queue, bounds, f, put, take_vertex, vertex_values, take_edge, edge_values,
+    number, all_marks, all_hits, size, shared, all_sums, fault,
 ):  # fmt: skip
     """Find the triangles of each edge (u, v): list its hits without a branch, then call `f` and `put` for each.
 
@@ -261,7 +282,7 @@ def _reduce(
                     edges = k if after else aw, bw if before else aw if after else k, k if before else bw
                     of_vertices, of_edges = take_vertex(vertex_values, vertices), take_edge(edge_values, edges)
                     result = f(*numbers, *of_vertices, *of_edges)
-                    wrong = put(result, vertices, edges, add, sums, shared)
+                    wrong = put(result, vertices, edges, size, sums, shared)
                     if wrong and fetch_add(fault, 0, 1) == 0:
                         fault[1], fault[2], fault[3] = numbers
                         fault[4] = wrong

@@ -37,6 +37,7 @@ import platformdirs
 from tcgpu.engines.forking import fork_safe_lock
 from tcgpu.engines.integers import CompiledIntegers
 from tcgpu.engines.kernel_language import (
+    CallersFunction,
     DeviceFunction,
     compiled_tree,
     is_cuda,
@@ -166,6 +167,8 @@ def _meaning(function):
         value = names[name]
         if is_device_function(value):
             value = _meaning(value.py_func)
+        elif isinstance(value, CallersFunction):
+            value = _meaning(value.function)
         elif is_cuda(value) or value is np:
             value = "a library"
         elif isinstance(value, ModuleType):
@@ -432,6 +435,8 @@ def _numba_device_function(function):
 
 
 def _numbas(value):
+    if isinstance(value, CallersFunction):
+        return numba_cuda().jit(device=True)(value.function)
     if isinstance(value, DeviceFunction):
         return _numba_device_function(value.py_func)
     return numba_cuda() if is_cuda(value) else value

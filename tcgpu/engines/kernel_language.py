@@ -28,6 +28,19 @@ class DeviceFunction:
         return f"<device function {self.__name__}>"
 
 
+class CallersFunction:
+    """A caller's function that a kernel calls: Numba compiles it as it is, for a GPU, or for the CPU in the simulator.
+
+    function: in Python. on_cpu: compiled for the CPU.
+    """
+
+    def __init__(self, function, on_cpu):
+        self.function, self.on_cpu = function, on_cpu
+
+    def __call__(self, *args):
+        return self.on_cpu(*args)
+
+
 class CudaName:
     """What `cuda` is outside a running kernel: the decorator of device functions, and nothing else."""
 
