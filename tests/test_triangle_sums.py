@@ -28,6 +28,7 @@ CASES = {
     "edges": (three, {"edge_values": WEIGHTS, "per": "edge"}),
 }
 every_case = pytest.mark.parametrize("case", CASES)
+unlike_numbers = pytest.mark.parametrize("case", ["floats", "both", "vertices", "edges"])
 
 
 def late(u, v, w):
@@ -69,7 +70,7 @@ def same(found, expected):
 
 
 @pytest.mark.sim
-@every_case
+@unlike_numbers
 def test_the_simulator_adds_up_what_the_cpu_does(case):
     f, options = CASES[case]
     expected = tcgpu.reduce_triangles(GRAPH, f, **options, order="degree")
@@ -148,7 +149,7 @@ def test_launches_have_no_faults(case, monkeypatch):
 
 
 @pytest.mark.sim
-@pytest.mark.parametrize("case", ["floats", "both", "vertices", "edges"])
+@unlike_numbers
 def test_compiled_kernels_add_up_what_the_cpu_does(case, processor):
     f, options = CASES[case]
     kernel_of(case)
@@ -206,6 +207,15 @@ def test_what_a_function_raises_in_the_simulator_is_raised():
 def test_what_is_refused(f, options, error, message):
     with pytest.raises(error, match=message):
         tcgpu.reduce_triangles(tcgpu.generate.clique(3), f, engine="sim", **options)
+
+
+@pytest.mark.sim
+def test_sums_that_do_not_fit_the_device_are_refused(monkeypatch):
+    monkeypatch.setattr(runtime, "memory_free", lambda: 10_000)
+    assert tcgpu.reduce_triangles(GRAPH, one, engine="sim") == tcgpu.count(GRAPH)
+    f, options = CASES["edges"]
+    with pytest.raises(GraphError, match="need [1-9][0-9,]* bytes .* has 10,000 free: engine 'cpu' takes"):
+        tcgpu.reduce_triangles(GRAPH, f, **options, engine="sim")
 
 
 @pytest.mark.sim

@@ -166,6 +166,9 @@ def sums(graph, asked):
     if graph.max_column < 2:
         return added
     made = plan(graph, asked)
+    if made.device_bytes > (free := runtime.memory_free()):
+        needs = f"these sums need {made.device_bytes:,} bytes on the device"
+        raise GraphError(f"{needs}, which has {free:,} free: engine 'cpu' takes the memory of the host")
     with made.carried_out():
         state = runtime.to_host(made.arrays["state"])
         if state[WRONG]:
