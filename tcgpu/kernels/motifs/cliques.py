@@ -23,10 +23,11 @@ from tcgpu.kernels import Plan, check_positions, launch
 from tcgpu.kernels.device.bits import check_shared, restart
 from tcgpu.kernels.device.reduction import add_block_to
 from tcgpu.kernels.device.warp import ALL_LANES, WARP, take_task
-from tcgpu.kernels.motifs import tiles as of_tiles
-from tcgpu.kernels.motifs.tiles import THREADS, fill_hub_rows, groups_of, tile_number, transposed
+from tcgpu.kernels.motifs import tiles
+from tcgpu.kernels.motifs.tiles import fill_hub_rows, fill_tiles, groups_of, list_tiles, tile_number, transposed
 
 LEAST, MOST = 4, 8  # vertices of a clique
+THREADS, BLOCKS = 128, 8448
 TILE_US, SET_US = 6000, 450  # microseconds in the simulator: of a tile, and of a set
 FEW_TILES = 10_000  # of more, the simulator takes minutes, whatever their sets are
 
@@ -148,43 +149,47 @@ def plan(graph, k):
     if not LEAST <= k <= MOST:
         raise GraphError(f"cliques of {LEAST} to {MOST} vertices are counted on a GPU, not of {k}: take engine='cpu'")
     check_positions(graph, "cliques on a GPU")
-    tile_ptr, chunks = of_tiles.chunks(graph, k - 1)
-    hubs = min(of_tiles.HUBS, graph.n) if chunks else 0
-    first_hub, steps = graph.n - hubs, []
-    words = (k - 4) * (graph.max_column + 31 >> 5)
-    threads = THREADS
-    while threads > WARP and threads // 8 * words > 1 << 15:  # so that several blocks fit an SM
+    tile_ptr, chunks = tiles.chunks(graph, k - 1)
+    most, hubs = max((count for _, count in chunks), default=0), min(tiles.HUBS, graph.n) if chunks else 0
+    first_hub, threads, words = graph.n - hubs, THREADS, (k - LEAST) * (graph.max_column + 31 >> 5)
+    while threads > WARP and threads // WARP * 4 * words > 1 << 15:  # so that several blocks fit an SM
         threads //= 2
-    shared = check_shared("cliques", "a set of rows", threads // 8 * words)
+    shared = check_shared("cliques", "a set of rows", threads // WARP * 4 * words)
+    steps = [launch(fill_hub_rows, WARP * hubs, THREADS, first_hub=first_hub)] if hubs else []
     for first, count in chunks:
         of_chunk = {"first": first, "count": count}
-        steps += of_tiles.fill_steps(first, count, first_hub)
+        steps.append(launch(list_tiles, count, THREADS, **of_chunk))
+        steps.append(launch(fill_tiles, WARP * count, THREADS, BLOCKS, first_hub=first_hub, count=count))
         if k == LEAST:
-            steps.append(launch(count_fours, WARP * count, THREADS, **of_chunk))
+            steps.append(launch(count_fours, WARP * count, THREADS, BLOCKS, **of_chunk))
         else:
-            larger = launch(count_larger, WARP * count, threads, 4224, shared, k=k, words=words, **of_chunk)
+            larger = launch(count_larger, WARP * count, threads, BLOCKS, shared, k=k, words=words, **of_chunk)
             steps += [launch(restart, 1, 1), larger]
-    if hubs:
-        steps = [launch(fill_hub_rows, WARP * hubs, THREADS, first_hub=first_hub), *steps]
     return Plan(
         method="cliques",
         copied={"col_ptr": graph.col_ptr, "row_idx": graph.row_idx, "tile_ptr": tile_ptr},
-        created={**of_tiles.arrays_of(chunks, hubs), "queue": (1, np.int64, None)},
+        created={
+            "hub_rows": (hubs * (hubs + 31 >> 5), np.uint32, 0),
+            "tile_column": (most, np.int32, None),
+            "tile_place": (most, np.uint32, None),
+            "tiles": (32 * most, np.uint32, None),
+            "queue": (1, np.int64, None),
+        },
         steps=steps,
         work=simulated_work(graph, k, sum(count for _, count in chunks)),
     )
 
 
-def simulated_work(graph, k, tiles):
-    """Microseconds in the simulator. A column's sets are at most those of a clique with as many edges as its tiles."""
+def simulated_work(graph, k, many):
+    """Microseconds in the simulator. many: tiles. A column has at most the sets of a clique of as many edges."""
     if runtime.engine() != "sim":
         return 0
     sets, edges = 0.0, np.zeros(graph.n)
-    if k > LEAST and tiles <= FEW_TILES:
+    if k > LEAST and 0 < many <= FEW_TILES:
         for found in cpu.list_triangles(as_graph(graph), 1 << 20, "natural"):
             edges += np.bincount(found[:, 0], minlength=graph.n)
     rows = np.sqrt(2 * edges + 0.25) + 0.5
     for size in range(2, k - 2):
         sets += edges.sum()  # the cliques of `size` rows
         edges *= np.maximum(rows - size, 0) / (size + 1)
-    return int(TILE_US * tiles + SET_US * sets)
+    return int(TILE_US * many + SET_US * sets)

@@ -18,16 +18,13 @@ import numpy as np
 
 from tcgpu.engines import runtime
 from tcgpu.engines.runtime import cuda, int64, kernel, uint32
-from tcgpu.errors import GraphError
-from tcgpu.kernels import launch
 from tcgpu.kernels.device.columns import column_bounds
 from tcgpu.kernels.device.search import contains, last_up_to
 from tcgpu.kernels.device.warp import ALL_LANES, WARP
 
 HUBS = 1 << 14  # the last vertices, at most, that have rows of bits: 32 MiB of them
 POOL, TILE_BYTES = 1 << 20, 4 * 32 + 8  # tiles of a chunk: 128 MiB of bits; more if a single column has more
-MOST_GROUPS = 1 << 15  # of a column: a tile's two numbers are packed in 32 bits
-THREADS = 128
+MOST_GROUPS = 1 << 12  # of a column: in degree order 2^32 edges make at most 2,897
 
 
 # ----------------------------------------------------------------------------------------------------- device functions
@@ -118,18 +115,11 @@ def fill_tiles(col_ptr, row_idx, hub_rows, first_hub, tile_column, tile_place, c
         word, r, rows = uint32(0), uint32(0), min(end - a, uint32(WARP))
         while r < rows:
             v = cuda.shfl_sync(ALL_LANES, mine, r)
-            joined = uint32(0)
             if w > v and b + lane < end:
-                joined = is_edge(col_ptr, row_idx, hub_rows, first_hub, v, w)
-            bits = cuda.ballot_sync(ALL_LANES, joined)
-            if lane == r:
-                word = bits
+                word |= is_edge(col_ptr, row_idx, hub_rows, first_hub, v, w) << r
             r += 1
-        tiles[32 * t + lane] = word
+        tiles[32 * t + lane] = transposed(word)
         t += uint32(cuda.gridsize(1)) // WARP
-
-
-# ------------------------------------------------------------------------------- what plans launch and create for these
 
 
 def chunks(graph, rows):
@@ -139,8 +129,6 @@ def chunks(graph, rows):
     """
     xp, n = runtime.arrays_of(graph.col_ptr), graph.n
     groups = (graph.column_lengths + 31 >> 5) * (graph.column_lengths >= rows)
-    if graph.max_column > 32 * MOST_GROUPS:
-        raise GraphError(f"a column of {graph.max_column:,} rows is too long for cliques on a GPU")
     tile_ptr = xp.zeros(n + 1, np.int64)
     xp.cumsum(groups * (groups + 1) // 2, out=tile_ptr[1:])
     pool = min(POOL, runtime.memory_free() // 4 // TILE_BYTES)
@@ -148,22 +136,3 @@ def chunks(graph, rows):
     while cuts[-1] < int(tile_ptr[-1]):  # as many columns as have no more tiles, or else one
         cuts.append(int(tile_ptr[max(place(cuts[-1] + pool) - 1, place(cuts[-1]))]))
     return tile_ptr, [(first, end - first) for first, end in zip(cuts, cuts[1:])]
-
-
-def arrays_of(chunks, hubs):
-    """The arrays that `steps` need besides those of the graph, as in a plan's `created`."""
-    most = max((count for _, count in chunks), default=0)
-    return {
-        "hub_rows": (hubs * ((hubs + 31) // 32), np.uint32, 0),
-        "tile_column": (most, np.int32, None),
-        "tile_place": (most, np.uint32, None),
-        "tiles": (32 * most, np.uint32, None),
-    }
-
-
-def fill_steps(first, count, first_hub):
-    """The launches that fill the tiles of a chunk."""
-    return [
-        launch(list_tiles, count, 256, first=first, count=count),
-        launch(fill_tiles, WARP * count, THREADS, first_hub=first_hub, count=count),
-    ]
