@@ -28,7 +28,7 @@ CASES = {
     "edges": (three, {"edge_values": WEIGHTS, "per": "edge"}),
 }
 every_case = pytest.mark.parametrize("case", CASES)
-unlike_numbers = pytest.mark.parametrize("case", ["floats", "both", "vertices", "edges"])
+against_the_cpu = pytest.mark.parametrize("case", ["floats", "both", "vertices", "edges"])
 
 
 def late(u, v, w):
@@ -70,7 +70,7 @@ def same(found, expected):
 
 
 @pytest.mark.sim
-@unlike_numbers
+@against_the_cpu
 def test_the_simulator_adds_up_what_the_cpu_does(case):
     f, options = CASES[case]
     expected = tcgpu.reduce_triangles(GRAPH, f, **options, order="degree")
@@ -149,7 +149,7 @@ def test_launches_have_no_faults(case, monkeypatch):
 
 
 @pytest.mark.sim
-@unlike_numbers
+@against_the_cpu
 def test_compiled_kernels_add_up_what_the_cpu_does(case, processor):
     f, options = CASES[case]
     kernel_of(case)
