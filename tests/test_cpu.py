@@ -164,6 +164,18 @@ def test_short_columns_are_packed_into_words_where_their_rows_are_close():
         assert graph.max_column <= cpu.choose.SHORT_COLUMN and cpu.design(graph).name == "short"
 
 
+def test_few_words_are_packed_wherever_their_columns_are(monkeypatch):
+    """A clique of the first vertices took 20 times as long; but a part would not pack the columns that it needs."""
+    monkeypatch.setattr(cpu.choose, "NEIGHBOURS", 1 << 10)
+    u, v = np.triu_indices(300, 1)
+    leaves = np.arange(30_000)
+    graph = Graph.from_edges(np.append(u, leaves // 100), np.append(v, 300 + leaves))
+    assert cpu.design(graph).name == "words" and cpu.count(graph) == comb(300, 3)
+    assert cpu.choose.design_name(graph, cpu.choose.MAX_KEPT_HUBS)[0] == "hubs"
+    scattered = Graph.from_edges(np.append(u, leaves % 300), np.append(v, 300 + leaves))
+    assert cpu.design(scattered).name == "hubs" and cpu.count(scattered) == comb(300, 3)
+
+
 def test_hubs_are_chosen_where_they_save_look_ups():
     """Most vertices may be no hubs; and if all edges lead to some that have no columns, rows of bits save nothing."""
     random = np.random.default_rng(3)

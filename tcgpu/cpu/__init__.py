@@ -6,8 +6,9 @@ for each edge (u, v), the rows that the columns of u and v share:
     design  graphs                                             how the columns are intersected
     short   no column is over 32 rows, or few are and none is  16 rows are compared with one instruction
             over 128; and not "words": meshes, roads
-    words   columns are long enough, and neighbours have       non-zero 64-bit words of the columns are ANDed
-            close numbers: overlapping cliques, bands
+    words   most columns, or few that take most of the time,   non-zero 64-bit words of the columns are ANDed
+            have rows of close numbers: overlapping cliques,
+            bands, cliques with tails
     hubs    all others: above all skewed graphs in degree      if v is a hub (one of the last vertices), rows of bits
             order                                              are ANDed; else, by the lengths of the columns, rows are
                                                                compared, or looked up in a bitmap, or v's is searched

@@ -13,13 +13,14 @@ from tcgpu.engines.native import CACHE_LINE, LANES, jit, run_threads, shares
 
 SHORT_COLUMN = 32  # "short" counts graphs without longer columns,
 LONGEST, FEW_NONZEROS = 128, 12  # or without columns over LONGEST and with at most FEW_NONZEROS per column
-SAMPLED_COLUMN = 3  # with fewer nonzeros per column they are not sampled
+SHORTEST = 8  # and all graphs without columns over SHORTEST
 # "words" counts graphs with
 WORDS_COLUMN = 12  # at least this many nonzeros per column, not all of them short,
 WORDS_PER_NONZERO = 0.5  # and at most this many non-zero words per nonzero;
-DENSE_WORDS = 1 / 8, 1 / 64  # or at most this many, and this many for each row in the mean column of v;
+DENSE_WORDS = 1 / 8, 1 / 64  # or no hubs, at most this many, and this many for each row in the mean column of v;
 NEIGHBOURS = 1 << 18  # and at most this many nonzeros between an edge (u, v) and the end of v's column,
-SHARE_NEAR = 0.75  # for this fraction of the edges
+SHARE_NEAR = 0.75  # for this fraction of the edges;
+MOST_PACKED, CACHED_WORDS = 1 << 23, 1 << 17  # or no hubs, at most this many nonzeros, and words; not in parts
 # "hubs" has hubs if
 LONG_COLUMN = 64  # some column has at least this many rows,
 EDGES_PER_HUB = 16  # each hub is the v of at least this many edges,
@@ -57,6 +58,7 @@ class Design(NamedTuple):
 
 
 _names = WeakKeyDictionary()  # a graph -> {max_hubs: the result of `design_name`}
+_words = WeakKeyDictionary()  # a graph -> the result of `words_per_nonzero`
 _kept = WeakKeyDictionary()  # the graph whose parts were counted last -> its Design
 _kept_lock = fork_safe_lock()
 
@@ -85,20 +87,19 @@ def design_name(graph, max_hubs=MAX_HUBS):
 
 
 def _new_design_name(graph, max_hubs):
-    short = is_short(graph, graph.max_column)
-    if short and graph.nonzeros_per_column < SAMPLED_COLUMN:
+    if graph.max_column <= SHORTEST:
         return "short", graph.n
+    short = is_short(graph, graph.max_column)
     rows = graph.row_idx[sample_of_edges(graph)]
     lengths = graph.col_ptr[rows + 1] - graph.col_ptr[rows]
-    most_words = min(DENSE_WORDS[0], DENSE_WORDS[1] * lengths.mean())
+    base = graph.n if short else first_hub(graph, graph.n - rows, lengths, graph.max_column, max_hubs)
+    most_words = min(DENSE_WORDS[0], DENSE_WORDS[1] * lengths.mean()) if base == graph.n else 0
     if graph.nonzeros_per_column >= WORDS_COLUMN and not short:
         most_words = WORDS_PER_NONZERO
-    if graph.n > hub_limit(graph, max_hubs) and words_per_nonzero(graph) <= most_words:
-        if _share_near(graph) >= SHARE_NEAR:
+    if graph.n > hub_limit(graph, max_hubs) and words_per_nonzero(graph) < most_words:
+        if _share_near(graph) >= SHARE_NEAR or base == graph.n and max_hubs == MAX_HUBS and _are_cached(graph):
             return "words", graph.n
-    if short:
-        return "short", graph.n
-    return "hubs", first_hub(graph, graph.n - rows, lengths, graph.max_column, max_hubs)
+    return ("short" if short else "hubs"), base
 
 
 def is_short(graph, max_column):
@@ -112,11 +113,30 @@ def hub_limit(graph, max_hubs=MAX_HUBS):
 
 
 def words_per_nonzero(graph):
-    """An estimate of the non-zero 64-bit words in the bitmaps of all columns, per nonzero."""
+    """An estimate of the non-zero 64-bit words per nonzero in the columns of v, of all edges (u, v); kept.
+
+    It is the lesser one of all columns, and of some v if there is no gap between the words of a column.
+    """
+    if graph not in _words:
+        v = graph.row_idx[sample_of_edges(graph)]
+        first, last = graph.col_ptr[v], graph.col_ptr[v + 1] - 1
+        span = (graph.row_idx[last] >> 6) - (graph.row_idx[np.minimum(first, graph.m - 1)] >> 6) + 1
+        spans = np.minimum(last + 1 - first, np.maximum(span, 0)).sum() / max(1, (last + 1 - first).sum())
+        _words[graph] = min(_words_of_all(graph), spans)
+    return _words[graph]
+
+
+def _words_of_all(graph):
+    """An estimate of the non-zero words in all columns, per nonzero."""
     rows = min(SAMPLE_ROWS, graph.m)
     first = np.linspace(0, graph.m - rows, SAMPLES).astype(np.int64)
     words = np.lib.stride_tricks.sliding_window_view(graph.row_idx, rows)[first] >> 6
     return np.count_nonzero(np.diff(words)) / (SAMPLES * max(rows - 1, 1))
+
+
+def _are_cached(graph):
+    """Whether the words of all columns are packed at once, and stay in the caches."""
+    return graph.m <= MOST_PACKED and graph.m * _words_of_all(graph) <= CACHED_WORDS
 
 
 def _share_near(graph):

@@ -10,7 +10,7 @@ Numba counts atomically, even for an inlined function: counts took twice as long
 
 import numpy as np
 
-from tcgpu.cpu.choose import AND_WORDS, NEIGHBOURS, Design, design, hub_rows, kept_design
+from tcgpu.cpu.choose import AND_WORDS, MOST_PACKED, NEIGHBOURS, Design, design, hub_rows, kept_design
 from tcgpu.cpu.edges import Edges, all_edges, takes_any_v, workers_for
 from tcgpu.engines.native import (
     CACHE_LINE,
@@ -28,7 +28,6 @@ from tcgpu.engines.native import (
     uncached,
 )
 
-MOST_PACKED = 1 << 23  # nonzeros, for each worker, of the columns that are packed into words at a time
 CHUNK = 1 << 10, 1 << 16  # edges that a worker takes at a time: at least, at most,
 CHUNKS = 64  # and between these limits as many as make this number of chunks for each worker
 PIECES = 2  # chunks of a very long column for each worker

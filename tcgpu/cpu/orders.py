@@ -30,7 +30,7 @@ LOOKUP_EDGE = 28  # an edge where rows are looked up, besides the look-ups
 FAR_EDGE = 18  # an edge (u, v) if the columns of u and v are far apart
 HUB_EDGE = 6  # an edge to a hub, besides the words of its row
 SHORT = 0.7  # a count of a graph that has only short columns, in counts of others
-WORDS_EDGE, WORD = 12, 1.5  # an edge in a graph of packed words, and each word
+WORDS_EDGE, WORD = 12, 1  # an edge in a graph of packed words, and each word
 PACKED_EDGE = 20  # an edge in two neighbourhoods that are packed into words
 TALLIED = 1.3  # a tally at edges, in counts without hubs,
 TRIANGLE = 3, 8  # and each triangle of it, at vertices and at edges
@@ -78,7 +78,7 @@ def best_order(graph, verb):
 
 def _degree_order_pays(graph, verb, first):
     """Whether degree order makes a verb faster; on the first call including sorting, unless that is done."""
-    if first and verb == "count" and choose.is_short(graph, graph.max_column):
+    if first and verb == "count" and choose.design_name(graph)[0] == "short":
         return False  # a count takes less than sorting
     sorting, by_edge = 0.0, verb == "support"
     if first and ("degree", 0) not in graph._orders:

@@ -99,12 +99,13 @@ def tally(graph, by_edge, part=None, workers=None):
 
 def _sum_of(found, at=None):
     """The sum of some arrays (int64), with the element from position `at[k]` at k."""
-    if at is not None:  # add up in order first: elements at random positions are then read from one array
+    total = np.empty(found.shape[1], np.int64)
+    if at is None:
+        run_threads(_add_up, found, total, workers=shares(total.size))
+    else:  # add up in order first: elements at random positions are then read from one array
         for other in found[1:]:
             found[0] += other
-        found = found[:1]
-    total = np.empty(found.shape[1], np.int64)
-    run_threads(_add_up, found, at, total, workers=shares(total.size))
+        run_threads(_gather, found[0], at, total, workers=shares(total.size))
     return total
 
 
@@ -356,12 +357,18 @@ def _find_edges(worker, workers, col_ptr, row_idx, rank, own_ptr, own_idx, found
 
 
 @jit
-def _add_up(worker, workers, found, at, total):
+def _add_up(worker, workers, found, total):
     for k in range(total.size * worker // workers, total.size * (worker + 1) // workers):
         value = I64(0)
         for copy in range(found.shape[0]):
-            value += I64(found[copy, U64(k if at is None else at[U64(k)])])
+            value += I64(found[copy, U64(k)])
         total[U64(k)] = value
+
+
+@jit
+def _gather(worker, workers, found, at, total):
+    for k in range(total.size * worker // workers, total.size * (worker + 1) // workers):
+        total[U64(k)] = found[U64(at[U64(k)])]
 
 
 STOP, MIDDLE, LIST, POSITION, LISTED = range(5)  # the state of `_list_triangles`: where to go on, and rows filled
