@@ -11,8 +11,10 @@ import tcgpu
 from level_models import unranked
 from tcgpu import Graph, GraphError, MethodError, cpu
 from tcgpu.engines import runtime
+from tcgpu.engines.runtime import kernel
 from tcgpu.kernels.chatterjee import breadth, levels
 from tcgpu.kernels.chatterjee.chunks import LAYOUTS, Search, position, split
+from tcgpu.kernels.chatterjee.levels import row_start
 
 GRAPHS = {name: graph for name, graph in small_graphs().items() if graph.m}
 every_layout = pytest.mark.parametrize("layout", LAYOUTS)
@@ -93,6 +95,18 @@ def test_every_bit_lies_where_the_layout_says(layout, memory, arrangement):
         first = int((found - inside)[0])
         assert (first == levels.TASK_BITS) if memory == "shared" else first % levels.PARTITION == 0
         assert memory == "shared" or found.max() < bits
+
+
+@kernel("void(int32[::1], int64, int64[::1])")
+def row_starts(rows, stride, found):
+    for k in range(rows.size):
+        found[k] = row_start(rows[k], 0, stride, 1)
+
+
+def test_rows_of_32_bits_have_places_beyond_32_bits():
+    rows, found = np.array([46_340, 46_341, 70_000, 2**31 - 2], np.int32), runtime.device_array(4, np.int64)
+    row_starts.launch(1, 1, runtime.to_device(rows), 2**31, found)
+    assert runtime.to_host(found).tolist() == [row * 2**31 - row * (row + 1) // 2 for row in rows.tolist()]
 
 
 def test_chunks_have_their_edges_and_no_others():

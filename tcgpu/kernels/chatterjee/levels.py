@@ -89,7 +89,7 @@ def combination(index, n):
 @cuda.jit(device=True)
 def row_start(i, origin, stride, shrink):
     """The index of the bit of row i and column 0: row 1 is `stride - shrink` bits after row 0, row 2 `shrink` less."""
-    return origin + i * stride - shrink * (i * (i + 1) >> 1)
+    return origin + i * stride - shrink * (int64(i) * (i + 1) >> 1)
 
 
 @cuda.jit(device=True)
