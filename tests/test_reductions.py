@@ -176,7 +176,7 @@ def test_without_triangles_sums_are_zero(graph):
     weights = np.ones(graph.m)
     assert tcgpu.reduce_triangles(graph, one) == 0
     assert tcgpu.reduce_triangles(graph, largest, edge_values=weights) == 0.0
-    assert tcgpu.reduce_triangles(graph, one, bins=2).tolist() == [0, 0]
+    assert tcgpu.reduce_triangles(graph, one, bins=np.int8(127)).tolist() == 127 * [0]
     assert tcgpu.reduce_triangles(graph, largest, edge_values=weights, per="vertex").tolist() == graph.n * [0.0]
     assert tcgpu.reduce_triangles(graph, one, per="edge").tolist() == graph.m * [0]
 
@@ -260,7 +260,14 @@ def test_a_function_that_cannot_be_used_is_refused(f, message):
     (one, {"edge_values": np.ones(6)}, MethodError, "of 6 numbers, the vertices .* edges uv, uw and vw: too many"),
     (polynomial, {"bins": 3}, MethodError, r"f returns bin -98 for the triangle \(0, 1, 2\); bins are 0 to 2"),
     (lambda u, v, w: w / 2, {"bins": 3}, MethodError, r"a bin, a whole number, or \(bin, number\); it returns float64"),
-    (one, {"bins": 0}, GraphError, "bins is the number of bins, at least 1, not 0"),
+    (lambda u, v, w: np.uint64(2**63), {"bins": 3}, MethodError, "f returns bin 9223372036854775808 for"),
+    (one, {"bins": 0}, GraphError, "bins is the number of bins, from 1 to 2,147,483,647, not 0"),
+    (one, {"bins": 10**20}, GraphError, "from 1 to 2,147,483,647, not 1000"),
+    (one, {"edge_values": [1, [2, 3]]}, GraphError, "edge_values has one value for each of 6 edges, in an array: "),
+    (one, {"edge_values": np.ones(6, np.float16)}, GraphError, "edge_values is of float16, .*: convert it"),
+    (one, {"vertex_values": [1, 2, 3, None]}, GraphError, "vertex_values is of object, .*: convert it"),
+    (lambda u, v, w, x, y, z: 1, {"vertex_values": np.zeros(4, [("half", "f2")])}, MethodError,
+     "f does not compile: .*float16"),
     (one, {"bins": 2, "per": "edge"}, GraphError, "leave bins= or per='edge' out"),
     (one, {"per": "vertices"}, GraphError, "no value of per 'vertices' .did you mean 'vertex'"),
     (one, {"engine": "tpu"}, tcgpu.EngineError, "no engine 'tpu'"),

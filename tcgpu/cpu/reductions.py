@@ -34,6 +34,7 @@ from tcgpu.graph import unmasked
 from tcgpu.suggest import unknown
 
 PLACES = "graph", "vertex", "edge"
+MOST_BINS = 2**31 - 1
 FEW_SUMS = 1 << 12  # every worker has an array of its own for no more sums than these
 
 I32 = np.int32
@@ -61,7 +62,9 @@ class Reduction(NamedTuple):
         return self.results, self.several, self.floats, self.bins is not None, self.per
 
     def no_bin(self, triangle, found):
-        """The error for a bin that there is not."""
+        """The error for a bin that there is not; found: its number, as an int64."""
+        if self.results[0] == np.uint64:
+            found %= 1 << 64
         return MethodError(f"f returns bin {found} for the triangle {tuple(triangle)}; bins are 0 to {self.size - 1}")
 
 
@@ -72,10 +75,12 @@ def reduce_triangles(graph, f, vertex_values=None, edge_values=None, bins=None, 
     """
     if per not in PLACES:
         raise GraphError(unknown("value of per", per, PLACES))
-    if bins is not None and (isinstance(bins, bool) or not isinstance(bins, (int, np.integer)) or bins < 1):
-        raise GraphError(f"bins is the number of bins, at least 1, not {bins!r}")
-    if bins is not None and per != "graph":
-        raise GraphError(f"bins are of the whole graph: leave bins= or per={per!r} out")
+    if bins is not None:
+        if isinstance(bins, bool) or not isinstance(bins, (int, np.integer)) or not 1 <= bins <= MOST_BINS:
+            raise GraphError(f"bins is the number of bins, from 1 to {MOST_BINS:,}, not {bins!r}")
+        if per != "graph":
+            raise GraphError(f"bins are of the whole graph: leave bins= or per={per!r} out")
+        bins = int(bins)
     vertex_values = _checked("vertex_values", vertex_values, graph.n, "vertices")
     edge_values = _checked("edge_values", edge_values, graph.m, "edges")
     function, results, several = _typed(f, vertex_values, edge_values, bins, per)
@@ -106,9 +111,14 @@ def _checked(what, values, many, of):
     """The values as a contiguous array in the machine's byte order, one for each vertex or edge."""
     if values is None:
         return None
-    values = np.asarray(unmasked(values, what))
+    try:
+        values = np.asarray(unmasked(values, what))
+    except ValueError as error:
+        raise GraphError(f"{what} has one value for each of {many:,} {of}, in an array: {error}") from None
     if values.shape != (many,):
         raise GraphError(f"{what} has one value for each of {many:,} {of}, not the shape {values.shape}")
+    if values.dtype.hasobject or values.dtype.char in "egG":  # float16 and long floats
+        raise GraphError(f"{what} is of {values.dtype}, which compiled functions do not read: convert it")
     return np.ascontiguousarray(values, values.dtype.newbyteorder("="))
 
 

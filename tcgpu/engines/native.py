@@ -87,7 +87,7 @@ def result_types(dispatcher, *dtypes):
     try:
         arguments = tuple(map(from_dtype, dtypes))
         found = typeof(dispatcher).get_call_type(cpu_target.typing_context, arguments, {}).return_type
-    except NumbaError as error:
+    except (NumbaError, NotImplementedError) as error:  # the latter for fields of structures
         raise TypeError(str(error)) from None
     found = types.unliteral(found)
     return tuple(map(dtype, found)) if isinstance(found, types.BaseTuple) else dtype(found)

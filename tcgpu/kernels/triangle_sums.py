@@ -141,7 +141,7 @@ def plan(graph, asked):
     made = kernel_for(asked.f, asked.returns, dtypes, shared > 0)
     try:
         most_blocks = made.blocks_at_a_time(THREADS, shared)
-    except NumbaError as error:
+    except (NumbaError, NotImplementedError, LookupError, AttributeError) as error:  # numba-cuda raises all of these
         reason = " ".join(str(error).partition("There are")[0].split())
         raise MethodError(f"f does not compile for a GPU, and engine 'cpu' runs it: {reason}") from None
     number = np.arange(graph.n, dtype=np.int32) if asked.number is None else asked.number
