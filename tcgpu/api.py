@@ -35,7 +35,7 @@ from tcgpu.cpu import truss
 from tcgpu.engines.choice import ENGINE
 from tcgpu.errors import EngineError, MethodError
 from tcgpu.graph import Graph, as_graph
-from tcgpu.kernels import peeling, triangle_sums
+from tcgpu.kernels import peeling
 from tcgpu.progress import underway
 from tcgpu.registry import (
     ENGINES,
@@ -256,6 +256,8 @@ def reduce_triangles(
     with underway(options["progress"], f"reducing triangles of {graph.m:,} edges"):
         if engine not in GPU:
             return cpu.reduce_triangles(graph, f, vertex_values, edge_values, bins, per, order)
+        from tcgpu.kernels import triangle_sums
+
         with on_engine(triangle_sums.METHOD, engine, options["max_seconds"]):
             return cpu.reduce_triangles(graph, f, vertex_values, edge_values, bins, per, order, triangle_sums.sums)
 
@@ -365,8 +367,8 @@ def _check_only(verb, methods, engines, options):
     method, engine = getattr(options["method"], "name", options["method"]), options["engine"]
     if options["executor"] is not None or options["parts"] is not None:
         raise MethodError(f"{verb} does not run on an executor: leave executor= and parts= out")
-    if method is not None and method not in methods:
-        if options["method"] not in METHODS and not isinstance(options["method"], Method):
+    if method is not None and method not in [*methods]:  # a list, because what is given may have no hash
+        if method not in [*METHODS] and not isinstance(options["method"], Method):
             raise MethodError(unknown("method", method, methods))
         raise MethodError(f"{verb} has the methods {', '.join(sorted(methods))}, not {method!r}")
     check_engine(verb, engine, engines)

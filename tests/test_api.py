@@ -39,6 +39,7 @@ def test_a_graph_may_be_a_path(tmp_path):
         (lambda: tcgpu.triangles(KITE, parts=3), MethodError, "give executor="),
         (lambda: tcgpu.list_triangles(KITE, executor="threads"), MethodError, "does not run on an executor"),
         (lambda: tcgpu.list_triangles(KITE, method="naive"), MethodError, "list_triangles has the methods cpu, not"),
+        (lambda: tcgpu.list_triangles(KITE, method=["cpu"]), MethodError, r"no method \['cpu'\]"),
         (lambda: tcgpu.list_triangles(KITE, engine="sim"), EngineError, "list_triangles runs on cpu, not on 'sim'"),
         (lambda: tcgpu.truss_numbers(KITE, order="degree"), MethodError, "works in the graph's own order"),
         (lambda: tcgpu.k_truss(KITE, 3, method="naive"), MethodError, "k_truss has the methods cpu, k_truss, not"),
