@@ -5,6 +5,7 @@ import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from types import ModuleType
 
 import numpy as np
 import pytest
@@ -95,6 +96,21 @@ def test_the_key_names_everything_that_the_code_depends_on(monkeypatch):
     monkeypatch.setattr(kernel_compiler, "versions", lambda: ("numba-cuda 99",))
     keys.add(key())
     assert len(keys) == 9
+
+
+def test_the_key_names_all_elements_of_arrays_in_tuples_and_modules():
+    tables, module = (np.zeros(5000), np.zeros(5000)), ModuleType("module")
+    module.table = np.zeros(5000)
+
+    def writes_an_element(out):
+        out[0] = tables[1][2500] + module.table[2500]
+
+    keys = set()
+    for array in (module.table, tables[1], tables[0]):
+        kernel_compiler._meaning.cache_clear()
+        keys.add(kernel_compiler.digest(writes_an_element, SIGNATURE, HOPPER))
+        array[2500] = 1
+    assert len(keys) == 3
 
 
 def test_the_key_is_the_same_in_every_process_and_after_an_edit_of_a_comment(tmp_path):

@@ -162,23 +162,27 @@ def version(package):
 @cache
 def _meaning(function):
     """A text that changes when a function does: its bytecode without line numbers, and the values of its names."""
-    names, values = names_of(function), []
-    for name in sorted(_all_names(function.__code__) & set(names)):
-        value = names[name]
-        if is_device_function(value):
-            value = _meaning(value.py_func)
-        elif isinstance(value, CallersFunction):
-            value = _meaning(value.function)
-        elif is_cuda(value) or value is np:
-            value = "a library"
-        elif isinstance(value, ModuleType):
-            attributes = sorted(_all_names(function.__code__) & set(vars(value)))
-            value = [(each, getattr(value, each)) for each in attributes]
-            value = [(each, _meaning(found.py_func) if is_device_function(found) else found) for each, found in value]
-        elif isinstance(value, np.ndarray):  # all elements of a constant array: repr shortens it
-            value = (value.dtype.str, value.shape, value.tobytes())
-        values.append((name, repr(value)))
+    names, used = names_of(function), _all_names(function.__code__)
+    values = [(name, _text(names[name], used)) for name in sorted(used & set(names))]
     return repr((_code(function.__code__), function.__defaults__, values))
+
+
+def _text(value, used):
+    """A text that changes when a value that a function uses does. used: all names in the function."""
+    if is_device_function(value):
+        return _meaning(value.py_func)
+    if isinstance(value, CallersFunction):
+        return _meaning(value.function)
+    if is_cuda(value) or value is np:
+        return "a library"
+    if isinstance(value, ModuleType):
+        found = [(name, getattr(value, name)) for name in sorted(used & set(vars(value)))]
+        return repr([(name, repr(each) if isinstance(each, ModuleType) else _text(each, used)) for name, each in found])
+    if isinstance(value, np.ndarray):  # all elements of a constant array: repr shortens it
+        return repr((value.dtype.str, value.shape, value.tobytes()))
+    if isinstance(value, tuple):
+        return repr((type(value), [_text(each, used) for each in value]))
+    return repr(value)
 
 
 def _code(code):
