@@ -2,6 +2,7 @@
 
 import math
 
+import numba
 import numpy as np
 import pytest
 from test_reductions import Drawn, all_values, in_bins, largest, one, polynomial, three, weights_in_bins
@@ -176,17 +177,24 @@ def test_kernels_compile_without_local_memory(case, capability):
     assert found.floats == () or case not in ("numbers", "counted")
 
 
+@numba.njit
+def factorial(k):
+    return k * factorial(k - 1) if k > 1 else 1
+
+
 @pytest.mark.ptx
 @pytest.mark.parametrize("f, reason", [
     (lambda u, v, w: np.zeros(3).sum(), r"No impl.* >>> zeros\(.*3\)+"),
     (lambda u, v, w: np.sqrt(u), ".*sqrt.*"),  # numba-cuda has no error of its own for this
     (lambda u, v, w: len({u, v}), ".*set.*"),  # nor for this
+    (lambda u, v, w: factorial(w - u), ".*recursion.*"),
 ])  # fmt: skip
 def test_what_a_gpu_cannot_run_is_refused_in_a_sentence(f, reason, monkeypatch):
     if kernel_compiler.why_missing():
         pytest.skip(kernel_compiler.why_missing())
 
     def compiled(kernel, threads, shared=0):
+        kernel_compiler.digest(kernel.py_func, *kernel.signatures, (9, 0))
         kernel_compiler.facts(kernel.py_func, *kernel.signatures, (9, 0))
 
     monkeypatch.setattr(runtime.Kernel, "blocks_at_a_time", compiled)

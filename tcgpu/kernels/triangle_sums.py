@@ -35,6 +35,8 @@ THREADS = 256
 SHARED_BYTES = 16 << 10  # the most that the sums of a block take
 EDGE_US, STEP_US = 5, 2.5  # microseconds in the simulator for an edge, and for a step of a search
 NO_VALUES = np.zeros(0, np.int8)
+# of functions that numba-cuda has no code for, and of recursive ones
+COMPILER_ERRORS = NumbaError, NotImplementedError, LookupError, AttributeError, RecursionError
 
 # `state`, int64: how many bins do not exist; of the first one u, v, w and the bin; how many threads came to their end
 WRONG, FIRST, BIN, ENDED, STATE_SIZE = 0, 1, 4, 5, 6
@@ -141,7 +143,7 @@ def plan(graph, asked):
     made = kernel_for(asked.f, asked.returns, dtypes, shared > 0)
     try:
         most_blocks = made.blocks_at_a_time(THREADS, shared)
-    except (NumbaError, NotImplementedError, LookupError, AttributeError) as error:  # numba-cuda raises all of these
+    except COMPILER_ERRORS as error:
         reason = " ".join(str(error).partition("There are")[0].split())
         raise MethodError(f"f does not compile for a GPU, and engine 'cpu' runs it: {reason}") from None
     number = np.arange(graph.n, dtype=np.int32) if asked.number is None else asked.number
