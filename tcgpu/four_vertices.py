@@ -58,8 +58,8 @@ def motifs(
     Parameters
     ----------
     graph, engine, progress, max_seconds
-        As in every verb: see `tcgpu.api`. Without an engine it is "cpu", all cores of it. Per graph it may be "gpu" or
-        "sim", too; this is not yet timed on a GPU.
+        As in every verb: see `tcgpu.api`. Without an engine it is "cpu", all cores of it. It may be "gpu" or "sim",
+        too; this is not yet timed on a GPU.
     per
         "graph"; or "vertex" or "edge", which count each orbit of subgraphs of two to four vertices.
     connected
@@ -81,22 +81,25 @@ def motifs(
     """
     if per not in PLACES:
         raise GraphError(unknown("value of per", per, PLACES))
-    check_engine(f"motifs per {per}", engine, ENGINES if per == "graph" else ("cpu",))
+    check_engine("motifs", engine, ENGINES)
     graph = as_graph(formats.opened(graph))
     if not connected and per != "graph":
         raise GraphError(f"subgraphs that are not connected have no orbits: leave connected= or per={per!r} out")
     with underway(progress, f"counting motifs of {graph.m:,} edges"):
         if engine in GPU:
             with on_engine(device_motifs.METHOD, engine, max_seconds):
-                return _of_graph(graph, connected, device_motifs.for_motifs(graph))
-        return _of_graph(graph, connected) if per == "graph" else _orbits(graph, per)
+                if per == "graph":
+                    return _of_graph(graph, connected, device_motifs.for_motifs(graph))
+                return _orbits(graph, per, device_motifs.for_orbits)
+        return _of_graph(graph, connected) if per == "graph" else _orbits(graph, per, _natively)
 
 
-def _orbits(graph, per):
+def _orbits(graph, per, enumerated):
+    """enumerated: the function of a graph in degree order that finds what `_at_edges` takes."""
     own = graph.ordered("degree")
     if per == "vertex":
         _check_trees(own)
-    at_edges = _at_edges(own)
+    at_edges = _at_edges(own, *enumerated(own))
     if per == "edge":
         return {name: cpu.in_edge_order_of(graph, own, values) for name, values in at_edges.items()}
     at_vertices = _at_vertices(own, at_edges)
@@ -120,11 +123,16 @@ def _of_graph(graph, connected, enumerated=None):
     return dict(zip(names, (empty, edge, two_edges, path_of_3, triangle, *joined)))
 
 
-def _at_edges(graph):
-    """The orbits of the edges of a graph in degree order."""
+def _natively(graph):
+    """What `tcgpu.kernels.motifs.for_orbits` returns, on the CPU."""
+    support = cpu.support(graph, "natural")
+    return support, *cliques_at_edges(graph, support), cycles_at_edges(graph)
+
+
+def _at_edges(graph, support, clique, triangles_beside, neighbours_beyond, cycles):
+    """The orbits of the edges of a graph in degree order, from what is enumerated at its edges."""
     i, j = graph.edges()
-    degree, support = graph.degrees.astype(np.int64), cpu.support(graph, "natural")
-    clique, triangles_beside, neighbours_beyond = cliques_at_edges(graph, support)
+    degree = graph.degrees.astype(np.int64)
     a, b = degree[i] - 1, degree[j] - 1  # the other edges at both ends
     beyond = _sum_at_ends(graph, b, a)  # of each vertex: the paths of two edges that it ends
     triangles = _sum_at_ends(graph, support, support) // 2
@@ -134,7 +142,7 @@ def _at_edges(graph):
     paw_side = support * (a + b - 2) - 4 * diamond_middle - diamond_rim - 4 * clique
     paw_base = neighbours_beyond - diamond_rim - 2 * clique
     paw_tail = triangles[i] + triangles[j] - 2 * support - diamond_rim - 2 * clique
-    cycle = cycles_at_edges(graph) - diamond_rim - 2 * clique
+    cycle = cycles - diamond_rim - 2 * clique
     star = (a * (a - 1) + b * (b - 1)) // 2 - paw_tail - paw_side - 2 * diamond_middle - diamond_rim - 2 * clique
     path_middle = a * b - support - cycle - paw_side - 2 * diamond_middle - diamond_rim - 2 * clique
     path_end = beyond[i] + beyond[j] - a - b - 2 * support

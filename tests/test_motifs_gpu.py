@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from strategies import sparse_graphs
 
 import tcgpu
-from tcgpu import EngineError, Graph, GraphError, generate, subgraphs
+from tcgpu import EngineError, Graph, GraphError, cpu, generate, subgraphs
+from tcgpu.cpu import four_at_edges
 from tcgpu.engines import runtime
 from tcgpu.engines.faults import check_launch
 from tcgpu.kernels import motifs
@@ -71,6 +72,20 @@ def limit(patch, limits):
     return {"shared_per_block": shared, "sms": 2}
 
 
+def check_at_edges(graph):
+    """The kernels find the cliques and cycles of each edge that the native engine finds."""
+    expected = four_at_edges.cliques_at_edges(graph, cpu.support(graph, "natural"))[0]
+    assert np.array_equal(cliques.plan(graph, 4, at_edges=True).count(), expected)
+    assert np.array_equal(cycles.plan(graph, at_edges=True).count(), four_at_edges.cycles_at_edges(graph))
+
+
+def same_orbits(graph, per, engine):
+    """Whether an engine finds the native engine's orbits."""
+    found, expected = tcgpu.motifs(graph, per, engine=engine), tcgpu.motifs(graph, per)
+    same = [np.array_equal(found[name], values) and found[name].dtype == np.int64 for name, values in expected.items()]
+    return all(same) and [*found] == [*expected]
+
+
 @pytest.mark.sim
 @pytest.mark.usefixtures("simulator")
 class TestInTheSimulator:
@@ -83,6 +98,12 @@ class TestInTheSimulator:
             assert cycles.plan(own).count() == subgraphs._four_cycles(graph)
         for k in (4, 5):
             assert cliques.plan(graph, k).count() == tcgpu.cliques(graph, k)  # in any order, also with long columns
+
+    @pytest.mark.parametrize("name", GRAPHS)
+    def test_numbers_at_edges_are_those_of_the_native_engine(self, name, monkeypatch):
+        for limits in sampling.share(LIMITS, name, of=2):
+            with runtime.as_device(replace(runtime.facts(), **limit(monkeypatch, limits))):
+                check_at_edges(GRAPHS[name]())  # in any order, also with long columns
 
     @pytest.mark.parametrize("k", [6, 7, 8])
     def test_larger_cliques(self, k):
@@ -108,8 +129,10 @@ class TestInTheSimulator:
         monkeypatch.setattr(runtime, "simulate", checked)
         with runtime.as_device(replace(runtime.facts(), **device)):
             assert cycles.plan(graph).count() == 154
+            check_at_edges(graph)
+            check_at_edges(generate.complete_bipartite(40, 3).ordered("degree"))  # paths for several warps of a block
         assert [cliques.plan(graph, k).count() for k in (4, 5, 6)] == [11, 2, 0]
-        assert launched >= {"list_tiles", "fill_tiles", "count_fours", "count_larger", "count_cycles"}
+        assert launched >= {"list_tiles", "fill_tiles", "count_fours", "fours_at_edges", "count_larger", "count_cycles"}
 
     def test_a_count_is_found_again_after_a_reset(self):
         graph = GRAPHS["karate"]().ordered("degree")
@@ -118,6 +141,12 @@ class TestInTheSimulator:
             for _ in range(2):
                 plan.launch()
                 assert plan.result() == found
+                plan.reset()
+        for plan, found in ((cliques.plan(graph, 4, True), 6 * 11), (cycles.plan(graph, True), 4 * 154)):
+            plan.allocate()
+            for _ in range(2):
+                plan.launch()
+                assert plan.result().sum() == found
                 plan.reset()
 
     def test_less_memory_makes_more_chunks_and_too_little_is_refused(self):
@@ -143,6 +172,7 @@ def test_larger_graphs_compiled_for_the_processor(name, k, processor, monkeypatc
         with processor.instead_of_the_simulator(seed=7, **(compiled.LARGE | device)):
             own = motifs.prepare(graph, "degree")
             assert (cycles.plan(own).count(), cliques.plan(own, k).count()) == expected
+            check_at_edges(own)
 
 
 class TestVerbs:
@@ -152,9 +182,11 @@ class TestVerbs:
         for k in range(1, 6):
             assert tcgpu.count_subgraphs(graph, k, engine="sim") == tcgpu.count_subgraphs(graph, k)
 
+    @pytest.mark.parametrize("name, per", [("karate", "edge"), ("no edges", "edge"), ("two cliques", "vertex")])
+    def test_orbits_of_all_engines_are_the_same(self, name, per):
+        assert same_orbits(GRAPHS[name](), per, "sim")
+
     @pytest.mark.parametrize("verb, message", [
-        (partial(tcgpu.motifs, per="vertex"), "motifs per vertex runs on cpu, not on 'sim'"),
-        (partial(tcgpu.motifs, per="edge"), "motifs per edge runs on cpu, not on 'sim'"),
         (partial(tcgpu.count_subgraphs, k=4, kind="connected"), "kind 'connected' runs on cpu, not on 'sim'"),
         (partial(tcgpu.count_subgraphs, k=4, kind="independent"), "kind 'independent' runs on cpu, not on 'sim'"),
     ])  # fmt: skip
@@ -174,8 +206,8 @@ class TestVerbs:
         assert tcgpu.cliques(generate.clique(10), 9) == 10
 
     @pytest.mark.parametrize("verb, graph", [
-        (tcgpu.motifs, generate.rmat(11)), (partial(tcgpu.cliques, k=4), generate.rmat(12)),
-        (partial(tcgpu.cliques, k=8), generate.clique(30)),
+        (tcgpu.motifs, generate.rmat(12)), (partial(tcgpu.motifs, per="edge"), generate.rmat(11)),
+        (partial(tcgpu.cliques, k=4), generate.rmat(13)), (partial(tcgpu.cliques, k=8), generate.clique(30)),
     ])  # fmt: skip
     def test_long_simulator_runs_are_refused_with_the_estimate(self, verb, graph):
         with pytest.raises(GraphError, match="would take about .* in the simulator: .* or allow it by max_seconds="):
@@ -197,6 +229,7 @@ class TestOnAGpu:
         graph = LARGE[name.removeprefix("large ")]() if name.startswith("large ") else GRAPHS[name]()
         limit(monkeypatch, limits)
         assert tcgpu.motifs(graph, engine="gpu") == tcgpu.motifs(graph)
+        assert same_orbits(graph, "vertex", "gpu") and same_orbits(graph, "edge", "gpu")
         for k in (4, 5):
             assert tcgpu.cliques(graph, k, engine="gpu") == tcgpu.cliques(graph, k)
 
@@ -207,6 +240,7 @@ class TestOnAGpu:
     def test_large_graphs(self, make):
         graph = make()
         assert tcgpu.motifs(graph, engine="gpu", connected=False) == tcgpu.motifs(graph, connected=False)
+        assert same_orbits(graph, "edge", "gpu")
 
     @pytest.mark.parametrize("k", [5, 6, 7, 8])
     def test_larger_cliques(self, k):

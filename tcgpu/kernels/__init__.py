@@ -189,7 +189,8 @@ class ArrayPlan(Plan):
     output: str = "support"  # the array that is the result
     halved: bool = False  # whether the values of that array are twice the result
 
-    sums = "support", "slot_support", "slot_support16", "twice"  # arrays that `launch` adds to, if a plan has them
+    # arrays that `launch` adds to, if a plan has them
+    sums = "support", "slot_support", "slot_support16", "twice", "found"
 
     def reset(self):
         for name in self.sums:

@@ -158,8 +158,13 @@ def plan(graph, asked):
         },
         setup=[launch(find_columns, graph.m, THREADS), launch(count_rows, graph.m, THREADS), Scan("counts", "starts")],
         steps=[launch(made, graph.m, THREADS, most_blocks, shared, size=asked.size)],
-        work=simulated.search_work(graph, EDGE_US, STEP_US),
+        work=work(graph),
     )  # fmt: skip
+
+
+def work(graph):
+    """Microseconds in the simulator."""
+    return simulated.search_work(graph, EDGE_US, STEP_US)
 
 
 def sums(graph, asked):

@@ -7,6 +7,8 @@
 Each function here takes a graph, which it prepares for the engine that is used.
 """
 
+import numpy as np
+
 from tcgpu import cpu
 from tcgpu.declarations import Method
 from tcgpu.engines import runtime
@@ -34,7 +36,43 @@ def for_motifs(graph):
     given = prepare(graph, "natural")
     own, by_degree = prepare(given, order_for_tallies(given, "auto")), prepare(given, "degree")
     support = results.edges_in_order_of(given, adaptive.support_plan(own), own)
-    plans = support, cliques.plan(by_degree, 4), cycles.plan(by_degree)
-    simulated.check("motifs", sum(plan.simulated_seconds for plan in plans) if runtime.engine() == "sim" else 0)
-    at_edges, *totals = (plan.count() for plan in plans)
+    at_edges, *totals = _results(support, cliques.plan(by_degree, 4), cycles.plan(by_degree))
     return cpu.widened(at_edges), *totals
+
+
+def for_orbits(graph):
+    """What is enumerated for orbits, of a Graph in degree order: five int64 arrays with a number for each edge.
+
+    Its triangles, its 4-cliques, the two sums over its triangles of `cpu.four_at_edges`, and its 4-cycles.
+    """
+    from tcgpu.kernels import triangle_sums  # no other count imports it
+
+    own = prepare(graph, "natural")
+    plans = adaptive.support_plan(own), cliques.plan(own, 4, at_edges=True), cycles.plan(own, at_edges=True)
+    support, clique, cycle = _results(*plans, work=2 * triangle_sums.work(graph))
+    support = cpu.widened(support)
+
+    def summed(f, **values):
+        return cpu.reduce_triangles(graph, f, **values, per="edge", order="natural", sums=triangle_sums.sums)
+
+    triangles = summed(_of_other_edges, edge_values=support - 1)
+    neighbours = summed(_of_third_vertices, vertex_values=graph.degrees.astype(np.int64) - 2)
+    return support, clique, triangles, neighbours, cycle
+
+
+def _results(*plans, work=0):
+    """The results of plans, which together stay below the simulator's limit. work: microseconds that follow there."""
+    if runtime.engine() == "sim":
+        seconds = sum(plan.simulated_seconds for plan in plans) + simulated.seconds(0, work)
+        simulated.check("motifs", seconds)
+    return [plan.count() for plan in plans]
+
+
+def _of_other_edges(u, v, w, uv, uw, vw):
+    """For `reduce_triangles` at each edge: the values of the two other edges."""
+    return uw + vw, uv + vw, uv + uw
+
+
+def _of_third_vertices(u, v, w, x, y, z):
+    """For `reduce_triangles` at each edge: the value of the vertex that is not an end."""
+    return z, y, x

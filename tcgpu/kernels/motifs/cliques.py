@@ -1,16 +1,23 @@
 """Count the cliques of k vertices, 4 <= k <= 8, at their first vertex u: cliques of k - 1 rows of column u.
 
 Contract: a graph in degree order, which makes the longest column short, of any kind. `total` gets the number of
-cliques, an int64. The kernels read the tiles of the columns (see `tiles`), chunk after chunk.
+cliques, an int64; at edges, for k = 4, `found` gets twice the cliques of each edge, int64, too. The kernels read the
+tiles of the columns (see `tiles`), chunk after chunk.
 
 4 vertices: rows i and j of a column that are neighbours are in as many cliques u, i, j, l as their rows of bits have
 bits in common. A warp takes a tile (a, b), whose bits are the pairs i, j. It goes through the groups c of l: a lane has
 the words of one i and one j for group c, and all 32 words of the i go round by shuffles.
 
+4 vertices, at each edge: the same with all rows l, also those before i and j, and a counter for each pair i, j. The
+edge (i, j) is in as many cliques of u as it counts. The edge (u, i) is in half of what all pairs with i count, as each
+clique has two of them. So the edge (i, j) gets twice its counter, and the result is halved.
+
 More: a warp takes a tile and its pairs i, j one after the other. The common bits of both, in shared memory, are a set
 of rows. One row after the other is chosen from it, which leaves a smaller set, until two rows are to be chosen: that is
 the number of neighbours in the set, by lanes with a row each. A set gets one word for each group of the column.
 """
+
+from functools import partial
 
 import numpy as np
 
@@ -19,9 +26,10 @@ from tcgpu.engines import runtime
 from tcgpu.engines.runtime import cuda, int64, kernel, uint32
 from tcgpu.errors import GraphError
 from tcgpu.graph import as_graph
-from tcgpu.kernels import Plan, check_positions, launch
+from tcgpu.kernels import ArrayPlan, Plan, check_positions, launch
 from tcgpu.kernels.device.bits import check_shared, restart
 from tcgpu.kernels.device.reduction import add_block_to
+from tcgpu.kernels.device.search import first_from
 from tcgpu.kernels.device.warp import ALL_LANES, WARP, take_task
 from tcgpu.kernels.motifs import tiles
 from tcgpu.kernels.motifs.tiles import fill_hub_rows, fill_tiles, groups_of, list_tiles, tile_number, transposed
@@ -52,6 +60,55 @@ def count_fours(col_ptr, tile_ptr, first, tile_column, tile_place, count, tiles,
             found += common
         t += uint32(cuda.gridsize(1)) // WARP
     add_block_to(total, found)
+
+
+@cuda.jit(device=True)
+def bits_of(tiles, begin, a, c):
+    """Of each lane's row of group a: which rows of group c are neighbours of it, before it or after it."""
+    lane, bits = cuda.threadIdx.x & 31, uint32(0)
+    if a <= c:
+        bits = tiles[32 * (begin + tile_number(a, c)) + lane]
+    if c <= a:
+        bits |= transposed(tiles[32 * (begin + tile_number(c, a)) + lane])
+    return bits
+
+
+@kernel("void(int64[::1], int32[::1], int64[::1], int64, int32[::1], uint32[::1], int64, uint32[::1], int64[::1])")
+def fours_at_edges(col_ptr, row_idx, tile_ptr, first, tile_column, tile_place, count, tiles, found):
+    """A warp per tile: add to the edges of each clique of 4 vertices. A warp has a counter for each pair i, j."""
+    counters = cuda.shared.array(0, uint32)
+    lane, t = cuda.threadIdx.x & 31, uint32(cuda.grid(1)) // WARP
+    own = 32 * (cuda.threadIdx.x - lane)  # the counter of bits i and j is own + 32 i + j
+    while t < count:
+        u, place = tile_column[t], tile_place[t]
+        a, b, begin, groups = place & 0xFFFF, place >> 16, uint32(tile_ptr[u] - first), groups_of(col_ptr, u)
+        at_i, at_j = uint32(col_ptr[u]) + 32 * a, uint32(col_ptr[u]) + 32 * b  # the edges of u and these groups
+        joined = transposed(tiles[32 * t + lane])  # bit i of lane j
+        if cuda.any_sync(ALL_LANES, joined != 0):
+            for i in range(WARP):
+                counters[own + 32 * i + lane] = 0
+            for c in range(groups):
+                of_i, of_j = bits_of(tiles, begin, a, c), bits_of(tiles, begin, b, c)
+                for i in range(WARP):
+                    chosen = uint32(0) - (joined >> uint32(i) & 1)
+                    common = cuda.popc(cuda.shfl_sync(ALL_LANES, of_i, i) & of_j & chosen)
+                    counters[own + 32 * i + lane] += common
+            cuda.syncwarp()
+            of_lane_i, of_lane_j = int64(0), int64(0)
+            for i in range(WARP):
+                of_lane_i += counters[own + 32 * lane + (lane + i & 31)]  # so that no two lanes read the same bank
+                common = counters[own + 32 * i + lane]
+                if common != 0:
+                    v = row_idx[at_i + i]
+                    at_ij = first_from(row_idx, col_ptr[v], col_ptr[v + 1], row_idx[at_j + lane])
+                    cuda.atomic.add(found, at_ij, 2 * int64(common))
+                    of_lane_j += common
+            if of_lane_i != 0:
+                cuda.atomic.add(found, at_i + lane, of_lane_i)
+            if of_lane_j != 0:
+                cuda.atomic.add(found, at_j + lane, of_lane_j)
+            cuda.syncwarp()
+        t += uint32(cuda.gridsize(1)) // WARP
 
 
 @cuda.jit(device=True)
@@ -144,8 +201,8 @@ def count_larger(col_ptr, tile_ptr, first, tile_column, tile_place, count, tiles
     add_block_to(total, found)
 
 
-def plan(graph, k):
-    """The plan of the number of cliques of k vertices, of a graph in degree order."""
+def plan(graph, k, at_edges=False):
+    """The plan of the number of cliques of k vertices, of a graph in degree order; or, for k = 4, of those at edges."""
     if not LEAST <= k <= MOST:
         raise GraphError(f"cliques of {LEAST} to {MOST} vertices are counted on a GPU, not of {k}: take engine='cpu'")
     check_positions(graph, "cliques on a GPU")
@@ -160,12 +217,15 @@ def plan(graph, k):
         of_chunk = {"first": first, "count": count}
         steps.append(launch(list_tiles, count, THREADS, **of_chunk))
         steps.append(launch(fill_tiles, WARP * count, THREADS, BLOCKS, first_hub=first_hub, count=count))
-        if k == LEAST:
+        if at_edges:
+            steps.append(launch(fours_at_edges, WARP * count, THREADS, BLOCKS, 4 * WARP * THREADS, **of_chunk))
+        elif k == LEAST:
             steps.append(launch(count_fours, WARP * count, THREADS, BLOCKS, **of_chunk))
         else:
             larger = launch(count_larger, WARP * count, threads, BLOCKS, shared, k=k, words=words, **of_chunk)
             steps += [launch(restart, 1, 1), larger]
-    return Plan(
+    kind = partial(ArrayPlan, output="found", halved=True) if at_edges else Plan
+    return kind(
         method="cliques",
         copied={"col_ptr": graph.col_ptr, "row_idx": graph.row_idx, "tile_ptr": tile_ptr},
         created={
@@ -174,9 +234,10 @@ def plan(graph, k):
             "tile_place": (most, np.uint32, None),
             "tiles": (32 * most, np.uint32, None),
             "queue": (1, np.int64, None),
+            "found": (graph.m * at_edges, np.int64, 0),
         },
         steps=steps,
-        work=simulated_work(graph, k, sum(count for _, count in chunks)),
+        work=simulated_work(graph, k, sum(count for _, count in chunks)) * (1 + at_edges),
     )
 
 

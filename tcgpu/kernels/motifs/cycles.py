@@ -1,6 +1,7 @@
-"""Count the cycles of 4 vertices, whether they are joined across or not.
+"""Count the cycles of 4 vertices, whether they are joined across or not; also at each edge.
 
-Contract: a graph in degree order, of any kind. `total` gets the number of cycles, an int64.
+Contract: a graph in degree order, of any kind. `total` gets the number of cycles, an int64; `found`, if not empty,
+those of each edge, int64, too.
 
 A cycle is found at its last vertex x, as two paths x, v, u and x, w, u to a smaller vertex u, over vertices v and w
 smaller than x. A block takes a vertex x and has a counter for every u: each path adds 1, and makes a cycle with each
@@ -10,10 +11,16 @@ Most paths end at vertices with many neighbours. So the counters of the last ver
 those of the others in global memory, where each block has its own. If memory for all blocks is short, there are fewer
 blocks. A block sets its counters back to 0 by the same paths.
 
+A path is in a cycle with each other path from x to u. So at edges, when all paths of x are counted, a path adds the
+counter of its u, less 1, to its two edges.
+
     v and the edge (x, v)    one for each lane of a warp
     the paths x, v, u        the lanes of a warp read the neighbours u of one v at a time
+
+At edges a warp takes one v at a time, whose edge (x, v) gets the sum of its lanes by one addition.
 """
 
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -21,9 +28,9 @@ import numpy as np
 from tcgpu.engines import runtime
 from tcgpu.engines.runtime import cuda, int32, int64, kernel, uint32
 from tcgpu.errors import GraphError
-from tcgpu.kernels import Plan, enough_blocks, launch
+from tcgpu.kernels import ArrayPlan, Plan, enough_blocks, launch
 from tcgpu.kernels.device.reduction import BYTES_PER_THREAD, add_block_to
-from tcgpu.kernels.device.warp import ALL_LANES, WARP
+from tcgpu.kernels.device.warp import ALL_LANES, WARP, sum_of_warp
 from tcgpu.kernels.device_graph import adjacency
 
 MAX_EDGES = 2**31 - 2**19  # the position of a neighbour, and of the next one of the same lane, fit 32 bits
@@ -82,8 +89,34 @@ def visit_paths(paths, x, clear, shared_too):
     return count
 
 
-@kernel("void(int64[::1], int64[::1], int32[::1], int32[::1], int32[::1], int64, int32[::1], int64[::1])")
-def count_cycles(row_ptr, indptr, indices, edge, vertices, first_shared, in_global, total):
+@cuda.jit(device=True)
+def add_at_edges(paths, x, found):
+    """Add to the two edges of each path x, v, u how many other paths go from x to u; warps share the vertices v."""
+    lane, warp = cuda.threadIdx.x & 31, cuda.threadIdx.x // WARP
+    p = uint32(paths.indptr[x]) + warp
+    last = uint32(paths.indptr[x]) + uint32(paths.row_ptr[x + 1]) - uint32(paths.row_ptr[x])
+    while p < last:
+        v, at_xv = paths.indices[p], int64(0)
+        at, end = uint32(paths.indptr[v]) + lane, uint32(paths.row_ptr[v + 1]) + paths.edge[p]  # where x follows
+        while at < end:
+            u, others = paths.indices[at], int64(-1)
+            if u < paths.first_shared:
+                others += paths.in_global[paths.begin + u]
+            else:
+                others += paths.in_shared[u - paths.first_shared]
+            if others > 0:
+                cuda.atomic.add(found, paths.edge[at], others)
+            at_xv += others
+            at += WARP
+        cuda.syncwarp()
+        at_xv = sum_of_warp(at_xv)
+        if lane == 0 and at_xv > 0:
+            cuda.atomic.add(found, paths.edge[p], at_xv)
+        p += cuda.blockDim.x // WARP
+
+
+@kernel("void(int64[::1], int64[::1], int32[::1], int32[::1], int32[::1], int64, int32[::1], int64[::1], int64[::1])")
+def count_cycles(row_ptr, indptr, indices, edge, vertices, first_shared, in_global, found, total):
     """Blocks take the vertices x in turns."""
     in_shared = cuda.shared.array(0, int32)
     thread, threads, n, count = cuda.threadIdx.x, cuda.blockDim.x, indptr.size - 1, int64(0)
@@ -102,6 +135,9 @@ def count_cycles(row_ptr, indptr, indices, edge, vertices, first_shared, in_glob
         cuda.syncthreads()
         count += visit_paths(paths, x, False, True)
         cuda.syncthreads()
+        if found.size > 0:
+            add_at_edges(paths, x, found)
+            cuda.syncthreads()
         few = (
             32 * (row_ptr[x + 1] - row_ptr[x]) < n - first_shared
         )  # paths, probably, compared with counters in shared memory
@@ -110,8 +146,8 @@ def count_cycles(row_ptr, indptr, indices, edge, vertices, first_shared, in_glob
     add_block_to(total, count)
 
 
-def plan(graph):
-    """The plan of the number of cycles of a graph in degree order."""
+def plan(graph, at_edges=False):
+    """The plan of the number of cycles of a graph in degree order, or of those at each edge."""
     if graph.m > MAX_EDGES:
         raise GraphError(f"{graph.m:,} edges are too many for cycles on a GPU, which takes up to {MAX_EDGES:,}")
     row_ptr, indptr, indices, edge = adjacency(graph)
@@ -126,11 +162,12 @@ def plan(graph):
     work = 0
     if runtime.engine() == "sim":
         found = int((smaller[graph.col_of] + np.arange(graph.m) - graph.col_ptr[graph.col_of]).sum())
-        work = THREAD_US * threads * vertices.size + EDGE_US * graph.m + PATH_US * found
-    return Plan(
+        work = (THREAD_US * threads * vertices.size + EDGE_US * graph.m + PATH_US * found) * (1 + at_edges)
+    kind = partial(ArrayPlan, output="found") if at_edges else Plan
+    return kind(
         method="cycles of 4",
         copied={"row_ptr": row_ptr, "indptr": indptr, "indices": indices, "edge": edge, "vertices": vertices},
-        created={"in_global": (blocks * first_shared, np.int32, 0)},
+        created={"in_global": (blocks * first_shared, np.int32, 0), "found": (graph.m * at_edges, np.int64, 0)},
         steps=[launch(count_cycles, blocks * threads, threads, blocks, shared, first_shared=first_shared)],
         work=work,
     )
