@@ -204,7 +204,7 @@ def count_larger(col_ptr, tile_ptr, first, tile_column, tile_place, count, tiles
 def plan(graph, k, at_edges=False):
     """The plan of the number of cliques of k vertices, of a graph in degree order; or, for k = 4, of those at edges."""
     if not LEAST <= k <= MOST:
-        raise GraphError(f"cliques of {LEAST} to {MOST} vertices are counted on a GPU, not of {k}: take engine='cpu'")
+        raise GraphError(f"cliques of up to {MOST} vertices are counted on a GPU, not of {k}: take engine='cpu'")
     check_positions(graph, "cliques on a GPU")
     tile_ptr, chunks = tiles.chunks(graph, k - 1)
     most, hubs = max((count for _, count in chunks), default=0), min(tiles.HUBS, graph.n) if chunks else 0

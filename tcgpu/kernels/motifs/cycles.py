@@ -138,10 +138,8 @@ def count_cycles(row_ptr, indptr, indices, edge, vertices, first_shared, in_glob
         if found.size > 0:
             add_at_edges(paths, x, found)
             cuda.syncthreads()
-        few = (
-            32 * (row_ptr[x + 1] - row_ptr[x]) < n - first_shared
-        )  # paths, probably, compared with counters in shared memory
-        visit_paths(paths, x, True, few)
+        few_paths = 32 * (row_ptr[x + 1] - row_ptr[x]) < n - first_shared  # probably fewer than counters
+        visit_paths(paths, x, True, few_paths)
         task += cuda.gridDim.x
     add_block_to(total, count)
 
