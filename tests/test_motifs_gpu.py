@@ -201,7 +201,7 @@ class TestVerbs:
                 verb([(0, 1)], engine="gpu")
 
     def test_large_cliques_are_for_the_native_engine(self):
-        with pytest.raises(GraphError, match="cliques of up to 8 vertices are counted on a GPU, not of 9: take engine="):
+        with pytest.raises(GraphError, match="cliques of up to 8 vertices are counted on a GPU, not of 9: "):
             tcgpu.cliques(generate.clique(10), 9, engine="sim")
         assert tcgpu.cliques(generate.clique(10), 9) == 10
 
