@@ -48,7 +48,8 @@ def check_install(wheel, folder):
 def check_source(archive, wheel, folder):
     """The source archive builds the same wheel."""
     with tarfile.open(archive) as tar:
-        tar.extractall(folder, filter="data")
+        tar.extraction_filter = getattr(tarfile, "data_filter", None)  # Python before 3.11.4 has none
+        tar.extractall(folder)
     [source] = folder.iterdir()
     run(sys.executable, "-m", "hatchling", "build", "--target", "wheel", "--directory", folder / "again", folder=source)
     assert contents(next((folder / "again").glob("*.whl"))) == contents(wheel), "the two wheels differ"
