@@ -72,10 +72,10 @@ def test_counts_are_those_of_the_native_engine(name, k, kind):
 @pytest.mark.parametrize("shared_bits", [0, 10])
 def test_counts_of_small_tasks_and_of_chunks_in_global_memory(shared_bits, k, kind, monkeypatch):
     graph = in_one(tcgpu.generate.random(8, 14, seed=3), tcgpu.generate.path(5))
-    wishes = {"shared_bits": shared_bits, "machines": 4}
+    settings = {"shared_bits": shared_bits, "machines": 4}
     monkeypatch.setattr(combinations, "MIN_TASK", 5)
     monkeypatch.setattr(combinations, "THREADS", 8)
-    monkeypatch.setattr(levels, "split_for_device", lambda graph, **more: split(graph, **wishes, **more))
+    monkeypatch.setattr(levels, "split_for_device", lambda graph, **more: split(graph, **settings, **more))
     plan = combinations.plan(graph, k, kind)
     assert len(plan.copied["tasks"]) > len(plan.copied["chunks"])
     in_global = {bool(words == 0) for words in plan.copied["chunks"][:, levels.WORDS]}
@@ -114,8 +114,8 @@ def test_a_set_counts_by_its_shape(k, kind):
 @given(sparse_graphs(), st.sampled_from(combinations.SIZES), st.sampled_from(KINDS), st.integers(0, 40))
 def test_every_set_is_tested_once(graph, k, kind, shared_bits):
     with pytest.MonkeyPatch.context() as patch, runtime.using("sim"):
-        wishes = {"shared_bits": shared_bits, "machines": 2}
-        patch.setattr(levels, "split_for_device", lambda graph, **more: split(graph, **wishes, **more))
+        settings = {"shared_bits": shared_bits, "machines": 2}
+        patch.setattr(levels, "split_for_device", lambda graph, **more: split(graph, **settings, **more))
         chunks = combinations.split_for(graph, k, kind)
     tested = Counter()
     for c, (tests, size) in enumerate(zip(chunks.tests.tolist(), chunks.size.tolist())):

@@ -94,8 +94,8 @@ def reduce_triangles(graph, f, vertex_values=None, edge_values=None, bins=None, 
             given, edge_values = edge_values, np.empty_like(edge_values)
             edge_values[in_edge_order_of(graph, own, np.arange(graph.m))] = given
     size = {"graph": 1 if bins is None else bins, "vertex": graph.n, "edge": graph.m}[per]
-    asked = Reduction(function, results, several, floats, bins, per, size, number, vertex_values, edge_values)
-    sums = (sums or _sums)(own, asked)
+    reduction = Reduction(function, results, several, floats, bins, per, size, number, vertex_values, edge_values)
+    sums = (sums or _sums)(own, reduction)
     if per == "graph" and bins is None:
         if floats:
             return float(float_totals(sums)[0])
@@ -152,26 +152,26 @@ def _typed(f, vertex_values, edge_values, bins, per):
     return function, results, several
 
 
-def _sums(graph, asked):
+def _sums(graph, reduction):
     """The sums of a Reduction."""
     part = all_edges(graph)
     workers = workers_for(part)
-    shared = workers > MAX_COPIES and asked.size > FEW_SUMS
-    sums = zero_sums(1 if shared else workers, asked.size, asked.floats)
+    shared = workers > MAX_COPIES and reduction.size > FEW_SUMS
+    sums = zero_sums(1 if shared else workers, reduction.size, reduction.floats)
     bounds = chunk_bounds(graph, part, workers)
     queue = np.array([0, bounds.size - 1], np.int64)
     marks = np.zeros((workers, graph.n), np.int32)
     hits = np.empty((workers, graph.max_column, 2), np.int32)
     fault = np.zeros(5, np.int64)  # how many, and of the first: u, v, w, and the bin
-    put = putting(uncached, (add_integer, add_float), *asked.returns)
-    take_vertex = _no_values if asked.vertex_values is None else _values
-    take_edge = _no_values if asked.edge_values is None else _values
+    put = putting(uncached, (add_integer, add_float), *reduction.returns)
+    take_vertex = _no_values if reduction.vertex_values is None else _values
+    take_edge = _no_values if reduction.edge_values is None else _values
 
     def work(worker, workers):
         try:
-            _reduce(worker, workers, graph.col_ptr, graph.row_idx, queue, bounds, asked.f, put, take_vertex,
-                    asked.vertex_values, take_edge, asked.edge_values, asked.number, marks, hits, asked.size,
-                    True if shared else None, sums, fault)  # fmt: skip
+            _reduce(worker, workers, graph.col_ptr, graph.row_idx, queue, bounds, reduction.f, put, take_vertex,
+                    reduction.vertex_values, take_edge, reduction.edge_values, reduction.number, marks, hits,
+                    reduction.size, True if shared else None, sums, fault)  # fmt: skip
         except BaseException:
             queue[0] = STOPPED
             raise
@@ -180,7 +180,7 @@ def _sums(graph, asked):
         run_threads(work, workers=workers, queue=stoppable(queue, graph.m))
     if fault[0]:
         *triangle, found = fault[1:].tolist()
-        raise asked.no_bin(triangle, found)
+        raise reduction.no_bin(triangle, found)
     return sums
 
 

@@ -131,33 +131,33 @@ def kernel_for(function, returns, dtypes, in_block):
     return reduce_triangles
 
 
-def plan(graph, asked):
+def plan(graph, reduction):
     """The Plan for a Reduction."""
-    words = zero_sums(1, asked.size, asked.floats).shape[1]
-    shared = 8 * words * asked.size if 8 * words * asked.size <= SHARED_BYTES else 0
-    values = {"vertex_values": asked.vertex_values, "edge_values": asked.edge_values}
+    words = zero_sums(1, reduction.size, reduction.floats).shape[1]
+    shared = 8 * words * reduction.size if 8 * words * reduction.size <= SHARED_BYTES else 0
+    values = {"vertex_values": reduction.vertex_values, "edge_values": reduction.edge_values}
     for what, given in values.items():
         if given is not None and given.dtype.kind not in "biuf":
             raise GraphError(f"{what} on a GPU are numbers or bools, not {given.dtype}: engine 'cpu' takes these")
     dtypes = tuple(None if given is None else given.dtype for given in values.values())
-    made = kernel_for(asked.f, asked.returns, dtypes, shared > 0)
+    made = kernel_for(reduction.f, reduction.returns, dtypes, shared > 0)
     try:
         most_blocks = made.blocks_at_a_time(THREADS, shared)
     except COMPILER_ERRORS as error:
         reason = " ".join(str(error).partition("There are")[0].split())
         raise MethodError(f"f does not compile for a GPU, and engine 'cpu' runs it: {reason}") from None
-    number = np.arange(graph.n, dtype=np.int32) if asked.number is None else asked.number
+    number = np.arange(graph.n, dtype=np.int32) if reduction.number is None else reduction.number
     copied = {name: NO_VALUES if given is None else given for name, given in values.items()}
     return Plan(
         method=METHOD.name,
         copied={"col_ptr": graph.col_ptr, "row_idx": graph.row_idx, "number": number, **copied},
         created={
             "col_of": (graph.m, np.int32, None), "counts": (graph.m, np.int32, None),
-            "starts": (graph.m + 1, np.int64, None), "totals": (words * asked.size, np.uint64, 0),
+            "starts": (graph.m + 1, np.int64, None), "totals": (words * reduction.size, np.uint64, 0),
             "state": (STATE_SIZE, np.int64, 0),
         },
         setup=[launch(find_columns, graph.m, THREADS), launch(count_rows, graph.m, THREADS), Scan("counts", "starts")],
-        steps=[launch(made, graph.m, THREADS, most_blocks, shared, size=asked.size)],
+        steps=[launch(made, graph.m, THREADS, most_blocks, shared, size=reduction.size)],
         work=work(graph),
     )  # fmt: skip
 
@@ -167,23 +167,23 @@ def work(graph):
     return simulated.search_work(graph, EDGE_US, STEP_US)
 
 
-def sums(graph, asked):
+def sums(graph, reduction):
     """The sums of a Reduction, as `tcgpu.cpu.exact_sums` has them."""
-    added = zero_sums(1, asked.size, asked.floats)
+    added = zero_sums(1, reduction.size, reduction.floats)
     if graph.max_column < 2:
         return added
-    made = plan(graph, asked)
+    made = plan(graph, reduction)
     if made.device_bytes > (free := runtime.memory_free()):
         needs = f"these sums need {made.device_bytes:,} bytes on the device"
         raise GraphError(f"{needs}, which has {free:,} free: engine 'cpu' takes the memory of the host")
     with made.carried_out():
         state = runtime.to_host(made.arrays["state"])
         if state[WRONG]:
-            raise asked.no_bin(state[FIRST:BIN].tolist(), state[BIN])
+            raise reduction.no_bin(state[FIRST:BIN].tolist(), state[BIN])
         if state[ENDED] != made.steps[0].blocks * made.steps[0].threads:
             raise MethodError("f raises an exception for a triangle; engine 'cpu' raises it here")
-        totals = made.arrays["totals"].reshape(-1, asked.size)
+        totals = made.arrays["totals"].reshape(-1, reduction.size)
         for word in np.flatnonzero(runtime.to_host(totals.any(axis=1))):  # most words of floats are all 0
-            added[0, word, : asked.size] = runtime.to_host(totals[word])
-            added[0, word, asked.size] = 1
+            added[0, word, : reduction.size] = runtime.to_host(totals[word])
+            added[0, word, reduction.size] = 1
     return added
