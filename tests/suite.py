@@ -40,7 +40,7 @@ class Part:
 PARTS = [
     Part("style", ["ruff", "check", "."], 0),
     Part("types", ["mypy"], 0.5),
-    Part("core", ["pytest", "-m", "not gpu and not browser", "--numprocesses=auto", "--dist=worksteal"], 12),
+    Part("core", ["pytest", "-m", "not gpu and not browser", "--numprocesses=auto", "--dist=worksteal"], 15),
     Part("gpu", ["pytest", "-m", "gpu"], 0.2),
     Part(
         "notebooks",
@@ -55,7 +55,7 @@ PARTS = [
         ],
         1,
     ),
-    Part("browser", ["pytest", "-m", "browser"], 3),
+    Part("browser", ["pytest", "-m", "browser"], 4),
 ]
 
 

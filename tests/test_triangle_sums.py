@@ -38,15 +38,15 @@ def late(u, v, w):
     return 1
 
 
-def asked_for(case, order="degree"):
+def reduction_of(case, order="degree"):
     """The graph in the order, and the Reduction, of a case."""
     f, options = CASES.get(case, (late, {}))
 
     class Found(Exception):
         pass
 
-    def found(*asked):
-        raise Found(*asked)
+    def found(*given):
+        raise Found(*given)
 
     with pytest.raises(Found) as caught:
         cpu.reduce_triangles(GRAPH, f, **options, order=order, sums=found)
@@ -55,7 +55,7 @@ def asked_for(case, order="degree"):
 
 def kernel_of(case):
     """The kernel of a case, under the name by which another process finds it in this module."""
-    made = triangle_sums.plan(*asked_for(case)).steps[0].kernel
+    made = triangle_sums.plan(*reduction_of(case)).steps[0].kernel
     made.__module__, made.__name__ = __name__, f"kernel_{case}"
     return made
 
@@ -141,8 +141,8 @@ def test_launches_have_no_faults(case, monkeypatch):
         launched.append(function.__name__)
         assert not list(map(str, check_launch(function, 3, 64, args, shared=shared)))
 
-    graph, asked = asked_for(case)
-    launched, made = [], triangle_sums.plan(graph, asked)
+    graph, reduction = reduction_of(case)
+    launched, made = [], triangle_sums.plan(graph, reduction)
     monkeypatch.setattr("tcgpu.kernels.simulated.check", lambda *args: None)
     monkeypatch.setattr(runtime, "simulate", checked)
     with made.carried_out():
