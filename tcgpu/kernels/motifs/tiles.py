@@ -58,14 +58,26 @@ def transposed(word):
 
 
 @cuda.jit(device=True)
-def is_edge(col_ptr, row_idx, hub_rows, first_hub, v, w):
-    """1 if vertices v and w > v are neighbours, else 0. All lanes of a warp have the same v."""
-    if v >= first_hub:
-        hub, words = uint32(v - first_hub), uint32(col_ptr.size - 1 - first_hub + 31) >> 5
-        bit = uint32(w - first_hub)
-        return hub_rows[hub * words + (bit >> 5)] >> (bit & 31) & 1
-    begin, end = column_bounds(col_ptr, v)
-    return uint32(begin < end and contains(row_idx, begin, end - begin, w))
+def searched_bits(col_ptr, row_idx, mine, rows, w):
+    """In this lane's word, bit r: is w in the column of the vertex that lane r has in `mine`; for r < rows."""
+    begin, end = column_bounds(col_ptr, mine)
+    word, r = uint32(0), uint32(0)
+    while r < rows:
+        first, length = cuda.shfl_sync(ALL_LANES, begin, r), cuda.shfl_sync(ALL_LANES, end - begin, r)
+        if length > 0:
+            word |= uint32(contains(row_idx, first, length, w)) << r
+        r += 1
+    return word
+
+
+@cuda.jit(device=True)
+def hub_bits(hub_rows, words, first_hub, mine, w):
+    """The same of hubs, by their rows of bits; bits of other lanes mean nothing. words: of a row."""
+    own, bit = uint32(max(mine, first_hub) - first_hub) * words, uint32(max(w, first_hub) - first_hub)
+    word, place = uint32(0), bit >> 5
+    for r in range(WARP):
+        word |= (hub_rows[cuda.shfl_sync(ALL_LANES, own, r) + place] >> (bit & 31) & 1) << uint32(r)
+    return word
 
 
 # ---------------------------------------------------------------------------------------------------------- the kernels
@@ -104,21 +116,26 @@ def list_tiles(tile_ptr, first, count, tile_column, tile_place):
 
 @kernel("void(int64[::1], int32[::1], uint32[::1], int32, int32[::1], uint32[::1], int64, uint32[::1])")
 def fill_tiles(col_ptr, row_idx, hub_rows, first_hub, tile_column, tile_place, count, tiles):
-    """A warp per tile: a lane has a row v of group a and a row w of group b, all lanes look at one v at a time."""
+    """A warp per tile: a lane has a row v of group a and a row w of group b. All lanes look at one v at a time."""
     lane, t = cuda.threadIdx.x & 31, uint32(cuda.grid(1)) // WARP
+    words = (uint32(col_ptr.size - 1 - first_hub) + 31) >> 5
     while t < count:
         place = tile_place[t]
         begin, end = column_bounds(col_ptr, tile_column[t])
         a, b = begin + 32 * (place & 0xFFFF), begin + 32 * (place >> 16)
-        mine = row_idx[min(a + lane, end - 1)]
-        w = row_idx[min(b + lane, end - 1)]
-        word, r, rows = uint32(0), uint32(0), min(end - a, uint32(WARP))
-        while r < rows:
-            v = cuda.shfl_sync(ALL_LANES, mine, r)
-            if w > v and b + lane < end:
-                word |= is_edge(col_ptr, row_idx, hub_rows, first_hub, v, w) << r
-            r += 1
-        tiles[32 * t + lane] = transposed(word)
+        v, w = row_idx[min(a + lane, end - 1)], row_idx[min(b + lane, end - 1)]
+        rows, word = min(end - a, uint32(WARP)), uint32(0)
+        searched = uint32(cuda.popc(cuda.ballot_sync(ALL_LANES, lane < rows and v < first_hub)))  # hubs are behind
+        if searched < rows:
+            word = hub_bits(hub_rows, words, first_hub, v, w) >> searched << searched
+        if searched > 0:
+            word |= searched_bits(col_ptr, row_idx, v, searched, w)
+        if b + lane >= end:
+            word = uint32(0)
+        word = transposed(word)
+        if lane >= rows:
+            word = uint32(0)
+        tiles[32 * t + lane] = word
         t += uint32(cuda.gridsize(1)) // WARP
 
 
