@@ -22,7 +22,8 @@ from pathlib import Path
 import gpu
 
 import tcgpu
-from tcgpu import DeviceGraph, Graph, measurement, records, subgraphs
+from tcgpu import DeviceGraph, Graph, measurement, records
+from tcgpu.cpu.four_at_edges import count_cycles
 from tcgpu.engines import runtime
 from tcgpu.kernels.motifs import cliques, cycles
 
@@ -45,7 +46,7 @@ def natively(what, graph):
     """The number that the native engine finds, or all of its motifs."""
     if what == "motifs":
         return tcgpu.motifs(graph, engine="cpu")
-    return subgraphs._four_cycles(graph) if what == "cycles of 4" else tcgpu.cliques(graph, size_of(what), engine="cpu")
+    return count_cycles(graph) if what == "cycles of 4" else tcgpu.cliques(graph, size_of(what), engine="cpu")
 
 
 def size_of(what):

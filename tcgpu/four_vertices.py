@@ -30,12 +30,13 @@ import numpy as np
 
 from tcgpu import cpu, formats
 from tcgpu.cpu.four_at_edges import cliques_at_edges, cycles_at_edges
+from tcgpu.cpu.per_vertex import sum_at_ends
 from tcgpu.declarations import GPU
 from tcgpu.errors import GraphError
 from tcgpu.graph import as_graph
 from tcgpu.kernels import motifs as device_motifs
 from tcgpu.progress import underway
-from tcgpu.registry import ENGINES, check_engine, on_engine
+from tcgpu.registry import on_engine
 from tcgpu.subgraphs import PATH_OF_3, TRIANGLE, by_formula
 from tcgpu.suggest import unknown
 
@@ -81,17 +82,14 @@ def motifs(
     """
     if per not in PLACES:
         raise GraphError(unknown("value of per", per, PLACES))
-    check_engine("motifs", engine, ENGINES)
     graph = as_graph(formats.opened(graph))
     if not connected and per != "graph":
         raise GraphError(f"subgraphs that are not connected have no orbits: leave connected= or per={per!r} out")
-    with underway(progress, f"counting motifs of {graph.m:,} edges"):
-        if engine in GPU:
-            with on_engine(device_motifs.METHOD, engine, max_seconds):
-                if per == "graph":
-                    return _of_graph(graph, connected, device_motifs.for_motifs(graph))
-                return _orbits(graph, per, device_motifs.for_orbits)
-        return _of_graph(graph, connected) if per == "graph" else _orbits(graph, per, _natively)
+    title = f"counting motifs of {graph.m:,} edges"
+    with on_engine(device_motifs.METHOD, engine or "cpu", max_seconds), underway(progress, title):
+        if per == "graph":
+            return _of_graph(graph, connected, device_motifs.for_motifs(graph) if engine in GPU else None)
+        return _orbits(graph, per, device_motifs.for_orbits if engine in GPU else _natively)
 
 
 def _orbits(graph, per, enumerated):
@@ -134,8 +132,8 @@ def _at_edges(graph, support, clique, triangles_beside, neighbours_beyond, cycle
     i, j = graph.edges()
     degree = graph.degrees.astype(np.int64)
     a, b = degree[i] - 1, degree[j] - 1  # the other edges at both ends
-    beyond = _sum_at_ends(graph, b, a)  # of each vertex: the paths of two edges that it ends
-    triangles = _sum_at_ends(graph, support, support) // 2
+    beyond = sum_at_ends(graph, b, a)  # of each vertex: the paths of two edges that it ends
+    triangles = sum_at_ends(graph, support, support) // 2
 
     diamond_middle = support * (support - 1) // 2 - clique
     diamond_rim = triangles_beside - 4 * clique
@@ -165,13 +163,15 @@ def _at_edges(graph, support, clique, triangles_beside, neighbours_beyond, cycle
 
 def _at_vertices(graph, at_edges):
     """The orbits of the vertices, from those of their edges: a star has three edges at its centre, one at a leaf."""
-    at = {name: _sum_at_ends(graph, values, values) for name, values in at_edges.items()}
+    at = {name: sum_at_ends(graph, values, values) for name, values in at_edges.items()}
     degree = graph.degrees.astype(np.int64)
     triangle, clique = at["triangle"] // 2, at["clique"] // 3
     diamond_middle = at["diamond middle"]
     paw_base = at["paw base"]
     paw_centre = (at["paw side"] - paw_base) // 2
-    star_centre = _choose_3(degree) - paw_centre - diamond_middle - clique
+    stars = graph.degrees.astype(np.uint64)
+    stars = stars * (stars - 1) * (stars - 2) // 6  # less than MOST_TREES, so that six times as many fit uint64
+    star_centre = stars.astype(np.int64) - paw_centre - diamond_middle - clique
     path_of_3_middle = degree * (degree - 1) // 2 - triangle
     return {
         "edge": degree,
@@ -192,21 +192,6 @@ def _at_vertices(graph, at_edges):
     }
 
 
-def _sum_at_ends(graph, at_row, at_column):
-    """Of each vertex: the sum of `at_row` over the edges whose row it is, and of `at_column` where it is the column."""
-    total = np.zeros(graph.n, at_row.dtype)
-    i, j = graph.edges()
-    np.add.at(total, i, at_row)
-    np.add.at(total, j, at_column)
-    return total
-
-
-def _choose_3(degree):
-    """How many sets of three these numbers of neighbours have, without a product beyond 64 bits."""
-    pairs = degree * (degree - 1) // 2
-    return np.where(pairs % 3 == 0, pairs // 3 * (degree - 2), (degree - 2) // 3 * pairs)
-
-
 def _check_trees(graph):
     """GraphError if more trees of four vertices hang at a vertex than sums of orbits can hold.
 
@@ -215,9 +200,9 @@ def _check_trees(graph):
     degree = graph.degrees.astype(float)
     i, j = graph.edges()
     a, b = degree[i] - 1, degree[j] - 1
-    beyond = _sum_at_ends(graph, b, a)
-    middles, ends = (degree - 1) * beyond, _sum_at_ends(graph, beyond[j], beyond[i])
-    stars = degree**3 / 6 + _sum_at_ends(graph, b * b / 2, a * a / 2)
+    beyond = sum_at_ends(graph, b, a)
+    middles, ends = (degree - 1) * beyond, sum_at_ends(graph, beyond[j], beyond[i])
+    stars = degree**3 / 6 + sum_at_ends(graph, b * b / 2, a * a / 2)
     trees = middles + ends + stars
     if trees.size and trees.max() >= MOST_TREES:
         raise GraphError(

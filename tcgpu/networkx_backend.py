@@ -23,6 +23,7 @@ from networkx.algorithms import triads
 
 from tcgpu import api, cpu
 from tcgpu.cpu.four_at_edges import cycles_at_edges
+from tcgpu.cpu.per_vertex import sum_at_ends
 from tcgpu.engines.native import jit
 from tcgpu.graph import Graph, networkx_edges
 from tcgpu.networkx_info import FUNCTIONS
@@ -145,7 +146,7 @@ class BackendGraph:
             degrees = self.graph.degrees.astype(np.int64)
             return degrees * (degrees - 1)
         directions = np.bitwise_count(self.directions).astype(np.int64)
-        degrees, twice = (self.sum_at_vertices(np.tile(values, 2)) for values in (directions, directions == 2))
+        degrees, twice = (sum_at_ends(self.graph, each, each) for each in (directions, directions == 2))
         return 2 * (degrees * (degrees - 1) - 2 * twice)
 
     @cached_property
@@ -153,9 +154,10 @@ class BackendGraph:
         """The share of possible squares at each vertex that exist, as a list, by NetworkX's formula."""
         own = self.graph.ordered("degree")  # in which cycles are found fastest
         cycles = cpu.in_edge_order_of(self.graph, own, cycles_at_edges(own))
-        squares = self.sum_at_vertices(np.tile(cycles, 2)) // 2
+        squares = sum_at_ends(self.graph, cycles, cycles) // 2
         degrees = self.graph.degrees.astype(np.int64)
-        around = self.sum_at_vertices(degrees[np.concatenate(self.graph.edges()[::-1])])  # degrees of the neighbours
+        rows, columns = self.graph.edges()
+        around = sum_at_ends(self.graph, degrees[columns], degrees[rows])  # degrees of the neighbours
         possible = (around - degrees) * (degrees - 1) - 2 * np.array(self.triangles, np.int64) - squares
         return [s / p if p > 0 else 0 for s, p in zip(squares.tolist(), possible.tolist())]
 
@@ -166,12 +168,6 @@ class BackendGraph:
         keys, times = np.unique(ends << 32 | np.tile(api.support(self.graph), 2), return_counts=True)
         start = np.searchsorted(keys, np.arange(len(self) + 1) << 32)
         return (keys & 0xFFFFFFFF).tolist(), times.tolist(), start.tolist()
-
-    def sum_at_vertices(self, values):
-        """Of each vertex: the sum (int64) of the `values` of its edges, for the rows first, then for the columns."""
-        total = np.zeros(len(self), np.int64)
-        np.add.at(total, np.concatenate(self.graph.edges()), values)
-        return total
 
     def per_node(self, nodes, value):
         """`value(v)` as NetworkX returns it: the value of one node, or a dict for several, or for all (None)."""
@@ -194,7 +190,8 @@ class Backend:
         joins = u != v
         u, v = u[joins], v[joins]
         if graph.is_directed() or edge_attrs:
-            at = _edge_numbers(own, u, v)
+            rows, cols = own.edges()
+            at = np.searchsorted(cols * np.int64(own.n) + rows, np.minimum(u, v) * own.n + np.maximum(u, v))
         if graph.is_directed():
             keep, directions = graph, np.zeros(own.m, np.uint8)
             directions[at[u < v]] |= FORWARDS
@@ -216,7 +213,7 @@ class Backend:
     def can_run(name, args, kwargs):
         """Whether this backend returns NetworkX's result: True, or the reason why not."""
         try:
-            given = _arguments(name, args, kwargs)
+            given = _SIGNATURES[name].bind(*args, **kwargs).arguments
         except TypeError:
             return "these are not the function's arguments"
         graph, weight = given["G"], given.get("weight")
@@ -228,20 +225,18 @@ class Backend:
             name not in MULTIGRAPHS or name == "triangles" and given.get("nodes") is not None
         ):
             return "NetworkX takes no multigraphs here"
-        if isinstance(graph, BackendGraph):
-            if weight is not None and weight not in graph.roots and graph.source is None:
-                return "this graph was converted without its attributes"
-            loops = graph.graph.cleaned.loops
-        else:
-            loops = given.get("nodelist") is not None and any(True for _ in nx.selfloop_edges(graph))
-        if loops and given.get("nodelist") is not None:
-            return "with a nodelist, NetworkX counts loops as edges between two nodes"
+        if isinstance(graph, BackendGraph) and graph.source is None and weight not in (None, *graph.roots):
+            return "this graph was converted without its attributes"
+        if given.get("nodelist") is not None:
+            loops = graph.graph.cleaned.loops if isinstance(graph, BackendGraph) else any(nx.selfloop_edges(graph))
+            if loops:
+                return "with a nodelist, NetworkX counts loops as edges between two nodes"
         return True
 
     @staticmethod
     def should_run(name, args, kwargs):
         """Whether this backend is faster, conversion included: True, or the reason why not."""
-        given = _arguments(name, args, kwargs)
+        given = _SIGNATURES[name].bind(*args, **kwargs).arguments
         graph, nodes = given["G"], given.get("nodes", given.get("nbunch"))
         if nodes is not None:
             if nodes in graph or hasattr(nodes, "__len__") and len(nodes) < MIN_SHARE * len(graph):
@@ -260,9 +255,8 @@ class Backend:
 
     @staticmethod
     def average_clustering(G, nodes=None, weight=None, count_zeros=True):
-        values = G.per_node(nodes, G.clustering(weight).__getitem__).values()
-        if not count_zeros:
-            values = [value for value in values if value]
+        found = G.per_node(nodes, G.clustering(weight).__getitem__)
+        values = [value for value in found.values() if value or count_zeros]
         return sum(values) / len(values)
 
     @staticmethod
@@ -319,17 +313,6 @@ backend = Backend()
 _SIGNATURES = {name: inspect.signature(getattr(Backend, name)) for name in FUNCTIONS}
 
 
-def _arguments(name, args, kwargs):
-    """The arguments of a call by their names; TypeError if they do not fit."""
-    return _SIGNATURES[name].bind(*args, **kwargs).arguments
-
-
-def _edge_numbers(graph, u, v):
-    """The position in `graph.edges()` of the edges between vertices u and v, two arrays."""
-    rows, cols = graph.edges()
-    return np.searchsorted(cols * np.int64(graph.n) + rows, np.minimum(u, v) * graph.n + np.maximum(u, v))
-
-
 def _shares(data, name):
     """The weight of each edge over the largest one (float64). data: the dicts of the edges; a missing weight is 1.
 
@@ -371,12 +354,7 @@ def _census(graph, directions, n):
     """
     names = triads.TRICODE_TO_NAME
     census = dict.fromkeys(triads.TRIAD_NAMES, 0)
-    rows, cols = graph.edges()
-    edges = {
-        d: np.bincount(cols[directions == d], minlength=graph.n)
-        + np.bincount(rows[directions == REVERSED[d]], minlength=graph.n)
-        for d in (1, 2, 3)
-    }
+    edges = {d: sum_at_ends(graph, directions == REVERSED[d], directions == d) for d in (1, 2, 3)}
     for d, e in combinations_with_replacement(edges, 2):
         pairs = edges[d] * edges[e] if d != e else edges[d] * (edges[d] - 1) // 2
         census[names[d + 4 * e]] += cpu.sum_exactly(pairs)
@@ -408,17 +386,8 @@ def _triangles_of(G, nbunch):
     given = list(dict.fromkeys(map(G.number.__getitem__, G.nbunch_iter(nbunch))))
     place = np.arange(len(G), 2 * len(G))
     place[given] = np.arange(len(given))
-    for chunk in api.list_triangles(_around(G.graph, given), chunk=CHUNK):
+    inside, (rows, cols) = place < len(given), G.graph.edges()
+    near = inside | (sum_at_ends(G.graph, inside[cols], inside[rows]) > 0)
+    for chunk in api.list_triangles(G.graph.kept(near[rows] & near[cols]), chunk=CHUNK):
         chunk = np.take_along_axis(chunk, np.argsort(place[chunk], axis=1), axis=1)
-        yield chunk[place[chunk[:, 0]] < len(given)]
-
-
-def _around(graph, vertices):
-    """The graph with only the edges between these vertices and their neighbours."""
-    rows, cols = graph.edges()
-    inside = np.zeros(graph.n, bool)
-    inside[vertices] = True
-    near = inside.copy()
-    near[rows[inside[cols]]] = True
-    near[cols[inside[rows]]] = True
-    return graph.kept(near[rows] & near[cols])
+        yield chunk[inside[chunk[:, 0]]]

@@ -20,13 +20,12 @@ import numpy as np
 
 from tcgpu import cpu, formats
 from tcgpu.cpu.choose import LONG_COLUMN, hub_limit, hub_rows
-from tcgpu.cpu.dense import dense_rows, first_dense
+from tcgpu.cpu.edges import all_edges, vertices, workers_for
+from tcgpu.cpu.four_at_edges import count_cycles
 from tcgpu.declarations import GPU
 from tcgpu.engines.native import (
     CACHE_LINE,
-    MANY,
     common_bits,
-    fetch_add,
     inline,
     jit,
     lowest_bit,
@@ -34,7 +33,6 @@ from tcgpu.engines.native import (
     run_threads,
     stoppable,
     stopped,
-    threads,
 )
 from tcgpu.errors import GraphError, MethodError
 from tcgpu.graph import Graph, as_graph
@@ -49,11 +47,10 @@ METHODS = ("cpu", "levels")
 MOST_VERTICES = {"clique": 255, "independent": 32, "connected": 32}  # of a subgraph
 MOST_BY_SHAPE = 6  # vertices whose shape fits 15 bits
 MOST_COMBINATIONS = 2**40  # to choose a larger independent set from: hours of work
-TAKEN = 64  # vertices a worker takes at a time
 MANY_BITS = 4  # a hub's row of bits is used as it is if at least one in MANY_BITS is set
 FEW_WORDS = 4  # words: so few or fewer are intersected one by one
 MOST_BY_FORMULA = 4  # vertices of connected and independent sets that are not grown
-EDGE, PATH_OF_3, TRIANGLE = 0b1, 0b011, 0b111  # one of the shapes, see `_shapes`, of each kind of subgraph
+VERTEX, EDGE, PATH_OF_3, TRIANGLE = 0, 0b1, 0b011, 0b111  # one of the shapes, see `_shapes`, of each kind
 SHAPES_OF_4 = 0b100011, 0b001011, 0b110011, 0b001111, 0b011111, 0b111111  # path, star, cycle, paw, diamond, clique
 
 I64 = np.int64
@@ -113,30 +110,19 @@ def count_subgraphs(
         return {"clique": _cliques, "connected": _connected, "independent": _independent}[kind](graph, int(k))
 
 
-def cliques(
-    graph: Any,
-    k: int,
-    *,
-    engine: str | None = None,
-    progress: bool | Callable[[float, float], Any] | None = None,
-    max_seconds: float | None = None,
-) -> int:
+def cliques(graph: Any, k: int, **options: Any) -> int:
     """Count the cliques of k vertices: sets of k vertices that are all neighbours of each other.
 
-    The same as `count_subgraphs(graph, k, "clique")`.
+    The same as `count_subgraphs(graph, k, "clique")`, with its options.
     """
-    return count_subgraphs(graph, k, engine=engine, progress=progress, max_seconds=max_seconds)
-
-
-def _workers(graph):
-    return threads() if graph.m >= MANY else 1
+    return count_subgraphs(graph, k, "clique", **options)
 
 
 def _cliques(graph, k):
     if k <= 3:
         return (graph.n, graph.m, 0)[k - 1] or cpu.count(cpu.in_order(graph, "auto", "count"))
     own = graph.ordered("degree")  # which makes the longest column short
-    workers, longest = _workers(own), own.max_column
+    workers, longest = workers_for(all_edges(own)), own.max_column
     if k > longest + 1:
         return 0
     hubs = hub_rows(own, max(0, own.n - hub_limit(own)) // 64 * 64 if longest >= LONG_COLUMN else own.n)
@@ -149,30 +135,14 @@ def _cliques(graph, k):
     return int(found.sum())
 
 
-def _four_cycles(graph):
-    """The number of cycles of 4 vertices, which may be joined across."""
-    own = graph.ordered("degree")  # so that a path over a hub begins at a larger hub
-    workers = _workers(own)
-    base = first_dense(own)
-    paths = np.zeros((workers, own.n), np.int32)
-    found, queue = np.zeros(workers, np.int64), np.zeros(1, np.int64)
-    run_threads(_count_four_cycles, *own.adjacency, base, dense_rows(own, base, workers), queue, paths, found,
-                workers=workers, queue=stoppable(queue, own.m))  # fmt: skip
-    return int(found.sum())
-
-
 def _connected(graph, k):
-    if k <= MOST_BY_FORMULA:
-        return graph.n if k == 1 else sum(by_formula(graph, k)[k].values())
-    return int(_shapes(graph, k, False)[0])
+    return sum(by_formula(graph, k)[k].values()) if k <= MOST_BY_FORMULA else int(_shapes(graph, k, False)[0])
 
 
 def _independent(graph, k):
-    return _independent_by_shape(graph, k) if k <= MOST_BY_SHAPE else _cliques_of_complement(graph, k)
-
-
-def _independent_by_shape(graph, k):
-    log = [(-1) ** (j + 1) * graph.n for j in range(1, k + 1)]  # j times the terms of log I: so they are whole
+    if k > MOST_BY_SHAPE:
+        return _cliques_of_complement(graph, k)
+    log = k * [0]  # j times the terms of log I: so they are whole
     for size, shapes in (by_formula if k <= MOST_BY_FORMULA else _by_growing)(graph, k).items():
         for j, added in enumerate(_added_to_log(size, np.array([*shapes], np.int64), k).T.tolist()):
             log[j] += sum(a * many for a, many in zip(added, shapes.values()))
@@ -183,10 +153,12 @@ def _independent_by_shape(graph, k):
 
 
 def _by_growing(graph, k):
-    """How many connected induced subgraphs have each shape: {size: {shape: number}}, of sizes 2 to k."""
-    found = _shapes(graph, k, True)
-    by_size = {size: found[_first_shape(size) : _first_shape(size + 1)] for size in range(2, k + 1)}
-    return {size: {int(shape): int(many[shape]) for shape in np.flatnonzero(many)} for size, many in by_size.items()}
+    """How many connected induced subgraphs have each shape: {size: {shape: number}}, of sizes 1 to k."""
+    found, numbers = _shapes(graph, k, True), {1: {VERTEX: graph.n}}
+    for size in range(2, k + 1):
+        many = found[_first_shape(size) : _first_shape(size + 1)]
+        numbers[size] = {int(shape): int(many[shape]) for shape in np.flatnonzero(many)}
+    return numbers
 
 
 def by_formula(graph, k, enumerated=None):
@@ -196,7 +168,7 @@ def by_formula(graph, k, enumerated=None):
 
     First all occurrences of a shape are counted, induced or not; then those inside denser subgraphs are subtracted.
     """
-    found = {2: {EDGE: graph.m}}
+    found = {1: {VERTEX: graph.n}, 2: {EDGE: graph.m}}
     if k >= 3:
         degree, support = graph.degrees.astype(np.int64), enumerated[0] if enumerated else cpu.support(graph)
         triangles = cpu.sum_exactly(support) // 3
@@ -204,7 +176,7 @@ def by_formula(graph, k, enumerated=None):
         found[3] = {PATH_OF_3: paths, TRIANGLE: triangles}
     if k >= 4:
         u, v = (degree[ends] for ends in graph.edges())
-        cliques, cycles = enumerated[1:] if enumerated else (_cliques(graph, 4), _four_cycles(graph))
+        cliques, cycles = enumerated[1:] if enumerated else (_cliques(graph, 4), count_cycles(graph))
         diamonds = cpu.sum_exactly(support * (support - 1) // 2) - 6 * cliques
         cycles -= diamonds + 3 * cliques
         paws = cpu.sum_exactly(support * (u + v - 4)) // 2 - 4 * diamonds - 12 * cliques
@@ -213,7 +185,7 @@ def by_formula(graph, k, enumerated=None):
         stars = sum(comb(d, 3) * int(many[d]) for d in np.flatnonzero(many).tolist())
         stars -= paws + 2 * diamonds + 4 * cliques
         found[4] = dict(zip(SHAPES_OF_4, (paths, stars, cycles, paws, diamonds, cliques)))
-    return found if k >= 2 else {}
+    return found
 
 
 def _cliques_of_complement(graph, k):
@@ -235,7 +207,7 @@ def _shapes(graph, k, shaped):
 
     A shape says of each vertex which of those before it are its neighbours: bit j (j - 1) / 2 + i for i < j.
     """
-    workers = _workers(graph)
+    workers = workers_for(all_edges(graph))
     first = np.array([_first_shape(size) if shaped else 0 for size in range(k + 2)], np.int64)
     found = np.zeros((workers, max(first[-1], 1)), np.int64)
     seen, links = np.zeros((2, workers, graph.n), np.uint8)
@@ -251,19 +223,14 @@ def _added_to_log(size, shape, k):
     if shape.size > 2048:  # so much memory at a time
         half = shape.size // 2
         return np.concatenate([_added_to_log(size, part, k) for part in (shape[:half], shape[half:])])
-    subsets = 1 << size
-    independent = np.ones((shape.size, subsets), np.int64)
-    for j in range(size):
-        for i in range(j):
-            both = np.arange(subsets) >> i & np.arange(subsets) >> j & 1
-            independent &= ~((shape[:, None] >> (j * (j - 1) // 2 + i)) & both) & 1
-    members = np.array([subset.bit_count() for subset in range(subsets)])
-    sets = np.zeros((k + 1, shape.size, subsets), np.int64)  # of each subset of the vertices: independent sets by size
-    for j in range(min(k, size) + 1):
-        sets[j] = np.where(members == j, independent, 0)
-        for v in range(size):
-            having = np.flatnonzero(np.arange(subsets) >> v & 1)
-            sets[j][:, having] += sets[j][:, having ^ (1 << v)]
+    subsets = np.arange(1 << size)
+    pairs_in = sum((subsets >> i & subsets >> j & 1) << comb(j, 2) + i for j in range(size) for i in range(j))
+    members = np.bitwise_count(subsets)
+    independent = shape[:, None] & pairs_in == 0
+    sets = (independent & (members == np.arange(k + 1)[:, None, None])).astype(np.int64)  # in each subset, by size
+    for v in range(size):
+        having = np.flatnonzero(subsets >> v & 1)
+        sets[:, :, having] += sets[:, :, having ^ (1 << v)]
     log = np.zeros_like(sets)
     for j in range(1, k + 1):
         log[j] = j * sets[j] - sum((log[i] * sets[j - i] for i in range(1, j)), np.zeros_like(sets[0]))
@@ -285,47 +252,43 @@ def _grow_cliques(
     n = I64(col_ptr.size - 1)
     hub_words = (n - base + 63) // 64
     total = I64(0)
-    while True:
-        taken = fetch_add(queue, 0, TAKEN)
-        if taken >= n:
-            break
-        for u in range(taken, min(taken + TAKEN, n)):
-            begin, end = col_ptr[U64(u)], col_ptr[U64(u + 1)]
-            length = end - begin
-            if length < k - 1:
-                continue
-            if u >= base and length * MANY_BITS >= n - u:
-                words = _padded(hub_words)
-                masks[0, :words] = 0
-                for i in range(begin, end):
-                    bit = U64(row_idx[U64(i)] - base)
-                    masks[0, bit >> U64(6)] |= U64(1) << (bit & U64(63))
-                total += _cliques_within(bits, start, True, masks, word, left, (u - base) // 64, words, k - 1, queue)
-                continue
-            words = _padded((length + 63) // 64)
-            local[: length * words] = 0
+    for u in vertices(queue, n):
+        begin, end = col_ptr[U64(u)], col_ptr[U64(u + 1)]
+        length = end - begin
+        if length < k - 1:
+            continue
+        if u >= base and length * MANY_BITS >= n - u:
+            words = _padded(hub_words)
             masks[0, :words] = 0
-            for i in range(length):
-                places[U64(row_idx[U64(begin + i)])] = i + 1
-                at[U64(i)] = i * words
-                masks[0, U64(i >> 6)] |= U64(1) << U64(i & 63)
-            for i in range(length):
-                v = I64(row_idx[U64(begin + i)])
-                v_begin, v_end = col_ptr[U64(v)], col_ptr[U64(v + 1)]
-                if v >= base and length - i < v_end - v_begin:
-                    row = start[U64(v - base)] - (v - base) // 64 // CACHE_LINE * CACHE_LINE
-                    for j in range(i + 1, length):
-                        bit = U64(row_idx[U64(begin + j)] - base)
-                        joined = bits[U64(row) + (bit >> U64(6))] >> (bit & U64(63)) & U64(1)
-                        local[U64(i * words + (j >> 6))] |= joined << U64(j & 63)
-                else:
-                    for q in range(v_begin, v_end):
-                        j = I64(places[U64(row_idx[U64(q)])]) - 1
-                        if j >= 0:
-                            local[U64(i * words + (j >> 6))] |= U64(1) << U64(j & 63)
-            total += _cliques_within(local, at, False, masks, word, left, 0, words, k - 1, queue)
             for i in range(begin, end):
-                places[U64(row_idx[U64(i)])] = 0
+                bit = U64(row_idx[U64(i)] - base)
+                masks[0, bit >> U64(6)] |= U64(1) << (bit & U64(63))
+            total += _cliques_within(bits, start, True, masks, word, left, (u - base) // 64, words, k - 1, queue)
+            continue
+        words = _padded((length + 63) // 64)
+        local[: length * words] = 0
+        masks[0, :words] = 0
+        for i in range(length):
+            places[U64(row_idx[U64(begin + i)])] = i + 1
+            at[U64(i)] = i * words
+            masks[0, U64(i >> 6)] |= U64(1) << U64(i & 63)
+        for i in range(length):
+            v = I64(row_idx[U64(begin + i)])
+            v_begin, v_end = col_ptr[U64(v)], col_ptr[U64(v + 1)]
+            if v >= base and length - i < v_end - v_begin:
+                row = start[U64(v - base)] - (v - base) // 64 // CACHE_LINE * CACHE_LINE
+                for j in range(i + 1, length):
+                    bit = U64(row_idx[U64(begin + j)] - base)
+                    joined = bits[U64(row) + (bit >> U64(6))] >> (bit & U64(63)) & U64(1)
+                    local[U64(i * words + (j >> 6))] |= joined << U64(j & 63)
+            else:
+                for q in range(v_begin, v_end):
+                    j = I64(places[U64(row_idx[U64(q)])]) - 1
+                    if j >= 0:
+                        local[U64(i * words + (j >> 6))] |= U64(1) << U64(j & 63)
+        total += _cliques_within(local, at, False, masks, word, left, 0, words, k - 1, queue)
+        for i in range(begin, end):
+            places[U64(row_idx[U64(i)])] = 0
     found[worker] = total
 
 
@@ -387,58 +350,6 @@ def _edges_within(bits, start, hubs, mask, first, words):
 
 
 @jit
-def _count_four_cycles(worker, workers, indptr, indices, base, bits, queue, all_paths, found):
-    """Count each cycle u, v, w, x at its last vertex x: pairs of paths from x over smaller v to a smaller u.
-
-    Paths of three dense vertices, from `base` on, are counted as common bits of two rows.
-    """
-    paths = all_paths[worker]  # the paths to each u so far
-    n = I64(indptr.size - 1)
-    words = bits.size // max(1, n - base)
-    total = I64(0)
-    while True:
-        taken = n - fetch_add(queue, 0, TAKEN)
-        if taken <= 0:
-            break
-        for x in range(taken - 1, max(taken - TAKEN, 0) - 1, -1):
-            steps = I64(0)
-            for k in range(indptr[U64(x)], indptr[U64(x + 1)]):
-                v = I64(indices[U64(k)])
-                if v > x or stopped(queue):
-                    break
-                last = base if x >= base and v >= base else x
-                for q in range(indptr[U64(v)], indptr[U64(v + 1)]):
-                    u = I64(indices[U64(q)])
-                    if u >= last:
-                        break
-                    total += I64(paths[U64(u)])
-                    paths[U64(u)] += 1
-                    steps += 1
-            for u in range(base, x):
-                common = U64(0)
-                for w in range((x - base) >> 6):
-                    common += popcount(bits[U64((u - base) * words + w)] & bits[U64((x - base) * words + w)])
-                w = (x - base) >> 6
-                both = bits[U64((u - base) * words + w)] & bits[U64((x - base) * words + w)]
-                common += popcount(both & ((U64(1) << U64(x - base & 63)) - U64(1)))
-                total += I64(common) * (I64(common) - 1) // 2 + I64(common) * I64(paths[U64(u)])
-            if steps > x // 8:
-                paths[:x] = 0
-            elif steps:
-                for k in range(indptr[U64(x)], indptr[U64(x + 1)]):
-                    v = I64(indices[U64(k)])
-                    if v > x:
-                        break
-                    last = base if x >= base and v >= base else x
-                    for q in range(indptr[U64(v)], indptr[U64(v + 1)]):
-                        u = I64(indices[U64(q)])
-                        if u >= last:
-                            break
-                        paths[U64(u)] = 0
-    found[worker] = total
-
-
-@jit
 def _grow_connected(
     worker, workers, indptr, indices, k, shaped, first_shape, queue, all_seen, all_links, all_near, found
 ):
@@ -449,38 +360,33 @@ def _grow_connected(
     """
     seen, links, near = all_seen[worker], all_links[worker], all_near[worker]
     chosen, at, end, shape = np.zeros(k, np.int64), np.zeros(k, np.int64), np.zeros(k, np.int64), np.zeros(k, np.int64)
-    n = I64(seen.size)
     total = I64(0)
-    while True:
-        first = fetch_add(queue, 0, TAKEN)
-        if first >= n:
-            break
-        for root in range(first, min(first + TAKEN, n)):
-            depth = 0  # the place of the last vertex that is chosen
-            chosen[0], at[0] = root, 0
-            end[0] = _reach(indptr, indices, root, root, 0, 0, shaped, seen, links, near)
-            while depth >= 0 and not stopped(queue):
-                if depth + 2 == k and not shaped:
-                    total += end[depth] - at[depth]
-                    at[depth] = end[depth]
-                if at[depth] == end[depth]:
-                    if shaped:
-                        for q in range(indptr[chosen[depth]], indptr[chosen[depth] + 1]):
-                            links[indices[q]] &= ~(1 << depth)
-                    for i in range(end[depth - 1] if depth else 0, end[depth]):
-                        seen[near[i]] = 0
-                    depth -= 1
-                    continue
-                w = near[at[depth]]
-                at[depth] += 1
-                now = I64(0)
+    for root in vertices(queue, I64(seen.size)):
+        depth = 0  # the place of the last vertex that is chosen
+        chosen[0], at[0] = root, 0
+        end[0] = _reach(indptr, indices, root, root, 0, 0, shaped, seen, links, near)
+        while depth >= 0 and not stopped(queue):
+            if depth + 2 == k and not shaped:
+                total += end[depth] - at[depth]
+                at[depth] = end[depth]
+            if at[depth] == end[depth]:
                 if shaped:
-                    now = shape[depth] | I64(links[w]) << (depth * (depth + 1) // 2)
-                    found[worker, first_shape[depth + 2] + now] += 1
-                if depth + 2 < k:
-                    after = _reach(indptr, indices, w, root, depth + 1, end[depth], shaped, seen, links, near)
-                    depth += 1
-                    chosen[depth], at[depth], end[depth], shape[depth] = w, at[depth - 1], after, now
+                    for q in range(indptr[chosen[depth]], indptr[chosen[depth] + 1]):
+                        links[indices[q]] &= ~(1 << depth)
+                for i in range(end[depth - 1] if depth else 0, end[depth]):
+                    seen[near[i]] = 0
+                depth -= 1
+                continue
+            w = near[at[depth]]
+            at[depth] += 1
+            now = I64(0)
+            if shaped:
+                now = shape[depth] | I64(links[w]) << (depth * (depth + 1) // 2)
+                found[worker, first_shape[depth + 2] + now] += 1
+            if depth + 2 < k:
+                after = _reach(indptr, indices, w, root, depth + 1, end[depth], shaped, seen, links, near)
+                depth += 1
+                chosen[depth], at[depth], end[depth], shape[depth] = w, at[depth - 1], after, now
     if not shaped:
         found[worker, 0] = total
 

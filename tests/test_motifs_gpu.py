@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from strategies import sparse_graphs
 
 import tcgpu
-from tcgpu import EngineError, Graph, GraphError, cpu, generate, subgraphs
+from tcgpu import EngineError, Graph, GraphError, cpu, generate
 from tcgpu.cpu import four_at_edges
 from tcgpu.engines import runtime
 from tcgpu.engines.faults import check_launch
@@ -95,7 +95,7 @@ class TestInTheSimulator:
         graph, device = GRAPHS[name](), limit(monkeypatch, limits)
         own = graph.ordered("degree")
         with runtime.as_device(replace(runtime.facts(), **device)):
-            assert cycles.plan(own).count() == subgraphs._four_cycles(graph)
+            assert cycles.plan(own).count() == four_at_edges.count_cycles(graph)
         for k in (4, 5):
             assert cliques.plan(graph, k).count() == tcgpu.cliques(graph, k)  # in any order, also with long columns
 
@@ -166,7 +166,7 @@ class TestInTheSimulator:
 def test_larger_graphs_compiled_for_the_processor(name, k, processor, monkeypatch):
     """Threads take turns at random."""
     graph = LARGE[name]()
-    expected = subgraphs._four_cycles(graph), tcgpu.cliques(graph, k)
+    expected = four_at_edges.count_cycles(graph), tcgpu.cliques(graph, k)
     for limits in sampling.share(LIMITS, name, of=2):
         device = limit(monkeypatch, limits)
         with processor.instead_of_the_simulator(seed=7, **(compiled.LARGE | device)):

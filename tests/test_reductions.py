@@ -245,7 +245,7 @@ def no_name(u, v, w):
     (no_name, "f does not compile: .*'undefined' is not defined"),
     (lambda u, v: 1, "f is a Python function of 3 numbers, the vertices u, v and w: too many"),
     (len, "f is a Python function of 3 numbers"),
-    (lambda u, v, w: None, "f has to return a number; it returns something else"),
+    (lambda u, v, w: None, "f has to return a number; it returns none"),
     (lambda u, v, w: (u, v, w), r"f has to return a number; it returns \(int64, int64, int64\)"),
     (lambda u, v, w: 1j, "f has to return a number; it returns complex128"),
 ])  # fmt: skip

@@ -13,6 +13,7 @@ from strategies import sparse_graphs
 
 import tcgpu
 from tcgpu import Graph, GraphError, subgraphs
+from tcgpu.cpu import edges, four_at_edges
 from tcgpu.engines.native import set_threads
 
 GRAPHS = small_graphs()
@@ -64,7 +65,7 @@ def test_triples_from_degrees_and_triangles():
 
 @pytest.mark.parametrize("threads", [1, 3])
 def test_any_number_of_threads_finds_the_same(threads, monkeypatch):
-    monkeypatch.setattr(subgraphs, "MANY", 1)
+    monkeypatch.setattr(edges, "MANY", 1)
     graph = tcgpu.generate.watts_strogatz(900, 6, 0.1, seed=2)
     expected = [tcgpu.count_subgraphs(graph, 4, kind) for kind in subgraphs.KINDS]
     set_threads(threads)
@@ -101,7 +102,7 @@ def test_cycles_of_four_are_found_among_dense_vertices_and_others(graph):
     """Two vertices are opposite ends of as many cycles as there are pairs of their common neighbours."""
     joined = graph.to_scipy().toarray().astype(np.int64) != 0
     common = np.triu(joined.astype(np.int64) @ joined, 1)
-    assert subgraphs._four_cycles(graph) == (common * (common - 1) // 2).sum() // 2
+    assert four_at_edges.count_cycles(graph) == (common * (common - 1) // 2).sum() // 2
 
 
 @pytest.mark.parametrize("name", GRAPHS)

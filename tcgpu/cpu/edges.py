@@ -1,8 +1,10 @@
-"""A part of a graph's edges, and the number of threads that count it."""
+"""A part of a graph's edges, the number of threads that count it, and the vertices that each of them takes."""
 
 from typing import NamedTuple
 
-from tcgpu.engines.native import MANY, threads
+from tcgpu.engines.native import MANY, fetch_add, threads, uncached
+
+TAKEN = 64  # vertices that a worker takes at a time
 
 
 class Edges(NamedTuple):
@@ -29,3 +31,14 @@ def takes_any_v(part, graph):
 def workers_for(part, most=None):
     """The number of threads for a part: `most`, or all; 1 if there are too few edges to wake more."""
     return (most or threads()) if part.last - part.first >= MANY else 1
+
+
+@uncached
+def vertices(queue, n):
+    """Take vertices until none of 0 to n - 1 is left; yield each one."""
+    while True:
+        first = fetch_add(queue, 0, TAKEN)
+        if first >= n:
+            return
+        for k in range(min(TAKEN, n - first)):
+            yield first + k

@@ -13,7 +13,7 @@ import math
 
 import numpy as np
 
-from tcgpu.engines.native import CACHE_LINE, bits_of_float, fetch_add, fetch_or, jit, run_threads, shares
+from tcgpu.engines.native import CACHE_LINE, fetch_add, fetch_or, jit, run_threads, shares
 
 WORDS = 34  # 2,098 bits from 2^-1074 on, and 78 more for carries
 FLAGS = 2 * WORDS  # the row of flags,
@@ -74,7 +74,7 @@ def add_integer(sums, index, value, shared):
 @jit
 def add_float(sums, index, value, shared):
     """Add a float of any type to a sum."""
-    bits = bits_of_float(np.float64(value))
+    bits = np.float64(value).view(np.uint64)
     exponent = I64(bits >> U64(52)) & 0x7FF
     fraction = bits & U64(0xFFFFFFFFFFFFF)
     used = sums.shape[1] - CACHE_LINE

@@ -46,8 +46,7 @@ class Reduction(NamedTuple):
     """What to add up; vertices and edges are those of the order to work in."""
 
     f: Callable  # what Numba made of the caller's function
-    results: tuple  # the dtypes of what it returns
-    several: bool  # whether it returns a tuple
+    results: tuple  # the dtypes of what it returns: a number, or a tuple of several
     floats: bool  # whether floats are added up
     bins: int | None
     per: str
@@ -59,7 +58,7 @@ class Reduction(NamedTuple):
     @property
     def returns(self):
         """What `putting` has to know."""
-        return self.results, self.several, self.floats, self.bins is not None, self.per
+        return self.results, self.floats, self.bins is not None, self.per
 
     def no_bin(self, triangle, found):
         """The error for a bin that there is not; found: its number, as an int64."""
@@ -83,7 +82,7 @@ def reduce_triangles(graph, f, vertex_values=None, edge_values=None, bins=None, 
         bins = int(bins)
     vertex_values = _checked("vertex_values", vertex_values, graph.n, "vertices")
     edge_values = _checked("edge_values", edge_values, graph.m, "edges")
-    function, results, several = _typed(f, vertex_values, edge_values, bins, per)
+    function, results = _typed(f, vertex_values, edge_values, bins, per)
     floats = any(kind.kind == "f" for kind in results[bins is not None :])
     own = in_order(graph, order, "triangles" if edge_values is None and per != "edge" else "support")
     number = None
@@ -94,7 +93,7 @@ def reduce_triangles(graph, f, vertex_values=None, edge_values=None, bins=None, 
             given, edge_values = edge_values, np.empty_like(edge_values)
             edge_values[in_edge_order_of(graph, own, np.arange(graph.m))] = given
     size = {"graph": 1 if bins is None else bins, "vertex": graph.n, "edge": graph.m}[per]
-    reduction = Reduction(function, results, several, floats, bins, per, size, number, vertex_values, edge_values)
+    reduction = Reduction(function, results, floats, bins, per, size, number, vertex_values, edge_values)
     sums = (sums or _sums)(own, reduction)
     if per == "graph" and bins is None:
         if floats:
@@ -123,7 +122,7 @@ def _checked(what, values, many, of):
 
 
 def _typed(f, vertex_values, edge_values, bins, per):
-    """The compiled function, the dtypes of what it returns, and whether that is a tuple."""
+    """The compiled function, and the dtypes of what it returns."""
     values = [*([vertex_values.dtype] * 3 if vertex_values is not None else ())]
     values += [edge_values.dtype] * 3 if edge_values is not None else []
     given = "the vertices u, v and w"
@@ -140,16 +139,16 @@ def _typed(f, vertex_values, edge_values, bins, per):
         raise MethodError(f"f does not compile: {error}") from None
     several = isinstance(result, tuple)
     results = result if several else (result,)
-    kinds = "".join(getattr(kind, "kind", "?") for kind in results)
+    kinds = "".join(kind.kind if isinstance(kind, np.dtype) else "?" for kind in results)
     if bins is None:
         right, expected = len(kinds) in (1, 3 if per != "graph" else 1), "a number"
         expected += f", or three, one for each {per}" if per != "graph" else ""
     else:
         right, expected = len(kinds) in (1, 2) and kinds[0] in "biu", "a bin, a whole number, or (bin, number)"
     if not right or kinds.strip("biuf") or several and len(kinds) == 1:
-        named = ", ".join(str(kind or "something else") for kind in results)
+        named = ", ".join(map(str, results))
         raise MethodError(f"f has to return {expected}; it returns {f'({named})' if several else named}")
-    return function, results, several
+    return function, results
 
 
 def _sums(graph, reduction):
@@ -167,17 +166,11 @@ def _sums(graph, reduction):
     take_vertex = _no_values if reduction.vertex_values is None else _values
     take_edge = _no_values if reduction.edge_values is None else _values
 
-    def work(worker, workers):
-        try:
-            _reduce(worker, workers, graph.col_ptr, graph.row_idx, queue, bounds, reduction.f, put, take_vertex,
-                    reduction.vertex_values, take_edge, reduction.edge_values, reduction.number, marks, hits,
-                    reduction.size, True if shared else None, sums, fault)  # fmt: skip
-        except BaseException:
-            queue[0] = STOPPED
-            raise
-
     if graph.max_column > 1:
-        run_threads(work, workers=workers, queue=stoppable(queue, graph.m))
+        run_threads(_reduce, graph.col_ptr, graph.row_idx, queue, bounds, reduction.f, put, take_vertex,
+                    reduction.vertex_values, take_edge, reduction.edge_values, reduction.number, marks, hits,
+                    reduction.size, True if shared else None, sums, fault,
+                    workers=workers, queue=stoppable(queue, graph.m))  # fmt: skip
     if fault[0]:
         *triangle, found = fault[1:].tolist()
         raise reduction.no_bin(triangle, found)
@@ -193,13 +186,13 @@ def _within_int64(low, high):
 
 
 @functools.cache
-def putting(decorate, adders, results, several, floats, binned, per):
+def putting(decorate, adders, results, floats, binned, per):
     """The compiled function that adds a result of the caller's function to sums.
 
     decorate: compiles it. adders: for integers and for floats, called with (sums, at, value, how). The other arguments
     are those of a Reduction.
     """
-    add, per_graph, per_vertex = adders[floats], per == "graph", per == "vertex"
+    add, several, per_graph, per_vertex = adders[floats], len(results) > 1, per == "graph", per == "vertex"
     kinds = [U64 if dtype == U64 else I64 for dtype in results]
     if floats:
         kinds[binned:] = [np.float64] * (len(kinds) - binned)

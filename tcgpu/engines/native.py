@@ -20,7 +20,7 @@ from llvmlite import ir
 from numba import typeof, types
 from numba.core import cgutils
 from numba.core.dispatcher import Dispatcher
-from numba.core.errors import NumbaError, NumbaNotImplementedError
+from numba.core.errors import NumbaError
 from numba.core.registry import cpu_target
 from numba.extending import intrinsic
 from numba.np.numpy_support import as_dtype, from_dtype
@@ -75,14 +75,11 @@ def compiled(function):
 def result_types(dispatcher, *dtypes):
     """Compile a function for arguments of these dtypes; the dtypes of its result: one, or a tuple of them.
 
-    TypeError if it does not compile; None in place of a dtype that NumPy does not have.
+    TypeError if it does not compile; Numba's type in place of a dtype where the result is no number.
     """
 
     def dtype(kind):
-        try:
-            return as_dtype(kind)
-        except NumbaNotImplementedError:
-            return None
+        return as_dtype(kind) if isinstance(kind, (types.Number, types.Boolean)) else kind
 
     try:
         arguments = tuple(map(from_dtype, dtypes))
@@ -137,9 +134,9 @@ def run_threads(function, *args, workers=None, queue=None):
     At most `threads()` workers run at a time, in the order of their numbers, so no worker may wait for another. Several
     Python threads may call this at once; they share one pool.
 
-    KeyboardInterrupt, or an exception of the callback of `progress`, stops the call: workers that have not begun are
-    not started, and `queue[0]` becomes STOPPED. A function that takes its tasks with `fetch_add(queue, 0, 1)` then
-    finds no more; others have to test `stopped(queue)`. Their results are incomplete.
+    KeyboardInterrupt, or an exception of a worker or of the callback of `progress`, stops the call: workers that have
+    not begun are not started, and `queue[0]` becomes STOPPED. A function that takes its tasks with
+    `fetch_add(queue, 0, 1)` then finds no more; others have to test `stopped(queue)`. Their results are incomplete.
 
     workers: their number, `threads()` by default. queue: an int64 array among the arguments. Without it a single worker
     is called directly and cannot be stopped: for short work.
@@ -158,7 +155,7 @@ def run_threads(function, *args, workers=None, queue=None):
     try:
         try:
             for _ in range(min(workers, threads()) - here):
-                futures.append(_workers_pool().submit(_work, waiting, function, workers, args))
+                futures.append(_workers_pool().submit(_work, waiting, function, workers, args, stop))
         except RuntimeError:  # no more threads can be started: those that have been do the work, and this one
             progress.pulse()  # unless the call is stopped, and so perhaps the process, which then starts no threads
             here = True
@@ -166,7 +163,7 @@ def run_threads(function, *args, workers=None, queue=None):
         stop()
         raise
     if here:
-        _work(waiting, function, workers, args)
+        _work(waiting, function, workers, args, stop)
     _wait_for(futures, stop)
     for future in futures:
         future.result()
@@ -197,8 +194,8 @@ def busy():
     return not all(future.done() for future in _unfinished)
 
 
-def _work(waiting, function, workers, args):
-    """Call the function for one waiting worker after another, until a call fails."""
+def _work(waiting, function, workers, args, stop):
+    """Call the function for one waiting worker after another, until a call fails, which stops the others."""
     try:
         while True:
             try:
@@ -207,7 +204,7 @@ def _work(waiting, function, workers, args):
                 return
             function(worker, workers, *args)
     except BaseException:
-        waiting.clear()
+        stop()
         raise
 
 
@@ -266,16 +263,6 @@ def uncounted(typing_context, array):
         return own._getvalue()
 
     return array(array), generate
-
-
-@intrinsic
-def bits_of_float(typing_context, value):
-    """The bits of a float64, as uint64."""
-
-    def generate(context, builder, signature, args):
-        return builder.bitcast(args[0], ir.IntType(64))
-
-    return types.uint64(types.float64), generate
 
 
 @intrinsic

@@ -62,19 +62,6 @@ def choose(n, k):
 
 
 @cuda.jit(device=True)
-def fewest(n, k, combinations):
-    """How few of n elements have at least so many combinations of k, by binary search."""
-    low, high = int64(k - 1), n
-    while high - low > 1:
-        middle = (low + high) >> 1
-        if choose(middle, k) < combinations:
-            low = middle
-        else:
-            high = middle
-    return high
-
-
-@cuda.jit(device=True)
 def combination(index, n, k):
     """The combination a < b < c < d < e with this index in the lexicographic order of all k of 0..n-1.
 
@@ -84,7 +71,13 @@ def combination(index, n, k):
     left, high = choose(n, k) - index, n
     a = b = c = d = e = int32(0)
     while k:
-        high = fewest(high, k, left)
+        low = int64(k - 1)  # so few vertices have fewer combinations than `left`, `high` have not
+        while high - low > 1:
+            middle = (low + high) >> 1
+            if choose(middle, k) < left:
+                low = middle
+            else:
+                high = middle
         a, b, c, d, e = b, c, d, e, int32(n - high)
         high -= 1
         left -= choose(high, k)

@@ -10,7 +10,7 @@ Each function here takes a graph, which it prepares for the engine that is used.
 import numpy as np
 
 from tcgpu import cpu
-from tcgpu.declarations import Method
+from tcgpu.declarations import GPU, Method
 from tcgpu.engines import runtime
 from tcgpu.kernels import adaptive, results, simulated
 from tcgpu.kernels.device_graph import order_for_tallies, prepare
@@ -20,6 +20,7 @@ METHOD = Method(
     name="motifs",
     source="ours",
     summary="rows of bits for the cliques that begin at a vertex, counters for the paths that end there",
+    engines=(*GPU, "cpu"),
     prepared=prepare,
 )
 
