@@ -83,21 +83,88 @@ def test_sums_are_those_of_the_edges(name, long, monkeypatch):
 
 
 @pytest.mark.sim
-def test_edges_cost_the_same_in_any_order_and_with_loops():
+def test_edges_cost_the_same_in_any_order():
     graph, random = GRAPHS["R-MAT"], np.random.default_rng(0)
     u, v = (np.append(ends, [3, 5]).astype(np.int32) for ends in (graph.row_idx, graph.col_of))
     shuffled = random.permutation(u.size)
     with runtime.using("sim"):
-        one, other = costs_of(graph), order_costs.order_costs(u[shuffled], v[shuffled], graph.n)
+        one, other = (order_costs.order_costs(u[e], v[e], graph.n) for e in (slice(None), shuffled))
     known = [name for name in one.sums if "idle" not in name]  # those depend on which edges share a warp
     assert [one.sums[name] for name in known] == [other.sums[name] for name in known]
 
 
 @pytest.mark.sim
-def test_a_graph_without_edges_costs_nothing():
-    nothing = np.zeros(0, np.int32)
+@pytest.mark.parametrize("loops", [0, 40])
+def test_a_graph_without_edges_costs_nothing(loops):
+    ends = np.arange(loops, dtype=np.int32)
     with runtime.using("sim"):
-        assert set(order_costs.order_costs(nothing, nothing, 0).sums.values()) == {0}
+        found = order_costs.order_costs(ends, ends, loops)
+    assert set(found.sums.values()) == {0} and found.max_column == 0
+
+
+@pytest.mark.sim
+def test_a_sample_of_the_edges_costs_nearly_as_much(monkeypatch):
+    graph = generate.rmat(9, 16, seed=5)
+    order = np.random.default_rng(2).permutation(graph.m)
+    ends = np.asarray(graph.row_idx)[order], graph.col_of.astype(np.int32)[order]
+    with runtime.using("sim"):
+        every = order_costs.order_costs(*ends, graph.n)
+        monkeypatch.setattr(order_costs, "SAMPLED", graph.m // 4)
+        some = order_costs.order_costs(*ends, graph.n)
+    assert some.sums["windows"] == every.sums["windows"] and some.max_column == every.max_column
+    for name in ("merged", "idle", "pairs", "merged by degree", "idle by degree"):
+        assert every.sums[name] > 0 and abs(some.sums[name] / every.sums[name] - 1) < 0.15, name
+    assert some.sums["longest by degree"] <= every.sums["longest by degree"]
+
+
+@pytest.mark.sim
+def test_few_edges_that_cost_much_are_never_missed(monkeypatch):
+    """Two hubs with 3,000 neighbours in common: natural order costs much at one of 6,001 edges."""
+    u = np.append(np.tile(np.arange(2, 3002, dtype=np.int32), 2), np.int32(1))
+    v = np.append(np.repeat(np.arange(2, dtype=np.int32), 3000), np.int32(0))
+    with runtime.using("sim"):
+        exact = order_costs.order_costs(u, v, 3002).sums["searched"]
+        monkeypatch.setattr(order_costs, "SAMPLED", 400)
+        monkeypatch.setitem(order_costs.NATURAL_NS, "searches", 0)  # so natural order seems best
+        found = order_costs.order_costs(u, v, 3002, early=True)
+        monkeypatch.setattr(order_costs.OrderCosts, "may_miss", lambda costs, stride: False)
+        missed = order_costs.order_costs(u, v, 3002, early=True)
+    assert found.sums["searched"] == exact > 1000 * 11 and missed.sums["searched"] == 0
+
+
+@pytest.mark.sim
+def test_bounds_decide_for_degree_order_before_rows_are_counted(monkeypatch):
+    graph = generate.rmat(8, 8, seed=6)
+    ends = np.asarray(graph.row_idx), graph.col_of.astype(np.int32)
+    with runtime.using("sim"):
+        exact = order_costs.order_costs(*ends, graph.n)
+        monkeypatch.setattr(order_costs, "SAMPLED", graph.m // 2)
+        monkeypatch.setitem(order_costs.NATURAL_NS, "merged nearby", 1e3)
+        found = order_costs.order_costs(*ends, graph.n, early=True)
+        assert found.bounded and found.best() == "degree"
+        made = DeviceGraph._from_checked(*ends, graph.n, "degree", True, None, found.degree, None)
+        monkeypatch.setattr(order_costs, "SAMPLED", 1 << 20)
+        of_columns = order_costs.of_columns(found, made)
+    names = [name for name in (*order_costs.DEGREE, "longest by degree") if "idle" not in name]
+    assert [of_columns.sums[name] for name in names] == [exact.sums[name] for name in names]
+    assert not of_columns.bounded and all(found.sums[name] >= exact.sums[name] for name in ("pairs", "windows"))
+
+
+@pytest.mark.sim
+def test_what_is_known_well_enough_for_a_count_is_computed_again_for_tallies(monkeypatch):
+    graph = generate.mesh(12, 12)
+    ends = np.asarray(graph.row_idx), graph.col_of.astype(np.int32)
+    monkeypatch.setattr(order_costs, "SAMPLED", graph.m // 3)
+    for name in ("SMALL", "SMALL_TALLIES"):
+        monkeypatch.setattr(device_graph, name, 10)
+    monkeypatch.setattr(order_costs, "NATURAL_NS", dict.fromkeys(order_costs.NATURAL_NS, 0) | {"begin": 100})
+    with runtime.using("sim"):
+        made = DeviceGraph.from_edges(*ends, order="auto")
+        assert made.order_costs.bounded and made.order == "natural" and made.ordered("auto") is made
+        by_degree = made.ordered("degree").order_costs
+        device_graph.order_for_tallies(made, "auto")
+    assert not by_degree.bounded and not made.order_costs.bounded
+    assert by_degree.sums["windows"] < graph.n
 
 
 @pytest.fixture(scope="module")

@@ -25,13 +25,15 @@ from tcgpu.graph import (
 )
 from tcgpu.kernels import Step, enough_blocks, fitting, orientation
 from tcgpu.kernels.device import columns
-from tcgpu.kernels.order_costs import order_costs
+from tcgpu.kernels.device.warp import WARP
+from tcgpu.kernels.order_costs import of_columns, order_costs
 
 THREADS = 256
-BLOCKS = 2112
+BLOCKS, FEW_BLOCKS = 2112, 264  # few, where each warp adds to the same two elements
 INT64 = np.dtype(np.int64)
 SMALL = 1 << 14  # edges: for no more than these, choosing an order costs more than it saves; for tallies,
 SMALL_TALLIES = 1 << 12  # where a hub costs more
+SHORT_COLUMN = 32  # rows, up to which a thread sorts a column of raw edges
 
 
 @dataclass(eq=False, repr=False)
@@ -45,7 +47,7 @@ class DeviceGraph:
     order: str = "natural"
     rank: Any = None
     name: str | None = None
-    occurrences: Any = None  # in degree order: how often each vertex occurs in the raw edges: its degree, or more
+    occurrences: Any = None  # in degree order: how often each vertex occurs in raw edges, loops perhaps not counted
     records: int = 0  # how many raw edges there were
     natural_ids: Any = None  # the id of each vertex in natural order; None where vertex v is simply v
 
@@ -62,21 +64,40 @@ class DeviceGraph:
             raise GraphError(f"u has {u.size:,} entries and v has {v.size:,}: they are the two ends of edges")
         if u.dtype != v.dtype:
             u, v = u.astype(INT64), v.astype(INT64)
-        ids = costs = None
+        ids = costs = occurrences = None
         if relabel:
             check_relabel(n)
             u, v, n, ids = _compact(u, v)
-        n = _vertices(u, v, n)
-        if known_order(order) == "auto":
-            costs = order_costs(u, v, n) if u.size > SMALL else None
+        if known_order(order) in ("auto", "natural") and _fits_block(u.size):
+            return cls._by_block(u, v, n, name, ids)
+        n = _vertices(*_extent(u, v), n, u.size)
+        if order == "auto":
+            costs = order_costs(u, v, n, early=True) if u.size > SMALL else None
             order = costs.best() if costs else "natural"
-        occurrences = None
-        if order == "degree":
+            occurrences = costs.degree if order == "degree" else None
+        if order == "degree" and occurrences is None:
             occurrences = runtime.arrays_of(u).zeros(n, np.int32)
             _run(orientation.count_occurrences, u.size, u, v, occurrences)
-        made = cls._from_checked(u, v, n, order, clean, name, occurrences, ids)
+        if costs and order == "natural" and costs.max_column <= SHORT_COLUMN:
+            made = cls(n, *_short_columns(u, v, n, costs.lengths), name=name, records=u.size, natural_ids=ids)
+        else:
+            made = cls._from_checked(u, v, n, order, clean, name, occurrences, ids)
         if costs:
-            made.order_costs = costs
+            made.order_costs = of_columns(costs, made) if order == "degree" and costs.bounded else costs
+        return made
+
+    @classmethod
+    def _by_block(cls, u, v, n, name, ids):
+        """Make a small graph in natural order by one launch."""
+        xp, size = runtime.arrays_of(u), _keys_of_block(u.size)
+        row_idx, col_of, facts = xp.empty(u.size, np.int32), xp.empty(u.size, np.int32), xp.empty(4, np.int64)
+        orientation.columns_by_block.launch(1, min(1024, size), u, v, size, row_idx, col_of, facts, shared=8 * size)
+        low, high, m, longest = runtime.to_host(facts).tolist()
+        n, row_idx, col_of = _vertices(low, high, n, u.size), row_idx[:m], col_of[:m]
+        col_ptr = xp.full(n + 1, -1, np.int64)
+        _run(columns.fill_empty_columns, n + 1, col_of, col_ptr)
+        made = cls(n, col_ptr, row_idx, col_of, name=name, records=u.size, natural_ids=ids)
+        made.max_column = longest
         return made
 
     @classmethod
@@ -88,8 +109,7 @@ class DeviceGraph:
         keys = _empty(u, u.size, np.uint64)
         _run(orientation.pack_edges, u.size, u, v, _empty(u, 0, np.int32) if rank is None else rank, keys)
         runtime.sort(keys)
-        row_idx, col_of = _unpack(keys, clean)
-        return cls(n, _pointers(col_of, n), row_idx, col_of, order, rank, name, occurrences, u.size, ids)
+        return cls(n, *_columns(keys, n, clean), order, rank, name, occurrences, u.size, ids)
 
     @classmethod
     @fitting("the graph")
@@ -133,7 +153,8 @@ class DeviceGraph:
         _run(orientation.count_rows, self.m, self.row_idx, degrees)
         ends = self.row_idx, self.col_of
         made = DeviceGraph._from_checked(*ends, self.n, "degree", True, self.name, degrees, self.natural_ids)
-        made.order_costs = self.order_costs
+        costs = self.order_costs
+        made.order_costs = of_columns(costs, made) if costs.bounded else costs
         return made
 
     def kept(self, keep):
@@ -185,6 +206,8 @@ def prepare(graph, order):
 def order_for_tallies(graph, order):
     """The order to count the triangles of each edge or vertex in; `auto` takes the one that costs less."""
     if order == "auto" and isinstance(graph, DeviceGraph) and graph.m > SMALL_TALLIES:
+        if graph.order_costs.bounded:  # known well enough for a count
+            graph.order_costs = order_costs(graph.row_idx, graph.col_of, graph.n)
         return graph.order_costs.best_for_tallies()
     return order
 
@@ -221,10 +244,26 @@ def _on_device(array, what):
     return runtime.arrays_of(array).ascontiguousarray(array)
 
 
-def _vertices(u, v, n):
+def _extent(u, v):
+    """The least and the largest vertex number."""
+    extent = runtime.arrays_of(u).full(2, -1, np.int64)
+    extent[0] = np.iinfo(INT64).max
+    _run(orientation.find_extent, u.size, u, v, extent, blocks=FEW_BLOCKS)
+    return runtime.to_host(extent).tolist() if u.size else (0, -1)
+
+
+def _keys_of_block(edges):
+    """How many keys one block sorts: a power of two."""
+    return max(WARP, 1 << (edges - 1).bit_length())
+
+
+def _fits_block(edges):
+    """Whether one block sorts the keys of so many edges."""
+    return 0 < edges <= SMALL and 8 * _keys_of_block(edges) + 1024 <= runtime.facts().shared_per_block
+
+
+def _vertices(low, high, n, edges):
     """The number of vertices; GraphError if a vertex number is out of range."""
-    low = min(int(u.min()), int(v.min())) if u.size else 0
-    high = max(int(u.max()), int(v.max())) if u.size else -1
     inferred = n is None
     n = high + 1 if inferred else known_count(n)
     if low < 0 or high >= n:
@@ -233,7 +272,7 @@ def _vertices(u, v, n):
         hint = "; relabel=True numbers those that occur" if inferred else ""
         raise GraphError(f"{n:,} vertices are more than {cleaning.MAX_VERTICES:,}, the most there can be{hint}")
     if inferred:
-        check_sparse(n, u.size)
+        check_sparse(n, edges)
     return n
 
 
@@ -260,18 +299,34 @@ def _rank(occurrences):
     return rank
 
 
-def _unpack(keys, clean):
-    """Rows and columns of the distinct edges among sorted keys; if `clean`, all keys are distinct edges."""
-    m, places = keys.size, ()
-    if not clean:
-        position = np.int32 if m < 2**31 else np.int64
-        new, place = _empty(keys, m, position), _empty(keys, m + 1, position)
-        _run(orientation.mark_new, m, keys, new)
-        runtime.scan(new, place)
-        m, places = int(place[-1]), (place,)
-    row_idx, col_of = _empty(keys, m, np.int32), _empty(keys, m, np.int32)
-    _run(orientation.unpack if clean else orientation.unpack_new, keys.size, keys, *places, row_idx, col_of)
-    return row_idx, col_of
+def _columns(keys, n, clean):
+    """`(col_ptr, row_idx, col_of)` of the distinct edges among sorted keys; if `clean`, all keys are distinct edges."""
+    xp, m, parts = runtime.arrays_of(keys), keys.size, -(-keys.size // orientation.PART)
+    if clean:
+        starts = orientation.PART * xp.arange(parts + 1)
+    else:
+        counts, starts = xp.empty(parts, np.int64), xp.empty(parts + 1, np.int64)
+        _run(orientation.count_new, WARP * parts, keys, counts)
+        runtime.scan(counts, starts)
+        m = int(starts[-1])
+    row_idx, col_of, col_ptr = xp.empty(m, np.int32), xp.empty(m, np.int32), xp.full(n + 1, -1, np.int64)
+    _run(orientation.unpack, WARP * parts, keys, starts, row_idx, col_of, col_ptr)
+    _run(columns.fill_empty_columns, n + 1, col_of, col_ptr)
+    return col_ptr, row_idx, col_of
+
+
+def _short_columns(u, v, n, lengths):
+    """The same of edges in natural order. lengths: of the columns, repeats included; the array is written to."""
+    xp = runtime.arrays_of(u)
+    starts, col_ptr, rows = xp.empty(n + 1, np.int64), xp.empty(n + 1, np.int64), xp.empty(u.size, np.int32)
+    runtime.scan(lengths, starts)
+    _run(orientation.scatter_rows, u.size, u, v, starts[:-1].copy(), rows)
+    _run(orientation.sort_columns, n, starts, rows, lengths)
+    runtime.scan(lengths, col_ptr)
+    m = int(col_ptr[-1])
+    row_idx, col_of = xp.empty(m, np.int32), xp.empty(m, np.int32)
+    _run(orientation.close_gaps, n, starts, rows, col_ptr, row_idx, col_of)
+    return col_ptr, row_idx, col_of
 
 
 def _pointers(col_of, n):
@@ -285,5 +340,5 @@ def _empty(like, length, dtype):
     return runtime.arrays_of(like).empty(length, dtype)
 
 
-def _run(kernel, tasks, *args):
-    Step(kernel, enough_blocks(BLOCKS, tasks, THREADS), THREADS, args).run({})
+def _run(kernel, tasks, *args, blocks=BLOCKS):
+    Step(kernel, enough_blocks(blocks, tasks, THREADS), THREADS, args).run({})

@@ -2,16 +2,23 @@
 
 There are three ways. In natural order, local columns are rows of bits, the others are merged. In degree order, all are
 merged, or there are classes of columns: hubs, windows, tables. The sums need no columns, so an order is chosen before
-any edge is sorted. Loops do not count; an edge that occurs twice counts twice. What each sum takes was fitted to the
+any edge is sorted. Loops cost nothing; an edge that occurs twice counts twice. What each sum takes was fitted to the
 times of an H200 on graphs of many kinds (`benchmarks/orders.py`).
+
+How many neighbours and rows a vertex has is counted from all edges. With these, what the edges cost is added up over
+every 16th warp's worth of them, if that is a million at least. Few edges may make up the whole cost of natural order:
+so before that is chosen, all of them are added up if a single one might matter.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from math import isqrt
+from typing import Any
 
 import numpy as np
 
 from tcgpu.engines import runtime
-from tcgpu.engines.runtime import cuda, int32, int64, kernel, uint32
+from tcgpu.engines.runtime import cuda, int32, int64, kernel, uint32, uint64
 from tcgpu.kernels import enough_blocks
 from tcgpu.kernels.device.merge import rows_to_search
 from tcgpu.kernels.device.warp import ALL_LANES
@@ -23,6 +30,8 @@ MAY_SEARCH = 128  # rows of the longest column from which on any are looked up
 WORDS = (32, 64, 128)  # of 64 vertices, that a local column may reach over
 NEAR, HUBS = 65535, 8192  # the last vertices in degree order: see `adaptive`
 THREADS, BLOCKS = 256, 1056
+SAMPLED, MOST_STRIDE = 1 << 20, 16  # edges that are added up, at least; of so many warps' worth of edges, at most, one
+LONGEST_SEARCH_NS = 0.025  # an edge costs less than so many nanoseconds a row of the longest column, in natural order
 NATURAL = (
     "merged",  # rows to merge
     "idle",  # rows that lanes wait for while another lane of their warp merges
@@ -43,6 +52,7 @@ DEGREE = (
 # The most rows that a thread merges: for a column that is not local, of those that reach over 32, 64, 128 words, and in
 # degree order.
 LONGEST = ("longest", "longest 32", "longest 64", "longest 128", "longest by degree")
+MOST = ("max_column", "max_degree")
 SHORT_ROWS, SHORT_NEAR_ROWS = 6, 12  # of the longest column, for short_columns; where most edges are near
 MANY_EDGES = 1 << 17  # for short_columns
 DISTANT = 1 << 17  # nonzeros: columns that are farther apart are not in a cache at the same time
@@ -89,6 +99,9 @@ class OrderCosts:
     max_column: int  # rows of the longest column in natural order
     sums: dict  # of NATURAL and DEGREE
     max_degree: int = 0  # neighbours of the vertex that has most; costs do not depend on it
+    degree: Any = field(default=None, compare=False, repr=False)  # of each vertex, on the device; repeats count
+    lengths: Any = field(default=None, compare=False, repr=False)  # of each column in natural order, the same
+    bounded: bool = False  # whether the sums in degree order are upper bounds
 
     @property
     def near(self):
@@ -132,9 +145,10 @@ class OrderCosts:
         sums = {name: self.sums[name] for name in ("pairs", "heavy pairs", "hub rows", "windows")}
         return sums | {"nonzeros": self.m, "longest": self.sums["longest by degree"], "begin": 1}
 
-    def natural_ns(self, words=0):
-        """Nanoseconds of a count in natural order, if local columns reach over at most `words` words."""
-        return _total(NATURAL_NS, self.natural_counts(words))
+    @cached_property
+    def natural_ns(self):
+        """Nanoseconds of a count in natural order, if local columns reach over at most so many words of WORDS, or 0."""
+        return {words: _total(NATURAL_NS, self.natural_counts(words)) for words in (0, *WORDS)}
 
     def merged_ns(self):
         """Nanoseconds of a count in degree order that merges all columns."""
@@ -146,13 +160,30 @@ class OrderCosts:
 
     def best_words(self):
         """The `words` of the fastest count in natural order, of those for which there is memory."""
+        best = min(self.natural_ns, key=self.natural_ns.get)
+        if best == 0:
+            return 0
         room = runtime.memory_free() // 4
-        return min((0, *(width for width in WORDS if 8 * width * self.n <= room)), key=self.natural_ns)
+        return min((0, *(width for width in WORDS if 8 * width * self.n <= room)), key=self.natural_ns.get)
 
     def best(self):
         """The order of the fastest count; the natural one if that takes little longer: vertices keep their numbers."""
         by_degree = min(self.merged_ns(), self.degree_ns())
-        return "natural" if self.natural_ns(self.best_words()) <= LITTLE * by_degree + LITTLE_NS else "degree"
+        return "natural" if self.natural_ns[self.best_words()] <= LITTLE * by_degree + LITTLE_NS else "degree"
+
+    def may_miss(self, stride):
+        """Whether a few edges that are not among one in `stride` might cost a tenth of a count in natural order."""
+        return 10 * stride * LONGEST_SEARCH_NS * self.max_column > self.natural_ns[self.best_words()]
+
+    def is_surely_natural(self, stride):
+        """Whether natural order is fastest, although the sums in degree order are upper bounds: no vertex has over four
+        times as many neighbours as the mean, so columns in degree order have m / n rows, more or less; merging these
+        would take longer; and no edge was missed that matters."""
+        if self.max_degree * self.n > 8 * self.m:
+            return False
+        merged = MERGED_NS["begin"] + self.m * (MERGED_NS["nonzeros"] + MERGED_NS["merged"] * self.m / self.n / 2)
+        classes = DEGREE_NS["begin"] + self.m * DEGREE_NS["nonzeros"]
+        return self.natural_ns[self.best_words()] <= min(merged, classes) and not self.may_miss(stride)
 
     def merges(self):
         """Whether a count in degree order is faster if it merges all columns."""
@@ -176,70 +207,206 @@ def _total(nanoseconds, counts):
     return sum(nanoseconds[name] * count for name, count in counts.items())
 
 
-def order_costs(u, v, n, fill=None):
+def order_costs(u, v, n, fill=None, early=False):
     """The OrderCosts of the edges in two device arrays.
 
-    fill: called with a kernel and its arguments instead of launching it.
+    fill: called with a kernel and its arguments instead of launching it. early: whether the sums in degree order may be
+    bounds, if these are enough to choose.
     """
     xp = runtime.arrays_of(u)
-    degree, length, reach, rows, windows = (xp.zeros(n, np.int32) for _ in range(5))
-    natural, by_degree = xp.zeros(len(NATURAL), np.int64), xp.zeros(len(DEGREE), np.int64)
-    longest = xp.zeros(len(LONGEST), np.int32)
+    rows, ends, reach = xp.zeros(n, np.int64), xp.zeros(n, np.int32), xp.zeros(n, np.int32)
+    degree, vertices = xp.empty(n, np.int32), xp.empty(n, np.uint64)
+    bound = xp.empty(n, np.int64)
+    sums = Sums(u, v, n, vertices, min(MOST_STRIDE, max(1, u.size // SAMPLED)), fill)
+    sums.run(measure_vertices, u.size, u, v, rows, ends, reach)
+    sums.run(describe_vertices, n, rows, ends, reach, SHORT, isqrt(2 * u.size) + 1, degree, vertices, bound, sums.most)
+    least = least_degrees(xp.sort(degree[:: max(1, n >> 16)]), n)
+    sums.add_natural(sums.stride)
+    if early and sums.stride > 1:
+        sums.add_by_degree(bound, least)
+        costs = sums.costs(degree, rows, bounded=True)
+        if costs.best() == "degree" or costs.is_surely_natural(sums.stride):
+            return costs
+    rows_by_degree = xp.zeros(n, np.int64)
+    sums.run(count_rows_by_degree, u.size, u, v, vertices, least, rows_by_degree)
+    sums.add_by_degree(rows_by_degree, least)
+    costs = sums.costs(degree, rows)
+    if sums.stride > 1 and costs.best() == "natural" and costs.may_miss(sums.stride):
+        sums.add_natural(1)
+        costs = sums.costs(degree, rows)
+    return costs
 
-    def run(kernel, *args, shared=0):
-        if fill is not None:
-            return fill(kernel, u, v, *args)
-        kernel.launch(enough_blocks(BLOCKS, u.size, THREADS), THREADS, u, v, *args, shared=shared)
 
-    run(measure_vertices, degree, length, reach)
-    apart, shared = DISTANT * n // max(1, u.size), 8 * THREADS * len(NATURAL)
-    run(cost_in_natural_order, degree, length, reach, SHORT, LONG, apart, rows, longest, natural, shared=shared)
-    sample = xp.sort(degree[:: max(1, n >> 16)])
-    least = xp.concatenate([_least_degree(sample, last, n) for last in (NEAR, HUBS)])
-    run(cost_in_degree_order, degree, rows, least, LONG, windows, longest, by_degree, shared=8 * THREADS * len(DEGREE))
-    most = [counts.max(keepdims=True) if n else xp.zeros(1, np.int32) for counts in (length, degree)]
-    *found, max_column, max_degree = runtime.to_host(xp.concatenate([natural, by_degree, longest, *most])).tolist()
-    return OrderCosts(n, u.size, max_column, dict(zip((*NATURAL, *DEGREE, *LONGEST), found)), max_degree)
+def of_columns(costs, graph):
+    """The costs of a graph whose sums in degree order are bounds, with those of its columns in this order."""
+    xp = runtime.arrays_of(graph.col_ptr)
+    vertices, rows = xp.empty(graph.n, np.uint64), xp.empty(graph.n, np.int64)
+    sums = Sums(graph.row_idx, graph.col_of, graph.n, vertices, max(1, min(MOST_STRIDE, graph.m // SAMPLED)))
+    degree = graph.occurrences
+    sums.run(describe_columns, graph.n, graph.col_ptr, graph.row_idx, degree, graph.n - NEAR, vertices, rows)
+    sums.add_by_degree(rows, least_degrees(degree, graph.n))
+    found = sums.costs()
+    names = (*DEGREE, LONGEST[-1])
+    return replace(costs, sums=costs.sums | {name: found.sums[name] for name in names}, bounded=False)
 
 
-def _least_degree(sample, last, n):
-    """The largest degree that is not among those of the last vertices, estimated from sorted degrees of a sample."""
-    if n <= last:
-        return runtime.arrays_of(sample).full(1, -1, np.int32)
-    place = sample.size - 1 - last * sample.size // n
-    return sample[place : place + 1]
+class Sums:
+    """The sums of some edges, on the device; `vertices` as `describe_vertices` makes them."""
+
+    def __init__(self, u, v, n, vertices, stride, fill=None):
+        self.u, self.v, self.n, self.vertices, self.stride, self.fill = u, v, n, vertices, stride, fill
+        sizes = [len(names) for names in (NATURAL, DEGREE, LONGEST, MOST)]
+        self.all = runtime.arrays_of(u).zeros(sum(sizes), np.int64)
+        cuts = [sum(sizes[:k]) for k in range(5)]
+        self.natural, self.by_degree, self.longest, self.most = (self.all[a:b] for a, b in zip(cuts, cuts[1:]))
+        self.natural_stride = stride
+
+    def run(self, kernel, tasks, *args, shared=0):
+        if self.fill is not None:
+            return self.fill(kernel, *args)
+        kernel.launch(enough_blocks(BLOCKS, tasks, THREADS), THREADS, *args, shared=shared)
+
+    def add_natural(self, stride):
+        """Add up what one in `stride` edges costs in natural order."""
+        self.natural[:], self.longest[:4] = 0, 0
+        self.natural_stride, apart = stride, DISTANT * self.n // max(1, self.u.size)
+        args = self.u, self.v, self.vertices, LONG, apart, stride, self.longest, self.natural
+        self.run(cost_in_natural_order, self.u.size // stride, *args, shared=8 * THREADS * len(NATURAL))
+
+    def add_by_degree(self, rows, least):
+        """Add up what edges cost in degree order. rows: of each column, and how many of them are near, shifted by 32;
+        least: see `least_degrees`."""
+        self.by_degree[:], self.longest[4:] = 0, 0
+        args = self.u, self.v, self.vertices, rows, least, LONG, self.stride, self.longest, self.by_degree
+        self.run(cost_in_degree_order, self.u.size // self.stride, *args, shared=8 * THREADS * len(DEGREE))
+
+    def costs(self, degree=None, lengths=None, bounded=False):
+        """The OrderCosts; waits for the device."""
+        *found, max_column, max_degree = runtime.to_host(self.all).tolist()
+        sums = dict(zip((*NATURAL, *DEGREE, *LONGEST), found))
+        sums |= {name: self.natural_stride * sums[name] for name in NATURAL}
+        sums |= {name: self.stride * sums[name] for name in DEGREE if name != "windows"}
+        if bounded:
+            sums["windows"] = self.n
+        return OrderCosts(self.n, self.u.size, max_column, sums, max_degree, degree, lengths, bounded)
+
+
+def least_degrees(degrees, n):
+    """The largest degrees that are not among those of the last NEAR and HUBS vertices; -1 if these are all.
+
+    degrees: those of all n vertices or of a sample, ascending.
+    """
+    xp = runtime.arrays_of(degrees)
+    places = [degrees.size - 1 - last * degrees.size // n if n > last else -1 for last in (NEAR, HUBS)]
+    return xp.concatenate([degrees[place:][:1] if place >= 0 else xp.full(1, -1, np.int32) for place in places])
 
 
 # ------------------------------------------------------------------------------------------------------------- kernels
 
 
 @cuda.jit(device=True)
-def add_one(counts, place):
-    """Add 1 to an element; once for all lanes of a warp if they have the same, as at a hub."""
-    first = cuda.shfl_sync(ALL_LANES, place, 0)
-    if cuda.all_sync(ALL_LANES, place == first):
+def add_at(counts, place, value):
+    """Add to an element, or to none for a place below 0; once for all lanes of a warp if they add the same, as at a
+    hub."""
+    first, other = cuda.shfl_sync(ALL_LANES, place, 0), cuda.shfl_sync(ALL_LANES, value, 0)
+    if cuda.all_sync(ALL_LANES, place == first and value == other):
         if cuda.threadIdx.x & 31 == 0 and place >= 0:
-            cuda.atomic.add(counts, place, 32)
+            cuda.atomic.add(counts, place, 32 * value)
     elif place >= 0:
-        cuda.atomic.add(counts, place, 1)
+        cuda.atomic.add(counts, place, value)
 
 
-@kernel(*(f"void({ends}, int32[::1], int32[::1], int32[::1])" for ends in ENDS))
-def measure_vertices(u, v, degree, length, reach):
-    """A thread per edge: count the neighbours of each vertex, and the rows of its column; how many words of 64 vertices
-    these reach over."""
+@cuda.jit(device=True)
+def keep_most(most, k, value):
+    """Set element k to the value if that is more."""
+    if most[k] < value:
+        cuda.atomic.max(most, k, int64(value))
+
+
+@kernel(*(f"void({ends}, int64[::1], int32[::1], int32[::1])" for ends in ENDS))
+def measure_vertices(u, v, rows, ends, reach):
+    """A thread per edge: count the rows of each column, and the columns that each vertex is a row of; a loop as two.
+
+    Bits 32 and more of `rows` count rows that are over WORDS[-1] words of 64 vertices away; `reach` is how many words
+    the others reach over.
+    """
     e, lane = cuda.grid(1), cuda.threadIdx.x & 31
     while e - lane < u.size:  # whole warps
         j = i = int32(-1)
-        if e < u.size and u[e] != v[e]:
+        found, times = int64(1), int32(1)
+        if e < u.size and u[e] == v[e]:
+            i, times = int32(u[e]), int32(2)
+        elif e < u.size:
             j, i = min(int32(u[e]), int32(v[e])), max(int32(u[e]), int32(v[e]))
             words = (i >> 6) - (j >> 6) + 1
-            if reach[j] < words:
+            if words > WORDS[-1]:
+                found += int64(1) << 32
+            elif reach[j] < words:
                 cuda.atomic.max(reach, j, words)
-        add_one(degree, j)
-        add_one(degree, i)
-        add_one(length, j)
+        add_at(rows, j, found)
+        add_at(ends, i, times)
         e += cuda.gridsize(1)
+
+
+@kernel("void(int64[::1], int32[::1], int32[::1], int64, int64, int32[::1], uint64[::1], int64[::1], int64[::1])")
+def describe_vertices(rows, ends, reach, short, root, degree, vertices, bound, most):
+    """A thread per vertex: write its degree, and in 64 bits its degree, the rows of its column, and how many times 32
+    words a local column reaches over, or else 0; and the most rows that its column may have in degree order. Only the
+    number of rows is left in `rows`. root: the most rows of any column in degree order."""
+    x, lane = cuda.grid(1), cuda.threadIdx.x & 31
+    while x - lane < rows.size:  # whole warps
+        length = own = int64(0)
+        if x < rows.size:
+            length = rows[x] & 0xFFFFFFFF
+            own = length + ends[x]
+            blocks = int64(0)
+            if length >= short and length == rows[x]:
+                blocks = (reach[x] + 31) >> 5
+            degree[x] = own
+            vertices[x] = uint64(own | min(length, int64(2**30 - 1)) << 31) | uint64(blocks) << uint64(61)
+            bound[x], rows[x] = min(own, root), length
+        for step in range(5):
+            length = max(length, cuda.shfl_xor_sync(ALL_LANES, length, 1 << step))
+            own = max(own, cuda.shfl_xor_sync(ALL_LANES, own, 1 << step))
+        if lane == 0:
+            keep_most(most, 0, length)
+            keep_most(most, 1, own)
+        x += cuda.gridsize(1)
+
+
+@kernel("void(int64[::1], int32[::1], int32[::1], int64, uint64[::1], int64[::1])")
+def describe_columns(col_ptr, row_idx, degree, first_near, vertices, rows):
+    """A thread per column in degree order: the same of its vertex and, exactly, of its rows."""
+    x = cuda.grid(1)
+    while x < rows.size:
+        begin, end = col_ptr[x], col_ptr[x + 1]
+        near = int64(0)
+        if begin < end and row_idx[end - 1] >= first_near:
+            near = int64(1) << 32
+        vertices[x], rows[x] = uint64(degree[x]), near | (end - begin)
+        x += cuda.gridsize(1)
+
+
+@cuda.jit(device=True)
+def degree_of(vertex):
+    """The degree in an element of `vertices`; the next two, the rows of its column and the blocks of words."""
+    return int32(vertex & uint64(0x7FFFFFFF))
+
+
+@cuda.jit(device=True)
+def length_of(vertex):
+    return int32(vertex >> 31 & uint64(0x3FFFFFFF))
+
+
+@cuda.jit(device=True)
+def blocks_of(vertex):
+    return int32(vertex >> 61)
+
+
+@cuda.jit(device=True)
+def is_last(degree, a, other_degree, b):
+    """Whether vertex a comes after vertex b in degree order."""
+    return degree > other_degree or (degree == other_degree and a > b)
 
 
 @cuda.jit(device=True)
@@ -288,28 +455,20 @@ def rows_of_merge(column, row, long):
 
 
 @cuda.jit(device=True)
-def add_natural(sums, column, row, reach, short, long, longest):
+def add_natural(sums, column, row, blocks, long, longest):
     """Add the cost of a nonzero in natural order, whose columns have `column` and `row` rows. Returns how many rows are
-    merged."""
+    merged. blocks: of 32 words that a local column reaches over, else 0."""
     merged, searched = rows_of_merge(column, row, long)
     add_to(sums, 0, merged)
     add_to(sums, 2, searched)
-    width = 0
-    if column >= short and reach <= 128:
-        width = 1 + (reach > 32) + (reach > 64)
+    width = min(blocks, 3)
+    if width > 0:
         k = 1 + 3 * width
         add_to(sums, k, merged)
         add_to(sums, k + 1, searched)
-        add_to(sums, k + 2, (reach + 31) >> 5)
+        add_to(sums, k + 2, blocks)
     keep_most(longest, width, merged)
     return merged
-
-
-@cuda.jit(device=True)
-def keep_most(most, k, value):
-    """Set element k to the value if that is more."""
-    if most[k] < value:
-        cuda.atomic.max(most, k, int32(value))
 
 
 @cuda.jit(device=True)
@@ -321,69 +480,77 @@ def add_idle(sums, k, merged):
     add_to(sums, k, most - merged)
 
 
-@cuda.jit(device=True)
-def first_and_last(a, b, degree):
-    """The two ends of an edge in degree order."""
-    first, last = min(a, b), max(a, b)
-    if degree[last] < degree[first]:
-        first, last = last, first
-    return first, last
+@kernel(*(f"void({ends}, uint64[::1], int32[::1], int64[::1])" for ends in ENDS))
+def count_rows_by_degree(u, v, vertices, least, rows):
+    """A thread per edge: count it as a row of its column in degree order; in bits 32 and more, if the row is near."""
+    e, lane = cuda.grid(1), cuda.threadIdx.x & 31
+    while e - lane < u.size:
+        first, found = int32(-1), int64(1)
+        if e < u.size and u[e] != v[e]:
+            first = int32(u[e])
+            own, other = degree_of(vertices[first]), degree_of(vertices[int32(v[e])])
+            if is_last(own, first, other, int32(v[e])):
+                first, other = int32(v[e]), own
+            if other > least[0]:
+                found += int64(1) << 32
+        add_at(rows, first, found)
+        e += cuda.gridsize(1)
 
 
-@kernel(
-    *(
-        f"void({ends}, int32[::1], int32[::1], int32[::1], int64, int64, int64, int32[::1], int32[::1], int64[::1])"
-        for ends in ENDS
-    )
-)
-def cost_in_natural_order(u, v, degree, length, reach, short, long, apart, rows, longest, total):
-    """A thread per edge: add what it costs in natural order, and count it as a row of its column in degree order.
+@kernel(*(f"void({ends}, uint64[::1], int64, int64, int64, int64[::1], int64[::1])" for ends in ENDS))
+def cost_in_natural_order(u, v, vertices, long, apart, stride, longest, total):
+    """A warp per 32 edges, of which it takes one in `stride`: add what an edge costs in natural order.
 
     apart: the difference of two vertices' numbers up to which their columns are near each other.
     """
     sums = cuda.shared.array(0, int64)
     clear_sums(sums, total.size)
-    e, lane = cuda.grid(1), cuda.threadIdx.x & 31
+    lane = cuda.threadIdx.x & 31
+    e = (cuda.grid(1) - lane) * stride + lane
     while e - lane < u.size:
-        first, merged = int32(-1), uint32(0)
+        merged = uint32(0)
         if e < u.size and u[e] != v[e]:
             j, i = min(int32(u[e]), int32(v[e])), max(int32(u[e]), int32(v[e]))
-            first, last = first_and_last(j, i, degree)
-            merged = add_natural(sums, length[j], length[i], reach[j], short, long, longest)
+            column = vertices[j]
+            merged = add_natural(sums, length_of(column), length_of(vertices[i]), blocks_of(column), long, longest)
             add_to(sums, 3, i - j > apart)
-        add_one(rows, first)
         add_idle(sums, 1, merged)
-        e += cuda.gridsize(1)
+        e += cuda.gridsize(1) * stride
     add_sums_to(total, sums)
 
 
-@kernel(
-    *(f"void({ends}, int32[::1], int32[::1], int32[::1], int64, int32[::1], int32[::1], int64[::1])" for ends in ENDS)
-)
-def cost_in_degree_order(u, v, degree, rows, least, long, windows, longest, total):
-    """A thread per edge: add what it costs in degree order, and mark columns with a near row whose vertex is a row.
+@kernel(*(f"void({ends}, uint64[::1], int64[::1], int32[::1], int64, int64, int64[::1], int64[::1])" for ends in ENDS))
+def cost_in_degree_order(u, v, vertices, rows, least, long, stride, longest, total):
+    """The same in degree order; and count all columns with a near row whose vertex is a row.
 
     least: the degree of the first near vertex, and of the first hub.
     """
     sums = cuda.shared.array(0, int64)
     clear_sums(sums, total.size)
-    e, lane = cuda.grid(1), cuda.threadIdx.x & 31
+    lane = cuda.threadIdx.x & 31
+    e = (cuda.grid(1) - lane) * stride + lane
     while e - lane < u.size:
         merged = uint32(0)
         if e < u.size and u[e] != v[e]:
-            first, last = first_and_last(int32(u[e]), int32(v[e]), degree)
-            if rows[first] < HEAVY:
-                add_to(sums, 0, rows[first] - 1)
-            elif degree[last] > least[1]:
+            first, last = int32(u[e]), int32(v[e])
+            own, other = degree_of(vertices[first]), degree_of(vertices[last])
+            if is_last(own, first, other, last):
+                first, last, other = last, first, own
+            column, row = int32(rows[first]), int32(rows[last])
+            if column < HEAVY:
+                add_to(sums, 0, column - 1)
+            elif other > least[1]:
                 add_to(sums, 2, 1)
             else:
-                add_to(sums, 1, rows[first] - 1)
-            if degree[last] > least[0] and degree[first] > rows[first] and windows[first] == 0:
-                add_to(sums, 3, cuda.atomic.exch(windows, first, 1) == 0)
-            merged, searched = rows_of_merge(rows[first], rows[last], long)
+                add_to(sums, 1, column - 1)
+            merged, searched = rows_of_merge(column, row, long)
             add_to(sums, 4, merged)
             add_to(sums, 6, searched)
             keep_most(longest, 4, merged)
         add_idle(sums, 5, merged)
-        e += cuda.gridsize(1)
+        e += cuda.gridsize(1) * stride
+    x = cuda.grid(1)
+    while x < rows.size:
+        add_to(sums, 3, rows[x] >> 32 != 0 and degree_of(vertices[x]) > int32(rows[x]))
+        x += cuda.gridsize(1)
     add_sums_to(total, sums)

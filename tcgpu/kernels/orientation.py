@@ -3,9 +3,13 @@
 A *key* is an edge in 64 bits, its smaller vertex in the upper half: sorted keys are in the order of the columns.
 """
 
-from tcgpu.engines.runtime import cuda, int32, kernel, uint32, uint64
+from tcgpu.engines.runtime import cuda, int32, int64, kernel, uint32, uint64
+from tcgpu.kernels.device.search import first_from
+from tcgpu.kernels.device.warp import ALL_LANES, WARP, sum_of_warp, sum_up_to
 
 NO_EDGE = 2**64 - 1  # the key of a loop; it is sorted behind all others
+PART = 1024  # sorted keys that a warp takes
+NEAR_COLUMNS = 32  # empty columns before another, which the thread of its first edge fills
 
 
 @cuda.jit(device=True)
@@ -24,6 +28,22 @@ def lower(key):
 
 
 ENDS = ("int32[::1], int32[::1]", "uint32[::1], uint32[::1]", "int64[::1], int64[::1]", "uint64[::1], uint64[::1]")
+
+
+@kernel(*(f"void({ends}, int64[::1])" for ends in ENDS))
+def find_extent(u, v, extent):
+    """A thread per edge: lower extent[0] to the least vertex number, raise extent[1] to the largest."""
+    low, high, e = extent[0], extent[1], cuda.grid(1)
+    while e < u.size:
+        a, b = int64(u[e]), int64(v[e])
+        low, high = min(low, a, b), max(high, a, b)
+        e += cuda.gridsize(1)
+    for distance in (16, 8, 4, 2, 1):
+        low = min(low, cuda.shfl_xor_sync(ALL_LANES, low, distance))
+        high = max(high, cuda.shfl_xor_sync(ALL_LANES, high, distance))
+    if cuda.threadIdx.x & 31 == 0:
+        cuda.atomic.min(extent, 0, low)
+        cuda.atomic.max(extent, 1, high)
 
 
 @kernel(*(f"void({ends}, int32[::1])" for ends in ENDS))
@@ -80,32 +100,170 @@ def pack_edges(u, v, rank, keys):
         e += cuda.gridsize(1)
 
 
-@kernel("void(uint64[::1], int32[::1])", "void(uint64[::1], int64[::1])")
-def mark_new(keys, new):
-    """A thread per sorted key: write 1 where an edge occurs for the first time, 0 for repeats and loops."""
+@cuda.jit(device=True)
+def is_new(keys, e):
+    """Whether sorted key e is an edge that occurs for the first time: no loop, no repeat."""
+    key = keys[e]
+    return key != NO_EDGE and (e == 0 or keys[e - 1] != key)
+
+
+@kernel("void(uint64[::1], int64[::1])")
+def count_new(keys, counts):
+    """A warp per PART sorted keys: count the edges that occur for the first time."""
+    lane, part = cuda.threadIdx.x & 31, cuda.grid(1) // WARP
+    while part < counts.size:
+        e, end, found = part * PART + lane, min((part + 1) * PART, keys.size), int64(0)
+        while e < end:
+            found += is_new(keys, e)
+            e += WARP
+        found = sum_of_warp(found)
+        if lane == 0:
+            counts[part] = found
+        part += cuda.gridsize(1) // WARP
+
+
+@kernel("void(uint64[::1], int64[::1], int32[::1], int32[::1], int64[::1])")
+def unpack(keys, starts, row_idx, col_of, col_ptr):
+    """A warp per PART sorted keys: write the edges that occur for the first time, from place starts[part] on.
+
+    Also where their columns begin, and up to NEAR_COLUMNS empty ones before each; the others keep what they have.
+    """
+    lane, part = cuda.threadIdx.x & 31, cuda.grid(1) // WARP
+    while part < starts.size - 1:
+        e, end, place = part * PART + lane, min((part + 1) * PART, keys.size), starts[part]
+        while e - lane < end:
+            new = e < end and is_new(keys, e)
+            mask = cuda.ballot_sync(ALL_LANES, new)
+            if new:
+                at = place + cuda.popc(mask & ((1 << lane) - 1))
+                j, previous = int64(upper(keys[e])), int64(-1)
+                row_idx[at], col_of[at] = lower(keys[e]), j
+                if e > 0:
+                    previous = int64(upper(keys[e - 1]))
+                column = max(previous + 1, j - NEAR_COLUMNS)
+                while column <= j:
+                    col_ptr[column] = at
+                    column += 1
+            place += cuda.popc(mask)
+            e += WARP
+        part += cuda.gridsize(1) // WARP
+
+
+# The keys of a small graph are sorted by one block.
+
+
+@cuda.jit(device=True)
+def sort_in_block(keys, size):
+    """Sort the first `size` keys, a power of two, in the block's shared memory: Batcher's bitonic sort."""
+    one, pairs, width = uint32(1), uint32(size) >> uint32(1), uint32(2)
+    while width <= size:
+        distance = width >> one
+        while distance > 0:
+            cuda.syncthreads()
+            k = uint32(cuda.threadIdx.x)
+            while k < pairs:
+                behind = k & (distance - one)
+                low = (k - behind) << one | behind
+                a, b = keys[low], keys[low + distance]
+                if (a > b) == (low & width == 0):
+                    keys[low], keys[low + distance] = b, a
+                k += uint32(cuda.blockDim.x)
+            distance >>= one
+        width <<= one
+    cuda.syncthreads()
+
+
+@kernel(*(f"void({ends}, int64, int32[::1], int32[::1], int64[::1])" for ends in ENDS))
+def columns_by_block(u, v, size, row_idx, col_of, facts):
+    """One block: write rows and columns of all different edges. size: a power of two, of keys that fit shared memory.
+
+    facts: the least and the largest vertex number, how many edges there are, and the rows of the longest column.
+    """
+    keys, sums = cuda.shared.array(0, uint64), cuda.shared.array(WARP, int64)
+    thread, lane, warp = cuda.threadIdx.x, cuda.threadIdx.x & 31, cuda.threadIdx.x // WARP
+    if thread < 4:
+        facts[thread] = int64(u[0]) if thread < 2 else 0
+    cuda.syncthreads()
+    e, low, high = thread, int64(u[0]), int64(u[0])
+    while e < size:
+        keys[e] = uint64(NO_EDGE)
+        if e < u.size:
+            a, b = int64(u[e]), int64(v[e])
+            low, high = min(low, a, b), max(high, a, b)
+            if a != b:
+                keys[e] = pack(min(a, b), max(a, b))
+        e += cuda.blockDim.x
+    cuda.atomic.min(facts, 0, low)
+    cuda.atomic.max(facts, 1, high)
+    sort_in_block(keys, size)
+    own = size // cuda.blockDim.x  # keys of a thread
+    first, found = thread * own, int64(0)
+    for e in range(first, first + own):
+        found += is_new(keys, e)
+    place = sum_up_to(found)
+    if lane == WARP - 1:
+        sums[warp] = place
+    cuda.syncthreads()
+    place -= found
+    for before in range(warp):
+        place += sums[before]
+    for e in range(first, first + own):
+        if is_new(keys, e):
+            row_idx[place], col_of[place] = lower(keys[e]), upper(keys[e])
+            place += 1
+    cuda.atomic.max(facts, 2, place)
+    cuda.syncthreads()
+    m, p, longest = facts[2], int64(thread), int64(0)
+    while p < m:
+        if p == m - 1 or col_of[p + 1] != col_of[p]:
+            longest = max(longest, p + 1 - first_from(col_of, 0, p, col_of[p]))
+        p += cuda.blockDim.x
+    cuda.atomic.max(facts, 3, longest)
+
+
+# Columns that are short need no keys: rows are put into their columns, and each column is sorted by a thread.
+
+
+@kernel(*(f"void({ends}, int64[::1], int32[::1])" for ends in ENDS))
+def scatter_rows(u, v, cursor, rows):
+    """A thread per edge that is no loop: write its row to rows[cursor[j]] of its column j, and move the cursor on."""
     e = cuda.grid(1)
-    while e < keys.size:
-        key = keys[e]
-        new[e] = key != NO_EDGE and (e == 0 or keys[e - 1] != key)
+    while e < u.size:
+        a, b = int32(u[e]), int32(v[e])
+        if a != b:
+            rows[cuda.atomic.add(cursor, min(a, b), 1)] = max(a, b)
         e += cuda.gridsize(1)
 
 
-@kernel(*(f"void(uint64[::1], {place}[::1], int32[::1], int32[::1])" for place in ("int32", "int64")))
-def unpack_new(keys, place, row_idx, col_of):
-    """A thread per sorted key: write row and column of a new edge; place[e + 1] is place[e] for repeats and loops."""
-    e = cuda.grid(1)
-    while e < keys.size:
-        if place[e] != place[e + 1]:
-            row_idx[place[e]] = lower(keys[e])
-            col_of[place[e]] = upper(keys[e])
-        e += cuda.gridsize(1)
+@kernel("void(int64[::1], int32[::1], int64[::1])")
+def sort_columns(starts, rows, lengths):
+    """A thread per column: sort its rows, one after the other, without repeats; write how many there are."""
+    j = cuda.grid(1)
+    while j < lengths.size:
+        begin, end = starts[j], starts[j + 1]
+        p, kept = begin, begin
+        while p < end:
+            row, place = rows[p], kept
+            while place > begin and rows[place - 1] > row:
+                place -= 1
+            if place == begin or rows[place - 1] != row:
+                q = kept
+                while q > place:
+                    rows[q] = rows[q - 1]
+                    q -= 1
+                rows[place] = row
+                kept += 1
+            p += 1
+        lengths[j] = kept - begin
+        j += cuda.gridsize(1)
 
 
-@kernel("void(uint64[::1], int32[::1], int32[::1])")
-def unpack(keys, row_idx, col_of):
-    """A thread per sorted key: write its row and column; all keys are different edges."""
-    e = cuda.grid(1)
-    while e < keys.size:
-        row_idx[e] = lower(keys[e])
-        col_of[e] = upper(keys[e])
-        e += cuda.gridsize(1)
+@kernel("void(int64[::1], int32[::1], int64[::1], int32[::1], int32[::1])")
+def close_gaps(starts, rows, col_ptr, row_idx, col_of):
+    """A thread per column: copy its rows, which begin at starts[j], to where they belong."""
+    j = cuda.grid(1)
+    while j < col_ptr.size - 1:
+        shift = starts[j] - col_ptr[j]
+        for p in range(col_ptr[j], col_ptr[j + 1]):
+            row_idx[p], col_of[p] = rows[p + shift], j
+        j += cuda.gridsize(1)

@@ -5,7 +5,6 @@ fills the same arrays in seconds; where the kernel takes any edges, they are non
 atomic operations put into an order that may differ each time is here in the order of the threads.
 """
 
-import itertools
 from functools import cached_property
 
 import numpy as np
@@ -72,43 +71,67 @@ def set_up(plan, graph):
             step.run(plan.arrays)
 
 
-def measure_vertices(u, v, degree, length, reach):
-    for part in parts_of(u.size):
-        length += np.bincount(v[part], minlength=length.size)
-        degree += np.bincount(u[part], minlength=length.size)
-        np.maximum.at(reach, v[part], (u[part] >> 6) - (v[part] >> 6) + 1)
-    degree += length
-
-
-def cost_in_natural_order(u, v, degree, length, reach, short, long, apart, rows, longest, total):
+def measure_vertices(u, v, rows, ends, reach):
     for part in parts_of(u.size):
         i, j = u[part], v[part]
-        rows += np.bincount(np.where(degree[i] < degree[j], i, j), minlength=rows.size)
-        merged, searched = rows_of_merge(length[j], length[i], long)
-        found = [merged, idle(merged), searched, i - j > apart]
-        words, is_local = reach[j], length[j] >= short
-        for k, (least, most) in enumerate(itertools.pairwise((0, *order_costs.WORDS)), start=1):
-            local = is_local & (least < words) & (words <= most)
-            found += merged[local], searched[local], (words[local] + 31) >> 5
-            longest[k] = max(longest[k], merged[local].max(initial=0))
-        longest[0] = max(longest[0], merged[~is_local | (words > most)].max(initial=0))
+        words = (i >> 6) - (j >> 6) + 1
+        far = words > order_costs.WORDS[-1]
+        rows += np.bincount(j, minlength=rows.size) + (np.bincount(j[far], minlength=rows.size) << 32)
+        ends += np.bincount(i, minlength=ends.size)
+        np.maximum.at(reach, j[~far], words[~far])
+
+
+def describe_vertices(rows, ends, reach, short, root, degree, vertices, bound, most):
+    lengths = rows & 0xFFFFFFFF
+    degree[:] = own = lengths + ends
+    blocks = np.where((lengths >= short) & (lengths == rows), (reach + 31) >> 5, 0)
+    vertices[:] = (own | lengths << 31).astype(np.uint64) | blocks.astype(np.uint64) << np.uint64(61)
+    bound[:], rows[:] = np.minimum(own, root), lengths
+    most[:] = lengths.max(initial=0), own.max(initial=0)
+
+
+def count_rows_by_degree(u, v, vertices, least, rows):
+    for part in parts_of(u.size):
+        first, last = in_degree_order(u[part], v[part], vertices)
+        near = degrees_of(vertices[last]) > least[0]
+        rows += np.bincount(first, minlength=rows.size) + (np.bincount(first[near], minlength=rows.size) << 32)
+
+
+def cost_in_natural_order(u, v, vertices, long, apart, stride, longest, total):
+    lengths, blocks = (vertices >> 31 & 0x3FFFFFFF).astype(np.int32), (vertices >> 61).astype(np.int32)
+    for part in parts_of(u.size, stride):
+        i, j = u[part], v[part]
+        merged, searched = rows_of_merge(lengths[j], lengths[i], long)
+        found, width = [merged, idle(merged), searched, i - j > apart], np.minimum(blocks[j], 3)
+        for k in range(1, 4):
+            found += merged[width == k], searched[width == k], blocks[j][width == k]
+        longest[:4] = [max(longest[k], merged[width == k].max(initial=0)) for k in range(4)]
         total += [values.sum(dtype=np.int64) for values in found]
 
 
-def cost_in_degree_order(u, v, degree, rows, least, long, windows, longest, total):
-    for part in parts_of(u.size):
-        i, j = u[part], v[part]
-        first = np.where(degree[i] < degree[j], i, j)
-        last = i + j - first
-        light = rows[first] < order_costs.HEAVY
-        by_hub = ~light & (degree[last] > least[1])
-        pairs = rows[first].astype(np.int64) - 1
-        windows[first[(degree[last] > least[0]) & (degree[first] > rows[first])]] = 1
-        merged, searched = rows_of_merge(rows[first], rows[last], long)
+def cost_in_degree_order(u, v, vertices, rows, least, long, stride, longest, total):
+    lengths = rows.astype(np.int32)
+    for part in parts_of(u.size, stride):
+        first, last = in_degree_order(u[part], v[part], vertices)
+        light = lengths[first] < order_costs.HEAVY
+        by_hub = ~light & (degrees_of(vertices[last]) > least[1])
+        pairs = lengths[first].astype(np.int64) - 1
+        merged, searched = rows_of_merge(lengths[first], lengths[last], long)
         sums = pairs[light].sum(), pairs[~light & ~by_hub].sum(), by_hub.sum(), 0
         total += [*sums, merged.sum(), idle(merged).sum(), searched.sum()]
         longest[4] = max(longest[4], merged.max(initial=0))
-    total[3] = windows.sum()
+    total[3] = np.count_nonzero((rows >> 32 != 0) & (degrees_of(vertices) > lengths))
+
+
+def in_degree_order(i, j, vertices):
+    """The first and the last end of nonzeros (i, j) in degree order."""
+    first = np.where(degrees_of(vertices[i]) < degrees_of(vertices[j]), i, j)
+    return first, i + j - first
+
+
+def degrees_of(vertices):
+    """As `order_costs.degree_of`, of each vertex."""
+    return (vertices & 0x7FFFFFFF).astype(np.int32)
 
 
 def rows_of_merge(column, row, long):
@@ -194,14 +217,20 @@ def fill_tasks(in_ptr, in_end, quad_ptr, task_ptr, columns, pieces):
     pieces[: i.size] = pack_piece(first, np.minimum(layout.MAX_TASK_IN_EDGES, in_end[i] - first))
 
 
-def parts_of(nonzeros):
-    """Yield slices of at most PART nonzeros, which cover them all."""
+def parts_of(nonzeros, stride=1):
+    """Yield at most PART nonzeros at a time, as a slice; or as indices, if only every `stride`th warp takes any."""
     for begin in range(0, nonzeros, PART):
-        yield slice(begin, min(nonzeros, begin + PART))
+        part = slice(begin, min(nonzeros, begin + PART))
+        if stride > 1:
+            indices = np.arange(part.start, part.stop)
+            part = indices[indices // WARP % stride == 0]
+        yield part
 
 
 IN_NUMPY = {
     order_costs.measure_vertices: measure_vertices,
+    order_costs.describe_vertices: describe_vertices,
+    order_costs.count_rows_by_degree: count_rows_by_degree,
     order_costs.cost_in_natural_order: cost_in_natural_order,
     order_costs.cost_in_degree_order: cost_in_degree_order,
     columns.find_col_ptr: find_col_ptr,
