@@ -154,8 +154,8 @@ def report(methods=REPORT_METHODS, *, engine, repeats, share):
                           name=f"{name} class")  # fmt: skip
 
 
-def sweep(methods=REPORT_METHODS[:2], *, engine, repeats, share):
-    """The report's two kernels over nonzeros per column from 1 to 64, at a fixed number of edges, in both orders.
+def sweep(methods=REPORT_METHODS[:3], *, engine, repeats, share):
+    """The report's kernels over nonzeros per column from 1 to 64, at a fixed number of edges, in both orders.
 
     `column_block` runs with one column at a time, with 27, and with as many as give each thread a nonzero.
     """

@@ -111,6 +111,9 @@ def test_the_table_of_methods_has_all_of_them(root):
     assert table[1:] == expected, f"the table should be\n{as_table(expected)}"
 
 
+OTHERS = {"first": "others", "later": "chosen later", "last": "chosen last"}
+
+
 def test_what_it_says_of_estimates_is_the_record(text):
     """The table of errors, and the sentence on launches that nothing was fitted to."""
     scored = [row for row in records.reference("estimates") if row["kernel_ms"] != ""]
@@ -122,7 +125,7 @@ def test_what_it_says_of_estimates_is_the_record(text):
     ]
 
     def graphs_of(row):
-        return "fitted to" if row["fitted"] == "True" else "chosen later" if row["later"] == "True" else "others"
+        return "fitted to" if row["fitted"] == "True" else OTHERS[row["chosen"]]
 
     def errors(gpu, *graphs, long=False):
         own = [row for row in scored if row["estimated_for"] == gpu and graphs_of(row) in graphs]
@@ -130,7 +133,7 @@ def test_what_it_says_of_estimates_is_the_record(text):
         return 100 * np.array([abs(row["estimated_ms"] / row["kernel_ms"] - 1) for row in own])
 
     expected = []
-    for gpu, graphs in itertools.product(("NVIDIA H200", "NVIDIA H100"), ("fitted to", "others", "chosen later")):
+    for gpu, graphs in itertools.product(("NVIDIA H200", "NVIDIA H100"), ("fitted to", *OTHERS.values())):
         off = errors(gpu, graphs)
         if off.size:
             right = [hit for hit, row in ranked if (row["estimated_for"], graphs_of(row)) == (gpu, graphs)]
@@ -139,7 +142,7 @@ def test_what_it_says_of_estimates_is_the_record(text):
     table = [row for row in cells(text.splitlines()) if row[0].startswith("NVIDIA H") and len(row) == 6]
     assert table == expected, f"the table should be\n{as_table(expected)}"
     whole, long, of_h100 = (
-        errors(gpu, "others", "chosen later", long=long)
+        errors(gpu, *OTHERS.values(), long=long)
         for gpu, long in (("NVIDIA H200", False), ("NVIDIA H200", True), ("NVIDIA H100", True))
     )
     said = (

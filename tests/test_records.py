@@ -75,11 +75,15 @@ def test_a_record_has_each_combination_once(suite, keys):
 
 @pytest.mark.parametrize(
     "suite, keys, each",
-    [("sweep", ["nonzeros_per_column"], 8), ("lengths", ["method", "knobs"], 28), ("cache", ["order"], 50)],
+    [
+        ("sweep", ["nonzeros_per_column", "order", "method"], {1, 3}),
+        ("lengths", ["method", "knobs"], {28}),
+        ("cache", ["order"], {50}),
+    ],
 )
 def test_a_record_has_as_many_rows_of_each_kind(suite, keys, each):
     for rows in records.records(suite).values():
-        assert {*Counter(tuple(row[key] for key in keys) for row in rows).values()} == {each}
+        assert {*Counter(tuple(row[key] for key in keys) for row in rows).values()} == each
 
 
 @pytest.mark.parametrize("suite", ["report", "table1", "levels", "sweep", "cache", "tricore", "gpu"])
