@@ -7,6 +7,7 @@ from tcgpu.engines.runtime import cuda, int32, int64, kernel, uint32, uint64
 from tcgpu.kernels.device.search import first_from
 from tcgpu.kernels.device.warp import ALL_LANES, WARP, sum_of_warp, sum_up_to
 
+MAX_VERTEX = 2**31 - 1  # that 32 bits hold
 NO_EDGE = 2**64 - 1  # the key of a loop; it is sorted behind all others
 PART = 1024  # sorted keys that a warp takes
 NEAR_COLUMNS = 32  # empty columns before another, which the thread of its first edge fills
@@ -177,7 +178,8 @@ def sort_in_block(keys, size):
 def columns_by_block(u, v, size, row_idx, col_of, facts):
     """One block: write rows and columns of all different edges. size: a power of two, of keys that fit shared memory.
 
-    facts: the least and the largest vertex number, how many edges there are, and the rows of the longest column.
+    facts: the least and the largest vertex number, how many edges there are, and the rows of the longest column. Edges
+    of vertices that are no numbers of 31 bits are left out.
     """
     keys, sums = cuda.shared.array(0, uint64), cuda.shared.array(WARP, int64)
     thread, lane, warp = cuda.threadIdx.x, cuda.threadIdx.x & 31, cuda.threadIdx.x // WARP
@@ -189,9 +191,10 @@ def columns_by_block(u, v, size, row_idx, col_of, facts):
         keys[e] = uint64(NO_EDGE)
         if e < u.size:
             a, b = int64(u[e]), int64(v[e])
-            low, high = min(low, a, b), max(high, a, b)
-            if a != b:
-                keys[e] = pack(min(a, b), max(a, b))
+            first, last = min(a, b), max(a, b)
+            low, high = min(low, first), max(high, last)
+            if 0 <= first < last <= MAX_VERTEX:
+                keys[e] = pack(first, last)
         e += cuda.blockDim.x
     cuda.atomic.min(facts, 0, low)
     cuda.atomic.max(facts, 1, high)
