@@ -4,20 +4,19 @@ Contract: a graph in degree order, of any kind. `total` gets the number of cycle
 those of each edge, int64, too.
 
 A cycle is found at its last vertex x, as two paths x, v, u and x, w, u to a smaller vertex u, over vertices v and w
-smaller than x. A block takes a vertex x and has a counter for every u: each path adds 1, and makes a cycle with each
-path that was counted before. In degree order x has most neighbours, so the neighbours of the others are few to read.
+smaller than x. A team of threads takes a vertex x and has a counter for every u: each path adds 1, and makes a cycle
+with each path that was counted before. In degree order x has most neighbours, so the neighbours of the others are few
+to read. A path is in a cycle with each other path from x to u: so at edges, when all paths of x are counted, a path
+adds the counter of its u, less 1, to its two edges.
 
-Most paths end at vertices with many neighbours. So the counters of the last vertices are in shared memory, and only
-those of the others in global memory, where each block has its own. If memory for all blocks is short, there are fewer
-blocks. A block sets its counters back to 0 by the same paths.
+Vertices x are in classes by how many paths they have. Where these are few, the counters are in a hash table with
+places for twice as many; the more paths, the more threads and the larger a table. Where even the largest table is too
+small, the last vertices, at which most paths end, have counters in shared memory, and the others in global memory,
+where each block has its own: if memory is short, there are fewer blocks.
 
-A path is in a cycle with each other path from x to u. So at edges, when all paths of x are counted, a path adds the
-counter of its u, less 1, to its two edges.
-
-    v and the edge (x, v)    one for each lane of a warp
-    the paths x, v, u        the lanes of a warp read the neighbours u of one v at a time
-
-At edges a warp takes one v at a time, whose edge (x, v) gets the sum of its lanes by one addition.
+    vertex x      a team of 4 or 32 threads, or a block
+    edge (x, v)   a group of `width` threads of the team
+    path x, v, u  a thread of the group
 """
 
 from functools import partial
@@ -29,118 +28,130 @@ from tcgpu.engines import runtime
 from tcgpu.engines.runtime import cuda, int32, int64, kernel, uint32
 from tcgpu.errors import GraphError
 from tcgpu.kernels import ArrayPlan, Plan, enough_blocks, launch
-from tcgpu.kernels.device.reduction import BYTES_PER_THREAD, add_block_to
-from tcgpu.kernels.device.warp import ALL_LANES, WARP, sum_of_warp
+from tcgpu.kernels.adaptive.far import EMPTY, HASH_FACTOR
+from tcgpu.kernels.device.reduction import add_block_to
+from tcgpu.kernels.device.warp import WARP
 from tcgpu.kernels.device_graph import adjacency
 
-MAX_EDGES = 2**31 - 2**19  # the position of a neighbour, and of the next one of the same lane, fit 32 bits
-MOST_WARPS = 32  # of a block
-THREAD_US, EDGE_US, PATH_US = 25, 250, 6  # microseconds in the simulator: of a thread for a vertex x, of (x, v), of u
+MAX_EDGES = 2**31 - 2**19  # the position of a neighbour, and of the next one of the same thread, fit 32 bits
+CLASSES = ((32, 4, 4, 256), (512, 32, 8, 128), (8192, 512, 16, 512))  # most paths; threads of a team, group, block
+MOST_THREADS, WIDTH = 1024, 16  # the same where x has more paths
+BLOCKS = 2112  # of a class with hash tables
+COUNT, ADD, CLEAR = 0, 1, 2  # what is done with the counters
+THREAD_US, PATH_US = 20, 6  # microseconds in the simulator: of a thread for a vertex x, of a path
 
 
 class Paths(NamedTuple):
-    """The graph, as `adjacency` returns it, and a block's counters."""
+    """The graph, as `adjacency` returns it, and the counters of a team."""
 
     row_ptr: np.ndarray
     indptr: np.ndarray
     indices: np.ndarray
     edge: np.ndarray
-    in_shared: np.ndarray  # in shared memory, the counters of vertices from `first_shared` on
-    in_global: np.ndarray  # in global memory, those of the other vertices: from in_global[begin] on
-    first_shared: int
+    in_shared: np.ndarray  # from `begin` on: the vertices of a hash table, if there is one, and the counters
     begin: int
+    slots: int  # counters in shared memory; a power of 2 in a hash table
+    first: int  # the first vertex with a counter in shared memory, at in_shared[begin]; -1: there is a hash table
+    in_global: np.ndarray  # the counters of vertices below `first`, from in_global[begin_global] on
+    begin_global: int
 
 
 @cuda.jit(device=True)
-def visit_paths(paths, x, clear, shared_too):
-    """Go over the paths x, v, u with u and v smaller than x, shared by the threads of the block.
+def counter_of(paths, u):
+    """The place of a vertex's counter in shared memory; -1 if it is in global memory."""
+    if paths.first >= 0:
+        return paths.begin + u - paths.first if u >= paths.first else -1
+    slot = (uint32(u) * HASH_FACTOR) >> 16 & (paths.slots - 1)
+    owner = cuda.atomic.cas(paths.in_shared, paths.begin + slot, EMPTY, u)
+    while owner != EMPTY and owner != u:
+        slot = (slot + 1) & (paths.slots - 1)
+        owner = cuda.atomic.cas(paths.in_shared, paths.begin + slot, EMPTY, u)
+    return paths.begin + paths.slots + slot
 
-    Add 1 to the counter of each u; return the number of cycles that this thread finds. Or `clear` the counters; those
-    in shared memory only if `shared_too`.
+
+@cuda.jit(device=True)
+def visit_paths(paths, x, team, width, what, found):
+    """Go over the paths x, v, u with u and v smaller than x, shared by the threads of the team.
+
+    COUNT: add 1 to the counter of each u; return the number of cycles that this thread finds.
+    ADD: add to the two edges of each path how many other paths go from x to u.
+    CLEAR: set the counters in global memory to 0.
     """
-    lane, count = cuda.threadIdx.x & 31, int64(0)
-    p = uint32(paths.indptr[x]) + cuda.threadIdx.x - lane
-    last = uint32(paths.indptr[x]) + uint32(paths.row_ptr[x + 1]) - uint32(paths.row_ptr[x])
-    while p < last:
-        q, end = uint32(0), uint32(0)
-        if p + lane < last:
-            v = paths.indices[p + lane]
-            q, end = uint32(paths.indptr[v]), uint32(paths.row_ptr[v + 1]) + paths.edge[p + lane]  # where x follows
-        some = cuda.ballot_sync(ALL_LANES, q < end)
-        while some != 0:
-            which = cuda.ffs(some) - 1
-            some &= some - 1
-            at, until = cuda.shfl_sync(ALL_LANES, q, which) + lane, cuda.shfl_sync(ALL_LANES, end, which)
-            while at < until:
-                u = paths.indices[at]
-                if u < paths.first_shared:
-                    if clear:
-                        paths.in_global[paths.begin + u] = 0
-                    else:
-                        count += cuda.atomic.add(paths.in_global, paths.begin + u, 1)
-                elif not clear:
-                    count += cuda.atomic.add(paths.in_shared, u - paths.first_shared, 1)
-                elif shared_too:
-                    paths.in_shared[u - paths.first_shared] = 0
-                else:
-                    until = at  # all that follow are in shared memory, too
-                at += WARP
-        p += cuda.blockDim.x
-    return count
-
-
-@cuda.jit(device=True)
-def add_at_edges(paths, x, found):
-    """Add to the two edges of each path x, v, u how many other paths go from x to u; warps share the vertices v."""
-    lane, warp = cuda.threadIdx.x & 31, cuda.threadIdx.x // WARP
-    p = uint32(paths.indptr[x]) + warp
+    lane, count = cuda.threadIdx.x & (width - 1), int64(0)
+    group = uint32(((1 << width) - 1) << (cuda.threadIdx.x & 31 & -width))  # a mask
+    p = uint32(paths.indptr[x]) + (cuda.threadIdx.x & (team - 1)) // width
     last = uint32(paths.indptr[x]) + uint32(paths.row_ptr[x + 1]) - uint32(paths.row_ptr[x])
     while p < last:
         v, at_xv = paths.indices[p], int64(0)
         at, end = uint32(paths.indptr[v]) + lane, uint32(paths.row_ptr[v + 1]) + paths.edge[p]  # where x follows
         while at < end:
-            u, others = paths.indices[at], int64(-1)
-            if u < paths.first_shared:
-                others += paths.in_global[paths.begin + u]
+            u, others = paths.indices[at], int64(0)
+            place = counter_of(paths, u)
+            if what == COUNT and place >= 0:
+                count += cuda.atomic.add(paths.in_shared, place, 1)
+            elif what == COUNT:
+                count += cuda.atomic.add(paths.in_global, paths.begin_global + u, 1)
+            elif what == CLEAR and place >= 0:
+                end = at  # the counters of all that follow are in shared memory, too
+            elif what == CLEAR:
+                paths.in_global[paths.begin_global + u] = 0
+            elif place >= 0:
+                others = paths.in_shared[place] - 1
             else:
-                others += paths.in_shared[u - paths.first_shared]
+                others = paths.in_global[paths.begin_global + u] - 1
             if others > 0:
                 cuda.atomic.add(found, paths.edge[at], others)
-            at_xv += others
-            at += WARP
-        cuda.syncwarp()
-        at_xv = sum_of_warp(at_xv)
+                at_xv += others
+            at += width
+        distance = width >> 1
+        while what == ADD and distance > 0:
+            at_xv += cuda.shfl_xor_sync(group, at_xv, distance)
+            distance >>= 1
         if lane == 0 and at_xv > 0:
             cuda.atomic.add(found, paths.edge[p], at_xv)
-        p += cuda.blockDim.x // WARP
+        p += team // width
+    return count
 
 
-@kernel("void(int64[::1], int64[::1], int32[::1], int32[::1], int32[::1], int64, int32[::1], int64[::1], int64[::1])")
-def count_cycles(row_ptr, indptr, indices, edge, vertices, first_shared, in_global, found, total):
-    """Blocks take the vertices x in turns."""
+@cuda.jit(device=True)
+def synchronize(team):
+    """Wait for all threads of the team; all threads of the block call it."""
+    if team > WARP:
+        cuda.syncthreads()
+    else:
+        cuda.syncwarp()
+
+
+@kernel(
+    "void(int64[::1], int64[::1], int32[::1], int32[::1], int32[::1], int64, int64, int32, int32, int32, int32, "
+    "int32[::1], int64[::1], int64[::1])",
+    most_threads=MOST_THREADS,
+)
+def count_cycles(
+    row_ptr, indptr, indices, edge, vertices, start, stop, team, width, slots, first, in_global, found, total
+):
+    """Teams take the vertices x in vertices[start:stop] in turns. The rest is explained at `Paths`."""
     in_shared = cuda.shared.array(0, int32)
-    thread, threads, n, count = cuda.threadIdx.x, cuda.blockDim.x, indptr.size - 1, int64(0)
-    paths = Paths(
-        row_ptr, indptr, indices, edge, in_shared, in_global, first_shared, int64(cuda.blockIdx.x) * first_shared
-    )
-    few, task = False, int64(cuda.blockIdx.x)
-    while True:
-        k = int64(thread)
-        while not few and k < n - first_shared:
-            in_shared[k] = 0
-            k += threads
-        if task >= vertices.size:
-            break
-        x = vertices[task]
-        cuda.syncthreads()
-        count += visit_paths(paths, x, False, True)
-        cuda.syncthreads()
-        if found.size > 0:
-            add_at_edges(paths, x, found)
-            cuda.syncthreads()
-        few_paths = 32 * (row_ptr[x + 1] - row_ptr[x]) < n - first_shared  # probably fewer than counters
-        visit_paths(paths, x, True, few_paths)
-        task += cuda.gridDim.x
+    words, count = slots, int64(0)
+    if first < 0:
+        words += slots
+    member, own = int32(cuda.threadIdx.x & (team - 1)), int32(cuda.threadIdx.x // team)
+    begin, begin_global = own * words, int64(cuda.blockIdx.x) * max(first, 0)
+    paths = Paths(row_ptr, indptr, indices, edge, in_shared, begin, slots, first, in_global, begin_global)
+    teams, task = cuda.blockDim.x // team, start + int64(cuda.blockIdx.x) * (cuda.blockDim.x // team)
+    while task < stop:
+        k = member
+        while k < words:
+            in_shared[begin + k] = EMPTY if k < words - slots else 0
+            k += team
+        synchronize(team)
+        what = COUNT
+        while what <= CLEAR:
+            if task + own < stop and (what == COUNT or what == ADD and found.size > 0 or what == CLEAR and first > 0):
+                count += visit_paths(paths, vertices[task + own], team, width, what, found)
+            synchronize(team)
+            what += 1
+        task += teams * cuda.gridDim.x
     add_block_to(total, count)
 
 
@@ -150,22 +161,31 @@ def plan(graph, at_edges=False):
         raise GraphError(f"{graph.m:,} edges are too many for cycles on a GPU, which takes up to {MAX_EDGES:,}")
     row_ptr, indptr, indices, edge = adjacency(graph)
     xp, device = runtime.arrays_of(row_ptr), runtime.facts()
-    smaller = xp.diff(row_ptr)  # neighbours of each vertex
-    vertices = xp.ascontiguousarray(xp.flatnonzero(smaller > 1)[::-1].astype(np.int32))  # the longest work first
-    threads = WARP * enough_blocks(MOST_WARPS, int(smaller.max()) if graph.n else 0, WARP)
-    first_shared = max(0, graph.n - device.shared_per_block // 4)
-    shared = max(4 * (graph.n - first_shared), BYTES_PER_THREAD * threads)
-    blocks = device.sms * max(1, min(device.threads_per_sm // threads, device.shared_per_sm // (shared + 1024)))
-    blocks = enough_blocks(max(1, min(blocks, runtime.memory_free() // 4 // (4 * first_shared + 1))), vertices.size, 1)
-    work = 0
-    if runtime.engine() == "sim":
-        found = int((smaller[graph.col_of] + np.arange(graph.m) - graph.col_ptr[graph.col_of]).sum())
-        work = (THREAD_US * threads * vertices.size + EDGE_US * graph.m + PATH_US * found) * (1 + at_edges)
+    smaller, col_of = xp.diff(row_ptr), xp.asarray(graph.col_of)
+    of_edges = smaller[col_of] + xp.arange(graph.m) - xp.asarray(graph.col_ptr)[col_of]  # paths x, v, u over (x, v)
+    paths = xp.bincount(xp.asarray(graph.row_idx), of_edges, graph.n)
+    vertices, stop = xp.argsort(-paths).astype(np.int32), int((paths > 1).sum())
+    steps, visits = [], 0
+    for most, team, width, threads in CLASSES:
+        slots, start = 2 * most, int((paths > most).sum())
+        shared = 4 * (slots + slots) * threads // team
+        if start < stop and shared <= device.shared_per_block:
+            of_class = {"team": team, "width": width, "slots": slots, "first": -1, "start": start, "stop": stop}
+            steps.append(launch(count_cycles, (stop - start) * team, threads, BLOCKS, shared, **of_class))
+            visits, stop = visits + max(threads, (stop - start) * team), start
+    slots, threads = min(graph.n, device.shared_per_block // 4), MOST_THREADS
+    while threads > WARP and threads > WIDTH * int(smaller[vertices[:1]].sum()):
+        threads //= 2
+    first, blocks = graph.n - slots, count_cycles.blocks_at_a_time(threads, 4 * slots)
+    blocks = enough_blocks(max(1, min(blocks, runtime.memory_free() // 4 // (4 * first + 1))), stop, 1)
+    of_others = {"team": threads, "width": WIDTH, "slots": slots, "first": first, "start": 0, "stop": stop}
+    steps.append(launch(count_cycles, blocks * threads, threads, blocks, 4 * slots, **of_others))
+    work = THREAD_US * (visits + stop * threads) + PATH_US * int(paths.sum()) if runtime.engine() == "sim" else 0
     kind = partial(ArrayPlan, output="found") if at_edges else Plan
     return kind(
         method="cycles of 4",
         copied={"row_ptr": row_ptr, "indptr": indptr, "indices": indices, "edge": edge, "vertices": vertices},
-        created={"in_global": (blocks * first_shared, np.int32, 0), "found": (graph.m * at_edges, np.int64, 0)},
-        steps=[launch(count_cycles, blocks * threads, threads, blocks, shared, first_shared=first_shared)],
-        work=work,
+        created={"in_global": (blocks * first, np.int32, 0), "found": (graph.m * at_edges, np.int64, 0)},
+        steps=steps,
+        work=work * (1 + at_edges),
     )
