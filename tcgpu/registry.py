@@ -187,11 +187,12 @@ def on_engine(method: Method, engine: str | None = None, max_seconds: float | No
     GraphError, with the way out, where the device's memory does not suffice.
     """
     name = engine_of(method, engine)
-    if name == "cpu":
-        yield
-        return
-    with simulated.limited(max_seconds), runtime.using(name), fitting(method.name):
-        yield
+    with simulated.limited(max_seconds):
+        if name == "cpu":
+            yield
+            return
+        with runtime.using(name), fitting(method.name):
+            yield
 
 
 def _check_name(method):

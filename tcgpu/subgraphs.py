@@ -100,13 +100,14 @@ def count_subgraphs(
         raise GraphError(f"k is a whole number of at least 1, not {k!r}")
     if k > MOST_VERTICES[kind]:
         raise GraphError(f"subgraphs of kind {kind!r} are counted up to {MOST_VERTICES[kind]} vertices, not {k}")
-    with underway(progress, f"counting subgraphs of {graph.m:,} edges"):
-        if method == "levels":
-            with on_engine(named(method), engine, max_seconds):
-                return combinations.plan(graph, int(k), kind).count()
+    levels = method == "levels"
+    engine = engine if levels else engine or "cpu"
+    on = on_engine(named(method) if levels else device_motifs.METHOD, engine, max_seconds)
+    with underway(progress, f"counting subgraphs of {graph.m:,} edges"), on:
+        if levels:
+            return combinations.plan(graph, int(k), kind).count()
         if engine in GPU:
-            with on_engine(device_motifs.METHOD, engine, max_seconds):
-                return device_motifs.count_cliques(graph, int(k))
+            return device_motifs.count_cliques(graph, int(k))
         return {"clique": _cliques, "connected": _connected, "independent": _independent}[kind](graph, int(k))
 
 

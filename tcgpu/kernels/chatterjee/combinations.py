@@ -24,7 +24,7 @@ import numpy as np
 from tcgpu.engines import runtime
 from tcgpu.engines.runtime import cuda, int32, int64, kernel, uint32
 from tcgpu.errors import GraphError
-from tcgpu.kernels import Plan, launch
+from tcgpu.kernels import Plan, launch, simulated
 from tcgpu.kernels.chatterjee import levels
 from tcgpu.kernels.chatterjee.chunks import MAX_TESTS, Split, chunks_of_levels
 from tcgpu.kernels.chatterjee.levels import (
@@ -191,7 +191,7 @@ def plan(graph, k, kind):
     levels.check_duration(split, tests, threads, BLOCKS, "D", "take a smaller graph")
     tasks = levels.task_table(split.tests, max(MIN_TASK, -(-tests // (BLOCKS * TASKS_PER_BLOCK))), "longest")
     shape = {"grid_threads": len(tasks) * threads, "threads": threads, "max_blocks": BLOCKS}
-    return Plan(
+    found = Plan(
         "levels",
         {"chunks": table, "tasks": tasks, "low": low, "high": high, "counted": counted_shapes(k, kind)},
         {"bits": (levels.words_needed(bits), np.uint32, 0), "queue": (1, np.uint32, 0)},
@@ -199,3 +199,6 @@ def plan(graph, k, kind):
         setup=[launch(matrix_kernel, **shape, shrink=1)] if bits else [],
         work=int(TEST_US[k] * tests + RANGE_US * min(tests, threads * len(tasks))),
     )
+    if runtime.engine() == "sim":
+        simulated.check("levels", found.simulated_seconds, "leave method= out, or run it on a GPU")
+    return found
