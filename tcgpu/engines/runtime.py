@@ -566,6 +566,13 @@ def memory_free():
     return _cupy().cuda.runtime.memGetInfo()[0] + _cupy().get_default_memory_pool().free_bytes()
 
 
+def fits(size):
+    """Whether so many bytes of device memory are free; the driver is asked only where CuPy's pool has fewer."""
+    if engine() == "gpu" and not _pretended.get() and size <= _cupy().get_default_memory_pool().free_bytes():
+        return True
+    return size <= memory_free()
+
+
 def _main_memory():
     return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
 

@@ -137,11 +137,11 @@ class Plan:
 
     def check_fits(self):
         """GraphError unless the device has enough memory, and the simulator stays below its time limit."""
-        free = runtime.memory_free()
-        if self.device_bytes > free:
+        if not runtime.fits(self.device_bytes):
+            free = f"{runtime.memory_free():,} free"
             raise GraphError(
-                f"{self.method} needs {self.device_bytes:,} bytes on the device, which has {free:,} free: "
-                "take another method, or count the graph in parts"
+                f"{self.method} needs {self.device_bytes:,} bytes on the device, which has {free}: take another "
+                "method, or count the graph in parts"
             )
         if runtime.engine() == "sim":
             simulated.check(self.method, self.simulated_seconds)
