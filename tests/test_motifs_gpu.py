@@ -45,9 +45,9 @@ GRAPHS = {
     "no vertices": lambda: generate.empty(0),
 }  # fmt: skip
 LIMITS = {  # the hubs, the tiles of a chunk, and the shared memory of a block: (HUBS, POOL, bytes)
-    "as they are": (tiles.HUBS, tiles.POOL, 48 << 10),
+    "as they are": (tiles.HUBS, tiles.POOL, 227 << 10),
     "no hubs, a column at a time": (0, 1, 256),
-    "some hubs, a few columns": (17, 5, 64),
+    "some hubs, a few columns": (17, 5, 40 << 10),
 }
 LARGE = {
     "R-MAT": partial(generate.rmat, 10, 8),
