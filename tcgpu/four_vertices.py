@@ -36,7 +36,7 @@ from tcgpu.errors import GraphError
 from tcgpu.graph import as_graph
 from tcgpu.kernels import motifs as device_motifs
 from tcgpu.progress import underway
-from tcgpu.registry import on_engine
+from tcgpu.registry import ENGINES, check_engine, on_engine
 from tcgpu.subgraphs import PATH_OF_3, TRIANGLE, by_formula
 from tcgpu.suggest import unknown
 
@@ -82,6 +82,7 @@ def motifs(
     """
     if per not in PLACES:
         raise GraphError(unknown("value of per", per, PLACES))
+    check_engine("motifs", engine, ENGINES)
     graph = as_graph(formats.opened(graph))
     if not connected and per != "graph":
         raise GraphError(f"subgraphs that are not connected have no orbits: leave connected= or per={per!r} out")

@@ -126,9 +126,9 @@ def test_few_edges_that_cost_much_are_never_missed(monkeypatch):
         exact = order_costs.order_costs(u, v, 3002).sums["searched"]
         monkeypatch.setattr(order_costs, "SAMPLED", 400)
         monkeypatch.setitem(order_costs.NATURAL_NS, "searches", 0)  # so natural order seems best
-        found = order_costs.order_costs(u, v, 3002, early=True)
+        found, *_ = order_costs.describe_edges(u, v, 3002, early=True)
         monkeypatch.setattr(order_costs.OrderCosts, "may_miss", lambda costs, stride: False)
-        missed = order_costs.order_costs(u, v, 3002, early=True)
+        missed, *_ = order_costs.describe_edges(u, v, 3002, early=True)
     assert found.sums["searched"] == exact > 1000 * 11 and missed.sums["searched"] == 0
 
 
@@ -140,9 +140,9 @@ def test_bounds_decide_for_degree_order_before_rows_are_counted(monkeypatch):
         exact = order_costs.order_costs(*ends, graph.n)
         monkeypatch.setattr(order_costs, "SAMPLED", graph.m // 2)
         monkeypatch.setitem(order_costs.NATURAL_NS, "merged nearby", 1e3)
-        found = order_costs.order_costs(*ends, graph.n, early=True)
+        found, degree, _ = order_costs.describe_edges(*ends, graph.n, early=True)
         assert found.bounded and found.best() == "degree"
-        made = DeviceGraph._from_checked(*ends, graph.n, "degree", True, None, found.degree, None)
+        made = DeviceGraph._from_checked(*ends, graph.n, "degree", True, None, degree, None)
         monkeypatch.setattr(order_costs, "SAMPLED", 1 << 20)
         of_columns = order_costs.of_columns(found, made)
     names = [name for name in (*order_costs.DEGREE, "longest by degree") if "idle" not in name]

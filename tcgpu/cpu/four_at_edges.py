@@ -90,7 +90,9 @@ def _add_cycles(worker, workers, indptr, indices, base, bits, queue, all_paths, 
                 total += I64(paths[U64(u)])
                 paths[U64(u)] += 1
                 steps += 1
-        if all_found is not None:
+        if stopped(queue):
+            return
+        if all_found is not None and steps:
             _add_paths(indptr, indices, x, paths, uncounted(all_found[worker if shared is None else 0]), shared)
         for u in range(base, x):
             common = U64(0)

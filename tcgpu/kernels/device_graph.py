@@ -1,7 +1,7 @@
 """DeviceGraph: a graph's columns on the device, made there from raw edges.
 
-The same columns as a Graph's, from the same input; CuPy sorts and scans. Two things are copied to the host on the way:
-what a count costs in each order, and the number of different edges.
+The same columns as a Graph's, from the same input; CuPy sorts and scans. Few numbers are copied to the host on the way:
+the least and the largest vertex, what a count costs in each order, and how many different edges there are.
 """
 
 from dataclasses import dataclass
@@ -26,7 +26,7 @@ from tcgpu.graph import (
 from tcgpu.kernels import Step, enough_blocks, fitting, orientation
 from tcgpu.kernels.device import columns
 from tcgpu.kernels.device.warp import WARP
-from tcgpu.kernels.order_costs import of_columns, order_costs
+from tcgpu.kernels.order_costs import describe_edges, of_columns, order_costs
 
 THREADS = 256
 BLOCKS, FEW_BLOCKS = 2112, 264  # few, where each warp adds to the same two elements
@@ -47,7 +47,7 @@ class DeviceGraph:
     order: str = "natural"
     rank: Any = None
     name: str | None = None
-    occurrences: Any = None  # in degree order: how often each vertex occurs in raw edges, loops perhaps not counted
+    occurrences: Any = None  # in degree order: how often each vertex occurs in raw edges, twice in a loop
     records: int = 0  # how many raw edges there were
     natural_ids: Any = None  # the id of each vertex in natural order; None where vertex v is simply v
 
@@ -64,7 +64,7 @@ class DeviceGraph:
             raise GraphError(f"u has {u.size:,} entries and v has {v.size:,}: they are the two ends of edges")
         if u.dtype != v.dtype:
             u, v = u.astype(INT64), v.astype(INT64)
-        ids = costs = occurrences = None
+        ids = costs = occurrences = lengths = None
         if relabel:
             check_relabel(n)
             u, v, n, ids = _compact(u, v)
@@ -72,16 +72,16 @@ class DeviceGraph:
             return cls._by_block(u, v, n, name, ids)
         n = _vertices(*_extent(u, v), n, u.size)
         if order == "auto":
-            costs = order_costs(u, v, n, early=True) if u.size > SMALL else None
+            if u.size > SMALL:
+                costs, occurrences, lengths = describe_edges(u, v, n, early=True)
             order = costs.best() if costs else "natural"
-            occurrences = costs.degree if order == "degree" else None
         if order == "degree" and occurrences is None:
             occurrences = runtime.arrays_of(u).zeros(n, np.int32)
             _run(orientation.count_occurrences, u.size, u, v, occurrences)
         if costs and order == "natural" and costs.max_column <= SHORT_COLUMN:
-            made = cls(n, *_short_columns(u, v, n, costs.lengths), name=name, records=u.size, natural_ids=ids)
+            made = cls(n, *_short_columns(u, v, n, lengths), name=name, records=u.size, natural_ids=ids)
         else:
-            made = cls._from_checked(u, v, n, order, clean, name, occurrences, ids)
+            made = cls._from_checked(u, v, n, order, clean, name, occurrences if order == "degree" else None, ids)
         if costs:
             made.order_costs = of_columns(costs, made) if order == "degree" and costs.bounded else costs
         return made
@@ -91,7 +91,8 @@ class DeviceGraph:
         """Make a small graph in natural order by one launch."""
         xp, size = runtime.arrays_of(u), _keys_of_block(u.size)
         row_idx, col_of, facts = xp.empty(u.size, np.int32), xp.empty(u.size, np.int32), xp.empty(4, np.int64)
-        orientation.columns_by_block.launch(1, min(1024, size), u, v, size, row_idx, col_of, facts, shared=8 * size)
+        threads = min(orientation.MOST_THREADS, size)
+        orientation.columns_by_block.launch(1, threads, u, v, size, row_idx, col_of, facts, shared=8 * size)
         low, high, m, longest = runtime.to_host(facts).tolist()
         n, row_idx, col_of = _vertices(low, high, n, u.size), row_idx[:m], col_of[:m]
         col_ptr = xp.full(n + 1, -1, np.int64)

@@ -10,10 +10,9 @@ every 16th warp's worth of them, if that is a million at least. Few edges may ma
 so before that is chosen, all of them are added up if a single one might matter.
 """
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from math import isqrt
-from typing import Any
 
 import numpy as np
 
@@ -49,8 +48,8 @@ DEGREE = (
     "windows",  # columns with a near row whose vertex is a row itself
     "merged by degree", "idle by degree", "searched by degree",  # as in natural order
 )  # fmt: skip
-# The most rows that a thread merges: for a column that is not local, of those that reach over 32, 64, 128 words, and in
-# degree order.
+# The most rows that a thread merges for an edge that is added up: in a column that is not local, in one of those that
+# reach over 32, 64, 128 words, and in degree order.
 LONGEST = ("longest", "longest 32", "longest 64", "longest 128", "longest by degree")
 MOST = ("max_column", "max_degree")
 SHORT_ROWS, SHORT_NEAR_ROWS = 6, 12  # of the longest column, for short_columns; where most edges are near
@@ -98,10 +97,8 @@ class OrderCosts:
     m: int
     max_column: int  # rows of the longest column in natural order
     sums: dict  # of NATURAL and DEGREE
-    max_degree: int = 0  # neighbours of the vertex that has most; costs do not depend on it
-    degree: Any = field(default=None, compare=False, repr=False)  # of each vertex, on the device; repeats count
-    lengths: Any = field(default=None, compare=False, repr=False)  # of each column in natural order, the same
-    bounded: bool = False  # whether the sums in degree order are upper bounds
+    max_degree: int = 0  # neighbours of the vertex that has most
+    bounded: bool = False  # whether columns in degree order are taken to be as long as degrees allow
 
     @property
     def near(self):
@@ -176,7 +173,7 @@ class OrderCosts:
         return 10 * stride * LONGEST_SEARCH_NS * self.max_column > self.natural_ns[self.best_words()]
 
     def is_surely_natural(self, stride):
-        """Whether natural order is fastest, although the sums in degree order are upper bounds: no vertex has over four
+        """Whether natural order is fastest, whatever the sums in degree order are: no vertex has over four
         times as many neighbours as the mean, so columns in degree order have m / n rows, more or less; merging these
         would take longer; and no edge was missed that matters."""
         if self.max_degree * self.n > 8 * self.m:
@@ -207,38 +204,47 @@ def _total(nanoseconds, counts):
     return sum(nanoseconds[name] * count for name, count in counts.items())
 
 
-def order_costs(u, v, n, fill=None, early=False):
-    """The OrderCosts of the edges in two device arrays.
+def order_costs(u, v, n, fill=None):
+    """The OrderCosts of edges in two device arrays.
 
-    fill: called with a kernel and its arguments instead of launching it. early: whether the sums in degree order may be
-    bounds, if these are enough to choose.
+    fill: called with each kernel and its arguments, in place of a launch.
+    """
+    return describe_edges(u, v, n, fill)[0]
+
+
+def describe_edges(u, v, n, fill=None, early=False):
+    """The OrderCosts of edges, the degree of each vertex, and how many rows its column has; repeats count.
+
+    fill: see `order_costs`. early: whether the costs may be `bounded`, if these are enough to choose.
     """
     xp = runtime.arrays_of(u)
     rows, ends, reach = xp.zeros(n, np.int64), xp.zeros(n, np.int32), xp.zeros(n, np.int32)
     degree, vertices = xp.empty(n, np.int32), xp.empty(n, np.uint64)
-    bound = xp.empty(n, np.int64)
+    rows_by_degree = xp.empty(n, np.int64)  # at first the most that there may be
     sums = Sums(u, v, n, vertices, min(MOST_STRIDE, max(1, u.size // SAMPLED)), fill)
     sums.run(measure_vertices, u.size, u, v, rows, ends, reach)
-    sums.run(describe_vertices, n, rows, ends, reach, SHORT, isqrt(2 * u.size) + 1, degree, vertices, bound, sums.most)
+    most = isqrt(2 * u.size) + 1  # rows of a column in degree order, without repeats
+    sums.run(describe_vertices, n, rows, ends, reach, SHORT, most, degree, vertices, rows_by_degree, sums.most)
+    del ends, reach
     least = least_degrees(xp.sort(degree[:: max(1, n >> 16)]), n)
     sums.add_natural(sums.stride)
     if early and sums.stride > 1:
-        sums.add_by_degree(bound, least)
-        costs = sums.costs(degree, rows, bounded=True)
+        sums.add_by_degree(rows_by_degree, least)
+        costs = sums.costs(bounded=True)
         if costs.best() == "degree" or costs.is_surely_natural(sums.stride):
-            return costs
-    rows_by_degree = xp.zeros(n, np.int64)
+            return costs, degree, rows
+    rows_by_degree[:] = 0
     sums.run(count_rows_by_degree, u.size, u, v, vertices, least, rows_by_degree)
     sums.add_by_degree(rows_by_degree, least)
-    costs = sums.costs(degree, rows)
+    costs = sums.costs()
     if sums.stride > 1 and costs.best() == "natural" and costs.may_miss(sums.stride):
         sums.add_natural(1)
-        costs = sums.costs(degree, rows)
-    return costs
+        costs = sums.costs()
+    return costs, degree, rows
 
 
 def of_columns(costs, graph):
-    """The costs of a graph whose sums in degree order are bounds, with those of its columns in this order."""
+    """The costs of a graph that are `bounded`, with the sums of its columns in degree order."""
     xp = runtime.arrays_of(graph.col_ptr)
     vertices, rows = xp.empty(graph.n, np.uint64), xp.empty(graph.n, np.int64)
     sums = Sums(graph.row_idx, graph.col_of, graph.n, vertices, max(1, min(MOST_STRIDE, graph.m // SAMPLED)))
@@ -280,7 +286,7 @@ class Sums:
         args = self.u, self.v, self.vertices, rows, least, LONG, self.stride, self.longest, self.by_degree
         self.run(cost_in_degree_order, self.u.size // self.stride, *args, shared=8 * THREADS * len(DEGREE))
 
-    def costs(self, degree=None, lengths=None, bounded=False):
+    def costs(self, bounded=False):
         """The OrderCosts; waits for the device."""
         *found, max_column, max_degree = runtime.to_host(self.all).tolist()
         sums = dict(zip((*NATURAL, *DEGREE, *LONGEST), found))
@@ -288,7 +294,7 @@ class Sums:
         sums |= {name: self.stride * sums[name] for name in DEGREE if name != "windows"}
         if bounded:
             sums["windows"] = self.n
-        return OrderCosts(self.n, self.u.size, max_column, sums, max_degree, degree, lengths, bounded)
+        return OrderCosts(self.n, self.u.size, max_column, sums, max_degree, bounded)
 
 
 def least_degrees(degrees, n):

@@ -10,6 +10,7 @@ from tcgpu.kernels.device.warp import ALL_LANES, WARP, sum_of_warp, sum_up_to
 MAX_VERTEX = 2**31 - 1  # that 32 bits hold
 NO_EDGE = 2**64 - 1  # the key of a loop; it is sorted behind all others
 PART = 1024  # sorted keys that a warp takes
+MOST_THREADS = 1024  # of the block that makes the columns of a small graph
 NEAR_COLUMNS = 32  # empty columns before another, which the thread of its first edge fills
 
 
@@ -174,7 +175,7 @@ def sort_in_block(keys, size):
     cuda.syncthreads()
 
 
-@kernel(*(f"void({ends}, int64, int32[::1], int32[::1], int64[::1])" for ends in ENDS))
+@kernel(*(f"void({ends}, int64, int32[::1], int32[::1], int64[::1])" for ends in ENDS), most_threads=MOST_THREADS)
 def columns_by_block(u, v, size, row_idx, col_of, facts):
     """One block: write rows and columns of all different edges. size: a power of two, of keys that fit shared memory.
 

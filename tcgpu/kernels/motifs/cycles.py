@@ -27,7 +27,7 @@ import numpy as np
 from tcgpu.engines import runtime
 from tcgpu.engines.runtime import cuda, int32, int64, kernel, uint32
 from tcgpu.errors import GraphError
-from tcgpu.kernels import ArrayPlan, Plan, enough_blocks, launch
+from tcgpu.kernels import ArrayPlan, Plan, launch
 from tcgpu.kernels.adaptive.far import EMPTY, HASH_FACTOR
 from tcgpu.kernels.device.reduction import add_block_to
 from tcgpu.kernels.device.warp import WARP
@@ -162,8 +162,8 @@ def plan(graph, at_edges=False):
     row_ptr, indptr, indices, edge = adjacency(graph)
     xp, device = runtime.arrays_of(row_ptr), runtime.facts()
     smaller, col_of = xp.diff(row_ptr), xp.asarray(graph.col_of)
-    of_edges = smaller[col_of] + xp.arange(graph.m) - xp.asarray(graph.col_ptr)[col_of]  # paths x, v, u over (x, v)
-    paths = xp.bincount(xp.asarray(graph.row_idx), of_edges, graph.n)
+    of_edges = xp.arange(graph.m) + (smaller - xp.asarray(graph.col_ptr)[:-1])[col_of]  # paths x, v, u over (x, v)
+    paths = xp.bincount(xp.asarray(graph.row_idx), of_edges, graph.n) if graph.m else xp.zeros(graph.n)
     vertices, stop = xp.argsort(-paths).astype(np.int32), int((paths > 1).sum())
     steps, visits = [], 0
     for most, team, width, threads in CLASSES:
@@ -173,19 +173,22 @@ def plan(graph, at_edges=False):
             of_class = {"team": team, "width": width, "slots": slots, "first": -1, "start": start, "stop": stop}
             steps.append(launch(count_cycles, (stop - start) * team, threads, BLOCKS, shared, **of_class))
             visits, stop = visits + max(threads, (stop - start) * team), start
-    slots, threads = min(graph.n, device.shared_per_block // 4), MOST_THREADS
-    while threads > WARP and threads > WIDTH * int(smaller[vertices[:1]].sum()):
-        threads //= 2
-    first, blocks = graph.n - slots, count_cycles.blocks_at_a_time(threads, 4 * slots)
-    blocks = enough_blocks(max(1, min(blocks, runtime.memory_free() // 4 // (4 * first + 1))), stop, 1)
-    of_others = {"team": threads, "width": WIDTH, "slots": slots, "first": first, "start": 0, "stop": stop}
-    steps.append(launch(count_cycles, blocks * threads, threads, blocks, 4 * slots, **of_others))
-    work = THREAD_US * (visits + stop * threads) + PATH_US * int(paths.sum()) if runtime.engine() == "sim" else 0
+    counters = 0
+    if stop:
+        slots, threads = min(graph.n, device.shared_per_block // 4), MOST_THREADS
+        while threads > WARP and threads > WIDTH * int(smaller[vertices[0]]):
+            threads //= 2
+        first, blocks = graph.n - slots, min(stop, count_cycles.blocks_at_a_time(threads, 4 * slots))
+        blocks = max(1, min(blocks, runtime.memory_free() // 4 // (4 * first + 1)))
+        of_others = {"team": threads, "width": WIDTH, "slots": slots, "first": first, "start": 0, "stop": stop}
+        steps.append(launch(count_cycles, blocks * threads, threads, blocks, 4 * slots, **of_others))
+        visits, counters = visits + stop * threads, blocks * first
+    work = THREAD_US * visits + PATH_US * int(paths.sum()) if runtime.engine() == "sim" else 0
     kind = partial(ArrayPlan, output="found") if at_edges else Plan
     return kind(
         method="cycles of 4",
         copied={"row_ptr": row_ptr, "indptr": indptr, "indices": indices, "edge": edge, "vertices": vertices},
-        created={"in_global": (blocks * first, np.int32, 0), "found": (graph.m * at_edges, np.int64, 0)},
+        created={"in_global": (counters, np.int32, 0), "found": (graph.m * at_edges, np.int64, 0)},
         steps=steps,
         work=work * (1 + at_edges),
     )
