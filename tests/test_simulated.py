@@ -3,6 +3,7 @@
 import logging
 import math
 import time
+from functools import partial
 
 import pytest
 from sampling import share
@@ -235,7 +236,8 @@ def test_making_a_device_graph_reports_too_little_memory_too(monkeypatch, failur
     with runtime.using("sim"):
         graph = tcgpu.DeviceGraph.from_edges([0, 0, 1], [1, 2, 2])
         monkeypatch.setattr(runtime, "sort", fail)
-        for make in (lambda: tcgpu.DeviceGraph.from_edges([0, 0, 1], [1, 2, 2]), lambda: graph.ordered("degree")):
+        anew = partial(tcgpu.DeviceGraph.from_edges, [0, 0, 1], [1, 2, 2], order="degree")
+        for make in (anew, lambda: graph.ordered("degree")):
             with pytest.raises(GraphError, match=r"the graph.* does not fit this device, .* device_memory="):
                 make()
 
