@@ -30,7 +30,7 @@ from tcgpu.kernels.motifs import cliques, cycles
 GRAPHS = {  # name -> raw edges, and the sizes of cliques; larger ones take a minute or more, or are many billions
     "rmat18": (lambda: gpu.generate.edges("rmat", 18, permuted=False), (4, 5)),
     "rmat20": (lambda: gpu.generate.edges("rmat", 20, permuted=False), (4,)),
-    "overlapping cliques": (lambda: gpu.cliques(count=20_000, largest=24), (4, 5, 6, 7, 8)),
+    "cliques of up to 24": (lambda: gpu.cliques(count=20_000, largest=24), (4, 5, 6, 7, 8)),
     "cliques of up to 400": (gpu.cliques, (4,)),
     "mesh 2048 x 2048": (lambda: gpu.generate.edges("mesh", 2048, 2048), (4,)),
 }

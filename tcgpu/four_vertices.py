@@ -59,8 +59,8 @@ def motifs(
     Parameters
     ----------
     graph, engine, progress, max_seconds
-        As in every verb: see `tcgpu.api`. Without an engine it is "cpu", all cores of it. It may be "gpu" or "sim",
-        too; this is not yet timed on a GPU.
+        As in every verb: see `tcgpu.api`. Without an engine, a GPU counts those of a whole graph with half a million
+        edges or more, and the CPU all others.
     per
         "graph"; or "vertex" or "edge", which count each orbit of subgraphs of two to four vertices.
     connected
@@ -87,7 +87,8 @@ def motifs(
     if not connected and per != "graph":
         raise GraphError(f"subgraphs that are not connected have no orbits: leave connected= or per={per!r} out")
     title = f"counting motifs of {graph.m:,} edges"
-    with on_engine(device_motifs.METHOD, engine or "cpu", max_seconds), underway(progress, title):
+    engine = device_motifs.engine_for(graph, engine) if per == "graph" else engine or "cpu"
+    with on_engine(device_motifs.METHOD, engine, max_seconds), underway(progress, title):
         if per == "graph":
             return _of_graph(graph, connected, device_motifs.for_motifs(graph) if engine in GPU else None)
         return _orbits(graph, per, device_motifs.for_orbits if engine in GPU else _natively)

@@ -76,12 +76,12 @@ def count_subgraphs(
     Parameters
     ----------
     graph, engine, progress, max_seconds
-        As in every verb: see `tcgpu.api`. Without an engine it is "cpu". Cliques of up to 8 vertices may be counted on
-        "gpu" or "sim", too; this is not yet timed on a GPU.
+        As in every verb: see `tcgpu.api`. The CPU counts, and cliques of up to 8 vertices also a GPU: without an
+        engine, if the graph has half a million edges or more.
     method
         "levels" tests every combination of 3, 4 or 5 vertices that may be such a set, on engine "gpu" or "sim": see
-        `tcgpu.kernels.chatterjee.combinations`. It is the way of a paper, to be compared with; it has not been timed on
-        a GPU.
+        `tcgpu.kernels.chatterjee.combinations`. It is the way of a paper, to be compared with: it is slower but for
+        the smallest graphs.
 
     Returns
     -------
@@ -100,11 +100,15 @@ def count_subgraphs(
         raise GraphError(f"k is a whole number of at least 1, not {k!r}")
     if k > MOST_VERTICES[kind]:
         raise GraphError(f"subgraphs of kind {kind!r} are counted up to {MOST_VERTICES[kind]} vertices, not {k}")
-    levels = method == "levels"
-    engine = engine if levels else engine or "cpu"
-    on = on_engine(named(method) if levels else device_motifs.METHOD, engine, max_seconds)
-    with underway(progress, f"counting subgraphs of {graph.m:,} edges"), on:
-        if levels:
+    chosen = device_motifs.METHOD
+    if method == "levels":
+        chosen = named(method)
+    elif kind == "clique" and method is None and k <= device_motifs.cliques.MOST:
+        engine = device_motifs.engine_for(graph, engine)
+    else:
+        engine = engine or "cpu"
+    with underway(progress, f"counting subgraphs of {graph.m:,} edges"), on_engine(chosen, engine, max_seconds):
+        if method == "levels":
             return combinations.plan(graph, int(k), kind).count()
         if engine in GPU:
             return device_motifs.count_cliques(graph, int(k))

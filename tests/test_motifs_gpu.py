@@ -182,6 +182,14 @@ class TestVerbs:
         for k in range(1, 6):
             assert tcgpu.count_subgraphs(graph, k, engine="sim") == tcgpu.count_subgraphs(graph, k)
 
+    def test_a_gpu_counts_graphs_with_many_edges(self, monkeypatch):
+        graph, many = generate.grid(3, 3), generate.grid(600, 600)
+        assert [motifs.engine_for(*given) for given in ((graph,), (many,), (many, "sim"))] == [
+            "cpu", "gpu" if runtime.ENGINE == "gpu" else "cpu", "sim"
+        ]  # fmt: skip
+        monkeypatch.setattr(runtime, "ENGINE", "gpu")
+        assert [motifs.engine_for(each) for each in (graph, many)] == ["cpu", "gpu"]
+
     @pytest.mark.parametrize("name, per", [("karate", "edge"), ("no edges", "edge"), ("two cliques", "vertex")])
     def test_orbits_of_all_engines_are_the_same(self, name, per):
         assert same_orbits(GRAPHS[name](), per, "sim")

@@ -24,6 +24,13 @@ METHOD = Method(
     prepared=prepare,
 )
 
+MANY_EDGES = 1 << 19  # graphs with fewer were not timed, but for tiny ones, which the CPU counts faster
+
+
+def engine_for(graph, engine=None):
+    """The engine that is named; else a GPU that there is, if the graph has many edges; else the CPU."""
+    return engine or ("gpu" if runtime.ENGINE == "gpu" and graph.m >= MANY_EDGES else "cpu")
+
 
 def count_cliques(graph, k):
     """The number of cliques of k vertices, from 1 to 8."""
