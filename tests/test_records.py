@@ -101,3 +101,12 @@ def test_both_ways_to_a_truss_keep_as_many_edges():
         for one in records.reference(suite):
             kept.setdefault((one["graph"], one["k"]), set()).add(one["kept"])
         assert all(len(found) == 1 for found in kept.values())
+
+
+def test_the_page_of_measurements_names_every_record(root):
+    page = (root / "docs" / "measured.md").read_text(encoding="utf-8").partition("## All records")[2]
+    named = {name for line in page.splitlines() if line.startswith("|") for name in line.split("|")[1].split(", ")}
+    files = {path.stem for path in (root / "data" / "measured").glob("*.csv")}
+    named = {name.strip() for name in named} - {"name", "---"}
+    assert named and {name for name in named if any(file.startswith(f"{name}-") for file in files)} == named
+    assert not [file for file in files if not any(file.startswith(f"{name}-") for name in named)]
