@@ -24,7 +24,8 @@ AFTER = 3  # counts that a script still does after one of its workers was killed
 PATIENCE = 60  # seconds for processes to end, and for what they had to be gone
 DECOYS = ("tcgpu-results", "tcgpu-0a1b2c3d", "graph")  # folders that look like what some version of ours might leave
 SCRIPT = """
-import sys
+import signal, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)  # which a shell's background jobs ignore
 from tcgpu import cpu, generate
 from tcgpu.distributed import executors, pool, shared_graph
 

@@ -219,12 +219,12 @@ def describe_edges(u, v, n, fill=None, early=False):
     """
     xp = runtime.arrays_of(u)
     rows, ends, reach = xp.zeros(n, np.int64), xp.zeros(n, np.int32), xp.zeros(n, np.int32)
-    degree, vertices = xp.empty(n, np.int32), xp.empty(n, np.uint64)
+    degree, packed = xp.empty(n, np.int32), xp.empty(n, np.uint64)
     rows_by_degree = xp.empty(n, np.int64)  # at first the most that there may be
-    sums = Sums(u, v, n, vertices, min(MOST_STRIDE, max(1, u.size // SAMPLED)), fill)
+    sums = Sums(u, v, n, packed, min(MOST_STRIDE, max(1, u.size // SAMPLED)), fill)
     sums.run(measure_vertices, u.size, u, v, rows, ends, reach)
     most = isqrt(2 * u.size) + 1  # rows of a column in degree order, without repeats
-    sums.run(describe_vertices, n, rows, ends, reach, SHORT, most, degree, vertices, rows_by_degree, sums.most)
+    sums.run(describe_vertices, n, rows, ends, reach, SHORT, most, degree, packed, rows_by_degree, sums.most)
     del ends, reach
     least = least_degrees(xp.sort(degree[:: max(1, n >> 16)]), n)
     sums.add_natural(sums.stride)
@@ -234,7 +234,7 @@ def describe_edges(u, v, n, fill=None, early=False):
         if costs.best() == "degree" or costs.is_surely_natural(sums.stride):
             return costs, degree, rows
     rows_by_degree[:] = 0
-    sums.run(count_rows_by_degree, u.size, u, v, vertices, least, rows_by_degree)
+    sums.run(count_rows_by_degree, u.size, u, v, packed, least, rows_by_degree)
     sums.add_by_degree(rows_by_degree, least)
     costs = sums.costs()
     if sums.stride > 1 and costs.best() == "natural" and costs.may_miss(sums.stride):
@@ -246,10 +246,10 @@ def describe_edges(u, v, n, fill=None, early=False):
 def of_columns(costs, graph):
     """The costs of a graph that are `bounded`, with the sums of its columns in degree order."""
     xp = runtime.arrays_of(graph.col_ptr)
-    vertices, rows = xp.empty(graph.n, np.uint64), xp.empty(graph.n, np.int64)
-    sums = Sums(graph.row_idx, graph.col_of, graph.n, vertices, max(1, min(MOST_STRIDE, graph.m // SAMPLED)))
+    packed, rows = xp.empty(graph.n, np.uint64), xp.empty(graph.n, np.int64)
+    sums = Sums(graph.row_idx, graph.col_of, graph.n, packed, max(1, min(MOST_STRIDE, graph.m // SAMPLED)))
     degree = graph.occurrences
-    sums.run(describe_columns, graph.n, graph.col_ptr, graph.row_idx, degree, graph.n - NEAR, vertices, rows)
+    sums.run(describe_columns, graph.n, graph.col_ptr, graph.row_idx, degree, graph.n - NEAR, packed, rows)
     sums.add_by_degree(rows, least_degrees(degree, graph.n))
     found = sums.costs()
     names = (*DEGREE, LONGEST[-1])
@@ -257,10 +257,10 @@ def of_columns(costs, graph):
 
 
 class Sums:
-    """The sums of some edges, on the device; `vertices` as `describe_vertices` makes them."""
+    """The sums of some edges, on the device; packed: of each vertex, as `describe_vertices` makes it."""
 
-    def __init__(self, u, v, n, vertices, stride, fill=None):
-        self.u, self.v, self.n, self.vertices, self.stride, self.fill = u, v, n, vertices, stride, fill
+    def __init__(self, u, v, n, packed, stride, fill=None):
+        self.u, self.v, self.n, self.packed, self.stride, self.fill = u, v, n, packed, stride, fill
         sizes = [len(names) for names in (NATURAL, DEGREE, LONGEST, MOST)]
         self.all = runtime.arrays_of(u).zeros(sum(sizes), np.int64)
         cuts = [sum(sizes[:k]) for k in range(5)]
@@ -276,14 +276,14 @@ class Sums:
         """Add up what one in `stride` edges costs in natural order."""
         self.natural[:], self.longest[:4] = 0, 0
         self.natural_stride, apart = stride, DISTANT * self.n // max(1, self.u.size)
-        args = self.u, self.v, self.vertices, LONG, apart, stride, self.longest, self.natural
+        args = self.u, self.v, self.packed, LONG, apart, stride, self.longest, self.natural
         self.run(cost_in_natural_order, self.u.size // stride, *args, shared=8 * THREADS * len(NATURAL))
 
     def add_by_degree(self, rows, least):
         """Add up what edges cost in degree order. rows: of each column, and how many of them are near, shifted by 32;
         least: see `least_degrees`."""
         self.by_degree[:], self.longest[4:] = 0, 0
-        args = self.u, self.v, self.vertices, rows, least, LONG, self.stride, self.longest, self.by_degree
+        args = self.u, self.v, self.packed, rows, least, LONG, self.stride, self.longest, self.by_degree
         self.run(cost_in_degree_order, self.u.size // self.stride, *args, shared=8 * THREADS * len(DEGREE))
 
     def costs(self, bounded=False):
@@ -355,7 +355,7 @@ def measure_vertices(u, v, rows, ends, reach):
 
 
 @kernel("void(int64[::1], int32[::1], int32[::1], int64, int64, int32[::1], uint64[::1], int64[::1], int64[::1])")
-def describe_vertices(rows, ends, reach, short, root, degree, vertices, bound, most):
+def describe_vertices(rows, ends, reach, short, root, degree, packed, bound, most):
     """A thread per vertex: write its degree, and in 64 bits its degree, the rows of its column, and how many times 32
     words a local column reaches over, or else 0; and the most rows that its column may have in degree order. Only the
     number of rows is left in `rows`. root: the most rows of any column in degree order."""
@@ -369,7 +369,7 @@ def describe_vertices(rows, ends, reach, short, root, degree, vertices, bound, m
             if length >= short and length == rows[x]:
                 blocks = (reach[x] + 31) >> 5
             degree[x] = own
-            vertices[x] = uint64(own | min(length, int64(2**30 - 1)) << 31) | uint64(blocks) << uint64(61)
+            packed[x] = uint64(own | min(length, int64(2**30 - 1)) << 31) | uint64(blocks) << uint64(61)
             bound[x], rows[x] = min(own, root), length
         for step in range(5):
             length = max(length, cuda.shfl_xor_sync(ALL_LANES, length, 1 << step))
@@ -381,7 +381,7 @@ def describe_vertices(rows, ends, reach, short, root, degree, vertices, bound, m
 
 
 @kernel("void(int64[::1], int32[::1], int32[::1], int64, uint64[::1], int64[::1])")
-def describe_columns(col_ptr, row_idx, degree, first_near, vertices, rows):
+def describe_columns(col_ptr, row_idx, degree, first_near, packed, rows):
     """A thread per column in degree order: the same of its vertex and, exactly, of its rows."""
     x = cuda.grid(1)
     while x < rows.size:
@@ -389,24 +389,26 @@ def describe_columns(col_ptr, row_idx, degree, first_near, vertices, rows):
         near = int64(0)
         if begin < end and row_idx[end - 1] >= first_near:
             near = int64(1) << 32
-        vertices[x], rows[x] = uint64(degree[x]), near | (end - begin)
+        packed[x], rows[x] = uint64(degree[x]), near | (end - begin)
         x += cuda.gridsize(1)
 
 
 @cuda.jit(device=True)
-def degree_of(vertex):
-    """The degree in an element of `vertices`; the next two, the rows of its column and the blocks of words."""
-    return int32(vertex & uint64(0x7FFFFFFF))
+def degree_of(of_vertex):
+    """The degree in an element of `packed`."""
+    return int32(of_vertex & uint64(0x7FFFFFFF))
 
 
 @cuda.jit(device=True)
-def length_of(vertex):
-    return int32(vertex >> 31 & uint64(0x3FFFFFFF))
+def length_of(of_vertex):
+    """The rows of its column."""
+    return int32(of_vertex >> 31 & uint64(0x3FFFFFFF))
 
 
 @cuda.jit(device=True)
-def blocks_of(vertex):
-    return int32(vertex >> 61)
+def blocks_of(of_vertex):
+    """How many times 32 words its column reaches over, if it is local, else 0."""
+    return int32(of_vertex >> 61)
 
 
 @cuda.jit(device=True)
@@ -487,14 +489,14 @@ def add_idle(sums, k, merged):
 
 
 @kernel(*(f"void({ends}, uint64[::1], int32[::1], int64[::1])" for ends in ENDS))
-def count_rows_by_degree(u, v, vertices, least, rows):
+def count_rows_by_degree(u, v, packed, least, rows):
     """A thread per edge: count it as a row of its column in degree order; in bits 32 and more, if the row is near."""
     e, lane = cuda.grid(1), cuda.threadIdx.x & 31
     while e - lane < u.size:
         first, found = int32(-1), int64(1)
         if e < u.size and u[e] != v[e]:
             first = int32(u[e])
-            own, other = degree_of(vertices[first]), degree_of(vertices[int32(v[e])])
+            own, other = degree_of(packed[first]), degree_of(packed[int32(v[e])])
             if is_last(own, first, other, int32(v[e])):
                 first, other = int32(v[e]), own
             if other > least[0]:
@@ -504,7 +506,7 @@ def count_rows_by_degree(u, v, vertices, least, rows):
 
 
 @kernel(*(f"void({ends}, uint64[::1], int64, int64, int64, int64[::1], int64[::1])" for ends in ENDS))
-def cost_in_natural_order(u, v, vertices, long, apart, stride, longest, total):
+def cost_in_natural_order(u, v, packed, long, apart, stride, longest, total):
     """A warp per 32 edges, of which it takes one in `stride`: add what an edge costs in natural order.
 
     apart: the difference of two vertices' numbers up to which their columns are near each other.
@@ -517,8 +519,8 @@ def cost_in_natural_order(u, v, vertices, long, apart, stride, longest, total):
         merged = uint32(0)
         if e < u.size and u[e] != v[e]:
             j, i = min(int32(u[e]), int32(v[e])), max(int32(u[e]), int32(v[e]))
-            column = vertices[j]
-            merged = add_natural(sums, length_of(column), length_of(vertices[i]), blocks_of(column), long, longest)
+            column = packed[j]
+            merged = add_natural(sums, length_of(column), length_of(packed[i]), blocks_of(column), long, longest)
             add_to(sums, 3, i - j > apart)
         add_idle(sums, 1, merged)
         e += cuda.gridsize(1) * stride
@@ -526,7 +528,7 @@ def cost_in_natural_order(u, v, vertices, long, apart, stride, longest, total):
 
 
 @kernel(*(f"void({ends}, uint64[::1], int64[::1], int32[::1], int64, int64, int64[::1], int64[::1])" for ends in ENDS))
-def cost_in_degree_order(u, v, vertices, rows, least, long, stride, longest, total):
+def cost_in_degree_order(u, v, packed, rows, least, long, stride, longest, total):
     """The same in degree order; and count all columns with a near row whose vertex is a row.
 
     least: the degree of the first near vertex, and of the first hub.
@@ -539,7 +541,7 @@ def cost_in_degree_order(u, v, vertices, rows, least, long, stride, longest, tot
         merged = uint32(0)
         if e < u.size and u[e] != v[e]:
             first, last = int32(u[e]), int32(v[e])
-            own, other = degree_of(vertices[first]), degree_of(vertices[last])
+            own, other = degree_of(packed[first]), degree_of(packed[last])
             if is_last(own, first, other, last):
                 first, last, other = last, first, own
             column, row = int32(rows[first]), int32(rows[last])
@@ -557,6 +559,6 @@ def cost_in_degree_order(u, v, vertices, rows, least, long, stride, longest, tot
         e += cuda.gridsize(1) * stride
     x = cuda.grid(1)
     while x < rows.size:
-        add_to(sums, 3, rows[x] >> 32 != 0 and degree_of(vertices[x]) > int32(rows[x]))
+        add_to(sums, 3, rows[x] >> 32 != 0 and degree_of(packed[x]) > int32(rows[x]))
         x += cuda.gridsize(1)
     add_sums_to(total, sums)

@@ -81,24 +81,24 @@ def measure_vertices(u, v, rows, ends, reach):
         np.maximum.at(reach, j[~far], words[~far])
 
 
-def describe_vertices(rows, ends, reach, short, root, degree, vertices, bound, most):
+def describe_vertices(rows, ends, reach, short, root, degree, packed, bound, most):
     lengths = rows & 0xFFFFFFFF
     degree[:] = own = lengths + ends
     blocks = np.where((lengths >= short) & (lengths == rows), (reach + 31) >> 5, 0)
-    vertices[:] = (own | lengths << 31).astype(np.uint64) | blocks.astype(np.uint64) << np.uint64(61)
+    packed[:] = (own | lengths << 31).astype(np.uint64) | blocks.astype(np.uint64) << np.uint64(61)
     bound[:], rows[:] = np.minimum(own, root), lengths
     most[:] = lengths.max(initial=0), own.max(initial=0)
 
 
-def count_rows_by_degree(u, v, vertices, least, rows):
+def count_rows_by_degree(u, v, packed, least, rows):
     for part in parts_of(u.size):
-        first, last = in_degree_order(u[part], v[part], vertices)
-        near = degrees_of(vertices[last]) > least[0]
+        first, last = in_degree_order(u[part], v[part], packed)
+        near = degrees_of(packed[last]) > least[0]
         rows += np.bincount(first, minlength=rows.size) + (np.bincount(first[near], minlength=rows.size) << 32)
 
 
-def cost_in_natural_order(u, v, vertices, long, apart, stride, longest, total):
-    lengths, blocks = (vertices >> 31 & 0x3FFFFFFF).astype(np.int32), (vertices >> 61).astype(np.int32)
+def cost_in_natural_order(u, v, packed, long, apart, stride, longest, total):
+    lengths, blocks = (packed >> 31 & 0x3FFFFFFF).astype(np.int32), (packed >> 61).astype(np.int32)
     for part in parts_of(u.size, stride):
         i, j = u[part], v[part]
         merged, searched = rows_of_merge(lengths[j], lengths[i], long)
@@ -109,29 +109,29 @@ def cost_in_natural_order(u, v, vertices, long, apart, stride, longest, total):
         total += [values.sum(dtype=np.int64) for values in found]
 
 
-def cost_in_degree_order(u, v, vertices, rows, least, long, stride, longest, total):
+def cost_in_degree_order(u, v, packed, rows, least, long, stride, longest, total):
     lengths = rows.astype(np.int32)
     for part in parts_of(u.size, stride):
-        first, last = in_degree_order(u[part], v[part], vertices)
+        first, last = in_degree_order(u[part], v[part], packed)
         light = lengths[first] < order_costs.HEAVY
-        by_hub = ~light & (degrees_of(vertices[last]) > least[1])
+        by_hub = ~light & (degrees_of(packed[last]) > least[1])
         pairs = lengths[first].astype(np.int64) - 1
         merged, searched = rows_of_merge(lengths[first], lengths[last], long)
         sums = pairs[light].sum(), pairs[~light & ~by_hub].sum(), by_hub.sum(), 0
         total += [*sums, merged.sum(), idle(merged).sum(), searched.sum()]
         longest[4] = max(longest[4], merged.max(initial=0))
-    total[3] = np.count_nonzero((rows >> 32 != 0) & (degrees_of(vertices) > lengths))
+    total[3] = np.count_nonzero((rows >> 32 != 0) & (degrees_of(packed) > lengths))
 
 
-def in_degree_order(i, j, vertices):
+def in_degree_order(i, j, packed):
     """The first and the last end of nonzeros (i, j) in degree order."""
-    first = np.where(degrees_of(vertices[i]) < degrees_of(vertices[j]), i, j)
+    first = np.where(degrees_of(packed[i]) < degrees_of(packed[j]), i, j)
     return first, i + j - first
 
 
-def degrees_of(vertices):
+def degrees_of(packed):
     """As `order_costs.degree_of`, of each vertex."""
-    return (vertices & 0x7FFFFFFF).astype(np.int32)
+    return (packed & 0x7FFFFFFF).astype(np.int32)
 
 
 def rows_of_merge(column, row, long):
