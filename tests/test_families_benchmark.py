@@ -91,21 +91,17 @@ def test_a_record_is_written_kind_by_kind_and_resumed(families, tmp_path, monkey
 
 
 # Bars that are missed: kind, which time, which bar -> at most so far.
-OVER = {  # on the first call, looking for the better order takes 5 ms beside a count of 15 ms
+OVER = {
     ("banded, wide", "first_cpu", "choice"): 1.25,
-    ("columns of 16 rows", "first_cpu", "choice"): 1.3,
-    ("columns of 32 rows", "first_cpu", "choice"): 1.25,
-    ("windmill", "first_cpu", "choice"): 1.25,
-    ("wheel", "first_cpu", "choice"): 1.45,
-    ("columns of 16 rows", "first_cpu", "triangles"): 4.4,
-    ("columns of 16 rows", "again_cpu", "triangles"): 4.4,
-    ("core and periphery", "again_cpu", "support"): 6.8,
+    ("road, permuted", "again_cpu", "choice"): 1.25,
+    ("blocks", "again_cpu", "choice"): 1.21,
+    ("copying model", "again_cpu", "support"): 7.3,  # degree order takes .57 of the natural one's time
 }
 
 
 @pytest.fixture(scope="module")
 def record(root):
-    (path,) = (root / "data" / "measured").glob("families-intel*.csv")
+    (path,) = (root / "data" / "measured").glob("families-amd*.csv")
     return Rows.read_csv(path)
 
 
