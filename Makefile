@@ -27,7 +27,7 @@ help: ## list these commands
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
 
 lab: .venv/lab ## open JupyterLab at the first notebook; LAB="--port=9000" passes options on
-	@PYTHONPATH="notebooks:$$PYTHONPATH" $(PY) -m jupyterlab --allow-root --LabApp.default_url=/lab/tree/$(FIRST) \
+	@PYTHONPATH="notebooks:$$PYTHONPATH" $(PY) -m jupyterlab $(if $(filter 0,$(shell id -u)),--allow-root) --LabApp.default_url=/lab/tree/$(FIRST) \
 		--LabApp.app_settings_dir="$(CURDIR)/notebooks/jupyter_settings" --ContentsManager.pre_save_hook=run.keep_stored $(LAB)
 
 test: .venv/test ## run everything that this machine can test; PARTS="core notebooks" runs some of it, FULL=1 all combinations

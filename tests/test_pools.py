@@ -462,13 +462,13 @@ def test_processes_of_a_named_pool_have_an_environment_each(tmp_path):
 # ---------------------------------------------------------------------------------------------------------- the deaths
 
 
-def killing(executor, at_share):
-    """A progress function that kills the processes of a pool when a share of the work is done."""
+def killing(executor, at_share, many=None):
+    """A progress function that kills the processes of a pool, or `many` of them, when a share of the work is done."""
     killed = []
 
     def tell(done, total):
         if not killed and done >= at_share * total:
-            killed.extend(executor._processes)  # all of them: a single one that is left could do the rest in time
+            killed.extend(list(executor._processes)[:many])
             for process in killed:
                 os.kill(process, signal.SIGKILL)
 
@@ -480,9 +480,17 @@ def test_a_named_pool_is_restarted_when_a_worker_dies(at_share):
     graph, triangles = large()
     pool.count(graph, "processes", engine="cpu", parts=2)
     before = executors.own_pool("processes")
-    tell, killed = killing(before, at_share)
+    tell, killed = killing(before, at_share)  # all of them: a single one that is left could do the rest in time
     assert pool.count(graph, "processes", engine="cpu", parts=60, progress=tell) == triangles
     assert killed and executors.own_pool("processes") is not before
+
+
+def test_a_count_is_right_if_one_of_several_workers_dies():
+    graph, triangles = large()
+    pool.count(graph, "processes", engine="cpu", parts=2)
+    tell, killed = killing(executors.own_pool("processes"), 0.3, many=1)
+    assert pool.count(graph, "processes", engine="cpu", parts=60, progress=tell) == triangles
+    assert len(killed) == 1
 
 
 def test_a_named_pool_is_not_restarted_forever(monkeypatch):
