@@ -567,7 +567,7 @@ def memory_free():
 
 
 def fits(size):
-    """Whether so many bytes of device memory are free; the driver is asked only where CuPy's pool has fewer."""
+    """Whether `size` bytes of device memory are free; the driver is asked only where CuPy's pool has fewer."""
     if engine() == "gpu" and not _pretended.get() and size <= _cupy().get_default_memory_pool().free_bytes():
         return True
     return size <= memory_free()

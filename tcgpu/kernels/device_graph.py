@@ -259,7 +259,7 @@ def _keys_of_block(edges):
 
 
 def _fits_block(edges):
-    """Whether one block sorts the keys of so many edges."""
+    """Whether one block sorts the keys of this number of edges."""
     return 0 < edges <= SMALL and 8 * _keys_of_block(edges) + 1024 <= runtime.facts().shared_per_block
 
 

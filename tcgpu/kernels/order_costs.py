@@ -29,8 +29,8 @@ MAY_SEARCH = 128  # rows of the longest column from which on any are looked up
 WORDS = (32, 64, 128)  # of 64 vertices, that a local column may reach over
 NEAR, HUBS = 65535, 8192  # the last vertices in degree order: see `adaptive`
 THREADS, BLOCKS = 256, 1056
-SAMPLED, MOST_STRIDE = 1 << 20, 16  # edges that are added up, at least; of so many warps' worth of edges, at most, one
-LONGEST_SEARCH_NS = 0.025  # an edge costs less than so many nanoseconds a row of the longest column, in natural order
+SAMPLED, MOST_STRIDE = 1 << 20, 16  # the fewest edges that are added up; one group of 32 edges in at most 16 is
+LONGEST_SEARCH_NS = 0.025  # more than an edge costs in natural order for each row of the longest column
 NATURAL = (
     "merged",  # rows to merge
     "idle",  # rows that lanes wait for while another lane of their warp merges
@@ -144,7 +144,7 @@ class OrderCosts:
 
     @cached_property
     def natural_ns(self):
-        """Nanoseconds of a count in natural order, if local columns reach over at most so many words of WORDS, or 0."""
+        """Nanoseconds of a count in natural order, by the most words that local columns reach over: of WORDS, or 0."""
         return {words: _total(NATURAL_NS, self.natural_counts(words)) for words in (0, *WORDS)}
 
     def merged_ns(self):
