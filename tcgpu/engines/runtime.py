@@ -262,14 +262,6 @@ def arrays_of(array):
     return _cupy() if hasattr(array, "__cuda_array_interface__") else np
 
 
-def scan(counts, starts):
-    """Exclusive prefix sum: starts[k] = counts[0] + ... + counts[k - 1]; `starts` has one element more."""
-    xp = arrays_of(starts)
-    counts, starts = xp.asarray(counts), xp.asarray(starts)
-    starts[:1] = 0
-    xp.cumsum(counts, out=starts[1:], dtype=starts.dtype)
-
-
 def sort(keys):
     """Sort a device array in place."""
     arrays_of(keys).asarray(keys).sort()

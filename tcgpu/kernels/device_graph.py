@@ -27,6 +27,7 @@ from tcgpu.kernels import Step, enough_blocks, fitting, orientation
 from tcgpu.kernels.device import columns
 from tcgpu.kernels.device.warp import WARP
 from tcgpu.kernels.order_costs import describe_edges, of_columns, order_costs
+from tcgpu.kernels.prefix_sum import scan
 
 THREADS = 256
 BLOCKS, FEW_BLOCKS = 2112, 264  # few, where each warp adds to the same two elements
@@ -308,7 +309,7 @@ def _columns(keys, n, clean):
     else:
         counts, starts = xp.empty(parts, np.int64), xp.empty(parts + 1, np.int64)
         _run(orientation.count_new, WARP * parts, keys, counts)
-        runtime.scan(counts, starts)
+        scan(counts, starts)
         m = int(starts[-1])
     row_idx, col_of, col_ptr = xp.empty(m, np.int32), xp.empty(m, np.int32), xp.full(n + 1, -1, np.int64)
     _run(orientation.unpack, WARP * parts, keys, starts, row_idx, col_of, col_ptr)
@@ -320,10 +321,10 @@ def _short_columns(u, v, n, lengths):
     """The same of edges in natural order. lengths: of the columns, repeats included; the array is written to."""
     xp = runtime.arrays_of(u)
     starts, col_ptr, rows = xp.empty(n + 1, np.int64), xp.empty(n + 1, np.int64), xp.empty(u.size, np.int32)
-    runtime.scan(lengths, starts)
+    scan(lengths, starts)
     _run(orientation.scatter_rows, u.size, u, v, starts[:-1].copy(), rows)
     _run(orientation.sort_columns, n, starts, rows, lengths)
-    runtime.scan(lengths, col_ptr)
+    scan(lengths, col_ptr)
     m = int(col_ptr[-1])
     row_idx, col_of = xp.empty(m, np.int32), xp.empty(m, np.int32)
     _run(orientation.close_gaps, n, starts, rows, col_ptr, row_idx, col_of)
