@@ -353,7 +353,7 @@ def _ways(row):
     """The ways to count in a row of the record "orders": way -> (counts, nanoseconds of each, milliseconds)."""
     costs = order_costs.OrderCosts(row["vertices"], row["edges"], row["max_column"], json.loads(row["sums"]))
     measured = (words for words in (0, *order_costs.WORDS) if row.get(f"natural {words} ms", "") != "")
-    words = min(measured, key=costs.natural_ns.get)
+    words = min(measured, key=lambda words: costs.natural_ns.get(words, np.inf))
     return {
         "natural": (costs.natural_counts(words), order_costs.NATURAL_NS, row[f"natural {words} ms"]),
         "merged": (costs.merged_counts(), order_costs.MERGED_NS, row["merged ms"]),

@@ -9,9 +9,13 @@ import pytest
 import tcgpu
 from tcgpu import cpu, generate, records
 from tcgpu.engines import runtime
+from tcgpu.engines.faults import check_launch
+from tcgpu.engines.runtime import cuda, kernel
 from tcgpu.kernels import device_graph, order_costs
 from tcgpu.kernels.device.merge import EVEN
 from tcgpu.kernels.device_graph import DeviceGraph
+from tcgpu.kernels.order_costs import bin_of
+from tcgpu.tracing import set_up
 
 sys.path.append(str(Path(__file__).parents[1] / "benchmarks"))
 import orders
@@ -252,3 +256,38 @@ def test_sums_are_those_of_the_edges_on_a_gpu(name):
     expected = expected_sums(graph, order_costs.SHORT, order_costs.LONG)
     found = DeviceGraph.from_graph(graph).order_costs.sums
     assert {name: found[name] for name in expected} == expected
+
+
+@pytest.mark.sim
+@pytest.mark.parametrize("name", GRAPHS)
+def test_vertices_are_measured_without_faults(name):
+    """With a loop, a repeated edge, and more vertices than a block's table has slots for."""
+    graph, n = GRAPHS[name], 5000
+    u, v = (np.append(ends, [7, 0, 0]).astype(np.int32) for ends in (graph.row_idx, graph.col_of))
+    spread = np.random.default_rng(5).permutation(n)[: max(graph.n, 8)].astype(np.int32)
+    u, v = spread[u], spread[v]
+    u[-3] = v[-3]
+    lengths, ends, reach = np.zeros((3, n), np.int32)
+    assert not check_launch(order_costs.measure_vertices.py_func, 2, 64, (u, v, lengths, ends, reach))
+    lower, higher, other = np.minimum(u, v), np.maximum(u, v), u != v
+    assert np.array_equal(lengths, np.bincount(lower[other], minlength=n))
+    assert np.array_equal(ends + lengths, np.bincount(u, minlength=n) + np.bincount(v, minlength=n))
+    expected = np.zeros(n, int)
+    np.maximum.at(expected, lower, np.minimum(order_costs.FAR, ((higher >> 6) - (lower >> 6)) // 32))
+    assert np.array_equal(reach, expected)
+
+
+@pytest.mark.parametrize("degrees", [np.arange(5000), 2 ** np.arange(31) - 1, np.array([0, 1, 2**31 - 1])])
+def test_bins_hold_ranges_of_degrees(degrees):
+    bins = set_up.bins_of(degrees)
+    assert np.all(np.diff(bins) >= 0) and bins.max() < order_costs.BINS
+    with runtime.using("sim"):
+        found = np.zeros(degrees.size, np.int64)
+        write_bins.launch(1, 32, degrees, found)
+    assert np.array_equal(found, bins)
+
+
+@kernel("void(int64[::1], int64[::1])")
+def write_bins(degrees, found):
+    for k in range(cuda.grid(1), degrees.size, cuda.gridsize(1)):
+        found[k] = bin_of(degrees[k])

@@ -23,10 +23,10 @@ from tcgpu.graph import (
     known_order,
     unmasked,
 )
-from tcgpu.kernels import Step, enough_blocks, fitting, orientation
+from tcgpu.kernels import enough_blocks, fitting, orientation
 from tcgpu.kernels.device import columns
 from tcgpu.kernels.device.warp import WARP
-from tcgpu.kernels.order_costs import describe_edges, of_columns, order_costs
+from tcgpu.kernels.order_costs import column_lengths, describe_edges, of_columns, order_costs
 from tcgpu.kernels.prefix_sum import scan
 
 THREADS = 256
@@ -70,8 +70,12 @@ class DeviceGraph:
             check_relabel(n)
             u, v, n, ids = _compact(u, v)
         if known_order(order) in ("auto", "natural") and _fits_block(u.size):
-            return cls._by_block(u, v, n, name, ids)
-        n = _vertices(*_extent(u, v), n, u.size)
+            extent, columns_of = _by_block(u, v)
+        else:
+            extent, columns_of = _extent(u, v), None
+        n = _vertices(*extent, n, u.size)
+        if columns_of is not None:
+            return cls._of_block(n, *columns_of, name, u.size, ids)
         if order == "auto":
             if u.size > SMALL:
                 costs, occurrences, lengths = describe_edges(u, v, n, early=True)
@@ -79,8 +83,10 @@ class DeviceGraph:
         if order == "degree" and occurrences is None:
             occurrences = runtime.arrays_of(u).zeros(n, np.int32)
             _run(orientation.count_occurrences, u.size, u, v, occurrences)
-        if costs and order == "natural" and costs.max_column <= SHORT_COLUMN:
-            made = cls(n, *_short_columns(u, v, n, lengths), name=name, records=u.size, natural_ids=ids)
+        if order == "natural" and lengths is None:
+            lengths = column_lengths(u, v, n)
+        if order == "natural" and (costs.max_column if costs else _largest(lengths)) <= SHORT_COLUMN:
+            made = cls(n, *_short_columns(u, v, n, lengths, clean), name=name, records=u.size, natural_ids=ids)
         else:
             made = cls._from_checked(u, v, n, order, clean, name, occurrences if order == "degree" else None, ids)
         if costs:
@@ -88,17 +94,11 @@ class DeviceGraph:
         return made
 
     @classmethod
-    def _by_block(cls, u, v, n, name, ids):
-        """Make a small graph in natural order by one launch."""
-        xp, size = runtime.arrays_of(u), _keys_of_block(u.size)
-        row_idx, col_of, facts = xp.empty(u.size, np.int32), xp.empty(u.size, np.int32), xp.empty(4, np.int64)
-        threads = min(orientation.MOST_THREADS, size)
-        orientation.columns_by_block.launch(1, threads, u, v, size, row_idx, col_of, facts, shared=8 * size)
-        low, high, m, longest = runtime.to_host(facts).tolist()
-        n, row_idx, col_of = _vertices(low, high, n, u.size), row_idx[:m], col_of[:m]
-        col_ptr = xp.full(n + 1, -1, np.int64)
+    def _of_block(cls, n, row_idx, col_of, longest, name, records, ids):
+        """Make a small graph of the columns from `_by_block`."""
+        col_ptr = runtime.device_array(n + 1, np.int64, -1)
         _run(columns.fill_empty_columns, n + 1, col_of, col_ptr)
-        made = cls(n, col_ptr, row_idx, col_of, name=name, records=u.size, natural_ids=ids)
+        made = cls(n, col_ptr, row_idx, col_of, name=name, records=records, natural_ids=ids)
         made.max_column = longest
         return made
 
@@ -181,7 +181,7 @@ class DeviceGraph:
 
     @cached_property
     def max_column(self):
-        return int(self.column_lengths.max()) if self.n else 0
+        return _largest(self.column_lengths)
 
     @property
     def nbytes(self):
@@ -248,20 +248,35 @@ def _on_device(array, what):
 
 def _extent(u, v):
     """The least and the largest vertex number."""
-    extent = runtime.arrays_of(u).full(2, -1, np.int64)
-    extent[0] = np.iinfo(INT64).max
+    extent = runtime.device_array(2, np.int64, -1)
     _run(orientation.find_extent, u.size, u, v, extent, blocks=FEW_BLOCKS)
-    return runtime.to_host(extent).tolist() if u.size else (0, -1)
+    below, high = runtime.to_host(extent).tolist()
+    return ~below, high
 
 
-def _keys_of_block(edges):
-    """How many keys one block sorts: a power of two."""
-    return max(WARP, 1 << (edges - 1).bit_length())
+def _block_bytes(edges):
+    """The shared memory of the block that makes the columns of this number of edges."""
+    return 8 * edges + (4 * _block_threads(edges) // WARP << orientation.DIGIT_BITS)
+
+
+def _block_threads(edges):
+    return WARP * enough_blocks(orientation.MOST_THREADS // WARP, edges, WARP)
 
 
 def _fits_block(edges):
-    """Whether one block sorts the keys of this number of edges."""
-    return 0 < edges <= SMALL and 8 * _keys_of_block(edges) + 1024 <= runtime.facts().shared_per_block
+    """Whether one block makes the columns of this number of edges."""
+    return 0 < edges <= SMALL and _block_bytes(edges) + 1024 <= runtime.facts().shared_per_block
+
+
+def _by_block(u, v):
+    """The least and the largest vertex number of few edges, and (row_idx, col_of, rows of the longest column); None
+    instead if vertex numbers are too large for one block."""
+    row_idx, col_of = _empty(u, u.size, np.int32), _empty(u, u.size, np.int32)
+    facts = runtime.device_array(4, np.int64, -1)
+    args = u, v, row_idx, col_of, facts
+    orientation.columns_by_block.launch(1, _block_threads(u.size), *args, shared=_block_bytes(u.size))
+    below, high, m, longest = runtime.to_host(facts).tolist()
+    return (~below, high), None if m < 0 else (row_idx[:m], col_of[:m], longest)
 
 
 def _vertices(low, high, n, edges):
@@ -311,28 +326,37 @@ def _columns(keys, n, clean):
         _run(orientation.count_new, WARP * parts, keys, counts)
         scan(counts, starts)
         m = int(starts[-1])
-    row_idx, col_of, col_ptr = xp.empty(m, np.int32), xp.empty(m, np.int32), xp.full(n + 1, -1, np.int64)
+    row_idx, col_of, col_ptr = xp.empty(m, np.int32), xp.empty(m, np.int32), runtime.device_array(n + 1, np.int64, -1)
     _run(orientation.unpack, WARP * parts, keys, starts, row_idx, col_of, col_ptr)
     _run(columns.fill_empty_columns, n + 1, col_of, col_ptr)
     return col_ptr, row_idx, col_of
 
 
-def _short_columns(u, v, n, lengths):
+def _short_columns(u, v, n, lengths, clean):
     """The same of edges in natural order. lengths: of the columns, repeats included; the array is written to."""
     xp = runtime.arrays_of(u)
-    starts, col_ptr, rows = xp.empty(n + 1, np.int64), xp.empty(n + 1, np.int64), xp.empty(u.size, np.int32)
+    starts, rows = xp.empty(n + 1, np.int64), xp.empty(u.size, np.int32)
     scan(lengths, starts)
     _run(orientation.scatter_rows, u.size, u, v, starts[:-1].copy(), rows)
     _run(orientation.sort_columns, n, starts, rows, lengths)
-    scan(lengths, col_ptr)
-    m = int(col_ptr[-1])
-    row_idx, col_of = xp.empty(m, np.int32), xp.empty(m, np.int32)
+    if clean:
+        m, col_ptr, row_idx = u.size, starts, rows
+    else:
+        col_ptr = xp.empty(n + 1, np.int64)
+        scan(lengths, col_ptr)
+        m = int(col_ptr[-1])
+        row_idx = xp.empty(m, np.int32)
+    col_of = xp.empty(m, np.int32)
     _run(orientation.close_gaps, n, starts, rows, col_ptr, row_idx, col_of)
     return col_ptr, row_idx, col_of
 
 
+def _largest(lengths):
+    return int(lengths.max()) if lengths.size else 0
+
+
 def _pointers(col_of, n):
-    col_ptr = runtime.arrays_of(col_of).full(n + 1, -1, np.int64)
+    col_ptr = runtime.device_array(n + 1, np.int64, -1)
     for step in columns.col_ptr_steps(n, col_of.size, col_of=col_of, col_ptr=col_ptr):
         step.run({})
     return col_ptr
@@ -343,4 +367,4 @@ def _empty(like, length, dtype):
 
 
 def _run(kernel, tasks, *args, blocks=BLOCKS):
-    Step(kernel, enough_blocks(blocks, tasks, THREADS), THREADS, args).run({})
+    kernel.launch(enough_blocks(blocks, tasks, THREADS), THREADS, *args)

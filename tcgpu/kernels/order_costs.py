@@ -20,7 +20,7 @@ from tcgpu.engines import runtime
 from tcgpu.engines.runtime import cuda, int32, int64, kernel, uint32, uint64
 from tcgpu.kernels import enough_blocks
 from tcgpu.kernels.device.merge import rows_to_search
-from tcgpu.kernels.device.warp import ALL_LANES
+from tcgpu.kernels.device.warp import ALL_LANES, WARP, sum_up_to
 from tcgpu.kernels.orientation import ENDS
 
 SHORT = 32  # rows from which on a column may be local
@@ -57,6 +57,9 @@ MANY_EDGES = 1 << 17  # for short_columns
 DISTANT = 1 << 17  # nonzeros: columns that are farther apart are not in a cache at the same time
 HEAVY = 64  # rows from which on a column is heavy
 LITTLE, LITTLE_NS = 1.05, 1_000  # times as long, and nanoseconds more
+FAR = WORDS[-1] // WORDS[0]  # the reach of a column that is not local
+TABLE_BITS, FREE, SCATTER = 10, -1, 2654435761  # of a block's table: slots as a power of two; no vertex; for its hash
+BINS = 512  # of degrees
 
 # Nanoseconds for each of a sum, on an H200. "merged", "idle" and "searched" are those of columns that are not local;
 # "merged nearby" instead if most edges are near, "merged by column" if columns are short. "begin", "searches" and
@@ -144,33 +147,38 @@ class OrderCosts:
 
     @cached_property
     def natural_ns(self):
-        """Nanoseconds of a count in natural order, by the most words that local columns reach over: of WORDS, or 0."""
-        return {words: _total(NATURAL_NS, self.natural_counts(words)) for words in (0, *WORDS)}
+        """Nanoseconds of a count in natural order, by the most words that local columns reach over: of WORDS, or 0.
+        Without those of WORDS that no column reaches over."""
+        reached = [width for width in WORDS if self.sums[f"words {width}"]]
+        return {words: _total(NATURAL_NS, self.natural_counts(words)) for words in (0, *reached)}
 
+    @cached_property
     def merged_ns(self):
         """Nanoseconds of a count in degree order that merges all columns."""
         return _total(MERGED_NS, self.merged_counts())
 
+    @cached_property
     def degree_ns(self):
         """Nanoseconds of a count in degree order with classes of columns."""
         return _total(DEGREE_NS, self.degree_counts())
 
+    @property
     def best_words(self):
         """The `words` of the fastest count in natural order, of those for which there is memory."""
         best = min(self.natural_ns, key=self.natural_ns.get)
         if best == 0:
             return 0
         room = runtime.memory_free() // 4
-        return min((0, *(width for width in WORDS if 8 * width * self.n <= room)), key=self.natural_ns.get)
+        return min((words for words in self.natural_ns if 8 * words * self.n <= room), key=self.natural_ns.get)
 
     def best(self):
         """The order of the fastest count; the natural one if that takes little longer: vertices keep their numbers."""
-        by_degree = min(self.merged_ns(), self.degree_ns())
-        return "natural" if self.natural_ns[self.best_words()] <= LITTLE * by_degree + LITTLE_NS else "degree"
+        by_degree = min(self.merged_ns, self.degree_ns)
+        return "natural" if self.natural_ns[self.best_words] <= LITTLE * by_degree + LITTLE_NS else "degree"
 
     def may_miss(self, stride):
         """Whether a few edges that are not among one in `stride` might cost a tenth of a count in natural order."""
-        return 10 * stride * LONGEST_SEARCH_NS * self.max_column > self.natural_ns[self.best_words()]
+        return 10 * stride * LONGEST_SEARCH_NS * self.max_column > self.natural_ns[self.best_words]
 
     def is_surely_natural(self, stride):
         """Whether natural order is fastest, whatever the sums in degree order are: no vertex has over four
@@ -180,15 +188,15 @@ class OrderCosts:
             return False
         merged = MERGED_NS["begin"] + self.m * (MERGED_NS["nonzeros"] + MERGED_NS["merged"] * self.m / self.n / 2)
         classes = DEGREE_NS["begin"] + self.m * DEGREE_NS["nonzeros"]
-        return self.natural_ns[self.best_words()] <= min(merged, classes) and not self.may_miss(stride)
+        return self.natural_ns[self.best_words] <= min(merged, classes) and not self.may_miss(stride)
 
     def merges(self):
         """Whether a count in degree order is faster if it merges all columns."""
-        return self.merged_ns() <= self.degree_ns()
+        return self.merged_ns <= self.degree_ns
 
     def best_for_tallies(self):
         """The order of the fastest count of each edge's or vertex's triangles."""
-        natural = _total(NATURAL_TALLY_NS, self.natural_counts(self.best_words()))
+        natural = _total(NATURAL_TALLY_NS, self.natural_counts(self.best_words))
         return "natural" if natural <= min(self._tallies_by_degree()) else "degree"
 
     def merges_for_tallies(self):
@@ -218,29 +226,39 @@ def describe_edges(u, v, n, fill=None, early=False):
     fill: see `order_costs`. early: whether the costs may be `bounded`, if these are enough to choose.
     """
     xp = runtime.arrays_of(u)
-    rows, ends, reach = xp.zeros(n, np.int64), xp.zeros(n, np.int32), xp.zeros(n, np.int32)
-    degree, packed = xp.empty(n, np.int32), xp.empty(n, np.uint64)
+    counts = xp.zeros(3 * n, np.int32)
+    lengths, degree, reach = counts[:n], counts[n : 2 * n], counts[2 * n :]
+    packed = xp.empty(n, np.uint64)
     rows_by_degree = xp.empty(n, np.int64)  # at first the most that there may be
     sums = Sums(u, v, n, packed, min(MOST_STRIDE, max(1, u.size // SAMPLED)), fill)
-    sums.run(measure_vertices, u.size, u, v, rows, ends, reach)
+    sums.run(measure_vertices, u.size, u, v, lengths, degree, reach)
     most = isqrt(2 * u.size) + 1  # rows of a column in degree order, without repeats
-    sums.run(describe_vertices, n, rows, ends, reach, SHORT, most, degree, packed, rows_by_degree, sums.most)
-    del ends, reach
-    least = least_degrees(xp.sort(degree[:: max(1, n >> 16)]), n)
+    args = lengths, degree, reach, SHORT, most, packed, rows_by_degree, sums.histogram, sums.most
+    sums.run(describe_vertices, n, *args)
+    sums.find_least()
     sums.add_natural(sums.stride)
     if early and sums.stride > 1:
-        sums.add_by_degree(rows_by_degree, least)
+        sums.add_by_degree(rows_by_degree)
         costs = sums.costs(bounded=True)
         if costs.best() == "degree" or costs.is_surely_natural(sums.stride):
-            return costs, degree, rows
+            return costs, degree, lengths
+        sums.by_degree[:], sums.longest[4:] = 0, 0
     rows_by_degree[:] = 0
-    sums.run(count_rows_by_degree, u.size, u, v, packed, least, rows_by_degree)
-    sums.add_by_degree(rows_by_degree, least)
+    sums.run(count_rows_by_degree, u.size, u, v, packed, sums.least, rows_by_degree)
+    sums.add_by_degree(rows_by_degree)
     costs = sums.costs()
     if sums.stride > 1 and costs.best() == "natural" and costs.may_miss(sums.stride):
+        sums.natural[:], sums.longest[:4] = 0, 0
         sums.add_natural(1)
         costs = sums.costs()
-    return costs, degree, rows
+    return costs, degree, lengths
+
+
+def column_lengths(u, v, n):
+    """How many rows the column of each vertex has in natural order; repeats count."""
+    lengths, *others = runtime.arrays_of(u).zeros((3, n), np.int32)
+    measure_vertices.launch(enough_blocks(BLOCKS, u.size, THREADS), THREADS, u, v, lengths, *others)
+    return lengths
 
 
 def of_columns(costs, graph):
@@ -248,9 +266,10 @@ def of_columns(costs, graph):
     xp = runtime.arrays_of(graph.col_ptr)
     packed, rows = xp.empty(graph.n, np.uint64), xp.empty(graph.n, np.int64)
     sums = Sums(graph.row_idx, graph.col_of, graph.n, packed, max(1, min(MOST_STRIDE, graph.m // SAMPLED)))
-    degree = graph.occurrences
-    sums.run(describe_columns, graph.n, graph.col_ptr, graph.row_idx, degree, graph.n - NEAR, packed, rows)
-    sums.add_by_degree(rows, least_degrees(degree, graph.n))
+    args = graph.col_ptr, graph.row_idx, graph.occurrences, graph.n - NEAR, packed, rows, sums.histogram
+    sums.run(describe_columns, graph.n, *args)
+    sums.find_least()
+    sums.add_by_degree(rows)
     found = sums.costs()
     names = (*DEGREE, LONGEST[-1])
     return replace(costs, sums=costs.sums | {name: found.sums[name] for name in names}, bounded=False)
@@ -261,29 +280,31 @@ class Sums:
 
     def __init__(self, u, v, n, packed, stride, fill=None):
         self.u, self.v, self.n, self.packed, self.stride, self.fill = u, v, n, packed, stride, fill
-        sizes = [len(names) for names in (NATURAL, DEGREE, LONGEST, MOST)]
-        self.all = runtime.arrays_of(u).zeros(sum(sizes), np.int64)
-        cuts = [sum(sizes[:k]) for k in range(5)]
-        self.natural, self.by_degree, self.longest, self.most = (self.all[a:b] for a, b in zip(cuts, cuts[1:]))
-        self.natural_stride = stride
+        sizes = [len(NATURAL), len(DEGREE), len(LONGEST), len(MOST), 2, BINS]
+        arrays = runtime.arrays_of(u).zeros(sum(sizes), np.int64)
+        cuts = [sum(sizes[:k]) for k in range(7)]
+        parts = [arrays[begin:end] for begin, end in zip(cuts, cuts[1:])]
+        self.natural, self.by_degree, self.longest, self.most, self.least, self.histogram = parts
+        self.all, self.natural_stride = arrays[: cuts[4]], stride
 
     def run(self, kernel, tasks, *args, shared=0):
         if self.fill is not None:
             return self.fill(kernel, *args)
         kernel.launch(enough_blocks(BLOCKS, tasks, THREADS), THREADS, *args, shared=shared)
 
+    def find_least(self):
+        """Find `least`, the bins from which on degrees are those of the last NEAR and HUBS vertices at most."""
+        self.run(find_least, WARP, self.histogram, NEAR, HUBS, self.least)
+
     def add_natural(self, stride):
         """Add up what one in `stride` edges costs in natural order."""
-        self.natural[:], self.longest[:4] = 0, 0
         self.natural_stride, apart = stride, DISTANT * self.n // max(1, self.u.size)
         args = self.u, self.v, self.packed, LONG, apart, stride, self.longest, self.natural
         self.run(cost_in_natural_order, self.u.size // stride, *args, shared=8 * THREADS * len(NATURAL))
 
-    def add_by_degree(self, rows, least):
-        """Add up what edges cost in degree order. rows: of each column, and how many of them are near, shifted by 32;
-        least: see `least_degrees`."""
-        self.by_degree[:], self.longest[4:] = 0, 0
-        args = self.u, self.v, self.packed, rows, least, LONG, self.stride, self.longest, self.by_degree
+    def add_by_degree(self, rows):
+        """Add up what edges cost in degree order. rows: of each column, and how many of them are near, shifted by 32"""
+        args = self.u, self.v, self.packed, rows, self.least, LONG, self.stride, self.longest, self.by_degree
         self.run(cost_in_degree_order, self.u.size // self.stride, *args, shared=8 * THREADS * len(DEGREE))
 
     def costs(self, bounded=False):
@@ -295,16 +316,6 @@ class Sums:
         if bounded:
             sums["windows"] = self.n
         return OrderCosts(self.n, self.u.size, max_column, sums, max_degree, bounded)
-
-
-def least_degrees(degrees, n):
-    """The largest degrees that are not among those of the last NEAR and HUBS vertices; -1 if these are all.
-
-    degrees: those of all n vertices or of a sample, ascending.
-    """
-    xp = runtime.arrays_of(degrees)
-    places = [degrees.size - 1 - last * degrees.size // n if n > last else -1 for last in (NEAR, HUBS)]
-    return xp.concatenate([degrees[place:][:1] if place >= 0 else xp.full(1, -1, np.int32) for place in places])
 
 
 # ------------------------------------------------------------------------------------------------------------- kernels
@@ -329,48 +340,107 @@ def keep_most(most, k, value):
         cuda.atomic.max(most, k, int64(value))
 
 
-@kernel(*(f"void({ends}, int64[::1], int32[::1], int32[::1])" for ends in ENDS))
-def measure_vertices(u, v, rows, ends, reach):
+@cuda.jit(device=True)
+def slot_of(owners, x):
+    """The slot of vertex x in the block's table, which it takes if that is free; -1 if another vertex has it."""
+    slot = int32(uint32(x) * SCATTER >> 32 - TABLE_BITS)
+    owner = owners[slot]
+    if owner == FREE:
+        owner = cuda.atomic.cas(owners, slot, int32(FREE), x)
+        if owner == FREE:
+            owner = x
+    return slot if owner == x else int32(-1)
+
+
+@cuda.jit(device=True)
+def count_vertex(counts, table, owners, x, times):
+    """Add to a vertex's count, or to that of its slot in the table; once for all lanes of a warp if they add the same.
+    x: the vertex, -1 for none."""
+    first, other = cuda.shfl_sync(ALL_LANES, x, 0), cuda.shfl_sync(ALL_LANES, times, 0)
+    if cuda.all_sync(ALL_LANES, x == first and times == other):
+        times *= WARP
+        if cuda.threadIdx.x % WARP != 0:
+            x = int32(-1)
+    if x >= 0:
+        slot = slot_of(owners, x)
+        if slot >= 0:
+            cuda.atomic.add(table, slot, times)
+        else:
+            cuda.atomic.add(counts, x, times)
+
+
+@kernel(*(f"void({ends}, int32[::1], int32[::1], int32[::1])" for ends in ENDS))
+def measure_vertices(u, v, lengths, ends, reach):
     """A thread per edge: count the rows of each column, and the columns that each vertex is a row of; a loop as two.
 
-    Bits 32 and more of `rows` count rows that are over WORDS[-1] words of 64 vertices away; `reach` is how many words
-    the others reach over.
+    reach: over how many words of 64 vertices the rows of a column reach: 0 for up to WORDS[0], and so on; FAR if they
+    are too many for a local column. Each block has a table of counts in shared memory, for the first vertices that it
+    meets: among these are the hubs, to whose counts in global memory all blocks would have to add in turn.
     """
+    owners = cuda.shared.array(1 << TABLE_BITS, int32)
+    table_lengths, table_ends = cuda.shared.array(1 << TABLE_BITS, int32), cuda.shared.array(1 << TABLE_BITS, int32)
+    slot = cuda.threadIdx.x
+    while slot < 1 << TABLE_BITS:
+        owners[slot], table_lengths[slot], table_ends[slot] = FREE, 0, 0
+        slot += cuda.blockDim.x
+    cuda.syncthreads()
     e, lane = cuda.grid(1), cuda.threadIdx.x & 31
     while e - lane < u.size:  # whole warps
         j = i = int32(-1)
-        found, times = int64(1), int32(1)
+        times = int32(1)
         if e < u.size and u[e] == v[e]:
             i, times = int32(u[e]), int32(2)
         elif e < u.size:
             j, i = min(int32(u[e]), int32(v[e])), max(int32(u[e]), int32(v[e]))
-            words = (i >> 6) - (j >> 6) + 1
-            if words > WORDS[-1]:
-                found += int64(1) << 32
-            elif reach[j] < words:
-                cuda.atomic.max(reach, j, words)
-        add_at(rows, j, found)
-        add_at(ends, i, times)
+            over = min(int32(FAR), ((i >> 6) - (j >> 6)) >> 5)
+            if over > 0 and reach[j] < over:
+                cuda.atomic.max(reach, j, over)
+        count_vertex(lengths, table_lengths, owners, j, int32(1))
+        count_vertex(ends, table_ends, owners, i, times)
         e += cuda.gridsize(1)
+    cuda.syncthreads()
+    slot = cuda.threadIdx.x
+    while slot < 1 << TABLE_BITS:
+        if table_lengths[slot] > 0:
+            cuda.atomic.add(lengths, owners[slot], table_lengths[slot])
+        if table_ends[slot] > 0:
+            cuda.atomic.add(ends, owners[slot], table_ends[slot])
+        slot += cuda.blockDim.x
 
 
-@kernel("void(int64[::1], int32[::1], int32[::1], int64, int64, int32[::1], uint64[::1], int64[::1], int64[::1])")
-def describe_vertices(rows, ends, reach, short, root, degree, packed, bound, most):
-    """A thread per vertex: write its degree, and in 64 bits its degree, the rows of its column, and how many times 32
-    words a local column reaches over, or else 0; and the most rows that its column may have in degree order. Only the
-    number of rows is left in `rows`. root: the most rows of any column in degree order."""
+@cuda.jit(device=True)
+def bin_of(degree):
+    """The bin of a degree: bins of larger degrees contain a sixteenth of those up to the next power of two."""
+    octave = 31 - cuda.clz(uint32(degree))
+    if octave < 5:
+        return int32(degree)
+    return int32(16 * (octave - 4) + (degree >> (octave - 4)))
+
+
+@cuda.jit(device=True)
+def add_to_histogram(histogram, degree, counted):
+    """Count a degree in its bin, once for all lanes of a warp if theirs are in the same."""
+    place = bin_of(degree) if counted else int32(-1)
+    add_at(histogram, place, int64(1))
+
+
+@kernel("void(int32[::1], int32[::1], int32[::1], int64, int64, uint64[::1], int64[::1], int64[::1], int64[::1])")
+def describe_vertices(lengths, degree, reach, short, root, packed, bound, histogram, most):
+    """A thread per vertex: add the rows of its column to its degree; write in 64 bits its degree, these rows, and how
+    many times 32 words a local column reaches over, or else 0; and the most rows that its column may have in degree
+    order. root: the most rows of any column in degree order."""
     x, lane = cuda.grid(1), cuda.threadIdx.x & 31
-    while x - lane < rows.size:  # whole warps
+    while x - lane < lengths.size:  # whole warps
         length = own = int64(0)
-        if x < rows.size:
-            length = rows[x] & 0xFFFFFFFF
-            own = length + ends[x]
+        if x < lengths.size:
+            length = int64(lengths[x])
+            own = length + degree[x]
             blocks = int64(0)
-            if length >= short and length == rows[x]:
-                blocks = (reach[x] + 31) >> 5
-            degree[x] = own
+            if length >= short and reach[x] < FAR:
+                blocks = int64(reach[x]) + 1
+            degree[x], bound[x] = own, min(own, root)
             packed[x] = uint64(own | min(length, int64(2**30 - 1)) << 31) | uint64(blocks) << uint64(61)
-            bound[x], rows[x] = min(own, root), length
+        add_to_histogram(histogram, own, x < lengths.size)
         for step in range(5):
             length = max(length, cuda.shfl_xor_sync(ALL_LANES, length, 1 << step))
             own = max(own, cuda.shfl_xor_sync(ALL_LANES, own, 1 << step))
@@ -380,17 +450,43 @@ def describe_vertices(rows, ends, reach, short, root, degree, packed, bound, mos
         x += cuda.gridsize(1)
 
 
-@kernel("void(int64[::1], int32[::1], int32[::1], int64, uint64[::1], int64[::1])")
-def describe_columns(col_ptr, row_idx, degree, first_near, packed, rows):
+@kernel("void(int64[::1], int32[::1], int32[::1], int64, uint64[::1], int64[::1], int64[::1])")
+def describe_columns(col_ptr, row_idx, degree, first_near, packed, rows, histogram):
     """A thread per column in degree order: the same of its vertex and, exactly, of its rows."""
-    x = cuda.grid(1)
-    while x < rows.size:
-        begin, end = col_ptr[x], col_ptr[x + 1]
-        near = int64(0)
-        if begin < end and row_idx[end - 1] >= first_near:
-            near = int64(1) << 32
-        packed[x], rows[x] = uint64(degree[x]), near | (end - begin)
+    x, lane = cuda.grid(1), cuda.threadIdx.x & 31
+    while x - lane < rows.size:  # whole warps
+        own = int64(0)
+        if x < rows.size:
+            begin, end = col_ptr[x], col_ptr[x + 1]
+            near = int64(0)
+            if begin < end and row_idx[end - 1] >= first_near:
+                near = int64(1) << 32
+            own = int64(degree[x])
+            packed[x], rows[x] = uint64(own), near | (end - begin)
+        add_to_histogram(histogram, own, x < rows.size)
         x += cuda.gridsize(1)
+
+
+@kernel("void(int64[::1], int64, int64, int64[::1])")
+def find_least(histogram, near, hubs, least):
+    """A warp: find the least bins from which on there are at most `near` and at most `hubs` degrees."""
+    last = BINS - BINS // WARP * (cuda.threadIdx.x % WARP) - 1  # lane 0 has the last bins
+    own = int64(0)
+    for k in range(BINS // WARP):
+        own += histogram[last - k]
+    behind = sum_up_to(own) - own
+    least_near = least_hub = int32(BINS)
+    for k in range(BINS // WARP):
+        behind += histogram[last - k]
+        if behind <= near:
+            least_near = int32(last - k)
+        if behind <= hubs:
+            least_hub = int32(last - k)
+    for step in range(5):
+        least_near = min(least_near, cuda.shfl_xor_sync(ALL_LANES, least_near, 1 << step))
+        least_hub = min(least_hub, cuda.shfl_xor_sync(ALL_LANES, least_hub, 1 << step))
+    if cuda.grid(1) == 0:
+        least[0], least[1] = least_near, least_hub
 
 
 @cuda.jit(device=True)
@@ -488,7 +584,7 @@ def add_idle(sums, k, merged):
     add_to(sums, k, most - merged)
 
 
-@kernel(*(f"void({ends}, uint64[::1], int32[::1], int64[::1])" for ends in ENDS))
+@kernel(*(f"void({ends}, uint64[::1], int64[::1], int64[::1])" for ends in ENDS))
 def count_rows_by_degree(u, v, packed, least, rows):
     """A thread per edge: count it as a row of its column in degree order; in bits 32 and more, if the row is near."""
     e, lane = cuda.grid(1), cuda.threadIdx.x & 31
@@ -499,7 +595,7 @@ def count_rows_by_degree(u, v, packed, least, rows):
             own, other = degree_of(packed[first]), degree_of(packed[int32(v[e])])
             if is_last(own, first, other, int32(v[e])):
                 first, other = int32(v[e]), own
-            if other > least[0]:
+            if bin_of(other) >= least[0]:
                 found += int64(1) << 32
         add_at(rows, first, found)
         e += cuda.gridsize(1)
@@ -527,11 +623,11 @@ def cost_in_natural_order(u, v, packed, long, apart, stride, longest, total):
     add_sums_to(total, sums)
 
 
-@kernel(*(f"void({ends}, uint64[::1], int64[::1], int32[::1], int64, int64, int64[::1], int64[::1])" for ends in ENDS))
+@kernel(*(f"void({ends}, uint64[::1], int64[::1], int64[::1], int64, int64, int64[::1], int64[::1])" for ends in ENDS))
 def cost_in_degree_order(u, v, packed, rows, least, long, stride, longest, total):
     """The same in degree order; and count all columns with a near row whose vertex is a row.
 
-    least: the degree of the first near vertex, and of the first hub.
+    least: the bin of the least degree of a near vertex, and of a hub.
     """
     sums = cuda.shared.array(0, int64)
     clear_sums(sums, total.size)
@@ -547,7 +643,7 @@ def cost_in_degree_order(u, v, packed, rows, least, long, stride, longest, total
             column, row = int32(rows[first]), int32(rows[last])
             if column < HEAVY:
                 add_to(sums, 0, column - 1)
-            elif other > least[1]:
+            elif bin_of(other) >= least[1]:
                 add_to(sums, 2, 1)
             else:
                 add_to(sums, 1, column - 1)

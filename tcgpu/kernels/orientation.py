@@ -7,10 +7,10 @@ from tcgpu.engines.runtime import cuda, int32, int64, kernel, uint32, uint64
 from tcgpu.kernels.device.search import first_from
 from tcgpu.kernels.device.warp import ALL_LANES, WARP, sum_of_warp, sum_up_to
 
-MAX_VERTEX = 2**31 - 1  # that 32 bits hold
 NO_EDGE = 2**64 - 1  # the key of a loop; it is sorted behind all others
 PART = 1024  # sorted keys that a warp takes
-MOST_THREADS = 1024  # of the block that makes the columns of a small graph
+MOST_THREADS = 1024  # of the block that makes the columns of a small graph,
+SHORT_BITS, DIGIT_BITS = 16, 8  # of its vertex numbers; of these, how many it sorts by at a time
 NEAR_COLUMNS = 32  # empty columns before another, which the thread of its first edge fills
 
 
@@ -34,17 +34,17 @@ ENDS = ("int32[::1], int32[::1]", "uint32[::1], uint32[::1]", "int64[::1], int64
 
 @kernel(*(f"void({ends}, int64[::1])" for ends in ENDS))
 def find_extent(u, v, extent):
-    """A thread per edge: lower extent[0] to the least vertex number, raise extent[1] to the largest."""
-    low, high, e = extent[0], extent[1], cuda.grid(1)
+    """A thread per edge: raise extent[1] to the largest vertex number, and extent[0] to ~x of the least one, x."""
+    below, high, e = extent[0], extent[1], cuda.grid(1)
     while e < u.size:
         a, b = int64(u[e]), int64(v[e])
-        low, high = min(low, a, b), max(high, a, b)
+        below, high = max(below, ~a, ~b), max(high, a, b)
         e += cuda.gridsize(1)
     for distance in (16, 8, 4, 2, 1):
-        low = min(low, cuda.shfl_xor_sync(ALL_LANES, low, distance))
+        below = max(below, cuda.shfl_xor_sync(ALL_LANES, below, distance))
         high = max(high, cuda.shfl_xor_sync(ALL_LANES, high, distance))
     if cuda.threadIdx.x & 31 == 0:
-        cuda.atomic.min(extent, 0, low)
+        cuda.atomic.max(extent, 0, below)
         cuda.atomic.max(extent, 1, high)
 
 
@@ -151,59 +151,88 @@ def unpack(keys, starts, row_idx, col_of, col_ptr):
         part += cuda.gridsize(1) // WARP
 
 
-# The keys of a small graph are sorted by one block.
+# The keys of a small graph are sorted by one block, in 32 bits.
 
 
 @cuda.jit(device=True)
-def sort_in_block(keys, size):
-    """Sort the first `size` keys, a power of two, in the block's shared memory: Batcher's bitonic sort."""
-    one, pairs, width = uint32(1), uint32(size) >> uint32(1), uint32(2)
-    while width <= size:
-        distance = width >> one
-        while distance > 0:
-            cuda.syncthreads()
-            k = uint32(cuda.threadIdx.x)
-            while k < pairs:
-                behind = k & (distance - one)
-                low = (k - behind) << one | behind
-                a, b = keys[low], keys[low + distance]
-                if (a > b) == (low & width == 0):
-                    keys[low], keys[low + distance] = b, a
-                k += uint32(cuda.blockDim.x)
-            distance >>= one
-        width <<= one
+def lanes_with(digit, has):
+    """A mask of the lanes that have the same digit as this one, if it has any."""
+    mask = cuda.ballot_sync(ALL_LANES, has)
+    for bit in range(DIGIT_BITS):
+        one = (digit >> bit) & 1
+        ones = cuda.ballot_sync(ALL_LANES, one)
+        mask &= ones if one else ~ones
+    return mask
+
+
+@cuda.jit(device=True)
+def scan_in_block(counters, size, sums):
+    """Replace each of `size` counters by the sum of all before it. sums: WARP elements."""
+    lane, warp, own = cuda.threadIdx.x & 31, cuda.threadIdx.x // WARP, size // cuda.blockDim.x
+    first, found = cuda.threadIdx.x * own, uint32(0)
+    for k in range(first, first + own):
+        found += counters[k]
+    up_to = sum_up_to(found)
+    if lane == WARP - 1:
+        sums[warp] = up_to
+    cuda.syncthreads()
+    before = up_to - found
+    for other in range(warp):
+        before += sums[other]
+    for k in range(first, first + own):
+        counters[k], before = before, before + counters[k]
     cuda.syncthreads()
 
 
-@kernel(*(f"void({ends}, int64, int32[::1], int32[::1], int64[::1])" for ends in ENDS), most_threads=MOST_THREADS)
-def columns_by_block(u, v, size, row_idx, col_of, facts):
-    """One block: write rows and columns of all different edges. size: a power of two, of keys that fit shared memory.
+@cuda.jit(device=True)
+def sort_in_block(keys, sorted_keys, counters, sums, size, shift):
+    """Sort `size` keys by DIGIT_BITS from bit `shift` on; equal ones keep their order.
 
-    facts: the least and the largest vertex number, how many edges there are, and the rows of the longest column. Edges
-    of vertices that are no numbers of 31 bits are left out.
+    A warp takes neighbouring keys. counters: for each digit, one for each warp.
     """
-    keys, sums = cuda.shared.array(0, uint64), cuda.shared.array(WARP, int64)
-    thread, lane, warp = cuda.threadIdx.x, cuda.threadIdx.x & 31, cuda.threadIdx.x // WARP
-    if thread < 4:
-        facts[thread] = int64(u[0]) if thread < 2 else 0
+    lane, warp, warps = uint32(cuda.threadIdx.x & 31), cuda.threadIdx.x // WARP, cuda.blockDim.x // WARP
+    of_warp = (size // WARP + warps) // warps * WARP
+    first, end = warp * of_warp, min(size, (warp + 1) * of_warp)
+    k = cuda.threadIdx.x
+    while k < warps << DIGIT_BITS:
+        counters[k] = 0
+        k += cuda.blockDim.x
     cuda.syncthreads()
-    e, low, high = thread, int64(u[0]), int64(u[0])
-    while e < size:
-        keys[e] = uint64(NO_EDGE)
-        if e < u.size:
-            a, b = int64(u[e]), int64(v[e])
-            first, last = min(a, b), max(a, b)
-            low, high = min(low, first), max(high, last)
-            if 0 <= first < last <= MAX_VERTEX:
-                keys[e] = pack(first, last)
-        e += cuda.blockDim.x
-    cuda.atomic.min(facts, 0, low)
-    cuda.atomic.max(facts, 1, high)
-    sort_in_block(keys, size)
-    own = size // cuda.blockDim.x  # keys of a thread
-    first, found = thread * own, int64(0)
+    for moving in range(2):  # count the digits; then move the keys
+        e = first + lane
+        while e - lane < end:
+            key = uint32(0)
+            if e < end:
+                key = keys[e]
+            digit = (key >> shift) & (1 << DIGIT_BITS) - 1
+            same = lanes_with(digit, e < end)
+            counter, rank = digit * warps + warp, cuda.popc(same & ((uint32(1) << lane) - 1))
+            if e < end and moving:
+                sorted_keys[counters[counter] + rank] = key
+            cuda.syncwarp()
+            if e < end and rank == 0:
+                counters[counter] += cuda.popc(same)
+            cuda.syncwarp()
+            e += WARP
+        cuda.syncthreads()
+        if not moving:
+            scan_in_block(counters, warps << DIGIT_BITS, sums)
+
+
+@cuda.jit(device=True)
+def is_first(keys, e, size, loop):
+    """Whether sorted key e of a small graph is an edge that occurs for the first time."""
+    return e < size and keys[e] != loop and (e == 0 or keys[e - 1] != keys[e])
+
+
+@cuda.jit(device=True)
+def write_columns(keys, size, bits, loop, sums, row_idx, col_of, facts):
+    """The second half of `columns_by_block`: take the edges out of the sorted keys."""
+    thread, lane, warp = cuda.threadIdx.x, cuda.threadIdx.x & 31, cuda.threadIdx.x // WARP
+    own = (size + cuda.blockDim.x - 1) // cuda.blockDim.x
+    first, found = uint32(thread) * own, uint32(0)
     for e in range(first, first + own):
-        found += is_new(keys, e)
+        found += is_first(keys, e, size, loop)
     place = sum_up_to(found)
     if lane == WARP - 1:
         sums[warp] = place
@@ -212,10 +241,10 @@ def columns_by_block(u, v, size, row_idx, col_of, facts):
     for before in range(warp):
         place += sums[before]
     for e in range(first, first + own):
-        if is_new(keys, e):
-            row_idx[place], col_of[place] = lower(keys[e]), upper(keys[e])
+        if is_first(keys, e, size, loop):
+            row_idx[place], col_of[place] = keys[e] & ((uint32(1) << bits) - 1), keys[e] >> bits
             place += 1
-    cuda.atomic.max(facts, 2, place)
+    cuda.atomic.max(facts, 2, int64(place))
     cuda.syncthreads()
     m, p, longest = facts[2], int64(thread), int64(0)
     while p < m:
@@ -223,6 +252,41 @@ def columns_by_block(u, v, size, row_idx, col_of, facts):
             longest = max(longest, p + 1 - first_from(col_of, 0, p, col_of[p]))
         p += cuda.blockDim.x
     cuda.atomic.max(facts, 3, longest)
+
+
+@kernel(*(f"void({ends}, int32[::1], int32[::1], int64[::1])" for ends in ENDS), most_threads=MOST_THREADS)
+def columns_by_block(u, v, row_idx, col_of, facts):
+    """One block: write rows and columns of all different edges.
+
+    facts: ~x of the least vertex number x, and the largest one, -1 before; how many edges there are; the rows of the
+    longest column. Nothing else is written if a vertex number has more than SHORT_BITS bits.
+    """
+    shared, sums = cuda.shared.array(0, uint32), cuda.shared.array(WARP, uint32)
+    thread, size, e = cuda.threadIdx.x, uint32(u.size), cuda.threadIdx.x
+    below = high = int64(-1)
+    while e < size:
+        a, b = int64(u[e]), int64(v[e])
+        below, high = max(below, ~a, ~b), max(high, a, b)
+        e += cuda.blockDim.x
+    cuda.atomic.max(facts, 0, below)
+    cuda.atomic.max(facts, 1, high)
+    cuda.syncthreads()
+    bits = uint32(64 - cuda.clz(facts[1]))
+    if facts[0] < 0 and bits <= SHORT_BITS:
+        loop = uint32((uint64(1) << 2 * bits) - 1)  # sorted behind all edges
+        e = thread
+        while e < size:
+            a, b = uint32(u[e]), uint32(v[e])
+            shared[e] = loop if a == b else min(a, b) << bits | max(a, b)
+            e += cuda.blockDim.x
+        cuda.syncthreads()
+        keys, other, counters = shared, shared[size:], shared[2 * size :]
+        shift = uint32(0)
+        while shift < 2 * bits:
+            sort_in_block(keys, other, counters, sums, size, shift)
+            keys, other = other, keys
+            shift += DIGIT_BITS
+        write_columns(keys, size, bits, loop, sums, row_idx, col_of, facts)
 
 
 # Columns that are short need no keys: rows are put into their columns, and each column is sorted by a thread.
@@ -239,7 +303,7 @@ def scatter_rows(u, v, cursor, rows):
         e += cuda.gridsize(1)
 
 
-@kernel("void(int64[::1], int32[::1], int64[::1])")
+@kernel("void(int64[::1], int32[::1], int32[::1])")
 def sort_columns(starts, rows, lengths):
     """A thread per column: sort its rows, one after the other, without repeats; write how many there are."""
     j = cuda.grid(1)
@@ -264,7 +328,7 @@ def sort_columns(starts, rows, lengths):
 
 @kernel("void(int64[::1], int32[::1], int64[::1], int32[::1], int32[::1])")
 def close_gaps(starts, rows, col_ptr, row_idx, col_of):
-    """A thread per column: copy its rows, which begin at starts[j], to where they belong."""
+    """A thread per column: copy its rows, which begin at starts[j], to where they belong; also write their column."""
     j = cuda.grid(1)
     while j < col_ptr.size - 1:
         shift = starts[j] - col_ptr[j]

@@ -71,29 +71,32 @@ def set_up(plan, graph):
             step.run(plan.arrays)
 
 
-def measure_vertices(u, v, rows, ends, reach):
+def measure_vertices(u, v, lengths, ends, reach):
     for part in parts_of(u.size):
         i, j = u[part], v[part]
-        words = (i >> 6) - (j >> 6) + 1
-        far = words > order_costs.WORDS[-1]
-        rows += np.bincount(j, minlength=rows.size) + (np.bincount(j[far], minlength=rows.size) << 32)
-        ends += np.bincount(i, minlength=ends.size)
-        np.maximum.at(reach, j[~far], words[~far])
+        lengths += np.bincount(j, minlength=lengths.size).astype(np.int32)
+        ends += np.bincount(i, minlength=ends.size).astype(np.int32)
+        np.maximum.at(reach, j, np.minimum(order_costs.FAR, ((i >> 6) - (j >> 6)) >> 5))
 
 
-def describe_vertices(rows, ends, reach, short, root, degree, packed, bound, most):
-    lengths = rows & 0xFFFFFFFF
-    degree[:] = own = lengths + ends
-    blocks = np.where((lengths >= short) & (lengths == rows), (reach + 31) >> 5, 0)
-    packed[:] = (own | lengths << 31).astype(np.uint64) | blocks.astype(np.uint64) << np.uint64(61)
-    bound[:], rows[:] = np.minimum(own, root), lengths
-    most[:] = lengths.max(initial=0), own.max(initial=0)
+def describe_vertices(lengths, degree, reach, short, root, packed, bound, histogram, most):
+    degree += lengths
+    bound[:] = np.minimum(degree, root)
+    blocks = np.where((lengths >= short) & (reach < order_costs.FAR), reach + 1, 0)
+    packed[:] = (degree | lengths.astype(np.int64) << 31).astype(np.uint64) | blocks.astype(np.uint64) << np.uint64(61)
+    histogram += np.bincount(bins_of(degree), minlength=histogram.size)
+    most[:] = lengths.max(initial=0), degree.max(initial=0)
+
+
+def find_least(histogram, near, hubs, least):
+    behind = np.cumsum(histogram[::-1])  # how many degrees are in each of the last bins, or behind it
+    least[:] = [histogram.size - np.count_nonzero(behind <= last) for last in (near, hubs)]
 
 
 def count_rows_by_degree(u, v, packed, least, rows):
     for part in parts_of(u.size):
         first, last = in_degree_order(u[part], v[part], packed)
-        near = degrees_of(packed[last]) > least[0]
+        near = bins_of(degrees_of(packed[last])) >= least[0]
         rows += np.bincount(first, minlength=rows.size) + (np.bincount(first[near], minlength=rows.size) << 32)
 
 
@@ -114,7 +117,7 @@ def cost_in_degree_order(u, v, packed, rows, least, long, stride, longest, total
     for part in parts_of(u.size, stride):
         first, last = in_degree_order(u[part], v[part], packed)
         light = lengths[first] < order_costs.HEAVY
-        by_hub = ~light & (degrees_of(packed[last]) > least[1])
+        by_hub = ~light & (bins_of(degrees_of(packed[last])) >= least[1])
         pairs = lengths[first].astype(np.int64) - 1
         merged, searched = rows_of_merge(lengths[first], lengths[last], long)
         sums = pairs[light].sum(), pairs[~light & ~by_hub].sum(), by_hub.sum(), 0
@@ -132,6 +135,12 @@ def in_degree_order(i, j, packed):
 def degrees_of(packed):
     """As `order_costs.degree_of`, of each vertex."""
     return (packed & 0x7FFFFFFF).astype(np.int32)
+
+
+def bins_of(degrees):
+    """As `order_costs.bin_of`, of each degree."""
+    above = np.maximum(np.frexp(degrees)[1] - 5, 0)
+    return 16 * above + (degrees >> above)
 
 
 def rows_of_merge(column, row, long):
@@ -230,6 +239,7 @@ def parts_of(nonzeros, stride=1):
 IN_NUMPY = {
     order_costs.measure_vertices: measure_vertices,
     order_costs.describe_vertices: describe_vertices,
+    order_costs.find_least: find_least,
     order_costs.count_rows_by_degree: count_rows_by_degree,
     order_costs.cost_in_natural_order: cost_in_natural_order,
     order_costs.cost_in_degree_order: cost_in_degree_order,

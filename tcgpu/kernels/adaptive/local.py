@@ -23,7 +23,7 @@ NO_VERTEX = 0xFFFFFFFF  # past the words of any column
 
 def local_words(graph):
     """The `words` with which a count of the graph in natural order is fastest; 0 for a small graph."""
-    return graph.order_costs.best_words() if isinstance(graph, DeviceGraph) and graph.m > SMALL else 0
+    return graph.order_costs.best_words if isinstance(graph, DeviceGraph) and graph.m > SMALL else 0
 
 
 def merges_all(graph):

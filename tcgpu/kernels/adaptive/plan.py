@@ -4,7 +4,7 @@ import numpy as np
 
 from tcgpu.declarations import Knob
 from tcgpu.engines import runtime
-from tcgpu.kernels import Plan, check_positions, device_graph, launch, order_costs, orientation, simulated
+from tcgpu.kernels import Plan, check_positions, device_graph, launch, order_costs, orientation, prefix_sum, simulated
 from tcgpu.kernels.adaptive import far, layout, local, windows
 from tcgpu.kernels.adaptive.hubs import HUB_BYTES, hub_kernel
 from tcgpu.kernels.adaptive.layout import HUB_WORDS, HUBS, NEAR
@@ -21,10 +21,12 @@ CLASSES = NEAR, HUBS, 64, 512  # the defaults of near, hubs, heavy, crowd: with 
 # The kernels that a count of raw edges in degree order launches, in this order. If they are not in the cache, other
 # processes compile them in parallel: one after the other they take five seconds.
 BY_DEGREE = (
-    order_costs.measure_vertices, order_costs.describe_vertices, order_costs.cost_in_natural_order,
-    order_costs.count_rows_by_degree, order_costs.cost_in_degree_order, order_costs.describe_columns,
+    order_costs.measure_vertices, order_costs.describe_vertices, order_costs.find_least,
+    order_costs.cost_in_natural_order, order_costs.count_rows_by_degree, order_costs.cost_in_degree_order,
+    order_costs.describe_columns,
     orientation.count_occurrences, orientation.pack_occurrences, orientation.number_vertices, orientation.pack_edges,
     orientation.find_extent, orientation.count_new, orientation.unpack, columns.fill_empty_columns,
+    prefix_sum.sum_parts, prefix_sum.write_starts,
     layout.measure_columns, layout.bound_in_edges, layout.lay_out, layout.count_tasks, layout.fill_tasks,
     layout.fill_hub_rows, hub_kernel, windows.crowd_kernel, windows.window_kernel, far.hash_kernel, far.far_kernel,
 )  # fmt: skip
