@@ -410,11 +410,9 @@ def measure_vertices(u, v, lengths, ends, reach):
 
 @cuda.jit(device=True)
 def bin_of(degree):
-    """The bin of a degree: bins of larger degrees contain a sixteenth of those up to the next power of two."""
-    octave = 31 - cuda.clz(uint32(degree))
-    if octave < 5:
-        return int32(degree)
-    return int32(16 * (octave - 4) + (degree >> (octave - 4)))
+    """The bin of a degree: its own up to 31; then 16 bins from one power of two to the next."""
+    above = max(27 - int32(cuda.clz(uint32(degree))), 0)  # the lowest bits, which a bin does not tell apart
+    return int32(16 * above + (degree >> above))
 
 
 @cuda.jit(device=True)
