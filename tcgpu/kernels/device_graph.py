@@ -30,7 +30,7 @@ from tcgpu.kernels.order_costs import column_lengths, describe_edges, of_columns
 from tcgpu.kernels.prefix_sum import scan
 
 THREADS = 256
-BLOCKS, FEW_BLOCKS = 2112, 264  # few, where each warp adds to the same two elements
+BLOCKS = 2112
 INT64 = np.dtype(np.int64)
 SMALL = 1 << 14  # edges: for no more than these, choosing an order costs more than it saves; for tallies,
 SMALL_TALLIES = 1 << 12  # where a hub costs more
@@ -249,7 +249,7 @@ def _on_device(array, what):
 def _extent(u, v):
     """The least and the largest vertex number."""
     extent = runtime.device_array(2, np.int64, -1)
-    _run(orientation.find_extent, u.size, u, v, extent, blocks=FEW_BLOCKS)
+    _run(orientation.find_extent, u.size, u, v, extent)
     below, high = runtime.to_host(extent).tolist()
     return ~below, high
 
@@ -366,5 +366,5 @@ def _empty(like, length, dtype):
     return runtime.arrays_of(like).empty(length, dtype)
 
 
-def _run(kernel, tasks, *args, blocks=BLOCKS):
-    kernel.launch(enough_blocks(blocks, tasks, THREADS), THREADS, *args)
+def _run(kernel, tasks, *args):
+    kernel.launch(enough_blocks(BLOCKS, tasks, THREADS), THREADS, *args)

@@ -341,15 +341,21 @@ def keep_most(most, k, value):
 
 
 @cuda.jit(device=True)
-def slot_of(owners, x):
-    """The slot of vertex x in the block's table, which it takes if that is free; -1 if another vertex has it."""
-    slot = int32(uint32(x) * SCATTER >> 32 - TABLE_BITS)
+def is_owner(owners, slot, x):
+    """Whether a slot of the block's table is vertex x's, which takes it if it is free."""
     owner = owners[slot]
     if owner == FREE:
         owner = cuda.atomic.cas(owners, slot, int32(FREE), x)
-        if owner == FREE:
-            owner = x
-    return slot if owner == x else int32(-1)
+    return owner == FREE or owner == x
+
+
+@cuda.jit(device=True)
+def slot_of(owners, x):
+    """The slot of vertex x in the block's table: one of two; -1 if other vertices have both."""
+    slot = int32(uint32(x) * SCATTER >> 32 - TABLE_BITS)
+    if is_owner(owners, slot, x):
+        return slot
+    return slot ^ 1 if is_owner(owners, slot ^ 1, x) else int32(-1)
 
 
 @cuda.jit(device=True)
@@ -416,10 +422,24 @@ def bin_of(degree):
 
 
 @cuda.jit(device=True)
-def add_to_histogram(histogram, degree, counted):
-    """Count a degree in its bin, once for all lanes of a warp if theirs are in the same."""
-    place = bin_of(degree) if counted else int32(-1)
-    add_at(histogram, place, int64(1))
+def clear_bins(bins):
+    """Set the BINS elements of a block's histogram to 0."""
+    k = cuda.threadIdx.x
+    while k < BINS:
+        bins[k] = 0
+        k += cuda.blockDim.x
+    cuda.syncthreads()
+
+
+@cuda.jit(device=True)
+def add_bins_to(histogram, bins):
+    """Add a block's histogram to that of all blocks."""
+    cuda.syncthreads()
+    k = cuda.threadIdx.x
+    while k < BINS:
+        if bins[k] > 0:
+            cuda.atomic.add(histogram, k, int64(bins[k]))
+        k += cuda.blockDim.x
 
 
 @kernel("void(int32[::1], int32[::1], int32[::1], int64, int64, uint64[::1], int64[::1], int64[::1], int64[::1])")
@@ -427,6 +447,8 @@ def describe_vertices(lengths, degree, reach, short, root, packed, bound, histog
     """A thread per vertex: add the rows of its column to its degree; write in 64 bits its degree, these rows, and how
     many times 32 words a local column reaches over, or else 0; and the most rows that its column may have in degree
     order. root: the most rows of any column in degree order."""
+    bins = cuda.shared.array(BINS, int32)
+    clear_bins(bins)
     x, lane = cuda.grid(1), cuda.threadIdx.x & 31
     while x - lane < lengths.size:  # whole warps
         length = own = int64(0)
@@ -438,7 +460,7 @@ def describe_vertices(lengths, degree, reach, short, root, packed, bound, histog
                 blocks = int64(reach[x]) + 1
             degree[x], bound[x] = own, min(own, root)
             packed[x] = uint64(own | min(length, int64(2**30 - 1)) << 31) | uint64(blocks) << uint64(61)
-        add_to_histogram(histogram, own, x < lengths.size)
+        add_at(bins, bin_of(own) if x < lengths.size else int32(-1), int32(1))
         for step in range(5):
             length = max(length, cuda.shfl_xor_sync(ALL_LANES, length, 1 << step))
             own = max(own, cuda.shfl_xor_sync(ALL_LANES, own, 1 << step))
@@ -446,11 +468,14 @@ def describe_vertices(lengths, degree, reach, short, root, packed, bound, histog
             keep_most(most, 0, length)
             keep_most(most, 1, own)
         x += cuda.gridsize(1)
+    add_bins_to(histogram, bins)
 
 
 @kernel("void(int64[::1], int32[::1], int32[::1], int64, uint64[::1], int64[::1], int64[::1])")
 def describe_columns(col_ptr, row_idx, degree, first_near, packed, rows, histogram):
     """A thread per column in degree order: the same of its vertex and, exactly, of its rows."""
+    bins = cuda.shared.array(BINS, int32)
+    clear_bins(bins)
     x, lane = cuda.grid(1), cuda.threadIdx.x & 31
     while x - lane < rows.size:  # whole warps
         own = int64(0)
@@ -461,8 +486,9 @@ def describe_columns(col_ptr, row_idx, degree, first_near, packed, rows, histogr
                 near = int64(1) << 32
             own = int64(degree[x])
             packed[x], rows[x] = uint64(own), near | (end - begin)
-        add_to_histogram(histogram, own, x < rows.size)
+        add_at(bins, bin_of(own) if x < rows.size else int32(-1), int32(1))
         x += cuda.gridsize(1)
+    add_bins_to(histogram, bins)
 
 
 @kernel("void(int64[::1], int64, int64, int64[::1])")

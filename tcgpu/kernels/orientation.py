@@ -35,7 +35,11 @@ ENDS = ("int32[::1], int32[::1]", "uint32[::1], uint32[::1]", "int64[::1], int64
 @kernel(*(f"void({ends}, int64[::1])" for ends in ENDS))
 def find_extent(u, v, extent):
     """A thread per edge: raise extent[1] to the largest vertex number, and extent[0] to ~x of the least one, x."""
-    below, high, e = extent[0], extent[1], cuda.grid(1)
+    of_block = cuda.shared.array(2, int64)
+    if cuda.threadIdx.x < 2:
+        of_block[cuda.threadIdx.x] = -1
+    cuda.syncthreads()
+    below, high, e = int64(-1), int64(-1), cuda.grid(1)
     while e < u.size:
         a, b = int64(u[e]), int64(v[e])
         below, high = max(below, ~a, ~b), max(high, a, b)
@@ -44,8 +48,11 @@ def find_extent(u, v, extent):
         below = max(below, cuda.shfl_xor_sync(ALL_LANES, below, distance))
         high = max(high, cuda.shfl_xor_sync(ALL_LANES, high, distance))
     if cuda.threadIdx.x & 31 == 0:
-        cuda.atomic.max(extent, 0, below)
-        cuda.atomic.max(extent, 1, high)
+        cuda.atomic.max(of_block, 0, below)
+        cuda.atomic.max(of_block, 1, high)
+    cuda.syncthreads()
+    if cuda.threadIdx.x < 2:
+        cuda.atomic.max(extent, cuda.threadIdx.x, of_block[cuda.threadIdx.x])
 
 
 @kernel(*(f"void({ends}, int32[::1])" for ends in ENDS))

@@ -1,13 +1,13 @@
 """Exclusive prefix sums: starts[k] = counts[0] + ... + counts[k - 1], in two launches.
 
-The counts are cut into parts, one for each block. The first kernel adds up each part. In the second, a block adds up
-the sums of all parts before its own: there it starts.
+The counts are cut into parts, one for each block, and these into shares, one for each warp. The first kernel adds up
+each part. In the second, a block adds up the sums of all parts before its own: there it starts.
 """
 
 import numpy as np
 
 from tcgpu.engines.runtime import arrays_of, cuda, int64, kernel
-from tcgpu.kernels.device.warp import WARP, sum_of_warp, sum_up_to
+from tcgpu.kernels.device.warp import ALL_LANES, WARP, sum_of_warp, sum_up_to
 
 THREADS, MOST_PARTS = 256, 1024
 WARPS = THREADS // WARP
@@ -28,20 +28,34 @@ def scan(counts, starts):
 
 
 @cuda.jit(device=True)
-def first_of(part, parts, size):
-    """The first of `size` counts that is in a part: a multiple of THREADS, but for the end."""
-    return min(size, (size + THREADS * parts - 1) // (THREADS * parts) * THREADS * part)
+def share_of_warp(size):
+    """Where the share of this warp begins and ends, in `size` counts; shares are as long as each other and a multiple
+    of WARP, but for the end."""
+    warps = int64(cuda.gridDim.x) * WARPS
+    length = (size + WARP * warps - 1) // (WARP * warps) * WARP
+    begin = min(size, length * (cuda.grid(1) // WARP))
+    return begin, min(size, begin + length)
 
 
 @cuda.jit(device=True)
-def sum_of_block(value, sums):
-    """The sum of all threads' values, for each of them. sums: WARPS elements of shared memory."""
-    value = sum_of_warp(value)
+def sum_of_share(counts, begin, end):
+    """The sum of counts[begin:end], in lane 0 of the warp."""
+    found, k = int64(0), begin + cuda.threadIdx.x % WARP
+    while k < end:
+        found += counts[k]
+        k += WARP
+    return sum_of_warp(found)
+
+
+@cuda.jit(device=True)
+def sum_up_warps(of_warp, sums, warps):
+    """The sum of what the first `warps` warps of the block have in lane 0. sums: WARPS elements of shared memory."""
+    cuda.syncthreads()
     if cuda.threadIdx.x % WARP == 0:
-        sums[cuda.threadIdx.x // WARP] = value
+        sums[cuda.threadIdx.x // WARP] = of_warp
     cuda.syncthreads()
     total = int64(0)
-    for warp in range(WARPS):
+    for warp in range(warps):
         total += sums[warp]
     return total
 
@@ -50,43 +64,31 @@ def sum_of_block(value, sums):
 def sum_parts(counts, starts, sums):
     """A block per part: add up its counts."""
     of_warps = cuda.shared.array(WARPS, int64)
-    part, parts = int64(cuda.blockIdx.x), int64(cuda.gridDim.x)
-    end = first_of(part + 1, parts, counts.size)
-    found, k = int64(0), first_of(part, parts, counts.size) + cuda.threadIdx.x
-    while k < end:
-        found += counts[k]
-        k += THREADS
-    found = sum_of_block(found, of_warps)
+    begin, end = share_of_warp(counts.size)
+    found = sum_up_warps(sum_of_share(counts, begin, end), of_warps, WARPS)
     if cuda.threadIdx.x == 0:
-        sums[part] = found
+        sums[cuda.blockIdx.x] = found
 
 
 @kernel(*(f"void({types}, int64[::1])" for types in TYPES))
 def write_starts(counts, starts, sums):
     """A block per part: write where each of its counts starts."""
     of_warps = cuda.shared.array(WARPS, int64)
-    part, parts = int64(cuda.blockIdx.x), int64(cuda.gridDim.x)
-    thread, lane, warp = int64(cuda.threadIdx.x), cuda.threadIdx.x % WARP, cuda.threadIdx.x // WARP
-    before, other = int64(0), thread
-    while other < part:
-        before += sums[other]
-        other += THREADS
-    start = sum_of_block(before, of_warps)
-    k, end = first_of(part, parts, counts.size) + thread, first_of(part + 1, parts, counts.size)
-    while k - thread < end:  # whole blocks
-        cuda.syncthreads()  # all have read `of_warps`
+    lane, warp = cuda.threadIdx.x % WARP, cuda.threadIdx.x // WARP
+    before, part = int64(0), int64(cuda.threadIdx.x)
+    while part < cuda.blockIdx.x:
+        before += sums[part]
+        part += THREADS
+    start = sum_up_warps(sum_of_warp(before), of_warps, WARPS)
+    begin, end = share_of_warp(counts.size)
+    start += sum_up_warps(sum_of_share(counts, begin, end), of_warps, warp)
+    k = begin + lane
+    while k - lane < end:  # whole warps
         count = int64(counts[k]) if k < end else int64(0)
         up_to = sum_up_to(count)
-        if lane == WARP - 1:
-            of_warps[warp] = up_to
-        cuda.syncthreads()
-        own = start
-        for other in range(WARPS):
-            if other < warp:
-                own += of_warps[other]
-            start += of_warps[other]
         if k < end:
-            starts[k] = own + up_to - count
-        k += THREADS
-    if part == parts - 1 and thread == 0:
+            starts[k] = start + up_to - count
+        start += cuda.shfl_sync(ALL_LANES, up_to, WARP - 1)
+        k += WARP
+    if cuda.grid(1) == cuda.gridsize(1) - 1:
         starts[counts.size] = start
