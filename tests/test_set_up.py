@@ -129,7 +129,7 @@ def test_work_of_tasks(graph, knobs, monkeypatch):
         assert (found is None and not rows) or found.tolist() == rows
 
 
-@pytest.mark.parametrize("limits", [{}, {"LONG": 30, "SHORT": 6, "HEAVY": 9, "NEAR": 60, "HUBS": 20}], ids=["", "low"])
+@pytest.mark.parametrize("limits", [{}, {"LONG": 30, "SHORT": 6, "HEAVY": 9, "HUBS": 20}], ids=["", "low"])
 @pytest.mark.parametrize("graph", GRAPHS.values(), ids=GRAPHS)
 def test_sums_by_which_an_order_is_chosen(graph, limits, monkeypatch):
     for name, limit in (limits | {"DISTANT": 99}).items():

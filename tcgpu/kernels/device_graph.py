@@ -26,7 +26,7 @@ from tcgpu.graph import (
 from tcgpu.kernels import enough_blocks, fitting, orientation
 from tcgpu.kernels.device import columns
 from tcgpu.kernels.device.warp import WARP
-from tcgpu.kernels.order_costs import column_lengths, describe_edges, of_columns, order_costs
+from tcgpu.kernels.order_costs import describe_edges, order_costs
 from tcgpu.kernels.prefix_sum import scan
 
 THREADS = 256
@@ -76,21 +76,19 @@ class DeviceGraph:
         n = _vertices(*extent, n, u.size)
         if columns_of is not None:
             return cls._of_block(n, *columns_of, name, u.size, ids)
+        if order in ("auto", "natural") and u.size > SMALL:
+            costs, occurrences, lengths = describe_edges(u, v, n, early=True)
         if order == "auto":
-            if u.size > SMALL:
-                costs, occurrences, lengths = describe_edges(u, v, n, early=True)
             order = costs.best() if costs else "natural"
         if order == "degree" and occurrences is None:
             occurrences = runtime.arrays_of(u).zeros(n, np.int32)
             _run(orientation.count_occurrences, u.size, u, v, occurrences)
-        if order == "natural" and lengths is None:
-            lengths = column_lengths(u, v, n)
-        if order == "natural" and (costs.max_column if costs else _largest(lengths)) <= SHORT_COLUMN:
+        if costs and order == "natural" and costs.max_column <= SHORT_COLUMN:
             made = cls(n, *_short_columns(u, v, n, lengths, clean), name=name, records=u.size, natural_ids=ids)
         else:
             made = cls._from_checked(u, v, n, order, clean, name, occurrences if order == "degree" else None, ids)
         if costs:
-            made.order_costs = of_columns(costs, made) if order == "degree" and costs.bounded else costs
+            made.order_costs = costs
         return made
 
     @classmethod
@@ -155,8 +153,7 @@ class DeviceGraph:
         _run(orientation.count_rows, self.m, self.row_idx, degrees)
         ends = self.row_idx, self.col_of
         made = DeviceGraph._from_checked(*ends, self.n, "degree", True, self.name, degrees, self.natural_ids)
-        costs = self.order_costs
-        made.order_costs = of_columns(costs, made) if costs.bounded else costs
+        made.order_costs = self.order_costs
         return made
 
     def kept(self, keep):
@@ -181,7 +178,7 @@ class DeviceGraph:
 
     @cached_property
     def max_column(self):
-        return _largest(self.column_lengths)
+        return int(self.column_lengths.max()) if self.n else 0
 
     @property
     def nbytes(self):
@@ -208,7 +205,7 @@ def prepare(graph, order):
 def order_for_tallies(graph, order):
     """The order to count the triangles of each edge or vertex in; `auto` takes the one that costs less."""
     if order == "auto" and isinstance(graph, DeviceGraph) and graph.m > SMALL_TALLIES:
-        if graph.order_costs.bounded:  # known well enough for a count
+        if graph.order_costs.sampled and graph.order == "natural":  # known well enough for a count
             graph.order_costs = order_costs(graph.row_idx, graph.col_of, graph.n)
         return graph.order_costs.best_for_tallies()
     return order
@@ -349,10 +346,6 @@ def _short_columns(u, v, n, lengths, clean):
     col_of = xp.empty(m, np.int32)
     _run(orientation.close_gaps, n, starts, rows, col_ptr, row_idx, col_of)
     return col_ptr, row_idx, col_of
-
-
-def _largest(lengths):
-    return int(lengths.max()) if lengths.size else 0
 
 
 def _pointers(col_of, n):

@@ -7,12 +7,13 @@ times of an H200 on graphs of many kinds (`benchmarks/orders.py`).
 
 How many neighbours and rows a vertex has is counted from all edges. With these, what the edges cost is added up over
 every 16th warp's worth of them, if that is a million at least. Few edges may make up the whole cost of natural order:
-so before that is chosen, all of them are added up if a single one might matter.
+so before that is chosen, all of them are added up if a single one might matter. How many of its neighbours follow a
+vertex in degree order is counted, too; or, where that takes longer than it saves, estimated from the edges in the
+sample at vertices of about the same degree.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
-from math import isqrt
 
 import numpy as np
 
@@ -27,7 +28,7 @@ SHORT = 32  # rows from which on a column may be local
 LONG = 1024  # rows of two columns together, from which on those of the shorter are looked up
 MAY_SEARCH = 128  # rows of the longest column from which on any are looked up
 WORDS = (32, 64, 128)  # of 64 vertices, that a local column may reach over
-NEAR, HUBS = 65535, 8192  # the last vertices in degree order: see `adaptive`
+HUBS = 8192  # the last vertices in degree order: see `adaptive`
 THREADS, BLOCKS = 256, 1056
 SAMPLED, MOST_STRIDE = 1 << 20, 16  # the fewest edges that are added up; one group of 32 edges in at most 16 is
 LONGEST_SEARCH_NS = 0.025  # more than an edge costs in natural order for each row of the longest column
@@ -45,13 +46,12 @@ DEGREE = (
     "pairs",  # of rows in short columns, each twice
     "heavy pairs",  # of rows in long columns, the first of them no hub
     "hub rows",  # rows of long columns that are hubs
-    "windows",  # columns with a near row whose vertex is a row itself
     "merged by degree", "idle by degree", "searched by degree",  # as in natural order
 )  # fmt: skip
 # The most rows that a thread merges for an edge that is added up: in a column that is not local, in one of those that
 # reach over 32, 64, 128 words, and in degree order.
 LONGEST = ("longest", "longest 32", "longest 64", "longest 128", "longest by degree")
-MOST = ("max_column", "max_degree")
+MOST = ("max_column", "max_degree", "hub bin")
 SHORT_ROWS, SHORT_NEAR_ROWS = 6, 12  # of the longest column, for short_columns; where most edges are near
 MANY_EDGES = 1 << 17  # for short_columns
 DISTANT = 1 << 17  # nonzeros: columns that are farther apart are not in a cache at the same time
@@ -73,7 +73,7 @@ MERGED_NS = {
     "merged": 0.00145, "idle": 3.54e-4, "searched": 8.85e-4, "nonzeros": 0.00224, "longest": 84.3, "begin": 4_910,
 }  # fmt: skip
 DEGREE_NS = {
-    "pairs": 0.00172, "heavy pairs": 3.32e-4, "hub rows": 0.124, "windows": 0.521, "nonzeros": 0.0117, "longest": 11,
+    "pairs": 0.00172, "heavy pairs": 3.32e-4, "hub rows": 0.124, "vertices": 0.521, "nonzeros": 0.0117, "longest": 11,
     "begin": 39_400,
 }  # fmt: skip
 
@@ -87,7 +87,7 @@ MERGED_TALLY_NS = {
     "merged": 0.00264, "idle": 7.84e-4, "searched": 0.00615, "nonzeros": 0.00849, "longest": 216, "begin": 4_520,
 }  # fmt: skip
 DEGREE_TALLY_NS = {
-    "pairs": 0.00377, "heavy pairs": 0.00107, "hub rows": 0.143, "windows": 0.208, "nonzeros": 0.0208, "longest": 103,
+    "pairs": 0.00377, "heavy pairs": 0.00107, "hub rows": 0.143, "vertices": 0.208, "nonzeros": 0.0208, "longest": 103,
     "begin": 63_700,
 }  # fmt: skip
 
@@ -99,9 +99,9 @@ class OrderCosts:
     n: int
     m: int
     max_column: int  # rows of the longest column in natural order
-    sums: dict  # of NATURAL and DEGREE
+    sums: dict  # of NATURAL, DEGREE and LONGEST
     max_degree: int = 0  # neighbours of the vertex that has most
-    bounded: bool = False  # whether columns in degree order are taken to be as long as degrees allow
+    sampled: bool = False  # whether the lengths of columns in degree order are estimated from a sample
 
     @property
     def near(self):
@@ -142,8 +142,9 @@ class OrderCosts:
 
     def degree_counts(self):
         """How often each of DEGREE_NS is taken."""
-        sums = {name: self.sums[name] for name in ("pairs", "heavy pairs", "hub rows", "windows")}
-        return sums | {"nonzeros": self.m, "longest": self.sums["longest by degree"], "begin": 1}
+        sums = {name: self.sums[name] for name in ("pairs", "heavy pairs", "hub rows")}
+        longest = self.sums["longest by degree"]
+        return sums | {"vertices": self.n, "nonzeros": self.m, "longest": longest, "begin": 1}
 
     @cached_property
     def natural_ns(self):
@@ -180,16 +181,6 @@ class OrderCosts:
         """Whether a few edges that are not among one in `stride` might cost a tenth of a count in natural order."""
         return 10 * stride * LONGEST_SEARCH_NS * self.max_column > self.natural_ns[self.best_words]
 
-    def is_surely_natural(self, stride):
-        """Whether natural order is fastest, whatever the sums in degree order are: no vertex has over four
-        times as many neighbours as the mean, so columns in degree order have m / n rows, more or less; merging these
-        would take longer; and no edge was missed that matters."""
-        if self.max_degree * self.n > 8 * self.m:
-            return False
-        merged = MERGED_NS["begin"] + self.m * (MERGED_NS["nonzeros"] + MERGED_NS["merged"] * self.m / self.n / 2)
-        classes = DEGREE_NS["begin"] + self.m * DEGREE_NS["nonzeros"]
-        return self.natural_ns[self.best_words] <= min(merged, classes) and not self.may_miss(stride)
-
     def merges(self):
         """Whether a count in degree order is faster if it merges all columns."""
         return self.merged_ns <= self.degree_ns
@@ -223,56 +214,31 @@ def order_costs(u, v, n, fill=None):
 def describe_edges(u, v, n, fill=None, early=False):
     """The OrderCosts of edges, the degree of each vertex, and how many rows its column has; repeats count.
 
-    fill: see `order_costs`. early: whether the costs may be `bounded`, if these are enough to choose.
+    fill: see `order_costs`. early: whether the costs of many edges may be `sampled`.
     """
     xp = runtime.arrays_of(u)
     counts = xp.zeros(3 * n, np.int32)
     lengths, degree, reach = counts[:n], counts[n : 2 * n], counts[2 * n :]
     packed = xp.empty(n, np.uint64)
-    rows_by_degree = xp.empty(n, np.int64)  # at first the most that there may be
     sums = Sums(u, v, n, packed, min(MOST_STRIDE, max(1, u.size // SAMPLED)), fill)
     sums.run(measure_vertices, u.size, u, v, lengths, degree, reach)
-    most = isqrt(2 * u.size) + 1  # rows of a column in degree order, without repeats
-    args = lengths, degree, reach, SHORT, most, packed, rows_by_degree, sums.histogram, sums.most
-    sums.run(describe_vertices, n, *args)
-    sums.find_least()
+    sums.run(describe_vertices, n, lengths, degree, reach, SHORT, packed, sums.histogram, sums.most)
+    sums.run(find_hubs, WARP, sums.histogram, HUBS, sums.most)
     sums.add_natural(sums.stride)
-    if early and sums.stride > 1:
-        sums.add_by_degree(rows_by_degree)
-        costs = sums.costs(bounded=True)
-        if costs.best() == "degree" or costs.is_surely_natural(sums.stride):
-            return costs, degree, lengths
-        sums.by_degree[:], sums.longest[4:] = 0, 0
-    rows_by_degree[:] = 0
-    sums.run(count_rows_by_degree, u.size, u, v, packed, sums.least, rows_by_degree)
-    sums.add_by_degree(rows_by_degree)
-    costs = sums.costs()
+    rows, sampled = reach, early and sums.stride > 1  # of each column in degree order, in the memory of `reach`
+    if sampled:
+        sums.run(count_ends, u.size // sums.stride, u, v, packed, sums.stride, sums.ends)
+        sums.run(estimate_rows, n, packed, sums.ends, rows)
+    else:
+        rows[:] = 0
+        sums.run(count_rows_by_degree, u.size, u, v, packed, rows)
+    sums.add_by_degree(rows)
+    costs = sums.costs(sampled)
     if sums.stride > 1 and costs.best() == "natural" and costs.may_miss(sums.stride):
         sums.natural[:], sums.longest[:4] = 0, 0
         sums.add_natural(1)
-        costs = sums.costs()
+        costs = sums.costs(sampled)
     return costs, degree, lengths
-
-
-def column_lengths(u, v, n):
-    """How many rows the column of each vertex has in natural order; repeats count."""
-    lengths, *others = runtime.arrays_of(u).zeros((3, n), np.int32)
-    measure_vertices.launch(enough_blocks(BLOCKS, u.size, THREADS), THREADS, u, v, lengths, *others)
-    return lengths
-
-
-def of_columns(costs, graph):
-    """The costs of a graph that are `bounded`, with the sums of its columns in degree order."""
-    xp = runtime.arrays_of(graph.col_ptr)
-    packed, rows = xp.empty(graph.n, np.uint64), xp.empty(graph.n, np.int64)
-    sums = Sums(graph.row_idx, graph.col_of, graph.n, packed, max(1, min(MOST_STRIDE, graph.m // SAMPLED)))
-    args = graph.col_ptr, graph.row_idx, graph.occurrences, graph.n - NEAR, packed, rows, sums.histogram
-    sums.run(describe_columns, graph.n, *args)
-    sums.find_least()
-    sums.add_by_degree(rows)
-    found = sums.costs()
-    names = (*DEGREE, LONGEST[-1])
-    return replace(costs, sums=costs.sums | {name: found.sums[name] for name in names}, bounded=False)
 
 
 class Sums:
@@ -280,21 +246,17 @@ class Sums:
 
     def __init__(self, u, v, n, packed, stride, fill=None):
         self.u, self.v, self.n, self.packed, self.stride, self.fill = u, v, n, packed, stride, fill
-        sizes = [len(NATURAL), len(DEGREE), len(LONGEST), len(MOST), 2, BINS]
+        sizes = [len(NATURAL), len(DEGREE), len(LONGEST), len(MOST), BINS, 2 * BINS]
         arrays = runtime.arrays_of(u).zeros(sum(sizes), np.int64)
         cuts = [sum(sizes[:k]) for k in range(7)]
         parts = [arrays[begin:end] for begin, end in zip(cuts, cuts[1:])]
-        self.natural, self.by_degree, self.longest, self.most, self.least, self.histogram = parts
+        self.natural, self.by_degree, self.longest, self.most, self.histogram, self.ends = parts
         self.all, self.natural_stride = arrays[: cuts[4]], stride
 
     def run(self, kernel, tasks, *args, shared=0):
         if self.fill is not None:
             return self.fill(kernel, *args)
         kernel.launch(enough_blocks(BLOCKS, tasks, THREADS), THREADS, *args, shared=shared)
-
-    def find_least(self):
-        """Find `least`, the bins from which on degrees are those of the last NEAR and HUBS vertices at most."""
-        self.run(find_least, WARP, self.histogram, NEAR, HUBS, self.least)
 
     def add_natural(self, stride):
         """Add up what one in `stride` edges costs in natural order."""
@@ -303,19 +265,17 @@ class Sums:
         self.run(cost_in_natural_order, self.u.size // stride, *args, shared=8 * THREADS * len(NATURAL))
 
     def add_by_degree(self, rows):
-        """Add up what edges cost in degree order. rows: of each column, and how many of them are near, shifted by 32"""
-        args = self.u, self.v, self.packed, rows, self.least, LONG, self.stride, self.longest, self.by_degree
+        """Add up what edges cost in degree order. rows: of each column there."""
+        args = self.u, self.v, self.packed, rows, self.most, LONG, self.stride, self.longest, self.by_degree
         self.run(cost_in_degree_order, self.u.size // self.stride, *args, shared=8 * THREADS * len(DEGREE))
 
-    def costs(self, bounded=False):
+    def costs(self, sampled):
         """The OrderCosts; waits for the device."""
-        *found, max_column, max_degree = runtime.to_host(self.all).tolist()
+        *found, max_column, max_degree, _ = runtime.to_host(self.all).tolist()
         sums = dict(zip((*NATURAL, *DEGREE, *LONGEST), found))
         sums |= {name: self.natural_stride * sums[name] for name in NATURAL}
-        sums |= {name: self.stride * sums[name] for name in DEGREE if name != "windows"}
-        if bounded:
-            sums["windows"] = self.n
-        return OrderCosts(self.n, self.u.size, max_column, sums, max_degree, bounded)
+        sums |= {name: self.stride * sums[name] for name in DEGREE}
+        return OrderCosts(self.n, self.u.size, max_column, sums, max_degree, sampled)
 
 
 # ------------------------------------------------------------------------------------------------------------- kernels
@@ -442,11 +402,10 @@ def add_bins_to(histogram, bins):
         k += cuda.blockDim.x
 
 
-@kernel("void(int32[::1], int32[::1], int32[::1], int64, int64, uint64[::1], int64[::1], int64[::1], int64[::1])")
-def describe_vertices(lengths, degree, reach, short, root, packed, bound, histogram, most):
-    """A thread per vertex: add the rows of its column to its degree; write in 64 bits its degree, these rows, and how
-    many times 32 words a local column reaches over, or else 0; and the most rows that its column may have in degree
-    order. root: the most rows of any column in degree order."""
+@kernel("void(int32[::1], int32[::1], int32[::1], int64, uint64[::1], int64[::1], int64[::1])")
+def describe_vertices(lengths, degree, reach, short, packed, histogram, most):
+    """A thread per vertex: add the rows of its column to its degree, and count that in the histogram; write in 64 bits
+    its degree, these rows, and how many times 32 words a local column reaches over, or else 0."""
     bins = cuda.shared.array(BINS, int32)
     clear_bins(bins)
     x, lane = cuda.grid(1), cuda.threadIdx.x & 31
@@ -458,7 +417,7 @@ def describe_vertices(lengths, degree, reach, short, root, packed, bound, histog
             blocks = int64(0)
             if length >= short and reach[x] < FAR:
                 blocks = int64(reach[x]) + 1
-            degree[x], bound[x] = own, min(own, root)
+            degree[x] = own
             packed[x] = uint64(own | min(length, int64(2**30 - 1)) << 31) | uint64(blocks) << uint64(61)
         add_at(bins, bin_of(own) if x < lengths.size else int32(-1), int32(1))
         for step in range(5):
@@ -471,46 +430,23 @@ def describe_vertices(lengths, degree, reach, short, root, packed, bound, histog
     add_bins_to(histogram, bins)
 
 
-@kernel("void(int64[::1], int32[::1], int32[::1], int64, uint64[::1], int64[::1], int64[::1])")
-def describe_columns(col_ptr, row_idx, degree, first_near, packed, rows, histogram):
-    """A thread per column in degree order: the same of its vertex and, exactly, of its rows."""
-    bins = cuda.shared.array(BINS, int32)
-    clear_bins(bins)
-    x, lane = cuda.grid(1), cuda.threadIdx.x & 31
-    while x - lane < rows.size:  # whole warps
-        own = int64(0)
-        if x < rows.size:
-            begin, end = col_ptr[x], col_ptr[x + 1]
-            near = int64(0)
-            if begin < end and row_idx[end - 1] >= first_near:
-                near = int64(1) << 32
-            own = int64(degree[x])
-            packed[x], rows[x] = uint64(own), near | (end - begin)
-        add_at(bins, bin_of(own) if x < rows.size else int32(-1), int32(1))
-        x += cuda.gridsize(1)
-    add_bins_to(histogram, bins)
-
-
-@kernel("void(int64[::1], int64, int64, int64[::1])")
-def find_least(histogram, near, hubs, least):
-    """A warp: find the least bins from which on there are at most `near` and at most `hubs` degrees."""
+@kernel("void(int64[::1], int64, int64[::1])")
+def find_hubs(histogram, hubs, most):
+    """A warp: find the least bin from which on there are at most `hubs` vertices; it is written to most[2]."""
     last = BINS - BINS // WARP * (cuda.threadIdx.x % WARP) - 1  # lane 0 has the last bins
     own = int64(0)
     for k in range(BINS // WARP):
         own += histogram[last - k]
     behind = sum_up_to(own) - own
-    least_near = least_hub = int32(BINS)
+    least = int32(BINS)
     for k in range(BINS // WARP):
         behind += histogram[last - k]
-        if behind <= near:
-            least_near = int32(last - k)
         if behind <= hubs:
-            least_hub = int32(last - k)
+            least = int32(last - k)
     for step in range(5):
-        least_near = min(least_near, cuda.shfl_xor_sync(ALL_LANES, least_near, 1 << step))
-        least_hub = min(least_hub, cuda.shfl_xor_sync(ALL_LANES, least_hub, 1 << step))
+        least = min(least, cuda.shfl_xor_sync(ALL_LANES, least, 1 << step))
     if cuda.grid(1) == 0:
-        least[0], least[1] = least_near, least_hub
+        most[2] = least
 
 
 @cuda.jit(device=True)
@@ -608,21 +544,52 @@ def add_idle(sums, k, merged):
     add_to(sums, k, most - merged)
 
 
-@kernel(*(f"void({ends}, uint64[::1], int64[::1], int64[::1])" for ends in ENDS))
-def count_rows_by_degree(u, v, packed, least, rows):
-    """A thread per edge: count it as a row of its column in degree order; in bits 32 and more, if the row is near."""
+@kernel(*(f"void({ends}, uint64[::1], int32[::1])" for ends in ENDS))
+def count_rows_by_degree(u, v, packed, rows):
+    """A thread per edge: count it as a row of its column in degree order."""
     e, lane = cuda.grid(1), cuda.threadIdx.x & 31
     while e - lane < u.size:
-        first, found = int32(-1), int64(1)
+        first = int32(-1)
         if e < u.size and u[e] != v[e]:
             first = int32(u[e])
-            own, other = degree_of(packed[first]), degree_of(packed[int32(v[e])])
-            if is_last(own, first, other, int32(v[e])):
-                first, other = int32(v[e]), own
-            if bin_of(other) >= least[0]:
-                found += int64(1) << 32
-        add_at(rows, first, found)
+            if is_last(degree_of(packed[first]), first, degree_of(packed[int32(v[e])]), int32(v[e])):
+                first = int32(v[e])
+        add_at(rows, first, int32(1))
         e += cuda.gridsize(1)
+
+
+@kernel(*(f"void({ends}, uint64[::1], int64, int64[::1])" for ends in ENDS))
+def count_ends(u, v, packed, stride, ends):
+    """A warp per 32 edges, of which it takes one in `stride`: count the bin of the degree of an edge's first end in
+    degree order in ends[:BINS], that of its last in the other half."""
+    first_bins, last_bins = cuda.shared.array(BINS, int32), cuda.shared.array(BINS, int32)
+    clear_bins(first_bins)
+    clear_bins(last_bins)
+    lane = cuda.threadIdx.x & 31
+    e = (cuda.grid(1) - lane) * stride + lane
+    while e - lane < u.size:
+        first = last = int32(-1)
+        if e < u.size and u[e] != v[e]:
+            a, b = degree_of(packed[int32(u[e])]), degree_of(packed[int32(v[e])])
+            first, last = bin_of(min(a, b)), bin_of(max(a, b))
+        add_at(first_bins, first, int32(1))
+        add_at(last_bins, last, int32(1))
+        e += cuda.gridsize(1) * stride
+    add_bins_to(ends, first_bins)
+    add_bins_to(ends[BINS:], last_bins)
+
+
+@kernel("void(uint64[::1], int64[::1], int32[::1])")
+def estimate_rows(packed, ends, rows):
+    """A thread per vertex: of its neighbours, as many are rows of its column in degree order as at vertices of its
+    bin."""
+    x = cuda.grid(1)
+    while x < rows.size:
+        degree = degree_of(packed[x])
+        bin = bin_of(degree)
+        firsts = ends[bin]
+        rows[x] = int64(degree) * firsts // max(int64(1), firsts + ends[BINS + bin])
+        x += cuda.gridsize(1)
 
 
 @kernel(*(f"void({ends}, uint64[::1], int64, int64, int64, int64[::1], int64[::1])" for ends in ENDS))
@@ -647,12 +614,9 @@ def cost_in_natural_order(u, v, packed, long, apart, stride, longest, total):
     add_sums_to(total, sums)
 
 
-@kernel(*(f"void({ends}, uint64[::1], int64[::1], int64[::1], int64, int64, int64[::1], int64[::1])" for ends in ENDS))
-def cost_in_degree_order(u, v, packed, rows, least, long, stride, longest, total):
-    """The same in degree order; and count all columns with a near row whose vertex is a row.
-
-    least: the bin of the least degree of a near vertex, and of a hub.
-    """
+@kernel(*(f"void({ends}, uint64[::1], int32[::1], int64[::1], int64, int64, int64[::1], int64[::1])" for ends in ENDS))
+def cost_in_degree_order(u, v, packed, rows, most, long, stride, longest, total):
+    """The same in degree order. rows: of each column there; most[2]: the least bin of the degree of a hub."""
     sums = cuda.shared.array(0, int64)
     clear_sums(sums, total.size)
     lane = cuda.threadIdx.x & 31
@@ -664,21 +628,17 @@ def cost_in_degree_order(u, v, packed, rows, least, long, stride, longest, total
             own, other = degree_of(packed[first]), degree_of(packed[last])
             if is_last(own, first, other, last):
                 first, last, other = last, first, own
-            column, row = int32(rows[first]), int32(rows[last])
+            column, row = rows[first], rows[last]
             if column < HEAVY:
-                add_to(sums, 0, column - 1)
-            elif bin_of(other) >= least[1]:
+                add_to(sums, 0, max(column - 1, 0))
+            elif bin_of(other) >= most[2]:
                 add_to(sums, 2, 1)
             else:
                 add_to(sums, 1, column - 1)
             merged, searched = rows_of_merge(column, row, long)
-            add_to(sums, 4, merged)
-            add_to(sums, 6, searched)
+            add_to(sums, 3, merged)
+            add_to(sums, 5, searched)
             keep_most(longest, 4, merged)
-        add_idle(sums, 5, merged)
+        add_idle(sums, 4, merged)
         e += cuda.gridsize(1) * stride
-    x = cuda.grid(1)
-    while x < rows.size:
-        add_to(sums, 3, rows[x] >> 32 != 0 and degree_of(packed[x]) > int32(rows[x]))
-        x += cuda.gridsize(1)
     add_sums_to(total, sums)

@@ -79,25 +79,22 @@ def measure_vertices(u, v, lengths, ends, reach):
         np.maximum.at(reach, j, np.minimum(order_costs.FAR, ((i >> 6) - (j >> 6)) >> 5))
 
 
-def describe_vertices(lengths, degree, reach, short, root, packed, bound, histogram, most):
+def describe_vertices(lengths, degree, reach, short, packed, histogram, most):
     degree += lengths
-    bound[:] = np.minimum(degree, root)
     blocks = np.where((lengths >= short) & (reach < order_costs.FAR), reach + 1, 0)
     packed[:] = (degree | lengths.astype(np.int64) << 31).astype(np.uint64) | blocks.astype(np.uint64) << np.uint64(61)
     histogram += np.bincount(bins_of(degree), minlength=histogram.size)
-    most[:] = lengths.max(initial=0), degree.max(initial=0)
+    most[:2] = lengths.max(initial=0), degree.max(initial=0)
 
 
-def find_least(histogram, near, hubs, least):
-    behind = np.cumsum(histogram[::-1])  # how many degrees are in each of the last bins, or behind it
-    least[:] = [histogram.size - np.count_nonzero(behind <= last) for last in (near, hubs)]
+def find_hubs(histogram, hubs, most):
+    behind = np.cumsum(histogram[::-1])  # how many vertices are in each of the last bins, or behind it
+    most[2] = histogram.size - np.count_nonzero(behind <= hubs)
 
 
-def count_rows_by_degree(u, v, packed, least, rows):
+def count_rows_by_degree(u, v, packed, rows):
     for part in parts_of(u.size):
-        first, last = in_degree_order(u[part], v[part], packed)
-        near = bins_of(degrees_of(packed[last])) >= least[0]
-        rows += np.bincount(first, minlength=rows.size) + (np.bincount(first[near], minlength=rows.size) << 32)
+        rows += np.bincount(in_degree_order(u[part], v[part], packed)[0], minlength=rows.size).astype(np.int32)
 
 
 def cost_in_natural_order(u, v, packed, long, apart, stride, longest, total):
@@ -112,18 +109,16 @@ def cost_in_natural_order(u, v, packed, long, apart, stride, longest, total):
         total += [values.sum(dtype=np.int64) for values in found]
 
 
-def cost_in_degree_order(u, v, packed, rows, least, long, stride, longest, total):
-    lengths = rows.astype(np.int32)
+def cost_in_degree_order(u, v, packed, rows, most, long, stride, longest, total):
     for part in parts_of(u.size, stride):
         first, last = in_degree_order(u[part], v[part], packed)
-        light = lengths[first] < order_costs.HEAVY
-        by_hub = ~light & (bins_of(degrees_of(packed[last])) >= least[1])
-        pairs = lengths[first].astype(np.int64) - 1
-        merged, searched = rows_of_merge(lengths[first], lengths[last], long)
-        sums = pairs[light].sum(), pairs[~light & ~by_hub].sum(), by_hub.sum(), 0
+        light = rows[first] < order_costs.HEAVY
+        by_hub = ~light & (bins_of(degrees_of(packed[last])) >= most[2])
+        pairs = rows[first].astype(np.int64) - 1
+        merged, searched = rows_of_merge(rows[first], rows[last], long)
+        sums = pairs[light].sum(), pairs[~light & ~by_hub].sum(), by_hub.sum()
         total += [*sums, merged.sum(), idle(merged).sum(), searched.sum()]
         longest[4] = max(longest[4], merged.max(initial=0))
-    total[3] = np.count_nonzero((rows >> 32 != 0) & (degrees_of(packed) > lengths))
 
 
 def in_degree_order(i, j, packed):
@@ -239,7 +234,7 @@ def parts_of(nonzeros, stride=1):
 IN_NUMPY = {
     order_costs.measure_vertices: measure_vertices,
     order_costs.describe_vertices: describe_vertices,
-    order_costs.find_least: find_least,
+    order_costs.find_hubs: find_hubs,
     order_costs.count_rows_by_degree: count_rows_by_degree,
     order_costs.cost_in_natural_order: cost_in_natural_order,
     order_costs.cost_in_degree_order: cost_in_degree_order,

@@ -21,9 +21,9 @@ CLASSES = NEAR, HUBS, 64, 512  # the defaults of near, hubs, heavy, crowd: with 
 # The kernels that a count of raw edges in degree order launches, in this order. If they are not in the cache, other
 # processes compile them in parallel: one after the other they take five seconds.
 BY_DEGREE = (
-    order_costs.measure_vertices, order_costs.describe_vertices, order_costs.find_least,
-    order_costs.cost_in_natural_order, order_costs.count_rows_by_degree, order_costs.cost_in_degree_order,
-    order_costs.describe_columns,
+    order_costs.measure_vertices, order_costs.describe_vertices, order_costs.find_hubs,
+    order_costs.cost_in_natural_order, order_costs.count_ends, order_costs.estimate_rows,
+    order_costs.count_rows_by_degree, order_costs.cost_in_degree_order,
     orientation.count_occurrences, orientation.pack_occurrences, orientation.number_vertices, orientation.pack_edges,
     orientation.find_extent, orientation.count_new, orientation.unpack, columns.fill_empty_columns,
     prefix_sum.sum_parts, prefix_sum.write_starts,
