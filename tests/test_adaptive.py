@@ -107,6 +107,27 @@ def test_short_columns_of_near_vertices_are_merged_by_a_thread_each(monkeypatch)
 
 
 @pytest.mark.sim
+@pytest.mark.parametrize("graph", [generate.rmat(7, 6, seed=2), generate.random(150, 900, seed=1), generate.mesh(6, 6)])
+def test_distant_columns_are_merged_by_a_kernel_of_their_own(graph, monkeypatch):
+    monkeypatch.setattr(local, "SMALL", 0)
+    monkeypatch.setattr(order_costs.OrderCosts, "near", False)
+    with runtime.using("sim"):
+        ordered = DeviceGraph.from_graph(graph).ordered("degree")
+        plans = [adaptive.plan(ordered, merge=1, share=(index, 3)) for index in range(3)]
+        assert [step.kernel for step in plans[0].steps] == [local.merge_distant_kernel]
+        assert sum(plan.count() for plan in plans) == cpu.plan(graph).count()
+
+
+@pytest.mark.sim
+def test_a_graph_whose_columns_have_one_row_is_not_counted():
+    with runtime.using("sim"):
+        plan = adaptive.plan(DeviceGraph.from_graph(generate.star(40)).ordered("degree"), merge=1)
+        assert plan.steps == [] and plan.count() == 0
+    estimate = tcgpu.estimate(generate.star(50_000), "adaptive", order="degree")
+    assert estimate.kernels == [] and estimate.row()["limit"] == ""
+
+
+@pytest.mark.sim
 def test_warps_share_local_columns():
     graph = generate.clique(90)
     with runtime.using("sim"):

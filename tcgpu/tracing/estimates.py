@@ -97,10 +97,11 @@ class Estimate:
 
     def row(self) -> dict:
         """Return the estimate as the row of a table."""
-        longest = max(self.kernels, key=lambda kernel: kernel.ms)
+        longest = max(self.kernels, key=lambda kernel: kernel.ms, default=None)
         return {
             "method": self.method, "order": self.order, "edges": self.edges, "gpu": self.gpu,
-            "estimate_of": NAMES[self.fill], "estimated_ms": round(self.ms, 6), "limit": longest.bounds.limit,
+            "estimate_of": NAMES[self.fill], "estimated_ms": round(self.ms, 6),
+            "limit": longest.bounds.limit if longest else "",
             "units": sum(kernel.units for kernel in self.kernels),
             "sampled": sum(kernel.sampled for kernel in self.kernels),
         }  # fmt: skip

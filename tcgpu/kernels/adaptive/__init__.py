@@ -60,8 +60,8 @@ Natural order; degree order if merging costs less, and then no column is local:
         |                         search_kernel        the same: those of warps that have more than 256 searches
         |
         --------> merge_short_kernel   a thread per nonzero (i, j): two pointers
-                  (merge_kernel, if no column has over 128 rows; merge_columns_kernel, a thread per column j, if all
-                  columns are short)
+                  (if no column has over 128 rows, merge_kernel, or merge_distant_kernel, if most columns i and j are
+                  far apart; if all columns are short, merge_columns_kernel, a thread per column j)
 
 From `naive` to here in five steps
 ----------------------------------

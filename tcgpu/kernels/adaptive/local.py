@@ -9,7 +9,7 @@ the words of two rows are aligned.
 from tcgpu.engines.runtime import cuda, int64, kernel, uint32, uint64
 from tcgpu.kernels.adaptive.layout import LENGTH_BITS, pack_piece, shared_thread
 from tcgpu.kernels.device.columns import column_bounds
-from tcgpu.kernels.device.merge import common_values, rows_to_search
+from tcgpu.kernels.device.merge import common_values, common_values_apart, rows_to_search
 from tcgpu.kernels.device.reduction import add_block_to
 from tcgpu.kernels.device.search import contains
 from tcgpu.kernels.device.warp import ALL_LANES, sum_up_to
@@ -41,6 +41,16 @@ def has_short_columns(graph):
     if isinstance(graph, DeviceGraph) and graph.m > SMALL and graph.order == "natural":
         return graph.order_costs.short_columns
     return graph.m > MANY_EDGES and graph.max_column <= SHORT_ROWS
+
+
+def has_no_triangles(graph):
+    """Whether no column has two rows; in natural order, finding out would take as long as a count."""
+    return isinstance(graph, DeviceGraph) and graph.order == "degree" and graph.max_column < 2
+
+
+def has_distant_columns(graph):
+    """Whether most edges are between vertices whose columns are far apart."""
+    return isinstance(graph, DeviceGraph) and graph.m > SMALL and not graph.order_costs.near
 
 
 @kernel("void(int32[::1], int32[::1], int64, uint32[::1])")
@@ -132,6 +142,20 @@ def merge_kernel(col_ptr, row_idx, col_of, short, words, index, of, total):
     while e < row_idx.size:
         p, p_end, q, q_end = ranges_of(e, col_ptr, row_idx, col_of, short, words)
         count += common_values(row_idx, p, p_end, row_idx, q, q_end)
+        e += cuda.gridsize(1) * of
+    add_block_to(total, count)
+
+
+@kernel("void(int64[::1], int32[::1], int32[::1], int64, int64, int64[::1])")
+def merge_distant_kernel(col_ptr, row_idx, col_of, index, of, total):
+    """As merge_kernel, for a graph without local columns in which columns i and j are mostly far apart."""
+    count = int64(0)
+    e = shared_thread(index, of)
+    while e < row_idx.size:
+        i, j = row_idx[e], col_of[e]
+        p_end, q, q_end = col_ptr[j + 1], col_ptr[i], col_ptr[i + 1]
+        if e + 1 < p_end and q < q_end:
+            count += common_values_apart(row_idx, e + 1, p_end, row_idx, q, q_end)
         e += cuda.gridsize(1) * of
     add_block_to(total, count)
 

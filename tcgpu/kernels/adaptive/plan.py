@@ -71,7 +71,8 @@ def plan(graph, *, near, hubs, heavy, crowd, short, long, words, merge, share):
 
 
 def _merged(graph, short, long, words, share):
-    known = {"short": short, "words": words, "index": share[0], "of": share[1]}
+    of_share = {"index": share[0], "of": share[1]}
+    known = {"short": short, "words": words} | of_share
     created, views, of_local, threads = {}, {}, [], -(-graph.m // share[1])
     if words:
         created["local_rows"] = (graph.n * words, np.uint64, 0)
@@ -81,9 +82,11 @@ def _merged(graph, short, long, words, share):
             launch(local.local_kernel, threads, 128, 8448, **known),
         ]
     merges = [launch(local.merge_kernel, threads, 64, 16384, **known)]
-    if not words and local.has_short_columns(graph):
+    if local.has_no_triangles(graph):
+        merges = []
+    elif not words and local.has_short_columns(graph):
         columns = -(-graph.n // share[1])
-        merges = [launch(local.merge_columns_kernel, columns, 64, 4224, index=share[0], of=share[1])]
+        merges = [launch(local.merge_columns_kernel, columns, 64, 4224, **of_share)]
     elif graph.max_column > min(long // 2, MAY_SEARCH):  # else columns differ too little for searches to pay
         created |= {"searches": (graph.m // 8 + 1024, np.uint64, None), "queue": (1, np.int64, None)}
         merges = [
@@ -91,6 +94,8 @@ def _merged(graph, short, long, words, share):
             launch(local.merge_short_kernel, threads, 64, 16384, long=long, **known),
             launch(local.search_kernel, threads, 128, 2112, short=short, words=words, long=long),
         ]
+    elif not words and local.has_distant_columns(graph):
+        merges = [launch(local.merge_distant_kernel, threads, 128, 8192, **of_share)]
     return Plan(
         method="adaptive",
         copied=layout.columns_of(graph),
