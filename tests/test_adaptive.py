@@ -310,7 +310,7 @@ def test_a_graph_is_copied_to_the_device_and_back():
         ordered = made.ordered("degree")
         assert ordered is made.ordered("degree") and made is made.ordered("natural")
         same_columns(ordered, graph.ordered("degree"))
-        assert np.array_equal(ordered.occurrences, graph.ordered("degree").degrees)
+        assert np.array_equal(ordered.degrees, graph.ordered("degree").degrees)
         assert made.to_graph().equals(graph)
         assert tcgpu.count(made, "cpu") == cpu.plan(graph).count()
         assert "256 vertices" in repr(made)

@@ -204,7 +204,6 @@ def test_threads_of_any_order_find_the_same(order):
 
 @pytest.mark.sim
 def test_from_columns_made_on_the_device():
-    """These come with occurrences, which leave room between the lists of in-edges."""
     u, v, n = generate.edges("rmat", 7, 8)
     with runtime.using("sim"):
         assert same(DeviceGraph.from_edges(u, v, n, order="degree"), heavy=4, hubs=20)

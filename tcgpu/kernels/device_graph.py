@@ -48,8 +48,7 @@ class DeviceGraph:
     order: str = "natural"
     rank: Any = None
     name: str | None = None
-    occurrences: Any = None  # in degree order: how often each vertex occurs in raw edges, twice in a loop
-    records: int = 0  # how many raw edges there were
+    degrees: Any = None  # in degree order: of each vertex
     natural_ids: Any = None  # the id of each vertex in natural order; None where vertex v is simply v
 
     @classmethod
@@ -65,7 +64,7 @@ class DeviceGraph:
             raise GraphError(f"u has {u.size:,} entries and v has {v.size:,}: they are the two ends of edges")
         if u.dtype != v.dtype:
             u, v = u.astype(INT64), v.astype(INT64)
-        ids = costs = occurrences = lengths = None
+        ids = costs = degrees = lengths = None
         if relabel:
             check_relabel(n)
             u, v, n, ids = _compact(u, v)
@@ -75,41 +74,45 @@ class DeviceGraph:
             extent, columns_of = _extent(u, v), None
         n = _vertices(*extent, n, u.size)
         if columns_of is not None:
-            return cls._of_block(n, *columns_of, name, u.size, ids)
+            return cls._of_block(n, *columns_of, name, ids)
         if order in ("auto", "natural") and u.size > SMALL:
-            costs, occurrences, lengths = describe_edges(u, v, n, early=True)
+            costs, degrees, lengths = describe_edges(u, v, n, early=True)
         if order == "auto":
             order = costs.best() if costs else "natural"
-        if order == "degree" and occurrences is None:
-            occurrences = runtime.arrays_of(u).zeros(n, np.int32)
-            _run(orientation.count_occurrences, u.size, u, v, occurrences)
+        if order == "degree" and degrees is None:
+            degrees = runtime.arrays_of(u).zeros(n, np.int32)
+            _run(orientation.count_occurrences, u.size, u, v, degrees)
         if costs and order == "natural" and costs.max_column <= SHORT_COLUMN:
-            made = cls(n, *_short_columns(u, v, n, lengths, clean), name=name, records=u.size, natural_ids=ids)
+            made = cls(n, *_short_columns(u, v, n, lengths, clean), name=name, natural_ids=ids)
         else:
-            made = cls._from_checked(u, v, n, order, clean, name, occurrences if order == "degree" else None, ids)
+            made = cls._from_checked(u, v, n, order, clean, name, degrees if order == "degree" else None, ids)
         if costs:
             made.order_costs = costs
         return made
 
     @classmethod
-    def _of_block(cls, n, row_idx, col_of, longest, name, records, ids):
+    def _of_block(cls, n, row_idx, col_of, longest, name, ids):
         """Make a small graph of the columns from `_by_block`."""
         col_ptr = runtime.device_array(n + 1, np.int64, -1)
         _run(columns.fill_empty_columns, n + 1, col_of, col_ptr)
-        made = cls(n, col_ptr, row_idx, col_of, name=name, records=records, natural_ids=ids)
+        made = cls(n, col_ptr, row_idx, col_of, name=name, natural_ids=ids)
         made.max_column = longest
         return made
 
     @classmethod
-    def _from_checked(cls, u, v, n, order, clean, name, occurrences, ids):
-        """Make a graph from device arrays whose numbers are checked; if `clean`, nothing is copied to the host."""
+    def _from_checked(cls, u, v, n, order, clean, name, degrees, ids):
+        """Make a graph from device arrays whose numbers are checked; if `clean`, nothing is copied to the host.
+
+        degrees: for degree order, else None. Repeated edges count, and loops twice, at first.
+        """
         if order not in ("natural", "degree"):
             raise GraphError(f"on a device vertices are numbered by degree or as they come, not by order {order!r}")
-        rank = None if occurrences is None else _rank(occurrences)
-        keys = _empty(u, u.size, np.uint64)
-        _run(orientation.pack_edges, u.size, u, v, _empty(u, 0, np.int32) if rank is None else rank, keys)
+        rank = None if degrees is None else _rank(degrees)
+        keys, none = _empty(u, u.size, np.uint64), _empty(u, 0, np.int32)
+        of_vertices = (none, none) if rank is None else (rank, degrees)
+        _run(orientation.pack_edges, u.size, u, v, *of_vertices, keys)
         runtime.sort(keys)
-        return cls(n, *_columns(keys, n, clean), order, rank, name, occurrences, u.size, ids)
+        return cls(n, *_columns(keys, n, clean, of_vertices[1]), order, rank, name, degrees, ids)
 
     @classmethod
     @fitting("the graph")
@@ -303,18 +306,19 @@ def _compact(u, v):
     return u, v, ids.size, ids.astype(INT64)
 
 
-def _rank(occurrences):
-    """rank[v]: the number of vertex v by ascending occurrences. Also sorts `occurrences`."""
-    n = occurrences.size
-    keys, rank = _empty(occurrences, n, np.uint64), _empty(occurrences, n, np.int32)
-    _run(orientation.pack_occurrences, n, occurrences, keys)
+def _rank(degrees):
+    """rank[v]: the number of vertex v by ascending degree. Also sorts `degrees`."""
+    n = degrees.size
+    keys, rank = _empty(degrees, n, np.uint64), _empty(degrees, n, np.int32)
+    _run(orientation.pack_degrees, n, degrees, keys)
     runtime.sort(keys)
-    _run(orientation.number_vertices, n, keys, rank, occurrences)
+    _run(orientation.number_vertices, n, keys, rank, degrees)
     return rank
 
 
-def _columns(keys, n, clean):
-    """`(col_ptr, row_idx, col_of)` of the distinct edges among sorted keys; if `clean`, all keys are distinct edges."""
+def _columns(keys, n, clean, degrees):
+    """`(col_ptr, row_idx, col_of)` of the distinct edges among sorted keys; if `clean`, all keys are distinct edges.
+    degrees: from which repeated edges are taken off."""
     xp, m, parts = runtime.arrays_of(keys), keys.size, -(-keys.size // orientation.PART)
     if clean:
         starts = orientation.PART * xp.arange(parts + 1)
@@ -324,7 +328,7 @@ def _columns(keys, n, clean):
         scan(counts, starts)
         m = int(starts[-1])
     row_idx, col_of, col_ptr = xp.empty(m, np.int32), xp.empty(m, np.int32), runtime.device_array(n + 1, np.int64, -1)
-    _run(orientation.unpack, WARP * parts, keys, starts, row_idx, col_of, col_ptr)
+    _run(orientation.unpack, WARP * parts, keys, starts, row_idx, col_of, col_ptr, degrees)
     _run(columns.fill_empty_columns, n + 1, col_of, col_ptr)
     return col_ptr, row_idx, col_of
 

@@ -75,27 +75,30 @@ def count_rows(row_idx, counts):
 
 
 @kernel("void(int32[::1], uint64[::1])")
-def pack_occurrences(occurrences, keys):
-    """A thread per vertex: a key that sorts by occurrences, then by the vertex."""
+def pack_degrees(degrees, keys):
+    """A thread per vertex: a key that sorts by degree, then by the vertex."""
     v = cuda.grid(1)
     while v < keys.size:
-        keys[v] = pack(occurrences[v], v)
+        keys[v] = pack(degrees[v], v)
         v += cuda.gridsize(1)
 
 
 @kernel("void(uint64[::1], int32[::1], int32[::1])")
-def number_vertices(keys, rank, occurrences):
-    """A thread per sorted key: its index is the new number of its vertex; write that and the vertex's occurrences."""
+def number_vertices(keys, rank, degrees):
+    """A thread per sorted key: its index is the new number of its vertex; write that and the vertex's degree."""
     place = cuda.grid(1)
     while place < keys.size:
         rank[lower(keys[place])] = place
-        occurrences[place] = upper(keys[place])
+        degrees[place] = upper(keys[place])
         place += cuda.gridsize(1)
 
 
-@kernel(*(f"void({ends}, int32[::1], uint64[::1])" for ends in ENDS))
-def pack_edges(u, v, rank, keys):
-    """A thread per edge: write its key, with each vertex v replaced by rank[v] unless `rank` is empty."""
+@kernel(*(f"void({ends}, int32[::1], int32[::1], uint64[::1])" for ends in ENDS))
+def pack_edges(u, v, rank, degrees, keys):
+    """A thread per edge: write its key, with each vertex v replaced by rank[v] unless `rank` is empty.
+
+    degrees: of the vertices by rank, in which a loop counts twice; it is taken off.
+    """
     e = cuda.grid(1)
     while e < keys.size:
         a, b = int32(u[e]), int32(v[e])
@@ -105,6 +108,8 @@ def pack_edges(u, v, rank, keys):
         key = pack(low, high)
         if low == high:
             key = uint64(NO_EDGE)
+            if rank.size > 0:
+                cuda.atomic.add(degrees, low, -2)
         keys[e] = key
         e += cuda.gridsize(1)
 
@@ -131,11 +136,12 @@ def count_new(keys, counts):
         part += cuda.gridsize(1) // WARP
 
 
-@kernel("void(uint64[::1], int64[::1], int32[::1], int32[::1], int64[::1])")
-def unpack(keys, starts, row_idx, col_of, col_ptr):
+@kernel("void(uint64[::1], int64[::1], int32[::1], int32[::1], int64[::1], int32[::1])")
+def unpack(keys, starts, row_idx, col_of, col_ptr, degrees):
     """A warp per PART sorted keys: write the edges that occur for the first time, from place starts[part] on.
 
-    Also where their columns begin, and up to NEAR_COLUMNS empty ones before each; the others keep what they have.
+    Also where their columns begin, and up to NEAR_COLUMNS empty ones before each; the others keep what they have. What
+    an edge that occurred before adds to the degrees, unless there are none, is taken off.
     """
     lane, part = cuda.threadIdx.x & 31, cuda.grid(1) // WARP
     while part < starts.size - 1:
@@ -153,6 +159,9 @@ def unpack(keys, starts, row_idx, col_of, col_ptr):
                 while column <= j:
                     col_ptr[column] = at
                     column += 1
+            elif e < end and degrees.size > 0 and keys[e] != NO_EDGE:
+                cuda.atomic.add(degrees, upper(keys[e]), -1)
+                cuda.atomic.add(degrees, lower(keys[e]), -1)
             place += cuda.popc(mask)
             e += WARP
         part += cuda.gridsize(1) // WARP

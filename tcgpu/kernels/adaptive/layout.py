@@ -24,6 +24,7 @@ from tcgpu.engines.runtime import cuda, int32, int64, kernel, uint32, uint64
 from tcgpu.kernels import Scan, launch, orientation
 from tcgpu.kernels.device.search import first_from
 from tcgpu.kernels.device.warp import append_lanes
+from tcgpu.kernels.device_graph import DeviceGraph
 
 NEAR = 65535  # vertices that are near
 HUBS = 8192
@@ -109,11 +110,11 @@ def measure_columns(
 
 
 @kernel("void(int32[::1], int64[::1], int32[::1])")
-def bound_in_edges(occurrences, col_ptr, in_count):
-    """A thread per vertex: an upper bound of its in-edges, its occurrences in edges less its own column's length."""
+def count_in_edges(degrees, col_ptr, in_count):
+    """A thread per vertex: how many in-edges it has, its degree less its own column's length."""
     v = cuda.grid(1)
     while v < in_count.size:
-        in_count[v] = occurrences[v] - int32(col_ptr[v + 1] - col_ptr[v])
+        in_count[v] = degrees[v] - int32(col_ptr[v + 1] - col_ptr[v])
         v += cuda.gridsize(1)
 
 
@@ -243,11 +244,10 @@ def in_edges_by_degree(graph, first_near, heavy_quads, short, share=(0, 1)):
     """The Layout before `lay_out` fills quads and in-edges: both lists of columns, and memory for the rest."""
     n, m = graph.n, graph.m
     copied = columns_of(graph)
-    in_edges, counting = m, launch(orientation.count_rows, m, 256, counts="in_count")
-    occurrences = getattr(graph, "occurrences", None)
-    if occurrences is not None:
-        copied["occurrences"] = occurrences
-        in_edges, counting = 2 * graph.records - m, launch(bound_in_edges, n, 256)
+    counting = launch(orientation.count_rows, m, 256, counts="in_count")
+    if isinstance(graph, DeviceGraph) and graph.degrees is not None:
+        copied["degrees"] = graph.degrees
+        counting = launch(count_in_edges, n, 256)
     created = {
         "far_count": (n, np.int32, None),
         "quad_count": (n, np.int32, None),
@@ -259,7 +259,7 @@ def in_edges_by_degree(graph, first_near, heavy_quads, short, share=(0, 1)):
         "in_count": (n, np.int32, 0),
         "in_ptr": (n + 1, np.int64, None),
         "in_end": (n + 1, np.int64, None),
-        "in_edges": (in_edges, np.uint64, None),
+        "in_edges": (m, np.uint64, None),
     }
     known = {
         "first_near": first_near,

@@ -24,10 +24,10 @@ BY_DEGREE = (
     order_costs.measure_vertices, order_costs.describe_vertices, order_costs.find_hubs,
     order_costs.cost_in_natural_order, order_costs.count_ends, order_costs.estimate_rows,
     order_costs.count_rows_by_degree, order_costs.cost_in_degree_order,
-    orientation.count_occurrences, orientation.pack_occurrences, orientation.number_vertices, orientation.pack_edges,
+    orientation.count_occurrences, orientation.pack_degrees, orientation.number_vertices, orientation.pack_edges,
     orientation.find_extent, orientation.count_new, orientation.unpack, columns.fill_empty_columns,
     prefix_sum.sum_parts, prefix_sum.write_starts,
-    layout.measure_columns, layout.bound_in_edges, layout.lay_out, layout.count_tasks, layout.fill_tasks,
+    layout.measure_columns, layout.count_in_edges, layout.lay_out, layout.count_tasks, layout.fill_tasks,
     layout.fill_hub_rows, hub_kernel, windows.crowd_kernel, windows.window_kernel, far.hash_kernel, far.far_kernel,
 )  # fmt: skip
 

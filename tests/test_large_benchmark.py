@@ -1,0 +1,22 @@
+"""Large graphs drawn on a device have the same edges as those of `tcgpu.generate`."""
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tcgpu import generate
+from tcgpu.engines import runtime
+
+sys.path.append(str(Path(__file__).parents[1] / "benchmarks"))
+import large
+
+
+@pytest.mark.parametrize("engine", [pytest.param(name, marks=getattr(pytest.mark, name)) for name in runtime.ENGINES])
+@pytest.mark.parametrize("scale, seed", [(5, 0), (6, 3)])
+def test_edges_are_those_of_generate(scale, seed, engine):
+    with runtime.using(engine):
+        drawn = large.draw(scale, seed)
+    for found, expected in zip(drawn, generate.edges("rmat", scale, seed=seed)):
+        assert np.array_equal(runtime.to_host(found), expected)
