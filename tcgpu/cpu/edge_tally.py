@@ -1,8 +1,8 @@
 """Triangles per vertex and per edge, found at each edge (u, v): the rest of u's column is looked for in v's column.
 
-As in `counting`, the columns are compared, or v's is searched, or its rows are looked up: here in marks that give
-positions in u's column. Little is done where no triangle is found. Besides the results, a worker needs an int32 for
-each vertex and for each row of the longest column.
+As in `counting`, the columns are compared, or v's is searched, or its rows are looked up in a bitmap, which stays in
+the caches. Little is done where no triangle is found. Besides the results, a worker needs a bit for each vertex, an
+int32 for each row of the longest column, and at edges one for each vertex: the places of rows in u's column.
 """
 
 import numpy as np
@@ -37,10 +37,11 @@ def add_at_edges(graph, part, base, by_edge, found, shared, workers):
     """
     bounds = chunk_bounds(graph, part, workers)
     queue = np.array([0, bounds.size - 1], np.int64)
-    marks = np.zeros((workers, graph.n), np.int32)
+    bitmaps = np.zeros((workers, graph.n // 64 + 1), np.uint64)
+    places = np.empty((workers, graph.n if by_edge else 0), np.int32)
     hits = np.empty((workers, graph.max_column), np.int32)
     run_threads(_add_at_edges, graph.col_ptr, graph.row_idx, base, queue, bounds, True if by_edge else None,
-                True if shared else None, marks, hits, found,
+                True if shared else None, bitmaps, places, hits, found,
                 workers=workers, queue=stoppable(queue, part.last - part.first))  # fmt: skip
 
 
@@ -65,13 +66,13 @@ def _add_triangle(row_idx, i, j, by_edge, found, shared):
 
 @jit
 def _add_at_edges(
-    worker, workers, col_ptr, row_idx, base, queue, bounds, by_edge, shared, all_marks, all_hits, all_found
+    worker, workers, col_ptr, row_idx, base, queue, bounds, by_edge, shared, bitmaps, all_places, all_hits, all_found
 ):  # fmt: skip
     """Add the triangles of each edge (u, v): there and at u once, at the others one by one.
 
     by_edge, shared: True or None, so that only what is needed is compiled.
     """
-    marks, hit = all_marks[worker], all_hits[worker]
+    bitmap, place, hit = bitmaps[worker], all_places[worker], all_hits[worker]
     found = uncounted(all_found[worker if shared is None else 0])
     m = row_idx.size
     looked, seen = 0.0, 0.0  # the rows that were looked up lately, and how many of them were hits
@@ -84,7 +85,7 @@ def _add_at_edges(
             while last_v > begin and row_idx[U64(last_v - 1)] >= base:
                 last_v -= 1
             short = end - begin <= FEW_ROWS
-            marked = end  # rows from this position on are marked: 1 is the first of them
+            marked = end  # rows from this position on are in the bitmap
             of_u = I64(0)
             for k in range(begin, last_v):
                 if k + FAR < m:
@@ -125,27 +126,31 @@ def _add_at_edges(
                     if marked == end:
                         marked = k + 1
                         for i in range(marked, end):
-                            marks[U64(row_idx[U64(i)])] = i - k
+                            row = U64(row_idx[U64(i)])
+                            bitmap[row >> U64(6)] |= U64(1) << (row & U64(63))
+                            if by_edge is not None:
+                                place[row] = i - begin
                     if seen <= MOST * looked:  # list the hits without a branch, then add them
                         hits = I64(0)
                         for j in range(q, v_end):
                             row = row_idx[U64(j)]
                             hit[U64(hits)] = row if by_edge is None else I32(j - q)
-                            hits += marks[U64(row)] != 0
+                            hits += I64(bitmap[U64(row) >> U64(6)] >> (U64(row) & U64(63)) & U64(1))
                         of_edge += I32(hits)
                         for x in range(hits):
                             if by_edge is None:
                                 add(found, I64(hit[U64(x)]), I64(1), shared)
                             else:
                                 j = q + I64(hit[U64(x)])
-                                place = marks[U64(row_idx[U64(j)])]
-                                _add_triangle(row_idx, marked - 1 + I64(place), j, by_edge, found, shared)
+                                i = begin + I64(place[U64(row_idx[U64(j)])])
+                                _add_triangle(row_idx, i, j, by_edge, found, shared)
                     else:
                         for j in range(q, v_end):
-                            place = marks[U64(row_idx[U64(j)])]
-                            if place:
+                            row = U64(row_idx[U64(j)])
+                            if bitmap[row >> U64(6)] >> (row & U64(63)) & U64(1):
                                 of_edge += I32(1)
-                                _add_triangle(row_idx, marked - 1 + I64(place), j, by_edge, found, shared)
+                                i = j if by_edge is None else begin + I64(place[row])
+                                _add_triangle(row_idx, i, j, by_edge, found, shared)
                     looked = looked * FADING + float(v_end - q)
                     seen = seen * FADING + float(of_edge)
                 if of_edge:
@@ -157,4 +162,4 @@ def _add_at_edges(
             if by_edge is None and of_u:
                 add(found, u, of_u, shared)
             for k in range(marked, end):
-                marks[U64(row_idx[U64(k)])] = 0
+                bitmap[U64(row_idx[U64(k)]) >> U64(6)] = U64(0)
