@@ -27,13 +27,14 @@ EDGE = 8  # an edge, besides the following
 COMPARISON = 3  # of a row with LANES others
 SEARCH = 18  # of a row in a column, for each doubling of the column's length
 LOOKUP_EDGE = 28  # an edge where rows are looked up, besides the look-ups
-FAR_EDGE = 18  # an edge (u, v) if the columns of u and v are far apart
+FAR_EDGE = 18  # an edge (u, v) if the columns of u and v are far apart; hidden if as many rows are looked up
 HUB_EDGE = 6  # an edge to a hub, besides the words of its row
 SHORT = 0.7  # a count of a graph that has only short columns, in counts of others
 WORDS_EDGE, WORD = 12, 1  # an edge in a graph of packed words, and each word
 PACKED_EDGE = 20  # an edge in two neighbourhoods that are packed into words
 TALLIED = 1.3  # a tally at edges, in counts without hubs,
-TRIANGLE = 3, 8  # and each triangle of it, at vertices and at edges
+TRIANGLE = 3, 8  # and each triangle of it, at vertices and at edges,
+FAR_FOUND = 0, 50  # and each edge where rows are looked up far away and found: the results are far away, too
 WEDGES_EDGE, WEDGE = 70, 5  # an edge in a tally of wedges, and each wedge
 DENSE = 3  # a look-up in the costs of dense vertices
 BATCH_EDGE = 5  # an edge between dense vertices in each batch of others, if too many are dense to count pairs
@@ -42,7 +43,7 @@ FOUND_EDGE, MOVED_EDGE = 90, 10  # an edge that is found in another order; movin
 ESTIMATED_EDGE = 20  # an edge when the cost of degree order is estimated
 BETTER = 0.96  # degree order must cost less than this fraction of natural order,
 BETTER_AT_LAST = 1.15  # or this one on the first call, once estimating it has taken its time
-SKEWED = 1.5  # and some vertex have this number of times the mean number of neighbours
+SKEWED = 1.4  # and some vertex have this number of times the mean number of neighbours
 SURELY = {"count": 1.4, "triangles": 2, "support": 2}  # degree order pays if natural order costs this number of times
 # the least that degree order may cost
 SAMPLE, EVERY = 8, 512  # the edges in a row that are read of every so many
@@ -123,7 +124,7 @@ def _surely_below(graph, limit):
 def count_cost(graph, every=EVERY):
     """The estimated cost of a count in the graph's own order, by the edges at one place of every so many."""
     name, base = choose.design_name(graph)
-    cost, rows, _ = _sampled(graph, graph.m, base, every=every)
+    cost, rows, *_ = _sampled(graph, graph.m, base, every=every)
     if name == "words":
         return WORDS_EDGE * graph.m + _words(graph, rows)
     return SHORT * cost if name == "short" else cost
@@ -157,8 +158,8 @@ def _new_plan(graph, by_edge):
         if by_edge and graph.n - base > MAX_COUNTED and method == "edges":
             dense += BATCH_EDGE * (graph.m - edges) * (base / BATCH)
         if method == "edges":
-            cost, _, triangles = _sampled(graph, edges, base)
-            cost = TALLIED * cost + TRIANGLE[by_edge] * triangles
+            cost, _, triangles, found = _sampled(graph, edges, base)
+            cost = TALLIED * cost + TRIANGLE[by_edge] * triangles + FAR_FOUND[by_edge] * found
         else:
             cost = WEDGES_EDGE * edges + WEDGE * (_squares(graph.col_ptr[: base + 1]) - edges) / 2
         plans.append(TallyPlan(method, base, dense + cost, triangles))
@@ -199,24 +200,26 @@ def _ranked_tally_cost(graph, ranked, by_edge):
     dense = best_dense(lengths, lengths * (lengths - 1) // 2)[1]  # 0 or less
     wedges = (np.square(ranked.lengths, dtype=float).sum() - graph.m) / 2 + dense
     base = graph.n - dense_at_edges(graph.degrees[last], lengths, by_edge)
-    cost, _, triangles = _sampled(graph, graph.m, base, ranked)
-    triangles = min(triangles, _sampled(graph, graph.m, graph.n)[2])
-    return min(WEDGES_EDGE * graph.m + WEDGE * wedges, TALLIED * cost + TRIANGLE[by_edge] * triangles)
+    cost, _, *most = _sampled(graph, graph.m, base, ranked)
+    triangles, found = np.minimum(most, _sampled(graph, graph.m, graph.n)[2])
+    at_edges = TALLIED * cost + TRIANGLE[by_edge] * triangles + FAR_FOUND[by_edge] * found
+    return min(WEDGES_EDGE * graph.m + WEDGE * wedges, at_edges)
 
 
 def _sampled(graph, edges, base, ranked=None, every=EVERY):
     """Estimates for the first edges (u, v) of a graph.
 
-    They are the cost in a count, the rows in the columns of all v, and the triangles where v is no hub; of these no
-    more than an upper limit in another order, `ranked`. base: the first hub.
+    They are the cost in a count, the rows in the columns of all v, the triangles where v is no hub, and the edges where
+    rows are looked up far away and found; of the last two upper limits in another order, `ranked`. base: the first hub.
     """
     if not edges:
-        return 0.0, 0.0, 0.0
+        return 0.0, 0.0, 0.0, 0.0
     take = SAMPLE if edges > MANY else every
-    sums = np.zeros(4)
+    sums = np.zeros(6)
     other = (*ranked, graph.degrees) if ranked else (None, None, None)
     _add_sample(graph.col_ptr, graph.row_idx, *other, edges, take, every, base, sums)
-    return tuple(sums[:3] * (edges / sums[3]))
+    cost, rows, triangles, far_triangles, far_edges, _ = sums * (edges / sums[5])
+    return cost, rows, triangles, min(far_triangles, far_edges)
 
 
 def _lengths_by_degree(graph):
@@ -245,7 +248,8 @@ def _sample_place(first, edges, take, every):
 
 @jit
 def _add_sample(col_ptr, row_idx, rank, lengths, degrees, edges, take, every, base, sums):
-    """Add the costs of some edges, the rows in the columns of their v, their triangles, and their number to `sums`.
+    """Add to `sums`, of some edges: the costs, the rows in the columns of v, the triangles, those that are looked up
+    far away, the edges where rows are, and the number of edges.
 
     The triangles are estimated from one row for every eighth edge.
     """
@@ -276,7 +280,7 @@ def _add_sample(col_ptr, row_idx, rank, lengths, degrees, edges, take, every, ba
                 length, rows = I64(lengths[U64(u)]), I64(lengths[U64(v)])
                 if a > b:
                     length, rows = rows, length
-                rest = length // 2
+                rest = k % length  # as of any of the column's edges
                 hot = max(degrees[U64(u)], degrees[U64(v)]) > row_idx.size // HOT
                 far = abs(a - b) * mean > FAR and not hot
                 v = max(a, b)
@@ -284,24 +288,27 @@ def _add_sample(col_ptr, row_idx, rank, lengths, degrees, edges, take, every, ba
             if v >= base:
                 cost = HUB_EDGE + min(float(rest), HUB_WORD * (words - (v - base) // 64 + CACHE_LINE // 2))
             elif rows and rest:
-                if far:
-                    cost += FAR_EDGE
+                triangles, looked_up_far = 0, False
                 if length <= FEW_ROWS and rows <= MUCH_LONGER:
-                    cost += COMPARISON * rest * ((rows + LANES - 1) // LANES)
+                    cost += COMPARISON * rest * ((rows + LANES - 1) // LANES) + FAR_EDGE * far
                 elif (rest + 1) * MUCH_LONGER < rows:
                     cost += SEARCH * rest * np.log2(float(rows))
                 else:
-                    cost += LOOKUP_EDGE + rows
+                    cost += LOOKUP_EDGE + max(rows, FAR_EDGE * far)
+                    looked_up_far = far
                 if rank is not None:
-                    sums[2] += min(rest, rows)
+                    triangles = min(rest, rows)
                 elif k % 8 == 0:
                     row = row_idx[U64(col_ptr[U64(v)] + rows // 2)]
                     place = k + 1 + np.searchsorted(row_idx[k + 1 : k + 1 + rest], row)
                     if place <= k + rest and row_idx[U64(place)] == row:
-                        sums[2] += 8 * rows
+                        triangles = 8 * rows
+                sums[2] += triangles
+                sums[3] += triangles * looked_up_far
+                sums[4] += looked_up_far
             sums[0] += cost
             sums[1] += rows
-            sums[3] += 1
+            sums[5] += 1
 
 
 @jit
