@@ -44,7 +44,7 @@ ESTIMATED_EDGE = 20  # an edge when the cost of degree order is estimated
 BETTER = 0.96  # degree order must cost less than this fraction of natural order,
 BETTER_AT_LAST = 1.15  # or this one on the first call, once estimating it has taken its time
 SKEWED = 1.4  # and some vertex have this number of times the mean number of neighbours
-SURELY = {"count": 1.4, "triangles": 2, "support": 2}  # degree order pays if natural order costs this number of times
+SURELY = {"count": 1.4, "triangles": 2.5, "support": 2}  # degree order pays if natural order costs this number of times
 # the least that degree order may cost
 SAMPLE, EVERY = 8, 512  # the edges in a row that are read of every so many
 PLACES = 1 << 10  # so many such rows show half of the cost at least, if few edges lead to
