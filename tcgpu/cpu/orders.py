@@ -27,7 +27,7 @@ EDGE = 8  # an edge, besides the following
 COMPARISON = 3  # of a row with LANES others
 SEARCH = 18  # of a row in a column, for each doubling of the column's length
 LOOKUP_EDGE = 28  # an edge where rows are looked up, besides the look-ups
-FAR_EDGE = 18  # an edge (u, v) if the columns of u and v are far apart; hidden if as many rows are looked up
+FAR_EDGE = 18  # an edge (u, v) if the columns of u and v are far apart; half of it where rows are looked up meanwhile
 HUB_EDGE = 6  # an edge to a hub, besides the words of its row
 SHORT = 0.7  # a count of a graph that has only short columns, in counts of others
 WORDS_EDGE, WORD = 12, 1  # an edge in a graph of packed words, and each word
@@ -294,7 +294,7 @@ def _add_sample(col_ptr, row_idx, rank, lengths, degrees, edges, take, every, ba
                 elif (rest + 1) * MUCH_LONGER < rows:
                     cost += SEARCH * rest * np.log2(float(rows))
                 else:
-                    cost += LOOKUP_EDGE + max(rows, FAR_EDGE * far)
+                    cost += LOOKUP_EDGE + rows + FAR_EDGE * far / 2
                     looked_up_far = far
                 if rank is not None:
                     triangles = min(rest, rows)
