@@ -34,6 +34,7 @@ BLOCKS = 2112
 INT64 = np.dtype(np.int64)
 SMALL = 1 << 14  # edges: for no more than these, choosing an order costs more than it saves; for tallies,
 SMALL_TALLIES = 1 << 12  # where a hub costs more
+MOSTLY_NEW = 0.8  # if fewer of the raw edges are new, repeats count too much: costs are those of the columns
 SHORT_COLUMN = 32  # rows, up to which a thread sorts a column of raw edges
 
 
@@ -86,7 +87,7 @@ class DeviceGraph:
             made = cls(n, *_short_columns(u, v, n, lengths, clean), name=name, natural_ids=ids)
         else:
             made = cls._from_checked(u, v, n, order, clean, name, degrees if order == "degree" else None, ids)
-        if costs:
+        if costs and made.m > MOSTLY_NEW * u.size:
             made.order_costs = costs
         return made
 
@@ -202,7 +203,9 @@ def prepare(graph, order):
         graph, order = as_graph(graph, order), "natural"
     if not isinstance(graph, (tuple, DeviceGraph)):
         graph = DeviceGraph.from_graph(as_graph(graph))
-    return DeviceGraph.from_edges(*graph, order=order) if isinstance(graph, tuple) else graph.ordered(order)
+    if isinstance(graph, tuple):
+        graph = DeviceGraph.from_edges(*graph, order=order)
+    return graph.ordered(order)
 
 
 def order_for_tallies(graph, order):

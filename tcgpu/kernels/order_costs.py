@@ -311,15 +311,15 @@ def is_owner(owners, slot, x):
 
 @cuda.jit(device=True)
 def slot_of(owners, x):
-    """The slot of vertex x in the block's table: one of two; -1 if other vertices have both."""
+    """The slot of vertex x in the block's table: one of two; -1 if other vertices have both, or anything if x < 0."""
     slot = int32(uint32(x) * SCATTER >> 32 - TABLE_BITS)
-    if is_owner(owners, slot, x):
+    if x < 0 or is_owner(owners, slot, x):
         return slot
     return slot ^ 1 if is_owner(owners, slot ^ 1, x) else int32(-1)
 
 
 @cuda.jit(device=True)
-def count_vertex(counts, table, owners, x, times):
+def count_vertex(counts, table, x, slot, times):
     """Add to a vertex's count, or to that of its slot in the table; once for all lanes of a warp if they add the same.
     x: the vertex, -1 for none."""
     first, other = cuda.shfl_sync(ALL_LANES, x, 0), cuda.shfl_sync(ALL_LANES, times, 0)
@@ -328,11 +328,17 @@ def count_vertex(counts, table, owners, x, times):
         if cuda.threadIdx.x % WARP != 0:
             x = int32(-1)
     if x >= 0:
-        slot = slot_of(owners, x)
         if slot >= 0:
             cuda.atomic.add(table, slot, times)
         else:
             cuda.atomic.add(counts, x, times)
+
+
+@cuda.jit(device=True)
+def raise_reach(reach, k, over):
+    """Set element k to `over` if that is more."""
+    if reach[k] < over:
+        cuda.atomic.max(reach, k, over)
 
 
 @kernel(*(f"void({ends}, int32[::1], int32[::1], int32[::1])" for ends in ENDS))
@@ -343,26 +349,29 @@ def measure_vertices(u, v, lengths, ends, reach):
     are too many for a local column. Each block has a table of counts in shared memory, for the first vertices that it
     meets: among these are the hubs, to whose counts in global memory all blocks would have to add in turn.
     """
-    owners = cuda.shared.array(1 << TABLE_BITS, int32)
-    table_lengths, table_ends = cuda.shared.array(1 << TABLE_BITS, int32), cuda.shared.array(1 << TABLE_BITS, int32)
+    owners, table_lengths = cuda.shared.array(1 << TABLE_BITS, int32), cuda.shared.array(1 << TABLE_BITS, int32)
+    table_ends, table_reach = cuda.shared.array(1 << TABLE_BITS, int32), cuda.shared.array(1 << TABLE_BITS, int32)
     slot = cuda.threadIdx.x
     while slot < 1 << TABLE_BITS:
-        owners[slot], table_lengths[slot], table_ends[slot] = FREE, 0, 0
+        owners[slot], table_lengths[slot], table_ends[slot], table_reach[slot] = FREE, 0, 0, 0
         slot += cuda.blockDim.x
     cuda.syncthreads()
     e, lane = cuda.grid(1), cuda.threadIdx.x & 31
     while e - lane < u.size:  # whole warps
         j = i = int32(-1)
-        times = int32(1)
+        times, over = int32(1), int32(0)
         if e < u.size and u[e] == v[e]:
             i, times = int32(u[e]), int32(2)
         elif e < u.size:
             j, i = min(int32(u[e]), int32(v[e])), max(int32(u[e]), int32(v[e]))
             over = min(int32(FAR), ((i >> 6) - (j >> 6)) >> 5)
-            if over > 0 and reach[j] < over:
-                cuda.atomic.max(reach, j, over)
-        count_vertex(lengths, table_lengths, owners, j, int32(1))
-        count_vertex(ends, table_ends, owners, i, times)
+        slot = slot_of(owners, j)
+        if over > 0 and slot >= 0:
+            raise_reach(table_reach, slot, over)
+        elif over > 0:
+            raise_reach(reach, j, over)
+        count_vertex(lengths, table_lengths, j, slot, int32(1))
+        count_vertex(ends, table_ends, i, slot_of(owners, i), times)
         e += cuda.gridsize(1)
     cuda.syncthreads()
     slot = cuda.threadIdx.x
@@ -371,6 +380,8 @@ def measure_vertices(u, v, lengths, ends, reach):
             cuda.atomic.add(lengths, owners[slot], table_lengths[slot])
         if table_ends[slot] > 0:
             cuda.atomic.add(ends, owners[slot], table_ends[slot])
+        if table_reach[slot] > 0:
+            raise_reach(reach, owners[slot], table_reach[slot])
         slot += cuda.blockDim.x
 
 
