@@ -14,7 +14,7 @@ from tcgpu import DeviceGraph, Graph, GraphError, MethodError, cpu, generate
 from tcgpu.engines import runtime
 from tcgpu.engines.faults import check_launch
 from tcgpu.kernels import adaptive, device_graph, order_costs, orientation
-from tcgpu.kernels.adaptive import local
+from tcgpu.kernels.adaptive import far, local
 
 # the kernels that count: in degree order hubs, crowds, windows, hash tables or two pointers; else columns or merges
 BY_DEGREE = {
@@ -125,6 +125,18 @@ def test_a_graph_whose_columns_have_one_row_is_not_counted():
         assert plan.steps == [] and plan.count() == 0
     estimate = tcgpu.estimate(generate.star(50_000), "adaptive", order="degree")
     assert estimate.kernels == [] and estimate.row()["limit"] == ""
+
+
+@pytest.mark.sim
+@pytest.mark.parametrize("near", [0, 40])
+def test_columns_longer_than_a_hash_table_are_counted_in_parts(near, monkeypatch):
+    monkeypatch.setattr(far, "TABLE_ROWS", 16)
+    graph = generate.copapers(160, 40, seed=2).ordered("degree")
+    assert graph.max_column > 3 * 16
+    with runtime.using("sim"):
+        for found in (adaptive.plan(graph, near=near, hubs=0, short=2).count(),
+                      int(adaptive.support_plan(graph, near=near, hubs=0, short=2).count().sum()) // 3):  # fmt: skip
+            assert found == cpu.plan(graph).count()
 
 
 @pytest.mark.sim
