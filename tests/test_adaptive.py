@@ -130,9 +130,9 @@ def test_a_graph_whose_columns_have_one_row_is_not_counted():
 @pytest.mark.sim
 @pytest.mark.parametrize("near", [0, 40])
 def test_columns_longer_than_a_hash_table_are_counted_in_parts(near, monkeypatch):
-    monkeypatch.setattr(far, "TABLE_ROWS", 16)
+    monkeypatch.setattr(far, "TABLE_ROWS", 8)
     graph = generate.copapers(160, 40, seed=2).ordered("degree")
-    assert graph.max_column > 3 * 16
+    assert graph.max_column > 4 * far.TABLE_ROWS
     with runtime.using("sim"):
         for found in (adaptive.plan(graph, near=near, hubs=0, short=2).count(),
                       int(adaptive.support_plan(graph, near=near, hubs=0, short=2).count().sum()) // 3):  # fmt: skip
