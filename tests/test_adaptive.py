@@ -123,6 +123,9 @@ def test_a_graph_whose_columns_have_one_row_is_not_counted():
     with runtime.using("sim"):
         plan = adaptive.plan(DeviceGraph.from_graph(generate.star(40)).ordered("degree"), merge=1)
         assert plan.steps == [] and plan.count() == 0
+        for verb in (adaptive.support_plan, adaptive.triangles_plan):
+            plan = verb(plan_of := DeviceGraph.from_graph(generate.star(40)).ordered("degree"), merge=1)
+            assert plan_of.max_column == 1 and not plan.count().any()
     estimate = tcgpu.estimate(generate.star(50_000), "adaptive", order="degree")
     assert estimate.kernels == [] and estimate.row()["limit"] == ""
 

@@ -26,6 +26,7 @@ from tcgpu.distributed.worker import PartResult, count_part, method_of, opened
 from tcgpu.engines import runtime
 from tcgpu.engines.staging import Feeder, Load
 from tcgpu.errors import GraphError
+from tcgpu.graph import as_graph
 from tcgpu.kernels import simulated
 from tcgpu.progress import progress as progress_bar
 
@@ -48,7 +49,8 @@ def count(graph, *, method=None, engine=None, order=None, device_memory=None, re
     """The number of triangles of a graph, counted part by part; see `tcgpu.count`."""
     limit = None if device_memory is None else byte_count(device_memory)
     chosen = method_of(method, engine, knobs)
-    graph = opened(graph)
+    raw = isinstance(graph, (tuple, list))  # raw edges are sorted once, into the order that they are counted in
+    graph = as_graph(graph, order or chosen.order) if raw else opened(graph)
     if graph.folder is None or order is not None:
         graph = graph.ordered(order or chosen.order)
     with registry.on_engine(chosen, engine, max_seconds):

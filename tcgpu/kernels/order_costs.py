@@ -65,30 +65,28 @@ BINS = 512  # of degrees
 # "merged nearby" instead if most edges are near, "merged by column" if columns are short. "begin", "searches" and
 # "local begin" are taken once: always, if there may be searches, if there are rows of bits.
 NATURAL_NS = {
-    "merged": 0.0019, "merged nearby": 0.0012, "merged by column": 7.43e-4, "idle": 3.09e-4, "searched": 0.00126,
-    "distant": 0.00832, "nonzeros": 0, "longest": 95.4, "begin": 4_600, "searches": 6_160, "local begin": 9_510,
-    "words": 0.0326, "local nonzeros": 0.0184, "local words": 4.89e-4,
+    "merged": 0.0017, "merged nearby": 0.00115, "merged by column": 6.82e-4, "idle": 2.6e-4, "searched": 0.00132,
+    "distant": 0.0087, "nonzeros": 0, "longest": 96.4, "begin": 5_210, "searches": 5_430, "local begin": 9_100,
+    "words": 0.0329, "local nonzeros": 0.0177, "local words": 5.19e-4,
 }  # fmt: skip
 MERGED_NS = {
-    "merged": 0.00145, "idle": 3.54e-4, "searched": 8.85e-4, "nonzeros": 0.00224, "longest": 84.3, "begin": 4_910,
+    "merged": 0.00148, "idle": 3.75e-4, "searched": 8.84e-4, "nonzeros": 8.04e-4, "longest": 92.9, "begin": 4_330,
 }  # fmt: skip
 DEGREE_NS = {
-    "pairs": 0.00172, "heavy pairs": 3.32e-4, "hub rows": 0.124, "vertices": 0.521, "nonzeros": 0.0117, "longest": 11,
-    "begin": 39_400,
+    "pairs": 0.00101, "heavy pairs": 1.7e-4, "hub rows": 0.0861, "nonzeros": 0.0526, "longest": 0, "begin": 46_100,
 }  # fmt: skip
 
 # The same for the triangles of each edge or vertex.
 NATURAL_TALLY_NS = {
-    "merged": 0.00202, "merged nearby": 0.00172, "merged by column": 0.0021, "idle": 0.00161, "searched": 0.00106,
-    "distant": 0.0062, "nonzeros": 0.0032, "longest": 224, "begin": 3_870, "searches": 8_920, "local begin": 28_100,
-    "words": 0.0849, "local nonzeros": 0, "local words": 0.0319,
+    "merged": 0.00205, "merged nearby": 0.0016, "merged by column": 0.00216, "idle": 0.00214, "searched": 0.00131,
+    "distant": 0.00948, "nonzeros": 0.00243, "longest": 208, "begin": 4_440, "searches": 6_510, "local begin": 17_800,
+    "words": 0.0807, "local nonzeros": 0.00187, "local words": 0.0405,
 }  # fmt: skip
 MERGED_TALLY_NS = {
-    "merged": 0.00264, "idle": 7.84e-4, "searched": 0.00615, "nonzeros": 0.00849, "longest": 216, "begin": 4_520,
+    "merged": 0.00291, "idle": 9.17e-4, "searched": 0.00274, "nonzeros": 0.00829, "longest": 218, "begin": 4_360,
 }  # fmt: skip
 DEGREE_TALLY_NS = {
-    "pairs": 0.00377, "heavy pairs": 0.00107, "hub rows": 0.143, "vertices": 0.208, "nonzeros": 0.0208, "longest": 103,
-    "begin": 63_700,
+    "pairs": 0.00342, "heavy pairs": 0.00116, "hub rows": 0.124, "nonzeros": 0.0356, "longest": 105, "begin": 65_200,
 }  # fmt: skip
 
 
@@ -143,8 +141,7 @@ class OrderCosts:
     def degree_counts(self):
         """How often each of DEGREE_NS is taken."""
         sums = {name: self.sums[name] for name in ("pairs", "heavy pairs", "hub rows")}
-        longest = self.sums["longest by degree"]
-        return sums | {"vertices": self.n, "nonzeros": self.m, "longest": longest, "begin": 1}
+        return sums | {"nonzeros": self.m, "longest": self.sums["longest by degree"], "begin": 1}
 
     @cached_property
     def natural_ns(self):

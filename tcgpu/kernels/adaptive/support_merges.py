@@ -15,7 +15,7 @@ import numpy as np
 from tcgpu.engines.runtime import cuda, int32, int64, kernel, uint32, uint64
 from tcgpu.kernels import launch
 from tcgpu.kernels.adaptive.layout import LENGTH_BITS, pack_piece
-from tcgpu.kernels.adaptive.local import NO_SEARCH
+from tcgpu.kernels.adaptive.local import NO_SEARCH, has_no_triangles
 from tcgpu.kernels.device.bits import restart
 from tcgpu.kernels.device.columns import column_bounds
 from tcgpu.kernels.device.warp import ALL_LANES
@@ -338,6 +338,8 @@ def searches(graph, long):
 
 def launches(graph, long, words=None):
     """The launches that count the triangles of each edge; of each vertex if `words` is None."""
+    if has_no_triangles(graph):
+        return []
     of_edges = words is not None
     merges, search = (merge_tally, search_tally) if of_edges else (merge_corners, search_corners)
     bands = {"words": words} if of_edges else {}
