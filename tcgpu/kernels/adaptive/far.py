@@ -11,6 +11,7 @@ from tcgpu.kernels.device.search import first_from
 
 EMPTY = -1
 HASH_FACTOR = 2654435769  # Knuth's multiplier: 2^32 over the golden ratio
+NARROWED = 1 << 30
 TABLE_ROWS = 512  # in a hash table at a time; a longer column is processed in chunks
 TABLE_BYTES = 4 * 2 * TABLE_ROWS  # of shared memory: at most half of a table is full
 TALLY_BYTES = 2 * TABLE_BYTES  # the table, and the nonzero of each row
@@ -122,7 +123,7 @@ def look_up_long_columns(col_ptr, row_idx, far_count, long_columns, list_sizes, 
             while e < first + length:
                 i = row_idx[e]
                 q, q_end, found = col_ptr[i], col_ptr[i] + far_count[i], int32(0)
-                if in_parts:
+                if in_parts and q_end - q >= NARROWED:
                     q = first_from(row_idx, q, q_end, least)
                     q_end = first_from(row_idx, q, q_end, most + 1)
                 q += thread % lanes
