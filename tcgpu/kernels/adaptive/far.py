@@ -7,11 +7,9 @@ from tcgpu.engines.runtime import cuda, int32, int64, kernel, uint32
 from tcgpu.kernels.adaptive.layout import LONG_LIST, shared_thread
 from tcgpu.kernels.device.merge import common_values
 from tcgpu.kernels.device.reduction import add_block_to
-from tcgpu.kernels.device.search import first_from
 
 EMPTY = -1
 HASH_FACTOR = 2654435769  # Knuth's multiplier: 2^32 over the golden ratio
-NARROWED = 1 << 30
 TABLE_ROWS = 512  # in a hash table at a time; a longer column is processed in chunks
 TABLE_BYTES = 4 * 2 * TABLE_ROWS  # of shared memory: at most half of a table is full
 TALLY_BYTES = 2 * TABLE_BYTES  # the table, and the nonzero of each row
@@ -90,7 +88,6 @@ def entry_of(table, mask, shift, row):
 def look_up_long_columns(col_ptr, row_idx, far_count, long_columns, list_sizes, lanes, support, tally):
     """A block per long column j: its far rows go into a hash table, where the far rows of each column i are looked up.
 
-    If they are more than TABLE_ROWS, so many at a time; of column i then those between the first and the last of these.
     lanes: threads that share a column i. tally: add to the support of all three edges; the table then has a second
     half, with the nonzero of each row. Returns the number of triangles that this thread finds.
     """
@@ -103,7 +100,6 @@ def look_up_long_columns(col_ptr, row_idx, far_count, long_columns, list_sizes, 
         first, end = col_ptr[j], col_ptr[j] + far_count[j]
         while first < end:
             length = min(end - first, TABLE_ROWS)
-            in_parts, least, most = end - col_ptr[j] > TABLE_ROWS, row_idx[first], row_idx[first + length - 1]
             size, shift = uint32(64), uint32(26)
             while size < 2 * length:
                 size, shift = 2 * size, shift - 1
@@ -120,13 +116,9 @@ def look_up_long_columns(col_ptr, row_idx, far_count, long_columns, list_sizes, 
                 p += threads
             cuda.syncthreads()
             e = col_ptr[j] + thread // lanes
-            while e < first + length:
+            while e < end:
                 i = row_idx[e]
-                q, q_end, found = col_ptr[i], col_ptr[i] + far_count[i], int32(0)
-                if in_parts and q_end - q >= NARROWED:
-                    q = first_from(row_idx, q, q_end, least)
-                    q_end = first_from(row_idx, q, q_end, most + 1)
-                q += thread % lanes
+                q, q_end, found = col_ptr[i] + thread % lanes, col_ptr[i] + far_count[i], int32(0)
                 while q < q_end:
                     at = entry_of(table, size - 1, shift, row_idx[q])
                     if table[at] != EMPTY:
