@@ -182,7 +182,7 @@ def road(rows: int, cols: int, kept: float = 0.8, bends: float = 0, *, seed: int
     for step, share in ((0, 1), kept), ((1, 0), kept), ((1, 1), kept / 8):
         both = np.array(_grid_edges((rows, cols), step))
         roads.append(both[:, random.uniform(both.shape[1]) < share])
-    u, v = np.concatenate(roads, axis=1)
+    u, v = np.ascontiguousarray(np.concatenate(roads, axis=1))
     if not bends:
         return u, v, n
     count = np.log(1 - random.uniform(u.size)) / np.log(bends / (1 + bends))

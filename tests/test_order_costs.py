@@ -207,11 +207,11 @@ class TestRecord:
         """Where there is something to count: some programs leave out vertices that can have no triangle."""
         monkeypatch.setattr(runtime, "memory_free", lambda: rows[0]["gpu_memory_bytes"])
         own = {row["kind"]: orders.chosen_and_best(row)[0] for row in rows if row["asked"] == 8_000_000}
-        ahead = []
+        public = {}
         for row in records.reference("peers"):
-            best = min(value for name, value in row.items() if name.endswith(" ms") and name != "tcgpu ms")
-            if best > 0.01:
-                ahead.append(best / own[row["kind"]])
+            if row["program"] != "tcgpu":
+                public[row["kind"]] = min(row["kernel_ms"], public.get(row["kind"], row["kernel_ms"]))
+        ahead = [best / own[kind] for kind, best in public.items() if best > 0.01]
         assert len(ahead) >= 57 and min(ahead) > 1.1 and np.median(ahead) > 2.5
 
     def test_each_way_is_best_on_many_graphs(self, rows):
