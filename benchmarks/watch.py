@@ -123,6 +123,10 @@ SUITES = {
         "scaling.py --into .", 10,
         {"scaling": Columns(("graph", "edges", "method", "gpus", "parts"), ("wall_ms", "kernel_ms"))}, gpu=True,
     ),
+    "large": Suite(
+        "large.py --scales 25 26 --into .", 2,
+        {"large": Columns(("graph", "edges"), ("device_total_ms", "kernel_ms"))}, gpu=True,
+    ),
     "orders": Suite(
         "orders.py measure --into .", 10,
         {"orders": Columns(("kind", "edges"), ("natural 0 ms", "merged ms", "degree ms", *TALLIES))}, gpu=True,
