@@ -173,6 +173,22 @@ def test_columns_that_stay_are_copied_once_and_moving_ones_are_reused(quick, mon
     assert len(moved) - 2 * len(stays) <= brought <= len(moved) - 2 * (len(stays) - 3)
 
 
+def test_columns_never_replace_those_that_were_used_last(quick, monkeypatch):
+    """So a copy does not wait for the part that was launched just before."""
+    used, request = [], Streaming._request
+
+    def recorded(streaming, buffer, range_):
+        if buffer is not streaming.staying:
+            assert buffer.range in (None, range_) or buffer is not used[-1]
+            used.append(buffer)
+        return request(streaming, buffer, range_)
+
+    monkeypatch.setattr(Streaming, "_request", recorded)
+    with runtime.using("sim"):
+        assert Streaming(RMAT, TOTAL + 700).count() == TRIANGLES
+    assert len(used) > 20
+
+
 @given(sparse_graphs(), st.integers(1, 9), st.data())
 def test_columns_are_filled_in_pieces_of_any_size(graph, size, data):
     """And nothing beyond the piece is written."""

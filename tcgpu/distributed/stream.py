@@ -216,11 +216,11 @@ class Streaming:
         near = self._request(self.staying, stays)
         if part.low < stays[1]:
             return near, near
-        for buffer in self.moving:
-            if buffer.range == (part.low, part.high):
-                return near, self._request(buffer, buffer.range)
-        self.moving.rotate(1)  # the buffer that was requested first
-        return near, self._request(self.moving[0], (part.low, part.high))
+        moves = part.low, part.high
+        buffer = next((buffer for buffer in self.moving if buffer.range == moves), self.moving[-1])
+        self.moving.remove(buffer)
+        self.moving.appendleft(buffer)  # so the last one is the buffer whose last use is longest ago
+        return near, self._request(buffer, moves)
 
     def _request(self, buffer, range_):
         """Have a range of columns copied to a buffer, unless it is there or on its way."""
