@@ -6,7 +6,7 @@ import networkx as nx
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import tcgpu
@@ -77,6 +77,7 @@ def test_trusses_keep_ids_and_counts_do_not_depend_on_them():
     st.sampled_from(["natural", "degree"]),
     st.sampled_from(["natural", "degree"]),
 )
+@example([(0, 1), (2, 1)], "degree", "degree")
 def test_ids_on_the_device(engine, pairs, order, later):
     u, v = (np.array([pair[k] for pair in pairs], np.int64) for k in (0, 1))
     expected = Graph.from_edges(u, v, relabel=True)
@@ -91,10 +92,8 @@ def test_ids_on_the_device(engine, pairs, order, later):
     ids = np.arange(made.n) if ids is None else ids
     assert sorted(ids.tolist()) == sorted(np.unique((u, v)).tolist())
     assert {frozenset((int(ids[i]), int(ids[j]))) for i, j in zip(row_idx, col_of)} == named_edges(expected)
-    if expected.ids is not None:
-        assert back.ids.tolist() == ids_of_half.tolist() == ids.tolist()
-    else:
-        assert back.ids is None
+    assert (np.arange(back.n) if back.ids is None else back.ids).tolist() == ids.tolist()
+    assert (np.arange(half.n) if ids_of_half is None else ids_of_half).tolist() == ids.tolist()
 
 
 SPARSE = [
@@ -116,6 +115,22 @@ def test_numbers_far_apart_are_refused_before_memory_is_taken(make, words):
         assert tracemalloc.get_traced_memory()[1] < 16 << 20  # a billion vertices take 8 GB
     finally:
         tracemalloc.stop()
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("relabel", [False, True])
+def test_ids_stay_through_orders_and_kept_edges_on_the_device(engine, relabel):
+    u, v = np.array([7, 1, 2, 1, 4, 4]), np.array([1, 2, 7, 4, 7, 3])
+    with runtime.using(engine):
+        by_degree = DeviceGraph.from_edges(u, v, relabel=relabel, order="degree")
+        assert by_degree.rank is not None
+        keep = runtime.to_device_library(np.arange(by_degree.m) != 2)
+        kept = by_degree.kept(keep)
+        assert named_edges(by_degree.to_graph()) == {frozenset(edge) for edge in zip(u.tolist(), v.tolist())}
+        assert named_edges(kept.to_graph()) < named_edges(by_degree.to_graph()) and kept.m == by_degree.m - 1
+        backwards = Graph.from_edges(u, v).reordered(np.arange(8)[::-1])
+        again = DeviceGraph.from_graph(backwards).ordered("degree").to_graph()
+        assert named_edges(again) == named_edges(backwards) == named_edges(by_degree.to_graph())
 
 
 @pytest.mark.parametrize("engine", ENGINES)

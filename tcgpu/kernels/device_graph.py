@@ -50,7 +50,7 @@ class DeviceGraph:
     rank: Any = None
     name: str | None = None
     degrees: Any = None  # in degree order: of each vertex
-    natural_ids: Any = None  # the id of each vertex in natural order; None where vertex v is simply v
+    natural_ids: Any = None  # the id of each vertex before `rank` is applied; None where vertex v is simply v
 
     @classmethod
     @fitting("the graph")
@@ -118,15 +118,15 @@ class DeviceGraph:
     @classmethod
     @fitting("the graph")
     def from_graph(cls, graph):
-        """A copy of a Graph's columns, in the order that it has; `col_of` is made on the device."""
+        """A copy of a Graph's columns, in the order that it has, without labels; `col_of` is made on the device."""
         col_ptr, row_idx = (_on_device(array, "columns") for array in (graph.col_ptr, graph.row_idx))
         col_of = _empty(row_idx, row_idx.size, np.int32)
         _run(columns.find_columns, row_idx.size, col_ptr, col_of)
         return cls(graph.n, col_ptr, row_idx, col_of, graph.order, graph.rank, graph.name)
 
     def to_graph(self):
-        """Copy the columns to a Graph. Its `ids` are the ids of the raw edges, if they had any, else their numbers."""
-        ids = None if self.natural_ids is None else runtime.to_host(self.ids)
+        """Copy the columns to a Graph, whose `ids` are this one's."""
+        ids = None if self.ids is None else runtime.to_host(self.ids)
         return Graph(*map(runtime.to_host, (self.col_ptr, self.row_idx)), labels=ids, name=self.name, order=self.order)
 
     @cached_property
@@ -156,7 +156,7 @@ class DeviceGraph:
         degrees = runtime.arrays_of(self.col_ptr).diff(self.col_ptr).astype(np.int32)
         _run(orientation.count_rows, self.m, self.row_idx, degrees)
         ends = self.row_idx, self.col_of
-        made = DeviceGraph._from_checked(*ends, self.n, "degree", True, self.name, degrees, self.natural_ids)
+        made = DeviceGraph._from_checked(*ends, self.n, "degree", True, self.name, degrees, self.ids)
         made.order_costs = self.order_costs
         return made
 
@@ -164,9 +164,8 @@ class DeviceGraph:
         """The graph with the same vertices and only the edges that `keep` marks: a bool for each."""
         at = runtime.arrays_of(keep).flatnonzero(keep)
         row_idx, col_of = self.row_idx[at], self.col_of[at]
-        ids = None if self.natural_ids is None else self.ids
         col_ptr = _pointers(col_of, self.n)
-        return DeviceGraph(self.n, col_ptr, row_idx, col_of, self.order, name=self.name, natural_ids=ids)
+        return DeviceGraph(self.n, col_ptr, row_idx, col_of, self.order, name=self.name, natural_ids=self.ids)
 
     @property
     def m(self):
@@ -250,7 +249,7 @@ def _on_device(array, what):
 
 
 def _extent(u, v):
-    """The least and the largest vertex number."""
+    """The least vertex number, or 0 if all are larger, and the largest one."""
     extent = runtime.device_array(2, np.int64, -1)
     _run(orientation.find_extent, u.size, u, v, extent)
     below, high = runtime.to_host(extent).tolist()
@@ -272,7 +271,7 @@ def _fits_block(edges):
 
 
 def _by_block(u, v):
-    """The least and the largest vertex number of few edges, and (row_idx, col_of, rows of the longest column); None
+    """The same of few edges, and (row_idx, col_of, rows of the longest column); None
     instead if vertex numbers are too large for one block."""
     row_idx, col_of = _empty(u, u.size, np.int32), _empty(u, u.size, np.int32)
     facts = runtime.device_array(4, np.int64, -1)

@@ -34,7 +34,10 @@ ENDS = ("int32[::1], int32[::1]", "uint32[::1], uint32[::1]", "int64[::1], int64
 
 @kernel(*(f"void({ends}, int64[::1])" for ends in ENDS))
 def find_extent(u, v, extent):
-    """A thread per edge: raise extent[1] to the largest vertex number, and extent[0] to ~x of the least one, x."""
+    """A thread per edge: raise extent[1] to the largest vertex number, and extent[0] to ~x of the least one, x.
+
+    `extent` is -1 twice before: so ~extent[0] is 0 where no number is negative.
+    """
     of_block = cuda.shared.array(2, int64)
     if cuda.threadIdx.x < 2:
         of_block[cuda.threadIdx.x] = -1
@@ -274,8 +277,8 @@ def write_columns(keys, size, bits, loop, sums, row_idx, col_of, facts):
 def columns_by_block(u, v, row_idx, col_of, facts):
     """One block: write rows and columns of all different edges.
 
-    facts: ~x of the least vertex number x, and the largest one, -1 before; how many edges there are; the rows of the
-    longest column. Nothing else is written if a vertex number has more than SHORT_BITS bits.
+    facts, -1 before: as `extent` of find_extent; then how many edges there are, and the rows of the longest column.
+    Nothing else is written if a vertex number is negative or has more than SHORT_BITS bits.
     """
     shared, sums = cuda.shared.array(0, uint32), cuda.shared.array(WARP, uint32)
     thread, size, e = cuda.threadIdx.x, uint32(u.size), cuda.threadIdx.x
