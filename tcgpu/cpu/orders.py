@@ -242,7 +242,7 @@ def _last_by_degree(graph, most):
 @inline
 def _sample_place(first, edges, take, every):
     """The first of the `take` edges that are read in the stretch from `first` on; looks random, to miss no pattern."""
-    skip = I64(U64(first + 1) * U64(0x9E3779B97F4A7C15) >> U64(44)) % (every - take + 1)
+    skip = I64(U64(first + 1) * U64(0x9E3779B97F4A7C15) >> U64(33)) % (every - take + 1)
     return min(first + skip, max(first, edges - take))
 
 
