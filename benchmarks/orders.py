@@ -88,7 +88,7 @@ def measured(kind, asked, edges):
             times[f"{name} by {way} ms"] = round(ms, 4)
     return {
         "kind": kind, "asked": asked, "vertices": n, "edges": natural.m, "triangles": count, **times,
-        "order": costs.best(), "order of raw edges": raw, "words": costs.best_words,
+        "order": costs.best(), "order of raw edges": raw, "words": costs.best_words(),
         "max_column": costs.max_column, "max_degree": costs.max_degree, "sums": json.dumps(costs.sums),
     }  # fmt: skip
 
@@ -123,7 +123,7 @@ def chosen_and_best(row):
     """Milliseconds of the chosen count, and of the fastest one."""
     costs, times = costs_of(row), times_of_counts(row)
     way = way_of_count(costs)
-    chosen = row[f"natural {costs.best_words} ms"] if way == "natural" else times[way]
+    chosen = row[f"natural {costs.best_words()} ms"] if way == "natural" else times[way]
     return chosen, min(times.values())
 
 

@@ -183,8 +183,7 @@ OVER = {  # (edges, kind) that takes over 4 times the best count, of local colum
 class TestRecord:
     """The record of `benchmarks/orders.py`."""
 
-    def test_no_choice_takes_more_than_a_fifth_longer_than_the_best(self, rows, monkeypatch):
-        monkeypatch.setattr(runtime, "memory_free", lambda: rows[0]["gpu_memory_bytes"])
+    def test_no_choice_takes_more_than_a_fifth_longer_than_the_best(self, rows):
         slow = {}
         for row in rows:
             chosen, best = orders.chosen_and_best(row)
@@ -192,9 +191,8 @@ class TestRecord:
                 slow[row["asked"], row["kind"]] = chosen / best
         assert slow == {} and len(rows) > 150
 
-    def test_triangles_and_support_hold_the_bars_on_every_kind(self, rows, monkeypatch):
+    def test_triangles_and_support_hold_the_bars_on_every_kind(self, rows):
         """At most 4 and 6 times as long as the fastest count, in the way that is chosen for them."""
-        monkeypatch.setattr(runtime, "memory_free", lambda: rows[0]["gpu_memory_bytes"])
         over = {}
         for row in rows:
             triangles, support, count = orders.tallies_and_best(row)
@@ -203,9 +201,8 @@ class TestRecord:
                 over[row["asked"], row["kind"]] = triangles / count, support / count
         assert over == {}
 
-    def test_no_public_program_is_ahead_on_any_kind(self, rows, monkeypatch):
+    def test_no_public_program_is_ahead_on_any_kind(self, rows):
         """Where there is something to count: some programs leave out vertices that can have no triangle."""
-        monkeypatch.setattr(runtime, "memory_free", lambda: rows[0]["gpu_memory_bytes"])
         own = {row["kind"]: orders.chosen_and_best(row)[0] for row in rows if row["asked"] == 8_000_000}
         public = {}
         for row in records.reference("peers"):

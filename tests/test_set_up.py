@@ -145,7 +145,7 @@ def test_an_estimate_counts_in_the_order_that_a_gpu_chooses(edges, monkeypatch):
     for module in (device_graph, local):
         monkeypatch.setattr(module, "SMALL", 100 if edges == "many" else 10_000)
     monkeypatch.setattr(order_costs.OrderCosts, "best", lambda costs: "degree" if costs.n < 300 else "natural")
-    monkeypatch.setattr(order_costs.OrderCosts, "best_words", 32)
+    monkeypatch.setattr(order_costs.OrderCosts, "best_words", lambda costs, room=0: 32)
     monkeypatch.setattr(order_costs.OrderCosts, "merges", lambda costs: False)
     kernels = [
         [kernel.kernel for kernel in tcgpu.estimate(graph, "adaptive", lane_steps=1000).kernels]
@@ -157,15 +157,18 @@ def test_an_estimate_counts_in_the_order_that_a_gpu_chooses(edges, monkeypatch):
         assert "hub_kernel" in kernels[0] and kernels[1] == ["fill_local_rows", "local_kernel", "merge_kernel"]
 
 
-def test_memory_for_rows_of_bits_is_that_of_the_gpu():
-    costs = set_up.prepare(METHODS["adaptive"], GRAPHS["clique"], "natural").order_costs
+def test_memory_for_rows_of_bits_is_that_of_the_gpu_except_for_a_share(monkeypatch):
+    """Workers that count a share each have to divide the work alike, whatever memory they have."""
+    monkeypatch.setattr(local, "SMALL", 1)
+    large = set_up.prepare(METHODS["adaptive"], GRAPHS["clique"], "natural")
+    costs = large.order_costs
     merged = dict.fromkeys(costs.sums, 0) | {"merged": 10**12, "merged 32": 10**12, "words 32": 1}
-    costs = replace(costs, n=1 << 26, sums=merged)  # rows of 32 words take 17 GB
+    large.order_costs = replace(costs, n=1 << 26, sums=merged)  # rows of 32 words take 17 GB
     words = {}
     for name in ("NVIDIA H200", "Tesla T4"):
         with runtime.using("sim"), runtime.as_device(estimates.facts_of(gpus.GPUS[name])):
-            words[name] = costs.best_words
-    assert words == {"NVIDIA H200": 32, "Tesla T4": 0}
+            words[name] = local.local_words(large), local.local_words(large, (0, 2))
+    assert words == {"NVIDIA H200": (32, 32), "Tesla T4": (0, 32)}
 
 
 def test_kernels_that_numpy_has_not_run_in_the_simulator(monkeypatch):

@@ -12,6 +12,7 @@ vertex in degree order is counted, too; or, where that takes longer than it save
 sample at vertices of about the same degree.
 """
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -160,23 +161,21 @@ class OrderCosts:
         """Nanoseconds of a count in degree order with classes of columns."""
         return _total(DEGREE_NS, self.degree_counts())
 
-    @property
-    def best_words(self):
-        """The `words` of the fastest count in natural order, of those for which there is memory."""
-        best = min(self.natural_ns, key=self.natural_ns.get)
-        if best == 0:
-            return 0
-        room = runtime.memory_free() // 4
+    def best_words(self, room=math.inf):
+        """The `words` of the fastest count in natural order whose rows of bits take at most `room` bytes."""
         return min((words for words in self.natural_ns if 8 * words * self.n <= room), key=self.natural_ns.get)
 
     def best(self):
-        """The order of the fastest count; the natural one if that takes little longer: vertices keep their numbers."""
+        """The order of the fastest count; the natural one if that takes little longer: vertices keep their numbers.
+
+        It does not depend on how much memory is free: workers that count one share each have to choose alike.
+        """
         by_degree = min(self.merged_ns, self.degree_ns)
-        return "natural" if self.natural_ns[self.best_words] <= LITTLE * by_degree + LITTLE_NS else "degree"
+        return "natural" if min(self.natural_ns.values()) <= LITTLE * by_degree + LITTLE_NS else "degree"
 
     def may_miss(self, stride):
         """Whether a few edges that are not among one in `stride` might cost a tenth of a count in natural order."""
-        return 10 * stride * LONGEST_SEARCH_NS * self.max_column > self.natural_ns[self.best_words]
+        return 10 * stride * LONGEST_SEARCH_NS * self.max_column > min(self.natural_ns.values())
 
     def merges(self):
         """Whether a count in degree order is faster if it merges all columns."""
@@ -184,7 +183,7 @@ class OrderCosts:
 
     def best_for_tallies(self):
         """The order of the fastest count of each edge's or vertex's triangles."""
-        natural = _total(NATURAL_TALLY_NS, self.natural_counts(self.best_words))
+        natural = _total(NATURAL_TALLY_NS, self.natural_counts(self.best_words()))
         return "natural" if natural <= min(self._tallies_by_degree()) else "degree"
 
     def merges_for_tallies(self):

@@ -6,6 +6,7 @@ vertices. Row v of `local_rows` has `words` uint64; its first bit is vertex v ro
 the words of two rows are aligned.
 """
 
+from tcgpu.engines import runtime
 from tcgpu.engines.runtime import cuda, int64, kernel, uint32, uint64
 from tcgpu.kernels.adaptive.layout import LENGTH_BITS, pack_piece, shared_thread
 from tcgpu.kernels.device.columns import column_bounds
@@ -21,9 +22,18 @@ NO_SEARCH = 2**64 - 1
 NO_VERTEX = 0xFFFFFFFF  # past the words of any column
 
 
-def local_words(graph):
-    """The `words` with which a count of the graph in natural order is fastest; 0 for a small graph."""
-    return graph.order_costs.best_words if isinstance(graph, DeviceGraph) and graph.m > SMALL else 0
+def local_words(graph, share=(0, 1)):
+    """The `words` with which a count of the graph in natural order is fastest; 0 for a small graph.
+
+    If there is no memory for that many, it is fewer; but not for one share of several: all workers have to divide the
+    work alike, whatever memory they have.
+    """
+    if not isinstance(graph, DeviceGraph) or graph.m <= SMALL:
+        return 0
+    words = graph.order_costs.best_words()
+    if words == 0 or share[1] > 1:
+        return words
+    return graph.order_costs.best_words(runtime.memory_free() // 4)
 
 
 def merges_all(graph):

@@ -62,7 +62,7 @@ def plan(graph, *, near, hubs, heavy, crowd, short, long, words, merge, share):
     """
     check_positions(graph)
     if graph.order != "degree":
-        return _merged(graph, short, long, local.local_words(graph) if words is None else words, share)
+        return _merged(graph, short, long, local.local_words(graph, share) if words is None else words, share)
     if merge is None:
         merge = (near, hubs, heavy, crowd) == CLASSES and local.merges_all(graph)
     if merge:
