@@ -1,5 +1,6 @@
 """`adaptive`: every class of vertices forced in turn, and the columns that are made on the device."""
 
+import sys
 from dataclasses import replace
 
 import numpy as np
@@ -14,7 +15,7 @@ from tcgpu import DeviceGraph, Graph, GraphError, MethodError, cpu, generate
 from tcgpu.engines import runtime
 from tcgpu.engines.faults import check_launch
 from tcgpu.kernels import adaptive, device_graph, order_costs, orientation
-from tcgpu.kernels.adaptive import far, local
+from tcgpu.kernels.adaptive import far, layout, local
 
 # the kernels that count: in degree order hubs, crowds, windows, hash tables or two pointers; else columns or merges
 BY_DEGREE = {
@@ -116,6 +117,22 @@ def test_distant_columns_are_merged_by_a_kernel_of_their_own(graph, monkeypatch)
         plans = [adaptive.plan(ordered, merge=1, share=(index, 3)) for index in range(3)]
         assert [step.kernel for step in plans[0].steps] == [local.merge_distant_kernel]
         assert sum(plan.count() for plan in plans) == cpu.plan(graph).count()
+
+
+@pytest.mark.sim
+def test_a_graph_with_too_many_quads_for_32_bits_is_merged(monkeypatch):
+    last = np.uint32(2**31 - 1)
+    assert layout.slots.py_func(last - 1, last) == (2**33 - 8, 2**33 - 4)
+    graph = generate.rmat(7, 6)
+    with runtime.using("sim"):
+        ordered = graph.ordered("degree")
+        most = layout.most_quads(ordered)
+        for limit, merges in ((most, False), (most - 1, True)):
+            for module in ("plan", "support_plan"):
+                monkeypatch.setattr(sys.modules[f"tcgpu.kernels.adaptive.{module}"], "MAX_QUADS", limit)
+            for made in (adaptive.plan(ordered), adaptive.support_plan(ordered)):
+                assert ("quads" in made.created) != merges
+                made.count()
 
 
 @pytest.mark.sim

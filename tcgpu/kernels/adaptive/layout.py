@@ -50,9 +50,15 @@ def unpack_piece(piece):
 
 
 @cuda.jit(device=True)
+def slots(begin, end):
+    """Where the slots of quads begin..end - 1 begin and end. There may be more slots than 32 bits can number."""
+    return 4 * uint64(begin), 4 * uint64(end)
+
+
+@cuda.jit(device=True)
 def column_slots(quad_ptr, j):
     """Where the slots of column j, zeros included, begin and end."""
-    return 4 * uint32(quad_ptr[j]), 4 * uint32(quad_ptr[j + 1])
+    return slots(quad_ptr[j], quad_ptr[j + 1])
 
 
 @cuda.jit(device=True)

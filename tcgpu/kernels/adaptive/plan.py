@@ -13,6 +13,7 @@ from tcgpu.kernels.device.bits import restart
 from tcgpu.kernels.method import method
 from tcgpu.kernels.order_costs import LONG, MAY_SEARCH, SHORT
 
+MAX_QUADS = 2**31 - 1  # that quad_ptr can number: graphs that may have more are merged
 NO_CROWD = 2**30  # `crowd` for no crowd_kernel
 NO_TABLE = 2**30  # `short` for no hash_kernel; the most rows that `long` takes
 
@@ -65,6 +66,7 @@ def plan(graph, *, near, hubs, heavy, crowd, short, long, words, merge, share):
         return _merged(graph, short, long, local.local_words(graph, share) if words is None else words, share)
     if merge is None:
         merge = (near, hubs, heavy, crowd) == CLASSES and local.merges_all(graph)
+        merge = merge or layout.most_quads(graph) > MAX_QUADS
     if merge:
         return _merged(graph, short, long, 0, share)
     return _by_classes(graph, near, min(hubs, near), heavy // 4, short, crowd, share)

@@ -124,6 +124,7 @@ def column_tally(
     while task < list_sizes[HEAVY_LIST]:
         following = take_task(queues, 0)
         begin, end = column_slots(quad_ptr, heavy_columns[task])
+        begin, end = uint32(begin), uint32(end)  # see support_plan.MAX_QUADS
         first = write_hub_bits(near, begin, end, uint32(first_hub), words, words32, at)
         digits = 32 - cuda.clz(end - first)  # a counter is at most the number of hubs
         digits = min(COLUMN_PLANES, max(IN_REGISTERS, digits))
@@ -178,5 +179,5 @@ def pair_tally(
             store(planes, registers)
             cuda.syncwarp()
             begin, end = column_slots(quad_ptr, u)
-            add_counters(near, begin, end, group, planes, slot_support)
+            add_counters(near, uint32(begin), uint32(end), group, planes, slot_support)
         task = cuda.shfl_sync(ALL_LANES, following, 0)

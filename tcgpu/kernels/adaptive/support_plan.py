@@ -49,6 +49,7 @@ LARGE = 1 << 23  # edges: in larger graphs a column is heavy only with twice as 
 MAX_EDGES = 2**31 - 1
 MAX_HEAVY = 2**25 - 1  # heavy columns: the positions of their bits must fit 32 bits
 MAX_BAND_WORDS = 2**32  # positions of words must fit 32 bits
+MAX_QUADS = 2**30 - 1  # the positions of their slots must fit 32 bits: graphs that may have more are merged
 MAX_COLUMN = 2**16  # rows of a column whose counts fit into slot_support16
 NO_LIMIT = 2**30  # in-edges
 
@@ -82,6 +83,7 @@ def support_plan(graph, *, near=NEAR, hubs=HUBS, heavy=None, short=32, long=LONG
         return _merged(graph, long, words)
     if merge is None:
         merge = (near, hubs, given) == (NEAR, HUBS, None) and local.merges_all_for_tallies(graph)
+        merge = merge or most_quads(graph) > MAX_QUADS
     if merge or graph.max_column > MAX_COLUMN:  # as no column is in that order
         return _merged(graph, long, 0)
     return _by_classes(graph, near, hubs, heavy // 4, short)

@@ -7,7 +7,7 @@ the kernel masks no number and a look-up has no branch.
 """
 
 from tcgpu.engines.runtime import cuda, int64, kernel, uint8, uint32, uint64
-from tcgpu.kernels.adaptive.layout import NEAR, near_number, unpack_piece, unpack_quad
+from tcgpu.kernels.adaptive.layout import NEAR, near_number, slots, unpack_piece, unpack_quad
 from tcgpu.kernels.device.reduction import add_block_to
 
 WINDOW_WORDS = (NEAR + 1) // 32  # of 32 bits: a bit for each near number
@@ -46,9 +46,9 @@ def window_kernel(near, quads, columns, pieces, in_edges, task_ptr, lanes, total
     count = int64(0)
     task = task_ptr[task_ptr.size - 1] - 1 - cuda.blockIdx.x
     while task >= 0:
-        begin, end = unpack_piece(columns[task])
-        p = 4 * begin + thread
-        while p < 4 * end:
+        begin, end = slots(*unpack_piece(columns[task]))
+        p = begin + thread
+        while p < end:
             x = near_number(near, p)
             if x != 0:
                 cuda.atomic.or_(bits, x >> 5, 1 << (x & 31))
@@ -66,8 +66,8 @@ def window_kernel(near, quads, columns, pieces, in_edges, task_ptr, lanes, total
             at += threads // lanes
         count += found
         cuda.syncthreads()
-        p = 4 * begin + thread
-        while p < 4 * end:
+        p = begin + thread
+        while p < end:
             bits[near_number(near, p) >> 5] = 0
             p += threads
         cuda.syncthreads()
@@ -97,9 +97,9 @@ def crowd_kernel(near, quads, columns, pieces, in_edges, task_ptr, lanes, total)
     count = int64(0)
     task = task_ptr[task_ptr.size - 1] - 1 - cuda.blockIdx.x
     while task >= 0:
-        begin, end = unpack_piece(columns[task])
-        p = 4 * begin + thread
-        while p < 4 * end:
+        begin, end = slots(*unpack_piece(columns[task]))
+        p = begin + thread
+        while p < end:
             x = near_number(near, p)
             if x != 0:
                 present[x] = 1
@@ -120,8 +120,8 @@ def crowd_kernel(near, quads, columns, pieces, in_edges, task_ptr, lanes, total)
             at += threads // lanes
         count += found
         cuda.syncthreads()
-        p = 4 * begin + thread
-        while p < 4 * end:
+        p = begin + thread
+        while p < end:
             present[near[p]] = 0
             p += threads
         cuda.syncthreads()
