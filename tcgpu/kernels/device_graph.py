@@ -134,7 +134,7 @@ class DeviceGraph:
         """The id of each vertex, an array on the device; None where vertex v is simply v."""
         if self.rank is None:
             return self.natural_ids
-        xp = runtime.arrays_of(self.rank)
+        xp = runtime.arrays_of(self.col_ptr)
         source = xp.empty(self.n, INT64)
         source[xp.asarray(self.rank)] = xp.arange(self.n)
         return source if self.natural_ids is None else self.natural_ids[source]
