@@ -12,7 +12,8 @@ EMPTY = -1
 HASH_FACTOR = 2654435769  # Knuth's multiplier: 2^32 over the golden ratio
 TABLE_ROWS = 512  # in a hash table at a time; a longer column is processed in chunks
 TABLE_BYTES = 4 * 2 * TABLE_ROWS  # of shared memory: at most half of a table is full
-TALLY_BYTES = 2 * TABLE_BYTES  # the table, and the nonzero of each row
+COUNT_BYTES = 2 * TABLE_BYTES  # the table, and a word of its filter for each entry
+TALLY_BYTES = 3 * TABLE_BYTES  # also the nonzero of each row
 
 
 @kernel("void(int64[::1], int32[::1], int32[::1], int32[::1], int64, int64, int64, int64[::1])")
@@ -76,6 +77,20 @@ def insert(table, mask, shift, row):
 
 
 @cuda.jit(device=True)
+def add_to_filter(table, size, shift, row):
+    """Set the row's bit in the filter behind the table's entries, one word for each. Some rows share a bit."""
+    hash = uint32(row) * HASH_FACTOR
+    cuda.atomic.or_(table, size + (hash >> shift), int32(1 << ((hash >> (shift - 5)) & 31)))
+
+
+@cuda.jit(device=True)
+def may_have(table, size, shift, row):
+    """1 if the row's bit in the filter is set, else 0: then the table does not have the row."""
+    hash = uint32(row) * HASH_FACTOR
+    return (uint32(table[size + (hash >> shift)]) >> ((hash >> (shift - 5)) & 31)) & 1
+
+
+@cuda.jit(device=True)
 def entry_of(table, mask, shift, row):
     """The index of the entry that has the row, or of the EMPTY entry that shows that the row is not in the table."""
     entry = (uint32(row) * HASH_FACTOR) >> shift
@@ -88,8 +103,10 @@ def entry_of(table, mask, shift, row):
 def look_up_long_columns(col_ptr, row_idx, far_count, long_columns, list_sizes, lanes, support, tally):
     """A block per long column j: its far rows go into a hash table, where the far rows of each column i are looked up.
 
-    lanes: threads that share a column i. tally: add to the support of all three edges; the table then has a second
-    half, with the nonzero of each row. Returns the number of triangles that this thread finds.
+    Few of them are there: so most are ruled out by a filter, which takes one read and no loop.
+
+    lanes: threads that share a column i. tally: add to the support of all three edges; the nonzero of each row is then
+    behind the filter. Returns the number of triangles that this thread finds.
     """
     table = cuda.shared.array(0, int32)
     thread, threads = cuda.threadIdx.x, cuda.blockDim.x
@@ -105,14 +122,15 @@ def look_up_long_columns(col_ptr, row_idx, far_count, long_columns, list_sizes, 
                 size, shift = 2 * size, shift - 1
             entry = thread
             while entry < size:
-                table[entry] = EMPTY
+                table[entry], table[size + entry] = EMPTY, 0
                 entry += threads
             cuda.syncthreads()
             p = first + thread
             while p < first + length:
                 at = insert(table, size - 1, shift, row_idx[p])
+                add_to_filter(table, size, shift, row_idx[p])
                 if tally:
-                    table[size + at] = p - first
+                    table[2 * size + at] = p - first
                 p += threads
             cuda.syncthreads()
             e = col_ptr[j] + thread // lanes
@@ -120,12 +138,14 @@ def look_up_long_columns(col_ptr, row_idx, far_count, long_columns, list_sizes, 
                 i = row_idx[e]
                 q, q_end, found = col_ptr[i] + thread % lanes, col_ptr[i] + far_count[i], int32(0)
                 while q < q_end:
-                    at = entry_of(table, size - 1, shift, row_idx[q])
-                    if table[at] != EMPTY:
-                        found += 1
-                        if tally:
-                            cuda.atomic.add(support, first + table[size + at], 1)
-                            cuda.atomic.add(support, q, 1)
+                    k = row_idx[q]
+                    if may_have(table, size, shift, k):
+                        at = entry_of(table, size - 1, shift, k)
+                        if table[at] != EMPTY:
+                            found += 1
+                            if tally:
+                                cuda.atomic.add(support, first + table[2 * size + at], 1)
+                                cuda.atomic.add(support, q, 1)
                     q += lanes
                 if tally and found != 0:
                     cuda.atomic.add(support, e, found)
