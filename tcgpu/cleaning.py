@@ -35,18 +35,12 @@ class Columns(NamedTuple):
 
 
 def min_max(u, v):
-    """The smallest and the largest number in two integer arrays of equal length; (0, -1) if they are empty."""
+    """The smallest and the largest number in two arrays of equal length, int32 or int64; (0, -1) if they are empty."""
     if u.size == 0:
         return 0, -1
-    bounds = []
-
-    def add_bounds(worker, workers):
-        for ends in (u, v):
-            share = ends[ends.size * worker // workers : ends.size * (worker + 1) // workers]
-            bounds.extend((int(share.min(initial=u[0])), int(share.max(initial=u[0]))))
-
-    run_threads(add_bounds, workers=shares(u.size))
-    return min(bounds), max(bounds)
+    bounds = np.empty((shares(u.size), 2), np.int64)
+    run_threads(_min_max, u, v, bounds, workers=len(bounds))
+    return int(bounds[:, 0].min()), int(bounds[:, 1].max())
 
 
 def clean_columns(u, v, n, rank=None):
@@ -360,6 +354,16 @@ def _concatenate(worker, workers, bounds, offsets, shift, queue, sorted_rows, co
 
 
 # ------------------------------------------------------------------------------------------------------- other passes
+
+
+@jit
+def _min_max(worker, workers, u, v, bounds):
+    """Write the smallest and the largest number in this worker's share of both arrays."""
+    low = high = u[0]
+    for k in range(u.size * worker // workers, u.size * (worker + 1) // workers):
+        a, b = u[U64(k)], v[U64(k)]
+        low, high = min(low, a, b), max(high, a, b)
+    bounds[worker, 0], bounds[worker, 1] = low, high
 
 
 @jit
