@@ -1,10 +1,16 @@
 """Turn raw edges into the clean, sorted columns of the strictly lower triangular matrix L, on all cores.
 
-Memory traffic dominates the time, so there are only two scattered passes over memory, whatever the size of the graph:
-each edge becomes a 64-bit key (column, row, direction); the keys are partitioned by column into buckets that fit a
-core's cache; each bucket is sorted there, its duplicates are dropped, and the rest is copied to its position.
+Memory traffic dominates the time, so each edge is read twice and its key is written once, whatever the size of the
+graph. The first pass counts the edges of each bucket, a range of 2^shift columns. The second makes a key of each edge
+and writes it to its bucket. Buckets fit a core's cache: each is sorted there, its duplicates are dropped, and its rows
+are written over its keys. They are copied only if duplicates leave gaps between the buckets, or if keys have 64 bits.
 
-    key = column << 32 | row << 1 | direction      column = min(u, v), row = max(u, v), direction = 1 where u > v
+    key = (column mod 2^shift) << bits + 1 | row << 1 | direction
+
+    column = min(u, v), row = max(u, v), direction = 1 where u > v; a row number has `bits` bits
+
+Keys have 32 bits if that is enough, else 64. If the vertices get other numbers, the first pass looks these up and keeps
+them for the second.
 """
 
 from typing import NamedTuple
@@ -13,9 +19,9 @@ import numpy as np
 
 from tcgpu.engines.native import MANY, fetch_add, jit, run_threads, shares, stoppable, stopped, threads
 
-MAX_VERTICES = 2**31 - 1  # a vertex number has 31 bits of the key
-MIN_BUCKETS, MAX_BUCKETS = 256, 4096
-BUCKET_EDGES = 1 << 13  # the desired size of a bucket: 64 KB of keys, which a core's cache holds
+MAX_VERTICES = 2**31 - 1  # so a row number and the direction fit in 32 bits
+MIN_BUCKETS, MAX_BUCKETS = 1 << 8, 1 << 13
+BUCKET_EDGES = 1 << 13  # the desired size of a bucket: at most 64 KB of keys, which a core's cache holds
 SHORT_COLUMN = 24  # a bucket is sorted by insertion if no column has more rows than this
 FEW_ROWS = 4  # and the mean column has no more than this
 CHUNK = 1 << 16  # elements that a worker takes from a queue at a time
@@ -25,13 +31,14 @@ U32 = np.uint32
 
 
 class Columns(NamedTuple):
-    """Sorted columns, and how many edges of each kind were dropped."""
+    """Sorted columns, how many edges of each kind were dropped, and the length of the longest column."""
 
     col_ptr: np.ndarray
     row_idx: np.ndarray
     loops: int
     duplicates: int
     reversed: int
+    longest: int
 
 
 def min_max(u, v):
@@ -49,16 +56,30 @@ def clean_columns(u, v, n, rank=None):
     `u` and `v` are contiguous arrays of one type, int32 or int64, with all numbers in 0..n-1 (see `min_max`). If
     `rank` is given, vertex v gets the number `rank[v]` at once, which saves a second sort.
     """
-    buckets = min(max(u.size // BUCKET_EDGES, MIN_BUCKETS), MAX_BUCKETS)
-    last = max(n, 1) - 1
-    shift = max(0, last.bit_length() - (buckets - 1).bit_length())  # bucket = column >> shift
-    keys = np.empty(u.size, np.uint64)
-    counts = np.zeros((shares(u.size), (last >> shift) + 1), np.int64)  # of the keys for each bucket in each share
-    rank = np.empty(0, np.int32) if rank is None else rank
-    run_threads(_pack_edges, u, v, rank, shift, keys, counts, workers=len(counts))
-    loops = u.size - int(counts.sum())
-    col_ptr, row_idx, reversed_pairs = _sort(keys, counts, shift, n)
-    return Columns(col_ptr, row_idx, loops, u.size - loops - row_idx.size - reversed_pairs, reversed_pairs)
+    shift, bits, key_type = _key_layout(u.size, n)
+    keys, bounds = _partitioned(u, v, n, rank, shift, bits, key_type)
+    workers = threads() if u.size >= MANY else 1
+    col_ptr = np.zeros(n + 1, np.int64)
+    found = np.zeros((bounds.size - 1, 3), np.int64)  # rows kept, edges in both directions, longest column
+    scratch = np.empty((workers, int(np.diff(bounds).max())), key_type)
+    digits = np.empty((workers, 2, 2 << bits // 2), np.uint32)  # of a row and the direction, half of their bits each
+    column_ends = np.empty((workers, 1 << shift), np.int64)
+    queue = np.zeros(1, np.int64)
+    rows = keys.view(np.uint32)
+    run_threads(
+        _sort_buckets, keys, bounds, shift, bits, queue, scratch, scratch.view(np.uint32), digits, column_ends,
+        rows, col_ptr, found, workers=workers, queue=stoppable(queue, u.size),
+    )  # fmt: skip
+    kept, pairs, longest = int(found[:, 0].sum()), int(found[:, 1].sum()), int(found[:, 2].max())
+    if kept == rows.size:
+        row_idx = rows.view(np.int32)
+    else:
+        row_idx = np.empty(kept, np.int32)
+        offsets = np.concatenate(([0], np.cumsum(found[:, 0])))
+        queue[0] = 0
+        run_threads(_close_gaps, bounds, offsets, shift, queue, rows, col_ptr, row_idx, workers=workers,
+                    queue=stoppable(queue, u.size))  # fmt: skip
+    return Columns(col_ptr, row_idx, u.size - keys.size, keys.size - kept - pairs, pairs, longest)
 
 
 def column_of_each(col_ptr, m):
@@ -159,111 +180,105 @@ def _coincidences(a, b):
 # -------------------------------------------------------------------------------------------- sort, without duplicates
 
 
-def _sort(keys, counts, shift, n):
-    """Partition the packed keys into buckets, then sort each, drop duplicates, and concatenate them.
+def _key_layout(edges, n):
+    """The shift of columns to buckets, the bits of a row number, and the type of the keys: 32 bits if these suffice."""
+    bits = (max(n, 1) - 1).bit_length()
+    buckets = min(max(edges // BUCKET_EDGES, MIN_BUCKETS), MAX_BUCKETS)
+    shift = max(0, bits - (buckets - 1).bit_length())
+    most = 31 - bits  # with a larger shift, a key does not fit in 32 bits
+    if bits - most <= (MAX_BUCKETS - 1).bit_length():
+        return min(shift, most), bits, np.uint32
+    return shift, bits, np.uint64
 
-    Returns `(col_ptr, row_idx, edges that came in both directions)`.
-    """
-    packers, buckets = counts.shape
-    ends = np.cumsum(counts.T.ravel())
-    starts = np.ascontiguousarray((ends - counts.T.ravel()).reshape(buckets, packers).T)
-    bounds = np.concatenate(([0], ends[packers - 1 :: packers]))
-    partitioned = np.empty(int(bounds[-1]), np.uint64)
-    run_threads(_partition, keys, counts.sum(axis=1), shift, starts, partitioned, workers=packers)
 
-    workers = threads() if keys.size >= MANY else 1
-    sorted_rows = keys.view(np.uint32)  # the keys are not needed again: reuse their memory
-    col_ptr = np.zeros(n + 1, np.int64)
-    kept = np.zeros(buckets, np.int64)
-    reversed_pairs = np.zeros(buckets, np.int64)
-    scratch = np.empty((workers, int(np.diff(bounds).max(initial=0))), np.uint64)
-    digit_bits = ((max(n, 2) - 1).bit_length() + 1) // 2  # a row is sorted by two digits
-    digits = np.empty((workers, 2, 1 << digit_bits), np.uint32)
-    column_ends = np.empty((workers, (1 << shift) + 1), np.int64)
-    queue = np.zeros(1, np.int64)
-    run_threads(
-        _sort_buckets, partitioned, bounds, shift, digit_bits, queue, scratch, digits, column_ends,
-        sorted_rows, col_ptr, kept, reversed_pairs, workers=workers, queue=stoppable(queue, keys.size),
-    )  # fmt: skip
-
-    offsets = np.concatenate(([0], np.cumsum(kept)))
-    row_idx = np.empty(int(offsets[-1]), np.int32)
-    queue[0] = 0
-    run_threads(_concatenate, bounds, offsets, shift, queue, sorted_rows, col_ptr, row_idx, workers=workers,
-                queue=stoppable(queue, keys.size))  # fmt: skip
-    return col_ptr, row_idx, int(reversed_pairs.sum())
+def _partitioned(u, v, n, rank, shift, bits, key_type):
+    """The keys of all edges without loops, bucket after bucket, and the bounds of the buckets."""
+    counts = np.zeros((shares(u.size), (max(n, 1) - 1 >> shift) + 1), np.int64)  # of each bucket in each share
+    ranked = np.empty(0 if rank is None else u.size, np.uint64)  # both ends of each edge: to look them up once
+    rank = np.empty(0, np.int32) if rank is None else rank
+    run_threads(_count_edges, u, v, rank, shift, counts, ranked, workers=len(counts))
+    bounds = np.concatenate(([0], np.cumsum(counts.sum(axis=0))))
+    starts = bounds[:-1] + np.cumsum(counts, axis=0) - counts
+    keys = np.empty(int(bounds[-1]), key_type)
+    run_threads(_partition, u, v, ranked, shift, bits, starts, keys, workers=len(counts))
+    return keys, bounds
 
 
 @jit
-def _pack_edges(worker, workers, u, v, rank, shift, keys, counts):
-    """Pack this worker's share of the edges, without loops, from the start of its share of `keys`."""
+def _count_edges(worker, workers, u, v, rank, shift, counts, ranked):
+    """Count the edges of each bucket in this worker's share, without loops; write the ranks of their ends, if any."""
     count = counts[worker]
-    first = u.size * worker // workers
-    put = first
-    for k in range(first, u.size * (worker + 1) // workers):
+    for k in range(u.size * worker // workers, u.size * (worker + 1) // workers):
         a, b = U64(u[U64(k)]), U64(v[U64(k)])
-        if a == b:
-            continue
         if rank.size:
             a, b = U64(rank[a]), U64(rank[b])
-        column, row = min(a, b), max(a, b)
-        keys[U64(put)] = column << U64(32) | row << U64(1) | U64(a > b)
-        count[column >> U64(shift)] += 1
-        put += 1
+            ranked[U64(k)] = a << U64(32) | b
+        count[min(a, b) >> U64(shift)] += a != b
 
 
 @jit
-def _partition(worker, workers, keys, packed, shift, starts, partitioned):
-    """Copy the `packed[worker]` keys of this worker's share to their buckets."""
+def _partition(worker, workers, u, v, ranked, shift, bits, starts, keys):
+    """Write the keys of this worker's share to their buckets, from `starts[worker]` on."""
     start = starts[worker]
-    first = keys.size * worker // workers
-    for k in range(first, first + packed[worker]):
-        key = keys[U64(k)]
-        bucket = key >> U64(32 + shift)
-        partitioned[U64(start[bucket])] = key
+    for k in range(u.size * worker // workers, u.size * (worker + 1) // workers):
+        if ranked.size:
+            a, b = ranked[U64(k)] >> U64(32), ranked[U64(k)] & U64(0xFFFFFFFF)
+        else:
+            a, b = U64(u[U64(k)]), U64(v[U64(k)])
+        if a == b:
+            continue
+        column, row = min(a, b), max(a, b)
+        bucket = column >> U64(shift)
+        keys[U64(start[bucket])] = column - (bucket << U64(shift)) << U64(bits + 1) | row << U64(1) | U64(a > b)
         start[bucket] += 1
 
 
 @jit
 def _sort_buckets(
-    worker, workers, partitioned, bounds, shift, digit_bits, queue, scratch, digits, column_ends,
-    sorted_rows, col_ptr, kept, reversed_pairs,
+    worker, workers, keys, bounds, shift, bits, queue, scratch, by_column, digits, column_ends, rows, col_ptr, found,
 ):  # fmt: skip
-    """Sort buckets by (column, row) and drop duplicates.
+    """Sort buckets by (column, row), drop duplicates, and write the rows to the start of their bucket's memory.
 
-    Writes the rows of each bucket to the start of its part of `sorted_rows`, the length of column j to
-    `col_ptr[j + 1]`, and how many edges were kept and how many came in both directions.
+    `rows` is the memory of `keys`, `by_column` that of `scratch`. Writes to `col_ptr[j + 1]` where column j ends if no
+    bucket before it has duplicates, and to `found` how many rows were kept, how many edges came in both directions, and
+    the length of the longest column.
     """
     n = col_ptr.size - 1
+    words = rows.size // max(1, keys.size)
     ends = column_ends[worker]
     bucket = fetch_add(queue, 0, 1)
-    while bucket < kept.size:
+    while bucket < len(found):
         first, last = bounds[bucket], bounds[bucket + 1]
-        column0 = bucket << shift
-        columns = min(n - column0, 1 << shift)
-        longest = _start_columns(partitioned, first, last, column0, columns, ends)
+        sorted_rows = by_column[worker, : last - first]
+        columns = min(n - (bucket << shift), 1 << shift)
+        longest = _start_columns(keys, first, last, bits, columns, ends)
         by_insertion = longest <= SHORT_COLUMN and last - first <= FEW_ROWS * columns
         if not by_insertion:
-            _sort_by_row(partitioned, first, last, digit_bits, digits[worker], scratch[worker])
+            _sort_by_row(keys, first, last, bits, digits[worker], scratch[worker])
         for k in range(first, last):
-            key = partitioned[U64(k)]
-            j = (key >> U64(32)) - U64(column0)
-            sorted_rows[U64(ends[j])] = U32(key)
+            key = U64(keys[U64(k)])
+            j = key >> U64(bits + 1)
+            sorted_rows[U64(ends[j])] = U32(key & U64((2 << bits) - 1))
             ends[j] += 1
         if by_insertion:
-            _sort_by_insertion(sorted_rows, first, ends, columns)
-        kept[bucket], reversed_pairs[bucket] = _drop_duplicates(sorted_rows, first, ends, columns, column0, col_ptr)
+            _sort_by_insertion(sorted_rows, ends, columns)
+        bucket_rows = rows[words * first : words * last]
+        column_end = col_ptr[(bucket << shift) + 1 :]
+        if _repeated(sorted_rows, ends, columns):
+            found[bucket] = _drop_duplicates(sorted_rows, ends, columns, first, bucket_rows, column_end)
+        else:
+            _copy_columns(sorted_rows, ends, columns, first, bucket_rows, column_end)
+            found[bucket] = last - first, 0, longest
         bucket = fetch_add(queue, 0, 1)
 
 
 @jit
-def _start_columns(partitioned, first, last, column0, columns, starts):
-    """Write where each column of a bucket starts; returns the length of the longest column."""
+def _start_columns(keys, first, last, bits, columns, starts):
+    """Write where each column of a bucket starts in it; returns the length of the longest column."""
     starts[:columns] = 0
     for k in range(first, last):
-        starts[(partitioned[U64(k)] >> U64(32)) - U64(column0)] += 1
-    longest = np.int64(0)
-    at = first
+        starts[U64(keys[U64(k)]) >> U64(bits + 1)] += 1
+    longest = at = np.int64(0)
     for j in range(columns):
         length = starts[j]
         starts[j] = at
@@ -273,36 +288,43 @@ def _start_columns(partitioned, first, last, column0, columns, starts):
 
 
 @jit
-def _sort_by_row(keys, first, last, digit_bits, digits, scratch):
-    """Stable radix sort of `keys[first:last]` by row, in two passes."""
-    low, high = digits[0], digits[1]
+def _sort_by_row(keys, first, last, bits, digits, scratch):
+    """Stable radix sort of `keys[first:last]` by row and direction, in two passes, by those bits that differ."""
+    differ = U64(0)
+    for k in range(first, last):
+        differ |= U64(keys[U64(k)] ^ keys[U64(first)])
+    differ &= U64((2 << bits) - 1)
+    digit_bits = 0
+    while differ >> U64(2 * digit_bits):
+        digit_bits += 1
+    low, high = digits[0, : 1 << digit_bits], digits[1, : 1 << digit_bits]
     low[:] = 0
     high[:] = 0
     mask = U64((1 << digit_bits) - 1)
     for k in range(first, last):
-        row = keys[U64(k)] >> U64(1) & U64(0x7FFFFFFF)
-        low[row & mask] += U32(1)
-        high[row >> U64(digit_bits)] += U32(1)
+        key = U64(keys[U64(k)])
+        low[key & mask] += U32(1)
+        high[key >> U64(digit_bits) & mask] += U32(1)
     at_low = at_high = U32(0)
     for digit in range(low.size):
         at_low, low[digit] = at_low + low[digit], at_low
         at_high, high[digit] = at_high + high[digit], at_high
     for k in range(first, last):
         key = keys[U64(k)]
-        digit = key >> U64(1) & mask
+        digit = U64(key) & mask
         scratch[U64(low[digit])] = key
         low[digit] += U32(1)
     for k in range(last - first):
         key = scratch[U64(k)]
-        digit = (key >> U64(1) & U64(0x7FFFFFFF)) >> U64(digit_bits)
+        digit = U64(key) >> U64(digit_bits) & mask
         keys[U64(first) + U64(high[digit])] = key
         high[digit] += U32(1)
 
 
 @jit
-def _sort_by_insertion(rows, first, ends, columns):
-    """Sort each of the columns that follow one another in `rows[first:]`."""
-    begin = first
+def _sort_by_insertion(rows, ends, columns):
+    """Sort each of the columns that follow one another in `rows`."""
+    begin = np.int64(0)
     for j in range(columns):
         for k in range(begin + 1, ends[U64(j)]):
             row = rows[U64(k)]
@@ -315,41 +337,62 @@ def _sort_by_insertion(rows, first, ends, columns):
 
 
 @jit
-def _drop_duplicates(rows, first, ends, columns, column0, col_ptr):
-    """Move each distinct row of the sorted columns, without its direction bit, to the front of the bucket.
-
-    Writes the lengths of the columns to `col_ptr`; returns how many rows were kept and how many came in both
-    directions.
-    """
-    pairs = np.int64(0)
-    put = k = first
+def _repeated(rows, ends, columns):
+    """Whether a row is in one of the sorted columns twice: next to itself, and not at the end of a column."""
+    equal = np.int64(0)
+    for k in range(1, rows.size):
+        equal += rows[U64(k)] ^ rows[U64(k - 1)] <= U32(1)
+    begin = np.int64(0)
     for j in range(columns):
-        before, end = put, ends[U64(j)]
-        while k < end:
-            row = rows[U64(k)] >> U32(1)
-            directions = U32(0)
-            while k < end and rows[U64(k)] >> U32(1) == row:
-                directions |= U32(1) << (rows[U64(k)] & U32(1))
-                k += 1
-            pairs += directions == U32(3)
-            rows[U64(put)] = row
-            put += 1
-        col_ptr[U64(column0 + j + 1)] = put - before
-    return put - first, pairs
+        end = ends[U64(j)]
+        if 0 < begin < end:
+            equal -= rows[U64(begin)] ^ rows[U64(begin - 1)] <= U32(1)
+        begin = end
+    return equal > 0
 
 
 @jit
-def _concatenate(worker, workers, bounds, offsets, shift, queue, sorted_rows, col_ptr, row_idx):
-    """Copy the kept rows of each bucket to `row_idx`, and turn the lengths in `col_ptr` into offsets."""
-    n = col_ptr.size - 1
+def _copy_columns(sorted_rows, ends, columns, first, rows, column_end):
+    """Write the rows without their direction bit to `rows`, and where each column ends to `column_end`."""
+    for k in range(sorted_rows.size):
+        rows[U64(k)] = sorted_rows[U64(k)] >> U32(1)
+    for j in range(columns):
+        column_end[U64(j)] = first + ends[U64(j)]
+
+
+@jit
+def _drop_duplicates(sorted_rows, ends, columns, first, rows, column_end):
+    """As `_copy_columns`, each distinct row of a column once.
+
+    Returns how many rows were kept, how many came in both directions, and the length of the longest column.
+    """
+    kept = k = pairs = longest = np.int64(0)
+    for j in range(columns):
+        begin, previous = kept, U32(0)  # less than any row
+        while k < ends[U64(j)]:
+            row = sorted_rows[U64(k)]
+            kept += row ^ previous > U32(1)
+            pairs += row ^ previous == U32(1)
+            rows[U64(kept - 1)] = row >> U32(1)
+            previous = row
+            k += 1
+        longest = max(longest, kept - begin)
+        column_end[U64(j)] = first + kept
+    return kept, pairs, longest
+
+
+@jit
+def _close_gaps(worker, workers, bounds, offsets, shift, queue, rows, col_ptr, row_idx):
+    """Copy the kept rows of each bucket to `row_idx`, and correct `col_ptr`."""
+    n, words = col_ptr.size - 1, rows.size // bounds[-1]
     bucket = fetch_add(queue, 0, 1)
     while bucket < offsets.size - 1:
         at, gap = offsets[bucket], bounds[bucket] - offsets[bucket]
-        for k in range(at, offsets[bucket + 1]):
-            row_idx[U64(k)] = np.int32(sorted_rows[U64(k + gap)])
+        kept = rows[words * bounds[bucket] :]
+        for k in range(offsets[bucket + 1] - at):
+            row_idx[U64(at + k)] = np.int32(kept[U64(k)])
         for j in range(bucket << shift, min(n, bucket + 1 << shift)):
-            at += col_ptr[U64(j + 1)]
-            col_ptr[U64(j + 1)] = at
+            col_ptr[U64(j + 1)] -= gap
         bucket = fetch_add(queue, 0, 1)
 
 

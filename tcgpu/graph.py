@@ -148,7 +148,7 @@ class Graph:
         rank = None
         if order == "degree":
             rank = cleaning.rank_by_degree(cleaning.occurrences(u, n) + cleaning.occurrences(v, n))
-        col_ptr, row_idx, *dropped = cleaning.clean_columns(u, v, n, rank)
+        col_ptr, row_idx, *dropped, _ = cleaning.clean_columns(u, v, n, rank)
         graph = cls(col_ptr, row_idx, labels=labels, name=name, cleaned=Cleaned(*dropped), validate=False)
         if order != "degree":
             return graph.ordered(order)

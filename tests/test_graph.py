@@ -157,6 +157,54 @@ def test_large_arrays_of_any_type_on_any_number_of_threads(threads, dtype):
         assert np.array_equal(graph.degrees, ends)
 
 
+def brute_columns(u, v, n, rank):
+    """`clean_columns` by sorting all edges with NumPy: (column lengths, rows, loops, duplicates, reversed, longest)."""
+    u, v = (u, v) if rank is None else (rank[u], rank[v])
+    u, v = u.astype(np.int64), v.astype(np.int64)
+    directed = np.unique((u * n + v)[u != v])
+    column, row = np.divmod(directed, n)
+    edges = np.unique(np.minimum(column, row) * n + np.maximum(column, row))
+    lengths = np.bincount(edges // n, minlength=n)
+    loops = int((u == v).sum())
+    dropped = loops, u.size - loops - directed.size, directed.size - edges.size
+    return lengths, edges % n, *dropped, lengths.max()
+
+
+@pytest.mark.parametrize("dtype", [np.int32, np.int64])
+@pytest.mark.parametrize("key_type", [np.uint32, np.uint64])
+@pytest.mark.parametrize("bucket_bits", [0, 1, 3, 30])
+def test_keys_of_both_sizes_and_any_buckets_give_the_same_columns(monkeypatch, bucket_bits, key_type, dtype):
+    """Short columns and long ones, with no duplicates, with some, and with every edge in both directions."""
+    rng = np.random.default_rng(bucket_bits)
+
+    def layout(edges, n):
+        bits = (n - 1).bit_length()
+        return max(0, bits - bucket_bits), bits, key_type
+
+    monkeypatch.setattr(cleaning, "_key_layout", layout)
+    for n, m in ((1, 4), (2, 9), (5, 60), (300, 200), (300, 9000), (30_000, 20_000), (5000, 60_000)):
+        u, v = (rng.integers(0, n, m).astype(dtype) for _ in range(2))
+        once = np.unique(np.minimum(u, v).astype(np.int64) * n + np.maximum(u, v))
+        clean = tuple(ends.astype(dtype) for ends in np.divmod(once, n))
+        both = tuple(np.concatenate(ends) for ends in ((*clean, u[:3]), (*clean[::-1], v[:3])))
+        for ends in ((u, v), clean, both):
+            for rank in (None, rng.permutation(n).astype(np.int32)):
+                found = cleaning.clean_columns(*ends, n, rank)
+                lengths, rows, *numbers = brute_columns(*ends, n, rank)
+                assert np.array_equal(np.diff(found.col_ptr), lengths) and found.col_ptr[0] == 0
+                assert np.array_equal(found.row_idx, rows) and found.row_idx.dtype == np.int32
+                assert found[2:] == tuple(numbers)
+
+
+def test_keys_have_32_bits_where_a_row_and_a_column_of_a_bucket_fit():
+    for edges in (0, 10**5, 10**9):
+        for n in (0, 1, 2, 1000, 1 << 16, 1 << 22, (1 << 22) + 1, 1 << 28, cleaning.MAX_VERTICES):
+            shift, bits, key_type = cleaning._key_layout(edges, n)
+            assert max(n - 1, 0) >> bits == 0 and shift >= 0 and max(n - 1, 0) >> shift < cleaning.MAX_BUCKETS
+            assert shift + bits + 1 <= 8 * np.dtype(key_type).itemsize
+            assert (key_type == np.uint32) == (n <= 1 << 22)
+
+
 def test_statistics():
     star = tcgpu.Graph.from_edges([0] * 9, range(1, 10), 12)
     assert star.degrees.tolist() == [9] + [1] * 9 + [0, 0]
