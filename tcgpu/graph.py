@@ -148,8 +148,9 @@ class Graph:
         rank = None
         if order == "degree":
             rank = cleaning.rank_by_degree(cleaning.occurrences(u, n) + cleaning.occurrences(v, n))
-        col_ptr, row_idx, *dropped, _ = cleaning.clean_columns(u, v, n, rank)
+        col_ptr, row_idx, *dropped, longest = cleaning.clean_columns(u, v, n, rank)
         graph = cls(col_ptr, row_idx, labels=labels, name=name, cleaned=Cleaned(*dropped), validate=False)
+        graph.max_column = longest
         if order != "degree":
             return graph.ordered(order)
         graph.order, graph.rank = order, rank
@@ -382,10 +383,10 @@ class Graph:
 
     def _renumbered(self, rank, order):
         columns = cleaning.column_of_each(self.col_ptr, self.m)  # not self.col_of, which is kept
-        col_ptr, row_idx, *_ = cleaning.clean_columns(self.row_idx, columns, self.n, rank)
+        col_ptr, row_idx, *_, longest = cleaning.clean_columns(self.row_idx, columns, self.n, rank)
         moved = type(self)(col_ptr, row_idx, labels=self.labels, name=self.name, order=order,
                            cleaned=self.cleaned, validate=False)  # fmt: skip
-        moved.rank = rank
+        moved.rank, moved.max_column = rank, longest
         return moved
 
     def _validate(self):

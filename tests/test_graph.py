@@ -205,6 +205,12 @@ def test_keys_have_32_bits_where_a_row_and_a_column_of_a_bucket_fit():
             assert (key_type == np.uint32) == (n <= 1 << 22)
 
 
+@given(multigraphs(), st.sampled_from(["natural", "degree", "bfs", "random"]))
+def test_the_longest_column_is_known_in_every_order(multigraph, order):
+    graph = Graph.from_edges(*multigraph, order=order)
+    assert graph.__dict__["max_column"] == graph.column_lengths.max(initial=0)
+
+
 def test_statistics():
     star = tcgpu.Graph.from_edges([0] * 9, range(1, 10), 12)
     assert star.degrees.tolist() == [9] + [1] * 9 + [0, 0]
