@@ -116,15 +116,13 @@ def edge():
     formats = Box(20, 95, 250, "formats/", text, BLUE)
     text = "with relabel=True: ids that occur become 0..n-1, others keep their numbers"
     ids = Box(20, 195, 530, "ids.py", text, BLUE)
-    text = "key = column << 32 | row << 1 | direction; keys are cut into buckets that\n"
-    text += "fit a cache, sorted there, and each is kept once; loops are dropped"
+    text = "the key of each edge that is no loop goes to a bucket of columns; buckets\n"
+    text += "are sorted in a cache; each edge is kept once, rows are written over keys"
     clean = Box(20, 280, 530, "cleaning.py", text, BLUE)
     text = "column 0 has row 2340794, among its other rows in ascending order"
     graph = Box(20, 385, 530, "graph.py: Graph", text, BLUE)
-    text = (
-        "kernels pack keys of the same form;\none radix sort; duplicates and loops\nare dropped; keys are unpacked\n\n"
-    )
-    text += "the columns stay on the device"
+    text = "kernels pack column and row into a key;\none radix sort; duplicates and loops\n"
+    text += "are dropped; keys are unpacked\n\nthe columns stay on the device"
     least = graph.y + graph.height - ids.y
     on_device = Box(600, 195, 330, "kernels/device_graph.py: DeviceGraph", text, BLUE, least=least)
     text = "the verb chooses method, engine and order; in degree order both ends get new numbers"
