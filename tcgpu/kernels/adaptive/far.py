@@ -100,6 +100,39 @@ def entry_of(table, mask, shift, row):
 
 
 @cuda.jit(device=True)
+def count_rows(table, size, shift, row_idx, q, q_end, lanes):
+    """How many of the rows row_idx[q:q_end:lanes] the table has. Two are read at a time."""
+    found = int32(0)
+    while q < q_end:
+        row, other, other_may_be = row_idx[q], int32(0), uint32(0)
+        if q + lanes < q_end:
+            other = row_idx[q + lanes]
+            other_may_be = may_have(table, size, shift, other)
+        if may_have(table, size, shift, row):
+            found += table[entry_of(table, size - 1, shift, row)] == row
+        if other_may_be:
+            found += table[entry_of(table, size - 1, shift, other)] == other
+        q += 2 * lanes
+    return found
+
+
+@cuda.jit(device=True)
+def tally_rows(table, size, shift, row_idx, q, q_end, lanes, first, support):
+    """The same; adds to the support of each row's nonzero q, and of its nonzero in the column that is at `first`."""
+    found = int32(0)
+    while q < q_end:
+        row = row_idx[q]
+        if may_have(table, size, shift, row):
+            at = entry_of(table, size - 1, shift, row)
+            if table[at] == row:
+                found += 1
+                cuda.atomic.add(support, first + table[2 * size + at], 1)
+                cuda.atomic.add(support, q, 1)
+        q += lanes
+    return found
+
+
+@cuda.jit(device=True)
 def look_up_long_columns(col_ptr, row_idx, far_count, long_columns, list_sizes, lanes, support, tally):
     """A block per long column j: its far rows go into a hash table, where the far rows of each column i are looked up.
 
@@ -136,19 +169,13 @@ def look_up_long_columns(col_ptr, row_idx, far_count, long_columns, list_sizes, 
             e = col_ptr[j] + thread // lanes
             while e < end:
                 i = row_idx[e]
-                q, q_end, found = col_ptr[i] + thread % lanes, col_ptr[i] + far_count[i], int32(0)
-                while q < q_end:
-                    k = row_idx[q]
-                    if may_have(table, size, shift, k):
-                        at = entry_of(table, size - 1, shift, k)
-                        if table[at] != EMPTY:
-                            found += 1
-                            if tally:
-                                cuda.atomic.add(support, first + table[2 * size + at], 1)
-                                cuda.atomic.add(support, q, 1)
-                    q += lanes
-                if tally and found != 0:
-                    cuda.atomic.add(support, e, found)
+                q, q_end = col_ptr[i] + thread % lanes, col_ptr[i] + far_count[i]
+                if tally:
+                    found = tally_rows(table, size, shift, row_idx, q, q_end, lanes, first, support)
+                    if found != 0:
+                        cuda.atomic.add(support, e, found)
+                else:
+                    found = count_rows(table, size, shift, row_idx, q, q_end, lanes)
                 count += found
                 e += threads // lanes
             cuda.syncthreads()
@@ -160,7 +187,7 @@ def look_up_long_columns(col_ptr, row_idx, far_count, long_columns, list_sizes, 
 @kernel("void(int64[::1], int32[::1], int32[::1], int32[::1], int64[::1], int64[::1])")
 def hash_kernel(col_ptr, row_idx, far_count, long_columns, list_sizes, total):
     """A block per long column: count."""
-    count = look_up_long_columns(col_ptr, row_idx, far_count, long_columns, list_sizes, 8, row_idx, False)
+    count = look_up_long_columns(col_ptr, row_idx, far_count, long_columns, list_sizes, 16, row_idx, False)
     add_block_to(total, count)
 
 

@@ -122,7 +122,7 @@ def _by_classes(graph, near, hubs, heavy_quads, short, crowd, share):
         arrays = layout.task_arrays("crowd")
         crowds = [launch(windows.crowd_kernel, 512 * (m // crowd), 512, 396, windows.CROWD_BYTES, lanes=8, **arrays)]
     if short < NO_TABLE:
-        tables = [launch(far.hash_kernel, 64 * n, 64, 4224, far.COUNT_BYTES)]
+        tables = [launch(far.hash_kernel, 128 * n, 128, 4224, far.COUNT_BYTES)]
     arrays = layout.task_arrays("window")
     return Plan(
         method="adaptive",

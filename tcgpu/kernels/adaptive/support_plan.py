@@ -177,7 +177,7 @@ def _by_classes(graph, near, hubs, heavy_quads, short):
             *(by_hubs if hubs else []),
             launch(windows.window_tally, 128 * (m // FEW), 128, shared=windows.WINDOW_BYTES, **tasks["window"]),
             launch(windows.sieve_tally, 32 * n, 128, 4224, windows.SIEVE_BYTES, **tasks["sieve"]),
-            launch(far.hash_tally, 64 * n, 64, 4224, far.TALLY_BYTES),
+            launch(far.hash_tally, 128 * n, 128, 4224, far.TALLY_BYTES),
             launch(far.far_tally, m, 64, 16384, short=short),
             launch(gather, m, 256, 16384),
         ],
