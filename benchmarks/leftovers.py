@@ -27,16 +27,16 @@ SCRIPT = """
 import signal, sys
 signal.signal(signal.SIGINT, signal.default_int_handler)  # which a shell's background jobs ignore
 from tcgpu import cpu, generate
-from tcgpu.distributed import executors, pool, shared_graph
+from tcgpu.distributed import executors, pool, shared_arrays
 
-shared_graph.MEMORY = sys.argv[2]
-create = shared_graph.SharedGraph._create
+shared_arrays.MEMORY = sys.argv[2]
+create = shared_arrays.SharedArrays._create
 
 def announced(self):
     create(self)
     print("shared", flush=True)
 
-shared_graph.SharedGraph._create = announced
+shared_arrays.SharedArrays._create = announced
 warm = generate.rmat(6)
 pool.count(warm, "processes", engine="cpu")
 print("workers", *executors.own_pool("processes")._processes, flush=True)

@@ -30,7 +30,7 @@ from pathlib import Path
 import gpu
 
 from tcgpu import formats, generate, measurement, records
-from tcgpu.distributed import executors, pool, shared_graph, shares, slices, worker
+from tcgpu.distributed import executors, pool, shared_arrays, shares, slices, worker
 from tcgpu.engines import choice, runtime
 from tcgpu.engines.choice import ENGINE
 from tcgpu.kernels.device_graph import DeviceGraph
@@ -131,7 +131,7 @@ def parts_row(about, graph, executor, method, parts):
 
 def measured(name, edges, started, repeats, over):
     """The rows of one graph, on pools by their number of GPUs."""
-    with tempfile.TemporaryDirectory(prefix="scaling-", dir=shared_graph._folders()[0]) as folder:
+    with tempfile.TemporaryDirectory(prefix="scaling-", dir=shared_arrays._folders()[0]) as folder:
         natural, by_degree = columns(edges, folder)
         about = {"graph": name, "vertices": natural.n, "edges": natural.m, "engine": runtime.engine()}
         log(f"{name}: {natural.m:,} edges")

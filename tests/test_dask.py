@@ -83,7 +83,7 @@ def test_the_number_and_engine_of_workers(client):
 
 def test_columns_are_sent_as_a_task(client, monkeypatch):
     """Dask moves them between workers, and restores them if their workers die."""
-    monkeypatch.setattr("tcgpu.distributed.shared_graph._folder_with_space", lambda size: None)
+    monkeypatch.setattr("tcgpu.distributed.shared_arrays._folder_with_space", lambda size: None)
     sent = []
     send = executors.Workers.sendable
     monkeypatch.setattr(executors.Workers, "sendable", lambda self, each: sent.append(send(self, each)) or sent[-1])

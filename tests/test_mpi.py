@@ -35,8 +35,8 @@ COUNTS = """
         print(*(int(pool.tally(verb, graph, ranks, **options()).sum()) for verb in ("triangles", "support")))
 """
 ELSEWHERE = """
-        from tcgpu.distributed import shared_graph
-        shared_graph._folder_with_space = lambda size: None  # no folder that all could see
+        from tcgpu.distributed import shared_arrays
+        shared_arrays._folder_with_space = lambda size: None  # no folder that all could see
         print(pool.count(graph, ranks, **options()))
 """
 KILLED = """

@@ -17,7 +17,7 @@ import pytest
 
 import tcgpu
 from tcgpu import EngineError, Graph, GraphError, TcgpuError
-from tcgpu.distributed import PartResult, Share, executors, pool, shared_graph, shares, slices, worker
+from tcgpu.distributed import PartResult, Share, executors, pool, shared_arrays, shares, slices, worker
 from tcgpu.distributed.worker import DoesNotFit, GraphMissing
 from tcgpu.errors import WorkerLost
 
@@ -49,8 +49,8 @@ def no_pool_is_left():
 @pytest.fixture
 def shared_files(monkeypatch):
     """A function that returns the shared files of the test that are still open."""
-    made, make = [], shared_graph.tempfile.TemporaryFile
-    monkeypatch.setattr(shared_graph.tempfile, "TemporaryFile", lambda **where: made.append(make(**where)) or made[-1])
+    made, make = [], shared_arrays.tempfile.TemporaryFile
+    monkeypatch.setattr(shared_arrays.tempfile, "TemporaryFile", lambda **where: made.append(make(**where)) or made[-1])
     return lambda: [file for file in made if not file.closed]
 
 
@@ -179,8 +179,8 @@ def test_forked_processes_cannot_use_a_gpu(monkeypatch):
 def test_the_graph_is_shared_with_processes_once(monkeypatch, processes, shared_files):
     graph, triangles = large(12)
     made = []
-    make = shared_graph.SharedGraph._create
-    monkeypatch.setattr(shared_graph.SharedGraph, "_create", lambda self: (made.append(self), make(self)))
+    make = shared_arrays.SharedArrays._create
+    monkeypatch.setattr(shared_arrays.SharedArrays, "_create", lambda self: (made.append(self), make(self)))
     for _ in range(3):
         assert pool.count(graph, processes, engine="cpu", order="natural") == triangles
         assert not shared_files()
@@ -188,7 +188,7 @@ def test_the_graph_is_shared_with_processes_once(monkeypatch, processes, shared_
 
 
 def test_threads_use_the_same_graph(monkeypatch):
-    monkeypatch.setattr(shared_graph.SharedGraph, "source", None)
+    monkeypatch.setattr(shared_arrays.SharedArrays, "source", None)
     graph = tcgpu.generate.rmat(8, seed=4)
     with ThreadPoolExecutor(2) as executor:
         assert pool.count(graph, executor, engine="cpu", order="natural") == tcgpu.count(graph, "cpu")
@@ -198,7 +198,7 @@ def test_threads_use_the_same_graph(monkeypatch):
 def test_a_graph_in_a_folder_is_mapped_from_there(tmp_path, monkeypatch, processes):
     tcgpu.write(GRAPHS["R-MAT"], tmp_path / "graph", "folder")
     graph = tcgpu.read(tmp_path / "graph")
-    monkeypatch.setattr(shared_graph.SharedGraph, "_create", None)
+    monkeypatch.setattr(shared_arrays.SharedArrays, "_create", None)
     assert pool.count(graph, processes, engine="cpu", order="natural") == COUNTS["R-MAT"]
 
 
@@ -220,7 +220,7 @@ def test_workers_on_another_machine_are_sent_the_columns(shared_files):
 
 
 def test_columns_are_sent_if_there_is_no_space_for_a_file(monkeypatch, processes):
-    monkeypatch.setattr(shared_graph, "_folder_with_space", lambda size: None)
+    monkeypatch.setattr(shared_arrays, "_folder_with_space", lambda size: None)
     graph = tcgpu.generate.rmat(9, seed=8)
     assert pool.count(graph, processes, engine="cpu") == tcgpu.count(graph, "cpu")
 
@@ -233,7 +233,7 @@ def test_a_file_that_cannot_be_written_is_closed_and_the_columns_are_sent(monkey
         tried.append(open("/dev/full", "wb"))
         return tried[-1]
 
-    monkeypatch.setattr(shared_graph.tempfile, "TemporaryFile", full)
+    monkeypatch.setattr(shared_arrays.tempfile, "TemporaryFile", full)
     graph = tcgpu.generate.rmat(9, seed=9)
     assert pool.count(graph, processes, engine="cpu") == tcgpu.count(graph, "cpu")
     assert tried and all(file.closed for file in tried)
@@ -244,19 +244,19 @@ def test_a_file_that_cannot_be_written_is_closed_and_the_columns_are_sent(monkey
 def test_a_shared_file_can_be_mapped_while_it_is_open(name, named, monkeypatch, tmp_path):
     """With /proc it has no name; without, until it is closed."""
     if named:
-        monkeypatch.setattr(shared_graph, "OPEN_FILES", "/not/there")
+        monkeypatch.setattr(shared_arrays, "OPEN_FILES", "/not/there")
     elif sys.platform != "linux":
         pytest.skip("no /proc here")
-    monkeypatch.setattr(shared_graph, "_folders", lambda: [str(tmp_path)])
+    monkeypatch.setattr(shared_arrays, "_folders", lambda: [str(tmp_path)])
     graph = GRAPHS[name]
-    with closing(shared_graph.SharedGraph(graph)) as shared:
+    with closing(shared_arrays.SharedArrays(graph.col_ptr, graph.row_idx)) as shared:
         source = shared.source()
         assert shared.source() is source and len(os.listdir(tmp_path)) == named
-        mapped = source.open()
-        assert mapped.equals(graph)
-        mapped.col_ptr[0] += 1  # to this process alone
-        assert source.open().equals(graph)
-        assert replace(source, token="0" * shared_graph.TOKEN).open() is replace(source, m=graph.m + 1).open() is None
+        col_ptr, row_idx = source.open()
+        assert Graph(col_ptr, row_idx).equals(graph)
+        col_ptr[0] += 1  # to this process alone
+        assert Graph(*source.open()).equals(graph)
+        assert replace(source, token="0" * shared_arrays.TOKEN).open() is replace(source, arrays=()).open() is None
     assert not os.listdir(tmp_path)
     with pytest.raises(OSError):
         source.open()
@@ -267,7 +267,8 @@ def test_another_file_under_the_number_of_a_closed_one_is_not_mapped(tmp_path):
     """A late worker may find anything there: it must not wait for a pipe or map another file."""
     pipe = os.pipe()
     with open(tmp_path / "other", "w+b") as file:
-        with closing(shared_graph.SharedGraph(GRAPHS["clique"])) as shared:
+        clique = GRAPHS["clique"]
+        with closing(shared_arrays.SharedArrays(clique.col_ptr, clique.row_idx)) as shared:
             source = shared.source()
         file.write(b"7" * source.nbytes)
         file.flush()
@@ -284,7 +285,7 @@ def test_another_file_under_the_number_of_a_closed_one_is_not_mapped(tmp_path):
 
 def test_nothing_else_in_the_temporary_folders_is_changed(monkeypatch, tmp_path, processes):
     """Folders of other programs and of the user, whatever their names and ages."""
-    monkeypatch.setattr(shared_graph, "_folders", lambda: [str(tmp_path)])
+    monkeypatch.setattr(shared_arrays, "_folders", lambda: [str(tmp_path)])
     for name in ("tcgpu-results", "tcgpu-x7_9a", "other"):
         (tmp_path / name / "deep").mkdir(parents=True)
         for file in ("graph.json", "col_ptr.npy", "row_idx.npy", "deep/mine.txt"):

@@ -6,7 +6,7 @@ worker         counts a part, alone or for an executor
 device_parts   counts a part on a GPU or in the simulator
 stream         counts all parts on one device, one after the other
 executors      the workers of an executor; our own pools of processes and threads
-shared_graph   a file through which processes share a graph
+shared_arrays  a file through which processes share arrays
 pool           counts all parts by the workers of an executor
 """
 

@@ -27,7 +27,7 @@ from tcgpu.distributed import worker
 from tcgpu.distributed.cut import MANY_PARTS, shares, slices
 from tcgpu.distributed.executors import workers_of
 from tcgpu.distributed.journal import fingerprint, open_journal
-from tcgpu.distributed.shared_graph import SharedGraph
+from tcgpu.distributed.shared_arrays import SharedArrays
 from tcgpu.distributed.worker import DoesNotFit, GraphMissing, Task, method_of, opened
 from tcgpu.errors import GraphError, MethodError, WorkerLost
 from tcgpu.graph import Graph
@@ -178,7 +178,7 @@ class Job:
     def run(self, parts):
         """Yield a PartResult for each part that is not empty. Those with the most work are submitted first."""
         self.left = dict.fromkeys(sorted((part for part in parts if not part.empty), key=lambda part: -part.work))
-        with closing(SharedGraph(self.graph)) as shared:
+        with closing(SharedArrays(self.graph.col_ptr, self.graph.row_idx)) as shared:
             try:
                 while self.left:
                     if not self.submitted:  # at first, and when two workers have counted the same Share

@@ -23,7 +23,7 @@ from tcgpu import cpu, formats, registry
 from tcgpu.declarations import Method
 from tcgpu.distributed.cut import Part, Share
 from tcgpu.distributed.journal import fingerprint
-from tcgpu.distributed.shared_graph import SharedFile
+from tcgpu.distributed.shared_arrays import SharedFile
 from tcgpu.engines.choice import ENGINE, visible_gpus
 from tcgpu.engines.forking import fork_safe_lock
 from tcgpu.errors import GraphError, MethodError, TcgpuError
@@ -293,7 +293,10 @@ def _from_source(task):
 
 def _mapped(source):
     try:
-        return source.open() if isinstance(source, SharedFile) else formats.open_folder(source)
+        if not isinstance(source, SharedFile):
+            return formats.open_folder(source)
+        arrays = source.open()
+        return arrays and Graph(*arrays, validate=False)
     except (OSError, GraphError):
         return None
 

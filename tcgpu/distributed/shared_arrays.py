@@ -1,4 +1,4 @@
-"""A file through which the worker processes of one machine map a graph, so that it is in memory once.
+"""A file through which the worker processes of one machine map arrays, so that these are in memory once.
 
 The file has no name. Workers open it as `/proc/PID/fd/NUMBER`, through the process that created it. The system frees it
 once no process has it open or mapped, however these processes end: a killed process leaves nothing behind, and there is
@@ -20,12 +20,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from tcgpu.formats import binary
-from tcgpu.graph import Graph
 
 MEMORY = "/dev/shm"  # a folder in main memory, on Linux
 OPEN_FILES = "/proc/self/fd"  # where processes of one user find each other's open files, on Linux
 MARGIN = 1 << 24  # bytes that are left free
-TOKEN = 64  # bytes at the start of the file; the columns after them are aligned
+TOKEN = 64  # bytes at the start of the file; the arrays after them are aligned
 
 
 @dataclass(frozen=True)
@@ -34,15 +33,14 @@ class SharedFile:
 
     path: str
     token: str  # random, and the first bytes of the file: another file may have taken the number of a closed one
-    n: int
-    m: int
+    arrays: tuple  # (size, dtype) of each
 
     @property
     def nbytes(self):
-        return TOKEN + 8 * (self.n + 1) + 4 * self.m
+        return TOKEN + sum(size * np.dtype(dtype).itemsize for size, dtype in self.arrays)
 
     def open(self):
-        """The Graph in the file; None if the path now leads to another file, OSError if it leads nowhere."""
+        """The arrays in the file; None if the path now leads to another file, OSError if it leads nowhere."""
         found = os.stat(self.path)
         if not stat.S_ISREG(found.st_mode) or found.st_size != self.nbytes:
             return None
@@ -50,16 +48,18 @@ class SharedFile:
             pages = binary.map_pages(file)
         if pages[:TOKEN] != self.token.encode():
             return None
-        col_ptr = np.frombuffer(pages, np.int64, self.n + 1, TOKEN)
-        row_idx = np.frombuffer(pages, np.int32, self.m, TOKEN + col_ptr.nbytes)
-        return Graph(col_ptr, row_idx, validate=False)
+        found, at = [], TOKEN
+        for size, dtype in self.arrays:
+            found.append(np.frombuffer(pages, dtype, size, at))
+            at += found[-1].nbytes
+        return found
 
 
-class SharedGraph:
-    """A graph that other processes may map. `close` closes its file."""
+class SharedArrays:
+    """Arrays that other processes may map, those with the largest elements first. `close` closes their file."""
 
-    def __init__(self, graph):
-        self.graph, self._file, self._shared = graph, None, None
+    def __init__(self, *arrays):
+        self.arrays, self._file, self._shared = arrays, None, None
 
     def source(self):
         """The SharedFile, created at the first call; None if there is no space for it."""
@@ -68,7 +68,7 @@ class SharedGraph:
         return self._shared
 
     def _create(self):
-        folder = _folder_with_space(self.graph.nbytes)
+        folder = _folder_with_space(sum(array.nbytes for array in self.arrays))
         if folder is None:
             return
         token = secrets.token_hex(TOKEN // 2)
@@ -79,10 +79,10 @@ class SharedGraph:
             else:
                 self._file = tempfile.NamedTemporaryFile(dir=folder, prefix="tcgpu-")
                 path = self._file.name
-            for content in (token.encode(), self.graph.col_ptr, self.graph.row_idx):
+            for content in (token.encode(), *self.arrays):
                 self._file.write(np.ascontiguousarray(content) if len(content) else b"")
             self._file.flush()
-            self._shared = SharedFile(path, token, self.graph.n, self.graph.m)
+            self._shared = SharedFile(path, token, tuple((array.size, array.dtype.str) for array in self.arrays))
         except OSError:  # another process has used the space
             self.close()
 
