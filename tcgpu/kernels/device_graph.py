@@ -60,7 +60,7 @@ class DeviceGraph:
         n, relabel: as in `Graph.from_edges`; the ids are sorted on the device.
         clean: the edges have no loops and no duplicates in either direction; this is not checked.
         """
-        u, v = _on_device(u, "u"), _on_device(v, "v")
+        u, v = on_device(u, "u"), on_device(v, "v")
         if u.size != v.size:
             raise GraphError(f"u has {u.size:,} entries and v has {v.size:,}: they are the two ends of edges")
         if u.dtype != v.dtype:
@@ -73,7 +73,7 @@ class DeviceGraph:
             extent, columns_of = _by_block(u, v)
         else:
             extent, columns_of = _extent(u, v), None
-        n = _vertices(*extent, n, u.size)
+        n = vertices_of(*extent, n, u.size)
         if columns_of is not None:
             return cls._of_block(n, *columns_of, name, ids)
         if order in ("auto", "natural") and u.size > SMALL:
@@ -82,7 +82,7 @@ class DeviceGraph:
             order = costs.best() if costs else "natural"
         if order == "degree" and degrees is None:
             degrees = runtime.arrays_of(u).zeros(n, np.int32)
-            _run(orientation.count_occurrences, u.size, u, v, degrees)
+            run(orientation.count_occurrences, u.size, u, v, degrees)
         if costs and order == "natural" and costs.max_column <= SHORT_COLUMN:
             made = cls(n, *_short_columns(u, v, n, lengths, clean), name=name, natural_ids=ids)
         else:
@@ -95,7 +95,7 @@ class DeviceGraph:
     def _of_block(cls, n, row_idx, col_of, longest, name, ids):
         """Make a small graph of the columns from `_by_block`."""
         col_ptr = runtime.device_array(n + 1, np.int64, -1)
-        _run(columns.fill_empty_columns, n + 1, col_of, col_ptr)
+        run(columns.fill_empty_columns, n + 1, col_of, col_ptr)
         made = cls(n, col_ptr, row_idx, col_of, name=name, natural_ids=ids)
         made.max_column = longest
         return made
@@ -108,20 +108,20 @@ class DeviceGraph:
         """
         if order not in ("natural", "degree"):
             raise GraphError(f"on a device vertices are numbered by degree or as they come, not by order {order!r}")
-        rank = None if degrees is None else _rank(degrees)
+        rank = None if degrees is None else rank_by_degree(degrees)
         keys, none = _empty(u, u.size, np.uint64), _empty(u, 0, np.int32)
         of_vertices = (none, none) if rank is None else (rank, degrees)
-        _run(orientation.pack_edges, u.size, u, v, *of_vertices, keys)
+        run(orientation.pack_edges, u.size, u, v, *of_vertices, keys)
         runtime.sort(keys)
-        return cls(n, *_columns(keys, n, clean, of_vertices[1]), order, rank, name, degrees, ids)
+        return cls(n, *columns_of_keys(keys, n, clean, of_vertices[1]), order, rank, name, degrees, ids)
 
     @classmethod
     @fitting("the graph")
     def from_graph(cls, graph):
         """A copy of a Graph's columns, in the order that it has, without labels; `col_of` is made on the device."""
-        col_ptr, row_idx = (_on_device(array, "columns") for array in (graph.col_ptr, graph.row_idx))
+        col_ptr, row_idx = (on_device(array, "columns") for array in (graph.col_ptr, graph.row_idx))
         col_of = _empty(row_idx, row_idx.size, np.int32)
-        _run(columns.find_columns, row_idx.size, col_ptr, col_of)
+        run(columns.find_columns, row_idx.size, col_ptr, col_of)
         return cls(graph.n, col_ptr, row_idx, col_of, graph.order, graph.rank, graph.name)
 
     def to_graph(self):
@@ -154,7 +154,7 @@ class DeviceGraph:
     @cached_property
     def _by_degree(self):
         degrees = runtime.arrays_of(self.col_ptr).diff(self.col_ptr).astype(np.int32)
-        _run(orientation.count_rows, self.m, self.row_idx, degrees)
+        run(orientation.count_rows, self.m, self.row_idx, degrees)
         ends = self.row_idx, self.col_of
         made = DeviceGraph._from_checked(*ends, self.n, "degree", True, self.name, degrees, self.ids)
         made.order_costs = self.order_costs
@@ -234,7 +234,7 @@ def adjacency(graph):
     return row_ptr, col_ptr + row_ptr, indices, edge
 
 
-def _on_device(array, what):
+def on_device(array, what):
     """The array as a contiguous device array (CuPy; NumPy in the simulator) of 32- or 64-bit integers."""
     array = runtime.to_device_library(unmasked(array, what))
     if array.ndim != 1 or array.dtype.kind not in "iu" and array.size:
@@ -251,7 +251,7 @@ def _on_device(array, what):
 def _extent(u, v):
     """The least vertex number, or 0 if all are larger, and the largest one."""
     extent = runtime.device_array(2, np.int64, -1)
-    _run(orientation.find_extent, u.size, u, v, extent)
+    run(orientation.find_extent, u.size, u, v, extent)
     below, high = runtime.to_host(extent).tolist()
     return ~below, high
 
@@ -281,7 +281,7 @@ def _by_block(u, v):
     return (~below, high), None if m < 0 else (row_idx[:m], col_of[:m], longest)
 
 
-def _vertices(low, high, n, edges):
+def vertices_of(low, high, n, edges):
     """The number of vertices; GraphError if a vertex number is out of range."""
     inferred = n is None
     n = high + 1 if inferred else known_count(n)
@@ -308,17 +308,17 @@ def _compact(u, v):
     return u, v, ids.size, ids.astype(INT64)
 
 
-def _rank(degrees):
+def rank_by_degree(degrees):
     """rank[v]: the number of vertex v by ascending degree. Also sorts `degrees`."""
     n = degrees.size
     keys, rank = _empty(degrees, n, np.uint64), _empty(degrees, n, np.int32)
-    _run(orientation.pack_degrees, n, degrees, keys)
+    run(orientation.pack_degrees, n, degrees, keys)
     runtime.sort(keys)
-    _run(orientation.number_vertices, n, keys, rank, degrees)
+    run(orientation.number_vertices, n, keys, rank, degrees)
     return rank
 
 
-def _columns(keys, n, clean, degrees):
+def columns_of_keys(keys, n, clean, degrees):
     """`(col_ptr, row_idx, col_of)` of the distinct edges among sorted keys; if `clean`, all keys are distinct edges.
     degrees: from which repeated edges are taken off."""
     xp, m, parts = runtime.arrays_of(keys), keys.size, -(-keys.size // orientation.PART)
@@ -326,12 +326,12 @@ def _columns(keys, n, clean, degrees):
         starts = orientation.PART * xp.arange(parts + 1)
     else:
         counts, starts = xp.empty(parts, np.int64), xp.empty(parts + 1, np.int64)
-        _run(orientation.count_new, WARP * parts, keys, counts)
+        run(orientation.count_new, WARP * parts, keys, counts)
         scan(counts, starts)
         m = int(starts[-1])
     row_idx, col_of, col_ptr = xp.empty(m, np.int32), xp.empty(m, np.int32), runtime.device_array(n + 1, np.int64, -1)
-    _run(orientation.unpack, WARP * parts, keys, starts, row_idx, col_of, col_ptr, degrees)
-    _run(columns.fill_empty_columns, n + 1, col_of, col_ptr)
+    run(orientation.unpack, WARP * parts, keys, starts, row_idx, col_of, col_ptr, degrees)
+    run(columns.fill_empty_columns, n + 1, col_of, col_ptr)
     return col_ptr, row_idx, col_of
 
 
@@ -340,8 +340,8 @@ def _short_columns(u, v, n, lengths, clean):
     xp = runtime.arrays_of(u)
     starts, rows = xp.empty(n + 1, np.int64), xp.empty(u.size, np.int32)
     scan(lengths, starts)
-    _run(orientation.scatter_rows, u.size, u, v, starts[:-1].copy(), rows)
-    _run(orientation.sort_columns, n, starts, rows, lengths)
+    run(orientation.scatter_rows, u.size, u, v, starts[:-1].copy(), rows)
+    run(orientation.sort_columns, n, starts, rows, lengths)
     if clean:
         m, col_ptr, row_idx = u.size, starts, rows
     else:
@@ -350,7 +350,7 @@ def _short_columns(u, v, n, lengths, clean):
         m = int(col_ptr[-1])
         row_idx = xp.empty(m, np.int32)
     col_of = xp.empty(m, np.int32)
-    _run(orientation.close_gaps, n, starts, rows, col_ptr, row_idx, col_of)
+    run(orientation.close_gaps, n, starts, rows, col_ptr, row_idx, col_of)
     return col_ptr, row_idx, col_of
 
 
@@ -365,5 +365,5 @@ def _empty(like, length, dtype):
     return runtime.arrays_of(like).empty(length, dtype)
 
 
-def _run(kernel, tasks, *args):
+def run(kernel, tasks, *args):
     kernel.launch(enough_blocks(BLOCKS, tasks, THREADS), THREADS, *args)

@@ -4,7 +4,7 @@ The *_kernel functions count; the *_tally functions count for each edge, as `sup
 """
 
 from tcgpu.engines.runtime import cuda, int32, int64, kernel, uint32
-from tcgpu.kernels.adaptive.layout import LONG_LIST, shared_thread
+from tcgpu.kernels.adaptive.layout import LONG_LIST, in_share, shared_thread
 from tcgpu.kernels.device.merge import common_values
 from tcgpu.kernels.device.reduction import add_block_to
 
@@ -14,6 +14,7 @@ TABLE_ROWS = 512  # in a hash table at a time; a longer column is processed in c
 TABLE_BYTES = 4 * 2 * TABLE_ROWS  # of shared memory: at most half of a table is full
 COUNT_BYTES = 2 * TABLE_BYTES  # the table, and a word of its filter for each entry
 TALLY_BYTES = 3 * TABLE_BYTES  # also the nonzero of each row
+LANES = 16  # threads that share a column i, for a count
 
 
 @kernel("void(int64[::1], int32[::1], int32[::1], int32[::1], int64, int64, int64, int64[::1])")
@@ -133,13 +134,16 @@ def tally_rows(table, size, shift, row_idx, q, q_end, lanes, first, support):
 
 
 @cuda.jit(device=True)
-def look_up_long_columns(col_ptr, row_idx, far_count, long_columns, list_sizes, lanes, support, tally):
+def look_up_long_columns(
+    col_ptr, row_idx, far_count, long_columns, list_sizes, lanes, index, of, others, support, tally
+):  # fmt: skip
     """A block per long column j: its far rows go into a hash table, where the far rows of each column i are looked up.
 
     Few of them are there: so most are ruled out by a filter, which takes one read and no loop.
 
-    lanes: threads that share a column i. tally: add to the support of all three edges; the nonzero of each row is then
-    behind the filter. Returns the number of triangles that this thread finds.
+    lanes: threads that share a column i. others: only columns i that are not in share `index` of `of`. tally: add to
+    the support of all three edges; the nonzero of each row is then behind the filter. Returns the number of triangles
+    that this thread finds.
     """
     table = cuda.shared.array(0, int32)
     thread, threads = cuda.threadIdx.x, cuda.blockDim.x
@@ -169,14 +173,15 @@ def look_up_long_columns(col_ptr, row_idx, far_count, long_columns, list_sizes, 
             e = col_ptr[j] + thread // lanes
             while e < end:
                 i = row_idx[e]
-                q, q_end = col_ptr[i] + thread % lanes, col_ptr[i] + far_count[i]
-                if tally:
-                    found = tally_rows(table, size, shift, row_idx, q, q_end, lanes, first, support)
-                    if found != 0:
-                        cuda.atomic.add(support, e, found)
-                else:
-                    found = count_rows(table, size, shift, row_idx, q, q_end, lanes)
-                count += found
+                if not (others and in_share(i, index, of)):
+                    q, q_end = col_ptr[i] + thread % lanes, col_ptr[i] + far_count[i]
+                    if tally:
+                        found = tally_rows(table, size, shift, row_idx, q, q_end, lanes, first, support)
+                        if found != 0:
+                            cuda.atomic.add(support, e, found)
+                    else:
+                        found = count_rows(table, size, shift, row_idx, q, q_end, lanes)
+                    count += found
                 e += threads // lanes
             cuda.syncthreads()
             first += length
@@ -187,11 +192,13 @@ def look_up_long_columns(col_ptr, row_idx, far_count, long_columns, list_sizes, 
 @kernel("void(int64[::1], int32[::1], int32[::1], int32[::1], int64[::1], int64[::1])")
 def hash_kernel(col_ptr, row_idx, far_count, long_columns, list_sizes, total):
     """A block per long column: count."""
-    count = look_up_long_columns(col_ptr, row_idx, far_count, long_columns, list_sizes, 16, row_idx, False)
+    count = look_up_long_columns(
+        col_ptr, row_idx, far_count, long_columns, list_sizes, LANES, 0, 1, False, row_idx, False
+    )
     add_block_to(total, count)
 
 
 @kernel("void(int64[::1], int32[::1], int32[::1], int32[::1], int64[::1], int32[::1])")
 def hash_tally(col_ptr, row_idx, far_count, long_columns, list_sizes, support):
     """A block per long column: count for each edge."""
-    look_up_long_columns(col_ptr, row_idx, far_count, long_columns, list_sizes, 4, support, True)
+    look_up_long_columns(col_ptr, row_idx, far_count, long_columns, list_sizes, 4, 0, 1, False, support, True)

@@ -130,6 +130,22 @@ def slot_of_nonzero(col_ptr, quad_ptr, e, j):
     return 4 * int64(quad_ptr[j + 1]) - (col_ptr[j + 1] - e)
 
 
+@cuda.jit(device=True)
+def lay_out_nonzero(e, i, j, col_ptr, quad_ptr, first_near, first_hub, heavy_quads, near):
+    """Write i's near number, if it has one, to column j's quads. Returns (begin, end, is_in_edge).
+
+    Quads begin to end - 1 have all near numbers of column j past i. They make an in-edge of i unless there are none, or
+    `hub_kernel` counts them (i a hub, j heavy).
+    """
+    begin, end = int64(quad_ptr[j]), int64(quad_ptr[j + 1])
+    by_hubs = i >= first_hub and end - begin > heavy_quads
+    if i >= first_near:
+        slot = slot_of_nonzero(col_ptr, quad_ptr, e, j)
+        near[slot] = i - (col_ptr.size - 2 - NEAR)
+        begin = (slot + 1) >> 2
+    return begin, end, begin < end and not by_hubs
+
+
 @kernel(
     "void(int64[::1], int32[::1], int32[::1], int32[::1], int64, int64, int64, int64, int64, int64[::1],"
     " uint16[::1], uint64[::1])"
@@ -139,19 +155,13 @@ def lay_out(
 ):  # fmt: skip
     """A thread per nonzero (i, j): write i's near number to column j's quads, and column j to the in-edges of i.
 
-    No in-edge if no row follows i, if `hub_kernel` counts it (i a hub, j heavy), or if i is in another share. in_end[i]
-    is the position of i's next in-edge.
+    Only in-edges of this share's vertices i. in_end[i] is the position of i's next in-edge.
     """
     e = cuda.grid(1)
     while e < row_idx.size:
         i, j = row_idx[e], col_of[e]
-        begin, end = int64(quad_ptr[j]), int64(quad_ptr[j + 1])
-        by_hubs = i >= first_hub and end - begin > heavy_quads
-        if i >= first_near:
-            slot = slot_of_nonzero(col_ptr, quad_ptr, e, j)
-            near[slot] = i - (col_ptr.size - 2 - NEAR)
-            begin = (slot + 1) >> 2
-        if begin < end and not by_hubs and in_share(i, index, of):
+        begin, end, is_in_edge = lay_out_nonzero(e, i, j, col_ptr, quad_ptr, first_near, first_hub, heavy_quads, near)
+        if is_in_edge and in_share(i, index, of):
             in_edges[cuda.atomic.add(in_end, i, 1)] = pack_piece(begin, end - begin)
         e += cuda.gridsize(1)
 
@@ -246,14 +256,17 @@ class Layout(NamedTuple):
     setup: list
 
 
-def in_edges_by_degree(graph, first_near, heavy_quads, short, share=(0, 1)):
-    """The Layout before `lay_out` fills quads and in-edges: both lists of columns, and memory for the rest."""
+def in_edges_by_degree(graph, first_near, heavy_quads, short, share=(0, 1), counting=None):
+    """The Layout before `lay_out` fills quads and in-edges: both lists of columns, and memory for the rest.
+
+    counting: a step that counts in-edges, or at least them; None for that of all vertices.
+    """
     n, m = graph.n, graph.m
     copied = columns_of(graph)
-    counting = launch(orientation.count_rows, m, 256, counts="in_count")
-    if isinstance(graph, DeviceGraph) and graph.degrees is not None:
+    if counting is None and isinstance(graph, DeviceGraph) and graph.degrees is not None:
         copied["degrees"] = graph.degrees
         counting = launch(count_in_edges, n, 256)
+    counting = counting or launch(orientation.count_rows, m, 256, counts="in_count")
     created = {
         "far_count": (n, np.int32, None),
         "quad_count": (n, np.int32, None),

@@ -110,19 +110,30 @@ def _merged(graph, short, long, words, share):
 
 def _by_classes(graph, near, hubs, heavy_quads, short, crowd, share):
     n, m = graph.n, graph.m
-    if windows.CROWD_BYTES + 1024 > runtime.facts().shared_per_block:  # too small for a byte for each near number
-        crowd = NO_CROWD
     of_share = {"index": share[0], "of": share[1]}
     cuts = {"first_near": n - near, "first_hub": n - hubs, "heavy_quads": heavy_quads}
-    made = layout.in_edges_by_degree(graph, n - near, heavy_quads, short, share)
-    tasks = [layout.tasks_by_in_edges("window", graph, 1, crowd)]
-    crowds, tables = [], []
+    return plan_classes(
+        graph,
+        layout.in_edges_by_degree(graph, n - near, heavy_quads, short, share),
+        launch(layout.lay_out, m, 256, **cuts, **of_share),
+        hubs,
+        crowd,
+        launch(far.hash_kernel, 128 * n, 128, 4224, far.COUNT_BYTES) if short < NO_TABLE else None,
+        launch(far.far_kernel, -(-m // share[1]), 64, 16384, short=short, **of_share),
+    )
+
+
+def plan_classes(graph, made, lay_out, hubs, crowd, tables, merges):
+    """The Plan of a count by classes. made: its Layout before `lay_out`; hubs, crowd: knobs; tables, merges: launches
+    that count what has a far k; `tables` may be None."""
+    n, m = graph.n, graph.m
+    if windows.CROWD_BYTES + 1024 > runtime.facts().shared_per_block:  # too small for a byte for each near number
+        crowd = NO_CROWD
+    tasks, crowds = [layout.tasks_by_in_edges("window", graph, 1, crowd)], []
     if crowd < NO_CROWD:
         tasks.append(layout.tasks_by_in_edges("crowd", graph, crowd, NO_CROWD))
         arrays = layout.task_arrays("crowd")
         crowds = [launch(windows.crowd_kernel, 512 * (m // crowd), 512, 396, windows.CROWD_BYTES, lanes=8, **arrays)]
-    if short < NO_TABLE:
-        tables = [launch(far.hash_kernel, 128 * n, 128, 4224, far.COUNT_BYTES)]
     arrays = layout.task_arrays("window")
     return Plan(
         method="adaptive",
@@ -134,18 +145,14 @@ def _by_classes(graph, near, hubs, heavy_quads, short, crowd, share):
             "queues": (1, np.int64, None),
         },
         views={"near": ("quads", np.uint16), "hub_rows32": ("hub_rows", np.uint32)},
-        setup=[
-            *made.setup,
-            launch(layout.lay_out, m, 256, **cuts, **of_share),
-            *(step for kind in tasks for step in kind.setup),
-        ],
+        setup=[*made.setup, lay_out, *(step for kind in tasks for step in kind.setup)],
         steps=[
             launch(layout.fill_hub_rows, 32 * min(hubs, n), 256, hubs=hubs),
             launch(hub_kernel, 32 * n, 128, 4224, HUB_BYTES, first_hub=NEAR + 1 - hubs),
             *crowds,
             launch(windows.window_kernel, 96 * n, 96, 11088, windows.WINDOW_BYTES, lanes=8, **arrays),
-            *tables,
-            launch(far.far_kernel, -(-m // share[1]), 64, 16384, short=short, **of_share),
+            *([tables] if tables else []),
+            merges,
         ],
         work=simulated.work(graph, 2800 * graph.n),
     )
