@@ -52,16 +52,17 @@ def permuted(x, bits, key):
     return x
 
 
-@kernel("void(uint64, uint64, uint64, uint64, uint64, int32[::1], int32[::1])")
-def draw_rmat(scale, a, ab, abc, seed, u, v):
-    """A thread per edge: draw it, as `generators._draw_rmat`; each random number decides two levels."""
+@kernel("void(uint64, uint64, uint64, uint64, uint64, uint64, int32[::1], int32[::1])")
+def draw_rmat(scale, a, ab, abc, seed, first, u, v):
+    """A thread per edge, from edge `first` on: draw it, as `generators._draw_rmat`; each random number decides two
+    levels."""
     key = mixed(seed + uint64(GOLDEN))
     draws, odd = (scale + 1) // 2, scale & 1
     k = uint64(cuda.grid(1))
     while k < u.size:
         i = j = uint64(0)
         for level in range(draws):
-            x = mixed(key + (k * draws + uint64(level)) * uint64(GOLDEN))
+            x = mixed(key + ((first + k) * draws + uint64(level)) * uint64(GOLDEN))
             for shift in (32, 0):
                 half = (x >> uint64(shift)) & 0xFFFFFFFF
                 low = uint64(half >= ab)
@@ -71,11 +72,12 @@ def draw_rmat(scale, a, ab, abc, seed, u, v):
         k += uint64(cuda.gridsize(1))
 
 
-def draw(scale, seed=0):
-    """The raw edges of `generate.rmat(scale)`, on the device."""
-    u, v = (runtime.device_array(EDGE_FACTOR << scale, np.int32) for _ in range(2))
+def draw(scale, seed=0, part=0, parts=1):
+    """The raw edges of `generate.rmat(scale)`, or one of `parts` equal parts of them, on the device."""
+    first, end = ((EDGE_FACTOR << scale) * k // parts for k in (part, part + 1))
+    u, v = (runtime.device_array(end - first, np.int32) for _ in range(2))
     bounds = np.round(np.cumsum([0.57, 0.19, 0.19]) * 2**32).astype(int)
-    draw_rmat.launch(enough_blocks(2112, u.size, 256), 256, scale, *map(int, bounds), seed, u, v)
+    draw_rmat.launch(enough_blocks(2112, u.size, 256), 256, scale, *map(int, bounds), seed, first, u, v)
     return u, v
 
 

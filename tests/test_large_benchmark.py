@@ -17,6 +17,7 @@ import large
 @pytest.mark.parametrize("scale, seed", [(5, 0), (6, 3)])
 def test_edges_are_those_of_generate(scale, seed, engine):
     with runtime.using(engine):
-        drawn = large.draw(scale, seed)
-    for found, expected in zip(drawn, generate.edges("rmat", scale, seed=seed)):
+        drawn, parts = large.draw(scale, seed), [large.draw(scale, seed, part, 3) for part in range(3)]
+    for found, in_parts, expected in zip(drawn, zip(*parts), generate.edges("rmat", scale, seed=seed)):
         assert np.array_equal(runtime.to_host(found), expected)
+        assert np.array_equal(np.concatenate([runtime.to_host(part) for part in in_parts]), expected)
