@@ -26,6 +26,7 @@ from tcgpu.errors import EngineError, GraphError
 from tcgpu.progress import watched
 
 CONNECT_SECONDS = 20  # to wait for a Dask scheduler
+RESTARTS = 3  # of our own pools in one call
 
 _engines: WeakKeyDictionary[Executor, str] = WeakKeyDictionary()  # of the workers of an executor
 
@@ -154,8 +155,12 @@ def gpus(names=None):
     """A new pool with a process for each visible GPU, or for those with these names, as in CUDA_VISIBLE_DEVICES."""
     if ENGINE != "gpu":
         raise GraphError(f"executor 'gpus' has no GPU to work with: {REASON}; 'processes' are those of the CPU")
-    names = names or named_gpus() or [str(number) for number in range(visible_gpus())]
-    return _process_pool([{"CUDA_VISIBLE_DEVICES": name} for name in names])
+    return _process_pool([{"CUDA_VISIBLE_DEVICES": name} for name in names or gpu_names()])
+
+
+def gpu_names():
+    """The names of all visible GPUs, as in CUDA_VISIBLE_DEVICES."""
+    return named_gpus() or [str(number) for number in range(visible_gpus())]
 
 
 def processes(number=None):

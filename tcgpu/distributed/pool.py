@@ -25,24 +25,31 @@ import numpy as np
 from tcgpu import cpu
 from tcgpu.distributed import worker
 from tcgpu.distributed.cut import MANY_PARTS, shares, slices
-from tcgpu.distributed.executors import workers_of
+from tcgpu.distributed.executors import RESTARTS, workers_of
 from tcgpu.distributed.journal import fingerprint, open_journal
 from tcgpu.distributed.shared_arrays import SharedArrays
 from tcgpu.distributed.worker import DoesNotFit, GraphMissing, Task, method_of, opened
+from tcgpu.engines.choice import ENGINE
 from tcgpu.errors import GraphError, MethodError, WorkerLost
 from tcgpu.graph import Graph
 from tcgpu.progress import progress as progress_bar
+from tcgpu.progress import underway
 from tcgpu.registry import BUILT_IN, choose, on_engine
 
 PER_WORKER = 8  # parts: while the last ones are counted, the others wait for about a sixteenth of the time
-RESTARTS = 3  # of our own pools in one call
 
 
 def count(graph, executor, *, method=None, engine=None, order=None, parts=None, progress=None, resume=None,
           max_seconds=None, **knobs):  # fmt: skip
     """The number of triangles of a graph; see `tcgpu.count`."""
-    graph = opened(graph)
     with workers_of(executor) as workers:
+        if ENGINE == "gpu" and engine in (None, "gpu") and isinstance(graph, tuple):  # raw edges
+            from tcgpu.distributed import division
+
+            if division.divides(graph, workers, method, order, parts, resume, knobs):
+                with underway(progress, f"counting on {workers.number} GPUs"):
+                    return division.count(graph, workers, **knobs)
+        graph = opened(graph)
         options = {"method": method, "engine": engine, "knobs": knobs}
         name = "adaptive" if method is None and _fast(workers, engine) else method
         if name is not None:

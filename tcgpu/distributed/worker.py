@@ -196,6 +196,12 @@ def run(task, part, columns=None):
         return count_part(held.graph, part, task.verb, **options)
 
 
+def forget_graphs():
+    """Free the graphs that this process keeps, and their plans."""
+    with _lock:
+        _held.clear()
+
+
 def engine_here():
     """The engine that this process has for kernels."""
     return ENGINE

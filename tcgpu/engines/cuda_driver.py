@@ -70,6 +70,11 @@ def copy_out(target, source, size, stream):
     _call(driver.cuMemcpyDtoHAsync, target, source, size, stream)
 
 
+def allocation(address):
+    """Where the allocation begins in which an address of a device is."""
+    return int(_call(driver.cuMemGetAddressRange, address))
+
+
 def pin(address, size):
     """Pin host memory, for copies to and from every device of the process."""
     _call(driver.cuMemHostRegister, address, size, driver.CU_MEMHOSTREGISTER_PORTABLE)

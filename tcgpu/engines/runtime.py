@@ -281,6 +281,51 @@ def _cupy():
     return cupy
 
 
+@dataclass(frozen=True)
+class SharedArray:
+    """An array on a GPU that other processes of the machine may open, as long as its own process has it."""
+
+    gpu: int  # among those visible to its own process
+    handle: bytes  # of the allocation that it is in
+    offset: int  # bytes
+    size: int
+    dtype: str
+
+
+def shared_array(array):
+    """The SharedArray of a one-dimensional array on a GPU, of any library with a common protocol."""
+    array = _cupy().ascontiguousarray(array)
+    with array.device:
+        _cupy().cuda.runtime.deviceSynchronize()  # another process does not wait for streams of this one
+        handle = _cupy().cuda.runtime.ipcGetMemHandle(array.data.ptr)
+        offset = array.data.ptr - cuda_driver.allocation(array.data.ptr)
+    return SharedArray(array.device.id, handle, offset, array.size, array.dtype.str)
+
+
+def opened_array(shared):
+    """A SharedArray of another process as an array here, which is read where it lies."""
+    cuda = _cupy().cuda
+    address = cuda.runtime.ipcOpenMemHandle(shared.handle)
+    owner = _Opened()
+    weakref.finalize(owner, cuda.runtime.ipcCloseMemHandle, address)
+    size = shared.offset + shared.size * np.dtype(shared.dtype).itemsize
+    pointer = cuda.MemoryPointer(cuda.UnownedMemory(address, size, owner), shared.offset)
+    return _cupy().ndarray(shared.size, shared.dtype, pointer)
+
+
+class _Opened:
+    """What keeps the memory of another process open."""
+
+
+def nccl():
+    """CuPy's module for NCCL, with which GPUs exchange arrays; None if CuPy finds no NCCL."""
+    if ENGINE != "gpu":
+        return None
+    from cupy.cuda import nccl
+
+    return nccl if nccl.available else None
+
+
 def synchronize():
     """Wait until the device is idle."""
     if engine() == "gpu":

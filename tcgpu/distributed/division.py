@@ -1,0 +1,237 @@
+"""Counting raw edges by several GPUs together, none of which holds the whole graph.
+
+The edges lie in the memory of the host, or in parts on the GPUs. The workers of executor "gpus" are the members of a
+group. Each takes a part of the edges, and after that owns some of the columns (`own_columns`). It counts the edges in
+these in steps: with its own columns, then with those that each other member sends in turn (`adaptive.divided`).
+
+If a member dies, the others are ended, and all count again in new processes. The simulator does the same with threads.
+"""
+
+import os
+import time
+from concurrent.futures import FIRST_EXCEPTION, BrokenExecutor, wait
+from contextlib import closing
+from dataclasses import dataclass, field
+from threading import BrokenBarrierError
+
+import numpy as np
+
+from tcgpu.distributed import worker
+from tcgpu.distributed.executors import RESTARTS, gpu_names
+from tcgpu.distributed.shared_arrays import SharedArrays, SharedFile
+from tcgpu.engines import runtime
+from tcgpu.engines.forking import fork_safe_lock
+from tcgpu.engines.groups import GpuGroup, Meeting
+from tcgpu.errors import GraphError, WorkerLost
+from tcgpu.graph import edge_arrays, unmasked
+from tcgpu.kernels import fitting
+from tcgpu.kernels.adaptive.divided import plan_step
+from tcgpu.kernels.adaptive.layout import NEAR
+from tcgpu.kernels.own_columns import Columns, joined, own_columns
+
+LARGE = 1 << 26  # raw edges from which on they are divided among GPUs if the caller does not say how to count
+KNOBS = {"near", "hubs", "heavy", "crowd", "short"}  # of `adaptive`, that a divided count takes
+
+
+@dataclass(frozen=True)
+class MemberResult:
+    """What a member counted, and how long it took; `bytes` is what it sent to the others."""
+
+    triangles: int
+    vertices: int
+    edges: int  # in its own columns
+    columns_seconds: float
+    counting_seconds: float
+    sent_bytes: int
+
+
+@dataclass(frozen=True)
+class Division:
+    """What each member is told of a count."""
+
+    key: object  # of a GpuGroup; or a Meeting
+    members: tuple  # names of their GPUs, as in CUDA_VISIBLE_DEVICES
+    edges: object  # a HostEdges, or for each member a list of pairs of DeviceArrays
+    n: int | None
+    knobs: dict = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class HostEdges:
+    """Raw edges in a file that all members map, or arrays for threads; each takes a range of them."""
+
+    source: SharedFile | tuple
+
+    def of_member(self, rank, size):
+        """(u, v) of a member, as arrays on its device."""
+        u, v = self.source.open() if isinstance(self.source, SharedFile) else self.source
+        begin, end = (u.size * k // size for k in (rank, rank + 1))
+        return runtime.to_device_library(u[begin:end]), runtime.to_device_library(v[begin:end])
+
+
+@dataclass(frozen=True)
+class DeviceEdges:
+    """Raw edges that lie on the GPUs: for each member, pairs of arrays that another process shares."""
+
+    pairs: tuple
+
+    def of_member(self, rank, size):
+        ends = [[runtime.opened_array(array) for array in pair] for pair in self.pairs[rank]]
+        if not ends:
+            return runtime.device_array(0, np.int32), runtime.device_array(0, np.int32)
+        xp = runtime.arrays_of(ends[0][0])
+        return tuple(each[0] if len(each) == 1 else xp.concatenate(each) for each in zip(*ends))
+
+
+# ------------------------------------------------------------------------------------------------------------ a member
+
+
+def count_as_member(division):
+    """The MemberResult of this worker."""
+    worker.forget_graphs()
+    with runtime.using("sim" if isinstance(division.key, Meeting) else "gpu"), _group(division) as group:
+        return _count(group, *division.edges.of_member(group.rank, group.size), division.n, division.knobs)
+
+
+def _group(division):
+    if isinstance(division.key, Meeting):
+        return division.key.join()
+    names = division.members
+    return GpuGroup(division.key, names.index(os.environ["CUDA_VISIBLE_DEVICES"]), len(names))
+
+
+@fitting("the graph, divided among the GPUs,")
+def _count(group, u, v, n, knobs):
+    begin = time.perf_counter()
+    n, own = own_columns(group, u, v, n)
+    del u, v
+    runtime.synchronize()
+    middle = time.perf_counter()
+    triangles = sum(_triangles(n, own, parts, others, knobs) for parts, others in _steps(group, n, own, knobs))
+    seconds = middle - begin, time.perf_counter() - middle
+    return MemberResult(triangles, n, own.rows.size, *seconds, group.sent_bytes)
+
+
+def _steps(group, n, own, knobs):
+    """The Columns of each step, and whether its columns i are other members' alone."""
+    first_near = n - min(knobs.get("near", NEAR), n)
+    far, near = own.split(first_near)
+    yield [own, *_near_columns_of_others(group, near, first_near)], False
+    pieces = far.pieces(2 if group.size == 2 else 1)  # two members and all columns of both would be the whole graph
+    firsts = runtime.to_device(np.array([piece.first for piece in pieces]))
+    firsts = runtime.to_host(group.gather(firsts)[0]).reshape(group.size, len(pieces))
+    for distance in range(1, group.size):
+        source, target = (group.rank + distance) % group.size, (group.rank - distance) % group.size
+        for k, piece in enumerate(pieces):
+            arrays = [_sent_to(group, target, array) for array in (piece.lengths, piece.rows)]
+            yield [far, Columns(int(firsts[source, k]), group.size, *arrays)], True
+
+
+def _sent_to(group, target, array):
+    """Send an array to one member; returns the array that another one sends to this member."""
+    return group.exchange([array if k == target else array[:0] for k in range(group.size)])[0]
+
+
+def _near_columns_of_others(group, near, first_near):
+    """The Columns of near vertices that other members own."""
+    arrays = []
+    for array in (near.lengths, near.rows):
+        found, sizes = group.gather(array)
+        ends = np.cumsum(sizes).tolist()
+        arrays.append([found[end - size : end] for size, end in zip(sizes, ends)])
+    for k, (lengths, rows) in enumerate(zip(*arrays)):
+        if k != group.rank:
+            yield Columns(first_near + (k - first_near) % group.size, group.size, lengths, rows)
+
+
+def _triangles(n, own, parts, others, knobs):
+    """The triangles that a member counts in one step."""
+    return plan_step(joined(n, parts), own.first, own.of, others, own.rows.size, **knobs).count()
+
+
+# --------------------------------------------------------------------------------------------------------- all members
+
+_members = fork_safe_lock()  # all workers of a pool are members of one group at a time
+
+
+def is_on_gpus(edges):
+    """Whether raw edges (u, v) lie in parts on GPUs: u and v are lists of arrays there."""
+    return isinstance(edges, tuple) and all(
+        isinstance(ends, list) and ends and all(hasattr(each, "__cuda_array_interface__") for each in ends)
+        for ends in edges[:2]
+    )
+
+
+def divides(edges, workers, method, order, parts, resume, knobs):
+    """Whether the workers count these edges as a group; GraphError where nobody else could."""
+    plain = method in (None, "adaptive") and order in (None, "auto", "degree") and parts is None and not resume
+    able = workers.name == "gpus" and plain and set(knobs) <= KNOBS and runtime.nccl() is not None
+    if is_on_gpus(edges) and not able:
+        raise GraphError(
+            "edges in parts on GPUs are counted by executor='gpus', with method 'adaptive' in degree order, and NCCL "
+            f"(pip install nvidia-nccl-cu13, or cu12); knobs are {', '.join(sorted(KNOBS))}; nothing is resumed"
+        )
+    raw = isinstance(edges, tuple) and len(edges) in (2, 3)
+    return able and raw and (is_on_gpus(edges) or workers.number > 1 and np.size(edges[0]) >= LARGE)
+
+
+def count(edges, workers, **knobs):
+    """The number of triangles of a graph that the workers of one of our own pools count as a group."""
+    return sum(result.triangles for result in results(edges, workers, **knobs))
+
+
+def results(edges, workers, **knobs):
+    """The MemberResult of each worker."""
+    u, v, *n = edge_arrays(edges)
+    names = gpu_names() if workers.name == "gpus" else ()
+    with _members, closing(SharedArrays()) as shared:
+        source = _device_edges(u, v, names) if is_on_gpus(edges) else _host_edges(u, v, shared if names else None)
+        for _ in range(1 + RESTARTS):
+            key = GpuGroup.new_key() if names else Meeting(workers.number)
+            division = Division(key, tuple(names), source, n[0] if n else None, knobs)
+            futures = [workers.executor.submit(count_as_member, division) for _ in range(workers.number)]
+            done, _ = wait(futures, return_when=FIRST_EXCEPTION)
+            errors = [future.exception() for future in done if future.exception() is not None]
+            if not errors:
+                return [future.result() for future in futures]
+            if names:  # the members that are left wait for the others
+                workers.restart()
+            error = min(errors, key=lambda error: isinstance(error, (BrokenExecutor, BrokenBarrierError)))
+            if not isinstance(error, BrokenExecutor):
+                raise error
+    raise WorkerLost(f"workers died {1 + RESTARTS} times while they counted a graph together: {error}") from error
+
+
+def _host_edges(u, v, shared):
+    """The HostEdges of arrays of a host; `shared` is the SharedArrays for processes, or None for threads."""
+    u, v = (np.ascontiguousarray(unmasked(runtime.to_host(ends), name)) for ends, name in ((u, "u"), (v, "v")))
+    _check_equal(u, v)
+    if shared is None:
+        return HostEdges((u, v))
+    shared.arrays = u, v
+    source = shared.source()
+    if source is None:
+        raise GraphError(
+            f"{u.nbytes + v.nbytes:,} bytes of raw edges do not fit the folders through which processes share them, "
+            "/dev/shm and the temporary one: count a graph that `tcgpu.convert` wrote, or make more room there"
+        )
+    return HostEdges(source)
+
+
+def _device_edges(u, v, names):
+    """The DeviceEdges of parts on GPUs: each member takes those on its own GPU."""
+    pairs = [[] for _ in names]
+    if len(u) != len(v):
+        raise GraphError(f"u has {len(u)} parts and v has {len(v)}")
+    for ends in zip(u, v):
+        _check_equal(*ends)
+        one, other = map(runtime.shared_array, ends)
+        if one.gpu != other.gpu:
+            raise GraphError(f"a part of u is on GPU {one.gpu}, and that of v on GPU {other.gpu}")
+        pairs[one.gpu].append((one, other))
+    return DeviceEdges(tuple(map(tuple, pairs)))
+
+
+def _check_equal(u, v):
+    if u.shape != v.shape or u.ndim != 1:
+        raise GraphError(f"u and v are the two ends of edges, not arrays of shapes {u.shape} and {v.shape}")

@@ -1,0 +1,138 @@
+"""Groups of workers that exchange arrays of their devices.
+
+A group has `size` members; `rank` is a member's number. Every member calls the same operations in the same order:
+
+    sum(array)         replaces each member's array by the elementwise sum of all
+    exchange(pieces)   sends the array pieces[k] to member k, and returns (array, sizes): what all members sent here,
+                       one after the other, and how many elements each of them sent
+    gather(array)      the same if each member sends one array to all
+
+On GPUs, each in a process of its own, NCCL carries the arrays (`GpuGroup`). If a member dies, the others wait for it
+until their processes are ended. In the simulator the members are threads of one process (`ThreadGroup`), which end with
+the first that fails.
+"""
+
+import itertools
+import os
+import threading
+
+import numpy as np
+
+from tcgpu.engines import runtime
+
+STREAM = 0  # CUDA's default stream, in which kernels are launched
+SETTINGS = {"NCCL_NVLS_ENABLE": "0"}  # of NCCL: without multicast over NVLink
+
+
+class Group:
+    """What both kinds of groups have."""
+
+    def __init__(self, rank, size):
+        self.rank, self.size = rank, size
+        self.sent_bytes = 0  # from this member to others
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, kind, *error):
+        self._end(failed=kind is not None)
+
+    def sum(self, array):
+        self._sum(array)
+        self.sent_bytes += 2 * array.nbytes * (self.size - 1) // self.size  # around a ring: first sums, then results
+        return array
+
+    def exchange(self, pieces):
+        sizes = np.zeros(self.size**2, np.int64)
+        sizes[self.rank * self.size :][: self.size] = [piece.size for piece in pieces]
+        sizes = runtime.to_host(self.sum(runtime.to_device(sizes))).reshape(self.size, self.size)[:, self.rank].tolist()
+        received = runtime.device_array(sum(sizes), pieces[0].dtype)
+        ends = np.cumsum(sizes).tolist()
+        self._exchange(pieces, [received[end - size : end] for size, end in zip(sizes, ends)])
+        self.sent_bytes += sum(piece.nbytes for k, piece in enumerate(pieces) if k != self.rank)
+        return received, sizes
+
+    def gather(self, array):
+        return self.exchange([array] * self.size)
+
+
+class GpuGroup(Group):
+    """GPUs of one machine or of several. key: the same for all members, from `new_key` of any process that goes on."""
+
+    @staticmethod
+    def new_key():
+        return runtime.nccl().get_unique_id()
+
+    def __init__(self, key, rank, size):
+        super().__init__(rank, size)
+        os.environ |= SETTINGS
+        self._nccl = runtime.nccl()
+        self._communicator = self._nccl.NcclCommunicator(size, key, rank)  # waits for all members
+        self._types = {np.dtype(np.int32): self._nccl.NCCL_INT32, np.dtype(np.int64): self._nccl.NCCL_INT64}
+
+    def _sum(self, array):
+        at, kind = array.data.ptr, self._types[array.dtype]
+        self._communicator.allReduce(at, at, array.size, kind, self._nccl.NCCL_SUM, STREAM)
+
+    def _exchange(self, pieces, places):
+        places[self.rank][:] = pieces[self.rank]
+        self._nccl.groupStart()
+        for other, (piece, place) in enumerate(zip(pieces, places)):
+            if other != self.rank:
+                self._transfer(self._communicator.send, piece, other)
+                self._transfer(self._communicator.recv, place, other)
+        self._nccl.groupEnd()
+
+    def _transfer(self, function, array, other):
+        if array.size:
+            function(array.data.ptr, array.nbytes, self._nccl.NCCL_UINT8, other, STREAM)
+
+    def _end(self, failed):
+        if failed:
+            self._communicator.abort()
+        else:
+            self._communicator.destroy()  # waits for all members
+
+
+class Meeting:
+    """Where the members of a ThreadGroup exchange arrays."""
+
+    def __init__(self, size):
+        self.size, self.pieces = size, [[]] * size
+        self._barrier, self._ranks = threading.Barrier(size), itertools.count()
+
+    def join(self):
+        """The ThreadGroup of one more member."""
+        return ThreadGroup(self, next(self._ranks), self.size)
+
+    def wait(self):
+        """Wait for all members; BrokenBarrierError if one has failed."""
+        self._barrier.wait()
+
+    def fail(self):
+        """End the waiting of all members."""
+        self._barrier.abort()
+
+
+class ThreadGroup(Group):
+    """Threads of one process, whose arrays are NumPy's."""
+
+    def __init__(self, meeting, rank, size):
+        super().__init__(rank, size)
+        self._meeting = meeting
+
+    def _sum(self, array):
+        arrays = np.empty((self.size, array.size), array.dtype)
+        self._exchange([array] * self.size, arrays)
+        array[:] = arrays.sum(axis=0)
+
+    def _exchange(self, pieces, places):
+        self._meeting.pieces[self.rank] = pieces
+        self._meeting.wait()
+        for sent, place in zip(self._meeting.pieces, places):
+            place[:] = sent[self.rank]
+        self._meeting.wait()
+
+    def _end(self, failed):
+        if failed:
+            self._meeting.fail()

@@ -1,0 +1,104 @@
+"""A count of a graph whose columns are divided among workers: of the columns j of one worker, by the classes of `plan`.
+
+A worker counts the nonzeros (i, j) of the columns j that it owns in steps. In each it has a graph in degree order in
+which only some columns are not empty (`own_columns.joined`):
+
+    first    its own columns, and those of all near vertices: it counts every (i, j) whose column i is there
+    visits   its own far columns, and far columns i of another worker; those (i, j) with two own columns are counted
+             already
+
+Vertex j is its own if j % of == index. So the steps of all workers count each triangle once. Near vertices have no far
+rows, and hubs are near: only the first step has hubs i.
+"""
+
+import numpy as np
+
+from tcgpu.engines.runtime import cuda, int64, kernel
+from tcgpu.kernels import check_positions, launch
+from tcgpu.kernels.adaptive import layout
+from tcgpu.kernels.adaptive.far import COUNT_BYTES, LANES, look_up_long_columns
+from tcgpu.kernels.adaptive.layout import HUBS, NEAR, in_share, lay_out_nonzero, pack_piece
+from tcgpu.kernels.adaptive.plan import CLASSES, NO_TABLE, plan_classes
+from tcgpu.kernels.device.merge import common_values
+from tcgpu.kernels.device.reduction import add_block_to
+from tcgpu.kernels.order_costs import SHORT
+
+
+@cuda.jit(device=True)
+def counts(i, j, index, of, others):
+    """Whether this worker counts nonzero (i, j) in this step. others: only columns i that are not its own."""
+    return in_share(j, index, of) and not (others and in_share(i, index, of))
+
+
+@kernel("void(int32[::1], int32[::1], int32[::1], int64, int64, int64, int32[::1])")
+def count_own_in_edges(row_idx, col_of, quad_ptr, index, of, others, in_count):
+    """A thread per nonzero (i, j): count it for i, if column i has near rows. Some will be no in-edges."""
+    e = cuda.grid(1)
+    while e < row_idx.size:
+        i = row_idx[e]
+        if counts(i, col_of[e], index, of, others) and quad_ptr[i] < quad_ptr[i + 1]:
+            cuda.atomic.add(in_count, i, 1)
+        e += cuda.gridsize(1)
+
+
+@kernel(
+    "void(int64[::1], int32[::1], int32[::1], int32[::1], int64, int64, int64, int64, int64, int64, int64[::1],"
+    " uint16[::1], uint64[::1])"
+)
+def lay_out_own(
+    col_ptr, row_idx, col_of, quad_ptr, first_near, first_hub, heavy_quads, index, of, others, in_end, near, in_edges
+):  # fmt: skip
+    """As `layout.lay_out`, with the in-edges that `count_own_in_edges` counts."""
+    e = cuda.grid(1)
+    while e < row_idx.size:
+        i, j = row_idx[e], col_of[e]
+        begin, end, is_in_edge = lay_out_nonzero(e, i, j, col_ptr, quad_ptr, first_near, first_hub, heavy_quads, near)
+        if is_in_edge and counts(i, j, index, of, others) and quad_ptr[i] < quad_ptr[i + 1]:
+            in_edges[cuda.atomic.add(in_end, i, 1)] = pack_piece(begin, end - begin)
+        e += cuda.gridsize(1)
+
+
+@kernel("void(int64[::1], int32[::1], int32[::1], int32[::1], int64[::1], int64, int64, int64, int64[::1])")
+def hash_own(col_ptr, row_idx, far_count, long_columns, list_sizes, index, of, others, total):
+    """As `far.hash_kernel`; the long columns that are listed are the worker's own."""
+    count = look_up_long_columns(
+        col_ptr, row_idx, far_count, long_columns, list_sizes, LANES, index, of, others, row_idx, False
+    )
+    add_block_to(total, count)
+
+
+@kernel("void(int64[::1], int32[::1], int32[::1], int32[::1], int64, int64, int64, int64, int64[::1])")
+def far_own(col_ptr, row_idx, col_of, far_count, short, index, of, others, total):
+    """As `far.far_kernel`."""
+    count = int64(0)
+    e = cuda.grid(1)
+    while e < row_idx.size:
+        i, j = row_idx[e], col_of[e]
+        length = far_count[j]
+        p_end = col_ptr[j] + length
+        if e + 1 < p_end and length < short and counts(i, j, index, of, others):
+            q = col_ptr[i]
+            count += common_values(row_idx, e + 1, p_end, row_idx, q, q + far_count[i])
+        e += cuda.gridsize(1)
+    add_block_to(total, count)
+
+
+def plan_step(graph, index, of, others, own_edges, *, near=NEAR, hubs=HUBS, heavy=CLASSES[2], crowd=CLASSES[3],
+              short=SHORT):  # fmt: skip
+    """The Plan of a step on its graph. own_edges: the most nonzeros that it counts; others: as in `counts`.
+
+    near, hubs, heavy, crowd, short: knobs of `adaptive`.
+    """
+    check_positions(graph)
+    n, m = graph.n, graph.m
+    near = min(near, n)
+    hubs = 0 if others else min(hubs, near)
+    own = {"index": index, "of": of, "others": int(others)}
+    cuts = {"first_near": n - near, "first_hub": n - hubs, "heavy_quads": heavy // 4}
+    counting = launch(count_own_in_edges, m, 256, **own)
+    listed = (n - 1 - index) % of, of  # lists begin with the last column
+    made = layout.in_edges_by_degree(graph, n - near, heavy // 4, short, listed, counting)
+    made.created["in_edges"] = (own_edges, np.uint64, None)
+    tables = launch(hash_own, 128 * n, 128, 4224, COUNT_BYTES, **own) if short < NO_TABLE else None
+    merges = launch(far_own, m, 64, 16384, short=short, **own)
+    return plan_classes(graph, made, launch(lay_out_own, m, 256, **cuts, **own), hubs, crowd, tables, merges)

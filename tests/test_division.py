@@ -1,0 +1,391 @@
+"""Counting raw edges by a group whose members own columns: arrays, counts, and what happens if a member fails."""
+
+import os
+import signal
+import threading
+import time
+from concurrent.futures import BrokenExecutor, Future, ThreadPoolExecutor
+from contextlib import nullcontext
+
+import numpy as np
+import pytest
+from kernel_shapes import small_graphs
+from sampling import share
+from test_adaptive import BY_DEGREE, fewer
+
+import tcgpu
+from tcgpu import Graph, GraphError, WorkerLost, cpu, generate
+from tcgpu.distributed import division, executors, pool
+from tcgpu.distributed.executors import Workers
+from tcgpu.engines import runtime
+from tcgpu.engines.faults import check_launch
+from tcgpu.engines.groups import Meeting
+from tcgpu.kernels import own_columns
+from tcgpu.kernels.adaptive import divided, layout
+
+GRAPHS = small_graphs() | {"R-MAT": generate.rmat(7, 6, seed=2), "cliques": generate.copapers(60, 15)}
+CLASSES = {name: knobs for name, knobs in BY_DEGREE.items() if not {"merge", "long"} & set(knobs)}
+
+
+@pytest.fixture(autouse=True)
+def few_blocks(monkeypatch):
+    """In the simulator a launch has only the blocks that a small graph needs."""
+    make = division.plan_step
+
+    def plan_step(*args, **knobs):
+        plan = make(*args, **knobs)
+        if runtime.engine() == "sim":
+            plan.setup, plan.steps = ([fewer(step, 2) for step in steps] for steps in (plan.setup, plan.steps))
+        return plan
+
+    monkeypatch.setattr(division, "plan_step", plan_step)
+
+
+def raw(graph, seed=0):
+    """The edges of a graph in random order and direction, with repeats and loops."""
+    random = np.random.default_rng(seed)
+    u, v = graph.edges()
+    few = random.integers(0, max(1, graph.m), min(graph.m, 20))
+    loops = random.integers(0, max(1, graph.n), 3) if graph.n else np.zeros(0, int)
+    u, v = np.concatenate([u, v[few], loops]).astype(np.int32), np.concatenate([v, u[few], loops]).astype(np.int32)
+    order, turned = random.permutation(u.size), random.random(u.size) < 0.5
+    return np.where(turned, v, u)[order], np.where(turned, u, v)[order], graph.n
+
+
+def members(number, work):
+    """What `work(group)` returns in each of `number` members, in the simulator."""
+    meeting = Meeting(number)
+
+    def member():
+        with runtime.using("sim"), meeting.join() as group:
+            return group.rank, work(group)
+
+    with ThreadPoolExecutor(number) as threads:
+        futures = [threads.submit(member) for _ in range(number)]
+    errors = [future.exception() for future in futures if future.exception() is not None]
+    for error in sorted(errors, key=lambda error: isinstance(error, threading.BrokenBarrierError)):
+        raise error
+    return [result for _, result in sorted((future.result() for future in futures), key=lambda found: found[0])]
+
+
+def of_member(edges, group):
+    u, v, n = edges
+    return u[group.rank :: group.size], v[group.rank :: group.size], n
+
+
+# ------------------------------------------------------------------------------------------------------------- groups
+
+
+def test_a_group_sums_and_exchanges_arrays():
+    def work(group):
+        total = group.sum(np.full(3, 10**group.rank))
+        received, sizes = group.exchange([np.full(group.rank + k, group.rank, np.int32) for k in range(3)])
+        return total.tolist(), received.tolist(), sizes, group.gather(np.array([group.rank]))[0].tolist()
+
+    for rank, (total, received, sizes, gathered) in enumerate(members(3, work)):
+        assert total == [111] * 3 and gathered == [0, 1, 2]
+        assert sizes == [rank, rank + 1, rank + 2] and received == [0] * rank + [1] * (rank + 1) + [2] * (rank + 2)
+
+
+def test_what_a_member_sends_is_known():
+    sent = members(2, lambda group: (group.exchange([np.zeros(5, np.int32)] * 2), group.sent_bytes)[1])
+    assert sent == [20 + 4 * 8] * 2  # five numbers, and half of the sizes twice
+
+
+def test_members_end_with_the_first_that_fails():
+    def work(group):
+        if group.rank == 1:
+            raise KeyError("a member's own")
+        group.sum(np.zeros(1))
+
+    with pytest.raises(KeyError, match="a member's own"):
+        members(3, work)
+
+
+# ------------------------------------------------------------------------------------------------------------- columns
+
+
+@pytest.mark.sim
+@pytest.mark.parametrize("number", [1, 2, 3])
+@pytest.mark.parametrize("name", ["R-MAT", "cliques"])
+def test_members_own_every_column_once(name, number):
+    edges = raw(GRAPHS[name])
+
+    def work(group):
+        n, own = own_columns.own_columns(group, *of_member(edges, group))
+        assert (own.first, own.of) == (group.rank, number)
+        arrays = [group.gather(array) for array in (own.lengths, own.rows)]
+        parts = [np.split(found, np.cumsum(sizes)[:-1]) for found, sizes in arrays]
+        parts = [own_columns.Columns(k, number, *each) for k, each in enumerate(zip(*parts))]
+        return own_columns.joined(n, parts).to_graph(), own
+
+    found = members(number, work)
+    for graph, _ in found:
+        assert cpu.count(Graph(graph.col_ptr, graph.row_idx)) == cpu.count(GRAPHS[name])
+        assert graph.equals(found[0][0]) and graph.m == GRAPHS[name].m and graph.n == GRAPHS[name].n
+    assert sum(own.rows.size for _, own in found) == GRAPHS[name].m
+
+
+@pytest.mark.sim
+def test_columns_are_split_by_vertices_and_into_pieces():
+    lengths = np.array([0, 3, 0, 1, 2, 0], np.int32)
+    with runtime.using("sim"):
+        columns = own_columns.Columns(2, 5, lengths, np.arange(6, dtype=np.int32))
+        for vertex, middle in ((0, 0), (2, 0), (3, 1), (7, 1), (8, 2), (12, 2), (27, 5), (28, 6), (99, 6)):
+            before, after = columns.split(vertex)
+            assert before.lengths.size == middle and (before.first, after.first) == (2, 2 + 5 * middle)
+            assert np.array_equal(np.append(before.rows, after.rows), columns.rows)
+        for number in (1, 2, 3, 9):
+            pieces = columns.pieces(number)
+            assert len(pieces) == number
+            assert np.array_equal(np.concatenate([piece.rows for piece in pieces]), columns.rows)
+            assert np.array_equal(np.concatenate([piece.lengths for piece in pieces]), lengths)
+            ends = np.cumsum([0, *(piece.lengths.size for piece in pieces)])
+            assert [piece.first for piece in pieces] == (2 + 5 * ends[:-1]).tolist()
+
+
+@pytest.mark.sim
+@pytest.mark.parametrize("edges, n, message", [
+    (([0, 1], [1, -2]), None, "numbered from 0"),
+    (([0, 1], [1, 7]), 5, "the edges have 0 to 7"),
+])  # fmt: skip
+def test_vertex_numbers_out_of_range_are_refused_by_all_members(edges, n, message):
+    u, v = (np.array(ends, np.int32) for ends in edges)
+    with pytest.raises(GraphError, match=message):
+        members(2, lambda group: own_columns.own_columns(group, u[group.rank :], v[group.rank :], n))
+
+
+def test_too_many_members_are_refused():
+    with pytest.raises(GraphError, match="at most 32 devices"):
+        own_columns.own_columns(Meeting(33).join(), [0], [1])
+
+
+# -------------------------------------------------------------------------------------------------------------- counts
+
+
+def counted(edges, number, **knobs):
+    with ThreadPoolExecutor(number) as threads:
+        return division.count(edges, Workers(threads), **knobs)
+
+
+@pytest.mark.sim
+@pytest.mark.parametrize("name", CLASSES)
+def test_each_class_is_counted_by_two_members(name):
+    graph = GRAPHS[share(["R-MAT", "cliques"], name)[0]]
+    assert counted(raw(graph), 2, **CLASSES[name]) == cpu.count(graph)
+
+
+@pytest.mark.sim
+@pytest.mark.parametrize("number", [1, 3, 4])
+def test_groups_of_other_sizes_count(number):
+    knobs = {"near": 40, "hubs": 12, "heavy": 4, "crowd": 9, "short": 5}
+    assert counted(raw(GRAPHS["R-MAT"]), number, **knobs) == cpu.count(GRAPHS["R-MAT"])
+
+
+@pytest.mark.sim
+@pytest.mark.parametrize("name", share(small_graphs(), "division"))
+def test_difficult_graphs_are_counted_by_a_group(name):
+    graph = GRAPHS[name]
+    assert counted(raw(graph), 2, near=5, short=2) == cpu.count(graph)
+
+
+@pytest.mark.sim
+def test_a_step_has_only_a_part_of_the_graph(monkeypatch):
+    """Also with two members: columns of the other one come in two pieces."""
+    graph, sizes = generate.rmat(8, 8, seed=1), []
+    joined = division.joined
+    monkeypatch.setattr(division, "joined", lambda *args: (sizes.append((made := joined(*args)).m), made)[1])
+    assert counted(raw(graph), 2, near=20) == cpu.count(graph)
+    assert len(sizes) == 2 * 3 and max(sizes) < 0.85 * graph.m
+
+
+@pytest.mark.sim
+def test_an_error_of_a_member_is_raised(monkeypatch):
+    def fail(n, parts):
+        raise GraphError("no room in this member")
+
+    monkeypatch.setattr(division, "joined", fail)
+    with pytest.raises(GraphError, match="no room"):
+        counted(raw(GRAPHS["R-MAT"]), 2)
+
+
+@pytest.mark.parametrize("edges, message", [
+    (([1, 2], [3]), "two ends of edges"), (([[1, 2]], [[3, 4]]), "two ends of edges"),
+])  # fmt: skip
+def test_unequal_ends_are_refused(edges, message):
+    with pytest.raises(GraphError, match=message):
+        counted(tuple(map(np.array, edges)), 1)
+
+
+def test_only_large_raw_edges_on_several_gpus_are_divided(monkeypatch):
+    class Pool:
+        name, number = "gpus", 4
+
+    monkeypatch.setattr(division.runtime, "nccl", lambda: "NCCL")
+    monkeypatch.setattr(division, "LARGE", 3)
+    edges = np.arange(3), np.arange(3)
+
+    def divides(edges=edges, method=None, order=None, parts=None, resume=None, knobs=(), **pool):
+        workers = type("Workers", (Pool,), pool)
+        return division.divides(edges, workers, method, order, parts, resume, dict(knobs))
+
+    assert divides() and divides((*edges, 9)) and divides(method="adaptive", order="degree", knobs={"near": 3})
+    assert not divides((edges[0][:2], edges[1][:2])) and not divides([(0, 1)] * 9) and not divides("file.mtx")
+    assert not divides(name="threads") and not divides(name=None) and not divides(number=1)
+    assert not divides(order="natural") and not divides(method="naive") and not divides(knobs={"merge": 1})
+    assert not divides(parts=4) and not divides(resume="journal")
+    monkeypatch.setattr(division.runtime, "nccl", lambda: None)
+    assert not divides()
+
+
+class OnGpu:
+    """What tells an array on a GPU."""
+
+    __cuda_array_interface__ = None
+
+
+def test_edges_in_parts_on_gpus_need_executor_gpus():
+    parts = [OnGpu(), OnGpu()], [OnGpu(), OnGpu()]
+    assert division.is_on_gpus(parts) and division.is_on_gpus((*parts, 7))
+    assert not division.is_on_gpus(([0, 1], [1, 2])) and not division.is_on_gpus(([], []))
+    with pytest.raises(GraphError, match="counted by executor='gpus'"):
+        division.divides(parts, Workers(None, "threads"), None, None, None, None, {})
+
+
+class Dying:
+    """A pool of our own whose workers die in their first counts."""
+
+    name, number = "gpus", 2
+
+    def __init__(self, deaths):
+        self.deaths, self.restarts, self.executor = deaths, 0, self
+
+    def submit(self, function, task):
+        future = Future()
+        if self.deaths > self.restarts:
+            future.set_exception(BrokenExecutor("a process is gone"))
+        else:
+            future.set_result(division.MemberResult(5, 9, 9, 0.1, 0.1, 0))
+        return future
+
+    def restart(self):
+        self.restarts += 1
+        return True
+
+
+@pytest.mark.parametrize("deaths", [0, 1, 3, 4])
+def test_all_members_count_again_if_one_dies(deaths, monkeypatch):
+    monkeypatch.setattr(division, "gpu_names", lambda: ["0", "1"])
+    monkeypatch.setattr(division.GpuGroup, "new_key", lambda: b"key")
+    workers = Dying(deaths)
+    with pytest.raises(WorkerLost, match="died 4 times") if deaths > executors.RESTARTS else nullcontext():
+        assert division.count((np.zeros(4, int), np.ones(4, int)), workers) == 10
+    assert workers.restarts == deaths
+
+
+def test_raw_edges_reach_processes_through_a_file(monkeypatch):
+    u, v = np.arange(100), np.arange(100)[::-1]
+    with division.closing(division.SharedArrays()) as shared:
+        edges = division._host_edges(u, v, shared)
+        parts = [edges.of_member(rank, 3) for rank in range(3)]
+    assert np.array_equal(np.concatenate([part[0] for part in parts]), u)
+    assert np.array_equal(np.concatenate([part[1] for part in parts]), v)
+    monkeypatch.setattr("tcgpu.distributed.shared_arrays._folder_with_space", lambda size: None)
+    with pytest.raises(GraphError, match="1,600 bytes of raw edges do not fit"):
+        division._host_edges(u, v, division.SharedArrays())
+
+
+# -------------------------------------------------------------------------------------------------------------- faults
+
+
+@pytest.mark.sim
+@pytest.mark.parametrize("number", [1, 3])
+def test_keys_are_counted_and_scattered_without_faults(number):
+    u, v, n = raw(GRAPHS["R-MAT"])
+    rank = np.random.default_rng(1).permutation(n).astype(np.int32)
+    parts = -(-u.size // own_columns.PART)
+    counts, starts = np.full(number * parts, -1), np.zeros(number * parts + 1, np.int64)
+    args = u, v, rank, number, counts
+    assert not check_launch(own_columns.count_keys.py_func, 1, 64, args)
+    np.cumsum(counts, out=starts[1:])
+    low, high = np.minimum(rank[u], rank[v]).astype(np.int64), np.maximum(rank[u], rank[v]).astype(np.int64)
+    expected = sorted((j % number, j // number, i) for j, i in zip(low.tolist(), high.tolist()) if i != j)
+    keys = np.zeros(len(expected), np.uint64)
+    assert starts[-1] == keys.size
+    assert not check_launch(own_columns.scatter_keys.py_func, 1, 64, (u, v, rank, number, starts, keys))
+    owner = np.searchsorted(starts[::parts], np.arange(keys.size), side="right") - 1
+    assert sorted((int(k), int(key) >> 32, int(key) & 0xFFFFFFFF) for k, key in zip(owner, keys)) == expected
+
+
+@pytest.mark.sim
+@pytest.mark.parametrize("others", [0, 1])
+def test_steps_have_no_faults(others):
+    graph = GRAPHS["R-MAT"].ordered("degree")
+    with runtime.using("sim"):
+        whole = own_columns.DeviceGraph.from_graph(graph)
+        plan = divided.plan_step(whole, 1, 3, others, graph.m, near=40, hubs=10, heavy=4, crowd=2**30, short=3)
+        plan.allocate()
+    own = {divided.count_own_in_edges, divided.lay_out_own, divided.hash_own, divided.far_own}
+    seen = set()
+    for step in (*plan.setup, *plan.steps):
+        if getattr(step, "kernel", None) in own:
+            args = [plan.arrays[arg].copy() if isinstance(arg, str) else arg for arg in step.args]
+            if step.kernel is divided.lay_out_own:
+                args[step.args.index("in_end")][:] = plan.arrays["in_ptr"]
+            assert not check_launch(step.kernel.py_func, 2, 64, step.kernel.typed(args), shared=step.shared)
+            seen.add(step.kernel)
+    assert seen == own and layout.NEAR > 40
+
+
+# ----------------------------------------------------------------------------------------------------------------- GPU
+
+several_gpus = pytest.mark.skipif(
+    executors.ENGINE != "gpu" or runtime.visible_gpus() < 2 or runtime.nccl() is None, reason="no two GPUs with NCCL"
+)
+
+
+@pytest.fixture
+def gpus():
+    yield
+    executors.close()
+
+
+@pytest.mark.gpu
+@several_gpus
+def test_gpus_count_raw_edges_together(gpus, monkeypatch):
+    monkeypatch.setattr(division, "LARGE", 1)
+    for name, graph in GRAPHS.items():
+        assert tcgpu.count(raw(graph), executor="gpus") == cpu.count(graph), name
+    graph = generate.rmat(16, seed=4)
+    for knobs in ({}, {"near": 4000, "hubs": 500}, {"near": 0}):
+        assert tcgpu.count(raw(graph), executor="gpus", **knobs) == cpu.count(graph)
+
+
+@pytest.mark.gpu
+@several_gpus
+def test_gpus_count_edges_that_lie_in_parts_on_them(gpus):
+    graph, parts = generate.rmat(15, seed=4), []
+    u, v, n = raw(graph)
+    for gpu in (1, 0, 1):
+        runtime.use_gpu(gpu)
+        parts.append([runtime.to_device(ends[len(parts) :: 3]) for ends in (u, v)])
+    runtime.use_gpu(0)
+    edges = tuple(map(list, zip(*parts)))
+    assert tcgpu.count((*edges, n), executor="gpus") == tcgpu.count(edges, executor="gpus") == cpu.count(graph)
+
+
+@pytest.mark.gpu
+@several_gpus
+def test_a_count_goes_on_after_a_member_was_killed(gpus, monkeypatch):
+    monkeypatch.setattr(division, "LARGE", 1)
+    graph = generate.rmat(18, seed=1)
+    expected = cpu.count(graph)
+    assert tcgpu.count(raw(graph), executor="gpus") == expected
+    process = next(iter(executors.own_pool("gpus")._processes))
+    killer = threading.Timer(0.05, os.kill, (process, signal.SIGKILL))
+    killer.start()
+    for _ in range(3):
+        assert tcgpu.count(raw(graph), executor="gpus") == expected
+    killer.join()
+    time.sleep(0.1)
+    assert process not in executors.own_pool("gpus")._processes and pool.RESTARTS == executors.RESTARTS
