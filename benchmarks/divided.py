@@ -1,0 +1,113 @@
+"""graph500 graphs counted by all visible GPUs together, none of which holds the whole graph. A row for each scale.
+
+    total_ms       from raw edges, which lie in parts on the GPUs, to the count; one_gpu_ms: the same on the first GPU
+                   alone, where the edges then lie; nothing if they do not fit
+    columns_ms     until the slowest member has its columns
+    counting_ms    the slowest member's counting, with the columns that it gets meanwhile
+    sent_bytes     from all GPUs to others
+    checked_by     what counted the same triangles: one GPU, or another record
+
+    python benchmarks/divided.py [--scales 24 25 26 27 28] [--repeats 3] [--into FOLDER]
+
+CUDA_VISIBLE_DEVICES chooses the GPUs.
+"""
+
+import argparse
+import statistics
+import sys
+import time
+from importlib import import_module
+from pathlib import Path
+
+from large import ADAPTIVE, EDGE_FACTOR, FIRST, draw
+
+from tcgpu import measurement, records
+from tcgpu.distributed import division, executors
+from tcgpu.distributed.executors import workers_of
+from tcgpu.engines import runtime
+from tcgpu.errors import GraphError
+
+ONE_GPU = 27  # the largest scale that is also counted on one GPU
+
+
+def drawn(scale, gpus):
+    """The raw edges, a part on each GPU: (u, v, n)."""
+    parts = []
+    for gpu in range(gpus):
+        runtime.use_gpu(gpu)
+        parts.append(draw(scale, 0, gpu, gpus))
+        runtime.synchronize()
+    runtime.use_gpu(0)
+    return *map(list, zip(*parts)), 1 << scale
+
+
+def on_one_gpu(scale):
+    """(triangles, milliseconds) on the first GPU alone."""
+    try:
+        edges = draw(scale)
+        runtime.synchronize()
+        begin = time.perf_counter()
+        found = ADAPTIVE.plan(ADAPTIVE.prepare((*edges, 1 << scale))).count()
+        return found, (time.perf_counter() - begin) * 1e3
+    except (GraphError, MemoryError):
+        return None, ""
+
+
+def counted_before(scale):
+    """The triangles that the record of large graphs has; None without a row."""
+    rows = records.reference("large")
+    return next((row["triangles"] for row in rows if row["graph"] == f"graph500-scale{scale}-ef16"), None)
+
+
+def measured(scale, gpus, repeats, workers):
+    """The row of one scale."""
+    pool = import_module("cupy").get_default_memory_pool()
+    alone = [on_one_gpu(scale) for _ in range(repeats if scale <= ONE_GPU else 0)]
+    pool.free_all_blocks()
+    edges, runs = drawn(scale, gpus), []
+    for _ in range(repeats):
+        begin = time.perf_counter()
+        results = division.results(edges, workers)
+        runs.append(((time.perf_counter() - begin) * 1e3, results))
+    total_ms, results = sorted(runs, key=lambda run: run[0])[repeats // 2]
+    triangles = {sum(each.triangles for each in results) for _, results in runs}
+    expected = {found for found, _ in alone if found is not None} or {counted_before(scale)} - {None}
+    if len(triangles | expected) != 1:
+        raise SystemExit(f"the counts differ at scale {scale}: {triangles}, {expected}")
+    times = [ms for _, ms in alone if ms != ""]
+    sent, edges = (sum(getattr(each, name) for each in results) for name in ("sent_bytes", "edges"))
+    return {
+        "graph": f"graph500-scale{scale}-ef16", "gpus": gpus, "vertices": 1 << scale, "records": EDGE_FACTOR << scale,
+        "edges": edges, "triangles": triangles.pop(), "engine": "gpu", "total_ms": round(total_ms, 2),
+        "one_gpu_ms": round(statistics.median(times), 2) if times else "",
+        "columns_ms": round(1e3 * max(each.columns_seconds for each in results), 2),
+        "counting_ms": round(1e3 * max(each.counting_seconds for each in results), 2),
+        "sent_bytes": sent, "sent_bytes_per_edge": round(sent / edges, 2), "repeats": repeats,
+        "checked_by": "one GPU" if times else "large" if expected else "",
+    }  # fmt: skip
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--scales", type=int, nargs="*", default=[24, 25, 26, 27, 28])
+    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--into", metavar="FOLDER", default="data/measured", help="where the record goes")
+    arguments = parser.parse_args()
+    gpus = runtime.visible_gpus()
+    if runtime.engine() != "gpu" or gpus < 2 or runtime.nccl() is None:
+        sys.exit("this needs several GPUs, and NCCL")
+    about, rows = measurement.machine("gpu"), records.Rows()
+    path = None
+    with workers_of("gpus") as workers:
+        measured(FIRST, gpus, 1, workers)  # compiles
+        for scale in arguments.scales:
+            rows.append(measured(scale, gpus, arguments.repeats, workers) | about)
+            shown = "graph", "gpus", "edges", "triangles", "total_ms", "one_gpu_ms", "columns_ms", "counting_ms"
+            print(*(rows[-1][name] for name in (*shown, "sent_bytes_per_edge", "checked_by")), flush=True)
+            path = path or Path(arguments.into, records.record_path("divided", rows).name)
+            rows.write_csv(path)
+    executors.close()
+
+
+if __name__ == "__main__":
+    main()
