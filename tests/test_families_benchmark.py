@@ -1,6 +1,7 @@
-"""The kinds of graphs of the benchmark: every verb is right on each, and the record holds the bars."""
+"""The kinds of graphs of the benchmark: every verb is right on each, and the records hold the bars."""
 
 import sys
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -8,8 +9,12 @@ from test_cpu import by_scipy
 
 import tcgpu
 from tcgpu import Graph, cpu
+from tcgpu.engines import runtime
 from tcgpu.engines.native import set_threads
+from tcgpu.kernels import device_graph
 from tcgpu.records import Rows
+
+PROCESSOR, CALLS = ("first_cpu", "again_cpu"), ("first_wall", "again_wall", "kernel")  # times of a CPU and a GPU
 
 
 @pytest.fixture(scope="module")
@@ -23,10 +28,20 @@ def families(load_benchmark):
 
 
 def pytest_generate_tests(metafunc):
-    """A test for each kind, by name."""
+    """A test for each kind, by name; for each record, and the times of it that bars are held to."""
     if "kind" in metafunc.fixturenames:
         names = (metafunc.config.rootpath / "benchmarks" / "kinds.py").read_text().split('@kind("')[1:]
         metafunc.parametrize("kind", [name.split('"')[0] for name in names])
+    if "record" in metafunc.fixturenames:
+        folder = metafunc.config.rootpath / "data" / "measured"
+        (own,) = folder.glob("families-amd*.csv")
+        paths = [own, *sorted(folder.glob("families-nvidia*.csv"))]
+        if "key" in metafunc.fixturenames:
+            held = {path: CALLS if "nvidia" in path.stem else PROCESSOR for path in paths}
+            pairs = [pytest.param(path, key, id=f"{path.stem}-{key}") for path in paths for key in held[path]]
+            metafunc.parametrize(("record", "key"), pairs, indirect=["record"])
+        else:
+            metafunc.parametrize("record", paths, ids=lambda path: path.stem, indirect=True)
 
 
 @pytest.mark.parametrize("edges", [300, 4000])
@@ -90,14 +105,134 @@ def test_a_record_is_written_kind_by_kind_and_resumed(families, tmp_path, monkey
         set_threads(None)
 
 
-@pytest.fixture(scope="module")
-def record(root):
-    (path,) = (root / "data" / "measured").glob("families-amd*.csv")
-    return Rows.read_csv(path)
+@pytest.fixture
+def quick(families, monkeypatch):
+    """The benchmark with fewer launches for a time of kernels, in the simulator with graphs as a GPU has them."""
+    monkeypatch.setattr(families.orders, "REPEATS", 0)
+    monkeypatch.setattr(device_graph, "runtime", SimpleNamespace(**vars(runtime) | {"engine": lambda: "gpu"}))
+    for name in ("SMALL", "SMALL_TALLIES"):  # so that orders are chosen
+        monkeypatch.setattr(device_graph, name, 10)
+    with runtime.using("sim"):
+        yield families
 
 
-@pytest.mark.parametrize("key", ["first_cpu", "again_cpu"])
+@pytest.mark.sim
+def test_the_verbs_of_a_gpu_are_measured_with_their_kernels(quick, kinds):
+    u, v, n = kinds["threshold"](30)
+    twice = np.append(u, v), np.append(v, u), n
+    rows = list(quick.measure("threshold", twice, None, repeats=0, limit=100, engine="sim"))
+    assert [row["order"] for row in rows if row["verb"] == "support"] == ["natural", "degree", "auto"]
+    assert [row["verb"] for row in rows if not row["order"]] == [*quick.OTHERS, "motifs", quick.RAW]
+    graph = Graph.from_edges(u, v, n)
+    about = n, graph.m, tcgpu.count(graph, "cpu")
+    assert {(row["vertices"], row["edges"], row["triangles"]) for row in rows} == {about}
+    assert all(row["first_wall"] > 0 and row["engine"] == "sim" for row in rows)
+    assert all(row[key] > 0 for row in rows for key in ("again_wall", "kernel") if row["order"])
+    assert {row[key] for row in rows for key in ("again_wall", "kernel") if not row["order"]} == {""}
+    assert set(quick.ratios(rows, "kernel")) == set(quick.BARS)
+    assert set(quick.ratios(rows, "first_wall")) == {"choice", "seconds"}
+
+
+@pytest.mark.sim
+def test_a_fresh_graph_on_a_device_has_no_order(quick, kinds):
+    graph = tcgpu.DeviceGraph.from_edges(*kinds["wheel"](40))
+    assert graph.ordered("degree").order == "degree"
+    found = quick.fresh(graph)
+    assert {"order_costs", "_by_degree"} <= {*vars(graph)} and not {"order_costs", "_by_degree"} & {*vars(found)}
+    assert found.row_idx is graph.row_idx and found.m == graph.m
+
+
+@pytest.mark.sim
+@pytest.mark.parametrize("wrong", ["cpu", "natural", "kernel"])
+def test_a_count_on_a_gpu_that_differs_ends_the_benchmark(quick, kinds, wrong, monkeypatch):
+    count, kernel_ms = tcgpu.count, quick.kernel_ms
+
+    def counted(graph, method=None, **options):
+        return count(graph, method, **options) + (wrong in (method, options.get("order")))
+
+    def timed(*args):
+        ms, found = kernel_ms(*args)
+        return ms, found + (wrong == "kernel")
+
+    monkeypatch.setattr(tcgpu, "count", counted)
+    monkeypatch.setattr(quick, "kernel_ms", timed)
+    with pytest.raises(SystemExit, match="the counts differ on wheel: {10, 11}|{11, 10}"):
+        list(quick.measure("wheel", kinds["wheel"](20), ["count"], repeats=0, limit=100, engine="sim"))
+
+
+@pytest.mark.sim
+def test_a_run_over_the_limit_or_too_large_has_no_times_on_a_gpu(quick, kinds, monkeypatch, capsys):
+    def refused(graph, **options):
+        raise tcgpu.GraphError("no room")
+
+    monkeypatch.setitem(quick.OTHERS, "k_truss 3", refused)
+    edges, verbs = kinds["wheel"](20), ["count", "k_truss 3"]
+    rows = list(quick.measure("wheel", edges, verbs, repeats=1, limit=100, engine="sim"))
+    assert {row["verb"] for row in rows if row["first_wall"] == ""} == {"k_truss 3"}
+    assert quick.over_bars(rows, "first_wall")["seconds"] == np.inf
+    assert capsys.readouterr().err == "wheel, k_truss 3 : no room\n"
+    rows = list(quick.measure("wheel", edges, ["count"], repeats=1, limit=-1, engine="sim"))
+    assert {(row["first_wall"], row["kernel"], row["triangles"]) for row in rows} == {("", "", 10)}
+
+
+@pytest.mark.sim
+def test_long_runs_on_a_gpu_are_not_repeated(quick, kinds, monkeypatch):
+    """But those of verbs that may have compiled a kernel the first time."""
+    ran = []
+
+    def limited(call, graph, limit):
+        ran.append(call.keywords.get("order", call.func))
+        return 0, 1e3 * quick.LONG + 1, 1.0
+
+    monkeypatch.setattr(quick, "limited", limited)
+    monkeypatch.setattr(quick, "kernel_ms", lambda *args: (1.0, 0))
+    path = np.arange(9), np.arange(1, 10), 10
+    list(quick.measure("path", path, ["count", "transitivity"], repeats=3, limit=100, engine="sim"))
+    assert [ran.count(order) for order in quick.ORDERS] == [6, 6, 6] and ran.count(tcgpu.transitivity) == 1
+
+
+@pytest.mark.sim
+def test_a_record_of_a_gpu_is_resumed(quick, root, tmp_path, monkeypatch):
+    path = tmp_path / "record.csv"
+    options = ["--engine", "sim", "--edges", "40", "--verb", "count", "--output", str(path), "--resume"]
+    monkeypatch.syspath_prepend(root / "benchmarks")  # for the processes that draw
+    monkeypatch.setattr(quick, "WARM_UP", ("wheel",))
+
+    def measured(*parts):
+        monkeypatch.setattr(sys, "argv", ["families", *options, *(word for part in parts for word in ("--kind", part))])
+        quick.main()
+        return Rows.read_csv(path)
+
+    assert {row["kind"] for row in measured("threshold")} == {"threshold"}
+    (first, *_) = before = measured("threshold", "wheel")
+    assert [row["kind"] for row in before] == 3 * ["wheel"] + 3 * ["threshold"]
+    assert first["kernel"] > 0 and first["again_wall"] > 0 and first["cores"] > 0
+    assert measured("threshold", "wheel") == before
+
+
+def test_bars_forgive_what_two_runs_differ_by(families):
+    def over(key, **times):
+        rows = [
+            {"engine": "gpu", "verb": verb, "order": order, key: times.get(order, 1.0) * (1 if verb == "count" else 9)}
+            for verb in families.TALLIES
+            for order in families.ORDERS
+        ]
+        return set(families.over_bars(rows, key))
+
+    assert over("kernel") == {"triangles", "support"} and over("first_wall") == over("again_wall") == set()
+    assert over("again_wall", auto=1.25) == over("first_wall", auto=3.5) == set()
+    assert over("again_wall", auto=1.35) == over("first_wall", auto=4.5, natural=2.0) == {"choice"}
+    assert over("kernel", auto=1.25) == {"choice", "triangles", "support"}
+    assert over("again_wall", auto="") == {"choice", "seconds"}
+
+
+@pytest.fixture
+def record(request):
+    return Rows.read_csv(request.param)
+
+
 def test_the_record_holds_the_bars_on_every_kind(families, kinds, record, key):
+    assert key in families.HELD[record[0]["engine"]]
     by_kind = {kind: [row for row in record if row["kind"] == kind] for kind in kinds}
     assert all(by_kind.values())
     over = {
@@ -110,4 +245,6 @@ def test_the_record_holds_the_bars_on_every_kind(families, kinds, record, key):
 
 def test_the_record_is_of_graphs_of_millions_of_edges(record):
     """Their triangles are not counted again: the random numbers of NumPy's versions may differ."""
-    assert all(2e6 < row["edges"] < 5e6 and row["cores"] == 2 for row in record)
+    low, high = (2e6, 5e6) if record[0]["engine"] == "cpu" else (7e6, 2e7)
+    assert all(low < row["edges"] < high for row in record)
+    assert all(row["cores"] == 2 for row in record if row["engine"] == "cpu")
