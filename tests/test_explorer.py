@@ -23,7 +23,7 @@ from tcgpu.generators import GENERATORS
 from tcgpu.kernels import simulated
 from tcgpu.lab.explorer import Explorer, elements, graph_card, method_run, panel, sweep_page, trace_page
 
-SOON = 30  # seconds that anything here may take, on a busy machine, too
+SOON = 90  # seconds that anything here may take, on a busy machine, too
 KARATE = tcgpu.Graph.from_networkx(nx.karate_club_graph(), name="karate")
 BUNDLED = [entry for entry in datasets.catalogue() if entry.family == "generated"]
 COUNTED = [method for method in tcgpu.methods() if method.name != "cpu"]
