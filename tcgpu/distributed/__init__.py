@@ -8,6 +8,7 @@ stream         counts all parts on one device, one after the other
 executors      the workers of an executor; our own pools of processes and threads
 shared_arrays  a file through which processes share arrays
 pool           counts all parts by the workers of an executor
+division       counts raw edges by several GPUs, none of which has the whole graph
 """
 
 from tcgpu.distributed.cut import Part, Share, pairs, shares, slices

@@ -29,7 +29,7 @@ from tcgpu.kernels.adaptive.divided import plan_step
 from tcgpu.kernels.adaptive.layout import NEAR
 from tcgpu.kernels.own_columns import Columns, joined, own_columns
 
-LARGE = 1 << 26  # raw edges from which on they are divided among GPUs if the caller does not say how to count
+LARGE = 1 << 28  # raw edges of the host from which on they are divided: the host takes seconds to clean so many
 KNOBS = {"near", "hubs", "heavy", "crowd", "short"}  # of `adaptive`, that a divided count takes
 
 

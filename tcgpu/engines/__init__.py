@@ -9,6 +9,7 @@ mistakes           Python that no GPU runs; what exceptions in a kernel mean
 kernel_compiler    from a kernel to machine code for a GPU, kept on disk
 cuda_driver        calls of CUDA's driver
 staging            copies of large arrays to and from a GPU, through pinned memory
+groups             workers that exchange arrays of their devices
 native             functions compiled for the CPU, run on all cores
 code_cache         where Numba keeps what it compiles for the CPU
 worker_process     starts a process of a pool

@@ -28,6 +28,7 @@ task            the work that a block takes at a time: vertex i, and up to 8,192
 window          column i's near rows in shared memory, as bits or bytes; rows of the columns j are looked up in it
 local column    one with at least 32 rows, all of them within a few words of 64 vertices (`words=`)
 share           a part of the work, for one of several workers: number `index` of `of`
+own column      of a worker, if no worker has the whole graph: column j, if j % of == index
 support         of an edge: how many triangles it is in
 
 Who counts a triangle j < i < k
@@ -80,6 +81,7 @@ plan            the arrays and launches of a count; docs/adaptive.md explains th
 layout          the arrays made before counting: near numbers, in-edges, tasks, hubs' rows of bits
 hubs, windows, far, local
                 the kernels that count
+divided         the steps of a count by several workers that own columns
 support_plan    the same for the triangles of each edge and vertex, with support_layout, support_hubs, support_windows,
                 support_bands, support_merges and support_counters
 """
