@@ -242,7 +242,7 @@ def test_hubs_read_as_many_rows_of_bits_as_the_kernel():
 def test_hash_tables_are_read_as_often_as_by_the_kernel():
     graph = CLUB.ordered("degree")
     long = graph.column_lengths[graph.column_lengths > 1].sum()
-    kernel = graph.m + 18 * long  # far_kernel's nonzeros; a row goes into the table and its filter, and 16 lanes read it
+    kernel = graph.m + 18 * long  # far_kernel's nonzeros; a row goes into table and filter, and 16 lanes read it
     plan = METHODS["adaptive"].plan(graph, near=0, short=2)
     assert reads(plan, "row_idx") - kernel == lookups(graph, "adaptive", near=0, short=2) > 0
 

@@ -201,8 +201,8 @@ class ByDegree:
             yield self.builder.pointed(f"column {i}'s far rows", span, span, at, hits=rows if there else ())
 
         beginning = (
-            f"A block takes column {j} and puts its {len(rows)} far rows, too many to merge, into a hash table. A filter "
-            "with a bit for each row, which is not shown, rules out most rows before they are looked up there."
+            f"A block takes column {j} and puts its {len(rows)} far rows, too many to merge, into a hash table. A "
+            "filter with a bit for each row, which is not shown, rules out most rows before they are looked up there."
         )
         yield self.builder.frame(title, beginning, panels(), looked=[j], there=rows)
         for i in rows:
