@@ -61,8 +61,10 @@ def clean_columns(u, v, n, rank=None):
     workers = threads() if u.size >= MANY else 1
     col_ptr = np.zeros(n + 1, np.int64)
     found = np.zeros((bounds.size - 1, 3), np.int64)  # rows kept, edges in both directions, longest column
-    scratch = np.empty((workers, int(np.diff(bounds).max())), key_type)
-    digits = np.empty((workers, 2, 2 << bits // 2), np.uint32)  # of a row and the direction, half of their bits each
+    largest = int(np.diff(bounds).max())
+    workers = max(1, min(workers, 2 * keys.size // max(1, largest)))  # so `scratch` is at most twice as large as `keys`
+    scratch = np.empty((workers, largest), key_type)
+    digits = np.empty((workers, 2, 2 << bits // 2), np.int64)  # of a row and the direction, half of their bits each
     column_ends = np.empty((workers, 1 << shift), np.int64)
     queue = np.zeros(1, np.int64)
     rows = keys.view(np.uint32)
@@ -303,9 +305,9 @@ def _sort_by_row(keys, first, last, bits, digits, scratch):
     mask = U64((1 << digit_bits) - 1)
     for k in range(first, last):
         key = U64(keys[U64(k)])
-        low[key & mask] += U32(1)
-        high[key >> U64(digit_bits) & mask] += U32(1)
-    at_low = at_high = U32(0)
+        low[key & mask] += 1
+        high[key >> U64(digit_bits) & mask] += 1
+    at_low = at_high = np.int64(0)
     for digit in range(low.size):
         at_low, low[digit] = at_low + low[digit], at_low
         at_high, high[digit] = at_high + high[digit], at_high
@@ -313,12 +315,12 @@ def _sort_by_row(keys, first, last, bits, digits, scratch):
         key = keys[U64(k)]
         digit = U64(key) & mask
         scratch[U64(low[digit])] = key
-        low[digit] += U32(1)
+        low[digit] += 1
     for k in range(last - first):
         key = scratch[U64(k)]
         digit = U64(key) >> U64(digit_bits) & mask
         keys[U64(first) + U64(high[digit])] = key
-        high[digit] += U32(1)
+        high[digit] += 1
 
 
 @jit

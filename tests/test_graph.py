@@ -3,6 +3,7 @@
 import pickle
 import subprocess
 import sys
+import tracemalloc
 
 import networkx as nx
 import numpy as np
@@ -511,3 +512,17 @@ def test_import_is_quick_because_it_imports_nothing():
     code = f"import sys, tcgpu; assert not {heavy} & set(sys.modules); dir(tcgpu); print(tcgpu.__version__)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == tcgpu.__version__
+
+
+def test_a_long_column_takes_memory_on_few_threads_only():
+    """The threads that sort a bucket need as much memory again."""
+    ends = np.zeros(400_000, np.int32), np.arange(1, 400_001, dtype=np.int32)
+    Graph.from_edges(*ends)
+    set_threads(32)
+    tracemalloc.start()
+    try:
+        assert Graph.from_edges(*ends).max_column == 400_000
+        assert tracemalloc.get_traced_memory()[1] < 10 * ends[0].nbytes
+    finally:
+        tracemalloc.stop()
+        set_threads(None)
