@@ -80,15 +80,15 @@ def insert(table, mask, shift, row):
 @cuda.jit(device=True)
 def add_to_filter(table, size, shift, row):
     """Set the row's bit in the filter behind the table's entries, one word for each. Some rows share a bit."""
-    hash = uint32(row) * HASH_FACTOR
-    cuda.atomic.or_(table, size + (hash >> shift), int32(1 << ((hash >> (shift - 5)) & 31)))
+    place = (uint32(row) * HASH_FACTOR) >> (shift - 5)  # the word, and 5 bits for the bit in it
+    cuda.atomic.or_(table, size + (place >> 5), int32(1 << (place & 31)))
 
 
 @cuda.jit(device=True)
 def may_have(table, size, shift, row):
     """1 if the row's bit in the filter is set, else 0: then the table does not have the row."""
-    hash = uint32(row) * HASH_FACTOR
-    return (uint32(table[size + (hash >> shift)]) >> ((hash >> (shift - 5)) & 31)) & 1
+    place = (uint32(row) * HASH_FACTOR) >> (shift - 5)
+    return (uint32(table[size + (place >> 5)]) >> (place & 31)) & 1
 
 
 @cuda.jit(device=True)
