@@ -130,7 +130,10 @@ def test_a_graph_with_too_many_quads_for_32_bits_is_merged(monkeypatch):
         for limit, merges in ((most, False), (most - 1, True)):
             for module in ("plan", "support_plan"):
                 monkeypatch.setattr(sys.modules[f"tcgpu.kernels.adaptive.{module}"], "MAX_QUADS", limit)
-            for made in (adaptive.plan(ordered), adaptive.support_plan(ordered)):
+            plans = [
+                plan(ordered, merge=merge) for plan in (adaptive.plan, adaptive.support_plan) for merge in (None, 0)
+            ]
+            for made in plans:
                 assert ("quads" in made.created) != merges
                 made.count()
 

@@ -66,8 +66,7 @@ def plan(graph, *, near, hubs, heavy, crowd, short, long, words, merge, share):
         return _merged(graph, short, long, local.local_words(graph, share) if words is None else words, share)
     if merge is None:
         merge = (near, hubs, heavy, crowd) == CLASSES and local.merges_all(graph)
-        merge = merge or layout.most_quads(graph) > MAX_QUADS
-    if merge:
+    if merge or layout.most_quads(graph) > MAX_QUADS:
         return _merged(graph, short, long, 0, share)
     return _by_classes(graph, near, min(hubs, near), heavy // 4, short, crowd, share)
 

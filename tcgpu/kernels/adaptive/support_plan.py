@@ -83,8 +83,7 @@ def support_plan(graph, *, near=NEAR, hubs=HUBS, heavy=None, short=32, long=LONG
         return _merged(graph, long, words)
     if merge is None:
         merge = (near, hubs, given) == (NEAR, HUBS, None) and local.merges_all_for_tallies(graph)
-        merge = merge or most_quads(graph) > MAX_QUADS
-    if merge or graph.max_column > MAX_COLUMN:  # as no column is in that order
+    if merge or most_quads(graph) > MAX_QUADS or graph.max_column > MAX_COLUMN:  # as no column is in that order
         return _merged(graph, long, 0)
     return _by_classes(graph, near, hubs, heavy // 4, short)
 
