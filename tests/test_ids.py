@@ -134,6 +134,21 @@ def test_ids_stay_through_orders_and_kept_edges_on_the_device(engine, relabel):
 
 
 @pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("order", ["natural", "degree"])
+def test_a_graph_of_the_host_has_its_ids_on_the_device(engine, order):
+    numbered = Graph.from_edges([100, 5, 7, 9], [5, 7, 100, 5], relabel=True).ordered(order)
+    names = nx.Graph([("a", "b"), ("b", (1, 2)), ("a", (1,)), ((1, 2), (1,))])
+    with runtime.using(engine):
+        made = DeviceGraph.from_graph(numbered)
+        assert np.array_equal(runtime.to_host(made.ids), numbered.ids)
+        assert named_edges(made.to_graph()) == named_edges(made.ordered("degree").to_graph()) == named_edges(numbered)
+        plain = DeviceGraph.from_graph(tcgpu.generate.rmat(4, 3).ordered(order))
+        assert plain.ids is None if order == "natural" else len(plain.ids) == 16
+        named = DeviceGraph.from_graph(Graph.from_networkx(names).ordered(order)).ordered("degree")
+        assert named.to_graph().m == 4
+
+
+@pytest.mark.parametrize("engine", ENGINES)
 def test_numbers_far_apart_are_refused_on_the_device(engine):
     with runtime.using(engine):
         with pytest.raises(GraphError, match=r"3 edges .* 1,000,000,001 vertices; .*relabel=True"):
@@ -141,6 +156,8 @@ def test_numbers_far_apart_are_refused_on_the_device(engine):
         with pytest.raises(GraphError, match="more than 2,147,483,647, .*relabel=True"):
             DeviceGraph.from_edges(np.array([2**40]), np.array([1]))
         assert DeviceGraph.from_edges(*map(np.array, BILLION), relabel=True).m == 3
+        with pytest.raises(GraphError, match="from 0 to n - 1 = 1; the edges have 5$"):
+            DeviceGraph.from_edges(np.array([3]), np.array([5]), 2)
 
 
 def test_few_isolated_vertices_or_an_explicit_n_are_allowed():

@@ -5,7 +5,7 @@ the least and the largest vertex, what a count costs in each order, and how many
 """
 
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -50,7 +50,8 @@ class DeviceGraph:
     rank: Any = None
     name: str | None = None
     degrees: Any = None  # in degree order: of each vertex
-    natural_ids: Any = None  # the id of each vertex before `rank` is applied; None where vertex v is simply v
+    natural_ids: Any = None  # the id of each vertex before `rank` is applied, or a function that returns these; None
+    # where vertex v is simply v
 
     @classmethod
     @fitting("the graph")
@@ -118,11 +119,12 @@ class DeviceGraph:
     @classmethod
     @fitting("the graph")
     def from_graph(cls, graph):
-        """A copy of a Graph's columns, in the order that it has, without labels; `col_of` is made on the device."""
+        """A copy of a Graph's columns, in the order that it has; `col_of` is made on the device, `ids` if asked for."""
         col_ptr, row_idx = (on_device(array, "columns") for array in (graph.col_ptr, graph.row_idx))
         col_of = _empty(row_idx, row_idx.size, np.int32)
         run(columns.find_columns, row_idx.size, col_ptr, col_of)
-        return cls(graph.n, col_ptr, row_idx, col_of, graph.order, graph.rank, graph.name)
+        ids = partial(_natural_ids, graph)
+        return cls(graph.n, col_ptr, row_idx, col_of, graph.order, graph.rank, graph.name, natural_ids=ids)
 
     def to_graph(self):
         """Copy the columns to a Graph, whose `ids` are this one's."""
@@ -131,13 +133,20 @@ class DeviceGraph:
 
     @cached_property
     def ids(self):
-        """The id of each vertex, an array on the device; None where vertex v is simply v."""
+        """The id of each vertex, an array on the device; None where vertex v is simply v, or has a name that is no
+        integer."""
+        ids = self.natural_ids() if callable(self.natural_ids) else self.natural_ids
         if self.rank is None:
-            return self.natural_ids
+            return ids
         xp = runtime.arrays_of(self.col_ptr)
         source = xp.empty(self.n, INT64)
         source[xp.asarray(self.rank)] = xp.arange(self.n)
-        return source if self.natural_ids is None else self.natural_ids[source]
+        return source if ids is None else ids[source]
+
+    @property
+    def _ids_now(self):
+        """`ids`, or the function that returns them: the `natural_ids` of a graph that is made of this one."""
+        return self.natural_ids if self.rank is None else self.ids
 
     @fitting("the graph in another order")
     def ordered(self, order):
@@ -156,7 +165,7 @@ class DeviceGraph:
         degrees = runtime.arrays_of(self.col_ptr).diff(self.col_ptr).astype(np.int32)
         run(orientation.count_rows, self.m, self.row_idx, degrees)
         ends = self.row_idx, self.col_of
-        made = DeviceGraph._from_checked(*ends, self.n, "degree", True, self.name, degrees, self.ids)
+        made = DeviceGraph._from_checked(*ends, self.n, "degree", True, self.name, degrees, self._ids_now)
         made.order_costs = self.order_costs
         return made
 
@@ -165,7 +174,7 @@ class DeviceGraph:
         at = runtime.arrays_of(keep).flatnonzero(keep)
         row_idx, col_of = self.row_idx[at], self.col_of[at]
         col_ptr = _pointers(col_of, self.n)
-        return DeviceGraph(self.n, col_ptr, row_idx, col_of, self.order, name=self.name, natural_ids=self.ids)
+        return DeviceGraph(self.n, col_ptr, row_idx, col_of, self.order, name=self.name, natural_ids=self._ids_now)
 
     @property
     def m(self):
@@ -190,6 +199,18 @@ class DeviceGraph:
     def __repr__(self):
         name = f" {self.name!r}" if self.name else ""
         return f"<DeviceGraph{name}: {self.n:,} vertices, {self.m:,} edges, {self.order} order>"
+
+
+def _natural_ids(graph):
+    """The id of each vertex of a Graph before its order, on the device; None where vertex v is simply v, or has a name
+    that is no integer."""
+    try:
+        ids = graph.ids
+    except (GraphError, ValueError):  # ValueError: of names that NumPy takes for arrays of different lengths
+        return None
+    if ids is None:
+        return None
+    return runtime.to_device(ids if graph.rank is None else ids[graph.rank])
 
 
 def prepare(graph, order):
@@ -271,8 +292,8 @@ def _fits_block(edges):
 
 
 def _by_block(u, v):
-    """The same of few edges, and (row_idx, col_of, rows of the longest column); None
-    instead if vertex numbers are too large for one block."""
+    """What `_extent` returns, of few edges, and (row_idx, col_of, rows of the longest column); None instead of these if
+    vertex numbers are too large for one block."""
     row_idx, col_of = _empty(u, u.size, np.int32), _empty(u, u.size, np.int32)
     facts = runtime.device_array(4, np.int64, -1)
     args = u, v, row_idx, col_of, facts
@@ -286,7 +307,8 @@ def vertices_of(low, high, n, edges):
     inferred = n is None
     n = high + 1 if inferred else known_count(n)
     if low < 0 or high >= n:
-        raise GraphError(f"vertices are numbered from 0 to n - 1 = {n - 1:,}; the edges have {low:,} to {high:,}")
+        wrong = low if low < 0 else high
+        raise GraphError(f"vertices are numbered from 0 to n - 1 = {n - 1:,}; the edges have {wrong:,}")
     if n > cleaning.MAX_VERTICES:
         hint = "; relabel=True numbers those that occur" if inferred else ""
         raise GraphError(f"{n:,} vertices are more than {cleaning.MAX_VERTICES:,}, the most there can be{hint}")
