@@ -16,9 +16,14 @@ A row a graph:
 A row a kernel: its time alone, after the kernels before it have run, and hardware counters where `ncu` can read
 them. And a ladder on one graph: other methods, and `adaptive` without its ideas, one by one.
 
+A row for each launch on the way from raw edges on the device to the count: when it began and ended, by events before
+and after it, which lengthen the whole by some microseconds each. Between launches the device waits for the host, or
+does what CuPy launches.
+
     python benchmarks/gpu.py [--graph NAME ...] [--repeats 7] [--into FOLDER]
 
-Written to gpu-GPU.csv, kernels-GPU.csv and ladder-GPU.csv in the folder; rows of other graphs that are there stay.
+Written to gpu-GPU.csv, kernels-GPU.csv, timeline-GPU.csv and ladder-GPU.csv in the folder; rows of other graphs that
+are there stay.
 """
 
 import argparse
@@ -30,7 +35,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from contextlib import nullcontext
+from contextlib import contextmanager, nullcontext
 from functools import partial
 from importlib import import_module
 from pathlib import Path
@@ -335,6 +340,55 @@ def number(text):
     return int(value) if value.is_integer() else round(value, 4)
 
 
+# ----------------------------------------------------------------------------------------------------------- time line
+
+
+@contextmanager
+def launches_timed():
+    """A list of (name, event before, event after) of each launch and sort inside the `with`."""
+    found, kernel, sort = [], runtime.Kernel.launch, runtime.sort
+
+    def timed(name, function, *args, **options):
+        before = runtime.event(timing=True)
+        function(*args, **options)
+        found.append((name, before, runtime.event(timing=True)))
+
+    runtime.Kernel.launch = lambda self, *args, **options: timed(self.__name__, kernel, self, *args, **options)
+    runtime.sort = lambda keys: timed("sort", sort, keys)
+    try:
+        yield found
+    finally:
+        runtime.Kernel.launch, runtime.sort = kernel, sort
+
+
+def timeline_rows(row, raw, repeats):
+    """A row for each launch from raw edges to the count, of the run whose whole time is the median."""
+    raw = *map(runtime.to_device_library, raw[:2]), raw[2]
+    runs = []
+    for _ in range(1 + repeats):  # the first compiles and loads
+        runtime.synchronize()
+        begin = runtime.event(timing=True)
+        with launches_timed() as launches:
+            found = ADAPTIVE.plan(ADAPTIVE.prepare(raw)).count()
+        end = runtime.event(timing=True)
+        end.synchronize()
+        times = [(name, before.ms_since(begin), after.ms_since(begin)) for name, before, after in launches]
+        runs.append((end.ms_since(begin), times))
+    if found != row["triangles"]:
+        raise SystemExit(f"from raw edges, {row['graph']} has {found:,} triangles, else {row['triangles']:,}")
+    whole, times = sorted(runs[1:], key=lambda run: run[0])[repeats // 2]
+    for place, (name, begin, end) in enumerate(times):
+        yield {
+            **{key: row[key] for key in ("graph", "vertices", "edges", "engine", "order")},
+            "place": place,
+            "kernel": name,
+            "begin_ms": round(begin, 4),
+            "end_ms": round(end, 4),
+            "whole_ms": round(whole, 4),
+            "repeats": repeats,
+        }
+
+
 # -------------------------------------------------------------------------------------------------------------- ladder
 
 
@@ -386,7 +440,7 @@ def main():
     if arguments.profile:
         return
     machine, bandwidth = measurement.machine("gpu"), copy_bandwidth()
-    graphs, kernels, ladder = records.Rows(), records.Rows(), records.Rows()
+    graphs, kernels, timeline, ladder = (records.Rows() for _ in range(4))
     print(f"{'graph':<24}" + "".join(f"{key:>16}" for key in TIMES))
     for name in GRAPHS:
         if arguments.graph and not any(part.lower() in name.lower() for part in arguments.graph):
@@ -397,6 +451,8 @@ def main():
         print(f"{name:<24}" + "".join(f"{row[key]:16.3f}" for key in TIMES), flush=True)
         graphs.append(row | machine)
         kernels += [kernel | machine for kernel in kernel_rows(row, graph, min(5, repeats))]
+        if u.size < LARGE:
+            timeline += [launch | machine for launch in timeline_rows(row, (u, v, n), repeats)]
         if name in OF_LADDER:
             ladder += [rung | machine for rung in ladder_rows(row, (u, v, n), min(3, repeats))]
         del u, v, graph
@@ -404,7 +460,7 @@ def main():
     reason = small and add_counters(small, kernels)
     if reason:
         print(f"no hardware counters: {reason}")
-    for kind, rows in (("gpu", graphs), ("kernels", kernels), ("ladder", ladder)):
+    for kind, rows in (("gpu", graphs), ("kernels", kernels), ("timeline", timeline), ("ladder", ladder)):
         if rows and arguments.into:
             keep(Path(arguments.into, records.record_path(kind, rows).name), rows)
 

@@ -10,6 +10,7 @@ import pytest
 import tcgpu
 from tcgpu import records
 from tcgpu.engines import runtime
+from tcgpu.kernels.device_graph import DeviceGraph
 
 # as ncu writes it: lines of its own, a head, units, a line a kernel
 LOG = """==PROF== Connected to process 7
@@ -80,6 +81,24 @@ def test_every_kernel_is_timed_alone(benchmark, row):
     assert len(rows) == len(plan.setup) + len(plan.steps) and all(r["kernel_ms"] > 0 for r in rows)
     with pytest.raises(SystemExit, match="step by step, skewed has"):
         list(benchmark.kernel_rows(found | {"triangles": 1}, graph, 1))
+
+
+def test_every_launch_from_raw_edges_has_its_place_on_the_time_line(benchmark, row, skewed):
+    found, graph = row
+    rows = list(benchmark.timeline_rows(found, skewed, 3))
+    names = [r["kernel"] for r in rows]
+    assert names[-len(benchmark.ADAPTIVE.plan(graph).steps) :] == [
+        step.kernel.__name__ for step in benchmark.ADAPTIVE.plan(graph).steps
+    ]
+    assert "lay_out" in names and [r["place"] for r in rows] == list(range(len(rows)))
+    times = [time for r in rows for time in (r["begin_ms"], r["end_ms"])]
+    assert times == sorted(times) and 0 <= times[0] and times[-1] <= rows[0]["whole_ms"]
+    with pytest.raises(SystemExit, match="from raw edges, skewed has"):
+        list(benchmark.timeline_rows(found | {"triangles": 1}, skewed, 1))
+    u, v, n = skewed
+    with benchmark.launches_timed() as launches:  # in the simulator, counts take columns of the host
+        DeviceGraph.from_edges(u, v, n, order="degree")
+    assert {"pack_edges", "sort", "unpack"} <= {name for name, *_ in launches}
 
 
 def test_each_step_of_the_ladder_counts_the_same(benchmark, row, skewed, monkeypatch):

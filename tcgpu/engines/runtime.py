@@ -385,6 +385,11 @@ class Stream:
             cuda_driver.copy_out(target.ctypes.data, source, target.nbytes, self.handle)
 
 
+def event(timing=False):
+    """A new event that is done when all kernels launched until now are."""
+    return _SimulatedEvent() if engine() == "sim" else cuda_driver.Event(timing=timing)
+
+
 class _SimulatedEvent:
     """An event of the simulator, which does all work immediately: a time."""
 
