@@ -7,9 +7,9 @@ A group has `size` members; `rank` is a member's number. Every member calls the 
                        one after the other, and how many elements each of them sent
     gather(array)      the same if each member sends one array to all
 
-On GPUs, each in a process of its own, NCCL carries the arrays (`GpuGroup`). If a member dies, the others wait for it
-until their processes are ended. In the simulator the members are threads of one process (`ThreadGroup`), which end with
-the first that fails.
+On GPUs, each in a process of its own, NCCL carries the arrays (`GpuGroup`). If a member dies or fails, the others wait
+for it until their processes are ended. In the simulator the members are threads of one process (`ThreadGroup`), which
+end with the first that fails.
 """
 
 import itertools
@@ -88,10 +88,13 @@ class GpuGroup(Group):
             function(array.data.ptr, array.nbytes, self._nccl.NCCL_UINT8, other, STREAM)
 
     def _end(self, failed):
-        if failed:
-            self._communicator.abort()
+        if failed:  # the members that are left do not end theirs: abort would wait for them, too, and so would `del`
+            _kept.append(self._communicator)
         else:
             self._communicator.destroy()  # waits for all members
+
+
+_kept: list[object] = []  # the communicators of members that failed, until their processes are ended
 
 
 class Meeting:
