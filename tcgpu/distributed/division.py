@@ -9,7 +9,7 @@ If a member dies, the others are ended, and all count again in new processes. Th
 
 import os
 import time
-from concurrent.futures import FIRST_EXCEPTION, BrokenExecutor, wait
+from concurrent.futures import ALL_COMPLETED, FIRST_EXCEPTION, BrokenExecutor, CancelledError, wait
 from contextlib import closing
 from dataclasses import dataclass, field
 from threading import BrokenBarrierError
@@ -164,15 +164,18 @@ def is_on_gpus(edges):
 
 def divides(edges, workers, method, order, parts, resume, knobs):
     """Whether the workers count these edges as a group; GraphError where nobody else could."""
+    on_gpus = is_on_gpus(edges)
+    raw = isinstance(edges, tuple) and len(edges) in (2, 3)
+    if not on_gpus and not (raw and workers.number > 1 and np.size(edges[0]) >= LARGE):
+        return False  # before NCCL is looked for: where there is none, CuPy warns
     plain = method in (None, "adaptive") and order in (None, "auto", "degree") and parts is None and not resume
     able = workers.name == "gpus" and plain and set(knobs) <= KNOBS and runtime.nccl() is not None
-    if is_on_gpus(edges) and not able:
+    if on_gpus and not able:
         raise GraphError(
             "edges in parts on GPUs are counted by executor='gpus', with method 'adaptive' in degree order, and NCCL "
             f"(pip install nvidia-nccl-cu13, or cu12); knobs are {', '.join(sorted(KNOBS))}; nothing is resumed"
         )
-    raw = isinstance(edges, tuple) and len(edges) in (2, 3)
-    return able and raw and (is_on_gpus(edges) or workers.number > 1 and np.size(edges[0]) >= LARGE)
+    return able
 
 
 def count(edges, workers, **knobs):
@@ -188,18 +191,33 @@ def results(edges, workers, **knobs):
         source = _device_edges(u, v, names) if is_on_gpus(edges) else _host_edges(u, v, shared if names else None)
         for _ in range(1 + RESTARTS):
             key = GpuGroup.new_key() if names else Meeting(workers.number)
-            division = Division(key, tuple(names), source, n[0] if n else None, knobs)
-            futures = [workers.executor.submit(count_as_member, division) for _ in range(workers.number)]
-            done, _ = wait(futures, return_when=FIRST_EXCEPTION)
-            errors = [future.exception() for future in done if future.exception() is not None]
-            if not errors:
-                return [future.result() for future in futures]
+            found, error = _of_members(workers, Division(key, tuple(names), source, n[0] if n else None, knobs))
+            if error is None:
+                return found
             if names:  # the members that are left wait for the others
                 workers.restart()
-            error = min(errors, key=lambda error: isinstance(error, (BrokenExecutor, BrokenBarrierError)))
-            if not isinstance(error, BrokenExecutor):
+            if not _tells_of_loss(error):
                 raise error
     raise WorkerLost(f"workers died {1 + RESTARTS} times while they counted a graph together: {error}") from error
+
+
+def _of_members(workers, division):
+    """(the MemberResult of each worker, None), or (None, an error of one)."""
+    try:
+        futures = [workers.executor.submit(count_as_member, division) for _ in range(workers.number)]
+    except RuntimeError as error:  # the pool is broken; or another thread has ended it, as after an interrupt
+        return None, error if isinstance(error, BrokenExecutor) else BrokenExecutor(str(error))
+    done, _ = wait(futures, return_when=FIRST_EXCEPTION if division.members else ALL_COMPLETED)  # threads end together
+    errors = [CancelledError() if future.cancelled() else future.exception() for future in done]
+    errors = [error for error in errors if error is not None]
+    if errors:
+        return None, min(errors, key=lambda error: _tells_of_loss(error) or isinstance(error, BrokenBarrierError))
+    return [future.result() for future in futures], None
+
+
+def _tells_of_loss(error):
+    """Whether an error says only that a member is gone. NCCL's is that of another member, which noticed it first."""
+    return isinstance(error, (BrokenExecutor, CancelledError)) or type(error).__name__ == "NcclError"
 
 
 def _host_edges(u, v, shared):

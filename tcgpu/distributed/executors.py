@@ -27,6 +27,7 @@ from tcgpu.progress import watched
 
 CONNECT_SECONDS = 20  # to wait for a Dask scheduler
 RESTARTS = 3  # of our own pools in one call
+ENDING_SECONDS = 10  # to wait for a process that was stopped
 
 _engines: WeakKeyDictionary[Executor, str] = WeakKeyDictionary()  # of the workers of an executor
 
@@ -79,7 +80,8 @@ class Workers:
         """Replace workers that died; returns whether that was possible: for our own pools it is."""
         if self.name is None:
             return False
-        terminate(self.name)
+        for process in terminate(self.name, self.executor):
+            process.join(ENDING_SECONDS)  # then the memory of its device is free
         self.executor = own_pool(self.name)
         return True
 
@@ -188,15 +190,18 @@ def own_pool(name):
         return _pools[name]
 
 
-def terminate(name):
-    """Stop one of our own pools at once."""
+def terminate(name, only=None):
+    """Stop one of our own pools at once; returns its processes. only: do nothing if it is another executor by now."""
     with _lock:
-        executor = _pools.pop(name, None)
-    if executor is not None:
-        running = list((getattr(executor, "_processes", None) or {}).values())
-        executor.shutdown(wait=False, cancel_futures=True)
-        for process in running:
-            process.terminate()
+        executor = _pools.get(name)
+        if executor is None or only not in (None, executor):
+            return []
+        del _pools[name]
+    running = list((getattr(executor, "_processes", None) or {}).values())
+    executor.shutdown(wait=False, cancel_futures=True)
+    for process in running:
+        process.terminate()
+    return running
 
 
 def close():
