@@ -4,6 +4,7 @@ import os
 import signal
 import threading
 import time
+import weakref
 from concurrent.futures import BrokenExecutor, Future, ThreadPoolExecutor
 from contextlib import nullcontext
 
@@ -112,7 +113,8 @@ def test_members_own_every_column_once(name, number):
     edges = raw(GRAPHS[name])
 
     def work(group):
-        n, own = own_columns.own_columns(group, *of_member(edges, group))
+        *ends, n = of_member(edges, group)
+        n, own = own_columns.own_columns(group, ends, n)
         assert (own.first, own.of) == (group.rank, number)
         arrays = [group.gather(array) for array in (own.lengths, own.rows)]
         parts = [np.split(found, np.cumsum(sizes)[:-1]) for found, sizes in arrays]
@@ -124,6 +126,16 @@ def test_members_own_every_column_once(name, number):
         assert cpu.count(Graph(graph.col_ptr, graph.row_idx)) == cpu.count(GRAPHS[name])
         assert graph.equals(found[0][0]) and graph.m == GRAPHS[name].m and graph.n == GRAPHS[name].n
     assert sum(own.rows.size for _, own in found) == GRAPHS[name].m
+
+
+@pytest.mark.sim
+def test_raw_edges_are_freed_before_their_keys_are_sorted(monkeypatch):
+    u, v, n = raw(GRAPHS["R-MAT"])
+    ends, freed, sort = [u.copy(), v.copy()], [], runtime.sort
+    seen = [weakref.ref(each) for each in ends]
+    monkeypatch.setattr(runtime, "sort", lambda keys: (freed.append([ref() is None for ref in seen]), sort(keys)))
+    members(1, lambda group: own_columns.own_columns(group, ends, n)[0])
+    assert freed == [[False, False], [True, True]]  # degrees are sorted first
 
 
 @pytest.mark.sim
@@ -152,12 +164,12 @@ def test_columns_are_split_by_vertices_and_into_pieces():
 def test_vertex_numbers_out_of_range_are_refused_by_all_members(edges, n, message):
     u, v = (np.array(ends, np.int32) for ends in edges)
     with pytest.raises(GraphError, match=message):
-        members(2, lambda group: own_columns.own_columns(group, u[group.rank :], v[group.rank :], n))
+        members(2, lambda group: own_columns.own_columns(group, [u[group.rank :], v[group.rank :]], n))
 
 
 def test_too_many_members_are_refused():
     with pytest.raises(GraphError, match="at most 32 devices"):
-        own_columns.own_columns(Meeting(33).join(), [0], [1])
+        own_columns.own_columns(Meeting(33).join(), [[0], [1]])
 
 
 # -------------------------------------------------------------------------------------------------------------- counts

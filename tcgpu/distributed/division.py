@@ -63,10 +63,10 @@ class HostEdges:
     source: SharedFile | tuple
 
     def of_member(self, rank, size):
-        """(u, v) of a member, as arrays on its device."""
+        """[u, v] of a member, as arrays on its device."""
         u, v = self.source.open() if isinstance(self.source, SharedFile) else self.source
         begin, end = (u.size * k // size for k in (rank, rank + 1))
-        return runtime.to_device_library(u[begin:end]), runtime.to_device_library(v[begin:end])
+        return [runtime.to_device_library(ends[begin:end]) for ends in (u, v)]
 
 
 @dataclass(frozen=True)
@@ -78,9 +78,9 @@ class DeviceEdges:
     def of_member(self, rank, size):
         ends = [[runtime.opened_array(array) for array in pair] for pair in self.pairs[rank]]
         if not ends:
-            return runtime.device_array(0, np.int32), runtime.device_array(0, np.int32)
+            return [runtime.device_array(0, np.int32), runtime.device_array(0, np.int32)]
         xp = runtime.arrays_of(ends[0][0])
-        return tuple(each[0] if len(each) == 1 else xp.concatenate(each) for each in zip(*ends))
+        return [each[0] if len(each) == 1 else xp.concatenate(each) for each in zip(*ends)]
 
 
 # ------------------------------------------------------------------------------------------------------------ a member
@@ -89,8 +89,12 @@ class DeviceEdges:
 def count_as_member(division):
     """The MemberResult of this worker."""
     worker.forget_graphs()
-    with runtime.using("sim" if isinstance(division.key, Meeting) else "gpu"), _group(division) as group:
-        return _count(group, *division.edges.of_member(group.rank, group.size), division.n, division.knobs)
+    with runtime.using("sim" if isinstance(division.key, Meeting) else "gpu"):
+        runtime.release_device_memory()  # NCCL takes memory from the driver
+        with _group(division) as group:
+            result = _count(group, division.edges, division.n, division.knobs)
+        runtime.release_device_memory()  # other processes may have edges on this GPU
+    return result
 
 
 def _group(division):
@@ -101,10 +105,9 @@ def _group(division):
 
 
 @fitting("the graph, divided among the GPUs,")
-def _count(group, u, v, n, knobs):
+def _count(group, edges, n, knobs):
     begin = time.perf_counter()
-    n, own = own_columns(group, u, v, n)
-    del u, v
+    n, own = own_columns(group, edges.of_member(group.rank, group.size), n)
     runtime.synchronize()
     middle = time.perf_counter()
     triangles = sum(_triangles(n, own, parts, others, knobs) for parts, others in _steps(group, n, own, knobs))
@@ -123,13 +126,16 @@ def _steps(group, n, own, knobs):
     for distance in range(1, group.size):
         source, target = (group.rank + distance) % group.size, (group.rank - distance) % group.size
         for k, piece in enumerate(pieces):
-            arrays = [_sent_to(group, target, array) for array in (piece.lengths, piece.rows)]
-            yield [far, Columns(int(firsts[source, k]), group.size, *arrays)], True
+            yield [far, _received(group, target, piece, int(firsts[source, k]))], True
 
 
-def _sent_to(group, target, array):
-    """Send an array to one member; returns the array that another one sends to this member."""
-    return group.exchange([array if k == target else array[:0] for k in range(group.size)])[0]
+def _received(group, target, piece, first):
+    """Send Columns to one member; returns those, from vertex `first` on, that another one sends to this member."""
+    lengths, rows = (
+        group.exchange([array if k == target else array[:0] for k in range(group.size)])[0]
+        for array in (piece.lengths, piece.rows)
+    )
+    return Columns(first, group.size, lengths, rows)
 
 
 def _near_columns_of_others(group, near, first_near):
@@ -145,8 +151,10 @@ def _near_columns_of_others(group, near, first_near):
 
 
 def _triangles(n, own, parts, others, knobs):
-    """The triangles that a member counts in one step."""
-    return plan_step(joined(n, parts), own.first, own.of, others, own.rows.size, **knobs).count()
+    """The triangles that a member counts in one step. `parts` is emptied: its graph has copies of all rows."""
+    graph = joined(n, parts)
+    parts.clear()
+    return plan_step(graph, own.first, own.of, others, own.rows.size, **knobs).count()
 
 
 # --------------------------------------------------------------------------------------------------------- all members

@@ -123,19 +123,24 @@ class Columns:
         return [self.part(begin, end) for begin, end in zip(cuts, cuts[1:])]
 
 
-def own_columns(group, u, v, n=None):
-    """(number of vertices, Columns of this member) of the graph whose raw edges all members have together."""
+def own_columns(group, ends, n=None):
+    """(number of vertices, Columns of this member) of the graph whose raw edges all members have together.
+
+    ends: [u, v], the raw edges of this member. The list is emptied, so that their memory is freed on the way.
+    """
     if group.size > MOST_MEMBERS:
         raise GraphError(f"at most {MOST_MEMBERS} devices count a graph that is divided among them, not {group.size}")
-    u, v = on_device(u, "u"), on_device(v, "v")
+    u, v = on_device(ends.pop(0), "u"), on_device(ends.pop(0), "v")
     if u.dtype != v.dtype:
         u, v = u.astype(np.int64), v.astype(np.int64)
     n = _vertices(group, u, v, n)
     degrees = runtime.device_array(n, np.int32, 0)  # with repeats, and loops twice
     run(orientation.count_occurrences, u.size, u, v, degrees)
     rank = rank_by_degree(group.sum(degrees))
-    keys, _ = group.exchange(_keys_of_members(u, v, rank, group.size))
+    pieces = _keys_of_members(u, v, rank, group.size)
     del u, v, rank, degrees
+    keys, _ = group.exchange(pieces)
+    del pieces
     runtime.sort(keys)
     columns = max(0, -(-(n - group.rank) // group.size))
     col_ptr, rows, _ = columns_of_keys(keys, columns, False, runtime.device_array(0, np.int32))
