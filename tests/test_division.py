@@ -6,7 +6,8 @@ import threading
 import time
 import weakref
 from concurrent.futures import BrokenExecutor, Future, ThreadPoolExecutor
-from contextlib import nullcontext
+from contextlib import contextmanager, nullcontext
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -305,6 +306,83 @@ def test_raw_edges_reach_processes_through_a_file(monkeypatch):
     monkeypatch.setattr("tcgpu.distributed.shared_arrays._folder_with_space", lambda size: None)
     with pytest.raises(GraphError, match="1,600 bytes of raw edges do not fit"):
         division._host_edges(u, v, division.SharedArrays())
+
+
+def test_each_member_takes_the_parts_on_its_own_gpu(monkeypatch):
+    def shared(array):
+        assert array.size  # CUDA has no handle of nothing
+        return runtime.SharedArray(int(array[0]), b"", 0, array.size, array.dtype.str)
+
+    monkeypatch.setattr(division.runtime, "shared_array", shared)
+    u = [np.full(size, gpu) for size, gpu in ((3, 1), (0, 0), (5, 0), (7, 1))]
+    found = division._device_edges(u, u, ["GPU-a", "GPU-b", "GPU-c"])
+    assert [[one.size for one, other in pairs if one == other] for pairs in found.pairs] == [[5], [3, 7], []]
+    with pytest.raises(GraphError, match="u has 4 parts and v has 3"):
+        division._device_edges(u, u[1:], ["0", "1"])
+    with pytest.raises(GraphError, match="a part of u is on GPU 1, and that of v on GPU 0"):
+        division._device_edges([np.ones(2, int)], [np.zeros(2, int)], ["0", "1"])
+
+
+class Cuda:
+    """What is used of CuPy for arrays that processes share; the memory is that of this process."""
+
+    def __init__(self):
+        self.calls, self.gpu = [], 0
+        self.cuda = self.runtime = self
+
+    @contextmanager
+    def Device(self, gpu=None):
+        self.gpu, before = gpu, self.gpu
+        yield
+        self.gpu = before
+
+    def pointerGetAttributes(self, address):
+        return SimpleNamespace(device=1)
+
+    def asarray(self, array):
+        self.calls.append(("asarray", self.gpu))
+        return array.values
+
+    def ascontiguousarray(self, array):
+        return np.ascontiguousarray(array)
+
+    def ipcOpenMemHandle(self, handle):
+        return int(handle)
+
+    def ipcCloseMemHandle(self, address):
+        self.calls.append(("close", address))
+
+    def deviceSynchronize(self):
+        self.calls.append("wait")
+
+    def UnownedMemory(self, address, size, owner):
+        self.calls.append(("memory", size))
+        return address, owner
+
+    def MemoryPointer(self, memory, offset):
+        return (memory[0] + offset, *memory)
+
+    def ndarray(self, size, dtype, pointer):
+        return SimpleNamespace(size=size, dtype=dtype, pointer=pointer)
+
+
+def test_a_copy_of_an_array_stays_on_its_gpu(monkeypatch):
+    cuda = Cuda()
+    monkeypatch.setattr(runtime, "_cupy", lambda: cuda)
+    values = np.arange(8)[::2]
+    array = SimpleNamespace(values=values, __cuda_array_interface__={"data": (values.ctypes.data, False)})
+    found = runtime.contiguous_there(array)
+    assert found.flags.c_contiguous and found.tolist() == [0, 2, 4, 6] and cuda.calls == [("asarray", 1)]
+
+
+def test_memory_of_another_process_is_closed_with_its_array(monkeypatch):
+    cuda = Cuda()
+    monkeypatch.setattr(runtime, "_cupy", lambda: cuda)
+    array = runtime.opened_array(runtime.SharedArray(0, b"1000", 24, 5, "<i4"))
+    assert array.pointer[:2] == (1024, 1000) and (array.size, array.dtype) == (5, "<i4")
+    assert cuda.calls == [("memory", 24 + 5 * 4)]
+    del array
+    assert cuda.calls[1:] == ["wait", ("close", 1000)]
 
 
 # -------------------------------------------------------------------------------------------------------------- faults

@@ -196,7 +196,11 @@ def results(edges, workers, **knobs):
     u, v, *n = edge_arrays(edges)
     names = gpu_names() if workers.name == "gpus" else ()
     with _members, closing(SharedArrays()) as shared:
-        source = _device_edges(u, v, names) if is_on_gpus(edges) else _host_edges(u, v, shared if names else None)
+        if is_on_gpus(edges):
+            u, v = ([runtime.contiguous_there(part) for part in ends] for ends in (u, v))  # copies stay to the end
+            source = _device_edges(u, v, names)
+        else:
+            source = _host_edges(u, v, shared if names else None)
         for _ in range(1 + RESTARTS):
             key = GpuGroup.new_key() if names else Meeting(workers.number)
             found, error = _of_members(workers, Division(key, tuple(names), source, n[0] if n else None, knobs))
@@ -245,12 +249,14 @@ def _host_edges(u, v, shared):
 
 
 def _device_edges(u, v, names):
-    """The DeviceEdges of parts on GPUs: each member takes those on its own GPU."""
+    """The DeviceEdges of contiguous parts on GPUs: each member takes those on its own GPU."""
     pairs = [[] for _ in names]
     if len(u) != len(v):
         raise GraphError(f"u has {len(u)} parts and v has {len(v)}")
     for ends in zip(u, v):
         _check_equal(*ends)
+        if not ends[0].size:  # it has no memory
+            continue
         one, other = map(runtime.shared_array, ends)
         if one.gpu != other.gpu:
             raise GraphError(f"a part of u is on GPU {one.gpu}, and that of v on GPU {other.gpu}")

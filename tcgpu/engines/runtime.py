@@ -292,9 +292,16 @@ class SharedArray:
     dtype: str
 
 
+def contiguous_there(array):
+    """An array on any GPU, of any library with a common protocol, as a contiguous one of CuPy on the same GPU."""
+    cuda, address = _cupy().cuda, array.__cuda_array_interface__["data"][0]
+    gpu = cuda.runtime.pointerGetAttributes(address).device if address else cuda.Device().id
+    with cuda.Device(gpu):  # on another one, CuPy's asarray makes a copy there
+        return _cupy().ascontiguousarray(_cupy().asarray(array))
+
+
 def shared_array(array):
-    """The SharedArray of a one-dimensional array on a GPU, of any library with a common protocol."""
-    array = _cupy().ascontiguousarray(array)
+    """The SharedArray of what `contiguous_there` returned, if it has elements and one dimension."""
     with array.device:
         _cupy().cuda.runtime.deviceSynchronize()  # another process does not wait for streams of this one
         handle = _cupy().cuda.runtime.ipcGetMemHandle(array.data.ptr)
@@ -307,7 +314,7 @@ def opened_array(shared):
     cuda = _cupy().cuda
     address = cuda.runtime.ipcOpenMemHandle(shared.handle)
     owner = _Opened()
-    weakref.finalize(owner, cuda.runtime.ipcCloseMemHandle, address)
+    weakref.finalize(owner, _close, address).atexit = False
     size = shared.offset + shared.size * np.dtype(shared.dtype).itemsize
     pointer = cuda.MemoryPointer(cuda.UnownedMemory(address, size, owner), shared.offset)
     return _cupy().ndarray(shared.size, shared.dtype, pointer)
@@ -315,6 +322,12 @@ def opened_array(shared):
 
 class _Opened:
     """What keeps the memory of another process open."""
+
+
+def _close(address):
+    runtime = _cupy().cuda.runtime
+    runtime.deviceSynchronize()  # kernels may still read it
+    runtime.ipcCloseMemHandle(address)
 
 
 def nccl():
