@@ -16,7 +16,6 @@ import argparse
 import statistics
 import sys
 import time
-from importlib import import_module
 from pathlib import Path
 
 from large import ADAPTIVE, EDGE_FACTOR, FIRST, draw
@@ -35,6 +34,7 @@ def drawn(scale, gpus):
     parts = []
     for gpu in range(gpus):
         runtime.use_gpu(gpu)
+        runtime.release_device_memory()  # the edges of the last scale
         parts.append(draw(scale, 0, gpu, gpus))
         runtime.synchronize()
     runtime.use_gpu(0)
@@ -44,6 +44,7 @@ def drawn(scale, gpus):
 def on_one_gpu(scale):
     """(triangles, milliseconds) on the first GPU alone."""
     try:
+        runtime.release_device_memory()
         edges = draw(scale)
         runtime.synchronize()
         begin = time.perf_counter()
@@ -61,9 +62,7 @@ def counted_before(scale):
 
 def measured(scale, gpus, repeats, workers):
     """The row of one scale."""
-    pool = import_module("cupy").get_default_memory_pool()
     alone = [on_one_gpu(scale) for _ in range(repeats if scale <= ONE_GPU else 0)]
-    pool.free_all_blocks()
     edges, runs = drawn(scale, gpus), []
     for _ in range(repeats):
         begin = time.perf_counter()
