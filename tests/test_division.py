@@ -270,13 +270,22 @@ class Dying:
 
     name, number = "gpus", 2
 
-    def __init__(self, deaths):
-        self.deaths, self.restarts, self.executor = deaths, 0, self
+    def __init__(self, deaths, way="broken"):
+        self.deaths, self.restarts, self.executor, self.way = deaths, 0, self, way
 
     def submit(self, function, task):
         future = Future()
         if self.deaths > self.restarts:
-            future.set_exception(BrokenExecutor("a process is gone"))
+            if self.way == "found broken":
+                raise BrokenExecutor("a process is gone")
+            if self.way == "ended by another thread":
+                raise RuntimeError("cannot schedule new futures after shutdown")
+            if self.way == "cancelled":
+                future.cancel()
+            elif self.way == "noticed by NCCL":
+                future.set_exception(type("NcclError", (RuntimeError,), {})("remote process exited"))
+            else:
+                future.set_exception(BrokenExecutor("a process is gone"))
         else:
             future.set_result(division.MemberResult(5, 9, 9, 0.1, 0.1, 0))
         return future
@@ -294,6 +303,30 @@ def test_all_members_count_again_if_one_dies(deaths, monkeypatch):
     with pytest.raises(WorkerLost, match="died 4 times") if deaths > executors.RESTARTS else nullcontext():
         assert division.count((np.zeros(4, int), np.ones(4, int)), workers) == 10
     assert workers.restarts == deaths
+
+
+@pytest.mark.parametrize("way", ["found broken", "ended by another thread", "cancelled", "noticed by NCCL"])
+def test_a_loss_of_workers_shows_in_many_ways(way, monkeypatch):
+    monkeypatch.setattr(division, "gpu_names", lambda: ["0", "1"])
+    monkeypatch.setattr(division.GpuGroup, "new_key", lambda: b"key")
+    assert division.count((np.zeros(4, int), np.ones(4, int)), Dying(2, way)) == 10
+
+
+def test_an_error_of_a_gpu_is_raised_while_the_others_wait(monkeypatch):
+    class Failing(Dying):
+        def submit(self, function, task):
+            future = Future()
+            if not self.restarts and task.members and self.deaths:
+                self.deaths = 0
+                future.set_exception(GraphError("no room"))
+            return future  # else it never ends
+
+    monkeypatch.setattr(division, "gpu_names", lambda: ["0", "1"])
+    monkeypatch.setattr(division.GpuGroup, "new_key", lambda: b"key")
+    workers = Failing(1)
+    with pytest.raises(GraphError, match="no room"):
+        division.count((np.zeros(4, int), np.ones(4, int)), workers)
+    assert workers.restarts == 1
 
 
 def test_raw_edges_reach_processes_through_a_file(monkeypatch):

@@ -509,6 +509,16 @@ def test_a_named_pool_is_not_restarted_forever(monkeypatch):
     executors.terminate("processes")
 
 
+def test_a_restart_ends_the_processes_of_its_own_pool_alone():
+    first, second = (executors.Workers(executors.own_pool("processes"), "processes") for _ in range(2))
+    process = first.executor.submit(os.getpid).result()
+    assert first.restart()
+    with pytest.raises(ProcessLookupError):  # it has ended
+        os.kill(process, 0)
+    assert second.executor is not first.executor  # as in a thread that has not noticed
+    assert second.restart() and second.executor is first.executor is executors.own_pool("processes")
+
+
 def test_any_other_pool_raises_worker_lost_and_a_new_one_resumes(tmp_path, shared_files):
     graph, triangles = large(18)
     options = {"engine": "cpu", "parts": 40, "resume": tmp_path / "journal"}

@@ -9,9 +9,10 @@ If a member dies, the others are ended, and all count again in new processes. Th
 
 import os
 import time
-from concurrent.futures import ALL_COMPLETED, FIRST_EXCEPTION, BrokenExecutor, CancelledError, wait
+from concurrent.futures import BrokenExecutor, CancelledError
 from contextlib import closing
 from dataclasses import dataclass, field
+from queue import SimpleQueue
 from threading import BrokenBarrierError
 
 import numpy as np
@@ -219,11 +220,16 @@ def _of_members(workers, division):
         futures = [workers.executor.submit(count_as_member, division) for _ in range(workers.number)]
     except RuntimeError as error:  # the pool is broken; or another thread has ended it, as after an interrupt
         return None, error if isinstance(error, BrokenExecutor) else BrokenExecutor(str(error))
-    done, _ = wait(futures, return_when=FIRST_EXCEPTION if division.members else ALL_COMPLETED)  # threads end together
-    errors = [CancelledError() if future.cancelled() else future.exception() for future in done]
-    errors = [error for error in errors if error is not None]
+    finished, errors = SimpleQueue(), []  # `wait` does not end for what a pool's shutdown cancelled
+    for future in futures:
+        future.add_done_callback(finished.put)
+    for future in (finished.get() for _ in futures):
+        error = CancelledError() if future.cancelled() else future.exception()
+        errors += [] if error is None else [error]
+        if errors and division.members:  # the others wait for this one; threads end with it
+            break
     if errors:
-        return None, min(errors, key=lambda error: _tells_of_loss(error) or isinstance(error, BrokenBarrierError))
+        return None, min(errors, key=lambda error: isinstance(error, BrokenBarrierError))
     return [future.result() for future in futures], None
 
 
