@@ -265,6 +265,10 @@ def test_edges_in_parts_on_gpus_need_executor_gpus():
         division.divides(parts, Workers(None, "threads"), None, None, None, None, {})
 
 
+class NcclError(RuntimeError):
+    """As CuPy's."""
+
+
 class Dying:
     """A pool of our own whose workers die in their first counts."""
 
@@ -282,8 +286,9 @@ class Dying:
                 raise RuntimeError("cannot schedule new futures after shutdown")
             if self.way == "cancelled":
                 future.cancel()
-            elif self.way == "noticed by NCCL":
-                future.set_exception(type("NcclError", (RuntimeError,), {})("remote process exited"))
+            elif self.way == "noticed by NCCL":  # by the first member
+                self.way = "broken"
+                future.set_exception(NcclError("remote process exited"))
             else:
                 future.set_exception(BrokenExecutor("a process is gone"))
         else:
@@ -309,22 +314,26 @@ def test_all_members_count_again_if_one_dies(deaths, monkeypatch):
 def test_a_loss_of_workers_shows_in_many_ways(way, monkeypatch):
     monkeypatch.setattr(division, "gpu_names", lambda: ["0", "1"])
     monkeypatch.setattr(division.GpuGroup, "new_key", lambda: b"key")
-    assert division.count((np.zeros(4, int), np.ones(4, int)), Dying(2, way)) == 10
+    workers = Dying(2, way)
+    assert division.count((np.zeros(4, int), np.ones(4, int)), workers) == 10 and workers.restarts == 2
 
 
-def test_an_error_of_a_gpu_is_raised_while_the_others_wait(monkeypatch):
+@pytest.mark.parametrize("error", [GraphError("no room"), NcclError("no network")])
+def test_an_error_of_a_gpu_is_raised_while_the_others_wait(error, monkeypatch):
     class Failing(Dying):
         def submit(self, function, task):
             future = Future()
-            if not self.restarts and task.members and self.deaths:
+            if self.deaths:
                 self.deaths = 0
-                future.set_exception(GraphError("no room"))
+                future.set_exception(error)
             return future  # else it never ends
+
+    monkeypatch.setattr(division, "NOTICE_SECONDS", 0.01)
 
     monkeypatch.setattr(division, "gpu_names", lambda: ["0", "1"])
     monkeypatch.setattr(division.GpuGroup, "new_key", lambda: b"key")
     workers = Failing(1)
-    with pytest.raises(GraphError, match="no room"):
+    with pytest.raises(type(error), match=str(error)):
         division.count((np.zeros(4, int), np.ones(4, int)), workers)
     assert workers.restarts == 1
 

@@ -10,9 +10,9 @@ If a member dies, the others are ended, and all count again in new processes. Th
 import os
 import time
 from concurrent.futures import BrokenExecutor, CancelledError
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass, field
-from queue import SimpleQueue
+from queue import Empty, SimpleQueue
 from threading import BrokenBarrierError
 
 import numpy as np
@@ -31,6 +31,8 @@ from tcgpu.kernels.adaptive.layout import NEAR
 from tcgpu.kernels.own_columns import Columns, joined, own_columns
 
 LARGE = 1 << 28  # raw edges of the host from which on they are divided: the host takes seconds to clean so many
+NOTICE_SECONDS = 5  # after an error of NCCL, until it is known whether a member died
+LOSSES = BrokenExecutor, CancelledError  # of futures whose worker died, or whose pool was ended
 KNOBS = {"near", "hubs", "heavy", "crowd", "short"}  # of `adaptive`, that a divided count takes
 
 
@@ -209,7 +211,7 @@ def results(edges, workers, **knobs):
                 return found
             if names:  # the members that are left wait for the others
                 workers.restart()
-            if not _tells_of_loss(error):
+            if not isinstance(error, LOSSES):
                 raise error
     raise WorkerLost(f"workers died {1 + RESTARTS} times while they counted a graph together: {error}") from error
 
@@ -223,19 +225,19 @@ def _of_members(workers, division):
     finished, errors = SimpleQueue(), []  # `wait` does not end for what a pool's shutdown cancelled
     for future in futures:
         future.add_done_callback(finished.put)
-    for future in (finished.get() for _ in futures):
-        error = CancelledError() if future.cancelled() else future.exception()
-        errors += [] if error is None else [error]
-        if errors and division.members:  # the others wait for this one; threads end with it
-            break
-    if errors:
-        return None, min(errors, key=lambda error: isinstance(error, BrokenBarrierError))
-    return [future.result() for future in futures], None
+    with suppress(Empty):
+        for _ in futures:
+            future = finished.get(timeout=NOTICE_SECONDS if errors and division.members else None)
+            error = CancelledError() if future.cancelled() else future.exception()
+            errors += [] if error is None else [error]
+            if division.members and any(map(_is_own, errors)):  # the others wait for this one; threads end with it
+                break
+    return ([future.result() for future in futures], None) if not errors else (None, max(errors, key=_is_own))
 
 
-def _tells_of_loss(error):
-    """Whether an error says only that a member is gone. NCCL's is that of another member, which noticed it first."""
-    return isinstance(error, (BrokenExecutor, CancelledError)) or type(error).__name__ == "NcclError"
+def _is_own(error):
+    """False for an error that may say only that another member failed or died: then that one's comes, too."""
+    return not isinstance(error, BrokenBarrierError) and type(error).__name__ != "NcclError"
 
 
 def _host_edges(u, v, shared):
