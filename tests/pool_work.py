@@ -35,3 +35,19 @@ def go_elsewhere():
     from tcgpu.distributed import worker
 
     worker._mapped = lambda source: None
+
+
+def member(division):
+    """As `division.count_as_member`, for tests: what `division.knobs` tell it to do. One that waits never ends."""
+    number, folder = division.members.index(os.environ["CUDA_VISIBLE_DEVICES"]), division.knobs["folder"]
+    Path(folder, division.key).mkdir(exist_ok=True)
+    wait_for_processes(Path(folder, division.key), len(division.members))
+    if division.knobs["fails"] == "once" and not Path(folder, "failed").exists() or division.knobs["fails"] == "raises":
+        if number != 1:
+            time.sleep(600)
+        elif division.knobs["fails"] == "raises":
+            raise ValueError("member 1 fails")
+        Path(folder, "failed").touch()
+        os.kill(os.getpid(), signal.SIGKILL)
+    u, _ = division.edges.of_member(number, len(division.members))
+    return int(u.sum()), os.getpid()

@@ -1,6 +1,7 @@
 """Counting raw edges by a group whose members own columns: arrays, counts, and what happens if a member fails."""
 
 import os
+import secrets
 import signal
 import threading
 import time
@@ -10,6 +11,7 @@ from contextlib import contextmanager, nullcontext
 from types import SimpleNamespace
 
 import numpy as np
+import pool_work
 import pytest
 from kernel_shapes import small_graphs
 from sampling import share
@@ -336,6 +338,46 @@ def test_an_error_of_a_gpu_is_raised_while_the_others_wait(error, monkeypatch):
     with pytest.raises(type(error), match=str(error)):
         division.count((np.zeros(4, int), np.ones(4, int)), workers)
     assert workers.restarts == 1
+
+
+@pytest.fixture
+def two_members(monkeypatch, tmp_path):
+    """A function that returns the results of two processes, which do as `pool_work.member` is told."""
+    own = executors._process_pool
+    monkeypatch.setitem(executors.POOLS, "gpus", lambda: own([{"CUDA_VISIBLE_DEVICES": name} for name in ("a", "b")]))
+    monkeypatch.setattr(division, "gpu_names", lambda: ["a", "b"])
+    monkeypatch.setattr(division.GpuGroup, "new_key", lambda: secrets.token_hex())
+    monkeypatch.setattr(division, "count_as_member", pool_work.member)
+
+    def results(fails):
+        with executors.workers_of("gpus") as workers:
+            return division.results((np.arange(10), np.arange(10)), workers, fails=fails, folder=tmp_path)
+
+    yield results
+    executors.terminate("gpus")
+
+
+def test_processes_that_wait_for_a_dead_member_are_ended(two_members):
+    found = dict(two_members("once"))
+    assert sorted(found) == [sum(range(5)), sum(range(5, 10))]
+    again = dict(two_members("never"))
+    assert again == found  # the new processes stay
+
+
+def test_processes_that_wait_for_a_member_that_failed_are_ended(two_members):
+    before = set(dict(two_members("never")).values())
+    with pytest.raises(ValueError, match="member 1 fails"):
+        two_members("raises")
+    assert not before & set(dict(two_members("never")).values())
+    for process in before:
+        with pytest.raises(ProcessLookupError):
+            os.kill(process, 0)
+
+
+def test_a_process_that_died_between_two_counts_is_replaced(two_members):
+    before = dict(two_members("never"))
+    os.kill(max(before.values()), signal.SIGKILL)
+    assert not set(before.values()) & set(dict(two_members("never")).values())
 
 
 def test_raw_edges_reach_processes_through_a_file(monkeypatch):
