@@ -542,10 +542,28 @@ def test_gpus_count_edges_that_lie_in_parts_on_them(gpus):
     u, v, n = raw(graph)
     for gpu in (1, 0, 1):
         runtime.use_gpu(gpu)
-        parts.append([runtime.to_device(ends[len(parts) :: 3]) for ends in (u, v)])
+        pairs = runtime.to_device(np.stack([u[len(parts) :: 3], v[len(parts) :: 3]], axis=1))
+        parts.append([pairs[:, 0], pairs[:, 1]])  # not contiguous
+    parts += [[ends.copy() for ends in parts[2]], [ends[:0] for ends in parts[2]]]
     runtime.use_gpu(0)
     edges = tuple(map(list, zip(*parts)))
     assert tcgpu.count((*edges, n), executor="gpus") == tcgpu.count(edges, executor="gpus") == cpu.count(graph)
+
+
+@pytest.mark.gpu
+@several_gpus
+def test_an_error_of_one_gpu_is_raised_while_the_others_wait(gpus):
+    def parts(dtype):
+        found = []
+        for gpu, (u, v) in enumerate((([0], [1]), ([1, 2], [2, 0]))):
+            runtime.use_gpu(gpu)
+            found.append([runtime.to_device(np.array(ends, dtype if gpu else np.int32)) for ends in (u, v)])
+        runtime.use_gpu(0)
+        return tuple(map(list, zip(*found)))
+
+    with pytest.raises(GraphError, match="whole numbers"):
+        tcgpu.count(parts(np.float32), executor="gpus")
+    assert tcgpu.count(parts(np.int64), executor="gpus") == 1
 
 
 @pytest.mark.gpu
