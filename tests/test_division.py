@@ -411,7 +411,7 @@ class Cuda:
     """What is used of CuPy for arrays that processes share; the memory is that of this process."""
 
     def __init__(self):
-        self.calls, self.gpu = [], 0
+        self.calls, self.gpu = [], 0  # the GPU in use
         self.cuda = self.runtime = self
 
     @contextmanager
@@ -429,6 +429,9 @@ class Cuda:
 
     def ascontiguousarray(self, array):
         return np.ascontiguousarray(array)
+
+    def ipcGetMemHandle(self, address):
+        return str(address).encode()
 
     def ipcOpenMemHandle(self, handle):
         return int(handle)
@@ -462,11 +465,17 @@ def test_a_copy_of_an_array_stays_on_its_gpu(monkeypatch):
 def test_memory_of_another_process_is_closed_with_its_array(monkeypatch):
     cuda = Cuda()
     monkeypatch.setattr(runtime, "_cupy", lambda: cuda)
-    array = runtime.opened_array(runtime.SharedArray(0, b"1000", 24, 5, "<i4"))
+    monkeypatch.setattr(runtime, "cuda_driver", SimpleNamespace(allocation=lambda address: 1000), raising=False)
+    device = nullcontext()
+    device.id = 2
+    data, dtype = SimpleNamespace(ptr=1024), np.dtype(np.int32)
+    shared = runtime.shared_array(SimpleNamespace(device=device, data=data, size=5, dtype=dtype))
+    assert shared == runtime.SharedArray(2, b"1000", 24, 5, "<i4") and cuda.calls == ["wait"]
+    array = runtime.opened_array(shared)
     assert array.pointer[:2] == (1024, 1000) and (array.size, array.dtype) == (5, "<i4")
-    assert cuda.calls == [("memory", 24 + 5 * 4)]
+    assert cuda.calls[1:] == [("memory", 24 + 5 * 4)]
     del array
-    assert cuda.calls[1:] == ["wait", ("close", 1000)]
+    assert cuda.calls[2:] == ["wait", ("close", 1000)]
 
 
 # -------------------------------------------------------------------------------------------------------------- faults

@@ -304,9 +304,9 @@ def shared_array(array):
     """The SharedArray of what `contiguous_there` returned, if it has elements and one dimension."""
     with array.device:
         _cupy().cuda.runtime.deviceSynchronize()  # another process does not wait for streams of this one
-        handle = _cupy().cuda.runtime.ipcGetMemHandle(array.data.ptr)
-        offset = array.data.ptr - cuda_driver.allocation(array.data.ptr)
-    return SharedArray(array.device.id, handle, offset, array.size, array.dtype.str)
+        base = cuda_driver.allocation(array.data.ptr)
+        handle = _cupy().cuda.runtime.ipcGetMemHandle(base)
+    return SharedArray(array.device.id, handle, array.data.ptr - base, array.size, array.dtype.str)
 
 
 def opened_array(shared):
