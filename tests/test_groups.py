@@ -9,12 +9,13 @@ from contextlib import suppress
 from queue import Empty, Queue
 from types import SimpleNamespace
 
+import compiled
 import numpy as np
 import pytest
 from sampling import share
 from test_division import CLASSES, GRAPHS, few_blocks, of_member, raw
 
-from tcgpu import GraphError, cpu
+from tcgpu import GraphError, cpu, generate
 from tcgpu.distributed import division
 from tcgpu.distributed.division import HostEdges
 from tcgpu.engines import groups, runtime
@@ -270,6 +271,12 @@ def test_raw_edges_of_any_integers_are_counted(dtype, nccl):
 @pytest.mark.sim
 def test_members_without_edges_count(nccl):
     assert counted(4, (np.array([0, 1, 2]), np.array([1, 2, 0]), 3), nccl) == 1
+
+
+def test_compiled_kernels_count_in_a_group(nccl, processor):
+    graph = generate.rmat(12, seed=1)
+    with processor.instead_of_the_simulator(seed=1, **compiled.LARGE):
+        assert counted(2, raw(graph), nccl, near=1000, hubs=200, short=20) == cpu.count(graph)
 
 
 @pytest.mark.sim
