@@ -173,7 +173,7 @@ def nccl(monkeypatch):
         lambda group, pieces, places: exchange(group, [piece.view(OnDevice) for piece in pieces], places),
     )
     monkeypatch.setattr(groups, "_kept", [])
-    monkeypatch.setenv("NCCL_NVLS_ENABLE", "2")
+    monkeypatch.setenv("NCCL_NVLS_ENABLE", "")
     return fake
 
 
