@@ -215,6 +215,13 @@ def test_a_step_has_only_a_part_of_the_graph(monkeypatch):
 
 
 @pytest.mark.sim
+def test_a_step_with_too_many_near_rows_is_refused(monkeypatch):
+    monkeypatch.setattr(divided, "MAX_QUADS", 10)
+    with pytest.raises(GraphError, match="too many for its near rows: more GPUs"):
+        counted(raw(GRAPHS["R-MAT"]), 2)
+
+
+@pytest.mark.sim
 def test_an_error_of_a_member_is_raised(monkeypatch):
     def fail(n, parts):
         raise GraphError("no room in this member")

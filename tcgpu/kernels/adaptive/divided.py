@@ -14,11 +14,12 @@ rows, and hubs are near: only the first step has hubs i.
 import numpy as np
 
 from tcgpu.engines.runtime import cuda, int64, kernel
+from tcgpu.errors import GraphError
 from tcgpu.kernels import check_positions, launch
 from tcgpu.kernels.adaptive import layout
 from tcgpu.kernels.adaptive.far import COUNT_BYTES, LANES, look_up_long_columns
 from tcgpu.kernels.adaptive.layout import HUBS, NEAR, in_share, lay_out_nonzero, pack_piece
-from tcgpu.kernels.adaptive.plan import CLASSES, NO_TABLE, plan_classes
+from tcgpu.kernels.adaptive.plan import CLASSES, MAX_QUADS, NO_TABLE, plan_classes
 from tcgpu.kernels.device.merge import common_values
 from tcgpu.kernels.device.reduction import add_block_to
 from tcgpu.kernels.order_costs import SHORT
@@ -90,6 +91,8 @@ def plan_step(graph, index, of, others, own_edges, *, near=NEAR, hubs=HUBS, heav
     near, hubs, heavy, crowd, short: knobs of `adaptive`.
     """
     check_positions(graph)
+    if layout.most_quads(graph) > MAX_QUADS:
+        raise GraphError(f"{graph.m:,} edges of a step are too many for its near rows: more GPUs have fewer each")
     n, m = graph.n, graph.m
     near = min(near, n)
     hubs = 0 if others else min(hubs, near)
