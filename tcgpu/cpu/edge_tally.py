@@ -90,7 +90,10 @@ def _add_at_edges(
             for k in range(begin, last_v):
                 if k + FAR < m:
                     prefetch(col_ptr, row_idx[U64(k + FAR)])
-                    prefetch(row_idx, col_ptr[U64(row_idx[U64(k + NEAR)])])
+                    ahead = col_ptr[U64(row_idx[U64(k + NEAR)])]
+                    prefetch(row_idx, ahead)
+                    if by_edge is not None:
+                        prefetch(found, ahead)
                 v = U64(row_idx[U64(k)])
                 q, v_end = col_ptr[v], col_ptr[v + U64(1)]
                 of_edge = I32(0)

@@ -18,17 +18,19 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from tcgpu.cleaning import occurrences
+from tcgpu.cpu.counting import FAR, NEAR
 from tcgpu.cpu.dense import add_dense, dense_rows
 from tcgpu.cpu.dense_pairs import add_dense_pairs
 from tcgpu.cpu.edge_tally import add_at_edges
 from tcgpu.cpu.edges import Edges, all_edges, takes_any_v, workers_for
 from tcgpu.cpu.orders import in_order, tally_plan
 from tcgpu.cpu.word_tally import word_tally
-from tcgpu.engines.native import fetch_add, inline, jit, run_threads, shares, stoppable, stopped, uncounted
+from tcgpu.engines.native import fetch_add, inline, jit, prefetch, run_threads, shares, stoppable, stopped, uncounted
 
 MAX_COPIES = 4  # up to this many workers each have a result array; more workers share one, with atomic additions
 MAX_PART_COPIES = 2  # the same in a part
 CHUNK = 128  # middle vertices that a worker takes at a time
+AHEAD = 8  # how many wedge lists ahead to prefetch the first rows of one
 SPARE = 4  # counters that are never read, a power of 2: a mark is a row's position in v's column plus SPARE, or 0
 MAX_ROWS = 1 << 24  # triangles in an array of `list_triangles`
 
@@ -324,6 +326,10 @@ def _tally(
             _mark_places(row_idx, begin, end, marks)
             total = I64(0)
             for q in range(start[U64(v)], start[U64(v + 1)]):
+                if q + AHEAD < lists.shape[0]:
+                    prefetch(row_idx, I64(lists[U64(q + AHEAD), 0]))
+                    if col_of is None:
+                        prefetch(found, I64(lists[U64(q + AHEAD), 0]))
                 first, last = I64(lists[U64(q), 0]), I64(lists[U64(q), 1])
                 closed = np.int32(0)
                 for k in range(first, last):
@@ -351,10 +357,15 @@ def _tally(
 @jit
 def _find_edges(worker, workers, col_ptr, row_idx, rank, own_ptr, own_idx, found):
     """The position of each edge in the columns of another vertex order, by binary search."""
-    n = col_ptr.size - 1
+    n, m = col_ptr.size - 1, row_idx.size
     for j in range(n * worker // workers, n * (worker + 1) // workers):
+        a = rank[U64(j)]
         for k in range(col_ptr[U64(j)], col_ptr[U64(j + 1)]):
-            a, b = rank[U64(j)], rank[U64(row_idx[U64(k)])]
+            if k + FAR < m:  # most often there are more edges of vertex j
+                prefetch(own_ptr, min(a, rank[U64(row_idx[U64(k + FAR)])]))
+                near = U64(min(a, rank[U64(row_idx[U64(k + NEAR)])]))
+                prefetch(own_idx, own_ptr[near] + own_ptr[near + U64(1)] >> 1)
+            b = rank[U64(row_idx[U64(k)])]
             column, row = U64(min(a, b)), max(a, b)
             at, left = own_ptr[column], own_ptr[column + U64(1)] - own_ptr[column]
             while left > 1:  # no branch depends on the rows: it could not be predicted
