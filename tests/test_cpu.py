@@ -269,6 +269,17 @@ def test_a_sparse_core_with_a_periphery_is_tallied_in_rows_of_bits_of_the_whole_
     assert quickest(lambda: cpu.support(graph, "natural")) < 8 * quickest(lambda: cpu.count(graph))
 
 
+def test_words_of_neighbourhoods_that_are_much_longer_than_columns_are_not_tallied():
+    """The smaller part of a dense bipartite graph is last in degree order: its columns are short, its rows long."""
+    left, right = np.divmod(np.flatnonzero(np.random.default_rng(1).random(300 * 3600) < 0.5), 3600)
+    ring = np.arange(3900)
+    graph = Graph.from_edges(np.append(left, ring), np.append(300 + right, np.roll(ring, 1)))
+    own = graph.ordered("degree")
+    assert cpu.choose.design_name(graph)[0] == cpu.choose.design_name(own)[0] == "words"
+    for by_edge in (False, True):
+        assert cpu.orders.tally_plan(graph, by_edge).method == "words" != cpu.orders.tally_plan(own, by_edge).method
+
+
 @given(st.integers(2, 200), st.floats(0.02, 1), st.integers(0, 99), st.data())
 def test_random_dense_graphs_against_the_matrix(n, density, seed, data):
     """Supports are (A A) * A, and triangles half its row sums, wherever the dense vertices begin."""

@@ -164,8 +164,9 @@ def _new_plan(graph, by_edge):
             cost = WEDGES_EDGE * edges + WEDGE * (_squares(graph.col_ptr[: base + 1]) - edges) / 2
         plans.append(TallyPlan(method, base, dense + cost, triangles))
     if choose.design_name(graph)[0] == "words":
-        words = 2 * _words(graph, _sampled(graph, graph.m, graph.n)[1])
-        plans.append(TallyPlan("words", graph.n, (PACKED_EDGE + WORDS_EDGE) * graph.m + words))
+        of_v = graph.degrees[graph.row_idx[choose.sample_of_edges(graph)]].mean()
+        cost = (PACKED_EDGE + WORDS_EDGE + _words(graph, of_v)) * graph.m
+        plans.append(TallyPlan("words", graph.n, cost))
     return min(plans, key=lambda plan: plan.cost)
 
 
