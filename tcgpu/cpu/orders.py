@@ -24,11 +24,11 @@ from tcgpu.engines.native import CACHE_LINE, LANES, MANY, inline, jit, prefetch,
 
 # costs in look-ups of one row in a bitmap: .4 ns of processor time on the machine of the record
 EDGE = 8  # an edge, besides the following
-COMPARISON = 3  # of a row with LANES others
+COMPARISON = 2  # of a row with LANES others
 SEARCH = 18  # of a row in a column, for each doubling of the column's length
 LOOKUP_EDGE = 28  # an edge where rows are looked up, besides the look-ups
 FAR_EDGE = 18  # an edge (u, v) if the columns of u and v are far apart; half of it where rows are looked up meanwhile
-HUB_EDGE = 6  # an edge to a hub, besides the words of its row
+HUB_EDGE = 12  # an edge to a hub, besides the words of its row
 SHORT = 0.7  # a count of a graph that has only short columns, in counts of others
 WORDS_EDGE, WORD = 12, 1  # an edge in a graph of packed words, and each word
 PACKED_EDGE = 20  # an edge in two neighbourhoods that are packed into words
@@ -286,7 +286,7 @@ def _add_sample(col_ptr, row_idx, rank, lengths, degrees, edges, take, every, ba
                 far = abs(a - b) * mean > FAR and not hot
                 v = max(a, b)
             cost = float(EDGE)
-            if v >= base:
+            if v >= base and rest:
                 cost = HUB_EDGE + min(float(rest), HUB_WORD * (words - (v - base) // 64 + CACHE_LINE // 2))
             elif rows and rest:
                 triangles, looked_up_far = 0, False
