@@ -456,6 +456,15 @@ def _(edges, random):
     return np.repeat(np.arange(half), half), half + np.tile(np.arange(half), half)
 
 
+@kind("dense bipartite with a ring, permuted")
+def _(edges, random):
+    """Parts of 1 to 12. In degree order the smaller part is last: its columns are short, its neighbourhoods long."""
+    left = max(2, int((edges / 8) ** 0.5))
+    u, v = distinct_pairs(left, 12 * left, edges, random)
+    ring = np.arange(13 * left)
+    return permuted((np.append(u, ring), np.append(left + v, np.roll(ring, 1)), ring.size), random)
+
+
 @kind("complete tripartite")
 def _(edges, random):
     third = max(1, int((edges / 3) ** 0.5))
@@ -482,6 +491,16 @@ def _(edges, random):
     return u, v, n
 
 
+@kind("threshold, power law")
+def _(edges, random):
+    """Vertices with numbers, from 1 on, that have a product up to n are joined."""
+    n = max(4, int(edges / (0.5 * np.log(edges / 8) + 0.1)))
+    number = np.arange(1, n + 1)
+    u = np.repeat(np.arange(n), np.maximum(0, n // number - number))
+    v = np.arange(u.size) - np.searchsorted(u, u) + u + 1
+    return u, v, n
+
+
 @kind("bipartite power law")
 def _(edges, random):
     left, right = max(2, edges // 10), max(2, edges // 20)
@@ -501,9 +520,20 @@ def _(edges, random):
 
 @kind("cliques of 60, permuted")
 def _(edges, random):
-    u, v = np.triu_indices(60, 1)
-    first = 60 * np.arange(max(1, edges // u.size))[:, None]
-    return permuted(((u + first).ravel(), (v + first).ravel(), 60 * first.size), random)
+    return permuted(_cliques(edges, 60), random)
+
+
+@kind("cliques of 25, permuted")
+def _(edges, random):
+    """Most of the time of a support is spent on waiting for results that are far away."""
+    return permuted(_cliques(edges, 25), random)
+
+
+def _cliques(edges, vertices):
+    """Separate cliques of so many vertices."""
+    u, v = np.triu_indices(vertices, 1)
+    first = vertices * np.arange(max(1, edges // u.size))[:, None]
+    return (u + first).ravel(), (v + first).ravel(), vertices * first.size
 
 
 @kind("blocks")
