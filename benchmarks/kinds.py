@@ -491,7 +491,7 @@ def _(edges, random):
     return u, v, n
 
 
-@kind("threshold, power law")
+@kind("products up to a limit")
 def _(edges, random):
     """Vertices with numbers, from 1 on, that have a product up to n are joined."""
     n = max(4, int(edges / (0.5 * np.log(edges / 8) + 0.1)))
