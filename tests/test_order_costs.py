@@ -211,6 +211,40 @@ class TestRecord:
         ahead = [best / own[kind] for kind, best in public.items() if best > 0.01]
         assert len(ahead) >= 57 and min(ahead) > 1.1 and np.median(ahead) > 2.5
 
+    def test_the_texts_say_of_adaptive_what_the_records_say(self, rows, root):
+        """In docs/measured.md and the README: beside public programs, and the triangles of edges and vertices."""
+        page, readme = (
+            " ".join((root / name).read_text(encoding="utf-8").split()) for name in ("docs/measured.md", "README.md")
+        )
+        large = {row["kind"]: row for row in rows if row["asked"] == 8_000_000}
+        peers = [row for row in records.reference("peers") if row["program"] != "tcgpu"]
+        own = {row["kind"]: row["kernel_ms"] for row in records.reference("peers") if row["program"] == "tcgpu"}
+        best = {kind: min(row["kernel_ms"] for row in peers if row["kind"] == kind) for kind in own}
+        behind = {kind: ms / best[kind] for kind, ms in own.items() if best[kind] > 0.01 and ms > best[kind]}
+        nothing = [kind for kind, ms in best.items() if ms < 0.01]
+        ahead = sum(ms < best[kind] for kind, ms in own.items())
+        low, high = (100 * (edge(behind.values()) - 1) for edge in (min, max))
+        for text in (page, readme):
+            assert f"faster than all other programs on {ahead} of " in text and "Barabasi-Albert" in text
+            assert f"{low:.0f} to {high:.0f} % longer than the fastest" in text
+        assert len(own) == 61 and len(behind) == 3 and len(nothing) == 4
+        assert {f"{own[kind]:.3f}" for kind in nothing} == {"0.023"} and "it took 0.023 ms" in page
+        assert f"took {np.median([best[kind] / own[kind] for kind in own]):.1f} times as long" in readme
+        now = {kind: orders.chosen_and_best(row)[0] for kind, row in large.items()}
+        assert all(0.75 < now[kind] / own[kind] < 0.81 for kind in behind) and "a fifth to a quarter less" in readme
+        times = {kind: best[kind] / now[kind] for kind in now if kind not in nothing}
+        hubs, clique, median = times["Chung-Lu, hubs first"], times["clique"], np.median([*times.values()])
+        assert (hubs, clique) == (min(times.values()), max(times.values()))
+        said = f"{hubs:.1f} times as long on a Chung-Lu graph whose hubs come first, {clique:.0f} times as long on a "
+        assert f"{said}clique, and {median:.1f} times as long in the median" in page
+        assert f"none of these {len(times)}" in page
+        tallies = {kind: orders.tallies_and_best(row) for kind, row in large.items()}
+        vertices, edges, count = tallies["mesh"]
+        said = f"took {count:.2g} ms, triangles of its vertices {vertices:.2g} ms, and of its edges {edges:.2g} ms"
+        assert said in page
+        at_vertices, at_edges = (np.median([found[k] / found[2] for found in tallies.values()]) for k in (0, 1))
+        assert f"vertices take {at_vertices:.1f} times as long" in page and f"of edges {at_edges:.1f} times" in page
+
     def test_each_way_is_best_on_many_graphs(self, rows):
         best = [min(orders.WAYS, key=lambda way: orders.times_of_counts(row)[way]) for row in rows]
         assert all(best.count(way) > len(rows) / 10 for way in orders.WAYS)
