@@ -1,6 +1,6 @@
 """The verbs: count, triangles, support, clustering, k_truss and the others.
 
-Every verb takes the same graphs and the same keywords.
+Every verb takes the same graphs and the same keywords. A keyword that a verb cannot use raises a MethodError.
 
 Graphs: a `Graph`, a NetworkX graph, a SciPy sparse matrix, edge arrays `(u, v)`, a list of pairs, or the path of a file
 or folder that `tcgpu.read` reads.
@@ -107,7 +107,8 @@ def count(
     Parameters
     ----------
     graph, method, engine, order, executor, parts, progress, max_seconds
-        As in every verb: see `tcgpu.api`.
+        As in every verb: see `tcgpu.api`. With executor "gpus", edge arrays `(u, v)` of 2^28 edges or more are divided
+        among the GPUs; `u` and `v` may also be lists of arrays that are on the GPUs.
     device_memory
         The most memory of the device to use: bytes, or text like "512MB". A graph that needs more is streamed through
         it, part by part. On engine "cpu", the part of the graph that is read at a time. A graph in a folder that
