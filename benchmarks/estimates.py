@@ -1,7 +1,7 @@
 """Hold `tcgpu.estimate` against the clocks and counters of a GPU.
 
     python benchmarks/estimates.py probes launches counters [--into FOLDER]      on a GPU
-    python benchmarks/estimates.py fit score [--into FOLDER] [--gpu NAME]         anywhere, from these records
+    python benchmarks/estimates.py fit score [--into FOLDER]                     anywhere, from these records
 
 probes      micro-benchmarks: latencies of the caches and of memory, how much they deliver, launches, blocks
 launches    the kernel times of every method on every graph of GRAPHS
