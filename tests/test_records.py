@@ -103,6 +103,15 @@ def test_both_ways_to_a_truss_keep_as_many_edges():
         assert all(len(found) == 1 for found in kept.values())
 
 
+def test_what_notebooks_say_of_other_records_than_they_show():
+    """Notebook 7: of which sets of vertices there are times. Notebook 8: what two ideas save on a large graph."""
+    sets = [row for row in records.reference("combinations") if row["way"] == "levels" and row["process_ms"] != ""]
+    assert max(row["vertices"] for row in sets) == 800 and {row["k"] for row in sets} == {3, 4, 5}
+    large = [row for row in records.reference("classes") if row["graph"] == "graph500-scale25-ef16"]
+    ms = {(row["crowd"], row["short"]): row["kernel_ms"] for row in large}
+    assert min(ms[512, 2**30], ms[2**30, 32]) > 1.05 * ms[512, 32]
+
+
 def test_the_page_of_measurements_names_every_record(root):
     page = (root / "docs" / "measured.md").read_text(encoding="utf-8").partition("## All records")[2]
     named = {name for line in page.splitlines() if line.startswith("|") for name in line.split("|")[1].split(", ")}
