@@ -1,7 +1,7 @@
 """Compile kernels to machine code: numba-cuda makes LTO-IR, CUDA's linker makes a cubin, and a folder caches it.
 
-Only this module imports `numba.cuda`, and only to compile a kernel: a process whose kernels are all in the folder never
-imports it.
+Only this module and `integer_operations` import `numba.cuda`, to compile a kernel: a process whose kernels are all in
+the folder never imports it.
 
 The key of a cubin is a digest of the bytecode of the kernel and of every device function it calls, the constants they
 use, the signature, the compute capability, and the versions of the compilers. A file holds a checksum of its content.
