@@ -13,7 +13,7 @@ import pytest
 import tcgpu
 from tcgpu.engines import kernel_compiler, runtime
 from tcgpu.engines.runtime import cuda, int64, uint32
-from tcgpu.kernels import adaptive, device_graph, order_costs, prefix_sum
+from tcgpu.kernels import adaptive, device_graph, edge_sums, prefix_sum
 from tcgpu.kernels.order_costs import OrderCosts
 from tcgpu.kernels.report import naive
 
@@ -255,7 +255,7 @@ def test_the_kernels_compiled_ahead_are_those_that_a_count_launches(monkeypatch)
         monkeypatch.setattr(OrderCosts, "merges", lambda costs: False)  # as hubs and windows do
         u, v, _ = tcgpu.generate.edges("rmat", 4, 8)
         for order, sampled in (("auto", 10), ("auto", 1 << 20), ("degree", 10)):  # some edges decide, or all, or none
-            monkeypatch.setattr(order_costs, "SAMPLED", sampled)
+            monkeypatch.setattr(edge_sums, "SAMPLED", sampled)
             assert adaptive.plan(tcgpu.DeviceGraph.from_edges(u, v, order=order)).count() > 0
     by_numpy = {prefix_sum.sum_parts, prefix_sum.write_starts}  # in the simulator
     assert {*launched} | by_numpy == {*adaptive.BY_DEGREE}

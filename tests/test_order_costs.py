@@ -11,10 +11,10 @@ from tcgpu import cpu, generate, records
 from tcgpu.engines import runtime
 from tcgpu.engines.faults import check_launch
 from tcgpu.engines.runtime import cuda, kernel
-from tcgpu.kernels import device_graph, order_costs
+from tcgpu.kernels import device_graph, edge_sums, order_costs
 from tcgpu.kernels.device.merge import EVEN
 from tcgpu.kernels.device_graph import DeviceGraph
-from tcgpu.kernels.order_costs import bin_of
+from tcgpu.kernels.edge_sums import bin_of
 from tcgpu.tracing import set_up
 
 sys.path.append(str(Path(__file__).parents[1] / "benchmarks"))
@@ -47,7 +47,7 @@ def expected_sums(graph, short, long):
     reach = (last[j] >> 6) - (j >> 6) + 1
     merged, searched = merges(length[j], length[i], long)
     is_local = (length[j] >= short) & (reach <= 128)
-    distant = (i - j) * graph.m > order_costs.DISTANT * graph.n
+    distant = (i - j) * graph.m > edge_sums.DISTANT * graph.n
     sums = {"merged": merged.sum(), "searched": searched.sum(), "distant": distant.sum()}
     sums["longest"] = merged[~is_local].max(initial=0)
     for least, width in ((0, 32), (32, 64), (64, 128)):
@@ -70,14 +70,14 @@ def expected_sums(graph, short, long):
 
 
 def costs_of(graph):
-    return order_costs.order_costs(np.asarray(graph.row_idx), graph.col_of.astype(np.int32), graph.n)
+    return edge_sums.order_costs(np.asarray(graph.row_idx), graph.col_of.astype(np.int32), graph.n)
 
 
 @pytest.mark.sim
 @pytest.mark.parametrize("long", [order_costs.LONG, 30])
 @pytest.mark.parametrize("name", GRAPHS)
 def test_sums_are_those_of_the_edges(name, long, monkeypatch):
-    monkeypatch.setattr(order_costs, "LONG", long)
+    monkeypatch.setattr(edge_sums, "LONG", long)
     graph = GRAPHS[name]
     with runtime.using("sim"):
         found = costs_of(graph)
@@ -92,7 +92,7 @@ def test_edges_cost_the_same_in_any_order():
     u, v = (np.append(ends, [3, 5]).astype(np.int32) for ends in (graph.row_idx, graph.col_of))
     shuffled = random.permutation(u.size)
     with runtime.using("sim"):
-        one, other = (order_costs.order_costs(u[e], v[e], graph.n) for e in (slice(None), shuffled))
+        one, other = (edge_sums.order_costs(u[e], v[e], graph.n) for e in (slice(None), shuffled))
     known = [name for name in one.sums if "idle" not in name]  # those depend on which edges share a warp
     assert [one.sums[name] for name in known] == [other.sums[name] for name in known]
 
@@ -102,7 +102,7 @@ def test_edges_cost_the_same_in_any_order():
 def test_a_graph_without_edges_costs_nothing(loops):
     ends = np.arange(loops, dtype=np.int32)
     with runtime.using("sim"):
-        found = order_costs.order_costs(ends, ends, loops)
+        found = edge_sums.order_costs(ends, ends, loops)
     assert set(found.sums.values()) == {0} and found.max_column == 0
 
 
@@ -112,9 +112,9 @@ def test_a_sample_of_the_edges_costs_nearly_as_much(monkeypatch):
     order = np.random.default_rng(2).permutation(graph.m)
     ends = np.asarray(graph.row_idx)[order], graph.col_of.astype(np.int32)[order]
     with runtime.using("sim"):
-        every = order_costs.order_costs(*ends, graph.n)
-        monkeypatch.setattr(order_costs, "SAMPLED", graph.m // 4)
-        some = order_costs.order_costs(*ends, graph.n)
+        every = edge_sums.order_costs(*ends, graph.n)
+        monkeypatch.setattr(edge_sums, "SAMPLED", graph.m // 4)
+        some = edge_sums.order_costs(*ends, graph.n)
     assert (some.max_column, some.max_degree) == (every.max_column, every.max_degree)
     for name in ("merged", "idle", "pairs", "merged by degree", "idle by degree"):
         assert every.sums[name] > 0 and abs(some.sums[name] / every.sums[name] - 1) < 0.15, name
@@ -127,12 +127,12 @@ def test_few_edges_that_cost_much_are_never_missed(monkeypatch):
     u = np.append(np.tile(np.arange(2, 3002, dtype=np.int32), 2), np.int32(1))
     v = np.append(np.repeat(np.arange(2, dtype=np.int32), 3000), np.int32(0))
     with runtime.using("sim"):
-        exact = order_costs.order_costs(u, v, 3002).sums["searched"]
-        monkeypatch.setattr(order_costs, "SAMPLED", 400)
+        exact = edge_sums.order_costs(u, v, 3002).sums["searched"]
+        monkeypatch.setattr(edge_sums, "SAMPLED", 400)
         monkeypatch.setitem(order_costs.NATURAL_NS, "searches", 0)  # so natural order seems best
-        found, *_ = order_costs.describe_edges(u, v, 3002, early=True)
+        found, *_ = edge_sums.describe_edges(u, v, 3002, early=True)
         monkeypatch.setattr(order_costs.OrderCosts, "may_miss", lambda costs, stride: False)
-        missed, *_ = order_costs.describe_edges(u, v, 3002, early=True)
+        missed, *_ = edge_sums.describe_edges(u, v, 3002, early=True)
     assert found.sums["searched"] == exact > 1000 * 11 and missed.sums["searched"] == 0
 
 
@@ -142,10 +142,10 @@ def test_lengths_estimated_from_ends_cost_about_as_much_as_those_counted(name, m
     graph = GRAPHS[name]
     ends = np.asarray(graph.row_idx), graph.col_of.astype(np.int32)
     with runtime.using("sim"):
-        exact = order_costs.order_costs(*ends, graph.n)
-        monkeypatch.setattr(order_costs, "SAMPLED", max(1, graph.m // 2))
-        monkeypatch.setattr(order_costs, "MOST_STRIDE", 1 if graph.m < 64 else 2)
-        found, degree, lengths = order_costs.describe_edges(*ends, graph.n, early=True)
+        exact = edge_sums.order_costs(*ends, graph.n)
+        monkeypatch.setattr(edge_sums, "SAMPLED", max(1, graph.m // 2))
+        monkeypatch.setattr(edge_sums, "MOST_STRIDE", 1 if graph.m < 64 else 2)
+        found, degree, lengths = edge_sums.describe_edges(*ends, graph.n, early=True)
     assert found.sampled == (graph.m >= 64) and not exact.sampled
     assert np.array_equal(degree, graph.degrees) and np.array_equal(lengths, graph.column_lengths)
     for sum_of in ("pairs", "merged by degree"):
@@ -156,7 +156,7 @@ def test_lengths_estimated_from_ends_cost_about_as_much_as_those_counted(name, m
 def test_what_is_known_well_enough_for_a_count_is_computed_again_for_tallies(monkeypatch):
     graph = generate.mesh(12, 12)
     ends = np.asarray(graph.row_idx), graph.col_of.astype(np.int32)
-    monkeypatch.setattr(order_costs, "SAMPLED", graph.m // 3)
+    monkeypatch.setattr(edge_sums, "SAMPLED", graph.m // 3)
     for name in ("SMALL", "SMALL_TALLIES"):
         monkeypatch.setattr(device_graph, name, 10)
     with runtime.using("sim"):
@@ -305,19 +305,19 @@ def test_vertices_are_measured_without_faults(name):
     u, v = spread[u], spread[v]
     u[-3] = v[-3]
     lengths, ends, reach = np.zeros((3, n), np.int32)
-    assert not check_launch(order_costs.measure_vertices.py_func, 2, 64, (u, v, lengths, ends, reach))
+    assert not check_launch(edge_sums.measure_vertices.py_func, 2, 64, (u, v, lengths, ends, reach))
     lower, higher, other = np.minimum(u, v), np.maximum(u, v), u != v
     assert np.array_equal(lengths, np.bincount(lower[other], minlength=n))
     assert np.array_equal(ends + lengths, np.bincount(u, minlength=n) + np.bincount(v, minlength=n))
     expected = np.zeros(n, int)
-    np.maximum.at(expected, lower, np.minimum(order_costs.FAR, ((higher >> 6) - (lower >> 6)) // 32))
+    np.maximum.at(expected, lower, np.minimum(edge_sums.FAR, ((higher >> 6) - (lower >> 6)) // 32))
     assert np.array_equal(reach, expected)
 
 
 @pytest.mark.parametrize("degrees", [np.arange(5000), 2 ** np.arange(31) - 1, np.array([0, 1, 2**31 - 1])])
 def test_bins_hold_ranges_of_degrees(degrees):
     bins = set_up.bins_of(degrees)
-    assert np.all(np.diff(bins) >= 0) and bins.max() < order_costs.BINS
+    assert np.all(np.diff(bins) >= 0) and bins.max() < edge_sums.BINS
     with runtime.using("sim"):
         found = np.zeros(degrees.size, np.int64)
         write_bins.launch(1, 32, degrees, found)

@@ -12,7 +12,7 @@ import tcgpu
 from tcgpu import generate
 from tcgpu.engines import runtime
 from tcgpu.errors import MethodError
-from tcgpu.kernels import device_graph, order_costs, simulated
+from tcgpu.kernels import device_graph, edge_sums, order_costs, simulated
 from tcgpu.kernels.adaptive import layout, local
 from tcgpu.registry import METHODS
 from tcgpu.tracing import estimates, gpus, set_up, task_work
@@ -133,10 +133,10 @@ def test_work_of_tasks(graph, knobs, monkeypatch):
 @pytest.mark.parametrize("graph", GRAPHS.values(), ids=GRAPHS)
 def test_sums_by_which_an_order_is_chosen(graph, limits, monkeypatch):
     for name, limit in (limits | {"DISTANT": 99}).items():
-        monkeypatch.setattr(order_costs, name, limit)
+        monkeypatch.setattr(edge_sums, name, limit)
     monkeypatch.setattr(set_up, "PART", 320)  # whole warps
     with runtime.using("sim"):
-        expected = order_costs.order_costs(graph.row_idx, graph.col_of, graph.n)
+        expected = edge_sums.order_costs(graph.row_idx, graph.col_of, graph.n)
         assert set_up.prepare(METHODS["adaptive"], graph, "natural").order_costs == expected
 
 

@@ -26,7 +26,7 @@ from tcgpu.graph import (
 from tcgpu.kernels import enough_blocks, fitting, orientation
 from tcgpu.kernels.device import columns
 from tcgpu.kernels.device.warp import WARP
-from tcgpu.kernels.order_costs import describe_edges, order_costs
+from tcgpu.kernels.edge_sums import describe_edges, order_costs
 from tcgpu.kernels.prefix_sum import scan
 
 THREADS = 256

@@ -12,7 +12,7 @@ import numpy as np
 from tcgpu.engines.simulator import WARP
 from tcgpu.errors import MethodError
 from tcgpu.graph import as_graph
-from tcgpu.kernels import Step, adaptive, device_graph, order_costs, orientation
+from tcgpu.kernels import Step, adaptive, device_graph, edge_sums, orientation
 from tcgpu.kernels.adaptive import layout
 from tcgpu.kernels.device import columns
 from tcgpu.kernels.device.merge import EVEN
@@ -31,7 +31,7 @@ class HostGraph(DeviceGraph):
 
     @cached_property
     def order_costs(self):
-        return order_costs.order_costs(self.row_idx, self.col_of, self.n, lambda kernel, *args: IN_NUMPY[kernel](*args))
+        return edge_sums.order_costs(self.row_idx, self.col_of, self.n, lambda kernel, *args: IN_NUMPY[kernel](*args))
 
 
 def prepare(method, graph, order=None):
@@ -76,12 +76,12 @@ def measure_vertices(u, v, lengths, ends, reach):
         i, j = u[part], v[part]
         lengths += np.bincount(j, minlength=lengths.size).astype(np.int32)
         ends += np.bincount(i, minlength=ends.size).astype(np.int32)
-        np.maximum.at(reach, j, np.minimum(order_costs.FAR, ((i >> 6) - (j >> 6)) >> 5))
+        np.maximum.at(reach, j, np.minimum(edge_sums.FAR, ((i >> 6) - (j >> 6)) >> 5))
 
 
 def describe_vertices(lengths, degree, reach, short, packed, histogram, most):
     degree += lengths
-    blocks = np.where((lengths >= short) & (reach < order_costs.FAR), reach + 1, 0)
+    blocks = np.where((lengths >= short) & (reach < edge_sums.FAR), reach + 1, 0)
     packed[:] = (degree | lengths.astype(np.int64) << 31).astype(np.uint64) | blocks.astype(np.uint64) << np.uint64(61)
     histogram += np.bincount(bins_of(degree), minlength=histogram.size)
     most[:2] = lengths.max(initial=0), degree.max(initial=0)
@@ -112,7 +112,7 @@ def cost_in_natural_order(u, v, packed, long, apart, stride, longest, total):
 def cost_in_degree_order(u, v, packed, rows, most, long, stride, longest, total):
     for part in parts_of(u.size, stride):
         first, last = in_degree_order(u[part], v[part], packed)
-        light = rows[first] < order_costs.HEAVY
+        light = rows[first] < edge_sums.HEAVY
         by_hub = ~light & (bins_of(degrees_of(packed[last])) >= most[2])
         pairs = rows[first].astype(np.int64) - 1
         merged, searched = rows_of_merge(rows[first], rows[last], long)
@@ -128,18 +128,18 @@ def in_degree_order(i, j, packed):
 
 
 def degrees_of(packed):
-    """As `order_costs.degree_of`, of each vertex."""
+    """As `edge_sums.degree_of`, of each vertex."""
     return (packed & 0x7FFFFFFF).astype(np.int32)
 
 
 def bins_of(degrees):
-    """As `order_costs.bin_of`, of each degree."""
+    """As `edge_sums.bin_of`, of each degree."""
     above = np.maximum(np.frexp(degrees)[1] - 5, 0)
     return 16 * above + (degrees >> above)
 
 
 def rows_of_merge(column, row, long):
-    """As `order_costs.rows_of_merge`, of each nonzero."""
+    """As `edge_sums.rows_of_merge`, of each nonzero."""
     behind = column >> 1
     few, many, both = np.minimum(row, behind), np.maximum(row, behind), row.astype(np.int64) + behind
     steps = few.astype(np.int64) * np.frexp(many)[1]
@@ -232,12 +232,12 @@ def parts_of(nonzeros, stride=1):
 
 
 IN_NUMPY = {
-    order_costs.measure_vertices: measure_vertices,
-    order_costs.describe_vertices: describe_vertices,
-    order_costs.find_hubs: find_hubs,
-    order_costs.count_rows_by_degree: count_rows_by_degree,
-    order_costs.cost_in_natural_order: cost_in_natural_order,
-    order_costs.cost_in_degree_order: cost_in_degree_order,
+    edge_sums.measure_vertices: measure_vertices,
+    edge_sums.describe_vertices: describe_vertices,
+    edge_sums.find_hubs: find_hubs,
+    edge_sums.count_rows_by_degree: count_rows_by_degree,
+    edge_sums.cost_in_natural_order: cost_in_natural_order,
+    edge_sums.cost_in_degree_order: cost_in_degree_order,
     columns.find_col_ptr: find_col_ptr,
     columns.fill_empty_columns: fill_empty_columns,
     orientation.count_rows: count_rows,

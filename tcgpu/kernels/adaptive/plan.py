@@ -4,7 +4,7 @@ import numpy as np
 
 from tcgpu.declarations import Knob
 from tcgpu.engines import runtime
-from tcgpu.kernels import Plan, check_positions, device_graph, launch, order_costs, orientation, prefix_sum, simulated
+from tcgpu.kernels import Plan, check_positions, device_graph, edge_sums, launch, orientation, prefix_sum, simulated
 from tcgpu.kernels.adaptive import far, layout, local, windows
 from tcgpu.kernels.adaptive.hubs import HUB_BYTES, hub_kernel
 from tcgpu.kernels.adaptive.layout import HUB_WORDS, HUBS, NEAR
@@ -22,9 +22,9 @@ CLASSES = NEAR, HUBS, 64, 512  # the defaults of near, hubs, heavy, crowd: with 
 # The kernels that a count of raw edges in degree order launches, in this order. If they are not in the cache, other
 # processes compile them in parallel: one after the other they take five seconds.
 BY_DEGREE = (
-    order_costs.measure_vertices, order_costs.describe_vertices, order_costs.find_hubs,
-    order_costs.cost_in_natural_order, order_costs.count_ends, order_costs.estimate_rows,
-    order_costs.count_rows_by_degree, order_costs.cost_in_degree_order,
+    edge_sums.measure_vertices, edge_sums.describe_vertices, edge_sums.find_hubs,
+    edge_sums.cost_in_natural_order, edge_sums.count_ends, edge_sums.estimate_rows,
+    edge_sums.count_rows_by_degree, edge_sums.cost_in_degree_order,
     orientation.count_occurrences, orientation.pack_degrees, orientation.number_vertices, orientation.pack_edges,
     orientation.find_extent, orientation.count_new, orientation.unpack, columns.fill_empty_columns,
     prefix_sum.sum_parts, prefix_sum.write_starts,

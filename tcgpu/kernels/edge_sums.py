@@ -1,0 +1,481 @@
+"""Sums over the edges of a graph, by which `order_costs` chooses how to count it: kernels, and `describe_edges`.
+
+The sums need no columns, so an order is chosen before any edge is sorted. Loops cost nothing; an edge that occurs twice
+counts twice.
+
+How many neighbours and rows a vertex has is counted from all edges. With these, what the edges cost is added up over
+every 16th warp's worth of them, if that is a million at least. Few edges may make up the whole cost of natural order:
+so before that is chosen, all of them are added up if a single one might matter. How many of its neighbours follow a
+vertex in degree order is counted, too; or, where that takes longer than it saves, estimated from the edges in the
+sample at vertices of about the same degree.
+"""
+
+import numpy as np
+
+from tcgpu.engines import runtime
+from tcgpu.engines.runtime import cuda, int32, int64, kernel, uint32, uint64
+from tcgpu.kernels import enough_blocks
+from tcgpu.kernels.device.merge import rows_to_search
+from tcgpu.kernels.device.warp import ALL_LANES, WARP, sum_up_to
+from tcgpu.kernels.order_costs import DEGREE, HEAVY, HUBS, LONG, LONGEST, NATURAL, SHORT, WORDS, OrderCosts
+from tcgpu.kernels.orientation import ENDS
+
+THREADS, BLOCKS = 256, 1056
+SAMPLED, MOST_STRIDE = 1 << 20, 16  # the fewest edges that are added up; one group of 32 edges in at most 16 is
+MOST = ("max_column", "max_degree", "hub bin")
+DISTANT = 1 << 17  # nonzeros: columns that are farther apart are not in a cache at the same time
+FAR = WORDS[-1] // WORDS[0]  # the reach of a column that is not local
+TABLE_BITS, FREE, SCATTER = 10, -1, 2654435761  # of a block's table: slots as a power of two; no vertex; for its hash
+BINS = 512  # of degrees
+
+
+@cuda.jit(device=True)
+def keep_most(most, k, value):
+    """Set element k to the value if that is more."""
+    if most[k] < value:
+        cuda.atomic.max(most, k, int64(value))
+
+
+@cuda.jit(device=True)
+def is_owner(owners, slot, x):
+    """Whether a slot of the block's table is vertex x's, which takes it if it is free."""
+    owner = owners[slot]
+    if owner == FREE:
+        owner = cuda.atomic.cas(owners, slot, int32(FREE), x)
+    return owner == FREE or owner == x
+
+
+@cuda.jit(device=True)
+def slot_of(owners, x):
+    """The slot of vertex x in the block's table: one of two; -1 if other vertices have both, or anything if x < 0."""
+    slot = int32(uint32(x) * SCATTER >> 32 - TABLE_BITS)
+    if x < 0 or is_owner(owners, slot, x):
+        return slot
+    return slot ^ 1 if is_owner(owners, slot ^ 1, x) else int32(-1)
+
+
+@cuda.jit(device=True)
+def count_vertex(counts, table, x, slot, times):
+    """Add to a vertex's count, or to that of its slot in the table; once for all lanes of a warp if they add the same.
+    x: the vertex, -1 for none."""
+    first, other = cuda.shfl_sync(ALL_LANES, x, 0), cuda.shfl_sync(ALL_LANES, times, 0)
+    if cuda.all_sync(ALL_LANES, x == first and times == other):
+        times *= WARP
+        if cuda.threadIdx.x % WARP != 0:
+            x = int32(-1)
+    if x >= 0:
+        if slot >= 0:
+            cuda.atomic.add(table, slot, times)
+        else:
+            cuda.atomic.add(counts, x, times)
+
+
+@cuda.jit(device=True)
+def raise_reach(reach, k, over):
+    """Set element k to `over` if that is more."""
+    if reach[k] < over:
+        cuda.atomic.max(reach, k, over)
+
+
+@kernel(*(f"void({ends}, int32[::1], int32[::1], int32[::1])" for ends in ENDS))
+def measure_vertices(u, v, lengths, ends, reach):
+    """A thread per edge: count the rows of each column, and the columns that each vertex is a row of; a loop as two.
+
+    reach: over how many words of 64 vertices the rows of a column reach: 0 for up to WORDS[0], and so on; FAR if they
+    are too many for a local column. Each block has a table of counts in shared memory, for the first vertices that it
+    meets: among these are the hubs, to whose counts in global memory all blocks would have to add in turn.
+    """
+    owners, table_lengths = cuda.shared.array(1 << TABLE_BITS, int32), cuda.shared.array(1 << TABLE_BITS, int32)
+    table_ends, table_reach = cuda.shared.array(1 << TABLE_BITS, int32), cuda.shared.array(1 << TABLE_BITS, int32)
+    slot = cuda.threadIdx.x
+    while slot < 1 << TABLE_BITS:
+        owners[slot], table_lengths[slot], table_ends[slot], table_reach[slot] = FREE, 0, 0, 0
+        slot += cuda.blockDim.x
+    cuda.syncthreads()
+    e, lane = cuda.grid(1), cuda.threadIdx.x & 31
+    while e - lane < u.size:  # whole warps
+        j = i = int32(-1)
+        times, over = int32(1), int32(0)
+        if e < u.size and u[e] == v[e]:
+            i, times = int32(u[e]), int32(2)
+        elif e < u.size:
+            j, i = min(int32(u[e]), int32(v[e])), max(int32(u[e]), int32(v[e]))
+            over = min(int32(FAR), ((i >> 6) - (j >> 6)) >> 5)
+        slot = slot_of(owners, j)
+        if over > 0 and slot >= 0:
+            raise_reach(table_reach, slot, over)
+        elif over > 0:
+            raise_reach(reach, j, over)
+        count_vertex(lengths, table_lengths, j, slot, int32(1))
+        count_vertex(ends, table_ends, i, slot_of(owners, i), times)
+        e += cuda.gridsize(1)
+    cuda.syncthreads()
+    slot = cuda.threadIdx.x
+    while slot < 1 << TABLE_BITS:
+        if table_lengths[slot] > 0:
+            cuda.atomic.add(lengths, owners[slot], table_lengths[slot])
+        if table_ends[slot] > 0:
+            cuda.atomic.add(ends, owners[slot], table_ends[slot])
+        if table_reach[slot] > 0:
+            raise_reach(reach, owners[slot], table_reach[slot])
+        slot += cuda.blockDim.x
+
+
+@cuda.jit(device=True)
+def add_at(counts, place, value):
+    """Add to an element, or to none for a place below 0; once for all lanes of a warp if they add the same, as at a
+    hub."""
+    first, other = cuda.shfl_sync(ALL_LANES, place, 0), cuda.shfl_sync(ALL_LANES, value, 0)
+    if cuda.all_sync(ALL_LANES, place == first and value == other):
+        if cuda.threadIdx.x & 31 == 0 and place >= 0:
+            cuda.atomic.add(counts, place, 32 * value)
+    elif place >= 0:
+        cuda.atomic.add(counts, place, value)
+
+
+@cuda.jit(device=True)
+def bin_of(degree):
+    """The bin of a degree: its own up to 31; then 16 bins from one power of two to the next."""
+    above = max(27 - int32(cuda.clz(uint32(degree))), 0)  # the lowest bits, which a bin does not tell apart
+    return int32(16 * above + (degree >> above))
+
+
+@cuda.jit(device=True)
+def clear_bins(bins):
+    """Set the BINS elements of a block's histogram to 0."""
+    k = cuda.threadIdx.x
+    while k < BINS:
+        bins[k] = 0
+        k += cuda.blockDim.x
+    cuda.syncthreads()
+
+
+@cuda.jit(device=True)
+def add_bins_to(histogram, bins):
+    """Add a block's histogram to that of all blocks."""
+    cuda.syncthreads()
+    k = cuda.threadIdx.x
+    while k < BINS:
+        if bins[k] > 0:
+            cuda.atomic.add(histogram, k, int64(bins[k]))
+        k += cuda.blockDim.x
+
+
+@kernel("void(int32[::1], int32[::1], int32[::1], int64, uint64[::1], int64[::1], int64[::1])")
+def describe_vertices(lengths, degree, reach, short, packed, histogram, most):
+    """A thread per vertex: add the rows of its column to its degree, and count that in the histogram; write in 64 bits
+    its degree, these rows, and how many times 32 words a local column reaches over, or else 0."""
+    bins = cuda.shared.array(BINS, int32)
+    clear_bins(bins)
+    x, lane = cuda.grid(1), cuda.threadIdx.x & 31
+    while x - lane < lengths.size:  # whole warps
+        length = own = int64(0)
+        if x < lengths.size:
+            length = int64(lengths[x])
+            own = length + degree[x]
+            blocks = int64(0)
+            if length >= short and reach[x] < FAR:
+                blocks = int64(reach[x]) + 1
+            degree[x] = own
+            packed[x] = uint64(own | min(length, int64(2**30 - 1)) << 31) | uint64(blocks) << uint64(61)
+        add_at(bins, bin_of(own) if x < lengths.size else int32(-1), int32(1))
+        for step in range(5):
+            length = max(length, cuda.shfl_xor_sync(ALL_LANES, length, 1 << step))
+            own = max(own, cuda.shfl_xor_sync(ALL_LANES, own, 1 << step))
+        if lane == 0:
+            keep_most(most, 0, length)
+            keep_most(most, 1, own)
+        x += cuda.gridsize(1)
+    add_bins_to(histogram, bins)
+
+
+@kernel("void(int64[::1], int64, int64[::1])")
+def find_hubs(histogram, hubs, most):
+    """A warp: find the least bin from which on there are at most `hubs` vertices; it is written to most[2]."""
+    last = BINS - BINS // WARP * (cuda.threadIdx.x % WARP) - 1  # lane 0 has the last bins
+    own = int64(0)
+    for k in range(BINS // WARP):
+        own += histogram[last - k]
+    behind = sum_up_to(own) - own
+    least = int32(BINS)
+    for k in range(BINS // WARP):
+        behind += histogram[last - k]
+        if behind <= hubs:
+            least = int32(last - k)
+    for step in range(5):
+        least = min(least, cuda.shfl_xor_sync(ALL_LANES, least, 1 << step))
+    if cuda.grid(1) == 0:
+        most[2] = least
+
+
+@cuda.jit(device=True)
+def degree_of(of_vertex):
+    """The degree in an element of `packed`."""
+    return int32(of_vertex & uint64(0x7FFFFFFF))
+
+
+@cuda.jit(device=True)
+def length_of(of_vertex):
+    """The rows of its column."""
+    return int32(of_vertex >> 31 & uint64(0x3FFFFFFF))
+
+
+@cuda.jit(device=True)
+def blocks_of(of_vertex):
+    """How many times 32 words its column reaches over, if it is local, else 0."""
+    return int32(of_vertex >> 61)
+
+
+@cuda.jit(device=True)
+def is_last(degree, a, other_degree, b):
+    """Whether vertex a comes after vertex b in degree order."""
+    return degree > other_degree or (degree == other_degree and a > b)
+
+
+@kernel(*(f"void({ends}, uint64[::1], int32[::1])" for ends in ENDS))
+def count_rows_by_degree(u, v, packed, rows):
+    """A thread per edge: count it as a row of its column in degree order."""
+    e, lane = cuda.grid(1), cuda.threadIdx.x & 31
+    while e - lane < u.size:
+        first = int32(-1)
+        if e < u.size and u[e] != v[e]:
+            first = int32(u[e])
+            if is_last(degree_of(packed[first]), first, degree_of(packed[int32(v[e])]), int32(v[e])):
+                first = int32(v[e])
+        add_at(rows, first, int32(1))
+        e += cuda.gridsize(1)
+
+
+@kernel(*(f"void({ends}, uint64[::1], int64, int64[::1])" for ends in ENDS))
+def count_ends(u, v, packed, stride, ends):
+    """A warp per 32 edges, of which it takes one in `stride`: count the bin of the degree of an edge's first end in
+    degree order in ends[:BINS], that of its last in the other half."""
+    first_bins, last_bins = cuda.shared.array(BINS, int32), cuda.shared.array(BINS, int32)
+    clear_bins(first_bins)
+    clear_bins(last_bins)
+    lane = cuda.threadIdx.x & 31
+    e = (cuda.grid(1) - lane) * stride + lane
+    while e - lane < u.size:
+        first = last = int32(-1)
+        if e < u.size and u[e] != v[e]:
+            a, b = degree_of(packed[int32(u[e])]), degree_of(packed[int32(v[e])])
+            first, last = bin_of(min(a, b)), bin_of(max(a, b))
+        add_at(first_bins, first, int32(1))
+        add_at(last_bins, last, int32(1))
+        e += cuda.gridsize(1) * stride
+    add_bins_to(ends, first_bins)
+    add_bins_to(ends[BINS:], last_bins)
+
+
+@kernel("void(uint64[::1], int64[::1], int32[::1])")
+def estimate_rows(packed, ends, rows):
+    """A thread per vertex: of its neighbours, as many are rows of its column in degree order as at vertices of its
+    bin."""
+    x = cuda.grid(1)
+    while x < rows.size:
+        degree = degree_of(packed[x])
+        bin = bin_of(degree)
+        firsts = ends[bin]
+        rows[x] = int64(degree) * firsts // max(int64(1), firsts + ends[BINS + bin])
+        x += cuda.gridsize(1)
+
+
+@cuda.jit(device=True)
+def clear_sums(sums, count):
+    """Set `count` sums of this thread to 0: thread t has sum k at k * threads + t."""
+    for k in range(count):
+        sums[k * cuda.blockDim.x + cuda.threadIdx.x] = 0
+
+
+@cuda.jit(device=True)
+def add_sums_to(total, sums):
+    """Add the sums of all threads of the block to `total`, a warp to a sum."""
+    cuda.syncthreads()
+    lane, k = cuda.threadIdx.x & 31, cuda.threadIdx.x >> 5
+    while k < total.size:
+        found, thread = int64(0), lane
+        while thread < cuda.blockDim.x:
+            found += sums[k * cuda.blockDim.x + thread]
+            thread += 32
+        for step in range(5):
+            found += cuda.shfl_xor_sync(ALL_LANES, found, 1 << step)
+        if lane == 0:
+            cuda.atomic.add(total, k, found)
+        k += cuda.blockDim.x >> 5
+
+
+@cuda.jit(device=True)
+def add_to(sums, k, value):
+    """Add to sum k of this thread."""
+    sums[k * cuda.blockDim.x + cuda.threadIdx.x] += value
+
+
+@cuda.jit(device=True)
+def rows_of_merge(column, row, long):
+    """How many rows are merged for a nonzero whose columns have `column` and `row` rows, and the steps of searches.
+
+    Half of the first column is behind the nonzero, on average.
+    """
+    behind = uint32(column >> 1)
+    few, many = min(uint32(row), behind), max(uint32(row), behind)
+    rows = rows_to_search(few, many, uint32(long))
+    merged = uint32(0)
+    if few > 0 and rows == 0:
+        merged = few + many
+    return merged, int64(rows) * (32 - cuda.clz(many))
+
+
+@cuda.jit(device=True)
+def add_idle(sums, k, merged):
+    """Add to sum k how many rows more the lane of a warp merges that merges most."""
+    most = merged
+    for step in range(5):
+        most = max(most, cuda.shfl_xor_sync(ALL_LANES, most, 1 << step))
+    add_to(sums, k, most - merged)
+
+
+@cuda.jit(device=True)
+def add_natural(sums, column, row, blocks, long, longest):
+    """Add the cost of a nonzero in natural order, whose columns have `column` and `row` rows. Returns how many rows are
+    merged. blocks: of 32 words that a local column reaches over, else 0."""
+    merged, searched = rows_of_merge(column, row, long)
+    add_to(sums, 0, merged)
+    add_to(sums, 2, searched)
+    width = min(blocks, 3)
+    if width > 0:
+        k = 1 + 3 * width
+        add_to(sums, k, merged)
+        add_to(sums, k + 1, searched)
+        add_to(sums, k + 2, blocks)
+    keep_most(longest, width, merged)
+    return merged
+
+
+@kernel(*(f"void({ends}, uint64[::1], int64, int64, int64, int64[::1], int64[::1])" for ends in ENDS))
+def cost_in_natural_order(u, v, packed, long, apart, stride, longest, total):
+    """A warp per 32 edges, of which it takes one in `stride`: add what an edge costs in natural order.
+
+    apart: the difference of two vertices' numbers up to which their columns are near each other.
+    """
+    sums = cuda.shared.array(0, int64)
+    clear_sums(sums, total.size)
+    lane = cuda.threadIdx.x & 31
+    e = (cuda.grid(1) - lane) * stride + lane
+    while e - lane < u.size:
+        merged = uint32(0)
+        if e < u.size and u[e] != v[e]:
+            j, i = min(int32(u[e]), int32(v[e])), max(int32(u[e]), int32(v[e]))
+            column = packed[j]
+            merged = add_natural(sums, length_of(column), length_of(packed[i]), blocks_of(column), long, longest)
+            add_to(sums, 3, i - j > apart)
+        add_idle(sums, 1, merged)
+        e += cuda.gridsize(1) * stride
+    add_sums_to(total, sums)
+
+
+@kernel(*(f"void({ends}, uint64[::1], int32[::1], int64[::1], int64, int64, int64[::1], int64[::1])" for ends in ENDS))
+def cost_in_degree_order(u, v, packed, rows, most, long, stride, longest, total):
+    """The same in degree order. rows: of each column there; most[2]: the least bin of the degree of a hub."""
+    sums = cuda.shared.array(0, int64)
+    clear_sums(sums, total.size)
+    lane = cuda.threadIdx.x & 31
+    e = (cuda.grid(1) - lane) * stride + lane
+    while e - lane < u.size:
+        merged = uint32(0)
+        if e < u.size and u[e] != v[e]:
+            first, last = int32(u[e]), int32(v[e])
+            own, other = degree_of(packed[first]), degree_of(packed[last])
+            if is_last(own, first, other, last):
+                first, last, other = last, first, own
+            column, row = rows[first], rows[last]
+            if column < HEAVY:
+                add_to(sums, 0, max(column - 1, 0))
+            elif bin_of(other) >= most[2]:
+                add_to(sums, 2, 1)
+            else:
+                add_to(sums, 1, column - 1)
+            merged, searched = rows_of_merge(column, row, long)
+            add_to(sums, 3, merged)
+            add_to(sums, 5, searched)
+            keep_most(longest, 4, merged)
+        add_idle(sums, 4, merged)
+        e += cuda.gridsize(1) * stride
+    add_sums_to(total, sums)
+
+
+# --------------------------------------------------------------------------------------------------------- the launches
+
+
+class Sums:
+    """The sums of some edges, on the device; packed: of each vertex, as `describe_vertices` makes it."""
+
+    def __init__(self, u, v, n, packed, stride, fill=None):
+        self.u, self.v, self.n, self.packed, self.stride, self.fill = u, v, n, packed, stride, fill
+        sizes = [len(NATURAL), len(DEGREE), len(LONGEST), len(MOST), BINS, 2 * BINS]
+        arrays = runtime.arrays_of(u).zeros(sum(sizes), np.int64)
+        cuts = [sum(sizes[:k]) for k in range(7)]
+        parts = [arrays[begin:end] for begin, end in zip(cuts, cuts[1:])]
+        self.natural, self.by_degree, self.longest, self.most, self.histogram, self.ends = parts
+        self.all, self.natural_stride = arrays[: cuts[4]], stride
+
+    def run(self, kernel, tasks, *args, shared=0):
+        if self.fill is not None:
+            return self.fill(kernel, *args)
+        kernel.launch(enough_blocks(BLOCKS, tasks, THREADS), THREADS, *args, shared=shared)
+
+    def add_natural(self, stride):
+        """Add up what one in `stride` edges costs in natural order."""
+        self.natural_stride, apart = stride, DISTANT * self.n // max(1, self.u.size)
+        args = self.u, self.v, self.packed, LONG, apart, stride, self.longest, self.natural
+        self.run(cost_in_natural_order, self.u.size // stride, *args, shared=8 * THREADS * len(NATURAL))
+
+    def add_by_degree(self, rows):
+        """Add up what edges cost in degree order. rows: of each column there."""
+        args = self.u, self.v, self.packed, rows, self.most, LONG, self.stride, self.longest, self.by_degree
+        self.run(cost_in_degree_order, self.u.size // self.stride, *args, shared=8 * THREADS * len(DEGREE))
+
+    def costs(self, sampled):
+        """The OrderCosts; waits for the device."""
+        *found, max_column, max_degree, _ = runtime.to_host(self.all).tolist()
+        sums = dict(zip((*NATURAL, *DEGREE, *LONGEST), found))
+        sums |= {name: self.natural_stride * sums[name] for name in NATURAL}
+        sums |= {name: self.stride * sums[name] for name in DEGREE}
+        return OrderCosts(self.n, self.u.size, max_column, sums, max_degree, sampled)
+
+
+def describe_edges(u, v, n, fill=None, early=False):
+    """The OrderCosts of edges, the degree of each vertex, and how many rows its column has; repeats count.
+
+    fill: see `order_costs`. early: whether the costs of many edges may be `sampled`.
+    """
+    xp = runtime.arrays_of(u)
+    counts = xp.zeros(3 * n, np.int32)
+    lengths, degree, reach = counts[:n], counts[n : 2 * n], counts[2 * n :]
+    packed = xp.empty(n, np.uint64)
+    sums = Sums(u, v, n, packed, min(MOST_STRIDE, max(1, u.size // SAMPLED)), fill)
+    sums.run(measure_vertices, u.size, u, v, lengths, degree, reach)
+    sums.run(describe_vertices, n, lengths, degree, reach, SHORT, packed, sums.histogram, sums.most)
+    sums.run(find_hubs, WARP, sums.histogram, HUBS, sums.most)
+    sums.add_natural(sums.stride)
+    rows, sampled = reach, early and sums.stride > 1  # of each column in degree order, in the memory of `reach`
+    if sampled:
+        sums.run(count_ends, u.size // sums.stride, u, v, packed, sums.stride, sums.ends)
+        sums.run(estimate_rows, n, packed, sums.ends, rows)
+    else:
+        rows[:] = 0
+        sums.run(count_rows_by_degree, u.size, u, v, packed, rows)
+    sums.add_by_degree(rows)
+    costs = sums.costs(sampled)
+    if sums.stride > 1 and costs.best() == "natural" and costs.may_miss(sums.stride):
+        sums.natural[:], sums.longest[:4] = 0, 0
+        sums.add_natural(1)
+        costs = sums.costs(sampled)
+    return costs, degree, lengths
+
+
+def order_costs(u, v, n, fill=None):
+    """The OrderCosts of edges in two device arrays.
+
+    fill: called with each kernel and its arguments, in place of a launch.
+    """
+    return describe_edges(u, v, n, fill)[0]
