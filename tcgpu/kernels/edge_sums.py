@@ -22,11 +22,21 @@ from tcgpu.kernels.orientation import ENDS
 
 THREADS, BLOCKS = 256, 1056
 SAMPLED, MOST_STRIDE = 1 << 20, 16  # the fewest edges that are added up; one group of 32 edges in at most 16 is
-MOST = ("max_column", "max_degree", "hub bin")
 DISTANT = 1 << 17  # nonzeros: columns that are farther apart are not in a cache at the same time
 FAR = WORDS[-1] // WORDS[0]  # the reach of a column that is not local
 TABLE_BITS, FREE, SCATTER = 10, -1, 2654435761  # of a block's table: slots as a power of two; no vertex; for its hash
 BINS = 512  # of degrees
+
+# Positions: among the sums NATURAL, of which those from LOCAL on are three for each of WORDS; among the sums DEGREE;
+# in LONGEST; and in `most`, what is known of all vertices together.
+WIDTHS = len(WORDS)
+MERGED, IDLE, SEARCHED, DISTANT_EDGES, LOCAL = range(len(NATURAL) - 3 * WIDTHS + 1)
+PAIRS, HEAVY_PAIRS, HUB_ROWS, MERGED_BY_DEGREE, IDLE_BY_DEGREE, SEARCHED_BY_DEGREE = range(len(DEGREE))
+LONGEST_BY_DEGREE = LONGEST.index("longest by degree")
+MAX_COLUMN, MAX_DEGREE, HUB_BIN, MOST_SIZE = range(4)
+
+# What `pack_vertex` packs: the lowest bits are the degree, the next the rows of the column.
+DEGREE_BITS, LENGTH_BITS = 31, 30
 
 
 @cuda.jit(device=True)
@@ -134,6 +144,32 @@ def add_at(counts, place, value):
 
 
 @cuda.jit(device=True)
+def pack_vertex(degree, length, blocks):
+    """The degree of a vertex, the rows of its column, and how many times 32 words this reaches over, or 0 if it is not
+    local, in 64 bits."""
+    most = int64((1 << LENGTH_BITS) - 1)
+    return uint64(degree | min(length, most) << DEGREE_BITS) | uint64(blocks) << uint64(DEGREE_BITS + LENGTH_BITS)
+
+
+@cuda.jit(device=True)
+def degree_of(vertex):
+    """The degree of a packed vertex."""
+    return int32(vertex & uint64((1 << DEGREE_BITS) - 1))
+
+
+@cuda.jit(device=True)
+def length_of(vertex):
+    """The rows of its column."""
+    return int32(vertex >> DEGREE_BITS & uint64((1 << LENGTH_BITS) - 1))
+
+
+@cuda.jit(device=True)
+def blocks_of(vertex):
+    """How many times 32 words its column reaches over, if it is local, else 0."""
+    return int32(vertex >> DEGREE_BITS + LENGTH_BITS)
+
+
+@cuda.jit(device=True)
 def bin_of(degree):
     """The bin of a degree: its own up to 31; then 16 bins from one power of two to the next."""
     above = max(27 - int32(cuda.clz(uint32(degree))), 0)  # the lowest bits, which a bin does not tell apart
@@ -177,21 +213,21 @@ def describe_vertices(lengths, degree, reach, short, packed, histogram, most):
             if length >= short and reach[x] < FAR:
                 blocks = int64(reach[x]) + 1
             degree[x] = own
-            packed[x] = uint64(own | min(length, int64(2**30 - 1)) << 31) | uint64(blocks) << uint64(61)
+            packed[x] = pack_vertex(own, length, blocks)
         add_at(bins, bin_of(own) if x < lengths.size else int32(-1), int32(1))
         for step in range(5):
             length = max(length, cuda.shfl_xor_sync(ALL_LANES, length, 1 << step))
             own = max(own, cuda.shfl_xor_sync(ALL_LANES, own, 1 << step))
         if lane == 0:
-            keep_most(most, 0, length)
-            keep_most(most, 1, own)
+            keep_most(most, MAX_COLUMN, length)
+            keep_most(most, MAX_DEGREE, own)
         x += cuda.gridsize(1)
     add_bins_to(histogram, bins)
 
 
 @kernel("void(int64[::1], int64, int64[::1])")
 def find_hubs(histogram, hubs, most):
-    """A warp: find the least bin from which on there are at most `hubs` vertices; it is written to most[2]."""
+    """A warp: find the least bin from which on there are at most `hubs` vertices; it is written to most[HUB_BIN]."""
     last = BINS - BINS // WARP * (cuda.threadIdx.x % WARP) - 1  # lane 0 has the last bins
     own = int64(0)
     for k in range(BINS // WARP):
@@ -205,25 +241,7 @@ def find_hubs(histogram, hubs, most):
     for step in range(5):
         least = min(least, cuda.shfl_xor_sync(ALL_LANES, least, 1 << step))
     if cuda.grid(1) == 0:
-        most[2] = least
-
-
-@cuda.jit(device=True)
-def degree_of(of_vertex):
-    """The degree in an element of `packed`."""
-    return int32(of_vertex & uint64(0x7FFFFFFF))
-
-
-@cuda.jit(device=True)
-def length_of(of_vertex):
-    """The rows of its column."""
-    return int32(of_vertex >> 31 & uint64(0x3FFFFFFF))
-
-
-@cuda.jit(device=True)
-def blocks_of(of_vertex):
-    """How many times 32 words its column reaches over, if it is local, else 0."""
-    return int32(of_vertex >> 61)
+        most[HUB_BIN] = least
 
 
 @cuda.jit(device=True)
@@ -339,11 +357,11 @@ def add_natural(sums, column, row, blocks, long, longest):
     """Add the cost of a nonzero in natural order, whose columns have `column` and `row` rows. Returns how many rows are
     merged. blocks: of 32 words that a local column reaches over, else 0."""
     merged, searched = rows_of_merge(column, row, long)
-    add_to(sums, 0, merged)
-    add_to(sums, 2, searched)
-    width = min(blocks, 3)
+    add_to(sums, MERGED, merged)
+    add_to(sums, SEARCHED, searched)
+    width = min(blocks, WIDTHS)
     if width > 0:
-        k = 1 + 3 * width
+        k = LOCAL + 3 * (width - 1)
         add_to(sums, k, merged)
         add_to(sums, k + 1, searched)
         add_to(sums, k + 2, blocks)
@@ -367,15 +385,15 @@ def cost_in_natural_order(u, v, packed, long, apart, stride, longest, total):
             j, i = min(int32(u[e]), int32(v[e])), max(int32(u[e]), int32(v[e]))
             column = packed[j]
             merged = add_natural(sums, length_of(column), length_of(packed[i]), blocks_of(column), long, longest)
-            add_to(sums, 3, i - j > apart)
-        add_idle(sums, 1, merged)
+            add_to(sums, DISTANT_EDGES, i - j > apart)
+        add_idle(sums, IDLE, merged)
         e += cuda.gridsize(1) * stride
     add_sums_to(total, sums)
 
 
 @kernel(*(f"void({ends}, uint64[::1], int32[::1], int64[::1], int64, int64, int64[::1], int64[::1])" for ends in ENDS))
 def cost_in_degree_order(u, v, packed, rows, most, long, stride, longest, total):
-    """The same in degree order. rows: of each column there; most[2]: the least bin of the degree of a hub."""
+    """The same in degree order. rows: of each column there; most[HUB_BIN]: the least bin of a hub's degree."""
     sums = cuda.shared.array(0, int64)
     clear_sums(sums, total.size)
     lane = cuda.threadIdx.x & 31
@@ -389,16 +407,16 @@ def cost_in_degree_order(u, v, packed, rows, most, long, stride, longest, total)
                 first, last, other = last, first, own
             column, row = rows[first], rows[last]
             if column < HEAVY:
-                add_to(sums, 0, max(column - 1, 0))
-            elif bin_of(other) >= most[2]:
-                add_to(sums, 2, 1)
+                add_to(sums, PAIRS, max(column - 1, 0))
+            elif bin_of(other) >= most[HUB_BIN]:
+                add_to(sums, HUB_ROWS, 1)
             else:
-                add_to(sums, 1, column - 1)
+                add_to(sums, HEAVY_PAIRS, column - 1)
             merged, searched = rows_of_merge(column, row, long)
-            add_to(sums, 3, merged)
-            add_to(sums, 5, searched)
-            keep_most(longest, 4, merged)
-        add_idle(sums, 4, merged)
+            add_to(sums, MERGED_BY_DEGREE, merged)
+            add_to(sums, SEARCHED_BY_DEGREE, searched)
+            keep_most(longest, LONGEST_BY_DEGREE, merged)
+        add_idle(sums, IDLE_BY_DEGREE, merged)
         e += cuda.gridsize(1) * stride
     add_sums_to(total, sums)
 
@@ -411,7 +429,7 @@ class Sums:
 
     def __init__(self, u, v, n, packed, stride, fill=None):
         self.u, self.v, self.n, self.packed, self.stride, self.fill = u, v, n, packed, stride, fill
-        sizes = [len(NATURAL), len(DEGREE), len(LONGEST), len(MOST), BINS, 2 * BINS]
+        sizes = [len(NATURAL), len(DEGREE), len(LONGEST), MOST_SIZE, BINS, 2 * BINS]
         arrays = runtime.arrays_of(u).zeros(sum(sizes), np.int64)
         cuts = [sum(sizes[:k]) for k in range(7)]
         parts = [arrays[begin:end] for begin, end in zip(cuts, cuts[1:])]
@@ -467,7 +485,7 @@ def describe_edges(u, v, n, fill=None, early=False):
     sums.add_by_degree(rows)
     costs = sums.costs(sampled)
     if sums.stride > 1 and costs.best() == "natural" and costs.may_miss(sums.stride):
-        sums.natural[:], sums.longest[:4] = 0, 0
+        sums.natural[:], sums.longest[:LONGEST_BY_DEGREE] = 0, 0
         sums.add_natural(1)
         costs = sums.costs(sampled)
     return costs, degree, lengths

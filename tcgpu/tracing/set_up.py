@@ -84,12 +84,12 @@ def describe_vertices(lengths, degree, reach, short, packed, histogram, most):
     blocks = np.where((lengths >= short) & (reach < edge_sums.FAR), reach + 1, 0)
     packed[:] = (degree | lengths.astype(np.int64) << 31).astype(np.uint64) | blocks.astype(np.uint64) << np.uint64(61)
     histogram += np.bincount(bins_of(degree), minlength=histogram.size)
-    most[:2] = lengths.max(initial=0), degree.max(initial=0)
+    most[edge_sums.MAX_COLUMN], most[edge_sums.MAX_DEGREE] = lengths.max(initial=0), degree.max(initial=0)
 
 
 def find_hubs(histogram, hubs, most):
     behind = np.cumsum(histogram[::-1])  # how many vertices are in each of the last bins, or behind it
-    most[2] = histogram.size - np.count_nonzero(behind <= hubs)
+    most[edge_sums.HUB_BIN] = histogram.size - np.count_nonzero(behind <= hubs)
 
 
 def count_rows_by_degree(u, v, packed, rows):
@@ -113,12 +113,12 @@ def cost_in_degree_order(u, v, packed, rows, most, long, stride, longest, total)
     for part in parts_of(u.size, stride):
         first, last = in_degree_order(u[part], v[part], packed)
         light = rows[first] < edge_sums.HEAVY
-        by_hub = ~light & (bins_of(degrees_of(packed[last])) >= most[2])
+        by_hub = ~light & (bins_of(degrees_of(packed[last])) >= most[edge_sums.HUB_BIN])
         pairs = rows[first].astype(np.int64) - 1
         merged, searched = rows_of_merge(rows[first], rows[last], long)
         sums = pairs[light].sum(), pairs[~light & ~by_hub].sum(), by_hub.sum()
         total += [*sums, merged.sum(), idle(merged).sum(), searched.sum()]
-        longest[4] = max(longest[4], merged.max(initial=0))
+        longest[-1] = max(longest[-1], merged.max(initial=0))
 
 
 def in_degree_order(i, j, packed):
