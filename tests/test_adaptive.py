@@ -111,7 +111,7 @@ def test_short_columns_of_near_vertices_are_merged_by_a_thread_each(monkeypatch)
 @pytest.mark.parametrize("graph", [generate.rmat(7, 6, seed=2), generate.random(150, 900, seed=1), generate.mesh(6, 6)])
 def test_distant_columns_are_merged_by_a_kernel_of_their_own(graph, monkeypatch):
     monkeypatch.setattr(local, "SMALL", 0)
-    monkeypatch.setattr(order_costs.OrderCosts, "near", False)
+    monkeypatch.setattr(order_costs.OrderCosts, "nearby", False)
     with runtime.using("sim"):
         ordered = DeviceGraph.from_graph(graph).ordered("degree")
         plans = [adaptive.plan(ordered, merge=1, share=(index, 3)) for index in range(3)]

@@ -70,7 +70,7 @@ def expected_sums(graph, short, long):
 
 
 def costs_of(graph):
-    return edge_sums.order_costs(np.asarray(graph.row_idx), graph.col_of.astype(np.int32), graph.n)
+    return edge_sums.costs_of_edges(np.asarray(graph.row_idx), graph.col_of.astype(np.int32), graph.n)
 
 
 @pytest.mark.sim
@@ -92,7 +92,7 @@ def test_edges_cost_the_same_in_any_order():
     u, v = (np.append(ends, [3, 5]).astype(np.int32) for ends in (graph.row_idx, graph.col_of))
     shuffled = random.permutation(u.size)
     with runtime.using("sim"):
-        one, other = (edge_sums.order_costs(u[e], v[e], graph.n) for e in (slice(None), shuffled))
+        one, other = (edge_sums.costs_of_edges(u[e], v[e], graph.n) for e in (slice(None), shuffled))
     known = [name for name in one.sums if "idle" not in name]  # those depend on which edges share a warp
     assert [one.sums[name] for name in known] == [other.sums[name] for name in known]
 
@@ -102,7 +102,7 @@ def test_edges_cost_the_same_in_any_order():
 def test_a_graph_without_edges_costs_nothing(loops):
     ends = np.arange(loops, dtype=np.int32)
     with runtime.using("sim"):
-        found = edge_sums.order_costs(ends, ends, loops)
+        found = edge_sums.costs_of_edges(ends, ends, loops)
     assert set(found.sums.values()) == {0} and found.max_column == 0
 
 
@@ -112,9 +112,9 @@ def test_a_sample_of_the_edges_costs_nearly_as_much(monkeypatch):
     order = np.random.default_rng(2).permutation(graph.m)
     ends = np.asarray(graph.row_idx)[order], graph.col_of.astype(np.int32)[order]
     with runtime.using("sim"):
-        every = edge_sums.order_costs(*ends, graph.n)
+        every = edge_sums.costs_of_edges(*ends, graph.n)
         monkeypatch.setattr(edge_sums, "SAMPLED", graph.m // 4)
-        some = edge_sums.order_costs(*ends, graph.n)
+        some = edge_sums.costs_of_edges(*ends, graph.n)
     assert (some.max_column, some.max_degree) == (every.max_column, every.max_degree)
     for name in ("merged", "idle", "pairs", "merged by degree", "idle by degree"):
         assert every.sums[name] > 0 and abs(some.sums[name] / every.sums[name] - 1) < 0.15, name
@@ -127,12 +127,12 @@ def test_few_edges_that_cost_much_are_never_missed(monkeypatch):
     u = np.append(np.tile(np.arange(2, 3002, dtype=np.int32), 2), np.int32(1))
     v = np.append(np.repeat(np.arange(2, dtype=np.int32), 3000), np.int32(0))
     with runtime.using("sim"):
-        exact = edge_sums.order_costs(u, v, 3002).sums["searched"]
+        exact = edge_sums.costs_of_edges(u, v, 3002).sums["searched"]
         monkeypatch.setattr(edge_sums, "SAMPLED", 400)
         monkeypatch.setitem(order_costs.NATURAL_NS, "searches", 0)  # so natural order seems best
-        found, *_ = edge_sums.describe_edges(u, v, 3002, early=True)
+        found, *_ = edge_sums.describe_edges(u, v, 3002, may_sample=True)
         monkeypatch.setattr(order_costs.OrderCosts, "may_miss", lambda costs, stride: False)
-        missed, *_ = edge_sums.describe_edges(u, v, 3002, early=True)
+        missed, *_ = edge_sums.describe_edges(u, v, 3002, may_sample=True)
     assert found.sums["searched"] == exact > 1000 * 11 and missed.sums["searched"] == 0
 
 
@@ -142,10 +142,10 @@ def test_lengths_estimated_from_ends_cost_about_as_much_as_those_counted(name, m
     graph = GRAPHS[name]
     ends = np.asarray(graph.row_idx), graph.col_of.astype(np.int32)
     with runtime.using("sim"):
-        exact = edge_sums.order_costs(*ends, graph.n)
+        exact = edge_sums.costs_of_edges(*ends, graph.n)
         monkeypatch.setattr(edge_sums, "SAMPLED", max(1, graph.m // 2))
         monkeypatch.setattr(edge_sums, "MOST_STRIDE", 1 if graph.m < 64 else 2)
-        found, degree, lengths = edge_sums.describe_edges(*ends, graph.n, early=True)
+        found, degree, lengths = edge_sums.describe_edges(*ends, graph.n, may_sample=True)
     assert found.sampled == (graph.m >= 64) and not exact.sampled
     assert np.array_equal(degree, graph.degrees) and np.array_equal(lengths, graph.column_lengths)
     for sum_of in ("pairs", "merged by degree"):
@@ -310,7 +310,7 @@ def test_vertices_are_measured_without_faults(name):
     assert np.array_equal(lengths, np.bincount(lower[other], minlength=n))
     assert np.array_equal(ends + lengths, np.bincount(u, minlength=n) + np.bincount(v, minlength=n))
     expected = np.zeros(n, int)
-    np.maximum.at(expected, lower, np.minimum(edge_sums.FAR, ((higher >> 6) - (lower >> 6)) // 32))
+    np.maximum.at(expected, lower, np.minimum(edge_sums.NOT_LOCAL, ((higher >> 6) - (lower >> 6)) // 32))
     assert np.array_equal(reach, expected)
 
 

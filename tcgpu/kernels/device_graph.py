@@ -26,7 +26,7 @@ from tcgpu.graph import (
 from tcgpu.kernels import enough_blocks, fitting, orientation
 from tcgpu.kernels.device import columns
 from tcgpu.kernels.device.warp import WARP
-from tcgpu.kernels.edge_sums import describe_edges, order_costs
+from tcgpu.kernels.edge_sums import costs_of_edges, describe_edges
 from tcgpu.kernels.prefix_sum import scan
 
 THREADS = 256
@@ -78,7 +78,7 @@ class DeviceGraph:
         if columns_of is not None:
             return cls._of_block(n, *columns_of, name, ids)
         if order in ("auto", "natural") and u.size > SMALL:
-            costs, degrees, lengths = describe_edges(u, v, n, early=True)
+            costs, degrees, lengths = describe_edges(u, v, n, may_sample=True)
         if order == "auto":
             order = costs.best() if costs else "natural"
         if order == "degree" and degrees is None:
@@ -158,7 +158,7 @@ class DeviceGraph:
     @cached_property
     def order_costs(self):
         """What a count costs in each way, if this order is the natural one."""
-        return order_costs(self.row_idx, self.col_of, self.n)
+        return costs_of_edges(self.row_idx, self.col_of, self.n)
 
     @cached_property
     def _by_degree(self):
@@ -232,7 +232,7 @@ def order_for_tallies(graph, order):
     """The order to count the triangles of each edge or vertex in; `auto` takes the one that costs less."""
     if order == "auto" and isinstance(graph, DeviceGraph) and graph.m > SMALL_TALLIES:
         if graph.order_costs.sampled and graph.order == "natural":  # known well enough for a count
-            graph.order_costs = order_costs(graph.row_idx, graph.col_of, graph.n)
+            graph.order_costs = costs_of_edges(graph.row_idx, graph.col_of, graph.n)
         return graph.order_costs.best_for_tallies()
     return order
 

@@ -23,8 +23,10 @@ from tcgpu.kernels.orientation import ENDS
 THREADS, BLOCKS = 256, 1056
 SAMPLED, MOST_STRIDE = 1 << 20, 16  # the fewest edges that are added up; one group of 32 edges in at most 16 is
 DISTANT = 1 << 17  # nonzeros: columns that are farther apart are not in a cache at the same time
-FAR = WORDS[-1] // WORDS[0]  # the reach of a column that is not local
-TABLE_BITS, FREE, SCATTER = 10, -1, 2654435761  # of a block's table: slots as a power of two; no vertex; for its hash
+SPAN = WORDS[0]  # words of 64 vertices: how far a column reaches is counted in spans,
+NOT_LOCAL = WORDS[-1] // SPAN  # of which no local column reaches over so many after the first
+TABLE_SIZE, TABLE_SHIFT = 1 << 10, 32 - 10  # places in a block's table; how far a hash of 32 bits is shifted for them
+FREE, SCATTER = -1, 2654435761  # no vertex; the multiplier of the hash
 BINS = 512  # of degrees
 
 # Positions: among the sums NATURAL, of which those from LOCAL on are three for each of WORDS; among the sums DEGREE;
@@ -47,26 +49,26 @@ def keep_most(most, k, value):
 
 
 @cuda.jit(device=True)
-def is_owner(owners, slot, x):
-    """Whether a slot of the block's table is vertex x's, which takes it if it is free."""
-    owner = owners[slot]
+def is_owner(owners, place, x):
+    """Whether a place in the block's table is vertex x's, which takes it if it is free."""
+    owner = owners[place]
     if owner == FREE:
-        owner = cuda.atomic.cas(owners, slot, int32(FREE), x)
+        owner = cuda.atomic.cas(owners, place, int32(FREE), x)
     return owner == FREE or owner == x
 
 
 @cuda.jit(device=True)
-def slot_of(owners, x):
-    """The slot of vertex x in the block's table: one of two; -1 if other vertices have both, or anything if x < 0."""
-    slot = int32(uint32(x) * SCATTER >> 32 - TABLE_BITS)
-    if x < 0 or is_owner(owners, slot, x):
-        return slot
-    return slot ^ 1 if is_owner(owners, slot ^ 1, x) else int32(-1)
+def place_of(owners, x):
+    """The place of vertex x in the block's table: one of two; -1 if others have both, or anything if x < 0."""
+    place = int32(uint32(x) * SCATTER >> TABLE_SHIFT)
+    if x < 0 or is_owner(owners, place, x):
+        return place
+    return place ^ 1 if is_owner(owners, place ^ 1, x) else int32(-1)
 
 
 @cuda.jit(device=True)
-def count_vertex(counts, table, x, slot, times):
-    """Add to a vertex's count, or to that of its slot in the table; once for all lanes of a warp if they add the same.
+def count_vertex(counts, table, x, place, times):
+    """Add to a vertex's count, or to that of its place in the table; once for all lanes of a warp if they add the same.
     x: the vertex, -1 for none."""
     first, other = cuda.shfl_sync(ALL_LANES, x, 0), cuda.shfl_sync(ALL_LANES, times, 0)
     if cuda.all_sync(ALL_LANES, x == first and times == other):
@@ -74,8 +76,8 @@ def count_vertex(counts, table, x, slot, times):
         if cuda.threadIdx.x % WARP != 0:
             x = int32(-1)
     if x >= 0:
-        if slot >= 0:
-            cuda.atomic.add(table, slot, times)
+        if place >= 0:
+            cuda.atomic.add(table, place, times)
         else:
             cuda.atomic.add(counts, x, times)
 
@@ -88,47 +90,47 @@ def raise_reach(reach, k, over):
 
 
 @kernel(*(f"void({ends}, int32[::1], int32[::1], int32[::1])" for ends in ENDS))
-def measure_vertices(u, v, lengths, ends, reach):
+def measure_vertices(u, v, lengths, in_columns, reach):
     """A thread per edge: count the rows of each column, and the columns that each vertex is a row of; a loop as two.
 
-    reach: over how many words of 64 vertices the rows of a column reach: 0 for up to WORDS[0], and so on; FAR if they
-    are too many for a local column. Each block has a table of counts in shared memory, for the first vertices that it
-    meets: among these are the hubs, to whose counts in global memory all blocks would have to add in turn.
+    reach: over how many spans the rows of a column reach after the first one, at most NOT_LOCAL. Each block has a table
+    of counts in shared memory, for the first vertices that it meets: among these are the hubs, to whose counts in
+    global memory all blocks would have to add in turn.
     """
-    owners, table_lengths = cuda.shared.array(1 << TABLE_BITS, int32), cuda.shared.array(1 << TABLE_BITS, int32)
-    table_ends, table_reach = cuda.shared.array(1 << TABLE_BITS, int32), cuda.shared.array(1 << TABLE_BITS, int32)
-    slot = cuda.threadIdx.x
-    while slot < 1 << TABLE_BITS:
-        owners[slot], table_lengths[slot], table_ends[slot], table_reach[slot] = FREE, 0, 0, 0
-        slot += cuda.blockDim.x
+    owners, table_lengths = cuda.shared.array(TABLE_SIZE, int32), cuda.shared.array(TABLE_SIZE, int32)
+    table_in_columns, table_reach = cuda.shared.array(TABLE_SIZE, int32), cuda.shared.array(TABLE_SIZE, int32)
+    place = cuda.threadIdx.x
+    while place < TABLE_SIZE:
+        owners[place], table_lengths[place], table_in_columns[place], table_reach[place] = FREE, 0, 0, 0
+        place += cuda.blockDim.x
     cuda.syncthreads()
     e, lane = cuda.grid(1), cuda.threadIdx.x & 31
     while e - lane < u.size:  # whole warps
         j = i = int32(-1)
-        times, over = int32(1), int32(0)
+        times, spans = int32(1), int32(0)
         if e < u.size and u[e] == v[e]:
             i, times = int32(u[e]), int32(2)
         elif e < u.size:
             j, i = min(int32(u[e]), int32(v[e])), max(int32(u[e]), int32(v[e]))
-            over = min(int32(FAR), ((i >> 6) - (j >> 6)) >> 5)
-        slot = slot_of(owners, j)
-        if over > 0 and slot >= 0:
-            raise_reach(table_reach, slot, over)
-        elif over > 0:
-            raise_reach(reach, j, over)
-        count_vertex(lengths, table_lengths, j, slot, int32(1))
-        count_vertex(ends, table_ends, i, slot_of(owners, i), times)
+            spans = min(int32(NOT_LOCAL), ((i >> 6) - (j >> 6)) >> 5)
+        place = place_of(owners, j)
+        if spans > 0 and place >= 0:
+            raise_reach(table_reach, place, spans)
+        elif spans > 0:
+            raise_reach(reach, j, spans)
+        count_vertex(lengths, table_lengths, j, place, int32(1))
+        count_vertex(in_columns, table_in_columns, i, place_of(owners, i), times)
         e += cuda.gridsize(1)
     cuda.syncthreads()
-    slot = cuda.threadIdx.x
-    while slot < 1 << TABLE_BITS:
-        if table_lengths[slot] > 0:
-            cuda.atomic.add(lengths, owners[slot], table_lengths[slot])
-        if table_ends[slot] > 0:
-            cuda.atomic.add(ends, owners[slot], table_ends[slot])
-        if table_reach[slot] > 0:
-            raise_reach(reach, owners[slot], table_reach[slot])
-        slot += cuda.blockDim.x
+    place = cuda.threadIdx.x
+    while place < TABLE_SIZE:
+        if table_lengths[place] > 0:
+            cuda.atomic.add(lengths, owners[place], table_lengths[place])
+        if table_in_columns[place] > 0:
+            cuda.atomic.add(in_columns, owners[place], table_in_columns[place])
+        if table_reach[place] > 0:
+            raise_reach(reach, owners[place], table_reach[place])
+        place += cuda.blockDim.x
 
 
 @cuda.jit(device=True)
@@ -144,11 +146,11 @@ def add_at(counts, place, value):
 
 
 @cuda.jit(device=True)
-def pack_vertex(degree, length, blocks):
-    """The degree of a vertex, the rows of its column, and how many times 32 words this reaches over, or 0 if it is not
-    local, in 64 bits."""
+def pack_vertex(degree, length, spans):
+    """The degree of a vertex, the rows of its column, and the spans that this reaches over, 0 if it is not local, in 64
+    bits."""
     most = int64((1 << LENGTH_BITS) - 1)
-    return uint64(degree | min(length, most) << DEGREE_BITS) | uint64(blocks) << uint64(DEGREE_BITS + LENGTH_BITS)
+    return uint64(degree | min(length, most) << DEGREE_BITS) | uint64(spans) << uint64(DEGREE_BITS + LENGTH_BITS)
 
 
 @cuda.jit(device=True)
@@ -164,8 +166,8 @@ def length_of(vertex):
 
 
 @cuda.jit(device=True)
-def blocks_of(vertex):
-    """How many times 32 words its column reaches over, if it is local, else 0."""
+def spans_of(vertex):
+    """The spans of SPAN words that its column reaches over; 0 if it is not local."""
     return int32(vertex >> DEGREE_BITS + LENGTH_BITS)
 
 
@@ -199,8 +201,10 @@ def add_bins_to(histogram, bins):
 
 @kernel("void(int32[::1], int32[::1], int32[::1], int64, uint64[::1], int64[::1], int64[::1])")
 def describe_vertices(lengths, degree, reach, short, packed, histogram, most):
-    """A thread per vertex: add the rows of its column to its degree, and count that in the histogram; write in 64 bits
-    its degree, these rows, and how many times 32 words a local column reaches over, or else 0."""
+    """A thread per vertex: add the rows of its column to its degree, which it counts in the histogram, and pack both.
+
+    degree: how many columns the vertex is a row of before, its degree after. short: rows of a local column, at least.
+    """
     bins = cuda.shared.array(BINS, int32)
     clear_bins(bins)
     x, lane = cuda.grid(1), cuda.threadIdx.x & 31
@@ -209,11 +213,11 @@ def describe_vertices(lengths, degree, reach, short, packed, histogram, most):
         if x < lengths.size:
             length = int64(lengths[x])
             own = length + degree[x]
-            blocks = int64(0)
-            if length >= short and reach[x] < FAR:
-                blocks = int64(reach[x]) + 1
+            spans = int64(0)
+            if length >= short and reach[x] < NOT_LOCAL:
+                spans = int64(reach[x]) + 1
             degree[x] = own
-            packed[x] = pack_vertex(own, length, blocks)
+            packed[x] = pack_vertex(own, length, spans)
         add_at(bins, bin_of(own) if x < lengths.size else int32(-1), int32(1))
         for step in range(5):
             length = max(length, cuda.shfl_xor_sync(ALL_LANES, length, 1 << step))
@@ -353,18 +357,18 @@ def add_idle(sums, k, merged):
 
 
 @cuda.jit(device=True)
-def add_natural(sums, column, row, blocks, long, longest):
+def add_nonzero(sums, column, row, spans, long, longest):
     """Add the cost of a nonzero in natural order, whose columns have `column` and `row` rows. Returns how many rows are
-    merged. blocks: of 32 words that a local column reaches over, else 0."""
+    merged. spans: that the column reaches over, 0 if it is not local."""
     merged, searched = rows_of_merge(column, row, long)
     add_to(sums, MERGED, merged)
     add_to(sums, SEARCHED, searched)
-    width = min(blocks, WIDTHS)
+    width = min(spans, WIDTHS)
     if width > 0:
         k = LOCAL + 3 * (width - 1)
         add_to(sums, k, merged)
         add_to(sums, k + 1, searched)
-        add_to(sums, k + 2, blocks)
+        add_to(sums, k + 2, spans)
     keep_most(longest, width, merged)
     return merged
 
@@ -384,7 +388,7 @@ def cost_in_natural_order(u, v, packed, long, apart, stride, longest, total):
         if e < u.size and u[e] != v[e]:
             j, i = min(int32(u[e]), int32(v[e])), max(int32(u[e]), int32(v[e]))
             column = packed[j]
-            merged = add_natural(sums, length_of(column), length_of(packed[i]), blocks_of(column), long, longest)
+            merged = add_nonzero(sums, length_of(column), length_of(packed[i]), spans_of(column), long, longest)
             add_to(sums, DISTANT_EDGES, i - j > apart)
         add_idle(sums, IDLE, merged)
         e += cuda.gridsize(1) * stride
@@ -461,10 +465,11 @@ class Sums:
         return OrderCosts(self.n, self.u.size, max_column, sums, max_degree, sampled)
 
 
-def describe_edges(u, v, n, fill=None, early=False):
+def describe_edges(u, v, n, fill=None, may_sample=False):
     """The OrderCosts of edges, the degree of each vertex, and how many rows its column has; repeats count.
 
-    fill: see `order_costs`. early: whether the costs of many edges may be `sampled`.
+    fill: called with each kernel and its arguments, in place of a launch.
+    may_sample: whether the costs of many edges may be `sampled`.
     """
     xp = runtime.arrays_of(u)
     counts = xp.zeros(3 * n, np.int32)
@@ -475,7 +480,7 @@ def describe_edges(u, v, n, fill=None, early=False):
     sums.run(describe_vertices, n, lengths, degree, reach, SHORT, packed, sums.histogram, sums.most)
     sums.run(find_hubs, WARP, sums.histogram, HUBS, sums.most)
     sums.add_natural(sums.stride)
-    rows, sampled = reach, early and sums.stride > 1  # of each column in degree order, in the memory of `reach`
+    rows, sampled = reach, may_sample and sums.stride > 1  # of each column in degree order, in the memory of `reach`
     if sampled:
         sums.run(count_ends, u.size // sums.stride, u, v, packed, sums.stride, sums.ends)
         sums.run(estimate_rows, n, packed, sums.ends, rows)
@@ -491,9 +496,6 @@ def describe_edges(u, v, n, fill=None, early=False):
     return costs, degree, lengths
 
 
-def order_costs(u, v, n, fill=None):
-    """The OrderCosts of edges in two device arrays.
-
-    fill: called with each kernel and its arguments, in place of a launch.
-    """
+def costs_of_edges(u, v, n, fill=None):
+    """The OrderCosts of edges in two device arrays. fill: see `describe_edges`."""
     return describe_edges(u, v, n, fill)[0]

@@ -38,7 +38,7 @@ DEGREE = (
 # reach over 32, 64, 128 words, and in degree order.
 LONGEST = ("longest", "longest 32", "longest 64", "longest 128", "longest by degree")
 
-SHORT_ROWS, SHORT_NEAR_ROWS = 6, 12  # of the longest column, for short_columns; where most edges are near
+SHORT_ROWS, SHORT_NEARBY_ROWS = 6, 12  # of the longest column, for short_columns; where most edges are nearby
 MANY_EDGES = 1 << 17  # for short_columns
 LITTLE, LITTLE_NS = 1.05, 1_000  # times as long, and nanoseconds more
 LONGEST_SEARCH_NS = 0.025  # more than an edge costs in natural order for each row of the longest column
@@ -84,14 +84,14 @@ class OrderCosts:
     sampled: bool = False  # whether the lengths of columns in degree order are estimated from a sample
 
     @property
-    def near(self):
+    def nearby(self):
         """Whether most edges are between vertices whose columns are close to each other."""
         return 8 * self.sums["distant"] <= self.m
 
     @property
     def short_columns(self):
         """Whether the columns in natural order are so short that a thread merges each of them in turn."""
-        return self.m > MANY_EDGES and self.max_column <= (SHORT_NEAR_ROWS if self.near else SHORT_ROWS)
+        return self.m > MANY_EDGES and self.max_column <= (SHORT_NEARBY_ROWS if self.nearby else SHORT_ROWS)
 
     def natural_counts(self, words=0):
         """How often each of NATURAL_NS is taken, if local columns reach over at most `words` words."""
@@ -99,7 +99,7 @@ class OrderCosts:
         local = {name: sum(self.sums[f"{name} {width}"] for width in widths) for name in names}
         merged, searched = self.sums["merged"] - local["merged"], self.sums["searched"] - local["searched"]
         others = ["longest", *(f"longest {width}" for width in WORDS if width > words)]
-        how = "merged by column" if self.short_columns and not words else "merged nearby" if self.near else "merged"
+        how = "merged by column" if self.short_columns and not words else "merged nearby" if self.nearby else "merged"
         return dict.fromkeys(("merged", "merged nearby", "merged by column"), 0) | {
             how: merged,
             "idle": self.sums["idle"] * merged / max(1, self.sums["merged"]),

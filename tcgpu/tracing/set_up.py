@@ -31,7 +31,9 @@ class HostGraph(DeviceGraph):
 
     @cached_property
     def order_costs(self):
-        return edge_sums.order_costs(self.row_idx, self.col_of, self.n, lambda kernel, *args: IN_NUMPY[kernel](*args))
+        return edge_sums.costs_of_edges(
+            self.row_idx, self.col_of, self.n, fill=lambda kernel, *args: IN_NUMPY[kernel](*args)
+        )
 
 
 def prepare(method, graph, order=None):
@@ -71,18 +73,18 @@ def set_up(plan, graph):
             step.run(plan.arrays)
 
 
-def measure_vertices(u, v, lengths, ends, reach):
+def measure_vertices(u, v, lengths, in_columns, reach):
     for part in parts_of(u.size):
         i, j = u[part], v[part]
         lengths += np.bincount(j, minlength=lengths.size).astype(np.int32)
-        ends += np.bincount(i, minlength=ends.size).astype(np.int32)
-        np.maximum.at(reach, j, np.minimum(edge_sums.FAR, ((i >> 6) - (j >> 6)) >> 5))
+        in_columns += np.bincount(i, minlength=in_columns.size).astype(np.int32)
+        np.maximum.at(reach, j, np.minimum(edge_sums.NOT_LOCAL, ((i >> 6) - (j >> 6)) >> 5))
 
 
 def describe_vertices(lengths, degree, reach, short, packed, histogram, most):
     degree += lengths
-    blocks = np.where((lengths >= short) & (reach < edge_sums.FAR), reach + 1, 0)
-    packed[:] = (degree | lengths.astype(np.int64) << 31).astype(np.uint64) | blocks.astype(np.uint64) << np.uint64(61)
+    spans = np.where((lengths >= short) & (reach < edge_sums.NOT_LOCAL), reach + 1, 0)
+    packed[:] = (degree | lengths.astype(np.int64) << 31).astype(np.uint64) | spans.astype(np.uint64) << np.uint64(61)
     histogram += np.bincount(bins_of(degree), minlength=histogram.size)
     most[edge_sums.MAX_COLUMN], most[edge_sums.MAX_DEGREE] = lengths.max(initial=0), degree.max(initial=0)
 
@@ -98,13 +100,13 @@ def count_rows_by_degree(u, v, packed, rows):
 
 
 def cost_in_natural_order(u, v, packed, long, apart, stride, longest, total):
-    lengths, blocks = (packed >> 31 & 0x3FFFFFFF).astype(np.int32), (packed >> 61).astype(np.int32)
+    lengths, spans = (packed >> 31 & 0x3FFFFFFF).astype(np.int32), (packed >> 61).astype(np.int32)
     for part in parts_of(u.size, stride):
         i, j = u[part], v[part]
         merged, searched = rows_of_merge(lengths[j], lengths[i], long)
-        found, width = [merged, idle(merged), searched, i - j > apart], np.minimum(blocks[j], 3)
+        found, width = [merged, idle(merged), searched, i - j > apart], np.minimum(spans[j], 3)
         for k in range(1, 4):
-            found += merged[width == k], searched[width == k], blocks[j][width == k]
+            found += merged[width == k], searched[width == k], spans[j][width == k]
         longest[:4] = [max(longest[k], merged[width == k].max(initial=0)) for k in range(4)]
         total += [values.sum(dtype=np.int64) for values in found]
 

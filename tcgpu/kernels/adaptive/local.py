@@ -63,7 +63,7 @@ def has_distant_columns(graph):
 
     In degree order, too, `merge_distant_kernel` is faster on such graphs and slower on most others.
     """
-    return isinstance(graph, DeviceGraph) and graph.m > SMALL and not graph.order_costs.near
+    return isinstance(graph, DeviceGraph) and graph.m > SMALL and not graph.order_costs.nearby
 
 
 @kernel("void(int32[::1], int32[::1], int64, uint32[::1])")

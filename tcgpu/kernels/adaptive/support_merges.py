@@ -30,8 +30,8 @@ TOGETHER = 64  # rows that the lanes of a warp look up for one of them
 SEARCHED = 512  # rows that a warp of search_listed looks up at a time
 NO_KEY = -1
 MOST_ADDED = 0xFFFF  # in shared memory at a time, so that no counter overflows
-HUB = 256  # a vertex with more than a HUBth of all edges is a hub
-MANY_NEAR, MANY = 5, 16  # edges a vertex, where most are between vertices of close numbers and elsewhere
+BUSY = 256  # a vertex is busy if more than one in BUSY of all edges ends there
+MANY_NEARBY, MANY = 5, 16  # edges a vertex, where most are between vertices of close numbers and elsewhere
 
 
 class Tally(NamedTuple):
@@ -320,12 +320,12 @@ def search_corners(col_ptr, row_idx, col_of, searches, queue, twice):
 
 
 def has_counters(graph):
-    """Whether blocks have counters: there is a hub, or there may be many triangles."""
+    """Whether blocks have counters: there is a busy vertex, or there may be many triangles."""
     if not isinstance(graph, DeviceGraph) or graph.m <= SMALL:
         return True  # not known, or no matter
-    near = graph.order == "natural" and graph.order_costs.near
-    many = MANY_NEAR if near else MANY
-    return HUB * graph.order_costs.max_degree > graph.m or graph.m >= many * graph.n
+    nearby = graph.order == "natural" and graph.order_costs.nearby
+    many = MANY_NEARBY if nearby else MANY
+    return BUSY * graph.order_costs.max_degree > graph.m or graph.m >= many * graph.n
 
 
 def searches(graph, long):

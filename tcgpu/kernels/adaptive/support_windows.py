@@ -16,12 +16,12 @@ from tcgpu.kernels.device.search import first_from
 from tcgpu.kernels.device.warp import ALL_LANES, sum_up_to
 
 MAX_SHARED_COUNTERS = 1024  # of a block of window_tally; further rows are counted in global memory
-COUNTERS = WINDOW_WORDS + WINDOW_WORDS // 2  # where they begin, after the bits and `first_of`
+FIRST_COUNTER = WINDOW_WORDS + WINDOW_WORDS // 2  # where they begin, after the bits and `first_of`
 SIEVE_WORDS = 128  # of bits of a warp of sieve_tally
 CHUNK = 1024  # quads that a warp concatenates at a time: the bits of 32 words
 SUMS, QUEUE = 32, 64  # in a warp's scratch: bits where pieces begin, then a sum for each in-edge, then the queue
 WARP_SCRATCH_WORDS = QUEUE + 31 + 32 + 1  # up to 31 quads stay in the queue, and each lane adds one
-WINDOW_BYTES = 4 * (COUNTERS + MAX_SHARED_COUNTERS + 4 * WARP_SCRATCH_WORDS)  # for a block of four warps
+WINDOW_BYTES = 4 * (FIRST_COUNTER + MAX_SHARED_COUNTERS + 4 * WARP_SCRATCH_WORDS)  # for a block of four warps
 SIEVE_BYTES = 4 * 4 * (SIEVE_WORDS + WARP_SCRATCH_WORDS)
 
 
@@ -29,8 +29,8 @@ class Column(NamedTuple):
     """Column i, which is near[begin:end], as bits: word k of `words`, a power of 2, is bits[at + k].
 
     WINDOW_WORDS words have a bit for each near number: then first_of[2 * WINDOW_WORDS + k] is the position in the
-    column of word k's first row, and the first `counters` rows have counters, from bits[COUNTERS] on. With fewer words,
-    several near numbers share a bit.
+    column of word k's first row, and the first `counters` rows have counters, from bits[FIRST_COUNTER] on. With fewer
+    words, several near numbers share a bit.
     """
 
     begin: int
@@ -103,7 +103,7 @@ def count_hits(tally, column, q, hits):
             add16(tally.slot_support16, 4 * q + which, 1)
             row = slot - column.begin
             if row < column.counters:
-                cuda.atomic.add(column.bits, COUNTERS + row, 1)
+                cuda.atomic.add(column.bits, FIRST_COUNTER + row, 1)
             else:
                 cuda.atomic.add(tally.slot_support, slot, 1)
     return found
@@ -216,8 +216,8 @@ def clear_column(near, column, thread, threads, slot_support):
         column.bits[column.at + ((near_number(near, p) >> 5) & (column.words - 1))] = 0
         row = p - column.begin
         if row < column.counters:
-            found = column.bits[COUNTERS + row]
-            column.bits[COUNTERS + row] = 0
+            found = column.bits[FIRST_COUNTER + row]
+            column.bits[FIRST_COUNTER + row] = 0
             if found != 0:
                 cuda.atomic.add(slot_support, p, found)
         p += threads
@@ -240,11 +240,11 @@ def window_tally(
     taken = cuda.shared.array(1, int64)
     thread, threads = cuda.threadIdx.x, cuda.blockDim.x
     warp, warps = thread >> 5, threads >> 5
-    scratch = COUNTERS + MAX_SHARED_COUNTERS + warp * WARP_SCRATCH_WORDS
+    scratch = FIRST_COUNTER + MAX_SHARED_COUNTERS + warp * WARP_SCRATCH_WORDS
     tally = Tally(near, quads, in_edges, edge_slots, slot_support16, slot_support, support)
     near_in_edges = in_ptr[first_near]
     k = thread
-    while k < COUNTERS + MAX_SHARED_COUNTERS:
+    while k < FIRST_COUNTER + MAX_SHARED_COUNTERS:
         bits[k] = 0
         k += threads
     if thread == 0:
