@@ -8,7 +8,7 @@ the words of two rows are aligned.
 
 from tcgpu.engines import runtime
 from tcgpu.engines.runtime import cuda, int64, kernel, uint32, uint64
-from tcgpu.kernels.adaptive.layout import LENGTH_BITS, pack_piece, shared_thread
+from tcgpu.kernels.adaptive.layout import shared_thread
 from tcgpu.kernels.device.columns import column_bounds
 from tcgpu.kernels.device.merge import common_values, common_values_apart, rows_to_search
 from tcgpu.kernels.device.reduction import add_block_to
@@ -18,6 +18,7 @@ from tcgpu.kernels.device_graph import SMALL, DeviceGraph
 from tcgpu.kernels.order_costs import MANY_EDGES, SHORT_ROWS
 
 SEARCHED = 256  # rows that a warp looks up at a time
+PART_BITS = 24  # of a search; the higher bits are its nonzero
 NO_SEARCH = 2**64 - 1
 NO_VERTEX = 0xFFFFFFFF  # past the words of any column
 
@@ -193,6 +194,18 @@ def merge_columns_kernel(col_ptr, row_idx, index, of, total):
 
 
 @cuda.jit(device=True)
+def pack_search(e, part):
+    """Part number `part` of the searches of the nonzeros from e on."""
+    return uint64((int64(e) << PART_BITS) | int64(part))
+
+
+@cuda.jit(device=True)
+def unpack_search(search):
+    """The nonzero and the number of the part."""
+    return int64(search >> PART_BITS), uint32(search & ((1 << PART_BITS) - 1))
+
+
+@cuda.jit(device=True)
 def shorter_first(p, p_end, q, q_end):
     """The begin and the length of two ranges, the shorter one first; zeros if one is empty."""
     if p >= p_end or q >= q_end:
@@ -237,7 +250,7 @@ def list_searches_of_warp(searches, queue, e, rows):
     place = cuda.shfl_sync(ALL_LANES, place, 0)
     room, k = place + tasks <= searches.size, int64(lane)
     while k < min(tasks, searches.size - place):
-        searches[place + k] = pack_piece(e, k) if room else uint64(NO_SEARCH)
+        searches[place + k] = pack_search(e, k) if room else uint64(NO_SEARCH)
         k += 32
     return room
 
@@ -275,7 +288,8 @@ def search_kernel(col_ptr, row_idx, col_of, short, words, long, searches, queue,
     while task < min(queue[0], searches.size):
         search = searches[task]
         if search != NO_SEARCH:
-            e, part = int64(search >> LENGTH_BITS) + lane, uint32(search & ((1 << LENGTH_BITS) - 1))
+            e, part = unpack_search(search)
+            e += lane
             p = few = q = many = uint32(0)
             if e < row_idx.size:
                 begin, end, other, other_end = ranges_of(e, col_ptr, row_idx, col_of, short, words)

@@ -14,8 +14,7 @@ import numpy as np
 
 from tcgpu.engines.runtime import cuda, int32, int64, kernel, uint32, uint64
 from tcgpu.kernels import launch
-from tcgpu.kernels.adaptive.layout import LENGTH_BITS, pack_piece
-from tcgpu.kernels.adaptive.local import NO_SEARCH, has_no_triangles
+from tcgpu.kernels.adaptive.local import NO_SEARCH, has_no_triangles, pack_search, unpack_search
 from tcgpu.kernels.device.bits import restart
 from tcgpu.kernels.device.columns import column_bounds
 from tcgpu.kernels.device.warp import ALL_LANES
@@ -222,7 +221,7 @@ def list_searches(searches, queue, e, rows):
     place = cuda.atomic.add(queue, 0, tasks)
     room = place + tasks <= searches.size
     for k in range(min(tasks, searches.size - place)):
-        searches[place + k] = pack_piece(e, k) if room else uint64(NO_SEARCH)
+        searches[place + k] = pack_search(e, k) if room else uint64(NO_SEARCH)
     return room
 
 
@@ -272,7 +271,7 @@ def search_listed(tally, col_ptr, col_of, searches, queue, corners):
     while task < min(queue[0], searches.size):
         search = searches[task]
         if search != NO_SEARCH:
-            e, part = int64(search >> LENGTH_BITS), uint32(search & ((1 << LENGTH_BITS) - 1))
+            e, part = unpack_search(search)
             i, j = tally.row_idx[e], col_of[e]
             whole = ranges_to_merge(tally, col_ptr, e, i, j)
             p = whole.p + SEARCHED * part

@@ -18,7 +18,8 @@ from tcgpu.kernels.device.warp import ALL_LANES, sum_up_to
 MAX_SHARED_COUNTERS = 1024  # of a block of window_tally; further rows are counted in global memory
 FIRST_COUNTER = WINDOW_WORDS + WINDOW_WORDS // 2  # where they begin, after the bits and `first_of`
 SIEVE_WORDS = 128  # of bits of a warp of sieve_tally
-CHUNK = 1024  # quads that a warp concatenates at a time: the bits of 32 words
+PLACE_BITS = 10  # of a quad in a chunk
+CHUNK = 1 << PLACE_BITS  # quads that a warp concatenates at a time: the bits of 32 words
 SUMS, QUEUE = 32, 64  # in a warp's scratch: bits where pieces begin, then a sum for each in-edge, then the queue
 WARP_SCRATCH_WORDS = QUEUE + 31 + 32 + 1  # up to 31 quads stay in the queue, and each lane adds one
 WINDOW_BYTES = 4 * (FIRST_COUNTER + MAX_SHARED_COUNTERS + 4 * WARP_SCRATCH_WORDS)  # for a block of four warps
@@ -110,6 +111,18 @@ def count_hits(tally, column, q, hits):
 
 
 @cuda.jit(device=True)
+def pack_entry(owner, place, hits):
+    """An entry of the queue: the lane whose piece has a quad, the quad's place in the chunk, and its `hits_of`."""
+    return (owner << PLACE_BITS + 4) | (place << 4) | hits
+
+
+@cuda.jit(device=True)
+def unpack_entry(entry):
+    """The owner, the place and the hits."""
+    return entry >> PLACE_BITS + 4, (entry >> 4) & (CHUNK - 1), entry & 15
+
+
+@cuda.jit(device=True)
 def mark_begins(bits, scratch, begin, length):
     """Set a bit for each lane, at the position in the chunk where its piece begins; none if its `length` is 0."""
     bits[scratch + (cuda.threadIdx.x & 31)] = 0
@@ -132,10 +145,10 @@ def count_queue(tally, column, scratch, queued, ahead):
     if lane < taken:
         entry = column.bits[scratch + QUEUE + queued + lane]
     cuda.syncwarp()
-    owner, place = entry >> 14, (entry >> 4) & (CHUNK - 1)
+    owner, place, hits = unpack_entry(entry)
     q = cuda.shfl_sync(ALL_LANES, ahead, owner) + place
     if lane < taken:
-        found = count_hits(tally, column, q, entry & 15)
+        found = count_hits(tally, column, q, hits)
         if found != 0:
             cuda.atomic.add(column.bits, scratch + SUMS + owner, found)
     return queued
@@ -173,8 +186,7 @@ def intersect_pieces(tally, column, scratch, first, count, is_near):
                 hits = hits_of(column, tally.quads[at])
             mask = cuda.ballot_sync(ALL_LANES, hits != 0)
             if hits != 0:
-                entry = (owner << 14) | (place << 4) | hits
-                bits[scratch + QUEUE + queued + cuda.popc(mask & (up_to >> 1))] = entry
+                bits[scratch + QUEUE + queued + cuda.popc(mask & (up_to >> 1))] = pack_entry(owner, place, hits)
             queued += cuda.popc(mask)
             turn += 32
             cuda.syncwarp()
