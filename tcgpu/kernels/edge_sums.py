@@ -15,8 +15,9 @@ import numpy as np
 from tcgpu.engines import runtime
 from tcgpu.engines.runtime import cuda, int32, int64, kernel, uint32, uint64
 from tcgpu.kernels import enough_blocks
+from tcgpu.kernels.device.claims import FREE, claim
 from tcgpu.kernels.device.merge import rows_to_search
-from tcgpu.kernels.device.warp import ALL_LANES, WARP, sum_up_to
+from tcgpu.kernels.device.warp import ALL_LANES, WARP, max_of_warp, sum_of_warp, sum_up_to
 from tcgpu.kernels.order_costs import DEGREE, HEAVY, HUBS, LONG, LONGEST, NATURAL, SHORT, WORDS, OrderCosts
 from tcgpu.kernels.orientation import ENDS
 
@@ -26,7 +27,7 @@ DISTANT = 1 << 17  # nonzeros: columns that are farther apart are not in a cache
 SPAN = WORDS[0]  # words of 64 vertices: how far a column reaches is counted in spans,
 NOT_LOCAL = WORDS[-1] // SPAN  # of which no local column reaches over so many after the first
 TABLE_SIZE, TABLE_SHIFT = 1 << 10, 32 - 10  # places in a block's table; how far a hash of 32 bits is shifted for them
-FREE, SCATTER = -1, 2654435761  # no vertex; the multiplier of the hash
+SCATTER = 2654435761  # the multiplier of the hash
 BINS = 512  # of degrees
 
 # Positions: among the sums NATURAL, of which those from LOCAL on are three for each of WORDS; among the sums DEGREE;
@@ -43,27 +44,18 @@ DEGREE_BITS, LENGTH_BITS = 31, 30
 
 @cuda.jit(device=True)
 def keep_most(most, k, value):
-    """Set element k to the value if that is more."""
+    """Set element k to the value, which has its type, if that is more."""
     if most[k] < value:
-        cuda.atomic.max(most, k, int64(value))
-
-
-@cuda.jit(device=True)
-def is_owner(owners, place, x):
-    """Whether a place in the block's table is vertex x's, which takes it if it is free."""
-    owner = owners[place]
-    if owner == FREE:
-        owner = cuda.atomic.cas(owners, place, int32(FREE), x)
-    return owner == FREE or owner == x
+        cuda.atomic.max(most, k, value)
 
 
 @cuda.jit(device=True)
 def place_of(owners, x):
     """The place of vertex x in the block's table: one of two; -1 if others have both, or anything if x < 0."""
     place = int32(uint32(x) * SCATTER >> TABLE_SHIFT)
-    if x < 0 or is_owner(owners, place, x):
+    if x < 0 or claim(owners, place, x):
         return place
-    return place ^ 1 if is_owner(owners, place ^ 1, x) else int32(-1)
+    return place ^ 1 if claim(owners, place ^ 1, x) else int32(-1)
 
 
 @cuda.jit(device=True)
@@ -80,13 +72,6 @@ def count_vertex(counts, table, x, place, times):
             cuda.atomic.add(table, place, times)
         else:
             cuda.atomic.add(counts, x, times)
-
-
-@cuda.jit(device=True)
-def raise_reach(reach, k, over):
-    """Set element k to `over` if that is more."""
-    if reach[k] < over:
-        cuda.atomic.max(reach, k, over)
 
 
 @kernel(*(f"void({ends}, int32[::1], int32[::1], int32[::1])" for ends in ENDS))
@@ -115,9 +100,9 @@ def measure_vertices(u, v, lengths, in_columns, reach):
             spans = min(int32(NOT_LOCAL), ((i >> 6) - (j >> 6)) >> 5)
         place = place_of(owners, j)
         if spans > 0 and place >= 0:
-            raise_reach(table_reach, place, spans)
+            keep_most(table_reach, place, spans)
         elif spans > 0:
-            raise_reach(reach, j, spans)
+            keep_most(reach, j, spans)
         count_vertex(lengths, table_lengths, j, place, int32(1))
         count_vertex(in_columns, table_in_columns, i, place_of(owners, i), times)
         e += cuda.gridsize(1)
@@ -129,7 +114,7 @@ def measure_vertices(u, v, lengths, in_columns, reach):
         if table_in_columns[place] > 0:
             cuda.atomic.add(in_columns, owners[place], table_in_columns[place])
         if table_reach[place] > 0:
-            raise_reach(reach, owners[place], table_reach[place])
+            keep_most(reach, owners[place], table_reach[place])
         place += cuda.blockDim.x
 
 
@@ -219,9 +204,7 @@ def describe_vertices(lengths, degree, reach, short, packed, histogram, most):
             degree[x] = own
             packed[x] = pack_vertex(own, length, spans)
         add_at(bins, bin_of(own) if x < lengths.size else int32(-1), int32(1))
-        for step in range(5):
-            length = max(length, cuda.shfl_xor_sync(ALL_LANES, length, 1 << step))
-            own = max(own, cuda.shfl_xor_sync(ALL_LANES, own, 1 << step))
+        length, own = max_of_warp(length), max_of_warp(own)
         if lane == 0:
             keep_most(most, MAX_COLUMN, length)
             keep_most(most, MAX_DEGREE, own)
@@ -319,8 +302,7 @@ def add_sums_to(total, sums):
         while thread < cuda.blockDim.x:
             found += sums[k * cuda.blockDim.x + thread]
             thread += 32
-        for step in range(5):
-            found += cuda.shfl_xor_sync(ALL_LANES, found, 1 << step)
+        found = sum_of_warp(found)
         if lane == 0:
             cuda.atomic.add(total, k, found)
         k += cuda.blockDim.x >> 5
@@ -350,10 +332,7 @@ def rows_of_merge(column, row, long):
 @cuda.jit(device=True)
 def add_idle(sums, k, merged):
     """Add to sum k how many rows more the lane of a warp merges that merges most."""
-    most = merged
-    for step in range(5):
-        most = max(most, cuda.shfl_xor_sync(ALL_LANES, most, 1 << step))
-    add_to(sums, k, most - merged)
+    add_to(sums, k, max_of_warp(merged) - merged)
 
 
 @cuda.jit(device=True)
@@ -369,7 +348,7 @@ def add_nonzero(sums, column, row, spans, long, longest):
         add_to(sums, k, merged)
         add_to(sums, k + 1, searched)
         add_to(sums, k + 2, spans)
-    keep_most(longest, width, merged)
+    keep_most(longest, width, int64(merged))
     return merged
 
 
@@ -419,7 +398,7 @@ def cost_in_degree_order(u, v, packed, rows, most, long, stride, longest, total)
             merged, searched = rows_of_merge(column, row, long)
             add_to(sums, MERGED_BY_DEGREE, merged)
             add_to(sums, SEARCHED_BY_DEGREE, searched)
-            keep_most(longest, LONGEST_BY_DEGREE, merged)
+            keep_most(longest, LONGEST_BY_DEGREE, int64(merged))
         add_idle(sums, IDLE_BY_DEGREE, merged)
         e += cuda.gridsize(1) * stride
     add_sums_to(total, sums)

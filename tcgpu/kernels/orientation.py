@@ -5,7 +5,7 @@ A *key* is an edge in 64 bits, its smaller vertex in the upper half: sorted keys
 
 from tcgpu.engines.runtime import cuda, int32, int64, kernel, uint32, uint64
 from tcgpu.kernels.device.search import first_from
-from tcgpu.kernels.device.warp import ALL_LANES, WARP, sum_of_warp, sum_up_to
+from tcgpu.kernels.device.warp import ALL_LANES, WARP, max_of_warp, sum_of_warp, sum_up_to
 
 NO_EDGE = 2**64 - 1  # the key of a loop; it is sorted behind all others
 PART = 1024  # sorted keys that a warp takes
@@ -47,9 +47,7 @@ def find_extent(u, v, extent):
         a, b = int64(u[e]), int64(v[e])
         below, high = max(below, ~a, ~b), max(high, a, b)
         e += cuda.gridsize(1)
-    for distance in (16, 8, 4, 2, 1):
-        below = max(below, cuda.shfl_xor_sync(ALL_LANES, below, distance))
-        high = max(high, cuda.shfl_xor_sync(ALL_LANES, high, distance))
+    below, high = max_of_warp(below), max_of_warp(high)
     if cuda.threadIdx.x & 31 == 0:
         cuda.atomic.max(of_block, 0, below)
         cuda.atomic.max(of_block, 1, high)

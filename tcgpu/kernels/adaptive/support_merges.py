@@ -16,6 +16,7 @@ from tcgpu.engines.runtime import cuda, int32, int64, kernel, uint32, uint64
 from tcgpu.kernels import launch
 from tcgpu.kernels.adaptive.local import NO_SEARCH, has_no_triangles, pack_search, unpack_search
 from tcgpu.kernels.device.bits import restart
+from tcgpu.kernels.device.claims import FREE, claim
 from tcgpu.kernels.device.columns import column_bounds
 from tcgpu.kernels.device.warp import ALL_LANES
 from tcgpu.kernels.device_graph import SMALL, DeviceGraph
@@ -27,7 +28,6 @@ MOST_TURNS = 8  # nonzeros of a thread in a chunk, at most
 FEW = 16  # rows that one thread looks up
 TOGETHER = 64  # rows that the lanes of a warp look up for one of them
 SEARCHED = 512  # rows that a warp of search_listed looks up at a time
-NO_KEY = -1
 MOST_ADDED = 0xFFFF  # in shared memory at a time, so that no counter overflows
 BUSY = 256  # a vertex is busy if more than one in BUSY of all edges ends there
 MANY_NEARBY, MANY = 5, 16  # edges a vertex, where most are between vertices of close numbers and elsewhere
@@ -59,23 +59,14 @@ class Ranges(NamedTuple):
 
 
 @cuda.jit(device=True)
-def claimed(counters, place, key):
-    """Whether a counter is the key's; a free one becomes so."""
-    owner = counters[place]
-    if owner == NO_KEY:
-        owner = cuda.atomic.cas(counters, place, NO_KEY, key)
-    return owner == key or owner == NO_KEY
-
-
-@cuda.jit(device=True)
 def add_to_key(tally, key, more):
     """Add to the sum of a key: in shared memory if one of its places is free."""
     counters, key = tally.counters, int32(key)
     place = key & (COUNTERS - 1)
     shared = tally.counting and more <= MOST_ADDED
-    if shared and not claimed(counters, place, key):
+    if shared and not claim(counters, place, key):
         place ^= COUNTERS // 2
-        shared = claimed(counters, place, key)
+        shared = claim(counters, place, key)
     if shared:
         cuda.atomic.add(counters, COUNTERS + place, int32(more))
     else:
@@ -88,7 +79,7 @@ def clear_counters(tally):
     if tally.counting:
         k = cuda.threadIdx.x
         while k < COUNTERS:
-            tally.counters[k] = NO_KEY
+            tally.counters[k] = FREE
             tally.counters[COUNTERS + k] = 0
             k += cuda.blockDim.x
         cuda.syncthreads()
@@ -102,7 +93,7 @@ def empty_counters(tally):
         cuda.syncthreads()
         k = cuda.threadIdx.x
         while k < COUNTERS:
-            if counters[k] != NO_KEY:
+            if counters[k] != FREE:
                 cuda.atomic.add(tally.sums, counters[k], counters[COUNTERS + k])
             k += cuda.blockDim.x
         cuda.syncthreads()

@@ -15,6 +15,14 @@ def sum_of_warp(value):
 
 
 @cuda.jit(device=True)
+def max_of_warp(value):
+    """The largest of all 32 lanes' values, in each lane."""
+    for distance in (16, 8, 4, 2, 1):
+        value = max(value, cuda.shfl_xor_sync(ALL_LANES, value, distance))
+    return value
+
+
+@cuda.jit(device=True)
 def sum_up_to(value):
     """The sum of the values of lanes 0 to this one."""
     lane = cuda.threadIdx.x & 31
