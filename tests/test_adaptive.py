@@ -15,7 +15,7 @@ from tcgpu import DeviceGraph, Graph, GraphError, MethodError, cpu, generate
 from tcgpu.engines import runtime
 from tcgpu.engines.faults import check_launch
 from tcgpu.kernels import adaptive, device_graph, order_costs, orientation
-from tcgpu.kernels.adaptive import far, layout, local
+from tcgpu.kernels.adaptive import far, layout, merging
 
 # the kernels that count: in degree order hubs, crowds, windows, hash tables or two pointers; else columns or merges
 BY_DEGREE = {
@@ -90,16 +90,16 @@ def test_each_class_in_natural_order_in_the_simulator(knobs):
 @pytest.mark.sim
 def test_short_columns_of_near_vertices_are_merged_by_a_thread_each(monkeypatch):
     """Up to 6 rows, or 12 if they are near: whether they are, is only known of a graph on the device."""
-    monkeypatch.setattr(local, "SMALL", 0)
-    for module in (local, order_costs):
+    monkeypatch.setattr(merging, "SMALL", 0)
+    for module in (merging, order_costs):
         monkeypatch.setattr(module, "MANY_EDGES", 0)
     offset = np.tile(np.arange(1, 11), 90)
     band = Graph.from_edges(np.repeat(np.arange(90), 10), np.repeat(np.arange(90), 10) + offset)
     for graph, kernel in (
-        (generate.mesh(12, 12), local.merge_columns_kernel),
-        (band, local.merge_kernel),
-        (DeviceGraph.from_graph(band), local.merge_columns_kernel),
-        (DeviceGraph.from_graph(generate.clique(14)), local.merge_kernel),
+        (generate.mesh(12, 12), merging.merge_columns_kernel),
+        (band, merging.merge_kernel),
+        (DeviceGraph.from_graph(band), merging.merge_columns_kernel),
+        (DeviceGraph.from_graph(generate.clique(14)), merging.merge_kernel),
     ):
         with runtime.using("sim"):
             assert [step.kernel for step in adaptive.plan(graph).steps] == [kernel]
@@ -110,12 +110,12 @@ def test_short_columns_of_near_vertices_are_merged_by_a_thread_each(monkeypatch)
 @pytest.mark.sim
 @pytest.mark.parametrize("graph", [generate.rmat(7, 6, seed=2), generate.random(150, 900, seed=1), generate.mesh(6, 6)])
 def test_distant_columns_are_merged_by_a_kernel_of_their_own(graph, monkeypatch):
-    monkeypatch.setattr(local, "SMALL", 0)
+    monkeypatch.setattr(merging, "SMALL", 0)
     monkeypatch.setattr(order_costs.OrderCosts, "nearby", False)
     with runtime.using("sim"):
         ordered = DeviceGraph.from_graph(graph).ordered("degree")
         plans = [adaptive.plan(ordered, merge=1, share=(index, 3)) for index in range(3)]
-        assert [step.kernel for step in plans[0].steps] == [local.merge_distant_kernel]
+        assert [step.kernel for step in plans[0].steps] == [merging.merge_distant_kernel]
         assert sum(plan.count() for plan in plans) == cpu.plan(graph).count()
 
 

@@ -13,7 +13,7 @@ from tcgpu import generate
 from tcgpu.engines import runtime
 from tcgpu.errors import MethodError
 from tcgpu.kernels import device_graph, edge_sums, order_costs, simulated
-from tcgpu.kernels.adaptive import layout, local
+from tcgpu.kernels.adaptive import layout, local, merging
 from tcgpu.registry import METHODS
 from tcgpu.tracing import estimates, gpus, set_up, task_work
 
@@ -142,7 +142,7 @@ def test_sums_by_which_an_order_is_chosen(graph, limits, monkeypatch):
 
 @pytest.mark.parametrize("edges", ["few", "many"])
 def test_an_estimate_counts_in_the_order_that_a_gpu_chooses(edges, monkeypatch):
-    for module in (device_graph, local):
+    for module in (device_graph, local, merging):
         monkeypatch.setattr(module, "SMALL", 100 if edges == "many" else 10_000)
     monkeypatch.setattr(order_costs.OrderCosts, "best", lambda costs: "degree" if costs.n < 300 else "natural")
     monkeypatch.setattr(order_costs.OrderCosts, "best_words", lambda costs, room=0: 32)

@@ -5,7 +5,7 @@ import numpy as np
 from tcgpu.declarations import Knob
 from tcgpu.engines import runtime
 from tcgpu.kernels import Plan, check_positions, device_graph, edge_sums, launch, orientation, prefix_sum, simulated
-from tcgpu.kernels.adaptive import far, layout, local, windows
+from tcgpu.kernels.adaptive import far, layout, local, merging, windows
 from tcgpu.kernels.adaptive.hubs import HUB_BYTES, hub_kernel
 from tcgpu.kernels.adaptive.layout import HUB_WORDS, HUBS, NEAR
 from tcgpu.kernels.device import columns
@@ -65,7 +65,7 @@ def plan(graph, *, near, hubs, heavy, crowd, short, long, words, merge, share):
     if graph.order != "degree":
         return _merged(graph, short, long, local.local_words(graph, share) if words is None else words, share)
     if merge is None:
-        merge = (near, hubs, heavy, crowd) == CLASSES and local.merges_all(graph)
+        merge = (near, hubs, heavy, crowd) == CLASSES and merging.merges_all(graph)
     if merge or layout.most_quads(graph) > MAX_QUADS:
         return _merged(graph, short, long, 0, share)
     return _by_classes(graph, near, min(hubs, near), heavy // 4, short, crowd, share)
@@ -82,21 +82,21 @@ def _merged(graph, short, long, words, share):
             launch(local.fill_local_rows, graph.m, 256, words=words),
             launch(local.local_kernel, threads, 128, 8448, **known),
         ]
-    merges = [launch(local.merge_kernel, threads, 64, 16384, **known)]
-    if local.has_no_triangles(graph):
+    merges = [launch(merging.merge_kernel, threads, 64, 16384, **known)]
+    if merging.has_no_triangles(graph):
         merges = []
-    elif not words and local.has_short_columns(graph):
+    elif not words and merging.has_short_columns(graph):
         columns = -(-graph.n // share[1])
-        merges = [launch(local.merge_columns_kernel, columns, 64, 4224, **of_share)]
+        merges = [launch(merging.merge_columns_kernel, columns, 64, 4224, **of_share)]
     elif graph.max_column > min(long // 2, MAY_SEARCH):  # else columns differ too little for searches to pay
         created |= {"searches": (graph.m // 8 + 1024, np.uint64, None), "queue": (1, np.int64, None)}
         merges = [
             launch(restart, 1, 1),
-            launch(local.merge_short_kernel, threads, 64, 16384, long=long, **known),
-            launch(local.search_kernel, threads, 128, 2112, short=short, words=words, long=long),
+            launch(merging.merge_short_kernel, threads, 64, 16384, long=long, **known),
+            launch(merging.search_kernel, threads, 128, 2112, short=short, words=words, long=long),
         ]
-    elif not words and local.has_distant_columns(graph):
-        merges = [launch(local.merge_distant_kernel, threads, 128, 8192, **of_share)]
+    elif not words and merging.has_distant_columns(graph):
+        merges = [launch(merging.merge_distant_kernel, threads, 128, 8192, **of_share)]
     return Plan(
         method="adaptive",
         copied=layout.columns_of(graph),

@@ -14,7 +14,7 @@ import numpy as np
 
 from tcgpu.engines.runtime import cuda, int32, int64, kernel, uint32, uint64
 from tcgpu.kernels import launch
-from tcgpu.kernels.adaptive.local import NO_SEARCH, has_no_triangles, pack_search, unpack_search
+from tcgpu.kernels.adaptive.merging import NO_SEARCH, has_no_triangles, pack_search, unpack_search
 from tcgpu.kernels.device.bits import restart
 from tcgpu.kernels.device.claims import FREE, claim
 from tcgpu.kernels.device.columns import column_bounds

@@ -35,7 +35,7 @@ from tcgpu.declarations import check_integer
 from tcgpu.engines.runtime import cuda, int32, kernel
 from tcgpu.errors import GraphError
 from tcgpu.kernels import ArrayPlan, launch, results, simulated
-from tcgpu.kernels.adaptive import far, layout, local, support_layout
+from tcgpu.kernels.adaptive import far, layout, local, merging, support_layout
 from tcgpu.kernels.adaptive import support_bands as bands
 from tcgpu.kernels.adaptive import support_merges as merges
 from tcgpu.kernels.adaptive import support_windows as windows
@@ -82,7 +82,7 @@ def support_plan(graph, *, near=NEAR, hubs=HUBS, heavy=None, short=32, long=LONG
         words = local.local_words(graph) if words is None else check_integer("words", words, 0, 1024)
         return _merged(graph, long, words)
     if merge is None:
-        merge = (near, hubs, given) == (NEAR, HUBS, None) and local.merges_all_for_tallies(graph)
+        merge = (near, hubs, given) == (NEAR, HUBS, None) and merging.merges_all_for_tallies(graph)
     if merge or most_quads(graph) > MAX_QUADS or graph.max_column > MAX_COLUMN:  # as no column is in that order
         return _merged(graph, long, 0)
     return _by_classes(graph, near, hubs, heavy // 4, short)

@@ -1,0 +1,222 @@
+"""Counts by merging columns: in natural order those that are not local, in degree order all, if that costs less than
+classes of columns.
+
+Where one of two columns is much longer, or both are long, the rows of the shorter one are looked up in the other. A
+warp lasts as long as its slowest lane: so its lanes take these searches in turn, and list those that are too many.
+"""
+
+from tcgpu.engines.runtime import cuda, int64, kernel, uint32, uint64
+from tcgpu.kernels.adaptive.layout import shared_thread
+from tcgpu.kernels.device.columns import column_bounds
+from tcgpu.kernels.device.merge import common_values, common_values_apart, rows_to_search
+from tcgpu.kernels.device.reduction import add_block_to
+from tcgpu.kernels.device.search import contains
+from tcgpu.kernels.device.warp import ALL_LANES, sum_up_to
+from tcgpu.kernels.device_graph import SMALL, DeviceGraph
+from tcgpu.kernels.order_costs import MANY_EDGES, SHORT_ROWS
+
+SEARCHED = 256  # rows that a warp looks up at a time
+PART_BITS = 24  # of a search; the higher bits are its nonzero
+NO_SEARCH = 2**64 - 1
+
+
+@cuda.jit(device=True)
+def ranges_of(e, col_ptr, row_idx, col_of, short, words):
+    """Begin and end of the two ranges of rows that are intersected for nonzero e = (i, j): those of column j after row
+    i, and column i. The first range ends at 0, so it is empty, if column j is local.
+
+    It reads all pointers before it compares any, because on a mesh most of the time is spent waiting for memory.
+    """
+    i, j = row_idx[e], col_of[e]
+    p_end = col_ptr[j + 1]
+    if words > 0 and p_end - col_ptr[j] >= short and (row_idx[p_end - 1] >> 6) - (j >> 6) < words:
+        p_end = int64(0)
+    return e + 1, p_end, col_ptr[i], col_ptr[i + 1]
+
+
+@kernel("void(int64[::1], int32[::1], int32[::1], int64, int64, int64, int64, int64[::1])")
+def merge_kernel(col_ptr, row_idx, col_of, short, words, index, of, total):
+    """A thread per nonzero (i, j) of a column that is not local: merge columns i and j."""
+    count = int64(0)
+    e = shared_thread(index, of)
+    while e < row_idx.size:
+        p, p_end, q, q_end = ranges_of(e, col_ptr, row_idx, col_of, short, words)
+        count += common_values(row_idx, p, p_end, row_idx, q, q_end)
+        e += cuda.gridsize(1) * of
+    add_block_to(total, count)
+
+
+@kernel("void(int64[::1], int32[::1], int32[::1], int64, int64, int64[::1])")
+def merge_distant_kernel(col_ptr, row_idx, col_of, index, of, total):
+    """As merge_kernel, for a graph without local columns in which columns i and j are mostly far apart."""
+    count = int64(0)
+    e = shared_thread(index, of)
+    while e < row_idx.size:
+        i, j = row_idx[e], col_of[e]
+        p_end, q, q_end = col_ptr[j + 1], col_ptr[i], col_ptr[i + 1]
+        if e + 1 < p_end and q < q_end:
+            count += common_values_apart(row_idx, e + 1, p_end, row_idx, q, q_end)
+        e += cuda.gridsize(1) * of
+    add_block_to(total, count)
+
+
+@kernel("void(int64[::1], int32[::1], int64, int64, int64[::1])")
+def merge_columns_kernel(col_ptr, row_idx, index, of, total):
+    """A thread per column j, which is short: merge it with the columns of its rows.
+
+    Neighbouring threads read neighbouring columns: a mesh takes half the time of merge_kernel, which reads `col_of` and
+    the end of column j for each nonzero.
+    """
+    count = int64(0)
+    j = shared_thread(index, of)
+    while j < col_ptr.size - 1:
+        p, p_end = column_bounds(col_ptr, j)
+        while p + 1 < p_end:
+            q, q_end = column_bounds(col_ptr, row_idx[p])
+            p += 1
+            count += common_values(row_idx, p, p_end, row_idx, q, q_end)
+        j += cuda.gridsize(1) * of
+    add_block_to(total, count)
+
+
+@cuda.jit(device=True)
+def shorter_first(p, p_end, q, q_end):
+    """The begin and the length of two ranges, the shorter one first; zeros if one is empty."""
+    if p >= p_end or q >= q_end:
+        return uint32(0), uint32(0), uint32(0), uint32(0)
+    if p_end - p > q_end - q:
+        p, p_end, q, q_end = q, q_end, p, p_end
+    return uint32(p), uint32(p_end - p), uint32(q), uint32(q_end - q)
+
+
+@cuda.jit(device=True)
+def pack_search(e, part):
+    """Part number `part` of the searches of the nonzeros from e on."""
+    return uint64((int64(e) << PART_BITS) | int64(part))
+
+
+@cuda.jit(device=True)
+def unpack_search(search):
+    """The nonzero and the number of the part."""
+    return int64(search >> PART_BITS), uint32(search & ((1 << PART_BITS) - 1))
+
+
+@cuda.jit(device=True)
+def search_in_turn(row_idx, p, q, many, ends, begin, end):
+    """The lanes of a warp look up rows for each other, numbers begin..end - 1 of the rows of all lanes in a sequence.
+
+    A lane's rows are the numbers before `ends`, from the previous lane's `ends` on; number t is row_idx[p + t]. They
+    are looked up in the `many` rows from row_idx[q] on. Returns how many of those that this lane looks up are there.
+    """
+    common, lane, t = int64(0), uint32(cuda.threadIdx.x & 31), begin
+    while t < end:
+        turn, owner = t + lane, uint32(0)
+        for step in range(5):
+            half = uint32(16 >> step)
+            if cuda.shfl_sync(ALL_LANES, ends, owner + half - 1) <= turn:
+                owner += half
+        first, place, length = (
+            cuda.shfl_sync(ALL_LANES, p, owner),
+            cuda.shfl_sync(ALL_LANES, q, owner),
+            cuda.shfl_sync(ALL_LANES, many, owner),
+        )
+        if turn < end:
+            common += contains(row_idx, place, length, row_idx[first + turn])
+        t += uint32(32)
+    return common
+
+
+@cuda.jit(device=True)
+def list_searches_of_warp(searches, queue, e, rows):
+    """A warp lists tasks that look up the `rows` rows of its nonzeros, from e on; False if there is no room."""
+    lane, tasks = cuda.threadIdx.x & 31, (int64(rows) + SEARCHED - 1) // SEARCHED
+    place = int64(0)
+    if lane == 0:
+        place = cuda.atomic.add(queue, 0, tasks)
+    place = cuda.shfl_sync(ALL_LANES, place, 0)
+    room, k = place + tasks <= searches.size, int64(lane)
+    while k < min(tasks, searches.size - place):
+        searches[place + k] = pack_search(e, k) if room else uint64(NO_SEARCH)
+        k += 32
+    return room
+
+
+@kernel(
+    "void(int64[::1], int32[::1], int32[::1], int64, int64, int64, int64, int64, uint64[::1], int64[::1], int64[::1])"
+)
+def merge_short_kernel(col_ptr, row_idx, col_of, short, words, long, index, of, searches, queue, total):
+    """As merge_kernel, but where one range is much longer than the other, or both are long, look up the rows of the
+    shorter one: the lanes of a warp in turn, or, if its nonzeros have more than SEARCHED of them, search_kernel."""
+    count, lane = int64(0), cuda.threadIdx.x & 31
+    e = shared_thread(index, of)
+    while e - lane < row_idx.size:  # whole warps
+        begin = end = other = other_end = int64(0)
+        if e < row_idx.size:
+            begin, end, other, other_end = ranges_of(e, col_ptr, row_idx, col_of, short, words)
+        p, few, q, many = shorter_first(begin, end, other, other_end)
+        rows = rows_to_search(few, many, uint32(long))
+        if rows == 0:  # column j first in all lanes, most of which have the same one
+            count += common_values(row_idx, begin, end, row_idx, other, other_end)
+        if cuda.any_sync(ALL_LANES, rows > 0):
+            ends = sum_up_to(rows)
+            all_rows = cuda.shfl_sync(ALL_LANES, ends, 31)
+            if all_rows <= SEARCHED or not list_searches_of_warp(searches, queue, e - lane, all_rows):
+                count += search_in_turn(row_idx, p - (ends - rows), q, many, ends, uint32(0), all_rows)
+        e += cuda.gridsize(1) * of
+    add_block_to(total, count)
+
+
+@kernel("void(int64[::1], int32[::1], int32[::1], int64, int64, int64, uint64[::1], int64[::1], int64[::1])")
+def search_kernel(col_ptr, row_idx, col_of, short, words, long, searches, queue, total):
+    """A warp per task: look up SEARCHED of the rows that 32 neighbouring nonzeros have to look up."""
+    count, lane = int64(0), cuda.threadIdx.x & 31
+    task = cuda.grid(1) >> 5
+    while task < min(queue[0], searches.size):
+        search = searches[task]
+        if search != NO_SEARCH:
+            e, part = unpack_search(search)
+            e += lane
+            p = few = q = many = uint32(0)
+            if e < row_idx.size:
+                begin, end, other, other_end = ranges_of(e, col_ptr, row_idx, col_of, short, words)
+                p, few, q, many = shorter_first(begin, end, other, other_end)
+            rows = rows_to_search(few, many, uint32(long))
+            ends = sum_up_to(rows)
+            first = part * uint32(SEARCHED)
+            last = min(first + uint32(SEARCHED), cuda.shfl_sync(ALL_LANES, ends, 31))
+            count += search_in_turn(row_idx, p - (ends - rows), q, many, ends, first, last)
+        task += cuda.gridsize(1) >> 5
+    add_block_to(total, count)
+
+
+# ------------------------------------------------------------------------------ what plans ask before they launch these
+
+
+def merges_all(graph):
+    """Whether a count in degree order is fastest if it merges all columns."""
+    return isinstance(graph, DeviceGraph) and graph.order_costs.merges()
+
+
+def merges_all_for_tallies(graph):
+    """The same for a count of each edge's or vertex's triangles."""
+    return isinstance(graph, DeviceGraph) and graph.order_costs.merges_for_tallies()
+
+
+def has_no_triangles(graph):
+    """Whether no column has two rows; in natural order, finding out would take as long as a count."""
+    return isinstance(graph, DeviceGraph) and graph.order == "degree" and graph.max_column < 2
+
+
+def has_short_columns(graph):
+    """Whether all columns are so short that `merge_columns_kernel` counts the graph fastest."""
+    if isinstance(graph, DeviceGraph) and graph.m > SMALL and graph.order == "natural":
+        return graph.order_costs.short_columns
+    return graph.m > MANY_EDGES and graph.max_column <= SHORT_ROWS
+
+
+def has_distant_columns(graph):
+    """Whether most edges are between vertices whose columns are far apart in natural order.
+
+    In degree order, too, `merge_distant_kernel` is faster on such graphs and slower on most others.
+    """
+    return isinstance(graph, DeviceGraph) and graph.m > SMALL and not graph.order_costs.nearby
