@@ -11,20 +11,8 @@ from tcgpu.kernels.device.warp import ALL_LANES, WARP, sum_of_warp, sum_up_to
 
 THREADS, MOST_PARTS = 256, 1024
 WARPS = THREADS // WARP
-TYPES = "int32[::1], int32[::1]", "int32[::1], int64[::1]", "int64[::1], int64[::1]"  # of counts and starts
-
-
-def scan(counts, starts):
-    """Write the prefix sums of `counts` to `starts`, which has one element more: the sum of all."""
-    xp = arrays_of(starts)
-    if xp is np:
-        starts[:1] = 0
-        np.cumsum(counts, out=starts[1:], dtype=starts.dtype)
-        return
-    parts = max(1, min(MOST_PARTS, counts.size // (8 * THREADS)))
-    sums = xp.empty(parts, np.int64)
-    sum_parts.launch(parts, THREADS, counts, starts, sums)
-    write_starts.launch(parts, THREADS, counts, starts, sums)
+COUNTS = "int32[::1]", "int64[::1]"  # the types of counts, and below of counts and starts
+COUNTS_AND_STARTS = "int32[::1], int32[::1]", "int32[::1], int64[::1]", "int64[::1], int64[::1]"
 
 
 @cuda.jit(device=True)
@@ -60,8 +48,8 @@ def sum_up_warps(of_warp, sums, warps):
     return total
 
 
-@kernel(*(f"void({types}, int64[::1])" for types in TYPES))
-def sum_parts(counts, starts, sums):
+@kernel(*(f"void({counts}, int64[::1])" for counts in COUNTS))
+def sum_parts(counts, sums):
     """A block per part: add up its counts."""
     of_warps = cuda.shared.array(WARPS, int64)
     begin, end = share_of_warp(counts.size)
@@ -70,7 +58,7 @@ def sum_parts(counts, starts, sums):
         sums[cuda.blockIdx.x] = found
 
 
-@kernel(*(f"void({types}, int64[::1])" for types in TYPES))
+@kernel(*(f"void({types}, int64[::1])" for types in COUNTS_AND_STARTS))
 def write_starts(counts, starts, sums):
     """A block per part: write where each of its counts starts."""
     of_warps = cuda.shared.array(WARPS, int64)
@@ -92,3 +80,16 @@ def write_starts(counts, starts, sums):
         k += WARP
     if cuda.grid(1) == cuda.gridsize(1) - 1:
         starts[counts.size] = start
+
+
+def scan(counts, starts):
+    """Write the prefix sums of `counts` to `starts`, which has one element more: the sum of all."""
+    xp = arrays_of(starts)
+    if xp is np:
+        starts[:1] = 0
+        np.cumsum(counts, out=starts[1:], dtype=starts.dtype)
+        return
+    parts = max(1, min(MOST_PARTS, counts.size // (8 * THREADS)))
+    sums = xp.empty(parts, np.int64)
+    sum_parts.launch(parts, THREADS, counts, sums)
+    write_starts.launch(parts, THREADS, counts, starts, sums)
