@@ -25,9 +25,9 @@ from tcgpu.kernels import Scan, launch, orientation
 from tcgpu.kernels.device.search import first_from
 from tcgpu.kernels.device.warp import append_lanes
 from tcgpu.kernels.device_graph import DeviceGraph
+from tcgpu.kernels.order_costs import HUBS
 
 NEAR = 65535  # vertices that are near
-HUBS = 8192
 FIRST_HUB = NEAR + 1 - HUBS  # the near number of the first hub
 HUB_WORDS = HUBS // 64  # words of a hub's row of bits
 HUB_GROUP = 2048  # hubs: 32 lanes with a 64-bit word each

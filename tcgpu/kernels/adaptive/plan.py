@@ -11,13 +11,13 @@ from tcgpu.kernels.adaptive.layout import HUB_WORDS, HUBS, NEAR
 from tcgpu.kernels.device import columns
 from tcgpu.kernels.device.bits import restart
 from tcgpu.kernels.method import method
-from tcgpu.kernels.order_costs import LONG, MAY_SEARCH, SHORT
+from tcgpu.kernels.order_costs import HEAVY, LONG, MAY_SEARCH, SHORT
 
 MAX_QUADS = 2**31 - 1  # that quad_ptr can number: graphs that may have more are merged
 NO_CROWD = 2**30  # `crowd` for no crowd_kernel
 NO_TABLE = 2**30  # `short` for no hash_kernel; the most rows that `long` takes
 
-CLASSES = NEAR, HUBS, 64, 512  # the defaults of near, hubs, heavy, crowd: with others, columns are not merged instead
+CLASSES = NEAR, HUBS, HEAVY, 512  # the defaults of near, hubs, heavy, crowd: only with these may merging replace them
 
 # The kernels that a count of raw edges in degree order launches, in this order. If they are not in the cache, other
 # processes compile them in parallel: one after the other they take five seconds.
