@@ -32,8 +32,8 @@ from tcgpu.kernels.prefix_sum import scan
 THREADS = 256
 BLOCKS = 2112
 INT64 = np.dtype(np.int64)
-SMALL = 1 << 14  # edges: for no more than these, choosing an order costs more than it saves; for tallies,
-SMALL_TALLIES = 1 << 12  # where a hub costs more
+SMALL = 1 << 14  # edges, up to which choosing an order of a count costs more than it saves
+SMALL_TALLIES = 1 << 12  # the same for tallies, in which a hub costs more
 MOSTLY_NEW = 0.8  # if fewer of the raw edges are new, repeats count too much: costs are those of the columns
 SHORT_COLUMN = 32  # rows, up to which a thread sorts a column of raw edges
 
@@ -295,7 +295,7 @@ def _by_block(u, v):
     """What `_extent` returns, of few edges, and (row_idx, col_of, rows of the longest column); None instead of these if
     vertex numbers are too large for one block."""
     row_idx, col_of = _empty(u, u.size, np.int32), _empty(u, u.size, np.int32)
-    facts = runtime.device_array(4, np.int64, -1)
+    facts = runtime.device_array(orientation.FACTS_SIZE, np.int64, -1)
     args = u, v, row_idx, col_of, facts
     orientation.columns_by_block.launch(1, _block_threads(u.size), *args, shared=_block_bytes(u.size))
     below, high, m, longest = runtime.to_host(facts).tolist()
@@ -377,6 +377,7 @@ def _short_columns(u, v, n, lengths, clean):
 
 
 def _pointers(col_of, n):
+    """The `col_ptr` of n columns."""
     col_ptr = runtime.device_array(n + 1, np.int64, -1)
     for step in columns.col_ptr_steps(n, col_of.size, col_of=col_of, col_ptr=col_ptr):
         step.run({})
@@ -388,4 +389,5 @@ def _empty(like, length, dtype):
 
 
 def run(kernel, tasks, *args):
+    """Launch a kernel with a thread for each task, or as many as BLOCKS blocks have."""
     kernel.launch(enough_blocks(BLOCKS, tasks, THREADS), THREADS, *args)

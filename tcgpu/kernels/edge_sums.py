@@ -22,13 +22,13 @@ from tcgpu.kernels.order_costs import DEGREE, HEAVY, HUBS, LONG, LONGEST, NATURA
 from tcgpu.kernels.orientation import ENDS
 
 THREADS, BLOCKS = 256, 1056
-SAMPLED, MOST_STRIDE = 1 << 20, 16  # the fewest edges that are added up; one group of 32 edges in at most 16 is
+SAMPLED, MOST_STRIDE = 1 << 20, 16  # edges that are added up, at least; one group of 32 edges in `stride` is
 DISTANT = 1 << 17  # nonzeros: columns that are farther apart are not in a cache at the same time
 SPAN = WORDS[0]  # words of 64 vertices: how far a column reaches is counted in spans,
 NOT_LOCAL = WORDS[-1] // SPAN  # of which no local column reaches over so many after the first
 TABLE_SIZE, TABLE_SHIFT = 1 << 10, 32 - 10  # places in a block's table; how far a hash of 32 bits is shifted for them
 SCATTER = 2654435761  # the multiplier of the hash
-BINS = 512  # of degrees
+BINS = 512  # of a histogram of degrees: see `bin_of`
 
 # Positions: among the sums NATURAL, of which those from LOCAL on are three for each of WORDS; among the sums DEGREE;
 # in LONGEST; and in `most`, what is known of all vertices together.

@@ -15,7 +15,7 @@ LONG = 1024  # rows of two columns together, from which on those of the shorter 
 MAY_SEARCH = 128  # rows of the longest column from which on any are looked up
 WORDS = (32, 64, 128)  # of 64 vertices, that a local column may reach over
 HUBS = 8192  # the last vertices in degree order
-HEAVY = 64  # rows from which on a column is heavy
+HEAVY = 64  # near rows from which on a column is heavy; here all rows count
 
 # The sums
 NATURAL = (
@@ -29,18 +29,19 @@ NATURAL = (
     "merged 128", "searched 128", "words 128",
 )  # fmt: skip
 DEGREE = (
-    "pairs",  # of rows in short columns, each twice
-    "heavy pairs",  # of rows in long columns, the first of them no hub
-    "hub rows",  # rows of long columns that are hubs
+    "pairs",  # of rows in columns that are not heavy, each twice
+    "heavy pairs",  # of rows in heavy columns, the first of them no hub
+    "hub rows",  # rows of heavy columns that are hubs
     "merged by degree", "idle by degree", "searched by degree",  # as in natural order
 )  # fmt: skip
 # The most rows that a thread merges for an edge that is added up: in a column that is not local, in one of those that
 # reach over 32, 64, 128 words, and in degree order.
 LONGEST = ("longest", "longest 32", "longest 64", "longest 128", "longest by degree")
 
-SHORT_ROWS, SHORT_NEARBY_ROWS = 6, 12  # of the longest column, for short_columns; where most edges are nearby
-MANY_EDGES = 1 << 17  # for short_columns
-LITTLE, LITTLE_NS = 1.05, 1_000  # times as long, and nanoseconds more
+# Columns are short if the longest has SHORT_ROWS rows at most, or SHORT_NEARBY_ROWS if most edges are nearby. A thread
+# merges each of them in turn, if there are more than MANY_EDGES edges.
+SHORT_ROWS, SHORT_NEARBY_ROWS, MANY_EDGES = 6, 12, 1 << 17
+LITTLE, LITTLE_NS = 1.05, 1_000  # natural order is chosen if it takes LITTLE times as long and LITTLE_NS more, or less
 LONGEST_SEARCH_NS = 0.025  # more than an edge costs in natural order for each row of the longest column
 
 # Nanoseconds for each of a sum, on an H200. "merged", "idle" and "searched" are those of columns that are not local;
@@ -74,7 +75,7 @@ DEGREE_TALLY_NS = {
 
 @dataclass(frozen=True)
 class OrderCosts:
-    """The sums of a graph."""
+    """The sums of a graph, and what a count of it takes in each way: `*_ns` are nanoseconds."""
 
     n: int
     m: int

@@ -7,15 +7,17 @@ from tcgpu.engines.runtime import cuda, int32, int64, kernel, uint32, uint64
 from tcgpu.kernels.device.search import first_from
 from tcgpu.kernels.device.warp import ALL_LANES, WARP, max_of_warp, sum_of_warp, sum_up_to
 
+# The types of u and v, the ends of the raw edges
+ENDS = ("int32[::1], int32[::1]", "uint32[::1], uint32[::1]", "int64[::1], int64[::1]", "uint64[::1], uint64[::1]")
+
 NO_EDGE = 2**64 - 1  # the key of a loop; it is sorted behind all others
 PART = 1024  # sorted keys that a warp takes
-MOST_THREADS = 1024  # of the block that makes the columns of a small graph,
-SHORT_BITS, DIGIT_BITS = 16, 8  # of its vertex numbers; of these, how many it sorts by at a time
-NEAR_COLUMNS = 32  # empty columns before another, which the thread of its first edge fills
+EMPTY_BEFORE = 32  # empty columns in front of another, at most, for which the thread of its first edge writes col_ptr
 
 
 @cuda.jit(device=True)
 def pack(high, low):
+    """A key with these numbers of 32 bits in its halves; `upper` and `lower` read them."""
     return (uint64(high) << 32) | uint64(low)
 
 
@@ -27,9 +29,6 @@ def upper(key):
 @cuda.jit(device=True)
 def lower(key):
     return uint32(key)
-
-
-ENDS = ("int32[::1], int32[::1]", "uint32[::1], uint32[::1]", "int64[::1], int64[::1]", "uint64[::1], uint64[::1]")
 
 
 @kernel(*(f"void({ends}, int64[::1])" for ends in ENDS))
@@ -141,7 +140,7 @@ def count_new(keys, counts):
 def unpack(keys, starts, row_idx, col_of, col_ptr, degrees):
     """A warp per PART sorted keys: write the edges that occur for the first time, from place starts[part] on.
 
-    Also where their columns begin, and up to NEAR_COLUMNS empty ones before each; the others keep what they have. What
+    Also where their columns begin, and up to EMPTY_BEFORE empty ones before each; the others keep what they have. What
     an edge that occurred before adds to the degrees, unless there are none, is taken off.
     """
     lane, part = cuda.threadIdx.x & 31, cuda.grid(1) // WARP
@@ -156,7 +155,7 @@ def unpack(keys, starts, row_idx, col_of, col_ptr, degrees):
                 row_idx[at], col_of[at] = lower(keys[e]), j
                 if e > 0:
                     previous = int64(upper(keys[e - 1]))
-                column = max(previous + 1, j - NEAR_COLUMNS)
+                column = max(previous + 1, j - EMPTY_BEFORE)
                 while column <= j:
                     col_ptr[column] = at
                     column += 1
@@ -169,6 +168,10 @@ def unpack(keys, starts, row_idx, col_of, col_ptr, degrees):
 
 
 # The keys of a small graph are sorted by one block, in 32 bits.
+
+MOST_THREADS = 1024  # of this block
+SHORT_BITS, DIGIT_BITS = 16, 8  # of a vertex number, at most; of a key, that are sorted by at a time
+BELOW, HIGH, EDGES, LONGEST, FACTS_SIZE = range(5)  # positions in `facts` of columns_by_block
 
 
 @cuda.jit(device=True)
@@ -261,22 +264,22 @@ def write_columns(keys, size, bits, loop, sums, row_idx, col_of, facts):
         if is_first(keys, e, size, loop):
             row_idx[place], col_of[place] = keys[e] & ((uint32(1) << bits) - 1), keys[e] >> bits
             place += 1
-    cuda.atomic.max(facts, 2, int64(place))
+    cuda.atomic.max(facts, EDGES, int64(place))
     cuda.syncthreads()
-    m, p, longest = facts[2], int64(thread), int64(0)
+    m, p, longest = facts[EDGES], int64(thread), int64(0)
     while p < m:
         if p == m - 1 or col_of[p + 1] != col_of[p]:
             longest = max(longest, p + 1 - first_from(col_of, 0, p, col_of[p]))
         p += cuda.blockDim.x
-    cuda.atomic.max(facts, 3, longest)
+    cuda.atomic.max(facts, LONGEST, longest)
 
 
 @kernel(*(f"void({ends}, int32[::1], int32[::1], int64[::1])" for ends in ENDS), most_threads=MOST_THREADS)
 def columns_by_block(u, v, row_idx, col_of, facts):
     """One block: write rows and columns of all different edges.
 
-    facts, -1 before: as `extent` of find_extent; then how many edges there are, and the rows of the longest column.
-    Nothing else is written if a vertex number is negative or has more than SHORT_BITS bits.
+    facts, -1 before: at BELOW and HIGH as `extent` of find_extent, at EDGES their number, at LONGEST the rows of the
+    longest column. Nothing else is written if a vertex number is negative or has more than SHORT_BITS bits.
     """
     shared, sums = cuda.shared.array(0, uint32), cuda.shared.array(WARP, uint32)
     thread, size, e = cuda.threadIdx.x, uint32(u.size), cuda.threadIdx.x
@@ -285,11 +288,11 @@ def columns_by_block(u, v, row_idx, col_of, facts):
         a, b = int64(u[e]), int64(v[e])
         below, high = max(below, ~a, ~b), max(high, a, b)
         e += cuda.blockDim.x
-    cuda.atomic.max(facts, 0, below)
-    cuda.atomic.max(facts, 1, high)
+    cuda.atomic.max(facts, BELOW, below)
+    cuda.atomic.max(facts, HIGH, high)
     cuda.syncthreads()
-    bits = uint32(64 - cuda.clz(facts[1]))
-    if facts[0] < 0 and bits <= SHORT_BITS:
+    bits = uint32(64 - cuda.clz(facts[HIGH]))
+    if facts[BELOW] < 0 and bits <= SHORT_BITS:
         loop = uint32((uint64(1) << 2 * bits) - 1)  # sorted behind all edges
         e = thread
         while e < size:

@@ -41,13 +41,13 @@ __all__ = ["numbers", "peel", "plan", "prepare"]
 MAX_INT32 = 2**31 - 1
 MAX_EDGES = 2**31 - 2**19  # the position of a neighbour, and of the next one of the same thread, fit 32 bits
 NEVER = MAX_INT32  # the round of an edge that remains
-SHRINK = 0.5  # make a smaller graph when no more than this fraction of the edges remains,
-SMALL = 1 << 17  # of more edges than these
+SHRINK = 0.5  # make a smaller graph when no more than this fraction of the edges remains
+SMALL = 1 << 17  # edges, up to which that is not worth while
 FEW_WEAK = 0.2  # for a smaller fraction of weak edges, breaking their triangles is faster than counting all supports
 THREADS, BLOCKS_PER_SM = 768, 2
 WORK, ROUND_WORK = 1 << 22, 128  # edges that a launch peels, about; a round counts as so many edges
 EDGE_BYTES = 100  # of device memory for each edge, besides the graph that is given
-EDGE_US = 300, 1000  # microseconds in the simulator for an edge, besides its support: for one k, for all
+EDGE_US, EDGE_US_FOR_ALL = 300, 1000  # in the simulator, for an edge besides its support: for one k, for all
 
 # `state`, int64: the ROUND peels queue[BEGIN:END] at LEVEL; LOWEST: what `find_level` finds. ARRIVED counts the blocks
 # that have come to `wait_for_grid`. APPENDED + r % 3: how many edges were appended for round r.
@@ -327,7 +327,7 @@ def plan(graph, k=None):
 
 def simulated_work(graph, k):
     """Microseconds in the simulator. The number of rounds is not known: this is what other graphs took."""
-    return int(simulated.work(graph, EDGE_US[k is None] * graph.m, row_us=9.1))
+    return int(simulated.work(graph, (EDGE_US_FOR_ALL if k is None else EDGE_US) * graph.m, row_us=9.1))
 
 
 def peel(graph, k):
