@@ -1,13 +1,19 @@
-"""Sums over the edges of a graph, by which `order_costs` chooses how to count it: kernels, and `describe_edges`.
+"""Sums over the edges of a graph, by which `order_costs` chooses how to count it.
 
 The sums need no columns, so an order is chosen before any edge is sorted. Loops cost nothing; an edge that occurs twice
-counts twice.
+counts twice. `describe_edges` launches these kernels:
 
-How many neighbours and rows a vertex has is counted from all edges. With these, what the edges cost is added up over
-every 16th warp's worth of them, if that is a million at least. Few edges may make up the whole cost of natural order:
-so before that is chosen, all of them are added up if a single one might matter. How many of its neighbours follow a
-vertex in degree order is counted, too; or, where that takes longer than it saves, estimated from the edges in the
-sample at vertices of about the same degree.
+    measure_vertices       from all edges: the rows of each column and how far they reach, and the columns that each
+                           vertex is a row of
+    describe_vertices      packs this for each vertex; a histogram of the degrees
+    find_hubs              which degree the hubs have at least
+    cost_in_natural_order  adds up what edges cost: every 16th warp's worth of them, if that is a million at least
+    count_rows_by_degree   the rows of each column in degree order. Where that takes longer than it saves, count_ends
+                           and estimate_rows: from the edges in the sample at vertices of about the same degree
+    cost_in_degree_order   adds up what edges cost there
+
+Few edges may make up the whole cost of natural order. So before that is chosen, cost_in_natural_order adds up all edges
+if a single one might matter.
 """
 
 import numpy as np
@@ -40,6 +46,9 @@ MAX_COLUMN, MAX_DEGREE, HUB_BIN, MOST_SIZE = range(4)
 
 # What `pack_vertex` packs: the lowest bits are the degree, the next the rows of the column.
 DEGREE_BITS, LENGTH_BITS = 31, 30
+
+
+# ---------------------------------------------------------------------- neighbours and rows of vertices, from all edges
 
 
 @cuda.jit(device=True)
@@ -118,10 +127,12 @@ def measure_vertices(u, v, lengths, in_columns, reach):
         place += cuda.blockDim.x
 
 
+# -------------------------------------------------------------------------------------------- degrees, and who is a hub
+
+
 @cuda.jit(device=True)
-def add_at(counts, place, value):
-    """Add to an element, or to none for a place below 0; once for all lanes of a warp if they add the same, as at a
-    hub."""
+def add_once(counts, place, value):
+    """Add to an element, or to none for a place below 0; once for all lanes of a warp, if they add the same to one."""
     first, other = cuda.shfl_sync(ALL_LANES, place, 0), cuda.shfl_sync(ALL_LANES, value, 0)
     if cuda.all_sync(ALL_LANES, place == first and value == other):
         if cuda.threadIdx.x & 31 == 0 and place >= 0:
@@ -174,7 +185,7 @@ def clear_bins(bins):
 
 
 @cuda.jit(device=True)
-def add_bins_to(histogram, bins):
+def add_block_bins(histogram, bins):
     """Add a block's histogram to that of all blocks."""
     cuda.syncthreads()
     k = cuda.threadIdx.x
@@ -186,9 +197,9 @@ def add_bins_to(histogram, bins):
 
 @kernel("void(int32[::1], int32[::1], int32[::1], int64, uint64[::1], int64[::1], int64[::1])")
 def describe_vertices(lengths, degree, reach, short, packed, histogram, most):
-    """A thread per vertex: add the rows of its column to its degree, which it counts in the histogram, and pack both.
+    """A thread per vertex: pack what is known of it, and count its degree in the histogram.
 
-    degree: how many columns the vertex is a row of before, its degree after. short: rows of a local column, at least.
+    degree: before, how many columns the vertex is a row of; after, its degree. short: rows of a local column, at least.
     """
     bins = cuda.shared.array(BINS, int32)
     clear_bins(bins)
@@ -203,18 +214,18 @@ def describe_vertices(lengths, degree, reach, short, packed, histogram, most):
                 spans = int64(reach[x]) + 1
             degree[x] = own
             packed[x] = pack_vertex(own, length, spans)
-        add_at(bins, bin_of(own) if x < lengths.size else int32(-1), int32(1))
+        add_once(bins, bin_of(own) if x < lengths.size else int32(-1), int32(1))
         length, own = max_of_warp(length), max_of_warp(own)
         if lane == 0:
             keep_most(most, MAX_COLUMN, length)
             keep_most(most, MAX_DEGREE, own)
         x += cuda.gridsize(1)
-    add_bins_to(histogram, bins)
+    add_block_bins(histogram, bins)
 
 
 @kernel("void(int64[::1], int64, int64[::1])")
 def find_hubs(histogram, hubs, most):
-    """A warp: find the least bin from which on there are at most `hubs` vertices; it is written to most[HUB_BIN]."""
+    """A warp: write to most[HUB_BIN] the least bin from which on there are at most `hubs` vertices."""
     last = BINS - BINS // WARP * (cuda.threadIdx.x % WARP) - 1  # lane 0 has the last bins
     own = int64(0)
     for k in range(BINS // WARP):
@@ -229,6 +240,9 @@ def find_hubs(histogram, hubs, most):
         least = min(least, cuda.shfl_xor_sync(ALL_LANES, least, 1 << step))
     if cuda.grid(1) == 0:
         most[HUB_BIN] = least
+
+
+# ---------------------------------------------------------------------------------- rows of the columns in degree order
 
 
 @cuda.jit(device=True)
@@ -247,7 +261,7 @@ def count_rows_by_degree(u, v, packed, rows):
             first = int32(u[e])
             if is_last(degree_of(packed[first]), first, degree_of(packed[int32(v[e])]), int32(v[e])):
                 first = int32(v[e])
-        add_at(rows, first, int32(1))
+        add_once(rows, first, int32(1))
         e += cuda.gridsize(1)
 
 
@@ -265,11 +279,11 @@ def count_ends(u, v, packed, stride, ends):
         if e < u.size and u[e] != v[e]:
             a, b = degree_of(packed[int32(u[e])]), degree_of(packed[int32(v[e])])
             first, last = bin_of(min(a, b)), bin_of(max(a, b))
-        add_at(first_bins, first, int32(1))
-        add_at(last_bins, last, int32(1))
+        add_once(first_bins, first, int32(1))
+        add_once(last_bins, last, int32(1))
         e += cuda.gridsize(1) * stride
-    add_bins_to(ends, first_bins)
-    add_bins_to(ends[BINS:], last_bins)
+    add_block_bins(ends, first_bins)
+    add_block_bins(ends[BINS:], last_bins)
 
 
 @kernel("void(uint64[::1], int64[::1], int32[::1])")
@@ -285,6 +299,9 @@ def estimate_rows(packed, ends, rows):
         x += cuda.gridsize(1)
 
 
+# ------------------------------------------------------------------------------------------------------------- the sums
+
+
 @cuda.jit(device=True)
 def clear_sums(sums, count):
     """Set `count` sums of this thread to 0: thread t has sum k at k * threads + t."""
@@ -293,7 +310,7 @@ def clear_sums(sums, count):
 
 
 @cuda.jit(device=True)
-def add_sums_to(total, sums):
+def add_block_sums(total, sums):
     """Add the sums of all threads of the block to `total`, a warp to a sum."""
     cuda.syncthreads()
     lane, k = cuda.threadIdx.x & 31, cuda.threadIdx.x >> 5
@@ -309,7 +326,7 @@ def add_sums_to(total, sums):
 
 
 @cuda.jit(device=True)
-def add_to(sums, k, value):
+def add_to_sum(sums, k, value):
     """Add to sum k of this thread."""
     sums[k * cuda.blockDim.x + cuda.threadIdx.x] += value
 
@@ -332,7 +349,7 @@ def rows_of_merge(column, row, long):
 @cuda.jit(device=True)
 def add_idle(sums, k, merged):
     """Add to sum k how many rows more the lane of a warp merges that merges most."""
-    add_to(sums, k, max_of_warp(merged) - merged)
+    add_to_sum(sums, k, max_of_warp(merged) - merged)
 
 
 @cuda.jit(device=True)
@@ -340,14 +357,14 @@ def add_nonzero(sums, column, row, spans, long, longest):
     """Add the cost of a nonzero in natural order, whose columns have `column` and `row` rows. Returns how many rows are
     merged. spans: that the column reaches over, 0 if it is not local."""
     merged, searched = rows_of_merge(column, row, long)
-    add_to(sums, MERGED, merged)
-    add_to(sums, SEARCHED, searched)
+    add_to_sum(sums, MERGED, merged)
+    add_to_sum(sums, SEARCHED, searched)
     width = min(spans, WIDTHS)
     if width > 0:
         k = LOCAL + 3 * (width - 1)
-        add_to(sums, k, merged)
-        add_to(sums, k + 1, searched)
-        add_to(sums, k + 2, spans)
+        add_to_sum(sums, k, merged)
+        add_to_sum(sums, k + 1, searched)
+        add_to_sum(sums, k + 2, spans)
     keep_most(longest, width, int64(merged))
     return merged
 
@@ -368,10 +385,10 @@ def cost_in_natural_order(u, v, packed, long, apart, stride, longest, total):
             j, i = min(int32(u[e]), int32(v[e])), max(int32(u[e]), int32(v[e]))
             column = packed[j]
             merged = add_nonzero(sums, length_of(column), length_of(packed[i]), spans_of(column), long, longest)
-            add_to(sums, DISTANT_EDGES, i - j > apart)
+            add_to_sum(sums, DISTANT_EDGES, i - j > apart)
         add_idle(sums, IDLE, merged)
         e += cuda.gridsize(1) * stride
-    add_sums_to(total, sums)
+    add_block_sums(total, sums)
 
 
 @kernel(*(f"void({ends}, uint64[::1], int32[::1], int64[::1], int64, int64, int64[::1], int64[::1])" for ends in ENDS))
@@ -390,25 +407,29 @@ def cost_in_degree_order(u, v, packed, rows, most, long, stride, longest, total)
                 first, last, other = last, first, own
             column, row = rows[first], rows[last]
             if column < HEAVY:
-                add_to(sums, PAIRS, max(column - 1, 0))
+                add_to_sum(sums, PAIRS, max(column - 1, 0))
             elif bin_of(other) >= most[HUB_BIN]:
-                add_to(sums, HUB_ROWS, 1)
+                add_to_sum(sums, HUB_ROWS, 1)
             else:
-                add_to(sums, HEAVY_PAIRS, column - 1)
+                add_to_sum(sums, HEAVY_PAIRS, column - 1)
             merged, searched = rows_of_merge(column, row, long)
-            add_to(sums, MERGED_BY_DEGREE, merged)
-            add_to(sums, SEARCHED_BY_DEGREE, searched)
+            add_to_sum(sums, MERGED_BY_DEGREE, merged)
+            add_to_sum(sums, SEARCHED_BY_DEGREE, searched)
             keep_most(longest, LONGEST_BY_DEGREE, int64(merged))
         add_idle(sums, IDLE_BY_DEGREE, merged)
         e += cuda.gridsize(1) * stride
-    add_sums_to(total, sums)
+    add_block_sums(total, sums)
 
 
 # --------------------------------------------------------------------------------------------------------- the launches
 
 
 class Sums:
-    """The sums of some edges, on the device; packed: of each vertex, as `describe_vertices` makes it."""
+    """The sums of edges u and v, on the device.
+
+    packed: of each vertex, as `describe_vertices` makes it. stride: one in so many groups of 32 edges is added up, but
+    in natural order one in `natural_stride`. fill: see `describe_edges`.
+    """
 
     def __init__(self, u, v, n, packed, stride, fill=None):
         self.u, self.v, self.n, self.packed, self.stride, self.fill = u, v, n, packed, stride, fill
@@ -420,6 +441,7 @@ class Sums:
         self.all, self.natural_stride = arrays[: cuts[4]], stride
 
     def run(self, kernel, tasks, *args, shared=0):
+        """Launch a kernel with a thread for each task, or as many as BLOCKS blocks have."""
         if self.fill is not None:
             return self.fill(kernel, *args)
         kernel.launch(enough_blocks(BLOCKS, tasks, THREADS), THREADS, *args, shared=shared)
