@@ -1,11 +1,11 @@
-"""Triangles of edges and vertices by merging columns, in natural order. See `support_plan`.
+"""Triangles of edges and vertices by merging columns, in either order. See `support_plan`.
 
 Atomic additions to one address take turns, one a nanosecond: those to a hub, or to the edge between two hubs, would
 take longer than all else. So a block may have COUNTERS counters in shared memory. A key, which is the position of a
 nonzero or a vertex, has two places among them. The first key that comes to a place keeps it until the block has done a
 chunk of nonzeros; a key that finds both places taken has its additions in global memory. In a local graph few keys of a
-chunk share a place, so nearly all additions stay in shared memory. On a graph with few triangles and no hub, counters
-cost more than they save: see `has_counters`.
+chunk share a place, so nearly all additions stay in shared memory. On a graph with few triangles and no busy vertex,
+counters cost more than they save: see `has_counters`.
 """
 
 from typing import NamedTuple
@@ -24,13 +24,10 @@ from tcgpu.kernels.device_graph import SMALL, DeviceGraph
 THREADS, BLOCKS = 256, 2112
 COUNTERS = 2048  # of a block; a power of 2
 COUNTER_BYTES = 4 * 2 * COUNTERS  # of shared memory: the keys, then the sums
-MOST_TURNS = 8  # nonzeros of a thread in a chunk, at most
 FEW = 16  # rows that one thread looks up
 TOGETHER = 64  # rows that the lanes of a warp look up for one of them
 SEARCHED = 512  # rows that a warp of search_listed looks up at a time
 MOST_ADDED = 0xFFFF  # in shared memory at a time, so that no counter overflows
-BUSY = 256  # a vertex is busy if more than one in BUSY of all edges ends there
-MANY_NEARBY, MANY = 5, 16  # edges a vertex, where most are between vertices of close numbers and elsewhere
 
 
 class Tally(NamedTuple):
@@ -307,6 +304,11 @@ def search_corners(col_ptr, row_idx, col_of, searches, queue, twice):
 
 
 # --------------------------------------------------------------------------------------- what plans launch and create
+
+
+BUSY = 256  # a vertex is busy if more than one in BUSY of all edges ends there
+MANY_NEARBY, MANY = 5, 16  # edges a vertex, from which on triangles may be many: if most edges are nearby, and if not
+MOST_TURNS = 8  # nonzeros of a thread in a chunk, at most
 
 
 def has_counters(graph):
