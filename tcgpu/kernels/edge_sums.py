@@ -36,16 +36,16 @@ TABLE_SIZE, TABLE_SHIFT = 1 << 10, 32 - 10  # places in a block's table; how far
 SCATTER = 2654435761  # the multiplier of the hash
 BINS = 512  # of a histogram of degrees: see `bin_of`
 
-# Positions: among the sums NATURAL, of which those from LOCAL on are three for each of WORDS; among the sums DEGREE;
-# in LONGEST; and in `most`, what is known of all vertices together.
+# Positions: among the sums NATURAL, which from LOCAL_SUMS on are three for each of WORDS; among the sums DEGREE; in
+# LONGEST; and in `most`, what is known of all vertices together.
 WIDTHS = len(WORDS)
-MERGED, IDLE, SEARCHED, DISTANT_EDGES, LOCAL = range(len(NATURAL) - 3 * WIDTHS + 1)
-PAIRS, HEAVY_PAIRS, HUB_ROWS, MERGED_BY_DEGREE, IDLE_BY_DEGREE, SEARCHED_BY_DEGREE = range(len(DEGREE))
+MERGED_ROWS, IDLE_ROWS, SEARCH_STEPS, DISTANT_EDGES, LOCAL_SUMS = range(len(NATURAL) - 3 * WIDTHS + 1)
+PAIRS, HEAVY_PAIRS, HUB_ROWS, MERGED_BY_DEGREE, IDLE_BY_DEGREE, STEPS_BY_DEGREE = range(len(DEGREE))
 LONGEST_BY_DEGREE = LONGEST.index("longest by degree")
 MAX_COLUMN, MAX_DEGREE, HUB_BIN, MOST_SIZE = range(4)
 
 # What `pack_vertex` packs: the lowest bits are the degree, the next the rows of the column.
-DEGREE_BITS, LENGTH_BITS = 31, 30
+DEGREE_BITS, ROWS_BITS = 31, 30
 
 
 # ---------------------------------------------------------------------- neighbours and rows of vertices, from all edges
@@ -145,8 +145,8 @@ def add_once(counts, place, value):
 def pack_vertex(degree, length, spans):
     """The degree of a vertex, the rows of its column, and the spans that this reaches over, 0 if it is not local, in 64
     bits."""
-    most = int64((1 << LENGTH_BITS) - 1)
-    return uint64(degree | min(length, most) << DEGREE_BITS) | uint64(spans) << uint64(DEGREE_BITS + LENGTH_BITS)
+    most = int64((1 << ROWS_BITS) - 1)
+    return uint64(degree | min(length, most) << DEGREE_BITS) | uint64(spans) << uint64(DEGREE_BITS + ROWS_BITS)
 
 
 @cuda.jit(device=True)
@@ -158,13 +158,13 @@ def degree_of(vertex):
 @cuda.jit(device=True)
 def length_of(vertex):
     """The rows of its column."""
-    return int32(vertex >> DEGREE_BITS & uint64((1 << LENGTH_BITS) - 1))
+    return int32(vertex >> DEGREE_BITS & uint64((1 << ROWS_BITS) - 1))
 
 
 @cuda.jit(device=True)
 def spans_of(vertex):
     """The spans of SPAN words that its column reaches over; 0 if it is not local."""
-    return int32(vertex >> DEGREE_BITS + LENGTH_BITS)
+    return int32(vertex >> DEGREE_BITS + ROWS_BITS)
 
 
 @cuda.jit(device=True)
@@ -357,11 +357,11 @@ def add_nonzero(sums, column, row, spans, long, longest):
     """Add the cost of a nonzero in natural order, whose columns have `column` and `row` rows. Returns how many rows are
     merged. spans: that the column reaches over, 0 if it is not local."""
     merged, searched = rows_of_merge(column, row, long)
-    add_to_sum(sums, MERGED, merged)
-    add_to_sum(sums, SEARCHED, searched)
+    add_to_sum(sums, MERGED_ROWS, merged)
+    add_to_sum(sums, SEARCH_STEPS, searched)
     width = min(spans, WIDTHS)
     if width > 0:
-        k = LOCAL + 3 * (width - 1)
+        k = LOCAL_SUMS + 3 * (width - 1)
         add_to_sum(sums, k, merged)
         add_to_sum(sums, k + 1, searched)
         add_to_sum(sums, k + 2, spans)
@@ -386,7 +386,7 @@ def cost_in_natural_order(u, v, packed, long, apart, stride, longest, total):
             column = packed[j]
             merged = add_nonzero(sums, length_of(column), length_of(packed[i]), spans_of(column), long, longest)
             add_to_sum(sums, DISTANT_EDGES, i - j > apart)
-        add_idle(sums, IDLE, merged)
+        add_idle(sums, IDLE_ROWS, merged)
         e += cuda.gridsize(1) * stride
     add_block_sums(total, sums)
 
@@ -414,7 +414,7 @@ def cost_in_degree_order(u, v, packed, rows, most, long, stride, longest, total)
                 add_to_sum(sums, HEAVY_PAIRS, column - 1)
             merged, searched = rows_of_merge(column, row, long)
             add_to_sum(sums, MERGED_BY_DEGREE, merged)
-            add_to_sum(sums, SEARCHED_BY_DEGREE, searched)
+            add_to_sum(sums, STEPS_BY_DEGREE, searched)
             keep_most(longest, LONGEST_BY_DEGREE, int64(merged))
         add_idle(sums, IDLE_BY_DEGREE, merged)
         e += cuda.gridsize(1) * stride

@@ -171,7 +171,7 @@ def unpack(keys, starts, row_idx, col_of, col_ptr, degrees):
 
 MOST_THREADS = 1024  # of this block
 SHORT_BITS, DIGIT_BITS = 16, 8  # of a vertex number, at most; of a key, that are sorted by at a time
-BELOW, HIGH, EDGES, LONGEST, FACTS_SIZE = range(5)  # positions in `facts` of columns_by_block
+BELOW, HIGH, EDGES, LONGEST_COLUMN, FACTS_SIZE = range(5)  # positions in `facts` of columns_by_block
 
 
 @cuda.jit(device=True)
@@ -271,15 +271,15 @@ def write_columns(keys, size, bits, loop, sums, row_idx, col_of, facts):
         if p == m - 1 or col_of[p + 1] != col_of[p]:
             longest = max(longest, p + 1 - first_from(col_of, 0, p, col_of[p]))
         p += cuda.blockDim.x
-    cuda.atomic.max(facts, LONGEST, longest)
+    cuda.atomic.max(facts, LONGEST_COLUMN, longest)
 
 
 @kernel(*(f"void({ends}, int32[::1], int32[::1], int64[::1])" for ends in ENDS), most_threads=MOST_THREADS)
 def columns_by_block(u, v, row_idx, col_of, facts):
     """One block: write rows and columns of all different edges.
 
-    facts, -1 before: at BELOW and HIGH as `extent` of find_extent, at EDGES their number, at LONGEST the rows of the
-    longest column. Nothing else is written if a vertex number is negative or has more than SHORT_BITS bits.
+    facts, -1 before: at BELOW and HIGH as `extent` of find_extent, at EDGES their number, at LONGEST_COLUMN its rows.
+    Nothing else is written if a vertex number is negative or has more than SHORT_BITS bits.
     """
     shared, sums = cuda.shared.array(0, uint32), cuda.shared.array(WARP, uint32)
     thread, size, e = cuda.threadIdx.x, uint32(u.size), cuda.threadIdx.x

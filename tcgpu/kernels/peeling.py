@@ -263,7 +263,7 @@ class PeelingPlan(ArrayPlan):
 
     def peel(self, graph, found, origin, number):
         """Peel at the level of k, or, if k is None, level by level until no edge remains."""
-        level = (self.k or 4) - 4
+        level = (self.k or 4) - 4  # one less than the first level, k - 3 or 1
         while graph.m:
             rest = remaining(graph, found, origin, number, level)
             stop = 0 if self.k else graph.m if graph.m <= SMALL else int((1 - SHRINK) * graph.m)
