@@ -24,7 +24,7 @@ LABELS = st.one_of(
     st.integers(-5, 5),
     st.text(max_size=2),
     st.booleans(),
-    st.floats(),
+    st.floats(allow_nan=False),  # NetworkX counts three triangles at a NaN with a loop: it differs from itself
     st.binary(max_size=1),
     st.tuples(st.integers(0, 2), st.text(max_size=1)),
     st.frozensets(st.integers(0, 2)),
