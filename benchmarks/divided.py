@@ -13,13 +13,12 @@
 CUDA_VISIBLE_DEVICES chooses the GPUs.
 """
 
-import argparse
 import statistics
 import sys
 import time
 from pathlib import Path
 
-from large import ADAPTIVE, EDGE_FACTOR, FIRST, draw
+from large import ADAPTIVE, EDGE_FACTOR, FIRST, draw, options
 
 from tcgpu import measurement, records
 from tcgpu.distributed import division, executors
@@ -91,11 +90,7 @@ def measured(scale, gpus, repeats, workers):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--scales", type=int, nargs="*", default=[24, 25, 26, 27, 28])
-    parser.add_argument("--repeats", type=int, default=3)
-    parser.add_argument("--into", metavar="FOLDER", default="data/measured", help="where the record goes")
-    arguments = parser.parse_args()
+    arguments = options(__doc__.splitlines()[0])
     gpus = runtime.visible_gpus()
     if runtime.engine() != "gpu" or gpus < 2 or runtime.nccl() is None:
         sys.exit("this needs several GPUs, and NCCL")

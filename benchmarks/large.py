@@ -117,12 +117,17 @@ def measured(scale, repeats):
     }  # fmt: skip
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+def options(description):
+    """The arguments of the command line."""
+    parser = argparse.ArgumentParser(description=description)
     parser.add_argument("--scales", type=int, nargs="*", default=[24, 25, 26, 27, 28])
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--into", metavar="FOLDER", default="data/measured", help="where the record goes")
-    arguments = parser.parse_args()
+    return parser.parse_args()
+
+
+def main():
+    arguments = options(__doc__.splitlines()[0])
     if runtime.engine() != "gpu":
         sys.exit("graphs of this size need a GPU")
     about, rows = measurement.machine("gpu"), records.Rows()
