@@ -26,7 +26,7 @@ from tcgpu.kernels.order_costs import SHORT
 
 
 @cuda.jit(device=True)
-def counts(i, j, index, of, others):
+def counts_nonzero(i, j, index, of, others):
     """Whether this worker counts nonzero (i, j) in this step. others: only columns i that are not its own."""
     return in_share(j, index, of) and not (others and in_share(i, index, of))
 
@@ -37,7 +37,7 @@ def count_own_in_edges(row_idx, col_of, quad_ptr, index, of, others, in_count):
     e = cuda.grid(1)
     while e < row_idx.size:
         i = row_idx[e]
-        if counts(i, col_of[e], index, of, others) and quad_ptr[i] < quad_ptr[i + 1]:
+        if counts_nonzero(i, col_of[e], index, of, others) and quad_ptr[i] < quad_ptr[i + 1]:
             cuda.atomic.add(in_count, i, 1)
         e += cuda.gridsize(1)
 
@@ -54,7 +54,7 @@ def lay_out_own(
     while e < row_idx.size:
         i, j = row_idx[e], col_of[e]
         begin, end, is_in_edge = lay_out_nonzero(e, i, j, col_ptr, quad_ptr, first_near, first_hub, heavy_quads, near)
-        if is_in_edge and counts(i, j, index, of, others) and quad_ptr[i] < quad_ptr[i + 1]:
+        if is_in_edge and counts_nonzero(i, j, index, of, others) and quad_ptr[i] < quad_ptr[i + 1]:
             in_edges[cuda.atomic.add(in_end, i, 1)] = pack_piece(begin, end - begin)
         e += cuda.gridsize(1)
 
@@ -77,7 +77,7 @@ def far_own(col_ptr, row_idx, col_of, far_count, short, index, of, others, total
         i, j = row_idx[e], col_of[e]
         length = far_count[j]
         p_end = col_ptr[j] + length
-        if e + 1 < p_end and length < short and counts(i, j, index, of, others):
+        if e + 1 < p_end and length < short and counts_nonzero(i, j, index, of, others):
             q = col_ptr[i]
             count += common_values(row_idx, e + 1, p_end, row_idx, q, q + far_count[i])
         e += cuda.gridsize(1)
@@ -86,8 +86,9 @@ def far_own(col_ptr, row_idx, col_of, far_count, short, index, of, others, total
 
 def plan_step(graph, index, of, others, own_edges, *, near=NEAR, hubs=HUBS, heavy=CLASSES[2], crowd=CLASSES[3],
               short=SHORT):  # fmt: skip
-    """The Plan of a step on its graph. own_edges: the most nonzeros that it counts; others: as in `counts`.
+    """The Plan of a step on its graph.
 
+    own_edges: the most nonzeros that it counts; others: as in `counts_nonzero`.
     near, hubs, heavy, crowd, short: knobs of `adaptive`.
     """
     check_positions(graph)

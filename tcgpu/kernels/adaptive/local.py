@@ -83,7 +83,7 @@ def local_kernel(col_ptr, row_idx, col_of, local_rows, words, short, index, of, 
     add_block_to(total, int64(count))
 
 
-# ------------------------------------------------------------------------------ what plans ask before they launch these
+# --------------------------------------------------------------------------------------- how plans choose among these
 
 
 def local_words(graph, share=(0, 1)):

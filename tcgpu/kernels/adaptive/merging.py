@@ -189,7 +189,7 @@ def search_kernel(col_ptr, row_idx, col_of, short, words, long, searches, queue,
     add_block_to(total, count)
 
 
-# ------------------------------------------------------------------------------ what plans ask before they launch these
+# --------------------------------------------------------------------------------------- how plans choose among these
 
 
 def merges_all(graph):
