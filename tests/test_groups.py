@@ -39,7 +39,8 @@ class OnDevice(np.ndarray):
 class FakeNccl:
     """What `groups` uses of `cupy.cuda.nccl`. Operations of all members meet, and must fit each other.
 
-    log: (rank, name) of each operation; failing: one that fails. A member that waits in vain gets BrokenBarrierError.
+    log: (rank, name) of each operation; failing: one that fails. A member whose counterpart does not come gets
+    BrokenBarrierError.
     """
 
     NCCL_UINT8, NCCL_INT32, NCCL_INT64, NCCL_SUM = 1, 2, 4, 0  # as in nccl.h
@@ -123,7 +124,7 @@ class Communicator:
         self.nccl.queued.communicator = self
 
     def transfer(self, operations):
-        """Send and receive what the operations of a group say; those without a counterpart wait in vain."""
+        """Send and receive what the operations of a group say; BrokenBarrierError for one without a counterpart."""
         for name, at, count, peer in operations:
             if name == "send":
                 self.meeting.sent[self.rank, peer].put(read(at, count))
