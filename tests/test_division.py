@@ -19,13 +19,13 @@ from test_adaptive import BY_DEGREE, fewer
 
 import tcgpu
 from tcgpu import Graph, GraphError, WorkerLost, cpu, generate
-from tcgpu.distributed import division, executors, pool
+from tcgpu.distributed import division, executors
 from tcgpu.distributed.executors import Workers
 from tcgpu.engines import runtime
 from tcgpu.engines.faults import check_launch
 from tcgpu.engines.groups import Meeting
 from tcgpu.kernels import own_columns
-from tcgpu.kernels.adaptive import divided, layout
+from tcgpu.kernels.adaptive import divided
 
 GRAPHS = small_graphs() | {"R-MAT": generate.rmat(7, 6, seed=2), "cliques": generate.copapers(60, 15)}
 CLASSES = {name: knobs for name, knobs in BY_DEGREE.items() if not {"merge", "long"} & set(knobs)}
@@ -269,7 +269,9 @@ class OnGpu:
 def test_edges_in_parts_on_gpus_need_executor_gpus():
     parts = [OnGpu(), OnGpu()], [OnGpu(), OnGpu()]
     assert division.is_on_gpus(parts) and division.is_on_gpus((*parts, 7))
-    assert not division.is_on_gpus(([0, 1], [1, 2])) and not division.is_on_gpus(([], []))
+    assert (
+        not division.is_on_gpus(([0, 1], [1, 2])) and not division.is_on_gpus(([], [])) and not division.is_on_gpus(())
+    )
     with pytest.raises(GraphError, match="counted by executor='gpus'"):
         division.divides(parts, Workers(None, "threads"), None, None, None, None, {})
 
@@ -349,7 +351,7 @@ def test_an_error_of_a_gpu_is_raised_while_the_others_wait(error, monkeypatch):
 
 @pytest.fixture
 def two_members(monkeypatch, tmp_path):
-    """A function that returns the results of two processes, which do as `pool_work.member` is told."""
+    """A function that returns the results of two processes that run `pool_work.member`."""
     own = executors._process_pool
     monkeypatch.setitem(executors.POOLS, "gpus", lambda: own([{"CUDA_VISIBLE_DEVICES": name} for name in ("a", "b")]))
     monkeypatch.setattr(division, "gpu_names", lambda: ["a", "b"])
@@ -524,7 +526,7 @@ def test_steps_have_no_faults(others):
                 args[step.args.index("in_end")][:] = plan.arrays["in_ptr"]
             assert not check_launch(step.kernel.py_func, 2, 64, step.kernel.typed(args), shared=step.shared)
             seen.add(step.kernel)
-    assert seen == own and layout.NEAR > 40
+    assert seen == own
 
 
 # ----------------------------------------------------------------------------------------------------------------- GPU
@@ -596,4 +598,4 @@ def test_a_count_goes_on_after_a_member_was_killed(gpus, monkeypatch):
         assert tcgpu.count(raw(graph), executor="gpus") == expected
     killer.join()
     time.sleep(0.1)
-    assert process not in executors.own_pool("gpus")._processes and pool.RESTARTS == executors.RESTARTS
+    assert process not in executors.own_pool("gpus")._processes

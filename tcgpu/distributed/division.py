@@ -30,7 +30,7 @@ from tcgpu.kernels.adaptive.divided import plan_step
 from tcgpu.kernels.adaptive.layout import NEAR
 from tcgpu.kernels.own_columns import Columns, joined, own_columns
 
-LARGE = 1 << 28  # raw edges of the host from which on they are divided: the host takes seconds to clean so many
+LARGE = 1 << 28  # raw edges of the host from which on they are divided: the host takes seconds to clean them
 NOTICE_SECONDS = 5  # after an error of NCCL, until it is known whether a member died
 LOSSES = BrokenExecutor, CancelledError  # of futures whose worker died, or whose pool was ended
 KNOBS = {"near", "hubs", "heavy", "crowd", "short"}  # of `adaptive`, that a divided count takes
@@ -38,7 +38,7 @@ KNOBS = {"near", "hubs", "heavy", "crowd", "short"}  # of `adaptive`, that a div
 
 @dataclass(frozen=True)
 class MemberResult:
-    """What a member counted, and how long it took; `bytes` is what it sent to the others."""
+    """What a member counted, how long it took, and how many bytes it sent to the others."""
 
     triangles: int
     vertices: int
@@ -50,11 +50,11 @@ class MemberResult:
 
 @dataclass(frozen=True)
 class Division:
-    """What each member is told of a count."""
+    """A count by a group: what every member gets of it."""
 
     key: object  # of a GpuGroup; or a Meeting
     members: tuple  # names of their GPUs, as in CUDA_VISIBLE_DEVICES
-    edges: object  # a HostEdges, or for each member a list of pairs of DeviceArrays
+    edges: object  # HostEdges or DeviceEdges
     n: int | None
     knobs: dict = field(default_factory=dict)
 
@@ -79,6 +79,7 @@ class DeviceEdges:
     pairs: tuple
 
     def of_member(self, rank, size):
+        """As that of HostEdges."""
         ends = [[runtime.opened_array(array) for array in pair] for pair in self.pairs[rank]]
         if not ends:
             return [runtime.device_array(0, np.int32), runtime.device_array(0, np.int32)]
@@ -167,14 +168,18 @@ _members = fork_safe_lock()  # all workers of a pool are members of one group at
 
 def is_on_gpus(edges):
     """Whether raw edges (u, v) lie in parts on GPUs: u and v are lists of arrays there."""
-    return isinstance(edges, tuple) and all(
-        isinstance(ends, list) and ends and all(hasattr(each, "__cuda_array_interface__") for each in ends)
-        for ends in edges[:2]
+    return (
+        isinstance(edges, tuple)
+        and len(edges) in (2, 3)
+        and all(
+            isinstance(ends, list) and ends and all(hasattr(each, "__cuda_array_interface__") for each in ends)
+            for ends in edges[:2]
+        )
     )
 
 
 def divides(edges, workers, method, order, parts, resume, knobs):
-    """Whether the workers count these edges as a group; GraphError where nobody else could."""
+    """Whether the workers count these edges as a group; GraphError if they cannot, and the edges are on GPUs."""
     on_gpus = is_on_gpus(edges)
     raw = isinstance(edges, tuple) and len(edges) in (2, 3)
     if not on_gpus and not (raw and workers.number > 1 and np.size(edges[0]) >= LARGE):
