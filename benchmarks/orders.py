@@ -26,6 +26,7 @@ from scipy.optimize import minimize
 from tcgpu import measurement, records
 from tcgpu.engines import runtime
 from tcgpu.kernels.device_graph import DeviceGraph
+from tcgpu.kernels.edge_sums import costs_of_edges
 from tcgpu.kernels.order_costs import WORDS, OrderCosts
 from tcgpu.registry import METHODS
 
@@ -65,8 +66,8 @@ def measured(kind, asked, edges):
     u, v = runtime.to_device(u), runtime.to_device(v)
     raw = DeviceGraph.from_edges(u, v, n, order="auto").order
     natural = DeviceGraph.from_edges(u, v, n)
-    natural = DeviceGraph(n, natural.col_ptr, natural.row_idx, natural.col_of)  # with the costs of its own edges
-    costs, degree = natural.order_costs, natural.ordered("degree")
+    costs = natural.order_costs = costs_of_edges(natural.row_idx, natural.col_of, n)  # of its own edges, not sampled
+    degree = natural.ordered("degree")
     plans = {f"natural {words} ms": method.plan(natural, words=words) for words in (0, *widths(costs))}
     plans |= {"merged ms": method.plan(degree, merge=1), "degree ms": method.plan(degree, merge=0)}
     times, counts = {}, set()

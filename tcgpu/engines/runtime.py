@@ -257,6 +257,27 @@ def to_host(array):
     return np.asarray(array)
 
 
+def reading(array):
+    """Copy a small contiguous device array to the host, later: returns a function that waits for this copy and returns
+    it, but does not wait for kernels that are launched after this call."""
+    if engine() == "sim":
+        copied = array.copy()
+        return lambda: copied
+    pages = vars(_thread).setdefault("pages", [])
+    page = pages.pop() if pages else pinned(PAGE, np.int64)
+    target = page.view(array.dtype)[: array.size]
+    cuda_driver.copy_out(target.ctypes.data, array.data.ptr, array.nbytes, 0)
+    copied = event()
+
+    def read():
+        copied.synchronize()
+        values = target.copy()
+        pages.append(page)
+        return values
+
+    return read
+
+
 def arrays_of(array):
     """The library for operations on a whole array: CuPy for one on a GPU, else NumPy."""
     return _cupy() if hasattr(array, "__cuda_array_interface__") else np
@@ -435,8 +456,10 @@ def pinned(length, dtype):
 # -------------------------------------------------------------------------------------------------- large host arrays
 
 LARGE = 4 << 20  # bytes of an array from which on several threads copy it faster
+PAGE = 1 << 11  # int64 of pinned memory, to which `reading` copies an array
 
-_thread = threading.local()  # `rings`: each thread keeps its own, as pinning the memory takes longer than filling it
+# `rings`, and `pages` for `reading`: each thread keeps its own, as pinning the memory takes longer than filling it
+_thread = threading.local()
 
 
 def fill_from_host(array, fill):

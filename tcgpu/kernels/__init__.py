@@ -24,6 +24,7 @@ from tcgpu.kernels.prefix_sum import scan
 from tcgpu.progress import each_part
 
 MOST_SHARED = 227 << 10  # bytes of a block, on a GPU of compute capability 9.0
+BLOCKS, THREADS = 2112, 256  # of a launch by `run`: blocks at most, and the threads of each
 MAX_EDGES = 2**32 - 2**13  # a 32-bit position runs past the last edge, by up to four times 1024 threads
 
 
@@ -248,6 +249,11 @@ def check_share(share):
         raise MethodError(f"share is two whole numbers, which of how many, not {share!r}") from None
     of = check_integer("the second number of share", of, 1, 2**20)
     return check_integer("the first number of share", index, 0, of - 1), of
+
+
+def run(kernel, tasks, *args):
+    """Launch a kernel with a thread for each task, or as many as BLOCKS blocks have."""
+    kernel.launch(enough_blocks(BLOCKS, tasks, THREADS), THREADS, *args)
 
 
 def enough_blocks(blocks, tasks, tasks_per_block):

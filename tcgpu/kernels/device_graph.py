@@ -23,18 +23,18 @@ from tcgpu.graph import (
     known_order,
     unmasked,
 )
-from tcgpu.kernels import enough_blocks, fitting, orientation
+from tcgpu.kernels import buckets, enough_blocks, fitting, orientation, run
 from tcgpu.kernels.device import columns
+from tcgpu.kernels.device.block_sort import counter_bytes
 from tcgpu.kernels.device.warp import WARP
 from tcgpu.kernels.edge_sums import costs_of_edges, describe_edges
 from tcgpu.kernels.prefix_sum import scan
 
-THREADS = 256
-BLOCKS = 2112
 INT64 = np.dtype(np.int64)
 SMALL = 1 << 14  # edges, up to which choosing an order of a count costs more than it saves
 SMALL_TALLIES = 1 << 12  # the same for tallies, in which a hub costs more
 MOSTLY_NEW = 0.8  # if fewer of the raw edges are new, repeats count too much: costs are those of the columns
+RANKED_AHEAD = 8  # edges a vertex from which on ranks cost so little that they are made before an order is chosen
 SHORT_COLUMN = 32  # rows, up to which a thread sorts a column of raw edges
 
 
@@ -66,7 +66,7 @@ class DeviceGraph:
             raise GraphError(f"u has {u.size:,} entries and v has {v.size:,}: they are the two ends of edges")
         if u.dtype != v.dtype:
             u, v = u.astype(INT64), v.astype(INT64)
-        ids = costs = degrees = lengths = None
+        ids = costs = degrees = lengths = rank = None
         if relabel:
             check_relabel(n)
             u, v, n, ids = _compact(u, v)
@@ -77,17 +77,25 @@ class DeviceGraph:
         n = vertices_of(*extent, n, u.size)
         if columns_of is not None:
             return cls._of_block(n, *columns_of, name, ids)
+
+        def rank_ahead(degrees):
+            nonlocal rank
+            if order == "auto" and u.size >= RANKED_AHEAD * n:
+                rank = rank_by_degree(degrees)
+
         if order in ("auto", "natural") and u.size > SMALL:
-            costs, degrees, lengths = describe_edges(u, v, n, may_sample=True)
+            costs, degrees, lengths = describe_edges(u, v, n, may_sample=True, meanwhile=rank_ahead)
         if order == "auto":
             order = costs.best() if costs else "natural"
         if order == "degree" and degrees is None:
             degrees = runtime.arrays_of(u).zeros(n, np.int32)
             run(orientation.count_occurrences, u.size, u, v, degrees)
-        if costs and order == "natural" and costs.max_column <= SHORT_COLUMN:
-            made = cls(n, *_short_columns(u, v, n, lengths, clean), name=name, natural_ids=ids)
+        if order == "degree":
+            made = cls._by_degrees(u, v, n, degrees, rank, clean, name, ids)
+        elif order == "natural":
+            made = cls(n, *_natural_columns(u, v, n, clean, lengths, costs), name=name, natural_ids=ids)
         else:
-            made = cls._from_checked(u, v, n, order, clean, name, degrees if order == "degree" else None, ids)
+            raise GraphError(f"on a device vertices are numbered by degree or as they come, not by order {order!r}")
         if costs and made.m > MOSTLY_NEW * u.size:
             made.order_costs = costs
         return made
@@ -102,19 +110,15 @@ class DeviceGraph:
         return made
 
     @classmethod
-    def _from_checked(cls, u, v, n, order, clean, name, degrees, ids):
-        """Make a graph from device arrays whose numbers are checked; if `clean`, nothing is copied to the host.
+    def _by_degrees(cls, u, v, n, degrees, rank, clean, name, ids):
+        """Make a graph in degree order from device arrays whose numbers are checked.
 
-        degrees: for degree order, else None. Repeated edges count, and loops twice, at first.
+        degrees: of the vertices, or by rank if there is a `rank`, as from `rank_by_degree`; repeated edges count, and
+        loops twice.
         """
-        if order not in ("natural", "degree"):
-            raise GraphError(f"on a device vertices are numbered by degree or as they come, not by order {order!r}")
-        rank = None if degrees is None else rank_by_degree(degrees)
-        keys, none = _empty(u, u.size, np.uint64), _empty(u, 0, np.int32)
-        of_vertices = (none, none) if rank is None else (rank, degrees)
-        run(orientation.pack_edges, u.size, u, v, *of_vertices, keys)
-        runtime.sort(keys)
-        return cls(n, *columns_of_keys(keys, n, clean, of_vertices[1]), order, rank, name, degrees, ids)
+        if rank is None:
+            rank = rank_by_degree(degrees)
+        return cls(n, *_sorted_columns(u, v, n, clean, rank, degrees), "degree", rank, name, degrees, ids)
 
     @classmethod
     @fitting("the graph")
@@ -157,15 +161,15 @@ class DeviceGraph:
 
     @cached_property
     def order_costs(self):
-        """What a count costs in each way, if this order is the natural one."""
-        return costs_of_edges(self.row_idx, self.col_of, self.n)
+        """What a count costs in each way, if this order is the natural one; that of many edges is `sampled`."""
+        return describe_edges(self.row_idx, self.col_of, self.n, may_sample=True)[0]
 
     @cached_property
     def _by_degree(self):
         degrees = runtime.arrays_of(self.col_ptr).diff(self.col_ptr).astype(np.int32)
         run(orientation.count_rows, self.m, self.row_idx, degrees)
         ends = self.row_idx, self.col_of
-        made = DeviceGraph._from_checked(*ends, self.n, "degree", True, self.name, degrees, self._ids_now)
+        made = DeviceGraph._by_degrees(*ends, self.n, degrees, None, True, self.name, self._ids_now)
         made.order_costs = self.order_costs
         return made
 
@@ -190,6 +194,9 @@ class DeviceGraph:
 
     @cached_property
     def max_column(self):
+        costs = vars(self).get("order_costs")
+        if costs and costs.m == self.m and self.order == "natural":  # they are those of its edges, without repeats
+            return costs.max_column
         return int(self.column_lengths.max()) if self.n else 0
 
     @property
@@ -273,13 +280,13 @@ def _extent(u, v):
     """The least vertex number, or 0 if all are larger, and the largest one."""
     extent = runtime.device_array(2, np.int64, -1)
     run(orientation.find_extent, u.size, u, v, extent)
-    below, high = runtime.to_host(extent).tolist()
+    below, high = runtime.reading(extent)().tolist()
     return ~below, high
 
 
 def _block_bytes(edges):
     """The shared memory of the block that makes the columns of this number of edges."""
-    return 8 * edges + (4 * _block_threads(edges) // WARP << orientation.DIGIT_BITS)
+    return 8 * edges + counter_bytes(_block_threads(edges))
 
 
 def _block_threads(edges):
@@ -288,7 +295,7 @@ def _block_threads(edges):
 
 def _fits_block(edges):
     """Whether one block makes the columns of this number of edges."""
-    return 0 < edges <= SMALL and _block_bytes(edges) + 1024 <= runtime.facts().shared_per_block
+    return 0 < edges <= SMALL and _block_bytes(edges) + 2048 <= runtime.facts().shared_per_block
 
 
 def _by_block(u, v):
@@ -298,7 +305,7 @@ def _by_block(u, v):
     facts = runtime.device_array(orientation.FACTS_SIZE, np.int64, -1)
     args = u, v, row_idx, col_of, facts
     orientation.columns_by_block.launch(1, _block_threads(u.size), *args, shared=_block_bytes(u.size))
-    below, high, m, longest = runtime.to_host(facts).tolist()
+    below, high, m, longest = runtime.reading(facts)().tolist()
     return (~below, high), None if m < 0 else (row_idx[:m], col_of[:m], longest)
 
 
@@ -340,25 +347,56 @@ def rank_by_degree(degrees):
     return rank
 
 
+def _natural_columns(u, v, n, clean, lengths, costs):
+    """`(col_ptr, row_idx, col_of)` of the distinct edges, in natural order. If `clean`, all edges are distinct.
+
+    lengths, costs: what `describe_edges` returns, or None.
+    """
+    if costs and costs.max_column <= SHORT_COLUMN:
+        return _short_columns(u, v, n, lengths, clean)
+    if costs and buckets.suit(n, u.size, costs.max_column):
+        return buckets.columns_by_bucket(u, v, n, lengths, costs.max_column)
+    none = _empty(u, 0, np.int32)
+    return _sorted_columns(u, v, n, clean, none, none)
+
+
+def _sorted_columns(u, v, n, clean, rank, degrees):
+    """The same by a sort of all keys, with each vertex v replaced by rank[v] unless `rank` is empty; if `clean`,
+    nothing is copied to the host. degrees: by rank, from which loops and repeats are taken off; empty without a rank.
+    """
+    keys = _empty(u, u.size, np.uint64)
+    run(orientation.pack_edges, u.size, u, v, rank, degrees, keys)
+    runtime.sort(keys)
+    return columns_of_keys(keys, n, clean, degrees)
+
+
 def columns_of_keys(keys, n, clean, degrees):
     """`(col_ptr, row_idx, col_of)` of the distinct edges among sorted keys; if `clean`, all keys are distinct edges.
     degrees: from which repeated edges are taken off."""
     xp, m, parts = runtime.arrays_of(keys), keys.size, -(-keys.size // orientation.PART)
+    row_idx, col_of, col_ptr = xp.empty(m, np.int32), xp.empty(m, np.int32), runtime.device_array(n + 1, np.int64, -1)
     if clean:
         starts = orientation.PART * xp.arange(parts + 1)
     else:
         counts, starts = xp.empty(parts, np.int64), xp.empty(parts + 1, np.int64)
         run(orientation.count_new, WARP * parts, keys, counts)
         scan(counts, starts)
-        m = int(starts[-1])
-    row_idx, col_of, col_ptr = xp.empty(m, np.int32), xp.empty(m, np.int32), runtime.device_array(n + 1, np.int64, -1)
+        read = runtime.reading(starts[-1:])
     run(orientation.unpack, WARP * parts, keys, starts, row_idx, col_of, col_ptr, degrees)
+    if not clean:
+        m = int(read()[0])
+        row_idx, col_of = _first(row_idx, m), _first(col_of, m)
     run(columns.fill_empty_columns, n + 1, col_of, col_ptr)
     return col_ptr, row_idx, col_of
 
 
+def _first(array, m):
+    """The first m elements of an array; a copy, if the others take much memory."""
+    return array[:m] if m > MOSTLY_NEW * array.size else array[:m].copy()
+
+
 def _short_columns(u, v, n, lengths, clean):
-    """The same of edges in natural order. lengths: of the columns, repeats included; the array is written to."""
+    """As `_natural_columns`, of short columns. lengths: repeats included; the array is written to."""
     xp = runtime.arrays_of(u)
     starts, rows = xp.empty(n + 1, np.int64), xp.empty(u.size, np.int32)
     scan(lengths, starts)
@@ -386,8 +424,3 @@ def _pointers(col_of, n):
 
 def _empty(like, length, dtype):
     return runtime.arrays_of(like).empty(length, dtype)
-
-
-def run(kernel, tasks, *args):
-    """Launch a kernel with a thread for each task, or as many as BLOCKS blocks have."""
-    kernel.launch(enough_blocks(BLOCKS, tasks, THREADS), THREADS, *args)

@@ -457,20 +457,23 @@ class Sums:
         args = self.u, self.v, self.packed, rows, self.most, LONG, self.stride, self.longest, self.by_degree
         self.run(cost_in_degree_order, self.u.size // self.stride, *args, shared=8 * THREADS * len(DEGREE))
 
-    def costs(self, sampled):
-        """The OrderCosts; waits for the device."""
-        *found, max_column, max_degree, _ = runtime.to_host(self.all).tolist()
+    def costs(self, sampled, meanwhile=lambda: None):
+        """The OrderCosts; waits for the device. meanwhile: is called before that, to launch what comes next."""
+        read = runtime.reading(self.all)
+        meanwhile()
+        *found, max_column, max_degree, _ = read().tolist()
         sums = dict(zip((*NATURAL, *DEGREE, *LONGEST), found))
         sums |= {name: self.natural_stride * sums[name] for name in NATURAL}
         sums |= {name: self.stride * sums[name] for name in DEGREE}
         return OrderCosts(self.n, self.u.size, max_column, sums, max_degree, sampled)
 
 
-def describe_edges(u, v, n, fill=None, may_sample=False):
+def describe_edges(u, v, n, fill=None, may_sample=False, meanwhile=lambda degrees: None):
     """The OrderCosts of edges, the degree of each vertex, and how many rows its column has; repeats count.
 
     fill: called with each kernel and its arguments, in place of a launch.
-    may_sample: whether the costs of many edges may be `sampled`.
+    may_sample: whether the costs of many edges may be `sampled`. meanwhile: is called with the degrees before the host
+    waits for the costs; it may change them.
     """
     xp = runtime.arrays_of(u)
     counts = xp.zeros(3 * n, np.int32)
@@ -489,7 +492,7 @@ def describe_edges(u, v, n, fill=None, may_sample=False):
         rows[:] = 0
         sums.run(count_rows_by_degree, u.size, u, v, packed, rows)
     sums.add_by_degree(rows)
-    costs = sums.costs(sampled)
+    costs = sums.costs(sampled, lambda: meanwhile(degree))
     if sums.stride > 1 and costs.best() == "natural" and costs.may_miss(sums.stride):
         sums.natural[:], sums.longest[:LONGEST_BY_DEGREE] = 0, 0
         sums.add_natural(1)

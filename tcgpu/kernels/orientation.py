@@ -4,6 +4,7 @@ A *key* is an edge in 64 bits, its smaller vertex in the upper half: sorted keys
 """
 
 from tcgpu.engines.runtime import cuda, int32, int64, kernel, uint32, uint64
+from tcgpu.kernels.device.block_sort import DIGIT_BITS, DIGITS, sort_digit
 from tcgpu.kernels.device.search import first_from
 from tcgpu.kernels.device.warp import ALL_LANES, WARP, max_of_warp, sum_of_warp, sum_up_to
 
@@ -12,6 +13,7 @@ ENDS = ("int32[::1], int32[::1]", "uint32[::1], uint32[::1]", "int64[::1], int64
 
 NO_EDGE = 2**64 - 1  # the key of a loop; it is sorted behind all others
 PART = 1024  # sorted keys that a warp takes
+LAST = 1024  # vertices, the last in degree order
 EMPTY_BEFORE = 32  # empty columns in front of another, at most, for which the thread of its first edge writes col_ptr
 
 
@@ -136,13 +138,47 @@ def count_new(keys, counts):
         part += cuda.gridsize(1) // WARP
 
 
+@cuda.jit(device=True)
+def clear_repeats(repeats):
+    """Set the LAST counters of a block to 0."""
+    k = cuda.threadIdx.x
+    while k < LAST:
+        repeats[k] = 0
+        k += cuda.blockDim.x
+    cuda.syncthreads()
+
+
+@cuda.jit(device=True)
+def add_repeat(degrees, repeats, v):
+    """Take an edge off the degree of v; if v is one of the last, it is counted in the block's `repeats` instead."""
+    behind = degrees.size - 1 - int64(v)
+    if behind < LAST:
+        cuda.atomic.add(repeats, behind, 1)
+    else:
+        cuda.atomic.add(degrees, v, -1)
+
+
+@cuda.jit(device=True)
+def take_off_repeats(degrees, repeats):
+    """Take off the degrees what the block counted."""
+    cuda.syncthreads()
+    k = cuda.threadIdx.x
+    while k < LAST:
+        if repeats[k] > 0:
+            cuda.atomic.add(degrees, degrees.size - 1 - k, -repeats[k])
+        k += cuda.blockDim.x
+
+
 @kernel("void(uint64[::1], int64[::1], int32[::1], int32[::1], int64[::1], int32[::1])")
 def unpack(keys, starts, row_idx, col_of, col_ptr, degrees):
     """A warp per PART sorted keys: write the edges that occur for the first time, from place starts[part] on.
 
     Also where their columns begin, and up to EMPTY_BEFORE empty ones before each; the others keep what they have. What
-    an edge that occurred before adds to the degrees, unless there are none, is taken off.
+    an edge that occurred before adds to the degrees, unless there are none, is taken off. Most such edges are between
+    the last vertices in degree order: a block adds these up first.
     """
+    repeats = cuda.shared.array(LAST, int32)
+    clear_repeats(repeats)
     lane, part = cuda.threadIdx.x & 31, cuda.grid(1) // WARP
     while part < starts.size - 1:
         e, end, place = part * PART + lane, min((part + 1) * PART, keys.size), starts[part]
@@ -160,83 +196,19 @@ def unpack(keys, starts, row_idx, col_of, col_ptr, degrees):
                     col_ptr[column] = at
                     column += 1
             elif e < end and degrees.size > 0 and keys[e] != NO_EDGE:
-                cuda.atomic.add(degrees, upper(keys[e]), -1)
-                cuda.atomic.add(degrees, lower(keys[e]), -1)
+                add_repeat(degrees, repeats, upper(keys[e]))
+                add_repeat(degrees, repeats, lower(keys[e]))
             place += cuda.popc(mask)
             e += WARP
         part += cuda.gridsize(1) // WARP
+    take_off_repeats(degrees, repeats)
 
 
 # The keys of a small graph are sorted by one block, in 32 bits.
 
 MOST_THREADS = 1024  # of this block
-SHORT_BITS, DIGIT_BITS = 16, 8  # of a vertex number, at most; of a key, that are sorted by at a time
+SHORT_BITS = 16  # of a vertex number, at most
 BELOW, HIGH, EDGES, LONGEST_COLUMN, FACTS_SIZE = range(5)  # positions in `facts` of columns_by_block
-
-
-@cuda.jit(device=True)
-def lanes_with(digit, has):
-    """A mask of the lanes that have the same digit as this one, if it has any."""
-    mask = cuda.ballot_sync(ALL_LANES, has)
-    for bit in range(DIGIT_BITS):
-        one = (digit >> bit) & 1
-        ones = cuda.ballot_sync(ALL_LANES, one)
-        mask &= ones if one else ~ones
-    return mask
-
-
-@cuda.jit(device=True)
-def scan_in_block(counters, size, sums):
-    """Replace each of `size` counters by the sum of all before it. sums: WARP elements."""
-    lane, warp, own = cuda.threadIdx.x & 31, cuda.threadIdx.x // WARP, size // cuda.blockDim.x
-    first, found = cuda.threadIdx.x * own, uint32(0)
-    for k in range(first, first + own):
-        found += counters[k]
-    up_to = sum_up_to(found)
-    if lane == WARP - 1:
-        sums[warp] = up_to
-    cuda.syncthreads()
-    before = up_to - found
-    for other in range(warp):
-        before += sums[other]
-    for k in range(first, first + own):
-        counters[k], before = before, before + counters[k]
-    cuda.syncthreads()
-
-
-@cuda.jit(device=True)
-def sort_in_block(keys, sorted_keys, counters, sums, size, shift):
-    """Sort `size` keys by DIGIT_BITS from bit `shift` on; equal ones keep their order.
-
-    A warp takes neighbouring keys. counters: for each digit, one for each warp.
-    """
-    lane, warp, warps = uint32(cuda.threadIdx.x & 31), cuda.threadIdx.x // WARP, cuda.blockDim.x // WARP
-    of_warp = (size // WARP + warps) // warps * WARP
-    first, end = warp * of_warp, min(size, (warp + 1) * of_warp)
-    k = cuda.threadIdx.x
-    while k < warps << DIGIT_BITS:
-        counters[k] = 0
-        k += cuda.blockDim.x
-    cuda.syncthreads()
-    for moving in range(2):  # count the digits; then move the keys
-        e = first + lane
-        while e - lane < end:
-            key = uint32(0)
-            if e < end:
-                key = keys[e]
-            digit = (key >> shift) & (1 << DIGIT_BITS) - 1
-            same = lanes_with(digit, e < end)
-            counter, rank = digit * warps + warp, cuda.popc(same & ((uint32(1) << lane) - 1))
-            if e < end and moving:
-                sorted_keys[counters[counter] + rank] = key
-            cuda.syncwarp()
-            if e < end and rank == 0:
-                counters[counter] += cuda.popc(same)
-            cuda.syncwarp()
-            e += WARP
-        cuda.syncthreads()
-        if not moving:
-            scan_in_block(counters, warps << DIGIT_BITS, sums)
 
 
 @cuda.jit(device=True)
@@ -281,7 +253,7 @@ def columns_by_block(u, v, row_idx, col_of, facts):
     facts, -1 before: at BELOW and HIGH as `extent` of find_extent, at EDGES their number, at LONGEST_COLUMN its rows.
     Nothing else is written if a vertex number is negative or has more than SHORT_BITS bits.
     """
-    shared, sums = cuda.shared.array(0, uint32), cuda.shared.array(WARP, uint32)
+    shared, sums = cuda.shared.array(0, uint32), cuda.shared.array(DIGITS, uint32)
     thread, size, e = cuda.threadIdx.x, uint32(u.size), cuda.threadIdx.x
     below = high = int64(-1)
     while e < size:
@@ -303,7 +275,7 @@ def columns_by_block(u, v, row_idx, col_of, facts):
         keys, other, counters = shared, shared[size:], shared[2 * size :]
         shift = uint32(0)
         while shift < 2 * bits:
-            sort_in_block(keys, other, counters, sums, size, shift)
+            sort_digit(keys, other, counters, sums, size, shift)
             keys, other = other, keys
             shift += DIGIT_BITS
         write_columns(keys, size, bits, loop, sums, row_idx, col_of, facts)

@@ -16,9 +16,9 @@ import numpy as np
 from tcgpu.engines import runtime
 from tcgpu.engines.runtime import cuda, int32, int64, kernel
 from tcgpu.errors import GraphError
-from tcgpu.kernels import orientation
+from tcgpu.kernels import orientation, run
 from tcgpu.kernels.device.warp import ALL_LANES, WARP
-from tcgpu.kernels.device_graph import DeviceGraph, columns_of_keys, on_device, rank_by_degree, run, vertices_of
+from tcgpu.kernels.device_graph import DeviceGraph, columns_of_keys, on_device, rank_by_degree, vertices_of
 from tcgpu.kernels.orientation import ENDS, PART, pack
 from tcgpu.kernels.prefix_sum import scan
 
