@@ -389,6 +389,19 @@ def test_a_process_that_died_between_two_counts_is_replaced(two_members):
     assert not set(before.values()) & set(dict(two_members("never")).values())
 
 
+def test_an_error_while_members_count_ends_them(two_members, monkeypatch):
+    """As one that a handler of signals raises here."""
+
+    def late(*args):
+        raise TimeoutError
+
+    before = dict(two_members("never"))
+    with monkeypatch.context() as patched, pytest.raises(TimeoutError):
+        patched.setattr(division, "SimpleQueue", late)
+        two_members("never")
+    assert not set(before.values()) & set(dict(two_members("never")).values())
+
+
 def test_raw_edges_reach_processes_through_a_file(monkeypatch):
     u, v = np.arange(100), np.arange(100)[::-1]
     with division.closing(division.SharedArrays()) as shared:

@@ -210,12 +210,14 @@ def results(edges, workers, **knobs):
         else:
             source = _host_edges(u, v, shared if names else None)
         for _ in range(1 + RESTARTS):
-            key = GpuGroup.new_key() if names else Meeting(workers.number)
-            found, error = _of_members(workers, Division(key, tuple(names), source, n[0] if n else None, knobs))
-            if error is None:
+            key, found = GpuGroup.new_key() if names else Meeting(workers.number), None
+            try:
+                found, error = _of_members(workers, Division(key, tuple(names), source, n[0] if n else None, knobs))
+            finally:
+                if names and found is None:  # the members that are left wait for the others
+                    workers.restart()
+            if found is not None:
                 return found
-            if names:  # the members that are left wait for the others
-                workers.restart()
             if not isinstance(error, LOSSES):
                 raise error
     raise WorkerLost(f"workers died {1 + RESTARTS} times while they counted a graph together: {error}") from error
