@@ -97,7 +97,7 @@ def main():
     about, rows = measurement.machine("gpu"), records.Rows()
     path = None
     with workers_of("gpus") as workers:
-        measured(FIRST, gpus, 1, workers)  # compiles
+        measured(FIRST, gpus, 1, workers)  # compiles, and connects the GPUs
         for scale in arguments.scales:
             rows.append(measured(scale, gpus, arguments.repeats, workers) | about)
             shown = "graph", "gpus", "edges", "triangles", "total_ms", "one_gpu_ms", "columns_ms", "counting_ms"

@@ -38,10 +38,14 @@ def go_elsewhere():
 
 
 def member(division):
-    """As `division.count_as_member`, for tests: what `division.knobs` tell it to do. One that waits never ends."""
+    """As `division.count_as_member`, for tests: what `division.knobs` tell it to do. One that waits never ends.
+
+    Returns (the sum of its part of u, (process, key)).
+    """
     number, folder = division.members.index(os.environ["CUDA_VISIBLE_DEVICES"]), division.knobs["folder"]
-    Path(folder, division.key).mkdir(exist_ok=True)
-    wait_for_processes(Path(folder, division.key), len(division.members))
+    meeting = Path(folder, division.knobs["count"] + division.key)
+    meeting.mkdir(exist_ok=True)
+    wait_for_processes(meeting, len(division.members))
     if division.knobs["fails"] == "once" and not Path(folder, "failed").exists() or division.knobs["fails"] == "raises":
         if number != 1:
             time.sleep(600)
@@ -50,4 +54,4 @@ def member(division):
         Path(folder, "failed").touch()
         os.kill(os.getpid(), signal.SIGKILL)
     u, _ = division.edges.of_member(number, len(division.members))
-    return int(u.sum()), os.getpid()
+    return int(u.sum()), (os.getpid(), division.key)

@@ -286,9 +286,10 @@ class Dying:
     name, number = "gpus", 2
 
     def __init__(self, deaths, way="broken"):
-        self.deaths, self.restarts, self.executor, self.way = deaths, 0, self, way
+        self.deaths, self.restarts, self.executor, self.way, self.keys = deaths, 0, Pool(self), way, []
 
     def submit(self, function, task):
+        self.keys.append(task.key)
         future = Future()
         if self.deaths > self.restarts:
             if self.way == "found broken":
@@ -308,17 +309,26 @@ class Dying:
 
     def restart(self):
         self.restarts += 1
+        self.executor = Pool(self)
         return True
+
+
+class Pool:
+    """The executor of Dying workers, until they are restarted."""
+
+    def __init__(self, workers):
+        self.submit = workers.submit
 
 
 @pytest.mark.parametrize("deaths", [0, 1, 3, 4])
 def test_all_members_count_again_if_one_dies(deaths, monkeypatch):
     monkeypatch.setattr(division, "gpu_names", lambda: ["0", "1"])
-    monkeypatch.setattr(division.GpuGroup, "new_key", lambda: b"key")
+    monkeypatch.setattr(division.GpuGroup, "new_key", secrets.token_hex)
     workers = Dying(deaths)
     with pytest.raises(WorkerLost, match="died 4 times") if deaths > executors.RESTARTS else nullcontext():
         assert division.count((np.zeros(4, int), np.ones(4, int)), workers) == 10
     assert workers.restarts == deaths
+    assert len(workers.keys) == 2 * len(set(workers.keys)) == 2 * (deaths + 1 if deaths <= executors.RESTARTS else 4)
 
 
 @pytest.mark.parametrize("way", ["found broken", "ended by another thread", "cancelled", "noticed by NCCL"])
@@ -351,42 +361,75 @@ def test_an_error_of_a_gpu_is_raised_while_the_others_wait(error, monkeypatch):
 
 @pytest.fixture
 def two_members(monkeypatch, tmp_path):
-    """A function that returns the results of two processes that run `pool_work.member`."""
+    """A function that returns the results of two processes that run `pool_work.member`, as a dict."""
     own = executors._process_pool
     monkeypatch.setitem(executors.POOLS, "gpus", lambda: own([{"CUDA_VISIBLE_DEVICES": name} for name in ("a", "b")]))
     monkeypatch.setattr(division, "gpu_names", lambda: ["a", "b"])
-    monkeypatch.setattr(division.GpuGroup, "new_key", lambda: secrets.token_hex())
+    monkeypatch.setattr(division.GpuGroup, "new_key", secrets.token_hex)
     monkeypatch.setattr(division, "count_as_member", pool_work.member)
 
     def results(fails):
+        knobs = {"fails": fails, "folder": tmp_path, "count": secrets.token_hex()}
         with executors.workers_of("gpus") as workers:
-            return division.results((np.arange(10), np.arange(10)), workers, fails=fails, folder=tmp_path)
+            return dict(division.results((np.arange(10), np.arange(10)), workers, **knobs))
 
     yield results
     executors.terminate("gpus")
 
 
+def processes_and_key(found):
+    """The processes of members, and the key that all of them were given."""
+    processes, keys = map(set, zip(*found.values()))
+    (key,) = keys
+    return processes, key
+
+
+def check_replaced(before, after):
+    """Check that all processes of a count are others than before, in another group."""
+    (old, old_key), (new, new_key) = map(processes_and_key, (before, after))
+    assert len(old) == len(new) == 2 and not old & new and old_key != new_key
+
+
+def test_processes_and_their_group_serve_several_counts(two_members):
+    first, second = two_members("never"), two_members("never")
+    processes, _ = processes_and_key(first)
+    assert len(processes) == 2 and second == first
+
+
 def test_processes_that_wait_for_a_dead_member_are_ended(two_members):
-    found = dict(two_members("once"))
+    before, found = two_members("never"), two_members("once")
     assert sorted(found) == [sum(range(5)), sum(range(5, 10))]
-    again = dict(two_members("never"))
-    assert again == found  # the new processes stay
+    check_replaced(before, found)
+    assert two_members("never") == found  # the new processes stay
 
 
 def test_processes_that_wait_for_a_member_that_failed_are_ended(two_members):
-    before = set(dict(two_members("never")).values())
+    before = two_members("never")
     with pytest.raises(ValueError, match="member 1 fails"):
         two_members("raises")
-    assert not before & set(dict(two_members("never")).values())
-    for process in before:
+    check_replaced(before, two_members("never"))
+    for process in processes_and_key(before)[0]:
         with pytest.raises(ProcessLookupError):
             os.kill(process, 0)
 
 
 def test_a_process_that_died_between_two_counts_is_replaced(two_members):
-    before = dict(two_members("never"))
-    os.kill(max(before.values()), signal.SIGKILL)
-    assert not set(before.values()) & set(dict(two_members("never")).values())
+    before = two_members("never")
+    os.kill(max(processes_and_key(before)[0]), signal.SIGKILL)
+    check_replaced(before, two_members("never"))
+
+
+def test_an_error_while_members_count_ends_them(two_members, monkeypatch):
+    """As one that a handler of signals raises here."""
+
+    def late(*args):
+        raise TimeoutError
+
+    before = two_members("never")
+    with monkeypatch.context() as patched, pytest.raises(TimeoutError):
+        patched.setattr(division, "SimpleQueue", late)
+        two_members("never")
+    check_replaced(before, two_members("never"))
 
 
 def test_raw_edges_reach_processes_through_a_file(monkeypatch):

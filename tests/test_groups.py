@@ -1,8 +1,10 @@
 """GpuGroup without a GPU: threads are the members, a module in the place of NCCL's copies their memory."""
 
 import ctypes
+import gc
 import os
 import threading
+import weakref
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -18,7 +20,7 @@ from test_division import CLASSES, GRAPHS, few_blocks, of_member, raw
 from tcgpu import GraphError, cpu, generate
 from tcgpu.distributed import division
 from tcgpu.distributed.division import HostEdges
-from tcgpu.engines import groups, runtime
+from tcgpu.engines import runtime
 from tcgpu.engines.groups import GpuGroup
 from tcgpu.kernels import own_columns
 
@@ -84,12 +86,11 @@ class Meeting:
 
 class Communicator:
     def __init__(self, nccl, meeting, rank):
-        self.nccl, self.meeting, self.rank, self.ended = nccl, meeting, rank, False
+        self.nccl, self.meeting, self.rank = nccl, meeting, rank
         self._note("init")
         meeting.barrier.wait()
 
     def _note(self, name):
-        assert not self.ended
         self.nccl.log.append((self.rank, name))
         if self.nccl.failing == (self.rank, name):
             raise GraphError(f"member {self.rank} fails")
@@ -143,13 +144,9 @@ class Communicator:
         raise threading.BrokenBarrierError(f"member {peer} has sent nothing to member {self.rank}")
 
     def destroy(self):
-        self._note("destroy")
-        self.meeting.barrier.wait()
-        self.ended = True
-        assert all(queue.empty() for queue in self.meeting.sent.values()), "what was sent was not received"
+        raise AssertionError("destroy waits for members that may wait for this one, and so does abort")
 
-    def abort(self):
-        raise AssertionError("abort waits for members that wait for this one")
+    abort = destroy
 
 
 def read(address, size):
@@ -173,7 +170,6 @@ def nccl(monkeypatch):
         "_exchange",
         lambda group, pieces, places: exchange(group, [piece.view(OnDevice) for piece in pieces], places),
     )
-    monkeypatch.setattr(groups, "_kept", [])
     monkeypatch.setenv("NCCL_NVLS_ENABLE", "")
     return fake
 
@@ -195,6 +191,7 @@ def members(number, work, nccl):
     errors = [future.exception() for future in futures if future.exception() is not None]
     for error in sorted(errors, key=lambda error: isinstance(error, threading.BrokenBarrierError)):
         raise error
+    assert all(queue.empty() for queue in nccl.meetings[key].sent.values()), "what was sent was not received"
     return [future.result() for future in futures]
 
 
@@ -217,7 +214,7 @@ def test_nothing_of_no_elements_is_sent(nccl):
 
     assert members(3, work, nccl) == [[0, 0, 0], [2, 0, 0], [0, 0, 0]]
     assert Counter(nccl.log) == Counter(
-        [(rank, name) for rank in range(3) for name in ("init", "allReduce", "destroy")] + [(0, "send"), (1, "recv")]
+        [(rank, name) for rank in range(3) for name in ("init", "allReduce")] + [(0, "send"), (1, "recv")]
     )
 
 
@@ -230,22 +227,62 @@ def test_large_bytes_arrive_as_they_were(nccl):
 
 @pytest.mark.parametrize("name", ["init", "allReduce", "send", "recv"])
 def test_a_member_that_fails_waits_for_nobody(name, nccl):
-    """It tells so at once: neither destroy nor abort is called, which wait for members that wait for this one."""
+    """It tells so at once, and is then in no operation."""
     nccl.failing = 1, name
     with pytest.raises(GraphError, match="member 1 fails"):
         members(2, lambda group: group.gather(np.zeros(5)), nccl)
-    assert not {"destroy", "abort"} & {called for rank, called in nccl.log if rank == 1}
-    assert [each.rank for each in groups._kept if each.rank == 1] == ([] if name == "init" else [1])
+    assert [called for rank, called in nccl.log if rank == 1][-1] == name
+
+
+def test_a_group_that_failed_is_not_used_again(nccl):
+    group = GpuGroup(nccl.get_unique_id(), 0, 1)
+    with group:
+        group.gather(np.zeros(5))
+    nccl.failing = 0, "allReduce"
+    with pytest.raises(GraphError, match="member 0 fails"), group:
+        group.gather(np.zeros(5))
+    calls = len(nccl.log)
+    with pytest.raises(RuntimeError, match="a group that has failed"), group:
+        group.gather(np.zeros(5))
+    assert len(nccl.log) == calls
+
+
+def test_python_never_deletes_a_communicator(nccl):
+    """CuPy's then waits for all members, also at the end of a process."""
+    group = GpuGroup(nccl.get_unique_id(), 0, 1)
+    seen = weakref.ref(group._communicator)
+    del group
+    gc.collect()
+    assert seen() is not None
 
 
 def counted(number, edges, nccl, **knobs):
     """What the members of a group of GPUs count together."""
     u, v, n = edges
     results = members(number, lambda group: division._count(group, HostEdges((u, v)), n, knobs), nccl)
-    ended = Counter(name for _, name in nccl.log)
-    assert ended["init"] == ended["destroy"] == number and ended["send"] == ended["recv"]
+    calls = Counter(name for _, name in nccl.log)
+    assert calls["init"] == number and calls["send"] == calls["recv"]
     assert {result.vertices for result in results} == {n}
     return sum(result.triangles for result in results)
+
+
+@pytest.mark.sim
+def test_a_group_serves_several_counts(nccl):
+    names = "R-MAT", "cliques", "R-MAT"
+
+    def work(group):
+        results = []
+        for u, v, n in (raw(GRAPHS[name]) for name in names):
+            with group:
+                results.append(division._count(group, HostEdges((u, v)), n, {"near": 20}))
+        return results
+
+    found = members(2, work, nccl)
+    for name, *results in zip(names, *found):
+        assert sum(result.triangles for result in results) == cpu.count(GRAPHS[name])
+    for first, second, third in found:
+        assert 0 < first.sent_bytes == third.sent_bytes != second.sent_bytes
+    assert Counter(name for _, name in nccl.log)["init"] == 2
 
 
 @pytest.mark.sim
@@ -303,16 +340,30 @@ def test_an_error_in_a_step_is_raised(nccl, monkeypatch):
     monkeypatch.setattr(division, "joined", fail)
     with pytest.raises(GraphError, match="the graph, divided among the GPUs, does not fit this device"):
         counted(2, raw(GRAPHS["cliques"]), nccl, near=20)
-    assert (1, "destroy") not in nccl.log
+
+
+@pytest.mark.sim
+def test_a_worker_keeps_its_group(nccl, monkeypatch):
+    using = runtime.using
+    monkeypatch.setattr(runtime, "using", lambda name: using("sim"))
+    monkeypatch.setattr(division, "_joined", {})
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "GPU-a")
+    u, v, n = raw(GRAPHS["cliques"])
+    for joined, key in enumerate((b"1" * 128, b"2" * 128), 1):
+        for _ in range(2):
+            count = division.Division(key, ("GPU-a",), HostEdges((u, v)), n)
+            assert division.count_as_member(count).triangles == cpu.count(GRAPHS["cliques"])
+            assert nccl.log.count((0, "init")) == joined
 
 
 def test_a_worker_joins_as_the_member_of_its_gpu(nccl, monkeypatch):
     made = []
     monkeypatch.setattr(division, "GpuGroup", lambda *args: made.append(args))
+    monkeypatch.setattr(division, "_joined", {})
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "GPU-b")
     division._group(division.Division(b"key", ("GPU-a", "GPU-b", "GPU-c"), None, None))
     assert made == [(b"key", 1, 3)]
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "GPU-d")
     with suppress(ValueError):
-        division._group(division.Division(b"key", ("GPU-a",), None, None))
+        division._group(division.Division(b"another key", ("GPU-a",), None, None))
         pytest.fail("this worker is no member")

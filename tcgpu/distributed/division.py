@@ -4,16 +4,18 @@ The edges lie in the memory of the host, or in parts on the GPUs. The workers of
 group. Each takes a part of the edges, and after that owns some of the columns (`own_columns`). It counts the edges in
 these in steps: with its own columns, then with those that each other member sends in turn (`adaptive.divided`).
 
-If a member dies, the others are ended, and all count again in new processes. The simulator does the same with threads.
+The processes stay members of their group for the next count: NCCL takes most of a second to connect them. If a member
+dies, the others are ended, and all count again in new processes. The simulator does the same with threads.
 """
 
 import os
 import time
-from concurrent.futures import BrokenExecutor, CancelledError
+from concurrent.futures import BrokenExecutor, CancelledError, Executor
 from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from queue import Empty, SimpleQueue
 from threading import BrokenBarrierError
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -94,18 +96,24 @@ def count_as_member(division):
     """The MemberResult of this worker."""
     worker.forget_graphs()
     with runtime.using("sim" if isinstance(division.key, Meeting) else "gpu"):
-        runtime.release_device_memory()  # NCCL takes memory from the driver
+        runtime.release_device_memory()  # that of graphs it kept: NCCL takes memory from the driver
         with _group(division) as group:
             result = _count(group, division.edges, division.n, division.knobs)
         runtime.release_device_memory()  # other processes may have edges on this GPU
     return result
 
 
+_joined: dict[object, GpuGroup] = {}  # by key; one at most, as all counts of a process have the same key
+
+
 def _group(division):
-    if isinstance(division.key, Meeting):
-        return division.key.join()
-    names = division.members
-    return GpuGroup(division.key, names.index(os.environ["CUDA_VISIBLE_DEVICES"]), len(names))
+    """The group of this worker: on a GPU the one of its earlier counts."""
+    key, names = division.key, division.members
+    if isinstance(key, Meeting):
+        return key.join()
+    if key not in _joined:
+        _joined[key] = GpuGroup(key, names.index(os.environ["CUDA_VISIBLE_DEVICES"]), len(names))
+    return _joined[key]
 
 
 @fitting("the graph, divided among the GPUs,")
@@ -163,7 +171,8 @@ def _triangles(n, own, parts, others, knobs):
 
 # --------------------------------------------------------------------------------------------------------- all members
 
-_members = fork_safe_lock()  # all workers of a pool are members of one group at a time
+_members = fork_safe_lock()  # all workers of a pool count together, one graph at a time
+_keys: WeakKeyDictionary[Executor, object] = WeakKeyDictionary()  # of the GpuGroup of a pool's processes
 
 
 def is_on_gpus(edges):
@@ -210,15 +219,24 @@ def results(edges, workers, **knobs):
         else:
             source = _host_edges(u, v, shared if names else None)
         for _ in range(1 + RESTARTS):
-            key = GpuGroup.new_key() if names else Meeting(workers.number)
-            found, error = _of_members(workers, Division(key, tuple(names), source, n[0] if n else None, knobs))
-            if error is None:
+            key, found = _key(workers.executor) if names else Meeting(workers.number), None
+            try:
+                found, error = _of_members(workers, Division(key, tuple(names), source, n[0] if n else None, knobs))
+            finally:
+                if names and found is None:  # the members that are left wait for the others
+                    workers.restart()
+            if found is not None:
                 return found
-            if names:  # the members that are left wait for the others
-                workers.restart()
             if not isinstance(error, LOSSES):
                 raise error
     raise WorkerLost(f"workers died {1 + RESTARTS} times while they counted a graph together: {error}") from error
+
+
+def _key(executor):
+    """The key of the group of an executor's processes. After an error they are ended, so that it is not used again."""
+    if executor not in _keys:
+        _keys[executor] = GpuGroup.new_key()
+    return _keys[executor]
 
 
 def _of_members(workers, division):

@@ -7,11 +7,13 @@ A group has `size` members; `rank` is a member's number. Every member calls the 
                        one after the other, and how many elements each of them sent
     gather(array)      the same if each member sends one array to all
 
-On GPUs, each in a process of its own, NCCL carries the arrays (`GpuGroup`). If a member dies or fails, the others wait
-for it until their processes are ended. In the simulator the members are threads of one process (`ThreadGroup`), which
-end with the first that fails.
+The operations of one count are inside `with group`. On GPUs, each in a process of its own, NCCL carries the arrays
+(`GpuGroup`): one group serves any number of counts, until one fails. If a member dies or fails, the others wait for it
+until their processes are ended. In the simulator the members are threads of one process (`ThreadGroup`), which end with
+the first that fails.
 """
 
+import ctypes
 import itertools
 import os
 import threading
@@ -29,13 +31,15 @@ class Group:
 
     def __init__(self, rank, size):
         self.rank, self.size = rank, size
-        self.sent_bytes = 0  # from this member to others
+        self.sent_bytes = 0  # from this member to others, in one count
 
     def __enter__(self):
+        self.sent_bytes = 0
         return self
 
     def __exit__(self, kind, *error):
-        self._end(failed=kind is not None)
+        if kind is not None:
+            self._fail()
 
     def sum(self, array):
         self._sum(array)
@@ -57,7 +61,11 @@ class Group:
 
 
 class GpuGroup(Group):
-    """GPUs of one machine or of several. key: the same for all members, from `new_key` of any process that goes on."""
+    """GPUs of one machine or of several. key: the same for all members, from `new_key` of any process that goes on.
+
+    Its communicator is freed with its process alone. `destroy` waits for all members, and so would Python when it
+    deletes the communicator, at the latest at the end of the process; `abort` waits for them, too.
+    """
 
     @staticmethod
     def new_key():
@@ -68,7 +76,14 @@ class GpuGroup(Group):
         os.environ |= SETTINGS
         self._nccl = runtime.nccl()
         self._communicator = self._nccl.NcclCommunicator(size, key, rank)  # waits for all members
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(self._communicator))  # so that Python never deletes it
+        self._failed = False
         self._types = {np.dtype(np.int32): self._nccl.NCCL_INT32, np.dtype(np.int64): self._nccl.NCCL_INT64}
+
+    def __enter__(self):
+        if self._failed:
+            raise RuntimeError("the members of a group that has failed may be at different operations")
+        return super().__enter__()
 
     def _sum(self, array):
         at, kind = array.data.ptr, self._types[array.dtype]
@@ -87,14 +102,8 @@ class GpuGroup(Group):
         if array.size:
             function(array.data.ptr, array.nbytes, self._nccl.NCCL_UINT8, other, STREAM)
 
-    def _end(self, failed):
-        if failed:  # the members that are left do not end theirs: abort would wait for them, too, and so would `del`
-            _kept.append(self._communicator)
-        else:
-            self._communicator.destroy()  # waits for all members
-
-
-_kept: list[object] = []  # the communicators of members that failed, until their processes are ended
+    def _fail(self):
+        self._failed = True
 
 
 class Meeting:
@@ -136,6 +145,5 @@ class ThreadGroup(Group):
             place[:] = sent[self.rank]
         self._meeting.wait()
 
-    def _end(self, failed):
-        if failed:
-            self._meeting.fail()
+    def _fail(self):
+        self._meeting.fail()
