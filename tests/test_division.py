@@ -553,12 +553,13 @@ def test_keys_are_counted_and_scattered_without_faults(number):
 
 
 @pytest.mark.sim
-@pytest.mark.parametrize("others", [0, 1])
-def test_steps_have_no_faults(others):
+@pytest.mark.parametrize("first", [True, False])
+def test_steps_have_no_faults(first):
     graph = GRAPHS["R-MAT"].ordered("degree")
+    counted = divided.Counted(1, 0, graph.n, graph.n - 40) if first else divided.Counted(2, 20, graph.n - 40, graph.n)
     with runtime.using("sim"):
         whole = own_columns.DeviceGraph.from_graph(graph)
-        plan = divided.plan_step(whole, 1, 3, others, graph.m, near=40, hubs=10, heavy=4, crowd=2**30, short=3)
+        plan = divided.plan_step(whole, 1, 3, counted, graph.m, near=40, hubs=10, heavy=4, crowd=2**30, short=3)
         plan.allocate()
     own = {divided.count_own_in_edges, divided.lay_out_own, divided.hash_own, divided.far_own}
     seen = set()

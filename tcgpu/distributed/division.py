@@ -28,7 +28,7 @@ from tcgpu.engines.groups import GpuGroup, Meeting
 from tcgpu.errors import GraphError, WorkerLost
 from tcgpu.graph import edge_arrays, unmasked
 from tcgpu.kernels import fitting
-from tcgpu.kernels.adaptive.divided import plan_step
+from tcgpu.kernels.adaptive.divided import Counted, plan_step
 from tcgpu.kernels.adaptive.layout import NEAR
 from tcgpu.kernels.own_columns import Columns, joined, own_columns
 
@@ -122,23 +122,24 @@ def _count(group, edges, n, knobs):
     n, own = own_columns(group, edges.of_member(group.rank, group.size), n)
     runtime.synchronize()
     middle = time.perf_counter()
-    triangles = sum(_triangles(n, own, parts, others, knobs) for parts, others in _steps(group, n, own, knobs))
+    triangles = sum(_triangles(n, own, parts, counted, knobs) for parts, counted in _steps(group, n, own, knobs))
     seconds = middle - begin, time.perf_counter() - middle
     return MemberResult(triangles, n, own.rows.size, *seconds, group.sent_bytes)
 
 
 def _steps(group, n, own, knobs):
-    """The Columns of each step, and whether its columns i are other members' alone."""
+    """The Columns of each step, and which columns i are Counted."""
     first_near = n - min(knobs.get("near", NEAR), n)
     far, near = own.split(first_near)
-    yield [own, *_near_columns_of_others(group, near, first_near)], False
+    yield [own, *_near_columns_of_others(group, near, first_near)], Counted(group.rank, 0, n, first_near)
     pieces = far.pieces(2 if group.size == 2 else 1)  # two members and all columns of both would be the whole graph
     firsts = runtime.to_device(np.array([piece.first for piece in pieces]))
     firsts = runtime.to_host(group.gather(firsts)[0]).reshape(group.size, len(pieces))
     for distance in range(1, group.size):
         source, target = (group.rank + distance) % group.size, (group.rank - distance) % group.size
         for k, piece in enumerate(pieces):
-            yield [far, _received(group, target, piece, int(firsts[source, k]))], True
+            received = _received(group, target, piece, int(firsts[source, k]))
+            yield [far, received], Counted(source, received.first, received.end, n)
 
 
 def _received(group, target, piece, first):
@@ -162,11 +163,11 @@ def _near_columns_of_others(group, near, first_near):
             yield Columns(first_near + (k - first_near) % group.size, group.size, lengths, rows)
 
 
-def _triangles(n, own, parts, others, knobs):
+def _triangles(n, own, parts, counted, knobs):
     """The triangles that a member counts in one step. `parts` is emptied: its graph has copies of all rows."""
     graph = joined(n, parts)
     parts.clear()
-    return plan_step(graph, own.first, own.of, others, own.rows.size, **knobs).count()
+    return plan_step(graph, own.first, own.of, counted, own.rows.size, **knobs).count()
 
 
 # --------------------------------------------------------------------------------------------------------- all members

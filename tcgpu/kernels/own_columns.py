@@ -23,7 +23,6 @@ from tcgpu.kernels.orientation import ENDS, PART, pack
 from tcgpu.kernels.prefix_sum import scan
 
 MOST_MEMBERS = WARP  # a lane counts the keys of each
-COLUMN_LANES = 8  # threads that copy a column
 
 
 @cuda.jit(device=True)
@@ -78,15 +77,28 @@ def scatter_keys(u, v, rank, members, starts, keys):
 
 @kernel("void(int64[::1], int32[::1], int64, int64, int64[::1], int32[::1], int32[::1])")
 def copy_columns(starts, rows, first, step, col_ptr, row_idx, col_of):
-    """COLUMN_LANES threads per column c: copy its rows to column first + step * c of a graph; also write col_of."""
-    lane, c = cuda.threadIdx.x % COLUMN_LANES, cuda.grid(1) // COLUMN_LANES
-    while c < starts.size - 1:
-        j = first + step * c
-        p, shift = starts[c] + lane, col_ptr[j] - starts[c]
-        while p < starts[c + 1]:
-            row_idx[p + shift], col_of[p + shift] = rows[p], j
-            p += COLUMN_LANES
-        c += cuda.gridsize(1) // COLUMN_LANES
+    """A warp per 32 columns: copy the rows of each column c to column first + step * c of a graph; also write col_of.
+
+    Lane k knows column k of these; a lane that copies a row finds its column among them.
+    """
+    lane, columns = cuda.threadIdx.x & 31, starts.size - 1
+    c = int64(cuda.grid(1))
+    while c - lane < columns:
+        end, shift = starts[min(c - lane + WARP, columns)], int64(0)
+        start = starts[min(c, columns)]
+        if c < columns:
+            shift = col_ptr[first + step * c] - start
+        p = cuda.shfl_sync(ALL_LANES, start, 0) + lane
+        while p - lane < end:
+            column = int64(0)  # the last that begins at p or before
+            for half in (16, 8, 4, 2, 1):
+                if cuda.shfl_sync(ALL_LANES, start, column + half) <= p:
+                    column += half
+            to = p + cuda.shfl_sync(ALL_LANES, shift, column)
+            if p < end:
+                row_idx[to], col_of[to] = rows[p], first + step * (c - lane + column)
+            p += WARP
+        c += cuda.gridsize(1)
 
 
 @dataclass(eq=False)
@@ -97,6 +109,11 @@ class Columns:
     of: int
     lengths: Any  # int32
     rows: Any  # int32, column after column
+
+    @property
+    def end(self):
+        """A vertex behind the last of these, and before the next."""
+        return self.first + self.of * self.lengths.size
 
     @cached_property
     def starts(self):
@@ -177,6 +194,5 @@ def joined(n, parts):
     scan(lengths, col_ptr)
     row_idx, col_of = (runtime.device_array(sum(part.rows.size for part in parts), np.int32) for _ in range(2))
     for part in parts:
-        threads = COLUMN_LANES * part.lengths.size
-        run(copy_columns, threads, part.starts, part.rows, part.first, part.of, col_ptr, row_idx, col_of)
+        run(copy_columns, part.lengths.size, part.starts, part.rows, part.first, part.of, col_ptr, row_idx, col_of)
     return DeviceGraph(n, col_ptr, row_idx, col_of, "degree")

@@ -7,6 +7,7 @@ from tcgpu.engines.runtime import cuda, int32, int64, kernel, uint32
 from tcgpu.kernels.adaptive.layout import LONG_LIST, in_share, shared_thread
 from tcgpu.kernels.device.merge import common_values
 from tcgpu.kernels.device.reduction import add_block_to
+from tcgpu.kernels.device.search import first_from
 
 EMPTY = -1
 HASH_FACTOR = 2654435769  # Knuth's multiplier: 2^32 over the golden ratio
@@ -134,14 +135,20 @@ def tally_rows(table, size, shift, row_idx, q, q_end, lanes, first, support):
 
 
 @cuda.jit(device=True)
+def counts_far_column(i, of, theirs, low, high):
+    """Whether far column i is one of vertices low to high - 1, and in share `theirs` of `of`."""
+    return low <= i < high and in_share(i, theirs, of)
+
+
+@cuda.jit(device=True)
 def look_up_long_columns(
-    col_ptr, row_idx, far_count, long_columns, list_sizes, lanes, index, of, others, support, tally
+    col_ptr, row_idx, far_count, long_columns, list_sizes, lanes, of, theirs, low, high, support, tally
 ):  # fmt: skip
     """A block per long column j: its far rows go into a hash table, where the far rows of each column i are looked up.
 
     Few of them are there: so most are ruled out by a filter, which takes one read and no loop.
 
-    lanes: threads that share a column i. others: only columns i that are not in share `index` of `of`. tally: add to
+    lanes: threads that share a column i. of: 1 for all columns i; else only those of `counts_far_column`. tally: add to
     the support of all three edges; the nonzero of each row is then behind the filter. Returns the number of triangles
     that this thread finds.
     """
@@ -152,7 +159,11 @@ def look_up_long_columns(
     while task < list_sizes[LONG_LIST]:
         j = long_columns[task]
         first, end = col_ptr[j], col_ptr[j] + far_count[j]
-        while first < end:
+        e_begin, e_end = first, end
+        if of > 1:
+            e_begin = first_from(row_idx, first, end, low)
+            e_end = first_from(row_idx, e_begin, end, high)
+        while first < end and e_begin < e_end:
             length = min(end - first, TABLE_ROWS)
             size, shift = uint32(64), uint32(26)
             while size < 2 * length:
@@ -170,10 +181,10 @@ def look_up_long_columns(
                     table[2 * size + at] = p - first
                 p += threads
             cuda.syncthreads()
-            e = col_ptr[j] + thread // lanes
-            while e < end:
+            e = e_begin + thread // lanes
+            while e < e_end:
                 i = row_idx[e]
-                if not (others and in_share(i, index, of)):
+                if of == 1 or in_share(i, theirs, of):
                     q, q_end = col_ptr[i] + thread % lanes, col_ptr[i] + far_count[i]
                     if tally:
                         found = tally_rows(table, size, shift, row_idx, q, q_end, lanes, first, support)
@@ -193,7 +204,7 @@ def look_up_long_columns(
 def hash_kernel(col_ptr, row_idx, far_count, long_columns, list_sizes, total):
     """A block per long column: count."""
     count = look_up_long_columns(
-        col_ptr, row_idx, far_count, long_columns, list_sizes, LANES, 0, 1, False, row_idx, False
+        col_ptr, row_idx, far_count, long_columns, list_sizes, LANES, 1, 0, 0, 0, row_idx, False
     )
     add_block_to(total, count)
 
@@ -201,4 +212,4 @@ def hash_kernel(col_ptr, row_idx, far_count, long_columns, list_sizes, total):
 @kernel("void(int64[::1], int32[::1], int32[::1], int32[::1], int64[::1], int32[::1])")
 def hash_tally(col_ptr, row_idx, far_count, long_columns, list_sizes, support):
     """A block per long column: count for each edge."""
-    look_up_long_columns(col_ptr, row_idx, far_count, long_columns, list_sizes, 4, 0, 1, False, support, True)
+    look_up_long_columns(col_ptr, row_idx, far_count, long_columns, list_sizes, 4, 1, 0, 0, 0, support, True)
