@@ -31,7 +31,7 @@ KINDS = ("random", "near each other", "hubs first", "few vertices", "sorted")
 
 def same_columns(made, u, v):
     """Check a DeviceGraph against the distinct edges of u and v."""
-    rank = np.arange(made.n) if made.rank is None else runtime.to_host(made.rank)
+    rank = np.arange(made.n) if made.rank is None else runtime.to_host(made.rank).astype(np.int64)
     ends = rank[np.asarray(u, np.int64)], rank[np.asarray(v, np.int64)]
     column, row = np.minimum(*ends), np.maximum(*ends)
     column, row = np.divmod(np.unique((column * made.n + row)[column != row]), made.n)
