@@ -162,8 +162,21 @@ def test_what_is_known_well_enough_for_a_count_is_computed_again_for_tallies(mon
     with runtime.using("sim"):
         made = DeviceGraph.from_edges(*ends, order="auto")
         assert made.order_costs.sampled and made.order == "natural" and made.ordered("auto") is made
+        by_degree = made.ordered("degree")
+        assert by_degree.order_costs is made.order_costs
         device_graph.order_for_tallies(made, "auto")
-    assert not made.order_costs.sampled
+        assert not DeviceGraph.from_graph(graph).order_costs.sampled  # sorting it would cost more than the sums
+    assert not made.order_costs.sampled and by_degree.order_costs is made.order_costs
+
+
+@pytest.mark.sim
+def test_degrees_are_those_that_costs_were_computed_from():
+    graph = generate.rmat(7, 8, seed=2)
+    with runtime.using("sim"):
+        for known in (False, True):
+            made = DeviceGraph.from_graph(graph)
+            assert not known or made.order_costs.m == graph.m
+            assert np.array_equal(made.ordered("degree").degrees, np.sort(graph.degrees))
 
 
 @pytest.fixture(scope="module")

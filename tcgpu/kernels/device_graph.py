@@ -27,7 +27,7 @@ from tcgpu.kernels import buckets, enough_blocks, fitting, orientation, run
 from tcgpu.kernels.device import columns
 from tcgpu.kernels.device.block_sort import counter_bytes
 from tcgpu.kernels.device.warp import WARP
-from tcgpu.kernels.edge_sums import costs_of_edges, describe_edges
+from tcgpu.kernels.edge_sums import degrees_of_edges, describe_edges
 from tcgpu.kernels.prefix_sum import scan
 
 INT64 = np.dtype(np.int64)
@@ -52,6 +52,7 @@ class DeviceGraph:
     degrees: Any = None  # in degree order: of each vertex
     natural_ids: Any = None  # the id of each vertex before `rank` is applied, or a function that returns these; None
     # where vertex v is simply v
+    may_sample = False  # whether `order_costs` may be `sampled`, as those of raw edges are
 
     @classmethod
     @fitting("the graph")
@@ -88,8 +89,7 @@ class DeviceGraph:
         if order == "auto":
             order = costs.best() if costs else "natural"
         if order == "degree" and degrees is None:
-            degrees = runtime.arrays_of(u).zeros(n, np.int32)
-            run(orientation.count_occurrences, u.size, u, v, degrees)
+            degrees = degrees_of_edges(u, v, n)
         if order == "degree":
             made = cls._by_degrees(u, v, n, degrees, rank, clean, name, ids)
         elif order == "natural":
@@ -98,6 +98,7 @@ class DeviceGraph:
             raise GraphError(f"on a device vertices are numbered by degree or as they come, not by order {order!r}")
         if costs and made.m > MOSTLY_NEW * u.size:
             made.order_costs = costs
+        made.may_sample = True
         return made
 
     @classmethod
@@ -161,14 +162,26 @@ class DeviceGraph:
 
     @cached_property
     def order_costs(self):
-        """What a count costs in each way, if this order is the natural one; that of many edges is `sampled`."""
-        return describe_edges(self.row_idx, self.col_of, self.n, may_sample=True)[0]
+        """What a count costs in each way, if this order is the natural one."""
+        return self._describe(self.may_sample)
+
+    def _describe(self, may_sample):
+        costs, degrees, _ = describe_edges(self.row_idx, self.col_of, self.n, may_sample=may_sample)
+        self._degrees = degrees.copy()  # without the other arrays that are in the same memory
+        return costs
+
+    def describe_exactly(self):
+        """Make sure that `order_costs` are not sampled, if this order is the natural one."""
+        if self.order_costs.sampled and self.order == "natural":
+            self.order_costs = self._describe(False)
+            if "_by_degree" in vars(self):
+                self._by_degree.order_costs = self.order_costs
 
     @cached_property
     def _by_degree(self):
-        degrees = runtime.arrays_of(self.col_ptr).diff(self.col_ptr).astype(np.int32)
-        run(orientation.count_rows, self.m, self.row_idx, degrees)
-        ends = self.row_idx, self.col_of
+        ends, degrees = (self.row_idx, self.col_of), vars(self).pop("_degrees", None)
+        if degrees is None:
+            degrees = degrees_of_edges(*ends, self.n)
         made = DeviceGraph._by_degrees(*ends, self.n, degrees, None, True, self.name, self._ids_now)
         made.order_costs = self.order_costs
         return made
@@ -238,8 +251,7 @@ def prepare(graph, order):
 def order_for_tallies(graph, order):
     """The order to count the triangles of each edge or vertex in; `auto` takes the one that costs less."""
     if order == "auto" and isinstance(graph, DeviceGraph) and graph.m > SMALL_TALLIES:
-        if graph.order_costs.sampled and graph.order == "natural":  # known well enough for a count
-            graph.order_costs = costs_of_edges(graph.row_idx, graph.col_of, graph.n)
+        graph.describe_exactly()
         return graph.order_costs.best_for_tallies()
     return order
 

@@ -500,6 +500,14 @@ def describe_edges(u, v, n, fill=None, may_sample=False, meanwhile=lambda degree
     return costs, degree, lengths
 
 
+def degrees_of_edges(u, v, n):
+    """The degree of each vertex, an int32 array; repeats count, and loops twice."""
+    lengths, degrees, reach = runtime.arrays_of(u).zeros((3, n), np.int32)
+    measure_vertices.launch(enough_blocks(BLOCKS, u.size, THREADS), THREADS, u, v, lengths, degrees, reach)
+    degrees += lengths
+    return degrees
+
+
 def costs_of_edges(u, v, n, fill=None):
     """The OrderCosts of edges in two device arrays. fill: see `describe_edges`."""
     return describe_edges(u, v, n, fill)[0]

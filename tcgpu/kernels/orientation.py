@@ -57,16 +57,6 @@ def find_extent(u, v, extent):
         cuda.atomic.max(extent, cuda.threadIdx.x, of_block[cuda.threadIdx.x])
 
 
-@kernel(*(f"void({ends}, int32[::1])" for ends in ENDS))
-def count_occurrences(u, v, occurrences):
-    """A thread per edge: count how often each vertex occurs, loops and repeats included."""
-    e = cuda.grid(1)
-    while e < u.size:
-        cuda.atomic.add(occurrences, int32(u[e]), 1)
-        cuda.atomic.add(occurrences, int32(v[e]), 1)
-        e += cuda.gridsize(1)
-
-
 @kernel("void(int32[::1], int32[::1])")
 def count_rows(row_idx, counts):
     """A thread per nonzero: count how often each row occurs."""

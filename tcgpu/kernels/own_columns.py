@@ -19,6 +19,7 @@ from tcgpu.errors import GraphError
 from tcgpu.kernels import orientation, run
 from tcgpu.kernels.device.warp import ALL_LANES, WARP
 from tcgpu.kernels.device_graph import DeviceGraph, columns_of_keys, on_device, rank_by_degree, vertices_of
+from tcgpu.kernels.edge_sums import degrees_of_edges
 from tcgpu.kernels.orientation import ENDS, PART, pack
 from tcgpu.kernels.prefix_sum import scan
 
@@ -151,8 +152,7 @@ def own_columns(group, ends, n=None):
     if u.dtype != v.dtype:
         u, v = u.astype(np.int64), v.astype(np.int64)
     n = _vertices(group, u, v, n)
-    degrees = runtime.device_array(n, np.int32, 0)  # with repeats, and loops twice
-    run(orientation.count_occurrences, u.size, u, v, degrees)
+    degrees = degrees_of_edges(u, v, n)
     rank = rank_by_degree(group.sum(degrees))
     pieces = _keys_of_members(u, v, rank, group.size)
     del u, v, rank, degrees
