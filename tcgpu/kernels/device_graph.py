@@ -1,7 +1,9 @@
 """DeviceGraph: a graph's columns on the device, made there from raw edges.
 
-The same columns as a Graph's, from the same input; CuPy sorts and scans. Few numbers are copied to the host on the way:
-the least and the largest vertex, what a count costs in each order, and how many different edges there are.
+The same columns as a Graph's, from the same input. In natural order a block sorts the edges of a small graph; of a
+large one, threads sort the columns if all are short, or else blocks sort `buckets` of them if these suit. All other
+edges are sorted at once by CuPy. Few numbers are copied to the host on the way: the least and the largest vertex, what
+a count costs in each order, and how many different edges there are.
 """
 
 from dataclasses import dataclass
