@@ -227,9 +227,9 @@ def test_bars_forgive_what_two_runs_differ_by(families):
 
 
 # What the record of the H100 is over, by kind and time. Since then degrees are counted without all threads adding to
-# one counter, which took the first call on hubs that come last; and tallies of clean edges are not chosen by a sample,
-# which is wrong of a complete bipartite graph. Of the blocks, degree order saves less in the kernels than its set-up
-# takes.
+# one counter, which took the first call on hubs that come last; and the costs of clean edges are exact: of a sample
+# they are wrong for a complete bipartite graph, and its copy in degree order kept them. Of the blocks, degree order
+# saves less in the kernels than its set-up takes.
 OVER_ON_H100 = {
     ("star, centre last", "first_wall"), ("two hubs, last", "first_wall"), ("windmill, permuted", "first_wall"),
     ("complete bipartite", "kernel"), ("blocks", "again_wall"),

@@ -8,7 +8,7 @@ a count costs in each order, and how many different edges there are.
 
 from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -69,7 +69,7 @@ class DeviceGraph:
             raise GraphError(f"u has {u.size:,} entries and v has {v.size:,}: they are the two ends of edges")
         if u.dtype != v.dtype:
             u, v = u.astype(INT64), v.astype(INT64)
-        ids = costs = degrees = lengths = rank = None
+        ids = None
         if relabel:
             check_relabel(n)
             u, v, n, ids = _compact(u, v)
@@ -80,27 +80,16 @@ class DeviceGraph:
         n = vertices_of(*extent, n, u.size)
         if columns_of is not None:
             return cls._of_block(n, *columns_of, name, ids)
-
-        def rank_ahead(degrees):
-            nonlocal rank
-            if order == "auto" and u.size >= RANKED_AHEAD * n:
-                rank = rank_by_degree(degrees)
-
-        if order in ("auto", "natural") and u.size > SMALL:
-            costs, degrees, lengths = describe_edges(u, v, n, may_sample=True, meanwhile=rank_ahead)
-        if order == "auto":
-            order = costs.best() if costs else "natural"
-        if order == "degree" and degrees is None:
-            degrees = degrees_of_edges(u, v, n)
+        order, known = _chosen(u, v, n, order)
         if order == "degree":
-            made = cls._by_degrees(u, v, n, degrees, rank, clean, name, ids)
+            made = cls._by_degrees(u, v, n, known.degrees, known.rank, clean, name, ids)
         elif order == "natural":
-            made = cls(n, *_natural_columns(u, v, n, clean, lengths, costs), name=name, natural_ids=ids)
+            made = cls(n, *_natural_columns(u, v, n, clean, known), name=name, natural_ids=ids)
         else:
             raise GraphError(f"on a device vertices are numbered by degree or as they come, not by order {order!r}")
-        if costs and made.m > MOSTLY_NEW * u.size:
-            made.order_costs = costs
-        made.may_sample = True
+        if known.costs and made.m > MOSTLY_NEW * u.size:
+            made.order_costs = known.costs
+        made.may_sample = order == "natural"
         return made
 
     @classmethod
@@ -116,8 +105,7 @@ class DeviceGraph:
     def _by_degrees(cls, u, v, n, degrees, rank, clean, name, ids):
         """Make a graph in degree order from device arrays whose numbers are checked.
 
-        degrees: of the vertices, or by rank if there is a `rank`, as from `rank_by_degree`; repeated edges count, and
-        loops twice.
+        degrees, rank: see Known.
         """
         if rank is None:
             rank = rank_by_degree(degrees)
@@ -361,15 +349,42 @@ def rank_by_degree(degrees):
     return rank
 
 
-def _natural_columns(u, v, n, clean, lengths, costs):
-    """`(col_ptr, row_idx, col_of)` of the distinct edges, in natural order. If `clean`, all edges are distinct.
+class Known(NamedTuple):
+    """What is known of raw edges, or None: what a count costs; the degree of each vertex, or by rank once there is a
+    `rank`; how many rows each column has. Repeats count, and loops twice."""
 
-    lengths, costs: what `describe_edges` returns, or None.
-    """
-    if costs and costs.max_column <= SHORT_COLUMN:
-        return _short_columns(u, v, n, lengths, clean)
-    if costs and buckets.suit(n, u.size, costs.max_column):
-        return buckets.columns_by_bucket(u, v, n, lengths, costs.max_column)
+    costs: Any = None
+    degrees: Any = None
+    lengths: Any = None
+    rank: Any = None
+
+
+def _chosen(u, v, n, order):
+    """The order to take for raw edges, and what is Known of them."""
+    rank = None
+
+    def rank_ahead(degrees):
+        nonlocal rank
+        if order == "auto" and u.size >= RANKED_AHEAD * n:
+            rank = rank_by_degree(degrees)
+
+    known = Known()
+    if order in ("auto", "natural") and u.size > SMALL:
+        known = Known(*describe_edges(u, v, n, may_sample=True, meanwhile=rank_ahead), rank)
+    if order == "auto":
+        order = known.costs.best() if known.costs else "natural"
+    if order == "degree" and known.degrees is None:
+        known = Known(degrees=degrees_of_edges(u, v, n))
+    return order, known
+
+
+def _natural_columns(u, v, n, clean, known):
+    """`(col_ptr, row_idx, col_of)` of the distinct edges, in natural order. If `clean`, all edges are distinct."""
+    longest = known.costs and known.costs.max_column
+    if longest is not None and longest <= SHORT_COLUMN:
+        return _short_columns(u, v, n, known.lengths, clean)
+    if longest is not None and buckets.suit(n, u.size, longest):
+        return buckets.columns_by_bucket(u, v, n, known.lengths, longest)
     none = _empty(u, 0, np.int32)
     return _sorted_columns(u, v, n, clean, none, none)
 
