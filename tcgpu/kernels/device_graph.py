@@ -67,7 +67,7 @@ class DeviceGraph:
             raise GraphError(f"u has {u.size:,} entries and v has {v.size:,}: they are the two ends of edges")
         if u.dtype != v.dtype:
             u, v = u.astype(INT64), v.astype(INT64)
-        ids = costs = degrees = lengths = rank = None
+        ids = costs = degrees = lengths = ranked = None
         if relabel:
             check_relabel(n)
             u, v, n, ids = _compact(u, v)
@@ -80,18 +80,18 @@ class DeviceGraph:
             return cls._of_block(n, *columns_of, name, ids)
 
         def rank_ahead(degrees):
-            nonlocal rank
+            nonlocal ranked
             if order == "auto" and u.size >= RANKED_AHEAD * n:
-                rank = rank_by_degree(degrees)
+                ranked = rank_by_degree(degrees)
 
         if order in ("auto", "natural") and u.size > SMALL:
             costs, degrees, lengths = describe_edges(u, v, n, may_sample=True, meanwhile=rank_ahead)
         if order == "auto":
             order = costs.best() if costs else "natural"
-        if order == "degree" and degrees is None:
-            degrees = degrees_of_edges(u, v, n)
         if order == "degree":
-            made = cls._by_degrees(u, v, n, degrees, rank, clean, name, ids)
+            ranked = ranked or rank_by_degree(degrees_of_edges(u, v, n) if degrees is None else degrees)
+            degrees = lengths = None  # free for the sort
+            made = cls._by_degrees(u, v, n, *ranked, clean, name, ids)
         elif order == "natural":
             made = cls(n, *_natural_columns(u, v, n, clean, lengths, costs), name=name, natural_ids=ids)
         else:
@@ -111,14 +111,11 @@ class DeviceGraph:
         return made
 
     @classmethod
-    def _by_degrees(cls, u, v, n, degrees, rank, clean, name, ids):
+    def _by_degrees(cls, u, v, n, rank, degrees, clean, name, ids):
         """Make a graph in degree order from device arrays whose numbers are checked.
 
-        degrees: of the vertices, or by rank if there is a `rank`, as from `rank_by_degree`; repeated edges count, and
-        loops twice.
+        rank, degrees: from `rank_by_degree`, where repeated edges count, and loops twice.
         """
-        if rank is None:
-            rank = rank_by_degree(degrees)
         return cls(n, *_sorted_columns(u, v, n, clean, rank, degrees), "degree", rank, name, degrees, ids)
 
     @classmethod
@@ -182,7 +179,7 @@ class DeviceGraph:
         ends, degrees = (self.row_idx, self.col_of), vars(self).pop("_degrees", None)
         if degrees is None:
             degrees = degrees_of_edges(*ends, self.n)
-        made = DeviceGraph._by_degrees(*ends, self.n, degrees, None, True, self.name, self._ids_now)
+        made = DeviceGraph._by_degrees(*ends, self.n, *rank_by_degree(degrees), True, self.name, self._ids_now)
         made.order_costs = self.order_costs
         return made
 
@@ -350,13 +347,13 @@ def _compact(u, v):
 
 
 def rank_by_degree(degrees):
-    """rank[v]: the number of vertex v by ascending degree. Also sorts `degrees`."""
+    """(rank, the degrees in ascending order); rank[v]: the number of vertex v by ascending degree."""
     n = degrees.size
-    keys, rank = _empty(degrees, n, np.uint64), _empty(degrees, n, np.int32)
+    keys, rank, ascending = (_empty(degrees, n, dtype) for dtype in (np.uint64, np.int32, np.int32))
     run(orientation.pack_degrees, n, degrees, keys)
     runtime.sort(keys)
-    run(orientation.number_vertices, n, keys, rank, degrees)
-    return rank
+    run(orientation.number_vertices, n, keys, rank, ascending)
+    return rank, ascending
 
 
 def _natural_columns(u, v, n, clean, lengths, costs):
