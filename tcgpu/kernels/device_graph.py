@@ -164,12 +164,14 @@ class DeviceGraph:
 
     def _describe(self, may_sample):
         costs, degrees, _ = describe_edges(self.row_idx, self.col_of, self.n, may_sample=may_sample)
-        self._degrees = degrees.copy()  # without the other arrays that are in the same memory
+        if self.order != "degree" and "_by_degree" not in vars(self):
+            self._degrees = degrees.copy()  # without the other arrays that are in the same memory
         return costs
 
     def describe_exactly(self):
         """Make sure that `order_costs` are not sampled, if this order is the natural one."""
-        if self.order_costs.sampled and self.order == "natural":
+        costs = vars(self).get("order_costs")
+        if self.order == "natural" and (costs is None or costs.sampled):
             self.order_costs = self._describe(False)
             if "_by_degree" in vars(self):
                 self._by_degree.order_costs = self.order_costs
