@@ -8,6 +8,7 @@ from tcgpu.engines import runtime
 from tcgpu.engines.faults import check_launch
 from tcgpu.kernels import buckets, device_graph
 from tcgpu.kernels.device_graph import DeviceGraph
+from tcgpu.kernels.order_costs import OrderCosts
 from tcgpu.kernels.prefix_sum import scan
 
 
@@ -64,6 +65,19 @@ def test_buckets_make_the_columns_of_a_graph(kind, n, edges, few_in_a_bucket, mo
         with runtime.using("sim"):
             same_columns(DeviceGraph.from_edges(u, v, n, order=order), u, v)
     assert len(made_by) == 1
+
+
+@pytest.mark.sim
+@pytest.mark.parametrize("order", ["auto", "degree"])
+@pytest.mark.parametrize("ahead", [0, np.inf])
+def test_degrees_keep_no_other_memory(order, ahead, few_in_a_bucket, monkeypatch):
+    monkeypatch.setattr(device_graph, "RANKED_AHEAD", ahead)
+    monkeypatch.setattr(OrderCosts, "best", lambda costs: "degree")
+    u, v, n = difficult("hubs first", np.random.default_rng(7), 60, 500)
+    with runtime.using("sim"):
+        made = DeviceGraph.from_edges(u, v, n, order=order)
+        same_columns(made, u, v)
+    assert made.order == "degree" and made.degrees.base is None
 
 
 @pytest.mark.sim

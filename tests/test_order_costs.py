@@ -167,6 +167,25 @@ def test_what_is_known_well_enough_for_a_count_is_computed_again_for_tallies(mon
         device_graph.order_for_tallies(made, "auto")
         assert not DeviceGraph.from_graph(graph).order_costs.sampled  # sorting it would cost more than the sums
     assert not made.order_costs.sampled and by_degree.order_costs is made.order_costs
+    assert "_degrees" not in vars(made)  # for the degree order alone, which is made
+
+
+@pytest.mark.sim
+def test_costs_for_tallies_are_computed_once(monkeypatch):
+    graph = generate.mesh(12, 12)
+    ends = [np.repeat(ends, 2).astype(np.int32) for ends in (graph.row_idx, graph.col_of)]  # their costs are not kept
+    monkeypatch.setattr(edge_sums, "SAMPLED", graph.m // 3)
+    for name in ("SMALL", "SMALL_TALLIES"):
+        monkeypatch.setattr(device_graph, name, 10)
+    with runtime.using("sim"):
+        made, by_degree = (DeviceGraph.from_edges(*ends, order=order) for order in ("natural", "degree"))
+        computed, describe = [], device_graph.describe_edges
+        monkeypatch.setattr(
+            device_graph, "describe_edges", lambda *args, **kw: (computed.append(args), describe(*args, **kw))[1]
+        )
+        device_graph.order_for_tallies(made, "auto")
+        assert len(computed) == 1 and not made.order_costs.sampled
+        assert by_degree.order_costs.sampled and "_degrees" not in vars(by_degree)
 
 
 @pytest.mark.sim

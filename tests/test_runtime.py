@@ -1,7 +1,11 @@
 """Both engines of kernels: arrays, intrinsics, timing, plans, and errors in kernels."""
 
+import ctypes
+import gc
 import subprocess
 import sys
+import threading
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -363,3 +367,56 @@ def test_a_process_that_used_two_gpus_can_end():
     )
     ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert (ended.stdout, ended.returncode) == ("True\n", 0), ended.stderr
+
+
+# ------------------------------------------------------------------------------------------------------------- reading
+
+
+@pytest.fixture
+def copies(monkeypatch):
+    """The (target, source, size) of copies that `reading` begins on a GPU that is not there; an event ends them all."""
+    begun = []
+
+    class Event:
+        def synchronize(self):
+            for target, source, size in begun:
+                ctypes.memmove(target, source, size)
+            begun.clear()
+
+    driver = SimpleNamespace(copy_out=lambda *args: begun.append(args[:3]))
+    for name, value in (
+        ("engine", lambda: "gpu"), ("event", Event), ("pinned", np.empty), ("_thread", threading.local()),
+        ("cuda_driver", driver),
+    ):  # fmt: skip
+        monkeypatch.setattr(runtime, name, value, raising=False)
+    return begun
+
+
+class OnDevice(np.ndarray):
+    """A NumPy array that tells its address as CuPy's do."""
+
+    @property
+    def data(self):
+        return SimpleNamespace(ptr=self.ctypes.data)
+
+
+def test_arrays_are_read_at_the_same_time(copies):
+    arrays = [np.arange(length).astype(dtype).view(OnDevice) for length, dtype in ((5, np.int64), (9, np.int32))]
+    reads = [runtime.reading(array) for array in arrays]
+    for _ in range(2):  # the second time, too, none has the other's memory
+        assert [read().tolist() for read in reads] == [list(range(5)), list(range(9))]
+    del reads
+    assert len(runtime._thread.pages) == 2
+    again = runtime.reading(arrays[0])().tolist()
+    assert again == list(range(5)) and len(runtime._thread.pages) == 2
+
+
+def test_a_copy_that_is_never_read_ends_before_its_memory_is_used_again(copies):
+    def fails():
+        read = runtime.reading(np.arange(3).view(OnDevice))
+        raise MethodError(str(read))
+
+    with pytest.raises(MethodError):
+        fails()
+    gc.collect()
+    assert not copies and len(runtime._thread.pages) == 1

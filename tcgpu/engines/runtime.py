@@ -271,11 +271,16 @@ def reading(array):
 
     def read():
         copied.synchronize()
-        values = target.copy()
-        pages.append(page)
-        return values
+        return target.copy()
 
+    weakref.finalize(read, _keep_page, pages, page, copied).atexit = False
     return read
+
+
+def _keep_page(pages, page, copied):
+    """Keep a page for the next copy. If an error came before this one was read, it may be in progress."""
+    copied.synchronize()
+    pages.append(page)
 
 
 def arrays_of(array):

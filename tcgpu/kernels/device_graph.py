@@ -82,7 +82,7 @@ class DeviceGraph:
             return cls._of_block(n, *columns_of, name, ids)
         order, known = _chosen(u, v, n, order)
         if order == "degree":
-            made = cls._by_degrees(u, v, n, known.degrees, known.rank, clean, name, ids)
+            made = cls._by_degrees(u, v, n, known.rank, known.degrees, clean, name, ids)
         elif order == "natural":
             made = cls(n, *_natural_columns(u, v, n, clean, known), name=name, natural_ids=ids)
         else:
@@ -102,13 +102,11 @@ class DeviceGraph:
         return made
 
     @classmethod
-    def _by_degrees(cls, u, v, n, degrees, rank, clean, name, ids):
+    def _by_degrees(cls, u, v, n, rank, degrees, clean, name, ids):
         """Make a graph in degree order from device arrays whose numbers are checked.
 
-        degrees, rank: see Known.
+        rank, degrees: from `rank_by_degree`, where repeated edges count, and loops twice.
         """
-        if rank is None:
-            rank = rank_by_degree(degrees)
         return cls(n, *_sorted_columns(u, v, n, clean, rank, degrees), "degree", rank, name, degrees, ids)
 
     @classmethod
@@ -157,12 +155,14 @@ class DeviceGraph:
 
     def _describe(self, may_sample):
         costs, degrees, _ = describe_edges(self.row_idx, self.col_of, self.n, may_sample=may_sample)
-        self._degrees = degrees.copy()  # without the other arrays that are in the same memory
+        if self.order != "degree" and "_by_degree" not in vars(self):
+            self._degrees = degrees.copy()  # without the other arrays that are in the same memory
         return costs
 
     def describe_exactly(self):
         """Make sure that `order_costs` are not sampled, if this order is the natural one."""
-        if self.order_costs.sampled and self.order == "natural":
+        costs = vars(self).get("order_costs")
+        if self.order == "natural" and (costs is None or costs.sampled):
             self.order_costs = self._describe(False)
             if "_by_degree" in vars(self):
                 self._by_degree.order_costs = self.order_costs
@@ -172,7 +172,7 @@ class DeviceGraph:
         ends, degrees = (self.row_idx, self.col_of), vars(self).pop("_degrees", None)
         if degrees is None:
             degrees = degrees_of_edges(*ends, self.n)
-        made = DeviceGraph._by_degrees(*ends, self.n, degrees, None, True, self.name, self._ids_now)
+        made = DeviceGraph._by_degrees(*ends, self.n, *rank_by_degree(degrees), True, self.name, self._ids_now)
         made.order_costs = self.order_costs
         return made
 
@@ -340,42 +340,42 @@ def _compact(u, v):
 
 
 def rank_by_degree(degrees):
-    """rank[v]: the number of vertex v by ascending degree. Also sorts `degrees`."""
+    """(rank, the degrees in ascending order); rank[v]: the number of vertex v by ascending degree."""
     n = degrees.size
-    keys, rank = _empty(degrees, n, np.uint64), _empty(degrees, n, np.int32)
+    keys, rank, ascending = (_empty(degrees, n, dtype) for dtype in (np.uint64, np.int32, np.int32))
     run(orientation.pack_degrees, n, degrees, keys)
     runtime.sort(keys)
-    run(orientation.number_vertices, n, keys, rank, degrees)
-    return rank
+    run(orientation.number_vertices, n, keys, rank, ascending)
+    return rank, ascending
 
 
 class Known(NamedTuple):
-    """What is known of raw edges, or None: what a count costs; the degree of each vertex, or by rank once there is a
-    `rank`; how many rows each column has. Repeats count, and loops twice."""
+    """What is known of raw edges once an order is chosen, or None. Repeats count, and loops twice."""
 
-    costs: Any = None
+    costs: Any = None  # of a count
+    lengths: Any = None  # for natural order: how many rows each column has
+    rank: Any = None  # for degree order, as the degrees, by rank: from `rank_by_degree`
     degrees: Any = None
-    lengths: Any = None
-    rank: Any = None
 
 
 def _chosen(u, v, n, order):
     """The order to take for raw edges, and what is Known of them."""
-    rank = None
+    costs = degrees = lengths = ranked = None
 
     def rank_ahead(degrees):
-        nonlocal rank
+        nonlocal ranked
         if order == "auto" and u.size >= RANKED_AHEAD * n:
-            rank = rank_by_degree(degrees)
+            ranked = rank_by_degree(degrees)
 
-    known = Known()
     if order in ("auto", "natural") and u.size > SMALL:
-        known = Known(*describe_edges(u, v, n, may_sample=True, meanwhile=rank_ahead), rank)
+        costs, degrees, lengths = describe_edges(u, v, n, may_sample=True, meanwhile=rank_ahead)
     if order == "auto":
-        order = known.costs.best() if known.costs else "natural"
-    if order == "degree" and known.degrees is None:
-        known = Known(degrees=degrees_of_edges(u, v, n))
-    return order, known
+        order = costs.best() if costs else "natural"
+    if order != "degree":
+        return order, Known(costs, lengths)
+    if ranked is None:
+        ranked = rank_by_degree(degrees_of_edges(u, v, n) if degrees is None else degrees)
+    return order, Known(costs, None, *ranked)
 
 
 def _natural_columns(u, v, n, clean, known):

@@ -473,7 +473,7 @@ def describe_edges(u, v, n, fill=None, may_sample=False, meanwhile=lambda degree
 
     fill: called with each kernel and its arguments, in place of a launch.
     may_sample: whether the costs of many edges may be `sampled`. meanwhile: is called with the degrees before the host
-    waits for the costs; it may change them.
+    waits for the costs.
     """
     xp = runtime.arrays_of(u)
     counts = xp.zeros(3 * n, np.int32)

@@ -153,7 +153,7 @@ def own_columns(group, ends, n=None):
         u, v = u.astype(np.int64), v.astype(np.int64)
     n = _vertices(group, u, v, n)
     degrees = degrees_of_edges(u, v, n)
-    rank = rank_by_degree(group.sum(degrees))
+    rank, _ = rank_by_degree(group.sum(degrees))
     pieces = _keys_of_members(u, v, rank, group.size)
     del u, v, rank, degrees
     keys, _ = group.exchange(pieces)
