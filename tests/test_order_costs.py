@@ -185,7 +185,7 @@ def test_costs_for_tallies_are_computed_once(monkeypatch):
         )
         device_graph.order_for_tallies(made, "auto")
         assert len(computed) == 1 and not made.order_costs.sampled
-        assert by_degree.order_costs.sampled and "_degrees" not in vars(by_degree)
+        assert not by_degree.order_costs.sampled and "_degrees" not in vars(by_degree)
 
 
 @pytest.mark.sim
