@@ -95,13 +95,42 @@ def draw_lanes(warps):
 def draw_timeline(lanes, *, unit="milliseconds", title=""):
     """Pieces of work over time: a dict of name -> rows of two times, when each piece began and ended."""
     panel = axes(9, 0.7 * len(lanes) + 0.8)
-    for k, (name, color) in enumerate(zip(lanes, (ORANGE, BLUE, GREY))):
-        begin, end = np.asarray(lanes[name], float).reshape(-1, 2).T
-        panel.barh(np.full(begin.size, k), end - begin, 0.7, begin, color=color, edgecolor="white", lw=0.3, label=name)
-    panel.set(yticks=range(len(lanes)), yticklabels=list(lanes), xlabel=unit, title=title)
-    panel.invert_yaxis()
-    panel.spines[["top", "right"]].set_visible(False)
+    _draw_lanes_over_time(panel, dict(zip(lanes, (ORANGE, BLUE, GREY))), lanes, edge="white")
+    panel.set(xlabel=unit, title=title)
     return panel.figure
+
+
+def draw_timelines(timelines, *, orange, unit="milliseconds"):
+    """The same of several things, which have the same lanes: a dict of title -> lanes, a panel each with a scale of its
+    own. orange: the name of the lane in orange; all others are blue."""
+    rows = -(-len(timelines) // 2)
+    lanes = next(iter(timelines.values()))
+    panels = axes(9.5, rows * (0.22 * len(lanes) + 0.9), nrows=rows, ncols=2, sharey=True, squeeze=False)
+    for panel, (title, own) in zip(panels.flat, timelines.items()):
+        colors = {name: ORANGE if name == orange else BLUE for name in own}
+        _draw_lanes_over_time(panel, colors, own, edge=None)
+        panel.set_title(title, size=10)
+        panel.set_xlim(left=0)
+        panel.grid(axis="x", color=PALE)
+        panel.set_axisbelow(True)
+    for panel in panels.flat[len(timelines) :]:
+        panel.set_axis_off()
+    for panel in panels[-1]:
+        panel.set_xlabel(unit)
+    return panels[0, 0].figure
+
+
+def _draw_lanes_over_time(panel, colors, lanes, edge):
+    """A lane for each of `colors`; edge: the colour of the pieces' edges, None for their own, so that the shortest are
+    seen."""
+    for k, (name, color) in enumerate(colors.items()):
+        begin, end = np.asarray(lanes[name], float).reshape(-1, 2).T
+        places = np.full(begin.size, k)
+        panel.barh(places, end - begin, 0.7, begin, color=color, edgecolor=edge or color, lw=0.3, label=name)
+    panel.set(yticks=range(len(lanes)), yticklabels=list(lanes))
+    if not panel.yaxis_inverted():  # panels that share the axis invert it once
+        panel.invert_yaxis()
+    panel.spines[["top", "right"]].set_visible(False)
 
 
 def draw_schedules(schedules, *, unit="combinations", machine="multiprocessor"):

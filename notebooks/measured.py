@@ -37,6 +37,27 @@ UNITS = {  # of the record "kernels"
     "memory": "dram_percent",
 }
 
+STEPS = {  # from raw edges on a GPU to the count: step -> its kernels, in the record "timeline"
+    "extent and costs": (
+        "find_extent measure_vertices describe_vertices find_hubs cost_in_natural_order count_rows_by_degree "
+        "count_ends estimate_rows cost_in_degree_order"
+    ),
+    "ranks": "pack_degrees number_vertices",
+    "keys and their sort": "pack_edges",
+    "columns": (
+        "columns_by_block count_new unpack fill_empty_columns "  # of sorted keys
+        "scatter_rows sort_columns close_gaps "  # short ones
+        "find_buckets scatter_edges sort_buckets unpack_buckets"
+    ),
+    "set-up": "measure_columns count_rows count_in_edges lay_out count_tasks fill_tasks",
+    "counting": (
+        "fill_hub_rows hub_kernel crowd_kernel window_kernel hash_kernel far_kernel fill_local_rows local_kernel "
+        "restart merge_kernel merge_columns_kernel merge_short_kernel search_kernel merge_distant_kernel"
+    ),
+}
+SORT, SCAN = ("sort",), ("sum_parts", "write_starts")  # launches of several steps
+BETWEEN = "between launches"
+
 
 def published_table():
     """The report's table as it is printed, with the facts of the matrices beside it."""
@@ -283,6 +304,12 @@ def lookup_costs(rows):
     return Table(found, *found[0])
 
 
+def long_kernels(rows):
+    """Of the record "kernels": those of the graph rmat22 that take .1 ms, then all of the flat graphs."""
+    flat = [row for row in rows if row["graph"].startswith(("over", "mesh", "road"))]
+    return [row for row in rows if row["graph"] == "rmat22" and row["kernel_ms"] > 0.1] + flat
+
+
 def kernel_facts(rows):
     """Of kernels of the record "kernels": how full the warps are, how scattered loads are, how long warps wait."""
     found = []
@@ -312,6 +339,81 @@ def whole_times(rows):
     keys = {"kernels": "kernel_ms", "+ set-up": "process_ms", "edges there": "device_total_ms"}
     keys["on the host"] = "total_ms"
     return {what: {row["graph"].replace(" ", "\n", 1): row[key] for row in rows} for what, key in keys.items()}
+
+
+def launch_steps(kernels):
+    """The step of each launch, one of STEPS, of the launches of a whole count: the names of their kernels.
+
+    A sort belongs to the step of the kernel before it, a prefix sum to that of the kernel after it. A LookupError says
+    which kernel is in no step.
+    """
+    steps = {kernel: step for step, names in STEPS.items() for kernel in names.split()}
+    found = [steps.get(kernel) for kernel in kernels]
+    for k, kernel in enumerate(kernels):
+        if kernel in SORT and k > 0:
+            found[k] = found[k - 1]
+    for k in range(len(found) - 2, -1, -1):
+        if kernels[k] in SCAN:
+            found[k] = found[k + 1]
+    if None in found:
+        raise LookupError(f"{kernels[found.index(None)]!r}, launch {found.index(None)}, is in no step of a count")
+    return found
+
+
+def timelines(rows):
+    """The record "timeline": graph -> step -> rows of begin and end in milliseconds; a step may have none.
+
+    BETWEEN: the times before the first launch, between any two, and after the last.
+    """
+    launches, found = {}, {}
+    for row in sorted(rows, key=lambda row: row["place"]):
+        launches.setdefault(row["graph"], []).append(row)
+    for graph in dict.fromkeys(row["graph"] for row in rows):
+        own = launches[graph]
+        found[graph] = {step: [] for step in (*STEPS, BETWEEN)}
+        for step, row in zip(launch_steps([row["kernel"] for row in own]), own):
+            found[graph][step].append((row["begin_ms"], row["end_ms"]))
+        ends, begins = (row["end_ms"] for row in own), (row["begin_ms"] for row in own)
+        found[graph][BETWEEN] = list(zip((0, *ends), (*begins, own[0]["whole_ms"])))
+    return found
+
+
+def step_times(lanes):
+    """The milliseconds of each step, of all launches, and of the whole: a row each, a column for each graph.
+
+    lanes: those of `timelines`.
+    """
+    times = {graph: {step: _sum_ms(pieces) for step, pieces in own.items()} for graph, own in lanes.items()}
+    for own in times.values():
+        between, launches = own.pop(BETWEEN), sum(own.values())
+        own |= {"all launches": launches, BETWEEN: between, "whole": launches + between}
+    steps = list(next(iter(times.values())))
+    table = [{"step": step} | {graph: round(own[step], 2) for graph, own in times.items()} for step in steps]
+    return Table(table, *table[0])
+
+
+def describe_timelines(rows, counts):
+    """Of the record "timeline": on which GPU, what the longest step of each graph is, and how long its gaps are.
+
+    counts: the GPU's name -> the record "gpu", in which no event is between launches.
+    """
+    gpu = rows[0]["gpu_name"]
+    alone, said = {row["graph"]: row["device_total_ms"] for row in counts[gpu]}, [f"On one {gpu}:"]
+    for graph, own in timelines(rows).items():
+        ms = {step: _sum_ms(pieces) for step, pieces in own.items() if step != BETWEEN}
+        gaps, launches = np.diff(own[BETWEEN]).ravel(), sum(ms.values())
+        whole, longest = launches + gaps.sum(), max(ms, key=ms.get)
+        said.append(
+            f"{graph}: the launches alone take {launches:.2f} of {whole:.2f} ms, {launches / whole:.0%}. "
+            f"The longest step: {longest}, {ms[longest]:.2f} ms.\n"
+            f"    Of {gaps.size} gaps, half are at most {1e3 * np.median(gaps):.1f} µs long. "
+            f"Without events the whole takes {alone[graph]:.2f} ms."
+        )
+    return said
+
+
+def _sum_ms(pieces):
+    return float(sum(end - begin for begin, end in pieces))
 
 
 def order_sums(rows, kinds):

@@ -14,7 +14,7 @@ import measured
 import tcgpu
 from charts import KERNELS
 from level_models import schedule
-from tcgpu import datasets
+from tcgpu import datasets, records
 from tcgpu.kernels import order_costs
 from tcgpu.kernels.bisson_fatica import bitmap_auto
 from tcgpu.kernels.chatterjee.chunks import LAYOUTS, position, split
@@ -235,6 +235,17 @@ def test_a_timeline_shows_each_piece_where_it_began_and_ended():
     assert [label.get_text() for label in panel.get_yticklabels()] == ["copies", "kernels", "nothing"]
 
 
+def test_time_lines_share_their_lanes_and_point_out_one():
+    timelines = {name: {"one": [(0, 2)], "other": [(2, 3), (4, 5)]} for name in ("A", "B", "C")}
+    picture = charts.draw_timelines(timelines, orange="other")
+    panels = [ax for ax in picture.axes if ax.has_data()]
+    assert [ax.get_title() for ax in panels] == ["A", "B", "C"] and len(picture.axes) == 4
+    for ax in panels:
+        drawn = [(bar.get_y() + bar.get_height() / 2, bar.get_x(), bar.get_width()) for bar in ax.patches]
+        assert drawn == [(0, 0, 2), (1, 2, 1), (1, 4, 1)] and ax.yaxis_inverted()
+        assert [to_hex(bar.get_facecolor()) for bar in ax.patches] == [charts.BLUE, charts.ORANGE, charts.ORANGE]
+
+
 def test_bars_stand_in_groups_with_their_numbers_and_differ_by_more_than_colour():
     picture = charts.draw_bars({"one": {"A": 1.0, "B": 2500.0}, "two": {"A": 0.125, "B": None}}, level=1)
     (ax,) = picture.axes
@@ -332,6 +343,55 @@ def test_a_roofline_has_a_dot_a_kernel_under_a_roof():
     assert [text.get_text() for text in ax.texts] == ["moves", "counts"]
     assert moves.get_xydata().round(4).tolist() == [[0.01, 10]]
     assert counts.get_ydata().tolist() == [100] and counts.get_markersize() > moves.get_markersize()
+
+
+def test_each_kernel_is_in_one_step_of_a_count():
+    names = [kernel for kernels in measured.STEPS.values() for kernel in kernels.split()]
+    assert len(set(names)) == len(names) and not {*measured.SORT, *measured.SCAN} & set(names)
+    launches = ["find_extent", "pack_degrees", "sort", "number_vertices", "pack_edges", "sort", "sum_parts"]
+    assert measured.launch_steps([*launches, "write_starts", "unpack", "hub_kernel"]) == [
+        "extent and costs", *["ranks"] * 3, *["keys and their sort"] * 2, *["columns"] * 3, "counting"
+    ]  # fmt: skip
+    with pytest.raises(LookupError, match="'spin', launch 1, is in no step"):
+        measured.launch_steps(["find_extent", "spin", "hub_kernel"])
+    for nowhere in (["sort", "hub_kernel"], ["hub_kernel", "sum_parts"]):
+        with pytest.raises(LookupError, match="in no step"):
+            measured.launch_steps(nowhere)
+
+
+def test_a_time_line_has_all_launches_and_what_is_between_them():
+    times = (("find_extent", 1.0, 2.0), ("sum_parts", 2.5, 3.0), ("sort_columns", 3.0, 5.0), ("merge_kernel", 6.0, 7.0))
+    rows = [
+        {"graph": "flat", "place": place, "kernel": kernel, "begin_ms": begin, "end_ms": end}
+        | {"whole_ms": 8.0, "gpu_name": "GPU X"}
+        for place, (kernel, begin, end) in enumerate(times)
+    ]
+    lanes = measured.timelines(rows[::-1])
+    assert list(lanes["flat"]) == [*measured.STEPS, measured.BETWEEN]
+    assert lanes["flat"]["columns"] == [(2.5, 3.0), (3.0, 5.0)] and lanes["flat"]["ranks"] == []
+    assert lanes["flat"][measured.BETWEEN] == [(0, 1.0), (2.0, 2.5), (3.0, 3.0), (5.0, 6.0), (7.0, 8.0)]
+    table = {row["step"]: row["flat"] for row in measured.step_times(lanes)}
+    assert (table["columns"], table["all launches"], table[measured.BETWEEN], table["whole"]) == (2.5, 4.5, 3.5, 8.0)
+    head, said = measured.describe_timelines(rows, {"GPU X": [{"graph": "flat", "device_total_ms": 7.5}]})
+    assert head == "On one GPU X:" and "alone take 4.50 of 8.00 ms, 56%. The longest step: columns, 2.50 ms." in said
+    assert "Of 5 gaps, half are at most 1000.0 µs long. Without events the whole takes 7.50 ms." in said
+
+
+def test_the_recorded_time_lines_are_as_notebook_8_says():
+    rows = records.reference("timeline")
+    lanes = measured.timelines(rows)
+    kernels = {graph: [row["kernel"] for row in rows if row["graph"] == graph] for graph in lanes}
+    assert (min(map(len, kernels.values())), max(map(len, kernels.values()))) == (16, 41)
+    ms = {row["step"]: row for row in measured.step_times(lanes)}
+    launched = list(measured.STEPS)
+    assert max(launched, key=lambda step: ms[step]["rmat20"]) == "keys and their sort"
+    for flat in ("mesh 2048 x 2048", "road-like 2048 x 2048"):
+        assert {"scatter_rows", "sort_columns"} < {*kernels[flat]}
+        assert not any(lanes[flat][step] for step in ("ranks", "keys and their sort", "set-up"))
+    assert {"scatter_edges", "sort_buckets", "number_vertices"} < {*kernels["overlapping cliques"]}
+    assert kernels["overlapping cliques"].count("measure_vertices") == 2
+    for own in lanes.values():
+        assert 2.5e-3 < np.median(np.diff(own[measured.BETWEEN])) < 3.5e-3
 
 
 def order_row(kind, merged, pairs, natural, degree, **others):

@@ -7,9 +7,11 @@ import sys
 import numpy as np
 import pytest
 
+import measured
 import tcgpu
 from tcgpu import records
 from tcgpu.engines import runtime
+from tcgpu.kernels import Step, device_graph
 from tcgpu.kernels.device_graph import DeviceGraph
 
 # as ncu writes it: lines of its own, a head, units, a line a kernel
@@ -99,6 +101,27 @@ def test_every_launch_from_raw_edges_has_its_place_on_the_time_line(benchmark, r
     with benchmark.launches_timed() as launches:  # in the simulator, counts take columns of the host
         DeviceGraph.from_edges(u, v, n, order="degree")
     assert {"pack_edges", "sort", "unpack"} <= {name for name, *_ in launches}
+
+
+def test_the_steps_of_a_count_name_the_kernels_of_all_ways(benchmark, skewed, monkeypatch):
+    """Each way from raw edges to the count is of kernels whose step `measured` has."""
+    monkeypatch.setattr(device_graph, "SMALL", 0)
+    clique, mesh = np.triu_indices(40, 1), tcgpu.generate.edges("mesh", 6, 6)
+    seen = set()
+    for (u, v), order in ((clique, "natural"), (mesh[:2], "natural"), (skewed[:2], "degree"), (skewed[:2], "auto")):
+        with benchmark.launches_timed() as launches:
+            DeviceGraph.from_edges(u, v, order=order)
+        names = [name for name, *_ in launches]
+        seen |= set(zip(names, measured.launch_steps([*names, "merge_kernel"])))
+    assert {("sort_buckets", "columns"), ("sort_columns", "columns"), ("unpack", "columns")} <= seen
+    assert {("sort", "ranks"), ("sort", "keys and their sort"), ("find_hubs", "extent and costs")} <= seen
+    for knobs in ({}, {"merge": 0}, {"words": 32}, {"crowd": 1}):
+        for graph in (tcgpu.Graph.from_edges(*skewed).ordered(order) for order in ("natural", "degree")):
+            plan = benchmark.ADAPTIVE.plan(graph, **knobs)
+            before = [step.kernel.__name__ for step in plan.setup if isinstance(step, Step)]
+            counting = [step.kernel.__name__ for step in plan.steps]
+            assert set(measured.launch_steps(before)) <= {"set-up"}
+            assert set(measured.launch_steps(counting)) <= {"counting"}
 
 
 def test_each_step_of_the_ladder_counts_the_same(benchmark, row, skewed, monkeypatch):
