@@ -21,6 +21,7 @@ import numpy as np
 from tcgpu.engines import runtime
 from tcgpu.engines.runtime import cuda, int32, int64, kernel, uint32, uint64
 from tcgpu.kernels import enough_blocks
+from tcgpu.kernels.device.block_counters import clear_counters
 from tcgpu.kernels.device.claims import FREE, claim
 from tcgpu.kernels.device.merge import rows_to_search
 from tcgpu.kernels.device.warp import ALL_LANES, WARP, max_of_warp, sum_of_warp, sum_up_to
@@ -175,16 +176,6 @@ def bin_of(degree):
 
 
 @cuda.jit(device=True)
-def clear_bins(bins):
-    """Set the BINS elements of a block's histogram to 0."""
-    k = cuda.threadIdx.x
-    while k < BINS:
-        bins[k] = 0
-        k += cuda.blockDim.x
-    cuda.syncthreads()
-
-
-@cuda.jit(device=True)
 def add_block_bins(histogram, bins):
     """Add a block's histogram to that of all blocks."""
     cuda.syncthreads()
@@ -202,7 +193,7 @@ def describe_vertices(lengths, degree, reach, short, packed, histogram, most):
     degree: before, how many columns the vertex is a row of; after, its degree. short: rows of a local column, at least.
     """
     bins = cuda.shared.array(BINS, int32)
-    clear_bins(bins)
+    clear_counters(bins, BINS)
     x, lane = cuda.grid(1), cuda.threadIdx.x & 31
     while x - lane < lengths.size:  # whole warps
         length = own = int64(0)
@@ -270,8 +261,8 @@ def count_ends(u, v, packed, stride, ends):
     """A warp per 32 edges, of which it takes one in `stride`: count the bin of the degree of an edge's first end in
     degree order in ends[:BINS], that of its last in the other half."""
     first_bins, last_bins = cuda.shared.array(BINS, int32), cuda.shared.array(BINS, int32)
-    clear_bins(first_bins)
-    clear_bins(last_bins)
+    clear_counters(first_bins, BINS)
+    clear_counters(last_bins, BINS)
     lane = cuda.threadIdx.x & 31
     e = (cuda.grid(1) - lane) * stride + lane
     while e - lane < u.size:

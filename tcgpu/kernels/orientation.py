@@ -4,6 +4,7 @@ A *key* is an edge in 64 bits, its smaller vertex in the upper half: sorted keys
 """
 
 from tcgpu.engines.runtime import cuda, int32, int64, kernel, uint32, uint64
+from tcgpu.kernels.device.block_counters import clear_counters
 from tcgpu.kernels.device.block_sort import DIGIT_BITS, DIGITS, sort_digit
 from tcgpu.kernels.device.search import first_from
 from tcgpu.kernels.device.warp import ALL_LANES, WARP, max_of_warp, sum_of_warp, sum_up_to
@@ -129,16 +130,6 @@ def count_new(keys, counts):
 
 
 @cuda.jit(device=True)
-def clear_repeats(repeats):
-    """Set the LAST counters of a block to 0."""
-    k = cuda.threadIdx.x
-    while k < LAST:
-        repeats[k] = 0
-        k += cuda.blockDim.x
-    cuda.syncthreads()
-
-
-@cuda.jit(device=True)
 def add_repeat(degrees, repeats, v):
     """Take an edge off the degree of v; if v is one of the last, it is counted in the block's `repeats` instead."""
     behind = degrees.size - 1 - int64(v)
@@ -150,7 +141,7 @@ def add_repeat(degrees, repeats, v):
 
 @cuda.jit(device=True)
 def take_off_repeats(degrees, repeats):
-    """Take off the degrees what the block counted."""
+    """Take off the degrees of the LAST vertices what the block counted."""
     cuda.syncthreads()
     k = cuda.threadIdx.x
     while k < LAST:
@@ -168,7 +159,7 @@ def unpack(keys, starts, row_idx, col_of, col_ptr, degrees):
     the last vertices in degree order: a block adds these up first.
     """
     repeats = cuda.shared.array(LAST, int32)
-    clear_repeats(repeats)
+    clear_counters(repeats, LAST)
     lane, part = cuda.threadIdx.x & 31, cuda.grid(1) // WARP
     while part < starts.size - 1:
         e, end, place = part * PART + lane, min((part + 1) * PART, keys.size), starts[part]

@@ -1,6 +1,7 @@
 """Sort keys of 32 bits in the shared memory of a block, by DIGIT_BITS at a time, from the lowest on."""
 
 from tcgpu.engines.runtime import cuda, uint32
+from tcgpu.kernels.device.block_counters import clear_counters
 from tcgpu.kernels.device.warp import WARP, sum_up_to
 
 DIGIT_BITS = 8
@@ -50,11 +51,7 @@ def sort_digit(keys, sorted_keys, counters, starts, size, shift):
     own = uint32(cuda.threadIdx.x // WARP * DIGITS)  # this warp's counters, and its masks of lanes
     masks = counters[warps * DIGITS :]
     first, end = range_of_warp(size)
-    k = cuda.threadIdx.x
-    while k < 2 * warps * DIGITS:
-        counters[k] = 0
-        k += cuda.blockDim.x
-    cuda.syncthreads()
+    clear_counters(counters, 2 * warps * DIGITS)
     e = first + lane
     while e < end:
         cuda.atomic.add(counters, own + ((keys[e] >> shift) & (DIGITS - 1)), uint32(1))
