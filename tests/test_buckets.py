@@ -6,7 +6,7 @@ import pytest
 from tcgpu import Graph, generate
 from tcgpu.engines import runtime
 from tcgpu.engines.faults import check_launch
-from tcgpu.kernels import buckets, device_graph
+from tcgpu.kernels import buckets, device_graph, orientation
 from tcgpu.kernels.device_graph import DeviceGraph
 from tcgpu.kernels.order_costs import OrderCosts
 from tcgpu.kernels.prefix_sum import scan
@@ -88,6 +88,53 @@ def test_columns_that_do_not_fit_a_block_are_sorted(few_in_a_bucket, monkeypatch
         assert DeviceGraph.from_edges(0 * hub, hub).max_column == hub.size
 
 
+@pytest.fixture
+def two_lengths(monkeypatch):
+    """Keys of 32 bits between the last 20 vertices, for graphs of any size; nothing but a sort of keys."""
+    for name, value in (("LAST_VERTICES", 20), ("TWO_LENGTHS", 0), ("SMALL", 10), ("_fits_block", lambda edges: False)):
+        monkeypatch.setattr(device_graph, name, value)
+
+
+@pytest.mark.sim
+@pytest.mark.parametrize("n, edges", [(1, 5), (20, 40), (21, 300), (60, 500), (900, 1000), (900, 0)])
+@pytest.mark.parametrize("kind", KINDS)
+def test_keys_of_two_lengths_make_the_columns_of_a_graph(kind, n, edges, two_lengths):
+    u, v, n = difficult(kind, np.random.default_rng(n), n, edges)
+    with runtime.using("sim"):
+        same_columns(DeviceGraph.from_edges(u, v, n, order="degree"), u, v)
+        clean = Graph.from_edges(u, v, n).edges()
+        same_columns(DeviceGraph.from_edges(*clean, n, order="degree", clean=True), *clean)
+
+
+@pytest.mark.sim
+@pytest.mark.parametrize("last", [20, 100])
+def test_loops_have_no_keys(last, two_lengths, monkeypatch):
+    monkeypatch.setattr(device_graph, "LAST_VERTICES", last)
+    loops = np.arange(50)
+    with runtime.using("sim"):
+        same_columns(DeviceGraph.from_edges(loops, loops, 60, order="degree"), loops, loops)
+
+
+@pytest.mark.sim
+@pytest.mark.parametrize("first32", [0, 40, 60])
+def test_keys_are_packed_without_faults(first32):
+    u, v, n = difficult("hubs first", np.random.default_rng(8), 60, 300)
+    rank, degrees = np.random.default_rng(9).permutation(n).astype(np.int32), np.zeros(n, np.int32)
+    memory, sizes = np.full(u.size, orientation.NO_EDGE).view(np.uint64), np.zeros(2, np.int64)
+    keys32 = memory.view(np.uint32)
+    args = u.astype(np.int32), v.astype(np.int32), rank, degrees, first32, memory, keys32, sizes
+    assert not check_launch(orientation.pack_edges.py_func, 2, 64, args)
+    a, b = rank[u][u != v].astype(np.uint64), rank[v][u != v].astype(np.uint64)
+    low, high = np.minimum(a, b), np.maximum(a, b)
+    longer, last = low < first32, np.uint64(first32)
+    assert sizes.tolist() == [longer.sum(), (~longer).sum()]
+    expected = (low << np.uint64(32) | high)[longer]
+    assert sorted(memory[: sizes[0]]) == sorted(expected)
+    expected = ((low - last) << np.uint64(16) | high - last)[~longer]
+    assert sorted(keys32[keys32.size - sizes[1] :]) == sorted(expected)
+    assert np.array_equal(degrees, -2 * np.bincount(rank[u[u == v]], minlength=n))
+
+
 def test_weights_keep_every_column_of_a_bucket_within_32_bits():
     for n in (1, 2, 1 << 20, 1 << 21, (1 << 21) + 1, (1 << 24) - 5, 1 << 31):
         columns = (1 << buckets.SIZE_BITS) / buckets._weight(n)  # of a bucket, at most
@@ -124,7 +171,8 @@ def test_buckets_have_no_faults(few_in_a_bucket):
 @pytest.mark.parametrize("dtype", [np.int32, np.uint32, np.int64, np.uint64])
 @pytest.mark.parametrize("kind", KINDS)
 def test_columns_on_a_gpu(kind, dtype):
-    for seed, (n, edges) in enumerate([(50, 20_000), (70_000, 500_000), (3000, 900_000), (1 << 22, 2_000_000)]):
+    shapes = [(50, 20_000), (70_000, 500_000), (3000, 900_000), (1 << 22, 2_000_000), (90_000, 3_000_000)]
+    for seed, (n, edges) in enumerate(shapes):
         u, v, n = difficult(kind, np.random.default_rng(seed), n, edges)
         for order in ("natural", "degree"):
             same_columns(DeviceGraph.from_edges(u.astype(dtype), v.astype(dtype), n, order=order), u, v)

@@ -24,7 +24,7 @@ class Array:
     """What a launch uses of a CuPy array; it has no memory."""
 
     def __init__(self, shape, dtype, address=0x7F00_1234_5678_9AB0, contiguous=True):
-        like = np.empty(shape, dtype)
+        like = np.empty(shape, dtype) if contiguous else np.empty((*shape, 2), dtype)[..., 0]
         self.shape, self.strides, self.dtype, self.ndim = shape, like.strides, like.dtype, like.ndim
         self.size, self.itemsize = like.size, like.itemsize
         self.flags, self.data = SimpleNamespace(c_contiguous=contiguous), SimpleNamespace(ptr=address)
@@ -55,8 +55,12 @@ def args(first=None, second=None, number=-5, large=2**64 - 1, small=-7):
     return [first or Array((6,), np.int32), second or Array((3, 4), np.uint64, 4096), number, large, small, True, 0.5]
 
 
+def launch(launcher, blocks, threads, shared, stream):
+    launcher.launch(blocks, threads, cuda_driver.passed(SIGNATURE, args()), shared, stream)
+
+
 def test_arguments_are_packed_as_compiled_code_takes_them(launched):
-    cuda_driver.Launcher(77, SIGNATURE).launch(13, 64, args(), 512, 9)
+    launch(cuda_driver.Launcher(77, SIGNATURE), 13, 64, 512, 9)
     ((function, shape, shared, stream, words),) = launched
     assert (function, shape, shared, stream) == (77, [13, 1, 1, 64, 1, 1], 512, 9)
     assert words[:7] == [0, 0, 6, 4, 0x7F00_1234_5678_9AB0, 6, 4]
@@ -67,7 +71,7 @@ def test_arguments_are_packed_as_compiled_code_takes_them(launched):
 
 def test_a_cooperative_launch_is_the_same_to_another_function(launched):
     for cooperative in (False, True):
-        cuda_driver.Launcher(77, SIGNATURE, cooperative).launch(13, 64, args(), 512, 9)
+        launch(cuda_driver.Launcher(77, SIGNATURE, cooperative), 13, 64, 512, 9)
     plain, cooperative = launched
     assert (plain[0], cooperative[0]) == (77, -77) and plain[1:] == cooperative[1:]
 
@@ -84,21 +88,21 @@ def test_a_cooperative_launch_is_the_same_to_another_function(launched):
     ids=["wider", "unsigned", "two dimensions", "strided", "a number"],
 )
 def test_other_arguments_do_not_fit(first):
-    assert cuda_driver.fits(SIGNATURE, args())
-    assert not cuda_driver.fits(SIGNATURE, args(first))
+    assert cuda_driver.passed(SIGNATURE, args()) is not None
+    assert cuda_driver.passed(SIGNATURE, args(first)) is None
 
 
 def test_more_or_fewer_arguments_do_not_fit():
-    assert not cuda_driver.fits(SIGNATURE, [*args(), 0]) and not cuda_driver.fits(SIGNATURE, args()[:-1])
+    assert cuda_driver.passed(SIGNATURE, [*args(), 0]) is None and cuda_driver.passed(SIGNATURE, args()[:-1]) is None
 
 
 def test_an_array_does_not_fit_a_number():
-    assert not cuda_driver.fits(SIGNATURE, args(number=Array((1,), np.int64)))
+    assert cuda_driver.passed(SIGNATURE, args(number=Array((1,), np.int64))) is None
 
 
 def test_a_refused_launch_is_an_error(launched):
     with pytest.raises(cuda_driver.DriverError, match="CUDA_ERROR_INVALID_VALUE"):
-        cuda_driver.Launcher(77, SIGNATURE).launch(0, 32, args(), 0, 0)
+        launch(cuda_driver.Launcher(77, SIGNATURE), 0, 32, 0, 0)
 
 
 def test_every_kernel_can_be_packed():

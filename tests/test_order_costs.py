@@ -330,14 +330,16 @@ def test_sums_are_those_of_the_edges_on_a_gpu(name):
 @pytest.mark.sim
 @pytest.mark.parametrize("name", GRAPHS)
 def test_vertices_are_measured_without_faults(name):
-    """With a loop, a repeated edge, and more vertices than a block's table has slots for."""
+    """With a loop, a repeated edge, and more vertices than a block's table has places for."""
     graph, n = GRAPHS[name], 5000
     u, v = (np.append(ends, [7, 0, 0]).astype(np.int32) for ends in (graph.row_idx, graph.col_of))
     spread = np.random.default_rng(5).permutation(n)[: max(graph.n, 8)].astype(np.int32)
     u, v = spread[u], spread[v]
     u[-3] = v[-3]
     lengths, ends, reach = np.zeros((3, n), np.int32)
-    assert not check_launch(edge_sums.measure_vertices.py_func, 2, 64, (u, v, lengths, ends, reach))
+    bits = 4
+    args, shared = (u, v, lengths, ends, reach, bits), edge_sums.PLACE_BYTES << bits
+    assert not check_launch(edge_sums.measure_vertices.py_func, 2, 64, args, shared=shared)
     lower, higher, other = np.minimum(u, v), np.maximum(u, v), u != v
     assert np.array_equal(lengths, np.bincount(lower[other], minlength=n))
     assert np.array_equal(ends + lengths, np.bincount(u, minlength=n) + np.bincount(v, minlength=n))

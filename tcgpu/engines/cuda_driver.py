@@ -137,13 +137,24 @@ class Code:
         return _call(driver.cuKernelGetFunction, self._kernel)
 
 
-def fits(signature, args):
-    """Whether the arguments have the types of a signature: contiguous arrays, and numbers."""
-    arrays = _arrays(signature)
-    return len(arrays) == len(args) and all(
-        array is None if not getattr(arg, "ndim", 0) else (arg.dtype, arg.ndim) == array and arg.flags.c_contiguous
-        for array, arg in zip(arrays, args)
-    )
+def passed(signature, args):
+    """What a launch passes for the arguments: the words of arrays, and numbers; None if they do not have the types of a
+    signature, of contiguous arrays and numbers."""
+    arrays, values = _arrays(signature), []
+    if len(arrays) != len(args):
+        return None
+    for array, arg in zip(arrays, args):
+        if (getattr(arg, "ndim", 0) or None) != (array and array[1]):
+            return None
+        if array is None:
+            values.append(arg)
+            continue
+        dtype, shape, strides, itemsize = arg.dtype, arg.shape, arg.strides, array[0].itemsize
+        contiguous = len(shape) == 1 and strides[0] == itemsize or arg.flags.c_contiguous
+        if dtype != array[0] or not contiguous:
+            return None
+        values += (0, 0, arg.size, itemsize, arg.data.ptr, *shape, *strides)
+    return values
 
 
 @cache
@@ -157,7 +168,6 @@ class Launcher:
 
     def __init__(self, function, signature, cooperative=False):
         self.function, self.cooperative = function, cooperative
-        self.arrays = _arrays(signature)
         form = "".join(each.form for each in parameters(signature))
         self.form = struct.Struct("<" + form)
         self.memory = ctypes.create_string_buffer(max(8, self.form.size))
@@ -165,14 +175,8 @@ class Launcher:
         self.places = (ctypes.c_void_p * len(form))(*range(first, first + self.form.size, 8))
         self.lock = threading.Lock()  # for `memory`, which the driver copies before it returns
 
-    def launch(self, blocks, threads, args, shared, stream):
-        """Launch the kernel; DriverError if that is not possible."""
-        values = []
-        for array, arg in zip(self.arrays, args):
-            if array is None:
-                values.append(arg)
-            else:
-                values += (0, 0, arg.size, arg.itemsize, arg.data.ptr, *arg.shape, *arg.strides)
+    def launch(self, blocks, threads, values, shared, stream):
+        """Launch the kernel with what `passed` returned; DriverError if that is not possible."""
         with self.lock:
             self.form.pack_into(self.memory, 0, *values)
             places = ctypes.addressof(self.places)

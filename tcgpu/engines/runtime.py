@@ -112,7 +112,8 @@ class Kernel:
             return self.of_types(map(type_of, args)).launch(blocks, threads, *args, shared=shared, stream=stream)
         if engine() == "sim":
             return simulate(self.py_func, blocks, threads, self.typed(args), shared=shared)
-        self._launcher(args).launch(blocks, threads, args, shared, stream.handle if stream else 0)
+        launcher, values = self._launcher(args)
+        launcher.launch(blocks, threads, values, shared, stream.handle if stream else 0)
 
     def typed(self, args):
         """The arguments, with numbers cast to their types in the first signature."""
@@ -122,11 +123,12 @@ class Kernel:
         return [each.dtype.type(arg) if isinstance(arg, int) else arg for arg, each in typed]
 
     def _launcher(self, args):
-        """The Launcher on this thread's device for the signature that matches the arguments."""
+        """The Launcher on this thread's device for the signature that matches the arguments, and what it passes."""
         known = self._launchers.setdefault(this_gpu(), {})
         for signature in self.signatures:
-            if cuda_driver.fits(signature, args):
-                return known.get(signature) or self._compiled(signature)
+            values = cuda_driver.passed(signature, args)
+            if values is not None:
+                return known.get(signature) or self._compiled(signature), values
         given = ", ".join(f"{arg.dtype} {arg.shape}" if hasattr(arg, "shape") else type(arg).__name__ for arg in args)
         raise TypeError(f"kernel {self.__name__} takes {' or '.join(self.signatures)}, not ({given})")
 
@@ -223,7 +225,7 @@ def device_array(shape, dtype, fill=None):
     if engine() == "sim":
         if fill == 0:
             return np.zeros(shape, dtype)  # takes memory only where it is written
-        return np.empty(shape, dtype) if fill is None else np.full(shape, fill, dtype)
+        return np.empty(shape, dtype) if fill is None else np.full(shape, np.int64(fill).astype(dtype))
     cupy = _cupy()
     try:
         array = cupy.empty(shape, dtype)

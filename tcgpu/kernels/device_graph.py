@@ -8,6 +8,7 @@ a count costs in each order, and how many different edges there are.
 
 from dataclasses import dataclass
 from functools import cached_property, partial
+from itertools import accumulate
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -37,6 +38,8 @@ SMALL = 1 << 14  # edges, up to which choosing an order of a count costs more th
 SMALL_TALLIES = 1 << 12  # the same for tallies, in which a hub costs more
 MOSTLY_NEW = 0.8  # if fewer of the raw edges are new, repeats count too much: costs are those of the columns
 RANKED_AHEAD = 8  # edges a vertex from which on ranks cost so little that they are made before an order is chosen
+LAST_VERTICES = 1 << 16  # an edge between two of these has a key of 32 bits
+TWO_LENGTHS = 1 << 21  # raw edges, up to which all keys have 64 bits if there are more vertices
 SHORT_COLUMN = 32  # rows, up to which a thread sorts a column of raw edges
 
 
@@ -390,28 +393,65 @@ def _natural_columns(u, v, n, clean, known):
 
 
 def _sorted_columns(u, v, n, clean, rank, degrees):
-    """The same by a sort of all keys, with each vertex v replaced by rank[v] unless `rank` is empty; if `clean`,
-    nothing is copied to the host. degrees: by rank, from which loops and repeats are taken off; empty without a rank.
+    """The same by a sort of all keys, with each vertex v replaced by rank[v] unless `rank` is empty. degrees: by rank,
+    from which loops and repeats are taken off; empty without a rank.
     """
-    keys = _empty(u, u.size, np.uint64)
-    run(orientation.pack_edges, u.size, u, v, rank, degrees, keys)
-    runtime.sort(keys)
-    return columns_of_keys(keys, n, clean, degrees)
+    packed = _packed(u, v, n, rank, degrees)
+    for each in packed:
+        runtime.sort(each.keys)
+    return columns_of_keys(packed, n, clean, degrees)
 
 
-def columns_of_keys(keys, n, clean, degrees):
-    """`(col_ptr, row_idx, col_of)` of the distinct edges among sorted keys; if `clean`, all keys are distinct edges.
-    degrees: from which repeated edges are taken off."""
-    xp, m, parts = runtime.arrays_of(keys), keys.size, -(-keys.size // orientation.PART)
-    row_idx, col_of, col_ptr = xp.empty(m, np.int32), xp.empty(m, np.int32), runtime.device_array(n + 1, np.int64, -1)
-    if clean:
-        starts = orientation.PART * xp.arange(parts + 1)
+class Keys(NamedTuple):
+    """Keys of edges whose vertices are numbered from `first` on, with `bits` bits each."""
+
+    keys: Any
+    bits: int = 32
+    first: int = 0
+
+
+def _packed(u, v, n, rank, degrees):
+    """The Keys of raw edges: of 32 bits where both vertices are among the last, if there are no others, or if that
+    saves more than it costs to wait until it is known how many keys of each length there are."""
+    none, size = _empty(u, 0, np.uint64), u.size
+    sizes = runtime.device_array(2, np.int64, 0)
+    if n <= LAST_VERTICES:
+        packed = [Keys(none), Keys(runtime.device_array(size, np.uint32, orientation.NO_EDGE), 16)]
+    elif rank.size and size > TWO_LENGTHS:
+        keys = _empty(u, size, np.uint64)
+        packed = [Keys(keys), Keys(keys.view(np.uint32), 16, n - LAST_VERTICES)]
     else:
-        counts, starts = xp.empty(parts, np.int64), xp.empty(parts + 1, np.int64)
-        run(orientation.count_new, WARP * parts, keys, counts)
+        packed = [Keys(runtime.device_array(size, np.uint64, orientation.NO_EDGE)), Keys(none.view(np.uint32), 16, n)]
+    (keys, *_), (keys32, _, first32) = packed
+    run(orientation.pack_edges, size, u, v, rank, degrees, first32, keys, keys32, sizes)
+    if 0 < first32 < n:
+        longer, shorter = runtime.reading(sizes)().tolist()
+        packed = [Keys(keys[:longer]), Keys(keys32[keys32.size - shorter :], 16, first32)]
+    return [each for each in packed if each.keys.size]
+
+
+def columns_of_keys(sorted_keys, n, clean, degrees):
+    """`(col_ptr, row_idx, col_of)` of the distinct edges among sorted keys; if `clean`, all keys are distinct edges.
+
+    sorted_keys: Keys, in the order of their columns. degrees: from which repeated edges are taken off.
+    """
+    xp, m = runtime.arrays_of(degrees), sum(each.keys.size for each in sorted_keys)
+    row_idx, col_of, col_ptr = xp.empty(m, np.int32), xp.empty(m, np.int32), runtime.device_array(n + 1, np.int64, -1)
+    cuts = [0, *accumulate(-(-each.keys.size // orientation.PART) for each in sorted_keys)]
+    counts, starts = xp.empty(cuts[-1], np.int64), xp.empty(cuts[-1] + 1, np.int64)
+    if clean:
+        m = 0
+        for each, begin, end in zip(sorted_keys, cuts, cuts[1:]):
+            starts[begin:end] = xp.arange(m, m + each.keys.size, orientation.PART)
+            m += each.keys.size
+    else:
+        for each, begin, end in zip(sorted_keys, cuts, cuts[1:]):
+            run(orientation.count_new, WARP * (end - begin), each.keys, each.bits, counts[begin:end])
         scan(counts, starts)
         read = runtime.reading(starts[-1:])
-    run(orientation.unpack, WARP * parts, keys, starts, row_idx, col_of, col_ptr, degrees)
+    for (keys, bits, first), begin, end in zip(sorted_keys, cuts, cuts[1:]):
+        args = keys, bits, first, starts[begin : end + 1], row_idx, col_of, col_ptr, degrees
+        run(orientation.unpack, WARP * (end - begin), *args)
     if not clean:
         m = int(read()[0])
         row_idx, col_of = _first(row_idx, m), _first(col_of, m)

@@ -33,7 +33,8 @@ SAMPLED, MOST_STRIDE = 1 << 20, 16  # edges that are added up, at least; one gro
 DISTANT = 1 << 17  # nonzeros: columns that are farther apart are not in a cache at the same time
 SPAN = WORDS[0]  # words of 64 vertices: how far a column reaches is counted in spans,
 NOT_LOCAL = WORDS[-1] // SPAN  # of which no local column reaches over so many after the first
-TABLE_SIZE, TABLE_SHIFT = 1 << 10, 32 - 10  # places in a block's table; how far a hash of 32 bits is shifted for them
+TABLE_THREADS, MOST_TABLE_BITS = 1024, 12  # threads of a block that has a table; binary logarithm of its places, at most
+PLACE_BYTES = 16  # of shared memory
 SCATTER = 2654435761  # the multiplier of the hash
 BINS = 512  # of a histogram of degrees: see `bin_of`
 
@@ -60,9 +61,9 @@ def keep_most(most, k, value):
 
 
 @cuda.jit(device=True)
-def place_of(owners, x):
+def place_of(owners, table_bits, x):
     """The place of vertex x in the block's table: one of two; -1 if others have both, or anything if x < 0."""
-    place = int32(uint32(x) * SCATTER >> TABLE_SHIFT)
+    place = int32(uint32(x) * SCATTER >> (32 - table_bits))
     if x < 0 or claim(owners, place, x):
         return place
     return place ^ 1 if claim(owners, place ^ 1, x) else int32(-1)
@@ -84,18 +85,21 @@ def count_vertex(counts, table, x, place, times):
             cuda.atomic.add(counts, x, times)
 
 
-@kernel(*(f"void({ends}, int32[::1], int32[::1], int32[::1])" for ends in ENDS))
-def measure_vertices(u, v, lengths, in_columns, reach):
+MEASURED = "int32[::1], int32[::1], int32[::1], int64"
+
+
+@kernel(*(f"void({ends}, {MEASURED})" for ends in ENDS), most_threads=TABLE_THREADS)
+def measure_vertices(u, v, lengths, in_columns, reach, table_bits):
     """A thread per edge: count the rows of each column, and the columns that each vertex is a row of; a loop as two.
 
     reach: over how many spans the rows of a column reach after the first one, at most NOT_LOCAL. Each block has a table
-    of counts in shared memory, for the first vertices that it meets: among these are the hubs, to whose counts in
-    global memory all blocks would have to add in turn.
+    of 2 ** table_bits counts in shared memory, for the first vertices that it meets: among these are the hubs, to whose
+    counts in global memory all blocks would have to add in turn.
     """
-    owners, table_lengths = cuda.shared.array(TABLE_SIZE, int32), cuda.shared.array(TABLE_SIZE, int32)
-    table_in_columns, table_reach = cuda.shared.array(TABLE_SIZE, int32), cuda.shared.array(TABLE_SIZE, int32)
+    shared, size = cuda.shared.array(0, int32), 1 << table_bits
+    owners, table_lengths, table_in_columns, table_reach = shared, shared[size:], shared[2 * size :], shared[3 * size :]
     place = cuda.threadIdx.x
-    while place < TABLE_SIZE:
+    while place < size:
         owners[place], table_lengths[place], table_in_columns[place], table_reach[place] = FREE, 0, 0, 0
         place += cuda.blockDim.x
     cuda.syncthreads()
@@ -108,17 +112,17 @@ def measure_vertices(u, v, lengths, in_columns, reach):
         elif e < u.size:
             j, i = min(int32(u[e]), int32(v[e])), max(int32(u[e]), int32(v[e]))
             spans = min(int32(NOT_LOCAL), ((i >> 6) - (j >> 6)) >> 5)
-        place = place_of(owners, j)
+        place = place_of(owners, table_bits, j)
         if spans > 0 and place >= 0:
             keep_most(table_reach, place, spans)
         elif spans > 0:
             keep_most(reach, j, spans)
         count_vertex(lengths, table_lengths, j, place, int32(1))
-        count_vertex(in_columns, table_in_columns, i, place_of(owners, i), times)
+        count_vertex(in_columns, table_in_columns, i, place_of(owners, table_bits, i), times)
         e += cuda.gridsize(1)
     cuda.syncthreads()
     place = cuda.threadIdx.x
-    while place < TABLE_SIZE:
+    while place < size:
         if table_lengths[place] > 0:
             cuda.atomic.add(lengths, owners[place], table_lengths[place])
         if table_in_columns[place] > 0:
@@ -471,7 +475,7 @@ def describe_edges(u, v, n, fill=None, may_sample=False, meanwhile=lambda degree
     lengths, degree, reach = counts[:n], counts[n : 2 * n], counts[2 * n :]
     packed = xp.empty(n, np.uint64)
     sums = Sums(u, v, n, packed, min(MOST_STRIDE, max(1, u.size // SAMPLED)), fill)
-    sums.run(measure_vertices, u.size, u, v, lengths, degree, reach)
+    _measure(u, v, lengths, degree, reach, fill)
     sums.run(describe_vertices, n, lengths, degree, reach, SHORT, packed, sums.histogram, sums.most)
     sums.run(find_hubs, WARP, sums.histogram, HUBS, sums.most)
     sums.add_natural(sums.stride)
@@ -491,10 +495,20 @@ def describe_edges(u, v, n, fill=None, may_sample=False, meanwhile=lambda degree
     return costs, degree, lengths
 
 
+def _measure(u, v, lengths, in_columns, reach, fill=None):
+    """Launch measure_vertices. fill: see `describe_edges`."""
+    bits = min(MOST_TABLE_BITS, (runtime.facts().shared_per_block // PLACE_BYTES).bit_length() - 1)
+    args = u, v, lengths, in_columns, reach, bits
+    if fill is not None:
+        return fill(measure_vertices, *args)
+    blocks = enough_blocks(BLOCKS * THREADS // TABLE_THREADS, u.size, TABLE_THREADS)
+    measure_vertices.launch(blocks, TABLE_THREADS, *args, shared=PLACE_BYTES << bits)
+
+
 def degrees_of_edges(u, v, n):
     """The degree of each vertex, an int32 array; repeats count, and loops twice."""
     lengths, degrees, reach = runtime.arrays_of(u).zeros((3, n), np.int32)
-    measure_vertices.launch(enough_blocks(BLOCKS, u.size, THREADS), THREADS, u, v, lengths, degrees, reach)
+    _measure(u, v, lengths, degrees, reach)
     degrees += lengths
     return degrees
 

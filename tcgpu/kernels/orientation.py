@@ -1,6 +1,7 @@
 """Kernels that make a graph's columns from raw edges; `device_graph` launches them between sorts and scans.
 
-A *key* is an edge in 64 bits, its smaller vertex in the upper half: sorted keys are in the order of the columns.
+A *key* is an edge as one number, its smaller vertex in the upper half of the bits: sorted keys are in the order of the
+columns. Keys have 64 bits, or 32 if both vertices are among the last 2^16; these are numbered from the first of them.
 """
 
 from tcgpu.engines.runtime import cuda, int32, int64, kernel, uint32, uint64
@@ -11,27 +12,31 @@ from tcgpu.kernels.device.warp import ALL_LANES, WARP, max_of_warp, sum_of_warp,
 
 # The types of u and v, the ends of the raw edges
 ENDS = ("int32[::1], int32[::1]", "uint32[::1], uint32[::1]", "int64[::1], int64[::1]", "uint64[::1], uint64[::1]")
+KEYS = "uint64[::1]", "uint32[::1]"  # the types of keys
 
-NO_EDGE = 2**64 - 1  # the key of a loop; it is sorted behind all others
+NO_EDGE = -1  # all bits of a key that is none; it is sorted behind all others
 PART = 1024  # sorted keys that a warp takes
 LAST = 1024  # vertices, the last in degree order
+MOST_THREADS = 1024  # of a block
 EMPTY_BEFORE = 32  # empty columns in front of another, at most, for which the thread of its first edge writes col_ptr
 
 
 @cuda.jit(device=True)
 def pack(high, low):
-    """A key with these numbers of 32 bits in its halves; `upper` and `lower` read them."""
+    """A key of 64 bits with these numbers in its halves."""
     return (uint64(high) << 32) | uint64(low)
 
 
 @cuda.jit(device=True)
-def upper(key):
-    return uint32(key >> 32)
+def upper(key, bits):
+    """The upper half of a key whose halves have so many bits."""
+    return uint32(uint64(key) >> uint64(bits))
 
 
 @cuda.jit(device=True)
-def lower(key):
-    return uint32(key)
+def lower(key, bits):
+    """The lower half."""
+    return uint32(uint64(key) & ((uint64(1) << uint64(bits)) - uint64(1)))
 
 
 @kernel(*(f"void({ends}, int64[::1])" for ends in ENDS))
@@ -81,47 +86,80 @@ def number_vertices(keys, rank, degrees):
     """A thread per sorted key: its index is the new number of its vertex; write that and the vertex's degree."""
     place = cuda.grid(1)
     while place < keys.size:
-        rank[lower(keys[place])] = place
-        degrees[place] = upper(keys[place])
+        rank[lower(keys[place], 32)] = place
+        degrees[place] = upper(keys[place], 32)
         place += cuda.gridsize(1)
 
 
-@kernel(*(f"void({ends}, int32[::1], int32[::1], uint64[::1])" for ends in ENDS))
-def pack_edges(u, v, rank, degrees, keys):
-    """A thread per edge: write its key, with each vertex v replaced by rank[v] unless `rank` is empty.
+@cuda.jit(device=True)
+def next_place(kind, counts, starts, sizes):
+    """The place of this thread's element among all of its kind, 0 or 1; any number if it has none, -1.
 
-    degrees: of the vertices by rank, in which a loop counts twice; it is taken off.
+    sizes[kind]: how many there are, which is raised. counts, starts: in the block's shared memory.
     """
+    lane, warp = cuda.threadIdx.x & 31, cuda.threadIdx.x // WARP
+    masks = cuda.ballot_sync(ALL_LANES, kind == 0), cuda.ballot_sync(ALL_LANES, kind == 1)
+    cuda.syncwarp()  # all lanes have read their count of the call before
+    if lane < 2:
+        counts[lane, warp] = cuda.popc(masks[1] if lane else masks[0])
+    cuda.syncthreads()
+    if cuda.threadIdx.x < 2:
+        before = int32(0)
+        for other in range(cuda.blockDim.x // WARP):
+            counts[lane, other], before = before, before + counts[lane, other]
+        starts[lane] = cuda.atomic.add(sizes, lane, int64(before))
+    cuda.syncthreads()
+    own = max(kind, int32(0))
+    mask = masks[1] if own else masks[0]
+    return starts[own] + counts[own, warp] + cuda.popc(mask & ((1 << lane) - 1))
+
+
+PACKED = "int32[::1], int32[::1], int64, uint64[::1], uint32[::1], int64[::1]"
+
+
+@kernel(*(f"void({ends}, {PACKED})" for ends in ENDS))
+def pack_edges(u, v, rank, degrees, first32, keys, keys32, sizes):
+    """A thread per edge that is no loop: append its key, with each vertex v replaced by rank[v] unless `rank` is empty.
+
+    first32: the first vertex of keys of 32 bits. `keys32` is filled from its end. sizes: of both, 0 before. degrees: of
+    the vertices by rank, in which a loop counts twice; it is taken off.
+    """
+    counts, starts = cuda.shared.array((2, MOST_THREADS // WARP), int32), cuda.shared.array(2, int64)
     e = cuda.grid(1)
-    while e < keys.size:
-        a, b = int32(u[e]), int32(v[e])
-        if rank.size > 0:
-            a, b = rank[a], rank[b]
-        low, high = min(a, b), max(a, b)
-        key = pack(low, high)
-        if low == high:
-            key = uint64(NO_EDGE)
+    while e - cuda.threadIdx.x < u.size:  # whole blocks
+        kind, low, high = int32(-1), int32(0), int32(0)
+        if e < u.size:
+            a, b = int32(u[e]), int32(v[e])
             if rank.size > 0:
+                a, b = rank[a], rank[b]
+            low, high = min(a, b), max(a, b)
+            if low != high:
+                kind = int32(low >= first32)
+            elif rank.size > 0:
                 cuda.atomic.add(degrees, low, -2)
-        keys[e] = key
+        place = next_place(kind, counts, starts, sizes)
+        if kind == 0:
+            keys[place] = pack(low, high)
+        elif kind == 1:
+            keys32[keys32.size - 1 - place] = uint32(low - first32) << 16 | uint32(high - first32)
         e += cuda.gridsize(1)
 
 
 @cuda.jit(device=True)
-def is_new(keys, e):
-    """Whether sorted key e is an edge that occurs for the first time: no loop, no repeat."""
+def is_new(keys, bits, e):
+    """Whether sorted key e is an edge that occurs for the first time: not NO_EDGE, no repeat."""
     key = keys[e]
-    return key != NO_EDGE and (e == 0 or keys[e - 1] != key)
+    return upper(key, bits) != lower(key, bits) and (e == 0 or keys[e - 1] != key)
 
 
-@kernel("void(uint64[::1], int64[::1])")
-def count_new(keys, counts):
-    """A warp per PART sorted keys: count the edges that occur for the first time."""
+@kernel(*(f"void({keys}, int64, int64[::1])" for keys in KEYS))
+def count_new(keys, bits, counts):
+    """A warp per PART sorted keys: count the edges that occur for the first time. bits: of half a key."""
     lane, part = cuda.threadIdx.x & 31, cuda.grid(1) // WARP
     while part < counts.size:
         e, end, found = part * PART + lane, min((part + 1) * PART, keys.size), int64(0)
         while e < end:
-            found += is_new(keys, e)
+            found += is_new(keys, bits, e)
             e += WARP
         found = sum_of_warp(found)
         if lane == 0:
@@ -150,13 +188,14 @@ def take_off_repeats(degrees, repeats):
         k += cuda.blockDim.x
 
 
-@kernel("void(uint64[::1], int64[::1], int32[::1], int32[::1], int64[::1], int32[::1])")
-def unpack(keys, starts, row_idx, col_of, col_ptr, degrees):
+@kernel(*(f"void({keys}, int64, int64, int64[::1], int32[::1], int32[::1], int64[::1], int32[::1])" for keys in KEYS))
+def unpack(keys, bits, first, starts, row_idx, col_of, col_ptr, degrees):
     """A warp per PART sorted keys: write the edges that occur for the first time, from place starts[part] on.
 
-    Also where their columns begin, and up to EMPTY_BEFORE empty ones before each; the others keep what they have. What
-    an edge that occurred before adds to the degrees, unless there are none, is taken off. Most such edges are between
-    the last vertices in degree order: a block adds these up first.
+    bits: of half a key; first: the vertex from which on the keys number them. Also written is where their columns
+    begin, and up to EMPTY_BEFORE empty ones before each; the others keep what they have. What an edge that occurred
+    before adds to the degrees, unless there are none, is taken off. Most such edges are between the last vertices in
+    degree order: a block adds these up first.
     """
     repeats = cuda.shared.array(LAST, int32)
     clear_counters(repeats, LAST)
@@ -164,21 +203,22 @@ def unpack(keys, starts, row_idx, col_of, col_ptr, degrees):
     while part < starts.size - 1:
         e, end, place = part * PART + lane, min((part + 1) * PART, keys.size), starts[part]
         while e - lane < end:
-            new = e < end and is_new(keys, e)
+            new = e < end and is_new(keys, bits, e)
             mask = cuda.ballot_sync(ALL_LANES, new)
-            if new:
-                at = place + cuda.popc(mask & ((1 << lane) - 1))
-                j, previous = int64(upper(keys[e])), int64(-1)
-                row_idx[at], col_of[at] = lower(keys[e]), j
-                if e > 0:
-                    previous = int64(upper(keys[e - 1]))
-                column = max(previous + 1, j - EMPTY_BEFORE)
-                while column <= j:
-                    col_ptr[column] = at
-                    column += 1
-            elif e < end and degrees.size > 0 and keys[e] != NO_EDGE:
-                add_repeat(degrees, repeats, upper(keys[e]))
-                add_repeat(degrees, repeats, lower(keys[e]))
+            if e < end:
+                j, i = first + upper(keys[e], bits), first + lower(keys[e], bits)
+                if new:
+                    at, previous = place + cuda.popc(mask & ((1 << lane) - 1)), first - 1
+                    row_idx[at], col_of[at] = i, j
+                    if e > 0:
+                        previous = first + upper(keys[e - 1], bits)
+                    column = max(previous + 1, j - EMPTY_BEFORE)
+                    while column <= j:
+                        col_ptr[column] = at
+                        column += 1
+                elif degrees.size > 0 and i != j:
+                    add_repeat(degrees, repeats, j)
+                    add_repeat(degrees, repeats, i)
             place += cuda.popc(mask)
             e += WARP
         part += cuda.gridsize(1) // WARP
@@ -187,7 +227,6 @@ def unpack(keys, starts, row_idx, col_of, col_ptr, degrees):
 
 # The keys of a small graph are sorted by one block, in 32 bits.
 
-MOST_THREADS = 1024  # of this block
 SHORT_BITS = 16  # of a vertex number, at most
 BELOW, HIGH, EDGES, LONGEST_COLUMN, FACTS_SIZE = range(5)  # positions in `facts` of columns_by_block
 

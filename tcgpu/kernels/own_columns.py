@@ -18,7 +18,7 @@ from tcgpu.engines.runtime import cuda, int32, int64, kernel
 from tcgpu.errors import GraphError
 from tcgpu.kernels import orientation, run
 from tcgpu.kernels.device.warp import ALL_LANES, WARP
-from tcgpu.kernels.device_graph import DeviceGraph, columns_of_keys, on_device, rank_by_degree, vertices_of
+from tcgpu.kernels.device_graph import DeviceGraph, Keys, columns_of_keys, on_device, rank_by_degree, vertices_of
 from tcgpu.kernels.edge_sums import degrees_of_edges
 from tcgpu.kernels.orientation import ENDS, PART, pack
 from tcgpu.kernels.prefix_sum import scan
@@ -160,7 +160,7 @@ def own_columns(group, ends, n=None):
     del pieces
     runtime.sort(keys)
     columns = max(0, -(-(n - group.rank) // group.size))
-    col_ptr, rows, _ = columns_of_keys(keys, columns, False, runtime.device_array(0, np.int32))
+    col_ptr, rows, _ = columns_of_keys([Keys(keys)], columns, False, runtime.device_array(0, np.int32))
     lengths = runtime.arrays_of(col_ptr).diff(col_ptr).astype(np.int32)
     return n, Columns(group.rank, group.size, lengths, rows)
 
