@@ -80,6 +80,23 @@ def test_each_class_by_degree_in_the_simulator(knobs, roomy):
 
 
 @pytest.mark.sim
+@pytest.mark.parametrize("knobs", [{}, BY_DEGREE["a few hubs"], BY_DEGREE["all at once"], {"share": (1, 3)}])
+def test_no_more_memory_than_needed_in_the_simulator(knobs, roomy, monkeypatch):
+    with runtime.using("sim"):
+        for name, graph in GRAPHS.items():
+            ordered, counts = graph.ordered("degree"), []
+            for measured in (layout.MEASURED, 0):
+                monkeypatch.setattr(layout, "MEASURED", measured)
+                counts.append(counted(ordered, {"merge": 0} | knobs))
+            assert counts[0] == counts[1], name
+        plan = adaptive.plan(ordered, merge=0, hubs=20, heavy=8)
+        plan.allocate()
+        filled = plan.arrays["in_end"][:-1] - plan.arrays["in_ptr"][:-1]
+        assert filled.sum() <= plan.arrays["in_edges"].size < ordered.m
+        assert plan.arrays["quads"].size < layout.most_quads(ordered)
+
+
+@pytest.mark.sim
 @pytest.mark.parametrize("knobs", AS_IT_COMES.values(), ids=AS_IT_COMES)
 def test_each_class_in_natural_order_in_the_simulator(knobs):
     with runtime.using("sim"):
@@ -426,6 +443,20 @@ def test_raw_edges_become_columns_on_a_gpu(order, dtype):
     u, v = rng.integers(0, 20_000, 300_000).astype(dtype), rng.integers(0, 20_000, 300_000).astype(dtype)
     found = DeviceGraph.from_edges(u, v, 20_000, order=order)
     same_columns(found, Graph.from_edges(u, v, 20_000, order=found.order))
+
+
+@pytest.mark.gpu
+def test_no_more_memory_than_needed_on_a_gpu(monkeypatch):
+    graphs = generate.rmat(16, seed=3), generate.barabasi_albert(100_000, 12, seed=1), generate.clique(3000)
+    for graph in (DeviceGraph.from_graph(graph).ordered("degree") for graph in graphs):
+        counts, sizes = [], []
+        for measured in (layout.MEASURED, 0):
+            monkeypatch.setattr(layout, "MEASURED", measured)
+            plan = adaptive.plan(graph, merge=0)
+            with plan.carried_out():
+                counts.append(plan.result())
+                sizes.append(plan.arrays["in_edges"].size)
+        assert counts[0] == counts[1] == cpu.plan(graph.to_graph()).count() and sizes[1] < sizes[0]
 
 
 @pytest.mark.gpu

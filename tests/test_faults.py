@@ -15,6 +15,7 @@ from tcgpu.engines.faults import check_launch
 from tcgpu.engines.kernel_language import cuda, int32, int64, uint32
 from tcgpu.engines.shadow_memory import Written
 from tcgpu.kernels import adaptive
+from tcgpu.kernels.adaptive import layout
 from tcgpu.kernels.checked import CheckedPlan
 from tcgpu.kernels.report import naive
 from tcgpu.registry import METHODS
@@ -503,8 +504,10 @@ def test_our_own_kernels_have_no_faults_on_well_known_graphs(method, graphs_fold
                 assert (support.sum(), faults) == (3 * triangles, []), name
 
 
+@pytest.mark.parametrize("measured", [layout.MEASURED, 0], ids=["", "memory measured"])
 @pytest.mark.parametrize("knobs", share([*BY_DEGREE.values(), *AS_IT_COMES.values()], "adaptive", of=5))
-def test_no_class_of_adaptive_has_faults(knobs, roomy):  # noqa: F811
+def test_no_class_of_adaptive_has_faults(knobs, measured, roomy, monkeypatch):  # noqa: F811
+    monkeypatch.setattr(layout, "MEASURED", measured)
     order = "degree" if knobs in BY_DEGREE.values() else "natural"
     graph = tcgpu.generate.barabasi_albert(90, 6, seed=1).ordered(order)
     with runtime.using("sim"):

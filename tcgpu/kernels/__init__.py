@@ -65,15 +65,46 @@ def _parameter_names(kernel):
 
 @dataclass(frozen=True)
 class Scan:
-    """An exclusive prefix sum of the array `counts` into `starts`, which has one element more."""
+    """An exclusive prefix sum of the array `counts` into `starts`, which has one element more, and into `copy`."""
 
     counts: str
     starts: str
+    copy: str = ""
     shared = 0
     blocks = threads = 1  # it costs the simulator almost nothing
 
+    @property
+    def written(self):
+        """The names of the arrays that it writes."""
+        return [self.starts, self.copy] if self.copy else [self.starts]
+
     def run(self, arrays):
         scan(arrays[self.counts], arrays[self.starts])
+        if self.copy:
+            arrays[self.copy][:] = arrays[self.starts]
+
+
+@dataclass(frozen=True)
+class Sized:
+    """A set-up step that creates an array as long as the last element of `starts`, for which the host waits.
+
+    fill: as in `Plan.created`. view: (name, dtype) of the same memory as another type.
+    """
+
+    name: str
+    starts: str
+    dtype: type
+    fill: int | None = None
+    view: tuple | None = None
+    shared = 0
+    blocks = threads = 1
+    written = ()
+
+    def run(self, arrays):
+        made = arrays[self.name] = runtime.device_array(int(arrays[self.starts][-1]), self.dtype, self.fill)
+        if self.view:
+            name, dtype = self.view
+            arrays[name] = made.view(dtype)
 
 
 @dataclass
@@ -87,7 +118,7 @@ class Plan:
     copied: dict  # name -> host array
     created: dict  # name -> (length, dtype, fill); fill is None, 0 or -1
     steps: list[Step]
-    setup: list[Step | Scan] = field(default_factory=list)
+    setup: list[Step | Scan | Sized] = field(default_factory=list)
     views: dict = field(default_factory=dict)  # name -> (created array, dtype): the same memory as another type
     work: int = 0  # microseconds in the simulator, besides starting threads: see `simulated.work`
     arrays: dict = field(default_factory=dict, repr=False)

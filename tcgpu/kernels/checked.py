@@ -7,7 +7,7 @@ import numpy as np
 
 from tcgpu.engines.faults import MOST_ROUNDS, Fault, check_launch
 from tcgpu.engines.shadow_memory import Written, owner_of
-from tcgpu.kernels import Plan, Scan, Step
+from tcgpu.kernels import Plan, Scan, Sized, Step
 
 
 class CheckedPlan:
@@ -23,7 +23,7 @@ class CheckedPlan:
         unwritten = (plan.arrays[name] for name, (_, _, fill) in plan.created.items() if fill is None)
         self.written = Written(unwritten)
 
-    def run(self, step: Step | Scan) -> None:
+    def run(self, step: Step | Scan | Sized) -> None:
         """Run a step of the plan; its faults are added to `faults`."""
         arrays = self.plan.arrays
         if isinstance(step, Step):
@@ -32,7 +32,8 @@ class CheckedPlan:
             self.faults += check_launch(step.kernel.py_func, *shape, args, shared=step.shared, **more)
         else:
             step.run(arrays)
-            self.written.fill(arrays[step.starts])
+            for name in step.written:
+                self.written.fill(arrays[name])
 
     def run_all(self) -> int:
         """Run all steps, up to one that ends with a fault; returns the count."""

@@ -384,7 +384,7 @@ class Declaration:
             return arg
 
         steps = [
-            Scan(held(step.counts), held(step.starts))
+            Scan(*map(held, (step.counts, *step.written)))
             if isinstance(step, Scan)
             else replace(step, args=tuple(map(held, step.args)))
             for step in steps

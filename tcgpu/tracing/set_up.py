@@ -73,7 +73,7 @@ def set_up(plan, graph):
             step.run(plan.arrays)
 
 
-def measure_vertices(u, v, lengths, in_columns, reach, _table_bits):
+def measure_vertices(u, v, lengths, in_columns, reach, table_bits):
     for part in parts_of(u.size):
         i, j = u[part], v[part]
         lengths += np.bincount(j, minlength=lengths.size).astype(np.int32)
@@ -190,6 +190,11 @@ def measure_columns(
         list_sizes[which] += found.size
 
 
+def leave_out_hub_pairs(col_ptr, row_idx, quad_count, first_hub, heavy_quads, in_count):
+    heavy = np.repeat(quad_count > heavy_quads, np.diff(col_ptr))
+    in_count -= np.bincount(row_idx[heavy & (row_idx >= first_hub)], minlength=in_count.size).astype(np.int32)
+
+
 def lay_out(
     col_ptr, row_idx, col_of, quad_ptr, first_near, first_hub, heavy_quads, index, of, in_end, near, in_edges
 ):  # fmt: skip
@@ -244,6 +249,7 @@ IN_NUMPY = {
     columns.fill_empty_columns: fill_empty_columns,
     orientation.count_rows: count_rows,
     layout.measure_columns: measure_columns,
+    layout.leave_out_hub_pairs: leave_out_hub_pairs,
     layout.lay_out: lay_out,
     layout.count_tasks: count_tasks,
     layout.fill_tasks: fill_tasks,

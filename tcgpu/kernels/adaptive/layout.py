@@ -21,7 +21,8 @@ from typing import NamedTuple
 import numpy as np
 
 from tcgpu.engines.runtime import cuda, int32, int64, kernel, uint32, uint64
-from tcgpu.kernels import Scan, launch, orientation
+from tcgpu.kernels import Scan, Sized, launch, orientation
+from tcgpu.kernels.device.block_counters import clear_counters
 from tcgpu.kernels.device.search import first_from
 from tcgpu.kernels.device.warp import append_lanes
 from tcgpu.kernels.device_graph import DeviceGraph
@@ -33,6 +34,7 @@ HUB_WORDS = HUBS // 64  # words of a hub's row of bits
 HUB_GROUP = 2048  # hubs: 32 lanes with a 64-bit word each
 LENGTH_BITS = 24  # of a piece; the higher bits are its offset
 MAX_TASK_IN_EDGES = 8192
+MEASURED = 1 << 25  # nonzeros from which on it pays to find out first how much memory in-edges and quads need
 HEAVY_LIST, LONG_LIST = 0, 1  # the elements of list_sizes for heavy_columns and long_columns
 
 
@@ -122,6 +124,28 @@ def count_in_edges(degrees, col_ptr, in_count):
     while v < in_count.size:
         in_count[v] = degrees[v] - int32(col_ptr[v + 1] - col_ptr[v])
         v += cuda.gridsize(1)
+
+
+@kernel("void(int64[::1], int32[::1], int32[::1], int64, int64, int32[::1])")
+def leave_out_hub_pairs(col_ptr, row_idx, quad_count, first_hub, heavy_quads, in_count):
+    """A warp per column: if it is heavy, take one off the in-edges of each of its rows that is a hub: `hub_kernel`
+    counts these."""
+    left_out = cuda.shared.array(HUBS, int32)
+    clear_counters(left_out, HUBS)
+    lane, j = cuda.threadIdx.x & 31, quad_count.size - 1 - (cuda.grid(1) >> 5)
+    while j >= 0:
+        if quad_count[j] > heavy_quads:
+            p = col_ptr[j + 1] - 1 - lane
+            while p >= col_ptr[j] and row_idx[p] >= first_hub:  # the last rows of the column
+                cuda.atomic.add(left_out, row_idx[p] - first_hub, 1)
+                p -= 32
+        j -= cuda.gridsize(1) >> 5
+    cuda.syncthreads()
+    hub = int64(cuda.threadIdx.x)
+    while first_hub + hub < in_count.size:
+        if left_out[hub] > 0:
+            cuda.atomic.add(in_count, first_hub + hub, -left_out[hub])
+        hub += cuda.blockDim.x
 
 
 @cuda.jit(device=True)
@@ -291,10 +315,24 @@ def in_edges_by_degree(graph, first_near, heavy_quads, short, share=(0, 1), coun
         launch(measure_columns, n, 256, **known),
         Scan("quad_count", "quad_ptr"),
         counting,
-        Scan("in_count", "in_ptr"),
-        Scan("in_count", "in_end"),
+        Scan("in_count", "in_ptr", "in_end"),
     ]
     return Layout(copied, created, setup)
+
+
+def without_hub_pairs(made, n, first_hub, heavy_quads):
+    """The Layout of `in_edges_by_degree` with no more memory for quads and in-edges than there are: none for the
+    in-edges that `hub_kernel` counts. It takes a kernel more, and the host waits."""
+    *before, starts = made.setup
+    setup = [
+        *before,
+        launch(leave_out_hub_pairs, 32 * n, 256, first_hub=first_hub, heavy_quads=heavy_quads),
+        starts,
+        Sized("quads", "quad_ptr", np.uint64, 0, ("near", np.uint16)),
+        Sized("in_edges", "in_ptr", np.uint64),
+    ]
+    created = {name: array for name, array in made.created.items() if name not in ("quads", "in_edges")}
+    return Layout(made.copied, created, setup)
 
 
 def tasks_by_in_edges(kind, graph, fewest, fewer):

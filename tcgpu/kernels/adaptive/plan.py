@@ -28,7 +28,7 @@ BY_DEGREE = (
     orientation.pack_degrees, orientation.number_vertices, orientation.pack_edges,
     orientation.find_extent, orientation.count_new, orientation.unpack, columns.fill_empty_columns,
     prefix_sum.sum_parts, prefix_sum.write_starts,
-    layout.measure_columns, layout.count_in_edges, layout.lay_out, layout.count_tasks, layout.fill_tasks,
+    layout.measure_columns, layout.count_in_edges, layout.leave_out_hub_pairs, layout.lay_out, layout.count_tasks, layout.fill_tasks,
     layout.fill_hub_rows, hub_kernel, windows.crowd_kernel, windows.window_kernel, far.hash_kernel, far.far_kernel,
 )  # fmt: skip
 
@@ -111,9 +111,12 @@ def _by_classes(graph, near, hubs, heavy_quads, short, crowd, share):
     n, m = graph.n, graph.m
     of_share = {"index": share[0], "of": share[1]}
     cuts = {"first_near": n - near, "first_hub": n - hubs, "heavy_quads": heavy_quads}
+    made = layout.in_edges_by_degree(graph, n - near, heavy_quads, short, share)
+    if m >= layout.MEASURED:
+        made = layout.without_hub_pairs(made, n, n - hubs, heavy_quads)
     return plan_classes(
         graph,
-        layout.in_edges_by_degree(graph, n - near, heavy_quads, short, share),
+        made,
         launch(layout.lay_out, m, 256, **cuts, **of_share),
         hubs,
         crowd,
@@ -143,7 +146,10 @@ def plan_classes(graph, made, lay_out, hubs, crowd, tables, merges):
             "hub_rows": (HUBS * HUB_WORDS, np.uint64, 0),
             "queues": (1, np.int64, None),
         },
-        views={"near": ("quads", np.uint16), "hub_rows32": ("hub_rows", np.uint32)},
+        views={
+            "hub_rows32": ("hub_rows", np.uint32),
+            **({"near": ("quads", np.uint16)} if "quads" in made.created else {}),
+        },
         setup=[*made.setup, lay_out, *(step for kind in tasks for step in kind.setup)],
         steps=[
             launch(layout.fill_hub_rows, 32 * min(hubs, n), 256, hubs=hubs),
