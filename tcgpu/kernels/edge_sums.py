@@ -33,8 +33,8 @@ SAMPLED, MOST_STRIDE = 1 << 20, 16  # edges that are added up, at least; one gro
 DISTANT = 1 << 17  # nonzeros: columns that are farther apart are not in a cache at the same time
 SPAN = WORDS[0]  # words of 64 vertices: how far a column reaches is counted in spans,
 NOT_LOCAL = WORDS[-1] // SPAN  # of which no local column reaches over so many after the first
-TABLE_THREADS, MOST_TABLE_BITS = 1024, 12  # threads of a block that has a table; binary logarithm of its places, at most
-PLACE_BYTES = 16  # of shared memory
+TABLE_THREADS = 1024  # of a block that has a table
+MOST_TABLE_BITS, PLACE_BYTES = 12, 16  # a table has 2 ** 12 places at most, of so many bytes of shared memory
 SCATTER = 2654435761  # the multiplier of the hash
 BINS = 512  # of a histogram of degrees: see `bin_of`
 

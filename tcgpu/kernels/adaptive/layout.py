@@ -295,8 +295,8 @@ def in_edges_by_degree(graph, first_near, heavy_quads, short, share=(0, 1), coun
         "far_count": (n, np.int32, None),
         "quad_count": (n, np.int32, None),
         "quad_ptr": (n + 1, np.int32, None),
-        "heavy_columns": (n, np.int32, None),
-        "long_columns": (n, np.int32, None),
+        "heavy_columns": (min(n, m // (4 * heavy_quads + 1)), np.int32, None),
+        "long_columns": (min(n, m // short), np.int32, None),
         "list_sizes": (2, np.int64, 0),
         "quads": (most_quads(graph), np.uint64, 0),
         "in_count": (n, np.int32, 0),
@@ -335,20 +335,21 @@ def without_hub_pairs(made, n, first_hub, heavy_quads):
     return Layout(made.copied, created, setup)
 
 
-def tasks_by_in_edges(kind, graph, fewest, fewer):
-    """The Layout of the tasks of vertices with fewest <= in-edges < fewer."""
-    n, m = graph.n, graph.m
-    most = (min(n, m) if fewest == 1 else m // fewest) + m // MAX_TASK_IN_EDGES + 1
-    counts, arrays = f"{kind}_count", task_arrays(kind)
-    created = {
-        counts: (n, np.int32, None),
-        arrays["task_ptr"]: (n + 1, np.int32, None),
-        arrays["columns"]: (most, np.uint64, None),
-        arrays["pieces"]: (most, np.uint64, None),
-    }
+def tasks_by_in_edges(kind, graph, fewest, fewer, measured=False):
+    """The Layout of the tasks of vertices with fewest <= in-edges < fewer.
+
+    measured: whether they get no more memory than they need, for which the host waits.
+    """
+    n, m, arrays = graph.n, graph.m, task_arrays(kind)
+    created = {"task_count": (n, np.int32, None), arrays["task_ptr"]: (n + 1, np.int32, None)}
+    sized = [Sized(arrays[name], arrays["task_ptr"], np.uint64) for name in ("columns", "pieces")]
+    if not measured:
+        most = (min(n, m) if fewest == 1 else m // fewest) + m // MAX_TASK_IN_EDGES + 1
+        created |= {each.name: (most, each.dtype, None) for each in sized}
     setup = [
-        launch(count_tasks, n, 256, fewest=fewest, fewer=fewer, tasks=counts),
-        Scan(counts, arrays["task_ptr"]),
+        launch(count_tasks, n, 256, fewest=fewest, fewer=fewer, tasks="task_count"),
+        Scan("task_count", arrays["task_ptr"]),
+        *(sized if measured else []),
         launch(fill_tasks, n, 256, **arrays),
     ]
     return Layout({}, created, setup)

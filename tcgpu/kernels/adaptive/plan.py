@@ -28,7 +28,8 @@ BY_DEGREE = (
     orientation.pack_degrees, orientation.number_vertices, orientation.pack_edges,
     orientation.find_extent, orientation.count_new, orientation.unpack, columns.fill_empty_columns,
     prefix_sum.sum_parts, prefix_sum.write_starts,
-    layout.measure_columns, layout.count_in_edges, layout.leave_out_hub_pairs, layout.lay_out, layout.count_tasks, layout.fill_tasks,
+    layout.measure_columns, layout.count_in_edges, layout.leave_out_hub_pairs, layout.lay_out, layout.count_tasks,
+    layout.fill_tasks,
     layout.fill_hub_rows, hub_kernel, windows.crowd_kernel, windows.window_kernel, far.hash_kernel, far.far_kernel,
 )  # fmt: skip
 
@@ -131,9 +132,10 @@ def plan_classes(graph, made, lay_out, hubs, crowd, tables, merges):
     n, m = graph.n, graph.m
     if windows.CROWD_BYTES + 1024 > runtime.facts().shared_per_block:  # too small for a byte for each near number
         crowd = NO_CROWD
-    tasks, crowds = [layout.tasks_by_in_edges("window", graph, 1, crowd)], []
+    measured = "in_edges" not in made.created
+    tasks, crowds = [layout.tasks_by_in_edges("window", graph, 1, crowd, measured)], []
     if crowd < NO_CROWD:
-        tasks.append(layout.tasks_by_in_edges("crowd", graph, crowd, NO_CROWD))
+        tasks.append(layout.tasks_by_in_edges("crowd", graph, crowd, NO_CROWD, measured))
         arrays = layout.task_arrays("crowd")
         crowds = [launch(windows.crowd_kernel, 512 * (m // crowd), 512, 396, windows.CROWD_BYTES, lanes=8, **arrays)]
     arrays = layout.task_arrays("window")
@@ -148,7 +150,7 @@ def plan_classes(graph, made, lay_out, hubs, crowd, tables, merges):
         },
         views={
             "hub_rows32": ("hub_rows", np.uint32),
-            **({"near": ("quads", np.uint16)} if "quads" in made.created else {}),
+            **({} if measured else {"near": ("quads", np.uint16)}),
         },
         setup=[*made.setup, lay_out, *(step for kind in tasks for step in kind.setup)],
         steps=[
