@@ -341,14 +341,14 @@ def tasks_by_in_edges(kind, graph, fewest, fewer, measured=False):
     measured: whether they get no more memory than they need, for which the host waits.
     """
     n, m, arrays = graph.n, graph.m, task_arrays(kind)
-    created = {"task_count": (n, np.int32, None), arrays["task_ptr"]: (n + 1, np.int32, None)}
+    created = {arrays["task_ptr"]: (n + 1, np.int32, None)}
     sized = [Sized(arrays[name], arrays["task_ptr"], np.uint64) for name in ("columns", "pieces")]
     if not measured:
         most = (min(n, m) if fewest == 1 else m // fewest) + m // MAX_TASK_IN_EDGES + 1
         created |= {each.name: (most, each.dtype, None) for each in sized}
     setup = [
-        launch(count_tasks, n, 256, fewest=fewest, fewer=fewer, tasks="task_count"),
-        Scan("task_count", arrays["task_ptr"]),
+        launch(count_tasks, n, 256, fewest=fewest, fewer=fewer, tasks="in_count"),  # whose values are used no longer
+        Scan("in_count", arrays["task_ptr"]),
         *(sized if measured else []),
         launch(fill_tasks, n, 256, **arrays),
     ]
