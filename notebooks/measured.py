@@ -49,10 +49,13 @@ STEPS = {  # from raw edges on a GPU to the count: step -> its kernels, in the r
         "scatter_rows sort_columns close_gaps "  # short ones
         "find_buckets scatter_edges sort_buckets unpack_buckets"
     ),
-    "set-up": "measure_columns count_rows count_in_edges leave_out_hub_pairs lay_out count_tasks fill_tasks",
+    "set-up": (
+        "measure_columns count_rows count_in_edges leave_out_hub_pairs lay_out count_tasks fill_tasks fill_filters"
+    ),
     "counting": (
         "fill_hub_rows hub_kernel crowd_kernel window_kernel hash_kernel far_kernel fill_local_rows local_kernel "
-        "restart merge_kernel merge_columns_kernel merge_short_kernel search_kernel merge_distant_kernel"
+        "restart merge_kernel merge_columns_kernel merge_short_kernel search_kernel merge_distant_kernel "
+        "merge_filtered_kernel"
     ),
 }
 SORT, SCAN = ("sort",), ("sum_parts", "write_starts")  # launches of several steps

@@ -16,6 +16,7 @@ from tcgpu.engines import runtime
 from tcgpu.engines.faults import check_launch
 from tcgpu.kernels import adaptive, device_graph, order_costs, orientation
 from tcgpu.kernels.adaptive import far, layout, merging
+from tcgpu.kernels.checked import CheckedPlan
 
 # the kernels that count: in degree order hubs, crowds, windows, hash tables or two pointers; else columns or merges
 BY_DEGREE = {
@@ -126,14 +127,34 @@ def test_short_columns_of_near_vertices_are_merged_by_a_thread_each(monkeypatch)
 
 @pytest.mark.sim
 @pytest.mark.parametrize("graph", [generate.rmat(7, 6, seed=2), generate.random(150, 900, seed=1), generate.mesh(6, 6)])
-def test_distant_columns_are_merged_by_a_kernel_of_their_own(graph, monkeypatch):
+@pytest.mark.parametrize("rows, kernel", [(0, merging.merge_distant_kernel), (2**31, merging.merge_filtered_kernel)])
+def test_distant_columns_are_merged_by_kernels_of_their_own(graph, rows, kernel, monkeypatch):
     monkeypatch.setattr(merging, "SMALL", 0)
+    monkeypatch.setattr(merging, "FILTERED_ROWS", rows)
     monkeypatch.setattr(order_costs.OrderCosts, "nearby", False)
     with runtime.using("sim"):
         ordered = DeviceGraph.from_graph(graph).ordered("degree")
         plans = [adaptive.plan(ordered, merge=1, share=(index, 3)) for index in range(3)]
-        assert [step.kernel for step in plans[0].steps] == [merging.merge_distant_kernel]
-        assert sum(plan.count() for plan in plans) == cpu.plan(graph).count()
+        assert [step.kernel for step in plans[0].steps] == [kernel]
+        checked = [CheckedPlan(plan) for plan in plans]
+        assert sum(each.run_all() for each in checked) == cpu.plan(graph).count()
+        assert not any(each.faults for each in checked)
+
+
+@pytest.mark.sim
+def test_a_thread_that_is_spared_no_column_stops_looking_into_filters(monkeypatch):
+    """Of a clique, by one thread. It looks into the filters of vertices 1, 2 and 3 for columns of vertex 0: after that
+    empty ones, which would spare it all columns, change nothing."""
+    monkeypatch.setattr(merging, "SMALL", 0)
+    monkeypatch.setattr(order_costs.OrderCosts, "nearby", False)
+    with runtime.using("sim"):
+        plan = adaptive.plan(DeviceGraph.from_graph(generate.clique(20)).ordered("degree"), merge=1)
+        plan.steps = [replace(step, blocks=1, threads=1) for step in plan.steps]
+        for looked_into, missed in ((1 + merging.TRUST, False), (merging.TRUST, True)):
+            plan.allocate()
+            plan.arrays["filters"][looked_into:] = 0
+            plan.launch()
+            assert (plan.result() < 1140) == missed
 
 
 @pytest.mark.sim

@@ -13,7 +13,7 @@ from tcgpu.engines.simulator import WARP
 from tcgpu.errors import MethodError
 from tcgpu.graph import as_graph
 from tcgpu.kernels import Step, adaptive, device_graph, edge_sums, orientation
-from tcgpu.kernels.adaptive import layout
+from tcgpu.kernels.adaptive import layout, merging
 from tcgpu.kernels.device import columns
 from tcgpu.kernels.device.merge import EVEN
 from tcgpu.kernels.device_graph import DeviceGraph
@@ -228,6 +228,12 @@ def fill_tasks(in_ptr, in_end, quad_ptr, task_ptr, columns, pieces):
     pieces[: i.size] = pack_piece(first, np.minimum(layout.MAX_TASK_IN_EDGES, in_end[i] - first))
 
 
+def fill_filters(col_ptr, row_idx, filters):
+    filters[:] = 0
+    filled = np.flatnonzero(np.diff(col_ptr))
+    filters[filled] = np.bitwise_or.reduceat(np.uint64(1) << (row_idx & 63).astype(np.uint64), col_ptr[filled])
+
+
 def parts_of(nonzeros, stride=1):
     """Yield at most PART nonzeros at a time, as a slice; or as indices, if only every `stride`th warp takes any."""
     for begin in range(0, nonzeros, PART):
@@ -253,4 +259,5 @@ IN_NUMPY = {
     layout.lay_out: lay_out,
     layout.count_tasks: count_tasks,
     layout.fill_tasks: fill_tasks,
+    merging.fill_filters: fill_filters,
 }

@@ -61,8 +61,9 @@ Natural order; degree order if merging costs less, and then no column is local:
         |                         search_kernel        the same: those of warps that have more than 256 searches
         |
         --------> merge_short_kernel   a thread per nonzero (i, j): two pointers
-                  (if no column has over 128 rows, merge_kernel, or merge_distant_kernel, if most columns i and j are
-                  far apart; if all columns are short, merge_columns_kernel, a thread per column j)
+                  (if no column has over 128 rows, merge_kernel; if most columns i and j are far apart, too,
+                  merge_distant_kernel, or merge_filtered_kernel, if they are short; if all columns are very short,
+                  merge_columns_kernel, a thread per column j)
 
 From `naive` to here in five steps
 ----------------------------------

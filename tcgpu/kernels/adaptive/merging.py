@@ -18,6 +18,8 @@ from tcgpu.kernels.order_costs import MANY_EDGES, SHORT_ROWS
 SEARCHED = 256  # rows that a warp looks up at a time
 PART_BITS = 24  # of a search; the higher bits are its nonzero
 NO_SEARCH = 2**64 - 1
+FILTERED_ROWS = 24  # rows merged for a nonzero, on average, up to which filters of columns pay
+TRUST, TRUST_GAINED = 3, 2  # how long a thread looks into filters
 
 
 @cuda.jit(device=True)
@@ -56,6 +58,43 @@ def merge_distant_kernel(col_ptr, row_idx, col_of, index, of, total):
         p_end, q, q_end = col_ptr[j + 1], col_ptr[i], col_ptr[i + 1]
         if e + 1 < p_end and q < q_end:
             count += common_values_apart(row_idx, e + 1, p_end, row_idx, q, q_end)
+        e += cuda.gridsize(1) * of
+    add_block_to(total, count)
+
+
+@kernel("void(int64[::1], int32[::1], uint64[::1])")
+def fill_filters(col_ptr, row_idx, filters):
+    """A thread per column: write its filter, in which bit `row % 64` is set for each of its rows."""
+    j = cuda.grid(1)
+    while j < filters.size:
+        bits = uint64(0)
+        for p in range(col_ptr[j], col_ptr[j + 1]):
+            bits |= uint64(1) << uint64(row_idx[p] & 63)
+        filters[j] = bits
+        j += cuda.gridsize(1)
+
+
+@kernel("void(int64[::1], int32[::1], int32[::1], uint64[::1], int64, int64, int64[::1])")
+def merge_filtered_kernel(col_ptr, row_idx, col_of, filters, index, of, total):
+    """As merge_distant_kernel, but it first looks which rows of column j after row i are in the filter of column i: in
+    a graph with few triangles mostly none, and then no row of column i is read.
+
+    A thread stops looking once it has found TRUST columns more than TRUST_GAINED times those that it was spared.
+    """
+    count, trust = int64(0), int64(TRUST)
+    e = shared_thread(index, of)
+    while e < row_idx.size:
+        i, j = row_idx[e], col_of[e]
+        p, p_end = uint32(e + 1), uint32(col_ptr[j + 1])
+        if trust > 0 and p < p_end:
+            bits = filters[i]
+            while p < p_end and bits >> uint64(row_idx[p] & 63) & uint64(1) == uint64(0):
+                p += uint32(1)
+            trust += TRUST_GAINED if p == p_end else -1
+        if p < p_end:
+            q, q_end = column_bounds(col_ptr, i)
+            if q < q_end:
+                count += common_values_apart(row_idx, p, p_end, row_idx, q, q_end)
         e += cuda.gridsize(1) * of
     add_block_to(total, count)
 
@@ -220,3 +259,9 @@ def has_distant_columns(graph):
     In degree order, too, `merge_distant_kernel` is faster on such graphs and slower on most others.
     """
     return isinstance(graph, DeviceGraph) and graph.m > SMALL and not graph.order_costs.nearby
+
+
+def pays_to_filter(graph):
+    """Whether the columns of such a graph are so short that filters of 64 bits tell which of them share a row."""
+    costs = graph.order_costs
+    return costs.sums["merged by degree" if graph.order == "degree" else "merged"] <= FILTERED_ROWS * costs.m

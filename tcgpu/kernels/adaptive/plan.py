@@ -75,7 +75,7 @@ def plan(graph, *, near, hubs, heavy, crowd, short, long, words, merge, share):
 def _merged(graph, short, long, words, share):
     of_share = {"index": share[0], "of": share[1]}
     known = {"short": short, "words": words} | of_share
-    created, views, of_local, threads = {}, {}, [], -(-graph.m // share[1])
+    created, views, setup, of_local, threads = {}, {}, [], [], -(-graph.m // share[1])
     if words:
         created["local_rows"] = (graph.n * words, np.uint64, 0)
         views["local_rows32"] = ("local_rows", np.uint32)
@@ -97,12 +97,18 @@ def _merged(graph, short, long, words, share):
             launch(merging.search_kernel, threads, 128, 2112, short=short, words=words, long=long),
         ]
     elif not words and merging.has_distant_columns(graph):
-        merges = [launch(merging.merge_distant_kernel, threads, 128, 8192, **of_share)]
+        if merging.pays_to_filter(graph):
+            created["filters"] = (graph.n, np.uint64, None)
+            setup = [launch(merging.fill_filters, graph.n, 256)]
+            merges = [launch(merging.merge_filtered_kernel, threads, 128, 8192, **of_share)]
+        else:
+            merges = [launch(merging.merge_distant_kernel, threads, 128, 8192, **of_share)]
     return Plan(
         method="adaptive",
         copied=layout.columns_of(graph),
         created=created,
         views=views,
+        setup=setup,
         steps=[*of_local, *merges],
         work=simulated.work(graph, 3.8 * graph.m, row_us=1.0),
     )
