@@ -329,6 +329,20 @@ def test_sums_are_those_of_the_edges_on_a_gpu(name):
 
 @pytest.mark.sim
 @pytest.mark.parametrize("name", GRAPHS)
+def test_vertices_are_measured_a_range_at_a_time(name, monkeypatch):
+    graph, launches = GRAPHS[name], []
+    costs, launch = costs_of(graph), runtime.Kernel.launch
+    for constant, value in (("RANGE", 20), ("MOST_RANGES", 3), ("MANY_A_VERTEX", 0)):
+        monkeypatch.setattr(edge_sums, constant, value)
+    monkeypatch.setattr(
+        runtime.Kernel, "launch", lambda self, *args, **more: (launches.append(self), launch(self, *args, **more))[1]
+    )
+    assert costs_of(graph) == costs
+    assert launches.count(edge_sums.measure_vertices) == min(3, max(1, graph.n // 20))
+
+
+@pytest.mark.sim
+@pytest.mark.parametrize("name", GRAPHS)
 def test_vertices_are_measured_without_faults(name):
     """With a loop, a repeated edge, and more vertices than a block's table has places for."""
     graph, n = GRAPHS[name], 5000
@@ -338,8 +352,9 @@ def test_vertices_are_measured_without_faults(name):
     u[-3] = v[-3]
     lengths, ends, reach = np.zeros((3, n), np.int32)
     bits = 4
-    args, shared = (u, v, lengths, ends, reach, bits), edge_sums.PLACE_BYTES << bits
-    assert not check_launch(edge_sums.measure_vertices.py_func, 2, 64, args, shared=shared)
+    for low, high in ((0, 1000), (1000, n)):
+        args, shared = (u, v, lengths, ends, reach, low, high, bits), edge_sums.PLACE_BYTES << bits
+        assert not check_launch(edge_sums.measure_vertices.py_func, 2, 64, args, shared=shared)
     lower, higher, other = np.minimum(u, v), np.maximum(u, v), u != v
     assert np.array_equal(lengths, np.bincount(lower[other], minlength=n))
     assert np.array_equal(ends + lengths, np.bincount(u, minlength=n) + np.bincount(v, minlength=n))

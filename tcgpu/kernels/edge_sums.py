@@ -35,6 +35,9 @@ SPAN = WORDS[0]  # words of 64 vertices: how far a column reaches is counted in 
 NOT_LOCAL = WORDS[-1] // SPAN  # of which no local column reaches over so many after the first
 TABLE_THREADS = 1024  # of a block that has a table
 MOST_TABLE_BITS, PLACE_BYTES = 12, 16  # a table has 2 ** 12 places at most, of so many bytes of shared memory
+# A range of RANGE vertices is counted at a time, if a vertex has MANY_A_VERTEX edges: the counts of all would not be in a
+# cache, and the edges are read fast.
+RANGE, MOST_RANGES, MANY_A_VERTEX = 1 << 22, 4, 8
 SCATTER = 2654435761  # the multiplier of the hash
 BINS = 512  # of a histogram of degrees: see `bin_of`
 
@@ -85,14 +88,14 @@ def count_vertex(counts, table, x, place, times):
             cuda.atomic.add(counts, x, times)
 
 
-MEASURED = "int32[::1], int32[::1], int32[::1], int64"
+MEASURED = "int32[::1], int32[::1], int32[::1], int64, int64, int64"
 
 
 @kernel(*(f"void({ends}, {MEASURED})" for ends in ENDS), most_threads=TABLE_THREADS)
-def measure_vertices(u, v, lengths, in_columns, reach, table_bits):
+def measure_vertices(u, v, lengths, in_columns, reach, low, high, table_bits):
     """A thread per edge: count the rows of each column, and the columns that each vertex is a row of; a loop as two.
 
-    reach: over how many spans the rows of a column reach after the first one, at most NOT_LOCAL. Each block has a table
+    Only vertices from `low` up to `high` are counted, not that one. reach: over how many spans the rows of a column reach after the first one, at most NOT_LOCAL. Each block has a table
     of 2 ** table_bits counts in shared memory, for the first vertices that it meets: among these are the hubs, to whose
     counts in global memory all blocks would have to add in turn.
     """
@@ -112,6 +115,10 @@ def measure_vertices(u, v, lengths, in_columns, reach, table_bits):
         elif e < u.size:
             j, i = min(int32(u[e]), int32(v[e])), max(int32(u[e]), int32(v[e]))
             spans = min(int32(NOT_LOCAL), ((i >> 6) - (j >> 6)) >> 5)
+        if j < low or j >= high:
+            j, spans = int32(-1), int32(0)
+        if i < low or i >= high:
+            i = int32(-1)
         place = place_of(owners, table_bits, j)
         if spans > 0 and place >= 0:
             keep_most(table_reach, place, spans)
@@ -497,12 +504,15 @@ def describe_edges(u, v, n, fill=None, may_sample=False, meanwhile=lambda degree
 
 def _measure(u, v, lengths, in_columns, reach, fill=None):
     """Launch measure_vertices. fill: see `describe_edges`."""
-    bits = min(MOST_TABLE_BITS, (runtime.facts().shared_per_block // PLACE_BYTES).bit_length() - 1)
-    args = u, v, lengths, in_columns, reach, bits
+    n, bits = lengths.size, min(MOST_TABLE_BITS, (runtime.facts().shared_per_block // PLACE_BYTES).bit_length() - 1)
+    args = u, v, lengths, in_columns, reach
     if fill is not None:
-        return fill(measure_vertices, *args)
+        return fill(measure_vertices, *args, 0, n, bits)
     blocks = enough_blocks(BLOCKS * THREADS // TABLE_THREADS, u.size, TABLE_THREADS)
-    measure_vertices.launch(blocks, TABLE_THREADS, *args, shared=PLACE_BYTES << bits)
+    ranges = min(MOST_RANGES, max(1, n // RANGE)) if u.size >= MANY_A_VERTEX * n else 1
+    for k in range(ranges):
+        low, high = (n * bound // ranges for bound in (k, k + 1))
+        measure_vertices.launch(blocks, TABLE_THREADS, *args, low, high, bits, shared=PLACE_BYTES << bits)
 
 
 def degrees_of_edges(u, v, n):

@@ -73,7 +73,7 @@ def set_up(plan, graph):
             step.run(plan.arrays)
 
 
-def measure_vertices(u, v, lengths, in_columns, reach, table_bits):
+def measure_vertices(u, v, lengths, in_columns, reach, low, high, table_bits):
     for part in parts_of(u.size):
         i, j = u[part], v[part]
         lengths += np.bincount(j, minlength=lengths.size).astype(np.int32)
