@@ -50,7 +50,8 @@ STEPS = {  # from raw edges on a GPU to the count: step -> its kernels, in the r
         "find_buckets scatter_edges sort_buckets unpack_buckets"
     ),
     "set-up": (
-        "measure_columns count_rows count_in_edges leave_out_hub_pairs lay_out count_tasks fill_tasks fill_filters"
+        "measure_columns count_rows count_in_edges leave_out_hub_pairs lay_out count_tasks fill_tasks "
+        "fill_filters try_filters"
     ),
     "counting": (
         "fill_hub_rows hub_kernel crowd_kernel window_kernel hash_kernel far_kernel fill_local_rows local_kernel "

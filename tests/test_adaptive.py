@@ -142,19 +142,19 @@ def test_distant_columns_are_merged_by_kernels_of_their_own(graph, rows, kernel,
 
 
 @pytest.mark.sim
-def test_a_thread_that_is_spared_no_column_stops_looking_into_filters(monkeypatch):
-    """Of a clique, by one thread. It looks into the filters of vertices 1, 2 and 3 for columns of vertex 0: after that
-    empty ones, which would spare it all columns, change nothing."""
+@pytest.mark.parametrize("graph, looks", [(generate.clique(20), False), (generate.random(400, 1200, seed=3), True)])
+def test_filters_are_looked_into_where_that_spares_columns(graph, looks, monkeypatch):
+    """Empty filters spare all columns: then no triangle is found."""
     monkeypatch.setattr(merging, "SMALL", 0)
     monkeypatch.setattr(order_costs.OrderCosts, "nearby", False)
     with runtime.using("sim"):
-        plan = adaptive.plan(DeviceGraph.from_graph(generate.clique(20)).ordered("degree"), merge=1)
-        plan.steps = [replace(step, blocks=1, threads=1) for step in plan.steps]
-        for looked_into, missed in ((1 + merging.TRUST, False), (merging.TRUST, True)):
-            plan.allocate()
-            plan.arrays["filters"][looked_into:] = 0
-            plan.launch()
-            assert (plan.result() < 1140) == missed
+        plan = adaptive.plan(DeviceGraph.from_graph(graph).ordered("degree"), merge=1)
+        plan.allocate()
+        some, found = plan.arrays["tried"]
+        assert 0 < some < graph.m and (found / some < 0.66) == looks
+        plan.arrays["filters"][:] = 0
+        plan.launch()
+        assert plan.result() == (0 if looks else cpu.plan(graph).count())
 
 
 @pytest.mark.sim

@@ -35,8 +35,8 @@ SPAN = WORDS[0]  # words of 64 vertices: how far a column reaches is counted in 
 NOT_LOCAL = WORDS[-1] // SPAN  # of which no local column reaches over so many after the first
 TABLE_THREADS = 1024  # of a block that has a table
 MOST_TABLE_BITS, PLACE_BYTES = 12, 16  # a table has 2 ** 12 places at most, of so many bytes of shared memory
-# A range of RANGE vertices is counted at a time, if a vertex has MANY_A_VERTEX edges: the counts of all would not be in a
-# cache, and the edges are read fast.
+# If a vertex has MANY_A_VERTEX edges, a range of RANGE vertices is counted at a time: the counts of all would not be in
+# a cache, and the edges are read fast.
 RANGE, MOST_RANGES, MANY_A_VERTEX = 1 << 22, 4, 8
 SCATTER = 2654435761  # the multiplier of the hash
 BINS = 512  # of a histogram of degrees: see `bin_of`
@@ -95,9 +95,10 @@ MEASURED = "int32[::1], int32[::1], int32[::1], int64, int64, int64"
 def measure_vertices(u, v, lengths, in_columns, reach, low, high, table_bits):
     """A thread per edge: count the rows of each column, and the columns that each vertex is a row of; a loop as two.
 
-    Only vertices from `low` up to `high` are counted, not that one. reach: over how many spans the rows of a column reach after the first one, at most NOT_LOCAL. Each block has a table
-    of 2 ** table_bits counts in shared memory, for the first vertices that it meets: among these are the hubs, to whose
-    counts in global memory all blocks would have to add in turn.
+    Only vertices from `low` up to `high` are counted, not that one. reach: over how many spans the rows of a column
+    reach after the first one, at most NOT_LOCAL. Each block has a table of 2 ** table_bits counts in shared memory, for
+    the first vertices that it meets: among these are the hubs, to whose counts in global memory all blocks would have
+    to add in turn.
     """
     shared, size = cuda.shared.array(0, int32), 1 << table_bits
     owners, table_lengths, table_in_columns, table_reach = shared, shared[size:], shared[2 * size :], shared[3 * size :]

@@ -234,6 +234,13 @@ def fill_filters(col_ptr, row_idx, filters):
     filters[filled] = np.bitwise_or.reduceat(np.uint64(1) << (row_idx & 63).astype(np.uint64), col_ptr[filled])
 
 
+def try_filters(col_ptr, row_idx, col_of, filters, stride, tried):
+    for e in range(0, row_idx.size, stride):
+        rows = row_idx[e + 1 : col_ptr[col_of[e] + 1]]
+        bits = filters[row_idx[e]] >> (rows & 63).astype(np.uint64) & np.uint64(1)
+        tried += (rows.size > 0, bits.any())
+
+
 def parts_of(nonzeros, stride=1):
     """Yield at most PART nonzeros at a time, as a slice; or as indices, if only every `stride`th warp takes any."""
     for begin in range(0, nonzeros, PART):
@@ -260,4 +267,5 @@ IN_NUMPY = {
     layout.count_tasks: count_tasks,
     layout.fill_tasks: fill_tasks,
     merging.fill_filters: fill_filters,
+    merging.try_filters: try_filters,
 }

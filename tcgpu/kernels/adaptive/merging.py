@@ -11,7 +11,7 @@ from tcgpu.kernels.device.columns import column_bounds
 from tcgpu.kernels.device.merge import common_values, common_values_apart, rows_to_search
 from tcgpu.kernels.device.reduction import add_block_to
 from tcgpu.kernels.device.search import contains
-from tcgpu.kernels.device.warp import ALL_LANES, sum_up_to
+from tcgpu.kernels.device.warp import ALL_LANES, sum_of_warp, sum_up_to
 from tcgpu.kernels.device_graph import SMALL, DeviceGraph
 from tcgpu.kernels.order_costs import MANY_EDGES, SHORT_ROWS
 
@@ -19,7 +19,8 @@ SEARCHED = 256  # rows that a warp looks up at a time
 PART_BITS = 24  # of a search; the higher bits are its nonzero
 NO_SEARCH = 2**64 - 1
 FILTERED_ROWS = 24  # rows merged for a nonzero, on average, up to which filters of columns pay
-TRUST, TRUST_GAINED = 3, 2  # how long a thread looks into filters
+TRIALS, MOST_FOUND = 1 << 16, 66  # nonzeros for which they are tried, at least; of a hundred, that find a row at most
+SOME, FOUND = range(2)  # positions in `tried`
 
 
 @cuda.jit(device=True)
@@ -74,23 +75,43 @@ def fill_filters(col_ptr, row_idx, filters):
         j += cuda.gridsize(1)
 
 
-@kernel("void(int64[::1], int32[::1], int32[::1], uint64[::1], int64, int64, int64[::1])")
-def merge_filtered_kernel(col_ptr, row_idx, col_of, filters, index, of, total):
-    """As merge_distant_kernel, but it first looks which rows of column j after row i are in the filter of column i: in
-    a graph with few triangles mostly none, and then no row of column i is read.
+@cuda.jit(device=True)
+def first_in_filter(row_idx, p, p_end, bits):
+    """The first position from p on whose row is in a filter; p_end if there is none."""
+    while p < p_end and bits >> uint64(row_idx[p] & 63) & uint64(1) == uint64(0):
+        p += uint32(1)
+    return p
 
-    A thread stops looking once it has found TRUST columns more than TRUST_GAINED times those that it was spared.
-    """
-    count, trust = int64(0), int64(TRUST)
+
+@kernel("void(int64[::1], int32[::1], int32[::1], uint64[::1], int64, int64[::1])")
+def try_filters(col_ptr, row_idx, col_of, filters, stride, tried):
+    """A thread per nonzero (i, j), of which it takes one in `stride`: count those with rows of column j after row i,
+    and those of them with a row in the filter of column i."""
+    some = found = int64(0)
+    e = stride * cuda.grid(1)
+    while e < row_idx.size:
+        p, p_end = uint32(e + 1), uint32(col_ptr[col_of[e] + 1])
+        some += p < p_end
+        found += first_in_filter(row_idx, p, p_end, filters[row_idx[e]]) < p_end
+        e += stride * cuda.gridsize(1)
+    some, found = sum_of_warp(some), sum_of_warp(found)
+    if cuda.threadIdx.x & 31 == 0:
+        cuda.atomic.add(tried, SOME, some)
+        cuda.atomic.add(tried, FOUND, found)
+
+
+@kernel("void(int64[::1], int32[::1], int32[::1], uint64[::1], int64[::1], int64, int64, int64[::1])")
+def merge_filtered_kernel(col_ptr, row_idx, col_of, filters, tried, index, of, total):
+    """As merge_distant_kernel, but it first looks which rows of column j after row i are in the filter of column i: in
+    a graph with few triangles often none, and then no row of column i is read. It only merges if `tried` says that more
+    than MOST_FOUND percent are found."""
+    count, looks = int64(0), 100 * tried[FOUND] <= MOST_FOUND * tried[SOME]
     e = shared_thread(index, of)
     while e < row_idx.size:
         i, j = row_idx[e], col_of[e]
         p, p_end = uint32(e + 1), uint32(col_ptr[j + 1])
-        if trust > 0 and p < p_end:
-            bits = filters[i]
-            while p < p_end and bits >> uint64(row_idx[p] & 63) & uint64(1) == uint64(0):
-                p += uint32(1)
-            trust += TRUST_GAINED if p == p_end else -1
+        if looks and p < p_end:
+            p = first_in_filter(row_idx, p, p_end, filters[i])
         if p < p_end:
             q, q_end = column_bounds(col_ptr, i)
             if q < q_end:

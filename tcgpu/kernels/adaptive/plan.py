@@ -98,9 +98,11 @@ def _merged(graph, short, long, words, share):
         ]
     elif not words and merging.has_distant_columns(graph):
         if merging.pays_to_filter(graph):
-            created["filters"] = (graph.n, np.uint64, None)
-            setup = [launch(merging.fill_filters, graph.n, 256)]
-            merges = [launch(merging.merge_filtered_kernel, threads, 128, 8192, **of_share)]
+            created |= {"filters": (graph.n, np.uint64, None), "tried": (2, np.int64, 0)}
+            stride = max(1, graph.m // merging.TRIALS)
+            trials = launch(merging.try_filters, graph.m // stride, 256, stride=stride)
+            setup = [launch(merging.fill_filters, graph.n, 256), trials]
+            merges = [launch(merging.merge_filtered_kernel, threads, 128, 16384, **of_share)]
         else:
             merges = [launch(merging.merge_distant_kernel, threads, 128, 8192, **of_share)]
     return Plan(
