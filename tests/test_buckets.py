@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from tcgpu import Graph, generate
+from tcgpu import Graph, GraphError, generate
 from tcgpu.engines import runtime
 from tcgpu.engines.faults import check_launch
 from tcgpu.kernels import buckets, device_graph, orientation
@@ -133,6 +133,18 @@ def test_keys_are_packed_without_faults(first32):
     expected = ((low - last) << np.uint64(16) | high - last)[~longer]
     assert sorted(keys32[keys32.size - sizes[1] :]) == sorted(expected)
     assert np.array_equal(degrees, -2 * np.bincount(rank[u[u == v]], minlength=n))
+
+
+@pytest.mark.sim
+@pytest.mark.parametrize("order", ["auto", "natural", "degree"])
+@pytest.mark.parametrize("wrong", [-1, 60, 2**31 + 3, -(2**40), 2**40 + 1])
+def test_a_vertex_out_of_range_is_named_before_memory_is_read_by_it(order, wrong, two_lengths):
+    """The simulator stops kernels that use such a number; where n is given, `measure_vertices` runs first."""
+    u = np.arange(50)
+    v = u[::-1].copy()
+    u[7] = wrong
+    with runtime.using("sim"), pytest.raises(GraphError, match=f"n - 1 = 59; the edges have {wrong:,}"):
+        DeviceGraph.from_edges(u, v, 60, order=order)
 
 
 def test_weights_keep_every_column_of_a_bucket_within_32_bits():

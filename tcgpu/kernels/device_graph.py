@@ -78,12 +78,13 @@ class DeviceGraph:
             u, v, n, ids = _compact(u, v)
         if known_order(order) in ("auto", "natural") and _fits_block(u.size):
             extent, columns_of = _by_block(u, v)
+            n = vertices_of(*extent, n, u.size)
+            if columns_of is not None:
+                return cls._of_block(n, *columns_of, name, ids)
+            check = None
         else:
-            extent, columns_of = _extent(u, v), None
-        n = vertices_of(*extent, n, u.size)
-        if columns_of is not None:
-            return cls._of_block(n, *columns_of, name, ids)
-        order, known = _chosen(u, v, n, order)
+            n, check = _vertices(u, v, n)
+        order, known = _chosen(u, v, n, order, check)
         if order == "degree":
             made = cls._by_degrees(u, v, n, known.rank, known.degrees, clean, name, ids)
         elif order == "natural":
@@ -281,12 +282,18 @@ def on_device(array, what):
     return runtime.arrays_of(array).ascontiguousarray(array)
 
 
-def _extent(u, v):
-    """The least vertex number, or 0 if all are larger, and the largest one."""
+def _vertices(u, v, n):
+    """The number of vertices; and, if it is given, a function that waits until all vertex numbers are known to be in
+    range, and raises GraphError if one is not."""
     extent = runtime.device_array(2, np.int64, -1)
     run(orientation.find_extent, u.size, u, v, extent)
-    below, high = runtime.reading(extent)().tolist()
-    return ~below, high
+    read = runtime.reading(extent)
+
+    def check():
+        below, high = read().tolist()
+        return vertices_of(~below, high, n, u.size)
+
+    return (check(), None) if n is None else (known_count(n), check)
 
 
 def _block_bytes(edges):
@@ -304,8 +311,8 @@ def _fits_block(edges):
 
 
 def _by_block(u, v):
-    """What `_extent` returns, of few edges, and (row_idx, col_of, rows of the longest column); None instead of these if
-    vertex numbers are too large for one block."""
+    """The least vertex number, or 0 if all are larger, and the largest one, of few edges; and (row_idx, col_of, rows of
+    the longest column), or None if vertex numbers are too large for one block."""
     row_idx, col_of = _empty(u, u.size, np.int32), _empty(u, u.size, np.int32)
     facts = runtime.device_array(orientation.FACTS_SIZE, np.int64, -1)
     args = u, v, row_idx, col_of, facts
@@ -361,8 +368,9 @@ class Known(NamedTuple):
     degrees: Any = None
 
 
-def _chosen(u, v, n, order):
-    """The order to take for raw edges, and what is Known of them."""
+def _chosen(u, v, n, order, check=None):
+    """The order to take for raw edges, and what is Known of them. check: None, or called before any kernel relies on
+    vertex numbers: `measure_vertices`, which does not, runs meanwhile."""
     costs = degrees = lengths = ranked = None
 
     def rank_ahead(degrees):
@@ -371,7 +379,9 @@ def _chosen(u, v, n, order):
             ranked = rank_by_degree(degrees)
 
     if order in ("auto", "natural") and u.size > SMALL:
-        costs, degrees, lengths = describe_edges(u, v, n, may_sample=True, meanwhile=rank_ahead)
+        costs, degrees, lengths = describe_edges(u, v, n, may_sample=True, check=check, meanwhile=rank_ahead)
+    elif check:
+        check()
     if order == "auto":
         order = costs.best() if costs else "natural"
     if order != "degree":

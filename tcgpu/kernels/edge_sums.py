@@ -95,10 +95,10 @@ MEASURED = "int32[::1], int32[::1], int32[::1], int64, int64, int64"
 def measure_vertices(u, v, lengths, in_columns, reach, low, high, table_bits):
     """A thread per edge: count the rows of each column, and the columns that each vertex is a row of; a loop as two.
 
-    Only vertices from `low` up to `high` are counted, not that one. reach: over how many spans the rows of a column
-    reach after the first one, at most NOT_LOCAL. Each block has a table of 2 ** table_bits counts in shared memory, for
-    the first vertices that it meets: among these are the hubs, to whose counts in global memory all blocks would have
-    to add in turn.
+    Only vertices from `low` up to `high` are counted, not that one; other numbers change nothing. reach: over how many
+    spans the rows of a column reach after the first one, at most NOT_LOCAL. Each block has a table of 2 ** table_bits
+    counts in shared memory, for the first vertices that it meets: among these are the hubs, to whose counts in global
+    memory all blocks would have to add in turn.
     """
     shared, size = cuda.shared.array(0, int32), 1 << table_bits
     owners, table_lengths, table_in_columns, table_reach = shared, shared[size:], shared[2 * size :], shared[3 * size :]
@@ -471,12 +471,12 @@ class Sums:
         return OrderCosts(self.n, self.u.size, max_column, sums, max_degree, sampled)
 
 
-def describe_edges(u, v, n, fill=None, may_sample=False, meanwhile=lambda degrees: None):
+def describe_edges(u, v, n, fill=None, may_sample=False, check=None, meanwhile=lambda degrees: None):
     """The OrderCosts of edges, the degree of each vertex, and how many rows its column has; repeats count.
 
     fill: called with each kernel and its arguments, in place of a launch.
-    may_sample: whether the costs of many edges may be `sampled`. meanwhile: is called with the degrees before the host
-    waits for the costs.
+    may_sample: whether the costs of many edges may be `sampled`. check: see `device_graph._chosen`. meanwhile: is
+    called with the degrees before the host waits for the costs.
     """
     xp = runtime.arrays_of(u)
     counts = xp.zeros(3 * n, np.int32)
@@ -484,6 +484,8 @@ def describe_edges(u, v, n, fill=None, may_sample=False, meanwhile=lambda degree
     packed = xp.empty(n, np.uint64)
     sums = Sums(u, v, n, packed, min(MOST_STRIDE, max(1, u.size // SAMPLED)), fill)
     _measure(u, v, lengths, degree, reach, fill)
+    if check:
+        check()
     sums.run(describe_vertices, n, lengths, degree, reach, SHORT, packed, sums.histogram, sums.most)
     sums.run(find_hubs, WARP, sums.histogram, HUBS, sums.most)
     sums.add_natural(sums.stride)
