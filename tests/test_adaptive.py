@@ -86,8 +86,8 @@ def test_no_more_memory_than_needed_in_the_simulator(knobs, roomy, monkeypatch):
     with runtime.using("sim"):
         for name, graph in GRAPHS.items():
             ordered, counts = graph.ordered("degree"), []
-            for measured in (layout.MEASURED, 0):
-                monkeypatch.setattr(layout, "MEASURED", measured)
+            for sized_from in (layout.SIZED_FROM, 0):
+                monkeypatch.setattr(layout, "SIZED_FROM", sized_from)
                 counts.append(counted(ordered, {"merge": 0} | knobs))
             assert counts[0] == counts[1], name
         plan = adaptive.plan(ordered, merge=0, hubs=20, heavy=8)
@@ -473,8 +473,8 @@ def test_no_more_memory_than_needed_on_a_gpu(monkeypatch):
     saved = []
     for graph in (DeviceGraph.from_graph(graph).ordered("degree") for graph in graphs):
         counts, sizes = [], []
-        for measured in (layout.MEASURED, 0):
-            monkeypatch.setattr(layout, "MEASURED", measured)
+        for sized_from in (layout.SIZED_FROM, 0):
+            monkeypatch.setattr(layout, "SIZED_FROM", sized_from)
             plan = adaptive.plan(graph, merge=0)
             with plan.carried_out():
                 counts.append(plan.result())

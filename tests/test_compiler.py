@@ -260,7 +260,7 @@ def test_the_kernels_compiled_ahead_are_those_that_a_count_launches(monkeypatch)
         for order, sampled in (("auto", 10), ("auto", 1 << 20), ("degree", 10)):  # some edges decide, or all, or none
             monkeypatch.setattr(edge_sums, "SAMPLED", sampled)
             monkeypatch.setattr(
-                layout, "MEASURED", 0 if sampled > 10 else u.size
+                layout, "SIZED_FROM", 0 if sampled > 10 else u.size
             )  # as of a large graph, or a small one
             assert adaptive.plan(tcgpu.DeviceGraph.from_edges(u, v, order=order)).count() > 0
     by_numpy = {prefix_sum.sum_parts, prefix_sum.write_starts}  # in the simulator

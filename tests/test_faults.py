@@ -504,10 +504,10 @@ def test_our_own_kernels_have_no_faults_on_well_known_graphs(method, graphs_fold
                 assert (support.sum(), faults) == (3 * triangles, []), name
 
 
-@pytest.mark.parametrize("measured", [layout.MEASURED, 0], ids=["", "memory measured"])
+@pytest.mark.parametrize("sized_from", [layout.SIZED_FROM, 0], ids=["", "memory sized"])
 @pytest.mark.parametrize("knobs", share([*BY_DEGREE.values(), *AS_IT_COMES.values()], "adaptive", of=5))
-def test_no_class_of_adaptive_has_faults(knobs, measured, roomy, monkeypatch):  # noqa: F811
-    monkeypatch.setattr(layout, "MEASURED", measured)
+def test_no_class_of_adaptive_has_faults(knobs, sized_from, roomy, monkeypatch):  # noqa: F811
+    monkeypatch.setattr(layout, "SIZED_FROM", sized_from)
     order = "degree" if knobs in BY_DEGREE.values() else "natural"
     graph = tcgpu.generate.barabasi_albert(90, 6, seed=1).ordered(order)
     with runtime.using("sim"):

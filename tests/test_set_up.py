@@ -64,11 +64,11 @@ def assert_same(name, found, expected, arrays):
     assert np.array_equal(found, expected), name
 
 
-@pytest.mark.parametrize("measured", [layout.MEASURED, 0], ids=["", "memory measured"])
+@pytest.mark.parametrize("sized_from", [layout.SIZED_FROM, 0], ids=["", "memory sized"])
 @pytest.mark.parametrize("knobs", KNOBS.values(), ids=KNOBS)
 @pytest.mark.parametrize("graph", GRAPHS.values(), ids=GRAPHS)
-def test_arrays_of_adaptive(graph, knobs, measured, monkeypatch):
-    monkeypatch.setattr(layout, "MEASURED", measured)
+def test_arrays_of_adaptive(graph, knobs, sized_from, monkeypatch):
+    monkeypatch.setattr(layout, "SIZED_FROM", sized_from)
     monkeypatch.setattr(set_up, "PART", 1000)
     monkeypatch.setattr(layout, "MAX_TASK_IN_EDGES", 7)  # so that a vertex has several tasks
     graph = graph.ordered("degree")

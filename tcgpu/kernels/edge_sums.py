@@ -88,10 +88,10 @@ def count_vertex(counts, table, x, place, times):
             cuda.atomic.add(counts, x, times)
 
 
-MEASURED = "int32[::1], int32[::1], int32[::1], int64, int64, int64"
+MEASURE_TYPES = "int32[::1], int32[::1], int32[::1], int64, int64, int64"
 
 
-@kernel(*(f"void({ends}, {MEASURED})" for ends in ENDS), most_threads=TABLE_THREADS)
+@kernel(*(f"void({ends}, {MEASURE_TYPES})" for ends in ENDS), most_threads=TABLE_THREADS)
 def measure_vertices(u, v, lengths, in_columns, reach, low, high, table_bits):
     """A thread per edge: count the rows of each column, and the columns that each vertex is a row of; a loop as two.
 

@@ -114,10 +114,10 @@ def next_place(kind, counts, starts, sizes):
     return starts[own] + counts[own, warp] + cuda.popc(mask & ((1 << lane) - 1))
 
 
-PACKED = "int32[::1], int32[::1], int64, uint64[::1], uint32[::1], int64[::1]"
+PACK_TYPES = "int32[::1], int32[::1], int64, uint64[::1], uint32[::1], int64[::1]"
 
 
-@kernel(*(f"void({ends}, {PACKED})" for ends in ENDS))
+@kernel(*(f"void({ends}, {PACK_TYPES})" for ends in ENDS))
 def pack_edges(u, v, rank, degrees, first32, keys, keys32, sizes):
     """A thread per edge that is no loop: append its key, with each vertex v replaced by rank[v] unless `rank` is empty.
 

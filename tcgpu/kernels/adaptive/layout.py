@@ -34,7 +34,7 @@ HUB_WORDS = HUBS // 64  # words of a hub's row of bits
 HUB_GROUP = 2048  # hubs: 32 lanes with a 64-bit word each
 LENGTH_BITS = 24  # of a piece; the higher bits are its offset
 MAX_TASK_IN_EDGES = 8192
-MEASURED = 1 << 25  # nonzeros from which on it pays to find out first how much memory in-edges and quads need
+SIZED_FROM = 1 << 25  # nonzeros from which on quads, in-edges and tasks get no more memory than they need
 HEAVY_LIST, LONG_LIST = 0, 1  # the elements of list_sizes for heavy_columns and long_columns
 
 
@@ -335,21 +335,21 @@ def without_hub_pairs(made, n, first_hub, heavy_quads):
     return Layout(made.copied, created, setup)
 
 
-def tasks_by_in_edges(kind, graph, fewest, fewer, measured=False):
+def tasks_by_in_edges(kind, graph, fewest, fewer, sized=False):
     """The Layout of the tasks of vertices with fewest <= in-edges < fewer.
 
-    measured: whether they get no more memory than they need, for which the host waits.
+    sized: whether their arrays are Sized: they get no more memory than they need, for which the host waits.
     """
     n, m, arrays = graph.n, graph.m, task_arrays(kind)
     created = {arrays["task_ptr"]: (n + 1, np.int32, None)}
-    sized = [Sized(arrays[name], arrays["task_ptr"], np.uint64) for name in ("columns", "pieces")]
-    if not measured:
+    made = [Sized(arrays[name], arrays["task_ptr"], np.uint64) for name in ("columns", "pieces")]
+    if not sized:
         most = (min(n, m) if fewest == 1 else m // fewest) + m // MAX_TASK_IN_EDGES + 1
-        created |= {each.name: (most, each.dtype, None) for each in sized}
+        created |= {each.name: (most, each.dtype, None) for each in made}
     setup = [
         launch(count_tasks, n, 256, fewest=fewest, fewer=fewer, tasks="in_count"),  # whose values are used no longer
         Scan("in_count", arrays["task_ptr"]),
-        *(sized if measured else []),
+        *(made if sized else []),
         launch(fill_tasks, n, 256, **arrays),
     ]
     return Layout({}, created, setup)

@@ -121,7 +121,7 @@ def _by_classes(graph, near, hubs, heavy_quads, short, crowd, share):
     of_share = {"index": share[0], "of": share[1]}
     cuts = {"first_near": n - near, "first_hub": n - hubs, "heavy_quads": heavy_quads}
     made = layout.in_edges_by_degree(graph, n - near, heavy_quads, short, share)
-    if m >= layout.MEASURED:
+    if m >= layout.SIZED_FROM:
         made = layout.without_hub_pairs(made, n, n - hubs, heavy_quads)
     return plan_classes(
         graph,
@@ -140,10 +140,10 @@ def plan_classes(graph, made, lay_out, hubs, crowd, tables, merges):
     n, m = graph.n, graph.m
     if windows.CROWD_BYTES + 1024 > runtime.facts().shared_per_block:  # too small for a byte for each near number
         crowd = NO_CROWD
-    measured = "in_edges" not in made.created
-    tasks, crowds = [layout.tasks_by_in_edges("window", graph, 1, crowd, measured)], []
+    sized = "in_edges" not in made.created
+    tasks, crowds = [layout.tasks_by_in_edges("window", graph, 1, crowd, sized)], []
     if crowd < NO_CROWD:
-        tasks.append(layout.tasks_by_in_edges("crowd", graph, crowd, NO_CROWD, measured))
+        tasks.append(layout.tasks_by_in_edges("crowd", graph, crowd, NO_CROWD, sized))
         arrays = layout.task_arrays("crowd")
         crowds = [launch(windows.crowd_kernel, 512 * (m // crowd), 512, 396, windows.CROWD_BYTES, lanes=8, **arrays)]
     arrays = layout.task_arrays("window")
@@ -158,7 +158,7 @@ def plan_classes(graph, made, lay_out, hubs, crowd, tables, merges):
         },
         views={
             "hub_rows32": ("hub_rows", np.uint32),
-            **({} if measured else {"near": ("quads", np.uint16)}),
+            **({} if sized else {"near": ("quads", np.uint16)}),
         },
         setup=[*made.setup, lay_out, *(step for kind in tasks for step in kind.setup)],
         steps=[
