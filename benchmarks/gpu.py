@@ -44,7 +44,7 @@ import numpy as np
 
 from tcgpu import generate, measurement, records
 from tcgpu.engines import runtime
-from tcgpu.kernels import Step
+from tcgpu.kernels import Sized, Step
 from tcgpu.kernels.device_graph import DeviceGraph
 from tcgpu.registry import METHODS
 
@@ -139,8 +139,9 @@ def measured(name, u, v, n, repeats, bandwidth):
     natural = DeviceGraph.from_edges(*raw)
     plan = ADAPTIVE.plan(graph)
     plan.count()  # compiles, loads
-    bytes_needed = plan.device_bytes
     plan.allocate()
+    sized = (plan.arrays[step.name] for step in plan.setup if isinstance(step, Sized))
+    bytes_needed = plan.device_bytes + sum(array.nbytes for array in sized)
     kernel = [runtime.elapsed_ms(plan.launch, plan.reset) for _ in range(repeats)]
     plan.free()
     times = {

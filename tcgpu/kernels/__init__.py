@@ -151,7 +151,8 @@ class Plan:
 
     @property
     def device_bytes(self):
-        """Bytes of device memory that `allocate` needs; arrays that are on the device are not copied."""
+        """Bytes of device memory that `allocate` needs, at least: arrays that are on the device are not copied, and how
+        long Sized ones are is not known before."""
         made = sum(length * np.dtype(dtype).itemsize for length, dtype, _ in self.created.values())
         copied = (array for array in self.copied.values() if not hasattr(array, "__cuda_array_interface__"))
         return made + sum(array.nbytes for array in copied)

@@ -34,7 +34,7 @@ DISTANT = 1 << 17  # nonzeros: columns that are farther apart are not in a cache
 SPAN = WORDS[0]  # words of 64 vertices: how far a column reaches is counted in spans,
 NOT_LOCAL = WORDS[-1] // SPAN  # of which no local column reaches over so many after the first
 TABLE_THREADS = 1024  # of a block that has a table
-MOST_TABLE_BITS, PLACE_BYTES = 12, 16  # a table has 2 ** 12 places at most, of so many bytes of shared memory
+MOST_TABLE_BITS, PLACE_BYTES = 12, 16  # a table has at most 2 ** 12 places of 16 bytes of shared memory
 # If a vertex has MANY_A_VERTEX edges, a range of RANGE vertices is counted at a time: the counts of all would not be in
 # a cache, and the edges are read fast.
 RANGE, MOST_RANGES, MANY_A_VERTEX = 1 << 22, 4, 8

@@ -29,13 +29,13 @@ def pack(high, low):
 
 @cuda.jit(device=True)
 def upper(key, bits):
-    """The upper half of a key whose halves have so many bits."""
+    """The upper half of a key. bits: of each half."""
     return uint32(uint64(key) >> uint64(bits))
 
 
 @cuda.jit(device=True)
 def lower(key, bits):
-    """The lower half."""
+    """The lower half of a key. bits: of each half."""
     return uint32(uint64(key) & ((uint64(1) << uint64(bits)) - uint64(1)))
 
 

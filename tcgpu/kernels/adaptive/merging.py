@@ -283,6 +283,7 @@ def has_distant_columns(graph):
 
 
 def pays_to_filter(graph):
-    """Whether the columns of such a graph are so short that filters of 64 bits tell which of them share a row."""
+    """Whether the columns of a graph are so short that filters of 64 bits tell which of them share a row. It matters
+    only where `has_distant_columns`."""
     costs = graph.order_costs
     return costs.sums["merged by degree" if graph.order == "degree" else "merged"] <= FILTERED_ROWS * costs.m
