@@ -54,16 +54,20 @@ def window_kernel(near, quads, columns, pieces, in_edges, task_ptr, lanes, total
                 cuda.atomic.or_(bits, x >> 5, 1 << (x & 31))
             p += threads
         at, at_end = unpack_piece(pieces[task])
-        at += thread // lanes
+        at, piece = at + thread // lanes, uint64(0)
+        if at < at_end:
+            piece = in_edges[at]
         cuda.syncthreads()
         found = uint32(0)
         while at < at_end:
-            q, q_end = unpack_piece(in_edges[at])
+            q, q_end = unpack_piece(piece)
             q += thread % lanes
+            at += threads // lanes
+            if at < at_end:
+                piece = in_edges[at]  # is read while this one is looked up
             while q < q_end:
                 found += bits_set(bits, quads[q])
                 q += lanes
-            at += threads // lanes
         count += found
         cuda.syncthreads()
         p = begin + thread
@@ -105,19 +109,23 @@ def crowd_kernel(near, quads, columns, pieces, in_edges, task_ptr, lanes, total)
                 present[x] = 1
             p += threads
         at, at_end = unpack_piece(pieces[task])
-        at += thread // lanes
+        at, piece = at + thread // lanes, uint64(0)
+        if at < at_end:
+            piece = in_edges[at]
         cuda.syncthreads()
         found = uint32(0)
         while at < at_end:
-            q, q_end = unpack_piece(in_edges[at])
+            q, q_end = unpack_piece(piece)
             q += thread % lanes
+            at += threads // lanes
+            if at < at_end:
+                piece = in_edges[at]  # is read while this one is looked up
             while q < q_end:
                 first, second = quads[q], uint64(0)
                 if q + lanes < q_end:
                     second = quads[q + lanes]
                 found += bytes_set(present, first) + bytes_set(present, second)
                 q += 2 * lanes
-            at += threads // lanes
         count += found
         cuda.syncthreads()
         p = begin + thread
