@@ -2,6 +2,7 @@
 
 import sys
 from dataclasses import replace
+from importlib import import_module
 
 import numpy as np
 import pytest
@@ -17,6 +18,8 @@ from tcgpu.engines.faults import check_launch
 from tcgpu.kernels import adaptive, device_graph, order_costs, orientation
 from tcgpu.kernels.adaptive import far, layout, merging
 from tcgpu.kernels.checked import CheckedPlan
+
+plan_module = import_module("tcgpu.kernels.adaptive.plan")  # its name in the package is that of the method
 
 # the kernels that count: in degree order hubs, crowds, windows, hash tables or two pointers; else columns or merges
 BY_DEGREE = {
@@ -95,6 +98,57 @@ def test_no_more_memory_than_needed_in_the_simulator(knobs, roomy, monkeypatch):
         filled = plan.arrays["in_end"][:-1] - plan.arrays["in_ptr"][:-1]
         assert filled.sum() <= plan.arrays["in_edges"].size < ordered.m
         assert plan.arrays["quads"].size < layout.most_quads(ordered)
+
+
+@pytest.fixture
+def far_edges(monkeypatch):
+    """Lists far in-edges of small graphs, too, with tables of so few rows that some columns take several."""
+    monkeypatch.setattr(plan_module, "FAR_EDGES_FROM", 0)
+    if runtime.engine() == "sim":
+        monkeypatch.setattr(far, "FAR_WINDOWS", ((5, far.NO_LIMIT, 64, 32, 4), (1, 5, 32, 32, 8)))
+
+
+OF_FAR_EDGES = {
+    "all far": {"near": 0},
+    "a few near": {"near": 30},
+    "all kinds": {"near": 60, "hubs": 15, "heavy": 4, "crowd": 9},
+    "a share": {"near": 50, "share": (1, 3)},
+}
+
+
+@pytest.mark.sim
+@pytest.mark.parametrize("sized_from", [0, layout.SIZED_FROM])
+@pytest.mark.parametrize("knobs", OF_FAR_EDGES.values(), ids=OF_FAR_EDGES)
+def test_far_edges_in_the_simulator(knobs, sized_from, roomy, far_edges, monkeypatch):
+    monkeypatch.setattr(layout, "SIZED_FROM", sized_from)
+    monkeypatch.setattr(layout, "MAX_TASK_IN_EDGES", 20)
+    with runtime.using("sim"):
+        for name, graph in share(GRAPHS.items(), (sized_from, knobs)):
+            index, of = knobs.get("share", (0, 1))
+            shares = [knobs | {"share": ((index + k) % of, of)} for k in range(of)]
+            assert sum(counted(graph.ordered("degree"), each) for each in shares) == cpu.plan(graph).count(), name
+
+
+@pytest.mark.sim
+def test_far_edges_that_do_not_fit_are_not_listed(far_edges, monkeypatch):
+    graph = GRAPHS["R-MAT"].ordered("degree")
+    needed = plan_module.FAR_EDGES_BYTES * graph.m
+    for free, listed in ((needed, True), (needed - 1, False)):
+        monkeypatch.setattr(runtime, "memory_free", lambda free=free: free)
+        kernels = {step.kernel for step in adaptive.plan(graph, near=30).steps}
+        assert (far.far_window_kernel in kernels) == listed == ({far.far_kernel, far.hash_kernel} & kernels == set())
+
+
+@pytest.mark.sim
+def test_far_windows_have_no_faults(roomy, far_edges):
+    with runtime.using("sim"):
+        plan = adaptive.plan(GRAPHS["R-MAT"].ordered("degree"), near=30)
+        plan.allocate()
+        steps = [step for step in plan.steps if step.kernel is far.far_window_kernel]
+        for step in steps:
+            args = [plan.arrays[arg] if isinstance(arg, str) else arg for arg in step.args]
+            assert not check_launch(step.kernel.py_func, 2, step.threads, step.kernel.typed(args), shared=step.shared)
+    assert len(steps) == 2 and plan.result() > 0
 
 
 @pytest.mark.sim
@@ -482,6 +536,20 @@ def test_no_more_memory_than_needed_on_a_gpu(monkeypatch):
         assert counts[0] == counts[1] == cpu.plan(graph.to_graph()).count()
         saved.append(sizes[0] - sizes[1])
     assert saved[0] > 0 == saved[1] and saved[2] > 0
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("knobs", [*OF_FAR_EDGES.values(), {}])
+def test_far_edges_on_a_gpu(knobs, far_edges, graphs_folder):
+    """Of the shared graphs, of one with columns longer than a table, and of one with many vertices."""
+    from kernel_shapes import well_known
+
+    graphs = [graph for _, graph, _ in well_known(graphs_folder)]
+    for graph in (*graphs, generate.clique(3000), generate.rmat(18, 8, seed=2)):
+        index, of = knobs.get("share", (0, 1))
+        shares = [knobs | {"merge": 0, "share": ((index + k) % of, of)} for k in range(of)]
+        found = sum(adaptive.plan(graph.ordered("degree"), **each).count() for each in shares)
+        assert found == cpu.plan(graph).count(), graph.name
 
 
 @pytest.mark.gpu

@@ -25,10 +25,10 @@ from tcgpu.engines import runtime
 from tcgpu.engines.faults import check_launch
 from tcgpu.engines.groups import Meeting
 from tcgpu.kernels import own_columns
-from tcgpu.kernels.adaptive import divided
+from tcgpu.kernels.adaptive import divided, far
 
 GRAPHS = small_graphs() | {"R-MAT": generate.rmat(7, 6, seed=2), "cliques": generate.copapers(60, 15)}
-CLASSES = {name: knobs for name, knobs in BY_DEGREE.items() if not {"merge", "long"} & set(knobs)}
+CLASSES = {name: knobs for name, knobs in BY_DEGREE.items() if not {"merge", "long", "short"} & set(knobs)}
 
 
 @pytest.fixture(autouse=True)
@@ -193,7 +193,7 @@ def test_each_class_is_counted_by_two_members(name):
 @pytest.mark.sim
 @pytest.mark.parametrize("number", [1, 3, 4])
 def test_groups_of_other_sizes_count(number):
-    knobs = {"near": 40, "hubs": 12, "heavy": 4, "crowd": 9, "short": 5}
+    knobs = {"near": 40, "hubs": 12, "heavy": 4, "crowd": 9}
     assert counted(raw(GRAPHS["R-MAT"]), number, **knobs) == cpu.count(GRAPHS["R-MAT"])
 
 
@@ -201,7 +201,7 @@ def test_groups_of_other_sizes_count(number):
 @pytest.mark.parametrize("name", share(small_graphs(), "division"))
 def test_difficult_graphs_are_counted_by_a_group(name):
     graph = GRAPHS[name]
-    assert counted(raw(graph), 2, near=5, short=2) == cpu.count(graph)
+    assert counted(raw(graph), 2, near=5) == cpu.count(graph)
 
 
 @pytest.mark.sim
@@ -559,9 +559,9 @@ def test_steps_have_no_faults(first):
     counted = divided.Counted(1, 0, graph.n, graph.n - 40) if first else divided.Counted(2, 20, graph.n - 40, graph.n)
     with runtime.using("sim"):
         whole = own_columns.DeviceGraph.from_graph(graph)
-        plan = divided.plan_step(whole, 1, 3, counted, graph.m, near=40, hubs=10, heavy=4, crowd=2**30, short=3)
+        plan = divided.plan_step(whole, 1, 3, counted, graph.m, near=40, hubs=10, heavy=4, crowd=2**30)
         plan.allocate()
-    own = {divided.count_own_in_edges, divided.lay_out_own, divided.hash_own, divided.far_own}
+    own = {divided.count_own_in_edges, divided.lay_out_own, far.far_window_kernel}
     seen = set()
     for step in (*plan.setup, *plan.steps):
         if getattr(step, "kernel", None) in own:

@@ -35,7 +35,7 @@ from tcgpu.kernels.own_columns import Columns, joined, own_columns
 LARGE = 1 << 28  # raw edges of the host from which on they are divided: the host takes seconds to clean them
 NOTICE_SECONDS = 5  # after an error of NCCL, until it is known whether a member died
 LOSSES = BrokenExecutor, CancelledError  # of futures whose worker died, or whose pool was ended
-KNOBS = {"near", "hubs", "heavy", "crowd", "short"}  # of `adaptive`, that a divided count takes
+KNOBS = {"near", "hubs", "heavy", "crowd"}  # of `adaptive`, that a divided count takes
 
 
 @dataclass(frozen=True)

@@ -196,7 +196,8 @@ def leave_out_hub_pairs(col_ptr, row_idx, quad_count, first_hub, heavy_quads, in
 
 
 def lay_out(
-    col_ptr, row_idx, col_of, quad_ptr, first_near, first_hub, heavy_quads, index, of, in_end, near, in_edges
+    col_ptr, row_idx, col_of, far_count, quad_ptr, first_near, first_hub, heavy_quads, index, of, in_end, near,
+    in_edges, far_edges,
 ):  # fmt: skip
     for part in parts_of(row_idx.size):
         e, i, j = np.arange(part.start, part.stop), row_idx[part], col_of[part]
@@ -205,26 +206,29 @@ def lay_out(
         is_near, slot = i >= first_near, slot_of_nonzero(col_ptr, quad_ptr, e, j)
         near[slot[is_near]] = i[is_near] - (col_ptr.size - 2 - layout.NEAR)
         begin = np.where(is_near, (slot + 1) >> 2, begin)
-        kept = np.flatnonzero((begin < end) & ~by_hubs & (i % of == index))
+        far_rows = np.maximum(0, col_ptr[j] + far_count[j] - (e + 1)) if far_edges.size else np.zeros_like(e)
+        kept = np.flatnonzero(((begin < end) & ~by_hubs | (far_rows > 0)) & (i % of == index))
         kept = kept[np.argsort(i[kept], kind="stable")]
         rows = i[kept]
         first = np.flatnonzero(np.diff(rows, prepend=np.int32(-1)))  # in-edge of each row
         counts = np.diff(first, append=rows.size)
         place = in_end[rows] + np.arange(rows.size) - np.repeat(first, counts)
         in_edges[place] = pack_piece(begin[kept], end[kept] - begin[kept])
+        listed = place < far_edges.size
+        far_edges[place[listed]] = pack_piece(e[kept] + 1, far_rows[kept])[listed]
         in_end[rows[first]] += counts
 
 
-def count_tasks(in_ptr, in_end, quad_ptr, fewest, fewer, tasks):
+def count_tasks(in_ptr, in_end, lengths, fewest, fewer, tasks):
     in_edges = (in_end - in_ptr)[: tasks.size]
-    has_tasks = (fewest <= in_edges) & (in_edges < fewer) & (quad_ptr[:-1] < quad_ptr[1:])
+    has_tasks = (fewest <= in_edges) & (in_edges < fewer) & (lengths > 0)
     tasks[:] = np.where(has_tasks, -(-in_edges // layout.MAX_TASK_IN_EDGES), 0)
 
 
-def fill_tasks(in_ptr, in_end, quad_ptr, task_ptr, columns, pieces):
+def fill_tasks(in_ptr, in_end, begins, lengths, task_ptr, columns, pieces):
     i = np.repeat(np.arange(task_ptr.size - 1), np.diff(task_ptr))
     first = in_ptr[i] + (np.arange(i.size) - task_ptr[i]) * layout.MAX_TASK_IN_EDGES
-    columns[: i.size] = pack_piece(quad_ptr[i], quad_ptr[i + 1] - quad_ptr[i])
+    columns[: i.size] = pack_piece(begins[i], lengths[i])
     pieces[: i.size] = pack_piece(first, np.minimum(layout.MAX_TASK_IN_EDGES, in_end[i] - first))
 
 

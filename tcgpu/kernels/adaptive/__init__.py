@@ -26,6 +26,7 @@ in-edge of i    a column j that holds row i; stored as the piece of column j's q
 piece           an offset and a length, packed in a uint64 by `layout.pack_piece` and read by `layout.unpack_piece`
 task            the work that a block takes at a time: vertex i, and up to 8,192 of its in-edges
 window          column i's near rows in shared memory, as bits or bytes; rows of the columns j are looked up in it
+far window      column i's far rows in shared memory, as a hash table; far rows of the columns j are looked up in it
 local column    one with at least 32 rows, all of them within a few words of 64 vertices (`words=`)
 share           a part of the work, for one of several workers: number `index` of `of`
 own column      of a worker, if no worker has the whole graph: column j, if j % of == index
@@ -48,6 +49,8 @@ Degree order, unless merging all columns costs less:
     has i at least 512 in-edges? ----------- yes --> crowd_kernel    a block of 512 per i: column i as bytes
         |
         no -----------------------------------------> window_kernel   a block of 96 per i: column i as bits
+
+In large graphs far_window_kernel has all triangles with a far k: a block per i, column i's far rows as a hash table.
 
 Natural order; degree order if merging costs less, and then no column is local:
 
@@ -74,7 +77,8 @@ From `naive` to here in five steps
 3. 16 bits: near numbers come four to a load, and a bitmap of all of them takes 8 KB of shared memory: `window_kernel`.
    Where many in-edges share a table, a byte for each number takes half the instructions of a bit: `crowd_kernel`.
 4. Hubs: where columns are dense, word AND word tests 64 rows at a time: `hub_kernel`.
-5. The remaining triangles have a far k: two pointers for short columns, a hash table for long ones.
+5. The remaining triangles have a far k: two pointers for short columns, a hash table for long ones. In a graph with
+   many of them, column i becomes the table, as in step 2: `far_window_kernel`.
 
 Where things are
 ----------------

@@ -1,21 +1,27 @@
 """Triangles j < i < k with a far k: short columns are merged, a long column becomes a hash table.
 
-The *_kernel functions count; the *_tally functions count for each edge, as `support_plan` says.
+In a large graph, where it pays to list in-edges for this, a column i becomes the hash table: `far_window_kernel`. The
+*_kernel functions count; the *_tally functions count for each edge, as `support_plan` says.
 """
 
-from tcgpu.engines.runtime import cuda, int32, int64, kernel, uint32
-from tcgpu.kernels.adaptive.layout import LONG_LIST, in_share, shared_thread
+from tcgpu.engines.runtime import cuda, int32, int64, kernel, uint32, uint64
+from tcgpu.kernels.adaptive.layout import LONG_LIST, shared_thread, unpack_piece
 from tcgpu.kernels.device.merge import common_values
 from tcgpu.kernels.device.reduction import add_block_to
-from tcgpu.kernels.device.search import first_from
 
 EMPTY = -1
+NO_ROW = -2  # in no table
 HASH_FACTOR = 2654435769  # Knuth's multiplier: 2^32 over the golden ratio
 TABLE_ROWS = 512  # in a hash table at a time; a longer column is processed in chunks
 TABLE_BYTES = 4 * 2 * TABLE_ROWS  # of shared memory: at most half of a table is full
 COUNT_BYTES = 2 * TABLE_BYTES  # the table, and a word of its filter for each entry
 TALLY_BYTES = 3 * TABLE_BYTES  # also the nonzero of each row
 LANES = 16  # threads that share a column i, for a count
+ROW_BYTES = 16  # of the table and the filter, for a row
+# How far_window_kernel is launched: for which number of in-edges, from and below; threads; rows of a table, 32 at
+# least; lanes.
+FEW_IN_EDGES, NO_LIMIT = 32, 2**31 - 1
+FAR_WINDOWS = (FEW_IN_EDGES, NO_LIMIT, 256, 1024, 16), (1, FEW_IN_EDGES, 32, 128, 8)
 
 
 @kernel("void(int64[::1], int32[::1], int32[::1], int32[::1], int64, int64, int64, int64[::1])")
@@ -102,19 +108,31 @@ def entry_of(table, mask, shift, row):
 
 
 @cuda.jit(device=True)
+def has_row(table, size, shift, row):
+    """Whether the table has the row."""
+    found = False
+    if may_have(table, size, shift, row):
+        found = table[entry_of(table, size - 1, shift, row)] == row
+    return found
+
+
+@cuda.jit(device=True)
 def count_rows(table, size, shift, row_idx, q, q_end, lanes):
-    """How many of the rows row_idx[q:q_end:lanes] the table has. Two are read at a time."""
+    """How many of the rows row_idx[q:q_end:lanes] the table has. Four are read at a time."""
     found = int32(0)
     while q < q_end:
-        row, other, other_may_be = row_idx[q], int32(0), uint32(0)
+        first, second, third, fourth = row_idx[q], int32(NO_ROW), int32(NO_ROW), int32(NO_ROW)
         if q + lanes < q_end:
-            other = row_idx[q + lanes]
-            other_may_be = may_have(table, size, shift, other)
-        if may_have(table, size, shift, row):
-            found += table[entry_of(table, size - 1, shift, row)] == row
-        if other_may_be:
-            found += table[entry_of(table, size - 1, shift, other)] == other
-        q += 2 * lanes
+            second = row_idx[q + lanes]
+        if q + 2 * lanes < q_end:
+            third = row_idx[q + 2 * lanes]
+        if q + 3 * lanes < q_end:
+            fourth = row_idx[q + 3 * lanes]
+        found += has_row(table, size, shift, first)
+        found += has_row(table, size, shift, second)
+        found += has_row(table, size, shift, third)
+        found += has_row(table, size, shift, fourth)
+        q += 4 * lanes
     return found
 
 
@@ -135,21 +153,36 @@ def tally_rows(table, size, shift, row_idx, q, q_end, lanes, first, support):
 
 
 @cuda.jit(device=True)
-def counts_far_column(i, of, theirs, low, high):
-    """Whether far column i is one of vertices low to high - 1, and in share `theirs` of `of`."""
-    return low <= i < high and in_share(i, theirs, of)
+def fill_table(table, row_idx, first, length, tally):
+    """The block writes rows row_idx[first:first + length] to a hash table with a filter; it returns the table's size,
+    and the shift of the hash. tally: also write the place of each row among these, behind the filter."""
+    thread, threads = cuda.threadIdx.x, cuda.blockDim.x
+    size, shift = uint32(64), uint32(26)
+    while size < 2 * length:
+        size, shift = 2 * size, shift - 1
+    entry = uint32(thread)
+    while entry < size:
+        table[entry], table[size + entry] = EMPTY, 0
+        entry += threads
+    cuda.syncthreads()
+    p = first + thread
+    while p < first + length:
+        at = insert(table, size - 1, shift, row_idx[p])
+        add_to_filter(table, size, shift, row_idx[p])
+        if tally:
+            table[2 * size + at] = p - first
+        p += threads
+    cuda.syncthreads()
+    return size, shift
 
 
 @cuda.jit(device=True)
-def look_up_long_columns(
-    col_ptr, row_idx, far_count, long_columns, list_sizes, lanes, of, theirs, low, high, support, tally
-):  # fmt: skip
+def look_up_long_columns(col_ptr, row_idx, far_count, long_columns, list_sizes, lanes, support, tally):
     """A block per long column j: its far rows go into a hash table, where the far rows of each column i are looked up.
 
     Few of them are there: so most are ruled out by a filter, which takes one read and no loop.
 
-    lanes: threads that share a column i. of: 1 for all columns i; else only those of `counts_far_column`. tally: add to
-    the support of all three edges; the nonzero of each row is then behind the filter. Returns the number of triangles
+    lanes: threads that share a column i. tally: add to the support of all three edges. Returns the number of triangles
     that this thread finds.
     """
     table = cuda.shared.array(0, int32)
@@ -158,41 +191,22 @@ def look_up_long_columns(
     task = cuda.blockIdx.x
     while task < list_sizes[LONG_LIST]:
         j = long_columns[task]
-        first, end = col_ptr[j], col_ptr[j] + far_count[j]
-        e_begin, e_end = first, end
-        if of > 1:
-            e_begin = first_from(row_idx, first, end, low)
-            e_end = first_from(row_idx, e_begin, end, high)
-        while first < end and e_begin < e_end:
+        begin, end = col_ptr[j], col_ptr[j] + far_count[j]
+        first = begin
+        while first < end:
             length = min(end - first, TABLE_ROWS)
-            size, shift = uint32(64), uint32(26)
-            while size < 2 * length:
-                size, shift = 2 * size, shift - 1
-            entry = thread
-            while entry < size:
-                table[entry], table[size + entry] = EMPTY, 0
-                entry += threads
-            cuda.syncthreads()
-            p = first + thread
-            while p < first + length:
-                at = insert(table, size - 1, shift, row_idx[p])
-                add_to_filter(table, size, shift, row_idx[p])
-                if tally:
-                    table[2 * size + at] = p - first
-                p += threads
-            cuda.syncthreads()
-            e = e_begin + thread // lanes
-            while e < e_end:
+            size, shift = fill_table(table, row_idx, first, length, tally)
+            e = begin + thread // lanes
+            while e < end:
                 i = row_idx[e]
-                if of == 1 or in_share(i, theirs, of):
-                    q, q_end = col_ptr[i] + thread % lanes, col_ptr[i] + far_count[i]
-                    if tally:
-                        found = tally_rows(table, size, shift, row_idx, q, q_end, lanes, first, support)
-                        if found != 0:
-                            cuda.atomic.add(support, e, found)
-                    else:
-                        found = count_rows(table, size, shift, row_idx, q, q_end, lanes)
-                    count += found
+                q, q_end = col_ptr[i] + thread % lanes, col_ptr[i] + far_count[i]
+                if tally:
+                    found = tally_rows(table, size, shift, row_idx, q, q_end, lanes, first, support)
+                    if found != 0:
+                        cuda.atomic.add(support, e, found)
+                else:
+                    found = count_rows(table, size, shift, row_idx, q, q_end, lanes)
+                count += found
                 e += threads // lanes
             cuda.syncthreads()
             first += length
@@ -203,13 +217,44 @@ def look_up_long_columns(
 @kernel("void(int64[::1], int32[::1], int32[::1], int32[::1], int64[::1], int64[::1])")
 def hash_kernel(col_ptr, row_idx, far_count, long_columns, list_sizes, total):
     """A block per long column: count."""
-    count = look_up_long_columns(
-        col_ptr, row_idx, far_count, long_columns, list_sizes, LANES, 1, 0, 0, 0, row_idx, False
-    )
+    count = look_up_long_columns(col_ptr, row_idx, far_count, long_columns, list_sizes, LANES, row_idx, False)
     add_block_to(total, count)
 
 
 @kernel("void(int64[::1], int32[::1], int32[::1], int32[::1], int64[::1], int32[::1])")
 def hash_tally(col_ptr, row_idx, far_count, long_columns, list_sizes, support):
     """A block per long column: count for each edge."""
-    look_up_long_columns(col_ptr, row_idx, far_count, long_columns, list_sizes, 4, 1, 0, 0, 0, support, True)
+    look_up_long_columns(col_ptr, row_idx, far_count, long_columns, list_sizes, 4, support, True)
+
+
+@kernel("void(int32[::1], uint64[::1], uint64[::1], uint64[::1], int32[::1], int64, int64, int64[::1])")
+def far_window_kernel(row_idx, columns, pieces, far_edges, task_ptr, table_rows, lanes, total):
+    """A block per task: the far rows of column i go into a hash table, where those of its in-edges are looked up.
+
+    There are fewer look-ups than in `hash_kernel`, of d (d - 1) / 2 for a column with d far rows, which need not be
+    long. The price is the list of in-edges. table_rows: rows in the table at a time. lanes: threads that share an
+    in-edge; they read the next one while they look up the rows of this one.
+    """
+    table = cuda.shared.array(0, int32)
+    thread, threads, lanes = cuda.threadIdx.x, cuda.blockDim.x, uint32(lanes)
+    count = int64(0)
+    task = task_ptr[task_ptr.size - 1] - 1 - cuda.blockIdx.x
+    while task >= 0:
+        first, end = unpack_piece(columns[task])
+        begin, at_end = unpack_piece(pieces[task])
+        while first < end:
+            length = min(end - first, uint32(table_rows))
+            size, shift = fill_table(table, row_idx, first, length, False)
+            at, piece = begin + thread // lanes, uint64(0)
+            if at < at_end:
+                piece = far_edges[at]
+            while at < at_end:
+                q, q_end = unpack_piece(piece)
+                at += threads // lanes
+                if at < at_end:
+                    piece = far_edges[at]
+                count += count_rows(table, size, shift, row_idx, q + thread % lanes, q_end, lanes)
+            cuda.syncthreads()
+            first += length
+        task -= cuda.gridDim.x
+    add_block_to(total, count)

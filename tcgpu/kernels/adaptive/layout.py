@@ -5,8 +5,10 @@ quads         four near numbers to a uint64, column after column; `near` is the 
 quad_ptr      quad_ptr[j] to quad_ptr[j + 1]: the quads of column j
 in_edges      in_ptr[i] to in_end[i]: the in-edges of vertex i, columns j that have row i. Each is stored as the piece
               of `quads` with all near numbers of column j past i
-columns,      a task is a vertex i and some of its in-edges: columns[task] is the piece of `quads` that is column i,
-  pieces      pieces[task] the piece of `in_edges`
+far_edges     the same in-edges of the far vertices, as pieces of `row_idx` with all far rows of column j past i; or
+              nothing, if `hash_kernel` and `far_kernel` count what has a far k
+columns,      a task is a vertex i and some of its in-edges: columns[task] is the piece of `quads` or `row_idx` with the
+  pieces      near or far rows of column i, pieces[task] the piece of `in_edges` or `far_edges`
 hub_rows      HUB_WORDS uint64 for each hub h: bit k says that hubs h and k > h are neighbours
 
 A piece is the offset and length of a part of an array, in a uint64. `pack_piece` makes it, `unpack_piece` reads it.
@@ -170,12 +172,27 @@ def lay_out_nonzero(e, i, j, col_ptr, quad_ptr, first_near, first_hub, heavy_qua
     return begin, end, begin < end and not by_hubs
 
 
+@cuda.jit(device=True)
+def add_in_edge(e, i, j, begin, end, is_in_edge, col_ptr, far_count, in_end, in_edges, far_edges):
+    """Add nonzero e = (i, j) to the in-edges of i: quads begin to end - 1, if they make one; and the far rows of column
+    j past i, if there are any and `far_edges` is not empty."""
+    far_rows = int64(0)
+    if far_edges.size > 0:
+        far_rows = max(far_rows, col_ptr[j] + far_count[j] - (e + 1))
+    if is_in_edge or far_rows > 0:
+        at = cuda.atomic.add(in_end, i, 1)
+        in_edges[at] = pack_piece(begin, end - begin)
+        if at < far_edges.size:
+            far_edges[at] = pack_piece(e + 1, far_rows)
+
+
 @kernel(
-    "void(int64[::1], int32[::1], int32[::1], int32[::1], int64, int64, int64, int64, int64, int64[::1],"
-    " uint16[::1], uint64[::1])"
+    "void(int64[::1], int32[::1], int32[::1], int32[::1], int32[::1], int64, int64, int64, int64, int64, int64[::1],"
+    " uint16[::1], uint64[::1], uint64[::1])"
 )
 def lay_out(
-    col_ptr, row_idx, col_of, quad_ptr, first_near, first_hub, heavy_quads, index, of, in_end, near, in_edges
+    col_ptr, row_idx, col_of, far_count, quad_ptr, first_near, first_hub, heavy_quads, index, of, in_end, near,
+    in_edges, far_edges,
 ):  # fmt: skip
     """A thread per nonzero (i, j): write i's near number to column j's quads, and column j to the in-edges of i.
 
@@ -185,32 +202,35 @@ def lay_out(
     while e < row_idx.size:
         i, j = row_idx[e], col_of[e]
         begin, end, is_in_edge = lay_out_nonzero(e, i, j, col_ptr, quad_ptr, first_near, first_hub, heavy_quads, near)
-        if is_in_edge and in_share(i, index, of):
-            in_edges[cuda.atomic.add(in_end, i, 1)] = pack_piece(begin, end - begin)
+        if in_share(i, index, of):
+            add_in_edge(e, i, j, begin, end, is_in_edge, col_ptr, far_count, in_end, in_edges, far_edges)
         e += cuda.gridsize(1)
 
 
 @kernel("void(int64[::1], int64[::1], int32[::1], int64, int64, int32[::1])")
-def count_tasks(in_ptr, in_end, quad_ptr, fewest, fewer, tasks):
-    """A thread per vertex i: how many tasks it has if it has a near row and fewest <= in-edges < fewer."""
+def count_tasks(in_ptr, in_end, lengths, fewest, fewer, tasks):
+    """A thread per vertex i: how many tasks it has if lengths[i] > 0 and fewest <= in-edges < fewer."""
     i = cuda.grid(1)
     while i < tasks.size:
         in_edges = in_end[i] - in_ptr[i]
         made = int64(0)
-        if fewest <= in_edges < fewer and quad_ptr[i] < quad_ptr[i + 1]:
+        if fewest <= in_edges < fewer and lengths[i] > 0:
             made = (in_edges + MAX_TASK_IN_EDGES - 1) // MAX_TASK_IN_EDGES
         tasks[i] = made
         i += cuda.gridsize(1)
 
 
-@kernel("void(int64[::1], int64[::1], int32[::1], int32[::1], uint64[::1], uint64[::1])")
-def fill_tasks(in_ptr, in_end, quad_ptr, task_ptr, columns, pieces):
-    """A thread per vertex i: write its tasks."""
+TASK_TYPES = "int32[::1], int32[::1], uint64[::1], uint64[::1]"
+
+
+@kernel(*(f"void(int64[::1], int64[::1], {begins}, {TASK_TYPES})" for begins in ("int32[::1]", "int64[::1]")))
+def fill_tasks(in_ptr, in_end, begins, lengths, task_ptr, columns, pieces):
+    """A thread per vertex i: write its tasks. begins, lengths: the piece that is column i."""
     i = cuda.grid(1)
     while i < task_ptr.size - 1:
         first = in_ptr[i]
         for task in range(task_ptr[i], task_ptr[i + 1]):
-            columns[task] = pack_piece(quad_ptr[i], quad_ptr[i + 1] - quad_ptr[i])
+            columns[task] = pack_piece(begins[i], lengths[i])
             pieces[task] = pack_piece(first, min(MAX_TASK_IN_EDGES, in_end[i] - first))
             first += MAX_TASK_IN_EDGES
         i += cuda.gridsize(1)
@@ -303,6 +323,7 @@ def in_edges_by_degree(graph, first_near, heavy_quads, short, share=(0, 1), coun
         "in_ptr": (n + 1, np.int64, None),
         "in_end": (n + 1, np.int64, None),
         "in_edges": (m, np.uint64, None),
+        "far_edges": (0, np.uint64, None),
     }
     known = {
         "first_near": first_near,
@@ -335,10 +356,21 @@ def without_hub_pairs(made, n, first_hub, heavy_quads):
     return Layout(made.copied, created, setup)
 
 
-def tasks_by_in_edges(kind, graph, fewest, fewer, sized=False):
+def with_far_edges(made, first_near):
+    """The Layout with memory for `far_edges`, for which the host waits."""
+    created = {name: array for name, array in made.created.items() if name != "far_edges"}
+    return Layout(made.copied, created, [*made.setup, Sized("far_edges", "in_ptr", np.uint64, at=max(0, first_near))])
+
+
+NEAR_ROWS = {"begins": "quad_ptr", "lengths": "quad_count"}  # the pieces of columns i in their tasks
+FAR_ROWS = {"begins": "col_ptr", "lengths": "far_count"}
+
+
+def tasks_by_in_edges(kind, graph, fewest, fewer, sized=False, rows=NEAR_ROWS):
     """The Layout of the tasks of vertices with fewest <= in-edges < fewer.
 
-    sized: whether their arrays are Sized: they get no more memory than they need, for which the host waits.
+    sized: whether their arrays are Sized: they get no more memory than they need, for which the host waits. rows:
+    NEAR_ROWS or FAR_ROWS; a vertex without any of these has no task.
     """
     n, m, arrays = graph.n, graph.m, task_arrays(kind)
     created = {arrays["task_ptr"]: (n + 1, np.int32, None)}
@@ -347,10 +379,11 @@ def tasks_by_in_edges(kind, graph, fewest, fewer, sized=False):
         most = (min(n, m) if fewest == 1 else m // fewest) + m // MAX_TASK_IN_EDGES + 1
         created |= {each.name: (most, each.dtype, None) for each in made}
     setup = [
-        launch(count_tasks, n, 256, fewest=fewest, fewer=fewer, tasks="in_count"),  # whose values are used no longer
+        # in_count: its values are used no longer
+        launch(count_tasks, n, 256, fewest=fewest, fewer=fewer, lengths=rows["lengths"], tasks="in_count"),
         Scan("in_count", arrays["task_ptr"]),
         *(made if sized else []),
-        launch(fill_tasks, n, 256, **arrays),
+        launch(fill_tasks, n, 256, **rows, **arrays),
     ]
     return Layout({}, created, setup)
 

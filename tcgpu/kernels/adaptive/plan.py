@@ -14,6 +14,9 @@ from tcgpu.kernels.method import method
 from tcgpu.kernels.order_costs import HEAVY, LONG, MAY_SEARCH, SHORT
 
 MAX_QUADS = 2**31 - 1  # that quad_ptr can number: graphs that may have more are merged
+FAR_EDGES_FROM = 1 << 28  # nonzeros from which on listing far in-edges pays,
+FAR_EDGES_BYTES = 20  # and free memory for each nonzero, so that all that a plan then creates fits
+LONG_PIECES_FROM = 1 << 27  # nonzeros from which on in-edges are so long that 16 threads share one in crowd_kernel
 NO_CROWD = 2**30  # `crowd` for no crowd_kernel
 NO_TABLE = 2**30  # `short` for no hash_kernel; the most rows that `long` takes
 
@@ -123,29 +126,32 @@ def _by_classes(graph, near, hubs, heavy_quads, short, crowd, share):
     made = layout.in_edges_by_degree(graph, n - near, heavy_quads, short, share)
     if m >= layout.SIZED_FROM:
         made = layout.without_hub_pairs(made, n, n - hubs, heavy_quads)
-    return plan_classes(
-        graph,
-        made,
-        launch(layout.lay_out, m, 256, **cuts, **of_share),
-        hubs,
-        crowd,
-        launch(far.hash_kernel, 128 * n, 128, 4224, far.COUNT_BYTES) if short < NO_TABLE else None,
-        launch(far.far_kernel, -(-m // share[1]), 64, 16384, short=short, **of_share),
-    )
+    lay_out = launch(layout.lay_out, m, 256, **cuts, **of_share)
+    if m >= FAR_EDGES_FROM and FAR_EDGES_BYTES * m <= runtime.memory_free():
+        return plan_classes(graph, layout.with_far_edges(made, n - near), lay_out, hubs, crowd)
+    of_far = [launch(far.far_kernel, -(-m // share[1]), 64, 16384, short=short, **of_share)]
+    if short < NO_TABLE:
+        of_far.insert(0, launch(far.hash_kernel, 128 * n, 128, 4224, far.COUNT_BYTES))
+    return plan_classes(graph, made, lay_out, hubs, crowd, of_far)
 
 
-def plan_classes(graph, made, lay_out, hubs, crowd, tables, merges):
-    """The Plan of a count by classes. made: its Layout before `lay_out`; hubs, crowd: knobs; tables, merges: launches
-    that count what has a far k; `tables` may be None."""
+def plan_classes(graph, made, lay_out, hubs, crowd, of_far=()):
+    """The Plan of a count by classes. made: its Layout before `lay_out`; hubs, crowd: knobs; of_far: launches that
+    count what has a far k, or none: then `far_window_kernel` does, for which far in-edges are listed."""
     n, m = graph.n, graph.m
     if windows.CROWD_BYTES + 1024 > runtime.facts().shared_per_block:  # too small for a byte for each near number
         crowd = NO_CROWD
     sized = "in_edges" not in made.created
     tasks, crowds = [layout.tasks_by_in_edges("window", graph, 1, crowd, sized)], []
+    crowd_lanes = 16 if m >= LONG_PIECES_FROM else 8
     if crowd < NO_CROWD:
         tasks.append(layout.tasks_by_in_edges("crowd", graph, crowd, NO_CROWD, sized))
         arrays = layout.task_arrays("crowd")
-        crowds = [launch(windows.crowd_kernel, 512 * (m // crowd), 512, 396, windows.CROWD_BYTES, lanes=8, **arrays)]
+        shape = 640 * (m // crowd), 640, 396, windows.CROWD_BYTES
+        crowds = [launch(windows.crowd_kernel, *shape, lanes=crowd_lanes, **arrays)]
+    if not of_far:
+        far_tasks, of_far = _far_windows(graph)
+        tasks += far_tasks
     arrays = layout.task_arrays("window")
     return Plan(
         method="adaptive",
@@ -166,8 +172,18 @@ def plan_classes(graph, made, lay_out, hubs, crowd, tables, merges):
             launch(hub_kernel, 32 * n, 128, 4224, HUB_BYTES, first_hub=NEAR + 1 - hubs),
             *crowds,
             launch(windows.window_kernel, 96 * n, 96, 11088, windows.WINDOW_BYTES, lanes=8, **arrays),
-            *([tables] if tables else []),
-            merges,
+            *of_far,
         ],
         work=simulated.work(graph, 2800 * graph.n),
     )
+
+
+def _far_windows(graph):
+    """(Layouts of the tasks, launches) that count what has a far k by far in-edges."""
+    tasks, launches = [], []
+    for fewest, fewer, threads, rows, lanes in far.FAR_WINDOWS:
+        kind, shared = f"far{fewest}", far.ROW_BYTES * rows
+        tasks.append(layout.tasks_by_in_edges(kind, graph, fewest, fewer, True, layout.FAR_ROWS))
+        given = {"table_rows": rows, "lanes": lanes, **layout.task_arrays(kind)}
+        launches.append(launch(far.far_window_kernel, threads * graph.n, threads, 33792, shared, **given))
+    return tasks, launches
