@@ -86,10 +86,11 @@ def test_each_class_by_degree_in_the_simulator(knobs, roomy):
 @pytest.mark.sim
 @pytest.mark.parametrize("knobs", [{}, BY_DEGREE["a few hubs"], BY_DEGREE["all at once"], {"share": (1, 3)}])
 def test_no_more_memory_than_needed_in_the_simulator(knobs, roomy, monkeypatch):
+    large = layout.SIZED_FROM
     with runtime.using("sim"):
         for name, graph in GRAPHS.items():
             ordered, counts = graph.ordered("degree"), []
-            for sized_from in (layout.SIZED_FROM, 0):
+            for sized_from in (large, 0):
                 monkeypatch.setattr(layout, "SIZED_FROM", sized_from)
                 counts.append(counted(ordered, {"merge": 0} | knobs))
             assert counts[0] == counts[1], name
@@ -524,10 +525,10 @@ def test_raw_edges_become_columns_on_a_gpu(order, dtype):
 def test_no_more_memory_than_needed_on_a_gpu(monkeypatch):
     """Of a Barabasi-Albert graph, whose columns have 24 rows at most, all in-edges are needed."""
     graphs = generate.rmat(16, seed=3), generate.barabasi_albert(100_000, 12, seed=1), generate.clique(3000)
-    saved = []
+    saved, large = [], layout.SIZED_FROM
     for graph in (DeviceGraph.from_graph(graph).ordered("degree") for graph in graphs):
         counts, sizes = [], []
-        for sized_from in (layout.SIZED_FROM, 0):
+        for sized_from in (large, 0):
             monkeypatch.setattr(layout, "SIZED_FROM", sized_from)
             plan = adaptive.plan(graph, merge=0)
             with plan.carried_out():
