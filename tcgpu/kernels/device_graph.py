@@ -445,8 +445,7 @@ def columns_of_keys(sorted_keys, n, clean, degrees):
 
     sorted_keys: Keys, in the order of their columns. degrees: from which repeated edges are taken off.
     """
-    xp, m = runtime.arrays_of(degrees), sum(each.keys.size for each in sorted_keys)
-    row_idx, col_of, col_ptr = xp.empty(m, np.int32), xp.empty(m, np.int32), runtime.device_array(n + 1, np.int64, -1)
+    xp = runtime.arrays_of(degrees)
     cuts = [0, *accumulate(-(-each.keys.size // orientation.PART) for each in sorted_keys)]
     counts, starts = xp.empty(cuts[-1], np.int64), xp.empty(cuts[-1] + 1, np.int64)
     if clean:
@@ -458,20 +457,13 @@ def columns_of_keys(sorted_keys, n, clean, degrees):
         for each, begin, end in zip(sorted_keys, cuts, cuts[1:]):
             run(orientation.count_new, WARP * (end - begin), each.keys, each.bits, counts[begin:end])
         scan(counts, starts)
-        read = runtime.reading(starts[-1:])
+        m = int(starts[-1])
+    row_idx, col_of, col_ptr = xp.empty(m, np.int32), xp.empty(m, np.int32), runtime.device_array(n + 1, np.int64, -1)
     for (keys, bits, first), begin, end in zip(sorted_keys, cuts, cuts[1:]):
         args = keys, bits, first, starts[begin : end + 1], row_idx, col_of, col_ptr, degrees
         run(orientation.unpack, WARP * (end - begin), *args)
-    if not clean:
-        m = int(read()[0])
-        row_idx, col_of = _first(row_idx, m), _first(col_of, m)
     run(columns.fill_empty_columns, n + 1, col_of, col_ptr)
     return col_ptr, row_idx, col_of
-
-
-def _first(array, m):
-    """The first m elements of an array; a copy, if the others take much memory."""
-    return array[:m] if m > MOSTLY_NEW * array.size else array[:m].copy()
 
 
 def _short_columns(u, v, n, lengths, clean):

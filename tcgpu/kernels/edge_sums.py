@@ -479,8 +479,8 @@ def describe_edges(u, v, n, fill=None, may_sample=False, check=None, meanwhile=l
     called with the degrees before the host waits for the costs.
     """
     xp = runtime.arrays_of(u)
-    counts = xp.zeros(3 * n, np.int32)
-    lengths, degree, reach = counts[:n], counts[n : 2 * n], counts[2 * n :]
+    lengths, degree = xp.zeros((2, n), np.int32)
+    reach = xp.zeros(n, np.int32)
     packed = xp.empty(n, np.uint64)
     sums = Sums(u, v, n, packed, min(MOST_STRIDE, max(1, u.size // SAMPLED)), fill)
     _measure(u, v, lengths, degree, reach, fill)
@@ -497,6 +497,7 @@ def describe_edges(u, v, n, fill=None, may_sample=False, check=None, meanwhile=l
         rows[:] = 0
         sums.run(count_rows_by_degree, u.size, u, v, packed, rows)
     sums.add_by_degree(rows)
+    del rows, reach  # `meanwhile` takes their memory
     costs = sums.costs(sampled, lambda: meanwhile(degree))
     if sums.stride > 1 and costs.best() == "natural" and costs.may_miss(sums.stride):
         sums.natural[:], sums.longest[:LONGEST_BY_DEGREE] = 0, 0
