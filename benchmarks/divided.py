@@ -27,7 +27,7 @@ from tcgpu.engines import runtime
 from tcgpu.errors import GraphError
 
 ONE_GPU = 27  # the largest scale that is also counted on one GPU
-FAR_ALONE = {"near": 0}  # no rows of bits and no windows: hash tables and merges count all triangles
+FAR_ALONE = {"near": 0}  # no rows of bits and no windows: hash tables of far rows count all triangles
 
 
 def drawn(scale, gpus):

@@ -100,6 +100,7 @@ def recorded(records, shown, down, across, table):
     for name, *_ in rows:
         row = [r for r in records if r[down] == name]
         found = [[r[v] for r in row if all(str(r[key]) == value for key, value in w.items())] for v, w in columns]
+        found = [[value for value in values if value != ""] for values in found]
         expected.append([name, *(f"{min(values):.3g}" if values else "-" for values in found)])
     print(f"the table should be\n{as_table(expected)}")
     return expected
