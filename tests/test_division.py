@@ -25,7 +25,8 @@ from tcgpu.engines import runtime
 from tcgpu.engines.faults import check_launch
 from tcgpu.engines.groups import Meeting
 from tcgpu.kernels import own_columns
-from tcgpu.kernels.adaptive import divided, far
+from tcgpu.kernels import run as division_run
+from tcgpu.kernels.adaptive import divided
 
 GRAPHS = small_graphs() | {"R-MAT": generate.rmat(7, 6, seed=2), "cliques": generate.copapers(60, 15)}
 CLASSES = {name: knobs for name, knobs in BY_DEGREE.items() if not {"merge", "long", "short"} & set(knobs)}
@@ -34,15 +35,15 @@ CLASSES = {name: knobs for name, knobs in BY_DEGREE.items() if not {"merge", "lo
 @pytest.fixture(autouse=True)
 def few_blocks(monkeypatch):
     """In the simulator a launch has only the blocks that a small graph needs."""
-    make = division.plan_step
+    make = divided._plan
 
-    def plan_step(*args, **knobs):
-        plan = make(*args, **knobs)
+    def plan(*args):
+        made = make(*args)
         if runtime.engine() == "sim":
-            plan.setup, plan.steps = ([fewer(step, 2) for step in steps] for steps in (plan.setup, plan.steps))
-        return plan
+            made.setup, made.steps = ([fewer(step, 2) for step in steps] for steps in (made.setup, made.steps))
+        return made
 
-    monkeypatch.setattr(division, "plan_step", plan_step)
+    monkeypatch.setattr(divided, "_plan", plan)
 
 
 def raw(graph, seed=0):
@@ -117,18 +118,17 @@ def test_members_own_every_column_once(name, number):
 
     def work(group):
         *ends, n = of_member(edges, group)
-        n, own = own_columns.own_columns(group, ends, n)
-        assert (own.first, own.of) == (group.rank, number)
-        arrays = [group.gather(array) for array in (own.lengths, own.rows)]
-        parts = [np.split(found, np.cumsum(sizes)[:-1]) for found, sizes in arrays]
-        parts = [own_columns.Columns(k, number, *each) for k, each in enumerate(zip(*parts))]
-        return own_columns.joined(n, parts).to_graph(), own
+        n, col_ptr, row_idx, col_of = own_columns.own_columns(group, ends, n)
+        assert col_ptr.size - 1 == len(range(group.rank, n, number))
+        assert np.array_equal(np.repeat(np.arange(col_ptr.size - 1), np.diff(col_ptr)), col_of)
+        return n, row_idx, group.rank + number * col_of
 
     found = members(number, work)
-    for graph, _ in found:
-        assert cpu.count(Graph(graph.col_ptr, graph.row_idx)) == cpu.count(GRAPHS[name])
-        assert graph.equals(found[0][0]) and graph.m == GRAPHS[name].m and graph.n == GRAPHS[name].n
-    assert sum(own.rows.size for _, own in found) == GRAPHS[name].m
+    edges = [np.concatenate(ends) for ends in zip(*(own for _, *own in found))]
+    graph = Graph.from_edges(*edges, found[0][0])
+    assert cpu.count(graph) == cpu.count(GRAPHS[name])
+    assert graph.n == GRAPHS[name].n and graph.m == GRAPHS[name].m == edges[0].size
+    assert sorted(graph.degrees) == sorted(GRAPHS[name].degrees)
 
 
 @pytest.mark.sim
@@ -141,22 +141,50 @@ def test_raw_edges_are_freed_before_their_keys_are_sorted(monkeypatch):
     assert freed == [[False, False], [True, True]]  # degrees are sorted first
 
 
+def columns_of(lists, far):
+    """Columns with these lists of far rows, and numbers of quads."""
+    counts = np.array([len(rows) for rows in lists], np.int32), np.array(far, np.int32)
+    quads = np.arange(counts[1].sum(), dtype=np.uint64)
+    return divided.Columns.of_counts(*counts, np.array([row for rows in lists for row in rows], np.int32), quads)
+
+
 @pytest.mark.sim
-def test_columns_are_split_by_vertices_and_into_pieces():
-    lengths = np.array([0, 3, 0, 1, 2, 0], np.int32)
+def test_parts_of_columns_are_sent():
     with runtime.using("sim"):
-        columns = own_columns.Columns(2, 5, lengths, np.arange(6, dtype=np.int32))
-        for vertex, middle in ((0, 0), (2, 0), (3, 1), (7, 1), (8, 2), (12, 2), (27, 5), (28, 6), (99, 6)):
-            before, after = columns.split(vertex)
-            assert before.lengths.size == middle and (before.first, after.first) == (2, 2 + 5 * middle)
-            assert np.array_equal(np.append(before.rows, after.rows), columns.rows)
-        for number in (1, 2, 3, 9):
-            pieces = columns.pieces(number)
-            assert len(pieces) == number
-            assert np.array_equal(np.concatenate([piece.rows for piece in pieces]), columns.rows)
-            assert np.array_equal(np.concatenate([piece.lengths for piece in pieces]), lengths)
-            ends = np.cumsum([0, *(piece.lengths.size for piece in pieces)])
-            assert [piece.first for piece in pieces] == (2 + 5 * ends[:-1]).tolist()
+        columns = columns_of([[3, 5], [], [9], [1, 2, 4], []], [1, 0, 3, 0, 2])
+        parts = [columns.part(begin, end) for begin, end in ((0, 2), (2, 2), (2, 5))]
+        made = divided.Columns.of_counts(*(np.concatenate(arrays) for arrays in zip(*parts)))
+        assert all(map(np.array_equal, made, columns))
+        assert [each.tolist() for each in columns.part(2, 4)] == [[1, 3], [3, 0], [9, 1, 2, 4], [1, 2, 3]]
+        empty = divided.Columns.of_counts(*columns.part(0, 5)[:2])
+        assert empty.far_rows.size == 6 and not empty.quads.any() and empty.quads.size == 6
+
+
+@pytest.mark.sim
+@pytest.mark.parametrize("pieces", [1, 2, 3])
+def test_ranges_of_columns_have_about_equal_rows(pieces):
+    far_ptr = np.array([0, 2, 2, 3, 6, 6, 20])
+    with runtime.using("sim"):
+        bounds = division._bounds(far_ptr, 5, pieces)
+    assert bounds[0] == 0 and bounds[-1] == 5 and bounds.size == pieces + 1 and all(np.diff(bounds) >= 0)
+    assert max(np.diff(far_ptr[bounds])) <= 6 / pieces + 3
+
+
+@pytest.mark.sim
+@pytest.mark.parametrize("near", [1, 7, 40])
+def test_near_columns_of_all_members_are_put_in_order(near):
+    n, of = 50, 3
+    chance = np.random.default_rng(near)
+    counts = chance.integers(0, 4, near).astype(np.int32)
+    quads = chance.integers(0, 1 << 60, counts.sum()).astype(np.uint64)
+    starts = np.append(0, np.cumsum(counts))
+    owners = [[v for v in range(n - near, n) if v % of == index] for index in range(of)]
+    sent = [quads[starts[v - n + near] : starts[v - n + near + 1]] for own in owners for v in own]
+    own = SimpleNamespace(n=n, of=of, first_near=n - near)
+    with runtime.using("sim"):
+        found = divided.near_columns(own, [counts[np.array(own, int) - (n - near)] for own in owners],
+                                     np.concatenate(sent))  # fmt: skip
+    assert all(map(np.array_equal, found, (counts, starts, quads)))
 
 
 @pytest.mark.sim
@@ -207,11 +235,12 @@ def test_difficult_graphs_are_counted_by_a_group(name):
 @pytest.mark.sim
 def test_a_step_has_only_a_part_of_the_graph(monkeypatch):
     """Also with two members: columns of the other one come in two pieces."""
-    graph, sizes = generate.rmat(8, 8, seed=1), []
-    joined = division.joined
-    monkeypatch.setattr(division, "joined", lambda *args: (sizes.append((made := joined(*args)).m), made)[1])
+    graph, sizes, make = generate.rmat(8, 8, seed=1), [], divided.far_plan
+    monkeypatch.setattr(divided, "far_plan", lambda own, index, begin, columns, **knobs: (
+        sizes.append(own.columns.far_rows.size + columns.far_rows.size), make(own, index, begin, columns, **knobs)
+    )[1])  # fmt: skip
     assert counted(raw(graph), 2, near=20) == cpu.count(graph)
-    assert len(sizes) == 2 * 3 and max(sizes) < 0.85 * graph.m
+    assert len(sizes) == 2 * 3 and 0 < max(sizes) < 1.1 * graph.m
 
 
 @pytest.mark.sim
@@ -223,10 +252,10 @@ def test_a_step_with_too_many_near_rows_is_refused(monkeypatch):
 
 @pytest.mark.sim
 def test_an_error_of_a_member_is_raised(monkeypatch):
-    def fail(n, parts):
+    def fail(*args, **knobs):
         raise GraphError("no room in this member")
 
-    monkeypatch.setattr(division, "joined", fail)
+    monkeypatch.setattr(divided, "far_plan", fail)
     with pytest.raises(GraphError, match="no room"):
         counted(raw(GRAPHS["R-MAT"]), 2)
 
@@ -553,24 +582,34 @@ def test_keys_are_counted_and_scattered_without_faults(number):
 
 
 @pytest.mark.sim
-@pytest.mark.parametrize("first", [True, False])
-def test_steps_have_no_faults(first):
-    graph = GRAPHS["R-MAT"].ordered("degree")
-    counted = divided.Counted(1, 0, graph.n, graph.n - 40) if first else divided.Counted(2, 20, graph.n - 40, graph.n)
-    with runtime.using("sim"):
-        whole = own_columns.DeviceGraph.from_graph(graph)
-        plan = divided.plan_step(whole, 1, 3, counted, graph.m, near=40, hubs=10, heavy=4, crowd=2**30)
-        plan.allocate()
-    own = {divided.count_own_in_edges, divided.lay_out_own, far.far_window_kernel}
+def test_steps_have_no_faults(monkeypatch):
+    """Of a member of three: each kernel of `divided`, and those of windows as it launches them."""
+    graph, (index, of) = GRAPHS["R-MAT"].ordered("degree"), (1, 3)
+    own = graph.col_of % of == index
+    col_of, row_idx = graph.col_of[own] // of, graph.row_idx[own]
+    col_ptr = np.searchsorted(col_of, np.arange(len(range(index, graph.n, of)) + 1))
     seen = set()
-    for step in (*plan.setup, *plan.steps):
-        if getattr(step, "kernel", None) in own:
-            args = [plan.arrays[arg].copy() if isinstance(arg, str) else arg for arg in step.args]
-            if step.kernel is divided.lay_out_own:
-                args[step.args.index("in_end")][:] = plan.arrays["in_ptr"]
-            assert not check_launch(step.kernel.py_func, 2, 64, step.kernel.typed(args), shared=step.shared)
-            seen.add(step.kernel)
-    assert seen == own
+
+    def checked(kernel, args, shared=0, threads=64):
+        arrays = [arg.copy() if isinstance(arg, np.ndarray) else arg for arg in args]
+        assert not check_launch(kernel.py_func, 2, threads, kernel.typed(arrays), shared=shared)
+        seen.add(kernel)
+
+    monkeypatch.setattr(
+        divided, "run", lambda kernel, tasks, *args: (checked(kernel, args), division_run(kernel, tasks, *args))
+    )
+    with runtime.using("sim"):
+        member = divided.lay_out(graph.n, of, col_ptr, row_idx, col_of, near=40, hubs=10, heavy=4)
+        counts = [np.ones(len([v for v in range(graph.n - 40, graph.n) if v % of == k]), np.int32) for k in range(of)]
+        divided.near_columns(member, counts, np.arange(40, dtype=np.uint64))
+        far = member.far_columns(index)
+        plan = divided.far_plan(member, index, 0, divided.Columns.of_counts(*member.columns.part(0, far)))
+        plan.allocate()
+        for step in plan.steps:
+            args = [plan.arrays[arg] if isinstance(arg, str) else arg for arg in step.args]
+            checked(step.kernel, args, step.shared, step.threads)
+    names = {"measure_columns", "lay_out_own", "list_in_edges", "copy_quads", "window_kernel", "far_window_kernel"}
+    assert names <= {kernel.__name__ for kernel in seen}
 
 
 # ----------------------------------------------------------------------------------------------------------------- GPU

@@ -2,7 +2,8 @@
 
 The edges lie in the memory of the host, or in parts on the GPUs. The workers of executor "gpus" are the members of a
 group. Each takes a part of the edges, and after that owns some of the columns (`own_columns`). It counts the edges in
-these in steps: with its own columns, then with those that each other member sends in turn (`adaptive.divided`).
+these in steps: with the near columns of all, its own far ones, and those that each other member sends in turn
+(`adaptive.divided`).
 
 The processes stay members of their group for the next count: NCCL takes most of a second to connect them. If a member
 dies, the others are ended, and all count again in new processes. The simulator does the same with threads.
@@ -28,9 +29,8 @@ from tcgpu.engines.groups import GpuGroup, Meeting
 from tcgpu.errors import GraphError, WorkerLost
 from tcgpu.graph import edge_arrays, unmasked
 from tcgpu.kernels import fitting
-from tcgpu.kernels.adaptive.divided import Counted, plan_step
-from tcgpu.kernels.adaptive.layout import NEAR
-from tcgpu.kernels.own_columns import Columns, joined, own_columns
+from tcgpu.kernels.adaptive import divided
+from tcgpu.kernels.own_columns import own_columns
 
 LARGE = 1 << 28  # raw edges of the host from which on they are divided: the host takes seconds to clean them
 NOTICE_SECONDS = 5  # after an error of NCCL, until it is known whether a member died
@@ -119,55 +119,55 @@ def _group(division):
 @fitting("the graph, divided among the GPUs,")
 def _count(group, edges, n, knobs):
     begin = time.perf_counter()
-    n, own = own_columns(group, edges.of_member(group.rank, group.size), n)
+    n, *columns = own_columns(group, edges.of_member(group.rank, group.size), n)
     runtime.synchronize()
-    middle = time.perf_counter()
-    triangles = sum(_triangles(n, own, parts, counted, knobs) for parts, counted in _steps(group, n, own, knobs))
+    middle, edges = time.perf_counter(), columns[1].size
+    own = divided.lay_out(n, group.size, *columns, **_only(knobs, "near", "hubs", "heavy"))
+    columns.clear()
+    triangles = sum(plan.count() for plan in _plans(group, own, knobs))
     seconds = middle - begin, time.perf_counter() - middle
-    return MemberResult(triangles, n, own.rows.size, *seconds, group.sent_bytes)
+    return MemberResult(triangles, n, edges, *seconds, group.sent_bytes)
 
 
-def _steps(group, n, own, knobs):
-    """The Columns of each step, and which columns i are Counted."""
-    first_near = n - min(knobs.get("near", NEAR), n)
-    far, near = own.split(first_near)
-    yield [own, *_near_columns_of_others(group, near, first_near)], Counted(group.rank, 0, n, first_near)
-    pieces = far.pieces(2 if group.size == 2 else 1)  # two members and all columns of both would be the whole graph
-    firsts = runtime.to_device(np.array([piece.first for piece in pieces]))
-    firsts = runtime.to_host(group.gather(firsts)[0]).reshape(group.size, len(pieces))
+def _plans(group, own, knobs):
+    """The plan of each step of this member."""
+    far, columns = own.far_columns(group.rank), own.columns
+    yield divided.near_plan(own, *_near_columns(group, own, far), **_only(knobs, "hubs", "crowd"))
+    crowd = _only(knobs, "crowd")
+    yield divided.far_plan(own, group.rank, 0, divided.Columns.of_counts(*columns.part(0, far)), **crowd)
+    pieces = 2 if group.size == 2 else 1  # two members and all columns of both would be the whole graph
+    bounds = _bounds(columns.far_ptr, far, pieces)
+    bounds_of_all = runtime.to_host(group.gather(runtime.to_device(bounds))[0]).reshape(group.size, -1)
     for distance in range(1, group.size):
         source, target = (group.rank + distance) % group.size, (group.rank - distance) % group.size
-        for k, piece in enumerate(pieces):
-            received = _received(group, target, piece, int(firsts[source, k]))
-            yield [far, received], Counted(source, received.first, received.end, n)
+        for begin, end, theirs in zip(bounds, bounds[1:], bounds_of_all[source].tolist()):
+            received = divided.Columns.of_counts(*_received(group, target, columns.part(begin, end)))
+            yield divided.far_plan(own, source, theirs, received, **crowd)
 
 
-def _received(group, target, piece, first):
-    """Send Columns to one member; returns those, from vertex `first` on, that another one sends to this member."""
-    lengths, rows = (
-        group.exchange([array if k == target else array[:0] for k in range(group.size)])[0]
-        for array in (piece.lengths, piece.rows)
-    )
-    return Columns(first, group.size, lengths, rows)
+def _bounds(far_ptr, columns, pieces):
+    """The bounds of `pieces` ranges of the first columns, which have about equal numbers of far rows."""
+    ends = np.linspace(0, int(far_ptr[columns]), pieces + 1)[1:-1].astype(np.int64)
+    cuts = runtime.to_host(runtime.arrays_of(far_ptr).searchsorted(far_ptr, runtime.to_device(ends)))
+    return np.array([0, *np.minimum(cuts, columns), columns])
 
 
-def _near_columns_of_others(group, near, first_near):
-    """The Columns of near vertices that other members own."""
-    arrays = []
-    for array in (near.lengths, near.rows):
-        found, sizes = group.gather(array)
-        ends = np.cumsum(sizes).tolist()
-        arrays.append([found[end - size : end] for size, end in zip(sizes, ends)])
-    for k, (lengths, rows) in enumerate(zip(*arrays)):
-        if k != group.rank:
-            yield Columns(first_near + (k - first_near) % group.size, group.size, lengths, rows)
+def _received(group, target, arrays):
+    """Send arrays to one member; returns those that another one sends to this member."""
+    return [group.exchange([array if k == target else array[:0] for k in range(group.size)])[0] for array in arrays]
 
 
-def _triangles(n, own, parts, counted, knobs):
-    """The triangles that a member counts in one step. `parts` is emptied: its graph has copies of all rows."""
-    graph = joined(n, parts)
-    parts.clear()
-    return plan_step(graph, own.first, own.of, counted, own.rows.size, **knobs).count()
+def _near_columns(group, own, far):
+    """What `near_plan` takes of the near columns of all members; `far` of this member's are far."""
+    _, counts, _, quads = own.columns.part(far, own.columns.far_count.size)
+    counts, sizes = group.gather(counts)
+    ends = np.cumsum(sizes).tolist()
+    counts = [counts[end - size : end] for size, end in zip(sizes, ends)]
+    return divided.near_columns(own, counts, group.gather(quads)[0])
+
+
+def _only(knobs, *names):
+    return {name: value for name, value in knobs.items() if name in names}
 
 
 # --------------------------------------------------------------------------------------------------------- all members

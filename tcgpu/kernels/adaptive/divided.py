@@ -1,91 +1,269 @@
-"""A count of a graph whose columns are divided among workers: of the columns j of one worker, by the classes of `plan`.
+"""A count of a graph whose columns are divided among workers: each counts the nonzeros (i, j) of the columns j it owns.
 
-A worker counts the nonzeros (i, j) of the columns j that it owns in steps. In each it has a graph in degree order in
-which only some columns are not empty (`own_columns.joined`):
+Of `of` workers, number `index` owns the columns of vertices index, index + of, and so on; c numbers them from 0. It
+lists the in-edges of all vertices i once: the pieces of its own quads and far rows that are past i. Then columns i come
+to it in steps, to be written to windows in which these are looked up:
 
-    first    its own columns, and those of all near vertices: it counts every (i, j) whose column i is there
-    visits   its own far columns, and some far columns i of one other worker: it counts the (i, j) of these
+    near_plan    the columns of all near vertices; it also counts hubs by hubs
+    far_plan     the far columns of one worker: its own ones, then some of each other worker
 
-Vertex j is its own if j % of == index. So the steps of all workers count each triangle once. Near vertices have no far
-rows, and hubs are near: only the first step has hubs i.
+So the steps of all workers count each triangle once, and none has the whole graph.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from tcgpu.engines.runtime import cuda, kernel
+from tcgpu.engines import runtime
+from tcgpu.engines.runtime import cuda, int64, kernel
 from tcgpu.errors import GraphError
-from tcgpu.kernels import check_positions, launch
+from tcgpu.kernels import MAX_EDGES, Plan, launch, run
 from tcgpu.kernels.adaptive import layout
-from tcgpu.kernels.adaptive.layout import HUBS, NEAR, add_in_edge, in_share, lay_out_nonzero
-from tcgpu.kernels.adaptive.plan import CLASSES, MAX_QUADS, NO_TABLE, plan_classes
+from tcgpu.kernels.adaptive.hubs import HUB_BYTES, hub_kernel
+from tcgpu.kernels.adaptive.layout import HUB_WORDS, HUBS, NEAR, pack_piece, slot_of_nonzero
+from tcgpu.kernels.adaptive.plan import CLASSES, MAX_QUADS, NO_TABLE, far_windows, near_windows
+from tcgpu.kernels.prefix_sum import scan
 
 
-class Counted(NamedTuple):
-    """The columns i whose nonzeros (i, j) a step counts: of vertices low to high - 1 those in share `theirs`, and all
-    from vertex `all_from` on."""
+class Columns(NamedTuple):
+    """Columns of one worker: the far rows of each, and its near rows as quads."""
 
-    theirs: int
-    low: int
-    high: int
-    all_from: int
+    far_count: Any
+    far_ptr: Any
+    far_rows: Any
+    quad_count: Any
+    quad_ptr: Any
+    quads: Any
+
+    @classmethod
+    def of_counts(cls, far_count, quad_count, far_rows=None, quads=None):
+        """With these numbers of far rows and quads; `far_rows` is not filled, and `quads` is 0, where they are None."""
+        far_ptr, quad_ptr = _starts(far_count, np.int64), _starts(quad_count, np.int32)
+        if far_rows is None:
+            far_rows = runtime.device_array(int(far_ptr[-1]), np.int32)
+            quads = runtime.device_array(int(quad_ptr[-1]), np.uint64, 0)
+        return cls(far_count, far_ptr, far_rows, quad_count, quad_ptr, quads)
+
+    def part(self, begin, end):
+        """What `of_counts` takes of columns begin..end - 1."""
+        far, far_end, quad, quad_end = (int(at[k]) for at in (self.far_ptr, self.quad_ptr) for k in (begin, end))
+        parts = (self.far_count, begin, end), (self.quad_count, begin, end)
+        parts += (self.far_rows, far, far_end), (self.quads, quad, quad_end)
+        return [array[at:at_end] for array, at, at_end in parts]
+
+
+class Own(NamedTuple):
+    """What a worker has of its own: its columns, the heavy ones among them, and the in-edges of all vertices.
+
+    The lists of in-edges of a worker's far vertices follow one another: that of vertex i is number
+    (i % of) * stride + i // of. Those of near vertices come last, from number of * stride on.
+    """
+
+    n: int
+    of: int
+    stride: int
+    first_near: int
+    columns: Columns
+    heavy_columns: Any
+    list_sizes: Any
+    in_ptr: Any
+    in_end: Any
+    in_edges: Any
+    far_edges: Any
+
+    def far_columns(self, index):
+        """How many far columns a worker owns."""
+        return max(0, -(-(self.first_near - index) // self.of))
+
+    def lists(self, begin, end):
+        """The arrays of in-edges that a plan takes, with lists begin..end - 1."""
+        lists = slice(begin, end + 1)
+        return {"in_ptr": self.in_ptr[lists], "in_end": self.in_end[lists], "in_edges": self.in_edges,
+                "quads": self.columns.quads}  # fmt: skip
+
+
+# ------------------------------------------------------------------------------------------- own columns and in-edges
 
 
 @cuda.jit(device=True)
-def counts_column(i, of, theirs, low, high, all_from):
-    """Whether a step counts column i."""
-    return i >= all_from or (low <= i < high and in_share(i, theirs, of))
+def list_of(i, of, stride, first_near):
+    """The number of the list with the in-edges of vertex i."""
+    return of * stride + i - first_near if i >= first_near else (i % of) * stride + i // of
 
 
-@kernel("void(int64[::1], int32[::1], int32[::1], int64, int64, int64, int64, int64, int64, int32[::1])")
-def count_own_in_edges(col_ptr, row_idx, col_of, index, of, theirs, low, high, all_from, in_count):
-    """A thread per nonzero (i, j): count it for i, if column i has rows. Some will be no in-edges."""
+@cuda.jit(device=True)
+def pieces_past(e, i, c, col_ptr, far_ptr, quad_ptr, first_near, first_hub, heavy_quads):
+    """What own column c has past row i of its nonzero e: (first quad, number of quads, first far row, number of rows).
+    No quads if `hub_kernel` counts them."""
+    begin, end = int64(quad_ptr[c]), int64(quad_ptr[c + 1])
+    first, far_end = far_ptr[c] + (e - col_ptr[c]) + 1, far_ptr[c + 1]
+    if i >= first_near:
+        by_hubs = i >= first_hub and end - begin > heavy_quads
+        begin = end if by_hubs else (slot_of_nonzero(col_ptr, quad_ptr, e, c) + 1) >> 2
+        first = far_end
+    return begin, end - begin, first, far_end - first
+
+
+@kernel(
+    "void(int64[::1], int32[::1], int32[::1], int64[::1], int32[::1], int64, int64, int64, int64, int64, int64,"
+    " int32[::1], uint16[::1], int32[::1])"
+)
+def lay_out_own(
+    col_ptr, row_idx, col_of, far_ptr, quad_ptr, first_near, first_hub, heavy_quads, n, of, stride, far_rows, near,
+    in_count,
+):  # fmt: skip
+    """A thread per nonzero (i, c) of own columns: write i to their far rows, or its near number to their quads; count
+    it among the in-edges of i, if it is one."""
     e = cuda.grid(1)
     while e < row_idx.size:
-        i = row_idx[e]
-        if in_share(col_of[e], index, of) and counts_column(i, of, theirs, low, high, all_from):
-            if col_ptr[i] < col_ptr[i + 1]:
-                cuda.atomic.add(in_count, i, 1)
+        i, c = int64(row_idx[e]), col_of[e]
+        if i >= first_near:
+            near[slot_of_nonzero(col_ptr, quad_ptr, e, c)] = i - (n - 1 - NEAR)
+        else:
+            far_rows[far_ptr[c] + (e - col_ptr[c])] = i
+        _, quads, _, rows = pieces_past(e, i, c, col_ptr, far_ptr, quad_ptr, first_near, first_hub, heavy_quads)
+        if quads + rows > 0:
+            cuda.atomic.add(in_count, list_of(i, of, stride, first_near), 1)
         e += cuda.gridsize(1)
 
 
 @kernel(
-    "void(int64[::1], int32[::1], int32[::1], int32[::1], int32[::1], int64, int64, int64, int64, int64, int64, int64,"
-    " int64, int64, int64[::1], uint16[::1], uint64[::1], uint64[::1])"
+    "void(int64[::1], int32[::1], int32[::1], int64[::1], int32[::1], int64, int64, int64, int64, int64, int64[::1],"
+    " uint64[::1], uint64[::1])"
 )
-def lay_out_own(
-    col_ptr, row_idx, col_of, far_count, quad_ptr, first_near, first_hub, heavy_quads, index, of, theirs, low, high,
-    all_from, in_end, near, in_edges, far_edges,
+def list_in_edges(
+    col_ptr, row_idx, col_of, far_ptr, quad_ptr, first_near, first_hub, heavy_quads, of, stride, in_end, in_edges,
+    far_edges,
 ):  # fmt: skip
-    """As `layout.lay_out`, with the in-edges that `count_own_in_edges` counts."""
+    """A thread per nonzero (i, c) of own columns: write it to the list of in-edges of i, if it is one."""
     e = cuda.grid(1)
     while e < row_idx.size:
-        i, j = row_idx[e], col_of[e]
-        begin, end, is_in_edge = lay_out_nonzero(e, i, j, col_ptr, quad_ptr, first_near, first_hub, heavy_quads, near)
-        if in_share(j, index, of) and counts_column(i, of, theirs, low, high, all_from):
-            if col_ptr[i] < col_ptr[i + 1]:
-                add_in_edge(e, i, j, begin, end, is_in_edge, col_ptr, far_count, in_end, in_edges, far_edges)
+        i, c = int64(row_idx[e]), col_of[e]
+        begin, quads, first, rows = pieces_past(e, i, c, col_ptr, far_ptr, quad_ptr, first_near, first_hub, heavy_quads)
+        if quads + rows > 0:
+            at = cuda.atomic.add(in_end, list_of(i, of, stride, first_near), 1)
+            in_edges[at] = pack_piece(begin, quads)
+            if at < far_edges.size:
+                far_edges[at] = pack_piece(first, rows)
         e += cuda.gridsize(1)
 
 
-def plan_step(graph, index, of, counted, own_edges, *, near=NEAR, hubs=HUBS, heavy=CLASSES[2], crowd=CLASSES[3]):
-    """The Plan of a step on its graph.
-
-    counted: a Counted; own_edges: the most nonzeros that the step counts.
-    near, hubs, heavy, crowd: knobs of `adaptive`.
-    """
-    check_positions(graph)
-    if layout.most_quads(graph) > MAX_QUADS:
-        raise GraphError(f"{graph.m:,} edges of a step are too many for its near rows: more GPUs have fewer each")
-    n, m = graph.n, graph.m
+def lay_out(n, of, col_ptr, row_idx, col_of, *, near=NEAR, hubs=HUBS, heavy=CLASSES[2]):
+    """The Own of a worker with these columns c, whose rows are vertices in degree order. near, hubs, heavy: knobs."""
+    columns, m = col_ptr.size - 1, row_idx.size
+    if m > MAX_EDGES or m // 4 + columns > MAX_QUADS:
+        raise GraphError(f"{m:,} edges of a worker are too many for its near rows: more GPUs have fewer each")
     near = min(near, n)
-    hubs = min(hubs, near) if counted.all_from < n else 0
-    own = {"index": index, "of": of, **counted._asdict()}
-    cuts = {"first_near": n - near, "first_hub": n - hubs, "heavy_quads": heavy // 4}
-    counting = launch(count_own_in_edges, m, 256, **own)
-    listed = (n - 1 - index) % of, of  # lists begin with the last column
-    made = layout.in_edges_by_degree(graph, n - near, heavy // 4, NO_TABLE, listed, counting)
-    made.created["in_edges"] = (own_edges, np.uint64, None)
-    made = layout.with_far_edges(made, n - near)
-    return plan_classes(graph, made, launch(lay_out_own, m, 256, **cuts, **own), hubs, crowd)
+    first_near, first_hub, heavy_quads, stride = n - near, n - min(hubs, near), heavy // 4, -(-n // of)
+    far_count, quad_count = (runtime.device_array(columns, np.int32) for _ in range(2))
+    heavy_columns = runtime.device_array(min(columns, m // (4 * heavy_quads + 1)), np.int32)
+    no_list, list_sizes = runtime.device_array(0, np.int32), runtime.device_array(2, np.int64, 0)
+    run(layout.measure_columns, columns, col_ptr, row_idx, first_near, heavy_quads, NO_TABLE, 0, 1,
+        far_count, quad_count, heavy_columns, no_list, list_sizes)  # fmt: skip
+    own = Columns.of_counts(far_count, quad_count)
+    in_count = runtime.device_array(of * stride + near, np.int32, 0)
+    cuts = col_ptr, row_idx, col_of, own.far_ptr, own.quad_ptr, first_near, first_hub, heavy_quads
+    run(lay_out_own, m, *cuts, n, of, stride, own.far_rows, own.quads.view(np.uint16), in_count)
+    in_ptr = _starts(in_count, np.int64)
+    in_end = in_ptr.copy()
+    ends = (int(in_ptr[k]) for k in (-1, of * stride))
+    in_edges, far_edges = (runtime.device_array(size, np.uint64) for size in ends)
+    run(list_in_edges, m, *cuts, of, stride, in_end, in_edges, far_edges)
+    return Own(n, of, stride, first_near, own, heavy_columns, list_sizes, in_ptr, in_end, in_edges, far_edges)
+
+
+def _starts(counts, dtype):
+    """Where each of so many elements begin, and the last ones end."""
+    starts = runtime.device_array(counts.size + 1, dtype)
+    scan(counts, starts)
+    return starts
+
+
+# -------------------------------------------------------------------------------------------------------------- steps
+
+
+@kernel("void(int64[::1], int32[::1], uint64[::1], uint64[::1])")
+def copy_quads(begins, quad_ptr, gathered, quads):
+    """A warp per column: copy its quads, which begin at begins[c], to where they belong."""
+    c, columns = cuda.grid(1) >> 5, quad_ptr.size - 1
+    while c < columns:
+        to, p = int64(quad_ptr[c]), int64(cuda.threadIdx.x & 31)
+        while to + p < quad_ptr[c + 1]:
+            quads[to + p] = gathered[begins[c] + p]
+            p += 32
+        c += cuda.gridsize(1) >> 5
+
+
+def near_columns(own, counts, quads):
+    """(quad_count, quad_ptr, quads) of the columns of all near vertices.
+
+    counts: for each worker, how many quads its own near columns have; quads: theirs, those of one worker after the
+    other's.
+    """
+    near = own.n - own.first_near
+    quad_count, begins = runtime.device_array(near, np.int32), runtime.device_array(near, np.int64)
+    first = 0
+    for index, found in enumerate(counts):
+        columns, starts = slice((index - own.first_near) % own.of, None, own.of), _starts(found, np.int64)
+        quad_count[columns], begins[columns] = found, starts[:-1] + first
+        first += int(starts[-1])
+    quad_ptr, in_order = _starts(quad_count, np.int32), runtime.device_array(first, np.uint64)
+    run(copy_quads, 32 * near, begins, quad_ptr, quads, in_order)
+    return quad_count, quad_ptr, in_order
+
+
+def near_plan(own, quad_count, quad_ptr, quads, *, hubs=HUBS, crowd=CLASSES[3]):
+    """The Plan of the step with the columns of all near vertices. hubs, crowd: knobs of `adaptive`."""
+    near = own.n - own.first_near
+    hubs, first = min(hubs, near), own.of * own.stride
+    tasks, windows = near_windows(near, own.in_edges.size - own.far_edges.size, crowd, True)
+    return _plan(
+        {
+            "near": quads.view(np.uint16), "quad_ptr": quad_ptr, "quad_count": quad_count,
+            **own.lists(first, first + near),
+            "own_near": own.columns.quads.view(np.uint16), "own_quad_ptr": own.columns.quad_ptr,
+            "heavy_columns": own.heavy_columns, "list_sizes": own.list_sizes,
+        },
+        {
+            "in_count": (near, np.int32, None), "hub_rows": (HUBS * HUB_WORDS, np.uint64, 0),
+            "queues": (1, np.int64, None),
+        },
+        tasks,
+        [
+            launch(layout.fill_hub_rows, 32 * hubs, 256, hubs=hubs),
+            launch(hub_kernel, 32 * own.heavy_columns.size, 128, 4224, HUB_BYTES, first_hub=NEAR + 1 - hubs,
+                   near="own_near", quad_ptr="own_quad_ptr"),
+            *windows,
+        ],
+        {"hub_rows32": ("hub_rows", np.uint32)},
+    )  # fmt: skip
+
+
+def far_plan(own, index, begin, columns, *, crowd=CLASSES[3]):
+    """The Plan of a step with some far columns of worker `index`, its own from column `begin` on."""
+    number, first = columns.far_count.size, index * own.stride + begin
+    near_tasks, windows = near_windows(number, own.far_edges.size, crowd, True)
+    far_tasks, tables = far_windows(number, "their_rows")
+    return _plan(
+        {
+            "near": columns.quads.view(np.uint16), "quad_ptr": columns.quad_ptr, "quad_count": columns.quad_count,
+            "col_ptr": columns.far_ptr, "far_count": columns.far_count, "their_rows": columns.far_rows,
+            **own.lists(first, first + number),
+            "row_idx": own.columns.far_rows, "far_edges": own.far_edges,
+        },
+        {"in_count": (number, np.int32, None)},
+        near_tasks + far_tasks,
+        windows + tables,
+    )  # fmt: skip
+
+
+def _plan(copied, created, tasks, steps, views=None):
+    """A Plan with these arrays, which are on the device, those of the tasks, and these steps."""
+    return Plan(
+        method="adaptive",
+        copied=copied,
+        created={**created, **{name: array for kind in tasks for name, array in kind.created.items()}},
+        views=views or {},
+        setup=[step for kind in tasks for step in kind.setup],
+        steps=steps,
+    )

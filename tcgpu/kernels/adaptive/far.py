@@ -227,13 +227,14 @@ def hash_tally(col_ptr, row_idx, far_count, long_columns, list_sizes, support):
     look_up_long_columns(col_ptr, row_idx, far_count, long_columns, list_sizes, 4, support, True)
 
 
-@kernel("void(int32[::1], uint64[::1], uint64[::1], uint64[::1], int32[::1], int64, int64, int64[::1])")
-def far_window_kernel(row_idx, columns, pieces, far_edges, task_ptr, table_rows, lanes, total):
+@kernel("void(int32[::1], int32[::1], uint64[::1], uint64[::1], uint64[::1], int32[::1], int64, int64, int64[::1])")
+def far_window_kernel(column_rows, row_idx, columns, pieces, far_edges, task_ptr, table_rows, lanes, total):
     """A block per task: the far rows of column i go into a hash table, where those of its in-edges are looked up.
 
     There are fewer look-ups than in `hash_kernel`, of d (d - 1) / 2 for a column with d far rows, which need not be
-    long. The price is the list of in-edges. table_rows: rows in the table at a time. lanes: threads that share an
-    in-edge; they read the next one while they look up the rows of this one.
+    long. The price is the list of in-edges. column_rows: where columns i are; `row_idx`, if they are in the same array
+    as the in-edges' rows. table_rows: rows in the table at a time. lanes: threads that share an in-edge; they read the
+    next one while they look up the rows of this one.
     """
     table = cuda.shared.array(0, int32)
     thread, threads, lanes = cuda.threadIdx.x, cuda.blockDim.x, uint32(lanes)
@@ -244,7 +245,7 @@ def far_window_kernel(row_idx, columns, pieces, far_edges, task_ptr, table_rows,
         begin, at_end = unpack_piece(pieces[task])
         while first < end:
             length = min(end - first, uint32(table_rows))
-            size, shift = fill_table(table, row_idx, first, length, False)
+            size, shift = fill_table(table, column_rows, first, length, False)
             at, piece = begin + thread // lanes, uint64(0)
             if at < at_end:
                 piece = far_edges[at]

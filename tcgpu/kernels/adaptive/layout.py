@@ -366,17 +366,17 @@ NEAR_ROWS = {"begins": "quad_ptr", "lengths": "quad_count"}  # the pieces of col
 FAR_ROWS = {"begins": "col_ptr", "lengths": "far_count"}
 
 
-def tasks_by_in_edges(kind, graph, fewest, fewer, sized=False, rows=NEAR_ROWS):
-    """The Layout of the tasks of vertices with fewest <= in-edges < fewer.
+def tasks_by_in_edges(kind, n, in_edges, fewest, fewer, sized=False, rows=NEAR_ROWS):
+    """The Layout of the tasks of those of n vertices with fewest <= in-edges < fewer. They have `in_edges` at most.
 
     sized: whether their arrays are Sized: they get no more memory than they need, for which the host waits. rows:
     NEAR_ROWS or FAR_ROWS; a vertex without any of these has no task.
     """
-    n, m, arrays = graph.n, graph.m, task_arrays(kind)
+    arrays = task_arrays(kind)
     created = {arrays["task_ptr"]: (n + 1, np.int32, None)}
     made = [Sized(arrays[name], arrays["task_ptr"], np.uint64) for name in ("columns", "pieces")]
     if not sized:
-        most = (min(n, m) if fewest == 1 else m // fewest) + m // MAX_TASK_IN_EDGES + 1
+        most = (min(n, in_edges) if fewest == 1 else in_edges // fewest) + in_edges // MAX_TASK_IN_EDGES + 1
         created |= {each.name: (most, each.dtype, None) for each in made}
     setup = [
         # in_count: its values are used no longer

@@ -138,21 +138,11 @@ def _by_classes(graph, near, hubs, heavy_quads, short, crowd, share):
 def plan_classes(graph, made, lay_out, hubs, crowd, of_far=()):
     """The Plan of a count by classes. made: its Layout before `lay_out`; hubs, crowd: knobs; of_far: launches that
     count what has a far k, or none: then `far_window_kernel` does, for which far in-edges are listed."""
-    n, m = graph.n, graph.m
-    if windows.CROWD_BYTES + 1024 > runtime.facts().shared_per_block:  # too small for a byte for each near number
-        crowd = NO_CROWD
     sized = "in_edges" not in made.created
-    tasks, crowds = [layout.tasks_by_in_edges("window", graph, 1, crowd, sized)], []
-    crowd_lanes = 16 if m >= LONG_PIECES_FROM else 8
-    if crowd < NO_CROWD:
-        tasks.append(layout.tasks_by_in_edges("crowd", graph, crowd, NO_CROWD, sized))
-        arrays = layout.task_arrays("crowd")
-        shape = 640 * (m // crowd), 640, 396, windows.CROWD_BYTES
-        crowds = [launch(windows.crowd_kernel, *shape, lanes=crowd_lanes, **arrays)]
+    tasks, of_near = near_windows(graph.n, graph.m, crowd, sized)
     if not of_far:
-        far_tasks, of_far = _far_windows(graph)
+        far_tasks, of_far = far_windows(graph.n, "row_idx")
         tasks += far_tasks
-    arrays = layout.task_arrays("window")
     return Plan(
         method="adaptive",
         copied=made.copied,
@@ -168,22 +158,39 @@ def plan_classes(graph, made, lay_out, hubs, crowd, of_far=()):
         },
         setup=[*made.setup, lay_out, *(step for kind in tasks for step in kind.setup)],
         steps=[
-            launch(layout.fill_hub_rows, 32 * min(hubs, n), 256, hubs=hubs),
-            launch(hub_kernel, 32 * n, 128, 4224, HUB_BYTES, first_hub=NEAR + 1 - hubs),
-            *crowds,
-            launch(windows.window_kernel, 96 * n, 96, 11088, windows.WINDOW_BYTES, lanes=8, **arrays),
+            launch(layout.fill_hub_rows, 32 * min(hubs, graph.n), 256, hubs=hubs),
+            launch(hub_kernel, 32 * graph.n, 128, 4224, HUB_BYTES, first_hub=NEAR + 1 - hubs),
+            *of_near,
             *of_far,
         ],
         work=simulated.work(graph, 2800 * graph.n),
     )
 
 
-def _far_windows(graph):
-    """(Layouts of the tasks, launches) that count what has a far k by far in-edges."""
+def near_windows(n, in_edges, crowd, sized):
+    """(Layouts of the tasks, launches) that look up near rows: windows of n vertices with up to so many in-edges.
+
+    crowd: a knob. sized: as in `layout.tasks_by_in_edges`.
+    """
+    if windows.CROWD_BYTES + 1024 > runtime.facts().shared_per_block:  # too small for a byte for each near number
+        crowd = NO_CROWD
+    tasks, launches = [layout.tasks_by_in_edges("window", n, in_edges, 1, crowd, sized)], []
+    if crowd < NO_CROWD:
+        tasks.append(layout.tasks_by_in_edges("crowd", n, in_edges, crowd, NO_CROWD, sized))
+        shape = 640 * (in_edges // crowd), 640, 396, windows.CROWD_BYTES
+        lanes = 16 if in_edges >= LONG_PIECES_FROM else 8
+        launches = [launch(windows.crowd_kernel, *shape, lanes=lanes, **layout.task_arrays("crowd"))]
+    shape = 96 * n, 96, 11088, windows.WINDOW_BYTES
+    return tasks, [*launches, launch(windows.window_kernel, *shape, lanes=8, **layout.task_arrays("window"))]
+
+
+def far_windows(n, column_rows):
+    """(Layouts of the tasks, launches) that look up far rows: windows of n vertices. column_rows: see
+    `far_window_kernel`."""
     tasks, launches = [], []
     for fewest, fewer, threads, rows, lanes in far.FAR_WINDOWS:
         kind, shared = f"far{fewest}", far.ROW_BYTES * rows
-        tasks.append(layout.tasks_by_in_edges(kind, graph, fewest, fewer, True, layout.FAR_ROWS))
-        given = {"table_rows": rows, "lanes": lanes, **layout.task_arrays(kind)}
-        launches.append(launch(far.far_window_kernel, threads * graph.n, threads, 33792, shared, **given))
+        tasks.append(layout.tasks_by_in_edges(kind, n, 0, fewest, fewer, True, layout.FAR_ROWS))
+        given = {"column_rows": column_rows, "table_rows": rows, "lanes": lanes, **layout.task_arrays(kind)}
+        launches.append(launch(far.far_window_kernel, threads * n, threads, 33792, shared, **given))
     return tasks, launches

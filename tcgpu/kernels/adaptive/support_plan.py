@@ -133,8 +133,8 @@ def _by_classes(graph, near, hubs, heavy_quads, short):
         raise GraphError(f"heavy={4 * heavy_quads} may make too many of {n:,} columns heavy: take the default")
     cuts = {"first_near": n - near, "first_hub": n - hubs, "heavy_quads": heavy_quads}
     made, batches = layout.in_edges_by_degree(graph, n - near, heavy_quads, short), support_layout.batches(graph)
-    many = layout.tasks_by_in_edges("window", graph, FEW, NO_LIMIT)
-    few = layout.tasks_by_in_edges("sieve", graph, 1, FEW)
+    many = layout.tasks_by_in_edges("window", n, m, FEW, NO_LIMIT)
+    few = layout.tasks_by_in_edges("sieve", n, m, 1, FEW)
     slots, in_edges, batched = most_quads(graph) * 4, made.created["in_edges"][0], batches.created["batch_list"][0]
     by_hubs = [
         launch(column_tally, 32 * n, 128, 4224, COLUMN_BYTES, first_hub=NEAR + 1 - hubs, most_heavy=most_heavy),
