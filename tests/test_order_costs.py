@@ -346,6 +346,17 @@ def test_vertices_are_measured_a_range_at_a_time(name, monkeypatch):
 
 
 @pytest.mark.sim
+@pytest.mark.parametrize("dtype", [np.int32, np.uint32, np.int64, np.uint64])
+def test_degrees_are_counted_a_range_at_a_time(dtype, monkeypatch):
+    u, v = np.random.default_rng(3).integers(0, 500, (2, 3000)).astype(dtype)
+    expected = np.bincount(u.astype(int), minlength=500) + np.bincount(v.astype(int), minlength=500)
+    for constant, value in (("DEGREE_RANGE", 100), ("MOST_DEGREE_RANGES", 4), ("TABLE_BYTES", 1 << 7)):
+        monkeypatch.setattr(edge_sums, constant, value)
+        with runtime.using("sim"):
+            assert np.array_equal(edge_sums.degrees_of_edges(u, v, 500), expected)
+
+
+@pytest.mark.sim
 @pytest.mark.parametrize("name", GRAPHS)
 def test_vertices_are_measured_without_faults(name):
     """With a loop, a repeated edge, and more vertices than a block's table has places for."""
@@ -355,13 +366,16 @@ def test_vertices_are_measured_without_faults(name):
     u, v = spread[u], spread[v]
     u[-3] = v[-3]
     lengths, ends, reach = np.zeros((3, n), np.int32)
-    bits = 4
+    bits, degrees = 4, np.zeros(n, np.int32)
     for low, high in ((0, 1000), (1000, n)):
+        args, shared = (u, v, degrees, low, high, bits), edge_sums.DEGREE_BYTES << bits
+        assert not check_launch(edge_sums.count_degrees.py_func, 2, 64, args, shared=shared)
         args, shared = (u, v, lengths, ends, reach, low, high, bits), edge_sums.PLACE_BYTES << bits
         assert not check_launch(edge_sums.measure_vertices.py_func, 2, 64, args, shared=shared)
     lower, higher, other = np.minimum(u, v), np.maximum(u, v), u != v
     assert np.array_equal(lengths, np.bincount(lower[other], minlength=n))
     assert np.array_equal(ends + lengths, np.bincount(u, minlength=n) + np.bincount(v, minlength=n))
+    assert np.array_equal(degrees, ends + lengths)
     expected = np.zeros(n, int)
     np.maximum.at(expected, lower, np.minimum(edge_sums.NOT_LOCAL, ((higher >> 6) - (lower >> 6)) // 32))
     assert np.array_equal(reach, expected)

@@ -34,10 +34,11 @@ DISTANT = 1 << 17  # nonzeros: columns that are farther apart are not in a cache
 SPAN = WORDS[0]  # words of 64 vertices: how far a column reaches is counted in spans,
 NOT_LOCAL = WORDS[-1] // SPAN  # of which no local column reaches over so many after the first
 TABLE_THREADS = 1024  # of a block that has a table
-MOST_TABLE_BITS, PLACE_BYTES = 12, 16  # a table has at most 2 ** 12 places of 16 bytes of shared memory
+TABLE_BYTES, PLACE_BYTES, DEGREE_BYTES = 1 << 16, 16, 8  # of a table, at most; of a place; where it counts degrees
 # If a vertex has MANY_A_VERTEX edges, a range of RANGE vertices is counted at a time: the counts of all would not be in
 # a cache, and the edges are read fast.
 RANGE, MOST_RANGES, MANY_A_VERTEX = 1 << 22, 4, 8
+DEGREE_RANGE, MOST_DEGREE_RANGES, FEW_A_VERTEX = 1 << 23, 8, 4  # the same where only degrees are counted
 SCATTER = 2654435761  # the multiplier of the hash
 BINS = 512  # of a histogram of degrees: see `bin_of`
 
@@ -137,6 +138,34 @@ def measure_vertices(u, v, lengths, in_columns, reach, low, high, table_bits):
             cuda.atomic.add(in_columns, owners[place], table_in_columns[place])
         if table_reach[place] > 0:
             keep_most(reach, owners[place], table_reach[place])
+        place += cuda.blockDim.x
+
+
+@kernel(*(f"void({ends}, int32[::1], int64, int64, int64)" for ends in ENDS), most_threads=TABLE_THREADS)
+def count_degrees(u, v, degrees, low, high, table_bits):
+    """As measure_vertices, but count only the edges at each vertex; a loop as two."""
+    shared, size = cuda.shared.array(0, int32), 1 << table_bits
+    owners, counts = shared, shared[size:]
+    place = cuda.threadIdx.x
+    while place < size:
+        owners[place], counts[place] = FREE, 0
+        place += cuda.blockDim.x
+    cuda.syncthreads()
+    e, lane = cuda.grid(1), cuda.threadIdx.x & 31
+    while e - lane < u.size:  # whole warps
+        a = b = int32(-1)
+        if e < u.size and low <= int64(u[e]) < high:
+            a = int32(u[e])
+        if e < u.size and low <= int64(v[e]) < high:
+            b = int32(v[e])
+        count_vertex(degrees, counts, a, place_of(owners, table_bits, a), int32(1))
+        count_vertex(degrees, counts, b, place_of(owners, table_bits, b), int32(1))
+        e += cuda.gridsize(1)
+    cuda.syncthreads()
+    place = cuda.threadIdx.x
+    while place < size:
+        if counts[place] > 0:
+            cuda.atomic.add(degrees, owners[place], counts[place])
         place += cuda.blockDim.x
 
 
@@ -508,22 +537,33 @@ def describe_edges(u, v, n, fill=None, may_sample=False, check=None, meanwhile=l
 
 def _measure(u, v, lengths, in_columns, reach, fill=None):
     """Launch measure_vertices. fill: see `describe_edges`."""
-    n, bits = lengths.size, min(MOST_TABLE_BITS, (runtime.facts().shared_per_block // PLACE_BYTES).bit_length() - 1)
+    n, bits = lengths.size, _table_bits(PLACE_BYTES)
     args = u, v, lengths, in_columns, reach
     if fill is not None:
         return fill(measure_vertices, *args, 0, n, bits)
-    blocks = enough_blocks(BLOCKS * THREADS // TABLE_THREADS, u.size, TABLE_THREADS)
     ranges = min(MOST_RANGES, max(1, n // RANGE)) if u.size >= MANY_A_VERTEX * n else 1
+    _by_ranges(measure_vertices, ranges, n, args, bits, PLACE_BYTES << bits)
+
+
+def _table_bits(place_bytes):
+    """A block's table has as many places as 64 KB have, or its shared memory."""
+    return (min(TABLE_BYTES, runtime.facts().shared_per_block) // place_bytes).bit_length() - 1
+
+
+def _by_ranges(kernel, ranges, n, args, bits, shared):
+    """Launch a kernel that counts the vertices of a range, for each of so many ranges of all n vertices."""
+    blocks = enough_blocks(BLOCKS * THREADS // TABLE_THREADS, args[0].size, TABLE_THREADS)
     for k in range(ranges):
         low, high = (n * bound // ranges for bound in (k, k + 1))
-        measure_vertices.launch(blocks, TABLE_THREADS, *args, low, high, bits, shared=PLACE_BYTES << bits)
+        kernel.launch(blocks, TABLE_THREADS, *args, low, high, bits, shared=shared)
 
 
 def degrees_of_edges(u, v, n):
     """The degree of each vertex, an int32 array; repeats count, and loops twice."""
-    lengths, degrees, reach = runtime.arrays_of(u).zeros((3, n), np.int32)
-    _measure(u, v, lengths, degrees, reach)
-    degrees += lengths
+    degrees = runtime.device_array(n, np.int32, 0)
+    ranges = min(MOST_DEGREE_RANGES, max(1, n // DEGREE_RANGE)) if u.size >= FEW_A_VERTEX * n else 1
+    bits = _table_bits(DEGREE_BYTES)
+    _by_ranges(count_degrees, ranges, n, (u, v, degrees), bits, DEGREE_BYTES << bits)
     return degrees
 
 
