@@ -569,14 +569,14 @@ def test_keys_are_counted_and_scattered_without_faults(number):
     rank = np.random.default_rng(1).permutation(n).astype(np.int32)
     parts = -(-u.size // own_columns.PART)
     counts, starts = np.full(number * parts, -1), np.zeros(number * parts + 1, np.int64)
-    args = u, v, rank, number, counts
-    assert not check_launch(own_columns.count_keys.py_func, 1, 64, args)
+    packed = np.zeros(u.size, np.uint64)
+    assert not check_launch(own_columns.pack_and_count.py_func, 1, 64, (u, v, rank, number, packed, counts))
     np.cumsum(counts, out=starts[1:])
     low, high = np.minimum(rank[u], rank[v]).astype(np.int64), np.maximum(rank[u], rank[v]).astype(np.int64)
     expected = sorted((j % number, j // number, i) for j, i in zip(low.tolist(), high.tolist()) if i != j)
     keys = np.zeros(len(expected), np.uint64)
     assert starts[-1] == keys.size
-    assert not check_launch(own_columns.scatter_keys.py_func, 1, 64, (u, v, rank, number, starts, keys))
+    assert not check_launch(own_columns.scatter_keys.py_func, 1, 64, (packed, number, starts, keys))
     owner = np.searchsorted(starts[::parts], np.arange(keys.size), side="right") - 1
     assert sorted((int(k), int(key) >> 32, int(key) & 0xFFFFFFFF) for k, key in zip(owner, keys)) == expected
 

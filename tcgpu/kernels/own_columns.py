@@ -8,38 +8,38 @@ sends every key to the owner of its column, and sorts those that it gets. No mem
 import numpy as np
 
 from tcgpu.engines import runtime
-from tcgpu.engines.runtime import cuda, int32, int64, kernel
+from tcgpu.engines.runtime import cuda, int32, int64, kernel, uint32, uint64
 from tcgpu.errors import GraphError
 from tcgpu.kernels import orientation, run
 from tcgpu.kernels.device.warp import ALL_LANES, WARP
 from tcgpu.kernels.device_graph import Keys, columns_of_keys, on_device, rank_by_degree, vertices_of
 from tcgpu.kernels.edge_sums import degrees_of_edges
-from tcgpu.kernels.orientation import ENDS, PART, pack
+from tcgpu.kernels.orientation import ENDS, PART, lower, pack, upper
 from tcgpu.kernels.prefix_sum import scan
 
 MOST_MEMBERS = WARP  # a lane counts the keys of each
 
 
 @cuda.jit(device=True)
-def owner_of(u, v, e, end, rank, members):
-    """(column, row, owner) of raw edge e; the owner is `members`, which is none, from `end` on and for a loop."""
-    j, i, owner = int32(0), int32(0), int32(members)
-    if e < end:
-        a, b = rank[int32(u[e])], rank[int32(v[e])]
-        j, i = min(a, b), max(a, b)
-        if a != b:
-            owner = j % int32(members)
-    return j, i, owner
+def owner_of(key, members):
+    """The member that owns a key's column; `members`, which is none, for a loop."""
+    j = upper(key, 32)
+    return int32(members) if j == lower(key, 32) else int32(j % uint32(members))
 
 
-@kernel(*(f"void({ends}, int32[::1], int64, int64[::1])" for ends in ENDS))
-def count_keys(u, v, rank, members, counts):
-    """A warp per PART raw edges: counts[k * parts + part] of them are for member k, which lane k counts."""
+@kernel(*(f"void({ends}, int32[::1], int64, uint64[::1], int64[::1])" for ends in ENDS))
+def pack_and_count(u, v, rank, members, packed, counts):
+    """A warp per PART raw edges: write the key of each; counts[k * parts + part] of them are for member k, which lane k
+    counts."""
     lane, part, parts = cuda.threadIdx.x & 31, cuda.grid(1) // WARP, counts.size // members
     while part < parts:
         e, end, found = part * PART + lane, min((part + 1) * PART, u.size), int64(0)
         while e - lane < end:
-            _, _, owner = owner_of(u, v, e, end, rank, members)
+            owner = int32(members)
+            if e < end:
+                a, b = rank[int32(u[e])], rank[int32(v[e])]
+                key = pack(min(a, b), max(a, b))
+                packed[e], owner = key, owner_of(key, members)
             for member in range(members):
                 mask = cuda.ballot_sync(ALL_LANES, owner == member)
                 if lane == member:
@@ -50,20 +50,24 @@ def count_keys(u, v, rank, members, counts):
         part += cuda.gridsize(1) // WARP
 
 
-@kernel(*(f"void({ends}, int32[::1], int64, int64[::1], uint64[::1])" for ends in ENDS))
-def scatter_keys(u, v, rank, members, starts, keys):
-    """The same: write the keys for member k from starts[k * parts + part] on. Its column number c is in the key."""
+@kernel("void(uint64[::1], int64, int64[::1], uint64[::1])")
+def scatter_keys(packed, members, starts, keys):
+    """The same: write the keys for member k from starts[k * parts + part] on, with its own number of the column."""
     lane, part, parts = cuda.threadIdx.x & 31, cuda.grid(1) // WARP, (starts.size - 1) // members
     while part < parts:
-        e, end, place = part * PART + lane, min((part + 1) * PART, u.size), int64(0)
+        e, end, place = part * PART + lane, min((part + 1) * PART, packed.size), int64(0)
         if lane < members:
             place = starts[lane * parts + part]
         while e - lane < end:
-            j, i, owner = owner_of(u, v, e, end, rank, members)
+            key, owner = uint64(0), int32(members)
+            if e < end:
+                key = packed[e]
+                owner = owner_of(key, members)
             for member in range(members):
                 mask, at = cuda.ballot_sync(ALL_LANES, owner == member), cuda.shfl_sync(ALL_LANES, place, member)
                 if owner == member:
-                    keys[at + cuda.popc(mask & ((1 << lane) - 1))] = pack(j // int32(members), i)
+                    own = upper(key, 32) // uint32(members)
+                    keys[at + cuda.popc(mask & ((1 << lane) - 1))] = pack(own, lower(key, 32))
                 if lane == member:
                     place += cuda.popc(mask)
             e += WARP
@@ -84,8 +88,10 @@ def own_columns(group, ends, n=None):
     n = _vertices(group, u, v, n)
     degrees = degrees_of_edges(u, v, n)
     rank, _ = rank_by_degree(group.sum(degrees))
-    pieces = _keys_of_members(u, v, rank, group.size)
-    del u, v, rank, degrees
+    ends += u, v
+    del u, v, degrees
+    pieces = _keys_of_members(ends, rank, group.size)
+    del rank
     keys, _ = group.exchange(pieces)
     del pieces
     runtime.sort(keys)
@@ -102,13 +108,16 @@ def _vertices(group, u, v, n):
     return vertices_of(int(~below.max()), int(high.max()), n, int(edges.sum()))
 
 
-def _keys_of_members(u, v, rank, members):
-    """For each member, the keys of those raw edges whose columns it owns."""
-    parts = -(-u.size // PART)
+def _keys_of_members(ends, rank, members):
+    """For each member, the keys of those raw edges whose columns it owns. ends: [u, v], which is emptied."""
+    size = ends[0].size
+    parts = -(-size // PART)
+    packed = runtime.device_array(size, np.uint64)
     counts, starts = (runtime.device_array(members * parts + more, np.int64) for more in (0, 1))
-    run(count_keys, WARP * parts, u, v, rank, members, counts)
+    run(pack_and_count, WARP * parts, *ends, rank, members, packed, counts)
+    ends.clear()
     scan(counts, starts)
     bounds = runtime.to_host(starts[:: max(1, parts)]).tolist() if parts else [0] * (members + 1)
     keys = runtime.device_array(bounds[-1], np.uint64)
-    run(scatter_keys, WARP * parts, u, v, rank, members, starts, keys)
+    run(scatter_keys, WARP * parts, packed, members, starts, keys)
     return [keys[begin:end] for begin, end in zip(bounds, bounds[1:])]
