@@ -16,7 +16,7 @@ from tcgpu.engines.native import threads
 SLOT_WORDS = 1 << 20  # the maximum int64 words of pinned memory in a slot
 SLOTS = 8
 PIECE_WORDS = 1 << 17  # the minimum piece, in words, when one load is spread over all slots
-FILLERS = 4  # threads that fill or empty slots
+FILLERS = 8  # threads that fill or empty slots: with four, a fast link waits for them
 
 
 class Ring:
