@@ -5,6 +5,8 @@ import gc
 import subprocess
 import sys
 import threading
+import weakref
+from contextlib import nullcontext
 from types import SimpleNamespace
 
 import numpy as np
@@ -420,3 +422,21 @@ def test_a_copy_that_is_never_read_ends_before_its_memory_is_used_again(copies):
         fails()
     gc.collect()
     assert not copies and len(runtime._thread.pages) == 1
+
+
+@pytest.mark.parametrize("error", [None, KeyboardInterrupt])
+def test_memory_is_freed_after_an_error_that_is_handled_later(error, monkeypatch):
+    """Local variables of the functions that the error ended do not keep their arrays."""
+    arrays, freed = [], []
+
+    def work():
+        local = runtime.device_array(10, np.int64)
+        arrays.append(weakref.ref(local))
+        if error:
+            raise error
+
+    monkeypatch.setattr(runtime, "release_device_memory", lambda: freed.append(arrays[0]() is None))
+    with runtime.using("sim"), pytest.raises(error) if error else nullcontext() as caught:
+        with runtime.freed_afterwards():
+            work()
+    assert freed == [True] and (caught is None) == (error is None)

@@ -11,6 +11,7 @@ import ctypes
 import os
 import threading
 import time
+import traceback
 import weakref
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -374,6 +375,22 @@ def synchronize():
         cuda_driver.synchronize()
 
 
+@contextmanager
+def freed_afterwards():
+    """Return all device memory that is taken inside the `with`, and not kept by the caller, to the driver at its end.
+
+    After an error, the functions that it ended lose their local variables: they may be arrays.
+    """
+    try:
+        yield
+    except BaseException as error:
+        traceback.clear_frames(error.__traceback__)
+        raise
+    finally:
+        synchronize()
+        release_device_memory()
+
+
 def release_memory():
     """Return unused memory to the driver: what CuPy keeps for the next array, and this thread's pinned rings."""
     for ring in vars(_thread).pop("rings", {}).values():
@@ -521,16 +538,27 @@ def _upload(array):
     """A new device array, copied from a host array through this thread's ring."""
     flat = array if array.ndim == 1 else np.ascontiguousarray(array).reshape(-1)
     uploaded = device_array(flat.size, flat.dtype)
-    fill_from_host(uploaded, partial(_read_piece, flat))
+    copy_from_host(flat, uploaded)
     return uploaded.reshape(array.shape)
 
 
 def _download(array):
     """A new host array, copied from a contiguous device array through this thread's ring."""
     downloaded = np.empty(array.shape, array.dtype)
-    with _ring_for(array) as ring:
-        staging.fetch(ring, array.reshape(array.size), partial(_write_piece, downloaded.reshape(-1)))
+    copy_to_host(array.reshape(array.size), downloaded.reshape(-1))
     return downloaded
+
+
+def copy_from_host(source, array):
+    """Copy a host array to a device array of the same type and size, as `fill_from_host` does."""
+    fill_from_host(array, partial(_read_piece, source))
+
+
+def copy_to_host(array, target):
+    """Copy a device array to a host array of the same type and size, through this thread's ring."""
+    if array.size:
+        with _ring_for(array) as ring:
+            staging.fetch(ring, array, partial(_write_piece, target))
 
 
 def _read_piece(array, first, piece):
