@@ -460,6 +460,15 @@ def networkx_edges(graph):
     return None if numbered else nodes, u, v, attributes
 
 
+def checked_edges(u, v, n=None):
+    """(u, v, n): raw edges that `Graph.from_edges` takes, as host arrays of one type, int32 or int64.
+
+    n: the number of vertices; GraphError if an edge has another one.
+    """
+    u, v = _same_type(_integers(u, "u"), _integers(v, "v"))
+    return u, v, _vertex_count(n, u, v)
+
+
 def edge_arrays(edges):
     """The tuple itself if it is `(u, v)` or `(u, v, n)`, else GraphError."""
     if len(edges) == 2 or len(edges) == 3 and np.ndim(edges[2]) == 0:

@@ -7,11 +7,15 @@ read the other.
 
 The graph is read in pieces, through pinned memory; one in a folder stays in its files. The engine "cpu" counts the same
 parts directly in the graph's arrays.
+
+Many raw edges are cleaned by the device, which gets them in pieces, too (`columns_in_pieces`). If all columns fit, they
+are counted where they are.
 """
 
 import re
 import time
 from collections import deque
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from itertools import cycle, groupby
@@ -26,12 +30,16 @@ from tcgpu.distributed.worker import PartResult, count_part, method_of, opened
 from tcgpu.engines import runtime
 from tcgpu.engines.staging import Feeder, Load
 from tcgpu.errors import GraphError
-from tcgpu.graph import as_graph
+from tcgpu.graph import Graph, as_graph, checked_edges, edge_arrays
 from tcgpu.kernels import simulated
+from tcgpu.kernels.columns_in_pieces import LAST_STEP, DoesNotSuit, ranges_of_columns
+from tcgpu.progress import part, underway
 from tcgpu.progress import progress as progress_bar
 
 UNITS = {"b": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "tb": 10**12,
          "kib": 1 << 10, "mib": 1 << 20, "gib": 1 << 30, "tib": 1 << 40}  # fmt: skip
+LARGE = 1 << 20  # raw edges from which on the device cleans them: for fewer, the host is as fast
+RAW_EDGE_US = 160  # microseconds in the simulator of a raw edge that is cleaned and counted
 DIVISIONS = ((3 / 4, 2), (1 / 2, 2), (1 / 2, 1))  # to try: the share of memory that stays; buffers in the rest
 SLICE = 1 << 22  # edges of a part where all columns fit: enough to keep a device busy
 SAMPLE = 1 << 14  # edges that are examined to estimate the work of parts
@@ -50,6 +58,13 @@ def count(graph, *, method=None, engine=None, order=None, device_memory=None, re
     limit = None if device_memory is None else byte_count(device_memory)
     chosen = method_of(method, engine, knobs)
     raw = isinstance(graph, (tuple, list))  # raw edges are sorted once, into the order that they are counted in
+    plain = resume is None and order in (None, chosen.order) and not knobs
+    if plain and isinstance(graph, tuple) and chosen.engines != ("cpu",):
+        graph = checked_edges(*edge_arrays(graph))
+        if graph[0].size >= LARGE:
+            on_engine, bar = registry.on_engine(chosen, engine, max_seconds), underway(progress, "counting")
+            with suppress(DoesNotSuit), on_engine, bar, runtime.freed_afterwards():
+                return _count_in_pieces(*graph, limit)
     graph = as_graph(graph, order or chosen.order) if raw else opened(graph)
     if graph.folder is None or order is not None:
         graph = graph.ordered(order or chosen.order)
@@ -57,6 +72,41 @@ def count(graph, *, method=None, engine=None, order=None, device_memory=None, re
         if chosen.engines == ("cpu",):
             return _count_natively(graph, limit, resume, progress)
         return Streaming(graph, limit, **knobs).count(resume, progress)
+
+
+def _count_in_pieces(u, v, n, limit):
+    """The number of triangles of raw edges, which the device cleans; DoesNotSuit if `limit` is too small for that.
+
+    Columns that do not fit all together go back to the host, and are streamed.
+    """
+    if runtime.engine() == "sim":
+        simulated.check("warp_search", simulated.seconds(0, RAW_EDGE_US * u.size))
+    runtime.release_device_memory()
+    memory = min(limit, runtime.memory_free() - device_parts.MARGIN) - TOTAL_BYTES
+    pointers, rows, kept = np.empty(n + 1, np.int64), np.empty(u.size, np.int32), 0  # take memory once written to
+    for some in ranges_of_columns(u, v, n, memory):
+        if some.is_whole:
+            with part(*LAST_STEP):
+                return _count_columns(some)
+        pointers[some.begin : some.end + 1] = runtime.to_host(some.pointers) + kept
+        runtime.copy_to_host(some.rows, rows[kept : kept + some.rows.size])
+        columns, kept = some.of, kept + some.rows.size
+        del some
+    if not kept:
+        return 0
+    runtime.release_device_memory()
+    graph = Graph(pointers[: columns + 1], rows[:kept], order="degree", validate=False)
+    with part(*LAST_STEP):
+        return Streaming(graph, limit).count(progress=False)
+
+
+def _count_columns(columns):
+    """The triangles of all columns of a graph, which are on the device."""
+    total = runtime.device_array(1, np.int64, 0)
+    held = device_parts.DeviceColumns(0, columns.end, 0, columns.pointers, columns.rows)
+    whole = cut.Part(0, columns.rows.size, 0, columns.end)
+    device_parts.launch_count(held, held.only(0, columns.end), whole, total)
+    return int(runtime.to_host(total)[0])
 
 
 def byte_count(size):

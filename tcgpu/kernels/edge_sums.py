@@ -560,10 +560,15 @@ def _by_ranges(kernel, ranges, n, args, bits, shared):
 
 def degrees_of_edges(u, v, n):
     """The degree of each vertex, an int32 array; repeats count, and loops twice."""
-    degrees = runtime.device_array(n, np.int32, 0)
-    ranges = min(MOST_DEGREE_RANGES, max(1, n // DEGREE_RANGE)) if u.size >= FEW_A_VERTEX * n else 1
-    bits = _table_bits(DEGREE_BYTES)
-    _by_ranges(count_degrees, ranges, n, (u, v, degrees), bits, DEGREE_BYTES << bits)
+    return degrees_of_pieces([(u, v)], n)
+
+
+def degrees_of_pieces(pieces, n):
+    """The same of edges that come in pieces, each of them two device arrays."""
+    degrees, bits = runtime.device_array(n, np.int32, 0), _table_bits(DEGREE_BYTES)
+    for u, v in pieces:
+        ranges = min(MOST_DEGREE_RANGES, max(1, n // DEGREE_RANGE)) if u.size >= FEW_A_VERTEX * n else 1
+        _by_ranges(count_degrees, ranges, n, (u, v, degrees), bits, DEGREE_BYTES << bits)
     return degrees
 
 
