@@ -119,6 +119,10 @@ SUITES = {
         "streaming.py --into .", 5,
         {"streaming": Columns(("graph", "edges", "way", "method"), ("process_ms",))}, gpu=True,
     ),
+    "pieces": Suite(
+        "pieces.py --into .", 2,
+        {"pieces": Columns(("graph", "records", "way"), ("process_ms",))}, gpu=True,
+    ),
     "scaling": Suite(
         "scaling.py --into .", 10,
         {"scaling": Columns(("graph", "edges", "method", "gpus", "parts"), ("wall_ms", "kernel_ms"))}, gpu=True,
