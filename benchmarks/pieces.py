@@ -4,7 +4,7 @@ A row for each way to count a graph500 graph, from two arrays of raw edges on th
 
     no limit       all edges are copied to the device, cleaned there and counted by `adaptive`
     4 GB, ...      with `device_memory=`, by `warp_search`
-    4 GB, host     the same if the host cleans, as it does for fewer edges
+    4 GB, host     the same if the host cleans the edges, as it does if they are few
 
     process_ms     from the call to the count
     peak_bytes     the most device memory, with what CuPy's pool keeps for the next array

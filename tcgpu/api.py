@@ -111,8 +111,9 @@ def count(
         among the GPUs; `u` and `v` may also be lists of arrays that are on the GPUs.
     device_memory
         The most memory of the device to use: bytes, or text like "512MB". A graph that needs more is streamed through
-        it, part by part. On engine "cpu", the part of the graph that is read at a time. A graph in a folder that
-        `tcgpu.write` made stays in its files, and is counted in the order that they have.
+        it, part by part. A GPU also cleans edge arrays `(u, v)` of 2^20 edges or more in it, unless it is too little
+        for that or there are `resume` or knobs. On engine "cpu", the part of the graph that is read at a time. A graph
+        in a folder that `tcgpu.write` made stays in its files, and is counted in the order that they have.
     resume
         The path of a journal. Parts that it holds are not counted again; new parts are added to it.
     knobs
