@@ -9,7 +9,7 @@ from sampling import share
 from test_division import raw
 
 import tcgpu
-from tcgpu import Graph, GraphError, generate
+from tcgpu import Graph, GraphError, distributed, generate
 from tcgpu.distributed import stream
 from tcgpu.engines import runtime
 from tcgpu.kernels import columns_in_pieces
@@ -128,6 +128,15 @@ def test_columns_are_those_of_the_host_in_degree_order(number, ranges, small_pie
 
 
 @pytest.mark.sim
+def test_columns_are_sorted_some_at_a_time(ranges, monkeypatch):
+    sorts = []
+    monkeypatch.setattr(columns_in_pieces, "MOST_SORTED", 60)
+    monkeypatch.setattr(runtime, "sort", lambda keys: (sorts.append(keys.size), keys.sort()))
+    assert tcgpu.count(EDGES, engine="sim", device_memory=AMPLE) == TRIANGLES
+    assert sorts[0] == RMAT.n and len(sorts) > 5 and max(sorts[1:]) <= 60
+
+
+@pytest.mark.sim
 def test_vertices_stay_if_their_degrees_may_be_wrong(ranges, monkeypatch):
     monkeypatch.setattr(columns_in_pieces, "MOST_COUNTED", 10)
     u, v, n = EDGES
@@ -174,6 +183,12 @@ def test_where_pieces_would_be_slow_the_host_cleans(constant, value, number, ran
     monkeypatch.setattr(columns_in_pieces, constant, value)
     assert tcgpu.count(EDGES, engine="sim", device_memory=SMALL) == TRIANGLES
     assert ranges == [None]
+
+
+@pytest.mark.sim
+def test_without_a_limit_the_host_cleans(ranges):
+    assert distributed.count(EDGES, "warp_search", engine="sim") == TRIANGLES
+    assert ranges == []
 
 
 @pytest.mark.sim

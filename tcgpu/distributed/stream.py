@@ -58,7 +58,7 @@ def count(graph, *, method=None, engine=None, order=None, device_memory=None, re
     limit = None if device_memory is None else byte_count(device_memory)
     chosen = method_of(method, engine, knobs)
     raw = isinstance(graph, (tuple, list))  # raw edges are sorted once, into the order that they are counted in
-    plain = resume is None and order in (None, chosen.order) and not knobs
+    plain = limit is not None and resume is None and order in (None, chosen.order) and not knobs
     if plain and isinstance(graph, tuple) and chosen.engines != ("cpu",):
         graph = checked_edges(*edge_arrays(graph))
         if graph[0].size >= LARGE:
@@ -83,21 +83,22 @@ def _count_in_pieces(u, v, n, limit):
         simulated.check("warp_search", simulated.seconds(0, RAW_EDGE_US * u.size))
     runtime.release_device_memory()
     memory = min(limit, runtime.memory_free() - device_parts.MARGIN) - TOTAL_BYTES
-    pointers, rows, kept = np.empty(n + 1, np.int64), np.empty(u.size, np.int32), 0  # take memory once written to
+    kept = 0
     for some in ranges_of_columns(u, v, n, memory):
         if some.is_whole:
             with part(*LAST_STEP):
                 return _count_columns(some)
+        if some.begin == 0:
+            pointers, rows = np.empty(some.of + 1, np.int64), np.empty(u.size, np.int32)  # what is written takes memory
         pointers[some.begin : some.end + 1] = runtime.to_host(some.pointers) + kept
         runtime.copy_to_host(some.rows, rows[kept : kept + some.rows.size])
-        columns, kept = some.of, kept + some.rows.size
-        del some
+        kept += some.rows.size
+        del some  # its memory is for the next
     if not kept:
         return 0
     runtime.release_device_memory()
-    graph = Graph(pointers[: columns + 1], rows[:kept], order="degree", validate=False)
     with part(*LAST_STEP):
-        return Streaming(graph, limit).count(progress=False)
+        return Streaming(Graph(pointers, rows[:kept], order="degree", validate=False), limit).count(progress=False)
 
 
 def _count_columns(columns):

@@ -35,6 +35,7 @@ RANK_BYTES, POINTER_BYTES, ROW_BYTES = 4, 8, 4  # of a vertex, a column and a ro
 ROWS_SHARE, POINTERS_SHARE = 3 / 4, 1 / 8  # of the memory, at most, for rows and pointers of a range; the rest sorts
 KEY_BYTES = 24  # of a row that is sorted: a key, and its copy; or a key, row and column, and the last two once more
 COLUMN_BYTES = 12  # of a column that is sorted: its pointer
+MOST_SORTED = 1 << 28  # rows that are sorted at a time: more are not sorted faster
 MOST_COUNTED = 1 << 31  # raw edges, up to which 32 bits hold every degree, in which a loop counts twice
 STEPS = 4  # of a count, as `pulse` is told: the three passes,
 LAST_STEP = 3, STEPS  # and what is done with the columns
@@ -204,9 +205,10 @@ def _sort_columns(starts, first, pointers, rows, memory):
 
     starts: where columns begin in `rows` before, less `first`. memory: bytes, for the sort.
     """
+    most_rows, most_columns = min(MOST_SORTED, memory * 3 // 4 // KEY_BYTES), memory // 4 // COLUMN_BYTES
     begin, end, low, kept = 0, starts.size - 1, first, 0
     while begin < end:
-        after = _end_of_range(starts, begin, end, low + memory * 3 // 4 // KEY_BYTES, memory // 4 // COLUMN_BYTES)
+        after = _end_of_range(starts, begin, end, low + most_rows, most_columns)
         high, some = int(starts[after]), slice(begin, after + 1)
         keys = runtime.device_array(high - low, np.uint64)
         run(pack_columns, keys.size, starts[some], low, rows[low - first : high - first], keys)
