@@ -32,7 +32,7 @@ PIECE_SHARE = 1 / 8  # of the memory, at most, that a piece takes
 MOST_RANGES = 4  # for more, the third pass is made so often that the host cleans faster
 VERTEX_BYTES = 37  # of a vertex, while vertices are numbered
 RANK_BYTES, POINTER_BYTES, ROW_BYTES = 4, 8, 4  # of a vertex, a column and a row after that
-ROWS_SHARE, POINTERS_SHARE = 3 / 4, 1 / 8  # of the memory, at most, for rows and pointers of a range; the rest sorts
+RANGE_SHARE = 15 / 16  # of the memory beside a piece, at most, for a range of columns; later the rest sorts it
 KEY_BYTES = 24  # of a row that is sorted: a key, and its copy; or a key, row and column, and the last two once more
 COLUMN_BYTES = 12  # of a column that is sorted: its pointer
 MOST_SORTED = 1 << 28  # rows that are sorted at a time: more are not sorted faster
@@ -154,13 +154,12 @@ def ranges_of_columns(u, v, n, memory):
     with part(1, STEPS):
         starts = _starts_of_columns(edges, rank, left_out, columns)
         runtime.release_device_memory()
-    most_rows = min(MAX_EDGES, int((memory - edges.piece_bytes) * ROWS_SHARE) // ROW_BYTES)
-    most_columns = int(memory * POINTERS_SHARE) // POINTER_BYTES - 1
-    if int(starts[columns]) > MOST_RANGES * most_rows or columns > MOST_RANGES * most_columns:
+    most = min(ROW_BYTES * MAX_EDGES, int((memory - edges.piece_bytes) * RANGE_SHARE) - POINTER_BYTES)
+    if ROW_BYTES * int(starts[columns]) + POINTER_BYTES * columns > MOST_RANGES * most:
         raise DoesNotSuit
     begin = first = 0
     while begin < columns:
-        end = _end_of_range(starts, begin, columns, first + most_rows, most_columns)
+        end = _end_of_range(starts, begin, columns, first, most, ROW_BYTES, POINTER_BYTES)
         pointers, rows = starts[begin : end + 1].copy(), runtime.device_array(int(starts[end]) - first, np.int32)
         with part(2, STEPS):
             edges.run(scatter_by_rank, rank, left_out, begin, first, pointers[:-1], rows)
@@ -189,11 +188,16 @@ def _starts_of_columns(edges, rank, left_out, columns):
     return starts
 
 
-def _end_of_range(starts, begin, end, last, most_columns):
-    """The end of the longest range of columns from `begin` on, up to `end`, whose rows are before position `last`, and
-    that has at most so many columns; DoesNotSuit if there is none."""
-    ends = range(begin + 1, min(end, begin + most_columns) + 1)
-    fitting = bisect_right(ends, last, key=lambda column: int(starts[column]))
+def _end_of_range(starts, begin, end, first, most, row_bytes, column_bytes):
+    """The end of the longest range of columns from `begin` on, up to `end`, that takes at most so many bytes.
+
+    first: where column `begin` begins. DoesNotSuit if that column alone takes more.
+    """
+
+    def size(column):
+        return row_bytes * (int(starts[column]) - first) + column_bytes * (column - begin)
+
+    fitting = bisect_right(range(begin + 1, end + 1), most, key=size)
     if not fitting:
         raise DoesNotSuit
     return begin + fitting
@@ -205,10 +209,9 @@ def _sort_columns(starts, first, pointers, rows, memory):
 
     starts: where columns begin in `rows` before, less `first`. memory: bytes, for the sort.
     """
-    most_rows, most_columns = min(MOST_SORTED, memory * 3 // 4 // KEY_BYTES), memory // 4 // COLUMN_BYTES
-    begin, end, low, kept = 0, starts.size - 1, first, 0
+    begin, end, low, kept, most = 0, starts.size - 1, first, 0, min(memory, KEY_BYTES * MOST_SORTED)
     while begin < end:
-        after = _end_of_range(starts, begin, end, low + most_rows, most_columns)
+        after = _end_of_range(starts, begin, end, low, most, KEY_BYTES, COLUMN_BYTES)
         high, some = int(starts[after]), slice(begin, after + 1)
         keys = runtime.device_array(high - low, np.uint64)
         run(pack_columns, keys.size, starts[some], low, rows[low - first : high - first], keys)
