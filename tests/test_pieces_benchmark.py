@@ -32,8 +32,8 @@ def test_different_counts_end_the_benchmark(benchmark, monkeypatch):
 
 
 def test_the_record_keeps_what_the_texts_say():
-    """With the device cleaning, a count takes about a quarter of the time, and no more memory than it may."""
+    """If the device cleans, a count takes about a fifth of the time, and no more memory than it may."""
     rows = {row["way"]: row for row in records.reference("pieces")}
-    assert 0.22 < rows["4 GB"]["process_ms"] / rows["4 GB, host"]["process_ms"] < 0.28
-    assert [round(rows[way]["process_ms"] / 1e3, 1) for way in ("4 GB", "4 GB, host")] == [1.2, 4.7]
+    assert 0.18 < rows["4 GB"]["process_ms"] / rows["4 GB, host"]["process_ms"] < 0.22
+    assert [round(rows[way]["process_ms"] / 1e3, 1) for way in ("4 GB", "4 GB, host")] == [1.2, 5.8]
     assert all(row["peak_bytes"] <= row["limit_bytes"] for row in rows.values() if row["limit_bytes"] != "")
