@@ -40,7 +40,7 @@ UNITS = {  # of the record "kernels"
 STEPS = {  # from raw edges on a GPU to the count: step -> its kernels, in the record "timeline"
     "extent and costs": (
         "find_extent measure_vertices describe_vertices find_hubs cost_in_natural_order count_rows_by_degree "
-        "count_ends estimate_rows cost_in_degree_order"
+        "count_ends estimate_rows cost_in_degree_order count_degrees"
     ),
     "ranks": "pack_degrees number_vertices",
     "keys and their sort": "pack_edges",
@@ -56,7 +56,7 @@ STEPS = {  # from raw edges on a GPU to the count: step -> its kernels, in the r
     "counting": (
         "fill_hub_rows hub_kernel crowd_kernel window_kernel hash_kernel far_kernel fill_local_rows local_kernel "
         "restart merge_kernel merge_columns_kernel merge_short_kernel search_kernel merge_distant_kernel "
-        "merge_filtered_kernel"
+        "merge_filtered_kernel far_window_kernel"
     ),
 }
 SORT, SCAN = ("sort",), ("sum_parts", "write_starts")  # launches of several steps
