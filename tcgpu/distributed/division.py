@@ -121,12 +121,12 @@ def _count(group, edges, n, knobs):
     begin = time.perf_counter()
     n, *columns = own_columns(group, edges.of_member(group.rank, group.size), n)
     runtime.synchronize()
-    middle, edges = time.perf_counter(), columns[1].size
+    middle, own_edges = time.perf_counter(), columns[1].size
     own = divided.lay_out(n, group.size, *columns, **_only(knobs, "near", "hubs", "heavy"))
     columns.clear()
     triangles = sum(plan.count() for plan in _plans(group, own, knobs))
     seconds = middle - begin, time.perf_counter() - middle
-    return MemberResult(triangles, n, edges, *seconds, group.sent_bytes)
+    return MemberResult(triangles, n, own_edges, *seconds, group.sent_bytes)
 
 
 def _plans(group, own, knobs):
@@ -153,7 +153,7 @@ def _bounds(far_ptr, columns, pieces):
 
 
 def _received(group, target, arrays):
-    """Send arrays to one member; returns those that another one sends to this member."""
+    """Send arrays to member `target`; returns those that the one to which this member is the target sends."""
     return [group.exchange([array if k == target else array[:0] for k in range(group.size)])[0] for array in arrays]
 
 
@@ -167,6 +167,7 @@ def _near_columns(group, own, far):
 
 
 def _only(knobs, *names):
+    """Those of the knobs that have these names."""
     return {name: value for name, value in knobs.items() if name in names}
 
 

@@ -37,7 +37,7 @@ KEY_BYTES = 24  # of a row that is sorted: a key, and its copy; or a key, row an
 COLUMN_BYTES = 12  # of a column that is sorted: its pointer
 MOST_SORTED = 1 << 28  # rows that are sorted at a time: more are not sorted faster
 MOST_COUNTED = 1 << 31  # raw edges, up to which 32 bits hold every degree, in which a loop counts twice
-STEPS = 4  # of a count, as `pulse` is told: the three passes,
+STEPS = 4  # of a count, for its progress: the three passes,
 LAST_STEP = 3, STEPS  # and what is done with the columns
 
 

@@ -551,7 +551,7 @@ def _table_bits(place_bytes):
 
 
 def _by_ranges(kernel, ranges, n, args, bits, shared):
-    """Launch a kernel that counts the vertices of a range, for each of so many ranges of all n vertices."""
+    """Launch a kernel that counts the vertices of a range, for each of `ranges` equal ranges of all n vertices."""
     blocks = enough_blocks(BLOCKS * THREADS // TABLE_THREADS, args[0].size, TABLE_THREADS)
     for k in range(ranges):
         low, high = (n * bound // ranges for bound in (k, k + 1))

@@ -173,7 +173,7 @@ def lay_out(n, of, col_ptr, row_idx, col_of, *, near=NEAR, hubs=HUBS, heavy=CLAS
 
 
 def _starts(counts, dtype):
-    """Where each of so many elements begin, and the last ones end."""
+    """Where the elements of each begin, and the last ones end."""
     starts = runtime.device_array(counts.size + 1, dtype)
     scan(counts, starts)
     return starts

@@ -300,17 +300,14 @@ class Layout(NamedTuple):
     setup: list
 
 
-def in_edges_by_degree(graph, first_near, heavy_quads, short, share=(0, 1), counting=None):
-    """The Layout before `lay_out` fills quads and in-edges: both lists of columns, and memory for the rest.
-
-    counting: a step that counts in-edges, or at least them; None for that of all vertices.
-    """
+def in_edges_by_degree(graph, first_near, heavy_quads, short, share=(0, 1)):
+    """The Layout before `lay_out` fills quads and in-edges: both lists of columns, and memory for the rest."""
     n, m = graph.n, graph.m
     copied = columns_of(graph)
-    if counting is None and isinstance(graph, DeviceGraph) and graph.degrees is not None:
+    counting = launch(orientation.count_rows, m, 256, counts="in_count")
+    if isinstance(graph, DeviceGraph) and graph.degrees is not None:
         copied["degrees"] = graph.degrees
         counting = launch(count_in_edges, n, 256)
-    counting = counting or launch(orientation.count_rows, m, 256, counts="in_count")
     created = {
         "far_count": (n, np.int32, None),
         "quad_count": (n, np.int32, None),

@@ -121,28 +121,20 @@ def _merged(graph, short, long, words, share):
 
 def _by_classes(graph, near, hubs, heavy_quads, short, crowd, share):
     n, m = graph.n, graph.m
-    of_share = {"index": share[0], "of": share[1]}
+    of_share, sized = {"index": share[0], "of": share[1]}, m >= layout.SIZED_FROM
     cuts = {"first_near": n - near, "first_hub": n - hubs, "heavy_quads": heavy_quads}
     made = layout.in_edges_by_degree(graph, n - near, heavy_quads, short, share)
-    if m >= layout.SIZED_FROM:
+    if sized:
         made = layout.without_hub_pairs(made, n, n - hubs, heavy_quads)
-    lay_out = launch(layout.lay_out, m, 256, **cuts, **of_share)
+    tasks, of_near = near_windows(n, m, crowd, sized)
     if m >= FAR_EDGES_FROM and FAR_EDGES_BYTES * m <= runtime.memory_free():
-        return plan_classes(graph, layout.with_far_edges(made, n - near), lay_out, hubs, crowd)
-    of_far = [launch(far.far_kernel, -(-m // share[1]), 64, 16384, short=short, **of_share)]
-    if short < NO_TABLE:
-        of_far.insert(0, launch(far.hash_kernel, 128 * n, 128, 4224, far.COUNT_BYTES))
-    return plan_classes(graph, made, lay_out, hubs, crowd, of_far)
-
-
-def plan_classes(graph, made, lay_out, hubs, crowd, of_far=()):
-    """The Plan of a count by classes. made: its Layout before `lay_out`; hubs, crowd: knobs; of_far: launches that
-    count what has a far k, or none: then `far_window_kernel` does, for which far in-edges are listed."""
-    sized = "in_edges" not in made.created
-    tasks, of_near = near_windows(graph.n, graph.m, crowd, sized)
-    if not of_far:
-        far_tasks, of_far = far_windows(graph.n, "row_idx")
+        made = layout.with_far_edges(made, n - near)
+        far_tasks, of_far = far_windows(n, "row_idx")
         tasks += far_tasks
+    else:
+        of_far = [launch(far.far_kernel, -(-m // share[1]), 64, 16384, short=short, **of_share)]
+        if short < NO_TABLE:
+            of_far.insert(0, launch(far.hash_kernel, 128 * n, 128, 4224, far.COUNT_BYTES))
     return Plan(
         method="adaptive",
         copied=made.copied,
@@ -156,19 +148,23 @@ def plan_classes(graph, made, lay_out, hubs, crowd, of_far=()):
             "hub_rows32": ("hub_rows", np.uint32),
             **({} if sized else {"near": ("quads", np.uint16)}),
         },
-        setup=[*made.setup, lay_out, *(step for kind in tasks for step in kind.setup)],
+        setup=[
+            *made.setup,
+            launch(layout.lay_out, m, 256, **cuts, **of_share),
+            *(step for kind in tasks for step in kind.setup),
+        ],
         steps=[
-            launch(layout.fill_hub_rows, 32 * min(hubs, graph.n), 256, hubs=hubs),
-            launch(hub_kernel, 32 * graph.n, 128, 4224, HUB_BYTES, first_hub=NEAR + 1 - hubs),
+            launch(layout.fill_hub_rows, 32 * min(hubs, n), 256, hubs=hubs),
+            launch(hub_kernel, 32 * n, 128, 4224, HUB_BYTES, first_hub=NEAR + 1 - hubs),
             *of_near,
             *of_far,
         ],
-        work=simulated.work(graph, 2800 * graph.n),
+        work=simulated.work(graph, 2800 * n),
     )
 
 
 def near_windows(n, in_edges, crowd, sized):
-    """(Layouts of the tasks, launches) that look up near rows: windows of n vertices with up to so many in-edges.
+    """(Layouts of the tasks, launches) that look up near rows: windows of n vertices with `in_edges` at most.
 
     crowd: a knob. sized: as in `layout.tasks_by_in_edges`.
     """
