@@ -164,7 +164,7 @@ def _by_classes(graph, near, hubs, heavy_quads, short, crowd, share):
 
 
 def near_windows(n, in_edges, crowd, sized):
-    """(Layouts of the tasks, launches) that look up near rows: windows of n vertices with `in_edges` at most.
+    """(Layouts of the tasks, launches) that look up near rows: windows of n vertices with at most `in_edges` in-edges.
 
     crowd: a knob. sized: as in `layout.tasks_by_in_edges`.
     """
