@@ -323,21 +323,22 @@ def test_members_own_the_same_columns_as_threads_do(nccl):
 
     def work(group):
         *ends, n = of_member(edges, group)
-        return own_columns.own_columns(group, ends, n)[1]
+        _, _, row_idx, _ = own_columns.own_columns(group, ends, n)
+        return row_idx.size
 
-    assert sum(own.rows.size for own in members(3, work, nccl)) == GRAPHS["R-MAT"].m
+    assert sum(members(3, work, nccl)) == GRAPHS["R-MAT"].m
 
 
 @pytest.mark.sim
 def test_an_error_in_a_step_is_raised(nccl, monkeypatch):
-    joined = division.joined
+    plans = division._plans
 
-    def fail(n, parts):
-        if parts[0].first == 1:
+    def fail(group, *args):
+        if group.rank == 1:
             raise MemoryError("CUDA_ERROR_OUT_OF_MEMORY")
-        return joined(n, parts)
+        yield from plans(group, *args)
 
-    monkeypatch.setattr(division, "joined", fail)
+    monkeypatch.setattr(division, "_plans", fail)
     with pytest.raises(GraphError, match="the graph, divided among the GPUs, does not fit this device"):
         counted(2, raw(GRAPHS["cliques"]), nccl, near=20)
 

@@ -27,7 +27,7 @@ CLASSES = NEAR, HUBS, HEAVY, 512  # the defaults of near, hubs, heavy, crowd: on
 BY_DEGREE = (
     edge_sums.measure_vertices, edge_sums.describe_vertices, edge_sums.find_hubs,
     edge_sums.cost_in_natural_order, edge_sums.count_ends, edge_sums.estimate_rows,
-    edge_sums.count_rows_by_degree, edge_sums.cost_in_degree_order,
+    edge_sums.count_rows_by_degree, edge_sums.cost_in_degree_order, edge_sums.count_degrees,
     orientation.pack_degrees, orientation.number_vertices, orientation.pack_edges,
     orientation.find_extent, orientation.count_new, orientation.unpack, columns.fill_empty_columns,
     prefix_sum.sum_parts, prefix_sum.write_starts,
