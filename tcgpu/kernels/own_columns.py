@@ -18,6 +18,7 @@ from tcgpu.kernels.orientation import ENDS, PART, lower, pack, upper
 from tcgpu.kernels.prefix_sum import scan
 
 MOST_MEMBERS = WARP  # a lane counts the keys of each
+ROOM = 64  # a 64th of the memory of keys
 
 
 @cuda.jit(device=True)
@@ -112,12 +113,18 @@ def _keys_of_members(ends, rank, members):
     """For each member, the keys of those raw edges whose columns it owns. ends: [u, v], which is emptied."""
     size = ends[0].size
     parts = -(-size // PART)
-    packed = runtime.device_array(size, np.uint64)
+    packed = _with_room(size)
     counts, starts = (runtime.device_array(members * parts + more, np.int64) for more in (0, 1))
     run(pack_and_count, WARP * parts, *ends, rank, members, packed, counts)
     ends.clear()
     scan(counts, starts)
     bounds = runtime.to_host(starts[:: max(1, parts)]).tolist() if parts else [0] * (members + 1)
-    keys = runtime.device_array(bounds[-1], np.uint64)
+    keys = _with_room(bounds[-1])
     run(scatter_keys, WARP * parts, packed, members, starts, keys)
     return [keys[begin:end] for begin, end in zip(bounds, bounds[1:])]
+
+
+def _with_room(size):
+    """An array of keys. Its memory has some room, so that it does for those that other members send, and for a sort:
+    memory is taken from the driver once."""
+    return runtime.device_array(size + size // ROOM + ROOM, np.uint64)[:size]

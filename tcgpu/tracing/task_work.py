@@ -17,7 +17,7 @@ def work_of_tasks(step, arrays):
     return np.stack([np.ones(rows[0].size), *rows], axis=1).astype(np.float32) if rows[0].size else None
 
 
-def of_windows(near, quads, columns, pieces, in_edges, task_ptr, lanes, total):
+def of_windows(near, quads, columns, pieces, in_edges, task_ptr, step, lanes, total):
     """In-edges, their quads, and quads of column i."""
     tasks = slice(None, task_ptr[-1])
     first, end = ends_of(pieces[tasks][::-1])

@@ -68,18 +68,24 @@ class Own(NamedTuple):
     list_sizes: Any
     in_ptr: Any
     in_end: Any
-    in_edges: Any
-    far_edges: Any
+    far_pairs: Any  # of each in-edge of a far vertex the quads, then the far rows: they are written together
+    near_edges: Any
 
     def far_columns(self, index):
         """How many far columns a worker owns."""
         return max(0, -(-(self.first_near - index) // self.of))
 
-    def lists(self, begin, end):
-        """The arrays of in-edges that a plan takes, with lists begin..end - 1."""
-        lists = slice(begin, end + 1)
-        return {"in_ptr": self.in_ptr[lists], "in_end": self.in_end[lists], "in_edges": self.in_edges,
-                "quads": self.columns.quads}  # fmt: skip
+    def far_lists(self, begin, end):
+        """The arrays of in-edges that a plan takes, with lists begin..end - 1, of far vertices."""
+        lists, pairs = slice(begin, end + 1), self.far_pairs
+        arrays = {"in_ptr": self.in_ptr[lists], "in_end": self.in_end[lists]}
+        return arrays | {"in_edges": pairs, "far_edges": pairs[1:], "quads": self.columns.quads}
+
+    def near_lists(self):
+        """The same of all near vertices."""
+        first, before = self.of * self.stride, self.far_pairs.size // 2
+        arrays = {"in_ptr": self.in_ptr[first:] - before, "in_end": self.in_end[first:] - before}
+        return arrays | {"in_edges": self.near_edges, "quads": self.columns.quads}
 
 
 # ------------------------------------------------------------------------------------------- own columns and in-edges
@@ -132,8 +138,8 @@ def lay_out_own(
     " uint64[::1], uint64[::1])"
 )
 def list_in_edges(
-    col_ptr, row_idx, col_of, far_ptr, quad_ptr, first_near, first_hub, heavy_quads, of, stride, in_end, in_edges,
-    far_edges,
+    col_ptr, row_idx, col_of, far_ptr, quad_ptr, first_near, first_hub, heavy_quads, of, stride, in_end, far_pairs,
+    near_edges,
 ):  # fmt: skip
     """A thread per nonzero (i, c) of own columns: write it to the list of in-edges of i, if it is one."""
     e = cuda.grid(1)
@@ -142,9 +148,10 @@ def list_in_edges(
         begin, quads, first, rows = pieces_past(e, i, c, col_ptr, far_ptr, quad_ptr, first_near, first_hub, heavy_quads)
         if quads + rows > 0:
             at = cuda.atomic.add(in_end, list_of(i, of, stride, first_near), 1)
-            in_edges[at] = pack_piece(begin, quads)
-            if at < far_edges.size:
-                far_edges[at] = pack_piece(first, rows)
+            if i >= first_near:
+                near_edges[at - far_pairs.size // 2] = pack_piece(begin, quads)
+            else:
+                far_pairs[2 * at], far_pairs[2 * at + 1] = pack_piece(begin, quads), pack_piece(first, rows)
         e += cuda.gridsize(1)
 
 
@@ -166,10 +173,10 @@ def lay_out(n, of, col_ptr, row_idx, col_of, *, near=NEAR, hubs=HUBS, heavy=CLAS
     run(lay_out_own, m, *cuts, n, of, stride, own.far_rows, own.quads.view(np.uint16), in_count)
     in_ptr = _starts(in_count, np.int64)
     in_end = in_ptr.copy()
-    ends = (int(in_ptr[k]) for k in (-1, of * stride))
-    in_edges, far_edges = (runtime.device_array(size, np.uint64) for size in ends)
-    run(list_in_edges, m, *cuts, of, stride, in_end, in_edges, far_edges)
-    return Own(n, of, stride, first_near, own, heavy_columns, list_sizes, in_ptr, in_end, in_edges, far_edges)
+    far_edges, in_edges = (int(in_ptr[k]) for k in (of * stride, -1))
+    far_pairs, near_edges = (runtime.device_array(size, np.uint64) for size in (2 * far_edges, in_edges - far_edges))
+    run(list_in_edges, m, *cuts, of, stride, in_end, far_pairs, near_edges)
+    return Own(n, of, stride, first_near, own, heavy_columns, list_sizes, in_ptr, in_end, far_pairs, near_edges)
 
 
 def _starts(counts, dtype):
@@ -215,12 +222,12 @@ def near_columns(own, counts, quads):
 def near_plan(own, quad_count, quad_ptr, quads, *, hubs=HUBS, crowd=CLASSES[3]):
     """The Plan of the step with the columns of all near vertices. hubs, crowd: knobs of `adaptive`."""
     near = own.n - own.first_near
-    hubs, first = min(hubs, near), own.of * own.stride
-    tasks, windows = near_windows(near, own.in_edges.size - own.far_edges.size, crowd, True)
+    hubs = min(hubs, near)
+    tasks, windows = near_windows(near, own.near_edges.size, crowd, True)
     return _plan(
         {
             "near": quads.view(np.uint16), "quad_ptr": quad_ptr, "quad_count": quad_count,
-            **own.lists(first, first + near),
+            **own.near_lists(),
             "own_near": own.columns.quads.view(np.uint16), "own_quad_ptr": own.columns.quad_ptr,
             "heavy_columns": own.heavy_columns, "list_sizes": own.list_sizes,
         },
@@ -242,14 +249,14 @@ def near_plan(own, quad_count, quad_ptr, quads, *, hubs=HUBS, crowd=CLASSES[3]):
 def far_plan(own, index, begin, columns, *, crowd=CLASSES[3]):
     """The Plan of a step with some far columns of worker `index`, its own from column `begin` on."""
     number, first = columns.far_count.size, index * own.stride + begin
-    near_tasks, windows = near_windows(number, own.far_edges.size, crowd, True)
-    far_tasks, tables = far_windows(number, "their_rows")
+    near_tasks, windows = near_windows(number, own.far_pairs.size // 2, crowd, True, step=2)
+    far_tasks, tables = far_windows(number, "their_rows", step=2)
     return _plan(
         {
             "near": columns.quads.view(np.uint16), "quad_ptr": columns.quad_ptr, "quad_count": columns.quad_count,
             "col_ptr": columns.far_ptr, "far_count": columns.far_count, "their_rows": columns.far_rows,
-            **own.lists(first, first + number),
-            "row_idx": own.columns.far_rows, "far_edges": own.far_edges,
+            **own.far_lists(first, first + number),
+            "row_idx": own.columns.far_rows,
         },
         {"in_count": (number, np.int32, None)},
         near_tasks + far_tasks,

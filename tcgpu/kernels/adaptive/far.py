@@ -227,17 +227,19 @@ def hash_tally(col_ptr, row_idx, far_count, long_columns, list_sizes, support):
     look_up_long_columns(col_ptr, row_idx, far_count, long_columns, list_sizes, 4, support, True)
 
 
-@kernel("void(int32[::1], int32[::1], uint64[::1], uint64[::1], uint64[::1], int32[::1], int64, int64, int64[::1])")
-def far_window_kernel(column_rows, row_idx, columns, pieces, far_edges, task_ptr, table_rows, lanes, total):
+@kernel(
+    "void(int32[::1], int32[::1], uint64[::1], uint64[::1], uint64[::1], int32[::1], int64, int64, int64, int64[::1])"
+)
+def far_window_kernel(column_rows, row_idx, columns, pieces, far_edges, task_ptr, step, table_rows, lanes, total):
     """A block per task: the far rows of column i go into a hash table, where those of its in-edges are looked up.
 
     There are fewer look-ups than in `hash_kernel`, of d (d - 1) / 2 for a column with d far rows, which need not be
     long. The price is the list of in-edges. column_rows: where columns i are; `row_idx`, if they are in the same array
-    as the in-edges' rows. table_rows: rows in the table at a time. lanes: threads that share an in-edge; they read the
-    next one while they look up the rows of this one.
+    as the in-edges' rows. Every `step`-th element of `far_edges` is one. table_rows: rows in the table at a time.
+    lanes: threads that share an in-edge; they read the next one while they look up the rows of this one.
     """
     table = cuda.shared.array(0, int32)
-    thread, threads, lanes = cuda.threadIdx.x, cuda.blockDim.x, uint32(lanes)
+    thread, threads, lanes, step = cuda.threadIdx.x, cuda.blockDim.x, uint32(lanes), uint64(step)
     count = int64(0)
     task = task_ptr[task_ptr.size - 1] - 1 - cuda.blockIdx.x
     while task >= 0:
@@ -248,12 +250,12 @@ def far_window_kernel(column_rows, row_idx, columns, pieces, far_edges, task_ptr
             size, shift = fill_table(table, column_rows, first, length, False)
             at, piece = begin + thread // lanes, uint64(0)
             if at < at_end:
-                piece = far_edges[at]
+                piece = far_edges[step * at]
             while at < at_end:
                 q, q_end = unpack_piece(piece)
                 at += threads // lanes
                 if at < at_end:
-                    piece = far_edges[at]
+                    piece = far_edges[step * at]
                 count += count_rows(table, size, shift, row_idx, q + thread % lanes, q_end, lanes)
             cuda.syncthreads()
             first += length

@@ -163,10 +163,10 @@ def _by_classes(graph, near, hubs, heavy_quads, short, crowd, share):
     )
 
 
-def near_windows(n, in_edges, crowd, sized):
+def near_windows(n, in_edges, crowd, sized, step=1):
     """(Layouts of the tasks, launches) that look up near rows: windows of n vertices with at most `in_edges` in-edges.
 
-    crowd: a knob. sized: as in `layout.tasks_by_in_edges`.
+    crowd: a knob. sized: as in `layout.tasks_by_in_edges`. step: as in `window_kernel`.
     """
     if windows.CROWD_BYTES + 1024 > runtime.facts().shared_per_block:  # too small for a byte for each near number
         crowd = NO_CROWD
@@ -175,18 +175,20 @@ def near_windows(n, in_edges, crowd, sized):
         tasks.append(layout.tasks_by_in_edges("crowd", n, in_edges, crowd, NO_CROWD, sized))
         shape = 640 * (in_edges // crowd), 640, 396, windows.CROWD_BYTES
         lanes = 16 if in_edges >= LONG_PIECES_FROM else 8
-        launches = [launch(windows.crowd_kernel, *shape, lanes=lanes, **layout.task_arrays("crowd"))]
+        launches = [launch(windows.crowd_kernel, *shape, step=step, lanes=lanes, **layout.task_arrays("crowd"))]
     shape = 96 * n, 96, 11088, windows.WINDOW_BYTES
-    return tasks, [*launches, launch(windows.window_kernel, *shape, lanes=8, **layout.task_arrays("window"))]
+    given = {"step": step, "lanes": 8, **layout.task_arrays("window")}
+    return tasks, [*launches, launch(windows.window_kernel, *shape, **given)]
 
 
-def far_windows(n, column_rows):
-    """(Layouts of the tasks, launches) that look up far rows: windows of n vertices. column_rows: see
-    `far_window_kernel`."""
+def far_windows(n, column_rows, step=1):
+    """(Layouts of the tasks, launches) that look up far rows: windows of n vertices. column_rows, step:
+    see `far_window_kernel`."""
     tasks, launches = [], []
     for fewest, fewer, threads, rows, lanes in far.FAR_WINDOWS:
         kind, shared = f"far{fewest}", far.ROW_BYTES * rows
         tasks.append(layout.tasks_by_in_edges(kind, n, 0, fewest, fewer, True, layout.FAR_ROWS))
-        given = {"column_rows": column_rows, "table_rows": rows, "lanes": lanes, **layout.task_arrays(kind)}
+        given = {"column_rows": column_rows, "step": step, "table_rows": rows, "lanes": lanes}
+        given |= layout.task_arrays(kind)
         launches.append(launch(far.far_window_kernel, threads * n, threads, 33792, shared, **given))
     return tasks, launches

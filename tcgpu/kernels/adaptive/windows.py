@@ -29,15 +29,15 @@ def bits_set(bits, quad):
     return bit_of(bits, a) + bit_of(bits, b) + bit_of(bits, c) + bit_of(bits, d)
 
 
-@kernel("void(uint16[::1], uint64[::1], uint64[::1], uint64[::1], uint64[::1], int32[::1], int64, int64[::1])")
-def window_kernel(near, quads, columns, pieces, in_edges, task_ptr, lanes, total):
+@kernel("void(uint16[::1], uint64[::1], uint64[::1], uint64[::1], uint64[::1], int32[::1], int64, int64, int64[::1])")
+def window_kernel(near, quads, columns, pieces, in_edges, task_ptr, step, lanes, total):
     """A block per task: it writes column i as bits. The last tasks, which have most work, come first.
 
-    `lanes` threads share an in-edge. If it were a constant, the compiler would unroll the loop over quads, which mostly
-    has one iteration.
+    Every `step`-th element of `in_edges` is one. `lanes` threads share an in-edge. If it were a constant, the compiler
+    would unroll the loop over quads, which mostly has one iteration.
     """
     bits = cuda.shared.array(0, uint32)
-    thread, threads, lanes = cuda.threadIdx.x, cuda.blockDim.x, uint32(lanes)
+    thread, threads, lanes, step = cuda.threadIdx.x, cuda.blockDim.x, uint32(lanes), uint64(step)
     k = thread
     while k < WINDOW_WORDS:
         bits[k] = 0
@@ -56,7 +56,7 @@ def window_kernel(near, quads, columns, pieces, in_edges, task_ptr, lanes, total
         at, at_end = unpack_piece(pieces[task])
         at, piece = at + thread // lanes, uint64(0)
         if at < at_end:
-            piece = in_edges[at]
+            piece = in_edges[step * at]
         cuda.syncthreads()
         found = uint32(0)
         while at < at_end:
@@ -64,7 +64,7 @@ def window_kernel(near, quads, columns, pieces, in_edges, task_ptr, lanes, total
             q += thread % lanes
             at += threads // lanes
             if at < at_end:
-                piece = in_edges[at]  # is read while this one is looked up
+                piece = in_edges[step * at]  # is read while this one is looked up
             while q < q_end:
                 found += bits_set(bits, quads[q])
                 q += lanes
@@ -86,13 +86,13 @@ def bytes_set(present, quad):
     return present[a] + present[b] + present[c] + present[d]
 
 
-@kernel("void(uint16[::1], uint64[::1], uint64[::1], uint64[::1], uint64[::1], int32[::1], int64, int64[::1])")
-def crowd_kernel(near, quads, columns, pieces, in_edges, task_ptr, lanes, total):
+@kernel("void(uint16[::1], uint64[::1], uint64[::1], uint64[::1], uint64[::1], int32[::1], int64, int64, int64[::1])")
+def crowd_kernel(near, quads, columns, pieces, in_edges, task_ptr, step, lanes, total):
     """As window_kernel, for vertices with many in-edges: a byte takes half the instructions of a bit, eight times the
     memory, and a large block. Each thread loads two quads at a time."""
     present = cuda.shared.array(0, uint8)
     words = cuda.shared.array(0, uint64)  # the same memory
-    thread, threads, lanes = cuda.threadIdx.x, cuda.blockDim.x, uint32(lanes)
+    thread, threads, lanes, step = cuda.threadIdx.x, cuda.blockDim.x, uint32(lanes), uint64(step)
     k = thread
     while k < CROWD_WORDS:
         words[k] = 0
@@ -111,7 +111,7 @@ def crowd_kernel(near, quads, columns, pieces, in_edges, task_ptr, lanes, total)
         at, at_end = unpack_piece(pieces[task])
         at, piece = at + thread // lanes, uint64(0)
         if at < at_end:
-            piece = in_edges[at]
+            piece = in_edges[step * at]
         cuda.syncthreads()
         found = uint32(0)
         while at < at_end:
@@ -119,7 +119,7 @@ def crowd_kernel(near, quads, columns, pieces, in_edges, task_ptr, lanes, total)
             q += thread % lanes
             at += threads // lanes
             if at < at_end:
-                piece = in_edges[at]  # is read while this one is looked up
+                piece = in_edges[step * at]  # is read while this one is looked up
             while q < q_end:
                 first, second = quads[q], uint64(0)
                 if q + lanes < q_end:
