@@ -256,6 +256,23 @@ def test_a_step_with_too_many_near_rows_is_refused(monkeypatch):
 
 
 @pytest.mark.sim
+def test_a_result_does_not_wait_for_memory_to_be_given_back(monkeypatch):
+    has_result, given_back, calls = threading.Event(), threading.Event(), []
+
+    def release():
+        calls.append(release)
+        if len(calls) == 2:  # the first comes before the count
+            assert has_result.wait(60)
+            given_back.set()
+
+    monkeypatch.setattr(runtime, "release_device_memory", release)
+    found = counted(raw(GRAPHS["cliques"]), 1)
+    assert found == cpu.count(GRAPHS["cliques"]) and not given_back.is_set()
+    has_result.set()
+    assert given_back.wait(60)
+
+
+@pytest.mark.sim
 def test_an_error_of_a_member_is_raised(monkeypatch):
     def fail(*args, **knobs):
         raise GraphError("no room in this member")
