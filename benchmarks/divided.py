@@ -1,7 +1,8 @@
 """graph500 graphs counted by all visible GPUs together, none of which holds the whole graph. A row for each scale.
 
     total_ms       from raw edges, which lie in parts on the GPUs, to the count; one_gpu_ms: the same on the first GPU
-                   alone, where the edges then lie; nothing if they do not fit
+                   alone, where the edges then lie; nothing if they do not fit. Both take their memory from the driver,
+                   and give it back after the count
     columns_ms     until the slowest member has its columns
     counting_ms    the slowest member's counting, with the columns that it gets meanwhile
     sent_bytes     from all GPUs to others
@@ -27,6 +28,7 @@ from tcgpu.engines import runtime
 from tcgpu.errors import GraphError
 
 ONE_GPU = 27  # the largest scale that is also counted on one GPU
+GIVEN_BACK_SECONDS = 0.3  # after a count; before each, one GPU or several, no memory is kept from the last
 FAR_ALONE = {"near": 0}  # no rows of bits and no windows: hash tables of far rows count all triangles
 
 
@@ -66,6 +68,7 @@ def measured(scale, gpus, repeats, workers):
     alone = [on_one_gpu(scale) for _ in range(repeats if scale <= ONE_GPU else 0)]
     edges, runs = drawn(scale, gpus), []
     for _ in range(repeats):
+        time.sleep(GIVEN_BACK_SECONDS)
         begin = time.perf_counter()
         results = division.results(edges, workers)
         runs.append(((time.perf_counter() - begin) * 1e3, results))
