@@ -371,9 +371,15 @@ class Pool:
         self.submit = workers.submit
 
 
+@pytest.fixture
+def two_gpus(monkeypatch):
+    """Two GPUs are named, and the edges of the host are sent to their processes."""
+    monkeypatch.setattr(division, "gpu_names", lambda: ["a", "b"])
+    monkeypatch.setattr(division, "_uploaded", lambda u, v, names: nullcontext(division.HostEdges(u, v)))
+
+
 @pytest.mark.parametrize("deaths", [0, 1, 3, 4])
-def test_all_members_count_again_if_one_dies(deaths, monkeypatch):
-    monkeypatch.setattr(division, "gpu_names", lambda: ["0", "1"])
+def test_all_members_count_again_if_one_dies(deaths, two_gpus, monkeypatch):
     monkeypatch.setattr(division.GpuGroup, "new_key", secrets.token_hex)
     workers = Dying(deaths)
     with pytest.raises(WorkerLost, match="died 4 times") if deaths > executors.RESTARTS else nullcontext():
@@ -383,15 +389,14 @@ def test_all_members_count_again_if_one_dies(deaths, monkeypatch):
 
 
 @pytest.mark.parametrize("way", ["found broken", "ended by another thread", "cancelled", "noticed by NCCL"])
-def test_a_loss_of_workers_shows_in_many_ways(way, monkeypatch):
-    monkeypatch.setattr(division, "gpu_names", lambda: ["0", "1"])
+def test_a_loss_of_workers_shows_in_many_ways(way, two_gpus, monkeypatch):
     monkeypatch.setattr(division.GpuGroup, "new_key", lambda: b"key")
     workers = Dying(2, way)
     assert division.count((np.zeros(4, int), np.ones(4, int)), workers) == 10 and workers.restarts == 2
 
 
 @pytest.mark.parametrize("error", [GraphError("no room"), NcclError("no network")])
-def test_an_error_of_a_gpu_is_raised_while_the_others_wait(error, monkeypatch):
+def test_an_error_of_a_gpu_is_raised_while_the_others_wait(error, two_gpus, monkeypatch):
     class Failing(Dying):
         def submit(self, function, task):
             future = Future()
@@ -401,8 +406,6 @@ def test_an_error_of_a_gpu_is_raised_while_the_others_wait(error, monkeypatch):
             return future  # else it never ends
 
     monkeypatch.setattr(division, "NOTICE_SECONDS", 0.01)
-
-    monkeypatch.setattr(division, "gpu_names", lambda: ["0", "1"])
     monkeypatch.setattr(division.GpuGroup, "new_key", lambda: b"key")
     workers = Failing(1)
     with pytest.raises(type(error), match=str(error)):
@@ -411,11 +414,10 @@ def test_an_error_of_a_gpu_is_raised_while_the_others_wait(error, monkeypatch):
 
 
 @pytest.fixture
-def two_members(monkeypatch, tmp_path):
+def two_members(two_gpus, monkeypatch, tmp_path):
     """A function that returns the results of two processes that run `pool_work.member`, as a dict."""
     own = executors._process_pool
     monkeypatch.setitem(executors.POOLS, "gpus", lambda: own([{"CUDA_VISIBLE_DEVICES": name} for name in ("a", "b")]))
-    monkeypatch.setattr(division, "gpu_names", lambda: ["a", "b"])
     monkeypatch.setattr(division.GpuGroup, "new_key", secrets.token_hex)
     monkeypatch.setattr(division, "count_as_member", pool_work.member)
 
@@ -483,16 +485,41 @@ def test_an_error_while_members_count_ends_them(two_members, monkeypatch):
     check_replaced(before, two_members("never"))
 
 
-def test_raw_edges_reach_processes_through_a_file(monkeypatch):
-    u, v = np.arange(100), np.arange(100)[::-1]
-    with division.closing(division.SharedArrays()) as shared:
-        edges = division._host_edges(u, v, shared)
-        parts = [edges.of_member(rank, 3) for rank in range(3)]
-    assert np.array_equal(np.concatenate([part[0] for part in parts]), u)
-    assert np.array_equal(np.concatenate([part[1] for part in parts]), v)
-    monkeypatch.setattr("tcgpu.distributed.shared_arrays._folder_with_space", lambda size: None)
-    with pytest.raises(GraphError, match="1,600 bytes of raw edges do not fit"):
-        division._host_edges(u, v, division.SharedArrays())
+@pytest.mark.parametrize("size", [0, 2, 100])
+def test_each_gpu_gets_a_part_of_raw_edges_while_they_are_counted(size, monkeypatch):
+    """With engine "sim", arrays on a GPU are copies on the host."""
+    here, released, arrays = threading.local(), [], {}
+
+    def shared(array):
+        arrays[id(array)] = weakref.ref(array)
+        return id(array)
+
+    def device_edges(u, v, names):
+        assert names == ["a", "b", "c"] and len(u) == len(v) == 3
+        assert [len(part) for part in u] == [len(part) for part in v]
+        assert np.array_equal(np.concatenate(u), ends[0]) and np.array_equal(np.concatenate(v), ends[1])
+        return [[shared(part) for part in pair] for pair in zip(u, v)]
+
+    monkeypatch.setattr(runtime, "use_gpu", lambda gpu: setattr(here, "gpu", gpu))
+    monkeypatch.setattr(runtime, "to_device", lambda array: array.copy())
+    monkeypatch.setattr(runtime, "release_device_memory", lambda: released.append(here.gpu))
+    monkeypatch.setattr(division, "_device_edges", device_edges)
+    ends = np.arange(size), np.arange(size)[::-1].copy()
+    with division._uploaded(*ends, ["a", "b", "c"]):
+        assert len(arrays) == 6 and all(array() is not None for array in arrays.values()) and not released
+    assert sorted(released) == [0, 1, 2] and all(array() is None for array in arrays.values())
+
+
+def test_raw_edges_that_a_gpu_has_no_room_for_are_refused(monkeypatch):
+    def upload(array):
+        if array[0]:
+            raise runtime.OutOfMemory("no room")
+        return array
+
+    monkeypatch.setattr(runtime, "to_device", upload)
+    with pytest.raises(GraphError, match="the list of raw edges, divided among the GPUs, does not fit"):
+        with division._uploaded(np.arange(9), np.arange(9), ["a", "b"]):
+            pass
 
 
 def test_each_member_takes_the_parts_on_its_own_gpu(monkeypatch):

@@ -12,8 +12,8 @@ dies, the others are ended, and all count again in new processes. The simulator 
 import os
 import threading
 import time
-from concurrent.futures import BrokenExecutor, CancelledError, Executor
-from contextlib import closing, suppress
+from concurrent.futures import BrokenExecutor, CancelledError, Executor, ThreadPoolExecutor
+from contextlib import contextmanager, nullcontext, suppress
 from contextvars import copy_context
 from dataclasses import dataclass, field
 from queue import Empty, SimpleQueue
@@ -24,7 +24,6 @@ import numpy as np
 
 from tcgpu.distributed import worker
 from tcgpu.distributed.executors import RESTARTS, gpu_names
-from tcgpu.distributed.shared_arrays import SharedArrays, SharedFile
 from tcgpu.engines import runtime
 from tcgpu.engines.forking import fork_safe_lock
 from tcgpu.engines.groups import GpuGroup, Meeting
@@ -65,15 +64,15 @@ class Division:
 
 @dataclass(frozen=True)
 class HostEdges:
-    """Raw edges in a file that all members map, or arrays for threads; each takes a range of them."""
+    """Raw edges in arrays of the host, of which each thread takes a range."""
 
-    source: SharedFile | tuple
+    u: np.ndarray
+    v: np.ndarray
 
     def of_member(self, rank, size):
         """[u, v] of a member, as arrays on its device."""
-        u, v = self.source.open() if isinstance(self.source, SharedFile) else self.source
-        begin, end = (u.size * k // size for k in (rank, rank + 1))
-        return [runtime.to_device_library(ends[begin:end]) for ends in (u, v)]
+        begin, end = _range(self.u.size, rank, size)
+        return [runtime.to_device_library(ends[begin:end]) for ends in (self.u, self.v)]
 
 
 @dataclass(frozen=True)
@@ -217,12 +216,7 @@ def results(edges, workers, **knobs):
     """The MemberResult of each worker."""
     u, v, *n = edge_arrays(edges)
     names = gpu_names() if workers.name == "gpus" else ()
-    with _members, closing(SharedArrays()) as shared:
-        if is_on_gpus(edges):
-            u, v = ([runtime.contiguous_there(part) for part in ends] for ends in (u, v))  # copies stay to the end
-            source = _device_edges(u, v, names)
-        else:
-            source = _host_edges(u, v, shared if names else None)
+    with _members, _shared(u, v, names) as source:
         for _ in range(1 + RESTARTS):
             key, found = _key(workers.executor) if names else Meeting(workers.number), None
             try:
@@ -268,20 +262,51 @@ def _is_own(error):
     return not isinstance(error, BrokenBarrierError) and type(error).__name__ != "NcclError"
 
 
-def _host_edges(u, v, shared):
-    """The HostEdges of arrays of a host; `shared` is the SharedArrays for processes, or None for threads."""
+# ----------------------------------------------------------------------------------------------------- edges of members
+
+
+def _shared(u, v, names):
+    """A context with the edges as members take them: threads from the host, processes each on its own GPU."""
+    if is_on_gpus((u, v)):
+        return _in_parts(u, v, names)
     u, v = (np.ascontiguousarray(unmasked(runtime.to_host(ends), name)) for ends, name in ((u, "u"), (v, "v")))
     _check_equal(u, v)
-    if shared is None:
-        return HostEdges((u, v))
-    shared.arrays = u, v
-    source = shared.source()
-    if source is None:
-        raise GraphError(
-            f"{u.nbytes + v.nbytes:,} bytes of raw edges do not fit the folders through which processes share them, "
-            "/dev/shm and the temporary one: count a graph that `tcgpu.convert` wrote, or make more room there"
-        )
-    return HostEdges(source)
+    return _uploaded(u, v, names) if names else nullcontext(HostEdges(u, v))
+
+
+@contextmanager
+def _in_parts(u, v, names):
+    u, v = ([runtime.contiguous_there(part) for part in ends] for ends in (u, v))  # copies stay to the end
+    yield _device_edges(u, v, names)
+
+
+@contextmanager
+def _uploaded(u, v, names):
+    """The DeviceEdges of arrays of the host: an equal part for each GPU, which a thread of its own copies there."""
+
+    def upload(gpu):
+        runtime.use_gpu(gpu)
+        begin, end = _range(u.size, gpu, len(names))
+        with fitting("the list of raw edges, divided among the GPUs,"):
+            return [runtime.to_device(ends[begin:end]) for ends in (u, v)]
+
+    def give_back(gpu):
+        runtime.use_gpu(gpu)
+        runtime.release_device_memory()
+
+    gpus, parts = range(len(names)), []
+    with ThreadPoolExecutor(len(names)) as threads:
+        try:
+            parts += threads.map(upload, gpus)
+            yield _device_edges(*map(list, zip(*parts)), names)
+        finally:
+            parts.clear()
+            list(threads.map(give_back, gpus))
+
+
+def _range(size, rank, of):
+    """The bounds of one of some equal ranges."""
+    return size * rank // of, size * (rank + 1) // of
 
 
 def _device_edges(u, v, names):
