@@ -24,6 +24,8 @@ MIN_BUCKETS, MAX_BUCKETS = 1 << 8, 1 << 13
 BUCKET_EDGES = 1 << 13  # the desired size of a bucket: at most 64 KB of keys, which a core's cache holds
 SHORT_COLUMN = 24  # a bucket is sorted by insertion if no column has more rows than this
 FEW_ROWS = 4  # and the mean column has no more than this
+HIGH_DEGREE = 1 << 12  # so few vertices have as many neighbours that one thread sorts these
+MANY_SUMS = 1 << 18  # for fewer sums, a second thread does not pay
 CHUNK = 1 << 16  # elements that a worker takes from a queue at a time
 
 U64 = np.uint64
@@ -56,32 +58,18 @@ def clean_columns(u, v, n, rank=None):
     `u` and `v` are contiguous arrays of one type, int32 or int64, with all numbers in 0..n-1 (see `min_max`). If
     `rank` is given, vertex v gets the number `rank[v]` at once, which saves a second sort.
     """
-    shift, bits, key_type = _key_layout(u.size, n)
-    keys, bounds = _partitioned(u, v, n, rank, shift, bits, key_type)
-    workers = threads() if u.size >= MANY else 1
-    col_ptr = np.zeros(n + 1, np.int64)
-    found = np.zeros((bounds.size - 1, 3), np.int64)  # rows kept, edges in both directions, longest column
-    largest = int(np.diff(bounds).max())
-    workers = max(1, min(workers, 2 * keys.size // max(1, largest)))  # so `scratch` is at most twice as large as `keys`
-    scratch = np.empty((workers, largest), key_type)
-    digits = np.empty((workers, 2, 2 << bits // 2), np.int64)  # of a row and the direction, half of their bits each
-    column_ends = np.empty((workers, 1 << shift), np.int64)
-    queue = np.zeros(1, np.int64)
-    rows = keys.view(np.uint32)
-    run_threads(
-        _sort_buckets, keys, bounds, shift, bits, queue, scratch, scratch.view(np.uint32), digits, column_ends,
-        rows, col_ptr, found, workers=workers, queue=stoppable(queue, u.size),
-    )  # fmt: skip
-    kept, pairs, longest = int(found[:, 0].sum()), int(found[:, 1].sum()), int(found[:, 2].max())
-    if kept == rows.size:
-        row_idx = rows.view(np.int32)
-    else:
-        row_idx = np.empty(kept, np.int32)
-        offsets = np.concatenate(([0], np.cumsum(found[:, 0])))
-        queue[0] = 0
-        run_threads(_close_gaps, bounds, offsets, shift, queue, rows, col_ptr, row_idx, workers=workers,
-                    queue=stoppable(queue, u.size))  # fmt: skip
-    return Columns(col_ptr, row_idx, u.size - keys.size, keys.size - kept - pairs, pairs, longest)
+    rank = np.empty(0, np.int32) if rank is None else rank
+    layout = _key_layout(u.size, n)
+    keys, bounds = _partitioned(_count_edges, (u, v, rank), u.size, n, *layout)
+    return _sorted(keys, bounds, u.size, n, *layout)
+
+
+def moved_columns(col_ptr, row_idx, rank):
+    """The Columns of the same graph in which vertex v has the number `rank[v]`."""
+    edges, n = row_idx.size, rank.size
+    layout = _key_layout(edges, n)
+    keys, bounds = _partitioned(_count_moved, (col_ptr, row_idx, rank), edges, n, *layout)
+    return _sorted(keys, bounds, edges, n, *layout)
 
 
 def column_of_each(col_ptr, m):
@@ -91,16 +79,49 @@ def column_of_each(col_ptr, m):
     return col_of
 
 
-def occurrences(values, n):
-    """How often each of 0..n-1 occurs among the values (int32)."""
-    workers = threads() if values.size >= MANY else 1
-    workers = max(1, min(workers, values.size // max(n, 1)))  # so the counters take no more memory than the values
+def longest_column(col_ptr):
+    """The length of the longest column."""
+    longest = np.zeros(shares(col_ptr.size), np.int64)
+    run_threads(_longest_column, col_ptr, longest, workers=longest.size)
+    return int(longest.max())
+
+
+def occurrences(n, *lists):
+    """How often each of 0..n-1 occurs in one or more lists (int32)."""
+    return _counted(n, lists, None, np.empty(n, np.int32))
+
+
+def degrees(col_ptr, row_idx):
+    """The number of neighbours of each vertex (int64): the length of its column and of its row."""
+    n = col_ptr.size - 1
+    return _counted(n, (row_idx,), col_ptr, np.empty(n, np.int64))
+
+
+def _counted(n, lists, col_ptr, total):
+    """Write to `total` how often each of 0..n-1 occurs in the lists, plus the lengths of the columns, if there are."""
+    size = max(values.size for values in lists)
+    workers = threads() if size >= MANY else 1
+    workers = max(1, min(workers, size // max(n, 1)))  # so the counters take no more memory than a list
     counters = np.zeros((workers, n), np.int32)
-    queue = np.zeros(1, np.int64)
-    run_threads(_occurrences, values, queue, counters, workers=workers, queue=stoppable(queue, values.size))
-    for others in counters[1:]:
-        counters[0] += others
-    return counters[0]
+    for values in lists:
+        queue = np.zeros(1, np.int64)
+        run_threads(_occurrences, values, queue, counters, workers=workers, queue=stoppable(queue, values.size))
+    run_threads(_add_counters, counters, col_ptr, total, workers=shares(n))
+    return total
+
+
+def running_sums(values):
+    """Before each value, the sum of those before it; then the sum of all (int64)."""
+    sums = np.zeros(values.size + 1, np.int64)
+    if values.size < MANY_SUMS:
+        np.cumsum(values, out=sums[1:])
+        return sums
+    workers = threads()
+    of_share = np.zeros(workers + 1, np.int64)
+    run_threads(_sum_of_share, values, of_share, workers=workers)
+    of_share.cumsum(out=of_share)
+    run_threads(_running_sums, values, of_share, sums, workers=workers)
+    return sums
 
 
 def adjacency(col_ptr, row_idx, degree):
@@ -116,8 +137,14 @@ def adjacency(col_ptr, row_idx, degree):
 
 def rank_by_degree(degree):
     """`rank[v]`, the number of vertex v by ascending degree; vertices of equal degree keep their order."""
-    rank = np.empty(degree.size, np.int32)
-    _rank_by_degree(degree, np.zeros(int(degree.max(initial=0)) + 2, np.int64), rank)
+    n, workers = degree.size, threads() if degree.size >= MANY else 1
+    kinds = min(min_max(degree, degree)[1] + 1, HIGH_DEGREE) + 1  # each low degree, and all high ones
+    counters, of_kind = np.zeros((workers, kinds), np.int64), np.empty((kinds, workers), np.int64)
+    run_threads(_count_degrees, degree, counters, of_kind, workers=workers)
+    starts = running_sums(of_kind.ravel())
+    rank, high = np.empty(n, np.int32), np.empty(int(of_kind[-1].sum()), np.int32)
+    run_threads(_rank_by_degree, degree, starts, counters, rank, high, workers=workers)
+    rank[high[np.argsort(degree[high], kind="stable")]] = np.arange(n - high.size, n)
     return rank
 
 
@@ -193,36 +220,88 @@ def _key_layout(edges, n):
     return shift, bits, np.uint64
 
 
-def _partitioned(u, v, n, rank, shift, bits, key_type):
-    """The keys of all edges without loops, bucket after bucket, and the bounds of the buckets."""
-    counts = np.zeros((shares(u.size), (max(n, 1) - 1 >> shift) + 1), np.int64)  # of each bucket in each share
-    ranked = np.empty(0 if rank is None else u.size, np.uint64)  # both ends of each edge: to look them up once
-    rank = np.empty(0, np.int32) if rank is None else rank
-    run_threads(_count_edges, u, v, rank, shift, counts, ranked, workers=len(counts))
-    bounds = np.concatenate(([0], np.cumsum(counts.sum(axis=0))))
-    starts = bounds[:-1] + np.cumsum(counts, axis=0) - counts
-    keys = np.empty(int(bounds[-1]), key_type)
-    run_threads(_partition, u, v, ranked, shift, bits, starts, keys, workers=len(counts))
-    return keys, bounds
+def _partitioned(count, source, edges, n, shift, bits, key_type):
+    """The keys of all edges without loops, bucket after bucket, and the bounds of the buckets.
+
+    count: the first pass over the `source`, whose last array has the vertices' numbers, if there are.
+    """
+    workers, buckets = shares(edges), (max(n, 1) - 1 >> shift) + 1
+    counters, of_bucket = np.zeros((workers, buckets), np.int64), np.empty((buckets, workers), np.int64)
+    ranked = np.empty(edges if source[-1].size else 0, np.uint64)  # both ends of each edge: to look them up once
+    run_threads(count, *source, shift, counters, of_bucket, ranked, workers=workers)
+    starts = running_sums(of_bucket.ravel())
+    keys = np.empty(int(starts[-1]), key_type)
+    run_threads(_partition, edges, *source[:2], ranked, shift, bits, starts, counters, keys, workers=workers)
+    return keys, starts[::workers].copy()
+
+
+def _sorted(keys, bounds, edges, n, shift, bits, key_type):
+    """The Columns of partitioned keys; `edges` are these and the loops."""
+    workers = threads() if edges >= MANY else 1
+    col_ptr = np.zeros(n + 1, np.int64)
+    found = np.zeros((bounds.size - 1, 3), np.int64)  # rows kept, edges in both directions, longest column
+    largest = int(np.diff(bounds).max())
+    workers = max(1, min(workers, 2 * keys.size // max(1, largest)))  # so `scratch` is at most twice as large as `keys`
+    scratch = np.empty((workers, largest), key_type)
+    digits = np.empty((workers, 2, 2 << bits // 2), np.int64)  # of a row and the direction, half of their bits each
+    column_ends = np.empty((workers, 1 << shift), np.int64)
+    queue = np.zeros(1, np.int64)
+    rows = keys.view(np.uint32)
+    run_threads(
+        _sort_buckets, keys, bounds, shift, bits, queue, scratch, scratch.view(np.uint32), digits, column_ends,
+        rows, col_ptr, found, workers=workers, queue=stoppable(queue, edges),
+    )  # fmt: skip
+    kept, pairs, longest = int(found[:, 0].sum()), int(found[:, 1].sum()), int(found[:, 2].max())
+    if kept == rows.size:
+        row_idx = rows.view(np.int32)
+    else:
+        row_idx = np.empty(kept, np.int32)
+        offsets = np.concatenate(([0], np.cumsum(found[:, 0])))
+        queue[0] = 0
+        run_threads(_close_gaps, bounds, offsets, shift, queue, rows, col_ptr, row_idx, workers=workers,
+                    queue=stoppable(queue, edges))  # fmt: skip
+    return Columns(col_ptr, row_idx, edges - keys.size, keys.size - kept - pairs, pairs, longest)
 
 
 @jit
-def _count_edges(worker, workers, u, v, rank, shift, counts, ranked):
-    """Count the edges of each bucket in this worker's share, without loops; write the ranks of their ends, if any."""
-    count = counts[worker]
+def _count_edges(worker, workers, u, v, rank, shift, counters, of_bucket, ranked):
+    """Count the edges of each bucket in this worker's share, without loops: in `counters`, then in `of_bucket`.
+
+    Writes the ranks of their ends, if any.
+    """
+    count = counters[worker]
     for k in range(u.size * worker // workers, u.size * (worker + 1) // workers):
         a, b = U64(u[U64(k)]), U64(v[U64(k)])
         if rank.size:
             a, b = U64(rank[a]), U64(rank[b])
             ranked[U64(k)] = a << U64(32) | b
         count[min(a, b) >> U64(shift)] += a != b
+    of_bucket[:, worker] = count
 
 
 @jit
-def _partition(worker, workers, u, v, ranked, shift, bits, starts, keys):
-    """Write the keys of this worker's share to their buckets, from `starts[worker]` on."""
-    start = starts[worker]
-    for k in range(u.size * worker // workers, u.size * (worker + 1) // workers):
+def _count_moved(worker, workers, col_ptr, row_idx, rank, shift, counters, of_bucket, ranked):
+    """As `_count_edges`, of the edges of columns."""
+    count = counters[worker]
+    at, last = row_idx.size * worker // workers, row_idx.size * (worker + 1) // workers
+    u = np.searchsorted(col_ptr, at, side="right") - 1
+    while at < last:
+        a, end = U64(rank[U64(u)]), min(last, col_ptr[U64(u + 1)])
+        for k in range(at, end):
+            b = U64(rank[U64(row_idx[U64(k)])])
+            ranked[U64(k)] = a << U64(32) | b
+            count[min(a, b) >> U64(shift)] += 1
+        at = end
+        u += 1
+    of_bucket[:, worker] = count
+
+
+@jit
+def _partition(worker, workers, edges, u, v, ranked, shift, bits, starts, counters, keys):
+    """Write the keys of this worker's share where they belong: `starts` has each worker's place in each bucket."""
+    free = counters[worker]
+    free[:] = starts[worker:-1:workers]
+    for k in range(edges * worker // workers, edges * (worker + 1) // workers):
         if ranked.size:
             a, b = ranked[U64(k)] >> U64(32), ranked[U64(k)] & U64(0xFFFFFFFF)
         else:
@@ -231,8 +310,8 @@ def _partition(worker, workers, u, v, ranked, shift, bits, starts, keys):
             continue
         column, row = min(a, b), max(a, b)
         bucket = column >> U64(shift)
-        keys[U64(start[bucket])] = column - (bucket << U64(shift)) << U64(bits + 1) | row << U64(1) | U64(a > b)
-        start[bucket] += 1
+        keys[U64(free[bucket])] = column - (bucket << U64(shift)) << U64(bits + 1) | row << U64(1) | U64(a > b)
+        free[bucket] += 1
 
 
 @jit
@@ -430,6 +509,43 @@ def _occurrences(worker, workers, values, queue, counters):
 
 
 @jit
+def _longest_column(worker, workers, col_ptr, longest):
+    n, most = col_ptr.size - 1, np.int64(0)
+    for j in range(n * worker // workers, n * (worker + 1) // workers):
+        most = max(most, col_ptr[U64(j + 1)] - col_ptr[U64(j)])
+    longest[worker] = most
+
+
+@jit
+def _add_counters(worker, workers, counters, col_ptr, total):
+    """Add up all workers' counters, and the lengths of the columns, if there are, in one share of the vertices."""
+    n = total.size
+    for v in range(n * worker // workers, n * (worker + 1) // workers):
+        total[U64(v)] = 0 if col_ptr is None else col_ptr[U64(v + 1)] - col_ptr[U64(v)]
+    for count in counters:
+        for v in range(n * worker // workers, n * (worker + 1) // workers):
+            total[U64(v)] += count[U64(v)]
+
+
+@jit
+def _sum_of_share(worker, workers, values, of_share):
+    """Write the sum of this worker's share of the values to `of_share[worker + 1]`."""
+    total = np.int64(0)
+    for k in range(values.size * worker // workers, values.size * (worker + 1) // workers):
+        total += values[U64(k)]
+    of_share[worker + 1] = total
+
+
+@jit
+def _running_sums(worker, workers, values, before, sums):
+    """Write the sums up to each value of this worker's share. before: the sum of the values before each share."""
+    total = before[worker]
+    for k in range(values.size * worker // workers, values.size * (worker + 1) // workers):
+        total += values[U64(k)]
+        sums[U64(k + 1)] = total
+
+
+@jit
 def _fill_adjacency(worker, workers, col_ptr, row_idx, queue, put, indices):
     for j in range(put.size):
         if stopped(queue):
@@ -448,16 +564,29 @@ def _fill_adjacency(worker, workers, col_ptr, row_idx, queue, put, indices):
 
 
 @jit
-def _rank_by_degree(degree, start, rank):
-    """Counting sort: `start[d]` becomes the next free rank among the vertices of degree d."""
-    for v in range(degree.size):
-        start[U64(degree[U64(v)] + 1)] += 1
-    for d in range(1, start.size):
-        start[U64(d)] += start[U64(d - 1)]
-    for v in range(degree.size):
-        d = U64(degree[U64(v)])
-        rank[U64(v)] = start[d]
-        start[d] += 1
+def _count_degrees(worker, workers, degree, counters, of_kind):
+    """Count each kind of degree in this worker's share of the vertices: in `counters`, then in `of_kind`."""
+    count = counters[worker]
+    for v in range(degree.size * worker // workers, degree.size * (worker + 1) // workers):
+        count[min(U64(degree[U64(v)]), U64(count.size - 1))] += 1
+    of_kind[:, worker] = count
+
+
+@jit
+def _rank_by_degree(worker, workers, degree, starts, counters, rank, high):
+    """Counting sort of this worker's share by kinds of degrees; lists the vertices of the last kind in `high`.
+
+    starts: the first rank of each kind for each worker.
+    """
+    free = counters[worker]
+    free[:] = starts[worker:-1:workers]
+    last = U64(free.size - 1)
+    for v in range(degree.size * worker // workers, degree.size * (worker + 1) // workers):
+        kind = min(U64(degree[U64(v)]), last)
+        rank[U64(v)] = free[kind]
+        if kind == last:
+            high[U64(free[kind] - (degree.size - high.size))] = v
+        free[kind] += 1
 
 
 @jit

@@ -147,7 +147,7 @@ class Graph:
             order = best_order(u[drawn], v[drawn], n, u.size)
         rank = None
         if order == "degree":
-            rank = cleaning.rank_by_degree(cleaning.occurrences(u, n) + cleaning.occurrences(v, n))
+            rank = cleaning.rank_by_degree(cleaning.occurrences(n, u, v))
         col_ptr, row_idx, *dropped, longest = cleaning.clean_columns(u, v, n, rank)
         graph = cls(col_ptr, row_idx, labels=labels, name=name, cleaned=Cleaned(*dropped), validate=False)
         graph.max_column = longest
@@ -233,7 +233,7 @@ class Graph:
     @cached_property
     def degrees(self) -> np.ndarray:
         """The number of neighbours of each vertex: the length of its column and of its row of L."""
-        return self.column_lengths + cleaning.occurrences(self.row_idx, self.n)
+        return cleaning.degrees(self.col_ptr, self.row_idx)
 
     @property
     def column_lengths(self) -> np.ndarray:
@@ -248,12 +248,12 @@ class Graph:
     @cached_property
     def max_column(self) -> int:
         """The length of the longest column."""
-        return max((int(lengths.max()) for lengths in _differences(self.col_ptr)), default=0)
+        return cleaning.longest_column(self.col_ptr)
 
-    @property
+    @cached_property
     def max_degree(self) -> int:
         """The largest number of neighbours."""
-        return int(self.degrees.max(initial=0))
+        return max(0, cleaning.min_max(self.degrees, self.degrees)[1])
 
     @property
     def nbytes(self) -> int:
@@ -364,7 +364,7 @@ class Graph:
 
     def __getstate__(self) -> dict[str, Any]:
         """The state that is sent to another process: the columns, without the values computed from them."""
-        derived = ("labels", "max_column", "col_of", "degrees", "adjacency", "_auto")
+        derived = ("labels", "max_column", "col_of", "degrees", "max_degree", "adjacency", "_auto")
         return {name: value for name, value in self.__dict__.items() if name not in derived} | {"_orders": {}}
 
     @cached_property
@@ -382,8 +382,7 @@ class Graph:
         return np.random.default_rng(seed).permutation(self.n).astype(np.int32)
 
     def _renumbered(self, rank, order):
-        columns = cleaning.column_of_each(self.col_ptr, self.m)  # not self.col_of, which is kept
-        col_ptr, row_idx, *_, longest = cleaning.clean_columns(self.row_idx, columns, self.n, rank)
+        col_ptr, row_idx, *_, longest = cleaning.moved_columns(self.col_ptr, self.row_idx, rank)
         moved = type(self)(col_ptr, row_idx, labels=self.labels, name=self.name, order=order,
                            cleaned=self.cleaned, validate=False)  # fmt: skip
         moved.rank, moved.max_column = rank, longest

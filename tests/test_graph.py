@@ -94,6 +94,30 @@ def test_every_order_is_the_same_graph_renumbered(multigraph, order, seed):
     assert graph.ordered(order, seed=seed) is other
 
 
+@pytest.mark.parametrize("workers", [1, 2, 7])
+def test_degrees_and_ranks_are_the_same_for_any_number_of_threads(workers):
+    """Low degrees are counted, high ones sorted."""
+    chance = np.random.default_rng(workers)
+    n, hubs = 300_000, np.arange(20)
+    u = np.concatenate([chance.integers(0, n, 200_000), np.repeat(hubs, 5000 + 100 * hubs)])
+    v = chance.integers(hubs.size, n, u.size)
+    set_threads(workers)
+    try:
+        graph = Graph.from_edges(u, v, n)
+        again, by_degree = Graph(graph.col_ptr, graph.row_idx), graph.ordered("degree")
+        degrees, longest, most = again.degrees, again.max_column, again.max_degree
+        sums = cleaning.running_sums(degrees)
+    finally:
+        set_threads(None)
+    lengths = np.diff(graph.col_ptr)
+    assert np.array_equal(degrees, lengths + np.bincount(graph.row_idx, minlength=n))
+    assert np.array_equal(sums, np.append(0, np.cumsum(degrees)))
+    assert longest == graph.max_column == lengths.max() and most == degrees.max()
+    assert np.array_equal(np.argsort(by_degree.rank), np.argsort(degrees, kind="stable"))
+    by_degree._validate()
+    assert np.array_equal(by_degree.degrees, np.sort(degrees))
+
+
 @given(multigraphs())
 def test_degrees_ascend_in_degree_order_also_when_made_from_edges(multigraph):
     u, v, n = multigraph

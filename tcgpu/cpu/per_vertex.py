@@ -237,7 +237,7 @@ def _wedges(graph, part, reach, workers):
         smaller = (graph.degrees - graph.column_lengths)[reach.v_low : reach.v_high]
     else:
         rows = _rows(graph, part)
-        smaller = occurrences(rows - reach.v_low if reach.v_low else rows, reach.v_high - reach.v_low)
+        smaller = occurrences(reach.v_high - reach.v_low, rows - reach.v_low if reach.v_low else rows)
     start = np.zeros(reach.v_high - reach.v_low + 1, np.int64)
     np.cumsum(smaller, out=start[1:])
     many = int(start[-1])

@@ -179,7 +179,7 @@ def _remaining(left, support, first, second, n, origin=None):
     first, second, n = _renumbered(first[left], second[left], n)
     wide = np.int32 if left.size < 2**31 else np.int64
     length = np.zeros(n, np.int32)
-    degrees = occurrences(first, n) + occurrences(second, n)
+    degrees = occurrences(n, first, second)
     indptr = np.append(0, np.cumsum(degrees, dtype=np.int64))
     indices, edge = np.empty(2 * left.size, np.int32), np.empty(2 * left.size, wide)
     in_first, in_second = np.empty(left.size, np.int32), np.empty(left.size, np.int32)
