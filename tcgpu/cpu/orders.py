@@ -20,7 +20,7 @@ from tcgpu.cpu.counting import FEW_ROWS, MUCH_LONGER
 from tcgpu.cpu.dense import MAX_COUNTED, best_dense, cost_of_rows, dense_at_edges, first_dense, max_dense
 from tcgpu.cpu.dense_pairs import BATCH
 from tcgpu.cpu.edges import all_edges, workers_for
-from tcgpu.engines.native import CACHE_LINE, LANES, MANY, inline, jit, prefetch, run_threads
+from tcgpu.engines.native import CACHE_LINE, LANES, MANY, inline, jit, prefetch, run_threads, shares, threads
 
 # costs in look-ups of one row in a bitmap: .4 ns of processor time on the machine of the record
 EDGE = 8  # an edge, besides the following
@@ -130,6 +130,13 @@ def count_cost(graph, every=EVERY):
     return SHORT * cost if name == "short" else cost
 
 
+def _rows_to_search(col_ptr):
+    """For each long column v, v times its rows and the steps to search them, added up."""
+    found = np.zeros(shares(col_ptr.size))
+    run_threads(_add_rows_to_search, col_ptr, found, workers=found.size)
+    return found.sum()
+
+
 class TallyPlan(NamedTuple):
     """How to count triangles at vertices or edges in the graph's own order."""
 
@@ -216,9 +223,11 @@ def _sampled(graph, edges, base, ranked=None, every=EVERY):
     if not edges:
         return 0.0, 0.0, 0.0, 0.0
     take = SAMPLE if edges > MANY else every
-    sums = np.zeros(6)
+    sums = np.zeros((threads() if edges // every * take >= MANY else 1, 6))
     other = (*ranked, graph.degrees) if ranked else (None, None, None)
-    _add_sample(graph.col_ptr, graph.row_idx, *other, edges, take, every, base, sums)
+    run_threads(_add_sample, graph.col_ptr, graph.row_idx, *other, edges, take, every, base, sums,
+                workers=len(sums))  # fmt: skip
+    sums = sums.sum(axis=0)
     cost, rows, triangles, far_triangles, far_edges, _ = sums * (edges / sums[5])
     return cost, rows, triangles, min(far_triangles, far_edges)
 
@@ -248,16 +257,17 @@ def _sample_place(first, edges, take, every):
 
 
 @jit
-def _add_sample(col_ptr, row_idx, rank, lengths, degrees, edges, take, every, base, sums):
-    """Add to `sums`, of some edges: the costs, the rows in the columns of v, the triangles, those that are looked up
-    far away, the edges where rows are, and the number of edges.
+def _add_sample(worker, workers, col_ptr, row_idx, rank, lengths, degrees, edges, take, every, base, all_sums):
+    """Add to this worker's sums, of some edges in its share: the costs, the rows in the columns of v, the triangles,
+    those that are looked up far away, the edges where rows are, and the number of edges.
 
     The triangles are estimated from one row for every eighth edge.
     """
-    n, u = col_ptr.size - 1, 0
+    n, u, sums = col_ptr.size - 1, 0, all_sums[worker]
+    places = (edges + every - 1) // every
     words = (n - base) // 64
     mean = row_idx.size // n + 1
-    for first in range(0, edges, every):
+    for first in range(places * worker // workers * every, places * (worker + 1) // workers * every, every):
         at, ahead = _sample_place(first, edges, take, every), _sample_place(first + every, edges, take, every)
         prefetch(row_idx, _sample_place(first + 2 * every, edges, take, every))
         for k in range(ahead, min(ahead + take, edges)):
@@ -313,16 +323,16 @@ def _add_sample(col_ptr, row_idx, rank, lengths, degrees, edges, take, every, ba
 
 
 @jit
-def _rows_to_search(col_ptr):
-    """For each long column v, v times its rows and the steps to search them, added up."""
-    n, total = col_ptr.size - 1, 0.0
-    for first in range(0, n, 64):
+def _add_rows_to_search(worker, workers, col_ptr, found):
+    """The sum for this worker's share of the columns."""
+    n, total = (col_ptr.size - 1) * (worker + 1) // workers, 0.0
+    for first in range((col_ptr.size - 1) * worker // workers, n, 64):
         last = min(n, first + 64)
         if col_ptr[U64(last)] - col_ptr[U64(first)] > LONG:  # else none of these columns is long
             for v in range(first, last):
                 rows = float(col_ptr[U64(v + 1)] - col_ptr[U64(v)])
                 total += v * rows * np.log2(rows) if rows > LONG else 0.0
-    return total
+    found[worker] = total
 
 
 @jit
