@@ -392,6 +392,18 @@ def test_a_hub_takes_time_in_proportion_to_its_edges_in_natural_order(verb, perm
     assert quickest(lambda: call(large, method="cpu", order="natural")) < 9 * least
 
 
+@pytest.mark.parametrize("order", ["natural", "degree", "random"])
+@pytest.mark.parametrize("workers", [1, 3])
+def test_edges_that_are_counted_later_are_counted_once(order, workers):
+    """Of a whole graph, edges between long columns are put off; of its parts, none is."""
+    own = FAMILIES["skewed and large"].ordered(order)
+    plain, middle = cpu.Design("hubs", cpu.hub_rows(own, own.n)), own.m // 3
+    parts = [cpu.Edges(0, middle, 0, own.n), cpu.Edges(middle, own.m, 0, own.n)]
+    expected = sum(cpu.count_by(plain, own, part) for part in parts)
+    later = cpu.counting.count_by(plain, own, cpu.Edges(0, own.m, 0, own.n), workers)
+    assert later == expected == tcgpu.count(FAMILIES["skewed and large"], engine="cpu")
+
+
 def test_sorting_is_part_of_the_first_calls_cost_only():
     """A count in natural order takes less than sorting, and more than a count in degree order."""
     graph = HUBS_FIRST["windmill"]

@@ -10,11 +10,13 @@ Numba counts atomically, even for an inlined function: counts took twice as long
 
 import numpy as np
 
+from tcgpu.cleaning import running_sums
 from tcgpu.cpu.choose import AND_WORDS, MOST_PACKED, NEIGHBOURS, Design, design, hub_rows, kept_design
 from tcgpu.cpu.edges import Edges, all_edges, takes_any_v, workers_for
 from tcgpu.engines.native import (
     CACHE_LINE,
     LANES,
+    MANY,
     fetch_add,
     inline,
     jit,
@@ -36,6 +38,13 @@ MUCH_LONGER = 48  # v's column is searched if it is longer than this number of t
 STRETCHES, STRETCH = 4, 1 << 14  # edges that are looked at for a first triangle
 FAR, NEAR = 16, 6  # how many nonzeros ahead to prefetch v's column pointer, and the start of its column
 FEW_HUBS = 12  # for a column with no more hubs than this, test single bits instead of ANDing rows
+LATER_ROWS = 64  # an edge is counted later if v's column has this many rows, and u's has no more left,
+REST_BITS = 16  # nor more than have these bits
+BUCKET_BITS = 10  # there are at most 2^this buckets of them
+AHEAD = 4  # how many of these edges ahead to prefetch the rows to look up
+
+MOST_ROWS = 1 << REST_BITS
+LINE_ROWS = 2 * CACHE_LINE  # rows in a cache line
 
 I64 = np.int64
 U64 = np.uint64
@@ -63,10 +72,40 @@ def count_by(design, graph, part, workers=None):
     workers = workers_for(part, workers)
     if design.name == "short":
         return _run(_short, graph, part, workers)
-    bitmaps = np.zeros((workers, graph.n // 64 + 1), np.uint64)
+    bitmaps = np.empty((workers, graph.n // 64 + 1), np.uint64)  # each worker clears its own
     if design.name == "hubs":
-        return _run(_columns, graph, part, workers, *design.hubs, bitmaps)
+        return _count_columns(graph, part, workers, design.hubs, bitmaps)
     return _count_words(graph, part, workers, bitmaps)
+
+
+def _count_columns(graph, part, workers, hubs, bitmaps):
+    """Count by columns of u; of a whole graph, put off the edges that are faster by columns of v, and then sort them.
+
+    A bucket of them has the columns of v that begin in a range of `row_idx`. Each chunk of edges counts those that it
+    puts into each bucket, and then lists them there.
+    """
+    if part != all_edges(graph) or graph.m < MANY:
+        return _run(_columns, graph, part, workers, *hubs, bitmaps, 0, None, None)
+    bounds, shift = chunk_bounds(graph, part, workers), max(0, graph.m.bit_length() - BUCKET_BITS)
+    chunk_count, buckets = bounds.size - 1, (graph.m >> shift) + 1
+    counters, of_bucket = np.empty((chunk_count, buckets), np.int64), np.empty((buckets, chunk_count), np.int64)
+    total = _run(_columns, graph, part, workers, *hubs, bitmaps, shift, counters, of_bucket)
+    starts = running_sums(of_bucket.ravel())
+    begins = starts[::chunk_count].copy()
+    largest = int(np.diff(begins).max())
+    if not largest:
+        return total
+    later, of_v = np.empty(int(begins[-1]), np.int64), np.empty(int(begins[-1]), np.int32)
+    queue = np.array([0, chunk_count], np.int64)
+    run_threads(_list_later, graph.col_ptr, graph.row_idx, hubs.base, queue, bounds, shift, starts, counters, later,
+                of_v, workers=workers, queue=queue)  # fmt: skip
+    queue[:] = 0, buckets
+    workers = max(1, min(workers, 2 * later.size // largest))  # so `sorted_` is at most twice as large as `later`
+    sorted_, places = np.empty((workers, largest), np.int64), np.empty((workers, 1 << shift), np.int64)
+    found = np.zeros(workers, np.int64)
+    run_threads(_count_later, graph.col_ptr, graph.row_idx, queue, begins, shift, later, of_v, sorted_, places, bitmaps,
+                found, workers=workers, queue=queue)  # fmt: skip
+    return total + int(found.sum())
 
 
 def _count_words(graph, part, workers, bitmaps):
@@ -142,13 +181,16 @@ def _within(row_idx, begin, end, low, high):
 
 @uncached
 def chunks(queue, bounds, col_ptr):
-    """Take chunks of edges until none is left; yield (the column before the first edge's, first edge, end) of each."""
+    """Take chunks of edges until none is left.
+
+    Yield the number of each, the column before that of its first edge, its first edge, and its end.
+    """
     while True:
         chunk = queue[1] - 1 - fetch_add(queue, 0, 1)
         if chunk < 0:
             return
         at = bounds[chunk]
-        yield np.searchsorted(col_ptr, at, side="right") - 2, at, bounds[chunk + 1]
+        yield chunk, np.searchsorted(col_ptr, at, side="right") - 2, at, bounds[chunk + 1]
 
 
 @jit
@@ -156,7 +198,8 @@ def _short(worker, workers, col_ptr, row_idx, low, high, queue, bounds, found):
     """Compare each row of u's column after v with LANES rows of v's column at once."""
     m = row_idx.size
     total = I64(0)
-    for u, at, stop in chunks(queue, bounds, col_ptr):
+    for _, u, at, stop in chunks(queue, bounds, col_ptr):
+        is_far = col_ptr[U64(row_idx[U64(at)])] - at > NEIGHBOURS  # of one edge, as a sample: else caches have v's rows
         while at < stop:
             u += 1
             begin, end = at, col_ptr[U64(u + 1)]
@@ -165,7 +208,7 @@ def _short(worker, workers, col_ptr, row_idx, low, high, queue, bounds, found):
             if low is not None:
                 begin, last_v = _within(row_idx, begin, last_v, low, high)
             for k in range(begin, last_v):
-                if k + FAR < m:
+                if is_far and k + FAR < m:
                     prefetch(col_ptr, row_idx[U64(k + FAR)])
                     prefetch(row_idx, col_ptr[U64(row_idx[U64(k + NEAR)])])
                 v = U64(row_idx[U64(k)])
@@ -183,18 +226,25 @@ def _short(worker, workers, col_ptr, row_idx, low, high, queue, bounds, found):
 
 
 @jit
-def _columns(worker, workers, col_ptr, row_idx, low, high, queue, bounds, base, start, bits, bitmaps, found):
+def _columns(
+    worker, workers, col_ptr, row_idx, low, high, queue, bounds, base, start, bits, bitmaps, shift, counters, of_bucket,
+    found,
+):  # fmt: skip
     """AND rows of bits if v is a hub (from vertex `base` on); else find the rest of u's column in v's column.
 
     v's column is searched if it is much longer. Otherwise it is compared with each row of the rest, LANES rows at once,
-    if u's column is short; or each of its rows is tested in a bitmap of the rest.
+    if u's column is short; or each of its rows is tested in a bitmap of the rest. Edges that are to be counted later are only
+    counted in their buckets: in `counters`, then in `of_bucket`; None if there are none.
     """
     bitmap = bitmaps[worker]
+    bitmap[:] = 0
     m = row_idx.size
     words = (start.size + 62) >> 6
     first_hub_word = base >> 6
     total = I64(0)
-    for u, at, stop in chunks(queue, bounds, col_ptr):
+    for chunk, u, at, stop in chunks(queue, bounds, col_ptr):
+        if counters is not None:
+            counters[chunk] = 0
         while at < stop and not stopped(queue):
             u += 1
             begin, end = at, col_ptr[U64(u + 1)]
@@ -233,6 +283,8 @@ def _columns(worker, workers, col_ptr, row_idx, low, high, queue, bounds, base, 
                             q += half * I64(row_idx[U64(q + half - 1)] < row)
                             left -= half
                         total += row_idx[U64(q)] == row
+                elif counters is not None and is_later(end - k, v_end - q):
+                    counters[chunk, U64(q >> shift)] += 1
                 elif q < v_end:
                     if marked == end:
                         marked = k + 1
@@ -274,6 +326,94 @@ def _columns(worker, workers, col_ptr, row_idx, low, high, queue, bounds, base, 
                         bitmap[U64(first_hub_word + word)] = U64(0)
             for k in range(marked, end):
                 bitmap[U64(row_idx[U64(k)]) >> U64(6)] = U64(0)
+        if counters is not None:
+            of_bucket[:, chunk] = counters[chunk]
+    found[worker] = total
+
+
+@inline
+def is_later(left, rows):
+    """Whether an edge of a whole graph is counted later: if v's column is long, but not so long that it is searched.
+
+    left: the rows of u's column that are left, v included. rows: those of v's column.
+    """
+    return rows >= LATER_ROWS and left <= min(rows, MOST_ROWS) and rows <= left * MUCH_LONGER
+
+
+@jit
+def _list_later(worker, workers, col_ptr, row_idx, base, queue, bounds, shift, starts, counters, later, of_v):
+    """List the edges (u, v) to count later in their buckets: the first row to look up and their number, and v.
+
+    starts: where each chunk's edges belong in each bucket.
+    """
+    for chunk, u, at, stop in chunks(queue, bounds, col_ptr):
+        free = counters[chunk]
+        free[:] = starts[chunk : -1 : len(counters)]
+        while at < stop and not stopped(queue):
+            u += 1
+            begin, end = at, col_ptr[U64(u + 1)]
+            at = end
+            for k in range(begin, min(stop, end - 1)):
+                if k + FAR < row_idx.size:
+                    prefetch(col_ptr, row_idx[U64(k + FAR)])
+                v = U64(row_idx[U64(k)])
+                if v >= base:
+                    break
+                q = col_ptr[v]
+                if is_later(end - k, col_ptr[v + U64(1)] - q):
+                    put = U64(free[U64(q >> shift)])
+                    free[U64(q >> shift)] += 1
+                    later[put], of_v[put] = (k + 1) << REST_BITS | end - k - 1, v
+
+
+@jit
+def _count_later(
+    worker, workers, col_ptr, row_idx, queue, begins, shift, later, of_v, sorted_, places, bitmaps, found
+):  # fmt: skip
+    """Sort the edges of one bucket after the other by v, and test their rows in a bitmap of v's column.
+
+    begins: where each bucket begins in `later`.
+    """
+    bitmap, edges, place = bitmaps[worker], sorted_[worker], places[worker]
+    total, rest = I64(0), I64((1 << REST_BITS) - 1)
+    while True:
+        bucket = queue[1] - 1 - fetch_add(queue, 0, 1)
+        if bucket < 0:
+            break
+        first, last = begins[bucket], begins[bucket + 1]
+        if first == last:
+            continue
+        begin_of_bucket, count, at = bucket << shift, I64(0), I64(0)
+        place[:] = 0
+        for x in range(first, last):
+            place[U64(col_ptr[U64(of_v[U64(x)])] - begin_of_bucket)] += 1
+        for p in range(place.size):
+            count, place[U64(p)] = count + place[U64(p)], count
+        for x in range(first, last):
+            p = U64(col_ptr[U64(of_v[U64(x)])] - begin_of_bucket)
+            edges[U64(place[p])] = later[U64(x)]
+            place[p] += 1
+        for p in range(place.size):
+            if at == place[U64(p)]:
+                continue
+            begin = begin_of_bucket + p
+            v = row_idx[U64((edges[U64(at)] >> REST_BITS) - 1)]
+            end = col_ptr[U64(v) + U64(1)]
+            for k in range(begin, end):
+                row = U64(row_idx[U64(k)])
+                bitmap[row >> U64(6)] |= U64(1) << (row & U64(63))
+            while at < place[U64(p)]:
+                ahead = edges[U64(min(at + AHEAD, count - 1))]
+                for k in range(ahead >> REST_BITS, (ahead >> REST_BITS) + (ahead & rest), LINE_ROWS):
+                    prefetch(row_idx, k)
+                edge, common = edges[U64(at)], U64(0)
+                for k in range(edge >> REST_BITS, (edge >> REST_BITS) + (edge & rest)):
+                    row = U64(row_idx[U64(k)])
+                    common += bitmap[row >> U64(6)] >> (row & U64(63)) & U64(1)
+                total += I64(common)
+                at += 1
+            for k in range(begin, end):
+                bitmap[U64(row_idx[U64(k)]) >> U64(6)] = U64(0)
     found[worker] = total
 
 
@@ -307,8 +447,9 @@ def _words(
 ):  # fmt: skip
     """AND the words of v's column with u's bitmap if v is in packed..packed_end - 1; else test its rows."""
     bitmap = bitmaps[worker]
+    bitmap[:] = 0
     total = I64(0)
-    for u, at, stop in chunks(queue, bounds, col_ptr):
+    for _, u, at, stop in chunks(queue, bounds, col_ptr):
         while at < stop and not stopped(queue):
             u += 1
             begin, end = at, col_ptr[U64(u + 1)]

@@ -76,7 +76,7 @@ def _add_at_edges(
     found = uncounted(all_found[worker if shared is None else 0])
     m = row_idx.size
     looked, seen = 0.0, 0.0  # the rows that were looked up lately, and how many of them were hits
-    for u, at, stop in chunks(queue, bounds, col_ptr):
+    for _, u, at, stop in chunks(queue, bounds, col_ptr):
         while at < stop and not stopped(queue):
             u += 1
             begin, end = at, col_ptr[U64(u + 1)]

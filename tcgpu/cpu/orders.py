@@ -16,7 +16,7 @@ import numpy as np
 from tcgpu.cleaning import rank_by_degree
 from tcgpu.cpu import choose
 from tcgpu.cpu.choose import HUB_WORD
-from tcgpu.cpu.counting import FEW_ROWS, MUCH_LONGER
+from tcgpu.cpu.counting import FEW_ROWS, MUCH_LONGER, is_later
 from tcgpu.cpu.dense import MAX_COUNTED, best_dense, cost_of_rows, dense_at_edges, first_dense, max_dense
 from tcgpu.cpu.dense_pairs import BATCH
 from tcgpu.cpu.edges import all_edges, workers_for
@@ -27,6 +27,7 @@ EDGE = 8  # an edge, besides the following
 COMPARISON = 2  # of a row with LANES others
 SEARCH = 18  # of a row in a column, for each doubling of the column's length
 LOOKUP_EDGE = 28  # an edge where rows are looked up, besides the look-ups
+LATER_EDGE = 60  # the same if it is counted later
 FAR_EDGE = 18  # an edge (u, v) if the columns of u and v are far apart; half of it where rows are looked up meanwhile
 HUB_EDGE = 12  # an edge to a hub, besides the words of its row
 SHORT = 0.7  # a count of a graph that has only short columns, in counts of others
@@ -38,7 +39,7 @@ FAR_FOUND = 0, 50  # and each edge where rows are looked up far away and found: 
 WEDGES_EDGE, WEDGE = 70, 5  # an edge in a tally of wedges, and each wedge
 DENSE = 3  # a look-up in the costs of dense vertices
 BATCH_EDGE = 5  # an edge between dense vertices in each batch of others, if too many are dense to count pairs
-SORTED_EDGE, SORTED_VERTEX = 40, 20  # an edge and a vertex when a graph is sorted
+SORTED_EDGE, SORTED_VERTEX = 28, 15  # an edge and a vertex when a graph is sorted
 FOUND_EDGE, MOVED_EDGE = 90, 10  # an edge that is found in another order; moving its number if that is known
 ESTIMATED_EDGE = 20  # an edge when the cost of degree order is estimated
 BETTER = 0.96  # degree order must cost less than this fraction of natural order,
@@ -124,7 +125,7 @@ def _surely_below(graph, limit):
 def count_cost(graph, every=EVERY):
     """The estimated cost of a count in the graph's own order, by the edges at one place of every so many."""
     name, base = choose.design_name(graph)
-    cost, rows, *_ = _sampled(graph, graph.m, base, every=every)
+    cost, rows, *_ = _sampled(graph, graph.m, base, every=every, later=graph.m >= MANY)
     if name == "words":
         return WORDS_EDGE * graph.m + _words(graph, rows)
     return SHORT * cost if name == "short" else cost
@@ -197,7 +198,7 @@ def _ranked_count_cost(graph, ranked):
     last = np.where(ranked.rank[columns] > ranked.rank[rows], columns, rows)
     place, lengths = graph.n - ranked.rank[last], ranked.lengths[last]
     base = choose.first_hub(graph, place, lengths, ranked.lengths.max(), choose.MAX_HUBS)
-    cost = _sampled(graph, graph.m, base, ranked)[0]
+    cost = _sampled(graph, graph.m, base, ranked, later=graph.m >= MANY)[0]
     return SHORT * cost if choose.is_short(graph, ranked.lengths.max()) else cost
 
 
@@ -214,18 +215,19 @@ def _ranked_tally_cost(graph, ranked, by_edge):
     return min(WEDGES_EDGE * graph.m + WEDGE * wedges, at_edges)
 
 
-def _sampled(graph, edges, base, ranked=None, every=EVERY):
+def _sampled(graph, edges, base, ranked=None, every=EVERY, later=False):
     """Estimates for the first edges (u, v) of a graph.
 
     They are the cost in a count, the rows in the columns of all v, the triangles where v is no hub, and the edges where
     rows are looked up far away and found; of the last two upper limits in another order, `ranked`. base: the first hub.
+    later: whether edges are counted later where that pays.
     """
     if not edges:
         return 0.0, 0.0, 0.0, 0.0
     take = SAMPLE if edges > MANY else every
     sums = np.zeros((threads() if edges // every * take >= MANY else 1, 6))
     other = (*ranked, graph.degrees) if ranked else (None, None, None)
-    run_threads(_add_sample, graph.col_ptr, graph.row_idx, *other, edges, take, every, base, sums,
+    run_threads(_add_sample, graph.col_ptr, graph.row_idx, *other, edges, take, every, base, later, sums,
                 workers=len(sums))  # fmt: skip
     sums = sums.sum(axis=0)
     cost, rows, triangles, far_triangles, far_edges, _ = sums * (edges / sums[5])
@@ -257,7 +259,7 @@ def _sample_place(first, edges, take, every):
 
 
 @jit
-def _add_sample(worker, workers, col_ptr, row_idx, rank, lengths, degrees, edges, take, every, base, all_sums):
+def _add_sample(worker, workers, col_ptr, row_idx, rank, lengths, degrees, edges, take, every, base, later, all_sums):
     """Add to this worker's sums, of some edges in its share: the costs, the rows in the columns of v, the triangles,
     those that are looked up far away, the edges where rows are, and the number of edges.
 
@@ -304,6 +306,8 @@ def _add_sample(worker, workers, col_ptr, row_idx, rank, lengths, degrees, edges
                     cost += COMPARISON * rest * ((rows + LANES - 1) // LANES) + FAR_EDGE * far
                 elif (rest + 1) * MUCH_LONGER < rows:
                     cost += SEARCH * rest * np.log2(float(rows))
+                elif later and is_later(rest + 1, rows):
+                    cost += LATER_EDGE + rest
                 else:
                     cost += LOOKUP_EDGE + rows + FAR_EDGE * far / 2
                     looked_up_far = far

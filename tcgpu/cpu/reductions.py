@@ -240,7 +240,7 @@ def _reduce(
     """
     marks, hit = all_marks[worker], all_hits[worker]
     sums = uncounted(all_sums[worker if shared is None else 0])
-    for u, at, stop in chunks(queue, bounds, col_ptr):
+    for _, u, at, stop in chunks(queue, bounds, col_ptr):
         while at < stop and not stopped(queue):
             u += 1
             begin, end = at, col_ptr[U64(u + 1)]

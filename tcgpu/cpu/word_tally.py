@@ -36,7 +36,7 @@ def _tally_words(
 ):  # fmt: skip
     """Write the common neighbours of each edge's ends to `edges`, or add them to both ends in this worker's totals."""
     bitmap = bitmaps[worker]
-    for u, at, stop in chunks(queue, bounds, col_ptr):
+    for _, u, at, stop in chunks(queue, bounds, col_ptr):
         while at < stop and not stopped(queue):
             u += 1
             begin, end = at, min(stop, col_ptr[U64(u + 1)])
