@@ -45,6 +45,7 @@ from tcgpu.suggest import unknown
 KINDS = ("clique", "independent", "connected")
 METHODS = ("cpu", "levels")
 MOST_VERTICES = {"clique": 255, "independent": 32, "connected": 32}  # of a subgraph
+MAX_HUBS = 1 << 16
 MOST_BY_SHAPE = 6  # vertices whose shape fits 15 bits
 MOST_COMBINATIONS = 2**40  # to choose a larger independent set from: hours of work
 MANY_BITS = 4  # a hub's row of bits is used as it is if at least one in MANY_BITS is set
@@ -130,7 +131,7 @@ def _cliques(graph, k):
     workers, longest = workers_for(all_edges(own)), own.max_column
     if k > longest + 1:
         return 0
-    hubs = hub_rows(own, max(0, own.n - hub_limit(own)) // 64 * 64 if longest >= LONG_COLUMN else own.n)
+    hubs = hub_rows(own, max(0, own.n - hub_limit(own, MAX_HUBS)) // 64 * 64 if longest >= LONG_COLUMN else own.n)
     places, at = np.zeros((workers, own.n), np.int32), np.empty((workers, longest), np.int64)
     local = np.empty((workers, longest * (longest // 64 + CACHE_LINE)), np.uint64)
     masks = np.empty((workers, k, max(longest, own.n - hubs.base) // 64 + CACHE_LINE), np.uint64)

@@ -25,7 +25,7 @@ MOST_PACKED, CACHED_WORDS = 1 << 23, 1 << 17  # or no hubs, at most this many no
 LONG_COLUMN = 64  # some column has at least this many rows,
 EDGES_PER_HUB = 16  # each hub is the v of at least this many edges,
 HUBS_SAVE = 4  # and together they save at least this many look-ups for each edge of the graph
-MAX_HUBS = 1 << 14  # whose rows take 16 MB: more of them leave the caches
+MAX_HUBS = 1 << 14  # their rows take 16 MB; those of more hubs take longer to read than they save
 MAX_KEPT_HUBS = 1 << 15  # for counts in parts, which keep the rows: 64 MB, and count no edges later
 SAMPLES, SAMPLE_ROWS = 64, 1 << 10  # runs of `row_idx` that are read to estimate words per nonzero
 SAMPLE_EDGES = 1 << 12  # edges that are read to estimate the other shares
@@ -180,6 +180,7 @@ def hub_rows(graph, base):
     start = np.zeros(hubs + 1, np.int64)
     np.cumsum(-(-hubs // 64) - np.arange(hubs) // 64 // CACHE_LINE * CACHE_LINE, out=start[1:])
     bits = np.empty(int(start[-1]) + CACHE_LINE, np.uint64)
+    bits[-CACHE_LINE:] = 0
     run_threads(_fill_hub_rows, graph.col_ptr, graph.row_idx, base, start, bits, workers=shares(bits.size))
     return Hubs(base, start, bits)
 

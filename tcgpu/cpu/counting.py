@@ -2,7 +2,8 @@
 
 For every edge (u, v), u < v, a design counts the rows w > v that the columns of u and v share: triangles u < v < w.
 The same code counts a part of the edges or all of them. A worker needs a bit for each vertex, with "words" also 12
-bytes for each of MOST_PACKED nonzeros; workers share the hubs' rows of bits.
+bytes for each of MOST_PACKED nonzeros; workers share the hubs' rows of bits. An edge that is counted later takes 12
+bytes in a list.
 
 The loops over a column are repeated in each kernel. As functions they would have array arguments, whose references
 Numba counts atomically, even for an inlined function: counts took twice as long.
@@ -233,8 +234,8 @@ def _columns(
     """AND rows of bits if v is a hub (from vertex `base` on); else find the rest of u's column in v's column.
 
     v's column is searched if it is much longer. Otherwise it is compared with each row of the rest, LANES rows at once,
-    if u's column is short; or each of its rows is tested in a bitmap of the rest. Edges that are to be counted later are only
-    counted in their buckets: in `counters`, then in `of_bucket`; None if there are none.
+    if u's column is short; or each of its rows is tested in a bitmap of the rest. Edges to put off are only counted: those
+    of each bucket, first in `counters`, then in `of_bucket`. Both are None if no edge is put off.
     """
     bitmap = bitmaps[worker]
     bitmap[:] = 0
@@ -402,7 +403,7 @@ def _count_later(
             for k in range(begin, end):
                 row = U64(row_idx[U64(k)])
                 bitmap[row >> U64(6)] |= U64(1) << (row & U64(63))
-            while at < place[U64(p)]:
+            while at < place[U64(p)] and not stopped(queue):
                 ahead = edges[U64(min(at + AHEAD, count - 1))]
                 for k in range(ahead >> REST_BITS, (ahead >> REST_BITS) + (ahead & rest), LINE_ROWS):
                     prefetch(row_idx, k)
