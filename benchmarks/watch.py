@@ -75,6 +75,10 @@ SUITES = {
         "cpu.py --peer none --output cpu.csv", 1,
         {"cpu": Columns(("graph", "edges", "library"), ("count_s", "raw_s"), "library")},
     ),
+    "threads": Suite(
+        "threads.py --into .", 4,
+        {"threads": Columns(("graph", "edges", "program"), ("raw_s", "graph_s"), "program")},
+    ),
     "truss": Suite(
         "truss.py --peer none --output truss.csv", 0.5,
         {"truss": Columns(("task", "edges", "library"), ("seconds",), "library")},
