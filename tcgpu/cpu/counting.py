@@ -38,6 +38,7 @@ FEW_ROWS = 24  # if u's column has no more rows than this, they are compared
 MUCH_LONGER = 48  # v's column is searched if it is longer than this number of times the rest of u's
 STRETCHES, STRETCH = 4, 1 << 14  # edges that are looked at for a first triangle
 FAR, NEAR = 16, 6  # how many nonzeros ahead to prefetch v's column pointer, and the start of its column
+CLOSE = 1 << 14  # no prefetch pays if no more nonzeros than this are between an edge and v's column
 FEW_HUBS = 12  # for a column with no more hubs than this, test single bits instead of ANDing rows
 LATER_ROWS = 64  # an edge is counted later if v's column has this many rows, and u's has no more left,
 REST_BITS = 16  # nor more than have these bits
@@ -200,7 +201,7 @@ def _short(worker, workers, col_ptr, row_idx, low, high, queue, bounds, found):
     m = row_idx.size
     total = I64(0)
     for _, u, at, stop in chunks(queue, bounds, col_ptr):
-        is_far = col_ptr[U64(row_idx[U64(at)])] - at > NEIGHBOURS  # of one edge, as a sample: else caches have v's rows
+        is_far = col_ptr[U64(row_idx[U64(at)])] - at > CLOSE  # of one edge, as a sample
         while at < stop:
             u += 1
             begin, end = at, col_ptr[U64(u + 1)]
@@ -234,8 +235,8 @@ def _columns(
     """AND rows of bits if v is a hub (from vertex `base` on); else find the rest of u's column in v's column.
 
     v's column is searched if it is much longer. Otherwise it is compared with each row of the rest, LANES rows at once,
-    if u's column is short; or each of its rows is tested in a bitmap of the rest. Edges to put off are only counted: those
-    of each bucket, first in `counters`, then in `of_bucket`. Both are None if no edge is put off.
+    if u's column is short; or each of its rows is tested in a bitmap of the rest. Edges to put off are only counted: by
+    buckets, first in `counters`, then in `of_bucket`. Both are None if no edge is put off.
     """
     bitmap = bitmaps[worker]
     bitmap[:] = 0
