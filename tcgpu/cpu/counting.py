@@ -17,7 +17,6 @@ from tcgpu.cpu.edges import Edges, all_edges, takes_any_v, workers_for
 from tcgpu.engines.native import (
     CACHE_LINE,
     LANES,
-    MANY,
     fetch_add,
     inline,
     jit,
@@ -40,6 +39,7 @@ STRETCHES, STRETCH = 4, 1 << 14  # edges that are looked at for a first triangle
 FAR, NEAR = 16, 6  # how many nonzeros ahead to prefetch v's column pointer, and the start of its column
 CLOSE = 1 << 14  # no prefetch pays if no more nonzeros than this are between an edge and v's column
 FEW_HUBS = 12  # for a column with no more hubs than this, test single bits instead of ANDing rows
+LATER_EDGES = 1 << 23  # of fewer edges, no edge is counted later: caches have most columns
 LATER_ROWS = 64  # an edge is counted later if v's column has this many rows, and u's has no more left,
 REST_BITS = 16  # nor more than have these bits
 BUCKET_BITS = 10  # there are at most 2^this buckets of them
@@ -86,7 +86,7 @@ def _count_columns(graph, part, workers, hubs, bitmaps):
     A bucket of them has the columns of v that begin in a range of `row_idx`. Each chunk of edges counts those that it
     puts into each bucket, and then lists them there.
     """
-    if part != all_edges(graph) or graph.m < MANY:
+    if part != all_edges(graph) or graph.m < LATER_EDGES:
         return _run(_columns, graph, part, workers, *hubs, bitmaps, 0, None, None)
     bounds, shift = chunk_bounds(graph, part, workers), max(0, graph.m.bit_length() - BUCKET_BITS)
     chunk_count, buckets = bounds.size - 1, (graph.m >> shift) + 1

@@ -14,7 +14,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from tcgpu.cleaning import rank_by_degree
-from tcgpu.cpu import choose
+from tcgpu.cpu import choose, counting
 from tcgpu.cpu.choose import HUB_WORD
 from tcgpu.cpu.counting import FEW_ROWS, MUCH_LONGER, is_later
 from tcgpu.cpu.dense import MAX_COUNTED, best_dense, cost_of_rows, dense_at_edges, first_dense, max_dense
@@ -39,7 +39,7 @@ FAR_FOUND = 0, 50  # and each edge where rows are looked up far away and found: 
 WEDGES_EDGE, WEDGE = 70, 5  # an edge in a tally of wedges, and each wedge
 DENSE = 3  # a look-up in the costs of dense vertices
 BATCH_EDGE = 5  # an edge between dense vertices in each batch of others, if too many are dense to count pairs
-SORTED_EDGE, SORTED_VERTEX = 28, 15  # an edge and a vertex when a graph is sorted
+SORTED_EDGE, SORTED_VERTEX = 40, 20  # an edge and a vertex when a graph is sorted
 FOUND_EDGE, MOVED_EDGE = 90, 10  # an edge that is found in another order; moving its number if that is known
 ESTIMATED_EDGE = 20  # an edge when the cost of degree order is estimated
 BETTER = 0.96  # degree order must cost less than this fraction of natural order,
@@ -125,7 +125,7 @@ def _surely_below(graph, limit):
 def count_cost(graph, every=EVERY):
     """The estimated cost of a count in the graph's own order, by the edges at one place of every so many."""
     name, base = choose.design_name(graph)
-    cost, rows, *_ = _sampled(graph, graph.m, base, every=every, later=graph.m >= MANY)
+    cost, rows, *_ = _sampled(graph, graph.m, base, every=every, later=graph.m >= counting.LATER_EDGES)
     if name == "words":
         return WORDS_EDGE * graph.m + _words(graph, rows)
     return SHORT * cost if name == "short" else cost
@@ -198,7 +198,7 @@ def _ranked_count_cost(graph, ranked):
     last = np.where(ranked.rank[columns] > ranked.rank[rows], columns, rows)
     place, lengths = graph.n - ranked.rank[last], ranked.lengths[last]
     base = choose.first_hub(graph, place, lengths, ranked.lengths.max(), choose.MAX_HUBS)
-    cost = _sampled(graph, graph.m, base, ranked, later=graph.m >= MANY)[0]
+    cost = _sampled(graph, graph.m, base, ranked, later=graph.m >= counting.LATER_EDGES)[0]
     return SHORT * cost if choose.is_short(graph, ranked.lengths.max()) else cost
 
 
