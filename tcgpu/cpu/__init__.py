@@ -15,10 +15,10 @@ for each edge (u, v), the rows that the columns of u and v share:
                                                                edges between long columns are put off, sorted by v, and
                                                                looked up in bitmaps of the columns of v
 
-Speed in processor time on two cores, relative to "hubs" without hubs, as it was when it only looked up rows in bitmaps:
-"short" is 1.1 times as fast on a mesh, 1.3 on roads and 1.7 on a Delaunay triangulation; "words" 3.2 times on
+Speed on two cores, relative to "hubs" without hubs: "short" is 2.4 times as fast on a mesh, 1.6 on roads and 1.3 on a
+Delaunay triangulation. Relative to that as it was when it only looked up rows in bitmaps: "words" 3.2 times on
 overlapping cliques; "hubs" 3.7 times on R-MAT scale 18 in degree order. On other graphs each design is slower than the
-best: "words" half as fast as "short" on roads, "short" a 20th of "words" on cliques, "words" 0.6 of "hubs" on R-MAT.
+best: "words" a fifth as fast as "short" on roads, "short" a 20th of "words" on cliques, "words" 0.6 of "hubs" on R-MAT.
 
 `per_vertex` finds triangles per vertex, per edge and one by one. It uses rows of bits where a graph is dense (`dense`)
 and for edges to its dense part (`dense_pairs`); elsewhere it intersects columns as a count does (`edge_tally`,

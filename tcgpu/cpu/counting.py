@@ -37,7 +37,8 @@ FEW_ROWS = 24  # if u's column has no more rows than this, they are compared
 MUCH_LONGER = 48  # v's column is searched if it is longer than this number of times the rest of u's
 STRETCHES, STRETCH = 4, 1 << 14  # edges that are looked at for a first triangle
 FAR, NEAR = 16, 6  # how many nonzeros ahead to prefetch v's column pointer, and the start of its column
-CLOSE = 1 << 14  # no prefetch pays if no more nonzeros than this are between an edge and v's column
+CLOSE = 1 << 14  # no prefetch pays if no more nonzeros than this are between most edges and v's column,
+SAMPLES = 64  # of this many that are looked at
 FEW_HUBS = 12  # for a column with no more hubs than this, test single bits instead of ANDing rows
 LATER_EDGES = 1 << 23  # of fewer edges, no edge is counted later: caches have most columns
 LATER_ROWS = 64  # an edge is counted later if v's column has this many rows, and u's has no more left,
@@ -72,12 +73,18 @@ def finds_triangle(graph):
 def count_by(design, graph, part, workers=None):
     """As `count`, by the given Design."""
     workers = workers_for(part, workers)
-    if design.name == "short":
-        return _run(_short, graph, part, workers)
+    if design.name == "short" and graph.m >= LANES:
+        return _run(_short, graph, part, workers, True if _are_far(graph, part) else None)
     bitmaps = np.empty((workers, graph.n // 64 + 1), np.uint64)  # each worker clears its own
     if design.name == "hubs":
         return _count_columns(graph, part, workers, design.hubs, bitmaps)
     return _count_words(graph, part, workers, bitmaps)
+
+
+def _are_far(graph, part):
+    """Whether v's column is far from most edges (u, v) of a part."""
+    edges = np.linspace(part.first, max(part.first, part.last - 1), SAMPLES).astype(np.int64)
+    return part.last > part.first and np.median(graph.col_ptr[graph.row_idx[edges]] - edges) > CLOSE
 
 
 def _count_columns(graph, part, workers, hubs, bitmaps):
@@ -196,12 +203,14 @@ def chunks(queue, bounds, col_ptr):
 
 
 @jit
-def _short(worker, workers, col_ptr, row_idx, low, high, queue, bounds, found):
-    """Compare each row of u's column after v with LANES rows of v's column at once."""
+def _short(worker, workers, col_ptr, row_idx, low, high, queue, bounds, ahead, found):
+    """Compare each row of u's column after v with LANES rows of v's column at once. Prefetch unless `ahead` is None.
+
+    The last LANES nonzeros of all are read where fewer are left from the first row of v's column on.
+    """
     m = row_idx.size
     total = I64(0)
     for _, u, at, stop in chunks(queue, bounds, col_ptr):
-        is_far = col_ptr[U64(row_idx[U64(at)])] - at > CLOSE  # of one edge, as a sample
         while at < stop:
             u += 1
             begin, end = at, col_ptr[U64(u + 1)]
@@ -210,20 +219,24 @@ def _short(worker, workers, col_ptr, row_idx, low, high, queue, bounds, found):
             if low is not None:
                 begin, last_v = _within(row_idx, begin, last_v, low, high)
             for k in range(begin, last_v):
-                if is_far and k + FAR < m:
-                    prefetch(col_ptr, row_idx[U64(k + FAR)])
-                    prefetch(row_idx, col_ptr[U64(row_idx[U64(k + NEAR)])])
+                if ahead is not None:
+                    if k + FAR < m:
+                        prefetch(col_ptr, row_idx[U64(k + FAR)])
+                        prefetch(row_idx, col_ptr[U64(row_idx[U64(k + NEAR)])])
                 v = U64(row_idx[U64(k)])
                 q, v_end = col_ptr[v], col_ptr[v + U64(1)]
-                while q < v_end:
-                    if q + LANES <= m:
-                        for i in range(k + 1, end):
-                            total += I64(popcount(matching(row_idx, q, np.int32(v_end - q), row_idx[U64(i)])))
-                    else:  # fewer than LANES rows are left to read in the whole array
-                        for j in range(q, v_end):
-                            for i in range(k + 1, end):
-                                total += row_idx[U64(i)] == row_idx[U64(j)]
+                while True:
+                    read = min(q, m - LANES)
+                    i = k + 1
+                    while True:  # a row is left: a loop that tested this first took a third more time
+                        same = matching(row_idx, read, np.int32(v_end - read), row_idx[U64(i)]) >> U64(q - read)
+                        total += I64(popcount(same))
+                        i += 1
+                        if i >= end:
+                            break
                     q += LANES
+                    if q >= v_end:
+                        break
     found[worker] = total
 
 
@@ -256,7 +269,7 @@ def _columns(
                 begin, last_v = _within(row_idx, begin, last_v, low, high)
             if begin >= last_v:
                 continue
-            short = end - begin <= FEW_ROWS
+            short = end - begin <= FEW_ROWS and m >= LANES
             hubs = end  # the position of the column's first hub, or `begin`
             while hubs > begin and row_idx[U64(hubs - 1)] >= base:
                 hubs -= 1
@@ -269,13 +282,14 @@ def _columns(
                 q, v_end = col_ptr[v], col_ptr[v + U64(1)]
                 if short and v_end - q <= MUCH_LONGER:
                     while q < v_end:
-                        if q + LANES <= m:
-                            for i in range(k + 1, end):
-                                total += I64(popcount(matching(row_idx, q, np.int32(v_end - q), row_idx[U64(i)])))
-                        else:  # fewer than LANES rows are left to read in the whole array
-                            for j in range(q, v_end):
-                                for i in range(k + 1, end):
-                                    total += row_idx[U64(i)] == row_idx[U64(j)]
+                        read = min(q, m - LANES)
+                        i = k + 1
+                        while True:
+                            same = matching(row_idx, read, np.int32(v_end - read), row_idx[U64(i)]) >> U64(q - read)
+                            total += I64(popcount(same))
+                            i += 1
+                            if i >= end:
+                                break
                         q += LANES
                 elif (end - k) * MUCH_LONGER < v_end - q:
                     for i in range(k + 1, end):
