@@ -26,6 +26,7 @@ SHORT_COLUMN = 24  # a bucket is sorted by insertion if no column has more rows 
 FEW_ROWS = 4  # and the mean column has no more than this
 HIGH_DEGREE = 1 << 12  # so few vertices have as many neighbours that one thread sorts these
 MANY_SUMS = 1 << 18  # for fewer sums, a second thread does not pay
+SORT_SHARES = 16  # a worker takes this part of its share of the buckets at a time: writes to neighbours disturb others
 CHUNK = 1 << 16  # elements that a worker takes from a queue at a time
 
 U64 = np.uint64
@@ -327,30 +328,34 @@ def _sort_buckets(
     n = col_ptr.size - 1
     words = rows.size // max(1, keys.size)
     ends = column_ends[worker]
-    bucket = fetch_add(queue, 0, 1)
-    while bucket < len(found):
-        first, last = bounds[bucket], bounds[bucket + 1]
-        sorted_rows = by_column[worker, : last - first]
-        columns = min(n - (bucket << shift), 1 << shift)
-        longest = _start_columns(keys, first, last, bits, columns, ends)
-        by_insertion = longest <= SHORT_COLUMN and last - first <= FEW_ROWS * columns
-        if not by_insertion:
-            _sort_by_row(keys, first, last, bits, digits[worker], scratch[worker])
-        for k in range(first, last):
-            key = U64(keys[U64(k)])
-            j = key >> U64(bits + 1)
-            sorted_rows[U64(ends[j])] = U32(key & U64((2 << bits) - 1))
-            ends[j] += 1
-        if by_insertion:
-            _sort_by_insertion(sorted_rows, ends, columns)
-        bucket_rows = rows[words * first : words * last]
-        column_end = col_ptr[(bucket << shift) + 1 :]
-        if _repeated(sorted_rows, ends, columns):
-            found[bucket] = _drop_duplicates(sorted_rows, ends, columns, first, bucket_rows, column_end)
-        else:
-            _copy_columns(sorted_rows, ends, columns, first, bucket_rows, column_end)
-            found[bucket] = last - first, 0, longest
-        bucket = fetch_add(queue, 0, 1)
+    step = max(1, len(found) // (workers * SORT_SHARES))
+    begin = fetch_add(queue, 0, step)
+    while begin < len(found):
+        for bucket in range(begin, min(begin + step, len(found))):
+            if stopped(queue):
+                return
+            first, last = bounds[bucket], bounds[bucket + 1]
+            sorted_rows = by_column[worker, : last - first]
+            columns = min(n - (bucket << shift), 1 << shift)
+            longest = _start_columns(keys, first, last, bits, columns, ends)
+            by_insertion = longest <= SHORT_COLUMN and last - first <= FEW_ROWS * columns
+            if not by_insertion:
+                _sort_by_row(keys, first, last, bits, digits[worker], scratch[worker])
+            for k in range(first, last):
+                key = U64(keys[U64(k)])
+                j = key >> U64(bits + 1)
+                sorted_rows[U64(ends[j])] = U32(key & U64((2 << bits) - 1))
+                ends[j] += 1
+            if by_insertion:
+                _sort_by_insertion(sorted_rows, ends, columns)
+            bucket_rows = rows[words * first : words * last]
+            column_end = col_ptr[(bucket << shift) + 1 :]
+            if _repeated(sorted_rows, ends, columns):
+                found[bucket] = _drop_duplicates(sorted_rows, ends, columns, first, bucket_rows, column_end)
+            else:
+                _copy_columns(sorted_rows, ends, columns, first, bucket_rows, column_end)
+                found[bucket] = last - first, 0, longest
+        begin = fetch_add(queue, 0, step)
 
 
 @jit
