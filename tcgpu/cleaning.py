@@ -26,7 +26,7 @@ SHORT_COLUMN = 24  # a bucket is sorted by insertion if no column has more rows 
 FEW_ROWS = 4  # and the mean column has no more than this
 HIGH_DEGREE = 1 << 12  # so few vertices have as many neighbours that one thread sorts these
 MANY_SUMS = 1 << 18  # for fewer sums, a second thread does not pay
-SORT_SHARES = 16  # a worker takes this part of its share of the buckets at a time: writes to neighbours disturb others
+SORT_SHARES = 16  # of a share of the buckets: a worker takes as many neighbours, so few cache lines have two writers
 CHUNK = 1 << 16  # elements that a worker takes from a queue at a time
 
 U64 = np.uint64
