@@ -292,7 +292,7 @@ def test_unequal_ends_are_refused(edges, message):
 
 def test_only_large_raw_edges_on_several_gpus_are_divided(monkeypatch):
     class Pool:
-        name, number = "gpus", 4
+        name, number, dask = "gpus", 4, None
 
     monkeypatch.setattr(division.runtime, "nccl", lambda: "NCCL")
     monkeypatch.setattr(division, "LARGE", 3)
@@ -334,7 +334,7 @@ class NcclError(RuntimeError):
 class Dying:
     """A pool of our own whose workers die in their first counts."""
 
-    name, number = "gpus", 2
+    name, number, dask = "gpus", 2, None
 
     def __init__(self, deaths, way="broken"):
         self.deaths, self.restarts, self.executor, self.way, self.keys = deaths, 0, Pool(self), way, []

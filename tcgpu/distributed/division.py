@@ -1,9 +1,9 @@
 """Counting raw edges by several GPUs together, none of which holds the whole graph.
 
-The edges lie in the memory of the host, or in parts on the GPUs. The workers of executor "gpus" are the members of a
-group. Each takes a part of the edges, and after that owns some of the columns (`own_columns`). It counts the edges in
-these in steps: with the near columns of all, its own far ones, and those that each other member sends in turn
-(`adaptive.divided`).
+The edges lie in the memory of the host, or in parts on the GPUs. The workers of executor "gpus", or those of Dask
+(`dask_members`), are the members of a group. Each takes a part of the edges, and after that owns some of the columns
+(`own_columns`). It counts the edges in these in steps: with the near columns of all, its own far ones, and those that
+each other member sends in turn (`adaptive.divided`).
 
 The processes stay members of their group for the next count: NCCL takes most of a second to connect them. If a member
 dies, the others are ended, and all count again in new processes. The simulator does the same with threads.
@@ -57,9 +57,10 @@ class Division:
 
     key: object  # of a GpuGroup; or a Meeting
     members: tuple  # names of their GPUs, as in CUDA_VISIBLE_DEVICES
-    edges: object  # HostEdges or DeviceEdges
+    edges: object  # HostEdges, DeviceEdges or MemberEdges
     n: int | None
     knobs: dict = field(default_factory=dict)
+    rank: int | None = None  # of the member; by default that of its GPU among the names
 
 
 @dataclass(frozen=True)
@@ -71,8 +72,20 @@ class HostEdges:
 
     def of_member(self, rank, size):
         """[u, v] of a member, as arrays on its device."""
-        begin, end = _range(self.u.size, rank, size)
+        begin, end = range_of(self.u.size, rank, size)
         return [runtime.to_device_library(ends[begin:end]) for ends in (self.u, self.v)]
+
+
+@dataclass(frozen=True)
+class MemberEdges:
+    """The raw edges of one member, in arrays of its host."""
+
+    u: np.ndarray
+    v: np.ndarray
+
+    def of_member(self, rank, size):
+        """As that of HostEdges."""
+        return [runtime.to_device_library(ends) for ends in (self.u, self.v)]
 
 
 @dataclass(frozen=True)
@@ -114,7 +127,8 @@ def _group(division):
     if isinstance(key, Meeting):
         return key.join()
     if key not in _joined:
-        _joined[key] = GpuGroup(key, names.index(os.environ["CUDA_VISIBLE_DEVICES"]), len(names))
+        rank = names.index(os.environ["CUDA_VISIBLE_DEVICES"]) if division.rank is None else division.rank
+        _joined[key] = GpuGroup(key, rank, len(names))
     return _joined[key]
 
 
@@ -198,7 +212,12 @@ def divides(edges, workers, method, order, parts, resume, knobs):
     if not on_gpus and not (raw and workers.number > 1 and np.size(edges[0]) >= LARGE):
         return False  # before NCCL is looked for: where there is none, CuPy warns
     plain = method in (None, "adaptive") and order in (None, "auto", "degree") and parts is None and not resume
-    able = workers.name == "gpus" and plain and set(knobs) <= KNOBS and runtime.nccl() is not None
+    able = plain and set(knobs) <= KNOBS
+    if workers.dask is not None and not on_gpus:
+        from tcgpu.distributed import dask_members
+
+        return able and len(dask_members.addresses_of(workers.dask)) > 1
+    able = able and workers.name == "gpus" and runtime.nccl() is not None
     if on_gpus and not able:
         raise GraphError(
             "edges in parts on GPUs are counted by executor='gpus', with method 'adaptive' in degree order, and NCCL "
@@ -215,12 +234,18 @@ def count(edges, workers, **knobs):
 def results(edges, workers, **knobs):
     """The MemberResult of each worker."""
     u, v, *n = edge_arrays(edges)
+    n = n[0] if n else None
+    if workers.dask is not None:
+        from tcgpu.distributed import dask_members
+
+        with _members:
+            return dask_members.results(workers.dask, Division(None, (), None, n, knobs), *_on_host(u, v))
     names = gpu_names() if workers.name == "gpus" else ()
     with _members, _shared(u, v, names) as source:
         for _ in range(1 + RESTARTS):
             key, found = _key(workers.executor) if names else Meeting(workers.number), None
             try:
-                found, error = _of_members(workers, Division(key, tuple(names), source, n[0] if n else None, knobs))
+                found, error = _of_members(workers, Division(key, tuple(names), source, n, knobs))
             finally:
                 if names and found is None:  # the members that are left wait for the others
                     workers.restart()
@@ -252,12 +277,12 @@ def _of_members(workers, division):
             future = finished.get(timeout=NOTICE_SECONDS if errors and division.members else None)
             error = CancelledError() if future.cancelled() else future.exception()
             errors += [] if error is None else [error]
-            if division.members and any(map(_is_own, errors)):  # the others wait for this one; threads end with it
+            if division.members and any(map(is_own, errors)):  # the others wait for this one; threads end with it
                 break
-    return ([future.result() for future in futures], None) if not errors else (None, max(errors, key=_is_own))
+    return ([future.result() for future in futures], None) if not errors else (None, max(errors, key=is_own))
 
 
-def _is_own(error):
+def is_own(error):
     """False for an error that may say only that another member failed or died: then that one's comes, too."""
     return not isinstance(error, BrokenBarrierError) and type(error).__name__ != "NcclError"
 
@@ -269,9 +294,15 @@ def _shared(u, v, names):
     """A context with the edges as members take them: threads from the host, processes each on its own GPU."""
     if is_on_gpus((u, v)):
         return _in_parts(u, v, names)
+    u, v = _on_host(u, v)
+    return _uploaded(u, v, names) if names else nullcontext(HostEdges(u, v))
+
+
+def _on_host(u, v):
+    """The ends of edges as contiguous NumPy arrays of equal length."""
     u, v = (np.ascontiguousarray(unmasked(runtime.to_host(ends), name)) for ends, name in ((u, "u"), (v, "v")))
     _check_equal(u, v)
-    return _uploaded(u, v, names) if names else nullcontext(HostEdges(u, v))
+    return u, v
 
 
 @contextmanager
@@ -286,7 +317,7 @@ def _uploaded(u, v, names):
 
     def upload(gpu):
         runtime.use_gpu(gpu)
-        begin, end = _range(u.size, gpu, len(names))
+        begin, end = range_of(u.size, gpu, len(names))
         with fitting("the list of raw edges, divided among the GPUs,"):
             return [runtime.to_device(ends[begin:end]) for ends in (u, v)]
 
@@ -304,7 +335,7 @@ def _uploaded(u, v, names):
             list(threads.map(give_back, gpus))
 
 
-def _range(size, rank, of):
+def range_of(size, rank, of):
     """The bounds of one of some equal ranges."""
     return size * rank // of, size * (rank + 1) // of
 

@@ -38,25 +38,25 @@ class Workers:
     def __init__(self, executor, name=None):
         self.executor, self.name = executor, name
         self._cancelled = threading.Event()
-        self._dask = getattr(executor, "_client", None)  # of Dask's executor
-        if self._dask is not None and self._dask.status != "running":
-            raise GraphError(f"the executor's Dask client is {self._dask.status}")
+        self.dask = getattr(executor, "_client", None)  # the Client of Dask's executor
+        if self.dask is not None and self.dask.status != "running":
+            raise GraphError(f"the executor's Dask client is {self.dask.status}")
 
     def submit(self, task, part, columns=None):
         """A future of `worker.run(task, part, columns)`."""
         if isinstance(self.executor, ThreadPoolExecutor):
             return self.executor.submit(_run_until, self._cancelled, task, part, columns)
-        if self._dask is None:
+        if self.dask is None:
             return self.executor.submit(worker.run, task, part, columns)
         options = getattr(self.executor, "_kwargs", {}) | {"pure": False}
-        future = self._dask.submit(worker.run, task, part, columns, **options)
-        return asyncio.run_coroutine_threadsafe(_gathered(self._dask, future), self._dask.loop.asyncio_loop)
+        future = self.dask.submit(worker.run, task, part, columns, **options)
+        return asyncio.run_coroutine_threadsafe(_gathered(self.dask, future), self.dask.loop.asyncio_loop)
 
     @cached_property
     def number(self):
         """How many parts are counted at a time."""
-        if self._dask is not None:
-            return max(1, sum(self._dask.nthreads().values()))
+        if self.dask is not None:
+            return max(1, sum(self.dask.nthreads().values()))
         known = getattr(self.executor, "num_workers", None) or getattr(self.executor, "_max_workers", None)
         return known or os.cpu_count() or 1
 
@@ -74,7 +74,7 @@ class Workers:
 
     def sendable(self, columns):
         """Columns as an argument of `submit`. Dask keeps the result of a task, and computes it again if it is lost."""
-        return columns if self._dask is None else self._dask.submit(copy, columns, pure=False)
+        return columns if self.dask is None else self.dask.submit(copy, columns, pure=False)
 
     def restart(self):
         """Replace workers that died; returns whether that was possible: for our own pools it is."""

@@ -43,11 +43,11 @@ def count(graph, executor, *, method=None, engine=None, order=None, parts=None, 
           max_seconds=None, **knobs):  # fmt: skip
     """The number of triangles of a graph; see `tcgpu.count`."""
     with workers_of(executor) as workers:
-        if ENGINE == "gpu" and engine in (None, "gpu") and isinstance(graph, tuple):  # raw edges
+        if (ENGINE == "gpu" or workers.dask) and engine in (None, "gpu") and isinstance(graph, tuple):  # raw edges
             from tcgpu.distributed import division
 
             if division.divides(graph, workers, method, order, parts, resume, knobs):
-                with underway(progress, f"counting on {workers.number} GPUs"):
+                with underway(progress, "counting on several GPUs"):
                     return division.count(graph, workers, **knobs)
         graph = opened(graph)
         options = {"method": method, "engine": engine, "knobs": knobs}

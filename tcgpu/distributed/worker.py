@@ -322,10 +322,15 @@ def gpu(task):
     """The number of the GPU that this worker uses from its first task on; None if it uses none."""
     if ENGINE != "gpu" or task.engine in ("cpu", "sim") or task.method == "cpu":
         return None
+    return use_gpu(task.home)
+
+
+def use_gpu(home):
+    """Use the GPU of this worker; returns its number. home: `process_and_gpus` of the process that submits the task."""
     if not hasattr(_thread, "gpu"):
         from tcgpu.engines import runtime
 
-        _thread.gpu = _choose_gpu(task.home)
+        _thread.gpu = _choose_gpu(home)
         runtime.use_gpu(_thread.gpu)
     return _thread.gpu
 
@@ -333,9 +338,8 @@ def gpu(task):
 def _choose_gpu(home):
     """Which of the visible GPUs this worker uses.
 
-    home: `process_and_gpus` of the process that submits the task. Threads of that process take its GPUs
-    in turn. A process that sees other GPUs was given them on purpose and takes the first. Others go by their number on
-    this machine.
+    Threads of the process that submits the task take its GPUs in turn. A process that sees other GPUs was given them on
+    purpose and takes the first. Others go by their number on this machine.
     """
     process, visible = home
     if process == os.getpid():

@@ -11,7 +11,10 @@ from types import CodeType, FunctionType, ModuleType
 
 import numpy as np
 
+from tcgpu.engines.forking import fork_safe_lock
 from tcgpu.errors import KernelError
+
+_parsing = fork_safe_lock()  # Python 3.11 counts the depth of trees of all threads together: SystemError
 
 int32, int64 = np.int32, np.int64
 uint8, uint16, uint32, uint64 = np.uint8, np.uint16, np.uint32, np.uint64
@@ -90,7 +93,9 @@ def refuse_recursion(function, callers=()):
 
 def source_tree(function):
     """The syntax tree of a function, without decorators and annotations; the first line has the number 1."""
-    tree = ast.parse(textwrap.dedent(inspect.getsource(function)))
+    source = textwrap.dedent(inspect.getsource(function))
+    with _parsing:
+        tree = ast.parse(source)
     definition = tree.body[0]
     if not isinstance(definition, ast.FunctionDef):
         raise TypeError(f"a kernel or device function is written with def: {function}")

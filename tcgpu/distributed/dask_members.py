@@ -1,0 +1,120 @@
+"""Counting raw edges by the workers of a Dask cluster together, none of which holds the whole graph (see `division`).
+
+The members are the workers that have a GPU, on one machine or on several. Each is sent its part of the edges; NCCL
+carries the rest between them. If a member dies or fails, the others wait for it, so Dask's nannies restart them. If one
+has died, all that the cluster has then count again.
+"""
+
+import time
+from contextlib import suppress
+from dataclasses import replace
+from weakref import WeakKeyDictionary
+
+from tcgpu.distributed import division, worker
+from tcgpu.distributed.executors import RESTARTS
+from tcgpu.engines import runtime
+from tcgpu.engines.groups import GpuGroup
+from tcgpu.errors import GraphError, WorkerLost
+
+LOOK_SECONDS = 0.005  # between two looks whether all members have finished
+CHECK_SECONDS = 1  # the same, whether one has left the cluster
+LOST = "cancelled", "lost"  # what a future of Dask is without its worker
+RESTART_SECONDS = 60  # to wait for workers that are restarted
+
+_groups: WeakKeyDictionary = WeakKeyDictionary()  # a Client -> (addresses of its members, key of their group)
+
+
+class MemberGone(Exception):
+    """A worker left the cluster while it counted."""
+
+
+def addresses_of(client):
+    """The addresses of those workers of a cluster that can be members: they have a GPU and NCCL."""
+    return sorted(address for address, able in client.run(_is_able).items() if able)
+
+
+def results(client, task, u, v):
+    """The MemberResult of each member. task: a Division without edges, key and members; u, v: arrays of the host."""
+    for _ in range(1 + RESTARTS):
+        addresses = addresses_of(client)
+        if len(addresses) < 2:
+            raise GraphError(f"{len(addresses)} of Dask's workers have a GPU and NCCL: dividing a graph takes two")
+        futures = []
+        try:
+            futures += _submitted(client, addresses, task, u, v)
+            return client.gather(_finished(client, addresses, futures))
+        except BaseException as error:
+            _groups.pop(client, None)
+            if not all(future.done() for future in futures):
+                _restart(client, addresses, futures)
+            if not isinstance(error, MemberGone):
+                raise
+            lost = error
+    raise WorkerLost(f"workers died {1 + RESTARTS} times while they counted a graph together: {lost}") from lost
+
+
+def _submitted(client, addresses, task, u, v):
+    """A future of the result of each member, to which its part of the edges is sent."""
+    known, key = _groups.get(client, (None, None))
+    if known != addresses:
+        key = client.submit(_new_key, workers=[addresses[0]], pure=False).result()
+        _groups[client] = addresses, key
+    home, members = worker.process_and_gpus(), tuple(addresses)
+    for rank, address in enumerate(addresses):
+        begin, end = division.range_of(u.size, rank, len(addresses))
+        ends = client.scatter([u[begin:end], v[begin:end]], workers=[address], hash=False)
+        own = replace(task, key=key, members=members, rank=rank)
+        yield client.submit(_count, own, home, *ends, workers=[address], pure=False)
+
+
+def _finished(client, addresses, futures):
+    """The futures, once all are done; raises the error of a member, or MemberGone."""
+    checked = noticed = time.monotonic()
+    errors = []
+    while not all(future.done() for future in futures):
+        now = time.monotonic()
+        found = [future.exception() for future in futures if future.status == "error"]
+        if not errors:
+            noticed = now
+        errors = found
+        if any(map(division.is_own, errors)) or errors and now > noticed + division.NOTICE_SECONDS:
+            break
+        if now > checked + CHECK_SECONDS:
+            checked = now
+            gone = set(addresses) - set(client.nthreads())
+            if gone:
+                raise MemberGone(f"{', '.join(sorted(gone))} left the cluster")
+        if any(future.status in LOST for future in futures):
+            raise MemberGone("a worker left the cluster, and with it the edges that were sent there")
+        time.sleep(LOOK_SECONDS)
+    errors = [future.exception() for future in futures if future.status == "error"]
+    if errors:
+        raise max(errors, key=division.is_own)
+    return futures
+
+
+def _restart(client, addresses, futures):
+    """Restart those members that are left: they may wait for one that has gone."""
+    client.cancel(futures)
+    left = sorted(set(addresses) & set(client.nthreads()))
+    with suppress(ValueError):  # they have no nannies
+        client.restart_workers(left)
+        client.wait_for_workers(len(addresses), timeout=RESTART_SECONDS)
+
+
+# ---------------------------------------------------------------------------------------------------------- on a worker
+
+
+def _is_able():
+    return worker.engine_here() == "gpu" and runtime.nccl() is not None
+
+
+def _new_key():
+    return GpuGroup.new_key()
+
+
+def _count(task, home, u, v):
+    """The MemberResult of this worker, with its part of the edges."""
+    if worker.engine_here() == "gpu":
+        worker.use_gpu(home)
+    return division.count_as_member(replace(task, edges=division.MemberEdges(u, v)))

@@ -1,0 +1,162 @@
+"""Workers of Dask that count raw edges together: in the simulator, and as processes that die or fail."""
+
+import gc
+import importlib.util
+import os
+import secrets
+import signal
+import time
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from test_division import GRAPHS, raw
+
+import tcgpu
+from tcgpu import GraphError, WorkerLost, cpu
+from tcgpu.distributed import dask_members, division
+from tcgpu.distributed.executors import Workers
+from tcgpu.engines import runtime
+from tcgpu.engines.groups import Meeting, ThreadGroup
+
+distributed = pytest.importorskip("distributed", reason="Dask is not installed")
+BENCHMARK = Path(__file__).resolve().parent.parent / "benchmarks" / "faults.py"
+spec = importlib.util.spec_from_file_location("faults", BENCHMARK)
+faults = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(faults)
+
+EDGES = np.arange(10), np.arange(10)
+TASK = division.Division(None, (), None, None)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def collect_tasks():
+    """Dask's tasks may log when they are collected: not during another test."""
+    yield
+    gc.collect()
+
+
+@pytest.fixture
+def all_are_able(monkeypatch):
+    monkeypatch.setattr(dask_members, "addresses_of", lambda client: sorted(client.nthreads()))
+
+
+# ------------------------------------------------------------------------------------------------------- the simulator
+
+
+@pytest.fixture
+def three_threads(all_are_able, monkeypatch):
+    """A client of three workers that are threads of this process, and count in the simulator."""
+    meetings = {}
+
+    def new_key():
+        meetings[key := secrets.token_hex()] = Meeting(3)
+        return key
+
+    def count_as_member(task):
+        with runtime.using("sim"), ThreadGroup(meetings[task.key], task.rank, 3) as group:
+            return division._count(group, task.edges, task.n, task.knobs)
+
+    monkeypatch.setattr(dask_members.GpuGroup, "new_key", new_key)
+    monkeypatch.setattr(division, "count_as_member", count_as_member)
+    cluster = distributed.LocalCluster(
+        n_workers=3, threads_per_worker=1, processes=False, dashboard_address=None, protocol="inproc://"
+    )
+    with cluster, distributed.Client(cluster) as client:
+        client.meetings = meetings
+        yield client
+
+
+@pytest.mark.sim
+def test_workers_count_together(three_threads):
+    for name, knobs in (("R-MAT", {"near": 40, "hubs": 12}), ("cliques", {})):
+        edges = raw(GRAPHS[name])
+        assert division.count(edges, Workers(three_threads.get_executor()), **knobs) == cpu.count(GRAPHS[name])
+    assert len(three_threads.meetings) == 1  # the group stays
+
+
+@pytest.mark.sim
+def test_an_error_of_all_members_is_raised(three_threads):
+    with pytest.raises(GraphError, match="numbered from 0 to n - 1 = 4"):
+        division.count((np.arange(9), np.arange(9), 5), Workers(three_threads.get_executor()))
+
+
+@pytest.mark.sim
+def test_large_raw_edges_are_divided(three_threads, monkeypatch):
+    monkeypatch.setattr(division, "LARGE", 1)
+    counted, count = [], division.count
+    monkeypatch.setattr(division, "count", lambda *args, **knobs: counted.append(count(*args, **knobs)) or counted[-1])
+    edges, executor = raw(GRAPHS["R-MAT"]), three_threads.get_executor(pure=False)
+    assert tcgpu.count(edges, executor=executor) == cpu.count(GRAPHS["R-MAT"]) == counted[0]
+    for options in ({"method": "cpu"}, {"engine": "cpu"}, {"parts": 3, "engine": "cpu"}):
+        assert tcgpu.count(edges, executor=executor, **options) == counted[0] and len(counted) == 1
+    monkeypatch.setattr(dask_members, "addresses_of", lambda client: ["only one"])
+    assert tcgpu.count(edges, executor=executor, engine="cpu") == counted[0] and len(counted) == 1
+    with pytest.raises(GraphError, match="1 of Dask's workers have a GPU and NCCL"):
+        count(edges, Workers(executor))
+
+
+# -------------------------------------------------------------------------------------------------- deaths and failures
+
+
+@pytest.fixture
+def two_processes(all_are_able, monkeypatch, tmp_path):
+    """A function that returns what two workers return; `fails` tells what the second one does, `times` how often."""
+
+    def member(task, home, u, v):
+        failed = len(list(Path(tmp_path).glob("failed*")))
+        meeting = Path(tmp_path, task.knobs["count"] + "-".join(task.members).replace("/", ""))
+        meeting.mkdir(exist_ok=True)
+        Path(meeting, str(task.rank)).touch()
+        while len(os.listdir(meeting)) < 2:
+            time.sleep(0.01)
+        if failed < task.knobs["times"]:
+            if task.rank == 0:
+                time.sleep(600)
+            Path(tmp_path, f"failed{failed}").touch()
+            if task.knobs["fails"] == "raises":
+                raise ValueError("member 1 fails")
+            os.kill(os.getpid(), signal.SIGKILL)
+        return int(u.sum()), os.getpid(), task.key
+
+    monkeypatch.setattr(dask_members, "_count", member)
+    monkeypatch.setattr(dask_members, "_new_key", lambda: secrets.token_hex())
+    monkeypatch.setattr(dask_members, "CHECK_SECONDS", 0.1)
+    with faults.cluster(2) as (_, client):
+
+        def results(fails="never", times=0):
+            for file in tmp_path.glob("failed*"):
+                file.unlink()
+            knobs = {"fails": fails, "times": times, "count": secrets.token_hex()}
+            workers = SimpleNamespace(dask=client)
+            sums, processes, keys = zip(*division.results(EDGES, workers, **knobs))
+            assert sorted(sums) == [sum(range(5)), sum(range(5, 10))] and len(set(keys)) == 1
+            return set(processes), keys[0]
+
+        yield results
+
+
+def test_processes_and_their_group_serve_several_counts(two_processes):
+    first, second = two_processes(), two_processes()
+    assert first == second and len(first[0]) == 2
+
+
+def test_all_count_again_if_one_dies(two_processes):
+    (old, old_key), (new, key) = two_processes(), two_processes("dies", 1)
+    assert not old & new and key != old_key
+    assert two_processes() == (new, key)
+
+
+def test_the_others_are_restarted_if_one_fails(two_processes):
+    old, _ = two_processes()
+    with pytest.raises(ValueError, match="member 1 fails"):
+        two_processes("raises", 1)
+    new, _ = two_processes()
+    assert len(new) == 2 and not old & new
+
+
+def test_workers_that_die_again_and_again_are_lost(two_processes, monkeypatch):
+    monkeypatch.setattr(dask_members, "RESTARTS", 1)
+    with pytest.raises(WorkerLost, match="died 2 times while they counted a graph together"):
+        two_processes("dies", 2)
