@@ -137,6 +137,18 @@ def two_processes(all_are_able, monkeypatch, tmp_path):
         yield results
 
 
+@pytest.mark.parametrize("able, number", [(lambda: True, 1), (lambda: False, 0), (lambda: 1 / 0, 0)])
+def test_members_have_a_gpu_and_nccl(able, number, monkeypatch):
+    monkeypatch.setattr(dask_members, "_is_able", able)
+    with faults.cluster(1) as (_, client):
+        assert dask_members.addresses_of(client) == sorted(client.nthreads())[:number]
+
+
+def test_workers_without_a_gpu_are_no_members():
+    with faults.cluster(1) as (_, client):
+        assert dask_members.addresses_of(client) == [] or runtime.ENGINE == "gpu"
+
+
 def test_processes_and_their_group_serve_several_counts(two_processes):
     first, second = two_processes(), two_processes()
     assert first == second and len(first[0]) == 2
