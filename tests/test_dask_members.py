@@ -11,7 +11,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from test_division import GRAPHS, raw
+from test_division import GRAPHS, raw, several_gpus
 
 import tcgpu
 from tcgpu import GraphError, WorkerLost, cpu
@@ -39,7 +39,7 @@ def collect_tasks():
 
 @pytest.fixture
 def all_are_able(monkeypatch):
-    monkeypatch.setattr(dask_members, "addresses_of", lambda client: sorted(client.nthreads()))
+    monkeypatch.setattr(dask_members, "members_of", lambda client: [(name, 0) for name in sorted(client.nthreads())])
 
 
 # ------------------------------------------------------------------------------------------------------- the simulator
@@ -91,7 +91,7 @@ def test_large_raw_edges_are_divided(three_threads, monkeypatch):
     assert tcgpu.count(edges, executor=executor) == cpu.count(GRAPHS["R-MAT"]) == counted[0]
     for options in ({"method": "cpu"}, {"engine": "cpu"}, {"parts": 3, "engine": "cpu"}):
         assert tcgpu.count(edges, executor=executor, **options) == counted[0] and len(counted) == 1
-    monkeypatch.setattr(dask_members, "addresses_of", lambda client: ["only one"])
+    monkeypatch.setattr(dask_members, "members_of", lambda client: [("only one", 0)])
     assert tcgpu.count(edges, executor=executor, engine="cpu") == counted[0] and len(counted) == 1
     with pytest.raises(GraphError, match="1 of Dask's workers have a GPU and NCCL"):
         count(edges, Workers(executor))
@@ -104,9 +104,11 @@ def test_large_raw_edges_are_divided(three_threads, monkeypatch):
 def two_processes(all_are_able, monkeypatch, tmp_path):
     """A function that returns what two workers return; `fails` tells what the second one does, `times` how often."""
 
-    def member(task, home, u, v):
+    def member(task, gpu, u, v):
         failed = len(list(Path(tmp_path).glob("failed*")))
-        meeting = Path(tmp_path, task.knobs["count"] + "-".join(task.members).replace("/", ""))
+        meeting = Path(
+            tmp_path, task.knobs["count"] + "-".join(address for address, _ in task.members).replace("/", "")
+        )
         meeting.mkdir(exist_ok=True)
         Path(meeting, str(task.rank)).touch()
         while len(os.listdir(meeting)) < 2:
@@ -137,16 +139,28 @@ def two_processes(all_are_able, monkeypatch, tmp_path):
         yield results
 
 
-@pytest.mark.parametrize("able, number", [(lambda: True, 1), (lambda: False, 0), (lambda: 1 / 0, 0)])
-def test_members_have_a_gpu_and_nccl(able, number, monkeypatch):
-    monkeypatch.setattr(dask_members, "_is_able", able)
-    with faults.cluster(1) as (_, client):
-        assert dask_members.addresses_of(client) == sorted(client.nthreads())[:number]
+class Cluster:
+    """A Client whose workers see these GPUs."""
+
+    def __init__(self, gpus):
+        self.gpus = gpus
+
+    def run(self, function, on_error):
+        assert on_error == "ignore"
+        return self.gpus
+
+
+def test_members_of_one_machine_use_different_gpus():
+    a, b = "tcp://10.0.0.1:", "tcp://10.0.0.2:"
+    same = {a + "1": (None, 2), a + "2": (None, 2), a + "3": (None, 2), b + "9": (None, 1), b + "8": None}
+    assert dask_members.members_of(Cluster(same)) == [(a + "1", 0), (a + "2", 1), (b + "9", 0)]
+    own = {a + "1": ("0,1", 2), a + "2": ("1,0", 2)}
+    assert dask_members.members_of(Cluster(own)) == [(a + "1", 0), (a + "2", 0)]
 
 
 def test_workers_without_a_gpu_are_no_members():
     with faults.cluster(1) as (_, client):
-        assert dask_members.addresses_of(client) == [] or runtime.ENGINE == "gpu"
+        assert dask_members.members_of(client) == [] or runtime.ENGINE == "gpu"
 
 
 def test_processes_and_their_group_serve_several_counts(two_processes):
@@ -172,3 +186,22 @@ def test_workers_that_die_again_and_again_are_lost(two_processes, monkeypatch):
     monkeypatch.setattr(dask_members, "RESTARTS", 1)
     with pytest.raises(WorkerLost, match="died 2 times while they counted a graph together"):
         two_processes("dies", 2)
+
+
+# -------------------------------------------------------------------------------------------------------------- on GPUs
+
+
+@pytest.mark.gpu
+@several_gpus
+def test_gpus_of_dask_count_together_after_a_death_too(monkeypatch):
+    monkeypatch.setattr(division, "LARGE", 1)
+    graph = tcgpu.generate.rmat(18, seed=1)
+    expected, edges = cpu.count(graph), raw(graph)
+    with faults.cluster(2) as (started, client):
+        count = lambda: tcgpu.count(edges, executor=client.get_executor())  # noqa: E731
+        assert count() == count() == expected
+        victim = faults.processes(started)[0]
+        found, _, _ = faults.with_a_death(count, victim, 0.05)
+        assert found == expected
+        faults.until_whole(started, client, victim)
+        assert count() == expected

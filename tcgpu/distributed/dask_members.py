@@ -5,7 +5,9 @@ carries the rest between them. If a member dies or fails, the others wait for it
 has died, all that the cluster has then count again.
 """
 
+import os
 import time
+from collections import Counter
 from contextlib import suppress
 from dataclasses import replace
 from weakref import WeakKeyDictionary
@@ -13,6 +15,7 @@ from weakref import WeakKeyDictionary
 from tcgpu.distributed import division, worker
 from tcgpu.distributed.executors import RESTARTS
 from tcgpu.engines import runtime
+from tcgpu.engines.choice import visible_gpus
 from tcgpu.engines.groups import GpuGroup
 from tcgpu.errors import GraphError, WorkerLost
 
@@ -21,27 +24,38 @@ CHECK_SECONDS = 1  # the same, whether one has left the cluster
 LOST = "cancelled", "lost"  # what a future of Dask is without its worker
 RESTART_SECONDS = 60  # to wait for workers that are restarted
 
-_groups: WeakKeyDictionary = WeakKeyDictionary()  # a Client -> (addresses of its members, key of their group)
+_groups: WeakKeyDictionary = WeakKeyDictionary()  # a Client -> (its members, key of their group)
 
 
 class MemberGone(Exception):
     """A worker left the cluster while it counted."""
 
 
-def addresses_of(client):
-    """The addresses of those workers of a cluster that can be members: they have a GPU and NCCL."""
-    return sorted(address for address, able in client.run(_is_able, on_error="ignore").items() if able)
+def members_of(client):
+    """(address, number of its GPU) of those workers of a cluster that can be members: they have a GPU and NCCL.
+
+    Workers of one machine that see the same GPUs take them in turn; the first of its own is that of any other.
+    """
+    found, taken = [], Counter()
+    for address, gpus in sorted(client.run(_gpus_here, on_error="ignore").items()):
+        if gpus is not None:
+            names, number = gpus
+            place = address.rpartition(":")[0], names
+            if taken[place] < number:
+                found.append((address, taken[place]))
+            taken[place] += 1
+    return found
 
 
 def results(client, task, u, v):
     """The MemberResult of each member. task: a Division without edges, key and members; u, v: arrays of the host."""
     for _ in range(1 + RESTARTS):
-        addresses = addresses_of(client)
-        if len(addresses) < 2:
-            raise GraphError(f"{len(addresses)} of Dask's workers have a GPU and NCCL: dividing a graph takes two")
-        futures = []
+        members = members_of(client)
+        if len(members) < 2:
+            raise GraphError(f"{len(members)} of Dask's workers have a GPU and NCCL: dividing a graph takes two")
+        addresses, futures = [address for address, _ in members], []
         try:
-            futures += _submitted(client, addresses, task, u, v)
+            futures += _submitted(client, members, task, u, v)
             return client.gather(_finished(client, addresses, futures))
         except BaseException as error:
             _groups.pop(client, None)
@@ -53,18 +67,17 @@ def results(client, task, u, v):
     raise WorkerLost(f"workers died {1 + RESTARTS} times while they counted a graph together: {lost}") from lost
 
 
-def _submitted(client, addresses, task, u, v):
+def _submitted(client, members, task, u, v):
     """A future of the result of each member, to which its part of the edges is sent."""
     known, key = _groups.get(client, (None, None))
-    if known != addresses:
-        key = client.submit(_new_key, workers=[addresses[0]], pure=False).result()
-        _groups[client] = addresses, key
-    home, members = worker.process_and_gpus(), tuple(addresses)
-    for rank, address in enumerate(addresses):
-        begin, end = division.range_of(u.size, rank, len(addresses))
+    if known != members:
+        key = client.submit(_new_key, workers=[members[0][0]], pure=False).result()
+        _groups[client] = members, key
+    for rank, (address, gpu) in enumerate(members):
+        begin, end = division.range_of(u.size, rank, len(members))
         ends = client.scatter([u[begin:end], v[begin:end]], workers=[address], hash=False)
-        own = replace(task, key=key, members=members, rank=rank)
-        yield client.submit(_count, own, home, *ends, workers=[address], pure=False)
+        own = replace(task, key=key, members=tuple(members), rank=rank)
+        yield client.submit(_count, own, gpu, *ends, workers=[address], pure=False)
 
 
 def _finished(client, addresses, futures):
@@ -105,16 +118,19 @@ def _restart(client, addresses, futures):
 # ---------------------------------------------------------------------------------------------------------- on a worker
 
 
-def _is_able():
-    return worker.engine_here() == "gpu" and runtime.nccl() is not None
+def _gpus_here():
+    """What CUDA_VISIBLE_DEVICES is, and how many GPUs are visible; None without one, or without NCCL."""
+    if worker.engine_here() != "gpu" or runtime.nccl() is None:
+        return None
+    return os.environ.get("CUDA_VISIBLE_DEVICES"), visible_gpus()
 
 
 def _new_key():
     return GpuGroup.new_key()
 
 
-def _count(task, home, u, v):
+def _count(task, gpu, u, v):
     """The MemberResult of this worker, with its part of the edges."""
     if worker.engine_here() == "gpu":
-        worker.use_gpu(home)
+        worker.use_gpu(gpu)
     return division.count_as_member(replace(task, edges=division.MemberEdges(u, v)))

@@ -216,7 +216,7 @@ def divides(edges, workers, method, order, parts, resume, knobs):
     if workers.dask is not None and not on_gpus:
         from tcgpu.distributed import dask_members
 
-        return able and len(dask_members.addresses_of(workers.dask)) > 1
+        return able and len(dask_members.members_of(workers.dask)) > 1
     able = able and workers.name == "gpus" and runtime.nccl() is not None
     if on_gpus and not able:
         raise GraphError(

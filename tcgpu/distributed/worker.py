@@ -322,23 +322,23 @@ def gpu(task):
     """The number of the GPU that this worker uses from its first task on; None if it uses none."""
     if ENGINE != "gpu" or task.engine in ("cpu", "sim") or task.method == "cpu":
         return None
-    return use_gpu(task.home)
-
-
-def use_gpu(home):
-    """Use the GPU of this worker; returns its number. home: `process_and_gpus` of the process that submits the task."""
     if not hasattr(_thread, "gpu"):
-        from tcgpu.engines import runtime
-
-        _thread.gpu = _choose_gpu(home)
-        runtime.use_gpu(_thread.gpu)
+        use_gpu(_choose_gpu(task.home))
     return _thread.gpu
 
 
-def _choose_gpu(home):
-    """Which of the visible GPUs this worker uses.
+def use_gpu(number):
+    """Make this worker use a GPU, by its number among those visible to the process."""
+    from tcgpu.engines import runtime
 
-    Threads of the process that submits the task take its GPUs in turn. A process that sees other GPUs was given them on
+    runtime.use_gpu(number)
+    _thread.gpu = number
+
+
+def _choose_gpu(home):
+    """Which of the visible GPUs this worker uses. home: `process_and_gpus` of the process that submits the task.
+
+    Threads of that process take its GPUs in turn. A process that sees other GPUs was given them on
     purpose and takes the first. Others go by their number on this machine.
     """
     process, visible = home
