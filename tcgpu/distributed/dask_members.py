@@ -34,7 +34,8 @@ class MemberGone(Exception):
 def members_of(client):
     """(address, number of its GPU) of those workers of a cluster that can be members: they have a GPU and NCCL.
 
-    Workers of one machine that see the same GPUs take them in turn; the first of its own is that of any other.
+    Workers of one machine that see the same GPUs take one each. Those that see others than their neighbours were given
+    these on purpose, and take the first.
     """
     found, taken = [], Counter()
     for address, gpus in sorted(client.run(_gpus_here, on_error="ignore").items()):
