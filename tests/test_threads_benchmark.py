@@ -1,5 +1,6 @@
 """The benchmark of many threads, on a small graph, with a public program that is made up."""
 
+import shlex
 import sys
 
 import pytest
@@ -30,7 +31,7 @@ def edges():
 def command(folder, triangles):
     script = folder / "program.py"
     script.write_text(PROGRAM.replace("TRIANGLES", str(triangles)))
-    return f"{sys.executable} {script}"
+    return shlex.join([sys.executable, str(script)])
 
 
 def test_programs_are_timed_beside_all_threads_and_one(benchmark, edges, tmp_path):
