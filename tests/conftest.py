@@ -1,6 +1,7 @@
 """Fixtures for all tests, and one rule: a skip has a reason."""
 
 import contextlib
+import gc
 import importlib.util
 import os
 import shutil
@@ -95,6 +96,13 @@ def load_benchmark(root):
         return module
 
     return load
+
+
+@pytest.fixture(scope="module")
+def faults(load_benchmark):
+    """`benchmarks/faults.py`: it starts clusters of Dask, and kills their workers."""
+    yield load_benchmark("faults")
+    gc.collect()  # Dask's tasks may log when they are collected: not during another test
 
 
 @pytest.fixture(scope="session")

@@ -1,11 +1,8 @@
 """Counting by a Dask cluster of real processes on this machine, some of which are killed."""
 
-import gc
-import importlib.util
 import random
 import sys
 from contextlib import nullcontext
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -16,24 +13,13 @@ from tcgpu.distributed import executors, pool, slices
 from tcgpu.errors import WorkerLost
 
 pytest.importorskip("distributed", reason="Dask is not installed")
-BENCHMARK = Path(__file__).resolve().parent.parent / "benchmarks" / "faults.py"
-spec = importlib.util.spec_from_file_location("faults", BENCHMARK)
-faults = importlib.util.module_from_spec(spec)
-spec.loader.exec_module(faults)
 
 GRAPH = tcgpu.generate.rmat(10, seed=6)
 TRIANGLES = tcgpu.count(GRAPH, "cpu")
 
 
-@pytest.fixture(scope="module", autouse=True)
-def collect_tasks():
-    """Dask's tasks may log when they are collected: not during another test."""
-    yield
-    gc.collect()
-
-
 @pytest.fixture(scope="module")
-def cluster():
+def cluster(faults):
     with faults.cluster(2) as (started, client):
         yield started, client
 
@@ -98,7 +84,7 @@ def test_an_error_in_a_worker_is_raised(client):
 
 
 @pytest.mark.parametrize("trial", range(4))
-def test_the_count_is_right_if_a_worker_is_killed(cluster, trial):
+def test_the_count_is_right_if_a_worker_is_killed(faults, cluster, trial):
     """`benchmarks/faults.py` does it more often, and records it."""
     started, client = cluster
     chance = random.Random(trial)
@@ -111,7 +97,7 @@ def test_the_count_is_right_if_a_worker_is_killed(cluster, trial):
     faults.until_whole(started, client, victim)
 
 
-def test_a_closed_client_raises_worker_lost():
+def test_a_closed_client_raises_worker_lost(faults):
     with faults.cluster(1) as (started, client):
         executor = client.get_executor()
         close = lambda done, total: client.close() if done else None  # noqa: E731
@@ -121,7 +107,7 @@ def test_a_closed_client_raises_worker_lost():
             pool.count(GRAPH, executor, engine="cpu")
 
 
-def test_the_benchmark_of_faults_detects_a_wrong_count(monkeypatch, cluster):
+def test_the_benchmark_of_faults_detects_a_wrong_count(faults, monkeypatch, cluster):
     monkeypatch.setattr(faults, "cluster", lambda workers: nullcontext(cluster))
     rows = list(faults.trials(1, 2, 12, 3))
     assert [row["right"] for row in rows] == [True]

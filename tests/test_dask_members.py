@@ -1,7 +1,5 @@
 """Workers of Dask that count raw edges together: in the simulator, and as processes that die or fail."""
 
-import gc
-import importlib.util
 import os
 import secrets
 import signal
@@ -21,20 +19,8 @@ from tcgpu.engines import runtime
 from tcgpu.engines.groups import Meeting, ThreadGroup
 
 distributed = pytest.importorskip("distributed", reason="Dask is not installed")
-BENCHMARK = Path(__file__).resolve().parent.parent / "benchmarks" / "faults.py"
-spec = importlib.util.spec_from_file_location("faults", BENCHMARK)
-faults = importlib.util.module_from_spec(spec)
-spec.loader.exec_module(faults)
 
 EDGES = np.arange(10), np.arange(10)
-TASK = division.Division(None, (), None, None)
-
-
-@pytest.fixture(scope="module", autouse=True)
-def collect_tasks():
-    """Dask's tasks may log when they are collected: not during another test."""
-    yield
-    gc.collect()
 
 
 @pytest.fixture
@@ -101,7 +87,7 @@ def test_large_raw_edges_are_divided(three_threads, monkeypatch):
 
 
 @pytest.fixture
-def two_processes(all_are_able, monkeypatch, tmp_path):
+def two_processes(faults, all_are_able, monkeypatch, tmp_path):
     """A function that returns what two workers return; `fails` tells what the second one does, `times` how often."""
 
     def member(task, gpu, u, v):
@@ -136,6 +122,7 @@ def two_processes(all_are_able, monkeypatch, tmp_path):
             assert sorted(sums) == [sum(range(5)), sum(range(5, 10))] and len(set(keys)) == 1
             return set(processes), keys[0]
 
+        results.client = client
         yield results
 
 
@@ -158,7 +145,7 @@ def test_members_of_one_machine_use_different_gpus():
     assert dask_members.members_of(Cluster(own)) == [(a + "1", 0), (a + "2", 0)]
 
 
-def test_workers_without_a_gpu_are_no_members():
+def test_workers_without_a_gpu_are_no_members(faults):
     with faults.cluster(1) as (_, client):
         assert dask_members.members_of(client) == [] or runtime.ENGINE == "gpu"
 
@@ -172,6 +159,40 @@ def test_all_count_again_if_one_dies(two_processes):
     (old, old_key), (new, key) = two_processes(), two_processes("dies", 1)
     assert not old & new and key != old_key
     assert two_processes() == (new, key)
+
+
+def test_all_count_again_if_one_dies_while_edges_are_sent(two_processes, monkeypatch):
+    old, _ = two_processes()
+    ranges = []
+
+    def range_of(*args):
+        ranges.append(args)
+        if len(ranges) == 2:
+            os.kill(max(old), signal.SIGKILL)
+            time.sleep(0.5)
+        return range_(*args)
+
+    range_ = division.range_of
+    monkeypatch.setattr(division, "range_of", range_of)
+    new, _ = two_processes()
+    assert not old & new and len(ranges) == 4
+
+
+@pytest.mark.parametrize("setting, reached, sent", [(None, True, True), (None, False, False), (False, True, False)])
+def test_edges_are_sent_past_the_scheduler_where_this_works(two_processes, monkeypatch, setting, reached, sent):
+    how, scatter = [], distributed.Client.scatter
+
+    def noted(client, data, **options):
+        if len(data) == 2:
+            how.append(options["direct"])
+        elif not reached:
+            raise OSError("the worker cannot be reached")
+        return scatter(client, data, **options)
+
+    monkeypatch.setattr(distributed.Client, "scatter", noted)
+    monkeypatch.setattr(two_processes.client, "direct_to_workers", setting)
+    two_processes()
+    assert how == [sent, sent]
 
 
 def test_the_others_are_restarted_if_one_fails(two_processes):
@@ -193,7 +214,7 @@ def test_workers_that_die_again_and_again_are_lost(two_processes, monkeypatch):
 
 @pytest.mark.gpu
 @several_gpus
-def test_gpus_of_dask_count_together_after_a_death_too(monkeypatch):
+def test_gpus_of_dask_count_together_after_a_death_too(faults, monkeypatch):
     monkeypatch.setattr(division, "LARGE", 1)
     graph = tcgpu.generate.rmat(18, seed=1)
     expected, edges = cpu.count(graph), raw(graph)

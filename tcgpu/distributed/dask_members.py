@@ -1,8 +1,8 @@
 """Counting raw edges by the workers of a Dask cluster together, none of which holds the whole graph (see `division`).
 
-The members are the workers that have a GPU, on one machine or on several. Each is sent its part of the edges; NCCL
-carries the rest between them. If a member dies or fails, the others wait for it, so Dask's nannies restart them. If one
-has died, all that the cluster has then count again.
+The members are the workers that have a GPU, on one machine or on several. Each is sent its part of the edges, past the
+scheduler if the client can reach it; NCCL carries the rest between them. If a member dies or fails, the others wait for
+it, so Dask's nannies restart them. If one has died, all that the cluster has then count again.
 """
 
 import os
@@ -10,6 +10,7 @@ import time
 from collections import Counter
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from weakref import WeakKeyDictionary
 
 from tcgpu.distributed import division, worker
@@ -21,10 +22,11 @@ from tcgpu.errors import GraphError, WorkerLost
 
 LOOK_SECONDS = 0.005  # between two looks whether all members have finished
 CHECK_SECONDS = 1  # the same, whether one has left the cluster
+REACH_SECONDS = 5  # to find out whether the client can reach a worker
 LOST = "cancelled", "lost"  # what a future of Dask is without its worker
 RESTART_SECONDS = 60  # to wait for workers that are restarted
 
-_groups: WeakKeyDictionary = WeakKeyDictionary()  # a Client -> (its members, key of their group)
+_groups: WeakKeyDictionary = WeakKeyDictionary()  # a Client -> (its members, key of their group, if it reaches them)
 
 
 class MemberGone(Exception):
@@ -70,15 +72,43 @@ def results(client, task, u, v):
 
 def _submitted(client, members, task, u, v):
     """A future of the result of each member, to which its part of the edges is sent."""
-    known, key = _groups.get(client, (None, None))
-    if known != members:
-        key = client.submit(_new_key, workers=[members[0][0]], pure=False).result()
-        _groups[client] = members, key
-    for rank, (address, gpu) in enumerate(members):
-        begin, end = division.range_of(u.size, rank, len(members))
-        ends = client.scatter([u[begin:end], v[begin:end]], workers=[address], hash=False)
-        own = replace(task, key=key, members=tuple(members), rank=rank)
-        yield client.submit(_count, own, gpu, *ends, workers=[address], pure=False)
+    addresses = [address for address, _ in members]
+    known, key, direct = _groups.get(client, (None, None, None))
+    try:
+        if known != members:
+            made = client.submit(_new_key, workers=addresses[:1], pure=False)
+            key = _finished(client, addresses, [made])[0].result()
+            direct = _reaches(client, addresses)
+            _groups[client] = members, key, direct
+        for rank, (address, gpu) in enumerate(members):
+            begin, end = division.range_of(u.size, rank, len(members))
+            ends = client.scatter([u[begin:end], v[begin:end]], workers=[address], hash=False, direct=direct)
+            own = replace(task, key=key, members=tuple(members), rank=rank)
+            yield client.submit(_count, own, gpu, *ends, workers=[address], pure=False)
+    except (OSError, KeyError):  # of Dask, if a worker is no longer there
+        time.sleep(CHECK_SECONDS)  # until the scheduler has noticed
+        _check_all_there(client, addresses)
+        raise
+
+
+def _reaches(client, addresses):
+    """Whether the client can send to all workers itself: through the scheduler it takes five times as long."""
+    if client.direct_to_workers is not None:
+        return client.direct_to_workers
+    sends = partial(client.scatter, [0], hash=False, direct=True, asynchronous=True)
+    try:
+        for address in addresses:
+            client.sync(partial(sends, workers=[address]), callback_timeout=REACH_SECONDS)
+    except OSError:  # or TimeoutError, which is one
+        return False
+    return True
+
+
+def _check_all_there(client, addresses):
+    """Raise MemberGone if one has left the cluster."""
+    gone = set(addresses) - set(client.nthreads())
+    if gone:
+        raise MemberGone(f"{', '.join(sorted(gone))} left the cluster")
 
 
 def _finished(client, addresses, futures):
@@ -95,9 +125,7 @@ def _finished(client, addresses, futures):
             break
         if now > checked + CHECK_SECONDS:
             checked = now
-            gone = set(addresses) - set(client.nthreads())
-            if gone:
-                raise MemberGone(f"{', '.join(sorted(gone))} left the cluster")
+            _check_all_there(client, addresses)
         if any(future.status in LOST for future in futures):
             raise MemberGone("a worker left the cluster, and with it the edges that were sent there")
         time.sleep(LOOK_SECONDS)
