@@ -103,7 +103,7 @@ def until_whole(started, client, victim, patience=60):
     while time.monotonic() < deadline:
         expected = processes(started)
         with suppress(OSError):  # the scheduler may not have noticed yet that it is gone
-            if victim not in expected and sorted(client.run(os.getpid).values()) == sorted(expected):
+            if victim not in expected and set(client.run(os.getpid).values()) == set(expected):
                 return
         time.sleep(0.05)
     raise TimeoutError("no worker came in the place of the one that was killed")

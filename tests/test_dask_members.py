@@ -78,6 +78,7 @@ def test_large_raw_edges_are_divided(three_threads, monkeypatch):
     for options in ({"method": "cpu"}, {"engine": "cpu"}, {"parts": 3, "engine": "cpu"}):
         assert tcgpu.count(edges, executor=executor, **options) == counted[0] and len(counted) == 1
     monkeypatch.setattr(dask_members, "members_of", lambda client: [("only one", 0)])
+    monkeypatch.setattr(dask_members, "RESTART_SECONDS", 0)
     assert tcgpu.count(edges, executor=executor, engine="cpu") == counted[0] and len(counted) == 1
     with pytest.raises(GraphError, match="1 of Dask's workers have a GPU and NCCL"):
         count(edges, Workers(executor))
@@ -111,7 +112,7 @@ def two_processes(faults, all_are_able, monkeypatch, tmp_path):
     monkeypatch.setattr(dask_members, "_count", member)
     monkeypatch.setattr(dask_members, "_new_key", lambda: secrets.token_hex())
     monkeypatch.setattr(dask_members, "CHECK_SECONDS", 0.1)
-    with faults.cluster(2) as (_, client):
+    with faults.cluster(2) as (started, client):
 
         def results(fails="never", times=0):
             for file in tmp_path.glob("failed*"):
@@ -122,7 +123,7 @@ def two_processes(faults, all_are_able, monkeypatch, tmp_path):
             assert sorted(sums) == [sum(range(5)), sum(range(5, 10))] and len(set(keys)) == 1
             return set(processes), keys[0]
 
-        results.client = client
+        results.started, results.client = started, client
         yield results
 
 
@@ -176,6 +177,15 @@ def test_all_count_again_if_one_dies_while_edges_are_sent(two_processes, monkeyp
     monkeypatch.setattr(division, "range_of", range_of)
     new, _ = two_processes()
     assert not old & new and len(ranges) == 4
+
+
+def test_a_worker_may_die_at_any_moment(faults, two_processes):
+    two_processes()
+    usual = faults.seconds(two_processes)[1]
+    for tenths in (0, 2, 4, 6, 8, 10):
+        victim = faults.processes(two_processes.started)[tenths // 2 % 2]
+        faults.with_a_death(two_processes, victim, usual * tenths / 10)
+        faults.until_whole(two_processes.started, two_processes.client, victim)
 
 
 @pytest.mark.parametrize("setting, reached, sent", [(None, True, True), (None, False, False), (False, True, False)])
