@@ -65,6 +65,7 @@ class Panel:
         before = field.input_value()
         field.fill(entry)
         field.press("Enter")
+        assert field.input_value() == entry  # the browser has not drawn the field anew meanwhile
         return before
 
     def rows(self):

@@ -11,6 +11,7 @@ from tcgpu.errors import MethodError, TcgpuError
 from tcgpu.suggest import unknown
 
 LABEL_WIDTH = "96px"  # of the labels in a form
+LIST_WIDTH, FIELD_WIDTH = 262, 180  # pixels of a control in a form, with its label: a list, or a field for a number
 FILE_TYPES = {"csv": "text/csv", "png": "image/png", "svg": "image/svg+xml"}
 
 
@@ -116,16 +117,18 @@ def value_of(control):
     return control.number if isinstance(control, NumberField) else control.value
 
 
-def row(control, label, help_text):
-    """A row of a form: label, control and, if it has one, its slider, help text.
+def form_settings(label, help_text, width, tooltip=None):
+    """The settings of a control in a row of a form.
 
-    Make it once for a control: a browser that hears of new settings drops what is being typed into the field.
+    Give them to it when it is made: a browser that hears of new ones drops what is being typed into the field.
     """
-    control.description, control.style.description_width = label, LABEL_WIDTH
-    control.tooltip = control.tooltip or help_text
-    numeric = isinstance(control, NumberField)
-    control.layout = {"width": "180px" if numeric else "262px", "flex": "0 0 auto"}
-    slider = [control.slider] if numeric and control.slider else []
+    style, layout = {"description_width": LABEL_WIDTH}, {"width": f"{width}px", "flex": "0 0 auto"}
+    return {"description": label, "tooltip": tooltip or help_text, "style": style, "layout": layout}
+
+
+def row(control, help_text):
+    """A row of a form: a control and, if it has one, its slider, help text."""
+    slider = [control.slider] if isinstance(control, NumberField) and control.slider else []
     help_text = text(html.escape(help_text), "tcgpu-help", flex="1 1 0")
     return box([control, *slider, help_text], kind=widgets.HBox, flex="none")
 

@@ -112,9 +112,10 @@ class GraphCard(widgets.VBox):
         pages = [self._bundled_page(), self._generated_page(), self._file_page(), self.given_page]
         self._stack = widgets.Stack(pages, selected_index=0, layout={"height": "300px"})
         self.facts = elements.text("", "tcgpu-help", min_height="52px")
-        self.order = widgets.Dropdown(options=ORDERS)
+        order_settings = elements.form_settings("order", "of the vertices", elements.LIST_WIDTH)
+        self.order = widgets.Dropdown(options=ORDERS, **order_settings)
         self.order.value = elements.check_known("order", order or DEFAULT, ORDERS.values())
-        order_row = elements.row(self.order, "order", "of the vertices")
+        order_row = elements.row(self.order, "of the vertices")
         super().__init__([elements.text("Graph", "tcgpu-heading"), self.source, self._stack, self.facts, order_row])
         self.add_class("tcgpu-card")
         if graph is not None:
@@ -230,15 +231,12 @@ class GraphCard(widgets.VBox):
             if name == "seed" and generator in WITHOUT_SEED:
                 continue
             value = FIRST_VALUES[generator].get(name, parameter.default)
-            controls[name] = _control(name, *PARAMETERS[name][0], value=value)
+            controls[name] = _control(name, value)
         elements.when_set(lambda: self._on_change(), *controls.values())
         return controls
 
     def _make_rows(self, generator):
-        return [
-            elements.row(control, parameter.replace("_", " "), PARAMETERS[parameter][1])
-            for parameter, control in self.parameters[generator].items()
-        ]
+        return [elements.row(control, PARAMETERS[name][1]) for name, control in self.parameters[generator].items()]
 
     def _changed_arguments(self):
         """The arguments of the generator that differ from its defaults."""
@@ -255,10 +253,13 @@ class GraphCard(widgets.VBox):
         self._on_change()
 
 
-def _control(name, kind, *values, value):
-    """A control of one of the kinds of `PARAMETERS`."""
+def _control(name, value):
+    """The control of a parameter, as `PARAMETERS` describes it."""
+    (kind, *values), help_text = PARAMETERS[name]
+    label = name.replace("_", " ")
     if kind == "choice":
-        return widgets.Dropdown(options=values, value=value)
+        settings = elements.form_settings(label, help_text, elements.LIST_WIDTH)
+        return widgets.Dropdown(options=values, value=value, **settings)
     low, high, *step = values
     steps = ()
     if kind == "number":
@@ -269,7 +270,8 @@ def _control(name, kind, *values, value):
         decades = [digit * 10**zeros for zeros in range(len(str(high))) for digit in (1, 2, 5)]
         steps = [step for step in decades if low <= step <= high]
     check = elements.check_number if kind == "number" else check_integer
-    return elements.NumberField(value, lambda entered: check(name.replace("_", " "), entered, low, high), tuple(steps))
+    settings = elements.form_settings(label, help_text, elements.FIELD_WIDTH)
+    return elements.NumberField(value, lambda entered: check(label, entered, low, high), tuple(steps), **settings)
 
 
 def _read_content(name, content):

@@ -63,13 +63,15 @@ class MethodCard(widgets.VBox):
         """A control for each knob: a list for a few choices, else a field."""
         controls = {}
         for knob in METHODS[method].declared:
+            width = elements.LIST_WIDTH if knob.choices else elements.FIELD_WIDTH
+            tooltip = f"{knob.help}: {knob.values}"
+            settings = elements.form_settings(knob.name.replace("_", " "), knob.help, width, tooltip)
             if knob.choices:
                 options = [(str(choice), choice) for choice in knob.choices]
-                control = widgets.Dropdown(options=options, value=knob.default)
+                control = widgets.Dropdown(options=options, value=knob.default, **settings)
             else:
                 default = "automatic" if knob.default is None else f"{knob.default:g}"
-                control = elements.NumberField(knob.default, knob.check, placeholder=default)
-            control.tooltip = f"{knob.help}: {knob.values}"
+                control = elements.NumberField(knob.default, knob.check, placeholder=default, **settings)
             controls[knob.name] = control
         elements.when_set(lambda: self._on_change(), *controls.values())
         return controls
@@ -77,10 +79,7 @@ class MethodCard(widgets.VBox):
     def _make_rows(self, method):
         if not self.knobs[method]:
             return [elements.text("this method has no knobs", "tcgpu-help")]
-        declared = METHODS[method].declared
-        return [
-            elements.row(self.knobs[method][knob.name], knob.name.replace("_", " "), knob.help) for knob in declared
-        ]
+        return [elements.row(self.knobs[method][knob.name], knob.help) for knob in METHODS[method].declared]
 
     def _chips_by_source(self):
         for source in dict.fromkeys(method.source for method in METHODS.values()):
