@@ -86,6 +86,9 @@ def test_a_download_is_complete_in_any_order_of_events(late, nbytes, dtype):
         for shaped in (array, array[: array.size // 2 * 2].reshape(-1, 2)):
             here = runtime._download(shaped)
             assert here.dtype == dtype and np.array_equal(here, shaped) and not np.shares_memory(here, shaped)
+            if np.issubdtype(dtype, np.integer):
+                halves = runtime._download(shaped, runtime._write_halves)
+                assert halves.dtype == dtype and np.array_equal(halves, shaped >> 1)
     assert len(late.streams) <= 1, "the ring is kept for the next array"
 
 
@@ -405,6 +408,9 @@ def test_large_arrays_are_downloaded(dtype):
     assert np.array_equal(runtime.to_host(there.reshape(5, -1).T), array.reshape(5, -1).T)
     assert np.array_equal(runtime.to_host(there[::2]), array[::2])
     assert np.array_equal(runtime.to_host(runtime.to_device(array)), array)
+    if np.issubdtype(dtype, np.integer):
+        for each in (slice(None), slice(None, None, 2), slice(9)):
+            assert np.array_equal(runtime.to_host_halved(there[each]), array[each] >> 1)
 
 
 @pytest.mark.gpu

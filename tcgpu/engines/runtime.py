@@ -260,6 +260,15 @@ def to_host(array):
     return np.asarray(array)
 
 
+def to_host_halved(array):
+    """Half of each whole number of an array, as a NumPy array: threads that copy a large one from a GPU halve them."""
+    if hasattr(array, "__cuda_array_interface__"):
+        array = _cupy().asarray(array)
+        if _is_large(array) and array.flags.c_contiguous:
+            return _download(array, _write_halves)
+    return to_host(array) >> 1
+
+
 def reading(array):
     """Copy a small contiguous device array to the host, later: returns a function that waits for this copy and returns
     it, but does not wait for kernels that are launched after this call."""
@@ -523,6 +532,14 @@ def kept_ring(words):
     rings[key] = ring
 
 
+def _write_piece(array, first, piece):
+    array[first : first + piece.size] = piece
+
+
+def _write_halves(array, first, piece):
+    np.right_shift(piece, 1, out=array[first : first + piece.size])
+
+
 def _ring_for(array):
     """This thread's ring, with slots for an array that uses all of them."""
     return kept_ring(max(staging.PIECE_WORDS, array.nbytes // (8 * staging.SLOTS)))
@@ -542,10 +559,10 @@ def _upload(array):
     return uploaded.reshape(array.shape)
 
 
-def _download(array):
+def _download(array, write=_write_piece):
     """A new host array, copied from a contiguous device array through this thread's ring."""
     downloaded = np.empty(array.shape, array.dtype)
-    copy_to_host(array.reshape(array.size), downloaded.reshape(-1))
+    copy_to_host(array.reshape(array.size), downloaded.reshape(-1), write)
     return downloaded
 
 
@@ -554,19 +571,15 @@ def copy_from_host(source, array):
     fill_from_host(array, partial(_read_piece, source))
 
 
-def copy_to_host(array, target):
+def copy_to_host(array, target, write=_write_piece):
     """Copy a device array to a host array of the same type and size, through this thread's ring."""
     if array.size:
         with _ring_for(array) as ring:
-            staging.fetch(ring, array, partial(_write_piece, target))
+            staging.fetch(ring, array, partial(write, target))
 
 
 def _read_piece(array, first, piece):
     piece[:] = array[first : first + piece.size]  # NumPy lets other threads run meanwhile
-
-
-def _write_piece(array, first, piece):
-    array[first : first + piece.size] = piece
 
 
 # -------------------------------------------------------------------------------------------------------------- timing

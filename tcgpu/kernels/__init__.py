@@ -233,8 +233,8 @@ class ArrayPlan(Plan):
                 runtime.refill(self.arrays[name], 0)
 
     def result(self):
-        found = runtime.to_host(self.arrays[self.output])
-        return found >> 1 if self.halved else found
+        found = self.arrays[self.output]
+        return runtime.to_host_halved(found) if self.halved else runtime.to_host(found)
 
     def then(self, step, output, *, copied=None, created=None, work=0, halved=None):
         """A plan with the launches of this one, then `step`, which computes the array `output`.
