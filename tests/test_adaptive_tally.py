@@ -10,8 +10,9 @@ from sampling import share
 import tcgpu
 from tcgpu import DeviceGraph, Graph, GraphError, MethodError, cpu, generate
 from tcgpu.engines import runtime
-from tcgpu.kernels import adaptive, results
-from tcgpu.kernels.adaptive import layout, support_merges
+from tcgpu.kernels import adaptive, order_costs, results
+from tcgpu.kernels.adaptive import layout, merging, support_merges
+from tcgpu.kernels.checked import CheckedPlan
 
 BY_DEGREE = {
     "defaults": {},
@@ -157,6 +158,25 @@ def test_counters_are_left_out_where_they_do_not_pay(monkeypatch):
             given = DeviceGraph.from_graph(graph)
             assert support_merges.has_counters(given) == counting
             assert same(given, long=40)
+
+
+@pytest.mark.sim
+def test_short_columns_are_merged_by_a_thread_each(monkeypatch):
+    """Unless there is a busy vertex, the centre of the wheel."""
+    for module in (support_merges, merging):
+        monkeypatch.setattr(module, "SMALL", 0)
+    for module in (merging, order_costs):
+        monkeypatch.setattr(module, "MANY_EDGES", 0)
+    of_edges, of_vertices = support_merges.merge_columns_tally, support_merges.merge_columns_corners
+    with runtime.using("sim"):
+        for graph, alone in ((generate.mesh(26, 26), True), (Graph.from_edges(*rim(300)), False)):
+            given = DeviceGraph.from_graph(graph)
+            for plan, kernel in ((adaptive.support_plan, of_edges), (adaptive.triangles_plan, of_vertices)):
+                assert ([step.kernel for step in plan(given).steps] == [kernel]) == alone
+                checked = CheckedPlan(plan(given))
+                checked.run_all()
+                assert not checked.faults
+            assert same(given)
 
 
 def rim(n):

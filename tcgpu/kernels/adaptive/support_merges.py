@@ -5,7 +5,7 @@ take longer than all else. So a block may have COUNTERS counters in shared memor
 nonzero or a vertex, has two places among them. The first key that comes to a place keeps it until the block has done a
 chunk of nonzeros; a key that finds both places taken has its additions in global memory. In a local graph few keys of a
 chunk share a place, so nearly all additions stay in shared memory. On a graph with few triangles and no busy vertex,
-counters cost more than they save: see `has_counters`.
+counters cost more than they save: see `has_counters`. Where all columns are short, too, a thread merges a whole column.
 """
 
 from typing import NamedTuple
@@ -14,7 +14,13 @@ import numpy as np
 
 from tcgpu.engines.runtime import cuda, int32, int64, kernel, uint32, uint64
 from tcgpu.kernels import launch
-from tcgpu.kernels.adaptive.merging import NO_SEARCH, has_no_triangles, pack_search, unpack_search
+from tcgpu.kernels.adaptive.merging import (
+    NO_SEARCH,
+    has_no_triangles,
+    has_short_columns,
+    pack_search,
+    unpack_search,
+)
 from tcgpu.kernels.device.bits import restart
 from tcgpu.kernels.device.claims import FREE, claim
 from tcgpu.kernels.device.columns import column_bounds
@@ -303,6 +309,49 @@ def search_corners(col_ptr, row_idx, col_of, searches, queue, twice):
     search_listed(tally, col_ptr, col_of, searches, queue, True)
 
 
+@cuda.jit(device=True)
+def merge_columns(col_ptr, row_idx, sums, corners):
+    """A thread per column j, which is short: merge it with the columns of its rows, and add to the sums."""
+    j = cuda.grid(1)
+    while j < col_ptr.size - 1:
+        p, p_end = column_bounds(col_ptr, j)
+        of_column = int32(0)
+        while p + 1 < p_end:
+            e, i, found = p, row_idx[p], int32(0)
+            q, q_end = column_bounds(col_ptr, i)
+            p += 1
+            k = p
+            while k < p_end and q < q_end:
+                x, y = row_idx[k], row_idx[q]
+                if x == y:
+                    found += 1
+                    if corners:
+                        cuda.atomic.add(sums, x, 2)
+                    else:
+                        cuda.atomic.add(sums, k, 1)
+                        cuda.atomic.add(sums, q, 1)
+                k += x <= y
+                q += y <= x
+            if found != 0:
+                cuda.atomic.add(sums, i if corners else e, 2 * found if corners else found)
+                of_column += found
+        if corners and of_column != 0:
+            cuda.atomic.add(sums, j, 2 * of_column)
+        j += cuda.gridsize(1)
+
+
+@kernel("void(int64[::1], int32[::1], int32[::1])")
+def merge_columns_tally(col_ptr, row_idx, support):
+    """Count the triangles of each edge."""
+    merge_columns(col_ptr, row_idx, support, False)
+
+
+@kernel("void(int64[::1], int32[::1], int64[::1])")
+def merge_columns_corners(col_ptr, row_idx, twice):
+    """Add 2 for each triangle of a vertex."""
+    merge_columns(col_ptr, row_idx, twice, True)
+
+
 # --------------------------------------------------------------------------------------- what plans launch and create
 
 
@@ -313,11 +362,16 @@ MOST_TURNS = 8  # nonzeros of a thread in a chunk, at most
 
 def has_counters(graph):
     """Whether blocks have counters: there is a busy vertex, or there may be many triangles."""
-    if not isinstance(graph, DeviceGraph) or graph.m <= SMALL:
-        return True  # not known, or no matter
+    if may_be_busy(graph):
+        return True
     nearby = graph.order == "natural" and graph.order_costs.nearby
-    many = MANY_NEARBY if nearby else MANY
-    return BUSY * graph.order_costs.max_degree > graph.m or graph.m >= many * graph.n
+    return graph.m >= (MANY_NEARBY if nearby else MANY) * graph.n
+
+
+def may_be_busy(graph):
+    """Whether there is a busy vertex; True where that is not known, or no matter."""
+    known = isinstance(graph, DeviceGraph) and graph.m > SMALL
+    return not known or BUSY * graph.order_costs.max_degree > graph.m
 
 
 def searches(graph, long):
@@ -333,6 +387,8 @@ def launches(graph, long, words=None):
     if has_no_triangles(graph):
         return []
     of_edges = words is not None
+    if not words and has_short_columns(graph) and not may_be_busy(graph):
+        return [launch(merge_columns_tally if of_edges else merge_columns_corners, graph.n, 128, 2**20)]
     merges, search = (merge_tally, search_tally) if of_edges else (merge_corners, search_corners)
     bands = {"words": words} if of_edges else {}
     turns = max(1, min(MOST_TURNS, graph.m // (THREADS * BLOCKS)))  # with few edges rather more blocks
