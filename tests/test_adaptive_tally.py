@@ -162,16 +162,24 @@ def test_counters_are_left_out_where_they_do_not_pay(monkeypatch):
 
 @pytest.mark.sim
 def test_short_columns_are_merged_by_a_thread_each(monkeypatch):
-    """Unless there is a busy vertex, the centre of the wheel."""
+    """Unless there is a busy vertex, the centre of the wheel; for edges, unless a triangle is likely."""
     for module in (support_merges, merging):
         monkeypatch.setattr(module, "SMALL", 0)
     for module in (merging, order_costs):
         monkeypatch.setattr(module, "MANY_EDGES", 0)
+    offset = np.tile(np.arange(1, 7), 600)
     of_edges, of_vertices = support_merges.merge_columns_tally, support_merges.merge_columns_corners
     with runtime.using("sim"):
-        for graph, alone in ((generate.mesh(26, 26), True), (Graph.from_edges(*rim(300)), False)):
+        for graph, edges_alone, vertices_alone in (
+            (generate.mesh(26, 26), True, True),
+            (Graph.from_edges(np.repeat(np.arange(600), 6), np.repeat(np.arange(600), 6) + offset), False, True),
+            (Graph.from_edges(*rim(300)), False, False),
+        ):
             given = DeviceGraph.from_graph(graph)
-            for plan, kernel in ((adaptive.support_plan, of_edges), (adaptive.triangles_plan, of_vertices)):
+            for plan, kernel, alone in (
+                (adaptive.support_plan, of_edges, edges_alone),
+                (adaptive.triangles_plan, of_vertices, vertices_alone),
+            ):
                 assert ([step.kernel for step in plan(given).steps] == [kernel]) == alone
                 checked = CheckedPlan(plan(given))
                 checked.run_all()

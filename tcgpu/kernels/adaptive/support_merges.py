@@ -387,7 +387,8 @@ def launches(graph, long, words=None):
     if has_no_triangles(graph):
         return []
     of_edges = words is not None
-    if not words and has_short_columns(graph) and not may_be_busy(graph):
+    needs_counters = has_counters if of_edges else may_be_busy  # a triangle takes more additions for its edges
+    if not words and has_short_columns(graph) and not needs_counters(graph):
         return [launch(merge_columns_tally if of_edges else merge_columns_corners, graph.n, 128, 2**20)]
     merges, search = (merge_tally, search_tally) if of_edges else (merge_corners, search_corners)
     bands = {"words": words} if of_edges else {}
