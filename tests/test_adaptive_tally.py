@@ -308,6 +308,16 @@ def test_each_class_in_natural_order_on_a_gpu(knobs):
 
 
 @pytest.mark.gpu
+def test_short_columns_on_a_gpu():
+    for graph in (generate.mesh(800, 900), generate.road(900, 900, seed=3)):
+        given = DeviceGraph.from_graph(graph)
+        (edges,), (vertices,) = adaptive.support_plan(given).steps, adaptive.triangles_plan(given).steps
+        assert edges.kernel is support_merges.merge_columns_tally
+        assert vertices.kernel is support_merges.merge_columns_corners
+        assert same(given)
+
+
+@pytest.mark.gpu
 def test_hubs_and_long_lists_on_a_gpu():
     for hubs in (8192, 8000, 5000, 2048, 1):
         assert same(all_stretches(), hubs=hubs, heavy=0)
