@@ -3,6 +3,8 @@
 import os
 import secrets
 import signal
+import subprocess
+import sys
 import time
 from pathlib import Path
 from types import SimpleNamespace
@@ -25,7 +27,11 @@ EDGES = np.arange(10), np.arange(10)
 
 @pytest.fixture
 def all_are_able(monkeypatch):
-    monkeypatch.setattr(dask_members, "members_of", lambda client: [(name, 0) for name in sorted(client.nthreads())])
+    def members_of(client):
+        processes = client.run(lambda: dask_members.PROCESS, on_error="ignore")
+        return [dask_members.Member(address, 0, processes[address]) for address in sorted(processes)]
+
+    monkeypatch.setattr(dask_members, "members_of", members_of)
 
 
 # ------------------------------------------------------------------------------------------------------- the simulator
@@ -77,7 +83,7 @@ def test_large_raw_edges_are_divided(three_threads, monkeypatch):
     assert tcgpu.count(edges, executor=executor) == cpu.count(GRAPHS["R-MAT"]) == counted[0]
     for options in ({"method": "cpu"}, {"engine": "cpu"}, {"parts": 3, "engine": "cpu"}):
         assert tcgpu.count(edges, executor=executor, **options) == counted[0] and len(counted) == 1
-    monkeypatch.setattr(dask_members, "members_of", lambda client: [("only one", 0)])
+    monkeypatch.setattr(dask_members, "members_of", lambda client: [dask_members.Member("only one", 0, "")])
     monkeypatch.setattr(dask_members, "RESTART_SECONDS", 0)
     assert tcgpu.count(edges, executor=executor, engine="cpu") == counted[0] and len(counted) == 1
     with pytest.raises(GraphError, match="1 of Dask's workers have a GPU and NCCL"):
@@ -93,9 +99,7 @@ def two_processes(faults, all_are_able, monkeypatch, tmp_path):
 
     def member(task, gpu, u, v):
         failed = len(list(Path(tmp_path).glob("failed*")))
-        meeting = Path(
-            tmp_path, task.knobs["count"] + "-".join(address for address, _ in task.members).replace("/", "")
-        )
+        meeting = Path(tmp_path, task.knobs["count"] + "-".join(member.process for member in task.members))
         meeting.mkdir(exist_ok=True)
         Path(meeting, str(task.rank)).touch()
         while len(os.listdir(meeting)) < 2:
@@ -140,10 +144,11 @@ class Cluster:
 
 def test_members_of_one_machine_use_different_gpus():
     a, b = "tcp://10.0.0.1:", "tcp://10.0.0.2:"
-    same = {a + "1": (None, 2), a + "2": (None, 2), a + "3": (None, 2), b + "9": (None, 1), b + "8": None}
-    assert dask_members.members_of(Cluster(same)) == [(a + "1", 0), (a + "2", 1), (b + "9", 0)]
-    own = {a + "1": ("0,1", 2), a + "2": ("1,0", 2)}
-    assert dask_members.members_of(Cluster(own)) == [(a + "1", 0), (a + "2", 0)]
+    gpus = {a + "1": (None, 2), a + "2": (None, 2), a + "3": (None, 2), b + "9": (None, 1)}
+    same = {address: ("p", *seen) for address, seen in gpus.items()} | {b + "8": None}
+    assert dask_members.members_of(Cluster(same)) == [(a + "1", 0, "p"), (a + "2", 1, "p"), (b + "9", 0, "p")]
+    own = {a + "1": ("p", "0,1", 2), a + "2": ("q", "1,0", 2)}
+    assert dask_members.members_of(Cluster(own)) == [(a + "1", 0, "p"), (a + "2", 0, "q")]
 
 
 def test_workers_without_a_gpu_are_no_members(faults):
@@ -162,21 +167,56 @@ def test_all_count_again_if_one_dies(two_processes):
     assert two_processes() == (new, key)
 
 
-def test_all_count_again_if_one_dies_while_edges_are_sent(two_processes, monkeypatch):
+@pytest.mark.parametrize("rank", [0, 1])
+def test_all_count_again_if_one_dies_while_edges_are_sent(two_processes, monkeypatch, rank):
+    """The one that has its part already, or the one that gets it next."""
     old, _ = two_processes()
-    ranges = []
+    client, ranges, range_ = two_processes.client, [], division.range_of
 
     def range_of(*args):
         ranges.append(args)
         if len(ranges) == 2:
-            os.kill(max(old), signal.SIGKILL)
+            os.kill(client.run(os.getpid)[sorted(client.nthreads())[rank]], signal.SIGKILL)
             time.sleep(0.5)
         return range_(*args)
 
-    range_ = division.range_of
     monkeypatch.setattr(division, "range_of", range_of)
     new, _ = two_processes()
     assert not old & new and len(ranges) == 4
+
+
+def test_a_new_group_is_made_if_a_worker_is_replaced_between_counts(faults, two_processes):
+    _, old_key = two_processes()
+    victim = faults.processes(two_processes.started)[0]
+    os.kill(victim, signal.SIGKILL)
+    faults.until_whole(two_processes.started, two_processes.client, victim)
+    processes, key = two_processes()
+    assert victim not in processes and key != old_key
+
+
+def test_without_nannies_a_death_is_told(all_are_able, monkeypatch, tmp_path):
+    """Nobody can restart the others, which wait for the one that died."""
+
+    def member(task, gpu, u, v):
+        if task.rank == 0:
+            os._exit(1)
+        time.sleep(600)
+
+    monkeypatch.setattr(dask_members, "_count", member)
+    monkeypatch.setattr(dask_members, "_new_key", lambda: secrets.token_hex())
+    command = [sys.executable, "-m", "distributed.cli.dask_worker"]
+    with distributed.LocalCluster(n_workers=0, dashboard_address=":0", silence_logs=60) as cluster:
+        options = ["--no-nanny", "--nthreads", "1", "--no-dashboard", "--local-directory", str(tmp_path)]
+        started = [subprocess.Popen([*command, cluster.scheduler_address, *options]) for _ in range(2)]
+        try:
+            with distributed.Client(cluster) as client:
+                client.wait_for_workers(2, timeout=60)
+                with pytest.raises(WorkerLost, match="nannies would restart the others, but these have none"):
+                    division.results(EDGES, SimpleNamespace(dask=client))
+        finally:
+            for process in started:
+                process.kill()
+                process.wait()
 
 
 def test_a_worker_may_die_at_any_moment(faults, two_processes):

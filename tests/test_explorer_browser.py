@@ -65,7 +65,7 @@ class Panel:
         before = field.input_value()
         field.fill(entry)
         field.press("Enter")
-        assert field.input_value() == entry  # the browser has not drawn the field anew meanwhile
+        assert field.input_value() == entry  # not drawn anew while it was typed
         return before
 
     def rows(self):

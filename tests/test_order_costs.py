@@ -275,11 +275,8 @@ class TestRecord:
         longer = [100 * (own[kind] / best[kind] - 1) for kind in own if own[kind] > best[kind] > 0.01]
         assert len(own) == 61 and f"{min(longer):.0f} to {max(longer):.0f} % longer than the fastest" in page
         tallies = {kind: orders.tallies_and_best(row) for kind, row in large.items()}
-        vertices, edges, count = tallies["mesh"]
-        said = f"took {count:.2g} ms, triangles of its vertices {vertices:.2g} ms, and of its edges {edges:.2g} ms"
-        assert said in page and 3 * count < vertices < edges  # what notebook 09 says of a mesh, too
         at_vertices, at_edges = (np.median([found[k] / found[2] for found in tallies.values()]) for k in (0, 1))
-        assert f"vertices take {at_vertices:.1f} times as long" in page and f"of edges {at_edges:.1f} times" in page
+        assert f"vertices took {at_vertices:.1f} times as long" in page and f"of edges {at_edges:.1f} times" in page
 
     def test_each_way_is_best_on_many_graphs(self, rows):
         best = [min(orders.WAYS, key=lambda way: orders.times_of_counts(row)[way]) for row in rows]

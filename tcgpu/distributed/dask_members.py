@@ -6,12 +6,13 @@ it, so Dask's nannies restart them. If one has died, all that the cluster has th
 """
 
 import os
+import secrets
 import time
 from collections import Counter
 from concurrent.futures import CancelledError
-from contextlib import suppress
 from dataclasses import replace
 from functools import partial
+from typing import NamedTuple
 from weakref import WeakKeyDictionary
 
 from tcgpu.distributed import division, worker
@@ -27,57 +28,76 @@ REACH_SECONDS = 5  # to find out whether the client can reach a worker
 LOST = "cancelled", "lost"  # what a future of Dask is without its worker
 DASK_ERRORS = OSError, KeyError, CancelledError  # of Dask, which may say that a worker is no longer there
 RESTART_SECONDS = 60  # to wait for workers that are restarted
+PROCESS = secrets.token_hex(8)  # of this worker: one that is restarted may have the same address
 
-_groups: WeakKeyDictionary = WeakKeyDictionary()  # a Client -> (its members, key of their group, if it reaches them)
+_groups: WeakKeyDictionary = WeakKeyDictionary()  # a Client -> (members, key of their group, whether it reaches them)
 
 
 class MemberGone(Exception):
     """A worker left the cluster while it counted."""
 
 
+class Member(NamedTuple):
+    """A worker, the number of its GPU, and its PROCESS."""
+
+    address: str
+    gpu: int
+    process: str
+
+
 def members_of(client):
-    """(address, number of its GPU) of those workers of a cluster that can be members: they have a GPU and NCCL.
+    """A Member for each worker of a cluster that can be one: it has a GPU and NCCL.
 
     Workers of one machine that see the same GPUs take one each. Those that see others than their neighbours were given
     these on purpose, and take the first.
     """
     found, taken = [], Counter()
-    for address, gpus in sorted(client.run(_gpus_here, on_error="ignore").items()):
-        if gpus is not None:
-            names, number = gpus
+    for address, seen in sorted(client.run(_gpus_here, on_error="ignore").items()):
+        if seen is not None:
+            process, names, number = seen
             place = address.rpartition(":")[0], names
             if taken[place] < number:
-                found.append((address, taken[place]))
+                found.append(Member(address, taken[place], process))
             taken[place] += 1
     return found
 
 
 def results(client, task, u, v):
     """The MemberResult of each member. task: a Division without edges, key and members; u, v: arrays of the host."""
+    lost, wanted = None, 2
     for _ in range(1 + RESTARTS):
-        members = _two_or_more(client)
-        addresses, futures = [address for address, _ in members], []
+        members, futures = _members(client, wanted, lost), []
+        wanted = len(members)
         try:
             futures += _submitted(client, members, task, u, v)
-            return client.gather(_finished(client, addresses, futures))
+            return client.gather(_finished(client, members, futures))
         except BaseException as error:
             _groups.pop(client, None)
-            gone = isinstance(error, MemberGone) or isinstance(error, DASK_ERRORS) and _have_left(client, addresses)
+            gone = isinstance(error, MemberGone) or isinstance(error, DASK_ERRORS) and _is_one_gone(client, members)
+            restarted = True
             if gone or not all(future.done() for future in futures):
-                _restart(client, addresses, futures)
+                restarted = _restart(client, members, futures)
             if not gone:
                 raise
+            if not restarted:
+                raise WorkerLost(f"{error}; Dask's nannies would restart the others, but these have none") from error
             lost = error
     raise WorkerLost(f"workers died {1 + RESTARTS} times while they counted a graph together: {lost}") from lost
 
 
-def _two_or_more(client):
-    """The members of a cluster; GraphError if there are not two, and none that died before comes back."""
+def _members(client, wanted, lost):
+    """The members of a cluster, once there are as many as are wanted; after RESTART_SECONDS, those that there are.
+
+    With fewer than two, WorkerLost from `lost`, the error of the attempt before; GraphError if there was none.
+    """
     begin = time.monotonic()
-    while len(members := members_of(client)) < 2:
-        if time.monotonic() > begin + RESTART_SECONDS:
-            raise GraphError(f"{len(members)} of Dask's workers have a GPU and NCCL: dividing a graph takes two")
+    while len(members := members_of(client)) < wanted and time.monotonic() < begin + RESTART_SECONDS:
         time.sleep(CHECK_SECONDS)
+    if len(members) < 2:
+        found = f"{len(members)} of Dask's workers have a GPU and NCCL: dividing a graph takes two"
+        if lost is None:
+            raise GraphError(found)
+        raise WorkerLost(f"{lost}; {found}") from lost
     return members
 
 
@@ -85,31 +105,34 @@ def _submitted(client, members, task, u, v):
     """A future of the result of each member, to which its part of the edges is sent."""
     known, key, direct = _groups.get(client, (None, None, None))
     if known != members:
-        addresses = [address for address, _ in members]
-        made = client.submit(_new_key, workers=addresses[:1], pure=False)
-        key, direct = _finished(client, addresses, [made])[0].result(), _reaches(client, addresses)
+        first = members[0].address
+        key, direct = client.run(_new_key, workers=[first])[first], _reaches(client, members)
         _groups[client] = members, key, direct
-    for rank, (address, gpu) in enumerate(members):
+    for rank, member in enumerate(members):
         begin, end = division.range_of(u.size, rank, len(members))
-        ends = client.scatter([u[begin:end], v[begin:end]], workers=[address], hash=False, direct=direct)
+        there = {"workers": [member.address]}
+        ends = client.scatter([u[begin:end], v[begin:end]], hash=False, direct=direct, **there)
         own = replace(task, key=key, members=tuple(members), rank=rank)
-        yield client.submit(_count, own, gpu, *ends, workers=[address], pure=False)
+        yield client.submit(_count, own, member.gpu, *ends, pure=False, **there)
 
 
-def _reaches(client, addresses):
-    """Whether the client can send to all workers itself: through the scheduler it takes twice as long or more."""
+def _reaches(client, members):
+    """Whether the client can send to all members itself: through the scheduler it takes twice as long or more.
+
+    It is tried once for a group. If a member does not answer in time, the scheduler sends to this group from then on.
+    """
     if client.direct_to_workers is not None:
         return client.direct_to_workers
     sends = partial(client.scatter, [0], hash=False, direct=True, asynchronous=True)
     try:
-        for address in addresses:
-            client.sync(partial(sends, workers=[address]), callback_timeout=REACH_SECONDS)
+        for member in members:
+            client.sync(partial(sends, workers=[member.address]), callback_timeout=REACH_SECONDS)
     except OSError:  # or TimeoutError, which is one
         return False
     return True
 
 
-def _finished(client, addresses, futures):
+def _finished(client, members, futures):
     """The futures, once all are done; raises the error of a member, or MemberGone."""
     checked, noticed = time.monotonic(), None
     while True:
@@ -125,39 +148,39 @@ def _finished(client, addresses, futures):
             return futures
         if now > checked + CHECK_SECONDS:
             checked = now
-            if gone := _gone(client, addresses):
-                raise MemberGone(f"{', '.join(gone)} left the cluster")
+            gone = {member.address for member in members} - set(client.nthreads())
+            if gone:
+                raise MemberGone(f"{', '.join(sorted(gone))} left the cluster")
         time.sleep(LOOK_SECONDS)
 
 
-def _gone(client, addresses):
-    """Those members that are no longer in the cluster."""
-    return sorted(set(addresses) - set(client.nthreads()))
-
-
-def _have_left(client, addresses):
-    """The same, after an error that says so: once the scheduler has noticed."""
+def _is_one_gone(client, members):
+    """Whether one of the members is no longer in the cluster: asked a little after an error that may say so."""
     time.sleep(CHECK_SECONDS)
-    return _gone(client, addresses)
+    return not set(members) <= set(members_of(client))
 
 
-def _restart(client, addresses, futures):
-    """Restart those members that are left: they may wait for one that has gone."""
+def _restart(client, members, futures):
+    """Restart those members that are left, which may wait for one that has gone; False if they have no nannies."""
     client.cancel(futures)
-    left = sorted(set(addresses) & set(client.nthreads()))
-    with suppress(ValueError, KeyError, OSError):  # they have no nannies; one left just now; they do not come in time
-        client.restart_workers(left)
-        client.wait_for_workers(len(addresses), timeout=RESTART_SECONDS)
+    left = sorted({member.address for member in members} & set(client.nthreads()))
+    try:
+        client.restart_workers(left, timeout=RESTART_SECONDS, raise_for_error=False)
+    except ValueError:
+        return False
+    except (KeyError, OSError):  # another one left just now
+        pass
+    return True
 
 
 # ---------------------------------------------------------------------------------------------------------- on a worker
 
 
 def _gpus_here():
-    """What CUDA_VISIBLE_DEVICES is, and how many GPUs are visible; None without one, or without NCCL."""
+    """PROCESS, CUDA_VISIBLE_DEVICES, and how many GPUs are visible; None without one, or without NCCL."""
     if worker.engine_here() != "gpu" or runtime.nccl() is None:
         return None
-    return os.environ.get("CUDA_VISIBLE_DEVICES"), visible_gpus()
+    return PROCESS, os.environ.get("CUDA_VISIBLE_DEVICES"), visible_gpus()
 
 
 def _new_key():

@@ -59,7 +59,8 @@ DEGREE_NS = {
     "pairs": 0.00101, "heavy pairs": 1.7e-4, "hub rows": 0.0861, "nonzeros": 0.0526, "longest": 0, "begin": 46_100,
 }  # fmt: skip
 
-# The same for the triangles of each edge or vertex.
+# The same for the triangles of each edge or vertex. "merged by column" was fitted before a thread merged a column: it
+# may now be half as large, so that natural order is fastest a little more often than it is chosen.
 NATURAL_TALLY_NS = {
     "merged": 0.00205, "merged nearby": 0.0016, "merged by column": 0.00216, "idle": 0.00214, "searched": 0.00131,
     "distant": 0.00948, "nonzeros": 0.00243, "longest": 208, "begin": 4_440, "searches": 6_510, "local begin": 17_800,

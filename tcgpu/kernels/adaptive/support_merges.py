@@ -5,7 +5,8 @@ take longer than all else. So a block may have COUNTERS counters in shared memor
 nonzero or a vertex, has two places among them. The first key that comes to a place keeps it until the block has done a
 chunk of nonzeros; a key that finds both places taken has its additions in global memory. In a local graph few keys of a
 chunk share a place, so nearly all additions stay in shared memory. On a graph with few triangles and no busy vertex,
-counters cost more than they save: see `has_counters`. Where all columns are short, too, a thread merges a whole column.
+counters cost more than they save: see `has_counters`. Where all columns are short and no counter is needed, a thread
+merges a whole column.
 """
 
 from typing import NamedTuple
@@ -369,7 +370,7 @@ def has_counters(graph):
 
 
 def may_be_busy(graph):
-    """Whether there is a busy vertex; True where that is not known, or no matter."""
+    """Whether there is a busy vertex; True where that is not known, or does not matter."""
     known = isinstance(graph, DeviceGraph) and graph.m > SMALL
     return not known or BUSY * graph.order_costs.max_degree > graph.m
 
@@ -387,7 +388,7 @@ def launches(graph, long, words=None):
     if has_no_triangles(graph):
         return []
     of_edges = words is not None
-    needs_counters = has_counters if of_edges else may_be_busy  # a triangle takes more additions for its edges
+    needs_counters = has_counters if of_edges else may_be_busy  # edges take more additions in global memory
     if not words and has_short_columns(graph) and not needs_counters(graph):
         return [launch(merge_columns_tally if of_edges else merge_columns_corners, graph.n, 128, 2**20)]
     merges, search = (merge_tally, search_tally) if of_edges else (merge_corners, search_corners)

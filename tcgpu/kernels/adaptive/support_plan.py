@@ -22,7 +22,7 @@ In natural order, where a vertex is banded if all of its neighbours are within a
     band_tally      banded i and j       a warp per j adds up the rows of all its neighbours: that gives all of (i, j)
     merge_tally     other edges          two pointers, or few rows looked up among many; counters in shared memory
     search_tally    the same             many rows looked up among many, 512 to a task
-    merge_columns_tally                  all edges, if all columns are short: a thread per column
+    merge_columns_tally                  all edges, if columns are short and counters do not pay: a thread per column
 
 `results.sum_ends` adds up the triangles of a vertex's edges. Without bands, `merge_corners`, `search_corners` and
 `merge_columns_corners` count those of vertices.
