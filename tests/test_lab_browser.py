@@ -1,5 +1,7 @@
 """The first notebook, opened in JupyterLab in a real browser and run from top to bottom."""
 
+import contextlib
+import json
 import time
 
 import pytest
@@ -11,12 +13,18 @@ FIRST = "00_start_here.ipynb"
 
 
 def save(page, file):
-    """Save the notebook that is open, and wait until its file is written."""
+    """Save the notebook that is open, and wait until its file is written, to the end."""
     written, until = file.stat().st_mtime_ns, time.monotonic() + 30
     page.keyboard.press("Control+s")
-    while file.stat().st_mtime_ns == written and time.monotonic() < until:
+    while not (new := file.stat().st_mtime_ns != written and is_whole(file)) and time.monotonic() < until:
         page.wait_for_timeout(200)
-    assert file.stat().st_mtime_ns != written, "it was not saved"
+    assert new, "it was not saved"
+
+
+def is_whole(file):
+    with contextlib.suppress(json.JSONDecodeError):
+        return bool(json.loads(file.read_text()))
+    return False
 
 
 def test_the_first_notebook_runs_in_jupyterlab(lab, root):
