@@ -162,7 +162,7 @@ def test_counters_are_left_out_where_they_do_not_pay(monkeypatch):
 
 @pytest.mark.sim
 def test_short_columns_are_merged_by_a_thread_each(monkeypatch):
-    """Unless there is a busy vertex, the centre of the wheel; for edges, unless a triangle is likely."""
+    """Unless there is a busy vertex, the centre of the wheel; for edges, unless there may be many triangles."""
     for module in (support_merges, merging):
         monkeypatch.setattr(module, "SMALL", 0)
     for module in (merging, order_costs):

@@ -195,7 +195,7 @@ def test_a_new_group_is_made_if_a_worker_is_replaced_between_counts(faults, two_
 
 
 def test_without_nannies_a_death_is_told(all_are_able, monkeypatch, tmp_path):
-    """Nobody can restart the others, which wait for the one that died."""
+    """There is no nanny to restart the other, which waits for the one that died."""
 
     def member(task, gpu, u, v):
         if task.rank == 0:

@@ -64,10 +64,10 @@ def members_of(client):
 
 def results(client, task, u, v):
     """The MemberResult of each member. task: a Division without edges, key and members; u, v: arrays of the host."""
-    lost, wanted = None, 2
+    lost, expected = None, 2
     for _ in range(1 + RESTARTS):
-        members, futures = _members(client, wanted, lost), []
-        wanted = len(members)
+        members, futures = _members(client, expected, lost), []
+        expected = len(members)
         try:
             futures += _submitted(client, members, task, u, v)
             return client.gather(_finished(client, members, futures))
@@ -85,13 +85,13 @@ def results(client, task, u, v):
     raise WorkerLost(f"workers died {1 + RESTARTS} times while they counted a graph together: {lost}") from lost
 
 
-def _members(client, wanted, lost):
-    """The members of a cluster, once there are as many as are wanted; after RESTART_SECONDS, those that there are.
+def _members(client, expected, lost):
+    """The members of a cluster, once there are as many as expected; after RESTART_SECONDS, those that there are.
 
     With fewer than two, WorkerLost from `lost`, the error of the attempt before; GraphError if there was none.
     """
     begin = time.monotonic()
-    while len(members := members_of(client)) < wanted and time.monotonic() < begin + RESTART_SECONDS:
+    while len(members := members_of(client)) < expected and time.monotonic() < begin + RESTART_SECONDS:
         time.sleep(CHECK_SECONDS)
     if len(members) < 2:
         found = f"{len(members)} of Dask's workers have a GPU and NCCL: dividing a graph takes two"
@@ -155,7 +155,7 @@ def _finished(client, members, futures):
 
 
 def _is_one_gone(client, members):
-    """Whether one of the members is no longer in the cluster: asked a little after an error that may say so."""
+    """Whether a member is no longer in the cluster, CHECK_SECONDS after an error that may say so."""
     time.sleep(CHECK_SECONDS)
     return not set(members) <= set(members_of(client))
 
