@@ -94,6 +94,7 @@ class Graph:
         self.name, self.order = name, order
         self.rank: np.ndarray | None = None
         self.folder: Path | None = None
+        self.folder_state: tuple | None = None  # `formats.binary.file_state` of the folder
         self.cleaned = cleaned or Cleaned()
         self._source_labels = _checked_labels(labels, self.n)
         self._orders: dict[tuple[str, int], Self] = {}

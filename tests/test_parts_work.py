@@ -27,6 +27,7 @@ from tcgpu.distributed import (
     shares,
     slices,
     sum_values,
+    worker,
 )
 from tcgpu.engines import runtime
 from tcgpu.kernels.tricore.part_tally import part_tally
@@ -150,12 +151,29 @@ def test_a_graph_may_be_a_path(tmp_path, engine):
 def test_a_path_is_opened_again_only_if_it_changed(tmp_path, monkeypatch):
     reads, read, path = [], formats.read, tmp_path / "graph"
     monkeypatch.setattr(formats, "read", lambda path: reads.append(path) or read(path))
+    monkeypatch.setattr(worker, "SETTLED_NS", 0)
     tcgpu.write(RMAT, path, format="folder")
     whole = Part(0, RMAT.m, 0, RMAT.n)
     assert [count_part(path, whole).triangles for _ in range(3)] == [tcgpu.count(RMAT)] * 3 and len(reads) == 1
     other = tcgpu.generate.rmat(scale=7, seed=2)
     tcgpu.write(other, path, format="folder")
     assert count_part(path, Part(0, other.m, 0, other.n)).triangles == tcgpu.count(other) and len(reads) == 2
+
+
+@pytest.mark.parametrize("name", ["x.txt", "x/"])
+@pytest.mark.parametrize("settled", [0, worker.SETTLED_NS])
+@pytest.mark.parametrize("options", [{"device_memory": "1GB"}, {"executor": "threads"}], ids=str)
+def test_a_link_that_leads_elsewhere_is_followed_again(tmp_path, monkeypatch, name, settled, options):
+    """To a file of the same size and time of modification."""
+    monkeypatch.setattr(worker, "SETTLED_NS", settled)
+    for rows, triangles in ([1, 2, 2], 1), ([1, 2, 3], 0):
+        (tmp_path / str(triangles)).mkdir()
+        tcgpu.write(Graph.from_edges([0, 0, 1], rows, 4), f"{tmp_path}/{triangles}/{name}")
+        for path in tmp_path.rglob("*"):
+            os.utime(path, ns=(10**18, 10**18))
+        (tmp_path / "link").unlink(missing_ok=True)
+        (tmp_path / "link").symlink_to(tmp_path / str(triangles))
+        assert tcgpu.count(f"{tmp_path}/link/{name}", engine="cpu", **options) == triangles
 
 
 def test_another_process_counts_parts(tmp_path):

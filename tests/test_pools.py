@@ -212,6 +212,19 @@ def test_a_folder_of_another_graph_is_not_counted(tmp_path, processes):
     assert pool.count(graph, processes, engine="cpu", order="natural") == COUNTS["R-MAT"]
 
 
+def test_a_folder_that_is_written_over_in_place_is_not_counted(tmp_path, processes):
+    """By a graph that differs in a single row."""
+    rows = (3 * np.arange(3000)[:, None] + [1, 2, 2]).ravel()
+    columns = (3 * np.arange(3000)[:, None] + [0, 0, 1]).ravel()
+    graph = Graph.from_edges(rows, columns, 9001)
+    rows[7] = 9
+    tcgpu.write(Graph.from_edges(rows, columns, 9001), tmp_path / "other", "folder")
+    tcgpu.write(graph, tmp_path / "graph", "folder")
+    graph = tcgpu.read(tmp_path / "graph")
+    (tmp_path / "graph" / "row_idx.npy").write_bytes((tmp_path / "other" / "row_idx.npy").read_bytes())
+    assert pool.count(graph, processes, engine="cpu", order="natural") == 3000
+
+
 def test_workers_on_another_machine_are_sent_the_columns(shared_files):
     with ProcessPoolExecutor(1, mp_context=SPAWN, initializer=pool_work.go_elsewhere) as executor:
         for name in ("R-MAT", "clique", "R-MAT"):

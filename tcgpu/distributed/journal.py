@@ -21,7 +21,6 @@ VERSION = 3  # of the format
 MAX_HEADING = 1 << 12  # bytes
 PART = b'{"part": '  # the start of every line of a part
 MAX_LINE = 256  # bytes of a line of a part
-SAMPLE = 1 << 12  # columns, and nonzeros, that a fingerprint of a sample covers
 HASH_BYTES = 1 << 26  # hashed at a time: a count can be interrupted in between
 
 
@@ -78,12 +77,10 @@ def open_journal(path, graph, verb, parts):
         yield Journal(parts, done, lambda entry: _append(file, _line(entry, first), path))
 
 
-def fingerprint(graph, whole=True):
-    """A hash of a graph's columns, 32 hexadecimal digits; if not `whole`, of a sample of them."""
+def fingerprint(graph):
+    """A hash of all of a graph's columns, 32 hexadecimal digits."""
     digest = hashlib.blake2b(f"{graph.n} {graph.m}".encode(), digest_size=16)
     for array in (graph.col_ptr, graph.row_idx):
-        if not whole:
-            array = array[np.linspace(0, array.size - 1, min(array.size, SAMPLE)).astype(np.int64)]
         step = HASH_BYTES // array.itemsize
         for begin in range(0, array.size, step):
             digest.update(np.ascontiguousarray(array[begin : begin + step]))

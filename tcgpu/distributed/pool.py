@@ -26,7 +26,7 @@ from tcgpu import cpu
 from tcgpu.distributed import worker
 from tcgpu.distributed.cut import MANY_PARTS, shares, slices
 from tcgpu.distributed.executors import RESTARTS, workers_of
-from tcgpu.distributed.journal import fingerprint, open_journal
+from tcgpu.distributed.journal import open_journal
 from tcgpu.distributed.shared_arrays import SharedArrays
 from tcgpu.distributed.worker import DoesNotFit, GraphMissing, Task, method_of, opened
 from tcgpu.engines.choice import ENGINE
@@ -160,20 +160,18 @@ def _progress(progress, graph, parts):
     return progress_bar(progress, work, f"counting {graph.m:,} edges in {len(parts)} parts")
 
 
-_names: WeakKeyDictionary[Graph, tuple[str, str]] = WeakKeyDictionary()  # token, and fingerprint of a sample
+_tokens: WeakKeyDictionary[Graph, str] = WeakKeyDictionary()
 
 
 class Job:
     """One verb on one graph: has the workers count each part until there is one result for it."""
 
     def __init__(self, workers, graph, verb, *, method=None, engine=None, order=None, knobs=()):
-        if graph not in _names:
-            _names[graph] = uuid.uuid4().hex, fingerprint(graph, whole=False)
-        token, sample = _names[graph]
+        token = _tokens.setdefault(graph, uuid.uuid4().hex)
         worker.offer(token, graph)
         source = None if graph.folder is None else str(graph.folder)
         cores = max(1, (os.cpu_count() or 1) // workers.number)  # as if all workers were on one machine like this one
-        self.task = Task(token, sample, uuid.uuid4().hex, verb, method, engine, order, cores, dict(knobs),
+        self.task = Task(token, graph.folder_state, uuid.uuid4().hex, verb, method, engine, order, cores, dict(knobs),
                          worker.process_and_gpus(), source)  # fmt: skip
         self.workers, self.graph = workers, graph
         self.left = {}  # parts without a result

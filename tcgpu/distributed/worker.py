@@ -22,14 +22,15 @@ import numpy as np
 from tcgpu import cpu, formats, registry
 from tcgpu.declarations import Method
 from tcgpu.distributed.cut import Part, Share
-from tcgpu.distributed.journal import fingerprint
 from tcgpu.distributed.shared_arrays import SharedFile
 from tcgpu.engines.choice import ENGINE, visible_gpus
 from tcgpu.engines.forking import fork_safe_lock
 from tcgpu.errors import GraphError, MethodError, TcgpuError
+from tcgpu.formats.binary import file_state
 from tcgpu.graph import Graph, as_graph
 
 METHODS = ("warp_search", "cpu")  # those that count single edges, and so any part
+SETTLED_NS = 2 * 10**9  # nanoseconds: file systems note times in steps of up to 2 seconds
 DTYPES = (np.uint8, np.uint16, np.uint32, np.int64)  # of values that are returned
 # Variables that hold a process's number on its machine: of Open MPI, MPICH and Intel MPI, Slurm, PALS
 LOCAL_RANKS = ("OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID", "SLURM_LOCALID", "PALS_LOCAL_RANKID")
@@ -133,12 +134,15 @@ def opened(graph):
     if not isinstance(graph, (str, os.PathLike)):
         return as_graph(graph)
     path = os.path.abspath(graph)
-    paths = [path, *(entry.path for entry in os.scandir(path))] if os.path.isdir(path) else [path]
-    return _opened(path, tuple(os.stat(each).st_mtime_ns for each in paths))
+    state = file_state(path)
+    changed = max((change for *_, change in state), default=0)
+    if time.time_ns() - changed < SETTLED_NS:  # a change in the same step of the clock would not be seen
+        return formats.read(path)
+    return _opened(path, os.stat(path).st_dev, state)
 
 
 @lru_cache(maxsize=1)
-def _opened(path, modified):
+def _opened(path, device, state):
     return formats.read(path)
 
 
@@ -160,7 +164,7 @@ class Task:
     """What to do with each part of one count. It is sent with every part, so it is small."""
 
     graph: str  # token
-    fingerprint: str  # of a sample of the graph: on another machine, a folder of this name may be of another graph
+    folder_state: tuple | None  # of the graph's folder: by now, or on another machine, its path may lead to another
     count: str  # token of this count
     verb: str  # "count", "support", "triangles"; "time" is "count" of a Share, timed by the device
     method: str | Method | None
@@ -294,7 +298,7 @@ def _from_source(task):
     """The graph as it is held for another GPU, or mapped; None if the source is missing or of another graph."""
     graphs = [held.graph for held in _held.values() if held.token == task.graph]
     graph = graphs[0] if graphs else _mapped(task.source)
-    return graph if graph is not None and fingerprint(graph, whole=False) == task.fingerprint else None
+    return graph if graph is not None and graph.folder_state in (None, task.folder_state) else None
 
 
 def _mapped(source):

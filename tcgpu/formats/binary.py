@@ -69,16 +69,33 @@ def read_folder(path, base=None, n=None, validate=True):
     validate: False does not read and check the columns, for a folder that was checked before.
     """
     folder = Path(path)
+    state = file_state(path)
     description = _read_description(folder / DESCRIPTION)
     files = {name: folder / f"{name}.npy" for name in _OUR_ARRAYS}
     arrays = {name: _map_array(file) for name, file in files.items() if file.is_file()}
+    if file_state(path) != state:
+        raise changed(path)
     graph = _from_columns(arrays, path, validate)
-    graph.folder = folder.absolute()
+    graph.folder, graph.folder_state = folder.absolute(), state
     if (graph.n, graph.m) != (description["vertices"], description["edges"]):
         promise = f"promises {description['vertices']} vertices and {description['edges']} edges"
         raise FormatError(f"{folder / DESCRIPTION}: {promise}, the arrays hold {graph.n} and {graph.m}")
     check_count(n, graph.n, path)
     return graph
+
+
+def file_state(path):
+    """What changes if a file, or a file of a graph's folder, is replaced or written to: of each, its inode, size, time
+    of modification and change time, in nanoseconds. The system alone sets the last one.
+
+    It is the same on all machines that share a file system, so the number of the device is not in it.
+    """
+    files = [path]
+    if os.path.isdir(path):
+        names = DESCRIPTION, *(f"{name}.npy" for name in _OUR_ARRAYS)
+        files = [file for file in (os.path.join(path, name) for name in names) if os.path.exists(file)]
+    found = [os.stat(file) for file in files]
+    return tuple((each.st_ino, each.st_size, each.st_mtime_ns, each.st_ctime_ns) for each in found)
 
 
 def write_folder(graph, folder):
