@@ -444,7 +444,9 @@ def networkx_edges(graph):
     iterator over the edges' dicts of attributes (of a multigraph, the dicts of its parallel edges).
     """
     nodes = list(graph)
-    lists = [near for _, near in graph.adjacency()]
+    inner = [near for _, near in graph.adjacency()]
+    # the length of a view of a multigraph counts neighbours, too, whose edges the view hides
+    lists = [near if isinstance(near, dict) else list(near) for near in inner]
     lengths = list(map(len, lists))
     flat: Iterable[Any] = chain.from_iterable(lists)
     numbered = nodes == list(range(len(nodes))) and all(type(node) is int for node in nodes)
@@ -453,9 +455,11 @@ def networkx_edges(graph):
         flat = map(number.__getitem__, flat)
     v = np.fromiter(list(flat), np.int64, sum(lengths))  # NumPy reads a list faster than another iterator
     u = np.repeat(np.arange(len(nodes)), lengths)
-    attributes: Iterable[Any] = chain.from_iterable(near.values() for near in lists)
+    attributes: Iterable[Any] = chain.from_iterable(near.values() for near in inner)
     if not graph.is_directed():  # every edge is listed at both of its ends
         once = u <= v
+        if np.count_nonzero(u < v) != np.count_nonzero(u > v):
+            raise GraphError("the view's filter of edges treats (u, v) and (v, u) differently; graph.copy() has none")
         u, v, attributes = u[once], v[once], compress(attributes, once.tobytes())
     return None if numbered else nodes, u, v, attributes
 

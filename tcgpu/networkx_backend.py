@@ -1,9 +1,10 @@
 """The NetworkX backend: `nx.triangles(G, backend="tcgpu")`, or by default if `nx.config.backend_priority` names it.
 
 NetworkX finds `backend` through the entry point `networkx.backends`. It converts its graphs to BackendGraphs with
-`convert_from_nx`, and caches them until a graph is changed. Every result is the one that NetworkX returns: the same
-keys in the same order, the same Python types, the same errors. Weighted clustering is the same up to the rounding of
-sums. Parallel edges count once, as in NetworkX. What is left to NetworkX, `can_run` says, and why.
+`convert_from_nx`, and caches them until a graph is changed; those of views are not kept. Every result is the one that
+NetworkX returns: the same keys in the same order, the same Python types, the same errors. Weighted clustering is the
+same up to the rounding of sums. Parallel edges count once, as in NetworkX. What is left to NetworkX, `can_run` says,
+and why.
 
 All clusterings are sums over triangles of a product of three values, one for each edge: of the cube roots of its
 weights over the largest, or of 1, added up over the directions that the edge has.
@@ -25,6 +26,7 @@ from tcgpu import api, cpu
 from tcgpu.cpu.four_at_edges import cycles_at_edges
 from tcgpu.cpu.per_vertex import sum_at_ends
 from tcgpu.engines.native import jit
+from tcgpu.errors import GraphError
 from tcgpu.graph import Graph, networkx_edges
 from tcgpu.networkx_info import FUNCTIONS
 
@@ -184,7 +186,12 @@ class Backend:
     @staticmethod
     def convert_from_nx(graph, *, edge_attrs=None, preserve_edge_attrs=False, **attributes):
         """Convert a NetworkX graph; it is kept as the source if it has directions, or attributes that are needed."""
-        labels, u, v, data = networkx_edges(graph)
+        try:
+            labels, u, v, data = networkx_edges(graph)
+        except GraphError as error:
+            raise NotImplementedError(str(error)) from None
+        if hasattr(graph, "_graph"):  # a view changes with its graph, and NetworkX does not clear its cache then
+            graph.__networkx_cache__ = None
         own = Graph.from_edges(u, v, len(graph), labels=labels, name=graph.name or None)
         keep, directions, roots = graph if preserve_edge_attrs or edge_attrs else None, None, {}
         joins = u != v
@@ -225,6 +232,8 @@ class Backend:
             name not in MULTIGRAPHS or name == "triangles" and given.get("nodes") is not None
         ):
             return "NetworkX takes no multigraphs here"
+        if weight is not None and not graph.is_directed() and _views_directed(graph):
+            return "this view has edges in both directions, whose weights may differ"
         if isinstance(graph, BackendGraph) and graph.source is None and weight not in (None, *graph.roots):
             return "this graph was converted without its attributes"
         if given.get("nodelist") is not None:
@@ -311,6 +320,14 @@ class Backend:
 
 backend = Backend()
 _SIGNATURES = {name: inspect.signature(getattr(Backend, name)) for name in FUNCTIONS}
+
+
+def _views_directed(graph):
+    """Whether a NetworkX graph is a view of a directed one, or of such a view."""
+    while isinstance(graph := getattr(graph, "_graph", None), nx.Graph):
+        if graph.is_directed():
+            return True
+    return False
 
 
 def _shares(data, name):
