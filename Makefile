@@ -30,7 +30,7 @@ lab: .venv/lab ## open JupyterLab at the first notebook; LAB="--port=9000" passe
 	@PYTHONPATH="notebooks:$$PYTHONPATH" $(PY) -m jupyterlab $(if $(filter 0,$(shell id -u)),--allow-root) --LabApp.default_url=/lab/tree/$(FIRST) \
 		--LabApp.app_settings_dir="$(CURDIR)/notebooks/jupyter_settings" --ContentsManager.pre_save_hook=run.keep_stored $(LAB)
 
-test: .venv/test ## run everything that this machine can test; PARTS="core notebooks" runs some of it, FULL=1 all combinations
+test: .venv/test ## run the tests that this machine can; PARTS="core notebooks" runs some of them, FULL=1 all combinations, too
 	@$(PY) tests/suite.py $(PARTS)
 
 report: .venv/site ## run every notebook and write a site into report/; REPORT=--stored runs none

@@ -34,7 +34,9 @@ def browser():
 
 
 def pytest_addoption(parser):
-    parser.addoption("--full", action="store_true", help="try all combinations of knobs and graphs, not a sample")
+    parser.addoption(
+        "--full", action="store_true", help="all combinations of knobs and graphs, not a sample, and tests marked full"
+    )
     parser.addoption(
         "--faults", action="store_true", help="look for faults in every launch of a kernel in the simulator"
     )
@@ -51,6 +53,8 @@ def pytest_collection_modifyitems(items):
             item.add_marker(pytest.mark.skip(reason=runtime.REASON))
         if item.get_closest_marker("browser") and not browser():
             item.add_marker(pytest.mark.skip(reason="no Chromium on this machine"))
+        if item.get_closest_marker("full") and not sampling.full:
+            item.add_marker(pytest.mark.skip(reason="guards the repository: FULL=1 runs it"))
 
 
 @pytest.fixture(autouse=True)

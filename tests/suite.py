@@ -15,7 +15,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 NO_TESTS = 5  # pytest's exit code
-FULL = bool(os.environ.get("FULL"))  # all combinations of knobs and graphs, not a sample
+FULL = bool(os.environ.get("FULL"))  # all combinations, not a sample, and what guards the repository
 RECORDS = ROOT / "report" / "tests"  # one JUnit file for each pytest process
 
 
@@ -32,8 +32,8 @@ class Part:
         return RECORDS / f"{self.name}.xml"
 
     def command(self):
-        extra = [f"--junitxml={self.record}", "--durations=5"] if self.arguments[0] == "pytest" else []
-        extra += ["--full"] if FULL and self.name in ("core", "gpu") else []
+        extra = [f"--junitxml={self.record}", "--durations=5", "-rfE"] if self.arguments[0] == "pytest" else []
+        extra += ["--full"] if FULL and self.name in ("core", "gpu", "browser") else []
         return [sys.executable, "-m", *self.arguments, *extra]
 
 

@@ -5,6 +5,8 @@ import pytest
 import tcgpu
 from tcgpu.engines import runtime
 
+pytestmark = pytest.mark.full
+
 
 @pytest.mark.sim
 def test_each_setting_has_a_row(load_benchmark):

@@ -8,6 +8,8 @@ import pytest
 import tcgpu
 from tcgpu.subgraphs import KINDS
 
+pytestmark = pytest.mark.full
+
 
 @pytest.fixture(scope="module")
 def benchmark(load_benchmark):

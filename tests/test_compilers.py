@@ -5,6 +5,7 @@ from test_readme import as_table, cells
 
 from tcgpu import records
 
+pytestmark = pytest.mark.full
 DECIDING = ("naive", "bitmap", "warp_search", "adaptive")
 GRAPHS = ("rmat 16", "rmat 18", "mesh 1024", "by_nonzeros 1M")
 LIMIT = 1.1

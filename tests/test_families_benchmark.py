@@ -13,6 +13,7 @@ from tcgpu.engines.native import set_threads
 from tcgpu.kernels import device_graph
 from tcgpu.records import Rows
 
+pytestmark = pytest.mark.full
 PROCESSOR, CALLS = ("first_cpu", "again_cpu"), ("first_wall", "again_wall", "kernel")  # times of a CPU and a GPU
 
 

@@ -6,6 +6,8 @@ import pytest
 
 import tcgpu
 
+pytestmark = pytest.mark.full
+
 
 @pytest.fixture(scope="module")
 def rows(load_benchmark):

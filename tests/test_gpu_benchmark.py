@@ -14,6 +14,9 @@ from tcgpu.engines import runtime
 from tcgpu.kernels import Step, device_graph
 from tcgpu.kernels.device_graph import DeviceGraph
 
+pytestmark = pytest.mark.full
+
+
 # as ncu writes it: lines of its own, a head, units, a line a kernel
 LOG = """==PROF== Connected to process 7
 "ID","Process ID","Kernel Name","gpu__time_duration.sum","sm__warps_active.avg.pct_of_peak_sustained_active"

@@ -12,6 +12,8 @@ from tcgpu.engines import runtime
 sys.path.append(str(Path(__file__).parents[1] / "benchmarks"))
 import large
 
+pytestmark = pytest.mark.full
+
 
 @pytest.mark.parametrize("engine", [pytest.param(name, marks=getattr(pytest.mark, name)) for name in runtime.ENGINES])
 @pytest.mark.parametrize("scale, seed", [(5, 0), (6, 3)])

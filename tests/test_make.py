@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from lab import OPTIONS
 
-pytestmark = pytest.mark.skipif(not shutil.which("make"), reason="no make on this machine")
+pytestmark = [pytest.mark.full, pytest.mark.skipif(not shutil.which("make"), reason="no make on this machine")]
 TARGETS = ("help", "lab", "test", "report", "notebooks", "dist", "clean")
 
 

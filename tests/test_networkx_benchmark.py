@@ -5,7 +5,10 @@ import pytest
 
 from tcgpu.records import Rows
 
-pytestmark = pytest.mark.filterwarnings("ignore:Note. conversions to backend graphs are saved to cache")
+pytestmark = [
+    pytest.mark.full,
+    pytest.mark.filterwarnings("ignore:Note. conversions to backend graphs are saved to cache"),
+]
 
 BAR = 50  # times NetworkX, conversion included
 

@@ -108,6 +108,7 @@ def test_binder_installs_what_this_checkout_declares():
     assert {path.name for path in folder.iterdir()} == {"requirements.txt", "runtime.txt", "postBuild"}
 
 
+@pytest.mark.full
 def test_the_steps_after_an_installation_work():
     subprocess.run([sys.executable, ROOT / ".binder" / "postBuild"], cwd=ROOT, check=True, timeout=300,
                    env={**os.environ, "PYTHONPATH": str(ROOT)})  # fmt: skip
@@ -167,6 +168,7 @@ def wheel(tmp_path_factory):
     return next(folder.glob("*.whl"))
 
 
+@pytest.mark.full
 def test_the_wheel_holds_the_package_and_its_data(wheel):
     with zipfile.ZipFile(wheel) as archive:
         names = set(archive.namelist())
@@ -180,6 +182,7 @@ def test_the_wheel_holds_the_package_and_its_data(wheel):
     assert "tcgpu = tcgpu.__main__:main" in entry_points and "[networkx.backends]" in entry_points
 
 
+@pytest.mark.full
 def test_the_source_archive_builds_the_same_wheel(wheel, tmp_path):
     """`make dist` tests the same, and the wheel in an environment of its own, for which it needs a network."""
     command = [sys.executable, "-m", "hatchling", "build", "--target", "sdist", "--directory", tmp_path / "dist"]
@@ -191,6 +194,7 @@ def test_the_source_archive_builds_the_same_wheel(wheel, tmp_path):
     check_dist.check_source(next((tmp_path / "dist").glob("*.tar.gz")), wheel, tmp_path / "source")
 
 
+@pytest.mark.full
 def test_the_installed_wheel_counts_and_caches_its_kernels(wheel, tmp_path):
     """Installed elsewhere, run from elsewhere: its data are found, and a second process need not compile."""
     site = tmp_path / "site"

@@ -15,7 +15,7 @@ from tcgpu.engines import runtime
 from tcgpu.kernels.bisson_fatica import bitmap_block_shared
 from tcgpu.records import Rows
 
-pytestmark = pytest.mark.sim
+pytestmark = [pytest.mark.full, pytest.mark.sim]
 GRAPHS = small_graphs()
 CLUB = tcgpu.Graph.from_networkx(nx.karate_club_graph())
 

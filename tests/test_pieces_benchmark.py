@@ -7,6 +7,8 @@ from tcgpu import generate, records
 from tcgpu.engines import runtime
 from tcgpu.kernels import columns_in_pieces
 
+pytestmark = pytest.mark.full
+
 
 @pytest.fixture
 def benchmark(load_benchmark, monkeypatch):

@@ -10,6 +10,7 @@ import pytest
 import yaml
 from repo_review.processor import process
 
+pytestmark = pytest.mark.full
 SCHEMAS = {
     "citation-file-format": "CITATION.cff",
     "dependabot": ".github/dependabot.yml",

@@ -13,6 +13,8 @@ from tcgpu.distributed import executors, shared_arrays
 from tcgpu.engines import runtime
 from tcgpu.records import Rows
 
+pytestmark = pytest.mark.full
+
 
 @pytest.fixture(scope="module")
 def benchmark(load_benchmark):

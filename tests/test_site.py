@@ -12,6 +12,8 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_outp
 import tcgpu
 from tcgpu.lab.stepper import Stepper, steps
 
+pytestmark = pytest.mark.full
+
 
 @pytest.fixture(scope="module")
 def build(root):

@@ -8,7 +8,7 @@ from urllib.parse import unquote, urldefrag, urlparse
 import pytest
 from lab import CHROMIUM
 
-pytestmark = [pytest.mark.browser, pytest.mark.sim]
+pytestmark = [pytest.mark.full, pytest.mark.browser, pytest.mark.sim]
 RUN = "01_naive.ipynb"  # the only notebook that is run for these tests; the others have their stored outputs
 LINKS = """() => [...document.querySelectorAll("a[href], link[href], [src]")].map((one) => one.href ?? one.src)"""
 IDS = """() => [...document.querySelectorAll("[id], [name]")].flatMap((one) => [one.id, one.getAttribute("name")])"""

@@ -7,6 +7,8 @@ import pytest
 import tcgpu
 from tcgpu.engines import runtime
 
+pytestmark = pytest.mark.full
+
 
 @pytest.fixture(scope="module")
 def benchmark(load_benchmark):

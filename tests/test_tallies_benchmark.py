@@ -9,6 +9,8 @@ import tcgpu
 from tcgpu import DeviceGraph
 from tcgpu.engines import runtime
 
+pytestmark = pytest.mark.full
+
 
 @pytest.fixture(scope="module")
 def benchmark(load_benchmark):

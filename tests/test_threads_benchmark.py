@@ -7,6 +7,7 @@ import pytest
 
 import tcgpu
 
+pytestmark = pytest.mark.full
 PROGRAM = """
 import json, os, sys
 reps, path = sys.argv[1:]

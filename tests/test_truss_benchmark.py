@@ -5,6 +5,8 @@ import pytest
 
 import tcgpu
 
+pytestmark = pytest.mark.full
+
 
 @pytest.fixture(scope="module")
 def benchmark(load_benchmark):

@@ -9,6 +9,7 @@ from tcgpu import measurement
 from tcgpu.engines import runtime
 from tcgpu.records import Rows
 
+pytestmark = pytest.mark.full
 TIMES = {f"graph {k}": 10.0 * (k + 1) for k in range(4)}
 REPEATED = ("first-answer",)  # records in which rows with the same keys are repeats
 
