@@ -14,12 +14,18 @@ with no meeting in between, for a thread runs until it waits. Memory that a GPU 
 order after a shuffle or a vote, too. A barrier that waits for all lanes of a warp at one place in the code. Times,
 registers, the amount of memory. It cannot run a thread that spins until another one has written something; one that
 never ends is ended by pytest's own limit. A kernel that calls what `fibers.c` has not does not load.
+
+Compiled code is kept in a folder, which all processes share, under a name that changes with the kernel. A constant that
+a test changes is not changed in there: such a test needs the simulator.
 """
 
 import contextlib
 import ctypes
+import fcntl
+import hashlib
 import importlib
 import importlib.util
+import json
 import multiprocessing
 import os
 import shutil
@@ -27,9 +33,9 @@ import subprocess
 import threading
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from types import SimpleNamespace
-from typing import NamedTuple
 
 import numpy as np
 
@@ -63,21 +69,16 @@ class Area(ctypes.Structure):
     _fields_ = [("begin", ctypes.c_void_p), ("size", ctypes.c_size_t)]
 
 
-class Built(NamedTuple):
-    """A kernel for one signature, compiled."""
-
-    path: Path  # of the shared library
-    shared: dict  # the name of each shared array -> its bytes
-
-
 class Processor:
-    """Launches kernels compiled for this machine's processor; `folder` holds the compiled code."""
+    """Launches kernels compiled for this machine's processor; `folder` keeps the compiled code."""
 
     def __init__(self, folder):
         self.folder, self.seed = Path(folder), 0
         self._lock, self._loaded = threading.Lock(), {}
-        path = self.folder / "fibers.so"
-        subprocess.run([*COMPILER, "-o", path, FIBERS], check=True)
+        path = self.folder / f"fibers.{_own_digest()}.so"
+        with _made_once(path) as missing:
+            if missing:
+                _link(FIBERS, path)
         self._fibers = ctypes.CDLL(path, mode=ctypes.RTLD_GLOBAL)
         self._fibers.launch.restype = ctypes.c_char_p
         # what is compiled for a processor must not get among what this process compiles for GPUs
@@ -127,14 +128,49 @@ class Processor:
         key = kernel, types
         if key not in self._loaded:
             number = kernel.signatures.index(next(text for text in kernel.signatures if types_of(text) == types))
-            built = self._builder.submit(build, kernel.__module__, kernel.__name__, number, self.folder).result()
-            library = ctypes.CDLL(built.path)
-            areas = (Area * len(built.shared))()
-            for area, (name, size) in zip(areas, built.shared.items()):
+            path = path_of(kernel, number, self.folder)
+            with _made_once(path) as missing:
+                if missing:
+                    self._builder.submit(build, kernel.__module__, kernel.__name__, number, path).result()
+            library, shared = ctypes.CDLL(path), json.loads(path.with_suffix(".json").read_text())
+            areas = (Area * len(shared))()
+            for area, (name, size) in zip(areas, shared.items()):
                 area.begin, area.size = ctypes.addressof(ctypes.c_char.in_dll(library, name)), size
-            dynamic = list(built.shared).index(DYNAMIC) if DYNAMIC in built.shared else None
+            dynamic = list(shared).index(DYNAMIC) if DYNAMIC in shared else None
             self._loaded[key] = library[ENTRY], areas, dynamic
         return self._loaded[key]
+
+
+def path_of(kernel, number, folder):
+    """The file of a kernel that is compiled for its signature of this number."""
+    from tcgpu.engines import kernel_compiler
+
+    digest = kernel_compiler.digest(kernel.py_func, kernel.signatures[number], CAPABILITY)
+    return folder / f"{kernel.__module__}.{kernel.__name__}.{number}.{digest}{_own_digest()}.so"
+
+
+@cache
+def _own_digest():
+    """A text that changes with what turns a kernel into a shared library."""
+    import llvmlite.binding as llvm
+
+    about = Path(__file__).read_text(), FIBERS.read_text(), llvm.get_host_cpu_features().flatten()
+    return hashlib.sha256(repr(about).encode()).hexdigest()[:12]
+
+
+@contextlib.contextmanager
+def _made_once(path):
+    """Whether a file is missing; while it is made, other processes wait here."""
+    with open(path.with_suffix(".lock"), "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield not path.exists()
+
+
+def _link(source, path):
+    """Make a shared library of C or object code."""
+    part = path.with_suffix(".part")
+    subprocess.run([*COMPILER, "-o", part, source], check=True)
+    part.replace(path)
 
 
 def types_of(signature):
@@ -200,11 +236,16 @@ def _without_simulator():
     os.environ.pop("NUMBA_ENABLE_CUDASIM", None)
 
 
-def build(module, name, number, folder):
-    """Compile a module's kernel for its signature of this number to a shared library; returns a `Built`."""
+def build(module, name, number, path):
+    """Compile a module's kernel for its signature of this number: a shared library, and the bytes of shared arrays."""
     import llvmlite.binding as llvm
 
     kernel = getattr(importlib.import_module(module), name)
+    if path_of(kernel, number, path.parent) != path:
+        raise ValueError(f"{name} is not as its module has it; a test that changes its constants needs the simulator")
+    for old in path.parent.glob(f"{module}.{name}.{number}.*"):
+        if old != path.with_suffix(".lock"):
+            old.unlink()
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
     target = llvm.Target.from_default_triple()
@@ -214,10 +255,10 @@ def build(module, name, number, folder):
     code = linked(*lowered(kernel.py_func, types_of(kernel.signatures[number])), machine)
     shared = shared_arrays(code, machine)
     optimize(code, machine)
-    path = Path(folder) / f"{module}.{name}.{number}.so"
+    path.with_suffix(".json").write_text(json.dumps(shared))
     path.with_suffix(".o").write_bytes(machine.emit_object(code))
-    subprocess.run([*COMPILER, "-o", path, path.with_suffix(".o")], check=True)
-    return Built(path, shared)
+    _link(path.with_suffix(".o"), path)
+    path.with_suffix(".o").unlink()
 
 
 def lowered(function, types):

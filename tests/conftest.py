@@ -1,6 +1,7 @@
 """Fixtures for all tests, and one rule: a skip has a reason."""
 
 import contextlib
+import dataclasses
 import gc
 import importlib.util
 import os
@@ -44,6 +45,12 @@ def pytest_addoption(parser):
 
 def pytest_configure(config):
     sampling.full = config.getoption("full")
+
+
+def pytest_generate_tests(metafunc):
+    """Run what takes `quick` in the simulator, too, with --full."""
+    if "quick" in metafunc.fixturenames:
+        metafunc.parametrize("quick", ["compiled", "simulated"] if sampling.full else ["compiled"], indirect=True)
 
 
 def pytest_collection_modifyitems(items):
@@ -128,14 +135,34 @@ def papers_folder():
 
 
 @pytest.fixture(scope="session")
-def processor(tmp_path_factory):
+def processor(root):
     """A `compiled.Processor`: this machine's own, which runs what is compiled of kernels for it."""
     import compiled
 
     if compiled.missing():
         pytest.skip(compiled.missing())
-    with compiled.Processor(tmp_path_factory.mktemp("kernels")) as processor:
+    folder = root / ".pytest_cache" / "kernels"
+    folder.mkdir(parents=True, exist_ok=True)
+    with compiled.Processor(folder) as processor:
         yield processor
+
+
+@pytest.fixture
+def quick(request, monkeypatch):
+    """Engine "sim" as if on a large GPU: run by this machine's processor, or, if it cannot, in the simulator.
+
+    For tests of what kernels compute, not of the simulator. Constants of kernels that a test changes stay as they are.
+    """
+    import compiled
+
+    with contextlib.ExitStack() as stack:
+        if request.param == "compiled" and not compiled.missing():
+            stack.enter_context(request.getfixturevalue("processor").instead_of_the_simulator(**compiled.LARGE))
+        else:
+            stack.enter_context(runtime.using("sim"))
+            large = dataclasses.replace(runtime.facts(), **compiled.LARGE)
+            monkeypatch.setattr(runtime, "facts", lambda: large)
+        yield
 
 
 @pytest.fixture

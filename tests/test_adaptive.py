@@ -77,28 +77,26 @@ def fewer(step, blocks):
 
 @pytest.mark.sim
 @pytest.mark.parametrize("knobs", BY_DEGREE.values(), ids=BY_DEGREE)
-def test_each_class_by_degree_in_the_simulator(knobs, roomy):
-    with runtime.using("sim"):
-        for name, graph in share(GRAPHS.items(), knobs):
-            assert counted(graph.ordered("degree"), knobs) == cpu.plan(graph).count(), name
+def test_each_class_by_degree(knobs, quick):
+    for name, graph in GRAPHS.items():
+        assert counted(graph.ordered("degree"), knobs) == cpu.plan(graph).count(), name
 
 
 @pytest.mark.sim
 @pytest.mark.parametrize("knobs", [{}, BY_DEGREE["a few hubs"], BY_DEGREE["all at once"], {"share": (1, 3)}])
-def test_no_more_memory_than_needed_in_the_simulator(knobs, roomy, monkeypatch):
+def test_no_more_memory_than_needed(knobs, quick, monkeypatch):
     large = layout.SIZED_FROM
-    with runtime.using("sim"):
-        for name, graph in GRAPHS.items():
-            ordered, counts = graph.ordered("degree"), []
-            for sized_from in (large, 0):
-                monkeypatch.setattr(layout, "SIZED_FROM", sized_from)
-                counts.append(counted(ordered, {"merge": 0} | knobs))
-            assert counts[0] == counts[1], name
-        plan = adaptive.plan(ordered, merge=0, hubs=20, heavy=8)
-        plan.allocate()
-        filled = plan.arrays["in_end"][:-1] - plan.arrays["in_ptr"][:-1]
-        assert filled.sum() <= plan.arrays["in_edges"].size < ordered.m
-        assert plan.arrays["quads"].size < layout.most_quads(ordered)
+    for name, graph in GRAPHS.items():
+        ordered, counts = graph.ordered("degree"), []
+        for sized_from in (large, 0):
+            monkeypatch.setattr(layout, "SIZED_FROM", sized_from)
+            counts.append(counted(ordered, {"merge": 0} | knobs))
+        assert counts[0] == counts[1], name
+    plan = adaptive.plan(ordered, merge=0, hubs=20, heavy=8)
+    plan.allocate()
+    filled = plan.arrays["in_end"][:-1] - plan.arrays["in_ptr"][:-1]
+    assert filled.sum() <= plan.arrays["in_edges"].size < ordered.m
+    assert plan.arrays["quads"].size < layout.most_quads(ordered)
 
 
 @pytest.fixture
@@ -120,14 +118,26 @@ OF_FAR_EDGES = {
 @pytest.mark.sim
 @pytest.mark.parametrize("sized_from", [0, layout.SIZED_FROM])
 @pytest.mark.parametrize("knobs", OF_FAR_EDGES.values(), ids=OF_FAR_EDGES)
-def test_far_edges_in_the_simulator(knobs, sized_from, roomy, far_edges, monkeypatch):
+def test_far_edges(knobs, sized_from, quick, far_edges, monkeypatch):
     monkeypatch.setattr(layout, "SIZED_FROM", sized_from)
+    for name, graph in GRAPHS.items():
+        assert of_all_shares(graph, knobs) == cpu.plan(graph).count(), name
+
+
+@pytest.mark.sim
+@pytest.mark.parametrize("knobs", OF_FAR_EDGES.values(), ids=OF_FAR_EDGES)
+def test_far_edges_of_vertices_with_several_tasks(knobs, roomy, far_edges, monkeypatch):
     monkeypatch.setattr(layout, "MAX_TASK_IN_EDGES", 20)
     with runtime.using("sim"):
-        for name, graph in share(GRAPHS.items(), (sized_from, knobs)):
-            index, of = knobs.get("share", (0, 1))
-            shares = [knobs | {"share": ((index + k) % of, of)} for k in range(of)]
-            assert sum(counted(graph.ordered("degree"), each) for each in shares) == cpu.plan(graph).count(), name
+        for name in share(["R-MAT", "cliques", "clique", "skewed"], knobs, of=4):
+            assert of_all_shares(GRAPHS[name], knobs) == cpu.plan(GRAPHS[name]).count(), name
+
+
+def of_all_shares(graph, knobs):
+    """The sum of the counts of every share of the number that `knobs` name."""
+    index, of = knobs.get("share", (0, 1))
+    shares = [knobs | {"share": ((index + k) % of, of)} for k in range(of)]
+    return sum(counted(graph.ordered("degree"), each) for each in shares)
 
 
 @pytest.mark.sim
@@ -154,10 +164,9 @@ def test_far_windows_have_no_faults(roomy, far_edges):
 
 @pytest.mark.sim
 @pytest.mark.parametrize("knobs", AS_IT_COMES.values(), ids=AS_IT_COMES)
-def test_each_class_in_natural_order_in_the_simulator(knobs):
-    with runtime.using("sim"):
-        for name, graph in share(GRAPHS.items(), knobs):
-            assert counted(graph, knobs) == cpu.plan(graph).count(), name
+def test_each_class_in_natural_order(knobs, quick):
+    for name, graph in GRAPHS.items():
+        assert counted(graph, knobs) == cpu.plan(graph).count(), name
 
 
 @pytest.mark.sim
@@ -213,20 +222,17 @@ def test_filters_are_looked_into_where_that_spares_columns(graph, looks, monkeyp
 
 
 @pytest.mark.sim
-def test_a_graph_with_too_many_quads_for_32_bits_is_merged(monkeypatch):
+def test_a_graph_with_too_many_quads_for_32_bits_is_merged(quick, monkeypatch):
     last = np.uint32(2**31 - 1)
     assert layout.slots.py_func(last - 1, last) == (2**33 - 8, 2**33 - 4)
-    graph = generate.rmat(7, 6)
-    with runtime.using("sim"):
-        ordered = graph.ordered("degree")
-        most = layout.most_quads(ordered)
-        for limit, merges in ((most, False), (most - 1, True)):
-            for module in ("plan", "support_plan"):
-                monkeypatch.setattr(sys.modules[f"tcgpu.kernels.adaptive.{module}"], "MAX_QUADS", limit)
-            plans = [
-                plan(ordered, merge=merge) for plan in (adaptive.plan, adaptive.support_plan) for merge in (None, 0)
-            ]
-            for made in plans:
+    ordered = generate.rmat(7, 6).ordered("degree")
+    most = layout.most_quads(ordered)
+    for limit, merges in ((most, False), (most - 1, True)):
+        for module in ("plan", "support_plan"):
+            monkeypatch.setattr(sys.modules[f"tcgpu.kernels.adaptive.{module}"], "MAX_QUADS", limit)
+        for plan in (adaptive.plan, adaptive.support_plan):
+            for merge in (None, 0):
+                made = plan(ordered, merge=merge)
                 assert ("quads" in made.created) != merges
                 made.count()
 
@@ -245,36 +251,36 @@ def test_a_graph_whose_columns_have_one_row_is_not_counted():
 
 @pytest.mark.sim
 @pytest.mark.parametrize("near", [0, 40])
-def test_columns_longer_than_a_hash_table_are_counted_in_parts(near, monkeypatch):
-    monkeypatch.setattr(far, "TABLE_ROWS", 8)
-    graph = generate.copapers(160, 40, seed=2).ordered("degree")
-    assert graph.max_column > 4 * far.TABLE_ROWS
-    with runtime.using("sim"):
-        for found in (adaptive.plan(graph, near=near, hubs=0, short=2).count(),
-                      int(adaptive.support_plan(graph, near=near, hubs=0, short=2).count().sum()) // 3):  # fmt: skip
-            assert found == cpu.plan(graph).count()
+def test_columns_longer_than_a_hash_table_are_counted_in_parts(near, quick):
+    """Marked as in degree order, in which columns so long are of large graphs only."""
+    n = 5 * far.TABLE_ROWS
+    u, v = np.array([(k, row) for k in range(5) for row in range(k + 1, n)]).T
+    plain = Graph.from_edges(u, v, n)
+    graph = Graph(plain.col_ptr, plain.row_idx, order="degree")
+    assert np.sort(graph.column_lengths)[-5] > 4 * far.TABLE_ROWS
+    for found in (adaptive.plan(graph, near=near, hubs=0, short=2).count(),
+                  int(adaptive.support_plan(graph, near=near, hubs=0, short=2).count().sum()) // 3):  # fmt: skip
+        assert found == cpu.plan(plain).count()
 
 
 @pytest.mark.sim
-def test_warps_share_local_columns():
+def test_warps_share_local_columns(quick):
     graph = generate.clique(90)
-    with runtime.using("sim"):
-        parts = [adaptive.plan(graph, words=2, share=(index, 3)).count() for index in range(3)]
-        assert sum(parts) == cpu.plan(graph).count() and all(parts)
+    parts = [adaptive.plan(graph, words=2, share=(index, 3)).count() for index in range(3)]
+    assert sum(parts) == cpu.plan(graph).count() and all(parts)
 
 
 @pytest.mark.sim
-def test_the_classes_are_not_empty(roomy):
+def test_the_classes_are_not_empty(quick):
     """On a graph where every kernel finds triangles, their counts add up to the total."""
     graph = generate.barabasi_albert(260, 9, seed=1).ordered("degree")
-    with runtime.using("sim"):
-        plan = adaptive.plan(graph, near=40, hubs=15, heavy=4, crowd=14, short=4)
-        plan.setup, plan.steps = ([fewer(step, 3) for step in steps] for steps in (plan.setup, plan.steps))
-        plan.allocate()
-        found, before = {}, 0
-        for step in plan.steps:
-            step.run(plan.arrays)
-            found[step.kernel.__name__], before = plan.result() - before, plan.result()
+    plan = adaptive.plan(graph, near=40, hubs=15, heavy=4, crowd=14, short=4)
+    plan.setup, plan.steps = ([fewer(step, 3) for step in steps] for steps in (plan.setup, plan.steps))
+    plan.allocate()
+    found, before = {}, 0
+    for step in plan.steps:
+        step.run(plan.arrays)
+        found[step.kernel.__name__], before = plan.result() - before, plan.result()
     assert found.pop("fill_hub_rows") == 0
     assert sum(found.values()) == cpu.plan(graph).count()
     assert set(found) == {"hub_kernel", "crowd_kernel", "window_kernel", "far_kernel", "hash_kernel"}
@@ -287,7 +293,7 @@ def test_a_warp_of_any_order_counts_the_same(roomy):
     graph = generate.rmat(7, seed=5).ordered("degree")
     expected = cpu.plan(graph).count()
     with runtime.using("sim"):
-        for seed in range(5):
+        for seed in share(range(5), "seed"):
             plan = adaptive.plan(graph, near=60, hubs=20, heavy=4, crowd=8, short=3)
             plan.allocate()
             for step in plan.steps:
@@ -315,30 +321,27 @@ def test_knobs_out_of_range_are_refused(knobs):
 
 @pytest.mark.sim
 @pytest.mark.parametrize("knobs", BY_DEGREE.values(), ids=BY_DEGREE)
-def test_shares_by_degree_add_up(knobs, roomy):
-    with runtime.using("sim"):
-        for name, of in share([("R-MAT", 2), ("cliques", 3), ("cliques", 2), ("R-MAT", 3)], knobs, of=4):
-            assert_shares_add_up(GRAPHS[name].ordered("degree"), knobs, (of,))
+def test_shares_by_degree_add_up(knobs, quick):
+    for name in ("R-MAT", "cliques"):
+        assert_shares_add_up(GRAPHS[name].ordered("degree"), knobs, (2, 3))
 
 
 @pytest.mark.sim
 @pytest.mark.parametrize("knobs", AS_IT_COMES.values(), ids=AS_IT_COMES)
-def test_shares_in_natural_order_add_up(knobs):
-    with runtime.using("sim"):
-        for name, of in share([("R-MAT", 2), ("cliques", 3), ("cliques", 2), ("R-MAT", 3)], knobs, of=2):
-            assert_shares_add_up(GRAPHS[name], knobs, (of,))
+def test_shares_in_natural_order_add_up(knobs, quick):
+    for name in ("R-MAT", "cliques"):
+        assert_shares_add_up(GRAPHS[name], knobs, (2, 3))
 
 
 @pytest.mark.sim
 @pytest.mark.parametrize("order", ["degree", "natural"])
-def test_shares_of_any_number_add_up(order, roomy):
+def test_shares_of_any_number_add_up(order, quick):
     """Also more shares than there are tasks; and no share is the whole, where there are several tasks."""
     mixed = BY_DEGREE["all at once"] if order == "degree" else AS_IT_COMES["some local columns"]
-    with runtime.using("sim"):
-        assert_shares_add_up(GRAPHS["R-MAT"].ordered(order), mixed, (1, 7))
-        assert_shares_add_up(Graph.from_edges([0, 0, 1], [1, 2, 2]).ordered(order), {}, (5,))
-        shares = [counted(GRAPHS["cliques"].ordered(order), mixed | {"share": (k, 3)}) for k in range(3)]
-        assert max(shares) < 0.5 * sum(shares)
+    assert_shares_add_up(GRAPHS["R-MAT"].ordered(order), mixed, (1, 7))
+    assert_shares_add_up(Graph.from_edges([0, 0, 1], [1, 2, 2]).ordered(order), {}, (5,))
+    shares = [counted(GRAPHS["cliques"].ordered(order), mixed | {"share": (k, 3)}) for k in range(3)]
+    assert max(shares) < 0.5 * sum(shares)
 
 
 def assert_shares_add_up(graph, knobs, numbers):
@@ -348,19 +351,18 @@ def assert_shares_add_up(graph, knobs, numbers):
 
 
 @pytest.mark.sim
-def test_a_share_can_be_counted_again():
+def test_a_share_can_be_counted_again(quick):
     """Counting leaves its input unchanged, and resets its queue."""
-    with runtime.using("sim"):
-        for order in ("degree", "natural"):
-            plan = adaptive.plan(GRAPHS["R-MAT"].ordered(order), heavy=4, hubs=30, share=(1, 3))
-            plan.setup, plan.steps = ([fewer(step, 3) for step in steps] for steps in (plan.setup, plan.steps))
-            plan.allocate()
-            found = []
-            for _ in range(2):
-                plan.reset()
-                plan.launch()
-                found.append(plan.result())
-            assert found[0] == found[1] > 0
+    for order in ("degree", "natural"):
+        plan = adaptive.plan(GRAPHS["R-MAT"].ordered(order), heavy=4, hubs=30, share=(1, 3))
+        plan.setup, plan.steps = ([fewer(step, 3) for step in steps] for steps in (plan.setup, plan.steps))
+        plan.allocate()
+        found = []
+        for _ in range(2):
+            plan.reset()
+            plan.launch()
+            found.append(plan.result())
+        assert found[0] == found[1] > 0
 
 
 @pytest.mark.parametrize("share", [3, (1,), (2, 2), (-1, 2), (0, 0), (0.5, 2), (0, 1, 2), "01", None])

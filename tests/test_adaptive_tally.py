@@ -106,58 +106,52 @@ def long_column():
 
 @pytest.mark.sim
 @pytest.mark.parametrize("knobs", BY_DEGREE.values(), ids=BY_DEGREE)
-def test_each_class_by_degree_in_the_simulator(knobs):
-    with runtime.using("sim"):
-        for name, graph in share(GRAPHS.items(), knobs):
-            assert same(graph.ordered("degree"), **knobs), name
+def test_each_class_by_degree(knobs, quick):
+    for name, graph in GRAPHS.items():
+        assert same(graph.ordered("degree"), **knobs), name
 
 
 @pytest.mark.sim
 @pytest.mark.parametrize("knobs", AS_IT_COMES.values(), ids=AS_IT_COMES)
-def test_each_class_in_natural_order_in_the_simulator(knobs):
-    with runtime.using("sim"):
-        for name, graph in share(GRAPHS.items(), knobs):
-            assert same(graph, **knobs), name
+def test_each_class_in_natural_order(knobs, quick):
+    for name, graph in GRAPHS.items():
+        assert same(graph, **knobs), name
 
 
 @pytest.mark.sim
-@pytest.mark.parametrize("hubs", share([8192, 8000, 5000, 2048, 1], "hubs", of=2))
-def test_hubs_of_all_stretches(hubs):
+@pytest.mark.parametrize("hubs", [8192, 8000, 5000, 2048, 1])
+def test_hubs_of_all_stretches(hubs, quick):
     graph = all_stretches()
     stretches = (graph.row_idx - (graph.n - 8192)) // layout.HUB_GROUP
     assert set(range(4)) <= set(stretches.tolist())
-    with runtime.using("sim"):
-        assert same(graph, hubs=hubs, heavy=0)
+    assert same(graph, hubs=hubs, heavy=0)
 
 
 @pytest.mark.sim
-def test_rows_that_share_a_bit_with_the_zeros():
+def test_rows_that_share_a_bit_with_the_zeros(quick):
     """Zeros fill up quads; a sieve has the same bit for 4,096, 8,192, ..."""
     n = 8300
     graph = all_stretches(n, 40, beside=n - 2048 * np.arange(1, 5))
-    with runtime.using("sim"):
-        assert same(graph, hubs=0)
+    assert same(graph, hubs=0)
 
 
 @pytest.mark.sim
-def test_counts_with_many_digits():
-    with runtime.using("sim"):
-        assert same(long_lists(), heavy=0)
-        assert same(long_column(), hubs=0)
-        assert same(Graph.from_edges(*np.triu_indices(140, 1)).ordered("degree"), heavy=0)
-        assert same(Graph.from_edges(*np.triu_indices(140, 1)), words=3)
-        assert same(Graph.from_edges(*np.triu_indices(140, 1)), words=0, long=1)
+def test_counts_with_many_digits(quick):
+    assert same(long_lists(), heavy=0)
+    assert same(long_column(), hubs=0)
+    assert same(Graph.from_edges(*np.triu_indices(140, 1)).ordered("degree"), heavy=0)
+    assert same(Graph.from_edges(*np.triu_indices(140, 1)), words=3)
+    assert same(Graph.from_edges(*np.triu_indices(140, 1)), words=0, long=1)
 
 
 @pytest.mark.sim
-def test_counters_are_left_out_where_they_do_not_pay(monkeypatch):
+def test_counters_are_left_out_where_they_do_not_pay(quick, monkeypatch):
     monkeypatch.setattr(support_merges, "SMALL", 0)
     mesh, wheel = generate.mesh(26, 26), Graph.from_edges(*rim(300))
-    with runtime.using("sim"):
-        for graph, counting in ((mesh, False), (wheel, True), (generate.clique(20), True)):
-            given = DeviceGraph.from_graph(graph)
-            assert support_merges.has_counters(given) == counting
-            assert same(given, long=40)
+    for graph, counting in ((mesh, False), (wheel, True), (generate.clique(20), True)):
+        given = DeviceGraph.from_graph(graph)
+        assert support_merges.has_counters(given) == counting
+        assert same(given, long=40)
 
 
 @pytest.mark.sim
@@ -194,18 +188,17 @@ def rim(n):
 
 
 @pytest.mark.sim
-def test_the_classes_are_not_empty():
+def test_the_classes_are_not_empty(quick):
     """On a graph where every kernel finds triangles, each adds to those found before it."""
     graph = generate.barabasi_albert(260, 9, seed=1).ordered("degree")
-    with runtime.using("sim"):
-        plan = adaptive.support_plan(graph, near=40, hubs=15, heavy=4, short=4)
-        plan.setup, plan.steps = ([fewer(step) for step in steps] for steps in (plan.setup, plan.steps))
-        plan.allocate()
-        found, before = {}, 0
-        for step in plan.steps:
-            step.run(plan.arrays)
-            after = sum(int(plan.arrays[name].sum()) for name in ("support", "slot_support", "by_slot16"))
-            found[step.kernel.__name__], before = after - before, after
+    plan = adaptive.support_plan(graph, near=40, hubs=15, heavy=4, short=4)
+    plan.setup, plan.steps = ([fewer(step) for step in steps] for steps in (plan.setup, plan.steps))
+    plan.allocate()
+    found, before = {}, 0
+    for step in plan.steps:
+        step.run(plan.arrays)
+        after = sum(int(plan.arrays[name].sum()) for name in ("support", "slot_support", "by_slot16"))
+        found[step.kernel.__name__], before = after - before, after
     assert found.pop("fill_group_rows") == 0
     assert found.pop("gather") > 0
     assert sum(found.values()) == 3 * cpu.plan(graph).count()
@@ -220,7 +213,7 @@ def test_threads_of_any_order_find_the_same(order):
     graph = generate.rmat(7, seed=5).ordered(order)
     knobs = {"near": 60, "hubs": 20, "heavy": 4, "short": 3} if order == "degree" else {"words": 1}
     with runtime.using("sim"):
-        for seed in range(4):
+        for seed in share(range(4), order, of=4):
             plan = adaptive.triangles_plan(graph, **knobs)
             plan.allocate()
             for step in plan.steps:
@@ -231,14 +224,13 @@ def test_threads_of_any_order_find_the_same(order):
 
 
 @pytest.mark.sim
-def test_from_columns_made_on_the_device():
+def test_from_columns_made_on_the_device(quick):
     u, v, n = generate.edges("rmat", 7, 8)
-    with runtime.using("sim"):
-        assert same(DeviceGraph.from_edges(u, v, n, order="degree"), heavy=4, hubs=20)
+    assert same(DeviceGraph.from_edges(u, v, n, order="degree"), heavy=4, hubs=20)
 
 
 @pytest.mark.sim
-def test_the_verbs_return_the_order_of_the_graph():
+def test_the_verbs_return_the_order_of_the_graph(quick):
     graph = generate.rmat(6, seed=3)
     for order in ("degree", "natural", None):
         options = {"method": "adaptive", "engine": "sim", "order": order}

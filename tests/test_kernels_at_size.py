@@ -130,6 +130,14 @@ def test_each_class_of_adaptive_in_any_order_of_threads(case, seed, processor):
         assert run(adaptive.plan(own, **test_adaptive.BY_DEGREE[case])) == cpu.plan(own).count()
 
 
+@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize("knobs", [{}, {"words": 1}])
+def test_adaptive_in_natural_order_in_any_order_of_threads(knobs, seed, processor):
+    own = generate.rmat(10, seed=4)
+    with processor.instead_of_the_simulator(seed=seed, **compiled.LARGE):
+        assert same(own, **knobs) and run(adaptive.plan(own, **knobs)) == cpu.plan(own).count()
+
+
 @pytest.mark.parametrize("name", ["R-MAT", "co-papers", "mesh"])
 @pytest.mark.parametrize("method", support.SHAPES)
 def test_support(method, name, large):
