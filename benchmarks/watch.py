@@ -98,6 +98,7 @@ SUITES = {
     "leftovers": Suite("leftovers.py", 1, {}),
     "journals": Suite("journals.py", 0.5, {}),
     "damage": Suite("damage.py", 3, {}),
+    "foreign": Suite("foreign.py", 1, {}),
     "gpu": Suite(
         "gpu.py --into .", 10,
         {

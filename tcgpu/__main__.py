@@ -395,7 +395,8 @@ def _read(arguments):
         path, format = "/dev/stdin", format or "edges"
     begin = time.perf_counter()
     with progress(arguments, f"reading {path}"):
-        graph = formats.read(path, format, base=arguments.base, relabel=arguments.relabel)
+        options = {"base": arguments.base, "relabel": arguments.relabel, "columns": arguments.columns}
+        graph = formats.read(path, format, **options)
     return graph, time.perf_counter() - begin
 
 
@@ -548,12 +549,20 @@ def _command(commands, function, *, file=None, simulator=False, json=True):
         option("--base", metavar="B", type=int, help="the first vertex number, 0 or 1 (default: as the format says)")
         text = "an edge list's vertices are the numbers that occur (default), or all up to the largest (with --base)"
         option("--relabel", action=argparse.BooleanOptionalAction, help=text)
+        text = "which two columns of an edge list are the ends of an edge: numbers, from 0 on, or names"
+        option("--columns", metavar="A,B", type=_columns, help=text)
     if simulator:
         text = "how long the simulator may take, by its estimate (default: 30 seconds)"
         option("--max-seconds", metavar="S", type=_seconds, help=text)
     if json:
         option("--json", action="store_true", help="print one JSON value")
     return option
+
+
+def _columns(text):
+    """Two columns as `tcgpu.read` takes them."""
+    columns = tuple(text.split(","))
+    return tuple(map(int, columns)) if all(map(str.isdecimal, columns)) else columns
 
 
 def _seconds(text):

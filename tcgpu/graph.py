@@ -22,6 +22,10 @@ ORDERS = ("natural", "degree", "bfs", "random", "auto")
 MIN_RELATIVE_DISTANCE = 1 / 64
 MIN_DEGREE_SKEW = 2.5
 MIN_LOOKUPS_PER_EDGE = 4
+NOT_SQUARE = (
+    "an adjacency matrix is square; if rows and columns of A are two sets of vertices, "
+    "scipy.sparse.block_array([[None, A], [A.T, None]]) is the matrix of their graph"
+)
 BLOCK = 1 << 20  # pointers whose differences are in memory at a time
 MAX_PER_END = 64  # without `n`, more vertices than this for each end of an edge are refused,
 ALWAYS_ALLOWED = 1 << 22  # unless there are no more than these, which take 40 MB and a tenth of a second
@@ -170,7 +174,7 @@ class Graph:
                 "scipy.sparse.csr_array(A) makes one of a dense matrix A"
             )
         if len(matrix.shape) != 2 or matrix.shape[0] != matrix.shape[1]:
-            raise GraphError(f"an adjacency matrix is square, this one has shape {tuple(matrix.shape)}")
+            raise GraphError(f"{NOT_SQUARE}; this one has shape {tuple(matrix.shape)}")
         coo = matrix.tocoo()
         if _can_cancel(coo.data):
             matrix = matrix.tocsr()  # this adds up duplicates, unless the matrix is CSR already

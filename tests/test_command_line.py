@@ -79,6 +79,14 @@ def test_numbers_of_a_file_are_the_vertices_without_relabelling(run, k5):
     assert (code, out) == (2, "") and err.count("\n") == 1 and "goes without base" in err
 
 
+@pytest.mark.parametrize("columns", ["1,2", "i,j"])
+def test_columns_of_an_edge_list_are_chosen(run, tmp_path, columns):
+    (tmp_path / "x.csv").write_text("t,i,j,u,v\n1,5,6,0,0\n2,6,7,0,0\n3,7,5,0,0\n")
+    assert run("count", tmp_path / "x.csv", "--columns", columns) == (0, "1\n", "")
+    code, out, err = run("count", tmp_path / "x.csv")
+    assert (code, out) == (2, "") and "--columns" in err
+
+
 @pytest.fixture
 def printed(run):
     """What a command that succeeds writes to stdout."""

@@ -10,8 +10,10 @@ import networkx as nx
 import numpy as np
 import pandas as pd
 import pytest
+import scipy.io
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from scipy.sparse import block_array, csr_array
 
 import tcgpu
 from tcgpu import Graph, GraphError, read, write
@@ -117,7 +119,136 @@ def test_a_line_with_more_columns_than_there_are_names_is_refused(written, text)
         read(written(text))
 
 
+# columns that hold something else
+
+CONTACTS = [(20 * k, *pair) for k, pair in enumerate([(1, 2), (1, 3), (2, 3), (2, 4), (3, 5), (4, 5)], 1)]
+NUMBERED = [(k, *pair) for k, pair in enumerate(TRIANGLES)]
+
+
+def rows(lines, between=" "):
+    return "".join(between.join(map(str, line)) + "\n" for line in lines)
+
+
+@pytest.mark.parametrize("lines", [CONTACTS, [(*line, "3B", "MP") for line in CONTACTS], NUMBERED, NUMBERED[1:]])
+@pytest.mark.parametrize("separator", [" ", "\t", ",", ";"])
+def test_times_and_numbers_of_lines_are_not_read_as_vertices(written, lines, separator):
+    path = written(rows(lines, separator), "x.txt")
+    with pytest.raises(GraphError, match="line 1: the first column may hold the (times|numbers) .* columns=(.1, 2.) "):
+        read(path)
+    assert edges(path, columns=(1, 2)) == {frozenset(line[1:3]) for line in lines}
+    assert edges(path, columns=[0, 1]) == {frozenset(line[:2]) for line in lines}
+
+
+def test_a_few_lines_with_numbers_are_told_about(written, caplog):
+    read(written("0,0,1\n1,1,2\n2,2,0\n"))
+    assert "line 1: the first column may hold the numbers of the lines" in caplog.text
+
+
+@pytest.mark.parametrize(
+    "columns, text",
+    [
+        (("x", "y"), "t,x,y\n9,0,1\n8,1,2\n"),
+        ((1, 2), "t,x,y\n9,0,1\n8,1,2\n"),
+        ((2, 1), "2020-01-01 0 1\n2020-01-02 1 2\n"),
+        ((1, 2), '"V1" "V2"\n"1" 0 1\n"2" 1 2\n'),  # R
+        (("0", "1"), "0,1\n0,1\n1,2\n"),
+        ((0, 1), "0 1 a,b,c\n1 2 d\n"),
+        (("source", "target"), "source,target,vertices=9\n0,1\n1,2\n"),
+        (None, "# time i j\n20 0 1\n40 1 2\n"),
+        (None, ",0,1\n0,0,1\n1,1,2\n"),  # pandas, columns without names
+        (None, ",0,1\r\n0,0,1\r\n1,1,2"),
+    ],
+)
+def test_columns_are_chosen(written, columns, text, caplog):
+    assert edges(written(text), columns=columns) == {frozenset((0, 1)), frozenset((1, 2))}
+    assert not caplog.text
+
+
+@pytest.mark.parametrize("columns", [(1, 1), (-1, 0), (0.0, 1), ("a", 1), (1,), "ab", 1, (True, False)])
+def test_columns_are_two(written, columns):
+    with pytest.raises(GraphError, match="columns must be two numbers of columns, from 0 on, or two of their names"):
+        read(written("0 1 2\n"), columns=columns)
+
+
+@pytest.mark.parametrize("text", ["a,b\n0,1\n", "0 -5 7\n1 2 3\n", "0 1 5.0\n"])
+@pytest.mark.parametrize("columns", [(1, 2), ("b", "c")])
+def test_columns_that_are_not_there_are_refused(written, text, columns):
+    with pytest.raises(GraphError, match="line [12]: "):
+        read(written(text), columns=columns)
+
+
+def test_columns_are_for_edge_lists(written):
+    with pytest.raises(GraphError, match="columns is for edge lists"):
+        read(written("2 1\n2\n1\n", "x.graph"), columns=(0, 1))
+
+
+@pytest.mark.parametrize(
+    "text, says",
+    [
+        ("user,item\n1,1\n1,2\n2,1\n", "both columns are read as numbers of the same vertices"),
+        ("0,1\n5,6\n6,7\n", "this is read as an edge; if it numbers the columns, as pandas writes them"),
+        ("0;1;2\n5;6;1\n6;7;1\n", "this is read as an edge; if it numbers the columns, as pandas writes them"),
+        ("% asym dynamic\n1 2 1 9\n1 2 -1 10\n2 3 1 11\n", "edges that disappear again"),
+    ],
+)
+def test_what_may_be_meant_in_another_way_is_told(written, text, says, caplog):
+    read(path := written(text))
+    assert f"x.csv, line 1: {says}" in caplog.text and caplog.records[0].name == "tcgpu"
+    caplog.clear()
+    if not text.startswith("%"):
+        read(path, columns=(0, 1))
+        assert not caplog.text
+
+
+@pytest.mark.parametrize("matrix", [nx.to_numpy_array(nx.path_graph(5), dtype=int), [[0, 2, 4], [3, 0, 4], [3, 2, 0]]])
+@pytest.mark.parametrize("names", [None, "above", "before"])
+def test_matrices_are_refused(written, matrix, names):
+    lines = np.insert(matrix, 0, np.arange(len(matrix)), axis=names == "before") if names else np.array(matrix)
+    with pytest.raises(GraphError, match="line 1: this may be a matrix"):
+        read(written(rows(lines.tolist(), ",")))
+
+
+def test_a_matrix_is_counted_as_its_refusal_says(written):
+    path = written(rows(nx.to_numpy_array(nx.complete_graph(5), dtype=int).tolist()))
+    assert tcgpu.count(csr_array(np.loadtxt(path))) == 10
+
+
+@pytest.mark.parametrize("size", ["", "% 4 3 2\n"])
+@pytest.mark.parametrize("more", ["", " 5", " -1 1082040961"])
+def test_two_mode_files_of_konect_have_two_sets_of_vertices(written, size, more):
+    lines = "".join(f"{a} {b}{more}\n" for a, b in [(1, 1), (1, 2), (2, 1), (3, 2)])
+    path = written(f"% bip weighted\n{size}{lines}", "out.txt")
+    graph = read(path)
+    assert graph.labels.tolist() == [1, 2, 3, 4, 5] and tcgpu.count(graph) == 0
+    assert edges(path) == {frozenset(edge) for edge in [(1, 4), (1, 5), (2, 4), (3, 5)]}
+    assert read(path, base=1).n == read(path, n=6).n - 1 == 5
+    with pytest.raises(GraphError, match="3 vertices of the first column and those of the second are more than 5"):
+        read(path, n=5)
+
+
+@pytest.mark.parametrize("text", ["% bip positive\n0 1\n1 2\n", "% bip positive\n% 2 1 2\n1 1\n2 2\n"])
+def test_two_mode_files_with_other_numbers_are_refused(written, text):
+    with pytest.raises(GraphError, match="expected vertex numbers from 1 on, in the first column up to 1"):
+        read(written(text))
+
+
+def test_a_rectangular_matrix_is_refused_with_a_way(tmp_path):
+    matrix = csr_array([[1, 1, 0], [0, 1, 1]])
+    scipy.io.mmwrite(tmp_path / "x.mtx", matrix)
+    for thing in (tmp_path / "x.mtx", matrix):
+        with pytest.raises(GraphError, match=r"scipy.sparse.block_array\(\[\[None, A\], \[A.T, None\]\]\)"):
+            tcgpu.count(thing)
+    graph = Graph.from_scipy(block_array([[None, matrix], [matrix.T, None]]))
+    assert (graph.n, graph.m, tcgpu.count(graph)) == (5, 4, 0)
+
+
 # lines that are no edges
+
+
+@pytest.mark.parametrize("text", ["# 0\n1 5\n# 1\n2 5\n", "1 7\n2 9\n#\n1 2\n", "1 7\n2 9\n  # \r\n1 2\n"])
+def test_lines_of_lgl_and_tgf_are_refused(written, text):
+    with pytest.raises(GraphError, match="line 3: a line of '#' alone or with a number, as in the formats LGL and TGF"):
+        read(written(text, "x.txt"))
 
 
 @pytest.mark.parametrize(

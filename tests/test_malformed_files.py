@@ -466,3 +466,12 @@ def test_the_benchmark_of_damaged_files_detects_wrong_counts_and_finds_none(load
     assert sum(row["outcome"] == "wrong" for row in damage.trials(42, 7, tmp_path)) > 20
     monkeypatch.setattr(damage, "shell", lambda arguments: 1 // 0)
     assert {row["outcome"] for row in damage.trials(21, 7, tmp_path)} == {"traceback"}
+
+
+def test_files_of_other_programs_are_read_right_or_refused_or_told(load_benchmark, tmp_path, monkeypatch):
+    foreign = load_benchmark("foreign")
+    rows = list(foreign.trials(len(foreign.KINDS), 7, tmp_path))
+    assert [row for row in rows if row["outcome"] in ("wrong", "traceback")] == []
+    assert {row["outcome"] for row in rows} >= {"right", "told", "refused"}
+    monkeypatch.setattr(foreign.tcgpu, "read", lambda *args: Graph.from_edges([0], [1]))  # reads whatever it is given
+    assert {row["outcome"] for row in foreign.trials(9, 7, tmp_path)} == {"wrong"}

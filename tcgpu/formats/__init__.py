@@ -57,6 +57,7 @@ def read(
     base: int | None = None,
     n: int | None = None,
     relabel: bool | None = None,
+    columns: tuple[int, int] | tuple[str, str] | None = None,
 ) -> Graph:
     """Read the graph in a file or folder; its name is that of the file.
 
@@ -75,21 +76,22 @@ def read(
         For an edge list: True numbers the vertices that occur in ascending order, and `graph.ids` keeps their numbers
         in the file; so does the default, unless the file's heading says how many vertices there are, or `base` or `n`
         is given. False means `base=0`.
+    columns
+        For an edge list: which two columns hold the ends of an edge, by their numbers, from 0 on, or by their names in
+        the first line; by default those with names such as source and target, else the first two.
 
     Raises
     ------
     FormatError
         The file does not have the format; the message names the line and what was expected.
     """
-    name, chosen, n = _checked(path, format, base, n)
-    if relabel and chosen is not EDGE_LIST:
-        raise GraphError(f"{name}: relabel is for edge lists; a {chosen.title} numbers its vertices in one way only")
+    name, chosen, n, more = _checked(path, format, n, base=base, columns=columns, relabel=relabel or None)
     if relabel and not (base is None and n is None):
         raise GraphError(f"{name}: relabel=True numbers the vertices that occur; it goes without base and n")
     if relabel is False and base is None and chosen is EDGE_LIST:
         base = 0
     if chosen.read is None:
-        u, v, n, labels = chosen.read_edges(name, base, n)
+        u, v, n, labels = chosen.read_edges(name, base, n, **more)
         graph = Graph.from_edges(u, v, n, labels=labels)
     else:
         graph = chosen.read(name, base, n)
@@ -105,13 +107,18 @@ def open_folder(path: str | os.PathLike[str]) -> Graph:
 
 
 def read_edges(
-    path: str | os.PathLike[str], format: str | None = None, *, base: int | None = None, n: int | None = None
+    path: str | os.PathLike[str],
+    format: str | None = None,
+    *,
+    base: int | None = None,
+    n: int | None = None,
+    columns: tuple[int, int] | tuple[str, str] | None = None,
 ) -> tuple[Any, Any, int, Any]:
     """The edges that a text file lists, `(u, v, n, labels)`, with loops, duplicates and both directions."""
-    name, chosen, n = _checked(path, format, base, n)
+    name, chosen, n, more = _checked(path, format, n, base=base, columns=columns)
     if chosen.read_edges is None:
         raise GraphError(f"{name}: a {chosen.title} holds columns, not edges; tcgpu.read(...).edges() has them")
-    return chosen.read_edges(name, base, n)
+    return chosen.read_edges(name, base, n, **more)
 
 
 def write(graph: Any, path: str | os.PathLike[str], format: str | None = None) -> None:
@@ -148,15 +155,17 @@ def write(graph: Any, path: str | os.PathLike[str], format: str | None = None) -
         raise error if str(error).startswith(path) else GraphError(f"{path}: {error}") from error.__cause__
 
 
-def _checked(path, format, base, n):
-    """`(path as text, Format, n)`; checks that the file exists before its ending."""
+def _checked(path, format, n, **of_edge_lists):
+    """`(path as text, Format, n, a dict with columns)`; checks that the file exists before its ending."""
     path = os.fspath(path)
     if not os.path.exists(path):
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
     chosen = _format(path, format)
-    if base is not None and chosen is not EDGE_LIST:
-        raise GraphError(f"{path}: base is for edge lists; a {chosen.title} numbers its vertices in one way only")
-    return path, chosen, None if n is None else known_count(n)
+    for keyword, value in of_edge_lists.items():
+        if value is not None and chosen is not EDGE_LIST:
+            raise GraphError(f"{path}: {keyword} is for edge lists; a {chosen.title} has its vertices in one way only")
+    columns = of_edge_lists["columns"]
+    return path, chosen, None if n is None else known_count(n), {} if columns is None else {"columns": columns}
 
 
 def _format(path, name):

@@ -1,12 +1,17 @@
-"""Edge lists: a line for each edge, with two vertex numbers (SNAP, CSV, TSV).
+"""Edge lists: a line for each edge, with two vertex numbers (SNAP, KONECT, CSV, TSV).
 
 Numbers are separated by blanks, tabs, a comma or a semicolon, and may be in double quotes; lines that begin with `#`,
-`%` or `//` are comments. The first line may name the columns: then those named `source` and `target`, or by another
-pair of END_NAMES, are the ends of an edge; if there are only two columns, they may have any names. Without names the
-first two columns are the ends. Further columns, weights for example, are ignored.
+`%` or `//` are comments. The first line may name the columns, or the last comment before the edges, if it has as many
+names as they have columns: then those named `source` and `target`, or by another pair of END_NAMES, are the ends of an
+edge; if there are only two columns, they may have any names, which are logged. Without names the first two columns are
+the ends. Further columns, weights for example, are ignored. The keyword `columns` says which two are the ends.
 
-A file that may not be a list of edges is refused: an adjacency list, lines with different numbers of whole numbers, and
-a first line of sizes (`vertices edges`) before the edges.
+A file that may not be a list of edges is refused: an adjacency list or matrix, lines with different numbers of whole
+numbers, times before the two ends, and a first line of sizes (`vertices edges`) before the edges. What may be meant in
+another way, but rarely is, is logged (logger "tcgpu").
+
+A file of KONECT that begins with `% bip` has two sets of vertices, both numbered from 1. With n of them in the first
+column, number k of the second column becomes n + k.
 
 `write` stores the number of vertices in a comment (in `.csv` and `.tsv` among the names of the columns), and `read`
 uses it, so that vertices without an edge are kept. The heading of a SNAP file, `# Nodes: N Edges: M`, is used if all
@@ -14,9 +19,11 @@ vertex numbers are below N. Other readers skip both.
 """
 
 import csv
+import logging
 import re
 from dataclasses import dataclass, field
-from itertools import takewhile
+from itertools import islice, takewhile
+from operator import lt
 
 import numpy as np
 
@@ -33,30 +40,41 @@ END_NAMES = (
     ("src", "tgt"), ("from", "to"), ("u", "v"), ("i", "j"), ("v1", "v2"), ("id1", "id2"), ("node1", "node2"),
     ("vertex1", "vertex2"), ("row", "col"), ("row", "column"),
 )  # fmt: skip
+UNNAMED = ["", "0", "1"]  # how pandas names an index and two columns that have no names
 
 _SUFFIX = re.compile(r"(?<=.)(?:node|vertex)?(?:id|idx)?\Z")
 _FIRST = re.compile(rb"\s*(\"?)\d+\1([ \t]*)([,;]?)")  # the first number of a line, and what separates it from the next
 _SNAP = re.compile(rb"[#%]\s*Nodes:\s*(\d{1,18})\s+Edges:\s*(\d{1,18})\b")
+_KONECT = re.compile(rb"%\s*(sym|asym|bip)\s+([a-z]+)\s*\Z")
+_KONECT_SIZES = re.compile(rb"%\s*\d+\s+(\d{1,10})\s+(\d{1,10})\s*\Z")  # edges, vertices of each column
 # our own heading adds to that of SNAP whether the numbers are vertices or labels
 _NUMBERED, _LABELLED = b"(tcgpu: vertices from 0)", b"(tcgpu: labels)"
 _ISOLATED = b"# Isolated:"  # begins a line of labels of vertices without an edge
 _COUNT = "vertices="  # begins the name of an empty column: the number of vertices follows
 _LABELS_PER_LINE = 1000
-_MAX_ADJACENCY_COLUMNS = 64  # of an adjacency list in which all vertices have equally many neighbours
+_MAX_TABLE_COLUMNS = 64  # of an adjacency list in which all vertices have equally many neighbours, or a small matrix
+SAMPLE = 1000  # lines
+_MATRIX = "this may be a matrix; scipy.sparse.csr_array(numpy.loadtxt(...)) is a graph for tcgpu"
+_OR_SAY = ", or say columns=(NAME, NAME) (--columns NAME,NAME)"
+log = logging.getLogger("tcgpu")
 
 
-def read_edges(path, base=None, n=None):
+def read_edges(path, base=None, n=None, columns=None):
     """The raw edges of the file: `(u, v, n, labels)`.
 
     With `base` (0 or 1) the numbers in the file are the vertices, counted from `base`. With `n` there are n vertices,
     counted from 0 unless `base` is 1. With neither, the heading gives the number of vertices; if it does not, the
     vertices are the numbers that occur, in ascending order, and `labels[v]` is the number of vertex v in the file
     (labels is None if it is always v).
+
+    columns: the two that hold the ends of an edge, by their numbers, from 0 on, or by their names in the first line.
     """
     if base not in (None, 0, 1):
         raise GraphError(f"base must be 0 or 1, not {base!r}")
+    if columns is not None and not _are_columns(columns):
+        raise GraphError(f"columns must be two numbers of columns, from 0 on, or two of their names, not {columns!r}")
     text = Text(path)
-    head = _read_heading(text)
+    head = _read_heading(text, columns)
     if head.kind == _NUMBERED:
         if base == 1:
             raise text.error(head.at, "vertices are numbered from 0 here, not from 1")
@@ -67,10 +85,14 @@ def read_edges(path, base=None, n=None):
         text, head.first, base or 0, count, expected="expected two vertex numbers", loose=True, ends=head.ends,
         widest=head.widest,
     )  # fmt: skip
+    if head.two_mode:
+        u, v = _apart(text, head, u, v, base or 0, count)
     largest = None if plain and head.n is None else cleaning.min_max(u, v)[1]
     _check_heading(text, head, u.size, largest)
     _check_first_line(text, head, u, v, base or 0, layout)
-    _check_adjacency(text, head, u, v, base or 0, layout)
+    if not (head.known or head.kind) and u.size > 1:
+        _check_table(text, head, u, v, base or 0, layout)
+        _check_columns(text, head, u, v, base or 0, layout)
     if head.kind == _NUMBERED and n is None:
         check_memory(head.n, u.size, path)
     if head.kind == _NUMBERED or plain and head.kind is None and _is_plausible(head, u.size, largest):
@@ -119,8 +141,12 @@ class _Heading:
 
     at: int  # offset of the line with the most information
     first: int  # offset of the first edge
+    comment: bytes = b""  # the last one
     named: bool = False  # there is a line of column names
+    known: bool = False  # names, the format, or the caller say which columns are the ends
     ends: tuple | None = None  # as `scan.rows` takes it
+    two_mode: bool = False  # the vertices of each column have numbers of their own
+    left: int = 0  # vertices of the first column, if they are apart and the heading says how many
     widest: int = 0  # columns that have a name, 0 if none has
     n: int | None = None  # vertices
     edges: int | None = None
@@ -128,7 +154,7 @@ class _Heading:
     isolated: list = field(default_factory=list)  # labels of vertices without an edge
 
 
-def _read_heading(text):
+def _read_heading(text, columns):
     head = _Heading(at=text.start, first=len(text))
     for at, line in text.lines(text.start):
         if line.startswith(b"%%MatrixMarket"):
@@ -136,17 +162,21 @@ def _read_heading(text):
         if not line:
             continue
         if not line.startswith((b"#", b"%", b"//")):
-            names, delimiter = _column_names(text.line(at, b" \r")[0])  # a tab at an end delimits an empty cell
-            head.first = text.line(at)[1] if names else at
-            if names:
-                _find_ends(text, at, head, names, delimiter)
+            _find_ends(text, at, head, columns)
             break
+        head.comment = line
         if line.startswith(_ISOLATED) and head.kind == _LABELLED:
             head.isolated += line[len(_ISOLATED) :].decode("ascii", "replace").split()
         elif head.n is None and (found := _SNAP.match(line[:200])):
             kind = bytes(line[found.end() :].strip())
             head.at, head.n, head.edges = at, int(found[1]), int(found[2])
             head.kind = kind if kind in (_NUMBERED, _LABELLED) else None
+        elif found := _KONECT.match(line[:200]):
+            head.at, head.known, head.two_mode = at, True, found[1] == b"bip"
+            if found[2] == b"dynamic":
+                log.warning("%s", text.error(at, "edges that disappear again (weight -1) are read like all others"))
+        elif head.two_mode and (found := _KONECT_SIZES.match(line[:200])):
+            head.at, head.left = at, int(found[1])
     if not all(word.isdecimal() and len(word) < 20 and int(word) < 2**63 for word in head.isolated):
         raise text.error(head.at, "labels of vertices without an edge are to follow, whole numbers")
     if head.kind:
@@ -156,15 +186,23 @@ def _read_heading(text):
 
 def _column_names(line):
     """`(names, delimiter)` of a line of column names; `(None, 0)` for any other line."""
-    line = line[: 1 << 16].decode("utf-8", "replace")
-    splits = [(_split(line, delimiter), ord(delimiter)) for delimiter in ",;\t "]
-    splits = [split for split in splits if len(split[0]) > 1]
+    splits = [(cells, ord(delimiter)) for cells, delimiter in _splits(line) if len(cells) > 1]
     if not splits:
         return None, 0
     # a comma may be part of a name between tabs: use the split that gives two ends, else the first one
-    names, delimiter = next((split for split in splits if _pairs(_short(split[0]))), splits[0])
-    named = any(names) and all(name == "" or name[0].isalpha() or name[0] == "_" for name in names[:2])
+    names, delimiter = next((split for split in splits if _pairs(split[0])), splits[0])
+    named = any(names) and all(map(_is_name, names[:2])) or names == UNNAMED and delimiter in b",;"
     return (names, delimiter) if named else (None, 0)
+
+
+def _is_name(cell):
+    return cell == "" or cell[0].isalpha() or cell[0] == "_"
+
+
+def _splits(line):
+    """The cells of a line for each delimiter that it may have: a list of (cells, delimiter)."""
+    line = line[: 1 << 16].decode("utf-8", "replace")
+    return [(_split(line, delimiter), delimiter) for delimiter in ",;\t "]
 
 
 def _split(line, delimiter):
@@ -178,34 +216,74 @@ def _split(line, delimiter):
     return [cell.strip().strip("'") for cell in cells]
 
 
-def _pairs(short):
-    """Which of END_NAMES are among these names of columns."""
-    return [pair for pair in END_NAMES if set(short).issuperset(pair)]
+def _pairs(names):
+    """Which of END_NAMES are among these names of columns; and the columns of each: a list of (first, second)."""
+    short = [_SUFFIX.sub("", re.sub(r"[\W_]", "", name.casefold()), count=1) for name in names]
+    found = [pair for pair in END_NAMES if set(short).issuperset(pair)] or [("0", "1")] * (names == UNNAMED)
+    return [(a, b) for pair in found for a, first in enumerate(short) if first == pair[0]
+            for b, second in enumerate(short) if second == pair[1]]  # fmt: skip
 
 
-def _short(names):
-    """The names of columns as in END_NAMES."""
-    return [_SUFFIX.sub("", re.sub(r"[\W_]", "", name.casefold()), count=1) for name in names]
+def _find_ends(text, at, head, columns):
+    """Set where the edges begin, and the columns of an edge's two ends, from the first line that is no comment."""
+    line = text.line(at, b" \r")[0]  # a tab at an end delimits an empty cell
+    names, delimiter = _column_names(line)
+    pairs = []
+    if columns is not None:
+        names, *pairs, delimiter = _find_columns(text, at, line, columns)
+    elif names:
+        pairs = _pairs(names)
+        shown = "a line of column names"
+        if len(pairs) > 1:
+            raise text.error(
+                at, f"{shown} with more than one column for an end of an edge; leave one source and one target{_OR_SAY}"
+            )
+        if not pairs and (len(names) > 2 or "" in names):
+            raise text.error(
+                at, f"{shown} that does not say which two are the ends of an edge; call them source and target{_OR_SAY}"
+            )
+        if not pairs:
+            say = (
+                "both columns are read as numbers of the same vertices; if they are, say columns=(0, 1) (--columns 0,1)"
+            )
+            log.warning("%s", text.error(at, say))
+            pairs = [(0, 1)]
+    else:
+        named, _ = _column_names(head.comment.lstrip(b"#%/ \t"))
+        cells, delimiter = next(((cells, ord(mark)) for cells, mark in _splits(line) if len(cells) > 1), ([], 0))
+        pairs = _pairs(named) if named and len(named) == len(cells) else []
+    if names:
+        head.named, head.widest = True, len(names)
+        if len(names) == 3 and re.fullmatch(rf"{_COUNT}\d{{1,10}}", names[2]):
+            head.at, head.n, head.edges, head.kind = at, int(names[2].removeprefix(_COUNT)), None, _NUMBERED
+    head.first = text.line(at)[1] if names else at
+    if len(pairs) == 1:
+        head.known, (a, b) = True, sorted(pairs[0])
+        head.ends = None if (a, b) == (0, 1) else (a, b, delimiter)
 
 
-def _find_ends(text, at, head, names, delimiter):
-    """Set the columns of an edge's two ends by their names; an error if there are none or too many."""
-    short = _short(names)
-    pairs = _pairs(short)
-    shown = "a line of column names"
-    if len(pairs) > 1 or any(short.count(name) > 1 for pair in pairs for name in pair):
-        raise text.error(
-            at, f"{shown} with more than one column for an end of an edge; leave one source and one target"
-        )
-    if not pairs and (len(names) > 2 or "" in names):
-        raise text.error(
-            at, f"{shown} that does not say which two are the ends of an edge; call them source and target"
-        )
-    a, b = sorted(short.index(name) for name in pairs[0]) if pairs else (0, 1)
-    head.named, head.widest = True, len(names)
-    head.ends = None if (a, b) == (0, 1) else (a, b, delimiter)
-    if len(names) == 3 and re.fullmatch(rf"{_COUNT}\d{{1,10}}", names[2]):
-        head.at, head.n, head.edges, head.kind = at, int(names[2].removeprefix(_COUNT)), None, _NUMBERED
+def _are_columns(columns):
+    """Whether two columns are given as `read_edges` takes them."""
+    if not isinstance(columns, (tuple, list)) or len(columns) != 2 or columns[0] == columns[1]:
+        return False
+    return all(isinstance(c, str) for c in columns) or all(type(c) is int and c >= 0 for c in columns)
+
+
+def _find_columns(text, at, line, columns):
+    """`(names or None, (column, column), delimiter)` of the columns that the caller names or numbers."""
+    by_name = isinstance(columns[0], str)
+    if by_name:
+        splits = [split for split in _splits(line) if set(columns) <= {*split[0]}]
+    else:  # R leaves the name of the first column out
+        most = max(columns)
+        splits = [([""] * (len(cells) == most) + cells, mark) for cells, mark in _splits(line) if len(cells) >= most]
+    if not splits:
+        raise text.error(at, f"expected columns {columns[0]!r} and {columns[1]!r}" + " in the line of names" * by_name)
+    # blanks and commas may be part of other columns: numbers show which split is meant
+    cells, mark = next((s for s in splits if not by_name and all(s[0][c].isdecimal() for c in columns)), splits[0])
+    a, b = map(cells.index, columns) if by_name else columns
+    named = by_name or _is_name(cells[a]) or _is_name(cells[b])
+    return cells if named else None, (a, b), ord(mark)
 
 
 # -------------------------------------------------------------------------------------------------------------- checks
@@ -232,7 +310,7 @@ def _is_plausible(head, edges, largest):
 
 def _check_first_line(text, head, u, v, base, layout):
     """Refuse a first line that has other columns than all others, or that may hold the sizes of the graph."""
-    if head.named or head.kind or u.size < 2:
+    if head.named or head.kind or head.ends or u.size < 2:
         return
     at = head.first
     if u.size > 2 and layout.narrow == (1 if layout.first == 2 else u.size - 1):
@@ -263,15 +341,57 @@ def _is_symmetric(u, v):
     return np.array_equal(u[forward], v[backward]) and np.array_equal(v[forward], u[backward])
 
 
-def _check_adjacency(text, head, u, v, base, layout):
-    """Refuse lines `vertex neighbour neighbour ...`, equally many in each, which could be edges with further columns.
-
-    They are an adjacency list if no vertex has two lines and the vertices of a line list its vertex, too; if some of
-    them have no line, all numbers must make up one range, or else they are more likely weights.
-    """
-    if head.named or head.kind or not 3 <= layout.width <= _MAX_ADJACENCY_COLUMNS or u.size < 2:
+def _check_columns(text, head, u, v, base, layout):
+    """Refuse, or tell about, lines that may begin with a time or with their own number, and a first line that may
+    number the columns."""
+    numbers = [str(k) for k in range(layout.first)]
+    numbered = any(cells == numbers for cells, mark in _splits(text.line(head.first)[0]) if mark != " ")
+    if numbered and not head.comment and (u[1:] + v[1:] != 1).all():
+        say = "this is read as an edge; if it numbers the columns, as pandas writes them, leave it out"
+        log.warning("%s", text.error(head.first, f"{say}, else say columns=(0, 1) (--columns 0,1)"))
+    if layout.first < 3 or any((some[1:] < some[:-1]).any() for some in (u[:SAMPLE], u)):
         return
-    if layout.whole != u.size or any(np.unique(some).size < some.size for some in (u[:1000], u)):
+    some = (line.replace(b'"', b"") for _, line in islice(text.lines(head.first), SAMPLE))
+    cells = [re.split(rb"[\s,;]+", line) for line in some if line[:1].isdigit()]
+    if not all(len(line) > 2 and line[2].isdigit() and len(line[2]) < 20 for line in cells):
+        return
+    second, third = ([int(line[k]) for line in cells] for k in (1, 2))
+    shared = {*second} & {*third}
+    low, high = cleaning.min_max(v, v)
+    inside = u[np.searchsorted(u, low) : np.searchsorted(u, high, "right")]
+    numbered = u[0] + base <= 1 and u[-1] - u[0] == u.size - 1 == _changes(u)
+    timed = 2 * _changes(inside) < _changes(u)
+    alike = u.size > 3 and len({*third}) > 2 and 2 * len(shared) >= len({*third})  # so these are vertices, not weights
+    if numbered or timed or shared and u.size > 3 and all(map(lt, second, third)):
+        what = "numbers" if numbered else "times"
+        say = "if the ends of the edges are in the next two, say columns=(1, 2) (--columns 1,2), else columns=(0, 1)"
+        error = text.error(head.first, f"the first column may hold the {what} of the lines: {say}")
+        if alike:
+            raise error
+        log.warning("%s", error)
+
+
+def _changes(values):
+    """How often a value differs from the one before."""
+    return np.count_nonzero(values[1:] != values[:-1])
+
+
+def _check_table(text, head, u, v, base, layout):
+    """Refuse a matrix, and lines `vertex neighbour neighbour ...`, equally many in each, which could be edges with
+    further columns.
+
+    They are a matrix if they are square and hold 0 and 1 only, or zeros in the diagonal. They are an adjacency list if
+    no vertex has two lines and the vertices of a line list its vertex, too; if some of them have no line, all numbers
+    must make up one range, or else they are more likely weights.
+    """
+    side = min(u.size, layout.width)
+    square = side >= 3 and abs(u.size - layout.width) <= 1  # names may be above it, or before its lines
+    if layout.width < 3 or layout.whole != u.size:
+        return
+    if square and layout.width > _MAX_TABLE_COLUMNS:
+        raise text.error(head.first, _MATRIX)
+    unique = all(np.unique(some).size == some.size for some in (u[:SAMPLE], u))
+    if not (square or unique and layout.width <= _MAX_TABLE_COLUMNS):
         return
     _, blanks, mark = _FIRST.match(text.line(head.first)[0]).groups()
     delimiter = ord(mark or (b"\t" if b"\t" in blanks else b" "))
@@ -283,7 +403,10 @@ def _check_adjacency(text, head, u, v, base, layout):
     except FormatError:
         return
     lines = np.stack(columns, axis=1)
-    if (np.diff(np.sort(lines, axis=1)) == 0).any():
+    matrix = lines[-side:, -side:]
+    if square and (matrix.max() <= 1 or not matrix.diagonal().any()):
+        raise text.error(head.first, _MATRIX)
+    if not unique or (np.diff(np.sort(lines, axis=1)) == 0).any():
         return
     numbers, ranks = np.unique(lines, return_inverse=True)
     own, near = np.split(ranks.reshape(lines.shape), [1], axis=1)
@@ -295,6 +418,20 @@ def _check_adjacency(text, head, u, v, base, layout):
 
 
 # ------------------------------------------------------------------------------------------------------------- numbers
+
+
+def _apart(text, head, u, v, base, count):
+    """Number the vertices of the second column after those of the first."""
+    if u.size == 0:
+        return u, v
+    low, high = cleaning.min_max(u, u)
+    left = head.left or high + base
+    if min(low, cleaning.min_max(v, v)[0]) + base < 1 or high + base > left:
+        raise text.error(head.at, f"expected vertex numbers from 1 on, in the first column up to {left}")
+    u, v = u.astype(np.int64), v.astype(np.int64) + left
+    if v.max() >= count:
+        raise text.error(head.at, f"{left} vertices of the first column and those of the second are more than {count}")
+    return u, v
 
 
 def _with_isolated(text, head, u, v):

@@ -6,6 +6,7 @@ An entry is an edge, in one direction or both, whatever its value, unless the va
 from tcgpu.formats import scan
 from tcgpu.formats.files import Text
 from tcgpu.formats.vertices import check_count, check_memory, check_most
+from tcgpu.graph import NOT_SQUARE
 
 _VALUES = {"pattern": 0, "integer": 1, "real": 1, "double": 1, "complex": 2}  # field -> numbers in each value
 _SYMMETRIES = ("general", "symmetric", "skew-symmetric", "hermitian")
@@ -61,6 +62,6 @@ def _size_line(text):
         raise text.error(at, "expected the size line: rows, columns and entries")
     rows, cols, entries = map(int, words)
     if rows != cols:
-        raise text.error(at, "an adjacency matrix is square, this one is not")
+        raise text.error(at, f"{NOT_SQUARE}, with A = scipy.io.mmread(file)")
     check_most(text, at, rows)
     return at, rows, entries, text.line(at)[1]

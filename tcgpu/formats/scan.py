@@ -17,7 +17,7 @@ BLOCK = 1 << 18  # lines written at a time
 
 # what a line is: the first three are no faults
 EDGE, ZERO, NOTHING = 0, 1, 2  # ZERO: a matrix entry whose value is 0
-MALFORMED, NEGATIVE, OUT_OF_RANGE, NO_VALUE, BINARY, NO_NUMBER, UNEVEN, TOO_WIDE = 3, 4, 5, 6, 7, 8, 9, 10
+MALFORMED, NEGATIVE, OUT_OF_RANGE, NO_VALUE, BINARY, NO_NUMBER, UNEVEN, TOO_WIDE, DIVIDER = 3, 4, 5, 6, 7, 8, 9, 10, 11
 
 MESSAGES = {
     NEGATIVE: "vertex numbers are not negative",
@@ -26,7 +26,10 @@ MESSAGES = {
     NO_NUMBER: "a weight is not a number",
     UNEVEN: "another number of columns than in the lines before, all of whole numbers; "
     "if this is an adjacency list, write a line for each edge",
-    TOO_WIDE: "more columns than the line of column names has",
+    DIVIDER: "a line of '#' alone or with a number, as in the formats LGL and TGF, which are no edge lists; "
+    "if this is one, leave the line out",
+    TOO_WIDE: "more columns than the line of column names has; if the edges are in the second and third, "
+    "say columns=(1, 2) (--columns 1,2)",
 }
 
 TAB, NEWLINE, RETURN, SPACE = 9, 10, 13, 32
@@ -258,7 +261,8 @@ def _row(data, p, loose, values, a, b, delimiter):
     none = U64(0)
     q = _after_blanks(data, p)
     if _ends_line(data, q) or _is_comment(data, q, loose):
-        return NOTHING, none, none, _end_of_line(data, q) + 1, 0, False
+        kind = DIVIDER if data[U64(q)] == HASH and _is_divider(data, q) else NOTHING
+        return kind, none, none, _end_of_line(data, q) + 1, 0, False
     named = delimiter != 0
     if named:  # a tab at the beginning ends an empty cell, unless blanks are the delimiter
         p = _skip_cells(data, q if delimiter == SPACE else p, delimiter, a)
@@ -473,6 +477,13 @@ def _end_of_line(data, p):
 def _is_comment(data, p, loose):
     first = data[U64(p)]
     return first == PERCENT or (loose and (first == HASH or (first == SLASH and data[U64(p + 1)] == SLASH)))
+
+
+@jit
+def _is_divider(data, p):
+    """Whether the comment at `p` has at most a number in it."""
+    _, p = _number(data, _after_blanks(data, p + 1))
+    return _ends_line(data, _after_blanks(data, p))
 
 
 # ------------------------------------------------------------------------------------------------------------- writing
