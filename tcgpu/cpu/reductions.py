@@ -24,7 +24,6 @@ from tcgpu.engines.native import (
     jit,
     result_types,
     run_threads,
-    stoppable,
     stopped,
     uncached,
     uncounted,
@@ -166,11 +165,11 @@ def _sums(graph, reduction):
     take_vertex = _no_values if reduction.vertex_values is None else _values
     take_edge = _no_values if reduction.edge_values is None else _values
 
-    if graph.max_column > 1:
+    if graph.max_column > 1:  # always by other threads: Numba swallows an interrupt while it finds the type of f
         run_threads(_reduce, graph.col_ptr, graph.row_idx, queue, bounds, reduction.f, put, take_vertex,
                     reduction.vertex_values, take_edge, reduction.edge_values, reduction.number, marks, hits,
                     reduction.size, True if shared else None, sums, fault,
-                    workers=workers, queue=stoppable(queue, graph.m))  # fmt: skip
+                    workers=workers, queue=queue)  # fmt: skip
     if fault[0]:
         *triangle, found = fault[1:].tolist()
         raise reduction.no_bin(triangle, found)

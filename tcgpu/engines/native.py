@@ -9,11 +9,14 @@ Every call can be stopped. Python cannot interrupt compiled code, so the calling
 callback of `progress` can interrupt it, and it then signals the workers to return.
 """
 
+import _thread
+import atexit
 import functools
 import os
 import threading
+import time
 from collections import deque
-from concurrent.futures import ThreadPoolExecutor, wait
+from queue import Empty, SimpleQueue
 
 import numba
 from llvmlite import ir
@@ -27,7 +30,6 @@ from numba.np.numpy_support import as_dtype, from_dtype
 
 from tcgpu import progress
 from tcgpu.engines.code_cache import cached
-from tcgpu.engines.forking import fork_safe_lock
 
 SHARE = 1 << 20  # elements of an array that a worker reads before it can be stopped
 MANY = 50_000  # for fewer elements, a second thread does not pay
@@ -46,18 +48,7 @@ def jit(function, **options):
 
 def _compiled_in_pool(dispatcher):
     compile_here = dispatcher.compile
-
-    def compile(signature):
-        if not _interruptible():
-            return compile_here(signature)
-        try:
-            future = _workers_pool().submit(compile_here, signature)
-        except RuntimeError:  # no thread can be started
-            return compile_here(signature)
-        _wait_for([future])
-        return future.result()
-
-    dispatcher.compile = compile
+    dispatcher.compile = lambda signature: _in_pool(compile_here, signature)
     return dispatcher
 
 
@@ -81,9 +72,11 @@ def result_types(dispatcher, *dtypes):
     def dtype(kind):
         return as_dtype(kind) if isinstance(kind, (types.Number, types.Boolean)) else kind
 
+    def signature(dispatcher, arguments):
+        return typeof(dispatcher).get_call_type(cpu_target.typing_context, arguments, {})
+
     try:
-        arguments = tuple(map(from_dtype, dtypes))
-        found = typeof(dispatcher).get_call_type(cpu_target.typing_context, arguments, {}).return_type
+        found = _in_pool(signature, dispatcher, tuple(map(from_dtype, dtypes))).return_type
     except (NumbaError, NotImplementedError) as error:  # the latter for fields of structures
         raise TypeError(str(error)) from None
     found = types.unliteral(found)
@@ -95,10 +88,7 @@ def inline(function):
     return jit(function, inline="always")
 
 
-_lock = fork_safe_lock()
-_pool = None
 _threads = None
-_unfinished = []  # futures of the call that was stopped last
 
 
 def threads():
@@ -145,85 +135,156 @@ def run_threads(function, *args, workers=None, queue=None):
     if workers == 1 and queue is None and getattr(function, "overloads", True):
         function(0, 1, *args)
         return
-    waiting, futures, here = deque(range(workers)), [], not _interruptible()
+    _Call(lambda worker: function(worker, workers, *args), range(workers), queue).run(threads())
 
-    def stop():
-        waiting.clear()
-        if queue is not None:
-            queue[0] = STOPPED
 
-    try:
-        try:
-            for _ in range(min(workers, threads()) - here):
-                futures.append(_workers_pool().submit(_work, waiting, function, workers, args, stop))
-        except RuntimeError:  # no more threads can be started: those that have been do the work, and this one
-            progress.pulse()  # unless the call is stopped, and so perhaps the process, which then starts no threads
-            here = True
-    except BaseException:
-        stop()
-        raise
-    if here:
-        _work(waiting, function, workers, args, stop)
-    _wait_for(futures, stop)
-    for future in futures:
-        future.result()
+def _in_pool(function, *args):
+    """The result of a function that runs in a thread of the pool, where KeyboardInterrupt does not interrupt it."""
+    if not _interruptible():
+        return function(*args)
+    results = []
+    _Call(lambda _: results.append(function(*args)), range(1)).run(1)
+    return results[0]
 
 
 def _interruptible():
     """Whether KeyboardInterrupt or the callback of `progress` may interrupt this thread."""
-    return progress.watching() or threading.current_thread() is threading.main_thread()
+    return progress.watching() or threading.get_ident() == threading.main_thread().ident
 
 
-def _wait_for(futures, stop=lambda: None):
-    """Wait for all futures. On an interrupt, call `stop()`, wait at most GRACE for them, then raise it."""
-    try:
-        for future in futures:
-            while not future.done():
-                if wait([future], POLL).not_done:
+# ------------------------------------------------------------------------------------------------------------- the pool
+#
+# An exception of a signal's handler may be raised after any call in the main thread. `threading` and
+# `concurrent.futures` have locks in Python, which such an exception leaves locked for ever. Here the main thread calls
+# only queues, deques and lists of C, each call of which is done or not begun, and each state between two calls is safe.
+
+
+class _Call:
+    """A function to be called for each element of `waiting`, by threads of the pool and perhaps the calling one."""
+
+    def __init__(self, function, waiting, queue=None):
+        self.function, self.waiting, self.queue = function, deque(waiting), queue
+        self.working = []  # an element for each thread that works
+        self.errors = []
+        self.changed = SimpleQueue()  # an element from each thread that ends
+
+    def run(self, most):
+        """Have up to `most` threads work; return when all of `waiting` is done, or raise what ended the call."""
+        here = not _interruptible()
+        try:
+            try:
+                for _ in range(min(most, len(self.waiting)) - here):
+                    _pool.submit(self)
+            except RuntimeError:  # no more threads can be started: those that have been do the work, and this one
+                progress.pulse()  # unless the call is stopped, and so perhaps the process, which then starts no threads
+                here = True
+            if here:
+                self.work()
+            while self.waiting or self.working:
+                if not self._has_changed(POLL):
                     progress.pulse()
-    except BaseException as error:
-        stop()
-        _unfinished[:] = wait(futures, GRACE).not_done
-        if isinstance(error, KeyboardInterrupt):
-            error.__traceback__ = None  # omit the frames of the wait
-        raise
+        except BaseException as error:
+            self.stop()
+            _stopped[:] = [self.working]
+            end = time.monotonic() + GRACE
+            while self.working and self._has_changed(end - time.monotonic()):
+                pass
+            if isinstance(error, KeyboardInterrupt):
+                error.__traceback__ = None  # omit the frames of the wait
+            raise
+        if self.errors:
+            raise self.errors.pop(0)
+
+    def work(self):
+        """Call the function for one waiting element after another, until a call fails, which stops the others."""
+        self.working.append(None)
+        try:
+            for element in iter(self._next, None):
+                self.function(element)
+        except BaseException as error:
+            self.stop()
+            self.errors.append(error)
+        self.working.pop()
+        self.changed.put(None)
+
+    def _next(self):
+        """Take the next waiting element; None if there is none."""
+        try:
+            return self.waiting.popleft()
+        except IndexError:
+            return None
+
+    def stop(self):
+        self.waiting.clear()
+        if self.queue is not None:
+            self.queue[0] = STOPPED
+
+    def _has_changed(self, seconds):
+        """Wait until a thread ends, at most `seconds`; returns whether one has."""
+        try:
+            self.changed.get(timeout=max(seconds, 0))
+        except Empty:
+            return False
+        return True
+
+
+_stopped = []  # the threads that worked on the call that was stopped last: `_Call.working`
 
 
 def busy():
-    """Whether workers of a stopped call still run something that cannot be stopped, such as Numba's compiler."""
-    return not all(future.done() for future in _unfinished)
+    """Whether threads still run something of a stopped call that cannot be stopped, such as Numba's compiler."""
+    return any(_stopped)
 
 
-def _work(waiting, function, workers, args, stop):
-    """Call the function for one waiting worker after another, until a call fails, which stops the others."""
-    try:
-        while True:
-            try:
-                worker = waiting.popleft()
-            except IndexError:
-                return
-            function(worker, workers, *args)
-    except BaseException:
-        stop()
-        raise
+class _Pool:
+    """Threads that work on calls. They are started when they are needed, and end with the process."""
+
+    def __init__(self):
+        self.calls, self.idle, self.ended = SimpleQueue(), SimpleQueue(), SimpleQueue()
+        self.started = []  # an element for each thread
+
+    def submit(self, call):
+        """Have one more thread work on a call; RuntimeError if there is none and none can be started."""
+        try:
+            self.idle.get_nowait()
+        except Empty:
+            if len(self.started) < max(os.cpu_count() or 1, threads()):
+                self.started.append(_thread.start_new_thread(self._serve, ()))
+        self.calls.put(call)
+
+    def _serve(self):
+        while (call := self.calls.get()) is not None:
+            call.work()
+            del call
+            self.idle.put(None)
+        self.ended.put(None)
+
+    def end(self):
+        """Wait for all threads: they must not run compiled code while Python frees it."""
+        for _ in self.started:
+            self.calls.put(None)
+        for _ in self.started:
+            self.ended.get()
 
 
-def _workers_pool():
-    global _pool
-    with _lock:
-        if _pool is None:
-            _pool = ThreadPoolExecutor(max_workers=max(os.cpu_count() or 1, threads()), thread_name_prefix="tcgpu")
-        return _pool
+_pool = _Pool()
 
 
-def _forget_pool():
+def _new_pool():
     """A forked child has none of its parent's threads; it starts its own."""
     global _pool
-    _pool = None
+    _pool = _Pool()
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_forget_pool)
+    os.register_at_fork(after_in_child=_new_pool)
+
+
+@atexit.register
+def _end_pool():
+    ending = _pool
+    _new_pool()  # for what comes later
+    ending.end()
 
 
 def _address(context, builder, signature, args):
