@@ -98,12 +98,14 @@ def __getattr__(name):
     if name in _RENAMED:
         warnings.warn(f"tcgpu.{name} is tcgpu.{_RENAMED[name]} now", DeprecationWarning, stacklevel=2)
         return __getattr__(_RENAMED[name])
-    if name in _MODULE_OF:
-        value = getattr(importlib.import_module(f"tcgpu.{_MODULE_OF[name]}"), name)
-    elif name in _MODULES:
-        value = importlib.import_module(f"tcgpu.{_MODULES[name]}")
-    else:
+    if name not in _MODULE_OF and name not in _MODULES:
         raise AttributeError(f"module 'tcgpu' has no attribute {name!r}")
+    from tcgpu.progress import uninterrupted
+
+    with uninterrupted():  # a library that is imported by half may never be imported again
+        value = importlib.import_module(f"tcgpu.{_MODULE_OF.get(name) or _MODULES[name]}")
+    if name in _MODULE_OF:
+        value = getattr(value, name)
     globals()[name] = value
     return value
 

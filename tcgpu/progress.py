@@ -15,6 +15,7 @@ functions on the CPU. A launch on a GPU cannot be ended half-way. Two context ma
 """
 
 import os
+import signal
 import sys
 import threading
 from contextlib import contextmanager
@@ -63,6 +64,30 @@ def part(number, of):
         yield
     finally:
         _part.reset(token)
+
+
+class uninterrupted:
+    """In the main thread, SIGINT is handled at the end of the `with`, not inside it.
+
+    For imports, and for short calls of what has locks in Python, such as `threading` and `concurrent.futures`: a
+    KeyboardInterrupt there leaves them locked, and what waits for them waits for ever.
+    """
+
+    def __enter__(self):
+        self.came, self.handler = None, None
+        if threading.get_ident() == threading.main_thread().ident:
+            self.handler = signal.getsignal(signal.SIGINT)
+        if callable(self.handler):
+            signal.signal(signal.SIGINT, self._note)
+
+    def _note(self, *signal_and_frame):
+        self.came = signal_and_frame
+
+    def __exit__(self, *error):
+        if callable(self.handler):
+            signal.signal(signal.SIGINT, self.handler)
+            if self.came is not None:
+                self.handler(*self.came)
 
 
 def watching():
@@ -143,11 +168,14 @@ def _shown(display, what, total, form):
     if callable(display):
         yield display
     elif display or (display is None and sys.stderr.isatty()):
-        bar = _Bar(what, total, form, 0.0 if display else PATIENCE)
+        bar = None
         try:
+            with uninterrupted():
+                bar = _Bar(what, total, form, 0.0 if display else PATIENCE)
             yield bar.show
         finally:
-            bar.close()
+            if bar is not None:
+                bar.close()
     else:
         yield None
 
@@ -174,7 +202,7 @@ class _Bar:
         self.thread.start()
 
     def show(self, done, total):
-        with self.lock:
+        with uninterrupted(), self.lock:
             self.tqdm.bar_format = KNOWN
             self.tqdm.update(done - self.tqdm.n)
 
@@ -186,9 +214,11 @@ class _Bar:
             self.tqdm.refresh()
 
     def close(self):
-        self.closed.set()
-        self.thread.join()
-        self.tqdm.close()
+        with uninterrupted():
+            self.closed.set()
+            self.thread.join()
+            self.tqdm.close()
+            del self.tqdm  # its end, too, swallows interrupts
 
 
 def _columns():

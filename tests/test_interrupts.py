@@ -9,6 +9,7 @@ import time
 
 import numpy as np
 import pytest
+import sampling
 
 import tcgpu
 from tcgpu import cleaning, cpu, generators, progress, subgraphs
@@ -145,6 +146,117 @@ assert tcgpu.truss_numbers(g).max() == 3
     assert returncode == 0 and int(out.split()[-1]) < SCREEN, errors
 
 
+def test_an_exception_at_any_instruction_leaves_the_pool_usable():
+    """As the handler of a signal may raise one."""
+    code = """
+import faulthandler, sys
+from tcgpu.engines import native
+
+def work():
+    done = []
+    native.run_threads(lambda worker, workers: done.append(worker), workers=3)
+    assert sorted(done) == [0, 1, 2]
+
+def interrupt_at(number):
+    def trace(frame, event, argument):
+        nonlocal number
+        frame.f_trace_opcodes = True
+        number -= event == "opcode"
+        if number < 0:
+            raise KeyboardInterrupt
+        return trace
+    return trace
+
+faulthandler.dump_traceback_later(60, exit=True)
+native.set_threads(2)
+work()
+for number in range(10_000):
+    try:
+        sys.settrace(interrupt_at(number))
+        work()
+        break
+    except KeyboardInterrupt:
+        sys.settrace(None)
+    work()
+sys.settrace(None)
+print(number)
+"""
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert ran.returncode == 0 and int(ran.stdout) > 100, ran.stderr
+
+
+def test_interrupts_at_random_moments_neither_hang_nor_break_anything(tmp_path, root):
+    """Calls last about as long as their Python part. With --full, 20,000 interrupts."""
+    code = f"""
+import faulthandler, random, signal, time
+import tcgpu
+from tcgpu.engines import native
+
+graph, file = tcgpu.generate.rmat(8, seed=1), {str(tmp_path / "edges.txt")!r}
+tcgpu.write(graph, file)
+tcgpu.generate.rmat(8, seed=1)
+options = [{{}}, {{"progress": True}}, {{"executor": "threads", "parts": 3, "engine": "cpu"}}]
+verbs = [lambda verb=verb, more=more: verb(fresh(), **more)
+         for verb in (tcgpu.count, tcgpu.triangles, tcgpu.support) for more in options]
+verbs += [lambda: tcgpu.read(file), lambda: tcgpu.generate.rmat(8)]
+native.set_threads(3)
+native.MANY = 0
+
+def fresh():
+    return tcgpu.Graph(graph.col_ptr, graph.row_idx, validate=False)
+
+def interrupt(*_):
+    if armed:
+        signal.raise_signal(signal.SIGINT)
+
+armed = False
+expected = [str(verb()) for verb in verbs]
+signal.signal(signal.SIGINT, signal.default_int_handler)
+signal.signal(signal.SIGALRM, interrupt)
+draw, most = random.Random(1), 0
+for number in range({20_000 if sampling.full else 200}):
+    faulthandler.dump_traceback_later(30, exit=True)
+    seconds = draw.random() * 0.005 + 1e-6
+    begin = time.monotonic()
+    try:
+        armed = True
+        signal.setitimer(signal.ITIMER_REAL, seconds)
+        while time.monotonic() - begin < 2:  # Python swallows those that come while it frees an object
+            verbs[draw.randrange(len(verbs))]()
+    except KeyboardInterrupt:
+        armed = False
+        most = max(most, time.monotonic() - begin - seconds)
+    armed = False
+assert [str(verb()) for verb in verbs] == expected
+print(most)
+"""
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=root)
+    assert ran.returncode == 0, ran.stderr[-3000:]
+    assert float(ran.stdout) < 1
+
+
+@pytest.mark.parametrize("module", ["numpy.linalg", "numba.core.typing"])
+def test_an_import_is_not_interrupted(module):
+    """The rest of a library whose import is interrupted may not be imported any more."""
+    code = f"""
+import signal, sys, tcgpu
+
+class Interrupting:
+    def find_spec(self, name, *_):
+        if name == {module!r}:
+            signal.raise_signal(signal.SIGINT)
+
+signal.signal(signal.SIGINT, signal.default_int_handler)
+sys.meta_path.insert(0, Interrupting())
+try:
+    tcgpu.count
+except KeyboardInterrupt:
+    print(tcgpu.count([(0, 1), (1, 2), (2, 0)]))
+"""
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert ran.stdout == "1\n", ran.stderr
+
+
 class Ended(Exception):
     """Raised by a callback of `progress`."""
 
@@ -205,11 +317,10 @@ def test_no_more_workers_run_at_a_time_than_there_are_threads():
 
 
 def test_without_threads_the_calling_thread_works(monkeypatch):
-    class Full:
-        def submit(self, *args):
-            raise RuntimeError("can't start new thread")
+    def full(*args):
+        raise RuntimeError("can't start new thread")
 
-    monkeypatch.setattr(native, "_workers_pool", Full)
+    monkeypatch.setattr(native._Pool, "submit", full)
     done = []
     native.run_threads(lambda worker, workers: done.append(worker), workers=4)
     assert done == [0, 1, 2, 3]
@@ -218,14 +329,13 @@ def test_without_threads_the_calling_thread_works(monkeypatch):
 def test_without_threads_a_stopped_call_does_no_work(monkeypatch):
     """As in a thread of a process that ends after an interrupt."""
 
-    class Full:
-        def submit(self, *args):
-            raise RuntimeError("cannot schedule new futures after interpreter shutdown")
+    def full(*args):
+        raise RuntimeError("can't create new thread at interpreter shutdown")
 
     def callback(share):
         raise Ended
 
-    monkeypatch.setattr(native, "_workers_pool", Full)
+    monkeypatch.setattr(native._Pool, "submit", full)
     with pytest.raises(Ended), progress.watched(callback):
         native.run_threads(lambda worker, workers: pytest.fail("it worked"), workers=4)
 

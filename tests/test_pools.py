@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from concurrent.futures import BrokenExecutor, CancelledError, Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
 from contextlib import closing
@@ -549,12 +550,19 @@ def test_any_other_pool_raises_worker_lost_and_a_new_one_resumes(tmp_path, share
     assert len(again) == 1 + 40 - done  # first what was done before
 
 
-@pytest.mark.parametrize("name", ["threads", "processes"])
-def test_an_interrupted_count_stops_its_workers(name, shared_files):
+@pytest.mark.parametrize("name, dying", [("threads", False), ("processes", False), ("processes", True)])
+def test_an_interrupted_count_stops_its_workers(name, dying, shared_files, monkeypatch):
+    """Also if they die of the interrupt themselves."""
     graph, triangles = large(13)
+    failed, terminate = [], executors.terminate
+    monkeypatch.setattr(threading, "excepthook", failed.append)
+    monkeypatch.setattr(executors, "terminate", lambda *which: (time.sleep(0.3 * dying), terminate(*which))[1])
 
     def interrupt(done, total):
-        raise KeyboardInterrupt
+        if done:
+            for process in interrupted._processes if dying else ():
+                os.kill(process, signal.SIGKILL)
+            raise KeyboardInterrupt
 
     pool.count(GRAPHS["clique"], name, engine="cpu")
     interrupted = executors.own_pool(name)
@@ -564,7 +572,16 @@ def test_an_interrupted_count_stops_its_workers(name, shared_files):
     for process in list((getattr(interrupted, "_processes", None) or {}).values()):
         process.join(10)
         assert not process.is_alive()
-    assert pool.count(graph, name, engine="cpu") == triangles
+    assert pool.count(graph, name, engine="cpu") == triangles and not failed
+
+
+def test_processes_that_start_ignore_ctrl_c():
+    """A terminal sends it to them, too."""
+    with executors.processes(2) as executor:
+        number = executor.submit(os.getpid)
+        for process in executor._processes:
+            os.kill(process, signal.SIGINT)
+        assert number.result() in executor._processes
 
 
 @pytest.mark.parametrize("ending", [signal.SIGINT, signal.SIGKILL])

@@ -8,13 +8,15 @@ anything that could look for one. It does not run the script that started it, wh
 
 import asyncio
 import os
+import signal
 import sys
 import threading
 from concurrent.futures import Executor, ProcessPoolExecutor, ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from copy import copy
 from functools import cached_property
 from multiprocessing.context import SpawnContext, SpawnProcess
+from queue import SimpleQueue
 from types import ModuleType
 from weakref import WeakKeyDictionary
 
@@ -23,7 +25,7 @@ from tcgpu.engines.choice import ENGINE, REASON, named_gpus, visible_gpus
 from tcgpu.engines.forking import fork_safe_lock
 from tcgpu.engines.worker_process import init_worker
 from tcgpu.errors import EngineError, GraphError
-from tcgpu.progress import watched
+from tcgpu.progress import uninterrupted, watched
 
 CONNECT_SECONDS = 20  # to wait for a Dask scheduler
 RESTARTS = 3  # of our own pools in one call
@@ -37,6 +39,7 @@ class Workers:
 
     def __init__(self, executor, name=None):
         self.executor, self.name = executor, name
+        self.unneeded = []  # futures that the call leaves
         self._cancelled = threading.Event()
         self.dask = getattr(executor, "_client", None)  # the Client of Dask's executor
         if self.dask is not None and self.dask.status != "running":
@@ -69,7 +72,10 @@ class Workers:
                     "a forked process cannot use the GPU of its parent: give the pool "
                     "mp_context=multiprocessing.get_context('spawn'), or take executor='gpus'"
                 )
-            _engines[self.executor] = self.executor.submit(worker.engine_here).result()
+            finished = SimpleQueue()
+            with uninterrupted():
+                self.executor.submit(worker.engine_here).add_done_callback(finished.put)
+            _engines[self.executor] = finished.get().result()
         return _engines[self.executor]
 
     def sendable(self, columns):
@@ -85,11 +91,15 @@ class Workers:
         self.executor = own_pool(self.name)
         return True
 
-    def cancel(self, interrupted):
-        """Stop the parts that threads are counting; if the user interrupts the count, one of our own pools entirely."""
-        self._cancelled.set()
-        if interrupted and self.name is not None:
-            terminate(self.name)
+    def end(self, interrupted):
+        """Stop the parts that are left; if the user interrupts the count, one of our own pools entirely."""
+        with uninterrupted():
+            self._cancelled.set()
+            if interrupted and self.name is not None:  # before Python 3.12, no future of a pool that ends is cancelled
+                terminate(self.name)
+                return
+            for future in self.unneeded:
+                future.cancel()
 
 
 class Cancelled(Exception):
@@ -118,24 +128,26 @@ async def _gathered(client, future):
 @contextmanager
 def workers_of(executor):
     """The Workers of an executor, of one of our own pools by its name, or of the Dask scheduler at an address."""
-    if isinstance(executor, str) and "://" in executor:
-        with _dask_client(executor) as client:
-            yield Workers(client.get_executor(pure=False))
-        return
-    if isinstance(executor, Executor):
-        workers = Workers(executor)
-    elif isinstance(executor, str) and executor in POOLS:
-        workers = Workers(own_pool(executor), executor)
-    else:
-        raise EngineError(
-            f"an executor is one of concurrent.futures, or its name: {', '.join(POOLS)}, dask://HOST:PORT; "
-            f"that of a Dask client is client.get_executor(); {executor!r} is none"
-        )
-    try:
-        yield workers
-    except BaseException as error:
-        workers.cancel(isinstance(error, (KeyboardInterrupt, SystemExit)))
-        raise
+    with ExitStack() as stack:
+        if isinstance(executor, str) and "://" in executor:
+            workers = Workers(stack.enter_context(_dask_client(executor)).get_executor(pure=False))
+        elif isinstance(executor, Executor):
+            workers = Workers(executor)
+        elif isinstance(executor, str) and executor in POOLS:
+            workers = Workers(own_pool(executor), executor)
+        else:
+            raise EngineError(
+                f"an executor is one of concurrent.futures, or its name: {', '.join(POOLS)}, dask://HOST:PORT; "
+                f"that of a Dask client is client.get_executor(); {executor!r} is none"
+            )
+        interrupted = False
+        try:
+            yield workers
+        except (KeyboardInterrupt, SystemExit):
+            interrupted = True
+            raise
+        finally:
+            workers.end(interrupted)
 
 
 def _dask_client(address):
@@ -192,16 +204,17 @@ def own_pool(name):
 
 def terminate(name, only=None):
     """Stop one of our own pools at once; returns its processes. only: do nothing if it is another executor by now."""
-    with _lock:
-        executor = _pools.get(name)
-        if executor is None or only not in (None, executor):
-            return []
-        del _pools[name]
-    running = list((getattr(executor, "_processes", None) or {}).values())
-    executor.shutdown(wait=False, cancel_futures=True)
-    for process in running:
-        process.terminate()
-    return running
+    with uninterrupted():
+        with _lock:
+            executor = _pools.get(name)
+            if executor is None or only not in (None, executor):
+                return []
+            del _pools[name]
+        running = list((getattr(executor, "_processes", None) or {}).values())
+        executor.shutdown(wait=False, cancel_futures=True)
+        for process in running:
+            process.terminate()
+        return running
 
 
 def close():
@@ -234,15 +247,17 @@ def _process_pool(environments):
 
 
 class _ProcessWithoutMain(SpawnProcess):
-    """A spawned process that does not run its parent's script."""
+    """A spawned process that does not run its parent's script, and ignores SIGINT even before `init_worker`."""
 
     @staticmethod
     def _Popen(process):
         main = sys.modules["__main__"]
         sys.modules["__main__"] = ModuleType("__main__")  # while it starts, its parent seems to have no script
+        blocked = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # which it inherits
         try:
             return SpawnProcess._Popen(process)
         finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
             sys.modules["__main__"] = main
 
 

@@ -33,7 +33,7 @@ from tcgpu.engines.choice import ENGINE
 from tcgpu.errors import GraphError, MethodError, WorkerLost
 from tcgpu.graph import Graph
 from tcgpu.progress import progress as progress_bar
-from tcgpu.progress import underway
+from tcgpu.progress import underway, uninterrupted
 from tcgpu.registry import BUILT_IN, choose, on_engine
 
 PER_WORKER = 8  # parts: while the last ones are counted, the others wait for about a sixteenth of the time
@@ -198,22 +198,23 @@ class Job:
                         del self.left[result.part]
                         yield result
             finally:
-                for future in self.submitted:
-                    future.cancel()
+                self.workers.unneeded = list(self.submitted)
 
     def _submit(self, parts, columns=None):
         try:
             for part in list(parts):
-                future = self.workers.submit(self.task, part, columns)
-                self.submitted[future] = part
-                future.add_done_callback(self.finished.put)
+                with uninterrupted():
+                    future = self.workers.submit(self.task, part, columns)
+                    self.submitted[future] = part
+                    future.add_done_callback(self.finished.put)
         except BrokenExecutor as error:
             self._restart(error)
 
     def _result(self, future):
         """The result of a finished future, or None if its part has been submitted again."""
         try:
-            return future.result()
+            with uninterrupted():
+                return future.result()
         except (BrokenExecutor, CancelledError) as error:
             self._restart(error)
         except Exception as error:

@@ -12,6 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 
 from tcgpu.engines.native import threads
+from tcgpu.progress import uninterrupted
 
 SLOT_WORDS = 1 << 20  # the maximum int64 words of pinned memory in a slot
 SLOTS = 8
@@ -92,18 +93,18 @@ class Feeder:
             number = self.slots_taken % len(self.slots)
             copied = self.copied[number]
             if copied is not None and not copied.query():
-                if load is None or not load.without_slot or (self.filled and self.filled[0][-1].done()):
+                if load is None or not load.without_slot or (self.filled and _uninterrupted(self.filled[0][-1].done)):
                     return
                 copied.synchronize()
             next_load, first, size = self.pieces.popleft()
-            filling = self.ring.threads.submit(next_load.fill, first, self.slots[number][:size])
+            filling = _uninterrupted(self.ring.threads.submit, next_load.fill, first, self.slots[number][:size])
             self.filled.append((next_load, first, number, size, filling))
             next_load.without_slot -= 1
             self.slots_taken += 1
 
     def _copy_next(self):
         load, first, number, size, filling = self.filled.popleft()
-        filling.result()
+        _uninterrupted(filling.result)
         self.ring.stream.copy_in(load.memory, first, self.slots[number][:size])
         load.ready = self.copied[number] = self.ring.stream.event()
         load.not_copied -= 1
@@ -120,21 +121,27 @@ def fetch(ring, array, take):
     def read_next():
         number, first, piece, copied = copying.popleft()
         copied.synchronize()
-        reading[number] = ring.threads.submit(take, first, piece)
+        reading[number] = _uninterrupted(ring.threads.submit, take, first, piece)
 
     for turn, first in enumerate(range(0, array.size, size)):
         if len(copying) >= max(1, len(slots) // 2):
             read_next()
         number = turn % len(slots)
         if reading[number] is not None:
-            reading[number].result()
+            _uninterrupted(reading[number].result)
         piece = slots[number][: min(size, array.size - first)]
         ring.stream.copy_out(array, first, piece)
         copying.append((number, first, piece, ring.stream.event()))
     while copying:
         read_next()
     for future in filter(None, reading):
-        future.result()
+        _uninterrupted(future.result)
+
+
+def _uninterrupted(function, *args):
+    """Call a short function of an executor or a future."""
+    with uninterrupted():
+        return function(*args)
 
 
 def _piece_size(size, slots):

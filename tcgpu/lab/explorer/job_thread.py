@@ -29,7 +29,7 @@ class JobThread:
 
     def submit(self, name, job):
         """Run `job()` after the jobs that wait; it replaces a waiting job of the same name."""
-        with self._changed:
+        with progress.uninterrupted(), self._changed:
             self._waiting[name] = job
             if self._thread is None:
                 self._thread = threading.Thread(target=self._run, name="tcgpu explorer", daemon=True)
@@ -37,7 +37,7 @@ class JobThread:
 
     def stop(self, name):
         """Stop the job of this name at its next progress report; returns True if it was removed before it began."""
-        with self._changed:
+        with progress.uninterrupted(), self._changed:
             self._stop = self._stop or self._running == name
             return self._waiting.pop(name, None) is not None
 
