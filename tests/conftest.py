@@ -148,21 +148,30 @@ def processor(root):
 
 
 @pytest.fixture
+def large(processor):
+    """Engine "sim" run by the processor, as if it were a large GPU."""
+    import compiled
+
+    with processor.instead_of_the_simulator(**compiled.LARGE):
+        yield processor
+
+
+@pytest.fixture
 def quick(request, monkeypatch):
-    """Engine "sim" as if on a large GPU: run by this machine's processor, or, if it cannot, in the simulator.
+    """As `large`, but in the simulator if there is no compiler; with --full in both ways.
 
     For tests of what kernels compute, not of the simulator. Constants of kernels that a test changes stay as they are.
     """
     import compiled
 
-    with contextlib.ExitStack() as stack:
-        if request.param == "compiled" and not compiled.missing():
-            stack.enter_context(request.getfixturevalue("processor").instead_of_the_simulator(**compiled.LARGE))
-        else:
-            stack.enter_context(runtime.using("sim"))
-            large = dataclasses.replace(runtime.facts(), **compiled.LARGE)
-            monkeypatch.setattr(runtime, "facts", lambda: large)
+    if request.param == "compiled" and not compiled.missing():
+        request.getfixturevalue("large")
         yield
+    else:
+        with runtime.using("sim"):
+            facts = dataclasses.replace(runtime.facts(), **compiled.LARGE)
+            monkeypatch.setattr(runtime, "facts", lambda: facts)
+            yield
 
 
 @pytest.fixture

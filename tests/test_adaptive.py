@@ -251,7 +251,7 @@ def test_a_graph_whose_columns_have_one_row_is_not_counted():
 
 @pytest.mark.sim
 @pytest.mark.parametrize("near", [0, 40])
-def test_columns_longer_than_a_hash_table_are_counted_in_parts(near, quick):
+def test_columns_longer_than_a_hash_table_are_counted_in_parts(near, large):
     """Marked as in degree order, in which columns so long are of large graphs only."""
     n = 5 * far.TABLE_ROWS
     u, v = np.array([(k, row) for k in range(5) for row in range(k + 1, n)]).T

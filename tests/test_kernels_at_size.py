@@ -44,13 +44,6 @@ def triangles(name):
     return cpu.plan(graph(name)).count()
 
 
-@pytest.fixture
-def large(processor):
-    """Engine "sim" run by the processor, as if it were a large GPU."""
-    with processor.instead_of_the_simulator(**compiled.LARGE):
-        yield processor
-
-
 @pytest.mark.parametrize("name", ["R-MAT", "co-papers", "mesh", "road"])
 @pytest.mark.parametrize("method", AT_SIZE)
 def test_counts(method, name, large):
