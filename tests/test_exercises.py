@@ -18,6 +18,7 @@ import pytest
 import answers
 
 FOLDER = Path(__file__).resolve().parent.parent / "notebooks"
+IMPORTS = ast.Import | ast.ImportFrom
 
 # by notebook: a wrong answer for each name, as a reader may write it
 WRONG = {
@@ -107,31 +108,65 @@ def exercises():
 
 
 def needed(before, source):
-    """Those of the cells `before` that the names in `source` come from."""
-    names, cells = used(source), []
-    for cell in reversed(before):
-        if names & defined(cell) or imported(cell):
-            cells.append(cell)
-            names |= used(cell)
-    return cells[::-1]
+    """Those statements of the cells `before` that the names in `source` come from, as a tree for each cell."""
+    names = set()
+    for statement in reversed(parsed(source).body):
+        names = names - replaced(statement) | used(statement)
+    trees = [parsed(cell) for cell in before]
+    modules = {name for tree in trees for each in tree.body if isinstance(each, IMPORTS) for name in replaced(each)}
+    for tree in reversed(trees):
+        last = tree.body[-1]
+        body = tree.body[:-1] if isinstance(last, ast.Expr) else tree.body  # the last one shows something
+        tree.body = []
+        for statement in reversed(body):
+            if names & (defined(statement) - modules | replaced(statement)):
+                tree.body.insert(0, statement)
+                names = names - replaced(statement) | used(statement)
+    return trees
 
 
-def used(source):
-    return {node.id for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Name)}
+def depending(source, name):
+    """Those statements of a cell that set a name, and those that use it or what others of them set."""
+    tree, names, kept = parsed(source), {name}, []
+    for statement in tree.body:
+        if names & (names_in(statement) | replaced(statement)):
+            kept.append(statement)
+            names |= defined(statement)
+    tree.body = kept
+    return tree
 
 
-def defined(source):
-    """The names that a cell sets, or whose values it may change, as in `name[key] = value`."""
-    tree = ast.parse(source)
-    stored = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
-    parts = (node.value for node in ast.walk(tree) if isinstance(node, ast.Subscript | ast.Attribute)
-             and isinstance(node.ctx, ast.Store))  # fmt: skip
-    stored |= {part.id for part in parts if isinstance(part, ast.Name)}
-    return stored | {node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.ClassDef)}
+def names_in(tree, kinds=ast.expr_context):
+    return {node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, kinds)}
 
 
-def imported(source):
-    return any(isinstance(node, ast.Import | ast.ImportFrom) for node in ast.parse(source).body)
+def used(statement):
+    """The names of which a statement needs values."""
+    nodes, names = list(ast.walk(statement)), names_in(statement, ast.Load)
+    names |= {node.target.id for node in nodes if isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name)}
+    loops = (names_in(node.target) for node in nodes if isinstance(node, ast.For | ast.comprehension))
+    return names.difference({node.arg for node in nodes if isinstance(node, ast.arg)}, *loops)
+
+
+def defined(statement):
+    """The names that it sets, or whose values it may change: `name[key] = value`, `name.append(x)`, `change(name)`."""
+    found = names_in(statement, ast.Store) | replaced(statement)
+    for node in ast.walk(statement):
+        if isinstance(node, ast.Subscript | ast.Attribute) and isinstance(node.ctx, ast.Store):
+            found |= names_in(node.value)
+        elif isinstance(node, ast.Expr) and not ast.unparse(node).startswith("print("):
+            found |= names_in(node)
+    return found
+
+
+def replaced(statement):
+    """The names to which a statement gives new values, whatever they had before."""
+    if isinstance(statement, IMPORTS):
+        return {alias.asname or alias.name.partition(".")[0] for alias in statement.names}
+    if isinstance(statement, ast.FunctionDef | ast.ClassDef):
+        return {statement.name}
+    targets = statement.targets if isinstance(statement, ast.Assign) else ()
+    return set().union(*(names_in(target, ast.Store) for target in targets))
 
 
 def asked(source):
@@ -143,12 +178,19 @@ def without_questions(source):
     return re.sub(r"^\w+ = None\b.*$", "", source, flags=re.MULTILINE)
 
 
-def run(source, names):
-    """Run a cell as a notebook would, and return what it prints; a kernel's source can be read again."""
+def parsed(source):
+    """The tree of a cell's source, which a kernel's source can be read from again."""
     path = f"<cell {len(linecache.cache)}>"
     linecache.cache[path] = (len(source), None, source.splitlines(True), path)
+    tree = ast.parse(source)
+    tree.path = path
+    return tree
+
+
+def run(tree, names):
+    """Run a cell as a notebook would, and return what it prints."""
     with contextlib.redirect_stdout(io.StringIO()) as printed:
-        exec(compile(source, path, "exec"), names)
+        exec(compile(tree, tree.path, "exec"), names)
     return printed.getvalue()
 
 
@@ -160,16 +202,17 @@ def verdicts(printed):
 def test_the_solution_is_right_and_wrong_answers_are_not(notebook, before, source, solution, monkeypatch):
     monkeypatch.chdir(FOLDER)
     assert asked(source), "no answer is asked for"
-    assert set(asked(source)) <= defined(solution), "the solution leaves an answer out"
-    names = {}
-    for cell in needed(before, f"{solution}\n{source}"):
+    answered = set().union(*map(replaced, ast.parse(solution).body))
+    assert set(asked(source)) <= answered, "the solution leaves an answer out"
+    names, own = {}, without_questions(source)
+    for cell in needed(before, f"{solution}\n{own}"):
         run(cell, names)
-    told = run(f"{solution}\n{without_questions(source)}", names)
+    told = run(parsed(f"{solution}\n{own}"), names)
     assert verdicts(told) and set(verdicts(told)) == {"right"}, told
     for name in asked(source):
         wrong = WRONG.get(notebook, {}).get(name)
         assert wrong, f"WRONG has no answer for {name}"
-        told = run(f"{solution}\n{wrong}\n{without_questions(source)}", names)
+        told = run(depending(f"{wrong}\n{own}", name), dict(names))
         assert "not right" in verdicts(told), told
 
 
