@@ -29,8 +29,8 @@ from typing import Any
 import numpy as np
 
 from tcgpu import cpu, formats
-from tcgpu.cpu.four_at_edges import cliques_at_edges, cycles_at_edges
-from tcgpu.cpu.per_vertex import sum_at_ends
+from tcgpu.cpu.four_at_edges import cliques_at, cycles_at
+from tcgpu.cpu.per_vertex import blocks, edge_blocks, sum_at_ends, sum_over_neighbours
 from tcgpu.declarations import GPU
 from tcgpu.errors import GraphError
 from tcgpu.graph import as_graph
@@ -41,6 +41,11 @@ from tcgpu.subgraphs import PATH_OF_3, TRIANGLE, by_formula
 from tcgpu.suggest import unknown
 
 CONNECTED = "path", "star", "cycle", "paw", "diamond", "clique"
+VERTEX_ORBITS = ("edge", "path of 3 end", "path of 3 middle", "triangle", "path end", "path middle", "star leaf",
+                 "star centre", "cycle", "paw tail", "paw base", "paw centre", "diamond tip", "diamond middle",
+                 "clique")  # fmt: skip
+EDGE_ORBITS = ("path of 3", "triangle", "path end", "path middle", "star", "cycle", "paw tail", "paw base", "paw side",
+               "diamond rim", "diamond middle", "clique")  # fmt: skip
 PLACES = "graph", "vertex", "edge"
 MOST_TREES = 2**61  # paths and stars at a vertex: a sum over its edges is at most three times as large
 
@@ -91,19 +96,25 @@ def motifs(
     with on_engine(device_motifs.METHOD, engine, max_seconds), underway(progress, title):
         if per == "graph":
             return _of_graph(graph, connected, device_motifs.for_motifs(graph) if engine in GPU else None)
-        return _orbits(graph, per, device_motifs.for_orbits if engine in GPU else _natively)
+        return _orbits(graph, per == "edge", engine in GPU)
 
 
-def _orbits(graph, per, enumerated):
-    """enumerated: the function of a graph in degree order that finds what `_at_edges` takes."""
+def _orbits(graph, by_edge, on_device):
     own = graph.ordered("degree")
-    if per == "vertex":
+    if not by_edge:
         _check_trees(own)
-    at_edges = _at_edges(own, *enumerated(own))
-    if per == "edge":
-        return {name: cpu.in_edge_order_of(graph, own, values) for name, values in at_edges.items()}
-    at_vertices = _at_vertices(own, at_edges)
-    return at_vertices if own is graph else {name: values[own.rank] for name, values in at_vertices.items()}
+    if on_device:
+        support, *counted = device_motifs.for_orbits(own)
+        counted = counted if by_edge else [sum_at_ends(own, each, each) for each in counted]
+    else:
+        support = cpu.support(own, "natural")
+        counted = [*cliques_at(own, support, by_edge), cycles_at(own, by_edge)]
+    if not by_edge:
+        found = _at_vertices(own, support, counted)
+        return found if own is graph else {name: found.pop(name)[own.rank] for name in VERTEX_ORBITS}
+    counted.insert(0, support)
+    del support  # so that one array after the other is freed
+    return _at_edges(graph, [cpu.in_edge_order_of(graph, own, counted.pop(0)) for _ in range(5)])
 
 
 def _of_graph(graph, connected, enumerated=None):
@@ -123,33 +134,67 @@ def _of_graph(graph, connected, enumerated=None):
     return dict(zip(names, (empty, edge, two_edges, path_of_3, triangle, *joined)))
 
 
-def _natively(graph):
-    """What `tcgpu.kernels.motifs.for_orbits` returns, on the CPU."""
-    support = cpu.support(graph, "natural")
-    return support, *cliques_at_edges(graph, support), cycles_at_edges(graph)
+def _at_edges(graph, counted):
+    """The orbits of the edges, from the triangles at each and what `_orbits_of` takes last.
+
+    They are computed in blocks, and written over the numbers that they are computed from: that takes less memory.
+    """
+    arrays = [*counted, *(np.empty(graph.m, np.int64) for _ in EDGE_ORBITS[len(counted) :])]
+    found = dict(zip(EDGE_ORBITS, arrays))
+    for block, _, _, terms in _terms(graph, counted[0]):
+        for name, values in _orbits_of(*terms, *(each[block].copy() for each in counted[1:])).items():
+            found[name][block] = values
+    return found
 
 
-def _at_edges(graph, support, clique, triangles_beside, neighbours_beyond, cycles):
-    """The orbits of the edges of a graph in degree order, from what is enumerated at its edges."""
-    i, j = graph.edges()
-    degree = graph.degrees.astype(np.int64)
-    a, b = degree[i] - 1, degree[j] - 1  # the other edges at both ends
-    beyond = sum_at_ends(graph, b, a)  # of each vertex: the paths of two edges that it ends
+def _at_vertices(graph, support, counted):
+    """The orbits of the vertices, from the triangles at each edge and the other numbers of `_at_edges`, summed up.
+
+    As there, orbits are written over the numbers that they are computed from.
+    """
+    arrays = [*counted, *(np.zeros(graph.n, np.int64) for _ in VERTEX_ORBITS[len(counted) :])]
+    sums = arrays[len(counted) : len(EDGE_ORBITS)]
+    for _, rows, columns, terms in _terms(graph, support):
+        for total, values in zip(sums, terms):
+            np.add.at(total, rows, values)
+            np.add.at(total, columns, values)
+    found = dict(zip(VERTEX_ORBITS, arrays))
+    for block in blocks(graph.n):
+        at = _orbits_of(*(each[block].copy() for each in (*sums, *counted)))
+        for name, values in _vertex_orbits_of(graph.degrees[block], at).items():
+            found[name][block] = values
+    return found
+
+
+def _terms(graph, support):
+    """Yield blocks of edges: a slice, the rows, the columns, and of each edge what `_orbits_of` takes first."""
+    beyond = sum_over_neighbours(graph, graph.degrees - 1)  # of each vertex: the paths of two edges that it ends
     triangles = sum_at_ends(graph, support, support) // 2
+    for block, i, j in edge_blocks(graph):
+        s, a, b = support[block].copy(), graph.degrees[i] - 1, graph.degrees[j] - 1  # the other edges at both ends
+        pairs, stars = s * (s - 1) // 2, (a * (a - 1) + b * (b - 1)) // 2
+        of_ends = triangles[i] + triangles[j], a + b, a * b, stars, beyond[i] + beyond[j]
+        yield block, i, j, (s, pairs, s * (a + b - 2), *of_ends)
 
-    diamond_middle = support * (support - 1) // 2 - clique
-    diamond_rim = triangles_beside - 4 * clique
-    paw_side = support * (a + b - 2) - 4 * diamond_middle - diamond_rim - 4 * clique
-    paw_base = neighbours_beyond - diamond_rim - 2 * clique
-    paw_tail = triangles[i] + triangles[j] - 2 * support - diamond_rim - 2 * clique
+
+def _orbits_of(triangle, pairs, sides, tails, others, middles, stars, ends, clique, beside, beyond, cycles):
+    """The orbits of edges, or of each vertex the sums over its edges, from numbers of edges or from such sums.
+
+    The first eight are those of `_terms`, then those that `cliques_at` and `cycles_at` find.
+    """
+    diamond_middle = pairs - clique
+    diamond_rim = beside - 4 * clique
+    paw_side = sides - 4 * diamond_middle - diamond_rim - 4 * clique
+    paw_base = beyond - diamond_rim - 2 * clique
+    paw_tail = tails - 2 * triangle - diamond_rim - 2 * clique
     cycle = cycles - diamond_rim - 2 * clique
-    star = (a * (a - 1) + b * (b - 1)) // 2 - paw_tail - paw_side - 2 * diamond_middle - diamond_rim - 2 * clique
-    path_middle = a * b - support - cycle - paw_side - 2 * diamond_middle - diamond_rim - 2 * clique
-    path_end = beyond[i] + beyond[j] - a - b - 2 * support
+    star = stars - paw_tail - paw_side - 2 * diamond_middle - diamond_rim - 2 * clique
+    path_middle = middles - triangle - cycle - paw_side - 2 * diamond_middle - diamond_rim - 2 * clique
+    path_end = ends - others - 2 * triangle
     path_end -= 2 * (cycle + paw_tail + paw_base) + 3 * diamond_rim + 4 * clique
     return {
-        "path of 3": a + b - 2 * support,
-        "triangle": support,
+        "path of 3": others - 2 * triangle,
+        "triangle": triangle,
         "path end": path_end,
         "path middle": path_middle,
         "star": star,
@@ -163,15 +208,13 @@ def _at_edges(graph, support, clique, triangles_beside, neighbours_beyond, cycle
     }
 
 
-def _at_vertices(graph, at_edges):
-    """The orbits of the vertices, from those of their edges: a star has three edges at its centre, one at a leaf."""
-    at = {name: sum_at_ends(graph, values, values) for name, values in at_edges.items()}
-    degree = graph.degrees.astype(np.int64)
+def _vertex_orbits_of(degree, at):
+    """The orbits of vertices, from those of their edges: a star has three edges at its centre, one at a leaf."""
     triangle, clique = at["triangle"] // 2, at["clique"] // 3
     diamond_middle = at["diamond middle"]
     paw_base = at["paw base"]
     paw_centre = (at["paw side"] - paw_base) // 2
-    stars = graph.degrees.astype(np.uint64)
+    stars = degree.astype(np.uint64)
     stars = stars * (stars - 1) * (stars - 2) // 6  # less than MOST_TREES, so that six times as many fit uint64
     star_centre = stars.astype(np.int64) - paw_centre - diamond_middle - clique
     path_of_3_middle = degree * (degree - 1) // 2 - triangle
@@ -200,12 +243,8 @@ def _check_trees(graph):
     Each connected subgraph of four vertices contains a path or a star of four.
     """
     degree = graph.degrees.astype(float)
-    i, j = graph.edges()
-    a, b = degree[i] - 1, degree[j] - 1
-    beyond = sum_at_ends(graph, b, a)
-    middles, ends = (degree - 1) * beyond, sum_at_ends(graph, beyond[j], beyond[i])
-    stars = degree**3 / 6 + sum_at_ends(graph, b * b / 2, a * a / 2)
-    trees = middles + ends + stars
+    beyond, stars = (sum_over_neighbours(graph, each) for each in (degree - 1, (degree - 1) ** 2 / 2))
+    trees = (degree - 1) * beyond + sum_over_neighbours(graph, beyond) + degree**3 / 6 + stars
     if trees.size and trees.max() >= MOST_TREES:
         raise GraphError(
             f"up to {trees.max():.2g} subgraphs of four vertices have a vertex in common, which may be too many for "

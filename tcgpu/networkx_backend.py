@@ -23,8 +23,8 @@ import numpy as np
 from networkx.algorithms import triads
 
 from tcgpu import api, cpu
-from tcgpu.cpu.four_at_edges import cycles_at_edges
-from tcgpu.cpu.per_vertex import sum_at_ends
+from tcgpu.cpu.four_at_edges import cycles_at
+from tcgpu.cpu.per_vertex import sum_at_ends, sum_over_neighbours
 from tcgpu.engines.native import jit
 from tcgpu.errors import GraphError
 from tcgpu.graph import Graph, networkx_edges
@@ -155,11 +155,9 @@ class BackendGraph:
     def square_clustering(self):
         """The share of possible squares at each vertex that exist, as a list, by NetworkX's formula."""
         own = self.graph.ordered("degree")  # in which cycles are found fastest
-        cycles = cpu.in_edge_order_of(self.graph, own, cycles_at_edges(own))
-        squares = sum_at_ends(self.graph, cycles, cycles) // 2
+        squares = cycles_at(own, False)[own.rank] // 2
         degrees = self.graph.degrees.astype(np.int64)
-        rows, columns = self.graph.edges()
-        around = sum_at_ends(self.graph, degrees[columns], degrees[rows])  # degrees of the neighbours
+        around = sum_over_neighbours(self.graph, degrees)
         possible = (around - degrees) * (degrees - 1) - 2 * np.array(self.triangles, np.int64) - squares
         return [s / p if p > 0 else 0 for s, p in zip(squares.tolist(), possible.tolist())]
 

@@ -20,8 +20,9 @@ import numpy as np
 
 from tcgpu import cpu, formats
 from tcgpu.cpu.choose import LONG_COLUMN, hub_limit, hub_rows
-from tcgpu.cpu.edges import all_edges, vertices, workers_for
+from tcgpu.cpu.edges import marking_workers, vertices
 from tcgpu.cpu.four_at_edges import count_cycles
+from tcgpu.cpu.per_vertex import edge_blocks
 from tcgpu.declarations import GPU
 from tcgpu.engines.native import (
     CACHE_LINE,
@@ -128,7 +129,7 @@ def _cliques(graph, k):
     if k <= 3:
         return (graph.n, graph.m, 0)[k - 1] or cpu.count(cpu.in_order(graph, "auto", "count"))
     own = graph.ordered("degree")  # which makes the longest column short
-    workers, longest = workers_for(all_edges(own)), own.max_column
+    workers, longest = marking_workers(own), own.max_column
     if k > longest + 1:
         return 0
     hubs = hub_rows(own, max(0, own.n - hub_limit(own, MAX_HUBS)) // 64 * 64 if longest >= LONG_COLUMN else own.n)
@@ -176,17 +177,21 @@ def by_formula(graph, k, enumerated=None):
     """
     found = {1: {VERTEX: graph.n}, 2: {EDGE: graph.m}}
     if k >= 3:
-        degree, support = graph.degrees.astype(np.int64), enumerated[0] if enumerated else cpu.support(graph)
-        triangles = cpu.sum_exactly(support) // 3
+        degree, support = graph.degrees, enumerated[0] if enumerated else cpu.support(graph)
+        sums = np.zeros(4, object)  # over the edges: their triangles, diamonds, paws, and paths of four
+        for block, rows, columns in edge_blocks(graph):
+            s, u, v = support[block], degree[rows], degree[columns]
+            sums += [*map(cpu.sum_exactly, (s, s * (s - 1) // 2, s * (u + v - 4), (u - 1) * (v - 1)))]
+        del support
+        triangles = int(sums[0]) // 3
         paths = cpu.sum_exactly(degree * (degree - 1) // 2) - 3 * triangles
         found[3] = {PATH_OF_3: paths, TRIANGLE: triangles}
     if k >= 4:
-        u, v = (degree[ends] for ends in graph.edges())
         cliques, cycles = enumerated[1:] if enumerated else (_cliques(graph, 4), count_cycles(graph))
-        diamonds = cpu.sum_exactly(support * (support - 1) // 2) - 6 * cliques
+        diamonds = sums[1] - 6 * cliques
         cycles -= diamonds + 3 * cliques
-        paws = cpu.sum_exactly(support * (u + v - 4)) // 2 - 4 * diamonds - 12 * cliques
-        paths = cpu.sum_exactly((u - 1) * (v - 1)) - 3 * triangles - 2 * paws - 4 * cycles - 6 * diamonds - 12 * cliques
+        paws = sums[2] // 2 - 4 * diamonds - 12 * cliques
+        paths = sums[3] - 3 * triangles - 2 * paws - 4 * cycles - 6 * diamonds - 12 * cliques
         many = np.bincount(degree)
         stars = sum(comb(d, 3) * int(many[d]) for d in np.flatnonzero(many).tolist())
         stars -= paws + 2 * diamonds + 4 * cliques
@@ -213,7 +218,7 @@ def _shapes(graph, k, shaped):
 
     A shape says of each vertex which of those before it are its neighbours: bit j (j - 1) / 2 + i for i < j.
     """
-    workers = workers_for(all_edges(graph))
+    workers = marking_workers(graph)
     first = np.array([_first_shape(size) if shaped else 0 for size in range(k + 2)], np.int64)
     found = np.zeros((workers, max(first[-1], 1)), np.int64)
     seen, links = np.zeros((2, workers, graph.n), np.uint8)

@@ -8,6 +8,7 @@ int32 for each row of the longest column, and at edges one for each vertex: the 
 import numpy as np
 
 from tcgpu.cpu.counting import FAR, FEW_ROWS, MUCH_LONGER, NEAR, chunk_bounds, chunks
+from tcgpu.cpu.edges import marking_workers
 from tcgpu.engines.native import (
     LANES,
     fetch_add,
@@ -35,6 +36,7 @@ def add_at_edges(graph, part, base, by_edge, found, shared, workers):
 
     found: an array for each worker, or one that is shared. The part takes any v, but only those before `base` are used.
     """
+    workers = marking_workers(graph, workers) if by_edge else workers
     bounds = chunk_bounds(graph, part, workers)
     queue = np.array([0, bounds.size - 1], np.int64)
     bitmaps = np.zeros((workers, graph.n // 64 + 1), np.uint64)

@@ -5,6 +5,7 @@ from typing import NamedTuple
 from tcgpu.engines.native import MANY, fetch_add, threads, uncached
 
 TAKEN = 64  # vertices that a worker takes at a time
+MARKS = 3  # times the columns: the most memory for the marks of all workers
 
 
 class Edges(NamedTuple):
@@ -31,6 +32,11 @@ def takes_any_v(part, graph):
 def workers_for(part, most=None):
     """The number of threads for a part: `most`, or all; 1 if there are too few edges to wake more."""
     return (most or threads()) if part.last - part.first >= MANY else 1
+
+
+def marking_workers(graph, workers=None):
+    """As many of the `workers`, by default those for all edges, as may have an int32 for each vertex."""
+    return max(1, min(workers or workers_for(all_edges(graph)), MARKS * graph.nbytes // (4 * graph.n + 1)))
 
 
 @uncached

@@ -22,7 +22,7 @@ from tcgpu.cpu.counting import FAR, NEAR
 from tcgpu.cpu.dense import add_dense, dense_rows
 from tcgpu.cpu.dense_pairs import add_dense_pairs
 from tcgpu.cpu.edge_tally import add_at_edges
-from tcgpu.cpu.edges import Edges, all_edges, takes_any_v, workers_for
+from tcgpu.cpu.edges import Edges, all_edges, marking_workers, takes_any_v, workers_for
 from tcgpu.cpu.orders import in_order, tally_plan
 from tcgpu.cpu.word_tally import word_tally
 from tcgpu.engines.native import fetch_add, inline, jit, prefetch, run_threads, shares, stoppable, stopped, uncounted
@@ -33,6 +33,7 @@ CHUNK = 128  # middle vertices that a worker takes at a time
 AHEAD = 8  # how many wedge lists ahead to prefetch the first rows of one
 SPARE = 4  # counters that are never read, a power of 2: a mark is a row's position in v's column plus SPARE, or 0
 MAX_ROWS = 1 << 24  # triangles in an array of `list_triangles`
+BLOCK = 1 << 14  # elements in a block
 
 I64 = np.int64
 U64 = np.uint64
@@ -113,6 +114,7 @@ def _sum_of(found, at=None):
 
 def _tally_wedges(graph, part, reach, by_edge, found, shared, workers):
     """Add the triangles u < v < w of the edges (u, v) of a part to `found`."""
+    workers = marking_workers(graph, workers)
     start, lists = _wedges(graph, part, reach, workers)
     marks = np.zeros((workers, graph.n), np.int32)
     counters = np.zeros((workers, graph.max_column + SPARE), np.int32)
@@ -155,6 +157,17 @@ def widened(values):
     return wide
 
 
+def blocks(size):
+    """Yield slices of `size` elements, for which arrays need little memory."""
+    return (slice(first, first + BLOCK) for first in range(0, size, BLOCK))
+
+
+def edge_blocks(graph):
+    """Yield blocks of the edges: a slice, the rows and the columns."""
+    rows, columns = graph.edges()
+    return ((block, rows[block], columns[block]) for block in blocks(graph.m))
+
+
 def sum_exactly(values):
     """The sum of int64 values as a Python int, however large."""
     return (int((values >> 32).sum()) << 32) + int((values & 0xFFFFFFFF).sum())
@@ -165,6 +178,15 @@ def sum_at_ends(graph, at_row, at_column):
     total = np.zeros(graph.n, np.result_type(at_row, np.int64))
     for ends, values in zip(graph.edges(), (at_row, at_column)):
         np.add.at(total, ends, values.astype(total.dtype, copy=False))  # other types take 20 times as long
+    return total
+
+
+def sum_over_neighbours(graph, values):
+    """Of each vertex: the sum of its neighbours' values."""
+    total = np.zeros_like(values)
+    for _, rows, columns in edge_blocks(graph):
+        np.add.at(total, rows, values[columns])
+        np.add.at(total, columns, values[rows])
     return total
 
 
