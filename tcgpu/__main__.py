@@ -11,10 +11,12 @@ import inspect
 import json
 import logging
 import os
+import signal
 import sys
+import threading
 import time
 from concurrent.futures import BrokenExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext, redirect_stdout
 from dataclasses import asdict
 from functools import cache
 
@@ -22,6 +24,8 @@ import tcgpu
 from tcgpu.progress import underway
 from tcgpu.suggest import did_you_mean, unknown
 
+STDOUT = "/dev/stdout"
+ENDING = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]  # not SIGINT, which raises
 PICTURES = (".png", ".svg", ".pdf")
 LISTED = "`tcgpu methods` lists them; one of your own is FILE.py:NAME"
 FORMATS = "mtx, edges, metis, npz or folder (default: by the file's name)"
@@ -95,11 +99,18 @@ def count(arguments):
     }
     labels = range(graph.n) if graph.labels is None else graph.labels
     if arguments.json:
-        print_json(facts if each is None else facts | {"per_vertex": dict(zip(map(str, labels), each.tolist()))})
+        print_json(facts if each is None else facts | {"per_vertex": _by_label(labels, each.tolist())})
     elif each is None:
         print(found)
     else:
         sys.stdout.writelines(f"{label}\t{number}\n" for label, number in zip(labels, each.tolist()))
+
+
+def _by_label(labels, numbers):
+    """A number for each label: a dict, or a list of pairs if labels are equal."""
+    labels = list(map(str, labels))
+    named = dict(zip(labels, numbers))
+    return named if len(named) == len(labels) else list(zip(labels, numbers))
 
 
 def _method_and_engine(arguments, knobs, streams, graph=None):
@@ -274,7 +285,7 @@ def fetch(arguments):
     from tcgpu import datasets
 
     if arguments.name is not None and not arguments.list:
-        with progress(arguments, f"fetching {arguments.name}"):
+        with progress(arguments, f"fetching {arguments.name}"), _removing_parts():
             path = datasets.fetch(arguments.name)
         print(path)
         return
@@ -309,7 +320,8 @@ def bench(arguments):
                              name=graph.name or arguments.file, max_seconds=arguments.max_seconds)  # fmt: skip
     print_json(rows) if arguments.json else print(rows)
     if arguments.output:
-        rows.write_csv(arguments.output)
+        with _removing_parts():
+            rows.write_csv(STDOUT if arguments.output == "-" else arguments.output)
         print(f"tcgpu: written to {arguments.output}", file=sys.stderr)
 
 
@@ -340,13 +352,14 @@ def trace(arguments):
         else:
             traces = tcgpu.trace(graph, names, **options, **_assignments(arguments.knob))
         output = arguments.output or ""
-        if output.endswith(".trace"):
-            traces[0].save(output)
-        elif output.endswith(".html"):
-            traces[0].save_page(output, arguments.by)
-        elif output:
-            with replacing(output) as stream:
-                traces[0].show(arguments.by).savefig(stream, format=output.rpartition(".")[2])
+        with _removing_parts():
+            if output.endswith(".trace"):
+                traces[0].save(output)
+            elif output.endswith(".html"):
+                traces[0].save_page(output, arguments.by)
+            elif output:
+                with replacing(output) as stream:
+                    traces[0].show(arguments.by).savefig(stream, format=output.rpartition(".")[2])
     if arguments.json:
         print_json([row | {"lines": found.lines()} for row, found in zip(traces.totals(), traces)])
     else:
@@ -401,8 +414,34 @@ def _read(arguments):
 
 
 def _write(graph, arguments):
-    with progress(arguments, f"writing {arguments.output}"):
-        tcgpu.write(graph, arguments.output, arguments.to)
+    path, format = arguments.output, arguments.to
+    if path == "-":
+        path, format = STDOUT, format or "edges"
+    with progress(arguments, f"writing {path}"), _removing_parts():
+        tcgpu.write(graph, path, format)
+
+
+@contextmanager
+def _removing_parts():
+    """If a signal ends the process, remove what it has written in part, and only then end by that signal."""
+    caught = []
+
+    def end(number, frame):
+        caught.append(number)
+        signal.signal(number, signal.SIG_IGN)
+        raise SystemExit
+
+    main = threading.current_thread() is threading.main_thread()  # the only one that can handle signals
+    numbers = [number for number in ENDING if main and signal.getsignal(number) == signal.SIG_DFL]
+    for number in numbers:
+        signal.signal(number, end)
+    try:
+        yield
+    finally:
+        for number in numbers:
+            signal.signal(number, signal.SIG_DFL)
+        if caught:
+            os.kill(os.getpid(), caught[0])
 
 
 # ----------------------------------------------------------------------------------------------------------- arguments
@@ -478,11 +517,11 @@ def _parser():
     option("name", metavar="NAME", nargs="?", help="the generator")
     option("parameters", metavar="NAME=VALUE", nargs="*", help="its parameters")
     option("--seed", metavar="N", type=int, help="the seed of the random numbers")
-    option("-o", "--output", metavar="FILE", help="where to write the graph")
+    option("-o", "--output", metavar="FILE", help="where to write the graph; - writes an edge list to stdout")
     option("--to", metavar="F", help=FORMATS)
 
     option = _command(commands, convert, file="--from", json=False)
-    option("output", metavar="OUT", help="where to write the graph")
+    option("output", metavar="OUT", help="where to write the graph; - writes an edge list to stdout")
     option("--to", metavar="F", help=FORMATS)
 
     option = _command(commands, fetch)
@@ -583,7 +622,10 @@ def main(argv=None):
     arguments = _parsed(argv)
     try:
         with _log_on_stderr():
-            arguments.command(arguments)
+            sys.stdout.flush()
+            # what is printed about a graph must not get into the graph
+            with redirect_stdout(sys.stderr) if getattr(arguments, "output", None) in ("-", STDOUT) else nullcontext():
+                arguments.command(arguments)
         sys.stdout.flush()
     except BrokenPipeError:  # whoever read the output has seen enough, as `head` does
         _forget_stdout()

@@ -29,7 +29,7 @@ class Rows(list):
         path = Path(path)
         path.parent.mkdir(parents=True, exist_ok=True)
         with replacing(path) as stream:
-            stream.write(self.csv().encode())
+            stream.write(self.csv().encode("utf-8", "backslashreplace"))
 
     def csv(self):
         """All rows as the text of a CSV file, one column for every key."""

@@ -135,6 +135,12 @@ def test_count_per_vertex(printed, k5):
     assert facts["per_vertex"] == {"3": 6, "4": 6, "5": 6, "6": 6, "7": 6, "9": 0}
 
 
+def test_vertices_of_equal_labels_have_a_number_each(printed, tmp_path):
+    tcgpu.write(tcgpu.Graph.from_edges([0, 1, 2, 2], [1, 2, 0, 3], labels=["a", "b", "a", "c"]), tmp_path / "x.npz")
+    found = json.loads(printed("count", tmp_path / "x.npz", "--per-vertex", "--json"))["per_vertex"]
+    assert found == [["a", 1], ["b", 1], ["a", 1], ["c", 0]]
+
+
 def test_count_by_many_workers(printed, k5):
     assert printed("count", k5, "--executor", "threads", "--engine", "cpu") == "10\n"
     facts = json.loads(printed("count", k5, "--executor", "threads", "--engine", "cpu", "--json"))
@@ -576,6 +582,13 @@ def test_bench_measures_a_file(run, k5, tmp_path):
     heading, *body = (line.split() for line in out.splitlines())
     assert heading[:2] == ["graph", "method"] and [line[1] for line in body] == ["cpu", "naive"]
     assert [row["triangles"] for row in Rows.read_csv(record)] == [10, 10]
+
+
+def test_bench_writes_a_name_of_any_bytes(run, tmp_path):
+    path = tmp_path / os.fsdecode(b"g\xff.txt")
+    path.write_text(K5_AND_TAIL)
+    assert run("bench", path, "--methods", "cpu", "--repeats", "1", "-o", tmp_path / "x.csv")[0] == 0
+    assert Rows.read_csv(tmp_path / "x.csv")[0]["graph"] == r"g\udcff"
 
 
 def test_bench_refuses_unknown_names(refused, k5):

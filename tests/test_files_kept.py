@@ -5,6 +5,7 @@ import json
 import os
 import resource
 import shutil
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -205,6 +206,19 @@ def test_if_the_group_cannot_be_kept_group_rights_are_removed(tmp_path, monkeypa
     assert mode(tmp_path / "x.txt") == 0o600
 
 
+@pytest.mark.parametrize("missing", ["O_TMPFILE", "link"])
+def test_without_files_that_have_no_name_the_same_is_written(tmp_path, monkeypatch, missing):
+    if missing == "link":
+        monkeypatch.setattr(os, "link", lambda *args, **keywords: os.stat("/nowhere"))
+    else:
+        monkeypatch.delattr(os, missing, raising=False)
+    for graph in (EDGE, PATH):
+        write(graph, tmp_path / "x.txt")
+        assert read(tmp_path / "x.txt").equals(graph)
+        os.chmod(tmp_path / "x.txt", 0o604)
+    assert mode(tmp_path / "x.txt") == 0o604 and os.listdir(tmp_path) == ["x.txt"]
+
+
 @pytest.mark.parametrize("ending", [".mtx", ".txt.xz", ".graph.gz", ".npz", "/"])
 def test_a_failed_write_keeps_the_old_file_and_names_it(tmp_path, monkeypatch, ending):
     def fail(*args, **keywords):
@@ -236,6 +250,7 @@ def test_the_command_line_names_the_file_if_the_disk_is_full(tmp_path, name):
     )
     assert done.returncode == 2 and done.stderr.startswith(f"tcgpu: {name}: cannot be written: ")
     assert done.stderr.count("\n") == 1 and ".part" not in done.stderr and done.stdout == ""
+    assert "requested" not in done.stderr  # as NumPy words it
     assert content(tmp_path) == before
 
 
@@ -244,6 +259,71 @@ def test_a_device_that_is_full_is_named(capsys, tmp_path):
     write(PATH, tmp_path / "x.mtx")
     assert main(["convert", str(tmp_path / "x.mtx"), "/dev/full", "--to", "edges"]) == 2
     assert capsys.readouterr().err == "tcgpu: /dev/full: cannot be written: No space left on device\n"
+
+
+TEXT = "# Nodes: 2 Edges: 1 (tcgpu: vertices from 0)\n0\t1\n"
+
+
+@pytest.mark.parametrize("path", ["/dev/stdout", "/dev/fd/1", "/proc/self/fd/1", "link.txt", "-"])
+@pytest.mark.parametrize("mode", ["wb", "ab"])
+@pytest.mark.parametrize("command", [("convert", "x.mtx"), ("truss", "x.mtx", "--k", "2", "-o")])
+def test_an_open_file_is_written_on(tmp_path, monkeypatch, path, mode, command):
+    """As the shell opens it, by > and >>: what is in it stays."""
+    if not os.path.exists("/proc/self/fd") and "proc" in path:
+        pytest.skip("no /proc here")
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "link.txt").symlink_to("/dev/stdout")
+    write(EDGE, "x.mtx")
+    (tmp_path / "log").write_text("old\n")
+    names, stdout = sorted(os.listdir()), os.dup(1)
+    with open("log", mode, buffering=0) as log:
+        log.write(b"new\n")
+        os.dup2(log.fileno(), 1)
+        try:
+            assert main([*command, path, "--to", "edges"]) == 0
+            os.write(1, b"last\n")
+        finally:
+            os.dup2(stdout, 1)
+            os.close(stdout)
+    assert (tmp_path / "log").read_text() == "old\n" * (mode == "ab") + f"new\n{TEXT}last\n"
+    assert sorted(os.listdir()) == names
+
+
+def test_a_file_that_is_not_open_is_named():
+    with pytest.raises(GraphError, match="^/dev/fd/999: cannot be written: Bad file descriptor"):
+        write(EDGE, "/dev/fd/999", "edges")
+
+
+WAITING = """
+import os, signal, sys, time
+import numpy as np
+import tcgpu
+from tcgpu.__main__ import main
+from tcgpu.formats import scan
+def wait(*args, **options):
+    os.kill(os.getpid(), {signal})
+    time.sleep(60)
+np.save = scan.format_lines = np.lib.format.write_array = wait
+main(["convert", *sys.argv[1:]]) if {by_the_shell} else tcgpu.write(tcgpu.read(sys.argv[1]), sys.argv[2])
+"""
+
+
+@pytest.mark.parametrize(
+    "name, by_the_shell, end",
+    [
+        ("y.txt.gz", False, signal.SIGKILL),
+        ("y.npz", False, signal.SIGTERM),
+        ("y.txt", True, signal.SIGHUP),
+        ("y/", True, signal.SIGTERM),
+    ],
+)
+def test_a_process_that_is_ended_leaves_nothing_in_part(tmp_path, name, by_the_shell, end):
+    write(PATH, tmp_path / "x.mtx")
+    write(PATH, f"{tmp_path}/{name}")
+    before = content(tmp_path)
+    program = WAITING.format(signal=int(end), by_the_shell=by_the_shell)
+    done = subprocess.run([sys.executable, "-c", program, tmp_path / "x.mtx", f"{tmp_path}/{name}"], cwd=tmp_path)
+    assert done.returncode == -end and content(tmp_path) == before
 
 
 @pytest.mark.parametrize("name", ["nowhere/y.txt", "nowhere/g/"])

@@ -9,6 +9,7 @@ import os
 import subprocess
 import sys
 import threading
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -263,6 +264,38 @@ def test_labels_that_are_no_numbers_are_left_out_of_an_edge_list(tmp_path):
     assert same(read(tmp_path / "x.txt"), graph)
     write(Graph.from_edges([0, 1], [1, 2], labels=[-1, 5, 6]), tmp_path / "x.txt")
     assert same(read(tmp_path / "x.txt"), graph)
+
+
+@pytest.mark.parametrize("labels", [[-5, 3, 8], [7, 7, 8], ["a", "b", "c"], np.array([2**64 - 1, 1, 2], np.uint64)])
+def test_labels_that_are_left_out_are_told_about_and_kept_elsewhere(tmp_path, caplog, labels):
+    graph = Graph.from_edges([0, 1], [1, 2], labels=labels)
+    for name in ("x.npz", "x/"):
+        write(graph, f"{tmp_path}/{name}")
+        assert read(f"{tmp_path}/{name}").equals(graph)
+    assert not caplog.text
+    for name in ("x.txt", "x.csv"):
+        write(graph, tmp_path / name)
+        assert f"{name}: the file has vertex numbers from 0" in caplog.text and caplog.records[-1].name == "tcgpu"
+
+
+def test_paths_of_bytes(tmp_path):
+    graph = Graph.from_edges([0], [1])
+    for name in (b"x.txt", b"x.npz", b"\xff.mtx", b"x/"):
+        path = os.fsencode(tmp_path) + b"/" + name
+        write(graph, path)
+        assert read(path).equals(graph)
+    for verb in (read, partial(write, graph)):
+        with pytest.raises(GraphError, match="zero byte"):
+            verb("x\0.txt")
+
+
+def test_an_archive_is_read_from_a_pipe(tmp_path):
+    os.mkfifo(tmp_path / "pipe.npz")
+    graph = Graph.from_edges([0, 1], [1, 2])
+    writer = threading.Thread(target=write, args=(graph, tmp_path / "pipe.npz"))
+    writer.start()
+    assert read(tmp_path / "pipe.npz").equals(graph)
+    writer.join()
 
 
 def test_pandas_reads_what_we_write(tmp_path):

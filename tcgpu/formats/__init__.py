@@ -5,6 +5,7 @@ A file is written whole or not at all.
 """
 
 import errno
+import logging
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -13,7 +14,7 @@ from typing import Any
 
 from tcgpu.errors import GraphError
 from tcgpu.formats import binary, edge_list, matrix_market, metis
-from tcgpu.formats.files import COMPRESSIONS, compression, replacing, replacing_folder
+from tcgpu.formats.files import COMPRESSIONS, as_text, compression, replacing, replacing_folder
 from tcgpu.graph import Graph, as_graph, known_count
 from tcgpu.suggest import unknown
 
@@ -43,6 +44,10 @@ FORMATS = {
     "npz": Format("NumPy archive, of tcgpu or of scipy.sparse.save_npz", (".npz",), binary.write_npz, binary.read_npz),
     "folder": FOLDER,
 }
+
+
+log = logging.getLogger("tcgpu")
+_LABELS = "an edge list has labels only if they are distinct whole numbers from 0; .npz and folders keep them"
 
 
 def opened(graph: Any) -> Any:
@@ -102,7 +107,7 @@ def read(
 def open_folder(path: str | os.PathLike[str]) -> Graph:
     """As `read` for a folder, but without reading and checking its columns, for folders that were checked before."""
     graph = binary.read_folder(path, validate=False)
-    graph.name = _stem(os.fspath(path), FOLDER)
+    graph.name = _stem(as_text(path), FOLDER)
     return graph
 
 
@@ -126,7 +131,8 @@ def write(graph: Any, path: str | os.PathLike[str], format: str | None = None) -
 
     A file that exists is replaced once all is written, and its mode and owner are kept; a folder is replaced only if
     tcgpu wrote it and everything in it. All formats number the vertices as the graph does; an edge list writes labels
-    if they are distinct whole numbers, `.npz` and a folder keep numbers and text.
+    if they are distinct whole numbers from 0, and logs that it does not (logger "tcgpu"); `.npz` and a folder keep
+    numbers and text.
 
     Parameters
     ----------
@@ -138,7 +144,7 @@ def write(graph: Any, path: str | os.PathLike[str], format: str | None = None) -
         A name in FORMATS, for a path with another ending.
     """
     graph = as_graph(graph)
-    path = os.fspath(path)
+    path = as_text(path)
     chosen = _format(path, format)
     try:
         if chosen is FOLDER:
@@ -148,6 +154,8 @@ def write(graph: Any, path: str | os.PathLike[str], format: str | None = None) -
         with replacing(path) as stream:
             if chosen is EDGE_LIST:
                 ending = _ending(path)
+                if graph.labels is not None and edge_list.numeric_labels(graph.labels) is None:
+                    log.warning("%s: the file has vertex numbers from 0, as %s", path, _LABELS)
                 chosen.write(graph, stream, "," if ending == ".csv" else "\t", heading=ending in (".csv", ".tsv"))
             else:
                 chosen.write(graph, stream)
@@ -157,7 +165,7 @@ def write(graph: Any, path: str | os.PathLike[str], format: str | None = None) -
 
 def _checked(path, format, n, **of_edge_lists):
     """`(path as text, Format, n, a dict with columns)`; checks that the file exists before its ending."""
-    path = os.fspath(path)
+    path = as_text(path)
     if not os.path.exists(path):
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
     chosen = _format(path, format)

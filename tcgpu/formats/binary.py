@@ -194,7 +194,7 @@ def _from_scipy_arrays(arrays, path, n):
 
 def read_archive(path, names, missing):
     """Those arrays of an archive that have these names: name -> array; FormatError, `missing`, if there is none."""
-    with io.BytesIO(contents(path)) if compression(path) else open_plain(path) as file:
+    with open_plain(path) if os.path.isfile(path) and not compression(path) else io.BytesIO(contents(path)) as file:
         size = file.seek(0, os.SEEK_END)
         try:
             with zipfile.ZipFile(file) as archive:

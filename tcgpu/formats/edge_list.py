@@ -114,7 +114,7 @@ def write(graph, stream, separator, heading):
 
     heading: name the columns in the first line, as CSV readers expect; else write a comment with the size, as in SNAP.
     """
-    labels = _numeric_labels(graph.labels)
+    labels = numeric_labels(graph.labels)
     isolated = np.flatnonzero(graph.degrees == 0)
     if not heading:
         stream.write(b"# Nodes: %d Edges: %d %b\n" % (graph.n, graph.m, _NUMBERED if labels is None else _LABELLED))
@@ -446,7 +446,7 @@ def _with_isolated(text, head, u, v):
     return u[:edges], v[:edges], n, labels
 
 
-def _numeric_labels(labels):
+def numeric_labels(labels):
     """Labels that an edge list can hold, as int64; else None."""
     if labels is None or len(labels) == 0:
         return None

@@ -10,6 +10,7 @@ import gzip
 import lzma
 import mmap
 import os
+import re
 import secrets
 import shutil
 import stat
@@ -35,6 +36,14 @@ _STREAMS = {
 _CORRUPT = (OSError, EOFError, zlib.error, lzma.LZMAError)
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _EXCERPT = 60  # characters of a wrong line that a message shows
+
+
+def as_text(path):
+    """A path as text; GraphError if it cannot be the path of a file."""
+    path = os.fsdecode(path)
+    if "\0" in path:
+        raise GraphError(f"{path!r} is not the path of a file: there is a zero byte in it")
+    return path
 
 
 def compression(path):
@@ -174,31 +183,65 @@ class Text:
 def replacing(path):
     """A binary stream, compressed as the name says, whose content becomes the file `path` if no error is raised.
 
-    Until then it is a temporary file in the same folder, so that no program reads half a file. The new file has the
-    mode and, if the system allows it, the owner and group of the old one. A pipe or a device is written to directly.
+    Until then it is a file without a name, or with a temporary one, in the same folder, so that no program reads half a
+    file. The new file has the mode and, if the system allows it, the owner and group of the old one. A pipe, a device
+    and a file that this process has open (/dev/stdout, /dev/fd/3) are written to directly.
     """
-    target = os.path.realpath(path)
+    path = as_text(path)
     with _naming_the_file(path):
-        if os.path.exists(target) and not os.path.isfile(target):
+        target, number = os.path.realpath(path), _open_file(path)
+        if number is not None or os.path.exists(target) and not os.path.isfile(target):
             if os.path.isdir(target):
                 raise GraphError(f"{path} is a folder, not a file")
-            with open(path, "wb") as file, _compressed(file, path) as stream:
+            with open(path if number is None else os.dup(number), "wb") as file, _compressed(file, path) as stream:
                 yield stream
             return
         old = os.stat(target) if os.path.exists(target) else None
         part = _temporary_name(target)
         try:
-            with open(part, "xb", opener=lambda name, flags: os.open(name, flags, 0o600 if old else 0o666)) as file:
+            with _new_file(part, 0o600 if old else 0o666) as file:
                 with _compressed(file, path) as stream:
                     yield stream
                 if old:
                     _copy_access(file.fileno(), old)
                     file.flush()
                     os.fsync(file.fileno())  # the new content must be on the disk before the old is replaced
+                if not os.path.exists(part):
+                    file.flush()
+                    _name(file, part)
             os.replace(part, target)
         except BaseException:
             Path(part).unlink(missing_ok=True)
             raise
+
+
+def _open_file(path):
+    """The number of the open file of this process that a path such as /dev/stdout or /dev/fd/3 stands for, or None."""
+    for _ in range(40):  # links
+        folder, name = os.path.split(os.path.abspath(path))
+        if name.isdecimal() and os.path.realpath(folder) in ("/dev/fd", os.path.realpath("/proc/self/fd")):
+            return int(name)
+        if not os.path.islink(path):
+            break
+        path = os.path.join(folder, os.readlink(path))
+    return None
+
+
+def _new_file(part, mode):
+    """A new file to write to, which the system removes if this process is killed; where it cannot, with this name."""
+    if hasattr(os, "O_TMPFILE") and os.path.isdir("/proc/self/fd"):
+        with suppress(OSError):  # file systems without such files
+            return open(os.open(os.path.dirname(part), os.O_TMPFILE | os.O_RDWR, mode), "wb")
+    return open(part, "xb", opener=lambda name, flags: os.open(name, flags, mode))
+
+
+def _name(file, part):
+    """Give a file without a name this one."""
+    number = file.fileno()
+    try:
+        os.link(f"/proc/self/fd/{number}", part, src_dir_fd=number)  # with a src_dir_fd it follows the link
+    except OSError:  # not on all file systems
+        shutil.copy(f"/proc/self/fd/{number}", part)
 
 
 @contextmanager
@@ -244,12 +287,15 @@ def _naming_the_file(path):
         raise
     except OSError as error:
         folder = os.path.dirname(os.path.realpath(path))
-        missing = "" if os.path.isdir(folder) else f": {folder}"
-        raise GraphError(f"{path}: cannot be written: {_reason(error)}{missing}") from error
+        lacking = "" if os.access(folder, os.W_OK) else f": {folder}"
+        raise GraphError(f"{path}: cannot be written: {_reason(error)}{lacking}") from error
 
 
 def _reason(error):
-    return getattr(error, "strerror", None) or str(error) or type(error).__name__
+    said = str(error)
+    if re.search(r"\d+ requested and \d+ written", said):  # NumPy does not say why
+        return "no space left, or a limit on the size of files"
+    return getattr(error, "strerror", None) or said or type(error).__name__
 
 
 def _copy_access(file, old):
