@@ -13,7 +13,7 @@ import pytest
 import sampling
 from hypothesis import settings
 
-from tcgpu.engines import runtime
+from tcgpu.engines import kernel_compiler, runtime
 from tcgpu.engines.faults import check_launch
 
 # a first call compiles, and CI machines are busy: no deadline for one example
@@ -58,6 +58,8 @@ def pytest_collection_modifyitems(items):
     for item in items:
         if item.get_closest_marker("gpu") and runtime.ENGINE != "gpu":
             item.add_marker(pytest.mark.skip(reason=runtime.REASON))
+        if item.get_closest_marker("ptx") and kernel_compiler.why_missing():
+            item.add_marker(pytest.mark.skip(reason=kernel_compiler.why_missing()))
         if item.get_closest_marker("browser") and not browser():
             item.add_marker(pytest.mark.skip(reason="no Chromium on this machine"))
         if item.get_closest_marker("full") and not sampling.full:

@@ -6,6 +6,7 @@ import importlib.util
 import inspect
 import os
 import re
+import shlex
 import subprocess
 import sys
 import tomllib
@@ -69,17 +70,20 @@ def test_cuda_compilers_are_for_linux_and_exclude_each_other():
 
 
 def test_conda_builds_the_same_environment():
-    environment = yaml.safe_load((ROOT / "environment.yml").read_text())["dependencies"]
-    by_pip = next(entry["pip"] for entry in environment if isinstance(entry, dict))
-    by_conda = [entry for entry in environment if isinstance(entry, str)]
+    text = (ROOT / "environment.yml").read_text()
+    *by_conda, by_pip = yaml.safe_load(text)["dependencies"]
     assert {"pip", f"python{PROJECT['requires-python']}"} <= set(by_conda)
-    assert "--editable ." in by_pip
+    assert by_pip == {"pip": ["--editable ."]}
 
     named = versions([entry for entry in by_conda if not entry.startswith(("python>", "pip"))])
     named = {CONDA_NAMES.get(name, name): bounds for name, bounds in named.items()}
-    named |= versions([entry for entry in by_pip if not entry.startswith("-")])
-    expected = versions(PROJECT["dependencies"] + EXTRAS["lab"] + EXTRAS["site"] + EXTRAS["tools"] + EXTRAS["test"])
-    assert named == expected
+    assert named == versions(PROJECT["dependencies"] + EXTRAS["lab"] + EXTRAS["site"] + EXTRAS["tools"])
+
+    [install] = re.findall("# *(conda install .*)", text)  # of what a GPU needs; conda takes it for the driver's CUDA
+    for_a_gpu = versions([word for word in shlex.split(install) if ">=" in word])
+    for toolkit in ("cu12", "cu13"):
+        renamed = {name.partition("-cuda1")[0]: bounds for name, bounds in versions(EXTRAS[toolkit]).items()}
+        assert for_a_gpu == renamed
 
 
 def test_the_conda_recipe_requires_what_the_wheel_does():

@@ -169,8 +169,6 @@ def test_an_exception_in_a_compiled_kernel_is_noticed(processor):
 @pytest.mark.ptx
 @pytest.mark.parametrize("case, capability", [*zip(CASES, 3 * [(7, 5), (9, 0)])])
 def test_kernels_compile_without_local_memory(case, capability):
-    if kernel_compiler.why_missing():
-        pytest.skip(kernel_compiler.why_missing())
     made = kernel_of(case)
     found = kernel_compiler.facts(made.py_func, *made.signatures, capability)
     assert ".entry" in found.ptx and not found.local and found.spilled == 0 and found.registers <= 64
@@ -190,9 +188,6 @@ def factorial(k):
     (lambda u, v, w: factorial(w - u), ".*recursion.*"),
 ])  # fmt: skip
 def test_what_a_gpu_cannot_run_is_refused_in_a_sentence(f, reason, monkeypatch):
-    if kernel_compiler.why_missing():
-        pytest.skip(kernel_compiler.why_missing())
-
     def compiled(kernel, threads, shared=0):
         kernel_compiler.digest(kernel.py_func, *kernel.signatures, (9, 0))
         kernel_compiler.facts(kernel.py_func, *kernel.signatures, (9, 0))
