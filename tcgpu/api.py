@@ -50,7 +50,7 @@ from tcgpu.registry import (
     on_engine,
     triangles_plan,
 )
-from tcgpu.suggest import unknown
+from tcgpu.suggest import bound, unknown
 
 Progress = bool | Callable[[float, float], Any] | None
 Workers = Executor | str | None
@@ -80,9 +80,9 @@ def _verb(function: Verb) -> Verb:
 
     @functools.wraps(function)
     def checked(*args, **options):
-        bound = signature.bind(*args, **options)
-        bound.apply_defaults()
-        return function(*bound.args, **bound.kwargs)
+        given = bound(function.__name__, signature, args, options)
+        given.apply_defaults()
+        return function(*given.args, **given.kwargs)
 
     checked.__signature__ = signature  # type: ignore[attr-defined]
     return checked  # type: ignore[return-value]
@@ -136,7 +136,7 @@ def count(
         options: dict[str, Any] = {"engine": engine, "order": order, "progress": progress, "max_seconds": max_seconds}
         options |= {} if executor is None else {"executor": executor, "parts": parts}
         return distributed.count(graph, method, device_memory=device_memory, resume=resume, **options, **knobs)
-    chosen = choose(method, engine, order, knobs)
+    chosen = choose(method, engine, order, knobs, Options.__annotations__)
     with on_engine(chosen, engine, max_seconds), underway(progress, f"counting by {chosen.name}"):
         return chosen.plan(chosen.prepare(formats.opened(graph), order), **knobs).count()
 

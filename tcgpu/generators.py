@@ -21,7 +21,7 @@ from tcgpu import cleaning
 from tcgpu.engines.native import jit, run_threads, shares, stoppable, stopped
 from tcgpu.errors import GraphError
 from tcgpu.graph import Graph
-from tcgpu.suggest import unknown
+from tcgpu.suggest import bound, unknown
 
 U64 = np.uint64
 GOLDEN = U64(0x9E3779B97F4A7C15)  # odd, so its multiples pass all 64-bit numbers before one repeats
@@ -37,14 +37,14 @@ def _generator(draw):
 
     @functools.wraps(draw)
     def raw(*args, **knobs):
-        given = signature.bind(*args, **knobs).arguments
+        given = bound(draw.__name__, signature, args, knobs).arguments
         for name, value in given.items():
             given[name] = _checked(name, value, signature.parameters[name].annotation)
         return draw(**given)
 
     @functools.wraps(draw)
     def generate(*args, **knobs):
-        given = signature.bind(*args, **knobs).arguments
+        given = bound(draw.__name__, signature, args, knobs).arguments
         call = ", ".join(f"{name}={value}" for name, value in given.items())
         return Graph.from_edges(*raw(*args, **knobs), name=f"{draw.__name__}({call})")
 

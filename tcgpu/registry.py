@@ -122,23 +122,42 @@ def named(method: str | Method) -> Method:
 
 def as_list(methods: str | Method | Iterable[str | Method]) -> list[str | Method]:
     """Return one method or several as a list."""
-    return [methods] if isinstance(methods, (str, Method)) else list(methods)
+    return list(methods) if isinstance(methods, Iterable) and not isinstance(methods, str) else [methods]
 
 
 def choose(
-    method: str | Method | None = None, engine: str | None = None, order: str | None = None, knobs: Iterable[str] = ()
+    method: str | Method | None = None,
+    engine: str | None = None,
+    order: str | None = None,
+    knobs: Iterable[str] = (),
+    keywords: Iterable[str] = (),
 ) -> Method:
-    """Return the method that `count` runs with these keywords; MethodError or EngineError if there is none."""
+    """Return the method that `count` runs with these keywords; MethodError or EngineError if there is none.
+
+    keywords: what may have been meant by a knob that the method does not have.
+    """
     chosen = named(fastest(engine) if method is None else method)
     if order is not None and order not in ORDERS:
         raise MethodError(unknown("order", order, ORDERS))
     for knob in knobs:
         if knob not in chosen.knobs:
             has = f"its knobs are {', '.join(chosen.knobs)}" if chosen.knobs else "it has none"
-            hint = did_you_mean(knob, chosen.knobs)
+            hint = did_you_mean(knob, [*chosen.knobs, *keywords])
             raise MethodError(f"method {chosen.name!r} has no knob {knob!r}{hint}; {has}")
     _check_runs_on(chosen, engine)
     return chosen
+
+
+def knobs_by_method(methods: Iterable[str | Method], knobs: dict[str, Any]) -> dict[Method, dict[str, Any]]:
+    """Return each method with those of the knobs that it has; MethodError if none has one, or there is no method."""
+    chosen = [named(method) for method in methods]
+    if not chosen:
+        raise MethodError("no method to trace is named")
+    for knob in knobs:
+        if not any(knob in method.knobs for method in chosen):
+            hint = did_you_mean(knob, {known for method in chosen for known in method.knobs})
+            raise MethodError(f"no knob {knob!r} in {' or '.join(method.name for method in chosen)}{hint}")
+    return {method: {knob: value for knob, value in knobs.items() if knob in method.knobs} for method in chosen}
 
 
 def choose_for_edges(graph: Any, method: str | Method | None, engine: str | None, order: str | None) -> Method:

@@ -1,6 +1,7 @@
 """Messages about unknown names: the nearest known name, and all there are."""
 
 from difflib import get_close_matches
+from inspect import BoundArguments, Signature
 
 
 def unknown(what, name, names):
@@ -12,5 +13,13 @@ def unknown(what, name, names):
 
 def did_you_mean(name, names):
     """A question in parentheses about the nearest of `names`; empty if none is near."""
-    near = get_close_matches(str(name), [str(known) for known in names], n=1)
+    near = get_close_matches(str(name), [str(known) for known in names], n=1, cutoff=0.65)
     return f" (did you mean {near[0]!r}?)" if near else ""
+
+
+def bound(function: str, signature: Signature, args: tuple, keywords: dict) -> BoundArguments:
+    """The arguments of a call, bound to a signature; TypeError names the function, and what it takes."""
+    try:
+        return signature.bind(*args, **keywords)
+    except TypeError as error:
+        raise TypeError(f"{function}() {error}; it takes {', '.join(signature.parameters)}") from None

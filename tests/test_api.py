@@ -45,6 +45,17 @@ def test_a_graph_may_be_a_path(tmp_path):
         (lambda: tcgpu.k_truss(KITE, 3, method="naive"), MethodError, "k_truss has the methods cpu, k_truss, not"),
         (lambda: tcgpu.k_truss(KITE, 3, method="cpu", engine="sim"), EngineError, "does not run on 'sim'"),
         (lambda: tcgpu.k_truss(KITE, 3, executor="threads"), MethodError, "does not run on an executor"),
+        (
+            lambda: tcgpu.triangles(KITE, nodes=[1]),
+            TypeError,
+            r"triangles\(\) got .* 'nodes'; it takes graph, method, e",
+        ),
+        (lambda: tcgpu.support(KITE, [1]), TypeError, r"support\(\) too many .*; it takes graph, method"),
+        (lambda: tcgpu.generate.clique(5, m=1), TypeError, r"clique\(\) got .* 'm'; it takes n, seed"),
+        (lambda: tcgpu.count(KITE, enginee="cpu"), MethodError, r"no knob 'enginee' \(did you mean 'engine'\?\)"),
+        (lambda: tcgpu.trace(KITE, 3), MethodError, "a method is what tcgpu.method makes of a function, not 3"),
+        (lambda: tcgpu.estimate(KITE, len), MethodError, "decorate it with @tcgpu.method"),
+        (lambda: tcgpu.estimate(KITE, ["naive", "bitmap"], warp=3), MethodError, "no knob 'warp' in naive or bitmap"),
     ],
 )
 def test_what_a_verb_does_not_have_is_refused_by_name(call, error, words):

@@ -12,14 +12,14 @@ grouped into steps and requests of warps by the rules of the hardware (`recorder
 `benchmarks/trace.py` compares with the counters of a GPU. From those the model of `tcgpu.estimate` estimates times.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from tcgpu.engines.faults import Fault
-from tcgpu.errors import KernelError, MethodError
+from tcgpu.errors import KernelError
 from tcgpu.kernels import Step, simulated
 from tcgpu.kernels.checked import CheckedPlan
 from tcgpu.progress import part
-from tcgpu.registry import Method, choose, on_engine
+from tcgpu.registry import Method, choose, knobs_by_method, on_engine
 from tcgpu.tracing.gpus import PROBED, Gpu, gpu_of, registers_of
 from tcgpu.tracing.recorder import record
 from tcgpu.tracing.result import Launch, Trace, Traces
@@ -77,7 +77,7 @@ def trace(
     KernelError
         If a kernel has a fault that ends it; only with `faults`.
     """
-    if not isinstance(method, (str, Method)):
+    if isinstance(method, Iterable) and not isinstance(method, str):
         options = {"gpu": gpu, "order": order, "max_seconds": max_seconds, "faults": faults}
         return Traces(trace(graph, each, **options, **own) for each, own in knobs_by_method(method, knobs).items())
     device = gpu_of(gpu)
@@ -88,17 +88,6 @@ def trace(
         found = [] if faults else None
         launches = trace_plan(plan, device, found)
         return Trace(chosen.name, prepared, chosen.knobs | knobs, launches, plan.result(), gpu, found)
-
-
-def knobs_by_method(methods, knobs):
-    """Method -> those of the knobs that it has; MethodError if there is no method, or none has one of the knobs."""
-    chosen = [choose(method) for method in methods]
-    for knob in knobs:
-        if not any(knob in method.knobs for method in chosen):
-            raise MethodError(f"no knob {knob!r} in {' or '.join(method.name for method in chosen)}")
-    if not chosen:
-        raise MethodError("no method to trace is named")
-    return {method: {knob: value for knob, value in knobs.items() if knob in method.knobs} for method in chosen}
 
 
 def trace_plan(plan, gpu: Gpu = PROBED, faults: list[Fault] | None = None) -> list[Launch]:

@@ -13,7 +13,7 @@ The estimate is a little more than the largest of them: two that are nearly equa
 """
 
 import heapq
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 
 import numpy as np
@@ -22,7 +22,7 @@ from tcgpu.engines import runtime
 from tcgpu.graph import as_graph
 from tcgpu.kernels import Step
 from tcgpu.records import Table
-from tcgpu.registry import METHODS, Method, choose, on_engine
+from tcgpu.registry import METHODS, Method, choose, knobs_by_method, on_engine
 from tcgpu.tracing.demand import Steps, instructions, join
 from tcgpu.tracing.gpus import L1_SECTORS, PROBED, SCHEDULERS, SECTOR, Gpu, gpu_of, probes, registers_of
 from tcgpu.tracing.sampling import BESIDE, fit, fitted, sample
@@ -168,13 +168,10 @@ def estimate(
     """
     device = gpu_of(gpu)
     graph = as_graph(graph)
-    if not isinstance(method, (str, Method)):
-        known = [choose(each, "sim") for each in method]
-        return Estimates(
-            estimate(graph, each, gpu=gpu, fill=fill, order=order, lane_steps=lane_steps,
-                     **{knob: value for knob, value in knobs.items() if knob in each.knobs})
-            for each in known
-        )  # fmt: skip
+    if isinstance(method, Iterable) and not isinstance(method, str):
+        options = {"gpu": gpu, "fill": fill, "order": order, "lane_steps": lane_steps}
+        known = knobs_by_method(method, knobs)
+        return Estimates(estimate(graph, each, **options, **own) for each, own in known.items())
     chosen = choose(method, "sim", order, knobs)
     with on_engine(chosen, "sim", float("inf")), runtime.as_device(facts_of(device)):
         prepared = prepare(chosen, graph, order)
