@@ -11,6 +11,7 @@ import inspect
 import json
 import logging
 import os
+import re
 import signal
 import sys
 import threading
@@ -29,6 +30,7 @@ ENDING = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(sig
 PICTURES = (".png", ".svg", ".pdf")
 LISTED = "`tcgpu methods` lists them; one of your own is FILE.py:NAME"
 FORMATS = "mtx, edges, metis, npz or folder (default: by the file's name)"
+KEYWORD = r"(?<![\w./-])(\w+)=('[^']*'|\"[^\"]*\"|\([^)]*\)|\w*)(?![\w./])"  # of Python, in a message
 STARVED = "can't start new thread", "can't allocate", "failed to map segment", "Cannot allocate memory"
 
 EXAMPLES = {
@@ -408,7 +410,7 @@ def _read(arguments):
         path, format = "/dev/stdin", format or "edges"
     begin = time.perf_counter()
     with progress(arguments, f"reading {path}"):
-        options = {"base": arguments.base, "relabel": arguments.relabel, "columns": arguments.columns}
+        options = {name: getattr(arguments, name) for name in ("base", "n", "relabel", "columns")}
         graph = formats.read(path, format, **options)
     return graph, time.perf_counter() - begin
 
@@ -586,7 +588,8 @@ def _command(commands, function, *, file=None, simulator=False, json=True):
         option("file", metavar="FILE", help="the graph; - reads an edge list from stdin")
         option(file, dest="format", metavar="F", help=FORMATS)
         option("--base", metavar="B", type=int, help="the first vertex number, 0 or 1 (default: as the format says)")
-        text = "an edge list's vertices are the numbers that occur (default), or all up to the largest (with --base)"
+        option("--n", metavar="N", type=int, help="the number of vertices (default: as the file says)")
+        text = "an edge list's vertices are those that occur (default), or all up to the largest (with --base or --n)"
         option("--relabel", action=argparse.BooleanOptionalAction, help=text)
         text = "which two columns of an edge list are the ends of an edge: numbers, from 0 on, or names"
         option("--columns", metavar="A,B", type=_columns, help=text)
@@ -606,8 +609,8 @@ def _columns(text):
 
 def _seconds(text):
     """A number of seconds above 0."""
-    seconds = float(text)
-    if not seconds > 0:
+    seconds = _value(text)
+    if not isinstance(seconds, (int, float)) or not seconds > 0:
         raise argparse.ArgumentTypeError(f"{text} is no number of seconds above 0")
     return seconds
 
@@ -621,7 +624,7 @@ def main(argv=None):
         sys.stdout.reconfigure(errors="backslashreplace")  # names of files and vertices may be of any encoding
     arguments = _parsed(argv)
     try:
-        with _log_on_stderr():
+        with _log_on_stderr(arguments):
             sys.stdout.flush()
             # what is printed about a graph must not get into the graph
             with redirect_stdout(sys.stderr) if getattr(arguments, "output", None) in ("-", STDOUT) else nullcontext():
@@ -640,17 +643,17 @@ def main(argv=None):
         if said is None:
             raise
         _forget_stdout()
-        print(f"tcgpu: {said}", file=sys.stderr)
+        print(f"tcgpu: {_as_typed(said, arguments)}", file=sys.stderr)
         return 2
     return 0
 
 
 @contextmanager
-def _log_on_stderr():
+def _log_on_stderr(arguments):
     """Write the package's log, such as that a run takes long, to stderr like other messages."""
-    at_terminal = sys.stderr.isatty()
+    begin = "\r\033[K" if sys.stderr.isatty() else ""
     handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(logging.Formatter(("\r\033[K" if at_terminal else "") + "tcgpu: %(message)s"))
+    handler.format = lambda record: f"{begin}tcgpu: {_as_typed(record.getMessage(), arguments)}"
     log = logging.getLogger("tcgpu")
     log.addHandler(handler)
     try:
@@ -670,6 +673,23 @@ def _bad_input(error):
     else:
         return None
     return " ".join(said.split())
+
+
+def _as_typed(message, arguments):
+    """A message with the options of the command in place of Python's keywords: --engine cpu for engine='cpu'."""
+    options = {action.dest: action.option_strings for action in arguments.parser._actions if action.option_strings}
+
+    def option(keyword):
+        name, value = keyword.groups()
+        if name not in options:
+            return keyword[0]
+        if value in ("True", "False"):
+            return options[name][value == "False"]  # --relabel, --no-relabel
+        return " ".join([options[name][0], *re.findall(r"[^()'\" ]+", value)]).replace(", ", ",")
+
+    message = message.replace("tcgpu.datasets.catalogue()", "`tcgpu fetch`")
+    message = re.sub(r"tcgpu\.load\('(.*?)'\)", r"`tcgpu fetch \1`", message)
+    return re.sub(KEYWORD, option, message)
 
 
 def _forget_stdout():

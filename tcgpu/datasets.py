@@ -191,8 +191,8 @@ def _entry(name):
     entries = {entry.name: entry for entry in catalogue()}
     if name not in entries:
         near = difflib.get_close_matches(str(name), entries, 3, 0.5) or list(entries)[:4]
-        some = f"{', '.join(near)}, and more in datasets.catalogue()"
-        raise GraphError(f"no dataset {name!r}{did_you_mean(name, entries)}; there are {some}")
+        some = f"there are {', '.join(near)}, and more: tcgpu.datasets.catalogue() lists all"
+        raise GraphError(f"no dataset {name!r}{did_you_mean(name, entries)}; {some}")
     return entries[name]
 
 

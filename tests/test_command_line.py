@@ -76,7 +76,7 @@ def test_numbers_of_a_file_are_the_vertices_without_relabelling(run, k5):
     assert json.loads(run("info", k5, "--no-relabel", "--json")[1])["vertices"] == 10
     assert json.loads(run("info", k5, "--no-relabel", "--base", "1", "--json")[1])["vertices"] == 9
     code, out, err = run("count", k5, "--relabel", "--base", "1")
-    assert (code, out) == (2, "") and err.count("\n") == 1 and "goes without base" in err
+    assert (code, out) == (2, "") and err.count("\n") == 1 and "goes without --base" in err
 
 
 @pytest.mark.parametrize("columns", ["1,2", "i,j"])
@@ -304,8 +304,8 @@ def test_the_help_lists_the_formats():
         ),
         (["count", "K5", "--per-vertex", "--method", "adaptive", "--knob", "short=3"], "leave --knob out"),
         (["count", "K5", "--max-seconds", "0"], "argument --max-seconds: 0 is no number of seconds above 0"),
-        (["count", "K5", "--max-seconds", "long"], "argument --max-seconds: invalid _seconds value: 'long'"),
-        (["count", "K5", "--executor", "helpers"], "an executor is one of concurrent.futures, or its name: gpus, "),
+        (["count", "K5", "--max-seconds", "long"], "argument --max-seconds: long is no number of seconds above 0"),
+        (["count", "K5", "--executor", "helpers"], "no executor 'helpers'; there are gpus, "),
         (["count", "K5", "--executor", "threads", "--method", "naive", "--engine", "sim"], "counts whole graphs"),
         (["count", "K5", "--executor", "threads", "--device-memory", "1MB", "--engine", "cpu"], "give one of the two"),
         (["count", "K5", "--executor", "threads", "--per-vertex", "--resume", "x"], "the whole graph at a time"),
@@ -335,7 +335,7 @@ def test_the_help_lists_the_formats():
         (["convert", "K5", "out.mtx", "--to", "pdf"], "pdf"),
         (["convert", "K5", "out.mtx", "--to", "metiss"], "(did you mean 'metis'?)"),
         (["count"], "the following arguments are required: FILE; see tcgpu count --help"),
-        (["count", "K5", "--speed"], "arguments: --speed (did you mean '--base'?); see tcgpu count --help"),
+        (["count", "K5", "--speed"], "arguments: --speed; see tcgpu count --help"),
         (["count", "K5", "--ordr", "bfs"], "--ordr bfs (did you mean '--order'?); see tcgpu count --help"),
         (["count", "K5", "K5"], "; see tcgpu count --help"),
         ([], "the following arguments are required: COMMAND; see tcgpu --help"),
@@ -431,14 +431,64 @@ def test_long_simulator_runs_are_announced_or_refused(run, refused, k5, monkeypa
     count = "count", k5, "--method", "naive", "--engine", "sim"
     code, out, err = run(*count)
     assert (code, out) == (0, "10\n")
-    assert err.startswith("tcgpu: naive takes about 0 seconds in the simulator; if that is too long, take engine='cpu'")
+    assert err.startswith("tcgpu: naive takes about 0 seconds in the simulator; if that is too long, take --engine cpu")
     assert err.count("\n") == 1
     monkeypatch.setattr(simulated, "LIMIT", 1e-9)
     commands = (count, (*count[:2], "--per-vertex", "--engine", "sim"), ("truss", k5, "--engine", "sim"),
                 ("trace", k5, "--method", "naive"), ("bench", k5, "--methods", "naive", "--engine", "sim"))  # fmt: skip
     for command in commands:
-        assert "max_seconds=" in refused(*command)
-        assert run(*command, "--max-seconds", "60")[0] == 0
+        allowed = re.search(r"allow it by (--max-seconds) (\d+)$", refused(*command))
+        assert run(*command, *allowed.groups())[0] == 0
+    assert "take --engine cpu without a method, or" in refused(*count)
+    assert run("count", k5, "--engine", "cpu")[:2] == (0, "10\n")
+
+
+@pytest.mark.parametrize(
+    "lines, given, said, advised",
+    [
+        (
+            "0 100000000",
+            ["--base", "0"],
+            "read it with --n 100000001, else with --relabel and without --base",
+            ["--relabel"],
+        ),
+        ("0 1", ["--base", "0", "--relabel"], "it goes without --base and --n", ["--base", "0"]),
+        ("# nothing", [], "if that is meant, read it with --n, the number of vertices", ["--n", "3"]),
+        (
+            "%%MatrixMarket matrix coordinate pattern symmetric\n2 2 1\n2 1",
+            [],
+            "read it with --format mtx,",
+            ["--format", "mtx"],
+        ),
+        ("0 1", ["--format", "mtx"], "under this name is read with --format edges; found", ["--format", "edges"]),
+        ("id,a,b\n1,2,3", ["--format", "edges"], "or say --columns NAME,NAME; found", ["--columns", "a,b"]),
+        (
+            "0 1",
+            ["--device-memory", "lots"],
+            "--device-memory is a number of bytes, or a text such as '512MB'",
+            ["--device-memory", "512MB"],
+        ),
+    ],
+)
+def test_advice_is_in_options_of_the_command_and_helps(run, refused, tmp_path, lines, given, said, advised):
+    (tmp_path / "some.txt").write_text(f"{lines}\n")
+    assert said in refused("count", tmp_path / "some.txt", *given)
+    assert run("count", tmp_path / "some.txt", *advised)[:2] == (0, "0\n")
+
+
+def test_names_of_published_graphs_are_for_fetch(run, refused):
+    assert refused("count", "rmat_8").endswith("published graphs are loaded by name: `tcgpu fetch rmat_8`")
+    code, path, _ = run("fetch", "rmat_8")
+    assert code == 0 and run("info", path.rstrip("\n"))[0] == 0
+    assert refused("fetch", "rmat9").endswith("and more: `tcgpu fetch` lists all")
+    assert "rmat_8" in run("fetch")[1]
+
+
+def test_what_looks_like_a_keyword_may_be_a_path(refused, tmp_path):
+    (tmp_path / "n=3").mkdir()
+    (tmp_path / "n=3" / "base=1.txt").write_text("0 x\n")
+    path = tmp_path / "n=3" / "base=1.txt"
+    assert refused("count", path).startswith(f"{path}, line 1: ")
 
 
 def test_a_broken_file_is_refused_with_its_line(refused, tmp_path):

@@ -178,7 +178,7 @@ def test_columns_that_are_not_there_are_refused(written, text, columns):
 
 
 def test_columns_are_for_edge_lists(written):
-    with pytest.raises(GraphError, match="columns is for edge lists"):
+    with pytest.raises(GraphError, match="columns= is for edge lists"):
         read(written("2 1\n2\n1\n", "x.graph"), columns=(0, 1))
 
 

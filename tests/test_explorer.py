@@ -278,6 +278,12 @@ def test_an_order(explore, order):
     assert row["triangles"] == 2487
 
 
+def test_a_published_graph_is_loaded_by_its_name(explore, monkeypatch):
+    monkeypatch.setattr("tcgpu.datasets.load", {"as20000102": KARATE}.__getitem__)
+    explorer = explore("as20000102", ["cpu"])
+    assert explorer.graphs.picked().code == "tcgpu.load('as20000102')" and "34 vertices" in facts(explorer)
+
+
 @pytest.mark.parametrize("given", [KARATE, nx.karate_club_graph(), KARATE.to_scipy()], ids=["Graph", "nx", "scipy"])
 def test_a_graph_that_is_passed(explore, given):
     explorer = explore(given, ["cpu"])
@@ -393,7 +399,7 @@ def test_the_engine_gpu_is_refused_without_a_gpu(explore, monkeypatch):
 def test_a_graph_too_large_for_the_simulator_is_refused(explore):
     explorer = explore(tcgpu.generate.rmat(18, seed=1), ["naive"], engine="sim")
     assert ran(explorer) == []
-    reason = "naive was refused: .* would take about .* in the simulator: take engine='cpu' or a smaller graph"
+    reason = "naive was refused: .* would take about .* in the simulator: take engine='cpu' without a method"
     assert re.match(reason, explorer.message)
     assert re.fullmatch(r"refused after \d+\.\d s: 0 rows", explorer.status.value)
     assert explorer.progress.value == 0

@@ -203,12 +203,12 @@ def test_reading_with_and_without_relabelling(tmp_path):
         assert (graph.n, graph.ids) == (13, None)
     assert tcgpu.read(tmp_path / "x.txt", relabel=False, base=1).n == 12
     for more in {"base": 1}, {"n": 20}:
-        with pytest.raises(GraphError, match="it goes without base and n"):
+        with pytest.raises(GraphError, match="it goes without base= and n="):
             tcgpu.read(tmp_path / "x.txt", relabel=True, **more)
     tcgpu.write(graph, tmp_path / "x.mtx")
-    with pytest.raises(GraphError, match="relabel is for edge lists"):
+    with pytest.raises(GraphError, match="relabel= is for edge lists"):
         tcgpu.read(tmp_path / "x.mtx", relabel=True)
     assert tcgpu.read(tmp_path / "x.mtx", relabel=False).n == 13
     (tmp_path / "far.txt").write_text("1000000000 9\n9 12\n12 1000000000\n")
-    with pytest.raises(GraphError, match=r"would take 8.0 GB.*relabel=True \(--relabel\)"):
+    with pytest.raises(GraphError, match=r"would take 8.0 GB.*relabel=True and without base="):
         tcgpu.read(tmp_path / "far.txt", relabel=False)

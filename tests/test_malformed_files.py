@@ -209,14 +209,14 @@ def test_invalid_base_and_n_are_refused(tmp_path, keywords):
 
 
 def test_base_and_n_are_refused_if_the_format_says_otherwise(refused):
-    assert "base is for edge lists" in refused("a.mtx", PATTERN + "3 3 1\n2 1\n", base=1)
-    assert "has 3 vertices, not the 4" in refused("a.mtx", PATTERN + "3 3 1\n2 1\n", n=4)
-    assert "has 3 vertices, not the 4" in refused("a.graph", "3 2\n2\n1 3\n2\n", n=4)
+    assert "base= is for edge lists" in refused("a.mtx", PATTERN + "3 3 1\n2 1\n", base=1)
+    assert "has 3 vertices, not n=4" in refused("a.mtx", PATTERN + "3 3 1\n2 1\n", n=4)
+    assert "has 3 vertices, not n=4" in refused("a.graph", "3 2\n2\n1 3\n2\n", n=4)
 
 
 def test_base_and_n_are_refused_if_our_heading_says_otherwise(refused):
     heading = "# Nodes: 9 Edges: 1 (tcgpu: vertices from 0)\n1\t2\n"
-    assert "has 9 vertices, not the 8" in refused("a.txt", heading, n=8)
+    assert "has 9 vertices, not n=8" in refused("a.txt", heading, n=8)
     assert "numbered from 0 here, not from 1" in refused("a.txt", heading, base=1)
 
 
@@ -395,7 +395,7 @@ def test_matrices_of_scipy_that_are_no_graph(refused, tmp_path):
     assert "without its array 'row'" in refused("a.npz", saved(square, format=np.array(b"coo")))
     huge = saved(sp.coo_array(np.ones((2, 2))), shape=np.array([2**31 - 1, 2**31 - 1]))
     with little_memory():
-        assert "would take 17.2 GB; if that is meant, say n=2147483647" in refused("a.npz", huge)
+        assert "would take 17.2 GB; if that is meant, read it with n=2147483647" in refused("a.npz", huge)
     assert "one-dimensional" in refused("a.npz", saved(sp.dia_array(np.ones((2, 2)))))
 
 

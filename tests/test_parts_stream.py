@@ -411,14 +411,14 @@ def test_sizes_are_read(text, bytes_):
 
 @pytest.mark.parametrize("text", ["", "x", "-5", "5 apples", 0, -1, True, 1.5, "0MB", "1e3MB", "MB", "1 2", b"1MB"])
 def test_an_invalid_size_is_refused(text):
-    with pytest.raises(GraphError, match="device_memory is a number of bytes, or a text such as '512MB'"):
+    with pytest.raises(GraphError, match="device_memory= is a number of bytes, or a text such as '512MB'"):
         tcgpu.count(RMAT, device_memory=text)
 
 
 def test_contradictory_options_are_refused():
     with pytest.raises(MethodError, match="method 'naive' counts whole graphs"):
         tcgpu.count(RMAT, "naive", device_memory="1MB")
-    with pytest.raises(GraphError, match="device_memory is for one device, and an executor for many"):
+    with pytest.raises(GraphError, match="device_memory= is for one device, and executor= for many"):
         tcgpu.count(RMAT, device_memory="1MB", executor=ThreadPoolExecutor())
     with pytest.raises(FileNotFoundError):
         tcgpu.count("no/such/folder", device_memory="1MB")
@@ -459,7 +459,7 @@ def test_the_command_line_counts_in_parts(tmp_path, capsys):
 @pytest.mark.parametrize(
     "arguments, message",
     [
-        (["--device-memory", "lots"], "device_memory is a number of bytes"),
+        (["--device-memory", "lots"], "--device-memory is a number of bytes"),
         (["--device-memory", "1MB", "--method", "naive"], "'naive' counts whole graphs"),
         (["--device-memory", "1MB", "--per-vertex"], "--per-vertex counts the whole graph at a time"),
         (["--resume", "."], "Is a directory"),

@@ -115,6 +115,26 @@ def test_long_runs_are_announced_once_and_refused_without_max_seconds(way, monke
 
 
 @pytest.mark.sim
+@pytest.mark.parametrize("verb, named", [
+    (tcgpu.count, {"method": "naive"}),
+    (partial(tcgpu.count, device_memory="1MB"), {"method": "warp_search"}),
+    (partial(tcgpu.count, executor="threads"), {"method": "warp_search"}),
+    (tcgpu.triangles, {"method": "bitmap_warp"}),
+    (partial(tcgpu.k_truss, k=3), {"method": "k_truss"}),
+    (partial(tcgpu.reduce_triangles, f=lambda u, v, w: 1), {}),
+    (partial(tcgpu.count_subgraphs, k=4), {}),
+    (partial(tcgpu.count_subgraphs, k=3, kind="connected"), {"method": "levels"}),
+    (tcgpu.motifs, {}),
+    (partial(tcgpu.measure, repeats=1), {"methods": "naive"}),
+])  # fmt: skip
+def test_the_way_out_of_a_refusal_works(verb, named, monkeypatch):
+    monkeypatch.setattr(simulated, "LIMIT", 1e-9)
+    with pytest.raises(GraphError, match="take engine='cpu' without a method, or a smaller graph"):
+        verb(SMALL, engine="sim", **named)
+    verb(SMALL, engine="cpu")
+
+
+@pytest.mark.sim
 def test_the_seconds_in_a_refusal_are_enough(monkeypatch):
     monkeypatch.setattr(simulated, "LIMIT", 1e-9)
     monkeypatch.setattr(simulated, "slowness", lambda: 500.0)
@@ -166,7 +186,7 @@ def test_too_little_device_memory_is_reported_with_the_way_out(verb, failure, mo
 
     monkeypatch.setattr(Plan, "launch", launch)
     monkeypatch.setattr(peeling.PeelingPlan, "launch", launch)
-    with pytest.raises(GraphError, match=r"does not fit this device, .* bytes free: device_memory= .* engine='cpu'"):
+    with pytest.raises(GraphError, match=r"does not fit this device, .* bytes free: .* device_memory= .* engine='cpu'"):
         WAYS[verb]()
 
 

@@ -27,7 +27,7 @@ def count(graph, method=None, *, executor=None, device_memory=None, **options) -
 
         return stream.count(graph, method=method, device_memory=device_memory, **options)
     if device_memory is not None:
-        raise GraphError("device_memory is for one device, and an executor for many: give one of the two")
+        raise GraphError("device_memory= is for one device, and executor= for many: give one of the two")
     from tcgpu.distributed import pool
 
     return pool.count(graph, executor, method=method, **options)

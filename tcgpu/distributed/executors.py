@@ -137,8 +137,8 @@ def workers_of(executor):
             workers = Workers(own_pool(executor), executor)
         else:
             raise EngineError(
-                f"an executor is one of concurrent.futures, or its name: {', '.join(POOLS)}, dask://HOST:PORT; "
-                f"that of a Dask client is client.get_executor(); {executor!r} is none"
+                f"no executor {executor!r}; there are {', '.join(POOLS)}, dask://HOST:PORT, and in Python those of "
+                "concurrent.futures; that of a Dask client is client.get_executor()"
             )
         interrupted = False
         try:

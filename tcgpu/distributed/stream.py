@@ -117,7 +117,7 @@ def byte_count(size):
     match = isinstance(size, str) and re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([kmgt]?i?b)?\s*", size.lower())
     found = match and round(float(match[1]) * UNITS[match[2] or "b"])
     if not found:
-        raise GraphError(f"device_memory is a number of bytes, or a text such as '512MB' or '2GiB', not {size!r}")
+        raise GraphError(f"device_memory= is a number of bytes, or a text such as '512MB' or '2GiB', not {size!r}")
     return found
 
 

@@ -51,7 +51,7 @@ def shared_library(name):
 def _choose_engine():
     """The engine of this process, and the reason for it."""
     if os.environ.get("NUMBA_ENABLE_CUDASIM", "0") not in ("", "0"):
-        return "sim", "NUMBA_ENABLE_CUDASIM asks for the simulator"
+        return "sim", "NUMBA_ENABLE_CUDASIM selects the simulator"
     if not visible_gpus():
         return "sim", "there is no NVIDIA GPU here"
     for module, package in (("numba_cuda", "numba-cuda"), ("cupy", "CuPy")):

@@ -92,7 +92,7 @@ def read(
     """
     name, chosen, n, more = _checked(path, format, n, base=base, columns=columns, relabel=relabel or None)
     if relabel and not (base is None and n is None):
-        raise GraphError(f"{name}: relabel=True numbers the vertices that occur; it goes without base and n")
+        raise GraphError(f"{name}: relabel=True numbers the vertices that occur; it goes without base= and n=")
     if relabel is False and base is None and chosen is EDGE_LIST:
         base = 0
     if chosen.read is None:
@@ -167,11 +167,12 @@ def _checked(path, format, n, **of_edge_lists):
     """`(path as text, Format, n, a dict with columns)`; checks that the file exists before its ending."""
     path = as_text(path)
     if not os.path.exists(path):
-        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
+        by_name = "" if {".", "/"} & set(path) else f"; published graphs are loaded by name: tcgpu.load({path!r})"
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT) + by_name, path)
     chosen = _format(path, format)
     for keyword, value in of_edge_lists.items():
         if value is not None and chosen is not EDGE_LIST:
-            raise GraphError(f"{path}: {keyword} is for edge lists; a {chosen.title} has its vertices in one way only")
+            raise GraphError(f"{path}: {keyword}= is for edge lists; a {chosen.title} has its vertices in one way only")
     columns = of_edge_lists["columns"]
     return path, chosen, None if n is None else known_count(n), {} if columns is None else {"columns": columns}
 

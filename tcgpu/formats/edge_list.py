@@ -55,7 +55,7 @@ _LABELS_PER_LINE = 1000
 _MAX_TABLE_COLUMNS = 64  # of an adjacency list in which all vertices have equally many neighbours, or a small matrix
 SAMPLE = 1000  # lines
 _MATRIX = "this may be a matrix; scipy.sparse.csr_array(numpy.loadtxt(...)) is a graph for tcgpu"
-_OR_SAY = ", or say columns=(NAME, NAME) (--columns NAME,NAME)"
+_OR_SAY = ", or say columns=(NAME, NAME)"
 log = logging.getLogger("tcgpu")
 
 
@@ -100,12 +100,12 @@ def read_edges(path, base=None, n=None, columns=None):
     if plain and head.kind == _LABELLED:
         return _with_isolated(text, head, u, v)
     if u.size == 0 and n is None:
-        raise text.error_at_end("no edge in the whole file; if a graph without edges is meant, give n")
+        raise text.error_at_end("no edge in the whole file; if that is meant, read it with n=, the number of vertices")
     if plain:
         return compact(u, v)
     if n is None:
         n = largest + 1
-        check_memory(n, u.size, path, ", else read it with relabel=True (--relabel) or without a base")
+        check_memory(n, u.size, path, ", else with relabel=True and without base=")
     return u, v, n, None
 
 
@@ -243,9 +243,7 @@ def _find_ends(text, at, head, columns):
                 at, f"{shown} that does not say which two are the ends of an edge; call them source and target{_OR_SAY}"
             )
         if not pairs:
-            say = (
-                "both columns are read as numbers of the same vertices; if they are, say columns=(0, 1) (--columns 0,1)"
-            )
+            say = "both columns are read as numbers of the same vertices; if they are, say columns=(0, 1)"
             log.warning("%s", text.error(at, say))
             pairs = [(0, 1)]
     else:
@@ -348,7 +346,7 @@ def _check_columns(text, head, u, v, base, layout):
     numbered = any(cells == numbers for cells, mark in _splits(text.line(head.first)[0]) if mark != " ")
     if numbered and not head.comment and (u[1:] + v[1:] != 1).all():
         say = "this is read as an edge; if it numbers the columns, as pandas writes them, leave it out"
-        log.warning("%s", text.error(head.first, f"{say}, else say columns=(0, 1) (--columns 0,1)"))
+        log.warning("%s", text.error(head.first, f"{say}, else say columns=(0, 1)"))
     if layout.first < 3 or any((some[1:] < some[:-1]).any() for some in (u[:SAMPLE], u)):
         return
     some = (line.replace(b'"', b"") for _, line in islice(text.lines(head.first), SAMPLE))
@@ -364,7 +362,7 @@ def _check_columns(text, head, u, v, base, layout):
     alike = u.size > 3 and len({*third}) > 2 and 2 * len(shared) >= len({*third})  # so these are vertices, not weights
     if numbered or timed or shared and u.size > 3 and all(map(lt, second, third)):
         what = "numbers" if numbered else "times"
-        say = "if the ends of the edges are in the next two, say columns=(1, 2) (--columns 1,2), else columns=(0, 1)"
+        say = "if the ends of the edges are in the next two, say columns=(1, 2), else columns=(0, 1)"
         error = text.error(head.first, f"the first column may hold the {what} of the lines: {say}")
         if alike:
             raise error

@@ -41,7 +41,7 @@ def _values_in_header(text):
         raise text.error(
             text.start,
             "expected the header of a Matrix Market file, '%%MatrixMarket matrix coordinate ...'; "
-            'a plain list of edges under this name is read with format="edges" (on the command line: --format edges)',
+            'a plain list of edges under this name is read with format="edges"',
         )
     if len(header) != 5 or header[1] != "matrix":
         raise text.error(text.start, "expected '%%MatrixMarket matrix coordinate FIELD SYMMETRY'")

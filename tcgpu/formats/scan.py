@@ -29,7 +29,7 @@ MESSAGES = {
     DIVIDER: "a line of '#' alone or with a number, as in the formats LGL and TGF, which are no edge lists; "
     "if this is one, leave the line out",
     TOO_WIDE: "more columns than the line of column names has; if the edges are in the second and third, "
-    "say columns=(1, 2) (--columns 1,2)",
+    "say columns=(1, 2)",
 }
 
 TAB, NEWLINE, RETURN, SPACE = 9, 10, 13, 32

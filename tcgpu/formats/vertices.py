@@ -12,14 +12,14 @@ def check_memory(n, edges, path, or_else=""):
     if n > ALWAYS_ALLOWED and n > MAX_PER_EDGE * edges:
         size = f"{8 * n / 1e9:.1f} GB"
         raise FormatError(
-            f"{path}: {n} vertices for {edges} edges would take {size}; if that is meant, say n={n}{or_else}"
+            f"{path}: {n} vertices for {edges} edges would take {size}; if that is meant, read it with n={n}{or_else}"
         )
 
 
 def check_count(n, found, path):
     """Refuse a file that has another number of vertices than the caller's `n`."""
     if n is not None and n != found:
-        raise FormatError(f"{path} has {found} vertices, not the {n} that were asked for")
+        raise FormatError(f"{path} has {found} vertices, not n={n}")
 
 
 def check_most(text, at, n):

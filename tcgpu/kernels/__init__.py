@@ -25,6 +25,11 @@ from tcgpu.progress import each_part
 
 MOST_SHARED = 227 << 10  # bytes of a block, on a GPU of compute capability 9.0
 BLOCKS, THREADS = 2112, 256  # of a launch by `run`: blocks at most, and the threads of each
+# what helps a graph that does not fit a device
+ELSEWHERE = (
+    "without a method, device_memory= streams the graph through it where triangles are counted, and engine='cpu' takes "
+    "the memory of the host"
+)
 MAX_EDGES = 2**32 - 2**13  # a 32-bit position runs past the last edge, by up to four times 1024 threads
 
 
@@ -175,8 +180,7 @@ class Plan:
         if not runtime.fits(self.device_bytes):
             free = f"{runtime.memory_free():,} free"
             raise GraphError(
-                f"{self.method} needs {self.device_bytes:,} bytes on the device, which has {free}: take another "
-                "method, or count the graph in parts"
+                f"{self.method} needs {self.device_bytes:,} bytes on the device, which has {free}: {ELSEWHERE}"
             )
         if runtime.engine() == "sim":
             simulated.check(self.method, self.simulated_seconds)
@@ -263,8 +267,7 @@ def fitting(what):
         if type(error).__name__ not in ("OutOfMemory", "OutOfMemoryError") and "OUT_OF_MEMORY" not in str(error):
             raise
         raise GraphError(
-            f"{what} does not fit this device, which has {runtime.memory_free():,} bytes free: device_memory= streams "
-            "the graph through it where triangles are counted, engine='cpu' takes the memory of the host"
+            f"{what} does not fit this device, which has {runtime.memory_free():,} bytes free: {ELSEWHERE}"
         ) from error
 
 

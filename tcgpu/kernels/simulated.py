@@ -74,8 +74,10 @@ def forecast(run):
     return 0.0
 
 
-def check(what, seconds, way_out="take engine='cpu' or a smaller graph, or run it on a GPU"):
+def check(what, seconds, way_out="take engine='cpu' without a method, or a smaller graph, or run it on a GPU"):
     """Announce a long run in the simulator; GraphError if it needs more than the limit.
+
+    way_out: what may be done instead, in every verb that runs this. Methods for GPUs do not run on engine "cpu".
 
     Nothing is announced if `max_seconds` is given, or if a plan is run without one of the verbs.
     """

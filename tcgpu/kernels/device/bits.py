@@ -20,7 +20,7 @@ from tcgpu.declarations import Knob
 from tcgpu.engines import runtime
 from tcgpu.engines.runtime import cuda, int64, kernel, uint32, uint64
 from tcgpu.errors import GraphError
-from tcgpu.kernels import launch
+from tcgpu.kernels import ELSEWHERE, launch
 from tcgpu.kernels.device.columns import column_bounds
 
 
@@ -226,7 +226,7 @@ def bitmaps_that_fit(method, graph, most, bitmap_bytes):
     if room < 0 or fitting < 1:
         raise GraphError(
             f"{method} needs {columns + bitmap_bytes:,} bytes on the device, for the graph and one bitmap; it has "
-            f"{free:,} free, a sixteenth of which stays free: take another method, or count the graph in parts"
+            f"{free:,} free, a sixteenth of which stays free: {ELSEWHERE}"
         )
     return fitting
 

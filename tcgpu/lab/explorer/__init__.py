@@ -37,7 +37,7 @@ def explore(
     Parameters
     ----------
     graph : str, path or graph
-        The graph that is picked at first: the name of a bundled one, a path, or anything that `tcgpu.count` takes.
+        The graph that is picked at first: a name that `tcgpu.load` takes, a path, or anything that `tcgpu.count` takes.
     methods : sequence of str or Method
         The methods that are picked at first. A Method of your own is registered: see `tcgpu.register`.
     order, engine : str, optional

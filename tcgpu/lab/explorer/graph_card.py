@@ -130,7 +130,7 @@ class GraphCard(widgets.VBox):
         """
         kind = self.source.value
         if kind == GIVEN:
-            return GraphSource("graph", lambda: self._given)
+            return self._given
         if kind == "bundled":
             name = self.bundled.value
             return GraphSource(f"tcgpu.load({name!r})", lambda: datasets.load(name))
@@ -153,7 +153,9 @@ class GraphCard(widgets.VBox):
         self.facts.value = f"<b>{html.escape(size)}</b><br>{html.escape(more)}"
 
     def _bundled_page(self):
-        entries = [entry for entry in datasets.catalogue() if entry.family in ("generated", "local")]
+        listed = datasets.catalogue()
+        entries = [entry for entry in listed if entry.family in ("generated", "local")]
+        self._published = [entry.name for entry in listed if entry not in entries]
         options = [(f"{entry.name}: {entry.edges:,} edges", entry.name) for entry in entries]
         self._origins = {entry.name: entry.source for entry in entries}
         self.bundled = widgets.Select(options=options, layout={"width": "calc(100% - 4px)", "height": "230px"})
@@ -204,10 +206,14 @@ class GraphCard(widgets.VBox):
         return elements.box([self.path, self.upload, elements.text(help_text, "tcgpu-help")], width="100%")
 
     def _pick(self, graph):
-        """Set the controls to a graph that was passed: a bundled one's name, a path, or the graph itself."""
+        """Set the controls to a graph that was passed: a listed one's name, a path, or the graph itself."""
+        code = "graph"
+        if isinstance(graph, str) and graph in self._published:
+            code, graph = f"tcgpu.load({graph!r})", datasets.load(graph)
         if not isinstance(graph, (str, Path)):
-            self._given = as_graph(graph)
-            self.given_page.value = html.escape(self._given.name or "the graph that was passed to tcgpu.explore")
+            graph = as_graph(graph)
+            self._given = GraphSource(code, lambda: graph)
+            self.given_page.value = html.escape(graph.name or "the graph that was passed to tcgpu.explore")
             self.source.options = (*SOURCES, GIVEN)
             self.source.value = GIVEN
         elif str(graph) in self._origins:
