@@ -126,6 +126,27 @@ def test_controls_that_are_shown_again_hear_of_nothing(explore, card, names):
     assert changes
 
 
+def test_two_threads_make_the_controls_of_a_generator_once(explore, monkeypatch):
+    """JupyterLab sends what is entered to two threads of a kernel, at the same time."""
+    make, making = graph_card.GraphCard._make_controls, []
+
+    def slow(card, generator):
+        making.append(generator)
+        time.sleep(0.2 * len(making))
+        return make(card, generator)
+
+    monkeypatch.setattr(graph_card.GraphCard, "_make_controls", slow)
+    explorer = explore(KARATE, ["cpu"])
+    first = threading.Thread(target=setattr, args=(explorer.graphs.source, "value", "generated"))
+    first.start()
+    until(lambda: making)
+    explorer.max_seconds.value = "1000"  # its code names the generator's parameters
+    first.join(SOON)
+    [shown] = [each for each in everything(explorer) if getattr(each, "description", "") == "edge factor"]
+    shown.value = "100"
+    assert explorer.wait(SOON) and explorer.message == "edge factor is a whole number from 1 to 64, not 100"
+
+
 def test_every_generator_has_first_values_and_a_seed_if_it_uses_one():
     assert set(graph_card.FIRST_VALUES) == set(GENERATORS)
     for name, draw in GENERATORS.items():

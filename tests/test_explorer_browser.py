@@ -31,6 +31,26 @@ def mine(col_ptr, row_idx, total):
     "tcgpu.check(mine)",
     "tcgpu.explore('mesh_16x16', methods=[mine, 'naive'])",
 ]
+SLOW_CELLS = [  # an explorer whose kernel takes its time
+    "import tcgpu; tcgpu.explore(methods=['naive'])",
+    """\
+import time
+from ipykernel.comm.comm import BaseComm
+
+send = BaseComm.publish_msg
+
+def send_late(*args, **more):
+    time.sleep(0.02)
+    send(*args, **more)
+
+BaseComm.publish_msg = send_late
+""",
+]
+ENTRIES = {  # label of a field -> an entry, and how the code of the run shows it
+    **{"scale": ("9", "scale=9"), "edge factor": ("7", "edge_factor=7"), "a": ("0.5", "a=0.5")},
+    **{"b": ("0.2", "b=0.2"), "c": ("0.25", "c=0.25"), "seed": ("3", "seed=3")},
+    **{"threads": ("64", "'threads': 64"), "blocks": ("8", "'blocks': 8"), "max seconds": ("999", "max_seconds=999")},
+}
 
 
 @pytest.fixture
@@ -79,6 +99,13 @@ class Panel:
             self.whole.locator("a.tcgpu-download").click()
         with open(download.value.path(), newline="") as file:
             return list(csv.DictReader(file))
+
+
+def open_cells(lab, name, sources):
+    """A page with a new notebook of these cells."""
+    cells = [new_code_cell(source) for source in sources]
+    nbformat.write(new_notebook(cells=cells, metadata={"kernelspec": KERNELSPEC}), lab.folder / name)
+    return lab.open(name, width=1280, height=1300)
 
 
 def press(handle, *keys):
@@ -191,6 +218,27 @@ def test_the_explorer_in_jupyterlab(lab, expect):
     assert lab.errors == []
 
 
+def test_every_entry_is_taken_by_a_kernel_that_is_slow(lab, expect):
+    page = open_cells(lab, "slow.ipynb", SLOW_CELLS)
+    lab.run_all(page, "slow.ipynb")
+    panel = Panel(page)
+    code = panel.whole.locator(".tcgpu-python")
+    for seconds in ("1000", "2000"):  # JupyterLab sends a control's first entry to the main thread, others to another
+        panel.enter("max seconds", seconds)
+        expect(code).to_contain_text(f"max_seconds={seconds}")
+    panel.click("generated")
+    panel.enter("max seconds", "3000")
+    for label, (entry, _) in ENTRIES.items():
+        panel.enter(label, entry)
+    for label, (entry, shown) in ENTRIES.items():
+        expect(code).to_contain_text(shown)
+        expect(panel.whole.get_by_label(label, exact=True)).to_have_value(entry)
+    panel.click("a file")
+    panel.enter("path", "nowhere.mtx")
+    expect(panel.message).to_have_text("nowhere.mtx: No such file or directory")
+    assert lab.errors == []
+
+
 def test_the_stepper_in_jupyterlab(lab, expect):
     page = lab.open(NOTEBOOK, width=1280, height=1300)
     lab.run_all(page, NOTEBOOK)
@@ -239,9 +287,7 @@ def test_voila_makes_a_page_of_it(lab, expect):
 def test_a_kernel_written_in_a_cell_is_checked_and_in_the_explorer(lab, expect):
     """The cells that a person would type: the method, `tcgpu.check`, `tcgpu.explore`."""
     name = "mine.ipynb"
-    cells = [new_code_cell() for _ in KERNEL_CELLS]
-    nbformat.write(new_notebook(cells=cells, metadata={"kernelspec": KERNELSPEC}), lab.folder / name)
-    page = lab.open(name, width=1280, height=1300)
+    page = open_cells(lab, name, ["" for _ in KERNEL_CELLS])
     for k, source in enumerate(KERNEL_CELLS):
         editor = page.locator(".jp-CodeCell .cm-content").nth(k)
         editor.click()

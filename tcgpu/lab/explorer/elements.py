@@ -2,7 +2,9 @@
 
 import base64
 import contextlib
+import functools
 import html
+import threading
 
 import ipywidgets as widgets
 
@@ -13,6 +15,21 @@ from tcgpu.suggest import unknown
 LABEL_WIDTH = "96px"  # of the labels in a form
 LIST_WIDTH, FIELD_WIDTH = 262, 180  # pixels of a control in a form, with its label: a list, or a field for a number
 FILE_TYPES = {"csv": "text/csv", "png": "image/png", "svg": "image/svg+xml"}
+LOCK = threading.RLock()
+
+
+def one_at_a_time(function):
+    """Wrap a function that reads or sets controls: at any time, one thread is in such a function.
+
+    JupyterLab sends what a user enters to two threads of a kernel, its main thread and a subshell. A run has a third.
+    """
+
+    @functools.wraps(function)
+    def locked(*args, **settings):
+        with LOCK:
+            return function(*args, **settings)
+
+    return locked
 
 
 class LazyDict(dict):
@@ -21,8 +38,10 @@ class LazyDict(dict):
     def __init__(self, make):
         self._make = make
 
+    @one_at_a_time
     def __missing__(self, key):
-        self[key] = self._make(key)
+        if key not in self:  # no other thread made it meanwhile
+            self[key] = self._make(key)
         return self[key]
 
 
@@ -49,10 +68,11 @@ def dropdown(label, width, options=(), label_width="initial"):
     return widgets.Dropdown(options=options, description=label, style=style, layout=layout)
 
 
-def when_set(function, *controls):
-    """Call `function()` whenever the value of one of these controls is set."""
+def when_set(function, *controls, trait="value"):
+    """Call `function()`, one at a time, whenever the value (or another trait) of one of these controls is set."""
+    function = one_at_a_time(function)
     for control in controls:
-        control.observe(lambda change: function(), "value")
+        control.observe(lambda change: function(), trait)
 
 
 class NumberField(widgets.Text):
@@ -140,6 +160,7 @@ def check_known(what, value, values):
     return value
 
 
+@one_at_a_time
 def set_options(dropdown, options):
     """Replace a dropdown's options. It keeps its value if that is still an option; else it shows the first."""
     value, options = dropdown.value, tuple(options)
@@ -187,7 +208,9 @@ def table(head, rows):
     aligned = ["" if isinstance(cell, str) else " class=number" for cell in first]
 
     def line(css_class, cells, tag):
-        inside = (f"<{tag}{side}>{html.escape(formatted(cell))}</{tag}>" for side, cell in zip(aligned, cells))
+        inside = (
+            f"<{tag}{side}>{html.escape(formatted(cell))}</{tag}>" for side, cell in zip(aligned, cells, strict=True)
+        )
         return f'<tr class="{css_class}">{"".join(inside)}</tr>'
 
     lines = [line("", head, "th"), *(line(css_class, cells, "td") for css_class, cells in rows)]

@@ -1,6 +1,7 @@
 """The card that picks methods and sets their knobs."""
 
 import html
+from functools import partial
 
 import ipywidgets as widgets
 
@@ -32,7 +33,7 @@ class MethodCard(widgets.VBox):
         self.add_class("tcgpu-card")
         elements.when_set(self._show_knobs, self.knobs_of)
         for chip in self.chips.values():
-            chip.observe(self._chip_pressed, "value")
+            elements.when_set(partial(self._chip_pressed, chip), chip)
         self.choose(*methods)
         self._on_change = on_change
 
@@ -87,8 +88,8 @@ class MethodCard(widgets.VBox):
             label = elements.text(html.escape(source), "tcgpu-source")
             yield elements.box([label, elements.box(chips, "tcgpu-chips", kind=widgets.Box)], kind=widgets.HBox)
 
-    def _chip_pressed(self, change):
-        change.owner.button_style = "primary" if change.new else ""
+    def _chip_pressed(self, chip):
+        chip.button_style = "primary" if chip.value else ""
         elements.set_options(self.knobs_of, self.chosen)
         self._show_knobs()
         self._on_change()

@@ -96,6 +96,7 @@ class Page(widgets.VBox):
         self._shown = shown
         self.draw()
 
+    @elements.one_at_a_time
     def draw(self):
         """Update charts, note and table."""
         if self._shown:

@@ -70,7 +70,7 @@ class Explorer(widgets.VBox):
         self.pages = widgets.Tab([self.compare, self.sweep, self.traces])
         self.pages.titles = titles = [page.title for page in self.pages.children]
         self.pages.selected_index = titles.index(elements.check_known("page", page, titles))
-        self.pages.observe(lambda change: self._page_changed(), "selected_index")
+        elements.when_set(self._page_changed, self.pages, trait="selected_index")
         elements.when_set(self._show_code, self.sweep.limits, self.sweep.edges, self.sweep.way, self.sweep.gpu)
         self.python = elements.text("", "tcgpu-python")
         self.problems = elements.text("", "tcgpu-message")
@@ -101,6 +101,7 @@ class Explorer(widgets.VBox):
             self.max_seconds.number,
         )
 
+    @elements.one_at_a_time
     def run(self) -> None:
         """Start the run of the page that is shown, in the background; does nothing while a run is in progress."""
         if self.busy:
@@ -214,8 +215,9 @@ class Explorer(widgets.VBox):
         self._started, before = time.monotonic(), (self.progress.value, self.status.value)
         try:
             graph = self._graph(source)
-            if source is self._picked:  # still
-                self.graphs.show_facts(graph)
+            with elements.LOCK:
+                if source is self._picked:  # still
+                    self.graphs.show_facts(graph)
         except Exception as problem:
             if source is self._picked:
                 self._add_problem(problem, "graph")
@@ -318,6 +320,7 @@ class Explorer(widgets.VBox):
         """The time that the run has taken so far and, if it is long, its forecast."""
         return f"{time.monotonic() - self._started:.1f} s{self._forecast}"
 
+    @elements.one_at_a_time
     def _show_code(self):
         """Show the code of the page's run and, if controls changed since, of the next; and the link to its rows."""
         ran = code = self.page.run_code
@@ -329,6 +332,7 @@ class Explorer(widgets.VBox):
         name, rows = f"tcgpu-{self.page.title.lower()}.csv", self.rows
         self.csv.value = elements.download_link(name, rows.csv().encode(), f"{_counted(rows)} as CSV") if rows else ""
 
+    @elements.one_at_a_time
     def _add_problem(self, problem, about="run"):
         """Say what is wrong with the "graph", the "methods" or the "run", below what was said before."""
         words = str(problem)
