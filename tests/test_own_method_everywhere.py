@@ -17,6 +17,7 @@ from test_own_method import long_first, per_column, per_row, registered, with_bi
 
 import tcgpu
 from tcgpu import __main__ as command_line
+from tcgpu import cuda
 from tcgpu.distributed import executors
 from tcgpu.errors import GraphError, MethodError
 from tcgpu.kernels import method as declaring
@@ -73,6 +74,32 @@ def planned(graph, threads, blocks):
 '''
 
 
+@tcgpu.kernel
+def marks(pairs, marked):
+    for e in range(cuda.grid(1), pairs.shape[0], cuda.gridsize(1)):
+        marked[pairs[e, 1]] = 1
+
+
+@tcgpu.kernel
+def marked_columns(col_ptr, row_idx, marked, total):
+    for j in range(cuda.grid(1), col_ptr.size - 1, cuda.gridsize(1)):
+        if marked[j]:
+            for e in range(col_ptr[j], col_ptr[j + 1]):
+                for p in range(e + 1, col_ptr[j + 1]):
+                    for q in range(col_ptr[row_idx[e]], col_ptr[row_idx[e] + 1]):
+                        if row_idx[p] == row_idx[q]:
+                            cuda.atomic.add(total, 0, 1)
+
+
+@tcgpu.method(threads=32, blocks=4)
+def with_set_up(graph, threads, blocks):
+    """Its set-up reads an array of two dimensions, and changes one that the host made."""
+    ends = np.stack([graph.row_idx, graph.col_of], axis=1)
+    arrays = {"col_ptr": graph.col_ptr, "row_idx": graph.row_idx, "pairs": ends, "marked": np.zeros(graph.n, np.int32)}
+    steps, setup = [tcgpu.launch(marked_columns, graph.n, threads, blocks)], [tcgpu.launch(marks, graph.m, threads)]
+    return tcgpu.Plan("with_set_up", arrays, {}, steps, setup=setup)
+
+
 # ---------------------------------------------------------------------------------------------------------- the stepper
 
 
@@ -84,16 +111,18 @@ def requests(frame):
     return panels if reads else frame.panels
 
 
-@pytest.mark.parametrize("own", [per_column, per_row, with_bits, long_first], ids=lambda own: own.name)
+@pytest.mark.parametrize("own", [per_column, per_row, with_bits, long_first, with_set_up], ids=lambda own: own.name)
 def test_the_stepper_shows_each_access_of_a_lane(own):
     """Its frames are the requests of a trace, each element with the value that it has."""
     frames = list(stepper.steps(CLIQUE, own, threads=4, blocks=2))
-    totals = tcgpu.trace(CLIQUE, own, threads=4, blocks=2).totals()
+    totals = tcgpu.trace(CLIQUE, own, threads=4, blocks=2).totals(stage=None)
     kinds = "load_requests", "store_requests", "atomic_requests", "shared_requests"
     assert frames[-1].lookups == sum(totals[kind] for kind in kinds) == sum(map(len, map(requests, frames)))
     read = {label: dict(zip(panel.heads.values(), panel.values)) for f in frames for panel in requests(f)
-            if (label := panel.label.partition(":")[0]) in ("row_idx", "col_idx")}  # fmt: skip
+            if (label := panel.label.partition(":")[0]) in ("row_idx", "col_idx", "pairs", "marked")}  # fmt: skip
     arrays = {"row_idx": CLIQUE.row_idx, "col_idx": CLIQUE.col_of[np.argsort(CLIQUE.row_idx, kind="stable")]}
+    arrays["pairs"] = np.stack([CLIQUE.row_idx, CLIQUE.col_of], axis=1).ravel()
+    assert set(read.pop("marked", {}).values()) <= {""}  # a kernel changes it
     for name, values in read.items():
         assert values and values == {place: arrays[name][int(place)] for place in values}
 

@@ -164,7 +164,12 @@ class Plan:
         return made + sum(array.nbytes for array in copied)
 
     def allocate(self):
-        """Copy, create and set up the arrays; GraphError before the first of them if they do not fit."""
+        """Make the arrays, and run the steps that set them up."""
+        self.make_arrays()
+        each_part([partial(step.run, self.arrays) for step in self.setup])
+
+    def make_arrays(self):
+        """Copy and create the arrays; GraphError before the first of them if they do not fit."""
         self.check_fits()
         runtime.compile_ahead(step.kernel for step in (*self.setup, *self.steps) if isinstance(step, Step))
         for name, array in self.copied.items():
@@ -173,7 +178,6 @@ class Plan:
             self.arrays[name] = runtime.device_array(length, dtype, fill)
         for name, (created, dtype) in self.views.items():
             self.arrays[name] = self.arrays[created].view(dtype)
-        each_part([partial(step.run, self.arrays) for step in self.setup])
 
     def check_fits(self):
         """GraphError unless the device has enough memory, and the simulator stays below its time limit."""

@@ -18,8 +18,7 @@ class CheckedPlan:
         self.plan, self.most_rounds = plan, most_rounds
         self.faults: list[Fault] = []
         self.steps = [*plan.setup, *plan.steps]
-        plan.setup = []
-        plan.allocate()
+        plan.make_arrays()
         unwritten = (plan.arrays[name] for name, (_, _, fill) in plan.created.items() if fill is None)
         self.written = Written(unwritten)
 

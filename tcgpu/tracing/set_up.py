@@ -58,15 +58,14 @@ def set_up(plan, graph):
 
     MethodError for a large graph if a step is neither a Scan nor one of IN_NUMPY: the simulator would take too long.
     """
-    steps, plan.setup = plan.setup, []
-    others = {step.kernel.__name__ for step in steps if isinstance(step, Step) and step.kernel not in IN_NUMPY}
+    others = {step.kernel.__name__ for step in plan.setup if isinstance(step, Step) and step.kernel not in IN_NUMPY}
     if others and graph.m > SIMULATED_EDGES:
         raise MethodError(
             f"{plan.method} sets up its arrays with {', '.join(sorted(others))}, which the simulator runs for up to "
             f"{SIMULATED_EDGES:,} edges, not {graph.m:,}: take a smaller graph"
         )
-    plan.allocate()
-    for step in steps:
+    plan.make_arrays()
+    for step in plan.setup:
         if isinstance(step, Step) and step.kernel in IN_NUMPY:
             IN_NUMPY[step.kernel](*(plan.arrays[arg] if isinstance(arg, str) else arg for arg in step.args))
         else:

@@ -23,8 +23,9 @@ def traced(scene, method, knobs):
         plan = method.plan(graph, **knobs)
         launches = trace_plan(plan)
     steps = [step for step in (*plan.setup, *plan.steps) if isinstance(step, Step)]
-    for step, launch in zip(steps, launches):
-        events, values = launch.events, values_of(step, plan, launch.events)
+    unchanged = dict(plan.copied)  # array -> its elements as the host made them
+    for step, launch in zip(steps, launches, strict=True):
+        events, values = launch.events, values_of(step, launch.events, unchanged)
         of_step = np.searchsorted(events.step, np.arange(events.step_site.size + 1))
         with_requests = np.flatnonzero(np.diff(of_step))
         order = np.lexsort((with_requests, events.warp[with_requests], events.block[with_requests]))
@@ -34,17 +35,17 @@ def traced(scene, method, knobs):
             yield frame(scene, launch, number, here, values, requests)
 
 
-def values_of(step, plan, events):
-    """Parameter -> array, of the arrays that the host made and the kernel does not change."""
+def values_of(step, events, unchanged):
+    """Parameter -> elements, of the arrays in `unchanged`; those that this kernel changes are removed from it."""
     kinds = np.array([events.sites[site].kind for site in events.site.tolist()])
     memory = events.address[events.first[:-1]] >> MEMORY_SHIFT
-    changed = {events.memories[number] for number in np.unique(memory[kinds != "load"]).tolist()}
-    arguments = zip(inspect.signature(step.kernel.py_func).parameters, step.args)
-    return {
-        name: plan.copied[arg]
-        for name, arg in arguments
-        if isinstance(arg, str) and arg in plan.copied and name not in changed
-    }
+    numbers = np.unique(memory[kinds != "load"]).tolist()
+    changed = {name for number in numbers for name in events.memories[number].split(", ")}
+    names = [*inspect.signature(step.kernel.py_func).parameters]
+    arrays = {name: arg for name, arg in zip(names, step.args, strict=True) if isinstance(arg, str)}
+    for name in changed & arrays.keys():
+        unchanged.pop(arrays[name], None)
+    return {name: unchanged[array].ravel() for name, array in arrays.items() if array in unchanged}
 
 
 def frame(scene, launch, number, requests, values, so_far):
@@ -61,7 +62,7 @@ def frame(scene, launch, number, requests, values, so_far):
         costs, unit = (events.wavefronts, "wavefront") if shared else (events.sectors, "sector")
         cost = counted(int(costs[request]), unit)
         words.append(f"{who(lanes)} {VERBS[site.kind]}{'s' * (len(lanes) == 1)} {name} at {where(places)}: {cost}.")
-        if name == "row_idx" and name in values:
+        if name == "row_idx" and np.array_equal(values.get(name, ()), graph.row_idx):
             read += places
             edges += [(int(graph.row_idx[p]), int(graph.col_of[p])) for p in places]
         elif name in ("col_ptr", "row_ptr", "degree") and name in values:
@@ -80,7 +81,10 @@ def frame(scene, launch, number, requests, values, so_far):
 def panel(name, shared, kind, places, lanes, values):
     """The elements that a request accesses, each once, with its position above and its lanes below."""
     distinct = sorted(set(places))
-    below = {k: joined(lane for lane, at in zip(lanes, places) if at == place) for k, place in enumerate(distinct)}
+    below = {
+        k: joined(lane for lane, at in zip(lanes, places, strict=True) if at == place)
+        for k, place in enumerate(distinct)
+    }
     look = "looked" if kind == "load" else "there"
     shown = ["" if values is None else values[place] for place in distinct]
     heads = {k: str(place) for k, place in enumerate(distinct)}
