@@ -213,8 +213,8 @@ def pandas_index_without_names(edges, ids, chance):
     table = frame(edges)
     if chance.random() < 0.5:
         table["weight"] = weights(chance, edges)
-    if chance.random() < 0.3:
-        table.index += 1
+    table.index = sorted(chance.sample(range(5000), len(edges))) if chance.random() < 0.3 else table.index
+    table.index += chance.choice((0, 0, 1, 5000))
     return table.to_csv(header=False, sep=chance.choice(", ;\t"))
 
 
@@ -342,6 +342,11 @@ def contacts(edges, ids, chance):
 @kind
 def contacts_at_small_times(edges, ids, chance):
     return lines(sorted((chance.randrange(20), *sorted(edge)) for edge in edges))
+
+
+@kind
+def contacts_by_pair(edges, ids, chance):
+    return lines(sorted(contacts_of(edges, chance), key=lambda row: row[1:]))
 
 
 @kind

@@ -11,7 +11,7 @@ import re
 from pathlib import Path
 
 from tcgpu.datasets import data_path, parsed
-from tcgpu.formats.files import replacing
+from tcgpu.formats.files import as_text, replacing
 from tcgpu.registry import METHODS
 
 REFERENCE_GPU = "NVIDIA H200"  # by whose records texts and models go
@@ -26,7 +26,7 @@ class Rows(list):
 
     def write_csv(self, path):
         """Write all rows as `csv` has them."""
-        path = Path(path)
+        path = Path(as_text(path))
         path.parent.mkdir(parents=True, exist_ok=True)
         with replacing(path) as stream:
             stream.write(self.csv().encode("utf-8", "backslashreplace"))
@@ -42,7 +42,7 @@ class Rows(list):
     @classmethod
     def read_csv(cls, path):
         """Read what `write_csv` wrote, numbers as numbers."""
-        with Path(path).open(newline="") as file:
+        with open(path, newline="", encoding="utf-8") as file:
             return cls({key: parsed(text) for key, text in row.items()} for row in csv.DictReader(file))
 
     def table(self):

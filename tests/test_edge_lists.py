@@ -129,11 +129,18 @@ def rows(lines, between=" "):
     return "".join(between.join(map(str, line)) + "\n" for line in lines)
 
 
-@pytest.mark.parametrize("lines", [CONTACTS, [(*line, "3B", "MP") for line in CONTACTS], NUMBERED, NUMBERED[1:]])
+@pytest.mark.parametrize(
+    "lines",
+    [
+        CONTACTS, [(*line, "3B", "MP") for line in CONTACTS], sorted(CONTACTS, key=lambda line: line[1:]),
+        [(k // 2, *line[1:]) for k, line in enumerate(CONTACTS)], NUMBERED, NUMBERED[1:],
+        [(3 + k * k, *line[1:]) for k, line in enumerate(NUMBERED)],
+    ],
+)  # fmt: skip
 @pytest.mark.parametrize("separator", [" ", "\t", ",", ";"])
 def test_times_and_numbers_of_lines_are_not_read_as_vertices(written, lines, separator):
     path = written(rows(lines, separator), "x.txt")
-    with pytest.raises(GraphError, match="line 1: the first column may hold the (times|numbers) .* columns=(.1, 2.) "):
+    with pytest.raises(GraphError, match="line 1: the first column may hold the (times|numbers) .* columns=(.1, 2.)"):
         read(path)
     assert edges(path, columns=(1, 2)) == {frozenset(line[1:3]) for line in lines}
     assert edges(path, columns=[0, 1]) == {frozenset(line[:2]) for line in lines}

@@ -24,6 +24,7 @@ from tcgpu import Graph, GraphError, read, write
 from tcgpu.engines.native import set_threads
 from tcgpu.formats import FORMATS, binary, read_edges, scan
 from tcgpu.graph import Cleaned
+from tcgpu.records import Rows
 
 COMPRESS = {"": bytes, ".gz": gzip.compress, ".bz2": bz2.compress, ".xz": lzma.compress}
 WHOLE = [".mtx", ".graph", ".npz", "/"]  # formats that carry a graph with all of its vertices
@@ -284,6 +285,8 @@ def test_paths_of_bytes(tmp_path):
         path = os.fsencode(tmp_path) + b"/" + name
         write(graph, path)
         assert read(path).equals(graph)
+    Rows([{"x": 1}]).write_csv(os.fsencode(tmp_path / "x.csv"))
+    assert Rows.read_csv(os.fsencode(tmp_path / "x.csv")) == [{"x": 1}]
     for verb in (read, partial(write, graph)):
         with pytest.raises(GraphError, match="zero byte"):
             verb("x\0.txt")

@@ -23,7 +23,7 @@ import logging
 import re
 from dataclasses import dataclass, field
 from itertools import islice, takewhile
-from operator import lt
+from operator import le, lt
 
 import numpy as np
 
@@ -347,21 +347,19 @@ def _check_columns(text, head, u, v, base, layout):
     if numbered and not head.comment and (u[1:] + v[1:] != 1).all():
         say = "this is read as an edge; if it numbers the columns, as pandas writes them, leave it out"
         log.warning("%s", text.error(head.first, f"{say}, else say columns=(0, 1)"))
-    if layout.first < 3 or any((some[1:] < some[:-1]).any() for some in (u[:SAMPLE], u)):
-        return
     some = (line.replace(b'"', b"") for _, line in islice(text.lines(head.first), SAMPLE))
     cells = [re.split(rb"[\s,;]+", line) for line in some if line[:1].isdigit()]
     if not all(len(line) > 2 and line[2].isdigit() and len(line[2]) < 20 for line in cells):
         return
     second, third = ([int(line[k]) for line in cells] for k in (1, 2))
     shared = {*second} & {*third}
-    low, high = cleaning.min_max(v, v)
-    inside = u[np.searchsorted(u, low) : np.searchsorted(u, high, "right")]
-    numbered = u[0] + base <= 1 and u[-1] - u[0] == u.size - 1 == _changes(u)
-    timed = 2 * _changes(inside) < _changes(u)
     alike = u.size > 3 and len({*third}) > 2 and 2 * len(shared) >= len({*third})  # so these are vertices, not weights
-    if numbered or timed or shared and u.size > 3 and all(map(lt, second, third)):
-        what = "numbers" if numbered else "times"
+    what = None
+    if _rises(u, lt):
+        what = "numbers"
+    elif _are_apart(u[:SAMPLE], v) and _are_apart(u, v) or shared and all(map(lt, second, third)) and _rises(u, le):
+        what = "times"
+    if what:
         say = "if the ends of the edges are in the next two, say columns=(1, 2), else columns=(0, 1)"
         error = text.error(head.first, f"the first column may hold the {what} of the lines: {say}")
         if alike:
@@ -369,9 +367,16 @@ def _check_columns(text, head, u, v, base, layout):
         log.warning("%s", error)
 
 
-def _changes(values):
-    """How often a value differs from the one before."""
-    return np.count_nonzero(values[1:] != values[:-1])
+def _rises(values, compare):
+    """Whether each value is less than the next, or with another `compare` at most as large."""
+    return all(compare(some[:-1], some[1:]).all() for some in (values[:SAMPLE], values))
+
+
+def _are_apart(values, others):
+    """Whether most of the distinct values are outside the range of the others."""
+    low, high = cleaning.min_max(others, others)
+    distinct = np.unique(values)
+    return 2 * np.count_nonzero((distinct >= low) & (distinct <= high)) < distinct.size
 
 
 def _check_table(text, head, u, v, base, layout):

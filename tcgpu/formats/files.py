@@ -48,7 +48,7 @@ def as_text(path):
 
 def compression(path):
     """The ending that names the compression of a file, or None."""
-    ending = Path(path).suffix.lower()
+    ending = Path(os.fsdecode(path)).suffix.lower()
     return ending if ending in COMPRESSIONS else None
 
 
