@@ -199,13 +199,13 @@ class Graph:
         cls, indptr: Any, indices: Any, n: int | None = None, *, labels: Labels = None, name: str | None = None
     ) -> Self:
         """Make a graph from compressed rows (or columns: the graph is the same), in one direction or both."""
-        indptr = _integers(indptr, "indptr")
+        indptr = _integers(indptr, "indptr").astype(np.int64, copy=False)
         indices = _integers(indices, "indices")
         rows = indptr.size - 1
         _check_pointers(indptr, indices.size, "indptr")
         if n is not None and n < rows:
             raise GraphError(f"indptr has {rows} rows, more than n = {n}")
-        u = np.repeat(np.arange(rows, dtype=indices.dtype), np.diff(indptr))
+        u = np.repeat(np.arange(rows, dtype=np.int64 if indices.dtype.itemsize > 4 else np.int32), np.diff(indptr))
         return cls.from_edges(u, indices, rows if n is None else n, labels=labels, name=name)
 
     @cached_property

@@ -470,8 +470,16 @@ def test_other_invalid_arguments_are_refused_by_name():
         tcgpu.count({0: [1]})
     with pytest.raises(GraphError, match=r"shape \(edges, 2\), not \(1, 3\)"):
         Graph.from_edges([[0, 1, 2]])
-    with pytest.raises(GraphError, match="indptr must ascend from 0 to 1"):
-        Graph.from_csr([0, 3], [0])
+    for indptr in ([0, 3], np.array([0, 1, 0, 1], np.uint8), np.array([0, 2**63, 1], np.uint64)):
+        with pytest.raises(GraphError, match="indptr must ascend from 0 to 1"):
+            Graph.from_csr(indptr, [0])
+
+
+@pytest.mark.parametrize("dtype, rows", [(np.int8, 300), (np.uint8, 300), (np.uint16, 70_000)])
+def test_compressed_rows_may_be_more_than_the_type_of_the_indices_counts(dtype, rows):
+    """All vertices are neighbours of 0 and 1."""
+    indices = np.append(0, np.tile([0, 1], rows - 2)).astype(dtype)
+    assert tcgpu.count(Graph.from_csr(np.maximum(0, 2 * np.arange(rows + 1) - 3), indices)) == rows - 2
 
 
 PAIRS = [(0, 1), (1, 2), (2, 0), (2, 3)]
