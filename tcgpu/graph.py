@@ -309,10 +309,10 @@ class Graph:
 
     def reordered(self, rank: Any, *, order: str = "given") -> Self:
         """The same graph in which vertex v has the number `rank[v]`, a permutation of 0..n-1."""
-        rank = _as_int32(_integers(rank, "rank"), "rank")
-        if rank.size != self.n or not np.array_equal(np.bincount(rank, minlength=self.n), np.ones(self.n)):
+        rank = _integers(rank, "rank")
+        if not np.array_equal(np.sort(rank), np.arange(self.n)):
             raise GraphError(f"a rank is a permutation of 0..{self.n - 1}")
-        return self._renumbered(rank, order)
+        return self._renumbered(rank.astype(np.int32), order)
 
     def kept(self, keep: Any) -> Self:
         """The graph with the same vertices and only some of the edges.
@@ -322,10 +322,7 @@ class Graph:
         keep
             A bool for each edge, in the order of `edges()`.
         """
-        keep = np.ascontiguousarray(unmasked(keep, "keep"), bool)
-        if keep.shape != (self.m,):
-            raise GraphError(f"there is a mark for each of {self.m:,} edges, not an array of {keep.shape}")
-        kept = np.flatnonzero(keep)
+        kept = np.flatnonzero(checked_marks(_to_host(keep, "keep"), self.m))
         col_ptr = np.searchsorted(kept, self.col_ptr)
         return type(self)(col_ptr, self.row_idx[kept], labels=self.labels, name=self.name, validate=False)
 
@@ -513,15 +510,30 @@ def known_order(order):
 
 
 def unmasked(values, what):
-    """Return the values; GraphError if they are a NumPy array with masked entries.
+    """Return the values; GraphError if they have masked entries, as in NumPy, or missing ones, as in Arrow and Polars.
 
     The caller must leave these out: a mask of `u` alone does not say which entries of `v` to drop.
     """
-    masked = getattr(values, "mask", False) if isinstance(values, np.ndarray) else False  # numpy.ma is slow to import
-    if np.any(masked):
-        count = np.count_nonzero(masked)
-        raise GraphError(f"{what} has {count} masked entries; leave them out first, in both ends of the edges")
+    if isinstance(values, np.ndarray):
+        count, kind = np.count_nonzero(getattr(values, "mask", False)), "masked"  # numpy.ma is slow to import
+    else:
+        count, kind = getattr(values, "null_count", 0), "missing"
+        count = np.sum(np.asarray(count() if callable(count) else count))  # of a table of Polars, one for each column
+    if count:
+        raise GraphError(f"{what} has {count} {kind} entries; leave them out first, in both ends of the edges")
     return values
+
+
+def checked_marks(keep, m):
+    """Return the array `keep`; GraphError if it does not have a bool for each of m edges."""
+    if keep.dtype != bool and keep.size:
+        raise GraphError(
+            f"keep is a bool for each of {m:,} edges, not {keep.dtype}; "
+            "of the places of edges, numpy.isin(numpy.arange(graph.m), places) makes these"
+        )
+    if keep.shape != (m,):
+        raise GraphError(f"there is a mark for each of {m:,} edges, not an array of {keep.shape}")
+    return keep
 
 
 def check_relabel(n, labels=None):
@@ -562,15 +574,19 @@ def _integers(values, what):
 
 def _to_host(values, what):
     """A NumPy array of the values, from host or device."""
-    if isinstance(values, np.ndarray):
-        return unmasked(values, what)
+    if isinstance(unmasked(values, what), np.ndarray):
+        return values
     has_dlpack = hasattr(values, "__dlpack_device__")
-    if has_dlpack and values.__dlpack_device__()[0] == 1:  # DLPack's number for host memory
-        return np.from_dlpack(values)
-    if has_dlpack or hasattr(values, "__cuda_array_interface__"):
+    on_host = not has_dlpack or values.__dlpack_device__()[0] == 1  # DLPack's number for host memory
+    if hasattr(values, "__cuda_array_interface__") or not on_host:
         from tcgpu.engines import runtime
 
         return runtime.to_host(values)
+    if has_dlpack:
+        try:
+            return np.from_dlpack(values)
+        except (BufferError, TypeError, ValueError, NotImplementedError):
+            pass  # Arrow does not export dictionaries, and converts them itself
     try:
         return np.asarray(values)
     except ValueError:
@@ -643,6 +659,11 @@ def _check_pointers(pointers, stored, what):
 
 
 def _checked_labels(labels, n):
+    if isinstance(labels, (dict, set, frozenset)):
+        raise GraphError(
+            f"labels are a list or an array of the names of vertices 0, 1, 2, ..., not a {type(labels).__name__}; "
+            "of a dict by vertex, [names[v] for v in range(n)] makes one"
+        )
     if labels is None:
         return None
     if not isinstance(labels, (list, np.ndarray)):

@@ -376,6 +376,27 @@ def test_networkx_labels_directions_and_multi_edges():
     assert karate.labels is None and karate.m == 78 and karate.name == "Zachary's Karate Club"
 
 
+class Arrow(list):
+    """A column as in Arrow: DLPack does not take it if it has missing entries or a dictionary; NumPy converts it."""
+
+    @property
+    def null_count(self):
+        return self.count(None)
+
+    def __dlpack_device__(self):
+        return 1, 0
+
+    def __dlpack__(self, **options):
+        raise TypeError("DataType is not compatible with DLPack spec: dictionary<values=int64, indices=int32>")
+
+
+@pytest.mark.parametrize("make", [Graph.from_edges, tcgpu.DeviceGraph.from_edges])
+def test_columns_of_arrow_have_no_missing_entries_and_may_have_a_dictionary(make):
+    assert make(Arrow([0, 1, 2]), Arrow([1, 2, 0])).m == 3
+    with pytest.raises(GraphError, match="has 2 missing entries; leave them out first"):
+        make(Arrow([None, 1, None]), [1, 2, 0])
+
+
 class OnDevice:
     """An array of another library that exposes its memory through DLPack only."""
 
@@ -462,10 +483,17 @@ def test_other_invalid_arguments_are_refused_by_name():
     graph = Graph.from_edges([0, 1], [1, 2])
     with pytest.raises(MethodError, match="no order 'size'"):
         graph.ordered("size")
-    with pytest.raises(GraphError, match="permutation of 0..2"):
-        graph.reordered([0, 1, 1])
+    for rank in ([0, 1, 1], [-1, 0, 1], np.array([0, 1, -1], np.int32), [0, 1], [0, 1, 2**40]):
+        with pytest.raises(GraphError, match="permutation of 0..2"):
+            graph.reordered(rank)
+    for places in ([1, 0], [1], np.array([1, 1], np.int8)):
+        with pytest.raises(GraphError, match=r"not int.*isin\(numpy.arange\(graph.m\), places\) makes"):
+            graph.kept(places)
     with pytest.raises(GraphError, match="2 labels do not name 3 vertices"):
         Graph.from_edges([0, 1], [1, 2], labels=["a", "b"])
+    for labels in ({0: "a", 1: "b", 2: "c"}, {"a", "b", "c"}):
+        with pytest.raises(GraphError, match=rf"not a {type(labels).__name__}; .*\[names\[v\] for v in range\(n\)\]"):
+            Graph.from_edges([0, 1], [1, 2], labels=labels)
     with pytest.raises(GraphError, match="cannot make a graph of a dict"):
         tcgpu.count({0: [1]})
     with pytest.raises(GraphError, match=r"shape \(edges, 2\), not \(1, 3\)"):

@@ -21,6 +21,7 @@ from tcgpu.graph import (
     as_graph,
     check_relabel,
     check_sparse,
+    checked_marks,
     edge_arrays,
     known_count,
     known_order,
@@ -182,7 +183,7 @@ class DeviceGraph:
 
     def kept(self, keep):
         """The graph with the same vertices and only the edges that `keep` marks: a bool for each."""
-        at = runtime.arrays_of(keep).flatnonzero(keep)
+        at = runtime.arrays_of(keep).flatnonzero(checked_marks(keep, self.m))
         row_idx, col_of = self.row_idx[at], self.col_of[at]
         col_ptr = _pointers(col_of, self.n)
         return DeviceGraph(self.n, col_ptr, row_idx, col_of, self.order, name=self.name, natural_ids=self._ids_now)
