@@ -31,6 +31,7 @@ from typing import Any, TypedDict, TypeVar, Unpack, get_type_hints
 import numpy as np
 
 from tcgpu import cpu, formats
+from tcgpu.cleaning import locked
 from tcgpu.cpu import truss
 from tcgpu.engines.choice import ENGINE
 from tcgpu.errors import EngineError, MethodError
@@ -441,4 +442,4 @@ def _without_isolated(graph, keep):
         labels = labels[joined]
     else:
         labels = [labels[v] for v in np.flatnonzero(joined)]
-    return Graph(col_ptr, number[left.row_idx], labels=labels, name=graph.name, validate=False)
+    return Graph(locked(col_ptr), locked(number[left.row_idx]), labels=labels, name=graph.name, validate=False)

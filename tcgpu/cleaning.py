@@ -13,6 +13,7 @@ Keys have 32 bits if that is enough, else 64. If the vertices get other numbers,
 them for the second.
 """
 
+import mmap
 from typing import NamedTuple
 
 import numpy as np
@@ -44,12 +45,34 @@ class Columns(NamedTuple):
     longest: int
 
 
+def is_locked(array):
+    """Whether the memory of an array is for reading only: what `locked` returned, constant bytes, or a mapped file."""
+    while isinstance(array.base, np.ndarray):
+        array = array.base
+    return isinstance(array.base, (memoryview, bytes, mmap.mmap)) and memoryview(array.base).readonly
+
+
+def locked(array):
+    """A read-only array in the same memory, which NumPy does not make writeable again.
+
+    Numba compiles another version of a function for read-only arrays. Those of a Graph are, so others are locked first.
+    """
+    if is_locked(array):
+        return array
+    try:
+        return np.asarray(memoryview(array).toreadonly())
+    except ValueError:  # a type without buffers, such as datetime64; a view of this copy stays read-only
+        array = array.copy()
+        array.flags.writeable = False
+        return array
+
+
 def min_max(u, v):
     """The smallest and the largest number in two arrays of equal length, int32 or int64; (0, -1) if they are empty."""
     if u.size == 0:
         return 0, -1
     bounds = np.empty((shares(u.size), 2), np.int64)
-    run_threads(_min_max, u, v, bounds, workers=len(bounds))
+    run_threads(_min_max, locked(u), locked(v), bounds, workers=len(bounds))
     return int(bounds[:, 0].min()), int(bounds[:, 1].max())
 
 
@@ -61,7 +84,7 @@ def clean_columns(u, v, n, rank=None):
     """
     rank = np.empty(0, np.int32) if rank is None else rank
     layout = _key_layout(u.size, n)
-    keys, bounds = _partitioned(_count_edges, (u, v, rank), u.size, n, *layout)
+    keys, bounds = _partitioned(_count_edges, (locked(u), locked(v), locked(rank)), u.size, n, *layout)
     return _sorted(keys, bounds, u.size, n, *layout)
 
 
@@ -69,7 +92,7 @@ def moved_columns(col_ptr, row_idx, rank):
     """The Columns of the same graph in which vertex v has the number `rank[v]`."""
     edges, n = row_idx.size, rank.size
     layout = _key_layout(edges, n)
-    keys, bounds = _partitioned(_count_moved, (col_ptr, row_idx, rank), edges, n, *layout)
+    keys, bounds = _partitioned(_count_moved, (col_ptr, row_idx, locked(rank)), edges, n, *layout)
     return _sorted(keys, bounds, edges, n, *layout)
 
 
@@ -106,7 +129,7 @@ def _counted(n, lists, col_ptr, total):
     counters = np.zeros((workers, n), np.int32)
     for values in lists:
         queue = np.zeros(1, np.int64)
-        run_threads(_occurrences, values, queue, counters, workers=workers, queue=stoppable(queue, values.size))
+        run_threads(_occurrences, locked(values), queue, counters, workers=workers, queue=stoppable(queue, values.size))
     run_threads(_add_counters, counters, col_ptr, total, workers=shares(n))
     return total
 
@@ -138,6 +161,7 @@ def adjacency(col_ptr, row_idx, degree):
 
 def rank_by_degree(degree):
     """`rank[v]`, the number of vertex v by ascending degree; vertices of equal degree keep their order."""
+    degree = locked(degree)
     n, workers = degree.size, threads() if degree.size >= MANY else 1
     kinds = min(min_max(degree, degree)[1] + 1, HIGH_DEGREE) + 1  # each low degree, and all high ones
     counters, of_kind = np.zeros((workers, kinds), np.int64), np.empty((kinds, workers), np.int64)

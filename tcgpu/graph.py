@@ -2,6 +2,9 @@
 
 Column j holds the sorted neighbours i > j of vertex j: `row_idx[col_ptr[j]:col_ptr[j + 1]]`. A graph has no loops, and
 each edge once; `graph.cleaned` says how many loops and repeated edges of its source were dropped.
+
+A graph does not change: native code relies on its arrays. It holds them `locked`, copies those of a caller, and hands
+out a new view each time, because NumPy lets a caller change the shape and type even of an array that is read-only.
 """
 
 from collections.abc import Iterable, Sequence
@@ -14,6 +17,7 @@ from typing import Any, Self
 import numpy as np
 
 from tcgpu import cleaning, ids
+from tcgpu.cleaning import is_locked, locked
 from tcgpu.errors import GraphError, MethodError
 from tcgpu.suggest import unknown
 
@@ -34,6 +38,19 @@ ALWAYS_ALLOWED = 1 << 22  # unless there are no more than these, which take 40 M
 Labels = Sequence | np.ndarray | None
 
 
+class Names(list):
+    """The names of vertices: a list that cannot be changed."""
+
+    def _refuse(self, *args: Any, **options: Any) -> Any:
+        raise GraphError("the labels of a graph do not change; list(graph.labels) makes a list that does")
+
+    append = clear = extend = insert = pop = remove = reverse = sort = _refuse
+    __setitem__ = __delitem__ = __iadd__ = __imul__ = _refuse
+
+    def __reduce__(self) -> tuple:
+        return Names, (list(self),)
+
+
 @dataclass(frozen=True)
 class Cleaned:
     """What was dropped: loops, repeats of an edge in a direction already seen, and the second direction of an edge."""
@@ -51,6 +68,8 @@ class Cleaned:
 class Graph:
     """A simple undirected graph on vertices 0..n-1 with m edges, stored as sorted columns.
 
+    It does not change: all its arrays are read-only, and `array.copy()` makes one to write to.
+
     Parameters
     ----------
     col_ptr, row_idx
@@ -64,16 +83,10 @@ class Graph:
     ----------
     n, m : int
         The number of vertices and of edges.
-    col_ptr : numpy.ndarray
-        int64, n + 1 offsets of the columns in `row_idx`.
-    row_idx : numpy.ndarray
-        int32, the m nonzeros of L.
     name : str or None
         The name of the graph.
     order : str
         How the vertices are numbered.
-    rank : numpy.ndarray or None
-        `rank[v]` is the number here of vertex v of the graph that this one was ordered from; None in natural order.
     cleaned : Cleaned
         What was dropped from the source.
     folder : pathlib.Path or None
@@ -91,12 +104,16 @@ class Graph:
         cleaned: Cleaned | None = None,
         validate: bool = True,
     ) -> None:
-        self.col_ptr: np.ndarray = _integers(col_ptr, "col_ptr").astype(np.int64, copy=False)
-        self.row_idx: np.ndarray = _as_int32(_integers(row_idx, "row_idx"), "row_idx")
-        self.n: int = self.col_ptr.size - 1
-        self.m: int = self.row_idx.size
+        self._col_ptr = _held(_integers(col_ptr, "col_ptr"), np.int64)
+        row_idx = _integers(row_idx, "row_idx")
+        if row_idx.dtype != np.int32 and row_idx.size:
+            if not 0 <= int(row_idx.min()) <= int(row_idx.max()) < cleaning.MAX_VERTICES:
+                raise GraphError(f"row_idx holds numbers outside 0..{cleaning.MAX_VERTICES - 1}")
+        self._row_idx = _held(row_idx, np.int32)
+        self._rank: np.ndarray | None = None
+        self.n: int = self._col_ptr.size - 1
+        self.m: int = self._row_idx.size
         self.name, self.order = name, order
-        self.rank: np.ndarray | None = None
         self.folder: Path | None = None
         self.folder_state: tuple | None = None  # `formats.binary.file_state` of the folder
         self.cleaned = cleaned or Cleaned()
@@ -145,7 +162,8 @@ class Graph:
         u, v = _same_type(_integers(u, "u"), _integers(v, "v"))
         if relabel:
             check_relabel(n, labels)
-            u, v, n, labels = ids.compact(u, v)
+            u, v, n, names = ids.compact(u, v)
+            labels = names if names is None else locked(names)
         n = _vertex_count(n, u, v)
         if known_order(order) == "auto":
             drawn = cleaning.sample_edges(u.size, n)
@@ -154,11 +172,13 @@ class Graph:
         if order == "degree":
             rank = cleaning.rank_by_degree(cleaning.occurrences(n, u, v))
         col_ptr, row_idx, *dropped, longest = cleaning.clean_columns(u, v, n, rank)
-        graph = cls(col_ptr, row_idx, labels=labels, name=name, cleaned=Cleaned(*dropped), validate=False)
+        graph = cls(
+            locked(col_ptr), locked(row_idx), labels=labels, name=name, cleaned=Cleaned(*dropped), validate=False
+        )
         graph.max_column = longest
-        if order != "degree":
+        if rank is None:
             return graph.ordered(order)
-        graph.order, graph.rank = order, rank
+        graph.order, graph._rank = order, locked(rank)
         return graph
 
     @classmethod
@@ -208,17 +228,36 @@ class Graph:
         u = np.repeat(np.arange(rows, dtype=np.int64 if indices.dtype.itemsize > 4 else np.int32), np.diff(indptr))
         return cls.from_edges(u, indices, rows if n is None else n, labels=labels, name=name)
 
-    @cached_property
+    @property
+    def col_ptr(self) -> np.ndarray:
+        """The n + 1 offsets of the columns in `row_idx` (int64)."""
+        return self._col_ptr.view()
+
+    @property
+    def row_idx(self) -> np.ndarray:
+        """The m nonzeros of L (int32)."""
+        return self._row_idx.view()
+
+    @property
+    def rank(self) -> np.ndarray | None:
+        """`rank[v]`: the number here of vertex v of the graph that this one was ordered from; None in natural order."""
+        return self._rank if self._rank is None else self._rank.view()
+
+    @property
     def labels(self) -> list | np.ndarray | None:
         """The source's name of each vertex (an integer, text, or a NetworkX node); None if vertex v is named v."""
+        return self._labels.view() if isinstance(self._labels, np.ndarray) else self._labels
+
+    @cached_property
+    def _labels(self):
         labels = self._source_labels
-        if self.rank is None:
+        if self._rank is None:
             return labels
         source = np.empty(self.n, np.int64)
-        source[self.rank] = np.arange(self.n)
-        if labels is None:
-            return source
-        return [labels[v] for v in source] if isinstance(labels, list) else labels[source]
+        source[self._rank] = np.arange(self.n)
+        if isinstance(labels, list):
+            return Names(labels[v] for v in source)
+        return locked(source if labels is None else labels[source])
 
     @property
     def ids(self) -> np.ndarray | None:
@@ -230,20 +269,28 @@ class Graph:
             raise GraphError("the vertices of this graph are not called by whole numbers; graph.labels has their names")
         return numbers
 
-    @cached_property
+    @property
     def col_of(self) -> np.ndarray:
         """The column of each nonzero (int32, m)."""
-        return cleaning.column_of_each(self.col_ptr, self.m)
+        return self._col_of.view()
 
     @cached_property
+    def _col_of(self):
+        return locked(cleaning.column_of_each(self._col_ptr, self.m))
+
+    @property
     def degrees(self) -> np.ndarray:
         """The number of neighbours of each vertex: the length of its column and of its row of L."""
-        return cleaning.degrees(self.col_ptr, self.row_idx)
+        return self._degrees.view()
+
+    @cached_property
+    def _degrees(self):
+        return locked(cleaning.degrees(self._col_ptr, self._row_idx))
 
     @property
     def column_lengths(self) -> np.ndarray:
         """The number of nonzeros in each column."""
-        return np.diff(self.col_ptr)
+        return np.diff(self._col_ptr)
 
     @property
     def nonzeros_per_column(self) -> float:
@@ -253,17 +300,17 @@ class Graph:
     @cached_property
     def max_column(self) -> int:
         """The length of the longest column."""
-        return cleaning.longest_column(self.col_ptr)
+        return cleaning.longest_column(self._col_ptr)
 
     @cached_property
     def max_degree(self) -> int:
         """The largest number of neighbours."""
-        return max(0, cleaning.min_max(self.degrees, self.degrees)[1])
+        return max(0, cleaning.min_max(self._degrees, self._degrees)[1])
 
     @property
     def nbytes(self) -> int:
         """Bytes of the columns: `col_ptr` and `row_idx`."""
-        return self.col_ptr.nbytes + self.row_idx.nbytes
+        return self._col_ptr.nbytes + self._row_idx.nbytes
 
     def column_histogram(self) -> list[tuple[int, int, int]]:
         """How many columns have 0, 1, 2-3, 4-7, ... nonzeros: a list of (shortest, longest, columns)."""
@@ -271,14 +318,20 @@ class Graph:
         counts = np.bincount(exponent, minlength=1)
         return [(1 << e >> 1, max((1 << e) - 1, 0), int(count)) for e, count in enumerate(counts)]
 
-    @cached_property
+    @property
     def adjacency(self) -> tuple[np.ndarray, np.ndarray]:
         """All neighbours of each vertex, sorted, as CSR `(indptr, indices)`."""
-        return cleaning.adjacency(self.col_ptr, self.row_idx, self.degrees)
+        indptr, indices = self._adjacency
+        return indptr.view(), indices.view()
+
+    @cached_property
+    def _adjacency(self):
+        indptr, indices = cleaning.adjacency(self._col_ptr, self._row_idx, self._degrees)
+        return locked(indptr), locked(indices)
 
     def column(self, j: int) -> np.ndarray:
         """The sorted rows of column j."""
-        return self.row_idx[self.col_ptr[j] : self.col_ptr[j + 1]]
+        return self._row_idx[self._col_ptr[j] : self._col_ptr[j + 1]]
 
     def edges(self) -> tuple[np.ndarray, np.ndarray]:
         """The edges as two arrays, rows i and columns j with i > j, column after column."""
@@ -304,7 +357,7 @@ class Graph:
             return self
         key = (order, seed if order == "random" else 0)
         if key not in self._orders:
-            self._orders[key] = self._renumbered(self._rank(order, seed), order)
+            self._orders[key] = self._renumbered(self._rank_in(order, seed), order)
         return self._orders[key]
 
     def reordered(self, rank: Any, *, order: str = "given") -> Self:
@@ -323,20 +376,21 @@ class Graph:
             A bool for each edge, in the order of `edges()`.
         """
         kept = np.flatnonzero(checked_marks(_to_host(keep, "keep"), self.m))
-        col_ptr = np.searchsorted(kept, self.col_ptr)
-        return type(self)(col_ptr, self.row_idx[kept], labels=self.labels, name=self.name, validate=False)
+        columns = locked(np.searchsorted(kept, self._col_ptr)), locked(self._row_idx[kept])
+        return type(self)(*columns, labels=self.labels, name=self.name, validate=False)
 
     def lower(self) -> Any:
-        """L as a SciPy CSC array of ones."""
+        """L as a SciPy CSC array of ones; its arrays are copies."""
         from scipy.sparse import csc_array
 
-        return csc_array((np.ones(self.m, np.int64), self.row_idx, self.col_ptr), shape=(self.n, self.n))
+        arrays = np.ones(self.m, np.int64), self._row_idx.copy(), self._col_ptr.copy()
+        return csc_array(arrays, shape=(self.n, self.n))
 
     def to_scipy(self) -> Any:
-        """The symmetric adjacency matrix as a SciPy CSR array of ones."""
+        """The symmetric adjacency matrix as a SciPy CSR array of ones; its arrays are copies."""
         from scipy.sparse import csr_array
 
-        indptr, indices = self.adjacency
+        indptr, indices = (array.copy() for array in self._adjacency)
         return csr_array((np.ones(2 * self.m, np.int64), indices, indptr), shape=(self.n, self.n))
 
     def to_networkx(self) -> Any:
@@ -366,28 +420,33 @@ class Graph:
 
     def __getstate__(self) -> dict[str, Any]:
         """The state that is sent to another process: the columns, without the values computed from them."""
-        derived = ("labels", "max_column", "col_of", "degrees", "max_degree", "adjacency", "_auto")
+        derived = ("_labels", "max_column", "_col_of", "_degrees", "max_degree", "_adjacency", "_auto")
         return {name: value for name, value in self.__dict__.items() if name not in derived} | {"_orders": {}}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Lock the arrays: those of a pickle or of a deep copy can be written to."""
+        arrays = {name: locked(value) for name, value in state.items() if isinstance(value, np.ndarray)}
+        self.__dict__.update(state | arrays)
 
     @cached_property
     def _auto(self):
         """The order that "auto" stands for."""
         drawn = cleaning.sample_edges(self.m, self.n)
-        column = np.searchsorted(self.col_ptr, drawn, side="right") - 1
-        return best_order(self.row_idx[drawn], column, self.n, self.m)
+        column = np.searchsorted(self._col_ptr, drawn, side="right") - 1
+        return best_order(self._row_idx[drawn], column, self.n, self.m)
 
-    def _rank(self, order, seed):
+    def _rank_in(self, order, seed):
         if order == "degree":
-            return cleaning.rank_by_degree(self.degrees)
+            return cleaning.rank_by_degree(self._degrees)
         if order == "bfs":
-            return cleaning.rank_by_bfs(*self.adjacency)
+            return cleaning.rank_by_bfs(*self._adjacency)
         return np.random.default_rng(seed).permutation(self.n).astype(np.int32)
 
     def _renumbered(self, rank, order):
-        col_ptr, row_idx, *_, longest = cleaning.moved_columns(self.col_ptr, self.row_idx, rank)
-        moved = type(self)(col_ptr, row_idx, labels=self.labels, name=self.name, order=order,
+        col_ptr, row_idx, *_, longest = cleaning.moved_columns(self._col_ptr, self._row_idx, rank)
+        moved = type(self)(locked(col_ptr), locked(row_idx), labels=self.labels, name=self.name, order=order,
                            cleaned=self.cleaned, validate=False)  # fmt: skip
-        moved.rank, moved.max_column = rank, longest
+        moved._rank, moved.max_column = locked(rank), longest
         return moved
 
     def _validate(self):
@@ -395,8 +454,8 @@ class Graph:
             raise GraphError("col_ptr is empty; it has one entry more than there are columns")
         if self.n > cleaning.MAX_VERTICES:
             raise GraphError(f"{self.n} vertices are more than {cleaning.MAX_VERTICES}")
-        _check_pointers(self.col_ptr, self.m, "col_ptr")
-        j = cleaning.first_invalid_column(self.col_ptr, self.row_idx)
+        _check_pointers(self._col_ptr, self.m, "col_ptr")
+        j = cleaning.first_invalid_column(self._col_ptr, self._row_idx)
         if j >= 0:
             raise GraphError(f"column {j} is not a strictly ascending list of rows in {j + 1}..{self.n - 1}")
 
@@ -507,6 +566,11 @@ def known_order(order):
     if order not in ORDERS:
         raise MethodError(unknown("order", order, ORDERS))
     return order
+
+
+def _held(array, dtype):
+    """The array as a Graph holds it: of this type and locked; a copy, since a caller may have it, unless it is so."""
+    return array if array.dtype == dtype and is_locked(array) else locked(array.astype(dtype))
 
 
 def unmasked(values, what):
@@ -638,15 +702,6 @@ def _vertex_count(n, u, v):
     return n
 
 
-def _as_int32(values, what):
-    """The values as int32; GraphError if one of them cannot be a vertex number."""
-    if values.dtype == np.int32:
-        return values
-    if values.size and not 0 <= int(values.min()) <= int(values.max()) < cleaning.MAX_VERTICES:
-        raise GraphError(f"{what} holds numbers outside 0..{cleaning.MAX_VERTICES - 1}")
-    return values.astype(np.int32)
-
-
 def _differences(pointers):
     """`numpy.diff(pointers)` in blocks, which need little memory."""
     return (np.diff(pointers[k : k + BLOCK + 1]) for k in range(0, pointers.size - 1, BLOCK))
@@ -659,16 +714,17 @@ def _check_pointers(pointers, stored, what):
 
 
 def _checked_labels(labels, n):
+    """The labels as a Graph holds them, so that they do not change; GraphError if they do not name n vertices."""
     if isinstance(labels, (dict, set, frozenset)):
         raise GraphError(
             f"labels are a list or an array of the names of vertices 0, 1, 2, ..., not a {type(labels).__name__}; "
             "of a dict by vertex, [names[v] for v in range(n)] makes one"
         )
-    if labels is None:
-        return None
-    if not isinstance(labels, (list, np.ndarray)):
-        labels = list(labels)
-    if len(labels) != n:
+    if type(labels) in (np.ndarray, np.memmap):
+        labels = _held(labels, labels.dtype)
+    elif labels is not None and not isinstance(labels, Names):
+        labels = Names(labels)
+    if labels is not None and len(labels) != n:
         raise GraphError(f"{len(labels)} labels do not name {n} vertices")
     return labels
 

@@ -76,7 +76,7 @@ def _vertices(function, ids, *args):
 
 
 def _run(function, values, *args):
-    run_threads(function, values, *args, workers=shares(values.size))
+    run_threads(function, cleaning.locked(values), *args, workers=shares(values.size))
 
 
 @jit

@@ -27,7 +27,7 @@ from tcgpu.cpu.four_at_edges import cycles_at
 from tcgpu.cpu.per_vertex import sum_at_ends, sum_over_neighbours
 from tcgpu.engines.native import jit
 from tcgpu.errors import GraphError
-from tcgpu.graph import Graph, networkx_edges
+from tcgpu.graph import Graph, Names, networkx_edges
 from tcgpu.networkx_info import FUNCTIONS
 
 MIN_EDGES = 1_000  # NetworkX takes milliseconds for fewer edges (and nodes)
@@ -101,7 +101,7 @@ class BackendGraph:
         labels = self.graph.labels
         if labels is None:
             return range(self.graph.n)
-        return labels.tolist() if isinstance(labels, np.ndarray) else labels
+        return Names(labels.tolist()) if isinstance(labels, np.ndarray) else labels
 
     @cached_property
     def number(self):

@@ -452,7 +452,7 @@ def test_col_of_is_made_on_the_device(name, engine):
     graph = Graph(GRAPHS[name].col_ptr, GRAPHS[name].row_idx)  # has not made its own yet
     with runtime.using(engine):
         made = DeviceGraph.from_graph(graph)
-    assert "col_of" not in vars(graph)
+    assert "_col_of" not in vars(graph)
     same_columns(made, graph)
 
 

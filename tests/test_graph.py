@@ -1,6 +1,10 @@
 """Graph: cleaning, orders, columns and conversions, against plain NumPy and set arithmetic."""
 
+import contextlib
+import copy
 import pickle
+import random
+import re
 import subprocess
 import sys
 import tracemalloc
@@ -8,6 +12,7 @@ import tracemalloc
 import networkx as nx
 import numpy as np
 import pytest
+import sampling
 import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -586,3 +591,70 @@ def test_a_long_column_takes_memory_on_few_threads_only():
     finally:
         tracemalloc.stop()
         set_threads(None)
+
+
+def facts(graph):
+    """What is known of a graph: if an array of it changes, some of this does, or the process ends."""
+    orders = [graph.ordered(order) for order in ("natural", "degree", "bfs", "random")]
+    tallies = tcgpu.support(graph), tcgpu.clustering(graph), tcgpu.truss_numbers(graph)
+    per_vertex = tcgpu.motifs(graph, per="vertex")
+    return [
+        tcgpu.transitivity(graph), tcgpu.count_subgraphs(graph, 4, "connected"), tcgpu.motifs(graph),
+        *([list(held.labels), tcgpu.count(held)] for held in orders), *map(list, [*tallies, *per_vertex.values()]),
+    ]  # fmt: skip
+
+
+HANDED_OUT = """
+    g.col_ptr; g.row_idx; g.col_of; g.degrees; g.column_lengths; g.labels; g.ids; g.rank; g.column(g.n // 8)
+    g.edges()[0]; g.edges()[1]; g.adjacency[0]; g.adjacency[1]
+    g.lower(); g.lower().data; g.lower().indices; g.lower().indptr
+    g.to_scipy(); g.to_scipy().data; g.to_scipy().indices; g.to_scipy().indptr
+    Graph(g.col_ptr, g.row_idx).row_idx; g.kept(np.ones(g.m, bool)).row_idx; tcgpu.k_truss(g, 3).row_idx
+    pickle.loads(pickle.dumps(g, 2)).row_idx; pickle.loads(pickle.dumps(g, 5)).col_ptr; copy.deepcopy(g).row_idx
+    tcgpu.support(g); tcgpu.clustering(g); tcgpu.truss_numbers(g); next(tcgpu.list_triangles(g))
+    tcgpu.motifs(g, per="vertex")["edge"]; col_ptr; row_idx; labels
+"""
+WRITES = """
+    x += k; x *= -k; x[::3] = k; x[k % len(x)] = k; x.fill(k); x.put([0], k); x.setfield(1, np.int8)
+    x.sort(); x[::-1].sort(); x.partition(k % len(x)); np.random.shuffle(x); x.byteswap(inplace=True)
+    np.add(x, k, out=x); np.copyto(x, k); np.putmask(x, x > 1, k); memoryview(x)[0] = k; x.view(np.int8)[:] = 1
+    np.lib.stride_tricks.as_strided(x)[:] = k; x.resize(1, refcheck=False); x.setflags(write=True); x.fill(k)
+    x.flags.writeable = True; x.shape = -1, 1; x.dtype = np.int8; x.strides = 0,; x.append(k); x.pop(); x.clear()
+    x.data[::3] = 0; x.eliminate_zeros(); x.setdiag(k); x.resize(5, 5); x[0, 1] = k; x.sum_duplicates()
+"""
+
+
+def test_only_memory_that_a_caller_can_write_to_is_copied(tmp_path):
+    graph = generate.rmat(6, seed=1)
+    np.save(tmp_path / "rows.npy", graph.row_idx)
+    mapped, written = np.load(tmp_path / "rows.npy", mmap_mode="r"), np.array(graph.row_idx)
+    read_only = written.view()
+    read_only.flags.writeable = False
+    for rows, shared in ((graph.row_idx, True), (mapped, True), (written, False), (read_only, False)):
+        again = Graph(graph.col_ptr, rows)
+        assert again.equals(graph) and np.shares_memory(again.row_idx, rows) == shared
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("seed", range(100 if sampling.full else 2))
+def test_writes_to_what_a_graph_hands_out_or_is_made_of_do_not_change_it(seed):
+    """NumPy and SciPy refuse them, or they are to a copy."""
+    chance = random.Random(seed)
+    handed_out, writes = (re.split(r";|\n", text.strip()) for text in (HANDED_OUT, WRITES))
+    source = generate.rmat(6, seed=seed) if seed % 2 else generate.copapers(50, 12, seed=seed)
+    labels = np.arange(source.n) if seed % 4 < 2 else list(range(source.n))
+    names = globals() | {
+        "copy": copy,
+        "col_ptr": np.array(source.col_ptr),
+        "row_idx": np.array(source.row_idx),
+        "labels": labels,
+    }
+    graph = Graph(names["col_ptr"], names["row_idx"], labels=labels)
+    expected = facts(graph)
+    for _ in range(100):
+        names["g"] = chance.choice([graph, graph.ordered("degree"), graph.reordered(range(graph.n))])
+        names["x"], names["k"] = eval(chance.choice(handed_out).strip(), names), chance.choice([1, -1, 7, 10**8])
+        for write in chance.sample(writes, 3):
+            with contextlib.suppress(Exception):
+                exec(write.strip(), names)
+    assert facts(graph) == expected

@@ -17,7 +17,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from tcgpu.cleaning import occurrences
+from tcgpu.cleaning import locked, occurrences
 from tcgpu.cpu.counting import FAR, NEAR
 from tcgpu.cpu.dense import add_dense, dense_rows
 from tcgpu.cpu.dense_pairs import add_dense_pairs
@@ -108,7 +108,7 @@ def _sum_of(found, at=None):
     else:  # add up in order first: elements at random positions are then read from one array
         for other in found[1:]:
             found[0] += other
-        run_threads(_gather, found[0], at, total, workers=shares(total.size))
+        run_threads(_gather, found[0], locked(at), total, workers=shares(total.size))
     return total
 
 

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tcgpu.formats import binary
+from tcgpu.formats.files import map_file
 
 MEMORY = "/dev/shm"  # a folder in main memory, on Linux
 OPEN_FILES = "/proc/self/fd"  # where processes of one user find each other's open files, on Linux
@@ -45,7 +45,7 @@ class SharedFile:
         if not stat.S_ISREG(found.st_mode) or found.st_size != self.nbytes:
             return None
         with open(self.path, "rb") as file:
-            pages = binary.map_pages(file)
+            pages = map_file(file, 0, self.path)
         if pages[:TOKEN] != self.token.encode():
             return None
         found, at = [], TOKEN

@@ -24,6 +24,7 @@ from typing import NamedTuple
 import numpy as np
 
 from tcgpu import registry
+from tcgpu.cleaning import locked
 from tcgpu.distributed import cut, device_parts
 from tcgpu.distributed.journal import open_journal
 from tcgpu.distributed.worker import PartResult, count_part, method_of, opened
@@ -98,7 +99,8 @@ def _count_in_pieces(u, v, n, limit):
         return 0
     runtime.release_device_memory()
     with part(*LAST_STEP):
-        return Streaming(Graph(pointers, rows[:kept], order="degree", validate=False), limit).count(progress=False)
+        columns = locked(pointers), locked(rows[:kept])
+        return Streaming(Graph(*columns, order="degree", validate=False), limit).count(progress=False)
 
 
 def _count_columns(columns):

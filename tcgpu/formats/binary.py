@@ -6,7 +6,6 @@ Nothing is unpickled, and the size in a header is compared with the bytes in the
 import io
 import json
 import math
-import mmap
 import os
 import re
 import secrets
@@ -19,6 +18,7 @@ from types import SimpleNamespace
 
 import numpy as np
 
+from tcgpu.cleaning import locked
 from tcgpu.errors import FormatError, GraphError
 from tcgpu.formats.files import changed, compression, contents, map_file, open_plain
 from tcgpu.formats.vertices import check_count, check_memory
@@ -127,18 +127,6 @@ def is_ours(folder):
     return description.get("made_by") == MADE_BY and token is not None and description.get("bytes") == sizes
 
 
-def map_pages(file, size=0):
-    """The first `size` bytes of an open file, 0 for all, as mapped memory that is private to this process.
-
-    So a kernel may get it as any other array. If the system has too little memory to reserve private pages, they are
-    read-only.
-    """
-    try:
-        return map_file(file, size, file.name, mmap.ACCESS_COPY)
-    except OSError:
-        return map_file(file, size, file.name)
-
-
 def _arrays(graph):
     """The arrays to store. GraphError if labels would be different after they are stored in an array."""
     arrays = {"col_ptr": graph.col_ptr, "row_idx": graph.row_idx}
@@ -155,6 +143,7 @@ def _arrays(graph):
 
 
 def _from_columns(arrays, path, validate=True):
+    arrays = {name: locked(array) for name, array in arrays.items()}
     try:
         return Graph(arrays["col_ptr"], arrays["row_idx"], labels=arrays.get("labels"), validate=validate)
     except KeyError as missing:
@@ -236,7 +225,7 @@ def _map_array(path):
             if file.readinto(pages) < size:
                 raise changed(path)
         else:
-            pages = map_pages(file, size)
+            pages = map_file(file, size, path)
     return np.require(np.frombuffer(pages, dtype, count, offset), requirements="A")
 
 

@@ -71,10 +71,10 @@ def open_plain(path):
         raise FormatError(f"{path} is a folder, not a file") from None
 
 
-def map_file(file, size, path, access=mmap.ACCESS_READ):
-    """The first `size` bytes of an open file as mapped memory; FormatError if the file has become shorter."""
+def map_file(file, size, path):
+    """The first `size` bytes of an open file, 0 for all, as mapped memory; FormatError if it has become shorter."""
     try:
-        return mmap.mmap(file.fileno(), size, access=access)
+        return mmap.mmap(file.fileno(), size, access=mmap.ACCESS_READ)
     except ValueError:
         raise changed(path) from None
 

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tcgpu import cleaning
+from tcgpu.cleaning import locked
 from tcgpu.engines import runtime
 from tcgpu.graph import (
     Graph,
@@ -46,7 +47,11 @@ SHORT_COLUMN = 32  # rows, up to which a thread sorts a column of raw edges
 
 @dataclass(eq=False, repr=False)
 class DeviceGraph:
-    """A simple undirected graph on the device; its columns, `order`, `rank` and `name` are as a Graph's."""
+    """A simple undirected graph on the device; its columns, `order`, `rank` and `name` are as a Graph's.
+
+    Its arrays must not be written to: unlike those of a Graph they cannot be made read-only on a GPU, and kernels rely
+    on them unchecked. `to_graph` checks them.
+    """
 
     n: int
     col_ptr: Any
@@ -127,7 +132,10 @@ class DeviceGraph:
     def to_graph(self):
         """Copy the columns to a Graph, whose `ids` are this one's."""
         ids = None if self.ids is None else runtime.to_host(self.ids)
-        return Graph(*map(runtime.to_host, (self.col_ptr, self.row_idx)), labels=ids, name=self.name, order=self.order)
+        columns = [runtime.to_host(array) for array in (self.col_ptr, self.row_idx)]
+        if columns[0] is not self.col_ptr:  # these are copies, and need no other
+            columns = map(locked, columns)
+        return Graph(*columns, labels=ids, name=self.name, order=self.order)
 
     @cached_property
     def ids(self):
