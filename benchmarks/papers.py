@@ -29,6 +29,7 @@ from pathlib import Path
 
 import tcgpu
 from tcgpu import cpu, datasets
+from tcgpu.built_in import K_TRUSS
 from tcgpu.errors import GraphError, TcgpuError
 from tcgpu.generators import GENERATORS
 from tcgpu.generators import edges as drawn_edges
@@ -50,7 +51,7 @@ from tcgpu.measurement import (
 )
 from tcgpu.progress import underway
 from tcgpu.records import Rows, fitting_columns, record_path
-from tcgpu.registry import K_TRUSS, METHODS, choose, engine_of, on_engine
+from tcgpu.registry import METHODS, choose, engine_of, on_engine
 
 sys.path.append(str(Path(__file__).resolve().parents[1] / "notebooks"))
 import lengths

@@ -63,7 +63,8 @@ def count(arguments):
     With --device-memory, --resume or --executor the graph is counted in parts, and there is no timing `kernel`. A
     folder's graph then stays in its files.
     """
-    from tcgpu import cpu, distributed, measurement
+    from tcgpu import distributed, measurement
+    from tcgpu.arrays import sum_exactly
 
     knobs, executor, by_vertex = _assignments(arguments.knob), arguments.executor, arguments.per_vertex
     arguments.method = arguments.method and _method(arguments.method)
@@ -81,7 +82,7 @@ def count(arguments):
     if by_vertex:
         method, engine = _method_and_engine(arguments, knobs, streams, graph)
         each = tcgpu.triangles(graph, method=arguments.method, executor=executor, progress=show, **options)
-        found, process = cpu.sum_exactly(each) // 3, time.perf_counter() - begin
+        found, process = sum_exactly(each) // 3, time.perf_counter() - begin
     elif streams or executor is not None:
         options |= {"device_memory": arguments.device_memory, "resume": arguments.resume, "executor": executor}
         found = distributed.count(graph, arguments.method, progress=show, **options, **knobs)

@@ -30,18 +30,16 @@ from typing import Any, TypedDict, TypeVar, Unpack, get_type_hints
 
 import numpy as np
 
-from tcgpu import cpu, formats
+from tcgpu.arrays import sum_exactly
+from tcgpu.built_in import K_TRUSS
 from tcgpu.cleaning import locked
-from tcgpu.cpu import truss
 from tcgpu.engines.choice import ENGINE
 from tcgpu.errors import EngineError, MethodError
 from tcgpu.graph import Graph, as_graph
-from tcgpu.kernels import peeling
 from tcgpu.progress import underway
 from tcgpu.registry import (
     ENGINES,
     GPU,
-    K_TRUSS,
     METHODS,
     Method,
     check_engine,
@@ -139,7 +137,7 @@ def count(
         return distributed.count(graph, method, device_memory=device_memory, resume=resume, **options, **knobs)
     chosen = choose(method, engine, order, knobs, Options.__annotations__)
     with on_engine(chosen, engine, max_seconds), underway(progress, f"counting by {chosen.name}"):
-        return chosen.plan(chosen.prepare(formats.opened(graph), order), **knobs).count()
+        return chosen.plan(chosen.prepare(_opened(graph), order), **knobs).count()
 
 
 @_verb
@@ -189,9 +187,11 @@ def list_triangles(graph: Any, chunk: int = 1 << 20, **options: Unpack[Options])
     numpy.ndarray
         int32, a row a triangle: vertices j < i < k.
     """
+    from tcgpu import cpu
+
     _check_only("list_triangles", {"cpu"}, {"cpu"}, options)
     choose("cpu", order=options["order"])
-    graph = as_graph(formats.opened(graph))
+    graph = as_graph(_opened(graph))
     return _listed(graph, cpu.list_triangles(graph, chunk, options["order"] or "auto"), options["progress"])
 
 
@@ -252,10 +252,12 @@ def reduce_triangles(
     >>> tcgpu.reduce_triangles([(0, 1), (1, 2), (2, 0)], lambda u, v, w, uv, uw, vw: uv * uw * vw, edge_values=weights)
     6.0
     """
+    from tcgpu import cpu
+
     _check_only("reduce_triangles", {"cpu"}, ENGINES, options)
     engine, order = options["engine"], options["order"] or "auto"
     choose("cpu", engine if options["method"] else None, order)
-    graph = as_graph(formats.opened(graph))
+    graph = as_graph(_opened(graph))
     with underway(options["progress"], f"reducing triangles of {graph.m:,} edges"):
         if engine not in GPU:
             return cpu.reduce_triangles(graph, f, vertex_values, edge_values, bins, per, order)
@@ -276,7 +278,7 @@ def clustering(graph: Any, **options: Unpack[Options]) -> np.ndarray:
     numpy.ndarray
         float64, one number a vertex; 0 where a vertex has fewer than two neighbours.
     """
-    graph = as_graph(formats.opened(graph))
+    graph = as_graph(_opened(graph))
     pairs = _neighbour_pairs(graph)
     return np.divide(triangles(graph, **options), pairs, out=np.zeros(graph.n), where=pairs > 0)
 
@@ -290,8 +292,8 @@ def average_clustering(graph: Any, **options: Unpack[Options]) -> float:
 
 def transitivity(graph: Any, **options: Any) -> float:
     """Compute three times the triangles over the paths of two edges; 0 without such paths. Options as in `count`."""
-    graph = as_graph(formats.opened(graph))
-    paths = cpu.sum_exactly(_neighbour_pairs(graph))
+    graph = as_graph(_opened(graph))
+    paths = sum_exactly(_neighbour_pairs(graph))
     return 3 * count(graph, **options) / paths if paths else 0.0
 
 
@@ -299,8 +301,11 @@ def is_triangle_free(graph: Any, **options: Any) -> bool:
     """Return whether no three vertices are neighbours of each other. Options as in `count`."""
     if options.keys() <= {"method", "engine", "order", "progress", "max_seconds"}:
         method = choose(options.get("method"), options.get("engine"), options.get("order"))
-        if method.engines == ("cpu",) and cpu.finds_triangle(graph := as_graph(formats.opened(graph))):
-            return False
+        if method.engines == ("cpu",):
+            from tcgpu import cpu
+
+            if cpu.finds_triangle(graph := as_graph(_opened(graph))):
+                return False
     return count(graph, **options) == 0
 
 
@@ -325,7 +330,7 @@ def k_truss(graph: Any, k: int, **options: Unpack[Options]) -> Graph:
     if isinstance(k, bool) or not isinstance(k, (int, np.integer)) or k < 2:
         raise MethodError(f"k must be a whole number of at least 2, not {k!r}")
     engine = _truss_engine("k_truss", options)
-    graph = as_graph(formats.opened(graph))
+    graph = as_graph(_opened(graph))
     return _without_isolated(graph, _peel("peel", engine, options, graph, int(k)))
 
 
@@ -339,7 +344,7 @@ def truss_numbers(graph: Any, **options: Unpack[Options]) -> np.ndarray:
         int32, one number of at least 2 an edge, in the order of `graph.edges()`.
     """
     engine = _truss_engine("truss_numbers", options)
-    return _peel("numbers", engine, options, as_graph(formats.opened(graph)))
+    return _peel("numbers", engine, options, as_graph(_opened(graph)))
 
 
 def truss_engine(engine: str | None = None) -> str:
@@ -349,6 +354,15 @@ def truss_engine(engine: str | None = None) -> str:
     if engine not in (None, *GPU):
         raise EngineError(unknown("engine", engine, ENGINES))
     return engine_of(K_TRUSS, engine)
+
+
+def _opened(graph):
+    """Read a graph that is given by its path; return any other as it is."""
+    if not isinstance(graph, (str, os.PathLike)):
+        return graph
+    from tcgpu import formats
+
+    return formats.read(graph)
 
 
 def _listed(graph, chunks, progress):
@@ -379,7 +393,7 @@ def _check_only(verb, methods, engines, options):
 
 def _tally(verb, graph, method, engine, order, executor, parts, progress, max_seconds):
     """Count the triangles at each vertex (verb "triangles") or edge ("support")."""
-    graph = formats.opened(graph)
+    graph = _opened(graph)
     _check_parts(executor, parts)
     if executor is not None:
         from tcgpu.distributed import pool
@@ -389,6 +403,8 @@ def _tally(verb, graph, method, engine, order, executor, parts, progress, max_se
     chosen = choose_for_edges(graph, method, engine, order)
     what = "vertices" if verb == "triangles" else "edges"
     with on_engine(chosen, engine, max_seconds), underway(progress, f"counting triangles of {what} by {chosen.name}"):
+        from tcgpu import cpu
+
         if chosen.engines == ("cpu",):
             return getattr(cpu, verb)(as_graph(graph), order or "auto")
         from tcgpu.kernels import device_graph, results
@@ -424,7 +440,11 @@ def _peel(function, engine, options, graph, *args):
     name = truss_engine(engine)
     with underway(options["progress"], f"peeling {graph.m:,} edges on {name}"):
         if name == "cpu":
+            from tcgpu.cpu import truss
+
             return getattr(truss, function)(graph, *args)
+        from tcgpu.kernels import peeling
+
         with on_engine(K_TRUSS, engine, options["max_seconds"]):
             return getattr(peeling, function)(graph, *args)
 

@@ -5,6 +5,7 @@ The API, the command line, the explorer and the documentation read names, defaul
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from tcgpu.graph import as_graph
 from tcgpu.suggest import did_you_mean
 
 GPU = ("gpu", "sim")
+LATER = "planned", "prepared", "function", "tallies"  # what a Method with a `home` gets when that is imported
 
 
 @dataclass(frozen=True)
@@ -75,7 +77,8 @@ class Method:
     `tcgpu.kernels.Plan`). prepared: called with whatever `as_graph` takes and an order, it makes the graph that
     `planned` takes. shares: whether it can count one of several shares of a graph. function: the kernel or plan as its
     author wrote it; arguments: those of `tcgpu.method` that make the same method of it. tallies: "edges" or "vertices"
-    -> the function that plans what it finds for each.
+    -> the function that plans what it finds for each. home: of a built-in method, the module with its kernels, which is
+    imported when `planned`, `prepared`, `function` or `tallies` is first read.
     """
 
     name: str
@@ -85,20 +88,42 @@ class Method:
     engines: tuple[str, ...] = GPU
     tasks: tuple[str, ...] | None = None
     declared: tuple[Knob, ...] = ()
-    planned: Callable[..., Any] | None = None
-    prepared: Callable[[Any, str], Any] = as_graph
+    planned: Callable[..., Any] | None = field(default_factory=lambda: None, compare=False)
+    prepared: Callable[[Any, str], Any] = field(default_factory=lambda: as_graph, compare=False)
     shares: bool = False
-    function: Callable | None = None
+    function: Callable | None = field(default_factory=lambda: None, compare=False)
     arguments: dict = field(default_factory=dict, compare=False)
     tallies: dict = field(default_factory=dict, compare=False)
+    home: str = ""
 
     def __repr__(self):
         return f"<method {self.name!r}: {self.summary}>"
 
     def __post_init__(self):
-        if self.function is not None:  # so `inspect.getsource` shows what its author wrote
-            object.__setattr__(self, "__wrapped__", self.function)
-            object.__setattr__(self, "__doc__", self.function.__doc__)
+        if self.home:
+            for name in LATER:
+                object.__delattr__(self, name)
+        elif self.function is not None:
+            self._show(self.function)
+
+    def __getattr__(self, name):
+        """What the module of a built-in method sets, by `with_plan`."""
+        if name not in LATER or not self.__dict__.get("home"):
+            raise AttributeError(f"a method has no {name!r}")
+        import_module(self.home)
+        return self.__dict__[name]
+
+    def with_plan(self, function, prepare):
+        """Return this method: `function` plans its counts, `prepare` makes the graphs for that."""
+        for name, value in zip(LATER, (function, prepare, function, {}), strict=True):
+            object.__setattr__(self, name, value)
+        self._show(function)
+        return self
+
+    def _show(self, function):
+        """Make `inspect.getsource` and `help` show what the author wrote."""
+        object.__setattr__(self, "__wrapped__", function)
+        object.__setattr__(self, "__doc__", function.__doc__)
 
     @property
     def knobs(self):
@@ -121,7 +146,8 @@ class Method:
                 f"method {self.name!r} counts whole graphs, not shares of one: for that, its kernel needs parameters "
                 "'worker' and 'workers', or its plan a parameter 'share'"
             )
-        return self.planned(graph, **self.settings(knobs))
+        share = {"share": (0, 1)} if self.shares else {}
+        return self.planned(graph, **self.settings(share | knobs))
 
     __call__ = plan
 

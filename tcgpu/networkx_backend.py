@@ -23,6 +23,7 @@ import numpy as np
 from networkx.algorithms import triads
 
 from tcgpu import api, cpu
+from tcgpu.arrays import sum_exactly
 from tcgpu.cpu.four_at_edges import cycles_at
 from tcgpu.cpu.per_vertex import sum_at_ends, sum_over_neighbours
 from tcgpu.engines.native import jit
@@ -372,7 +373,7 @@ def _census(graph, directions, n):
     edges = {d: sum_at_ends(graph, directions == REVERSED[d], directions == d) for d in (1, 2, 3)}
     for d, e in combinations_with_replacement(edges, 2):
         pairs = edges[d] * edges[e] if d != e else edges[d] * (edges[d] - 1) // 2
-        census[names[d + 4 * e]] += cpu.sum_exactly(pairs)
+        census[names[d + 4 * e]] += sum_exactly(pairs)
     closed = api.reduce_triangles(graph, _tricode, edge_values=directions.astype(np.int64), bins=64)
     for code in np.flatnonzero(closed).tolist():
         count, (uv, uw, vw) = int(closed[code]), (code & 3, code >> 2 & 3, code >> 4)

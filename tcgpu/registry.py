@@ -7,50 +7,27 @@ import logging
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from functools import cache, lru_cache
-from importlib import import_module
 from typing import Any
 
+from tcgpu.built_in import METHODS as BUILT_IN_METHODS
 from tcgpu.declarations import GPU, Method
-from tcgpu.engines import by_value, runtime
-from tcgpu.engines.choice import ENGINE
+from tcgpu.engines.choice import ENGINE, REASON
 from tcgpu.errors import EngineError, MethodError
 from tcgpu.graph import ORDERS, Graph
-from tcgpu.kernels import fitting, peeling, results, simulated
-from tcgpu.kernels.bisson_fatica import support
-from tcgpu.kernels.method import method as method_of
 from tcgpu.suggest import did_you_mean, unknown
 
 log = logging.getLogger("tcgpu")
 
 ENGINES = (*GPU, "cpu")
-K_TRUSS: Method = peeling.METHOD
-
-# The modules that declare a method, in the order of `methods()`.
-MODULES = (
-    "tcgpu.kernels.report.naive",
-    "tcgpu.kernels.report.column_block",
-    "tcgpu.kernels.report.bitmap",
-    "tcgpu.kernels.report.report_auto",
-    "tcgpu.kernels.bisson_fatica.bitmap_thread",
-    "tcgpu.kernels.bisson_fatica.bitmap_warp",
-    "tcgpu.kernels.bisson_fatica.bitmap_block_shared",
-    "tcgpu.kernels.bisson_fatica.bitmap_block_global",
-    "tcgpu.kernels.bisson_fatica.bitmap_auto",
-    "tcgpu.kernels.tricore.merge_path",
-    "tcgpu.kernels.tricore.thread_search",
-    "tcgpu.kernels.tricore.warp_search",
-    "tcgpu.kernels.chatterjee.levels",
-    "tcgpu.kernels.adaptive",
-    "tcgpu.cpu",
-)
-METHODS: dict[str, Method] = {method.name: method for method in (import_module(module).plan for module in MODULES)}
+METHODS: dict[str, Method] = dict(BUILT_IN_METHODS)  # and those that are registered
 BUILT_IN = frozenset(METHODS)
 ENTRY_POINTS = "tcgpu.methods"  # the group by which a package registers its methods
 
 
 def methods() -> list[Method]:
     """Return every method there is: the built-in ones, those of installed packages, and those that were registered."""
-    _load_entry_points()
+    for point in list(_entry_points().values()):
+        _load(point)
     return list(METHODS.values())
 
 
@@ -114,7 +91,9 @@ def named(method: str | Method) -> Method:
             _check_name(method)
         return method
     if method not in METHODS:
-        _load_entry_points()
+        points = _entry_points()  # their names are mostly those of the methods
+        for point in [points[method]] if method in points else [*points.values()]:
+            _load(point)
     if method not in METHODS:
         raise MethodError(unknown("method", method, METHODS))
     return METHODS[method]
@@ -163,13 +142,18 @@ def knobs_by_method(methods: Iterable[str | Method], knobs: dict[str, Any]) -> d
 def choose_for_edges(graph: Any, method: str | Method | None, engine: str | None, order: str | None) -> Method:
     """Return the method that finds the triangles of edges; without a name, what is fastest for the graph's size."""
     name = fastest(engine) if method is None else method
-    if method is None and name == "adaptive" and isinstance(graph, Graph) and support.are_bitmaps_faster(graph):
-        name = f"bitmap_{support.fastest(graph)}"
+    if method is None and name == "adaptive" and isinstance(graph, Graph):
+        from tcgpu.kernels.bisson_fatica import support
+
+        if support.are_bitmaps_faster(graph):
+            name = f"bitmap_{support.fastest(graph)}"
     return choose(name, engine, order)
 
 
 def triangles_plan(method: Method, graph: Graph, **knobs: Any) -> Any:
     """Return the plan that finds each vertex's triangles; MethodError if the method only counts."""
+    from tcgpu.kernels import results
+
     own = method.tallies.get("vertices")
     return own(graph, **knobs) if own else results.sums_at_vertices(method.support_plan(graph, **knobs), graph)
 
@@ -194,9 +178,13 @@ def engine_of(method: Method, engine: str | None = None) -> str:
     _check_runs_on(method, engine)
     if method.engines == ("cpu",):
         return "cpu"
-    if engine == "gpu" and runtime.ENGINE != "gpu":
-        raise EngineError(f"no engine 'gpu' here: {runtime.REASON}; engine 'sim' is for small graphs")
-    return engine or runtime.engine()
+    if engine == "gpu" and ENGINE != "gpu":
+        raise EngineError(f"no engine 'gpu' here: {REASON}; engine 'sim' is for small graphs")
+    if engine is None:
+        from tcgpu.engines import runtime
+
+        return runtime.engine()
+    return engine
 
 
 @contextmanager
@@ -206,6 +194,12 @@ def on_engine(method: Method, engine: str | None = None, max_seconds: float | No
     GraphError, with the way out, where the device's memory does not suffice.
     """
     name = engine_of(method, engine)
+    if name == "cpu" and max_seconds is None:
+        yield
+        return
+    from tcgpu.engines import runtime
+    from tcgpu.kernels import fitting, simulated
+
     with simulated.limited(max_seconds):
         if name == "cpu":
             yield
@@ -224,27 +218,37 @@ def _check_name(method):
 
 
 @cache
-def _load_entry_points():
-    """Register the methods of installed packages, once; what cannot be loaded is logged."""
-    for point in importlib.metadata.entry_points(group=ENTRY_POINTS):
-        try:
-            found = point.load()
-            _check_name(found)
-            METHODS.setdefault(found.name, found)
-        except Exception as error:  # of a package that we do not know: the others' methods still work
-            log.warning("the method %r of an installed package is left out: %s", point.value, error)
+def _entry_points():
+    """The methods of installed packages that are not loaded: name -> entry point."""
+    return {point.name: point for point in importlib.metadata.entry_points(group=ENTRY_POINTS)}
+
+
+def _load(point):
+    """Register the method of an installed package, under the name of its entry point; what fails is logged."""
+    try:
+        found = point.load()
+        _check_name(found)
+        METHODS.setdefault(found.name, found)
+    except Exception as error:  # of a package that we do not know: the others' methods still work
+        log.warning("the method %r of an installed package is left out: %s", point.value, error)
+    _entry_points().pop(point.name)
 
 
 def _reduced(method):
     """How a Method is sent to another process: a built-in one by its name, any other with its function and source."""
     if METHODS.get(method.name) is method and method.name in BUILT_IN:
         return named, (method.name,)
+    from tcgpu.engines import by_value
+
     return _received, (by_value.dumps(method.function, method.arguments),)
 
 
 @lru_cache(maxsize=32)
 def _received(data):
     """The Method that another process sent; the same one each time, so that it is compiled once."""
+    from tcgpu.engines import by_value
+    from tcgpu.kernels.method import method as method_of
+
     function, arguments = by_value.loads(data)
     declared = dict(arguments)
     return method_of(declared.pop("name"), **declared)(function)

@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from tcgpu import cpu, formats
+from tcgpu.arrays import sum_exactly
 from tcgpu.cpu.choose import LONG_COLUMN, hub_limit, hub_rows
 from tcgpu.cpu.edges import marking_workers, vertices
 from tcgpu.cpu.four_at_edges import count_cycles
@@ -181,10 +182,10 @@ def by_formula(graph, k, enumerated=None):
         sums = np.zeros(4, object)  # over the edges: their triangles, diamonds, paws, and paths of four
         for block, rows, columns in edge_blocks(graph):
             s, u, v = support[block], degree[rows], degree[columns]
-            sums += [*map(cpu.sum_exactly, (s, s * (s - 1) // 2, s * (u + v - 4), (u - 1) * (v - 1)))]
+            sums += [*map(sum_exactly, (s, s * (s - 1) // 2, s * (u + v - 4), (u - 1) * (v - 1)))]
         del support
         triangles = int(sums[0]) // 3
-        paths = cpu.sum_exactly(degree * (degree - 1) // 2) - 3 * triangles
+        paths = sum_exactly(degree * (degree - 1) // 2) - 3 * triangles
         found[3] = {PATH_OF_3: paths, TRIANGLE: triangles}
     if k >= 4:
         cliques, cycles = enumerated[1:] if enumerated else (_cliques(graph, 4), count_cycles(graph))

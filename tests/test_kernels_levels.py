@@ -9,7 +9,7 @@ from sampling import default_and_share
 
 import tcgpu
 from level_models import unranked
-from tcgpu import Graph, GraphError, MethodError, cpu
+from tcgpu import Graph, GraphError, MethodError, built_in, cpu
 from tcgpu.engines import runtime
 from tcgpu.engines.runtime import kernel
 from tcgpu.kernels.chatterjee import breadth, levels
@@ -124,7 +124,7 @@ def test_chunks_have_their_edges_and_no_others():
 
 
 @pytest.mark.parametrize("piece", [None, 1, 7, 1000])
-@pytest.mark.parametrize("schedule", levels.ORDERS)
+@pytest.mark.parametrize("schedule", built_in.SCHEDULES)
 def test_tasks_are_all_combinations_once(piece, schedule):
     tests = np.array([5, 1, 22, 999, 1000, 1001])
     tasks = levels.task_table(tests, piece, schedule)

@@ -17,9 +17,9 @@ import tcgpu
 from level_models.arrangement import empty_words, row_of
 from level_models.combinations import binomial, numbered
 from tcgpu import GraphError, MethodError
+from tcgpu.built_in import APPROACHES
 from tcgpu.datasets import published
 from tcgpu.kernels.chatterjee.chunks import LAYOUTS, bits_needed, position, words_needed
-from tcgpu.kernels.chatterjee.levels import APPROACHES
 
 GRAPHS = small_graphs()
 CARD = {"shared_bits": 16 << 13, "machines": 30}  # a C1060

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import tcgpu
-from tcgpu import cpu, generate, records
+from tcgpu import built_in, cpu, generate, records
 from tcgpu.engines import runtime
 from tcgpu.engines.faults import check_launch
 from tcgpu.engines.runtime import cuda, kernel
@@ -63,7 +63,7 @@ def expected_sums(graph, short, long):
     rows = np.diff(by_degree.col_ptr)
     merged, searched = merges(rows[by_degree.col_of], rows[by_degree.row_idx], long)
     return sums | {
-        "pairs": (rows * (rows - 1))[rows < order_costs.HEAVY].sum(),
+        "pairs": (rows * (rows - 1))[rows < built_in.HEAVY].sum(),
         "merged by degree": merged.sum(),
         "searched by degree": searched.sum(),
         "longest by degree": merged.max(initial=0),
@@ -75,14 +75,14 @@ def costs_of(graph):
 
 
 @pytest.mark.sim
-@pytest.mark.parametrize("long", [order_costs.LONG, 30])
+@pytest.mark.parametrize("long", [built_in.LONG, 30])
 @pytest.mark.parametrize("name", GRAPHS)
 def test_sums_are_those_of_the_edges(name, long, monkeypatch):
     monkeypatch.setattr(edge_sums, "LONG", long)
     graph = GRAPHS[name]
     with runtime.using("sim"):
         found = costs_of(graph)
-    expected = expected_sums(graph, order_costs.SHORT, long)
+    expected = expected_sums(graph, built_in.SHORT, long)
     assert {name: found.sums[name] for name in expected} == expected
     assert (found.n, found.m) == (graph.n, graph.m) and found.max_column == graph.max_column
 
@@ -323,7 +323,7 @@ def test_hubs_are_counted_right_in_every_order_on_a_gpu(name):
 @pytest.mark.parametrize("name", GRAPHS)
 def test_sums_are_those_of_the_edges_on_a_gpu(name):
     graph = GRAPHS[name]
-    expected = expected_sums(graph, order_costs.SHORT, order_costs.LONG)
+    expected = expected_sums(graph, built_in.SHORT, built_in.LONG)
     found = DeviceGraph.from_graph(graph).order_costs.sums
     assert {name: found[name] for name in expected} == expected
 

@@ -242,7 +242,7 @@ def test_packages_register_methods_by_entry_points(monkeypatch, registered, capl
         EntryPoint("no_method", f"{__name__}:SMALL", group),
     ]
     monkeypatch.setattr("importlib.metadata.entry_points", lambda group: points)
-    registry._load_entry_points.cache_clear()
+    registry._entry_points.cache_clear()
     with caplog.at_level(logging.WARNING, "tcgpu"):
         assert tcgpu.count(CLIQUE, "row by row", engine="sim") == 35
     assert len(caplog.messages) == 2 and "no_such_package_at_all" in caplog.text
@@ -397,8 +397,9 @@ def test_a_function_without_source_gets_a_sentence():
 def test_the_built_in_methods_are_made_by_the_same_means():
     for built_in in tcgpu.methods():
         if built_in.name != "cpu":
-            arguments = dict(built_in.arguments)
-            again = tcgpu.method("again", **{k: v for k, v in arguments.items() if k != "name"})(built_in.function)
+            about = {name: getattr(built_in, name) for name in ("source", "summary", "order", "tasks")}
+            knobs = {knob.name: knob for knob in built_in.declared}
+            again = tcgpu.method("again", prepare=built_in.prepared, **about, **knobs)(built_in.function)
             assert again.knobs == built_in.knobs and again.summary == built_in.summary
             assert tcgpu.count(GRAPHS["one triangle"], again, engine="sim") == 1
 

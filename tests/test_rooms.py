@@ -22,9 +22,9 @@ DOORS = {
 
 # The rooms (modules and folders of tcgpu/) from the lowest to the highest: each imports only from rooms before it.
 ROOMS = (
-    "progress networkx_info suggest errors engines simulation figures player cleaning ids graph generators formats "
-    "declarations cpu kernels datasets registry subgraphs four_vertices distributed records measurement api tracing "
-    "networkx_backend __main__ lab checking"
+    "progress networkx_info suggest errors arrays engines simulation figures player cleaning ids graph generators "
+    "formats declarations built_in cpu kernels datasets registry subgraphs four_vertices distributed records "
+    "measurement api tracing networkx_backend __main__ lab checking"
 ).split()
 
 

@@ -9,7 +9,7 @@ import pytest
 from sampling import share
 
 import tcgpu
-from tcgpu import GraphError, registry
+from tcgpu import GraphError, built_in, registry
 from tcgpu.engines import runtime
 from tcgpu.kernels import peeling, simulated
 from tcgpu.kernels.simulated import duration
@@ -152,7 +152,7 @@ def test_other_engines_are_not_limited(monkeypatch):
 
 @pytest.mark.sim
 def test_a_truss_is_no_cheaper_than_its_first_round():
-    with registry.on_engine(registry.K_TRUSS, "sim"):
+    with registry.on_engine(built_in.K_TRUSS, "sim"):
         rounds, once = peeling.plan(SMALL), registry.METHODS["bitmap_thread"].support_plan(SMALL)
         assert rounds.simulated_seconds > once.simulated_seconds > 0
 

@@ -13,8 +13,8 @@ from math import comb
 import numpy as np
 
 from level_models.combinations import numbered
+from tcgpu.built_in import APPROACHES
 from tcgpu.errors import GraphError
-from tcgpu.kernels.chatterjee.levels import APPROACHES
 from tcgpu.suggest import unknown
 
 

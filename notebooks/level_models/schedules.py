@@ -10,8 +10,8 @@ from itertools import accumulate
 
 import numpy as np
 
+from tcgpu.built_in import SCHEDULES
 from tcgpu.errors import GraphError
-from tcgpu.kernels.chatterjee.levels import ORDERS
 from tcgpu.suggest import unknown
 
 
@@ -41,8 +41,8 @@ def schedule(weights, machines, order="longest"):
 
     order: "longest" first, or as "given", which is how a GPU hands out the blocks of a launch.
     """
-    if order not in ORDERS:
-        raise GraphError(unknown("order", order, ORDERS))
+    if order not in SCHEDULES:
+        raise GraphError(unknown("order", order, SCHEDULES))
     weights = np.asarray(weights)
     jobs = np.argsort(-weights, kind="stable") if order == "longest" else np.arange(weights.size)
     free = [(0, machine) for machine in range(_at_least_one(machines))]

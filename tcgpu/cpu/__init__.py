@@ -32,13 +32,13 @@ In compiled functions an array index is cast to uint64 (`U64`), because Numba ch
 
 import numpy as np
 
+from tcgpu.built_in import planner
 from tcgpu.cpu.choose import Design, design, edge_work, hub_rows
 from tcgpu.cpu.counting import count, count_by, finds_triangle
 from tcgpu.cpu.edges import Edges
 from tcgpu.cpu.orders import in_order
-from tcgpu.cpu.per_vertex import in_edge_order_of, list_triangles, sum_exactly, support, tally, triangles, widened
+from tcgpu.cpu.per_vertex import in_edge_order_of, list_triangles, support, tally, triangles, widened
 from tcgpu.cpu.reductions import reduce_triangles
-from tcgpu.declarations import Method
 from tcgpu.graph import as_graph
 
 __all__ = [
@@ -56,7 +56,6 @@ __all__ = [
     "plan",
     "prepare",
     "reduce_triangles",
-    "sum_exactly",
     "support",
     "in_edge_order_of",
     "tally",
@@ -101,12 +100,4 @@ def prepare(graph, order):
     return in_order(as_graph(graph, "auto" if raw else "natural"), "auto", "count")
 
 
-plan = Method(
-    name="cpu",
-    source="ours",
-    summary="native threads: rows of bits for hubs; compared rows, packed words or bitmaps for the rest",
-    order="auto",
-    engines=("cpu",),
-    planned=Plan,
-    prepared=prepare,
-)
+plan = planner("cpu", prepare)(Plan)

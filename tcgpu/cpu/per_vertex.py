@@ -168,11 +168,6 @@ def edge_blocks(graph):
     return ((block, rows[block], columns[block]) for block in blocks(graph.m))
 
 
-def sum_exactly(values):
-    """The sum of int64 values as a Python int, however large."""
-    return (int((values >> 32).sum()) << 32) + int((values & 0xFFFFFFFF).sum())
-
-
 def sum_at_ends(graph, at_row, at_column):
     """Of each vertex: the sum of `at_row` over the edges whose row it is, and of `at_column` where it is the column."""
     total = np.zeros(graph.n, np.result_type(at_row, np.int64))

@@ -10,12 +10,8 @@ from dataclasses import dataclass
 from functools import cached_property
 
 # The classes of columns that `adaptive` has by default
-SHORT = 32  # rows from which on a column may be local
-LONG = 1024  # rows of two columns together, from which on those of the shorter are looked up
 MAY_SEARCH = 128  # rows of the longest column from which on any are looked up
 WORDS = (32, 64, 128)  # of 64 vertices, that a local column may reach over
-HUBS = 8192  # the last vertices in degree order
-HEAVY = 64  # near rows from which on a column is heavy; here all rows count
 
 # The sums
 NATURAL = (

@@ -28,7 +28,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tcgpu.declarations import Method
+from tcgpu.built_in import K_TRUSS
 from tcgpu.engines import runtime
 from tcgpu.engines.runtime import cuda, int32, int64, kernel, uint32
 from tcgpu.errors import GraphError
@@ -346,10 +346,4 @@ def numbers(graph):
     return plan(graph).count()
 
 
-METHOD = Method(
-    name="k_truss",
-    source="ours",
-    summary="weak edges are peeled off from a queue, and each triangle is broken once",
-    planned=plan,
-    prepared=prepare,
-)
+METHOD = K_TRUSS.with_plan(plan, prepare)

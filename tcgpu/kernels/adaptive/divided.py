@@ -14,14 +14,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from tcgpu.built_in import HUBS, NEAR, NEVER
 from tcgpu.engines import runtime
 from tcgpu.engines.runtime import cuda, int64, kernel
 from tcgpu.errors import GraphError
 from tcgpu.kernels import MAX_EDGES, Plan, launch, run
 from tcgpu.kernels.adaptive import layout
 from tcgpu.kernels.adaptive.hubs import HUB_BYTES, hub_kernel
-from tcgpu.kernels.adaptive.layout import HUB_WORDS, HUBS, NEAR, pack_piece, slot_of_nonzero
-from tcgpu.kernels.adaptive.plan import CLASSES, MAX_QUADS, NO_TABLE, far_windows, near_windows
+from tcgpu.kernels.adaptive.layout import HUB_WORDS, pack_piece, slot_of_nonzero
+from tcgpu.kernels.adaptive.plan import CLASSES, MAX_QUADS, far_windows, near_windows
 from tcgpu.kernels.prefix_sum import scan
 
 
@@ -165,7 +166,7 @@ def lay_out(n, of, col_ptr, row_idx, col_of, *, near=NEAR, hubs=HUBS, heavy=CLAS
     far_count, quad_count = (runtime.device_array(columns, np.int32) for _ in range(2))
     heavy_columns = runtime.device_array(min(columns, m // (4 * heavy_quads + 1)), np.int32)
     no_list, list_sizes = runtime.device_array(0, np.int32), runtime.device_array(2, np.int64, 0)
-    run(layout.measure_columns, columns, col_ptr, row_idx, first_near, heavy_quads, NO_TABLE, 0, 1,
+    run(layout.measure_columns, columns, col_ptr, row_idx, first_near, heavy_quads, NEVER, 0, 1,
         far_count, quad_count, heavy_columns, no_list, list_sizes)  # fmt: skip
     own = Columns.of_counts(far_count, quad_count)
     in_count = runtime.device_array(of * stride + near, np.int32, 0)

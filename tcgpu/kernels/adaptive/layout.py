@@ -22,15 +22,14 @@ from typing import NamedTuple
 
 import numpy as np
 
+from tcgpu.built_in import HUBS, NEAR
 from tcgpu.engines.runtime import cuda, int32, int64, kernel, uint32, uint64
 from tcgpu.kernels import Scan, Sized, launch, orientation
 from tcgpu.kernels.device.block_counters import clear_counters
 from tcgpu.kernels.device.search import first_from
 from tcgpu.kernels.device.warp import append_lanes
 from tcgpu.kernels.device_graph import DeviceGraph
-from tcgpu.kernels.order_costs import HUBS
 
-NEAR = 65535  # vertices that are near
 FIRST_HUB = NEAR + 1 - HUBS  # the near number of the first hub
 HUB_WORDS = HUBS // 64  # words of a hub's row of bits
 HUB_GROUP = 2048  # hubs: 32 lanes with a 64-bit word each

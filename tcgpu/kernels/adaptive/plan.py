@@ -2,25 +2,31 @@
 
 import numpy as np
 
-from tcgpu.declarations import Knob
+from tcgpu.built_in import CROWD, HEAVY, HUBS, NEAR, NEVER, planner
 from tcgpu.engines import runtime
-from tcgpu.kernels import Plan, check_positions, device_graph, edge_sums, launch, orientation, prefix_sum, simulated
+from tcgpu.kernels import (
+    Plan,
+    check_positions,
+    check_share,
+    device_graph,
+    edge_sums,
+    launch,
+    orientation,
+    prefix_sum,
+    simulated,
+)
 from tcgpu.kernels.adaptive import far, layout, local, merging, windows
 from tcgpu.kernels.adaptive.hubs import HUB_BYTES, hub_kernel
-from tcgpu.kernels.adaptive.layout import HUB_WORDS, HUBS, NEAR
+from tcgpu.kernels.adaptive.layout import HUB_WORDS
 from tcgpu.kernels.device import columns
 from tcgpu.kernels.device.bits import restart
-from tcgpu.kernels.method import method
-from tcgpu.kernels.order_costs import HEAVY, LONG, MAY_SEARCH, SHORT
+from tcgpu.kernels.order_costs import MAY_SEARCH
 
 MAX_QUADS = 2**31 - 1  # that quad_ptr can number: graphs that may have more are merged
 FAR_EDGES_FROM = 1 << 28  # nonzeros from which on listing far in-edges pays,
 FAR_EDGES_BYTES = 20  # and free memory for each nonzero, so that all that a plan then creates fits
 LONG_PIECES_FROM = 1 << 27  # nonzeros from which on in-edges are so long that 16 threads share one in crowd_kernel
-NO_CROWD = 2**30  # `crowd` for no crowd_kernel
-NO_TABLE = 2**30  # `short` for no hash_kernel; the most rows that `long` takes
-
-CLASSES = NEAR, HUBS, HEAVY, 512  # the defaults of near, hubs, heavy, crowd: only with these may merging replace them
+CLASSES = NEAR, HUBS, HEAVY, CROWD  # the defaults of four knobs: only with these may merging replace them
 
 # The kernels that a count of raw edges in degree order launches, in this order. If they are not in the cache, other
 # processes compile them in parallel: one after the other they take five seconds.
@@ -44,21 +50,7 @@ def prepare(graph, order):
     return device_graph.prepare(graph, order)
 
 
-@method(
-    "adaptive",
-    source="ours",
-    summary="for each vertex what suits it: rows of bits, windows, hash tables, merges; cleans on the GPU",
-    order="auto",
-    prepare=prepare,
-    near=Knob(NEAR, "last vertices that have a 16-bit number", 0, NEAR),
-    hubs=Knob(HUBS, "last vertices that are hubs", 0, HUBS),
-    heavy=Knob(CLASSES[2], "a column with more near rows is heavy", 0, 2**30),
-    crowd=Knob(CLASSES[3], "in-edges from which on a vertex is for crowd_kernel; 2^30 for none", 1, NO_CROWD),
-    short=Knob(SHORT, "far rows of a long column, at least, 2^30 for none; or rows of a local one", 2, NO_TABLE),
-    long=Knob(LONG, "rows of two columns from which on the fewer are always looked up", 1, NO_TABLE),
-    words=Knob(None, "words of 64 vertices that a local column may reach over; 0 for none", 0, 1024),
-    merge=Knob(None, "in degree order: 1 to merge all columns, 0 for hubs, windows and tables", 0, 1),
-)
+@planner("adaptive", prepare)
 def plan(graph, *, near, hubs, heavy, crowd, short, long, words, merge, share):
     """The count of a graph: in degree order hubs, windows and far rows, or merges; local columns and merges in another.
 
@@ -66,6 +58,7 @@ def plan(graph, *, near, hubs, heavy, crowd, short, long, words, merge, share):
     `of`; the counts of all shares add up to the total, and take about equally long.
     """
     check_positions(graph)
+    share = check_share(share)
     if graph.order != "degree":
         return _merged(graph, short, long, local.local_words(graph, share) if words is None else words, share)
     if merge is None:
@@ -133,7 +126,7 @@ def _by_classes(graph, near, hubs, heavy_quads, short, crowd, share):
         tasks += far_tasks
     else:
         of_far = [launch(far.far_kernel, -(-m // share[1]), 64, 16384, short=short, **of_share)]
-        if short < NO_TABLE:
+        if short < NEVER:
             of_far.insert(0, launch(far.hash_kernel, 128 * n, 128, 4224, far.COUNT_BYTES))
     return Plan(
         method="adaptive",
@@ -169,10 +162,10 @@ def near_windows(n, in_edges, crowd, sized, step=1):
     crowd: a knob. sized: as in `layout.tasks_by_in_edges`. step: as in `window_kernel`.
     """
     if windows.CROWD_BYTES + 1024 > runtime.facts().shared_per_block:  # too small for a byte for each near number
-        crowd = NO_CROWD
+        crowd = NEVER
     tasks, launches = [layout.tasks_by_in_edges("window", n, in_edges, 1, crowd, sized)], []
-    if crowd < NO_CROWD:
-        tasks.append(layout.tasks_by_in_edges("crowd", n, in_edges, crowd, NO_CROWD, sized))
+    if crowd < NEVER:
+        tasks.append(layout.tasks_by_in_edges("crowd", n, in_edges, crowd, NEVER, sized))
         shape = 640 * (in_edges // crowd), 640, 396, windows.CROWD_BYTES
         lanes = 16 if in_edges >= LONG_PIECES_FROM else 8
         launches = [launch(windows.crowd_kernel, *shape, step=step, lanes=lanes, **layout.task_arrays("crowd"))]

@@ -4,9 +4,10 @@ Both kernels add rows of bits to a warp's counters: see `support_counters`. A wa
 has the position of one, and all lanes read eight rows at once. If fewer are left, a row of zeros pads the eight.
 """
 
+from tcgpu.built_in import HUBS
 from tcgpu.engines.runtime import cuda, kernel, uint32, uint64
 from tcgpu.kernels.adaptive.hubs import common_bits, write_hub_bits
-from tcgpu.kernels.adaptive.layout import FIRST_HUB, HEAVY_LIST, HUB_GROUP, HUB_WORDS, HUBS, column_slots, near_number
+from tcgpu.kernels.adaptive.layout import FIRST_HUB, HEAVY_LIST, HUB_GROUP, HUB_WORDS, column_slots, near_number
 from tcgpu.kernels.adaptive.support_counters import (
     IN_REGISTERS,
     Planes,

@@ -10,9 +10,10 @@ batch_list    the hubs' lists of heavy columns in batches of BATCH. Each list is
 
 import numpy as np
 
+from tcgpu.built_in import HUBS, NEAR
 from tcgpu.engines.runtime import cuda, int64, kernel, uint64
 from tcgpu.kernels import Scan, launch
-from tcgpu.kernels.adaptive.layout import HUBS, NEAR, Layout, pack_piece, slot_of_nonzero
+from tcgpu.kernels.adaptive.layout import Layout, pack_piece, slot_of_nonzero
 
 BATCH = 512  # heavy columns of a hub that a warp takes at a time
 PHASES = 8

@@ -32,6 +32,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from tcgpu.built_in import HUBS, LONG, NEAR
 from tcgpu.declarations import check_integer
 from tcgpu.engines.runtime import cuda, int32, kernel
 from tcgpu.errors import GraphError
@@ -40,10 +41,9 @@ from tcgpu.kernels.adaptive import far, layout, local, merging, support_layout
 from tcgpu.kernels.adaptive import support_bands as bands
 from tcgpu.kernels.adaptive import support_merges as merges
 from tcgpu.kernels.adaptive import support_windows as windows
-from tcgpu.kernels.adaptive.layout import HUB_WORDS, HUBS, NEAR, most_quads, slot_of_nonzero
+from tcgpu.kernels.adaptive.layout import HUB_WORDS, most_quads, slot_of_nonzero
 from tcgpu.kernels.adaptive.support_counters import IN_REGISTERS
 from tcgpu.kernels.adaptive.support_hubs import BATCH_BYTES, COLUMN_BYTES, HUB_GROUPS, column_tally, pair_tally
-from tcgpu.kernels.order_costs import LONG
 
 FEW = 32  # in-edges: vertices with fewer are for support_windows.sieve_tally
 LARGE = 1 << 23  # edges: in larger graphs a column is heavy only with twice as many near rows

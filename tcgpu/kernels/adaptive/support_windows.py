@@ -9,8 +9,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from tcgpu.built_in import NEAR
 from tcgpu.engines.runtime import cuda, int64, kernel, uint16, uint32
-from tcgpu.kernels.adaptive.layout import NEAR, near_number, unpack_piece, unpack_quad
+from tcgpu.kernels.adaptive.layout import near_number, unpack_piece, unpack_quad
 from tcgpu.kernels.adaptive.windows import WINDOW_WORDS
 from tcgpu.kernels.device.search import first_from
 from tcgpu.kernels.device.warp import ALL_LANES, sum_up_to

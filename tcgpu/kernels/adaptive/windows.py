@@ -6,8 +6,9 @@ number. A piece may begin up to three numbers too early, with zeros or with rows
 the kernel masks no number and a look-up has no branch.
 """
 
+from tcgpu.built_in import NEAR
 from tcgpu.engines.runtime import cuda, int64, kernel, uint8, uint32, uint64
-from tcgpu.kernels.adaptive.layout import NEAR, near_number, slots, unpack_piece, unpack_quad
+from tcgpu.kernels.adaptive.layout import near_number, slots, unpack_piece, unpack_quad
 from tcgpu.kernels.device.reduction import add_block_to
 
 WINDOW_WORDS = (NEAR + 1) // 32  # of 32 bits: a bit for each near number

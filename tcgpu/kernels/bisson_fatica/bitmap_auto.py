@@ -5,10 +5,9 @@ else a block, with its bitmap in shared memory for fewer than `vertices_shared` 
 defaults of the knobs are the paper's constants, found on a Titan X.
 """
 
-from tcgpu.declarations import Knob
+from tcgpu.built_in import planner
 from tcgpu.kernels.bisson_fatica import bitmap_block_global, bitmap_block_shared, bitmap_thread, bitmap_warp
 from tcgpu.kernels.device_graph import prepare
-from tcgpu.kernels.method import method
 
 MODULES = {
     module.plan.name: module for module in (bitmap_thread, bitmap_warp, bitmap_block_shared, bitmap_block_global)
@@ -24,15 +23,7 @@ def choice(vertices, edges, longest, *, longest_thread=12, mean_warp=8.0, vertic
     return "bitmap_block_shared" if vertices < vertices_shared else "bitmap_block_global"
 
 
-@method(
-    "bitmap_auto",
-    source="Bisson & Fatica",
-    summary="one of these four, by the mean and the longest column and the number of vertices",
-    prepare=prepare,
-    longest_thread=Knob(12, "longest column that bitmap_thread is for"),
-    mean_warp=Knob(8.0, "mean column up to which it is bitmap_warp", real=True),
-    vertices_shared=Knob(128 << 10, "vertices up to which bits lie in shared memory"),
-)
+@planner("bitmap_auto", prepare)
 def plan(graph, *, longest_thread, mean_warp, vertices_shared):
     fits = min(vertices_shared, bitmap_block_shared.most_vertices() + 1)
     constants = {"longest_thread": longest_thread, "mean_warp": mean_warp, "vertices_shared": fits}

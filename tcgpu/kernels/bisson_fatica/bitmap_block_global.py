@@ -7,7 +7,7 @@ memory for. A graph that does not fit the device with a single bitmap is refused
 
 import numpy as np
 
-from tcgpu.declarations import Knob, blocks_knob
+from tcgpu.built_in import planner
 from tcgpu.engines.runtime import cuda, kernel, uint32
 from tcgpu.kernels import Plan, check_positions, enough_blocks, simulated
 from tcgpu.kernels.bisson_fatica import support
@@ -15,7 +15,6 @@ from tcgpu.kernels.device import bits as bitmaps
 from tcgpu.kernels.device.bits import Bitmap, count_by_block
 from tcgpu.kernels.device.reduction import add_block_to
 from tcgpu.kernels.device_graph import prepare
-from tcgpu.kernels.method import method
 
 ARRAYS = "int64[::1], int32[::1], {}[::1], uint32, uint32, uint32, uint32, uint32, int64[::1], int64[::1]"
 
@@ -28,18 +27,7 @@ def bitmap_block_global_kernel(col_ptr, row_idx, bits, shift, fold_bits, lanes, 
     add_block_to(total, count)
 
 
-@method(
-    "bitmap_block_global",
-    source="Bisson & Fatica",
-    summary="a block per column, kept as bits in global memory, with a fold of them in shared memory",
-    tasks=("columns, long ones first", "lookups"),
-    prepare=prepare,
-    threads=256,
-    blocks=blocks_knob(None),
-    lanes=Knob(32, "threads on a column that is looked up", 1, 1024),
-    fold=Knob(17, "2^fold bits of a fold in shared memory", 5, 20),
-    word=bitmaps.WORD_KNOB,
-)
+@planner("bitmap_block_global", prepare)
 def plan(graph, *, threads, blocks, lanes, fold, word):
     """blocks: None for as many as the device runs at a time."""
     check_positions(graph, "bitmap_block_global")

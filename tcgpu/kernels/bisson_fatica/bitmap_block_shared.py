@@ -8,7 +8,7 @@ columns, short ones with `lanes` threads each, long ones with all threads.
 
 import numpy as np
 
-from tcgpu.declarations import Knob, blocks_knob
+from tcgpu.built_in import planner
 from tcgpu.engines import runtime
 from tcgpu.engines.runtime import cuda, kernel, uint32
 from tcgpu.errors import GraphError
@@ -18,7 +18,6 @@ from tcgpu.kernels.device import bits as bitmaps
 from tcgpu.kernels.device.bits import Bitmap, count_by_block
 from tcgpu.kernels.device.reduction import add_block_to
 from tcgpu.kernels.device_graph import prepare
-from tcgpu.kernels.method import method
 
 
 @kernel("void(int64[::1], int32[::1], uint32, uint32, uint32, int64[::1], int64[::1])")
@@ -39,16 +38,7 @@ def most_vertices(threads=256):
     return 8 * (runtime.facts().shared_per_block - bitmaps.bounds_and_batch_bytes(threads)) // 32 * 32
 
 
-@method(
-    "bitmap_block_shared",
-    source="Bisson & Fatica",
-    summary="a block per column, kept as bits in shared memory",
-    tasks=("columns, long ones first", "lookups"),
-    prepare=prepare,
-    threads=256,
-    blocks=blocks_knob(None),
-    lanes=Knob(16, "threads on a column that is looked up", 1, 1024),
-)
+@planner("bitmap_block_shared", prepare)
 def plan(graph, *, threads, blocks, lanes):
     """blocks: None for as many as the device runs at a time."""
     check_positions(graph, "bitmap_block_shared")

@@ -7,13 +7,13 @@ the paper's kernel for edge support ran fewer threads on an SM.
 Longer columns are counted too, slowly: the thread searches its column in memory for each row.
 """
 
+from tcgpu.built_in import planner
 from tcgpu.engines.runtime import cuda, int32, int64, kernel
 from tcgpu.kernels import Plan, launch, simulated
 from tcgpu.kernels.bisson_fatica import support
 from tcgpu.kernels.device.reduction import add_block_to
 from tcgpu.kernels.device.search import first_from
 from tcgpu.kernels.device_graph import prepare
-from tcgpu.kernels.method import method
 
 REGISTERS = 12
 NO_ROW = -1
@@ -80,15 +80,7 @@ def bitmap_thread_kernel(col_ptr, row_idx, total):
     add_block_to(total, count)
 
 
-@method(
-    "bitmap_thread",
-    source="Bisson & Fatica",
-    summary="a thread per column; of at most 12 rows, in registers",
-    tasks=("columns", "lookups by search", "columns"),
-    prepare=prepare,
-    threads=128,
-    blocks=1 << 16,
-)
+@planner("bitmap_thread", prepare)
 def plan(graph, *, threads, blocks):
     return Plan(
         method="bitmap_thread",

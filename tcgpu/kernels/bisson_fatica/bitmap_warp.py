@@ -9,7 +9,7 @@ It launches as many warps as the device runs at a time and has memory for; if th
 of one block, the block has fewer, down to one. The last warp of a block may have fewer than 32 lanes.
 """
 
-from tcgpu.declarations import Knob, blocks_knob
+from tcgpu.built_in import planner
 from tcgpu.engines.runtime import cuda, int64, kernel, uint32
 from tcgpu.kernels import Plan, check_positions, enough_blocks, launch, simulated
 from tcgpu.kernels.bisson_fatica import support
@@ -19,7 +19,6 @@ from tcgpu.kernels.device.columns import column_bounds
 from tcgpu.kernels.device.reduction import add_block_to
 from tcgpu.kernels.device.warp import WARP
 from tcgpu.kernels.device_graph import prepare
-from tcgpu.kernels.method import method
 
 ARRAYS = "int64[::1], int32[::1], {}[::1], uint32, uint32, uint32, int64[::1]"
 
@@ -71,18 +70,7 @@ def bitmap_warp_kernel(col_ptr, row_idx, bits, shift, fold_bits, lanes, total):
     add_block_to(total, count)
 
 
-@method(
-    "bitmap_warp",
-    source="Bisson & Fatica",
-    summary="a warp per column, kept as bits in global memory",
-    tasks=("columns", "lookups"),
-    prepare=prepare,
-    threads=128,
-    blocks=blocks_knob(None),
-    lanes=Knob(8, "threads on a column that is looked up", 1, 1024),
-    fold=Knob(11, "2^fold bits of a fold in shared memory", 5, 20),
-    word=bitmaps.WORD_KNOB,
-)
+@planner("bitmap_warp", prepare)
 def plan(graph, *, threads, blocks, lanes, fold, word):
     """blocks: None for as many as the device runs at a time."""
     check_positions(graph, "bitmap_warp")

@@ -10,10 +10,10 @@ search, so that nothing is cleared between two searches of a block.
 
 import numpy as np
 
+from tcgpu.built_in import LAYOUTS
 from tcgpu.engines import runtime
 from tcgpu.engines.runtime import cuda, int32, kernel
 from tcgpu.kernels.chatterjee import chunks
-from tcgpu.kernels.chatterjee.chunks import LAYOUTS
 
 LANES = 8
 THREADS, ALL_THREADS = 128, 1 << 17  # of a block, and of all blocks: with few roots a block has more

@@ -30,11 +30,11 @@ from math import comb
 
 import numpy as np
 
+from tcgpu.built_in import LAYOUTS
 from tcgpu.declarations import check_choice, check_integer
 from tcgpu.engines.native import jit
 from tcgpu.errors import GraphError
 
-LAYOUTS = ("matrix", "utm", "s-utm")
 WORD = 32  # bits in a word
 ROW = 64  # words in 256 bytes, the width of a partition of memory
 MAX_TESTS = 2**63 - 1

@@ -18,18 +18,16 @@ launch works on both kinds. How the threads of a block share a task (section VII
 
 import numpy as np
 
-from tcgpu.declarations import Knob, check_choice, threads_knob
+from tcgpu.built_in import planner
+from tcgpu.declarations import check_choice
 from tcgpu.engines import runtime
 from tcgpu.engines.runtime import cuda, int64, kernel, uint32, uint64
 from tcgpu.errors import GraphError
 from tcgpu.kernels import Plan, launch, simulated
 from tcgpu.kernels.chatterjee import breadth, chunks
-from tcgpu.kernels.chatterjee.chunks import LAYOUTS, ROW, WORD, bits_needed, position, words_needed
+from tcgpu.kernels.chatterjee.chunks import ROW, WORD, bits_needed, position, words_needed
 from tcgpu.kernels.device.reduction import add_block_to
-from tcgpu.kernels.method import method
 
-APPROACHES = ("A", "B", "C", "D")
-ORDERS = ("longest", "given")
 THREADS, MORE_THREADS = 256, 1024  # of a block; more where the shared memory of an SM holds only one or two blocks
 TASKS_PER_BLOCK = 4  # so that all blocks end at about the same time
 MIN_TASK, MAX_TASKS = 1 << 16, 1 << 24  # the least combinations that are worth a task; the most tasks
@@ -286,22 +284,7 @@ def written_kernel(chunks, tasks, low, high, bits, shrink, one, two, three, queu
 # --------------------------------------------------------------------------------------------------------- the launcher
 
 
-@method(
-    "levels",
-    source="Chatterjee et al.",
-    summary="two adjacent levels of a breadth-first search as a bit matrix; every combination tested, by index",
-    threads=threads_knob(None),
-    blocks=1024,
-    lanes=Knob(32, "threads that take neighbouring combinations", 1, WORD),
-    approach=Knob("D", "which thread takes which combinations", choices=APPROACHES),
-    memory=Knob("auto", "where the bits of a chunk lie", choices=("auto", "shared", "global")),
-    layout=Knob("s-utm", "how a symmetric matrix of bits is stored", choices=LAYOUTS),
-    arrangement=Knob("redundant", "a matrix for each chunk, or one for all", choices=("redundant", "one")),
-    schedule=Knob("longest", "which tasks go first", choices=ORDERS),
-    piece=Knob(0, "most combinations of a task; 0: what suits", 0, 2**62),
-    roots=Knob(256, "roots that are tried for a component", 1),
-    skip=Knob(False, "pass over pairs that are not joined", choices=(False, True)),
-)
+@planner("levels")
 def plan(graph, *, threads, blocks, lanes, approach, memory, layout, arrangement, schedule, piece, roots, skip):
     """`skip` skips all combinations whose first two vertices are not joined: exact, but not the paper's algorithm."""
     check_choice("skip", skip, (False,) if approach == "A" else (False, True))

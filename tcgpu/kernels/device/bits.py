@@ -16,7 +16,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tcgpu.declarations import Knob
 from tcgpu.engines import runtime
 from tcgpu.engines.runtime import cuda, int64, kernel, uint32, uint64
 from tcgpu.errors import GraphError
@@ -245,6 +244,3 @@ WORDS = {32: np.uint32, 64: np.int64}  # the type of a word; NumPy does not shif
 def fold_bits_of(fold, n):
     """The bits of a fold: 2^fold, or fewer if n vertices need fewer."""
     return 1 << min(fold, max(5, (n - 1).bit_length()))
-
-
-WORD_KNOB = Knob(32, "bits of a word", choices=tuple(WORDS))

@@ -10,11 +10,10 @@ column depends on its length and not on n.
 
 import numpy as np
 
-from tcgpu.declarations import Knob
+from tcgpu.built_in import planner
 from tcgpu.engines.runtime import cuda, int64, kernel, uint32
 from tcgpu.kernels import Plan, launch, simulated
 from tcgpu.kernels.device.reduction import add_block_to
-from tcgpu.kernels.method import method
 
 
 @kernel("void(int64[::1], int32[::1], uint32[::1], int64, int64[::1])")
@@ -52,15 +51,7 @@ def bitmap_kernel(col_ptr, row_idx, bits, lanes, total):
     add_block_to(total, count)
 
 
-@method(
-    "bitmap",
-    source="report",
-    summary="a block per column, kept as an array of bits in global memory",
-    tasks=("columns", "lookups"),
-    threads=128,
-    blocks=1024,
-    lanes=Knob(8, "threads on a column that is looked up", 1, 1024),
-)
+@planner("bitmap")
 def plan(graph, *, threads, blocks, lanes):
     step = launch(bitmap_kernel, graph.n * threads, threads, blocks, lanes=min(lanes, threads))
     return Plan(

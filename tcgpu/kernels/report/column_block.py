@@ -11,17 +11,15 @@ for the nonzeros of every column that has rows in it.
 
 import numpy as np
 
-from tcgpu.declarations import Knob
+from tcgpu.built_in import planner
 from tcgpu.engines.runtime import cuda, int32, int64, kernel
 from tcgpu.kernels import Plan, check_positions, launch, simulated
 from tcgpu.kernels.device.merge import common_values
 from tcgpu.kernels.device.reduction import add_block_to
 from tcgpu.kernels.device.search import last_up_to
-from tcgpu.kernels.method import method
 
 THREADS = 128  # of a block, as in the report
 BYTES_PER_ROW = 4
-MAX_TILE = (48 << 10) // BYTES_PER_ROW  # what every GPU gives a block
 
 
 @kernel("void(int64[::1], int32[::1], int64, int64, int64[::1])")
@@ -52,16 +50,7 @@ def column_block_kernel(col_ptr, row_idx, columns, tile_size, total):
     add_block_to(total, count)
 
 
-@method(
-    "column_block",
-    source="report",
-    summary="a block per k consecutive columns, kept in shared memory; a thread per nonzero",
-    tasks=("columns", "merge", "nonzeros"),
-    threads=THREADS,
-    blocks=1024,
-    columns=Knob(27, "columns that a block takes at a time", 1),
-    tile=Knob(2048, "rows that fit the shared memory of a block", 1, MAX_TILE),
-)
+@planner("column_block")
 def plan(graph, *, threads, blocks, columns, tile):
     check_positions(graph, "column_block")
     tile = min(tile, max(1, longest_group(graph.col_ptr, columns)))  # no more than some block needs

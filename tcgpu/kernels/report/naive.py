@@ -9,12 +9,12 @@ What it costs: a warp takes as long as its longest pair of columns (divergence),
 
 import numpy as np
 
+from tcgpu.built_in import planner
 from tcgpu.engines.runtime import cuda, int64, kernel
 from tcgpu.kernels import Plan, check_positions, launch, simulated
 from tcgpu.kernels.device import columns
 from tcgpu.kernels.device.merge import common_values
 from tcgpu.kernels.device.reduction import add_block_to
-from tcgpu.kernels.method import method
 
 
 @kernel("void(int64[::1], int32[::1], int32[::1], int64[::1])")
@@ -29,14 +29,7 @@ def naive_kernel(col_ptr, row_idx, col_of, total):
     add_block_to(total, count)
 
 
-@method(
-    "naive",
-    source="report",
-    summary="a thread per nonzero, two-pointer dot product of two columns",
-    tasks=("nonzeros", "merge"),
-    threads=512,
-    blocks=256,
-)
+@planner("naive")
 def plan(graph, *, threads, blocks):
     """The report's way: rows and columns of the nonzeros go to the device, `col_ptr` is made there."""
     check_positions(graph, "naive")

@@ -5,19 +5,11 @@ threshold on `column_block` does, with enough columns to give every thread of a 
 have more nonzeros than a block has threads.
 """
 
-from tcgpu.declarations import Knob
-from tcgpu.kernels.method import method
+from tcgpu.built_in import planner
 from tcgpu.kernels.report import column_block, naive
 
-THRESHOLD = 7.0  # where the report's two kernels took the same time
 
-
-@method(
-    "report_auto",
-    source="report",
-    summary="naive for short columns, column_block from a threshold of nonzeros per column on",
-    threshold=Knob(THRESHOLD, "nonzeros per column that are for column_block", real=True),
-)
+@planner("report_auto")
 def plan(graph, *, threshold):
     if graph.nonzeros_per_column < threshold:
         return naive.plan(graph)

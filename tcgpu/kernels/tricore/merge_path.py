@@ -12,12 +12,11 @@ What it costs: the merge, the searches on the diagonals, and strided access: the
 are the length of a part apart.
 """
 
-from tcgpu.declarations import Knob
+from tcgpu.built_in import planner
 from tcgpu.engines.runtime import cuda, int64, kernel, uint32
 from tcgpu.kernels import launch
 from tcgpu.kernels.device.reduction import add_block_to
 from tcgpu.kernels.device_graph import prepare
-from tcgpu.kernels.method import method
 from tcgpu.kernels.tricore import edge_columns
 from tcgpu.kernels.tricore.edge_columns import columns_of
 
@@ -67,17 +66,7 @@ def matches(a, p, p_end, b, q, q_end, steps):
     return found
 
 
-@method(
-    "merge_path",
-    source="TriCore's baseline",
-    summary="several lanes per edge; the merge of its two columns cut by diagonals into equal parts",
-    order="degree",
-    tasks=("nonzeros", "merge"),
-    prepare=prepare,
-    threads=128,
-    blocks=1 << 16,
-    lanes=Knob(32, "threads that share an edge", 1, 1024),
-)
+@planner("merge_path", prepare)
 def plan(graph, *, threads, blocks, lanes):
     lanes = min(lanes, threads * blocks)
     step = launch(merge_path_kernel, graph.m * lanes, threads, blocks, lanes=lanes)

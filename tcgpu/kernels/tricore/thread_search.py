@@ -8,12 +8,12 @@ a short column with a long one is cheap. But the 32 lanes of a warp search 32 di
 unrelated addresses, and the warp takes as long as its longest search.
 """
 
+from tcgpu.built_in import planner
 from tcgpu.engines.runtime import cuda, int64, kernel, uint32
 from tcgpu.kernels import launch
 from tcgpu.kernels.device.reduction import add_block_to
 from tcgpu.kernels.device.search import contains
 from tcgpu.kernels.device_graph import prepare
-from tcgpu.kernels.method import method
 from tcgpu.kernels.tricore import edge_columns
 from tcgpu.kernels.tricore.edge_columns import columns_of
 
@@ -42,16 +42,7 @@ def lookups(rows, place, length, p, keys):
     return hits
 
 
-@method(
-    "thread_search",
-    source="TriCore's baseline",
-    summary="a thread per edge; each row of the shorter column looked up in the longer by binary search",
-    order="degree",
-    tasks=("nonzeros", "search"),
-    prepare=prepare,
-    threads=128,
-    blocks=1 << 16,
-)
+@planner("thread_search", prepare)
 def plan(graph, *, threads, blocks):
     step = launch(thread_search_kernel, graph.m, threads, blocks)
     return edge_columns.plan("thread_search", graph, step, edge_us=8.3, step_us=1.2)

@@ -26,14 +26,13 @@ With `cached`, 32 evenly spaced elements of the longer column are copied to shar
 levels of the search tree, which every search passes. It ends in the part of the column between two of them.
 """
 
-from tcgpu.declarations import Knob, blocks_knob
+from tcgpu.built_in import planner
 from tcgpu.engines.runtime import cuda, int32, int64, kernel, uint32
 from tcgpu.kernels import Step, enough_blocks
 from tcgpu.kernels.device.reduction import BYTES_PER_THREAD, add_block_to
 from tcgpu.kernels.device.search import contains, last_up_to
 from tcgpu.kernels.device.warp import ALL_LANES, WARP
 from tcgpu.kernels.device_graph import prepare
-from tcgpu.kernels.method import method
 from tcgpu.kernels.tricore import edge_columns
 
 LEVELS = 5  # of the search tree in shared memory: 32 elements, one a lane
@@ -236,17 +235,7 @@ def shape(edges, threads=64, blocks=None):
     return blocks, threads, warps * max(4 * WORDS, WARP * BYTES_PER_THREAD)
 
 
-@method(
-    "warp_search",
-    source="TriCore",
-    summary="a warp per edge; 32 binary searches at a time, the top of the tree in shared memory",
-    order="degree",
-    tasks=("nonzeros", "search"),
-    prepare=prepare,
-    threads=64,
-    blocks=blocks_knob(None),
-    cached=Knob(True, "top of the search tree in shared memory", choices=(False, True)),
-)
+@planner("warp_search", prepare)
 def plan(graph, *, threads, blocks, cached):
     columns = ("col_ptr", "row_idx")
     args = ("col_of", 0, graph.m, 0, *columns, 0, *columns, int(cached), "total")
