@@ -14,11 +14,13 @@ import inspect
 import math
 import os
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 
 from tcgpu import cleaning
-from tcgpu.engines.native import jit, run_threads, shares, stoppable, stopped
+from tcgpu.arrays import repeat
+from tcgpu.engines.choice import in_numpy
 from tcgpu.errors import GraphError
 from tcgpu.graph import Graph
 from tcgpu.suggest import bound, unknown
@@ -26,6 +28,7 @@ from tcgpu.suggest import bound, unknown
 U64 = np.uint64
 GOLDEN = U64(0x9E3779B97F4A7C15)  # odd, so its multiples pass all 64-bit numbers before one repeats
 LARGEST = {"seed": 2**63 - 1, "scale": 30, "a": 1, "b": 1, "c": 1, "a + b + c": 1, "kept": 1, "rewired": 1}  # arguments
+SECONDS_A_DRAW = 2e-8  # by NumPy, about
 EDGE_BYTES, VERTEX_BYTES = 32, 24  # memory for each while a Graph is made
 
 GENERATORS: dict[str, Callable[..., Graph]] = {}  # by name
@@ -103,9 +106,8 @@ def rmat(
     n, m = 1 << scale, edge_factor << scale
     _check_fits(n, m)
     bounds = np.minimum(np.round(np.cumsum([a, b, c]) * 2**32), 2**32).astype(np.uint64)
-    u, v = np.empty(m, np.int32), np.empty(m, np.int32)
-    run_threads(_draw_rmat, scale, bounds, U64(seed), bool(permuted), u, v, workers=shares(m))
-    return u, v, n
+    draw_rmat = getattr(_natively(m * scale), "draw_rmat", _draw_rmat)
+    return *draw_rmat(scale, m, bounds, U64(seed), bool(permuted)), n
 
 
 @_generator
@@ -131,9 +133,9 @@ def delaunay(n: int, numbering: str = "multiscale", *, seed: int = 0):
         return *_grid_edges((n,), (1,)), n
     from scipy.spatial import Delaunay
 
-    found = []  # filled by a pool thread, so that Ctrl-C interrupts the wait
-    run_threads(lambda worker, workers: found.append(Delaunay(points)), workers=1, queue=np.zeros(1, np.int64))
-    corners = found[0].simplices.astype(np.int32, copy=False).T
+    native = _natively(n)
+    triangulated = native.in_a_thread(Delaunay, points) if native else Delaunay(points)
+    corners = triangulated.simplices.astype(np.int32, copy=False).T
     return corners.ravel(), np.roll(corners, 1, axis=0).ravel(), n
 
 
@@ -224,7 +226,7 @@ def by_nonzeros(m: int, nonzeros_per_column: float, *, seed: int = 0):
         raise GraphError(f"{m} edges at {nonzeros_per_column} nonzeros per column leave {n} vertices, too few")
     spread = min(4, (n - 1) // (2 * longest)) if m else 1
     first = np.arange(n + 1) * m // max(n, 1)
-    u = np.repeat(np.arange(n, dtype=np.int32), np.diff(first))
+    u = repeat(np.arange(n, dtype=np.int32), np.diff(first))
     place = np.arange(m) - first[u]
     reach = 1 + place * spread + _Random(seed).below(spread, m)
     return u, ((u + reach) % max(n, 1)).astype(np.int32), n
@@ -253,8 +255,7 @@ def barabasi_albert(n: int, k: int, *, seed: int = 0):
     m = max(first - 1, 0) + (n - first) * k
     _check_fits(n, m)
     ends = np.empty(2 * m, np.int32)
-    queue = np.zeros(1, np.int64)
-    run_threads(_attach, first, n, k, U64(seed), queue, ends, workers=1, queue=stoppable(queue, m))
+    getattr(_natively(20 * m), "attach", _attach)(first, n, k, U64(seed), ends)
     return ends[0::2].copy(), ends[1::2].copy(), n
 
 
@@ -271,7 +272,7 @@ def watts_strogatz(n: int, k: int, rewired: float = 0.1, *, seed: int = 0):
     _check_fits(n, n * reach)
     random = _Random(seed)
     u = np.tile(np.arange(n, dtype=np.int32), reach)
-    v = (u + np.repeat(np.arange(1, reach + 1, dtype=np.int32), n)) % np.int32(max(n, 1))
+    v = (u + repeat(np.arange(1, reach + 1, dtype=np.int32), n)) % np.int32(max(n, 1))
     anywhere = random.uniform(u.size) < rewired
     v[anywhere] = random.below(n, np.count_nonzero(anywhere))
     return u, v, n
@@ -312,7 +313,7 @@ def clique(n: int, *, seed: int = 0):
     """Every vertex linked to every other: n (n - 1) (n - 2) / 6 triangles."""
     _check_fits(n, n * (n - 1) // 2)
     first = np.arange(n, dtype=np.int32)
-    u = np.repeat(first, np.arange(n)[::-1])
+    u = repeat(first, np.arange(n)[::-1])
     v = np.concatenate([first[j + 1 :] for j in range(n)]) if n else u
     return u, v, n
 
@@ -321,7 +322,7 @@ def clique(n: int, *, seed: int = 0):
 def complete_bipartite(left: int, right: int, *, seed: int = 0):
     """Every one of the `left` first vertices linked to each of the `right` others: no triangle."""
     _check_fits(left + right, left * right)
-    u = np.repeat(np.arange(left, dtype=np.int32), right)
+    u = repeat(np.arange(left, dtype=np.int32), right)
     return u, np.tile(np.arange(left, left + right, dtype=np.int32), left), left + right
 
 
@@ -342,10 +343,9 @@ class _Random:
 
     def numbers(self, count):
         """uint64, all of them equally likely."""
-        drawn = np.empty(count, np.uint64)
-        run_threads(_draw_all, self._key, self._drawn, drawn, workers=shares(count))
-        self._drawn += count
-        return drawn
+        first, self._drawn = self._drawn, self._drawn + count
+        native = _natively(count)
+        return native.draw(self._key, first, count) if native else _random_at(self._key, np.arange(count) + first)
 
     def uniform(self, count):
         """float64 in 0 <= x < 1."""
@@ -384,7 +384,7 @@ def _with_bends(u, v, n, count):
     u, v, count = u[order], v[order], count[order]
     before = np.cumsum(count) - count  # bends along earlier edges
     moved = np.arange(n) + np.append(before, count.sum())[np.searchsorted(u, np.arange(n))]  # new junction numbers
-    edge = np.repeat(np.arange(u.size), count + 1)
+    edge = repeat(np.arange(u.size), count + 1)
     place = np.arange(edge.size) - (before + np.arange(u.size))[edge]  # 0 at the start of the edge
     bend = u[edge] + before[edge] + place  # the bend before this place
     start = np.where(place == 0, moved[u[edge]], bend)
@@ -422,10 +422,9 @@ def _cliques(n, largest, pairs, seed):
     sizes = np.concatenate(sizes)
     first = np.concatenate(([0], np.cumsum(sizes * (sizes - 1) // 2)))
     cliques = int(np.searchsorted(first, pairs))
-    m = int(first[cliques])
-    u, v = np.empty(m, np.int32), np.empty(m, np.int32)
-    run_threads(_draw_cliques, n, sizes[:cliques], first[: cliques + 1], U64(seed), u, v, workers=shares(m))
-    return u, v
+    if native := _natively(int(first[cliques])):
+        return native.draw_cliques(n, sizes[:cliques], first[: cliques + 1], U64(seed))
+    return _draw_cliques(n, sizes[:cliques], U64(seed))
 
 
 def _sample(possible, count, random):
@@ -447,111 +446,87 @@ def _pair_of(code):
     return (code - i * (i - 1) // 2).astype(np.int32), i.astype(np.int32)
 
 
-# Compiled functions
+# In NumPy; `cpu.draws` has the same compiled, for many edges
 
 
-@jit
+def _natively(count):
+    """The compiled functions, or None if NumPy draws so many random numbers or edges as fast."""
+    if in_numpy(SECONDS_A_DRAW * count):
+        return None
+    from tcgpu.cpu import draws
+
+    return draws
+
+
 def _mixed(x):
-    """Scramble a 64-bit number: the finisher of splitmix64."""
-    x = (x ^ (x >> U64(30))) * U64(0xBF58476D1CE4E5B9)
-    x = (x ^ (x >> U64(27))) * U64(0x94D049BB133111EB)
+    """Scramble 64-bit numbers: the finisher of splitmix64."""
+    with np.errstate(over="ignore"):
+        x = (x ^ (x >> U64(30))) * U64(0xBF58476D1CE4E5B9)
+        x = (x ^ (x >> U64(27))) * U64(0x94D049BB133111EB)
     return x ^ (x >> U64(31))
 
 
-@jit
 def _random_at(key, k):
-    """The k-th random number of a stream. There is no state, so every worker can begin anywhere."""
-    return _mixed(key + U64(k) * GOLDEN)
+    """The k-th random numbers of a stream. There is no state, so one may begin anywhere."""
+    with np.errstate(over="ignore"):
+        return _mixed(key + np.asarray(k, U64) * GOLDEN)
 
 
-@jit
-def _draw_all(worker, workers, key, first, drawn):
-    for k in range(drawn.size * worker // workers, drawn.size * (worker + 1) // workers):
-        drawn[k] = _random_at(key, first + k)
-
-
-@jit
-def _draw_rmat(worker, workers, scale, bounds, seed, permuted, u, v):
-    """Draw a share of the edges; each random number decides two levels."""
+def _draw_rmat(scale, m, bounds, seed, permuted):
+    """Both ends of each edge; each random number decides two levels."""
     key = _mixed(seed + GOLDEN)
     a, ab, abc = bounds
-    draws = U64((scale + 1) // 2)
-    odd = U64(scale & 1)
-    rounds = _permutation_rounds(key)
-    for k in range(u.size * worker // workers, u.size * (worker + 1) // workers):
-        i = j = U64(0)
-        for level in range(draws):
-            x = _random_at(key, U64(k) * draws + U64(level))
-            for half in (x >> U64(32), x & U64(0xFFFFFFFF)):
-                low = half >= ab
-                i = i << U64(1) | U64(low)
-                j = j << U64(1) | U64((half >= a) ^ low ^ (half >= abc))
-        i, j = i >> odd, j >> odd
-        u[U64(k)] = _permuted(i, scale, rounds) if permuted else i
-        v[U64(k)] = _permuted(j, scale, rounds) if permuted else j
+    draws, first = (scale + 1) // 2, np.arange(m, dtype=U64) * U64((scale + 1) // 2)
+    i = j = np.zeros(m, U64)
+    for level in range(draws):
+        x = _random_at(key, first + U64(level))
+        for half in (x >> U64(32), x & U64(0xFFFFFFFF)):
+            low = half >= ab
+            i = i << U64(1) | low
+            j = j << U64(1) | ((half >= a) ^ low ^ (half >= abc))
+    ends = (end >> U64(scale & 1) for end in (i, j))
+    return (end.astype(np.int32) for end in (map(partial(_permuted, scale, key), ends) if permuted else ends))
 
 
-@jit
-def _permutation_rounds(key):
-    """The keys of the three rounds of `_permuted`."""
-    first = _mixed(key)
-    second = _mixed(first)
-    return first, second, _mixed(second)
-
-
-@jit
-def _permuted(x, bits, rounds):
+def _permuted(bits, key, x):
     """A permutation of the numbers below 2^bits: rounds of multiplications and shifts that have inverses."""
-    mask = (U64(1) << U64(bits)) - U64(1)
-    fold = U64((bits + 1) // 2)
-    for key in rounds:
-        x = (x * (key | U64(1)) + (key >> U64(32))) & mask
+    mask, fold = U64((1 << bits) - 1), U64((bits + 1) // 2)
+    for _ in range(3):
+        key = _mixed(key)
+        with np.errstate(over="ignore"):
+            x = (x * (key | U64(1)) + (key >> U64(32))) & mask
         x ^= x >> fold
     return x
 
 
-@jit
-def _draw_cliques(worker, workers, n, sizes, first, seed, u, v):
-    """Draw a share of the cliques: each takes s vertices, from a random one on, and links each to all before it."""
-    key = _mixed(seed + GOLDEN)
-    members = np.empty(sizes.max(), np.int64)
-    begin = np.searchsorted(first, u.size * worker // workers)
-    end = np.searchsorted(first, u.size * (worker + 1) // workers)
-    for clique in range(begin, end):
-        clique_key = _random_at(key, clique)
-        start = np.int64(_mixed(clique_key) % U64(n))
-        spread = max(1, min(4, n // sizes[clique]))
-        put = first[clique]
-        for s in range(sizes[clique]):
-            members[s] = (start + s * spread + np.int64(_random_at(clique_key, s + 1) % U64(spread))) % n
-            for r in range(s):
-                u[put] = members[r]
-                v[put] = members[s]
-                put += 1
+def _draw_cliques(n, sizes, seed):
+    """Edges of cliques: each takes s vertices, from a random one on, and links each to all before it."""
+    key, ends = _mixed(seed + GOLDEN), [np.empty((2, 0), np.int64)]
+    for clique, size in enumerate(sizes.tolist()):
+        clique_key, place = _random_at(key, clique), np.arange(size)
+        start, spread = int(_mixed(clique_key) % U64(n)), max(1, min(4, n // size))
+        members = (start + place * spread + (_random_at(clique_key, place + 1) % U64(spread)).astype(np.int64)) % n
+        ends.append(members[np.array(np.tril_indices(size, -1))[::-1]])
+    return np.concatenate(ends, axis=1).astype(np.int32)
 
 
-@jit
-def _attach(worker, workers, first, n, k, seed, queue, ends):
+def _attach(first, n, k, seed, ends):
     """Fill `ends` with both ends of every edge. A random element of it is a vertex with probability ~ its degree."""
-    key = _mixed(seed + GOLDEN)
-    put = 0
-    for v in range(1, first):
-        ends[put], ends[put + 1] = 0, v
-        put += 2
-    drawn = 0
+    key, put, drawn = _mixed(seed + GOLDEN), 2 * max(first - 1, 0), 0
+    ends[1:put:2] = np.arange(1, first)
+    ends[:put:2] = 0
+    found, numbers = ends[:put].tolist(), []
     for v in range(first, n):
-        if stopped(queue):
-            return
-        before = put
-        while put < before + 2 * k:
-            other = ends[_random_at(key, drawn) % U64(before)]
+        before, taken = len(found), []
+        while len(taken) < k:
+            if drawn == len(numbers):
+                numbers += _random_at(key, np.arange(drawn, 2 * drawn + 64)).tolist()
+            other = found[numbers[drawn] % before]
             drawn += 1
-            taken = False
-            for earlier in range(before, put, 2):
-                taken |= ends[earlier] == other
-            if not taken:
-                ends[put], ends[put + 1] = other, v
-                put += 2
+            if other not in taken:
+                taken.append(other)
+        found += [end for other in taken for end in (other, v)]
+    ends[:] = found
 
 
 # Checks of arguments

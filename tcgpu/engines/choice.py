@@ -8,9 +8,16 @@ its first kernel. It imports no large packages.
 import ctypes
 import importlib.util
 import os
+import sys
 from itertools import takewhile
 
 ENGINES = ("gpu", "sim")
+# Whether functions for the CPU can be compiled; TCGPU_NUMPY=1 does without, as where there is no Numba
+NUMBA = os.environ.get("TCGPU_NUMPY", "0") in ("", "0") and importlib.util.find_spec("numba") is not None
+# Seconds that NumPy takes for a piece of work, and for all of it until now: Numba is loaded for more
+WORTH_LOADING = 0.1, 0.5
+
+_spent = 0.0  # seconds of work that NumPy has done, about
 
 
 def visible_gpus():
@@ -46,6 +53,15 @@ def shared_library(name):
         return ctypes.CDLL(name)
     except OSError:
         return None
+
+
+def in_numpy(seconds):
+    """Whether NumPy does a piece of work that takes it about so long: Numba takes long to load, then it is faster."""
+    global _spent
+    if NUMBA and "tcgpu.engines.native" not in sys.modules:
+        _spent += seconds
+        return seconds < WORTH_LOADING[0] and _spent < WORTH_LOADING[1]
+    return not NUMBA
 
 
 def _choose_engine():

@@ -1,0 +1,144 @@
+"""Random numbers, and the edges of three generators, drawn on all cores: what `tcgpu.generators` draws in NumPy."""
+
+import numpy as np
+
+from tcgpu.engines.native import jit, run_threads, shares, stoppable, stopped
+
+U64 = np.uint64
+GOLDEN = U64(0x9E3779B97F4A7C15)
+
+
+def draw(key, first, count):
+    """`count` numbers of a stream, from number `first` on (uint64)."""
+    drawn = np.empty(count, np.uint64)
+    run_threads(_draw_all, key, first, drawn, workers=shares(count))
+    return drawn
+
+
+def draw_rmat(scale, m, bounds, seed, permuted):
+    u, v = np.empty(m, np.int32), np.empty(m, np.int32)
+    run_threads(_draw_rmat, scale, bounds, seed, permuted, u, v, workers=shares(m))
+    return u, v
+
+
+def draw_cliques(n, sizes, first, seed):
+    """first: where the edges of each clique begin, and the end of the last one's."""
+    u, v = np.empty(first[-1], np.int32), np.empty(first[-1], np.int32)
+    run_threads(_draw_cliques, n, sizes, first, seed, u, v, workers=shares(u.size))
+    return u, v
+
+
+def attach(first, n, k, seed, ends):
+    queue = np.zeros(1, np.int64)
+    run_threads(_attach, first, n, k, seed, queue, ends, workers=1, queue=stoppable(queue, ends.size // 2))
+
+
+def in_a_thread(function, argument):
+    """`function(argument)`, called in a pool thread, so that Ctrl-C interrupts the wait for it."""
+    found = []
+    run_threads(lambda worker, workers: found.append(function(argument)), workers=1, queue=np.zeros(1, np.int64))
+    return found[0]
+
+
+@jit
+def _mixed(x):
+    """Scramble a 64-bit number: the finisher of splitmix64."""
+    x = (x ^ (x >> U64(30))) * U64(0xBF58476D1CE4E5B9)
+    x = (x ^ (x >> U64(27))) * U64(0x94D049BB133111EB)
+    return x ^ (x >> U64(31))
+
+
+@jit
+def _random_at(key, k):
+    """The k-th random number of a stream. There is no state, so every worker can begin anywhere."""
+    return _mixed(key + U64(k) * GOLDEN)
+
+
+@jit
+def _draw_all(worker, workers, key, first, drawn):
+    for k in range(drawn.size * worker // workers, drawn.size * (worker + 1) // workers):
+        drawn[k] = _random_at(key, first + k)
+
+
+@jit
+def _draw_rmat(worker, workers, scale, bounds, seed, permuted, u, v):
+    """Draw a share of the edges; each random number decides two levels."""
+    key = _mixed(seed + GOLDEN)
+    a, ab, abc = bounds
+    draws = U64((scale + 1) // 2)
+    odd = U64(scale & 1)
+    rounds = _permutation_rounds(key)
+    for k in range(u.size * worker // workers, u.size * (worker + 1) // workers):
+        i = j = U64(0)
+        for level in range(draws):
+            x = _random_at(key, U64(k) * draws + U64(level))
+            for half in (x >> U64(32), x & U64(0xFFFFFFFF)):
+                low = half >= ab
+                i = i << U64(1) | U64(low)
+                j = j << U64(1) | U64((half >= a) ^ low ^ (half >= abc))
+        i, j = i >> odd, j >> odd
+        u[U64(k)] = _permuted(i, scale, rounds) if permuted else i
+        v[U64(k)] = _permuted(j, scale, rounds) if permuted else j
+
+
+@jit
+def _permutation_rounds(key):
+    """The keys of the three rounds of `_permuted`."""
+    first = _mixed(key)
+    second = _mixed(first)
+    return first, second, _mixed(second)
+
+
+@jit
+def _permuted(x, bits, rounds):
+    """A permutation of the numbers below 2^bits: rounds of multiplications and shifts that have inverses."""
+    mask = (U64(1) << U64(bits)) - U64(1)
+    fold = U64((bits + 1) // 2)
+    for key in rounds:
+        x = (x * (key | U64(1)) + (key >> U64(32))) & mask
+        x ^= x >> fold
+    return x
+
+
+@jit
+def _draw_cliques(worker, workers, n, sizes, first, seed, u, v):
+    """Draw a share of the cliques: each takes s vertices, from a random one on, and links each to all before it."""
+    key = _mixed(seed + GOLDEN)
+    members = np.empty(sizes.max(), np.int64)
+    begin = np.searchsorted(first, u.size * worker // workers)
+    end = np.searchsorted(first, u.size * (worker + 1) // workers)
+    for clique in range(begin, end):
+        clique_key = _random_at(key, clique)
+        start = np.int64(_mixed(clique_key) % U64(n))
+        spread = max(1, min(4, n // sizes[clique]))
+        put = first[clique]
+        for s in range(sizes[clique]):
+            members[s] = (start + s * spread + np.int64(_random_at(clique_key, s + 1) % U64(spread))) % n
+            for r in range(s):
+                u[put] = members[r]
+                v[put] = members[s]
+                put += 1
+
+
+@jit
+def _attach(worker, workers, first, n, k, seed, queue, ends):
+    """Fill `ends` with both ends of every edge. A random element of it is a vertex with probability ~ its degree."""
+    key = _mixed(seed + GOLDEN)
+    put = 0
+    for v in range(1, first):
+        ends[put], ends[put + 1] = 0, v
+        put += 2
+    drawn = 0
+    for v in range(first, n):
+        if stopped(queue):
+            return
+        before = put
+        while put < before + 2 * k:
+            other = ends[_random_at(key, drawn) % U64(before)]
+            drawn += 1
+            taken = False
+            for earlier in range(before, put, 2):
+                taken |= ends[earlier] == other
+            if not taken:
+                ends[put], ends[put + 1] = other, v
+                put += 2

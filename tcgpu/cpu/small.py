@@ -1,0 +1,79 @@
+"""Triangles of small graphs in NumPy: nothing is compiled, nor is Numba imported.
+
+All pairs of rows of a column are looked up among the edges, in degree order, which has the fewest such pairs.
+"""
+
+import numpy as np
+
+from tcgpu.arrays import bincount, repeat
+
+PAIRS = 1 << 18  # that are looked up at a time
+SECONDS = 1e-4, 2e-7, 1e-7  # of a call, and for each edge and pair, that this takes about
+
+
+def seconds(graph):
+    """About how long a function here takes; in natural order, since degree order costs something to find."""
+    lengths = graph.column_lengths
+    constant, of_edge, of_pair = SECONDS
+    return constant + of_edge * graph.m + of_pair * min(float(lengths @ lengths), graph.m * (2 * graph.m) ** 0.5)
+
+
+def triples(graph):
+    """Yield arrays of shape (some, 3): the vertices of each triangle once, in any order."""
+    own = graph.ordered("degree")
+    rows, columns = own.row_idx.astype(np.int64), own.col_of.astype(np.int64)
+    edges = columns * own.n + rows  # ascending
+    later = own.col_ptr[1:][columns] - np.arange(1, own.m + 1)  # rows after this one in its column
+    ends = np.cumsum(later)
+    vertex = np.arange(own.n, dtype=np.int32)
+    if own is not graph:
+        vertex = np.empty_like(vertex)
+        vertex[own.rank] = np.arange(own.n, dtype=np.int32)
+    first = 0
+    while first < own.m:
+        last = max(first + 1, int(np.searchsorted(ends, (ends[first - 1] if first else 0) + PAIRS, side="right")))
+        lengths = later[first:last]
+        one = repeat(np.arange(first, min(last, own.m)), lengths)
+        other = one + 1 + np.arange(one.size) - repeat(np.cumsum(lengths) - lengths, lengths)
+        found = _positions(edges, rows[one] * own.n + rows[other]) >= 0
+        one, other = one[found], other[found]
+        yield vertex[np.stack([columns[one], rows[one], rows[other]], axis=1)]
+        first = last
+
+
+def count(graph):
+    """The number of triangles of a Graph (int)."""
+    return sum(map(len, triples(graph)))
+
+
+def triangles(graph):
+    """The number of triangles at each vertex (int64)."""
+    found = np.zeros(graph.n, np.int64)
+    for rows in triples(graph):
+        found += bincount(rows.ravel(), minlength=graph.n)
+    return found
+
+
+def support(graph):
+    """The number of triangles at each edge (int64), in the order of `row_idx`."""
+    found = np.zeros(graph.m, np.int64)
+    edges = graph.col_of.astype(np.int64) * graph.n + graph.row_idx
+    for rows in triples(graph):
+        u, v, w = np.sort(rows, axis=1).astype(np.int64).T
+        for low, high in ((u, v), (u, w), (v, w)):
+            found += bincount(_positions(edges, low * graph.n + high), minlength=graph.m)
+    return found
+
+
+def list_triangles(graph, chunk=1 << 20):
+    """Yield every triangle once, as int32 arrays of shape (at most `chunk`, 3). A row holds vertices j < i < k."""
+    for rows in triples(graph):
+        for first in range(0, len(rows), chunk):
+            yield np.sort(rows[first : first + chunk], axis=1)
+
+
+def _positions(edges, wanted):
+    """Where each of some numbers is in a sorted list; -1 if it is not there."""
+    at = np.searchsorted(edges, wanted)
+    at[at == edges.size] = 0
+    return np.where(edges[at] == wanted, at, -1) if edges.size else at - 1
