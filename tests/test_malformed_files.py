@@ -374,7 +374,7 @@ def test_a_small_archive_that_claims_a_large_member_is_refused(refused):
         assert "row_idx.npy: promises 4000000128 bytes, more than" in refused("a.npz", bytes(content))
 
 
-@pytest.mark.parametrize("behind", [b"\0", b"x" * 30, archive(col_ptr=COL_PTR)[:50]])
+@pytest.mark.parametrize("behind", [b"\0", b"x" * 30, archive(col_ptr=COL_PTR)[:50]], ids=["zero", "text", "archive"])
 def test_bytes_after_an_archive_are_refused(refused, behind):
     assert "bytes after its end" in refused("a.npz", archive(col_ptr=COL_PTR, row_idx=ROW_IDX) + behind)
 
