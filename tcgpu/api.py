@@ -30,9 +30,8 @@ from typing import Any, TypedDict, TypeVar, Unpack, get_type_hints
 
 import numpy as np
 
-from tcgpu.arrays import sum_exactly
+from tcgpu.arrays import locked, sum_exactly
 from tcgpu.built_in import K_TRUSS
-from tcgpu.cleaning import locked
 from tcgpu.engines.choice import ENGINE
 from tcgpu.errors import EngineError, MethodError
 from tcgpu.graph import Graph, as_graph

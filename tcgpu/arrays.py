@@ -1,6 +1,20 @@
-"""NumPy functions that take int64 where NumPy's own index type has 32 bits, as in a browser; and exact sums."""
+"""The columns of a graph as arrays; and NumPy functions that take int64 where its index type has 32 bits (browsers)."""
+
+import sys
+from typing import NamedTuple
 
 import numpy as np
+
+
+class Columns(NamedTuple):
+    """Sorted columns, how many edges of each kind were dropped, and the length of the longest column."""
+
+    col_ptr: np.ndarray
+    row_idx: np.ndarray
+    loops: int
+    duplicates: int
+    reversed: int
+    longest: int
 
 
 def bincount(values, weights=None, minlength=0):
@@ -16,3 +30,26 @@ def repeat(values, repeats):
 def sum_exactly(values):
     """The sum of int64 values as a Python int, however large."""
     return (int((values >> 32).sum()) << 32) + int((values & 0xFFFFFFFF).sum())
+
+
+def is_locked(array):
+    """Whether the memory of an array is for reading only: what `locked` returned, constant bytes, or a mapped file."""
+    while isinstance(array.base, np.ndarray):
+        array = array.base
+    kinds = (memoryview, bytes, *([sys.modules["mmap"].mmap] if "mmap" in sys.modules else []))
+    return isinstance(array.base, kinds) and memoryview(array.base).readonly
+
+
+def locked(array):
+    """A read-only array in the same memory, which NumPy does not make writeable again.
+
+    Numba compiles another version of a function for read-only arrays. Those of a Graph are, so others are locked first.
+    """
+    if is_locked(array):
+        return array
+    try:
+        return np.asarray(memoryview(array).toreadonly())
+    except ValueError:  # a type without buffers, such as datetime64; a view of this copy stays read-only
+        array = array.copy()
+        array.flags.writeable = False
+        return array

@@ -1,6 +1,8 @@
 """The errors that tcgpu raises: all of them are a `TcgpuError`."""
 
+from collections.abc import Iterator
 from concurrent.futures import BrokenExecutor
+from contextlib import contextmanager
 
 
 class TcgpuError(Exception):
@@ -29,3 +31,21 @@ class KernelError(TcgpuError):
 
 class WorkerLost(TcgpuError, BrokenExecutor):
     """A worker died and its executor does not go on. What was counted is right, but it is not all."""
+
+
+class MissingPackage(TcgpuError, ImportError):
+    """A package that this needs is not installed; the message names it."""
+
+
+@contextmanager
+def needing(package: str, what: str) -> Iterator[None]:
+    """Raise MissingPackage, with the way to install it, if the `with` imports a package that is not there.
+
+    what: begins the sentence: what needs the package.
+    """
+    try:
+        yield
+    except ImportError as error:
+        if (error.name or "").partition(".")[0] != package:
+            raise
+        raise MissingPackage(f"{what} needs {package}, which is not installed: pip install {package}") from None

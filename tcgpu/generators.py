@@ -18,10 +18,10 @@ from functools import partial
 
 import numpy as np
 
-from tcgpu import cleaning
+from tcgpu import clean
 from tcgpu.arrays import repeat
 from tcgpu.engines.choice import in_numpy
-from tcgpu.errors import GraphError
+from tcgpu.errors import GraphError, needing
 from tcgpu.graph import Graph
 from tcgpu.suggest import bound, unknown
 
@@ -131,7 +131,8 @@ def delaunay(n: int, numbering: str = "multiscale", *, seed: int = 0):
         raise GraphError(f"numbering must be multiscale, spatial or random, not {numbering!r}")
     if n < 3:
         return *_grid_edges((n,), (1,)), n
-    from scipy.spatial import Delaunay
+    with needing("scipy", "a Delaunay triangulation"):
+        from scipy.spatial import Delaunay
 
     native = _natively(n)
     triangulated = native.in_a_thread(Delaunay, points) if native else Delaunay(points)
@@ -204,7 +205,7 @@ def copapers(n: int, mean_degree: float = 73.9, *, seed: int = 0):
     pairs, u, v = target, np.empty(0, np.int32), np.empty(0, np.int32)
     for _ in range(8 if target else 0):
         u, v = _cliques(n, largest, pairs, seed)
-        found = cleaning.clean_columns(u, v, n).row_idx.size
+        found = clean.clean_columns(u, v, n).row_idx.size
         if abs(found - target) <= target // 100:
             break
         pairs = round(pairs * (target / found) ** 1.2)  # the more there are, the more of them are duplicates
@@ -536,7 +537,7 @@ def _checked(name, value, kind):
     """The value of an argument; GraphError unless an int is whole, a float finite, and the value in its range."""
     if kind not in (int, float):
         return value
-    high = LARGEST.get(name, cleaning.MAX_VERTICES if kind is int else np.inf)
+    high = LARGEST.get(name, clean.MAX_VERTICES if kind is int else np.inf)
     number = isinstance(value, (int, np.integer) if kind is int else (int, float, np.number))
     if isinstance(value, bool) or not number or not 0 <= value <= high or value == np.inf:
         allowed = "of at least 0" if high == np.inf else f"in 0..{high}"
@@ -546,8 +547,8 @@ def _checked(name, value, kind):
 
 def _check_fits(n, m):
     """GraphError if there are more vertices than a graph can have, or the graph does not fit this machine's memory."""
-    if n > cleaning.MAX_VERTICES:
-        raise GraphError(f"{n:,.0f} vertices are more than {cleaning.MAX_VERTICES:,}, the most there can be")
+    if n > clean.MAX_VERTICES:
+        raise GraphError(f"{n:,.0f} vertices are more than {clean.MAX_VERTICES:,}, the most there can be")
     needed = EDGE_BYTES * m + VERTEX_BYTES * n
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     if needed > memory:

@@ -16,13 +16,13 @@ from typing import Any, Self
 
 import numpy as np
 
-from tcgpu import cleaning, ids
-from tcgpu.cleaning import is_locked, locked
+from tcgpu import clean
+from tcgpu.arrays import is_locked, locked
 from tcgpu.errors import GraphError, MethodError
 from tcgpu.suggest import unknown
 
 ORDERS = ("natural", "degree", "bfs", "random", "auto")
-# degree order pays if the three quantities, as `cleaning` estimates them, all exceed these limits
+# degree order pays if the three quantities, as `clean` estimates them, all exceed these limits
 MIN_RELATIVE_DISTANCE = 1 / 64
 MIN_DEGREE_SKEW = 2.5
 MIN_LOOKUPS_PER_EDGE = 4
@@ -107,8 +107,8 @@ class Graph:
         self._col_ptr = _held(_integers(col_ptr, "col_ptr"), np.int64)
         row_idx = _integers(row_idx, "row_idx")
         if row_idx.dtype != np.int32 and row_idx.size:
-            if not 0 <= int(row_idx.min()) <= int(row_idx.max()) < cleaning.MAX_VERTICES:
-                raise GraphError(f"row_idx holds numbers outside 0..{cleaning.MAX_VERTICES - 1}")
+            if not 0 <= int(row_idx.min()) <= int(row_idx.max()) < clean.MAX_VERTICES:
+                raise GraphError(f"row_idx holds numbers outside 0..{clean.MAX_VERTICES - 1}")
         self._row_idx = _held(row_idx, np.int32)
         self._rank: np.ndarray | None = None
         self.n: int = self._col_ptr.size - 1
@@ -162,16 +162,16 @@ class Graph:
         u, v = _same_type(_integers(u, "u"), _integers(v, "v"))
         if relabel:
             check_relabel(n, labels)
-            u, v, n, names = ids.compact(u, v)
+            u, v, n, names = clean.compact(u, v)
             labels = names if names is None else locked(names)
         n = _vertex_count(n, u, v)
         if known_order(order) == "auto":
-            drawn = cleaning.sample_edges(u.size, n)
+            drawn = clean.sample_edges(u.size, n)
             order = best_order(u[drawn], v[drawn], n, u.size)
         rank = None
         if order == "degree":
-            rank = cleaning.rank_by_degree(cleaning.occurrences(n, u, v))
-        col_ptr, row_idx, *dropped, longest = cleaning.clean_columns(u, v, n, rank)
+            rank = clean.rank_by_degree(clean.occurrences(n, u, v))
+        col_ptr, row_idx, *dropped, longest = clean.clean_columns(u, v, n, rank)
         graph = cls(
             locked(col_ptr), locked(row_idx), labels=labels, name=name, cleaned=Cleaned(*dropped), validate=False
         )
@@ -276,7 +276,7 @@ class Graph:
 
     @cached_property
     def _col_of(self):
-        return locked(cleaning.column_of_each(self._col_ptr, self.m))
+        return locked(clean.column_of_each(self._col_ptr, self.m))
 
     @property
     def degrees(self) -> np.ndarray:
@@ -285,7 +285,7 @@ class Graph:
 
     @cached_property
     def _degrees(self):
-        return locked(cleaning.degrees(self._col_ptr, self._row_idx))
+        return locked(clean.degrees(self._col_ptr, self._row_idx))
 
     @property
     def column_lengths(self) -> np.ndarray:
@@ -300,12 +300,12 @@ class Graph:
     @cached_property
     def max_column(self) -> int:
         """The length of the longest column."""
-        return cleaning.longest_column(self._col_ptr)
+        return clean.longest_column(self._col_ptr)
 
     @cached_property
     def max_degree(self) -> int:
         """The largest number of neighbours."""
-        return max(0, cleaning.min_max(self._degrees, self._degrees)[1])
+        return max(0, clean.min_max(self._degrees, self._degrees)[1])
 
     @property
     def nbytes(self) -> int:
@@ -326,7 +326,7 @@ class Graph:
 
     @cached_property
     def _adjacency(self):
-        indptr, indices = cleaning.adjacency(self._col_ptr, self._row_idx, self._degrees)
+        indptr, indices = clean.adjacency(self._col_ptr, self._row_idx, self._degrees)
         return locked(indptr), locked(indices)
 
     def column(self, j: int) -> np.ndarray:
@@ -431,19 +431,19 @@ class Graph:
     @cached_property
     def _auto(self):
         """The order that "auto" stands for."""
-        drawn = cleaning.sample_edges(self.m, self.n)
+        drawn = clean.sample_edges(self.m, self.n)
         column = np.searchsorted(self._col_ptr, drawn, side="right") - 1
         return best_order(self._row_idx[drawn], column, self.n, self.m)
 
     def _rank_in(self, order, seed):
         if order == "degree":
-            return cleaning.rank_by_degree(self._degrees)
+            return clean.rank_by_degree(self._degrees)
         if order == "bfs":
-            return cleaning.rank_by_bfs(*self._adjacency)
+            return clean.rank_by_bfs(*self._adjacency)
         return np.random.default_rng(seed).permutation(self.n).astype(np.int32)
 
     def _renumbered(self, rank, order):
-        col_ptr, row_idx, *_, longest = cleaning.moved_columns(self._col_ptr, self._row_idx, rank)
+        col_ptr, row_idx, *_, longest = clean.moved_columns(self._col_ptr, self._row_idx, rank)
         moved = type(self)(locked(col_ptr), locked(row_idx), labels=self.labels, name=self.name, order=order,
                            cleaned=self.cleaned, validate=False)  # fmt: skip
         moved._rank, moved.max_column = locked(rank), longest
@@ -452,10 +452,10 @@ class Graph:
     def _validate(self):
         if self.n < 0:
             raise GraphError("col_ptr is empty; it has one entry more than there are columns")
-        if self.n > cleaning.MAX_VERTICES:
-            raise GraphError(f"{self.n} vertices are more than {cleaning.MAX_VERTICES}")
+        if self.n > clean.MAX_VERTICES:
+            raise GraphError(f"{self.n} vertices are more than {clean.MAX_VERTICES}")
         _check_pointers(self._col_ptr, self.m, "col_ptr")
-        j = cleaning.first_invalid_column(self._col_ptr, self._row_idx)
+        j = clean.first_invalid_column(self._col_ptr, self._row_idx)
         if j >= 0:
             raise GraphError(f"column {j} is not a strictly ascending list of rows in {j + 1}..{self.n - 1}")
 
@@ -554,9 +554,9 @@ def _can_cancel(values):
 def best_order(u, v, n, m):
     """The faster order to count a graph of m edges in, estimated from random edges (u, v) of it."""
     pays = (
-        cleaning.relative_distance(u, v, n) > MIN_RELATIVE_DISTANCE
-        and cleaning.degree_skew(u, v, n) > MIN_DEGREE_SKEW
-        and cleaning.lookups_per_edge(u, v, m) > MIN_LOOKUPS_PER_EDGE
+        clean.relative_distance(u, v, n) > MIN_RELATIVE_DISTANCE
+        and clean.degree_skew(u, v, n) > MIN_DEGREE_SKEW
+        and clean.lookups_per_edge(u, v, m) > MIN_LOOKUPS_PER_EDGE
     )
     return "degree" if pays else "natural"
 
@@ -608,7 +608,7 @@ def check_relabel(n, labels=None):
 
 def known_count(n):
     """Return `n` as an int; GraphError if it cannot be a number of vertices."""
-    most = cleaning.MAX_VERTICES
+    most = clean.MAX_VERTICES
     if isinstance(n, bool) or not isinstance(n, (int, np.integer)) or not 0 <= n <= most:
         raise GraphError(f"n must be a whole number of at least 0 and at most {most}, not {n!r}")
     return int(n)
@@ -683,7 +683,7 @@ def _two_columns(pairs):
 
 def _vertex_count(n, u, v):
     """`n`, or by default the largest number plus one; GraphError names the first edge that is out of range."""
-    low, high = cleaning.min_max(u, v)
+    low, high = clean.min_max(u, v)
     inferred = n is None
     n = high + 1 if inferred else known_count(n)
     if low < 0:
@@ -693,8 +693,8 @@ def _vertex_count(n, u, v):
     if high >= n:
         k = int(np.argmax((u >= n) | (v >= n)))
         raise GraphError(f"edge {k} is ({u[k]}, {v[k]}); with n = {n} vertex numbers end at {n - 1}")
-    if n > cleaning.MAX_VERTICES:
-        most = cleaning.MAX_VERTICES
+    if n > clean.MAX_VERTICES:
+        most = clean.MAX_VERTICES
         hint = "relabel=True numbers those that occur"
         raise GraphError(f"{n} vertices are more than {most}, the most there can be; {hint}")
     if inferred:

@@ -22,7 +22,7 @@ import networkx as nx
 import numpy as np
 from networkx.algorithms import triads
 
-from tcgpu import api, cpu
+from tcgpu import api
 from tcgpu.arrays import sum_exactly
 from tcgpu.cpu.four_at_edges import cycles_at
 from tcgpu.cpu.per_vertex import sum_at_ends, sum_over_neighbours

@@ -17,7 +17,8 @@ posix = pytest.mark.skipif(os.name != "posix", reason="file modes are those of P
 
 COUNT = """
 import numpy as np, tcgpu
-from tcgpu import cleaning, cpu
+from tcgpu import cpu
+from tcgpu.cpu import cleaning
 graph = tcgpu.Graph.from_edges(np.array([0, 1, 2, 2], np.int32), np.array([1, 2, 0, 3], np.int32))
 assert tcgpu.count(graph) == 1
 assert cleaning.rank_by_degree(np.array([3, 1])).tolist() == [1, 0]

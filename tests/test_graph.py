@@ -18,7 +18,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tcgpu
-from tcgpu import Graph, GraphError, MethodError, cleaning, generate
+from tcgpu import Graph, GraphError, MethodError, clean, generate
+from tcgpu.cpu import cleaning
 from tcgpu.engines.native import set_threads
 from tcgpu.graph import Cleaned, as_graph
 
@@ -138,15 +139,15 @@ def test_degrees_ascend_in_degree_order_also_when_made_from_edges(multigraph):
 def test_statistics_of_a_sample_estimate_those_of_the_graph():
     graph = tcgpu.generate.rmat(18, seed=3)
     degree, column = np.asarray(graph.degrees, float), graph.column_lengths
-    drawn = cleaning.sample_edges(graph.m, graph.n)
+    drawn = clean.sample_edges(graph.m, graph.n)
     assert np.unique(drawn).size == drawn.size < graph.m / 100
     u, v = graph.row_idx[drawn], graph.col_of[drawn]
     skew = graph.n * (degree @ degree) / degree.sum() ** 2
     lookups = column @ (degree - column) / graph.m
     distance = np.median(graph.row_idx - graph.col_of) / graph.n
-    assert cleaning.degree_skew(u, v, graph.n) == pytest.approx(skew, rel=0.4)
-    assert cleaning.lookups_per_edge(u, v, graph.m) == pytest.approx(lookups, rel=0.4)
-    assert cleaning.relative_distance(u, v, graph.n) == pytest.approx(distance, rel=0.1)
+    assert clean.degree_skew(u, v, graph.n) == pytest.approx(skew, rel=0.4)
+    assert clean.lookups_per_edge(u, v, graph.m) == pytest.approx(lookups, rel=0.4)
+    assert clean.relative_distance(u, v, graph.n) == pytest.approx(distance, rel=0.1)
 
 
 def test_auto_chooses_degree_order_if_it_shortens_a_count():
@@ -228,7 +229,7 @@ def test_keys_of_both_sizes_and_any_buckets_give_the_same_columns(monkeypatch, b
 
 def test_keys_have_32_bits_where_a_row_and_a_column_of_a_bucket_fit():
     for edges in (0, 10**5, 10**9):
-        for n in (0, 1, 2, 1000, 1 << 16, 1 << 22, (1 << 22) + 1, 1 << 28, cleaning.MAX_VERTICES):
+        for n in (0, 1, 2, 1000, 1 << 16, 1 << 22, (1 << 22) + 1, 1 << 28, clean.MAX_VERTICES):
             shift, bits, key_type = cleaning._key_layout(edges, n)
             assert max(n - 1, 0) >> bits == 0 and shift >= 0 and max(n - 1, 0) >> shift < cleaning.MAX_BUCKETS
             assert shift + bits + 1 <= 8 * np.dtype(key_type).itemsize

@@ -12,8 +12,9 @@ import pytest
 import sampling
 
 import tcgpu
-from tcgpu import cleaning, cpu, generators, progress, subgraphs
+from tcgpu import cpu, generators, progress, subgraphs
 from tcgpu.__main__ import main as shell
+from tcgpu.cpu import cleaning
 from tcgpu.engines import native
 
 needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork")
@@ -63,7 +64,8 @@ def test_compiled_work_is_interrupted_within_a_second(phase):
     first = f"""
 import time
 import tcgpu, tcgpu.generators
-from tcgpu import cleaning, cpu, subgraphs
+from tcgpu import cpu, subgraphs
+from tcgpu.cpu import cleaning
 {ready}
 small = tcgpu.generate.rmat(10)
 expected = tcgpu.count(small), tcgpu.truss_numbers(small).tolist()

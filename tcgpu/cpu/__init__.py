@@ -25,43 +25,84 @@ and for edges to its dense part (`dense_pairs`); elsewhere it intersects columns
 `word_tally`), or looks up wedges, which pays where most edges are in many triangles. `truss` peels edges for k-trusses
 and truss numbers, `dense_truss` those of dense graphs. `four_at_edges` finds the cycles and cliques of four vertices
 at each edge. `reductions` calls a function of the caller for each triangle and adds up what it returns, in
-`exact_sums`. `edges` describes a part of a graph.
+`exact_sums`. `edges` describes a part of a graph. `cleaning` sorts raw edges, `compact` numbers ids, `draws` draws
+edges.
+
+All of these are compiled by Numba. `small` serves small graphs without it, also in `count` and its neighbours here.
 
 In compiled functions an array index is cast to uint64 (`U64`), because Numba checks signed ones for being negative.
 """
 
+from importlib import import_module
+
 import numpy as np
 
 from tcgpu.built_in import planner
-from tcgpu.cpu.choose import Design, design, edge_work, hub_rows
-from tcgpu.cpu.counting import count, count_by, finds_triangle
-from tcgpu.cpu.edges import Edges
-from tcgpu.cpu.orders import in_order
-from tcgpu.cpu.per_vertex import in_edge_order_of, list_triangles, support, tally, triangles, widened
-from tcgpu.cpu.reductions import reduce_triangles
+from tcgpu.cpu import small
 from tcgpu.graph import as_graph
 
-__all__ = [
-    "Design",
-    "Edges",
-    "Plan",
-    "count",
-    "count_by",
-    "design",
-    "edge_work",
-    "finds_triangle",
-    "hub_rows",
-    "in_order",
-    "list_triangles",
-    "plan",
-    "prepare",
-    "reduce_triangles",
-    "support",
-    "in_edge_order_of",
-    "tally",
-    "triangles",
-    "widened",
-]
+_HOMES = {
+    "choose": "Design design edge_work hub_rows",
+    "counting": "count_by",
+    "edges": "Edges",
+    "orders": "in_order",
+    "per_vertex": "in_edge_order_of tally widened",
+    "reductions": "reduce_triangles",
+}
+_HOME_OF = {name: home for home, names in _HOMES.items() for name in names.split()}
+
+
+def __getattr__(name):
+    if name not in _HOME_OF:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"tcgpu.cpu.{_HOME_OF[name]}"), name)
+
+
+def count(graph, part=None, workers=None):
+    """The number of triangles of a Graph (int), as `counting.count` finds it."""
+    if part is None and small.serves(graph):
+        return small.count(graph)
+    from tcgpu.cpu import counting
+
+    return counting.count(graph, part, workers)
+
+
+def finds_triangle(graph):
+    """Whether a triangle is found without counting all of them: True is certain."""
+    if small.serves(graph):
+        return any(map(len, small.triples(graph)))
+    from tcgpu.cpu import counting
+
+    return counting.finds_triangle(graph)
+
+
+def triangles(graph, order="auto"):
+    """The number of triangles at each vertex (int64), in the graph's own order. order: the order to count in."""
+    if small.serves(graph):
+        return small.triangles(graph)
+    from tcgpu.cpu import per_vertex
+
+    return per_vertex.triangles(graph, order)
+
+
+def support(graph, order="auto"):
+    """The number of triangles at each edge (int64), in the order of `row_idx`. order: as in `triangles`."""
+    if small.serves(graph):
+        return small.support(graph)
+    from tcgpu.cpu import per_vertex
+
+    return per_vertex.support(graph, order)
+
+
+def list_triangles(graph, chunk=1 << 20, order="auto"):
+    """Yield every triangle once, as int32 arrays of shape (at most `chunk`, 3). A row holds vertices j < i < k."""
+    if chunk < 1:
+        raise ValueError(f"a chunk holds at least 1 triangle, not {chunk}")
+    if small.serves(graph):
+        return small.list_triangles(graph, chunk)
+    from tcgpu.cpu import per_vertex
+
+    return per_vertex.list_triangles(graph, chunk, order)
 
 
 class Plan:
@@ -97,7 +138,12 @@ def prepare(graph, order):
     if order != "auto":
         return as_graph(graph, order)
     raw = isinstance(graph, (tuple, np.ndarray)) or hasattr(graph, "__cuda_array_interface__")
-    return in_order(as_graph(graph, "auto" if raw else "natural"), "auto", "count")
+    made = as_graph(graph, "auto" if raw else "natural")
+    if small.serves(made):  # which orders by itself
+        return made
+    from tcgpu.cpu import orders
+
+    return orders.in_order(made, "auto", "count")
 
 
 plan = planner("cpu", prepare)(Plan)

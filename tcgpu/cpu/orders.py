@@ -13,9 +13,9 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from tcgpu.cleaning import rank_by_degree
 from tcgpu.cpu import choose, counting
 from tcgpu.cpu.choose import HUB_WORD
+from tcgpu.cpu.cleaning import rank_by_degree
 from tcgpu.cpu.counting import FEW_ROWS, MUCH_LONGER, is_later
 from tcgpu.cpu.dense import MAX_COUNTED, best_dense, cost_of_rows, dense_at_edges, first_dense, max_dense
 from tcgpu.cpu.dense_pairs import BATCH

@@ -17,7 +17,8 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from tcgpu.cleaning import locked, occurrences
+from tcgpu.arrays import locked
+from tcgpu.cpu.cleaning import occurrences
 from tcgpu.cpu.counting import FAR, NEAR
 from tcgpu.cpu.dense import add_dense, dense_rows
 from tcgpu.cpu.dense_pairs import add_dense_pairs
@@ -187,8 +188,6 @@ def sum_over_neighbours(graph, values):
 
 def list_triangles(graph, chunk=1 << 20, order="auto"):
     """Yield every triangle once, as int32 arrays of shape (at most `chunk`, 3). A row holds vertices j < i < k."""
-    if chunk < 1:
-        raise ValueError(f"a chunk holds at least 1 triangle, not {chunk}")
     own = in_order(graph, order, "triangles")
     part = all_edges(own)
     start, lists = _wedges(own, part, Reach(0, own.n, 0, own.n, own.n), workers_for(part))

@@ -6,16 +6,21 @@ All pairs of rows of a column are looked up among the edges, in degree order, wh
 import numpy as np
 
 from tcgpu.arrays import bincount, repeat
+from tcgpu.engines.choice import in_numpy
 
+MOST_EDGES = 1 << 20
 PAIRS = 1 << 18  # that are looked up at a time
 SECONDS = 1e-4, 2e-7, 1e-7  # of a call, and for each edge and pair, that this takes about
 
 
-def seconds(graph):
-    """About how long a function here takes; in natural order, since degree order costs something to find."""
-    lengths = graph.column_lengths
+def serves(graph):
+    """Whether the functions here are for this graph: it is small and Numba is not loaded, or there is no Numba."""
     constant, of_edge, of_pair = SECONDS
-    return constant + of_edge * graph.m + of_pair * min(float(lengths @ lengths), graph.m * (2 * graph.m) ** 0.5)
+    if graph.m > MOST_EDGES or not in_numpy(0):
+        return in_numpy(np.inf)
+    lengths = graph.column_lengths
+    pairs = min(float(lengths @ lengths), graph.m * (2 * graph.m) ** 0.5)  # in natural order, at most in degree order
+    return in_numpy(constant + of_edge * graph.m + of_pair * pairs)
 
 
 def triples(graph):

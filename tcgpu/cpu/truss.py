@@ -18,8 +18,8 @@ from typing import NamedTuple
 import numpy as np
 
 from tcgpu import cpu
-from tcgpu.cleaning import occurrences
 from tcgpu.cpu import dense_truss
+from tcgpu.cpu.cleaning import occurrences
 from tcgpu.engines.native import fetch_add, jit, run_threads, stoppable, stopped, threads
 
 GONE = np.int32(-(1 << 31))  # the support of an edge that an earlier round peeled

@@ -24,7 +24,7 @@ from typing import NamedTuple
 import numpy as np
 
 from tcgpu import registry
-from tcgpu.cleaning import locked
+from tcgpu.arrays import locked
 from tcgpu.distributed import cut, device_parts
 from tcgpu.distributed.journal import open_journal
 from tcgpu.distributed.worker import PartResult, count_part, method_of, opened

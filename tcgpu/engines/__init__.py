@@ -15,3 +15,12 @@ code_cache         where Numba keeps what it compiles for the CPU
 worker_process     starts a process of a pool
 forking            locks that are free in a forked child
 """
+
+import sys
+
+from tcgpu.engines.choice import NUMBA
+
+if not NUMBA:
+    from tcgpu.engines import interpreted as native
+
+    sys.modules["tcgpu.engines.native"] = native

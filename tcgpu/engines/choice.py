@@ -13,7 +13,10 @@ from itertools import takewhile
 
 ENGINES = ("gpu", "sim")
 # Whether functions for the CPU can be compiled; TCGPU_NUMPY=1 does without, as where there is no Numba
-NUMBA = os.environ.get("TCGPU_NUMPY", "0") in ("", "0") and importlib.util.find_spec("numba") is not None
+WITHOUT = "TCGPU_NUMPY", "NUMBA_DISABLE_JIT"
+NUMBA = (
+    all(os.environ.get(name, "0") in ("", "0") for name in WITHOUT) and importlib.util.find_spec("numba") is not None
+)
 # Seconds that NumPy takes for a piece of work, and for all of it until now: Numba is loaded for more
 WORTH_LOADING = 0.1, 0.5
 
@@ -58,10 +61,12 @@ def shared_library(name):
 def in_numpy(seconds):
     """Whether NumPy does a piece of work that takes it about so long: Numba takes long to load, then it is faster."""
     global _spent
-    if NUMBA and "tcgpu.engines.native" not in sys.modules:
-        _spent += seconds
-        return seconds < WORTH_LOADING[0] and _spent < WORTH_LOADING[1]
-    return not NUMBA
+    if not NUMBA or "tcgpu.engines.native" in sys.modules:
+        return not NUMBA
+    if seconds > WORTH_LOADING[0] or _spent + seconds > WORTH_LOADING[1]:
+        return False
+    _spent += seconds
+    return True
 
 
 def _choose_engine():

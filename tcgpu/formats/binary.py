@@ -18,7 +18,7 @@ from types import SimpleNamespace
 
 import numpy as np
 
-from tcgpu.cleaning import locked
+from tcgpu.arrays import locked
 from tcgpu.errors import FormatError, GraphError
 from tcgpu.formats.files import changed, compression, contents, map_file, open_plain
 from tcgpu.formats.vertices import check_count, check_memory

@@ -27,12 +27,12 @@ from operator import le, lt
 
 import numpy as np
 
-from tcgpu import cleaning
+from tcgpu import clean
+from tcgpu.clean import compact
 from tcgpu.errors import FormatError, GraphError
 from tcgpu.formats import scan
 from tcgpu.formats.files import Text
 from tcgpu.formats.vertices import ALWAYS_ALLOWED, MAX_PER_EDGE, check_count, check_memory, check_most
-from tcgpu.ids import compact
 
 # names of the columns of an edge's two ends, in lower case, without punctuation and a final "id" or "node"
 END_NAMES = (
@@ -80,14 +80,14 @@ def read_edges(path, base=None, n=None, columns=None):
             raise text.error(head.at, "vertices are numbered from 0 here, not from 1")
         check_count(n, head.n, path)
     plain = base is None and n is None
-    count = 2**63 if plain else cleaning.MAX_VERTICES if n is None else n
+    count = 2**63 if plain else clean.MAX_VERTICES if n is None else n
     u, v, _, layout = scan.rows(
         text, head.first, base or 0, count, expected="expected two vertex numbers", loose=True, ends=head.ends,
         widest=head.widest,
     )  # fmt: skip
     if head.two_mode:
         u, v = _apart(text, head, u, v, base or 0, count)
-    largest = None if plain and head.n is None else cleaning.min_max(u, v)[1]
+    largest = None if plain and head.n is None else clean.min_max(u, v)[1]
     _check_heading(text, head, u.size, largest)
     _check_first_line(text, head, u, v, base or 0, layout)
     if not (head.known or head.kind) and u.size > 1:
@@ -303,7 +303,7 @@ def _is_plausible(head, edges, largest):
     """Whether the heading of another program gives a plausible number of vertices, numbered from 0 on."""
     if head.n is None or edges == 0:
         return head.n is not None and head.edges == 0 and head.n <= ALWAYS_ALLOWED
-    return largest < head.n <= min(max(ALWAYS_ALLOWED, MAX_PER_EDGE * edges), cleaning.MAX_VERTICES)
+    return largest < head.n <= min(max(ALWAYS_ALLOWED, MAX_PER_EDGE * edges), clean.MAX_VERTICES)
 
 
 def _check_first_line(text, head, u, v, base, layout):
@@ -318,7 +318,7 @@ def _check_first_line(text, head, u, v, base, layout):
     edges = u.size - 1
     if not {edges, 2 * edges, edges / 2} & set(sizes):
         return
-    low, high = (number + base for number in cleaning.min_max(u[1:], v[1:]))
+    low, high = (number + base for number in clean.min_max(u[1:], v[1:]))
     counts_vertices = n > high or (low >= 1 and n == high)
     counts_edges = (
         edges in sizes
@@ -374,7 +374,7 @@ def _rises(values, compare):
 
 def _are_apart(values, others):
     """Whether most of the distinct values are outside the range of the others."""
-    low, high = cleaning.min_max(others, others)
+    low, high = clean.min_max(others, others)
     distinct = np.unique(values)
     return 2 * np.count_nonzero((distinct >= low) & (distinct <= high)) < distinct.size
 
@@ -427,9 +427,9 @@ def _apart(text, head, u, v, base, count):
     """Number the vertices of the second column after those of the first."""
     if u.size == 0:
         return u, v
-    low, high = cleaning.min_max(u, u)
+    low, high = clean.min_max(u, u)
     left = head.left or high + base
-    if min(low, cleaning.min_max(v, v)[0]) + base < 1 or high + base > left:
+    if min(low, clean.min_max(v, v)[0]) + base < 1 or high + base > left:
         raise text.error(head.at, f"expected vertex numbers from 1 on, in the first column up to {left}")
     u, v = u.astype(np.int64), v.astype(np.int64) + left
     if v.max() >= count:

@@ -7,7 +7,6 @@ file is truncated, the system ends the process (SIGBUS). To replace such a file,
 
 import bz2
 import gzip
-import lzma
 import mmap
 import os
 import re
@@ -22,6 +21,11 @@ import numpy as np
 
 from tcgpu.errors import FormatError, GraphError
 
+try:
+    import lzma
+except ImportError:  # Python in a browser has none
+    lzma = None
+
 COMPRESSIONS = (".gz", ".bz2", ".xz")
 NEWLINE = ord("\n")
 MAX_COPIED = 1 << 28  # bytes; a larger file is mapped
@@ -33,7 +37,7 @@ _STREAMS = {
     ".bz2": (bz2.BZ2Decompressor, None),
     ".xz": (lambda: lzma.LZMADecompressor(lzma.FORMAT_XZ), 4),
 }
-_CORRUPT = (OSError, EOFError, zlib.error, lzma.LZMAError)
+_CORRUPT = (OSError, EOFError, zlib.error, *([lzma.LZMAError] if lzma else []))
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _EXCERPT = 60  # characters of a wrong line that a message shows
 
@@ -49,6 +53,8 @@ def as_text(path):
 def compression(path):
     """The ending that names the compression of a file, or None."""
     ending = Path(os.fsdecode(path)).suffix.lower()
+    if ending == ".xz" and lzma is None:
+        raise FormatError(f"{path}: this Python has no lzma, which .xz needs: compress with gzip")
     return ending if ending in COMPRESSIONS else None
 
 

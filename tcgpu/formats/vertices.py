@@ -1,6 +1,6 @@
 """Checks of the number of vertices that a file promises."""
 
-from tcgpu.cleaning import MAX_VERTICES
+from tcgpu.clean import MAX_VERTICES
 from tcgpu.errors import FormatError
 
 ALWAYS_ALLOWED = 1 << 24  # vertices that any machine has memory for

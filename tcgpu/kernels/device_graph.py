@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tcgpu import cleaning
-from tcgpu.cleaning import locked
+from tcgpu import clean
+from tcgpu.arrays import locked
 from tcgpu.engines import runtime
 from tcgpu.graph import (
     Graph,
@@ -337,9 +337,9 @@ def vertices_of(low, high, n, edges):
     if low < 0 or high >= n:
         wrong = low if low < 0 else high
         raise GraphError(f"vertices are numbered from 0 to n - 1 = {n - 1:,}; the edges have {wrong:,}")
-    if n > cleaning.MAX_VERTICES:
+    if n > clean.MAX_VERTICES:
         hint = "; relabel=True numbers those that occur" if inferred else ""
-        raise GraphError(f"{n:,} vertices are more than {cleaning.MAX_VERTICES:,}, the most there can be{hint}")
+        raise GraphError(f"{n:,} vertices are more than {clean.MAX_VERTICES:,}, the most there can be{hint}")
     if inferred:
         check_sparse(n, edges)
     return n

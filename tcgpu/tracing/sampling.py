@@ -18,7 +18,6 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
-from scipy.optimize import nnls
 
 from tcgpu.engines.simulator import WARP, Dim3
 from tcgpu.errors import MethodError
@@ -217,6 +216,34 @@ def count_tasks(sampler, blocks):
         middle = (low + high) // 2
         low, high = (middle, high) if sampler.has(middle) else (low, middle)
     return high
+
+
+def nnls(features, found):
+    """The weights, none below 0, with which `features @ weights` is nearest to `found`, and how far off that is.
+
+    By Lawson and Hanson: the weight that helps most is freed, then the best free ones are found, as far as none is
+    below 0; until no other weight helps.
+    """
+    weights, free = np.zeros(features.shape[1]), np.zeros(features.shape[1], bool)
+    length = np.maximum(np.linalg.norm(features, axis=0), np.finfo(float).tiny)
+    features, least = features / length, 1e-13 * np.linalg.norm(found)
+    for _ in range(3 * weights.size):  # rounding may let one be freed again and again
+        helps = np.where(free, -np.inf, features.T @ (found - features @ weights))
+        if helps.max() <= least:
+            break
+        free[helps.argmax()] = True
+        while free.any():
+            best = np.zeros_like(weights)
+            best[free] = np.linalg.lstsq(features[:, free], found, rcond=None)[0]
+            below = free & (best <= 0)
+            if not below.any():
+                weights = best
+                break
+            share = weights[below] / (weights[below] - best[below])
+            weights += share.min() * (best - weights)
+            free[np.flatnonzero(below)[share == share.min()]] = False
+            weights[~free] = 0
+    return weights / length, float(np.linalg.norm(features @ weights - found))
 
 
 def fit(features, chosen, found):

@@ -1,4 +1,4 @@
-"""Turn raw edges into the clean, sorted columns of the strictly lower triangular matrix L, on all cores.
+"""What `tcgpu.clean` does in NumPy, on all cores: above all, sort raw edges into the columns of L without duplicates.
 
 Memory traffic dominates the time, so each edge is read twice and its key is written once, whatever the size of the
 graph. The first pass counts the edges of each bucket, a range of 2^shift columns. The second makes a key of each edge
@@ -13,14 +13,11 @@ Keys have 32 bits if that is enough, else 64. If the vertices get other numbers,
 them for the second.
 """
 
-import mmap
-from typing import NamedTuple
-
 import numpy as np
 
+from tcgpu.arrays import Columns, locked
 from tcgpu.engines.native import MANY, fetch_add, jit, run_threads, shares, stoppable, stopped, threads
 
-MAX_VERTICES = 2**31 - 1  # so a row number and the direction fit in 32 bits
 MIN_BUCKETS, MAX_BUCKETS = 1 << 8, 1 << 13
 BUCKET_EDGES = 1 << 13  # the desired size of a bucket: at most 64 KB of keys, which a core's cache holds
 SHORT_COLUMN = 24  # a bucket is sorted by insertion if no column has more rows than this
@@ -32,39 +29,6 @@ CHUNK = 1 << 16  # elements that a worker takes from a queue at a time
 
 U64 = np.uint64
 U32 = np.uint32
-
-
-class Columns(NamedTuple):
-    """Sorted columns, how many edges of each kind were dropped, and the length of the longest column."""
-
-    col_ptr: np.ndarray
-    row_idx: np.ndarray
-    loops: int
-    duplicates: int
-    reversed: int
-    longest: int
-
-
-def is_locked(array):
-    """Whether the memory of an array is for reading only: what `locked` returned, constant bytes, or a mapped file."""
-    while isinstance(array.base, np.ndarray):
-        array = array.base
-    return isinstance(array.base, (memoryview, bytes, mmap.mmap)) and memoryview(array.base).readonly
-
-
-def locked(array):
-    """A read-only array in the same memory, which NumPy does not make writeable again.
-
-    Numba compiles another version of a function for read-only arrays. Those of a Graph are, so others are locked first.
-    """
-    if is_locked(array):
-        return array
-    try:
-        return np.asarray(memoryview(array).toreadonly())
-    except ValueError:  # a type without buffers, such as datetime64; a view of this copy stays read-only
-        array = array.copy()
-        array.flags.writeable = False
-        return array
 
 
 def min_max(u, v):
@@ -187,48 +151,6 @@ def first_invalid_column(col_ptr, row_idx):
     run_threads(_first_invalid_column, col_ptr, row_idx, found, workers=found.size)
     found = found[found >= 0]
     return int(found.min()) if found.size else -1
-
-
-# -------------------------------------------------------------------------------------- statistics of a sample of edges
-
-
-def sample_edges(m, n):
-    """Indices of random edges out of m, for the three functions below: enough for about a hundred coincidences.
-
-    Every k-th edge of a sorted list would not work: these edges have few vertices in common.
-    """
-    return np.random.default_rng(0).choice(m, min(m, 2000 + int(8 * n**0.5)), replace=False)
-
-
-def relative_distance(u, v, n):
-    """The median of |u - v| / n over the edges: small if neighbours have close numbers."""
-    return float(np.median(np.abs(u.astype(np.int64) - v))) / n if u.size else 0.0
-
-
-def degree_skew(u, v, n):
-    """The mean squared degree over the squared mean degree: 1 if all degrees are equal. Estimated from random edges.
-
-    Two random ends of edges are the same vertex with probability sum(d^2) / (2m)^2: so coincidences estimate the sum.
-    """
-    half = u.size // 2
-    one, other = np.concatenate((u[:half], v[:half])), np.concatenate((u[half:], v[half:]))
-    return _coincidences(one, other) * n / max(one.size * other.size, 1)
-
-
-def lookups_per_edge(u, v, m):
-    """The mean length of column i over the nonzeros (i, j), estimated from random edges out of m.
-
-    The larger end of one is the smaller end of another with probability sum(row length * column length) / m^2.
-    """
-    half = u.size // 2
-    one, other = np.minimum(u, v)[:half], np.maximum(u, v)[half:]
-    return _coincidences(one, other) * m / max(one.size * other.size, 1)
-
-
-def _coincidences(a, b):
-    """The number of pairs (k, l) with a[k] == b[l]."""
-    a, b = np.sort(a), np.sort(b)
-    return int((np.searchsorted(b, a, side="right") - np.searchsorted(b, a, side="left")).sum())
 
 
 # -------------------------------------------------------------------------------------------- sort, without duplicates

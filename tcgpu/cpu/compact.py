@@ -6,7 +6,7 @@ occur; the vertex of an id is the number of marks before it. Otherwise the ids a
 
 import numpy as np
 
-from tcgpu import cleaning
+from tcgpu.cpu.cleaning import min_max
 from tcgpu.engines.native import fetch_or, jit, popcount, run_threads, shares, threads
 
 U64 = np.uint64
@@ -21,7 +21,7 @@ def compact(u, v):
     vertices (int32), the number of vertices, and the id of each vertex (int64), or None if every id is the vertex
     itself.
     """
-    low, high = cleaning.min_max(u, v)
+    low, high = min_max(u, v)
     span = high - low + 1
     if span > MAX_SPAN_PER_EDGE * u.size + ALWAYS_ALLOWED:
         return _compact_by_sorting(u, v, low)
