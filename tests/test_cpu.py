@@ -518,7 +518,7 @@ def test_one_triangle_ends_the_search_for_triangles():
 
 
 def test_sums_past_64_bits_are_exact():
-    from tcgpu.cpu import sum_exactly
+    from tcgpu.arrays import sum_exactly
 
     assert sum_exactly(np.full(5, 2**62, np.int64)) == 5 * 2**62
 

@@ -16,7 +16,7 @@ from strategies import sparse_graphs
 
 import tcgpu
 from tcgpu import EngineError, Graph, GraphError, MethodError, formats
-from tcgpu.cpu import sum_exactly
+from tcgpu.arrays import sum_exactly
 from tcgpu.distributed import (
     Part,
     Share,

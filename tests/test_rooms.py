@@ -28,6 +28,10 @@ ROOMS = (
 ).split()
 
 
+# a room -> a higher one that has the same functions compiled, for large graphs: it is imported when they are called
+HANDS_ON = {"clean": {"cpu"}, "generators": {"cpu"}}
+
+
 @pytest.fixture(scope="module")
 def imports(root):
     """room -> the full names that it imports, at the top, in functions, or as text for `import_module`."""
@@ -58,7 +62,7 @@ def test_each_module_imports_only_from_below(imports):
     assert set(imports) - {"__init__"} == set(ROOMS)
     for place, room in enumerate(ROOMS):
         used = {name.split(".")[1] for name in imports[room] if name.startswith("tcgpu.")} & set(ROOMS)
-        assert used <= set(ROOMS[: place + 1]), room
+        assert used - HANDS_ON.get(room, set()) <= set(ROOMS[: place + 1]), room
 
 
 def test_file_names_are_unique(root):
