@@ -6,6 +6,7 @@ occur; the vertex of an id is the number of marks before it. Otherwise the ids a
 
 import numpy as np
 
+from tcgpu.arrays import locked
 from tcgpu.cpu.cleaning import min_max
 from tcgpu.engines.native import fetch_or, jit, popcount, run_threads, shares, threads
 
@@ -76,7 +77,7 @@ def _vertices(function, ids, *args):
 
 
 def _run(function, values, *args):
-    run_threads(function, cleaning.locked(values), *args, workers=shares(values.size))
+    run_threads(function, locked(values), *args, workers=shares(values.size))
 
 
 @jit
