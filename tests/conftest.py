@@ -172,7 +172,7 @@ def quick(request, monkeypatch):
     else:
         with runtime.using("sim"):
             facts = dataclasses.replace(runtime.facts(), **compiled.LARGE)
-            monkeypatch.setattr(runtime, "facts", lambda: facts)
+            monkeypatch.setattr(runtime, "_facts", lambda _: facts)
             yield
 
 

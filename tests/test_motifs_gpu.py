@@ -87,8 +87,8 @@ def same_orbits(graph, per, engine):
 
 
 @pytest.mark.sim
-@pytest.mark.usefixtures("simulator")
-class TestInTheSimulator:
+@pytest.mark.usefixtures("quick")
+class TestWithoutAGpu:
     @pytest.mark.parametrize("limits", LIMITS)
     @pytest.mark.parametrize("name", GRAPHS)
     def test_counts_are_those_of_the_native_engine(self, name, limits, monkeypatch):
@@ -101,7 +101,7 @@ class TestInTheSimulator:
 
     @pytest.mark.parametrize("name", GRAPHS)
     def test_numbers_at_edges_are_those_of_the_native_engine(self, name, monkeypatch):
-        for limits in sampling.share(LIMITS, name, of=2):
+        for limits in LIMITS:
             with runtime.as_device(replace(runtime.facts(), **limit(monkeypatch, limits))):
                 check_at_edges(GRAPHS[name]())  # in any order, also with long columns
 
@@ -116,23 +116,6 @@ class TestInTheSimulator:
     def test_small_graphs_of_any_kind(self, graph, k):
         assert tcgpu.motifs(graph, engine="sim", connected=False) == tcgpu.motifs(graph, connected=False)
         assert tcgpu.cliques(graph, k, engine="sim") == tcgpu.cliques(graph, k)
-
-    @pytest.mark.parametrize("limits", LIMITS)
-    def test_no_launch_has_a_fault(self, limits, monkeypatch):
-        """No races, no index out of bounds, nothing read that was not written: in several blocks and chunks."""
-        graph, device, launched = GRAPHS["karate"]().ordered("degree"), limit(monkeypatch, limits), set()
-
-        def checked(function, blocks, threads, args, *, shared=0):
-            launched.add(function.__name__)
-            assert not check_launch(function, blocks, threads, args, shared=shared)
-
-        monkeypatch.setattr(runtime, "simulate", checked)
-        with runtime.as_device(replace(runtime.facts(), **device)):
-            assert cycles.plan(graph).count() == 154
-            check_at_edges(graph)
-            check_at_edges(generate.complete_bipartite(40, 3).ordered("degree"))  # paths for several warps of a block
-        assert [cliques.plan(graph, k).count() for k in (4, 5, 6)] == [11, 2, 0]
-        assert launched >= {"list_tiles", "fill_tiles", "count_fours", "fours_at_edges", "count_larger", "count_cycles"}
 
     def test_a_count_is_found_again_after_a_reset(self):
         graph = GRAPHS["karate"]().ordered("degree")
@@ -162,6 +145,25 @@ class TestInTheSimulator:
 
 
 @pytest.mark.sim
+@pytest.mark.parametrize("limits", LIMITS)
+def test_no_launch_has_a_fault(limits, simulator, monkeypatch):
+    """No races, no index out of bounds, nothing read that was not written: in several blocks and chunks."""
+    graph, device, launched = GRAPHS["karate"]().ordered("degree"), limit(monkeypatch, limits), set()
+
+    def checked(function, blocks, threads, args, *, shared=0):
+        launched.add(function.__name__)
+        assert not check_launch(function, blocks, threads, args, shared=shared)
+
+    monkeypatch.setattr(runtime, "simulate", checked)
+    with runtime.as_device(replace(runtime.facts(), **device)):
+        assert cycles.plan(graph).count() == 154
+        check_at_edges(graph)
+        check_at_edges(generate.complete_bipartite(40, 3).ordered("degree"))  # paths for several warps of a block
+    assert [cliques.plan(graph, k).count() for k in (4, 5, 6)] == [11, 2, 0]
+    assert launched >= {"list_tiles", "fill_tiles", "count_fours", "fours_at_edges", "count_larger", "count_cycles"}
+
+
+@pytest.mark.sim
 @pytest.mark.parametrize("name, k", [("R-MAT", 5), ("co-papers", 4), ("mesh", 4), ("clique", 4), ("bipartite", 4)])
 def test_larger_graphs_compiled_for_the_processor(name, k, processor, monkeypatch):
     """Threads take turns at random."""
@@ -176,7 +178,7 @@ def test_larger_graphs_compiled_for_the_processor(name, k, processor, monkeypatc
 
 
 class TestVerbs:
-    def test_motifs_of_all_engines_are_the_same(self):
+    def test_motifs_of_all_engines_are_the_same(self, quick):
         graph = nx.les_miserables_graph()
         assert tcgpu.motifs(graph, engine="sim") == tcgpu.motifs(graph, engine="cpu") == tcgpu.motifs(graph)
         for k in range(1, 6):

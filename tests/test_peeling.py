@@ -27,12 +27,6 @@ CHOICES = {
 }
 
 
-@pytest.fixture
-def simulator():
-    with runtime.using("sim"):
-        yield
-
-
 def windmill(blades):
     """Triangles that share vertex 0."""
     ends = 1 + 2 * np.arange(blades)
@@ -64,8 +58,8 @@ def same_as(expected, graph):
 
 
 @pytest.mark.sim
-@pytest.mark.usefixtures("simulator")
-class TestInTheSimulator:
+@pytest.mark.usefixtures("quick")
+class TestWithoutAGpu:
     @pytest.mark.parametrize("name", GRAPHS)
     def test_trusses_are_those_of_networkx(self, name):
         assert same_as(numbers_of_networkx(GRAPHS[name]), GRAPHS[name])
@@ -139,10 +133,6 @@ class TestInTheSimulator:
     def test_no_edge_is_in_a_truss_of_a_huge_k(self):
         assert not peeling.peel(GRAPHS["karate"], 10**12).any()
 
-    def test_long_simulator_runs_are_refused_with_the_estimate(self):
-        with pytest.raises(GraphError, match="would take about .* in the simulator: take engine='cpu'"):
-            tcgpu.truss_numbers(generate.rmat(13), engine="sim")
-
     def test_more_edges_than_32_bits_number_are_refused(self):
         graph = Graph(GRAPHS["karate"].col_ptr, GRAPHS["karate"].row_idx)
         graph.m = 2**31
@@ -152,6 +142,12 @@ class TestInTheSimulator:
     def test_well_known_graphs(self, graphs_folder):
         tried = [name for name, graph, _ in well_known(graphs_folder, 500) if same_as(truss.numbers(graph), graph)]
         assert len(tried) >= 2
+
+
+@pytest.mark.sim
+def test_long_simulator_runs_are_refused_with_the_estimate():
+    with pytest.raises(GraphError, match="would take about .* in the simulator: take engine='cpu'"):
+        tcgpu.truss_numbers(generate.rmat(13), engine="sim")
 
 
 @pytest.mark.gpu

@@ -35,6 +35,7 @@ def simulator():
 
 
 in_simulator = [pytest.mark.sim, pytest.mark.usefixtures("simulator")]
+compiled = [pytest.mark.sim, pytest.mark.usefixtures("quick")]
 
 
 def counted(name, graph, setting):
@@ -89,16 +90,15 @@ def two_columns(one, other):
 # ---------------------------------------------------------------------------------------------------- ranges and pairs
 
 
-class TestInTheSimulator:
-    pytestmark = in_simulator
+class TestWithoutAGpu:
+    pytestmark = compiled
 
     @pytest.mark.parametrize("named", [True, False])
     @pytest.mark.parametrize("graph", GRAPHS)
     def test_ranges_of_the_edges_add_up(self, graph, named):
         graph = GRAPHS[graph]
         expected = cpu.plan(graph).count()
-        cuts_of_settings = enumerate(([], [graph.m // 3, graph.m // 2], [graph.m // 5] * 2))
-        for setting, cuts in share(cuts_of_settings, (named, graph.m)):
+        for setting, cuts in enumerate(([], [graph.m // 3, graph.m // 2], [graph.m // 5] * 2)):
             assert ranges(graph, cuts, named=named, cached=setting != 1) == expected
 
     @pytest.mark.parametrize("graph", GRAPHS)
@@ -106,7 +106,7 @@ class TestInTheSimulator:
         graph = GRAPHS[graph]
         expected = cpu.plan(graph).count()
         several = [min(1, graph.n), *[graph.n // 4] * 2, max(0, graph.n - 1)]
-        for setting, ends in share(enumerate(([graph.n // 2], several)), graph.m, of=2):
+        for setting, ends in enumerate(([graph.n // 2], several)):
             assert pairs(graph, sorted(ends), cached=setting == 0) == expected
 
     @settings(max_examples=15)
@@ -134,7 +134,7 @@ class TestInTheSimulator:
     def test_every_row_of_a_column_is_found_and_none_between(self, short, long):
         """Both halves of a search, at lengths about the multiples of 32: even rows are there, odd rows are not."""
         there = np.arange(0, 2 * long, 2)
-        for begin in share(range(0, 2 * long - short, max(1, long // 7)), (short, long), of=4):
+        for begin in range(0, 2 * long - short, max(1, long // 7)):
             keys = range(begin, begin + short)
             expected = sum(key % 2 == 0 for key in keys)
             for setting in (0, 1):
@@ -154,7 +154,7 @@ class TestInTheSimulator:
         """The tops of two edges lie side by side, so that a lane may be an edge ahead of another."""
         graph = tcgpu.generate.clique(70)
         for cached in (0, 1):
-            for seed in range(4):
+            for seed in share(range(4), cached, of=4):
                 plan = warp_search.plan(graph, threads=96, blocks=2, cached=bool(cached))
                 plan.allocate()
                 (step,) = plan.steps
@@ -162,13 +162,15 @@ class TestInTheSimulator:
                 simulate(step.kernel.py_func, step.blocks, step.threads, args, shared=step.shared, seed=seed)
                 assert plan.result() == 54740
 
-    def test_the_top_spares_reads_of_global_memory(self):
-        """A search reads log2(512) elements of a column of 512, and one more to compare; with the top, five fewer."""
-        graph = two_columns(range(0, 1024, 8), range(0, 1024, 2))
-        reads = {cached: reads_of_rows(graph, cached) for cached in (True, False)}
-        beside = 129 + 128 + 512  # every edge's row, the keys; rows 1.. of column 1 name empty columns
-        assert reads[False] >= 128 * 10 and reads[False] - reads[True] == 5 * 128 - 32
-        assert reads[True] <= beside + 32 + 128 * 5
+
+@pytest.mark.sim
+def test_the_top_spares_reads_of_global_memory(simulator):
+    """A search reads log2(512) elements of a column of 512, and one more to compare; with the top, five fewer."""
+    graph = two_columns(range(0, 1024, 8), range(0, 1024, 2))
+    reads = {cached: reads_of_rows(graph, cached) for cached in (True, False)}
+    beside = 129 + 128 + 512  # every edge's row, the keys; rows 1.. of column 1 name empty columns
+    assert reads[False] >= 128 * 10 and reads[False] - reads[True] == 5 * 128 - 32
+    assert reads[True] <= beside + 32 + 128 * 5
 
 
 def reads_of_rows(graph, cached):
@@ -257,11 +259,11 @@ class TestTheListOfEdges:
 
     @pytest.mark.parametrize("blocks, threads", [(1, 32), (1, 64), (2, 32), (3, 96)])
     @pytest.mark.parametrize("turns", [turns for turns, _ in LISTS.values()], ids=LISTS)
-    def test_any_range_of_edges_and_of_rows(self, turns, blocks, threads):
+    def test_any_range_of_edges_and_of_rows(self, turns, blocks, threads, quick):
         graph, low = with_rows_in_range(turns * 2, 0.5)
         end = 64 * len(turns)
         blocks, threads, shared = warp_search.shape(10**6, threads, blocks)
-        for first, last in share(((0, end), (5, end - 3), (33, 34), (end // 2, end)), (turns, threads), of=2):
+        for first, last in ((0, end), (5, end - 3), (33, 34), (end // 2, end)):
             for begin, stop in ((0, low), (low, low + OTHERS), (low + 7, low + 8), (low + OTHERS, graph.n)):
                 counter = np.zeros(1, np.int64)
                 own = graph.col_of[first:last], first, last, 0, graph.col_ptr, graph.row_idx
