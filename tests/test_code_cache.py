@@ -173,6 +173,53 @@ def test_code_of_another_signature_is_not_run(squares, tmp_path):
     assert squares() == (0, 2)
 
 
+HELPERS = """
+from llvmlite import ir
+from numba import types
+from numba.extending import intrinsic
+from tcgpu.engines.native import inline, jit
+TABLE, FIRST = (1, 2), 3
+def bits(builder):
+    return ir.Constant(ir.IntType(64), 4)
+@intrinsic
+def four(typing_context):
+    return types.int64(), lambda context, builder, signature, args: bits(builder)
+@jit
+def linked(x):
+    return 5 * x
+@inline
+def inlined(x):
+    return 6 * x
+"""
+SUM = """
+import helpers
+from helpers import FIRST, TABLE, four, inlined, linked
+from tcgpu.engines.native import jit
+@jit
+def add(x):
+    return TABLE[1] * x + FIRST * x + helpers.FIRST * x + four() * x + linked(x) + inlined(x)
+"""
+
+
+def test_code_is_compiled_again_after_a_change_in_another_module(tmp_path):
+    """Of a constant, a function that is linked or copied into it, or one that generates it."""
+    (tmp_path / "sums.py").write_text(SUM)
+    code = f"""
+import importlib, pathlib, sys
+sys.path.insert(0, {str(tmp_path)!r})
+for change in ("", ""), ("2)", "3)"), (", 3", ", 4"), ("), 4)", "), 9)"), ("5 *", "7 *"), ("6 *", "8 *"):
+    pathlib.Path({str(tmp_path / "helpers.py")!r}).write_text({HELPERS!r}.replace(*change))
+    for _ in range(2):
+        for name in "sums", "helpers":
+            sys.modules.pop(name, None)
+        importlib.invalidate_caches()
+        import sums
+        print(sums.add(1), sum(sums.add.stats.cache_hits.values()))
+"""
+    out, _ = run(code, NUMBA_CACHE_DIR=str(tmp_path / "cache"), PYTHONDONTWRITEBYTECODE="1")
+    assert out == [word for total in (23, 24, 25, 28, 25, 25) for hit in "01" for word in (str(total), hit)]
+
+
 def test_everything_but_a_place_for_its_code_works_without_docstrings(tmp_path):
     """`python -OO`: no docstrings, no assert statements."""
     code = """

@@ -81,7 +81,6 @@ def test_a_damaged_file_is_compiled_anew_and_replaced(folder, compilations, dama
 
 def test_the_key_names_everything_that_the_code_depends_on(monkeypatch):
     def key(function=writes_numbers, signature=SIGNATURE, capability=HOPPER, most=None):
-        kernel_compiler._meaning.cache_clear()
         return kernel_compiler.digest(function, signature, capability, most)
 
     def writes_more(out):
@@ -108,7 +107,6 @@ def test_the_key_names_all_elements_of_arrays_in_tuples_and_modules():
 
     keys = set()
     for array in (module.table, tables[1], tables[0]):
-        kernel_compiler._meaning.cache_clear()
         keys.add(kernel_compiler.digest(writes_an_element, SIGNATURE, HOPPER))
         array[2500] = 1
     assert len(keys) == 3

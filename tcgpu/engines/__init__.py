@@ -11,6 +11,7 @@ cuda_driver        calls of CUDA's driver
 staging            copies of large arrays to and from a GPU, through pinned memory
 groups             workers that exchange arrays of their devices
 native             functions compiled for the CPU, run on all cores
+meaning            a digest of a function and all that it reaches
 code_cache         where Numba keeps what it compiles for the CPU
 worker_process     starts a process of a pool
 forking            locks that are free in a forked child

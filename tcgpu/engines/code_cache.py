@@ -3,7 +3,8 @@
 Numba uses the first folder that it can write to: NUMBA_CACHE_DIR, `__pycache__` next to the source, the user's cache
 folder. If there is none (a read-only installation and home), Numba raises an exception; here the code is then kept in a
 private temporary folder, or not at all. A damaged file makes Numba fail at every later run; here the function is
-compiled again and the file overwritten. Numba replaces files atomically, so several processes may write at once.
+compiled again and the file overwritten. Numba looks for changes in the function's own file alone, and here what it
+calls and uses from other modules counts, too. Numba replaces files atomically, so several processes may write at once.
 """
 
 import contextlib
@@ -18,6 +19,8 @@ import tempfile
 import numba
 from numba.core.caching import FunctionCache
 from numba.core.serialize import dumps
+
+from tcgpu.engines.meaning import meaning
 
 log = logging.getLogger("tcgpu")
 
@@ -55,6 +58,10 @@ class _Cache(FunctionCache):
     """Numba's cache of one function's machine code; damaged files are replaced."""
 
     _impl_class = _Content
+
+    def _index_key(self, sig, codegen):
+        """Numba's key, which names only the function itself, and what the function reaches."""
+        return *super()._index_key(sig, codegen), meaning(self._py_func)
 
     def load_overload(self, sig, target_context):
         """The code for a signature; None if there is none, or its file is damaged or holds another signature's."""

@@ -27,7 +27,7 @@ import traceback
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
-from types import CodeType, FunctionType, ModuleType, SimpleNamespace
+from types import FunctionType, SimpleNamespace
 from typing import NamedTuple
 from unittest.mock import patch
 
@@ -41,10 +41,10 @@ from tcgpu.engines.kernel_language import (
     DeviceFunction,
     compiled_tree,
     is_cuda,
-    is_device_function,
     names_of,
     source_tree,
 )
+from tcgpu.engines.meaning import all_names, meaning
 
 log = logging.getLogger("tcgpu")
 
@@ -133,7 +133,7 @@ def folder():
 def digest(function, signature, capability, most_threads=None):
     """The key of a compiled kernel: 40 hexadecimal digits."""
     parts = [MAGIC, signature, capability, most_threads, platform.python_version(), versions(), _rewriting()]
-    parts.append(_meaning(function))
+    parts.append(meaning(function))
     return hashlib.sha256(repr(parts).encode()).hexdigest()[:40]
 
 
@@ -157,42 +157,6 @@ def version(package):
         return importlib.metadata.version(package)
     except importlib.metadata.PackageNotFoundError:
         return ""
-
-
-@cache
-def _meaning(function):
-    """A text that changes when a function does: its bytecode without line numbers, and the values of its names."""
-    names, used = names_of(function), _all_names(function.__code__)
-    values = [(name, _text(names[name], used)) for name in sorted(used & set(names))]
-    return repr((_code(function.__code__), function.__defaults__, values))
-
-
-def _text(value, used):
-    """A text that changes when a value that a function uses does. used: all names in the function."""
-    if is_device_function(value):
-        return _meaning(value.py_func)
-    if isinstance(value, CallersFunction):
-        return _meaning(value.function)
-    if is_cuda(value) or value is np:
-        return "a library"
-    if isinstance(value, ModuleType):
-        found = [(name, getattr(value, name)) for name in sorted(used & set(vars(value)))]
-        return repr([(name, repr(each) if isinstance(each, ModuleType) else _text(each, used)) for name, each in found])
-    if isinstance(value, np.ndarray):  # all elements of a constant array: repr shortens it
-        return repr((value.dtype.str, value.shape, value.tobytes()))
-    if isinstance(value, tuple):
-        return repr((type(value), [_text(each, used) for each in value]))
-    return repr(value)
-
-
-def _code(code):
-    constants = [_code(each) if isinstance(each, CodeType) else repr(each) for each in code.co_consts]
-    return (code.co_code, constants, code.co_names, code.co_varnames, code.co_freevars, code.co_argcount)
-
-
-def _all_names(code):
-    inner = (each for each in code.co_consts if isinstance(each, CodeType))
-    return {*code.co_names, *code.co_freevars}.union(*map(_all_names, inner))
 
 
 def _read(path):
@@ -425,7 +389,7 @@ def for_numba(function):
     """The function for numba-cuda: with Numba's objects for those of `kernel_language`, and integers as in NumPy."""
     tree, rewriting = source_tree(function), CompiledIntegers(function)
     code = compiled_tree(rewriting.visit(tree), function)
-    used = {*_all_names(code), "__builtins__", "__name__", "__file__"}
+    used = {*all_names(code), "__builtins__", "__name__", "__file__"}
     names = {name: _numbas(value) for name, value in names_of(function).items() if name in used}
     numba_cuda()
     operations = importlib.import_module("tcgpu.engines.integer_operations")
