@@ -47,6 +47,7 @@ assert tcgpu.k_truss(club, 4).m == nx.k_truss(nx.karate_club_graph(), 4).size()
 assert tcgpu.cliques(club, 4) == 11 and tcgpu.motifs(club)["clique"] == 11
 rows = np.concatenate([*tcgpu.list_triangles(club)])
 assert tcgpu.reduce_triangles(club, lambda u, v, w: w - u) == (rows[:, 2] - rows[:, 0]).sum()
+assert tcgpu.reduce_triangles(club, lambda u, v, w: 0.5) == 22.5
 """,
     "kernels": """
 club = tcgpu.Graph.from_networkx(nx.karate_club_graph())

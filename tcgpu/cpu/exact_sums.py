@@ -43,7 +43,8 @@ def float_totals(sums):
     used = np.flatnonzero(sums[:, :FLAGS, size].any(axis=0)) % WORDS
     totals = np.zeros(size)
     if used.size:
-        run_threads(_round, sums, used.min(), min(used.max() + 3, WORDS), totals, workers=shares(size))
+        first, last = int(used.min()), min(int(used.max()) + 3, WORDS)
+        run_threads(_round, sums, first, last, totals, workers=shares(size))
     if sums[:, FLAGS, size].any():
         flags = np.bitwise_or.reduce(sums[:, FLAGS, :size])
         for flag, value in (INFINITE, np.inf), (MINUS_INFINITE, -np.inf), (INFINITE | MINUS_INFINITE, np.nan):

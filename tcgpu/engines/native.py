@@ -18,18 +18,20 @@ import time
 from collections import deque
 from queue import Empty, SimpleQueue
 
-import numba
-from llvmlite import ir
-from numba import typeof, types
-from numba.core import cgutils
-from numba.core.dispatcher import Dispatcher
-from numba.core.errors import NumbaError
-from numba.core.registry import cpu_target
-from numba.extending import intrinsic
-from numba.np.numpy_support import as_dtype, from_dtype
-
 from tcgpu import progress
-from tcgpu.engines.code_cache import cached
+
+with progress.uninterrupted():  # a part of Numba may never be imported again
+    import numba
+    from llvmlite import ir
+    from numba import typeof, types
+    from numba.core import cgutils
+    from numba.core.dispatcher import Dispatcher
+    from numba.core.errors import NumbaError
+    from numba.core.registry import cpu_target
+    from numba.extending import intrinsic
+    from numba.np.numpy_support import as_dtype, from_dtype
+
+    from tcgpu.engines.code_cache import cached
 
 SHARE = 1 << 20  # elements of an array that a worker reads before it can be stopped
 MANY = 50_000  # for fewer elements, a second thread does not pay
