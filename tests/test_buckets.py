@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from sampling import share
 
 from tcgpu import Graph, GraphError, generate
 from tcgpu.engines import runtime
@@ -54,17 +55,34 @@ def few_in_a_bucket(monkeypatch):
         monkeypatch.setattr(module, name, value)
 
 
-@pytest.mark.sim
-@pytest.mark.parametrize("n, edges", [(2, 40), (60, 500), (900, 1000)])
-@pytest.mark.parametrize("kind", KINDS)
-def test_buckets_make_the_columns_of_a_graph(kind, n, edges, few_in_a_bucket, monkeypatch):
+@pytest.fixture
+def made_by_buckets(monkeypatch):
+    """The graphs whose columns were made by buckets: a list of what `columns_by_bucket` was called with."""
     made_by, own = [], buckets.columns_by_bucket
     monkeypatch.setattr(buckets, "columns_by_bucket", lambda *args: (made_by.append(args), own(*args))[1])
+    return made_by
+
+
+@pytest.mark.sim
+@pytest.mark.parametrize("n, edges", [(2, 40), (60, 500), (900, 1000)])
+@pytest.mark.parametrize("kind", share(KINDS, "buckets", of=5))
+def test_buckets_make_the_columns_of_a_graph(kind, n, edges, few_in_a_bucket, made_by_buckets):
     u, v, n = difficult(kind, np.random.default_rng(n), n, edges)
     for order in ("natural", "degree"):
         with runtime.using("sim"):
             same_columns(DeviceGraph.from_edges(u, v, n, order=order), u, v)
-    assert len(made_by) == 1
+    assert len(made_by_buckets) == 1
+
+
+@pytest.mark.sim
+@pytest.mark.parametrize("n, edges", [(50, 17_000), (4000, 30_000)])
+@pytest.mark.parametrize("kind", KINDS)
+def test_buckets_of_compiled_kernels(kind, n, edges, large, made_by_buckets, monkeypatch):
+    monkeypatch.setattr(device_graph, "SHORT_COLUMN", -1)
+    u, v, n = difficult(kind, np.random.default_rng(n), n, edges)
+    for order in ("natural", "degree"):
+        same_columns(DeviceGraph.from_edges(u, v, n, order=order), u, v)
+    assert len(made_by_buckets) == 1
 
 
 @pytest.mark.sim
@@ -98,12 +116,11 @@ def two_lengths(monkeypatch):
 @pytest.mark.sim
 @pytest.mark.parametrize("n, edges", [(1, 5), (20, 40), (21, 300), (60, 500), (900, 1000), (900, 0)])
 @pytest.mark.parametrize("kind", KINDS)
-def test_keys_of_two_lengths_make_the_columns_of_a_graph(kind, n, edges, two_lengths):
+def test_keys_of_two_lengths_make_the_columns_of_a_graph(kind, n, edges, two_lengths, quick):
     u, v, n = difficult(kind, np.random.default_rng(n), n, edges)
-    with runtime.using("sim"):
-        same_columns(DeviceGraph.from_edges(u, v, n, order="degree"), u, v)
-        clean = Graph.from_edges(u, v, n).edges()
-        same_columns(DeviceGraph.from_edges(*clean, n, order="degree", clean=True), *clean)
+    same_columns(DeviceGraph.from_edges(u, v, n, order="degree"), u, v)
+    clean = Graph.from_edges(u, v, n).edges()
+    same_columns(DeviceGraph.from_edges(*clean, n, order="degree", clean=True), *clean)
 
 
 @pytest.mark.sim
