@@ -18,6 +18,7 @@ from tcgpu.datasets import published
 from tcgpu.kernels import order_costs
 from tcgpu.kernels.chatterjee.chunks import split
 from tcgpu.lab import sweep
+from tcgpu.markup import element
 from tcgpu.records import Table
 
 SHARES, SLICES = "adaptive", "warp_search"  # the methods of the record "scaling", by how the work is divided
@@ -131,7 +132,7 @@ class Scrolled(Table):
     """A long table, which a notebook shows in a frame that scrolls."""
 
     def _repr_html_(self):
-        return f'<div style="max-height: 24em; overflow: auto">{super()._repr_html_()}</div>'
+        return element("div", super()._repr_html_(), style="max-height: 24em; overflow: auto")
 
 
 def published_rates(method="bitmap_auto"):

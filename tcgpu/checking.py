@@ -6,7 +6,6 @@ counts are compared with a product of sparse matrices. Then its kernels are comp
 where a compiler is installed, and run on a GPU, if there is one.
 """
 
-import html
 import inspect
 import math
 import time
@@ -24,6 +23,7 @@ from tcgpu.generators import barabasi_albert, clique, empty, path, star
 from tcgpu.graph import Graph
 from tcgpu.kernels import Step
 from tcgpu.kernels.checked import CheckedPlan
+from tcgpu.markup import Markup, element, joined
 from tcgpu.records import Table
 from tcgpu.registry import Method, as_list, choose, on_engine
 from tcgpu.tracing import trace
@@ -161,13 +161,13 @@ class Report:
         return "\n".join(parts)
 
     def _repr_html_(self):
-        parts = [f"<p><b>{html.escape(self.headline)}</b></p>"]
+        parts = [element("p", element("b", self.headline))]
         if self.problems:
-            parts.append("<ol>" + "".join(f"<li>{_in_html(problem)}</li>" for problem in self.problems) + "</ol>")
-        parts += [f"<p>{html.escape(note)}</p>" for note in self.notes]
+            parts.append(element("ol", *(element("li", _in_html(problem)) for problem in self.problems)))
+        parts += [element("p", note) for note in self.notes]
         if self.score is not None:
             parts.append(self.score._repr_html_())
-        return "".join(parts)
+        return joined(*parts)
 
     def draw(self) -> Any:
         """Draw the smallest graph that shows the first problem; None if there is none."""
@@ -211,8 +211,8 @@ def _in_html(problem):
     from tcgpu.figures import svg
 
     figure = drawn(problem.smallest) if problem.smallest is not None else None
-    picture = svg(figure).decode().partition("<svg")[1:] if figure else ()
-    return "<br>".join(map(html.escape, str(problem).splitlines())) + ("<br>" + "".join(picture) if picture else "")
+    pictures = [Markup("".join(svg(figure).decode().partition("<svg")[1:]))] if figure else []
+    return joined(*str(problem).splitlines(), *pictures, between=Markup("<br>"))
 
 
 def check(

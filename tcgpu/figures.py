@@ -15,7 +15,8 @@ from matplotlib.collections import LineCollection, PathCollection
 from matplotlib.colors import to_hex
 from matplotlib.container import BarContainer
 from matplotlib.figure import Figure
-from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, NullLocator, ScalarFormatter
+from matplotlib.text import Text
+from matplotlib.ticker import FixedLocator, FuncFormatter, LogFormatter, LogLocator, NullLocator, ScalarFormatter
 
 from tcgpu.engines.forking import fork_safe_lock
 
@@ -66,6 +67,15 @@ class Picture(Figure):
 
     Its text form says what it draws.
     """
+
+    def draw(self, renderer):
+        """Draw all texts as they are, so that a name with two dollars is no formula; but for powers at ticks."""
+        axes = [axis for ax in self.axes for axis in (ax.xaxis, ax.yaxis)]
+        powers = [axis for axis in axes if isinstance(axis.get_major_formatter(), LogFormatter)]
+        formulas = {text for axis in powers for text in axis.get_ticklabels(which="both")}
+        for text in self.findobj(Text):
+            text.set_parse_math(text in formulas)
+        super().draw(renderer)
 
     def _repr_png_(self):
         return png(self)

@@ -4,7 +4,6 @@ A row is a dict. Times are those of the kernels, in natural order, unless stated
 """
 
 import csv
-import html
 import io
 import json
 import re
@@ -12,6 +11,7 @@ from pathlib import Path
 
 from tcgpu.datasets import data_path, parsed
 from tcgpu.formats.files import as_text, replacing
+from tcgpu.markup import element
 from tcgpu.registry import METHODS
 
 REFERENCE_GPU = "NVIDIA H200"  # by whose records texts and models go
@@ -58,10 +58,8 @@ class Rows(list):
 
     def _repr_html_(self):
         kinds = ["th"] + ["td"] * len(self)
-        lines = (
-            "".join(f"<{kind}>{html.escape(cell)}</{kind}>" for cell in line) for kind, line in zip(kinds, self.table())
-        )
-        return "<table><tr>" + "</tr><tr>".join(lines) + "</tr></table>"
+        lines = zip(kinds, self.table(), strict=True)
+        return element("table", *(element("tr", *(element(kind, cell) for cell in line)) for kind, line in lines))
 
 
 class Table(Rows):

@@ -21,7 +21,7 @@ from tcgpu import datasets, records
 from tcgpu.engines.choice import ENGINE
 from tcgpu.generators import GENERATORS
 from tcgpu.kernels import simulated
-from tcgpu.lab.explorer import Explorer, elements, graph_card, method_run, panel, sweep_page, trace_page
+from tcgpu.lab.explorer import Explorer, charts, elements, graph_card, method_run, panel, sweep_page, trace_page
 
 SOON = 90  # seconds that anything here may take, on a busy machine, too
 KARATE = tcgpu.Graph.from_networkx(nx.karate_club_graph(), name="karate")
@@ -622,10 +622,11 @@ def test_explorers_are_independent(explore):
     assert one.wait(5)
 
 
-def test_an_unexpected_error_is_reported_and_the_panel_still_works(explore, monkeypatch):
+@pytest.mark.parametrize("module, name", [(method_run, "measure"), (charts, "draw_timings")])
+def test_an_unexpected_error_is_reported_and_the_panel_still_works(explore, monkeypatch, module, name):
     explorer = explore(KARATE, ["cpu"])
     with monkeypatch.context() as broken:
-        broken.setattr(method_run, "measure", lambda *args, **more: 1 / 0)
+        broken.setattr(module, name, lambda *args, **more: 1 / 0)
         explorer.run()
         assert explorer.wait(SOON)
     assert explorer.message == "ZeroDivisionError: division by zero" and not explorer.busy

@@ -22,7 +22,7 @@ DOORS = {
 
 # The rooms (modules and folders of tcgpu/) from the lowest to the highest: each imports only from rooms before it.
 ROOMS = (
-    "progress networkx_info suggest errors arrays engines simulation figures player clean graph generators "
+    "progress networkx_info suggest markup errors arrays engines simulation figures player clean graph generators "
     "formats declarations built_in cpu kernels datasets registry subgraphs four_vertices distributed records "
     "measurement api tracing networkx_backend __main__ lab checking"
 ).split()

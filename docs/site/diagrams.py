@@ -36,8 +36,8 @@ LAYERS = [
                       "ids": "any ids to 0..n-1", "cleaning": "edges to columns"}),
     ("below all", GREY, {"player": "steps in a browser", "figures": "looks of charts", "simulation": "tcgpu.simulate",
                          "engines": "GPU, simulator, native code"}),
-    ("", GREY, {"errors": "TcgpuError", "suggest": "did you mean ...?", "networkx_info": "what NetworkX asks",
-                "progress": "bars, interrupts"}),
+    ("", GREY, {"errors": "TcgpuError", "markup": "HTML, escaped", "suggest": "did you mean ...?",
+                "networkx_info": "what NetworkX asks", "progress": "bars, interrupts"}),
 ]  # fmt: skip
 
 

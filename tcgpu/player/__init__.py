@@ -23,10 +23,10 @@ A view takes from the columns what it draws. So a new kind of recording needs ne
 
 import base64
 import hashlib
-import html
 import json
 from pathlib import Path
 
+from tcgpu.markup import Markup, element, joined
 from tcgpu.player import shapes
 
 PAGE = """<!DOCTYPE html>
@@ -73,24 +73,23 @@ def page(recording: dict) -> str:
     """Return a recording as an HTML page of its own. Its policy forbids it to load anything."""
     code, sheet = script() + START, style()
     return PAGE.format(
-        title=html.escape(recording["title"]), style=sheet, script=code, allowed_script=_hash(code),
+        title=joined(recording["title"]), style=sheet, script=code, allowed_script=_hash(code),
         allowed_style=_hash(sheet), recording=_json(recording),
     )  # fmt: skip
 
 
-def part(recording: dict, picture: str | None = None) -> str:
+def part(recording: dict, picture: str | None = None) -> Markup:
     """Return a recording as a part of an HTML page. picture: a PNG in base64, shown where scripts do not run."""
-    shown = (
-        f'<img alt="{html.escape(recording["title"])}" src="data:image/png;base64,{picture.strip()}">'
-        if picture
-        else ""
-    )
-    return f'<div class="{MARK}">{shown}<script type="application/json">{_json(recording)}</script></div>'
+    source = f"data:image/png;base64,{picture.strip()}" if picture else ""
+    shown = [element("img", alt=recording["title"], src=source)] if picture else []
+    data = element("script", Markup(_json(recording)), type="application/json")
+    return element("div", *shown, data, class_=MARK)
 
 
-def starter() -> str:
+def starter() -> Markup:
     """Return the style and the script, as HTML, that start all parts of a page."""
-    return f'<style>{style()}</style>\n<script type="module">{script()}{START_PARTS}</script>'
+    start = element("script", Markup(script() + START_PARTS), type="module")
+    return joined(element("style", Markup(style())), start, between="\n")
 
 
 def _json(recording):

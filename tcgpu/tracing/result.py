@@ -11,6 +11,7 @@ from tcgpu.engines.faults import Fault
 from tcgpu.engines.simulator import WARP
 from tcgpu.errors import GraphError
 from tcgpu.graph import Graph
+from tcgpu.markup import element, joined
 from tcgpu.records import Table
 from tcgpu.tracing.demand import Steps
 from tcgpu.tracing.estimates import of_launch, total_ms
@@ -277,7 +278,7 @@ class Trace:
         return f"{self.headline}\n{self.lines()!r}"
 
     def _repr_html_(self):
-        return f"<p>{self.headline}</p>{self.lines()._repr_html_()}"
+        return joined(element("p", self.headline), self.lines()._repr_html_())
 
     @property
     def headline(self) -> str:
@@ -316,7 +317,7 @@ class Traces(list):
         return "\n".join([repr(self.totals()), *self.mistakes])
 
     def _repr_html_(self):
-        return self.totals()._repr_html_() + "".join(f"<p>{each}</p>" for each in self.mistakes)
+        return joined(self.totals()._repr_html_(), *(element("p", each) for each in self.mistakes))
 
 
 def _pictures():

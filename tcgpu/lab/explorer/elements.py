@@ -3,13 +3,13 @@
 import base64
 import contextlib
 import functools
-import html
 import threading
 
 import ipywidgets as widgets
 
 from tcgpu import figures
 from tcgpu.errors import MethodError, TcgpuError
+from tcgpu.markup import element, joined
 from tcgpu.suggest import unknown
 
 LABEL_WIDTH = "96px"  # of the labels in a form
@@ -45,9 +45,17 @@ class LazyDict(dict):
         return self[key]
 
 
-def text(value="", *classes, **layout):
-    """A widget that shows HTML, with these CSS classes."""
-    widget = widgets.HTML(value, layout=layout)
+class Words(widgets.HTML):
+    """A widget that shows words."""
+
+    def show(self, *parts):
+        """Show texts and pieces of Markup, one behind the other."""
+        self.value = joined(*parts)
+
+
+def text(words="", *classes, **layout):
+    """A widget that shows these words, with these CSS classes."""
+    widget = Words(joined(words), layout=layout)
     for name in classes:
         widget.add_class(name)
     return widget
@@ -149,8 +157,7 @@ def form_settings(label, help_text, width, tooltip=None):
 def row(control, help_text):
     """A row of a form: a control and, if it has one, its slider, help text."""
     slider = [control.slider] if isinstance(control, NumberField) and control.slider else []
-    help_text = text(html.escape(help_text), "tcgpu-help", flex="1 1 0")
-    return box([control, *slider, help_text], kind=widgets.HBox, flex="none")
+    return box([control, *slider, text(help_text, "tcgpu-help", flex="1 1 0")], kind=widgets.HBox, flex="none")
 
 
 def check_known(what, value, values):
@@ -188,7 +195,8 @@ class Chart(widgets.Image):
 
     def show(self, figure, rows=None):
         """Show a figure. rows: what it draws, Rows of numbers."""
-        self._figure, self._rows, self.links.value = figure, rows, ""
+        self._figure, self._rows = figure, rows
+        self.links.show()
         width, height = (round(inches * self._pixels) for inches in figure.get_size_inches())
         self.layout.width, self.layout.height = f"{width}px", f"{height}px"
         self.value = figures.png(figure, 2 * self._pixels)
@@ -199,22 +207,20 @@ class Chart(widgets.Image):
             if self._rows:
                 files["csv"] = self._rows.csv().encode()
             links = (download_link(f"{self._name}.{kind}", file, kind.upper()) for kind, file in files.items())
-            self.links.value = " &nbsp; ".join(links)
+            self.links.show(joined(*links, between=" &nbsp; "))
 
 
 def table(head, rows):
     """An HTML table: `rows` are pairs (CSS class, cells). Columns of numbers are aligned on the right."""
     first = rows[0][1] if rows else head
-    aligned = ["" if isinstance(cell, str) else " class=number" for cell in first]
+    sides = [{} if isinstance(cell, str) else {"class_": "number"} for cell in first]
 
     def line(css_class, cells, tag):
-        inside = (
-            f"<{tag}{side}>{html.escape(formatted(cell))}</{tag}>" for side, cell in zip(aligned, cells, strict=True)
-        )
-        return f'<tr class="{css_class}">{"".join(inside)}</tr>'
+        inside = (element(tag, formatted(cell), **side) for side, cell in zip(sides, cells, strict=True))
+        return element("tr", *inside, class_=css_class)
 
     lines = [line("", head, "th"), *(line(css_class, cells, "td") for css_class, cells in rows)]
-    return f'<table class="tcgpu-table">{"".join(lines)}</table>'
+    return element("table", *lines, class_="tcgpu-table")
 
 
 def formatted(value):
@@ -229,4 +235,4 @@ def formatted(value):
 def download_link(name, content, words):
     """A link that saves `content`, bytes, as a file. The link holds the data, so that it works in Voila, too."""
     data, kind = base64.b64encode(content).decode(), FILE_TYPES[name.rpartition(".")[2]]
-    return f'<a class="tcgpu-download" download="{name}" href="data:{kind};base64,{data}">{html.escape(words)}</a>'
+    return element("a", words, class_="tcgpu-download", download=name, href=f"data:{kind};base64,{data}")

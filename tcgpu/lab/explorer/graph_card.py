@@ -1,6 +1,5 @@
 """The card that picks a graph (bundled with tcgpu, generated, from a file, or passed to `explore`) and its order."""
 
-import html
 import inspect
 import tempfile
 from collections.abc import Callable
@@ -15,6 +14,7 @@ from tcgpu.errors import GraphError, TcgpuError
 from tcgpu.generators import GENERATORS
 from tcgpu.graph import Graph, as_graph
 from tcgpu.lab.explorer import elements
+from tcgpu.markup import element
 
 SOURCES = ("bundled", "generated", "a file")
 SOURCE_TOOLTIPS = (
@@ -150,7 +150,7 @@ class GraphCard(widgets.VBox):
         """Show the size of the picked graph, and what cleaning dropped."""
         size = f"{graph.n:,} vertices, {graph.m:,} edges, {graph.nonzeros_per_column:.2f} nonzeros per column"
         more = f"longest column {graph.max_column:,}; {graph.cleaned}"
-        self.facts.value = f"<b>{html.escape(size)}</b><br>{html.escape(more)}"
+        self.facts.show(element("b", size), element("div", more))
 
     def _bundled_page(self):
         listed = datasets.catalogue()
@@ -163,7 +163,7 @@ class GraphCard(widgets.VBox):
         origin = elements.text("", "tcgpu-help")
 
         def picked():
-            origin.value = html.escape(self._origins[self.bundled.value])
+            origin.show(self._origins[self.bundled.value])
             self._on_change()
 
         picked()
@@ -213,7 +213,7 @@ class GraphCard(widgets.VBox):
         if not isinstance(graph, (str, Path)):
             graph = as_graph(graph)
             self._given = GraphSource(code, lambda: graph)
-            self.given_page.value = html.escape(graph.name or "the graph that was passed to tcgpu.explore")
+            self.given_page.show(graph.name or "the graph that was passed to tcgpu.explore")
             self.source.options = (*SOURCES, GIVEN)
             self.source.value = GIVEN
         elif str(graph) in self._origins:
@@ -254,7 +254,7 @@ class GraphCard(widgets.VBox):
     def _show_generator(self):
         name = self.generator.value
         summary = (inspect.getdoc(GENERATORS[name]) or name).splitlines()[0]
-        self._about.value = html.escape(summary.replace("`", ""))
+        self._about.show(summary.replace("`", ""))
         self._controls.children = self._rows[name]
         self._on_change()
 

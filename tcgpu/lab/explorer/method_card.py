@@ -1,6 +1,5 @@
 """The card that picks methods and sets their knobs."""
 
-import html
 from functools import partial
 
 import ipywidgets as widgets
@@ -85,7 +84,7 @@ class MethodCard(widgets.VBox):
     def _chips_by_source(self):
         for source in dict.fromkeys(method.source for method in METHODS.values()):
             chips = [self.chips[name] for name, method in METHODS.items() if method.source == source]
-            label = elements.text(html.escape(source), "tcgpu-source")
+            label = elements.text(source, "tcgpu-source")
             yield elements.box([label, elements.box(chips, "tcgpu-chips", kind=widgets.Box)], kind=widgets.HBox)
 
     def _chip_pressed(self, chip):

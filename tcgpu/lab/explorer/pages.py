@@ -4,8 +4,6 @@ Run calls `begin`, which reads the controls. Then, in the explorer's thread, it 
 each method on each graph, and `draw` after each row.
 """
 
-import html
-
 import ipywidgets as widgets
 
 from tcgpu import figures, records
@@ -102,8 +100,8 @@ class Page(widgets.VBox):
         if self._shown:
             rows = list(self.rows)
             self.draw_charts(rows)
-            self.note.value = html.escape(self.note_of(rows))
-            self.table.value = elements.table(self.head, self.lines(rows))
+            self.note.show(self.note_of(rows))
+            self.table.show(elements.table(self.head, self.lines(rows)))
 
     def draw_charts(self, rows):
         """Draw the charts of the rows."""

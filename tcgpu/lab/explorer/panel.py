@@ -1,7 +1,6 @@
 """The Explorer: two cards that pick a graph and methods, Run and Stop, three pages of results, the code of the run."""
 
 import contextlib
-import html
 import time
 from pathlib import Path
 
@@ -20,11 +19,12 @@ from tcgpu.lab.explorer.method_run import MethodRun
 from tcgpu.lab.explorer.pages import ComparePage, Page
 from tcgpu.lab.explorer.sweep_page import SweepPage
 from tcgpu.lab.explorer.trace_page import TracePage
+from tcgpu.markup import Markup, element
 from tcgpu.measurement import check_agreement
 from tcgpu.progress import part
 from tcgpu.records import Rows
 
-STYLE = f"<style>{Path(__file__).with_name('style.css').read_text()}</style>"
+STYLE = element("style", Markup(Path(__file__).with_name("style.css").read_text()))
 ENGINES = {"best available": DEFAULT, "GPU": "gpu", "simulator": "sim", "native threads": "cpu"}  # label -> engine
 RUN_LIMIT = 120.0  # seconds that a run may take in the simulator, unless another limit is entered
 EXPECTED = (TcgpuError, OSError)  # errors that need no traceback: the message is enough
@@ -153,8 +153,11 @@ class Explorer(widgets.VBox):
             seconds = time.monotonic() - self._started
             self._forecast = ""
             self.progress.value = (len(page.rows) - rows_before) / (len(sources) * len(runs))
-            page.draw()
-            self._show_code()
+            try:
+                page.draw()
+                self._show_code()
+            except Exception as problem:
+                self._add_problem(problem)
             names = f"; refused: {', '.join(refused)}" if refused and outcome != "refused" else ""
             self._show_activity(f"{outcome} after {seconds:.1f} s: {_counted(page.rows)}{names}")
             self.busy = False
@@ -237,14 +240,14 @@ class Explorer(widgets.VBox):
 
     def _graph_changed(self):
         self._clear_problems("graph", "run")
-        self.graphs.facts.value = ""
+        self.graphs.facts.show()
         if not self.busy:
             self.progress.value, self.status.value = 0.0, ""
         try:
             self._picked = source = self.graphs.picked()
         except GraphError as reason:  # no file is named yet
             self._picked = None
-            self.graphs.facts.value = html.escape(str(reason))
+            self.graphs.facts.show(str(reason))
         except TcgpuError as reason:
             self._picked = None
             self._add_problem(reason, "graph")
@@ -310,11 +313,11 @@ class Explorer(widgets.VBox):
 
     def _show_activity(self, words):
         self._activity = words
-        self.status.value = html.escape(f"{words}: {self._time()}" if self._forecast else words)
+        self.status.show(f"{words}: {self._time()}" if self._forecast else words)
 
     def _show_progress(self, share):
         self.progress.value = share
-        self.status.value = html.escape(f"{self._activity}: {self._time()}")
+        self.status.show(f"{self._activity}: {self._time()}")
 
     def _time(self):
         """The time that the run has taken so far and, if it is long, its forecast."""
@@ -328,9 +331,9 @@ class Explorer(widgets.VBox):
             code = self.page.code(self.graphs, self.method_runs())
         if ran and code != ran:
             code = f"# the run above\n{ran}\n\n# the next run\n{code}"
-        self.python.value = f"<pre>{html.escape(code)}</pre>" if code else ""
+        self.python.show(element("pre", code) if code else "")
         name, rows = f"tcgpu-{self.page.title.lower()}.csv", self.rows
-        self.csv.value = elements.download_link(name, rows.csv().encode(), f"{_counted(rows)} as CSV") if rows else ""
+        self.csv.show(elements.download_link(name, rows.csv().encode(), f"{_counted(rows)} as CSV") if rows else "")
 
     @elements.one_at_a_time
     def _add_problem(self, problem, about="run"):
@@ -357,7 +360,7 @@ class Explorer(widgets.VBox):
 
     @traitlets.observe("message")
     def _show_message(self, change):
-        self.problems.value = html.escape(change.new)
+        self.problems.show(change.new)
 
 
 def _counted(rows):
