@@ -29,6 +29,7 @@ from pathlib import Path
 import numpy as np
 
 from tcgpu import cpu, formats
+from tcgpu.engines.cache_folder import cache_folder
 from tcgpu.errors import GraphError
 from tcgpu.graph import Graph
 from tcgpu.suggest import did_you_mean
@@ -126,9 +127,7 @@ def fetch(name: str) -> Path:
 
 def cache() -> Path:
     """The folder for downloads: TCGPU_CACHE, or the user's cache folder on this system."""
-    import pooch
-
-    return Path(os.environ.get("TCGPU_CACHE") or pooch.os_cache("tcgpu"))
+    return cache_folder()
 
 
 def data_path(*parts: str) -> Path:

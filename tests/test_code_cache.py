@@ -124,6 +124,13 @@ def test_the_folder_in_numba_cache_dir_is_used(read_only, tmp_path):
     assert not errors and any(named.rglob("*.nbc")) and not list((tmp_path / "tmp").iterdir())
 
 
+def test_no_code_is_kept_beside_the_source(squares, tmp_path):
+    """It would stay there when a package is uninstalled."""
+    environment = {"NUMBA_CACHE_DIR": "", "TCGPU_CACHE": str(tmp_path / "of tcgpu")}
+    assert squares(**environment) == (0, 2) and squares(**environment) == (2, 0)
+    assert {path.relative_to(tmp_path).parts[0] for path in tmp_path.rglob("*.nb?")} == {"cache", "of tcgpu"}
+
+
 def damaged(path, how):
     content = path.read_bytes()
     path.write_bytes({
@@ -140,8 +147,9 @@ def squares(tmp_path):
     (tmp_path / "squares.py").write_text(SQUARES)
     path = os.pathsep.join(filter(None, [str(tmp_path), ROOT, os.environ.get("PYTHONPATH")]))
 
-    def twice():
-        out, errors = run(SQUARE, NUMBA_CACHE_DIR=str(tmp_path / "cache"), PYTHONPATH=path)
+    def twice(**environment):
+        environment = {"NUMBA_CACHE_DIR": str(tmp_path / "cache"), "PYTHONPATH": path, **environment}
+        out, errors = run(SQUARE, **environment)
         assert not errors
         return tuple(map(int, out))
 

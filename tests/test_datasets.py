@@ -22,8 +22,8 @@ REPORT = ["delaunay_n22", "great-britain_osm", "auto", "coPapersCiteseer"]
 
 @pytest.fixture(autouse=True)
 def own_cache(monkeypatch, tmp_path):
-    """Give every test a cache of its own, and no folder of graphs."""
-    monkeypatch.setenv("TCGPU_CACHE", str(tmp_path / "cache"))
+    """Give every test a folder of its own for downloads, and no folder of graphs."""
+    monkeypatch.setattr(datasets, "cache_folder", lambda: tmp_path / "cache")
     monkeypatch.delenv("TCGPU_GRAPHS", raising=False)
 
 

@@ -200,19 +200,23 @@ def test_the_source_archive_builds_the_same_wheel(wheel, tmp_path):
 
 @pytest.mark.full
 def test_the_installed_wheel_counts_and_caches_its_kernels(wheel, tmp_path):
-    """Installed elsewhere, run from elsewhere: its data are found, and a second process need not compile."""
+    """Installed elsewhere, run from elsewhere: its data are found, and a second process need not compile.
+
+    What it compiles is not beside it, where it would stay when the package is uninstalled, as a package without code.
+    """
     site = tmp_path / "site"
     install = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--no-index", "--target", site, wheel]
     subprocess.run(install, check=True)
-    environment = {**os.environ, "PYTHONPATH": str(site)}
+    environment = {**os.environ, "PYTHONPATH": str(site), "TCGPU_CACHE": str(tmp_path / "cache")}
+    environment.pop("NUMBA_CACHE_DIR", None)
     code = "import tcgpu; print(tcgpu.__file__); print(tcgpu.count(tcgpu.generate.clique(40)))"
     for _ in range(2):
         out = subprocess.check_output([sys.executable, "-c", code], cwd=tmp_path, env=environment, text=True)
         assert out.split() == [str(site / "tcgpu" / "__init__.py"), "9880"]
-        kernels = {path: path.stat().st_mtime_ns for path in (site / "tcgpu").rglob("*.nbc")}
-    assert kernels
+        kernels = {path: path.stat().st_mtime_ns for path in (tmp_path / "cache" / "native").rglob("*.nbc")}
+    assert kernels and not list(site.rglob("*.nb?"))
     subprocess.check_output([sys.executable, "-c", code], cwd=tmp_path, env=environment)
-    assert {path: path.stat().st_mtime_ns for path in (site / "tcgpu").rglob("*.nbc")} == kernels
+    assert {path: path.stat().st_mtime_ns for path in kernels} == kernels
 
 
 def test_every_module_has_a_docstring():

@@ -13,6 +13,7 @@ groups             workers that exchange arrays of their devices
 native             functions compiled for the CPU, run on all cores
 meaning            a digest of a function and all that it reaches
 code_cache         where Numba keeps what it compiles for the CPU
+cache_folder       where compiled code and downloads are kept
 worker_process     starts a process of a pool
 forking            locks that are free in a forked child
 """

@@ -1,10 +1,11 @@
 """Numba's cache of machine code on disk, made robust.
 
-Numba uses the first folder that it can write to: NUMBA_CACHE_DIR, `__pycache__` next to the source, the user's cache
-folder. If there is none (a read-only installation and home), Numba raises an exception; here the code is then kept in a
-private temporary folder, or not at all. A damaged file makes Numba fail at every later run; here the function is
-compiled again and the file overwritten. Numba looks for changes in the function's own file alone, and here what it
-calls and uses from other modules counts, too. Numba replaces files atomically, so several processes may write at once.
+It is in the folder that NUMBA_CACHE_DIR names, else in `native` in the user's cache folder of tcgpu. Numba alone would
+keep it beside the source, where it stays when the package is removed. If there is no folder that can be written to,
+Numba raises an exception; here the code is then kept in a private temporary folder, or not at all. A damaged file makes
+Numba fail at every later run; here the function is compiled again and the file overwritten. Numba looks for changes in
+the function's own file alone, and here what it calls and uses from other modules counts, too. Numba replaces files
+atomically, so several processes may write at once.
 """
 
 import contextlib
@@ -20,6 +21,7 @@ import numba
 from numba.core.caching import FunctionCache
 from numba.core.serialize import dumps
 
+from tcgpu.engines.cache_folder import cache_folder
 from tcgpu.engines.meaning import meaning
 
 log = logging.getLogger("tcgpu")
@@ -40,8 +42,20 @@ def cached(function):
     return function
 
 
+_named, _beside_the_source, _user_wide, *_others = FunctionCache._impl_class._locator_classes  # Numba's folders
+
+
+class _UsersFolder(_user_wide):
+    """A folder for the functions of a source file, in the user's cache folder of tcgpu instead of Numba's."""
+
+    def get_cache_path(self):
+        return str(cache_folder() / "native" / os.path.basename(self._cache_path))
+
+
 class _Content(FunctionCache._impl_class):
-    """The content of a file for a compiled function: a checksum, and what Numba writes."""
+    """The content of a file for a compiled function: a checksum, and what Numba writes; and the file's folder."""
+
+    _locator_classes = [_named, _UsersFolder, *_others]
 
     def reduce(self, compiled):
         content = dumps(super().reduce(compiled))

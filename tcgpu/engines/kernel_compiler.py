@@ -32,8 +32,8 @@ from typing import NamedTuple
 from unittest.mock import patch
 
 import numpy as np
-import platformdirs
 
+from tcgpu.engines.cache_folder import cache_folder
 from tcgpu.engines.forking import fork_safe_lock
 from tcgpu.engines.integers import CompiledIntegers
 from tcgpu.engines.kernel_language import (
@@ -126,8 +126,8 @@ def path_of(function, signature, capability, most_threads=None):
 
 
 def folder():
-    """The folder of cached cubins: `kernels` in TCGPU_CACHE, or in the user's cache of tcgpu."""
-    return Path(os.environ.get("TCGPU_CACHE") or platformdirs.user_cache_dir("tcgpu")) / "kernels"
+    """The folder of cached cubins."""
+    return cache_folder() / "kernels"
 
 
 def digest(function, signature, capability, most_threads=None):
