@@ -34,10 +34,12 @@ def sum_exactly(values):
 
 def is_locked(array):
     """Whether the memory of an array is for reading only: what `locked` returned, constant bytes, or a mapped file."""
-    while isinstance(array.base, np.ndarray):
+    while isinstance(array, np.ndarray):
+        if array.flags.writeable:  # also where it is in bytes, as NumPy leaves what was unpickled
+            return False
         array = array.base
     kinds = (memoryview, bytes, *([sys.modules["mmap"].mmap] if "mmap" in sys.modules else []))
-    return isinstance(array.base, kinds) and memoryview(array.base).readonly
+    return isinstance(array, kinds) and memoryview(array).readonly
 
 
 def locked(array):

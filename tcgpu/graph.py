@@ -77,7 +77,7 @@ class Graph:
     labels
         The source's name of each vertex.
     validate
-        Whether to check the columns; GraphError names the first wrong one.
+        Whether to check the columns; GraphError names the first wrong one. Without, wrong ones may end the process.
 
     Attributes
     ----------

@@ -631,9 +631,20 @@ def test_only_memory_that_a_caller_can_write_to_is_copied(tmp_path):
     mapped, written = np.load(tmp_path / "rows.npy", mmap_mode="r"), np.array(graph.row_idx)
     read_only = written.view()
     read_only.flags.writeable = False
-    for rows, shared in ((graph.row_idx, True), (mapped, True), (written, False), (read_only, False)):
+    unpickled = pickle.loads(pickle.dumps(written, 2))  # it is in constant bytes, and can be written to
+    not_copied, copied = (graph.row_idx, mapped), (written, read_only, unpickled)
+    for rows in (*not_copied, *copied):
         again = Graph(graph.col_ptr, rows)
-        assert again.equals(graph) and np.shares_memory(again.row_idx, rows) == shared
+        assert again.equals(graph)
+        assert np.shares_memory(again.row_idx, rows) == any(rows is other for other in not_copied)
+
+
+def test_copies_of_a_graph_are_read_only():
+    graph = generate.rmat(6, seed=1).ordered("degree")
+    pickled = (pickle.loads(pickle.dumps(graph, protocol)) for protocol in range(pickle.HIGHEST_PROTOCOL + 1))
+    for again in (copy.copy(graph), copy.deepcopy(graph), *pickled):
+        assert again.equals(graph)
+        assert not any(array.flags.writeable for array in (again.col_ptr, again.row_idx, again.rank, again.labels))
 
 
 @pytest.mark.filterwarnings("ignore")
