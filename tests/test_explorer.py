@@ -494,6 +494,15 @@ def test_a_run_that_would_take_too_long_is_refused_with_a_way_out(explore, page)
     assert f"max_seconds={allowed})" in explorer.python.value
 
 
+@pytest.mark.sim
+@pytest.mark.parametrize("page", ["Compare", "Sweep", "Trace"])
+def test_no_seconds_are_suggested_that_cannot_be_entered(explore, monkeypatch, page):
+    monkeypatch.setattr(simulated, "slowness", lambda: 1e12)
+    explorer = explore("mesh_16x16", ["naive"], engine="sim", page=page)
+    explorer.sweep.edges.value, explorer.sweep.limits.value, explorer.sweep.way.value = 500, (3, 4), sweep_page.RUN
+    assert ran(explorer) == [] and explorer.message.endswith("; at most 1,000,000 seconds can be allowed")
+
+
 def test_a_long_sweep_of_estimates_is_forecast_and_refused(explore, monkeypatch):
     explorer = explore("mesh_16x16", ["naive", "bitmap"], page="Sweep")
     explorer.sweep.way.value, explorer.sweep.limits.value = sweep_page.LAUNCH, (4, 5)

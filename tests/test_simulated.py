@@ -144,6 +144,14 @@ def test_the_seconds_in_a_refusal_are_enough(monkeypatch):
     assert tcgpu.count(SMALL, "naive", engine="sim", max_seconds=seconds) == 98
 
 
+def test_seconds_beyond_those_that_can_be_allowed_are_not_suggested():
+    with simulated.limited(5, most=100), simulated.limited(10):
+        with pytest.raises(GraphError, match="or allow it by max_seconds=100$"):
+            simulated.check("this", 90)
+        with pytest.raises(GraphError, match="on a GPU; at most 100 seconds can be allowed$"):
+            simulated.check("this", 101)
+
+
 def test_other_engines_are_not_limited(monkeypatch):
     monkeypatch.setattr(simulated, "LIMIT", 1e-9)
     assert tcgpu.count(SMALL, engine="cpu") == 98

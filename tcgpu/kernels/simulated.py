@@ -31,21 +31,24 @@ _forecasting = ContextVar("forecasting", default=False)  # whether `forecast` as
 
 
 class Limit:
-    """The seconds that a simulated run may take. It is checked, and announced, only once."""
+    """The seconds that a simulated run may take. It is checked, and announced, only once. most: that can be allowed."""
 
-    def __init__(self, seconds):
-        self.seconds, self.checked = seconds, False
+    def __init__(self, seconds, most=math.inf):
+        self.seconds, self.most, self.checked = seconds, most, False
 
 
 @contextmanager
-def limited(max_seconds=None):
-    """Limit a simulated run inside the `with` to this many seconds; None keeps the limit outside of it."""
+def limited(max_seconds=None, most=None):
+    """Limit a simulated run inside the `with` to this many seconds, of which `most` can be allowed.
+
+    None keeps what holds outside of it.
+    """
+    outer = _limit.get() or Limit(None)
     if max_seconds is None:
-        outer = _limit.get()
-        max_seconds = None if outer is None else outer.seconds
+        max_seconds = outer.seconds
     elif isinstance(max_seconds, bool) or not isinstance(max_seconds, (int, float, np.number)) or not max_seconds > 0:
         raise GraphError(f"max_seconds is a number of seconds above 0, not {max_seconds!r}")
-    token = _limit.set(Limit(max_seconds))
+    token = _limit.set(Limit(max_seconds, outer.most if most is None else most))
     try:
         yield
     finally:
@@ -84,13 +87,15 @@ def check(what, seconds, way_out="take engine='cpu' without a method, or a small
     limit = _limit.get()
     if limit is not None and limit.checked:
         return
-    allowed = None if limit is None else limit.seconds
+    allowed, most = (None, math.inf) if limit is None else (limit.seconds, limit.most)
     if seconds > (allowed or LIMIT):
-        enough = math.ceil(1.5 * seconds)  # the estimate may be somewhat larger next time
-        raise GraphError(
-            f"{what} would take about {duration(seconds)} in the simulator: {way_out}, or allow it by "
-            f"max_seconds={enough}"
+        enough = min(math.ceil(1.5 * seconds), most)  # the estimate may be somewhat larger next time
+        allow = (
+            f", or allow it by max_seconds={enough}"
+            if seconds <= most
+            else f"; at most {most:,} seconds can be allowed"
         )
+        raise GraphError(f"{what} would take about {duration(seconds)} in the simulator: {way_out}{allow}")
     if _forecasting.get():
         raise _Forecast(seconds)
     if limit is not None:

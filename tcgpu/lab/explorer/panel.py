@@ -27,6 +27,7 @@ from tcgpu.records import Rows
 STYLE = element("style", Markup(Path(__file__).with_name("style.css").read_text()))
 ENGINES = {"best available": DEFAULT, "GPU": "gpu", "simulator": "sim", "native threads": "cpu"}  # label -> engine
 RUN_LIMIT = 120.0  # seconds that a run may take in the simulator, unless another limit is entered
+MOST_SECONDS = 1_000_000  # that can be entered
 EXPECTED = (TcgpuError, OSError)  # errors that need no traceback: the message is enough
 
 
@@ -139,7 +140,8 @@ class Explorer(widgets.VBox):
         outcome, refused, rows_before = "failed", {}, len(page.rows)
         self._started = time.monotonic()
         try:
-            with simulated.limited(runs[0].max_seconds or simulated.LIMIT):  # of each measurement
+            limit = runs[0].max_seconds or simulated.LIMIT  # of each measurement
+            with simulated.limited(limit, MOST_SECONDS):
                 planned = self._forecast_all(page, sources, runs, refused)
                 for k, (source, kept) in enumerate(planned):
                     with part(k, len(planned)):
@@ -291,7 +293,7 @@ class Explorer(widgets.VBox):
         self.repeats.style.description_width = "initial"
         self.max_seconds = elements.NumberField(
             None,
-            lambda number: elements.check_number("max seconds", number, 1, 1_000_000),
+            lambda number: elements.check_number("max seconds", number, 1, MOST_SECONDS),
             placeholder="automatic",
             description="max seconds",
             layout={"width": "172px"},
