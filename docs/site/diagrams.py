@@ -31,12 +31,12 @@ LAYERS = [
     ("choosing", GREEN, {"four_vertices": "motifs", "subgraphs": "cliques, sets of k vertices",
                          "registry": "methods by name", "datasets": "known graphs"}),
     ("counting", BLUE, {"kernels": "methods for GPUs, a folder a paper", "cpu": "the native engine",
-                        "declarations": "Method and Knob"}),
+                        "built_in": "our methods", "declarations": "Method and Knob"}),
     ("graphs", BLUE, {"formats": "files", "generators": "made graphs", "graph": "sorted columns",
-                      "ids": "any ids to 0..n-1", "cleaning": "edges to columns"}),
+                      "clean": "edges to columns, ids to 0..n-1"}),
     ("below all", GREY, {"player": "steps in a browser", "figures": "looks of charts", "simulation": "tcgpu.simulate",
                          "engines": "GPU, simulator, native code"}),
-    ("", GREY, {"errors": "TcgpuError", "markup": "HTML, escaped", "suggest": "did you mean ...?",
+    ("", GREY, {"arrays": "NumPy helpers", "errors": "TcgpuError", "markup": "HTML, escaped", "suggest": "did you mean ...?",
                 "networkx_info": "what NetworkX asks", "progress": "bars, interrupts"}),
 ]  # fmt: skip
 
@@ -115,10 +115,10 @@ def edge():
     text = "text is scanned on all cores;\nwhat the header says must agree"
     formats = Box(20, 95, 250, "formats/", text, BLUE)
     text = "with relabel=True: ids that occur become 0..n-1, others keep their numbers"
-    ids = Box(20, 195, 530, "ids.py", text, BLUE)
+    ids = Box(20, 195, 530, "clean.py: compact", text, BLUE)
     text = "the key of each edge that is no loop goes to a bucket of columns; buckets\n"
     text += "are sorted in a cache; each edge is kept once, rows are written over keys"
-    clean = Box(20, 280, 530, "cleaning.py", text, BLUE)
+    clean = Box(20, 280, 530, "clean.py: clean_columns", text, BLUE)
     text = "column 0 has row 2340794, among its other rows in ascending order"
     graph = Box(20, 385, 530, "graph.py: Graph", text, BLUE)
     text = "in natural order threads sort short columns,\nand blocks sort buckets of keys; in degree\n"
