@@ -48,9 +48,11 @@ def pytest_configure(config):
 
 
 def pytest_generate_tests(metafunc):
-    """Run what takes `quick` in the simulator, too, with --full."""
-    if "quick" in metafunc.fixturenames:
-        metafunc.parametrize("quick", ["compiled", "simulated"] if sampling.full else ["compiled"], indirect=True)
+    """Run what takes `compiled_kernels` in the simulator, too, with --full."""
+    if "compiled_kernels" in metafunc.fixturenames:
+        metafunc.parametrize(
+            "compiled_kernels", ["compiled", "simulated"] if sampling.full else ["compiled"], indirect=True
+        )
 
 
 def pytest_collection_modifyitems(items):
@@ -159,7 +161,7 @@ def large(processor):
 
 
 @pytest.fixture
-def quick(request, monkeypatch):
+def compiled_kernels(request, monkeypatch):
     """As `large`, but in the simulator if there is no compiler; with --full in both ways.
 
     For tests of what kernels compute, not of the simulator. Constants of kernels that a test changes stay as they are.
@@ -175,6 +177,14 @@ def quick(request, monkeypatch):
             facts = dataclasses.replace(runtime.facts(), **compiled.LARGE)
             monkeypatch.setattr(runtime, "_facts", lambda _: facts)
             yield
+
+
+@pytest.fixture
+def compiled_if_simulated(request):
+    """`compiled_kernels`, for the tests whose parameter `engine` is "sim"."""
+    callspec = getattr(request.node, "callspec", None)
+    if callspec and callspec.params.get("engine") == "sim":
+        request.getfixturevalue("compiled_kernels")
 
 
 @pytest.fixture

@@ -77,14 +77,14 @@ def fewer(step, blocks):
 
 @pytest.mark.sim
 @pytest.mark.parametrize("knobs", BY_DEGREE.values(), ids=BY_DEGREE)
-def test_each_class_by_degree(knobs, quick):
+def test_each_class_by_degree(knobs, compiled_kernels):
     for name, graph in GRAPHS.items():
         assert counted(graph.ordered("degree"), knobs) == cpu.plan(graph).count(), name
 
 
 @pytest.mark.sim
 @pytest.mark.parametrize("knobs", [{}, BY_DEGREE["a few hubs"], BY_DEGREE["all at once"], {"share": (1, 3)}])
-def test_no_more_memory_than_needed(knobs, quick, monkeypatch):
+def test_no_more_memory_than_needed(knobs, compiled_kernels, monkeypatch):
     large = layout.SIZED_FROM
     for name, graph in GRAPHS.items():
         ordered, counts = graph.ordered("degree"), []
@@ -118,7 +118,7 @@ OF_FAR_EDGES = {
 @pytest.mark.sim
 @pytest.mark.parametrize("sized_from", [0, layout.SIZED_FROM])
 @pytest.mark.parametrize("knobs", OF_FAR_EDGES.values(), ids=OF_FAR_EDGES)
-def test_far_edges(knobs, sized_from, quick, far_edges, monkeypatch):
+def test_far_edges(knobs, sized_from, compiled_kernels, far_edges, monkeypatch):
     monkeypatch.setattr(layout, "SIZED_FROM", sized_from)
     for name, graph in GRAPHS.items():
         assert of_all_shares(graph, knobs) == cpu.plan(graph).count(), name
@@ -164,7 +164,7 @@ def test_far_windows_have_no_faults(roomy, far_edges):
 
 @pytest.mark.sim
 @pytest.mark.parametrize("knobs", AS_IT_COMES.values(), ids=AS_IT_COMES)
-def test_each_class_in_natural_order(knobs, quick):
+def test_each_class_in_natural_order(knobs, compiled_kernels):
     for name, graph in GRAPHS.items():
         assert counted(graph, knobs) == cpu.plan(graph).count(), name
 
@@ -222,7 +222,7 @@ def test_filters_are_looked_into_where_that_spares_columns(graph, looks, monkeyp
 
 
 @pytest.mark.sim
-def test_a_graph_with_too_many_quads_for_32_bits_is_merged(quick, monkeypatch):
+def test_a_graph_with_too_many_quads_for_32_bits_is_merged(compiled_kernels, monkeypatch):
     last = np.uint32(2**31 - 1)
     assert layout.slots.py_func(last - 1, last) == (2**33 - 8, 2**33 - 4)
     ordered = generate.rmat(7, 6).ordered("degree")
@@ -264,14 +264,14 @@ def test_columns_longer_than_a_hash_table_are_counted_in_parts(near, large):
 
 
 @pytest.mark.sim
-def test_warps_share_local_columns(quick):
+def test_warps_share_local_columns(compiled_kernels):
     graph = generate.clique(90)
     parts = [adaptive.plan(graph, words=2, share=(index, 3)).count() for index in range(3)]
     assert sum(parts) == cpu.plan(graph).count() and all(parts)
 
 
 @pytest.mark.sim
-def test_the_classes_are_not_empty(quick):
+def test_the_classes_are_not_empty(compiled_kernels):
     """On a graph where every kernel finds triangles, their counts add up to the total."""
     graph = generate.barabasi_albert(260, 9, seed=1).ordered("degree")
     plan = adaptive.plan(graph, near=40, hubs=15, heavy=4, crowd=14, short=4)
@@ -321,21 +321,21 @@ def test_knobs_out_of_range_are_refused(knobs):
 
 @pytest.mark.sim
 @pytest.mark.parametrize("knobs", BY_DEGREE.values(), ids=BY_DEGREE)
-def test_shares_by_degree_add_up(knobs, quick):
+def test_shares_by_degree_add_up(knobs, compiled_kernels):
     for name in ("R-MAT", "cliques"):
         assert_shares_add_up(GRAPHS[name].ordered("degree"), knobs, (2, 3))
 
 
 @pytest.mark.sim
 @pytest.mark.parametrize("knobs", AS_IT_COMES.values(), ids=AS_IT_COMES)
-def test_shares_in_natural_order_add_up(knobs, quick):
+def test_shares_in_natural_order_add_up(knobs, compiled_kernels):
     for name in ("R-MAT", "cliques"):
         assert_shares_add_up(GRAPHS[name], knobs, (2, 3))
 
 
 @pytest.mark.sim
 @pytest.mark.parametrize("order", ["degree", "natural"])
-def test_shares_of_any_number_add_up(order, quick):
+def test_shares_of_any_number_add_up(order, compiled_kernels):
     """Also more shares than there are tasks; and no share is the whole, where there are several tasks."""
     mixed = BY_DEGREE["all at once"] if order == "degree" else AS_IT_COMES["some local columns"]
     assert_shares_add_up(GRAPHS["R-MAT"].ordered(order), mixed, (1, 7))
@@ -351,7 +351,7 @@ def assert_shares_add_up(graph, knobs, numbers):
 
 
 @pytest.mark.sim
-def test_a_share_can_be_counted_again(quick):
+def test_a_share_can_be_counted_again(compiled_kernels):
     """Counting leaves its input unchanged, and resets its queue."""
     for order in ("degree", "natural"):
         plan = adaptive.plan(GRAPHS["R-MAT"].ordered(order), heavy=4, hubs=30, share=(1, 3))

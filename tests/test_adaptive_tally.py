@@ -106,21 +106,21 @@ def long_column():
 
 @pytest.mark.sim
 @pytest.mark.parametrize("knobs", BY_DEGREE.values(), ids=BY_DEGREE)
-def test_each_class_by_degree(knobs, quick):
+def test_each_class_by_degree(knobs, compiled_kernels):
     for name, graph in GRAPHS.items():
         assert same(graph.ordered("degree"), **knobs), name
 
 
 @pytest.mark.sim
 @pytest.mark.parametrize("knobs", AS_IT_COMES.values(), ids=AS_IT_COMES)
-def test_each_class_in_natural_order(knobs, quick):
+def test_each_class_in_natural_order(knobs, compiled_kernels):
     for name, graph in GRAPHS.items():
         assert same(graph, **knobs), name
 
 
 @pytest.mark.sim
 @pytest.mark.parametrize("hubs", [8192, 8000, 5000, 2048, 1])
-def test_hubs_of_all_stretches(hubs, quick):
+def test_hubs_of_all_stretches(hubs, compiled_kernels):
     graph = all_stretches()
     stretches = (graph.row_idx - (graph.n - 8192)) // layout.HUB_GROUP
     assert set(range(4)) <= set(stretches.tolist())
@@ -128,7 +128,7 @@ def test_hubs_of_all_stretches(hubs, quick):
 
 
 @pytest.mark.sim
-def test_rows_that_share_a_bit_with_the_zeros(quick):
+def test_rows_that_share_a_bit_with_the_zeros(compiled_kernels):
     """Zeros fill up quads; a sieve has the same bit for 4,096, 8,192, ..."""
     n = 8300
     graph = all_stretches(n, 40, beside=n - 2048 * np.arange(1, 5))
@@ -136,7 +136,7 @@ def test_rows_that_share_a_bit_with_the_zeros(quick):
 
 
 @pytest.mark.sim
-def test_counts_with_many_digits(quick):
+def test_counts_with_many_digits(compiled_kernels):
     assert same(long_lists(), heavy=0)
     assert same(long_column(), hubs=0)
     assert same(Graph.from_edges(*np.triu_indices(140, 1)).ordered("degree"), heavy=0)
@@ -145,7 +145,7 @@ def test_counts_with_many_digits(quick):
 
 
 @pytest.mark.sim
-def test_counters_are_left_out_where_they_do_not_pay(quick, monkeypatch):
+def test_counters_are_left_out_where_they_do_not_pay(compiled_kernels, monkeypatch):
     monkeypatch.setattr(support_merges, "SMALL", 0)
     mesh, wheel = generate.mesh(26, 26), Graph.from_edges(*rim(300))
     for graph, counting in ((mesh, False), (wheel, True), (generate.clique(20), True)):
@@ -188,7 +188,7 @@ def rim(n):
 
 
 @pytest.mark.sim
-def test_the_classes_are_not_empty(quick):
+def test_the_classes_are_not_empty(compiled_kernels):
     """On a graph where every kernel finds triangles, each adds to those found before it."""
     graph = generate.barabasi_albert(260, 9, seed=1).ordered("degree")
     plan = adaptive.support_plan(graph, near=40, hubs=15, heavy=4, short=4)
@@ -224,13 +224,13 @@ def test_threads_of_any_order_find_the_same(order):
 
 
 @pytest.mark.sim
-def test_from_columns_made_on_the_device(quick):
+def test_from_columns_made_on_the_device(compiled_kernels):
     u, v, n = generate.edges("rmat", 7, 8)
     assert same(DeviceGraph.from_edges(u, v, n, order="degree"), heavy=4, hubs=20)
 
 
 @pytest.mark.sim
-def test_the_verbs_return_the_order_of_the_graph(quick):
+def test_the_verbs_return_the_order_of_the_graph(compiled_kernels):
     graph = generate.rmat(6, seed=3)
     for order in ("degree", "natural", None):
         options = {"method": "adaptive", "engine": "sim", "order": order}

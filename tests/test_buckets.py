@@ -116,7 +116,7 @@ def two_lengths(monkeypatch):
 @pytest.mark.sim
 @pytest.mark.parametrize("n, edges", [(1, 5), (20, 40), (21, 300), (60, 500), (900, 1000), (900, 0)])
 @pytest.mark.parametrize("kind", KINDS)
-def test_keys_of_two_lengths_make_the_columns_of_a_graph(kind, n, edges, two_lengths, quick):
+def test_keys_of_two_lengths_make_the_columns_of_a_graph(kind, n, edges, two_lengths, compiled_kernels):
     u, v, n = difficult(kind, np.random.default_rng(n), n, edges)
     same_columns(DeviceGraph.from_edges(u, v, n, order="degree"), u, v)
     clean = Graph.from_edges(u, v, n).edges()

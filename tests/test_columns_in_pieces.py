@@ -22,7 +22,7 @@ TRIANGLES = tcgpu.count(RMAT, "cpu")
 ROWS = {1: 1000, 2: 400, 5: 155}  # ranges of columns that EDGES are cleaned in -> the most rows of one
 AMPLE = 10**6  # bytes: for EDGES in one range
 
-pytestmark = pytest.mark.usefixtures("own_rings")
+pytestmark = pytest.mark.usefixtures("own_rings", "compiled_if_simulated")
 
 
 @pytest.fixture

@@ -63,7 +63,7 @@ def test_counts_are_those_of_brute_force(graph, k, kind):
 @every_size
 @every_kind
 @pytest.mark.parametrize("name", GRAPHS)
-def test_counts_are_those_of_the_native_engine(name, k, kind):
+def test_counts_are_those_of_the_native_engine(name, k, kind, compiled_kernels):
     assert by_levels(GRAPHS[name], k, kind) == tcgpu.count_subgraphs(GRAPHS[name], k, kind)
 
 

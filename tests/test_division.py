@@ -14,7 +14,6 @@ import numpy as np
 import pool_work
 import pytest
 from kernel_shapes import small_graphs
-from sampling import share
 from test_adaptive import BY_DEGREE, fewer
 
 import tcgpu
@@ -213,27 +212,27 @@ def counted(edges, number, **knobs):
 
 @pytest.mark.sim
 @pytest.mark.parametrize("name", CLASSES)
-def test_each_class_is_counted_by_two_members(name):
-    graph = GRAPHS[share(["R-MAT", "cliques"], name)[0]]
-    assert counted(raw(graph), 2, **CLASSES[name]) == cpu.count(graph)
+def test_each_class_is_counted_by_two_members(name, compiled_kernels):
+    for graph in (GRAPHS["R-MAT"], GRAPHS["cliques"]):
+        assert counted(raw(graph), 2, **CLASSES[name]) == cpu.count(graph)
 
 
 @pytest.mark.sim
 @pytest.mark.parametrize("number", [1, 3, 4])
-def test_groups_of_other_sizes_count(number):
+def test_groups_of_other_sizes_count(number, compiled_kernels):
     knobs = {"near": 40, "hubs": 12, "heavy": 4, "crowd": 9}
     assert counted(raw(GRAPHS["R-MAT"]), number, **knobs) == cpu.count(GRAPHS["R-MAT"])
 
 
 @pytest.mark.sim
-@pytest.mark.parametrize("name", share(small_graphs(), "division"))
-def test_difficult_graphs_are_counted_by_a_group(name):
+@pytest.mark.parametrize("name", small_graphs())
+def test_difficult_graphs_are_counted_by_a_group(name, compiled_kernels):
     graph = GRAPHS[name]
     assert counted(raw(graph), 2, near=5) == cpu.count(graph)
 
 
 @pytest.mark.sim
-def test_a_step_has_only_a_part_of_the_graph(monkeypatch):
+def test_a_step_has_only_a_part_of_the_graph(compiled_kernels, monkeypatch):
     """Also with two members: columns of the other one come in two pieces."""
     graph, sizes, make = generate.rmat(8, 8, seed=1), [], divided.far_plan
 

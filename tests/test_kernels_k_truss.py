@@ -73,7 +73,7 @@ def simulator():
 
 
 @pytest.mark.sim
-@pytest.mark.usefixtures("quick")
+@pytest.mark.usefixtures("compiled_kernels")
 class TestWithoutAGpu:
     @pytest.mark.parametrize("name", GRAPHS)
     @pytest.mark.parametrize("method", METHODS)
@@ -269,7 +269,7 @@ class TestOnAGpu:
 @pytest.mark.sim
 @pytest.mark.parametrize("order", [None, "degree", "random"])
 @pytest.mark.parametrize("method", [None, "bitmap_thread", "bitmap_warp", "bitmap_block_shared", "bitmap_auto"])
-def test_support_and_triangles_by_methods_in_any_order(method, order, quick):
+def test_support_and_triangles_by_methods_in_any_order(method, order, compiled_kernels):
     graph = GRAPHS["karate"]
     found = tcgpu.support(graph, method=method, engine="sim", order=order)
     assert found.dtype == np.int64 and np.array_equal(found, brute_force(graph))

@@ -26,6 +26,7 @@ def engine(request):
         yield request.param
 
 
+@pytest.mark.usefixtures("compiled_if_simulated")
 @every_layout
 @pytest.mark.parametrize("name", GRAPHS)
 def test_a_search_scores_roots_as_the_native_one_does(name, layout):
@@ -52,6 +53,7 @@ def root_in(graph, root):
     return int(np.searchsorted(np.sort(Search(graph)(root)[0]), root))
 
 
+@pytest.mark.usefixtures("compiled_if_simulated")
 def test_either_search_makes_the_same_split():
     path, star = np.arange(40), np.full(30, 41)
     both = Graph.from_edges(np.r_[path, star], np.r_[path + 1, np.arange(42, 72)], 80)

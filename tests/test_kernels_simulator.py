@@ -52,7 +52,7 @@ def test_counts_of_compiled_kernels_for_every_shape(method, name, large):
 
 
 @pytest.mark.parametrize("method", ON_GPU)
-def test_counts_of_well_known_graphs(method, graphs_folder, quick):
+def test_counts_of_well_known_graphs(method, graphs_folder, compiled_kernels):
     tried = 0
     for name, graph, expected in well_known(graphs_folder, MOST_EDGES["sim"].get(method, 5000)):
         for knobs in settings(method, graph):
@@ -62,7 +62,7 @@ def test_counts_of_well_known_graphs(method, graphs_folder, quick):
 
 
 @pytest.mark.parametrize("method", ON_GPU)
-def test_counts_do_not_depend_on_the_order(method, quick):
+def test_counts_do_not_depend_on_the_order(method, compiled_kernels):
     graph = GRAPHS["skewed"]
     for order in ("degree", "bfs", "random"):
         assert METHODS[method].plan(graph.ordered(order), **QUICK.get(method, {})).count() == brute_force(graph)
@@ -96,7 +96,7 @@ def test_report_auto_chooses_by_nonzeros_per_column(nonzeros, threshold, chosen)
 
 
 @pytest.mark.parametrize("method", ON_GPU)
-def test_a_plan_runs_again_after_a_reset(method, quick):
+def test_a_plan_runs_again_after_a_reset(method, compiled_kernels):
     plan = METHODS[method].plan(GRAPHS["skewed"], **QUICK.get(method, {}))
     plan.allocate()
     plan.launch()

@@ -87,7 +87,7 @@ def same_orbits(graph, per, engine):
 
 
 @pytest.mark.sim
-@pytest.mark.usefixtures("quick")
+@pytest.mark.usefixtures("compiled_kernels")
 class TestWithoutAGpu:
     @pytest.mark.parametrize("limits", LIMITS)
     @pytest.mark.parametrize("name", GRAPHS)
@@ -178,7 +178,7 @@ def test_larger_graphs_compiled_for_the_processor(name, k, processor, monkeypatc
 
 
 class TestVerbs:
-    def test_motifs_of_all_engines_are_the_same(self, quick):
+    def test_motifs_of_all_engines_are_the_same(self, compiled_kernels):
         graph = nx.les_miserables_graph()
         assert tcgpu.motifs(graph, engine="sim") == tcgpu.motifs(graph, engine="cpu") == tcgpu.motifs(graph)
         for k in range(1, 6):

@@ -77,7 +77,7 @@ def costs_of(graph):
 @pytest.mark.sim
 @pytest.mark.parametrize("long", [built_in.LONG, 30])
 @pytest.mark.parametrize("name", GRAPHS)
-def test_sums_are_those_of_the_edges(name, long, quick, monkeypatch):
+def test_sums_are_those_of_the_edges(name, long, compiled_kernels, monkeypatch):
     monkeypatch.setattr(edge_sums, "LONG", long)
     graph = GRAPHS[name]
     with runtime.using("sim"):
@@ -88,7 +88,7 @@ def test_sums_are_those_of_the_edges(name, long, quick, monkeypatch):
 
 
 @pytest.mark.sim
-def test_edges_cost_the_same_in_any_order(quick):
+def test_edges_cost_the_same_in_any_order(compiled_kernels):
     graph, random = GRAPHS["R-MAT"], np.random.default_rng(0)
     u, v = (np.append(ends, [3, 5]).astype(np.int32) for ends in (graph.row_idx, graph.col_of))
     shuffled = random.permutation(u.size)
@@ -108,7 +108,7 @@ def test_a_graph_without_edges_costs_nothing(loops):
 
 
 @pytest.mark.sim
-def test_a_sample_of_the_edges_costs_nearly_as_much(quick, monkeypatch):
+def test_a_sample_of_the_edges_costs_nearly_as_much(compiled_kernels, monkeypatch):
     graph = generate.rmat(9, 16, seed=5)
     order = np.random.default_rng(2).permutation(graph.m)
     ends = np.asarray(graph.row_idx)[order], graph.col_of.astype(np.int32)[order]
@@ -123,7 +123,7 @@ def test_a_sample_of_the_edges_costs_nearly_as_much(quick, monkeypatch):
 
 
 @pytest.mark.sim
-def test_few_edges_that_cost_much_are_never_missed(quick, monkeypatch):
+def test_few_edges_that_cost_much_are_never_missed(compiled_kernels, monkeypatch):
     """Two hubs with 3,000 neighbours in common: natural order costs much at one of 6,001 edges."""
     u = np.append(np.tile(np.arange(2, 3002, dtype=np.int32), 2), np.int32(1))
     v = np.append(np.repeat(np.arange(2, dtype=np.int32), 3000), np.int32(0))
@@ -139,7 +139,7 @@ def test_few_edges_that_cost_much_are_never_missed(quick, monkeypatch):
 
 @pytest.mark.sim
 @pytest.mark.parametrize("name", GRAPHS)
-def test_lengths_estimated_from_ends_cost_about_as_much_as_those_counted(name, quick, monkeypatch):
+def test_lengths_estimated_from_ends_cost_about_as_much_as_those_counted(name, compiled_kernels, monkeypatch):
     graph = GRAPHS[name]
     ends = np.asarray(graph.row_idx), graph.col_of.astype(np.int32)
     with runtime.using("sim"):
@@ -154,7 +154,7 @@ def test_lengths_estimated_from_ends_cost_about_as_much_as_those_counted(name, q
 
 
 @pytest.mark.sim
-def test_what_is_known_well_enough_for_a_count_is_computed_again_for_tallies(quick, monkeypatch):
+def test_what_is_known_well_enough_for_a_count_is_computed_again_for_tallies(compiled_kernels, monkeypatch):
     graph = generate.mesh(12, 12)
     ends = np.asarray(graph.row_idx), graph.col_of.astype(np.int32)
     monkeypatch.setattr(edge_sums, "SAMPLED", graph.m // 3)
@@ -172,7 +172,7 @@ def test_what_is_known_well_enough_for_a_count_is_computed_again_for_tallies(qui
 
 
 @pytest.mark.sim
-def test_costs_for_tallies_are_computed_once(quick, monkeypatch):
+def test_costs_for_tallies_are_computed_once(compiled_kernels, monkeypatch):
     graph = generate.mesh(12, 12)
     ends = [np.repeat(ends, 2).astype(np.int32) for ends in (graph.row_idx, graph.col_of)]  # their costs are not kept
     monkeypatch.setattr(edge_sums, "SAMPLED", graph.m // 3)
@@ -190,7 +190,7 @@ def test_costs_for_tallies_are_computed_once(quick, monkeypatch):
 
 
 @pytest.mark.sim
-def test_degrees_are_those_that_costs_were_computed_from(quick):
+def test_degrees_are_those_that_costs_were_computed_from(compiled_kernels):
     graph = generate.rmat(7, 8, seed=2)
     with runtime.using("sim"):
         for known in (False, True):
@@ -330,7 +330,7 @@ def test_sums_are_those_of_the_edges_on_a_gpu(name):
 
 @pytest.mark.sim
 @pytest.mark.parametrize("name", GRAPHS)
-def test_vertices_are_measured_a_range_at_a_time(name, quick, monkeypatch):
+def test_vertices_are_measured_a_range_at_a_time(name, compiled_kernels, monkeypatch):
     graph, launches = GRAPHS[name], []
     costs, launch = costs_of(graph), runtime.Kernel.launch
     for constant, value in (("RANGE", 20), ("MOST_RANGES", 3), ("MANY_A_VERTEX", 0)):
@@ -344,7 +344,7 @@ def test_vertices_are_measured_a_range_at_a_time(name, quick, monkeypatch):
 
 @pytest.mark.sim
 @pytest.mark.parametrize("dtype", [np.int32, np.uint32, np.int64, np.uint64])
-def test_degrees_are_counted_a_range_at_a_time(dtype, quick, monkeypatch):
+def test_degrees_are_counted_a_range_at_a_time(dtype, compiled_kernels, monkeypatch):
     u, v = np.random.default_rng(3).integers(0, 500, (2, 3000)).astype(dtype)
     expected = np.bincount(u.astype(int), minlength=500) + np.bincount(v.astype(int), minlength=500)
     for constant, value in (("DEGREE_RANGE", 100), ("MOST_DEGREE_RANGES", 4), ("TABLE_BYTES", 1 << 7)):

@@ -52,12 +52,14 @@ def quick(monkeypatch):
 # --------------------------------------------------------------------------------------------------------------- exact
 
 
+@pytest.mark.usefixtures("compiled_if_simulated")
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("budget", BUDGETS)
 def test_every_budget_gives_the_same_count(engine, budget):
     assert tcgpu.count(RMAT, engine=engine, device_memory=budget) == TRIANGLES
 
 
+@pytest.mark.usefixtures("compiled_if_simulated")
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("name", small_graphs())
 def test_hard_graphs_in_little_memory(engine, name):

@@ -58,7 +58,7 @@ def same_as(expected, graph):
 
 
 @pytest.mark.sim
-@pytest.mark.usefixtures("quick")
+@pytest.mark.usefixtures("compiled_kernels")
 class TestWithoutAGpu:
     @pytest.mark.parametrize("name", GRAPHS)
     def test_trusses_are_those_of_networkx(self, name):

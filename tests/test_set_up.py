@@ -4,10 +4,12 @@ import time
 from dataclasses import replace
 from importlib import import_module
 from inspect import signature
+from itertools import product
 
 import compiled
 import numpy as np
 import pytest
+from sampling import share
 
 import tcgpu
 from tcgpu import generate
@@ -66,17 +68,17 @@ def assert_same(name, found, expected, arrays):
     assert np.array_equal(found, expected), name
 
 
-@pytest.mark.parametrize("far_edges", [False, True], ids=["", "far edges"])
-@pytest.mark.parametrize("sized_from", [layout.SIZED_FROM, 0], ids=["", "memory sized"])
-@pytest.mark.parametrize("knobs", KNOBS.values(), ids=KNOBS)
-@pytest.mark.parametrize("graph", GRAPHS.values(), ids=GRAPHS)
+@pytest.mark.parametrize(
+    "graph, knobs, sized_from, far_edges",
+    share(product(GRAPHS, KNOBS, (layout.SIZED_FROM, 0), (False, True)), "arrays"),
+)
 def test_arrays_of_adaptive(graph, knobs, sized_from, far_edges, monkeypatch):
+    graph, knobs = GRAPHS[graph].ordered("degree"), KNOBS[knobs]
     if far_edges:
         monkeypatch.setattr(import_module("tcgpu.kernels.adaptive.plan"), "FAR_EDGES_FROM", 0)
     monkeypatch.setattr(layout, "SIZED_FROM", sized_from)
     monkeypatch.setattr(set_up, "PART", 1000)
     monkeypatch.setattr(layout, "MAX_TASK_IN_EDGES", 7)  # so that a vertex has several tasks
-    graph = graph.ordered("degree")
     found, expected = (arrays_after(by, "adaptive", graph, knobs) for by in (set_up.set_up, in_simulator))
     unset = {"hub_rows", "hub_rows32", "queues"}  # by the set-up
     assert found.keys() == expected.keys() > unset

@@ -35,7 +35,7 @@ def simulator():
 
 
 in_simulator = [pytest.mark.sim, pytest.mark.usefixtures("simulator")]
-compiled = [pytest.mark.sim, pytest.mark.usefixtures("quick")]
+compiled = [pytest.mark.sim, pytest.mark.usefixtures("compiled_kernels")]
 
 
 def counted(name, graph, setting):
@@ -259,7 +259,7 @@ class TestTheListOfEdges:
 
     @pytest.mark.parametrize("blocks, threads", [(1, 32), (1, 64), (2, 32), (3, 96)])
     @pytest.mark.parametrize("turns", [turns for turns, _ in LISTS.values()], ids=LISTS)
-    def test_any_range_of_edges_and_of_rows(self, turns, blocks, threads, quick):
+    def test_any_range_of_edges_and_of_rows(self, turns, blocks, threads, compiled_kernels):
         graph, low = with_rows_in_range(turns * 2, 0.5)
         end = 64 * len(turns)
         blocks, threads, shared = warp_search.shape(10**6, threads, blocks)
