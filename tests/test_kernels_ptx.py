@@ -5,6 +5,7 @@ import importlib
 import inspect
 import pkgutil
 import textwrap
+from itertools import product
 
 import pytest
 from sampling import share
@@ -31,13 +32,6 @@ def every_kernel():
                 yield pytest.param(value, id=f"{module.name.rpartition('.')[2]}.{name}")
 
 
-def compiled(kernel, capability):
-    """What became of a kernel, for each of its signatures."""
-    assert kernel.signatures
-    for signature in kernel.signatures:
-        yield kernel_compiler.facts(kernel.py_func, signature, capability, kernel.most_threads)
-
-
 def most_registers(kernel, capability):
     """The largest number of registers that a thread may have."""
     names, most = MORE_BEFORE_HOPPER
@@ -58,20 +52,21 @@ def barriers(function):
 
 @pytest.mark.parametrize("kernel", list(every_kernel()))
 def test_compiles_to_integers_in_registers_with_the_barriers_as_written(kernel):
-    for capability in (*share(CAPABILITIES[:-1], kernel.__name__, of=2), CAPABILITIES[-1]):
-        check_compiled(kernel, capability)
+    assert kernel.signatures
+    for signature, capability in share(product(kernel.signatures, CAPABILITIES), kernel.__name__):
+        check_compiled(kernel, signature, capability)
 
 
-def check_compiled(kernel, capability):
+def check_compiled(kernel, signature, capability):
     """CPython copies a short end of a function into each branch that leads there, and LLVM may follow suit. Lanes of a
     warp that then wait at two copies of one barrier wait for ever."""
-    for found in compiled(kernel, capability):
-        assert found.barriers <= barriers(kernel.py_func)
-        assert ".entry" in found.ptx and f".target {target(capability)}" in found.ptx
-        assert not found.floats, "counts with floating point"
-        assert not found.local, "keeps variables in local memory"
-        assert found.spilled == 0
-        assert found.registers <= most_registers(kernel, capability)
+    found = kernel_compiler.facts(kernel.py_func, signature, capability, kernel.most_threads)
+    assert found.barriers <= barriers(kernel.py_func)
+    assert ".entry" in found.ptx and f".target {target(capability)}" in found.ptx
+    assert not found.floats, "counts with floating point"
+    assert not found.local, "keeps variables in local memory"
+    assert found.spilled == 0
+    assert found.registers <= most_registers(kernel, capability)
 
 
 def test_there_are_kernels():
