@@ -225,8 +225,7 @@ def nnls(features, found):
     below 0; until no other weight helps.
     """
     weights, free = np.zeros(features.shape[1]), np.zeros(features.shape[1], bool)
-    length = np.maximum(np.linalg.norm(features, axis=0), np.finfo(float).tiny)
-    features, least = features / length, 1e-13 * np.linalg.norm(found)
+    least = 10 * max(features.shape) * np.finfo(float).eps * np.linalg.norm(features, 1)
     for _ in range(3 * weights.size):  # rounding may let one be freed again and again
         helps = np.where(free, -np.inf, features.T @ (found - features @ weights))
         if helps.max() <= least:
@@ -243,7 +242,7 @@ def nnls(features, found):
             weights += share.min() * (best - weights)
             free[np.flatnonzero(below)[share == share.min()]] = False
             weights[~free] = 0
-    return weights / length, float(np.linalg.norm(features @ weights - found))
+    return weights, float(np.linalg.norm(features @ weights - found))
 
 
 def fit(features, chosen, found):
