@@ -46,9 +46,7 @@ def measured(name, u, v, n, repeats):
         counts.add(plan.count())  # compiles, too
         if len(counts) > 1:
             raise SystemExit(f"{knobs} counts otherwise on {name}: {sorted(counts)}")
-        plan.allocate()
-        times = [runtime.elapsed_ms(plan.launch, plan.reset) for _ in range(repeats)]
-        plan.free()
+        times = gpu.kernel_times(plan, repeats)
         chosen = gpu.ADAPTIVE.knobs | knobs
         yield {
             "graph": name,

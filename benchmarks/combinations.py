@@ -75,8 +75,8 @@ def timed(graph, k, kind, options):
 
 def kernel_times(graph, k, kind, engine, repeats):
     """Milliseconds of the kernel in each run."""
-    with runtime.using(engine), combinations.plan(graph, k, kind).carried_out() as plan:
-        return [runtime.elapsed_ms(plan.launch, plan.reset) for _ in range(repeats)]
+    with runtime.using(engine), combinations.plan(graph, k, kind).carried_out() as run:
+        return [runtime.elapsed_ms(run.launch, run.reset) for _ in range(repeats)]
 
 
 def summary(name, times):

@@ -274,11 +274,11 @@ def launches():
     for name, graph, method, plan in plans(GRAPHS):
         if name == "R-MAT 20" and method in ("bitmap_thread", "bitmap_block_shared"):
             continue  # they take a minute
-        plan.allocate()
-        plan.reset()
-        times = [runtime.elapsed_ms(plan.launch, plan.reset)]
-        times = [runtime.elapsed_ms(plan.launch, plan.reset) for _ in range(9)] if times[0] < PATIENT else times
-        plan.free()
+        run = plan.allocate()
+        run.reset()
+        times = [runtime.elapsed_ms(run.launch, run.reset)]
+        times = [runtime.elapsed_ms(run.launch, run.reset) for _ in range(9)] if times[0] < PATIENT else times
+        run.free()
         yield {
             "graph": name, "vertices": graph.n, "edges": graph.m, "method": method,
             "kernel_ms": round(statistics.median(times), 5), "kernel_ms_spread": round(max(times) - min(times), 5),
@@ -291,18 +291,18 @@ def run_profiled(times):
     for name, _, method, plan in plans(COUNTED):
         if not times.get((name, method), PATIENT) < PATIENT / 10:
             continue
-        plan.allocate()
-        plan.launch()
-        plan.reset()
+        run = plan.allocate()
+        run.launch()
+        run.reset()
         for step in plan.steps:
             if isinstance(step, Step):
                 with gpu.profiled():
-                    step.run(plan.arrays)
+                    step.run(run.arrays)
                     runtime.synchronize()
                 print("LAUNCH", name, method, step.kernel.__name__, sep="|", flush=True)
             else:
-                step.run(plan.arrays)
-        plan.free()
+                step.run(run.arrays)
+        run.free()
 
 
 def counters():
@@ -361,15 +361,15 @@ def sampled(method, graph):
     """[(step, Steps)] of a method's launches, and the bytes of its plan."""
     prepared = estimates.prepare(method, graph)
     plan = method.plan(prepared)
-    estimates.set_up(plan, prepared)
+    arrays = estimates.set_up(plan, prepared).arrays
     launched, steps = [step for step in plan.steps if isinstance(step, Step)], []
     for step in plan.steps:
         if step in launched:
             share = estimates.LANE_STEPS // len(launched)
-            found = sampling.sample(step, plan.arrays, prepared, lane_steps=share, tasks=method.tasks)
+            found = sampling.sample(step, arrays, prepared, lane_steps=share, tasks=method.tasks)
             steps.append((step, demand.Steps(found)))
         else:
-            step.run(plan.arrays)
+            step.run(arrays)
     return steps, plan.device_bytes
 
 

@@ -36,6 +36,7 @@ import sys
 import tempfile
 import time
 from contextlib import contextmanager, nullcontext
+from dataclasses import replace
 from functools import partial
 from importlib import import_module
 from pathlib import Path
@@ -44,7 +45,7 @@ import numpy as np
 
 from tcgpu import generate, measurement, records
 from tcgpu.engines import runtime
-from tcgpu.kernels import Sized, Step
+from tcgpu.kernels import Run, Sized, Step
 from tcgpu.kernels.device_graph import DeviceGraph
 from tcgpu.registry import METHODS
 
@@ -139,11 +140,11 @@ def measured(name, u, v, n, repeats, bandwidth):
     natural = DeviceGraph.from_edges(*raw)
     plan = ADAPTIVE.plan(graph)
     plan.count()  # compiles, loads
-    plan.allocate()
-    sized = (plan.arrays[step.name] for step in plan.setup if isinstance(step, Sized))
+    run = plan.allocate()
+    sized = (run.arrays[step.name] for step in plan.setup if isinstance(step, Sized))
     bytes_needed = plan.device_bytes + sum(array.nbytes for array in sized)
-    kernel = [runtime.elapsed_ms(plan.launch, plan.reset) for _ in range(repeats)]
-    plan.free()
+    run.free()
+    kernel = kernel_times(plan, repeats)
     times = {
         "kernel_ms": kernel,
         "process_ms": by_clock(lambda: ADAPTIVE.plan(graph).count(), repeats),
@@ -176,6 +177,14 @@ def measured(name, u, v, n, repeats, bandwidth):
         "bytes_needed": bytes_needed,
     }
     return row, graph
+
+
+def kernel_times(plan, repeats):
+    """Milliseconds of a plan's launches, in each run."""
+    run = plan.allocate()
+    times = [runtime.elapsed_ms(run.launch, run.reset) for _ in range(repeats)]
+    run.free()
+    return times
 
 
 def by_clock(work, repeats):
@@ -219,24 +228,23 @@ def lookups(graph):
 
 
 def stages(plan):
-    """All that a plan launches, in order: (stage, step). Its `allocate` then sets up nothing."""
+    """All that a plan launches, in order: (stage, step); and the Run of a plan that sets up nothing, without arrays."""
     found = [("set-up", step) for step in plan.setup] + [("count", step) for step in plan.steps]
-    plan.setup = []
-    return found
+    return found, Run(replace(plan, setup=()))
 
 
-def begin(plan, steps):
-    """A plan's arrays after these steps."""
-    plan.free()
-    plan.allocate()
+def begin(run, steps):
+    """New arrays of a run, after these steps."""
+    run.free()
+    run.allocate()
     for step in steps:
-        step.run(plan.arrays)
+        step.run(run.arrays)
 
 
-def alone(plan, steps, repeats):
+def alone(run, steps, repeats):
     """Milliseconds of the last of these steps on the device, each time after all others."""
-    run_last = lambda: steps[-1].run(plan.arrays)  # noqa: E731
-    return [runtime.elapsed_ms(run_last, lambda: begin(plan, steps[:-1])) for _ in range(repeats)]
+    run_last = lambda: steps[-1].run(run.arrays)  # noqa: E731
+    return [runtime.elapsed_ms(run_last, lambda: begin(run, steps[:-1])) for _ in range(repeats)]
 
 
 def name_of(step):
@@ -245,11 +253,10 @@ def name_of(step):
 
 def kernel_rows(row, graph, repeats):
     """A row for each kernel of `adaptive`, each timed alone, as often as the graph's."""
-    plan = ADAPTIVE.plan(graph)
-    launched = stages(plan)
+    launched, run = stages(ADAPTIVE.plan(graph))
     steps = [step for _, step in launched]
     for k, (stage, step) in enumerate(launched):
-        ms = alone(plan, steps[: k + 1], repeats)
+        ms = alone(run, steps[: k + 1], repeats)
         shape = (step.blocks, step.threads, step.shared) if isinstance(step, Step) else ("", "", "")
         yield {
             **{key: row[key] for key in ("graph", "vertices", "edges", "engine", "order", "copy_bytes_per_second")},
@@ -260,9 +267,9 @@ def kernel_rows(row, graph, repeats):
             "repeats": repeats,
             **dict(zip(("blocks", "threads_per_block", "shared_bytes"), shape)),
         }
-    if plan.result() != row["triangles"]:
-        raise SystemExit(f"step by step, {row['graph']} has {plan.result():,} triangles, else {row['triangles']:,}")
-    plan.free()
+    if run.result() != row["triangles"]:
+        raise SystemExit(f"step by step, {row['graph']} has {run.result():,} triangles, else {row['triangles']:,}")
+    run.free()
 
 
 def profiled():
@@ -284,15 +291,15 @@ def profile(name):
     graph = ADAPTIVE.prepare((*map(runtime.to_device_library, (ends := GRAPHS[name]())[:2]), ends[2]))
     plan = ADAPTIVE.plan(graph)
     plan.count()
-    launched = stages(plan)
-    plan.allocate()
+    launched, run = stages(plan)
+    run.allocate()
     for _, step in launched:
         if isinstance(step, Step):
             with profiled():
-                step.run(plan.arrays)
+                step.run(run.arrays)
                 runtime.synchronize()
         else:
-            step.run(plan.arrays)
+            step.run(run.arrays)
 
 
 def add_counters(names, rows):
@@ -402,9 +409,7 @@ def ladder_rows(row, raw, repeats):
         plan = METHODS[name].plan(graphs[order], **knobs)
         if plan.count() != row["triangles"]:
             raise SystemExit(f"{name} does not find the {row['triangles']:,} triangles of {row['graph']}")
-        plan.allocate()
-        ms = [runtime.elapsed_ms(plan.launch, plan.reset) for _ in range(repeats)]
-        plan.free()
+        ms = kernel_times(plan, repeats)
         yield {
             **{key: row[key] for key in ("graph", "vertices", "edges", "triangles", "engine")},
             "idea": idea,

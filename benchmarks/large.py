@@ -101,10 +101,9 @@ def measured(scale, repeats):
     del edges
     gc.collect()
     pool.free_all_blocks()
-    plan = ADAPTIVE.plan(graph)
-    plan.allocate()
-    kernel_ms = runtime.elapsed_ms(plan.launch, plan.reset)
-    plan.free()
+    run = ADAPTIVE.plan(graph).allocate()
+    kernel_ms = runtime.elapsed_ms(run.launch, run.reset)
+    run.free()
     if scale <= CHECKED and CHECK.plan(graph).count() != found:
         raise SystemExit(f"{CHECK.name} counts another number of triangles at scale {scale}")
     return {

@@ -64,9 +64,7 @@ def measured(name, edges, sizes, repeats):
     for what, make in plans(graph, sizes).items():
         found = make().count()  # compiles, too
         plan = make()
-        plan.allocate()
-        kernel = [runtime.elapsed_ms(plan.launch, plan.reset) for _ in range(repeats)]
-        plan.free()
+        kernel = gpu.kernel_times(plan, repeats)
         count_ms = count_ms or statistics.median(kernel)
         yield (
             about

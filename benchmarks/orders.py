@@ -48,15 +48,15 @@ def draw(job):
 
 def kernel_ms(plan):
     """The least time of a plan's launches, and its result."""
-    plan.allocate()
-    plan.launch()
-    plan.reset()
-    first = runtime.elapsed_ms(plan.launch, plan.reset)
-    times = [runtime.elapsed_ms(plan.launch, plan.reset) for _ in range(REPEATS if first < LONG_MS else 0)]
-    plan.reset()
-    plan.launch()
-    found = plan.result()
-    plan.free()
+    run = plan.allocate()
+    run.launch()
+    run.reset()
+    first = runtime.elapsed_ms(run.launch, run.reset)
+    times = [runtime.elapsed_ms(run.launch, run.reset) for _ in range(REPEATS if first < LONG_MS else 0)]
+    run.reset()
+    run.launch()
+    found = run.result()
+    run.free()
     return min([first, *times]), found
 
 

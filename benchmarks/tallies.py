@@ -52,9 +52,7 @@ def measured(name, graph, repeats):
     check(name, graph, results)
     count_ms = None
     for what, plan in plans(graph).items():
-        plan.allocate()
-        kernel = [runtime.elapsed_ms(plan.launch, plan.reset) for _ in range(repeats)]
-        plan.free()
+        kernel = gpu.kernel_times(plan, repeats)
         process = gpu.by_clock(lambda what=what: plans(graph)[what].count(), repeats)
         count_ms = count_ms or statistics.median(kernel)
         yield about | {
@@ -69,11 +67,10 @@ def measured(name, graph, repeats):
             "to_count": round(statistics.median(kernel) / count_ms, 3),
             "bytes_needed": plan.device_bytes,
         }
-    plan = plans(graph)["vertices"]
-    plan.allocate()
-    for k, step in enumerate(plan.steps):
-        run, before = partial(step.run, plan.arrays), partial(again, plan, k)
-        kernel = [runtime.elapsed_ms(run, before) for _ in range(repeats)]
+    run = plans(graph)["vertices"].allocate()
+    for k, step in enumerate(run.plan.steps):
+        work, before = partial(step.run, run.arrays), partial(again, run, k)
+        kernel = [runtime.elapsed_ms(work, before) for _ in range(repeats)]
         yield about | {
             "what": "part of vertices",
             "kernel": step.kernel.__name__,
@@ -81,14 +78,14 @@ def measured(name, graph, repeats):
             "kernel_ms_spread": round(max(kernel) - min(kernel), 4),
             "to_count": round(statistics.median(kernel) / count_ms, 3),
         }
-    plan.free()
+    run.free()
 
 
-def again(plan, k):
+def again(run, k):
     """The state before step k."""
-    plan.reset()
-    for step in plan.steps[:k]:
-        step.run(plan.arrays)
+    run.reset()
+    for step in run.plan.steps[:k]:
+        step.run(run.arrays)
 
 
 def check(name, graph, results):

@@ -18,6 +18,7 @@ import subprocess
 import sys
 import tempfile
 from concurrent.futures import ProcessPoolExecutor
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import NamedTuple
@@ -119,7 +120,7 @@ def plan_of(case):
 def traced(case):
     """A row for each kernel that the case launches: what the trace measures."""
     with runtime.using("sim"):
-        launches = trace_plan(plan_of(case))
+        launches, _ = trace_plan(plan_of(case))
     found = []
     for launch in launches:
         measures = launch.totals()
@@ -143,16 +144,15 @@ def run_profiled(selected):
     """Run every kernel of every case once, with the profiler on; in the process that `ncu` profiles."""
     for case in selected:
         plan = plan_of(case)
-        steps, plan.setup = [*plan.setup, *plan.steps], []
-        plan.allocate()
-        for step in steps:
+        run = replace(plan, setup=()).allocate()
+        for step in (*plan.setup, *plan.steps):
             if isinstance(step, Step):
                 with gpu.profiled():
-                    step.run(plan.arrays)
+                    step.run(run.arrays)
                     runtime.synchronize()
             else:
-                step.run(plan.arrays)
-        plan.free()
+                step.run(run.arrays)
+        run.free()
 
 
 def counted(graphs):

@@ -166,26 +166,26 @@ def run_plan(plan, method):
     native = method.engines == ("cpu",)
     if not native:
         from tcgpu.engines import runtime
+    with part(0, 2):
+        begin = time.perf_counter()
+        run = plan.allocate()
+        if not native:
+            runtime.synchronize()
+        allocation = time.perf_counter() - begin
     try:
-        with part(0, 2):
-            begin = time.perf_counter()
-            plan.allocate()
-            if not native:
-                runtime.synchronize()
-            allocation = time.perf_counter() - begin
         with part(1, 2):
             begin = time.perf_counter()
             if native:
-                plan.launch()
+                run.launch()
                 kernel = (time.perf_counter() - begin) * 1e3
             else:
-                kernel = runtime.elapsed_ms(plan.launch, prepare=plan.reset, waits=plan.waits)
+                kernel = runtime.elapsed_ms(run.launch, prepare=run.reset, waits=plan.waits)
             launched = time.perf_counter()
-            found = plan.result()
+            found = run.result()
             reading = time.perf_counter() - launched
         return kernel, (allocation + reading) * 1e3 + kernel, found
     finally:
-        plan.free()
+        run.free()
 
 
 def timed_runs(method, raw, order, knobs, repeats, summary=int):

@@ -1,6 +1,7 @@
 """Graphs, launch shapes and knobs for the tests of kernels, in the simulator and on a GPU."""
 
 import csv
+from dataclasses import replace
 
 import networkx as nx
 import numpy as np
@@ -8,6 +9,7 @@ import numpy as np
 import tcgpu
 from tcgpu import Graph
 from tcgpu.engines import runtime
+from tcgpu.kernels import Step
 
 # odd ones too: one thread, warps that are not full, more blocks than columns, more threads than nonzeros
 SHAPES = [
@@ -40,6 +42,22 @@ KNOBS = {
 # knobs with which a method is done soon, and the most edges of the well-known graphs that it is tried on
 QUICK = {"levels": {"skip": True, "lanes": 1}}
 MOST_EDGES = {"sim": {"levels": 500}, "gpu": {"levels": 20_000}}
+
+
+def with_few_blocks(plan, blocks=3):
+    """The plan with at most so many blocks in each launch, as small graphs need in the simulator."""
+
+    def fewer(step):
+        return replace(step, blocks=min(step.blocks, blocks)) if isinstance(step, Step) else step
+
+    return replace(plan, setup=map(fewer, plan.setup), steps=map(fewer, plan.steps))
+
+
+def run_shuffled(run, seed, blocks=None):
+    """Run the steps of a Run in the simulator, each with its blocks or so many, and threads in a new random order."""
+    for step in run.plan.steps:
+        shape = blocks or step.blocks, step.threads
+        runtime.simulate(step.kernel.py_func, *shape, step.values(run.arrays), shared=step.shared, seed=seed)
 
 
 def settings(method, graph=None):

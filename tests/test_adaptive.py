@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from kernel_shapes import small_graphs
+from kernel_shapes import run_shuffled, small_graphs, with_few_blocks
 from sampling import share
 
 import tcgpu
@@ -65,14 +65,7 @@ def roomy(monkeypatch):
 def counted(graph, knobs, blocks=3):
     """The count of a plan with these knobs; its launches have only the blocks that a small graph needs."""
     plan = adaptive.plan(graph, **knobs)
-    if runtime.engine() == "sim":
-        plan.setup = [fewer(step, blocks) for step in plan.setup]
-        plan.steps = [fewer(step, blocks) for step in plan.steps]
-    return plan.count()
-
-
-def fewer(step, blocks):
-    return replace(step, blocks=min(step.blocks, blocks)) if hasattr(step, "kernel") else step
+    return (with_few_blocks(plan, blocks) if runtime.engine() == "sim" else plan).count()
 
 
 @pytest.mark.sim
@@ -92,11 +85,10 @@ def test_no_more_memory_than_needed(knobs, compiled_kernels, monkeypatch):
             monkeypatch.setattr(layout, "SIZED_FROM", sized_from)
             counts.append(counted(ordered, {"merge": 0} | knobs))
         assert counts[0] == counts[1], name
-    plan = adaptive.plan(ordered, merge=0, hubs=20, heavy=8)
-    plan.allocate()
-    filled = plan.arrays["in_end"][:-1] - plan.arrays["in_ptr"][:-1]
-    assert filled.sum() <= plan.arrays["in_edges"].size < ordered.m
-    assert plan.arrays["quads"].size < layout.most_quads(ordered)
+    arrays = adaptive.plan(ordered, merge=0, hubs=20, heavy=8).allocate().arrays
+    filled = arrays["in_end"][:-1] - arrays["in_ptr"][:-1]
+    assert filled.sum() <= arrays["in_edges"].size < ordered.m
+    assert arrays["quads"].size < layout.most_quads(ordered)
 
 
 @pytest.fixture
@@ -153,13 +145,12 @@ def test_far_edges_that_do_not_fit_are_not_listed(far_edges, monkeypatch):
 @pytest.mark.sim
 def test_far_windows_have_no_faults(roomy, far_edges):
     with runtime.using("sim"):
-        plan = adaptive.plan(GRAPHS["R-MAT"].ordered("degree"), near=30)
-        plan.allocate()
-        steps = [step for step in plan.steps if step.kernel is far.far_window_kernel]
+        run = adaptive.plan(GRAPHS["R-MAT"].ordered("degree"), near=30).allocate()
+        steps = [step for step in run.plan.steps if step.kernel is far.far_window_kernel]
         for step in steps:
-            args = [plan.arrays[arg] if isinstance(arg, str) else arg for arg in step.args]
-            assert not check_launch(step.kernel.py_func, 2, step.threads, step.kernel.typed(args), shared=step.shared)
-    assert len(steps) == 2 and plan.result() > 0
+            args = step.kernel.typed(step.values(run.arrays))
+            assert not check_launch(step.kernel.py_func, 2, step.threads, args, shared=step.shared)
+    assert len(steps) == 2 and run.result() > 0
 
 
 @pytest.mark.sim
@@ -213,12 +204,12 @@ def test_filters_are_looked_into_where_that_spares_columns(graph, looks, monkeyp
     monkeypatch.setattr(order_costs.OrderCosts, "nearby", False)
     with runtime.using("sim"):
         plan = adaptive.plan(DeviceGraph.from_graph(graph).ordered("degree"), merge=1)
-        plan.allocate()
-        some, found = plan.arrays["tried"]
+        run = plan.allocate()
+        some, found = run.arrays["tried"]
         assert 0 < some < graph.m and (found / some < 0.66) == looks
-        plan.arrays["filters"][:] = 0
-        plan.launch()
-        assert plan.result() == (0 if looks else cpu.plan(graph).count())
+        run.arrays["filters"][:] = 0
+        run.launch()
+        assert run.result() == (0 if looks else cpu.plan(graph).count())
 
 
 @pytest.mark.sim
@@ -241,7 +232,7 @@ def test_a_graph_with_too_many_quads_for_32_bits_is_merged(compiled_kernels, mon
 def test_a_graph_whose_columns_have_one_row_is_not_counted():
     with runtime.using("sim"):
         plan = adaptive.plan(DeviceGraph.from_graph(generate.star(40)).ordered("degree"), merge=1)
-        assert plan.steps == [] and plan.count() == 0
+        assert plan.steps == () and plan.count() == 0
         for verb in (adaptive.support_plan, adaptive.triangles_plan):
             plan = verb(plan_of := DeviceGraph.from_graph(generate.star(40)).ordered("degree"), merge=1)
             assert plan_of.max_column == 1 and not plan.count().any()
@@ -275,12 +266,11 @@ def test_the_classes_are_not_empty(compiled_kernels):
     """On a graph where every kernel finds triangles, their counts add up to the total."""
     graph = generate.barabasi_albert(260, 9, seed=1).ordered("degree")
     plan = adaptive.plan(graph, near=40, hubs=15, heavy=4, crowd=14, short=4)
-    plan.setup, plan.steps = ([fewer(step, 3) for step in steps] for steps in (plan.setup, plan.steps))
-    plan.allocate()
+    run = with_few_blocks(plan).allocate()
     found, before = {}, 0
-    for step in plan.steps:
-        step.run(plan.arrays)
-        found[step.kernel.__name__], before = plan.result() - before, plan.result()
+    for step in run.plan.steps:
+        step.run(run.arrays)
+        found[step.kernel.__name__], before = run.result() - before, run.result()
     assert found.pop("fill_hub_rows") == 0
     assert sum(found.values()) == cpu.plan(graph).count()
     assert set(found) == {"hub_kernel", "crowd_kernel", "window_kernel", "far_kernel", "hash_kernel"}
@@ -294,12 +284,9 @@ def test_a_warp_of_any_order_counts_the_same(roomy):
     expected = cpu.plan(graph).count()
     with runtime.using("sim"):
         for seed in share(range(5), "seed"):
-            plan = adaptive.plan(graph, near=60, hubs=20, heavy=4, crowd=8, short=3)
-            plan.allocate()
-            for step in plan.steps:
-                args = [plan.arrays[arg] if isinstance(arg, str) else arg for arg in step.args]
-                runtime.simulate(step.kernel.py_func, 2, step.threads, args, shared=step.shared, seed=seed)
-            assert plan.result() == expected
+            run = adaptive.plan(graph, near=60, hubs=20, heavy=4, crowd=8, short=3).allocate()
+            run_shuffled(run, seed, blocks=2)
+            assert run.result() == expected
 
 
 @pytest.mark.sim
@@ -307,8 +294,8 @@ def test_a_small_device_takes_bits_for_all():
     with runtime.using("sim"):
         plan = adaptive.plan(GRAPHS["R-MAT"].ordered("degree"), hubs=0, crowd=1)
         assert 1 << 16 > runtime.facts().shared_per_block
-        plan.allocate()
-        assert plan.arrays["window_task_ptr"][-1] > 0 and "crowd_task_ptr" not in plan.arrays
+        arrays = plan.allocate().arrays
+        assert arrays["window_task_ptr"][-1] > 0 and "crowd_task_ptr" not in arrays
 
 
 @pytest.mark.parametrize(
@@ -355,13 +342,11 @@ def test_a_share_can_be_counted_again(compiled_kernels):
     """Counting leaves its input unchanged, and resets its queue."""
     for order in ("degree", "natural"):
         plan = adaptive.plan(GRAPHS["R-MAT"].ordered(order), heavy=4, hubs=30, share=(1, 3))
-        plan.setup, plan.steps = ([fewer(step, 3) for step in steps] for steps in (plan.setup, plan.steps))
-        plan.allocate()
-        found = []
+        run, found = with_few_blocks(plan).allocate(), []
         for _ in range(2):
-            plan.reset()
-            plan.launch()
-            found.append(plan.result())
+            run.reset()
+            run.launch()
+            found.append(run.result())
         assert found[0] == found[1] > 0
 
 
@@ -532,10 +517,9 @@ def test_no_more_memory_than_needed_on_a_gpu(monkeypatch):
         counts, sizes = [], []
         for sized_from in (large, 0):
             monkeypatch.setattr(layout, "SIZED_FROM", sized_from)
-            plan = adaptive.plan(graph, merge=0)
-            with plan.carried_out():
-                counts.append(plan.result())
-                sizes.append(plan.arrays["in_edges"].size)
+            with adaptive.plan(graph, merge=0).carried_out() as run:
+                counts.append(run.result())
+                sizes.append(run.arrays["in_edges"].size)
         assert counts[0] == counts[1] == cpu.plan(graph.to_graph()).count()
         saved.append(sizes[0] - sizes[1])
     assert saved[0] > 0 == saved[1] and saved[2] > 0

@@ -1,10 +1,8 @@
 """Triangles of each edge and each vertex by `adaptive`: the native engine's, every class of vertices forced in turn."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
-from kernel_shapes import small_graphs, well_known
+from kernel_shapes import run_shuffled, small_graphs, well_known, with_few_blocks
 from sampling import share
 
 import tcgpu
@@ -50,31 +48,26 @@ def same(graph, **knobs):
     plain = graph.to_graph() if isinstance(graph, DeviceGraph) else graph
     vertices = adaptive.triangles_plan(graph, **knobs)
     edges = vertices if "support" in vertices.created else adaptive.support_plan(graph, **knobs)
+    runs = {plan: launched(plan, again=graph.m < 300) for plan in {vertices, edges}}
     right = True
     for plan, answer, expected in (
         (vertices, "twice", 2 * cpu.triangles(plain)),
         (edges, "support", cpu.support(plain)),
     ):
-        if not plan.arrays:
-            run(plan, again=graph.m < 300)
-        right &= np.array_equal(runtime.to_host(plan.arrays[answer]), expected)
-    assert np.array_equal(2 * vertices.result(), runtime.to_host(vertices.arrays["twice"]))
-    vertices.free(), edges.free()
+        right &= np.array_equal(runtime.to_host(runs[plan].arrays[answer]), expected)
+    assert np.array_equal(2 * runs[vertices].result(), runtime.to_host(runs[vertices].arrays["twice"]))
+    for run in runs.values():
+        run.free()
     return right
 
 
-def run(plan, again):
-    if runtime.engine() == "sim":
-        plan.setup, plan.steps = ([fewer(step) for step in steps] for steps in (plan.setup, plan.steps))
-    plan.allocate()
-    plan.launch()
+def launched(plan, again):
+    run = (with_few_blocks(plan) if runtime.engine() == "sim" else plan).allocate()
+    run.launch()
     if again:
-        plan.reset()
-        plan.launch()
-
-
-def fewer(step, blocks=3):
-    return replace(step, blocks=min(step.blocks, blocks)) if hasattr(step, "kernel") else step
+        run.reset()
+        run.launch()
+    return run
 
 
 def as_if_by_degree(u, v, n):
@@ -192,12 +185,11 @@ def test_the_classes_are_not_empty(compiled_kernels):
     """On a graph where every kernel finds triangles, each adds to those found before it."""
     graph = generate.barabasi_albert(260, 9, seed=1).ordered("degree")
     plan = adaptive.support_plan(graph, near=40, hubs=15, heavy=4, short=4)
-    plan.setup, plan.steps = ([fewer(step) for step in steps] for steps in (plan.setup, plan.steps))
-    plan.allocate()
+    run = with_few_blocks(plan).allocate()
     found, before = {}, 0
-    for step in plan.steps:
-        step.run(plan.arrays)
-        after = sum(int(plan.arrays[name].sum()) for name in ("support", "slot_support", "by_slot16"))
+    for step in run.plan.steps:
+        step.run(run.arrays)
+        after = sum(int(run.arrays[name].sum()) for name in ("support", "slot_support", "by_slot16"))
         found[step.kernel.__name__], before = after - before, after
     assert found.pop("fill_group_rows") == 0
     assert found.pop("gather") > 0
@@ -214,13 +206,10 @@ def test_threads_of_any_order_find_the_same(order):
     knobs = {"near": 60, "hubs": 20, "heavy": 4, "short": 3} if order == "degree" else {"words": 1}
     with runtime.using("sim"):
         for seed in share(range(4), order, of=4):
-            plan = adaptive.triangles_plan(graph, **knobs)
-            plan.allocate()
-            for step in plan.steps:
-                args = [plan.arrays[arg] if isinstance(arg, str) else arg for arg in step.args]
-                runtime.simulate(step.kernel.py_func, 2, step.threads, args, shared=step.shared, seed=seed)
-            assert np.array_equal(plan.arrays["support"], cpu.support(graph, "natural"))
-            assert np.array_equal(plan.result(), cpu.triangles(graph, "natural"))
+            run = adaptive.triangles_plan(graph, **knobs).allocate()
+            run_shuffled(run, seed, blocks=2)
+            assert np.array_equal(run.arrays["support"], cpu.support(graph, "natural"))
+            assert np.array_equal(run.result(), cpu.triangles(graph, "natural"))
 
 
 @pytest.mark.sim

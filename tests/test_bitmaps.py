@@ -9,7 +9,6 @@ from kernel_shapes import small_graphs
 import tcgpu
 from tcgpu import Graph, GraphError, MethodError, cpu, datasets, records
 from tcgpu.engines import runtime
-from tcgpu.engines.simulator import simulate
 from tcgpu.kernels.bisson_fatica import (
     bitmap_auto,
     bitmap_block_global,
@@ -108,20 +107,18 @@ def test_shared_memory_bounds_the_vertices_and_the_fold():
 @pytest.mark.parametrize("module", [bitmap_warp, bitmap_block_global])
 @pytest.mark.parametrize("word", [32, 64])
 def test_every_bitmap_is_zero_again_after_a_count(module, word):
-    plan = module.plan(GRAPHS["clique"], threads=64, blocks=3, word=word)
-    plan.allocate()
-    plan.launch()
-    assert not plan.arrays["bits"].any()
+    run = module.plan(GRAPHS["clique"], threads=64, blocks=3, word=word).allocate()
+    run.launch()
+    assert not run.arrays["bits"].any()
 
 
 @pytest.mark.parametrize("module", [bitmap_block_shared, bitmap_block_global])
 def test_a_launch_resets_its_queue(module):
     graph = GRAPHS["skewed"]
-    plan = module.plan(graph, threads=32, blocks=2)
-    plan.allocate()
-    plan.launch()
-    plan.launch()
-    assert plan.result() == 2 * cpu.plan(graph).count()
+    run = module.plan(graph, threads=32, blocks=2).allocate()
+    run.launch()
+    run.launch()
+    assert run.result() == 2 * cpu.plan(graph).count()
 
 
 def test_long_columns_come_before_short_ones():
@@ -135,13 +132,10 @@ def test_long_columns_come_before_short_ones():
             seen.append(int(place))
             return super().__getitem__(place)
 
-    plan = bitmap_block_shared.plan(graph, threads=1, blocks=1)
-    plan.allocate()
-    arrays = plan.arrays | {"row_idx": plan.arrays["row_idx"].view(Watched)}
-    step = plan.steps[-1]
-    args = [arrays[arg] if isinstance(arg, str) else arg for arg in step.args]
-    simulate(step.kernel.py_func, 1, 1, args, shared=step.shared)
-    assert plan.result() == cpu.plan(graph).count()
+    run = bitmap_block_shared.plan(graph, threads=1, blocks=1).allocate()
+    run.arrays["row_idx"] = run.arrays["row_idx"].view(Watched)
+    run.plan.steps[-1].run(run.arrays)
+    assert run.result() == cpu.plan(graph).count()
     first = [seen.index(int(graph.col_ptr[j])) for j in (60, 61, *short[:-1])]
     assert graph.max_column >= bits.LONG_COLUMN and max(first[:2]) < min(first[2:])
 

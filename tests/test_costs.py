@@ -24,9 +24,9 @@ class Counted(np.ndarray):
 def reads(plan, name):
     """How often the counting kernels read the array `name` of a plan, simulated."""
     with runtime.using("sim"):
-        plan.allocate()
-        counted = plan.arrays[name] = plan.arrays[name].view(Counted)
-        plan.launch()
+        run = plan.allocate()
+        counted = run.arrays[name] = run.arrays[name].view(Counted)
+        run.launch()
     return counted.reads
 
 

@@ -13,8 +13,8 @@ from types import SimpleNamespace
 import numpy as np
 import pool_work
 import pytest
-from kernel_shapes import small_graphs
-from test_adaptive import BY_DEGREE, fewer
+from kernel_shapes import small_graphs, with_few_blocks
+from test_adaptive import BY_DEGREE
 
 import tcgpu
 from tcgpu import Graph, GraphError, WorkerLost, cpu, generate
@@ -38,9 +38,7 @@ def few_blocks(monkeypatch):
 
     def plan(*args):
         made = make(*args)
-        if runtime.engine() == "sim":
-            made.setup, made.steps = ([fewer(step, 2) for step in steps] for steps in (made.setup, made.steps))
-        return made
+        return with_few_blocks(made, 2) if runtime.engine() == "sim" else made
 
     monkeypatch.setattr(divided, "_plan", plan)
 
@@ -652,10 +650,9 @@ def test_steps_have_no_faults(monkeypatch):
         divided.near_columns(member, counts, np.arange(40, dtype=np.uint64))
         far = member.far_columns(index)
         plan = divided.far_plan(member, index, 0, divided.Columns.of_counts(*member.columns.part(0, far)))
-        plan.allocate()
+        arrays = plan.allocate().arrays
         for step in plan.steps:
-            args = [plan.arrays[arg] if isinstance(arg, str) else arg for arg in step.args]
-            checked(step.kernel, args, step.shared, step.threads)
+            checked(step.kernel, step.values(arrays), step.shared, step.threads)
     names = {"measure_columns", "lay_out_own", "list_in_edges", "copy_quads", "window_kernel", "far_window_kernel"}
     assert names <= {kernel.__name__ for kernel in seen}
 

@@ -41,8 +41,8 @@ def launched(method, graph, order=None, **knobs):
     with runtime.using("sim"), runtime.as_device(estimates.facts_of(H200)), simulated.limited(float("inf")):
         prepared = METHODS[method].prepare(graph, order)
         plan = METHODS[method].plan(prepared, **knobs)
-        estimates.set_up(plan, prepared)
-    return plan.steps, plan.arrays, prepared
+        run = estimates.set_up(plan, prepared)
+    return plan.steps, run.arrays, prepared
 
 
 @pytest.fixture(scope="module")

@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 import test_adaptive
 import test_adaptive_tally
-from test_adaptive import fewer
 
 import tcgpu
 from tcgpu import DeviceGraph, cpu, generate
@@ -76,8 +75,7 @@ def test_counts_in_any_order_of_threads(method, processor):
 
 def run(plan, blocks=200):
     """The result of a plan with few blocks, each of which then repeats its loop more often."""
-    plan.setup, plan.steps = ([fewer(step, blocks) for step in steps] for steps in (plan.setup, plan.steps))
-    return plan.count()
+    return kernel_shapes.with_few_blocks(plan, blocks).count()
 
 
 def same(own, **knobs):

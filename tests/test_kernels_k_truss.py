@@ -1,6 +1,5 @@
 """Edge support and k-trusses by kernels: NetworkX's and brute force's on small graphs, the native engine's on large."""
 
-from dataclasses import replace
 from functools import partial
 from itertools import combinations
 
@@ -9,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from kernel_shapes import small_graphs, well_known
+from kernel_shapes import run_shuffled, small_graphs, well_known, with_few_blocks
 
 import tcgpu
 from tcgpu import EngineError, Graph, GraphError, MethodError, cpu
@@ -100,10 +99,9 @@ class TestWithoutAGpu:
     def test_no_order_of_threads_changes_a_support(self, method):
         graph = GRAPHS["R-MAT"]
         for seed in range(3):
-            plan = support.plan(graph, method, **KNOBS[method][-1])
-            plan.allocate()
-            run_shuffled(plan, plan.steps, seed)
-            assert np.array_equal(plan.result(), brute_force(graph))
+            run = support.plan(graph, method, **KNOBS[method][-1]).allocate()
+            run_shuffled(run, seed)
+            assert np.array_equal(run.result(), brute_force(graph))
 
     @settings(max_examples=15)
     @given(st.integers(0, 12), st.data())
@@ -121,22 +119,20 @@ class TestWithoutAGpu:
         assert len(tried) >= 2
 
     def test_a_truss_is_found_again_after_a_reset(self):
-        plan = k_truss.plan(GRAPHS["karate"], 4)
-        plan.allocate()
-        plan.launch()
-        first, rounds = plan.result().copy(), plan.rounds
-        plan.reset()
-        plan.launch()
-        assert np.array_equal(plan.result(), first) and plan.rounds == rounds > 1
+        run = k_truss.plan(GRAPHS["karate"], 4).allocate()
+        run.launch()
+        first, rounds = run.result().copy(), run.rounds
+        run.reset()
+        run.launch()
+        assert np.array_equal(run.result(), first) and run.rounds == rounds > 1
 
     def test_one_round_is_enough_for_k_3(self):
-        plan = k_truss.plan(GRAPHS["karate"], 3)
-        plan.count()
-        assert plan.rounds == 1
+        with k_truss.plan(GRAPHS["karate"], 3).carried_out() as run:
+            assert run.rounds == 1
 
     def test_numbers_skip_k_at_which_no_edge_is_removed(self):
-        plan = k_truss.plan(tcgpu.generate.clique(12))
-        assert (plan.count() == 12).all() and plan.rounds == 2  # k = 3, and then 13 at once
+        with k_truss.plan(tcgpu.generate.clique(12)).carried_out() as run:
+            assert (run.result() == 12).all() and run.rounds == 2  # k = 3, and then 13 at once
 
     def test_compacting_keeps_the_order_of_remaining_edges(self):
         graph = GRAPHS["R-MAT"]
@@ -195,26 +191,18 @@ def test_long_simulator_runs_are_refused_with_the_estimate():
         tcgpu.support(tcgpu.generate.rmat(16), engine="sim")
 
 
-def run_shuffled(plan, steps, seed):
-    """Run steps of a plan in the simulator, threads in a new random order."""
-    for step in steps:
-        args = [plan.arrays[arg] if isinstance(arg, str) else arg for arg in step.args]
-        simulate(step.kernel.py_func, step.blocks, step.threads, args, shared=step.shared, seed=seed)
-
-
 def updated(graph, method, weak, edges):
     """The supports after one update, with the edges in `weak` marked."""
-    plan = k_truss.plan(graph, 5, method=method)
-    plan.allocate()
-    supports = plan.arrays["support"]
+    run = k_truss.plan(graph, 5, method=method).allocate()
+    supports = run.arrays["support"]
     supports[:] = [k_truss.WEAK_NOW if edge in weak else 2 for edge in edges]
     columns = [j for edge, (_, j) in enumerate(edges) if supports[edge] < 0]
-    plan.arrays["weak"][columns] = plan.arrays["affected"][columns] = 1
-    plan.run(support.begin_round, 1, round=1)
-    plan.run(k_truss.mark_affected, graph.m)
-    plan.counting.listing.run(plan.arrays)
-    for step in plan.counting.walks:
-        step.run(plan.arrays)
+    run.arrays["weak"][columns] = run.arrays["affected"][columns] = 1
+    run.run(support.begin_round, 1, round=1)
+    run.run(k_truss.mark_affected, graph.m)
+    run.plan.counting.listing.run(run.arrays)
+    for step in run.plan.counting.walks:
+        step.run(run.arrays)
     return supports
 
 
@@ -259,8 +247,7 @@ class TestOnAGpu:
         graph = tcgpu.generate.rmat(16, seed=4)
         shapes = [(*shape[:2], 1 << 20) for shape in support.SHAPES["block_shared"]]
         plan = support.plan(graph, "block_shared", shapes=shapes)
-        plan.steps = [replace(step, blocks=min(step.blocks, 64)) for step in plan.steps]
-        assert np.array_equal(plan.count(), cpu.support(graph))
+        assert np.array_equal(with_few_blocks(plan, 64).count(), cpu.support(graph))
 
 
 # ------------------------------------------------------------------------------------------- the verbs that lead here

@@ -5,7 +5,7 @@ from itertools import combinations
 
 import numpy as np
 import pytest
-from kernel_shapes import MOST_EDGES, QUICK, settings, small_graphs, well_known
+from kernel_shapes import MOST_EDGES, QUICK, run_shuffled, settings, small_graphs, well_known
 from sampling import share
 
 from tcgpu import Graph, GraphError, MethodError, cpu
@@ -72,20 +72,17 @@ def test_counts_do_not_depend_on_the_order(method, compiled_kernels):
 def test_counts_do_not_depend_on_the_order_of_threads(method):
     graph = Graph.from_edges(*np.random.default_rng(3).integers(0, 90, (2, 700)))
     for seed in share(range(3), method):
-        plan = METHODS[method].plan(graph, **QUICK.get(method, {}))
-        plan.allocate()
-        for step in plan.steps:
-            args = [plan.arrays[arg] if isinstance(arg, str) else arg for arg in step.args]
-            simulate(step.kernel.py_func, step.blocks, step.threads, args, shared=step.shared, seed=seed)
-        assert plan.result() == brute_force(graph)
+        run = METHODS[method].plan(graph, **QUICK.get(method, {})).allocate()
+        run_shuffled(run, seed)
+        assert run.result() == brute_force(graph)
 
 
 @pytest.mark.parametrize("method", ["naive", "column_block"])
 def test_blocks_without_work_change_nothing(method):
     graph = GRAPHS["wheel"]
     plan = METHODS[method].plan(graph, threads=3)
-    plan.steps = [replace(step, blocks=graph.n + graph.m) for step in plan.steps]
-    assert plan.count() == brute_force(graph)
+    more = replace(plan, steps=[replace(step, blocks=graph.n + graph.m) for step in plan.steps])
+    assert more.count() == plan.count() == brute_force(graph)
 
 
 @pytest.mark.parametrize("nonzeros, threshold, chosen", [(1, 7, naive), (8, 7, column_block), (8, 9, naive)])
@@ -97,13 +94,12 @@ def test_report_auto_chooses_by_nonzeros_per_column(nonzeros, threshold, chosen)
 
 @pytest.mark.parametrize("method", ON_GPU)
 def test_a_plan_runs_again_after_a_reset(method, compiled_kernels):
-    plan = METHODS[method].plan(GRAPHS["skewed"], **QUICK.get(method, {}))
-    plan.allocate()
-    plan.launch()
-    first = plan.result()
-    plan.reset()
-    plan.launch()
-    assert plan.result() == first == brute_force(GRAPHS["skewed"])
+    run = METHODS[method].plan(GRAPHS["skewed"], **QUICK.get(method, {})).allocate()
+    run.launch()
+    first = run.result()
+    run.reset()
+    run.launch()
+    assert run.result() == first == brute_force(GRAPHS["skewed"])
 
 
 @pytest.mark.parametrize("method", ON_GPU)

@@ -66,9 +66,9 @@ def test_methods_that_disagree_are_an_error(graph, monkeypatch):
 
 def plan(graph):
     """The plan of the method `wrong`, which counts one too many."""
-    made = cpu.plan(graph)
-    made.result = lambda: made.total + 1
-    made.count = lambda: cpu.count(graph) + 1
+    made, run = cpu.plan(graph), cpu.plan(graph).allocate()
+    run.result = lambda: run.total + 1
+    made.allocate, made.count = lambda: run, lambda: cpu.count(graph) + 1
     return made
 
 

@@ -120,17 +120,17 @@ class TestWithoutAGpu:
     def test_a_count_is_found_again_after_a_reset(self):
         graph = GRAPHS["karate"]().ordered("degree")
         for plan, found in ((cliques.plan(graph, 4), 11), (cliques.plan(graph, 5), 2), (cycles.plan(graph), 154)):
-            plan.allocate()
+            run = plan.allocate()
             for _ in range(2):
-                plan.launch()
-                assert plan.result() == found
-                plan.reset()
+                run.launch()
+                assert run.result() == found
+                run.reset()
         for plan, found in ((cliques.plan(graph, 4, True), 6 * 11), (cycles.plan(graph, True), 4 * 154)):
-            plan.allocate()
+            run = plan.allocate()
             for _ in range(2):
-                plan.launch()
-                assert plan.result().sum() == found
-                plan.reset()
+                run.launch()
+                assert run.result().sum() == found
+                run.reset()
 
     def test_less_memory_makes_more_chunks_and_too_little_is_refused(self):
         graph = GRAPHS["hub over a mesh"]()

@@ -104,26 +104,25 @@ class TestWithoutAGpu:
 
     def test_edges_that_go_together_are_peeled_in_one_round(self):
         for graph, k in ((windmill(40), 4), (windmill(40), 90), (generate.clique(12), 13), (generate.mesh(9, 9), 5)):
-            plan = peeling.plan(graph, k)
-            assert plan.count().all() and (plan.rounds, plan.counts) == (1, 1)
-        plan = peeling.plan(generate.clique(12))
-        assert (plan.count() == 12).all() and plan.rounds == 3  # no edge has level 0 or 1, all have level 10
+            with peeling.plan(graph, k).carried_out() as run:
+                assert run.result().all() and (run.rounds, run.counts) == (1, 1)
+        with peeling.plan(generate.clique(12)).carried_out() as run:
+            assert (run.result() == 12).all() and run.rounds == 3  # no edge has level 0 or 1, all have level 10
 
     def test_edges_in_no_triangle_break_none(self):
-        plan = peeling.plan(GRAPHS["karate"], 3)
-        assert np.array_equal(plan.count() == 0, truss.numbers(GRAPHS["karate"]) >= 3)
-        assert (plan.rounds, plan.counts) == (1, 1)
+        with peeling.plan(GRAPHS["karate"], 3).carried_out() as run:
+            assert np.array_equal(run.result() == 0, truss.numbers(GRAPHS["karate"]) >= 3)
+            assert (run.rounds, run.counts) == (1, 1)
 
     @pytest.mark.parametrize("k", [None, 4])
     def test_a_truss_is_found_again_after_a_reset(self, k):
-        plan = peeling.plan(GRAPHS["karate"], k)
-        plan.allocate()
-        plan.launch()
-        first, rounds = plan.result().copy(), plan.rounds
-        plan.reset()
-        assert not plan.arrays["number"].any()
-        plan.launch()
-        assert np.array_equal(plan.result(), first) and plan.rounds == rounds > 1
+        run = peeling.plan(GRAPHS["karate"], k).allocate()
+        run.launch()
+        first, rounds = run.result().copy(), run.rounds
+        run.reset()
+        assert not run.arrays["number"].any()
+        run.launch()
+        assert np.array_equal(run.result(), first) and run.rounds == rounds > 1
 
     @pytest.mark.parametrize("order", ["natural", "degree", "random"])
     def test_a_graph_may_be_peeled_in_another_order(self, order, monkeypatch):

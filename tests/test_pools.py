@@ -336,7 +336,7 @@ def test_a_worker_keeps_its_plan():
     with ThreadPoolExecutor(1) as executor:
         for _ in range(2):
             assert pool.count(graph, executor, method="adaptive", engine="sim") == 220
-            plans = {id(worker._held[None].plan)}
+            plans = {id(worker._held[None].run)}
         assert len(plans) == 1
         assert pool.count(graph, executor, method="adaptive", engine="sim", parts=3) == 220
         assert worker._held[None].planned[-1].of == 3

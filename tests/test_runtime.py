@@ -7,6 +7,7 @@ import sys
 import threading
 import weakref
 from contextlib import nullcontext
+from dataclasses import FrozenInstanceError, replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -312,16 +313,28 @@ def triangle():
 def test_a_plan_allocates_its_arrays_and_frees_them(triangle):
     plan = naive.plan(triangle)
     assert plan.device_bytes == 3 * 4 + 3 * 4 + 4 * 8 + 8  # row_idx, col_of, col_ptr, total
-    plan.allocate()
-    assert sum(array.nbytes for array in plan.arrays.values()) == plan.device_bytes
+    run, other = plan.allocate(), plan.allocate()
+    assert sum(array.nbytes for array in run.arrays.values()) == plan.device_bytes
     for _ in range(2):
+        run.launch()
+    assert run.result() == 2
+    run.reset()
+    run.launch()
+    assert run.result() == 1
+    run.free()
+    assert not run.arrays and other.result() == 0
+
+
+def test_nothing_changes_a_plan(triangle):
+    created = {"more": (4, np.int32, 0)}
+    plan = Plan("some", {}, created, [Step(add_all, 1, 32, ())])
+    assert list(created) == ["more"] and list(plan.created) == ["more", "total"]
+    with pytest.raises(FrozenInstanceError):
+        plan.setup = []
+    with pytest.raises(TypeError, match="does not support item assignment"):
+        plan.created["more"] = 1, np.int32, 0
+    with pytest.raises(AttributeError, match=r"run = plan\.allocate\(\), then run\.launch"):
         plan.launch()
-    assert plan.result() == 2
-    plan.reset()
-    plan.launch()
-    assert plan.result() == 1
-    plan.free()
-    assert not plan.arrays
 
 
 def test_a_plan_that_does_not_fit_is_refused_before_any_copy(triangle, monkeypatch):
@@ -332,8 +345,7 @@ def test_a_plan_that_does_not_fit_is_refused_before_any_copy(triangle, monkeypat
 
 
 def test_the_simulator_refuses_a_plan_that_takes_hours(triangle):
-    plan = naive.plan(triangle)
-    plan.work = 10**13
+    plan = replace(naive.plan(triangle), work=10**13)
     with runtime.using("sim"), pytest.raises(GraphError, match=r"about \d+ days in the simulator.*engine='cpu'"):
         plan.count()
 

@@ -41,16 +41,14 @@ KNOBS = {
 
 
 def in_simulator(plan, graph):
-    plan.allocate()
+    return plan.allocate()
 
 
 def arrays_after(fill, method, graph, knobs):
     """The arrays of a plan after its set-up, by a function of plan and graph."""
     device = estimates.facts_of(gpus.GPUS["NVIDIA H200"])  # it has the shared memory that crowd_kernel needs
     with runtime.using("sim"), runtime.as_device(device), simulated.limited(float("inf")):
-        plan = METHODS[method].plan(graph, **knobs)
-        fill(plan, graph)
-    return plan.arrays
+        return fill(METHODS[method].plan(graph, **knobs), graph).arrays
 
 
 def assert_same(name, found, expected, arrays):
@@ -97,10 +95,9 @@ def test_counts_after_it(knobs, processor):
     """The counting kernels, compiled for this machine, on 130,000 edges and arrays that NumPy has filled."""
     graph = generate.rmat(17, 1).ordered("degree")  # more vertices than are near
     with processor.instead_of_the_simulator(**compiled.LARGE):
-        plan = METHODS["adaptive"].plan(graph, **knobs)
-        set_up.set_up(plan, graph)
-        plan.launch()
-        assert plan.result() == tcgpu.count(graph, "cpu") > 0
+        run = set_up.set_up(METHODS["adaptive"].plan(graph, **knobs), graph)
+        run.launch()
+        assert run.result() == tcgpu.count(graph, "cpu") > 0
 
 
 def test_parameters_are_those_of_the_kernels():
@@ -118,8 +115,7 @@ def test_work_of_tasks(graph, knobs, monkeypatch):
     device = estimates.facts_of(gpus.GPUS["NVIDIA H200"])
     with runtime.using("sim"), runtime.as_device(device), simulated.limited(float("inf")):
         plan = METHODS["adaptive"].plan(graph, **knobs)
-        set_up.set_up(plan, graph)
-    arrays = plan.arrays
+        arrays = set_up.set_up(plan, graph).arrays
     for step in plan.steps:
         found, kernel = task_work.work_of_tasks(step, arrays), step.kernel.__name__
         rows = []

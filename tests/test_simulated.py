@@ -187,27 +187,27 @@ FAILURES = {
 @pytest.mark.parametrize("failure", FAILURES.values(), ids=FAILURES)
 @pytest.mark.parametrize("verb", ("count", "triangles", "support", "k-truss", "truss numbers", "measure"))
 def test_too_little_device_memory_is_reported_with_the_way_out(verb, failure, monkeypatch):
-    from tcgpu.kernels import Plan
+    from tcgpu.kernels import Run
 
-    def launch(plan):
+    def launch(run):
         raise failure
 
-    monkeypatch.setattr(Plan, "launch", launch)
-    monkeypatch.setattr(peeling.PeelingPlan, "launch", launch)
+    monkeypatch.setattr(Run, "launch", launch)
+    monkeypatch.setattr(peeling.PeelingRun, "launch", launch)
     with pytest.raises(GraphError, match=r"does not fit this device, .* bytes free: .* device_memory= .* engine='cpu'"):
         WAYS[verb]()
 
 
 @pytest.mark.sim
 def test_too_little_host_memory_and_other_errors_are_not_changed(monkeypatch):
-    from tcgpu.kernels import Plan
+    from tcgpu.kernels import Run
 
     for failure in (MemoryError("of the host"), RuntimeError("of another kind")):
 
-        def launch(plan, failure=failure):
+        def launch(run, failure=failure):
             raise failure
 
-        monkeypatch.setattr(Plan, "launch", launch)
+        monkeypatch.setattr(Run, "launch", launch)
         with pytest.raises(type(failure), match=str(failure)):
             WAYS["count"]()
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from kernel_shapes import small_graphs
+from kernel_shapes import run_shuffled, small_graphs
 from sampling import share
 
 import lengths
@@ -144,23 +144,19 @@ class TestWithoutAGpu:
     @every_method
     def test_a_total_has_64_bits(self, name):
         graph, beyond = GRAPHS["clique"], 2**32 - 7
-        plan = METHODS[name].plan(graph, **SHAPE)
-        plan.allocate()
-        plan.arrays["total"][0] = beyond
-        plan.launch()
-        assert plan.result() == beyond + cpu.plan(graph).count()
+        run = METHODS[name].plan(graph, **SHAPE).allocate()
+        run.arrays["total"][0] = beyond
+        run.launch()
+        assert run.result() == beyond + cpu.plan(graph).count()
 
     def test_no_order_of_lanes_changes_what_a_warp_finds(self):
         """The tops of two edges lie side by side, so that a lane may be an edge ahead of another."""
         graph = tcgpu.generate.clique(70)
         for cached in (0, 1):
             for seed in share(range(4), cached, of=4):
-                plan = warp_search.plan(graph, threads=96, blocks=2, cached=bool(cached))
-                plan.allocate()
-                (step,) = plan.steps
-                args = [plan.arrays[arg] if isinstance(arg, str) else arg for arg in step.args]
-                simulate(step.kernel.py_func, step.blocks, step.threads, args, shared=step.shared, seed=seed)
-                assert plan.result() == 54740
+                run = warp_search.plan(graph, threads=96, blocks=2, cached=bool(cached)).allocate()
+                run_shuffled(run, seed)
+                assert run.result() == 54740
 
 
 @pytest.mark.sim
@@ -182,11 +178,10 @@ def reads_of_rows(graph, cached):
             seen.append(place)
             return super().__getitem__(place)
 
-    plan = warp_search.plan(graph, threads=32, blocks=1, cached=cached)
-    plan.allocate()
-    plan.arrays["row_idx"] = plan.arrays["row_idx"].view(Counted)
-    plan.launch()
-    assert plan.result() == 128
+    run = warp_search.plan(graph, threads=32, blocks=1, cached=cached).allocate()
+    run.arrays["row_idx"] = run.arrays["row_idx"].view(Counted)
+    run.launch()
+    assert run.result() == 128
     return len(seen)
 
 

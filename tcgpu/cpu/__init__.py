@@ -106,7 +106,7 @@ def list_triangles(graph, chunk=1 << 20, order="auto"):
 
 
 class Plan:
-    """A native count with the stages of a count on a GPU (`tcgpu.kernels.Plan`). It allocates nothing."""
+    """A native count with the stages of a count on a GPU (`tcgpu.kernels.Plan`)."""
 
     method = "cpu"
     device_bytes = 0
@@ -115,18 +115,28 @@ class Plan:
         self.graph = graph
 
     def allocate(self):
+        return Run(self.graph)
+
+    def count(self):
+        return count(self.graph)
+
+
+class Run:
+    """The stages after that. It allocates nothing."""
+
+    def __init__(self, graph):
+        self.graph = graph
+
+    def reset(self):
         pass
 
-    reset = free = allocate
+    free = reset
 
     def launch(self):
         self.total = count(self.graph)
 
     def result(self):
         return self.total
-
-    def count(self):
-        return count(self.graph)
 
 
 def prepare(graph, order):

@@ -220,7 +220,7 @@ class HeldGraph:
     lock: threading.Lock = field(default_factory=fork_safe_lock)
     prepared: object = None  # what the method's `prepare` returned
     planned: tuple = ()  # (method, order, knobs, of, Share) of the plan
-    plan: object = None
+    run: object = None  # of the plan, with its arrays
     counted_for: str = ""  # the token of the count that the plan was last used for
 
     def count_share(self, task, share):
@@ -243,18 +243,18 @@ class HeldGraph:
         if timed_by_device:
             from tcgpu.engines import runtime
 
-            seconds = runtime.elapsed_ms(self.plan.launch, self.plan.reset) / 1e3
-            return self.plan.result(), seconds
+            seconds = runtime.elapsed_ms(self.run.launch, self.run.reset) / 1e3
+            return self.run.result(), seconds
         begin = time.perf_counter()
-        self.plan.reset()
-        self.plan.launch()
-        return self.plan.result(), time.perf_counter() - begin
+        self.run.reset()
+        self.run.launch()
+        return self.run.result(), time.perf_counter() - begin
 
     def _make_plan(self, method, task, share):
         """Plan and allocate a Share; raises DoesNotFit."""
         if self.planned[:2] != (task.method, task.order):
             self.prepared = None
-        self.planned, self.plan = (), None
+        self.planned, self.run = (), None
         try:
             if self.prepared is None:
                 self.prepared = method.prepare(self.graph, task.order)
@@ -263,11 +263,9 @@ class HeldGraph:
             self.prepared = None
             raise DoesNotFit(str(error)) from error
         try:
-            plan.allocate()
+            self.run = plan.allocate()
         except (MemoryError, TcgpuError) as error:  # TcgpuError: by the plan's own estimate
-            plan.free()
             raise DoesNotFit(str(error)) from error
-        self.plan = plan
 
 
 _held: dict[int | None, HeldGraph] = {}  # by the number of the GPU; None for no GPU

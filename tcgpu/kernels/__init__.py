@@ -3,15 +3,18 @@
 A file's `plan(graph, **knobs)` allocates nothing. It decides which arrays the device will hold and which kernels run on
 them, with how many blocks and threads. `plan.count()` runs the plan. A benchmark times its stages:
 
-    plan.allocate()   memory, copies, set-up kernels      } process
-    plan.launch()     the counting kernels   } kernel     }
-    plan.result()     reads the total back                }
+    run = plan.allocate()   memory, copies, set-up kernels      } process
+    run.launch()            the counting kernels   } kernel     }
+    run.result()            reads the total back                }
+    run.free()
 """
 
+from collections.abc import Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from inspect import signature
+from types import MappingProxyType
 
 import numpy as np
 
@@ -44,9 +47,12 @@ class Step:
     shared: int = 0  # bytes of dynamic shared memory a block
     most_blocks: int = 0  # that a larger graph would have
 
+    def values(self, arrays):
+        """What the kernel gets."""
+        return [arrays[arg] if isinstance(arg, str) else arg for arg in self.args]
+
     def run(self, arrays):
-        args = [arrays[arg] if isinstance(arg, str) else arg for arg in self.args]
-        self.kernel.launch(self.blocks, self.threads, *args, shared=self.shared)
+        self.kernel.launch(self.blocks, self.threads, *self.values(arrays), shared=self.shared)
 
 
 def launch(kernel, grid_threads, threads, max_blocks: int = 2112, shared: int = 0, **given) -> Step:
@@ -113,25 +119,74 @@ class Sized:
             arrays[name] = made.view(dtype)
 
 
-@dataclass
+class Run:
+    """A plan on the device: its arrays, and the stages of its count."""
+
+    def __init__(self, plan):
+        self.plan, self.arrays = plan, {}
+
+    def allocate(self):
+        """Copy, create and set up the arrays: see `Plan.allocate`."""
+        plan, arrays = self.plan, self.arrays
+        plan.check_fits()
+        runtime.compile_ahead(step.kernel for step in (*plan.setup, *plan.steps) if isinstance(step, Step))
+        for name, array in plan.copied.items():
+            arrays[name] = runtime.to_device(array)
+        for name, (length, dtype, fill) in plan.created.items():
+            arrays[name] = runtime.device_array(length, dtype, fill)
+        for name, (created, dtype) in plan.views.items():
+            arrays[name] = arrays[created].view(dtype)
+        each_part([partial(step.run, arrays) for step in plan.setup])
+
+    def launch(self):
+        """Launch the counting kernels and nothing else, without waiting for a GPU."""
+        each_part([partial(step.run, self.arrays) for step in self.plan.steps])
+
+    def reset(self):
+        """Fill the arrays again that `launch` adds to, so that it can be run and timed again."""
+        for name, fill in self.plan.refills.items():
+            if name in self.arrays:
+                runtime.refill(self.arrays[name], fill)
+
+    def result(self):
+        """The number of triangles that `launch` found."""
+        return int(runtime.to_host(self.arrays["total"])[0])
+
+    def free(self):
+        """Free the device's memory."""
+        self.arrays.clear()
+
+
+@dataclass(frozen=True, eq=False)
 class Plan:
-    """One count, decided but not begun.
+    """One count, decided but not begun. Nothing changes a plan: `allocate` returns a Run, which has the arrays.
 
     Every plan has an array `total` (int64, one element), to which its steps add the number of triangles.
     """
 
     method: str
-    copied: dict  # name -> host array
-    created: dict  # name -> (length, dtype, fill); fill is None, 0 or -1
-    steps: list[Step]
-    setup: list[Step | Scan | Sized] = field(default_factory=list)
-    views: dict = field(default_factory=dict)  # name -> (created array, dtype): the same memory as another type
+    copied: Mapping  # name -> host array
+    created: Mapping  # name -> (length, dtype, fill); fill is None, 0 or -1
+    steps: Sequence[Step | Scan]
+    setup: Sequence[Step | Scan | Sized] = ()
+    views: Mapping = field(default_factory=dict)  # name -> (created array, dtype): the same memory as another type
     work: int = 0  # microseconds in the simulator, besides starting threads: see `simulated.work`
-    arrays: dict = field(default_factory=dict, repr=False)
-    waits = False  # whether `launch` reads from the device, and so waits for it
+    refills: Mapping = field(default_factory=lambda: {"total": 0})  # name -> fill, before `launch` is run again
+    waits = False  # whether `Run.launch` reads from the device, and so waits for it
+    runs = Run
+
+    def __getattr__(self, name):
+        if name in ("launch", "reset", "result", "free", "arrays"):
+            raise AttributeError(f"a plan has no {name!r}, its run has: run = plan.allocate(), then run.{name}")
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     def __post_init__(self):
-        self.created["total"] = (1, np.int64, 0)
+        created = {**self.created, "total": (1, np.int64, 0)}
+        arrays = {"copied": self.copied, "created": created, "views": self.views, "refills": self.refills}
+        for name, given in arrays.items():
+            object.__setattr__(self, name, MappingProxyType(dict(given)))
+        for name in ("steps", "setup"):
+            object.__setattr__(self, name, tuple(map(self._typed, getattr(self, name))))
         for step in (*self.setup, *self.steps):
             if not (1 <= step.threads <= 1024 and 1 <= step.blocks < 2**31):
                 shape = f"{step.blocks!r} of {step.threads!r}"
@@ -141,7 +196,6 @@ class Plan:
                     f"a block has at most {MOST_SHARED:,} bytes of shared memory, and fewer on older GPUs, not "
                     f"{step.shared:,}"
                 )
-        self.steps, self.setup = ([self._typed(step) for step in steps] for steps in (self.steps, self.setup))
 
     def _typed(self, step):
         """The step; if its kernel has no signature, with the kernel for the types of its arguments."""
@@ -163,22 +217,6 @@ class Plan:
         copied = (array for array in self.copied.values() if not hasattr(array, "__cuda_array_interface__"))
         return made + sum(array.nbytes for array in copied)
 
-    def allocate(self):
-        """Make the arrays, and run the steps that set them up."""
-        self.make_arrays()
-        each_part([partial(step.run, self.arrays) for step in self.setup])
-
-    def make_arrays(self):
-        """Copy and create the arrays; GraphError before the first of them if they do not fit."""
-        self.check_fits()
-        runtime.compile_ahead(step.kernel for step in (*self.setup, *self.steps) if isinstance(step, Step))
-        for name, array in self.copied.items():
-            self.arrays[name] = runtime.to_device(array)
-        for name, (length, dtype, fill) in self.created.items():
-            self.arrays[name] = runtime.device_array(length, dtype, fill)
-        for name, (created, dtype) in self.views.items():
-            self.arrays[name] = self.arrays[created].view(dtype)
-
     def check_fits(self):
         """GraphError unless the device has enough memory, and the simulator stays below its time limit."""
         if not runtime.fits(self.device_bytes):
@@ -194,55 +232,51 @@ class Plan:
         """About how long the simulator takes."""
         return simulated.seconds(sum(step.blocks * step.threads for step in (*self.setup, *self.steps)), self.work)
 
-    def launch(self):
-        """Launch the counting kernels and nothing else, without waiting for a GPU."""
-        each_part([partial(step.run, self.arrays) for step in self.steps])
-
-    def reset(self):
-        """Set the total to 0, so that `launch` can be run and timed again."""
-        runtime.refill(self.arrays["total"], 0)
-
-    def result(self):
-        """The number of triangles that `launch` found."""
-        return int(runtime.to_host(self.arrays["total"])[0])
-
-    def free(self):
-        """Free the device's memory."""
-        self.arrays.clear()
+    def allocate(self):
+        """The Run, its arrays copied, created and set up; GraphError before the first of them if they do not fit."""
+        run = self.runs(self)
+        try:
+            run.allocate()
+        except BaseException:
+            run.free()
+            raise
+        return run
 
     @contextmanager
     def carried_out(self):
-        """The plan, allocated and launched inside the `with`, and freed at its end."""
+        """The Run, launched inside the `with`, and freed at its end."""
+        run = self.runs(self)
         try:
-            each_part([self.allocate, self.launch])
-            yield self
+            each_part([run.allocate, run.launch])
+            yield run
         finally:
-            self.free()
+            run.free()
 
     def count(self):
         """Allocate, launch, read the result, free."""
-        with self.carried_out():
-            return self.result()
+        with self.carried_out() as run:
+            return run.result()
 
 
-@dataclass
+class ArrayRun(Run):
+    """The Run of an ArrayPlan."""
+
+    def result(self):
+        """The array that `launch` computed."""
+        found = self.arrays[self.plan.output]
+        return runtime.to_host_halved(found) if self.plan.halved else runtime.to_host(found)
+
+
+@dataclass(frozen=True, eq=False)
 class ArrayPlan(Plan):
     """A plan whose result is an array: a number for each edge or vertex."""
 
+    refills: Mapping = field(
+        default_factory=lambda: dict.fromkeys(("support", "slot_support", "slot_support16", "twice", "found"), 0)
+    )
     output: str = "support"  # the array that is the result
     halved: bool = False  # whether the values of that array are twice the result
-
-    # arrays that `launch` adds to, if a plan has them
-    sums = "support", "slot_support", "slot_support16", "twice", "found"
-
-    def reset(self):
-        for name in self.sums:
-            if name in self.arrays:
-                runtime.refill(self.arrays[name], 0)
-
-    def result(self):
-        found = self.arrays[self.output]
-        return runtime.to_host_halved(found) if self.halved else runtime.to_host(found)
+    runs = ArrayRun
 
     def then(self, step, output, *, copied=None, created=None, work=0, halved=None):
         """A plan with the launches of this one, then `step`, which computes the array `output`.
@@ -251,7 +285,7 @@ class ArrayPlan(Plan):
         for this plan's value.
         """
         return replace(
-            self, copied=self.copied | (copied or {}), created=self.created | (created or {}), arrays={},
+            self, copied={**self.copied, **(copied or {})}, created={**self.created, **(created or {})},
             steps=[*self.steps, step], work=self.work + work, output=output,
             halved=self.halved if halved is None else halved,
         )  # fmt: skip

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 
 import numpy as np
 
@@ -15,18 +16,18 @@ class CheckedPlan:
 
     def __init__(self, plan: Plan, most_rounds: int = MOST_ROUNDS) -> None:
         """most_rounds: of the loops of a thread, before it is taken for endless."""
-        self.plan, self.most_rounds = plan, most_rounds
+        self.most_rounds = most_rounds
         self.faults: list[Fault] = []
         self.steps = [*plan.setup, *plan.steps]
-        plan.make_arrays()
-        unwritten = (plan.arrays[name] for name, (_, _, fill) in plan.created.items() if fill is None)
-        self.written = Written(unwritten)
+        self.allocated = replace(plan, setup=()).allocate()
+        self.arrays = self.allocated.arrays
+        self.written = Written(self.arrays[name] for name, (_, _, fill) in plan.created.items() if fill is None)
 
     def run(self, step: Step | Scan | Sized) -> None:
         """Run a step of the plan; its faults are added to `faults`."""
-        arrays = self.plan.arrays
+        arrays = self.arrays
         if isinstance(step, Step):
-            args = step.kernel.typed([arrays[arg] if isinstance(arg, str) else arg for arg in step.args])
+            args = step.kernel.typed(step.values(arrays))
             shape, more = (step.blocks, step.threads), {"written": self.written, "most_rounds": self.most_rounds}
             self.faults += check_launch(step.kernel.py_func, *shape, args, shared=step.shared, **more)
         else:
@@ -40,12 +41,12 @@ class CheckedPlan:
             self.run(step)
             if any(fault.ends for fault in self.faults):
                 break
-        return self.plan.result()
+        return self.allocated.result()
 
     @contextmanager
     def restored(self) -> Iterator[None]:
-        """Give the plan's arrays the values again that they have now, at the end of the `with`."""
-        owners = {id(owner): owner for owner in map(owner_of, self.plan.arrays.values())}
+        """Give the arrays the values again that they have now, at the end of the `with`."""
+        owners = {id(owner): owner for owner in map(owner_of, self.arrays.values())}
         before = [(owner, owner.copy()) for owner in owners.values()]
         yield
         for owner, values in before:

@@ -18,7 +18,7 @@ Arrays are int32, but `col_ptr`, `row_ptr` and `total` are int64; whole numbers 
 import ast
 import inspect
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from types import FunctionType
 from typing import Any, overload
@@ -54,16 +54,6 @@ ARRAYS: dict[str, tuple[type, Callable]] = {
     "col_idx": (np.int32, lambda graph: graph.col_of[np.argsort(graph.row_idx, kind="stable")]),
     "degree": (np.int32, lambda graph: graph.degrees.astype(np.int32)),
 }
-
-
-@dataclass
-class OwnPlan(Plan):
-    """A plan whose kernels may leave anything in the arrays that were created for them."""
-
-    def reset(self):
-        for name, (_, _, fill) in self.created.items():
-            if fill is not None:
-                runtime.refill(self.arrays[name], fill)
 
 
 @overload
@@ -390,7 +380,8 @@ class Declaration:
             for step in steps
         ]
         work = simulated.work(graph, row_us=ROW_US)
-        return OwnPlan(method=self.name, copied=copied, created=created, steps=steps, work=work)
+        refills = {name: fill for name, (_, _, fill) in created.items() if fill is not None} | {"total": 0}
+        return Plan(method=self.name, copied=copied, created=created, steps=steps, work=work, refills=refills)
 
 
 def returns_of(tree):

@@ -32,7 +32,7 @@ from tcgpu.built_in import K_TRUSS
 from tcgpu.engines import runtime
 from tcgpu.engines.runtime import cuda, int32, int64, kernel, uint32
 from tcgpu.errors import GraphError
-from tcgpu.kernels import ArrayPlan, adaptive, enough_blocks, results, simulated
+from tcgpu.kernels import ArrayPlan, ArrayRun, adaptive, enough_blocks, results, simulated
 from tcgpu.kernels.device.warp import WARP, append_lanes
 from tcgpu.kernels.device_graph import adjacency, order_for_tallies, prepare
 
@@ -218,31 +218,16 @@ def peel_edges(row_idx, col_of, indptr, indices, edge, support, peeled, origin, 
 # ------------------------------------------------------------------------------------------------------------- the plan
 
 
-@dataclass
-class PeelingPlan(ArrayPlan):
-    """A plan for one `k`, or, if k is None, for all.
+class PeelingRun(ArrayRun):
+    """The Run of a PeelingPlan.
 
-    The result is the truss number of each peeled edge, and, for one k, 0 for the others. `launch` reads from the
-    device, and so waits for it. rounds: how often it peeled edges or looked for those of the next level; counts: how
-    often it counted supports.
+    rounds: how often `launch` peeled edges or looked for those of the next level; counts: how often it counted
+    supports.
     """
 
-    waits = True
-    output: str = "number"
-    graph: object = None
-    k: int | None = None
-    rounds: int = 0
-    counts: int = 0
-
-    @property
-    def device_bytes(self):
-        return super().device_bytes + EDGE_BYTES * self.graph.m
-
-    def reset(self):
-        runtime.refill(self.arrays["number"], 0)
-
     def launch(self):
-        number, graph, least = runtime.to_device_library(self.arrays["number"]), self.graph, (self.k or 3) - 2
+        number, graph = runtime.to_device_library(self.arrays["number"]), self.plan.graph
+        k, least = self.plan.k, (self.plan.k or 3) - 2
         origin = runtime.arrays_of(number).arange(graph.m, dtype=np.int32)
         self.rounds = self.counts = weak = 0
         while graph.m:
@@ -257,23 +242,42 @@ class PeelingPlan(ArrayPlan):
             self.rounds += 1
             if least == 1:  # an edge in no triangle breaks none
                 break
-        if graph.m and (self.k is None or weak and least > 1):
-            self.peel(graph, found, origin, number)
+        if graph.m and (k is None or weak and least > 1):
+            self.peel(graph, found, origin, number, k)
         super().launch()  # returns the numbers in the caller's order
 
-    def peel(self, graph, found, origin, number):
+    def peel(self, graph, found, origin, number, k):
         """Peel at the level of k, or, if k is None, level by level until no edge remains."""
-        level = (self.k or 4) - 4  # one less than the first level, k - 3 or 1
+        level = (k or 4) - 4  # one less than the first level, k - 3 or 1
         while graph.m:
             rest = remaining(graph, found, origin, number, level)
-            stop = 0 if self.k else graph.m if graph.m <= SMALL else int((1 - SHRINK) * graph.m)
+            stop = 0 if k else graph.m if graph.m <= SMALL else int((1 - SHRINK) * graph.m)
             state = peel_until(rest, stop)
             level = int(state[LEVEL])
             self.rounds += int(state[ROUND])
-            if self.k or state[END] == graph.m:
+            if k or state[END] == graph.m:
                 break
             stays = rest.peeled == NEVER
             graph, found, origin = graph.kept(stays), rest.support[stays], origin[stays]
+
+
+@dataclass(frozen=True, eq=False)
+class PeelingPlan(ArrayPlan):
+    """A plan for one `k`, or, if k is None, for all.
+
+    The result is the truss number of each peeled edge, and, for one k, 0 for the others. `launch` reads from the
+    device, and so waits for it.
+    """
+
+    waits = True
+    runs = PeelingRun
+    output: str = "number"
+    graph: object = None
+    k: int | None = None
+
+    @property
+    def device_bytes(self):
+        return super().device_bytes + EDGE_BYTES * self.graph.m
 
 
 def peel_until(rest, stop):
@@ -291,7 +295,7 @@ def peel_until(rest, stop):
 def supports(graph):
     """The support of each edge, on the device."""
     with adaptive.support_plan(graph).carried_out() as done:
-        return runtime.to_device_library(done.arrays[done.output])
+        return runtime.to_device_library(done.arrays[done.plan.output])
 
 
 def remaining(graph, support, origin, number, level):
@@ -318,6 +322,7 @@ def plan(graph, k=None):
         copied={"col_ptr": own.col_ptr, "row_idx": own.row_idx},
         created={"number": (own.m, np.int32, 0)},
         steps=[],
+        refills={"number": 0},
         work=simulated_work(own, k),
         graph=own,
         k=k,
@@ -335,7 +340,7 @@ def peel(graph, k):
     if k < 3 or graph.m == 0:
         return np.ones(graph.m, bool)
     with plan(graph, min(k, MAX_INT32)).carried_out() as done:
-        number = runtime.to_device_library(done.arrays[done.output])
+        number = runtime.to_device_library(done.arrays[done.plan.output])
         return runtime.to_host(number == 0)  # a quarter of the bytes
 
 

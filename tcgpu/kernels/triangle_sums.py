@@ -176,13 +176,13 @@ def sums(graph, reduction):
     if made.device_bytes > (free := runtime.memory_free()):
         needs = f"these sums need {made.device_bytes:,} bytes on the device"
         raise GraphError(f"{needs}, which has {free:,} free: engine 'cpu' takes the memory of the host")
-    with made.carried_out():
-        state = runtime.to_host(made.arrays["state"])
+    with made.carried_out() as done:
+        state = runtime.to_host(done.arrays["state"])
         if state[WRONG]:
             raise reduction.no_bin(state[FIRST:BIN].tolist(), state[BIN])
         if state[ENDED] != made.steps[0].blocks * made.steps[0].threads:
             raise MethodError("f raises an exception for a triangle; engine 'cpu' raises it here")
-        totals = made.arrays["totals"].reshape(-1, reduction.size)
+        totals = done.arrays["totals"].reshape(-1, reduction.size)
         for word in np.flatnonzero(runtime.to_host(totals.any(axis=1))):  # most words of floats are all 0
             added[0, word, : reduction.size] = runtime.to_host(totals[word])
             added[0, word, reduction.size] = 1

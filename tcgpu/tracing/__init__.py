@@ -16,7 +16,7 @@ from collections.abc import Iterable, Sequence
 
 from tcgpu.engines.faults import Fault
 from tcgpu.errors import KernelError
-from tcgpu.kernels import Step, simulated
+from tcgpu.kernels import Run, Step, simulated
 from tcgpu.kernels.checked import CheckedPlan
 from tcgpu.progress import part
 from tcgpu.registry import Method, choose, knobs_by_method, on_engine
@@ -86,12 +86,12 @@ def trace(
         prepared = chosen.prepare(graph, order)
         plan = chosen.plan(prepared, **knobs)
         found = [] if faults else None
-        launches = trace_plan(plan, device, found)
-        return Trace(chosen.name, prepared, chosen.knobs | knobs, launches, plan.result(), gpu, found)
+        launches, run = trace_plan(plan, device, found)
+        return Trace(chosen.name, prepared, chosen.knobs | knobs, launches, run.result(), gpu, found)
 
 
-def trace_plan(plan, gpu: Gpu = PROBED, faults: list[Fault] | None = None) -> list[Launch]:
-    """Run a plan in the simulator and trace its launches; afterwards `plan.result()` has the count.
+def trace_plan(plan, gpu: Gpu = PROBED, faults: list[Fault] | None = None) -> tuple[list[Launch], Run]:
+    """Run a plan in the simulator and trace its launches; returns them and the Run.
 
     Its scans, which a library does on a GPU, are run, but not traced. faults: a list to which the launches' faults are
     added; without it, faults are not looked for.
@@ -107,12 +107,11 @@ def trace_plan(plan, gpu: Gpu = PROBED, faults: list[Fault] | None = None) -> li
             if isinstance(step, Step):
                 if faults is not None:
                     faults += faults_of(checked, step)
-                args = [plan.arrays[arg] if isinstance(arg, str) else arg for arg in step.args]
-                shape = step.kernel, step.blocks, step.threads
-                launches.append(trace_launch(*shape, *args, shared=step.shared, stage=stage, gpu=gpu))
+                launched = step.kernel, step.blocks, step.threads, *step.values(checked.arrays)
+                launches.append(trace_launch(*launched, shared=step.shared, stage=stage, gpu=gpu))
             else:
                 checked.run(step)
-    return launches
+    return launches, checked.allocated
 
 
 def faults_of(checked: CheckedPlan, step: Step) -> list[Fault]:

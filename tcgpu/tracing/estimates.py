@@ -178,16 +178,16 @@ def estimate(
         plan = chosen.plan(prepared, **knobs)
         tasks = METHODS.get(plan.method, chosen).tasks  # a method may choose another one
         found, copies = [], max(1.0, FILLING_EDGES / max(1, graph.m)) if fill else 1.0
-        set_up(plan, prepared)
+        arrays = set_up(plan, prepared).arrays
         for step in plan.steps:
             if isinstance(step, Step):
                 share = lane_steps // len(plan.steps)
-                steps = Steps(sample(step, plan.arrays, prepared, lane_steps=share, tasks=tasks))
+                steps = Steps(sample(step, arrays, prepared, lane_steps=share, tasks=tasks))
                 most = chosen.knobs | knobs
                 most = most["blocks"] if "blocks" in most else step.most_blocks
                 found.append(of_launch(step, steps, device, plan.device_bytes, copies, most))
             else:
-                step.run(plan.arrays)
+                step.run(arrays)
     return Estimate(chosen.name, prepared.order, gpu, graph.m, fill, total_ms(found, device, copies), found)
 
 

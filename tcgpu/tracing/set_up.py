@@ -5,6 +5,7 @@ fills the same arrays in seconds; where the kernel takes any edges, they are non
 atomic operations put into an order that may differ each time is here in the order of the threads.
 """
 
+from dataclasses import replace
 from functools import cached_property
 
 import numpy as np
@@ -54,7 +55,7 @@ def prepare(method, graph, order=None):
 
 
 def set_up(plan, graph):
-    """Allocate a plan's arrays in main memory, and fill them as its set-up steps do.
+    """The Run of a plan, with its arrays in main memory, filled as the plan's set-up steps do.
 
     MethodError for a large graph if a step is neither a Scan nor one of IN_NUMPY: the simulator would take too long.
     """
@@ -64,12 +65,13 @@ def set_up(plan, graph):
             f"{plan.method} sets up its arrays with {', '.join(sorted(others))}, which the simulator runs for up to "
             f"{SIMULATED_EDGES:,} edges, not {graph.m:,}: take a smaller graph"
         )
-    plan.make_arrays()
+    run = replace(plan, setup=()).allocate()
     for step in plan.setup:
         if isinstance(step, Step) and step.kernel in IN_NUMPY:
-            IN_NUMPY[step.kernel](*(plan.arrays[arg] if isinstance(arg, str) else arg for arg in step.args))
+            IN_NUMPY[step.kernel](*step.values(run.arrays))
         else:
-            step.run(plan.arrays)
+            step.run(run.arrays)
+    return run
 
 
 def measure_vertices(u, v, lengths, in_columns, reach, low, high, table_bits):

@@ -26,7 +26,7 @@ import numpy as np
 from tcgpu.declarations import Method
 from tcgpu.engines import runtime
 from tcgpu.engines.runtime import cuda, int32, kernel
-from tcgpu.kernels import ArrayPlan, launch
+from tcgpu.kernels import ArrayPlan, ArrayRun, launch
 from tcgpu.kernels.bisson_fatica import support
 from tcgpu.kernels.bisson_fatica.support import (
     BLOCKS,
@@ -122,31 +122,19 @@ def copy_rows(given, row_idx, origin):
         row_idx[p], origin[p] = given[p], p
 
 
-@dataclass
-class TrussPlan(ArrayPlan):
-    """A plan for one `k`, or, if k is None, for k = 3, 4, ... until no edge is left; counts its `rounds`.
-
-    The result is the truss number of each removed edge, and 0 for the others. `launch` reads from the device in each
-    round, and so waits for it. counting: the plan that counts supports; this plan uses its steps.
-    """
-
-    waits = True
-    output: str = "number"
-    graph: object = None
-    k: int | None = None
-    rounds: int = 0
-    counting: SupportPlan | None = None
+class TrussRun(ArrayRun):
+    """The Run of a TrussPlan; counts the `rounds` of its launch."""
 
     def launch(self):
         self.count_supports()
-        k, left = self.k or 3, self.graph.m
+        k, left = self.plan.k or 3, self.plan.graph.m
         while left:
             weak, lowest, lists = self.mark(k)
             if weak:
                 self.remove(lists)
             left -= weak
             settled = weak == 0 or k == 3  # an edge in no triangle breaks none
-            if settled and self.k:
+            if settled and self.plan.k:
                 break
             if settled:
                 k = lowest + 3
@@ -163,29 +151,44 @@ class TrussPlan(ArrayPlan):
         """
         self.rounds += 1
         self.run(support.begin_round, 1, round=self.rounds)
-        self.run(mark_weak, self.graph.m, k=k)
+        self.run(mark_weak, self.plan.graph.m, k=k)
         if k > 3:
-            self.run(mark_affected, self.graph.m)
-            self.counting.listing.run(self.arrays)
+            self.run(mark_affected, self.plan.graph.m)
+            self.plan.counting.listing.run(self.arrays)
         state = runtime.to_host(self.arrays["state"])
         return int(state[WEAK]), int(state[LOWEST]), state[:LISTS]
 
     def remove(self, lists):
         """Update the supports of the remaining nonzeros, and remove the weak ones from the columns."""
-        for step, columns in zip(self.counting.walks, lists):
+        for step, columns in zip(self.plan.counting.walks, lists):
             if columns:
                 step.run(self.arrays)
-        self.run(compact, self.graph.n)
+        self.run(compact, self.plan.graph.n)
 
     def run(self, kernel, tasks, **given):
-        """Run a kernel on the plan's arrays."""
+        """Run a kernel on the arrays."""
         launch(kernel, tasks, THREADS, BLOCKS, **given).run(self.arrays)
 
     def reset(self):
-        for name in ("support", "number", "weak", "affected"):
-            runtime.refill(self.arrays[name], 0)
-        for step in self.setup:
+        super().reset()
+        for step in self.plan.setup:
             step.run(self.arrays)
+
+
+@dataclass(frozen=True, eq=False)
+class TrussPlan(ArrayPlan):
+    """A plan for one `k`, or, if k is None, for k = 3, 4, ... until no edge is left.
+
+    The result is the truss number of each removed edge, and 0 for the others. `launch` reads from the device in each
+    round, and so waits for it. counting: the plan that counts supports; this plan uses its steps.
+    """
+
+    waits = True
+    runs = TrussRun
+    output: str = "number"
+    graph: object = None
+    k: int | None = None
+    counting: SupportPlan | None = None
 
 
 def plan(graph, k=None, *, method=None):
@@ -202,6 +205,7 @@ def plan(graph, k=None, *, method=None):
         },
         setup=[*counting.setup, launch(copy_rows, graph.m, THREADS, BLOCKS)],
         steps=counting.steps,
+        refills=dict.fromkeys(("support", "number", "weak", "affected"), 0),
         work=simulated_work(graph, k, counting.work),
         graph=graph,
         k=k,

@@ -365,7 +365,7 @@ def list_columns(length, affected, columns, state, short, middling):
 # ------------------------------------------------------------------------------------------------------------- the plan
 
 
-@dataclass
+@dataclass(frozen=True, eq=False)
 class SupportPlan(ArrayPlan):
     """A plan whose result is the support of each edge: int32, in the order of the nonzeros.
 

@@ -21,7 +21,7 @@ def traced(scene, method, knobs):
     graph, requests = scene.graph, 0
     with on_engine(method, "sim"):
         plan = method.plan(graph, **knobs)
-        launches = trace_plan(plan)
+        launches, _ = trace_plan(plan)
     steps = [step for step in (*plan.setup, *plan.steps) if isinstance(step, Step)]
     unchanged = dict(plan.copied)  # array -> its elements as the host made them
     for step, launch in zip(steps, launches, strict=True):
